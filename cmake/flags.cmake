@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# How everything is compiled. C11 with the GNU feature set of libc; hidden symbols; no contraction of
+# a*b+c into one rounding, because the same bits on all ranks and builds are part of the contract.
+set(CMAKE_C_STANDARD 11)
+set(CMAKE_C_STANDARD_REQUIRED ON)
+set(CMAKE_C_EXTENSIONS OFF)
+set(CMAKE_CXX_STANDARD 17)
+set(CMAKE_C_VISIBILITY_PRESET hidden)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_POSITION_INDEPENDENT_CODE ON)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
+
+add_compile_definitions(_GNU_SOURCE)
+add_compile_options(-Wall -Wextra -Wshadow -Wpointer-arith -Wundef -Wvla -Wwrite-strings
+                    -Wformat=2 -fno-common -ffp-contract=off -fstack-protector-strong)
+add_compile_options($<$<COMPILE_LANGUAGE:C>:-Wstrict-prototypes>
+                    $<$<COMPILE_LANGUAGE:C>:-Wmissing-prototypes>
+                    $<$<COMPILE_LANGUAGE:C>:-Wold-style-definition>)
+if(TUTTI_WERROR)
+    add_compile_options(-Werror)
+endif()
+if(TUTTI_SANITIZE)
+    add_compile_options(-fsanitize=${TUTTI_SANITIZE} -fno-omit-frame-pointer)
+    add_link_options(-fsanitize=${TUTTI_SANITIZE})
+    if(TUTTI_SANITIZE STREQUAL "undefined")
+        add_compile_options(-fno-sanitize-recover=all)
+    endif()
+elseif(CMAKE_BUILD_TYPE STREQUAL "Release")
+    add_compile_definitions(_FORTIFY_SOURCE=2)
+endif()
+if(TUTTI_COVERAGE)
+    add_compile_options(--coverage)
+    add_link_options(--coverage)
+endif()
+add_link_options(-Wl,-z,relro,-z,now)
