@@ -1,0 +1,213 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * base_test.c - words, environment, deadlines, events, the system port's sockets, descriptors and bells. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <tutti/private.h>
+#include "base/env.h"
+#include "base/port.h"
+#include "base/thread.h"
+
+static void words_are_kept_per_failure(void **state)
+{
+    (void)state;
+    assert_int_equal(tti_fail(TUTTI_E_ARG, "rank %d of %d", 3, 2), TUTTI_E_ARG);
+    assert_string_equal(tutti_last_error(), "rank 3 of 2");
+    assert_int_equal(tti_fail(TUTTI_E_STATE, "was: %s", tutti_last_error()), TUTTI_E_STATE);
+    assert_string_equal(tutti_last_error(), "was: rank 3 of 2");
+    assert_int_equal(tti_fail_errno(ENOENT, "cannot open '%s'", "x"), TUTTI_E_IO);
+    assert_string_equal(tutti_last_error(), "cannot open 'x': No such file or directory");
+    assert_int_equal(tti_fail_errno(ECONNREFUSED, "x"), TUTTI_E_NETWORK);
+    assert_int_equal(tti_fail_errno(ENOMEM, "x"), TUTTI_E_NOMEM);
+    assert_string_equal(tutti_status_name(TUTTI_E_REMOTE), "TUTTI_E_REMOTE");
+    assert_string_equal(tutti_status_name((tutti_status)99), "TUTTI_E_?");
+}
+
+static void environment_is_checked(void **state)
+{
+    int64_t value = -1;
+
+    (void)state;
+    unsetenv("RANK");
+    assert_int_equal(tti_env_int("RANK", 0, 10, &value), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "RANK is not set"));
+    setenv("RANK", "", 1);
+    assert_null(tti_env("RANK"));
+    setenv("RANK", "3x", 1);
+    assert_int_equal(tti_env_int("RANK", 0, 10, &value), TUTTI_E_ARG);
+    setenv("RANK", "11", 1);
+    assert_int_equal(tti_env_int("RANK", 0, 10, &value), TUTTI_E_ARG);
+    assert_int_equal(value, -1);
+    setenv("RANK", "7", 1);
+    assert_int_equal(tti_env_int("RANK", 0, 10, &value), TUTTI_OK);
+    assert_int_equal(value, 7);
+    unsetenv("RANK");
+}
+
+static void deadlines_do_not_overflow(void **state)
+{
+    tti_port *port = tti_port_system();
+    int64_t   now = tti_port_now(port);
+
+    (void)state;
+    assert_true(tti_deadline(port, -1, 5) == TTI_FOREVER);
+    assert_true(tti_deadline(port, 0, -1) == TTI_FOREVER);
+    assert_true(tti_deadline(port, INT64_MAX, 0) == TTI_FOREVER);
+    assert_true(tti_deadline(port, 1000, 0) >= now + TTI_SECOND);
+    assert_int_equal(tti_left_ms(port, TTI_FOREVER), -1);
+    assert_int_equal(tti_left_ms(port, now), 0);
+}
+
+typedef struct handoff {
+    tti_event        event;
+    _Atomic uint32_t value;
+} handoff;
+
+static void raise_value(void *arg)
+{
+    handoff *shared = arg;
+
+    atomic_store(&shared->value, 42);
+    tti_event_signal(tti_port_system(), &shared->event);
+}
+
+static void events_wake_sleepers(void **state)
+{
+    tti_port  *port = tti_port_system();
+    int64_t    deadline = tti_deadline(port, 10000, 0);
+    tti_thread thread = { .running = false };
+    handoff    shared = { .value = 0 };
+
+    (void)state;
+    assert_int_equal(tti_thread_start(&thread, "raiser", raise_value, &shared), TUTTI_OK);
+    for (;;) {
+        uint32_t seen = tti_event_now(&shared.event);
+
+        if (atomic_load(&shared.value) == 42)
+            break;
+        assert_true(tti_port_now(port) < deadline);
+        tti_event_wait(port, &shared.event, seen, deadline);
+    }
+    tti_thread_join(&thread);
+}
+
+static void event_wait_ends_at_its_deadline(void **state)
+{
+    tti_port *port = tti_port_system();
+    tti_event event = { .count = 0 };
+    int64_t   start = tti_port_now(port);
+
+    (void)state;
+    while (tti_port_now(port) < start + 20 * TTI_MS)
+        tti_event_wait(port, &event, tti_event_now(&event), start + 20 * TTI_MS);
+    assert_true(tti_port_now(port) < start + 5 * TTI_SECOND);
+}
+
+static void join_local(tti_port *port, tti_handle *a_out, tti_handle *b_out)
+{
+    tti_addr   at = { .family = TTI_ADDR_LOCAL };
+    tti_addr   bound;
+    tti_handle listener;
+    tti_poll   wait;
+    uint64_t   nonce;
+
+    port->ops->random(port, &nonce, sizeof nonce);
+    snprintf(at.name, sizeof at.name, "tutti-base-test-%016llx", (unsigned long long)nonce);
+    assert_int_equal(port->ops->listen(port, &at, 4, &bound, &listener), 0);
+    assert_int_equal(port->ops->connect(port, &bound, a_out), 0);
+    wait = (tti_poll){ .handle = listener, .want = TTI_READ };
+    assert_int_equal(port->ops->poll(port, &wait, 1, tti_deadline(port, 5000, 0)), 1);
+    *b_out = port->ops->accept(port, listener, NULL);
+    assert_true(*b_out >= 0);
+    port->ops->close(port, listener);
+}
+
+static void descriptors_travel(void **state)
+{
+    tti_port     *port = tti_port_system();
+    tti_handle    a, b;
+    tti_peer_cred cred;
+    char          byte = 'x';
+    int           fd = memfd_create("travels", MFD_CLOEXEC);
+    int           fds[2];
+    int           n = 0;
+
+    (void)state;
+    join_local(port, &a, &b);
+    assert_int_equal(port->ops->peer_cred(port, b, &cred), 0);
+    assert_int_equal(cred.pid, getpid());
+    assert_int_equal(write(fd, "hello", 5), 5);
+    assert_int_equal(port->ops->send_fds(port, a, &byte, 1, &fd, 1), 0);
+    assert_int_equal(port->ops->recv_fds(port, b, &byte, 1, fds, 2, &n), 1);
+    assert_int_equal(n, 1);
+    {
+        char text[6] = { 0 };
+
+        assert_int_equal(pread(fds[0], text, 5, 0), 5);
+        assert_string_equal(text, "hello");
+    }
+    /* More descriptors than wanted: refused, and none leaks (asan and the kernel's count would tell). */
+    {
+        int three[3] = { fd, fd, fd };
+
+        assert_int_equal(port->ops->send_fds(port, a, &byte, 1, three, 3), 0);
+        assert_int_equal(port->ops->recv_fds(port, b, &byte, 1, fds + 1, 1, &n), -EMSGSIZE);
+    }
+    close(fds[0]);
+    close(fd);
+    port->ops->close(port, a);
+    assert_int_equal(port->ops->recv(port, b, &byte, 1), 0);
+    port->ops->close(port, b);
+}
+
+static void bells_stay_rung_until_cleared(void **state)
+{
+    tti_port  *port = tti_port_system();
+    tti_handle bell;
+    tti_poll   wait;
+
+    (void)state;
+    assert_int_equal(port->ops->bell_create(port, &bell), 0);
+    wait = (tti_poll){ .handle = bell, .want = TTI_READ };
+    assert_int_equal(port->ops->poll(port, &wait, 1, 0), 0);
+    port->ops->bell_ring(port, bell);
+    port->ops->bell_ring(port, bell);
+    assert_int_equal(port->ops->poll(port, &wait, 1, 0), 1);
+    port->ops->bell_clear(port, bell);
+    assert_int_equal(port->ops->poll(port, &wait, 1, 0), 0);
+    port->ops->close(port, bell);
+}
+
+static void tcp_port_in_use_is_an_error(void **state)
+{
+    tti_port  *port = tti_port_system();
+    tti_addr   at = { .family = TTI_ADDR_IP4, .ip = { 127, 0, 0, 1 } };
+    tti_addr   bound, again;
+    tti_handle first, second = TTI_NO_HANDLE;
+
+    (void)state;
+    assert_int_equal(port->ops->listen(port, &at, 4, &bound, &first), 0);
+    assert_true(bound.port != 0);
+    assert_int_equal(port->ops->listen(port, &bound, 4, &again, &second), -EADDRINUSE);
+    assert_int_equal(second, TTI_NO_HANDLE);
+    port->ops->close(port, first);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_are_kept_per_failure), cmocka_unit_test(environment_is_checked),
+        cmocka_unit_test(deadlines_do_not_overflow),  cmocka_unit_test(events_wake_sleepers),
+        cmocka_unit_test(event_wait_ends_at_its_deadline), cmocka_unit_test(descriptors_travel),
+        cmocka_unit_test(bells_stay_rung_until_cleared),   cmocka_unit_test(tcp_port_in_use_is_an_error),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * env.c - every environment variable that tutti reads, in one table. docs/env.md is made from it. */
+#include "base/env.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <tutti/private.h>
+
+static const tti_env_entry table[] = {
+    { "RANK", NULL, "this process's rank, 0 .. WORLD_SIZE-1" },
+    { "WORLD_SIZE", NULL, "number of processes of the job" },
+    { "LOCAL_RANK", NULL, "rank among the processes of this host" },
+    { "LOCAL_WORLD_SIZE", NULL, "processes of the job on this host" },
+    { "MASTER_ADDR", NULL, "host of the store" },
+    { "MASTER_PORT", NULL, "TCP port of the store" },
+    { "TORCHELASTIC_USE_AGENT_STORE", NULL, "True: the launcher hosts the store, every rank is a client" },
+    { "TORCHELASTIC_RESTART_COUNT", "0", "which attempt this is; keeps the keys of attempts apart" },
+    { "TORCHELASTIC_RUN_ID", NULL, "set by launchers: the name of the job" },
+    { "TUTTI_AGENT_STORE", NULL, "1: the launcher's store speaks tutti's protocol (set by tutti run)" },
+    { "TUTTI_SECRET_FILE", NULL, "file with the job's secret, mode 0600 (set by tutti run)" },
+    { "TUTTI_LOG", "warn", "error, warn, info or debug: the most that is logged" },
+    { "TUTTI_TIMEOUT_MS", "1800000", "default time-out of groups, ms" },
+    { "TUTTI_TRANSPORT", "auto", "auto: shared memory inside a host, TCP between; tcp: TCP everywhere" },
+    { "TUTTI_SOCKET_IFNAME", NULL, "address or interface to listen on instead of the one that routes to the master" },
+    { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply" },
+};
+
+const tti_env_entry *tti_env_table(size_t *n_out)
+{
+    *n_out = sizeof table / sizeof table[0];
+    return table;
+}
+
+const char *tti_env(const char *name)
+{
+    const char *value;
+    size_t      i;
+
+    for (i = 0; i < sizeof table / sizeof table[0]; i++)
+        if (strcmp(table[i].name, name) == 0)
+            break;
+    assert(i < sizeof table / sizeof table[0]);
+    value = getenv(name);
+    if (value == NULL || value[0] == '\0')
+        return table[i].value;
+    return value;
+}
+
+tutti_status tti_env_int(const char *name, int64_t min, int64_t max, int64_t *value_out)
+{
+    const char *text = tti_env(name);
+    char       *end = NULL;
+    long long   value;
+
+    if (text == NULL)
+        return tti_fail(TUTTI_E_ARG, "environment variable %s is not set", name);
+    value = strtoll(text, &end, 10);
+    if (end == text || *end != '\0' || value < min || value > max)
+        return tti_fail(TUTTI_E_ARG,
+                        "environment variable %s is '%s', not a number between %lld and %lld", name, text,
+                        (long long)min, (long long)max);
+    *value_out = value;
+    return TUTTI_OK;
+}
+
+bool tti_env_flag(const char *name)
+{
+    static const char *const yes[] = { "1", "true", "yes", "t", "y" };
+    const char              *text = tti_env(name);
+    size_t                   i;
+
+    for (i = 0; text != NULL && i < sizeof yes / sizeof yes[0]; i++)
+        if (strcasecmp(text, yes[i]) == 0)
+            return true;
+    return false;
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * base/env.h - the table of environment variables (tti_env() itself stands in tutti/private.h). */
+#ifndef TTI_BASE_ENV_H
+#define TTI_BASE_ENV_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tutti/status.h>
+
+typedef struct tti_env_entry {
+    const char *name;
+    const char *value; /* when unset or empty; NULL: none */
+    const char *what;
+} tti_env_entry;
+
+const tti_env_entry *tti_env_table(size_t *n_out);
+
+/** A whole number within [min, max]; TUTTI_E_ARG names the variable when unset or anything else. */
+tutti_status tti_env_int(const char *name, int64_t min, int64_t max, int64_t *value_out);
+
+/** 1, true, yes, t, y in any case; everything else and unset is false. */
+bool tti_env_flag(const char *name);
+
+#endif

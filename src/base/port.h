@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * base/port.h - the one door to the world.
+ *
+ * Why     Clock, waiting, randomness, sockets and descriptors are the only things that make a run differ
+ *         from the next. Everything above goes through this table, so that a test can put a whole job,
+ *         many ranks and all their wires, into one process with a clock of its own.
+ * How     A port is a const table and whatever state its implementation keeps behind it. A handle is a
+ *         small number: a descriptor for the system port, an index for an in-memory one. Streams never
+ *         block; poll() is the only call that waits for them, wait_word() the only one that waits for
+ *         memory. Protocols are state machines above: bytes and time in, bytes and deadlines out.
+ * True    Times are monotonic ns of this port's clock; TTI_FOREVER never comes. Negative results of
+ *         accept/send/recv are -errno, and -EAGAIN means "poll first". The port words no failures of
+ *         streams (it does not know whose they are); calls that return a status do.
+ * Exempt  Flags of the shared-memory fast path are read directly; the slow path of every wait is not. */
+#ifndef TTI_BASE_PORT_H
+#define TTI_BASE_PORT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tutti/status.h>
+
+#define TTI_FOREVER INT64_MAX
+#define TTI_MS INT64_C(1000000)
+#define TTI_SECOND INT64_C(1000000000)
+
+typedef int tti_handle; /* TTI_NO_HANDLE: none */
+enum { TTI_NO_HANDLE = -1 };
+
+enum { TTI_LOCAL_NAME_MAX = 64, TTI_FDS_MAX = 8 };
+
+typedef enum tti_addr_family { TTI_ADDR_NONE, TTI_ADDR_IP4, TTI_ADDR_IP6, TTI_ADDR_LOCAL } tti_addr_family;
+
+/** Where a stream can be opened. LOCAL is an abstract Unix socket: no file, scoped by network namespace. */
+typedef struct tti_addr {
+    tti_addr_family family;
+    uint16_t        port;  /* host byte order; 0: any free one (listen) */
+    uint32_t        scope; /* IPv6 link-local interface index */
+    uint8_t         ip[16];
+    char            name[TTI_LOCAL_NAME_MAX]; /* LOCAL: NUL-terminated, without the leading NUL byte */
+} tti_addr;
+
+/** One part of a gathered send. */
+typedef struct tti_part {
+    const void *data;
+    size_t      size;
+} tti_part;
+
+enum { TTI_READ = 1, TTI_WRITE = 2, TTI_HANGUP = 4 };
+
+typedef struct tti_poll {
+    tti_handle handle; /* TTI_NO_HANDLE: skipped */
+    uint8_t    want;   /* TTI_READ | TTI_WRITE */
+    uint8_t    got;    /* out: what is ready; TTI_HANGUP: closed or failed, recv tells */
+} tti_poll;
+
+/** Who is at the other end of a LOCAL stream, as the kernel says. */
+typedef struct tti_peer_cred {
+    int64_t pid;
+    int64_t uid;
+} tti_peer_cred;
+
+typedef struct tti_port tti_port;
+
+typedef struct tti_port_ops {
+    const char *name;
+
+    int64_t (*now_ns)(tti_port *port);
+    void (*sleep_until)(tti_port *port, int64_t deadline_ns);
+    /* Fill out with unpredictable bytes. Never fails: without randomness the process ends. */
+    void (*random)(tti_port *port, void *out, size_t bytes);
+    /* Give the core to another runnable thread. */
+    void (*yield)(tti_port *port);
+
+    /* Sleep while *word == seen, until wake_word or the deadline; may return early for no reason.
+     * The word may lie in memory that processes share. */
+    void (*wait_word)(tti_port *port, const _Atomic uint32_t *word, uint32_t seen, int64_t deadline_ns);
+    /* Wake everybody who sleeps on word. */
+    void (*wake_word)(tti_port *port, const _Atomic uint32_t *word);
+
+    /* Addresses of a host name or numeric address, at most max of them; *n_out >= 1 on success. */
+    tutti_status (*resolve)(tti_port *port, const char *host, uint16_t tcp_port, tti_addr *out, int max,
+                            int *n_out);
+    /* Begin a connection; it is made, or has failed, when poll says TTI_WRITE. 0 or -errno. */
+    int (*connect)(tti_port *port, const tti_addr *to, tti_handle *handle_out);
+    /* After TTI_WRITE: 0 when connected, else -errno. */
+    int (*connect_result)(tti_port *port, tti_handle handle);
+    /* Listen; bound_out has the port that was chosen. 0 or -errno. */
+    int (*listen)(tti_port *port, const tti_addr *at, int backlog, tti_addr *bound_out,
+                  tti_handle *handle_out);
+    /* Next waiting connection: its handle, or -errno. from_out may be NULL. */
+    int (*accept)(tti_port *port, tti_handle listener, tti_addr *from_out);
+    /* The address of this end of a connected stream. 0 or -errno. */
+    int (*local_addr)(tti_port *port, tti_handle handle, tti_addr *addr_out);
+    /* Bytes taken (> 0), or -errno. No signal when the peer is gone. */
+    int64_t (*send)(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts);
+    /* Bytes read (> 0), 0 at the end of the stream, or -errno. */
+    int64_t (*recv)(tti_port *port, tti_handle handle, void *out, size_t bytes);
+    /* Wait until one of set is ready: how many are, 0 at the deadline. A deadline in the past only looks. */
+    int (*poll)(tti_port *port, tti_poll *set, int n, int64_t deadline_ns);
+    /* Closing TTI_NO_HANDLE does nothing. */
+    void (*close)(tti_port *port, tti_handle handle);
+
+    /* LOCAL streams: send bytes with descriptors attached, all or nothing; 0 or -errno. */
+    int (*send_fds)(tti_port *port, tti_handle handle, const void *data, size_t bytes, const int *fds,
+                    int n_fds);
+    /* Receive at most bytes and n_fds_max descriptors (close-on-exec, owned by the caller): bytes, 0 at
+     * the end, or -errno. Descriptors beyond the maximum are closed and -EMSGSIZE returned. */
+    int64_t (*recv_fds)(tti_port *port, tti_handle handle, void *out, size_t bytes, int *fds_out,
+                        int n_fds_max, int *n_fds_out);
+    int (*peer_cred)(tti_port *port, tti_handle handle, tti_peer_cred *cred_out);
+
+    /* A bell: a handle that becomes readable when rung, from any thread, and from any process that was
+     * sent it; it stays so until cleared. 0 or -errno. */
+    int (*bell_create)(tti_port *port, tti_handle *bell_out);
+    void (*bell_ring)(tti_port *port, tti_handle bell);
+    void (*bell_clear)(tti_port *port, tti_handle bell);
+} tti_port_ops;
+
+struct tti_port {
+    const tti_port_ops *ops; /* first member of every implementation */
+};
+
+/** The machine itself. Constant, never freed. */
+tti_port *tti_port_system(void);
+
+static inline int64_t tti_port_now(tti_port *port)
+{
+    return port->ops->now_ns(port);
+}
+
+/** When a wait of timeout_ms ends: negative is never, 0 takes default_ms (which is read the same way,
+ * its 0 meaning now). */
+int64_t tti_deadline(tti_port *port, int64_t timeout_ms, int64_t default_ms);
+
+/** How much is left of a deadline in ms for a text or a poll, rounded up; 0 when it has passed, -1 for never. */
+int64_t tti_left_ms(tti_port *port, int64_t deadline_ns);
+
+#endif

@@ -1,0 +1,101 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * thread.c - mutexes, event counts, threads.
+ *
+ * The event's protocol: a waiter raises `waiters`, then sleeps only if `count` is still what it saw; a
+ * signaller raises `count`, then wakes only if `waiters` is not zero. Both sides use sequentially
+ * consistent operations on the two words, so at least one of them sees the other's store: either the
+ * signaller sees the waiter and wakes it, or the waiter sees the new count and does not sleep. */
+#include "base/thread.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <tutti/private.h>
+
+void tti_mutex_init(tti_mutex *mutex)
+{
+    pthread_mutex_init(&mutex->m, NULL);
+}
+
+void tti_mutex_release(tti_mutex *mutex)
+{
+    pthread_mutex_destroy(&mutex->m);
+}
+
+void tti_lock(tti_mutex *mutex)
+{
+    pthread_mutex_lock(&mutex->m);
+}
+
+bool tti_try_lock(tti_mutex *mutex)
+{
+    return pthread_mutex_trylock(&mutex->m) == 0;
+}
+
+void tti_unlock(tti_mutex *mutex)
+{
+    pthread_mutex_unlock(&mutex->m);
+}
+
+void tti_event_wait(tti_port *port, tti_event *event, uint32_t seen, int64_t deadline_ns)
+{
+    atomic_fetch_add(&event->waiters, 1);
+    if (atomic_load(&event->count) == seen)
+        port->ops->wait_word(port, &event->count, seen, deadline_ns);
+    atomic_fetch_sub(&event->waiters, 1);
+}
+
+void tti_event_signal(tti_port *port, tti_event *event)
+{
+    atomic_fetch_add(&event->count, 1);
+    if (atomic_load(&event->waiters) != 0)
+        port->ops->wake_word(port, &event->count);
+}
+
+typedef struct thread_start {
+    void (*body)(void *arg);
+    void *arg;
+} thread_start;
+
+static void *thread_main(void *raw)
+{
+    thread_start start = *(thread_start *)raw;
+
+    free(raw);
+    start.body(start.arg);
+    return NULL;
+}
+
+tutti_status tti_thread_start(tti_thread *thread, const char *name, void (*body)(void *arg), void *arg)
+{
+    thread_start *start = malloc(sizeof *start);
+    sigset_t      all, before;
+    int           err;
+
+    assert(!thread->running);
+    if (start == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to start thread '%s'", name);
+    *start = (thread_start){ .body = body, .arg = arg };
+
+    /* Signals belong to the program's own threads: ours start with all of them blocked. */
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    err = pthread_create(&thread->id, NULL, thread_main, start);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    if (err != 0) {
+        free(start);
+        return tti_fail_errno_as(TUTTI_E_NOMEM, err, "cannot start thread '%s'", name);
+    }
+    pthread_setname_np(thread->id, name);
+    thread->running = true;
+    return TUTTI_OK;
+}
+
+void tti_thread_join(tti_thread *thread)
+{
+    if (!thread->running)
+        return;
+    pthread_join(thread->id, NULL);
+    thread->running = false;
+}

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * base/thread.h - threads, short locks, and the event count that replaces condition variables.
+ *
+ * A mutex guards a few instructions and is never held across a wait. Whoever waits for a change takes the
+ * event's count under the lock, lets go, and sleeps in tti_event_wait(); whoever changes something signals.
+ * The sleep goes through the port, so a virtual clock sees it. */
+#ifndef TTI_BASE_THREAD_H
+#define TTI_BASE_THREAD_H
+
+#include <pthread.h>
+#include "base/port.h"
+
+typedef struct tti_mutex {
+    pthread_mutex_t m;
+} tti_mutex;
+
+void tti_mutex_init(tti_mutex *mutex);
+void tti_mutex_release(tti_mutex *mutex);
+void tti_lock(tti_mutex *mutex);
+bool tti_try_lock(tti_mutex *mutex);
+void tti_unlock(tti_mutex *mutex);
+
+/** Counts changes. Zeroed memory is a fresh event; it may lie in memory that processes share. */
+typedef struct tti_event {
+    _Atomic uint32_t count;
+    _Atomic uint32_t waiters;
+} tti_event;
+
+/** The count to hand to tti_event_wait(); take it before looking at what the event announces. */
+static inline uint32_t tti_event_now(const tti_event *event)
+{
+    return atomic_load_explicit(&event->count, memory_order_acquire);
+}
+
+/** Sleep until the count differs from seen or the deadline; may return early. */
+void tti_event_wait(tti_port *port, tti_event *event, uint32_t seen, int64_t deadline_ns);
+
+/** Announce a change made before; costs no system call when nobody sleeps. */
+void tti_event_signal(tti_port *port, tti_event *event);
+
+typedef struct tti_thread {
+    pthread_t id;
+    bool      running;
+} tti_thread;
+
+/** Start body(arg) on a thread with all signals blocked, named name (at most 15 characters). */
+tutti_status tti_thread_start(tti_thread *thread, const char *name, void (*body)(void *arg), void *arg);
+/** Wait for its end; a thread that was never started is fine. */
+void tti_thread_join(tti_thread *thread);
+
+#endif
