@@ -1,0 +1,298 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tutti/autograd.h - operations that gradients flow through, and the way back through them.
+ *
+ * Every operation on a tensor that requires gradients records one node; tutti_backward() walks the
+ * nodes in the reverse order of their making and adds what it finds to the leaves' gradients. First
+ * derivatives only: the gradients themselves are recorded nowhere. Operations whose name ends in
+ * "_" change their first operand in place and are never recorded: on a tensor that a graph needs
+ * they are refused while recording is on.
+ *
+ * Operands of different types meet in the wider one: bool < u8 < i32 < i64 < f32 < f64; a scalar
+ * tensor counts only if its kind (bool, whole, real) is higher. Shapes broadcast: aligned at the
+ * right, sizes are equal or 1. Errors of all operations: NULL, kept (see tutti/tensor.h),
+ * TUTTI_E_ARG for shapes and dimensions that do not fit, TUTTI_E_UNSUPPORTED for types,
+ * TUTTI_E_NOMEM. */
+#ifndef TUTTI_AUTOGRAD_H
+#define TUTTI_AUTOGRAD_H
+
+#include <tutti/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- gradients -------------------------------------------------------------------------------- */
+
+enum { TUTTI_RETAIN_GRAPH = 1 };
+
+/** Add the gradients of the roots to the leaves they were computed from.
+ *
+ * @param roots  n tensors that require gradients
+ * @param grads  one gradient for each root, of its shape; NULL, or an entry NULL: one, which only a
+ *               root of one element may have
+ * @param flags  TUTTI_RETAIN_GRAPH keeps what the nodes saved, for another backward
+ *
+ * @errors  a kept failure of an earlier expression, which is then forgotten; nothing is done
+ *          TUTTI_E_ARG    a root requires no gradient, a gradient of the wrong shape
+ *          TUTTI_E_STATE  a second backward without the flag; a saved value changed in place since
+ *          whatever a hook returned: it ends the pass, leaves reached before have their gradients
+ * @threads any; graphs on different threads may share leaves
+ * @numbers same graph, same order, same bits
+ * @source  torch.autograd.backward */
+TUTTI_API tutti_status tutti_backward(tutti_tensor *const *roots, tutti_tensor *const *grads, int n,
+                                      unsigned flags);
+
+/** tutti_backward() of one root with the gradient one.
+ * @errors  as tutti_backward()
+ * @threads any
+ * @source  Tensor.backward */
+TUTTI_API tutti_status tutti_tensor_backward(tutti_tensor *root);
+
+/** True while operations are recorded on this thread, as they are at first.
+ * @threads each thread has its own
+ * @source  torch.is_grad_enabled */
+TUTTI_API bool tutti_is_grad_enabled(void);
+
+/** Switch recording on this thread; returns what it was, to put it back.
+ * @threads each thread has its own
+ * @source  torch.set_grad_enabled, torch.no_grad */
+TUTTI_API bool tutti_set_grad_enabled(bool on);
+
+/** Make a leaf require gradients, or no longer. Returns t.
+ * @errors  NULL and kept: TUTTI_E_ARG not f32 or f64; TUTTI_E_STATE switching off a computed tensor
+ * @threads one at a time per tensor
+ * @source  Tensor.requires_grad_ */
+TUTTI_API tutti_tensor *tutti_tensor_requires_grad_(tutti_tensor *t, bool on);
+
+/** True if gradients flow to t; of NULL: false.
+ * @threads any
+ * @source  Tensor.requires_grad */
+TUTTI_API bool tutti_tensor_requires_grad(const tutti_tensor *t);
+
+/** True if t was computed by nothing that is recorded; of NULL: false.
+ * @threads any
+ * @source  Tensor.is_leaf */
+TUTTI_API bool tutti_tensor_is_leaf(const tutti_tensor *t);
+
+/** The gradient of a leaf, borrowed; NULL while there is none. The object stays the same from one
+ * backward to the next, which add to it in place.
+ * @threads one at a time per tensor
+ * @source  Tensor.grad */
+TUTTI_API tutti_tensor *tutti_tensor_grad(const tutti_tensor *t);
+
+/** Replace the gradient of a leaf; NULL drops it. grad is retained, not copied: a leaf may so be
+ * given a view of a larger buffer to collect in.
+ * @errors  TUTTI_E_ARG  no leaf, or another shape or dtype
+ * @threads one at a time per tensor
+ * @source  Tensor.grad */
+TUTTI_API tutti_status tutti_tensor_set_grad(tutti_tensor *t, tutti_tensor *grad);
+
+/** Called on the thread of a backward, with recording off, right after it has added to leaf's
+ * gradient. Anything but TUTTI_OK ends the backward with that status; word it with the call that
+ * failed. */
+typedef tutti_status (*tutti_grad_hook)(tutti_tensor *leaf, void *ctx);
+
+/** Have fn called whenever a backward has finished a leaf's gradient; hooks run in the order of
+ * their registration. Once per backward, however often the leaf was used; not at all in a backward
+ * that brings it none.
+ *
+ * @param handle_out  for tutti_tensor_remove_hook(); may be NULL
+ * @errors  TUTTI_E_ARG  t is no leaf that requires gradients; TUTTI_E_NOMEM
+ * @threads one at a time per tensor, not during a backward over it
+ * @source  Tensor.register_post_accumulate_grad_hook */
+TUTTI_API tutti_status tutti_tensor_register_post_accumulate_grad_hook(tutti_tensor *t,
+                                                                       tutti_grad_hook fn, void *ctx,
+                                                                       int *handle_out);
+
+/** Forget a hook. A handle that is not (or no longer) known does nothing.
+ * @threads one at a time per tensor; a hook may remove itself
+ * @source  torch.utils.hooks.RemovableHandle.remove */
+TUTTI_API void tutti_tensor_remove_hook(tutti_tensor *t, int handle);
+
+/* ---- element by element ----------------------------------------------------------------------- */
+
+/** a + b. @shapes broadcast @threads any @source torch.add */
+TUTTI_API tutti_tensor *tutti_tensor_add(tutti_tensor *a, tutti_tensor *b);
+
+/** a + alpha * b. @shapes broadcast @threads any @source torch.add(alpha=) */
+TUTTI_API tutti_tensor *tutti_tensor_add_scaled(tutti_tensor *a, tutti_tensor *b, double alpha);
+
+/** a - b. @shapes broadcast @threads any @source torch.sub */
+TUTTI_API tutti_tensor *tutti_tensor_sub(tutti_tensor *a, tutti_tensor *b);
+
+/** a * b. @shapes broadcast @threads any @source torch.mul */
+TUTTI_API tutti_tensor *tutti_tensor_mul(tutti_tensor *a, tutti_tensor *b);
+
+/** a / b; whole numbers give f32. @shapes broadcast @threads any @source torch.div */
+TUTTI_API tutti_tensor *tutti_tensor_div(tutti_tensor *a, tutti_tensor *b);
+
+/** x + c; whole numbers give f32, because c is real. @threads any @source torch.add */
+TUTTI_API tutti_tensor *tutti_tensor_add_scalar(tutti_tensor *x, double c);
+
+/** c * x; whole numbers give f32, because c is real. @threads any @source torch.mul */
+TUTTI_API tutti_tensor *tutti_tensor_mul_scalar(tutti_tensor *x, double c);
+
+/** -x. @threads any @source torch.neg */
+TUTTI_API tutti_tensor *tutti_tensor_neg(tutti_tensor *x);
+
+/** e to the power of x. Whole numbers give f32, here and below. @threads any @source torch.exp */
+TUTTI_API tutti_tensor *tutti_tensor_exp(tutti_tensor *x);
+
+/** Natural logarithm. @threads any @source torch.log */
+TUTTI_API tutti_tensor *tutti_tensor_log(tutti_tensor *x);
+
+/** Square root. @threads any @source torch.sqrt */
+TUTTI_API tutti_tensor *tutti_tensor_sqrt(tutti_tensor *x);
+
+/** Hyperbolic tangent. @threads any @source torch.tanh */
+TUTTI_API tutti_tensor *tutti_tensor_tanh(tutti_tensor *x);
+
+/** 1 / (1 + e^-x). @threads any @source torch.sigmoid */
+TUTTI_API tutti_tensor *tutti_tensor_sigmoid(tutti_tensor *x);
+
+/** The larger of x and 0; NaN stays; the gradient at 0 is 0. @threads any @source torch.relu */
+TUTTI_API tutti_tensor *tutti_tensor_relu(tutti_tensor *x);
+
+/** A copy with elements converted to dtype; if they are of it already, x itself, retained.
+ * @threads any
+ * @source  Tensor.to */
+TUTTI_API tutti_tensor *tutti_tensor_to(tutti_tensor *x, tutti_dtype dtype);
+
+/* ---- reductions ------------------------------------------------------------------------------- */
+
+/** The sum over n_dims dimensions; n_dims 0: over all of them. Whole numbers and bool add up in
+ * i64.
+ * @param keepdim  keep the dimensions summed over, with size 1
+ * @numbers pairwise in blocks, in an order that depends on the shape alone
+ * @threads any
+ * @source  torch.sum */
+TUTTI_API tutti_tensor *tutti_tensor_sum(tutti_tensor *x, const int *dims, int n_dims, bool keepdim);
+
+/** The sum divided by the number of its terms; f32 and f64.
+ * @numbers as tutti_tensor_sum()
+ * @threads any
+ * @source  torch.mean */
+TUTTI_API tutti_tensor *tutti_tensor_mean(tutti_tensor *x, const int *dims, int n_dims,
+                                          bool keepdim);
+
+/* ---- shape: views share memory with x --------------------------------------------------------- */
+
+/** The same elements in another shape; one size may be -1 and follows from the others.
+ * @errors  also where no strides can express it: TUTTI_E_ARG, next: tutti_tensor_reshape()
+ * @threads any
+ * @source  Tensor.view */
+TUTTI_API tutti_tensor *tutti_tensor_view(tutti_tensor *x, int nd, const int64_t *shape);
+
+/** tutti_tensor_view() where possible, otherwise of a copy.
+ * @threads any
+ * @source  torch.reshape */
+TUTTI_API tutti_tensor *tutti_tensor_reshape(tutti_tensor *x, int nd, const int64_t *shape);
+
+/** All dimensions from start on made one: [N, C, H, W] from 1 is [N, C*H*W].
+ * @threads any
+ * @source  torch.flatten */
+TUTTI_API tutti_tensor *tutti_tensor_flatten(tutti_tensor *x, int start);
+
+/** Dimensions d0 and d1 swapped. @threads any @source torch.transpose */
+TUTTI_API tutti_tensor *tutti_tensor_transpose(tutti_tensor *x, int d0, int d1);
+
+/** Dimension i of the result is order[i] of x; order has one entry per dimension.
+ * @threads any
+ * @source  torch.permute */
+TUTTI_API tutti_tensor *tutti_tensor_permute(tutti_tensor *x, const int *order);
+
+/** Elements start .. start+length-1 along dim. @threads any @source torch.narrow */
+TUTTI_API tutti_tensor *tutti_tensor_narrow(tutti_tensor *x, int dim, int64_t start, int64_t length);
+
+/** Element index along dim, which disappears. A negative index counts from the end.
+ * @threads any
+ * @source  torch.select */
+TUTTI_API tutti_tensor *tutti_tensor_select(tutti_tensor *x, int dim, int64_t index);
+
+/** Sizes of 1 repeated to those of shape, without a copy; -1 keeps a size; new dimensions in front.
+ * @threads any
+ * @source  Tensor.expand */
+TUTTI_API tutti_tensor *tutti_tensor_expand(tutti_tensor *x, int nd, const int64_t *shape);
+
+/** A dimension of size 1 put in at dim. @threads any @source torch.unsqueeze */
+TUTTI_API tutti_tensor *tutti_tensor_unsqueeze(tutti_tensor *x, int dim);
+
+/** Dimension dim taken out if its size is 1. @threads any @source torch.squeeze */
+TUTTI_API tutti_tensor *tutti_tensor_squeeze(tutti_tensor *x, int dim);
+
+/** The same memory and version counter, cut off from the graph. @threads any @source Tensor.detach */
+TUTTI_API tutti_tensor *tutti_tensor_detach(tutti_tensor *x);
+
+/** x itself, retained, if it is contiguous; otherwise a row-major copy.
+ * @threads any
+ * @source  Tensor.contiguous */
+TUTTI_API tutti_tensor *tutti_tensor_contiguous(tutti_tensor *x);
+
+/** A row-major copy in memory of its own. @threads any @source torch.clone */
+TUTTI_API tutti_tensor *tutti_tensor_clone(tutti_tensor *x);
+
+/* ---- matrix products, through CBLAS ----------------------------------------------------------- */
+
+/** Matrix product of two matrices.
+ * @shapes  [M, K] x [K, N] -> [M, N]
+ * @errors  also TUTTI_E_UNSUPPORTED  not both f32 or both f64
+ * @threads any; inside as many as the CBLAS takes (OMP_NUM_THREADS)
+ * @source  torch.mm */
+TUTTI_API tutti_tensor *tutti_tensor_mm(tutti_tensor *a, tutti_tensor *b);
+
+/** Product of vectors and matrices.
+ * @shapes  [M, K] x [K, N] -> [M, N]; [K] x [K, N] -> [N]; [M, K] x [K] -> [M]; [K] x [K] -> []
+ * @errors  also TUTTI_E_UNSUPPORTED  more than two dimensions, or not both f32 or both f64
+ * @threads any
+ * @source  torch.matmul */
+TUTTI_API tutti_tensor *tutti_tensor_matmul(tutti_tensor *a, tutti_tensor *b);
+
+/* ---- in place, never recorded ----------------------------------------------------------------- */
+
+/** All elements zero. In-place operations share their errors and what follows from them:
+ * @errors  TUTTI_E_STATE  recording is on, and the target or a source requires gradients
+ *          TUTTI_E_ARG    the source does not broadcast to the target, the target repeats elements
+ *                         (an expanded view), or the result would lose its fraction
+ *          A failure is also kept, as for expressions.
+ * @threads one at a time per memory
+ * @source  Tensor.zero_ */
+TUTTI_API tutti_status tutti_tensor_zero_(tutti_tensor *t);
+
+/** All elements value. @errors as tutti_tensor_zero_() @source Tensor.fill_ */
+TUTTI_API tutti_status tutti_tensor_fill_(tutti_tensor *t, double value);
+
+/** Elements of src, broadcast and converted. @errors as tutti_tensor_zero_() @source Tensor.copy_ */
+TUTTI_API tutti_status tutti_tensor_copy_(tutti_tensor *t, tutti_tensor *src);
+
+/** t += alpha * b. @errors as tutti_tensor_zero_() @source Tensor.add_ */
+TUTTI_API tutti_status tutti_tensor_add_(tutti_tensor *t, tutti_tensor *b, double alpha);
+
+/** t *= b. @errors as tutti_tensor_zero_() @source Tensor.mul_ */
+TUTTI_API tutti_status tutti_tensor_mul_(tutti_tensor *t, tutti_tensor *b);
+
+/** t /= b. @errors as tutti_tensor_zero_() @source Tensor.div_ */
+TUTTI_API tutti_status tutti_tensor_div_(tutti_tensor *t, tutti_tensor *b);
+
+/** t *= c. @errors as tutti_tensor_zero_() @source Tensor.mul_ */
+TUTTI_API tutti_status tutti_tensor_mul_scalar_(tutti_tensor *t, double c);
+
+/** t /= c. @errors as tutti_tensor_zero_() @source Tensor.div_ */
+TUTTI_API tutti_status tutti_tensor_div_scalar_(tutti_tensor *t, double c);
+
+/** Uniform numbers over [low, high). @errors as tutti_tensor_zero_() @source Tensor.uniform_ */
+TUTTI_API tutti_status tutti_tensor_uniform_(tutti_tensor *t, double low, double high,
+                                             tutti_generator *gen);
+
+/** Normal numbers. @errors as tutti_tensor_zero_() @source Tensor.normal_ */
+TUTTI_API tutti_status tutti_tensor_normal_(tutti_tensor *t, double mean, double std,
+                                            tutti_generator *gen);
+
+/** One with probability p, else zero: a draw of 64 bits each, compared as f64.
+ * @errors as tutti_tensor_zero_(), and TUTTI_E_ARG for p outside of 0..1 @source Tensor.bernoulli_ */
+TUTTI_API tutti_status tutti_tensor_bernoulli_(tutti_tensor *t, double p, tutti_generator *gen);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

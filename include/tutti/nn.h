@@ -1,0 +1,260 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tutti/nn.h - layers as functions, and modules that keep their parameters.
+ *
+ * The functions follow the rules of tutti/autograd.h. A module is a named tree: parameters and
+ * children under the names that PyTorch gives them ("conv1.weight"), a switch between training and
+ * evaluation, and a forward function. Constructors draw their parameters from the thread's default
+ * generator exactly as PyTorch does, so the order of construction matters. A failed constructor
+ * returns NULL and is kept like a failed expression; modules take NULL for an operand likewise. */
+#ifndef TUTTI_NN_H
+#define TUTTI_NN_H
+
+#include <tutti/autograd.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- layers as functions ---------------------------------------------------------------------- */
+
+/** How a convolution steps; a zero field means its default. Begin with TUTTI_CONV2D_OPTIONS. */
+typedef struct tutti_conv2d_options {
+    size_t size;
+    int stride[2];   /* rows, columns; default 1 */
+    int padding[2];  /* zeros around the image; default 0 */
+    int dilation[2]; /* distance of kernel elements; default 1 */
+    int groups;      /* input channels in so many separate groups; default 1 */
+} tutti_conv2d_options;
+
+#ifdef __cplusplus
+#define TUTTI_CONV2D_OPTIONS (tutti_conv2d_options{ sizeof(tutti_conv2d_options), {}, {}, {}, 0 })
+#else
+#define TUTTI_CONV2D_OPTIONS ((tutti_conv2d_options){ .size = sizeof(tutti_conv2d_options) })
+#endif
+
+/** x times the transpose of weight, plus bias (NULL: none).
+ * @shapes  [.., I], [O, I], [O] -> [.., O]
+ * @threads any
+ * @source  torch.nn.functional.linear */
+TUTTI_API tutti_tensor *tutti_tensor_linear(tutti_tensor *x, tutti_tensor *weight,
+                                            tutti_tensor *bias);
+
+/** Cross-correlation of images with kernels, plus bias (NULL: none). opts NULL: all defaults.
+ * @shapes  [N, C, H, W], [O, C/groups, kh, kw], [O] -> [N, O, H', W'],
+ *          H' = floor((H + 2 padding - dilation (kh - 1) - 1) / stride) + 1
+ * @cost    a matrix product per image and group; the columns it needs are made again in backward
+ * @threads any
+ * @source  torch.nn.functional.conv2d */
+TUTTI_API tutti_tensor *tutti_tensor_conv2d(tutti_tensor *x, tutti_tensor *weight,
+                                            tutti_tensor *bias, const tutti_conv2d_options *opts);
+
+/** How a pooling window moves; a zero field means its default. Begin with TUTTI_POOL2D_OPTIONS. */
+typedef struct tutti_pool2d_options {
+    size_t size;
+    int stride[2];   /* default: the window's size */
+    int padding[2];  /* -inf around the image, at most half the window; default 0 */
+    int dilation[2]; /* default 1 */
+} tutti_pool2d_options;
+
+#ifdef __cplusplus
+#define TUTTI_POOL2D_OPTIONS (tutti_pool2d_options{ sizeof(tutti_pool2d_options), {}, {}, {} })
+#else
+#define TUTTI_POOL2D_OPTIONS ((tutti_pool2d_options){ .size = sizeof(tutti_pool2d_options) })
+#endif
+
+/** The largest element of each kh x kw window, the first of equals; a NaN in a window wins.
+ * opts NULL: all defaults, windows side by side.
+ * @shapes  [N, C, H, W] -> [N, C, H', W'], sizes as in tutti_tensor_conv2d()
+ * @threads any
+ * @source  torch.nn.functional.max_pool2d */
+TUTTI_API tutti_tensor *tutti_tensor_max_pool2d(tutti_tensor *x, int kh, int kw,
+                                                const tutti_pool2d_options *opts);
+
+/** Training: each element zero with probability p, the others divided by 1 - p, drawn from the
+ * thread's default generator in memory order. Otherwise x itself, retained.
+ * @errors  also TUTTI_E_ARG  p outside of 0..1
+ * @threads any
+ * @source  torch.nn.functional.dropout */
+TUTTI_API tutti_tensor *tutti_tensor_dropout(tutti_tensor *x, double p, bool training);
+
+/** As tutti_tensor_dropout(), whole channels at a time.
+ * @shapes  [N, C, ..] -> the same; one draw for each [n, c]
+ * @threads any
+ * @source  torch.nn.functional.dropout2d */
+TUTTI_API tutti_tensor *tutti_tensor_dropout2d(tutti_tensor *x, double p, bool training);
+
+/** x minus the logarithm of the sum of e^x along dim, safe for large x.
+ * @threads any
+ * @source  torch.nn.functional.log_softmax */
+TUTTI_API tutti_tensor *tutti_tensor_log_softmax(tutti_tensor *x, int dim);
+
+/** What a loss does with the terms of a batch. */
+typedef enum tutti_reduction {
+    TUTTI_REDUCTION_MEAN = 0, /* divide by the sum of the weights of the targets that count */
+    TUTTI_REDUCTION_SUM,
+    TUTTI_REDUCTION_NONE
+} tutti_reduction;
+
+/** How a loss counts; a zero field means its default. Begin with TUTTI_LOSS_OPTIONS. */
+typedef struct tutti_loss_options {
+    size_t size;
+    tutti_tensor *weight; /* [C], a weight for each class; default: all 1 */
+    tutti_reduction reduction;
+    bool has_ignore_index; /* false: targets of -100 do not count */
+    int64_t ignore_index;  /* if true: targets of this value do not count */
+} tutti_loss_options;
+
+#ifdef __cplusplus
+#define TUTTI_LOSS_OPTIONS                                                                         \
+    (tutti_loss_options{ sizeof(tutti_loss_options), nullptr, TUTTI_REDUCTION_MEAN, false, 0 })
+#else
+#define TUTTI_LOSS_OPTIONS ((tutti_loss_options){ .size = sizeof(tutti_loss_options) })
+#endif
+
+/** Minus the log-probability of each target. opts NULL: the mean, all classes alike. A mean over
+ * no targets is NaN.
+ * @shapes  [N, C, ..] and i64 [N, ..] -> [], or [N, ..] with TUTTI_REDUCTION_NONE; [C] and [] alike
+ * @errors  also TUTTI_E_ARG  a target is no class; the text says which and where
+ * @threads any
+ * @source  torch.nn.functional.nll_loss */
+TUTTI_API tutti_tensor *tutti_tensor_nll_loss(tutti_tensor *log_probs, tutti_tensor *target,
+                                              const tutti_loss_options *opts);
+
+/** tutti_tensor_nll_loss() of tutti_tensor_log_softmax() over the classes.
+ * @shapes  as tutti_tensor_nll_loss()
+ * @threads any
+ * @source  torch.nn.functional.cross_entropy */
+TUTTI_API tutti_tensor *tutti_tensor_cross_entropy(tutti_tensor *logits, tutti_tensor *target,
+                                                   const tutti_loss_options *opts);
+
+/* ---- modules ---------------------------------------------------------------------------------- */
+
+/** A node of a tree of layers. Used by one thread at a time. */
+typedef struct tutti_module tutti_module;
+
+/** What a module computes from x; it calls tutti_forward() of its children and returns an
+ * expression, made in the scope of the caller. */
+typedef tutti_tensor *(*tutti_forward_fn)(tutti_module *self, tutti_tensor *x);
+
+/** A module of the caller's own making, without parameters or children at first, in training.
+ * @param kind     a word for error texts, copied
+ * @param forward  computes; NULL: children one after another, in the order they were added
+ * @param ctx      given back by tutti_module_context()
+ * @param free_fn  called with ctx when the module is freed; may be NULL
+ * @errors  NULL and kept: TUTTI_E_NOMEM
+ * @threads any
+ * @source  torch.nn.Module */
+TUTTI_API tutti_module *tutti_module_create(const char *kind, tutti_forward_fn forward, void *ctx,
+                                            void (*free_fn)(void *ctx));
+
+/** Free a module that is nobody's child, and its children. NULL does nothing.
+ * @threads one at a time
+ * @source  ours */
+TUTTI_API void tutti_module_free(tutti_module *m);
+
+/** The ctx of tutti_module_create(); of NULL: NULL.
+ * @threads any
+ * @source  ours */
+TUTTI_API void *tutti_module_context(const tutti_module *m);
+
+/** Make child a part of m, which frees it from now on, also if this call fails. Returns child.
+ * @param name  copied; not empty, no dot in it
+ * @errors  NULL and kept: TUTTI_E_ARG  NULL, a name in use, a child that has a parent;
+ *          TUTTI_E_NOMEM
+ * @threads one at a time
+ * @source  torch.nn.Module.add_module */
+TUTTI_API tutti_module *tutti_module_add(tutti_module *m, const char *name, tutti_module *child);
+
+/** Make t a parameter of m and have it require gradients; m keeps a reference of its own.
+ * @param name  copied; not empty, no dot in it
+ * @errors  TUTTI_E_ARG  NULL, a name in use, no leaf of f32 or f64; TUTTI_E_NOMEM. Also kept.
+ * @threads one at a time
+ * @source  torch.nn.Module.register_parameter */
+TUTTI_API tutti_status tutti_module_register_parameter(tutti_module *m, const char *name,
+                                                       tutti_tensor *t);
+
+/** The child of that name, borrowed; NULL if there is none.
+ * @threads any
+ * @source  torch.nn.Module.get_submodule */
+TUTTI_API tutti_module *tutti_module_child(const tutti_module *m, const char *name);
+
+/** All parameters below m: its own first, then those of its children in the order they were added;
+ * one that stands in two places comes once.
+ * @param n_out  how many; 0 on failure
+ * @return  an array that belongs to m, valid until parameters or children are added below it
+ * @errors  NULL and kept: TUTTI_E_NOMEM
+ * @threads one at a time
+ * @source  torch.nn.Module.parameters */
+TUTTI_API tutti_tensor *const *tutti_module_parameters(tutti_module *m, int *n_out);
+
+/** The names of tutti_module_parameters(), in the same order: "conv1.weight", "conv1.bias", ...
+ * @param n_out  how many; 0 on failure
+ * @return  as tutti_module_parameters()
+ * @threads one at a time
+ * @source  torch.nn.Module.named_parameters */
+TUTTI_API const char *const *tutti_module_parameter_names(tutti_module *m, int *n_out);
+
+/** The parameter of that dotted name, borrowed; NULL if there is none.
+ * @threads one at a time
+ * @source  torch.nn.Module.get_parameter */
+TUTTI_API tutti_tensor *tutti_module_parameter(tutti_module *m, const char *name);
+
+/** Switch m and everything below it to training, or to evaluation.
+ * @threads one at a time
+ * @source  torch.nn.Module.train, torch.nn.Module.eval */
+TUTTI_API void tutti_module_train(tutti_module *m, bool on);
+
+/** True while m is in training; of NULL: false.
+ * @threads any
+ * @source  torch.nn.Module.training */
+TUTTI_API bool tutti_module_is_training(const tutti_module *m);
+
+/** Drop the gradients of all parameters.
+ * @threads one at a time
+ * @source  torch.nn.Module.zero_grad */
+TUTTI_API void tutti_module_zero_grad(tutti_module *m);
+
+/** What m makes of x.
+ * @errors  NULL and kept: of what forward did, or NULL operands
+ * @threads one at a time
+ * @source  torch.nn.Module.__call__ */
+TUTTI_API tutti_tensor *tutti_forward(tutti_module *m, tutti_tensor *x);
+
+/** Parameters weight [out, in] and, if wanted, bias [out].
+ * @threads draws from the thread's default generator
+ * @source  torch.nn.Linear */
+TUTTI_API tutti_module *tutti_linear(int64_t in, int64_t out, bool bias);
+
+/** Parameters weight [out, in/groups, kh, kw] and bias [out]. opts NULL: all defaults.
+ * @threads draws from the thread's default generator
+ * @source  torch.nn.Conv2d */
+TUTTI_API tutti_module *tutti_conv2d(int64_t in, int64_t out, int kh, int kw,
+                                     const tutti_conv2d_options *opts);
+
+/** tutti_tensor_dropout() as a module. @threads any @source torch.nn.Dropout */
+TUTTI_API tutti_module *tutti_dropout(double p);
+
+/** tutti_tensor_dropout2d() as a module. @threads any @source torch.nn.Dropout2d */
+TUTTI_API tutti_module *tutti_dropout2d(double p);
+
+/** tutti_tensor_max_pool2d() with square windows side by side. @threads any
+ * @source torch.nn.MaxPool2d */
+TUTTI_API tutti_module *tutti_max_pool2d(int k);
+
+/** tutti_tensor_relu() as a module. @threads any @source torch.nn.ReLU */
+TUTTI_API tutti_module *tutti_relu(void);
+
+/** tutti_tensor_flatten() from dimension 1 on. @threads any @source torch.nn.Flatten */
+TUTTI_API tutti_module *tutti_flatten(void);
+
+/** tutti_tensor_log_softmax() as a module. @threads any @source torch.nn.LogSoftmax */
+TUTTI_API tutti_module *tutti_log_softmax(int dim);
+
+/** Children one after another; add them under any names. @threads any @source torch.nn.Sequential */
+TUTTI_API tutti_module *tutti_sequential(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
