@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tutti/group.h - process groups: who is in them, collectives, point-to-point, works.
+ *
+ * What holds for all of them, so that no doc block repeats it:
+ * - group NULL is the calling thread's world, else the process's (tutti/init.h). TUTTI_NON_MEMBER makes a
+ *   call warn and return TUTTI_OK with nothing touched; TUTTI_NO_GROUP makes it fail with TUTTI_E_STATE.
+ * - Every member issues a group's collectives in the same order, with arguments that agree. Ranks that
+ *   disagree get TUTTI_E_MISMATCH where it is seen, with both calls in the text.
+ * - Peers and roots are global ranks, as in torch.
+ * - A blocking call is done by the calling thread. X_async borrows its spans until the work completes: do
+ *   not read, write or free them before. Its work_out is a new reference; tutti_work_free() drops it and
+ *   cancels nothing.
+ * - Every wait ends by the group's time-out (TUTTI_E_TIMEOUT, naming who has not arrived), and at once
+ *   when a rank it needs is gone (TUTTI_E_PEER, naming it). After either, and after TUTTI_E_MISMATCH, the
+ *   contents of the output spans are undefined and the group fails every later call: destroy it.
+ * - Spans are host memory. Zero elements are legal, in their turn. */
+#ifndef TUTTI_GROUP_H
+#define TUTTI_GROUP_H
+
+#include <tutti/dtype.h>
+#include <tutti/init.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tutti_work tutti_work;
+
+/** What tutti_new_group gives to ranks that are not in the group. */
+#define TUTTI_NON_MEMBER ((tutti_group *)(intptr_t)-100)
+/** What a group variable holds after a failed tutti_new_group: every call refuses it. */
+#define TUTTI_NO_GROUP ((tutti_group *)(intptr_t)-101)
+/** recv from whoever sends first. */
+#define TUTTI_ANY_SOURCE (-1)
+
+/** Options of tutti_new_group. Initialise with TUTTI_GROUP_OPTIONS; zero fields mean the default. */
+typedef struct tutti_group_options {
+    size_t      size;
+    int64_t     timeout_ms; /* 0: as the world */
+    const char *desc;       /* a name for people, copied; NULL: none */
+} tutti_group_options;
+
+#define TUTTI_GROUP_OPTIONS                                                                            \
+    {                                                                                                  \
+        sizeof(tutti_group_options), 0, 0                                                              \
+    }
+
+/** Make a group of some ranks of the world. Every rank of the world calls it, members or not, in the
+ * same order; ranks are sorted, the order given does not matter.
+ *
+ * @param ranks      global ranks; NULL with n_ranks 0: all
+ * @param opts       NULL: every default
+ * @param group_out  the group, or TUTTI_NON_MEMBER when this rank is not in it; TUTTI_NO_GROUP on failure
+ *
+ * @errors   TUTTI_E_ARG      a rank out of range or twice, or an empty list
+ *           TUTTI_E_STATE    there is no world
+ *           TUTTI_E_TIMEOUT  a member did not come; the text names it
+ * @threads  one at a time per world
+ * @source   torch.distributed.new_group */
+TUTTI_API tutti_status tutti_new_group(const int *ranks, int n_ranks, const tutti_group_options *opts,
+                                       tutti_group **group_out);
+
+/** This process's rank in group, -1 for a non-member or without a world.
+ * @threads any
+ * @source torch.distributed.get_rank */
+TUTTI_API int tutti_get_rank(const tutti_group *group);
+
+/** Members of group, -1 for a non-member or without a world.
+ * @threads any
+ * @source torch.distributed.get_world_size */
+TUTTI_API int tutti_get_world_size(const tutti_group *group);
+
+/** The global rank of a group rank, -1 if there is none.
+ * @threads any
+ * @source torch.distributed.get_global_rank */
+TUTTI_API int tutti_get_global_rank(const tutti_group *group, int group_rank);
+
+/** The group rank of a global rank, -1 if it is no member.
+ * @threads any
+ * @source torch.distributed.get_group_rank */
+TUTTI_API int tutti_get_group_rank(const tutti_group *group, int global_rank);
+
+/** Combine buf across the group, in place; every rank ends with the same bits.
+ *
+ * @param buf    read and overwritten; count and dtype equal on all ranks
+ * @param op     TUTTI_SUM, TUTTI_MAX, ... or tutti_premul_sum(x); the table stands in tutti/dtype.h
+ *
+ * @shapes   [count] -> [count]
+ * @errors   TUTTI_E_ARG  data is NULL and count > 0, or op is not defined for the dtype
+ * @threads  any; a second caller on the same group waits for the first
+ * @numbers  summed in rank order; same bits on all ranks, and in every run with the same layout
+ * @cost     one host: each rank reads 3 and writes 2 times the bytes, two synchronisations per 256 KiB;
+ *           several hosts: 2(P-1)/P of the bytes sent per rank
+ * @source   torch.distributed.all_reduce */
+TUTTI_API tutti_status tutti_all_reduce(tutti_span buf, tutti_op op, tutti_group *group);
+/** tutti_all_reduce, not waited for.
+ * @source torch.distributed.all_reduce(async_op=True) */
+TUTTI_API tutti_status tutti_all_reduce_async(tutti_span buf, tutti_op op, tutti_group *group,
+                                              tutti_work **work_out);
+
+/** Copy src's buf to every rank.
+ *
+ * @param buf    read on src, overwritten elsewhere; count and dtype equal on all ranks
+ * @param src    global rank
+ *
+ * @shapes   [count] -> [count]
+ * @errors   TUTTI_E_ARG  data is NULL and count > 0, or src is no member
+ * @threads  any; a second caller on the same group waits for the first
+ * @cost     one host: every byte is copied twice; several hosts: a binomial tree, ceil(log2 P) steps
+ * @source   torch.distributed.broadcast */
+TUTTI_API tutti_status tutti_broadcast(tutti_span buf, int src, tutti_group *group);
+/** tutti_broadcast, not waited for.
+ * @source torch.distributed.broadcast(async_op=True) */
+TUTTI_API tutti_status tutti_broadcast_async(tutti_span buf, int src, tutti_group *group,
+                                             tutti_work **work_out);
+
+/** Combine buf across the group into dst's buf. On other ranks buf is only read, and left as it was.
+ *
+ * @shapes   [count] -> [count] on dst
+ * @errors   as tutti_all_reduce; TUTTI_E_ARG also when dst is no member
+ * @threads  any; a second caller on the same group waits for the first
+ * @numbers  the same bits as tutti_all_reduce
+ * @source   torch.distributed.reduce (which leaves buf undefined on other ranks) */
+TUTTI_API tutti_status tutti_reduce(tutti_span buf, int dst, tutti_op op, tutti_group *group);
+/** tutti_reduce, not waited for.
+ * @source torch.distributed.reduce(async_op=True) */
+TUTTI_API tutti_status tutti_reduce_async(tutti_span buf, int dst, tutti_op op, tutti_group *group,
+                                          tutti_work **work_out);
+
+/** Collect every rank's in on every rank.
+ *
+ * @param outs    one span per rank, in group order, each like in; the array may go when the call
+ *                returns, also the asynchronous one
+ * @param n_outs  members of the group
+ *
+ * @shapes   [count] -> P spans of [count]
+ * @errors   TUTTI_E_ARG  n_outs is not the group's size, or a span differs from in in count or dtype
+ * @threads  any; a second caller on the same group waits for the first
+ * @source   torch.distributed.all_gather */
+TUTTI_API tutti_status tutti_all_gather(const tutti_span *outs, int n_outs, tutti_span in,
+                                        tutti_group *group);
+/** tutti_all_gather, not waited for.
+ * @source torch.distributed.all_gather(async_op=True) */
+TUTTI_API tutti_status tutti_all_gather_async(const tutti_span *outs, int n_outs, tutti_span in,
+                                              tutti_group *group, tutti_work **work_out);
+
+/** Collect every rank's in on every rank, one after the other in one span. in may be out's own part.
+ *
+ * @shapes   [count] -> [P * count]
+ * @errors   TUTTI_E_ARG  out.count is not P times in.count, or the dtypes differ
+ * @threads  any; a second caller on the same group waits for the first
+ * @source   torch.distributed.all_gather_into_tensor */
+TUTTI_API tutti_status tutti_all_gather_into_tensor(tutti_span out, tutti_span in, tutti_group *group);
+/** tutti_all_gather_into_tensor, not waited for.
+ * @source torch.distributed.all_gather_into_tensor(async_op=True) */
+TUTTI_API tutti_status tutti_all_gather_into_tensor_async(tutti_span out, tutti_span in,
+                                                          tutti_group *group, tutti_work **work_out);
+
+/** Collect every rank's in on dst.
+ *
+ * @param outs    on dst one span per rank, each like in; elsewhere NULL with n_outs 0
+ *
+ * @shapes   [count] -> P spans of [count] on dst
+ * @errors   TUTTI_E_ARG  outs missing or wrong on dst, or present elsewhere; dst is no member
+ * @threads  any; a second caller on the same group waits for the first
+ * @source   torch.distributed.gather */
+TUTTI_API tutti_status tutti_gather(const tutti_span *outs, int n_outs, tutti_span in, int dst,
+                                    tutti_group *group);
+/** tutti_gather, not waited for.
+ * @source torch.distributed.gather(async_op=True) */
+TUTTI_API tutti_status tutti_gather_async(const tutti_span *outs, int n_outs, tutti_span in, int dst,
+                                          tutti_group *group, tutti_work **work_out);
+
+/** Hand each rank its own of src's ins.
+ *
+ * @param ins    on src one span per rank, each like out; elsewhere NULL with n_ins 0
+ *
+ * @shapes   P spans of [count] on src -> [count]
+ * @errors   TUTTI_E_ARG  ins missing or wrong on src, or present elsewhere; src is no member
+ * @threads  any; a second caller on the same group waits for the first
+ * @source   torch.distributed.scatter */
+TUTTI_API tutti_status tutti_scatter(tutti_span out, const tutti_span *ins, int n_ins, int src,
+                                     tutti_group *group);
+/** tutti_scatter, not waited for.
+ * @source torch.distributed.scatter(async_op=True) */
+TUTTI_API tutti_status tutti_scatter_async(tutti_span out, const tutti_span *ins, int n_ins, int src,
+                                           tutti_group *group, tutti_work **work_out);
+
+/** Wait until every rank has come. Earlier asynchronous operations of the group are complete then.
+ *
+ * @errors   none of its own
+ * @threads  any; a second caller on the same group waits for the first
+ * @source   torch.distributed.barrier */
+TUTTI_API tutti_status tutti_barrier(tutti_group *group);
+/** tutti_barrier, not waited for.
+ * @source torch.distributed.barrier(async_op=True) */
+TUTTI_API tutti_status tutti_barrier_async(tutti_group *group, tutti_work **work_out);
+
+/** Send buf to a rank, and return when buf may be used again (not: when it was received).
+ *
+ * Messages of one sender, receiver, group and tag arrive in order; different tags may be received in any
+ * order.
+ *
+ * @param dst    global rank, not this one
+ * @param tag    0 or more
+ * @errors   TUTTI_E_ARG  dst is no member or this rank, tag is negative
+ * @threads  any
+ * @source   torch.distributed.send */
+TUTTI_API tutti_status tutti_send(tutti_span buf, int dst, int tag, tutti_group *group);
+
+/** Receive into buf from a rank.
+ *
+ * @param buf      count and dtype as sent
+ * @param src      global rank, or TUTTI_ANY_SOURCE
+ * @param src_out  the sender's global rank; may be NULL
+ * @errors   TUTTI_E_ARG       src is no member or this rank, tag is negative
+ *           TUTTI_E_MISMATCH  the message has another number of bytes or another dtype; buf is
+ *                             untouched, the message is consumed, the group goes on
+ * @threads  any
+ * @source   torch.distributed.recv (which accepts shorter messages) */
+TUTTI_API tutti_status tutti_recv(tutti_span buf, int src, int tag, tutti_group *group, int *src_out);
+
+/** tutti_send, not waited for: buf is borrowed until the work completes.
+ * @source torch.distributed.isend */
+TUTTI_API tutti_status tutti_isend(tutti_span buf, int dst, int tag, tutti_group *group,
+                                   tutti_work **work_out);
+/** tutti_recv, not waited for; tutti_work_source_rank() tells the sender.
+ * @source torch.distributed.irecv */
+TUTTI_API tutti_status tutti_irecv(tutti_span buf, int src, int tag, tutti_group *group,
+                                   tutti_work **work_out);
+
+/** Wait for a work at most the group's time-out; the work's own failure, words included, is returned.
+ *
+ * @errors   TUTTI_E_TIMEOUT  not complete in time; the operation goes on, wait again or destroy the group
+ *           anything the operation failed with, each time it is asked
+ * @threads  any, several at once
+ * @source   torch.distributed.Work.wait */
+TUTTI_API tutti_status tutti_work_wait(tutti_work *work);
+
+/** The same with a time-out of its own: 0 the group's, TUTTI_INFINITE none.
+ * @units    ms
+ * @errors   as tutti_work_wait
+ * @threads  any, several at once
+ * @source   torch.distributed.Work.wait(timeout) */
+TUTTI_API tutti_status tutti_work_wait_for(tutti_work *work, int64_t timeout_ms);
+
+/** Whether the operation has ended, well or not. Never blocks.
+ * @threads  any
+ * @source   torch.distributed.Work.is_completed */
+TUTTI_API bool tutti_work_is_completed(tutti_work *work);
+
+/** The global rank that a completed receive came from; -1 for anything else.
+ * @threads  any
+ * @source   torch.distributed.Work.source_rank (which gives a group rank) */
+TUTTI_API int tutti_work_source_rank(const tutti_work *work);
+
+/** Drop a reference. The operation is not cancelled; its spans stay borrowed until it completes.
+ * @param work  NULL does nothing
+ * @threads  any
+ * @source   ours */
+TUTTI_API void tutti_work_free(tutti_work *work);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tutti/init.h - from a program to a member of a job.
+ *
+ * A world is the group of all ranks. tutti_init_process_group() makes the process's world, the one that
+ * NULL means; tutti_create_process_group() makes one as a plain object, as many per process as wanted, and
+ * tutti_use_group() lets NULL mean it on one thread, so that ranks can be threads. */
+#ifndef TUTTI_INIT_H
+#define TUTTI_INIT_H
+
+#include <stdbool.h>
+#include <tutti/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct tutti_group tutti_group;
+
+/** How to join. Initialise with TUTTI_INIT_OPTIONS; every zero field means its default. */
+typedef struct tutti_init_options {
+    size_t      size;        /* sizeof(tutti_init_options), set by the initialiser */
+    const char *init_method; /* "env://", "tcp://host:port?rank=R&world_size=W",
+                                "file:///path?rank=R&world_size=W"; NULL: "env://" */
+    tutti_store *store;      /* instead of init_method; borrowed until the group is destroyed */
+    int          rank;       /* counts only if world_size > 0; URLs may carry it instead, not both */
+    int          world_size;
+    int64_t      timeout_ms; /* of the rendezvous and of every operation; 0: TUTTI_TIMEOUT_MS (30 min),
+                                TUTTI_INFINITE: none */
+    const char *backend;     /* NULL: "native" */
+} tutti_init_options;
+
+#define TUTTI_INIT_OPTIONS                                                                             \
+    {                                                                                                  \
+        sizeof(tutti_init_options), 0, 0, 0, 0, 0, 0                                                   \
+    }
+
+/** Join the job and make its world the process's default group.
+ *
+ * Blocks until all ranks have come. On failure nothing is left behind and the call may be repeated.
+ *
+ * @param opts   NULL: env:// and every default
+ *
+ * @units    times in ms
+ * @errors   TUTTI_E_STATE    the process has a world already
+ *           TUTTI_E_ARG      a variable, rank or size is missing or wrong; the text names it
+ *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
+ *           TUTTI_E_NETWORK  the store cannot be reached, or its port is taken
+ *           TUTTI_E_AUTH     the store does not know this job's secret
+ * @threads  one at a time, before other threads use the world
+ * @source   torch.distributed.init_process_group */
+TUTTI_API tutti_status tutti_init_process_group(const tutti_init_options *opts);
+
+/** The same without any global: the world is an object of the caller's.
+ *
+ * @param group_out  a new world; end it with tutti_destroy_process_group(group)
+ * @errors   as tutti_init_process_group, less TUTTI_E_STATE
+ * @threads  any; several ranks of one job may be threads of one process, each with its own world
+ * @source   torch.distributed._dist2.new_group */
+TUTTI_API tutti_status tutti_create_process_group(const tutti_init_options *opts, tutti_group **group_out);
+
+/** Let NULL mean group in the calling thread, until called again; NULL: the process's world again.
+ * The group must outlive its use.
+ *
+ * @errors   none
+ * @threads  changes the calling thread only
+ * @source   torch.distributed._dist2.process_group */
+TUTTI_API void tutti_use_group(tutti_group *group);
+
+/** Leave a group in an orderly way and free it.
+ *
+ * Local: no rank waits for another. Works of the group that are not complete end with
+ * TUTTI_E_ABORTED. Destroying a world also destroys the groups made from it.
+ *
+ * @param group  NULL: the process's world; TUTTI_NON_MEMBER and TUTTI_NO_GROUP do nothing
+ * @errors   TUTTI_E_STATE  NULL and there is no world
+ * @threads  one, when no other thread is inside a call on the group
+ * @source   torch.distributed.destroy_process_group */
+TUTTI_API tutti_status tutti_destroy_process_group(tutti_group *group);
+
+/** Whether NULL means a world in this thread.
+ * @threads  any
+ * @source   torch.distributed.is_initialized */
+TUTTI_API bool tutti_is_initialized(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,14 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tutti/tutti.h - torch.distributed in C. Start reading at init.h, then group.h. */
+#ifndef TUTTI_TUTTI_H
+#define TUTTI_TUTTI_H
+
+#include <tutti/status.h>
+#include <tutti/dtype.h>
+#include <tutti/store.h>
+#include <tutti/init.h>
+#include <tutti/group.h>
+#include <tutti/launch.h>
+
+#endif
