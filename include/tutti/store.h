@@ -1,0 +1,292 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tutti/store.h - key-value stores: how processes that know nothing of each other begin to talk.
+ *
+ * A store is a map from keys to byte strings that every process of a job shares. Four are built in:
+ *
+ *   hash    inside this process
+ *   file    a log file that processes of one host (or a file system with locks) append to
+ *   tcp     a server, in one of the processes or in the launcher, and clients
+ *   prefix  a view of another store in which every key begins with "prefix/"
+ *
+ * Keys     1 .. 4096 bytes of text without NUL, prefixes included; values 0 .. 16 MiB of anything.
+ * Both are checked before anything is sent; a violation is TUTTI_E_ARG. Waiting  time-outs in ms: 0
+ * is the store's default (300 s unless set), TUTTI_INFINITE no limit. Calls that take none use the
+ * default. A dead server ends every wait at once, whatever the limit. Threads  every call may be
+ * made from any number of threads on the same handle; one that waits does not hold up the others.
+ * Order    what one thread has set is there for everybody once its call has returned. */
+#ifndef TUTTI_STORE_H
+#define TUTTI_STORE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tutti/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#ifndef TUTTI_INFINITE
+#define TUTTI_INFINITE (-1) /* a time-out that never comes */
+#endif
+
+enum {
+    TUTTI_STORE_KEY_MAX = 4096,               /* bytes, prefixes included, without the NUL */
+    TUTTI_STORE_VALUE_MAX = 16 * 1024 * 1024, /* bytes */
+    TUTTI_STORE_TIMEOUT_MS = 300000           /* default time-out of a new store */
+};
+
+/** A byte string that the caller owns: release it with tutti_bytes_free(). One NUL byte stands
+ * behind data[size], not counted, so that text can be used as such. */
+typedef struct tutti_bytes {
+    void *data;
+    size_t size;
+} tutti_bytes;
+
+/** A key-value store. Reference counted: see tutti_store_retain(). */
+typedef struct tutti_store tutti_store;
+
+/** A running tcp store server. */
+typedef struct tutti_store_server tutti_store_server;
+
+/** Release a byte string and make it empty. NULL and empty ones are fine.
+ * @threads any
+ * @source  ours */
+TUTTI_API void tutti_bytes_free(tutti_bytes *bytes);
+
+/** Open a store inside this process, shared by everybody who holds a reference.
+ * @errors  TUTTI_E_NOMEM
+ * @threads any
+ * @source  torch.distributed.HashStore */
+TUTTI_API tutti_status tutti_hash_store_open(tutti_store **store_out);
+
+/** Open a store in a log file, made on the first write (mode 0600).
+ *
+ * @param path        a file on a file system with open-file-description locks; copied
+ * @param world_size  how many handles will be opened in all: the last one to close removes the
+ * file. Negative: nobody removes it. 0 is refused
+ *
+ * A file left over from an earlier job is read like a live one: start with a fresh name. A record
+ * that was torn by a crash is dropped by the next writer.
+ *
+ * @errors  TUTTI_E_ARG  path empty, world_size 0
+ *          TUTTI_E_IO   the file cannot be created, locked, read, or is no store
+ *          TUTTI_E_NOMEM
+ * @threads any
+ * @cost    every call reads what was appended since the last; waiting looks every 10 ms
+ * @source  torch.distributed.FileStore */
+TUTTI_API tutti_status tutti_file_store_open(const char *path, int world_size,
+                                             tutti_store **store_out);
+
+/** How to reach, or also serve, a tcp store. Begin with TUTTI_TCP_STORE_OPTIONS; a field left zero
+ * has its default. Strings are copied. */
+typedef struct tutti_tcp_store_options {
+    size_t size;             /* sizeof of this struct, set by the initialiser */
+    const char *host;        /* name or address of the server; required */
+    int port;                /* 1 .. 65535; 0 only with is_master: any free one */
+    int world_size;          /* processes that will join, this one included; 0: not known */
+    bool is_master;          /* also run the server, in this process, until the store is closed */
+    bool wait_for_workers;   /* the master's open returns when world_size processes have joined */
+    int64_t timeout_ms;      /* of connecting, of joining, and default of every call */
+    const char *secret_file; /* NULL: TUTTI_SECRET_FILE, if set */
+    const char *listen;      /* is_master: address to listen on; NULL: the address of host */
+} tutti_tcp_store_options;
+
+#ifdef __cplusplus
+#define TUTTI_TCP_STORE_OPTIONS                                                           \
+    {                                                                                     \
+        sizeof(tutti_tcp_store_options), nullptr, 0, 0, false, false, 0, nullptr, nullptr \
+    }
+#else
+#define TUTTI_TCP_STORE_OPTIONS                 \
+    {                                           \
+        .size = sizeof(tutti_tcp_store_options) \
+    }
+#endif
+
+/** Connect to a tcp store, and serve it first if is_master.
+ *
+ * Connecting is retried (names that do not resolve, refused, unreachable, reset) until the
+ * time-out. With wait_for_workers and a world_size only the master waits for the others; clients
+ * return at once.
+ *
+ * @errors  TUTTI_E_ARG      host missing, port or world_size out of range
+ *          TUTTI_E_NETWORK  the port is taken, the address not ours, or nobody serves there; the
+ * text names host and port, how long and how often it was tried, and the last cause TUTTI_E_AUTH
+ * the other side is no tutti store, or does not know the secret TUTTI_E_TIMEOUT  fewer than
+ * world_size processes joined; the text gives both numbers TUTTI_E_NOMEM
+ * @threads any
+ * @source  torch.distributed.TCPStore */
+TUTTI_API tutti_status tutti_tcp_store_open(const tutti_tcp_store_options *options,
+                                            tutti_store **store_out);
+
+/** The port that a tcp store's server listens on; useful after port 0. 0: not a tcp store.
+ * @threads any
+ * @source  torch.distributed.TCPStore.port */
+TUTTI_API int tutti_tcp_store_port(const tutti_store *store);
+
+/** Open a view of inner in which every key begins with "prefix/". Time-outs are those of inner.
+ *
+ * @param prefix  1 or more bytes; copied
+ * @param inner   retained until the view is closed; a view of a view puts the inner prefix first
+ *
+ * @errors  TUTTI_E_ARG    prefix empty or too long, inner NULL
+ *          TUTTI_E_NOMEM
+ * @threads any
+ * @source  torch.distributed.PrefixStore */
+TUTTI_API tutti_status tutti_prefix_store_open(const char *prefix, tutti_store *inner,
+                                               tutti_store **store_out);
+
+/** Take one more reference; each one is given back with tutti_store_close(). Returns store.
+ * @threads any
+ * @source  ours: torch's stores are reference counted by Python */
+TUTTI_API tutti_store *tutti_store_retain(tutti_store *store);
+
+/** Give a reference back; the last one closes the store. NULL is fine. No call may be running on
+ * the last reference.
+ * @threads any
+ * @source  ours */
+TUTTI_API void tutti_store_close(tutti_store *store);
+
+/** Create key or replace its value; wakes whoever waits for it.
+ *
+ * @param data  size bytes, copied; may be NULL when size is 0
+ *
+ * @errors  TUTTI_E_ARG      key or value outside of the limits
+ *          TUTTI_E_NETWORK  tcp: the server is gone
+ *          TUTTI_E_STORE    the store is full, or does not understand us
+ *          TUTTI_E_TIMEOUT  no acknowledgement within the store's time-out
+ *          TUTTI_E_IO       file: cannot be locked, read or written
+ *          TUTTI_E_NOMEM
+ *          All calls below may fail with these too.
+ * @threads any
+ * @source  torch.distributed.Store.set; ours is acknowledged */
+TUTTI_API tutti_status tutti_store_set(tutti_store *store, const char *key, const void *data,
+                                       size_t size);
+
+/** Wait until key exists and give a copy of its value.
+ *
+ * @param value_out  the caller frees it with tutti_bytes_free()
+ * @units   timeout_ms: ms; 0 the store's default, TUTTI_INFINITE no limit
+ * @errors  TUTTI_E_TIMEOUT  the key did not come; the text names it and the ms waited
+ * @threads any
+ * @source  torch.distributed.Store.get */
+TUTTI_API tutti_status tutti_store_get(tutti_store *store, const char *key, int64_t timeout_ms,
+                                       tutti_bytes *value_out);
+
+/** Add delta to the decimal number at key, atomically; a missing key counts as 0. The sum is kept
+ * as decimal text. Wakes whoever waits for the key. The sum wraps at 64 bits.
+ *
+ * @errors  TUTTI_E_STORE  the value at key does not begin with a number; it stays as it is
+ * @threads any
+ * @source  torch.distributed.Store.add */
+TUTTI_API tutti_status tutti_store_add(tutti_store *store, const char *key, int64_t delta,
+                                       int64_t *sum_out);
+
+/** Wait until all n keys exist; none is a success at once.
+ * @units   timeout_ms: ms; 0 the store's default, TUTTI_INFINITE no limit
+ * @errors  TUTTI_E_TIMEOUT  not all came; the text names a missing one and the ms waited
+ * @threads any
+ * @source  torch.distributed.Store.wait */
+TUTTI_API tutti_status tutti_store_wait(tutti_store *store, const char *const *keys, size_t n,
+                                        int64_t timeout_ms);
+
+/** Whether all n keys exist now; true for none. Does not wait for them.
+ * @errors  as tutti_store_set()
+ * @threads any
+ * @source  torch.distributed.Store.check */
+TUTTI_API tutti_status tutti_store_check(tutti_store *store, const char *const *keys, size_t n,
+                                         bool *all_out);
+
+/** Replace the value of key by desired if it is expected, atomically.
+ *
+ * | key | expected | effect | value_out |
+ * |---|---|---|---|
+ * | missing | empty | set to desired | desired |
+ * | missing | not empty | none | expected |
+ * | equals expected | | set to desired | desired |
+ * | differs | | none | the current value |
+ *
+ * @param value_out  the caller frees it with tutti_bytes_free()
+ * @errors  as tutti_store_set()
+ * @threads any
+ * @source  torch.distributed.Store.compare_set */
+TUTTI_API tutti_status tutti_store_compare_set(tutti_store *store, const char *key,
+                                               const void *expected, size_t expected_size,
+                                               const void *desired, size_t desired_size,
+                                               tutti_bytes *value_out);
+
+/** Remove key. Waiters go on waiting.
+ * @param deleted_out  whether there was such a key; may be NULL
+ * @errors  as tutti_store_set()
+ * @threads any
+ * @source  torch.distributed.Store.delete_key */
+TUTTI_API tutti_status tutti_store_delete_key(tutti_store *store, const char *key,
+                                              bool *deleted_out);
+
+/** How many keys there are, the store's own bookkeeping and other prefixes included.
+ * @errors  as tutti_store_set()
+ * @threads any
+ * @source  torch.distributed.Store.num_keys */
+TUTTI_API tutti_status tutti_store_num_keys(tutti_store *store, int64_t *n_out);
+
+/** Change the default time-out of this handle; of a prefix store, that of the store below.
+ * @units   ms; TUTTI_INFINITE no limit; 0 the library's default again (300 s)
+ * @errors  TUTTI_E_ARG  store is NULL, or timeout_ms below -1
+ * @threads any; calls already waiting keep theirs
+ * @source  torch.distributed.Store.set_timeout */
+TUTTI_API tutti_status tutti_store_set_timeout(tutti_store *store, int64_t timeout_ms);
+
+/** The default time-out in ms; TUTTI_INFINITE: no limit.
+ * @threads any
+ * @source  torch.distributed.Store.timeout */
+TUTTI_API int64_t tutti_store_timeout(const tutti_store *store);
+
+/** Where a tcp store is served. Begin with TUTTI_STORE_SERVER_OPTIONS; zero means the default. */
+typedef struct tutti_store_server_options {
+    size_t size;             /* sizeof of this struct, set by the initialiser */
+    const char *host;        /* name or address to listen on; NULL: 127.0.0.1 */
+    int port;                /* 0: any free one */
+    const char *secret_file; /* NULL: TUTTI_SECRET_FILE, if set */
+} tutti_store_server_options;
+
+#ifdef __cplusplus
+#define TUTTI_STORE_SERVER_OPTIONS                              \
+    {                                                           \
+        sizeof(tutti_store_server_options), nullptr, 0, nullptr \
+    }
+#else
+#define TUTTI_STORE_SERVER_OPTIONS                 \
+    {                                              \
+        .size = sizeof(tutti_store_server_options) \
+    }
+#endif
+
+/** Serve a tcp store on a thread of its own until tutti_store_server_stop().
+ *
+ * @param options  NULL: every default
+ * @errors  TUTTI_E_ARG      port out of range
+ *          TUTTI_E_NETWORK  the port is taken or the address is not ours; the text names both
+ *          TUTTI_E_AUTH, TUTTI_E_IO  the secret file is not usable
+ *          TUTTI_E_NOMEM
+ * @threads any; not after fork() in the child
+ * @source  ours: torch runs it inside of TCPStore */
+TUTTI_API tutti_status tutti_store_server_start(const tutti_store_server_options *options,
+                                                tutti_store_server **server_out);
+
+/** The port the server listens on.
+ * @threads any
+ * @source  ours */
+TUTTI_API int tutti_store_server_port(const tutti_store_server *server);
+
+/** Close all connections, end the thread and free the server. Clients see TUTTI_E_NETWORK. NULL is
+ * fine.
+ * @threads one, once
+ * @source  ours */
+TUTTI_API void tutti_store_server_stop(tutti_store_server *server);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
