@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tutti/plugin/backend.h - what moves the data of a group.
+ *
+ * The group layer checks arguments, numbers the collectives and keeps their order; a backend is handed one
+ * checked call at a time. Ranks in a call are group ranks. Times are CLOCK_MONOTONIC ns; INT64_MAX is
+ * never. A backend words its own failures (host table for plug-ins, tti_fail inside the library). */
+#ifndef TUTTI_PLUGIN_BACKEND_H
+#define TUTTI_PLUGIN_BACKEND_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tutti/dtype.h>
+#include <tutti/store.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum { TUTTI_BACKEND_API = 1 };
+
+/** The kinds of collective. Values are part of the wire: they enter the fingerprint. */
+typedef enum tutti_call_kind {
+    TUTTI_CALL_BARRIER = 1,
+    TUTTI_CALL_ALL_REDUCE = 2,
+    TUTTI_CALL_BROADCAST = 3,
+    TUTTI_CALL_REDUCE = 4,
+    TUTTI_CALL_ALL_GATHER = 5,
+    TUTTI_CALL_GATHER = 6,
+    TUTTI_CALL_SCATTER = 7,
+    TUTTI_CALL_KIND_COUNT
+} tutti_call_kind;
+
+/** One collective, as every member issues it. count is what ranks must agree on: the elements of one
+ * rank's part. Which buffers are used:
+ *
+ * | kind | in | out |
+ * |---|---|---|
+ * | ALL_REDUCE | the buffer | the same buffer |
+ * | REDUCE | the buffer | root: the same buffer; others: no data |
+ * | BROADCAST | root: the buffer | others: the buffer |
+ * | ALL_GATHER | own part | list[P] |
+ * | GATHER | own part | root: list[P] |
+ * | SCATTER | root: list[P] | own part |
+ *
+ * list entries are one rank's part each, in group order; in may be (part of) an entry of list exactly. */
+typedef struct tutti_call {
+    tutti_call_kind kind;
+    uint64_t        seq; /* of the group's collectives, from 1 */
+    tutti_dtype     dtype;
+    tutti_op        op;
+    int             root; /* group rank; -1: none */
+    int64_t         count;
+    const void     *in;
+    void           *out;
+    void *const    *list;
+    int64_t         deadline_ns;
+} tutti_call;
+
+/** One message. */
+typedef struct tutti_message {
+    bool        is_send;
+    int         peer; /* group rank; -1 on a receive: any source */
+    int         tag;
+    tutti_dtype dtype;
+    int64_t     count;
+    void       *data; /* borrowed until the request is done */
+} tutti_message;
+
+typedef struct tutti_backend tutti_backend;
+typedef struct tutti_request tutti_request; /* one message under way; the backend's own type */
+
+/** What a backend is made with. Everything is borrowed until create returns, the store and parent
+ * until destroy. */
+typedef struct tutti_backend_config {
+    size_t         size;
+    tutti_store   *store; /* this group's own keys */
+    int            rank;
+    int            n_ranks;
+    const int     *global_ranks; /* [n_ranks] */
+    uint32_t       group_id;     /* the same on all members, unique in the world; 0 is the world */
+    const char    *name;
+    int64_t        timeout_ms;  /* of creation; -1: none */
+    tutti_backend *parent;      /* the world's backend; NULL when this is the world */
+    const char    *listen_host; /* numeric address of this host that other hosts can reach */
+} tutti_backend_config;
+
+/** Tables are const and shared by all instances. */
+typedef struct tutti_backend_ops {
+    uint32_t    api;  /* TUTTI_BACKEND_API of the build that made this table */
+    uint32_t    size; /* sizeof(tutti_backend_ops) of that build */
+    const char *name; /* "native": what tutti_init_options.backend says */
+
+    /* Required. Blocks until all members have called it, at most timeout_ms; the text of
+     * TUTTI_E_TIMEOUT names who has not. */
+    tutti_status (*create)(const tutti_backend_config *config, tutti_backend **backend_out);
+    /* Required. Do call to its end on the calling thread. One at a time per backend, in seq order. After
+     * a failure the backend is finished: every later run returns the same status. */
+    tutti_status (*run)(tutti_backend *backend, const tutti_call *call);
+    /* Required. Begin a message; never blocks. request_out is the caller's until release. Any thread. */
+    tutti_status (*post)(tutti_backend *backend, const tutti_message *message, tutti_request **request_out);
+    /* Required. Wait for its end: TUTTI_OK, what it failed with (words again each time), or
+     * TUTTI_E_TIMEOUT at the deadline with the message still under way. Any thread, several at once. */
+    tutti_status (*wait)(tutti_request *request, int64_t deadline_ns);
+    /* Required. Whether it has ended; never blocks. */
+    bool (*test)(tutti_request *request);
+    /* Required. Group rank of the sender of a completed receive, else -1. */
+    int (*source)(const tutti_request *request);
+    /* Required. Drop a request; the message goes on if it has not ended. Legal after destroy. */
+    void (*release)(tutti_request *request);
+    /* Required. Make every wait of this backend, on any thread, return TUTTI_E_ABORTED soon. Any thread. */
+    void (*abort)(tutti_backend *backend);
+    /* Required. Free everything. No thread is inside run; requests under way end with
+     * TUTTI_E_ABORTED. Never waits for peers. */
+    void (*destroy)(tutti_backend *backend);
+} tutti_backend_ops;
+
+struct tutti_backend {
+    const tutti_backend_ops *ops; /* first member of every implementation */
+};
+
+#ifdef __cplusplus
+}
+#endif
+#endif

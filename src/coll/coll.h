@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll/coll.h - the collectives: patterns, schedules, algorithms and the choice among them.
+ *
+ *   choose.c     the table of algorithms: (kind, where the members are, bytes) -> one of them
+ *   host/        all members on one host: staged slices in shared memory
+ *   net/         members anywhere: schedules of messages; plan_*.c makes a schedule (pure arithmetic),
+ *                run.c moves the data
+ *   pattern.c    who talks to whom, and who owns which slice: arithmetic without state
+ *
+ * Every algorithm of a kind adds up in rank order 0..P-1, so that results have the same bits whichever is
+ * taken. */
+#ifndef TTI_COLL_COLL_H
+#define TTI_COLL_COLL_H
+
+#include "transport/messenger.h"
+#include <tutti/plugin/backend.h>
+
+/** What a group's collectives run on. Filled by the backend; ranks in ranks[] are mesh ranks. */
+typedef struct tti_coll_config {
+    tti_mesh      *mesh;
+    tti_messenger *messenger;
+    uint32_t       group_id;
+    int            rank;
+    int            n_ranks;
+    const int     *ranks; /* [n_ranks] group rank -> mesh rank; copied */
+    const char    *name;  /* of the group, for texts; copied */
+    const tti_board *board; /* for the exchange at creation; borrowed until tti_coll_open returns */
+    int64_t        deadline_ns;
+} tti_coll_config;
+
+typedef struct tti_coll tti_coll;
+
+/** Prepare a group's channels. With all members on one host: allocates the own region of the shared
+ * channel, and finds the others' through the board. Blocks until all members have come. */
+tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out);
+/** Free everything; waits for nobody. NULL is fine. */
+void tti_coll_close(tti_coll *coll);
+
+/** Do a call to its end. One at a time, in sequence. After a failure every later call fails the same way. */
+tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call);
+
+/** Make a running and every later call fail with TUTTI_E_ABORTED, here and on the members of this host. Any
+ * thread. */
+void tti_coll_abort(tti_coll *coll);
+
+#endif

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * transport/heap.h - memory that the processes of one host share.
+ *
+ * Each member of a world owns one heap: a sparse memfd of fixed, sealed size, without a name, whose
+ * descriptor goes to the others once, at bootstrap. Regions of it are handed out by the owner; others know
+ * them as offsets, which are checked against the heap's bounds before they become pointers. */
+#ifndef TTI_TRANSPORT_HEAP_H
+#define TTI_TRANSPORT_HEAP_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tutti/status.h>
+
+enum { TTI_TOKEN_BYTES = 16, TTI_LINE = 128 /* the adjacent-line prefetcher pairs 64-byte lines */ };
+
+/** The first page of every heap: who owns it and whether it is still there. */
+typedef struct tti_heap_head {
+    uint32_t magic;
+    uint32_t version;
+    uint64_t size;
+    uint8_t  token[TTI_TOKEN_BYTES]; /* the proof of "same host": read back through the mapping */
+    _Alignas(TTI_LINE) _Atomic uint32_t sleeping; /* the owner waits on its bell: ring it */
+    _Alignas(TTI_LINE) _Atomic uint32_t closed;   /* the owner has left */
+} tti_heap_head;
+
+/** One mapping of one heap, the owner's or a peer's. */
+typedef struct tti_heap tti_heap;
+
+/** Make this rank's own heap, with directory_words atomic 64-bit words, zero, behind its head. */
+tutti_status tti_heap_create(const uint8_t token[TTI_TOKEN_BYTES], size_t directory_words,
+                             tti_heap **heap_out);
+
+/** Map a peer's heap from its descriptor, which stays the caller's. TUTTI_E_AUTH if it is no heap of the
+ * expected size with this token in it. A heap whose owner lives in this process shares its mapping. */
+tutti_status tti_heap_map(int fd, const uint8_t token[TTI_TOKEN_BYTES], size_t directory_words,
+                          tti_heap **heap_out);
+
+void           tti_heap_free(tti_heap *heap); /* NULL is fine */
+int            tti_heap_fd(const tti_heap *heap);
+tti_heap_head *tti_heap_head_of(tti_heap *heap);
+_Atomic uint64_t *tti_heap_directory(tti_heap *heap);
+
+/** Owner only: a zeroed region of at least bytes, its pages reserved, aligned to a page. */
+tutti_status tti_heap_alloc(tti_heap *heap, size_t bytes, uint64_t *offset_out);
+/** Owner only: give a region back; its pages return to the system. */
+void tti_heap_release(tti_heap *heap, uint64_t offset);
+
+/** The memory at [offset, offset + bytes), or NULL if that is not inside the heap behind its directory, or
+ * offset is not a multiple of TTI_LINE. The only way from an offset to a pointer. */
+void *tti_heap_at(tti_heap *heap, uint64_t offset, size_t bytes);
+
+#endif

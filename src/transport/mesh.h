@@ -1,0 +1,61 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * transport/mesh.h - the members of a world, and the way to each.
+ *
+ * Made once, when the world is; groups made later use it. Members whose memory and local socket can be
+ * reached are on the same host (proved, never guessed): they share heaps and exchange messages through
+ * rings in them. To everyone else there is one TCP connection. */
+#ifndef TTI_TRANSPORT_MESH_H
+#define TTI_TRANSPORT_MESH_H
+
+#include "base/port.h"
+#include "transport/heap.h"
+#include "wire/secret.h"
+
+typedef struct tti_mesh tti_mesh;
+
+/** Where members leave and find each other's addresses; the backend puts the store behind it. */
+typedef struct tti_board {
+    void *context;
+    /* Leave bytes under key; TUTTI_E_STATE with words if somebody has done so already. */
+    tutti_status (*put)(void *context, const char *key, const void *data, size_t bytes);
+    /* Wait for key and copy exactly bytes; another size is TUTTI_E_STORE. */
+    tutti_status (*get)(void *context, const char *key, void *out, size_t bytes, int64_t deadline_ns);
+    /* Whether key is there now. */
+    tutti_status (*has)(void *context, const char *key, bool *there_out);
+} tti_board;
+
+typedef struct tti_mesh_config {
+    tti_port         *port;
+    const tti_board  *board;
+    const tti_secret *secret;
+    int               rank;
+    int               n_ranks;
+    const char       *listen_host; /* numeric */
+    bool              tcp_only;    /* every member counts as a host of its own */
+    int64_t           deadline_ns;
+} tti_mesh_config;
+
+/** Find all members and open the way to each. TUTTI_E_TIMEOUT names the ranks that did not come. */
+tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out);
+/** Leave: marks this rank as gone for those who still wait for it. NULL is fine. */
+void tti_mesh_close(tti_mesh *mesh);
+
+int       tti_mesh_rank(const tti_mesh *mesh);
+int       tti_mesh_size(const tti_mesh *mesh);
+tti_port *tti_mesh_port(const tti_mesh *mesh);
+
+/** The lowest rank on rank's host: equal numbers are one host. */
+int tti_mesh_host(const tti_mesh *mesh, int rank);
+
+/** The heap of a member of this host (the own one included), NULL for others. */
+tti_heap *tti_mesh_heap(const tti_mesh *mesh, int rank);
+
+/** Whether a member is known to be gone: its process has ended, or it has left. Says so with
+ * TUTTI_E_PEER, naming rank, host and pid. TUTTI_OK: nothing is known against it. */
+tutti_status tti_mesh_alive(tti_mesh *mesh, int rank);
+
+/** Host name and pid of a member for a text: "host 'n2', pid 40112". */
+const char *tti_mesh_whereabouts(const tti_mesh *mesh, int rank);
+
+#endif

@@ -1,0 +1,63 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * transport/messenger.h - tagged messages between the members of a mesh.
+ *
+ * A message is matched by (channel, sender, tag): equal keys arrive in the order sent, others in any
+ * order. Sending is eager: a message nobody has asked for yet is kept by the receiver. Calls of any thread
+ * drive all messages under way; while some are and nobody waits, a thread of the messenger's own does. */
+#ifndef TTI_TRANSPORT_MESSENGER_H
+#define TTI_TRANSPORT_MESSENGER_H
+
+#include "transport/mesh.h"
+#include <tutti/dtype.h>
+
+typedef struct tti_messenger tti_messenger;
+typedef struct tti_request   tti_request;
+
+/** Keeps the messages of a group's collectives apart from its point-to-point, and groups apart. */
+typedef enum tti_plane { TTI_PLANE_P2P = 0, TTI_PLANE_COLLECTIVE = 1 } tti_plane;
+
+typedef struct tti_channel {
+    uint32_t  group;
+    tti_plane plane;
+} tti_channel;
+
+/** What both ends must agree on besides the key. */
+typedef struct tti_parcel {
+    int         peer; /* rank in the mesh; receive: -1 is any member */
+    int         tag;
+    uint8_t     dtype;
+    uint64_t    word; /* collectives: the control word; 0 otherwise */
+    void       *data; /* borrowed until the request has ended */
+    size_t      bytes;
+} tti_parcel;
+
+tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out);
+/** Ends every request with TUTTI_E_ABORTED. The mesh outlives it. NULL is fine. */
+void tti_messenger_close(tti_messenger *messenger);
+
+/** Begin to send or receive; never blocks. The request is the caller's until tti_request_release(). */
+tutti_status tti_messenger_send(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel,
+                                tti_request **request_out);
+tutti_status tti_messenger_recv(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel,
+                                tti_request **request_out);
+
+/** Wait for a request to end: what it came to, words included, every time it is asked; TUTTI_E_TIMEOUT at
+ * the deadline, naming the peer, with the request still under way. A receive ends with TUTTI_E_MISMATCH
+ * when bytes, dtype or word differ from the message's (which is consumed), with TUTTI_E_PEER when the
+ * peer is gone. Legal after tti_messenger_close(). */
+tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns);
+bool         tti_request_ended(tti_request *request);
+/** Mesh rank of the sender of a completed receive, the peer otherwise. */
+int tti_request_peer(const tti_request *request);
+/** Control word that came with the message a receive was matched with; 0 before. */
+uint64_t tti_request_word(const tti_request *request);
+/** Drop a request. One under way goes on; its data stays borrowed until it has ended. NULL is fine. */
+void tti_request_release(tti_request *request);
+
+/** End every request of a channel's group (both planes) with TUTTI_E_ABORTED, and every later one. */
+void tti_messenger_abort(tti_messenger *messenger, uint32_t group);
+/** Forget the messages kept for a group; its number may be used again afterwards. */
+void tti_messenger_forget(tti_messenger *messenger, uint32_t group);
+
+#endif

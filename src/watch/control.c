@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * control.c - control words and the ring of calls behind them.
+ *
+ * A ring entry is overwritten while others may read it: the writer clears its sequence first and sets it
+ * last, a reader takes the entry only if the sequence is the wanted one before and after. All fields are
+ * atomics, so a torn entry is seen as one and never trusted. */
+#include "watch/control.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { FINGERPRINT_BITS = 24, NOTE_WORD = 0, NOTE_WHAT = 1, NOTE_COUNT = 2, NOTE_SEQ = 3 };
+
+static const char *const kind_names[TUTTI_CALL_KIND_COUNT] = {
+    "?", "barrier", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
+};
+
+const char *tti_call_kind_name(tutti_call_kind kind)
+{
+    return (unsigned)kind < TUTTI_CALL_KIND_COUNT ? kind_names[kind] : "?";
+}
+
+static bool reduces(tutti_call_kind kind)
+{
+    return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_REDUCE;
+}
+
+/* A multiplicative mix; equality matters, secrecy does not. */
+static uint64_t mix(uint64_t a, uint64_t b)
+{
+    uint64_t x = a * UINT64_C(0x9e3779b97f4a7c15) ^ (b + UINT64_C(0x7f4a7c159e3779b9));
+
+    x ^= x >> 32;
+    x *= UINT64_C(0xd6e8feb86659fd93);
+    return x ^ (x >> 32);
+}
+
+tti_call_note tti_call_note_of(const tutti_call *call)
+{
+    tti_call_note note = { .seq = call->seq };
+
+    note.what = (uint64_t)call->kind | (uint64_t)call->dtype << 8 |
+                (uint64_t)(reduces(call->kind) ? call->op.kind : 0) << 16 |
+                (uint64_t)(uint32_t)(call->root + 1) << 32;
+    note.count = (uint64_t)call->count;
+    note.word = call->seq << FINGERPRINT_BITS |
+                (mix(note.what, note.count) & ((UINT64_C(1) << FINGERPRINT_BITS) - 1));
+    return note;
+}
+
+void tti_call_publish(tti_call_board *board, const tti_call_note *note)
+{
+    _Atomic uint64_t *entry = board->ring[note->seq % TTI_CALL_RING];
+
+    atomic_store_explicit(&entry[NOTE_SEQ], 0, memory_order_relaxed);
+    atomic_store_explicit(&entry[NOTE_WORD], note->word, memory_order_release);
+    atomic_store_explicit(&entry[NOTE_WHAT], note->what, memory_order_release);
+    atomic_store_explicit(&entry[NOTE_COUNT], note->count, memory_order_release);
+    atomic_store_explicit(&entry[NOTE_SEQ], note->seq, memory_order_release);
+    atomic_store_explicit(&board->word, note->word, memory_order_release);
+}
+
+bool tti_call_find(const tti_call_board *board, uint64_t seq, tti_call_note *note_out)
+{
+    const _Atomic uint64_t *entry = board->ring[seq % TTI_CALL_RING];
+    tti_call_note           note;
+
+    if (seq == 0 || atomic_load_explicit(&entry[NOTE_SEQ], memory_order_acquire) != seq)
+        return false;
+    note.word = atomic_load_explicit(&entry[NOTE_WORD], memory_order_acquire);
+    note.what = atomic_load_explicit(&entry[NOTE_WHAT], memory_order_acquire);
+    note.count = atomic_load_explicit(&entry[NOTE_COUNT], memory_order_acquire);
+    note.seq = atomic_load_explicit(&entry[NOTE_SEQ], memory_order_acquire);
+    if (note.seq != seq)
+        return false;
+    *note_out = note;
+    return true;
+}
+
+void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
+{
+    const tutti_call_kind kind = (tutti_call_kind)(note->what & 0xff);
+    const tutti_dtype     dtype = (tutti_dtype)(note->what >> 8 & 0xff);
+    const int             root = (int)(note->what >> 32) - 1;
+    char                  root_text[32] = "";
+
+    if (kind == TUTTI_CALL_BARRIER) {
+        snprintf(out, TTI_CALL_TEXT_MAX, "barrier #%llu", (unsigned long long)note->seq);
+        return;
+    }
+    if (root >= 0)
+        snprintf(root_text, sizeof root_text, ", root %d", root);
+    snprintf(out, TTI_CALL_TEXT_MAX, "%s #%llu (%s%s%llu %s%s)", tti_call_kind_name(kind),
+             (unsigned long long)note->seq,
+             reduces(kind) ? tutti_op_name((tutti_op_kind)(note->what >> 16 & 0xff)) : "",
+             reduces(kind) ? ", " : "", (unsigned long long)note->count, tutti_dtype_name(dtype),
+             root_text);
+}
+
+bool tti_call_differs(const tti_call_board *board, const tti_call_note *mine, tti_call_note *other_out)
+{
+    tti_call_note other;
+
+    if (!tti_call_find(board, mine->seq, &other) || other.word == mine->word)
+        return false;
+    *other_out = other;
+    return true;
+}

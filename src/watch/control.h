@@ -1,0 +1,53 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * watch/control.h - what a rank says about the call it is in, so that others can compare.
+ *
+ * Control word: the first thing a rank publishes in any collective, whatever path follows.
+ *
+ *      63                    24 23                     0
+ *     | low 40 bits of sequence | fingerprint of the call |
+ *
+ * The fingerprint covers kind, dtype, op, root and count: two ranks in the same step of a group have equal
+ * words or have called different things. The whole call goes to a small ring beside it, so that the text
+ * of a mismatch can quote both. */
+#ifndef TTI_WATCH_CONTROL_H
+#define TTI_WATCH_CONTROL_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <tutti/plugin/backend.h>
+
+enum { TTI_CALL_RING = 16, TTI_CALL_TEXT_MAX = 160 };
+
+/** A call in four words, as it is kept in shared memory. */
+typedef struct tti_call_note {
+    uint64_t word;  /* control word */
+    uint64_t what;  /* kind | dtype << 8 | op << 16 | (root + 1) << 32 */
+    uint64_t count; /* elements */
+    uint64_t seq;
+} tti_call_note;
+
+/** One rank's board: written by its owner only, read by anybody at any time. */
+typedef struct tti_call_board {
+    _Atomic uint64_t word; /* of the call the owner is in, or was in last; 0: none yet */
+    _Atomic uint64_t ring[TTI_CALL_RING][4];
+} tti_call_board;
+
+tti_call_note tti_call_note_of(const tutti_call *call);
+
+/** Publish a call: the ring entry, then the word with release order. */
+void tti_call_publish(tti_call_board *board, const tti_call_note *note);
+
+/** The note of sequence seq, if board still has it. */
+bool tti_call_find(const tti_call_board *board, uint64_t seq, tti_call_note *note_out);
+
+/** "all_reduce #12 (sum, 1000 f32)". */
+void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX]);
+
+const char *tti_call_kind_name(tutti_call_kind kind);
+
+/** Whether the owner of board has called something else than mine at mine's sequence; says what. False
+ * while it has not come that far. */
+bool tti_call_differs(const tti_call_board *board, const tti_call_note *mine, tti_call_note *other_out);
+
+#endif

@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * control_test.c - equal calls have equal words, different ones differ and are quoted. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "watch/control.h"
+
+static tutti_call sample(uint64_t seq)
+{
+    return (tutti_call){ .kind = TUTTI_CALL_ALL_REDUCE, .seq = seq, .dtype = TUTTI_F32, .op = TUTTI_SUM,
+                         .root = -1, .count = 1000 };
+}
+
+static void every_field_enters_the_word(void **state)
+{
+    const uint64_t word = tti_call_note_of(&(tutti_call){ .kind = TUTTI_CALL_REDUCE, .seq = 7,
+                                                          .dtype = TUTTI_F32, .op = TUTTI_SUM, .root = 1,
+                                                          .count = 10 }).word;
+    tutti_call     call = { .kind = TUTTI_CALL_REDUCE, .seq = 7, .dtype = TUTTI_F32, .op = TUTTI_SUM,
+                            .root = 1, .count = 10 };
+    tutti_call     other;
+
+    (void)state;
+    assert_true(tti_call_note_of(&call).word == word);
+    other = call, other.kind = TUTTI_CALL_ALL_REDUCE;
+    assert_true(tti_call_note_of(&other).word != word);
+    other = call, other.dtype = TUTTI_F64;
+    assert_true(tti_call_note_of(&other).word != word);
+    other = call, other.op = TUTTI_MAX;
+    assert_true(tti_call_note_of(&other).word != word);
+    other = call, other.root = 0;
+    assert_true(tti_call_note_of(&other).word != word);
+    other = call, other.count = 20000;
+    assert_true(tti_call_note_of(&other).word != word);
+    other = call, other.seq = 8;
+    assert_true(tti_call_note_of(&other).word != word);
+    /* a factor may differ between ranks, and a broadcast has no op */
+    call.op = tutti_premul_sum(2.0);
+    other = call, other.op = tutti_premul_sum(3.0);
+    assert_true(tti_call_note_of(&other).word == tti_call_note_of(&call).word);
+}
+
+static void words_keep_40_bits_of_sequence(void **state)
+{
+    tutti_call call = sample((UINT64_C(1) << 40) + 5);
+    tutti_call low = sample(5);
+
+    (void)state;
+    assert_true(tti_call_note_of(&call).word >> 24 == 5);
+    assert_true(tti_call_note_of(&call).word == tti_call_note_of(&low).word);
+}
+
+static void mismatches_are_found_and_quoted(void **state)
+{
+    tti_call_board *board = calloc(1, sizeof *board);
+    tutti_call      call = sample(3);
+    tti_call_note   mine = tti_call_note_of(&call);
+    tti_call_note   other;
+    char            text[TTI_CALL_TEXT_MAX];
+
+    (void)state;
+    assert_false(tti_call_differs(board, &mine, &other)); /* it has not come yet */
+    tti_call_publish(board, &mine);
+    assert_false(tti_call_differs(board, &mine, &other));
+    call.count = 20000;
+    other = tti_call_note_of(&call);
+    tti_call_publish(board, &other);
+    memset(&other, 0, sizeof other);
+    assert_true(tti_call_differs(board, &mine, &other));
+    tti_call_describe(&other, text);
+    assert_string_equal(text, "all_reduce #3 (sum, 20000 f32)");
+    tti_call_describe(&mine, text);
+    assert_string_equal(text, "all_reduce #3 (sum, 1000 f32)");
+    /* the owner is further on: the ring still has the call */
+    call = sample(4);
+    other = tti_call_note_of(&call);
+    tti_call_publish(board, &other);
+    assert_true(tti_call_differs(board, &mine, &other));
+    free(board);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_field_enters_the_word),
+        cmocka_unit_test(words_keep_40_bits_of_sequence),
+        cmocka_unit_test(mismatches_are_found_and_quoted),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
