@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * dtype.c - names and sizes of element types, and which operation is defined for which of them.
+ * dtype.c - names and sizes of element types; which operation is defined for which of them.
  *
- * The table of include/tutti/dtype.h stands here once, as one set of dtypes per operation; the words
- * of a refusal are made from the same sets, so they cannot disagree with it. */
+ * The table of tutti/dtype.h stands here once, as a set of dtypes per operation; the words of a
+ * refusal are made from the same sets, so they cannot disagree with it. */
 #include <stdio.h>
 #include <string.h>
 #include <tutti/dtype.h>
@@ -22,30 +22,22 @@ enum {
 
 static const struct {
     const char *name;
-    size_t      size;
+    size_t size;
 } dtypes[TUTTI_DTYPE_COUNT] = {
-    [TUTTI_BOOL] = { "bool", 1 },
-    [TUTTI_U8] = { "u8", 1 },
-    [TUTTI_I8] = { "i8", 1 },
-    [TUTTI_U16] = { "u16", 2 },
-    [TUTTI_I16] = { "i16", 2 },
-    [TUTTI_U32] = { "u32", 4 },
-    [TUTTI_I32] = { "i32", 4 },
-    [TUTTI_U64] = { "u64", 8 },
-    [TUTTI_I64] = { "i64", 8 },
-    [TUTTI_F16] = { "f16", 2 },
-    [TUTTI_BF16] = { "bf16", 2 },
-    [TUTTI_F32] = { "f32", 4 },
-    [TUTTI_F64] = { "f64", 8 },
-    [TUTTI_F8E4M3FN] = { "f8e4m3fn", 1 },
-    [TUTTI_F8E5M2] = { "f8e5m2", 1 },
-    [TUTTI_C64] = { "c64", 8 },
+    [TUTTI_BOOL] = { "bool", 1 },     [TUTTI_U8] = { "u8", 1 },
+    [TUTTI_I8] = { "i8", 1 },         [TUTTI_U16] = { "u16", 2 },
+    [TUTTI_I16] = { "i16", 2 },       [TUTTI_U32] = { "u32", 4 },
+    [TUTTI_I32] = { "i32", 4 },       [TUTTI_U64] = { "u64", 8 },
+    [TUTTI_I64] = { "i64", 8 },       [TUTTI_F16] = { "f16", 2 },
+    [TUTTI_BF16] = { "bf16", 2 },     [TUTTI_F32] = { "f32", 4 },
+    [TUTTI_F64] = { "f64", 8 },       [TUTTI_F8E4M3FN] = { "f8e4m3fn", 1 },
+    [TUTTI_F8E5M2] = { "f8e5m2", 1 }, [TUTTI_C64] = { "c64", 8 },
     [TUTTI_C128] = { "c128", 16 },
 };
 
 static const struct {
     const char *name;
-    unsigned    defined_for;
+    unsigned defined_for;
 } ops[TUTTI_OP_COUNT] = {
     [TUTTI_OP_SUM] = { "sum", BYTES_AND_INTS | REALS | COMPLEX },
     [TUTTI_OP_AVG] = { "avg", REALS | COMPLEX },
@@ -60,7 +52,7 @@ static const struct {
 
 /* Room for every name with a comma; the longest list, all ops, needs 58 bytes. */
 typedef struct name_list {
-    char   text[96];
+    char text[96];
     size_t len;
 } name_list;
 

@@ -5,21 +5,21 @@
 #include <stddef.h>
 #include "base/half.h"
 
-#define RUNS(name, code)                                                                           \
-    void tti_widen_##name(float *restrict out, const void *restrict in, int64_t count)             \
-    {                                                                                              \
-        const code *restrict src = in;                                                             \
-                                                                                                   \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            out[i] = tti_f32_from_##name(src[i]);                                                  \
-    }                                                                                              \
-                                                                                                   \
-    void tti_narrow_##name(void *restrict out, const float *restrict in, int64_t count)            \
-    {                                                                                              \
-        code *restrict dst = out;                                                                  \
-                                                                                                   \
-        for (int64_t i = 0; i < count; i++)                                                        \
-            dst[i] = tti_##name##_from_f32(in[i]);                                                 \
+#define RUNS(name, code)                                                                \
+    void tti_widen_##name(float *restrict out, const void *restrict in, int64_t count)  \
+    {                                                                                   \
+        const code *restrict src = in;                                                  \
+                                                                                        \
+        for (int64_t i = 0; i < count; i++)                                             \
+            out[i] = tti_f32_from_##name(src[i]);                                       \
+    }                                                                                   \
+                                                                                        \
+    void tti_narrow_##name(void *restrict out, const float *restrict in, int64_t count) \
+    {                                                                                   \
+        code *restrict dst = out;                                                       \
+                                                                                        \
+        for (int64_t i = 0; i < count; i++)                                             \
+            dst[i] = tti_##name##_from_f32(in[i]);                                      \
     }
 
 RUNS(f16, uint16_t)

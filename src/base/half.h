@@ -6,8 +6,8 @@
  *         conversions are written once, in plain C that a compiler turns into vector code.
  * How     A code is sign, exponent (bias B), M mantissa bits; f32 has bias 127 and 23 bits.
  *           normal     move the fields by 23 - M bits and shift the exponent by 127 - B
- *           subnormal  let one f32 addition do the work: 2^(1-B) + x when reading, and when
- *                      writing |x| + 2^(24-B-M), whose last bit is worth one subnormal step
+ *           subnormal  let one f32 operation do it: reading, put the mantissa under 2^(1-B) and
+ *                      take that away again; writing, add 2^(24-B-M), whose last bit is a step
  *         Both are computed always and one is selected, so there is no branch.
  * True    Reading is exact. Writing rounds to nearest, ties to even, and keeps subnormals. No f32
  *         subnormal takes part in a way that counts: flush-to-zero modes change nothing.
@@ -53,8 +53,7 @@ static inline uint32_t tti_small_read(uint32_t code, int mantissa_bits, int bias
     const uint32_t one_step = 1u << mantissa_bits; /* the smallest normal code */
     const uint32_t lowest = (uint32_t)(128 - bias) << 23;
     const uint32_t normal = fields + ((uint32_t)(127 - bias) << 23);
-    const uint32_t tiny =
-        tti_f32_bits(tti_f32_of_bits(fields + lowest) - tti_f32_of_bits(lowest));
+    const uint32_t tiny = tti_f32_bits(tti_f32_of_bits(fields + lowest) - tti_f32_of_bits(lowest));
 
     return tti_select(code < one_step, tiny, normal);
 }
@@ -63,15 +62,15 @@ static inline uint32_t tti_small_read(uint32_t code, int mantissa_bits, int bias
  * what is too large, infinity and NaN included. */
 static inline uint32_t tti_small_write(uint32_t bits, int mantissa_bits, int bias)
 {
-    const int      drop = 23 - mantissa_bits;
+    const int drop = 23 - mantissa_bits;
     const uint32_t lowest = (uint32_t)(128 - bias) << 23; /* smallest normal of the format */
     const uint32_t magic = (uint32_t)(127 + 24 - bias - mantissa_bits) << 23;
     const uint32_t rounded = bits + ((1u << (drop - 1)) - 1u) + ((bits >> drop) & 1u);
     const uint32_t normal = (rounded >> drop) - ((uint32_t)(127 - bias) << mantissa_bits);
-    /* A large |x| would only make a value nobody selects; its exponent is bounded by the minimum. */
+    /* Only a number below the smallest normal takes the addition; the others would round there too,
+     * raising flags for nothing. */
     const uint32_t small = tti_select(bits < lowest, bits, 0u);
-    const uint32_t tiny =
-        tti_f32_bits(tti_f32_of_bits(small) + tti_f32_of_bits(magic)) - magic;
+    const uint32_t tiny = tti_f32_bits(tti_f32_of_bits(small) + tti_f32_of_bits(magic)) - magic;
 
     return tti_select(bits < lowest, tiny, normal);
 }
@@ -83,8 +82,8 @@ static inline float tti_f32_from_f16(uint16_t code)
     const uint32_t body = code & 0x7fffu;
     const uint32_t special = 0x7f800000u | (body << 13) | ((uint32_t)(body > 0x7c00u) << 22);
 
-    return tti_f32_of_bits(
-        sign | tti_select(body >= 0x7c00u, special, tti_small_read(body, 10, 15)));
+    return tti_f32_of_bits(sign |
+                           tti_select(body >= 0x7c00u, special, tti_small_read(body, 10, 15)));
 }
 
 /** Nearest f16; 65520 and above is infinity. */
@@ -160,11 +159,11 @@ static inline uint8_t tti_f8e5m2_from_f32(float x)
 typedef void tti_widen_fn(float *out, const void *in, int64_t count);
 typedef void tti_narrow_fn(void *out, const float *in, int64_t count);
 
-tti_widen_fn  tti_widen_f16, tti_widen_bf16, tti_widen_f8e4m3fn, tti_widen_f8e5m2;
+tti_widen_fn tti_widen_f16, tti_widen_bf16, tti_widen_f8e4m3fn, tti_widen_f8e5m2;
 tti_narrow_fn tti_narrow_f16, tti_narrow_bf16, tti_narrow_f8e4m3fn, tti_narrow_f8e5m2;
 
 /** The run functions of a dtype below f32; NULL for any other dtype. */
-tti_widen_fn  *tti_widen_for(tutti_dtype dtype);
+tti_widen_fn *tti_widen_for(tutti_dtype dtype);
 tti_narrow_fn *tti_narrow_for(tutti_dtype dtype);
 
 #endif
