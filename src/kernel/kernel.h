@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * kernel.h - arithmetic on buffers: combine k inputs into one, scale, fill. Host memory only.
+ *
+ * Nothing here fails, waits or allocates: what may be combined with what is tutti_op_check()'s to
+ * say, before. Pointers are aligned to the element (complex: to its component), not more. Every
+ * function runs in the floating-point mode that C starts in (nearest even, subnormals kept)
+ * whatever the calling thread has set, so all threads of all ranks compute the same bits. */
+#ifndef TTI_KERNEL_KERNEL_H
+#define TTI_KERNEL_KERNEL_H
+
+#include <stdint.h>
+#include <tutti/dtype.h>
+
+typedef struct tti_reduce_kernel tti_reduce_kernel;
+
+/** The kernel of an operation on a dtype: a constant, good for ever. NULL exactly where
+ * tutti_op_check() refuses. PREMUL_SUM gives the kernel of SUM: each rank has applied its own
+ * factor with tti_scale() before. */
+const tti_reduce_kernel *tti_reduce_kernel_for(tutti_op_kind kind, tutti_dtype dtype);
+
+/** out[i] = ((in[0][i] op in[1][i]) op in[2][i]) op ..., strictly from left to right.
+ *
+ * One pass: each input is read once, out written once. f16, bf16 and f8 are combined in f32 and
+ * rounded once, at the end. AVG divides the finished sum by n_ranks, still before that rounding;
+ * a sum made in several calls is SUM in all of them but the last. bool gives 0 or 1 whatever
+ * non-zero bytes stand for true. The payload of a NaN is not promised, that it is one is.
+ *
+ * @param out      may be any one of in[] (the same address), must not overlap them otherwise
+ * @param n_in     1 or more
+ * @param count    elements; 0 touches nothing, and the pointers may then be NULL
+ * @param n_ranks  AVG: how many values the finished sum has, 1 or more; ignored by the others */
+void tti_reduce(const tti_reduce_kernel *kernel, void *out, const void *const *in, int n_in,
+                int64_t count, int n_ranks);
+
+/** out[i] = in[i] * factor, the first half of PREMUL_SUM. For dtypes that AVG is defined for;
+ * factor is first rounded to the type that computes: f64 for f64 and c128, f32 for the others.
+ * Complex elements have both components scaled. out may be in, but not overlap it otherwise. */
+void tti_scale(void *out, const void *in, int64_t count, double factor, tutti_dtype dtype);
+
+/** Zero of the dtype in all elements; out may be NULL if count is 0. */
+void tti_fill_zero(void *out, int64_t count, tutti_dtype dtype);
+
+#endif
