@@ -8,7 +8,8 @@
 
 enum { TTI_MT_WORDS = 624 };
 
-/* 19937 bits of state. pos counts the words already handed out; TTI_MT_WORDS means "twist first". */
+/* 19937 bits of state. pos counts the words already handed out; TTI_MT_WORDS means "twist first".
+ */
 typedef struct tti_mt19937 {
     uint32_t word[TTI_MT_WORDS];
     int pos;

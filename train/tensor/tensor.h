@@ -1,0 +1,191 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tensor.h - what the rooms above may use of this one.
+ *
+ * Two layers share the work. tutti_tensor_x() is public: it records gradients (autograd room) and
+ * hands its result to the open scope. tti_raw_x() is the arithmetic alone: no recording, and the
+ * caller owns the result, one reference. Both are poisoned by NULL. Backward functions and
+ * optimizers are written in raw expressions; tti_temp() gives an intermediate result to the scope
+ * that surrounds them. */
+#ifndef TTI_TRAIN_TENSOR_TENSOR_H
+#define TTI_TRAIN_TENSOR_TENSOR_H
+
+#include <stdatomic.h>
+#include <tutti/tensor.h>
+
+/* Memory, shared by all tensors that look at it. */
+typedef struct tti_storage {
+    void *data;
+    size_t bytes;
+    atomic_int refs;
+    void (*free_fn)(void *data, void *ctx); /* of external memory; may be NULL */
+    void *free_ctx;
+    bool external; /* data came from the caller, not from memory.c */
+} tti_storage;
+
+/* Counts the in-place changes of a memory; shared by a tensor and its views. */
+typedef struct tti_version {
+    atomic_int refs;
+    atomic_uint count;
+} tti_version;
+
+/* What autograd hangs on a tensor. This room only knows how to get rid of it. */
+typedef struct tti_hanger {
+    void (*drop)(struct tti_hanger *hanger);
+} tti_hanger;
+
+struct tutti_tensor {
+    atomic_int refs;
+    tutti_dtype dtype;
+    int nd;
+    int64_t shape[TUTTI_MAX_DIMS];
+    int64_t stride[TUTTI_MAX_DIMS]; /* in elements; any value where shape is 1 */
+    int64_t numel;
+    int64_t offset; /* of the first element in st, in elements */
+    tti_storage *st;
+    tti_version *ver;
+    tti_hanger *hanger; /* NULL: plain values */
+};
+
+/* ---- memory.c: blocks, aligned to 64 bytes, kept per thread for reuse; NULL when out of memory */
+void *tti_mem_alloc(size_t bytes);
+void tti_mem_free(void *block, size_t bytes);
+
+/* ---- failure.c: the first failure of an expression is kept, see tutti/tensor.h */
+tutti_status tti_refuse(tutti_status status, const char *op, const char *fmt, ...)
+    TUTTI_PRINTF(3, 4);
+/* A failed expression in one word: refuse and be NULL. */
+#define tti_poison(...) ((void)tti_refuse(__VA_ARGS__), (tutti_tensor *)NULL)
+/* A NULL operand: keep it as the failure if none is kept yet. */
+tutti_status tti_refuse_null(const char *op);
+#define tti_poisoned(op) ((void)tti_refuse_null(op), (tutti_tensor *)NULL)
+/* The status of this thread's latest refusal, kept or not. */
+tutti_status tti_refused(void);
+/* The kept failure, and the same with its words as last error and forgotten. */
+tutti_status tti_kept(void);
+tutti_status tti_take_kept(void);
+
+/* ---- scope.c: pass the caller's reference to the open scope, if any. Returns t. */
+tutti_tensor *tti_temp(tutti_tensor *t);
+
+/* ---- object.c */
+/* Check nd and shape, count the elements. Keeps the failure under op. */
+tutti_status tti_shape_check(const char *op, int nd, const int64_t *shape, int64_t *numel_out);
+void tti_contiguous_strides(int nd, const int64_t *shape, int64_t *stride_out);
+tutti_tensor *tti_raw_empty(tutti_dtype dtype, int nd, const int64_t *shape);
+tutti_tensor *tti_raw_zeros(tutti_dtype dtype, int nd, const int64_t *shape);
+tutti_tensor *tti_raw_full(tutti_dtype dtype, int nd, const int64_t *shape, double value);
+/* Another tensor over the memory of x. */
+tutti_tensor *tti_raw_alias(const tutti_tensor *x, int nd, const int64_t *shape,
+                            const int64_t *stride, int64_t offset);
+unsigned tti_version_of(const tutti_tensor *t);
+void tti_version_bump(tutti_tensor *t);
+/* True if nobody but the caller's one reference sees t or its memory. */
+bool tti_is_sole(const tutti_tensor *t);
+bool tti_same_shape(const tutti_tensor *a, const tutti_tensor *b);
+bool tti_same_layout(const tutti_tensor *a, const tutti_tensor *b);
+static inline bool tti_is_real(tutti_dtype dtype)
+{
+    return dtype == TUTTI_F32 || dtype == TUTTI_F64;
+}
+/* "[2, 3]" for error texts. */
+typedef struct tti_shape_text {
+    char s[TUTTI_MAX_DIMS * 21 + 3];
+} tti_shape_text;
+tti_shape_text tti_shape_str(int nd, const int64_t *shape);
+
+/* ---- view.c */
+/* Dimension d of nd, negative from the end; -1 and kept if there is none. */
+int tti_dim_check(const char *op, int d, int nd);
+tutti_tensor *tti_raw_view(const tutti_tensor *x, int nd, const int64_t *shape);
+tutti_tensor *tti_raw_reshape(const tutti_tensor *x, int nd, const int64_t *shape);
+tutti_tensor *tti_raw_transpose(const tutti_tensor *x, int d0, int d1);
+tutti_tensor *tti_raw_permute(const tutti_tensor *x, const int *order);
+tutti_tensor *tti_raw_narrow(const tutti_tensor *x, int dim, int64_t start, int64_t length);
+tutti_tensor *tti_raw_select(const tutti_tensor *x, int dim, int64_t index);
+tutti_tensor *tti_raw_expand(const tutti_tensor *x, int nd, const int64_t *shape);
+tutti_tensor *tti_raw_unsqueeze(const tutti_tensor *x, int dim);
+tutti_tensor *tti_raw_squeeze(const tutti_tensor *x, int dim);
+tutti_tensor *tti_raw_detach(const tutti_tensor *x);
+
+/* ---- iterate.c: walk up to three tensors of one shape row by row */
+typedef void (*tti_loop)(int64_t n, void *o, int64_t so, const void *a, int64_t sa, const void *b,
+                         int64_t sb, const double *c);
+/* out and the operands; a and b broadcast to out's shape; b may be NULL. c is handed through. */
+void tti_iterate(tti_loop loop, const double *c, tutti_tensor *out, const tutti_tensor *a,
+                 const tutti_tensor *b);
+tutti_status tti_broadcast_shape(const char *op, const tutti_tensor *a, const tutti_tensor *b,
+                                 int *nd_out, int64_t *shape_out);
+
+/* ---- copy.c */
+tutti_tensor *tti_raw_to(const tutti_tensor *x, tutti_dtype dtype); /* a new reference at least */
+tutti_tensor *tti_raw_clone(const tutti_tensor *x);
+tutti_tensor *tti_raw_contiguous(const tutti_tensor *x); /* x itself, retained, if it is */
+tutti_status tti_raw_copy_(tutti_tensor *t, const tutti_tensor *src);
+tutti_status tti_raw_fill_(tutti_tensor *t, double value);
+
+/* ---- pointwise.c */
+typedef enum tti_op1 {
+    TTI_NEG,
+    TTI_EXP,
+    TTI_LOG,
+    TTI_SQRT,
+    TTI_TANH,
+    TTI_SIGMOID,
+    TTI_RELU,
+    TTI_ADD_C,
+    TTI_MUL_C,
+    TTI_DIV_C,
+    TTI_OP1_COUNT
+} tti_op1;
+typedef enum tti_op2 {
+    TTI_ADD, /* a + c b */
+    TTI_MUL,
+    TTI_DIV,
+    TTI_RELU_BACK,    /* a where b > 0 or b is NaN */
+    TTI_TANH_BACK,    /* a (1 - b^2) */
+    TTI_SIGMOID_BACK, /* a b (1 - b) */
+    TTI_EQ,
+    TTI_LT,
+    TTI_LE,
+    TTI_OP2_COUNT
+} tti_op2;
+/* The type that operands of a and b (b may be NULL) meet in. */
+tutti_dtype tti_promote(const tutti_tensor *a, const tutti_tensor *b);
+tutti_tensor *tti_raw_op1(tti_op1 op, const tutti_tensor *x, double c);
+tutti_tensor *tti_raw_op2(tti_op2 op, const tutti_tensor *a, const tutti_tensor *b, double c);
+tutti_status tti_raw_op1_(tti_op1 op, tutti_tensor *t, double c);
+tutti_status tti_raw_op2_(tti_op2 op, tutti_tensor *t, const tutti_tensor *b, double c);
+#define tti_raw_mul(a, b)   tti_raw_op2(TTI_MUL, (a), (b), 0.0)
+#define tti_raw_div(a, b)   tti_raw_op2(TTI_DIV, (a), (b), 0.0)
+#define tti_raw_neg(x)      tti_raw_op1(TTI_NEG, (x), 0.0)
+#define tti_raw_scale(x, c) tti_raw_op1(TTI_MUL_C, (x), (c))
+
+/* ---- reduce.c */
+tutti_tensor *tti_raw_sum(const tutti_tensor *x, const int *dims, int n_dims, bool keepdim);
+/* Which dimensions a list names (none: all) as a bit mask; kept under op on failure. */
+tutti_status tti_dims_mask(const char *op, const int *dims, int n_dims, int nd, unsigned *mask_out);
+/* Sum a gradient over what broadcasting from shape had repeated. A new reference at least. */
+tutti_tensor *tti_raw_reduce_to(const tutti_tensor *g, int nd, const int64_t *shape);
+
+/* ---- product.c: C = alpha op(A) op(B) + beta C, row-major, f32 or f64; beta 0 does not read C */
+typedef struct tti_gemm_shape {
+    bool ta, tb;
+    int64_t m, n, k;
+    int64_t lda, ldb, ldc;
+} tti_gemm_shape;
+void tti_gemm(tutti_dtype dtype, const tti_gemm_shape *s, const void *a, const void *b, double beta,
+              void *c);
+tutti_tensor *tti_raw_mm(const char *op, const tutti_tensor *a, const tutti_tensor *b);
+
+/* ---- random.c */
+tutti_status tti_raw_uniform_(tutti_tensor *t, double low, double high, tutti_generator *gen);
+tutti_status tti_raw_normal_(tutti_tensor *t, double mean, double std, tutti_generator *gen);
+tutti_status tti_raw_bernoulli_(tutti_tensor *t, double p, tutti_generator *gen);
+
+static inline void *tti_at(const tutti_tensor *t)
+{
+    return (char *)t->st->data + (size_t)t->offset * tutti_dtype_size(t->dtype);
+}
+
+#endif
