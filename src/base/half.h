@@ -9,8 +9,9 @@
  *           subnormal  let one f32 operation do it: reading, put the mantissa under 2^(1-B) and
  *                      take that away again; writing, add 2^(24-B-M), whose last bit is a step
  *         Both are computed always and one is selected, so there is no branch.
- * True    Reading is exact. Writing rounds to nearest, ties to even, and keeps subnormals. No f32
- *         subnormal takes part in a way that counts: flush-to-zero modes change nothing.
+ * True    Reading is exact. Writing rounds to nearest, ties to even, and keeps subnormals. Modes
+ *         that flush f32 subnormals change nothing; another rounding mode does, where the result
+ *         is a subnormal, so kernels enter the usual one (kernel/fp_mode.h).
  *         Overflow gives infinity, in f8e4m3fn, which has none, NaN.
  *         NaN stays NaN with its sign: f16 and bf16 keep the upper bits of the payload and set the
  *         quiet bit (as F16C does), both f8 write their last code, 0x7f (as PyTorch does).
