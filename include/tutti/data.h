@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tutti/data.h - pictures and labels from IDX files, who trains on which of them, and in what order.
+ * tutti/data.h - pictures and labels from IDX files, who trains on which, and in what order.
  *
  * Three ideas, none of which knows a tensor; all buffers are the caller's:
  *
- *   tutti_dataset     the pictures of one pair of IDX files, plain or gzip; fetch() gives them as f32
+ *   tutti_dataset     the pictures of one pair of IDX files, plain or gzip; fetched as f32
  *   tutti_partition   which samples belong to which rank: a shuffle that is the same on all ranks
  *   tutti_loader      the order of one epoch, cut into batches; the last one may be smaller
  *
- * and tutti_digits_*, which makes a data set of drawn digits, so that nothing has to be downloaded. */
+ * and tutti_digits_*, which makes a data set of drawn digits, so that nothing is downloaded. */
 #ifndef TUTTI_DATA_H
 #define TUTTI_DATA_H
 
@@ -52,24 +52,25 @@ typedef struct tutti_dataset tutti_dataset;
 TUTTI_API tutti_status tutti_dataset_open(const char *dir, tutti_dataset_part part,
                                           tutti_dataset **ds_out);
 
-/** The same from two files by name. A name that does not exist is tried with ".gz" behind it. Whether
- * a file is gzip is seen by its first bytes, not by its name.
+/** The same from two files by name. A name that does not exist is tried with ".gz" behind it.
+ * Whether a file is gzip is seen by its first bytes, not by its name.
  *
  * @param images   IDX file with magic 0x00000803
  * @param labels   IDX file with magic 0x00000801
  *
  * @errors   TUTTI_E_ARG    a name is NULL or empty, or part is no part
  *           TUTTI_E_IO     missing, not a regular file, wrong magic, truncated, trailing bytes,
- *                          damaged gzip, a side or count of 0 or above the limits, unequal counts of
- *                          pictures and labels, a label above 9; the text says which, where, in what file
+ *                          damaged gzip, a side or count of 0 or above the limits, unequal
+ *                          counts of pictures and labels, a label above 9; the text says which, and
+ *                          in what file
  *           TUTTI_E_NOMEM  no memory for the contents
  * @threads  any
  * @source   ours */
 TUTTI_API tutti_status tutti_dataset_open_files(const char *images, const char *labels,
                                                 tutti_dataset **ds_out);
 
-/** A data set of count samples from first on. It shares the pictures: either may be freed before the
- * other.
+/** A data set of count samples from first on. It shares the pictures: either may be freed
+ * before the other.
  *
  * @param view_out  a new data set; end it with tutti_dataset_free()
  *
@@ -108,16 +109,16 @@ TUTTI_API int64_t tutti_dataset_cols(const tutti_dataset *ds);
  * @param labels_out  n labels, or NULL
  *
  * @shapes   [n] -> images [n, 1, rows, cols], labels [n]
- * @errors   TUTTI_E_ARG  n is negative, index is NULL and n > 0, or an index is out of range; nothing was
- *                        written
+ * @errors   TUTTI_E_ARG  n is negative, index is NULL and n > 0, or an index is out of range;
+ *                        nothing was written
  * @threads  any; the data set does not change
  * @numbers  the bits of torchvision's ToTensor followed by Normalize
  * @source   ToTensor(), Normalize((0.1307,), (0.3081,)) */
 TUTTI_API tutti_status tutti_dataset_fetch(const tutti_dataset *ds, const int64_t *index, int64_t n,
                                            float *images_out, int64_t *labels_out);
 
-/** Write pictures as a plain IDX file. The file appears under its name when it is whole: it is written
- * as "path.part" first, so one writer at a time for one path.
+/** Write pictures as a plain IDX file. The file appears under its name when it is whole: it is
+ * written as "path.part" first, so one writer at a time for one path.
  *
  * @param pixels  count * rows * cols bytes
  *
@@ -125,8 +126,8 @@ TUTTI_API tutti_status tutti_dataset_fetch(const tutti_dataset *ds, const int64_
  *           TUTTI_E_IO, TUTTI_E_NOMEM  the system's word; the old file, if any, is untouched
  * @threads  any
  * @source   ours */
-TUTTI_API tutti_status tutti_idx_write_images(const char *path, const uint8_t *pixels, int64_t count,
-                                              int64_t rows, int64_t cols);
+TUTTI_API tutti_status tutti_idx_write_images(const char *path, const uint8_t *pixels,
+                                              int64_t count, int64_t rows, int64_t cols);
 
 /** Write labels as a plain IDX file, in the same way.
  *
@@ -136,7 +137,8 @@ TUTTI_API tutti_status tutti_idx_write_images(const char *path, const uint8_t *p
  *           TUTTI_E_IO, TUTTI_E_NOMEM  the system's word; the old file, if any, is untouched
  * @threads  any
  * @source   ours */
-TUTTI_API tutti_status tutti_idx_write_labels(const char *path, const uint8_t *labels, int64_t count);
+TUTTI_API tutti_status tutti_idx_write_labels(const char *path, const uint8_t *labels,
+                                              int64_t count);
 
 /** The drawn digits: 28 x 28 pixels, and where the test set begins in the endless row of them. */
 enum { TUTTI_DIGITS_SIDE = 28 };
@@ -155,29 +157,32 @@ enum { TUTTI_DIGITS_SIDE = 28 };
 TUTTI_API tutti_status tutti_digits_draw(uint64_t seed, int64_t first, int64_t count,
                                          uint8_t *images_out, uint8_t *labels_out);
 
-/** Make a data set of drawn digits that tutti_dataset_open() reads: four plain IDX files in dir, which is
- * made if it is absent (its parent must be there). Training digits are 0..train-1, test digits begin at
- * TUTTI_DIGITS_TEST_FIRST: the test set does not depend on the size of the training set.
+/** Make a data set of drawn digits that tutti_dataset_open() reads: four plain IDX files in dir,
+ * which is made if it is absent (its parent must be there). Training digits are 0..train-1, test
+ * digits begin at TUTTI_DIGITS_TEST_FIRST: they do not depend on the size of the training set.
  *
- * @errors   TUTTI_E_ARG  dir is NULL or empty, train or test is below 1 or above the limits of a file
+ * @errors   TUTTI_E_ARG  dir is NULL or empty, train or test is below 1 or does not fit in a file
  *           TUTTI_E_IO, TUTTI_E_NOMEM  the system's word
  * @threads  any; one writer at a time for one directory
  * @source   ours */
-TUTTI_API tutti_status tutti_digits_write(const char *dir, uint64_t seed, int64_t train, int64_t test);
+TUTTI_API tutti_status tutti_digits_write(const char *dir, uint64_t seed, int64_t train,
+                                          int64_t test);
 
-/** Samples of one rank: floor((1.0 / ranks) * n), in f64. The few that are left over belong to nobody.
+/** Samples of one rank: floor((1.0 / ranks) * n), in f64. What is left over belongs to nobody.
  *
- * @errors   TUTTI_E_ARG  n is not 0..TUTTI_PARTITION_MAX, ranks is below 1, or rank is not 0..ranks-1
+ * @errors   TUTTI_E_ARG  n is not 0..TUTTI_PARTITION_MAX, ranks is below 1, or rank is not
+ *                        0..ranks-1
  * @threads  any
  * @source   the tutorial's DataPartitioner */
 TUTTI_API tutti_status tutti_partition_length(int64_t n, int rank, int ranks, int64_t *length_out);
 
-/** Which samples of 0..n-1 belong to a rank: shuffle 0..n-1 with the seed, then take the rank's slice.
- * All ranks shuffle alike, so that the slices do not overlap; the tutorial's seed is 1234.
+/** Which samples of 0..n-1 belong to a rank: shuffle 0..n-1 with the seed, then take the
+ * rank's slice. All ranks shuffle alike, so that no slices overlap; the tutorial's seed is 1234.
  *
  * @param index_out  room for the rank's tutti_partition_length() numbers
  *
- * @errors   TUTTI_E_ARG    as tutti_partition_length(), or index_out is NULL and the slice is not empty
+ * @errors   TUTTI_E_ARG    as tutti_partition_length(), or index_out is NULL and the slice is not
+ *                          empty
  *           TUTTI_E_NOMEM  no memory for n numbers
  * @threads  any
  * @numbers  the order of CPython's random.Random(seed).shuffle()
@@ -186,17 +191,18 @@ TUTTI_API tutti_status tutti_partition_length(int64_t n, int rank, int ranks, in
 TUTTI_API tutti_status tutti_partition(uint64_t seed, int64_t n, int rank, int ranks,
                                        int64_t *index_out);
 
-/** Where a loader's randomness comes from: the next 64 bits of a generator, first 32-bit output high. */
+/** Where a loader's randomness comes from: the next 64 bits of a generator, its first
+ * 32-bit output in the high half. */
 typedef uint64_t (*tutti_random64_fn)(void *ctx);
 
-/** The order of samples of one epoch, batch by batch. Filled by tutti_loader_init(); the memory is all
- * the caller's, so there is nothing to free. */
+/** The order of samples of one epoch, batch by batch. Filled by tutti_loader_init(); the memory is
+ * all the caller's, so there is nothing to free. */
 typedef struct tutti_loader {
     const int64_t *index; /* borrowed; NULL: the samples are 0..n-1 */
-    int64_t       *order; /* borrowed; this epoch's samples in order */
-    int64_t        n;
-    int64_t        batch;
-    int64_t        at; /* samples handed out in this epoch */
+    int64_t *order;       /* borrowed; this epoch's samples in order */
+    int64_t n;
+    int64_t batch;
+    int64_t at; /* samples handed out in this epoch */
 } tutti_loader;
 
 /** Prepare a loader. No epoch has begun yet: tutti_loader_next() gives 0.
@@ -218,7 +224,8 @@ TUTTI_API tutti_status tutti_loader_init(tutti_loader *loader, const int64_t *in
  *
  * @errors   TUTTI_E_ARG  loader or random64 is NULL
  * @threads  one at a time for one loader
- * @numbers  the order of DataLoader(shuffle=True) with no workers, for the same state of the generator
+ * @numbers  the order of DataLoader(shuffle=True) with no workers, the generator being in the
+ *           same state
  * @source   torch.utils.data.DataLoader, RandomSampler */
 TUTTI_API tutti_status tutti_loader_shuffle(tutti_loader *loader, tutti_random64_fn random64,
                                             void *ctx);
@@ -234,7 +241,7 @@ TUTTI_API tutti_status tutti_loader_restart(tutti_loader *loader);
  *
  * @param samples_out  its samples, inside of the loader's order: valid until the next epoch begins
  *
- * @shapes   returns how many: batch; fewer in the last one; 0 after it, and then samples_out is untouched
+ * @shapes   returns how many: batch; fewer in the last one; 0 after it, samples_out untouched
  * @errors   none
  * @threads  one at a time for one loader
  * @source   ours */
