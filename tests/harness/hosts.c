@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hosts.c - makes the namespaces, and has the ip program join and address them. */
+#include "harness/hosts.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <sched.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+const char *tt_hosts_addr(int host)
+{
+    static const char *const addr[TT_HOSTS] = { "10.77.0.1", "10.77.0.2" };
+
+    return addr[host];
+}
+
+bool tt_hosts_enter(const tt_hosts *hosts, int host)
+{
+    return setns(hosts->fd[host], CLONE_NEWNET) == 0;
+}
+
+void tt_hosts_close(tt_hosts *hosts)
+{
+    int i;
+
+    for (i = 0; i < hosts->n; i++)
+        close(hosts->fd[i]);
+    hosts->n = 0;
+}
+
+/* A fresh namespace; the caller stays where it is. -1: errno tells. */
+static int namespace_create(int home)
+{
+    int fd = -1;
+    int err;
+
+    if (unshare(CLONE_NEWNET) != 0)
+        return -1;
+    fd = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    err = errno;
+    if (setns(home, CLONE_NEWNET) != 0)
+        _exit(1); /* tests must not go on in a world without interfaces */
+    errno = err;
+    return fd;
+}
+
+/* Become "ip -batch -" inside a host, reading from fd, its words going to words_fd. */
+static _Noreturn void become_ip(const tt_hosts *hosts, int host, int batch_fd, int words_fd)
+{
+    static const char *const places[] = { "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip" };
+    size_t                   i;
+
+    if (!tt_hosts_enter(hosts, host) || dup2(batch_fd, 0) < 0 || dup2(words_fd, 1) < 0 ||
+        dup2(words_fd, 2) < 0)
+        _exit(126);
+    for (i = 0; i < sizeof places / sizeof places[0]; i++)
+        execl(places[i], "ip", "-batch", "-", (char *)NULL);
+    dprintf(2, "there is no ip program (package iproute2)");
+    _exit(127);
+}
+
+/* Read what ip said, its first line only. */
+static void first_line(int fd, char *out, size_t bytes)
+{
+    size_t  used = 0;
+    ssize_t got;
+
+    while (used + 1 < bytes && (got = read(fd, out + used, bytes - used - 1)) > 0)
+        used += (size_t)got;
+    out[used] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+}
+
+/* Run a batch of ip commands inside a host. */
+static bool ip_batch(const tt_hosts *hosts, int host, const char *batch, char *words, size_t bytes)
+{
+    int   in[2] = { -1, -1 };
+    int   out[2] = { -1, -1 };
+    int   status = -1;
+    pid_t pid = -1;
+
+    if (pipe2(in, O_CLOEXEC) != 0 || pipe2(out, O_CLOEXEC) != 0)
+        goto out;
+    pid = fork();
+    if (pid == 0)
+        become_ip(hosts, host, in[0], out[1]);
+    if (pid < 0)
+        goto out;
+    close(out[1]);
+    out[1] = -1;
+    if (write(in[1], batch, strlen(batch)) < 0) /* a batch is far smaller than a pipe */
+        status = -1;
+    close(in[1]);
+    in[1] = -1;
+    first_line(out[0], words, bytes);
+    while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+        ;
+
+out:
+    if (pid < 0)
+        snprintf(words, bytes, "cannot run ip: %s", strerror(errno));
+    if (in[0] >= 0)
+        close(in[0]);
+    if (in[1] >= 0)
+        close(in[1]);
+    if (out[0] >= 0)
+        close(out[0]);
+    if (out[1] >= 0)
+        close(out[1]);
+    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+}
+
+/* Join the two namespaces and give both ends their address. */
+static bool join(const tt_hosts *hosts, char *words, size_t bytes)
+{
+    char batch[512];
+    int  i;
+
+    snprintf(batch, sizeof batch,
+             "link add tt0 type veth peer name tt0 netns /proc/%ld/fd/%d\n", (long)getpid(),
+             hosts->fd[1]);
+    if (!ip_batch(hosts, 0, batch, words, bytes))
+        return false;
+    for (i = 0; i < hosts->n; i++) {
+        snprintf(batch, sizeof batch,
+                 "link set lo up\nlink set tt0 up\naddr add %s/24 dev tt0\n", tt_hosts_addr(i));
+        if (!ip_batch(hosts, i, batch, words, bytes))
+            return false;
+    }
+    return true;
+}
+
+bool tt_hosts_open(tt_hosts *hosts_out, char *reason_out, size_t reason_bytes)
+{
+    tt_hosts hosts = { 0 };
+    char     words[160] = "";
+    bool     made = false;
+    int      home;
+
+    home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    if (home < 0) {
+        snprintf(reason_out, reason_bytes, "no /proc/self/ns/net: %s", strerror(errno));
+        return false;
+    }
+    for (hosts.n = 0; hosts.n < TT_HOSTS; hosts.n++) {
+        hosts.fd[hosts.n] = namespace_create(home);
+        if (hosts.fd[hosts.n] < 0) {
+            snprintf(reason_out, reason_bytes, "no network namespace to be had: %s",
+                     strerror(errno));
+            goto out;
+        }
+    }
+    if (!join(&hosts, words, sizeof words)) {
+        snprintf(reason_out, reason_bytes, "cannot join namespaces by veth: %s", words);
+        goto out;
+    }
+    made = true;
+    *hosts_out = hosts;
+
+out:
+    if (!made)
+        tt_hosts_close(&hosts);
+    close(home);
+    return made;
+}

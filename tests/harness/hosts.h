@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hosts.h - a second host on this machine: network namespaces joined by a veth pair.
+ *
+ * How     Each host is a network namespace without a name, held by a descriptor: host i has the address
+ *         10.77.0.(i+1)/24 on the interface "tt0", and its own loopback.
+ * True    Nothing has to be removed. The namespaces, the pair and the addresses end with the last
+ *         descriptor and the last process inside, also after kill -9.
+ * Fails   The machine may refuse (no CAP_SYS_ADMIN, no veth, no ip program): that is no error but a
+ *         reason to skip. */
+#ifndef TT_HOSTS_H
+#define TT_HOSTS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+enum { TT_HOSTS = 2 };
+
+typedef struct tt_hosts {
+    int n;            /* 0: closed */
+    int fd[TT_HOSTS]; /* the namespaces */
+} tt_hosts;
+
+/** Make two hosts. false: the machine refuses, reason_out says what and why. The caller has one thread. */
+bool tt_hosts_open(tt_hosts *hosts_out, char *reason_out, size_t reason_bytes);
+
+/** Move the calling thread, and what it forks from now on, to a host. false: errno tells. */
+bool tt_hosts_enter(const tt_hosts *hosts, int host);
+
+/** The address of a host. */
+const char *tt_hosts_addr(int host);
+
+void tt_hosts_close(tt_hosts *hosts);
+
+#endif

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run.h - what the files of the harness share; tests include harness.h. */
+#ifndef TT_RUN_H
+#define TT_RUN_H
+
+#include "harness/harness.h"
+#include "harness/hosts.h"
+
+#include <sys/types.h>
+
+enum { TT_DIR_MAX = 160, TT_PATH_MAX = TT_DIR_MAX + 32 };
+
+/** How ranks join and leave. Tests of tt_main_bare() have none. */
+typedef struct tt_world_ops {
+    tutti_status (*join)(tt_ctx *t, int64_t timeout_ms, void *store);
+    void (*leave)(tt_ctx *t);
+    /* A store that the threads of one process share, NULL if there is none; and its end. */
+    void *(*store_open)(void);
+    void (*store_close)(void *store);
+} tt_world_ops;
+
+/** One test with one transport. */
+typedef struct tt_run {
+    const tt_test      *test;
+    const tt_world_ops *world;     /* NULL: the harness joins nobody */
+    char                word[24];  /* of the transport */
+    char                dir[TT_DIR_MAX];
+    int                 port;
+    tt_hosts            hosts;
+    _Atomic uint32_t   *marks;
+} tt_run;
+
+/** Run all tests with these worlds; the exit code. */
+int tt_run_all(const tt_test *tests, size_t n, const tt_world_ops *world);
+
+/** Whether the ranks of a run are threads: then one process holds all of them. */
+bool tt_run_threads(const tt_run *run);
+int tt_run_processes(const tt_run *run);
+
+/** In a forked process: be rank, or all ranks as threads. Does not return. */
+_Noreturn void tt_rank_main(const tt_run *run, int rank);
+
+/** The name of the file with a process's output. */
+void tt_rank_log(const tt_run *run, int rank, char path_out[TT_PATH_MAX]);
+
+#endif
