@@ -94,6 +94,11 @@ typedef struct tti_port_ops {
     int (*accept)(tti_port *port, tti_handle listener, tti_addr *from_out);
     /* The address of this end of a connected stream. 0 or -errno. */
     int (*local_addr)(tti_port *port, tti_handle handle, tti_addr *addr_out);
+    /* The address that packets to `to` would leave this host from; nothing is sent. 0 or -errno.
+     * Optional. */
+    int (*route)(tti_port *port, const tti_addr *to, tti_addr *local_out);
+    /* An address of the interface called name, IPv4 first. 0 or -errno. Optional. */
+    int (*interface_addr)(tti_port *port, const char *name, tti_addr *addr_out);
     /* Bytes taken (> 0), or -errno. No signal when the peer is gone. */
     int64_t (*send)(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts);
     /* Bytes read (> 0), 0 at the end of the stream, or -errno. */

@@ -9,6 +9,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <ifaddrs.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -216,6 +217,69 @@ int tti_socket_local_addr(tti_port *port, tti_handle handle, tti_addr *addr_out)
     if (getsockname(handle, &native.any, &bytes) != 0)
         return -errno;
     from_native(&native, addr_out);
+    return 0;
+}
+
+/* Connecting a UDP socket only asks the routing table. */
+int tti_socket_route(tti_port *port, const tti_addr *to, tti_addr *local_out)
+{
+    tti_addr  target = *to;
+    any_addr  native;
+    socklen_t bytes;
+    int       fd;
+    int       err = 0;
+
+    (void)port;
+    if (to->family != TTI_ADDR_IP4 && to->family != TTI_ADDR_IP6)
+        return -EAFNOSUPPORT;
+    if (target.port == 0)
+        target.port = 9; /* any will do, but 0 is refused */
+    bytes = to_native(&target, &native);
+    fd = socket(native.any.sa_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    if (connect(fd, &native.any, bytes) != 0)
+        err = -errno;
+    bytes = sizeof native;
+    memset(&native, 0, sizeof native);
+    if (err == 0 && getsockname(fd, &native.any, &bytes) != 0)
+        err = -errno;
+    close(fd);
+    if (err != 0)
+        return err;
+    from_native(&native, local_out);
+    local_out->port = 0;
+    return 0;
+}
+
+int tti_socket_interface_addr(tti_port *port, const char *name, tti_addr *addr_out)
+{
+    struct ifaddrs *all = NULL;
+    struct ifaddrs *at;
+    tti_addr        best = { .family = TTI_ADDR_NONE };
+
+    (void)port;
+    if (getifaddrs(&all) != 0)
+        return -errno;
+    for (at = all; at != NULL && best.family != TTI_ADDR_IP4; at = at->ifa_next) {
+        any_addr native;
+
+        if (at->ifa_addr == NULL || strcmp(at->ifa_name, name) != 0)
+            continue;
+        memset(&native, 0, sizeof native);
+        if (at->ifa_addr->sa_family == AF_INET)
+            memcpy(&native.in4, at->ifa_addr, sizeof native.in4);
+        else if (at->ifa_addr->sa_family == AF_INET6 && best.family == TTI_ADDR_NONE)
+            memcpy(&native.in6, at->ifa_addr, sizeof native.in6);
+        else
+            continue;
+        from_native(&native, &best);
+    }
+    freeifaddrs(all);
+    if (best.family == TTI_ADDR_NONE)
+        return -ENODEV;
+    best.port = 0;
+    *addr_out = best;
     return 0;
 }
 
