@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * backend/registry.h - from a backend's name to its table. */
+#ifndef TTI_BACKEND_REGISTRY_H
+#define TTI_BACKEND_REGISTRY_H
+
+#include <tutti/plugin/backend.h>
+
+#define TTI_BACKEND_DEFAULT "native"
+
+/** The table of the backend called name, in any case of letters; NULL: the default one. The table
+ * has passed tti_backend_check() and is constant.
+ * @errors TUTTI_E_ARG  no such backend; the text lists those there are */
+tutti_status tti_backend_find(const char *name, const tutti_backend_ops **ops_out);
+
+/** Whether this library can drive a table: its version, and every required entry.
+ * @errors TUTTI_E_UNSUPPORTED  made for another version of the table
+ *         TUTTI_E_ARG          no name, or a required entry is missing; the text says which */
+tutti_status tti_backend_check(const tutti_backend_ops *ops);
+
+#endif
