@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * child.c - find a program, fork, exec.
+ *
+ * How     Everything that can fail or allocate is done before fork(): the process may have threads (the
+ *         store's server), and the child may then only make async-signal-safe calls.
+ *           child   new session; "SIGTERM when my parent dies", and a look whether it has already;
+ *                   pipes to 1 and 2; signals as a fresh program expects them; execve
+ *           parent  reads the status pipe: its end means that execve has closed it, an errno that it
+ *                   failed. So when tti_child_start() returns the process group exists.
+ * True    All descriptors of ours are close-on-exec. The two that the child keeps lie above 2, even when
+ *         the launcher was started with 0, 1 or 2 closed, so that dup2() never meets its own argument.
+ * Fails   A child that cannot exec says why and exits with 127; it is collected here. */
+#include "elastic/child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <tutti/private.h>
+#include "elastic/signals.h"
+
+/* 0 if path can be executed, else why not. */
+static int why_not_executable(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0)
+        return errno;
+    if (!S_ISREG(st.st_mode))
+        return EACCES;
+    return access(path, X_OK) == 0 ? 0 : errno;
+}
+
+/* The next entry of a PATH as "dir/program", allocated; an empty entry is the working directory. */
+static char *next_candidate(const char **dirs, const char *program)
+{
+    size_t len = strcspn(*dirs, ":");
+    char *path = NULL;
+
+    if (asprintf(&path, "%.*s/%s", len > 0 ? (int)len : 1, len > 0 ? *dirs : ".", program) < 0)
+        return NULL;
+    *dirs += len;
+    return path;
+}
+
+static tutti_status search_path(const char *program, char **path_out)
+{
+    const char *dirs = tti_env("PATH");
+    const char *all = dirs;
+    bool seen = false; /* there is one, but it cannot be executed */
+
+    for (;;) {
+        char *path = next_candidate(&dirs, program);
+        int why;
+
+        if (path == NULL)
+            return tti_fail(TUTTI_E_NOMEM, "no memory for the path of '%s'", program);
+        why = why_not_executable(path);
+        if (why == 0) {
+            *path_out = path;
+            return TUTTI_OK;
+        }
+        seen = seen || why == EACCES;
+        free(path);
+        if (*dirs++ == '\0')
+            break;
+    }
+    if (seen)
+        return tti_fail(TUTTI_E_IO, "program '%s' is in PATH, but not executable", program);
+    return tti_fail(TUTTI_E_IO, "program '%s' not found in PATH (%s)%s", program, all,
+                    access(program, F_OK) == 0 ? "\n  next: write './' before it" : "");
+}
+
+tutti_status tti_find_program(const char *program, char **path_out)
+{
+    int why;
+
+    if (program[0] == '\0')
+        return tti_fail(TUTTI_E_IO, "the program's name is empty");
+    if (strchr(program, '/') == NULL)
+        return search_path(program, path_out);
+    why = why_not_executable(program);
+    if (why == EACCES)
+        return tti_fail(TUTTI_E_IO, "program '%s' is not executable", program);
+    if (why != 0)
+        return tti_fail_errno_as(TUTTI_E_IO, why, "program '%s' not found", program);
+    *path_out = strdup(program);
+    if (*path_out == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the path of '%s'", program);
+    return TUTTI_OK;
+}
+
+/* The descriptors of one start: [0] to read, [1] to write. */
+typedef struct pipes {
+    int out[2];
+    int err[2];
+    int status[2];
+} pipes;
+
+static void close_fd(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+static int move_up(int *fd)
+{
+    int high = fcntl(*fd, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+
+    if (high < 0)
+        return -1;
+    close(*fd);
+    *fd = high;
+    return 0;
+}
+
+static tutti_status open_pipe(int ends[2])
+{
+    if (pipe2(ends, O_CLOEXEC) != 0) {
+        ends[0] = ends[1] = -1;
+        return tti_fail_errno(errno, "cannot make a pipe for a rank");
+    }
+    if (ends[1] <= STDERR_FILENO && move_up(&ends[1]) != 0)
+        return tti_fail_errno(errno, "cannot move a rank's pipe");
+    return TUTTI_OK;
+}
+
+static tutti_status open_pipes(pipes *p)
+{
+    tutti_status st = open_pipe(p->out);
+
+    if (st == TUTTI_OK)
+        st = open_pipe(p->err);
+    if (st == TUTTI_OK)
+        st = open_pipe(p->status);
+    if (st == TUTTI_OK) {
+        fcntl(p->out[0], F_SETFL, O_NONBLOCK);
+        fcntl(p->err[0], F_SETFL, O_NONBLOCK);
+    }
+    return st;
+}
+
+static void close_pipes(pipes *p)
+{
+    close_fd(&p->out[0]);
+    close_fd(&p->out[1]);
+    close_fd(&p->err[0]);
+    close_fd(&p->err[1]);
+    close_fd(&p->status[0]);
+    close_fd(&p->status[1]);
+}
+
+/* The child's side: only async-signal-safe calls from here to execve. */
+static _Noreturn void become(const char *path, char *const *argv, char *const *envp, const pipes *p,
+                             pid_t parent)
+{
+    ssize_t done = 0;
+    int err;
+
+    setsid();
+    prctl(PR_SET_PDEATHSIG, SIGTERM);
+    if (getppid() != parent)
+        _exit(127);
+    if (dup2(p->out[1], STDOUT_FILENO) >= 0 && dup2(p->err[1], STDERR_FILENO) >= 0) {
+        tti_signals_in_child();
+        execve(path, argv, envp);
+    }
+    err = errno;
+    done = write(p->status[1], &err, sizeof err);
+    (void)done;
+    _exit(127);
+}
+
+/* Fork with all signals blocked, so that no handler runs in the child. */
+static pid_t fork_child(const char *path, char *const *argv, char *const *envp, const pipes *p)
+{
+    sigset_t all;
+    sigset_t mask;
+    pid_t parent = getpid();
+    pid_t pid;
+    int err;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &mask);
+    pid = fork();
+    if (pid == 0)
+        become(path, argv, envp, p, parent);
+    err = errno;
+    pthread_sigmask(SIG_SETMASK, &mask, NULL);
+    errno = err;
+    return pid;
+}
+
+/* 0 when the program runs, else the errno of its execve. */
+static int read_exec_errno(int fd)
+{
+    int err = 0;
+    ssize_t n;
+
+    do
+        n = read(fd, &err, sizeof err);
+    while (n < 0 && errno == EINTR);
+    return n == (ssize_t)sizeof err ? err : 0;
+}
+
+static void collect(pid_t pid)
+{
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+}
+
+tutti_status tti_child_start(const char *path, char *const *argv, char *const *envp,
+                             tti_child *child_out, int *exec_errno_out)
+{
+    pipes p = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
+    tutti_status st = open_pipes(&p);
+    int pidfd = -1;
+    int err;
+    pid_t pid;
+
+    if (st != TUTTI_OK)
+        goto out;
+    pid = fork_child(path, argv, envp, &p);
+    if (pid < 0) {
+        st = tti_fail_errno(errno, "cannot start a process for '%s'", path);
+        goto out;
+    }
+    close_fd(&p.status[1]);
+    err = read_exec_errno(p.status[0]);
+    if (err != 0) {
+        collect(pid);
+        *child_out = (tti_child){ .pid = pid, .pidfd = -1, .out_fd = -1, .err_fd = -1 };
+        *exec_errno_out = err;
+        goto out;
+    }
+    pidfd = (int)syscall(SYS_pidfd_open, pid, 0); /* close-on-exec by itself */
+    if (pidfd < 0) {
+        st = tti_fail_errno(errno, "cannot watch process %ld", (long)pid);
+        kill(-pid, SIGKILL);
+        collect(pid);
+        goto out;
+    }
+    *child_out = (tti_child){ .pid = pid, .pidfd = pidfd, .out_fd = p.out[0], .err_fd = p.err[0] };
+    *exec_errno_out = 0;
+    p.out[0] = p.err[0] = -1;
+
+out:
+    close_pipes(&p);
+    return st;
+}
+
+void tti_child_close(tti_child *child)
+{
+    close_fd(&child->pidfd);
+    close_fd(&child->out_fd);
+    close_fd(&child->err_fd);
+}

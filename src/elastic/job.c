@@ -1,0 +1,214 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * job.c - store, secret, environments; then the supervisor; then nothing is left of it.
+ *
+ * How     signals are ours -> secret file -> store server (host 0) -> argument and environment lists
+ *         -> tti_supervise() -> all of it undone in reverse.
+ * True    From the first thing that could be left behind on, a signal no longer ends this process: it
+ *         waits in the pipe until the ranks run, and then ends the job in order. The store lives as
+ *         long as the ranks of this host. fork() happens on the calling thread, which stays until the
+ *         job's end, as the ranks' parent-death signal demands.
+ * Fails   A port that is taken, no place for the secret, no memory: before any rank is started. */
+#include "elastic/job.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+#include <tutti/store.h>
+#include "base/port.h"
+#include "elastic/job_secret.h"
+#include "elastic/signals.h"
+#include "elastic/worker.h"
+#include "wire/addr.h"
+
+enum { NPROC_MAX = 4096, NNODES_MAX = 65536, SHUTDOWN_MS = 30000, RUN_ID_MAX = 24 };
+
+static tutti_status check_sizes(const tutti_launch_options *o)
+{
+    if (o->nproc < 1 || o->nproc > NPROC_MAX)
+        return tti_fail(TUTTI_E_ARG, "%d processes per host: must be 1 .. %d", o->nproc, NPROC_MAX);
+    if (o->nnodes < 1 || o->nnodes > NNODES_MAX)
+        return tti_fail(TUTTI_E_ARG, "%d hosts: must be 1 .. %d", o->nnodes, NNODES_MAX);
+    if (o->node_rank < 0 || o->node_rank >= o->nnodes)
+        return tti_fail(TUTTI_E_ARG, "host rank %d of %d hosts: must be 0 .. %d", o->node_rank,
+                        o->nnodes, o->nnodes - 1);
+    if (o->master_port < 0 || o->master_port > 65535)
+        return tti_fail(TUTTI_E_ARG, "master port %d: must be 0 .. 65535", o->master_port);
+    if (o->nnodes > 1 && o->master_port == 0)
+        return tti_fail(TUTTI_E_ARG, "%d hosts need a master port that all of them know",
+                        o->nnodes);
+    if (o->shutdown_ms < 0)
+        return tti_fail(TUTTI_E_ARG, "shutdown time-out of %lld ms: must not be negative",
+                        (long long)o->shutdown_ms);
+    return TUTTI_OK;
+}
+
+tutti_status tti_job_options(const tutti_launch_options *opts, tutti_launch_options *out)
+{
+    tutti_launch_options o = { .size = sizeof o };
+
+    if (opts == NULL || opts->size < sizeof(size_t) + sizeof(char *))
+        return tti_fail(TUTTI_E_ARG, "launch options are missing, or were not initialised with "
+                                     "TUTTI_LAUNCH_OPTIONS");
+    memcpy(&o, opts, opts->size < sizeof o ? opts->size : sizeof o);
+    if (o.argv == NULL || o.argv[0] == NULL)
+        return tti_fail(TUTTI_E_ARG, "no program to launch");
+    o.nproc = o.nproc == 0 ? 1 : o.nproc;
+    o.nnodes = o.nnodes == 0 ? 1 : o.nnodes;
+    o.master_addr = o.master_addr == NULL ? "127.0.0.1" : o.master_addr;
+    o.shutdown_ms = o.shutdown_ms == 0 ? SHUTDOWN_MS : o.shutdown_ms;
+    *out = o;
+    return check_sizes(&o);
+}
+
+typedef struct job {
+    const tti_job_program *program;
+    const tutti_launch_options *opts;
+    int signal_fd;
+    tti_job_secret secret;
+    const char *secret_file; /* NULL: none */
+    tutti_store_server *server;
+    int port;
+    char run_id[RUN_ID_MAX];
+    char ***argvs;
+    char ***envps;
+} job;
+
+static bool is_loopback(const char *host)
+{
+    tti_addr addr;
+
+    if (strcmp(host, "localhost") == 0)
+        return true;
+    return tti_addr_parse(host, 1, &addr) == TUTTI_OK && tti_addr_is_loopback(&addr);
+}
+
+/* Ranks of one host get a secret of their own. Those of several have to be given the same one. */
+static tutti_status choose_secret(job *j)
+{
+    tutti_status st;
+
+    if (j->opts->nnodes == 1) {
+        st = tti_job_secret_make(&j->secret);
+        if (st == TUTTI_OK)
+            j->secret_file = j->secret.file;
+        return st;
+    }
+    j->secret_file = tti_env("TUTTI_SECRET_FILE");
+    if (j->secret_file == NULL && !is_loopback(j->opts->master_addr))
+        return tti_fail(TUTTI_E_AUTH,
+                        "a job on %d hosts needs a secret that all of them know: TUTTI_SECRET_FILE "
+                        "is not set\n  next: copy a file with 64 random hex digits, mode 0600, to "
+                        "every host and name it in TUTTI_SECRET_FILE",
+                        j->opts->nnodes);
+    return TUTTI_OK;
+}
+
+static tutti_status serve_store(job *j)
+{
+    tutti_store_server_options o = TUTTI_STORE_SERVER_OPTIONS;
+    tutti_status st;
+
+    j->port = j->opts->master_port;
+    if (j->opts->node_rank != 0)
+        return TUTTI_OK;
+    o.host = j->opts->master_addr;
+    o.port = j->opts->master_port;
+    o.secret_file = j->secret_file;
+    st = tutti_store_server_start(&o, &j->server);
+    if (st == TUTTI_OK)
+        j->port = tutti_store_server_port(j->server);
+    return st;
+}
+
+static const char *name_run(job *j)
+{
+    tti_port *port = tti_port_system();
+    uint64_t number;
+
+    if (j->opts->run_id != NULL)
+        return j->opts->run_id;
+    port->ops->random(port, &number, sizeof number);
+    snprintf(j->run_id, sizeof j->run_id, "%016llx", (unsigned long long)number);
+    return j->run_id;
+}
+
+static tutti_status make_lists(job *j)
+{
+    const tutti_launch_options *o = j->opts;
+    tti_place place = { .nproc = o->nproc,
+                        .nnodes = o->nnodes,
+                        .node_rank = o->node_rank,
+                        .master_addr = o->master_addr,
+                        .master_port = j->port,
+                        .run_id = name_run(j),
+                        .secret_file = j->secret_file,
+                        .spawn_name = j->program->spawn_name,
+                        .spawn_arg = j->program->spawn_arg };
+    tutti_status st = TUTTI_OK;
+    int i;
+
+    j->argvs = calloc((size_t)o->nproc, sizeof *j->argvs);
+    j->envps = calloc((size_t)o->nproc, sizeof *j->envps);
+    if (j->argvs == NULL || j->envps == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to prepare %d ranks", o->nproc);
+    for (i = 0; i < o->nproc && st == TUTTI_OK; i++) {
+        st = tti_worker_args(j->program->argv, i, &j->argvs[i]);
+        if (st == TUTTI_OK)
+            st = tti_worker_env(&place, i, &j->envps[i]);
+    }
+    return st;
+}
+
+static tutti_status supervise(job *j, tti_job_result *result_out)
+{
+    const tutti_launch_options *o = j->opts;
+    tti_job what = { .n_ranks = o->nproc,
+                     .first_rank = o->node_rank * o->nproc,
+                     .path = j->program->path,
+                     .argvs = (char *const *const *)j->argvs,
+                     .envps = (char *const *const *)j->envps,
+                     .plain_output = o->plain_output,
+                     .shutdown_ns = o->shutdown_ms * TTI_MS,
+                     .signal_fd = j->signal_fd };
+
+    return tti_supervise(&what, result_out);
+}
+
+static void undo(job *j)
+{
+    int i;
+
+    for (i = 0; i < j->opts->nproc; i++) {
+        if (j->envps != NULL)
+            tti_strings_free(j->envps[i]);
+        if (j->argvs != NULL)
+            tti_strings_free(j->argvs[i]);
+    }
+    free(j->envps);
+    free(j->argvs);
+    tutti_store_server_stop(j->server);
+    tti_job_secret_remove(&j->secret);
+    tti_signals_give_back(j->signal_fd);
+}
+
+tutti_status tti_job_run(const tti_job_program *program, const tutti_launch_options *opts,
+                         tti_job_result *result_out)
+{
+    job j = { .program = program, .opts = opts };
+    tutti_status st = tti_signals_take(&j.signal_fd);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = choose_secret(&j);
+    if (st == TUTTI_OK)
+        st = serve_store(&j);
+    if (st == TUTTI_OK)
+        st = make_lists(&j);
+    if (st == TUTTI_OK)
+        st = supervise(&j, result_out);
+    undo(&j);
+    return st;
+}

@@ -1,0 +1,469 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * supervisor.c - one loop over everything that can happen to the ranks of a host.
+ *
+ * How     poll() on the signal pipe, our own two outputs, and per rank a pidfd and two pipes.
+ *
+ *           RUNNING --a rank fails by exit code--> SETTLING --20 ms--> STOPPING --shutdown--> KILLING
+ *              |                                      |                  ^
+ *              +--a rank dies of a signal, or a signal comes from outside+
+ *
+ *         STOPPING sends SIGTERM (or the signal that came) to all process groups, KILLING sends
+ *         SIGKILL. All phases end when the last rank has ended. What is left of the process groups
+ *         then (grandchildren) has LINGER_NS to finish if it holds a pipe of ours, and is killed.
+ * True    An ended rank is observed, but collected only at the very end: until then its number, which
+ *         is its process group's, cannot go to a stranger whom we would signal. Only our own pids are
+ *         waited for. Every byte that a rank wrote before it ended is passed on.
+ * First   A rank that crashes takes its neighbours along: they see its connections close, fail, and
+ *         may even be gone before a large core is written. Hence SETTLING: a death by signal within
+ *         these 20 ms goes before exits with a code. Otherwise the order is that of observation.
+ * Fails   No memory or descriptors for a rank: those started are stopped as after a failure. */
+#include "elastic/supervisor.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <tutti/private.h>
+#include "base/port.h"
+#include "elastic/child.h"
+#include "elastic/output.h"
+#include "elastic/signals.h"
+
+#define SETTLE_NS         (20 * TTI_MS)
+#define LINGER_NS         (500 * TTI_MS) /* for grandchildren that still write, after the last rank */
+#define DRAIN_NS          (100 * TTI_MS) /* for pipes held by processes that left their group */
+#define STALLED_OUTPUT_NS TTI_SECOND     /* for our own reader, when a signal has ended the job */
+
+enum {
+    LATE_BYTES_MAX = 1 << 20
+}; /* per rank: what a pipe can hold, written by processes we killed */
+
+typedef enum phase { RUNNING, SETTLING, STOPPING, KILLING } phase;
+
+typedef struct rank {
+    tti_child child;
+    bool running;
+    tti_lines out;
+    tti_lines err;
+} rank;
+
+enum { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_RANKS };
+enum { SLOT_PIDFD, SLOT_RANK_OUT, SLOT_RANK_ERR, SLOTS_PER_RANK };
+
+typedef struct supervisor {
+    const tti_job *job;
+    rank *ranks;
+    tti_rank_end *ends;
+    struct pollfd *polls;
+    tti_sink *out;
+    tti_sink *err;
+    int n_running;
+    phase phase;
+    int64_t deadline_ns; /* of the phase */
+    int64_t stop_begin_ns;
+    int first;
+    int signal;
+    size_t late_bytes; /* read since the groups were killed */
+} supervisor;
+
+/* ---- making and freeing ------------------------------------------------------------------------ */
+
+static void close_all(supervisor *s)
+{
+    int i;
+
+    for (i = 0; s->ranks != NULL && i < s->job->n_ranks; i++)
+        tti_child_close(&s->ranks[i].child);
+    free(s->ranks);
+    free(s->polls);
+    free(s->out);
+    free(s->err);
+}
+
+static tutti_status make(supervisor *s, const tti_job *job)
+{
+    size_t n = (size_t)job->n_ranks;
+    size_t i;
+
+    *s = (supervisor){ .job = job, .first = -1, .deadline_ns = TTI_FOREVER };
+    s->ranks = calloc(n, sizeof *s->ranks);
+    s->ends = calloc(n, sizeof *s->ends);
+    s->polls = calloc(SLOT_RANKS + n * SLOTS_PER_RANK, sizeof *s->polls);
+    s->out = malloc(sizeof *s->out);
+    s->err = malloc(sizeof *s->err);
+    if (s->ranks != NULL)
+        for (i = 0; i < n; i++)
+            s->ranks[i].child = (tti_child){ .pidfd = -1, .out_fd = -1, .err_fd = -1 };
+    if (s->ranks == NULL || s->ends == NULL || s->polls == NULL || s->out == NULL || s->err == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to watch %d ranks", job->n_ranks);
+    tti_sink_init(s->out, STDOUT_FILENO);
+    tti_sink_init(s->err, STDERR_FILENO);
+    return TUTTI_OK;
+}
+
+/* ---- stopping ---------------------------------------------------------------------------------- */
+
+/* To every process group that there is. A stopped process must go on to receive anything else. */
+static void signal_groups(const supervisor *s, int number)
+{
+    int i;
+
+    for (i = 0; i < s->job->n_ranks; i++) {
+        pid_t pid = s->ranks[i].child.pid;
+
+        if (pid > 0 && kill(-pid, number) == 0 && number != SIGKILL)
+            kill(-pid, SIGCONT);
+    }
+}
+
+static void begin_stopping(supervisor *s, int number)
+{
+    int64_t now = tti_now_ns();
+
+    signal_groups(s, number);
+    if (s->phase >= STOPPING)
+        return;
+    if (s->phase == RUNNING)
+        s->stop_begin_ns = now;
+    s->phase = STOPPING;
+    s->deadline_ns = now + s->job->shutdown_ns;
+}
+
+static void note_failure(supervisor *s, int i)
+{
+    bool crash = s->ends[i].signal != 0;
+
+    if (s->phase >= STOPPING) {
+        s->ends[i].stopped = true;
+        s->ends[i].killed = s->phase == KILLING && s->ends[i].signal == SIGKILL;
+        return;
+    }
+    if (s->first < 0 || (crash && s->ends[s->first].signal == 0))
+        s->first = i;
+    if (s->phase == RUNNING) {
+        s->phase = SETTLING;
+        s->stop_begin_ns = tti_now_ns();
+        s->deadline_ns = s->stop_begin_ns + SETTLE_NS;
+    }
+    if (crash)
+        s->deadline_ns = tti_now_ns(); /* after this round: others may have ended in it, too */
+}
+
+static void advance(supervisor *s)
+{
+    if (tti_now_ns() < s->deadline_ns)
+        return;
+    if (s->phase == SETTLING) {
+        begin_stopping(s, SIGTERM);
+    } else if (s->phase == STOPPING) {
+        s->phase = KILLING;
+        s->deadline_ns = TTI_FOREVER;
+        signal_groups(s, SIGKILL);
+    }
+}
+
+/* ---- what happens ------------------------------------------------------------------------------ */
+
+static void note_signals(supervisor *s)
+{
+    int number;
+
+    while ((number = tti_signals_next(s->job->signal_fd)) != 0) {
+        if (s->signal == 0)
+            s->signal = number;
+        begin_stopping(s, number);
+    }
+}
+
+/* A rank has ended: see how, and leave it for collect_all(). */
+static void note_end(supervisor *s, int i)
+{
+    tti_rank_end *end = &s->ends[i];
+    siginfo_t info = { .si_pid = 0 };
+    int sys;
+
+    do
+        sys = waitid(P_PID, (id_t)s->ranks[i].child.pid, &info, WEXITED | WNOHANG | WNOWAIT);
+    while (sys != 0 && errno == EINTR);
+    if (sys == 0 && info.si_pid == 0)
+        return;
+    s->ranks[i].running = false;
+    s->n_running--;
+    close(s->ranks[i].child.pidfd);
+    s->ranks[i].child.pidfd = -1;
+    end->when = time(NULL);
+    if (sys != 0)
+        end->exit_code = 1; /* somebody else in this process has collected it: its code is lost */
+    else if (info.si_code == CLD_EXITED)
+        end->exit_code = info.si_status;
+    else
+        end->signal = info.si_status;
+    if (end->signal != 0)
+        end->exit_code = 128 + end->signal;
+    if (end->exit_code != 0)
+        note_failure(s, i);
+}
+
+/* Read once; the end of the stream closes it. */
+static void move_stream(supervisor *s, int *fd, tti_lines *lines)
+{
+    char data[TTI_OUTPUT_READ];
+    ssize_t n = read(*fd, data, sizeof data);
+
+    if (n > 0) {
+        tti_lines_feed(lines, data, (size_t)n);
+        s->late_bytes += (size_t)n;
+    } else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+        tti_lines_finish(lines);
+        close(*fd);
+        *fd = -1;
+    }
+}
+
+static struct pollfd want(int fd, bool wanted, short events)
+{
+    return (struct pollfd){ .fd = wanted ? fd : -1, .events = events };
+}
+
+static int ms_until(int64_t deadline_ns)
+{
+    int64_t left = deadline_ns == TTI_FOREVER ? -1 : deadline_ns - tti_now_ns();
+
+    if (deadline_ns == TTI_FOREVER)
+        return -1;
+    if (left <= 0)
+        return 0;
+    left = (left + TTI_MS - 1) / TTI_MS;
+    return left < 60000 ? (int)left : 60000;
+}
+
+static void wait_for_something(supervisor *s, int64_t deadline_ns)
+{
+    size_t n = SLOT_RANKS;
+    int i;
+
+    s->polls[SLOT_SIGNAL] = want(s->job->signal_fd, true, POLLIN);
+    s->polls[SLOT_OUT] = want(s->out->fd, tti_sink_pending(s->out), POLLOUT);
+    s->polls[SLOT_ERR] = want(s->err->fd, tti_sink_pending(s->err), POLLOUT);
+    for (i = 0; i < s->job->n_ranks; i++, n += SLOTS_PER_RANK) {
+        const tti_child *child = &s->ranks[i].child;
+
+        s->polls[n + SLOT_PIDFD] = want(child->pidfd, true, POLLIN);
+        s->polls[n + SLOT_RANK_OUT] = want(child->out_fd, tti_sink_has_room(s->out), POLLIN);
+        s->polls[n + SLOT_RANK_ERR] = want(child->err_fd, tti_sink_has_room(s->err), POLLIN);
+    }
+    if (poll(s->polls, n, ms_until(deadline_ns)) < 0)
+        for (i = 0; (size_t)i < n; i++)
+            s->polls[i].revents = 0;
+}
+
+static void move_output(supervisor *s)
+{
+    const struct pollfd *p = s->polls + SLOT_RANKS;
+    int i;
+
+    if (s->polls[SLOT_OUT].revents != 0)
+        tti_sink_flush(s->out);
+    if (s->polls[SLOT_ERR].revents != 0)
+        tti_sink_flush(s->err);
+    for (i = 0; i < s->job->n_ranks; i++, p += SLOTS_PER_RANK) {
+        rank *r = &s->ranks[i];
+
+        if (p[SLOT_RANK_OUT].revents != 0 && tti_sink_has_room(s->out))
+            move_stream(s, &r->child.out_fd, &r->out);
+        if (p[SLOT_RANK_ERR].revents != 0 && tti_sink_has_room(s->err))
+            move_stream(s, &r->child.err_fd, &r->err);
+    }
+}
+
+static void watch(supervisor *s)
+{
+    int i;
+
+    while (s->n_running > 0) {
+        wait_for_something(s, s->deadline_ns);
+        move_output(s);
+        for (i = 0; i < s->job->n_ranks; i++)
+            if (s->ranks[i].running && s->polls[SLOT_RANKS + i * SLOTS_PER_RANK].revents != 0)
+                note_end(s, i);
+        note_signals(s);
+        advance(s);
+    }
+}
+
+/* ---- starting ---------------------------------------------------------------------------------- */
+
+static void name_streams(supervisor *s, int i)
+{
+    char prefix[TTI_PREFIX_MAX] = "";
+
+    if (!s->job->plain_output)
+        snprintf(prefix, sizeof prefix, "[default%d]:", i);
+    tti_lines_init(&s->ranks[i].out, prefix, s->out);
+    tti_lines_init(&s->ranks[i].err, prefix, s->err);
+}
+
+static tutti_status start_all(supervisor *s)
+{
+    const tti_job *job = s->job;
+    tutti_status st;
+    int i;
+
+    for (i = 0; i < job->n_ranks; i++) {
+        rank *r = &s->ranks[i];
+
+        name_streams(s, i);
+        st = tti_child_start(job->path, job->argvs[i], job->envps[i], &r->child,
+                             &s->ends[i].exec_errno);
+        if (st != TUTTI_OK)
+            return st;
+        s->ends[i].pid = r->child.pid;
+        if (s->ends[i].exec_errno != 0) {
+            r->child.pid = 0; /* gone and collected: nobody to signal */
+            s->ends[i].exit_code = 127;
+            s->ends[i].when = time(NULL);
+            note_failure(s, i);
+            return TUTTI_OK;
+        }
+        r->running = true;
+        s->n_running++;
+    }
+    return TUTTI_OK;
+}
+
+/* ---- the end ----------------------------------------------------------------------------------- */
+
+/* Close the pipes that nothing waits in, or all. */
+static void close_pipes(supervisor *s, bool all)
+{
+    int i;
+
+    for (i = 0; i < s->job->n_ranks; i++) {
+        tti_child *child = &s->ranks[i].child;
+        tti_lines *lines[] = { &s->ranks[i].out, &s->ranks[i].err };
+        int *fds[] = { &child->out_fd, &child->err_fd };
+        int k;
+
+        for (k = 0; k < 2; k++) {
+            int waiting = 0;
+
+            if (*fds[k] < 0 || (!all && ioctl(*fds[k], FIONREAD, &waiting) == 0 && waiting > 0))
+                continue;
+            if (tti_sink_has_room(lines[k]->to))
+                tti_lines_finish(lines[k]);
+            else if (!all)
+                continue;
+            close(*fds[k]);
+            *fds[k] = -1;
+        }
+    }
+}
+
+static bool pipes_open(const supervisor *s)
+{
+    int i;
+
+    for (i = 0; i < s->job->n_ranks; i++)
+        if (s->ranks[i].child.out_fd >= 0 || s->ranks[i].child.err_fd >= 0)
+            return true;
+    return false;
+}
+
+/* The ranks are gone. Pass on what they wrote, and let nothing of their groups live on. */
+static void drain(supervisor *s)
+{
+    size_t late_max = (size_t)s->job->n_ranks * LATE_BYTES_MAX;
+    int64_t deadline = tti_now_ns() + (s->phase == KILLING ? 0 : LINGER_NS);
+    bool killed = false;
+
+    while (pipes_open(s)) {
+        wait_for_something(s, deadline);
+        move_output(s);
+        note_signals(s);
+        if (s->signal != 0 && !killed)
+            deadline = tti_now_ns();
+        if (tti_now_ns() < deadline && !(killed && s->late_bytes > late_max))
+            continue;
+        if (killed) {
+            close_pipes(s, s->signal != 0 || s->late_bytes > late_max);
+        } else {
+            signal_groups(s, SIGKILL);
+            killed = true;
+            s->late_bytes = 0;
+        }
+        deadline = tti_now_ns() + DRAIN_NS;
+    }
+    if (!killed)
+        signal_groups(s, SIGKILL);
+}
+
+/* Our own reader takes the rest at its own pace, unless the job was ended from outside. */
+static void flush(supervisor *s)
+{
+    int64_t deadline = TTI_FOREVER;
+
+    while (tti_sink_pending(s->out) || tti_sink_pending(s->err)) {
+        if (s->signal != 0 && deadline == TTI_FOREVER)
+            deadline = tti_now_ns() + STALLED_OUTPUT_NS;
+        if (deadline != TTI_FOREVER && tti_now_ns() >= deadline)
+            break;
+        wait_for_something(s, deadline);
+        move_output(s);
+        note_signals(s);
+    }
+}
+
+static void collect_all(supervisor *s)
+{
+    int i;
+
+    for (i = 0; i < s->job->n_ranks; i++) {
+        pid_t pid = s->ranks[i].child.pid;
+
+        while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+            ;
+        s->ranks[i].child.pid = 0;
+    }
+}
+
+static void fill(const supervisor *s, tti_job_result *out)
+{
+    *out = (tti_job_result){ .first = s->first, .signal = s->signal, .n_ranks = s->job->n_ranks };
+    out->ends = s->ends;
+    if (s->first >= 0)
+        out->exit_code = s->ends[s->first].exit_code;
+    else if (s->signal != 0)
+        out->exit_code = 128 + s->signal;
+    if (s->stop_begin_ns != 0)
+        out->stop_ns = tti_now_ns() - s->stop_begin_ns;
+}
+
+tutti_status tti_supervise(const tti_job *job, tti_job_result *result_out)
+{
+    supervisor s;
+    tutti_status st = make(&s, job);
+
+    if (st != TUTTI_OK)
+        goto out;
+    st = start_all(&s);
+    if (st != TUTTI_OK)
+        begin_stopping(&s, SIGTERM);
+    watch(&s);
+    drain(&s);
+    collect_all(&s);
+    flush(&s);
+    if (st == TUTTI_OK)
+        fill(&s, result_out);
+
+out:
+    if (st != TUTTI_OK)
+        free(s.ends);
+    close_all(&s);
+    return st;
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * elastic/supervisor.h - run the ranks of this host to their end. */
+#ifndef TTI_ELASTIC_SUPERVISOR_H
+#define TTI_ELASTIC_SUPERVISOR_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+#include <tutti/status.h>
+
+/** What to run. Everything is borrowed. */
+typedef struct tti_job {
+    int n_ranks;               /* on this host, >= 1 */
+    int first_rank;            /* the rank in the job of the first of them */
+    const char *path;          /* what execve takes */
+    char *const *const *argvs; /* for each rank */
+    char *const *const *envps; /* for each rank */
+    bool plain_output;         /* no prefixes */
+    int64_t shutdown_ns;       /* between the first signal and SIGKILL */
+    int signal_fd;             /* of tti_signals_take() */
+} tti_job;
+
+/** How one rank ended. */
+typedef struct tti_rank_end {
+    pid_t pid;      /* 0: never started */
+    int exit_code;  /* 128 + signal, if a signal ended it; 127, if it could not be executed */
+    int signal;     /* that ended it, or 0 */
+    int exec_errno; /* why it could not be executed, or 0 */
+    bool stopped;   /* it ended after the launcher had begun to stop the job */
+    bool killed;    /* by the launcher's SIGKILL */
+    time_t when;
+} tti_rank_end;
+
+typedef struct tti_job_result {
+    int exit_code; /* of the job: 0, the first failure's, or 128 + signal */
+    int first;     /* local rank of the first failure; -1: none */
+    int signal;    /* that came from outside and ended the job, or 0 */
+    int n_ranks;
+    int64_t stop_ns;    /* from the first failure or signal until the last rank was gone */
+    tti_rank_end *ends; /* of each rank; free() it */
+} tti_job_result;
+
+/** Start the ranks, pass on their output and incoming signals, and end the others when one fails.
+ * When it returns, the ranks are collected and whatever was left of their process groups is killed.
+ * @errors TUTTI_E_NOMEM, TUTTI_E_IO  ranks could not be started or watched; none is left */
+tutti_status tti_supervise(const tti_job *job, tti_job_result *result_out);
+
+#endif
