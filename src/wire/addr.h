@@ -35,6 +35,11 @@ tutti_status tti_addr_split(const char *text, bool zero_ok, char host_out[TTI_HO
 tutti_status tti_connect(tti_port *port, const char *host, uint16_t tcp_port, int64_t deadline_ns,
                          tti_handle *handle_out);
 
+/** The same, every address once, without a second round: for a server that was there a moment ago.
+ */
+tutti_status tti_connect_once(tti_port *port, const char *host, uint16_t tcp_port,
+                              int64_t deadline_ns, tti_handle *handle_out);
+
 /** Send all, or receive exactly, bytes. Words name no peer: `who` does ("store 10.0.0.1:29500").
  * @errors TUTTI_E_TIMEOUT  the deadline passed; the text says how many bytes had gone
  *         TUTTI_E_NETWORK  closed or failed */

@@ -51,25 +51,26 @@ typedef enum tti_purpose {
 #define TTI_HELLO_NO_RANK UINT32_MAX
 
 typedef struct tti_hello_config {
-    bool client;                          /* this end opened the connection */
-    tti_purpose purpose;                  /* equal at both ends */
-    uint64_t generation;                  /* equal at both ends */
-    uint8_t scope[TTI_HELLO_SCOPE_BYTES]; /* the world's id; equal at both ends */
-    uint32_t rank;                        /* ours; told, not compared */
-    const tti_secret *secret;             /* borrowed until the hello is done; NULL: none */
+    bool              client;                       /* this end opened the connection */
+    tti_purpose       purpose;                      /* equal at both ends */
+    uint64_t          generation;                   /* equal at both ends */
+    uint8_t           scope[TTI_HELLO_SCOPE_BYTES]; /* the world's id; equal at both ends */
+    uint32_t          rank;                         /* ours; told, not compared */
+    const tti_secret *secret; /* borrowed until the hello is done; NULL: none */
+    const char       *peer;   /* who it is, for words: "store 10.0.0.1:29500"; NULL: "the peer" */
 } tti_hello_config;
 
 /** One end's progress. Treat as opaque; zero it or tti_hello_release() it when done. */
 typedef struct tti_hello {
     tti_hello_config config;
-    int state;
-    uint32_t peer_rank;
-    size_t got;  /* bytes of in[] that have come */
-    size_t sent; /* bytes of out[] that have gone */
-    size_t out_size;
-    uint8_t in[TTI_HELLO_SERVER_BYTES];
-    uint8_t out[TTI_HELLO_SERVER_BYTES];
-    uint8_t transcript[2 * TTI_HELLO_FIELDS_BYTES];
+    int              state;
+    uint32_t         peer_rank;
+    size_t           got;  /* bytes of in[] that have come */
+    size_t           sent; /* bytes of out[] that have gone */
+    size_t           out_size;
+    uint8_t          in[TTI_HELLO_SERVER_BYTES];
+    uint8_t          out[TTI_HELLO_SERVER_BYTES];
+    uint8_t          transcript[2 * TTI_HELLO_FIELDS_BYTES];
 } tti_hello;
 
 /** Start: the client has its first message ready, the server waits. port gives the nonce. */

@@ -12,7 +12,7 @@ enum { TTI_SECRET_BYTES = 32 };
 
 /** A 256-bit key, or none. Zeroed memory is "none". */
 typedef struct tti_secret {
-    bool present;
+    bool    present;
     uint8_t key[TTI_SECRET_BYTES];
 } tti_secret;
 

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * connect.c - connecting with patience, and whole messages over a stream.
+ *
+ * Why     The processes of a job start in any order: whoever comes before the server, or before its
+ * name is known, tries again until the deadline. How     A round tries every address of the host
+ * once, each for at most 10 s. Between rounds it sleeps: 10 ms, then 1.5 times longer each time up
+ * to 2 s, times a random factor of 0.5 to 1.5, so that a thousand ranks do not knock in step. Fails
+ * Only causes that may pass are waited out; the rest ends the call at once. */
+#include "wire/addr.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <tutti/private.h>
+
+enum { ADDRS_MAX = 16, CAUSE_MAX = 160 };
+
+#define FIRST_PAUSE_NS   (10 * TTI_MS)
+#define LONGEST_PAUSE_NS (2 * TTI_SECOND)
+#define ATTEMPT_NS       (10 * TTI_SECOND)
+
+typedef struct attempt {
+    tti_port  *port;
+    int64_t    deadline_ns;
+    int        tries;
+    char       cause[CAUSE_MAX]; /* of the last failure */
+    tti_handle handle;
+} attempt;
+
+static int64_t earlier(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t later_by(int64_t now, int64_t ns)
+{
+    return now > TTI_FOREVER - ns ? TTI_FOREVER : now + ns;
+}
+
+static bool may_pass(int err)
+{
+    switch (err) {
+    case ECONNREFUSED:
+    case ECONNRESET:
+    case ECONNABORTED:
+    case EHOSTUNREACH:
+    case ENETUNREACH:
+    case ENETDOWN:
+    case EHOSTDOWN:
+    case EADDRNOTAVAIL:
+    case ETIMEDOUT:
+    case EAGAIN:
+    case EPIPE: return true;
+    default: return false;
+    }
+}
+
+/* 0: connected, at->handle is it; else an errno. */
+static int try_addr(attempt *at, const tti_addr *addr)
+{
+    const int64_t now = tti_port_now(at->port);
+    const int64_t until = earlier(at->deadline_ns, later_by(now, ATTEMPT_NS));
+    tti_handle    handle = TTI_NO_HANDLE;
+    tti_poll      set;
+    int           err;
+
+    at->tries++;
+    err = at->port->ops->connect(at->port, addr, &handle);
+    if (err != 0)
+        return -err;
+    set = (tti_poll){ .handle = handle, .want = TTI_WRITE };
+    while (at->port->ops->poll(at->port, &set, 1, until) == 0 && tti_port_now(at->port) < until)
+        continue;
+    err = set.got != 0 ? -at->port->ops->connect_result(at->port, handle) : ETIMEDOUT;
+    if (err != 0) {
+        at->port->ops->close(at->port, handle);
+        return err;
+    }
+    at->handle = handle;
+    return 0;
+}
+
+/* Every address once. *again: worth another round. */
+static tutti_status try_host(attempt *at, const char *host, uint16_t tcp_port, bool *again)
+{
+    tti_addr addrs[ADDRS_MAX];
+    char     text[TTI_ADDR_TEXT_MAX], reason[64];
+    int      n = 0, i, err = 0;
+
+    *again = true;
+    if (at->port->ops->resolve(at->port, host, tcp_port, addrs, ADDRS_MAX, &n) != TUTTI_OK) {
+        at->tries++;
+        snprintf(at->cause, sizeof at->cause, "%s", tutti_last_error());
+        return TUTTI_E_NETWORK;
+    }
+    for (i = 0; i < n; i++) {
+        err = try_addr(at, &addrs[i]);
+        if (err == 0)
+            return TUTTI_OK;
+        snprintf(at->cause, sizeof at->cause, "%s: %s",
+                 tti_addr_format(&addrs[i], text, sizeof text),
+                 strerror_r(err, reason, sizeof reason));
+        if (!may_pass(err)) {
+            *again = false;
+            return tti_fail_errno(err, "cannot open a connection to %s", text);
+        }
+    }
+    return TUTTI_E_NETWORK;
+}
+
+/* Sleep about pause; never past the deadline. */
+static void rest(attempt *at, int64_t pause_ns)
+{
+    uint32_t dice;
+    int64_t  ns;
+
+    at->port->ops->random(at->port, &dice, sizeof dice);
+    ns = pause_ns / 2 + (int64_t)((double)pause_ns * (double)dice / 4294967296.0);
+    at->port->ops->sleep_until(at->port,
+                               earlier(at->deadline_ns, later_by(tti_port_now(at->port), ns)));
+}
+
+static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tcp_port,
+                                   int64_t deadline_ns, int rounds_max, tti_handle *handle_out)
+{
+    const int64_t start = tti_port_now(port);
+    attempt       at = { .port = port, .deadline_ns = deadline_ns, .handle = TTI_NO_HANDLE };
+    int64_t       pause_ns = FIRST_PAUSE_NS;
+    bool          again = true;
+    tutti_status  st;
+    int           round;
+
+    for (round = 1;; round++) {
+        st = try_host(&at, host, tcp_port, &again);
+        if (st == TUTTI_OK) {
+            *handle_out = at.handle;
+            return TUTTI_OK;
+        }
+        if (!again)
+            return st;
+        if (round >= rounds_max || tti_port_now(port) >= deadline_ns)
+            break;
+        rest(&at, pause_ns);
+        pause_ns = earlier(pause_ns + pause_ns / 2, LONGEST_PAUSE_NS);
+    }
+    return tti_fail(
+        TUTTI_E_NETWORK, "cannot connect to %s port %u: tried %d times in %lld ms, last: %s", host,
+        tcp_port, at.tries, (long long)((tti_port_now(port) - start) / TTI_MS), at.cause);
+}
+
+tutti_status tti_connect(tti_port *port, const char *host, uint16_t tcp_port, int64_t deadline_ns,
+                         tti_handle *handle_out)
+{
+    return connect_rounds(port, host, tcp_port, deadline_ns, INT32_MAX, handle_out);
+}
+
+tutti_status tti_connect_once(tti_port *port, const char *host, uint16_t tcp_port,
+                              int64_t deadline_ns, tti_handle *handle_out)
+{
+    return connect_rounds(port, host, tcp_port, deadline_ns, 1, handle_out);
+}
+
+/* Wait until the stream is ready again. */
+static tutti_status io_wait(tti_port *port, tti_handle handle, uint8_t want, const char *who,
+                            size_t done, size_t bytes, int64_t deadline_ns)
+{
+    tti_poll set = { .handle = handle, .want = want };
+
+    port->ops->poll(port, &set, 1, deadline_ns);
+    if (set.got == 0 && tti_port_now(port) >= deadline_ns)
+        return tti_fail(TUTTI_E_TIMEOUT, "%s took too long: %zu of %zu bytes %s", who, done, bytes,
+                        want == TTI_READ ? "received" : "sent");
+    return TUTTI_OK;
+}
+
+tutti_status tti_io_send_all(tti_port *port, tti_handle handle, const void *data, size_t bytes,
+                             const char *who, int64_t deadline_ns)
+{
+    tutti_status st;
+    size_t       done = 0;
+
+    while (done < bytes) {
+        const tti_part part = { .data = (const char *)data + done, .size = bytes - done };
+        int64_t        n = port->ops->send(port, handle, &part, 1);
+
+        if (n == -EAGAIN) {
+            st = io_wait(port, handle, TTI_WRITE, who, done, bytes, deadline_ns);
+            if (st != TUTTI_OK)
+                return st;
+        } else if (n < 0) {
+            return tti_fail_errno_as(TUTTI_E_NETWORK, (int)-n, "lost the connection to %s", who);
+        } else {
+            done += (size_t)n;
+        }
+    }
+    return TUTTI_OK;
+}
+
+tutti_status tti_io_recv_all(tti_port *port, tti_handle handle, void *out, size_t bytes,
+                             const char *who, int64_t deadline_ns)
+{
+    tutti_status st;
+    size_t       done = 0;
+
+    while (done < bytes) {
+        int64_t n = port->ops->recv(port, handle, (char *)out + done, bytes - done);
+
+        if (n == -EAGAIN) {
+            st = io_wait(port, handle, TTI_READ, who, done, bytes, deadline_ns);
+            if (st != TUTTI_OK)
+                return st;
+        } else if (n == 0) {
+            return tti_fail(TUTTI_E_NETWORK, "lost the connection to %s: closed by the other side",
+                            who);
+        } else if (n < 0) {
+            return tti_fail_errno_as(TUTTI_E_NETWORK, (int)-n, "lost the connection to %s", who);
+        } else {
+            done += (size_t)n;
+        }
+    }
+    return TUTTI_OK;
+}
