@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * autograd.h - what rooms above need to write an operation with a gradient.
+ *
+ *     tutti_tensor *y = the arithmetic, owned by us, or NULL;
+ *     tti_node *node = tti_record(&y, &my_class, n, inputs);
+ *     if (node != NULL) {              recording, and an input requires gradients
+ *         tti_save(node, 0, input);    what apply will need
+ *         node->number[0] = ...;
+ *     }
+ *     return tti_temp(y);
+ *
+ * and in my_class.apply: for each input i with tti_wants(node, i), write an owned gradient, of the
+ * input's shape or one that it broadcasts to, to grad_out[i]; leave NULL for "zero". apply runs
+ * inside a scope of its own with recording off; a failure is a poisoned expression. */
+#ifndef TTI_TRAIN_AUTOGRAD_AUTOGRAD_H
+#define TTI_TRAIN_AUTOGRAD_AUTOGRAD_H
+
+#include <tutti/autograd.h>
+#include "tensor/tensor.h"
+
+enum { TTI_SAVED = 4, TTI_NUMBERS = 12 };
+
+typedef struct tti_node tti_node;
+
+typedef struct tti_node_class {
+    const char *name; /* of the operation, for error texts */
+    /* grad is the gradient of the operation's result: never NULL, of its shape and type, borrowed.
+     * grad_out has one entry per input, all NULL at first. */
+    void (*apply)(tti_node *node, tutti_tensor *grad, tutti_tensor **grad_out);
+} tti_node_class;
+
+/* Where the gradient of an input goes: to the node that made the input, or to a leaf. */
+typedef struct tti_edge {
+    tti_node *node; /* counted; NULL: the input wants none */
+    /* Of the input, to fit the gradient to it. */
+    tutti_dtype dtype;
+    int nd;
+    int64_t shape[TUTTI_MAX_DIMS];
+} tti_edge;
+
+typedef struct tti_saved_tensor {
+    tutti_tensor *tensor; /* counted; NULL: freed, or never saved */
+    unsigned version;     /* of tensor, when it was saved */
+} tti_saved_tensor;
+
+struct tti_node {
+    const tti_node_class *cls;
+    atomic_int refs;
+    bool freed;   /* what it saved is gone */
+    uint64_t seq; /* larger is later; leaves have UINT64_MAX */
+    tti_saved_tensor saved[TTI_SAVED];
+    int64_t number[TTI_NUMBERS]; /* parameters of the operation, as its class likes */
+    double real[2];
+    tutti_tensor *leaf;  /* of an accumulator: counted; otherwise NULL */
+    tti_node *free_next; /* while being freed */
+    int n_edges;
+    tti_edge edge[];
+};
+
+/* What hangs on a tensor that has to do with gradients. */
+typedef struct tti_grad_info {
+    tti_hanger hanger; /* first: the tensor room drops us through it */
+    bool requires_grad;
+    tti_node *grad_fn;     /* counted; NULL: a leaf */
+    struct tti_leaf *leaf; /* what only leaves have: gradient, accumulator, hooks */
+} tti_grad_info;
+
+/* ---- record.c */
+/* Make the node of an operation that computed *y from the inputs (NULL inputs are skipped), and hang
+ * it on *y. NULL if nothing is to be recorded. Out of memory: *y is released and becomes NULL. */
+tti_node *tti_record(tutti_tensor **y, const tti_node_class *cls, int n,
+                     tutti_tensor *const *inputs);
+/* Keep an input, or with tti_save_result() the result, for apply. */
+void tti_save(tti_node *node, int slot, tutti_tensor *t);
+void tti_save_result(tti_node *node, int slot, tutti_tensor *y);
+/* What was saved, borrowed. */
+static inline tutti_tensor *tti_saved(const tti_node *node, int slot)
+{
+    return node->saved[slot].tensor;
+}
+static inline bool tti_wants(const tti_node *node, int input)
+{
+    return input < node->n_edges && node->edge[input].node != NULL;
+}
+tti_node *tti_node_make(const tti_node_class *cls, int n_edges);
+tti_node *tti_node_retain(tti_node *node);
+void tti_node_release(tti_node *node);
+void tti_node_free_saved(tti_node *node);
+
+/* ---- leaf.c */
+/* The autograd part of t; make: create it if there is none (NULL and kept when out of memory). */
+tti_grad_info *tti_info(const tutti_tensor *t);
+tti_grad_info *tti_info_make(tutti_tensor *t);
+/* The node that takes the gradient of t: its grad_fn, or the accumulator of a leaf. A new
+ * reference; NULL if t requires none, or out of memory, which is kept. */
+tti_node *tti_gradient_node(tutti_tensor *t);
+/* Add grad, one reference of which is handed over, to the leaf; then run its hooks. */
+tutti_status tti_accumulate(tutti_tensor *leaf, tutti_tensor *grad);
+/* The accumulator is about to be freed: forget it. */
+void tti_leaf_forget(tutti_tensor *leaf, tti_node *accumulator);
+
+#endif
