@@ -35,7 +35,7 @@ int main(int argc, char **argv)
                                              { "test", required_argument, NULL, 1 },
                                              { "seed", required_argument, NULL, 2 },
                                              { NULL, 0, NULL, 0 } };
-    uint64_t value[] = { 14000, 2000, 1 };
+    uint64_t value[] = { 15000, 2000, 1 };
     int which;
 
     while ((which = getopt_long(argc, argv, "", options, NULL)) != -1) {

@@ -34,9 +34,9 @@ static const struct {
     double noise; /* of every pixel */
 } hand = {
     /* clang-format off */
-    .height_lo = 16, .height_hi = 20, .aspect_lo = 0.8, .aspect_hi = 1.15,
-    .shift = 3.8, .slant = 0.20, .turn = 0.06, .shake = 0.03,
-    .pen_lo = 1.1, .pen_hi = 1.7, .ink_lo = 0.8, .ink_hi = 1.0,
+    .height_lo = 17, .height_hi = 20, .aspect_lo = 0.7, .aspect_hi = 1.20,
+    .shift = 3.85, .slant = 0.20, .turn = 0.06, .shake = 0.03,
+    .pen_lo = 1.1, .pen_hi = 1.7, .ink_lo = 0.95, .ink_hi = 1.0,
     .stray_lines = 2, .specks = 4, .stray_ink = 0.6, .noise = 0.08,
     /* clang-format on */
 };

@@ -43,8 +43,8 @@ static void test_same_bytes_everywhere(void **state)
         int64_t first;
         uint64_t hash;
     } cases[] = {
-        { 0, UINT64_C(0xdc5913504de74549) },
-        { TUTTI_DIGITS_TEST_FIRST, UINT64_C(0xc663aa85abaf66e9) },
+        { 0, UINT64_C(0x0afc1c1008b3240d) },
+        { TUTTI_DIGITS_TEST_FIRST, UINT64_C(0xb2f5cb080116cf00) },
     };
 
     (void)state;

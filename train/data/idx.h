@@ -9,6 +9,7 @@
 #ifndef TRAIN_DATA_IDX_H
 #define TRAIN_DATA_IDX_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tutti/data.h>
@@ -25,8 +26,9 @@ tutti_status tti_idx_source_open(const char *path, tti_idx_source **source_out);
 /* Read up to n bytes; fewer only at the end. *got_out is how many. */
 tutti_status tti_idx_source_read(tti_idx_source *source, void *buf, size_t n, size_t *got_out);
 
-/* No more bytes can come than this; for a plain file it is exact. */
+/* No more bytes can come than this; it is exact unless the file is gzip. */
 uint64_t tti_idx_source_bytes_max(const tti_idx_source *source);
+bool tti_idx_source_is_gzip(const tti_idx_source *source);
 
 /* The name that was opened, for messages. */
 const char *tti_idx_source_name(const tti_idx_source *source);

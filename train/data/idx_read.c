@@ -144,7 +144,8 @@ static tutti_status read_all(tti_idx_source *source, uint32_t magic, tti_idx *id
         return st;
     need = (size_t)(idx->count * idx->rows * idx->cols);
     if (header + need > tti_idx_source_bytes_max(source))
-        return truncated(source, header + need, "at most ", tti_idx_source_bytes_max(source));
+        return truncated(source, header + need, tti_idx_source_is_gzip(source) ? "at most " : "",
+                         tti_idx_source_bytes_max(source));
     st = read_growing(source, need, &idx->bytes, &got);
     if (st == TUTTI_OK && got < need)
         st = truncated(source, header + need, "", header + got);

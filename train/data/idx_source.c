@@ -140,6 +140,11 @@ uint64_t tti_idx_source_bytes_max(const tti_idx_source *source)
     return source->gzip ? source->file_bytes * INFLATE_RATIO_MAX : source->file_bytes;
 }
 
+bool tti_idx_source_is_gzip(const tti_idx_source *source)
+{
+    return source->gzip;
+}
+
 static void copy_some(tti_idx_source *source, uint8_t *out, size_t n, size_t *got)
 {
     const size_t have = source->zs.avail_in < n - *got ? source->zs.avail_in : n - *got;

@@ -147,7 +147,7 @@ typedef struct corruption {
 } corruption;
 
 static const corruption corruptions[] = {
-    { 0, 27, -1, 0, "truncated: its header accounts for 28 bytes, it holds at most 27" },
+    { 0, 27, -1, 0, "truncated: its header accounts for 28 bytes, it holds 27" },
     { 0, 15, -1, 0, "truncated: 15 bytes, and its header alone has 16" },
     { 0, 3, -1, 0, "truncated: 3 bytes" },
     { 0, 29, -1, 0, "has bytes behind the 28" },
@@ -161,7 +161,7 @@ static const corruption corruptions[] = {
     { 0, 0, 12, 0xff, "columns: 1 to 4096 can be read" },
     { 0, 0, 15, 0, "claims 0 columns" },
     { 0, 0, 15, 1, "has bytes behind the 22" },
-    { 1, 10, -1, 0, "truncated: its header accounts for 11 bytes, it holds at most 10" },
+    { 1, 10, -1, 0, "truncated: its header accounts for 11 bytes, it holds 10" },
     { 1, 7, -1, 0, "truncated: 7 bytes, and its header alone has 8" },
     { 1, 12, -1, 0, "has bytes behind the 11" },
     { 1, 0, 3, 3, "no IDX file of labels" },
