@@ -21,11 +21,17 @@ static const tti_env_entry table[] = {
     { "TORCHELASTIC_RUN_ID", NULL, "set by launchers: the name of the job" },
     { "TUTTI_AGENT_STORE", NULL, "1: the launcher's store speaks tutti's protocol (set by tutti run)" },
     { "TUTTI_SECRET_FILE", NULL, "file with the job's secret, mode 0600 (set by tutti run)" },
+    { "TUTTI_SPAWN_NAME", NULL, "set by tutti_spawn: the function that this process is to run" },
+    { "TUTTI_SPAWN_ARG", "", "set by tutti_spawn: the function's argument" },
     { "TUTTI_LOG", "warn", "error, warn, info or debug: the most that is logged" },
     { "TUTTI_TIMEOUT_MS", "1800000", "default time-out of groups, ms" },
     { "TUTTI_TRANSPORT", "auto", "auto: shared memory inside a host, TCP between; tcp: TCP everywhere" },
     { "TUTTI_SOCKET_IFNAME", NULL, "address or interface to listen on instead of the one that routes to the master" },
     { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply" },
+    { "OMP_NUM_THREADS", NULL, "threads of a rank's BLAS; the launcher sets 1 when it is unset" },
+    { "PATH", "/usr/local/bin:/usr/bin:/bin", "where the launcher looks for programs" },
+    { "XDG_RUNTIME_DIR", NULL, "where the launcher keeps a job's secret, if in memory" },
+    { "TMPDIR", "/tmp", "the same, where nothing in memory can be written to" },
 };
 
 const tti_env_entry *tti_env_table(size_t *n_out)
