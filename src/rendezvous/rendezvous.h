@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rendezvous/rendezvous.h - how a process learns who it is and where the others' store stands. */
+#ifndef TTI_RENDEZVOUS_RENDEZVOUS_H
+#define TTI_RENDEZVOUS_RENDEZVOUS_H
+
+#include "wire/addr.h"
+#include <tutti/store.h>
+
+typedef struct tti_rendezvous_config {
+    tti_port    *port;
+    const char  *url;        /* NULL: env:// */
+    tutti_store *store;      /* instead of url; borrowed */
+    int          rank;       /* counts only if world_size > 0 */
+    int          world_size; /* 0: from the URL or the environment */
+    int64_t      timeout_ms; /* 0: TUTTI_TIMEOUT_MS; -1: none */
+} tti_rendezvous_config;
+
+/** What a rendezvous gives. Release it with tti_join_release(). */
+typedef struct tti_join {
+    tutti_store *store; /* a reference of this join's */
+    bool         user_store; /* the store came from the caller: its keys get no prefix of ours */
+    int          rank;
+    int          world_size;
+    int64_t      timeout_ms;  /* never 0; -1: none */
+    int64_t      deadline_ns; /* when joining must be over */
+    char         listen_host[TTI_HOST_MAX]; /* numeric address that other hosts can reach */
+} tti_join;
+
+/** Reach, or on rank 0 of a job without a launcher's store also serve, the store of the job.
+ *
+ * Does not wait for other ranks, only for the store.
+ *
+ * @errors TUTTI_E_ARG          a piece of the URL, a variable, the rank or the size is missing,
+ *                              wrong or given twice; the text names it
+ *         TUTTI_E_UNSUPPORTED  another scheme, or the launcher's store speaks another protocol
+ *         TUTTI_E_NETWORK      the master is absent (host, port, ms waited), or its port is taken
+ *         TUTTI_E_AUTH         the store does not know this job's secret
+ *         TUTTI_E_TIMEOUT, TUTTI_E_IO, TUTTI_E_NOMEM */
+tutti_status tti_rendezvous(const tti_rendezvous_config *config, tti_join *join_out);
+
+/** Give the store back. A join that is all zeros is fine. */
+void tti_join_release(tti_join *join);
+
+#endif
