@@ -198,6 +198,47 @@ static void test_every_corruption(void **state)
     expect_refused(p, "truncated: 0 bytes");
 }
 
+/* Whichever bit of a header is wrong, the file is refused. */
+static void test_every_bit_of_the_headers(void **state)
+{
+    place *p = *state;
+
+    for (int bit = 0; bit < 8 * (16 + 8); bit++) {
+        const int in_labels = bit >= 8 * 16;
+        const int at = bit / 8 - 16 * in_labels;
+        const uint8_t was = (in_labels ? sound_labels : sound_images)[at];
+        const corruption c = { in_labels, 0, at, (uint8_t)(was ^ 1 << bit % 8), "" };
+
+        put_corrupt(p, &c);
+        expect_refused(p, c.words);
+    }
+}
+
+/* Whichever bit of a gzip file is wrong: refused, or one that does not matter (a time stamp). */
+static void test_every_bit_of_gzip(void **state)
+{
+    place *p = *state;
+    uint8_t gz[ROOM];
+    const size_t n = gzip(sound_images, IMAGES_BYTES, gz, ROOM);
+    int refused = 0;
+
+    put_sound(p);
+    for (size_t bit = 0; bit < 8 * n; bit++) {
+        tutti_dataset *ds = NULL;
+
+        gz[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        put(p->images, gz, n);
+        gz[bit / 8] ^= (uint8_t)(1 << bit % 8);
+        if (tutti_dataset_open_files(p->images, p->labels, &ds) != TUTTI_OK) {
+            refused++;
+            continue;
+        }
+        tutti_dataset_free(ds);
+        expect_sound(p->images, p->labels);
+    }
+    assert_in_range(refused, 8 * (n - 10), 8 * n); /* everything behind the gzip header */
+}
+
 static void test_product_above_the_limit(void **state)
 {
     static const uint8_t header[16] = { 0, 0, 8, 3, 0, 1, 0, 0, 0, 0, 16, 0, 0, 0, 16, 0 };
@@ -381,6 +422,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_plain_and_gzip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_every_corruption, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_bit_of_the_headers, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_every_bit_of_gzip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_product_above_the_limit, setup, teardown),
         cmocka_unit_test_setup_teardown(test_unequal_counts, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names_that_are_no_files, setup, teardown),
