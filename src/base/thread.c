@@ -9,6 +9,7 @@
 #include "base/thread.h"
 
 #include <assert.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <tutti/private.h>
@@ -51,6 +52,15 @@ void tti_event_signal(tti_port *port, tti_event *event)
     atomic_fetch_add(&event->count, 1);
     if (atomic_load(&event->waiters) != 0)
         port->ops->wake_word(port, &event->count);
+}
+
+int tti_usable_cores(void)
+{
+    cpu_set_t set;
+
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        return 1;
+    return CPU_COUNT(&set);
 }
 
 typedef struct thread_start {

@@ -39,6 +39,9 @@ void tti_event_wait(tti_port *port, tti_event *event, uint32_t seen, int64_t dea
 /** Announce a change made before; costs no system call when nobody sleeps. */
 void tti_event_signal(tti_port *port, tti_event *event);
 
+/** Cores that this thread may run on: more ranks than that must not spin. At least 1. */
+int tti_usable_cores(void);
+
 typedef struct tti_thread {
     pthread_t id;
     bool      running;

@@ -33,7 +33,7 @@ typedef struct tti_heap tti_heap;
 tutti_status tti_heap_create(const uint8_t token[TTI_TOKEN_BYTES], size_t directory_words,
                              tti_heap **heap_out);
 
-/** Map a peer's heap from its descriptor, which stays the caller's. TUTTI_E_AUTH if it is no heap of the
+/** Map a peer's heap from its descriptor, which is taken over on success. TUTTI_E_AUTH if it is no heap of the
  * expected size with this token in it. A heap whose owner lives in this process shares its mapping. */
 tutti_status tti_heap_map(int fd, const uint8_t token[TTI_TOKEN_BYTES], size_t directory_words,
                           tti_heap **heap_out);

@@ -55,9 +55,8 @@ uint64_t tti_request_word(const tti_request *request);
 /** Drop a request. One under way goes on; its data stays borrowed until it has ended. NULL is fine. */
 void tti_request_release(tti_request *request);
 
-/** End every request of a channel's group (both planes) with TUTTI_E_ABORTED, and every later one. */
+/** Finish a group: every request of it (both planes) ends with TUTTI_E_ABORTED, and every later one;
+ * messages that still come for it are dropped. Its number must not be used again. */
 void tti_messenger_abort(tti_messenger *messenger, uint32_t group);
-/** Forget the messages kept for a group; its number may be used again afterwards. */
-void tti_messenger_forget(tti_messenger *messenger, uint32_t group);
 
 #endif

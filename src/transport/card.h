@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * transport/card.h - what a member leaves on the board for the others. */
+#ifndef TTI_TRANSPORT_CARD_H
+#define TTI_TRANSPORT_CARD_H
+
+#include "transport/mesh.h"
+#include "wire/hello.h"
+
+enum { TTI_CARD_VERSION = 1, TTI_CARD_HINT_BYTES = 32, TTI_CARD_HOST_MAX = 64 };
+
+/** Crosses processes and hosts: fixed size, little endian, versioned. */
+typedef struct tti_card {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t size;
+    int32_t  rank;
+    int32_t  n_ranks;
+    int64_t  pid;
+    uint8_t  host_hint[TTI_CARD_HINT_BYTES]; /* equal: perhaps the same host; then it must be proved */
+    uint8_t  token[TTI_TOKEN_BYTES];         /* stands in the member's heap */
+    char     local_name[TTI_LOCAL_NAME_MAX]; /* of its abstract socket */
+    char     host_name[TTI_CARD_HOST_MAX];   /* for people */
+    uint8_t  family;                         /* of its TCP listener: 4 or 6 */
+    uint8_t  zero[1];
+    uint16_t tcp_port;
+    uint32_t scope;
+    uint8_t  ip[16];
+} tti_card;
+
+_Static_assert(sizeof(tti_card) == 224, "the card crosses processes and hosts");
+
+/** Fill in everything but the listeners. */
+void tti_card_begin(tti_card *card, const tti_mesh_config *config);
+
+/** Leave own, and wait for everybody's: cards[n_ranks]. Checks versions and world sizes. */
+tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards);
+
+/** The world's random number, which rank 0 makes: binds every connection to this world. */
+tutti_status tti_scope_agree(const tti_mesh_config *config, uint8_t scope_out[TTI_HELLO_SCOPE_BYTES]);
+
+tti_addr tti_card_addr(const tti_card *card);
+
+#endif

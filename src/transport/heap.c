@@ -1,0 +1,340 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * heap.c - one sealed memfd per member, mapped by all members of the host.
+ *
+ * Layout  page 0: tti_heap_head; then the directory (64-bit words, whoever made the heap says what they
+ *         mean); then, from the next page on, regions.
+ * Regions Only the owner hands them out, from a sorted list of extents in its private memory: nothing a
+ *         peer writes can confuse it. Pages are reserved when a region is made (a shortage is an error
+ *         there, not a killed process later) and punched out when it is given back, so a region starts
+ *         with zeroes.
+ * Sharing Two mappings of one memfd inside one process would hide every race from a race detector, and
+ *         ranks may be threads. Mappings are therefore shared per process, found by the inode. This list
+ *         is the only state per process of the transport; it is guarded by its lock and holds nothing
+ *         once all heaps are freed.
+ * Gone    kill -9 leaves nothing: the memory has no name. */
+#include "transport/heap.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <linux/falloc.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <tutti/private.h>
+#include "base/thread.h"
+
+enum { HEAP_VERSION = 1, PAGE = 4096 };
+
+#define HEAP_MAGIC UINT32_C(0x70616574) /* "teap" */
+#define HEAP_BYTES (UINT64_C(256) << 20)
+#define HEAP_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
+
+_Static_assert(sizeof(tti_heap_head) <= PAGE, "the head fits the first page");
+
+typedef struct mapping {
+    struct mapping *next;
+    dev_t           dev;
+    ino_t           ino;
+    uint8_t        *base;
+    int             refs;
+} mapping;
+
+typedef struct extent {
+    uint64_t offset;
+    uint64_t bytes;
+} extent;
+
+struct tti_heap {
+    int       fd;
+    mapping  *map;
+    uint64_t  regions_at; /* offset of the first byte behind the directory */
+    bool      owner;
+    tti_mutex lock; /* guards the extents */
+    extent   *extents;
+    size_t    n_extents;
+    size_t    extents_max;
+};
+
+static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER; /* guards mappings and every refs */
+static mapping        *mappings;
+
+static mapping *find_mapping(const struct stat *info)
+{
+    mapping *map;
+
+    for (map = mappings; map != NULL; map = map->next)
+        if (map->dev == info->st_dev && map->ino == info->st_ino)
+            return map;
+    return NULL;
+}
+
+static tutti_status add_mapping(int fd, const struct stat *info, mapping **map_out)
+{
+    mapping *map = calloc(1, sizeof *map);
+
+    if (map == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the handle of a shared heap");
+    map->base = mmap(NULL, HEAP_BYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+    if (map->base == MAP_FAILED) {
+        free(map);
+        return tti_fail_errno(errno, "cannot map a shared heap of %llu MiB",
+                              (unsigned long long)(HEAP_BYTES >> 20));
+    }
+    map->dev = info->st_dev;
+    map->ino = info->st_ino;
+    map->next = mappings;
+    mappings = map;
+    *map_out = map;
+    return TUTTI_OK;
+}
+
+static tutti_status take_mapping(int fd, mapping **map_out)
+{
+    tutti_status st = TUTTI_OK;
+    struct stat  info;
+    mapping     *map;
+
+    if (fstat(fd, &info) != 0)
+        return tti_fail_errno(errno, "cannot look at the descriptor of a shared heap");
+    if ((uint64_t)info.st_size != HEAP_BYTES || (fcntl(fd, F_GET_SEALS) & HEAP_SEALS) != HEAP_SEALS)
+        return tti_fail(TUTTI_E_AUTH,
+                        "a peer sent a descriptor that is no sealed heap of %llu bytes (it has %lld)",
+                        (unsigned long long)HEAP_BYTES, (long long)info.st_size);
+    pthread_mutex_lock(&mappings_lock);
+    map = find_mapping(&info);
+    if (map == NULL)
+        st = add_mapping(fd, &info, &map);
+    if (st == TUTTI_OK) {
+        map->refs++;
+        *map_out = map;
+    }
+    pthread_mutex_unlock(&mappings_lock);
+    return st;
+}
+
+static void drop_mapping(mapping *map)
+{
+    mapping **at;
+
+    pthread_mutex_lock(&mappings_lock);
+    if (--map->refs == 0) {
+        for (at = &mappings; *at != map; at = &(*at)->next)
+            continue;
+        *at = map->next;
+        munmap(map->base, HEAP_BYTES);
+        free(map);
+    }
+    pthread_mutex_unlock(&mappings_lock);
+}
+
+static tutti_status wrap(int fd, size_t directory_words, bool owner, tti_heap **heap_out)
+{
+    tti_heap    *heap = calloc(1, sizeof *heap);
+    tutti_status st;
+
+    if (heap == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the handle of a shared heap");
+    heap->fd = -1;
+    st = take_mapping(fd, &heap->map);
+    if (st != TUTTI_OK) {
+        free(heap);
+        return st;
+    }
+    heap->owner = owner;
+    heap->regions_at = PAGE + ((directory_words * sizeof(uint64_t) + PAGE - 1) / PAGE) * PAGE;
+    tti_mutex_init(&heap->lock);
+    *heap_out = heap;
+    return TUTTI_OK;
+}
+
+static tutti_status make_memfd(uint64_t first_bytes, int *fd_out)
+{
+    int fd = memfd_create("tutti-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int err;
+
+    if (fd < 0)
+        return tti_fail_errno(errno, "cannot create a shared heap");
+    err = ftruncate(fd, (off_t)HEAP_BYTES) != 0 ? errno : posix_fallocate(fd, 0, (off_t)first_bytes);
+    if (err == 0 && fcntl(fd, F_ADD_SEALS, HEAP_SEALS) != 0)
+        err = errno;
+    if (err != 0) {
+        close(fd);
+        return tti_fail_errno(err, "cannot reserve a shared heap");
+    }
+    *fd_out = fd;
+    return TUTTI_OK;
+}
+
+tutti_status tti_heap_create(const uint8_t token[TTI_TOKEN_BYTES], size_t directory_words,
+                             tti_heap **heap_out)
+{
+    const uint64_t first_bytes = PAGE + directory_words * sizeof(uint64_t);
+    tti_heap      *heap = NULL;
+    tti_heap_head *head;
+    tutti_status   st;
+    int            fd = -1;
+
+    st = make_memfd(first_bytes, &fd);
+    if (st != TUTTI_OK)
+        return st;
+    st = wrap(fd, directory_words, true, &heap);
+    if (st != TUTTI_OK) {
+        close(fd);
+        return st;
+    }
+    heap->fd = fd;
+    head = tti_heap_head_of(heap);
+    head->magic = HEAP_MAGIC;
+    head->version = HEAP_VERSION;
+    head->size = HEAP_BYTES;
+    memcpy(head->token, token, TTI_TOKEN_BYTES);
+    *heap_out = heap;
+    return TUTTI_OK;
+}
+
+tutti_status tti_heap_map(int fd, const uint8_t token[TTI_TOKEN_BYTES], size_t directory_words,
+                          tti_heap **heap_out)
+{
+    const tti_heap_head *head;
+    tti_heap            *heap = NULL;
+    tutti_status         st = wrap(fd, directory_words, false, &heap);
+
+    if (st != TUTTI_OK)
+        return st;
+    head = tti_heap_head_of(heap);
+    if (head->magic != HEAP_MAGIC || head->version != HEAP_VERSION ||
+        memcmp(head->token, token, TTI_TOKEN_BYTES) != 0) {
+        tti_heap_free(heap);
+        return tti_fail(TUTTI_E_AUTH, "the memory that a peer sent does not hold its token");
+    }
+    heap->fd = fd;
+    *heap_out = heap;
+    return TUTTI_OK;
+}
+
+void tti_heap_free(tti_heap *heap)
+{
+    if (heap == NULL)
+        return;
+    drop_mapping(heap->map);
+    if (heap->fd >= 0)
+        close(heap->fd);
+    tti_mutex_release(&heap->lock);
+    free(heap->extents);
+    free(heap);
+}
+
+int tti_heap_fd(const tti_heap *heap)
+{
+    return heap->fd;
+}
+
+tti_heap_head *tti_heap_head_of(tti_heap *heap)
+{
+    return (tti_heap_head *)heap->map->base;
+}
+
+_Atomic uint64_t *tti_heap_directory(tti_heap *heap)
+{
+    return (_Atomic uint64_t *)(heap->map->base + PAGE);
+}
+
+void *tti_heap_at(tti_heap *heap, uint64_t offset, size_t bytes)
+{
+    if (offset < heap->regions_at || offset > HEAP_BYTES || bytes > HEAP_BYTES - offset ||
+        offset % TTI_LINE != 0)
+        return NULL;
+    return heap->map->base + offset;
+}
+
+/* First fit between the extents, which are sorted by offset. */
+static bool find_gap(const tti_heap *heap, uint64_t bytes, uint64_t *offset_out, size_t *index_out)
+{
+    uint64_t at = heap->regions_at;
+    size_t   i;
+
+    for (i = 0; i < heap->n_extents; i++) {
+        if (heap->extents[i].offset - at >= bytes)
+            break;
+        at = heap->extents[i].offset + heap->extents[i].bytes;
+    }
+    if (at > HEAP_BYTES || HEAP_BYTES - at < bytes)
+        return false;
+    *offset_out = at;
+    *index_out = i;
+    return true;
+}
+
+static tutti_status insert_extent(tti_heap *heap, uint64_t bytes, uint64_t *offset_out)
+{
+    uint64_t offset;
+    size_t   i;
+    extent  *grown;
+
+    if (heap->n_extents == heap->extents_max) {
+        grown = realloc(heap->extents, (heap->extents_max * 2 + 8) * sizeof *grown);
+        if (grown == NULL)
+            return tti_fail(TUTTI_E_NOMEM, "no memory for the list of shared regions");
+        heap->extents = grown;
+        heap->extents_max = heap->extents_max * 2 + 8;
+    }
+    if (!find_gap(heap, bytes, &offset, &i))
+        return tti_fail(TUTTI_E_NOMEM,
+                        "the shared heap of %llu MiB has no room for a region of %llu bytes (%zu in use)"
+                        "\n  next: destroy groups that are no longer needed",
+                        (unsigned long long)(HEAP_BYTES >> 20), (unsigned long long)bytes,
+                        heap->n_extents);
+    memmove(&heap->extents[i + 1], &heap->extents[i], (heap->n_extents - i) * sizeof *heap->extents);
+    heap->extents[i] = (extent){ .offset = offset, .bytes = bytes };
+    heap->n_extents++;
+    *offset_out = offset;
+    return TUTTI_OK;
+}
+
+tutti_status tti_heap_alloc(tti_heap *heap, size_t bytes, uint64_t *offset_out)
+{
+    tutti_status st;
+    uint64_t     rounded;
+    uint64_t     offset = 0;
+    int          err;
+
+    if (bytes == 0 || bytes > HEAP_BYTES)
+        return tti_fail(TUTTI_E_NOMEM, "a shared region of %zu bytes does not fit the heap", bytes);
+    rounded = (bytes + PAGE - 1) / PAGE * PAGE;
+    tti_lock(&heap->lock);
+    st = insert_extent(heap, rounded, &offset);
+    tti_unlock(&heap->lock);
+    if (st != TUTTI_OK)
+        return st;
+    err = posix_fallocate(heap->fd, (off_t)offset, (off_t)rounded);
+    if (err != 0) {
+        tti_heap_release(heap, offset);
+        return tti_fail_errno(err, "cannot reserve %llu bytes of shared memory",
+                              (unsigned long long)rounded);
+    }
+    *offset_out = offset;
+    return TUTTI_OK;
+}
+
+void tti_heap_release(tti_heap *heap, uint64_t offset)
+{
+    uint64_t bytes = 0;
+    size_t   i;
+
+    tti_lock(&heap->lock);
+    for (i = 0; i < heap->n_extents && heap->extents[i].offset != offset; i++)
+        continue;
+    if (i < heap->n_extents) {
+        bytes = heap->extents[i].bytes;
+        /* Punched under the lock: nobody is handed this range before it is zero again. */
+        fallocate(heap->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
+        memmove(&heap->extents[i], &heap->extents[i + 1],
+                (heap->n_extents - i - 1) * sizeof *heap->extents);
+        heap->n_extents--;
+    }
+    tti_unlock(&heap->lock);
+}

@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * heap_test.c - regions, bounds, sharing inside a process, and descriptors that are no heaps. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "transport/heap.h"
+
+static const uint8_t token[TTI_TOKEN_BYTES] = "0123456789abcde";
+
+static void regions_are_zeroed_and_reused(void **state)
+{
+    tti_heap *heap = NULL;
+    uint64_t  a, b, c, again;
+
+    (void)state;
+    assert_int_equal(tti_heap_create(token, 8, &heap), TUTTI_OK);
+    assert_int_equal(tti_heap_alloc(heap, 10000, &a), TUTTI_OK);
+    assert_int_equal(tti_heap_alloc(heap, 1, &b), TUTTI_OK);
+    assert_int_equal(tti_heap_alloc(heap, 5000, &c), TUTTI_OK);
+    assert_true(b >= a + 10000 && c > b);
+    memset(tti_heap_at(heap, a, 10000), 0xff, 10000);
+    tti_heap_release(heap, a);
+    assert_int_equal(tti_heap_alloc(heap, 12000, &again), TUTTI_OK);
+    assert_true(again == a);
+    assert_int_equal(*(uint8_t *)tti_heap_at(heap, again, 1), 0);
+    assert_int_equal(tti_heap_alloc(heap, (size_t)1 << 40, &c), TUTTI_E_NOMEM);
+    assert_int_equal(tti_heap_alloc(heap, (size_t)255 << 20, &c), TUTTI_OK);
+    assert_int_equal(tti_heap_alloc(heap, (size_t)255 << 20, &c), TUTTI_E_NOMEM);
+    tti_heap_free(heap);
+}
+
+static void offsets_are_only_indices(void **state)
+{
+    tti_heap *heap = NULL;
+    uint64_t  a;
+
+    (void)state;
+    assert_int_equal(tti_heap_create(token, 8, &heap), TUTTI_OK);
+    assert_int_equal(tti_heap_alloc(heap, 4096, &a), TUTTI_OK);
+    assert_non_null(tti_heap_at(heap, a, 4096));
+    assert_null(tti_heap_at(heap, 0, 1));              /* the head is no region */
+    assert_null(tti_heap_at(heap, a + 1, 1));          /* not on a line */
+    assert_null(tti_heap_at(heap, a, SIZE_MAX));       /* wraps */
+    assert_null(tti_heap_at(heap, UINT64_MAX - 127, 1));
+    assert_null(tti_heap_at(heap, (uint64_t)256 << 20, 1));
+    tti_heap_free(heap);
+}
+
+static void one_process_has_one_mapping(void **state)
+{
+    tti_heap *own = NULL, *peer = NULL;
+
+    (void)state;
+    assert_int_equal(tti_heap_create(token, 8, &own), TUTTI_OK);
+    assert_int_equal(tti_heap_map(dup(tti_heap_fd(own)), token, 8, &peer), TUTTI_OK);
+    assert_ptr_equal(tti_heap_head_of(own), tti_heap_head_of(peer));
+    tti_heap_free(own);
+    atomic_store(&tti_heap_directory(peer)[7], 5); /* still mapped */
+    tti_heap_free(peer);
+}
+
+static void strangers_are_refused(void **state)
+{
+    static const uint8_t other[TTI_TOKEN_BYTES] = "another token..";
+    tti_heap            *own = NULL, *peer = NULL;
+    int                  small = memfd_create("small", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    int                  unsealed = memfd_create("unsealed", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+
+    (void)state;
+    assert_int_equal(tti_heap_create(token, 8, &own), TUTTI_OK);
+    assert_int_equal(tti_heap_map(tti_heap_fd(own), other, 8, &peer), TUTTI_E_AUTH);
+    assert_int_equal(ftruncate(small, 4096), 0);
+    assert_int_equal(tti_heap_map(small, token, 8, &peer), TUTTI_E_AUTH);
+    assert_int_equal(ftruncate(unsealed, (off_t)256 << 20), 0); /* could shrink under us: SIGBUS */
+    assert_int_equal(tti_heap_map(unsealed, token, 8, &peer), TUTTI_E_AUTH);
+    assert_null(peer);
+    assert_int_not_equal(ftruncate(tti_heap_fd(own), 0), 0);
+    close(small);
+    close(unsealed);
+    tti_heap_free(own);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(regions_are_zeroed_and_reused),
+        cmocka_unit_test(offsets_are_only_indices),
+        cmocka_unit_test(one_process_has_one_mapping),
+        cmocka_unit_test(strangers_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

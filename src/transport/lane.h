@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * transport/lane.h - the way to one peer: what waits to be sent, and the message that is arriving.
+ *
+ * Everything here runs under the messenger's lock. */
+#ifndef TTI_TRANSPORT_LANE_H
+#define TTI_TRANSPORT_LANE_H
+
+#include "transport/link.h"
+#include "transport/request.h"
+
+/** A message that came before anybody asked for it. */
+typedef struct tti_kept {
+    struct tti_kept *prev, *next;
+    int              peer;
+    tti_frame        frame;
+    size_t           have;   /* payload bytes that have come */
+    tti_request     *wanted; /* matched while still arriving */
+    bool             given_up; /* offered to nobody any more; goes when it is complete */
+    uint8_t          data[];
+} tti_kept;
+
+/** Receives that were posted and messages that were kept, each in order. */
+typedef struct tti_mailbox {
+    tti_request_list posted;
+    tti_kept        *first, *last;
+    uint32_t        *dead; /* groups that are finished: their messages are dropped */
+    size_t           n_dead;
+} tti_mailbox;
+
+typedef struct tti_lane {
+    int              peer;
+    const char      *where; /* its host and pid, for texts */
+    tti_link        *link; /* NULL: the peer is gone, or is this member */
+    tti_request_list queue;
+    int              wanted; /* receives that wait for this peer */
+    /* The message that is arriving: its frame, then into a receive, a kept message or nowhere. */
+    tti_frame    frame;
+    size_t       frame_have;
+    size_t       body_have;
+    tti_request *into;
+    tti_kept    *kept;
+    char         gone[TTI_REQUEST_WORDS_MAX]; /* why link is NULL */
+} tti_lane;
+
+/** Send what fits now, and end what has gone. Moved is set when bytes went. A broken link fails with its
+ * words; the caller drops the lane. */
+tutti_status tti_lane_flush(tti_lane *lane, bool *moved);
+/** Take what has come, at most a bounded number of bytes. As above. */
+tutti_status tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, tti_mesh *mesh, bool *moved);
+
+/** Post a receive: serve it from the kept messages, or append it. */
+void tti_mailbox_post(tti_mailbox *mailbox, tti_request *request);
+bool tti_mailbox_is_dead(const tti_mailbox *mailbox, uint32_t group);
+/** Drop the kept messages of a group. */
+void tti_mailbox_drop_group(tti_mailbox *mailbox, uint32_t group);
+void tti_mailbox_release(tti_mailbox *mailbox);
+void tti_kept_free(tti_mailbox *mailbox, tti_kept *kept);
+
+#endif

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * transport/link.h - a reliable stream of bytes in both directions between two members.
+ *
+ * Two implementations: shm/ring_link.c (rings in shared heaps) and tcp/tcp_link.c (a socket). One thread at
+ * a time uses a link; the messenger's lock sees to that. */
+#ifndef TTI_TRANSPORT_LINK_H
+#define TTI_TRANSPORT_LINK_H
+
+#include "base/port.h"
+
+typedef struct tti_link tti_link;
+
+typedef struct tti_link_ops {
+    const char *name; /* "shm", "tcp" */
+    /* Take as many bytes as fit now: their number, or -EAGAIN, or -errno when the link is broken. */
+    int64_t (*send)(tti_link *link, const tti_part *parts, int n_parts);
+    /* Bytes that are here now: their number, 0 at the end of the stream, -EAGAIN, or -errno. */
+    int64_t (*recv)(tti_link *link, void *out, size_t bytes);
+    /* What to poll while waiting; TTI_NO_HANDLE: the peer rings this member's bell instead. */
+    tti_handle (*handle)(const tti_link *link);
+    void (*close)(tti_link *link);
+} tti_link_ops;
+
+struct tti_link {
+    const tti_link_ops *ops; /* first member of every implementation */
+};
+
+#endif

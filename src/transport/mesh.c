@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mesh.c - a world's members: opening the way to each, asking for their life, leaving.
+ *
+ * How     Listen; leave a card on the board and read everybody's (card.c); exchange memory inside the
+ *         host (meet_local.c); connect to the others (meet_remote.c); stop listening. Every step is
+ *         bounded by one deadline, and a failure names the ranks it is about.
+ * True    After tti_mesh_open() the members, their hosts, heaps, bells and pidfds are constant, so any
+ *         thread may read them. Links belong to whoever took them. */
+#include "transport/mesh.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <tutti/private.h>
+#include "transport/meet.h"
+#include "transport/mesh_links.h"
+#include "transport/shm/ring_link.h"
+#include "transport/tcp/tcp_link.h"
+#include "wire/addr.h"
+
+enum { BACKLOG = 512 };
+
+static tutti_status listen_local(tti_mesh *mesh, const tti_card *card)
+{
+    tti_addr at = { .family = TTI_ADDR_LOCAL };
+    tti_addr bound;
+    int      err;
+
+    memcpy(at.name, card->local_name, sizeof at.name);
+    err = mesh->port->ops->listen(mesh->port, &at, BACKLOG, &bound, &mesh->local_listener);
+    if (err != 0)
+        return tti_fail_errno_as(TUTTI_E_NETWORK, -err, "cannot listen on an abstract local socket");
+    return TUTTI_OK;
+}
+
+static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
+{
+    tti_addr     at, bound;
+    tutti_status st = tti_addr_parse(host, 0, &at);
+    int          err;
+
+    if (st != TUTTI_OK)
+        return st;
+    err = mesh->port->ops->listen(mesh->port, &at, BACKLOG, &bound, &mesh->tcp_listener);
+    if (err != 0)
+        return tti_fail_errno_as(TUTTI_E_NETWORK, -err, "rank %d cannot listen on %s", mesh->rank, host);
+    card->family = bound.family == TTI_ADDR_IP4 ? 4 : 6;
+    card->tcp_port = bound.port;
+    card->scope = bound.scope;
+    memcpy(card->ip, bound.ip, sizeof card->ip);
+    return TUTTI_OK;
+}
+
+/* The own memory, bell and sign of life, which the others will be lent. */
+static tutti_status make_own_member(tti_mesh *mesh, const tti_card *card)
+{
+    tti_member  *own = &mesh->members[mesh->rank];
+    tutti_status st = tti_heap_create(card->token, (size_t)mesh->n_ranks, &own->heap);
+    int          err;
+
+    if (st != TUTTI_OK)
+        return st;
+    err = mesh->port->ops->bell_create(mesh->port, &own->bell);
+    if (err != 0)
+        return tti_fail_errno(-err, "cannot create a bell");
+    own->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
+    if (own->pidfd < 0)
+        return tti_fail_errno(errno, "cannot open a descriptor of this process");
+    return TUTTI_OK;
+}
+
+static tutti_status open_links(tti_mesh *mesh)
+{
+    tti_member  *own = &mesh->members[mesh->rank];
+    tutti_status st = TUTTI_OK;
+    int          rank;
+
+    for (rank = 0; st == TUTTI_OK && rank < mesh->n_ranks; rank++) {
+        tti_member *member = &mesh->members[rank];
+
+        if (rank == mesh->rank)
+            continue;
+        if (member->heap != NULL) {
+            st = tti_ring_link_open(mesh->port, own->heap, mesh->rank, member->heap, rank, member->bell,
+                                    &member->link);
+            continue;
+        }
+        st = tti_tcp_link_open(mesh->port, member->stream, rank, &member->link);
+        if (st == TUTTI_OK)
+            member->stream = TTI_NO_HANDLE; /* the link's now */
+    }
+    return st;
+}
+
+static tti_mesh *make_mesh(const tti_mesh_config *config)
+{
+    const size_t n = (size_t)config->n_ranks;
+    tti_mesh    *mesh = calloc(1, sizeof *mesh);
+    size_t       i;
+
+    if (mesh == NULL)
+        return NULL;
+    *mesh = (tti_mesh){ .port = config->port, .rank = config->rank, .n_ranks = config->n_ranks,
+                        .local_listener = TTI_NO_HANDLE, .tcp_listener = TTI_NO_HANDLE };
+    mesh->members = calloc(n, sizeof *mesh->members);
+    mesh->cards = calloc(n, sizeof *mesh->cards);
+    if (mesh->members == NULL || mesh->cards == NULL) {
+        free(mesh->members);
+        free(mesh->cards);
+        free(mesh);
+        return NULL;
+    }
+    for (i = 0; i < n; i++) {
+        mesh->members[i].bell = mesh->members[i].stream = TTI_NO_HANDLE;
+        mesh->members[i].pidfd = -1;
+    }
+    return mesh;
+}
+
+static void stop_listening(tti_mesh *mesh)
+{
+    mesh->port->ops->close(mesh->port, mesh->local_listener);
+    mesh->port->ops->close(mesh->port, mesh->tcp_listener);
+    mesh->local_listener = mesh->tcp_listener = TTI_NO_HANDLE;
+    free(mesh->cards);
+    mesh->cards = NULL;
+}
+
+static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
+{
+    tti_card     card;
+    tutti_status st;
+    int          rank;
+
+    tti_card_begin(&card, config);
+    st = make_own_member(mesh, &card);
+    if (st == TUTTI_OK)
+        st = listen_local(mesh, &card);
+    if (st == TUTTI_OK)
+        st = listen_tcp(mesh, config->listen_host, &card);
+    if (st == TUTTI_OK)
+        st = tti_cards_exchange(config, &card, mesh->cards);
+    if (st == TUTTI_OK)
+        st = tti_scope_agree(config, mesh->scope);
+    if (st != TUTTI_OK)
+        return st;
+    for (rank = 0; rank < mesh->n_ranks; rank++)
+        snprintf(mesh->members[rank].where, sizeof mesh->members[rank].where, "host '%s', pid %lld",
+                 mesh->cards[rank].host_name, (long long)mesh->cards[rank].pid);
+    st = tti_meet_local(mesh, config);
+    if (st == TUTTI_OK)
+        st = tti_meet_remote(mesh, config);
+    return st == TUTTI_OK ? open_links(mesh) : st;
+}
+
+tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out)
+{
+    tti_mesh    *mesh = make_mesh(config);
+    tutti_status st;
+
+    if (mesh == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a world of %d ranks", config->n_ranks);
+    st = meet(mesh, config);
+    if (st != TUTTI_OK) {
+        tti_mesh_close(mesh);
+        return st;
+    }
+    stop_listening(mesh);
+    *mesh_out = mesh;
+    return TUTTI_OK;
+}
+
+/* Tell those who wait for this rank that it will not come any more. */
+static void say_goodbye(tti_mesh *mesh)
+{
+    const tti_member *own = &mesh->members[mesh->rank];
+    int               rank;
+
+    if (own->heap == NULL)
+        return;
+    atomic_store(&tti_heap_head_of(own->heap)->closed, 1);
+    for (rank = 0; rank < mesh->n_ranks; rank++)
+        if (rank != mesh->rank && mesh->members[rank].heap != NULL)
+            mesh->port->ops->bell_ring(mesh->port, mesh->members[rank].bell);
+}
+
+void tti_mesh_close(tti_mesh *mesh)
+{
+    int rank;
+
+    if (mesh == NULL)
+        return;
+    say_goodbye(mesh);
+    stop_listening(mesh);
+    for (rank = 0; rank < mesh->n_ranks; rank++) {
+        tti_member *member = &mesh->members[rank];
+
+        if (member->link != NULL)
+            member->link->ops->close(member->link);
+        tti_heap_free(member->heap);
+        mesh->port->ops->close(mesh->port, member->bell);
+        mesh->port->ops->close(mesh->port, member->pidfd);
+        mesh->port->ops->close(mesh->port, member->stream);
+    }
+    free(mesh->members);
+    free(mesh);
+}
+
+int tti_mesh_rank(const tti_mesh *mesh)
+{
+    return mesh->rank;
+}
+
+int tti_mesh_size(const tti_mesh *mesh)
+{
+    return mesh->n_ranks;
+}
+
+tti_port *tti_mesh_port(const tti_mesh *mesh)
+{
+    return mesh->port;
+}
+
+int tti_mesh_host(const tti_mesh *mesh, int rank)
+{
+    return mesh->members[rank].host;
+}
+
+tti_heap *tti_mesh_heap(const tti_mesh *mesh, int rank)
+{
+    return mesh->members[rank].heap;
+}
+
+tti_handle tti_mesh_bell(const tti_mesh *mesh)
+{
+    return mesh->members[mesh->rank].bell;
+}
+
+tti_link *tti_mesh_take_link(tti_mesh *mesh, int rank)
+{
+    tti_link *link = mesh->members[rank].link;
+
+    mesh->members[rank].link = NULL;
+    return link;
+}
+
+const char *tti_mesh_whereabouts(const tti_mesh *mesh, int rank)
+{
+    return mesh->members[rank].where;
+}
+
+tutti_status tti_mesh_alive(tti_mesh *mesh, int rank)
+{
+    tti_member *member = &mesh->members[rank];
+    tti_poll    poll = { .handle = member->pidfd, .want = TTI_READ };
+
+    if (rank == mesh->rank || member->heap == NULL)
+        return TUTTI_OK;
+    if (atomic_load(&tti_heap_head_of(member->heap)->closed) != 0)
+        return tti_fail(TUTTI_E_PEER, "rank %d (%s) has left", rank, member->where);
+    if (mesh->port->ops->poll(mesh->port, &poll, 1, 0) > 0) /* a pidfd is readable when its process ended */
+        return tti_fail(TUTTI_E_PEER, "rank %d (%s) is gone: its process has ended", rank, member->where);
+    return TUTTI_OK;
+}

@@ -1,0 +1,500 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mesh_test.c
+ * Goal    members meet and exchange messages, through shared memory and through TCP, and say clearly who
+ *         is missing, gone or wrong.
+ * Method  ranks are threads of this process on a board in its memory; every case runs once per transport.
+ *         The same code, the same memfds and sockets as between processes, so a race detector sees it all. */
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tutti/private.h>
+#include "base/thread.h"
+#include "transport/messenger.h"
+
+enum { RANKS_MAX = 5, KEYS_MAX = 64, LIMIT_MS = 30000 };
+
+/* ---- a board in memory ------------------------------------------------------------------------------ */
+
+typedef struct test_board {
+    tti_mutex lock;
+    tti_event changed;
+    int       n;
+    struct {
+        char    key[32];
+        uint8_t data[512];
+        size_t  bytes;
+    } entry[KEYS_MAX];
+} test_board;
+
+static int find_key(const test_board *board, const char *key)
+{
+    int i;
+
+    for (i = 0; i < board->n; i++)
+        if (strcmp(board->entry[i].key, key) == 0)
+            return i;
+    return -1;
+}
+
+static tutti_status board_put(void *context, const char *key, const void *data, size_t bytes)
+{
+    test_board  *board = context;
+    tutti_status st = TUTTI_OK;
+
+    tti_lock(&board->lock);
+    if (find_key(board, key) >= 0) {
+        st = tti_fail(TUTTI_E_STATE, "key '%s' is there", key);
+    } else {
+        snprintf(board->entry[board->n].key, sizeof board->entry[0].key, "%s", key);
+        memcpy(board->entry[board->n].data, data, bytes);
+        board->entry[board->n++].bytes = bytes;
+    }
+    tti_unlock(&board->lock);
+    tti_event_signal(tti_port_system(), &board->changed);
+    return st;
+}
+
+static tutti_status board_get(void *context, const char *key, void *out, size_t bytes, int64_t deadline_ns)
+{
+    test_board *board = context;
+    int         i;
+
+    for (;;) {
+        uint32_t seen = tti_event_now(&board->changed);
+
+        tti_lock(&board->lock);
+        i = find_key(board, key);
+        if (i >= 0)
+            memcpy(out, board->entry[i].data, bytes);
+        tti_unlock(&board->lock);
+        if (i >= 0)
+            return TUTTI_OK;
+        if (tti_port_now(tti_port_system()) >= deadline_ns)
+            return tti_fail(TUTTI_E_TIMEOUT, "key '%s' did not come", key);
+        tti_event_wait(tti_port_system(), &board->changed, seen, deadline_ns);
+    }
+}
+
+static tutti_status board_has(void *context, const char *key, bool *there_out)
+{
+    test_board *board = context;
+
+    tti_lock(&board->lock);
+    *there_out = find_key(board, key) >= 0;
+    tti_unlock(&board->lock);
+    return TUTTI_OK;
+}
+
+/* ---- ranks as threads ------------------------------------------------------------------------------- */
+
+typedef struct rank_ctx rank_ctx;
+typedef void (*rank_body)(rank_ctx *ctx);
+
+struct rank_ctx {
+    int            rank, size;
+    bool           tcp;
+    test_board    *board;
+    rank_body      body;
+    int64_t        deadline_ns;
+    tti_mesh      *mesh;
+    tti_messenger *messenger;
+    char           failure[1024]; /* empty: fine */
+};
+
+/* Assertions of cmocka belong to the test's thread: ranks note what went wrong. */
+#define CHECK(ctx, cond)                                                                               \
+    do {                                                                                               \
+        if (!(cond) && (ctx)->failure[0] == '\0')                                                      \
+            snprintf((ctx)->failure, sizeof(ctx)->failure, "rank %d, line %d: %s (%s)", (ctx)->rank,   \
+                     __LINE__, #cond, tutti_last_error());                                             \
+    } while (0)
+
+static tti_mesh_config config_of(const rank_ctx *ctx, const tti_board *board, const tti_secret *secret)
+{
+    return (tti_mesh_config){ .port = tti_port_system(), .board = board, .secret = secret,
+                              .rank = ctx->rank, .n_ranks = ctx->size, .listen_host = "127.0.0.1",
+                              .tcp_only = ctx->tcp, .deadline_ns = ctx->deadline_ns };
+}
+
+static void *rank_main(void *arg)
+{
+    static const tti_secret no_secret;
+    rank_ctx               *ctx = arg;
+    const tti_board         board = { ctx->board, board_put, board_get, board_has };
+    const tti_mesh_config   config = config_of(ctx, &board, &no_secret);
+
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_OK);
+    if (ctx->mesh != NULL) {
+        CHECK(ctx, tti_messenger_open(ctx->mesh, &ctx->messenger) == TUTTI_OK);
+        if (ctx->messenger != NULL)
+            ctx->body(ctx);
+        tti_messenger_close(ctx->messenger);
+        tti_mesh_close(ctx->mesh);
+    }
+    return NULL;
+}
+
+static void run_ranks_on(int size, bool tcp, rank_body body)
+{
+    test_board board = { .n = 0 };
+    rank_ctx   ctx[RANKS_MAX];
+    pthread_t  threads[RANKS_MAX];
+    int        rank;
+
+    tti_mutex_init(&board.lock);
+    for (rank = 0; rank < size; rank++) {
+        ctx[rank] = (rank_ctx){ .rank = rank, .size = size, .tcp = tcp, .board = &board, .body = body,
+                                .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
+        assert_int_equal(pthread_create(&threads[rank], NULL, rank_main, &ctx[rank]), 0);
+    }
+    for (rank = 0; rank < size; rank++)
+        pthread_join(threads[rank], NULL);
+    tti_mutex_release(&board.lock);
+    for (rank = 0; rank < size; rank++)
+        if (ctx[rank].failure[0] != '\0')
+            fail_msg("%s: %s", tcp ? "tcp" : "shm", ctx[rank].failure);
+}
+
+static void run_ranks(int size, rank_body body)
+{
+    run_ranks_on(size, false, body);
+    run_ranks_on(size, true, body);
+}
+
+static const tti_channel p2p = { .group = 0, .plane = TTI_PLANE_P2P };
+static const tti_channel coll = { .group = 0, .plane = TTI_PLANE_COLLECTIVE };
+
+static tti_request *begin(rank_ctx *ctx, bool send, tti_channel channel, int peer, int tag, void *data,
+                          size_t bytes)
+{
+    const tti_parcel parcel = { .peer = peer, .tag = tag, .dtype = TUTTI_U8, .data = data, .bytes = bytes };
+    tti_request     *request = NULL;
+
+    CHECK(ctx, (send ? tti_messenger_send : tti_messenger_recv)(ctx->messenger, channel, &parcel,
+                                                                &request) == TUTTI_OK);
+    return request;
+}
+
+static tutti_status finish(rank_ctx *ctx, tti_request *request)
+{
+    tutti_status st = tti_request_wait(request, ctx->deadline_ns);
+
+    tti_request_release(request);
+    return st;
+}
+
+static tutti_status do_send(rank_ctx *ctx, int peer, int tag, void *data, size_t bytes)
+{
+    return finish(ctx, begin(ctx, true, p2p, peer, tag, data, bytes));
+}
+
+static tutti_status do_recv(rank_ctx *ctx, int peer, int tag, void *data, size_t bytes)
+{
+    return finish(ctx, begin(ctx, false, p2p, peer, tag, data, bytes));
+}
+
+/* ---- cases ------------------------------------------------------------------------------------------ */
+
+static void body_all_pairs(rank_ctx *ctx)
+{
+    int values[RANKS_MAX];
+    int peer, got;
+
+    for (peer = 0; peer < ctx->size; peer++)
+        if (peer != ctx->rank) {
+            values[peer] = ctx->rank * 100 + peer;
+            CHECK(ctx, do_send(ctx, peer, 0, &values[peer], sizeof(int)) == TUTTI_OK);
+        }
+    for (peer = 0; peer < ctx->size; peer++)
+        if (peer != ctx->rank) {
+            CHECK(ctx, do_recv(ctx, peer, 0, &got, sizeof got) == TUTTI_OK);
+            CHECK(ctx, got == peer * 100 + ctx->rank);
+        }
+}
+
+static void every_pair_exchanges(void **state)
+{
+    (void)state;
+    run_ranks(1, body_all_pairs);
+    run_ranks(2, body_all_pairs);
+    run_ranks(5, body_all_pairs);
+}
+
+static void body_tags(rank_ctx *ctx)
+{
+    int a = 1, b = 2, c = 3, got = 0;
+
+    if (ctx->rank == 0) {
+        CHECK(ctx, do_send(ctx, 1, 7, &a, sizeof a) == TUTTI_OK);
+        CHECK(ctx, do_send(ctx, 1, 9, &b, sizeof b) == TUTTI_OK);
+        CHECK(ctx, do_send(ctx, 1, 7, &c, sizeof c) == TUTTI_OK);
+        CHECK(ctx, finish(ctx, begin(ctx, true, coll, 1, 7, &b, sizeof b)) == TUTTI_OK);
+        CHECK(ctx, do_send(ctx, 1, 1, NULL, 0) == TUTTI_OK);
+    } else {
+        CHECK(ctx, finish(ctx, begin(ctx, false, coll, 0, 7, &got, sizeof got)) == TUTTI_OK && got == 2);
+        CHECK(ctx, do_recv(ctx, 0, 9, &got, sizeof got) == TUTTI_OK && got == 2);
+        CHECK(ctx, do_recv(ctx, 0, 7, &got, sizeof got) == TUTTI_OK && got == 1);
+        CHECK(ctx, do_recv(ctx, 0, 7, &got, sizeof got) == TUTTI_OK && got == 3);
+        CHECK(ctx, do_recv(ctx, 0, 1, NULL, 0) == TUTTI_OK);
+    }
+}
+
+static void tags_select_and_keep_order(void **state)
+{
+    (void)state;
+    run_ranks(2, body_tags);
+}
+
+/* Both send more than any buffer holds before either receives: only the messenger's thread, or a wait
+ * that drives everything, gets them through. */
+static void body_large_both_ways(rank_ctx *ctx)
+{
+    const size_t n = 3 << 20;
+    uint8_t     *out = malloc(n), *in = malloc(n);
+    tti_request *sent;
+    size_t       i;
+    const int    peer = 1 - ctx->rank;
+
+    for (i = 0; i < n; i++)
+        out[i] = (uint8_t)(i * 7 + (size_t)ctx->rank);
+    sent = begin(ctx, true, p2p, peer, 0, out, n);
+    CHECK(ctx, do_recv(ctx, peer, 0, in, n) == TUTTI_OK);
+    CHECK(ctx, finish(ctx, sent) == TUTTI_OK);
+    for (i = 0; i < n && in[i] == (uint8_t)(i * 7 + (size_t)peer); i++)
+        continue;
+    CHECK(ctx, i == n);
+    free(out);
+    free(in);
+}
+
+static void large_messages_cross(void **state)
+{
+    (void)state;
+    run_ranks(2, body_large_both_ways);
+}
+
+static void body_thread_drives(rank_ctx *ctx)
+{
+    const size_t n = 3 << 20;
+    uint8_t     *data = calloc(1, n);
+    tti_request *request = begin(ctx, ctx->rank == 0, p2p, 1 - ctx->rank, 0, data, n);
+
+    /* Nobody waits: the messenger's own thread must bring it to its end. */
+    while (!tti_request_ended(request) && tti_now_ns() < ctx->deadline_ns)
+        sched_yield();
+    CHECK(ctx, tti_request_ended(request));
+    CHECK(ctx, finish(ctx, request) == TUTTI_OK);
+    free(data);
+}
+
+static void requests_progress_without_waiting(void **state)
+{
+    (void)state;
+    run_ranks(2, body_thread_drives);
+}
+
+static void body_any_source(rank_ctx *ctx)
+{
+    int  seen[RANKS_MAX] = { 0 };
+    int  i, value = ctx->rank;
+
+    if (ctx->rank != 0) {
+        CHECK(ctx, do_send(ctx, 0, 4, &value, sizeof value) == TUTTI_OK);
+        return;
+    }
+    for (i = 1; i < ctx->size; i++) {
+        tti_request *request = begin(ctx, false, p2p, -1, 4, &value, sizeof value);
+
+        CHECK(ctx, tti_request_wait(request, ctx->deadline_ns) == TUTTI_OK);
+        CHECK(ctx, tti_request_peer(request) == value && value > 0 && seen[value]++ == 0);
+        tti_request_release(request);
+    }
+}
+
+static void any_source_tells_who(void **state)
+{
+    (void)state;
+    run_ranks(4, body_any_source);
+}
+
+static void body_wrong_size(rank_ctx *ctx)
+{
+    int pair[2] = { 5, 6 }, got[2] = { 0, 0 };
+
+    if (ctx->rank == 0) {
+        CHECK(ctx, do_send(ctx, 1, 0, pair, sizeof pair) == TUTTI_OK);
+        CHECK(ctx, do_send(ctx, 1, 0, pair, sizeof(int)) == TUTTI_OK);
+        CHECK(ctx, do_recv(ctx, 1, 3, got, sizeof(int)) == TUTTI_OK);
+    } else {
+        CHECK(ctx, do_recv(ctx, 0, 0, got, sizeof(int)) == TUTTI_E_MISMATCH);
+        CHECK(ctx, strstr(tutti_last_error(), "8 bytes") != NULL && got[0] == 0);
+        CHECK(ctx, do_recv(ctx, 0, 0, got, sizeof(int)) == TUTTI_OK && got[0] == 5);
+        CHECK(ctx, do_send(ctx, 0, 3, got, sizeof(int)) == TUTTI_OK);
+    }
+}
+
+static void wrong_sizes_are_refused_and_consumed(void **state)
+{
+    (void)state;
+    run_ranks(2, body_wrong_size);
+}
+
+static void body_time_out(rank_ctx *ctx)
+{
+    int          value = 3;
+    tti_request *request;
+
+    if (ctx->rank == 0) {
+        CHECK(ctx, do_recv(ctx, 1, 1, &value, sizeof value) == TUTTI_OK);
+        value = 8;
+        CHECK(ctx, do_send(ctx, 1, 0, &value, sizeof value) == TUTTI_OK);
+        return;
+    }
+    request = begin(ctx, false, p2p, 0, 0, &value, sizeof value);
+    CHECK(ctx, tti_request_wait(request, tti_deadline(tti_port_system(), 30, 0)) == TUTTI_E_TIMEOUT);
+    CHECK(ctx, strstr(tutti_last_error(), "rank 0") != NULL);
+    CHECK(ctx, do_send(ctx, 0, 1, &(int){ 1 }, sizeof(int)) == TUTTI_OK);
+    CHECK(ctx, finish(ctx, request) == TUTTI_OK && value == 8); /* it went on */
+}
+
+static void a_wait_that_times_out_can_be_repeated(void **state)
+{
+    (void)state;
+    run_ranks(2, body_time_out);
+}
+
+static void body_leaves(rank_ctx *ctx)
+{
+    int value = 0;
+
+    if (ctx->rank == 1) {
+        value = 77;
+        CHECK(ctx, do_send(ctx, 0, 0, &value, sizeof value) == TUTTI_OK);
+        return; /* and closes */
+    }
+    CHECK(ctx, do_recv(ctx, 1, 5, &value, sizeof value) == TUTTI_E_PEER);
+    CHECK(ctx, strstr(tutti_last_error(), "rank 1") != NULL);
+    CHECK(ctx, do_recv(ctx, 1, 0, &value, sizeof value) == TUTTI_OK && value == 77); /* kept before */
+    CHECK(ctx, do_recv(ctx, 1, 0, &value, sizeof value) == TUTTI_E_PEER);
+}
+
+static void a_peer_that_leaves_is_named(void **state)
+{
+    (void)state;
+    run_ranks(2, body_leaves);
+}
+
+static void body_abort(rank_ctx *ctx)
+{
+    const size_t      n = 48 << 20;
+    const tti_channel other = { .group = 9, .plane = TTI_PLANE_P2P };
+    uint8_t          *data = calloc(1, n);
+    tti_request      *request;
+    int               value = ctx->rank;
+
+    if (ctx->rank == 0) {
+        request = begin(ctx, true, other, 1, 0, data, n); /* more than any buffer holds: stuck half-way */
+        CHECK(ctx, !tti_request_ended(request));
+        tti_messenger_abort(ctx->messenger, 9);
+        free(data); /* no longer borrowed */
+        CHECK(ctx, finish(ctx, request) == TUTTI_E_ABORTED);
+        CHECK(ctx, do_send(ctx, 1, 0, &value, sizeof value) == TUTTI_OK); /* the stream is whole */
+        CHECK(ctx, do_recv(ctx, 1, 0, &value, sizeof value) == TUTTI_OK);
+        return;
+    }
+    CHECK(ctx, do_recv(ctx, 0, 0, &value, sizeof value) == TUTTI_OK && value == 0);
+    CHECK(ctx, do_send(ctx, 0, 0, &value, sizeof value) == TUTTI_OK);
+    free(data);
+}
+
+static void an_aborted_group_leaves_the_others_alone(void **state)
+{
+    (void)state;
+    run_ranks(2, body_abort);
+}
+
+static void open_alone(void **state, int size, int64_t timeout_ms, test_board *board, const char *expected,
+                       tutti_status wanted)
+{
+    static const tti_secret no_secret;
+    const tti_board         table = { board, board_put, board_get, board_has };
+    rank_ctx                ctx = { .rank = 0, .size = size,
+                                    .deadline_ns = tti_deadline(tti_port_system(), timeout_ms, 0) };
+    const tti_mesh_config   config = config_of(&ctx, &table, &no_secret);
+    tti_mesh               *mesh = NULL;
+
+    (void)state;
+    assert_int_equal(tti_mesh_open(&config, &mesh), wanted);
+    assert_null(mesh);
+    if (strstr(tutti_last_error(), expected) == NULL)
+        fail_msg("'%s' is not in: %s", expected, tutti_last_error());
+}
+
+static void missing_ranks_are_named(void **state)
+{
+    test_board board = { .n = 0 };
+
+    tti_mutex_init(&board.lock);
+    open_alone(state, 4, 50, &board, "ranks 1, 2, 3 did not come", TUTTI_E_TIMEOUT);
+    open_alone(state, 4, 50, &board, "rank 0 has joined this world already", TUTTI_E_ARG);
+    tti_mutex_release(&board.lock);
+}
+
+static void *join_with_another_size(void *arg)
+{
+    rank_ctx               *ctx = arg;
+    static const tti_secret no_secret;
+    const tti_board         table = { ctx->board, board_put, board_get, board_has };
+    const tti_mesh_config   config = config_of(ctx, &table, &no_secret);
+
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_E_ARG);
+    CHECK(ctx, strstr(tutti_last_error(), "world size mismatch") != NULL);
+    return NULL;
+}
+
+static void world_sizes_must_agree(void **state)
+{
+    test_board board = { .n = 0 };
+    rank_ctx   ctx[2];
+    pthread_t  threads[2];
+    int        rank;
+
+    (void)state;
+    tti_mutex_init(&board.lock);
+    for (rank = 0; rank < 2; rank++) {
+        ctx[rank] = (rank_ctx){ .rank = rank, .size = rank == 0 ? 2 : 4, .board = &board,
+                                .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
+        assert_int_equal(pthread_create(&threads[rank], NULL, join_with_another_size, &ctx[rank]), 0);
+    }
+    for (rank = 0; rank < 2; rank++)
+        pthread_join(threads[rank], NULL);
+    tti_mutex_release(&board.lock);
+    for (rank = 0; rank < 2; rank++)
+        if (ctx[rank].failure[0] != '\0')
+            fail_msg("%s", ctx[rank].failure);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_pair_exchanges),
+        cmocka_unit_test(tags_select_and_keep_order),
+        cmocka_unit_test(large_messages_cross),
+        cmocka_unit_test(requests_progress_without_waiting),
+        cmocka_unit_test(any_source_tells_who),
+        cmocka_unit_test(wrong_sizes_are_refused_and_consumed),
+        cmocka_unit_test(a_wait_that_times_out_can_be_repeated),
+        cmocka_unit_test(a_peer_that_leaves_is_named),
+        cmocka_unit_test(an_aborted_group_leaves_the_others_alone),
+        cmocka_unit_test(missing_ranks_are_named),
+        cmocka_unit_test(world_sizes_must_agree),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * transport/request.h - one message under way, as the files of the messenger see it.
+ *
+ * Written under the messenger's lock until `ended` is set (release); afterwards status, words and peer are
+ * constant and may be read without it (acquire on ended). Two references: the caller's and, until it has
+ * ended, the messenger's. */
+#ifndef TTI_TRANSPORT_REQUEST_H
+#define TTI_TRANSPORT_REQUEST_H
+
+#include <stdatomic.h>
+#include "transport/frame.h"
+#include "transport/messenger.h"
+
+enum { TTI_REQUEST_WORDS_MAX = 512 };
+
+struct tti_request {
+    tti_messenger *messenger;
+    int           *under_way; /* the messenger's count of requests that have not ended */
+    tti_request   *prev, *next; /* in the list that holds it: a lane's queue, or the posted receives */
+    bool           is_send;
+    tti_channel    channel;
+    tti_parcel     parcel;
+    tti_frame      frame;   /* send: what goes first; receive: what it was matched with */
+    size_t         sent;    /* send: bytes of frame and data that have gone */
+    void          *copy;    /* send given up half-way: the rest, so that the stream stays whole */
+    _Atomic int    refs;
+    _Atomic bool   ended;
+    tutti_status   status;
+    char           words[TTI_REQUEST_WORDS_MAX];
+};
+
+/** A list of requests in order. */
+typedef struct tti_request_list {
+    tti_request *first, *last;
+} tti_request_list;
+
+void tti_request_append(tti_request_list *list, tti_request *request);
+void tti_request_remove(tti_request_list *list, tti_request *request);
+
+/** Set the outcome, once; on failure the thread's last error becomes the request's words. The caller
+ * has taken it out of every list; the messenger's reference goes. */
+void tti_request_end(tti_request *request, tutti_status status);
+
+#endif
