@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: BSD-3-Clause
+# Short words in front of CMake; `make help` lists them. Each preset builds in build/<preset>.
+
+PREFIX    ?= /usr/local
+JOBS      ?= $(shell nproc)
+TEST_JOBS ?= 2
+NPROC     ?= $(shell nproc)
+EPOCHS    ?= 10
+DATA      ?= build/demo-data
+
+PACKAGES = build-essential cmake ninja-build pkg-config git python3 iproute2 \
+           libuv1-dev libssl-dev uthash-dev libopenblas-dev zlib1g-dev libcmocka-dev
+MODULES  = libuv 'libcrypto >= 3' zlib openblas cmocka
+INSTALL  = apt-get update && \
+           apt-get install -y --no-install-recommends $(PACKAGES)
+
+.NOTPARALLEL:
+.DEFAULT_GOAL := build
+.PHONY: all build release deps demo test asan ubsan tsan coverage check install docs clean help
+
+## build     the libraries, tools, examples and tests, with debug information (preset dev)
+all build: deps
+	cmake --preset dev
+	cmake --build --preset dev -j $(JOBS)
+
+## release   the same, optimised (preset release)
+release: deps
+	cmake --preset release
+	cmake --build --preset release -j $(JOBS)
+
+## deps      install what is missing (Debian, as root), or say which command does
+deps:
+	@missing=""; \
+	for tool in cc c++ cmake ninja pkg-config python3 git ip; do \
+	    PATH="$$PATH:/usr/sbin:/sbin" command -v $$tool >/dev/null || missing="$$missing $$tool"; \
+	done; \
+	for module in $(MODULES); do \
+	    pkg-config --exists "$$module" 2>/dev/null || missing="$$missing $$module"; \
+	done; \
+	echo '#include <uthash.h>' | cc -E - >/dev/null 2>&1 || missing="$$missing uthash"; \
+	test -n "$$missing" || exit 0; \
+	echo "missing:$$missing"; \
+	if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    export DEBIAN_FRONTEND=noninteractive; $(INSTALL); \
+	else \
+	    echo "  next, as root on Debian: $(INSTALL)"; exit 1; \
+	fi
+
+## demo      train the tutorial network on NPROC processes (NPROC=, EPOCHS=, DATA=)
+demo: release
+	@test -d $(DATA) || { rm -rf $(DATA).part && build/release/bin/make_digits $(DATA).part && \
+	    mv $(DATA).part $(DATA); }
+	build/release/bin/tutti run --standalone --nproc-per-node=$(NPROC) \
+	    build/release/bin/mnist --data $(DATA) --epochs $(EPOCHS)
+
+## test      build and run the whole test suite
+test: build
+	ctest --preset dev -j $(TEST_JOBS)
+
+## asan      the test suite under the address sanitizer; ubsan: undefined behaviour; tsan: data races
+asan ubsan tsan: deps
+	cmake --preset $@
+	cmake --build --preset $@ -j $(JOBS)
+	ctest --preset $@ -j $(TEST_JOBS)
+
+## coverage  the test suite with counters, and a summary where gcovr is installed
+coverage: deps
+	cmake --preset $@
+	cmake --build --preset $@ -j $(JOBS)
+	ctest --preset $@ -j $(TEST_JOBS)
+	@if command -v gcovr >/dev/null; then \
+	    gcovr -r . --object-directory build/coverage -e '.*_test\.c' -f src -f train -s; \
+	else echo "no summary: gcovr is not installed"; fi
+
+## check     test, asan, ubsan and tsan
+check: test asan ubsan tsan
+
+## install   into PREFIX= (default /usr/local), below DESTDIR= if set
+install: deps
+	cmake --preset release -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))
+	cmake --build --preset release -j $(JOBS)
+	cmake --install build/release
+
+## docs      docs/env.md from the source, and the API reference in build/doxygen where doxygen is installed
+docs: build
+	cmake --build --preset dev --target env_md
+	@if command -v doxygen >/dev/null; then \
+	    mkdir -p build && doxygen Doxyfile && echo "build/doxygen/html/index.html"; \
+	else echo "no API reference: doxygen is not installed"; fi
+
+## clean     remove build/
+clean:
+	rm -rf build
+
+## help      this list
+help:
+	@sed -n 's/^## /  make /p' Makefile
