@@ -21,6 +21,17 @@ static const char head[] =
     "| variable | when unset | meaning |\n"
     "|---|---|---|\n";
 
+/* A cell that stands for a default: as code, or words where there is nothing to show. */
+static void put_default(FILE *out, const char *value)
+{
+    if (value == NULL)
+        fputs("-", out);
+    else if (value[0] == '\0')
+        fputs("empty", out);
+    else
+        fprintf(out, "`%s`", value);
+}
+
 static void page(FILE *out)
 {
     const tti_env_entry *table;
@@ -29,10 +40,11 @@ static void page(FILE *out)
 
     table = tti_env_table(&n);
     fputs(head, out);
-    for (i = 0; i < n; i++)
-        fprintf(out, "| `%s` | %s%s%s | %s |\n", table[i].name, table[i].value != NULL ? "`" : "",
-                table[i].value != NULL ? table[i].value : "-", table[i].value != NULL ? "`" : "",
-                table[i].what);
+    for (i = 0; i < n; i++) {
+        fprintf(out, "| `%s` | ", table[i].name);
+        put_default(out, table[i].value);
+        fprintf(out, " | %s |\n", table[i].what);
+    }
 }
 
 static int check(const char *path, const char *want, size_t size)
