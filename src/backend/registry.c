@@ -7,9 +7,11 @@
 #include <string.h>
 #include <strings.h>
 #include <tutti/private.h>
+#include "backend/native/native.h"
 
 /* Ends with NULL. */
 static const tutti_backend_ops *const known[] = {
+    &tti_native_backend_ops,
     NULL,
 };
 

@@ -25,6 +25,7 @@ struct tti_mesh {
     tti_member *members; /* [n_ranks] */
     tti_card   *cards;   /* [n_ranks]; until tti_mesh_open is done */
     uint8_t     scope[TTI_HELLO_SCOPE_BYTES];
+    tti_secret  secret; /* until tti_mesh_open is done */
     tti_handle  local_listener;
     tti_handle  tcp_listener;
 };

@@ -120,11 +120,10 @@ static tutti_status check_user(tti_port *port, tti_handle stream, int rank)
     return TUTTI_OK;
 }
 
-static tti_hello_config hello_config(const tti_mesh *mesh, const tti_mesh_config *config, bool client,
-                                     const char *peer)
+static tti_hello_config hello_config(const tti_mesh *mesh, bool client, const char *peer)
 {
     tti_hello_config hello = { .client = client, .purpose = TTI_PURPOSE_LOCAL,
-                               .rank = (uint32_t)mesh->rank, .secret = config->secret, .peer = peer };
+                               .rank = (uint32_t)mesh->rank, .secret = &mesh->secret, .peer = peer };
 
     memcpy(hello.scope, mesh->scope, sizeof hello.scope);
     return hello;
@@ -133,7 +132,7 @@ static tti_hello_config hello_config(const tti_mesh *mesh, const tti_mesh_config
 /* The office's side of one connection: who is it? -1 for a stranger, who was turned away. */
 static int greet(tti_mesh *mesh, const tti_mesh_config *config, tti_handle stream)
 {
-    const tti_hello_config hello = hello_config(mesh, config, false, "a process at the local socket");
+    const tti_hello_config hello = hello_config(mesh, false, "a process at the local socket");
     int64_t                deadline = tti_deadline(mesh->port, STRANGER_MS, 0);
     uint32_t               rank = 0;
 
@@ -220,7 +219,7 @@ static tutti_status run_office(tti_mesh *mesh, const tti_mesh_config *config, in
 static tutti_status visit_office(tti_mesh *mesh, const tti_mesh_config *config, int office, int n_members)
 {
     const tti_member      *own = &mesh->members[mesh->rank];
-    const tti_hello_config hello = hello_config(mesh, config, true, "the first rank of this host");
+    const tti_hello_config hello = hello_config(mesh, true, "the first rank of this host");
     tti_port              *port = mesh->port;
     tti_addr               at = { .family = TTI_ADDR_LOCAL };
     tti_handle             stream = TTI_NO_HANDLE;

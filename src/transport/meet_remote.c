@@ -67,7 +67,7 @@ static tutti_status add_meeting(meetings *all, tti_handle stream, int rank)
 static void begin_hello(meetings *all, meeting *m)
 {
     tti_hello_config config = { .client = m->rank != ANYBODY, .purpose = TTI_PURPOSE_PEER,
-                                .rank = (uint32_t)all->mesh->rank, .secret = all->config->secret,
+                                .rank = (uint32_t)all->mesh->rank, .secret = &all->mesh->secret,
                                 .peer = "a rank of another host" };
 
     memcpy(config.scope, all->mesh->scope, sizeof config.scope);

@@ -121,8 +121,10 @@ static tti_mesh *make_mesh(const tti_mesh_config *config)
     return mesh;
 }
 
-static void stop_listening(tti_mesh *mesh)
+/* What only the bootstrap needs. */
+static void end_bootstrap(tti_mesh *mesh)
 {
+    tti_secret_release(&mesh->secret);
     mesh->port->ops->close(mesh->port, mesh->local_listener);
     mesh->port->ops->close(mesh->port, mesh->tcp_listener);
     mesh->local_listener = mesh->tcp_listener = TTI_NO_HANDLE;
@@ -137,7 +139,9 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
     int          rank;
 
     tti_card_begin(&card, config);
-    st = make_own_member(mesh, &card);
+    st = tti_secret_load(NULL, &mesh->secret);
+    if (st == TUTTI_OK)
+        st = make_own_member(mesh, &card);
     if (st == TUTTI_OK)
         st = listen_local(mesh, &card);
     if (st == TUTTI_OK)
@@ -169,7 +173,7 @@ tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out)
         tti_mesh_close(mesh);
         return st;
     }
-    stop_listening(mesh);
+    end_bootstrap(mesh);
     *mesh_out = mesh;
     return TUTTI_OK;
 }
@@ -195,7 +199,7 @@ void tti_mesh_close(tti_mesh *mesh)
     if (mesh == NULL)
         return;
     say_goodbye(mesh);
-    stop_listening(mesh);
+    end_bootstrap(mesh);
     for (rank = 0; rank < mesh->n_ranks; rank++) {
         tti_member *member = &mesh->members[rank];
 

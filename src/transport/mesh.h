@@ -10,7 +10,6 @@
 
 #include "base/port.h"
 #include "transport/heap.h"
-#include "wire/secret.h"
 
 typedef struct tti_mesh tti_mesh;
 
@@ -28,7 +27,6 @@ typedef struct tti_board {
 typedef struct tti_mesh_config {
     tti_port         *port;
     const tti_board  *board;
-    const tti_secret *secret;
     int               rank;
     int               n_ranks;
     const char       *listen_host; /* numeric */
@@ -36,7 +34,8 @@ typedef struct tti_mesh_config {
     int64_t           deadline_ns;
 } tti_mesh_config;
 
-/** Find all members and open the way to each. TUTTI_E_TIMEOUT names the ranks that did not come. */
+/** Find all members and open the way to each; the job's secret is read from TUTTI_SECRET_FILE.
+ * TUTTI_E_TIMEOUT names the ranks that did not come. */
 tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out);
 /** Leave: marks this rank as gone for those who still wait for it. NULL is fine. */
 void tti_mesh_close(tti_mesh *mesh);

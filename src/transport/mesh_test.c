@@ -115,19 +115,18 @@ struct rank_ctx {
                      __LINE__, #cond, tutti_last_error());                                             \
     } while (0)
 
-static tti_mesh_config config_of(const rank_ctx *ctx, const tti_board *board, const tti_secret *secret)
+static tti_mesh_config config_of(const rank_ctx *ctx, const tti_board *board)
 {
-    return (tti_mesh_config){ .port = tti_port_system(), .board = board, .secret = secret,
+    return (tti_mesh_config){ .port = tti_port_system(), .board = board,
                               .rank = ctx->rank, .n_ranks = ctx->size, .listen_host = "127.0.0.1",
                               .tcp_only = ctx->tcp, .deadline_ns = ctx->deadline_ns };
 }
 
 static void *rank_main(void *arg)
 {
-    static const tti_secret no_secret;
     rank_ctx               *ctx = arg;
     const tti_board         board = { ctx->board, board_put, board_get, board_has };
-    const tti_mesh_config   config = config_of(ctx, &board, &no_secret);
+    const tti_mesh_config   config = config_of(ctx, &board);
 
     CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_OK);
     if (ctx->mesh != NULL) {
@@ -422,11 +421,10 @@ static void an_aborted_group_leaves_the_others_alone(void **state)
 static void open_alone(void **state, int size, int64_t timeout_ms, test_board *board, const char *expected,
                        tutti_status wanted)
 {
-    static const tti_secret no_secret;
     const tti_board         table = { board, board_put, board_get, board_has };
     rank_ctx                ctx = { .rank = 0, .size = size,
                                     .deadline_ns = tti_deadline(tti_port_system(), timeout_ms, 0) };
-    const tti_mesh_config   config = config_of(&ctx, &table, &no_secret);
+    const tti_mesh_config   config = config_of(&ctx, &table);
     tti_mesh               *mesh = NULL;
 
     (void)state;
@@ -449,9 +447,8 @@ static void missing_ranks_are_named(void **state)
 static void *join_with_another_size(void *arg)
 {
     rank_ctx               *ctx = arg;
-    static const tti_secret no_secret;
     const tti_board         table = { ctx->board, board_put, board_get, board_has };
-    const tti_mesh_config   config = config_of(ctx, &table, &no_secret);
+    const tti_mesh_config   config = config_of(ctx, &table);
 
     CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_E_ARG);
     CHECK(ctx, strstr(tutti_last_error(), "world size mismatch") != NULL);

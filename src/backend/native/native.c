@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * native.c - the backend table over mesh, messenger and collectives.
+ *
+ * The world's backend owns the mesh and the messenger; the backends of groups made from it borrow them and
+ * add a channel of their own. Group ranks become mesh ranks here, in one place: a mesh rank is a rank of
+ * the world. */
+#include "backend/native/native.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+#include "backend/native/store_board.h"
+#include "coll/coll.h"
+
+/* Group rank -> rank of the world. Outlives the backend when requests do. */
+typedef struct membership {
+    _Atomic int refs;
+    int         n;
+    int         ranks[];
+} membership;
+
+typedef struct native {
+    tutti_backend  base;
+    bool           owns_mesh;
+    tti_mesh      *mesh;
+    tti_messenger *messenger;
+    tti_coll      *coll;
+    membership    *members;
+    uint32_t       group_id;
+} native;
+
+struct tutti_request {
+    tti_request *message;
+    membership  *members;
+};
+
+static membership *members_make(const tutti_backend_config *config)
+{
+    const size_t n = (size_t)config->n_ranks;
+    membership  *members = malloc(sizeof *members + n * sizeof members->ranks[0]);
+
+    if (members == NULL)
+        return NULL;
+    atomic_init(&members->refs, 1);
+    members->n = config->n_ranks;
+    memcpy(members->ranks, config->global_ranks, n * sizeof members->ranks[0]);
+    return members;
+}
+
+static void members_drop(membership *members)
+{
+    if (members != NULL && atomic_fetch_sub_explicit(&members->refs, 1, memory_order_acq_rel) == 1)
+        free(members);
+}
+
+static tutti_status wants_tcp_only(bool *tcp_only_out)
+{
+    const char *transport = tti_env("TUTTI_TRANSPORT");
+
+    if (strcmp(transport, "auto") != 0 && strcmp(transport, "tcp") != 0)
+        return tti_fail(TUTTI_E_ARG, "TUTTI_TRANSPORT is '%s', not 'auto' or 'tcp'", transport);
+    *tcp_only_out = strcmp(transport, "tcp") == 0;
+    return TUTTI_OK;
+}
+
+static tutti_status open_world(native *nat, const tutti_backend_config *config, const tti_board *board,
+                               int64_t deadline_ns)
+{
+    tti_mesh_config mesh = { .port = tti_port_system(), .board = board, .rank = config->rank,
+                             .n_ranks = config->n_ranks, .listen_host = config->listen_host,
+                             .deadline_ns = deadline_ns };
+    tutti_status    st = wants_tcp_only(&mesh.tcp_only);
+
+    nat->owns_mesh = true;
+    if (st == TUTTI_OK)
+        st = tti_mesh_open(&mesh, &nat->mesh);
+    if (st == TUTTI_OK)
+        st = tti_messenger_open(nat->mesh, &nat->messenger);
+    return st;
+}
+
+static tutti_status open_group(native *nat, const tutti_backend_config *config, const tti_board *board,
+                               int64_t deadline_ns)
+{
+    const tti_coll_config coll = { .mesh = nat->mesh, .messenger = nat->messenger,
+                                   .group_id = config->group_id, .rank = config->rank,
+                                   .n_ranks = config->n_ranks, .ranks = config->global_ranks,
+                                   .name = config->name, .board = board, .deadline_ns = deadline_ns };
+
+    return tti_coll_open(&coll, &nat->coll);
+}
+
+static void native_destroy(tutti_backend *backend)
+{
+    native *nat = (native *)backend;
+
+    if (nat->messenger != NULL)
+        tti_messenger_abort(nat->messenger, nat->group_id);
+    tti_coll_close(nat->coll);
+    if (nat->owns_mesh) {
+        tti_messenger_close(nat->messenger);
+        tti_mesh_close(nat->mesh);
+    }
+    members_drop(nat->members);
+    free(nat);
+}
+
+static tutti_status native_create(const tutti_backend_config *config, tutti_backend **backend_out)
+{
+    const native   *parent = (const native *)config->parent;
+    const tti_board board = tti_store_board(config->store);
+    const int64_t   deadline_ns = tti_deadline(tti_port_system(), config->timeout_ms, -1);
+    native         *nat = calloc(1, sizeof *nat);
+    tutti_status    st = TUTTI_OK;
+
+    if (nat == NULL || (nat->members = members_make(config)) == NULL) {
+        free(nat);
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a backend of %d ranks", config->n_ranks);
+    }
+    nat->base.ops = &tti_native_backend_ops;
+    nat->group_id = config->group_id;
+    if (parent != NULL) {
+        nat->mesh = parent->mesh;
+        nat->messenger = parent->messenger;
+    } else {
+        st = open_world(nat, config, &board, deadline_ns);
+    }
+    if (st == TUTTI_OK)
+        st = open_group(nat, config, &board, deadline_ns);
+    if (st != TUTTI_OK) {
+        native_destroy(&nat->base);
+        return st;
+    }
+    *backend_out = &nat->base;
+    return TUTTI_OK;
+}
+
+static tutti_status native_run(tutti_backend *backend, const tutti_call *call)
+{
+    return tti_coll_run(((native *)backend)->coll, call);
+}
+
+static tutti_status native_post(tutti_backend *backend, const tutti_message *message,
+                                tutti_request **request_out)
+{
+    native           *nat = (native *)backend;
+    const tti_channel channel = { .group = nat->group_id, .plane = TTI_PLANE_P2P };
+    const tti_parcel  parcel = { .peer = message->peer >= 0 ? nat->members->ranks[message->peer] : -1,
+                                 .tag = message->tag, .dtype = (uint8_t)message->dtype,
+                                 .data = message->data,
+                                 .bytes = (size_t)message->count * tutti_dtype_size(message->dtype) };
+    tutti_request    *request = calloc(1, sizeof *request);
+    tutti_status      st;
+
+    if (request == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a request");
+    st = (message->is_send ? tti_messenger_send : tti_messenger_recv)(nat->messenger, channel, &parcel,
+                                                                      &request->message);
+    if (st != TUTTI_OK) {
+        free(request);
+        return st;
+    }
+    atomic_fetch_add_explicit(&nat->members->refs, 1, memory_order_relaxed);
+    request->members = nat->members;
+    *request_out = request;
+    return TUTTI_OK;
+}
+
+static tutti_status native_wait(tutti_request *request, int64_t deadline_ns)
+{
+    return tti_request_wait(request->message, deadline_ns);
+}
+
+static bool native_test(tutti_request *request)
+{
+    return tti_request_ended(request->message);
+}
+
+static int native_source(const tutti_request *request)
+{
+    int peer, i;
+
+    if (!tti_request_ended(request->message))
+        return -1;
+    peer = tti_request_peer(request->message);
+    for (i = 0; i < request->members->n; i++)
+        if (request->members->ranks[i] == peer)
+            return i;
+    return -1;
+}
+
+static void native_release(tutti_request *request)
+{
+    tti_request_release(request->message);
+    members_drop(request->members);
+    free(request);
+}
+
+static void native_abort(tutti_backend *backend)
+{
+    native *nat = (native *)backend;
+
+    tti_coll_abort(nat->coll);
+    tti_messenger_abort(nat->messenger, nat->group_id);
+}
+
+const tutti_backend_ops tti_native_backend_ops = {
+    .api = TUTTI_BACKEND_API,
+    .size = sizeof(tutti_backend_ops),
+    .name = "native",
+    .create = native_create,
+    .run = native_run,
+    .post = native_post,
+    .wait = native_wait,
+    .test = native_test,
+    .source = native_source,
+    .release = native_release,
+    .abort = native_abort,
+    .destroy = native_destroy,
+};

@@ -1,0 +1,11 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * backend/native/native.h - tutti's own backend: shared memory inside a host, TCP between hosts. */
+#ifndef TTI_BACKEND_NATIVE_H
+#define TTI_BACKEND_NATIVE_H
+
+#include <tutti/plugin/backend.h>
+
+extern const tutti_backend_ops tti_native_backend_ops;
+
+#endif
