@@ -10,10 +10,12 @@
  *   prefix  a view of another store in which every key begins with "prefix/"
  *
  * Keys     1 .. 4096 bytes of text without NUL, prefixes included; values 0 .. 16 MiB of anything.
- * Both are checked before anything is sent; a violation is TUTTI_E_ARG. Waiting  time-outs in ms: 0
- * is the store's default (300 s unless set), TUTTI_INFINITE no limit. Calls that take none use the
- * default. A dead server ends every wait at once, whatever the limit. Threads  every call may be
- * made from any number of threads on the same handle; one that waits does not hold up the others.
+ *          Both are checked before anything is sent; a violation is TUTTI_E_ARG.
+ * Waiting  time-outs in ms: 0 is the store's default (300 s unless set), TUTTI_INFINITE no limit.
+ *          Calls that take none use the default. A dead server ends every wait at once, whatever
+ *          the limit.
+ * Threads  every call may be made from any number of threads on the same handle; one that waits
+ *          does not hold up the others.
  * Order    what one thread has set is there for everybody once its call has returned. */
 #ifndef TUTTI_STORE_H
 #define TUTTI_STORE_H

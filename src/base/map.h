@@ -3,10 +3,11 @@
  * base/map.h - a hash map from byte strings to byte strings.
  *
  * Why     The one wrapper around uthash: keys come from peers, so the hash is SipHash-2-4 with a
- * random key of this map's own, and a failed allocation is a status instead of the end of the
- * process. How     Keys and values are copied. A caller that wants objects stores pointers: the
- * value is then the pointer's bytes (tti_map_put_ptr, tti_map_get_ptr). True    Not locked: the
- * owner guards it. Pointers into it hold until the next change. */
+ *         random key of this map's own, and a failed allocation is a status instead of the end of
+ *         the process.
+ * How     Keys and values are copied. A caller that wants objects stores pointers: the value is
+ *         then the pointer's bytes (tti_map_put_ptr, tti_map_get_ptr).
+ * True    Not locked: the owner guards it. Pointers into it hold until the next change. */
 #ifndef TTI_BASE_MAP_H
 #define TTI_BASE_MAP_H
 

@@ -3,10 +3,11 @@
  * connect.c - connecting with patience, and whole messages over a stream.
  *
  * Why     The processes of a job start in any order: whoever comes before the server, or before its
- * name is known, tries again until the deadline. How     A round tries every address of the host
- * once, each for at most 10 s. Between rounds it sleeps: 10 ms, then 1.5 times longer each time up
- * to 2 s, times a random factor of 0.5 to 1.5, so that a thousand ranks do not knock in step. Fails
- * Only causes that may pass are waited out; the rest ends the call at once. */
+ *         name is known, tries again until the deadline.
+ * How     A round tries every address of the host once, each for at most 10 s. Between rounds it
+ *         sleeps: 10 ms, then 1.5 times longer each time up to 2 s, times a random factor of 0.5 to
+ *         1.5, so that a thousand ranks do not knock in step.
+ * Fails   Only causes that may pass are waited out; the rest ends the call at once. */
 #include "wire/addr.h"
 
 #include <errno.h>

@@ -3,7 +3,7 @@
  * wire/hello.h - the first bytes on every connection: who is there, and the proof that they belong.
  *
  * How     Three messages of fixed size, little endian, nothing else before the third has been
- * checked:
+ *         checked:
  *
  *           client                                   server
  *             | CLIENT_HELLO  fields, nonce            |
@@ -14,14 +14,14 @@
  *             |--------------------------------------->|  checks proof
  *
  *         proof = HMAC-SHA-256(secret, role label, CLIENT_HELLO, fields and nonce of SERVER_HELLO),
- * with one label per role, so that nobody's proof can be sent back to him. Both nonces are fresh
- * and random, so that nothing recorded works twice. A job without a secret runs the same messages
- *         with an empty key.
+ *         with one label per role, so that nobody's proof can be sent back to him. Both nonces are
+ *         fresh and random, so that nothing recorded works twice. A job without a secret runs the
+ *         same messages with an empty key.
  * True    The machine does no I/O. It never wants more bytes than the message it waits for, so what
- * the peer sends behind its hello stays in the socket. After a failure it wants nothing and has no
- *         output: close the connection.
+ *         the peer sends behind its hello stays in the socket. After a failure it wants nothing and
+ *         has no output: close the connection.
  * Fails   TUTTI_E_AUTH for a stranger (magic, purpose, scope, generation, proof), TUTTI_E_MISMATCH
- * for another version of the protocol. */
+ *         for another version of the protocol. */
 #ifndef TTI_WIRE_HELLO_H
 #define TTI_WIRE_HELLO_H
 

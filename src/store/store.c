@@ -1,0 +1,440 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store.c - the front of every store: arguments, limits, time-outs, references, emulation.
+ *
+ * How     A handle is the implementation's struct; its front, ours, holds a copy of the table in
+ *         which entries that an older plug-in does not know are NULL, the reference count and the
+ *         default time-out. A view of another store (prefix) borrows that store's time-out and
+ *         port.
+ * True    An implementation sees only keys and values within the limits. */
+#include "store/store.h"
+
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+#include "store/store_value.h"
+
+typedef struct tutti_store_front {
+    tutti_store_ops  ops; /* complete: what the table lacks is NULL */
+    tti_port        *port;
+    tutti_store     *inner; /* of a view; NULL: none */
+    _Atomic int64_t  timeout_ms;
+    _Atomic uint32_t references;
+} tutti_store_front;
+
+static tutti_status check_table(const tutti_store_ops *ops)
+{
+    const char *missing = NULL;
+
+    if (ops->api != TUTTI_STORE_API)
+        return tti_fail(TUTTI_E_UNSUPPORTED,
+                        "store '%s' is built for api %u, this library has api %d", ops->scheme,
+                        ops->api, TUTTI_STORE_API);
+    if (ops->size < offsetof(tutti_store_ops, wait_all) || ops->scheme == NULL)
+        return tti_fail(TUTTI_E_ARG, "the table of a store is too short: %u bytes", ops->size);
+    missing = ops->set == NULL     ? "set"
+              : ops->get == NULL   ? "get"
+              : ops->close == NULL ? "close"
+                                   : NULL;
+    if (missing != NULL)
+        return tti_fail(TUTTI_E_ARG, "store '%s' lacks the required entry '%s'", ops->scheme,
+                        missing);
+    return TUTTI_OK;
+}
+
+tutti_status tti_store_init(tutti_store *store, tti_port *port, int64_t timeout_ms,
+                            tutti_store *inner)
+{
+    const tutti_store_ops *ops = store->ops;
+    tutti_store_front     *front;
+    tutti_status           st = check_table(ops);
+
+    if (st != TUTTI_OK)
+        return st;
+    front = calloc(1, sizeof *front);
+    if (front == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a store");
+    memcpy(&front->ops, ops, ops->size < sizeof front->ops ? ops->size : sizeof front->ops);
+    front->port = port;
+    front->inner = inner;
+    atomic_init(&front->timeout_ms, timeout_ms != 0 ? timeout_ms : TUTTI_STORE_TIMEOUT_MS);
+    atomic_init(&front->references, 1);
+    store->front = front;
+    return TUTTI_OK;
+}
+
+void tti_store_uninit(tutti_store *store)
+{
+    free(store->front);
+    store->front = NULL;
+}
+
+tutti_status tutti_store_adopt(tutti_store *store)
+{
+    if (store == NULL || store->ops == NULL)
+        return tti_fail(TUTTI_E_ARG, "a store without a table");
+    return tti_store_init(store, tti_port_system(), 0, NULL);
+}
+
+tti_port *tti_store_port(const tutti_store *store)
+{
+    return store->front->port;
+}
+
+tutti_store *tutti_store_retain(tutti_store *store)
+{
+    if (store != NULL)
+        atomic_fetch_add(&store->front->references, 1);
+    return store;
+}
+
+void tutti_store_close(tutti_store *store)
+{
+    tutti_store_front *front;
+
+    if (store == NULL || atomic_fetch_sub(&store->front->references, 1) != 1)
+        return;
+    front = store->front;
+    front->ops.close(store);
+    free(front);
+}
+
+void tutti_bytes_free(tutti_bytes *bytes)
+{
+    if (bytes == NULL)
+        return;
+    free(bytes->data);
+    *bytes = (tutti_bytes){ .data = NULL };
+}
+
+static tutti_status check_key(const char *key)
+{
+    size_t size;
+
+    if (key == NULL || key[0] == '\0')
+        return tti_fail(TUTTI_E_ARG, "a store key is %s", key == NULL ? "NULL" : "empty");
+    size = strnlen(key, TUTTI_STORE_KEY_MAX + 1);
+    if (size > TUTTI_STORE_KEY_MAX)
+        return tti_fail(TUTTI_E_ARG, "a store key is longer than %d bytes: '%.32s...'",
+                        TUTTI_STORE_KEY_MAX, key);
+    return TUTTI_OK;
+}
+
+static tutti_status check_keys(const char *const *keys, size_t n)
+{
+    tutti_status st = TUTTI_OK;
+    size_t       i;
+
+    if (n > 0 && keys == NULL)
+        return tti_fail(TUTTI_E_ARG, "a list of %zu store keys is NULL", n);
+    for (i = 0; i < n && st == TUTTI_OK; i++)
+        st = check_key(keys[i]);
+    return st;
+}
+
+static tutti_status check_value(const char *key, const void *data, size_t size)
+{
+    if (size > TUTTI_STORE_VALUE_MAX)
+        return tti_fail(TUTTI_E_ARG,
+                        "a value of %zu bytes for key '%s' is too large, %d is the most", size, key,
+                        TUTTI_STORE_VALUE_MAX);
+    if (size > 0 && data == NULL)
+        return tti_fail(TUTTI_E_ARG, "a value of %zu bytes for key '%s' is NULL", size, key);
+    return TUTTI_OK;
+}
+
+static tutti_status lacks(const tutti_store *store, const char *what)
+{
+    return tti_fail(TUTTI_E_UNSUPPORTED, "store '%s' has no %s", store->front->ops.scheme, what);
+}
+
+tutti_status tti_store_set_until(tutti_store *store, const char *key, const void *data, size_t size,
+                                 int64_t deadline_ns)
+{
+    tutti_status st = check_key(key);
+
+    if (st == TUTTI_OK)
+        st = check_value(key, data, size);
+    return st != TUTTI_OK ? st : store->front->ops.set(store, key, data, size, deadline_ns);
+}
+
+tutti_status tti_store_get_until(tutti_store *store, const char *key, int64_t deadline_ns,
+                                 tutti_bytes *value_out)
+{
+    tutti_status st = check_key(key);
+
+    return st != TUTTI_OK ? st : store->front->ops.get(store, key, deadline_ns, value_out);
+}
+
+tutti_status tti_store_wait_until(tutti_store *store, const char *const *keys, size_t n,
+                                  int64_t deadline_ns)
+{
+    const tutti_store_ops *ops = &store->front->ops;
+    tutti_status           st = check_keys(keys, n);
+    size_t                 i;
+
+    if (st != TUTTI_OK || n == 0)
+        return st;
+    if (ops->wait_all != NULL)
+        return ops->wait_all(store, keys, n, deadline_ns);
+    for (i = 0; i < n && st == TUTTI_OK; i++) {
+        tutti_bytes value = { .data = NULL };
+
+        st = ops->get(store, keys[i], deadline_ns, &value);
+        tutti_bytes_free(&value);
+    }
+    return st;
+}
+
+/* A get that looks once, for each key. */
+static tutti_status check_by_get(tutti_store *store, const char *const *keys, size_t n,
+                                 bool *all_out)
+{
+    const int64_t now = tti_port_now(store->front->port);
+    tutti_status  st = TUTTI_OK;
+    size_t        i;
+
+    for (i = 0; i < n && st == TUTTI_OK; i++) {
+        tutti_bytes value = { .data = NULL };
+
+        st = store->front->ops.get(store, keys[i], now, &value);
+        tutti_bytes_free(&value);
+    }
+    if (st != TUTTI_OK && st != TUTTI_E_TIMEOUT)
+        return st;
+    *all_out = st == TUTTI_OK;
+    return TUTTI_OK;
+}
+
+tutti_status tti_store_check_until(tutti_store *store, const char *const *keys, size_t n,
+                                   int64_t deadline_ns, bool *all_out)
+{
+    tutti_status st = check_keys(keys, n);
+
+    if (st != TUTTI_OK)
+        return st;
+    if (n == 0) {
+        *all_out = true;
+        return TUTTI_OK;
+    }
+    if (store->front->ops.check == NULL)
+        return check_by_get(store, keys, n, all_out);
+    return store->front->ops.check(store, keys, n, deadline_ns, all_out);
+}
+
+tutti_status tti_store_compare_set_until(tutti_store *store, const char *key, const void *expected,
+                                         size_t expected_size, const void *desired,
+                                         size_t desired_size, int64_t deadline_ns,
+                                         tutti_bytes *value_out)
+{
+    tutti_status st = check_key(key);
+
+    if (st == TUTTI_OK)
+        st = check_value(key, expected, expected_size);
+    if (st == TUTTI_OK)
+        st = check_value(key, desired, desired_size);
+    if (st != TUTTI_OK)
+        return st;
+    if (store->front->ops.compare_set == NULL)
+        return lacks(store, "compare_set");
+    return store->front->ops.compare_set(store, key, expected, expected_size, desired, desired_size,
+                                         deadline_ns, value_out);
+}
+
+/* add out of compare_set: what we saw last is what we expect; first that there is nothing. */
+static tutti_status add_by_compare_set(tutti_store *store, const char *key, int64_t delta,
+                                       int64_t deadline_ns, int64_t *sum_out)
+{
+    tti_map      map; /* of one key: lends us the add of a map */
+    tutti_bytes  seen = { .data = NULL };
+    int64_t      sum = 0;
+    tutti_status st;
+
+    tti_map_init(&map, store->front->port);
+    for (;;) {
+        const void *text = NULL;
+        size_t      text_size = 0;
+        tutti_bytes now = { .data = NULL };
+        bool        done;
+
+        tti_map_delete(&map, "n", 1);
+        st = seen.size > 0 ? tti_map_put(&map, "n", 1, seen.data, seen.size) : TUTTI_OK;
+        if (st == TUTTI_OK)
+            st = tti_store_map_add(&map, "n", 1, delta, key, &sum);
+        if (st != TUTTI_OK || !tti_map_get(&map, "n", 1, &text, &text_size))
+            break;
+        st = store->front->ops.compare_set(store, key, seen.data, seen.size, text, text_size,
+                                           deadline_ns, &now);
+        if (st != TUTTI_OK)
+            break;
+        done = now.size == text_size && memcmp(now.data, text, text_size) == 0;
+        if (!done && now.size == seen.size && memcmp(now.data, seen.data, now.size) == 0)
+            tutti_bytes_free(&now); /* our expectation came back: the key is gone */
+        tutti_bytes_free(&seen);
+        seen = now;
+        if (done) {
+            *sum_out = sum;
+            break;
+        }
+    }
+    tutti_bytes_free(&seen);
+    tti_map_release(&map);
+    return st;
+}
+
+tutti_status tti_store_add_until(tutti_store *store, const char *key, int64_t delta,
+                                 int64_t deadline_ns, int64_t *sum_out)
+{
+    const tutti_store_ops *ops = &store->front->ops;
+    tutti_status           st = check_key(key);
+    int64_t                sum = 0;
+
+    if (st != TUTTI_OK)
+        return st;
+    if (ops->add != NULL)
+        st = ops->add(store, key, delta, deadline_ns, &sum);
+    else if (ops->compare_set != NULL)
+        st = add_by_compare_set(store, key, delta, deadline_ns, &sum);
+    else
+        st = lacks(store, "add");
+    if (st == TUTTI_OK && sum_out != NULL)
+        *sum_out = sum;
+    return st;
+}
+
+tutti_status tti_store_delete_key_until(tutti_store *store, const char *key, int64_t deadline_ns,
+                                        bool *deleted_out)
+{
+    tutti_status st = check_key(key);
+    bool         deleted = false;
+
+    if (st != TUTTI_OK)
+        return st;
+    if (store->front->ops.delete_key == NULL)
+        return lacks(store, "delete_key");
+    st = store->front->ops.delete_key(store, key, deadline_ns, &deleted);
+    if (st == TUTTI_OK && deleted_out != NULL)
+        *deleted_out = deleted;
+    return st;
+}
+
+tutti_status tti_store_num_keys_until(tutti_store *store, int64_t deadline_ns, int64_t *n_out)
+{
+    if (store->front->ops.num_keys == NULL)
+        return lacks(store, "num_keys");
+    return store->front->ops.num_keys(store, deadline_ns, n_out);
+}
+
+/* The store whose time-out counts: below all views. */
+static const tutti_store_front *keeper(const tutti_store *store)
+{
+    while (store->front->inner != NULL)
+        store = store->front->inner;
+    return store->front;
+}
+
+/* Check the handle, an output and the time-out; turn that into a deadline. */
+static tutti_status enter(const tutti_store *store, bool output_given, int64_t timeout_ms,
+                          int64_t *deadline_ns_out)
+{
+    if (store == NULL)
+        return tti_fail(TUTTI_E_ARG, "store is NULL");
+    if (!output_given)
+        return tti_fail(TUTTI_E_ARG, "the output of a call on store '%s' is NULL",
+                        store->front->ops.scheme);
+    if (timeout_ms < TUTTI_INFINITE)
+        return tti_fail(TUTTI_E_ARG, "a time-out of %lld ms; -1 is no limit, 0 the default",
+                        (long long)timeout_ms);
+    *deadline_ns_out =
+        tti_deadline(store->front->port, timeout_ms, atomic_load(&keeper(store)->timeout_ms));
+    return TUTTI_OK;
+}
+
+tutti_status tutti_store_set(tutti_store *store, const char *key, const void *data, size_t size)
+{
+    int64_t      deadline;
+    tutti_status st = enter(store, true, 0, &deadline);
+
+    return st != TUTTI_OK ? st : tti_store_set_until(store, key, data, size, deadline);
+}
+
+tutti_status tutti_store_get(tutti_store *store, const char *key, int64_t timeout_ms,
+                             tutti_bytes *value_out)
+{
+    int64_t      deadline;
+    tutti_status st = enter(store, value_out != NULL, timeout_ms, &deadline);
+
+    return st != TUTTI_OK ? st : tti_store_get_until(store, key, deadline, value_out);
+}
+
+tutti_status tutti_store_add(tutti_store *store, const char *key, int64_t delta, int64_t *sum_out)
+{
+    int64_t      deadline;
+    tutti_status st = enter(store, true, 0, &deadline);
+
+    return st != TUTTI_OK ? st : tti_store_add_until(store, key, delta, deadline, sum_out);
+}
+
+tutti_status tutti_store_wait(tutti_store *store, const char *const *keys, size_t n,
+                              int64_t timeout_ms)
+{
+    int64_t      deadline;
+    tutti_status st = enter(store, true, timeout_ms, &deadline);
+
+    return st != TUTTI_OK ? st : tti_store_wait_until(store, keys, n, deadline);
+}
+
+tutti_status tutti_store_check(tutti_store *store, const char *const *keys, size_t n, bool *all_out)
+{
+    int64_t      deadline;
+    tutti_status st = enter(store, all_out != NULL, 0, &deadline);
+
+    return st != TUTTI_OK ? st : tti_store_check_until(store, keys, n, deadline, all_out);
+}
+
+tutti_status tutti_store_compare_set(tutti_store *store, const char *key, const void *expected,
+                                     size_t expected_size, const void *desired, size_t desired_size,
+                                     tutti_bytes *value_out)
+{
+    int64_t      deadline;
+    tutti_status st = enter(store, value_out != NULL, 0, &deadline);
+
+    return st != TUTTI_OK ? st
+                          : tti_store_compare_set_until(store, key, expected, expected_size,
+                                                        desired, desired_size, deadline, value_out);
+}
+
+tutti_status tutti_store_delete_key(tutti_store *store, const char *key, bool *deleted_out)
+{
+    int64_t      deadline;
+    tutti_status st = enter(store, true, 0, &deadline);
+
+    return st != TUTTI_OK ? st : tti_store_delete_key_until(store, key, deadline, deleted_out);
+}
+
+tutti_status tutti_store_num_keys(tutti_store *store, int64_t *n_out)
+{
+    int64_t      deadline;
+    tutti_status st = enter(store, n_out != NULL, 0, &deadline);
+
+    return st != TUTTI_OK ? st : tti_store_num_keys_until(store, deadline, n_out);
+}
+
+tutti_status tutti_store_set_timeout(tutti_store *store, int64_t timeout_ms)
+{
+    int64_t      unused;
+    tutti_status st = enter(store, true, timeout_ms, &unused);
+
+    if (st != TUTTI_OK)
+        return st;
+    while (store->front->inner != NULL)
+        store = store->front->inner;
+    atomic_store(&store->front->timeout_ms, timeout_ms != 0 ? timeout_ms : TUTTI_STORE_TIMEOUT_MS);
+    return TUTTI_OK;
+}
+
+int64_t tutti_store_timeout(const tutti_store *store)
+{
+    return atomic_load(&keeper(store)->timeout_ms);
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store/store.h - what other rooms, and the stores here, use beyond the public interface: stores
+ * over any port, and every operation with a deadline instead of a time-out. */
+#ifndef TTI_STORE_STORE_H
+#define TTI_STORE_STORE_H
+
+#include "base/port.h"
+#include <tutti/plugin/store.h>
+
+/** A store whose clock and sockets are those of port. */
+tutti_status tti_hash_store_open_on(tti_port *port, tutti_store **store_out);
+tutti_status tti_file_store_open_on(tti_port *port, const char *path, int world_size,
+                                    tutti_store **store_out);
+/** is_master needs the system port: the server runs on libuv. */
+tutti_status tti_tcp_store_open_on(tti_port *port, const tutti_tcp_store_options *options,
+                                   tutti_store **store_out);
+
+/** tutti_store_adopt() with a port, a default time-out in ms (0: the library's), and, for a view of
+ * another store, that store, which then keeps the time-out. The reference to inner stays the
+ * caller's. */
+tutti_status tti_store_init(tutti_store *store, tti_port *port, int64_t timeout_ms,
+                            tutti_store *inner);
+/** Undo it when the rest of a constructor fails: frees the front, calls nothing. */
+void tti_store_uninit(tutti_store *store);
+
+/** The port whose clock deadlines of this store refer to. */
+tti_port *tti_store_port(const tutti_store *store);
+
+/** The operations of tutti/store.h by deadline on that clock: checked, emulated where missing. */
+tutti_status tti_store_set_until(tutti_store *store, const char *key, const void *data, size_t size,
+                                 int64_t deadline_ns);
+tutti_status tti_store_get_until(tutti_store *store, const char *key, int64_t deadline_ns,
+                                 tutti_bytes *value_out);
+tutti_status tti_store_add_until(tutti_store *store, const char *key, int64_t delta,
+                                 int64_t deadline_ns, int64_t *sum_out);
+tutti_status tti_store_wait_until(tutti_store *store, const char *const *keys, size_t n,
+                                  int64_t deadline_ns);
+tutti_status tti_store_check_until(tutti_store *store, const char *const *keys, size_t n,
+                                   int64_t deadline_ns, bool *all_out);
+tutti_status tti_store_compare_set_until(tutti_store *store, const char *key, const void *expected,
+                                         size_t expected_size, const void *desired,
+                                         size_t desired_size, int64_t deadline_ns,
+                                         tutti_bytes *value_out);
+tutti_status tti_store_delete_key_until(tutti_store *store, const char *key, int64_t deadline_ns,
+                                        bool *deleted_out);
+tutti_status tti_store_num_keys_until(tutti_store *store, int64_t deadline_ns, int64_t *n_out);
+
+#endif

@@ -1,0 +1,337 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store_engine.c - connections of the engine: hello, frames in, replies out, queues. What requests
+ * do to the map, and who waits for which key, stands in store_serve.c. */
+#include "store/store_engine_conn.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+
+enum { OUT_HIGH = 64 * 1024 }; /* unsent bytes from which on a connection is not served */
+
+static tti_engine_limits limits_or_defaults(const tti_engine_limits *given)
+{
+    tti_engine_limits limits = given != NULL ? *given : (tti_engine_limits){ .conns_max = 0 };
+
+    if (limits.conns_max == 0)
+        limits.conns_max = 16384;
+    if (limits.half_open_max == 0)
+        limits.half_open_max = 1024;
+    if (limits.stored_bytes_max == 0)
+        limits.stored_bytes_max = (size_t)4 << 30;
+    if (limits.input_bytes_max == 0)
+        limits.input_bytes_max = (size_t)1 << 30;
+    if (limits.hello_ns == 0)
+        limits.hello_ns = 10 * TTI_SECOND;
+    return limits;
+}
+
+tutti_status tti_engine_create(tti_port *port, const tti_secret *secret,
+                               const tti_engine_limits *limits, tti_engine **engine_out)
+{
+    tti_engine *engine = calloc(1, sizeof *engine);
+
+    if (engine == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a store server");
+    engine->port = port;
+    engine->limits = limits_or_defaults(limits);
+    if (secret != NULL)
+        engine->secret = *secret;
+    tti_map_init(&engine->values, port);
+    tti_map_init(&engine->waiters, port);
+    *engine_out = engine;
+    return TUTTI_OK;
+}
+
+void tti_engine_destroy(tti_engine *engine)
+{
+    if (engine == NULL)
+        return;
+    assert(engine->n_conns == 0);
+    tti_map_release(&engine->values);
+    tti_map_release(&engine->waiters);
+    tti_secret_release(&engine->secret);
+    free(engine);
+}
+
+static void half_open_enter(tti_engine *engine, tti_engine_conn *conn)
+{
+    /* At the end: the list stays in order of hello_until_ns, since all get the same time. */
+    conn->half_open = true;
+    conn->prev = engine->last_half_open;
+    *(conn->prev != NULL ? &conn->prev->next : &engine->half_open) = conn;
+    engine->last_half_open = conn;
+    engine->n_half_open++;
+}
+
+static void half_open_leave(tti_engine *engine, tti_engine_conn *conn)
+{
+    if (!conn->half_open)
+        return;
+    conn->half_open = false;
+    *(conn->prev != NULL ? &conn->prev->next : &engine->half_open) = conn->next;
+    *(conn->next != NULL ? &conn->next->prev : &engine->last_half_open) = conn->prev;
+    conn->prev = conn->next = NULL;
+    engine->n_half_open--;
+}
+
+tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const char *from,
+                                   void *owner)
+{
+    tti_hello_config config = { .client = false,
+                                .purpose = TTI_PURPOSE_STORE,
+                                .rank = TTI_HELLO_NO_RANK,
+                                .secret = &engine->secret };
+    tti_engine_conn *conn;
+
+    if (engine->n_conns >= engine->limits.conns_max ||
+        engine->n_half_open >= engine->limits.half_open_max) {
+        tti_log(TTI_LOG_INFO, "store: refused %s: %zu connections, %zu of them without hello", from,
+                engine->n_conns, engine->n_half_open);
+        return NULL;
+    }
+    conn = calloc(1, sizeof *conn);
+    if (conn == NULL)
+        return NULL;
+    snprintf(conn->from, sizeof conn->from, "%s", from);
+    conn->owner = owner;
+    conn->hello_until_ns = now_ns + engine->limits.hello_ns;
+    config.peer = conn->from;
+    tti_hello_begin(&conn->hello, engine->port, &config);
+    half_open_enter(engine, conn);
+    engine->n_conns++;
+    return conn;
+}
+
+/* Put conn at the end of a queue unless it stands there. */
+static void enqueue(conn_queue *queue, tti_engine_conn *conn, int which)
+{
+    if (conn->queued[which])
+        return;
+    conn->queued[which] = true;
+    conn->queue_next[which] = NULL;
+    *(queue->last != NULL ? &queue->last->queue_next[which] : &queue->first) = conn;
+    queue->last = conn;
+}
+
+static tti_engine_conn *dequeue(conn_queue *queue, int which)
+{
+    tti_engine_conn *conn = queue->first;
+
+    if (conn == NULL)
+        return NULL;
+    queue->first = conn->queue_next[which];
+    if (queue->first == NULL)
+        queue->last = NULL;
+    conn->queued[which] = false;
+    return conn;
+}
+
+static void queue_remove(conn_queue *queue, tti_engine_conn *conn, int which)
+{
+    tti_engine_conn *at, *before = NULL;
+
+    if (!conn->queued[which])
+        return;
+    for (at = queue->first; at != conn; at = at->queue_next[which])
+        before = at;
+    *(before != NULL ? &before->queue_next[which] : &queue->first) = conn->queue_next[which];
+    if (queue->last == conn)
+        queue->last = before;
+    conn->queued[which] = false;
+}
+
+void tti_engine_conn_ready(tti_engine *engine, tti_engine_conn *conn)
+{
+    enqueue(&engine->ready, conn, QUEUE_READY);
+}
+
+void tti_engine_conn_dirty(tti_engine *engine, tti_engine_conn *conn)
+{
+    enqueue(&engine->dirty, conn, QUEUE_DIRTY);
+}
+
+void tti_engine_conn_end(tti_engine *engine, tti_engine_conn *conn)
+{
+    tti_log(TTI_LOG_INFO, "store: closing %s: %s", conn->from, tutti_last_error());
+    conn->closing = true;
+    half_open_leave(engine, conn);
+    tti_engine_conn_dirty(engine, conn);
+}
+
+void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn)
+{
+    tti_engine_wait_end(engine, conn);
+    queue_remove(&engine->ready, conn, QUEUE_READY);
+    queue_remove(&engine->dirty, conn, QUEUE_DIRTY);
+    half_open_leave(engine, conn);
+    engine->n_conns--;
+    engine->input_bytes -= conn->in.size;
+    tti_buffer_release(&conn->in);
+    tti_buffer_release(&conn->out);
+    tti_hello_release(&conn->hello);
+    free(conn);
+}
+
+/* Bytes at the front of conn->in are done with. */
+static void consume(tti_engine *engine, tti_engine_conn *conn, size_t bytes)
+{
+    tti_buffer_consume(&conn->in, bytes);
+    engine->input_bytes -= bytes;
+}
+
+static void serve_hello(tti_engine *engine, tti_engine_conn *conn)
+{
+    size_t      bytes = tti_hello_wants(&conn->hello);
+    const void *data;
+
+    if (bytes > conn->in.size)
+        bytes = conn->in.size;
+    if (tti_hello_feed(&conn->hello, tti_buffer_data(&conn->in), bytes) != TUTTI_OK) {
+        tti_engine_conn_end(engine, conn);
+        return;
+    }
+    consume(engine, conn, bytes);
+    data = tti_hello_output(&conn->hello, &bytes);
+    if (bytes > 0) {
+        if (tti_buffer_append(&conn->out, data, bytes) != TUTTI_OK) {
+            tti_engine_conn_end(engine, conn);
+            return;
+        }
+        tti_hello_sent(&conn->hello, bytes);
+        tti_engine_conn_dirty(engine, conn);
+    }
+    if (tti_hello_done(&conn->hello)) {
+        half_open_leave(engine, conn);
+        conn->open = true;
+        tti_hello_release(&conn->hello);
+    }
+}
+
+/* One complete frame at the front of conn->in. False: there is none yet, or the connection ends. */
+static bool serve_frame(tti_engine *engine, tti_engine_conn *conn)
+{
+    const uint8_t    *data = tti_buffer_data(&conn->in);
+    tti_store_head    head;
+    tti_store_request request;
+    tutti_status      st;
+
+    if (conn->in.size < TTI_STORE_HEAD_BYTES)
+        return false;
+    st = tti_store_head_read(data, true, &head);
+    if (st == TUTTI_OK && conn->in.size - TTI_STORE_HEAD_BYTES < head.size)
+        return false;
+    if (st == TUTTI_OK)
+        st = tti_store_request_read(&head, data + TTI_STORE_HEAD_BYTES, &request);
+    if (st == TUTTI_OK)
+        st = tti_engine_serve(engine, conn, &request);
+    if (st != TUTTI_OK) {
+        tti_engine_conn_end(engine, conn);
+        return false;
+    }
+    consume(engine, conn, TTI_STORE_HEAD_BYTES + head.size);
+    return true;
+}
+
+static void serve_conn(tti_engine *engine, tti_engine_conn *conn)
+{
+    while (!conn->closing && !conn->open && conn->in.size > 0 && tti_hello_wants(&conn->hello) > 0)
+        serve_hello(engine, conn);
+    while (!conn->closing && conn->open && conn->out.size < OUT_HIGH && serve_frame(engine, conn))
+        continue;
+}
+
+/* Serve everybody who can go on; serving one may make others ready. */
+static void serve_ready(tti_engine *engine)
+{
+    tti_engine_conn *conn;
+
+    while ((conn = dequeue(&engine->ready, QUEUE_READY)) != NULL)
+        serve_conn(engine, conn);
+}
+
+void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *data, size_t bytes)
+{
+    tutti_status st = TUTTI_OK;
+
+    if (conn->closing)
+        return;
+    if (engine->input_bytes + bytes > engine->limits.input_bytes_max)
+        st = tti_fail(TUTTI_E_NOMEM, "%zu bytes of incomplete requests, %zu are the most",
+                      engine->input_bytes + bytes, engine->limits.input_bytes_max);
+    if (st == TUTTI_OK)
+        st = tti_buffer_append(&conn->in, data, bytes);
+    if (st != TUTTI_OK) {
+        tti_engine_conn_end(engine, conn);
+        return;
+    }
+    engine->input_bytes += bytes;
+    tti_engine_conn_ready(engine, conn);
+    serve_ready(engine);
+}
+
+int64_t tti_engine_deadline(const tti_engine *engine)
+{
+    return engine->half_open != NULL ? engine->half_open->hello_until_ns : TTI_FOREVER;
+}
+
+void tti_engine_tick(tti_engine *engine, int64_t now_ns)
+{
+    while (engine->half_open != NULL && engine->half_open->hello_until_ns <= now_ns) {
+        tti_fail(TUTTI_E_TIMEOUT, "no hello within %lld ms",
+                 (long long)(engine->limits.hello_ns / TTI_MS));
+        tti_engine_conn_end(engine, engine->half_open);
+    }
+}
+
+tti_engine_conn *tti_engine_next(tti_engine *engine)
+{
+    return dequeue(&engine->dirty, QUEUE_DIRTY);
+}
+
+void *tti_engine_owner(const tti_engine_conn *conn)
+{
+    return conn->owner;
+}
+
+const void *tti_engine_output(const tti_engine_conn *conn, size_t *bytes_out)
+{
+    *bytes_out = conn->closing ? 0 : conn->out.size;
+    return tti_buffer_data(&conn->out);
+}
+
+void tti_engine_sent(tti_engine *engine, tti_engine_conn *conn, size_t bytes)
+{
+    const bool was_high = conn->out.size >= OUT_HIGH;
+
+    tti_buffer_consume(&conn->out, bytes);
+    if (was_high || conn->out.size > 0)
+        tti_engine_conn_dirty(engine, conn);
+    if (was_high && conn->out.size < OUT_HIGH && conn->in.size > 0) {
+        tti_engine_conn_ready(engine, conn);
+        serve_ready(engine);
+    }
+}
+
+bool tti_engine_closing(const tti_engine_conn *conn)
+{
+    return conn->closing;
+}
+
+bool tti_engine_reads(const tti_engine_conn *conn)
+{
+    return !conn->closing && conn->out.size < OUT_HIGH;
+}
+
+size_t tti_engine_n_conns(const tti_engine *engine)
+{
+    return engine->n_conns;
+}
+
+size_t tti_engine_n_keys(const tti_engine *engine)
+{
+    return engine->values.count;
+}

@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store/store_engine.h - the tcp store's server without sockets, threads or clock.
+ *
+ * How     The driver reports: a connection came, these bytes came, these went, it is gone, it is
+ *         now that late. After each report it asks for the connections that need it
+ *         (tti_engine_next) and sends their output, then closes those that shall be closed. Nothing
+ *         is served before the hello is done.
+ *
+ *           input --> hello --> frames --> map --> replies --> output
+ *                                 |         |
+ *                                 +-- waiting lists, one per missing key
+ * True    One thread at a time. A connection that waits holds one place: in the list of the first
+ *         key that it misses. A change of a key moves all who wait for it; they are served from a
+ *         queue, so nothing here recurses.
+ * Limits  tti_engine_limits. A connection that breaks the protocol, or leaves its hello undone for
+ *         too long, is closed; one that does not read its replies is not read from. */
+#ifndef TTI_STORE_STORE_ENGINE_H
+#define TTI_STORE_STORE_ENGINE_H
+
+#include "base/port.h"
+#include "wire/secret.h"
+
+typedef struct tti_engine      tti_engine;
+typedef struct tti_engine_conn tti_engine_conn;
+
+/** Zero fields mean the default in brackets. */
+typedef struct tti_engine_limits {
+    size_t  conns_max;        /* connections (16384) */
+    size_t  half_open_max;    /* of them, before their hello is done (1024) */
+    size_t  stored_bytes_max; /* keys and values (4 GiB) */
+    size_t  input_bytes_max;  /* of requests that are not complete yet, all connections (1 GiB) */
+    int64_t hello_ns;         /* from the connection to the end of its hello (10 s) */
+} tti_engine_limits;
+
+/** port gives nonces and the key of the map, nothing else. secret is copied; limits may be NULL.
+ * @errors TUTTI_E_NOMEM */
+tutti_status tti_engine_create(tti_port *port, const tti_secret *secret,
+                               const tti_engine_limits *limits, tti_engine **engine_out);
+/** Every connection must have been dropped. NULL is fine. */
+void tti_engine_destroy(tti_engine *engine);
+
+/** A connection came from `from` (a text for the log, copied). owner comes back from
+ * tti_engine_owner(). NULL: refused, close it. */
+tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const char *from,
+                                   void *owner);
+/** Bytes came. */
+void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *data, size_t bytes);
+/** The connection is closed; conn is gone. */
+void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn);
+/** It is now: closes those whose hello took too long. */
+void tti_engine_tick(tti_engine *engine, int64_t now_ns);
+/** When the next tick is due; TTI_FOREVER: none. */
+int64_t tti_engine_deadline(const tti_engine *engine);
+
+/** The next connection with output or the wish to be closed, each once; NULL: no more. */
+tti_engine_conn *tti_engine_next(tti_engine *engine);
+void            *tti_engine_owner(const tti_engine_conn *conn);
+/** Bytes to be sent, valid until the next call on the engine. */
+const void *tti_engine_output(const tti_engine_conn *conn, size_t *bytes_out);
+/** So many of them have gone. */
+void tti_engine_sent(tti_engine *engine, tti_engine_conn *conn, size_t bytes);
+/** Close it now, then tti_engine_drop(). */
+bool tti_engine_closing(const tti_engine_conn *conn);
+/** Whether the driver shall read from it: not while it closes or leaves much unread. */
+bool tti_engine_reads(const tti_engine_conn *conn);
+
+/** Facts for tests and status pages. */
+size_t tti_engine_n_conns(const tti_engine *engine);
+size_t tti_engine_n_keys(const tti_engine *engine);
+
+#endif

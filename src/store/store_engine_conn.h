@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store/store_engine_conn.h - the insides of the engine, shared by store_engine.c and
+ * store_serve.c. */
+#ifndef TTI_STORE_STORE_ENGINE_CONN_H
+#define TTI_STORE_STORE_ENGINE_CONN_H
+
+#include "base/map.h"
+#include "store/store_engine.h"
+#include "store/store_proto.h"
+#include "wire/hello.h"
+
+enum { QUEUE_READY, QUEUE_DIRTY, QUEUE_COUNT, FROM_MAX = 96 };
+
+/* The GET or WAIT that a connection is in. */
+typedef struct conn_wait {
+    bool         active;
+    tti_store_op op;
+    uint32_t     id;
+    uint32_t     n_keys;
+    uint32_t     at;    /* the key whose list we stand in */
+    uint8_t     *block; /* all keys, copied */
+    tti_slice   *keys;  /* into block */
+    /* neighbours in the list of keys[at] */
+    struct tti_engine_conn *prev, *next;
+} conn_wait;
+
+struct tti_engine_conn {
+    tti_engine_conn *prev, *next; /* half-open ones, oldest first */
+    tti_engine_conn *queue_next[QUEUE_COUNT];
+    bool             queued[QUEUE_COUNT];
+    void            *owner;
+    char             from[FROM_MAX];
+    bool             half_open; /* in that list */
+    bool             open;      /* the hello is done */
+    bool             closing;   /* the driver shall close it; serves nothing any more */
+    int64_t          hello_until_ns;
+    tti_hello        hello;
+    tti_buffer       in;
+    tti_buffer       out;
+    conn_wait        wait;
+};
+
+typedef struct conn_queue {
+    tti_engine_conn *first, *last;
+} conn_queue;
+
+struct tti_engine {
+    tti_port         *port;
+    tti_secret        secret;
+    tti_engine_limits limits;
+    tti_map           values;
+    tti_map           waiters; /* key -> first connection of its list */
+    tti_engine_conn  *half_open, *last_half_open;
+    conn_queue        ready; /* may have input to serve */
+    conn_queue        dirty; /* for tti_engine_next() */
+    size_t            n_conns;
+    size_t            n_half_open;
+    size_t            input_bytes; /* of all conn->in */
+};
+
+void tti_engine_conn_ready(tti_engine *engine, tti_engine_conn *conn);
+void tti_engine_conn_dirty(tti_engine *engine, tti_engine_conn *conn);
+/** Close it, for the reason that is this thread's last error. */
+void tti_engine_conn_end(tti_engine *engine, tti_engine_conn *conn);
+
+/** Do what a request asks and append its reply, or begin to wait. A failure ends the connection. */
+tutti_status tti_engine_serve(tti_engine *engine, tti_engine_conn *conn,
+                              const tti_store_request *request);
+/** Leave the waiting list, if it is in one. */
+void tti_engine_wait_end(tti_engine *engine, tti_engine_conn *conn);
+
+#endif

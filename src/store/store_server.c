@@ -1,0 +1,434 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store_server.c - libuv drives the engine: a listener, a thread, a loop of its own.
+ *
+ * How     Everything that touches the engine or the loop happens on the server's thread, save two
+ *         calls: start() prepares loop and listener before the thread exists, stop() rings `bell`
+ *         (uv_async) and joins. Bytes are sent at once as far as the socket takes them; what is
+ *         left waits in one write request per connection, with its own copy, since the engine's
+ *         buffer moves.
+ * True    No default loop, no uv_spawn, no uv_signal. A uv_tcp_t lives until its close callback,
+ *         and with it the connection; the engine forgets the connection before that.
+ * Fails   A port that is taken, an address that is not ours: start() says so. Later failures close
+ *         one connection each; when descriptors run out, accepting waits for the next connection. */
+#include "store/store_server.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <uv.h>
+#include <arpa/inet.h>
+#include <tutti/private.h>
+#include "base/thread.h"
+#include "wire/addr.h"
+
+enum { BACKLOG = 2048, READ_BYTES = 64 * 1024 };
+
+struct tutti_store_server {
+    uv_loop_t   loop;
+    uv_tcp_t    listener;
+    uv_async_t  bell;
+    uv_timer_t  timer; /* of the next half-open connection */
+    bool        stopping;
+    int         tcp_port;
+    tti_engine *engine;
+    tti_thread  thread;
+    char        read_room[READ_BYTES]; /* of whichever connection reads just now */
+};
+
+typedef struct conn {
+    uv_tcp_t            tcp;
+    uv_write_t          write;
+    tutti_store_server *server;
+    tti_engine_conn    *engine_conn; /* NULL once the engine has forgotten it */
+    char               *unsent;      /* copy that `write` is sending; NULL: none */
+    size_t              unsent_bytes;
+    bool                reading;
+} conn;
+
+static void flush_all(tutti_store_server *server);
+
+static void on_closed(uv_handle_t *handle)
+{
+    conn *c = handle->data;
+
+    free(c->unsent);
+    free(c);
+}
+
+static void close_conn(conn *c)
+{
+    if (c->engine_conn != NULL)
+        tti_engine_drop(c->server->engine, c->engine_conn);
+    c->engine_conn = NULL;
+    if (!uv_is_closing((uv_handle_t *)&c->tcp))
+        uv_close((uv_handle_t *)&c->tcp, on_closed);
+}
+
+static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    conn *c = handle->data;
+
+    (void)suggested;
+    *buf = uv_buf_init(c->server->read_room, READ_BYTES);
+}
+
+static void on_read(uv_stream_t *stream, ssize_t got, const uv_buf_t *buf)
+{
+    conn               *c = stream->data;
+    tutti_store_server *server = c->server;
+
+    if (got < 0)
+        close_conn(c);
+    else if (got > 0)
+        tti_engine_input(server->engine, c->engine_conn, buf->base, (size_t)got);
+    flush_all(server);
+}
+
+static void set_reading(conn *c, bool reading)
+{
+    if (reading == c->reading)
+        return;
+    c->reading = reading;
+    if (!reading)
+        uv_read_stop((uv_stream_t *)&c->tcp);
+    else if (uv_read_start((uv_stream_t *)&c->tcp, give_room, on_read) != 0)
+        close_conn(c);
+}
+
+static void on_written(uv_write_t *write, int status)
+{
+    conn               *c = write->data;
+    tutti_store_server *server = c->server;
+
+    free(c->unsent);
+    c->unsent = NULL;
+    if (c->engine_conn == NULL)
+        return;
+    if (status != 0)
+        close_conn(c);
+    else
+        tti_engine_sent(server->engine, c->engine_conn, c->unsent_bytes);
+    flush_all(server);
+}
+
+/* Leave the rest to libuv; it stays in the engine's count until it has gone. */
+static void write_later(conn *c, const void *data, size_t bytes)
+{
+    uv_buf_t buf;
+
+    c->unsent = malloc(bytes);
+    if (c->unsent == NULL) {
+        close_conn(c);
+        return;
+    }
+    memcpy(c->unsent, data, bytes);
+    c->unsent_bytes = bytes;
+    c->write.data = c;
+    buf = uv_buf_init(c->unsent, (unsigned)bytes);
+    if (uv_write(&c->write, (uv_stream_t *)&c->tcp, &buf, 1, on_written) != 0) {
+        free(c->unsent);
+        c->unsent = NULL;
+        close_conn(c);
+    }
+}
+
+static void flush(conn *c)
+{
+    size_t      bytes;
+    const char *data = tti_engine_output(c->engine_conn, &bytes);
+    uv_buf_t    buf;
+    int         sent;
+
+    if (tti_engine_closing(c->engine_conn)) {
+        close_conn(c);
+        return;
+    }
+    if (bytes > 0 && c->unsent == NULL) {
+        buf = uv_buf_init((char *)(uintptr_t)data, (unsigned)bytes);
+        sent = uv_try_write((uv_stream_t *)&c->tcp, &buf, 1);
+        if (sent < 0 && sent != UV_EAGAIN) {
+            close_conn(c);
+            return;
+        }
+        if (sent < 0)
+            sent = 0;
+        if ((size_t)sent < bytes)
+            write_later(c, data + sent, bytes - (size_t)sent);
+        if (c->engine_conn != NULL && sent > 0)
+            tti_engine_sent(c->server->engine, c->engine_conn, (size_t)sent);
+    }
+    if (c->engine_conn != NULL)
+        set_reading(c, tti_engine_reads(c->engine_conn));
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+    tutti_store_server *server = timer->data;
+
+    tti_engine_tick(server->engine, tti_now_ns());
+    flush_all(server);
+}
+
+static void set_timer(tutti_store_server *server)
+{
+    const int64_t deadline = tti_engine_deadline(server->engine);
+    int64_t       left;
+
+    if (deadline == TTI_FOREVER) {
+        uv_timer_stop(&server->timer);
+        return;
+    }
+    left = deadline - tti_now_ns();
+    uv_timer_start(&server->timer, on_timer, left > 0 ? (uint64_t)(left / TTI_MS + 1) : 0, 0);
+}
+
+/* Everything that the engine wants done after a report. */
+static void flush_all(tutti_store_server *server)
+{
+    tti_engine_conn *engine_conn;
+
+    while ((engine_conn = tti_engine_next(server->engine)) != NULL)
+        flush(tti_engine_owner(engine_conn));
+    set_timer(server);
+}
+
+static void peer_text(const uv_tcp_t *tcp, char *out, size_t bytes)
+{
+    struct sockaddr_storage name;
+    int                     size = sizeof name;
+    char                    ip[64] = "?";
+
+    if (uv_tcp_getpeername(tcp, (struct sockaddr *)&name, &size) == 0)
+        uv_ip_name((const struct sockaddr *)&name, ip, sizeof ip);
+    snprintf(out, bytes, "the client at %s", ip);
+}
+
+static void on_connection(uv_stream_t *listener, int status)
+{
+    tutti_store_server *server = listener->data;
+    char                from[96];
+    conn               *c;
+
+    if (status != 0)
+        return;
+    c = calloc(1, sizeof *c);
+    if (c == NULL) { /* libuv accepts no more until this one is taken */
+        tti_log(TTI_LOG_ERROR, "store: no memory for a connection, no more are accepted");
+        return;
+    }
+    c->server = server;
+    c->tcp.data = c;
+    if (uv_tcp_init(&server->loop, &c->tcp) != 0) {
+        free(c);
+        return;
+    }
+    if (uv_accept(listener, (uv_stream_t *)&c->tcp) != 0) {
+        close_conn(c);
+        return;
+    }
+    uv_tcp_nodelay(&c->tcp, 1);
+    uv_tcp_keepalive(&c->tcp, 1, 30);
+    peer_text(&c->tcp, from, sizeof from);
+    c->engine_conn = tti_engine_accept(server->engine, tti_now_ns(), from, c);
+    if (c->engine_conn == NULL)
+        close_conn(c);
+    else
+        set_reading(c, true);
+    flush_all(server);
+}
+
+static void close_walked(uv_handle_t *handle, void *arg)
+{
+    tutti_store_server *server = arg;
+
+    if (uv_is_closing(handle))
+        return;
+    if (handle == (uv_handle_t *)&server->listener || handle == (uv_handle_t *)&server->bell ||
+        handle == (uv_handle_t *)&server->timer)
+        uv_close(handle, NULL);
+    else
+        close_conn(handle->data);
+}
+
+static void on_bell(uv_async_t *bell)
+{
+    tutti_store_server *server = bell->data;
+
+    uv_walk(&server->loop, close_walked, server);
+}
+
+static void server_main(void *arg)
+{
+    tutti_store_server *server = arg;
+
+    uv_run(&server->loop, UV_RUN_DEFAULT); /* ends when all handles are closed: after the bell */
+}
+
+static tutti_status find_address(const char *host, uint16_t tcp_port, tti_addr *out)
+{
+    tti_port *port = tti_port_system();
+    int       n;
+
+    return port->ops->resolve(port, host, tcp_port, out, 1, &n);
+}
+
+static void to_sockaddr(const tti_addr *addr, struct sockaddr_storage *out)
+{
+    struct sockaddr_in  *in4 = (struct sockaddr_in *)out;
+    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
+
+    memset(out, 0, sizeof *out);
+    if (addr->family == TTI_ADDR_IP4) {
+        in4->sin_family = AF_INET;
+        in4->sin_port = htons(addr->port);
+        memcpy(&in4->sin_addr, addr->ip, sizeof in4->sin_addr);
+    } else {
+        in6->sin6_family = AF_INET6;
+        in6->sin6_port = htons(addr->port);
+        in6->sin6_scope_id = addr->scope;
+        memcpy(&in6->sin6_addr, addr->ip, sizeof in6->sin6_addr);
+    }
+}
+
+static int bound_port(const uv_tcp_t *listener)
+{
+    struct sockaddr_storage name;
+    int                     size = sizeof name;
+
+    if (uv_tcp_getsockname(listener, (struct sockaddr *)&name, &size) != 0)
+        return 0;
+    return ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
+                                            : ((struct sockaddr_in *)&name)->sin_port);
+}
+
+static tutti_status listen_failed(int err, const tti_addr *at)
+{
+    char text[TTI_ADDR_TEXT_MAX];
+
+    tti_addr_format(at, text, sizeof text);
+    if (err == UV_EADDRINUSE)
+        return tti_fail(TUTTI_E_NETWORK,
+                        "cannot serve a store at %s: the port is taken\n"
+                        "  next: choose another port, or 0 for any free one",
+                        text);
+    return tti_fail(TUTTI_E_NETWORK, "cannot serve a store at %s: %s", text, uv_strerror(err));
+}
+
+static tutti_status open_listener(tutti_store_server *server, const tti_addr *at)
+{
+    struct sockaddr_storage native;
+    int                     err;
+
+    to_sockaddr(at, &native);
+    err = uv_tcp_bind(&server->listener, (const struct sockaddr *)&native, 0);
+    if (err == 0)
+        err = uv_listen((uv_stream_t *)&server->listener, BACKLOG, on_connection);
+    if (err != 0)
+        return listen_failed(err, at);
+    server->tcp_port = bound_port(&server->listener);
+    return TUTTI_OK;
+}
+
+/* The three handles; without them the loop can still be closed. */
+static tutti_status open_handles(tutti_store_server *server)
+{
+    int err = uv_tcp_init(&server->loop, &server->listener);
+
+    server->listener.data = server;
+    if (err == 0)
+        err = uv_timer_init(&server->loop, &server->timer);
+    server->timer.data = server;
+    if (err == 0)
+        err = uv_async_init(&server->loop, &server->bell, on_bell);
+    server->bell.data = server;
+    if (err != 0)
+        return tti_fail(TUTTI_E_NOMEM, "cannot start a store server: %s", uv_strerror(err));
+    return TUTTI_OK;
+}
+
+/* Without a thread: close what there is, then let the loop see it. */
+static void close_loop(tutti_store_server *server)
+{
+    uv_walk(&server->loop, close_walked, server);
+    uv_run(&server->loop, UV_RUN_DEFAULT);
+    uv_loop_close(&server->loop);
+}
+
+static tutti_status start(const tti_addr *at, const tti_secret *secret,
+                          const tti_engine_limits *limits, tutti_store_server **server_out)
+{
+    tutti_store_server *server = calloc(1, sizeof *server);
+    tutti_status        st;
+    int                 err;
+
+    if (server == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a store server");
+    err = uv_loop_init(&server->loop);
+    if (err != 0) {
+        free(server);
+        return tti_fail(TUTTI_E_NOMEM, "cannot start a store server: %s", uv_strerror(err));
+    }
+    st = tti_engine_create(tti_port_system(), secret, limits, &server->engine);
+    if (st == TUTTI_OK)
+        st = open_handles(server);
+    if (st == TUTTI_OK)
+        st = open_listener(server, at);
+    if (st == TUTTI_OK)
+        st = tti_thread_start(&server->thread, "tutti-store", server_main, server);
+    if (st != TUTTI_OK) {
+        close_loop(server);
+        tti_engine_destroy(server->engine);
+        free(server);
+        return st;
+    }
+    *server_out = server;
+    return TUTTI_OK;
+}
+
+tutti_status tti_store_server_start_limited(const tutti_store_server_options *options,
+                                            const tti_engine_limits          *limits,
+                                            tutti_store_server              **server_out)
+{
+    tutti_store_server_options opts = TUTTI_STORE_SERVER_OPTIONS;
+    tti_secret                 secret = { .present = false };
+    tti_addr                   at;
+    tutti_status               st;
+
+    if (server_out == NULL)
+        return tti_fail(TUTTI_E_ARG, "server_out is NULL");
+    if (options != NULL)
+        memcpy(&opts, options, options->size < sizeof opts ? options->size : sizeof opts);
+    if (opts.port < 0 || opts.port > 65535)
+        return tti_fail(TUTTI_E_ARG, "a store server's port is %d, not between 0 and 65535",
+                        opts.port);
+    st = find_address(opts.host != NULL ? opts.host : "127.0.0.1", (uint16_t)opts.port, &at);
+    if (st == TUTTI_OK)
+        st = tti_secret_load(opts.secret_file, &secret);
+    if (st == TUTTI_OK)
+        st = start(&at, &secret, limits, server_out);
+    tti_secret_release(&secret);
+    return st;
+}
+
+tutti_status tutti_store_server_start(const tutti_store_server_options *options,
+                                      tutti_store_server              **server_out)
+{
+    return tti_store_server_start_limited(options, NULL, server_out);
+}
+
+int tutti_store_server_port(const tutti_store_server *server)
+{
+    return server->tcp_port;
+}
+
+void tutti_store_server_stop(tutti_store_server *server)
+{
+    if (server == NULL)
+        return;
+    uv_async_send(&server->bell);
+    tti_thread_join(&server->thread);
+    uv_loop_close(&server->loop);
+    tti_engine_destroy(server->engine);
+    free(server);
+}
