@@ -35,6 +35,7 @@ static tutti_status check_table(const tutti_store_ops *ops)
         return tti_fail(TUTTI_E_ARG, "the table of a store is too short: %u bytes", ops->size);
     missing = ops->set == NULL     ? "set"
               : ops->get == NULL   ? "get"
+              : ops->add == NULL   ? "add"
               : ops->close == NULL ? "close"
                                    : NULL;
     if (missing != NULL)
@@ -242,62 +243,14 @@ tutti_status tti_store_compare_set_until(tutti_store *store, const char *key, co
                                          deadline_ns, value_out);
 }
 
-/* add out of compare_set: what we saw last is what we expect; first that there is nothing. */
-static tutti_status add_by_compare_set(tutti_store *store, const char *key, int64_t delta,
-                                       int64_t deadline_ns, int64_t *sum_out)
-{
-    tti_map      map; /* of one key: lends us the add of a map */
-    tutti_bytes  seen = { .data = NULL };
-    int64_t      sum = 0;
-    tutti_status st;
-
-    tti_map_init(&map, store->front->port);
-    for (;;) {
-        const void *text = NULL;
-        size_t      text_size = 0;
-        tutti_bytes now = { .data = NULL };
-        bool        done;
-
-        tti_map_delete(&map, "n", 1);
-        st = seen.size > 0 ? tti_map_put(&map, "n", 1, seen.data, seen.size) : TUTTI_OK;
-        if (st == TUTTI_OK)
-            st = tti_store_map_add(&map, "n", 1, delta, key, &sum);
-        if (st != TUTTI_OK || !tti_map_get(&map, "n", 1, &text, &text_size))
-            break;
-        st = store->front->ops.compare_set(store, key, seen.data, seen.size, text, text_size,
-                                           deadline_ns, &now);
-        if (st != TUTTI_OK)
-            break;
-        done = now.size == text_size && memcmp(now.data, text, text_size) == 0;
-        if (!done && now.size == seen.size && memcmp(now.data, seen.data, now.size) == 0)
-            tutti_bytes_free(&now); /* our expectation came back: the key is gone */
-        tutti_bytes_free(&seen);
-        seen = now;
-        if (done) {
-            *sum_out = sum;
-            break;
-        }
-    }
-    tutti_bytes_free(&seen);
-    tti_map_release(&map);
-    return st;
-}
-
 tutti_status tti_store_add_until(tutti_store *store, const char *key, int64_t delta,
                                  int64_t deadline_ns, int64_t *sum_out)
 {
-    const tutti_store_ops *ops = &store->front->ops;
-    tutti_status           st = check_key(key);
-    int64_t                sum = 0;
+    tutti_status st = check_key(key);
+    int64_t      sum = 0;
 
-    if (st != TUTTI_OK)
-        return st;
-    if (ops->add != NULL)
-        st = ops->add(store, key, delta, deadline_ns, &sum);
-    else if (ops->compare_set != NULL)
-        st = add_by_compare_set(store, key, delta, deadline_ns, &sum);
-    else
-        st = lacks(store, "add");
+    if (st == TUTTI_OK)
+        st = store->front->ops.add(store, key, delta, deadline_ns, &sum);
     if (st == TUTTI_OK && sum_out != NULL)
         *sum_out = sum;
     return st;

@@ -25,8 +25,8 @@ enum { TUTTI_STORE_API = 1 };
  * checked: 1..4096 bytes without NUL; values too: up to 16 MiB. Outputs are written only on
  * TUTTI_OK; byte strings come from malloc(size + 1) with a NUL behind. */
 typedef struct tutti_store_ops {
-    uint32_t api;       /* TUTTI_STORE_API of the build that made this table */
-    uint32_t size;      /* sizeof(tutti_store_ops) of that build */
+    uint32_t    api;    /* TUTTI_STORE_API of the build that made this table */
+    uint32_t    size;   /* sizeof(tutti_store_ops) of that build */
     const char *scheme; /* "hash", "file", "tcp": the word before "://" */
 
     /* Required. Keep a copy of val[len], replacing an older value; wake waiters. */
@@ -35,6 +35,10 @@ typedef struct tutti_store_ops {
     /* Required. Wait for key, then fill val_out. A deadline in the past looks once. */
     tutti_status (*get)(tutti_store *store, const char *key, int64_t deadline_ns,
                         tutti_bytes *val_out);
+    /* Required; atomic; wakes waiters. It cannot be made of compare_set, whose answer does not tell
+     * success from somebody else's equal value. */
+    tutti_status (*add)(tutti_store *store, const char *key, int64_t delta, int64_t deadline_ns,
+                        int64_t *sum_out);
     /* Required. Free everything, also on a half-open store. Never fails or waits. The last call. */
     void (*close)(tutti_store *store);
 
@@ -48,9 +52,6 @@ typedef struct tutti_store_ops {
     tutti_status (*compare_set)(tutti_store *store, const char *key, const void *expected,
                                 size_t expected_len, const void *desired, size_t desired_len,
                                 int64_t deadline_ns, tutti_bytes *val_out);
-    /* Optional; wakes waiters. NULL: compare_set until it succeeds. */
-    tutti_status (*add)(tutti_store *store, const char *key, int64_t delta, int64_t deadline_ns,
-                        int64_t *sum_out);
     /* Optional. NULL: TUTTI_E_UNSUPPORTED. */
     tutti_status (*delete_key)(tutti_store *store, const char *key, int64_t deadline_ns,
                                bool *deleted_out);
@@ -60,7 +61,7 @@ typedef struct tutti_store_ops {
 
 /** First member of every implementation. front belongs to the library. */
 struct tutti_store {
-    const tutti_store_ops *ops;
+    const tutti_store_ops    *ops;
     struct tutti_store_front *front;
 };
 
