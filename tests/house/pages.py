@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""pages: what the prose says about the code is still so.
+
+- docs/from-torch.md names every public function that has a counterpart in torch (its @source does not begin
+  with "ours"; X_async goes with X), and no function that does not exist.
+- The C programs of README.md compile against include/.
+- Relative links of the pages lead to files.
+
+usage: pages.py --root DIR --cc COMPILER
+"""
+import argparse
+import pathlib
+import re
+import subprocess
+import sys
+
+BLOCK = re.compile(r"/\*\*((?:(?!\*/).)*)\*/\s*\n(?:TUTTI_API|static inline)\s[^;{(]*?\b(\w+)\s*\(", re.S)
+
+
+def functions(include):
+    """name -> @source of every function of the public headers, "" where there is none."""
+    found = {}
+    for header in sorted(include.glob("*.h")):
+        if header.name == "private.h":
+            continue
+        for comment, name in BLOCK.findall(header.read_text()):
+            source = re.search(r"@source\s+(\S.*)", comment)
+            found[name] = source.group(1) if source else ""
+    return found
+
+
+def check_from_torch(root):
+    names = functions(root / "include/tutti")
+    text = (root / "docs/from-torch.md").read_text()
+    told = set(re.findall(r"`(tutti_\w+)`", text))
+    types = set(re.findall(r"\b(tutti_\w+)\b", "".join(h.read_text() for h in (root / "include").rglob("*.h"))))
+    wanted = {n for n, source in names.items()
+              if source and not source.startswith("ours") and not n.endswith("_async")}
+    return [f"docs/from-torch.md does not name {n}" for n in sorted(wanted - told)] + \
+           [f"docs/from-torch.md names {n}, which no header has" for n in sorted(told - types)]
+
+
+def check_programs(root, cc):
+    programs = re.findall(r"^```c\n(.*?)^```", (root / "README.md").read_text(), re.S | re.M)
+    bad = [] if programs else ["README.md has no program"]
+    for program in programs:
+        run = subprocess.run([cc, "-std=c11", "-Wall", "-Wextra", "-Wpedantic", "-Werror", "-fsyntax-only",
+                              "-x", "c", f"-I{root / 'include'}", "-"],
+                             input=program, text=True, capture_output=True)
+        if run.returncode != 0:
+            bad.append("a program of README.md does not compile:\n" + run.stderr.rstrip())
+    return bad
+
+
+def check_links(root):
+    bad = []
+    pages = sorted(root.glob("*.md")) + [p for d in ("docs", "src", "train", "tests", "include")
+                                         for p in sorted((root / d).rglob("*.md"))]
+    for page in pages:
+        for link in re.findall(r"\]\(([^)#\s]+)[^)]*\)", page.read_text()):
+            if "://" not in link and not (page.parent / link).exists():
+                bad.append(f"{page.relative_to(root)} links to {link}, which is not there")
+    return bad
+
+
+def main():
+    args = argparse.ArgumentParser()
+    args.add_argument("--root", type=pathlib.Path, required=True)
+    args.add_argument("--cc", default="cc")
+    args = args.parse_args()
+    bad = check_from_torch(args.root) + check_programs(args.root, args.cc) + check_links(args.root)
+    for line in bad:
+        print(line)
+    print(f"pages: {len(bad)} complaints")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
