@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll.c - a group's collectives: made once, then one call after another on the caller's thread.
+ *
+ * Fails   The first failure is kept with its words, and answers every later call: members are then in
+ *         different places, and nothing can be said about what their buffers hold. Members of this host
+ *         learn of it through the shared channel, others when their messages do not come. */
+#include "coll/coll.h"
+
+#include <stdlib.h>
+#include <tutti/private.h>
+#include "coll/choose.h"
+#include "coll/net/run.h"
+#include "coll/solo.h"
+
+struct tti_coll {
+    tti_team          team;
+    tti_choice        choice;
+    tti_host_channel *host; /* NULL: not all members are on one host, or there is only one */
+    tti_net           net;
+    tutti_status      failed;
+    tti_words         words; /* of failed */
+};
+
+/* Find the others, and their memory where it is shared. */
+static tutti_status join(tti_coll *coll, const tti_coll_config *config)
+{
+    tti_team    *team = &coll->team;
+    tti_join     mine = { .algorithms = tti_choice_fingerprint(&coll->choice) };
+    tti_join    *all = calloc((size_t)team->n_ranks, sizeof *all);
+    tutti_status st = TUTTI_OK;
+
+    if (all == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to meet the %d members of group '%s'", team->n_ranks,
+                        team->name);
+    if (team->n_ranks <= TTI_HOST_RANKS_MAX && tti_team_on_one_host(team))
+        st = tti_host_channel_create(team, &coll->host);
+    if (st == TUTTI_OK && coll->host != NULL) {
+        mine.region = coll->host->region;
+        mine.nonce = coll->host->members[team->rank].nonce;
+    }
+    if (st == TUTTI_OK)
+        st = tti_team_meet(team, config->board, config->deadline_ns, &mine, all);
+    if (st == TUTTI_OK && coll->host != NULL)
+        st = tti_host_channel_connect(coll->host, all);
+    free(all);
+    return st;
+}
+
+tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
+{
+    tti_coll    *coll = calloc(1, sizeof *coll);
+    tutti_status st;
+
+    if (coll == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the collectives of group '%s'", config->name);
+    st = tti_team_init(&coll->team, config);
+    if (st == TUTTI_OK)
+        st = tti_choice_parse(tti_env("TUTTI_ALGO"), &coll->choice);
+    if (st == TUTTI_OK && config->n_ranks > 1)
+        st = join(coll, config);
+    if (st != TUTTI_OK) {
+        tti_coll_close(coll);
+        return st;
+    }
+    *coll_out = coll;
+    return TUTTI_OK;
+}
+
+void tti_coll_close(tti_coll *coll)
+{
+    if (coll == NULL)
+        return;
+    tti_host_channel_close(coll->host);
+    tti_net_release(&coll->net);
+    tti_team_release(&coll->team);
+    free(coll);
+}
+
+static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_call_note *note)
+{
+    const int64_t        bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
+    const tti_algorithm *how =
+        tti_choose(&coll->choice, call->kind, coll->host != NULL, coll->team.n_ranks, bytes);
+
+    if (atomic_load_explicit(&coll->team.aborted, memory_order_acquire))
+        return tti_fail(TUTTI_E_ABORTED, "%s #%llu: group '%s' was aborted on rank %d",
+                        tti_call_kind_name(call->kind), (unsigned long long)call->seq, coll->team.name,
+                        coll->team.rank);
+    if (how == NULL) {
+        tti_solo_run(call);
+        return TUTTI_OK;
+    }
+    if (how->staged != NULL)
+        return how->staged(coll->host, call, note);
+    return tti_net_run(&coll->net, &coll->team, how->plan, call, note);
+}
+
+tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
+{
+    const tti_call_note note = tti_call_note_of(call);
+    tutti_status        st;
+
+    if (coll->failed != TUTTI_OK)
+        return tti_fail(coll->failed, "%s", coll->words.text);
+    tti_call_publish(coll->team.board, &note);
+    st = do_call(coll, call, &note);
+    if (st == TUTTI_OK)
+        return TUTTI_OK;
+    coll->failed = st;
+    tti_words_add(&coll->words, "%s", tutti_last_error());
+    if (coll->host != NULL)
+        tti_host_raise(coll->host, st, -1);
+    return st;
+}
+
+void tti_coll_abort(tti_coll *coll)
+{
+    const tti_team *team = &coll->team;
+
+    atomic_store_explicit(&coll->team.aborted, true, memory_order_release);
+    if (coll->host != NULL)
+        tti_host_raise(coll->host, TUTTI_E_ABORTED, team->rank);
+    if (team->messenger != NULL)
+        tti_messenger_abort(team->messenger, team->group_id);
+}

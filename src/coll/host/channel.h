@@ -1,0 +1,97 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll/host/channel.h - the shared memory that the members of a group on one host meet in.
+ *
+ * Every member has a region in its own heap: its board, three counters, and slots for data. Work goes in
+ * rounds, numbered over the channel's life; all members take part in every round, whatever its operation.
+ * What is written and read when, and why that is enough, stands in channel.c. */
+#ifndef TTI_COLL_HOST_CHANNEL_H
+#define TTI_COLL_HOST_CHANNEL_H
+
+#include "coll/team.h"
+
+enum {
+    TTI_HOST_DEPTH = 2,          /* slots of each sort: rounds that may be under way */
+    TTI_HOST_CHUNK = 128 * 1024, /* bytes of a slot */
+    TTI_HOST_RANKS_MAX = TTI_HOST_CHUNK / 64 /* a slot has a line for each member */
+};
+
+typedef enum tti_counter_kind {
+    TTI_STAGED, /* my staging slot of this round is filled */
+    TTI_RESULT, /* my result slot is filled */
+    TTI_DONE,   /* I have read all that I need of this round */
+    TTI_COUNTERS
+} tti_counter_kind;
+
+/** The number of the last round in which the owner got this far, plus one. It only grows. */
+typedef struct tti_counter {
+    _Alignas(TTI_LINE) union {
+        _Atomic uint64_t value;
+        _Atomic uint32_t half[2]; /* only to sleep on, never read */
+    };
+    _Atomic uint64_t word;    /* control word of the call it was last moved in; written before value */
+    _Atomic uint32_t waiters; /* who sleep on it; written by them */
+} tti_counter;
+
+/** The head of a member's region. Written by its owner only, but for the counters' waiters. */
+typedef struct tti_host_lines {
+    _Atomic uint64_t nonce; /* tti_join.nonce; anything else: the region is this channel's no longer */
+    uint64_t         region_bytes;
+    uint32_t         version;
+    _Atomic uint32_t failed; /* status | (rank it is about + 1) << 8, once the owner has failed */
+    _Alignas(TTI_LINE) tti_call_board board;
+    tti_counter      counters[TTI_COUNTERS];
+} tti_host_lines;
+
+typedef struct tti_host_member {
+    tti_host_lines *lines;
+    char           *slots; /* TTI_HOST_DEPTH for staging, then as many for results */
+    uint64_t        nonce;
+} tti_host_member;
+
+typedef struct tti_host_channel {
+    tti_team        *team;
+    tti_heap        *heap;
+    uint64_t         region;  /* of this rank, in heap */
+    tti_host_member *members; /* [n_ranks] */
+    const void     **reads;   /* [n_ranks] inputs of a reduction */
+    uint64_t         round;
+    int              checks; /* looks at a counter before the core is given away */
+
+    /* The operation under way, for those who wait. */
+    tti_call_note note;
+    int64_t       deadline_ns;
+    uint64_t      end;        /* its last round, plus one */
+    int64_t       waiting_ns; /* since when this rank has waited in it; 0: not yet */
+    int64_t       looked_ns;  /* when it last asked whether the others live */
+} tti_host_channel;
+
+/** Allocate this rank's region; its offset goes to the others as tti_join.region. */
+tutti_status tti_host_channel_create(tti_team *team, tti_host_channel **channel_out);
+/** Map the others' regions. */
+tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join *joins);
+/** Waits for nobody. A region that others may still read stays until the heap goes. NULL is fine. */
+void tti_host_channel_close(tti_host_channel *channel);
+
+/** Tell the others that this rank has failed, about rank culprit or -1; the first cause stays. Any thread. */
+void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit);
+
+/** Begin an operation of n_rounds, a number that all members compute alike. */
+void tti_host_begin(tti_host_channel *channel, const tutti_call *call, const tti_call_note *note,
+                    uint64_t n_rounds);
+
+/** Before this rank writes to its slots: until all have read what was in them. */
+tutti_status tti_host_room(tti_host_channel *channel);
+/** Say that this rank has got this far in the round. */
+void tti_host_post(tti_host_channel *channel, tti_counter_kind kind);
+/** Until rank has, or all have. A member in another call is TUTTI_E_MISMATCH. */
+tutti_status tti_host_await(tti_host_channel *channel, tti_counter_kind kind, int rank);
+tutti_status tti_host_await_all(tti_host_channel *channel, tti_counter_kind kind);
+/** This rank is done with the round; on to the next. */
+void tti_host_next(tti_host_channel *channel);
+
+/** The slots of rank for this round. */
+char *tti_host_staging(const tti_host_channel *channel, int rank);
+char *tti_host_result(const tti_host_channel *channel, int rank);
+
+#endif

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll/host/staged.h - the collectives of one host, through staging slots.
+ *
+ * S is the bytes of one rank's part, P the ranks, c the bytes of a slot. count may be 0: no rounds. Buffers
+ * are only read and written by their own rank. */
+#ifndef TTI_COLL_HOST_STAGED_H
+#define TTI_COLL_HOST_STAGED_H
+
+#include "coll/host/channel.h"
+
+/** Do call, which note describes and the board shows, to its end. */
+typedef tutti_status tti_staged(tti_host_channel *channel, const tutti_call *call,
+                                const tti_call_note *note);
+
+/** All come, all go. */
+tti_staged tti_staged_barrier;
+/** Everybody combines everything. S/c rounds, PS read per rank. */
+tti_staged tti_staged_all_reduce_one_phase;
+/** Each combines its slice, all copy all slices. S/c rounds, 3S read per rank. */
+tti_staged tti_staged_all_reduce_sliced;
+/** The root combines everything. PS read by the root. */
+tti_staged tti_staged_reduce_one_phase;
+/** Each combines its slice, the root copies all slices. */
+tti_staged tti_staged_reduce_sliced;
+tti_staged tti_staged_broadcast;
+tti_staged tti_staged_all_gather;
+tti_staged tti_staged_gather;
+/** The root's slot holds a piece for each: PS/c rounds, at most TTI_HOST_RANKS_MAX members. */
+tti_staged tti_staged_scatter;
+
+/** Elements that go through a slot of bytes in one round, and rounds that count elements take. */
+static inline int64_t tti_staged_per_round(const tutti_call *call, int64_t bytes)
+{
+    return bytes / (int64_t)tutti_dtype_size(call->dtype);
+}
+
+static inline uint64_t tti_staged_rounds(int64_t count, int64_t per_round)
+{
+    return (uint64_t)(count / per_round + (count % per_round != 0));
+}
+
+#endif

@@ -1,0 +1,170 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * staged_move.c - barrier, broadcast, all_gather, gather and scatter on one host.
+ *
+ * How     All but the barrier cut a rank's part into pieces, one a round. A giver fills its slot and goes
+ *         on; a taker waits for the givers and copies out. */
+#include <string.h>
+#include "coll/host/staged.h"
+#include "coll/pattern.h"
+
+/* One round's piece of every part. */
+typedef struct piece {
+    tti_host_channel *channel;
+    const tutti_call *call;
+    size_t            offset; /* in a part */
+    size_t            bytes;
+} piece;
+
+typedef tutti_status round_body(const piece *p);
+
+static bool is_root(const piece *p)
+{
+    return p->call->root == p->channel->team->rank;
+}
+
+static void copy(const piece *p, void *to, const void *from)
+{
+    if (to != from)
+        memmove((char *)to + p->offset, (const char *)from + p->offset, p->bytes);
+}
+
+/* Fill the own slot with a piece of from. */
+static tutti_status give(const piece *p, const void *from)
+{
+    tutti_status st = tti_host_room(p->channel);
+
+    if (st != TUTTI_OK)
+        return st;
+    memcpy(tti_host_staging(p->channel, p->channel->team->rank), (const char *)from + p->offset,
+           p->bytes);
+    tti_host_post(p->channel, TTI_STAGED);
+    return TUTTI_OK;
+}
+
+/* Take the piece at `at` of giver's slot. */
+static tutti_status take(const piece *p, int giver, size_t at, void *to)
+{
+    tutti_status st = tti_host_await(p->channel, TTI_STAGED, giver);
+
+    if (st == TUTTI_OK)
+        memcpy((char *)to + p->offset, tti_host_staging(p->channel, giver) + at, p->bytes);
+    return st;
+}
+
+static tutti_status take_all(const piece *p)
+{
+    const tti_team *team = p->channel->team;
+    tutti_status    st = TUTTI_OK;
+    int             i;
+
+    for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
+        const int giver = tti_shifted(team->rank, i, team->n_ranks);
+
+        st = take(p, giver, 0, p->call->list[giver]);
+    }
+    copy(p, p->call->list[team->rank], p->call->in);
+    return st;
+}
+
+static tutti_status broadcast(const piece *p)
+{
+    return is_root(p) ? give(p, p->call->in) : take(p, p->call->root, 0, p->call->out);
+}
+
+static tutti_status all_gather(const piece *p)
+{
+    tutti_status st = give(p, p->call->in);
+
+    return st == TUTTI_OK ? take_all(p) : st;
+}
+
+static tutti_status gather(const piece *p)
+{
+    return is_root(p) ? take_all(p) : give(p, p->call->in);
+}
+
+/* Each member's piece begins at a line of the root's slot. */
+static size_t scatter_lane(const tti_team *team)
+{
+    return (size_t)(TTI_HOST_CHUNK / team->n_ranks) & ~(size_t)(TTI_SLICE_ALIGN - 1);
+}
+
+static tutti_status scatter(const piece *p)
+{
+    const tti_team *team = p->channel->team;
+    const size_t    lane = scatter_lane(team);
+    tutti_status    st;
+    int             r;
+
+    if (!is_root(p))
+        return take(p, p->call->root, lane * (size_t)team->rank, p->call->out);
+    st = tti_host_room(p->channel);
+    if (st != TUTTI_OK)
+        return st;
+    for (r = 0; r < team->n_ranks; r++)
+        if (r != team->rank)
+            memcpy(tti_host_staging(p->channel, team->rank) + lane * (size_t)r,
+                   (const char *)p->call->list[r] + p->offset, p->bytes);
+    tti_host_post(p->channel, TTI_STAGED);
+    copy(p, p->call->out, p->call->list[team->rank]);
+    return TUTTI_OK;
+}
+
+static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
+                              const tti_call_note *note, size_t slot_bytes, round_body *body)
+{
+    const int64_t per_round = tti_staged_per_round(call, (int64_t)slot_bytes);
+    const size_t  element = tutti_dtype_size(call->dtype);
+    const size_t  total = (size_t)call->count * element;
+    piece         p = { .channel = channel, .call = call };
+    tutti_status  st = TUTTI_OK;
+
+    tti_host_begin(channel, call, note, tti_staged_rounds(call->count, per_round));
+    for (; p.offset < total && st == TUTTI_OK; p.offset += p.bytes) {
+        p.bytes = (size_t)per_round * element;
+        if (p.bytes > total - p.offset)
+            p.bytes = total - p.offset;
+        st = body(&p);
+        if (st == TUTTI_OK)
+            tti_host_next(channel);
+    }
+    return st;
+}
+
+tutti_status tti_staged_barrier(tti_host_channel *channel, const tutti_call *call,
+                                const tti_call_note *note)
+{
+    tutti_status st;
+
+    tti_host_begin(channel, call, note, 1);
+    tti_host_post(channel, TTI_STAGED);
+    st = tti_host_await_all(channel, TTI_STAGED);
+    if (st == TUTTI_OK)
+        tti_host_next(channel);
+    return st;
+}
+
+tutti_status tti_staged_broadcast(tti_host_channel *channel, const tutti_call *call,
+                                  const tti_call_note *note)
+{
+    return in_rounds(channel, call, note, TTI_HOST_CHUNK, broadcast);
+}
+
+tutti_status tti_staged_all_gather(tti_host_channel *channel, const tutti_call *call,
+                                   const tti_call_note *note)
+{
+    return in_rounds(channel, call, note, TTI_HOST_CHUNK, all_gather);
+}
+
+tutti_status tti_staged_gather(tti_host_channel *channel, const tutti_call *call,
+                               const tti_call_note *note)
+{
+    return in_rounds(channel, call, note, TTI_HOST_CHUNK, gather);
+}
+
+tutti_status tti_staged_scatter(tti_host_channel *channel, const tutti_call *call,
+                                const tti_call_note *note)
+{
+    return in_rounds(channel, call, note, scatter_lane(channel->team), scatter);
+}

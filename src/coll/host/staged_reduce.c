@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * staged_reduce.c - all_reduce and reduce on one host.
+ *
+ * True    Whoever combines, combines the staged contributions of ranks 0..P-1 in this order with one kernel
+ *         call: the same bits in the one-phase and the sliced form, on all ranks. PREMUL_SUM is applied
+ *         by each rank to its own elements on their way into the slot. in and out may be one buffer:
+ *         a round's elements are staged before any of them is written. */
+#include <string.h>
+#include "coll/host/staged.h"
+#include "coll/pattern.h"
+#include "kernel/kernel.h"
+
+/* One round's share of an operation. */
+typedef struct portion {
+    tti_host_channel        *channel;
+    const tutti_call        *call;
+    const tti_reduce_kernel *kernel;
+    size_t                   element;
+    int64_t                  first; /* element of the buffer */
+    int64_t                  count;
+} portion;
+
+typedef tutti_status round_body(const portion *p);
+
+static void stage(const portion *p)
+{
+    char       *to = tti_host_staging(p->channel, p->channel->team->rank);
+    const char *from = (const char *)p->call->in + (size_t)p->first * p->element;
+
+    if (p->call->op.kind == TUTTI_OP_PREMUL_SUM)
+        tti_scale(to, from, p->count, p->call->op.factor, p->call->dtype);
+    else
+        memcpy(to, from, (size_t)p->count * p->element);
+    tti_host_post(p->channel, TTI_STAGED);
+}
+
+/* Combine a slice of what all have staged. */
+static void combine(const portion *p, tti_slice slice, void *to)
+{
+    tti_host_channel *channel = p->channel;
+    int               r;
+
+    if (slice.begin == slice.end)
+        return;
+    for (r = 0; r < channel->team->n_ranks; r++)
+        channel->reads[r] = tti_host_staging(channel, r) + (size_t)slice.begin * p->element;
+    tti_reduce(p->kernel, to, channel->reads, channel->team->n_ranks, slice.end - slice.begin,
+               channel->team->n_ranks);
+}
+
+static char *out_at(const portion *p, int64_t element)
+{
+    return (char *)p->call->out + (size_t)(p->first + element) * p->element;
+}
+
+/* Combine the own slice into the own result slot, for others to read. */
+static void make_result(const portion *p)
+{
+    const tti_team *team = p->channel->team;
+    const tti_slice own = tti_slice_of(p->count, p->element, team->n_ranks, team->rank);
+
+    combine(p, own, tti_host_result(p->channel, team->rank) + (size_t)own.begin * p->element);
+    tti_host_post(p->channel, TTI_RESULT);
+}
+
+static tutti_status copy_results(const portion *p)
+{
+    const tti_team *team = p->channel->team;
+    tutti_status    st = TUTTI_OK;
+    int             i;
+
+    for (i = 0; i < team->n_ranks && st == TUTTI_OK; i++) {
+        const int       owner = tti_shifted(team->rank, i, team->n_ranks);
+        const tti_slice slice = tti_slice_of(p->count, p->element, team->n_ranks, owner);
+        const size_t    bytes = (size_t)(slice.end - slice.begin) * p->element;
+
+        if (owner != team->rank)
+            st = tti_host_await(p->channel, TTI_RESULT, owner);
+        if (st == TUTTI_OK && bytes > 0)
+            memcpy(out_at(p, slice.begin),
+                   tti_host_result(p->channel, owner) + (size_t)slice.begin * p->element, bytes);
+    }
+    return st;
+}
+
+static tutti_status all_reduce_one_phase(const portion *p)
+{
+    tutti_status st = tti_host_await_all(p->channel, TTI_STAGED);
+
+    if (st == TUTTI_OK)
+        combine(p, (tti_slice){ 0, p->count }, out_at(p, 0));
+    return st;
+}
+
+static tutti_status all_reduce_sliced(const portion *p)
+{
+    tutti_status st = tti_host_await_all(p->channel, TTI_STAGED);
+
+    if (st != TUTTI_OK)
+        return st;
+    make_result(p);
+    return copy_results(p);
+}
+
+static tutti_status reduce_one_phase(const portion *p)
+{
+    return p->call->root == p->channel->team->rank ? all_reduce_one_phase(p) : TUTTI_OK;
+}
+
+static tutti_status reduce_sliced(const portion *p)
+{
+    tutti_status st = tti_host_await_all(p->channel, TTI_STAGED);
+
+    if (st != TUTTI_OK)
+        return st;
+    make_result(p);
+    return p->call->root == p->channel->team->rank ? copy_results(p) : TUTTI_OK;
+}
+
+static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
+                              const tti_call_note *note, round_body *body)
+{
+    const int64_t per_round = tti_staged_per_round(call, TTI_HOST_CHUNK);
+    portion       p = { .channel = channel, .call = call,
+                        .kernel = tti_reduce_kernel_for(call->op.kind, call->dtype),
+                        .element = tutti_dtype_size(call->dtype) };
+    tutti_status  st = TUTTI_OK;
+
+    tti_host_begin(channel, call, note, tti_staged_rounds(call->count, per_round));
+    for (; p.first < call->count && st == TUTTI_OK; p.first += p.count) {
+        p.count = call->count - p.first < per_round ? call->count - p.first : per_round;
+        st = tti_host_room(channel);
+        if (st == TUTTI_OK) {
+            stage(&p);
+            st = body(&p);
+        }
+        if (st == TUTTI_OK)
+            tti_host_next(channel);
+    }
+    return st;
+}
+
+tutti_status tti_staged_all_reduce_one_phase(tti_host_channel *channel, const tutti_call *call,
+                                             const tti_call_note *note)
+{
+    return in_rounds(channel, call, note, all_reduce_one_phase);
+}
+
+tutti_status tti_staged_all_reduce_sliced(tti_host_channel *channel, const tutti_call *call,
+                                          const tti_call_note *note)
+{
+    return in_rounds(channel, call, note, all_reduce_sliced);
+}
+
+tutti_status tti_staged_reduce_one_phase(tti_host_channel *channel, const tutti_call *call,
+                                         const tti_call_note *note)
+{
+    return in_rounds(channel, call, note, reduce_one_phase);
+}
+
+tutti_status tti_staged_reduce_sliced(tti_host_channel *channel, const tutti_call *call,
+                                      const tti_call_note *note)
+{
+    return in_rounds(channel, call, note, reduce_sliced);
+}

@@ -1,0 +1,224 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * trouble.c - what a waiting member looks at, and the words for what it finds.
+ *
+ * How     In this order, so that the text has the most that is known: another call on a board, an abort,
+ *         a dead member (asked about every 10 ms, and at once when a member reports one), a member that
+ *         failed, the deadline. Each ends the operation here, and tells the others.
+ * True    A member that has done its part of this operation cannot spoil it, whatever became of it since:
+ *         it may have gone on to the next call, or left. What it wrote before it died is still there; so
+ *         the counter is looked at once more before a death is reported. */
+#include "coll/host/wait.h"
+
+#include <tutti/private.h>
+
+enum { LOOK_MS = 10, DETAILED_MAX = 4 };
+
+static bool has_done_its_part(const tti_host_channel *channel, int rank)
+{
+    const tti_counter *done = &channel->members[rank].lines->counters[TTI_DONE];
+
+    return atomic_load_explicit(&done->value, memory_order_acquire) >= channel->end;
+}
+
+static tutti_status tell(tti_host_channel *channel, tutti_status status, int culprit)
+{
+    tti_host_raise(channel, status, culprit);
+    return status;
+}
+
+tutti_status tti_host_compare(tti_host_channel *channel)
+{
+    const tti_team *team = channel->team;
+    tti_call_note   other;
+    char            ours[TTI_CALL_TEXT_MAX], theirs[TTI_CALL_TEXT_MAX];
+    int             r;
+
+    for (r = 0; r < team->n_ranks; r++)
+        if (tti_call_differs(&channel->members[r].lines->board, &channel->note, &other))
+            break;
+    if (r == team->n_ranks)
+        return TUTTI_OK;
+    tti_call_describe(&channel->note, ours);
+    tti_call_describe(&other, theirs);
+    tti_fail(TUTTI_E_MISMATCH,
+             "ranks of group '%s' called different things\n  rank %d: %s\n  rank %d: %s\n"
+             "  next: let all members make the group's calls in the same order, with equal arguments",
+             team->name, team->rank, ours, r, theirs);
+    return tell(channel, TUTTI_E_MISMATCH, r);
+}
+
+static tutti_status check_abort(tti_host_channel *channel)
+{
+    const tti_team *team = channel->team;
+    char            call[TTI_CALL_TEXT_MAX];
+
+    if (!atomic_load_explicit(&team->aborted, memory_order_acquire))
+        return TUTTI_OK;
+    tti_call_describe(&channel->note, call);
+    tti_fail(TUTTI_E_ABORTED, "%s: group '%s' was aborted on rank %d", call, team->name, team->rank);
+    return tell(channel, TUTTI_E_ABORTED, team->rank);
+}
+
+/* What a wait is for. */
+typedef struct awaited {
+    int              rank;
+    tti_counter_kind kind;
+    uint64_t         value;
+} awaited;
+
+static bool has_come(const tti_host_channel *channel, int rank, const awaited *what)
+{
+    const tti_counter *counter = &channel->members[rank].lines->counters[what->kind];
+
+    return atomic_load_explicit(&counter->value, memory_order_acquire) >= what->value;
+}
+
+static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
+{
+    const tti_team *team = channel->team;
+    tutti_status    st;
+    int             r;
+
+    for (r = 0; r < team->n_ranks; r++) {
+        if (r == team->rank || has_done_its_part(channel, r))
+            continue;
+        st = tti_mesh_alive(team->mesh, team->ranks[r]);
+        if (st != TUTTI_OK && !has_done_its_part(channel, r) && !has_come(channel, what->rank, what))
+            return tell(channel, st, r);
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status fail_reported(tti_host_channel *channel, int rank, uint32_t failed)
+{
+    const tti_team    *team = channel->team;
+    const tutti_status status = (tutti_status)(failed & 0xff);
+    const int          culprit = (int)(failed >> 8) - 1;
+    char               call[TTI_CALL_TEXT_MAX];
+    tti_words          words = { .used = 0 };
+
+    tti_call_describe(&channel->note, call);
+    tti_words_add(&words, "%s: rank %d (%s) reported %s", call, rank,
+                  tti_mesh_whereabouts(team->mesh, team->ranks[rank]), tutti_status_name(status));
+    if (culprit >= 0 && culprit != rank)
+        tti_words_add(&words, " about rank %d", culprit);
+    tti_fail(status, "%s; group '%s' is finished", words.text, team->name);
+    return tell(channel, status, culprit >= 0 ? culprit : rank);
+}
+
+static tutti_status check_failed(tti_host_channel *channel, const awaited *what)
+{
+    const tti_team *team = channel->team;
+    uint32_t        failed;
+    tutti_status    st;
+    int             r;
+
+    for (r = 0; r < team->n_ranks; r++) {
+        if (r == team->rank || has_done_its_part(channel, r))
+            continue;
+        failed = atomic_load_explicit(&channel->members[r].lines->failed, memory_order_acquire);
+        if (failed == TUTTI_OK)
+            continue;
+        st = (failed & 0xff) == TUTTI_E_PEER ? check_alive(channel, what) : TUTTI_OK;
+        return st != TUTTI_OK ? st : fail_reported(channel, r, failed);
+    }
+    return TUTTI_OK;
+}
+
+/* The call that rank is in or was in last, if its board still has it. The word tells 40 bits of its number;
+ * the rest are those of our own. */
+static bool last_call(const tti_host_channel *channel, int rank, tti_call_note *note_out)
+{
+    const tti_call_board *board = &channel->members[rank].lines->board;
+    const uint64_t        low = (UINT64_C(1) << 40) - 1;
+    const uint64_t        word = atomic_load_explicit(&board->word, memory_order_acquire);
+
+    return word != 0 && tti_call_find(board, (channel->note.seq & ~low) | word >> 24, note_out);
+}
+
+/* "; rank 5 (host 'n2', pid 40112) last entered broadcast #1840 (...)". */
+static void add_last_call(const tti_host_channel *channel, int rank, tti_words *words)
+{
+    const tti_team *team = channel->team;
+    tti_call_note   note;
+    char            call[TTI_CALL_TEXT_MAX];
+    const bool      entered = last_call(channel, rank, &note);
+
+    if (entered)
+        tti_call_describe(&note, call);
+    tti_words_add(words, "; rank %d (%s) %s%s", rank,
+                  tti_mesh_whereabouts(team->mesh, team->ranks[rank]),
+                  entered ? "last entered " : "has entered no call yet", entered ? call : "");
+}
+
+/* Mark who has not entered the operation; if nobody is missing, who has not come as far as is awaited. */
+static bool mark_missing(const tti_host_channel *channel, const awaited *what, bool *missing)
+{
+    const tti_team *team = channel->team;
+    bool            absent = false;
+    tti_call_note   note;
+    int             r;
+
+    for (r = 0; r < team->n_ranks; r++) {
+        missing[r] = !has_done_its_part(channel, r) &&
+                     !tti_call_find(&channel->members[r].lines->board, channel->note.seq, &note);
+        absent = absent || missing[r];
+    }
+    for (r = 0; r < team->n_ranks && !absent; r++)
+        missing[r] = r == what->rank || (r != team->rank && !has_come(channel, r, what));
+    return absent;
+}
+
+static void add_missing(const tti_host_channel *channel, const awaited *what, tti_words *words)
+{
+    const tti_team *team = channel->team;
+    bool            missing[TTI_HOST_RANKS_MAX];
+    const bool      absent = mark_missing(channel, what, missing);
+    int             said = 0, r;
+
+    tti_words_add(words, absent ? "not arrived: " : "arrived but not finished: ");
+    tti_words_add_ranks(words, missing, team->n_ranks);
+    for (r = 0; r < team->n_ranks && said < DETAILED_MAX; r++)
+        if (missing[r]) {
+            add_last_call(channel, r, words);
+            said++;
+        }
+}
+
+static tutti_status fail_timeout(tti_host_channel *channel, const awaited *what, int64_t now_ns)
+{
+    const tti_team *team = channel->team;
+    tti_words       words = { .used = 0 };
+    char            call[TTI_CALL_TEXT_MAX];
+
+    tti_call_describe(&channel->note, call);
+    add_missing(channel, what, &words);
+    tti_fail(TUTTI_E_TIMEOUT,
+             "%s on group '%s' timed out after %lld ms on rank %d of %d\n  %s\n"
+             "  next: see what the ranks named do instead, or give the group a longer time-out",
+             call, team->name, (long long)((now_ns - channel->waiting_ns) / TTI_MS), team->rank,
+             team->n_ranks, words.text);
+    return tell(channel, TUTTI_E_TIMEOUT, what->rank);
+}
+
+tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind kind, uint64_t value)
+{
+    const awaited what = { rank, kind, value };
+    const int64_t now_ns = tti_port_now(channel->team->port);
+    tutti_status  st = tti_host_compare(channel);
+
+    if (channel->waiting_ns == 0)
+        channel->waiting_ns = channel->looked_ns = now_ns;
+    if (st == TUTTI_OK)
+        st = check_abort(channel);
+    if (st == TUTTI_OK && now_ns - channel->looked_ns >= LOOK_MS * TTI_MS) {
+        channel->looked_ns = now_ns;
+        st = check_alive(channel, &what);
+    }
+    if (st == TUTTI_OK)
+        st = check_failed(channel, &what);
+    if (st == TUTTI_OK && now_ns >= channel->deadline_ns)
+        st = fail_timeout(channel, &what, now_ns);
+    return st;
+}

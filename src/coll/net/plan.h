@@ -1,0 +1,41 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll/net/plan.h - from a collective to one rank's schedule: pure arithmetic.
+ *
+ * S is the bytes of one rank's part, P the number of ranks. Empty slices are not sent; in a plan for a
+ * count of 0 nothing is. All plans send in shifted order (rank+1, rank+2, ...), so that no rank is the
+ * first target of all, and whoever runs them may keep a window of messages under way. */
+#ifndef TTI_COLL_NET_PLAN_H
+#define TTI_COLL_NET_PLAN_H
+
+#include "coll/net/schedule.h"
+
+typedef struct tti_plan_input {
+    int     n_ranks;
+    int     rank;
+    int     root; /* where the kind has one */
+    int64_t count;
+    size_t  element; /* bytes of one */
+} tti_plan_input;
+
+/** Appends to an empty schedule. */
+typedef void tti_plan(const tti_plan_input *input, tti_schedule *schedule);
+
+/** Everybody sends everything to everybody. 1 phase, (P-1)S sent. */
+tti_plan tti_plan_all_reduce_one_shot;
+/** Slices to their owners, combined there, and back. 2 phases, 2S(P-1)/P sent. */
+tti_plan tti_plan_all_reduce_direct;
+/** Everything to the root. 1 phase, S sent, (P-1)S received by the root. */
+tti_plan tti_plan_reduce_to_root;
+/** Slices to their owners, combined there, and on to the root. 2 phases, at most S sent. */
+tti_plan tti_plan_reduce_direct;
+/** Down a binomial tree. log2 P phases, S log2 P sent by the root. */
+tti_plan tti_plan_broadcast_binomial;
+/** Own part to everybody. 1 phase, (P-1)S sent. */
+tti_plan tti_plan_all_gather_direct;
+tti_plan tti_plan_gather_direct;
+tti_plan tti_plan_scatter_direct;
+/** A token to 1, 2, 4, ... further, until all have heard of all. log2 P phases. */
+tti_plan tti_plan_barrier_dissemination;
+
+#endif

@@ -1,0 +1,100 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * plan_move.c - plans that only move data: broadcast, all_gather, gather, scatter, barrier. */
+#include "coll/net/plan.h"
+#include "coll/pattern.h"
+
+static tti_block whole(tti_place place, const tti_plan_input *p)
+{
+    return (tti_block){ .place = place, .bytes = p->count * (int64_t)p->element };
+}
+
+static tti_block entry(int index, const tti_plan_input *p)
+{
+    return (tti_block){ .place = TTI_PLACE_LIST, .index = index,
+                        .bytes = p->count * (int64_t)p->element };
+}
+
+void tti_plan_broadcast_binomial(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const int steps = tti_doubling_steps(p->n_ranks);
+    int       heard_in = -1;
+    const int parent = tti_tree_parent(p->rank, p->root, p->n_ranks, &heard_in);
+    const int is_root = p->rank == p->root;
+    int       step, child;
+
+    for (step = 0; step < steps && p->count > 0; step++) {
+        tti_schedule_phase(schedule);
+        if (step == heard_in)
+            tti_schedule_recv(schedule, parent, whole(TTI_PLACE_OUT, p));
+        child = tti_tree_child(p->rank, p->root, p->n_ranks, step);
+        if (child >= 0)
+            tti_schedule_send(schedule, child, whole(is_root ? TTI_PLACE_IN : TTI_PLACE_OUT, p));
+    }
+}
+
+void tti_plan_all_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
+{
+    int i;
+
+    if (p->count == 0)
+        return;
+    tti_schedule_phase(schedule);
+    for (i = 1; i < p->n_ranks; i++) {
+        const int from = tti_shifted(p->rank, -i, p->n_ranks);
+
+        tti_schedule_send(schedule, tti_shifted(p->rank, i, p->n_ranks), whole(TTI_PLACE_IN, p));
+        tti_schedule_recv(schedule, from, entry(from, p));
+    }
+    tti_schedule_copy(schedule, entry(p->rank, p), whole(TTI_PLACE_IN, p));
+}
+
+void tti_plan_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
+{
+    int i;
+
+    if (p->count == 0)
+        return;
+    tti_schedule_phase(schedule);
+    if (p->rank != p->root) {
+        tti_schedule_send(schedule, p->root, whole(TTI_PLACE_IN, p));
+        return;
+    }
+    for (i = 1; i < p->n_ranks; i++) {
+        const int from = tti_shifted(p->rank, i, p->n_ranks);
+
+        tti_schedule_recv(schedule, from, entry(from, p));
+    }
+    tti_schedule_copy(schedule, entry(p->rank, p), whole(TTI_PLACE_IN, p));
+}
+
+void tti_plan_scatter_direct(const tti_plan_input *p, tti_schedule *schedule)
+{
+    int i;
+
+    if (p->count == 0)
+        return;
+    tti_schedule_phase(schedule);
+    if (p->rank != p->root) {
+        tti_schedule_recv(schedule, p->root, whole(TTI_PLACE_OUT, p));
+        return;
+    }
+    for (i = 1; i < p->n_ranks; i++) {
+        const int to = tti_shifted(p->rank, i, p->n_ranks);
+
+        tti_schedule_send(schedule, to, entry(to, p));
+    }
+    tti_schedule_copy(schedule, whole(TTI_PLACE_OUT, p), entry(p->rank, p));
+}
+
+void tti_plan_barrier_dissemination(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const tti_block token = { .place = TTI_PLACE_SCRATCH };
+    int             step;
+
+    for (step = 0; step < tti_doubling_steps(p->n_ranks); step++) {
+        tti_schedule_phase(schedule);
+        tti_schedule_send(schedule, tti_shifted(p->rank, 1 << step, p->n_ranks), token);
+        tti_schedule_recv(schedule, tti_shifted(p->rank, -(1 << step), p->n_ranks), token);
+    }
+}

@@ -1,0 +1,294 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run.c - a schedule's motion: post a phase's messages, wait for them, do its local steps.
+ *
+ * How     All receives of a phase are posted first, so that what arrives lands in its place; sends follow
+ *         in the plan's order with at most SENDS_IN_FLIGHT under way. Sends never wait for the receiver's
+ *         consent, so the window cannot close a circle. Tag: the phase's number; word: the call's.
+ * True    A rank is in one operation at a time, and messages with equal keys arrive in the order sent: the
+ *         k-th phase of one operation cannot take a message of the next.
+ * Fails   The first failure is worded and told to the caller; before that all messages of the group are
+ *         aborted and waited for, because they borrow the caller's buffers. The group is finished then. */
+#include "coll/net/run.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+
+enum { SENDS_IN_FLIGHT = 8, SEQUENCE_SHIFT = 24 };
+
+/* An operation under way. */
+typedef struct motion {
+    tti_net             *net;
+    const tti_team      *team;
+    const tutti_call    *call;
+    const tti_call_note *note;
+    tti_binding          binding;
+    int64_t              entered_ns;
+
+    int                 phase;
+    const tti_transfer *recvs;
+    const tti_transfer *sends;
+    int                 n_recvs;
+    int                 n_sends;
+    int                 n_posted; /* requests that exist: receives, then sends */
+    int                 n_ended;  /* sends that have been waited for */
+} motion;
+
+void tti_net_release(tti_net *net)
+{
+    tti_schedule_release(&net->schedule);
+    free(net->scratch);
+    free(net->requests);
+    *net = (tti_net){ .scratch = NULL };
+}
+
+static tutti_status grow_scratch(tti_net *net, size_t bytes)
+{
+    void *fresh;
+
+    if (bytes <= net->scratch_bytes)
+        return TUTTI_OK;
+    fresh = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+    if (fresh == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the %zu bytes that a collective works in", bytes);
+    free(net->scratch);
+    net->scratch = fresh;
+    net->scratch_bytes = bytes;
+    return TUTTI_OK;
+}
+
+static tutti_status grow_requests(tti_net *net, int n)
+{
+    tti_request **grown;
+
+    if (n <= net->requests_room)
+        return TUTTI_OK;
+    grown = realloc(net->requests, (size_t)n * sizeof *grown);
+    if (grown == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for %d messages of a collective", n);
+    net->requests = grown;
+    net->requests_room = n;
+    return TUTTI_OK;
+}
+
+static int peer_of(const motion *m, int i)
+{
+    return i < m->n_recvs ? m->recvs[i].peer : m->sends[i - m->n_recvs].peer;
+}
+
+static tti_channel channel_of(const motion *m)
+{
+    return (tti_channel){ .group = m->team->group_id, .plane = TTI_PLANE_COLLECTIVE };
+}
+
+static tti_parcel parcel_of(const motion *m, const tti_transfer *transfer)
+{
+    return (tti_parcel){ .peer = m->team->ranks[transfer->peer], .tag = m->phase,
+                         .dtype = (uint8_t)m->call->dtype, .word = m->note->word,
+                         .data = tti_block_at(&m->binding, &transfer->block),
+                         .bytes = (size_t)transfer->block.bytes };
+}
+
+/* "ranks 2, 5": whose messages have not come, or have not been taken. */
+static void add_silent(const motion *m, tti_words *words)
+{
+    bool *silent = calloc((size_t)m->team->n_ranks, sizeof *silent);
+    bool  receiving = false;
+    int   i;
+
+    if (silent == NULL)
+        return;
+    for (i = 0; i < m->n_posted; i++) {
+        if (tti_request_ended(m->net->requests[i]) || (receiving && i >= m->n_recvs))
+            continue;
+        receiving = receiving || i < m->n_recvs;
+        silent[peer_of(m, i)] = true;
+    }
+    tti_words_add(words, receiving ? "no message from " : "message not taken by ");
+    tti_words_add_ranks(words, silent, m->team->n_ranks);
+    free(silent);
+}
+
+static tutti_status fail_timeout(const motion *m)
+{
+    const tti_team *team = m->team;
+    const int64_t   waited_ns = tti_port_now(team->port) - m->entered_ns;
+    tti_words       words = { .used = 0 };
+    char            call[TTI_CALL_TEXT_MAX];
+
+    tti_call_describe(m->note, call);
+    add_silent(m, &words);
+    return tti_fail(TUTTI_E_TIMEOUT,
+                    "%s on group '%s' timed out after %lld ms on rank %d of %d\n  %s (step %d of %d)\n"
+                    "  next: see what the ranks named do instead, or give the group a longer time-out",
+                    call, team->name, (long long)(waited_ns / TTI_MS), team->rank, team->n_ranks,
+                    words.text, m->phase + 1, m->net->schedule.phases.n);
+}
+
+/* The message was of another call. Of that we know no more than its control word. */
+static tutti_status fail_mismatch(const motion *m, int i)
+{
+    const tti_team *team = m->team;
+    const uint64_t  word = tti_request_word(m->net->requests[i]);
+    const uint64_t  theirs = word >> SEQUENCE_SHIFT;
+    const bool      same = theirs == m->note->word >> SEQUENCE_SHIFT;
+    char            call[TTI_CALL_TEXT_MAX];
+
+    if (word == 0 || word == m->note->word)
+        return TUTTI_E_MISMATCH; /* size or type: the messenger has said it */
+    tti_call_describe(m->note, call);
+    return tti_fail(TUTTI_E_MISMATCH,
+                    "ranks of group '%s' called different things\n  rank %d: %s\n"
+                    "  rank %d: %s call #%llu%s\n"
+                    "  next: let all members make the group's calls in the same order, with equal "
+                    "arguments",
+                    team->name, team->rank, call, peer_of(m, i), same ? "another" : "its",
+                    (unsigned long long)theirs, same ? ", of another kind, type, root or count" : "");
+}
+
+static tutti_status wait_for(const motion *m, int i)
+{
+    tutti_status st = tti_request_wait(m->net->requests[i], m->call->deadline_ns);
+
+    if (st == TUTTI_E_TIMEOUT)
+        return fail_timeout(m);
+    if (st == TUTTI_E_MISMATCH)
+        return fail_mismatch(m, i);
+    return st;
+}
+
+static tutti_status post_recvs(motion *m)
+{
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    for (i = 0; i < m->n_recvs && st == TUTTI_OK; i++) {
+        const tti_parcel parcel = parcel_of(m, &m->recvs[i]);
+
+        st = tti_messenger_recv(m->team->messenger, channel_of(m), &parcel,
+                                &m->net->requests[m->n_posted]);
+        m->n_posted += st == TUTTI_OK;
+    }
+    return st;
+}
+
+static tutti_status post_sends(motion *m)
+{
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    for (i = 0; i < m->n_sends && st == TUTTI_OK; i++) {
+        const tti_parcel parcel = parcel_of(m, &m->sends[i]);
+
+        if (i - m->n_ended >= SENDS_IN_FLIGHT)
+            st = wait_for(m, m->n_recvs + m->n_ended++);
+        if (st == TUTTI_OK) {
+            st = tti_messenger_send(m->team->messenger, channel_of(m), &parcel,
+                                    &m->net->requests[m->n_posted]);
+            m->n_posted += st == TUTTI_OK;
+        }
+    }
+    return st;
+}
+
+static tutti_status wait_all(motion *m)
+{
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    for (i = 0; i < m->n_recvs && st == TUTTI_OK; i++)
+        st = wait_for(m, i);
+    for (; m->n_ended < m->n_sends && st == TUTTI_OK; m->n_ended++)
+        st = wait_for(m, m->n_recvs + m->n_ended);
+    return st;
+}
+
+/* Take the buffers back: end what is under way, keeping the words of the failure. */
+static tutti_status abandon(const motion *m, tutti_status status)
+{
+    tti_words words = { .used = 0 };
+    int       i;
+
+    tti_words_add(&words, "%s", tutti_last_error());
+    tti_messenger_abort(m->team->messenger, m->team->group_id);
+    for (i = 0; i < m->n_posted; i++)
+        (void)tti_request_wait(m->net->requests[i], TTI_FOREVER);
+    return tti_fail(status, "%s", words.text);
+}
+
+static tutti_status run_phase(motion *m, int k)
+{
+    tutti_status st;
+    int          i;
+
+    m->phase = k;
+    m->recvs = tti_phase_recvs(&m->net->schedule, k, &m->n_recvs);
+    m->sends = tti_phase_sends(&m->net->schedule, k, &m->n_sends);
+    m->n_posted = m->n_ended = 0;
+    st = grow_requests(m->net, m->n_recvs + m->n_sends);
+    if (st == TUTTI_OK)
+        st = post_recvs(m);
+    if (st == TUTTI_OK)
+        st = post_sends(m);
+    if (st == TUTTI_OK)
+        st = wait_all(m);
+    if (st != TUTTI_OK)
+        st = abandon(m, st);
+    for (i = 0; i < m->n_posted; i++)
+        tti_request_release(m->net->requests[i]);
+    if (st == TUTTI_OK)
+        tti_phase_steps(&m->net->schedule, k, &m->binding);
+    return st;
+}
+
+static bool reduces(const tutti_call *call)
+{
+    return call->kind == TUTTI_CALL_ALL_REDUCE || call->kind == TUTTI_CALL_REDUCE;
+}
+
+/* Scratch memory has the schedule's part and, for PREMUL_SUM, this rank's elements times its factor: the
+ * schedule then reads those as its input. */
+static tutti_status bind(motion *m)
+{
+    const tutti_call *call = m->call;
+    const bool        scales = reduces(call) && call->op.kind == TUTTI_OP_PREMUL_SUM;
+    const size_t      planned = (size_t)m->net->schedule.scratch_bytes;
+    const size_t      element = tutti_dtype_size(call->dtype);
+    tutti_status      st;
+
+    st = grow_scratch(m->net, planned + (scales ? (size_t)call->count * element : 0));
+    if (st != TUTTI_OK)
+        return st;
+    m->binding = (tti_binding){ .in = call->in, .out = call->out, .list = call->list,
+                                .scratch = m->net->scratch, .element = element,
+                                .n_ranks = m->team->n_ranks };
+    if (reduces(call))
+        m->binding.kernel = tti_reduce_kernel_for(call->op.kind, call->dtype);
+    if (scales && call->count > 0) {
+        tti_scale(m->net->scratch + planned, call->in, call->count, call->op.factor, call->dtype);
+        m->binding.in = m->net->scratch + planned;
+    }
+    return TUTTI_OK;
+}
+
+tutti_status tti_net_run(tti_net *net, const tti_team *team, tti_plan *plan, const tutti_call *call,
+                         const tti_call_note *note)
+{
+    const tti_plan_input input = { .n_ranks = team->n_ranks, .rank = team->rank, .root = call->root,
+                                   .count = call->count, .element = tutti_dtype_size(call->dtype) };
+    motion       m = { .net = net, .team = team, .call = call, .note = note,
+                       .entered_ns = tti_port_now(team->port) };
+    tutti_status st;
+    int          k;
+
+    tti_schedule_clear(&net->schedule);
+    plan(&input, &net->schedule);
+    if (net->schedule.full)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the schedule of a collective of %d ranks",
+                        team->n_ranks);
+    st = bind(&m);
+    for (k = 0; k < net->schedule.phases.n && st == TUTTI_OK; k++)
+        st = run_phase(&m, k);
+    return st;
+}

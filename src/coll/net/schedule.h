@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll/net/schedule.h - what one rank does in a collective, as data.
+ *
+ * A schedule is a row of phases. In a phase a rank sends and receives messages, in any order and all under
+ * way at once; when they have ended it does the local steps, in their order. Every rank's schedule of an
+ * operation has the same number of phases, and what is sent in phase k is received in phase k: the phase's
+ * number is the message's tag. Blocks are places and offsets, never addresses: a schedule is made without
+ * seeing the buffers, and whoever moves the data (run.c, a test, a simulator) binds it to some. */
+#ifndef TTI_COLL_NET_SCHEDULE_H
+#define TTI_COLL_NET_SCHEDULE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include "kernel/kernel.h"
+
+typedef enum tti_place {
+    TTI_PLACE_IN,      /* only read */
+    TTI_PLACE_OUT,     /* may be the same memory as IN */
+    TTI_PLACE_LIST,    /* entry index of the list */
+    TTI_PLACE_SCRATCH, /* the schedule's own, scratch_bytes long */
+} tti_place;
+
+typedef struct tti_block {
+    tti_place place;
+    int       index; /* TTI_PLACE_LIST only */
+    int64_t   offset;
+    int64_t   bytes;
+} tti_block;
+
+typedef struct tti_transfer {
+    int       peer; /* group rank */
+    tti_block block;
+} tti_transfer;
+
+/** to = the n inputs from first on, combined from left to right; copied if it is no reduction. */
+typedef struct tti_step {
+    bool      reduces;
+    tti_block to;
+    int       first;
+    int       n;
+} tti_step;
+
+/** Where a phase's parts end in the schedule's rows; they begin where those of the phase before end. */
+typedef struct tti_phase {
+    int sends_end;
+    int recvs_end;
+    int steps_end;
+} tti_phase;
+
+/** A row that grows and is used again. */
+typedef struct tti_row {
+    void *items;
+    int   n;
+    int   room;
+} tti_row;
+
+/** Zeroed memory is an empty schedule. */
+typedef struct tti_schedule {
+    tti_row phases; /* of tti_phase */
+    tti_row sends;  /* of tti_transfer */
+    tti_row recvs;  /* of tti_transfer */
+    tti_row steps;  /* of tti_step */
+    tti_row inputs; /* of tti_block: what steps read */
+    tti_row reads;  /* of const void *: room for the inputs of one step */
+    int64_t scratch_bytes;
+    bool    full; /* memory ran out while it was made */
+} tti_schedule;
+
+/** Forget the phases, keep the memory. */
+void tti_schedule_clear(tti_schedule *schedule);
+void tti_schedule_release(tti_schedule *schedule);
+
+/** Begin the next phase; what follows belongs to it. */
+void tti_schedule_phase(tti_schedule *schedule);
+void tti_schedule_send(tti_schedule *schedule, int peer, tti_block block);
+void tti_schedule_recv(tti_schedule *schedule, int peer, tti_block block);
+void tti_schedule_copy(tti_schedule *schedule, tti_block to, tti_block from);
+/** Begin a reduction into to; tti_schedule_input() adds what it reads, in order. */
+void tti_schedule_reduce(tti_schedule *schedule, tti_block to);
+void tti_schedule_input(tti_schedule *schedule, tti_block from);
+/** A fresh piece of scratch memory, aligned to 64 bytes. */
+tti_block tti_schedule_scratch(tti_schedule *schedule, int64_t bytes);
+
+/** The buffers a schedule is bound to, and how to combine them. */
+typedef struct tti_binding {
+    const void              *in;
+    void                    *out;
+    void *const             *list;
+    void                    *scratch;
+    const tti_reduce_kernel *kernel; /* NULL if nothing is combined */
+    size_t                   element;
+    int                      n_ranks;
+} tti_binding;
+
+/** The parts of phase number k, for whoever moves the data. */
+const tti_transfer *tti_phase_sends(const tti_schedule *schedule, int k, int *n_out);
+const tti_transfer *tti_phase_recvs(const tti_schedule *schedule, int k, int *n_out);
+/** Do the local steps of phase k. */
+void tti_phase_steps(const tti_schedule *schedule, int k, const tti_binding *binding);
+
+void *tti_block_at(const tti_binding *binding, const tti_block *block);
+
+#endif

@@ -1,0 +1,129 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * team.c - the members of a group, their meeting on the board, and lists of them in texts. */
+#include "coll/team.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+
+enum { KEY_MAX = 32, LISTED_MAX = 16 };
+
+tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
+{
+    const size_t bytes = (size_t)config->n_ranks * sizeof *team->ranks;
+
+    *team = (tti_team){ .mesh = config->mesh, .messenger = config->messenger,
+                        .port = tti_mesh_port(config->mesh), .group_id = config->group_id,
+                        .rank = config->rank, .n_ranks = config->n_ranks };
+    team->ranks = malloc(bytes);
+    team->name = strdup(config->name);
+    if (team->ranks == NULL || team->name == NULL) {
+        tti_team_release(team);
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a group of %d ranks", config->n_ranks);
+    }
+    memcpy(team->ranks, config->ranks, bytes);
+    team->board = &team->own_board;
+    return TUTTI_OK;
+}
+
+void tti_team_release(tti_team *team)
+{
+    free(team->ranks);
+    free(team->name);
+    team->ranks = NULL;
+    team->name = NULL;
+}
+
+bool tti_team_on_one_host(const tti_team *team)
+{
+    const int host = tti_mesh_host(team->mesh, team->ranks[team->rank]);
+    int       r;
+
+    for (r = 0; r < team->n_ranks; r++)
+        if (tti_mesh_host(team->mesh, team->ranks[r]) != host)
+            return false;
+    return true;
+}
+
+static void key_of(const tti_team *team, int rank, char out[KEY_MAX])
+{
+    snprintf(out, KEY_MAX, "%s/%d", tti_team_on_one_host(team) ? "host" : "net", rank);
+}
+
+/* The deadline passed while rank was awaited: look who else has not come. */
+static tutti_status fail_not_joined(const tti_team *team, const tti_board *board, int rank)
+{
+    tti_words words = { .used = 0 };
+    char      key[KEY_MAX];
+    bool     *absent = calloc((size_t)team->n_ranks, sizeof *absent);
+    int       r;
+
+    if (absent == NULL)
+        return tti_fail(TUTTI_E_TIMEOUT, "group '%s': rank %d has not joined in time", team->name, rank);
+    absent[rank] = true;
+    for (r = rank + 1; r < team->n_ranks; r++) {
+        bool there = false;
+
+        key_of(team, r, key);
+        absent[r] = board->has(board->context, key, &there) == TUTTI_OK && !there;
+    }
+    tti_words_add_ranks(&words, absent, team->n_ranks);
+    free(absent);
+    return tti_fail(TUTTI_E_TIMEOUT,
+                    "group '%s' timed out on rank %d of %d while it was made\n  not joined: %s\n"
+                    "  next: check that these ranks make the same groups in the same order",
+                    team->name, team->rank, team->n_ranks, words.text);
+}
+
+tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
+                           const tti_join *mine, tti_join *all_out)
+{
+    char         key[KEY_MAX];
+    tutti_status st;
+    int          r;
+
+    key_of(team, team->rank, key);
+    st = board->put(board->context, key, mine, sizeof *mine);
+    for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
+        key_of(team, r, key);
+        st = board->get(board->context, key, &all_out[r], sizeof all_out[r], deadline_ns);
+        if (st == TUTTI_E_TIMEOUT)
+            return fail_not_joined(team, board, r);
+        if (st == TUTTI_OK && all_out[r].algorithms != mine->algorithms)
+            return tti_fail(TUTTI_E_MISMATCH,
+                            "group '%s': ranks %d and %d were told to take different algorithms\n"
+                            "  next: give TUTTI_ALGO the same value on all ranks",
+                            team->name, team->rank, r);
+    }
+    return st;
+}
+
+void tti_words_add(tti_words *words, const char *fmt, ...)
+{
+    const size_t room = sizeof words->text - words->used;
+    va_list      args;
+    int          n;
+
+    va_start(args, fmt);
+    n = vsnprintf(words->text + words->used, room, fmt, args);
+    va_end(args);
+    if (n > 0)
+        words->used += (size_t)n < room ? (size_t)n : room - 1;
+}
+
+void tti_words_add_ranks(tti_words *words, const bool *marked, int n_ranks)
+{
+    int n = 0, said = 0, r;
+
+    for (r = 0; r < n_ranks; r++)
+        n += marked[r];
+    tti_words_add(words, n == 1 ? "rank " : "ranks ");
+    for (r = 0; r < n_ranks && said < LISTED_MAX; r++)
+        if (marked[r])
+            tti_words_add(words, "%s%d", said++ > 0 ? ", " : "", r);
+    if (n > said)
+        tti_words_add(words, " and %d more", n - said);
+}

@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll/team.h - the members of a group, as all of its collectives see them: who, where, and how they meet.
+ *
+ * Ranks are group ranks unless said otherwise. */
+#ifndef TTI_COLL_TEAM_H
+#define TTI_COLL_TEAM_H
+
+#include "coll/coll.h"
+#include "watch/control.h"
+
+typedef struct tti_team {
+    tti_mesh        *mesh;
+    tti_messenger   *messenger;
+    tti_port        *port;
+    uint32_t         group_id;
+    int              rank;
+    int              n_ranks;
+    int             *ranks; /* [n_ranks] to mesh rank */
+    char            *name;
+    tti_call_board  *board;     /* where this rank publishes its calls: own_board, or shared with the host */
+    tti_call_board   own_board;
+    _Atomic bool     aborted;
+} tti_team;
+
+/** What a member tells the others when the group is made. */
+typedef struct tti_join {
+    uint64_t region;     /* offset of its part of the shared channel; 0: none */
+    uint64_t nonce;      /* stands at the head of that part while it is the member's */
+    uint64_t algorithms; /* fingerprint of its choice: all must choose alike */
+} tti_join;
+
+/** Copies what it needs; on failure nothing is left to release. */
+tutti_status tti_team_init(tti_team *team, const tti_coll_config *config);
+void         tti_team_release(tti_team *team);
+
+/** Whether all members are on this rank's host. */
+bool tti_team_on_one_host(const tti_team *team);
+
+/** Leave mine on the board and read everybody's. Returns when all have come; TUTTI_E_TIMEOUT names who has not,
+ * TUTTI_E_MISMATCH a rank with another choice of algorithms. */
+tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
+                           const tti_join *mine, tti_join *all_out);
+
+/** A text that is put together piece by piece; what does not fit is cut off. */
+typedef struct tti_words {
+    char   text[1536];
+    size_t used;
+} tti_words;
+
+void tti_words_add(tti_words *words, const char *fmt, ...) TUTTI_PRINTF(2, 3);
+/** "rank 5" or "ranks 5, 6, 7": those of n_ranks that are marked; a long list is cut with a count. */
+void tti_words_add_ranks(tti_words *words, const bool *marked, int n_ranks);
+
+#endif
