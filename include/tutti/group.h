@@ -4,7 +4,8 @@
  *
  * What holds for all of them, so that no doc block repeats it:
  * - group NULL is the calling thread's world, else the process's (tutti/init.h). TUTTI_NON_MEMBER makes a
- *   call warn and return TUTTI_OK with nothing touched; TUTTI_NO_GROUP makes it fail with TUTTI_E_STATE.
+ *   call warn and return TUTTI_OK with no buffer touched (work_out is then a work that is complete, src_out
+ *   -1); TUTTI_NO_GROUP makes it fail with TUTTI_E_STATE.
  * - Every member issues a group's collectives in the same order, with arguments that agree. Ranks that
  *   disagree get TUTTI_E_MISMATCH where it is seen, with both calls in the text.
  * - Peers and roots are global ranks, as in torch.
@@ -232,13 +233,17 @@ TUTTI_API tutti_status tutti_irecv(tutti_span buf, int src, int tag, tutti_group
 
 /** Wait for a work at most the group's time-out; the work's own failure, words included, is returned.
  *
+ * A collective that nobody runs yet is run by this thread, after those before it: each then has the
+ * group's time-out from its own start. Legal after the group was destroyed.
+ *
  * @errors   TUTTI_E_TIMEOUT  not complete in time; the operation goes on, wait again or destroy the group
  *           anything the operation failed with, each time it is asked
  * @threads  any, several at once
  * @source   torch.distributed.Work.wait */
 TUTTI_API tutti_status tutti_work_wait(tutti_work *work);
 
-/** The same with a time-out of its own: 0 the group's, TUTTI_INFINITE none.
+/** The same with a time-out of its own: 0 the group's, TUTTI_INFINITE none. One that is shorter than the
+ * group's never ends the operation: it only waits.
  * @units    ms
  * @errors   as tutti_work_wait
  * @threads  any, several at once

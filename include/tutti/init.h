@@ -22,7 +22,7 @@ typedef struct tutti_init_options {
     size_t      size;        /* sizeof(tutti_init_options), set by the initialiser */
     const char *init_method; /* "env://", "tcp://host:port?rank=R&world_size=W",
                                 "file:///path?rank=R&world_size=W"; NULL: "env://" */
-    tutti_store *store;      /* instead of init_method; borrowed until the group is destroyed */
+    tutti_store *store;      /* instead of init_method; the world keeps a reference of its own */
     int          rank;       /* counts only if world_size > 0; URLs may carry it instead, not both */
     int          world_size;
     int64_t      timeout_ms; /* of the rendezvous and of every operation; 0: TUTTI_TIMEOUT_MS (30 min),

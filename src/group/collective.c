@@ -1,0 +1,412 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * collective.c - the public collectives: arguments in, a checked call out.
+ *
+ * Every collective is one static function for its blocking and its asynchronous form: it resolves
+ * the group, checks, fills a tutti_call in group ranks, and issues it. A failed check touches
+ * nothing and takes no number, so the other ranks are left waiting, as in torch. */
+#include "group/check.h"
+
+#include <stdlib.h>
+#include <tutti/private.h>
+
+enum { LIST_ON_STACK = 64 };
+
+/* How a call is issued. */
+typedef struct how {
+    bool         async;
+    tutti_work **work_out;
+} how;
+
+static const how blocking = { .async = false };
+
+static how async(tutti_work **work_out)
+{
+    return (how){ .async = true, .work_out = work_out };
+}
+
+/* ---- shared steps ---- */
+
+/* The group to work on. *group_out NULL with TUTTI_OK: not a member, and the call is over. */
+static tutti_status begin(const char *what, tutti_group *group, how h, tutti_group **group_out)
+{
+    tutti_status st;
+
+    if (h.async && h.work_out == NULL)
+        return tti_fail(TUTTI_E_ARG, "%s_async: work_out is NULL", what);
+    st = tti_group_resolve(group, what, group_out);
+    if (st == TUTTI_OK && *group_out == NULL && h.async)
+        *h.work_out = tti_work_nothing();
+    return st;
+}
+
+static tutti_status issue(tutti_group *group, tutti_call *call, int n_list, how h)
+{
+    if (h.async)
+        return tti_queue_push(group, call, n_list, h.work_out);
+    return tti_queue_run(group, call);
+}
+
+/* issue() with the call's list made of spans; a small one needs no allocation. */
+static tutti_status issue_list(tutti_group *group, tutti_call *call, const tutti_span *spans, int n,
+                               how h)
+{
+    void        *few[LIST_ON_STACK];
+    void       **list = few;
+    tutti_status st;
+    int          i;
+
+    if (n > LIST_ON_STACK) {
+        list = malloc((size_t)n * sizeof *list);
+        if (list == NULL)
+            return tti_fail(TUTTI_E_NOMEM, "no memory for a list of %d buffers", n);
+    }
+    for (i = 0; i < n; i++)
+        list[i] = spans[i].data;
+    call->list = list;
+    st = issue(group, call, n, h);
+    if (list != few)
+        free(list);
+    return st;
+}
+
+static tutti_status check_root(const tutti_group *group, const char *what, const char *name,
+                               int root, int *root_out)
+{
+    const int in_group = tutti_get_group_rank(group, root);
+
+    if (in_group < 0)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s %d is not in the group of %d", what,
+                        group->name, name, root, group->size);
+    *root_out = in_group;
+    return TUTTI_OK;
+}
+
+static tutti_status check_op(const tutti_group *group, const char *what, tutti_span buf,
+                             tutti_op op)
+{
+    tutti_status st = tti_check_span(group, what, "buf", buf);
+
+    return st != TUTTI_OK ? st : tutti_op_check(op, buf.dtype);
+}
+
+/* A rank that is not the root has no list. */
+static tutti_status check_no_list(const tutti_group *group, const char *what, const char *name,
+                                  const tutti_span *list, int n)
+{
+    if (n != 0)
+        return tti_fail(TUTTI_E_ARG,
+                        "%s on group '%s': %s has %d entries on a rank that is not the root\n"
+                        "  next: pass NULL and 0 there",
+                        what, group->name, name, n);
+    if (list != NULL)
+        return tti_fail(TUTTI_E_ARG,
+                        "%s on group '%s': %s is given on a rank that is not the root\n"
+                        "  next: pass NULL and 0 there",
+                        what, group->name, name);
+    return TUTTI_OK;
+}
+
+static tutti_call call_of(tutti_call_kind kind, tutti_span part)
+{
+    return (tutti_call){ .kind = kind, .dtype = part.dtype, .count = part.count, .root = -1 };
+}
+
+/* ---- all_reduce ---- */
+
+static tutti_status all_reduce(tutti_span buf, tutti_op op, tutti_group *group, how h)
+{
+    tutti_call   call = call_of(TUTTI_CALL_ALL_REDUCE, buf);
+    tutti_group *g = NULL;
+    tutti_status st;
+
+    st = begin("all_reduce", group, h, &g);
+    if (st == TUTTI_OK && g != NULL)
+        st = check_op(g, "all_reduce", buf, op);
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    call.op = op;
+    call.in = call.out = buf.data;
+    return issue(g, &call, 0, h);
+}
+
+tutti_status tutti_all_reduce(tutti_span buf, tutti_op op, tutti_group *group)
+{
+    return all_reduce(buf, op, group, blocking);
+}
+
+tutti_status tutti_all_reduce_async(tutti_span buf, tutti_op op, tutti_group *group,
+                                    tutti_work **work_out)
+{
+    return all_reduce(buf, op, group, async(work_out));
+}
+
+/* ---- broadcast ---- */
+
+static tutti_status broadcast(tutti_span buf, int src, tutti_group *group, how h)
+{
+    tutti_call   call = call_of(TUTTI_CALL_BROADCAST, buf);
+    tutti_group *g = NULL;
+    tutti_status st;
+
+    st = begin("broadcast", group, h, &g);
+    if (st == TUTTI_OK && g != NULL)
+        st = tti_check_span(g, "broadcast", "buf", buf);
+    if (st == TUTTI_OK && g != NULL)
+        st = check_root(g, "broadcast", "src", src, &call.root);
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    if (call.root == g->rank)
+        call.in = buf.data;
+    else
+        call.out = buf.data;
+    return issue(g, &call, 0, h);
+}
+
+tutti_status tutti_broadcast(tutti_span buf, int src, tutti_group *group)
+{
+    return broadcast(buf, src, group, blocking);
+}
+
+tutti_status tutti_broadcast_async(tutti_span buf, int src, tutti_group *group,
+                                   tutti_work **work_out)
+{
+    return broadcast(buf, src, group, async(work_out));
+}
+
+/* ---- reduce ---- */
+
+static tutti_status reduce(tutti_span buf, int dst, tutti_op op, tutti_group *group, how h)
+{
+    tutti_call   call = call_of(TUTTI_CALL_REDUCE, buf);
+    tutti_group *g = NULL;
+    tutti_status st;
+
+    st = begin("reduce", group, h, &g);
+    if (st == TUTTI_OK && g != NULL)
+        st = check_op(g, "reduce", buf, op);
+    if (st == TUTTI_OK && g != NULL)
+        st = check_root(g, "reduce", "dst", dst, &call.root);
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    call.op = op;
+    call.in = buf.data;
+    call.out = call.root == g->rank ? buf.data : NULL;
+    return issue(g, &call, 0, h);
+}
+
+tutti_status tutti_reduce(tutti_span buf, int dst, tutti_op op, tutti_group *group)
+{
+    return reduce(buf, dst, op, group, blocking);
+}
+
+tutti_status tutti_reduce_async(tutti_span buf, int dst, tutti_op op, tutti_group *group,
+                                tutti_work **work_out)
+{
+    return reduce(buf, dst, op, group, async(work_out));
+}
+
+/* ---- all_gather ---- */
+
+static tutti_status all_gather(const tutti_span *outs, int n_outs, tutti_span in,
+                               tutti_group *group, how h)
+{
+    tutti_call   call = call_of(TUTTI_CALL_ALL_GATHER, in);
+    tutti_group *g = NULL;
+    tutti_status st;
+
+    st = begin("all_gather", group, h, &g);
+    if (st == TUTTI_OK && g != NULL)
+        st = tti_check_span(g, "all_gather", "in", in);
+    if (st == TUTTI_OK && g != NULL)
+        st = tti_check_list(g, "all_gather", "outs", outs, n_outs, in);
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    call.in = in.data;
+    return issue_list(g, &call, outs, n_outs, h);
+}
+
+tutti_status tutti_all_gather(const tutti_span *outs, int n_outs, tutti_span in, tutti_group *group)
+{
+    return all_gather(outs, n_outs, in, group, blocking);
+}
+
+tutti_status tutti_all_gather_async(const tutti_span *outs, int n_outs, tutti_span in,
+                                    tutti_group *group, tutti_work **work_out)
+{
+    return all_gather(outs, n_outs, in, group, async(work_out));
+}
+
+/* ---- all_gather_into_tensor: all_gather with a list that points into out ---- */
+
+static tutti_status check_into(const tutti_group *group, tutti_span out, tutti_span in)
+{
+    const char  *what = "all_gather_into_tensor";
+    tutti_status st = tti_check_span(group, what, "in", in);
+
+    if (st == TUTTI_OK)
+        st = tti_check_span(group, what, "out", out);
+    if (st != TUTTI_OK)
+        return st;
+    if (out.dtype != in.dtype)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is %s, but in is %s", what, group->name,
+                        tutti_dtype_name(out.dtype), tutti_dtype_name(in.dtype));
+    if (out.count / group->size != in.count || out.count % group->size != 0)
+        return tti_fail(TUTTI_E_ARG,
+                        "%s on group '%s': out has %lld elements, not %d times the %lld of in", what,
+                        group->name, (long long)out.count, group->size, (long long)in.count);
+    return TUTTI_OK;
+}
+
+static tutti_status issue_into(tutti_group *group, tutti_span out, tutti_span in, how h)
+{
+    const size_t bytes = (size_t)in.count * tutti_dtype_size(in.dtype);
+    tutti_call   call = call_of(TUTTI_CALL_ALL_GATHER, in);
+    tutti_span   few[LIST_ON_STACK];
+    tutti_span  *parts = few;
+    tutti_status st;
+    int          i;
+
+    if (group->size > LIST_ON_STACK) {
+        parts = malloc((size_t)group->size * sizeof *parts);
+        if (parts == NULL)
+            return tti_fail(TUTTI_E_NOMEM, "no memory for a list of %d buffers", group->size);
+    }
+    for (i = 0; i < group->size; i++) {
+        parts[i] = in;
+        parts[i].data = bytes > 0 ? (char *)out.data + (size_t)i * bytes : NULL;
+    }
+    call.in = in.data;
+    st = tti_check_list(group, "all_gather_into_tensor", "part of out", parts, group->size, in);
+    if (st == TUTTI_OK)
+        st = issue_list(group, &call, parts, group->size, h);
+    if (parts != few)
+        free(parts);
+    return st;
+}
+
+static tutti_status all_gather_into(tutti_span out, tutti_span in, tutti_group *group, how h)
+{
+    tutti_group *g = NULL;
+    tutti_status st;
+
+    st = begin("all_gather_into_tensor", group, h, &g);
+    if (st == TUTTI_OK && g != NULL)
+        st = check_into(g, out, in);
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    return issue_into(g, out, in, h);
+}
+
+tutti_status tutti_all_gather_into_tensor(tutti_span out, tutti_span in, tutti_group *group)
+{
+    return all_gather_into(out, in, group, blocking);
+}
+
+tutti_status tutti_all_gather_into_tensor_async(tutti_span out, tutti_span in, tutti_group *group,
+                                                tutti_work **work_out)
+{
+    return all_gather_into(out, in, group, async(work_out));
+}
+
+/* ---- gather and scatter: the list is the root's ---- */
+
+static tutti_status check_rooted(const tutti_group *group, const char *what, const char *list_name,
+                                 const tutti_span *list, int n, tutti_span part, int root)
+{
+    if (root == group->rank)
+        return tti_check_list(group, what, list_name, list, n, part);
+    return check_no_list(group, what, list_name, list, n);
+}
+
+static tutti_status gather(const tutti_span *outs, int n_outs, tutti_span in, int dst,
+                           tutti_group *group, how h)
+{
+    tutti_call   call = call_of(TUTTI_CALL_GATHER, in);
+    tutti_group *g = NULL;
+    tutti_status st;
+
+    st = begin("gather", group, h, &g);
+    if (st == TUTTI_OK && g != NULL)
+        st = tti_check_span(g, "gather", "in", in);
+    if (st == TUTTI_OK && g != NULL)
+        st = check_root(g, "gather", "dst", dst, &call.root);
+    if (st == TUTTI_OK && g != NULL)
+        st = check_rooted(g, "gather", "outs", outs, n_outs, in, call.root);
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    call.in = in.data;
+    if (call.root != g->rank)
+        return issue(g, &call, 0, h);
+    return issue_list(g, &call, outs, n_outs, h);
+}
+
+tutti_status tutti_gather(const tutti_span *outs, int n_outs, tutti_span in, int dst,
+                          tutti_group *group)
+{
+    return gather(outs, n_outs, in, dst, group, blocking);
+}
+
+tutti_status tutti_gather_async(const tutti_span *outs, int n_outs, tutti_span in, int dst,
+                                tutti_group *group, tutti_work **work_out)
+{
+    return gather(outs, n_outs, in, dst, group, async(work_out));
+}
+
+static tutti_status scatter(tutti_span out, const tutti_span *ins, int n_ins, int src,
+                            tutti_group *group, how h)
+{
+    tutti_call   call = call_of(TUTTI_CALL_SCATTER, out);
+    tutti_group *g = NULL;
+    tutti_status st;
+
+    st = begin("scatter", group, h, &g);
+    if (st == TUTTI_OK && g != NULL)
+        st = tti_check_span(g, "scatter", "out", out);
+    if (st == TUTTI_OK && g != NULL)
+        st = check_root(g, "scatter", "src", src, &call.root);
+    if (st == TUTTI_OK && g != NULL)
+        st = check_rooted(g, "scatter", "ins", ins, n_ins, out, call.root);
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    call.out = out.data;
+    if (call.root != g->rank)
+        return issue(g, &call, 0, h);
+    return issue_list(g, &call, ins, n_ins, h);
+}
+
+tutti_status tutti_scatter(tutti_span out, const tutti_span *ins, int n_ins, int src,
+                           tutti_group *group)
+{
+    return scatter(out, ins, n_ins, src, group, blocking);
+}
+
+tutti_status tutti_scatter_async(tutti_span out, const tutti_span *ins, int n_ins, int src,
+                                 tutti_group *group, tutti_work **work_out)
+{
+    return scatter(out, ins, n_ins, src, group, async(work_out));
+}
+
+/* ---- barrier ---- */
+
+static tutti_status barrier(tutti_group *group, how h)
+{
+    tutti_call   call = { .kind = TUTTI_CALL_BARRIER, .root = -1 };
+    tutti_group *g = NULL;
+    tutti_status st;
+
+    st = begin("barrier", group, h, &g);
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    return issue(g, &call, 0, h);
+}
+
+tutti_status tutti_barrier(tutti_group *group)
+{
+    return barrier(group, blocking);
+}
+
+tutti_status tutti_barrier_async(tutti_group *group, tutti_work **work_out)
+{
+    return barrier(group, async(work_out));
+}

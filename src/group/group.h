@@ -1,0 +1,172 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * group/group.h - what the files of this room share: the group, the work, the order of operations.
+ *
+ *   world.c       which group NULL means; init and destroy of the process's world
+ *   group.c       making and ending groups, ranks and their translation
+ *   collective.c  public collectives: arguments in, a checked tutti_call out
+ *   p2p.c         send, recv, isend, irecv
+ *   queue.c       in which order a group's collectives run, and on which thread
+ *   work.c        waiting for works, their words, their references */
+#ifndef TTI_GROUP_GROUP_H
+#define TTI_GROUP_GROUP_H
+
+#include "base/thread.h"
+#include "rendezvous/rendezvous.h"
+#include <tutti/group.h>
+#include <tutti/plugin/backend.h>
+
+enum { TTI_GROUP_NAME_MAX = 24, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64 };
+
+/** The lock and the worker thread that all groups of a world share. Reference counted, by the world
+ * and by every work, because a work may be asked after its group is gone. queue.c has the rules. */
+typedef struct tti_runner {
+    tti_port        *port;
+    _Atomic uint32_t refs;
+    tti_mutex        lock;
+    tti_event        changed; /* an operation ended, a group is closing: all that callers wait for */
+    tti_event        todo;    /* there may be work for the worker */
+
+    /* Guarded by lock. */
+    tti_thread  worker; /* started by the first asynchronous call */
+    bool        stop;
+    tutti_work *first; /* queued collectives of all groups, oldest first */
+    tutti_work *last;
+} tti_runner;
+
+struct tutti_group {
+    tutti_group             *world; /* itself for a world */
+    tti_runner              *runner;
+    const tutti_backend_ops *ops;
+    tutti_backend           *backend;
+    tutti_store             *store;         /* this group's keys; its children's stand below */
+    tutti_store             *backend_store; /* the backend's keys, below store */
+    int64_t                  timeout_ms;    /* -1: none; never 0 */
+    uint32_t                 id;            /* 0: the world */
+    int                      rank;
+    int                      size;
+    int                     *ranks; /* [size] group rank -> global rank, ascending */
+    char                     name[TTI_GROUP_NAME_MAX];
+    char                    *desc; /* NULL: none */
+    char                     listen_host[TTI_HOST_MAX];
+
+    /* Guarded by runner->lock. */
+    uint32_t     n_made;   /* of a world: groups numbered so far, itself included */
+    tutti_group *children; /* of a world: newest first */
+    tutti_group *next;     /* among the world's children */
+    uint64_t     next_seq; /* the next collective gets it; from 1 */
+    uint64_t     turn;     /* the collective that may run or is running */
+    int          inside;   /* callers that use the backend or wait for a turn */
+    bool         closing;
+    tutti_work  *messages;                          /* isend and irecv that have not been settled */
+    tutti_status finished;                          /* what later calls fail with; TUTTI_OK: alive */
+    char         finished_by[TTI_GROUP_CAUSE_MAX];  /* "all_reduce #12" */
+    char         finished_words[TTI_GROUP_WORDS_MAX];
+};
+
+struct tutti_work {
+    bool             is_nothing; /* the constant that non-members get: complete, never freed */
+    _Atomic uint32_t refs;       /* the user's, and the queue's or the list of messages' */
+    tti_runner      *runner;
+    int64_t          timeout_ms; /* of the group */
+    char             group_name[TTI_GROUP_NAME_MAX];
+    char             what[TTI_GROUP_CAUSE_MAX]; /* "all_reduce #12", "irecv from rank 3" */
+
+    /* Guarded by runner->lock. */
+    bool         done;
+    tutti_status status; /* once done */
+    char        *words;  /* once done and failed; NULL: no memory for them */
+    int          source; /* global rank a completed receive came from; -1 */
+    tutti_group *group;  /* NULL once done */
+    tutti_work  *next;   /* in the runner's queue, or among the group's messages */
+    tutti_work  *prev;
+
+    tutti_request           *request; /* a message; NULL once settled, and of a collective */
+    const tutti_backend_ops *ops;     /* a message */
+    int                      pins;    /* threads inside an entry of ops with request */
+
+    tutti_call call;   /* a collective */
+    void      *list[]; /* what call.list points to */
+};
+
+/* world.c */
+
+/** The group that a public call means; NULL: TUTTI_NON_MEMBER, already warned about. what is the
+ * call's name, for words.
+ * @errors TUTTI_E_STATE  no world, or TUTTI_NO_GROUP */
+tutti_status tti_group_resolve(tutti_group *group, const char *what, tutti_group **group_out);
+/** The same without words or warnings; NULL where there is no group of which this rank is a member. */
+const tutti_group *tti_group_peek(const tutti_group *group);
+
+/** tutti_init_process_group() over a table of the caller's; NULL: the one that opts name. */
+tutti_status tti_init_with(const tutti_backend_ops *ops, const tutti_init_options *opts);
+
+/* group.c */
+
+/** Make a world over ops. join is only read. */
+tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+                              tutti_group **group_out);
+/** Make a child of world: tutti_new_group() without globals. */
+tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
+                              const tutti_group_options *opts, tutti_group **group_out);
+/** End and free a group; a world with all its children. */
+void tti_group_destroy(tutti_group *group);
+/** Read an option struct of size bytes into known (known_size, filled with defaults).
+ * @errors TUTTI_E_ARG          never initialised
+ *         TUTTI_E_UNSUPPORTED  a newer one whose new fields are set */
+tutti_status tti_options_read(void *known, size_t known_size, const void *opts, const char *macro);
+
+/* queue.c */
+
+tutti_status tti_runner_create(tti_port *port, tti_runner **runner_out);
+tti_runner  *tti_runner_retain(tti_runner *runner);
+/** Ends the worker thread; nothing may be queued any more. */
+void tti_runner_stop(tti_runner *runner);
+void tti_runner_drop(tti_runner *runner);
+
+/** Do call in its turn, on this thread. Sets seq and deadline_ns. */
+tutti_status tti_queue_run(tutti_group *group, tutti_call *call);
+/** Queue call, with n_list entries of its list copied; work_out has a reference of the caller's. */
+tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
+                            tutti_work **work_out);
+/** Run the oldest work of group whose turn it is, if nobody does. Lock held, also on return. */
+bool tti_queue_help(tutti_group *group);
+/** Sleep until something changes or the deadline. Lock held, also on return. */
+void tti_runner_sleep(tti_runner *runner, int64_t deadline_ns);
+
+/** Enter group to use its backend: it stays until tti_group_leave().
+ * @errors whatever finished the group, with its words */
+tutti_status tti_group_enter(tutti_group *group);
+/** Leave; st other than TUTTI_OK is what `what` failed with, in this thread's words, and finishes
+ * the group if it is of that kind. */
+void tti_group_leave(tutti_group *group, const char *what, tutti_status st);
+/** The same with words and without leaving. Lock held. */
+void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const char *words);
+/** End everything under way: queued works, then, through the backend's abort, running ones. Nobody
+ * is inside when it returns. Messages are left: see tti_messages_take(). */
+void tti_queue_close(tutti_group *group);
+
+/* work.c */
+
+/** A new work with one reference, not yet linked anywhere. */
+tutti_status tti_work_create(tutti_group *group, int n_list, tutti_work **work_out);
+void         tti_work_retain(tutti_work *work);
+/** Drop a reference. The lock may be held or not. */
+void tti_work_drop(tutti_work *work);
+/** Complete a work: status, and a copy of words when it failed. Lock held. */
+void tti_work_finish(tutti_work *work, tutti_status status, const char *words);
+/** What non-members get: a constant that is complete. */
+tutti_work *tti_work_nothing(void);
+
+/* p2p.c */
+
+/** End the messages of a closing group, in two steps around the backend's destroy: take decides
+ * how each one ends, give marks them complete, when no buffer is in use any more. */
+tutti_work *tti_messages_take(tutti_group *group);
+void        tti_messages_give(tutti_work *first);
+/** Complete a message that has ended with status (and words), and unlink it. Lock held, no pins. */
+void tti_message_settle(tutti_work *work, tutti_status status, const char *words);
+/** The global rank a message that has ended came from; -1 for a send or a failure. Lock held. */
+int tti_message_source(const tutti_work *work);
+
+#endif

@@ -1,0 +1,332 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * p2p.c - send, recv, isend, irecv.
+ *
+ * Messages are outside of the group's sequence: they are posted at once, on the calling thread, and
+ * never wait behind a collective. A blocking call posts, waits and releases. isend and irecv hand
+ * out a work, which also stands in the group's list of messages until its outcome was taken: by the
+ * first wait after its end, by the end of the group, or, for works that nobody holds any more, by a
+ * later post, which looks at the two that have stood longest. */
+#include "group/group.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "group/check.h"
+#include <tutti/private.h>
+
+enum { REAP_MAX = 2 };
+
+typedef struct posting {
+    const char   *what; /* "send" */
+    tutti_message message;
+    int           peer; /* global; -1: any */
+} posting;
+
+/* ---- checks ---- */
+
+static tutti_status find_peer(const tutti_group *group, posting *p)
+{
+    const bool any = !p->message.is_send && p->peer == TUTTI_ANY_SOURCE;
+
+    p->message.peer = -1;
+    if (any)
+        return TUTTI_OK;
+    p->message.peer = tutti_get_group_rank(group, p->peer);
+    if (p->message.peer < 0)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': rank %d is not in the group of %d", p->what,
+                        group->name, p->peer, group->size);
+    if (p->message.peer == group->rank)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': rank %d is this rank itself", p->what,
+                        group->name, p->peer);
+    return TUTTI_OK;
+}
+
+static tutti_status check(const tutti_group *group, tutti_span buf, int tag, posting *p)
+{
+    tutti_status st = tti_check_span(group, p->what, "buf", buf);
+
+    if (st != TUTTI_OK)
+        return st;
+    if (tag < 0)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': tag %d is below 0", p->what, group->name,
+                        tag);
+    st = find_peer(group, p);
+    if (st != TUTTI_OK)
+        return st;
+    p->message.tag = tag;
+    p->message.dtype = buf.dtype;
+    p->message.count = buf.count;
+    p->message.data = buf.data;
+    return TUTTI_OK;
+}
+
+static void describe(const posting *p, char out[TTI_GROUP_CAUSE_MAX])
+{
+    const char *way = p->message.is_send ? "to" : "from";
+
+    if (p->message.peer < 0)
+        snprintf(out, TTI_GROUP_CAUSE_MAX, "%s from any rank, tag %d", p->what, p->message.tag);
+    else
+        snprintf(out, TTI_GROUP_CAUSE_MAX, "%s %s rank %d, tag %d", p->what, way, p->peer,
+                 p->message.tag);
+}
+
+/* ---- blocking ---- */
+
+/* A blocking call must not leave its buffer in use: one that ran out of time ends the group. */
+static tutti_status give_up(tutti_group *group, tutti_request *request)
+{
+    char words[TTI_GROUP_WORDS_MAX];
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    group->ops->abort(group->backend);
+    group->ops->wait(request, TTI_FOREVER);
+    return tti_fail(TUTTI_E_TIMEOUT, "%s", words);
+}
+
+static tutti_status transfer(tutti_group *group, const tutti_message *message, int *source_out)
+{
+    tti_port      *port = group->runner->port;
+    tutti_request *request = NULL;
+    tutti_status   st;
+
+    st = group->ops->post(group->backend, message, &request);
+    if (st != TUTTI_OK)
+        return st;
+    st = group->ops->wait(request, tti_deadline(port, group->timeout_ms, group->timeout_ms));
+    if (st == TUTTI_E_TIMEOUT)
+        st = give_up(group, request);
+    *source_out = group->ops->source(request);
+    group->ops->release(request);
+    return st;
+}
+
+/* source_out: group rank of the sender; -1 for a send. */
+static tutti_status run_message(tutti_group *group, const posting *p, int *source_out)
+{
+    char         what[TTI_GROUP_CAUSE_MAX];
+    tutti_status st;
+
+    st = tti_group_enter(group);
+    if (st != TUTTI_OK)
+        return st;
+    st = transfer(group, &p->message, source_out);
+    if (st != TUTTI_OK)
+        describe(p, what);
+    tti_group_leave(group, st != TUTTI_OK ? what : p->what, st);
+    return st;
+}
+
+tutti_status tutti_send(tutti_span buf, int dst, int tag, tutti_group *group)
+{
+    posting      p = { .what = "send", .message = { .is_send = true }, .peer = dst };
+    tutti_group *g = NULL;
+    int          source = -1;
+    tutti_status st;
+
+    st = tti_group_resolve(group, p.what, &g);
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    st = check(g, buf, tag, &p);
+    if (st != TUTTI_OK)
+        return st;
+    return run_message(g, &p, &source);
+}
+
+tutti_status tutti_recv(tutti_span buf, int src, int tag, tutti_group *group, int *src_out)
+{
+    posting      p = { .what = "recv", .peer = src };
+    tutti_group *g = NULL;
+    int          source = -1;
+    tutti_status st;
+
+    st = tti_group_resolve(group, p.what, &g);
+    if (st == TUTTI_OK && g != NULL)
+        st = check(g, buf, tag, &p);
+    if (st == TUTTI_OK && g != NULL)
+        st = run_message(g, &p, &source);
+    if (st == TUTTI_OK && src_out != NULL)
+        *src_out = g != NULL ? tutti_get_global_rank(g, source) : -1;
+    return st;
+}
+
+/* ---- asynchronous ---- */
+
+static void list_append(tutti_work **list, tutti_work *work)
+{
+    tutti_work *last = *list;
+
+    work->next = NULL;
+    if (last == NULL) {
+        work->prev = work; /* the first one's prev is the last */
+        *list = work;
+        return;
+    }
+    last = (*list)->prev;
+    last->next = work;
+    work->prev = last;
+    (*list)->prev = work;
+}
+
+static void list_remove(tutti_work **list, tutti_work *work)
+{
+    if (work->next != NULL)
+        work->next->prev = work->prev;
+    else if (*list != work)
+        (*list)->prev = work->prev;
+    if (*list == work)
+        *list = work->next;
+    else
+        work->prev->next = work->next;
+    work->next = work->prev = NULL;
+}
+
+int tti_message_source(const tutti_work *work)
+{
+    return tutti_get_global_rank(work->group, work->ops->source(work->request));
+}
+
+void tti_message_settle(tutti_work *work, tutti_status status, const char *words)
+{
+    tutti_group *group = work->group;
+
+    if (status == TUTTI_OK)
+        work->source = tti_message_source(work);
+    else
+        tti_group_fail(group, work->what, status, words);
+    work->ops->release(work->request);
+    work->request = NULL;
+    list_remove(&group->messages, work);
+    tti_work_finish(work, status, words);
+    tti_work_drop(work); /* the list's reference; the caller has his own */
+}
+
+/* Settle old messages that nobody holds and that have ended. Lock held. */
+static void reap(tutti_group *group)
+{
+    tutti_work *work;
+    int         i;
+
+    for (i = 0; i < REAP_MAX && group->messages != NULL; i++) {
+        work = group->messages;
+        if (atomic_load(&work->refs) == 1 && work->pins == 0 && work->ops->test(work->request)) {
+            tti_message_settle(work, work->ops->wait(work->request, 0), tutti_last_error());
+            continue;
+        }
+        list_remove(&group->messages, work); /* to the end: the next post looks at others */
+        list_append(&group->messages, work);
+    }
+}
+
+static tutti_status post_work(tutti_group *group, const posting *p, tutti_work **work_out)
+{
+    tutti_work  *work = NULL;
+    tutti_status st;
+
+    st = tti_work_create(group, 0, &work);
+    if (st != TUTTI_OK)
+        return st;
+    describe(p, work->what);
+    st = group->ops->post(group->backend, &p->message, &work->request);
+    if (st != TUTTI_OK) {
+        tti_work_drop(work);
+        return st;
+    }
+    work->ops = group->ops;
+    tti_lock(&group->runner->lock);
+    reap(group);
+    tti_work_retain(work);
+    list_append(&group->messages, work);
+    tti_unlock(&group->runner->lock);
+    *work_out = work;
+    return TUTTI_OK;
+}
+
+static tutti_status issue(tutti_span buf, int tag, tutti_group *group, posting *p,
+                          tutti_work **work_out)
+{
+    tutti_group *g = NULL;
+    tutti_status st;
+
+    if (work_out == NULL)
+        return tti_fail(TUTTI_E_ARG, "%s: work_out is NULL", p->what);
+    st = tti_group_resolve(group, p->what, &g);
+    if (st == TUTTI_OK && g == NULL)
+        *work_out = tti_work_nothing();
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    st = check(g, buf, tag, p);
+    if (st == TUTTI_OK)
+        st = tti_group_enter(g);
+    if (st != TUTTI_OK)
+        return st;
+    st = post_work(g, p, work_out);
+    tti_group_leave(g, p->what, st);
+    return st;
+}
+
+tutti_status tutti_isend(tutti_span buf, int dst, int tag, tutti_group *group,
+                         tutti_work **work_out)
+{
+    posting p = { .what = "isend", .message = { .is_send = true }, .peer = dst };
+
+    return issue(buf, tag, group, &p, work_out);
+}
+
+tutti_status tutti_irecv(tutti_span buf, int src, int tag, tutti_group *group,
+                         tutti_work **work_out)
+{
+    posting p = { .what = "irecv", .peer = src };
+
+    return issue(buf, tag, group, &p, work_out);
+}
+
+/* ---- closing ---- */
+
+tutti_work *tti_messages_take(tutti_group *group)
+{
+    tti_runner *runner = group->runner;
+    tutti_work *work;
+
+    tti_lock(&runner->lock);
+    for (work = group->messages; work != NULL; work = work->next)
+        while (work->pins > 0)
+            tti_runner_sleep(runner, TTI_FOREVER);
+    for (work = group->messages; work != NULL; work = work->next) {
+        work->status = TUTTI_E_ABORTED;
+        if (work->ops->test(work->request))
+            work->status = work->ops->wait(work->request, 0);
+        if (work->status == TUTTI_OK)
+            work->source = tti_message_source(work);
+        else if (work->status != TUTTI_E_ABORTED)
+            work->words = strdup(tutti_last_error());
+    }
+    work = group->messages;
+    group->messages = NULL;
+    tti_unlock(&runner->lock);
+    return work;
+}
+
+void tti_messages_give(tutti_work *first)
+{
+    tutti_work *work = first;
+    tutti_work *next;
+
+    for (; work != NULL; work = next) {
+        tti_runner *runner = work->runner;
+        char       *kept = work->words;
+        char        words[TTI_GROUP_CAUSE_MAX * 3];
+
+        next = work->next;
+        snprintf(words, sizeof words, "%s on group '%s' was not complete: the group was destroyed",
+                 work->what, work->group_name);
+        tti_lock(&runner->lock);
+        work->ops->release(work->request);
+        work->request = NULL;
+        tti_work_finish(work, work->status, kept != NULL ? kept : words);
+        tti_unlock(&runner->lock);
+        free(kept);
+        tti_work_drop(work);
+    }
+}

@@ -1,0 +1,393 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * queue.c - in which order a group's collectives run, and on which thread.
+ *
+ * Why     All members must run a group's collectives in the same order, one at a time. A blocking
+ *         call should cost no thread hop and no allocation; an asynchronous one must make progress
+ *         even if nobody waits for it.
+ * How     Under the lock every collective takes a number (next_seq), and may run when turn is that
+ *         number; whoever ran it raises turn. A blocking call waits for its turn and runs itself.
+ *         An asynchronous one becomes a work in the world's queue, which three kinds of thread take
+ *         from, each under the lock, so that a work is run once:
+ *           the worker           the oldest work of any group whose turn it is
+ *           a blocking caller    works of its group that stand before it
+ *           tutti_work_wait()    the same, up to its own, unless its time-out is shorter than the
+ *                                group's: what it runs has the group's
+ *         The worker follows the order of issue across groups, so ranks that issue on several
+ *         groups in one order do not block each other; a caller that helps only adds progress.
+ * True    next_seq, turn, inside, finished, the queue and every work are read and written under
+ *         runner->lock, and never without. A backend runs with the lock released; its group stays,
+ *         because inside counts the thread, and tti_queue_close() waits for inside to be 0.
+ *         Nobody waits under the lock: sleepers take the event's count under it, release it, sleep,
+ *         and look again. Whoever changes something signals before releasing it; an event nobody
+ *         sleeps on costs one atomic addition. After unlocking a thread touches neither group nor
+ *         runner, unless it holds a reference of its own.
+ *         A barrier is a collective like others: earlier works are complete when its turn comes.
+ * Fails   The first failure finishes the group: works behind it and later calls fail with the same
+ *         status, and with the words of the operation that broke it. */
+#include "group/group.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "watch/control.h"
+#include <tutti/private.h>
+
+/* ---- the runner ---- */
+
+tutti_status tti_runner_create(tti_port *port, tti_runner **runner_out)
+{
+    tti_runner *runner = calloc(1, sizeof *runner);
+
+    if (runner == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the queue of a world");
+    runner->port = port;
+    atomic_init(&runner->refs, 1);
+    tti_mutex_init(&runner->lock);
+    *runner_out = runner;
+    return TUTTI_OK;
+}
+
+tti_runner *tti_runner_retain(tti_runner *runner)
+{
+    atomic_fetch_add_explicit(&runner->refs, 1, memory_order_relaxed);
+    return runner;
+}
+
+void tti_runner_stop(tti_runner *runner)
+{
+    tti_lock(&runner->lock);
+    runner->stop = true;
+    tti_event_signal(runner->port, &runner->todo);
+    tti_unlock(&runner->lock);
+    tti_thread_join(&runner->worker);
+}
+
+void tti_runner_drop(tti_runner *runner)
+{
+    if (atomic_fetch_sub_explicit(&runner->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    assert(runner->first == NULL && !runner->worker.running);
+    tti_mutex_release(&runner->lock);
+    free(runner);
+}
+
+void tti_runner_sleep(tti_runner *runner, int64_t deadline_ns)
+{
+    const uint32_t seen = tti_event_now(&runner->changed);
+
+    tti_unlock(&runner->lock);
+    tti_event_wait(runner->port, &runner->changed, seen, deadline_ns);
+    tti_lock(&runner->lock);
+}
+
+static void queue_append(tti_runner *runner, tutti_work *work)
+{
+    work->prev = runner->last;
+    work->next = NULL;
+    if (runner->last != NULL)
+        runner->last->next = work;
+    else
+        runner->first = work;
+    runner->last = work;
+}
+
+static void queue_remove(tti_runner *runner, tutti_work *work)
+{
+    if (work->prev != NULL)
+        work->prev->next = work->next;
+    else
+        runner->first = work->next;
+    if (work->next != NULL)
+        work->next->prev = work->prev;
+    else
+        runner->last = work->prev;
+    work->next = work->prev = NULL;
+}
+
+/* The oldest work whose turn it is, of one group or (NULL) of any. */
+static tutti_work *find_ready(tti_runner *runner, const tutti_group *group)
+{
+    tutti_work *work;
+
+    for (work = runner->first; work != NULL; work = work->next)
+        if ((group == NULL || work->group == group) && work->call.seq == work->group->turn)
+            return work;
+    return NULL;
+}
+
+/* ---- finished groups ---- */
+
+static tutti_status refuse(const tutti_group *group)
+{
+    return tti_fail(group->finished, "group '%s' is finished since %s: %s", group->name,
+                    group->finished_by, group->finished_words);
+}
+
+/* The first failure stays. */
+static void finish_group(tutti_group *group, const char *by, tutti_status st, const char *words)
+{
+    if (group->finished != TUTTI_OK)
+        return;
+    group->finished = st;
+    snprintf(group->finished_by, sizeof group->finished_by, "%s", by);
+    snprintf(group->finished_words, sizeof group->finished_words, "%s", words);
+}
+
+/* Whether a message that failed so takes its group along: the others only concern the call. */
+static bool finishes(tutti_status st)
+{
+    switch (st) {
+    case TUTTI_E_TIMEOUT:
+    case TUTTI_E_PEER:
+    case TUTTI_E_ABORTED:
+    case TUTTI_E_BACKEND:
+    case TUTTI_E_NETWORK:
+    case TUTTI_E_AUTH: return true;
+    default: return false;
+    }
+}
+
+void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const char *words)
+{
+    if (finishes(st))
+        finish_group(group, what, st, words);
+}
+
+tutti_status tti_group_enter(tutti_group *group)
+{
+    tutti_status st = TUTTI_OK;
+
+    tti_lock(&group->runner->lock);
+    if (group->finished != TUTTI_OK)
+        st = refuse(group);
+    else
+        group->inside++;
+    tti_unlock(&group->runner->lock);
+    return st;
+}
+
+void tti_group_leave(tutti_group *group, const char *what, tutti_status st)
+{
+    tti_runner *runner = group->runner;
+
+    tti_lock(&runner->lock);
+    tti_group_fail(group, what, st, tutti_last_error());
+    group->inside--;
+    if (group->closing)
+        tti_event_signal(runner->port, &runner->changed);
+    tti_unlock(&runner->lock);
+}
+
+/* ---- running ---- */
+
+/* Run call, whose turn it is. The lock is held, also on return, and released in between; group
+ * stays, the caller is counted inside. */
+static tutti_status run_turn(tutti_group *group, tutti_call *call)
+{
+    tti_runner  *runner = group->runner;
+    char         what[TTI_GROUP_CAUSE_MAX];
+    tutti_status st;
+
+    assert(group->turn == call->seq || group->closing);
+    if (group->finished != TUTTI_OK) {
+        st = refuse(group);
+    } else {
+        tti_unlock(&runner->lock);
+        call->deadline_ns = tti_deadline(runner->port, group->timeout_ms, group->timeout_ms);
+        st = group->ops->run(group->backend, call);
+        tti_lock(&runner->lock);
+        if (st != TUTTI_OK) {
+            snprintf(what, sizeof what, "%s #%llu", tti_call_kind_name(call->kind),
+                     (unsigned long long)call->seq);
+            finish_group(group, what, st, tutti_last_error());
+        }
+    }
+    group->turn++;
+    tti_event_signal(runner->port, &runner->changed);
+    if (runner->first != NULL)
+        tti_event_signal(runner->port, &runner->todo);
+    return st;
+}
+
+/* Run a work that find_ready() gave. Lock held, also on return. */
+static void run_work(tti_runner *runner, tutti_work *work)
+{
+    tutti_group *group = work->group;
+    tutti_status st;
+
+    queue_remove(runner, work);
+    group->inside++;
+    st = run_turn(group, &work->call);
+    tti_work_finish(work, st, st != TUTTI_OK ? tutti_last_error() : NULL);
+    group->inside--;
+    tti_work_drop(work); /* the queue's reference */
+}
+
+bool tti_queue_help(tutti_group *group)
+{
+    tutti_work *work = find_ready(group->runner, group);
+
+    if (work == NULL)
+        return false;
+    run_work(group->runner, work);
+    return true;
+}
+
+tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
+{
+    tti_runner  *runner = group->runner;
+    tutti_status st;
+
+    tti_lock(&runner->lock);
+    if (group->finished != TUTTI_OK) {
+        st = refuse(group);
+        tti_unlock(&runner->lock);
+        return st;
+    }
+    call->seq = group->next_seq++;
+    group->inside++;
+    while (group->turn != call->seq && !group->closing)
+        if (!tti_queue_help(group))
+            tti_runner_sleep(runner, TTI_FOREVER); /* what runs ahead has a deadline */
+    st = run_turn(group, call);
+    group->inside--;
+    tti_unlock(&runner->lock);
+    return st;
+}
+
+static void worker_main(void *arg)
+{
+    tti_runner *runner = arg;
+    tutti_work *work;
+    uint32_t    seen;
+
+    tti_lock(&runner->lock);
+    while (!runner->stop) {
+        work = find_ready(runner, NULL);
+        if (work != NULL) {
+            run_work(runner, work);
+            continue;
+        }
+        seen = tti_event_now(&runner->todo);
+        tti_unlock(&runner->lock);
+        tti_event_wait(runner->port, &runner->todo, seen, TTI_FOREVER);
+        tti_lock(&runner->lock);
+    }
+    tti_unlock(&runner->lock);
+}
+
+/* ---- queueing ---- */
+
+static tutti_status start_worker(tti_runner *runner)
+{
+    if (runner->worker.running)
+        return TUTTI_OK;
+    return tti_thread_start(&runner->worker, "tutti-work", worker_main, runner);
+}
+
+/* Give work its number and its place. Lock held. */
+static tutti_status admit(tutti_group *group, tutti_work *work)
+{
+    tutti_status st;
+
+    if (group->finished != TUTTI_OK)
+        return refuse(group);
+    st = start_worker(group->runner);
+    if (st != TUTTI_OK)
+        return st;
+    work->call.seq = group->next_seq++;
+    snprintf(work->what, sizeof work->what, "%s #%llu", tti_call_kind_name(work->call.kind),
+             (unsigned long long)work->call.seq);
+    tti_work_retain(work);
+    queue_append(group->runner, work);
+    tti_event_signal(group->runner->port, &group->runner->todo);
+    return TUTTI_OK;
+}
+
+tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
+                            tutti_work **work_out)
+{
+    tti_runner  *runner = group->runner;
+    tutti_work  *work = NULL;
+    tutti_status st;
+
+    st = tti_work_create(group, n_list, &work);
+    if (st != TUTTI_OK)
+        return st;
+    work->call = *call;
+    if (n_list > 0) {
+        memcpy(work->list, call->list, (size_t)n_list * sizeof work->list[0]);
+        work->call.list = work->list;
+    }
+    tti_lock(&runner->lock);
+    st = admit(group, work);
+    tti_unlock(&runner->lock);
+    if (st == TUTTI_OK)
+        *work_out = work;
+    else
+        tti_work_drop(work);
+    return st;
+}
+
+/* ---- closing ---- */
+
+/* End the works of group that nobody runs. Lock held. */
+static void abort_queued(tutti_group *group)
+{
+    tti_runner *runner = group->runner;
+    tutti_work *work = runner->first;
+    tutti_work *next;
+    char        words[TTI_GROUP_CAUSE_MAX * 3];
+
+    for (; work != NULL; work = next) {
+        next = work->next;
+        if (work->group != group)
+            continue;
+        queue_remove(runner, work);
+        snprintf(words, sizeof words, "%s on group '%s' was not begun: the group was destroyed",
+                 work->what, group->name);
+        tti_work_finish(work, TUTTI_E_ABORTED, words);
+        tti_work_drop(work);
+    }
+}
+
+/* Whether somebody depends on what the group still has to do. Lock held. */
+static bool is_busy(const tutti_group *group)
+{
+    const tutti_work *work;
+
+    for (work = group->runner->first; work != NULL; work = work->next)
+        if (work->group == group)
+            return true;
+    for (work = group->messages; work != NULL; work = work->next)
+        if (work->pins > 0)
+            return true;
+    return group->inside > 0;
+}
+
+void tti_queue_close(tutti_group *group)
+{
+    tti_runner *runner = group->runner;
+    bool        busy;
+
+    tti_lock(&runner->lock);
+    busy = is_busy(group);
+    group->closing = true;
+    finish_group(group, "tutti_destroy_process_group", TUTTI_E_ABORTED,
+                 "it is being destroyed in this process");
+    abort_queued(group);
+    tti_event_signal(runner->port, &runner->changed);
+    tti_unlock(&runner->lock);
+
+    /* An idle group leaves quietly: abort would also reach members that are still inside the last
+     * operation, which this rank has done its part of. */
+    if (busy)
+        group->ops->abort(group->backend);
+
+    tti_lock(&runner->lock);
+    while (group->inside > 0)
+        tti_runner_sleep(runner, TTI_FOREVER);
+    tti_unlock(&runner->lock);
+}

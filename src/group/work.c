@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * work.c - one asynchronous operation: waiting for it, its words, its references.
+ *
+ * A work is held by its user and, until it is done, by the world's queue or its group's list of
+ * messages. It keeps its own status and words, and a reference to the runner for the lock; once it
+ * is done its group pointer is gone, so that a work may be asked after its group was destroyed. */
+#include "group/group.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+
+static const tutti_work nothing = { .is_nothing = true, .done = true, .source = -1 };
+
+tutti_work *tti_work_nothing(void)
+{
+    return (tutti_work *)(uintptr_t)&nothing; /* every function here looks at is_nothing first */
+}
+
+tutti_status tti_work_create(tutti_group *group, int n_list, tutti_work **work_out)
+{
+    tutti_work *work = calloc(1, sizeof *work + (size_t)n_list * sizeof work->list[0]);
+
+    if (work == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for an asynchronous operation on group '%s'",
+                        group->name);
+    atomic_init(&work->refs, 1);
+    work->runner = tti_runner_retain(group->runner);
+    work->group = group;
+    work->timeout_ms = group->timeout_ms;
+    work->source = -1;
+    memcpy(work->group_name, group->name, sizeof work->group_name);
+    *work_out = work;
+    return TUTTI_OK;
+}
+
+void tti_work_retain(tutti_work *work)
+{
+    atomic_fetch_add_explicit(&work->refs, 1, memory_order_relaxed);
+}
+
+void tti_work_drop(tutti_work *work)
+{
+    if (atomic_fetch_sub_explicit(&work->refs, 1, memory_order_acq_rel) != 1)
+        return;
+    tti_runner_drop(work->runner);
+    free(work->words);
+    free(work);
+}
+
+void tti_work_finish(tutti_work *work, tutti_status status, const char *words)
+{
+    assert(!work->done);
+    work->status = status;
+    work->words = status != TUTTI_OK ? strdup(words) : NULL;
+    work->group = NULL;
+    work->done = true;
+    tti_event_signal(work->runner->port, &work->runner->changed);
+}
+
+/* The outcome of a work that is done, worded again for the thread that asks. */
+static tutti_status outcome(const tutti_work *work)
+{
+    if (work->status == TUTTI_OK)
+        return TUTTI_OK;
+    if (work->words == NULL)
+        return tti_fail(work->status, "%s on group '%s' failed, without memory to say how",
+                        work->what, work->group_name);
+    return tti_fail(work->status, "%s", work->words);
+}
+
+static tutti_status out_of_time(const tutti_work *work, int64_t began_ns)
+{
+    const int64_t waited_ms = (tti_port_now(work->runner->port) - began_ns) / TTI_MS;
+
+    return tti_fail(TUTTI_E_TIMEOUT,
+                    "%s on group '%s' is not complete after waiting %lld ms; it goes on\n"
+                    "  next: wait again, or destroy the group",
+                    work->what, work->group_name, (long long)waited_ms);
+}
+
+/* Whether a wait of timeout_ms is long enough to run operations itself. */
+static bool may_help(int64_t timeout_ms, int64_t group_ms)
+{
+    return timeout_ms <= 0 || (group_ms > 0 && timeout_ms >= group_ms);
+}
+
+static tutti_status wait_collective(tutti_work *work, int64_t timeout_ms)
+{
+    tti_runner   *runner = work->runner;
+    const int64_t began_ns = tti_port_now(runner->port);
+    const int64_t deadline_ns = tti_deadline(runner->port, timeout_ms, work->timeout_ms);
+    const bool    help = may_help(timeout_ms, work->timeout_ms);
+    tutti_status  st = TUTTI_E_TIMEOUT;
+
+    tti_lock(&runner->lock);
+    while (!work->done) {
+        if (help && tti_queue_help(work->group))
+            continue;
+        if (tti_port_now(runner->port) >= deadline_ns)
+            break;
+        tti_runner_sleep(runner, deadline_ns);
+    }
+    if (work->done)
+        st = outcome(work);
+    else
+        st = out_of_time(work, began_ns);
+    tti_unlock(&runner->lock);
+    return st;
+}
+
+/* One wait inside the backend, with the lock released meanwhile. The thread that leaves last takes
+ * the outcome of a message that has ended. Whatever is returned, look at done first. */
+static tutti_status wait_request(tutti_work *work, int64_t deadline_ns)
+{
+    tti_runner  *runner = work->runner;
+    bool         ended;
+    tutti_status st;
+
+    work->pins++;
+    tti_unlock(&runner->lock);
+    st = work->ops->wait(work->request, deadline_ns);
+    ended = work->ops->test(work->request);
+    if (ended && st == TUTTI_E_TIMEOUT)
+        st = work->ops->wait(work->request, deadline_ns); /* it ended at the last moment */
+    tti_lock(&runner->lock);
+    work->pins--;
+    if (work->group->closing)
+        tti_event_signal(runner->port, &runner->changed); /* the closing thread waits for pins */
+    else if (ended && work->pins == 0)
+        tti_message_settle(work, st, tutti_last_error());
+    while (!work->done && (ended || work->group->closing))
+        tti_runner_sleep(runner, TTI_FOREVER);
+    return st;
+}
+
+static tutti_status wait_message(tutti_work *work, int64_t timeout_ms)
+{
+    tti_runner   *runner = work->runner;
+    const int64_t began_ns = tti_port_now(runner->port);
+    const int64_t deadline_ns = tti_deadline(runner->port, timeout_ms, work->timeout_ms);
+    tutti_status  st = TUTTI_OK;
+
+    tti_lock(&runner->lock);
+    while (!work->done && (st == TUTTI_OK || st == TUTTI_E_TIMEOUT)) {
+        if (work->group->closing)
+            tti_runner_sleep(runner, TTI_FOREVER);
+        else if (st == TUTTI_E_TIMEOUT && tti_port_now(runner->port) >= deadline_ns)
+            break;
+        else
+            st = wait_request(work, deadline_ns);
+    }
+    if (work->done)
+        st = outcome(work);
+    else if (st == TUTTI_E_TIMEOUT)
+        st = out_of_time(work, began_ns);
+    tti_unlock(&runner->lock);
+    return st;
+}
+
+tutti_status tutti_work_wait_for(tutti_work *work, int64_t timeout_ms)
+{
+    if (work == NULL)
+        return tti_fail(TUTTI_E_ARG, "tutti_work_wait: the work is NULL");
+    if (timeout_ms < TUTTI_INFINITE)
+        return tti_fail(TUTTI_E_ARG, "tutti_work_wait_for: timeout_ms is %lld\n"
+                                     "  next: 0 for the group's, -1 for none",
+                        (long long)timeout_ms);
+    if (work->is_nothing)
+        return TUTTI_OK;
+    if (work->ops != NULL)
+        return wait_message(work, timeout_ms);
+    return wait_collective(work, timeout_ms);
+}
+
+tutti_status tutti_work_wait(tutti_work *work)
+{
+    return tutti_work_wait_for(work, 0);
+}
+
+bool tutti_work_is_completed(tutti_work *work)
+{
+    bool done;
+
+    if (work == NULL || work->is_nothing)
+        return true;
+    tti_lock(&work->runner->lock);
+    done = work->done || (work->ops != NULL && !work->group->closing &&
+                          work->ops->test(work->request)); /* never blocks */
+    tti_unlock(&work->runner->lock);
+    return done;
+}
+
+int tutti_work_source_rank(const tutti_work *work)
+{
+    int source;
+
+    if (work == NULL || work->is_nothing)
+        return -1;
+    tti_lock(&work->runner->lock);
+    source = work->source;
+    if (!work->done && work->ops != NULL && !work->group->closing &&
+        work->ops->test(work->request))
+        source = tti_message_source(work);
+    tti_unlock(&work->runner->lock);
+    return source;
+}
+
+void tutti_work_free(tutti_work *work)
+{
+    if (work != NULL && !work->is_nothing)
+        tti_work_drop(work);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * world.c - which group NULL means, and the process's world.
+ *
+ * Two things here outlive a call, because torch's calls name no group: the process's world, made by
+ * tutti_init_process_group(), and a thread's own default, set by tutti_use_group(). Nothing else of
+ * the library looks at them, and a program that passes its groups never touches them.
+ *
+ * process.world is read by every call with NULL, on any thread, without the lock, with acquire
+ * order: it is stored, with release order, once the world is whole. Only init and destroy write it,
+ * under process.lock; process.joining keeps a second init out while the first one, which waits for
+ * other ranks, has let go of the lock. */
+#include "group/group.h"
+
+#include "backend/registry.h"
+#include <tutti/private.h>
+
+static struct {
+    tti_mutex              lock;
+    _Atomic(tutti_group *) world;
+    bool                   joining; /* guarded by lock */
+} process = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+
+static _Thread_local tutti_group *thread_default;
+
+/* ---- what NULL means ---- */
+
+static tutti_group *meant(const tutti_group *group)
+{
+    if (group != NULL)
+        return (tutti_group *)(uintptr_t)group;
+    if (thread_default != NULL)
+        return thread_default;
+    return atomic_load_explicit(&process.world, memory_order_acquire);
+}
+
+tutti_status tti_group_resolve(tutti_group *group, const char *what, tutti_group **group_out)
+{
+    tutti_group *g = meant(group);
+
+    if (g == NULL)
+        return tti_fail(TUTTI_E_STATE, "%s: there is no world\n"
+                                       "  next: call tutti_init_process_group() first",
+                        what);
+    if (g == TUTTI_NO_GROUP)
+        return tti_fail(TUTTI_E_STATE, "%s: this group was never made, tutti_new_group() failed",
+                        what);
+    if (g == TUTTI_NON_MEMBER) {
+        tti_log(TTI_LOG_WARN, "%s: this rank is not in the group; nothing is done", what);
+        g = NULL;
+    }
+    *group_out = g;
+    return TUTTI_OK;
+}
+
+const tutti_group *tti_group_peek(const tutti_group *group)
+{
+    const tutti_group *g = meant(group);
+
+    return g == TUTTI_NO_GROUP || g == TUTTI_NON_MEMBER ? NULL : g;
+}
+
+void tutti_use_group(tutti_group *group)
+{
+    thread_default = group;
+}
+
+bool tutti_is_initialized(void)
+{
+    return tti_group_peek(NULL) != NULL;
+}
+
+/* ---- making ---- */
+
+/* ops NULL: the backend that the options name. */
+static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options *opts,
+                         tutti_group **group_out)
+{
+    tutti_init_options    known = TUTTI_INIT_OPTIONS;
+    tti_rendezvous_config config = { .port = tti_port_system() };
+    tti_join              joined;
+    tutti_status          st = TUTTI_OK;
+
+    if (opts != NULL)
+        st = tti_options_read(&known, sizeof known, opts, "TUTTI_INIT_OPTIONS");
+    if (st == TUTTI_OK && ops == NULL)
+        st = tti_backend_find(known.backend, &ops);
+    if (st != TUTTI_OK)
+        return st;
+    config.url = known.init_method;
+    config.store = known.store;
+    config.rank = known.rank;
+    config.world_size = known.world_size;
+    config.timeout_ms = known.timeout_ms;
+    st = tti_rendezvous(&config, &joined);
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_world_create(config.port, ops, &joined, group_out);
+    tti_join_release(&joined);
+    return st;
+}
+
+tutti_status tutti_create_process_group(const tutti_init_options *opts, tutti_group **group_out)
+{
+    if (group_out == NULL)
+        return tti_fail(TUTTI_E_ARG, "tutti_create_process_group: group_out is NULL");
+    return join(NULL, opts, group_out);
+}
+
+/* Take the right to make the process's world. */
+static tutti_status claim(void)
+{
+    tutti_status st = TUTTI_OK;
+
+    tti_lock(&process.lock);
+    if (process.joining || atomic_load(&process.world) != NULL)
+        st = tti_fail(TUTTI_E_STATE, "this process has a world already\n"
+                                     "  next: call tutti_destroy_process_group(NULL) first");
+    else
+        process.joining = true;
+    tti_unlock(&process.lock);
+    return st;
+}
+
+tutti_status tti_init_with(const tutti_backend_ops *ops, const tutti_init_options *opts)
+{
+    tutti_group *world = NULL;
+    tutti_status st;
+
+    st = claim();
+    if (st != TUTTI_OK)
+        return st;
+    st = join(ops, opts, &world);
+    tti_lock(&process.lock);
+    process.joining = false;
+    if (st == TUTTI_OK)
+        atomic_store_explicit(&process.world, world, memory_order_release);
+    tti_unlock(&process.lock);
+    return st;
+}
+
+tutti_status tutti_init_process_group(const tutti_init_options *opts)
+{
+    return tti_init_with(NULL, opts);
+}
+
+/* ---- ending ---- */
+
+tutti_status tutti_destroy_process_group(tutti_group *group)
+{
+    tutti_group *g = group;
+
+    if (g == TUTTI_NON_MEMBER || g == TUTTI_NO_GROUP)
+        return TUTTI_OK;
+    tti_lock(&process.lock);
+    if (g == NULL)
+        g = atomic_load(&process.world);
+    if (g != NULL && g == atomic_load(&process.world))
+        atomic_store(&process.world, NULL);
+    tti_unlock(&process.lock);
+    if (g == NULL)
+        return tti_fail(TUTTI_E_STATE, "tutti_destroy_process_group: there is no world");
+    if (thread_default != NULL && thread_default == g)
+        thread_default = NULL;
+    tti_group_destroy(g);
+    return TUTTI_OK;
+}
