@@ -110,7 +110,9 @@ tutti_status tti_job_secret_make(tti_job_secret *secret_out)
     if (st != TUTTI_OK)
         return st;
     snprintf(secret.file, sizeof secret.file, "%.*s/secret", TTI_JOB_PATH_MAX - 8, secret.dir);
-    st = write_file(secret.file);
+    st = tti_keeper_start(secret.file, secret.dir, &secret.keeper);
+    if (st == TUTTI_OK)
+        st = write_file(secret.file);
     if (st == TUTTI_OK)
         *secret_out = secret;
     else
@@ -120,7 +122,8 @@ tutti_status tti_job_secret_make(tti_job_secret *secret_out)
 
 void tti_job_secret_remove(tti_job_secret *secret)
 {
-    if (secret->file[0] != '\0')
+    tti_keeper_end(&secret->keeper);
+    if (secret->file[0] != '\0') /* the keeper may have been killed, too */
         unlink(secret->file);
     if (secret->dir[0] != '\0')
         rmdir(secret->dir);

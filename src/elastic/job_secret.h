@@ -5,6 +5,7 @@
 #define TTI_ELASTIC_JOB_SECRET_H
 
 #include <tutti/status.h>
+#include "elastic/keeper.h"
 
 enum { TTI_JOB_PATH_MAX = 512 };
 
@@ -12,12 +13,13 @@ enum { TTI_JOB_PATH_MAX = 512 };
 typedef struct tti_job_secret {
     char dir[TTI_JOB_PATH_MAX];
     char file[TTI_JOB_PATH_MAX];
+    tti_keeper keeper; /* removes both, should this process be killed */
 } tti_job_secret;
 
 /** Make a private directory (0700) on a file system in memory, and in it the secret (0600): 32 random
  * bytes as 64 hex digits and a newline.
  * @errors TUTTI_E_IO     no directory can be written to; the text names the last one tried
- *         TUTTI_E_NOMEM  no space there */
+ *         TUTTI_E_NOMEM  no space there, or no process for the keeper */
 tutti_status tti_job_secret_make(tti_job_secret *secret_out);
 
 /** Remove file and directory. "Nowhere" is fine. */

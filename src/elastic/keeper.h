@@ -1,0 +1,23 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * elastic/keeper.h - a small process that cleans up when this one cannot. */
+#ifndef TTI_ELASTIC_KEEPER_H
+#define TTI_ELASTIC_KEEPER_H
+
+#include <sys/types.h>
+#include <tutti/status.h>
+
+typedef struct tti_keeper {
+    pid_t pid; /* 0: none */
+    int fd;
+} tti_keeper;
+
+/** Have file, and then dir, removed when tti_keeper_end() is called or this process is gone, however it
+ * ended: SIGKILL, too.
+ * @errors TUTTI_E_NOMEM  no process or descriptor to be had */
+tutti_status tti_keeper_start(const char *file, const char *dir, tti_keeper *keeper_out);
+
+/** Returns when both are removed and the keeper is gone. "None" is fine. */
+void tti_keeper_end(tti_keeper *keeper);
+
+#endif

@@ -1,0 +1,615 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * launch_test.c
+ * Goal    a job ends with the code, the report and the processes that it should: none.
+ * Method  real processes: shell scripts, or this program again in the part that its first argument names.
+ *         Output is captured; a thread of the test sends the signals once the ranks have said that
+ *         they are up. "sleep 100" stands for a rank that would never end by itself. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <tutti/launch.h>
+#include "elastic/testing.h"
+
+enum { GONE_MS = 1000, OTHER_MARK_FD = 8 };
+
+static char shell[] = "sh";
+static char dash_c[] = "-c";
+static char self[] = "/proc/self/exe";
+
+typedef struct outcome {
+    tutti_status status;
+    int code;
+    tt_capture text;
+} outcome;
+
+static outcome launch(tutti_launch_options o, char *const *argv)
+{
+    outcome r = { .code = -1 };
+
+    o.argv = argv;
+    tt_capture_begin(&r.text);
+    r.status = tutti_launch(&o, &r.code);
+    tt_capture_end(&r.text);
+    return r;
+}
+
+/* In scripts "$$$$" is what the shell reads as "$$": the launcher puts the local rank in. */
+static outcome launch_script(int nproc, const char *script)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char *copy = strdup(script);
+    char *argv[] = { shell, dash_c, copy, NULL };
+    outcome r;
+
+    o.nproc = nproc;
+    r = launch(o, argv);
+    free(copy);
+    return r;
+}
+
+static double uptime_s(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void exit_codes(void **state)
+{
+    outcome r = launch_script(3, "exit 0");
+
+    (void)state;
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 0);
+    assert_string_equal(r.text.err, "");
+    tt_capture_free(&r.text);
+    r = launch_script(1, "exit 3");
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 3);
+    tt_capture_free(&r.text);
+    r = launch_script(1, "kill -KILL $$$$");
+    assert_int_equal(r.code, 128 + SIGKILL);
+    assert_non_null(strstr(r.text.err, "signal SIGKILL (9)"));
+    tt_capture_free(&r.text);
+}
+
+static void the_first_failure_wins(void **state)
+{
+    outcome r = launch_script(3, "test $RANK = 1 && exit 7; trap 'exit 9' TERM; sleep 100 & wait");
+
+    (void)state;
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 7);
+    assert_non_null(strstr(r.text.err, "'sh' failed with exit code 7"));
+    assert_non_null(strstr(r.text.err, "first: rank 1 (local rank 1, pid "));
+    assert_non_null(strstr(r.text.err, "stopped by the launcher: ranks 0, 2\n"));
+    assert_null(strstr(r.text.err, "also:"));
+    tt_capture_free(&r.text);
+}
+
+/* A neighbour that sees the connection close, and fails by it, may be the first to be gone. */
+static void a_crash_goes_before_what_it_caused(void **state)
+{
+    char dir[] = "/tmp/tutti-launch-test-XXXXXX";
+    char fifo[64];
+    outcome r;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(fifo, sizeof fifo, "%s/line", dir);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    setenv("TT_LINE", fifo, 1);
+    r = launch_script(2, "test $RANK = 1 && { exec 9>$TT_LINE; kill -SEGV $$$$; }; "
+                         "read x < $TT_LINE; exit 1");
+    unsetenv("TT_LINE");
+    unlink(fifo);
+    rmdir(dir);
+    assert_int_equal(r.code, 128 + SIGSEGV);
+    assert_non_null(strstr(r.text.err, "first: rank 1"));
+    tt_capture_free(&r.text);
+}
+
+static void an_abort_ends_all_within_a_second(void **state)
+{
+    char part[] = "abort";
+    char *argv[] = { self, part, NULL };
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    int marks = tt_marks_open();
+    outcome r;
+    double took;
+    int rank;
+
+    (void)state;
+    assert_int_equal(dup2(marks, OTHER_MARK_FD), OTHER_MARK_FD); /* rank 1 waits for the others */
+    o.nproc = 4;
+    r = launch(o, argv);
+    close(OTHER_MARK_FD);
+    tt_marks_close(marks);
+    took = uptime_s() - (double)tt_number_after(r.text.out, "[default1]:abort at ms ") / 1000;
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 128 + SIGABRT);
+    assert_non_null(strstr(r.text.err, "first: rank 1 (local rank 1"));
+    assert_non_null(strstr(r.text.err, "signal SIGABRT (6)"));
+    for (rank = 0; rank < 4; rank++) {
+        char word[32];
+
+        snprintf(word, sizeof word, "[default%d]:pid ", rank);
+        assert_true(tt_number_after(r.text.out, word) > 0);
+        assert_int_equal(kill((pid_t)tt_number_after(r.text.out, word), 0), -1);
+        assert_int_equal(errno, ESRCH);
+    }
+    assert_true(took < 1.0);
+    tt_capture_free(&r.text);
+}
+
+static void one_that_ignores_sigterm_is_killed(void **state)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char script[] =
+        "test $RANK = 1 && { read up <&8; exit 5; }; trap '' TERM; echo up >&9; sleep 100";
+    char *argv[] = { shell, dash_c, script, NULL };
+    int marks = tt_marks_open();
+    outcome r;
+
+    (void)state;
+    assert_int_equal(dup2(marks, OTHER_MARK_FD),
+                     OTHER_MARK_FD); /* rank 1 waits until rank 0 is deaf */
+    o.nproc = 2;
+    o.shutdown_ms = 50;
+    r = launch(o, argv);
+    close(OTHER_MARK_FD);
+    tt_marks_close(marks);
+    assert_int_equal(r.code, 5);
+    assert_non_null(strstr(r.text.err, "killed, having outlived the first signal: rank 0\n"));
+    tt_capture_free(&r.text);
+}
+
+/* ---- signals from outside ---------------------------------------------------------------------- */
+
+typedef struct sender {
+    pthread_t thread;
+    int marks;
+    int n_marks;
+    int signals[2]; /* sent one after the other, the second after as many marks again */
+    tutti_status second_launch;
+} sender;
+
+static void *send_when_up(void *arg)
+{
+    sender *s = arg;
+    char *argv[] = { shell, NULL };
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char line[64];
+    int code;
+
+    tt_marks_wait(s->marks, s->n_marks, line);
+    o.argv = argv;
+    s->second_launch = tutti_launch(&o, &code);
+    kill(getpid(), s->signals[0]);
+    if (s->signals[1] != 0) {
+        tt_marks_wait(s->marks, s->n_marks, line);
+        kill(getpid(), s->signals[1]);
+    }
+    return NULL;
+}
+
+static outcome launch_signalled(const char *script, int first, int second)
+{
+    sender s = { .marks = tt_marks_open(), .n_marks = 2, .signals = { first, second } };
+    outcome r;
+
+    assert_int_equal(pthread_create(&s.thread, NULL, send_when_up, &s), 0);
+    r = launch_script(2, script);
+    pthread_join(s.thread, NULL);
+    tt_marks_close(s.marks);
+    assert_int_equal(s.second_launch, TUTTI_E_STATE);
+    return r;
+}
+
+static void signals_are_forwarded(void **state)
+{
+    static const struct {
+        int number;
+        const char *script;
+    } rows[] = {
+        { SIGTERM, "trap 'echo got it; exit 0' TERM; echo up >&9; sleep 100 & wait" },
+        { SIGINT, "trap 'echo got it; exit 0' INT; echo up >&9; while :; do sleep 1; done" },
+        { SIGHUP, "trap 'echo got it; exit 0' HUP; echo up >&9; sleep 100 & wait" },
+        { SIGQUIT, "trap 'echo got it; exit 4' QUIT; echo up >&9; while :; do sleep 1; done" },
+    };
+    struct sigaction before;
+    struct sigaction after;
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        outcome r;
+
+        sigaction(rows[i].number, NULL, &before);
+        r = launch_signalled(rows[i].script, rows[i].number, 0);
+        sigaction(rows[i].number, NULL, &after);
+        assert_true(before.sa_handler == after.sa_handler);
+        assert_int_equal(r.status, TUTTI_OK);
+        assert_int_equal(r.code, 128 + rows[i].number);
+        assert_non_null(strstr(r.text.out, "[default0]:got it\n"));
+        assert_non_null(strstr(r.text.out, "[default1]:got it\n"));
+        assert_non_null(strstr(r.text.err, "'sh' was ended by signal SIG"));
+        tt_capture_free(&r.text);
+    }
+}
+
+static void a_second_signal_does_not_hurry(void **state)
+{
+    outcome r = launch_signalled("trap 'trap \"echo second; exit 0\" TERM; echo first >&9' TERM; "
+                                 "echo up >&9; while :; do sleep 100 & wait; done",
+                                 SIGTERM, SIGTERM);
+
+    (void)state;
+    assert_int_equal(r.code, 128 + SIGTERM);
+    assert_non_null(strstr(r.text.out, "[default0]:second\n"));
+    assert_non_null(strstr(r.text.out, "[default1]:second\n"));
+    tt_capture_free(&r.text);
+}
+
+/* The launcher is this program's part "hold"; it is ended by SIGKILL, and can do nothing. */
+static void ranks_follow_a_killed_launcher(void **state)
+{
+    int marks = tt_marks_open();
+    pid_t launcher = fork();
+    char line[64] = "";
+    char secret[64] = "";
+    pid_t rank;
+
+    (void)state;
+    if (launcher == 0) {
+        execl("/proc/self/exe", "launch_test", "hold", (char *)NULL);
+        _exit(127);
+    }
+    assert_true(launcher > 0);
+    tt_marks_wait(marks, 1, secret);
+    tt_marks_wait(marks, 1, line);
+    rank = (pid_t)atol(line);
+    assert_true(rank > 0);
+    assert_int_equal(access(secret, R_OK), 0);
+    kill(launcher, SIGKILL);
+    assert_int_equal(waitpid(launcher, NULL, 0), launcher);
+    assert_true(tt_gone_within(rank, GONE_MS));
+    while (access(secret, F_OK) == 0)
+        sched_yield();
+    tt_marks_close(marks);
+}
+
+/* ---- programs, ports, files -------------------------------------------------------------------- */
+
+static void programs_that_cannot_run(void **state)
+{
+    char missing[] = "no-such-program-here";
+    char *argv[] = { missing, NULL };
+    char path[] = "/tmp/tutti-launch-test-XXXXXX";
+    char *file_argv[] = { path, NULL };
+    int fd = mkstemp(path);
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    outcome r = launch(o, argv);
+
+    (void)state;
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 127);
+    assert_non_null(strstr(r.text.err, "program 'no-such-program-here' not found in PATH"));
+    tt_capture_free(&r.text);
+
+    assert_true(fd >= 0);
+    assert_int_equal(write(fd, "neither\n", 8), 8);
+    close(fd);
+    r = launch(o, file_argv);
+    assert_int_equal(r.code, 127);
+    assert_non_null(strstr(r.text.err, path));
+    assert_non_null(strstr(r.text.err, "is not executable"));
+    tt_capture_free(&r.text);
+
+    assert_int_equal(chmod(path, 0700), 0);
+    o.nproc = 2;
+    r = launch(o, file_argv);
+    assert_int_equal(r.code, 127);
+    assert_non_null(strstr(r.text.err, "rank 0"));
+    assert_non_null(strstr(r.text.err, "cannot be executed: Exec format error"));
+    tt_capture_free(&r.text);
+    unlink(path);
+}
+
+static void a_port_that_is_taken(void **state)
+{
+    struct sockaddr_in addr = { .sin_family = AF_INET };
+    socklen_t len = sizeof addr;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char *argv[] = { shell, NULL };
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char port[16];
+    outcome r;
+
+    (void)state;
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    o.master_port = ntohs(addr.sin_port);
+    r = launch(o, argv);
+    snprintf(port, sizeof port, "%d", o.master_port);
+    assert_int_equal(r.status, TUTTI_E_NETWORK);
+    assert_int_equal(r.code, -1);
+    assert_non_null(strstr(tutti_last_error(), "127.0.0.1"));
+    assert_non_null(strstr(tutti_last_error(), port));
+    close(fd);
+    tt_capture_free(&r.text);
+}
+
+static void the_secret_is_private_and_goes(void **state)
+{
+    outcome r =
+        launch_script(1, "echo path $TUTTI_SECRET_FILE; stat -c 'file %a' $TUTTI_SECRET_FILE;"
+                         "stat -c 'dir %a' $(dirname $TUTTI_SECRET_FILE);"
+                         "tr -d '0-9a-f' < $TUTTI_SECRET_FILE | od -An -c;"
+                         "wc -c < $TUTTI_SECRET_FILE");
+    char *path;
+    char *slash;
+
+    (void)state;
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.text.out, "[default0]:file 600\n[default0]:dir 700\n"));
+    assert_non_null(strstr(r.text.out, "[default0]:  \\n\n[default0]:65\n"));
+    path = strstr(r.text.out, "path ") + 5;
+    path[strcspn(path, "\n")] = '\0';
+    assert_int_equal(access(path, F_OK), -1);
+    slash = strrchr(path, '/');
+    assert_non_null(slash);
+    *slash = '\0';
+    assert_int_equal(access(path, F_OK), -1);
+    tt_capture_free(&r.text);
+}
+
+static void grandchildren_go_too(void **state)
+{
+    static const struct {
+        const char *script;
+        int code;
+    } rows[] = {
+        { "sleep 100 & echo pid $!; exit 3", 3 },
+        { "sleep 100 & echo pid $!; exit 0", 0 },
+        { "sleep 100 >/dev/null 2>&1 & echo pid $!; exit 0", 0 },
+        { "trap '' TERM; sleep 100 & echo pid $!; exit 6", 6 },
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        outcome r = launch_script(1, rows[i].script);
+
+        assert_int_equal(r.code, rows[i].code);
+        assert_true(tt_gone_within((pid_t)tt_number_after(r.text.out, "pid "), GONE_MS));
+        tt_capture_free(&r.text);
+    }
+}
+
+/* A process that left the group still holds the pipes: the launcher does not wait for it. */
+static void a_daemon_is_not_waited_for(void **state)
+{
+    outcome r = launch_script(1, "setsid sleep 100 & echo pid $!; echo end; exit 0");
+    pid_t pid = (pid_t)tt_number_after(r.text.out, "pid ");
+
+    (void)state;
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.text.out, "[default0]:end\n"));
+    kill(pid, SIGKILL);
+    assert_true(tt_gone_within(pid, GONE_MS));
+    tt_capture_free(&r.text);
+}
+
+/* ---- output and environment -------------------------------------------------------------------- */
+
+static void output_is_named_and_complete(void **state)
+{
+    outcome r = launch_script(2, "echo out $RANK; echo err $RANK >&2; "
+                                 "yes 123456789012345678901234567890 | head -n 20000; printf end");
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char script[] = "echo bare; printf ' end'";
+    char *argv[] = { shell, dash_c, script, NULL };
+
+    (void)state;
+    assert_int_equal(r.code, 0);
+    assert_int_equal(tt_count_lines(r.text.out, "[default0]:out 0"), 1);
+    assert_int_equal(tt_count_lines(r.text.err, "[default1]:err 1"), 1);
+    assert_int_equal(tt_count_lines(r.text.out, "[default0]:123456789012345678901234567890\n"),
+                     20000);
+    assert_int_equal(tt_count_lines(r.text.out, "[default1]:123456789012345678901234567890\n"),
+                     20000);
+    assert_int_equal(tt_count_lines(r.text.out, "[default0]:end\n"), 1);
+    assert_int_equal(tt_count_lines(r.text.out, ""), 2 * 20002);
+    tt_capture_free(&r.text);
+    o.plain_output = true;
+    r = launch(o, argv);
+    assert_string_equal(r.text.out, "bare\n end\n");
+    tt_capture_free(&r.text);
+}
+
+typedef struct slow_reader {
+    pthread_t thread;
+    int fd;
+    size_t n_lines;
+} slow_reader;
+
+static void *read_slowly(void *arg)
+{
+    slow_reader *s = arg;
+    char data[512];
+    ssize_t n;
+    ssize_t i;
+
+    while ((n = read(s->fd, data, sizeof data)) > 0)
+        for (i = 0; i < n; i++)
+            s->n_lines += data[i] == '\n';
+    return NULL;
+}
+
+/* Much more than pipes and buffers hold, through a reader that takes little at a time. */
+static void a_slow_reader_gets_all(void **state)
+{
+    char script[] = "yes abcdefghij | head -n 60000";
+    char *argv[] = { shell, dash_c, script, NULL };
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    slow_reader s = { .fd = -1 };
+    int saved = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 20);
+    tutti_status st;
+    int ends[2];
+    int code = -1;
+
+    (void)state;
+    fflush(NULL);
+    assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    s.fd = ends[0];
+    dup2(ends[1], STDOUT_FILENO);
+    close(ends[1]);
+    assert_int_equal(pthread_create(&s.thread, NULL, read_slowly, &s), 0);
+    o.argv = argv;
+    o.nproc = 2;
+    st = tutti_launch(&o, &code);
+    dup2(saved, STDOUT_FILENO);
+    close(saved);
+    pthread_join(s.thread, NULL);
+    close(ends[0]);
+    assert_int_equal(st, TUTTI_OK);
+    assert_int_equal(code, 0);
+    assert_int_equal(s.n_lines, 2 * 60000);
+}
+
+static void ranks_know_where_they_are(void **state)
+{
+    outcome r = launch_script(2, "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK "
+                                 "$MASTER_ADDR $TORCHELASTIC_USE_AGENT_STORE $TUTTI_AGENT_STORE; "
+                                 "echo port $MASTER_PORT; echo id $TORCHELASTIC_RUN_ID");
+
+    (void)state;
+    assert_int_equal(r.code, 0);
+    assert_int_equal(tt_count_lines(r.text.out, "[default0]:0 2 0 2 0 127.0.0.1 True 1\n"), 1);
+    assert_int_equal(tt_count_lines(r.text.out, "[default1]:1 2 1 2 0 127.0.0.1 True 1\n"), 1);
+    assert_true(tt_number_after(r.text.out, "[default1]:port ") > 0);
+    assert_int_equal(strcspn(strstr(r.text.out, "id ") + 3, "\n"), 16);
+    tt_capture_free(&r.text);
+}
+
+static void check_refused(tutti_launch_options o, tutti_status status, const char *words)
+{
+    char *argv[] = { shell, NULL };
+    int code = -1;
+
+    if (o.argv == NULL && status != TUTTI_E_STATE)
+        o.argv = argv;
+    assert_int_equal(tutti_launch(&o, &code), status);
+    assert_non_null(strstr(tutti_last_error(), words));
+    assert_int_equal(code, -1);
+}
+
+static void options_are_checked(void **state)
+{
+    tutti_launch_options good = TUTTI_LAUNCH_OPTIONS;
+    tutti_launch_options o = good;
+    int code = -1;
+
+    (void)state;
+    assert_int_equal(tutti_launch(NULL, &code), TUTTI_E_ARG);
+    assert_int_equal(tutti_launch(&good, &code), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "no program"));
+    o.nproc = -1;
+    check_refused(o, TUTTI_E_ARG, "-1 processes");
+    o = good;
+    o.node_rank = 1;
+    check_refused(o, TUTTI_E_ARG, "host rank 1 of 1");
+    o = good;
+    o.nnodes = 2;
+    check_refused(o, TUTTI_E_ARG, "master port");
+    o.master_port = 70000;
+    check_refused(o, TUTTI_E_ARG, "70000");
+    o.master_port = 2345;
+    o.master_addr = "192.0.2.1";
+    unsetenv("TUTTI_SECRET_FILE");
+    check_refused(o, TUTTI_E_AUTH, "TUTTI_SECRET_FILE");
+    o = good;
+    o.shutdown_ms = -5;
+    check_refused(o, TUTTI_E_ARG, "-5 ms");
+}
+
+/* ---- the parts that this program plays --------------------------------------------------------- */
+
+static int part_abort(void)
+{
+    char line[64];
+
+    printf("pid %ld\n", (long)getpid());
+    if (strcmp(getenv("RANK"), "1") == 0) {
+        tt_marks_wait(OTHER_MARK_FD, 3, line);
+        printf("abort at ms %ld\n", (long)(uptime_s() * 1000));
+        fflush(stdout);
+        abort();
+    }
+    fflush(stdout);
+    dprintf(TT_MARK_FD, "up\n");
+    for (;;)
+        pause();
+}
+
+static int part_hold(void)
+{
+    char script[] = "echo $TUTTI_SECRET_FILE >&9; echo $$$$ >&9; exec sleep 100";
+    char *argv[] = { shell, dash_c, script, NULL };
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    int code = 1;
+
+    o.argv = argv;
+    return tutti_launch(&o, &code) == TUTTI_OK ? code : 1;
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(exit_codes),
+        cmocka_unit_test(the_first_failure_wins),
+        cmocka_unit_test(a_crash_goes_before_what_it_caused),
+        cmocka_unit_test(an_abort_ends_all_within_a_second),
+        cmocka_unit_test(one_that_ignores_sigterm_is_killed),
+        cmocka_unit_test(signals_are_forwarded),
+        cmocka_unit_test(a_second_signal_does_not_hurry),
+        cmocka_unit_test(ranks_follow_a_killed_launcher),
+        cmocka_unit_test(programs_that_cannot_run),
+        cmocka_unit_test(a_port_that_is_taken),
+        cmocka_unit_test(the_secret_is_private_and_goes),
+        cmocka_unit_test(grandchildren_go_too),
+        cmocka_unit_test(a_daemon_is_not_waited_for),
+        cmocka_unit_test(output_is_named_and_complete),
+        cmocka_unit_test(a_slow_reader_gets_all),
+        cmocka_unit_test(ranks_know_where_they_are),
+        cmocka_unit_test(options_are_checked),
+    };
+
+    if (argc > 1 && strcmp(argv[1], "abort") == 0)
+        return part_abort();
+    if (argc > 1 && strcmp(argv[1], "hold") == 0)
+        return part_hold();
+    signal(SIGINT, SIG_DFL); /* whoever started the test may have had them ignored */
+    signal(SIGHUP, SIG_DFL);
+    signal(SIGQUIT, SIG_DFL);
+    return cmocka_run_group_tests_name("launch", tests, NULL, NULL);
+}

@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * elastic/testing.h - what the tests of launching share: captured output, and processes that are gone. */
+#ifndef TT_ELASTIC_TESTING_H
+#define TT_ELASTIC_TESTING_H
+
+#include <stdbool.h>
+#include <sys/types.h>
+
+enum { TT_MARK_FD = 9 }; /* ranks write here to say that they are up: "echo up >&9" */
+
+/** Standard output and error of this process and what it starts, in memory. */
+typedef struct tt_capture {
+    int saved[2];
+    int fd[2];
+    char *out;
+    char *err;
+} tt_capture;
+
+void tt_capture_begin(tt_capture *c);
+/** Back to the real ones; out and err have the texts, until tt_capture_free(). */
+void tt_capture_end(tt_capture *c);
+void tt_capture_free(tt_capture *c);
+
+/** How many lines of text begin with prefix. */
+int tt_count_lines(const char *text, const char *prefix);
+
+/** The number behind the first occurrence of word in text, or -1. */
+long tt_number_after(const char *text, const char *word);
+
+/** Whether a process is gone, or a zombie that only waits for its parent, within ms. */
+bool tt_gone_within(pid_t pid, int ms);
+
+/** Open TT_MARK_FD for the ranks; returns the end to read. Close both with tt_marks_close(). */
+int tt_marks_open(void);
+void tt_marks_close(int fd);
+/** Wait for n lines; the last one is left in line[64]. */
+void tt_marks_wait(int fd, int n, char line[64]);
+
+#endif
