@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * failure_test.c
+ * Goal    a rank that dies, does not come, or calls something else becomes an error on every other rank,
+ *         in time, that names it.
+ * Method  real processes over shared memory and TCP; the bound on waiting is part of each test. */
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "harness/harness.h"
+#include <tutti/tutti.h>
+
+enum { VICTIM = 2, TIMEOUT_MS = 700 };
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static void expect_words(const char *part)
+{
+    if (strstr(tutti_last_error(), part) == NULL)
+        fail_msg("'%s' is not in: %s", part, tutti_last_error());
+}
+
+static void death_in_a_collective_names_the_rank(tt_ctx *t)
+{
+    const int64_t count = 1 << 20;
+    float        *x = tt_floats(t, (size_t)count, 1.0f);
+    int64_t       start;
+    tutti_status  st;
+
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    if (t->rank == VICTIM)
+        tt_die();
+    start = now_ms();
+    st = tutti_all_reduce(TUTTI_SPAN(x, count), TUTTI_SUM, t->group);
+    assert_true(st == TUTTI_E_PEER || st == TUTTI_E_ABORTED);
+    assert_true(now_ms() - start < 1000);
+    expect_words("rank 2");
+    assert_int_equal(tutti_barrier(t->group), st); /* the group is finished */
+}
+
+static void death_while_receiving_names_the_rank(tt_ctx *t)
+{
+    float   x = 0.0f;
+    int64_t start;
+
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    if (t->rank == VICTIM)
+        tt_die();
+    if (t->rank == 0) {
+        start = now_ms();
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), VICTIM, 0, t->group, NULL), TUTTI_E_PEER);
+        assert_true(now_ms() - start < 1000);
+        expect_words("rank 2");
+    }
+}
+
+static void a_late_rank_is_named(tt_ctx *t)
+{
+    float   x = 1.0f;
+    int64_t start = now_ms();
+
+    if (t->rank == 1) {
+        tt_await(t, 0, 1); /* comes when rank 0 has given up */
+        return;
+    }
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group), TUTTI_E_TIMEOUT);
+    assert_true(now_ms() - start >= TIMEOUT_MS - 50 && now_ms() - start < TIMEOUT_MS + 1000);
+    expect_words("all_reduce #1");
+    expect_words("1");
+    tt_post(t, 0);
+}
+
+static void different_counts_are_a_mismatch(tt_ctx *t)
+{
+    const int64_t count = t->rank == 0 ? 10 : 20000;
+    float        *x = tt_floats(t, 20000, 1.0f);
+    int64_t       start = now_ms();
+    tutti_status  st = tutti_all_reduce(TUTTI_SPAN(x, count), TUTTI_SUM, t->group);
+
+    assert_true(st == TUTTI_E_MISMATCH);
+    assert_true(now_ms() - start < 1000);
+}
+
+static void different_operations_are_a_mismatch(tt_ctx *t)
+{
+    float        x = 1.0f;
+    tutti_status st = t->rank == 0 ? tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group)
+                                   : tutti_reduce(TUTTI_SPAN(&x, 1), 1, TUTTI_SUM, t->group);
+
+    assert_int_equal(st, TUTTI_E_MISMATCH);
+    expect_words("reduce");
+}
+
+static void destroy_does_not_wait(tt_ctx *t)
+{
+    float       x = 1.0f;
+    tutti_work *work = NULL;
+    int64_t     start;
+
+    if (t->rank == 0) {
+        assert_int_equal(tutti_all_reduce_async(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL, &work), TUTTI_OK);
+        start = now_ms();
+        assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+        assert_true(now_ms() - start < 1000);
+        assert_int_equal(tutti_work_wait(work), TUTTI_E_ABORTED);
+        tutti_work_free(work);
+        tt_post(t, 0);
+        return;
+    }
+    tt_await(t, 0, 1);
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+}
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        TT_TEST(death_in_a_collective_names_the_rank, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(death_while_receiving_names_the_rank, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(a_late_rank_is_named, .ranks = 2, .transports = "shm,tcp", .timeout_ms = TIMEOUT_MS),
+        TT_TEST(different_counts_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(different_operations_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(destroy_does_not_wait, .ranks = 2, .transports = "shm,tcp"),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,154 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * p2p_test.c
+ * Goal    point-to-point between real processes: order, tags, any source, large messages both ways at
+ *         once, groups, and wrong uses that are refused before anything is sent.
+ * Method  the same bodies over shared memory, TCP, threads and two hosts. */
+#include <stdlib.h>
+#include <string.h>
+#include "harness/harness.h"
+#include <tutti/tutti.h>
+
+#define OK(call)                                                                                       \
+    do {                                                                                               \
+        if ((call) != TUTTI_OK)                                                                        \
+            fail_msg("%s: %s", #call, tutti_last_error());                                             \
+    } while (0)
+
+static void order_and_tags(tt_ctx *t)
+{
+    int32_t x[3] = { 10, 20, 30 }, got = 0;
+    int     src = -5;
+
+    if (t->rank == 0) {
+        OK(tutti_send(TUTTI_SPAN(&x[0], 1), 1, 7, t->group));
+        OK(tutti_send(TUTTI_SPAN(&x[1], 1), 1, 9, t->group));
+        OK(tutti_send(TUTTI_SPAN(&x[2], 1), 1, 7, t->group));
+    } else if (t->rank == 1) {
+        OK(tutti_recv(TUTTI_SPAN(&got, 1), 0, 9, t->group, &src));
+        assert_int_equal(got, 20);
+        assert_int_equal(src, 0);
+        OK(tutti_recv(TUTTI_SPAN(&got, 1), 0, 7, t->group, NULL));
+        assert_int_equal(got, 10);
+        OK(tutti_recv(TUTTI_SPAN(&got, 1), TUTTI_ANY_SOURCE, 7, t->group, &src));
+        assert_int_equal(got, 30);
+        assert_int_equal(src, 0);
+    }
+    OK(tutti_barrier(t->group));
+}
+
+static void large_messages_cross(tt_ctx *t)
+{
+    const int64_t n = 1 << 20;
+    const int     right = (t->rank + 1) % t->size, left = (t->rank + t->size - 1) % t->size;
+    float        *out = tt_floats(t, (size_t)n, (float)t->rank), *in = tt_floats(t, (size_t)n, -1.0f);
+    tutti_work   *sent = NULL, *received = NULL;
+    int64_t       i;
+
+    OK(tutti_isend(TUTTI_SPAN(out, n), right, 0, t->group, &sent));
+    OK(tutti_irecv(TUTTI_SPAN(in, n), left, 0, t->group, &received));
+    OK(tutti_work_wait(received));
+    OK(tutti_work_wait(sent));
+    assert_int_equal(tutti_work_source_rank(received), left);
+    for (i = 0; i < n; i++)
+        assert_true(in[i] == (float)left);
+    tutti_work_free(sent);
+    tutti_work_free(received);
+}
+
+/* A send that nobody has received yet does not hold up the collectives of its group. */
+static void messages_and_collectives_mix(tt_ctx *t)
+{
+    const int64_t n = 1 << 20;
+    float        *big = tt_floats(t, (size_t)n, 3.0f);
+    float         x = 1.0f;
+    tutti_work   *work = NULL;
+
+    if (t->rank == 0)
+        OK(tutti_isend(TUTTI_SPAN(big, n), 1, 0, t->group, &work));
+    OK(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group));
+    assert_true(x == (float)t->size);
+    if (t->rank == 1) {
+        memset(big, 0, (size_t)n * sizeof *big);
+        OK(tutti_recv(TUTTI_SPAN(big, n), 0, 0, t->group, NULL));
+        assert_true(big[n - 1] == 3.0f);
+    }
+    if (work != NULL)
+        OK(tutti_work_wait(work));
+    tutti_work_free(work);
+    OK(tutti_barrier(t->group));
+}
+
+static void wrong_sizes_are_refused(tt_ctx *t)
+{
+    float   x[2] = { 1.0f, 2.0f };
+    double  d = 9.0;
+    int64_t n = 5;
+
+    if (t->rank == 0) {
+        OK(tutti_send(TUTTI_SPAN(x, 2), 1, 0, t->group));
+        OK(tutti_send(TUTTI_SPAN(&n, 1), 1, 0, t->group));
+        OK(tutti_send(TUTTI_SPAN(x, 1), 1, 0, t->group));
+    } else {
+        x[0] = 0.0f;
+        assert_int_equal(tutti_recv(TUTTI_SPAN(x, 1), 0, 0, t->group, NULL), TUTTI_E_MISMATCH);
+        assert_non_null(strstr(tutti_last_error(), "8 bytes"));
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&d, 1), 0, 0, t->group, NULL), TUTTI_E_MISMATCH);
+        assert_non_null(strstr(tutti_last_error(), "i64"));
+        assert_true(d == 9.0);
+        OK(tutti_recv(TUTTI_SPAN(x, 1), 0, 0, t->group, NULL)); /* the group goes on */
+        assert_true(x[0] == 1.0f);
+    }
+    OK(tutti_barrier(t->group));
+}
+
+static void wrong_peers_are_refused(tt_ctx *t)
+{
+    float       x = 0.0f;
+    tutti_work *work = NULL;
+
+    assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), t->rank, 0, t->group), TUTTI_E_ARG);
+    assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), t->rank, 0, t->group, NULL), TUTTI_E_ARG);
+    assert_int_equal(tutti_isend(TUTTI_SPAN(&x, 1), t->size, 0, t->group, &work), TUTTI_E_ARG);
+    assert_int_equal(tutti_irecv(TUTTI_SPAN(&x, 1), (t->rank + 1) % t->size, -1, t->group, &work),
+                     TUTTI_E_ARG);
+    assert_null(work);
+    OK(tutti_barrier(t->group));
+}
+
+static void a_group_has_messages_of_its_own(tt_ctx *t)
+{
+    const int    pair_ranks[] = { 1, 2 };
+    tutti_group *pair = NULL;
+    float        x = (float)t->rank, y = -1.0f;
+    int          src = -1;
+
+    OK(tutti_new_group(pair_ranks, 2, NULL, &pair));
+    if (t->rank == 2) {
+        float z = 50.0f;
+
+        OK(tutti_send(TUTTI_SPAN(&z, 1), 1, 0, t->group));
+        OK(tutti_send(TUTTI_SPAN(&x, 1), 1, 0, pair)); /* a global rank, in the group too */
+    } else if (t->rank == 1) {
+        OK(tutti_recv(TUTTI_SPAN(&y, 1), TUTTI_ANY_SOURCE, 0, pair, &src));
+        assert_true(y == 2.0f && src == 2);
+        OK(tutti_recv(TUTTI_SPAN(&y, 1), 2, 0, t->group, NULL));
+        assert_true(y == 50.0f);
+    }
+    OK(tutti_barrier(t->group));
+}
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        TT_TEST(order_and_tags, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(large_messages_cross, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(large_messages_cross, .ranks = 4, .hosts = 2),
+        TT_TEST(messages_and_collectives_mix, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(wrong_sizes_are_refused, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(wrong_peers_are_refused, .ranks = 2, .transports = "shm"),
+        TT_TEST(a_group_has_messages_of_its_own, .ranks = 3, .transports = "shm,tcp,threads"),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}
