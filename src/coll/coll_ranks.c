@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "coll/coll_ranks.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { KEYS_MAX = 1024, VALUE_MAX = 512, KEY_MAX = 48 };
+
+typedef struct entry {
+    char    key[KEY_MAX];
+    uint8_t value[VALUE_MAX];
+    size_t  bytes;
+} entry;
+
+typedef struct tt_world {
+    tti_mutex         lock; /* guards the entries */
+    tti_event         changed;
+    pthread_barrier_t here;
+    int               n;
+    entry             entries[KEYS_MAX];
+    tt_body          *body;
+} tt_world;
+
+/* A board is the world's, seen through a prefix. */
+typedef struct view {
+    tt_world *world;
+    char      prefix[16];
+} view;
+
+static entry *find(view *v, const char *key, char full[KEY_MAX])
+{
+    int i;
+
+    snprintf(full, KEY_MAX, "%s%s", v->prefix, key);
+    for (i = 0; i < v->world->n; i++)
+        if (strcmp(v->world->entries[i].key, full) == 0)
+            return &v->world->entries[i];
+    return NULL;
+}
+
+static tutti_status board_put(void *context, const char *key, const void *data, size_t bytes)
+{
+    view        *v = context;
+    char         full[KEY_MAX];
+    tutti_status st = TUTTI_OK;
+
+    tti_lock(&v->world->lock);
+    if (find(v, key, full) != NULL || v->world->n == KEYS_MAX || bytes > VALUE_MAX) {
+        st = tti_fail(TUTTI_E_STATE, "cannot put key '%s'", full);
+    } else {
+        entry *fresh = &v->world->entries[v->world->n++];
+
+        memcpy(fresh->key, full, sizeof fresh->key);
+        memcpy(fresh->value, data, bytes);
+        fresh->bytes = bytes;
+    }
+    tti_unlock(&v->world->lock);
+    tti_event_signal(tti_port_system(), &v->world->changed);
+    return st;
+}
+
+static tutti_status board_get(void *context, const char *key, void *out, size_t bytes,
+                              int64_t deadline_ns)
+{
+    view *v = context;
+    char  full[KEY_MAX];
+
+    for (;;) {
+        const uint32_t seen = tti_event_now(&v->world->changed);
+        const entry   *found;
+
+        tti_lock(&v->world->lock);
+        found = find(v, key, full);
+        if (found != NULL)
+            memcpy(out, found->value, bytes);
+        tti_unlock(&v->world->lock);
+        if (found != NULL)
+            return TUTTI_OK;
+        if (tti_port_now(tti_port_system()) >= deadline_ns)
+            return tti_fail(TUTTI_E_TIMEOUT, "key '%s' did not come", full);
+        tti_event_wait(tti_port_system(), &v->world->changed, seen, deadline_ns);
+    }
+}
+
+static tutti_status board_has(void *context, const char *key, bool *there_out)
+{
+    view *v = context;
+    char  full[KEY_MAX];
+
+    tti_lock(&v->world->lock);
+    *there_out = find(v, key, full) != NULL;
+    tti_unlock(&v->world->lock);
+    return TUTTI_OK;
+}
+
+int64_t tt_in_ms(int64_t ms)
+{
+    return tti_port_now(tti_port_system()) + ms * TTI_MS;
+}
+
+tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_coll **coll_out)
+{
+    static const int all[TT_RANKS_MAX] = { 0, 1, 2, 3, 4 };
+    view             v = { .world = t->world };
+    const tti_board  board = { &v, board_put, board_get, board_has };
+    const tti_coll_config config = { .mesh = t->mesh, .messenger = t->messenger, .group_id = group_id,
+                                     .rank = t->rank, .n_ranks = t->size, .ranks = all, .name = "test",
+                                     .board = &board, .deadline_ns = deadline_ns };
+
+    snprintf(v.prefix, sizeof v.prefix, "g%u/", group_id);
+    return tti_coll_open(&config, coll_out);
+}
+
+static void enter(tt_rank *t)
+{
+    view                  v = { .world = t->world };
+    const tti_board       board = { &v, board_put, board_get, board_has };
+    const tti_mesh_config config = { .port = tti_port_system(), .board = &board, .rank = t->rank,
+                                     .n_ranks = t->size, .listen_host = "127.0.0.1",
+                                     .tcp_only = t->tcp, .deadline_ns = t->deadline_ns };
+
+    TT_CHECK(t, tti_mesh_open(&config, &t->mesh) == TUTTI_OK);
+    if (t->mesh != NULL)
+        TT_CHECK(t, tti_messenger_open(t->mesh, &t->messenger) == TUTTI_OK);
+    if (t->messenger != NULL)
+        TT_CHECK(t, tt_open(t, 0, t->deadline_ns, &t->coll) == TUTTI_OK);
+}
+
+void tt_leave(tt_rank *t)
+{
+    tti_coll_close(t->coll);
+    tti_messenger_close(t->messenger);
+    tti_mesh_close(t->mesh);
+    t->coll = NULL;
+    t->messenger = NULL;
+    t->mesh = NULL;
+}
+
+static void *rank_main(void *arg)
+{
+    tt_rank *t = arg;
+
+    enter(t);
+    tt_all_here(t);
+    if (t->coll != NULL)
+        t->world->body(t);
+    tt_leave(t);
+    return NULL;
+}
+
+void tt_all_here(tt_rank *t)
+{
+    pthread_barrier_wait(&t->world->here);
+}
+
+void tt_run(int size, bool tcp, tt_body *body, tt_rank *ranks_out)
+{
+    tt_world *world = calloc(1, sizeof *world);
+    pthread_t threads[TT_RANKS_MAX];
+    int       rank;
+
+    assert_non_null(world);
+    world->body = body;
+    tti_mutex_init(&world->lock);
+    pthread_barrier_init(&world->here, NULL, (unsigned)size);
+    for (rank = 0; rank < size; rank++) {
+        ranks_out[rank] = (tt_rank){ .rank = rank, .size = size, .tcp = tcp, .world = world,
+                                     .deadline_ns = tt_in_ms(TT_LIMIT_MS) };
+        assert_int_equal(pthread_create(&threads[rank], NULL, rank_main, &ranks_out[rank]), 0);
+    }
+    for (rank = 0; rank < size; rank++)
+        pthread_join(threads[rank], NULL);
+    pthread_barrier_destroy(&world->here);
+    tti_mutex_release(&world->lock);
+    free(world);
+    for (rank = 0; rank < size; rank++)
+        if (ranks_out[rank].failure[0] != '\0')
+            fail_msg("%s: %s", tcp ? "tcp" : "shared memory", ranks_out[rank].failure);
+}
+
+tutti_call tt_call(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int64_t count)
+{
+    return (tutti_call){ .kind = kind, .seq = ++t->seq, .dtype = dtype, .op = TUTTI_SUM, .root = -1,
+                         .count = count, .deadline_ns = t->deadline_ns };
+}
+
+tutti_status tt_barrier(tt_rank *t)
+{
+    const tutti_call call = tt_call(t, TUTTI_CALL_BARRIER, TUTTI_U8, 0);
+
+    return tti_coll_run(t->coll, &call);
+}

@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll_ranks.h - for tests: the ranks of a world as threads of this process, over real heaps, rings and
+ * sockets, with a board in memory. */
+#ifndef TTI_COLL_COLL_RANKS_H
+#define TTI_COLL_COLL_RANKS_H
+
+#include <pthread.h>
+#include <stdio.h>
+#include <tutti/private.h>
+#include "base/thread.h"
+#include "coll/coll.h"
+
+enum { TT_RANKS_MAX = 5, TT_LIMIT_MS = 60000 };
+
+typedef struct tt_rank tt_rank;
+typedef void tt_body(tt_rank *t);
+
+struct tt_rank {
+    int            rank, size;
+    bool           tcp; /* no shared memory: every rank a host of its own */
+    struct tt_world *world;
+    tti_mesh      *mesh;
+    tti_messenger *messenger;
+    tti_coll      *coll; /* of group 0, with all ranks; made before the body runs */
+    uint64_t       seq;  /* of its last call */
+    int64_t        deadline_ns;
+    char           failure[2048]; /* empty: fine */
+    char           said[2048];    /* for the test, after all have ended */
+};
+
+/* Assertions of cmocka belong to the test's thread: ranks note what went wrong. */
+#define TT_CHECK(t, cond)                                                                          \
+    do {                                                                                           \
+        if (!(cond) && (t)->failure[0] == '\0')                                                    \
+            snprintf((t)->failure, sizeof(t)->failure, "rank %d of %d, %s:%d: %s (%s)", (t)->rank, \
+                     (t)->size, __FILE__, __LINE__, #cond, tutti_last_error());                    \
+    } while (0)
+
+/** Run body on size ranks; fails the test with what the first of them noted. */
+void tt_run(int size, bool tcp, tt_body *body, tt_rank *ranks_out);
+
+/** Wait until all threads of the world are here; says nothing to the code under test. */
+void tt_all_here(tt_rank *t);
+
+/** Another group of all ranks; every rank gives it the same id, never used before. */
+tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_coll **coll_out);
+/** Leave the world at once: close everything. */
+void tt_leave(tt_rank *t);
+
+/** A call of the rank's group 0, numbered. */
+tutti_call   tt_call(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int64_t count);
+tutti_status tt_barrier(tt_rank *t);
+int64_t      tt_in_ms(int64_t ms);
+
+#endif

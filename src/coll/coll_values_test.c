@@ -1,0 +1,384 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll_values_test.c
+ * Goal    every collective gives what its kind says, by every algorithm, for groups of 1 to 5 ranks, many
+ *         types, and counts that are nothing, less than the ranks, odd, and many rounds long; operations
+ *         follow each other without anything between them; sums have the same bits everywhere.
+ * Method  Ranks are threads with a fixed row of calls, whose inputs every rank can compute; the expected
+ *         reduction is one kernel call over the inputs of ranks 0..P-1, and for f32 also a plain loop.
+ *         Bytes behind every buffer must stay as they were. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "coll/coll_ranks.h"
+#include "kernel/kernel.h"
+
+enum { GUARD = 64, GUARD_BYTE = 0xa5, N_LIST = TT_RANKS_MAX };
+
+static const int64_t *counts; /* of the row of calls; the last is -1 */
+static const int64_t  all_counts[] = { 0, 1, 3, 1000, 65537, 200001, -1 };
+static const int64_t  few_counts[] = { 0, 3, 1000, 65537, -1 };
+
+/* Small numbers, none special, with every pattern valid for its type. */
+static void fill(void *out, int64_t count, tutti_dtype dtype, int rank, uint64_t seq)
+{
+    const uint32_t start = (uint32_t)rank * 7919 + (uint32_t)seq * 104729;
+    int64_t        i;
+
+    for (i = 0; i < count; i++) {
+        const uint32_t x = (start + (uint32_t)i) * 2654435761u >> 16;
+
+        switch (dtype) {
+        case TUTTI_BOOL: ((uint8_t *)out)[i] = x & 1; break;
+        case TUTTI_I32: ((int32_t *)out)[i] = (int32_t)x - 30000; break;
+        case TUTTI_BF16: ((uint16_t *)out)[i] = (uint16_t)(0x3f80 + (x & 0x7f)); break;
+        case TUTTI_F16: ((uint16_t *)out)[i] = (uint16_t)(0x3c00 + (x & 0x3ff)); break;
+        case TUTTI_F32: ((float *)out)[i] = (float)x * 0.37f - 9000.0f; break;
+        case TUTTI_F64: ((double *)out)[i] = (double)x * 0.37 - 9000.0; break;
+        case TUTTI_C64:
+            ((float *)out)[2 * i] = (float)x * 0.37f;
+            ((float *)out)[2 * i + 1] = 100.0f - (float)x;
+            break;
+        default: ((uint8_t *)out)[i] = (uint8_t)x; break;
+        }
+    }
+}
+
+/* The buffers of one rank for one call, each followed by a guard. */
+typedef struct buffers {
+    size_t bytes;
+    char  *in;
+    char  *out;
+    char  *list[N_LIST];
+    char  *want;
+    char  *inputs[N_LIST];
+} buffers;
+
+static char *guarded(size_t bytes)
+{
+    char *buffer = malloc(bytes + GUARD);
+
+    if (buffer == NULL)
+        abort();
+    memset(buffer, GUARD_BYTE, bytes + GUARD);
+    return buffer;
+}
+
+static bool guard_is_whole(const char *buffer, size_t bytes)
+{
+    int i;
+
+    for (i = 0; i < GUARD; i++)
+        if ((uint8_t)buffer[bytes + (size_t)i] != GUARD_BYTE)
+            return false;
+    return true;
+}
+
+static buffers make_buffers(const tt_rank *t, const tutti_call *call)
+{
+    buffers b = { .bytes = (size_t)call->count * tutti_dtype_size(call->dtype) };
+    int     r;
+
+    b.in = guarded(b.bytes);
+    b.out = guarded(b.bytes);
+    b.want = guarded(b.bytes);
+    for (r = 0; r < t->size; r++) {
+        b.list[r] = guarded(b.bytes);
+        b.inputs[r] = guarded(b.bytes);
+        fill(b.inputs[r], call->count, call->dtype, r, call->seq);
+    }
+    memcpy(b.in, b.inputs[t->rank], b.bytes);
+    return b;
+}
+
+static void free_buffers(tt_rank *t, buffers *b)
+{
+    int r;
+
+    TT_CHECK(t, guard_is_whole(b->in, b->bytes) && guard_is_whole(b->out, b->bytes));
+    for (r = 0; r < t->size; r++) {
+        TT_CHECK(t, guard_is_whole(b->list[r], b->bytes));
+        free(b->list[r]);
+        free(b->inputs[r]);
+    }
+    free(b->in);
+    free(b->out);
+    free(b->want);
+}
+
+static tutti_op op_of_rank(tutti_op op, int rank)
+{
+    return op.kind == TUTTI_OP_PREMUL_SUM ? tutti_premul_sum(op.factor + rank) : op;
+}
+
+static void expect_reduction(const tt_rank *t, const tutti_call *call, buffers *b, tutti_op op)
+{
+    const void *in[N_LIST];
+    int         r;
+
+    for (r = 0; r < t->size; r++) {
+        if (op.kind == TUTTI_OP_PREMUL_SUM)
+            tti_scale(b->inputs[r], b->inputs[r], call->count, op_of_rank(op, r).factor, call->dtype);
+        in[r] = b->inputs[r];
+    }
+    tti_reduce(tti_reduce_kernel_for(op.kind, call->dtype), b->want, in, t->size, call->count, t->size);
+}
+
+static void check_plain_sum(tt_rank *t, const tutti_call *call, const buffers *b, tutti_op op)
+{
+    int64_t i;
+    int     r;
+
+    if (call->dtype != TUTTI_F32 || op.kind != TUTTI_OP_SUM)
+        return;
+    for (i = 0; i < call->count; i++) {
+        float sum = ((const float *)b->inputs[0])[i];
+
+        for (r = 1; r < t->size; r++)
+            sum += ((const float *)b->inputs[r])[i];
+        if (memcmp(&sum, b->in + (size_t)i * sizeof sum, sizeof sum) != 0) {
+            TT_CHECK(t, !"the bits of a sum");
+            return;
+        }
+    }
+}
+
+static void do_reduction(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int64_t count,
+                         tutti_op op)
+{
+    tutti_call call = tt_call(t, kind, dtype, count);
+    buffers    b = make_buffers(t, &call);
+    const bool gets = kind == TUTTI_CALL_ALL_REDUCE || (int)(call.seq % (uint64_t)t->size) == t->rank;
+
+    if (kind == TUTTI_CALL_REDUCE)
+        call.root = (int)(call.seq % (uint64_t)t->size);
+    call.op = op_of_rank(op, t->rank);
+    call.in = b.in;
+    call.out = gets ? b.in : NULL;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    if (gets)
+        expect_reduction(t, &call, &b, op);
+    else
+        memcpy(b.want, b.inputs[t->rank], b.bytes); /* only read */
+    TT_CHECK(t, memcmp(b.in, b.want, b.bytes) == 0);
+    if (gets)
+        check_plain_sum(t, &call, &b, op);
+    free_buffers(t, &b);
+}
+
+static void do_broadcast(tt_rank *t, tutti_dtype dtype, int64_t count)
+{
+    tutti_call call = tt_call(t, TUTTI_CALL_BROADCAST, dtype, count);
+    buffers    b = make_buffers(t, &call);
+
+    call.root = (int)(call.seq % (uint64_t)t->size);
+    call.in = call.root == t->rank ? b.in : NULL;
+    call.out = call.root == t->rank ? NULL : b.in;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    TT_CHECK(t, memcmp(b.in, b.inputs[call.root], b.bytes) == 0);
+    free_buffers(t, &b);
+}
+
+/* Every second time the own part lies in the list already. */
+static void do_gather(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int64_t count)
+{
+    tutti_call call = tt_call(t, kind, dtype, count);
+    buffers    b = make_buffers(t, &call);
+    const int  root = (int)(call.seq % (uint64_t)t->size);
+    const bool gets = kind == TUTTI_CALL_ALL_GATHER || root == t->rank;
+    int        r;
+
+    call.root = kind == TUTTI_CALL_GATHER ? root : -1;
+    call.in = b.in;
+    if (gets && call.seq % 2 == 0) {
+        memcpy(b.list[t->rank], b.in, b.bytes);
+        call.in = b.list[t->rank];
+    }
+    call.list = gets ? (void *const *)b.list : NULL;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    for (r = 0; r < t->size && gets; r++)
+        TT_CHECK(t, memcmp(b.list[r], b.inputs[r], b.bytes) == 0);
+    TT_CHECK(t, memcmp(b.in, b.inputs[t->rank], b.bytes) == 0);
+    free_buffers(t, &b);
+}
+
+static void do_scatter(tt_rank *t, tutti_dtype dtype, int64_t count)
+{
+    tutti_call call = tt_call(t, TUTTI_CALL_SCATTER, dtype, count);
+    buffers    b = make_buffers(t, &call);
+    int        r;
+
+    call.root = (int)(call.seq % (uint64_t)t->size);
+    for (r = 0; r < t->size && call.root == t->rank; r++)
+        memcpy(b.list[r], b.inputs[r], b.bytes);
+    call.list = call.root == t->rank ? (void *const *)b.list : NULL;
+    call.out = call.root == t->rank && call.seq % 2 == 0 ? b.list[t->rank] : b.out;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    TT_CHECK(t, memcmp(call.out, b.inputs[t->rank], b.bytes) == 0);
+    free_buffers(t, &b);
+}
+
+static void do_all_kinds(tt_rank *t, tutti_dtype dtype, int64_t count, tutti_op op)
+{
+    do_reduction(t, TUTTI_CALL_ALL_REDUCE, dtype, count, op);
+    do_broadcast(t, dtype, count);
+    do_reduction(t, TUTTI_CALL_REDUCE, dtype, count, op);
+    do_gather(t, TUTTI_CALL_ALL_GATHER, dtype, count);
+    do_scatter(t, dtype, count);
+    do_gather(t, TUTTI_CALL_GATHER, dtype, count);
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+}
+
+static void all_calls(tt_rank *t)
+{
+    static const tutti_dtype dtypes[] = { TUTTI_U8, TUTTI_I32, TUTTI_BF16, TUTTI_F32, TUTTI_F64,
+                                          TUTTI_C64 };
+    int                      i;
+    size_t                   d;
+
+    for (i = 0; counts[i] >= 0; i++)
+        for (d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+            do_all_kinds(t, dtypes[d], counts[i], TUTTI_SUM);
+}
+
+static void every_op(tt_rank *t)
+{
+    static const int64_t sizes[] = { 1, 1000, 30001 };
+    size_t               i;
+
+    for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        do_all_kinds(t, TUTTI_F32, sizes[i], TUTTI_AVG);
+        do_all_kinds(t, TUTTI_BF16, sizes[i], TUTTI_AVG);
+        do_all_kinds(t, TUTTI_F32, sizes[i], tutti_premul_sum(0.5));
+        do_all_kinds(t, TUTTI_F16, sizes[i], tutti_premul_sum(1.5));
+        do_all_kinds(t, TUTTI_I32, sizes[i], TUTTI_MAX);
+        do_all_kinds(t, TUTTI_F64, sizes[i], TUTTI_MIN);
+        do_all_kinds(t, TUTTI_I32, sizes[i], TUTTI_PRODUCT);
+        do_all_kinds(t, TUTTI_U8, sizes[i], TUTTI_BXOR);
+        do_all_kinds(t, TUTTI_BOOL, sizes[i], TUTTI_SUM);
+    }
+}
+
+/* No rank waits for another but through the calls: roots run ahead, kinds and sizes change. */
+static void random_calls(tt_rank *t)
+{
+    uint32_t state = 12345;
+    int      i;
+
+    for (i = 0; i < 400; i++) {
+        int64_t count;
+
+        state = state * 1664525u + 1013904223u;
+        count = state >> 28 ? (state >> 8) % 700 : (state >> 8) % 60000;
+        switch (state >> 24 & 7) {
+        case 0: do_reduction(t, TUTTI_CALL_ALL_REDUCE, TUTTI_F32, count, TUTTI_SUM); break;
+        case 1: do_reduction(t, TUTTI_CALL_REDUCE, TUTTI_I32, count, TUTTI_SUM); break;
+        case 2: do_gather(t, TUTTI_CALL_ALL_GATHER, TUTTI_U8, count); break;
+        case 3: do_gather(t, TUTTI_CALL_GATHER, TUTTI_F64, count); break;
+        case 4: do_scatter(t, TUTTI_F32, count); break;
+        case 5: TT_CHECK(t, tt_barrier(t) == TUTTI_OK); break;
+        default: do_broadcast(t, TUTTI_F32, count); break;
+        }
+    }
+}
+
+/* Groups come and go; one that is closed while others still read must not take its memory away. */
+static void many_groups(tt_rank *t)
+{
+    tti_coll *world = t->coll;
+    uint32_t  group;
+
+    for (group = 1; group <= 30; group++) {
+        t->seq = 0;
+        TT_CHECK(t, tt_open(t, group, t->deadline_ns, &t->coll) == TUTTI_OK);
+        do_gather(t, TUTTI_CALL_ALL_GATHER, TUTTI_F32, 40000);
+        do_broadcast(t, TUTTI_F32, 20000);
+        tti_coll_close(t->coll);
+    }
+    t->coll = world;
+}
+
+static void run_all_sizes(bool tcp, tt_body *body)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+    int     size;
+
+    for (size = 1; size <= TT_RANKS_MAX; size++)
+        tt_run(size, tcp, body, ranks);
+}
+
+static void values_on_one_host(void **state)
+{
+    (void)state;
+    counts = all_counts;
+    run_all_sizes(false, all_calls);
+}
+
+static void values_between_hosts(void **state)
+{
+    (void)state;
+    counts = all_counts;
+    run_all_sizes(true, all_calls);
+}
+
+static void ops_on_one_host(void **state)
+{
+    (void)state;
+    run_all_sizes(false, every_op);
+}
+
+static void ops_between_hosts(void **state)
+{
+    (void)state;
+    run_all_sizes(true, every_op);
+}
+
+static void calls_follow_each_other(void **state)
+{
+    (void)state;
+    run_all_sizes(false, random_calls);
+    run_all_sizes(true, random_calls);
+}
+
+static void groups_come_and_go(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, false, many_groups, ranks);
+    tt_run(3, true, many_groups, ranks);
+}
+
+static void every_algorithm_on_one_host(void **state)
+{
+    static const char *const wishes[] = {
+        "all_reduce=one_phase,reduce=one_phase", "all_reduce=sliced,reduce=sliced",
+        "all_reduce=one_shot,reduce=to_root",
+        "all_reduce=direct,reduce=direct,broadcast=binomial,all_gather=direct,gather=direct,"
+        "scatter=direct,barrier=dissemination",
+    };
+    tt_rank ranks[TT_RANKS_MAX];
+    size_t  i;
+
+    (void)state;
+    counts = few_counts;
+    for (i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
+        assert_int_equal(setenv("TUTTI_ALGO", wishes[i], 1), 0);
+        tt_run(4, false, all_calls, ranks);
+    }
+    assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(values_on_one_host),      cmocka_unit_test(values_between_hosts),
+        cmocka_unit_test(ops_on_one_host),         cmocka_unit_test(ops_between_hosts),
+        cmocka_unit_test(calls_follow_each_other), cmocka_unit_test(groups_come_and_go),
+        cmocka_unit_test(every_algorithm_on_one_host),
+    };
+
+    return cmocka_run_group_tests_name("coll_values", tests, NULL, NULL);
+}
