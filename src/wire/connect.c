@@ -140,9 +140,11 @@ static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tc
         }
         if (!again)
             return st;
-        if (round >= rounds_max || tti_port_now(port) >= deadline_ns)
+        if (round >= rounds_max)
             break;
         rest(&at, pause_ns);
+        if (tti_port_now(port) >= deadline_ns)
+            break; /* a try without time would hide the cause */
         pause_ns = earlier(pause_ns + pause_ns / 2, LONGEST_PAUSE_NS);
     }
     return tti_fail(
