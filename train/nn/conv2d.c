@@ -98,126 +98,141 @@ static void valid_range(const geometry *g, int64_t shift, int64_t *lo_out, int64
 }
 
 /* Columns of one image and group (im), row r at col + r * ld; and the way back, adding up. */
-#define COLUMNS(word, T)                                                                        \
-    static void word##_line(const geometry *g, const T *im, int64_t shift, T *line)             \
-    {                                                                                           \
-        int64_t lo, hi;                                                                         \
-                                                                                                \
-        valid_range(g, shift, &lo, &hi);                                                        \
-        for (int64_t ow = 0; ow < lo; ow++)                                                     \
-            line[ow] = 0;                                                                       \
-        if (g->sw == 1)                                                                         \
-            memcpy(line + lo, im + lo + shift, (size_t)(hi - lo) * sizeof *line);               \
-        else                                                                                    \
-            for (int64_t ow = lo; ow < hi; ow++)                                                \
-                line[ow] = im[ow * g->sw + shift];                                              \
-        for (int64_t ow = hi; ow < g->wo; ow++)                                                 \
-            line[ow] = 0;                                                                       \
-    }                                                                                           \
-                                                                                                \
-    static void word##_spread(const geometry *g, const T *im, T *col, int64_t ld)               \
-    {                                                                                           \
-        for (int64_t r = 0; r < g->rows; r++, col += ld) {                                      \
-            const int64_t j = r % g->kw, i = r / g->kw % g->kh, c = r / (g->kw * g->kh);        \
-                                                                                                \
-            for (int64_t oh = 0; oh < g->ho; oh++) {                                            \
-                const int64_t ih = oh * g->sh - g->ph + i * g->dh;                              \
-                                                                                                \
-                if (ih < 0 || ih >= g->h)                                                       \
-                    memset(col + oh * g->wo, 0, (size_t)g->wo * sizeof *col);                   \
-                else                                                                            \
-                    word##_line(g, im + (c * g->h + ih) * g->w, j * g->dw - g->pw,              \
-                                col + oh * g->wo);                                              \
-            }                                                                                   \
-        }                                                                                       \
-    }                                                                                           \
-                                                                                                \
-    static void word##_collect(const geometry *g, const T *col, int64_t ld, T *im)              \
-    {                                                                                           \
-        for (int64_t r = 0; r < g->rows; r++, col += ld) {                                      \
-            const int64_t j = r % g->kw, i = r / g->kw % g->kh, c = r / (g->kw * g->kh);        \
-            const int64_t shift = j * g->dw - g->pw;                                            \
-            int64_t lo, hi;                                                                     \
-                                                                                                \
-            valid_range(g, shift, &lo, &hi);                                                    \
-            for (int64_t oh = 0; oh < g->ho; oh++) {                                            \
-                const int64_t ih = oh * g->sh - g->ph + i * g->dh;                              \
-                const T *from = col + oh * g->wo;                                               \
-                T *to = im + (c * g->h + ih) * g->w + shift;                                    \
-                                                                                                \
-                if (ih < 0 || ih >= g->h)                                                       \
-                    continue;                                                                   \
-                if (g->sw == 1)                                                                 \
-                    for (int64_t ow = lo; ow < hi; ow++)                                        \
-                        to[ow] += from[ow];                                                     \
-                else                                                                            \
-                    for (int64_t ow = lo; ow < hi; ow++)                                        \
-                        to[ow * g->sw] += from[ow];                                             \
-            }                                                                                   \
-        }                                                                                       \
-    }                                                                                           \
-                                                                                                \
-    /* Rows [O/groups, m L] to m images, with the bias of each channel (NULL: none). */         \
-    static void word##_deal(const geometry *g, int64_t m, const T *rows, const T *bias, T *y)   \
-    {                                                                                           \
-        for (int64_t k = 0; k < m; k++)                                                         \
-            for (int64_t o = 0; o < g->og; o++) {                                               \
-                const T *from = rows + (o * m + k) * g->cols;                                   \
-                T *to = y + (k * g->o + o) * g->cols;                                           \
-                const T add = bias != NULL ? bias[o] : 0;                                       \
-                                                                                                \
-                for (int64_t l = 0; l < g->cols; l++)                                           \
-                    to[l] = from[l] + add;                                                      \
-            }                                                                                   \
-    }                                                                                           \
-                                                                                                \
-    static void word##_gather(const geometry *g, int64_t m, const T *y, T *rows)                \
-    {                                                                                           \
-        for (int64_t o = 0; o < g->og; o++)                                                     \
-            for (int64_t k = 0; k < m; k++)                                                     \
-                memcpy(rows + (o * m + k) * g->cols, y + (k * g->o + o) * g->cols,              \
-                       (size_t)g->cols * sizeof *rows);                                         \
-    }                                                                                           \
-                                                                                                \
-    /* Images first .. first+m-1 of group q. */                                                 \
-    static void word##_forward(const geometry *g, int64_t q, int64_t first, int64_t m,          \
-                               const space *sp, const T *x, const T *w, const T *b, T *y)       \
-    {                                                                                           \
-        const int64_t ld = m * g->cols;                                                         \
-        const tti_gemm_shape s = { false, false, g->og, ld, g->rows, g->rows, ld, ld };         \
-        T *col = tti_at(sp->columns), *rows = tti_at(sp->dealt);                                \
-                                                                                                \
-        for (int64_t k = 0; k < m; k++)                                                         \
-            word##_spread(g, x + ((first + k) * g->c + q * g->cg) * g->h * g->w,                \
-                          col + k * g->cols, ld);                                               \
-        tti_gemm(sp->columns->dtype, &s, w + q * g->og * g->rows, col, 0.0, rows);              \
-        word##_deal(g, m, rows, b != NULL ? b + q * g->og : NULL,                               \
-                    y + (first * g->o + q * g->og) * g->cols);                                  \
-    }                                                                                           \
-                                                                                                \
-    /* Add to dx and dw (either may be NULL) what images first .. first+m-1 of group q give. */ \
-    static void word##_backward(const geometry *g, int64_t q, int64_t first, int64_t m,         \
-                                const space *sp, const T *x, const T *w, const T *dy, T *dx,    \
-                                T *dw)                                                          \
-    {                                                                                           \
-        const int64_t ld = m * g->cols;                                                         \
-        const tti_gemm_shape to_w = { false, true, g->og, g->rows, ld, ld, ld, g->rows };       \
-        const tti_gemm_shape to_x = { true, false, g->rows, ld, g->og, g->rows, ld, ld };       \
-        const int64_t at = (first * g->c + q * g->cg) * g->h * g->w;                            \
-        const int64_t next = g->c * g->h * g->w;                                                \
-        T *col = tti_at(sp->columns), *rows = tti_at(sp->dealt);                                \
-                                                                                                \
-        word##_gather(g, m, dy + (first * g->o + q * g->og) * g->cols, rows);                   \
-        if (dw != NULL) {                                                                       \
-            for (int64_t k = 0; k < m; k++)                                                     \
-                word##_spread(g, x + at + k * next, col + k * g->cols, ld);                     \
-            tti_gemm(sp->columns->dtype, &to_w, rows, col, 1.0, dw + q * g->og * g->rows);      \
-        }                                                                                       \
-        if (dx != NULL) {                                                                       \
-            tti_gemm(sp->columns->dtype, &to_x, w + q * g->og * g->rows, rows, 0.0, col);       \
-            for (int64_t k = 0; k < m; k++)                                                     \
-                word##_collect(g, col + k * g->cols, ld, dx + at + k * next);                   \
-        }                                                                                       \
+/* Lines are short: eight elements at a time in registers beat a call of memcpy; the last eight may
+ * overlap those before. */
+#define COLUMNS(word, T)                                                                          \
+    static inline void word##_copy(T *to, const T *from, int64_t n)                               \
+    {                                                                                             \
+        int64_t i = 0;                                                                            \
+                                                                                                  \
+        if (n < 8) {                                                                              \
+            for (; i < n; i++)                                                                    \
+                to[i] = from[i];                                                                  \
+            return;                                                                               \
+        }                                                                                         \
+        for (; i + 8 <= n; i += 8)                                                                \
+            memcpy(to + i, from + i, 8 * sizeof *to);                                             \
+        memcpy(to + n - 8, from + n - 8, 8 * sizeof *to);                                         \
+    }                                                                                             \
+                                                                                                  \
+    static inline void word##_line(const geometry *g, const T *im, int64_t shift, int64_t lo,     \
+                                   int64_t hi, T *line)                                           \
+    {                                                                                             \
+        for (int64_t ow = 0; ow < lo; ow++)                                                       \
+            line[ow] = 0;                                                                         \
+        if (g->sw == 1)                                                                           \
+            word##_copy(line + lo, im + (lo + shift), hi - lo);                                   \
+        else                                                                                      \
+            for (int64_t ow = lo; ow < hi; ow++)                                                  \
+                line[ow] = im[ow * g->sw + shift];                                                \
+        for (int64_t ow = hi; ow < g->wo; ow++)                                                   \
+            line[ow] = 0;                                                                         \
+    }                                                                                             \
+                                                                                                  \
+    static void word##_spread(const geometry *g, const T *im, T *col, int64_t ld)                 \
+    {                                                                                             \
+        for (int64_t r = 0; r < g->rows; r++, col += ld) {                                        \
+            const int64_t j = r % g->kw, i = r / g->kw % g->kh, c = r / (g->kw * g->kh);          \
+            const int64_t shift = j * g->dw - g->pw;                                              \
+            int64_t lo, hi;                                                                       \
+                                                                                                  \
+            valid_range(g, shift, &lo, &hi);                                                      \
+            for (int64_t oh = 0; oh < g->ho; oh++) {                                              \
+                const int64_t ih = oh * g->sh - g->ph + i * g->dh;                                \
+                                                                                                  \
+                if (ih < 0 || ih >= g->h)                                                         \
+                    memset(col + oh * g->wo, 0, (size_t)g->wo * sizeof *col);                     \
+                else                                                                              \
+                    word##_line(g, im + (c * g->h + ih) * g->w, shift, lo, hi, col + oh * g->wo); \
+            }                                                                                     \
+        }                                                                                         \
+    }                                                                                             \
+                                                                                                  \
+    static void word##_collect(const geometry *g, const T *col, int64_t ld, T *im)                \
+    {                                                                                             \
+        for (int64_t r = 0; r < g->rows; r++, col += ld) {                                        \
+            const int64_t j = r % g->kw, i = r / g->kw % g->kh, c = r / (g->kw * g->kh);          \
+            const int64_t shift = j * g->dw - g->pw;                                              \
+            int64_t lo, hi;                                                                       \
+                                                                                                  \
+            valid_range(g, shift, &lo, &hi);                                                      \
+            for (int64_t oh = 0; oh < g->ho; oh++) {                                              \
+                const int64_t ih = oh * g->sh - g->ph + i * g->dh;                                \
+                const T *from = col + oh * g->wo;                                                 \
+                T *to = im + (c * g->h + ih) * g->w;                                              \
+                                                                                                  \
+                if (ih < 0 || ih >= g->h)                                                         \
+                    continue;                                                                     \
+                if (g->sw == 1)                                                                   \
+                    for (int64_t ow = lo; ow < hi; ow++)                                          \
+                        to[ow + shift] += from[ow];                                               \
+                else                                                                              \
+                    for (int64_t ow = lo; ow < hi; ow++)                                          \
+                        to[ow * g->sw + shift] += from[ow];                                       \
+            }                                                                                     \
+        }                                                                                         \
+    }                                                                                             \
+                                                                                                  \
+    /* Rows [O/groups, m L] to m images, with the bias of each channel (NULL: none). */           \
+    static void word##_deal(const geometry *g, int64_t m, const T *rows, const T *bias, T *y)     \
+    {                                                                                             \
+        for (int64_t k = 0; k < m; k++)                                                           \
+            for (int64_t o = 0; o < g->og; o++) {                                                 \
+                const T *from = rows + (o * m + k) * g->cols;                                     \
+                T *to = y + (k * g->o + o) * g->cols;                                             \
+                const T add = bias != NULL ? bias[o] : 0;                                         \
+                                                                                                  \
+                for (int64_t l = 0; l < g->cols; l++)                                             \
+                    to[l] = from[l] + add;                                                        \
+            }                                                                                     \
+    }                                                                                             \
+                                                                                                  \
+    static void word##_gather(const geometry *g, int64_t m, const T *y, T *rows)                  \
+    {                                                                                             \
+        for (int64_t o = 0; o < g->og; o++)                                                       \
+            for (int64_t k = 0; k < m; k++)                                                       \
+                word##_copy(rows + (o * m + k) * g->cols, y + (k * g->o + o) * g->cols, g->cols); \
+    }                                                                                             \
+                                                                                                  \
+    /* Images first .. first+m-1 of group q. */                                                   \
+    static void word##_forward(const geometry *g, int64_t q, int64_t first, int64_t m,            \
+                               const space *sp, const T *x, const T *w, const T *b, T *y)         \
+    {                                                                                             \
+        const int64_t ld = m * g->cols;                                                           \
+        const tti_gemm_shape s = { false, false, g->og, ld, g->rows, g->rows, ld, ld };           \
+        T *col = tti_at(sp->columns), *rows = tti_at(sp->dealt);                                  \
+                                                                                                  \
+        for (int64_t k = 0; k < m; k++)                                                           \
+            word##_spread(g, x + ((first + k) * g->c + q * g->cg) * g->h * g->w,                  \
+                          col + k * g->cols, ld);                                                 \
+        tti_gemm(sp->columns->dtype, &s, w + q * g->og * g->rows, col, 0.0, rows);                \
+        word##_deal(g, m, rows, b != NULL ? b + q * g->og : NULL,                                 \
+                    y + (first * g->o + q * g->og) * g->cols);                                    \
+    }                                                                                             \
+                                                                                                  \
+    /* Add to dx and dw (either may be NULL) what images first .. first+m-1 of group q give. */   \
+    static void word##_backward(const geometry *g, int64_t q, int64_t first, int64_t m,           \
+                                const space *sp, const T *x, const T *w, const T *dy, T *dx,      \
+                                T *dw)                                                            \
+    {                                                                                             \
+        const int64_t ld = m * g->cols;                                                           \
+        const tti_gemm_shape to_w = { false, true, g->og, g->rows, ld, ld, ld, g->rows };         \
+        const tti_gemm_shape to_x = { true, false, g->rows, ld, g->og, g->rows, ld, ld };         \
+        const int64_t at = (first * g->c + q * g->cg) * g->h * g->w;                              \
+        const int64_t next = g->c * g->h * g->w;                                                  \
+        T *col = tti_at(sp->columns), *rows = tti_at(sp->dealt);                                  \
+                                                                                                  \
+        word##_gather(g, m, dy + (first * g->o + q * g->og) * g->cols, rows);                     \
+        if (dw != NULL) {                                                                         \
+            for (int64_t k = 0; k < m; k++)                                                       \
+                word##_spread(g, x + at + k * next, col + k * g->cols, ld);                       \
+            tti_gemm(sp->columns->dtype, &to_w, rows, col, 1.0, dw + q * g->og * g->rows);        \
+        }                                                                                         \
+        if (dx != NULL) {                                                                         \
+            tti_gemm(sp->columns->dtype, &to_x, w + q * g->og * g->rows, rows, 0.0, col);         \
+            for (int64_t k = 0; k < m; k++)                                                       \
+                word##_collect(g, col + k * g->cols, ld, dx + at + k * next);                     \
+        }                                                                                         \
     }
 
 COLUMNS(f32, float)

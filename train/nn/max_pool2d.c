@@ -4,7 +4,7 @@
  *
  * How     Forward writes down, beside each result, where in its plane the winner stood (i32);
  *         backward adds each gradient to that place. Windows are scanned row by row and a later
- *         element must be larger to win; a NaN wins over everything but an earlier NaN.
+ *         element must be larger to win; a NaN wins over everything before it.
  * True    A window always holds at least one element of the image; others are refused. */
 #include "nn/nn.h"
 
@@ -27,69 +27,74 @@ static int64_t min_of(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-#define POOL(word, T)                                                                             \
-    static void word##_pair_row(const pooling *p, const T *im, int64_t oh, T *y, int32_t *at)     \
-    {                                                                                             \
-        const T *a = im + 2 * oh * p->w, *b = a + p->w;                                           \
-                                                                                                  \
-        for (int64_t ow = 0; ow < p->wo; ow++, a += 2, b += 2) {                                  \
-            const int32_t base = (int32_t)(a - im);                                               \
-            T best = a[0];                                                                        \
-            int32_t where = base;                                                                 \
-                                                                                                  \
-            where = a[1] > best || (a[1] != a[1] && best == best) ? base + 1 : where;             \
-            best = im[where];                                                                     \
-            where = b[0] > best || (b[0] != b[0] && best == best) ? base + (int32_t)p->w : where; \
-            best = im[where];                                                                     \
-            where =                                                                               \
-                b[1] > best || (b[1] != b[1] && best == best) ? base + (int32_t)p->w + 1 : where; \
-            y[ow] = im[where];                                                                    \
-            at[ow] = where;                                                                       \
-        }                                                                                         \
-    }                                                                                             \
-                                                                                                  \
-    static int32_t word##_winner(const pooling *p, const T *im, int64_t oh, int64_t ow)           \
-    {                                                                                             \
-        const int64_t h0 = oh * p->sh - p->ph, w0 = ow * p->sw - p->pw;                           \
-        const int64_t h1 = min_of(h0 + (int64_t)p->kh * p->dh, p->h);                             \
-        const int64_t w1 = min_of(w0 + (int64_t)p->kw * p->dw, p->w);                             \
-        int64_t best = -1;                                                                        \
-                                                                                                  \
-        for (int64_t ih = first_inside(h0, p->dh); ih < h1; ih += p->dh)                          \
-            for (int64_t iw = first_inside(w0, p->dw); iw < w1; iw += p->dw) {                    \
-                const T v = im[ih * p->w + iw];                                                   \
-                                                                                                  \
-                if (best < 0 || v > im[best] || (v != v && im[best] == im[best]))                 \
-                    best = ih * p->w + iw;                                                        \
-            }                                                                                     \
-        return (int32_t)best;                                                                     \
-    }                                                                                             \
-                                                                                                  \
-    static void word##_forward(const pooling *p, const T *x, T *y, int32_t *at)                   \
-    {                                                                                             \
-        const bool pairs = p->kh == 2 && p->kw == 2 && p->sh == 2 && p->sw == 2 && p->ph == 0 &&  \
-                           p->pw == 0 && p->dh == 1 && p->dw == 1;                                \
-                                                                                                  \
-        for (int64_t i = 0; i < p->planes * p->ho; i++, y += p->wo, at += p->wo) {                \
-            const T *im = x + i / p->ho * p->h * p->w;                                            \
-                                                                                                  \
-            if (pairs) {                                                                          \
-                word##_pair_row(p, im, i % p->ho, y, at);                                         \
-                continue;                                                                         \
-            }                                                                                     \
-            for (int64_t ow = 0; ow < p->wo; ow++) {                                              \
-                at[ow] = word##_winner(p, im, i % p->ho, ow);                                     \
-                y[ow] = im[at[ow]];                                                               \
-            }                                                                                     \
-        }                                                                                         \
-    }                                                                                             \
-                                                                                                  \
-    static void word##_backward(int64_t planes, int64_t out, int64_t in, const T *g,              \
-                                const int32_t *at, T *dx)                                         \
-    {                                                                                             \
-        for (int64_t i = 0; i < planes; i++, g += out, at += out, dx += in)                       \
-            for (int64_t j = 0; j < out; j++)                                                     \
-                dx[at[j]] += g[j];                                                                \
+/* Does a later element v take over from the best so far? */
+#define WINS(v, best) (((v) > (best)) | ((v) != (v)))
+
+#define POOL(word, T)                                                                            \
+    /* One row of 2 x 2 windows side by side, without branches. */                               \
+    static void word##_pair_row(const pooling *p, const T *im, int64_t oh, T *y, int32_t *at)    \
+    {                                                                                            \
+        const T *a = im + 2 * oh * p->w, *b = a + p->w;                                          \
+        const int32_t base = (int32_t)(a - im), below = (int32_t)p->w;                           \
+                                                                                                 \
+        for (int32_t ow = 0; ow < (int32_t)p->wo; ow++) {                                        \
+            const T v1 = a[2 * ow + 1], v2 = b[2 * ow], v3 = b[2 * ow + 1];                      \
+            T best = a[2 * ow];                                                                  \
+            int32_t where = 0;                                                                   \
+                                                                                                 \
+            where = WINS(v1, best) ? 1 : where;                                                  \
+            best = WINS(v1, best) ? v1 : best;                                                   \
+            where = WINS(v2, best) ? below : where;                                              \
+            best = WINS(v2, best) ? v2 : best;                                                   \
+            where = WINS(v3, best) ? below + 1 : where;                                          \
+            best = WINS(v3, best) ? v3 : best;                                                   \
+            y[ow] = best;                                                                        \
+            at[ow] = base + 2 * ow + where;                                                      \
+        }                                                                                        \
+    }                                                                                            \
+                                                                                                 \
+    static int32_t word##_winner(const pooling *p, const T *im, int64_t oh, int64_t ow)          \
+    {                                                                                            \
+        const int64_t h0 = oh * p->sh - p->ph, w0 = ow * p->sw - p->pw;                          \
+        const int64_t h1 = min_of(h0 + (int64_t)p->kh * p->dh, p->h);                            \
+        const int64_t w1 = min_of(w0 + (int64_t)p->kw * p->dw, p->w);                            \
+        int64_t best = -1;                                                                       \
+                                                                                                 \
+        for (int64_t ih = first_inside(h0, p->dh); ih < h1; ih += p->dh)                         \
+            for (int64_t iw = first_inside(w0, p->dw); iw < w1; iw += p->dw) {                   \
+                const T v = im[ih * p->w + iw];                                                  \
+                                                                                                 \
+                if (best < 0 || WINS(v, im[best]))                                               \
+                    best = ih * p->w + iw;                                                       \
+            }                                                                                    \
+        return (int32_t)best;                                                                    \
+    }                                                                                            \
+                                                                                                 \
+    static void word##_forward(const pooling *p, const T *x, T *y, int32_t *at)                  \
+    {                                                                                            \
+        const bool pairs = p->kh == 2 && p->kw == 2 && p->sh == 2 && p->sw == 2 && p->ph == 0 && \
+                           p->pw == 0 && p->dh == 1 && p->dw == 1;                               \
+                                                                                                 \
+        for (int64_t i = 0; i < p->planes * p->ho; i++, y += p->wo, at += p->wo) {               \
+            const T *im = x + i / p->ho * p->h * p->w;                                           \
+                                                                                                 \
+            if (pairs) {                                                                         \
+                word##_pair_row(p, im, i % p->ho, y, at);                                        \
+                continue;                                                                        \
+            }                                                                                    \
+            for (int64_t ow = 0; ow < p->wo; ow++) {                                             \
+                at[ow] = word##_winner(p, im, i % p->ho, ow);                                    \
+                y[ow] = im[at[ow]];                                                              \
+            }                                                                                    \
+        }                                                                                        \
+    }                                                                                            \
+                                                                                                 \
+    static void word##_backward(int64_t planes, int64_t out, int64_t in, const T *g,             \
+                                const int32_t *at, T *dx)                                        \
+    {                                                                                            \
+        for (int64_t i = 0; i < planes; i++, g += out, at += out, dx += in)                      \
+            for (int64_t j = 0; j < out; j++)                                                    \
+                dx[at[j]] += g[j];                                                               \
     }
 
 POOL(f32, float)
