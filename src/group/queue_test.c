@@ -1,0 +1,450 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * queue_test.c
+ * Goal    a group's collectives run one at a time, in order of issue, on the right thread; works
+ *         wait, time out, fail and outlive their group as promised.
+ * Method  a world of one over a backend that can be held, told to fail, and tells what it ran. */
+#include "fake_backend.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { LONG_MS = 30000, SHORT_MS = 20 };
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return fake_failures() + fake_alive();
+}
+
+static tutti_work *start(tutti_group *group, int32_t *x)
+{
+    tutti_work *work = NULL;
+
+    assert_int_equal(tutti_all_reduce_async(TUTTI_SPAN(x, 1), TUTTI_SUM, group, &work), TUTTI_OK);
+    assert_non_null(work);
+    return work;
+}
+
+static void assert_runs(const int *wanted, int n)
+{
+    int runs[16];
+    int i;
+
+    assert_int_equal(fake_runs(runs, 16), n);
+    for (i = 0; i < n; i++)
+        assert_int_equal(runs[i], wanted[i]);
+}
+
+static void assert_said(const char *word)
+{
+    if (strstr(tutti_last_error(), word) == NULL)
+        fail_msg("'%s' is not in: %s", word, tutti_last_error());
+}
+
+static void test_blocking_runs_on_caller(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    int32_t      x = 7;
+
+    (void)state;
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, world), TUTTI_OK);
+    assert_int_equal(x, 7);
+    assert_true(pthread_equal(fake_runner(), pthread_self()));
+    assert_false(world->runner->worker.running); /* nothing asynchronous: no thread */
+    tutti_destroy_process_group(world);
+    assert_int_equal(fake_aborts(), 0); /* idle: it left quietly */
+}
+
+static void test_worker_runs_without_wait(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_work  *work;
+    int32_t      x = 7;
+
+    (void)state;
+    fake_hold(true);
+    work = start(world, &x);
+    fake_await_running(1);
+    assert_false(tutti_work_is_completed(work));
+    fake_hold(false);
+    assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+    assert_true(tutti_work_is_completed(work));
+    assert_false(pthread_equal(fake_runner(), pthread_self()));
+    assert_int_equal(tutti_work_source_rank(work), -1);
+    tutti_work_free(work);
+    tutti_destroy_process_group(world);
+}
+
+/* The worker is held inside the first group's operation, so the second group's is this thread's. */
+static void test_wait_takes_over(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_group *other = NULL;
+    tutti_work  *first;
+    tutti_work  *second;
+    int32_t      x = 1;
+    int32_t      y = 2;
+    const int    order[] = { 1, 1001 };
+
+    (void)state;
+    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &other), TUTTI_OK);
+    fake_hold(true);
+    first = start(world, &x);
+    fake_await_running(1);
+    second = start(other, &y);
+    assert_int_equal(tutti_work_wait_for(second, SHORT_MS), TUTTI_E_TIMEOUT);
+    fake_await_running(1);                     /* a short wait did not begin it */
+    tutti_work_wait_for(first, SHORT_MS);      /* nor end the first one */
+    assert_false(tutti_work_is_completed(first));
+    fake_hold(false);
+    assert_int_equal(tutti_work_wait(second), TUTTI_OK);
+    assert_int_equal(tutti_work_wait(first), TUTTI_OK);
+    assert_runs(order, 2);
+    tutti_work_free(first);
+    tutti_work_free(second);
+    tutti_destroy_process_group(world);
+}
+
+static void run_wait(void *arg)
+{
+    CHECK(tutti_work_wait(arg) == TUTTI_OK);
+}
+
+/* As above, but the wait comes while everything is held: the waiting thread itself must be seen
+ * inside the backend. */
+static void test_wait_runs_it_itself(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_group *other = NULL;
+    tti_thread   waiter = { 0 };
+    tutti_work  *first;
+    tutti_work  *second;
+    int32_t      x = 1;
+    int32_t      y = 2;
+
+    (void)state;
+    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &other), TUTTI_OK);
+    fake_hold(true);
+    first = start(world, &x);
+    fake_await_running(1);
+    second = start(other, &y);
+    assert_int_equal(tti_thread_start(&waiter, "waiter", run_wait, second), TUTTI_OK);
+    fake_await_running(2); /* the worker in the first, the waiter in the second */
+    assert_true(pthread_equal(fake_runner(), waiter.id));
+    fake_hold(false);
+    tti_thread_join(&waiter);
+    assert_int_equal(tutti_work_wait(first), TUTTI_OK);
+    tutti_work_free(first);
+    tutti_work_free(second);
+    tutti_destroy_process_group(world);
+}
+
+static void run_release(void *arg)
+{
+    (void)arg;
+    fake_await_running(1);
+    fake_hold(false);
+}
+
+static void test_blocking_waits_its_turn(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tti_thread   releaser = { 0 };
+    tutti_work  *works[3];
+    int32_t      x[4] = { 1, 2, 3, 4 };
+    const int    order[] = { 1, 2, 3, 4, 5 };
+    int          i;
+
+    (void)state;
+    fake_hold(true);
+    for (i = 0; i < 3; i++)
+        works[i] = start(world, &x[i]);
+    assert_int_equal(tti_thread_start(&releaser, "releaser", run_release, NULL), TUTTI_OK);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x[3], 1), TUTTI_SUM, world), TUTTI_OK);
+    for (i = 0; i < 3; i++)
+        assert_true(tutti_work_is_completed(works[i]));
+    assert_int_equal(tutti_barrier(world), TUTTI_OK);
+    assert_runs(order, 5);
+    tti_thread_join(&releaser);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(tutti_work_wait(works[i]), TUTTI_OK);
+        tutti_work_free(works[i]);
+    }
+    tutti_destroy_process_group(world);
+}
+
+static void test_async_barrier_after_earlier(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_work  *work;
+    tutti_work  *barrier = NULL;
+    int32_t      x = 1;
+
+    (void)state;
+    work = start(world, &x);
+    assert_int_equal(tutti_barrier_async(world, &barrier), TUTTI_OK);
+    assert_int_equal(tutti_work_wait(barrier), TUTTI_OK);
+    assert_true(tutti_work_is_completed(work));
+    tutti_work_free(work);
+    tutti_work_free(barrier);
+    tutti_destroy_process_group(world);
+}
+
+static void test_wait_for_times_out_then_succeeds(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_work  *work;
+    int32_t      x = 5;
+
+    (void)state;
+    fake_hold(true);
+    work = start(world, &x);
+    assert_int_equal(tutti_work_wait_for(work, SHORT_MS), TUTTI_E_TIMEOUT);
+    assert_said("all_reduce #1 on group '0'");
+    assert_said("it goes on");
+    fake_hold(false);
+    assert_int_equal(tutti_work_wait_for(work, TUTTI_INFINITE), TUTTI_OK);
+    assert_int_equal(tutti_work_wait_for(work, -2), TUTTI_E_ARG);
+    tutti_work_free(work);
+    tutti_destroy_process_group(world);
+}
+
+static void test_group_time_out_ends_it(void **state)
+{
+    tutti_group *world = fake_world_of_one(SHORT_MS);
+    tutti_work  *work;
+    int32_t      x = 5;
+
+    (void)state;
+    fake_hold(true);
+    work = start(world, &x);
+    assert_int_equal(tutti_work_wait_for(work, TUTTI_INFINITE), TUTTI_E_TIMEOUT);
+    assert_said("held for too long");
+    fake_hold(false);
+    assert_int_equal(tutti_barrier(world), TUTTI_E_TIMEOUT);
+    assert_said("all_reduce #1");
+    tutti_work_free(work);
+    tutti_destroy_process_group(world);
+}
+
+static void test_failure_finishes_the_group(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_work  *works[3];
+    int32_t      x[3] = { 1, 2, 3 };
+    int32_t      y = 9;
+    int          i;
+
+    (void)state;
+    fake_fail_at(2, TUTTI_E_PEER);
+    fake_hold(true);
+    for (i = 0; i < 3; i++)
+        works[i] = start(world, &x[i]);
+    fake_hold(false);
+    assert_int_equal(tutti_work_wait(works[2]), TUTTI_E_PEER);
+    assert_said("group '0' is finished since all_reduce #2");
+    assert_int_equal(tutti_work_wait(works[0]), TUTTI_OK);
+    for (i = 0; i < 2; i++) { /* each wait words it again */
+        assert_int_equal(tutti_work_wait(works[1]), TUTTI_E_PEER);
+        assert_said("fake: told to fail at 2");
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&y, -1), TUTTI_SUM, world), TUTTI_E_ARG);
+    }
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&y, 1), TUTTI_SUM, world), TUTTI_E_PEER);
+    assert_said("all_reduce #2");
+    assert_said("told to fail");
+    assert_int_equal(tutti_barrier_async(world, &works[0]), TUTTI_E_PEER);
+    assert_int_equal(tutti_send(TUTTI_SPAN(&y, 1), 0, 0, world), TUTTI_E_ARG);
+    for (i = 0; i < 3; i++)
+        tutti_work_free(works[i]);
+    tutti_destroy_process_group(world);
+}
+
+static void test_words_reach_other_threads(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_work  *work;
+    int32_t      x = 1;
+
+    (void)state;
+    fake_fail_at(1, TUTTI_E_BACKEND);
+    fake_hold(true);
+    work = start(world, &x);
+    fake_await_running(1); /* the worker has it: the words begin in its thread */
+    fake_hold(false);
+    assert_int_equal(tutti_work_wait(work), TUTTI_E_BACKEND);
+    assert_said("told to fail at 1");
+    tutti_destroy_process_group(world);
+    assert_int_equal(tutti_work_wait(work), TUTTI_E_BACKEND); /* and outlive the group */
+    assert_said("told to fail at 1");
+    tutti_work_free(work);
+}
+
+static void test_destroy_with_pending(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_work  *works[3];
+    int32_t      x[3] = { 1, 2, 3 };
+    int          i;
+
+    (void)state;
+    fake_hold(true);
+    for (i = 0; i < 3; i++)
+        works[i] = start(world, &x[i]);
+    fake_await_running(1);
+    assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
+    assert_int_equal(fake_aborts(), 1);
+    for (i = 0; i < 3; i++) {
+        assert_true(tutti_work_is_completed(works[i]));
+        assert_int_equal(tutti_work_wait(works[i]), TUTTI_E_ABORTED);
+        assert_said(i == 0 ? "aborted while held" : "was not begun");
+        tutti_work_free(works[i]);
+    }
+}
+
+static void run_wait_aborted(void *arg)
+{
+    CHECK(tutti_work_wait(arg) == TUTTI_E_ABORTED);
+}
+
+/* A thread that waits, and by that runs the operation, while another ends the group. */
+static void test_destroy_under_a_waiter(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_group *other = NULL;
+    tti_thread   waiter = { 0 };
+    tutti_work  *first;
+    tutti_work  *second;
+    int32_t      x[2] = { 1, 2 };
+
+    (void)state;
+    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &other), TUTTI_OK);
+    fake_hold(true);
+    first = start(world, &x[0]);
+    fake_await_running(1);
+    second = start(other, &x[1]);
+    assert_int_equal(tti_thread_start(&waiter, "waiter", run_wait_aborted, second), TUTTI_OK);
+    fake_await_running(2);
+    assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
+    tti_thread_join(&waiter);
+    assert_int_equal(tutti_work_wait(first), TUTTI_E_ABORTED);
+    tutti_work_free(first);
+    tutti_work_free(second);
+}
+
+static void test_free_before_completion(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    int32_t      x = 1;
+    int32_t      y = 2;
+    const int    order[] = { 1, 2 };
+
+    (void)state;
+    tutti_work_free(start(world, &x));
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&y, 1), TUTTI_SUM, world), TUTTI_OK);
+    assert_runs(order, 2); /* dropped, not cancelled */
+    tutti_work_free(NULL);
+    tutti_destroy_process_group(world);
+}
+
+/* A list of an asynchronous call may go when the call returns. */
+static void test_list_is_copied(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_work  *work = NULL;
+    int32_t      in = 3;
+    int32_t      out = 0;
+    tutti_span  *outs = malloc(sizeof *outs);
+
+    (void)state;
+    assert_non_null(outs);
+    outs[0] = TUTTI_SPAN(&out, 1);
+    fake_hold(true);
+    assert_int_equal(tutti_all_gather_async(outs, 1, TUTTI_SPAN(&in, 1), world, &work), TUTTI_OK);
+    memset(outs, 0xff, sizeof *outs);
+    free(outs);
+    fake_hold(false);
+    assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+    assert_int_equal(out, 3);
+    tutti_work_free(work);
+    tutti_destroy_process_group(world);
+}
+
+enum { CALLERS = 4, CALLS = 50 };
+
+static void run_calls(void *arg)
+{
+    int32_t     x = 1;
+    tutti_work *work = NULL;
+    int         i;
+
+    for (i = 0; i < CALLS; i++) {
+        CHECK(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, arg) == TUTTI_OK);
+        CHECK(tutti_all_reduce_async(TUTTI_SPAN(&x, 1), TUTTI_SUM, arg, &work) == TUTTI_OK);
+        CHECK(tutti_work_wait(work) == TUTTI_OK);
+        tutti_work_free(work);
+    }
+}
+
+/* Numbers are handed out and run without a gap, whoever calls. */
+static void test_many_threads(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tti_thread   threads[CALLERS] = { 0 };
+    int          runs[64];
+    int          i;
+
+    (void)state;
+    for (i = 0; i < CALLERS; i++)
+        assert_int_equal(tti_thread_start(&threads[i], "caller", run_calls, world), TUTTI_OK);
+    for (i = 0; i < CALLERS; i++)
+        tti_thread_join(&threads[i]);
+    assert_int_equal(fake_runs(runs, 64), 2 * CALLERS * CALLS);
+    for (i = 0; i < 64; i++)
+        assert_int_equal(runs[i], i + 1);
+    tutti_destroy_process_group(world);
+}
+
+static void test_null_work(void **state)
+{
+    (void)state;
+    assert_int_equal(tutti_work_wait(NULL), TUTTI_E_ARG);
+    assert_true(tutti_work_is_completed(NULL));
+    assert_int_equal(tutti_work_source_rank(NULL), -1);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_blocking_runs_on_caller),
+        TEST(test_worker_runs_without_wait),
+        TEST(test_wait_takes_over),
+        TEST(test_wait_runs_it_itself),
+        TEST(test_blocking_waits_its_turn),
+        TEST(test_async_barrier_after_earlier),
+        TEST(test_wait_for_times_out_then_succeeds),
+        TEST(test_group_time_out_ends_it),
+        TEST(test_failure_finishes_the_group),
+        TEST(test_words_reach_other_threads),
+        TEST(test_destroy_with_pending),
+        TEST(test_destroy_under_a_waiter),
+        TEST(test_free_before_completion),
+        TEST(test_list_is_copied),
+        TEST(test_many_threads),
+        TEST(test_null_work),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
