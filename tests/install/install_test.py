@@ -1,0 +1,113 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""install: the README's way from `make install` to a running program.
+
+Installs a build into a private prefix, compiles the README's first program with nothing but the flags that
+pkg-config gives, shared and static, and runs two ranks of it: through the installed `tutti run` if there is
+one, else with the variables set by hand. A second program proves that tutti-train's flags are complete.
+
+usage: install_test.py --root DIR --build DIR --cmake CMAKE --cc COMPILER
+"""
+import argparse
+import os
+import pathlib
+import re
+import socket
+import subprocess
+import sys
+import tempfile
+
+TRAIN = """
+#include <tutti/train.h>
+int main(void)
+{
+    tutti_tensor *t = tutti_tensor_ones(TUTTI_F32, 0, NULL);
+    double        x = 0.0;
+    int           ok = tutti_tensor_item(t, &x) == TUTTI_OK && x == 1.0;
+
+    tutti_tensor_release(t);
+    return ok ? 0 : 1;
+}
+"""
+LIMIT_S = 60
+
+
+def run(command, **more):
+    done = subprocess.run([str(c) for c in command], text=True, capture_output=True, timeout=LIMIT_S, **more)
+    if done.returncode != 0:
+        sys.exit(f"{' '.join(map(str, command))}: exit code {done.returncode}\n{done.stdout}{done.stderr}")
+    return done.stdout
+
+
+def lib(prefix):
+    """Where the libraries went: lib, lib64 or lib/<machine>."""
+    return next(prefix.rglob("tutti.pc")).parent.parent
+
+
+def flags(prefix, package, static):
+    env = dict(os.environ, PKG_CONFIG_PATH=str(lib(prefix) / "pkgconfig"))
+    return run(["pkg-config", f"--define-variable=prefix={prefix}", "--cflags", "--libs",
+                *(["--static"] if static else []), package], env=env).split()
+
+
+def compile_program(cc, prefix, package, text, out, static):
+    words = flags(prefix, package, static)
+    if static:
+        words = ["-l:libtutti.a" if w == "-ltutti" else w for w in words] + ["-lm"]
+    source = out.with_suffix(".c")
+    source.write_text(text)
+    run([cc, "-std=c11", source, "-o", out, *words])
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def run_ranks(prefix, program, n):
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("RANK", "WORLD_", "MASTER_", "TUTTI_"))}
+    env["LD_LIBRARY_PATH"] = str(lib(prefix))
+    launcher = prefix / "bin/tutti"
+    if launcher.exists():
+        return run([launcher, "run", "--standalone", f"--nproc-per-node={n}", program], env=env)
+    env.update(WORLD_SIZE=str(n), MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
+    ranks = [subprocess.Popen([program], env=dict(env, RANK=str(r)), text=True, stdout=subprocess.PIPE,
+                              stderr=subprocess.STDOUT) for r in range(n)]
+    try:
+        said = [r.communicate(timeout=LIMIT_S)[0] for r in ranks]
+    finally:
+        for r in ranks:
+            r.kill()
+    if any(r.returncode for r in ranks):
+        sys.exit("a rank failed:\n" + "".join(said))
+    return "".join(said)
+
+
+def main():
+    args = argparse.ArgumentParser()
+    for name in ("--root", "--build"):
+        args.add_argument(name, type=pathlib.Path, required=True)
+    args.add_argument("--cmake", default="cmake")
+    args.add_argument("--cc", default="cc")
+    args = args.parse_args()
+
+    program = re.search(r"^```c\n(.*?)^```", (args.root / "README.md").read_text(), re.S | re.M).group(1)
+    with tempfile.TemporaryDirectory() as scratch:
+        prefix = pathlib.Path(scratch) / "prefix"
+        run([args.cmake, "--install", args.build, "--prefix", prefix])
+        for static in (False, True):
+            out = pathlib.Path(scratch) / ("sum_static" if static else "sum")
+            compile_program(args.cc, prefix, "tutti", program, out, static)
+            said = run_ranks(prefix, out, 2)
+            lines = sorted(re.findall(r"rank \d of 2: [\d ]+", said))
+            if lines != ["rank 0 of 2: 2 4 6", "rank 1 of 2: 2 4 6"]:
+                sys.exit(f"the README's program said:\n{said}")
+        out = pathlib.Path(scratch) / "train"
+        compile_program(args.cc, prefix, "tutti-train", TRAIN, out, False)
+        run([out], env=dict(os.environ, LD_LIBRARY_PATH=str(lib(prefix))))
+    print("install: shared, static and train programs compile and run")
+
+
+if __name__ == "__main__":
+    main()
