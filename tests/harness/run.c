@@ -164,7 +164,9 @@ static void say_end(const tt_run *run, int i, const child *c, char *out, size_t 
 {
     const char *must = i == run->test->dies ? "was to die, but " : "";
 
-    if (c->pid == 0)
+    if (c->pid != 0 && i == run->test->dies && ended_well(run, i, c))
+        snprintf(out, bytes, "died, as it was to");
+    else if (c->pid == 0)
         snprintf(out, bytes, "was not started");
     else if (c->overdue)
         snprintf(out, bytes, "was still running and had to be ended");

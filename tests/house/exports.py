@@ -15,7 +15,7 @@ import subprocess
 import sys
 
 # What instrumented builds add by themselves.
-INSTRUMENTED = ("__odr_asan", "__asan_", "__ubsan_", "__tsan_", "__gcov_", "__sancov_")
+INSTRUMENTED = ("__odr_asan", "__asan_", "__ubsan_", "__tsan_", "__gcov_", "mangle_path", "__sancov_")
 
 
 def run(*command):

@@ -87,6 +87,12 @@ static void second_is_killed(tt_ctx *t)
         raise(SIGKILL);
 }
 
+static void one_dies_and_one_asserts(tt_ctx *t)
+{
+    second_dies(t);
+    assert_int_equal(t->rank, 0);
+}
+
 static void leaves_a_process(tt_ctx *t)
 {
     if (t->rank == 0 && fork() == 0)
@@ -372,6 +378,14 @@ static void a_death_that_was_asked_for_passes(void **state)
     check(&killed, TT_PASSED, SAYS("ok"));
 }
 
+static void a_death_that_was_asked_for_is_not_blamed(void **state)
+{
+    const tt_test test = TT_TEST(one_dies_and_one_asserts, .ranks = 3, .dies = 1);
+
+    (void)state;
+    check(&test, TT_FAILED, SAYS("rank 1 died, as it was to", "rank 2 failed", "0x2 != 0"));
+}
+
 static void a_death_that_does_not_come_fails(void **state)
 {
     const tt_test lives = TT_TEST(passes, .dies = 1);
@@ -529,6 +543,7 @@ int main(void)
         cmocka_unit_test(the_limit_ends_a_rank_and_names_it),
         cmocka_unit_test(an_unexpected_death_is_named),
         cmocka_unit_test(a_death_that_was_asked_for_passes),
+        cmocka_unit_test(a_death_that_was_asked_for_is_not_blamed),
         cmocka_unit_test(a_death_that_does_not_come_fails),
         cmocka_unit_test(processes_left_behind_are_ended_and_told),
         cmocka_unit_test(the_callers_job_does_not_leak_in),
