@@ -80,6 +80,7 @@ static bool ip_batch(const tt_hosts *hosts, int host, const char *batch, char *w
 {
     int   in[2] = { -1, -1 };
     int   out[2] = { -1, -1 };
+    bool  told = false;
     int   status = -1;
     pid_t pid = -1;
 
@@ -92,8 +93,7 @@ static bool ip_batch(const tt_hosts *hosts, int host, const char *batch, char *w
         goto out;
     close(out[1]);
     out[1] = -1;
-    if (write(in[1], batch, strlen(batch)) < 0) /* a batch is far smaller than a pipe */
-        status = -1;
+    told = write(in[1], batch, strlen(batch)) == (ssize_t)strlen(batch); /* far less than a pipe holds */
     close(in[1]);
     in[1] = -1;
     first_line(out[0], words, bytes);
@@ -111,7 +111,7 @@ out:
         close(out[0]);
     if (out[1] >= 0)
         close(out[1]);
-    return pid > 0 && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    return told && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
 /* Join the two namespaces and give both ends their address. */

@@ -210,6 +210,8 @@ void tt_rank_main(const tt_run *run, int rank)
 
     setpgid(0, 0);
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != run->parent) /* it was gone before the line above */
+        _exit(TT_FAILED);
     redirect(run, rank);
     if (run->test->hosts > 1 && !tt_hosts_enter(&run->hosts, host)) {
         perror("cannot enter the host of this rank");

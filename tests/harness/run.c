@@ -301,7 +301,7 @@ static bool run_transports(const tt_test *test, const tt_world_ops *world, bool 
 
     snprintf(words, sizeof words, "%s%s", test->transports, test->threads ? ",threads" : "");
     while ((word = strsep(&rest, ", ")) != NULL) {
-        tt_run        run = { .test = test, .world = world };
+        tt_run        run = { .test = test, .world = world, .parent = getpid() };
         const int64_t begin = tti_now_ns();
         verdict       result;
 

@@ -27,6 +27,7 @@ typedef struct tt_run {
     char                word[24];  /* of the transport */
     char                dir[TT_DIR_MAX];
     int                 port;
+    pid_t               parent;    /* the harness */
     tt_hosts            hosts;
     _Atomic uint32_t   *marks;
 } tt_run;
