@@ -69,7 +69,7 @@ coverage: deps
 	cmake --build --preset $@ -j $(JOBS)
 	ctest --preset $@ -j $(TEST_JOBS)
 	@if command -v gcovr >/dev/null; then \
-	    gcovr -r . --object-directory build/coverage -e '.*_test\.c' -f src -f train -s; \
+	    gcovr --gcov-ignore-parse-errors -r . --object-directory build/coverage -e '.*_test\.c' -f src -f train -s; \
 	else echo "no summary: gcovr is not installed"; fi
 
 ## check     test, asan, ubsan and tsan

@@ -312,7 +312,8 @@ static bool run_transports(const tt_test *test, const tt_world_ops *world, bool 
         if (result == SKIPPED)
             *skipped_out = true;
         else
-            printf("%s (%s, %d ranks): %s, %lld ms\n", test->name, word, test->ranks,
+            printf("%s (%s, %d ranks%s): %s, %lld ms\n", test->name, word, test->ranks,
+                   test->hosts > 1 ? ", 2 hosts" : "",
                    result == PASSED ? "ok" : "FAILED", (long long)((tti_now_ns() - begin) / MS));
         passed = passed && result != FAILED;
     }
