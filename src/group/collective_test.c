@@ -1,0 +1,457 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * collective_test.c
+ * Goal    each public collective hands the right call to the backend, on every rank, and refuses
+ *         every wrong argument before anything happens, naming it.
+ * Method  three ranks as threads for the data; a world of one for the arguments. */
+#include "fake_backend.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { N = 3, COUNT = 4, ROOT = 1, LONG_MS = 30000 };
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return fake_failures() + fake_alive();
+}
+
+/* ---- data ---- */
+
+static void fill(int32_t *x, int n, int base)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        x[i] = base + i;
+}
+
+static bool is(const int32_t *x, int n, int base, int step)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (x[i] != base + step * i)
+            return false;
+    return true;
+}
+
+static tutti_span part(int32_t *x)
+{
+    return TUTTI_SPAN(x, COUNT);
+}
+
+static void finish(tutti_status st, tutti_work **work)
+{
+    CHECK(st == TUTTI_OK);
+    if (*work != NULL)
+        CHECK(tutti_work_wait(*work) == TUTTI_OK);
+    tutti_work_free(*work);
+    *work = NULL;
+}
+
+/* Values of rank r are 100 r + i. The sum over ranks 0, 1, 2 is 300 + 3 i. */
+static void reduce_kinds(fake_rank *r, bool async)
+{
+    int32_t     x[COUNT];
+    tutti_work *w = NULL;
+
+    fill(x, COUNT, 100 * r->rank);
+    finish(async ? tutti_all_reduce_async(part(x), TUTTI_SUM, NULL, &w)
+                 : tutti_all_reduce(part(x), TUTTI_SUM, NULL),
+           &w);
+    CHECK(is(x, COUNT, 300, 3));
+
+    fill(x, COUNT, 100 * r->rank);
+    finish(async ? tutti_reduce_async(part(x), ROOT, TUTTI_SUM, NULL, &w)
+                 : tutti_reduce(part(x), ROOT, TUTTI_SUM, NULL),
+           &w);
+    CHECK(r->rank == ROOT ? is(x, COUNT, 300, 3) : is(x, COUNT, 100 * r->rank, 1));
+
+    fill(x, COUNT, 100 * r->rank);
+    finish(async ? tutti_broadcast_async(part(x), ROOT, NULL, &w)
+                 : tutti_broadcast(part(x), ROOT, NULL),
+           &w);
+    CHECK(is(x, COUNT, 100 * ROOT, 1));
+}
+
+static void gather_kinds(fake_rank *r, bool async)
+{
+    int32_t     all[N][COUNT];
+    tutti_span  list[N] = { part(all[0]), part(all[1]), part(all[2]) };
+    const bool  root = r->rank == ROOT;
+    int32_t     x[COUNT];
+    tutti_work *w = NULL;
+    int         i;
+
+    memset(all, 0, sizeof all);
+    fill(x, COUNT, 100 * r->rank);
+    finish(async ? tutti_all_gather_async(list, N, part(x), NULL, &w)
+                 : tutti_all_gather(list, N, part(x), NULL),
+           &w);
+    for (i = 0; i < N; i++)
+        CHECK(is(all[i], COUNT, 100 * i, 1));
+
+    memset(all, 0, sizeof all);
+    finish(async ? tutti_gather_async(root ? list : NULL, root ? N : 0, part(x), ROOT, NULL, &w)
+                 : tutti_gather(root ? list : NULL, root ? N : 0, part(x), ROOT, NULL),
+           &w);
+    for (i = 0; i < N; i++)
+        CHECK(is(all[i], COUNT, root ? 100 * i : 0, root ? 1 : 0));
+
+    for (i = 0; i < N; i++)
+        fill(all[i], COUNT, 1000 * i);
+    finish(async ? tutti_scatter_async(part(x), root ? list : NULL, root ? N : 0, ROOT, NULL, &w)
+                 : tutti_scatter(part(x), root ? list : NULL, root ? N : 0, ROOT, NULL),
+           &w);
+    CHECK(is(x, COUNT, 1000 * r->rank, 1));
+}
+
+/* In place: in is this rank's own part of out. */
+static void into_tensor(fake_rank *r, bool async)
+{
+    int32_t     out[N * COUNT];
+    int32_t    *own = out + r->rank * COUNT;
+    tutti_span  whole = TUTTI_SPAN(out, N * COUNT);
+    tutti_work *w = NULL;
+    int         i;
+
+    memset(out, 0, sizeof out);
+    fill(own, COUNT, 100 * r->rank);
+    finish(async ? tutti_all_gather_into_tensor_async(whole, part(own), NULL, &w)
+                 : tutti_all_gather_into_tensor(whole, part(own), NULL),
+           &w);
+    for (i = 0; i < N; i++)
+        CHECK(is(out + i * COUNT, COUNT, 100 * i, 1));
+}
+
+static void empty_kinds(fake_rank *r, bool async)
+{
+    tutti_span  none = tutti_span_of(NULL, 0, TUTTI_F32);
+    tutti_span  list[N] = { none, none, none };
+    const bool  root = r->rank == ROOT;
+    tutti_work *w = NULL;
+
+    finish(async ? tutti_all_reduce_async(none, TUTTI_AVG, NULL, &w)
+                 : tutti_all_reduce(none, TUTTI_AVG, NULL),
+           &w);
+    finish(async ? tutti_all_gather_into_tensor_async(none, none, NULL, &w)
+                 : tutti_all_gather_into_tensor(none, none, NULL),
+           &w);
+    finish(async ? tutti_scatter_async(none, root ? list : NULL, root ? N : 0, ROOT, NULL, &w)
+                 : tutti_scatter(none, root ? list : NULL, root ? N : 0, ROOT, NULL),
+           &w);
+    finish(async ? tutti_barrier_async(NULL, &w) : tutti_barrier(NULL), &w);
+}
+
+static void all_kinds(fake_rank *r)
+{
+    const bool async = *(const bool *)r->arg;
+
+    reduce_kinds(r, async);
+    gather_kinds(r, async);
+    into_tensor(r, async);
+    empty_kinds(r, async);
+    CHECK(r->world->turn == 12); /* eleven operations, the empty ones too took their turn */
+}
+
+static void test_blocking_data(void **state)
+{
+    bool async = false;
+
+    (void)state;
+    assert_int_equal(fake_ranks(N, all_kinds, &async), 0);
+}
+
+static void test_async_data(void **state)
+{
+    bool async = true;
+
+    (void)state;
+    assert_int_equal(fake_ranks(N, all_kinds, &async), 0);
+}
+
+/* Roots are global ranks: in the group {0, 2} the root 2 is group rank 1. */
+static void sub_group(fake_rank *r)
+{
+    const int    members[] = { 2, 0 };
+    tutti_group *group = TUTTI_NO_GROUP;
+    int32_t      x = 10 + r->rank;
+
+    CHECK(tutti_new_group(members, 2, NULL, &group) == TUTTI_OK);
+    CHECK((group == TUTTI_NON_MEMBER) == (r->rank == 1));
+    CHECK(tutti_broadcast(TUTTI_SPAN(&x, 1), 2, group) == TUTTI_OK);
+    CHECK(x == (r->rank == 1 ? 11 : 12));
+    if (r->rank != 1) {
+        CHECK(tutti_broadcast(TUTTI_SPAN(&x, 1), 1, group) == TUTTI_E_ARG);
+        CHECK(strstr(tutti_last_error(), "src 1 is not in the group") != NULL);
+    }
+}
+
+static void test_roots_are_global(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(N, sub_group, NULL), 0);
+}
+
+/* ---- arguments ---- */
+
+static tutti_group *world;
+
+static int setup_world(void **state)
+{
+    setup(state);
+    world = fake_world_of_one(LONG_MS);
+    return world == NULL;
+}
+
+static int teardown_world(void **state)
+{
+    int bad = world->turn != 1; /* nothing wrong has taken a number */
+
+    tutti_destroy_process_group(world);
+    return bad + teardown(state);
+}
+
+static void assert_refused(tutti_status got, tutti_status wanted, const char *word)
+{
+    assert_int_equal(got, wanted);
+    if (strstr(tutti_last_error(), word) == NULL)
+        fail_msg("'%s' is not in: %s", word, tutti_last_error());
+}
+
+static int32_t    some[8];
+static tutti_work *untouched;
+
+#define REFUSED(call, word) assert_refused((call), TUTTI_E_ARG, (word))
+
+/* Every call that takes one buffer, with a bad one; the async twin goes the same way. */
+static void refuse_buffer(tutti_span bad, tutti_status st, const char *word)
+{
+    tutti_span good = TUTTI_SPAN(some, 1);
+    tutti_span list[1] = { good };
+
+    assert_refused(tutti_all_reduce(bad, TUTTI_SUM, world), st, word);
+    assert_refused(tutti_all_reduce_async(bad, TUTTI_SUM, world, &untouched), st, word);
+    assert_refused(tutti_broadcast(bad, 0, world), st, word);
+    assert_refused(tutti_broadcast_async(bad, 0, world, &untouched), st, word);
+    assert_refused(tutti_reduce(bad, 0, TUTTI_SUM, world), st, word);
+    assert_refused(tutti_reduce_async(bad, 0, TUTTI_SUM, world, &untouched), st, word);
+    assert_refused(tutti_all_gather(list, 1, bad, world), st, word);
+    assert_refused(tutti_all_gather_async(list, 1, bad, world, &untouched), st, word);
+    assert_refused(tutti_all_gather(&bad, 1, good, world), st, word);
+    assert_refused(tutti_all_gather_into_tensor(good, bad, world), st, word);
+    assert_refused(tutti_all_gather_into_tensor(bad, good, world), st, word);
+    assert_refused(tutti_all_gather_into_tensor_async(bad, good, world, &untouched), st, word);
+    assert_refused(tutti_gather(list, 1, bad, 0, world), st, word);
+    assert_refused(tutti_gather_async(&bad, 1, good, 0, world, &untouched), st, word);
+    assert_refused(tutti_scatter(bad, list, 1, 0, world), st, word);
+    assert_refused(tutti_scatter_async(good, &bad, 1, 0, world, &untouched), st, word);
+    assert_null(untouched);
+}
+
+static void test_bad_buffers(void **state)
+{
+    tutti_span bad = TUTTI_SPAN(some, 1);
+
+    (void)state;
+    bad.count = -1;
+    refuse_buffer(bad, TUTTI_E_ARG, "count of -1");
+    bad.count = INT64_MAX;
+    refuse_buffer(bad, TUTTI_E_ARG, "count of 9223372036854775807");
+    bad = tutti_span_of(NULL, 3, TUTTI_I32);
+    refuse_buffer(bad, TUTTI_E_ARG, "no data for 3 i32");
+    bad = tutti_span_of(some, 1, TUTTI_DTYPE_COUNT);
+    refuse_buffer(bad, TUTTI_E_ARG, "dtype 17");
+    bad = TUTTI_SPAN(some, 1);
+    bad.device.type = TUTTI_CUDA;
+    refuse_buffer(bad, TUTTI_E_UNSUPPORTED, "memory of a device");
+}
+
+static void test_bad_ops(void **state)
+{
+    tutti_span f = tutti_span_of(some, 1, TUTTI_F32);
+    tutti_op   none = { .kind = TUTTI_OP_COUNT };
+
+    (void)state;
+    REFUSED(tutti_all_reduce(TUTTI_SPAN(some, 1), TUTTI_AVG, world), "'avg'");
+    REFUSED(tutti_all_reduce(f, TUTTI_BAND, world), "'band'");
+    REFUSED(tutti_reduce(f, 0, TUTTI_BXOR, world), "'bxor'");
+    REFUSED(tutti_reduce_async(f, 0, none, world, &untouched), "no reduction");
+}
+
+static void test_bad_roots(void **state)
+{
+    tutti_span s = TUTTI_SPAN(some, 1);
+
+    (void)state;
+    REFUSED(tutti_broadcast(s, 1, world), "src 1 is not in the group of 1");
+    REFUSED(tutti_broadcast_async(s, -1, world, &untouched), "src -1");
+    REFUSED(tutti_reduce(s, 1, TUTTI_SUM, world), "dst 1");
+    REFUSED(tutti_gather(&s, 1, s, 1, world), "dst 1");
+    REFUSED(tutti_scatter(s, &s, 1, 7, world), "src 7");
+}
+
+static void test_bad_lists(void **state)
+{
+    tutti_span s = TUTTI_SPAN(some, 2);
+    tutti_span two[2] = { TUTTI_SPAN(some + 2, 2), TUTTI_SPAN(some + 4, 2) };
+    tutti_span shorter = TUTTI_SPAN(some + 2, 1);
+    tutti_span typed = tutti_span_of(some + 2, 2, TUTTI_U32);
+    tutti_span shifted = TUTTI_SPAN(some + 1, 2);
+
+    (void)state;
+    REFUSED(tutti_all_gather(two, 2, s, world), "outs has 2 entries, the group has 1");
+    REFUSED(tutti_all_gather(NULL, 1, s, world), "(NULL)");
+    REFUSED(tutti_all_gather(two, 0, s, world), "0 entries");
+    REFUSED(tutti_gather(two, 2, s, 0, world), "outs has 2");
+    REFUSED(tutti_gather(NULL, 0, s, 0, world), "outs has 0");
+    REFUSED(tutti_scatter(s, two, 2, 0, world), "ins has 2");
+    REFUSED(tutti_all_gather(&shorter, 1, s, world), "outs[0] is 1 i32");
+    REFUSED(tutti_gather(&typed, 1, s, 0, world), "outs[0] is 2 u32");
+    REFUSED(tutti_scatter(s, &shifted, 1, 0, world), "overlaps");
+    REFUSED(tutti_all_gather_async(&shifted, 1, s, world, &untouched), "overlaps");
+}
+
+static void test_bad_into(void **state)
+{
+    tutti_span s = TUTTI_SPAN(some, 2);
+
+    (void)state;
+    REFUSED(tutti_all_gather_into_tensor(TUTTI_SPAN(some + 2, 3), s, world), "out has 3 elements");
+    REFUSED(tutti_all_gather_into_tensor(tutti_span_of(some + 2, 2, TUTTI_F32), s, world),
+            "out is f32");
+    REFUSED(tutti_all_gather_into_tensor(TUTTI_SPAN(some + 1, 2), s, world), "overlaps");
+}
+
+static void test_no_work_out(void **state)
+{
+    tutti_span s = TUTTI_SPAN(some, 1);
+
+    (void)state;
+    REFUSED(tutti_all_reduce_async(s, TUTTI_SUM, world, NULL), "work_out");
+    REFUSED(tutti_broadcast_async(s, 0, world, NULL), "work_out");
+    REFUSED(tutti_reduce_async(s, 0, TUTTI_SUM, world, NULL), "work_out");
+    REFUSED(tutti_all_gather_async(&s, 1, s, world, NULL), "work_out");
+    REFUSED(tutti_all_gather_into_tensor_async(s, s, world, NULL), "work_out");
+    REFUSED(tutti_gather_async(&s, 1, s, 0, world, NULL), "work_out");
+    REFUSED(tutti_scatter_async(s, &s, 1, 0, world, NULL), "work_out");
+    REFUSED(tutti_barrier_async(world, NULL), "work_out");
+    REFUSED(tutti_isend(s, 0, 0, world, NULL), "work_out");
+    REFUSED(tutti_irecv(s, 0, 0, world, NULL), "work_out");
+}
+
+/* A list on a rank that is not the root. */
+static void lists_elsewhere(fake_rank *r)
+{
+    int32_t    x = 1;
+    int32_t    y = 2;
+    tutti_span s = TUTTI_SPAN(&x, 1);
+    tutti_span list[2] = { TUTTI_SPAN(&y, 1), TUTTI_SPAN(&y, 1) };
+
+    if (r->rank == 0)
+        return;
+    CHECK(tutti_gather(list, 2, s, 0, NULL) == TUTTI_E_ARG);
+    CHECK(strstr(tutti_last_error(), "not the root") != NULL);
+    CHECK(tutti_scatter(s, list, 2, 0, NULL) == TUTTI_E_ARG);
+    CHECK(tutti_scatter(s, list, 0, 0, NULL) == TUTTI_E_ARG);
+    CHECK(tutti_gather(NULL, 2, s, 0, NULL) == TUTTI_E_ARG);
+}
+
+static void test_lists_elsewhere(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(2, lists_elsewhere, NULL), 0);
+}
+
+/* ---- no member, no group, no world ---- */
+
+static void call_all(tutti_group *group, tutti_status wanted)
+{
+    tutti_span  s = tutti_span_of(NULL, -5, TUTTI_F32); /* not even looked at */
+    tutti_work *work = NULL;
+    int         source = 5;
+
+    assert_int_equal(tutti_all_reduce(s, TUTTI_SUM, group), wanted);
+    assert_int_equal(tutti_broadcast(s, 0, group), wanted);
+    assert_int_equal(tutti_reduce(s, 0, TUTTI_SUM, group), wanted);
+    assert_int_equal(tutti_all_gather(&s, 1, s, group), wanted);
+    assert_int_equal(tutti_all_gather_into_tensor(s, s, group), wanted);
+    assert_int_equal(tutti_gather(&s, 1, s, 0, group), wanted);
+    assert_int_equal(tutti_scatter(s, &s, 1, 0, group), wanted);
+    assert_int_equal(tutti_barrier(group), wanted);
+    assert_int_equal(tutti_send(s, 0, 0, group), wanted);
+    assert_int_equal(tutti_recv(s, 0, 0, group, &source), wanted);
+    assert_int_equal(source, wanted == TUTTI_OK ? -1 : 5);
+    assert_int_equal(tutti_isend(s, 0, 0, group, &work), wanted);
+    assert_int_equal(tutti_irecv(s, 0, 0, group, &work), wanted);
+    assert_int_equal(tutti_barrier_async(group, &work), wanted);
+    if (wanted == TUTTI_OK) {
+        assert_true(tutti_work_is_completed(work));
+        assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+        assert_int_equal(tutti_work_source_rank(work), -1);
+        tutti_work_free(work);
+        tutti_work_free(work); /* the constant may be freed by everybody */
+    } else {
+        assert_null(work);
+    }
+    assert_int_equal(tutti_get_rank(group), -1);
+    assert_int_equal(tutti_get_world_size(group), -1);
+    assert_int_equal(tutti_get_global_rank(group, 0), -1);
+    assert_int_equal(tutti_get_group_rank(group, 0), -1);
+}
+
+static void test_non_member(void **state)
+{
+    (void)state;
+    call_all(TUTTI_NON_MEMBER, TUTTI_OK);
+}
+
+static void test_no_group(void **state)
+{
+    (void)state;
+    call_all(TUTTI_NO_GROUP, TUTTI_E_STATE);
+    assert_refused(tutti_barrier(TUTTI_NO_GROUP), TUTTI_E_STATE, "barrier");
+}
+
+static void test_no_world(void **state)
+{
+    (void)state;
+    assert_false(tutti_is_initialized());
+    call_all(NULL, TUTTI_E_STATE);
+    assert_refused(tutti_barrier(NULL), TUTTI_E_STATE, "tutti_init_process_group");
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST_WORLD(name) cmocka_unit_test_setup_teardown(name, setup_world, teardown_world)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_blocking_data),
+        TEST(test_async_data),
+        TEST(test_roots_are_global),
+        TEST_WORLD(test_bad_buffers),
+        TEST_WORLD(test_bad_ops),
+        TEST_WORLD(test_bad_roots),
+        TEST_WORLD(test_bad_lists),
+        TEST_WORLD(test_bad_into),
+        TEST_WORLD(test_no_work_out),
+        TEST(test_lists_elsewhere),
+        TEST(test_non_member),
+        TEST(test_no_group),
+        TEST(test_no_world),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
