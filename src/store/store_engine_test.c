@@ -1,0 +1,363 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store_engine_test.c - the server's state machine, fed by hand.
+ *
+ * Goal    waiting lists, limits and rudeness: what a well-behaved client never does. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "store/store_engine.h"
+#include "store/store_proto.h"
+#include "wire/bytes.h"
+#include "wire/hello.h"
+
+static tti_engine *engine;
+
+static int setup_with(const tti_engine_limits *limits)
+{
+    return tti_engine_create(tti_port_system(), NULL, limits, &engine) == TUTTI_OK ? 0 : -1;
+}
+
+static int setup(void **state)
+{
+    (void)state;
+    return setup_with(NULL);
+}
+
+static int setup_tight(void **state)
+{
+    const tti_engine_limits limits = { .conns_max = 3,
+                                       .half_open_max = 2,
+                                       .stored_bytes_max = 1000,
+                                       .input_bytes_max = 2000,
+                                       .hello_ns = TTI_SECOND };
+
+    (void)state;
+    return setup_with(&limits);
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    tti_engine_destroy(engine);
+    return 0;
+}
+
+/* A connection whose hello is done. */
+static tti_engine_conn *join(void)
+{
+    const tti_hello_config config = { .client = true,
+                                      .purpose = TTI_PURPOSE_STORE,
+                                      .rank = TTI_HELLO_NO_RANK };
+    tti_engine_conn       *conn = tti_engine_accept(engine, 0, "a test", NULL);
+    tti_hello              hello;
+    const void            *data;
+    size_t                 bytes;
+
+    assert_non_null(conn);
+    tti_hello_begin(&hello, tti_port_system(), &config);
+    data = tti_hello_output(&hello, &bytes);
+    tti_engine_input(engine, conn, data, bytes);
+    tti_hello_sent(&hello, bytes);
+    data = tti_engine_output(conn, &bytes);
+    assert_int_equal(bytes, TTI_HELLO_SERVER_BYTES);
+    assert_int_equal(tti_hello_feed(&hello, data, bytes), TUTTI_OK);
+    tti_engine_sent(engine, conn, bytes);
+    data = tti_hello_output(&hello, &bytes);
+    tti_engine_input(engine, conn, data, bytes);
+    tti_hello_release(&hello);
+    assert_false(tti_engine_closing(conn));
+    return conn;
+}
+
+static void send_request(tti_engine_conn *conn, const tti_store_request *request)
+{
+    tti_buffer frame = { .memory = NULL };
+
+    assert_int_equal(tti_store_request_write(request, &frame), TUTTI_OK);
+    tti_engine_input(engine, conn, tti_buffer_data(&frame), frame.size);
+    tti_buffer_release(&frame);
+}
+
+/* An operation on keys given as one text with blanks between. */
+static void ask(tti_engine_conn *conn, tti_store_op op, uint32_t id, const char *keys,
+                const char *value)
+{
+    tti_store_request *request = test_calloc(1, sizeof *request);
+
+    *request = (tti_store_request){ .op = op, .id = id, .delta = 1 };
+    while (keys != NULL && *keys != '\0') {
+        const size_t n = strcspn(keys, " ");
+
+        request->keys[request->n_keys++] = (tti_slice){ .data = keys, .size = n };
+        keys += n + (keys[n] == ' ');
+    }
+    if (value != NULL)
+        request->value = (tti_slice){ .data = value, .size = strlen(value) };
+    send_request(conn, request);
+    test_free(request);
+}
+
+static bool silent(const tti_engine_conn *conn)
+{
+    size_t bytes;
+
+    tti_engine_output(conn, &bytes);
+    return bytes == 0;
+}
+
+/* Take the reply to id: its status; its body is `text` unless that is NULL. */
+static int answer(tti_engine_conn *conn, uint32_t id, const char *text)
+{
+    tti_store_head head;
+    size_t         bytes;
+    const uint8_t *data = tti_engine_output(conn, &bytes);
+
+    assert_true(bytes >= TTI_STORE_HEAD_BYTES);
+    assert_int_equal(tti_store_head_read(data, false, &head), TUTTI_OK);
+    assert_int_equal(head.id, id);
+    assert_true(bytes >= TTI_STORE_HEAD_BYTES + head.size);
+    if (text != NULL) {
+        assert_int_equal(head.size, strlen(text));
+        assert_memory_equal(data + TTI_STORE_HEAD_BYTES, text, head.size);
+    }
+    tti_engine_sent(engine, conn, TTI_STORE_HEAD_BYTES + head.size);
+    return head.status;
+}
+
+static void waits_end_when_the_last_key_comes(void **state)
+{
+    tti_engine_conn *a = join(), *b = join(), *c = join();
+
+    (void)state;
+    ask(a, TTI_STORE_WAIT, 1, "x y z", NULL);
+    ask(b, TTI_STORE_GET, 2, "y", NULL);
+    ask(c, TTI_STORE_SET, 3, "y", "why");
+    assert_int_equal(answer(c, 3, ""), TUTTI_OK);
+    assert_int_equal(answer(b, 2, "why"), TUTTI_OK);
+    assert_true(silent(a));
+    ask(c, TTI_STORE_ADD, 4, "x", NULL);
+    assert_true(silent(a));
+    ask(c, TTI_STORE_DELETE, 5, "y", NULL); /* it was there, but not with the others */
+    ask(c, TTI_STORE_SET, 6, "z", "");
+    assert_true(silent(a));
+    ask(c, TTI_STORE_SET, 7, "y", "");
+    assert_int_equal(answer(a, 1, ""), TUTTI_OK);
+    tti_engine_drop(engine, a);
+    tti_engine_drop(engine, b);
+    tti_engine_drop(engine, c);
+}
+
+static void waiters_leave_lists_in_any_order(void **state)
+{
+    static const int orders[4][3] = { { 0, 1, 2 }, { 2, 1, 0 }, { 1, 0, 2 }, { 1, 2, 0 } };
+    tti_engine_conn *conns[3], *setter = join();
+    size_t           o;
+    int              i;
+
+    (void)state;
+    for (o = 0; o < 4; o++) {
+        for (i = 0; i < 3; i++) {
+            conns[i] = join();
+            ask(conns[i], TTI_STORE_GET, 1, "key", NULL);
+        }
+        tti_engine_drop(engine, conns[orders[o][0]]);
+        ask(conns[orders[o][1]], TTI_STORE_CANCEL, 1, NULL, NULL);
+        assert_int_equal(answer(conns[orders[o][1]], 1, NULL), TUTTI_E_TIMEOUT);
+        ask(setter, TTI_STORE_SET, 2, "key", "v");
+        assert_int_equal(answer(setter, 2, ""), TUTTI_OK);
+        assert_int_equal(answer(conns[orders[o][2]], 1, "v"), TUTTI_OK);
+        assert_true(silent(conns[orders[o][1]]));
+        tti_engine_drop(engine, conns[orders[o][1]]);
+        tti_engine_drop(engine, conns[orders[o][2]]);
+        ask(setter, TTI_STORE_DELETE, 3, "key", NULL);
+        assert_int_equal(answer(setter, 3, "\x01"), TUTTI_OK);
+    }
+    tti_engine_drop(engine, setter);
+}
+
+static void late_cancels_are_ignored(void **state)
+{
+    tti_engine_conn *a = join();
+
+    (void)state;
+    ask(a, TTI_STORE_SET, 1, "k", "v");
+    assert_int_equal(answer(a, 1, ""), TUTTI_OK);
+    ask(a, TTI_STORE_GET, 2, "k", NULL);
+    ask(a, TTI_STORE_CANCEL, 2, NULL, NULL);
+    assert_int_equal(answer(a, 2, "v"), TUTTI_OK);
+    assert_true(silent(a));
+    ask(a, TTI_STORE_GET, 3, "other", NULL);
+    ask(a, TTI_STORE_CANCEL, 2, NULL, NULL); /* of an older wait */
+    assert_true(silent(a));
+    ask(a, TTI_STORE_CANCEL, 3, NULL, NULL);
+    assert_int_equal(answer(a, 3, NULL), TUTTI_E_TIMEOUT);
+    tti_engine_drop(engine, a);
+}
+
+static void talking_while_waiting_ends_the_connection(void **state)
+{
+    tti_engine_conn *a = join();
+
+    (void)state;
+    ask(a, TTI_STORE_GET, 1, "k", NULL);
+    ask(a, TTI_STORE_SET, 2, "k", "v");
+    assert_true(tti_engine_closing(a));
+    assert_int_equal(tti_engine_n_keys(engine), 0);
+    tti_engine_drop(engine, a);
+}
+
+/* Requests in one go, and one byte at a time: the same replies in order. */
+static void pieces_do_not_matter(void **state)
+{
+    tti_store_request *request = test_calloc(1, sizeof *request);
+    tti_engine_conn   *a = join(), *b = join();
+    tti_buffer         frames = { .memory = NULL };
+    size_t             i;
+    uint32_t           id;
+
+    (void)state;
+    for (id = 1; id <= 5; id++) {
+        *request = (tti_store_request){ .op = TTI_STORE_ADD, .id = id, .n_keys = 1, .delta = 1 };
+        request->keys[0] = (tti_slice){ .data = "n", .size = 1 };
+        assert_int_equal(tti_store_request_write(request, &frames), TUTTI_OK);
+    }
+    tti_engine_input(engine, a, tti_buffer_data(&frames), frames.size);
+    for (i = 0; i < frames.size; i++)
+        tti_engine_input(engine, b, tti_buffer_data(&frames) + i, 1);
+    for (id = 1; id <= 5; id++) {
+        const char sums[2][8] = { { (char)id }, { (char)(id + 5) } };
+        size_t     bytes;
+
+        assert_memory_equal((const char *)tti_engine_output(a, &bytes) + TTI_STORE_HEAD_BYTES,
+                            sums[0], 8);
+        assert_int_equal(answer(a, id, NULL), TUTTI_OK);
+        assert_memory_equal((const char *)tti_engine_output(b, &bytes) + TTI_STORE_HEAD_BYTES,
+                            sums[1], 8);
+        assert_int_equal(answer(b, id, NULL), TUTTI_OK);
+    }
+    tti_buffer_release(&frames);
+    test_free(request);
+    tti_engine_drop(engine, a);
+    tti_engine_drop(engine, b);
+}
+
+/* A client that never reads: served until 64 KiB are unsent, then not, then again. */
+static void unread_replies_hold_the_reader_up(void **state)
+{
+    char            *value = test_malloc(40001);
+    tti_engine_conn *a = join();
+    uint32_t         id, answered = 0;
+    size_t           bytes;
+
+    (void)state;
+    memset(value, 'v', 40000);
+    value[40000] = '\0';
+    ask(a, TTI_STORE_SET, 0, "k", value);
+    assert_int_equal(answer(a, 0, ""), TUTTI_OK);
+    for (id = 1; id <= 6; id++)
+        ask(a, TTI_STORE_GET, id, "k", NULL);
+    assert_false(tti_engine_reads(a));
+    tti_engine_output(a, &bytes);
+    assert_true(bytes < 3 * 40000);
+    while (!silent(a))
+        assert_int_equal(answer(a, ++answered, value), TUTTI_OK);
+    assert_int_equal(answered, 6);
+    assert_true(tti_engine_reads(a));
+    tti_engine_drop(engine, a);
+    test_free(value);
+}
+
+static void limits_hold(void **state)
+{
+    char             big[1001];
+    tti_engine_conn *a = join(), *b, *c;
+
+    (void)state;
+    memset(big, 'b', 1000);
+    big[1000] = '\0';
+    ask(a, TTI_STORE_SET, 1, "k", big);
+    assert_int_equal(answer(a, 1, NULL), TUTTI_E_STORE); /* full; the connection goes on */
+    big[900] = '\0';
+    ask(a, TTI_STORE_SET, 2, "k", big);
+    assert_int_equal(answer(a, 2, ""), TUTTI_OK);
+    ask(a, TTI_STORE_ADD, 3,
+        "another-key-that-does-not-fit-any-more-because-of-its-own-length-which-counts", NULL);
+    assert_int_equal(answer(a, 3, NULL), TUTTI_E_STORE);
+
+    b = tti_engine_accept(engine, 0, "b", NULL);
+    c = tti_engine_accept(engine, 0, "c", NULL);
+    assert_non_null(b);
+    assert_non_null(c);
+    assert_null(tti_engine_accept(engine, 0, "d", NULL)); /* three are the most */
+    tti_engine_drop(engine, a);
+    assert_null(tti_engine_accept(engine, 0, "e", NULL)); /* two without hello */
+    tti_engine_drop(engine, b);
+    tti_engine_drop(engine, c);
+    assert_int_equal(tti_engine_n_conns(engine), 0);
+}
+
+static void slow_hellos_and_slow_requests_are_ended(void **state)
+{
+    uint8_t          part[2100] = { 0 };
+    tti_engine_conn *a = join(), *b;
+
+    (void)state;
+    assert_true(tti_engine_deadline(engine) == TTI_FOREVER);
+    b = tti_engine_accept(engine, 5 * TTI_SECOND, "b", NULL);
+    assert_true(tti_engine_deadline(engine) == 6 * TTI_SECOND);
+    tti_engine_input(engine, b, "TUT", 3);
+    tti_engine_tick(engine, 6 * TTI_SECOND - 1);
+    assert_false(tti_engine_closing(b));
+    tti_engine_tick(engine, 6 * TTI_SECOND);
+    assert_true(tti_engine_closing(b));
+    assert_false(tti_engine_reads(b));
+    assert_true(tti_engine_deadline(engine) == TTI_FOREVER);
+    tti_engine_drop(engine, b);
+
+    /* A frame that claims 16 MiB and dribbles: ended when all input beyond the limit is in hand. */
+    tti_put_u32(part, 16000000);
+    part[4] = TTI_STORE_VERSION;
+    part[5] = TTI_STORE_SET;
+    tti_engine_input(engine, a, part, 1500);
+    assert_false(tti_engine_closing(a));
+    tti_engine_input(engine, a, part + 100, 600);
+    assert_true(tti_engine_closing(a));
+    tti_engine_drop(engine, a);
+}
+
+/* Requests before the hello are a foreign hello. */
+static void nothing_is_served_before_the_hello(void **state)
+{
+    tti_engine_conn *a = tti_engine_accept(engine, 0, "a", NULL);
+
+    (void)state;
+    ask(a, TTI_STORE_SET, 1, "k", "v");
+    assert_true(tti_engine_closing(a));
+    assert_true(silent(a));
+    assert_int_equal(tti_engine_n_keys(engine), 0);
+    assert_ptr_equal(tti_engine_next(engine), a);
+    assert_null(tti_engine_next(engine));
+    tti_engine_drop(engine, a);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(waits_end_when_the_last_key_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(waiters_leave_lists_in_any_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(late_cancels_are_ignored, setup, teardown),
+        cmocka_unit_test_setup_teardown(talking_while_waiting_ends_the_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(pieces_do_not_matter, setup, teardown),
+        cmocka_unit_test_setup_teardown(unread_replies_hold_the_reader_up, setup, teardown),
+        cmocka_unit_test_setup_teardown(limits_hold, setup_tight, teardown),
+        cmocka_unit_test_setup_teardown(slow_hellos_and_slow_requests_are_ended, setup_tight,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(nothing_is_served_before_the_hello, setup, teardown),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
