@@ -74,6 +74,12 @@ static bool has_come(const tti_host_channel *channel, int rank, const awaited *w
     return atomic_load_explicit(&counter->value, memory_order_acquire) >= what->value;
 }
 
+static uint32_t failure_of(const tti_host_channel *channel, int rank)
+{
+    return atomic_load_explicit(&channel->members[rank].lines->failed, memory_order_acquire);
+}
+
+/* A member that has failed and left is not the cause: it has said what was. */
 static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
 {
     const tti_team *team = channel->team;
@@ -81,10 +87,11 @@ static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
     int             r;
 
     for (r = 0; r < team->n_ranks; r++) {
-        if (r == team->rank || has_done_its_part(channel, r))
+        if (r == team->rank || has_done_its_part(channel, r) || failure_of(channel, r) != TUTTI_OK)
             continue;
         st = tti_mesh_alive(team->mesh, team->ranks[r]);
-        if (st != TUTTI_OK && !has_done_its_part(channel, r) && !has_come(channel, what->rank, what))
+        if (st != TUTTI_OK && !has_done_its_part(channel, r) &&
+            failure_of(channel, r) == TUTTI_OK && !has_come(channel, what->rank, what))
             return tell(channel, st, r);
     }
     return TUTTI_OK;
@@ -117,7 +124,7 @@ static tutti_status check_failed(tti_host_channel *channel, const awaited *what)
     for (r = 0; r < team->n_ranks; r++) {
         if (r == team->rank || has_done_its_part(channel, r))
             continue;
-        failed = atomic_load_explicit(&channel->members[r].lines->failed, memory_order_acquire);
+        failed = failure_of(channel, r);
         if (failed == TUTTI_OK)
             continue;
         st = (failed & 0xff) == TUTTI_E_PEER ? check_alive(channel, what) : TUTTI_OK;

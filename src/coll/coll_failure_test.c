@@ -1,0 +1,329 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll_failure_test.c
+ * Goal    a collective that cannot go on ends soon, on all members, with a status and a text that say why:
+ *         different calls, a rank that does not come, an abort, a member that left. Later calls fail the
+ *         same way. A member that left after its part was done harms nobody.
+ * Method  Ranks are threads. Where a member must be inside of a call, the call's deadline is a minute, and
+ *         the test asks that it ends long before. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "coll/coll_ranks.h"
+
+enum { COUNT = 1000, SOON_MS = 10000 };
+
+static tutti_status all_reduce(tt_rank *t, int64_t count, int64_t deadline_ns)
+{
+    float       *data = calloc((size_t)count + 1, sizeof *data);
+    tutti_call   call = tt_call(t, TUTTI_CALL_ALL_REDUCE, TUTTI_F32, count);
+    tutti_status st;
+
+    call.in = call.out = data;
+    call.deadline_ns = deadline_ns;
+    st = data == NULL ? TUTTI_E_NOMEM : tti_coll_run(t->coll, &call);
+    snprintf(t->said, sizeof t->said, "%s", st == TUTTI_OK ? "" : tutti_last_error());
+    free(data);
+    return st;
+}
+
+static void check_stays_failed(tt_rank *t, tutti_status st)
+{
+    char first[sizeof t->said];
+
+    snprintf(first, sizeof first, "%s", tutti_last_error());
+    TT_CHECK(t, tt_barrier(t) == st);
+    TT_CHECK(t, strcmp(first, tutti_last_error()) == 0);
+}
+
+static bool soon(const tt_rank *t, int64_t since_ns)
+{
+    (void)t;
+    return tti_port_now(tti_port_system()) < since_ns + SOON_MS * TTI_MS;
+}
+
+/* ---- different calls ------------------------------------------------------------------------------ */
+
+static void different_counts(tt_rank *t)
+{
+    const int64_t begin_ns = tt_in_ms(0);
+
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    TT_CHECK(t, all_reduce(t, t->rank == 2 ? COUNT + 1 : COUNT, t->deadline_ns) == TUTTI_E_MISMATCH);
+    TT_CHECK(t, soon(t, begin_ns));
+    check_stays_failed(t, TUTTI_E_MISMATCH);
+    tt_all_here(t);
+}
+
+static void different_kinds(tt_rank *t)
+{
+    const tutti_status st = t->rank == 1 ? tt_barrier(t) : all_reduce(t, COUNT, t->deadline_ns);
+
+    TT_CHECK(t, st == TUTTI_E_MISMATCH);
+    snprintf(t->said, sizeof t->said, "%s", tutti_last_error());
+    tt_all_here(t);
+}
+
+/* Rank 0 gives a broadcast and goes on; rank 1 takes what it believes to be its all_reduce. */
+static void an_eager_root(tt_rank *t)
+{
+    float      data[COUNT] = { 0 };
+    tutti_call call = tt_call(t, TUTTI_CALL_BROADCAST, TUTTI_F32, COUNT);
+
+    call.root = 0;
+    call.in = data;
+    if (t->rank == 0) {
+        TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+        TT_CHECK(t, tt_barrier(t) == TUTTI_E_MISMATCH);
+    } else {
+        t->seq = 0;
+        TT_CHECK(t, all_reduce(t, COUNT, t->deadline_ns) == TUTTI_E_MISMATCH);
+    }
+    tt_all_here(t);
+}
+
+static void both_calls_are_quoted(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, false, different_counts, ranks);
+    assert_non_null(strstr(ranks[2].said, "rank 2: all_reduce #2 (sum, 1001 f32)"));
+    assert_non_null(strstr(ranks[2].said, "rank 0: all_reduce #2 (sum, 1000 f32)"));
+    assert_non_null(strstr(ranks[2].said, "next: "));
+    tt_run(2, false, different_kinds, ranks);
+    assert_non_null(strstr(ranks[0].said, "rank 1: barrier #1"));
+    assert_non_null(strstr(ranks[1].said, "rank 0: all_reduce #1 (sum, 1000 f32)"));
+    tt_run(2, false, an_eager_root, ranks);
+    assert_non_null(strstr(ranks[1].said, "rank 0: broadcast #1 (1000 f32, root 0)"));
+}
+
+/* Both ranks get a message of the other's call. */
+static void different_counts_of_two(tt_rank *t)
+{
+    TT_CHECK(t, all_reduce(t, t->rank == 1 ? COUNT + 1 : COUNT, t->deadline_ns) == TUTTI_E_MISMATCH);
+    check_stays_failed(t, TUTTI_E_MISMATCH);
+    tt_all_here(t);
+}
+
+static void a_message_of_another_call_is_refused(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(2, true, different_counts_of_two, ranks);
+    assert_non_null(strstr(ranks[0].said, "rank 0: all_reduce #1 (sum, 1000 f32)"));
+    assert_non_null(strstr(ranks[0].said, "rank 1: another call #1"));
+}
+
+/* ---- a rank that does not come -------------------------------------------------------------------- */
+
+static void rank_2_stays_away(tt_rank *t)
+{
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    if (t->rank != 2) {
+        TT_CHECK(t, all_reduce(t, COUNT, tt_in_ms(200)) == TUTTI_E_TIMEOUT);
+        check_stays_failed(t, TUTTI_E_TIMEOUT);
+    }
+    tt_all_here(t); /* rank 2 is alive all the time */
+}
+
+static bool either_says(const tt_rank *ranks, const char *text)
+{
+    return strstr(ranks[0].said, text) != NULL || strstr(ranks[1].said, text) != NULL;
+}
+
+static void a_time_out_names_who_is_missing(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, false, rank_2_stays_away, ranks);
+    assert_non_null(strstr(ranks[0].said, "rank 2"));
+    assert_non_null(strstr(ranks[1].said, "rank 2"));
+    /* Who is first says it all; the other may have been told. */
+    assert_true(either_says(ranks, "all_reduce #2 (sum, 1000 f32) on group 'test' timed out after"));
+    assert_true(either_says(ranks, "not arrived: rank 2; rank 2 ("));
+    assert_true(either_says(ranks, "last entered barrier #1"));
+}
+
+static void a_time_out_names_silent_peers(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, true, rank_2_stays_away, ranks);
+    assert_non_null(strstr(ranks[0].said, "all_reduce #2 (sum, 1000 f32) on group 'test' timed out"));
+    assert_non_null(strstr(ranks[0].said, "no message from rank 2"));
+    assert_non_null(strstr(ranks[1].said, "no message from rank 2"));
+}
+
+static void a_passed_deadline_is_a_time_out(tt_rank *t)
+{
+    if (t->rank == 0)
+        TT_CHECK(t, all_reduce(t, COUNT, tt_in_ms(-5)) == TUTTI_E_TIMEOUT);
+    tt_all_here(t);
+}
+
+static void deadlines_may_have_passed(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(2, false, a_passed_deadline_is_a_time_out, ranks);
+    tt_run(2, true, a_passed_deadline_is_a_time_out, ranks);
+}
+
+static void group_without_rank_1(tt_rank *t)
+{
+    tti_coll *group = NULL;
+
+    if (t->rank != 1) {
+        TT_CHECK(t, tt_open(t, 7, tt_in_ms(200), &group) == TUTTI_E_TIMEOUT);
+        TT_CHECK(t, group == NULL);
+        TT_CHECK(t, strstr(tutti_last_error(), "not joined: rank 1\n") != NULL);
+    }
+    tt_all_here(t);
+}
+
+static void a_group_names_who_has_not_joined(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, false, group_without_rank_1, ranks);
+    tt_run(3, true, group_without_rank_1, ranks);
+}
+
+/* ---- abort ---------------------------------------------------------------------------------------- */
+
+/* Rank 1 aborts its end while rank 0 waits in a call, or is about to. */
+static void rank_1_aborts(tt_rank *t)
+{
+    const int64_t begin_ns = tt_in_ms(0);
+
+    if (t->rank == 1) {
+        tti_coll_abort(t->coll);
+        TT_CHECK(t, all_reduce(t, COUNT, t->deadline_ns) == TUTTI_E_ABORTED);
+    } else {
+        TT_CHECK(t, all_reduce(t, COUNT, t->deadline_ns) == TUTTI_E_ABORTED);
+        check_stays_failed(t, TUTTI_E_ABORTED);
+    }
+    TT_CHECK(t, soon(t, begin_ns));
+    tt_all_here(t);
+}
+
+static void *abort_it(void *coll)
+{
+    tti_coll_abort(coll);
+    return NULL;
+}
+
+/* Another thread of rank 0 ends its call; rank 1 is alive and does not come. */
+static void own_thread_aborts(tt_rank *t)
+{
+    const int64_t begin_ns = tt_in_ms(0);
+    pthread_t     thread;
+
+    if (t->rank == 0) {
+        TT_CHECK(t, pthread_create(&thread, NULL, abort_it, t->coll) == 0);
+        TT_CHECK(t, all_reduce(t, COUNT, t->deadline_ns) == TUTTI_E_ABORTED);
+        TT_CHECK(t, soon(t, begin_ns));
+        pthread_join(thread, NULL);
+    }
+    tt_all_here(t);
+}
+
+static void an_abort_ends_calls(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+    int     i;
+
+    (void)state;
+    tt_run(2, false, rank_1_aborts, ranks);
+    assert_non_null(strstr(ranks[0].said, "rank 1"));
+    for (i = 0; i < 10; i++) {
+        tt_run(2, false, own_thread_aborts, ranks);
+        tt_run(2, true, own_thread_aborts, ranks);
+    }
+}
+
+/* ---- members that leave --------------------------------------------------------------------------- */
+
+static void rank_1_leaves(tt_rank *t)
+{
+    const int64_t begin_ns = tt_in_ms(0);
+
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    if (t->rank == 1) {
+        tt_leave(t);
+    } else {
+        TT_CHECK(t, all_reduce(t, COUNT, t->deadline_ns) == TUTTI_E_PEER);
+        TT_CHECK(t, soon(t, begin_ns));
+        check_stays_failed(t, TUTTI_E_PEER);
+    }
+}
+
+static void who_left_is_named(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, false, rank_1_leaves, ranks);
+    assert_non_null(strstr(ranks[0].said, "rank 1"));
+    assert_non_null(strstr(ranks[2].said, "rank 1"));
+    tt_run(2, true, rank_1_leaves, ranks);
+    assert_non_null(strstr(ranks[0].said, "rank 1"));
+}
+
+/* Rank 1 gives its part to the root and leaves before the root looks; rank 2 is late, so that the root
+ * waits long enough to ask who is alive. */
+static void done_and_gone(tt_rank *t)
+{
+    int        parts[3] = { -1, -1, -1 };
+    void      *list[3] = { &parts[0], &parts[1], &parts[2] };
+    const int  mine = 100 + t->rank;
+    tutti_call call = tt_call(t, TUTTI_CALL_GATHER, TUTTI_I32, 1);
+
+    call.root = 0;
+    call.in = &mine;
+    call.list = t->rank == 0 ? list : NULL;
+    if (t->rank != 1)
+        tt_all_here(t);
+    if (t->rank == 2)
+        tti_port_system()->ops->sleep_until(tti_port_system(), tt_in_ms(50));
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    if (t->rank == 0)
+        TT_CHECK(t, parts[0] == 100 && parts[1] == 101 && parts[2] == 102);
+    if (t->rank == 1) {
+        tt_leave(t);
+        tt_all_here(t);
+    }
+}
+
+static void who_has_done_its_part_may_go(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, false, done_and_gone, ranks);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(both_calls_are_quoted),
+        cmocka_unit_test(a_message_of_another_call_is_refused),
+        cmocka_unit_test(a_time_out_names_who_is_missing),
+        cmocka_unit_test(a_time_out_names_silent_peers),
+        cmocka_unit_test(deadlines_may_have_passed),
+        cmocka_unit_test(a_group_names_who_has_not_joined),
+        cmocka_unit_test(an_abort_ends_calls),
+        cmocka_unit_test(who_left_is_named),
+        cmocka_unit_test(who_has_done_its_part_may_go),
+    };
+
+    return cmocka_run_group_tests_name("coll_failure", tests, NULL, NULL);
+}
