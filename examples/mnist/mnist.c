@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mnist.c - the tutorial's distributed training, from joining the job to the accuracy.
+ *
+ *     tutti run --standalone --nproc-per-node=4 ./mnist --data DIR */
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <tutti/group.h>
+
+#include "options.h"
+#include "outcome.h"
+#include "say.h"
+#include "train.h"
+
+/* Under a launcher, its world; else a world of this process alone. */
+static tutti_status join(void)
+{
+    tutti_init_options alone = TUTTI_INIT_OPTIONS;
+    tutti_status st;
+
+    if (getenv("RANK") != NULL || getenv("WORLD_SIZE") != NULL)
+        return tutti_init_process_group(NULL);
+    st = tutti_hash_store_open(&alone.store);
+    if (st != TUTTI_OK)
+        return st;
+    alone.world_size = 1;
+    st = tutti_init_process_group(&alone);
+    tutti_store_close(alone.store);
+    return st;
+}
+
+/* Table, comparison, accuracy. False also if the ranks' parameters differ. */
+static bool tell_outcome(trainer *t)
+{
+    double accuracy;
+    int differing;
+
+    report_end(&t->report);
+    if (!outcome_table(&t->report) || !outcome_differing(t->net, &differing) ||
+        !outcome_accuracy(t->net, t->feed.test, &accuracy))
+        return false;
+    if (tutti_get_rank(NULL) == 0) {
+        if (differing == 0)
+            printf("parameters are bitwise equal on all ranks (%d)\n", t->size);
+        else
+            printf("parameters differ from rank 0's on %d of %d ranks\n", differing, t->size);
+        printf("test accuracy %.1f %%\n", accuracy);
+    }
+    return differing == 0;
+}
+
+static bool run(trainer *t, const options *opts)
+{
+    if (!train_open(t, opts))
+        return false;
+    for (int64_t epoch = 0; epoch < opts->epochs; epoch++)
+        if (!train_epoch(t))
+            return false;
+    return tell_outcome(t);
+}
+
+static int train_in_world(const options *opts)
+{
+    const int size = tutti_get_world_size(NULL);
+    trainer t = { 0 };
+    bool ok;
+
+    if (opts->batch % size != 0) {
+        say("--batch: %" PRId64 " samples cannot be shared equally by %d ranks", opts->batch, size);
+        return 2;
+    }
+    ok = run(&t, opts);
+    return train_close(&t) && ok ? 0 : 1;
+}
+
+int main(int argc, char **argv)
+{
+    options opts;
+    int exit_code;
+
+    if (!options_parse(argc, argv, &opts, &exit_code))
+        return exit_code;
+    if (join() != TUTTI_OK) {
+        say("%s", tutti_last_error());
+        return 1;
+    }
+    exit_code = train_in_world(&opts);
+    if (tutti_destroy_process_group(NULL) != TUTTI_OK && exit_code == 0) {
+        say("%s", tutti_last_error());
+        exit_code = 1;
+    }
+    return exit_code;
+}

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * say.h - how the parts of mnist fail: whoever sees it says it, once, and everybody returns false. */
+#ifndef SAY_H
+#define SAY_H
+
+#include <stdbool.h>
+#include <tutti/status.h>
+
+/* One message on stderr, after "mnist: ". Returns false. */
+bool say(const char *fmt, ...) TUTTI_PRINTF(1, 2);
+
+/* Inside a function that returns bool. */
+#define TRY(call)                                                                                  \
+    do {                                                                                           \
+        if ((call) != TUTTI_OK)                                                                    \
+            return say("%s", tutti_last_error());                                                  \
+    } while (0)
+
+#endif
