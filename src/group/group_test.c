@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * group_test.c
+ * Goal    worlds and groups are made, named, numbered and ended as promised, and NULL means the right
+ *         one on every thread.
+ * Method  ranks as threads, and the process's world over an explicit store. */
+#include "fake_backend.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+enum { LONG_MS = 30000, SHORT_MS = 50 };
+
+static int setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    return fake_failures() + fake_alive() + tutti_is_initialized();
+}
+
+static bool said(const char *word)
+{
+    return strstr(tutti_last_error(), word) != NULL;
+}
+
+/* ---- new_group ---- */
+
+static void numbering(fake_rank *r)
+{
+    const int    pair[] = { 2, 0 };
+    const int    solo[] = { 1 };
+    tutti_group *a = NULL;
+    tutti_group *b = NULL;
+    tutti_group *all = NULL;
+
+    CHECK(tutti_new_group(pair, 2, NULL, &a) == TUTTI_OK);
+    CHECK(tutti_new_group(solo, 1, NULL, &b) == TUTTI_OK);
+    CHECK(tutti_new_group(NULL, 0, NULL, &all) == TUTTI_OK);
+    CHECK(strcmp(all->name, "3") == 0 && all->id == 3); /* counted by non-members too */
+    CHECK(all->size == 3 && tutti_get_rank(all) == r->rank);
+    if (r->rank == 1) {
+        CHECK(a == TUTTI_NON_MEMBER);
+        CHECK(strcmp(b->name, "2") == 0 && tutti_get_rank(b) == 0);
+    } else {
+        CHECK(b == TUTTI_NON_MEMBER);
+        CHECK(strcmp(a->name, "1") == 0);
+        CHECK(tutti_get_rank(a) == r->rank / 2); /* sorted: 0 is group rank 0 */
+        CHECK(tutti_get_world_size(a) == 2);
+        CHECK(tutti_get_global_rank(a, 1) == 2 && tutti_get_global_rank(a, 2) == -1);
+        CHECK(tutti_get_group_rank(a, 2) == 1 && tutti_get_group_rank(a, 1) == -1);
+        CHECK(tutti_destroy_process_group(a) == TUTTI_OK); /* one by itself */
+    }
+    CHECK(tutti_barrier(all) == TUTTI_OK);
+}
+
+static void test_numbering(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(3, numbering, NULL), 0);
+}
+
+static void refused(fake_rank *r)
+{
+    const int           twice[] = { 0, 1, 0 };
+    const int           outside[] = { 0, 3 };
+    const int           negative[] = { -1 };
+    const int           many[] = { 0, 1, 2, 0 };
+    tutti_group_options raw = { 0 };
+    tutti_group_options late = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+
+    CHECK(tutti_new_group(twice, 3, NULL, &group) == TUTTI_E_ARG && said("rank 0 is there twice"));
+    CHECK(group == TUTTI_NO_GROUP);
+    CHECK(tutti_new_group(outside, 2, NULL, &group) == TUTTI_E_ARG && said("rank 3 is outside"));
+    CHECK(tutti_new_group(negative, 1, NULL, &group) == TUTTI_E_ARG && said("rank -1"));
+    CHECK(tutti_new_group(many, 4, NULL, &group) == TUTTI_E_ARG && said("the world has 3"));
+    CHECK(tutti_new_group(twice, 0, NULL, &group) == TUTTI_E_ARG && said("empty"));
+    CHECK(tutti_new_group(NULL, 2, NULL, &group) == TUTTI_E_ARG && said("NULL"));
+    CHECK(tutti_new_group(NULL, 0, NULL, NULL) == TUTTI_E_ARG && said("group_out"));
+    CHECK(tutti_new_group(NULL, 0, &raw, &group) == TUTTI_E_ARG && said("TUTTI_GROUP_OPTIONS"));
+    late.timeout_ms = -2;
+    CHECK(tutti_new_group(NULL, 0, &late, &group) == TUTTI_E_ARG && said("timeout_ms is -2"));
+    CHECK(tutti_new_group(NULL, 0, NULL, &group) == TUTTI_OK);
+    CHECK(strcmp(group->name, "1") == 0); /* what was refused took no number */
+    CHECK(r->world->children == group);
+}
+
+static void test_refused(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(3, refused, NULL), 0);
+}
+
+/* A member that does not come: the others' creation ends in time, and nothing is left. */
+static void missing_member(fake_rank *r)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+
+    if (r->rank == 0)
+        return;
+    opts.timeout_ms = SHORT_MS;
+    CHECK(tutti_new_group(NULL, 0, &opts, &group) == TUTTI_E_TIMEOUT);
+    CHECK(said("did not come"));
+    CHECK(group == TUTTI_NO_GROUP && r->world->children == NULL);
+}
+
+static void test_missing_member(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(2, missing_member, NULL), 0);
+}
+
+static void test_group_options(void **state)
+{
+    tutti_group        *world = fake_world_of_one(LONG_MS);
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *plain = NULL;
+    tutti_group        *own = NULL;
+
+    (void)state;
+    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &plain), TUTTI_OK);
+    assert_int_equal(plain->timeout_ms, LONG_MS);
+    opts.timeout_ms = TUTTI_INFINITE;
+    opts.desc = "data parallel";
+    assert_int_equal(tti_group_create(world, NULL, 0, &opts, &own), TUTTI_OK);
+    assert_int_equal(own->timeout_ms, TUTTI_INFINITE);
+    assert_int_equal(fake_create_timeout_ms(), -1);
+    assert_string_equal(own->desc, "data parallel");
+    assert_string_equal(fake_create_host(), "127.0.0.1");
+    tutti_destroy_process_group(world);
+}
+
+/* ---- option structs of other versions ---- */
+
+typedef struct newer_options {
+    tutti_init_options known;
+    int64_t            field;
+} newer_options;
+
+static void test_options_of_other_versions(void **state)
+{
+    tutti_init_options older = TUTTI_INIT_OPTIONS;
+    tutti_init_options known = TUTTI_INIT_OPTIONS;
+    newer_options      newer = { .known = TUTTI_INIT_OPTIONS };
+
+    (void)state;
+    older.size = offsetof(tutti_init_options, timeout_ms);
+    older.rank = 3;
+    older.timeout_ms = 77; /* beyond what that version has */
+    assert_int_equal(tti_options_read(&known, sizeof known, &older, "X"), TUTTI_OK);
+    assert_int_equal(known.rank, 3);
+    assert_int_equal(known.timeout_ms, 0);
+    newer.known.size = sizeof newer;
+    assert_int_equal(tti_options_read(&known, sizeof known, &newer, "X"), TUTTI_OK);
+    newer.field = 1;
+    assert_int_equal(tti_options_read(&known, sizeof known, &newer, "X"), TUTTI_E_UNSUPPORTED);
+    newer.known.size = 1 << 20;
+    assert_int_equal(tti_options_read(&known, sizeof known, &newer, "MACRO"), TUTTI_E_ARG);
+    assert_true(said("MACRO"));
+}
+
+/* ---- keys ---- */
+
+static bool has(tutti_store *store, const char *key)
+{
+    bool all = false;
+
+    assert_int_equal(tutti_store_check(store, &key, 1, &all), TUTTI_OK);
+    return all;
+}
+
+static void join_once(tutti_store *store, bool user_store)
+{
+    tti_port    *port = tti_port_system();
+    tutti_group *world = NULL;
+    tutti_group *child = NULL;
+    tti_join     join = { .store = store, .user_store = user_store, .world_size = 1,
+                          .timeout_ms = LONG_MS, .deadline_ns = tti_deadline(port, LONG_MS, 0),
+                          .listen_host = "127.0.0.1" };
+
+    assert_int_equal(tti_world_create(port, &fake_ops, &join, &world), TUTTI_OK);
+    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &child), TUTTI_OK);
+    tutti_destroy_process_group(world);
+}
+
+static void test_key_layout(void **state)
+{
+    tutti_store *store = NULL;
+
+    (void)state;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    join_once(store, false);
+    assert_true(has(store, "default_pg/0//cpu//hello"));
+    assert_true(has(store, "default_pg/0//1//cpu//hello"));
+    assert_false(has(store, "default_pg.2/0//cpu//hello"));
+    join_once(store, false); /* a second world on the same store meets none of the first */
+    assert_true(has(store, "default_pg.2/0//cpu//hello"));
+    assert_true(has(store, "default_pg.2/0//1//cpu//hello"));
+    tutti_store_close(store);
+
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    join_once(store, true);
+    assert_true(has(store, "0//cpu//hello"));
+    tutti_store_close(store);
+}
+
+/* A world that is not complete ends in time, with the words of the backend, and does not count. */
+static void test_incomplete_world(void **state)
+{
+    tutti_store *store = NULL;
+    tutti_group *world = NULL;
+    tutti_bytes  count = { 0 };
+
+    (void)state;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    assert_int_equal(fake_world(store, 0, 2, SHORT_MS, &world), TUTTI_E_TIMEOUT);
+    assert_true(said("somebody did not come"));
+    assert_null(world);
+    assert_in_range(fake_create_timeout_ms(), 1, SHORT_MS);
+    assert_int_equal(tutti_store_get(store, "tutti/joins/0", 0, &count), TUTTI_OK);
+    assert_string_equal(count.data, "0");
+    tutti_bytes_free(&count);
+    tutti_store_close(store);
+}
+
+/* ---- the process's world, the thread's world ---- */
+
+static tutti_init_options options_over(tutti_store *store)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    opts.store = store;
+    opts.world_size = 1;
+    return opts;
+}
+
+static void see_world(void *arg)
+{
+    CHECK(tutti_is_initialized());
+    CHECK(tutti_get_world_size(NULL) == 1);
+    tutti_use_group(arg);
+    CHECK(tutti_get_rank(NULL) == tutti_get_rank(arg));
+}
+
+static void test_process_world(void **state)
+{
+    tutti_store       *store = NULL;
+    tutti_group       *other;
+    tti_thread         thread = { 0 };
+    tutti_init_options opts;
+    int                round;
+
+    (void)state;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    opts = options_over(store);
+    for (round = 0; round < 2; round++) { /* init is allowed again after destroy */
+        assert_false(tutti_is_initialized());
+        assert_int_equal(tti_init_with(&fake_ops, &opts), TUTTI_OK);
+        assert_true(tutti_is_initialized());
+        assert_int_equal(tutti_get_rank(NULL), 0);
+        assert_int_equal(tti_init_with(&fake_ops, &opts), TUTTI_E_STATE);
+        assert_true(said("has a world already"));
+        assert_int_equal(tutti_init_process_group(&opts), TUTTI_E_STATE);
+        assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+        other = TUTTI_NO_GROUP;
+        assert_int_equal(tutti_new_group(NULL, 0, NULL, &other), TUTTI_OK);
+        assert_string_equal(other->name, "1");
+        assert_int_equal(tti_thread_start(&thread, "see", see_world, other), TUTTI_OK);
+        tti_thread_join(&thread);
+        assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+        assert_int_equal(fake_alive(), 0); /* the child went with it */
+        assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_E_STATE);
+        assert_int_equal(tutti_barrier(NULL), TUTTI_E_STATE);
+    }
+    tutti_store_close(store);
+}
+
+static void test_thread_world(void **state)
+{
+    tutti_group *a = fake_world_of_one(LONG_MS);
+    tutti_group *child = NULL;
+
+    (void)state;
+    assert_int_equal(tutti_get_rank(NULL), -1);
+    tutti_use_group(a);
+    assert_true(tutti_is_initialized());
+    assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+    assert_int_equal(tti_group_create(a, NULL, 0, NULL, &child), TUTTI_OK);
+    tutti_use_group(child);
+    assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+    assert_int_equal(child->turn, 2);
+    assert_int_equal(a->turn, 2);
+    tutti_use_group(TUTTI_NON_MEMBER);
+    assert_false(tutti_is_initialized());
+    assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+    assert_int_equal(tutti_new_group(NULL, 0, NULL, &child), TUTTI_E_STATE);
+    tutti_use_group(NULL);
+    assert_int_equal(tutti_barrier(NULL), TUTTI_E_STATE);
+    tutti_use_group(a);
+    tutti_destroy_process_group(a); /* and NULL means nothing again */
+    assert_int_equal(tutti_barrier(NULL), TUTTI_E_STATE);
+}
+
+static void test_failed_init_leaves_nothing(void **state)
+{
+    tutti_store       *store = NULL;
+    tutti_init_options opts;
+    tutti_group       *untouched = NULL;
+
+    (void)state;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    opts = options_over(store);
+    opts.world_size = 2;
+    opts.timeout_ms = SHORT_MS;
+    assert_int_equal(tti_init_with(&fake_ops, &opts), TUTTI_E_TIMEOUT);
+    assert_false(tutti_is_initialized());
+    opts.backend = "nowhere";
+    assert_int_equal(tutti_create_process_group(&opts, &untouched), TUTTI_E_ARG);
+    assert_true(said("'nowhere'"));
+    assert_null(untouched);
+    assert_int_equal(tutti_create_process_group(&opts, NULL), TUTTI_E_ARG);
+    opts = options_over(store);
+    assert_int_equal(tti_init_with(&fake_ops, &opts), TUTTI_OK); /* may be repeated */
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+    tutti_store_close(store);
+}
+
+static void test_destroy_of_no_group(void **state)
+{
+    (void)state;
+    assert_int_equal(tutti_destroy_process_group(TUTTI_NON_MEMBER), TUTTI_OK);
+    assert_int_equal(tutti_destroy_process_group(TUTTI_NO_GROUP), TUTTI_OK);
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_E_STATE);
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(test_numbering),
+        TEST(test_refused),
+        TEST(test_missing_member),
+        TEST(test_group_options),
+        TEST(test_options_of_other_versions),
+        TEST(test_key_layout),
+        TEST(test_incomplete_world),
+        TEST(test_process_world),
+        TEST(test_thread_world),
+        TEST(test_failed_init_leaves_nothing),
+        TEST(test_destroy_of_no_group),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
