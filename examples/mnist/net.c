@@ -6,15 +6,15 @@
 
 static void convolve(tutti_module *net, bool dropout)
 {
-    tutti_module_add(net, "conv1", tutti_conv2d(1, 10, 5, 5, NULL));  /* [N, 10, 24, 24] */
-    tutti_module_add(net, "pool1", tutti_max_pool2d(2));              /* [N, 10, 12, 12] */
+    tutti_module_add(net, "conv1", tutti_conv2d(1, 10, 5, 5, NULL)); /* [N, 10, 24, 24] */
+    tutti_module_add(net, "pool1", tutti_max_pool2d(2));             /* [N, 10, 12, 12] */
     tutti_module_add(net, "relu1", tutti_relu());
     tutti_module_add(net, "conv2", tutti_conv2d(10, 20, 5, 5, NULL)); /* [N, 20, 8, 8] */
     if (dropout)
         tutti_module_add(net, "conv2_drop", tutti_dropout2d(0.5));
-    tutti_module_add(net, "pool2", tutti_max_pool2d(2));              /* [N, 20, 4, 4] */
+    tutti_module_add(net, "pool2", tutti_max_pool2d(2)); /* [N, 20, 4, 4] */
     tutti_module_add(net, "relu2", tutti_relu());
-    tutti_module_add(net, "flatten", tutti_flatten());                /* [N, 320] */
+    tutti_module_add(net, "flatten", tutti_flatten()); /* [N, 320] */
 }
 
 static void classify(tutti_module *net, bool dropout)

@@ -52,8 +52,8 @@ static bool differs(tutti_tensor *p, bool *differs_out)
 
     TRY(tutti_tensor_check());
     TRY(tutti_broadcast(theirs, 0, NULL));
-    *differs_out = memcmp(theirs.data, ours.data,
-                          (size_t)ours.count * tutti_dtype_size(ours.dtype)) != 0;
+    *differs_out =
+        memcmp(theirs.data, ours.data, (size_t)ours.count * tutti_dtype_size(ours.dtype)) != 0;
     return true;
 }
 
@@ -91,8 +91,8 @@ static bool count_right(tutti_module *net, const tutti_dataset *test, int64_t fi
     guess = tutti_tensor_argmax(tutti_forward(net, b.x), 1, false);
     TRY(tutti_tensor_check());
     for (int64_t i = 0; i < n; i++)
-        *right += ((int64_t *)tutti_tensor_data(guess))[i] ==
-                  ((int64_t *)tutti_tensor_data(b.y))[i];
+        *right +=
+            ((int64_t *)tutti_tensor_data(guess))[i] == ((int64_t *)tutti_tensor_data(b.y))[i];
     return true;
 }
 

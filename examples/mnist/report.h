@@ -11,18 +11,18 @@
 #include "options.h"
 
 typedef struct report {
-    bool speaks;      /* rank 0 */
-    bool live;        /* stderr is a terminal: one line, rewritten */
-    FILE *losses;     /* --losses, on rank 0 */
-    double *loss;     /* [epochs], of this rank */
-    double *seconds;  /* [epochs] */
-    int64_t epochs;   /* to train */
-    int64_t epoch;    /* that are done */
-    int64_t samples;  /* of an epoch, all ranks together */
-    int64_t seen;     /* in this epoch */
-    double began;     /* the run; monotonic, in s, as all of these */
+    bool speaks;     /* rank 0 */
+    bool live;       /* stderr is a terminal: one line, rewritten */
+    FILE *losses;    /* --losses, on rank 0 */
+    double *loss;    /* [epochs], of this rank */
+    double *seconds; /* [epochs] */
+    int64_t epochs;  /* to train */
+    int64_t epoch;   /* that are done */
+    int64_t samples; /* of an epoch, all ranks together */
+    int64_t seen;    /* in this epoch */
+    double began;    /* the run; monotonic, in s, as all of these */
     double epoch_began;
-    double shown;     /* the line */
+    double shown; /* the line */
 } report;
 
 /* Begin; *r is zeroed. samples: of one epoch, all ranks together. */

@@ -11,10 +11,10 @@
 bool say(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 
 /* Inside a function that returns bool. */
-#define TRY(call)                                                                                  \
-    do {                                                                                           \
-        if ((call) != TUTTI_OK)                                                                    \
-            return say("%s", tutti_last_error());                                                  \
+#define TRY(call)                                 \
+    do {                                          \
+        if ((call) != TUTTI_OK)                   \
+            return say("%s", tutti_last_error()); \
     } while (0)
 
 #endif
