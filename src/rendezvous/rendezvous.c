@@ -82,7 +82,7 @@ static tutti_status who_by_options(const tti_rendezvous_config *config, const tt
                         url->rank >= 0 ? "rank" : "world_size");
     join->rank = config->rank;
     join->world_size = config->world_size;
-    return TUTTI_OK;
+    return check_rank(join->rank, join->world_size);
 }
 
 static tutti_status who_by_env(tti_join *join)
