@@ -8,6 +8,8 @@
  *                                             or wrong size     -> body nowhere
  *   body   --- all bytes here ------>  end the receive, back to frame
  *
+ * A frame on the notice plane is no message: its body says that a peer has failed in a group.
+ *
  * True    A frame that was begun is always finished, and so is its body: giving up a send copies the rest.
  *         Messages with equal (channel, sender, tag) are matched in order: posted receives are searched
  *         from the oldest, and so are kept messages; a kept message that a receive has taken while it
@@ -15,6 +17,7 @@
 #include "transport/lane.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
@@ -136,18 +139,38 @@ static tutti_status keep(tti_lane *lane, tti_mailbox *mailbox)
     return TUTTI_OK;
 }
 
+static bool is_notice(const tti_lane *lane)
+{
+    return lane->frame.plane == TTI_PLANE_NOTICE;
+}
+
+/* A peer has failed: leave it for the messenger, which ends the group here. */
+static void end_notice(tti_lane *lane, tti_mailbox *mailbox)
+{
+    const int32_t status = lane->frame.tag;
+
+    lane->notice[lane->frame.bytes] = '\0';
+    mailbox->has_notice = true;
+    mailbox->notice.group = lane->frame.group;
+    mailbox->notice.status =
+        status > TUTTI_OK && status <= TUTTI_E_REMOTE ? (tutti_status)status : TUTTI_E_ABORTED;
+    snprintf(mailbox->notice.words, sizeof mailbox->notice.words, "rank %d reported: %s", lane->peer,
+             lane->notice);
+}
+
 static tutti_status begin_body(tti_lane *lane, tti_mailbox *mailbox)
 {
     const tti_frame *frame = &lane->frame;
     tti_request     *request;
 
     if (frame->magic != TTI_FRAME_MAGIC || frame->version != TTI_FRAME_VERSION ||
-        frame->size != sizeof *frame || frame->bytes > TTI_FRAME_BYTES_MAX)
+        frame->size != sizeof *frame ||
+        frame->bytes > (is_notice(lane) ? sizeof lane->notice - 1 : TTI_FRAME_BYTES_MAX))
         return broken(lane, -EPROTO);
     lane->into = NULL;
     lane->kept = NULL;
     lane->body_have = 0;
-    if (tti_mailbox_is_dead(mailbox, frame->group))
+    if (is_notice(lane) || tti_mailbox_dead(mailbox, frame->group) != NULL)
         return TUTTI_OK;
     request = find_posted(mailbox, lane->peer, frame);
     if (request == NULL)
@@ -162,6 +185,8 @@ static void end_body(tti_lane *lane, tti_mailbox *mailbox)
 {
     tti_request *wanted;
 
+    if (is_notice(lane))
+        end_notice(lane, mailbox);
     if (lane->into != NULL)
         tti_request_end(lane->into, TUTTI_OK);
     if (lane->kept != NULL && (wanted = lane->kept->wanted) != NULL) {
@@ -185,6 +210,8 @@ static void *next_place(tti_lane *lane, uint8_t *nowhere, size_t nowhere_bytes, 
         return (uint8_t *)&lane->frame + lane->frame_have;
     }
     *bytes_out = lane->frame.bytes - lane->body_have;
+    if (is_notice(lane))
+        return lane->notice + lane->body_have;
     if (lane->into != NULL)
         return (uint8_t *)lane->into->parcel.data + lane->body_have;
     if (lane->kept != NULL)
@@ -223,7 +250,7 @@ tutti_status tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, tti_mesh *mesh
     int64_t      got;
     tutti_status st;
 
-    while (total < DRAIN_BYTES_MAX) {
+    while (total < DRAIN_BYTES_MAX && !mailbox->has_notice) {
         void *place = next_place(lane, nowhere, sizeof nowhere, &bytes);
 
         got = lane->link->ops->recv(lane->link, place, bytes);
@@ -275,14 +302,14 @@ void tti_mailbox_post(tti_mailbox *mailbox, tti_request *request)
     tti_request_append(&mailbox->posted, request);
 }
 
-bool tti_mailbox_is_dead(const tti_mailbox *mailbox, uint32_t group)
+const tti_dead_group *tti_mailbox_dead(const tti_mailbox *mailbox, uint32_t group)
 {
     size_t i;
 
     for (i = 0; i < mailbox->n_dead; i++)
-        if (mailbox->dead[i] == group)
-            return true;
-    return false;
+        if (mailbox->dead[i].group == group)
+            return &mailbox->dead[i];
+    return NULL;
 }
 
 void tti_kept_free(tti_mailbox *mailbox, tti_kept *kept)

@@ -20,12 +20,25 @@ typedef struct tti_kept {
     uint8_t          data[];
 } tti_kept;
 
+/** Frames on this plane carry no message: a peer has failed in the group, tag is the status, the payload
+ * its words. */
+enum { TTI_PLANE_NOTICE = 2, TTI_NOTICE_MAX = 448 };
+
+/** A group that is finished: its messages are dropped, its requests end with this. */
+typedef struct tti_dead_group {
+    uint32_t     group;
+    tutti_status status;
+    char         words[TTI_REQUEST_WORDS_MAX];
+} tti_dead_group;
+
 /** Receives that were posted and messages that were kept, each in order. */
 typedef struct tti_mailbox {
     tti_request_list posted;
     tti_kept        *first, *last;
-    uint32_t        *dead; /* groups that are finished: their messages are dropped */
+    tti_dead_group  *dead;
     size_t           n_dead;
+    bool             has_notice; /* one came and has not been acted on: draining stops there */
+    tti_dead_group   notice;
 } tti_mailbox;
 
 typedef struct tti_lane {
@@ -40,6 +53,7 @@ typedef struct tti_lane {
     size_t       body_have;
     tti_request *into;
     tti_kept    *kept;
+    char         notice[TTI_NOTICE_MAX];
     char         gone[TTI_REQUEST_WORDS_MAX]; /* why link is NULL */
 } tti_lane;
 
@@ -51,7 +65,7 @@ tutti_status tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, tti_mesh *mesh
 
 /** Post a receive: serve it from the kept messages, or append it. */
 void tti_mailbox_post(tti_mailbox *mailbox, tti_request *request);
-bool tti_mailbox_is_dead(const tti_mailbox *mailbox, uint32_t group);
+const tti_dead_group *tti_mailbox_dead(const tti_mailbox *mailbox, uint32_t group); /* NULL: alive */
 /** Drop the kept messages of a group. */
 void tti_mailbox_drop_group(tti_mailbox *mailbox, uint32_t group);
 void tti_mailbox_release(tti_mailbox *mailbox);

@@ -47,6 +47,8 @@ struct tti_messenger {
     tti_thread  thread;
 };
 
+static bool turn(tti_messenger *m, bool all);
+
 /* ---- requests that cannot end well ---------------------------------------------------------------- */
 
 static void end_list_of(tti_messenger *m, tti_request_list *list, int peer, tutti_status status)
@@ -158,36 +160,126 @@ static void give_up_posted(tti_messenger *m, uint32_t group, tutti_status status
     }
 }
 
-static bool remember_dead(tti_mailbox *mailbox, uint32_t group)
+static void remember_dead(tti_mailbox *mailbox, uint32_t group, tutti_status status)
 {
-    uint32_t *grown = realloc(mailbox->dead, (mailbox->n_dead + 1) * sizeof *grown);
+    tti_dead_group *grown;
 
-    if (grown == NULL)
-        return false;
-    grown[mailbox->n_dead++] = group;
+    if (tti_mailbox_dead(mailbox, group) != NULL)
+        return; /* the first cause stays */
+    grown = realloc(mailbox->dead, (mailbox->n_dead + 1) * sizeof *grown);
+    if (grown == NULL) {
+        tti_log(TTI_LOG_WARN, "no memory to remember that group %u is finished", group);
+        return;
+    }
     mailbox->dead = grown;
-    return true;
+    grown = &grown[mailbox->n_dead++];
+    grown->group = group;
+    grown->status = status;
+    snprintf(grown->words, sizeof grown->words, "%s", tutti_last_error());
+}
+
+/* The thread's last error says why. */
+static void finish_group(tti_messenger *m, uint32_t group, tutti_status status)
+{
+    int i;
+
+    remember_dead(&m->mailbox, group, status);
+    give_up_posted(m, group, status);
+    for (i = 0; i < m->n_ranks; i++)
+        if (m->lanes[i].link != NULL)
+            give_up_lane(m, &m->lanes[i], group, status);
+    tti_mailbox_drop_group(&m->mailbox, group);
+    tti_event_signal(m->port, &m->changed);
 }
 
 void tti_messenger_abort(tti_messenger *m, uint32_t group)
 {
-    int i;
-
     tti_lock(&m->lock);
-    if (!tti_mailbox_is_dead(&m->mailbox, group) && !remember_dead(&m->mailbox, group))
-        tti_log(TTI_LOG_WARN, "no memory to remember that group %u is finished", group);
     tti_fail(TUTTI_E_ABORTED, "the group was aborted or destroyed while a message was under way");
-    give_up_posted(m, group, TUTTI_E_ABORTED);
-    for (i = 0; i < m->n_ranks; i++)
-        if (m->lanes[i].link != NULL)
-            give_up_lane(m, &m->lanes[i], group, TUTTI_E_ABORTED);
-    tti_mailbox_drop_group(&m->mailbox, group);
+    finish_group(m, group, TUTTI_E_ABORTED);
     tti_unlock(&m->lock);
-    tti_event_signal(m->port, &m->changed);
     m->port->ops->bell_ring(m->port, m->bell);
 }
 
+/* A send of the messenger's own: its data is a copy, and nobody waits for it. */
+static void queue_notice(tti_messenger *m, tti_lane *lane, uint32_t group, tutti_status status,
+                         const char *words)
+{
+    tti_request *request = calloc(1, sizeof *request);
+    const size_t bytes = strnlen(words, TTI_NOTICE_MAX - 1);
+
+    if (request == NULL || (request->copy = malloc(bytes + 1)) == NULL) {
+        free(request);
+        return;
+    }
+    memcpy(request->copy, words, bytes);
+    request->is_send = true;
+    request->under_way = &m->under_way;
+    request->channel.group = group;
+    request->parcel = (tti_parcel){ .peer = lane->peer, .bytes = bytes };
+    request->frame = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION,
+                                  .size = sizeof(tti_frame), .plane = TTI_PLANE_NOTICE, .group = group,
+                                  .tag = (int32_t)status, .bytes = bytes };
+    atomic_init(&request->refs, 1);
+    atomic_init(&request->ended, false);
+    m->under_way++;
+    tti_request_append(&lane->queue, request);
+}
+
+void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, const int *peers,
+                        int n_peers)
+{
+    char words[TTI_NOTICE_MAX];
+    int  i;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    tti_lock(&m->lock);
+    if (tti_mailbox_dead(&m->mailbox, group) == NULL) { /* else the others know, or are told already */
+        finish_group(m, group, status);
+        for (i = 0; i < n_peers; i++)
+            if (m->lanes[peers[i]].link != NULL)
+                queue_notice(m, &m->lanes[peers[i]], group, status, words);
+        turn(m, false);
+    }
+    tti_unlock(&m->lock);
+    m->port->ops->bell_ring(m->port, m->bell);
+    tti_fail(status, "%s", words);
+}
+
 /* ---- moving bytes ---------------------------------------------------------------------------------- */
+
+static void act_on_notice(tti_messenger *m)
+{
+    const tti_dead_group notice = m->mailbox.notice;
+
+    m->mailbox.has_notice = false;
+    tti_fail(notice.status, "%s", notice.words);
+    finish_group(m, notice.group, notice.status);
+}
+
+static tutti_status drain_lane(tti_messenger *m, tti_lane *lane, bool *moved)
+{
+    tutti_status st;
+
+    for (;;) {
+        st = tti_lane_drain(lane, &m->mailbox, m->mesh, moved);
+        if (!m->mailbox.has_notice)
+            return st;
+        act_on_notice(m);
+    }
+}
+
+/* Sending failed, because the peer is gone: what it said before it went, a notice above all, is still in
+ * the link. The words of the send come back afterwards. */
+static void hear_last_words(tti_messenger *m, tti_lane *lane, tutti_status *st)
+{
+    char words[TTI_REQUEST_WORDS_MAX];
+    bool moved = false;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    (void)drain_lane(m, lane, &moved);
+    *st = tti_fail(*st, "%s", words);
+}
 
 static void turn_lane(tti_messenger *m, tti_lane *lane, bool drain, bool *moved)
 {
@@ -198,7 +290,9 @@ static void turn_lane(tti_messenger *m, tti_lane *lane, bool drain, bool *moved)
     if (lane->queue.first != NULL)
         st = tti_lane_flush(lane, moved);
     if (st == TUTTI_OK && drain)
-        st = tti_lane_drain(lane, &m->mailbox, m->mesh, moved);
+        st = drain_lane(m, lane, moved);
+    else if (st != TUTTI_OK)
+        hear_last_words(m, lane, &st);
     if (st != TUTTI_OK)
         lose_lane(m, lane);
 }
@@ -441,11 +535,12 @@ static bool everybody_is_gone(const tti_messenger *m)
 /* Queue it, or end it at once when it has no future. */
 static void place(tti_messenger *m, tti_request *request)
 {
-    tti_lane *lane = request->parcel.peer >= 0 ? &m->lanes[request->parcel.peer] : NULL;
+    tti_lane             *lane = request->parcel.peer >= 0 ? &m->lanes[request->parcel.peer] : NULL;
+    const tti_dead_group *dead = tti_mailbox_dead(&m->mailbox, request->channel.group);
 
-    if (tti_mailbox_is_dead(&m->mailbox, request->channel.group)) {
-        tti_fail(TUTTI_E_ABORTED, "the group was aborted or destroyed");
-        tti_request_end(request, TUTTI_E_ABORTED);
+    if (dead != NULL) {
+        tti_fail(dead->status, "%s", dead->words);
+        tti_request_end(request, dead->status);
         return;
     }
     if (request->is_send && lane->link != NULL) {

@@ -59,4 +59,10 @@ void tti_request_release(tti_request *request);
  * messages that still come for it are dropped. Its number must not be used again. */
 void tti_messenger_abort(tti_messenger *messenger, uint32_t group);
 
+/** Finish a group because this rank has failed in it, and tell peers[n_peers] (mesh ranks, this one is
+ * skipped): there too every request ends, now and later, with status and the words of this thread's last
+ * error. Never blocks; a peer that cannot be told finds out by itself. */
+void tti_messenger_fail(tti_messenger *messenger, uint32_t group, tutti_status status, const int *peers,
+                        int n_peers);
+
 #endif

@@ -204,14 +204,14 @@ static tutti_status wait_all(motion *m)
     return st;
 }
 
-/* Take the buffers back: end what is under way, keeping the words of the failure. */
+/* Take the buffers back and tell the others: ends what is under way, keeping the words of the failure. */
 static tutti_status abandon(const motion *m, tutti_status status)
 {
     tti_words words = { .used = 0 };
     int       i;
 
     tti_words_add(&words, "%s", tutti_last_error());
-    tti_messenger_abort(m->team->messenger, m->team->group_id);
+    tti_messenger_fail(m->team->messenger, m->team->group_id, status, m->team->ranks, m->team->n_ranks);
     for (i = 0; i < m->n_posted; i++)
         (void)tti_request_wait(m->net->requests[i], TTI_FOREVER);
     return tti_fail(status, "%s", words.text);
