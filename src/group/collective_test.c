@@ -120,13 +120,12 @@ static void gather_kinds(fake_rank *r, bool async)
 /* In place: in is this rank's own part of out. */
 static void into_tensor(fake_rank *r, bool async)
 {
-    int32_t     out[N * COUNT];
+    int32_t     out[N * COUNT] = { 0 };
     int32_t    *own = out + r->rank * COUNT;
     tutti_span  whole = TUTTI_SPAN(out, N * COUNT);
     tutti_work *w = NULL;
     int         i;
 
-    memset(out, 0, sizeof out);
     fill(own, COUNT, 100 * r->rank);
     finish(async ? tutti_all_gather_into_tensor_async(whole, part(own), NULL, &w)
                  : tutti_all_gather_into_tensor(whole, part(own), NULL),
