@@ -102,8 +102,8 @@ typedef tutti_status (*tutti_grad_hook)(tutti_tensor *leaf, void *ctx);
  * @threads one at a time per tensor, not during a backward over it
  * @source  Tensor.register_post_accumulate_grad_hook */
 TUTTI_API tutti_status tutti_tensor_register_post_accumulate_grad_hook(tutti_tensor *t,
-                                                                       tutti_grad_hook fn, void *ctx,
-                                                                       int *handle_out);
+                                                                       tutti_grad_hook fn,
+                                                                       void *ctx, int *handle_out);
 
 /** Forget a hook. A handle that is not (or no longer) known does nothing.
  * @threads one at a time per tensor; a hook may remove itself
@@ -167,7 +167,8 @@ TUTTI_API tutti_tensor *tutti_tensor_to(tutti_tensor *x, tutti_dtype dtype);
  * @numbers pairwise in blocks, in an order that depends on the shape alone
  * @threads any
  * @source  torch.sum */
-TUTTI_API tutti_tensor *tutti_tensor_sum(tutti_tensor *x, const int *dims, int n_dims, bool keepdim);
+TUTTI_API tutti_tensor *tutti_tensor_sum(tutti_tensor *x, const int *dims, int n_dims,
+                                         bool keepdim);
 
 /** The sum divided by the number of its terms; f32 and f64.
  * @numbers as tutti_tensor_sum()
@@ -203,7 +204,8 @@ TUTTI_API tutti_tensor *tutti_tensor_transpose(tutti_tensor *x, int d0, int d1);
 TUTTI_API tutti_tensor *tutti_tensor_permute(tutti_tensor *x, const int *order);
 
 /** Elements start .. start+length-1 along dim. @threads any @source torch.narrow */
-TUTTI_API tutti_tensor *tutti_tensor_narrow(tutti_tensor *x, int dim, int64_t start, int64_t length);
+TUTTI_API tutti_tensor *tutti_tensor_narrow(tutti_tensor *x, int dim, int64_t start,
+                                            int64_t length);
 
 /** Element index along dim, which disappears. A negative index counts from the end.
  * @threads any

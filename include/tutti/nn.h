@@ -106,7 +106,7 @@ typedef struct tutti_loss_options {
 } tutti_loss_options;
 
 #ifdef __cplusplus
-#define TUTTI_LOSS_OPTIONS                                                                         \
+#define TUTTI_LOSS_OPTIONS \
     (tutti_loss_options{ sizeof(tutti_loss_options), nullptr, TUTTI_REDUCTION_MEAN, false, 0 })
 #else
 #define TUTTI_LOSS_OPTIONS ((tutti_loss_options){ .size = sizeof(tutti_loss_options) })

@@ -107,7 +107,8 @@ TUTTI_API tutti_tensor *tutti_tensor_scalar(tutti_dtype dtype, double value);
  * @errors  NULL and kept: TUTTI_E_ARG  step is 0 or leads away from end
  * @threads any
  * @source  torch.arange */
-TUTTI_API tutti_tensor *tutti_tensor_arange(tutti_dtype dtype, double start, double end, double step);
+TUTTI_API tutti_tensor *tutti_tensor_arange(tutti_dtype dtype, double start, double end,
+                                            double step);
 
 /** A tensor over memory of the caller's, row-major.
  * @param data     borrowed until free_fn is called; aligned for dtype; NULL only without elements

@@ -361,9 +361,11 @@ static tutti_status check(const tutti_tensor *x, const tutti_tensor *w, const tu
         return tti_refuse(TUTTI_E_ARG, op, "the window of weight %s does not fit into input %s",
                           tti_shape_str(w->nd, w->shape).s, tti_shape_str(x->nd, x->shape).s);
     if (x->shape[2] > INT_MAX / 4 || x->shape[3] > INT_MAX / 4 ||
-        x->shape[2] * x->shape[3] > INT_MAX / 4)
+        x->shape[2] * x->shape[3] > INT_MAX / 4 || w->numel > INT_MAX || o->padding[0] > 1 << 20 ||
+        o->padding[1] > 1 << 20)
         return tti_refuse(TUTTI_E_UNSUPPORTED, op,
-                          "images of more than %d elements are not offered", INT_MAX / 4);
+                          "images, kernels or padding of this size are not offered: %s, %s",
+                          tti_shape_str(x->nd, x->shape).s, tti_shape_str(w->nd, w->shape).s);
     return TUTTI_OK;
 }
 

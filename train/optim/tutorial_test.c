@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include <math.h>
-#include <string.h>
+#include <pthread.h>
 #include <tutti/nn.h>
 #include <tutti/optim.h>
 
@@ -214,9 +214,62 @@ static void same_seed_same_bits(void **state)
         tutti_module_free(twin[k]);
 }
 
+/* What the first epoch draws after the network: a base seed, then the seed of the sampler. */
+static void first_epoch_is_shuffled_as_in_pytorch(void **state)
+{
+    static const int64_t want[8] = { 29135, 4070, 14128, 13214, 6506, 23802, 17130, 18 };
+    const uint64_t base = tutti_generator_random64(NULL) & INT64_MAX;
+    const uint64_t seed = tutti_generator_random64(NULL) & INT64_MAX;
+    tutti_generator *sampler = tutti_generator_create(seed);
+
+    (void)state;
+    assert_true(base == UINT64_C(8852516249283040140));
+    assert_true(seed == UINT64_C(1152698320790270343));
+    assert_memory_equal(tutti_tensor_data(tutti_tensor_randperm(30000, sampler)), want,
+                        sizeof want);
+    tutti_generator_free(sampler);
+}
+
+/* Threads can be ranks: each has its own generator, scopes, recording and memory. */
+static void *train_alone(void *arg)
+{
+    tutti_module **net_out = arg;
+    tutti_optim *sgd;
+    int n;
+
+    tutti_manual_seed(1234);
+    *net_out = tutorial_net();
+    sgd = tutti_sgd(tutti_module_parameters(*net_out, &n), PARAMS, NULL);
+    for (int i = 0; i < 5; i++)
+        (void)train_step(*net_out, sgd);
+    tutti_optim_free(sgd);
+    return NULL;
+}
+
+static void threads_train_side_by_side(void **state)
+{
+    tutti_module *net[3] = { NULL };
+    pthread_t thread[2];
+
+    (void)state;
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(pthread_create(&thread[k], NULL, train_alone, &net[k]), 0);
+    train_alone(&net[2]);
+    for (int k = 0; k < 2; k++)
+        assert_int_equal(pthread_join(thread[k], NULL), 0);
+    for (int i = 0; i < PARAMS; i++)
+        for (int k = 0; k < 2; k++)
+            assert_true(tutti_tensor_equal(tutti_module_parameter(net[k], names[i]),
+                                           tutti_module_parameter(net[2], names[i])));
+    for (int k = 0; k < 3; k++)
+        tutti_module_free(net[k]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(first_epoch_is_shuffled_as_in_pytorch, begin, end),
+        cmocka_unit_test_setup_teardown(threads_train_side_by_side, begin, end),
         cmocka_unit_test_setup_teardown(starts_as_in_pytorch, begin, end),
         cmocka_unit_test_setup_teardown(computes_as_in_pytorch, begin, end),
         cmocka_unit_test_setup_teardown(learns_as_in_pytorch, begin, end),

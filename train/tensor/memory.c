@@ -38,7 +38,8 @@ typedef struct cache {
 } cache;
 
 static _Thread_local cache mine;
-static pthread_key_t end_key;
+static pthread_key_t end_key; /* one per process: what pthreads offers to hear of a thread's end */
+static bool have_key;
 static pthread_once_t end_once = PTHREAD_ONCE_INIT;
 
 static void drop_all(cache *c)
@@ -64,14 +65,13 @@ static void at_thread_end(void *arg)
 
 static void make_key(void)
 {
-    if (pthread_key_create(&end_key, at_thread_end) != 0)
-        abort(); /* the process has used up its 1024 keys: nothing threaded works any more */
+    have_key = pthread_key_create(&end_key, at_thread_end) == 0;
 }
 
 static void watch_thread(cache *c)
 {
     pthread_once(&end_once, make_key);
-    if (pthread_setspecific(end_key, c) != 0)
+    if (!have_key || pthread_setspecific(end_key, c) != 0)
         c->thread_over = true; /* no notice of the end: keep nothing */
     c->watched = true;
 }

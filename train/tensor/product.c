@@ -48,6 +48,12 @@ void tti_gemm(tutti_dtype dtype, const tti_gemm_shape *s, const void *a, const v
                     (blasint)s->ldc);
 }
 
+/* CBLAS takes a distance between rows that is at least their length, and an int. */
+static bool fits_ld(int64_t ld, int64_t length)
+{
+    return ld >= length && ld >= 1 && ld <= INT_MAX;
+}
+
 /* x as CBLAS takes it: rows side by side (t false) or columns side by side (t true). Owned. */
 static tutti_tensor *matrix_of(const tutti_tensor *x, bool *t_out, int64_t *ld_out)
 {
@@ -57,11 +63,11 @@ static tutti_tensor *matrix_of(const tutti_tensor *x, bool *t_out, int64_t *ld_o
 
     *t_out = false;
     *ld_out = cols > 1 ? cols : 1;
-    if (by_row && (rows <= 1 || x->stride[0] >= *ld_out)) {
+    if (by_row && (rows <= 1 || fits_ld(x->stride[0], *ld_out))) {
         *ld_out = rows <= 1 ? *ld_out : x->stride[0];
         return tutti_tensor_retain((tutti_tensor *)(uintptr_t)x);
     }
-    if (by_col && (cols <= 1 || x->stride[1] >= (rows > 1 ? rows : 1))) {
+    if (by_col && (cols <= 1 || fits_ld(x->stride[1], rows))) {
         *t_out = true;
         *ld_out = cols <= 1 ? (rows > 1 ? rows : 1) : x->stride[1];
         return tutti_tensor_retain((tutti_tensor *)(uintptr_t)x);
