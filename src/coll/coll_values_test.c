@@ -15,11 +15,11 @@
 #include "coll/coll_ranks.h"
 #include "kernel/kernel.h"
 
-enum { GUARD = 64, GUARD_BYTE = 0xa5, N_LIST = TT_RANKS_MAX };
+enum { GUARD = 64, GUARD_BYTE = 0xa5, N_LIST = TT_RANKS_MAX, MANY = 100000 };
 
 static const int64_t *counts; /* of the row of calls; the last is -1 */
 static const int64_t  all_counts[] = { 0, 1, 3, 1000, 65537, 200001, -1 };
-static const int64_t  few_counts[] = { 0, 3, 1000, 65537, -1 };
+static const int64_t  few_counts[] = { 0, 3, 1000, 40009, -1 };
 
 /* Small numbers, none special, with every pattern valid for its type. */
 static void fill(void *out, int64_t count, tutti_dtype dtype, int rank, uint64_t seq)
@@ -233,13 +233,13 @@ static void do_all_kinds(tt_rank *t, tutti_dtype dtype, int64_t count, tutti_op 
 
 static void all_calls(tt_rank *t)
 {
-    static const tutti_dtype dtypes[] = { TUTTI_U8, TUTTI_I32, TUTTI_BF16, TUTTI_F32, TUTTI_F64,
+    static const tutti_dtype dtypes[] = { TUTTI_F32, TUTTI_U8, TUTTI_I32, TUTTI_BF16, TUTTI_F64,
                                           TUTTI_C64 };
     int                      i;
     size_t                   d;
 
     for (i = 0; counts[i] >= 0; i++)
-        for (d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++)
+        for (d = 0; d < (counts[i] > MANY ? 2 : sizeof dtypes / sizeof dtypes[0]); d++)
             do_all_kinds(t, dtypes[d], counts[i], TUTTI_SUM);
 }
 
