@@ -72,10 +72,11 @@ tutti_status tti_backend_check(const tutti_backend_ops *ops)
     const char *missing;
 
     if (ops->api != TUTTI_BACKEND_API || ops->size != sizeof *ops)
-        return tti_fail(TUTTI_E_UNSUPPORTED,
-                        "a backend's table has version %u and %u bytes, this library drives version "
-                        "%d with %zu\n  next: build both from the same headers",
-                        ops->api, ops->size, TUTTI_BACKEND_API, sizeof *ops);
+        return tti_fail(
+            TUTTI_E_UNSUPPORTED,
+            "a backend's table has version %u and %u bytes, this library drives version "
+            "%d with %zu\n  next: build both from the same headers",
+            ops->api, ops->size, TUTTI_BACKEND_API, sizeof *ops);
     if (ops->name == NULL || ops->name[0] == '\0')
         return tti_fail(TUTTI_E_ARG, "a backend's table has no name");
     missing = missing_entry(ops);

@@ -48,11 +48,10 @@ static tutti_status check_entry(const tutti_group *group, const char *what, cons
     if (st != TUTTI_OK)
         return st;
     if (list[i].count != part.count || list[i].dtype != part.dtype)
-        return tti_fail(TUTTI_E_ARG,
-                        "%s on group '%s': %s is %lld %s, but this rank's part is %lld %s", what,
-                        group->name, entry, (long long)list[i].count,
-                        tutti_dtype_name(list[i].dtype), (long long)part.count,
-                        tutti_dtype_name(part.dtype));
+        return tti_fail(
+            TUTTI_E_ARG, "%s on group '%s': %s is %lld %s, but this rank's part is %lld %s", what,
+            group->name, entry, (long long)list[i].count, tutti_dtype_name(list[i].dtype),
+            (long long)part.count, tutti_dtype_name(part.dtype));
     if (overlap(list[i], part) && !(i == group->rank && list[i].data == part.data))
         return tti_fail(TUTTI_E_ARG,
                         "%s on group '%s': %s overlaps this rank's part\n"

@@ -253,8 +253,8 @@ static tutti_status check_into(const tutti_group *group, tutti_span out, tutti_s
                         tutti_dtype_name(out.dtype), tutti_dtype_name(in.dtype));
     if (out.count / group->size != in.count || out.count % group->size != 0)
         return tti_fail(TUTTI_E_ARG,
-                        "%s on group '%s': out has %lld elements, not %d times the %lld of in", what,
-                        group->name, (long long)out.count, group->size, (long long)in.count);
+                        "%s on group '%s': out has %lld elements, not %d times the %lld of in",
+                        what, group->name, (long long)out.count, group->size, (long long)in.count);
     return TUTTI_OK;
 }
 

@@ -229,7 +229,7 @@ static void assert_refused(tutti_status got, tutti_status wanted, const char *wo
         fail_msg("'%s' is not in: %s", word, tutti_last_error());
 }
 
-static int32_t    some[8];
+static int32_t     some[8];
 static tutti_work *untouched;
 
 #define REFUSED(call, word) assert_refused((call), TUTTI_E_ARG, (word))
@@ -431,24 +431,16 @@ static void test_no_world(void **state)
     assert_refused(tutti_barrier(NULL), TUTTI_E_STATE, "tutti_init_process_group");
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)       cmocka_unit_test_setup_teardown(name, setup, teardown)
 #define TEST_WORLD(name) cmocka_unit_test_setup_teardown(name, setup_world, teardown_world)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_blocking_data),
-        TEST(test_async_data),
-        TEST(test_roots_are_global),
-        TEST_WORLD(test_bad_buffers),
-        TEST_WORLD(test_bad_ops),
-        TEST_WORLD(test_bad_roots),
-        TEST_WORLD(test_bad_lists),
-        TEST_WORLD(test_bad_into),
-        TEST_WORLD(test_no_work_out),
-        TEST(test_lists_elsewhere),
-        TEST(test_non_member),
-        TEST(test_no_group),
+        TEST(test_blocking_data),     TEST(test_async_data),     TEST(test_roots_are_global),
+        TEST_WORLD(test_bad_buffers), TEST_WORLD(test_bad_ops),  TEST_WORLD(test_bad_roots),
+        TEST_WORLD(test_bad_lists),   TEST_WORLD(test_bad_into), TEST_WORLD(test_no_work_out),
+        TEST(test_lists_elsewhere),   TEST(test_non_member),     TEST(test_no_group),
         TEST(test_no_world),
     };
 

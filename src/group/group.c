@@ -30,8 +30,9 @@ tutti_status tti_options_read(void *known, size_t known_size, const void *opts, 
 
     memcpy(&size, opts, sizeof size); /* every option struct begins with it */
     if (size <= sizeof size || size > LARGEST)
-        return tti_fail(TUTTI_E_ARG, "the options say that they have %zu bytes\n"
-                                     "  next: initialise them with %s",
+        return tti_fail(TUTTI_E_ARG,
+                        "the options say that they have %zu bytes\n"
+                        "  next: initialise them with %s",
                         size, macro);
     for (i = known_size; i < size; i++)
         if (bytes[i] != 0)
@@ -219,8 +220,9 @@ static tutti_status check_counts(const tutti_group *world, const int *ranks, int
     if (ranks == NULL && n_ranks != 0)
         return tti_fail(TUTTI_E_ARG, "new_group: ranks is NULL, but n_ranks is %d", n_ranks);
     if (ranks != NULL && n_ranks <= 0)
-        return tti_fail(TUTTI_E_ARG, "new_group: the list of ranks is empty (n_ranks is %d)\n"
-                                     "  next: NULL and 0 mean all ranks",
+        return tti_fail(TUTTI_E_ARG,
+                        "new_group: the list of ranks is empty (n_ranks is %d)\n"
+                        "  next: NULL and 0 mean all ranks",
                         n_ranks);
     if (n_ranks > world->size)
         return tti_fail(TUTTI_E_ARG, "new_group: %d ranks, but the world has %d", n_ranks,
@@ -321,8 +323,9 @@ static tutti_status read_group_options(const tutti_group_options *opts, tutti_gr
     if (opts != NULL)
         st = tti_options_read(known, sizeof *known, opts, "TUTTI_GROUP_OPTIONS");
     if (st == TUTTI_OK && known->timeout_ms < TUTTI_INFINITE)
-        st = tti_fail(TUTTI_E_ARG, "new_group: timeout_ms is %lld\n"
-                                   "  next: 0 for the world's, -1 for none",
+        st = tti_fail(TUTTI_E_ARG,
+                      "new_group: timeout_ms is %lld\n"
+                      "  next: 0 for the world's, -1 for none",
                       (long long)known->timeout_ms);
     return st;
 }

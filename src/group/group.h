@@ -24,8 +24,8 @@ typedef struct tti_runner {
     tti_port        *port;
     _Atomic uint32_t refs;
     tti_mutex        lock;
-    tti_event        changed; /* an operation ended, a group is closing: all that callers wait for */
-    tti_event        todo;    /* there may be work for the worker */
+    tti_event changed; /* an operation ended, a group is closing: all that callers wait for */
+    tti_event todo;    /* there may be work for the worker */
 
     /* Guarded by lock. */
     tti_thread  worker; /* started by the first asynchronous call */
@@ -58,9 +58,9 @@ struct tutti_group {
     uint64_t     turn;     /* the collective that may run or is running */
     int          inside;   /* callers that use the backend or wait for a turn */
     bool         closing;
-    tutti_work  *messages;                          /* isend and irecv that have not been settled */
-    tutti_status finished;                          /* what later calls fail with; TUTTI_OK: alive */
-    char         finished_by[TTI_GROUP_CAUSE_MAX];  /* "all_reduce #12" */
+    tutti_work  *messages;                         /* isend and irecv that have not been settled */
+    tutti_status finished;                         /* what later calls fail with; TUTTI_OK: alive */
+    char         finished_by[TTI_GROUP_CAUSE_MAX]; /* "all_reduce #12" */
     char         finished_words[TTI_GROUP_WORDS_MAX];
 };
 

@@ -184,8 +184,11 @@ static void join_once(tutti_store *store, bool user_store)
     tti_port    *port = tti_port_system();
     tutti_group *world = NULL;
     tutti_group *child = NULL;
-    tti_join     join = { .store = store, .user_store = user_store, .world_size = 1,
-                          .timeout_ms = LONG_MS, .deadline_ns = tti_deadline(port, LONG_MS, 0),
+    tti_join     join = { .store = store,
+                          .user_store = user_store,
+                          .world_size = 1,
+                          .timeout_ms = LONG_MS,
+                          .deadline_ns = tti_deadline(port, LONG_MS, 0),
                           .listen_host = "127.0.0.1" };
 
     assert_int_equal(tti_world_create(port, &fake_ops, &join, &world), TUTTI_OK);

@@ -200,7 +200,7 @@ static void test_no_answer(void **state)
 /* Works outlive the group: one that had ended keeps its outcome, others are aborted. */
 static void outlive(fake_rank *r)
 {
-    tutti_work **works = (tutti_work **)r->arg;
+    tutti_work   **works = (tutti_work **)r->arg;
     static int32_t x[3];
 
     if (r->rank == 0) {
@@ -234,7 +234,7 @@ static void test_works_outlive_group(void **state)
 /* A thread waits for a message when the group ends. */
 static void end_under_waiter(fake_rank *r)
 {
-    waiter     *w = r->arg;
+    waiter        *w = r->arg;
     static int32_t x;
 
     if (r->rank != 0)

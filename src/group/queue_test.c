@@ -104,8 +104,8 @@ static void test_wait_takes_over(void **state)
     fake_await_running(1);
     second = start(other, &y);
     assert_int_equal(tutti_work_wait_for(second, SHORT_MS), TUTTI_E_TIMEOUT);
-    fake_await_running(1);                     /* a short wait did not begin it */
-    tutti_work_wait_for(first, SHORT_MS);      /* nor end the first one */
+    fake_await_running(1);                /* a short wait did not begin it */
+    tutti_work_wait_for(first, SHORT_MS); /* nor end the first one */
     assert_false(tutti_work_is_completed(first));
     fake_hold(false);
     assert_int_equal(tutti_work_wait(second), TUTTI_OK);

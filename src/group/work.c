@@ -165,8 +165,9 @@ tutti_status tutti_work_wait_for(tutti_work *work, int64_t timeout_ms)
     if (work == NULL)
         return tti_fail(TUTTI_E_ARG, "tutti_work_wait: the work is NULL");
     if (timeout_ms < TUTTI_INFINITE)
-        return tti_fail(TUTTI_E_ARG, "tutti_work_wait_for: timeout_ms is %lld\n"
-                                     "  next: 0 for the group's, -1 for none",
+        return tti_fail(TUTTI_E_ARG,
+                        "tutti_work_wait_for: timeout_ms is %lld\n"
+                        "  next: 0 for the group's, -1 for none",
                         (long long)timeout_ms);
     if (work->is_nothing)
         return TUTTI_OK;
@@ -201,8 +202,7 @@ int tutti_work_source_rank(const tutti_work *work)
         return -1;
     tti_lock(&work->runner->lock);
     source = work->source;
-    if (!work->done && work->ops != NULL && !work->group->closing &&
-        work->ops->test(work->request))
+    if (!work->done && work->ops != NULL && !work->group->closing && work->ops->test(work->request))
         source = tti_message_source(work);
     tti_unlock(&work->runner->lock);
     return source;

@@ -39,8 +39,9 @@ tutti_status tti_group_resolve(tutti_group *group, const char *what, tutti_group
     tutti_group *g = meant(group);
 
     if (g == NULL)
-        return tti_fail(TUTTI_E_STATE, "%s: there is no world\n"
-                                       "  next: call tutti_init_process_group() first",
+        return tti_fail(TUTTI_E_STATE,
+                        "%s: there is no world\n"
+                        "  next: call tutti_init_process_group() first",
                         what);
     if (g == TUTTI_NO_GROUP)
         return tti_fail(TUTTI_E_STATE, "%s: this group was never made, tutti_new_group() failed",

@@ -77,8 +77,9 @@ static tutti_status who_by_options(const tti_rendezvous_config *config, const tt
         return TUTTI_OK;
     }
     if (url->rank >= 0 || url->world_size > 0)
-        return tti_fail(TUTTI_E_ARG, "%s is given twice, by the options and by the init URL\n"
-                                     "  next: keep one of the two",
+        return tti_fail(TUTTI_E_ARG,
+                        "%s is given twice, by the options and by the init URL\n"
+                        "  next: keep one of the two",
                         url->rank >= 0 ? "rank" : "world_size");
     join->rank = config->rank;
     join->world_size = config->world_size;
@@ -115,8 +116,9 @@ static tutti_status find_who(const tti_rendezvous_config *config, const tti_url 
     if (st != TUTTI_OK)
         return st;
     if (join->rank < 0 || join->world_size == 0)
-        return tti_fail(TUTTI_E_ARG, "the init URL has no %s\n  next: add ?rank=R&world_size=W, or "
-                                     "set rank and world_size of the options",
+        return tti_fail(TUTTI_E_ARG,
+                        "the init URL has no %s\n  next: add ?rank=R&world_size=W, or "
+                        "set rank and world_size of the options",
                         join->rank < 0 ? "rank" : "world_size");
     return check_rank(join->rank, join->world_size);
 }
@@ -133,8 +135,9 @@ static tutti_status find_master(tti_url *url)
     if (host == NULL)
         return need_variable("MASTER_ADDR", 0, 0, &tcp_port);
     if (strlen(host) >= sizeof url->host)
-        return tti_fail(TUTTI_E_ARG, "environment variable MASTER_ADDR has %zu bytes, %zu is the "
-                                     "most",
+        return tti_fail(TUTTI_E_ARG,
+                        "environment variable MASTER_ADDR has %zu bytes, %zu is the "
+                        "most",
                         strlen(host), sizeof url->host - 1);
     st = need_variable("MASTER_PORT", 0, UINT16_MAX, &tcp_port);
     if (st != TUTTI_OK)

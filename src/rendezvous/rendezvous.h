@@ -18,12 +18,12 @@ typedef struct tti_rendezvous_config {
 
 /** What a rendezvous gives. Release it with tti_join_release(). */
 typedef struct tti_join {
-    tutti_store *store; /* a reference of this join's */
+    tutti_store *store;      /* a reference of this join's */
     bool         user_store; /* the store came from the caller: its keys get no prefix of ours */
     int          rank;
     int          world_size;
-    int64_t      timeout_ms;  /* never 0; -1: none */
-    int64_t      deadline_ns; /* when joining must be over */
+    int64_t      timeout_ms;                /* never 0; -1: none */
+    int64_t      deadline_ns;               /* when joining must be over */
     char         listen_host[TTI_HOST_MAX]; /* numeric address that other hosts can reach */
 } tti_join;
 

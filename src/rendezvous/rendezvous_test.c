@@ -21,8 +21,15 @@
 enum { N = 3, LONG_MS = 20000, SHORT_MS = 300 };
 
 static const char *const variables[] = {
-    "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TORCHELASTIC_USE_AGENT_STORE",
-    "TORCHELASTIC_RESTART_COUNT", "TUTTI_AGENT_STORE", "TUTTI_SECRET_FILE", "TUTTI_SOCKET_IFNAME",
+    "RANK",
+    "WORLD_SIZE",
+    "MASTER_ADDR",
+    "MASTER_PORT",
+    "TORCHELASTIC_USE_AGENT_STORE",
+    "TORCHELASTIC_RESTART_COUNT",
+    "TUTTI_AGENT_STORE",
+    "TUTTI_SECRET_FILE",
+    "TUTTI_SOCKET_IFNAME",
     "TUTTI_TIMEOUT_MS",
 };
 
@@ -255,8 +262,8 @@ static void run_ranks(rank_thread *ranks, const char *at)
     memset(ranks, 0, N * sizeof *ranks);
     for (i = 0; i < N; i++) {
         snprintf(ranks[i].url, sizeof ranks[i].url, "%s?rank=%d&world_size=%d", at, i, N);
-        assert_int_equal(
-            tti_thread_start(&ranks[i].thread, "rank", join_and_count, &ranks[i]), TUTTI_OK);
+        assert_int_equal(tti_thread_start(&ranks[i].thread, "rank", join_and_count, &ranks[i]),
+                         TUTTI_OK);
     }
     for (i = 0; i < N; i++)
         tti_thread_join(&ranks[i].thread);
