@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <malloc.h>
 #include <math.h>
 #include <string.h>
 #include <tutti/autograd.h>
@@ -152,6 +153,30 @@ static void freed_blocks_serve_the_next_tensor(void **state)
     assert_ptr_equal(tutti_tensor_data(tutti_tensor_empty(TUTTI_F32, 1, SHAPE(99000))), first);
 #endif
     tutti_empty_cache();
+}
+
+/* Six blocks of 64 MiB are freed: a thread keeps 256 MiB, the rest goes back at once. */
+static void the_cache_is_bounded(void **state)
+{
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+    (void)state;
+    skip(); /* mallinfo2() is not the sanitizer's */
+#else
+    const size_t mib = (size_t)1 << 20;
+    size_t before;
+
+    (void)state;
+    tutti_empty_cache();
+    before = mallinfo2().hblkhd;
+    tutti_scope_begin();
+    for (int i = 0; i < 6; i++)
+        assert_non_null(tutti_tensor_empty(TUTTI_U8, 1, SHAPE(64 << 20)));
+    assert_true(mallinfo2().hblkhd >= before + 384 * mib);
+    tutti_scope_end();
+    assert_in_range(mallinfo2().hblkhd, before + 192 * mib, before + 260 * mib);
+    tutti_empty_cache();
+    assert_true(mallinfo2().hblkhd <= before);
+#endif
 }
 
 /* ---- failures --------------------------------------------------------------------------------- */
@@ -419,6 +444,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(scopes_nest_beyond_their_limit, begin, end),
         cmocka_unit_test_setup_teardown(without_a_scope_the_caller_owns, begin, end),
         cmocka_unit_test_setup_teardown(freed_blocks_serve_the_next_tensor, begin, end),
+        cmocka_unit_test_setup_teardown(the_cache_is_bounded, begin, end),
         cmocka_unit_test_setup_teardown(null_passes_silently_and_the_first_failure_is_kept, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_null_of_unknown_origin_is_the_failure, begin, end),
