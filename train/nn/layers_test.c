@@ -396,6 +396,92 @@ static void dropout_drops_whole_channels_or_elements(void **state)
     assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
 }
 
+/* ---- NULL through everything ------------------------------------------------------------------ */
+
+/* Every operation with a NULL in every operand's place; n counts those that came out as NULL. */
+static int poison_all(tutti_tensor *x)
+{
+    tutti_tensor *const no = NULL;
+    const int64_t shape[1] = { 1 };
+    const int order[1] = { 0 };
+    tutti_tensor *const out[] = {
+        tutti_tensor_add(x, no),
+        tutti_tensor_add(no, x),
+        tutti_tensor_add_scaled(no, x, 2),
+        tutti_tensor_sub(x, no),
+        tutti_tensor_sub(no, x),
+        tutti_tensor_mul(x, no),
+        tutti_tensor_mul(no, x),
+        tutti_tensor_div(x, no),
+        tutti_tensor_div(no, x),
+        tutti_tensor_add_scalar(no, 1),
+        tutti_tensor_mul_scalar(no, 1),
+        tutti_tensor_neg(no),
+        tutti_tensor_exp(no),
+        tutti_tensor_log(no),
+        tutti_tensor_sqrt(no),
+        tutti_tensor_tanh(no),
+        tutti_tensor_sigmoid(no),
+        tutti_tensor_relu(no),
+        tutti_tensor_to(no, TUTTI_F64),
+        tutti_tensor_sum(no, NULL, 0, false),
+        tutti_tensor_mean(no, NULL, 0, false),
+        tutti_tensor_view(no, 1, shape),
+        tutti_tensor_reshape(no, 1, shape),
+        tutti_tensor_flatten(no, 0),
+        tutti_tensor_transpose(no, 0, 1),
+        tutti_tensor_permute(no, order),
+        tutti_tensor_narrow(no, 0, 0, 1),
+        tutti_tensor_select(no, 0, 0),
+        tutti_tensor_expand(no, 1, shape),
+        tutti_tensor_unsqueeze(no, 0),
+        tutti_tensor_squeeze(no, 0),
+        tutti_tensor_detach(no),
+        tutti_tensor_contiguous(no),
+        tutti_tensor_clone(no),
+        tutti_tensor_mm(x, no),
+        tutti_tensor_mm(no, x),
+        tutti_tensor_matmul(x, no),
+        tutti_tensor_matmul(no, x),
+        tutti_tensor_argmax(no, 0, false),
+        tutti_tensor_eq(x, no),
+        tutti_tensor_lt(no, x),
+        tutti_tensor_le(no, no),
+        tutti_tensor_linear(x, no, x),
+        tutti_tensor_linear(no, x, x),
+        tutti_tensor_conv2d(no, x, x, NULL),
+        tutti_tensor_conv2d(x, no, x, NULL),
+        tutti_tensor_max_pool2d(no, 2, 2, NULL),
+        tutti_tensor_dropout(no, 0.5, true),
+        tutti_tensor_dropout2d(no, 0.5, false),
+        tutti_tensor_log_softmax(no, 0),
+        tutti_tensor_nll_loss(no, x, NULL),
+        tutti_tensor_nll_loss(x, no, NULL),
+        tutti_tensor_cross_entropy(no, x, NULL),
+        tutti_tensor_cross_entropy(x, no, NULL),
+        tutti_tensor_requires_grad_(no, true),
+    };
+    int alive = 0;
+
+    for (size_t i = 0; i < sizeof out / sizeof out[0]; i++)
+        alive += out[i] != NULL;
+    return alive;
+}
+
+static void null_passes_through_every_operation(void **state)
+{
+    tutti_tensor *x = tutti_tensor_ones(TUTTI_F32, 2, SHAPE(2, 2));
+
+    (void)state;
+    assert_null(tutti_tensor_select(x, 7, 0));
+    assert_int_equal(poison_all(x), 0);
+    assert_int_equal(tutti_tensor_zero_(NULL), TUTTI_E_ARG);
+    assert_int_equal(tutti_tensor_mul_(x, NULL), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "select: there is no dimension 7"));
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "select: there is no dimension 7"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -412,6 +498,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(log_softmax_of_large_numbers, begin, end),
         cmocka_unit_test_setup_teardown(loss_gradients, begin, end),
         cmocka_unit_test_setup_teardown(losses_by_hand, begin, end),
+        cmocka_unit_test_setup_teardown(null_passes_through_every_operation, begin, end),
         cmocka_unit_test_setup_teardown(dropout_gradients, begin, end),
         cmocka_unit_test_setup_teardown(dropout_drops_whole_channels_or_elements, begin, end),
     };
