@@ -9,8 +9,7 @@
 #include <string.h>
 #include <tutti/private.h>
 
-/* uthash asks these four of its user; `map` is the variable of that name where its macros are used.
- */
+/* What uthash asks of its user; `map` is the variable of that name where its macros are used. */
 #define HASH_NONFATAL_OOM          1
 #define uthash_nonfatal_oom(entry) ((void)(entry))
 #define HASH_FUNCTION(data, bytes, hash_out) \

@@ -28,8 +28,7 @@ void tti_map_init(tti_map *map, tti_port *port);
 void tti_map_release(tti_map *map);
 
 /** Keep a copy of val[val_size] under key, replacing an older one. val may be NULL for size 0.
- * @errors TUTTI_E_NOMEM  nothing was changed; cannot happen when the older value has the same size
- */
+ * @errors TUTTI_E_NOMEM  nothing was changed; cannot happen when the older value has its size */
 tutti_status tti_map_put(tti_map *map, const void *key, size_t key_size, const void *val,
                          size_t val_size);
 /** Whether key is there; then its value. val_out and val_size_out may be NULL. */

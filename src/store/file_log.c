@@ -81,8 +81,7 @@ static tutti_status take_records(tti_file_log *log)
     return st;
 }
 
-/* Read everything from offset to the end of the file; pending ends up with a torn record, or empty.
- */
+/* Read everything from offset to the end; pending ends up with a torn record, or empty. */
 static tutti_status replay(tti_file_log *log)
 {
     tutti_status st = TUTTI_OK;

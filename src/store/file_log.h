@@ -41,8 +41,7 @@ tutti_status tti_file_log_open(tti_file_log *log, tti_port *port, const char *pa
 /** Close it; the lock goes too. */
 void tti_file_log_close(tti_file_log *log);
 
-/** Try to lock: exclusively, or shared with other readers. *locked_out false: somebody else has it.
- */
+/** Try to lock: exclusively, or shared with readers. *locked_out false: somebody else has it. */
 tutti_status tti_file_log_try_lock(tti_file_log *log, bool exclusive, bool *locked_out);
 void         tti_file_log_unlock(tti_file_log *log);
 

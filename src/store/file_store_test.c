@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * file_store_test.c - the file itself: its bytes, torn ends, foreign contents, several processes, and
- * who removes it. */
+ * file_store_test.c - the file itself: its bytes, torn ends, foreign contents, several processes,
+ * and who removes it. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>

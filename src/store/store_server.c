@@ -10,7 +10,7 @@
  * True    No default loop, no uv_spawn, no uv_signal. A uv_tcp_t lives until its close callback,
  *         and with it the connection; the engine forgets the connection before that.
  * Fails   A port that is taken, an address that is not ours: start() says so. Later failures close
- *         one connection each; when descriptors run out, accepting waits for the next connection. */
+ *         one connection each; while descriptors lack, new connections are turned away. */
 #include "store/store_server.h"
 
 #include <stdio.h>

@@ -23,8 +23,7 @@ tutti_status tti_store_map_add(tti_map *map, const char *key, size_t key_size, i
                                const char *shown, int64_t *sum_out);
 
 /** The compare_set of a store that is a map, by the table of tutti_store_compare_set(). Fills
- * *val_out with what to answer (borrowed from map or the arguments) and says whether map changed.
- */
+ * *val_out with what to answer (borrowed from map or the arguments) and says whether it changed. */
 tutti_status tti_store_map_compare_set(tti_map *map, const char *key, size_t key_size,
                                        const void *expected, size_t expected_size,
                                        const void *desired, size_t desired_size,

@@ -35,8 +35,7 @@ tutti_status tti_addr_split(const char *text, bool zero_ok, char host_out[TTI_HO
 tutti_status tti_connect(tti_port *port, const char *host, uint16_t tcp_port, int64_t deadline_ns,
                          tti_handle *handle_out);
 
-/** The same, every address once, without a second round: for a server that was there a moment ago.
- */
+/** The same in one round: for a server that was there a moment ago. */
 tutti_status tti_connect_once(tti_port *port, const char *host, uint16_t tcp_port,
                               int64_t deadline_ns, tti_handle *handle_out);
 

@@ -97,8 +97,7 @@ void tti_hello_release(tti_hello *hello);
 /** All of it on a connected stream, waiting through port. peer_rank_out may be NULL. The stream
  * stays the caller's; close it after a failure.
  *
- * @errors as above, TUTTI_E_TIMEOUT, and TUTTI_E_NETWORK when the peer closes or the stream fails
- */
+ * @errors as above, TUTTI_E_TIMEOUT, TUTTI_E_NETWORK when the peer closes or the stream fails */
 tutti_status tti_hello_run(tti_port *port, tti_handle handle, const tti_hello_config *config,
                            int64_t deadline_ns, uint32_t *peer_rank_out);
 

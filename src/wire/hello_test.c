@@ -294,8 +294,7 @@ static void join_tcp(tti_port *port, tti_handle *a, tti_handle *b)
     port->ops->close(port, listener);
 }
 
-/* The driver against a state machine in this thread: the bytes lie in the socket before it starts.
- */
+/* A peer that says nothing, and one that leaves. */
 static void driver_ends_on_close_and_deadline(void **state)
 {
     const tti_hello_config config = config_of(true, NULL);

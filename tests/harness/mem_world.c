@@ -158,7 +158,7 @@ static pthread_cond_t *turn_of(tt_mem_world *w, int who)
     return who == MAIN ? &w->main_turn : &w->threads[who].turn;
 }
 
-/* Hand the baton to who; if `me` is not MAIN's end or a finished thread, come back when it returns. */
+/* Hand the baton to who; with come_back, return when it is ours again. */
 static void hand_over(tt_mem_world *w, int me, int who, bool come_back)
 {
     if (who == me)

@@ -1,0 +1,282 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tcp_call.c - connections, requests and replies of the client; the design stands in tcp_call.h. */
+#include "store/tcp_call.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+#include "wire/bytes.h"
+#include "wire/hello.h"
+
+/* For the reply to a CANCEL: a server that is slower hangs. */
+#define CANCEL_GRACE_NS (5 * TTI_SECOND)
+#define HELLO_PAUSE_NS  (100 * TTI_MS)
+
+enum { HELLO_TRIES = 3 };
+
+/* The hello on a fresh connection, which is closed on failure. */
+static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
+{
+    const tti_hello_config config = { .client = true,
+                                      .purpose = TTI_PURPOSE_STORE,
+                                      .rank = TTI_HELLO_NO_RANK,
+                                      .secret = &pool->secret,
+                                      .peer = pool->who };
+    const int64_t          until = tti_deadline(pool->port, TTI_TCP_ANSWER_MS, 0);
+    tutti_status           st;
+
+    st =
+        tti_hello_run(pool->port, handle, &config, until < deadline_ns ? until : deadline_ns, NULL);
+    if (st != TUTTI_OK)
+        pool->port->ops->close(pool->port, handle);
+    return st;
+}
+
+static tutti_status open_another(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
+{
+    tti_handle   handle = TTI_NO_HANDLE;
+    tutti_status st;
+
+    st = tti_connect_once(pool->port, pool->host, pool->tcp_port, deadline_ns, &handle);
+    if (st == TUTTI_OK)
+        st = greet(pool, handle, deadline_ns);
+    if (st == TUTTI_OK)
+        *handle_out = handle;
+    return st;
+}
+
+static tti_handle take_idle(tti_tcp_pool *pool, uint32_t *id_out)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    tti_lock(&pool->lock);
+    *id_out = ++pool->next_id;
+    if (pool->n_idle > 0)
+        handle = pool->idle[--pool->n_idle];
+    tti_unlock(&pool->lock);
+    return handle;
+}
+
+static void put_idle(tti_tcp_pool *pool, tti_handle handle)
+{
+    tti_lock(&pool->lock);
+    if (pool->n_idle < TTI_TCP_IDLE_MAX) {
+        pool->idle[pool->n_idle++] = handle;
+        handle = TTI_NO_HANDLE;
+    }
+    tti_unlock(&pool->lock);
+    pool->port->ops->close(pool->port, handle);
+}
+
+/* A connection that is lost during its hello may have met a server that was just ending: again. */
+tutti_status tti_tcp_pool_connect(tti_tcp_pool *pool, int64_t deadline_ns)
+{
+    tti_port    *port = pool->port;
+    tti_handle   handle = TTI_NO_HANDLE;
+    tutti_status st = TUTTI_E_NETWORK;
+    int          tries;
+
+    for (tries = 0; tries < HELLO_TRIES && st == TUTTI_E_NETWORK; tries++) {
+        if (tries > 0)
+            port->ops->sleep_until(port, tti_port_now(port) + HELLO_PAUSE_NS);
+        st = tti_connect(port, pool->host, pool->tcp_port, deadline_ns, &handle);
+        if (st != TUTTI_OK)
+            return st;
+        st = greet(pool, handle, deadline_ns);
+    }
+    if (st == TUTTI_OK)
+        put_idle(pool, handle);
+    return st;
+}
+
+void tti_tcp_pool_close(tti_tcp_pool *pool)
+{
+    tti_handle handles[TTI_TCP_IDLE_MAX];
+    int        n, i;
+
+    tti_lock(&pool->lock);
+    n = pool->n_idle;
+    memcpy(handles, pool->idle, sizeof handles);
+    pool->n_idle = 0;
+    tti_unlock(&pool->lock);
+    for (i = 0; i < n; i++)
+        pool->port->ops->close(pool->port, handles[i]);
+}
+
+/* Send a request, or the CANCEL of one. */
+static tutti_status send_request(tti_tcp_call *call, const tti_store_request *request,
+                                 int64_t deadline_ns)
+{
+    tti_buffer   frame = { .memory = NULL };
+    tutti_status st = tti_store_request_write(request, &frame);
+
+    if (st == TUTTI_OK)
+        st = tti_io_send_all(call->pool->port, call->handle, tti_buffer_data(&frame), frame.size,
+                             call->pool->who, deadline_ns);
+    tti_buffer_release(&frame);
+    return st;
+}
+
+/* Wait for the first byte of the reply, or the end of the stream. False: neither came in time. */
+static bool reply_begins(tti_tcp_call *call, int64_t deadline_ns)
+{
+    tti_port *port = call->pool->port;
+    tti_poll  set = { .handle = call->handle, .want = TTI_READ };
+
+    while (port->ops->poll(port, &set, 1, deadline_ns) == 0)
+        if (tti_port_now(port) >= deadline_ns)
+            return false;
+    return true;
+}
+
+static bool fits(const tti_tcp_call *call)
+{
+    return call->head.op == call->request.op && call->head.id == call->request.id;
+}
+
+static tutti_status read_reply(tti_tcp_call *call, int64_t deadline_ns)
+{
+    tti_tcp_pool *pool = call->pool;
+    uint8_t       head[TTI_STORE_HEAD_BYTES];
+    char         *body;
+    tutti_status  st;
+
+    st = tti_io_recv_all(pool->port, call->handle, head, sizeof head, pool->who, deadline_ns);
+    if (st == TUTTI_OK)
+        st = tti_store_head_read(head, false, &call->head);
+    if (st == TUTTI_OK && !fits(call))
+        st = tti_fail(TUTTI_E_STORE, "%s answered '%s' #%u with '%s' #%u", pool->who,
+                      tti_store_op_name(call->request.op), call->request.id,
+                      tti_store_op_name(call->head.op), call->head.id);
+    if (st != TUTTI_OK)
+        return st;
+    body = malloc((size_t)call->head.size + 1);
+    if (body == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a reply of %u bytes", call->head.size);
+    st = tti_io_recv_all(pool->port, call->handle, body, call->head.size, pool->who, deadline_ns);
+    if (st != TUTTI_OK) {
+        free(body);
+        return st;
+    }
+    body[call->head.size] = '\0';
+    call->body = (tutti_bytes){ .data = body, .size = call->head.size };
+    return TUTTI_OK;
+}
+
+static bool waits(const tti_tcp_call *call)
+{
+    return call->request.op == TTI_STORE_GET || call->request.op == TTI_STORE_WAIT;
+}
+
+/* The time of a GET or WAIT is up. Afterwards call has the one reply that comes in any case. */
+static tutti_status cancel(tti_tcp_call *call)
+{
+    const tti_store_request request = { .op = TTI_STORE_CANCEL, .id = call->request.id };
+    const int64_t           until = tti_port_now(call->pool->port) + CANCEL_GRACE_NS;
+    tutti_status            st = send_request(call, &request, until);
+
+    if (st != TUTTI_OK)
+        return st;
+    if (!reply_begins(call, until))
+        return tti_fail(TUTTI_E_TIMEOUT, "%s stopped answering during '%s'", call->pool->who,
+                        tti_store_op_name(call->request.op));
+    return read_reply(call, until);
+}
+
+static int64_t ms_since_start(const tti_tcp_call *call)
+{
+    return (tti_port_now(call->pool->port) - call->start_ns) / TTI_MS;
+}
+
+static tutti_status exchange(tti_tcp_call *call)
+{
+    tutti_status st = send_request(call, &call->request, call->deadline_ns);
+
+    if (st != TUTTI_OK)
+        return st;
+    if (!reply_begins(call, call->deadline_ns)) {
+        if (waits(call))
+            return cancel(call);
+        return tti_fail(TUTTI_E_TIMEOUT, "%s did not answer '%s' within %" PRId64 " ms",
+                        call->pool->who, tti_store_op_name(call->request.op), ms_since_start(call));
+    }
+    /* A reply that has begun comes whole, or the connection is lost. */
+    return read_reply(call, tti_deadline(call->pool->port, TUTTI_STORE_TIMEOUT_MS, 0));
+}
+
+/* What the server said went wrong, on a connection that is fine. */
+static tutti_status refused(const tti_tcp_call *call)
+{
+    const tutti_status st = (tutti_status)call->head.status;
+
+    if (st == TUTTI_E_TIMEOUT)
+        return tti_fail(st, "key '%s' did not come within %" PRId64 " ms (%s)", call->key,
+                        ms_since_start(call), call->pool->who);
+    return tti_fail(st == TUTTI_E_NOMEM ? st : TUTTI_E_STORE, "%s: %s", call->pool->who,
+                    (const char *)call->body.data);
+}
+
+tutti_status tti_tcp_call_run(tti_tcp_call *call)
+{
+    tti_tcp_pool *pool = call->pool;
+    tutti_status  st = TUTTI_OK;
+
+    call->handle = take_idle(pool, &call->request.id);
+    if (call->handle == TTI_NO_HANDLE)
+        st = open_another(pool, call->deadline_ns, &call->handle);
+    if (st != TUTTI_OK)
+        return st;
+    st = exchange(call);
+    if (st != TUTTI_OK) {
+        pool->port->ops->close(pool->port, call->handle);
+        tti_tcp_pool_close(pool);
+        return st;
+    }
+    put_idle(pool, call->handle);
+    if (call->head.status != TUTTI_OK) {
+        st = refused(call);
+        tutti_bytes_free(&call->body);
+    }
+    return st;
+}
+
+void tti_tcp_call_begin(tti_tcp_call *call, tti_tcp_pool *pool, tti_store_op op, const char *key,
+                        int64_t deadline_ns)
+{
+    call->pool = pool;
+    call->key = key;
+    call->start_ns = tti_port_now(pool->port);
+    call->deadline_ns = deadline_ns;
+    call->body = (tutti_bytes){ .data = NULL };
+    call->request.op = op;
+    call->request.n_keys = 0;
+    call->request.delta = 0;
+    call->request.value = call->request.expected = (tti_slice){ .size = 0 };
+}
+
+void tti_tcp_call_key(tti_tcp_call *call, const char *key, tti_tcp_key *room)
+{
+    const size_t size = strlen(key);
+
+    room->text[0] = '/';
+    memcpy(room->text + 1, key, size);
+    call->request.keys[call->request.n_keys++] =
+        (tti_slice){ .data = room->text, .size = size + 1 };
+}
+
+tutti_status tti_tcp_call_number(tti_tcp_call *call, size_t bytes, int64_t *out)
+{
+    tutti_status st = tti_tcp_call_run(call);
+
+    if (st != TUTTI_OK)
+        return st;
+    if (call->body.size != bytes)
+        st = tti_fail(TUTTI_E_STORE, "%s answered '%s' with %zu bytes instead of %zu",
+                      call->pool->who, tti_store_op_name(call->request.op), call->body.size, bytes);
+    else if (out != NULL)
+        *out = (int64_t)tti_get_uint(call->body.data, bytes);
+    tutti_bytes_free(&call->body);
+    return st;
+}
