@@ -44,6 +44,7 @@ typedef struct tutti_init_options {
  * @units    times in ms
  * @errors   TUTTI_E_STATE    the process has a world already
  *           TUTTI_E_ARG      a variable, rank or size is missing or wrong; the text names it
+ *           TUTTI_E_MISMATCH ranks were started with different world sizes; the text has both
  *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
  *           TUTTI_E_NETWORK  the store cannot be reached, or its port is taken
  *           TUTTI_E_AUTH     the store does not know this job's secret

@@ -19,6 +19,8 @@
 #include "store/store.h"
 #include <tutti/private.h>
 
+#define SIZE_KEY "tutti/world_size"
+
 /* ---- options ---- */
 
 tutti_status tti_options_read(void *known, size_t known_size, const void *opts, const char *macro)
@@ -56,16 +58,42 @@ static tutti_status add_join(const tti_join *join, int64_t delta, int64_t deadli
     return tti_store_add_until(join->store, key, delta, deadline_ns, n_out);
 }
 
-/* A join that failed does not count. The store may be what failed: it is asked for a second, and
- * the words of the failure stay. */
-static tutti_status uncount_join(const tti_join *join, tti_port *port, tutti_status failure)
+/* Take back what a join that failed has left: its count, and the size it agreed on. The store may
+ * be what failed: it is asked for a second, and the words of the failure stay. */
+static tutti_status undo_join(const tti_join *join, tutti_store *root, tti_port *port,
+                              tutti_status failure)
 {
-    char    words[TTI_GROUP_WORDS_MAX];
-    int64_t n = 0;
+    const int64_t deadline_ns = tti_port_now(port) + TTI_SECOND;
+    char          words[TTI_GROUP_WORDS_MAX];
+    int64_t       n = 0;
+    bool          deleted;
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    (void)add_join(join, -1, tti_port_now(port) + TTI_SECOND, &n);
+    if (root != NULL && failure != TUTTI_E_MISMATCH)
+        (void)tti_store_delete_key_until(root, SIZE_KEY, deadline_ns, &deleted);
+    (void)add_join(join, -1, deadline_ns, &n);
     return tti_fail(failure, "%s", words);
+}
+
+/* All ranks must have been started with the same size: the first one writes it down. */
+static tutti_status agree_on_size(const tti_join *join, tutti_store *root)
+{
+    tutti_bytes  kept = { 0 };
+    char         ours[16];
+    tutti_status st;
+
+    snprintf(ours, sizeof ours, "%d", join->world_size);
+    st = tti_store_compare_set_until(root, SIZE_KEY, "", 0, ours, strlen(ours), join->deadline_ns,
+                                     &kept);
+    if (st == TUTTI_E_UNSUPPORTED)
+        return TUTTI_OK; /* a store that cannot compare: the check is left out */
+    if (st == TUTTI_OK && strcmp(kept.data, ours) != 0)
+        st = tti_fail(TUTTI_E_MISMATCH,
+                      "rank %d was started with world size %s, another rank with %.16s\n"
+                      "  next: give all ranks the same WORLD_SIZE",
+                      join->rank, ours, (const char *)kept.data);
+    tutti_bytes_free(&kept);
+    return st;
 }
 
 /* The store below which a world's name stands. */
@@ -188,21 +216,25 @@ tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, cons
     st = open_root(join, n_join, &root);
     if (st != TUTTI_OK)
         goto out;
+    st = agree_on_size(join, root);
+    if (st != TUTTI_OK)
+        goto out;
     st = open_stores(world, root);
     if (st != TUTTI_OK)
         goto out;
     st = open_backend(world, join->deadline_ns);
+    if (st == TUTTI_OK)
+        *group_out = world;
 
 out:
-    tutti_store_close(root);
-    if (st == TUTTI_OK) {
-        *group_out = world;
-        return TUTTI_OK;
+    if (st != TUTTI_OK) {
+        st = undo_join(join, root, port, st);
+        if (world != NULL && world->runner != NULL)
+            tti_runner_drop(world->runner);
+        free_group(world);
     }
-    if (world != NULL && world->runner != NULL)
-        tti_runner_drop(world->runner);
-    free_group(world);
-    return uncount_join(join, port, st);
+    tutti_store_close(root);
+    return st;
 }
 
 /* ---- children ---- */

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/plugin/store.h>
 
 enum { LONG_MS = 30000, SHORT_MS = 50 };
 
@@ -236,6 +237,77 @@ static void test_incomplete_world(void **state)
     tutti_store_close(store);
 }
 
+/* Ranks that were started with different sizes: the second one to come says so. */
+static void test_sizes_differ(void **state)
+{
+    tutti_store *store = NULL;
+    tutti_group *world = NULL;
+
+    (void)state;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    assert_int_equal(tutti_store_set(store, "tutti/world_size", "3", 1), TUTTI_OK);
+    assert_int_equal(fake_world(store, 1, 2, LONG_MS, &world), TUTTI_E_MISMATCH);
+    assert_true(said("rank 1 was started with world size 2, another rank with 3"));
+    assert_true(has(store, "tutti/world_size"));
+    tutti_store_close(store);
+}
+
+/* The least that a store may be: here with the entries of a hash store. */
+typedef struct plain_store {
+    tutti_store  base;
+    tutti_store *inner;
+} plain_store;
+
+static tutti_status plain_set(tutti_store *store, const char *key, const void *val, size_t len,
+                              int64_t deadline_ns)
+{
+    (void)deadline_ns;
+    return tutti_store_set(((plain_store *)store)->inner, key, val, len);
+}
+
+static tutti_status plain_get(tutti_store *store, const char *key, int64_t deadline_ns,
+                              tutti_bytes *val_out)
+{
+    (void)deadline_ns;
+    return tutti_store_get(((plain_store *)store)->inner, key, 1, val_out);
+}
+
+static tutti_status plain_add(tutti_store *store, const char *key, int64_t delta,
+                              int64_t deadline_ns, int64_t *sum_out)
+{
+    (void)deadline_ns;
+    return tutti_store_add(((plain_store *)store)->inner, key, delta, sum_out);
+}
+
+static void plain_close(tutti_store *store)
+{
+    tutti_store_close(((plain_store *)store)->inner);
+    free(store);
+}
+
+static const tutti_store_ops plain_ops = {
+    .api = TUTTI_STORE_API,
+    .size = sizeof(tutti_store_ops),
+    .scheme = "plain",
+    .set = plain_set,
+    .get = plain_get,
+    .add = plain_add,
+    .close = plain_close,
+};
+
+static void test_plain_store(void **state)
+{
+    plain_store *store = calloc(1, sizeof *store);
+
+    (void)state;
+    assert_non_null(store);
+    store->base.ops = &plain_ops;
+    assert_int_equal(tutti_hash_store_open(&store->inner), TUTTI_OK);
+    assert_int_equal(tutti_store_adopt(&store->base), TUTTI_OK);
+    join_once(&store->base, true);
+    tutti_store_close(&store->base);
+}
+
 /* ---- the process's world, the thread's world ---- */
 
 static tutti_init_options options_over(tutti_store *store)
@@ -358,6 +430,8 @@ int main(void)
         TEST(test_options_of_other_versions),
         TEST(test_key_layout),
         TEST(test_incomplete_world),
+        TEST(test_sizes_differ),
+        TEST(test_plain_store),
         TEST(test_process_world),
         TEST(test_thread_world),
         TEST(test_failed_init_leaves_nothing),
