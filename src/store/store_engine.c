@@ -19,7 +19,7 @@ static tti_engine_limits limits_or_defaults(const tti_engine_limits *given)
     if (limits.conns_max == 0)
         limits.conns_max = 16384;
     if (limits.half_open_max == 0)
-        limits.half_open_max = 1024;
+        limits.half_open_max = 4096;
     if (limits.stored_bytes_max == 0)
         limits.stored_bytes_max = (size_t)4 << 30;
     if (limits.input_bytes_max == 0)

@@ -29,7 +29,6 @@ struct tutti_store_server {
     uv_tcp_t    listener;
     uv_async_t  bell;
     uv_timer_t  timer; /* of the next half-open connection */
-    bool        stopping;
     int         tcp_port;
     tti_engine *engine;
     tti_thread  thread;
