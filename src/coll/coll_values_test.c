@@ -296,6 +296,9 @@ static void many_groups(tt_rank *t)
         do_gather(t, TUTTI_CALL_ALL_GATHER, TUTTI_F32, 40000);
         do_broadcast(t, TUTTI_F32, 20000);
         tti_coll_close(t->coll);
+        /* and one that nothing is done with */
+        TT_CHECK(t, tt_open(t, 1000 + group, t->deadline_ns, &t->coll) == TUTTI_OK);
+        tti_coll_close(t->coll);
     }
     t->coll = world;
 }

@@ -11,7 +11,8 @@
  *           read    waits for staged[q] >= t+1, reads q's staging slot; sliced operations then fill the
  *                   result slot, set result[r] = t+1, wait for result[q] >= t+1, read q's result slot
  *           next    sets done[r] = t+1, and goes on to round t+1
- *         An operation leaves out what it has no use for, never `next`.
+ *         An operation leaves out what it has no use for, never `next`. Round 0 is the connecting: after
+ *         it a member has found all regions.
  * True    Counters are set by their owner with release order (at least) and read with acquire order.
  *         1. A slot is not overwritten while it is read. r writes slot t % K only after done[q] >= t-K+1 of
  *            all q; q sets that after its last read in round t-K, the round that used the slot before.
@@ -137,6 +138,8 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
     for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++)
         if (r != channel->team->rank)
             st = find_region(channel, r, &joins[r]);
+    if (st == TUTTI_OK)
+        tti_host_next(channel);
     return st;
 }
 
@@ -145,7 +148,7 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
 static bool has_finished(const tti_host_channel *channel, const tti_host_member *member)
 {
     if (member->lines == NULL)
-        return true; /* never connected: this rank has written nothing */
+        return false; /* it was never found, and may still look for this rank's region */
     return atomic_load_explicit(&member->lines->counters[TTI_DONE].value, memory_order_acquire) >=
                channel->round ||
            atomic_load_explicit(&member->lines->nonce, memory_order_acquire) != member->nonce;
@@ -154,16 +157,14 @@ static bool has_finished(const tti_host_channel *channel, const tti_host_member 
 static bool may_release(const tti_host_channel *channel)
 {
     const tti_host_lines *own = channel->members[channel->team->rank].lines;
-    bool                  connected = true, finished = true;
+    bool                  finished;
     int                   r;
 
-    if (atomic_load_explicit(&own->failed, memory_order_acquire) != TUTTI_OK)
-        return false;
-    for (r = 0; r < channel->team->n_ranks; r++) {
-        connected = connected && channel->members[r].lines != NULL;
-        finished = finished && has_finished(channel, &channel->members[r]);
-    }
-    return connected && finished;
+    finished = channel->round > 0 &&
+               atomic_load_explicit(&own->failed, memory_order_acquire) == TUTTI_OK;
+    for (r = 0; r < channel->team->n_ranks && finished; r++)
+        finished = has_finished(channel, &channel->members[r]);
+    return finished;
 }
 
 void tti_host_channel_close(tti_host_channel *channel)
@@ -233,7 +234,7 @@ tutti_status tti_host_await(tti_host_channel *channel, tti_counter_kind kind, in
     /* The word is of this call or a later one; where it is not ours, the board knows which. */
     if (st == TUTTI_OK &&
         atomic_load_explicit(&counter->word, memory_order_relaxed) != channel->note.word)
-        st = tti_host_compare(channel);
+        st = tti_host_compare_with(channel, rank);
     return st;
 }
 

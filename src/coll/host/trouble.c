@@ -27,25 +27,31 @@ static tutti_status tell(tti_host_channel *channel, tutti_status status, int cul
     return status;
 }
 
-tutti_status tti_host_compare(tti_host_channel *channel)
+tutti_status tti_host_compare_with(tti_host_channel *channel, int rank)
 {
     const tti_team *team = channel->team;
     tti_call_note   other;
     char            ours[TTI_CALL_TEXT_MAX], theirs[TTI_CALL_TEXT_MAX];
-    int             r;
 
-    for (r = 0; r < team->n_ranks; r++)
-        if (tti_call_differs(&channel->members[r].lines->board, &channel->note, &other))
-            break;
-    if (r == team->n_ranks)
+    if (!tti_call_differs(&channel->members[rank].lines->board, &channel->note, &other))
         return TUTTI_OK;
     tti_call_describe(&channel->note, ours);
     tti_call_describe(&other, theirs);
     tti_fail(TUTTI_E_MISMATCH,
              "ranks of group '%s' called different things\n  rank %d: %s\n  rank %d: %s\n"
              "  next: let all members make the group's calls in the same order, with equal arguments",
-             team->name, team->rank, ours, r, theirs);
-    return tell(channel, TUTTI_E_MISMATCH, r);
+             team->name, team->rank, ours, rank, theirs);
+    return tell(channel, TUTTI_E_MISMATCH, rank);
+}
+
+static tutti_status compare_all(tti_host_channel *channel)
+{
+    tutti_status st = TUTTI_OK;
+    int          r;
+
+    for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++)
+        st = tti_host_compare_with(channel, r);
+    return st;
 }
 
 static tutti_status check_abort(tti_host_channel *channel)
@@ -213,7 +219,7 @@ tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind
 {
     const awaited what = { rank, kind, value };
     const int64_t now_ns = tti_port_now(channel->team->port);
-    tutti_status  st = tti_host_compare(channel);
+    tutti_status  st = compare_all(channel);
 
     if (channel->waiting_ns == 0)
         channel->waiting_ns = channel->looked_ns = now_ns;

@@ -21,7 +21,7 @@ void tti_counter_wake(tti_port *port, tti_counter *counter);
 /** While rank's counter is awaited: whether the wait makes sense any longer. TUTTI_OK, or why not, in words, the
  * others told. */
 tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind kind, uint64_t value);
-/** TUTTI_E_MISMATCH in words, the others told, if some member has called something else. */
-tutti_status tti_host_compare(tti_host_channel *channel);
+/** TUTTI_E_MISMATCH in words, the others told, if rank has called something else. */
+tutti_status tti_host_compare_with(tti_host_channel *channel, int rank);
 
 #endif

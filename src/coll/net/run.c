@@ -90,27 +90,25 @@ static tti_parcel parcel_of(const motion *m, const tti_transfer *transfer)
                          .bytes = (size_t)transfer->block.bytes };
 }
 
-/* "ranks 2, 5": whose messages have not come, or have not been taken. */
-static void add_silent(const motion *m, tti_words *words)
+/* "ranks 2, 5": whose messages have not come, or, if i is a send, have not been taken. */
+static void add_silent(const motion *m, int i, tti_words *words)
 {
-    bool *silent = calloc((size_t)m->team->n_ranks, sizeof *silent);
-    bool  receiving = false;
-    int   i;
+    const bool receiving = i < m->n_recvs;
+    bool      *silent = calloc((size_t)m->team->n_ranks, sizeof *silent);
+    int        k;
 
     if (silent == NULL)
         return;
-    for (i = 0; i < m->n_posted; i++) {
-        if (tti_request_ended(m->net->requests[i]) || (receiving && i >= m->n_recvs))
-            continue;
-        receiving = receiving || i < m->n_recvs;
-        silent[peer_of(m, i)] = true;
-    }
+    silent[peer_of(m, i)] = true;
+    for (k = receiving ? 0 : m->n_recvs; k < (receiving ? m->n_recvs : m->n_posted); k++)
+        if (!tti_request_ended(m->net->requests[k]))
+            silent[peer_of(m, k)] = true;
     tti_words_add(words, receiving ? "no message from " : "message not taken by ");
     tti_words_add_ranks(words, silent, m->team->n_ranks);
     free(silent);
 }
 
-static tutti_status fail_timeout(const motion *m)
+static tutti_status fail_timeout(const motion *m, int i)
 {
     const tti_team *team = m->team;
     const int64_t   waited_ns = tti_port_now(team->port) - m->entered_ns;
@@ -118,7 +116,7 @@ static tutti_status fail_timeout(const motion *m)
     char            call[TTI_CALL_TEXT_MAX];
 
     tti_call_describe(m->note, call);
-    add_silent(m, &words);
+    add_silent(m, i, &words);
     return tti_fail(TUTTI_E_TIMEOUT,
                     "%s on group '%s' timed out after %lld ms on rank %d of %d\n  %s (step %d of %d)\n"
                     "  next: see what the ranks named do instead, or give the group a longer time-out",
@@ -147,15 +145,17 @@ static tutti_status fail_mismatch(const motion *m, int i)
                     (unsigned long long)theirs, same ? ", of another kind, type, root or count" : "");
 }
 
+/* A request may end with what a peer has failed with, a time-out too, in the peer's words. */
 static tutti_status wait_for(const motion *m, int i)
 {
-    tutti_status st = tti_request_wait(m->net->requests[i], m->call->deadline_ns);
+    tti_request *request = m->net->requests[i];
+    tutti_status st = tti_request_wait(request, m->call->deadline_ns);
 
+    if (st == TUTTI_E_TIMEOUT && !tti_request_ended(request))
+        return fail_timeout(m, i);
     if (st == TUTTI_E_TIMEOUT)
-        return fail_timeout(m);
-    if (st == TUTTI_E_MISMATCH)
-        return fail_mismatch(m, i);
-    return st;
+        st = tti_request_wait(request, 0);
+    return st == TUTTI_E_MISMATCH ? fail_mismatch(m, i) : st;
 }
 
 static tutti_status post_recvs(motion *m)
