@@ -9,381 +9,17 @@
  *         `changed`, which is signalled when a request has ended and when the driver leaves. When nobody
  *         waits and requests are under way, the messenger's own thread drives; it is made with the first
  *         point-to-point request that does not end at once.
- * Sleep   Before it sleeps, the driver sets `sleeping` in its heap, turns once more over all lanes, and
- *         polls the bell and all sockets. Peers ring after moving a ring's word (shm/ring_link.c has the
- *         argument); threads of this process ring after posting something that did not end at once. A
- *         sleep lasts at most SLICE_MS, after which peers on this host are asked for signs of life.
  * Loss    A broken link ends every request to its peer, and later ones, with the words of the first
  *         failure. A lane that is lost stays lost. */
-#include "transport/messenger.h"
+#include "transport/messenger_core.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <tutti/private.h>
-#include "base/thread.h"
-#include "transport/lane.h"
 #include "transport/mesh_links.h"
 
-enum { SLICE_MS = 50, SPINS_SHARED_CORE = 16, SPINS_OWN_CORE = 1000 };
-
-struct tti_messenger {
-    tti_mesh   *mesh;
-    tti_port   *port;
-    int         n_ranks;
-    int         spins;
-    tti_handle  bell;
-    tti_mutex   lock;
-    tti_event   changed;
-    tti_lane   *lanes; /* [n_ranks] */
-    tti_mailbox mailbox;
-    tti_poll   *poll_set; /* [n_ranks + 1]; the driver's */
-    int         waiters;  /* threads inside tti_request_wait */
-    int         under_way; /* requests that have not ended */
-    bool        driving;
-    bool        thread_drives; /* and leaves as soon as somebody waits */
-    bool        closing;
-    tti_thread  thread;
-};
-
-static bool turn(tti_messenger *m, bool all);
-
-/* ---- requests that cannot end well ---------------------------------------------------------------- */
-
-static void end_list_of(tti_messenger *m, tti_request_list *list, int peer, tutti_status status)
-{
-    tti_request *request, *next;
-
-    for (request = list->first; request != NULL; request = next) {
-        next = request->next;
-        if (peer >= 0 && request->parcel.peer != peer)
-            continue;
-        tti_request_remove(list, request);
-        tti_request_end(request, status);
-    }
-    tti_event_signal(m->port, &m->changed);
-}
-
-/* The thread's last error says why; it becomes the words of everything that waited for the peer. */
-static void lose_lane(tti_messenger *m, tti_lane *lane)
-{
-    tti_kept *kept = lane->kept;
-
-    snprintf(lane->gone, sizeof lane->gone, "%s", tutti_last_error());
-    lane->link->ops->close(lane->link);
-    lane->link = NULL;
-    if (lane->into != NULL)
-        tti_request_end(lane->into, TUTTI_E_PEER);
-    if (kept != NULL) {
-        if (kept->wanted != NULL)
-            tti_request_end(kept->wanted, TUTTI_E_PEER);
-        tti_kept_free(&m->mailbox, kept);
-    }
-    lane->into = NULL;
-    lane->kept = NULL;
-    end_list_of(m, &lane->queue, -1, TUTTI_E_PEER);
-    end_list_of(m, &m->mailbox.posted, lane->peer, TUTTI_E_PEER);
-}
-
-/* A send that has begun must finish, or the stream is broken: its data moves to a copy that nobody waits
- * for, and the request ends. */
-static void give_up_send(tti_messenger *m, tti_lane *lane, tti_request *request, tutti_status status)
-{
-    tti_request *rest = NULL;
-
-    if (request->sent > 0) {
-        rest = malloc(sizeof *rest);
-        if (rest != NULL && (rest->copy = malloc(request->parcel.bytes + 1)) == NULL) {
-            free(rest);
-            rest = NULL;
-        }
-        if (rest == NULL) {
-            lose_lane(m, lane);
-            return;
-        }
-        memcpy(rest->copy, request->parcel.data, request->parcel.bytes);
-        rest->is_send = true;
-        rest->channel = request->channel;
-        rest->parcel = request->parcel;
-        rest->frame = request->frame;
-        rest->sent = request->sent;
-        rest->under_way = &m->under_way;
-        atomic_init(&rest->refs, 1);
-        atomic_init(&rest->ended, false);
-    }
-    tti_request_remove(&lane->queue, request);
-    tti_request_end(request, status);
-    if (rest != NULL) {
-        m->under_way++;
-        rest->next = lane->queue.first; /* only the first of a queue can have begun */
-        rest->prev = NULL;
-        if (lane->queue.first != NULL)
-            lane->queue.first->prev = rest;
-        else
-            lane->queue.last = rest;
-        lane->queue.first = rest;
-    }
-}
-
-static void give_up_lane(tti_messenger *m, tti_lane *lane, uint32_t group, tutti_status status)
-{
-    tti_request *request, *next;
-
-    for (request = lane->queue.first; request != NULL; request = next) {
-        next = request->next;
-        if (request->channel.group == group && request->copy == NULL)
-            give_up_send(m, lane, request, status);
-        if (lane->link == NULL)
-            return;
-    }
-    if (lane->into != NULL && lane->into->channel.group == group) {
-        tti_request_end(lane->into, status);
-        lane->into = NULL; /* the rest of the body goes nowhere */
-    }
-    if (lane->kept != NULL && lane->kept->wanted != NULL && lane->kept->frame.group == group) {
-        tti_request_end(lane->kept->wanted, status);
-        lane->kept->wanted = NULL;
-    }
-}
-
-static void give_up_posted(tti_messenger *m, uint32_t group, tutti_status status)
-{
-    tti_request *request, *next;
-
-    for (request = m->mailbox.posted.first; request != NULL; request = next) {
-        next = request->next;
-        if (request->channel.group != group)
-            continue;
-        tti_request_remove(&m->mailbox.posted, request);
-        tti_request_end(request, status);
-    }
-}
-
-static void remember_dead(tti_mailbox *mailbox, uint32_t group, tutti_status status)
-{
-    tti_dead_group *grown;
-
-    if (tti_mailbox_dead(mailbox, group) != NULL)
-        return; /* the first cause stays */
-    grown = realloc(mailbox->dead, (mailbox->n_dead + 1) * sizeof *grown);
-    if (grown == NULL) {
-        tti_log(TTI_LOG_WARN, "no memory to remember that group %u is finished", group);
-        return;
-    }
-    mailbox->dead = grown;
-    grown = &grown[mailbox->n_dead++];
-    grown->group = group;
-    grown->status = status;
-    snprintf(grown->words, sizeof grown->words, "%s", tutti_last_error());
-}
-
-/* The thread's last error says why. */
-static void finish_group(tti_messenger *m, uint32_t group, tutti_status status)
-{
-    int i;
-
-    remember_dead(&m->mailbox, group, status);
-    give_up_posted(m, group, status);
-    for (i = 0; i < m->n_ranks; i++)
-        if (m->lanes[i].link != NULL)
-            give_up_lane(m, &m->lanes[i], group, status);
-    tti_mailbox_drop_group(&m->mailbox, group);
-    tti_event_signal(m->port, &m->changed);
-}
-
-void tti_messenger_abort(tti_messenger *m, uint32_t group)
-{
-    tti_lock(&m->lock);
-    tti_fail(TUTTI_E_ABORTED, "the group was aborted or destroyed while a message was under way");
-    finish_group(m, group, TUTTI_E_ABORTED);
-    tti_unlock(&m->lock);
-    m->port->ops->bell_ring(m->port, m->bell);
-}
-
-/* A send of the messenger's own: its data is a copy, and nobody waits for it. */
-static void queue_notice(tti_messenger *m, tti_lane *lane, uint32_t group, tutti_status status,
-                         const char *words)
-{
-    tti_request *request = calloc(1, sizeof *request);
-    const size_t bytes = strnlen(words, TTI_NOTICE_MAX - 1);
-
-    if (request == NULL || (request->copy = malloc(bytes + 1)) == NULL) {
-        free(request);
-        return;
-    }
-    memcpy(request->copy, words, bytes);
-    request->is_send = true;
-    request->under_way = &m->under_way;
-    request->channel.group = group;
-    request->parcel = (tti_parcel){ .peer = lane->peer, .bytes = bytes };
-    request->frame = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION,
-                                  .size = sizeof(tti_frame), .plane = TTI_PLANE_NOTICE, .group = group,
-                                  .tag = (int32_t)status, .bytes = bytes };
-    atomic_init(&request->refs, 1);
-    atomic_init(&request->ended, false);
-    m->under_way++;
-    tti_request_append(&lane->queue, request);
-}
-
-void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, const int *peers,
-                        int n_peers)
-{
-    char words[TTI_NOTICE_MAX];
-    int  i;
-
-    snprintf(words, sizeof words, "%s", tutti_last_error());
-    tti_lock(&m->lock);
-    if (tti_mailbox_dead(&m->mailbox, group) == NULL) { /* else the others know, or are told already */
-        finish_group(m, group, status);
-        for (i = 0; i < n_peers; i++)
-            if (m->lanes[peers[i]].link != NULL)
-                queue_notice(m, &m->lanes[peers[i]], group, status, words);
-        turn(m, false);
-    }
-    tti_unlock(&m->lock);
-    m->port->ops->bell_ring(m->port, m->bell);
-    tti_fail(status, "%s", words);
-}
-
-/* ---- moving bytes ---------------------------------------------------------------------------------- */
-
-static void act_on_notice(tti_messenger *m)
-{
-    const tti_dead_group notice = m->mailbox.notice;
-
-    m->mailbox.has_notice = false;
-    tti_fail(notice.status, "%s", notice.words);
-    finish_group(m, notice.group, notice.status);
-}
-
-static tutti_status drain_lane(tti_messenger *m, tti_lane *lane, bool *moved)
-{
-    tutti_status st;
-
-    for (;;) {
-        st = tti_lane_drain(lane, &m->mailbox, m->mesh, moved);
-        if (!m->mailbox.has_notice)
-            return st;
-        act_on_notice(m);
-    }
-}
-
-/* Sending failed, because the peer is gone: what it said before it went, a notice above all, is still in
- * the link. The words of the send come back afterwards. */
-static void hear_last_words(tti_messenger *m, tti_lane *lane, tutti_status *st)
-{
-    char words[TTI_REQUEST_WORDS_MAX];
-    bool moved = false;
-
-    snprintf(words, sizeof words, "%s", tutti_last_error());
-    (void)drain_lane(m, lane, &moved);
-    *st = tti_fail(*st, "%s", words);
-}
-
-static void turn_lane(tti_messenger *m, tti_lane *lane, bool drain, bool *moved)
-{
-    tutti_status st = TUTTI_OK;
-
-    if (lane->link == NULL)
-        return;
-    if (lane->queue.first != NULL)
-        st = tti_lane_flush(lane, moved);
-    if (st == TUTTI_OK && drain)
-        st = drain_lane(m, lane, moved);
-    else if (st != TUTTI_OK)
-        hear_last_words(m, lane, &st);
-    if (st != TUTTI_OK)
-        lose_lane(m, lane);
-}
-
-/* How many posted receives wait for each lane; any-source ones wait for all. */
-static void mark_wanted(tti_messenger *m)
-{
-    tti_request *request;
-    int          i, anybody = 0;
-
-    for (i = 0; i < m->n_ranks; i++)
-        m->lanes[i].wanted = m->lanes[i].into != NULL || m->lanes[i].kept != NULL;
-    for (request = m->mailbox.posted.first; request != NULL; request = request->next)
-        if (request->parcel.peer >= 0)
-            m->lanes[request->parcel.peer].wanted++;
-        else
-            anybody++;
-    for (i = 0; i < m->n_ranks; i++)
-        m->lanes[i].wanted += anybody;
-}
-
-/* One turn over the lanes, all of them or those that something waits for. */
-static bool turn(tti_messenger *m, bool all)
-{
-    bool moved = false;
-    int  i;
-
-    if (!all)
-        mark_wanted(m);
-    for (i = 0; i < m->n_ranks; i++)
-        turn_lane(m, &m->lanes[i], all || m->lanes[i].wanted > 0, &moved);
-    if (moved)
-        tti_event_signal(m->port, &m->changed);
-    return moved;
-}
-
-static void look_for_the_dead(tti_messenger *m)
-{
-    bool moved = false;
-    int  i;
-
-    for (i = 0; i < m->n_ranks; i++) {
-        tti_lane *lane = &m->lanes[i];
-
-        if (lane->link == NULL || tti_mesh_alive(m->mesh, i) == TUTTI_OK)
-            continue;
-        turn_lane(m, lane, true, &moved); /* what it sent before it went still counts */
-        if (lane->link != NULL && tti_mesh_alive(m->mesh, i) != TUTTI_OK)
-            lose_lane(m, lane);
-    }
-}
-
-static int fill_poll_set(tti_messenger *m)
-{
-    int n = 1;
-    int i;
-
-    m->poll_set[0] = (tti_poll){ .handle = m->bell, .want = TTI_READ };
-    for (i = 0; i < m->n_ranks; i++) {
-        tti_lane  *lane = &m->lanes[i];
-        tti_handle handle = lane->link != NULL ? lane->link->ops->handle(lane->link) : TTI_NO_HANDLE;
-
-        if (handle != TTI_NO_HANDLE)
-            m->poll_set[n++] = (tti_poll){
-                .handle = handle,
-                .want = (uint8_t)(TTI_READ | (lane->queue.first != NULL ? TTI_WRITE : 0)),
-            };
-    }
-    return n;
-}
-
-/* Sleep until something may have moved. Called with the lock held by the driver; lets go meanwhile. */
-static void sleep_a_little(tti_messenger *m, int64_t deadline_ns)
-{
-    const int64_t     slice = tti_port_now(m->port) + SLICE_MS * TTI_MS;
-    _Atomic uint32_t *sleeping = &tti_heap_head_of(tti_mesh_heap(m->mesh, tti_mesh_rank(m->mesh)))->sleeping;
-    int               n;
-
-    atomic_store(sleeping, 1);
-    if (!turn(m, true)) {
-        n = fill_poll_set(m);
-        tti_unlock(&m->lock);
-        n = m->port->ops->poll(m->port, m->poll_set, n, deadline_ns < slice ? deadline_ns : slice);
-        tti_lock(&m->lock);
-        m->port->ops->bell_clear(m->port, m->bell);
-        if (n == 0)
-            look_for_the_dead(m);
-        turn(m, true);
-    }
-    atomic_store_explicit(sleeping, 0, memory_order_release);
-}
+enum { SPINS_SHARED_CORE = 16, SPINS_OWN_CORE = 1000 };
 
 /* ---- waiting --------------------------------------------------------------------------------------- */
 
@@ -424,14 +60,14 @@ static void drive(tti_messenger *m, const tti_request *request, int64_t deadline
 
     m->driving = true;
     while (request != NULL ? !request->ended : m->under_way > 0 && m->waiters == 0 && !m->closing) {
-        if (turn(m, false)) {
+        if (tti_messenger_turn(m, false)) {
             spins = 0;
             continue;
         }
         if (tti_port_now(m->port) >= deadline_ns)
             break;
         if (request == NULL || spins++ >= m->spins) {
-            sleep_a_little(m, deadline_ns);
+            tti_messenger_sleep(m, deadline_ns);
             continue;
         }
         tti_unlock(&m->lock);
@@ -569,7 +205,7 @@ static tutti_status post(tti_messenger *m, tti_request *request, bool *kick_driv
     m->under_way++;
     place(m, request);
     if (!request->ended && !m->driving)
-        turn(m, false);
+        (void)tti_messenger_turn(m, false);
     pending = !request->ended;
     *kick_driver = pending && m->driving;
     if (pending && request->channel.plane == TTI_PLANE_P2P && !m->thread.running)
@@ -658,11 +294,11 @@ static void end_everything(tti_messenger *m)
     int i;
 
     tti_fail(TUTTI_E_ABORTED, "the world was destroyed while a message was under way");
-    end_list_of(m, &m->mailbox.posted, -1, TUTTI_E_ABORTED);
+    tti_end_list(m, &m->mailbox.posted, -1, TUTTI_E_ABORTED);
     for (i = 0; m->lanes != NULL && i < m->n_ranks; i++) {
         tti_lane *lane = &m->lanes[i];
 
-        end_list_of(m, &lane->queue, -1, TUTTI_E_ABORTED);
+        tti_end_list(m, &lane->queue, -1, TUTTI_E_ABORTED);
         if (lane->into != NULL)
             tti_request_end(lane->into, TUTTI_E_ABORTED);
         if (lane->kept != NULL && lane->kept->wanted != NULL)

@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * transport/messenger_core.h - the messenger as its three files see it.
+ *
+ *   messenger.c  posting, waiting, who drives, life
+ *   turn.c       one turn over the lanes, and sleeping until another may help
+ *   give_up.c    requests that cannot end well: lost links, finished groups
+ *
+ * Everything declared here is called with the lock held. */
+#ifndef TTI_TRANSPORT_MESSENGER_CORE_H
+#define TTI_TRANSPORT_MESSENGER_CORE_H
+
+#include "base/thread.h"
+#include "transport/lane.h"
+
+struct tti_messenger {
+    tti_mesh   *mesh;
+    tti_port   *port;
+    int         n_ranks;
+    int         spins; /* turns without a move before the driver sleeps */
+    tti_handle  bell;
+    tti_mutex   lock;    /* guards everything below, and requests that have not ended */
+    tti_event   changed; /* a request ended, or somebody else may drive */
+    tti_lane   *lanes;   /* [n_ranks] */
+    tti_mailbox mailbox;
+    tti_poll   *poll_set;  /* [n_ranks + 1]; the driver's, also while it sleeps without the lock */
+    int         waiters;   /* threads inside tti_request_wait */
+    int         under_way; /* requests that have not ended */
+    bool        driving;
+    bool        thread_drives; /* and leaves as soon as somebody waits */
+    bool        closing;
+    tti_thread  thread;
+};
+
+/** Move what can be moved now, on all lanes or on those that something waits for: whether any did. */
+bool tti_messenger_turn(tti_messenger *m, bool all);
+/** Sleep until something may have moved, at most to the deadline. Lets go of the lock meanwhile. */
+void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns);
+
+/** End the requests of a list that are for peer (-1: all) with the words of the last error. */
+void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, tutti_status status);
+/** The link is broken: the last error becomes the words of everything that waited for the peer. */
+void tti_lose_lane(tti_messenger *m, tti_lane *lane);
+/** End a group here, for ever, with status and the words of the last error. */
+void tti_finish_group(tti_messenger *m, uint32_t group, tutti_status status);
+
+#endif

@@ -1,0 +1,151 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * turn.c - moving bytes on all lanes, and sleeping when none moves.
+ *
+ * Sleep   Before it sleeps, the driver sets `sleeping` in its heap, turns once more over all lanes, and
+ *         polls the bell and all sockets. Peers ring after moving a ring's word (shm/ring_link.c has the
+ *         argument); threads of this process ring after posting something that did not end at once. A
+ *         sleep lasts at most SLICE_MS, after which peers on this host are asked for signs of life. */
+#include "transport/messenger_core.h"
+
+#include <stdio.h>
+#include <tutti/private.h>
+
+enum { SLICE_MS = 50 };
+
+static void act_on_notice(tti_messenger *m)
+{
+    const tti_dead_group notice = m->mailbox.notice;
+
+    m->mailbox.has_notice = false;
+    tti_fail(notice.status, "%s", notice.words);
+    tti_finish_group(m, notice.group, notice.status);
+}
+
+static tutti_status drain_lane(tti_messenger *m, tti_lane *lane, bool *moved)
+{
+    tutti_status st;
+
+    for (;;) {
+        st = tti_lane_drain(lane, &m->mailbox, m->mesh, moved);
+        if (!m->mailbox.has_notice)
+            return st;
+        act_on_notice(m);
+    }
+}
+
+/* Sending failed, because the peer is gone: what it said before it went, a notice above all, is still in
+ * the link. The words of the send come back afterwards. */
+static void hear_last_words(tti_messenger *m, tti_lane *lane, tutti_status *st)
+{
+    char words[TTI_REQUEST_WORDS_MAX];
+    bool moved = false;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    (void)drain_lane(m, lane, &moved);
+    *st = tti_fail(*st, "%s", words);
+}
+
+static void turn_lane(tti_messenger *m, tti_lane *lane, bool drain, bool *moved)
+{
+    tutti_status st = TUTTI_OK;
+
+    if (lane->link == NULL)
+        return;
+    if (lane->queue.first != NULL)
+        st = tti_lane_flush(lane, moved);
+    if (st == TUTTI_OK && drain)
+        st = drain_lane(m, lane, moved);
+    else if (st != TUTTI_OK)
+        hear_last_words(m, lane, &st);
+    if (st != TUTTI_OK)
+        tti_lose_lane(m, lane);
+}
+
+/* How many posted receives wait for each lane; any-source ones wait for all. */
+static void mark_wanted(tti_messenger *m)
+{
+    tti_request *request;
+    int          i, anybody = 0;
+
+    for (i = 0; i < m->n_ranks; i++)
+        m->lanes[i].wanted = m->lanes[i].into != NULL || m->lanes[i].kept != NULL;
+    for (request = m->mailbox.posted.first; request != NULL; request = request->next)
+        if (request->parcel.peer >= 0)
+            m->lanes[request->parcel.peer].wanted++;
+        else
+            anybody++;
+    for (i = 0; i < m->n_ranks; i++)
+        m->lanes[i].wanted += anybody;
+}
+
+/* One turn over the lanes, all of them or those that something waits for. */
+bool tti_messenger_turn(tti_messenger *m, bool all)
+{
+    bool moved = false;
+    int  i;
+
+    if (!all)
+        mark_wanted(m);
+    for (i = 0; i < m->n_ranks; i++)
+        turn_lane(m, &m->lanes[i], all || m->lanes[i].wanted > 0, &moved);
+    if (moved)
+        tti_event_signal(m->port, &m->changed);
+    return moved;
+}
+
+static void look_for_the_dead(tti_messenger *m)
+{
+    bool moved = false;
+    int  i;
+
+    for (i = 0; i < m->n_ranks; i++) {
+        tti_lane *lane = &m->lanes[i];
+
+        if (lane->link == NULL || tti_mesh_alive(m->mesh, i) == TUTTI_OK)
+            continue;
+        turn_lane(m, lane, true, &moved); /* what it sent before it went still counts */
+        if (lane->link != NULL && tti_mesh_alive(m->mesh, i) != TUTTI_OK)
+            tti_lose_lane(m, lane);
+    }
+}
+
+static int fill_poll_set(tti_messenger *m)
+{
+    int n = 1;
+    int i;
+
+    m->poll_set[0] = (tti_poll){ .handle = m->bell, .want = TTI_READ };
+    for (i = 0; i < m->n_ranks; i++) {
+        tti_lane  *lane = &m->lanes[i];
+        tti_handle handle = lane->link != NULL ? lane->link->ops->handle(lane->link) : TTI_NO_HANDLE;
+
+        if (handle != TTI_NO_HANDLE)
+            m->poll_set[n++] = (tti_poll){
+                .handle = handle,
+                .want = (uint8_t)(TTI_READ | (lane->queue.first != NULL ? TTI_WRITE : 0)),
+            };
+    }
+    return n;
+}
+
+/* Sleep until something may have moved. Called with the lock held by the driver; lets go meanwhile. */
+void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns)
+{
+    const int64_t     slice = tti_port_now(m->port) + SLICE_MS * TTI_MS;
+    _Atomic uint32_t *sleeping = &tti_heap_head_of(tti_mesh_heap(m->mesh, tti_mesh_rank(m->mesh)))->sleeping;
+    int               n;
+
+    atomic_store(sleeping, 1);
+    if (!tti_messenger_turn(m, true)) {
+        n = fill_poll_set(m);
+        tti_unlock(&m->lock);
+        n = m->port->ops->poll(m->port, m->poll_set, n, deadline_ns < slice ? deadline_ns : slice);
+        tti_lock(&m->lock);
+        m->port->ops->bell_clear(m->port, m->bell);
+        if (n == 0)
+            look_for_the_dead(m);
+        tti_messenger_turn(m, true);
+    }
+    atomic_store_explicit(sleeping, 0, memory_order_release);
+}
