@@ -2,12 +2,13 @@
  *
  * choose.c - the table of algorithms.
  *
- * How     The first row that can serve the group and is at its best takes the call, so within a kind the
- *         rows stand in order of preference: what needs one host before what does not, small before
- *         large. TUTTI_ALGO moves one row in front, wherever it can serve at all.
- * True    Every rank takes the same row: kind, count and dtype are compared by the control word, the hosts
- *         are a fact of the mesh, and the fingerprint of TUTTI_ALGO is compared when the group is made.
- *         All rows of a kind combine in rank order 0..P-1, so the choice never changes a bit. */
+ * How     The first row that can serve the group and is at its best takes the call, so within a
+ *         kind the rows stand in order of preference: what needs one host before what does not,
+ *         small before large. TUTTI_ALGO moves one row in front, wherever it can serve at all.
+ * True    Every rank takes the same row: kind, count and dtype are compared by the control word,
+ *         the hosts are a fact of the mesh, and the fingerprint of TUTTI_ALGO is compared when the
+ *         group is made. All rows of a kind combine in rank order 0..P-1, so the choice never
+ *         changes a bit. */
 #include "coll/choose.h"
 
 #include <string.h>
@@ -21,7 +22,8 @@ enum { KIB = 1024, WORD_MAX = 32 };
 
 static const tti_algorithm table[] = {
     { TUTTI_CALL_BARRIER, "flags", tti_staged_barrier, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
-    { TUTTI_CALL_BARRIER, "dissemination", NULL, tti_plan_barrier_dissemination, ANY_RANKS, ANY_SIZE },
+    { TUTTI_CALL_BARRIER, "dissemination", NULL, tti_plan_barrier_dissemination, ANY_RANKS,
+      ANY_SIZE },
 
     { TUTTI_CALL_ALL_REDUCE, "one_phase", tti_staged_all_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX,
       16 * KIB },
@@ -30,7 +32,8 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_ALL_REDUCE, "one_shot", NULL, tti_plan_all_reduce_one_shot, ANY_RANKS, 4 * KIB },
     { TUTTI_CALL_ALL_REDUCE, "direct", NULL, tti_plan_all_reduce_direct, ANY_RANKS, ANY_SIZE },
 
-    { TUTTI_CALL_REDUCE, "one_phase", tti_staged_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX, 16 * KIB },
+    { TUTTI_CALL_REDUCE, "one_phase", tti_staged_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX,
+      16 * KIB },
     { TUTTI_CALL_REDUCE, "sliced", tti_staged_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
     { TUTTI_CALL_REDUCE, "to_root", NULL, tti_plan_reduce_to_root, ANY_RANKS, 4 * KIB },
     { TUTTI_CALL_REDUCE, "direct", NULL, tti_plan_reduce_direct, ANY_RANKS, ANY_SIZE },
@@ -88,9 +91,11 @@ static tutti_status fail_kind(const char *text, const char *name)
     int       kind;
 
     for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
-        tti_words_add(&words, "%s%s", kind > 1 ? ", " : "", tti_call_kind_name((tutti_call_kind)kind));
-    return tti_fail(TUTTI_E_ARG, "TUTTI_ALGO is '%s': no operation is called '%s'\n  next: take one of %s",
-                    text, name, words.text);
+        tti_words_add(&words, "%s%s", kind > 1 ? ", " : "",
+                      tti_call_kind_name((tutti_call_kind)kind));
+    return tti_fail(TUTTI_E_ARG,
+                    "TUTTI_ALGO is '%s': no operation is called '%s'\n  next: take one of %s", text,
+                    name, words.text);
 }
 
 static tutti_status fail_name(const char *text, tutti_call_kind kind, const char *name)
@@ -106,12 +111,22 @@ static tutti_status fail_name(const char *text, tutti_call_kind kind, const char
                     tti_call_kind_name(kind), name, words.text);
 }
 
-static tutti_status choose_row(const char *text, const char *op, const char *name, tti_choice *choice)
+static int kind_named(const char *op)
 {
-    int kind = 1, i;
+    int kind = 1;
 
-    while (kind < TUTTI_CALL_KIND_COUNT && strcmp(tti_call_kind_name((tutti_call_kind)kind), op) != 0)
+    while (kind < TUTTI_CALL_KIND_COUNT &&
+           strcmp(tti_call_kind_name((tutti_call_kind)kind), op) != 0)
         kind++;
+    return kind;
+}
+
+static tutti_status choose_row(const char *text, const char *op, const char *name,
+                               tti_choice *choice)
+{
+    const int kind = kind_named(op);
+    int       i;
+
     if (kind == TUTTI_CALL_KIND_COUNT)
         return fail_kind(text, op);
     for (i = 0; i < ROWS; i++)

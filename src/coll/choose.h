@@ -27,7 +27,8 @@ tutti_status tti_choice_parse(const char *text, tti_choice *choice_out);
 /** Equal on all ranks that choose alike. */
 uint64_t tti_choice_fingerprint(const tti_choice *choice);
 
-/** The algorithm for a call. Depends only on what all members share. NULL: a group of one needs none. */
+/** The algorithm for a call. Depends only on what all members share. NULL: a group of one needs
+ * none. */
 const tti_algorithm *tti_choose(const tti_choice *choice, tutti_call_kind kind, bool one_host,
                                 int n_ranks, int64_t bytes);
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * choose_test.c - every call has an algorithm that can do it; TUTTI_ALGO is obeyed or refused clearly. */
+ * choose_test.c - every call has an algorithm that can do it; TUTTI_ALGO is obeyed or refused
+ * clearly. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -10,8 +11,8 @@
 
 static const tti_choice nothing;
 
-static const char *chosen(const tti_choice *choice, tutti_call_kind kind, bool one_host, int n_ranks,
-                          int64_t bytes)
+static const char *chosen(const tti_choice *choice, tutti_call_kind kind, bool one_host,
+                          int n_ranks, int64_t bytes)
 {
     const tti_algorithm *row = tti_choose(choice, kind, one_host, n_ranks, bytes);
 

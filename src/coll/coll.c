@@ -2,9 +2,10 @@
  *
  * coll.c - a group's collectives: made once, then one call after another on the caller's thread.
  *
- * Fails   The first failure is kept with its words, and answers every later call: members are then in
- *         different places, and nothing can be said about what their buffers hold. Members of this host
- *         learn of it through the shared channel, others when their messages do not come. */
+ * Fails   The first failure is kept with its words, and answers every later call: members are then
+ *         in different places, and nothing can be said about what their buffers hold. Members of
+ *         this host learn of it through the shared channel, others when their messages do not
+ *         come. */
 #include "coll/coll.h"
 
 #include <stdlib.h>
@@ -31,8 +32,8 @@ static tutti_status join(tti_coll *coll, const tti_coll_config *config)
     tutti_status st = TUTTI_OK;
 
     if (all == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory to meet the %d members of group '%s'", team->n_ranks,
-                        team->name);
+        return tti_fail(TUTTI_E_NOMEM, "no memory to meet the %d members of group '%s'",
+                        team->n_ranks, team->name);
     if (team->n_ranks <= TTI_HOST_RANKS_MAX && tti_team_on_one_host(team))
         st = tti_host_channel_create(team, &coll->host);
     if (st == TUTTI_OK && coll->host != NULL) {
@@ -85,8 +86,8 @@ static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_ca
 
     if (atomic_load_explicit(&coll->team.aborted, memory_order_acquire))
         return tti_fail(TUTTI_E_ABORTED, "%s #%llu: group '%s' was aborted on rank %d",
-                        tti_call_kind_name(call->kind), (unsigned long long)call->seq, coll->team.name,
-                        coll->team.rank);
+                        tti_call_kind_name(call->kind), (unsigned long long)call->seq,
+                        coll->team.name, coll->team.rank);
     if (how == NULL) {
         tti_solo_run(call);
         return TUTTI_OK;

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * coll_failure_test.c
- * Goal    a collective that cannot go on ends soon, on all members, with a status and a text that say why:
- *         different calls, a rank that does not come, an abort, a member that left. Later calls fail the
- *         same way. A member that left after its part was done harms nobody.
- * Method  Ranks are threads. Where a member must be inside of a call, the call's deadline is a minute, and
- *         the test asks that it ends long before. */
+ * Goal    a collective that cannot go on ends soon, on all members, with a status and a text that
+ *         say why: different calls, a rank that does not come, an abort, a member that left. Later
+ *         calls fail the same way. A member that left after its part was done harms nobody.
+ * Method  Ranks are threads. Where a member must be inside of a call, the call's deadline is a
+ *         minute, and the test asks that it ends long before. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -49,14 +49,14 @@ static bool either_says(const tt_rank *ranks, const char *text)
     return strstr(ranks[0].said, text) != NULL || strstr(ranks[1].said, text) != NULL;
 }
 
-/* ---- different calls ------------------------------------------------------------------------------ */
+/* ---- different calls ------------------------------------------------------------------------- */
 
 static void different_counts(tt_rank *t)
 {
     const int64_t begin_ns = tt_in_ms(0);
 
     TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
-    TT_CHECK(t, all_reduce(t, t->rank == 2 ? COUNT + 1 : COUNT, t->deadline_ns) == TUTTI_E_MISMATCH);
+    TT_CHECK(t, all_reduce(t, COUNT + (t->rank == 2), t->deadline_ns) == TUTTI_E_MISMATCH);
     TT_CHECK(t, soon(t, begin_ns));
     check_stays_failed(t, TUTTI_E_MISMATCH);
     tt_all_here(t);
@@ -108,7 +108,7 @@ static void both_calls_are_quoted(void **state)
 /* Both ranks get a message of the other's call. */
 static void different_counts_of_two(tt_rank *t)
 {
-    TT_CHECK(t, all_reduce(t, t->rank == 1 ? COUNT + 1 : COUNT, t->deadline_ns) == TUTTI_E_MISMATCH);
+    TT_CHECK(t, all_reduce(t, COUNT + (t->rank == 1), t->deadline_ns) == TUTTI_E_MISMATCH);
     check_stays_failed(t, TUTTI_E_MISMATCH);
     tt_all_here(t);
 }
@@ -120,11 +120,12 @@ static void a_message_of_another_call_is_refused(void **state)
     (void)state;
     tt_run(2, true, different_counts_of_two, ranks);
     /* Who sees it first tells the other. */
-    assert_true(either_says(ranks, "rank 0: all_reduce #1 (sum, 1000 f32)\n  rank 1: another call #1") ||
-                either_says(ranks, "rank 1: all_reduce #1 (sum, 1001 f32)\n  rank 0: another call #1"));
+    assert_true(
+        either_says(ranks, "rank 0: all_reduce #1 (sum, 1000 f32)\n  rank 1: another call #1") ||
+        either_says(ranks, "rank 1: all_reduce #1 (sum, 1001 f32)\n  rank 0: another call #1"));
 }
 
-/* ---- a rank that does not come -------------------------------------------------------------------- */
+/* ---- a rank that does not come --------------------------------------------------------------- */
 
 static void rank_2_stays_away(tt_rank *t)
 {
@@ -145,7 +146,8 @@ static void a_time_out_names_who_is_missing(void **state)
     assert_non_null(strstr(ranks[0].said, "rank 2"));
     assert_non_null(strstr(ranks[1].said, "rank 2"));
     /* Who is first says it all; the other may have been told. */
-    assert_true(either_says(ranks, "all_reduce #2 (sum, 1000 f32) on group 'test' timed out after"));
+    assert_true(
+        either_says(ranks, "all_reduce #2 (sum, 1000 f32) on group 'test' timed out after"));
     assert_true(either_says(ranks, "not arrived: rank 2; rank 2 ("));
     assert_true(either_says(ranks, "last entered barrier #1"));
 }
@@ -156,7 +158,8 @@ static void a_time_out_names_silent_peers(void **state)
 
     (void)state;
     tt_run(3, true, rank_2_stays_away, ranks);
-    assert_true(either_says(ranks, "all_reduce #2 (sum, 1000 f32) on group 'test' timed out after"));
+    assert_true(
+        either_says(ranks, "all_reduce #2 (sum, 1000 f32) on group 'test' timed out after"));
     assert_non_null(strstr(ranks[0].said, "no message from rank 2"));
     assert_non_null(strstr(ranks[1].said, "no message from rank 2"));
 }
@@ -198,7 +201,7 @@ static void a_group_names_who_has_not_joined(void **state)
     tt_run(3, true, group_without_rank_1, ranks);
 }
 
-/* ---- abort ---------------------------------------------------------------------------------------- */
+/* ---- abort ----------------------------------------------------------------------------------- */
 
 /* Rank 1 aborts its end while rank 0 waits in a call, or is about to. */
 static void rank_1_aborts(tt_rank *t)
@@ -251,7 +254,7 @@ static void an_abort_ends_calls(void **state)
     }
 }
 
-/* ---- members that leave --------------------------------------------------------------------------- */
+/* ---- members that leave ---------------------------------------------------------------------- */
 
 static void rank_1_leaves(tt_rank *t)
 {
@@ -279,8 +282,8 @@ static void who_left_is_named(void **state)
     assert_non_null(strstr(ranks[0].said, "rank 1"));
 }
 
-/* Rank 1 gives its part to the root and leaves before the root looks; rank 2 is late, so that the root
- * waits long enough to ask who is alive. */
+/* Rank 1 gives its part to the root and leaves before the root looks; rank 2 is late, so that the
+ * root waits long enough to ask who is alive. */
 static void done_and_gone(tt_rank *t)
 {
     int        parts[3] = { -1, -1, -1 };

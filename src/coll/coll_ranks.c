@@ -106,9 +106,10 @@ tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_col
     static const int all[TT_RANKS_MAX] = { 0, 1, 2, 3, 4 };
     view             v = { .world = t->world };
     const tti_board  board = { &v, board_put, board_get, board_has };
-    const tti_coll_config config = { .mesh = t->mesh, .messenger = t->messenger, .group_id = group_id,
-                                     .rank = t->rank, .n_ranks = t->size, .ranks = all, .name = "test",
-                                     .board = &board, .deadline_ns = deadline_ns };
+    const tti_coll_config config = { .mesh = t->mesh, .messenger = t->messenger,
+                                     .group_id = group_id, .rank = t->rank, .n_ranks = t->size,
+                                     .ranks = all, .name = "test", .board = &board,
+                                     .deadline_ns = deadline_ns };
 
     snprintf(v.prefix, sizeof v.prefix, "g%u/", group_id);
     return tti_coll_open(&config, coll_out);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * coll_ranks.h - for tests: the ranks of a world as threads of this process, over real heaps, rings and
- * sockets, with a board in memory. */
+ * coll_ranks.h - for tests: the ranks of a world as threads of this process, over real heaps, rings
+ * and sockets, with a board in memory. */
 #ifndef TTI_COLL_COLL_RANKS_H
 #define TTI_COLL_COLL_RANKS_H
 

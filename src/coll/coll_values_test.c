@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * coll_values_test.c
- * Goal    every collective gives what its kind says, by every algorithm, for groups of 1 to 5 ranks, many
- *         types, and counts that are nothing, less than the ranks, odd, and many rounds long; operations
- *         follow each other without anything between them; sums have the same bits everywhere.
- * Method  Ranks are threads with a fixed row of calls, whose inputs every rank can compute; the expected
- *         reduction is one kernel call over the inputs of ranks 0..P-1, and for f32 also a plain loop.
- *         Bytes behind every buffer must stay as they were. */
+ * Goal    every collective gives what its kind says, by every algorithm, for groups of 1 to 5
+ *         ranks, many types, and counts that are nothing, less than the ranks, odd, and many rounds
+ *         long; operations follow each other without anything between them; sums have the same bits
+ *         everywhere.
+ * Method  Ranks are threads with a fixed row of calls, whose inputs every rank can compute; the
+ *         expected reduction is one kernel call over the inputs of ranks 0..P-1, and for f32 also a
+ *         plain loop. Bytes behind every buffer must stay as they were. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -120,10 +121,12 @@ static void expect_reduction(const tt_rank *t, const tutti_call *call, buffers *
 
     for (r = 0; r < t->size; r++) {
         if (op.kind == TUTTI_OP_PREMUL_SUM)
-            tti_scale(b->inputs[r], b->inputs[r], call->count, op_of_rank(op, r).factor, call->dtype);
+            tti_scale(b->inputs[r], b->inputs[r], call->count, op_of_rank(op, r).factor,
+                      call->dtype);
         in[r] = b->inputs[r];
     }
-    tti_reduce(tti_reduce_kernel_for(op.kind, call->dtype), b->want, in, t->size, call->count, t->size);
+    tti_reduce(tti_reduce_kernel_for(op.kind, call->dtype), b->want, in, t->size, call->count,
+               t->size);
 }
 
 static void check_plain_sum(tt_rank *t, const tutti_call *call, const buffers *b, tutti_op op)
@@ -150,10 +153,11 @@ static void do_reduction(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, in
 {
     tutti_call call = tt_call(t, kind, dtype, count);
     buffers    b = make_buffers(t, &call);
-    const bool gets = kind == TUTTI_CALL_ALL_REDUCE || (int)(call.seq % (uint64_t)t->size) == t->rank;
+    const int  root = (int)(call.seq % (uint64_t)t->size);
+    const bool gets = kind == TUTTI_CALL_ALL_REDUCE || root == t->rank;
 
     if (kind == TUTTI_CALL_REDUCE)
-        call.root = (int)(call.seq % (uint64_t)t->size);
+        call.root = root;
     call.op = op_of_rank(op, t->rank);
     call.in = b.in;
     call.out = gets ? b.in : NULL;

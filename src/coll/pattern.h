@@ -29,8 +29,8 @@ int tti_doubling_steps(int n_ranks);
 /** The peer i ranks further to the right (negative: left), around the circle. */
 int tti_shifted(int rank, int by, int n_ranks);
 
-/** Binomial tree: in step k the ranks less than 2^k away from the root hand on to those 2^k further.
- * Parent of rank, and the step it hears from it in; -1 for the root. */
+/** Binomial tree: in step k the ranks less than 2^k away from the root hand on to those 2^k
+ * further. Parent of rank, and the step it hears from it in; -1 for the root. */
 int tti_tree_parent(int rank, int root, int n_ranks, int *step_out);
 /** The child that rank hands on to in step, or -1. */
 int tti_tree_child(int rank, int root, int n_ranks, int step);

@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * plan_test.c
- * Goal    every plan moves and combines what its kind says, for any number of ranks, root and count.
- * Method  All ranks in one process: messages are queued by (sender, receiver), phase after phase, and the
- *         results compared bit by bit with plain loops that add from rank 0 on. Sums are of floats whose
- *         sum depends on the order. On the way it is checked that all ranks have as many phases, that
- *         every message sent in a phase is received in it with as many bytes, that no message lands on
- *         memory that is sent in the same phase, and that only memory of the rank is touched. */
+ * Goal    every plan moves and combines what its kind says, for any number of ranks, root and
+ *         count.
+ * Method  All ranks in one process: messages are queued by (sender, receiver), phase after phase,
+ *         and the results compared bit by bit with plain loops that add from rank 0 on. Sums are of
+ *         floats whose sum depends on the order. On the way it is checked that all ranks have as
+ *         many phases, that every message sent in a phase is received in it with as many bytes,
+ *         that no message lands on memory that is sent in the same phase, and that only memory of
+ *         the rank is touched. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -97,7 +99,8 @@ static void prepare(member *m, const play *p, int rank)
     tti_schedule_clear(&m->schedule);
     p->plan->plan(&input, &m->schedule);
     assert_false(m->schedule.full);
-    m->scratch = malloc((size_t)m->schedule.scratch_bytes + 1); /* exact: overruns are seen by asan */
+    /* Exact, but for zero: overruns are seen by asan. */
+    m->scratch = malloc((size_t)m->schedule.scratch_bytes + (m->schedule.scratch_bytes == 0));
     assert_non_null(m->scratch);
     m->binding = (tti_binding){ .in = m->in, .out = p->plan->in_place ? m->in : m->out,
                                 .list = m->entries, .scratch = m->scratch,
@@ -217,8 +220,9 @@ static void check_buffer(const play *p, int rank, const float *got, int of)
         const float want = sums ? sum(p, i) : of < 0 ? list_value(p->root, rank, i) : value(of, i);
 
         if (memcmp(&got[i], &want, sizeof want) != 0)
-            fail_msg("%s: rank %d of %d, root %d, count %d: element %d is %g, not %g", p->plan->name,
-                     rank, p->n, p->root, (int)p->count, (int)i, (double)got[i], (double)want);
+            fail_msg("%s: rank %d of %d, root %d, count %d: element %d is %g, not %g",
+                     p->plan->name, rank, p->n, p->root, (int)p->count, (int)i,
+                     (double)got[i], (double)want);
     }
 }
 

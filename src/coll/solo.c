@@ -4,7 +4,8 @@
 #include <string.h>
 #include "kernel/kernel.h"
 
-/* Through the kernel, not around it: bool comes out as 0 or 1 whatever went in, as with more ranks. */
+/* Through the kernel, not around it: bool comes out as 0 or 1 whatever went in, as with more
+ * ranks. */
 static void combine(const tutti_call *call)
 {
     const tti_reduce_kernel *kernel = tti_reduce_kernel_for(call->op.kind, call->dtype);

@@ -62,7 +62,8 @@ static tutti_status fail_not_joined(const tti_team *team, const tti_board *board
     int       r;
 
     if (absent == NULL)
-        return tti_fail(TUTTI_E_TIMEOUT, "group '%s': rank %d has not joined in time", team->name, rank);
+        return tti_fail(TUTTI_E_TIMEOUT, "group '%s': rank %d has not joined in time", team->name,
+                        rank);
     absent[rank] = true;
     for (r = rank + 1; r < team->n_ranks; r++) {
         bool there = false;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * coll/team.h - the members of a group, as all of its collectives see them: who, where, and how they meet.
+ * coll/team.h - the members of a group, as all of its collectives see them: who, where, and how
+ * they meet.
  *
  * Ranks are group ranks unless said otherwise. */
 #ifndef TTI_COLL_TEAM_H
@@ -18,7 +19,7 @@ typedef struct tti_team {
     int              n_ranks;
     int             *ranks; /* [n_ranks] to mesh rank */
     char            *name;
-    tti_call_board  *board;     /* where this rank publishes its calls: own_board, or shared with the host */
+    tti_call_board  *board; /* where this rank publishes its calls: own_board, or shared memory */
     tti_call_board   own_board;
     _Atomic bool     aborted;
 } tti_team;
@@ -37,8 +38,8 @@ void         tti_team_release(tti_team *team);
 /** Whether all members are on this rank's host. */
 bool tti_team_on_one_host(const tti_team *team);
 
-/** Leave mine on the board and read everybody's. Returns when all have come; TUTTI_E_TIMEOUT names who has not,
- * TUTTI_E_MISMATCH a rank with another choice of algorithms. */
+/** Leave mine on the board and read everybody's. Returns when all have come; TUTTI_E_TIMEOUT names
+ * who has not, TUTTI_E_MISMATCH a rank with another choice of algorithms. */
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
                            const tti_join *mine, tti_join *all_out);
 
@@ -49,7 +50,8 @@ typedef struct tti_words {
 } tti_words;
 
 void tti_words_add(tti_words *words, const char *fmt, ...) TUTTI_PRINTF(2, 3);
-/** "rank 5" or "ranks 5, 6, 7": those of n_ranks that are marked; a long list is cut with a count. */
+/** "rank 5" or "ranks 5, 6, 7": those of n_ranks that are marked; a long list is cut with a
+ * count. */
 void tti_words_add_ranks(tti_words *words, const bool *marked, int n_ranks);
 
 #endif

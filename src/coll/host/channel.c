@@ -2,28 +2,32 @@
  *
  * channel.c - regions, rounds and slots: how the members of one host hand data to each other.
  *
- * Why     Data goes through the sender's own region and is copied out by those who need it: nobody ever
- *         writes to a buffer of another process, and what a round costs is two copies and one line per
- *         flag.
+ * Why     Data goes through the sender's own region and is copied out by those who need it: nobody
+ *         ever writes to a buffer of another process, and what a round costs is two copies and one
+ *         line per flag.
  * How     Round t uses slot t % K (K = TTI_HOST_DEPTH) of every member. In it member r
  *           room    waits until done[q] >= t-K+1 for all q
  *           stage   fills its staging slot, sets staged[r] = t+1
- *           read    waits for staged[q] >= t+1, reads q's staging slot; sliced operations then fill the
- *                   result slot, set result[r] = t+1, wait for result[q] >= t+1, read q's result slot
+ *           read    waits for staged[q] >= t+1, reads q's staging slot; sliced operations then fill
+ *                   the result slot, set result[r] = t+1, wait for result[q] >= t+1, read q's
+ *                   result slot
  *           next    sets done[r] = t+1, and goes on to round t+1
- *         An operation leaves out what it has no use for, never `next`. Round 0 is the connecting: after
- *         it a member has found all regions.
- * True    Counters are set by their owner with release order (at least) and read with acquire order.
- *         1. A slot is not overwritten while it is read. r writes slot t % K only after done[q] >= t-K+1 of
- *            all q; q sets that after its last read in round t-K, the round that used the slot before.
- *         2. A reader gets round t's data. It reads q's slot after staged[q] >= t+1 (result likewise), so
- *            after q filled it; q fills it again in round t+K at the earliest, where it waits for the
- *            reader's done >= t+1, which the reader sets after reading.
- *         3. Nobody waits in a circle. In round t a member waits only for done of t-K, staged of t, then
- *            result of t, each of which its owner sets after waits that come earlier in this order.
- *         4. None of this asks what operation a round belongs to, only that all members count the same
- *            rounds. Operations of different kinds follow each other without anything between them, and
- *            a counter that an operation does not set catches up with the next that does.
+ *         An operation leaves out what it has no use for, never `next`. Round 0 is the connecting:
+ *         after it a member has found all regions.
+ * True    Counters are set by their owner with release order (at least) and read with acquire
+ *         order.
+ *         1. A slot is not overwritten while it is read. r writes slot t % K only after done[q] >=
+ *            t-K+1 of all q; q sets that after its last read in round t-K, the round that used the
+ *            slot before.
+ *         2. A reader gets round t's data. It reads q's slot after staged[q] >= t+1 (result
+ *            likewise), so after q filled it; q fills it again in round t+K at the earliest, where
+ *            it waits for the reader's done >= t+1, which the reader sets after reading.
+ *         3. Nobody waits in a circle. In round t a member waits only for done of t-K, staged of t,
+ *            then result of t, each of which its owner sets after waits that come earlier in this
+ *            order.
+ *         4. None of this asks what operation a round belongs to, only that all members count the
+ *            same rounds. Operations of different kinds follow each other without anything between
+ *            them, and a counter that an operation does not set catches up with the next that does.
  *         A root that only writes may run ahead of the others by K rounds, no more.
  * Fails   Members that call different things count different rounds. Whoever reads a staging slot
  *         compares the control word beside the counter with its own; whoever waits compares boards
@@ -40,8 +44,8 @@
 enum {
     VERSION = 1,
     SLOTS = 2 * TTI_HOST_DEPTH,
-    /* Slots of different members begin in different sets of a first-level cache (64 sets of 64 bytes):
-     * 65 lines further for each rank, around after 64. */
+    /* Slots of different members begin in different sets of a first-level cache (64 sets of 64
+     * bytes): 65 lines further for each rank, around after 64. */
     STAGGER = 65 * 64,
     STAGGER_AROUND = 64,
 };
@@ -95,7 +99,8 @@ tutti_status tti_host_channel_create(tti_team *team, tti_host_channel **channel_
     tutti_status      st = TUTTI_OK;
 
     if (channel == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for the shared channel of group '%s'", team->name);
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the shared channel of group '%s'",
+                        team->name);
     channel->team = team;
     channel->members = calloc(n, sizeof *channel->members);
     channel->reads = calloc(n, sizeof *channel->reads);
@@ -117,14 +122,17 @@ static tutti_status find_region(tti_host_channel *channel, int rank, const tti_j
 {
     const tti_team *team = channel->team;
     tti_heap       *heap = tti_mesh_heap(team->mesh, team->ranks[rank]);
-    tti_host_lines *lines = heap == NULL ? NULL : tti_heap_at(heap, join->region, region_bytes(rank));
+    tti_host_lines *lines = NULL;
 
+    if (heap != NULL)
+        lines = tti_heap_at(heap, join->region, region_bytes(rank));
     if (lines == NULL)
         return tti_fail(TUTTI_E_BACKEND, "group '%s': rank %d named memory that is not in its heap",
                         team->name, rank);
     if (atomic_load_explicit(&lines->nonce, memory_order_acquire) != join->nonce ||
         lines->version != VERSION || lines->region_bytes != region_bytes(rank))
-        return tti_fail(TUTTI_E_BACKEND, "group '%s': the shared memory of rank %d is of another kind\n"
+        return tti_fail(TUTTI_E_BACKEND,
+                        "group '%s': the shared memory of rank %d is of another kind\n"
                         "  next: run the same version of tutti on all ranks", team->name, rank);
     adopt(channel, rank, lines, join->nonce);
     return TUTTI_OK;
@@ -143,8 +151,8 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
     return st;
 }
 
-/* Whether a member will read nothing more of what this rank has written: it has done all rounds, or has
- * given its own region back, which it does after them. */
+/* Whether a member will read nothing more of what this rank has written: it has done all rounds, or
+ * has given its own region back, which it does after them. */
 static bool has_finished(const tti_host_channel *channel, const tti_host_member *member)
 {
     if (member->lines == NULL)
@@ -223,7 +231,8 @@ void tti_host_post(tti_host_channel *channel, tti_counter_kind kind)
 {
     tti_host_lines *own = channel->members[channel->team->rank].lines;
 
-    tti_counter_move(channel->team->port, &own->counters[kind], channel->note.word, channel->round + 1);
+    tti_counter_move(channel->team->port, &own->counters[kind], channel->note.word,
+                     channel->round + 1);
 }
 
 tutti_status tti_host_await(tti_host_channel *channel, tti_counter_kind kind, int rank)

@@ -2,9 +2,9 @@
  *
  * coll/host/channel.h - the shared memory that the members of a group on one host meet in.
  *
- * Every member has a region in its own heap: its board, three counters, and slots for data. Work goes in
- * rounds, numbered over the channel's life; all members take part in every round, whatever its operation.
- * What is written and read when, and why that is enough, stands in channel.c. */
+ * Every member has a region in its own heap: its board, three counters, and slots for data. Work
+ * goes in rounds, numbered over the channel's life; all members take part in every round, whatever
+ * its operation. What is written and read when, and why that is enough, stands in channel.c. */
 #ifndef TTI_COLL_HOST_CHANNEL_H
 #define TTI_COLL_HOST_CHANNEL_H
 
@@ -29,13 +29,13 @@ typedef struct tti_counter {
         _Atomic uint64_t value;
         _Atomic uint32_t half[2]; /* only to sleep on, never read */
     };
-    _Atomic uint64_t word;    /* control word of the call it was last moved in; written before value */
+    _Atomic uint64_t word;    /* of the call it was last moved in; written before value */
     _Atomic uint32_t waiters; /* who sleep on it; written by them */
 } tti_counter;
 
 /** The head of a member's region. Written by its owner only, but for the counters' waiters. */
 typedef struct tti_host_lines {
-    _Atomic uint64_t nonce; /* tti_join.nonce; anything else: the region is this channel's no longer */
+    _Atomic uint64_t nonce; /* tti_join.nonce; else the region is this channel's no longer */
     uint64_t         region_bytes;
     uint32_t         version;
     _Atomic uint32_t failed; /* status | (rank it is about + 1) << 8, once the owner has failed */
@@ -70,10 +70,12 @@ typedef struct tti_host_channel {
 tutti_status tti_host_channel_create(tti_team *team, tti_host_channel **channel_out);
 /** Map the others' regions. */
 tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join *joins);
-/** Waits for nobody. A region that others may still read stays until the heap goes. NULL is fine. */
+/** Waits for nobody. A region that others may still read stays until the heap goes. NULL is
+ * fine. */
 void tti_host_channel_close(tti_host_channel *channel);
 
-/** Tell the others that this rank has failed, about rank culprit or -1; the first cause stays. Any thread. */
+/** Tell the others that this rank has failed, about rank culprit or -1; the first cause stays. Any
+ * thread. */
 void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit);
 
 /** Begin an operation of n_rounds, a number that all members compute alike. */

@@ -2,8 +2,8 @@
  *
  * coll/host/staged.h - the collectives of one host, through staging slots.
  *
- * S is the bytes of one rank's part, P the ranks, c the bytes of a slot. count may be 0: no rounds. Buffers
- * are only read and written by their own rank. */
+ * S is the bytes of one rank's part, P the ranks, c the bytes of a slot. count may be 0: no rounds.
+ * Buffers are only read and written by their own rank. */
 #ifndef TTI_COLL_HOST_STAGED_H
 #define TTI_COLL_HOST_STAGED_H
 

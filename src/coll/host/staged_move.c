@@ -2,8 +2,8 @@
  *
  * staged_move.c - barrier, broadcast, all_gather, gather and scatter on one host.
  *
- * How     All but the barrier cut a rank's part into pieces, one a round. A giver fills its slot and goes
- *         on; a taker waits for the givers and copies out. */
+ * How     All but the barrier cut a rank's part into pieces, one a round. A giver fills its slot
+ *         and goes on; a taker waits for the givers and copies out. */
 #include <string.h>
 #include "coll/host/staged.h"
 #include "coll/pattern.h"

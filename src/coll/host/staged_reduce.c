@@ -2,10 +2,10 @@
  *
  * staged_reduce.c - all_reduce and reduce on one host.
  *
- * True    Whoever combines, combines the staged contributions of ranks 0..P-1 in this order with one kernel
- *         call: the same bits in the one-phase and the sliced form, on all ranks. PREMUL_SUM is applied
- *         by each rank to its own elements on their way into the slot. in and out may be one buffer:
- *         a round's elements are staged before any of them is written. */
+ * True    Whoever combines, combines the staged contributions of ranks 0..P-1 in this order with
+ *         one kernel call: the same bits in the one-phase and the sliced form, on all ranks.
+ *         PREMUL_SUM is applied by each rank to its own elements on their way into the slot. in and
+ *         out may be one buffer: a round's elements are staged before any of them is written. */
 #include <string.h>
 #include "coll/host/staged.h"
 #include "coll/pattern.h"

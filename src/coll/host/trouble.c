@@ -2,12 +2,12 @@
  *
  * trouble.c - what a waiting member looks at, and the words for what it finds.
  *
- * How     In this order, so that the text has the most that is known: another call on a board, an abort,
- *         a dead member (asked about every 10 ms, and at once when a member reports one), a member that
- *         failed, the deadline. Each ends the operation here, and tells the others.
- * True    A member that has done its part of this operation cannot spoil it, whatever became of it since:
- *         it may have gone on to the next call, or left. What it wrote before it died is still there; so
- *         the counter is looked at once more before a death is reported. */
+ * How     In this order, so that the text has the most that is known: another call on a board, an
+ *         abort, a dead member (asked about every 10 ms, and at once when a member reports one), a
+ *         member that failed, the deadline. Each ends the operation here, and tells the others.
+ * True    A member that has done its part of this operation cannot spoil it, whatever became of it
+ *         since: it may have gone on to the next call, or left. What it wrote before it died is
+ *         still there; so the counter is looked at once more before a death is reported. */
 #include "coll/host/wait.h"
 
 #include <tutti/private.h>
@@ -39,7 +39,8 @@ tutti_status tti_host_compare_with(tti_host_channel *channel, int rank)
     tti_call_describe(&other, theirs);
     tti_fail(TUTTI_E_MISMATCH,
              "ranks of group '%s' called different things\n  rank %d: %s\n  rank %d: %s\n"
-             "  next: let all members make the group's calls in the same order, with equal arguments",
+             "  next: let all members make the group's calls in the same order, with equal "
+             "arguments",
              team->name, team->rank, ours, rank, theirs);
     return tell(channel, TUTTI_E_MISMATCH, rank);
 }
@@ -62,7 +63,8 @@ static tutti_status check_abort(tti_host_channel *channel)
     if (!atomic_load_explicit(&team->aborted, memory_order_acquire))
         return TUTTI_OK;
     tti_call_describe(&channel->note, call);
-    tti_fail(TUTTI_E_ABORTED, "%s: group '%s' was aborted on rank %d", call, team->name, team->rank);
+    tti_fail(TUTTI_E_ABORTED, "%s: group '%s' was aborted on rank %d", call, team->name,
+             team->rank);
     return tell(channel, TUTTI_E_ABORTED, team->rank);
 }
 
@@ -139,8 +141,8 @@ static tutti_status check_failed(tti_host_channel *channel, const awaited *what)
     return TUTTI_OK;
 }
 
-/* The call that rank is in or was in last, if its board still has it. The word tells 40 bits of its number;
- * the rest are those of our own. */
+/* The call that rank is in or was in last, if its board still has it. The word tells 40 bits of its
+ * number; the rest are those of our own. */
 static bool last_call(const tti_host_channel *channel, int rank, tti_call_note *note_out)
 {
     const tti_call_board *board = &channel->members[rank].lines->board;
@@ -165,7 +167,8 @@ static void add_last_call(const tti_host_channel *channel, int rank, tti_words *
                   entered ? "last entered " : "has entered no call yet", entered ? call : "");
 }
 
-/* Mark who has not entered the operation; if nobody is missing, who has not come as far as is awaited. */
+/* Mark who has not entered the operation; if nobody is missing, who has not come as far as is
+ * awaited. */
 static bool mark_missing(const tti_host_channel *channel, const awaited *what, bool *missing)
 {
     const tti_team *team = channel->team;
@@ -215,7 +218,8 @@ static tutti_status fail_timeout(tti_host_channel *channel, const awaited *what,
     return tell(channel, TUTTI_E_TIMEOUT, what->rank);
 }
 
-tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind kind, uint64_t value)
+tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind kind,
+                           uint64_t value)
 {
     const awaited what = { rank, kind, value };
     const int64_t now_ns = tti_port_now(channel->team->port);

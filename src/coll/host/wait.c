@@ -2,13 +2,15 @@
  *
  * wait.c - waiting for another member: look, give the core away, sleep.
  *
- * How     A few looks with a pause between; then up to 64 times the core is given to whoever else can run;
- *         then sleep on the low half of the counter, at most 50 ms. From the first yield on every turn
- *         also looks around (trouble.c): deadline, abort, failed, dead or mistaken members.
- * True    No wake-up is lost. The poster stores value and then reads waiters; the sleeper raises waiters
- *         and then reads value; all four are sequentially consistent, so at least one sees the other: the
- *         poster wakes, or the sleeper does not go to sleep. If value moves after the sleeper's read, the
- *         low half differs from what it read, and the port does not sleep at all. */
+ * How     A few looks with a pause between; then up to 64 times the core is given to whoever else
+ *         can run; then sleep on the low half of the counter, at most 50 ms. From the first yield
+ *         on every turn also looks around (trouble.c): deadline, abort, failed, dead or mistaken
+ *         members.
+ * True    No wake-up is lost. The poster stores value and then reads waiters; the sleeper raises
+ *         waiters and then reads value; all four are sequentially consistent, so at least one sees
+ *         the other: the poster wakes, or the sleeper does not go to sleep. If value moves after
+ *         the sleeper's read, the low half differs from what it read, and the port does not sleep
+ *         at all. */
 #include "coll/host/wait.h"
 
 #include <sched.h>
@@ -75,7 +77,8 @@ static void sleep_on(tti_host_channel *channel, tti_counter *counter, uint64_t v
     atomic_fetch_sub(&counter->waiters, 1);
 }
 
-tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind, uint64_t value)
+tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind,
+                           uint64_t value)
 {
     tti_counter *counter = &channel->members[rank].lines->counters[kind];
     tti_port    *port = channel->team->port;

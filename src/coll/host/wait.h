@@ -6,21 +6,23 @@
 
 #include "coll/host/channel.h"
 
-/** How often to look at a counter before the core is given away: many times if every rank of the host
- * has a core of its own, a few times if the one waited for may need ours. */
+/** How often to look at a counter before the core is given away: many times if every rank of the
+ * host has a core of its own, a few times if the one waited for may need ours. */
 int tti_host_checks(const tti_team *team);
 
 /** Until rank's counter is at least value. */
-tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind, uint64_t value);
+tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind,
+                           uint64_t value);
 
 /** Move an own counter to value and wake whoever sleeps on it. */
 void tti_counter_move(tti_port *port, tti_counter *counter, uint64_t word, uint64_t value);
 /** Wake whoever sleeps on a counter, to look around. */
 void tti_counter_wake(tti_port *port, tti_counter *counter);
 
-/** While rank's counter is awaited: whether the wait makes sense any longer. TUTTI_OK, or why not, in words, the
- * others told. */
-tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind kind, uint64_t value);
+/** While rank's counter is awaited: whether the wait makes sense any longer. TUTTI_OK, or why not,
+ * in words, the others told. */
+tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind kind,
+                           uint64_t value);
 /** TUTTI_E_MISMATCH in words, the others told, if rank has called something else. */
 tutti_status tti_host_compare_with(tti_host_channel *channel, int rank);
 

@@ -2,9 +2,10 @@
  *
  * coll/net/plan.h - from a collective to one rank's schedule: pure arithmetic.
  *
- * S is the bytes of one rank's part, P the number of ranks. Empty slices are not sent; in a plan for a
- * count of 0 nothing is. All plans send in shifted order (rank+1, rank+2, ...), so that no rank is the
- * first target of all, and whoever runs them may keep a window of messages under way. */
+ * S is the bytes of one rank's part, P the number of ranks. Empty slices are not sent; in a plan
+ * for a count of 0 nothing is. All plans send in shifted order (rank+1, rank+2, ...), so that no
+ * rank is the first target of all, and whoever runs them may keep a window of messages under
+ * way. */
 #ifndef TTI_COLL_NET_PLAN_H
 #define TTI_COLL_NET_PLAN_H
 

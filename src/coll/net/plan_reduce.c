@@ -2,10 +2,11 @@
  *
  * plan_reduce.c - plans that combine: all_reduce and reduce.
  *
- * True    Whoever combines a slice has the contributions of all ranks unchanged, and combines them from
- *         rank 0 to rank P-1 in one go: the same bits whichever plan is taken and whoever owns the slice.
- *         IN and OUT may be one buffer: nothing is received into OUT in the phase in which IN is sent;
- *         contributions land in scratch memory, and a phase ends when its messages have left. */
+ * True    Whoever combines a slice has the contributions of all ranks unchanged, and combines them
+ *         from rank 0 to rank P-1 in one go: the same bits whichever plan is taken and whoever owns
+ *         the slice. IN and OUT may be one buffer: nothing is received into OUT in the phase in
+ *         which IN is sent; contributions land in scratch memory, and a phase ends when its
+ *         messages have left. */
 #include "coll/net/plan.h"
 #include "coll/pattern.h"
 
@@ -30,7 +31,8 @@ static tti_block lane(tti_block lanes, int64_t lane_bytes, int64_t bytes, int ra
     return lanes;
 }
 
-/* Receive everybody's contribution to own, in shifted order, and combine them with the own one to `to`. */
+/* Receive everybody's contribution to own, in shifted order, and combine them with the own one to
+ * `to`. */
 static void combine(const tti_plan_input *p, tti_schedule *schedule, tti_block own, tti_block to)
 {
     const int64_t   lane_bytes = (own.bytes + TTI_SLICE_ALIGN - 1) & ~INT64_C(63);

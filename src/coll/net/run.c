@@ -2,13 +2,15 @@
  *
  * run.c - a schedule's motion: post a phase's messages, wait for them, do its local steps.
  *
- * How     All receives of a phase are posted first, so that what arrives lands in its place; sends follow
- *         in the plan's order with at most SENDS_IN_FLIGHT under way. Sends never wait for the receiver's
- *         consent, so the window cannot close a circle. Tag: the phase's number; word: the call's.
- * True    A rank is in one operation at a time, and messages with equal keys arrive in the order sent: the
- *         k-th phase of one operation cannot take a message of the next.
- * Fails   The first failure is worded and told to the caller; before that all messages of the group are
- *         aborted and waited for, because they borrow the caller's buffers. The group is finished then. */
+ * How     All receives of a phase are posted first, so that what arrives lands in its place; sends
+ *         follow in the plan's order with at most SENDS_IN_FLIGHT under way. Sends never wait for
+ *         the receiver's consent, so the window cannot close a circle. Tag: the phase's number;
+ *         word: the call's.
+ * True    A rank is in one operation at a time, and messages with equal keys arrive in the order
+ *         sent: the k-th phase of one operation cannot take a message of the next.
+ * Fails   The first failure is worded and told to the caller; before that all messages of the group
+ *         are aborted and waited for, because they borrow the caller's buffers. The group is
+ *         finished then. */
 #include "coll/net/run.h"
 
 #include <stdlib.h>
@@ -51,7 +53,8 @@ static tutti_status grow_scratch(tti_net *net, size_t bytes)
         return TUTTI_OK;
     fresh = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
     if (fresh == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for the %zu bytes that a collective works in", bytes);
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the %zu bytes that a collective works in",
+                        bytes);
     free(net->scratch);
     net->scratch = fresh;
     net->scratch_bytes = bytes;
@@ -118,8 +121,10 @@ static tutti_status fail_timeout(const motion *m, int i)
     tti_call_describe(m->note, call);
     add_silent(m, i, &words);
     return tti_fail(TUTTI_E_TIMEOUT,
-                    "%s on group '%s' timed out after %lld ms on rank %d of %d\n  %s (step %d of %d)\n"
-                    "  next: see what the ranks named do instead, or give the group a longer time-out",
+                    "%s on group '%s' timed out after %lld ms on rank %d of %d\n"
+                    "  %s (step %d of %d)\n"
+                    "  next: see what the ranks named do instead, or give the group a longer "
+                    "time-out",
                     call, team->name, (long long)(waited_ns / TTI_MS), team->rank, team->n_ranks,
                     words.text, m->phase + 1, m->net->schedule.phases.n);
 }
@@ -142,7 +147,8 @@ static tutti_status fail_mismatch(const motion *m, int i)
                     "  next: let all members make the group's calls in the same order, with equal "
                     "arguments",
                     team->name, team->rank, call, peer_of(m, i), same ? "another" : "its",
-                    (unsigned long long)theirs, same ? ", of another kind, type, root or count" : "");
+                    (unsigned long long)theirs,
+                    same ? ", of another kind, type, root or count" : "");
 }
 
 /* A request may end with what a peer has failed with, a time-out too, in the peer's words. */
@@ -204,14 +210,16 @@ static tutti_status wait_all(motion *m)
     return st;
 }
 
-/* Take the buffers back and tell the others: ends what is under way, keeping the words of the failure. */
+/* Take the buffers back and tell the others: ends what is under way, keeping the words of the
+ * failure. */
 static tutti_status abandon(const motion *m, tutti_status status)
 {
     tti_words words = { .used = 0 };
     int       i;
 
     tti_words_add(&words, "%s", tutti_last_error());
-    tti_messenger_fail(m->team->messenger, m->team->group_id, status, m->team->ranks, m->team->n_ranks);
+    tti_messenger_fail(m->team->messenger, m->team->group_id, status, m->team->ranks,
+                       m->team->n_ranks);
     for (i = 0; i < m->n_posted; i++)
         (void)tti_request_wait(m->net->requests[i], TTI_FOREVER);
     return tti_fail(status, "%s", words.text);
@@ -247,8 +255,8 @@ static bool reduces(const tutti_call *call)
     return call->kind == TUTTI_CALL_ALL_REDUCE || call->kind == TUTTI_CALL_REDUCE;
 }
 
-/* Scratch memory has the schedule's part and, for PREMUL_SUM, this rank's elements times its factor: the
- * schedule then reads those as its input. */
+/* Scratch memory has the schedule's part and, for PREMUL_SUM, this rank's elements times its
+ * factor: the schedule then reads those as its input. */
 static tutti_status bind(motion *m)
 {
     const tutti_call *call = m->call;

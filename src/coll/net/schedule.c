@@ -2,8 +2,8 @@
  *
  * schedule.c - making schedules, and the steps of one that need nobody else.
  *
- * Making one cannot fail half-way: when memory runs out the schedule is marked full and takes nothing
- * more, so that plans read as straight lines and their caller asks once, at the end. */
+ * Making one cannot fail half-way: when memory runs out the schedule is marked full and takes
+ * nothing more, so that plans read as straight lines and their caller asks once, at the end. */
 #include "coll/net/schedule.h"
 
 #include <assert.h>

@@ -2,11 +2,12 @@
  *
  * coll/net/schedule.h - what one rank does in a collective, as data.
  *
- * A schedule is a row of phases. In a phase a rank sends and receives messages, in any order and all under
- * way at once; when they have ended it does the local steps, in their order. Every rank's schedule of an
- * operation has the same number of phases, and what is sent in phase k is received in phase k: the phase's
- * number is the message's tag. Blocks are places and offsets, never addresses: a schedule is made without
- * seeing the buffers, and whoever moves the data (run.c, a test, a simulator) binds it to some. */
+ * A schedule is a row of phases. In a phase a rank sends and receives messages, in any order and
+ * all under way at once; when they have ended it does the local steps, in their order. Every rank's
+ * schedule of an operation has the same number of phases, and what is sent in phase k is received
+ * in phase k: the phase's number is the message's tag. Blocks are places and offsets, never
+ * addresses: a schedule is made without seeing the buffers, and whoever moves the data (run.c, a
+ * test, a simulator) binds it to some. */
 #ifndef TTI_COLL_NET_SCHEDULE_H
 #define TTI_COLL_NET_SCHEDULE_H
 
@@ -42,7 +43,8 @@ typedef struct tti_step {
     int       n;
 } tti_step;
 
-/** Where a phase's parts end in the schedule's rows; they begin where those of the phase before end. */
+/** Where a phase's parts end in the schedule's rows; they begin where those of the phase before
+ * end. */
 typedef struct tti_phase {
     int sends_end;
     int recvs_end;
