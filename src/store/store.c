@@ -306,7 +306,7 @@ static tutti_status enter(const tutti_store *store, bool output_given, int64_t t
 
 tutti_status tutti_store_set(tutti_store *store, const char *key, const void *data, size_t size)
 {
-    int64_t      deadline;
+    int64_t      deadline = 0;
     tutti_status st = enter(store, true, 0, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_set_until(store, key, data, size, deadline);
@@ -315,7 +315,7 @@ tutti_status tutti_store_set(tutti_store *store, const char *key, const void *da
 tutti_status tutti_store_get(tutti_store *store, const char *key, int64_t timeout_ms,
                              tutti_bytes *value_out)
 {
-    int64_t      deadline;
+    int64_t      deadline = 0;
     tutti_status st = enter(store, value_out != NULL, timeout_ms, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_get_until(store, key, deadline, value_out);
@@ -323,7 +323,7 @@ tutti_status tutti_store_get(tutti_store *store, const char *key, int64_t timeou
 
 tutti_status tutti_store_add(tutti_store *store, const char *key, int64_t delta, int64_t *sum_out)
 {
-    int64_t      deadline;
+    int64_t      deadline = 0;
     tutti_status st = enter(store, true, 0, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_add_until(store, key, delta, deadline, sum_out);
@@ -332,7 +332,7 @@ tutti_status tutti_store_add(tutti_store *store, const char *key, int64_t delta,
 tutti_status tutti_store_wait(tutti_store *store, const char *const *keys, size_t n,
                               int64_t timeout_ms)
 {
-    int64_t      deadline;
+    int64_t      deadline = 0;
     tutti_status st = enter(store, true, timeout_ms, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_wait_until(store, keys, n, deadline);
@@ -340,7 +340,7 @@ tutti_status tutti_store_wait(tutti_store *store, const char *const *keys, size_
 
 tutti_status tutti_store_check(tutti_store *store, const char *const *keys, size_t n, bool *all_out)
 {
-    int64_t      deadline;
+    int64_t      deadline = 0;
     tutti_status st = enter(store, all_out != NULL, 0, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_check_until(store, keys, n, deadline, all_out);
@@ -350,7 +350,7 @@ tutti_status tutti_store_compare_set(tutti_store *store, const char *key, const 
                                      size_t expected_size, const void *desired, size_t desired_size,
                                      tutti_bytes *value_out)
 {
-    int64_t      deadline;
+    int64_t      deadline = 0;
     tutti_status st = enter(store, value_out != NULL, 0, &deadline);
 
     return st != TUTTI_OK ? st
@@ -360,7 +360,7 @@ tutti_status tutti_store_compare_set(tutti_store *store, const char *key, const 
 
 tutti_status tutti_store_delete_key(tutti_store *store, const char *key, bool *deleted_out)
 {
-    int64_t      deadline;
+    int64_t      deadline = 0;
     tutti_status st = enter(store, true, 0, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_delete_key_until(store, key, deadline, deleted_out);
@@ -368,7 +368,7 @@ tutti_status tutti_store_delete_key(tutti_store *store, const char *key, bool *d
 
 tutti_status tutti_store_num_keys(tutti_store *store, int64_t *n_out)
 {
-    int64_t      deadline;
+    int64_t      deadline = 0;
     tutti_status st = enter(store, n_out != NULL, 0, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_num_keys_until(store, deadline, n_out);

@@ -109,7 +109,8 @@ typedef struct tutti_backend_ops {
     int (*source)(const tutti_request *request);
     /* Required. Drop a request; the message goes on if it has not ended. Legal after destroy. */
     void (*release)(tutti_request *request);
-    /* Required. Make every wait of this backend, on any thread, return TUTTI_E_ABORTED soon. Any thread. */
+    /* Required. Make every wait of this backend, on any thread, return TUTTI_E_ABORTED soon, and end the
+     * requests under way with it. Any thread. */
     void (*abort)(tutti_backend *backend);
     /* Required. Free everything. No thread is inside run; requests under way end with
      * TUTTI_E_ABORTED. Never waits for peers. */
