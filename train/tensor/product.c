@@ -36,6 +36,7 @@ void tti_gemm(tutti_dtype dtype, const tti_gemm_shape *s, const void *a, const v
 {
     if (s->m == 0 || s->n == 0)
         return;
+    tti_blas_look();
     if (s->k == 0)
         scale(dtype, s, beta, c);
     else if (dtype == TUTTI_F32)

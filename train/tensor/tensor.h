@@ -168,6 +168,9 @@ tutti_status tti_dims_mask(const char *op, const int *dims, int n_dims, int nd, 
 /* Sum a gradient over what broadcasting from shape had repeated. A new reference at least. */
 tutti_tensor *tti_raw_reduce_to(const tutti_tensor *g, int nd, const int64_t *shape);
 
+/* Warn, once per process, when the CBLAS computes with kernels far below this processor. */
+void tti_blas_look(void);
+
 /* ---- product.c: C = alpha op(A) op(B) + beta C, row-major, f32 or f64; beta 0 does not read C */
 typedef struct tti_gemm_shape {
     bool ta, tb;
