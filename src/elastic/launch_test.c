@@ -25,7 +25,7 @@
 #include <tutti/launch.h>
 #include "elastic/testing.h"
 
-enum { GONE_MS = 1000, OTHER_MARK_FD = 8 };
+enum { GONE_MS = 1000 };
 
 static char shell[] = "sh";
 static char dash_c[] = "-c";
@@ -136,10 +136,8 @@ static void an_abort_ends_all_within_a_second(void **state)
     int rank;
 
     (void)state;
-    assert_int_equal(dup2(marks, OTHER_MARK_FD), OTHER_MARK_FD); /* rank 1 waits for the others */
     o.nproc = 4;
     r = launch(o, argv);
-    close(OTHER_MARK_FD);
     tt_marks_close(marks);
     took = uptime_s() - (double)tt_number_after(r.text.out, "[default1]:abort at ms ") / 1000;
     assert_int_equal(r.status, TUTTI_OK);
@@ -168,12 +166,10 @@ static void one_that_ignores_sigterm_is_killed(void **state)
     outcome r;
 
     (void)state;
-    assert_int_equal(dup2(marks, OTHER_MARK_FD),
-                     OTHER_MARK_FD); /* rank 1 waits until rank 0 is deaf */
+    assert_int_equal(dup2(marks, TT_WAIT_FD), TT_WAIT_FD); /* rank 1 waits until rank 0 is deaf */
     o.nproc = 2;
     o.shutdown_ms = 50;
     r = launch(o, argv);
-    close(OTHER_MARK_FD);
     tt_marks_close(marks);
     assert_int_equal(r.code, 5);
     assert_non_null(strstr(r.text.err, "killed, having outlived the first signal: rank 0\n"));
@@ -560,7 +556,7 @@ static int part_abort(void)
 
     printf("pid %ld\n", (long)getpid());
     if (strcmp(getenv("RANK"), "1") == 0) {
-        tt_marks_wait(OTHER_MARK_FD, 3, line);
+        tt_marks_wait(TT_WAIT_FD, 3, line);
         printf("abort at ms %ld\n", (long)(uptime_s() * 1000));
         fflush(stdout);
         abort();
@@ -608,6 +604,7 @@ int main(int argc, char **argv)
         return part_abort();
     if (argc > 1 && strcmp(argv[1], "hold") == 0)
         return part_hold();
+    tt_marks_reserve();
     signal(SIGINT, SIG_DFL); /* whoever started the test may have had them ignored */
     signal(SIGHUP, SIG_DFL);
     signal(SIGQUIT, SIG_DFL);

@@ -95,11 +95,29 @@ bool tt_gone_within(pid_t pid, int ms)
     return n == 1;
 }
 
+static void put_null(int at)
+{
+    int fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+
+    assert_true(fd >= 0);
+    if (fd == at)
+        return;
+    assert_int_equal(dup3(fd, at, O_CLOEXEC), at);
+    close(fd);
+}
+
+void tt_marks_reserve(void)
+{
+    put_null(TT_WAIT_FD);
+    put_null(TT_MARK_FD);
+}
+
 int tt_marks_open(void)
 {
     int ends[2];
 
     assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+    assert_int_equal(dup2(ends[0], TT_WAIT_FD), TT_WAIT_FD);
     assert_int_equal(dup2(ends[1], TT_MARK_FD), TT_MARK_FD);
     close(ends[1]);
     return ends[0];
@@ -108,7 +126,7 @@ int tt_marks_open(void)
 void tt_marks_close(int fd)
 {
     close(fd);
-    close(TT_MARK_FD);
+    tt_marks_reserve();
 }
 
 void tt_marks_wait(int fd, int n, char line[64])

@@ -7,7 +7,11 @@
 #include <stdbool.h>
 #include <sys/types.h>
 
-enum { TT_MARK_FD = 9 }; /* ranks write here to say that they are up: "echo up >&9" */
+/* Ranks write to TT_MARK_FD to say that they are up ("echo up >&9"), and read from TT_WAIT_FD. */
+enum { TT_WAIT_FD = 8, TT_MARK_FD = 9 };
+
+/** First thing in main(): keep both numbers from being given to anything else. */
+void tt_marks_reserve(void);
 
 /** Standard output and error of this process and what it starts, in memory. */
 typedef struct tt_capture {
@@ -31,7 +35,8 @@ long tt_number_after(const char *text, const char *word);
 /** Whether a process is gone, or a zombie that only waits for its parent, within ms. */
 bool tt_gone_within(pid_t pid, int ms);
 
-/** Open TT_MARK_FD for the ranks; returns the end to read. Close both with tt_marks_close(). */
+/** Open TT_MARK_FD for the ranks, and the other end as TT_WAIT_FD, too; returns the end to read. Close
+ * all with tt_marks_close(). */
 int tt_marks_open(void);
 void tt_marks_close(int fd);
 /** Wait for n lines; the last one is left in line[64]. */
