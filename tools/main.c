@@ -1,0 +1,76 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * main.c - the tutti command: a table of words. Called as tuttirun it is `tutti run`. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "tool.h"
+
+typedef struct word {
+    const char *name;
+    const char *what;
+    int (*run)(int argc, char **argv);
+} word;
+
+static const word words[] = {
+    { "run", "start the processes of a job on this host", tool_run },
+};
+enum { N_WORDS = sizeof words / sizeof words[0] };
+
+static void print_help(FILE *out)
+{
+    int i;
+
+    fprintf(out, "usage: tutti COMMAND [options]\n\n");
+    for (i = 0; i < N_WORDS; i++)
+        fprintf(out, "  %-10s %s\n", words[i].name, words[i].what);
+    fprintf(out, "\n  --help, --version\n\nEach command has its own --help.\n");
+}
+
+/* A program that was started with 0, 1 or 2 closed would find its pipes there. */
+static void open_standard_streams(void)
+{
+    int fd;
+
+    do
+        fd = open("/dev/null", O_RDWR);
+    while (fd >= 0 && fd <= STDERR_FILENO);
+    if (fd >= 0)
+        close(fd);
+}
+
+static int run_word(int argc, char **argv)
+{
+    int i;
+
+    for (i = 0; i < N_WORDS; i++)
+        if (strcmp(argv[0], words[i].name) == 0)
+            return words[i].run(argc, argv);
+    fprintf(stderr, "tutti: unknown command '%s'\n  next: tutti --help\n", argv[0]);
+    return TOOL_USAGE;
+}
+
+int main(int argc, char **argv)
+{
+    const char *slash = argc > 0 ? strrchr(argv[0], '/') : NULL;
+    const char *name = slash != NULL ? slash + 1 : argc > 0 ? argv[0] : "tutti";
+
+    open_standard_streams();
+    if (strcmp(name, "tuttirun") == 0)
+        return tool_run(argc, argv);
+    if (argc < 2) {
+        print_help(stderr);
+        return TOOL_USAGE;
+    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        print_help(stdout);
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(argv[1], "--version") == 0) {
+        printf("tutti %s\n", TUTTI_VERSION);
+        return EXIT_SUCCESS;
+    }
+    return run_word(argc - 1, argv + 1);
+}

@@ -1,0 +1,358 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run_options.c - one table: option, environment variable, help, and how to read the value.
+ *
+ * An option --foo-bar is also --foo_bar, takes its value as "--foo-bar x" or "--foo-bar=x", and its
+ * default from PET_FOO_BAR. What follows the program's name is the program's. */
+#include "run_options.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <limits.h>
+#include <sched.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+typedef bool (*reader)(run_options *o, const char *name, const char *value);
+
+typedef struct option {
+    const char *name;
+    const char *value; /* NULL: a switch */
+    const char *what;  /* NULL: known to torchrun, not to us yet */
+    reader read;
+} option;
+
+__attribute__((format(printf, 2, 3))) static bool wrong(run_options *o, const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    vsnprintf(o->words, sizeof o->words, fmt, args);
+    va_end(args);
+    return false;
+}
+
+/* ---- values ------------------------------------------------------------------------------------ */
+
+static bool read_int(const char *text, long min, long max, int *out)
+{
+    char *end = NULL;
+    long value;
+
+    errno = 0;
+    value = strtol(text, &end, 10);
+    if (end == text || *end != '\0' || errno != 0 || value < min || value > max)
+        return false;
+    *out = (int)value;
+    return true;
+}
+
+static bool read_switch(run_options *o, const char *name, const char *value, bool *out)
+{
+    int number = 1;
+
+    if (value != NULL && !read_int(value, 0, 1, &number))
+        return wrong(o, "%s is '%s', but must be 0 or 1", name, value);
+    *out = number != 0;
+    return true;
+}
+
+static int n_cpus(void)
+{
+    cpu_set_t set;
+
+    return sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
+}
+
+static bool read_nproc(run_options *o, const char *name, const char *value)
+{
+    if (strcmp(value, "cpu") == 0 || strcmp(value, "auto") == 0) {
+        o->nproc = n_cpus();
+        return true;
+    }
+    if (!read_int(value, 1, INT_MAX, &o->nproc))
+        return wrong(o, "%s is '%s', but must be a number of processes, 'cpu' or 'auto'", name,
+                     value);
+    return true;
+}
+
+static bool read_nnodes(run_options *o, const char *name, const char *value)
+{
+    const char *colon = strchr(value, ':');
+    char first[16] = "";
+    int min = 0;
+    int max = 0;
+
+    if (colon != NULL && (size_t)(colon - value) < sizeof first) {
+        memcpy(first, value, (size_t)(colon - value));
+        if (!read_int(first, 1, INT_MAX, &min) || !read_int(colon + 1, min, INT_MAX, &max))
+            min = 0;
+    } else if (read_int(value, 1, INT_MAX, &min)) {
+        max = min;
+    }
+    if (min < 1)
+        return wrong(o, "%s is '%s', but must be a number of hosts, or MIN:MAX with MIN <= MAX",
+                     name, value);
+    if (min != max)
+        return wrong(o, "%s is '%s': elastic sizes are not supported yet\n  next: give one number",
+                     name, value);
+    o->nnodes = min;
+    return true;
+}
+
+static bool read_node_rank(run_options *o, const char *name, const char *value)
+{
+    if (!read_int(value, 0, INT_MAX, &o->node_rank))
+        return wrong(o, "%s is '%s', but must be a number, 0 or more", name, value);
+    return true;
+}
+
+static bool read_addr(run_options *o, const char *name, const char *value)
+{
+    if (value[0] == '\0')
+        return wrong(o, "%s is empty", name);
+    o->master_addr = value;
+    return true;
+}
+
+static bool read_port(run_options *o, const char *name, const char *value)
+{
+    if (!read_int(value, 0, 65535, &o->master_port))
+        return wrong(o, "%s is '%s', but must be a port, 0 .. 65535", name, value);
+    return true;
+}
+
+static bool read_id(run_options *o, const char *name, const char *value)
+{
+    (void)name;
+    o->rdzv_id = value[0] != '\0' && strcmp(value, "none") != 0 ? value : NULL;
+    return true;
+}
+
+static bool read_standalone(run_options *o, const char *name, const char *value)
+{
+    return read_switch(o, name, value, &o->standalone);
+}
+
+static bool read_no_python(run_options *o, const char *name, const char *value)
+{
+    return read_switch(o, name, value, &o->no_python);
+}
+
+static bool read_on_failure(run_options *o, const char *name, const char *value)
+{
+    if (strcmp(value, "kill") != 0)
+        return wrong(o, "%s is '%s', but only 'kill' is supported", name, value);
+    return true;
+}
+
+static bool read_shutdown(run_options *o, const char *name, const char *value)
+{
+    char *end = NULL;
+    double seconds = strtod(value, &end);
+
+    if (end == value || *end != '\0' || !(seconds >= 0 && seconds <= 1e6))
+        return wrong(o, "%s is '%s', but must be seconds, 0 or more", name, value);
+    o->shutdown_ms = (int64_t)(seconds * 1000);
+    if (o->shutdown_ms == 0)
+        o->shutdown_ms = 1; /* 0 would mean the default */
+    return true;
+}
+
+/* ---- the table --------------------------------------------------------------------------------- */
+
+static const option options[] = {
+    { "nproc-per-node", "N", "processes on this host: a number, or 'cpu', 'auto' (1)", read_nproc },
+    { "nnodes", "N", "hosts of the job (1)", read_nnodes },
+    { "node-rank", "R", "which of them this one is; host 0 serves the store (0)", read_node_rank },
+    { "master-addr", "HOST", "name or address of host 0 (127.0.0.1)", read_addr },
+    { "master-port", "PORT", "the store's port (any free one; 29500 with several hosts)",
+      read_port },
+    { "standalone", NULL, "one host, free port, whatever else is said", read_standalone },
+    { "on-failure", "kill", "when a rank fails: end all others (kill)", read_on_failure },
+    { "rdzv-id", "ID", "name of the job (random)", read_id },
+    { "shutdown-timeout", "S", "seconds between SIGTERM and SIGKILL (30)", read_shutdown },
+    { "no-python", NULL, "execute the program itself, even if its name ends in .py",
+      read_no_python },
+    { "rdzv-backend", "X", NULL, NULL },
+    { "rdzv-endpoint", "X", NULL, NULL },
+    { "rdzv-conf", "X", NULL, NULL },
+    { "max-restarts", "X", NULL, NULL },
+    { "monitor-interval", "X", NULL, NULL },
+    { "start-method", "X", NULL, NULL },
+    { "role", "X", NULL, NULL },
+    { "module", "X", NULL, NULL },
+    { "log-dir", "X", NULL, NULL },
+    { "redirects", "X", NULL, NULL },
+    { "tee", "X", NULL, NULL },
+    { "local-addr", "X", NULL, NULL },
+    { "local-ranks-filter", "X", NULL, NULL },
+    { "numa-binding", "X", NULL, NULL },
+    { "signals-to-handle", "X", NULL, NULL },
+};
+enum { N_OPTIONS = sizeof options / sizeof options[0], NAME_MAX_BYTES = 64 };
+
+void run_options_help(FILE *out)
+{
+    char left[NAME_MAX_BYTES];
+    int i;
+
+    fprintf(out, "usage: tutti run [options] program [arguments]\n\n");
+    for (i = 0; i < N_OPTIONS && options[i].what != NULL; i++) {
+        snprintf(left, sizeof left, "--%s%s%s", options[i].name,
+                 options[i].value != NULL ? " " : "",
+                 options[i].value != NULL ? options[i].value : "");
+        fprintf(out, "  %-24s %s\n", left, options[i].what);
+    }
+    fprintf(
+        out,
+        "\nDefaults come from PET_NPROC_PER_NODE and so on. In arguments, ${local_rank} becomes "
+        "the\nlocal rank. The exit code is that of the first rank that failed, 128 plus the "
+        "number of the\nsignal that ended it, or 127 if the program cannot be run.\n");
+}
+
+static const option *find_option(const char *name)
+{
+    int i;
+
+    for (i = 0; i < N_OPTIONS; i++)
+        if (strcmp(options[i].name, name) == 0)
+            return &options[i];
+    return NULL;
+}
+
+/* How many letters have to be changed, put in or left out to make b of a. */
+static int distance(const char *a, const char *b)
+{
+    int row[NAME_MAX_BYTES + 1];
+    int len = (int)strlen(b);
+    int i;
+    int k;
+
+    for (k = 0; k <= len; k++)
+        row[k] = k;
+    for (i = 0; a[i] != '\0'; i++) {
+        int corner = row[0];
+
+        row[0] = i + 1;
+        for (k = 1; k <= len; k++) {
+            int best = corner + (a[i] != b[k - 1]);
+
+            corner = row[k];
+            if (row[k] + 1 < best)
+                best = row[k] + 1;
+            if (row[k - 1] + 1 < best)
+                best = row[k - 1] + 1;
+            row[k] = best;
+        }
+    }
+    return row[len];
+}
+
+/* The option that was probably meant, or NULL: one that begins so, or is close. */
+static const option *nearest(const char *name)
+{
+    const option *found = NULL;
+    int best = (int)strlen(name) / 3 + 2;
+    int i;
+
+    for (i = 0; i < N_OPTIONS && options[i].what != NULL; i++) {
+        int d = distance(name, options[i].name);
+
+        if (strlen(name) >= 3 && strncmp(options[i].name, name, strlen(name)) == 0)
+            return &options[i];
+        if (d < best) {
+            best = d;
+            found = &options[i];
+        }
+    }
+    return found;
+}
+
+/* ---- reading ----------------------------------------------------------------------------------- */
+
+static bool read_environment(run_options *o)
+{
+    char name[NAME_MAX_BYTES];
+    const char *value;
+    int i;
+    char *c;
+
+    for (i = 0; i < N_OPTIONS && options[i].what != NULL; i++) {
+        snprintf(name, sizeof name, "PET_%s", options[i].name);
+        for (c = name; *c != '\0'; c++)
+            *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
+        value = getenv(name);
+        if (value != NULL && value[0] != '\0' && !options[i].read(o, name, value))
+            return false;
+    }
+    return true;
+}
+
+static bool unknown(run_options *o, const char *arg, const char *name)
+{
+    const option *near = nearest(name);
+
+    if (near != NULL)
+        return wrong(o, "unknown option '%s'\n  next: did you mean '--%s'?", arg, near->name);
+    return wrong(o, "unknown option '%s'\n  next: tutti run --help", arg);
+}
+
+/* One option at argv[*at]; *at then stands on its last word. */
+static bool read_option(run_options *o, int argc, char **argv, int *at)
+{
+    const char *arg = argv[*at];
+    const char *equals = strchr(arg, '=');
+    size_t len = equals != NULL ? (size_t)(equals - arg) : strlen(arg);
+    char name[NAME_MAX_BYTES] = "";
+    char shown[NAME_MAX_BYTES + 2];
+    const char *value = equals != NULL ? equals + 1 : NULL;
+    const option *opt;
+    char *c;
+
+    if (strncmp(arg, "--", 2) != 0 || len - 2 >= sizeof name)
+        return wrong(o, "unknown option '%.100s'\n  next: tutti run --help", arg);
+    memcpy(name, arg + 2, len - 2);
+    for (c = name; *c != '\0'; c++)
+        *c = *c == '_' ? '-' : *c;
+    opt = find_option(name);
+    if (opt == NULL)
+        return unknown(o, arg, name);
+    snprintf(shown, sizeof shown, "--%s", name);
+    if (opt->what == NULL)
+        return wrong(o, "option '%s' is not supported yet", shown);
+    if (opt->value == NULL && value != NULL)
+        return wrong(o, "option '%s' takes no value", shown);
+    if (opt->value != NULL && value == NULL) {
+        if (*at + 1 >= argc)
+            return wrong(o, "option '%s' needs a value", shown);
+        value = argv[++*at];
+    }
+    return opt->read(o, shown, value);
+}
+
+bool run_options_read(run_options *o, int argc, char **argv)
+{
+    int i;
+
+    *o = (run_options){ .nproc = 1, .nnodes = 1, .master_port = -1 };
+    if (!read_environment(o))
+        return false;
+    for (i = 1; i < argc && argv[i][0] == '-' && argv[i][1] != '\0'; i++) {
+        if (strcmp(argv[i], "--") == 0) {
+            i++;
+            break;
+        }
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
+            o->help = true;
+            return true;
+        }
+        if (!read_option(o, argc, argv, &i))
+            return false;
+    }
+    if (i >= argc)
+        return wrong(o, "no program to run\n  next: tutti run --help");
+    o->program = argv + i;
+    return true;
+}

@@ -1,0 +1,34 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run_options.h - the command line of `tutti run`. */
+#ifndef TUTTI_RUN_OPTIONS_H
+#define TUTTI_RUN_OPTIONS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+enum { RUN_WORDS_MAX = 512 };
+
+typedef struct run_options {
+    bool help;
+    int nproc;
+    int nnodes;
+    int node_rank;
+    const char *master_addr; /* NULL: the library's default */
+    int master_port;         /* -1: not given */
+    const char *rdzv_id;     /* NULL: a random one */
+    bool standalone;
+    bool no_python;
+    int64_t shutdown_ms; /* 0: the library's default */
+    char **program;      /* the program and its arguments, NULL at the end */
+    char words[RUN_WORDS_MAX];
+} run_options;
+
+/** Read the environment (PET_...), then the command line, argv[0] being the command. False: the words
+ * say what is wrong. */
+bool run_options_read(run_options *o, int argc, char **argv);
+
+void run_options_help(FILE *out);
+
+#endif
