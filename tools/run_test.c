@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * run_test.c
+ * Goal    `tutti run` reads torchrun's options in all spellings, and answers wrong ones with one clear
+ *         message and a non-zero code.
+ * Method  the built command, with its two outputs and its exit code. Ranks are shell scripts. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+enum { TEXT_MAX = 65536 };
+
+typedef struct result {
+    int code;
+    char out[TEXT_MAX]; /* what it wrote to standard output */
+    char err[TEXT_MAX];
+} result;
+
+static result r; /* of the last command: the tests run one after the other */
+
+static void read_into(FILE *file, char text[TEXT_MAX])
+{
+    size_t n;
+
+    rewind(file);
+    n = fread(text, 1, TEXT_MAX - 1, file);
+    text[n] = '\0';
+    fclose(file);
+}
+
+/* A shell command in which "tutti" and "tuttirun" are ours. */
+static void run(const char *command)
+{
+    FILE *out = tmpfile();
+    FILE *err = tmpfile();
+    pid_t pid;
+    int status = -1;
+
+    assert_true(out != NULL && err != NULL);
+    pid = fork();
+    if (pid == 0) {
+        dup2(fileno(out), STDOUT_FILENO);
+        dup2(fileno(err), STDERR_FILENO);
+        execl("/bin/sh", "sh", "-c", command, (char *)NULL);
+        _exit(126);
+    }
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status));
+    r.code = WEXITSTATUS(status);
+    read_into(out, r.out);
+    read_into(err, r.err);
+}
+
+static void check_out(const char *command, const char *words)
+{
+    run(command);
+    if (r.code != 0 || strstr(r.out, words) == NULL)
+        fail_msg("%s: code %d, out '%s', err '%s'", command, r.code, r.out, r.err);
+}
+
+static void check_err(const char *command, int code, const char *words)
+{
+    run(command);
+    if (r.code != code || strstr(r.err, words) == NULL)
+        fail_msg("%s: code %d, out '%s', err '%s'", command, r.code, r.out, r.err);
+    assert_string_equal(r.out, "");
+}
+
+static void the_command_explains_itself(void **state)
+{
+    (void)state;
+    check_out("tutti --help", "usage: tutti COMMAND");
+    check_out("tutti --version", "tutti 0.");
+    check_out("tutti run --help", "--nproc-per-node N");
+    check_out("tuttirun -h", "--nproc-per-node N");
+    check_err("tutti", 2, "usage: tutti COMMAND");
+    check_err("tutti walk", 2, "unknown command 'walk'");
+}
+
+static void options_are_spelt_in_all_ways(void **state)
+{
+    static const char *const spellings[] = {
+        "tutti run --nproc-per-node 3 sh -c 'echo of $WORLD_SIZE'",
+        "tutti run --nproc_per_node 3 sh -c 'echo of $WORLD_SIZE'",
+        "tutti run --nproc-per-node=3 sh -c 'echo of $WORLD_SIZE'",
+        "tuttirun --nproc_per_node=3 -- sh -c 'echo of $WORLD_SIZE'",
+        "PET_NPROC_PER_NODE=3 tuttirun sh -c 'echo of $WORLD_SIZE'",
+        "PET_NPROC_PER_NODE=2 tuttirun --nproc-per-node=3 sh -c 'echo of $WORLD_SIZE'",
+        "tutti run --standalone --nnodes=4 --node-rank 3 --nproc-per-node 3 --on-failure=kill "
+        "--shutdown_timeout 2.5 sh -c 'echo of $WORLD_SIZE'",
+        "PET_STANDALONE=1 PET_NNODES=2 tutti run --nproc-per-node 3 sh -c 'echo of $WORLD_SIZE'",
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof spellings / sizeof spellings[0]; i++)
+        check_out(spellings[i], "[default2]:of 3\n");
+    check_out("tutti run --nnodes=1:1 --rdzv-id=j5 sh -c 'echo id $TORCHELASTIC_RUN_ID'",
+              "id j5\n");
+    check_out("tutti run --nproc-per-node=cpu sh -c 'echo of $WORLD_SIZE'", "[default0]:of ");
+    check_out("tutti run echo --nproc-per-node 7", "[default0]:--nproc-per-node 7\n");
+    check_out("tutti run --nproc-per-node=2 echo 'dev${local_rank}'", "[default1]:dev1\n");
+    check_out("PYTHON_EXEC=echo tutti run train.py x", "[default0]:-u train.py x\n");
+}
+
+static void wrong_options_get_one_message(void **state)
+{
+    static const struct {
+        const char *command;
+        const char *words;
+    } rows[] = {
+        { "tutti run", "no program to run" },
+        { "tutti run --nproc-per-nod 2 true", "did you mean '--nproc-per-node'" },
+        { "tutti run --nproc=2 true", "did you mean '--nproc-per-node'" },
+        { "tutti run --frobnicate true", "unknown option '--frobnicate'" },
+        { "tutti run -x true", "unknown option '-x'" },
+        { "tutti run --nproc-per-node", "'--nproc-per-node' needs a value" },
+        { "tutti run --nproc-per-node=0 true", "--nproc-per-node is '0'" },
+        { "tutti run --nproc-per-node=gpu true", "--nproc-per-node is 'gpu'" },
+        { "PET_NPROC_PER_NODE=2x tutti run true", "PET_NPROC_PER_NODE is '2x'" },
+        { "PET_STANDALONE=true tutti run true", "PET_STANDALONE is 'true'" },
+        { "tutti run --standalone=1 true", "'--standalone' takes no value" },
+        { "tutti run --nnodes=1:4 true", "elastic sizes are not supported yet" },
+        { "tutti run --nnodes=4:1 true", "MIN:MAX" },
+        { "tutti run --nnodes=a true", "--nnodes is 'a'" },
+        { "tutti run --node-rank=2 true", "host rank 2 of 1" },
+        { "tutti run --master-port=99999 true", "--master-port is '99999'" },
+        { "tutti run --on-failure=restart true", "only 'kill' is supported" },
+        { "tutti run --shutdown-timeout=-1 true", "--shutdown-timeout is '-1'" },
+        { "tutti run --max-restarts=3 true", "'--max-restarts' is not supported yet" },
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        check_err(rows[i].command, 2, rows[i].words);
+        assert_int_equal(strncmp(r.err, "tutti run: ", 11), 0);
+    }
+}
+
+static void programs_end_the_command(void **state)
+{
+    (void)state;
+    check_err("tutti run no-such-program", 127, "'no-such-program' not found");
+    check_err("tutti run /etc/passwd", 127, "'/etc/passwd' is not executable");
+    check_err("tutti run --nproc-per-node=2 sh -c 'exit 5'", 5, "exit code 5");
+    check_err("tutti run sh -c 'kill -ABRT $$$$'", 134, "SIGABRT");
+    check_err("tutti run --nnodes=2 --master-addr=192.0.2.1 true", 1, "TUTTI_SECRET_FILE");
+}
+
+static int free_port(int *fd_out)
+{
+    struct sockaddr_in addr = { .sin_family = AF_INET };
+    socklen_t len = sizeof addr;
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(listen(fd, 1), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    *fd_out = fd;
+    return ntohs(addr.sin_port);
+}
+
+static void a_taken_port_is_named(void **state)
+{
+    char command[128];
+    char words[32];
+    int fd;
+    int port = free_port(&fd);
+
+    (void)state;
+    snprintf(command, sizeof command, "tutti run --master-port %d true", port);
+    snprintf(words, sizeof words, "%d", port);
+    check_err(command, 1, words);
+    assert_non_null(strstr(r.err, "127.0.0.1"));
+    close(fd);
+}
+
+static void two_launchers_make_one_job(void **state)
+{
+    char command[512];
+    int fd;
+    int port = free_port(&fd);
+
+    (void)state;
+    close(fd);
+    snprintf(command, sizeof command,
+             "run() { tutti run --nnodes=2 --node-rank=$1 --master-port=%d --nproc-per-node=2 "
+             "sh -c 'echo $RANK of $WORLD_SIZE at $GROUP_RANK port $MASTER_PORT'; }; "
+             "run 1 & run 0 && wait $!",
+             port);
+    check_out(command, "[default0]:0 of 4 at 0 port ");
+    assert_non_null(strstr(r.out, "[default1]:3 of 4 at 1 port "));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_command_explains_itself),
+        cmocka_unit_test(options_are_spelt_in_all_ways),
+        cmocka_unit_test(wrong_options_get_one_message),
+        cmocka_unit_test(programs_end_the_command),
+        cmocka_unit_test(a_taken_port_is_named),
+        cmocka_unit_test(two_launchers_make_one_job),
+    };
+    char path[4096];
+
+    snprintf(path, sizeof path, "%s:%s", TUTTI_BIN_DIR, getenv("PATH"));
+    setenv("PATH", path, 1);
+    unsetenv("TUTTI_SECRET_FILE");
+    return cmocka_run_group_tests_name("run", tests, NULL, NULL);
+}
