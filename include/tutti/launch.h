@@ -35,10 +35,16 @@ typedef struct tutti_launch_options {
 /** Run a job to its end: serve the store, make the secret, start the ranks, pass on their output and
  * the signals that come, and end the others when one fails.
  *
- * @param exit_code_out  0 when all ranks ended with 0; else the first failure's exit code, 128 plus the
- *                       signal's number if one ended it, 127 if the program was not found
+ * The ranks get torchrun's variables; in their arguments "${local_rank}" becomes the local rank and "$$"
+ * becomes "$". What they write comes out in whole lines. A job that fails is reported on standard error.
  *
- * @errors   TUTTI_E_ARG      a bad option; TUTTI_E_NETWORK: the port is taken; TUTTI_E_NOMEM, TUTTI_E_IO.
+ * @param exit_code_out  0 when all ranks ended with 0; else the first failure's exit code, 128 plus the
+ *                       signal's number if one ended it, 127 if the program cannot be run;
+ *                       128 plus the signal's number if one came from outside first
+ *
+ * @errors   TUTTI_E_ARG      a bad option; TUTTI_E_NETWORK: the port is taken; TUTTI_E_NOMEM, TUTTI_E_IO;
+ *           TUTTI_E_AUTH     several hosts, and no TUTTI_SECRET_FILE
+ *           TUTTI_E_STATE    a launch runs in this process already
  *           A rank that fails is no error of this call.
  * @threads  one call at a time per process: it takes SIGINT, SIGTERM, SIGHUP and SIGQUIT while it runs
  * @source   torch.distributed.run */
@@ -73,6 +79,7 @@ TUTTI_API bool tutti_spawn_enter(const tutti_spawn_entry *entries, int n_entries
  * @param arg     handed to each; NULL: ""
  * @errors   TUTTI_E_REMOTE  a process failed; the text names its index, pid and exit code or signal. The
  *                           others were ended.
+ *           TUTTI_E_ABORTED a signal to this process ended them
  *           TUTTI_E_ARG     nprocs < 1, or no name
  *           TUTTI_E_STATE   called inside a spawned process before tutti_spawn_enter
  * @threads  as tutti_launch
