@@ -39,6 +39,16 @@ void tti_event_wait(tti_port *port, tti_event *event, uint32_t seen, int64_t dea
 /** Announce a change made before; costs no system call when nobody sleeps. */
 void tti_event_signal(tti_port *port, tti_event *event);
 
+/** Between two looks at a flag: lets the other thread of a core work, and the flag's line arrive. */
+static inline void tti_pause(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ __volatile__("yield");
+#endif
+}
+
 /** Cores that this thread may run on: more ranks than that must not spin. At least 1. */
 int tti_usable_cores(void);
 

@@ -44,15 +44,6 @@ static tutti_status timed_out(const tti_messenger *m, const tti_request *request
                     request->parcel.tag, peer, tti_mesh_whereabouts(m->mesh, peer));
 }
 
-static void pause_core(void)
-{
-#if defined(__x86_64__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ __volatile__("yield");
-#endif
-}
-
 /* Turn until request has ended (NULL: nothing is under way) or the deadline. Lock held, and on return. */
 static void drive(tti_messenger *m, const tti_request *request, int64_t deadline_ns)
 {
@@ -72,7 +63,7 @@ static void drive(tti_messenger *m, const tti_request *request, int64_t deadline
         }
         tti_unlock(&m->lock);
         if (m->spins == SPINS_OWN_CORE)
-            pause_core();
+            tti_pause();
         else
             m->port->ops->yield(m->port);
         tti_lock(&m->lock);

@@ -13,7 +13,7 @@
  *         at all. */
 #include "coll/host/wait.h"
 
-#include <sched.h>
+#include "base/thread.h"
 
 enum { CHECKS_OWN_CORE = 400, CHECKS_SHARED_CORE = 16, YIELDS = 64, SLEEP_MS_MAX = 50 };
 
@@ -26,23 +26,11 @@ enum { LOW_HALF = 1 };
 int tti_host_checks(const tti_team *team)
 {
     const int host = tti_mesh_host(team->mesh, tti_mesh_rank(team->mesh));
-    cpu_set_t cores;
-    int       n_cores = 1, n_ranks = 0, r;
+    int       n_ranks = 0, r;
 
-    if (sched_getaffinity(0, sizeof cores, &cores) == 0)
-        n_cores = CPU_COUNT(&cores);
     for (r = 0; r < tti_mesh_size(team->mesh); r++)
         n_ranks += tti_mesh_host(team->mesh, r) == host;
-    return n_ranks <= n_cores ? CHECKS_OWN_CORE : CHECKS_SHARED_CORE;
-}
-
-static void pause_core(void)
-{
-#if defined(__x86_64__) || defined(__i386__)
-    __builtin_ia32_pause();
-#elif defined(__aarch64__)
-    __asm__ volatile("yield");
-#endif
+    return n_ranks <= tti_usable_cores() ? CHECKS_OWN_CORE : CHECKS_SHARED_CORE;
 }
 
 static bool has_come(const tti_counter *counter, uint64_t value)
@@ -57,7 +45,7 @@ static bool comes_soon(const tti_counter *counter, uint64_t value, int checks)
     for (i = 0; i < checks; i++) {
         if (has_come(counter, value))
             return true;
-        pause_core();
+        tti_pause();
     }
     return false;
 }
