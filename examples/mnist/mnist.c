@@ -60,16 +60,24 @@ static bool run(trainer *t, const options *opts)
     return tell_outcome(t);
 }
 
-static int train_in_world(const options *opts)
+/* The tutorial's default is 128 / size samples a rank; shared batches need no equal parts. */
+static bool settle_batch(options *opts, int size)
 {
-    const int size = tutti_get_world_size(NULL);
+    if (opts->batch != 0)
+        return opts->batch % size == 0 ||
+               say("--batch: %" PRId64 " samples cannot be shared equally by %d ranks", opts->batch,
+                   size);
+    opts->batch = opts->global_batches ? 128 : size < 128 ? 128 / size * size : size;
+    return true;
+}
+
+static int train_in_world(options *opts)
+{
     trainer t = { 0 };
     bool ok;
 
-    if (opts->batch % size != 0) {
-        say("--batch: %" PRId64 " samples cannot be shared equally by %d ranks", opts->batch, size);
+    if (!settle_batch(opts, tutti_get_world_size(NULL)))
         return 2;
-    }
     ok = run(&t, opts);
     return train_close(&t) && ok ? 0 : 1;
 }

@@ -319,6 +319,9 @@ static void dropout_leaves_ranks_equal(void **state)
     r = ranks(2, "auto", "--data data --epochs 2 --batch %d --losses own", BATCH);
     expect(&r, 0, "parameters are bitwise equal on all ranks (2)");
     assert_int_equal(read_losses("own", losses), 2 * 9); /* 288 of 577 samples by 32 */
+    r = ranks(3, "auto", "--data data --epochs 2 --losses own");
+    expect(&r, 0, "parameters are bitwise equal on all ranks (3)");
+    assert_int_equal(read_losses("own", losses), 2 * 5); /* 192 samples by 128 / 3 */
     r = ranks(4, "auto", "--data data --epochs 2 --batch %d --global-batches --losses shared",
               BATCH);
     expect(&r, 0, "parameters are bitwise equal on all ranks (4)");

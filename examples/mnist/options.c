@@ -14,7 +14,7 @@ static const char help[] =
     "usage: mnist --data DIR [options], alone or under tutti run\n"
     "  --data DIR         IDX files; without train-* the t10k-* files are split 9 to 1\n"
     "  --epochs N         times through the training set (10)\n"
-    "  --batch N          samples of a step, all ranks together (128)\n"
+    "  --batch N          samples of a step, all ranks together (128, or less for equal parts)\n"
     "  --lr X             learning rate (0.01)\n"
     "  --momentum X       of the gradient descent (0.5)\n"
     "  --seed N           of everything that is random (1234)\n"
@@ -86,9 +86,7 @@ static bool parse_one(int which, const char *word, int at, options *o, int *exit
 
 bool options_parse(int argc, char **argv, options *opts_out, int *exit_code_out)
 {
-    options o = {
-        .epochs = 10, .batch = 128, .seed = 1234, .lr = 0.01, .momentum = 0.5, .dropout = true
-    };
+    options o = { .epochs = 10, .seed = 1234, .lr = 0.01, .momentum = 0.5, .dropout = true };
 
     opterr = 0; /* the words are ours */
     for (;;) {

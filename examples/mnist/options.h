@@ -11,7 +11,7 @@ typedef struct options {
     const char *data;    /* directory with the IDX files */
     const char *losses;  /* file for the loss of every step, or NULL */
     int64_t epochs;      /* 1 or more */
-    int64_t batch;       /* samples of a step, all ranks together */
+    int64_t batch;       /* samples of a step, all ranks together; 0: the default */
     uint64_t seed;       /* of parameters, partition, order and dropout */
     double lr;           /* learning rate */
     double momentum;     /* 0 or more, below 1 */
