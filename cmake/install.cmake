@@ -1,10 +1,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 # What `make install PREFIX=` puts where.
-foreach(target IN ITEMS tutti tutti_static tutti_train tutti_train_static)
-    if(TARGET ${target})
-        install(TARGETS ${target} LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
-    endif()
-endforeach()
+install(TARGETS tutti tutti_static tutti_train tutti_train_static
+        LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(DIRECTORY include/tutti DESTINATION ${CMAKE_INSTALL_INCLUDEDIR})
 foreach(pc IN ITEMS tutti tutti-train)
     configure_file(cmake/${pc}.pc.in ${PROJECT_BINARY_DIR}/${pc}.pc @ONLY)
