@@ -8,6 +8,10 @@ NPROC     ?= $(shell nproc)
 EPOCHS    ?= 10
 DATA      ?= build/demo-data
 
+# OpenBLAS falls back to SSE3 kernels, in silence, on a processor that is younger than itself.
+BLAS_CORE = $(shell grep -qw avx512f /proc/cpuinfo && echo SKYLAKEX || \
+                    { grep -qw avx2 /proc/cpuinfo && echo HASWELL; })
+
 PACKAGES = build-essential cmake ninja-build pkg-config git python3 iproute2 \
            libuv1-dev libssl-dev uthash-dev libopenblas-dev zlib1g-dev libcmocka-dev
 MODULES  = libuv 'libcrypto >= 3' zlib openblas cmocka
@@ -50,6 +54,7 @@ deps:
 demo: release
 	@test -d $(DATA) || { rm -rf $(DATA).part && build/release/bin/make_digits $(DATA).part && \
 	    mv $(DATA).part $(DATA); }
+	OPENBLAS_CORETYPE=$${OPENBLAS_CORETYPE:-$(BLAS_CORE)} \
 	build/release/bin/tutti run --standalone --nproc-per-node=$(NPROC) \
 	    build/release/bin/mnist --data $(DATA) --epochs $(EPOCHS)
 
