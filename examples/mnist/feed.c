@@ -95,8 +95,7 @@ bool feed_next(feed *f, batch *batch_out, bool *more_out)
     const int64_t *samples = NULL;
     int64_t all = tutti_loader_next(&f->loader, &samples), n = all, first = 0;
 
-    *more_out = all > 0;
-    if (all == 0)
+    if (!(*more_out = all > 0))
         return true;
     if (f->shared)
         n = feed_part(all, f->rank, f->size, &first);
