@@ -164,7 +164,7 @@ static int child(int me)
 {
     tutti_store *store = NULL;
     tutti_bytes  value = { .data = NULL };
-    char         key[16];
+    char         key[24];
     int          i, bad;
 
     if (tutti_file_store_open(path, -1, &store) != TUTTI_OK)

@@ -483,7 +483,7 @@ enum { MANY = 600 };
 
 static void long_lists_work(void **state)
 {
-    static char names[MANY][16];
+    static char names[MANY][24];
     const char *keys[MANY];
     bool        all = true;
     int         i;
