@@ -395,6 +395,7 @@ static void body_abort(rank_ctx *ctx)
     const tti_channel other = { .group = 9, .plane = TTI_PLANE_P2P };
     uint8_t          *data = calloc(1, n);
     tti_request      *request;
+    char              word = 0;
     int               value = ctx->rank;
 
     if (ctx->rank == 0) {
@@ -402,11 +403,14 @@ static void body_abort(rank_ctx *ctx)
         CHECK(ctx, !tti_request_ended(request));
         tti_messenger_abort(ctx->messenger, 9);
         free(data); /* no longer borrowed */
+        CHECK(ctx, board_put(ctx->board, "aborted", &word, 0) == TUTTI_OK);
         CHECK(ctx, finish(ctx, request) == TUTTI_E_ABORTED);
         CHECK(ctx, do_send(ctx, 1, 0, &value, sizeof value) == TUTTI_OK); /* the stream is whole */
         CHECK(ctx, do_recv(ctx, 1, 0, &value, sizeof value) == TUTTI_OK);
         return;
     }
+    /* Whoever receives drains the link, and would keep the message: not before it is given up. */
+    CHECK(ctx, board_get(ctx->board, "aborted", &word, 0, ctx->deadline_ns) == TUTTI_OK);
     CHECK(ctx, do_recv(ctx, 0, 0, &value, sizeof value) == TUTTI_OK && value == 0);
     CHECK(ctx, do_send(ctx, 0, 0, &value, sizeof value) == TUTTI_OK);
     free(data);
