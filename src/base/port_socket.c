@@ -90,6 +90,14 @@ static int open_socket(const tti_addr *addr, any_addr *native, socklen_t *bytes,
     return 0;
 }
 
+/* A host without /etc/hosts and without DNS still has a loopback. */
+static tutti_status resolve_localhost(uint16_t tcp_port, tti_addr *out, int *n_out)
+{
+    *out = (tti_addr){ .family = TTI_ADDR_IP4, .port = tcp_port, .ip = { 127, 0, 0, 1 } };
+    *n_out = 1;
+    return TUTTI_OK;
+}
+
 tutti_status tti_socket_resolve(tti_port *port, const char *host, uint16_t tcp_port, tti_addr *out, int max,
                                 int *n_out)
 {
@@ -102,6 +110,8 @@ tutti_status tti_socket_resolve(tti_port *port, const char *host, uint16_t tcp_p
     (void)port;
     assert(max >= 1);
     err = getaddrinfo(host, NULL, &want, &found);
+    if (err != 0 && strcmp(host, "localhost") == 0)
+        return resolve_localhost(tcp_port, out, n_out);
     if (err != 0)
         return tti_fail(TUTTI_E_NETWORK, "cannot resolve host '%s': %s", host,
                         err == EAI_SYSTEM ? "system error" : gai_strerror(err));
