@@ -8,7 +8,7 @@
  *   -1); TUTTI_NO_GROUP makes it fail with TUTTI_E_STATE.
  * - Every member issues a group's collectives in the same order, with arguments that agree. Ranks that
  *   disagree get TUTTI_E_MISMATCH where it is seen, with both calls in the text.
- * - Peers and roots are global ranks, as in torch.
+ * - Peers and roots are global ranks, as in torch; calls that end in _in_group take ranks of the group.
  * - A blocking call is done by the calling thread. X_async borrows its spans until the work completes: do
  *   not read, write or free them before. Its work_out is a new reference; tutti_work_free() drops it and
  *   cancels nothing.
@@ -265,6 +265,126 @@ TUTTI_API int tutti_work_source_rank(const tutti_work *work);
  * @threads  any
  * @source   ours */
 TUTTI_API void tutti_work_free(tutti_work *work);
+
+/* ---- more groups, and what they are called -------------------------------------------------------- */
+
+/** Make groups of consecutive ranks: 0 .. group_size-1, then the next ones, over the whole world. Every
+ * rank of the world calls it.
+ *
+ * @param group_size  divides the world's size
+ * @param opts        of every group; NULL: every default
+ * @param group_out   the one that this rank is in; TUTTI_NO_GROUP on failure
+ *
+ * @errors   TUTTI_E_ARG  group_size is below 1, or does not divide the size of the world
+ *           as tutti_new_group; ranks whose own group was made do not hear of another's failure
+ * @threads  one at a time per world
+ * @source   torch.distributed.new_subgroups (which also returns the list of all handles) */
+TUTTI_API tutti_status tutti_new_subgroups(int group_size, const tutti_group_options *opts,
+                                           tutti_group **group_out);
+
+/** Make groups of lists of ranks, of which no two have a rank in common. Every rank of the world calls it
+ * with the same lists.
+ *
+ * @param lists       [n_lists] global ranks of each group
+ * @param n_ranks     [n_lists] how many each list has
+ * @param opts        of every group; NULL: every default
+ * @param group_out   the one that this rank is in, or TUTTI_NON_MEMBER; TUTTI_NO_GROUP on failure
+ *
+ * @errors   TUTTI_E_ARG  no lists, an empty list, a rank out of range, twice, or in two lists; found
+ *                        before anything is made
+ *           as tutti_new_group; ranks whose own group was made do not hear of another's failure
+ * @threads  one at a time per world
+ * @source   torch.distributed.new_subgroups_by_enumeration */
+TUTTI_API tutti_status tutti_new_subgroups_by_enumeration(const int *const *lists, const int *n_ranks,
+                                                          int n_lists, const tutti_group_options *opts,
+                                                          tutti_group **group_out);
+
+/** The global ranks of group's members, in group order: tutti_get_world_size(group) of them.
+ *
+ * @errors   none; NULL for a non-member or without a world
+ * @threads  any; the array is the group's and lives as long
+ * @source   torch.distributed.get_process_group_ranks */
+TUTTI_API const int *tutti_get_process_group_ranks(const tutti_group *group);
+
+/** The name that the library gave a group: "0" a world, "1", "2", ... what was made from it, in order.
+ *
+ * @errors   none; NULL for a non-member or without a world
+ * @threads  any; the string is the group's and lives as long
+ * @source   torch.distributed.ProcessGroup.group_name */
+TUTTI_API const char *tutti_get_group_name(const tutti_group *group);
+
+/** The name that the program gave a group in tutti_group_options.desc, "" where it gave none.
+ *
+ * @errors   none; NULL for a non-member or without a world
+ * @threads  any; the string is the group's and lives as long
+ * @source   torch.distributed.ProcessGroup.group_desc */
+TUTTI_API const char *tutti_get_group_desc(const tutti_group *group);
+
+/** How many groups the calling thread's world has numbered so far: itself, and every one that any of its
+ * ranks is in. -1 without a world.
+ * @threads  any
+ * @source   torch.distributed.get_pg_count */
+TUTTI_API int tutti_get_pg_count(void);
+
+/* ---- the peer as a rank of the group ---------------------------------------------------------------
+ *
+ * The functions below are those without _in_group, whose doc blocks hold for them, with one difference:
+ * the peer or root is a rank of the group, 0 .. size-1, as with torch's group_src and group_dst. One out
+ * of range is TUTTI_E_ARG. A sender that is reported (src_out, tutti_work_source_rank) is a global rank
+ * all the same. */
+
+/** tutti_broadcast from a rank of the group.
+ * @source torch.distributed.broadcast(group_src=) */
+TUTTI_API tutti_status tutti_broadcast_in_group(tutti_span buf, int group_src, tutti_group *group);
+/** tutti_broadcast_in_group, not waited for.
+ * @source torch.distributed.broadcast(group_src=, async_op=True) */
+TUTTI_API tutti_status tutti_broadcast_in_group_async(tutti_span buf, int group_src, tutti_group *group,
+                                                      tutti_work **work_out);
+
+/** tutti_reduce to a rank of the group.
+ * @source torch.distributed.reduce(group_dst=) */
+TUTTI_API tutti_status tutti_reduce_in_group(tutti_span buf, int group_dst, tutti_op op,
+                                             tutti_group *group);
+/** tutti_reduce_in_group, not waited for.
+ * @source torch.distributed.reduce(group_dst=, async_op=True) */
+TUTTI_API tutti_status tutti_reduce_in_group_async(tutti_span buf, int group_dst, tutti_op op,
+                                                   tutti_group *group, tutti_work **work_out);
+
+/** tutti_gather to a rank of the group.
+ * @source torch.distributed.gather(group_dst=) */
+TUTTI_API tutti_status tutti_gather_in_group(const tutti_span *outs, int n_outs, tutti_span in,
+                                             int group_dst, tutti_group *group);
+/** tutti_gather_in_group, not waited for.
+ * @source torch.distributed.gather(group_dst=, async_op=True) */
+TUTTI_API tutti_status tutti_gather_in_group_async(const tutti_span *outs, int n_outs, tutti_span in,
+                                                   int group_dst, tutti_group *group,
+                                                   tutti_work **work_out);
+
+/** tutti_scatter from a rank of the group.
+ * @source torch.distributed.scatter(group_src=) */
+TUTTI_API tutti_status tutti_scatter_in_group(tutti_span out, const tutti_span *ins, int n_ins,
+                                              int group_src, tutti_group *group);
+/** tutti_scatter_in_group, not waited for.
+ * @source torch.distributed.scatter(group_src=, async_op=True) */
+TUTTI_API tutti_status tutti_scatter_in_group_async(tutti_span out, const tutti_span *ins, int n_ins,
+                                                    int group_src, tutti_group *group,
+                                                    tutti_work **work_out);
+
+/** tutti_send to a rank of the group.
+ * @source torch.distributed.send(group_dst=) */
+TUTTI_API tutti_status tutti_send_in_group(tutti_span buf, int group_dst, int tag, tutti_group *group);
+/** tutti_recv from a rank of the group, or TUTTI_ANY_SOURCE.
+ * @source torch.distributed.recv(group_src=) */
+TUTTI_API tutti_status tutti_recv_in_group(tutti_span buf, int group_src, int tag, tutti_group *group,
+                                           int *src_out);
+/** tutti_isend to a rank of the group.
+ * @source torch.distributed.isend(group_dst=) */
+TUTTI_API tutti_status tutti_isend_in_group(tutti_span buf, int group_dst, int tag, tutti_group *group,
+                                            tutti_work **work_out);
+/** tutti_irecv from a rank of the group, or TUTTI_ANY_SOURCE.
+ * @source torch.distributed.irecv(group_src=) */
+TUTTI_API tutti_status tutti_irecv_in_group(tutti_span buf, int group_src, int tag, tutti_group *group,
+                                            tutti_work **work_out);
 
 #ifdef __cplusplus
 }

@@ -304,7 +304,7 @@ static tutti_status fill_child(tutti_group *group, tutti_group *world, uint32_t 
     return group->desc != NULL ? TUTTI_OK : tti_fail(TUTTI_E_NOMEM, "no memory for a group's name");
 }
 
-static uint32_t take_number(tutti_group *world)
+uint32_t tti_group_take_number(tutti_group *world)
 {
     uint32_t id;
 
@@ -348,7 +348,8 @@ static tutti_status open_child(tutti_group *group, tutti_group *world, uint32_t 
     return open_backend(group, tti_deadline(port, group->timeout_ms, group->timeout_ms));
 }
 
-static tutti_status read_group_options(const tutti_group_options *opts, tutti_group_options *known)
+tutti_status tti_group_options_read(const char *what, const tutti_group_options *opts,
+                                    tutti_group_options *known)
 {
     tutti_status st = TUTTI_OK;
 
@@ -356,9 +357,9 @@ static tutti_status read_group_options(const tutti_group_options *opts, tutti_gr
         st = tti_options_read(known, sizeof *known, opts, "TUTTI_GROUP_OPTIONS");
     if (st == TUTTI_OK && known->timeout_ms < TUTTI_INFINITE)
         st = tti_fail(TUTTI_E_ARG,
-                      "new_group: timeout_ms is %lld\n"
+                      "%s: timeout_ms is %lld\n"
                       "  next: 0 for the world's, -1 for none",
-                      (long long)known->timeout_ms);
+                      what, (long long)known->timeout_ms);
     return st;
 }
 
@@ -371,7 +372,7 @@ tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
     tutti_status        st;
     uint32_t            id;
 
-    st = read_group_options(opts, &known);
+    st = tti_group_options_read("new_group", opts, &known);
     if (st == TUTTI_OK)
         st = check_counts(world, ranks, n_ranks);
     if (st == TUTTI_OK)
@@ -381,7 +382,7 @@ tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
     st = sort_ranks(world, ranks, group->ranks, n);
     if (st != TUTTI_OK)
         goto out;
-    id = take_number(world);
+    id = tti_group_take_number(world);
     group->rank = find_rank(group->ranks, n, world->rank);
     if (group->rank < 0) {
         *group_out = TUTTI_NON_MEMBER;
@@ -402,16 +403,14 @@ out:
 tutti_status tutti_new_group(const int *ranks, int n_ranks, const tutti_group_options *opts,
                              tutti_group **group_out)
 {
-    tutti_group *g = NULL;
+    tutti_group *world = NULL;
     tutti_status st;
 
     if (group_out == NULL)
         return tti_fail(TUTTI_E_ARG, "new_group: group_out is NULL");
-    st = tti_group_resolve(NULL, "new_group", &g);
-    if (st == TUTTI_OK && g == NULL)
-        st = tti_fail(TUTTI_E_STATE, "new_group: this thread's group is TUTTI_NON_MEMBER");
+    st = tti_group_world("new_group", &world);
     if (st == TUTTI_OK)
-        st = tti_group_create(g->world, ranks, n_ranks, opts, group_out);
+        st = tti_group_create(world, ranks, n_ranks, opts, group_out);
     if (st != TUTTI_OK)
         *group_out = TUTTI_NO_GROUP;
     return st;

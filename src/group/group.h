@@ -4,6 +4,8 @@
  *
  *   world.c       which group NULL means; init and destroy of the process's world
  *   group.c       making and ending groups, ranks and their translation
+ *   subgroups.c   several groups in one call; names and lists of ranks
+ *   in_group.c    peers and roots as ranks of the group
  *   collective.c  public collectives: arguments in, a checked tutti_call out
  *   p2p.c         send, recv, isend, irecv
  *   queue.c       in which order a group's collectives run, and on which thread
@@ -109,12 +111,28 @@ tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, cons
 /** Make a child of world: tutti_new_group() without globals. */
 tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
                               const tutti_group_options *opts, tutti_group **group_out);
+/** Read and check the options of a group into known, which has the defaults; opts NULL: leave them. */
+tutti_status tti_group_options_read(const char *what, const tutti_group_options *opts,
+                                    tutti_group_options *known);
+/** Count one more group of world: its number. */
+uint32_t tti_group_take_number(tutti_group *world);
 /** End and free a group; a world with all its children. */
 void tti_group_destroy(tutti_group *group);
 /** Read an option struct of size bytes into known (known_size, filled with defaults).
  * @errors TUTTI_E_ARG          never initialised
  *         TUTTI_E_UNSUPPORTED  a newer one whose new fields are set */
 tutti_status tti_options_read(void *known, size_t known_size, const void *opts, const char *macro);
+
+/* subgroups.c */
+
+/** The calling thread's world, to make groups of.
+ * @errors TUTTI_E_STATE  there is none */
+tutti_status tti_group_world(const char *what, tutti_group **world_out);
+/** One of several groups that are made in a row: tti_group_create(), whose failure goes to *status,
+ * or only a number if *status has one already. *mine is set if this rank is in it. */
+void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
+                           const tutti_group_options *opts, tutti_status *status,
+                           tutti_group **mine);
 
 /* queue.c */
 

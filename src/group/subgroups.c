@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * subgroups.c - several groups in one call, and what a group can be asked about itself.
+ *
+ * True    All lists are checked before the first group is made, so that a bad argument makes none.
+ *         Once one of this rank's groups could not be made, the remaining ones only take their
+ *         numbers: the ranks of the world go on counting groups alike. */
+#include "group/group.h"
+
+#include <stdlib.h>
+#include <tutti/private.h>
+
+/* ---- one after the other ---- */
+
+void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
+                           const tutti_group_options *opts, tutti_status *status,
+                           tutti_group **mine)
+{
+    tutti_group *group = NULL;
+
+    if (*status != TUTTI_OK) {
+        tti_group_take_number(world);
+        return;
+    }
+    *status = tti_group_create(world, ranks, n_ranks, opts, &group);
+    if (*status == TUTTI_OK && group != TUTTI_NON_MEMBER)
+        *mine = group;
+}
+
+/* ---- checks ---- */
+
+tutti_status tti_group_world(const char *what, tutti_group **world_out)
+{
+    tutti_group *g = NULL;
+    tutti_status st;
+
+    st = tti_group_resolve(NULL, what, &g);
+    if (st == TUTTI_OK && g == NULL)
+        st = tti_fail(TUTTI_E_STATE, "%s: this thread's group is TUTTI_NON_MEMBER", what);
+    if (st == TUTTI_OK)
+        *world_out = g->world;
+    return st;
+}
+
+/* Note in owner[] (list number + 1, 0: none) who is in list number i. */
+static tutti_status claim_list(const tutti_group *world, const int *ranks, int n, int i, int *owner)
+{
+    const char *what = "new_subgroups_by_enumeration";
+    int j;
+
+    if (ranks == NULL || n <= 0)
+        return tti_fail(TUTTI_E_ARG, "%s: list %d is empty", what, i);
+    for (j = 0; j < n; j++) {
+        const int rank = ranks[j];
+
+        if (rank < 0 || rank >= world->size)
+            return tti_fail(TUTTI_E_ARG, "%s: rank %d in list %d is outside of 0 .. %d", what, rank,
+                            i, world->size - 1);
+        if (owner[rank] == i + 1)
+            return tti_fail(TUTTI_E_ARG, "%s: rank %d is in list %d twice", what, rank, i);
+        if (owner[rank] != 0)
+            return tti_fail(TUTTI_E_ARG, "%s: rank %d is in list %d and in list %d", what, rank,
+                            owner[rank] - 1, i);
+        owner[rank] = i + 1;
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status check_lists(const tutti_group *world, const int *const *lists,
+                                const int *n_ranks, int n_lists)
+{
+    tutti_status st = TUTTI_OK;
+    int *owner;
+    int i;
+
+    if (lists == NULL || n_ranks == NULL || n_lists <= 0)
+        return tti_fail(TUTTI_E_ARG,
+                        "new_subgroups_by_enumeration: there are no lists (n_lists %d)", n_lists);
+    owner = calloc((size_t)world->size, sizeof *owner);
+    if (owner == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to check lists of %d ranks", world->size);
+    for (i = 0; i < n_lists && st == TUTTI_OK; i++)
+        st = claim_list(world, lists[i], n_ranks[i], i, owner);
+    free(owner);
+    return st;
+}
+
+/* ---- new_subgroups ---- */
+
+static tutti_status create_blocks(tutti_group *world, int block, const tutti_group_options *opts,
+                                  tutti_group **group_out)
+{
+    tutti_group *mine = NULL;
+    tutti_status st = TUTTI_OK;
+    int *ranks = malloc((size_t)block * sizeof *ranks);
+    int first;
+    int i;
+
+    if (ranks == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a list of %d ranks", block);
+    for (first = 0; first < world->size; first += block) {
+        for (i = 0; i < block; i++)
+            ranks[i] = first + i;
+        tti_group_create_next(world, ranks, block, opts, &st, &mine);
+    }
+    free(ranks);
+    if (st == TUTTI_OK)
+        *group_out = mine;
+    return st;
+}
+
+static tutti_status subgroups(int block, const tutti_group_options *opts, tutti_group **group_out)
+{
+    tutti_group_options known = TUTTI_GROUP_OPTIONS;
+    tutti_group *world = NULL;
+    tutti_status st;
+
+    st = tti_group_world("new_subgroups", &world);
+    if (st == TUTTI_OK)
+        st = tti_group_options_read("new_subgroups", opts, &known);
+    if (st != TUTTI_OK)
+        return st;
+    if (block < 1 || world->size % block != 0)
+        return tti_fail(TUTTI_E_ARG,
+                        "new_subgroups: group_size is %d, which does not divide the world of %d",
+                        block, world->size);
+    return create_blocks(world, block, &known, group_out);
+}
+
+tutti_status tutti_new_subgroups(int group_size, const tutti_group_options *opts,
+                                 tutti_group **group_out)
+{
+    tutti_status st;
+
+    if (group_out == NULL)
+        return tti_fail(TUTTI_E_ARG, "new_subgroups: group_out is NULL");
+    st = subgroups(group_size, opts, group_out);
+    if (st != TUTTI_OK)
+        *group_out = TUTTI_NO_GROUP;
+    return st;
+}
+
+/* ---- new_subgroups_by_enumeration ---- */
+
+static tutti_status enumerated(const int *const *lists, const int *n_ranks, int n_lists,
+                               const tutti_group_options *opts, tutti_group **group_out)
+{
+    const char *what = "new_subgroups_by_enumeration";
+    tutti_group_options known = TUTTI_GROUP_OPTIONS;
+    tutti_group *world = NULL;
+    tutti_group *mine = TUTTI_NON_MEMBER;
+    tutti_status st;
+    int i;
+
+    st = tti_group_world(what, &world);
+    if (st == TUTTI_OK)
+        st = tti_group_options_read(what, opts, &known);
+    if (st == TUTTI_OK)
+        st = check_lists(world, lists, n_ranks, n_lists);
+    if (st != TUTTI_OK)
+        return st;
+    for (i = 0; i < n_lists; i++)
+        tti_group_create_next(world, lists[i], n_ranks[i], &known, &st, &mine);
+    if (st == TUTTI_OK)
+        *group_out = mine;
+    return st;
+}
+
+tutti_status tutti_new_subgroups_by_enumeration(const int *const *lists, const int *n_ranks,
+                                                int n_lists, const tutti_group_options *opts,
+                                                tutti_group **group_out)
+{
+    tutti_status st;
+
+    if (group_out == NULL)
+        return tti_fail(TUTTI_E_ARG, "new_subgroups_by_enumeration: group_out is NULL");
+    st = enumerated(lists, n_ranks, n_lists, opts, group_out);
+    if (st != TUTTI_OK)
+        *group_out = TUTTI_NO_GROUP;
+    return st;
+}
+
+/* ---- queries ---- */
+
+const int *tutti_get_process_group_ranks(const tutti_group *group)
+{
+    const tutti_group *g = tti_group_peek(group);
+
+    return g != NULL ? g->ranks : NULL;
+}
+
+const char *tutti_get_group_name(const tutti_group *group)
+{
+    const tutti_group *g = tti_group_peek(group);
+
+    return g != NULL ? g->name : NULL;
+}
+
+const char *tutti_get_group_desc(const tutti_group *group)
+{
+    const tutti_group *g = tti_group_peek(group);
+
+    if (g == NULL)
+        return NULL;
+    return g->desc != NULL ? g->desc : "";
+}
+
+int tutti_get_pg_count(void)
+{
+    const tutti_group *g = tti_group_peek(NULL);
+    uint32_t n;
+
+    if (g == NULL)
+        return -1;
+    tti_lock(&g->runner->lock);
+    n = g->world->n_made;
+    tti_unlock(&g->runner->lock);
+    return (int)n;
+}
