@@ -129,6 +129,53 @@ TUTTI_API tutti_tensor *tutti_tensor_from_ptr(void *data, tutti_dtype dtype, int
 TUTTI_API tutti_tensor *tutti_tensor_from_data(const void *data, tutti_dtype dtype, int nd,
                                                const int64_t *shape);
 
+/* ---- DLPack ------------------------------------------------------------------------------------
+ *
+ * Tensors that numpy, torch, JAX, CuPy and others share without a copy. The structs are declared in
+ * tutti/dlpack.h, which a program that only passes the pointers on does not need. */
+
+struct DLManagedTensor;
+struct DLManagedTensorVersioned;
+
+/** A tensor over another library's memory, strides included.
+ * @param managed  taken over: its deleter is called once, when the last tensor over the memory is
+ *                 gone, on that thread. On failure it stays the caller's and is not called.
+ * @errors  NULL and kept: TUTTI_E_ARG          NULL, a broken shape, more than 8 dimensions, memory
+ *                                              not aligned for its elements, a stride below 0
+ *                         TUTTI_E_UNSUPPORTED  not host memory, or elements of another type than
+ *                                              tensors have here
+ *                         TUTTI_E_NOMEM
+ * @threads any
+ * @source  torch.utils.dlpack.from_dlpack */
+TUTTI_API tutti_tensor *tutti_tensor_from_dlpack(struct DLManagedTensor *managed);
+
+/** The same for the versioned struct. Tensors can be written, so what is marked read-only is copied,
+ * and its deleter called before this returns.
+ * @errors  as tutti_tensor_from_dlpack(); TUTTI_E_UNSUPPORTED also for a major version other than 1
+ * @threads any
+ * @source  torch.utils.dlpack.from_dlpack */
+TUTTI_API tutti_tensor *
+tutti_tensor_from_dlpack_versioned(struct DLManagedTensorVersioned *managed);
+
+/** Lend t's memory to another library, strides included. Both see what the other writes; autograd
+ * does not, so a tensor that takes part in gradients is refused.
+ * @param managed_out  holds a reference to t; whoever takes it over calls its deleter once, on any
+ *                     thread
+ * @errors  TUTTI_E_STATE  t takes part in gradients
+ *          TUTTI_E_NOMEM
+ *          t is NULL: the failure that is kept, and it stays kept
+ * @threads any
+ * @source  torch.utils.dlpack.to_dlpack */
+TUTTI_API tutti_status tutti_tensor_to_dlpack(tutti_tensor *t,
+                                              struct DLManagedTensor **managed_out);
+
+/** The same as the versioned struct, version 1.1, without flags.
+ * @errors  as tutti_tensor_to_dlpack()
+ * @threads any
+ * @source  torch.Tensor.__dlpack__(max_version=(1, 1)) */
+TUTTI_API tutti_status
+tutti_tensor_to_dlpack_versioned(tutti_tensor *t, struct DLManagedTensorVersioned **managed_out);
+
 /* ---- looking at tensors ----------------------------------------------------------------------- */
 
 /** The element type; of NULL: TUTTI_DTYPE_COUNT.

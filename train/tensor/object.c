@@ -139,11 +139,11 @@ static tti_storage *storage_make(void)
     return st;
 }
 
-static tutti_status type_check(tutti_dtype dtype)
+static tutti_status type_check(const char *op, tutti_dtype dtype)
 {
     if (offered(dtype))
         return TUTTI_OK;
-    return tti_refuse(TUTTI_E_UNSUPPORTED, "tensor", "elements of type '%s' are not offered",
+    return tti_refuse(TUTTI_E_UNSUPPORTED, op, "elements of type '%s' are not offered",
                       tutti_dtype_name(dtype));
 }
 
@@ -153,7 +153,8 @@ tutti_tensor *tti_raw_empty(tutti_dtype dtype, int nd, const int64_t *shape)
     tti_storage *st = NULL;
     int64_t numel;
 
-    if (type_check(dtype) != TUTTI_OK || tti_shape_check("tensor", nd, shape, &numel) != TUTTI_OK)
+    if (type_check("tensor", dtype) != TUTTI_OK ||
+        tti_shape_check("tensor", nd, shape, &numel) != TUTTI_OK)
         return NULL;
     st = storage_make();
     if (st == NULL)
@@ -185,6 +186,44 @@ tutti_tensor *tti_raw_full(tutti_dtype dtype, int nd, const int64_t *shape, doub
 
     if (t != NULL)
         (void)tti_raw_fill_(t, value);
+    return t;
+}
+
+tutti_tensor *tti_raw_external(const char *op, void *data, tutti_dtype dtype, int nd,
+                               const int64_t *shape, const int64_t *stride)
+{
+    tutti_tensor *t;
+    tti_storage *st;
+    int64_t numel;
+
+    if (type_check(op, dtype) != TUTTI_OK || tti_shape_check(op, nd, shape, &numel) != TUTTI_OK)
+        return NULL;
+    if (data == NULL && numel > 0)
+        return tti_poison(TUTTI_E_ARG, op, "data is NULL for %lld elements", (long long)numel);
+    if ((uintptr_t)data % tutti_dtype_size(dtype) != 0)
+        return tti_poison(TUTTI_E_ARG, op, "%p is not aligned for %s", data,
+                          tutti_dtype_name(dtype));
+    st = storage_make();
+    if (st == NULL)
+        return NULL;
+    st->external = true;
+    st->data = data;
+    st->bytes = (size_t)numel * tutti_dtype_size(dtype);
+    t = object_make(st, NULL, dtype, nd, shape, numel);
+    if (t == NULL)
+        storage_release(st);
+    else if (stride != NULL && nd > 0)
+        memcpy(t->stride, stride, (size_t)nd * sizeof *stride);
+    return t;
+}
+
+tutti_tensor *tti_lend(tutti_tensor *t, void (*free_fn)(void *data, void *ctx), void *ctx)
+{
+    t = tti_temp(t);
+    if (t != NULL) {
+        t->st->free_fn = free_fn;
+        t->st->free_ctx = ctx;
+    }
     return t;
 }
 
@@ -299,32 +338,7 @@ tutti_tensor *tutti_tensor_from_data(const void *data, tutti_dtype dtype, int nd
 tutti_tensor *tutti_tensor_from_ptr(void *data, tutti_dtype dtype, int nd, const int64_t *shape,
                                     void (*free_fn)(void *data, void *ctx), void *ctx)
 {
-    tutti_tensor *t;
-    tti_storage *st;
-    int64_t numel;
-
-    if (type_check(dtype) != TUTTI_OK || tti_shape_check("from_ptr", nd, shape, &numel) != TUTTI_OK)
-        return NULL;
-    if (data == NULL && numel > 0)
-        return tti_poison(TUTTI_E_ARG, "from_ptr", "data is NULL for %lld elements",
-                          (long long)numel);
-    if ((uintptr_t)data % tutti_dtype_size(dtype) != 0)
-        return tti_poison(TUTTI_E_ARG, "from_ptr", "%p is not aligned for %s", data,
-                          tutti_dtype_name(dtype));
-    st = storage_make();
-    if (st == NULL)
-        return NULL;
-    st->external = true;
-    st->data = data;
-    st->bytes = (size_t)numel * tutti_dtype_size(dtype);
-    t = object_make(st, NULL, dtype, nd, shape, numel);
-    if (t == NULL)
-        storage_release(st); /* free_fn is not set yet: the memory stays the caller's */
-    else {
-        st->free_fn = free_fn;
-        st->free_ctx = ctx;
-    }
-    return tti_temp(t);
+    return tti_lend(tti_raw_external("from_ptr", data, dtype, nd, shape, NULL), free_fn, ctx);
 }
 
 tutti_dtype tutti_tensor_dtype(const tutti_tensor *t)

@@ -75,6 +75,12 @@ void tti_contiguous_strides(int nd, const int64_t *shape, int64_t *stride_out);
 tutti_tensor *tti_raw_empty(tutti_dtype dtype, int nd, const int64_t *shape);
 tutti_tensor *tti_raw_zeros(tutti_dtype dtype, int nd, const int64_t *shape);
 tutti_tensor *tti_raw_full(tutti_dtype dtype, int nd, const int64_t *shape, double value);
+/* A tensor over memory of somebody else's, for tti_lend(). stride NULL: row-major. */
+tutti_tensor *tti_raw_external(const char *op, void *data, tutti_dtype dtype, int nd,
+                               const int64_t *shape, const int64_t *stride);
+/* Hand t, made by tti_raw_external(), to the open scope; only if that succeeds free_fn is noted, so
+ * that after a failure the memory is still its owner's. */
+tutti_tensor *tti_lend(tutti_tensor *t, void (*free_fn)(void *data, void *ctx), void *ctx);
 /* Another tensor over the memory of x. */
 tutti_tensor *tti_raw_alias(const tutti_tensor *x, int nd, const int64_t *shape,
                             const int64_t *stride, int64_t offset);
