@@ -125,6 +125,129 @@ static void a_message_of_another_call_is_refused(void **state)
         either_says(ranks, "rank 1: all_reduce #1 (sum, 1001 f32)\n  rank 0: another call #1"));
 }
 
+/* ---- sizes that do not fit ------------------------------------------------------------------- */
+
+enum { BLOCK_MAX = 64 };
+
+/* Everybody gives everybody 8 elements, but rank 0 gives rank 1 `gives`, which expects `wants`. Its place
+ * ends there: an overrun is seen by asan. */
+static tutti_status all_to_all(tt_rank *t, int64_t gives, int64_t wants, int64_t deadline_ns)
+{
+    int64_t      in_counts[TT_RANKS_MAX], out_counts[TT_RANKS_MAX];
+    int32_t      data[BLOCK_MAX] = { 0 };
+    int32_t     *places[TT_RANKS_MAX];
+    const void  *ins[TT_RANKS_MAX];
+    tutti_call   call = tt_call(t, TUTTI_CALL_ALL_TO_ALL, TUTTI_I32, 0);
+    tutti_status st;
+    int          r;
+
+    for (r = 0; r < t->size; r++) {
+        in_counts[r] = t->rank == 0 && r == 1 ? gives : 8;
+        out_counts[r] = t->rank == 1 && r == 0 ? wants : 8;
+        ins[r] = data;
+        places[r] = malloc((size_t)out_counts[r] * sizeof *places[r] + (out_counts[r] == 0));
+        TT_CHECK(t, places[r] != NULL);
+    }
+    call.deadline_ns = deadline_ns;
+    call.n_parts = t->size;
+    call.ins = ins;
+    call.list = (void *const *)(void *)places;
+    call.in_counts = in_counts;
+    call.list_counts = out_counts;
+    st = tti_coll_run(t->coll, &call);
+    snprintf(t->said, sizeof t->said, "%s", st == TUTTI_OK ? "" : tutti_last_error());
+    for (r = 0; r < t->size; r++)
+        free(places[r]);
+    return st;
+}
+
+static int64_t unfit_gives, unfit_wants;
+
+/* Rank 2 has nothing to do with it, and may have all it needs before it hears of it. */
+static void blocks_do_not_fit(tt_rank *t)
+{
+    const int64_t begin_ns = tt_in_ms(0);
+    tutti_status  st = all_to_all(t, 8, 8, t->deadline_ns);
+
+    TT_CHECK(t, st == TUTTI_OK);
+    st = all_to_all(t, unfit_gives, unfit_wants, t->deadline_ns);
+    if (t->rank == 2 && st == TUTTI_OK)
+        st = tt_barrier(t);
+    TT_CHECK(t, st == TUTTI_E_MISMATCH);
+    TT_CHECK(t, soon(t, begin_ns));
+    check_stays_failed(t, TUTTI_E_MISMATCH);
+    tt_all_here(t);
+}
+
+static void blocks_that_do_not_fit_are_an_error(void **state)
+{
+    static const int64_t pairs[][2] = { { 10, 12 }, { 12, 10 }, { 0, 5 }, { 5, 0 }, { BLOCK_MAX, 1 } };
+    tt_rank              ranks[TT_RANKS_MAX];
+    char                 said[128];
+    size_t               i;
+
+    (void)state;
+    for (i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
+        unfit_gives = pairs[i][0];
+        unfit_wants = pairs[i][1];
+        tt_run(3, false, blocks_do_not_fit, ranks);
+        snprintf(said, sizeof said,
+                 "all_to_all #2 (i32) on group 'test': rank 0 gives rank 1 %d elements, which expects %d",
+                 (int)unfit_gives, (int)unfit_wants);
+        assert_true(either_says(ranks, said));
+        tt_run(3, true, blocks_do_not_fit, ranks);
+        assert_true(either_says(ranks, said));
+    }
+}
+
+/* The same sum in other parts. */
+static void parts_differ(tt_rank *t)
+{
+    const int64_t parts[] = { 3, 5 }, others[] = { 5, 3 };
+    float         a[8] = { 0 }, b[8] = { 0 }, out[8];
+    void         *list[] = { a, b };
+    tutti_call    call = tt_call(t, TUTTI_CALL_REDUCE_SCATTER, TUTTI_F32, 8);
+
+    call.n_parts = 2;
+    call.list_counts = t->rank == 0 ? parts : others;
+    call.list = list;
+    call.out = out;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_E_MISMATCH);
+    snprintf(t->said, sizeof t->said, "%s", tutti_last_error());
+    tt_all_here(t);
+}
+
+static void parts_that_differ_are_an_error(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(2, false, parts_differ, ranks);
+    assert_non_null(strstr(ranks[0].said, "rank 0: reduce_scatter #1 (sum, 8 f32 in uneven parts, mark"));
+    assert_non_null(strstr(ranks[0].said, "rank 1: reduce_scatter #1 (sum, 8 f32 in uneven parts, mark"));
+    tt_run(2, true, parts_differ, ranks);
+    assert_true(either_says(ranks, "another call #1"));
+}
+
+static void rank_2_does_not_exchange(tt_rank *t)
+{
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    if (t->rank != 2)
+        TT_CHECK(t, all_to_all(t, 8, 8, tt_in_ms(200)) == TUTTI_E_TIMEOUT);
+    tt_all_here(t);
+}
+
+static void an_exchange_names_who_is_missing(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, false, rank_2_does_not_exchange, ranks);
+    assert_true(either_says(ranks, "not arrived: rank 2; rank 2 ("));
+    tt_run(3, true, rank_2_does_not_exchange, ranks);
+    assert_true(either_says(ranks, "no message from rank 2"));
+}
+
 /* ---- a rank that does not come --------------------------------------------------------------- */
 
 static void rank_2_stays_away(tt_rank *t)
@@ -320,6 +443,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_calls_are_quoted),
         cmocka_unit_test(a_message_of_another_call_is_refused),
+        cmocka_unit_test(blocks_that_do_not_fit_are_an_error),
+        cmocka_unit_test(parts_that_differ_are_an_error),
+        cmocka_unit_test(an_exchange_names_who_is_missing),
         cmocka_unit_test(a_time_out_names_who_is_missing),
         cmocka_unit_test(a_time_out_names_silent_peers),
         cmocka_unit_test(deadlines_may_have_passed),

@@ -54,7 +54,7 @@ typedef struct buffers {
     char  *out;
     char  *list[N_LIST];
     char  *want;
-    char  *inputs[N_LIST];
+    char  *inputs[N_LIST + 1]; /* one more to keep */
 } buffers;
 
 static char *guarded(size_t bytes)
@@ -224,6 +224,104 @@ static void do_scatter(tt_rank *t, tutti_dtype dtype, int64_t count)
     free_buffers(t, &b);
 }
 
+/* Elements of rank's part: a third of the parts is empty. */
+static int64_t part_count(int64_t count, int rank)
+{
+    return count * (rank % 3) / 2;
+}
+
+/* What rank r puts into the part of owner. */
+static void fill_part(void *out, int64_t count, const tutti_call *call, int r, int owner)
+{
+    fill(out, count, call->dtype, r + 8 * owner, call->seq);
+}
+
+/* Every second time out is the own entry of the list; the other entries are only read. */
+static void do_reduce_scatter(tt_rank *t, tutti_dtype dtype, int64_t count, tutti_op op, bool uneven)
+{
+    tutti_call call = tt_call(t, TUTTI_CALL_REDUCE_SCATTER, dtype, count);
+    buffers    b = make_buffers(t, &call);
+    int64_t    parts[N_LIST];
+    size_t     bytes;
+    int        r;
+
+    for (call.count = 0, r = 0; r < t->size; r++) {
+        parts[r] = uneven ? part_count(count, r) : count;
+        call.count += uneven ? parts[r] : 0;
+    }
+    for (r = 0; r < t->size; r++) {
+        fill_part(b.list[r], parts[r], &call, t->rank, r);
+        fill_part(b.inputs[r], parts[t->rank], &call, r, t->rank);
+    }
+    if (uneven) {
+        call.n_parts = t->size;
+        call.list_counts = parts;
+    } else {
+        call.count = count;
+    }
+    bytes = (size_t)parts[t->rank] * tutti_dtype_size(dtype);
+    call.op = op_of_rank(op, t->rank);
+    call.list = (void *const *)b.list;
+    call.out = call.seq % 2 == 0 ? b.list[t->rank] : b.out;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    call.count = parts[t->rank];
+    expect_reduction(t, &call, &b, op);
+    TT_CHECK(t, memcmp(call.out, b.want, bytes) == 0);
+    memcpy(b.in, call.out, bytes);
+    check_plain_sum(t, &call, &b, op);
+    for (r = 0; r < t->size; r++) {
+        fill_part(b.inputs[r], parts[r], &call, t->rank, r);
+        TT_CHECK(t, (r == t->rank && call.out != b.out) ||
+                        memcmp(b.list[r], b.inputs[r],
+                               (size_t)parts[r] * tutti_dtype_size(dtype)) == 0);
+    }
+    free_buffers(t, &b);
+}
+
+/* Elements that one rank gives another: no relation to what it gets back. */
+static int64_t block_count(int64_t count, bool uneven, int from, int to)
+{
+    return uneven ? count * ((from * 5 + to * 3) % 4) / 3 : count;
+}
+
+/* Every second time the own entries of the two lists are one buffer. Behind each block, as behind
+ * each buffer, nothing is written. */
+static void do_all_to_all(tt_rank *t, tutti_dtype dtype, int64_t count, bool uneven)
+{
+    tutti_call   call = tt_call(t, TUTTI_CALL_ALL_TO_ALL, dtype, count);
+    buffers      b = make_buffers(t, &call);
+    const size_t element = tutti_dtype_size(dtype);
+    int64_t      gives[N_LIST], gets[N_LIST];
+    int          r;
+
+    for (r = 0; r < t->size; r++) {
+        gives[r] = block_count(count, uneven, t->rank, r);
+        gets[r] = block_count(count, uneven, r, t->rank);
+        fill_part(b.inputs[r], gives[r], &call, t->rank, r);
+    }
+    if (call.seq % 2 == 0)
+        memcpy(b.list[t->rank], b.inputs[t->rank], (size_t)gives[t->rank] * element);
+    b.inputs[N_LIST] = b.inputs[t->rank];
+    if (call.seq % 2 == 0)
+        b.inputs[t->rank] = b.list[t->rank];
+    call.count = 0;
+    call.list = (void *const *)b.list;
+    call.ins = (const void *const *)b.inputs;
+    call.n_parts = t->size;
+    call.list_counts = gets;
+    call.in_counts = gives;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    b.inputs[t->rank] = b.inputs[N_LIST];
+    for (r = 0; r < t->size; r++) {
+        const size_t bytes = (size_t)gets[r] * element;
+
+        fill_part(b.want, gets[r], &call, r, t->rank);
+        TT_CHECK(t, memcmp(b.list[r], b.want, bytes) == 0);
+        TT_CHECK(t, bytes == b.bytes || (uint8_t)b.list[r][bytes] == GUARD_BYTE);
+    }
+    free_buffers(t, &b);
+}
+
 static void do_all_kinds(tt_rank *t, tutti_dtype dtype, int64_t count, tutti_op op)
 {
     do_reduction(t, TUTTI_CALL_ALL_REDUCE, dtype, count, op);
@@ -232,6 +330,10 @@ static void do_all_kinds(tt_rank *t, tutti_dtype dtype, int64_t count, tutti_op 
     do_gather(t, TUTTI_CALL_ALL_GATHER, dtype, count);
     do_scatter(t, dtype, count);
     do_gather(t, TUTTI_CALL_GATHER, dtype, count);
+    do_reduce_scatter(t, dtype, count, op, false);
+    do_all_to_all(t, dtype, count, false);
+    do_reduce_scatter(t, dtype, count, op, true);
+    do_all_to_all(t, dtype, count, true);
     TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
 }
 
@@ -276,13 +378,16 @@ static void random_calls(tt_rank *t)
 
         state = state * 1664525u + 1013904223u;
         count = state >> 28 ? (state >> 8) % 700 : (state >> 8) % 60000;
-        switch (state >> 24 & 7) {
+        switch (state >> 24 & 15) {
         case 0: do_reduction(t, TUTTI_CALL_ALL_REDUCE, TUTTI_F32, count, TUTTI_SUM); break;
         case 1: do_reduction(t, TUTTI_CALL_REDUCE, TUTTI_I32, count, TUTTI_SUM); break;
         case 2: do_gather(t, TUTTI_CALL_ALL_GATHER, TUTTI_U8, count); break;
         case 3: do_gather(t, TUTTI_CALL_GATHER, TUTTI_F64, count); break;
         case 4: do_scatter(t, TUTTI_F32, count); break;
         case 5: TT_CHECK(t, tt_barrier(t) == TUTTI_OK); break;
+        case 6: do_reduce_scatter(t, TUTTI_F32, count, TUTTI_SUM, state & 1); break;
+        case 7:
+        case 8: do_all_to_all(t, TUTTI_U8, count, true); break;
         default: do_broadcast(t, TUTTI_F32, count); break;
         }
     }
@@ -364,7 +469,7 @@ static void every_algorithm_on_one_host(void **state)
         "all_reduce=one_phase,reduce=one_phase", "all_reduce=sliced,reduce=sliced",
         "all_reduce=one_shot,reduce=to_root",
         "all_reduce=direct,reduce=direct,broadcast=binomial,all_gather=direct,gather=direct,"
-        "scatter=direct,barrier=dissemination",
+        "scatter=direct,reduce_scatter=direct,all_to_all=direct,barrier=dissemination",
     };
     tt_rank ranks[TT_RANKS_MAX];
     size_t  i;

@@ -19,26 +19,44 @@
 
 enum { RANKS_MAX = 17, COUNT_MAX = 1023, MESSAGES_MAX = RANKS_MAX * RANKS_MAX };
 
-typedef enum kind { ALL_REDUCE, REDUCE, BROADCAST, ALL_GATHER, GATHER, SCATTER, BARRIER } kind;
+typedef enum kind {
+    ALL_REDUCE,
+    REDUCE,
+    BROADCAST,
+    ALL_GATHER,
+    GATHER,
+    SCATTER,
+    REDUCE_SCATTER,
+    ALL_TO_ALL,
+    BARRIER
+} kind;
 
 typedef struct plan_case {
     const char *name;
     tti_plan   *plan;
     kind        kind;
     bool        has_root;
-    bool        in_place; /* in and out are one buffer */
+    bool        in_place; /* in and out are one buffer; own entries, where lists are both */
+    bool        uneven;   /* parts of different sizes */
 } plan_case;
 
 static const plan_case plans[] = {
-    { "all_reduce one_shot", tti_plan_all_reduce_one_shot, ALL_REDUCE, false, true },
-    { "all_reduce direct", tti_plan_all_reduce_direct, ALL_REDUCE, false, true },
-    { "reduce to_root", tti_plan_reduce_to_root, REDUCE, true, true },
-    { "reduce direct", tti_plan_reduce_direct, REDUCE, true, true },
-    { "broadcast binomial", tti_plan_broadcast_binomial, BROADCAST, true, true },
-    { "all_gather direct", tti_plan_all_gather_direct, ALL_GATHER, false, false },
-    { "gather direct", tti_plan_gather_direct, GATHER, true, false },
-    { "scatter direct", tti_plan_scatter_direct, SCATTER, true, false },
-    { "barrier dissemination", tti_plan_barrier_dissemination, BARRIER, false, false },
+    { "all_reduce one_shot", tti_plan_all_reduce_one_shot, ALL_REDUCE, false, true, false },
+    { "all_reduce direct", tti_plan_all_reduce_direct, ALL_REDUCE, false, true, false },
+    { "reduce to_root", tti_plan_reduce_to_root, REDUCE, true, true, false },
+    { "reduce direct", tti_plan_reduce_direct, REDUCE, true, true, false },
+    { "broadcast binomial", tti_plan_broadcast_binomial, BROADCAST, true, true, false },
+    { "all_gather direct", tti_plan_all_gather_direct, ALL_GATHER, false, false, false },
+    { "gather direct", tti_plan_gather_direct, GATHER, true, false, false },
+    { "scatter direct", tti_plan_scatter_direct, SCATTER, true, false, false },
+    { "reduce_scatter direct", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, false, false },
+    { "reduce_scatter direct in place", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, true,
+      false },
+    { "reduce_scatter direct uneven", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, true,
+      true },
+    { "all_to_all direct", tti_plan_all_to_all_direct, ALL_TO_ALL, false, false, false },
+    { "all_to_all direct uneven", tti_plan_all_to_all_direct, ALL_TO_ALL, false, true, true },
+    { "barrier dissemination", tti_plan_barrier_dissemination, BARRIER, false, false, false },
 };
 enum { N_PLANS = sizeof plans / sizeof plans[0] };
 
@@ -48,6 +66,10 @@ typedef struct member {
     float        in[COUNT_MAX], out[COUNT_MAX];
     float        list[RANKS_MAX][COUNT_MAX];
     void        *entries[RANKS_MAX];
+    float        ins[RANKS_MAX][COUNT_MAX];
+    const void  *in_entries[RANKS_MAX];
+    int64_t      list_counts[RANKS_MAX], in_counts[RANKS_MAX];
+    tti_block_sizes sizes[2 * RANKS_MAX];
     char        *scratch;
 } member;
 
@@ -81,9 +103,62 @@ static float list_value(int owner, int index, int64_t i)
     return value(owner + 31 * index, i);
 }
 
+/* Elements of rank's part; a third of the parts is empty. */
+static int64_t part_count(const play *p, int rank)
+{
+    return p->plan->uneven ? p->count * (rank % 3) / 2 : p->count;
+}
+
+/* Elements that one rank gives to another: no relation to what it gets back. */
+static int64_t block_count(const play *p, int from, int to)
+{
+    return p->plan->uneven ? p->count * ((from * 5 + to * 3) % 4) / 3 : p->count;
+}
+
+/* The places of the own blocks may be one. */
+static void prepare_blocks(member *m, const play *p, int rank)
+{
+    int64_t i;
+    int     r;
+
+    for (r = 0; r < p->n; r++) {
+        m->list_counts[r] = block_count(p, r, rank);
+        m->in_counts[r] = block_count(p, rank, r);
+        for (i = 0; i < m->in_counts[r]; i++)
+            m->ins[r][i] = list_value(rank, r, i);
+        m->in_entries[r] = m->ins[r];
+        m->sizes[r] = (tti_block_sizes){ m->in_counts[r], m->list_counts[r] };
+        m->sizes[p->n + r] = (tti_block_sizes){ -1, -1 };
+    }
+    if (p->plan->in_place)
+        m->entries[rank] = m->ins[rank];
+}
+
+static tti_plan_input input_of(member *m, const play *p, int rank)
+{
+    tti_plan_input input = { .n_ranks = p->n, .rank = rank, .root = p->root, .count = p->count,
+                             .element = sizeof(float) };
+    int            r;
+
+    if (p->plan->kind == ALL_TO_ALL) {
+        input.list_counts = m->list_counts;
+        input.in_counts = m->in_counts;
+    } else if (p->plan->uneven) {
+        for (input.count = 0, r = 0; r < p->n; r++)
+            input.count += m->list_counts[r] = part_count(p, r);
+        input.list_counts = m->list_counts;
+    }
+    return input;
+}
+
+static bool has_input_list(const play *p)
+{
+    return p->plan->kind == SCATTER || p->plan->kind == REDUCE_SCATTER;
+}
+
 static void prepare(member *m, const play *p, int rank)
 {
-    const tti_plan_input input = { p->n, rank, p->root, p->count, sizeof(float) };
+    tti_plan_input input;
     int64_t              i;
     int                  r;
 
@@ -93,9 +168,12 @@ static void prepare(member *m, const play *p, int rank)
     }
     for (r = 0; r < p->n; r++) {
         for (i = 0; i < p->count; i++)
-            m->list[r][i] = p->plan->kind == SCATTER ? list_value(rank, r, i) : -1.0f;
+            m->list[r][i] = has_input_list(p) ? list_value(rank, r, i) : -1.0f;
         m->entries[r] = m->list[r];
     }
+    if (p->plan->kind == ALL_TO_ALL)
+        prepare_blocks(m, p, rank);
+    input = input_of(m, p, rank);
     tti_schedule_clear(&m->schedule);
     p->plan->plan(&input, &m->schedule);
     assert_false(m->schedule.full);
@@ -103,9 +181,12 @@ static void prepare(member *m, const play *p, int rank)
     m->scratch = malloc((size_t)m->schedule.scratch_bytes + (m->schedule.scratch_bytes == 0));
     assert_non_null(m->scratch);
     m->binding = (tti_binding){ .in = m->in, .out = p->plan->in_place ? m->in : m->out,
-                                .list = m->entries, .scratch = m->scratch,
+                                .list = m->entries, .ins = m->in_entries, .sizes = m->sizes,
+                                .scratch = m->scratch,
                                 .kernel = tti_reduce_kernel_for(TUTTI_OP_SUM, TUTTI_F32),
                                 .element = sizeof(float), .n_ranks = p->n };
+    if (p->plan->kind == REDUCE_SCATTER)
+        m->binding.out = p->plan->in_place ? m->list[rank] : m->out;
     /* Who must not write has no place to write to. */
     if (p->plan->kind == REDUCE && rank != p->root)
         m->binding.out = NULL;
@@ -211,6 +292,44 @@ static float sum(const play *p, int64_t i)
     return total;
 }
 
+static void check_element(const play *p, int rank, int64_t i, float got, float want)
+{
+    if (memcmp(&got, &want, sizeof want) != 0)
+        fail_msg("%s: rank %d of %d, root %d, count %d: element %d is %g, not %g", p->plan->name,
+                 rank, p->n, p->root, (int)p->count, (int)i, (double)got, (double)want);
+}
+
+static void check_part(const play *p, int rank)
+{
+    const float *got = members[rank].binding.out;
+    int64_t      i;
+    int          r;
+
+    for (i = 0; i < part_count(p, rank); i++) {
+        float total = list_value(0, rank, i);
+
+        for (r = 1; r < p->n; r++)
+            total += list_value(r, rank, i);
+        check_element(p, rank, i, got[i], total);
+    }
+}
+
+static void check_blocks(const play *p, int rank)
+{
+    int64_t i;
+    int     r;
+
+    for (r = 0; r < p->n; r++) {
+        const float          *got = members[rank].entries[r];
+        const tti_block_sizes told = members[rank].sizes[p->n + r];
+
+        assert_true(r == rank || (told.gives == block_count(p, r, rank) &&
+                                  told.wants == block_count(p, rank, r)));
+        for (i = 0; i < block_count(p, r, rank); i++)
+            check_element(p, rank, i, got[i], list_value(r, rank, i));
+    }
+}
+
 static void check_buffer(const play *p, int rank, const float *got, int of)
 {
     int64_t i;
@@ -219,10 +338,7 @@ static void check_buffer(const play *p, int rank, const float *got, int of)
         const bool  sums = p->plan->kind == ALL_REDUCE || p->plan->kind == REDUCE;
         const float want = sums ? sum(p, i) : of < 0 ? list_value(p->root, rank, i) : value(of, i);
 
-        if (memcmp(&got[i], &want, sizeof want) != 0)
-            fail_msg("%s: rank %d of %d, root %d, count %d: element %d is %g, not %g",
-                     p->plan->name, rank, p->n, p->root, (int)p->count, (int)i,
-                     (double)got[i], (double)want);
+        check_element(p, rank, i, got[i], want);
     }
 }
 
@@ -245,6 +361,8 @@ static void check_result(const play *p, int rank)
             check_buffer(p, rank, m->list[r], r);
         break;
     case SCATTER: check_buffer(p, rank, m->out, -1); break;
+    case REDUCE_SCATTER: check_part(p, rank); break;
+    case ALL_TO_ALL: check_blocks(p, rank); break;
     case BARRIER: break;
     }
 }
@@ -299,7 +417,7 @@ static void barrier_waits_for_all(void **state)
         uint32_t knows[RANKS_MAX], next[RANKS_MAX];
 
         for (rank = 0; rank < n; rank++) {
-            const tti_plan_input input = { n, rank, -1, 0, 1 };
+            const tti_plan_input input = { .n_ranks = n, .rank = rank, .root = -1, .element = 1 };
 
             tti_schedule_clear(&members[rank].schedule);
             tti_plan_barrier_dissemination(&input, &members[rank].schedule);

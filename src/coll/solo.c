@@ -6,34 +6,37 @@
 
 /* Through the kernel, not around it: bool comes out as 0 or 1 whatever went in, as with more
  * ranks. */
-static void combine(const tutti_call *call)
+static void combine(const tutti_call *call, const void *in)
 {
     const tti_reduce_kernel *kernel = tti_reduce_kernel_for(call->op.kind, call->dtype);
-    const void              *in = call->in;
 
+    if (call->count == 0)
+        return;
     if (call->op.kind == TUTTI_OP_PREMUL_SUM) {
-        tti_scale(call->out, call->in, call->count, call->op.factor, call->dtype);
+        tti_scale(call->out, in, call->count, call->op.factor, call->dtype);
         in = call->out;
     }
     tti_reduce(kernel, call->out, &in, 1, call->count, 1);
 }
 
-static void copy(const tutti_call *call, void *to, const void *from)
+static void copy(const tutti_call *call, int64_t count, void *to, const void *from)
 {
-    if (to != from)
-        memmove(to, from, (size_t)call->count * tutti_dtype_size(call->dtype));
+    if (count > 0 && to != from)
+        memmove(to, from, (size_t)count * tutti_dtype_size(call->dtype));
 }
 
 void tti_solo_run(const tutti_call *call)
 {
-    if (call->count == 0)
-        return;
     switch (call->kind) {
     case TUTTI_CALL_ALL_REDUCE:
-    case TUTTI_CALL_REDUCE: combine(call); break;
+    case TUTTI_CALL_REDUCE: combine(call, call->in); break;
+    case TUTTI_CALL_REDUCE_SCATTER: combine(call, call->list[0]); break;
     case TUTTI_CALL_ALL_GATHER:
-    case TUTTI_CALL_GATHER: copy(call, call->list[0], call->in); break;
-    case TUTTI_CALL_SCATTER: copy(call, call->out, call->list[0]); break;
+    case TUTTI_CALL_GATHER: copy(call, call->count, call->list[0], call->in); break;
+    case TUTTI_CALL_SCATTER: copy(call, call->count, call->out, call->list[0]); break;
+    case TUTTI_CALL_ALL_TO_ALL:
+        copy(call, call->in_counts[0], call->list[0], call->ins[0]);
+        break;
     case TUTTI_CALL_BROADCAST:
     case TUTTI_CALL_BARRIER:
     case TUTTI_CALL_KIND_COUNT: break; /* the root has it; nobody to wait for */

@@ -102,6 +102,18 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
     return st;
 }
 
+tutti_status tti_team_fail_block(const tti_team *team, const tti_call_note *note, int giver,
+                                 int taker, int64_t gives, int64_t wants)
+{
+    char call[TTI_CALL_TEXT_MAX];
+
+    tti_call_describe(note, call);
+    return tti_fail(TUTTI_E_MISMATCH,
+                    "%s on group '%s': rank %d gives rank %d %lld elements, which expects %lld\n"
+                    "  next: let what one rank gives be what the other expects",
+                    call, team->name, giver, taker, (long long)gives, (long long)wants);
+}
+
 void tti_words_add(tti_words *words, const char *fmt, ...)
 {
     const size_t room = sizeof words->text - words->used;

@@ -43,6 +43,10 @@ bool tti_team_on_one_host(const tti_team *team);
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
                            const tti_join *mine, tti_join *all_out);
 
+/** TUTTI_E_MISMATCH in words: what one rank gives in all_to_all is not what the other expects. */
+tutti_status tti_team_fail_block(const tti_team *team, const tti_call_note *note, int giver,
+                                 int taker, int64_t gives, int64_t wants);
+
 /** A text that is put together piece by piece; what does not fit is cut off. */
 typedef struct tti_words {
     char   text[1536];

@@ -88,7 +88,7 @@ struct tutti_work {
     int                      pins;    /* threads inside an entry of ops with request */
 
     tutti_call call;   /* a collective */
-    void      *list[]; /* what call.list points to */
+    void      *list[]; /* what call.list and the call's other arrays point to */
 };
 
 /* world.c */
@@ -144,7 +144,7 @@ void tti_runner_drop(tti_runner *runner);
 
 /** Do call in its turn, on this thread. Sets seq and deadline_ns. */
 tutti_status tti_queue_run(tutti_group *group, tutti_call *call);
-/** Queue call, with n_list entries of its list copied; work_out has a reference of the caller's. */
+/** Queue call, with n_list entries of its list and its other arrays copied; work_out has a reference of the caller's. */
 tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
                             tutti_work **work_out);
 /** Run the oldest work of group whose turn it is, if nobody does. Lock held, also on return. */

@@ -306,6 +306,32 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
     return TUTTI_OK;
 }
 
+_Static_assert(sizeof(void *) == sizeof(int64_t), "a work's room is counted in pointers");
+
+/* Copy an array of n entries to *room_io, and step on. NULL stays NULL. */
+static void *keep(void ***room_io, const void *array, int n)
+{
+    void **room = *room_io;
+
+    if (array == NULL || n == 0)
+        return NULL;
+    memcpy(room, array, (size_t)n * sizeof *room);
+    *room_io += n;
+    return room;
+}
+
+/* The arrays that call points to may go when the asynchronous call returns: the work has its own. */
+static void keep_arrays(tutti_work *work, const tutti_call *call, int n_list)
+{
+    void **room = work->list;
+
+    work->call = *call;
+    work->call.list = keep(&room, call->list, n_list);
+    work->call.ins = keep(&room, call->ins, call->n_parts);
+    work->call.list_counts = keep(&room, call->list_counts, call->n_parts);
+    work->call.in_counts = keep(&room, call->in_counts, call->n_parts);
+}
+
 tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
                             tutti_work **work_out)
 {
@@ -313,14 +339,10 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
     tutti_work  *work = NULL;
     tutti_status st;
 
-    st = tti_work_create(group, n_list, &work);
+    st = tti_work_create(group, n_list + 3 * call->n_parts, &work);
     if (st != TUTTI_OK)
         return st;
-    work->call = *call;
-    if (n_list > 0) {
-        memcpy(work->list, call->list, (size_t)n_list * sizeof work->list[0]);
-        work->call.list = work->list;
-    }
+    keep_arrays(work, call, n_list);
     tti_lock(&runner->lock);
     st = admit(group, work);
     tti_unlock(&runner->lock);

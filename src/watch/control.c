@@ -14,6 +14,7 @@ enum { FINGERPRINT_BITS = 24, NOTE_WORD = 0, NOTE_WHAT = 1, NOTE_COUNT = 2, NOTE
 
 static const char *const kind_names[TUTTI_CALL_KIND_COUNT] = {
     "?", "barrier", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
+    "reduce_scatter", "all_to_all",
 };
 
 const char *tti_call_kind_name(tutti_call_kind kind)
@@ -23,7 +24,8 @@ const char *tti_call_kind_name(tutti_call_kind kind)
 
 static bool reduces(tutti_call_kind kind)
 {
-    return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_REDUCE;
+    return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_REDUCE ||
+           kind == TUTTI_CALL_REDUCE_SCATTER;
 }
 
 /* A multiplicative mix; equality matters, secrecy does not. */
@@ -36,16 +38,36 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return x ^ (x >> 32);
 }
 
+/* Sizes of parts that all ranks must agree on, as one number; 0: there are none. */
+static uint64_t parts_of(const tutti_call *call)
+{
+    uint64_t parts = 0;
+    int      r;
+
+    if (call->kind != TUTTI_CALL_REDUCE_SCATTER)
+        return 0;
+    for (r = 0; r < call->n_parts; r++)
+        parts = mix(parts, (uint64_t)call->list_counts[r]);
+    return parts;
+}
+
+/* The 8 bits of it that are kept for texts: never 0. */
+static uint64_t mark_of(uint64_t parts)
+{
+    return parts == 0 ? 0 : parts % 255 + 1;
+}
+
 tti_call_note tti_call_note_of(const tutti_call *call)
 {
-    tti_call_note note = { .seq = call->seq };
+    const uint64_t parts = parts_of(call);
+    tti_call_note  note = { .seq = call->seq };
 
     note.what = (uint64_t)call->kind | (uint64_t)call->dtype << 8 |
                 (uint64_t)(reduces(call->kind) ? call->op.kind : 0) << 16 |
-                (uint64_t)(uint32_t)(call->root + 1) << 32;
+                mark_of(parts) << 24 | (uint64_t)(uint32_t)(call->root + 1) << 32;
     note.count = (uint64_t)call->count;
     note.word = call->seq << FINGERPRINT_BITS |
-                (mix(note.what, note.count) & ((UINT64_C(1) << FINGERPRINT_BITS) - 1));
+                (mix(note.what, note.count ^ parts) & ((UINT64_C(1) << FINGERPRINT_BITS) - 1));
     return note;
 }
 
@@ -83,19 +105,27 @@ void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
     const tutti_call_kind kind = (tutti_call_kind)(note->what & 0xff);
     const tutti_dtype     dtype = (tutti_dtype)(note->what >> 8 & 0xff);
     const int             root = (int)(note->what >> 32) - 1;
-    char                  root_text[32] = "";
+    const unsigned        mark = (unsigned)(note->what >> 24 & 0xff);
+    char                  tail[48] = "";
 
     if (kind == TUTTI_CALL_BARRIER) {
         snprintf(out, TTI_CALL_TEXT_MAX, "barrier #%llu", (unsigned long long)note->seq);
         return;
     }
+    if (kind == TUTTI_CALL_ALL_TO_ALL) {
+        snprintf(out, TTI_CALL_TEXT_MAX, "all_to_all #%llu (%s)", (unsigned long long)note->seq,
+                 tutti_dtype_name(dtype));
+        return;
+    }
     if (root >= 0)
-        snprintf(root_text, sizeof root_text, ", root %d", root);
+        snprintf(tail, sizeof tail, ", root %d", root);
+    if (mark != 0)
+        snprintf(tail, sizeof tail, " in uneven parts, mark %02x", mark);
     snprintf(out, TTI_CALL_TEXT_MAX, "%s #%llu (%s%s%llu %s%s)", tti_call_kind_name(kind),
              (unsigned long long)note->seq,
              reduces(kind) ? tutti_op_name((tutti_op_kind)(note->what >> 16 & 0xff)) : "",
              reduces(kind) ? ", " : "", (unsigned long long)note->count, tutti_dtype_name(dtype),
-             root_text);
+             tail);
 }
 
 bool tti_call_differs(const tti_call_board *board, const tti_call_note *mine, tti_call_note *other_out)

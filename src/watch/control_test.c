@@ -43,6 +43,38 @@ static void every_field_enters_the_word(void **state)
     assert_true(tti_call_note_of(&other).word == tti_call_note_of(&call).word);
 }
 
+/* Uneven parts: the same sum in other parts is another call, and the texts tell them apart. What a rank
+ * gives to another in all_to_all is its own affair. */
+static void sizes_of_parts_enter_where_ranks_agree_on_them(void **state)
+{
+    const int64_t parts[] = { 1, 2, 3 }, others[] = { 3, 2, 1 };
+    tutti_call    call = { .kind = TUTTI_CALL_REDUCE_SCATTER, .seq = 9, .dtype = TUTTI_F32, .op = TUTTI_SUM,
+                           .root = -1, .count = 6, .n_parts = 3, .list_counts = parts };
+    tutti_call    other = call;
+    tti_call_note mine = tti_call_note_of(&call), theirs;
+    char          one[TTI_CALL_TEXT_MAX], two[TTI_CALL_TEXT_MAX];
+
+    (void)state;
+    assert_true(tti_call_note_of(&other).word == mine.word);
+    other.list_counts = others;
+    theirs = tti_call_note_of(&other);
+    assert_true(theirs.word != mine.word);
+    tti_call_describe(&mine, one);
+    tti_call_describe(&theirs, two);
+    assert_non_null(strstr(one, "reduce_scatter #9 (sum, 6 f32 in uneven parts, mark "));
+    assert_string_not_equal(one, two);
+    other = call, other.n_parts = 0;
+    assert_true(tti_call_note_of(&other).word != mine.word);
+    call.kind = other.kind = TUTTI_CALL_ALL_TO_ALL;
+    call.n_parts = other.n_parts = 3;
+    call.count = other.count = 0;
+    other.list_counts = others;
+    mine = tti_call_note_of(&call);
+    assert_true(tti_call_note_of(&other).word == mine.word);
+    tti_call_describe(&mine, one);
+    assert_string_equal(one, "all_to_all #9 (f32)");
+}
+
 static void words_keep_40_bits_of_sequence(void **state)
 {
     tutti_call call = sample((UINT64_C(1) << 40) + 5);
@@ -86,6 +118,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_enters_the_word),
+        cmocka_unit_test(sizes_of_parts_enter_where_ranks_agree_on_them),
         cmocka_unit_test(words_keep_40_bits_of_sequence),
         cmocka_unit_test(mismatches_are_found_and_quoted),
     };

@@ -29,6 +29,8 @@ typedef enum tutti_call_kind {
     TUTTI_CALL_ALL_GATHER = 5,
     TUTTI_CALL_GATHER = 6,
     TUTTI_CALL_SCATTER = 7,
+    TUTTI_CALL_REDUCE_SCATTER = 8,
+    TUTTI_CALL_ALL_TO_ALL = 9,
     TUTTI_CALL_KIND_COUNT
 } tutti_call_kind;
 
@@ -43,8 +45,17 @@ typedef enum tutti_call_kind {
  * | ALL_GATHER | own part | list[P] |
  * | GATHER | own part | root: list[P] |
  * | SCATTER | root: list[P] | own part |
+ * | REDUCE_SCATTER | list[P] | own part |
+ * | ALL_TO_ALL | ins[P] | list[P] |
  *
- * list entries are one rank's part each, in group order; in may be (part of) an entry of list exactly. */
+ * list entries are one rank's part each, in group order; in may be (part of) an entry of list exactly, and
+ * so may the out of REDUCE_SCATTER be its own entry.
+ *
+ * REDUCE_SCATTER with parts of different sizes has n_parts and list_counts, the same on all ranks, and count
+ * is their sum. ALL_TO_ALL always has n_parts, ins, in_counts (what this rank gives to each) and list_counts
+ * (what it expects of each); they are a rank's own, and count is 0. What one rank gives must be what the
+ * other expects: the backend finds out, before anything is written beyond a list entry. The own entries of
+ * ins and list have equal counts, and may be the same memory; other memory of list is apart from ins. */
 typedef struct tutti_call {
     tutti_call_kind kind;
     uint64_t        seq; /* of the group's collectives, from 1 */
@@ -56,6 +67,12 @@ typedef struct tutti_call {
     void           *out;
     void *const    *list;
     int64_t         deadline_ns;
+
+    /* Of the kinds and in the cases told above; else 0 and NULL. */
+    int                n_parts; /* members: entries of each array below */
+    const void *const *ins;
+    const int64_t     *list_counts; /* elements */
+    const int64_t     *in_counts;   /* elements */
 } tutti_call;
 
 /** One message. */

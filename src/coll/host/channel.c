@@ -104,7 +104,8 @@ tutti_status tti_host_channel_create(tti_team *team, tti_host_channel **channel_
     channel->team = team;
     channel->members = calloc(n, sizeof *channel->members);
     channel->reads = calloc(n, sizeof *channel->reads);
-    if (channel->members == NULL || channel->reads == NULL)
+    channel->begins = calloc(n, sizeof *channel->begins);
+    if (channel->members == NULL || channel->reads == NULL || channel->begins == NULL)
         st = tti_fail(TUTTI_E_NOMEM, "no memory for %zu members of group '%s'", n, team->name);
     if (st == TUTTI_OK)
         st = make_region(channel);
@@ -189,6 +190,7 @@ void tti_host_channel_close(tti_host_channel *channel)
     }
     free(channel->members);
     free(channel->reads);
+    free(channel->begins);
     free(channel);
 }
 
@@ -213,6 +215,11 @@ void tti_host_begin(tti_host_channel *channel, const tutti_call *call, const tti
     channel->deadline_ns = call->deadline_ns;
     channel->end = channel->round + n_rounds;
     channel->waiting_ns = 0;
+}
+
+void tti_host_go_on(tti_host_channel *channel, uint64_t n_rounds)
+{
+    channel->end = channel->round + n_rounds;
 }
 
 tutti_status tti_host_room(tti_host_channel *channel)

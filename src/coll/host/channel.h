@@ -55,6 +55,7 @@ typedef struct tti_host_channel {
     uint64_t         region;  /* of this rank, in heap */
     tti_host_member *members; /* [n_ranks] */
     const void     **reads;   /* [n_ranks] inputs of a reduction */
+    uint64_t        *begins;  /* [n_ranks] where others' blocks for this rank begin */
     uint64_t         round;
     int              checks; /* looks at a counter before the core is given away */
 
@@ -81,6 +82,8 @@ void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit)
 /** Begin an operation of n_rounds, a number that all members compute alike. */
 void tti_host_begin(tti_host_channel *channel, const tutti_call *call, const tti_call_note *note,
                     uint64_t n_rounds);
+/** The operation has n_rounds more from here on; all members have come to the same number. */
+void tti_host_go_on(tti_host_channel *channel, uint64_t n_rounds);
 
 /** Before this rank writes to its slots: until all have read what was in them. */
 tutti_status tti_host_room(tti_host_channel *channel);

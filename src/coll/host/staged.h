@@ -28,6 +28,18 @@ tti_staged tti_staged_all_gather;
 tti_staged tti_staged_gather;
 /** The root's slot holds a piece for each: PS/c rounds, at most TTI_HOST_RANKS_MAX members. */
 tti_staged tti_staged_scatter;
+/** Each combines its own part, from a lane of everybody's slot: PS/c rounds of the longest part, PS
+ * read and written per rank. At most TTI_HOST_RANKS_MAX members. */
+tti_staged tti_staged_reduce_scatter;
+/** Sizes in a first round, then as many rounds as the member that gives most has slots' worth. All
+ * that is given is read twice and written twice. At most TTI_HOST_RANKS_MAX members. */
+tti_staged tti_staged_all_to_all;
+
+/** Bytes of a slot that each member has where a slot is shared out: whole lines. */
+static inline size_t tti_staged_lane(const tti_team *team)
+{
+    return (size_t)(TTI_HOST_CHUNK / team->n_ranks) & ~(size_t)63;
+}
 
 /** Elements that go through a slot of bytes in one round, and rounds that count elements take. */
 static inline int64_t tti_staged_per_round(const tutti_call *call, int64_t bytes)

@@ -84,16 +84,11 @@ static tutti_status gather(const piece *p)
     return is_root(p) ? take_all(p) : give(p, p->call->in);
 }
 
-/* Each member's piece begins at a line of the root's slot. */
-static size_t scatter_lane(const tti_team *team)
-{
-    return (size_t)(TTI_HOST_CHUNK / team->n_ranks) & ~(size_t)(TTI_SLICE_ALIGN - 1);
-}
-
+/* Each member's piece begins at a lane of the root's slot. */
 static tutti_status scatter(const piece *p)
 {
     const tti_team *team = p->channel->team;
-    const size_t    lane = scatter_lane(team);
+    const size_t    lane = tti_staged_lane(team);
     tutti_status    st;
     int             r;
 
@@ -166,5 +161,5 @@ tutti_status tti_staged_gather(tti_host_channel *channel, const tutti_call *call
 tutti_status tti_staged_scatter(tti_host_channel *channel, const tutti_call *call,
                                 const tti_call_note *note)
 {
-    return in_rounds(channel, call, note, scatter_lane(channel->team), scatter);
+    return in_rounds(channel, call, note, tti_staged_lane(channel->team), scatter);
 }

@@ -17,7 +17,20 @@ typedef struct tti_plan_input {
     int     root; /* where the kind has one */
     int64_t count;
     size_t  element; /* bytes of one */
+
+    /* [n_ranks], of kinds whose blocks differ in size; NULL: count each */
+    const int64_t *list_counts;
+    const int64_t *in_counts;
 } tti_plan_input;
+
+/** In TTI_PLACE_SIZES: [n_ranks] of what this rank tells each other, then [n_ranks] of what each other
+ * tells this one. In elements. */
+typedef struct tti_block_sizes {
+    int64_t gives;
+    int64_t wants;
+} tti_block_sizes;
+
+enum { TTI_PHASE_OF_SIZES = 0 };
 
 /** Appends to an empty schedule. */
 typedef void tti_plan(const tti_plan_input *input, tti_schedule *schedule);
@@ -36,6 +49,11 @@ tti_plan tti_plan_broadcast_binomial;
 tti_plan tti_plan_all_gather_direct;
 tti_plan tti_plan_gather_direct;
 tti_plan tti_plan_scatter_direct;
+/** Each part to its owner, combined there. 1 phase, (P-1)S sent and received. */
+tti_plan tti_plan_reduce_scatter_direct;
+/** What each pair gives and expects, in TTI_PHASE_OF_SIZES, for whoever moves the data to compare;
+ * then each block to its taker. 2 phases: only two ranks know whether a block is empty. */
+tti_plan tti_plan_all_to_all_direct;
 /** A token to 1, 2, 4, ... further, until all have heard of all. log2 P phases. */
 tti_plan tti_plan_barrier_dissemination;
 

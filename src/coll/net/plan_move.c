@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * plan_move.c - plans that only move data: broadcast, all_gather, gather, scatter, barrier. */
+ * plan_move.c - plans that only move data: broadcast, all_gather, gather, scatter, all_to_all,
+ * barrier. */
 #include "coll/net/plan.h"
 #include "coll/pattern.h"
 
@@ -85,6 +86,54 @@ void tti_plan_scatter_direct(const tti_plan_input *p, tti_schedule *schedule)
         tti_schedule_send(schedule, to, entry(to, p));
     }
     tti_schedule_copy(schedule, whole(TTI_PLACE_OUT, p), entry(p->rank, p));
+}
+
+static tti_block sizes(int row)
+{
+    const int64_t bytes = sizeof(tti_block_sizes);
+
+    return (tti_block){ .place = TTI_PLACE_SIZES, .offset = row * bytes, .bytes = bytes };
+}
+
+static tti_block block(tti_place place, int index, const int64_t *counts, const tti_plan_input *p)
+{
+    return (tti_block){ .place = place, .index = index,
+                        .bytes = counts[index] * (int64_t)p->element };
+}
+
+static void all_to_all_sizes(const tti_plan_input *p, tti_schedule *schedule)
+{
+    int i;
+
+    tti_schedule_phase(schedule);
+    for (i = 1; i < p->n_ranks; i++) {
+        const int to = tti_shifted(p->rank, i, p->n_ranks);
+        const int from = tti_shifted(p->rank, -i, p->n_ranks);
+
+        tti_schedule_send(schedule, to, sizes(to));
+        tti_schedule_recv(schedule, from, sizes(p->n_ranks + from));
+    }
+}
+
+void tti_plan_all_to_all_direct(const tti_plan_input *p, tti_schedule *schedule)
+{
+    int i;
+
+    all_to_all_sizes(p, schedule);
+    tti_schedule_phase(schedule);
+    for (i = 1; i < p->n_ranks; i++) {
+        const int       to = tti_shifted(p->rank, i, p->n_ranks);
+        const int       from = tti_shifted(p->rank, -i, p->n_ranks);
+        const tti_block given = block(TTI_PLACE_INS, to, p->in_counts, p);
+        const tti_block taken = block(TTI_PLACE_LIST, from, p->list_counts, p);
+
+        if (given.bytes > 0)
+            tti_schedule_send(schedule, to, given);
+        if (taken.bytes > 0)
+            tti_schedule_recv(schedule, from, taken);
+    }
+    tti_schedule_copy(schedule, block(TTI_PLACE_LIST, p->rank, p->list_counts, p),
+                      block(TTI_PLACE_INS, p->rank, p->in_counts, p));
 }
 
 void tti_plan_barrier_dissemination(const tti_plan_input *p, tti_schedule *schedule)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * plan_reduce.c - plans that combine: all_reduce and reduce.
+ * plan_reduce.c - plans that combine: all_reduce, reduce and reduce_scatter.
  *
  * True    Whoever combines a slice has the contributions of all ranks unchanged, and combines them
  *         from rank 0 to rank P-1 in one go: the same bits whichever plan is taken and whoever owns
@@ -132,4 +132,31 @@ void tti_plan_reduce_direct(const tti_plan_input *p, tti_schedule *schedule)
         if (theirs.bytes > 0)
             tti_schedule_recv(schedule, from, theirs);
     }
+}
+
+static tti_block part(const tti_plan_input *p, int owner)
+{
+    const int64_t count = p->list_counts != NULL ? p->list_counts[owner] : p->count;
+
+    return (tti_block){ .place = TTI_PLACE_LIST, .index = owner,
+                        .bytes = count * (int64_t)p->element };
+}
+
+/* Every rank knows all sizes, so empty parts are not sent. */
+void tti_plan_reduce_scatter_direct(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const tti_block own = part(p, p->rank);
+    int             i;
+
+    if (p->count == 0)
+        return;
+    tti_schedule_phase(schedule);
+    for (i = 1; i < p->n_ranks; i++) {
+        const int       owner = tti_shifted(p->rank, i, p->n_ranks);
+        const tti_block theirs = part(p, owner);
+
+        if (theirs.bytes > 0)
+            tti_schedule_send(schedule, owner, theirs);
+    }
+    combine(p, schedule, own, (tti_block){ .place = TTI_PLACE_OUT, .bytes = own.bytes });
 }

@@ -210,6 +210,37 @@ static tutti_status wait_all(motion *m)
     return st;
 }
 
+/* What this rank tells the others of its blocks. */
+static void write_sizes(const motion *m)
+{
+    tti_block_sizes *sizes = m->binding.sizes;
+    int              r;
+
+    for (r = 0; r < m->team->n_ranks; r++)
+        sizes[r] = (tti_block_sizes){ .gives = m->call->in_counts[r],
+                                      .wants = m->call->list_counts[r] };
+}
+
+/* Both ranks of a pair have both sizes of both blocks, and come to the same end. */
+static tutti_status compare_sizes(const motion *m)
+{
+    const tti_team        *team = m->team;
+    const tti_block_sizes *mine = m->binding.sizes;
+    const tti_block_sizes *theirs = mine + team->n_ranks;
+    tutti_status           st = TUTTI_OK;
+    int                    r;
+
+    for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
+        if (r == team->rank)
+            continue;
+        if (theirs[r].gives != mine[r].wants)
+            st = tti_team_fail_block(team, m->note, r, team->rank, theirs[r].gives, mine[r].wants);
+        else if (theirs[r].wants != mine[r].gives)
+            st = tti_team_fail_block(team, m->note, team->rank, r, mine[r].gives, theirs[r].wants);
+    }
+    return st;
+}
+
 /* Take the buffers back and tell the others: ends what is under way, keeping the words of the
  * failure. */
 static tutti_status abandon(const motion *m, tutti_status status)
@@ -241,6 +272,8 @@ static tutti_status run_phase(motion *m, int k)
         st = post_sends(m);
     if (st == TUTTI_OK)
         st = wait_all(m);
+    if (st == TUTTI_OK && m->call->kind == TUTTI_CALL_ALL_TO_ALL && k == TTI_PHASE_OF_SIZES)
+        st = compare_sizes(m);
     if (st != TUTTI_OK)
         st = abandon(m, st);
     for (i = 0; i < m->n_posted; i++)
@@ -252,31 +285,93 @@ static tutti_status run_phase(motion *m, int k)
 
 static bool reduces(const tutti_call *call)
 {
-    return call->kind == TUTTI_CALL_ALL_REDUCE || call->kind == TUTTI_CALL_REDUCE;
+    return call->kind == TUTTI_CALL_ALL_REDUCE || call->kind == TUTTI_CALL_REDUCE ||
+           call->kind == TUTTI_CALL_REDUCE_SCATTER;
 }
 
-/* Scratch memory has the schedule's part and, for PREMUL_SUM, this rank's elements times its
- * factor: the schedule then reads those as its input. */
+static size_t lines(size_t bytes)
+{
+    return (bytes + 63) & ~(size_t)63;
+}
+
+static int64_t part_count(const tutti_call *call, int rank)
+{
+    return call->n_parts > 0 ? call->list_counts[rank] : call->count;
+}
+
+/* What PREMUL_SUM needs behind the schedule's scratch memory: all of this rank's elements times its
+ * factor; where those are a list, first the pointers to its entries. */
+static size_t scaled_bytes(const motion *m)
+{
+    const tutti_call *call = m->call;
+    const size_t      element = tutti_dtype_size(call->dtype);
+    size_t            bytes;
+    int               r;
+
+    if (!reduces(call) || call->op.kind != TUTTI_OP_PREMUL_SUM)
+        return 0;
+    if (call->kind != TUTTI_CALL_REDUCE_SCATTER)
+        return (size_t)call->count * element;
+    bytes = lines((size_t)m->team->n_ranks * sizeof(void *));
+    for (r = 0; r < m->team->n_ranks; r++)
+        bytes += (size_t)part_count(call, r) * element;
+    return bytes;
+}
+
+static void scale_list(motion *m, char *room)
+{
+    const tutti_call *call = m->call;
+    void            **list = (void **)(void *)room;
+    char             *to = room + lines((size_t)m->team->n_ranks * sizeof *list);
+    int               r;
+
+    for (r = 0; r < m->team->n_ranks; r++) {
+        const int64_t count = part_count(call, r);
+
+        if (count > 0)
+            tti_scale(to, call->list[r], count, call->op.factor, call->dtype);
+        list[r] = to;
+        to += (size_t)count * m->binding.element;
+    }
+    m->binding.list = list;
+}
+
+/* The schedule reads the scaled elements as its input. */
+static void scale(motion *m, char *room)
+{
+    const tutti_call *call = m->call;
+
+    if (call->kind == TUTTI_CALL_REDUCE_SCATTER) {
+        scale_list(m, room);
+    } else if (call->count > 0) {
+        tti_scale(room, call->in, call->count, call->op.factor, call->dtype);
+        m->binding.in = room;
+    }
+}
+
 static tutti_status bind(motion *m)
 {
     const tutti_call *call = m->call;
-    const bool        scales = reduces(call) && call->op.kind == TUTTI_OP_PREMUL_SUM;
-    const size_t      planned = (size_t)m->net->schedule.scratch_bytes;
-    const size_t      element = tutti_dtype_size(call->dtype);
-    tutti_status      st;
+    const size_t      planned = (size_t)m->net->schedule.scratch_bytes; /* whole lines */
+    const size_t      scaled = scaled_bytes(m);
+    const size_t      sizes = call->kind == TUTTI_CALL_ALL_TO_ALL
+                                  ? 2 * (size_t)m->team->n_ranks * sizeof(tti_block_sizes)
+                                  : 0;
+    tutti_status      st = grow_scratch(m->net, planned + scaled + sizes);
 
-    st = grow_scratch(m->net, planned + (scales ? (size_t)call->count * element : 0));
     if (st != TUTTI_OK)
         return st;
     m->binding = (tti_binding){ .in = call->in, .out = call->out, .list = call->list,
-                                .scratch = m->net->scratch, .element = element,
+                                .ins = call->ins, .scratch = m->net->scratch,
+                                .element = tutti_dtype_size(call->dtype),
+                                .sizes = m->net->scratch + planned,
                                 .n_ranks = m->team->n_ranks };
+    if (sizes > 0)
+        write_sizes(m);
     if (reduces(call))
         m->binding.kernel = tti_reduce_kernel_for(call->op.kind, call->dtype);
-    if (scales && call->count > 0) {
-        tti_scale(m->net->scratch + planned, call->in, call->count, call->op.factor, call->dtype);
-        m->binding.in = m->net->scratch + planned;
-    }
+    if (scaled > 0)
+        scale(m, m->net->scratch + planned);
     return TUTTI_OK;
 }
 
@@ -284,7 +379,8 @@ tutti_status tti_net_run(tti_net *net, const tti_team *team, tti_plan *plan, con
                          const tti_call_note *note)
 {
     const tti_plan_input input = { .n_ranks = team->n_ranks, .rank = team->rank, .root = call->root,
-                                   .count = call->count, .element = tutti_dtype_size(call->dtype) };
+                                   .count = call->count, .element = tutti_dtype_size(call->dtype),
+                                   .list_counts = call->list_counts, .in_counts = call->in_counts };
     motion       m = { .net = net, .team = team, .call = call, .note = note,
                        .entered_ns = tti_port_now(team->port) };
     tutti_status st;

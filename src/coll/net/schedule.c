@@ -148,6 +148,8 @@ static char *place_at(const tti_binding *binding, const tti_block *block)
     case TTI_PLACE_IN: return (char *)(uintptr_t)binding->in; /* plans never write there */
     case TTI_PLACE_OUT: return binding->out;
     case TTI_PLACE_LIST: return binding->list[block->index];
+    case TTI_PLACE_INS: return (char *)(uintptr_t)binding->ins[block->index];
+    case TTI_PLACE_SIZES: return binding->sizes;
     case TTI_PLACE_SCRATCH: return binding->scratch;
     }
     return NULL;

@@ -20,12 +20,14 @@ typedef enum tti_place {
     TTI_PLACE_IN,      /* only read */
     TTI_PLACE_OUT,     /* may be the same memory as IN */
     TTI_PLACE_LIST,    /* entry index of the list */
+    TTI_PLACE_INS,     /* entry index of the list of inputs; only read */
+    TTI_PLACE_SIZES,   /* of blocks, as ranks tell each other: whoever moves the data fills it */
     TTI_PLACE_SCRATCH, /* the schedule's own, scratch_bytes long */
 } tti_place;
 
 typedef struct tti_block {
     tti_place place;
-    int       index; /* TTI_PLACE_LIST only */
+    int       index; /* TTI_PLACE_LIST and TTI_PLACE_INS only */
     int64_t   offset;
     int64_t   bytes;
 } tti_block;
@@ -90,6 +92,8 @@ typedef struct tti_binding {
     const void              *in;
     void                    *out;
     void *const             *list;
+    const void *const       *ins;
+    void                    *sizes;
     void                    *scratch;
     const tti_reduce_kernel *kernel; /* NULL if nothing is combined */
     size_t                   element;

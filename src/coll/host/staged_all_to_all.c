@@ -1,0 +1,210 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * staged_all_to_all.c - all_to_all on one host, with blocks of any sizes.
+ *
+ * Why     Only two ranks know the size of a block, but all must count the same rounds, and a block
+ *         must never be longer than its place.
+ * How     The first round shows sizes: every member's slot says what it gives to each other, what
+ *         it expects of each, and how long all it gives is. Each compares the entries that concern
+ *         it. Then each member's blocks, in shifted order (to rank+1, rank+2, ...), each from a line
+ *         on, are one stream, and round k moves the k-th slot's worth of every stream: with blocks
+ *         of one size all read from different members at a time. The longest stream counts the
+ *         rounds, a member whose stream has ended only reads.
+ * True    A copy ends where the place ends: its bounds come from the own count and the slot, and a
+ *         stream's positions, which another member has told, only shift it inside of the slot.
+ * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any data moves;
+ *         whoever depends on them finds that they have failed. */
+#include <string.h>
+#include "coll/host/staged.h"
+#include "coll/pattern.h"
+
+/* What a member tells about one other. */
+typedef struct pair_entry {
+    uint64_t begin; /* of the block in the member's stream */
+    int64_t  gives; /* elements */
+    int64_t  wants; /* elements */
+} pair_entry;
+
+typedef struct table {
+    uint64_t   stream_bytes;
+    pair_entry to[];
+} table;
+
+_Static_assert(sizeof(table) + TTI_HOST_RANKS_MAX * sizeof(pair_entry) <= TTI_HOST_CHUNK,
+               "a table fits a slot");
+
+/* One round's window of all streams. */
+typedef struct window {
+    tti_host_channel *channel;
+    const tutti_call *call;
+    size_t            element;
+    uint64_t          begin;
+    uint64_t          longest; /* stream */
+} window;
+
+/* The part of a block that lies in the window: [from, from + bytes) of the block, at `at` of the
+ * slot. */
+typedef struct piece {
+    uint64_t from;
+    uint64_t at;
+    size_t   bytes;
+} piece;
+
+static piece piece_of(const window *w, uint64_t block_begin, uint64_t block_bytes)
+{
+    const uint64_t window_end = w->begin + TTI_HOST_CHUNK;
+    const uint64_t block_end = block_begin + block_bytes;
+    const uint64_t lo = block_begin > w->begin ? block_begin : w->begin;
+    const uint64_t hi = block_end < window_end ? block_end : window_end;
+
+    if (lo >= hi)
+        return (piece){ .bytes = 0 };
+    return (piece){ .from = lo - block_begin, .at = lo - w->begin, .bytes = (size_t)(hi - lo) };
+}
+
+static uint64_t bytes_of(const window *w, int64_t count)
+{
+    return (uint64_t)count * w->element;
+}
+
+/* What a block takes of a stream: whole lines. */
+static uint64_t room_of(const window *w, int64_t count)
+{
+    return (bytes_of(w, count) + TTI_SLICE_ALIGN - 1) & ~(uint64_t)(TTI_SLICE_ALIGN - 1);
+}
+
+/* ---- the first round: sizes ---- */
+
+static void write_table(const window *w)
+{
+    const tti_team *team = w->channel->team;
+    table          *mine = (table *)(void *)tti_host_staging(w->channel, team->rank);
+    uint64_t        at = 0;
+    int             i;
+
+    for (i = 1; i < team->n_ranks; i++) {
+        const int peer = tti_shifted(team->rank, i, team->n_ranks);
+
+        mine->to[peer] = (pair_entry){ .begin = at, .gives = w->call->in_counts[peer],
+                                       .wants = w->call->list_counts[peer] };
+        at += room_of(w, w->call->in_counts[peer]);
+    }
+    mine->stream_bytes = at;
+}
+
+/* Compare what peer says about this rank with what this rank says about peer. */
+static tutti_status read_table(window *w, int peer)
+{
+    tti_host_channel *channel = w->channel;
+    const int         own = channel->team->rank;
+    const table      *theirs = (const table *)(const void *)tti_host_staging(channel, peer);
+    const pair_entry  entry = theirs->to[own];
+    const int64_t     wants = w->call->list_counts[peer];
+    const int64_t     gives = w->call->in_counts[peer];
+    tutti_status      st = TUTTI_OK;
+
+    if (entry.gives != wants)
+        st = tti_team_fail_block(channel->team, &channel->note, peer, own, entry.gives, wants);
+    else if (entry.wants != gives)
+        st = tti_team_fail_block(channel->team, &channel->note, own, peer, gives, entry.wants);
+    if (st != TUTTI_OK) {
+        tti_host_raise(channel, st, peer);
+        return st;
+    }
+    channel->begins[peer] = entry.begin;
+    if (theirs->stream_bytes > w->longest)
+        w->longest = theirs->stream_bytes;
+    return TUTTI_OK;
+}
+
+static tutti_status exchange_tables(window *w)
+{
+    const tti_team *team = w->channel->team;
+    const table    *mine;
+    tutti_status    st = tti_host_room(w->channel);
+    int             i;
+
+    if (st != TUTTI_OK)
+        return st;
+    write_table(w);
+    mine = (const table *)(const void *)tti_host_staging(w->channel, team->rank);
+    w->longest = mine->stream_bytes;
+    tti_host_post(w->channel, TTI_STAGED);
+    st = tti_host_await_all(w->channel, TTI_STAGED);
+    for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++)
+        st = read_table(w, tti_shifted(team->rank, i, team->n_ranks));
+    if (st == TUTTI_OK)
+        tti_host_next(w->channel);
+    return st;
+}
+
+/* ---- the rounds after it: data ---- */
+
+/* Fill the own slot with the own stream's window. */
+static tutti_status give(const window *w)
+{
+    const tti_team *team = w->channel->team;
+    char           *slot = tti_host_staging(w->channel, team->rank);
+    tutti_status    st = tti_host_room(w->channel);
+    uint64_t        begin = 0;
+    int             i;
+
+    for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
+        const int     peer = tti_shifted(team->rank, i, team->n_ranks);
+        const int64_t count = w->call->in_counts[peer];
+        const piece   p = piece_of(w, begin, bytes_of(w, count));
+
+        if (p.bytes > 0)
+            memcpy(slot + p.at, (const char *)w->call->ins[peer] + p.from, p.bytes);
+        begin += room_of(w, count);
+    }
+    if (st == TUTTI_OK)
+        tti_host_post(w->channel, TTI_STAGED);
+    return st;
+}
+
+static tutti_status take(const window *w, int giver)
+{
+    const uint64_t bytes = bytes_of(w, w->call->list_counts[giver]);
+    const piece    p = piece_of(w, w->channel->begins[giver], bytes);
+    tutti_status   st = TUTTI_OK;
+
+    if (p.bytes > 0)
+        st = tti_host_await(w->channel, TTI_STAGED, giver);
+    if (st == TUTTI_OK && p.bytes > 0)
+        memcpy((char *)w->call->list[giver] + p.from, tti_host_staging(w->channel, giver) + p.at,
+               p.bytes);
+    return st;
+}
+
+static tutti_status move_data(window *w)
+{
+    const tti_team *team = w->channel->team;
+    tutti_status    st = TUTTI_OK;
+    int             i;
+
+    tti_host_go_on(w->channel, tti_staged_rounds((int64_t)w->longest, TTI_HOST_CHUNK));
+    for (; w->begin < w->longest && st == TUTTI_OK; w->begin += TTI_HOST_CHUNK) {
+        st = give(w);
+        for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++)
+            st = take(w, tti_shifted(team->rank, -i, team->n_ranks));
+        if (st == TUTTI_OK)
+            tti_host_next(w->channel);
+    }
+    return st;
+}
+
+tutti_status tti_staged_all_to_all(tti_host_channel *channel, const tutti_call *call,
+                                   const tti_call_note *note)
+{
+    const int    own = channel->team->rank;
+    window       w = { .channel = channel, .call = call,
+                       .element = tutti_dtype_size(call->dtype) };
+    tutti_status st;
+
+    tti_host_begin(channel, call, note, 1);
+    st = exchange_tables(&w);
+    if (st == TUTTI_OK && call->in_counts[own] > 0 && call->list[own] != call->ins[own])
+        memcpy(call->list[own], call->ins[own], (size_t)bytes_of(&w, call->in_counts[own]));
+    return st == TUTTI_OK ? move_data(&w) : st;
+}
