@@ -2,7 +2,7 @@
  *
  * port_socket.c - sockets of the system port: TCP over IPv4 and IPv6, abstract Unix sockets.
  *
- * All sockets are close-on-exec and non-blocking; TCP ones send at once (TCP_NODELAY). Listeners set
+ * All sockets are close-on-exec and non-blocking; TCP ones send at once and probe silent peers. Listeners set
  * SO_REUSEADDR, so that a port in TIME_WAIT can be taken again, never SO_REUSEPORT, so that a port in use
  * is an error. */
 #include "base/port_system.h"
@@ -73,10 +73,26 @@ static void from_native(const any_addr *native, tti_addr *out)
     }
 }
 
+/* Send at once; and notice within DEAD_PEER_SECONDS that a peer's host is gone without a word, whether we
+ * wait for its bytes (keepalive) or it owes us acknowledgements (user time-out). A peer that is merely
+ * stopped still acknowledges. */
+static void tune_tcp(int fd)
+{
+    enum { DEAD_PEER_SECONDS = 20, PROBE_SECONDS = 5, PROBES = 3 };
+    const int          one = 1, idle = PROBE_SECONDS, probes = PROBES;
+    const unsigned int unheard_ms = DEAD_PEER_SECONDS * 1000;
+
+    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+    setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &one, sizeof one);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle, sizeof idle);
+    setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
+    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unheard_ms, sizeof unheard_ms);
+}
+
 static int open_socket(const tti_addr *addr, any_addr *native, socklen_t *bytes, tti_handle *fd_out)
 {
-    const int one = 1;
-    int       fd;
+    int fd;
 
     *bytes = to_native(addr, native);
     if (*bytes == 0)
@@ -85,7 +101,7 @@ static int open_socket(const tti_addr *addr, any_addr *native, socklen_t *bytes,
     if (fd < 0)
         return -errno;
     if (addr->family != TTI_ADDR_LOCAL)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        tune_tcp(fd);
     *fd_out = fd;
     return 0;
 }
@@ -198,7 +214,6 @@ failed:
 
 int tti_socket_accept(tti_port *port, tti_handle listener, tti_addr *from_out)
 {
-    const int one = 1;
     any_addr  native;
     socklen_t bytes = sizeof native;
     int       fd;
@@ -211,7 +226,7 @@ int tti_socket_accept(tti_port *port, tti_handle listener, tti_addr *from_out)
     if (fd < 0)
         return -errno;
     if (native.any.sa_family != AF_UNIX)
-        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+        tune_tcp(fd);
     if (from_out != NULL)
         from_native(&native, from_out);
     return fd;

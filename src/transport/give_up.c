@@ -14,7 +14,7 @@
 #include <string.h>
 #include <tutti/private.h>
 
-void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, tutti_status status)
+void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, const tti_cause *why)
 {
     tti_request *request, *next;
 
@@ -23,94 +23,133 @@ void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, tutti_stat
         if (peer >= 0 && request->parcel.peer != peer)
             continue;
         tti_request_remove(list, request);
-        tti_request_end(request, status);
+        tti_request_end(request, why);
     }
     tti_event_signal(m->port, &m->changed);
 }
 
-/* The thread's last error says why; it becomes the words of everything that waited for the peer. */
-void tti_lose_lane(tti_messenger *m, tti_lane *lane)
+bool tti_somebody_is_there(const tti_messenger *m, uint32_t group)
+{
+    const tti_known_group *known = tti_mailbox_group(&m->mailbox, group);
+    const bool             told = known != NULL && known->n_ranks > 0;
+    const int              n = told ? known->n_ranks : m->n_ranks;
+    int                    i;
+
+    for (i = 0; i < n; i++)
+        if (m->lanes[told ? known->ranks[i] : i].link != NULL)
+            return true;
+    return false;
+}
+
+/* Receives from any source, in groups where nobody is left. */
+static void end_hopeless(tti_messenger *m, const tti_cause *why)
+{
+    tti_request *request, *next;
+
+    for (request = m->mailbox.posted.first; request != NULL; request = next) {
+        next = request->next;
+        if (request->parcel.peer >= 0 || tti_somebody_is_there(m, request->channel.group))
+            continue;
+        tti_request_remove(&m->mailbox.posted, request);
+        tti_request_end(request, why);
+    }
+}
+
+void tti_lose_lane(tti_messenger *m, tti_lane *lane, const tti_cause *why)
 {
     tti_kept *kept = lane->kept;
 
-    snprintf(lane->gone, sizeof lane->gone, "%s", tutti_last_error());
+    lane->gone = *why;
     lane->link->ops->close(lane->link);
     lane->link = NULL;
     if (lane->into != NULL)
-        tti_request_end(lane->into, TUTTI_E_PEER);
+        tti_request_end(lane->into, why);
     if (kept != NULL) {
         if (kept->wanted != NULL)
-            tti_request_end(kept->wanted, TUTTI_E_PEER);
+            tti_request_end(kept->wanted, why);
         tti_kept_free(&m->mailbox, kept);
     }
     lane->into = NULL;
     lane->kept = NULL;
-    tti_end_list(m, &lane->queue, -1, TUTTI_E_PEER);
-    tti_end_list(m, &m->mailbox.posted, lane->peer, TUTTI_E_PEER);
+    tti_end_list(m, &lane->queue, -1, why);
+    tti_end_list(m, &m->mailbox.posted, lane->peer, why);
+    end_hopeless(m, why);
+}
+
+/* The rest of a send that has begun, from a copy of its data; NULL without memory. */
+static tti_request *copy_of_rest(tti_messenger *m, const tti_request *request)
+{
+    tti_request *rest = calloc(1, sizeof *rest);
+
+    if (rest == NULL || (rest->copy = malloc(request->parcel.bytes + 1)) == NULL) {
+        free(rest);
+        return NULL;
+    }
+    if (request->parcel.bytes > 0)
+        memcpy(rest->copy, request->parcel.data, request->parcel.bytes);
+    rest->is_send = true;
+    rest->channel = request->channel;
+    rest->parcel = request->parcel;
+    rest->frame = request->frame;
+    rest->sent = request->sent;
+    rest->under_way = &m->under_way;
+    atomic_init(&rest->refs, 1);
+    atomic_init(&rest->ended, false);
+    return rest;
+}
+
+/* Only the first of a queue can have begun, so the rest of it goes first. */
+static void put_first(tti_request_list *queue, tti_request *request)
+{
+    request->prev = NULL;
+    request->next = queue->first;
+    if (queue->first != NULL)
+        queue->first->prev = request;
+    else
+        queue->last = request;
+    queue->first = request;
 }
 
 /* A send that has begun must finish, or the stream is broken: its data moves to a copy that nobody waits
  * for, and the request ends. */
-static void give_up_send(tti_messenger *m, tti_lane *lane, tti_request *request, tutti_status status)
+static void give_up_send(tti_messenger *m, tti_lane *lane, tti_request *request, const tti_cause *why)
 {
-    tti_request *rest = NULL;
+    tti_request *rest = request->sent > 0 ? copy_of_rest(m, request) : NULL;
 
-    if (request->sent > 0) {
-        rest = malloc(sizeof *rest);
-        if (rest != NULL && (rest->copy = malloc(request->parcel.bytes + 1)) == NULL) {
-            free(rest);
-            rest = NULL;
-        }
-        if (rest == NULL) {
-            tti_lose_lane(m, lane);
-            return;
-        }
-        memcpy(rest->copy, request->parcel.data, request->parcel.bytes);
-        rest->is_send = true;
-        rest->channel = request->channel;
-        rest->parcel = request->parcel;
-        rest->frame = request->frame;
-        rest->sent = request->sent;
-        rest->under_way = &m->under_way;
-        atomic_init(&rest->refs, 1);
-        atomic_init(&rest->ended, false);
+    if (request->sent > 0 && rest == NULL) {
+        tti_lose_lane(m, lane, why);
+        return;
     }
     tti_request_remove(&lane->queue, request);
-    tti_request_end(request, status);
+    tti_request_end(request, why);
     if (rest != NULL) {
         m->under_way++;
-        rest->next = lane->queue.first; /* only the first of a queue can have begun */
-        rest->prev = NULL;
-        if (lane->queue.first != NULL)
-            lane->queue.first->prev = rest;
-        else
-            lane->queue.last = rest;
-        lane->queue.first = rest;
+        put_first(&lane->queue, rest);
     }
 }
 
-static void give_up_lane(tti_messenger *m, tti_lane *lane, uint32_t group, tutti_status status)
+static void give_up_lane(tti_messenger *m, tti_lane *lane, uint32_t group, const tti_cause *why)
 {
     tti_request *request, *next;
 
     for (request = lane->queue.first; request != NULL; request = next) {
         next = request->next;
         if (request->channel.group == group && request->copy == NULL)
-            give_up_send(m, lane, request, status);
+            give_up_send(m, lane, request, why);
         if (lane->link == NULL)
             return;
     }
     if (lane->into != NULL && lane->into->channel.group == group) {
-        tti_request_end(lane->into, status);
+        tti_request_end(lane->into, why);
         lane->into = NULL; /* the rest of the body goes nowhere */
     }
     if (lane->kept != NULL && lane->kept->wanted != NULL && lane->kept->frame.group == group) {
-        tti_request_end(lane->kept->wanted, status);
+        tti_request_end(lane->kept->wanted, why);
         lane->kept->wanted = NULL;
     }
 }
 
-static void give_up_posted(tti_messenger *m, uint32_t group, tutti_status status)
+static void give_up_posted(tti_messenger *m, uint32_t group, const tti_cause *why)
 {
     tti_request *request, *next;
 
@@ -119,70 +158,108 @@ static void give_up_posted(tti_messenger *m, uint32_t group, tutti_status status
         if (request->channel.group != group)
             continue;
         tti_request_remove(&m->mailbox.posted, request);
-        tti_request_end(request, status);
+        tti_request_end(request, why);
     }
 }
 
-static void remember_dead(tti_mailbox *mailbox, uint32_t group, tutti_status status)
+/* The entry of a group, made if there is none; NULL without memory. */
+static tti_known_group *know_group(tti_mailbox *mailbox, uint32_t group)
 {
-    tti_dead_group *grown;
+    tti_known_group *known = tti_mailbox_group(mailbox, group);
 
-    if (tti_mailbox_dead(mailbox, group) != NULL)
-        return; /* the first cause stays */
-    grown = realloc(mailbox->dead, (mailbox->n_dead + 1) * sizeof *grown);
-    if (grown == NULL) {
+    if (known != NULL)
+        return known;
+    known = realloc(mailbox->groups, (mailbox->n_groups + 1) * sizeof *known);
+    if (known == NULL)
+        return NULL;
+    mailbox->groups = known;
+    known = &known[mailbox->n_groups++];
+    *known = (tti_known_group){ .group = group };
+    return known;
+}
+
+void tti_finish_group(tti_messenger *m, uint32_t group, const tti_cause *why)
+{
+    tti_known_group *known = know_group(&m->mailbox, group);
+    int              i;
+
+    if (known == NULL)
         tti_log(TTI_LOG_WARN, "no memory to remember that group %u is finished", group);
-        return;
-    }
-    mailbox->dead = grown;
-    grown = &grown[mailbox->n_dead++];
-    grown->group = group;
-    grown->status = status;
-    snprintf(grown->words, sizeof grown->words, "%s", tutti_last_error());
-}
-
-/* The thread's last error says why. */
-void tti_finish_group(tti_messenger *m, uint32_t group, tutti_status status)
-{
-    int i;
-
-    remember_dead(&m->mailbox, group, status);
-    give_up_posted(m, group, status);
+    else if (known->finished.status == TUTTI_OK)
+        known->finished = *why; /* the first cause stays */
+    give_up_posted(m, group, why);
     for (i = 0; i < m->n_ranks; i++)
         if (m->lanes[i].link != NULL)
-            give_up_lane(m, &m->lanes[i], group, status);
+            give_up_lane(m, &m->lanes[i], group, why);
     tti_mailbox_drop_group(&m->mailbox, group);
     tti_event_signal(m->port, &m->changed);
 }
 
+tutti_status tti_messenger_enter(tti_messenger *m, uint32_t group, const int *ranks, int n_ranks)
+{
+    const size_t     bytes = (size_t)n_ranks * sizeof *ranks;
+    int             *copy = malloc(bytes);
+    tti_known_group *known;
+
+    tti_lock(&m->lock);
+    known = copy != NULL ? know_group(&m->mailbox, group) : NULL;
+    if (known != NULL) {
+        memcpy(copy, ranks, bytes);
+        known->ranks = copy;
+        known->n_ranks = n_ranks;
+        if ((int64_t)group > m->mailbox.last_entered)
+            m->mailbox.last_entered = group;
+    }
+    tti_unlock(&m->lock);
+    if (known != NULL)
+        return TUTTI_OK;
+    free(copy);
+    return tti_fail(TUTTI_E_NOMEM, "no memory for the members of a group of %d ranks", n_ranks);
+}
+
 void tti_messenger_abort(tti_messenger *m, uint32_t group)
 {
+    static const tti_cause why = { TUTTI_E_ABORTED,
+                                   "the group was aborted or destroyed while a message was under way" };
+
     tti_lock(&m->lock);
-    tti_fail(TUTTI_E_ABORTED, "the group was aborted or destroyed while a message was under way");
-    tti_finish_group(m, group, TUTTI_E_ABORTED);
+    tti_finish_group(m, group, &why);
     tti_unlock(&m->lock);
     m->port->ops->bell_ring(m->port, m->bell);
 }
 
+void tti_messenger_leave(tti_messenger *m, uint32_t group)
+{
+    tti_known_group *known;
+
+    tti_messenger_abort(m, group);
+    tti_lock(&m->lock);
+    known = tti_mailbox_group(&m->mailbox, group);
+    if (known != NULL) {
+        free(known->ranks);
+        *known = m->mailbox.groups[--m->mailbox.n_groups];
+    }
+    tti_unlock(&m->lock);
+}
+
 /* A send of the messenger's own: its data is a copy, and nobody waits for it. */
-static void queue_notice(tti_messenger *m, tti_lane *lane, uint32_t group, tutti_status status,
-                         const char *words)
+static void queue_notice(tti_messenger *m, tti_lane *lane, uint32_t group, const tti_cause *why)
 {
     tti_request *request = calloc(1, sizeof *request);
-    const size_t bytes = strnlen(words, TTI_NOTICE_MAX - 1);
+    const size_t bytes = strnlen(why->words, TTI_NOTICE_MAX - 1);
 
     if (request == NULL || (request->copy = malloc(bytes + 1)) == NULL) {
         free(request);
         return;
     }
-    memcpy(request->copy, words, bytes);
+    memcpy(request->copy, why->words, bytes);
     request->is_send = true;
     request->under_way = &m->under_way;
     request->channel.group = group;
     request->parcel = (tti_parcel){ .peer = lane->peer, .bytes = bytes };
     request->frame = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION,
                                   .size = sizeof(tti_frame), .plane = TTI_PLANE_NOTICE, .group = group,
-                                  .tag = (int32_t)status, .bytes = bytes };
+                                  .tag = (int32_t)why->status, .bytes = bytes };
     atomic_init(&request->refs, 1);
     atomic_init(&request->ended, false);
     m->under_way++;
@@ -192,19 +269,18 @@ static void queue_notice(tti_messenger *m, tti_lane *lane, uint32_t group, tutti
 void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, const int *peers,
                         int n_peers)
 {
-    char words[TTI_NOTICE_MAX];
-    int  i;
+    tti_cause why;
+    int       i;
 
-    snprintf(words, sizeof words, "%s", tutti_last_error());
+    tti_cause_set(&why, status, "%s", tutti_last_error());
     tti_lock(&m->lock);
-    if (tti_mailbox_dead(&m->mailbox, group) == NULL) { /* else the others know, or are told already */
-        tti_finish_group(m, group, status);
+    if (tti_mailbox_finished(&m->mailbox, group) == NULL) { /* else the others know, or are told already */
+        tti_finish_group(m, group, &why);
         for (i = 0; i < n_peers; i++)
             if (m->lanes[peers[i]].link != NULL)
-                queue_notice(m, &m->lanes[peers[i]], group, status, words);
+                queue_notice(m, &m->lanes[peers[i]], group, &why);
         (void)tti_messenger_turn(m, false);
     }
     tti_unlock(&m->lock);
     m->port->ops->bell_ring(m->port, m->bell);
-    tti_fail(status, "%s", words);
 }

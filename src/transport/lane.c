@@ -24,17 +24,19 @@
 
 enum { DRAIN_BYTES_MAX = 4 << 20 /* in one turn, so that other lanes get theirs */ };
 
-static tutti_status broken(const tti_lane *lane, int64_t err)
+/* err is -errno, or 0 for the end of the stream. */
+static bool broken(const tti_lane *lane, int64_t err, tti_cause *why)
 {
     if (err == 0)
-        return tti_fail(TUTTI_E_PEER, "rank %d (%s) has closed its connection", lane->peer,
-                        lane->where);
-    if (err == -EPROTO)
-        return tti_fail(TUTTI_E_PEER, "rank %d (%s) wrote nonsense into its %s link", lane->peer,
-                        lane->where, lane->link->ops->name);
-    return tti_fail_errno_as(err == -ENOMEM ? TUTTI_E_NOMEM : TUTTI_E_PEER, (int)-err,
-                             "the %s link to rank %d (%s) failed", lane->link->ops->name, lane->peer,
-                             lane->where);
+        tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) has closed its connection", lane->peer, lane->where);
+    else if (err == -EPROTO)
+        tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) wrote nonsense into its %s link", lane->peer,
+                      lane->where, lane->link->ops->name);
+    else
+        tti_cause_set_errno(why, err == -ENOMEM ? TUTTI_E_NOMEM : TUTTI_E_PEER, (int)-err,
+                            "the %s link to rank %d (%s) failed", lane->link->ops->name, lane->peer,
+                            lane->where);
+    return false;
 }
 
 /* What is left of a send: the rest of its frame, then the rest of its data. */
@@ -54,7 +56,7 @@ static int parts_left(const tti_request *request, tti_part parts[2])
     return n;
 }
 
-tutti_status tti_lane_flush(tti_lane *lane, bool *moved)
+bool tti_lane_flush(tti_lane *lane, bool *moved, tti_cause *why)
 {
     tti_request *request;
     tti_part     parts[2];
@@ -63,17 +65,17 @@ tutti_status tti_lane_flush(tti_lane *lane, bool *moved)
     while ((request = lane->queue.first) != NULL) {
         taken = lane->link->ops->send(lane->link, parts, parts_left(request, parts));
         if (taken == -EAGAIN)
-            return TUTTI_OK;
+            return true;
         if (taken < 0)
-            return broken(lane, taken);
+            return broken(lane, taken, why);
         *moved = true;
         request->sent += (size_t)taken;
         if (request->sent == sizeof(tti_frame) + request->parcel.bytes) {
             tti_request_remove(&lane->queue, request);
-            tti_request_end(request, TUTTI_OK);
+            tti_request_end(request, NULL);
         }
     }
-    return TUTTI_OK;
+    return true;
 }
 
 static bool matches(const tti_request *receive, int peer, const tti_frame *frame)
@@ -84,20 +86,22 @@ static bool matches(const tti_request *receive, int peer, const tti_frame *frame
 }
 
 /* What a receive asked for must be what has come; says what differs. */
-static tutti_status agrees(const tti_request *receive, int peer, const tti_frame *frame)
+static bool agrees(const tti_request *receive, int peer, const tti_frame *frame, tti_cause *why)
 {
     const tti_parcel *want = &receive->parcel;
 
     if (want->word != frame->word)
-        return tti_fail(TUTTI_E_MISMATCH, "rank %d is in another call of the same group", peer);
-    if (want->bytes != frame->bytes || want->dtype != frame->dtype)
-        return tti_fail(TUTTI_E_MISMATCH,
-                        "a message from rank %d with tag %d has %llu bytes of %s, the receive is for %zu "
-                        "bytes of %s",
-                        peer, frame->tag, (unsigned long long)frame->bytes,
-                        tutti_dtype_name((tutti_dtype)frame->dtype), want->bytes,
-                        tutti_dtype_name((tutti_dtype)want->dtype));
-    return TUTTI_OK;
+        tti_cause_set(why, TUTTI_E_MISMATCH, "rank %d is in another call of the same group", peer);
+    else if (want->bytes != frame->bytes || want->dtype != frame->dtype)
+        tti_cause_set(why, TUTTI_E_MISMATCH,
+                      "a message from rank %d with tag %d has %llu bytes of %s, the receive is for %zu "
+                      "bytes of %s",
+                      peer, frame->tag, (unsigned long long)frame->bytes,
+                      tutti_dtype_name((tutti_dtype)frame->dtype), want->bytes,
+                      tutti_dtype_name((tutti_dtype)want->dtype));
+    else
+        return true;
+    return false;
 }
 
 static tti_request *find_posted(tti_mailbox *mailbox, int peer, const tti_frame *frame)
@@ -113,22 +117,26 @@ static tti_request *find_posted(tti_mailbox *mailbox, int peer, const tti_frame 
 /* A receive takes a message on: it leaves the posted list, and fails here if it asked for something else. */
 static bool accept_match(tti_request *request, int peer, const tti_frame *frame)
 {
+    tti_cause why;
+
     request->frame = *frame;
     request->parcel.peer = peer;
-    if (agrees(request, peer, frame) == TUTTI_OK)
+    if (agrees(request, peer, frame, &why))
         return true;
-    tti_request_end(request, TUTTI_E_MISMATCH);
+    tti_request_end(request, &why);
     return false;
 }
 
-static tutti_status keep(tti_lane *lane, tti_mailbox *mailbox)
+static bool keep(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
 {
     tti_kept *kept = malloc(sizeof *kept + lane->frame.bytes);
 
-    if (kept == NULL)
-        return tti_fail(TUTTI_E_NOMEM,
-                        "no memory to keep a message of %llu bytes from rank %d that nobody has asked for",
-                        (unsigned long long)lane->frame.bytes, lane->peer);
+    if (kept == NULL) {
+        tti_cause_set(why, TUTTI_E_NOMEM,
+                      "no memory to keep a message of %llu bytes from rank %d that nobody has asked for",
+                      (unsigned long long)lane->frame.bytes, lane->peer);
+        return false;
+    }
     *kept = (tti_kept){ .prev = mailbox->last, .peer = lane->peer, .frame = lane->frame };
     if (mailbox->last != NULL)
         mailbox->last->next = kept;
@@ -136,7 +144,7 @@ static tutti_status keep(tti_lane *lane, tti_mailbox *mailbox)
         mailbox->first = kept;
     mailbox->last = kept;
     lane->kept = kept;
-    return TUTTI_OK;
+    return true;
 }
 
 static bool is_notice(const tti_lane *lane)
@@ -151,14 +159,13 @@ static void end_notice(tti_lane *lane, tti_mailbox *mailbox)
 
     lane->notice[lane->frame.bytes] = '\0';
     mailbox->has_notice = true;
-    mailbox->notice.group = lane->frame.group;
-    mailbox->notice.status =
-        status > TUTTI_OK && status <= TUTTI_E_REMOTE ? (tutti_status)status : TUTTI_E_ABORTED;
-    snprintf(mailbox->notice.words, sizeof mailbox->notice.words, "rank %d reported: %s", lane->peer,
-             lane->notice);
+    mailbox->notice_group = lane->frame.group;
+    tti_cause_set(&mailbox->notice,
+                  status > TUTTI_OK && status <= TUTTI_E_REMOTE ? (tutti_status)status : TUTTI_E_ABORTED,
+                  "rank %d reported: %s", lane->peer, lane->notice);
 }
 
-static tutti_status begin_body(tti_lane *lane, tti_mailbox *mailbox)
+static bool begin_body(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
 {
     const tti_frame *frame = &lane->frame;
     tti_request     *request;
@@ -166,19 +173,19 @@ static tutti_status begin_body(tti_lane *lane, tti_mailbox *mailbox)
     if (frame->magic != TTI_FRAME_MAGIC || frame->version != TTI_FRAME_VERSION ||
         frame->size != sizeof *frame ||
         frame->bytes > (is_notice(lane) ? sizeof lane->notice - 1 : TTI_FRAME_BYTES_MAX))
-        return broken(lane, -EPROTO);
+        return broken(lane, -EPROTO, why);
     lane->into = NULL;
     lane->kept = NULL;
     lane->body_have = 0;
-    if (is_notice(lane) || tti_mailbox_dead(mailbox, frame->group) != NULL)
-        return TUTTI_OK;
+    if (is_notice(lane) || tti_mailbox_finished(mailbox, frame->group) != NULL)
+        return true;
     request = find_posted(mailbox, lane->peer, frame);
     if (request == NULL)
-        return keep(lane, mailbox);
+        return keep(lane, mailbox, why);
     tti_request_remove(&mailbox->posted, request);
     if (accept_match(request, lane->peer, frame))
         lane->into = request;
-    return TUTTI_OK;
+    return true;
 }
 
 static void end_body(tti_lane *lane, tti_mailbox *mailbox)
@@ -188,12 +195,12 @@ static void end_body(tti_lane *lane, tti_mailbox *mailbox)
     if (is_notice(lane))
         end_notice(lane, mailbox);
     if (lane->into != NULL)
-        tti_request_end(lane->into, TUTTI_OK);
+        tti_request_end(lane->into, NULL);
     if (lane->kept != NULL && (wanted = lane->kept->wanted) != NULL) {
         if (lane->frame.bytes > 0)
             memcpy(wanted->parcel.data, lane->kept->data, lane->frame.bytes);
         tti_kept_free(mailbox, lane->kept);
-        tti_request_end(wanted, TUTTI_OK);
+        tti_request_end(wanted, NULL);
     } else if (lane->kept != NULL && lane->kept->given_up) {
         tti_kept_free(mailbox, lane->kept);
     }
@@ -221,17 +228,14 @@ static void *next_place(tti_lane *lane, uint8_t *nowhere, size_t nowhere_bytes, 
     return nowhere;
 }
 
-static tutti_status took(tti_lane *lane, tti_mailbox *mailbox, size_t bytes)
+static bool took(tti_lane *lane, tti_mailbox *mailbox, size_t bytes, tti_cause *why)
 {
-    tutti_status st;
-
     if (lane->frame_have < sizeof lane->frame) {
         lane->frame_have += bytes;
         if (lane->frame_have < sizeof lane->frame)
-            return TUTTI_OK;
-        st = begin_body(lane, mailbox);
-        if (st != TUTTI_OK)
-            return st;
+            return true;
+        if (!begin_body(lane, mailbox, why))
+            return false;
     } else {
         lane->body_have += bytes;
         if (lane->kept != NULL)
@@ -239,35 +243,34 @@ static tutti_status took(tti_lane *lane, tti_mailbox *mailbox, size_t bytes)
     }
     if (lane->body_have == lane->frame.bytes)
         end_body(lane, mailbox);
-    return TUTTI_OK;
+    return true;
 }
 
-tutti_status tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, tti_mesh *mesh, bool *moved)
+bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, tti_mesh *mesh, bool *moved, tti_cause *why)
 {
     uint8_t      nowhere[4096];
     size_t       total = 0;
     size_t       bytes;
     int64_t      got;
-    tutti_status st;
 
     while (total < DRAIN_BYTES_MAX && !mailbox->has_notice) {
         void *place = next_place(lane, nowhere, sizeof nowhere, &bytes);
 
         got = lane->link->ops->recv(lane->link, place, bytes);
         if (got == -EAGAIN)
-            return TUTTI_OK;
-        if (got <= 0) {
-            if (got == 0 && (st = tti_mesh_alive(mesh, lane->peer)) != TUTTI_OK)
-                return st;
-            return broken(lane, got);
+            return true;
+        if (got == 0 && !tti_mesh_is_alive(mesh, lane->peer, why->words, sizeof why->words)) {
+            why->status = TUTTI_E_PEER;
+            return false;
         }
+        if (got <= 0)
+            return broken(lane, got, why);
         *moved = true;
         total += (size_t)got;
-        st = took(lane, mailbox, (size_t)got);
-        if (st != TUTTI_OK)
-            return st;
+        if (!took(lane, mailbox, (size_t)got, why))
+            return false;
     }
-    return TUTTI_OK;
+    return true;
 }
 
 /* A receive that finds its message kept already. */
@@ -287,7 +290,7 @@ static void serve_kept(tti_mailbox *mailbox, tti_request *request, tti_kept *kep
     if (kept->have > 0)
         memcpy(request->parcel.data, kept->data, kept->have);
     tti_kept_free(mailbox, kept);
-    tti_request_end(request, TUTTI_OK);
+    tti_request_end(request, NULL);
 }
 
 void tti_mailbox_post(tti_mailbox *mailbox, tti_request *request)
@@ -302,14 +305,25 @@ void tti_mailbox_post(tti_mailbox *mailbox, tti_request *request)
     tti_request_append(&mailbox->posted, request);
 }
 
-const tti_dead_group *tti_mailbox_dead(const tti_mailbox *mailbox, uint32_t group)
+tti_known_group *tti_mailbox_group(const tti_mailbox *mailbox, uint32_t group)
 {
     size_t i;
 
-    for (i = 0; i < mailbox->n_dead; i++)
-        if (mailbox->dead[i].group == group)
-            return &mailbox->dead[i];
+    for (i = 0; i < mailbox->n_groups; i++)
+        if (mailbox->groups[i].group == group)
+            return &mailbox->groups[i];
     return NULL;
+}
+
+const tti_cause *tti_mailbox_finished(const tti_mailbox *mailbox, uint32_t group)
+{
+    static const tti_cause left = { TUTTI_E_ABORTED, "the group was destroyed" };
+    const tti_known_group *known = tti_mailbox_group(mailbox, group);
+
+    if (known != NULL)
+        return known->finished.status != TUTTI_OK ? &known->finished : NULL;
+    /* Numbers are entered in growing order: a low one that is not known has left, a high one will come. */
+    return (int64_t)group <= mailbox->last_entered ? &left : NULL;
 }
 
 void tti_kept_free(tti_mailbox *mailbox, tti_kept *kept)
@@ -342,7 +356,11 @@ void tti_mailbox_drop_group(tti_mailbox *mailbox, uint32_t group)
 
 void tti_mailbox_release(tti_mailbox *mailbox)
 {
+    size_t i;
+
     while (mailbox->first != NULL)
         tti_kept_free(mailbox, mailbox->first);
-    free(mailbox->dead);
+    for (i = 0; i < mailbox->n_groups; i++)
+        free(mailbox->groups[i].ranks);
+    free(mailbox->groups);
 }

@@ -24,21 +24,24 @@ typedef struct tti_kept {
  * its words. */
 enum { TTI_PLANE_NOTICE = 2, TTI_NOTICE_MAX = 448 };
 
-/** A group that is finished: its messages are dropped, its requests end with this. */
-typedef struct tti_dead_group {
-    uint32_t     group;
-    tutti_status status;
-    char         words[TTI_REQUEST_WORDS_MAX];
-} tti_dead_group;
+/** A group that this member has entered, or that has failed here. Numbers only grow. */
+typedef struct tti_known_group {
+    uint32_t  group;
+    tti_cause finished; /* TUTTI_OK: alive; else its requests end with this, its messages are dropped */
+    int       n_ranks;  /* 0: not told */
+    int      *ranks;    /* [n_ranks] mesh ranks */
+} tti_known_group;
 
 /** Receives that were posted and messages that were kept, each in order. */
 typedef struct tti_mailbox {
     tti_request_list posted;
     tti_kept        *first, *last;
-    tti_dead_group  *dead;
-    size_t           n_dead;
-    bool             has_notice; /* one came and has not been acted on: draining stops there */
-    tti_dead_group   notice;
+    tti_known_group *groups; /* [n_groups] */
+    size_t           n_groups;
+    int64_t          last_entered; /* the highest number ever entered; -1: none */
+    bool             has_notice;   /* one came and has not been acted on: draining stops there */
+    uint32_t         notice_group;
+    tti_cause        notice;
 } tti_mailbox;
 
 typedef struct tti_lane {
@@ -54,18 +57,21 @@ typedef struct tti_lane {
     tti_request *into;
     tti_kept    *kept;
     char         notice[TTI_NOTICE_MAX];
-    char         gone[TTI_REQUEST_WORDS_MAX]; /* why link is NULL */
+    tti_cause    gone; /* why link is NULL */
 } tti_lane;
 
-/** Send what fits now, and end what has gone. Moved is set when bytes went. A broken link fails with its
- * words; the caller drops the lane. */
-tutti_status tti_lane_flush(tti_lane *lane, bool *moved);
+/** Send what fits now, and end what has gone. Moved is set when bytes went. False: the link is broken, why
+ * says how; the caller drops the lane. */
+bool tti_lane_flush(tti_lane *lane, bool *moved, tti_cause *why);
 /** Take what has come, at most a bounded number of bytes. As above. */
-tutti_status tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, tti_mesh *mesh, bool *moved);
+bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, tti_mesh *mesh, bool *moved, tti_cause *why);
 
 /** Post a receive: serve it from the kept messages, or append it. */
 void tti_mailbox_post(tti_mailbox *mailbox, tti_request *request);
-const tti_dead_group *tti_mailbox_dead(const tti_mailbox *mailbox, uint32_t group); /* NULL: alive */
+/** The group of that number if it is known, else NULL. */
+tti_known_group *tti_mailbox_group(const tti_mailbox *mailbox, uint32_t group);
+/** Why messages of a group are dropped; NULL: they are not. */
+const tti_cause *tti_mailbox_finished(const tti_mailbox *mailbox, uint32_t group);
 /** Drop the kept messages of a group. */
 void tti_mailbox_drop_group(tti_mailbox *mailbox, uint32_t group);
 void tti_mailbox_release(tti_mailbox *mailbox);

@@ -14,7 +14,7 @@
 #include <tutti/private.h>
 #include "wire/addr.h"
 
-enum { ANYBODY = -1, TEXT_MAX = 256 };
+enum { ANYBODY = -1, TEXT_MAX = 256, STRANGER_MS = 5000, STRANGERS_MAX = 64 };
 
 typedef enum meeting_state { MEETING_CONNECT, MEETING_HELLO, MEETING_OVER } meeting_state;
 
@@ -23,6 +23,7 @@ typedef struct meeting {
     meeting_state state;
     tti_handle    stream;
     int           rank; /* whom we connect to; ANYBODY until an accepted one has told */
+    int64_t       until_ns; /* an accepted one must have said its hello */
     tti_hello     hello;
 } meeting;
 
@@ -59,7 +60,8 @@ static tutti_status add_meeting(meetings *all, tti_handle stream, int rank)
     if (st != TUTTI_OK)
         return st;
     all->list[all->n++] = (meeting){
-        .state = rank == ANYBODY ? MEETING_HELLO : MEETING_CONNECT, .stream = stream, .rank = rank
+        .state = rank == ANYBODY ? MEETING_HELLO : MEETING_CONNECT, .stream = stream, .rank = rank,
+        .until_ns = rank == ANYBODY ? tti_deadline(all->mesh->port, STRANGER_MS, 0) : TTI_FOREVER
     };
     return TUTTI_OK;
 }
@@ -193,6 +195,20 @@ static tutti_status judge(meetings *all, meeting *m, tutti_status st)
     return TUTTI_OK;
 }
 
+/* Accepted connections that say nothing do not hold their place for ever. */
+static void dismiss_silent(meetings *all)
+{
+    const int64_t now_ns = tti_port_now(all->mesh->port);
+    int           i;
+
+    for (i = 0; i < all->n; i++)
+        if (all->list[i].state != MEETING_OVER && now_ns >= all->list[i].until_ns) {
+            tti_log(TTI_LOG_WARN, "turned away a stranger that did not finish its hello in %d ms",
+                    STRANGER_MS);
+            end_meeting(all, &all->list[i]);
+        }
+}
+
 static tutti_status turn_meeting(meetings *all, meeting *m)
 {
     tti_port *port = all->mesh->port;
@@ -247,7 +263,10 @@ static int fill_polls(meetings *all)
                                     .want = m->state == MEETING_CONNECT || out_bytes > 0 ? TTI_WRITE
                                                                                          : TTI_READ };
     }
-    all->polls[n] = (tti_poll){ .handle = all->mesh->tcp_listener, .want = TTI_READ };
+    /* With too many under way the next ones wait in the kernel's queue. */
+    all->polls[n] = (tti_poll){ .handle = n < all->mesh->n_ranks + STRANGERS_MAX ? all->mesh->tcp_listener
+                                                                                : TTI_NO_HANDLE,
+                                .want = TTI_READ };
     return n;
 }
 
@@ -269,13 +288,17 @@ static tutti_status meet_everybody(meetings *all)
 {
     tti_port    *port = all->mesh->port;
     tutti_status st = start_connects(all);
+    int64_t      until_ns;
     int          i, n;
 
     if (st == TUTTI_OK && all->polls == NULL)
         st = grow(all);
     while (st == TUTTI_OK && all->n_missing > 0) {
         n = fill_polls(all);
-        if (port->ops->poll(port, all->polls, n + 1, all->config->deadline_ns) == 0 &&
+        until_ns = tti_deadline(port, STRANGER_MS, 0);
+        if (all->config->deadline_ns < until_ns)
+            until_ns = all->config->deadline_ns;
+        if (port->ops->poll(port, all->polls, n + 1, until_ns) == 0 &&
             tti_port_now(port) >= all->config->deadline_ns)
             return late(all);
         for (i = 0; st == TUTTI_OK && i < n; i++)
@@ -283,6 +306,7 @@ static tutti_status meet_everybody(meetings *all)
                 st = turn_meeting(all, &all->list[i]);
         if (st == TUTTI_OK && all->polls[n].got != 0)
             st = accept_all(all);
+        dismiss_silent(all);
     }
     return st;
 }

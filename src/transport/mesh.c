@@ -257,16 +257,29 @@ const char *tti_mesh_whereabouts(const tti_mesh *mesh, int rank)
     return mesh->members[rank].where;
 }
 
-tutti_status tti_mesh_alive(tti_mesh *mesh, int rank)
+bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes)
 {
     tti_member *member = &mesh->members[rank];
     tti_poll    poll = { .handle = member->pidfd, .want = TTI_READ };
 
     if (rank == mesh->rank || member->heap == NULL)
+        return true;
+    if (atomic_load(&tti_heap_head_of(member->heap)->closed) != 0) {
+        snprintf(words_out, bytes, "rank %d (%s) has left", rank, member->where);
+        return false;
+    }
+    if (mesh->port->ops->poll(mesh->port, &poll, 1, 0) == 0)
+        return true;
+    /* a pidfd is readable when its process has ended */
+    snprintf(words_out, bytes, "rank %d (%s) is gone: its process has ended", rank, member->where);
+    return false;
+}
+
+tutti_status tti_mesh_alive(tti_mesh *mesh, int rank)
+{
+    char words[TTI_CARD_HOST_MAX + 128];
+
+    if (tti_mesh_is_alive(mesh, rank, words, sizeof words))
         return TUTTI_OK;
-    if (atomic_load(&tti_heap_head_of(member->heap)->closed) != 0)
-        return tti_fail(TUTTI_E_PEER, "rank %d (%s) has left", rank, member->where);
-    if (mesh->port->ops->poll(mesh->port, &poll, 1, 0) > 0) /* a pidfd is readable when its process ended */
-        return tti_fail(TUTTI_E_PEER, "rank %d (%s) is gone: its process has ended", rank, member->where);
-    return TUTTI_OK;
+    return tti_fail(TUTTI_E_PEER, "%s", words);
 }

@@ -54,6 +54,9 @@ tti_heap *tti_mesh_heap(const tti_mesh *mesh, int rank);
  * TUTTI_E_PEER, naming rank, host and pid. TUTTI_OK: nothing is known against it. */
 tutti_status tti_mesh_alive(tti_mesh *mesh, int rank);
 
+/** The same without touching the last error: false, and the words, when it is gone. */
+bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes);
+
 /** Host name and pid of a member for a text: "host 'n2', pid 40112". */
 const char *tti_mesh_whereabouts(const tti_mesh *mesh, int rank);
 

@@ -389,6 +389,56 @@ static void a_peer_that_leaves_is_named(void **state)
     run_ranks(2, body_leaves);
 }
 
+/* Every other rank leaves: a receive from any source has nobody to wait for. */
+static void body_deserted(rank_ctx *ctx)
+{
+    int value = 0;
+
+    if (ctx->rank != 0)
+        return; /* and closes */
+    CHECK(ctx, do_recv(ctx, -1, 5, &value, sizeof value) == TUTTI_E_PEER);
+    CHECK(ctx, strstr(tutti_last_error(), "rank ") != NULL);
+    CHECK(ctx, do_recv(ctx, -1, 5, &value, sizeof value) == TUTTI_E_PEER);
+}
+
+static void any_source_ends_when_everybody_is_gone(void **state)
+{
+    (void)state;
+    run_ranks(3, body_deserted);
+}
+
+/* Rank 2 leaves while rank 1 keeps rank 0 busy: traffic must not hide it. */
+static void body_busy(rank_ctx *ctx)
+{
+    int64_t      quiet;
+    int          value = 0, i;
+    bool         seen = false;
+    tti_request *request;
+
+    if (ctx->rank == 2)
+        return; /* and closes */
+    if (ctx->rank == 1) {
+        for (i = 0; i < 4000 && !seen; i++) { /* one message a millisecond */
+            board_has(ctx->board, "seen", &seen);
+            if (do_send(ctx, 0, 9, &value, sizeof value) != TUTTI_OK)
+                break;
+            tti_port_system()->ops->sleep_until(tti_port_system(), tti_now_ns() + TTI_MS);
+        }
+        return;
+    }
+    quiet = tti_now_ns();
+    request = begin(ctx, false, p2p, 2, 5, &value, sizeof value);
+    CHECK(ctx, finish(ctx, request) == TUTTI_E_PEER);
+    CHECK(ctx, tti_now_ns() - quiet < TTI_SECOND);
+    CHECK(ctx, board_put(ctx->board, "seen", &value, sizeof value) == TUTTI_OK);
+}
+
+static void traffic_does_not_hide_a_loss(void **state)
+{
+    (void)state;
+    run_ranks(3, body_busy);
+}
+
 static void body_abort(rank_ctx *ctx)
 {
     const size_t      n = 48 << 20;
@@ -492,6 +542,8 @@ int main(void)
         cmocka_unit_test(wrong_sizes_are_refused_and_consumed),
         cmocka_unit_test(a_wait_that_times_out_can_be_repeated),
         cmocka_unit_test(a_peer_that_leaves_is_named),
+        cmocka_unit_test(any_source_ends_when_everybody_is_gone),
+        cmocka_unit_test(traffic_does_not_hide_a_loss),
         cmocka_unit_test(an_aborted_group_leaves_the_others_alone),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(world_sizes_must_agree),

@@ -8,7 +8,7 @@
  *         wanted. Of several who wait one is the driver, who alone sleeps in poll; the others sleep on
  *         `changed`, which is signalled when a request has ended and when the driver leaves. When nobody
  *         waits and requests are under way, the messenger's own thread drives; it is made with the first
- *         point-to-point request that does not end at once.
+ *         point-to-point request, and sleeps when there is nothing to do.
  * Loss    A broken link ends every request to its peer, and later ones, with the words of the first
  *         failure. A lane that is lost stays lost. */
 #include "transport/messenger_core.h"
@@ -25,7 +25,8 @@ enum { SPINS_SHARED_CORE = 16, SPINS_OWN_CORE = 1000 };
 
 static tutti_status outcome(const tti_request *request)
 {
-    return request->status == TUTTI_OK ? TUTTI_OK : tti_fail(request->status, "%s", request->words);
+    return request->cause.status == TUTTI_OK ? TUTTI_OK
+                                             : tti_fail(request->cause.status, "%s", request->cause.words);
 }
 
 static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
@@ -51,12 +52,14 @@ static void drive(tti_messenger *m, const tti_request *request, int64_t deadline
 
     m->driving = true;
     while (request != NULL ? !request->ended : m->under_way > 0 && m->waiters == 0 && !m->closing) {
-        if (tti_messenger_turn(m, false)) {
+        const bool moved = tti_messenger_turn(m, false);
+
+        if (tti_port_now(m->port) >= deadline_ns)
+            break;
+        if (moved) {
             spins = 0;
             continue;
         }
-        if (tti_port_now(m->port) >= deadline_ns)
-            break;
         if (request == NULL || spins++ >= m->spins) {
             tti_messenger_sleep(m, deadline_ns);
             continue;
@@ -149,25 +152,15 @@ static tutti_status make_request(tti_messenger *m, tti_channel channel, const tt
     return TUTTI_OK;
 }
 
-static bool everybody_is_gone(const tti_messenger *m)
-{
-    int i;
-
-    for (i = 0; i < m->n_ranks; i++)
-        if (m->lanes[i].link != NULL)
-            return false;
-    return true;
-}
-
 /* Queue it, or end it at once when it has no future. */
 static void place(tti_messenger *m, tti_request *request)
 {
-    tti_lane             *lane = request->parcel.peer >= 0 ? &m->lanes[request->parcel.peer] : NULL;
-    const tti_dead_group *dead = tti_mailbox_dead(&m->mailbox, request->channel.group);
+    static const tti_cause deserted = { TUTTI_E_PEER, "every other rank of the group is gone" };
+    tti_lane              *lane = request->parcel.peer >= 0 ? &m->lanes[request->parcel.peer] : NULL;
+    const tti_cause       *finished = tti_mailbox_finished(&m->mailbox, request->channel.group);
 
-    if (dead != NULL) {
-        tti_fail(dead->status, "%s", dead->words);
-        tti_request_end(request, dead->status);
+    if (finished != NULL) {
+        tti_request_end(request, finished);
         return;
     }
     if (request->is_send && lane->link != NULL) {
@@ -175,31 +168,22 @@ static void place(tti_messenger *m, tti_request *request)
         return;
     }
     if (!request->is_send) {
-        tti_mailbox_post(&m->mailbox, request);
-        if (request->ended || (lane != NULL ? lane->link != NULL : !everybody_is_gone(m)))
-            return;
-        if (lane != NULL && lane->kept != NULL && lane->kept->wanted == request)
+        tti_mailbox_post(&m->mailbox, request); /* a message that was kept serves it even now */
+        if (request->ended ||
+            (lane != NULL ? lane->link != NULL : tti_somebody_is_there(m, request->channel.group)))
             return;
         tti_request_remove(&m->mailbox.posted, request);
     }
-    tti_fail(TUTTI_E_PEER, "%s", lane != NULL ? lane->gone : "every other rank is gone");
-    tti_request_end(request, TUTTI_E_PEER);
+    tti_request_end(request, lane != NULL ? &lane->gone : &deserted);
 }
 
-static tutti_status post(tti_messenger *m, tti_request *request, bool *kick_driver)
+/* Point-to-point may have to move when nobody waits. */
+static tutti_status need_thread(tti_messenger *m)
 {
     tutti_status st = TUTTI_OK;
-    bool         pending;
 
-    /* The messenger's reference is dropped when the request ends, maybe inside place(). */
     tti_lock(&m->lock);
-    m->under_way++;
-    place(m, request);
-    if (!request->ended && !m->driving)
-        (void)tti_messenger_turn(m, false);
-    pending = !request->ended;
-    *kick_driver = pending && m->driving;
-    if (pending && request->channel.plane == TTI_PLANE_P2P && !m->thread.running)
+    if (!m->thread.running)
         st = tti_thread_start(&m->thread, "tutti-messages", thread_main, m);
     tti_unlock(&m->lock);
     return st;
@@ -209,16 +193,20 @@ static tutti_status begin(tti_messenger *m, tti_channel channel, const tti_parce
                           tti_request **request_out)
 {
     tti_request *request = NULL;
-    bool         kick_driver = false;
-    tutti_status st = make_request(m, channel, parcel, is_send, &request);
+    bool         kick_driver;
+    tutti_status st = channel.plane == TTI_PLANE_P2P ? need_thread(m) : TUTTI_OK;
 
+    if (st == TUTTI_OK)
+        st = make_request(m, channel, parcel, is_send, &request);
     if (st != TUTTI_OK)
         return st;
-    st = post(m, request, &kick_driver);
-    if (st != TUTTI_OK) {
-        tti_request_release(request); /* under way without a helper thread: ends with the group */
-        return st;
-    }
+    tti_lock(&m->lock);
+    m->under_way++;
+    place(m, request); /* may end it, and drop the messenger's reference */
+    if (!request->ended && !m->driving)
+        (void)tti_messenger_turn(m, false);
+    kick_driver = !request->ended && m->driving;
+    tti_unlock(&m->lock);
     tti_event_signal(m->port, &m->changed); /* the messenger's thread may have something to drive */
     if (kick_driver)
         m->port->ops->bell_ring(m->port, m->bell);
@@ -252,7 +240,7 @@ static tutti_status take_lanes(tti_messenger *m)
         m->lanes[i].peer = i;
         m->lanes[i].where = tti_mesh_whereabouts(m->mesh, i);
         m->lanes[i].link = tti_mesh_take_link(m->mesh, i);
-        snprintf(m->lanes[i].gone, sizeof m->lanes[i].gone, "there is no link to rank %d", i);
+        tti_cause_set(&m->lanes[i].gone, TUTTI_E_PEER, "there is no link to rank %d", i);
     }
     return TUTTI_OK;
 }
@@ -268,6 +256,7 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
     m->port = tti_mesh_port(mesh);
     m->n_ranks = tti_mesh_size(mesh);
     m->bell = tti_mesh_bell(mesh);
+    m->mailbox.last_entered = -1;
     m->spins = m->n_ranks <= tti_usable_cores() ? SPINS_OWN_CORE : SPINS_SHARED_CORE;
     tti_mutex_init(&m->lock);
     st = take_lanes(m);
@@ -282,18 +271,19 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
 /* Everything that is still under way ends, wherever it stands. */
 static void end_everything(tti_messenger *m)
 {
-    int i;
+    static const tti_cause why = { TUTTI_E_ABORTED,
+                                   "the world was destroyed while a message was under way" };
+    int                    i;
 
-    tti_fail(TUTTI_E_ABORTED, "the world was destroyed while a message was under way");
-    tti_end_list(m, &m->mailbox.posted, -1, TUTTI_E_ABORTED);
+    tti_end_list(m, &m->mailbox.posted, -1, &why);
     for (i = 0; m->lanes != NULL && i < m->n_ranks; i++) {
         tti_lane *lane = &m->lanes[i];
 
-        tti_end_list(m, &lane->queue, -1, TUTTI_E_ABORTED);
+        tti_end_list(m, &lane->queue, -1, &why);
         if (lane->into != NULL)
-            tti_request_end(lane->into, TUTTI_E_ABORTED);
+            tti_request_end(lane->into, &why);
         if (lane->kept != NULL && lane->kept->wanted != NULL)
-            tti_request_end(lane->kept->wanted, TUTTI_E_ABORTED);
+            tti_request_end(lane->kept->wanted, &why);
         if (lane->link != NULL)
             lane->link->ops->close(lane->link);
     }

@@ -3,7 +3,8 @@
  * transport/messenger.h - tagged messages between the members of a mesh.
  *
  * A message is matched by (channel, sender, tag): equal keys arrive in the order sent, others in any
- * order. Sending is eager: a message nobody has asked for yet is kept by the receiver. Calls of any thread
+ * order. Sending is eager: a message nobody has asked for yet is kept in the receiver's memory, however
+ * many there are. Calls of any thread
  * drive all messages under way; while some are and nobody waits, a thread of the messenger's own does. */
 #ifndef TTI_TRANSPORT_MESSENGER_H
 #define TTI_TRANSPORT_MESSENGER_H
@@ -54,6 +55,12 @@ int tti_request_peer(const tti_request *request);
 uint64_t tti_request_word(const tti_request *request);
 /** Drop a request. One under way goes on; its data stays borrowed until it has ended. NULL is fine. */
 void tti_request_release(tti_request *request);
+
+/** Say who is in a group, before its first message; peers[] are mesh ranks. Groups are entered in growing
+ * order of their numbers. A group that is not entered works too, but nobody knows when it is deserted. */
+tutti_status tti_messenger_enter(tti_messenger *messenger, uint32_t group, const int *ranks, int n_ranks);
+/** Finish a group and forget it. */
+void tti_messenger_leave(tti_messenger *messenger, uint32_t group);
 
 /** Finish a group: every request of it (both planes) ends with TUTTI_E_ABORTED, and every later one;
  * messages that still come for it are dropped. Its number must not be used again. */

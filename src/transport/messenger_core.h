@@ -26,6 +26,7 @@ struct tti_messenger {
     tti_poll   *poll_set;  /* [n_ranks + 1]; the driver's, also while it sleeps without the lock */
     int         waiters;   /* threads inside tti_request_wait */
     int         under_way; /* requests that have not ended */
+    int64_t     looked_ns; /* when the members of this host were last asked for signs of life */
     bool        driving;
     bool        thread_drives; /* and leaves as soon as somebody waits */
     bool        closing;
@@ -37,11 +38,13 @@ bool tti_messenger_turn(tti_messenger *m, bool all);
 /** Sleep until something may have moved, at most to the deadline. Lets go of the lock meanwhile. */
 void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns);
 
-/** End the requests of a list that are for peer (-1: all) with the words of the last error. */
-void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, tutti_status status);
-/** The link is broken: the last error becomes the words of everything that waited for the peer. */
-void tti_lose_lane(tti_messenger *m, tti_lane *lane);
-/** End a group here, for ever, with status and the words of the last error. */
-void tti_finish_group(tti_messenger *m, uint32_t group, tutti_status status);
+/** End the requests of a list that are for peer (-1: all). */
+void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, const tti_cause *why);
+/** The link is broken: end everything that waited for the peer, or for anybody when it was the last. */
+void tti_lose_lane(tti_messenger *m, tti_lane *lane, const tti_cause *why);
+/** End a group here, for ever. */
+void tti_finish_group(tti_messenger *m, uint32_t group, const tti_cause *why);
+/** Whether a message of the group can still come from anybody. */
+bool tti_somebody_is_there(const tti_messenger *m, uint32_t group);
 
 #endif

@@ -4,8 +4,10 @@
 #include "transport/request.h"
 
 #include <assert.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 void tti_request_append(tti_request_list *list, tti_request *request)
 {
@@ -31,12 +33,36 @@ void tti_request_remove(tti_request_list *list, tti_request *request)
     request->prev = request->next = NULL;
 }
 
-void tti_request_end(tti_request *request, tutti_status status)
+void tti_cause_set(tti_cause *cause, tutti_status status, const char *fmt, ...)
+{
+    va_list args;
+
+    cause->status = status;
+    va_start(args, fmt);
+    vsnprintf(cause->words, sizeof cause->words, fmt, args);
+    va_end(args);
+}
+
+void tti_cause_set_errno(tti_cause *cause, tutti_status status, int err, const char *fmt, ...)
+{
+    char    text[128];
+    size_t  used;
+    va_list args;
+
+    cause->status = status;
+    va_start(args, fmt);
+    vsnprintf(cause->words, sizeof cause->words, fmt, args);
+    va_end(args);
+    used = strlen(cause->words);
+    snprintf(cause->words + used, sizeof cause->words - used, ": %s",
+             strerror_r(err, text, sizeof text));
+}
+
+void tti_request_end(tti_request *request, const tti_cause *why)
 {
     assert(!atomic_load_explicit(&request->ended, memory_order_relaxed));
-    request->status = status;
-    if (status != TUTTI_OK)
-        snprintf(request->words, sizeof request->words, "%s", tutti_last_error());
+    if (why != NULL)
+        request->cause = *why;
     --*request->under_way;
     atomic_store_explicit(&request->ended, true, memory_order_release);
     tti_request_release(request);

@@ -2,8 +2,7 @@
  *
  * transport/request.h - one message under way, as the files of the messenger see it.
  *
- * Written under the messenger's lock until `ended` is set (release); afterwards status, words and peer are
- * constant and may be read without it (acquire on ended). Two references: the caller's and, until it has
+ * Written under the messenger's lock until `ended` is set (release); afterwards cause and peer are constant and may be read without it (acquire on ended). Two references: the caller's and, until it has
  * ended, the messenger's. */
 #ifndef TTI_TRANSPORT_REQUEST_H
 #define TTI_TRANSPORT_REQUEST_H
@@ -12,7 +11,19 @@
 #include "transport/frame.h"
 #include "transport/messenger.h"
 
-enum { TTI_REQUEST_WORDS_MAX = 512 };
+enum { TTI_WORDS_MAX = 512 };
+
+/** Why something ended badly: handed on as an argument, so that ending the requests of others never
+ * touches what the calling thread's last error says. */
+typedef struct tti_cause {
+    tutti_status status;
+    char         words[TTI_WORDS_MAX];
+} tti_cause;
+
+void tti_cause_set(tti_cause *cause, tutti_status status, const char *fmt, ...) TUTTI_PRINTF(3, 4);
+/** The same with ": " and the text of an errno behind. */
+void tti_cause_set_errno(tti_cause *cause, tutti_status status, int err, const char *fmt, ...)
+    TUTTI_PRINTF(4, 5);
 
 struct tti_request {
     tti_messenger *messenger;
@@ -26,8 +37,7 @@ struct tti_request {
     void          *copy;    /* send given up half-way: the rest, so that the stream stays whole */
     _Atomic int    refs;
     _Atomic bool   ended;
-    tutti_status   status;
-    char           words[TTI_REQUEST_WORDS_MAX];
+    tti_cause      cause; /* status TUTTI_OK: it ended well */
 };
 
 /** A list of requests in order. */
@@ -38,8 +48,8 @@ typedef struct tti_request_list {
 void tti_request_append(tti_request_list *list, tti_request *request);
 void tti_request_remove(tti_request_list *list, tti_request *request);
 
-/** Set the outcome, once; on failure the thread's last error becomes the request's words. The caller
- * has taken it out of every list; the messenger's reference goes. */
-void tti_request_end(tti_request *request, tutti_status status);
+/** Set the outcome, once; why NULL: it ended well. The caller has taken the request out of every list; the
+ * messenger's reference goes. */
+void tti_request_end(tti_request *request, const tti_cause *why);
 
 #endif

@@ -5,61 +5,51 @@
  * Sleep   Before it sleeps, the driver sets `sleeping` in its heap, turns once more over all lanes, and
  *         polls the bell and all sockets. Peers ring after moving a ring's word (shm/ring_link.c has the
  *         argument); threads of this process ring after posting something that did not end at once. A
- *         sleep lasts at most SLICE_MS, after which peers on this host are asked for signs of life. */
+ *         sleep lasts at most SLICE_MS; members of this host are asked for signs of life by the clock. */
 #include "transport/messenger_core.h"
 
 #include <stdio.h>
 #include <tutti/private.h>
 
-enum { SLICE_MS = 50 };
+enum { SLICE_MS = 50, LOOK_MS = 50 };
 
 static void act_on_notice(tti_messenger *m)
 {
-    const tti_dead_group notice = m->mailbox.notice;
+    const tti_cause why = m->mailbox.notice;
 
     m->mailbox.has_notice = false;
-    tti_fail(notice.status, "%s", notice.words);
-    tti_finish_group(m, notice.group, notice.status);
+    tti_finish_group(m, m->mailbox.notice_group, &why);
 }
 
-static tutti_status drain_lane(tti_messenger *m, tti_lane *lane, bool *moved)
+static bool drain_lane(tti_messenger *m, tti_lane *lane, bool *moved, tti_cause *why)
 {
-    tutti_status st;
+    bool whole;
 
     for (;;) {
-        st = tti_lane_drain(lane, &m->mailbox, m->mesh, moved);
+        whole = tti_lane_drain(lane, &m->mailbox, m->mesh, moved, why);
         if (!m->mailbox.has_notice)
-            return st;
+            return whole;
         act_on_notice(m);
     }
 }
 
-/* Sending failed, because the peer is gone: what it said before it went, a notice above all, is still in
- * the link. The words of the send come back afterwards. */
-static void hear_last_words(tti_messenger *m, tti_lane *lane, tutti_status *st)
-{
-    char words[TTI_REQUEST_WORDS_MAX];
-    bool moved = false;
-
-    snprintf(words, sizeof words, "%s", tutti_last_error());
-    (void)drain_lane(m, lane, &moved);
-    *st = tti_fail(*st, "%s", words);
-}
-
+/* Flush and drain; a lane whose link is broken is lost. If sending failed, because the peer is gone, then
+ * what it said before it went, a notice above all, is still in the link: it is drained first. */
 static void turn_lane(tti_messenger *m, tti_lane *lane, bool drain, bool *moved)
 {
-    tutti_status st = TUTTI_OK;
+    tti_cause why, ignored;
+    bool      whole = true;
 
     if (lane->link == NULL)
         return;
     if (lane->queue.first != NULL)
-        st = tti_lane_flush(lane, moved);
-    if (st == TUTTI_OK && drain)
-        st = drain_lane(m, lane, moved);
-    else if (st != TUTTI_OK)
-        hear_last_words(m, lane, &st);
-    if (st != TUTTI_OK)
-        tti_lose_lane(m, lane);
+        whole = tti_lane_flush(lane, moved, &why);
+    if (!whole)
+        (void)drain_lane(m, lane, moved, &ignored);
+    else if (drain)
+        whole = drain_lane(m, lane, moved, &why);
+    if (!whole)
+        tti_lose_lane(m, lane, &why);
 }
 
 /* How many posted receives wait for each lane; any-source ones wait for all. */
@@ -79,12 +69,37 @@ static void mark_wanted(tti_messenger *m)
         m->lanes[i].wanted += anybody;
 }
 
+/* Ask the members of this host for signs of life, every LOOK_MS whatever else goes on. */
+static void look_for_the_dead(tti_messenger *m)
+{
+    const int64_t now_ns = tti_port_now(m->port);
+    tti_cause     why = { .status = TUTTI_E_PEER };
+    bool          moved = false;
+    int           i;
+
+    if (now_ns - m->looked_ns < LOOK_MS * TTI_MS)
+        return;
+    m->looked_ns = now_ns;
+    for (i = 0; i < m->n_ranks; i++) {
+        tti_lane *lane = &m->lanes[i];
+
+        if (lane->link == NULL || tti_mesh_is_alive(m->mesh, i, why.words, sizeof why.words))
+            continue;
+        turn_lane(m, lane, true, &moved); /* what it sent before it went still counts */
+        if (lane->link != NULL)
+            tti_lose_lane(m, lane, &why);
+    }
+    if (moved)
+        tti_event_signal(m->port, &m->changed);
+}
+
 /* One turn over the lanes, all of them or those that something waits for. */
 bool tti_messenger_turn(tti_messenger *m, bool all)
 {
     bool moved = false;
     int  i;
 
+    look_for_the_dead(m);
     if (!all)
         mark_wanted(m);
     for (i = 0; i < m->n_ranks; i++)
@@ -92,22 +107,6 @@ bool tti_messenger_turn(tti_messenger *m, bool all)
     if (moved)
         tti_event_signal(m->port, &m->changed);
     return moved;
-}
-
-static void look_for_the_dead(tti_messenger *m)
-{
-    bool moved = false;
-    int  i;
-
-    for (i = 0; i < m->n_ranks; i++) {
-        tti_lane *lane = &m->lanes[i];
-
-        if (lane->link == NULL || tti_mesh_alive(m->mesh, i) == TUTTI_OK)
-            continue;
-        turn_lane(m, lane, true, &moved); /* what it sent before it went still counts */
-        if (lane->link != NULL && tti_mesh_alive(m->mesh, i) != TUTTI_OK)
-            tti_lose_lane(m, lane);
-    }
 }
 
 static int fill_poll_set(tti_messenger *m)
@@ -140,11 +139,9 @@ void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns)
     if (!tti_messenger_turn(m, true)) {
         n = fill_poll_set(m);
         tti_unlock(&m->lock);
-        n = m->port->ops->poll(m->port, m->poll_set, n, deadline_ns < slice ? deadline_ns : slice);
+        m->port->ops->poll(m->port, m->poll_set, n, deadline_ns < slice ? deadline_ns : slice);
         tti_lock(&m->lock);
         m->port->ops->bell_clear(m->port, m->bell);
-        if (n == 0)
-            look_for_the_dead(m);
         tti_messenger_turn(m, true);
     }
     atomic_store_explicit(sleeping, 0, memory_order_release);

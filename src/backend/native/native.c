@@ -88,8 +88,10 @@ static tutti_status open_group(native *nat, const tutti_backend_config *config, 
                                    .group_id = config->group_id, .rank = config->rank,
                                    .n_ranks = config->n_ranks, .ranks = config->global_ranks,
                                    .name = config->name, .board = board, .deadline_ns = deadline_ns };
+    tutti_status          st = tti_messenger_enter(nat->messenger, config->group_id,
+                                                   config->global_ranks, config->n_ranks);
 
-    return tti_coll_open(&coll, &nat->coll);
+    return st == TUTTI_OK ? tti_coll_open(&coll, &nat->coll) : st;
 }
 
 static void native_destroy(tutti_backend *backend)
@@ -97,7 +99,7 @@ static void native_destroy(tutti_backend *backend)
     native *nat = (native *)backend;
 
     if (nat->messenger != NULL)
-        tti_messenger_abort(nat->messenger, nat->group_id);
+        tti_messenger_leave(nat->messenger, nat->group_id);
     tti_coll_close(nat->coll);
     if (nat->owns_mesh) {
         tti_messenger_close(nat->messenger);
