@@ -5,6 +5,7 @@
  *         in time, that names it.
  * Method  real processes over shared memory and TCP; the bound on waiting is part of each test. */
 #include <signal.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
@@ -98,6 +99,18 @@ static void different_operations_are_a_mismatch(tt_ctx *t)
     expect_words("reduce");
 }
 
+/* The words of what went wrong first, not of the cleaning up. */
+static void a_failed_init_says_why(tt_ctx *t)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    opts.init_method = t->init_method;
+    opts.timeout_ms = 5000;
+    setenv("TUTTI_ALGO", "all_reduce=nonsense", 1);
+    assert_int_equal(tutti_init_process_group(&opts), TUTTI_E_ARG);
+    expect_words("no algorithm 'nonsense'");
+}
+
 static void destroy_does_not_wait(tt_ctx *t)
 {
     float       x = 1.0f;
@@ -126,6 +139,7 @@ int main(void)
         TT_TEST(a_late_rank_is_named, .ranks = 2, .transports = "shm,tcp", .timeout_ms = TIMEOUT_MS),
         TT_TEST(different_counts_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(different_operations_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(a_failed_init_says_why, .ranks = 2, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(destroy_does_not_wait, .ranks = 2, .transports = "shm,tcp"),
     };
 
