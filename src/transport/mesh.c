@@ -161,6 +161,23 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
     return st == TUTTI_OK ? open_links(mesh) : st;
 }
 
+static void log_members(const tti_mesh *mesh)
+{
+    int rank, here = 0, hosts = 0;
+
+    for (rank = 0; rank < mesh->n_ranks; rank++) {
+        here += mesh->members[rank].heap != NULL;
+        hosts += mesh->members[rank].host == rank;
+    }
+    tti_log(TTI_LOG_INFO, "world of %d on %d hosts: %d through shared memory (this rank included), %d by TCP",
+            mesh->n_ranks, hosts, here, mesh->n_ranks - here);
+    for (rank = 0; rank < mesh->n_ranks; rank++)
+        tti_log(TTI_LOG_DEBUG, "rank %d: %s, %s", rank, mesh->members[rank].where,
+                rank == mesh->rank                 ? "this rank"
+                : mesh->members[rank].heap != NULL ? "shared memory"
+                                                   : "TCP");
+}
+
 tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out)
 {
     tti_mesh    *mesh = make_mesh(config);
@@ -174,6 +191,7 @@ tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out)
         return st;
     }
     end_bootstrap(mesh);
+    log_members(mesh);
     *mesh_out = mesh;
     return TUTTI_OK;
 }

@@ -20,6 +20,7 @@ enum { ADDRS_MAX = 16, CAUSE_MAX = 160 };
 #define FIRST_PAUSE_NS   (10 * TTI_MS)
 #define LONGEST_PAUSE_NS (2 * TTI_SECOND)
 #define ATTEMPT_NS       (10 * TTI_SECOND)
+#define WORD_NS          (10 * TTI_SECOND)
 
 typedef struct attempt {
     tti_port  *port;
@@ -122,12 +123,29 @@ static void rest(attempt *at, int64_t pause_ns)
                                earlier(at->deadline_ns, later_by(tti_port_now(at->port), ns)));
 }
 
+/* Patience is not silence: say every WORD_NS what is being waited for. */
+static void say_still_trying(const attempt *at, const char *host, uint16_t tcp_port, int64_t *said_ns)
+{
+    const int64_t now = tti_port_now(at->port);
+    const int64_t left_ms = tti_left_ms(at->port, at->deadline_ns);
+
+    if (now - *said_ns < WORD_NS)
+        return;
+    *said_ns = now;
+    if (left_ms < 0)
+        tti_log(TTI_LOG_WARN, "still trying to connect to %s port %u: %s", host, tcp_port, at->cause);
+    else
+        tti_log(TTI_LOG_WARN, "still trying to connect to %s port %u, for another %lld s: %s", host,
+                tcp_port, (long long)(left_ms / 1000), at->cause);
+}
+
 static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tcp_port,
                                    int64_t deadline_ns, int rounds_max, tti_handle *handle_out)
 {
     const int64_t start = tti_port_now(port);
     attempt       at = { .port = port, .deadline_ns = deadline_ns, .handle = TTI_NO_HANDLE };
     int64_t       pause_ns = FIRST_PAUSE_NS;
+    int64_t       said_ns = start;
     bool          again = true;
     tutti_status  st;
     int           round;
@@ -142,6 +160,7 @@ static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tc
             return st;
         if (round >= rounds_max)
             break;
+        say_still_trying(&at, host, tcp_port, &said_ns);
         rest(&at, pause_ns);
         if (tti_port_now(port) >= deadline_ns)
             break; /* a try without time would hide the cause */
