@@ -36,7 +36,8 @@ typedef enum tutti_status {
     TUTTI_E_MISMATCH = 11,   /* ranks called different things; the text quotes both */
     TUTTI_E_AUTH = 12,       /* the other side could not prove that it belongs to the job */
     TUTTI_E_IO = 13,         /* files: cannot open, read, write, or contents are corrupt */
-    TUTTI_E_REMOTE = 14      /* the call reached another process and failed there */
+    TUTTI_E_REMOTE = 14,     /* the call reached another process and failed there */
+    TUTTI_E_EMPTY = 15       /* there is nothing to take now, and nobody was asked to wait */
 } tutti_status;
 
 /** The name of a status, as written in code: "TUTTI_E_TIMEOUT".

@@ -9,6 +9,11 @@
  *   tcp     a server, in one of the processes or in the launcher, and clients
  *   prefix  a view of another store in which every key begins with "prefix/"
  *
+ * Beside the map there are queues, on hash and tcp (and prefix over them): each has a name of its
+ * own, first in is first out, and what is taken is gone. A queue and a key of the same name do not
+ * touch each other, but tutti_store_check() and tutti_store_wait() count a queue that is not empty
+ * as a key that exists.
+ *
  * Keys     1 .. 4096 bytes of text without NUL, prefixes included; values 0 .. 16 MiB of anything.
  *          Both are checked before anything is sent; a violation is TUTTI_E_ARG.
  * Waiting  time-outs in ms: 0 is the store's default (300 s unless set), TUTTI_INFINITE no limit.
@@ -46,6 +51,12 @@ typedef struct tutti_bytes {
     size_t size;
 } tutti_bytes;
 
+/** Names of keys that the caller owns: release them with tutti_store_keys_free(). */
+typedef struct tutti_store_keys {
+    char **names; /* n pointers to text, in one block with it; NULL when n is 0 */
+    size_t n;
+} tutti_store_keys;
+
 /** A key-value store. Reference counted: see tutti_store_retain(). */
 typedef struct tutti_store tutti_store;
 
@@ -56,6 +67,11 @@ typedef struct tutti_store_server tutti_store_server;
  * @threads any
  * @source  ours */
 TUTTI_API void tutti_bytes_free(tutti_bytes *bytes);
+
+/** Release a list of names and make it empty. NULL and empty ones are fine.
+ * @threads any
+ * @source  ours */
+TUTTI_API void tutti_store_keys_free(tutti_store_keys *keys);
 
 /** Open a store inside this process, shared by everybody who holds a reference.
  * @errors  TUTTI_E_NOMEM
@@ -232,6 +248,122 @@ TUTTI_API tutti_status tutti_store_delete_key(tutti_store *store, const char *ke
  * @threads any
  * @source  torch.distributed.Store.num_keys */
 TUTTI_API tutti_status tutti_store_num_keys(tutti_store *store, int64_t *n_out);
+
+/** Put data behind the value of key, atomically; a missing key is created. Wakes whoever waits for
+ * it.
+ *
+ * @param data  size bytes, copied; may be NULL when size is 0
+ *
+ * @errors  TUTTI_E_STORE        the value would become larger than 16 MiB; it stays as it is
+ *          TUTTI_E_UNSUPPORTED  a plug-in without it: what compare_set answers does not tell success
+ *                               from somebody else's equal value, so it cannot stand in
+ * @threads any
+ * @source  torch.distributed.Store.append; ours is acknowledged */
+TUTTI_API tutti_status tutti_store_append(tutti_store *store, const char *key, const void *data,
+                                          size_t size);
+
+/** Wait until all n keys exist and give copies of their values, in the order of keys. One time-out
+ * for all. A key that is deleted meanwhile is waited for again.
+ *
+ * @param values_out  n of them, each freed by the caller with tutti_bytes_free()
+ * @units   timeout_ms: ms; 0 the store's default, TUTTI_INFINITE no limit
+ * @errors  TUTTI_E_TIMEOUT  not all came; the text names a missing one and the ms waited
+ * @threads any
+ * @cost    hash: one look; tcp: a round trip for 256 keys or 16 MiB; else one get after another
+ * @source  torch.distributed.Store.multi_get */
+TUTTI_API tutti_status tutti_store_multi_get(tutti_store *store, const char *const *keys, size_t n,
+                                             int64_t timeout_ms, tutti_bytes *values_out);
+
+/** Set n keys, in their order; wakes whoever waits for them. Not atomic as a whole: when it fails,
+ * some may have been set.
+ *
+ * @param values  one for each key; borrowed for the call
+ *
+ * @errors  as tutti_store_set()
+ * @threads any
+ * @cost    tcp: a round trip for 256 keys or 16 MiB; file: one set after another
+ * @source  torch.distributed.Store.multi_set */
+TUTTI_API tutti_status tutti_store_multi_set(tutti_store *store, const char *const *keys,
+                                             const tutti_bytes *values, size_t n);
+
+/** Whether append, multi_get and multi_set all are operations of the store itself: true on hash and
+ * tcp, false on file, whose multi_get and multi_set are loops. A view tells of the store below.
+ * @errors  none; false for NULL
+ * @threads any
+ * @source  torch.distributed.Store.has_extended_api */
+TUTTI_API bool tutti_store_has_extended_api(const tutti_store *store);
+
+/** Put data at the end of the queue called key. It ends one waiting tutti_store_queue_pop(), the
+ * one that has waited longest on tcp, any one on hash; if none waits, it stays, and those who
+ * tutti_store_wait() for key go on.
+ *
+ * @param data  size bytes, copied; may be NULL when size is 0
+ *
+ * @errors  TUTTI_E_UNSUPPORTED  the store has no queues: file
+ * @threads any
+ * @source  torch.distributed.Store.queue_push; ours is acknowledged */
+TUTTI_API tutti_status tutti_store_queue_push(tutti_store *store, const char *key, const void *data,
+                                              size_t size);
+
+/** Take the value at the front of the queue called key. Each value goes to one caller; on tcp one
+ * whose taker's connection is lost in that moment is lost with it.
+ *
+ * @param block      wait for a value; else TUTTI_E_EMPTY says that there is none now
+ * @param value_out  the caller frees it with tutti_bytes_free()
+ *
+ * @units   timeout_ms: ms; 0 the store's default, TUTTI_INFINITE no limit; not used unless block
+ * @errors  TUTTI_E_EMPTY        not block, and the queue is empty or there is none of this name
+ *          TUTTI_E_TIMEOUT      block, and nothing came; the text has the queue and the ms waited
+ *          TUTTI_E_UNSUPPORTED  the store has no queues: file
+ * @threads any
+ * @source  torch.distributed.Store.queue_pop; torch raises QueueEmptyError for TUTTI_E_EMPTY */
+TUTTI_API tutti_status tutti_store_queue_pop(tutti_store *store, const char *key, bool block,
+                                             int64_t timeout_ms, tutti_bytes *value_out);
+
+/** How many values the queue called key holds; 0 if there is none of this name.
+ * @errors  TUTTI_E_UNSUPPORTED  the store has no queues: file
+ * @threads any
+ * @source  torch.distributed.Store.queue_len */
+TUTTI_API tutti_status tutti_store_queue_len(tutti_store *store, const char *key, int64_t *n_out);
+
+/** The names of all keys, in no particular order, without queues and the store's own bookkeeping. A
+ * view lists the keys below its prefix, and leaves that away.
+ *
+ * @param keys_out  the caller frees it with tutti_store_keys_free()
+ *
+ * @errors  TUTTI_E_STORE        tcp: the names have more than 16 MiB together; a prefix lists fewer
+ *          TUTTI_E_UNSUPPORTED  a plug-in without it
+ * @threads any
+ * @cost    looks at all keys of the store
+ * @source  torch.distributed.Store.list_keys */
+TUTTI_API tutti_status tutti_store_list_keys(tutti_store *store, tutti_store_keys *keys_out);
+
+/** Wait until world_size callers have come to the barrier called key. It serves once: whoever comes
+ * later passes at once, and a caller whose time-out passed has been counted. Use a fresh key each
+ * time.
+ *
+ * @param key  up to 4084 bytes; keeps the keys key/num_members and key/last_member
+ *
+ * @units   timeout_ms: ms; 0 the store's default, TUTTI_INFINITE no limit
+ * @errors  TUTTI_E_ARG      world_size below 1
+ *          TUTTI_E_TIMEOUT  not all came; the text says how many did
+ * @threads any
+ * @cost    an add and a wait, and one set by the last to come
+ * @source  torch.distributed.Store.barrier */
+TUTTI_API tutti_status tutti_store_barrier(tutti_store *store, const char *key, int world_size,
+                                           int64_t timeout_ms);
+
+/** Open another handle of the same data, closed on its own.
+ *
+ * Handles may be shared by threads, so nobody needs one for that. tcp: a client with connections
+ * and a time-out of its own, which begins as this one's; the server stays with the handle that
+ * started it. file: counts as one more of world_size. prefix: a view of a clone of the store below.
+ * hash and plug-ins: one more reference, which shares the time-out.
+ *
+ * @errors  as opening that kind of store
+ * @threads any
+ * @source  torch.distributed.Store.clone */
+TUTTI_API tutti_status tutti_store_clone(tutti_store *store, tutti_store **store_out);
 
 /** Change the default time-out of this handle; of a prefix store, that of the store below.
  * @units   ms; TUTTI_INFINITE no limit; 0 the library's default again (300 s)

@@ -26,7 +26,8 @@ static _Thread_local char words[WORDS_MAX];
     X(TUTTI_E_MISMATCH)                                                                            \
     X(TUTTI_E_AUTH)                                                                                \
     X(TUTTI_E_IO)                                                                                  \
-    X(TUTTI_E_REMOTE)
+    X(TUTTI_E_REMOTE)                                                                              \
+    X(TUTTI_E_EMPTY)
 
 const char *tutti_status_name(tutti_status status)
 {

@@ -284,6 +284,62 @@ static tutti_status file_num_keys(tutti_store *store, int64_t deadline_ns, int64
     return TUTTI_OK;
 }
 
+/* As one record, so that a crash leaves the old value or the new one. */
+static tutti_status file_append(tutti_store *store, const char *key, const void *val, size_t len,
+                                int64_t deadline_ns)
+{
+    file_store  *fs = (file_store *)store;
+    file_key     room;
+    const void  *both = NULL;
+    size_t       size = 0;
+    tti_map      values; /* of one key: the copy changes only together with the file */
+    tutti_status st = enter(fs, true, deadline_ns);
+
+    if (st != TUTTI_OK)
+        return st;
+    in_file(key, &room);
+    tti_map_init(&values, fs->port);
+    if (tti_map_get(&fs->log.map, room.text, strlen(room.text), &both, &size))
+        st = tti_map_put(&values, "v", 1, both, size);
+    if (st == TUTTI_OK)
+        st = tti_store_map_append(&values, "v", 1, val, len, key);
+    if (st == TUTTI_OK && tti_map_get(&values, "v", 1, &both, &size))
+        st = tti_file_log_put(&fs->log, room.text, both, size);
+    leave(fs);
+    tti_map_release(&values);
+    return st;
+}
+
+static tutti_status file_list_keys(tutti_store *store, const char *prefix, int64_t deadline_ns,
+                                   tutti_store_keys *keys_out)
+{
+    file_store  *fs = (file_store *)store;
+    file_key     room;
+    tutti_status st = enter(fs, false, deadline_ns);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_store_map_list(&fs->log.map, in_file(prefix, &room), 1, keys_out);
+    leave(fs);
+    return st;
+}
+
+/* A handle like any other: counted, with an opening of the file and a lock of its own. */
+static tutti_status file_clone(tutti_store *store, int64_t deadline_ns, tutti_store **store_out)
+{
+    file_store  *fs = (file_store *)store;
+    tutti_store *twin = NULL;
+    tutti_status st;
+
+    (void)deadline_ns; /* opening has a limit of its own */
+    st = tti_file_store_open_on(fs->port, fs->log.path, fs->world_size, &twin);
+    if (st != TUTTI_OK)
+        return st;
+    tutti_store_set_timeout(twin, tutti_store_timeout(store));
+    *store_out = twin;
+    return TUTTI_OK;
+}
+
 /* Best effort: a file that stays locked, or fails, stays. */
 static void count_out(file_store *fs)
 {
@@ -321,6 +377,9 @@ static const tutti_store_ops file_ops = {
     .add = file_add,
     .delete_key = file_delete_key,
     .num_keys = file_num_keys,
+    .append = file_append,
+    .list_keys = file_list_keys,
+    .clone = file_clone,
 };
 
 /* Open the file and count this handle in. Afterwards the log is open, or the store has nothing. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hash_store.c - a store inside this process: a map, a lock, and an event that every change
+ * hash_store.c - a store inside this process: a map, queues, a lock, and an event that every change
  * signals. */
 #include "store/store.h"
 
@@ -8,13 +8,15 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "base/thread.h"
+#include "store/store_queue.h"
 #include "store/store_value.h"
 
 typedef struct hash_store {
-    tutti_store base; /* first: the two pointers convert both ways */
-    tti_mutex   lock; /* guards map */
-    tti_event   changed;
-    tti_map     map;
+    tutti_store      base; /* first: the two pointers convert both ways */
+    tti_mutex        lock; /* guards map and queues */
+    tti_event        changed;
+    tti_map          map;
+    tti_store_queues queues;
 } hash_store;
 
 static tti_port *port_of(hash_store *hs)
@@ -37,78 +39,102 @@ static tutti_status hash_set(tutti_store *store, const char *key, const void *va
     return st;
 }
 
-/* The value of key, if it is there now. */
-static bool look(hash_store *hs, const char *key, tutti_bytes *val_out, tutti_status *st)
+static bool exists(hash_store *hs, const char *key, bool queues_count)
 {
-    const void *val;
-    size_t      size;
-    bool        found;
+    const size_t size = strlen(key);
 
-    tti_lock(&hs->lock);
-    found = tti_map_get(&hs->map, key, strlen(key), &val, &size);
-    if (found)
-        *st = tti_bytes_copy(val, size, val_out);
-    tti_unlock(&hs->lock);
-    return found;
+    return tti_map_get(&hs->map, key, size, NULL, NULL) ||
+           (queues_count && tti_store_queues_len(&hs->queues, key, size) > 0);
 }
 
-static tutti_status hash_get(tutti_store *store, const char *key, int64_t deadline_ns,
-                             tutti_bytes *val_out)
+/* The first of keys that is not there; NULL: all are. Under the lock. */
+static const char *first_missing(hash_store *hs, const char *const *keys, size_t n_keys,
+                                 bool queues_count)
 {
-    hash_store   *hs = (hash_store *)store;
-    tti_port     *port = port_of(hs);
-    const int64_t start = tti_port_now(port);
-    tutti_status  st = TUTTI_OK;
+    size_t i;
 
-    for (;;) {
-        const uint32_t seen = tti_event_now(&hs->changed);
-
-        if (look(hs, key, val_out, &st))
-            return st;
-        if (tti_port_now(port) >= deadline_ns)
-            return tti_store_timed_out(port, key, start);
-        tti_event_wait(port, &hs->changed, seen, deadline_ns);
-    }
+    for (i = 0; i < n_keys; i++)
+        if (!exists(hs, keys[i], queues_count))
+            return keys[i];
+    return NULL;
 }
 
-/* The first of keys that is not there; NULL: all are. */
-static const char *first_missing(hash_store *hs, const char *const *keys, size_t n_keys)
+/* Wait until all keys are there; on TUTTI_OK the lock is held, so that the caller can read. */
+static tutti_status lock_when_there(hash_store *hs, const char *const *keys, size_t n_keys,
+                                    bool queues_count, int64_t deadline_ns)
 {
-    const char *missing = NULL;
-    size_t      i;
-
-    tti_lock(&hs->lock);
-    for (i = 0; i < n_keys && missing == NULL; i++)
-        if (!tti_map_get(&hs->map, keys[i], strlen(keys[i]), NULL, NULL))
-            missing = keys[i];
-    tti_unlock(&hs->lock);
-    return missing;
-}
-
-static tutti_status hash_wait_all(tutti_store *store, const char *const *keys, size_t n_keys,
-                                  int64_t deadline_ns)
-{
-    hash_store   *hs = (hash_store *)store;
     tti_port     *port = port_of(hs);
     const int64_t start = tti_port_now(port);
 
     for (;;) {
         const uint32_t seen = tti_event_now(&hs->changed);
-        const char    *missing = first_missing(hs, keys, n_keys);
+        const char    *missing;
 
+        tti_lock(&hs->lock);
+        missing = first_missing(hs, keys, n_keys, queues_count);
         if (missing == NULL)
             return TUTTI_OK;
+        tti_unlock(&hs->lock);
         if (tti_port_now(port) >= deadline_ns)
             return tti_store_timed_out(port, missing, start);
         tti_event_wait(port, &hs->changed, seen, deadline_ns);
     }
 }
 
+/* Copies of values that are there. */
+static tutti_status copy_values(hash_store *hs, const char *const *keys, size_t n_keys,
+                                tutti_bytes *vals_out)
+{
+    tutti_status st = TUTTI_OK;
+    const void  *val = NULL;
+    size_t       size = 0, i;
+
+    for (i = 0; i < n_keys && st == TUTTI_OK; i++) {
+        tti_map_get(&hs->map, keys[i], strlen(keys[i]), &val, &size);
+        st = tti_bytes_copy(val, size, &vals_out[i]);
+    }
+    return st;
+}
+
+static tutti_status hash_multi_get(tutti_store *store, const char *const *keys, size_t n_keys,
+                                   int64_t deadline_ns, tutti_bytes *vals_out)
+{
+    hash_store  *hs = (hash_store *)store;
+    tutti_status st = lock_when_there(hs, keys, n_keys, false, deadline_ns);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = copy_values(hs, keys, n_keys, vals_out);
+    tti_unlock(&hs->lock);
+    return st;
+}
+
+static tutti_status hash_get(tutti_store *store, const char *key, int64_t deadline_ns,
+                             tutti_bytes *val_out)
+{
+    return hash_multi_get(store, &key, 1, deadline_ns, val_out);
+}
+
+static tutti_status hash_wait_all(tutti_store *store, const char *const *keys, size_t n_keys,
+                                  int64_t deadline_ns)
+{
+    hash_store  *hs = (hash_store *)store;
+    tutti_status st = lock_when_there(hs, keys, n_keys, true, deadline_ns);
+
+    if (st == TUTTI_OK)
+        tti_unlock(&hs->lock);
+    return st;
+}
+
 static tutti_status hash_check(tutti_store *store, const char *const *keys, size_t n_keys,
                                int64_t deadline_ns, bool *all_out)
 {
+    hash_store *hs = (hash_store *)store;
+
     (void)deadline_ns;
-    *all_out = first_missing((hash_store *)store, keys, n_keys) == NULL;
+    tti_lock(&hs->lock);
+    *all_out = first_missing(hs, keys, n_keys, true) == NULL;
+    tti_unlock(&hs->lock);
     return TUTTI_OK;
 }
 
@@ -175,11 +201,122 @@ static tutti_status hash_num_keys(tutti_store *store, int64_t deadline_ns, int64
     return TUTTI_OK;
 }
 
+static tutti_status hash_append(tutti_store *store, const char *key, const void *val, size_t len,
+                                int64_t deadline_ns)
+{
+    hash_store  *hs = (hash_store *)store;
+    tutti_status st;
+
+    (void)deadline_ns;
+    tti_lock(&hs->lock);
+    st = tti_store_map_append(&hs->map, key, strlen(key), val, len, key);
+    tti_unlock(&hs->lock);
+    if (st == TUTTI_OK)
+        tti_event_signal(port_of(hs), &hs->changed);
+    return st;
+}
+
+static tutti_status hash_multi_set(tutti_store *store, const char *const *keys,
+                                   const tutti_bytes *vals, size_t n_keys, int64_t deadline_ns)
+{
+    hash_store  *hs = (hash_store *)store;
+    tutti_status st = TUTTI_OK;
+    size_t       i;
+
+    (void)deadline_ns;
+    tti_lock(&hs->lock);
+    for (i = 0; i < n_keys && st == TUTTI_OK; i++)
+        st = tti_map_put(&hs->map, keys[i], strlen(keys[i]), vals[i].data, vals[i].size);
+    tti_unlock(&hs->lock);
+    tti_event_signal(port_of(hs), &hs->changed); /* also after a failure: some are set */
+    return st;
+}
+
+static tutti_status hash_queue_push(tutti_store *store, const char *key, const void *val,
+                                    size_t len, int64_t deadline_ns)
+{
+    hash_store  *hs = (hash_store *)store;
+    tutti_status st;
+
+    (void)deadline_ns;
+    tti_lock(&hs->lock);
+    st = tti_store_queues_push(&hs->queues, key, strlen(key), val, len);
+    tti_unlock(&hs->lock);
+    if (st == TUTTI_OK)
+        tti_event_signal(port_of(hs), &hs->changed);
+    return st;
+}
+
+/* Take the front of a queue; false: there is none. The value leaves the queue only with its copy. */
+static bool take_front(hash_store *hs, const char *key, tutti_bytes *val_out, tutti_status *st)
+{
+    const size_t key_size = strlen(key);
+    const void  *val;
+    size_t       size;
+    bool         found;
+
+    tti_lock(&hs->lock);
+    found = tti_store_queues_front(&hs->queues, key, key_size, &val, &size);
+    if (found)
+        *st = tti_bytes_copy(val, size, val_out);
+    if (found && *st == TUTTI_OK)
+        tti_store_queues_drop(&hs->queues, key, key_size);
+    tti_unlock(&hs->lock);
+    return found;
+}
+
+static tutti_status hash_queue_pop(tutti_store *store, const char *key, bool block,
+                                   int64_t deadline_ns, tutti_bytes *val_out)
+{
+    hash_store   *hs = (hash_store *)store;
+    tti_port     *port = port_of(hs);
+    const int64_t start = tti_port_now(port);
+    tutti_status  st = TUTTI_OK;
+
+    for (;;) {
+        const uint32_t seen = tti_event_now(&hs->changed);
+
+        if (take_front(hs, key, val_out, &st))
+            return st;
+        if (!block)
+            return tti_store_queue_empty(key);
+        if (tti_port_now(port) >= deadline_ns)
+            return tti_store_pop_timed_out(port, key, start);
+        tti_event_wait(port, &hs->changed, seen, deadline_ns);
+    }
+}
+
+static tutti_status hash_queue_len(tutti_store *store, const char *key, int64_t deadline_ns,
+                                   int64_t *n_out)
+{
+    hash_store *hs = (hash_store *)store;
+
+    (void)deadline_ns;
+    tti_lock(&hs->lock);
+    *n_out = tti_store_queues_len(&hs->queues, key, strlen(key));
+    tti_unlock(&hs->lock);
+    return TUTTI_OK;
+}
+
+static tutti_status hash_list_keys(tutti_store *store, const char *prefix, int64_t deadline_ns,
+                                   tutti_store_keys *keys_out)
+{
+    hash_store  *hs = (hash_store *)store;
+    tutti_status st;
+
+    (void)deadline_ns;
+    tti_lock(&hs->lock);
+    st = tti_store_map_list(&hs->map, prefix, 0, keys_out);
+    tti_unlock(&hs->lock);
+    return st;
+}
+
 static void hash_close(tutti_store *store)
 {
     hash_store *hs = (hash_store *)store;
 
     tti_map_release(&hs->map);
+    tti_store_queues_release(&hs->queues);
     tti_mutex_release(&hs->lock);
     free(hs);
 }
@@ -197,6 +334,13 @@ static const tutti_store_ops hash_ops = {
     .add = hash_add,
     .delete_key = hash_delete_key,
     .num_keys = hash_num_keys,
+    .append = hash_append,
+    .multi_get = hash_multi_get,
+    .multi_set = hash_multi_set,
+    .queue_push = hash_queue_push,
+    .queue_pop = hash_queue_pop,
+    .queue_len = hash_queue_len,
+    .list_keys = hash_list_keys,
 };
 
 tutti_status tti_hash_store_open_on(tti_port *port, tutti_store **store_out)
@@ -214,6 +358,7 @@ tutti_status tti_hash_store_open_on(tti_port *port, tutti_store **store_out)
     }
     tti_mutex_init(&hs->lock);
     tti_map_init(&hs->map, port);
+    tti_store_queues_init(&hs->queues, port);
     *store_out = &hs->base;
     return TUTTI_OK;
 }

@@ -22,6 +22,9 @@ typedef struct full_key {
     char text[2 * (TUTTI_STORE_KEY_MAX + 1)]; /* both halves are within the limit */
 } full_key;
 
+static tutti_status open_view(const char *prefix, size_t size, tutti_store *inner,
+                              tutti_store **store_out);
+
 static const char *full(const prefix_store *ps, const char *key, full_key *out)
 {
     memcpy(out->text, ps->prefix, ps->prefix_size);
@@ -137,6 +140,100 @@ static tutti_status prefix_num_keys(tutti_store *store, int64_t deadline_ns, int
     return tti_store_num_keys_until(((prefix_store *)store)->inner, deadline_ns, n_out);
 }
 
+static tutti_status prefix_append(tutti_store *store, const char *key, const void *val, size_t len,
+                                  int64_t deadline_ns)
+{
+    prefix_store *ps = (prefix_store *)store;
+    full_key      fk;
+
+    return tti_store_append_until(ps->inner, full(ps, key, &fk), val, len, deadline_ns);
+}
+
+static tutti_status prefix_multi_get(tutti_store *store, const char *const *keys, size_t n_keys,
+                                     int64_t deadline_ns, tutti_bytes *vals_out)
+{
+    prefix_store *ps = (prefix_store *)store;
+    const char  **longer = full_keys(ps, keys, n_keys);
+    tutti_status  st;
+
+    if (longer == NULL)
+        return TUTTI_E_NOMEM;
+    st = tti_store_multi_get_until(ps->inner, longer, n_keys, deadline_ns, vals_out);
+    free(longer);
+    return st;
+}
+
+static tutti_status prefix_multi_set(tutti_store *store, const char *const *keys,
+                                     const tutti_bytes *vals, size_t n_keys, int64_t deadline_ns)
+{
+    prefix_store *ps = (prefix_store *)store;
+    const char  **longer = full_keys(ps, keys, n_keys);
+    tutti_status  st;
+
+    if (longer == NULL)
+        return TUTTI_E_NOMEM;
+    st = tti_store_multi_set_until(ps->inner, longer, vals, n_keys, deadline_ns);
+    free(longer);
+    return st;
+}
+
+static tutti_status prefix_queue_push(tutti_store *store, const char *key, const void *val,
+                                      size_t len, int64_t deadline_ns)
+{
+    prefix_store *ps = (prefix_store *)store;
+    full_key      fk;
+
+    return tti_store_queue_push_until(ps->inner, full(ps, key, &fk), val, len, deadline_ns);
+}
+
+static tutti_status prefix_queue_pop(tutti_store *store, const char *key, bool block,
+                                     int64_t deadline_ns, tutti_bytes *val_out)
+{
+    prefix_store *ps = (prefix_store *)store;
+    full_key      fk;
+
+    return tti_store_queue_pop_until(ps->inner, full(ps, key, &fk), block, deadline_ns, val_out);
+}
+
+static tutti_status prefix_queue_len(tutti_store *store, const char *key, int64_t deadline_ns,
+                                     int64_t *n_out)
+{
+    prefix_store *ps = (prefix_store *)store;
+    full_key      fk;
+
+    return tti_store_queue_len_until(ps->inner, full(ps, key, &fk), deadline_ns, n_out);
+}
+
+static tutti_status prefix_list_keys(tutti_store *store, const char *prefix, int64_t deadline_ns,
+                                     tutti_store_keys *keys_out)
+{
+    prefix_store    *ps = (prefix_store *)store;
+    full_key         fk;
+    tutti_store_keys keys;
+    tutti_status     st;
+    size_t           i;
+
+    st = tti_store_list_keys_until(ps->inner, full(ps, prefix, &fk), deadline_ns, &keys);
+    if (st != TUTTI_OK)
+        return st;
+    for (i = 0; i < keys.n; i++)
+        keys.names[i] += ps->prefix_size;
+    *keys_out = keys;
+    return TUTTI_OK;
+}
+
+static tutti_status prefix_clone(tutti_store *store, int64_t deadline_ns, tutti_store **store_out)
+{
+    prefix_store *ps = (prefix_store *)store;
+    tutti_store  *inner = NULL;
+    tutti_status  st = tti_store_clone_until(ps->inner, deadline_ns, &inner);
+
+    if (st == TUTTI_OK)
+        st = open_view(ps->prefix, ps->prefix_size - 1, inner, store_out);
+    tutti_store_close(inner); /* the view has a reference of its own */
+    return st;
+}
+
 static void prefix_close(tutti_store *store)
 {
     prefix_store *ps = (prefix_store *)store;
@@ -158,21 +255,22 @@ static const tutti_store_ops prefix_ops = {
     .add = prefix_add,
     .delete_key = prefix_delete_key,
     .num_keys = prefix_num_keys,
+    .append = prefix_append,
+    .multi_get = prefix_multi_get,
+    .multi_set = prefix_multi_set,
+    .queue_push = prefix_queue_push,
+    .queue_pop = prefix_queue_pop,
+    .queue_len = prefix_queue_len,
+    .list_keys = prefix_list_keys,
+    .clone = prefix_clone,
 };
 
-tutti_status tutti_prefix_store_open(const char *prefix, tutti_store *inner,
-                                     tutti_store **store_out)
+static tutti_status open_view(const char *prefix, size_t size, tutti_store *inner,
+                              tutti_store **store_out)
 {
-    prefix_store *ps;
-    size_t        size;
+    prefix_store *ps = calloc(1, sizeof *ps + size + 1);
     tutti_status  st;
 
-    if (prefix == NULL || prefix[0] == '\0' || inner == NULL || store_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "a prefix store needs a prefix, a store and store_out");
-    size = strlen(prefix);
-    if (size > TUTTI_STORE_KEY_MAX - 2)
-        return tti_fail(TUTTI_E_ARG, "a prefix of %zu bytes leaves no room for a key", size);
-    ps = calloc(1, sizeof *ps + size + 1);
     if (ps == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a prefix store");
     ps->base.ops = &prefix_ops;
@@ -187,4 +285,17 @@ tutti_status tutti_prefix_store_open(const char *prefix, tutti_store *inner,
     ps->inner = tutti_store_retain(inner);
     *store_out = &ps->base;
     return TUTTI_OK;
+}
+
+tutti_status tutti_prefix_store_open(const char *prefix, tutti_store *inner,
+                                     tutti_store **store_out)
+{
+    size_t size;
+
+    if (prefix == NULL || prefix[0] == '\0' || inner == NULL || store_out == NULL)
+        return tti_fail(TUTTI_E_ARG, "a prefix store needs a prefix, a store and store_out");
+    size = strlen(prefix);
+    if (size > TUTTI_STORE_KEY_MAX - 2)
+        return tti_fail(TUTTI_E_ARG, "a prefix of %zu bytes leaves no room for a key", size);
+    return open_view(prefix, size, inner, store_out);
 }

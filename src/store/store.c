@@ -5,27 +5,38 @@
  * How     A handle is the implementation's struct; its front, ours, holds a copy of the table in
  *         which entries that an older plug-in does not know are NULL, the reference count and the
  *         default time-out. A view of another store (prefix) borrows that store's time-out and
- *         port.
+ *         port. What goes beyond single keys and values stands in store_extended.c.
  * True    An implementation sees only keys and values within the limits. */
-#include "store/store.h"
+#include "store/store_front.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 #include "store/store_value.h"
 
-typedef struct tutti_store_front {
-    tutti_store_ops  ops; /* complete: what the table lacks is NULL */
-    tti_port        *port;
-    tutti_store     *inner; /* of a view; NULL: none */
-    _Atomic int64_t  timeout_ms;
-    _Atomic uint32_t references;
-} tutti_store_front;
-
-static tutti_status check_table(const tutti_store_ops *ops)
+/* The first required entry that the table lacks. NULL: none. */
+static const char *missing_entry(const tutti_store_ops *ops)
 {
-    const char *missing = NULL;
+    const bool queues = ops->queue_push != NULL || ops->queue_pop != NULL || ops->queue_len != NULL;
+
+    if (queues)
+        return ops->queue_push == NULL  ? "queue_push"
+               : ops->queue_pop == NULL ? "queue_pop"
+               : ops->queue_len == NULL ? "queue_len"
+               : ops->wait_all == NULL  ? "wait_all"
+               : ops->check == NULL     ? "check"
+                                        : NULL;
+    return ops->set == NULL     ? "set"
+           : ops->get == NULL   ? "get"
+           : ops->add == NULL   ? "add"
+           : ops->close == NULL ? "close"
+                                : NULL;
+}
+
+/* Copy the table of an implementation; entries that its build did not know are NULL. */
+static tutti_status take_table(const tutti_store_ops *ops, tutti_store_ops *out)
+{
+    const char *missing;
 
     if (ops->api != TUTTI_STORE_API)
         return tti_fail(TUTTI_E_UNSUPPORTED,
@@ -33,11 +44,8 @@ static tutti_status check_table(const tutti_store_ops *ops)
                         ops->api, TUTTI_STORE_API);
     if (ops->size < offsetof(tutti_store_ops, wait_all) || ops->scheme == NULL)
         return tti_fail(TUTTI_E_ARG, "the table of a store is too short: %u bytes", ops->size);
-    missing = ops->set == NULL     ? "set"
-              : ops->get == NULL   ? "get"
-              : ops->add == NULL   ? "add"
-              : ops->close == NULL ? "close"
-                                   : NULL;
+    memcpy(out, ops, ops->size < sizeof *out ? ops->size : sizeof *out);
+    missing = missing_entry(out);
     if (missing != NULL)
         return tti_fail(TUTTI_E_ARG, "store '%s' lacks the required entry '%s'", ops->scheme,
                         missing);
@@ -47,16 +55,16 @@ static tutti_status check_table(const tutti_store_ops *ops)
 tutti_status tti_store_init(tutti_store *store, tti_port *port, int64_t timeout_ms,
                             tutti_store *inner)
 {
-    const tutti_store_ops *ops = store->ops;
-    tutti_store_front     *front;
-    tutti_status           st = check_table(ops);
+    struct tutti_store_front *front = calloc(1, sizeof *front);
+    tutti_status              st;
 
-    if (st != TUTTI_OK)
-        return st;
-    front = calloc(1, sizeof *front);
     if (front == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a store");
-    memcpy(&front->ops, ops, ops->size < sizeof front->ops ? ops->size : sizeof front->ops);
+    st = take_table(store->ops, &front->ops);
+    if (st != TUTTI_OK) {
+        free(front);
+        return st;
+    }
     front->port = port;
     front->inner = inner;
     atomic_init(&front->timeout_ms, timeout_ms != 0 ? timeout_ms : TUTTI_STORE_TIMEOUT_MS);
@@ -92,7 +100,7 @@ tutti_store *tutti_store_retain(tutti_store *store)
 
 void tutti_store_close(tutti_store *store)
 {
-    tutti_store_front *front;
+    struct tutti_store_front *front;
 
     if (store == NULL || atomic_fetch_sub(&store->front->references, 1) != 1)
         return;
@@ -109,7 +117,7 @@ void tutti_bytes_free(tutti_bytes *bytes)
     *bytes = (tutti_bytes){ .data = NULL };
 }
 
-static tutti_status check_key(const char *key)
+tutti_status tti_store_check_key(const char *key)
 {
     size_t size;
 
@@ -122,7 +130,7 @@ static tutti_status check_key(const char *key)
     return TUTTI_OK;
 }
 
-static tutti_status check_keys(const char *const *keys, size_t n)
+tutti_status tti_store_check_list(const char *const *keys, size_t n)
 {
     tutti_status st = TUTTI_OK;
     size_t       i;
@@ -130,11 +138,11 @@ static tutti_status check_keys(const char *const *keys, size_t n)
     if (n > 0 && keys == NULL)
         return tti_fail(TUTTI_E_ARG, "a list of %zu store keys is NULL", n);
     for (i = 0; i < n && st == TUTTI_OK; i++)
-        st = check_key(keys[i]);
+        st = tti_store_check_key(keys[i]);
     return st;
 }
 
-static tutti_status check_value(const char *key, const void *data, size_t size)
+tutti_status tti_store_check_value(const char *key, const void *data, size_t size)
 {
     if (size > TUTTI_STORE_VALUE_MAX)
         return tti_fail(TUTTI_E_ARG,
@@ -145,7 +153,7 @@ static tutti_status check_value(const char *key, const void *data, size_t size)
     return TUTTI_OK;
 }
 
-static tutti_status lacks(const tutti_store *store, const char *what)
+tutti_status tti_store_lacks(const tutti_store *store, const char *what)
 {
     return tti_fail(TUTTI_E_UNSUPPORTED, "store '%s' has no %s", store->front->ops.scheme, what);
 }
@@ -153,17 +161,17 @@ static tutti_status lacks(const tutti_store *store, const char *what)
 tutti_status tti_store_set_until(tutti_store *store, const char *key, const void *data, size_t size,
                                  int64_t deadline_ns)
 {
-    tutti_status st = check_key(key);
+    tutti_status st = tti_store_check_key(key);
 
     if (st == TUTTI_OK)
-        st = check_value(key, data, size);
+        st = tti_store_check_value(key, data, size);
     return st != TUTTI_OK ? st : store->front->ops.set(store, key, data, size, deadline_ns);
 }
 
 tutti_status tti_store_get_until(tutti_store *store, const char *key, int64_t deadline_ns,
                                  tutti_bytes *value_out)
 {
-    tutti_status st = check_key(key);
+    tutti_status st = tti_store_check_key(key);
 
     return st != TUTTI_OK ? st : store->front->ops.get(store, key, deadline_ns, value_out);
 }
@@ -172,7 +180,7 @@ tutti_status tti_store_wait_until(tutti_store *store, const char *const *keys, s
                                   int64_t deadline_ns)
 {
     const tutti_store_ops *ops = &store->front->ops;
-    tutti_status           st = check_keys(keys, n);
+    tutti_status           st = tti_store_check_list(keys, n);
     size_t                 i;
 
     if (st != TUTTI_OK || n == 0)
@@ -211,7 +219,7 @@ static tutti_status check_by_get(tutti_store *store, const char *const *keys, si
 tutti_status tti_store_check_until(tutti_store *store, const char *const *keys, size_t n,
                                    int64_t deadline_ns, bool *all_out)
 {
-    tutti_status st = check_keys(keys, n);
+    tutti_status st = tti_store_check_list(keys, n);
 
     if (st != TUTTI_OK)
         return st;
@@ -229,16 +237,16 @@ tutti_status tti_store_compare_set_until(tutti_store *store, const char *key, co
                                          size_t desired_size, int64_t deadline_ns,
                                          tutti_bytes *value_out)
 {
-    tutti_status st = check_key(key);
+    tutti_status st = tti_store_check_key(key);
 
     if (st == TUTTI_OK)
-        st = check_value(key, expected, expected_size);
+        st = tti_store_check_value(key, expected, expected_size);
     if (st == TUTTI_OK)
-        st = check_value(key, desired, desired_size);
+        st = tti_store_check_value(key, desired, desired_size);
     if (st != TUTTI_OK)
         return st;
     if (store->front->ops.compare_set == NULL)
-        return lacks(store, "compare_set");
+        return tti_store_lacks(store, "compare_set");
     return store->front->ops.compare_set(store, key, expected, expected_size, desired, desired_size,
                                          deadline_ns, value_out);
 }
@@ -246,7 +254,7 @@ tutti_status tti_store_compare_set_until(tutti_store *store, const char *key, co
 tutti_status tti_store_add_until(tutti_store *store, const char *key, int64_t delta,
                                  int64_t deadline_ns, int64_t *sum_out)
 {
-    tutti_status st = check_key(key);
+    tutti_status st = tti_store_check_key(key);
     int64_t      sum = 0;
 
     if (st == TUTTI_OK)
@@ -259,13 +267,13 @@ tutti_status tti_store_add_until(tutti_store *store, const char *key, int64_t de
 tutti_status tti_store_delete_key_until(tutti_store *store, const char *key, int64_t deadline_ns,
                                         bool *deleted_out)
 {
-    tutti_status st = check_key(key);
+    tutti_status st = tti_store_check_key(key);
     bool         deleted = false;
 
     if (st != TUTTI_OK)
         return st;
     if (store->front->ops.delete_key == NULL)
-        return lacks(store, "delete_key");
+        return tti_store_lacks(store, "delete_key");
     st = store->front->ops.delete_key(store, key, deadline_ns, &deleted);
     if (st == TUTTI_OK && deleted_out != NULL)
         *deleted_out = deleted;
@@ -275,21 +283,20 @@ tutti_status tti_store_delete_key_until(tutti_store *store, const char *key, int
 tutti_status tti_store_num_keys_until(tutti_store *store, int64_t deadline_ns, int64_t *n_out)
 {
     if (store->front->ops.num_keys == NULL)
-        return lacks(store, "num_keys");
+        return tti_store_lacks(store, "num_keys");
     return store->front->ops.num_keys(store, deadline_ns, n_out);
 }
 
 /* The store whose time-out counts: below all views. */
-static const tutti_store_front *keeper(const tutti_store *store)
+static const struct tutti_store_front *keeper(const tutti_store *store)
 {
     while (store->front->inner != NULL)
         store = store->front->inner;
     return store->front;
 }
 
-/* Check the handle, an output and the time-out; turn that into a deadline. */
-static tutti_status enter(const tutti_store *store, bool output_given, int64_t timeout_ms,
-                          int64_t *deadline_ns_out)
+tutti_status tti_store_enter(const tutti_store *store, bool output_given, int64_t timeout_ms,
+                             int64_t *deadline_ns_out)
 {
     if (store == NULL)
         return tti_fail(TUTTI_E_ARG, "store is NULL");
@@ -307,7 +314,7 @@ static tutti_status enter(const tutti_store *store, bool output_given, int64_t t
 tutti_status tutti_store_set(tutti_store *store, const char *key, const void *data, size_t size)
 {
     int64_t      deadline = 0;
-    tutti_status st = enter(store, true, 0, &deadline);
+    tutti_status st = tti_store_enter(store, true, 0, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_set_until(store, key, data, size, deadline);
 }
@@ -316,7 +323,7 @@ tutti_status tutti_store_get(tutti_store *store, const char *key, int64_t timeou
                              tutti_bytes *value_out)
 {
     int64_t      deadline = 0;
-    tutti_status st = enter(store, value_out != NULL, timeout_ms, &deadline);
+    tutti_status st = tti_store_enter(store, value_out != NULL, timeout_ms, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_get_until(store, key, deadline, value_out);
 }
@@ -324,7 +331,7 @@ tutti_status tutti_store_get(tutti_store *store, const char *key, int64_t timeou
 tutti_status tutti_store_add(tutti_store *store, const char *key, int64_t delta, int64_t *sum_out)
 {
     int64_t      deadline = 0;
-    tutti_status st = enter(store, true, 0, &deadline);
+    tutti_status st = tti_store_enter(store, true, 0, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_add_until(store, key, delta, deadline, sum_out);
 }
@@ -333,7 +340,7 @@ tutti_status tutti_store_wait(tutti_store *store, const char *const *keys, size_
                               int64_t timeout_ms)
 {
     int64_t      deadline = 0;
-    tutti_status st = enter(store, true, timeout_ms, &deadline);
+    tutti_status st = tti_store_enter(store, true, timeout_ms, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_wait_until(store, keys, n, deadline);
 }
@@ -341,7 +348,7 @@ tutti_status tutti_store_wait(tutti_store *store, const char *const *keys, size_
 tutti_status tutti_store_check(tutti_store *store, const char *const *keys, size_t n, bool *all_out)
 {
     int64_t      deadline = 0;
-    tutti_status st = enter(store, all_out != NULL, 0, &deadline);
+    tutti_status st = tti_store_enter(store, all_out != NULL, 0, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_check_until(store, keys, n, deadline, all_out);
 }
@@ -351,7 +358,7 @@ tutti_status tutti_store_compare_set(tutti_store *store, const char *key, const 
                                      tutti_bytes *value_out)
 {
     int64_t      deadline = 0;
-    tutti_status st = enter(store, value_out != NULL, 0, &deadline);
+    tutti_status st = tti_store_enter(store, value_out != NULL, 0, &deadline);
 
     return st != TUTTI_OK ? st
                           : tti_store_compare_set_until(store, key, expected, expected_size,
@@ -361,7 +368,7 @@ tutti_status tutti_store_compare_set(tutti_store *store, const char *key, const 
 tutti_status tutti_store_delete_key(tutti_store *store, const char *key, bool *deleted_out)
 {
     int64_t      deadline = 0;
-    tutti_status st = enter(store, true, 0, &deadline);
+    tutti_status st = tti_store_enter(store, true, 0, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_delete_key_until(store, key, deadline, deleted_out);
 }
@@ -369,7 +376,7 @@ tutti_status tutti_store_delete_key(tutti_store *store, const char *key, bool *d
 tutti_status tutti_store_num_keys(tutti_store *store, int64_t *n_out)
 {
     int64_t      deadline = 0;
-    tutti_status st = enter(store, n_out != NULL, 0, &deadline);
+    tutti_status st = tti_store_enter(store, n_out != NULL, 0, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_num_keys_until(store, deadline, n_out);
 }
@@ -377,7 +384,7 @@ tutti_status tutti_store_num_keys(tutti_store *store, int64_t *n_out)
 tutti_status tutti_store_set_timeout(tutti_store *store, int64_t timeout_ms)
 {
     int64_t      unused;
-    tutti_status st = enter(store, true, timeout_ms, &unused);
+    tutti_status st = tti_store_enter(store, true, timeout_ms, &unused);
 
     if (st != TUTTI_OK)
         return st;

@@ -45,5 +45,24 @@ tutti_status tti_store_compare_set_until(tutti_store *store, const char *key, co
 tutti_status tti_store_delete_key_until(tutti_store *store, const char *key, int64_t deadline_ns,
                                         bool *deleted_out);
 tutti_status tti_store_num_keys_until(tutti_store *store, int64_t deadline_ns, int64_t *n_out);
+tutti_status tti_store_append_until(tutti_store *store, const char *key, const void *data,
+                                    size_t size, int64_t deadline_ns);
+tutti_status tti_store_multi_get_until(tutti_store *store, const char *const *keys, size_t n,
+                                       int64_t deadline_ns, tutti_bytes *values_out);
+tutti_status tti_store_multi_set_until(tutti_store *store, const char *const *keys,
+                                       const tutti_bytes *values, size_t n, int64_t deadline_ns);
+tutti_status tti_store_queue_push_until(tutti_store *store, const char *key, const void *data,
+                                        size_t size, int64_t deadline_ns);
+tutti_status tti_store_queue_pop_until(tutti_store *store, const char *key, bool block,
+                                       int64_t deadline_ns, tutti_bytes *value_out);
+tutti_status tti_store_queue_len_until(tutti_store *store, const char *key, int64_t deadline_ns,
+                                       int64_t *n_out);
+/** Those that begin with prefix ("": all). */
+tutti_status tti_store_list_keys_until(tutti_store *store, const char *prefix, int64_t deadline_ns,
+                                       tutti_store_keys *keys_out);
+tutti_status tti_store_barrier_until(tutti_store *store, const char *key, int world_size,
+                                     int64_t deadline_ns);
+tutti_status tti_store_clone_until(tutti_store *store, int64_t deadline_ns,
+                                   tutti_store **store_out);
 
 #endif

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * store_engine.c - connections of the engine: hello, frames in, replies out, queues. What requests
- * do to the map, and who waits for which key, stands in store_serve.c. */
+ * do to the map stands in store_serve.c, who waits for which key in store_wait.c. */
 #include "store/store_engine_conn.h"
 
 #include <assert.h>
@@ -41,7 +41,9 @@ tutti_status tti_engine_create(tti_port *port, const tti_secret *secret,
     if (secret != NULL)
         engine->secret = *secret;
     tti_map_init(&engine->values, port);
+    tti_store_queues_init(&engine->queues, port);
     tti_map_init(&engine->waiters, port);
+    tti_map_init(&engine->poppers, port);
     *engine_out = engine;
     return TUTTI_OK;
 }
@@ -52,7 +54,9 @@ void tti_engine_destroy(tti_engine *engine)
         return;
     assert(engine->n_conns == 0);
     tti_map_release(&engine->values);
+    tti_store_queues_release(&engine->queues);
     tti_map_release(&engine->waiters);
+    tti_map_release(&engine->poppers);
     tti_secret_release(&engine->secret);
     free(engine);
 }
@@ -158,6 +162,7 @@ void tti_engine_conn_end(tti_engine *engine, tti_engine_conn *conn)
 {
     tti_log(TTI_LOG_INFO, "store: closing %s: %s", conn->from, tutti_last_error());
     conn->closing = true;
+    tti_engine_wait_end(engine, conn); /* nothing shall be handed to it any more */
     half_open_leave(engine, conn);
     tti_engine_conn_dirty(engine, conn);
 }

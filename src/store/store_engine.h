@@ -7,12 +7,12 @@
  *         (tti_engine_next) and sends their output, then closes those that shall be closed. Nothing
  *         is served before the hello is done.
  *
- *           input --> hello --> frames --> map --> replies --> output
- *                                 |         |
- *                                 +-- waiting lists, one per missing key
- * True    One thread at a time. A connection that waits holds one place: in the list of the first
- *         key that it misses. A change of a key moves all who wait for it; they are served from a
- *         queue, so nothing here recurses.
+ *           input --> hello --> frames --> map, queues --> replies --> output
+ *                                 |            |
+ *                                 +-- waiting circles, one per missing key
+ * True    One thread at a time. A connection that waits holds one place: in the circle of the first
+ *         key that it misses. A change of a key moves all who wait for it, a push one of those who
+ *         wait for the queue; they are served from a list, so nothing here recurses.
  * Limits  tti_engine_limits. A connection that breaks the protocol, or leaves its hello undone for
  *         too long, is closed; one that does not read its replies is not read from. */
 #ifndef TTI_STORE_STORE_ENGINE_H

@@ -1,18 +1,19 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * store/store_engine_conn.h - the insides of the engine, shared by store_engine.c and
- * store_serve.c. */
+ * store/store_engine_conn.h - the insides of the engine, shared by store_engine.c, store_serve.c
+ * and store_wait.c. */
 #ifndef TTI_STORE_STORE_ENGINE_CONN_H
 #define TTI_STORE_STORE_ENGINE_CONN_H
 
 #include "base/map.h"
 #include "store/store_engine.h"
 #include "store/store_proto.h"
+#include "store/store_queue.h"
 #include "wire/hello.h"
 
 enum { QUEUE_READY, QUEUE_DIRTY, QUEUE_COUNT, FROM_MAX = 96 };
 
-/* The GET or WAIT that a connection is in. */
+/* The GET, WAIT, MULTI_GET or QUEUE_POP that a connection is in. */
 typedef struct conn_wait {
     bool         active;
     tti_store_op op;
@@ -21,7 +22,7 @@ typedef struct conn_wait {
     uint32_t     at;    /* the key whose list we stand in */
     uint8_t     *block; /* all keys, copied */
     tti_slice   *keys;  /* into block */
-    /* neighbours in the list of keys[at] */
+    /* neighbours in the circle of keys[at] */
     struct tti_engine_conn *prev, *next;
 } conn_wait;
 
@@ -50,7 +51,9 @@ struct tti_engine {
     tti_secret        secret;
     tti_engine_limits limits;
     tti_map           values;
-    tti_map           waiters; /* key -> first connection of its list */
+    tti_store_queues  queues;
+    tti_map           waiters; /* key -> first connection of its circle, for a value */
+    tti_map           poppers; /* the same, for the next value of a queue */
     tti_engine_conn  *half_open, *last_half_open;
     conn_queue        ready; /* may have input to serve */
     conn_queue        dirty; /* for tti_engine_next() */
@@ -67,7 +70,27 @@ void tti_engine_conn_end(tti_engine *engine, tti_engine_conn *conn);
 /** Do what a request asks and append its reply, or begin to wait. A failure ends the connection. */
 tutti_status tti_engine_serve(tti_engine *engine, tti_engine_conn *conn,
                               const tti_store_request *request);
-/** Leave the waiting list, if it is in one. */
+/** Append a reply; a failed request's has its status and this thread's words, and the connection
+ * goes on. */
+tutti_status tti_engine_reply(tti_engine *engine, tti_engine_conn *conn, tti_store_op op,
+                              uint32_t id, const void *body, size_t size);
+tutti_status tti_engine_reply_failure(tti_engine *engine, tti_engine_conn *conn, tti_store_op op,
+                                      uint32_t id, tutti_status status);
+
+/** GET, WAIT and MULTI_GET; QUEUE_POP; CANCEL. */
+tutti_status tti_engine_serve_wait(tti_engine *engine, tti_engine_conn *conn,
+                                   const tti_store_request *request);
+tutti_status tti_engine_serve_pop(tti_engine *engine, tti_engine_conn *conn,
+                                  const tti_store_request *request);
+tutti_status tti_engine_serve_cancel(tti_engine *engine, tti_engine_conn *conn, uint32_t id);
+/** The first key that is missing, looked for from `at` on, then from the start; n: none. */
+uint32_t tti_engine_missing(const tti_engine *engine, tti_store_op op, const tti_slice *keys,
+                            uint32_t n, uint32_t at);
+/** key has come: everybody in its circle goes on. */
+void tti_engine_wake(tti_engine *engine, tti_slice key);
+/** Give value to the one that has waited longest for the queue; false: nobody waits. */
+bool tti_engine_hand_over(tti_engine *engine, tti_slice key, tti_slice value);
+/** Leave the circle, if it is in one. */
 void tti_engine_wait_end(tti_engine *engine, tti_engine_conn *conn);
 
 #endif

@@ -82,13 +82,14 @@ static void send_request(tti_engine_conn *conn, const tti_store_request *request
     tti_buffer_release(&frame);
 }
 
-/* An operation on keys given as one text with blanks between. */
+/* An operation on keys given as one text with blanks between; a pop blocks. */
 static void ask(tti_engine_conn *conn, tti_store_op op, uint32_t id, const char *keys,
                 const char *value)
 {
     tti_store_request *request = test_calloc(1, sizeof *request);
+    uint32_t           i;
 
-    *request = (tti_store_request){ .op = op, .id = id, .delta = 1 };
+    *request = (tti_store_request){ .op = op, .id = id, .number = 1 };
     while (keys != NULL && *keys != '\0') {
         const size_t n = strcspn(keys, " ");
 
@@ -97,6 +98,8 @@ static void ask(tti_engine_conn *conn, tti_store_op op, uint32_t id, const char 
     }
     if (value != NULL)
         request->value = (tti_slice){ .data = value, .size = strlen(value) };
+    for (i = 0; value != NULL && i < request->n_keys; i++)
+        request->values[i] = request->value;
     send_request(conn, request);
     test_free(request);
 }
@@ -179,6 +182,152 @@ static void waiters_leave_lists_in_any_order(void **state)
     tti_engine_drop(engine, setter);
 }
 
+static void answer_i64(tti_engine_conn *conn, uint32_t id, int64_t number)
+{
+    uint8_t     want[8];
+    size_t      bytes;
+    const void *data = tti_engine_output(conn, &bytes);
+
+    assert_int_equal(bytes, TTI_STORE_HEAD_BYTES + sizeof want);
+    tti_put_u64(want, (uint64_t)number);
+    assert_memory_equal((const char *)data + TTI_STORE_HEAD_BYTES, want, sizeof want);
+    assert_int_equal(answer(conn, id, NULL), TUTTI_OK);
+}
+
+/* Each push ends one pop, in the order in which they began; nobody's leaving upsets the others. */
+static void a_push_ends_the_oldest_pop(void **state)
+{
+    tti_engine_conn *pop[4], *pusher = join();
+    int              i;
+
+    (void)state;
+    for (i = 0; i < 4; i++) {
+        pop[i] = join();
+        ask(pop[i], TTI_STORE_QUEUE_POP, 1, "q", NULL);
+        assert_true(silent(pop[i]));
+    }
+    tti_engine_drop(engine, pop[0]); /* the oldest, and one in the middle */
+    ask(pop[2], TTI_STORE_CANCEL, 1, NULL, NULL);
+    assert_int_equal(answer(pop[2], 1, NULL), TUTTI_E_TIMEOUT);
+    ask(pusher, TTI_STORE_QUEUE_PUSH, 2, "q", "one");
+    assert_int_equal(answer(pusher, 2, ""), TUTTI_OK);
+    assert_int_equal(answer(pop[1], 1, "one"), TUTTI_OK);
+    assert_true(silent(pop[3]));
+    ask(pusher, TTI_STORE_QUEUE_LEN, 3, "q", NULL);
+    answer_i64(pusher, 3, 0);
+    ask(pusher, TTI_STORE_QUEUE_PUSH, 4, "q", "");
+    assert_int_equal(answer(pusher, 4, ""), TUTTI_OK);
+    assert_int_equal(answer(pop[3], 1, ""), TUTTI_OK);
+    ask(pusher, TTI_STORE_QUEUE_PUSH, 5, "q", "kept");
+    assert_int_equal(answer(pusher, 5, ""), TUTTI_OK);
+    ask(pop[3], TTI_STORE_QUEUE_POP, 6, "q", NULL);
+    assert_int_equal(answer(pop[3], 6, "kept"), TUTTI_OK);
+    for (i = 1; i < 4; i++)
+        tti_engine_drop(engine, pop[i]);
+    tti_engine_drop(engine, pusher);
+}
+
+/* One that broke the protocol while it waited, and is not dropped yet, gets nothing. */
+static void nothing_is_handed_to_a_closing_connection(void **state)
+{
+    tti_engine_conn *rude = join(), *honest = join(), *pusher = join();
+
+    (void)state;
+    ask(rude, TTI_STORE_QUEUE_POP, 1, "q", NULL);
+    ask(honest, TTI_STORE_QUEUE_POP, 1, "q", NULL);
+    ask(rude, TTI_STORE_NUM_KEYS, 2, NULL, NULL);
+    assert_true(tti_engine_closing(rude));
+    ask(pusher, TTI_STORE_QUEUE_PUSH, 1, "q", "v");
+    assert_int_equal(answer(honest, 1, "v"), TUTTI_OK);
+    tti_engine_drop(engine, rude);
+    tti_engine_drop(engine, honest);
+    tti_engine_drop(engine, pusher);
+}
+
+/* A queue that is not empty ends WAIT and satisfies CHECK, but is no value for GET. */
+static void queues_count_as_keys_for_waits_only(void **state)
+{
+    tti_engine_conn *waiter = join(), *getter = join(), *pusher = join();
+
+    (void)state;
+    ask(waiter, TTI_STORE_WAIT, 1, "q k", NULL);
+    ask(getter, TTI_STORE_GET, 1, "q", NULL);
+    ask(pusher, TTI_STORE_SET, 1, "k", "v");
+    assert_int_equal(answer(pusher, 1, ""), TUTTI_OK);
+    assert_true(silent(waiter));
+    ask(pusher, TTI_STORE_QUEUE_PUSH, 2, "q", "in the queue");
+    assert_int_equal(answer(pusher, 2, ""), TUTTI_OK);
+    assert_int_equal(answer(waiter, 1, ""), TUTTI_OK);
+    assert_true(silent(getter));
+    ask(pusher, TTI_STORE_CHECK, 3, "q k", NULL);
+    assert_int_equal(answer(pusher, 3, "\x01"), TUTTI_OK);
+    ask(pusher, TTI_STORE_QUEUE_POP, 4, "q", NULL);
+    assert_int_equal(answer(pusher, 4, "in the queue"), TUTTI_OK);
+    ask(waiter, TTI_STORE_WAIT, 5, "q", NULL);
+    assert_true(silent(waiter));
+    ask(pusher, TTI_STORE_SET, 6, "q", "value");
+    assert_int_equal(answer(pusher, 6, ""), TUTTI_OK);
+    assert_int_equal(answer(waiter, 5, ""), TUTTI_OK);
+    assert_int_equal(answer(getter, 1, "value"), TUTTI_OK);
+    assert_int_equal(tti_engine_n_keys(engine), 2); /* queues are not counted */
+    tti_engine_drop(engine, waiter);
+    tti_engine_drop(engine, getter);
+    tti_engine_drop(engine, pusher);
+}
+
+static void lists_of_values_wait_and_wake(void **state)
+{
+    tti_engine_conn *getter = join(), *setter = join();
+    const char       want[] = "\x02\0\0\0\x02\0\0\0vv\x02\0\0\0vv";
+    size_t           bytes;
+
+    (void)state;
+    ask(getter, TTI_STORE_MULTI_GET, 1, "a b", NULL);
+    ask(setter, TTI_STORE_MULTI_SET, 1, "b a", "v");
+    assert_int_equal(answer(setter, 1, ""), TUTTI_OK);
+    assert_int_equal(answer(getter, 1, NULL), TUTTI_OK);
+    ask(setter, TTI_STORE_APPEND, 2, "a", "v");
+    assert_int_equal(answer(setter, 2, ""), TUTTI_OK);
+    ask(setter, TTI_STORE_APPEND, 3, "b", "v");
+    assert_int_equal(answer(setter, 3, ""), TUTTI_OK);
+    ask(getter, TTI_STORE_MULTI_GET, 4, "b a", NULL);
+    assert_memory_equal((const char *)tti_engine_output(getter, &bytes) + TTI_STORE_HEAD_BYTES,
+                        want, sizeof want - 1);
+    assert_int_equal(answer(getter, 4, NULL), TUTTI_OK);
+    ask(getter, TTI_STORE_LIST_KEYS, 5, "a", NULL);
+    tti_engine_output(getter, &bytes);
+    assert_int_equal(bytes, TTI_STORE_HEAD_BYTES + 4 + 2 + 1);
+    assert_int_equal(answer(getter, 5, NULL), TUTTI_OK);
+    tti_engine_drop(engine, getter);
+    tti_engine_drop(engine, setter);
+}
+
+/* Values in queues count against the limit, and stop to count when they are taken. */
+static void full_queues_are_refused(void **state)
+{
+    char             big[601];
+    tti_engine_conn *a = join();
+
+    (void)state;
+    memset(big, 'b', 600);
+    big[600] = '\0';
+    ask(a, TTI_STORE_QUEUE_PUSH, 1, "q", big);
+    assert_int_equal(answer(a, 1, ""), TUTTI_OK);
+    ask(a, TTI_STORE_QUEUE_PUSH, 2, "q", big);
+    assert_int_equal(answer(a, 2, NULL), TUTTI_E_STORE);
+    ask(a, TTI_STORE_SET, 3, "k", big);
+    assert_int_equal(answer(a, 3, NULL), TUTTI_E_STORE);
+    ask(a, TTI_STORE_QUEUE_POP, 4, "q", NULL);
+    assert_int_equal(answer(a, 4, big), TUTTI_OK);
+    ask(a, TTI_STORE_SET, 5, "k", big);
+    assert_int_equal(answer(a, 5, ""), TUTTI_OK);
+    ask(a, TTI_STORE_APPEND, 6, "k", big);
+    assert_int_equal(answer(a, 6, NULL), TUTTI_E_STORE);
+    ask(a, TTI_STORE_MULTI_SET, 7, "l m", big);
+    assert_int_equal(answer(a, 7, NULL), TUTTI_E_STORE);
+    tti_engine_drop(engine, a);
+}
+
 static void late_cancels_are_ignored(void **state)
 {
     tti_engine_conn *a = join();
@@ -221,7 +370,7 @@ static void pieces_do_not_matter(void **state)
 
     (void)state;
     for (id = 1; id <= 5; id++) {
-        *request = (tti_store_request){ .op = TTI_STORE_ADD, .id = id, .n_keys = 1, .delta = 1 };
+        *request = (tti_store_request){ .op = TTI_STORE_ADD, .id = id, .n_keys = 1, .number = 1 };
         request->keys[0] = (tti_slice){ .data = "n", .size = 1 };
         assert_int_equal(tti_store_request_write(request, &frames), TUTTI_OK);
     }
@@ -349,6 +498,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(waits_end_when_the_last_key_comes, setup, teardown),
         cmocka_unit_test_setup_teardown(waiters_leave_lists_in_any_order, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_push_ends_the_oldest_pop, setup, teardown),
+        cmocka_unit_test_setup_teardown(nothing_is_handed_to_a_closing_connection, setup, teardown),
+        cmocka_unit_test_setup_teardown(queues_count_as_keys_for_waits_only, setup, teardown),
+        cmocka_unit_test_setup_teardown(lists_of_values_wait_and_wake, setup, teardown),
+        cmocka_unit_test_setup_teardown(full_queues_are_refused, setup_tight, teardown),
         cmocka_unit_test_setup_teardown(late_cancels_are_ignored, setup, teardown),
         cmocka_unit_test_setup_teardown(talking_while_waiting_ends_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(pieces_do_not_matter, setup, teardown),

@@ -8,23 +8,40 @@
 #include <tutti/private.h>
 #include "wire/bytes.h"
 
-enum { KEY_BYTES_MAX = 2 + TTI_STORE_WIRE_KEY_MAX, VALUE_BYTES_MAX = 4 + TUTTI_STORE_VALUE_MAX };
+enum {
+    KEY_BYTES_MAX = 2 + TTI_STORE_WIRE_KEY_MAX,
+    VALUE_BYTES_MAX = 4 + TUTTI_STORE_VALUE_MAX,
+    LIST_BYTES_MAX = 4 + TTI_STORE_KEYS_MAX * KEY_BYTES_MAX,
+    /* values of a list: 16 MiB in all */
+    VALUES_BYTES_MAX = 4 * TTI_STORE_KEYS_MAX + TUTTI_STORE_VALUE_MAX
+};
+
+/* What the body of a request has, in this order. */
+enum { KEY = 1, KEYS = 2, PAIRS = 4, EXPECTED = 8, VALUE = 16, NUMBER = 32 };
 
 static const struct {
     const char *name;
+    uint32_t    fields;
     uint32_t    request_max; /* bytes of a body */
     uint32_t    reply_max;
 } ops[TTI_STORE_OP_END] = {
-    [TTI_STORE_SET] = { "set", KEY_BYTES_MAX + VALUE_BYTES_MAX, 0 },
-    [TTI_STORE_GET] = { "get", KEY_BYTES_MAX, TUTTI_STORE_VALUE_MAX },
-    [TTI_STORE_ADD] = { "add", KEY_BYTES_MAX + 8, 8 },
-    [TTI_STORE_WAIT] = { "wait", 4 + TTI_STORE_KEYS_MAX *KEY_BYTES_MAX, 0 },
-    [TTI_STORE_CHECK] = { "check", 4 + TTI_STORE_KEYS_MAX *KEY_BYTES_MAX, 1 },
-    [TTI_STORE_COMPARE_SET] = { "compare_set", KEY_BYTES_MAX + 2 * VALUE_BYTES_MAX,
-                                TUTTI_STORE_VALUE_MAX },
-    [TTI_STORE_DELETE] = { "delete_key", KEY_BYTES_MAX, 1 },
-    [TTI_STORE_NUM_KEYS] = { "num_keys", 0, 8 },
-    [TTI_STORE_CANCEL] = { "cancel", 0, 0 },
+    [TTI_STORE_SET] = { "set", KEY | VALUE, KEY_BYTES_MAX + VALUE_BYTES_MAX, 0 },
+    [TTI_STORE_GET] = { "get", KEY, KEY_BYTES_MAX, TUTTI_STORE_VALUE_MAX },
+    [TTI_STORE_ADD] = { "add", KEY | NUMBER, KEY_BYTES_MAX + 8, 8 },
+    [TTI_STORE_WAIT] = { "wait", KEYS, LIST_BYTES_MAX, 0 },
+    [TTI_STORE_CHECK] = { "check", KEYS, LIST_BYTES_MAX, 1 },
+    [TTI_STORE_COMPARE_SET] = { "compare_set", KEY | EXPECTED | VALUE,
+                                KEY_BYTES_MAX + 2 * VALUE_BYTES_MAX, TUTTI_STORE_VALUE_MAX },
+    [TTI_STORE_DELETE] = { "delete_key", KEY, KEY_BYTES_MAX, 1 },
+    [TTI_STORE_NUM_KEYS] = { "num_keys", 0, 0, 8 },
+    [TTI_STORE_CANCEL] = { "cancel", 0, 0, 0 },
+    [TTI_STORE_APPEND] = { "append", KEY | VALUE, KEY_BYTES_MAX + VALUE_BYTES_MAX, 0 },
+    [TTI_STORE_MULTI_GET] = { "multi_get", KEYS, LIST_BYTES_MAX, 4 + VALUES_BYTES_MAX },
+    [TTI_STORE_MULTI_SET] = { "multi_set", PAIRS, LIST_BYTES_MAX + VALUES_BYTES_MAX, 0 },
+    [TTI_STORE_QUEUE_PUSH] = { "queue_push", KEY | VALUE, KEY_BYTES_MAX + VALUE_BYTES_MAX, 0 },
+    [TTI_STORE_QUEUE_POP] = { "queue_pop", KEY | NUMBER, KEY_BYTES_MAX + 8, TUTTI_STORE_VALUE_MAX },
+    [TTI_STORE_QUEUE_LEN] = { "queue_len", KEY, KEY_BYTES_MAX, 8 },
+    [TTI_STORE_LIST_KEYS] = { "list_keys", KEY, KEY_BYTES_MAX, 4 + TTI_STORE_NAMES_MAX },
 };
 
 const char *tti_store_op_name(tti_store_op op)
@@ -113,34 +130,35 @@ static tti_slice take_value(reader *r)
     return value;
 }
 
-static void take_keys(reader *r, tti_store_request *out)
+static void take_list(reader *r, bool pairs, tti_store_request *out)
 {
     uint32_t i;
 
     out->n_keys = (uint32_t)take_uint(r, 4);
     if (out->n_keys == 0 || out->n_keys > TTI_STORE_KEYS_MAX)
         r->bad = true;
-    for (i = 0; !r->bad && i < out->n_keys; i++)
+    for (i = 0; !r->bad && i < out->n_keys; i++) {
         out->keys[i] = take_key(r);
+        if (pairs)
+            out->values[i] = take_value(r);
+    }
 }
 
-static void take_fields(reader *r, tti_store_request *out)
+static void take_fields(reader *r, uint32_t fields, tti_store_request *out)
 {
-    switch (out->op) {
-    case TTI_STORE_WAIT:
-    case TTI_STORE_CHECK: take_keys(r, out); return;
-    case TTI_STORE_NUM_KEYS:
-    case TTI_STORE_CANCEL: out->n_keys = 0; return;
-    default: break;
+    out->n_keys = 0;
+    if (fields & (KEYS | PAIRS))
+        take_list(r, fields & PAIRS, out);
+    if (fields & KEY) {
+        out->n_keys = 1;
+        out->keys[0] = take_key(r);
     }
-    out->n_keys = 1;
-    out->keys[0] = take_key(r);
-    if (out->op == TTI_STORE_COMPARE_SET)
+    if (fields & EXPECTED)
         out->expected = take_value(r);
-    if (out->op == TTI_STORE_COMPARE_SET || out->op == TTI_STORE_SET)
+    if (fields & VALUE)
         out->value = take_value(r);
-    if (out->op == TTI_STORE_ADD)
-        out->delta = (int64_t)take_uint(r, 8);
+    if (fields & NUMBER)
+        out->number = (int64_t)take_uint(r, 8);
 }
 
 tutti_status tti_store_request_read(const tti_store_head *head, const uint8_t *body,
@@ -150,28 +168,64 @@ tutti_status tti_store_request_read(const tti_store_head *head, const uint8_t *b
 
     out->op = head->op;
     out->id = head->id;
-    out->delta = 0;
+    out->number = 0;
     out->expected = out->value = (tti_slice){ .size = 0 };
-    take_fields(&r, out);
+    take_fields(&r, ops[head->op].fields, out);
     if (r.bad || r.left > 0)
         return tti_fail(TUTTI_E_STORE, "a store frame '%s' of %u bytes is malformed",
                         tti_store_op_name(head->op), head->size);
     return TUTTI_OK;
 }
 
+tutti_status tti_store_values_read(const void *body, size_t size, uint32_t n, tti_slice *values_out,
+                                   uint32_t *n_out)
+{
+    reader         r = { .at = body, .left = size };
+    const uint32_t m = (uint32_t)take_uint(&r, 4);
+    uint32_t       i;
+
+    if (m == 0 || m > n)
+        r.bad = true;
+    for (i = 0; !r.bad && i < m; i++)
+        values_out[i] = take_value(&r);
+    if (r.bad || r.left > 0)
+        return tti_fail(TUTTI_E_STORE, "an answer of %zu bytes to 'multi_get' is malformed", size);
+    *n_out = m;
+    return TUTTI_OK;
+}
+
+tutti_status tti_store_names_read(const void *body, size_t size, tti_slice *names_out,
+                                  uint32_t *n_out)
+{
+    reader         r = { .at = body, .left = size };
+    const uint32_t n = (uint32_t)take_uint(&r, 4);
+    uint32_t       i;
+
+    for (i = 0; !r.bad && i < n; i++) {
+        const tti_slice name = take_key(&r);
+
+        if (names_out != NULL)
+            names_out[i] = name;
+    }
+    if (r.bad || r.left > 0)
+        return tti_fail(TUTTI_E_STORE, "an answer of %zu bytes to 'list_keys' is malformed", size);
+    *n_out = n;
+    return TUTTI_OK;
+}
+
 static size_t body_bytes(const tti_store_request *request)
 {
-    const bool list = request->op == TTI_STORE_WAIT || request->op == TTI_STORE_CHECK;
-    size_t     bytes = list ? 4 : 0;
-    uint32_t   i;
+    const uint32_t fields = ops[request->op].fields;
+    size_t         bytes = fields & (KEYS | PAIRS) ? 4 : 0;
+    uint32_t       i;
 
     for (i = 0; i < request->n_keys; i++)
-        bytes += 2 + request->keys[i].size;
-    if (request->op == TTI_STORE_COMPARE_SET)
+        bytes += 2 + request->keys[i].size + (fields & PAIRS ? 4 + request->values[i].size : 0);
+    if (fields & EXPECTED)
         bytes += 4 + request->expected.size;
-    if (request->op == TTI_STORE_COMPARE_SET || request->op == TTI_STORE_SET)
+    if (fields & VALUE)
         bytes += 4 + request->value.size;
-    return bytes + (request->op == TTI_STORE_ADD ? 8 : 0);
+    return bytes + (fields & NUMBER ? 8 : 0);
 }
 
 static uint8_t *put_bytes(uint8_t *at, tti_slice slice)
@@ -186,28 +240,38 @@ static uint8_t *put_value(uint8_t *at, tti_slice value)
     return put_bytes(tti_put_u32(at, (uint32_t)value.size), value);
 }
 
+static uint8_t *put_keys(uint8_t *at, uint32_t fields, const tti_store_request *request)
+{
+    uint32_t i;
+
+    if (fields & (KEYS | PAIRS))
+        at = tti_put_u32(at, request->n_keys);
+    for (i = 0; i < request->n_keys; i++) {
+        at = put_bytes(tti_put_u16(at, (uint16_t)request->keys[i].size), request->keys[i]);
+        if (fields & PAIRS)
+            at = put_value(at, request->values[i]);
+    }
+    return at;
+}
+
 tutti_status tti_store_request_write(const tti_store_request *request, tti_buffer *out)
 {
+    const uint32_t fields = ops[request->op].fields;
     const size_t   bytes = body_bytes(request);
     uint8_t *const start = tti_buffer_reserve(out, TTI_STORE_HEAD_BYTES + bytes);
     uint8_t       *at = start;
-    uint32_t       i;
 
     assert(bytes <= ops[request->op].request_max);
     if (start == NULL)
         return TUTTI_E_NOMEM;
     write_head(at, (uint32_t)bytes, request->op, TUTTI_OK, request->id);
-    at += TTI_STORE_HEAD_BYTES;
-    if (request->op == TTI_STORE_WAIT || request->op == TTI_STORE_CHECK)
-        at = tti_put_u32(at, request->n_keys);
-    for (i = 0; i < request->n_keys; i++)
-        at = put_bytes(tti_put_u16(at, (uint16_t)request->keys[i].size), request->keys[i]);
-    if (request->op == TTI_STORE_COMPARE_SET)
+    at = put_keys(at + TTI_STORE_HEAD_BYTES, fields, request);
+    if (fields & EXPECTED)
         at = put_value(at, request->expected);
-    if (request->op == TTI_STORE_COMPARE_SET || request->op == TTI_STORE_SET)
+    if (fields & VALUE)
         at = put_value(at, request->value);
-    if (request->op == TTI_STORE_ADD)
-        at = tti_put_u64(at, (uint64_t)request->delta);
+    if (fields & NUMBER)
+        at = tti_put_u64(at, (uint64_t)request->number);
     assert((size_t)(at - start) == TTI_STORE_HEAD_BYTES + bytes);
     tti_buffer_commit(out, TTI_STORE_HEAD_BYTES + bytes);
     return TUTTI_OK;

@@ -14,14 +14,22 @@
  *           COMPARE_SET  key value value       -> a value: expected, desired -> what is there now
  *           DELETE       key                   -> u8
  *           NUM_KEYS                           -> i64
- *           CANCEL                             ends the GET or WAIT of the same id
+ *           CANCEL                             ends the wait of the same id
+ *           APPEND       key value             -> nothing
+ *           MULTI_GET    u32 n, n keys         -> u32 m, the first m values, when all n are there
+ *           MULTI_SET    u32 n, n (key value)  -> nothing
+ *           QUEUE_PUSH   key value             -> nothing
+ *           QUEUE_POP    key i64 block         -> the value, when there is one; not block: or EMPTY
+ *           QUEUE_LEN    key                   -> i64
+ *           LIST_KEYS    key                   -> u32 n, the n keys that begin with that one
  *
- *         A reply has the op and id of its request, a status, and, if that is not 0, words as its
+ *         GET, WAIT, MULTI_GET and QUEUE_POP wait. MULTI_GET answers with as many values as fit into
+ *         16 MiB, at least one; the client asks again for the rest. A reply has the op and id of its request, a status, and, if that is not 0, words as its
  *         body.
  * True    Every request but CANCEL has exactly one reply, in order. A cancelled wait is answered
  *         with TUTTI_E_TIMEOUT; if its reply crossed the CANCEL, the server finds nothing to cancel
- *         and says nothing. Either way one reply comes and the connection goes on. Behind a GET or
- *         WAIT a client sends nothing but its CANCEL until the reply has come.
+ *         and says nothing. Either way one reply comes and the connection goes on. Behind a
+ *         request that waits a client sends nothing but its CANCEL until the reply has come.
  * Limits  Checked from the head alone, before a body is waited for; a frame that breaks them, or is
  *         malformed, ends the connection. */
 #ifndef TTI_STORE_STORE_PROTO_H
@@ -32,12 +40,13 @@
 #include <tutti/store.h>
 
 enum {
-    TTI_STORE_VERSION = 1,
+    TTI_STORE_VERSION = 2,
     TTI_STORE_HEAD_BYTES = 12,
     TTI_STORE_WIRE_KEY_MAX =
-        TUTTI_STORE_KEY_MAX + 1, /* the client puts one byte before user keys */
-    TTI_STORE_KEYS_MAX = 256,    /* of one WAIT or CHECK */
-    TTI_STORE_WORDS_MAX = 1024   /* bytes of the words of a failure */
+        TUTTI_STORE_KEY_MAX + 1,            /* the client puts one byte before user keys */
+    TTI_STORE_KEYS_MAX = 256,               /* of one list of keys */
+    TTI_STORE_NAMES_MAX = 16 * 1024 * 1024, /* bytes of the answer to LIST_KEYS */
+    TTI_STORE_WORDS_MAX = 1024              /* bytes of the words of a failure */
 };
 
 typedef enum tti_store_op {
@@ -50,6 +59,13 @@ typedef enum tti_store_op {
     TTI_STORE_DELETE,
     TTI_STORE_NUM_KEYS,
     TTI_STORE_CANCEL,
+    TTI_STORE_APPEND,
+    TTI_STORE_MULTI_GET,
+    TTI_STORE_MULTI_SET,
+    TTI_STORE_QUEUE_PUSH,
+    TTI_STORE_QUEUE_POP,
+    TTI_STORE_QUEUE_LEN,
+    TTI_STORE_LIST_KEYS,
     TTI_STORE_OP_END
 } tti_store_op;
 
@@ -72,8 +88,9 @@ typedef struct tti_store_request {
     uint32_t     n_keys; /* 1 for operations on one key */
     tti_slice    keys[TTI_STORE_KEYS_MAX];
     tti_slice    expected;
-    tti_slice    value; /* of SET; desired of COMPARE_SET */
-    int64_t      delta;
+    tti_slice    value;                      /* desired of COMPARE_SET */
+    tti_slice    values[TTI_STORE_KEYS_MAX]; /* of MULTI_SET, one for each key */
+    int64_t      number;                     /* delta of ADD, block of QUEUE_POP */
 } tti_store_request;
 
 /** "set", "get", ...; "?" for none. */
@@ -87,6 +104,14 @@ tutti_status tti_store_head_read(const uint8_t *data, bool request, tti_store_he
  * @errors TUTTI_E_STORE  sizes do not add up, or a key or value is outside of the limits */
 tutti_status tti_store_request_read(const tti_store_head *head, const uint8_t *body,
                                     tti_store_request *out);
+
+/** Read the body of a reply to MULTI_GET for n keys, or to LIST_KEYS; slices point into it. A
+ * caller that wants the number of names first gives names_out NULL.
+ * @errors TUTTI_E_STORE  malformed, no value, or more than n */
+tutti_status tti_store_values_read(const void *body, size_t size, uint32_t n, tti_slice *values_out,
+                                   uint32_t *n_out);
+tutti_status tti_store_names_read(const void *body, size_t size, tti_slice *names_out,
+                                  uint32_t *n_out);
 
 /** Append a request, or a reply, to out.
  * @errors TUTTI_E_NOMEM  out is as before */

@@ -373,6 +373,45 @@ static void a_dead_server_ends_every_wait(void **state)
     }
 }
 
+static void pop_q(client *c, tutti_store *store)
+{
+    keep(c, tutti_store_queue_pop(store, "q", true, 10000, &c->value));
+    if (c->st == TUTTI_E_TIMEOUT && tutti_store_queue_len(store, "q", &c->number) != TUTTI_OK)
+        c->number = -1;
+}
+
+static void push_q(client *c, tutti_store *store)
+{
+    keep(c, tutti_store_queue_push(store, "q", "element", 7));
+}
+
+/* Two wait, one value comes: the first gets it when it comes, the second times out in good order. */
+static void a_pop_waits_for_a_push(void **state)
+{
+    sim     s;
+    client *first, *second, *pusher;
+
+    (void)state;
+    sim_begin(&s, 12);
+    sim_server_at(&s, 0);
+    first = sim_client(&s, TTI_SECOND, pop_q);
+    second = sim_client(&s, 2 * TTI_SECOND, pop_q);
+    pusher = sim_client(&s, 6 * TTI_SECOND, push_q);
+    sim_end(&s);
+    assert_int_equal(pusher->st, TUTTI_OK);
+    assert_int_equal(first->st, TUTTI_OK);
+    assert_string_equal(first->value.data, "element");
+    assert_true(first->ends_ns >= 6 * TTI_SECOND);
+    assert_true(first->ends_ns < 6 * TTI_SECOND + 5 * TTI_MS);
+    assert_int_equal(second->st, TUTTI_E_TIMEOUT);
+    assert_non_null(strstr(second->words, "nothing came to queue 'q' within 10000 ms"));
+    assert_int_equal(second->number, 0); /* the connection is in step */
+    assert_true(second->ends_ns >= 12 * TTI_SECOND);
+    assert_true(second->ends_ns < 12 * TTI_SECOND + 20 * TTI_MS);
+    assert_int_equal(s.server.n_served, 3);
+    tutti_bytes_free(&first->value);
+}
+
 static void cutter_body(void *arg)
 {
     tt_mem_cut(now_running->world, "server");
@@ -602,6 +641,7 @@ int main(void)
         cmocka_unit_test(get_waits_for_a_later_set),
         cmocka_unit_test(time_outs_take_virtual_time),
         cmocka_unit_test(a_reply_that_crosses_the_cancel_counts),
+        cmocka_unit_test(a_pop_waits_for_a_push),
         cmocka_unit_test(a_dead_server_ends_every_wait),
         cmocka_unit_test(a_reset_in_mid_wait_is_seen),
         cmocka_unit_test(cuts_end_in_an_error_or_a_second_hello),

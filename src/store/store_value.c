@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * store_value.c - values of stores: numbers as text, comparing, copies. */
+ * store_value.c - values of stores: numbers as text, comparing, copies, lists of names. */
 #include "store/store_value.h"
 
 #include <inttypes.h>
@@ -105,6 +105,102 @@ tutti_status tti_store_map_compare_set(tti_map *map, const char *key, size_t key
     *val_out = desired;
     *size_out = desired_size;
     return TUTTI_OK;
+}
+
+tutti_status tti_store_map_append(tti_map *map, const char *key, size_t key_size, const void *val,
+                                  size_t size, const char *shown)
+{
+    const void  *old = NULL;
+    size_t       old_size = 0;
+    char        *both;
+    tutti_status st;
+
+    tti_map_get(map, key, key_size, &old, &old_size);
+    if (old_size + size > TUTTI_STORE_VALUE_MAX)
+        return tti_fail(TUTTI_E_STORE,
+                        "cannot append to key '%s': its value would have %zu bytes, %d is the most",
+                        shown, old_size + size, TUTTI_STORE_VALUE_MAX);
+    both = malloc(old_size + size + 1);
+    if (both == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a value of %zu bytes", old_size + size);
+    if (old_size > 0)
+        memcpy(both, old, old_size);
+    if (size > 0)
+        memcpy(both + old_size, val, size);
+    st = tti_map_put(map, key, key_size, both, old_size + size);
+    free(both);
+    return st;
+}
+
+tutti_status tti_key_filler_begin(tti_key_filler *filler, size_t n, size_t text_bytes)
+{
+    const size_t table = n * sizeof(char *);
+    char        *block = n > 0 ? malloc(table + text_bytes + n) : NULL;
+
+    if (n > 0 && block == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the names of %zu keys", n);
+    *filler = (tti_key_filler){ .keys = { .names = (char **)block } };
+    filler->at = n > 0 ? block + table : NULL;
+    return TUTTI_OK;
+}
+
+void tti_key_filler_add(tti_key_filler *filler, const void *name, size_t size)
+{
+    filler->keys.names[filler->keys.n++] = filler->at;
+    memcpy(filler->at, name, size);
+    filler->at[size] = '\0';
+    filler->at += size + 1;
+}
+
+typedef struct lister {
+    const char     *prefix;
+    size_t          prefix_size;
+    size_t          skip;
+    size_t          n, bytes; /* first round */
+    tti_key_filler *filler;   /* second round; NULL in the first */
+} lister;
+
+static bool list_one(void *arg, const void *key, size_t key_size, const void *val, size_t val_size)
+{
+    lister *l = arg;
+
+    (void)val;
+    (void)val_size;
+    if (key_size < l->prefix_size || memcmp(key, l->prefix, l->prefix_size) != 0)
+        return true;
+    if (l->filler != NULL)
+        tti_key_filler_add(l->filler, (const char *)key + l->skip, key_size - l->skip);
+    l->n++;
+    l->bytes += key_size - l->skip;
+    return true;
+}
+
+tutti_status tti_store_map_list(const tti_map *map, const char *prefix, size_t skip,
+                                tutti_store_keys *out)
+{
+    lister         l = { .prefix = prefix, .prefix_size = strlen(prefix), .skip = skip };
+    tti_key_filler filler;
+    tutti_status   st;
+
+    tti_map_each(map, list_one, &l);
+    st = tti_key_filler_begin(&filler, l.n, l.bytes);
+    if (st != TUTTI_OK)
+        return st;
+    l.filler = &filler;
+    tti_map_each(map, list_one, &l);
+    *out = filler.keys;
+    return TUTTI_OK;
+}
+
+tutti_status tti_store_pop_timed_out(tti_port *port, const char *key, int64_t start_ns)
+{
+    return tti_fail(TUTTI_E_TIMEOUT, "nothing came to queue '%s' within %" PRId64 " ms", key,
+                    (tti_port_now(port) - start_ns) / TTI_MS);
+}
+
+tutti_status tti_store_queue_empty(const char *key)
+{
+    return tti_fail(TUTTI_E_EMPTY, "queue '%s' is empty", key);
 }
 
 tutti_status tti_store_timed_out(tti_port *port, const char *key, int64_t start_ns)

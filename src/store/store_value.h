@@ -29,7 +29,32 @@ tutti_status tti_store_map_compare_set(tti_map *map, const char *key, size_t key
                                        const void *desired, size_t desired_size,
                                        const void **val_out, size_t *size_out, bool *changed_out);
 
+/** The append of a store that is a map.
+ * @errors TUTTI_E_STORE  the value would be too large; `shown` is the key to quote */
+tutti_status tti_store_map_append(tti_map *map, const char *key, size_t key_size, const void *val,
+                                  size_t size, const char *shown);
+
+/** The list_keys of a store that is a map: names that begin with prefix, without their first skip
+ * bytes, which prefix has at least. */
+tutti_status tti_store_map_list(const tti_map *map, const char *prefix, size_t skip,
+                                tutti_store_keys *out);
+
+/** A list of names in the making: exactly the names that were announced are added. */
+typedef struct tti_key_filler {
+    tutti_store_keys keys;
+    char            *at;
+} tti_key_filler;
+
+/** Room for n names with text_bytes of text, their NULs not counted.
+ * @errors TUTTI_E_NOMEM */
+tutti_status tti_key_filler_begin(tti_key_filler *filler, size_t n, size_t text_bytes);
+void         tti_key_filler_add(tti_key_filler *filler, const void *name, size_t size);
+
 /** "key 'x' did not come within 300 ms": TUTTI_E_TIMEOUT. */
 tutti_status tti_store_timed_out(tti_port *port, const char *key, int64_t start_ns);
+/** "nothing came to queue 'x' within 300 ms": TUTTI_E_TIMEOUT. */
+tutti_status tti_store_pop_timed_out(tti_port *port, const char *key, int64_t start_ns);
+/** "queue 'x' is empty": TUTTI_E_EMPTY. */
+tutti_status tti_store_queue_empty(const char *key);
 
 #endif

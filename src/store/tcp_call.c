@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "store/store_value.h"
 #include "wire/bytes.h"
 #include "wire/hello.h"
 
@@ -167,10 +168,13 @@ static tutti_status read_reply(tti_tcp_call *call, int64_t deadline_ns)
 
 static bool waits(const tti_tcp_call *call)
 {
-    return call->request.op == TTI_STORE_GET || call->request.op == TTI_STORE_WAIT;
+    const tti_store_op op = call->request.op;
+
+    return op == TTI_STORE_GET || op == TTI_STORE_WAIT || op == TTI_STORE_MULTI_GET ||
+           op == TTI_STORE_QUEUE_POP;
 }
 
-/* The time of a GET or WAIT is up. Afterwards call has the one reply that comes in any case. */
+/* The time of a request that waits is up. Afterwards call has the one reply that comes in any case. */
 static tutti_status cancel(tti_tcp_call *call)
 {
     const tti_store_request request = { .op = TTI_STORE_CANCEL, .id = call->request.id };
@@ -211,6 +215,10 @@ static tutti_status refused(const tti_tcp_call *call)
 {
     const tutti_status st = (tutti_status)call->head.status;
 
+    if (st == TUTTI_E_EMPTY)
+        return tti_store_queue_empty(call->key);
+    if (st == TUTTI_E_TIMEOUT && call->request.op == TTI_STORE_QUEUE_POP)
+        return tti_store_pop_timed_out(call->pool->port, call->key, call->start_ns);
     if (st == TUTTI_E_TIMEOUT)
         return tti_fail(st, "key '%s' did not come within %" PRId64 " ms (%s)", call->key,
                         ms_since_start(call), call->pool->who);
@@ -252,7 +260,7 @@ void tti_tcp_call_begin(tti_tcp_call *call, tti_tcp_pool *pool, tti_store_op op,
     call->body = (tutti_bytes){ .data = NULL };
     call->request.op = op;
     call->request.n_keys = 0;
-    call->request.delta = 0;
+    call->request.number = 0;
     call->request.value = call->request.expected = (tti_slice){ .size = 0 };
 }
 
@@ -264,6 +272,15 @@ void tti_tcp_call_key(tti_tcp_call *call, const char *key, tti_tcp_key *room)
     memcpy(room->text + 1, key, size);
     call->request.keys[call->request.n_keys++] =
         (tti_slice){ .data = room->text, .size = size + 1 };
+}
+
+tutti_status tti_tcp_call_value(tti_tcp_call *call, tutti_bytes *val_out)
+{
+    const tutti_status st = tti_tcp_call_run(call);
+
+    if (st == TUTTI_OK)
+        *val_out = call->body;
+    return st;
 }
 
 tutti_status tti_tcp_call_number(tti_tcp_call *call, size_t bytes, int64_t *out)

@@ -64,6 +64,8 @@ void tti_tcp_call_key(tti_tcp_call *call, const char *key, tti_tcp_key *room);
 
 /** Send it and take its reply. On TUTTI_OK the caller frees call->body. */
 tutti_status tti_tcp_call_run(tti_tcp_call *call);
+/** The same for a reply whose body is a value. */
+tutti_status tti_tcp_call_value(tti_tcp_call *call, tutti_bytes *val_out);
 /** The same for a reply of exactly bytes (0 to 8) that are a number; out may be NULL. */
 tutti_status tti_tcp_call_number(tti_tcp_call *call, size_t bytes, int64_t *out);
 

@@ -3,7 +3,8 @@
  * tcp_store.c - the tcp store: its operations as calls, opening, serving, joining.
  *
  * How     User keys go over the wire with a '/' in front; "init/", where those who join are
- *         counted, has none. Calls and connections stand in tcp_call.h. */
+ *         counted, has none. Calls and connections stand in tcp_call.h, operations on several keys
+ *         in tcp_lists.c. */
 #include "store/store.h"
 
 #include <inttypes.h>
@@ -11,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
-#include "store/tcp_call.h"
+#include "store/tcp_lists.h"
 
 #define JOIN_KEY     "init/"
 #define JOIN_POLL_NS (10 * TTI_MS)
@@ -27,16 +28,58 @@ static tti_tcp_pool *pool_of(tutti_store *store)
     return &((tcp_store *)store)->pool;
 }
 
-static tutti_status tcp_set(tutti_store *store, const char *key, const void *val, size_t len,
-                            int64_t deadline_ns)
+/* SET, APPEND and QUEUE_PUSH. */
+static tutti_status give(tutti_store *store, tti_store_op op, const char *key, const void *val,
+                         size_t len, int64_t deadline_ns)
 {
     tti_tcp_call call;
     tti_tcp_key  room;
 
-    tti_tcp_call_begin(&call, pool_of(store), TTI_STORE_SET, key, deadline_ns);
+    tti_tcp_call_begin(&call, pool_of(store), op, key, deadline_ns);
     tti_tcp_call_key(&call, key, &room);
     call.request.value = (tti_slice){ .data = val, .size = len };
     return tti_tcp_call_number(&call, 0, NULL);
+}
+
+static tutti_status tcp_set(tutti_store *store, const char *key, const void *val, size_t len,
+                            int64_t deadline_ns)
+{
+    return give(store, TTI_STORE_SET, key, val, len, deadline_ns);
+}
+
+static tutti_status tcp_append(tutti_store *store, const char *key, const void *val, size_t len,
+                               int64_t deadline_ns)
+{
+    return give(store, TTI_STORE_APPEND, key, val, len, deadline_ns);
+}
+
+static tutti_status tcp_queue_push(tutti_store *store, const char *key, const void *val, size_t len,
+                                   int64_t deadline_ns)
+{
+    return give(store, TTI_STORE_QUEUE_PUSH, key, val, len, deadline_ns);
+}
+
+static tutti_status tcp_queue_pop(tutti_store *store, const char *key, bool block,
+                                  int64_t deadline_ns, tutti_bytes *val_out)
+{
+    tti_tcp_call call;
+    tti_tcp_key  room;
+
+    tti_tcp_call_begin(&call, pool_of(store), TTI_STORE_QUEUE_POP, key, deadline_ns);
+    tti_tcp_call_key(&call, key, &room);
+    call.request.number = block;
+    return tti_tcp_call_value(&call, val_out);
+}
+
+static tutti_status tcp_queue_len(tutti_store *store, const char *key, int64_t deadline_ns,
+                                  int64_t *n_out)
+{
+    tti_tcp_call call;
+    tti_tcp_key  room;
+
+    tti_tcp_call_begin(&call, pool_of(store), TTI_STORE_QUEUE_LEN, key, deadline_ns);
+    tti_tcp_call_key(&call, key, &room);
+    return tti_tcp_call_number(&call, 8, n_out);
 }
 
 static tutti_status tcp_get(tutti_store *store, const char *key, int64_t deadline_ns,
@@ -44,84 +87,40 @@ static tutti_status tcp_get(tutti_store *store, const char *key, int64_t deadlin
 {
     tti_tcp_call call;
     tti_tcp_key  room;
-    tutti_status st;
 
     tti_tcp_call_begin(&call, pool_of(store), TTI_STORE_GET, key, deadline_ns);
     tti_tcp_call_key(&call, key, &room);
-    st = tti_tcp_call_run(&call);
-    if (st == TUTTI_OK)
-        *val_out = call.body;
-    return st;
-}
-
-/* WAIT or CHECK of at most TTI_STORE_KEYS_MAX keys. */
-static tutti_status ask_some(tti_tcp_pool *pool, tti_store_op op, const char *const *keys,
-                             size_t n_keys, int64_t deadline_ns, int64_t *out)
-{
-    tti_tcp_key *rooms = malloc(n_keys * sizeof *rooms);
-    tti_tcp_call call;
-    tutti_status st;
-    size_t       i;
-
-    if (rooms == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for %zu store keys", n_keys);
-    tti_tcp_call_begin(&call, pool, op, keys[0], deadline_ns);
-    for (i = 0; i < n_keys; i++)
-        tti_tcp_call_key(&call, keys[i], &rooms[i]);
-    st = tti_tcp_call_number(&call, op == TTI_STORE_CHECK ? 1 : 0, out);
-    free(rooms);
-    return st;
-}
-
-/* In portions; *all_out false: one was missing at a CHECK. */
-static tutti_status ask_all(tti_tcp_pool *pool, tti_store_op op, const char *const *keys,
-                            size_t n_keys, int64_t deadline_ns, bool *all_out)
-{
-    tutti_status st = TUTTI_OK;
-    int64_t      yes = 1;
-    size_t       at, n;
-
-    for (at = 0; at < n_keys && st == TUTTI_OK && yes != 0; at += n) {
-        n = n_keys - at < TTI_STORE_KEYS_MAX ? n_keys - at : TTI_STORE_KEYS_MAX;
-        st = ask_some(pool, op, keys + at, n, deadline_ns, op == TTI_STORE_CHECK ? &yes : NULL);
-    }
-    if (st == TUTTI_OK && all_out != NULL)
-        *all_out = yes != 0;
-    return st;
-}
-
-/* After a time-out of several keys: name one that is missing, if the server still answers. */
-static void name_missing(tti_tcp_pool *pool, const char *const *keys, size_t n_keys,
-                         int64_t start_ns)
-{
-    const int64_t until = tti_port_now(pool->port) + TTI_TCP_ANSWER_MS * TTI_MS;
-    bool          there = true;
-    size_t        i;
-
-    for (i = 0; i < n_keys; i++)
-        if (ask_all(pool, TTI_STORE_CHECK, keys + i, 1, until, &there) != TUTTI_OK || !there)
-            break;
-    tti_fail(TUTTI_E_TIMEOUT, "key '%s' did not come within %" PRId64 " ms (%s)",
-             keys[i < n_keys ? i : 0], (until - TTI_TCP_ANSWER_MS * TTI_MS - start_ns) / TTI_MS,
-             pool->who);
+    return tti_tcp_call_value(&call, val_out);
 }
 
 static tutti_status tcp_wait_all(tutti_store *store, const char *const *keys, size_t n_keys,
                                  int64_t deadline_ns)
 {
-    tti_tcp_pool *pool = pool_of(store);
-    const int64_t start = tti_port_now(pool->port);
-    tutti_status  st = ask_all(pool, TTI_STORE_WAIT, keys, n_keys, deadline_ns, NULL);
-
-    if (st == TUTTI_E_TIMEOUT && n_keys > 1)
-        name_missing(pool, keys, n_keys, start);
-    return st;
+    return tti_tcp_wait_all(pool_of(store), keys, n_keys, deadline_ns);
 }
 
 static tutti_status tcp_check(tutti_store *store, const char *const *keys, size_t n_keys,
                               int64_t deadline_ns, bool *all_out)
 {
-    return ask_all(pool_of(store), TTI_STORE_CHECK, keys, n_keys, deadline_ns, all_out);
+    return tti_tcp_check(pool_of(store), keys, n_keys, deadline_ns, all_out);
+}
+
+static tutti_status tcp_multi_get(tutti_store *store, const char *const *keys, size_t n_keys,
+                                  int64_t deadline_ns, tutti_bytes *vals_out)
+{
+    return tti_tcp_multi_get(pool_of(store), keys, n_keys, deadline_ns, vals_out);
+}
+
+static tutti_status tcp_multi_set(tutti_store *store, const char *const *keys,
+                                  const tutti_bytes *vals, size_t n_keys, int64_t deadline_ns)
+{
+    return tti_tcp_multi_set(pool_of(store), keys, vals, n_keys, deadline_ns);
+}
+
+static tutti_status tcp_list_keys(tutti_store *store, const char *prefix, int64_t deadline_ns,
+                                  tutti_store_keys *keys_out)
+{
+    return tti_tcp_list_keys(pool_of(store), prefix, deadline_ns, keys_out);
 }
 
 static tutti_status tcp_compare_set(tutti_store *store, const char *key, const void *expected,
@@ -130,16 +129,12 @@ static tutti_status tcp_compare_set(tutti_store *store, const char *key, const v
 {
     tti_tcp_call call;
     tti_tcp_key  room;
-    tutti_status st;
 
     tti_tcp_call_begin(&call, pool_of(store), TTI_STORE_COMPARE_SET, key, deadline_ns);
     tti_tcp_call_key(&call, key, &room);
     call.request.expected = (tti_slice){ .data = expected, .size = expected_len };
     call.request.value = (tti_slice){ .data = desired, .size = desired_len };
-    st = tti_tcp_call_run(&call);
-    if (st == TUTTI_OK)
-        *val_out = call.body;
-    return st;
+    return tti_tcp_call_value(&call, val_out);
 }
 
 static tutti_status tcp_add(tutti_store *store, const char *key, int64_t delta, int64_t deadline_ns,
@@ -150,7 +145,7 @@ static tutti_status tcp_add(tutti_store *store, const char *key, int64_t delta, 
 
     tti_tcp_call_begin(&call, pool_of(store), TTI_STORE_ADD, key, deadline_ns);
     tti_tcp_call_key(&call, key, &room);
-    call.request.delta = delta;
+    call.request.number = delta;
     return tti_tcp_call_number(&call, 8, sum_out);
 }
 
@@ -178,6 +173,8 @@ static tutti_status tcp_num_keys(tutti_store *store, int64_t deadline_ns, int64_
     return tti_tcp_call_number(&call, 8, n_out);
 }
 
+static tutti_status tcp_clone(tutti_store *store, int64_t deadline_ns, tutti_store **store_out);
+
 static void tcp_close(tutti_store *store)
 {
     tcp_store *ts = (tcp_store *)store;
@@ -202,7 +199,70 @@ static const tutti_store_ops tcp_ops = {
     .add = tcp_add,
     .delete_key = tcp_delete_key,
     .num_keys = tcp_num_keys,
+    .append = tcp_append,
+    .multi_get = tcp_multi_get,
+    .multi_set = tcp_multi_set,
+    .queue_push = tcp_queue_push,
+    .queue_pop = tcp_queue_pop,
+    .queue_len = tcp_queue_len,
+    .list_keys = tcp_list_keys,
+    .clone = tcp_clone,
 };
+
+/* A store that is connected to nothing yet. */
+static tutti_status make(tti_port *port, const char *host, uint16_t tcp_port, int64_t timeout_ms,
+                         tcp_store **out)
+{
+    tcp_store   *ts = calloc(1, sizeof *ts);
+    tutti_status st;
+
+    if (ts == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a tcp store");
+    ts->base.ops = &tcp_ops;
+    ts->pool.port = port;
+    ts->pool.tcp_port = tcp_port;
+    snprintf(ts->pool.host, sizeof ts->pool.host, "%s", host);
+    st = tti_store_init(&ts->base, port, timeout_ms, NULL);
+    if (st != TUTTI_OK) {
+        free(ts);
+        return st;
+    }
+    tti_mutex_init(&ts->pool.lock);
+    *out = ts;
+    return TUTTI_OK;
+}
+
+/* Undo make(), and whatever has been opened since. */
+static void unmake(tcp_store *ts)
+{
+    tti_store_uninit(&ts->base);
+    tcp_close(&ts->base);
+}
+
+static tutti_status connect_to_server(tcp_store *ts, int64_t deadline_ns)
+{
+    snprintf(ts->pool.who, sizeof ts->pool.who, "store %s:%u", ts->pool.host, ts->pool.tcp_port);
+    return tti_tcp_pool_connect(&ts->pool, deadline_ns);
+}
+
+static tutti_status tcp_clone(tutti_store *store, int64_t deadline_ns, tutti_store **store_out)
+{
+    const tti_tcp_pool *from = pool_of(store);
+    tcp_store          *ts = NULL;
+    tutti_status        st;
+
+    st = make(from->port, from->host, from->tcp_port, tutti_store_timeout(store), &ts);
+    if (st != TUTTI_OK)
+        return st;
+    ts->pool.secret = from->secret;
+    st = connect_to_server(ts, deadline_ns);
+    if (st != TUTTI_OK) {
+        unmake(ts);
+        return st;
+    }
+    *store_out = &ts->base;
+    return TUTTI_OK;
+}
 
 static tutti_status join_count(tcp_store *ts, int64_t delta, int64_t deadline_ns, int64_t *n_out)
 {
@@ -211,7 +271,7 @@ static tutti_status join_count(tcp_store *ts, int64_t delta, int64_t deadline_ns
     tti_tcp_call_begin(&call, &ts->pool, TTI_STORE_ADD, JOIN_KEY, deadline_ns);
     call.request.keys[call.request.n_keys++] =
         (tti_slice){ .data = JOIN_KEY, .size = sizeof JOIN_KEY - 1 };
-    call.request.delta = delta;
+    call.request.number = delta;
     return tti_tcp_call_number(&call, 8, n_out);
 }
 
@@ -279,8 +339,7 @@ static tutti_status go_online(tcp_store *ts, const tutti_tcp_store_options *opts
         st = serve_here(ts, opts);
     if (st != TUTTI_OK)
         return st;
-    snprintf(ts->pool.who, sizeof ts->pool.who, "store %s:%u", ts->pool.host, ts->pool.tcp_port);
-    st = tti_tcp_pool_connect(&ts->pool, deadline);
+    st = connect_to_server(ts, deadline);
     if (st == TUTTI_OK && opts->wait_for_workers && opts->world_size > 0)
         st = join(ts, opts, deadline);
     return st;
@@ -290,7 +349,7 @@ tutti_status tti_tcp_store_open_on(tti_port *port, const tutti_tcp_store_options
                                    tutti_store **store_out)
 {
     tutti_tcp_store_options opts = TUTTI_TCP_STORE_OPTIONS;
-    tcp_store              *ts;
+    tcp_store              *ts = NULL;
     tutti_status            st;
 
     if (options == NULL || store_out == NULL)
@@ -299,20 +358,12 @@ tutti_status tti_tcp_store_open_on(tti_port *port, const tutti_tcp_store_options
     st = check_options(&opts);
     if (st != TUTTI_OK)
         return st;
-    ts = calloc(1, sizeof *ts);
-    if (ts == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for a tcp store");
-    ts->base.ops = &tcp_ops;
-    ts->pool.port = port;
-    ts->pool.tcp_port = (uint16_t)opts.port;
-    snprintf(ts->pool.host, sizeof ts->pool.host, "%s", opts.host);
-    tti_mutex_init(&ts->pool.lock);
-    st = tti_store_init(&ts->base, port, opts.timeout_ms, NULL);
-    if (st == TUTTI_OK)
-        st = go_online(ts, &opts);
+    st = make(port, opts.host, (uint16_t)opts.port, opts.timeout_ms, &ts);
+    if (st != TUTTI_OK)
+        return st;
+    st = go_online(ts, &opts);
     if (st != TUTTI_OK) {
-        tti_store_uninit(&ts->base);
-        tcp_close(&ts->base);
+        unmake(ts);
         return st;
     }
     *store_out = &ts->base;

@@ -57,6 +57,33 @@ typedef struct tutti_store_ops {
                                bool *deleted_out);
     /* Optional. NULL: TUTTI_E_UNSUPPORTED. */
     tutti_status (*num_keys)(tutti_store *store, int64_t deadline_ns, int64_t *n_out);
+
+    /* Optional; atomic; wakes waiters. TUTTI_E_STORE when the value would become larger than 16 MiB.
+     * NULL: TUTTI_E_UNSUPPORTED, since it cannot be made of compare_set either. */
+    tutti_status (*append)(tutti_store *store, const char *key, const void *val, size_t len,
+                           int64_t deadline_ns);
+    /* Optional. Wait for all keys, then fill n_keys values, which come zeroed; after a failure the
+     * front frees what they hold. NULL: one get after another. */
+    tutti_status (*multi_get)(tutti_store *store, const char *const *keys, size_t n_keys,
+                              int64_t deadline_ns, tutti_bytes *vals_out);
+    /* Optional. NULL: one set after another. */
+    tutti_status (*multi_set)(tutti_store *store, const char *const *keys, const tutti_bytes *vals,
+                              size_t n_keys, int64_t deadline_ns);
+    /* Optional: queues, all three or none, and then wait_all and check too, which take a queue that
+     * is not empty for a key that exists. A pop with a deadline in the past looks once; nothing
+     * there is TUTTI_E_EMPTY unless block, TUTTI_E_TIMEOUT if block. NULL: TUTTI_E_UNSUPPORTED. */
+    tutti_status (*queue_push)(tutti_store *store, const char *key, const void *val, size_t len,
+                               int64_t deadline_ns);
+    tutti_status (*queue_pop)(tutti_store *store, const char *key, bool block, int64_t deadline_ns,
+                              tutti_bytes *val_out);
+    tutti_status (*queue_len)(tutti_store *store, const char *key, int64_t deadline_ns,
+                              int64_t *n_out);
+    /* Optional. The names of the user keys that begin with prefix ("": all), whole. names comes
+     * from one malloc. NULL: TUTTI_E_UNSUPPORTED. */
+    tutti_status (*list_keys)(tutti_store *store, const char *prefix, int64_t deadline_ns,
+                              tutti_store_keys *keys_out);
+    /* Optional. A new handle with one reference, already adopted. NULL: one more reference. */
+    tutti_status (*clone)(tutti_store *store, int64_t deadline_ns, tutti_store **store_out);
 } tutti_store_ops;
 
 /** First member of every implementation. front belongs to the library. */
