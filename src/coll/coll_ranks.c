@@ -41,12 +41,14 @@ static entry *find(view *v, const char *key, char full[KEY_MAX])
     return NULL;
 }
 
-static tutti_status board_put(void *context, const char *key, const void *data, size_t bytes)
+static tutti_status board_put(void *context, const char *key, const void *data, size_t bytes,
+                              int64_t deadline_ns)
 {
     view        *v = context;
     char         full[KEY_MAX];
     tutti_status st = TUTTI_OK;
 
+    (void)deadline_ns;
     tti_lock(&v->world->lock);
     if (find(v, key, full) != NULL || v->world->n == KEYS_MAX || bytes > VALUE_MAX) {
         st = tti_fail(TUTTI_E_STATE, "cannot put key '%s'", full);
@@ -85,11 +87,13 @@ static tutti_status board_get(void *context, const char *key, void *out, size_t 
     }
 }
 
-static tutti_status board_has(void *context, const char *key, bool *there_out)
+static tutti_status board_has(void *context, const char *key, int64_t deadline_ns,
+                              bool *there_out)
 {
     view *v = context;
     char  full[KEY_MAX];
 
+    (void)deadline_ns;
     tti_lock(&v->world->lock);
     *there_out = find(v, key, full) != NULL;
     tti_unlock(&v->world->lock);

@@ -56,10 +56,11 @@ static void key_of(const tti_team *team, int rank, char out[KEY_MAX])
 /* The deadline passed while rank was awaited: look who else has not come. */
 static tutti_status fail_not_joined(const tti_team *team, const tti_board *board, int rank)
 {
-    tti_words words = { .used = 0 };
-    char      key[KEY_MAX];
-    bool     *absent = calloc((size_t)team->n_ranks, sizeof *absent);
-    int       r;
+    const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
+    tti_words     words = { .used = 0 };
+    char          key[KEY_MAX];
+    bool         *absent = calloc((size_t)team->n_ranks, sizeof *absent);
+    int           r;
 
     if (absent == NULL)
         return tti_fail(TUTTI_E_TIMEOUT, "group '%s': rank %d has not joined in time", team->name,
@@ -69,7 +70,7 @@ static tutti_status fail_not_joined(const tti_team *team, const tti_board *board
         bool there = false;
 
         key_of(team, r, key);
-        absent[r] = board->has(board->context, key, &there) == TUTTI_OK && !there;
+        absent[r] = board->has(board->context, key, deadline_ns, &there) == TUTTI_OK && !there;
     }
     tti_words_add_ranks(&words, absent, team->n_ranks);
     free(absent);
@@ -87,7 +88,7 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
     int          r;
 
     key_of(team, team->rank, key);
-    st = board->put(board->context, key, mine, sizeof *mine);
+    st = board->put(board->context, key, mine, sizeof *mine, deadline_ns);
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
         key_of(team, r, key);
         st = board->get(board->context, key, &all_out[r], sizeof all_out[r], deadline_ns);

@@ -75,17 +75,18 @@ static void card_key(char key[KEY_MAX], int rank)
 /* Name everybody whose card is not on the board; long lists are cut. */
 static tutti_status name_the_missing(const tti_mesh_config *config, int64_t waited_ms)
 {
-    char   text[MISSING_TEXT_MAX] = "";
-    char   key[KEY_MAX];
-    size_t used = 0;
-    int    missing = 0;
-    int    rank;
+    const int64_t deadline_ns = tti_port_now(config->port) + TTI_BOARD_GRACE_NS;
+    char          text[MISSING_TEXT_MAX] = "";
+    char          key[KEY_MAX];
+    size_t        used = 0;
+    int           missing = 0;
+    int           rank;
 
     for (rank = 0; rank < config->n_ranks; rank++) {
         bool there = false;
 
         card_key(key, rank);
-        if (config->board->has(config->board->context, key, &there) != TUTTI_OK || there)
+        if (config->board->has(config->board->context, key, deadline_ns, &there) != TUTTI_OK || there)
             continue;
         if (used < sizeof text - 24)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", missing > 0 ? ", " : "",
@@ -126,7 +127,7 @@ tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *o
     int              rank;
 
     card_key(key, config->rank);
-    st = board->put(board->context, key, own, sizeof *own);
+    st = board->put(board->context, key, own, sizeof *own, config->deadline_ns);
     if (st == TUTTI_E_STATE)
         return tti_fail(TUTTI_E_ARG,
                         "rank %d has joined this world already\n"
@@ -151,7 +152,7 @@ tutti_status tti_scope_agree(const tti_mesh_config *config, uint8_t scope_out[TT
 
     if (config->rank == 0) {
         config->port->ops->random(config->port, fresh, sizeof fresh);
-        st = board->put(board->context, "scope", fresh, sizeof fresh);
+        st = board->put(board->context, "scope", fresh, sizeof fresh, config->deadline_ns);
         if (st != TUTTI_OK)
             return st;
     }

@@ -17,12 +17,16 @@ typedef struct tti_mesh tti_mesh;
 typedef struct tti_board {
     void *context;
     /* Leave bytes under key; TUTTI_E_STATE with words if somebody has done so already. */
-    tutti_status (*put)(void *context, const char *key, const void *data, size_t bytes);
+    tutti_status (*put)(void *context, const char *key, const void *data, size_t bytes,
+                        int64_t deadline_ns);
     /* Wait for key and copy exactly bytes; another size is TUTTI_E_STORE. */
     tutti_status (*get)(void *context, const char *key, void *out, size_t bytes, int64_t deadline_ns);
     /* Whether key is there now. */
-    tutti_status (*has)(void *context, const char *key, bool *there_out);
+    tutti_status (*has)(void *context, const char *key, int64_t deadline_ns, bool *there_out);
 } tti_board;
+
+/** After a wait ran out of time: how long asking the board who is missing may take. */
+#define TTI_BOARD_GRACE_NS TTI_SECOND
 
 typedef struct tti_mesh_config {
     tti_port         *port;

@@ -42,11 +42,13 @@ static int find_key(const test_board *board, const char *key)
     return -1;
 }
 
-static tutti_status board_put(void *context, const char *key, const void *data, size_t bytes)
+static tutti_status board_put(void *context, const char *key, const void *data, size_t bytes,
+                              int64_t deadline_ns)
 {
     test_board  *board = context;
     tutti_status st = TUTTI_OK;
 
+    (void)deadline_ns;
     tti_lock(&board->lock);
     if (find_key(board, key) >= 0) {
         st = tti_fail(TUTTI_E_STATE, "key '%s' is there", key);
@@ -81,10 +83,12 @@ static tutti_status board_get(void *context, const char *key, void *out, size_t 
     }
 }
 
-static tutti_status board_has(void *context, const char *key, bool *there_out)
+static tutti_status board_has(void *context, const char *key, int64_t deadline_ns,
+                              bool *there_out)
 {
     test_board *board = context;
 
+    (void)deadline_ns;
     tti_lock(&board->lock);
     *there_out = find_key(board, key) >= 0;
     tti_unlock(&board->lock);
@@ -453,7 +457,7 @@ static void body_abort(rank_ctx *ctx)
         CHECK(ctx, !tti_request_ended(request));
         tti_messenger_abort(ctx->messenger, 9);
         free(data); /* no longer borrowed */
-        CHECK(ctx, board_put(ctx->board, "aborted", &word, 0) == TUTTI_OK);
+        CHECK(ctx, board_put(ctx->board, "aborted", &word, 0, 0) == TUTTI_OK);
         CHECK(ctx, finish(ctx, request) == TUTTI_E_ABORTED);
         CHECK(ctx, do_send(ctx, 1, 0, &value, sizeof value) == TUTTI_OK); /* the stream is whole */
         CHECK(ctx, do_recv(ctx, 1, 0, &value, sizeof value) == TUTTI_OK);

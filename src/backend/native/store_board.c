@@ -5,13 +5,14 @@
 
 #include <string.h>
 #include <tutti/private.h>
+#include "store/store.h"
 
 /* compare_set against "missing" stores only the first value and returns what is there. */
-static tutti_status put(void *context, const char *key, const void *data, size_t bytes)
+static tutti_status put(void *context, const char *key, const void *data, size_t bytes, int64_t deadline_ns)
 {
     tutti_bytes  now = { 0 };
     bool         mine;
-    tutti_status st = tutti_store_compare_set(context, key, "", 0, data, bytes, &now);
+    tutti_status st = tti_store_compare_set_until(context, key, "", 0, data, bytes, deadline_ns, &now);
 
     if (st != TUTTI_OK)
         return st;
@@ -22,13 +23,9 @@ static tutti_status put(void *context, const char *key, const void *data, size_t
 
 static tutti_status get(void *context, const char *key, void *out, size_t bytes, int64_t deadline_ns)
 {
-    int64_t      left_ms = tti_left_ms(tti_port_system(), deadline_ns);
     tutti_bytes  value = { 0 };
-    tutti_status st;
+    tutti_status st = tti_store_get_until(context, key, deadline_ns, &value);
 
-    if (left_ms == 0)
-        left_ms = 1; /* 0 would mean the store's default */
-    st = tutti_store_get(context, key, left_ms, &value);
     if (st != TUTTI_OK)
         return st;
     if (value.size != bytes)
@@ -40,9 +37,9 @@ static tutti_status get(void *context, const char *key, void *out, size_t bytes,
     return st;
 }
 
-static tutti_status has(void *context, const char *key, bool *there_out)
+static tutti_status has(void *context, const char *key, int64_t deadline_ns, bool *there_out)
 {
-    return tutti_store_check(context, &key, 1, there_out);
+    return tti_store_check_until(context, &key, 1, deadline_ns, there_out);
 }
 
 tti_board tti_store_board(tutti_store *store)
