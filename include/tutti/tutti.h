@@ -9,6 +9,7 @@
 #include <tutti/store.h>
 #include <tutti/init.h>
 #include <tutti/group.h>
+#include <tutti/device_mesh.h>
 #include <tutti/launch.h>
 
 #endif

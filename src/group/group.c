@@ -440,6 +440,7 @@ void tti_group_destroy(tutti_group *group)
         destroy_one(group);
         return;
     }
+    tti_mesh_families_end(group);
     while (group->children != NULL) {
         tutti_group *child = group->children;
 

@@ -9,7 +9,8 @@
  *   collective.c  public collectives: arguments in, a checked tutti_call out
  *   p2p.c         send, recv, isend, irecv
  *   queue.c       in which order a group's collectives run, and on which thread
- *   work.c        waiting for works, their words, their references */
+ *   work.c        waiting for works, their words, their references
+ *   device_mesh.c grids of ranks, over mesh_family.c, mesh_groups.c, mesh_layout.c */
 #ifndef TTI_GROUP_GROUP_H
 #define TTI_GROUP_GROUP_H
 
@@ -35,6 +36,8 @@ typedef struct tti_runner {
     tutti_work *first; /* queued collectives of all groups, oldest first */
     tutti_work *last;
 } tti_runner;
+
+typedef struct tti_mesh_family tti_mesh_family; /* mesh_family.h */
 
 struct tutti_group {
     tutti_group             *world; /* itself for a world */
@@ -64,6 +67,10 @@ struct tutti_group {
     tutti_status finished;                         /* what later calls fail with; TUTTI_OK: alive */
     char         finished_by[TTI_GROUP_CAUSE_MAX]; /* "all_reduce #12" */
     char         finished_words[TTI_GROUP_WORDS_MAX];
+
+    /* Of a world, guarded by runner->lock. */
+    tti_mesh_family *meshes;
+    uint32_t         n_meshes; /* calls so far that make or flatten one */
 };
 
 struct tutti_work {
@@ -133,6 +140,11 @@ tutti_status tti_group_world(const char *what, tutti_group **world_out);
 void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
                            const tutti_group_options *opts, tutti_status *status,
                            tutti_group **mine);
+
+/* mesh_family.c */
+
+/** Take the groups from the meshes of a world that ends. */
+void tti_mesh_families_end(tutti_group *world);
 
 /* queue.c */
 

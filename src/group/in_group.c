@@ -34,7 +34,7 @@ static tutti_status translate_source(const char *what, const tutti_group *group,
 
 tutti_status tutti_broadcast_in_group(tutti_span buf, int group_src, tutti_group *group)
 {
-    int src = -1;
+    int          src = -1;
     tutti_status st = translate("broadcast_in_group", group, group_src, &src);
 
     return st == TUTTI_OK ? tutti_broadcast(buf, src, group) : st;
@@ -43,7 +43,7 @@ tutti_status tutti_broadcast_in_group(tutti_span buf, int group_src, tutti_group
 tutti_status tutti_broadcast_in_group_async(tutti_span buf, int group_src, tutti_group *group,
                                             tutti_work **work_out)
 {
-    int src = -1;
+    int          src = -1;
     tutti_status st = translate("broadcast_in_group_async", group, group_src, &src);
 
     return st == TUTTI_OK ? tutti_broadcast_async(buf, src, group, work_out) : st;
@@ -51,7 +51,7 @@ tutti_status tutti_broadcast_in_group_async(tutti_span buf, int group_src, tutti
 
 tutti_status tutti_reduce_in_group(tutti_span buf, int group_dst, tutti_op op, tutti_group *group)
 {
-    int dst = -1;
+    int          dst = -1;
     tutti_status st = translate("reduce_in_group", group, group_dst, &dst);
 
     return st == TUTTI_OK ? tutti_reduce(buf, dst, op, group) : st;
@@ -60,7 +60,7 @@ tutti_status tutti_reduce_in_group(tutti_span buf, int group_dst, tutti_op op, t
 tutti_status tutti_reduce_in_group_async(tutti_span buf, int group_dst, tutti_op op,
                                          tutti_group *group, tutti_work **work_out)
 {
-    int dst = -1;
+    int          dst = -1;
     tutti_status st = translate("reduce_in_group_async", group, group_dst, &dst);
 
     return st == TUTTI_OK ? tutti_reduce_async(buf, dst, op, group, work_out) : st;
@@ -69,7 +69,7 @@ tutti_status tutti_reduce_in_group_async(tutti_span buf, int group_dst, tutti_op
 tutti_status tutti_gather_in_group(const tutti_span *outs, int n_outs, tutti_span in, int group_dst,
                                    tutti_group *group)
 {
-    int dst = -1;
+    int          dst = -1;
     tutti_status st = translate("gather_in_group", group, group_dst, &dst);
 
     return st == TUTTI_OK ? tutti_gather(outs, n_outs, in, dst, group) : st;
@@ -78,7 +78,7 @@ tutti_status tutti_gather_in_group(const tutti_span *outs, int n_outs, tutti_spa
 tutti_status tutti_gather_in_group_async(const tutti_span *outs, int n_outs, tutti_span in,
                                          int group_dst, tutti_group *group, tutti_work **work_out)
 {
-    int dst = -1;
+    int          dst = -1;
     tutti_status st = translate("gather_in_group_async", group, group_dst, &dst);
 
     return st == TUTTI_OK ? tutti_gather_async(outs, n_outs, in, dst, group, work_out) : st;
@@ -87,7 +87,7 @@ tutti_status tutti_gather_in_group_async(const tutti_span *outs, int n_outs, tut
 tutti_status tutti_scatter_in_group(tutti_span out, const tutti_span *ins, int n_ins, int group_src,
                                     tutti_group *group)
 {
-    int src = -1;
+    int          src = -1;
     tutti_status st = translate("scatter_in_group", group, group_src, &src);
 
     return st == TUTTI_OK ? tutti_scatter(out, ins, n_ins, src, group) : st;
@@ -96,7 +96,7 @@ tutti_status tutti_scatter_in_group(tutti_span out, const tutti_span *ins, int n
 tutti_status tutti_scatter_in_group_async(tutti_span out, const tutti_span *ins, int n_ins,
                                           int group_src, tutti_group *group, tutti_work **work_out)
 {
-    int src = -1;
+    int          src = -1;
     tutti_status st = translate("scatter_in_group_async", group, group_src, &src);
 
     return st == TUTTI_OK ? tutti_scatter_async(out, ins, n_ins, src, group, work_out) : st;
@@ -106,7 +106,7 @@ tutti_status tutti_scatter_in_group_async(tutti_span out, const tutti_span *ins,
 
 tutti_status tutti_send_in_group(tutti_span buf, int group_dst, int tag, tutti_group *group)
 {
-    int dst = -1;
+    int          dst = -1;
     tutti_status st = translate("send_in_group", group, group_dst, &dst);
 
     return st == TUTTI_OK ? tutti_send(buf, dst, tag, group) : st;
@@ -115,7 +115,7 @@ tutti_status tutti_send_in_group(tutti_span buf, int group_dst, int tag, tutti_g
 tutti_status tutti_recv_in_group(tutti_span buf, int group_src, int tag, tutti_group *group,
                                  int *src_out)
 {
-    int src = -1;
+    int          src = -1;
     tutti_status st = translate_source("recv_in_group", group, group_src, &src);
 
     return st == TUTTI_OK ? tutti_recv(buf, src, tag, group, src_out) : st;
@@ -124,7 +124,7 @@ tutti_status tutti_recv_in_group(tutti_span buf, int group_src, int tag, tutti_g
 tutti_status tutti_isend_in_group(tutti_span buf, int group_dst, int tag, tutti_group *group,
                                   tutti_work **work_out)
 {
-    int dst = -1;
+    int          dst = -1;
     tutti_status st = translate("isend_in_group", group, group_dst, &dst);
 
     return st == TUTTI_OK ? tutti_isend(buf, dst, tag, group, work_out) : st;
@@ -133,7 +133,7 @@ tutti_status tutti_isend_in_group(tutti_span buf, int group_dst, int tag, tutti_
 tutti_status tutti_irecv_in_group(tutti_span buf, int group_src, int tag, tutti_group *group,
                                   tutti_work **work_out)
 {
-    int src = -1;
+    int          src = -1;
     tutti_status st = translate_source("irecv_in_group", group, group_src, &src);
 
     return st == TUTTI_OK ? tutti_irecv(buf, src, tag, group, work_out) : st;

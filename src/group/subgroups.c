@@ -46,7 +46,7 @@ tutti_status tti_group_world(const char *what, tutti_group **world_out)
 static tutti_status claim_list(const tutti_group *world, const int *ranks, int n, int i, int *owner)
 {
     const char *what = "new_subgroups_by_enumeration";
-    int j;
+    int         j;
 
     if (ranks == NULL || n <= 0)
         return tti_fail(TUTTI_E_ARG, "%s: list %d is empty", what, i);
@@ -70,8 +70,8 @@ static tutti_status check_lists(const tutti_group *world, const int *const *list
                                 const int *n_ranks, int n_lists)
 {
     tutti_status st = TUTTI_OK;
-    int *owner;
-    int i;
+    int         *owner;
+    int          i;
 
     if (lists == NULL || n_ranks == NULL || n_lists <= 0)
         return tti_fail(TUTTI_E_ARG,
@@ -92,9 +92,9 @@ static tutti_status create_blocks(tutti_group *world, int block, const tutti_gro
 {
     tutti_group *mine = NULL;
     tutti_status st = TUTTI_OK;
-    int *ranks = malloc((size_t)block * sizeof *ranks);
-    int first;
-    int i;
+    int         *ranks = malloc((size_t)block * sizeof *ranks);
+    int          first;
+    int          i;
 
     if (ranks == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a list of %d ranks", block);
@@ -112,8 +112,8 @@ static tutti_status create_blocks(tutti_group *world, int block, const tutti_gro
 static tutti_status subgroups(int block, const tutti_group_options *opts, tutti_group **group_out)
 {
     tutti_group_options known = TUTTI_GROUP_OPTIONS;
-    tutti_group *world = NULL;
-    tutti_status st;
+    tutti_group        *world = NULL;
+    tutti_status        st;
 
     st = tti_group_world("new_subgroups", &world);
     if (st == TUTTI_OK)
@@ -145,12 +145,12 @@ tutti_status tutti_new_subgroups(int group_size, const tutti_group_options *opts
 static tutti_status enumerated(const int *const *lists, const int *n_ranks, int n_lists,
                                const tutti_group_options *opts, tutti_group **group_out)
 {
-    const char *what = "new_subgroups_by_enumeration";
+    const char         *what = "new_subgroups_by_enumeration";
     tutti_group_options known = TUTTI_GROUP_OPTIONS;
-    tutti_group *world = NULL;
-    tutti_group *mine = TUTTI_NON_MEMBER;
-    tutti_status st;
-    int i;
+    tutti_group        *world = NULL;
+    tutti_group        *mine = TUTTI_NON_MEMBER;
+    tutti_status        st;
+    int                 i;
 
     st = tti_group_world(what, &world);
     if (st == TUTTI_OK)
@@ -208,7 +208,7 @@ const char *tutti_get_group_desc(const tutti_group *group)
 int tutti_get_pg_count(void)
 {
     const tutti_group *g = tti_group_peek(NULL);
-    uint32_t n;
+    uint32_t           n;
 
     if (g == NULL)
         return -1;

@@ -37,8 +37,8 @@ static bool said(const char *word)
 static void blocks(fake_rank *r)
 {
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    tutti_group *mine = NULL;
-    int32_t x = r->rank;
+    tutti_group        *mine = NULL;
+    int32_t             x = r->rank;
 
     opts.desc = "pair";
     CHECK(tutti_new_subgroups(2, &opts, &mine) == TUTTI_OK);
@@ -60,7 +60,7 @@ static void test_blocks(void **state)
 static void blocks_refused(fake_rank *r)
 {
     tutti_group_options late = TUTTI_GROUP_OPTIONS;
-    tutti_group *mine = NULL;
+    tutti_group        *mine = NULL;
 
     (void)r;
     CHECK(tutti_new_subgroups(3, NULL, &mine) == TUTTI_E_ARG && said("does not divide"));
@@ -89,9 +89,9 @@ static void test_blocks_refused(void **state)
 static void one_fails(fake_rank *r)
 {
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    const int others[] = { 0, 2, 3 };
-    tutti_group *mine = NULL;
-    tutti_group *after = NULL;
+    const int           others[] = { 0, 2, 3 };
+    tutti_group        *mine = NULL;
+    tutti_group        *after = NULL;
 
     if (r->rank == 1)
         return;
@@ -117,11 +117,11 @@ static void test_one_fails(void **state)
 
 static void lists(fake_rank *r)
 {
-    const int a[] = { 3, 0 };
-    const int b[] = { 1 };
+    const int        a[] = { 3, 0 };
+    const int        b[] = { 1 };
     const int *const both[] = { a, b };
-    const int n[] = { 2, 1 };
-    tutti_group *mine = NULL;
+    const int        n[] = { 2, 1 };
+    tutti_group     *mine = NULL;
 
     CHECK(tutti_new_subgroups_by_enumeration(both, n, 2, NULL, &mine) == TUTTI_OK);
     CHECK(tutti_get_pg_count() == 3);
@@ -143,9 +143,9 @@ static void test_lists(void **state)
 static tutti_status enumerate(const int *a, int n_a, const int *b, int n_b)
 {
     const int *const both[] = { a, b };
-    const int n[] = { n_a, n_b };
-    tutti_group *mine = NULL;
-    tutti_status st = tutti_new_subgroups_by_enumeration(both, n, 2, NULL, &mine);
+    const int        n[] = { n_a, n_b };
+    tutti_group     *mine = NULL;
+    tutti_status     st = tutti_new_subgroups_by_enumeration(both, n, 2, NULL, &mine);
 
     CHECK(st == TUTTI_OK || mine == TUTTI_NO_GROUP);
     return st;
@@ -153,10 +153,10 @@ static tutti_status enumerate(const int *a, int n_a, const int *b, int n_b)
 
 static void lists_refused(fake_rank *r)
 {
-    const int good[] = { 0, 1 };
-    const int shared[] = { 2, 1 };
-    const int twice[] = { 2, 2 };
-    const int outside[] = { 2, 3 };
+    const int    good[] = { 0, 1 };
+    const int    shared[] = { 2, 1 };
+    const int    twice[] = { 2, 2 };
+    const int    outside[] = { 2, 3 };
     tutti_group *mine = NULL;
 
     (void)r;
@@ -182,9 +182,9 @@ static void test_lists_refused(void **state)
 
 static void queries(fake_rank *r)
 {
-    const int pair_ranks[] = { 2, 0 };
+    const int    pair_ranks[] = { 2, 0 };
     tutti_group *pair = NULL;
-    const int *members;
+    const int   *members;
 
     CHECK(strcmp(tutti_get_group_name(NULL), "0") == 0 && tutti_get_group_desc(NULL)[0] == '\0');
     members = tutti_get_process_group_ranks(NULL);
@@ -212,7 +212,7 @@ static void test_queries(void **state)
 /* Group ranks 0 and 1 of this group are the global ranks 1 and 3. */
 static tutti_group *odd_ranks(void)
 {
-    const int odd[] = { 1, 3 };
+    const int    odd[] = { 1, 3 };
     tutti_group *group = NULL;
 
     CHECK(tutti_new_group(odd, 2, NULL, &group) == TUTTI_OK);
@@ -221,9 +221,9 @@ static tutti_group *odd_ranks(void)
 
 static void collectives_blocking(fake_rank *r, tutti_group *odd)
 {
-    const int me = tutti_get_rank(odd);
-    int32_t x = r->rank;
-    int32_t all[2] = { -1, -1 };
+    const int  me = tutti_get_rank(odd);
+    int32_t    x = r->rank;
+    int32_t    all[2] = { -1, -1 };
     tutti_span parts[2] = { TUTTI_SPAN(&all[0], 1), TUTTI_SPAN(&all[1], 1) };
 
     CHECK(tutti_broadcast_in_group(TUTTI_SPAN(&x, 1), 1, odd) == TUTTI_OK && x == 3);
@@ -247,13 +247,13 @@ static void complete(tutti_status st, tutti_work *work)
 
 static void collectives_async(fake_rank *r, tutti_group *odd)
 {
-    const int me = tutti_get_rank(odd);
-    const int n = me == 1 ? 2 : 0;
-    int32_t x = r->rank;
-    int32_t all[2] = { -1, -1 };
-    tutti_span span = TUTTI_SPAN(&x, 1);
-    tutti_span parts[2] = { TUTTI_SPAN(&all[0], 1), TUTTI_SPAN(&all[1], 1) };
-    tutti_work *work = NULL;
+    const int    me = tutti_get_rank(odd);
+    const int    n = me == 1 ? 2 : 0;
+    int32_t      x = r->rank;
+    int32_t      all[2] = { -1, -1 };
+    tutti_span   span = TUTTI_SPAN(&x, 1);
+    tutti_span   parts[2] = { TUTTI_SPAN(&all[0], 1), TUTTI_SPAN(&all[1], 1) };
+    tutti_work  *work = NULL;
     tutti_status st;
 
     st = tutti_reduce_in_group_async(span, 1, TUTTI_SUM, odd, &work);
@@ -273,10 +273,10 @@ static void collectives_async(fake_rank *r, tutti_group *odd)
 
 static void messages(fake_rank *r, tutti_group *odd)
 {
-    int32_t x = r->rank;
-    int32_t y = -1;
-    int src = -5;
-    tutti_work *work = NULL;
+    int32_t      x = r->rank;
+    int32_t      y = -1;
+    int          src = -5;
+    tutti_work  *work = NULL;
     tutti_status st;
 
     if (tutti_get_rank(odd) == 0) {
@@ -297,8 +297,8 @@ static void messages(fake_rank *r, tutti_group *odd)
 
 static void out_of_range(tutti_group *odd)
 {
-    int32_t x = 0;
-    tutti_span span = TUTTI_SPAN(&x, 1);
+    int32_t     x = 0;
+    tutti_span  span = TUTTI_SPAN(&x, 1);
     tutti_work *work = NULL;
 
     CHECK(tutti_broadcast_in_group(span, 2, odd) == TUTTI_E_ARG && said("broadcast_in_group on"));
@@ -320,9 +320,9 @@ static void out_of_range(tutti_group *odd)
 static void in_group(fake_rank *r)
 {
     tutti_group *odd = odd_ranks();
-    int32_t x = 7;
-    int src = 0;
-    tutti_work *work = NULL;
+    int32_t      x = 7;
+    int          src = 0;
+    tutti_work  *work = NULL;
 
     if (r->rank % 2 == 1) {
         collectives_blocking(r, odd);
