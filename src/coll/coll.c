@@ -21,6 +21,11 @@ struct tti_coll {
     tti_net           net;
     tutti_status      failed;
     tti_words         words; /* of failed */
+
+    /* What ended it from outside of a call: tti_coll_abort() or tti_coll_fail(). */
+    _Atomic bool ended;
+    _Atomic int  cause;       /* of a failure; stored, with release order, after its words */
+    tti_words    cause_words; /* written once */
 };
 
 /* Find the others, and their memory where it is shared. */
@@ -97,6 +102,16 @@ static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_ca
     return tti_net_run(&coll->net, &coll->team, how->plan, call, note);
 }
 
+/* A call that tti_coll_fail() ended finds that the group was aborted; the cause is what to report. */
+static tutti_status name_cause(const tti_coll *coll, tutti_status st)
+{
+    const int cause = atomic_load_explicit(&coll->cause, memory_order_acquire);
+
+    if (st != TUTTI_E_ABORTED || cause == TUTTI_OK)
+        return st;
+    return tti_fail((tutti_status)cause, "%s", coll->cause_words.text);
+}
+
 tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
 {
     const tti_call_note note = tti_call_note_of(call);
@@ -108,6 +123,7 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
     st = do_call(coll, call, &note);
     if (st == TUTTI_OK)
         return TUTTI_OK;
+    st = name_cause(coll, st);
     coll->failed = st;
     tti_words_add(&coll->words, "%s", tutti_last_error());
     if (coll->host != NULL)
@@ -119,9 +135,29 @@ void tti_coll_abort(tti_coll *coll)
 {
     const tti_team *team = &coll->team;
 
+    atomic_store(&coll->ended, true);
     atomic_store_explicit(&coll->team.aborted, true, memory_order_release);
     if (coll->host != NULL)
         tti_host_raise(coll->host, TUTTI_E_ABORTED, team->rank);
     if (team->messenger != NULL)
         tti_messenger_abort(team->messenger, team->group_id);
+}
+
+void tti_coll_fail(tti_coll *coll, tutti_status status)
+{
+    const tti_team *team = &coll->team;
+
+    if (atomic_exchange(&coll->ended, true))
+        return;
+    tti_words_add(&coll->cause_words, "%s", tutti_last_error());
+    atomic_store_explicit(&coll->cause, (int)status, memory_order_release);
+    /* The members of this host must find the cause, and not that a call of this rank was aborted by
+     * it: so it is raised first. A call of this rank sleeps until it is woken once more. */
+    if (coll->host != NULL)
+        tti_host_raise(coll->host, status, team->rank);
+    atomic_store_explicit(&coll->team.aborted, true, memory_order_release);
+    if (coll->host != NULL)
+        tti_host_raise(coll->host, status, team->rank);
+    if (team->messenger != NULL)
+        tti_messenger_fail(team->messenger, team->group_id, status, team->ranks, team->n_ranks);
 }

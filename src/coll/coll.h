@@ -44,4 +44,9 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call);
  * thread. */
 void tti_coll_abort(tti_coll *coll);
 
+/** This rank has failed in the group, in a message: a running and every later call, and every message,
+ * fail with status. Here they have the words of this thread's last error, on the other members such as
+ * say that this rank has reported it. Nothing after an abort or another failure. Any thread. */
+void tti_coll_fail(tti_coll *coll, tutti_status status);
+
 #endif

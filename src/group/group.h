@@ -167,10 +167,10 @@ void tti_runner_sleep(tti_runner *runner, int64_t deadline_ns);
 /** Enter group to use its backend: it stays until tti_group_leave().
  * @errors whatever finished the group, with its words */
 tutti_status tti_group_enter(tutti_group *group);
-/** Leave; st other than TUTTI_OK is what `what` failed with, in this thread's words, and finishes
- * the group if it is of that kind. */
+/** Leave; st other than TUTTI_OK is what the message `what` failed with, in this thread's words, and
+ * finishes the group, here and on the other members, if it is of that kind. */
 void tti_group_leave(tutti_group *group, const char *what, tutti_status st);
-/** The same with words and without leaving. Lock held. */
+/** The same with words, which are this thread's, and without leaving. Lock held. */
 void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const char *words);
 /** End everything under way: queued works, then, through the backend's abort, running ones. Nobody
  * is inside when it returns. Messages are left: see tti_messages_take(). */

@@ -74,29 +74,34 @@ static void describe(const posting *p, char out[TTI_GROUP_CAUSE_MAX])
 
 /* ---- blocking ---- */
 
-/* A blocking call must not leave its buffer in use: one that ran out of time ends the group. */
-static tutti_status give_up(tutti_group *group, tutti_request *request)
+/* A blocking call must not leave its buffer in use: one that ran out of time ends the group, on all
+ * members. */
+static tutti_status give_up(tutti_group *group, const posting *p, tutti_request *request)
 {
+    char what[TTI_GROUP_CAUSE_MAX];
     char words[TTI_GROUP_WORDS_MAX];
 
+    describe(p, what);
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    group->ops->abort(group->backend);
+    tti_lock(&group->runner->lock);
+    tti_group_fail(group, what, TUTTI_E_TIMEOUT, words);
+    tti_unlock(&group->runner->lock);
     group->ops->wait(request, TTI_FOREVER);
     return tti_fail(TUTTI_E_TIMEOUT, "%s", words);
 }
 
-static tutti_status transfer(tutti_group *group, const tutti_message *message, int *source_out)
+static tutti_status transfer(tutti_group *group, const posting *p, int *source_out)
 {
     tti_port      *port = group->runner->port;
     tutti_request *request = NULL;
     tutti_status   st;
 
-    st = group->ops->post(group->backend, message, &request);
+    st = group->ops->post(group->backend, &p->message, &request);
     if (st != TUTTI_OK)
         return st;
     st = group->ops->wait(request, tti_deadline(port, group->timeout_ms, group->timeout_ms));
     if (st == TUTTI_E_TIMEOUT)
-        st = give_up(group, request);
+        st = give_up(group, p, request);
     *source_out = group->ops->source(request);
     group->ops->release(request);
     return st;
@@ -111,7 +116,7 @@ static tutti_status run_message(tutti_group *group, const posting *p, int *sourc
     st = tti_group_enter(group);
     if (st != TUTTI_OK)
         return st;
-    st = transfer(group, &p->message, source_out);
+    st = transfer(group, p, source_out);
     if (st != TUTTI_OK)
         describe(p, what);
     tti_group_leave(group, st != TUTTI_OK ? what : p->what, st);

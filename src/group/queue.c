@@ -24,7 +24,8 @@
  *         runner, unless it holds a reference of its own.
  *         A barrier is a collective like others: earlier works are complete when its turn comes.
  * Fails   The first failure finishes the group: works behind it and later calls fail with the same
- *         status, and with the words of the operation that broke it. */
+ *         status, and with the words of the operation that broke it. A collective tells the other
+ *         members itself; for a message that failed spread() does. */
 #include "group/group.h"
 
 #include <assert.h>
@@ -149,10 +150,22 @@ static bool finishes(tutti_status st)
     }
 }
 
+/* Whatever else waits in the group ends with st and this thread's words, on all members. */
+static void spread(const tutti_group *group, tutti_status st)
+{
+    if (group->ops->fail != NULL)
+        group->ops->fail(group->backend, st);
+    else
+        group->ops->abort(group->backend);
+}
+
 void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const char *words)
 {
-    if (finishes(st))
-        finish_group(group, what, st, words);
+    if (group->finished != TUTTI_OK || !finishes(st))
+        return;
+    finish_group(group, what, st, words);
+    if (st != TUTTI_E_ABORTED) /* else the backend knows */
+        spread(group, st);
 }
 
 tutti_status tti_group_enter(tutti_group *group)

@@ -111,6 +111,54 @@ static void a_failed_init_says_why(tt_ctx *t)
     expect_words("no algorithm 'nonsense'");
 }
 
+/* A receive that ran out of time on one rank ends what the others wait for, which had ten times as long. */
+static void a_late_message_ends_the_group_everywhere(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *all = NULL;
+    float               x = 1.0f;
+    int64_t             start;
+
+    opts.timeout_ms = t->rank == 1 ? TIMEOUT_MS : 10 * TIMEOUT_MS;
+    assert_int_equal(tutti_new_group(NULL, 0, &opts, &all), TUTTI_OK);
+    start = now_ms();
+    if (t->rank == 1)
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), 0, 5, all, NULL), TUTTI_E_TIMEOUT);
+    else
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, all), TUTTI_E_TIMEOUT);
+    assert_true(now_ms() - start >= TIMEOUT_MS - 50 && now_ms() - start < TIMEOUT_MS + 1000);
+    if (t->rank != 1) {
+        expect_words("rank 1");
+        expect_words("reported");
+    }
+    assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), (t->rank + 1) % t->size, 0, all), TUTTI_E_TIMEOUT);
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK); /* another group goes on */
+}
+
+/* The same for an asynchronous one that fails: whoever waits for it finishes the group everywhere. */
+static void a_failed_work_ends_the_group_everywhere(tt_ctx *t)
+{
+    float       x = 1.0f, y = 1.0f;
+    tutti_work *work = NULL;
+
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    if (t->rank == VICTIM)
+        tt_die();
+    if (t->rank == 0) {
+        assert_int_equal(tutti_irecv(TUTTI_SPAN(&x, 1), VICTIM, 0, t->group, &work), TUTTI_OK);
+        assert_int_equal(tutti_work_wait(work), TUTTI_E_PEER);
+        tutti_work_free(work);
+        tt_await(t, 0, 1);
+    } else {
+        const int64_t start = now_ms();
+
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&y, 1), 0, 9, t->group, NULL), TUTTI_E_PEER);
+        assert_true(now_ms() - start < 2000);
+        expect_words("rank 2");
+        tt_post(t, 0);
+    }
+}
+
 static void destroy_does_not_wait(tt_ctx *t)
 {
     float       x = 1.0f;
@@ -140,6 +188,9 @@ int main(void)
         TT_TEST(different_counts_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(different_operations_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(a_failed_init_says_why, .ranks = 2, .transports = "shm,tcp", .init = TT_INIT_NONE),
+        TT_TEST(a_late_message_ends_the_group_everywhere, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(a_failed_work_ends_the_group_everywhere, .ranks = 3, .transports = "shm,tcp",
+                .dies = VICTIM),
         TT_TEST(destroy_does_not_wait, .ranks = 2, .transports = "shm,tcp"),
     };
 

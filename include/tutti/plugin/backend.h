@@ -132,6 +132,11 @@ typedef struct tutti_backend_ops {
     /* Required. Free everything. No thread is inside run; requests under way end with
      * TUTTI_E_ABORTED. Never waits for peers. */
     void (*destroy)(tutti_backend *backend);
+    /* Optional; NULL: abort is called instead. This rank has failed outside of run, in a message: do
+     * what abort does, but with status and the words of the calling thread's last error, and tell the
+     * members that can be told. After the first time, and after abort, it does nothing. Any thread;
+     * never waits for peers. */
+    void (*fail)(tutti_backend *backend, tutti_status status);
 } tutti_backend_ops;
 
 struct tutti_backend {

@@ -208,6 +208,11 @@ static void native_abort(tutti_backend *backend)
     tti_messenger_abort(nat->messenger, nat->group_id);
 }
 
+static void native_fail(tutti_backend *backend, tutti_status status)
+{
+    tti_coll_fail(((native *)backend)->coll, status);
+}
+
 const tutti_backend_ops tti_native_backend_ops = {
     .api = TUTTI_BACKEND_API,
     .size = sizeof(tutti_backend_ops),
@@ -221,4 +226,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .release = native_release,
     .abort = native_abort,
     .destroy = native_destroy,
+    .fail = native_fail,
 };
