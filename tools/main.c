@@ -16,6 +16,7 @@ typedef struct word {
 
 static const word words[] = {
     { "run", "start the processes of a job on this host", tool_run },
+    { "store", "serve a key-value store, or look into one", tool_store },
 };
 enum { N_WORDS = sizeof words / sizeof words[0] };
 

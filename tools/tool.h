@@ -8,5 +8,6 @@
 enum { TOOL_USAGE = 2 }; /* exit code of a wrong command line */
 
 int tool_run(int argc, char **argv);
+int tool_store(int argc, char **argv);
 
 #endif
