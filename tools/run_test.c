@@ -155,6 +155,9 @@ static void programs_end_the_command(void **state)
     check_err("tutti run --nproc-per-node=2 sh -c 'exit 5'", 5, "exit code 5");
     check_err("tutti run sh -c 'kill -ABRT $$$$'", 134, "SIGABRT");
     check_err("tutti run --nnodes=2 --master-addr=192.0.2.1 true", 1, "TUTTI_SECRET_FILE");
+    check_err("tutti run --nnodes=2 true", 1, "64 random hex digits, mode 0600");
+    check_err("ulimit -n 40; tutti run --nproc-per-node=30 sleep 100", 1,
+              "this process may have 40");
 }
 
 static int free_port(int *fd_out)
@@ -188,19 +191,26 @@ static void a_taken_port_is_named(void **state)
 
 static void two_launchers_make_one_job(void **state)
 {
-    char command[512];
+    char command[768];
+    char secret[] = "/tmp/tutti-run-test-XXXXXX";
+    int secret_fd = mkstemp(secret); /* of mode 0600 */
     int fd;
     int port = free_port(&fd);
 
     (void)state;
     close(fd);
+    assert_true(secret_fd >= 0);
+    assert_int_equal(dprintf(secret_fd, "%064d\n", 7), 65);
+    close(secret_fd);
     snprintf(command, sizeof command,
-             "run() { tutti run --nnodes=2 --node-rank=$1 --master-port=%d --nproc-per-node=2 "
+             "export TUTTI_SECRET_FILE=%s; run() { tutti run --nnodes=2 --node-rank=$1 "
+             "--master-port=%d --nproc-per-node=2 "
              "sh -c 'echo $RANK of $WORLD_SIZE at $GROUP_RANK port $MASTER_PORT'; }; "
              "run 1 & run 0 && wait $!",
-             port);
+             secret, port);
     check_out(command, "[default0]:0 of 4 at 0 port ");
     assert_non_null(strstr(r.out, "[default1]:3 of 4 at 1 port "));
+    unlink(secret);
 }
 
 int main(void)

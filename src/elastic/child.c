@@ -162,8 +162,7 @@ static void close_pipes(pipes *p)
 }
 
 /* The child's side: only async-signal-safe calls from here to execve. */
-static _Noreturn void become(const char *path, char *const *argv, char *const *envp, const pipes *p,
-                             pid_t parent)
+static _Noreturn void become(const tti_command *command, const pipes *p, pid_t parent)
 {
     ssize_t done = 0;
     int err;
@@ -174,7 +173,9 @@ static _Noreturn void become(const char *path, char *const *argv, char *const *e
         _exit(127);
     if (dup2(p->out[1], STDOUT_FILENO) >= 0 && dup2(p->err[1], STDERR_FILENO) >= 0) {
         tti_signals_in_child();
-        execve(path, argv, envp);
+        if (command->files != NULL)
+            setrlimit(RLIMIT_NOFILE, command->files);
+        execve(command->path, command->argv, command->envp);
     }
     err = errno;
     done = write(p->status[1], &err, sizeof err);
@@ -183,7 +184,7 @@ static _Noreturn void become(const char *path, char *const *argv, char *const *e
 }
 
 /* Fork with all signals blocked, so that no handler runs in the child. */
-static pid_t fork_child(const char *path, char *const *argv, char *const *envp, const pipes *p)
+static pid_t fork_child(const tti_command *command, const pipes *p)
 {
     sigset_t all;
     sigset_t mask;
@@ -195,7 +196,7 @@ static pid_t fork_child(const char *path, char *const *argv, char *const *envp, 
     pthread_sigmask(SIG_SETMASK, &all, &mask);
     pid = fork();
     if (pid == 0)
-        become(path, argv, envp, p, parent);
+        become(command, p, parent);
     err = errno;
     pthread_sigmask(SIG_SETMASK, &mask, NULL);
     errno = err;
@@ -220,8 +221,7 @@ static void collect(pid_t pid)
         ;
 }
 
-tutti_status tti_child_start(const char *path, char *const *argv, char *const *envp,
-                             tti_child *child_out, int *exec_errno_out)
+tutti_status tti_child_start(const tti_command *command, tti_child *child_out, int *exec_errno_out)
 {
     pipes p = { { -1, -1 }, { -1, -1 }, { -1, -1 } };
     tutti_status st = open_pipes(&p);
@@ -231,9 +231,9 @@ tutti_status tti_child_start(const char *path, char *const *argv, char *const *e
 
     if (st != TUTTI_OK)
         goto out;
-    pid = fork_child(path, argv, envp, &p);
+    pid = fork_child(command, &p);
     if (pid < 0) {
-        st = tti_fail_errno(errno, "cannot start a process for '%s'", path);
+        st = tti_fail_errno(errno, "cannot start a process for '%s'", command->path);
         goto out;
     }
     close_fd(&p.status[1]);

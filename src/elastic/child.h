@@ -4,6 +4,7 @@
 #ifndef TTI_ELASTIC_CHILD_H
 #define TTI_ELASTIC_CHILD_H
 
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <tutti/status.h>
 
@@ -14,6 +15,14 @@ typedef struct tti_child {
     int out_fd; /* what it writes to standard output; does not block */
     int err_fd; /* and to standard error */
 } tti_child;
+
+/** What a process becomes. Borrowed. */
+typedef struct tti_command {
+    const char *path; /* what execve takes */
+    char *const *argv;
+    char *const *envp;
+    const struct rlimit *files; /* its limit of open files; NULL: ours */
+} tti_command;
 
 /** Find a program as a shell does: through PATH unless it has a slash.
  * @param path_out  what execve takes; the caller frees it
@@ -26,8 +35,7 @@ tutti_status tti_find_program(const char *program, char **path_out);
  * @param exec_errno_out  0; or why the program could not be executed. Then child_out has only a pid,
  *                        and the process is gone and collected
  * @errors TUTTI_E_NOMEM  out of processes, descriptors or memory */
-tutti_status tti_child_start(const char *path, char *const *argv, char *const *envp,
-                             tti_child *child_out, int *exec_errno_out);
+tutti_status tti_child_start(const tti_command *command, tti_child *child_out, int *exec_errno_out);
 
 /** Close the descriptors; the process stays as it is. */
 void tti_child_close(tti_child *child);

@@ -2,7 +2,7 @@
  *
  * job.c - store, secret, environments; then the supervisor; then nothing is left of it.
  *
- * How     signals are ours -> secret file -> store server (host 0) -> argument and environment lists
+ * How     signals are ours -> room for descriptors -> secret file -> store server (host 0) -> argument and environment lists
  *         -> tti_supervise() -> all of it undone in reverse.
  * True    From the first thing that could be left behind on, a signal no longer ends this process: it
  *         waits in the pipe until the ranks run, and then ends the job in order. The store lives as
@@ -18,10 +18,10 @@
 #include <tutti/private.h>
 #include <tutti/store.h>
 #include "base/port.h"
+#include "elastic/files.h"
 #include "elastic/job_secret.h"
 #include "elastic/signals.h"
 #include "elastic/worker.h"
-#include "wire/addr.h"
 
 enum { NPROC_MAX = 4096, NNODES_MAX = 65536, SHUTDOWN_MS = 30000, RUN_ID_MAX = 24 };
 
@@ -67,6 +67,7 @@ typedef struct job {
     const tti_job_program *program;
     const tutti_launch_options *opts;
     int signal_fd;
+    struct rlimit files; /* the limit as it was */
     tti_job_secret secret;
     const char *secret_file; /* NULL: none */
     tutti_store_server *server;
@@ -75,15 +76,6 @@ typedef struct job {
     char ***argvs;
     char ***envps;
 } job;
-
-static bool is_loopback(const char *host)
-{
-    tti_addr addr;
-
-    if (strcmp(host, "localhost") == 0)
-        return true;
-    return tti_addr_parse(host, 1, &addr) == TUTTI_OK && tti_addr_is_loopback(&addr);
-}
 
 /* Ranks of one host get a secret of their own. Those of several have to be given the same one. */
 static tutti_status choose_secret(job *j)
@@ -97,7 +89,7 @@ static tutti_status choose_secret(job *j)
         return st;
     }
     j->secret_file = tti_env("TUTTI_SECRET_FILE");
-    if (j->secret_file == NULL && !is_loopback(j->opts->master_addr))
+    if (j->secret_file == NULL)
         return tti_fail(TUTTI_E_AUTH,
                         "a job on %d hosts needs a secret that all of them know: TUTTI_SECRET_FILE "
                         "is not set\n  next: copy a file with 64 random hex digits, mode 0600, to "
@@ -166,15 +158,24 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
 {
     const tutti_launch_options *o = j->opts;
     tti_job what = { .n_ranks = o->nproc,
-                     .first_rank = o->node_rank * o->nproc,
                      .path = j->program->path,
                      .argvs = (char *const *const *)j->argvs,
                      .envps = (char *const *const *)j->envps,
                      .plain_output = o->plain_output,
                      .shutdown_ns = o->shutdown_ms * TTI_MS,
-                     .signal_fd = j->signal_fd };
+                     .signal_fd = j->signal_fd,
+                     .files = &j->files };
 
     return tti_supervise(&what, result_out);
+}
+
+/* On host 0 every rank of the job is a client of the store. */
+static tutti_status reserve_files(job *j)
+{
+    const tutti_launch_options *o = j->opts;
+    int64_t n_clients = o->node_rank == 0 ? (int64_t)o->nnodes * o->nproc : 0;
+
+    return tti_files_reserve(o->nproc, n_clients, &j->files);
 }
 
 static void undo(job *j)
@@ -191,6 +192,7 @@ static void undo(job *j)
     free(j->argvs);
     tutti_store_server_stop(j->server);
     tti_job_secret_remove(&j->secret);
+    tti_files_restore(&j->files);
     tti_signals_give_back(j->signal_fd);
 }
 
@@ -202,6 +204,11 @@ tutti_status tti_job_run(const tti_job_program *program, const tutti_launch_opti
 
     if (st != TUTTI_OK)
         return st;
+    st = reserve_files(&j);
+    if (st != TUTTI_OK) {
+        tti_signals_give_back(j.signal_fd);
+        return st;
+    }
     st = choose_secret(&j);
     if (st == TUTTI_OK)
         st = serve_store(&j);

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -274,7 +275,8 @@ static void ranks_follow_a_killed_launcher(void **state)
 
     (void)state;
     if (launcher == 0) {
-        execl("/proc/self/exe", "launch_test", "hold", (char *)NULL);
+        execl("/proc/self/exe", "launch_test", "hold",
+              "echo $TUTTI_SECRET_FILE >&9; echo $$$$ >&9; exec sleep 100", (char *)NULL);
         _exit(127);
     }
     assert_true(launcher > 0);
@@ -288,6 +290,61 @@ static void ranks_follow_a_killed_launcher(void **state)
     assert_true(tt_gone_within(rank, GONE_MS));
     while (access(secret, F_OK) == 0)
         sched_yield();
+    tt_marks_close(marks);
+}
+
+/* ---- limits ------------------------------------------------------------------------------------ */
+
+/* 30 ranks take more than 90 descriptors, and poll() refuses more slots than the limit. */
+static void a_low_soft_limit_is_raised(void **state)
+{
+    struct rlimit before;
+    struct rlimit low;
+    struct rlimit after;
+    outcome r;
+
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    low = (struct rlimit){ .rlim_cur = 64, .rlim_max = before.rlim_max };
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &low), 0);
+    r = launch_script(30, "ulimit -Sn");
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &after), 0);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 0);
+    assert_int_equal(tt_count_lines(r.text.out, "[default29]:64\n"), 1);
+    assert_int_equal(tt_count_lines(r.text.out, ""), 30);
+    assert_int_equal(after.rlim_cur, 64);
+    tt_capture_free(&r.text);
+}
+
+/* Taken down while the job runs, the limit makes the next poll() fail; SIGTERM wakes the present one. */
+static void a_blind_launcher_ends_its_ranks(void **state)
+{
+    const struct rlimit none = { .rlim_cur = 1, .rlim_max = 4096 };
+    int marks = tt_marks_open();
+    char line[64] = "";
+    int status = -1;
+    pid_t launcher;
+    pid_t rank;
+
+    (void)state;
+    launcher = fork();
+    if (launcher == 0) {
+        execl("/proc/self/exe", "launch_test", "hold", "trap '' TERM; echo $$$$ >&9; sleep 100",
+              (char *)NULL);
+        _exit(127);
+    }
+    assert_true(launcher > 0);
+    tt_marks_wait(marks, 1, line);
+    rank = (pid_t)atol(line);
+    assert_true(rank > 0);
+    assert_int_equal(prlimit(launcher, RLIMIT_NOFILE, &none, NULL), 0);
+    kill(launcher, SIGTERM);
+    assert_int_equal(waitpid(launcher, &status, 0), launcher);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), TUTTI_E_IO & 0x7f);
+    assert_true(tt_gone_within(rank, GONE_MS));
     tt_marks_close(marks);
 }
 
@@ -540,8 +597,9 @@ static void options_are_checked(void **state)
     o.master_port = 70000;
     check_refused(o, TUTTI_E_ARG, "70000");
     o.master_port = 2345;
-    o.master_addr = "192.0.2.1";
     unsetenv("TUTTI_SECRET_FILE");
+    check_refused(o, TUTTI_E_AUTH, "64 random hex digits, mode 0600"); /* on loopback, too */
+    o.master_addr = "192.0.2.1";
     check_refused(o, TUTTI_E_AUTH, "TUTTI_SECRET_FILE");
     o = good;
     o.shutdown_ms = -5;
@@ -567,15 +625,16 @@ static int part_abort(void)
         pause();
 }
 
-static int part_hold(void)
+static int part_hold(char *script)
 {
-    char script[] = "echo $TUTTI_SECRET_FILE >&9; echo $$$$ >&9; exec sleep 100";
     char *argv[] = { shell, dash_c, script, NULL };
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    tutti_status st;
     int code = 1;
 
     o.argv = argv;
-    return tutti_launch(&o, &code) == TUTTI_OK ? code : 1;
+    st = tutti_launch(&o, &code);
+    return st == TUTTI_OK ? code : (int)st & 0x7f;
 }
 
 int main(int argc, char **argv)
@@ -589,6 +648,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(signals_are_forwarded),
         cmocka_unit_test(a_second_signal_does_not_hurry),
         cmocka_unit_test(ranks_follow_a_killed_launcher),
+        cmocka_unit_test(a_low_soft_limit_is_raised),
+        cmocka_unit_test(a_blind_launcher_ends_its_ranks),
         cmocka_unit_test(programs_that_cannot_run),
         cmocka_unit_test(a_port_that_is_taken),
         cmocka_unit_test(the_secret_is_private_and_goes),
@@ -602,8 +663,8 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "abort") == 0)
         return part_abort();
-    if (argc > 1 && strcmp(argv[1], "hold") == 0)
-        return part_hold();
+    if (argc > 2 && strcmp(argv[1], "hold") == 0)
+        return part_hold(argv[2]);
     tt_marks_reserve();
     signal(SIGINT, SIG_DFL); /* whoever started the test may have had them ignored */
     signal(SIGHUP, SIG_DFL);

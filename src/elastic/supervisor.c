@@ -17,7 +17,8 @@
  * First   A rank that crashes takes its neighbours along: they see its connections close, fail, and
  *         may even be gone before a large core is written. Hence SETTLING: a death by signal within
  *         these 20 ms goes before exits with a code. Otherwise the order is that of observation.
- * Fails   No memory or descriptors for a rank: those started are stopped as after a failure. */
+ * Fails   No memory or descriptors for a rank: those started are stopped as after a failure. poll()
+ *         itself fails: we are blind, so all are killed, and looked at by turns until they are gone. */
 #include "elastic/supervisor.h"
 
 #include <errno.h>
@@ -38,6 +39,7 @@
 #define SETTLE_NS         (20 * TTI_MS)
 #define LINGER_NS         (500 * TTI_MS) /* for grandchildren that still write, after the last rank */
 #define DRAIN_NS          (100 * TTI_MS) /* for pipes held by processes that left their group */
+#define BLIND_MS          10             /* between looks at the ranks, when poll() does not work */
 #define STALLED_OUTPUT_NS TTI_SECOND     /* for our own reader, when a signal has ended the job */
 
 enum {
@@ -63,10 +65,11 @@ typedef struct supervisor {
     struct pollfd *polls;
     tti_sink *out;
     tti_sink *err;
+    int n_started; /* ranks 0 .. n_started-1 have a pid, now or before */
     int n_running;
     phase phase;
     int64_t deadline_ns; /* of the phase */
-    int64_t stop_begin_ns;
+    tutti_status broken; /* TUTTI_OK while poll() works */
     int first;
     int signal;
     size_t late_bytes; /* read since the groups were killed */
@@ -124,15 +127,11 @@ static void signal_groups(const supervisor *s, int number)
 
 static void begin_stopping(supervisor *s, int number)
 {
-    int64_t now = tti_now_ns();
-
     signal_groups(s, number);
     if (s->phase >= STOPPING)
         return;
-    if (s->phase == RUNNING)
-        s->stop_begin_ns = now;
     s->phase = STOPPING;
-    s->deadline_ns = now + s->job->shutdown_ns;
+    s->deadline_ns = tti_now_ns() + s->job->shutdown_ns;
 }
 
 static void note_failure(supervisor *s, int i)
@@ -148,8 +147,7 @@ static void note_failure(supervisor *s, int i)
         s->first = i;
     if (s->phase == RUNNING) {
         s->phase = SETTLING;
-        s->stop_begin_ns = tti_now_ns();
-        s->deadline_ns = s->stop_begin_ns + SETTLE_NS;
+        s->deadline_ns = tti_now_ns() + SETTLE_NS;
     }
     if (crash)
         s->deadline_ns = tti_now_ns(); /* after this round: others may have ended in it, too */
@@ -166,6 +164,15 @@ static void advance(supervisor *s)
         s->deadline_ns = TTI_FOREVER;
         signal_groups(s, SIGKILL);
     }
+}
+
+/* Without poll() the job cannot go on: end it while we still know whom to signal. */
+static void give_up(supervisor *s, int err)
+{
+    s->broken = tti_fail_errno_as(TUTTI_E_IO, err, "cannot watch %d ranks", s->n_started);
+    s->phase = KILLING;
+    s->deadline_ns = TTI_FOREVER;
+    signal_groups(s, SIGKILL);
 }
 
 /* ---- what happens ------------------------------------------------------------------------------ */
@@ -251,16 +258,21 @@ static void wait_for_something(supervisor *s, int64_t deadline_ns)
     s->polls[SLOT_SIGNAL] = want(s->job->signal_fd, true, POLLIN);
     s->polls[SLOT_OUT] = want(s->out->fd, tti_sink_pending(s->out), POLLOUT);
     s->polls[SLOT_ERR] = want(s->err->fd, tti_sink_pending(s->err), POLLOUT);
-    for (i = 0; i < s->job->n_ranks; i++, n += SLOTS_PER_RANK) {
+    for (i = 0; i < s->n_started; i++, n += SLOTS_PER_RANK) {
         const tti_child *child = &s->ranks[i].child;
 
         s->polls[n + SLOT_PIDFD] = want(child->pidfd, true, POLLIN);
         s->polls[n + SLOT_RANK_OUT] = want(child->out_fd, tti_sink_has_room(s->out), POLLIN);
         s->polls[n + SLOT_RANK_ERR] = want(child->err_fd, tti_sink_has_room(s->err), POLLIN);
     }
-    if (poll(s->polls, n, ms_until(deadline_ns)) < 0)
+    if (s->broken != TUTTI_OK) {
+        poll(NULL, 0, BLIND_MS);
+    } else if (poll(s->polls, n, ms_until(deadline_ns)) < 0) {
+        if (errno != EINTR)
+            give_up(s, errno);
         for (i = 0; (size_t)i < n; i++)
             s->polls[i].revents = 0;
+    }
 }
 
 static void move_output(supervisor *s)
@@ -272,7 +284,7 @@ static void move_output(supervisor *s)
         tti_sink_flush(s->out);
     if (s->polls[SLOT_ERR].revents != 0)
         tti_sink_flush(s->err);
-    for (i = 0; i < s->job->n_ranks; i++, p += SLOTS_PER_RANK) {
+    for (i = 0; i < s->n_started; i++, p += SLOTS_PER_RANK) {
         rank *r = &s->ranks[i];
 
         if (p[SLOT_RANK_OUT].revents != 0 && tti_sink_has_room(s->out))
@@ -282,6 +294,11 @@ static void move_output(supervisor *s)
     }
 }
 
+static bool pidfd_rang(const supervisor *s, int i)
+{
+    return s->polls[SLOT_RANKS + i * SLOTS_PER_RANK + SLOT_PIDFD].revents != 0;
+}
+
 static void watch(supervisor *s)
 {
     int i;
@@ -289,8 +306,8 @@ static void watch(supervisor *s)
     while (s->n_running > 0) {
         wait_for_something(s, s->deadline_ns);
         move_output(s);
-        for (i = 0; i < s->job->n_ranks; i++)
-            if (s->ranks[i].running && s->polls[SLOT_RANKS + i * SLOTS_PER_RANK].revents != 0)
+        for (i = 0; i < s->n_started; i++)
+            if (s->ranks[i].running && (s->broken != TUTTI_OK || pidfd_rang(s, i)))
                 note_end(s, i);
         note_signals(s);
         advance(s);
@@ -317,12 +334,13 @@ static tutti_status start_all(supervisor *s)
 
     for (i = 0; i < job->n_ranks; i++) {
         rank *r = &s->ranks[i];
+        tti_command command = { job->path, job->argvs[i], job->envps[i], job->files };
 
         name_streams(s, i);
-        st = tti_child_start(job->path, job->argvs[i], job->envps[i], &r->child,
-                             &s->ends[i].exec_errno);
+        st = tti_child_start(&command, &r->child, &s->ends[i].exec_errno);
         if (st != TUTTI_OK)
             return st;
+        s->n_started++;
         s->ends[i].pid = r->child.pid;
         if (s->ends[i].exec_errno != 0) {
             r->child.pid = 0; /* gone and collected: nobody to signal */
@@ -382,7 +400,7 @@ static void drain(supervisor *s)
     int64_t deadline = tti_now_ns() + (s->phase == KILLING ? 0 : LINGER_NS);
     bool killed = false;
 
-    while (pipes_open(s)) {
+    while (s->broken == TUTTI_OK && pipes_open(s)) {
         wait_for_something(s, deadline);
         move_output(s);
         note_signals(s);
@@ -408,7 +426,7 @@ static void flush(supervisor *s)
 {
     int64_t deadline = TTI_FOREVER;
 
-    while (tti_sink_pending(s->out) || tti_sink_pending(s->err)) {
+    while (s->broken == TUTTI_OK && (tti_sink_pending(s->out) || tti_sink_pending(s->err))) {
         if (s->signal != 0 && deadline == TTI_FOREVER)
             deadline = tti_now_ns() + STALLED_OUTPUT_NS;
         if (deadline != TTI_FOREVER && tti_now_ns() >= deadline)
@@ -440,8 +458,6 @@ static void fill(const supervisor *s, tti_job_result *out)
         out->exit_code = s->ends[s->first].exit_code;
     else if (s->signal != 0)
         out->exit_code = 128 + s->signal;
-    if (s->stop_begin_ns != 0)
-        out->stop_ns = tti_now_ns() - s->stop_begin_ns;
 }
 
 tutti_status tti_supervise(const tti_job *job, tti_job_result *result_out)
@@ -458,6 +474,8 @@ tutti_status tti_supervise(const tti_job *job, tti_job_result *result_out)
     drain(&s);
     collect_all(&s);
     flush(&s);
+    if (st == TUTTI_OK)
+        st = s.broken;
     if (st == TUTTI_OK)
         fill(&s, result_out);
 

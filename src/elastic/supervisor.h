@@ -6,20 +6,21 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/resource.h>
 #include <sys/types.h>
 #include <time.h>
 #include <tutti/status.h>
 
 /** What to run. Everything is borrowed. */
 typedef struct tti_job {
-    int n_ranks;               /* on this host, >= 1 */
-    int first_rank;            /* the rank in the job of the first of them */
-    const char *path;          /* what execve takes */
-    char *const *const *argvs; /* for each rank */
-    char *const *const *envps; /* for each rank */
-    bool plain_output;         /* no prefixes */
-    int64_t shutdown_ns;       /* between the first signal and SIGKILL */
-    int signal_fd;             /* of tti_signals_take() */
+    int n_ranks;                /* on this host, >= 1 */
+    const char *path;           /* what execve takes */
+    char *const *const *argvs;  /* for each rank */
+    char *const *const *envps;  /* for each rank */
+    bool plain_output;          /* no prefixes */
+    int64_t shutdown_ns;        /* between the first signal and SIGKILL */
+    int signal_fd;              /* of tti_signals_take() */
+    const struct rlimit *files; /* the ranks' limit of open files */
 } tti_job;
 
 /** How one rank ended. */
@@ -38,7 +39,6 @@ typedef struct tti_job_result {
     int first;     /* local rank of the first failure; -1: none */
     int signal;    /* that came from outside and ended the job, or 0 */
     int n_ranks;
-    int64_t stop_ns;    /* from the first failure or signal until the last rank was gone */
     tti_rank_end *ends; /* of each rank; free() it */
 } tti_job_result;
 
