@@ -423,7 +423,7 @@ static void body_busy(rank_ctx *ctx)
         return; /* and closes */
     if (ctx->rank == 1) {
         for (i = 0; i < 4000 && !seen; i++) { /* one message a millisecond */
-            board_has(ctx->board, "seen", &seen);
+            board_has(ctx->board, "seen", 0, &seen);
             if (do_send(ctx, 0, 9, &value, sizeof value) != TUTTI_OK)
                 break;
             tti_port_system()->ops->sleep_until(tti_port_system(), tti_now_ns() + TTI_MS);
@@ -434,7 +434,7 @@ static void body_busy(rank_ctx *ctx)
     request = begin(ctx, false, p2p, 2, 5, &value, sizeof value);
     CHECK(ctx, finish(ctx, request) == TUTTI_E_PEER);
     CHECK(ctx, tti_now_ns() - quiet < TTI_SECOND);
-    CHECK(ctx, board_put(ctx->board, "seen", &value, sizeof value) == TUTTI_OK);
+    CHECK(ctx, board_put(ctx->board, "seen", &value, sizeof value, 0) == TUTTI_OK);
 }
 
 static void traffic_does_not_hide_a_loss(void **state)
