@@ -188,6 +188,93 @@ TUTTI_API tutti_status tutti_scatter(tutti_span out, const tutti_span *ins, int 
 TUTTI_API tutti_status tutti_scatter_async(tutti_span out, const tutti_span *ins, int n_ins, int src,
                                            tutti_group *group, tutti_work **work_out);
 
+/** Combine every rank's ins, entry by entry, each on the rank that it is for: out is the combination of all
+ * ranks' ins[r], r being this rank.
+ *
+ * @param out    count and dtype as ins[r]; may be ins[r] itself, and overlaps no other entry
+ * @param ins    one span per rank, in group order, only read otherwise. Counts may differ from entry to
+ *               entry, and are the same on all ranks; the array may go when the call returns, also the
+ *               asynchronous one
+ * @param n_ins  members of the group
+ * @param op     as in tutti_all_reduce
+ *
+ * @shapes   P spans of [count_0] ... [count_P-1] -> [count_r]
+ * @errors   TUTTI_E_ARG  n_ins is not the group's size, an entry has another dtype than out or overlaps it,
+ *                        ins[r] has another count, or op is not defined for the dtype
+ * @threads  any; a second caller on the same group waits for the first
+ * @numbers  the same bits as tutti_all_reduce of ins[r] on every rank
+ * @cost     one host: each rank reads and writes all of ins once; several hosts: (P-1)/P of it sent per rank
+ * @source   torch.distributed.reduce_scatter */
+TUTTI_API tutti_status tutti_reduce_scatter(tutti_span out, const tutti_span *ins, int n_ins, tutti_op op,
+                                            tutti_group *group);
+/** tutti_reduce_scatter, not waited for.
+ * @source torch.distributed.reduce_scatter(async_op=True) */
+TUTTI_API tutti_status tutti_reduce_scatter_async(tutti_span out, const tutti_span *ins, int n_ins,
+                                                  tutti_op op, tutti_group *group, tutti_work **work_out);
+
+/** tutti_reduce_scatter of one span that has the parts of all ranks one after the other. out may be in's own
+ * part.
+ *
+ * @shapes   [P * count] -> [count]
+ * @errors   TUTTI_E_ARG  in.count is not P times out.count, the dtypes differ, out overlaps in elsewhere, or
+ *                        op is not defined for the dtype
+ * @threads  any; a second caller on the same group waits for the first
+ * @numbers  the same bits as tutti_all_reduce of in
+ * @source   torch.distributed.reduce_scatter_tensor */
+TUTTI_API tutti_status tutti_reduce_scatter_tensor(tutti_span out, tutti_span in, tutti_op op,
+                                                   tutti_group *group);
+/** tutti_reduce_scatter_tensor, not waited for.
+ * @source torch.distributed.reduce_scatter_tensor(async_op=True) */
+TUTTI_API tutti_status tutti_reduce_scatter_tensor_async(tutti_span out, tutti_span in, tutti_op op,
+                                                         tutti_group *group, tutti_work **work_out);
+
+/** Hand each rank its entry of every rank's ins: outs[i] is what rank i has in its ins[r], r being this rank.
+ *
+ * @param outs    one span per rank, in group order. outs[i].count is rank i's ins[r].count, any number, 0
+ *                included. The arrays may go when the call returns, also the asynchronous one
+ * @param n_outs  members of the group
+ * @param ins     one span per rank, only read; of outs' dtype. An entry of outs overlaps none of ins, but
+ *                outs[r] may be ins[r] itself
+ * @param n_ins   members of the group
+ *
+ * @shapes   P spans of any sizes -> P spans of the sizes that the others have for this rank
+ * @errors   TUTTI_E_ARG       n_outs or n_ins is not the group's size, dtypes differ, outs[r] and ins[r] have
+ *                             different counts, or an entry of outs overlaps one of ins
+ *           TUTTI_E_MISMATCH  what one rank gives is not what the other expects; the text names both ranks
+ *                             and both counts. Found before data moves between the two
+ * @threads  any; a second caller on the same group waits for the first
+ * @cost     one exchange of sizes; then one host: every byte is copied twice; several hosts: each block is
+ *           sent once
+ * @source   torch.distributed.all_to_all */
+TUTTI_API tutti_status tutti_all_to_all(const tutti_span *outs, int n_outs, const tutti_span *ins, int n_ins,
+                                        tutti_group *group);
+/** tutti_all_to_all, not waited for.
+ * @source torch.distributed.all_to_all(async_op=True) */
+TUTTI_API tutti_status tutti_all_to_all_async(const tutti_span *outs, int n_outs, const tutti_span *ins,
+                                              int n_ins, tutti_group *group, tutti_work **work_out);
+
+/** tutti_all_to_all of two spans that are cut into one block per rank, in group order and without gaps.
+ *
+ * @param out_splits  elements of each of out's blocks, one per rank; NULL: equal blocks
+ * @param in_splits   elements of each of in's blocks, one per rank; NULL: equal blocks. Either may be given
+ *                    without the other; the arrays may go when the call returns, also the asynchronous one
+ *
+ * @shapes   [sum of in_splits] -> [sum of out_splits]
+ * @units    splits count elements. A span is flat, so for rows of n elements a split is n times the rows
+ * @errors   TUTTI_E_ARG       the dtypes differ; a split is negative; splits do not add up to the count; a
+ *                             count that P does not divide without splits; the own blocks have different
+ *                             counts; out overlaps in, other than by the own blocks exactly
+ *           TUTTI_E_MISMATCH  as in tutti_all_to_all
+ * @threads  any; a second caller on the same group waits for the first
+ * @source   torch.distributed.all_to_all_single (whose splits count rows of dimension 0) */
+TUTTI_API tutti_status tutti_all_to_all_single(tutti_span out, tutti_span in, const int64_t *out_splits,
+                                               const int64_t *in_splits, tutti_group *group);
+/** tutti_all_to_all_single, not waited for.
+ * @source torch.distributed.all_to_all_single(async_op=True) */
+TUTTI_API tutti_status tutti_all_to_all_single_async(tutti_span out, tutti_span in, const int64_t *out_splits,
+                                                     const int64_t *in_splits, tutti_group *group,
+                                                     tutti_work **work_out);
+
 /** Wait until every rank has come. Earlier asynchronous operations of the group are complete then.
  *
  * @errors   none of its own

@@ -28,13 +28,38 @@ tutti_status tti_check_span(const tutti_group *group, const char *what, const ch
     return TUTTI_OK;
 }
 
+/* Addresses [begin, end). */
+typedef struct extent {
+    uintptr_t begin;
+    uintptr_t end;
+} extent;
+
+static extent extent_of(tutti_span span)
+{
+    const uintptr_t at = (uintptr_t)span.data;
+
+    return (extent){ at, at + (uintptr_t)span.count * tutti_dtype_size(span.dtype) };
+}
+
+static bool meet(extent a, extent b)
+{
+    return a.begin < a.end && b.begin < b.end && a.begin < b.end && b.begin < a.end;
+}
+
 static bool overlap(tutti_span a, tutti_span b)
 {
-    const uintptr_t a_at = (uintptr_t)a.data;
-    const uintptr_t b_at = (uintptr_t)b.data;
-    const uintptr_t bytes = (uintptr_t)a.count * tutti_dtype_size(a.dtype);
+    return meet(extent_of(a), extent_of(b));
+}
 
-    return bytes > 0 && a_at < b_at + bytes && b_at < a_at + bytes; /* both have that many */
+static tutti_status check_apart(const tutti_group *group, const char *what, const char *entry,
+                                const tutti_span *list, int i, tutti_span part)
+{
+    if (overlap(list[i], part) && !(i == group->rank && list[i].data == part.data))
+        return tti_fail(TUTTI_E_ARG,
+                        "%s on group '%s': %s overlaps this rank's part\n"
+                        "  next: only its own entry [%d] may share memory with it, exactly",
+                        what, group->name, entry, group->rank);
+    return TUTTI_OK;
 }
 
 static tutti_status check_entry(const tutti_group *group, const char *what, const char *name,
@@ -52,25 +77,138 @@ static tutti_status check_entry(const tutti_group *group, const char *what, cons
             TUTTI_E_ARG, "%s on group '%s': %s is %lld %s, but this rank's part is %lld %s", what,
             group->name, entry, (long long)list[i].count, tutti_dtype_name(list[i].dtype),
             (long long)part.count, tutti_dtype_name(part.dtype));
-    if (overlap(list[i], part) && !(i == group->rank && list[i].data == part.data))
-        return tti_fail(TUTTI_E_ARG,
-                        "%s on group '%s': %s overlaps this rank's part\n"
-                        "  next: only its own entry [%d] may share memory with it, exactly",
-                        what, group->name, entry, group->rank);
-    return TUTTI_OK;
+    return check_apart(group, what, entry, list, i, part);
+}
+
+tutti_status tti_check_list_shape(const tutti_group *group, const char *what, const char *name,
+                                  const tutti_span *list, int n)
+{
+    if (n == group->size && list != NULL)
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has %d entries%s, the group has %d members",
+                    what, group->name, name, n, list == NULL ? " (NULL)" : "", group->size);
 }
 
 tutti_status tti_check_list(const tutti_group *group, const char *what, const char *name,
                             const tutti_span *list, int n, tutti_span part)
 {
-    tutti_status st = TUTTI_OK;
+    tutti_status st = tti_check_list_shape(group, what, name, list, n);
     int          i;
 
-    if (n != group->size || list == NULL)
-        return tti_fail(TUTTI_E_ARG,
-                        "%s on group '%s': %s has %d entries%s, the group has %d members", what,
-                        group->name, name, n, list == NULL ? " (NULL)" : "", group->size);
     for (i = 0; i < n && st == TUTTI_OK; i++)
         st = check_entry(group, what, name, list, i, part);
     return st;
+}
+
+/* ---- lists of different counts ---- */
+
+/* An entry of any count. What all entries have so far, a line each for their ends included, must
+ * stay a number. */
+static tutti_status check_loose(const tutti_group *group, const char *what, const char *entry,
+                                tutti_span span, tutti_dtype dtype, uint64_t *bytes_io)
+{
+    const uint64_t room = (uint64_t)PTRDIFF_MAX - (uint64_t)group->size * 64;
+    tutti_status   st = tti_check_span(group, what, entry, span);
+    uint64_t       bytes;
+
+    if (st != TUTTI_OK)
+        return st;
+    if (span.dtype != dtype)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s is %s, others are %s", what, group->name,
+                        entry, tutti_dtype_name(span.dtype), tutti_dtype_name(dtype));
+    bytes = (uint64_t)span.count * tutti_dtype_size(dtype);
+    if (bytes > room - *bytes_io)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': up to %s there are more bytes than memory",
+                        what, group->name, entry);
+    *bytes_io += bytes;
+    return TUTTI_OK;
+}
+
+static tutti_status check_loose_list(const tutti_group *group, const char *what, const char *name,
+                                     const tutti_span *list, tutti_dtype dtype)
+{
+    tutti_status st = TUTTI_OK;
+    uint64_t     bytes = 0;
+    char         entry[32];
+    int          i;
+
+    for (i = 0; i < group->size && st == TUTTI_OK; i++) {
+        snprintf(entry, sizeof entry, "%s[%d]", name, i);
+        st = check_loose(group, what, entry, list[i], dtype, &bytes);
+    }
+    return st;
+}
+
+tutti_status tti_check_parts(const tutti_group *group, const char *what, const char *name,
+                             const tutti_span *list, int n, tutti_span own)
+{
+    tutti_status st = tti_check_list_shape(group, what, name, list, n);
+    char         entry[32];
+    int          i;
+
+    if (st == TUTTI_OK)
+        st = check_loose_list(group, what, name, list, own.dtype);
+    if (st == TUTTI_OK && list[group->rank].count != own.count)
+        st = tti_fail(TUTTI_E_ARG,
+                      "%s on group '%s': %s[%d] is %lld %s, but this rank's part is %lld", what,
+                      group->name, name, group->rank, (long long)list[group->rank].count,
+                      tutti_dtype_name(own.dtype), (long long)own.count);
+    for (i = 0; i < n && st == TUTTI_OK; i++) {
+        snprintf(entry, sizeof entry, "%s[%d]", name, i);
+        st = check_apart(group, what, entry, list, i, own);
+    }
+    return st;
+}
+
+/* From the first byte of any to the last. */
+static extent extent_of_all(const tutti_span *list, int n)
+{
+    extent all = { UINTPTR_MAX, 0 };
+    int    i;
+
+    for (i = 0; i < n; i++) {
+        const extent one = extent_of(list[i]);
+
+        if (one.begin == one.end)
+            continue;
+        all.begin = one.begin < all.begin ? one.begin : all.begin;
+        all.end = one.end > all.end ? one.end : all.end;
+    }
+    return all;
+}
+
+static tutti_status check_pair_apart(const tutti_group *group, const char *what,
+                                     const char *outs_name, const tutti_span *outs,
+                                     const char *ins_name, const tutti_span *ins)
+{
+    int i, j;
+
+    if (!meet(extent_of_all(outs, group->size), extent_of_all(ins, group->size)))
+        return TUTTI_OK; /* the usual case: two buffers */
+    for (i = 0; i < group->size; i++)
+        for (j = 0; j < group->size; j++)
+            if (overlap(outs[i], ins[j]) &&
+                !(i == group->rank && j == i && outs[i].data == ins[j].data))
+                return tti_fail(TUTTI_E_ARG,
+                                "%s on group '%s': %s[%d] overlaps %s[%d]\n"
+                                "  next: only the own entries [%d] may share memory, exactly",
+                                what, group->name, outs_name, i, ins_name, j, group->rank);
+    return TUTTI_OK;
+}
+
+tutti_status tti_check_pair(const tutti_group *group, const char *what, const char *outs_name,
+                            const tutti_span *outs, const char *ins_name, const tutti_span *ins)
+{
+    const int    own = group->rank;
+    tutti_status st = check_loose_list(group, what, outs_name, outs, outs[0].dtype);
+
+    if (st == TUTTI_OK)
+        st = check_loose_list(group, what, ins_name, ins, outs[0].dtype);
+    if (st == TUTTI_OK && outs[own].count != ins[own].count)
+        st = tti_fail(TUTTI_E_ARG,
+                      "%s on group '%s': %s[%d] is %lld %s, but %s[%d], this rank's own, is %lld",
+                      what, group->name, outs_name, own, (long long)outs[own].count,
+                      tutti_dtype_name(outs[own].dtype), ins_name, own,
+                      (long long)ins[own].count);
+    return st == TUTTI_OK ? check_pair_apart(group, what, outs_name, outs, ins_name, ins) : st;
 }

@@ -18,4 +18,23 @@ tutti_status tti_check_span(const tutti_group *group, const char *what, const ch
 tutti_status tti_check_list(const tutti_group *group, const char *what, const char *name,
                             const tutti_span *list, int n, tutti_span part);
 
+/** list is there and has one entry for each member.
+ * @errors TUTTI_E_ARG */
+tutti_status tti_check_list_shape(const tutti_group *group, const char *what, const char *name,
+                                  const tutti_span *list, int n);
+
+/** list has one checked span for each member, of any counts that memory has room for in all; this
+ * rank's entry is like own, the others have its dtype. Each is apart from own, or is own exactly
+ * and this rank's entry.
+ * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED */
+tutti_status tti_check_parts(const tutti_group *group, const char *what, const char *name,
+                             const tutti_span *list, int n, tutti_span own);
+
+/** outs and ins have one checked span for each member, of one dtype and any counts that memory has
+ * room for in all; this rank's entries have one count. An entry of outs is apart from all of ins,
+ * or is this rank's in both, exactly.
+ * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED */
+tutti_status tti_check_pair(const tutti_group *group, const char *what, const char *outs_name,
+                            const tutti_span *outs, const char *ins_name, const tutti_span *ins);
+
 #endif

@@ -5,30 +5,15 @@
  * Every collective is one static function for its blocking and its asynchronous form: it resolves
  * the group, checks, fills a tutti_call in group ranks, and issues it. A failed check touches
  * nothing and takes no number, so the other ranks are left waiting, as in torch. */
-#include "group/check.h"
+#include "group/collective.h"
 
 #include <stdlib.h>
 #include <tutti/private.h>
 
-enum { LIST_ON_STACK = 64 };
-
-/* How a call is issued. */
-typedef struct how {
-    bool         async;
-    tutti_work **work_out;
-} how;
-
-static const how blocking = { .async = false };
-
-static how async(tutti_work **work_out)
-{
-    return (how){ .async = true, .work_out = work_out };
-}
-
 /* ---- shared steps ---- */
 
-/* The group to work on. *group_out NULL with TUTTI_OK: not a member, and the call is over. */
-static tutti_status begin(const char *what, tutti_group *group, how h, tutti_group **group_out)
+tutti_status tti_collective_begin(const char *what, tutti_group *group, tti_how h,
+                                  tutti_group **group_out)
 {
     tutti_status st;
 
@@ -40,23 +25,22 @@ static tutti_status begin(const char *what, tutti_group *group, how h, tutti_gro
     return st;
 }
 
-static tutti_status issue(tutti_group *group, tutti_call *call, int n_list, how h)
+tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_list, tti_how h)
 {
     if (h.async)
         return tti_queue_push(group, call, n_list, h.work_out);
     return tti_queue_run(group, call);
 }
 
-/* issue() with the call's list made of spans; a small one needs no allocation. */
-static tutti_status issue_list(tutti_group *group, tutti_call *call, const tutti_span *spans, int n,
-                               how h)
+tutti_status tti_collective_issue_list(tutti_group *group, tutti_call *call,
+                                       const tutti_span *spans, int n, tti_how h)
 {
-    void        *few[LIST_ON_STACK];
+    void        *few[TTI_LIST_ON_STACK];
     void       **list = few;
     tutti_status st;
     int          i;
 
-    if (n > LIST_ON_STACK) {
+    if (n > TTI_LIST_ON_STACK) {
         list = malloc((size_t)n * sizeof *list);
         if (list == NULL)
             return tti_fail(TUTTI_E_NOMEM, "no memory for a list of %d buffers", n);
@@ -64,7 +48,7 @@ static tutti_status issue_list(tutti_group *group, tutti_call *call, const tutti
     for (i = 0; i < n; i++)
         list[i] = spans[i].data;
     call->list = list;
-    st = issue(group, call, n, h);
+    st = tti_collective_issue(group, call, n, h);
     if (list != few)
         free(list);
     return st;
@@ -114,42 +98,42 @@ static tutti_call call_of(tutti_call_kind kind, tutti_span part)
 
 /* ---- all_reduce ---- */
 
-static tutti_status all_reduce(tutti_span buf, tutti_op op, tutti_group *group, how h)
+static tutti_status all_reduce(tutti_span buf, tutti_op op, tutti_group *group, tti_how h)
 {
     tutti_call   call = call_of(TUTTI_CALL_ALL_REDUCE, buf);
     tutti_group *g = NULL;
     tutti_status st;
 
-    st = begin("all_reduce", group, h, &g);
+    st = tti_collective_begin("all_reduce", group, h, &g);
     if (st == TUTTI_OK && g != NULL)
         st = check_op(g, "all_reduce", buf, op);
     if (st != TUTTI_OK || g == NULL)
         return st;
     call.op = op;
     call.in = call.out = buf.data;
-    return issue(g, &call, 0, h);
+    return tti_collective_issue(g, &call, 0, h);
 }
 
 tutti_status tutti_all_reduce(tutti_span buf, tutti_op op, tutti_group *group)
 {
-    return all_reduce(buf, op, group, blocking);
+    return all_reduce(buf, op, group, tti_blocking());
 }
 
 tutti_status tutti_all_reduce_async(tutti_span buf, tutti_op op, tutti_group *group,
                                     tutti_work **work_out)
 {
-    return all_reduce(buf, op, group, async(work_out));
+    return all_reduce(buf, op, group, tti_async(work_out));
 }
 
 /* ---- broadcast ---- */
 
-static tutti_status broadcast(tutti_span buf, int src, tutti_group *group, how h)
+static tutti_status broadcast(tutti_span buf, int src, tutti_group *group, tti_how h)
 {
     tutti_call   call = call_of(TUTTI_CALL_BROADCAST, buf);
     tutti_group *g = NULL;
     tutti_status st;
 
-    st = begin("broadcast", group, h, &g);
+    st = tti_collective_begin("broadcast", group, h, &g);
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_span(g, "broadcast", "buf", buf);
     if (st == TUTTI_OK && g != NULL)
@@ -160,29 +144,29 @@ static tutti_status broadcast(tutti_span buf, int src, tutti_group *group, how h
         call.in = buf.data;
     else
         call.out = buf.data;
-    return issue(g, &call, 0, h);
+    return tti_collective_issue(g, &call, 0, h);
 }
 
 tutti_status tutti_broadcast(tutti_span buf, int src, tutti_group *group)
 {
-    return broadcast(buf, src, group, blocking);
+    return broadcast(buf, src, group, tti_blocking());
 }
 
 tutti_status tutti_broadcast_async(tutti_span buf, int src, tutti_group *group,
                                    tutti_work **work_out)
 {
-    return broadcast(buf, src, group, async(work_out));
+    return broadcast(buf, src, group, tti_async(work_out));
 }
 
 /* ---- reduce ---- */
 
-static tutti_status reduce(tutti_span buf, int dst, tutti_op op, tutti_group *group, how h)
+static tutti_status reduce(tutti_span buf, int dst, tutti_op op, tutti_group *group, tti_how h)
 {
     tutti_call   call = call_of(TUTTI_CALL_REDUCE, buf);
     tutti_group *g = NULL;
     tutti_status st;
 
-    st = begin("reduce", group, h, &g);
+    st = tti_collective_begin("reduce", group, h, &g);
     if (st == TUTTI_OK && g != NULL)
         st = check_op(g, "reduce", buf, op);
     if (st == TUTTI_OK && g != NULL)
@@ -192,30 +176,30 @@ static tutti_status reduce(tutti_span buf, int dst, tutti_op op, tutti_group *gr
     call.op = op;
     call.in = buf.data;
     call.out = call.root == g->rank ? buf.data : NULL;
-    return issue(g, &call, 0, h);
+    return tti_collective_issue(g, &call, 0, h);
 }
 
 tutti_status tutti_reduce(tutti_span buf, int dst, tutti_op op, tutti_group *group)
 {
-    return reduce(buf, dst, op, group, blocking);
+    return reduce(buf, dst, op, group, tti_blocking());
 }
 
 tutti_status tutti_reduce_async(tutti_span buf, int dst, tutti_op op, tutti_group *group,
                                 tutti_work **work_out)
 {
-    return reduce(buf, dst, op, group, async(work_out));
+    return reduce(buf, dst, op, group, tti_async(work_out));
 }
 
 /* ---- all_gather ---- */
 
 static tutti_status all_gather(const tutti_span *outs, int n_outs, tutti_span in,
-                               tutti_group *group, how h)
+                               tutti_group *group, tti_how h)
 {
     tutti_call   call = call_of(TUTTI_CALL_ALL_GATHER, in);
     tutti_group *g = NULL;
     tutti_status st;
 
-    st = begin("all_gather", group, h, &g);
+    st = tti_collective_begin("all_gather", group, h, &g);
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_span(g, "all_gather", "in", in);
     if (st == TUTTI_OK && g != NULL)
@@ -223,18 +207,18 @@ static tutti_status all_gather(const tutti_span *outs, int n_outs, tutti_span in
     if (st != TUTTI_OK || g == NULL)
         return st;
     call.in = in.data;
-    return issue_list(g, &call, outs, n_outs, h);
+    return tti_collective_issue_list(g, &call, outs, n_outs, h);
 }
 
 tutti_status tutti_all_gather(const tutti_span *outs, int n_outs, tutti_span in, tutti_group *group)
 {
-    return all_gather(outs, n_outs, in, group, blocking);
+    return all_gather(outs, n_outs, in, group, tti_blocking());
 }
 
 tutti_status tutti_all_gather_async(const tutti_span *outs, int n_outs, tutti_span in,
                                     tutti_group *group, tutti_work **work_out)
 {
-    return all_gather(outs, n_outs, in, group, async(work_out));
+    return all_gather(outs, n_outs, in, group, tti_async(work_out));
 }
 
 /* ---- all_gather_into_tensor: all_gather with a list that points into out ---- */
@@ -258,16 +242,16 @@ static tutti_status check_into(const tutti_group *group, tutti_span out, tutti_s
     return TUTTI_OK;
 }
 
-static tutti_status issue_into(tutti_group *group, tutti_span out, tutti_span in, how h)
+static tutti_status issue_into(tutti_group *group, tutti_span out, tutti_span in, tti_how h)
 {
     const size_t bytes = (size_t)in.count * tutti_dtype_size(in.dtype);
     tutti_call   call = call_of(TUTTI_CALL_ALL_GATHER, in);
-    tutti_span   few[LIST_ON_STACK];
+    tutti_span   few[TTI_LIST_ON_STACK];
     tutti_span  *parts = few;
     tutti_status st;
     int          i;
 
-    if (group->size > LIST_ON_STACK) {
+    if (group->size > TTI_LIST_ON_STACK) {
         parts = malloc((size_t)group->size * sizeof *parts);
         if (parts == NULL)
             return tti_fail(TUTTI_E_NOMEM, "no memory for a list of %d buffers", group->size);
@@ -279,18 +263,18 @@ static tutti_status issue_into(tutti_group *group, tutti_span out, tutti_span in
     call.in = in.data;
     st = tti_check_list(group, "all_gather_into_tensor", "part of out", parts, group->size, in);
     if (st == TUTTI_OK)
-        st = issue_list(group, &call, parts, group->size, h);
+        st = tti_collective_issue_list(group, &call, parts, group->size, h);
     if (parts != few)
         free(parts);
     return st;
 }
 
-static tutti_status all_gather_into(tutti_span out, tutti_span in, tutti_group *group, how h)
+static tutti_status all_gather_into(tutti_span out, tutti_span in, tutti_group *group, tti_how h)
 {
     tutti_group *g = NULL;
     tutti_status st;
 
-    st = begin("all_gather_into_tensor", group, h, &g);
+    st = tti_collective_begin("all_gather_into_tensor", group, h, &g);
     if (st == TUTTI_OK && g != NULL)
         st = check_into(g, out, in);
     if (st != TUTTI_OK || g == NULL)
@@ -300,13 +284,13 @@ static tutti_status all_gather_into(tutti_span out, tutti_span in, tutti_group *
 
 tutti_status tutti_all_gather_into_tensor(tutti_span out, tutti_span in, tutti_group *group)
 {
-    return all_gather_into(out, in, group, blocking);
+    return all_gather_into(out, in, group, tti_blocking());
 }
 
 tutti_status tutti_all_gather_into_tensor_async(tutti_span out, tutti_span in, tutti_group *group,
                                                 tutti_work **work_out)
 {
-    return all_gather_into(out, in, group, async(work_out));
+    return all_gather_into(out, in, group, tti_async(work_out));
 }
 
 /* ---- gather and scatter: the list is the root's ---- */
@@ -320,13 +304,13 @@ static tutti_status check_rooted(const tutti_group *group, const char *what, con
 }
 
 static tutti_status gather(const tutti_span *outs, int n_outs, tutti_span in, int dst,
-                           tutti_group *group, how h)
+                           tutti_group *group, tti_how h)
 {
     tutti_call   call = call_of(TUTTI_CALL_GATHER, in);
     tutti_group *g = NULL;
     tutti_status st;
 
-    st = begin("gather", group, h, &g);
+    st = tti_collective_begin("gather", group, h, &g);
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_span(g, "gather", "in", in);
     if (st == TUTTI_OK && g != NULL)
@@ -337,30 +321,30 @@ static tutti_status gather(const tutti_span *outs, int n_outs, tutti_span in, in
         return st;
     call.in = in.data;
     if (call.root != g->rank)
-        return issue(g, &call, 0, h);
-    return issue_list(g, &call, outs, n_outs, h);
+        return tti_collective_issue(g, &call, 0, h);
+    return tti_collective_issue_list(g, &call, outs, n_outs, h);
 }
 
 tutti_status tutti_gather(const tutti_span *outs, int n_outs, tutti_span in, int dst,
                           tutti_group *group)
 {
-    return gather(outs, n_outs, in, dst, group, blocking);
+    return gather(outs, n_outs, in, dst, group, tti_blocking());
 }
 
 tutti_status tutti_gather_async(const tutti_span *outs, int n_outs, tutti_span in, int dst,
                                 tutti_group *group, tutti_work **work_out)
 {
-    return gather(outs, n_outs, in, dst, group, async(work_out));
+    return gather(outs, n_outs, in, dst, group, tti_async(work_out));
 }
 
 static tutti_status scatter(tutti_span out, const tutti_span *ins, int n_ins, int src,
-                            tutti_group *group, how h)
+                            tutti_group *group, tti_how h)
 {
     tutti_call   call = call_of(TUTTI_CALL_SCATTER, out);
     tutti_group *g = NULL;
     tutti_status st;
 
-    st = begin("scatter", group, h, &g);
+    st = tti_collective_begin("scatter", group, h, &g);
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_span(g, "scatter", "out", out);
     if (st == TUTTI_OK && g != NULL)
@@ -371,42 +355,42 @@ static tutti_status scatter(tutti_span out, const tutti_span *ins, int n_ins, in
         return st;
     call.out = out.data;
     if (call.root != g->rank)
-        return issue(g, &call, 0, h);
-    return issue_list(g, &call, ins, n_ins, h);
+        return tti_collective_issue(g, &call, 0, h);
+    return tti_collective_issue_list(g, &call, ins, n_ins, h);
 }
 
 tutti_status tutti_scatter(tutti_span out, const tutti_span *ins, int n_ins, int src,
                            tutti_group *group)
 {
-    return scatter(out, ins, n_ins, src, group, blocking);
+    return scatter(out, ins, n_ins, src, group, tti_blocking());
 }
 
 tutti_status tutti_scatter_async(tutti_span out, const tutti_span *ins, int n_ins, int src,
                                  tutti_group *group, tutti_work **work_out)
 {
-    return scatter(out, ins, n_ins, src, group, async(work_out));
+    return scatter(out, ins, n_ins, src, group, tti_async(work_out));
 }
 
 /* ---- barrier ---- */
 
-static tutti_status barrier(tutti_group *group, how h)
+static tutti_status barrier(tutti_group *group, tti_how h)
 {
     tutti_call   call = { .kind = TUTTI_CALL_BARRIER, .root = -1 };
     tutti_group *g = NULL;
     tutti_status st;
 
-    st = begin("barrier", group, h, &g);
+    st = tti_collective_begin("barrier", group, h, &g);
     if (st != TUTTI_OK || g == NULL)
         return st;
-    return issue(g, &call, 0, h);
+    return tti_collective_issue(g, &call, 0, h);
 }
 
 tutti_status tutti_barrier(tutti_group *group)
 {
-    return barrier(group, blocking);
+    return barrier(group, tti_blocking());
 }
 
 tutti_status tutti_barrier_async(tutti_group *group, tutti_work **work_out)
 {
-    return barrier(group, async(work_out));
+    return barrier(group, tti_async(work_out));
 }

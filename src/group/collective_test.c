@@ -117,6 +117,94 @@ static void gather_kinds(fake_rank *r, bool async)
     CHECK(is(x, COUNT, 1000 * r->rank, 1));
 }
 
+/* Entry j of rank r has 1000 j + 100 r + i; its sum over ranks is 3000 j + 300 + 3 i. */
+static void fill_entries(int32_t entries[N][COUNT], int rank)
+{
+    int i;
+
+    for (i = 0; i < N; i++)
+        fill(entries[i], COUNT, 1000 * i + 100 * rank);
+}
+
+static void reduce_scatter_kinds(fake_rank *r, bool async)
+{
+    int32_t     all[N][COUNT];
+    tutti_span  list[N] = { part(all[0]), part(all[1]), part(all[2]) };
+    tutti_span  uneven[N] = { part(all[0]), part(all[1]), part(all[2]) };
+    tutti_span  flat = TUTTI_SPAN(&all[0][0], N * COUNT);
+    int32_t     x[COUNT];
+    tutti_work *w = NULL;
+    int         i;
+
+    fill_entries(all, r->rank);
+    finish(async ? tutti_reduce_scatter_async(part(x), list, N, TUTTI_SUM, NULL, &w)
+                 : tutti_reduce_scatter(part(x), list, N, TUTTI_SUM, NULL),
+           &w);
+    CHECK(is(x, COUNT, 3000 * r->rank + 300, 3));
+    for (i = 0; i < N; i++)
+        CHECK(is(all[i], COUNT, 1000 * i + 100 * r->rank, 1)); /* only read */
+
+    /* in place: out is the own part of in */
+    finish(async ? tutti_reduce_scatter_tensor_async(list[r->rank], flat, TUTTI_SUM, NULL, &w)
+                 : tutti_reduce_scatter_tensor(list[r->rank], flat, TUTTI_SUM, NULL),
+           &w);
+    for (i = 0; i < N; i++)
+        CHECK(i == r->rank ? is(all[i], COUNT, 3000 * i + 300, 3)
+                           : is(all[i], COUNT, 1000 * i + 100 * r->rank, 1));
+
+    /* rank i's part has i + 1 elements */
+    fill_entries(all, r->rank);
+    for (i = 0; i < N; i++)
+        uneven[i].count = i + 1;
+    finish(async ? tutti_reduce_scatter_async(TUTTI_SPAN(x, r->rank + 1), uneven, N, TUTTI_SUM, NULL, &w)
+                 : tutti_reduce_scatter(TUTTI_SPAN(x, r->rank + 1), uneven, N, TUTTI_SUM, NULL),
+           &w);
+    CHECK(is(x, r->rank + 1, 3000 * r->rank + 300, 3));
+}
+
+/* Rank r gives rank j: r + j elements (none to itself and from 0 to 0), 1000 j + 100 r + i. */
+static void all_to_all_kinds(fake_rank *r, bool async)
+{
+    int32_t     in[N][COUNT], out[N][COUNT], flat[N * COUNT], got[N * COUNT];
+    tutti_span  ins[N], outs[N];
+    int64_t     splits[N];
+    tutti_work *w = NULL;
+    int         i, n = 0;
+
+    fill_entries(in, r->rank);
+    memset(out, 0, sizeof out);
+    for (i = 0; i < N; i++) {
+        splits[i] = i == r->rank ? 0 : i + r->rank;
+        ins[i] = TUTTI_SPAN(in[i], splits[i]);
+        outs[i] = TUTTI_SPAN(out[i], splits[i]);
+        fill(flat + n, (int)splits[i], 1000 * i + 100 * r->rank);
+        n += (int)splits[i];
+    }
+    finish(async ? tutti_all_to_all_async(outs, N, ins, N, NULL, &w)
+                 : tutti_all_to_all(outs, N, ins, N, NULL),
+           &w);
+    for (i = 0; i < N; i++)
+        CHECK(is(out[i], (int)splits[i], 1000 * r->rank + 100 * i, 1));
+
+    finish(async ? tutti_all_to_all_single_async(TUTTI_SPAN(got, n), TUTTI_SPAN(flat, n), splits, splits,
+                                                 NULL, &w)
+                 : tutti_all_to_all_single(TUTTI_SPAN(got, n), TUTTI_SPAN(flat, n), splits, splits, NULL),
+           &w);
+    for (n = 0, i = 0; i < N; n += (int)splits[i++])
+        CHECK(is(got + n, (int)splits[i], 1000 * r->rank + 100 * i, 1));
+
+    /* equal blocks */
+    for (i = 0; i < N; i++)
+        fill(flat + COUNT * i, COUNT, 1000 * i + 100 * r->rank);
+    finish(async ? tutti_all_to_all_single_async(TUTTI_SPAN(got, N * COUNT), TUTTI_SPAN(flat, N * COUNT),
+                                                 NULL, NULL, NULL, &w)
+                 : tutti_all_to_all_single(TUTTI_SPAN(got, N * COUNT), TUTTI_SPAN(flat, N * COUNT), NULL,
+                                           NULL, NULL),
+           &w);
+    for (i = 0; i < N; i++)
+        CHECK(is(got + COUNT * i, COUNT, 1000 * r->rank + 100 * i, 1));
+}
+
 /* In place: in is this rank's own part of out. */
 static void into_tensor(fake_rank *r, bool async)
 {
@@ -150,6 +238,12 @@ static void empty_kinds(fake_rank *r, bool async)
     finish(async ? tutti_scatter_async(none, root ? list : NULL, root ? N : 0, ROOT, NULL, &w)
                  : tutti_scatter(none, root ? list : NULL, root ? N : 0, ROOT, NULL),
            &w);
+    finish(async ? tutti_reduce_scatter_tensor_async(none, none, TUTTI_SUM, NULL, &w)
+                 : tutti_reduce_scatter_tensor(none, none, TUTTI_SUM, NULL),
+           &w);
+    finish(async ? tutti_all_to_all_async(list, N, list, N, NULL, &w)
+                 : tutti_all_to_all(list, N, list, N, NULL),
+           &w);
     finish(async ? tutti_barrier_async(NULL, &w) : tutti_barrier(NULL), &w);
 }
 
@@ -160,8 +254,10 @@ static void all_kinds(fake_rank *r)
     reduce_kinds(r, async);
     gather_kinds(r, async);
     into_tensor(r, async);
+    reduce_scatter_kinds(r, async);
+    all_to_all_kinds(r, async);
     empty_kinds(r, async);
-    CHECK(r->world->turn == 12); /* eleven operations, the empty ones too took their turn */
+    CHECK(r->world->turn == 20); /* 19 operations, the empty ones too took their turn */
 }
 
 static void test_blocking_data(void **state)
@@ -201,6 +297,91 @@ static void test_roots_are_global(void **state)
 {
     (void)state;
     assert_int_equal(fake_ranks(N, sub_group, NULL), 0);
+}
+
+/* ---- more members than there is room for on the stack ---- */
+
+enum { CROWD = 100 };
+
+static int32_t crowd_in[CROWD * 2], crowd_out[CROWD * 2];
+static int     crowd_runs;
+
+/* Entry r of both lists is the r-th pair of numbers; r of reduce_scatter's has 1 + r % 2. */
+static tutti_status crowd_run(tutti_backend *backend, const tutti_call *call)
+{
+    const bool scatters = call->kind == TUTTI_CALL_REDUCE_SCATTER;
+    int        r;
+
+    (void)backend;
+    crowd_runs++;
+    CHECK(call->n_parts == CROWD && call->count == (scatters ? CROWD * 3 / 2 : 0));
+    for (r = 0; r < call->n_parts; r++) {
+        CHECK(call->list_counts[r] == (scatters ? 1 + r % 2 : 2));
+        CHECK(call->list[r] == (scatters ? crowd_in : crowd_out) + 2 * r);
+        CHECK(scatters || (call->in_counts[r] == 2 && call->ins[r] == crowd_in + 2 * r));
+    }
+    return TUTTI_OK;
+}
+
+/* One of a hundred, the others of which nobody needs. */
+static tutti_status crowd_create(const tutti_backend_config *config, tutti_backend **backend_out)
+{
+    static tutti_backend alone;
+
+    CHECK(config->n_ranks == CROWD);
+    alone.ops = &fake_ops;
+    *backend_out = &alone;
+    return TUTTI_OK;
+}
+
+static void crowd_destroy(tutti_backend *backend)
+{
+    (void)backend;
+}
+
+static tutti_group *crowd_world(const tutti_backend_ops *ops)
+{
+    tti_port    *port = tti_port_system();
+    tutti_group *world = NULL;
+    tti_join     join = { .user_store = true, .world_size = CROWD, .timeout_ms = LONG_MS,
+                          .deadline_ns = tti_deadline(port, LONG_MS, LONG_MS),
+                          .listen_host = "127.0.0.1" };
+
+    assert_int_equal(tutti_hash_store_open(&join.store), TUTTI_OK);
+    assert_int_equal(tti_world_create(port, ops, &join, &world), TUTTI_OK);
+    tutti_store_close(join.store);
+    return world;
+}
+
+static void test_a_crowd(void **state)
+{
+    tutti_backend_ops ops = fake_ops;
+    tutti_span        ins[CROWD], outs[CROWD];
+    tutti_span        in = TUTTI_SPAN(crowd_in, CROWD * 2), out = TUTTI_SPAN(crowd_out, CROWD * 2);
+    tutti_group      *world;
+    tutti_work       *w = NULL;
+    int               r;
+
+    (void)state;
+    ops.create = crowd_create;
+    ops.run = crowd_run;
+    ops.destroy = crowd_destroy;
+    world = crowd_world(&ops);
+    for (r = 0; r < CROWD; r++) {
+        ins[r] = TUTTI_SPAN(crowd_in + 2 * r, 1 + r % 2);
+        outs[r] = TUTTI_SPAN(crowd_out + 2 * r, 2);
+    }
+    crowd_runs = 0;
+    finish(tutti_reduce_scatter(TUTTI_SPAN(crowd_out, 1), ins, CROWD, TUTTI_SUM, world), &w);
+    finish(tutti_reduce_scatter_async(TUTTI_SPAN(crowd_out, 1), ins, CROWD, TUTTI_SUM, world, &w), &w);
+    for (r = 0; r < CROWD; r++)
+        ins[r].count = 2;
+    finish(tutti_all_to_all(outs, CROWD, ins, CROWD, world), &w);
+    finish(tutti_all_to_all_async(outs, CROWD, ins, CROWD, world, &w), &w);
+    finish(tutti_all_to_all_single(out, in, NULL, NULL, world), &w);
+    finish(tutti_all_to_all_single_async(out, in, NULL, NULL, world, &w), &w);
+    assert_int_equal(crowd_runs, 6);
+    assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
 }
 
 /* ---- arguments ---- */
@@ -256,6 +437,14 @@ static void refuse_buffer(tutti_span bad, tutti_status st, const char *word)
     assert_refused(tutti_gather_async(&bad, 1, good, 0, world, &untouched), st, word);
     assert_refused(tutti_scatter(bad, list, 1, 0, world), st, word);
     assert_refused(tutti_scatter_async(good, &bad, 1, 0, world, &untouched), st, word);
+    assert_refused(tutti_reduce_scatter(bad, list, 1, TUTTI_SUM, world), st, word);
+    assert_refused(tutti_reduce_scatter_async(good, &bad, 1, TUTTI_SUM, world, &untouched), st, word);
+    assert_refused(tutti_reduce_scatter_tensor(bad, good, TUTTI_SUM, world), st, word);
+    assert_refused(tutti_reduce_scatter_tensor_async(good, bad, TUTTI_SUM, world, &untouched), st, word);
+    assert_refused(tutti_all_to_all(&bad, 1, &good, 1, world), st, word);
+    assert_refused(tutti_all_to_all_async(&good, 1, &bad, 1, world, &untouched), st, word);
+    assert_refused(tutti_all_to_all_single(bad, good, NULL, NULL, world), st, word);
+    assert_refused(tutti_all_to_all_single_async(good, bad, NULL, NULL, world, &untouched), st, word);
     assert_null(untouched);
 }
 
@@ -287,6 +476,8 @@ static void test_bad_ops(void **state)
     REFUSED(tutti_all_reduce(f, TUTTI_BAND, world), "'band'");
     REFUSED(tutti_reduce(f, 0, TUTTI_BXOR, world), "'bxor'");
     REFUSED(tutti_reduce_async(f, 0, none, world, &untouched), "no reduction");
+    REFUSED(tutti_reduce_scatter(f, &f, 1, TUTTI_BAND, world), "'band'");
+    REFUSED(tutti_reduce_scatter_tensor(f, f, TUTTI_BOR, world), "'bor'");
 }
 
 static void test_bad_roots(void **state)
@@ -333,6 +524,79 @@ static void test_bad_into(void **state)
     REFUSED(tutti_all_gather_into_tensor(TUTTI_SPAN(some + 1, 2), s, world), "overlaps");
 }
 
+static void test_bad_reduce_scatter(void **state)
+{
+    tutti_span s = TUTTI_SPAN(some, 2);
+    tutti_span two[2] = { TUTTI_SPAN(some + 2, 2), TUTTI_SPAN(some + 4, 2) };
+    tutti_span shorter = TUTTI_SPAN(some + 2, 1);
+    tutti_span typed = tutti_span_of(some + 2, 2, TUTTI_U32);
+    tutti_span shifted = TUTTI_SPAN(some + 1, 2);
+
+    (void)state;
+    REFUSED(tutti_reduce_scatter(s, two, 2, TUTTI_SUM, world), "ins has 2 entries, the group has 1");
+    REFUSED(tutti_reduce_scatter(s, NULL, 1, TUTTI_SUM, world), "(NULL)");
+    REFUSED(tutti_reduce_scatter(s, &shorter, 1, TUTTI_SUM, world), "ins[0] is 1 i32, but this rank's part is 2");
+    REFUSED(tutti_reduce_scatter(s, &typed, 1, TUTTI_SUM, world), "ins[0] is u32, others are i32");
+    REFUSED(tutti_reduce_scatter(s, &shifted, 1, TUTTI_SUM, world), "ins[0] overlaps");
+    REFUSED(tutti_reduce_scatter_tensor(s, TUTTI_SPAN(some + 2, 3), TUTTI_SUM, world), "in has 3 elements");
+    REFUSED(tutti_reduce_scatter_tensor(s, tutti_span_of(some + 2, 2, TUTTI_F32), TUTTI_SUM, world),
+            "out is i32, but in is f32");
+    REFUSED(tutti_reduce_scatter_tensor(s, shifted, TUTTI_SUM, world), "part of in[0] overlaps");
+}
+
+static void test_bad_all_to_all(void **state)
+{
+    tutti_span    s = TUTTI_SPAN(some, 2);
+    tutti_span    two[2] = { TUTTI_SPAN(some + 2, 2), TUTTI_SPAN(some + 4, 2) };
+    tutti_span    shorter = TUTTI_SPAN(some + 2, 1);
+    tutti_span    typed = tutti_span_of(some + 2, 2, TUTTI_U32);
+    tutti_span    shifted = TUTTI_SPAN(some + 1, 2);
+    const int64_t none = 0, one = 1, minus = -1, three = 3;
+
+    (void)state;
+    REFUSED(tutti_all_to_all(two, 2, &s, 1, world), "outs has 2 entries, the group has 1");
+    REFUSED(tutti_all_to_all(&s, 1, two, 2, world), "ins has 2 entries");
+    REFUSED(tutti_all_to_all(&s, 1, NULL, 1, world), "ins has 1 entries (NULL)");
+    REFUSED(tutti_all_to_all(&s, 1, &shorter, 1, world), "outs[0] is 2 i32, but ins[0], this rank's own, is 1");
+    REFUSED(tutti_all_to_all(&s, 1, &typed, 1, world), "ins[0] is u32, others are i32");
+    REFUSED(tutti_all_to_all(&shifted, 1, &s, 1, world), "outs[0] overlaps ins[0]");
+    REFUSED(tutti_all_to_all_single(s, typed, NULL, NULL, world), "out is i32, but in is u32");
+    REFUSED(tutti_all_to_all_single(s, two[0], &minus, NULL, world), "out_splits[0] is -1");
+    REFUSED(tutti_all_to_all_single(s, two[0], NULL, &minus, world), "in_splits[0] is -1");
+    REFUSED(tutti_all_to_all_single(s, two[0], &three, NULL, world),
+            "out_splits add up to more than the 2 elements of out");
+    REFUSED(tutti_all_to_all_single(s, two[0], NULL, &one, world), "in_splits add up to 1, but in has 2");
+    REFUSED(tutti_all_to_all_single(s, two[0], &none, &none, world), "out_splits add up to 0");
+    REFUSED(tutti_all_to_all_single(shifted, s, NULL, NULL, world), "part of out[0] overlaps part of in[0]");
+}
+
+/* Five elements for two ranks; and lists whose entries meet across ranks, or are beyond memory together. */
+static void bad_for_two(fake_rank *r)
+{
+    int32_t       x[8] = { 0 }, y[8] = { 0 };
+    const int64_t splits[] = { 2, 3 };
+    tutti_span    outs[2] = { TUTTI_SPAN(x, 2), TUTTI_SPAN(x + 2, 2) };
+    tutti_span    ins[2] = { TUTTI_SPAN(y, 2), TUTTI_SPAN(y + 2, 2) };
+
+    CHECK(tutti_all_to_all_single(TUTTI_SPAN(x, 5), TUTTI_SPAN(y, 5), NULL, splits, NULL) == TUTTI_E_ARG);
+    CHECK(strstr(tutti_last_error(), "out has 5 elements, which 2 members cannot share") != NULL);
+    CHECK(tutti_all_to_all_single(TUTTI_SPAN(x, 5), TUTTI_SPAN(y, 5), splits, NULL, NULL) == TUTTI_E_ARG);
+    CHECK(strstr(tutti_last_error(), "in has 5 elements, which 2 members cannot share") != NULL);
+    ins[1 - r->rank] = outs[1 - r->rank];
+    CHECK(tutti_all_to_all(outs, 2, ins, 2, NULL) == TUTTI_E_ARG);
+    CHECK(strstr(tutti_last_error(), "overlaps ins[") != NULL);
+    ins[0].count = ins[1].count = INT64_MAX / 8 + 1;
+    ins[0].data = ins[1].data = y;
+    CHECK(tutti_all_to_all(outs, 2, ins, 2, NULL) == TUTTI_E_ARG);
+    CHECK(strstr(tutti_last_error(), "more bytes than memory") != NULL);
+}
+
+static void test_bad_for_two(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(2, bad_for_two, NULL), 0);
+}
+
 static void test_no_work_out(void **state)
 {
     tutti_span s = TUTTI_SPAN(some, 1);
@@ -345,6 +609,10 @@ static void test_no_work_out(void **state)
     REFUSED(tutti_all_gather_into_tensor_async(s, s, world, NULL), "work_out");
     REFUSED(tutti_gather_async(&s, 1, s, 0, world, NULL), "work_out");
     REFUSED(tutti_scatter_async(s, &s, 1, 0, world, NULL), "work_out");
+    REFUSED(tutti_reduce_scatter_async(s, &s, 1, TUTTI_SUM, world, NULL), "work_out");
+    REFUSED(tutti_reduce_scatter_tensor_async(s, s, TUTTI_SUM, world, NULL), "work_out");
+    REFUSED(tutti_all_to_all_async(&s, 1, &s, 1, world, NULL), "work_out");
+    REFUSED(tutti_all_to_all_single_async(s, s, NULL, NULL, world, NULL), "work_out");
     REFUSED(tutti_barrier_async(world, NULL), "work_out");
     REFUSED(tutti_isend(s, 0, 0, world, NULL), "work_out");
     REFUSED(tutti_irecv(s, 0, 0, world, NULL), "work_out");
@@ -388,6 +656,10 @@ static void call_all(tutti_group *group, tutti_status wanted)
     assert_int_equal(tutti_all_gather_into_tensor(s, s, group), wanted);
     assert_int_equal(tutti_gather(&s, 1, s, 0, group), wanted);
     assert_int_equal(tutti_scatter(s, &s, 1, 0, group), wanted);
+    assert_int_equal(tutti_reduce_scatter(s, &s, 1, TUTTI_SUM, group), wanted);
+    assert_int_equal(tutti_reduce_scatter_tensor(s, s, TUTTI_SUM, group), wanted);
+    assert_int_equal(tutti_all_to_all(&s, 1, &s, 1, group), wanted);
+    assert_int_equal(tutti_all_to_all_single(s, s, NULL, NULL, group), wanted);
     assert_int_equal(tutti_barrier(group), wanted);
     assert_int_equal(tutti_send(s, 0, 0, group), wanted);
     assert_int_equal(tutti_recv(s, 0, 0, group, &source), wanted);
@@ -440,6 +712,8 @@ int main(void)
         TEST(test_blocking_data),     TEST(test_async_data),     TEST(test_roots_are_global),
         TEST_WORLD(test_bad_buffers), TEST_WORLD(test_bad_ops),  TEST_WORLD(test_bad_roots),
         TEST_WORLD(test_bad_lists),   TEST_WORLD(test_bad_into), TEST_WORLD(test_no_work_out),
+        TEST_WORLD(test_bad_reduce_scatter), TEST_WORLD(test_bad_all_to_all), TEST(test_bad_for_two),
+        TEST(test_a_crowd),
         TEST(test_lists_elsewhere),   TEST(test_non_member),     TEST(test_no_group),
         TEST(test_no_world),
     };

@@ -269,15 +269,68 @@ static void sum_i32(const meeting *m, int n, int32_t *out, int64_t count)
     }
 }
 
+static int64_t part_count(const tutti_call *call, int rank)
+{
+    return call->n_parts > 0 ? call->list_counts[rank] : call->count;
+}
+
+/* The own part of everybody's list. */
+static void sum_parts(const fake_backend *fake, const tutti_call *call, int32_t *out)
+{
+    const meeting *m = &hub.meetings[fake->group_id];
+    int64_t        i;
+    int            r;
+
+    for (i = 0; i < part_count(call, fake->rank); i++) {
+        out[i] = 0;
+        for (r = 0; r < fake->n_ranks; r++)
+            out[i] += ((const int32_t *)m->calls[r]->list[fake->rank])[i];
+    }
+}
+
+/* What the others have for this rank, one after the other, or, write, from there into the list. */
+static void move_blocks(const fake_backend *fake, const tutti_call *call, char *result, bool write)
+{
+    const meeting *m = &hub.meetings[fake->group_id];
+    int            r;
+
+    for (r = 0; r < fake->n_ranks; r++) {
+        const size_t bytes = (size_t)call->list_counts[r] * tutti_dtype_size(call->dtype);
+
+        if (bytes == 0)
+            continue;
+        if (write)
+            memcpy(call->list[r], result, bytes);
+        else
+            memcpy(result, m->calls[r]->ins[fake->rank], bytes);
+        result += bytes;
+    }
+}
+
+/* Room for all that a call may bring. */
+static size_t result_bytes(const fake_backend *fake, const tutti_call *call)
+{
+    int64_t count = call->count * fake->n_ranks;
+    int     r;
+
+    for (r = 0; r < call->n_parts; r++)
+        count += call->list_counts[r];
+    return (size_t)count * tutti_dtype_size(call->dtype) + 1;
+}
+
 /* What this rank will write: one part, or with is_list n parts. Lock held. */
 static void compute(const fake_backend *fake, const tutti_call *call, size_t bytes, char *result)
 {
     const meeting *m = &hub.meetings[fake->group_id];
     int            r;
 
+    if (call->kind == TUTTI_CALL_ALL_TO_ALL)
+        move_blocks(fake, call, result, false);
     if (bytes == 0)
         return;
-    if (call->kind == TUTTI_CALL_ALL_REDUCE || call->kind == TUTTI_CALL_REDUCE)
+    if (call->kind == TUTTI_CALL_REDUCE_SCATTER)
+        sum_parts(fake, call, (int32_t *)(void *)result);
+    else if (call->kind == TUTTI_CALL_ALL_REDUCE || call->kind == TUTTI_CALL_REDUCE)
         sum_i32(m, fake->n_ranks, (int32_t *)(void *)result, call->count);
     else if (call->kind == TUTTI_CALL_BROADCAST)
         memcpy(result, m->calls[call->root]->in, bytes);
@@ -289,16 +342,20 @@ static void compute(const fake_backend *fake, const tutti_call *call, size_t byt
 }
 
 static void write_result(const fake_backend *fake, const tutti_call *call, size_t bytes,
-                         const char *result)
+                         char *result)
 {
     const bool gathers = call->kind == TUTTI_CALL_ALL_GATHER || call->kind == TUTTI_CALL_GATHER;
     int        r;
 
+    if (call->kind == TUTTI_CALL_ALL_TO_ALL)
+        move_blocks(fake, call, result, true);
     if (bytes == 0)
         return;
+    if (call->kind == TUTTI_CALL_REDUCE_SCATTER)
+        bytes = (size_t)part_count(call, fake->rank) * tutti_dtype_size(call->dtype);
     for (r = 0; gathers && call->list != NULL && r < fake->n_ranks; r++)
         memcpy(call->list[r], result + (size_t)r * bytes, bytes);
-    if (!gathers && call->out != NULL)
+    if (!gathers && call->out != NULL && bytes > 0)
         memcpy(call->out, result, bytes);
 }
 
@@ -306,7 +363,7 @@ static void write_result(const fake_backend *fake, const tutti_call *call, size_
 static tutti_status exchange(fake_backend *fake, const tutti_call *call)
 {
     const size_t bytes = (size_t)call->count * tutti_dtype_size(call->dtype);
-    char        *result = calloc((size_t)fake->n_ranks, bytes + 1);
+    char        *result = calloc(1, result_bytes(fake, call));
     tutti_status st;
 
     assert(result != NULL);

@@ -7,6 +7,7 @@
  *   subgroups.c   several groups in one call; names and lists of ranks
  *   in_group.c    peers and roots as ranks of the group
  *   collective.c  public collectives: arguments in, a checked tutti_call out
+ *   exchange.c    the same for reduce_scatter and all_to_all
  *   p2p.c         send, recv, isend, irecv
  *   queue.c       in which order a group's collectives run, and on which thread
  *   work.c        waiting for works, their words, their references

@@ -137,6 +137,110 @@ static void check_moves(tt_ctx *t, int64_t count, tutti_dtype dtype, int root)
     expect_rank(buf, t->rank);
 }
 
+/* Element i of part (or block) p of rank r is that of element i + 7 p of rank r. */
+static void put_part(tutti_span span, int rank, int part)
+{
+    int64_t i;
+
+    for (i = 0; i < span.count; i++)
+        put(span.data, span.dtype, i, value_of(i + 7 * part, rank));
+}
+
+static void expect_part(tutti_span span, int rank, int part)
+{
+    int64_t i;
+
+    for (i = 0; i < span.count; i++)
+        if (take(span.data, span.dtype, i) != value_of(i + 7 * part, rank))
+            fail_msg("element %lld of %lld %s from rank %d is %d, not %d", (long long)i, (long long)span.count,
+                     tutti_dtype_name(span.dtype), rank, take(span.data, span.dtype, i),
+                     value_of(i + 7 * part, rank));
+}
+
+static void expect_part_sum(tutti_span span, int size, int part)
+{
+    int64_t i;
+    int     rank, sum;
+
+    for (i = 0; i < span.count; i++) {
+        for (sum = 0, rank = 0; rank < size; rank++)
+            sum += value_of(i + 7 * part, rank);
+        if (take(span.data, span.dtype, i) != sum)
+            fail_msg("sum %lld of %lld %s of part %d is %d, not %d", (long long)i, (long long)span.count,
+                     tutti_dtype_name(span.dtype), part, take(span.data, span.dtype, i), sum);
+    }
+}
+
+static tutti_span piece(tutti_span whole, int64_t first, int64_t count)
+{
+    return tutti_span_of((char *)whole.data + (size_t)first * tutti_dtype_size(whole.dtype), count, whole.dtype);
+}
+
+static void check_reduce_scatter(tt_ctx *t, int64_t count, tutti_dtype dtype)
+{
+    tutti_span out = make(t, count, dtype, -1);
+    tutti_span flat = make(t, count * t->size, dtype, -1);
+    tutti_span list[TT_RANKS_MAX];
+    int        r;
+
+    for (r = 0; r < t->size; r++)
+        put_part(list[r] = piece(flat, r * count, count), t->rank, r);
+    OK(tutti_reduce_scatter(out, list, t->size, TUTTI_SUM, t->group));
+    expect_part_sum(out, t->size, t->rank);
+    OK(tutti_reduce_scatter_tensor(list[t->rank], flat, TUTTI_SUM, t->group)); /* in place */
+    for (r = 0; r < t->size; r++)
+        if (r == t->rank)
+            expect_part_sum(list[r], t->size, r);
+        else
+            expect_part(list[r], t->rank, r);
+    for (r = 0; r < t->size; r++) {
+        list[r] = piece(flat, r * count, count * (r % 3) / 2); /* parts of other sizes, some empty */
+        put_part(list[r], t->rank, r);
+    }
+    out.count = list[t->rank].count;
+    OK(tutti_reduce_scatter(out, list, t->size, TUTTI_SUM, t->group));
+    expect_part_sum(out, t->size, t->rank);
+}
+
+/* Elements that one rank gives another: no relation to what it gets back, many are none. */
+static int64_t block_count(int64_t count, int from, int to)
+{
+    return count * ((from * 5 + to * 3) % 4) / 3;
+}
+
+static void check_all_to_all(tt_ctx *t, int64_t count, tutti_dtype dtype)
+{
+    tutti_span in = make(t, count * t->size, dtype, -1);
+    tutti_span out = make(t, count * t->size, dtype, -1);
+    tutti_span ins[TT_RANKS_MAX], outs[TT_RANKS_MAX];
+    int64_t    in_splits[TT_RANKS_MAX], out_splits[TT_RANKS_MAX];
+    int64_t    given = 0, taken = 0;
+    int        r;
+
+    for (r = 0; r < t->size; r++)
+        put_part(piece(in, r * count, count), t->rank, r);
+    OK(tutti_all_to_all_single(out, in, NULL, NULL, t->group));
+    for (r = 0; r < t->size; r++)
+        expect_part(piece(out, r * count, count), r, t->rank);
+
+    for (r = 0; r < t->size; r++) {
+        in_splits[r] = block_count(count, t->rank, r);
+        out_splits[r] = block_count(count, r, t->rank);
+        put_part(ins[r] = piece(in, given, in_splits[r]), t->rank, r);
+        outs[r] = piece(out, taken, out_splits[r]);
+        given += in_splits[r];
+        taken += out_splits[r];
+    }
+    OK(tutti_all_to_all_single(piece(out, 0, taken), piece(in, 0, given), out_splits, in_splits, t->group));
+    for (r = 0; r < t->size; r++)
+        expect_part(outs[r], r, t->rank);
+    memset(out.data, 0x5a, (size_t)out.count * tutti_dtype_size(dtype));
+    outs[t->rank] = ins[t->rank]; /* the own block stays where it is */
+    OK(tutti_all_to_all(outs, t->size, ins, t->size, t->group));
+    for (r = 0; r < t->size; r++)
+        expect_part(outs[r], r, t->rank);
+}
+
 static void every_size_and_dtype(tt_ctx *t)
 {
     int s, d;
@@ -147,6 +251,8 @@ static void every_size_and_dtype(tt_ctx *t)
 
             check_reductions(t, sizes[s], dtypes[d], root);
             check_moves(t, sizes[s], dtypes[d], root);
+            check_reduce_scatter(t, sizes[s], dtypes[d]);
+            check_all_to_all(t, sizes[s], dtypes[d]);
             OK(tutti_barrier(t->group));
         }
 }
@@ -159,6 +265,8 @@ static void a_few_sizes(tt_ctx *t)
     for (s = 0; s < sizeof few / sizeof few[0]; s++) {
         check_reductions(t, few[s], TUTTI_F32, (int)s % t->size);
         check_moves(t, few[s], TUTTI_F32, (int)s % t->size);
+        check_reduce_scatter(t, few[s], TUTTI_F32);
+        check_all_to_all(t, few[s], TUTTI_F32);
         OK(tutti_barrier(t->group));
     }
 }
@@ -193,13 +301,20 @@ static void the_same_bits_everywhere(tt_ctx *t)
     float        *x = tt_floats(t, (size_t)count, 0.0f);
     float        *mine = tt_floats(t, (size_t)count, 0.0f);
     float        *all = tt_floats(t, (size_t)count * (size_t)t->size, 0.0f);
+    float        *scattered = tt_floats(t, (size_t)count, 0.0f);
+    tutti_span    parts[TT_RANKS_MAX];
     int64_t       i;
     int           rank;
 
     for (i = 0; i < count; i++)
         mine[i] = x[i] = 1.0f / (float)(1 + (i * 7 + t->rank * 13) % 1001);
     OK(tutti_all_gather_into_tensor(TUTTI_SPAN(all, count * t->size), TUTTI_SPAN(mine, count), t->group));
+    for (rank = 0; rank < t->size; rank++)
+        parts[rank] = TUTTI_SPAN(mine, count); /* the same for everybody: each gets all_reduce's result */
+    OK(tutti_reduce_scatter(TUTTI_SPAN(scattered, count), parts, t->size, TUTTI_SUM, t->group));
     OK(tutti_all_reduce(TUTTI_SPAN(x, count), TUTTI_SUM, t->group));
+    if (memcmp(scattered, x, (size_t)count * sizeof *x) != 0)
+        fail_msg("reduce_scatter has other bits than all_reduce");
     for (i = 0; i < count; i++) {
         float sum = all[i];
 
@@ -228,6 +343,59 @@ static void operations_are_what_they_say(tt_ctx *t)
     assert_true(f == (float)(t->size * (t->size + 1)));
     OK(tutti_all_reduce(TUTTI_SPAN(&b, 1), TUTTI_SUM, t->group));
     assert_true(b);
+}
+
+/* The arrays are gone when an asynchronous call returns; several exchanges are under way at once. */
+static void asynchronous_exchanges_keep_their_arrays(tt_ctx *t)
+{
+    enum { N_WORKS = 6, COUNT = 5000 };
+    tutti_work *works[N_WORKS];
+    tutti_span  outs[N_WORKS][TT_RANKS_MAX];
+    int         i, r;
+
+    for (i = 0; i < N_WORKS; i++) {
+        tutti_span ins[TT_RANKS_MAX], places[TT_RANKS_MAX];
+
+        for (r = 0; r < t->size; r++) {
+            put_part(ins[r] = make(t, COUNT + i, TUTTI_F32, -1), t->rank, r);
+            places[r] = outs[i][r] = make(t, COUNT + i, TUTTI_F32, -1);
+        }
+        OK(i % 2 ? tutti_all_to_all_async(places, t->size, ins, t->size, t->group, &works[i])
+                 : tutti_reduce_scatter_async(places[t->rank], ins, t->size, TUTTI_SUM, t->group, &works[i]));
+        memset(ins, 0, sizeof ins);
+        memset(places, 0, sizeof places);
+    }
+    for (i = N_WORKS - 1; i >= 0; i--) {
+        OK(tutti_work_wait(works[i]));
+        tutti_work_free(works[i]);
+        if (i % 2 == 0)
+            expect_part_sum(outs[i][t->rank], t->size, t->rank);
+        for (r = 0; r < t->size && i % 2; r++)
+            expect_part(outs[i][r], r, t->rank);
+    }
+}
+
+/* Rank 0 gives rank 1 seven elements, which expects eight: nobody hangs, nothing is written behind the
+ * eighth, and the text has all four numbers. */
+static void sizes_that_do_not_fit_are_an_error(tt_ctx *t)
+{
+    int64_t      in_splits[TT_RANKS_MAX], out_splits[TT_RANKS_MAX], given = 0, taken = 0;
+    tutti_span   in = make(t, 8 * t->size, TUTTI_I64, 0), out = make(t, 8 * t->size, TUTTI_I64, -1);
+    tutti_status st;
+    int          r;
+
+    for (r = 0; r < t->size; r++) {
+        given += in_splits[r] = t->rank == 0 && r == 1 ? 7 : 8;
+        taken += out_splits[r] = 8;
+    }
+    st = tutti_all_to_all_single(piece(out, 0, taken), piece(in, 0, given), out_splits, in_splits, t->group);
+    if (st != TUTTI_E_MISMATCH && t->rank > 1)
+        st = tutti_barrier(t->group); /* it had all it needed before it heard of it */
+    assert_int_equal(st, TUTTI_E_MISMATCH);
+    if (strstr(tutti_last_error(), "rank 0 gives rank 1 7 elements, which expects 8") == NULL &&
+        strstr(tutti_last_error(), "E_MISMATCH") == NULL)
+        fail_msg("neither the cause nor who reported it is in: %s", tutti_last_error());
+    assert_int_equal(tutti_barrier(t->group), TUTTI_E_MISMATCH); /* the group is finished */
 }
 
 static void groups_do_not_disturb_each_other(tt_ctx *t)
@@ -266,6 +434,9 @@ int main(void)
         TT_TEST(the_same_bits_everywhere, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(the_same_bits_everywhere, .ranks = 4, .hosts = 2),
         TT_TEST(operations_are_what_they_say, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(asynchronous_exchanges_keep_their_arrays, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(sizes_that_do_not_fit_are_an_error, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(sizes_that_do_not_fit_are_an_error, .ranks = 4, .hosts = 2),
         TT_TEST(groups_do_not_disturb_each_other, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(groups_do_not_disturb_each_other, .ranks = 4, .hosts = 2),
     };

@@ -6,10 +6,10 @@
  *         must never be longer than its place.
  * How     The first round shows sizes: every member's slot says what it gives to each other, what
  *         it expects of each, and how long all it gives is. Each compares the entries that concern
- *         it. Then each member's blocks, in shifted order (to rank+1, rank+2, ...), each from a line
- *         on, are one stream, and round k moves the k-th slot's worth of every stream: with blocks
- *         of one size all read from different members at a time. The longest stream counts the
- *         rounds, a member whose stream has ended only reads.
+ *         it. Then each member's blocks, in shifted order (to rank+1, rank+2, ...), each beginning
+ *         on a line, are one stream, and round k moves the k-th slot's worth of every stream: with
+ *         blocks of one size all read from different members at a time. The longest stream counts
+ *         the rounds, a member whose stream has ended only reads.
  * True    A copy ends where the place ends: its bounds come from the own count and the slot, and a
  *         stream's positions, which another member has told, only shift it inside of the slot.
  * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any data moves;
