@@ -75,7 +75,8 @@ TUTTI_API tutti_status tutti_tensor_check(void);
 
 /** A tensor of the shape given, its elements undefined.
  * @param nd     0..8; 0 makes a scalar tensor of one element, shape may then be NULL
- * @param shape  nd sizes >= 0; a tensor without elements is legal everywhere
+ * @param shape  nd sizes >= 0; a tensor without elements is legal everywhere. The sizes that are
+ *               not 0 may come to at most 2^59 when multiplied
  * @errors  NULL and kept: TUTTI_E_ARG bad shape, TUTTI_E_UNSUPPORTED dtype, TUTTI_E_NOMEM
  * @threads any
  * @source  torch.empty */

@@ -29,7 +29,7 @@ static bool offered(tutti_dtype dtype)
 
 tutti_status tti_shape_check(const char *op, int nd, const int64_t *shape, int64_t *numel_out)
 {
-    int64_t numel = 1;
+    int64_t numel = 1; /* of the sizes that are not 0: strides are products of them */
     bool empty = false;
 
     if (nd < 0 || nd > TUTTI_MAX_DIMS)
@@ -43,9 +43,10 @@ tutti_status tti_shape_check(const char *op, int nd, const int64_t *shape, int64
                               (long long)shape[d], d);
         empty = empty || shape[d] == 0;
     }
-    for (int d = 0; d < nd && !empty; d++)
-        if (__builtin_mul_overflow(numel, shape[d], &numel) || numel > INT64_MAX / 16)
-            return tti_refuse(TUTTI_E_ARG, op, "the shape %s has too many elements",
+    for (int d = 0; d < nd; d++)
+        if (__builtin_mul_overflow(numel, shape[d] > 0 ? shape[d] : 1, &numel) ||
+            numel > INT64_MAX / 16)
+            return tti_refuse(TUTTI_E_ARG, op, "the sizes of shape %s are too large together",
                               tti_shape_str(nd, shape).s);
     *numel_out = empty ? 0 : numel;
     return TUTTI_OK;
@@ -276,6 +277,14 @@ bool tti_same_layout(const tutti_tensor *a, const tutti_tensor *b)
         if (a->shape[d] > 1 && a->stride[d] != b->stride[d])
             return false;
     return true;
+}
+
+bool tti_repeats_elements(const tutti_tensor *t)
+{
+    for (int d = 0; d < t->nd; d++)
+        if (t->shape[d] > 1 && t->stride[d] == 0)
+            return true;
+    return false;
 }
 
 /* ---- public -----------------------------------------------------------------------------------

@@ -2,10 +2,12 @@
  *
  * product.c - matrix products, through CBLAS.
  *
- * True    beta = 0 does not read C, whatever garbage is there. Sizes of 0 never reach the library.
+ * True    beta = 0 does not read C, whatever garbage is there. Sizes of 0 never reach the library,
+ *         nor sizes beyond an int, which is what it counts with: operations refuse them.
  * A matrix whose rows or columns lie side by side is handed over as it is, others are copied. */
 #include "tensor/tensor.h"
 
+#include <assert.h>
 #include <cblas.h>
 #include <limits.h>
 
@@ -36,6 +38,8 @@ void tti_gemm(tutti_dtype dtype, const tti_gemm_shape *s, const void *a, const v
 {
     if (s->m == 0 || s->n == 0)
         return;
+    assert(s->m <= INT_MAX && s->n <= INT_MAX && s->k <= INT_MAX);
+    assert(s->lda <= INT_MAX && s->ldb <= INT_MAX && s->ldc <= INT_MAX);
     tti_blas_look();
     if (s->k == 0)
         scale(dtype, s, beta, c);

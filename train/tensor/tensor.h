@@ -90,6 +90,8 @@ void tti_version_bump(tutti_tensor *t);
 bool tti_is_sole(const tutti_tensor *t);
 bool tti_same_shape(const tutti_tensor *a, const tutti_tensor *b);
 bool tti_same_layout(const tutti_tensor *a, const tutti_tensor *b);
+/* True if writing one element would change several, as in an expanded view. */
+bool tti_repeats_elements(const tutti_tensor *t);
 static inline bool tti_is_real(tutti_dtype dtype)
 {
     return dtype == TUTTI_F32 || dtype == TUTTI_F64;
@@ -103,6 +105,8 @@ tti_shape_text tti_shape_str(int nd, const int64_t *shape);
 /* ---- view.c */
 /* Dimension d of nd, negative from the end; -1 and kept if there is none. */
 int tti_dim_check(const char *op, int d, int nd);
+/* The same where a scalar tensor counts as a vector of one element. */
+int tti_dim_check_or_scalar(const char *op, int d, int nd);
 tutti_tensor *tti_raw_view(const tutti_tensor *x, int nd, const int64_t *shape);
 tutti_tensor *tti_raw_reshape(const tutti_tensor *x, int nd, const int64_t *shape);
 tutti_tensor *tti_raw_transpose(const tutti_tensor *x, int d0, int d1);

@@ -17,6 +17,7 @@
 #include "tensor/tensor.h"
 
 #define SHAPE(...) ((const int64_t[]){ __VA_ARGS__ })
+#define WIDE       (INT64_C(1) << 40)
 
 static int begin(void **state)
 {
@@ -224,6 +225,7 @@ static void bad_shapes_and_types_are_refused(void **state)
         { -1, { 0 }, TUTTI_F32, TUTTI_E_ARG },
         { 2, { 2, -1 }, TUTTI_F32, TUTTI_E_ARG },
         { 3, { INT64_MAX / 4, INT64_MAX / 4, 9 }, TUTTI_F32, TUTTI_E_ARG },
+        { 3, { WIDE, WIDE, 0 }, TUTTI_F32, TUTTI_E_ARG }, /* strides */
         { 1, { INT64_C(1) << 50 }, TUTTI_F32, TUTTI_E_NOMEM },
         { 1, { 1 }, TUTTI_C64, TUTTI_E_UNSUPPORTED },
         { 1, { 1 }, (tutti_dtype)99, TUTTI_E_UNSUPPORTED },
@@ -294,6 +296,12 @@ static void tensors_without_elements_work_everywhere(void **state)
     assert_true(item(tutti_tensor_sum(x, NULL, 0, false)) == 0.0);
     assert_true(isnan(item(tutti_tensor_mean(x, NULL, 0, false))));
     assert_int_equal(tutti_tensor_span(x).count, 0);
+    assert_int_equal(tutti_tensor_numel(tutti_tensor_expand(
+                         tutti_tensor_zeros(TUTTI_F32, 2, SHAPE(0, 1)), 2, SHAPE(0, WIDE))),
+                     0);
+    assert_null(tutti_tensor_view(x, 3, SHAPE(0, WIDE, WIDE)));
+    assert_non_null(strstr(tutti_last_error(), "are too large together"));
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
     assert_true(item(tutti_tensor_sum(tutti_tensor_mm(tutti_tensor_transpose(x, 0, 1), x), NULL, 0,
                                       false)) == 0.0);
 }

@@ -15,12 +15,16 @@ int tti_dim_check(const char *op, int d, int nd)
     return -1;
 }
 
+int tti_dim_check_or_scalar(const char *op, int d, int nd)
+{
+    return nd == 0 && (d == 0 || d == -1) ? 0 : tti_dim_check(op, d, nd);
+}
+
 /* Replace the one -1 in shape by what the others leave over. */
 static tutti_status infer_size(const char *op, const tutti_tensor *x, int nd, const int64_t *shape,
                                int64_t *shape_out)
 {
-    int64_t known = 1;
-    int64_t numel;
+    int64_t known = 1, numel = 0;
     int open = -1;
 
     if (nd < 0 || nd > TUTTI_MAX_DIMS || (nd > 0 && shape == NULL))
@@ -46,7 +50,7 @@ static tutti_status infer_size(const char *op, const tutti_tensor *x, int nd, co
         return tti_refuse(TUTTI_E_ARG, op, "shape %s does not hold the %lld elements of %s",
                           tti_shape_str(nd, shape).s, (long long)x->numel,
                           tti_shape_str(x->nd, x->shape).s);
-    return TUTTI_OK;
+    return tti_shape_check(op, nd, shape_out, &numel);
 }
 
 /* Strides that show x in another shape. Dimensions of x that follow each other without a gap form a
