@@ -83,7 +83,8 @@ TUTTI_API tutti_tensor *tutti_tensor_grad(const tutti_tensor *t);
 
 /** Replace the gradient of a leaf; NULL drops it. grad is retained, not copied: a leaf may so be
  * given a view of a larger buffer to collect in.
- * @errors  TUTTI_E_ARG  no leaf, or another shape or dtype
+ * @errors  TUTTI_E_ARG  no leaf, or another shape or dtype, or an expanded tensor, whose elements
+ *                       stand for several each
  * @threads one at a time per tensor
  * @source  Tensor.grad */
 TUTTI_API tutti_status tutti_tensor_set_grad(tutti_tensor *t, tutti_tensor *grad);
@@ -106,7 +107,7 @@ TUTTI_API tutti_status tutti_tensor_register_post_accumulate_grad_hook(tutti_ten
                                                                        void *ctx, int *handle_out);
 
 /** Forget a hook. A handle that is not (or no longer) known does nothing.
- * @threads one at a time per tensor; a hook may remove itself
+ * @threads one at a time per tensor; a hook may remove itself and others
  * @source  torch.utils.hooks.RemovableHandle.remove */
 TUTTI_API void tutti_tensor_remove_hook(tutti_tensor *t, int handle);
 
@@ -190,7 +191,7 @@ TUTTI_API tutti_tensor *tutti_tensor_view(tutti_tensor *x, int nd, const int64_t
  * @source  torch.reshape */
 TUTTI_API tutti_tensor *tutti_tensor_reshape(tutti_tensor *x, int nd, const int64_t *shape);
 
-/** All dimensions from start on made one: [N, C, H, W] from 1 is [N, C*H*W].
+/** All dimensions from start on made one: [N, C, H, W] from 1 is [N, C*H*W]; [] from 0 is [1].
  * @threads any
  * @source  torch.flatten */
 TUTTI_API tutti_tensor *tutti_tensor_flatten(tutti_tensor *x, int start);

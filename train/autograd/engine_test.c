@@ -263,6 +263,9 @@ static void leaves_collect_into_a_given_buffer(void **state)
     assert_int_equal(tutti_tensor_backward(sum(tutti_tensor_mul_scalar(x, 3.0))), TUTTI_OK);
     assert_true(b[1] == 0.0 && b[2] == 3.0 && b[3] == 3.0 && b[4] == 0.0);
     assert_int_equal(tutti_tensor_set_grad(x, bucket), TUTTI_E_ARG);
+    bucket = tutti_tensor_expand(tutti_tensor_narrow(bucket, 0, 0, 1), 1, SHAPE(2));
+    assert_int_equal(tutti_tensor_set_grad(x, bucket), TUTTI_E_ARG); /* would add both into one */
+    assert_non_null(strstr(tutti_last_error(), "repeats elements"));
     assert_int_equal(tutti_tensor_set_grad(tutti_tensor_exp(x), NULL), TUTTI_OK);
 }
 
@@ -335,6 +338,35 @@ static void hooks_run_after_the_sum_in_order(void **state)
     assert_int_equal(
         tutti_tensor_register_post_accumulate_grad_hook(tutti_tensor_exp(x), hook_a, &tr, NULL),
         TUTTI_E_ARG);
+}
+
+static tutti_status hook_both(tutti_tensor *t, void *ctx)
+{
+    trace *tr = ctx;
+
+    strcat(tr->log, "b");
+    for (int handle = tr->handle; handle > 0; handle--)
+        tutti_tensor_remove_hook(t, handle);
+    return TUTTI_OK;
+}
+
+/* A hook removes itself and the one before it: the two behind it still run, once each. */
+static void no_hook_is_skipped_when_others_go(void **state)
+{
+    const tutti_grad_hook fn[4] = { hook_a, hook_both, hook_scale, hook_a };
+    tutti_tensor *x = leaf(3.0);
+    trace tr = { .log = "", .handle = 2 };
+
+    (void)state;
+    for (int i = 0, handle = 0; i < 4; i++) {
+        assert_int_equal(tutti_tensor_register_post_accumulate_grad_hook(x, fn[i], &tr, &handle),
+                         TUTTI_OK);
+        assert_int_equal(handle, i + 1);
+    }
+    assert_int_equal(tutti_tensor_backward(tutti_tensor_exp(x)), TUTTI_OK);
+    assert_string_equal(tr.log, "absa");
+    assert_int_equal(tutti_tensor_backward(tutti_tensor_exp(x)), TUTTI_OK);
+    assert_string_equal(tr.log, "absasa");
 }
 
 static void a_failing_hook_ends_the_pass(void **state)
@@ -459,6 +491,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(leaves_collect_into_a_given_buffer, begin, end),
         cmocka_unit_test_setup_teardown(shared_gradients_are_copied, begin, end),
         cmocka_unit_test_setup_teardown(hooks_run_after_the_sum_in_order, begin, end),
+        cmocka_unit_test_setup_teardown(no_hook_is_skipped_when_others_go, begin, end),
         cmocka_unit_test_setup_teardown(a_failing_hook_ends_the_pass, begin, end),
         cmocka_unit_test_setup_teardown(leaves_finish_in_the_reverse_order_of_their_use, begin,
                                         end),

@@ -202,6 +202,15 @@ static tutti_tensor *f_flatten(tutti_tensor *x)
     return tutti_tensor_flatten(tutti_tensor_permute(x, (const int[]){ 1, 2, 0 }), 1);
 }
 
+static tutti_tensor *f_flatten_scalar(tutti_tensor *x)
+{
+    tutti_tensor *y = tutti_tensor_flatten(tutti_tensor_sum(x, NULL, 0, false), 0);
+
+    assert_int_equal(tutti_tensor_dim(y), 1);
+    assert_int_equal(tutti_tensor_size(y, 0), 1);
+    return y;
+}
+
 static tutti_tensor *f_permute(tutti_tensor *x)
 {
     return tutti_tensor_permute(x, (const int[]){ 2, 0, -2 });
@@ -240,8 +249,8 @@ static tutti_tensor *f_overlap(tutti_tensor *x)
 
 static void shapes(void **state)
 {
-    const unary ops[] = { f_view,   f_reshape, f_flatten, f_permute,    f_narrow,
-                          f_select, f_expand,  f_squeeze, f_contiguous, f_overlap };
+    const unary ops[] = { f_view,   f_reshape, f_flatten,    f_permute, f_narrow,        f_select,
+                          f_expand, f_squeeze, f_contiguous, f_overlap, f_flatten_scalar };
     tutti_tensor *x = tt_leaf(-1, 1, 3, SHAPE(2, 3, 4));
 
     (void)state;

@@ -9,20 +9,11 @@
  *         old values notices. */
 #include "autograd/autograd.h"
 
-/* Writing one element of an expanded view would change several. */
-static bool repeats_elements(const tutti_tensor *t)
-{
-    for (int d = 0; d < t->nd; d++)
-        if (t->shape[d] > 1 && t->stride[d] == 0)
-            return true;
-    return false;
-}
-
 static tutti_status check_target(const char *op, const tutti_tensor *t)
 {
     if (t == NULL)
         return tti_refuse_null(op);
-    if (repeats_elements(t))
+    if (tti_repeats_elements(t))
         return tti_refuse(TUTTI_E_ARG, op,
                           "the tensor repeats elements"
                           "\n  next: change a tutti_tensor_clone() of it");

@@ -145,6 +145,30 @@ static tutti_status collect(tti_leaf *leaf, tutti_tensor *grad)
     return st;
 }
 
+/* The hook registered next after handle; NULL if that was the last. */
+static const hook *hook_after(const tti_leaf *leaf, int handle)
+{
+    for (int i = 0; i < leaf->n_hooks; i++)
+        if (leaf->hooks[i].handle > handle)
+            return &leaf->hooks[i];
+    return NULL;
+}
+
+/* Handles only grow, so they keep the place whichever hooks a hook removes. */
+static tutti_status run_hooks(const tti_leaf *leaf, tutti_tensor *t)
+{
+    const hook *next = hook_after(leaf, 0);
+    tutti_status st = TUTTI_OK;
+
+    while (next != NULL && st == TUTTI_OK) {
+        const int done = next->handle;
+
+        st = next->fn(t, next->ctx);
+        next = hook_after(leaf, done);
+    }
+    return st;
+}
+
 tutti_status tti_accumulate(tutti_tensor *t, tutti_tensor *grad)
 {
     tti_leaf *leaf = tti_info(t)->leaf;
@@ -154,14 +178,7 @@ tutti_status tti_accumulate(tutti_tensor *t, tutti_tensor *grad)
     st = collect(leaf, grad);
     pthread_mutex_unlock(&leaf->lock);
     tutti_tensor_release(grad);
-    for (int i = 0; i < leaf->n_hooks && st == TUTTI_OK; i++) {
-        const int handle = leaf->hooks[i].handle;
-
-        st = leaf->hooks[i].fn(t, leaf->hooks[i].ctx);
-        if (i >= leaf->n_hooks || leaf->hooks[i].handle != handle)
-            i--; /* it removed itself: the next one moved up */
-    }
-    return st;
+    return st == TUTTI_OK ? run_hooks(leaf, t) : st;
 }
 
 /* ---- public ----------------------------------------------------------------------------------- */
@@ -218,6 +235,11 @@ tutti_status tutti_tensor_set_grad(tutti_tensor *t, tutti_tensor *grad)
         return tti_fail(TUTTI_E_ARG, "set_grad: %s of shape %s for a tensor of %s, shape %s",
                         tutti_dtype_name(grad->dtype), tti_shape_str(grad->nd, grad->shape).s,
                         tutti_dtype_name(t->dtype), tti_shape_str(t->nd, t->shape).s);
+    if (grad != NULL && tti_repeats_elements(grad))
+        return tti_fail(TUTTI_E_ARG,
+                        "set_grad: a gradient of shape %s that repeats elements cannot collect"
+                        "\n  next: give it a tutti_tensor_clone() of it",
+                        tti_shape_str(grad->nd, grad->shape).s);
     leaf = leaf_make(t);
     if (leaf == NULL)
         return tti_take_kept();

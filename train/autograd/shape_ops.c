@@ -34,7 +34,7 @@ tutti_tensor *tutti_tensor_flatten(tutti_tensor *x, int start)
 
     if (x == NULL)
         return tti_poisoned("flatten");
-    start = tti_dim_check("flatten", start, x->nd);
+    start = tti_dim_check_or_scalar("flatten", start, x->nd);
     if (start < 0)
         return NULL;
     for (int d = 0; d < start; d++)
