@@ -34,7 +34,7 @@ typedef struct tutti_conv2d_options {
 #endif
 
 /** x times the transpose of weight, plus bias (NULL: none).
- * @shapes  [.., I], [O, I], [O] -> [.., O]
+ * @shapes  [.., I], [O, I], [O] -> [.., O]; any of the sizes may be 0
  * @threads any
  * @source  torch.nn.functional.linear */
 TUTTI_API tutti_tensor *tutti_tensor_linear(tutti_tensor *x, tutti_tensor *weight,
@@ -85,6 +85,7 @@ TUTTI_API tutti_tensor *tutti_tensor_dropout(tutti_tensor *x, double p, bool tra
 TUTTI_API tutti_tensor *tutti_tensor_dropout2d(tutti_tensor *x, double p, bool training);
 
 /** x minus the logarithm of the sum of e^x along dim, safe for large x.
+ * @shapes  any -> the same; a scalar is a vector of one element, dimension 0
  * @threads any
  * @source  torch.nn.functional.log_softmax */
 TUTTI_API tutti_tensor *tutti_tensor_log_softmax(tutti_tensor *x, int dim);

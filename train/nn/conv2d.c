@@ -17,6 +17,8 @@
 
 enum { TARGET = 512 };
 
+#define SPACE_MAX (INT64_MAX / 16) /* elements of a tensor */
+
 typedef struct geometry {
     int64_t n, c, h, w;     /* of the input */
     int64_t o, kh, kw;      /* of the kernels */
@@ -338,35 +340,72 @@ static void conv2d_apply(tti_node *node, tutti_tensor *dy, tutti_tensor **out)
         out[2] = tti_raw_sum(dy, all_but_channels, 3, false);
 }
 
+/* Products take sizes as int. Weights first: windows are computed with their sizes. */
+static tutti_status check_sizes(const tutti_tensor *x, const tutti_tensor *w)
+{
+    if (w->numel == 0)
+        return tti_refuse(TUTTI_E_ARG, "conv2d", "weight %s has no elements",
+                          tti_shape_str(w->nd, w->shape).s);
+    if (w->numel > INT_MAX)
+        return tti_refuse(TUTTI_E_UNSUPPORTED, "conv2d",
+                          "weight %s has %lld elements, up to %d are offered",
+                          tti_shape_str(w->nd, w->shape).s, (long long)w->numel, INT_MAX);
+    if (x->shape[2] > INT_MAX / 4 || x->shape[3] > INT_MAX / 4 ||
+        x->shape[2] * x->shape[3] > INT_MAX / 4)
+        return tti_refuse(TUTTI_E_UNSUPPORTED, "conv2d",
+                          "images of input %s have more than the %d pixels that are offered",
+                          tti_shape_str(x->nd, x->shape).s, INT_MAX / 4);
+    return TUTTI_OK;
+}
+
+/* The columns of an image must fit an int as well; work space and output must have a size. */
+static tutti_status check_windows(const tutti_tensor *x, const tutti_tensor *w,
+                                  const tutti_conv2d_options *o)
+{
+    const int64_t rows = w->numel / w->shape[0], n = x->shape[0] > 0 ? x->shape[0] : 1;
+    int64_t ho, wo, width, planes;
+
+    ho = tti_windows(x->shape[2], w->shape[2], o->stride[0], o->padding[0], o->dilation[0]);
+    wo = tti_windows(x->shape[3], w->shape[3], o->stride[1], o->padding[1], o->dilation[1]);
+    if (ho == 0 || wo == 0)
+        return tti_refuse(TUTTI_E_ARG, "conv2d",
+                          "the window of weight %s does not fit into input %s",
+                          tti_shape_str(w->nd, w->shape).s, tti_shape_str(x->nd, x->shape).s);
+    if (ho > INT_MAX / wo)
+        return tti_refuse(TUTTI_E_UNSUPPORTED, "conv2d",
+                          "%lld x %lld windows in an image, padding %d and %d: %d are offered",
+                          (long long)ho, (long long)wo, o->padding[0], o->padding[1], INT_MAX);
+    width = ho * wo > 2 * TARGET ? ho * wo : 2 * TARGET;
+    if (__builtin_mul_overflow(n, w->shape[0], &planes) || planes > SPACE_MAX / width ||
+        rows > SPACE_MAX / width)
+        return tti_refuse(TUTTI_E_UNSUPPORTED, "conv2d",
+                          "input %s and weight %s make more than %lld elements",
+                          tti_shape_str(x->nd, x->shape).s, tti_shape_str(w->nd, w->shape).s,
+                          (long long)SPACE_MAX);
+    return TUTTI_OK;
+}
+
 static tutti_status check(const tutti_tensor *x, const tutti_tensor *w, const tutti_tensor *b,
                           const tutti_conv2d_options *o)
 {
-    const char *op = "conv2d";
+    tutti_status st;
 
     if (x->dtype != w->dtype || !tti_is_real(x->dtype) || (b != NULL && b->dtype != x->dtype))
-        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "all operands must be f32, or all f64");
+        return tti_refuse(TUTTI_E_UNSUPPORTED, "conv2d", "all operands must be f32, or all f64");
     if (x->nd != 4 || w->nd != 4)
-        return tti_refuse(TUTTI_E_ARG, op, "input %s and weight %s need four dimensions each",
+        return tti_refuse(TUTTI_E_ARG, "conv2d", "input %s and weight %s need four dimensions each",
                           tti_shape_str(x->nd, x->shape).s, tti_shape_str(w->nd, w->shape).s);
+    st = check_sizes(x, w);
+    if (st != TUTTI_OK)
+        return st;
     if (x->shape[1] != w->shape[1] * o->groups || w->shape[0] % o->groups != 0)
-        return tti_refuse(TUTTI_E_ARG, op, "input %s does not fit to weight %s in %d groups",
+        return tti_refuse(TUTTI_E_ARG, "conv2d", "input %s does not fit to weight %s in %d groups",
                           tti_shape_str(x->nd, x->shape).s, tti_shape_str(w->nd, w->shape).s,
                           o->groups);
     if (b != NULL && (b->nd != 1 || b->shape[0] != w->shape[0]))
-        return tti_refuse(TUTTI_E_ARG, op, "bias %s does not fit to weight %s",
+        return tti_refuse(TUTTI_E_ARG, "conv2d", "bias %s does not fit to weight %s",
                           tti_shape_str(b->nd, b->shape).s, tti_shape_str(w->nd, w->shape).s);
-    if (w->numel == 0 ||
-        tti_windows(x->shape[2], w->shape[2], 1, o->padding[0], o->dilation[0]) == 0 ||
-        tti_windows(x->shape[3], w->shape[3], 1, o->padding[1], o->dilation[1]) == 0)
-        return tti_refuse(TUTTI_E_ARG, op, "the window of weight %s does not fit into input %s",
-                          tti_shape_str(w->nd, w->shape).s, tti_shape_str(x->nd, x->shape).s);
-    if (x->shape[2] > INT_MAX / 4 || x->shape[3] > INT_MAX / 4 ||
-        x->shape[2] * x->shape[3] > INT_MAX / 4 || w->numel > INT_MAX || o->padding[0] > 1 << 20 ||
-        o->padding[1] > 1 << 20)
-        return tti_refuse(TUTTI_E_UNSUPPORTED, op,
-                          "images, kernels or padding of this size are not offered: %s, %s",
-                          tti_shape_str(x->nd, x->shape).s, tti_shape_str(w->nd, w->shape).s);
-    return TUTTI_OK;
+    return check_windows(x, w, o);
 }
 
 tutti_tensor *tutti_tensor_conv2d(tutti_tensor *x, tutti_tensor *weight, tutti_tensor *bias,

@@ -6,6 +6,7 @@
  *         PyTorch draws them: equal seeds and equal order of construction give equal networks. */
 #include "nn/nn.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <tutti/private.h>
@@ -83,9 +84,10 @@ tutti_module *tutti_linear(int64_t in, int64_t out, bool bias)
 {
     const int64_t shape[2] = { out, in };
 
-    if (in < 1 || out < 1) {
-        (void)tti_refuse(TUTTI_E_ARG, "linear", "%lld inputs, %lld outputs", (long long)in,
-                         (long long)out);
+    if (in < 1 || out < 1 || in > INT_MAX || out > INT_MAX) {
+        (void)tti_refuse(in < 1 || out < 1 ? TUTTI_E_ARG : TUTTI_E_UNSUPPORTED, "linear",
+                         "%lld inputs, %lld outputs: 1 to %d of each are offered", (long long)in,
+                         (long long)out, INT_MAX);
         return NULL;
     }
     return draw_both(layer_make("linear", linear_forward, &(layer){ 0 }), 2, shape, bias);
@@ -114,6 +116,11 @@ tutti_module *tutti_conv2d(int64_t in, int64_t out, int kh, int kw,
         return NULL;
     }
     shape[1] = in / init.conv.groups;
+    if (out > INT_MAX / kh / kw || shape[1] > INT_MAX / kh / kw / out) {
+        (void)tti_refuse(TUTTI_E_UNSUPPORTED, "conv2d", "weight %s has more than %d elements",
+                         tti_shape_str(4, shape).s, INT_MAX);
+        return NULL;
+    }
     return draw_both(layer_make("conv2d", conv2d_forward, &init), 4, shape, true);
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <limits.h>
 #include <math.h>
 #include <string.h>
 #include <tutti/nn.h>
@@ -161,6 +162,8 @@ static void conv2d_refusals(void **state)
     assert_non_null(strstr(tutti_last_error(), "does not fit into input [1, 2, 4, 4]"));
     assert_null(tutti_tensor_conv2d(x, w64, NULL, NULL));
     assert_null(tutti_tensor_conv2d(x, w, tutti_tensor_zeros(TUTTI_F32, 1, SHAPE(2)), NULL));
+    assert_null(tutti_tensor_conv2d(x, tutti_tensor_narrow(w, 0, 0, 0), NULL, NULL));
+    assert_non_null(strstr(tutti_last_error(), "conv2d: weight [0, 2, 3, 3] has no elements"));
     opts.groups = 2;
     assert_null(tutti_tensor_conv2d(x, w, NULL, &opts));
     opts.groups = 1;
@@ -169,6 +172,43 @@ static void conv2d_refusals(void **state)
     assert_null(tutti_tensor_conv2d(x, w, NULL, &(tutti_conv2d_options){ 0 }));
     assert_null(tutti_tensor_conv2d(x, NULL, NULL, NULL));
     assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
+}
+
+static void refused_as(const char *words)
+{
+    if (strstr(tutti_last_error(), words) == NULL)
+        fail_msg("no '%s' in '%s'", words, tutti_last_error());
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_UNSUPPORTED);
+}
+
+/* What is too large is refused by the layer that was asked for it, before memory is. */
+static void sizes_beyond_the_products_are_refused(void **state)
+{
+    const int64_t huge = INT64_C(1) << 40;
+    tutti_tensor *x = tutti_tensor_zeros(TUTTI_F32, 4, SHAPE(1, 1, 4, 4));
+    tutti_tensor *w = tutti_tensor_zeros(TUTTI_F32, 4, SHAPE(1, 1, 3, 3));
+    tutti_conv2d_options opts = TUTTI_CONV2D_OPTIONS;
+
+    (void)state;
+    opts.padding[0] = opts.padding[1] = 1 << 20;
+    assert_null(tutti_tensor_conv2d(x, w, NULL, &opts));
+    refused_as("conv2d: 2097154 x 2097154 windows in an image, padding 1048576 and 1048576");
+    opts.padding[0] = opts.padding[1] = INT_MAX;
+    assert_null(tutti_tensor_conv2d(x, w, NULL, &opts));
+    refused_as("conv2d: 4294967296 x 4294967296 windows");
+    x = tutti_tensor_expand(tutti_tensor_zeros(TUTTI_F32, 0, NULL), 4,
+                            SHAPE(1, 1, 1 << 15, 1 << 15));
+    assert_null(tutti_tensor_conv2d(x, w, NULL, NULL));
+    refused_as("conv2d: images of input [1, 1, 32768, 32768] have more");
+    x = tutti_tensor_expand(tutti_tensor_zeros(TUTTI_F32, 0, NULL), 4,
+                            SHAPE(huge, 1, 1 << 9, 1 << 9));
+    assert_null(
+        tutti_tensor_conv2d(x, tutti_tensor_expand(w, 4, SHAPE(1024, 1, 3, 3)), NULL, NULL));
+    refused_as("conv2d: input [1099511627776, 1, 512, 512] and weight [1024, 1, 3, 3] make more");
+    assert_null(tutti_linear(huge, huge, true));
+    refused_as("linear: 1099511627776 inputs");
+    assert_null(tutti_conv2d(huge, huge, 3, 3, NULL));
+    refused_as("conv2d: weight [1099511627776, 1099511627776, 3, 3] has more");
 }
 
 /* ---- max_pool2d ------------------------------------------------------------------------------- */
@@ -267,6 +307,23 @@ static void linear_gradients(void **state)
     assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
 }
 
+/* [R, I] times [O, I] with each size 0 in turn: shapes fit both ways, sums over nothing are 0. */
+static void linear_without_elements(void **state)
+{
+    (void)state;
+    for (int zero = 0; zero < 3; zero++) {
+        const int64_t r = zero == 0 ? 0 : 3, i = zero == 1 ? 0 : 4, o = zero == 2 ? 0 : 2;
+        tutti_tensor *in[3] = { tt_leaf(-1, 1, 2, SHAPE(r, i)), tt_leaf(-1, 1, 2, SHAPE(o, i)),
+                                tt_leaf(-1, 1, 1, SHAPE(o)) };
+
+        tt_gradcheck("linear without elements", call_linear, NULL, in, 3);
+        if (i == 0)
+            assert_true(tutti_tensor_equal(
+                tutti_tensor_linear(in[0], in[1], in[2]),
+                tutti_tensor_contiguous(tutti_tensor_expand(in[2], 2, SHAPE(r, o)))));
+    }
+}
+
 static tutti_tensor *call_log_softmax(tutti_tensor *const *in, const void *ctx)
 {
     return tutti_tensor_log_softmax(in[0], *(const int *)ctx);
@@ -279,6 +336,12 @@ static void log_softmax_gradients(void **state)
     (void)state;
     for (int dim = -1; dim < 3; dim++)
         tt_gradcheck("log_softmax", call_log_softmax, &dim, &x, 1);
+    x = tt_leaf(-2, 2, 0, NULL);
+    for (int dim = -1; dim < 1; dim++)
+        tt_gradcheck("log_softmax of a scalar", call_log_softmax, &dim, &x, 1);
+    assert_true(item(tutti_tensor_log_softmax(x, 0)) == 0.0);
+    assert_null(tutti_tensor_log_softmax(x, 1));
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
 }
 
 static void log_softmax_of_large_numbers(void **state)
@@ -489,11 +552,13 @@ int main(void)
         cmocka_unit_test_setup_teardown(conv2d_gradients, begin, end),
         cmocka_unit_test_setup_teardown(conv2d_of_views_and_many_images, begin, end),
         cmocka_unit_test_setup_teardown(conv2d_refusals, begin, end),
+        cmocka_unit_test_setup_teardown(sizes_beyond_the_products_are_refused, begin, end),
         cmocka_unit_test_setup_teardown(max_pool2d_gradients, begin, end),
         cmocka_unit_test_setup_teardown(max_pool2d_with_nan_and_equals, begin, end),
         cmocka_unit_test_setup_teardown(max_pool2d_general_path_with_nan, begin, end),
         cmocka_unit_test_setup_teardown(max_pool2d_windows_that_miss, begin, end),
         cmocka_unit_test_setup_teardown(linear_gradients, begin, end),
+        cmocka_unit_test_setup_teardown(linear_without_elements, begin, end),
         cmocka_unit_test_setup_teardown(log_softmax_gradients, begin, end),
         cmocka_unit_test_setup_teardown(log_softmax_of_large_numbers, begin, end),
         cmocka_unit_test_setup_teardown(loss_gradients, begin, end),

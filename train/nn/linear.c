@@ -6,14 +6,16 @@
  * Back    dx = g W;  dW = g' x;  db = sum of g over R. W' is a flag of the product, never a copy. */
 #include "nn/nn.h"
 
-#include <limits.h>
 #include <string.h>
 
-/* x as a matrix of its last dimension. */
-static tutti_tensor *as_rows(const tutti_tensor *x, int64_t cols)
+/* x as a matrix of its last dimension. Rows are counted by sizes: elements there may be none. */
+static tutti_tensor *as_rows(const tutti_tensor *x)
 {
-    const int64_t shape[2] = { cols > 0 ? x->numel / cols : 0, cols };
+    int64_t shape[2] = { 1, 0 };
 
+    for (int d = 0; d < x->nd - 1; d++)
+        shape[0] *= x->shape[d];
+    shape[1] = x->shape[x->nd - 1];
     return tti_raw_reshape(x, 2, shape);
 }
 
@@ -21,7 +23,7 @@ static void linear_apply(tti_node *node, tutti_tensor *g, tutti_tensor **out)
 {
     tutti_tensor *w = tti_saved(node, 1);
     const int zero = 0;
-    tutti_tensor *rows = tti_temp(as_rows(g, w->shape[0]));
+    tutti_tensor *rows = tti_temp(as_rows(g));
 
     if (tti_wants(node, 0)) {
         tutti_tensor *dx = tti_temp(tti_raw_mm("linear", rows, w));
@@ -29,7 +31,7 @@ static void linear_apply(tti_node *node, tutti_tensor *g, tutti_tensor **out)
         out[0] = tti_raw_reshape(dx, node->edge[0].nd, node->edge[0].shape);
     }
     if (tti_wants(node, 1)) {
-        tutti_tensor *x = tti_temp(as_rows(tti_saved(node, 0), w->shape[1]));
+        tutti_tensor *x = tti_temp(as_rows(tti_saved(node, 0)));
 
         out[1] = tti_raw_mm("linear", tti_temp(tti_raw_transpose(rows, 0, 1)), x);
     }
@@ -41,7 +43,7 @@ static tutti_status check(const tutti_tensor *x, const tutti_tensor *w, const tu
 {
     if (x->dtype != w->dtype || !tti_is_real(x->dtype) || (b != NULL && b->dtype != x->dtype))
         return tti_refuse(TUTTI_E_UNSUPPORTED, "linear", "all operands must be f32, or all f64");
-    if (w->nd != 2 || x->nd < 1 || x->shape[x->nd - 1] != w->shape[1] || w->shape[1] == 0)
+    if (w->nd != 2 || x->nd < 1 || x->shape[x->nd - 1] != w->shape[1])
         return tti_refuse(TUTTI_E_ARG, "linear", "input %s does not fit to weight %s",
                           tti_shape_str(x->nd, x->shape).s, tti_shape_str(w->nd, w->shape).s);
     if (b != NULL && (b->nd != 1 || b->shape[0] != w->shape[0]))
@@ -54,7 +56,7 @@ static tutti_status check(const tutti_tensor *x, const tutti_tensor *w, const tu
 static tutti_tensor *forward(const tutti_tensor *x, const tutti_tensor *w, const tutti_tensor *b)
 {
     int64_t shape[TUTTI_MAX_DIMS];
-    tutti_tensor *rows = tti_temp(as_rows(x, w->shape[1]));
+    tutti_tensor *rows = tti_temp(as_rows(x));
     tutti_tensor *y = tti_temp(tti_raw_mm("linear", rows, tti_temp(tti_raw_transpose(w, 0, 1))));
 
     if (y != NULL && b != NULL && tti_raw_op2_(TTI_ADD, y, b, 1.0) != TUTTI_OK)

@@ -111,7 +111,7 @@ tutti_tensor *tutti_tensor_log_softmax(tutti_tensor *x, int dim)
     if (!tti_is_real(x->dtype))
         return tti_poison(TUTTI_E_UNSUPPORTED, "log_softmax",
                           "elements of %s, f32 and f64 are offered", tutti_dtype_name(x->dtype));
-    dim = tti_dim_check("log_softmax", dim, x->nd);
+    dim = tti_dim_check_or_scalar("log_softmax", dim, x->nd);
     if (dim < 0)
         return NULL;
     y = log_softmax_of(x, dim);
