@@ -160,6 +160,24 @@ static void programs_end_the_command(void **state)
               "this process may have 40");
 }
 
+/* As without a launcher: a disk that is full is a failure, a reader that has left ends the writers. */
+static void output_that_cannot_be_written(void **state)
+{
+    (void)state;
+    check_err("tutti run echo x > /dev/full", 1,
+              "standard output cannot be written: No space left");
+    check_err("tutti run sh -c 'echo x; exit 4' > /dev/full", 4, "exit code 4");
+    run("tutti run echo x 2> /dev/full");
+    assert_int_equal(r.code, 0);
+    assert_string_equal(r.out, "[default0]:x\n");
+    run("tutti run sh -c 'echo x >&2' 2> /dev/full");
+    assert_int_equal(r.code, 1);
+    run("{ tutti run --nproc-per-node=2 yes; echo code $? >&2; } | head -n 1");
+    assert_non_null(strstr(r.out, "]:y\n"));
+    assert_non_null(strstr(r.err, "signal SIGPIPE (13)"));
+    assert_non_null(strstr(r.err, "code 141\n"));
+}
+
 static int free_port(int *fd_out)
 {
     struct sockaddr_in addr = { .sin_family = AF_INET };
@@ -220,6 +238,7 @@ int main(void)
         cmocka_unit_test(options_are_spelt_in_all_ways),
         cmocka_unit_test(wrong_options_get_one_message),
         cmocka_unit_test(programs_end_the_command),
+        cmocka_unit_test(output_that_cannot_be_written),
         cmocka_unit_test(a_taken_port_is_named),
         cmocka_unit_test(two_launchers_make_one_job),
     };

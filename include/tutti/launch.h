@@ -40,7 +40,8 @@ typedef struct tutti_launch_options {
  *
  * @param exit_code_out  0 when all ranks ended with 0; else the first failure's exit code, 128 plus the
  *                       signal's number if one ended it, 127 if the program cannot be run;
- *                       128 plus the signal's number if one came from outside first
+ *                       128 plus the signal's number if one came from outside first; 1 when all went
+ *                       well but output was lost (a full disk)
  *
  * @errors   TUTTI_E_ARG      a bad option; TUTTI_E_NETWORK: the port is taken; TUTTI_E_NOMEM, TUTTI_E_IO;
  *           TUTTI_E_AUTH     several hosts, and no TUTTI_SECRET_FILE
@@ -79,6 +80,7 @@ TUTTI_API bool tutti_spawn_enter(const tutti_spawn_entry *entries, int n_entries
  * @param arg     handed to each; NULL: ""
  * @errors   TUTTI_E_REMOTE  a process failed; the text names its index, pid and exit code or signal. The
  *                           others were ended.
+ *           TUTTI_E_IO      all ended well, but output of theirs could not be written
  *           TUTTI_E_ABORTED a signal to this process ended them
  *           TUTTI_E_ARG     nprocs < 1, or no name
  *           TUTTI_E_STATE   called inside a spawned process before tutti_spawn_enter

@@ -7,6 +7,8 @@
  * How     read from a pipe -> tti_lines holds the unfinished line -> tti_sink holds whole lines until
  *         the descriptor takes them. The supervisor reads from pipes only while the sink has room for
  *         the worst case, so a slow reader slows the ranks down, as it would without us.
+ * Fails   A write fails once and for all: the sink keeps the errno and drops what comes. What that means
+ *         for the job is the supervisor's business.
  * True    Nothing is allocated and nothing fails: both buffers are fixed. Per stream, the bytes without
  *         prefixes are the bytes that came, but for a newline after each TTI_LINE_MAX bytes of a line
  *         that is longer, and one at the end of a last line that has none. */
@@ -20,7 +22,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <limits.h>
-#include <tutti/private.h>
 
 /* Every byte fed may be a newline, and so bring a prefix with it. */
 enum { WORST_FEED = TTI_OUTPUT_READ * (TTI_PREFIX_MAX + 1) + 2 * (TTI_LINE_MAX + TTI_PREFIX_MAX) };
@@ -33,7 +34,7 @@ void tti_sink_init(tti_sink *sink, int fd)
     bool file = fstat(fd, &st) == 0 && S_ISREG(st.st_mode);
 
     sink->fd = fd;
-    sink->gone = false;
+    sink->error = 0;
     sink->piece =
         file ? TTI_SINK_BYTES : PIPE_BUF; /* a pipe that is ready takes PIPE_BUF at once */
     sink->start = 0;
@@ -52,7 +53,7 @@ bool tti_sink_has_room(const tti_sink *sink)
 
 static void sink_put(tti_sink *sink, const char *data, size_t n)
 {
-    if (sink->gone)
+    if (sink->error != 0)
         return;
     if (sink->end + n > TTI_SINK_BYTES) {
         memmove(sink->data, sink->data + sink->start, sink->end - sink->start);
@@ -91,11 +92,8 @@ void tti_sink_flush(tti_sink *sink)
     if (done < 0 && (errno == EAGAIN || errno == EINTR))
         return;
     if (done < 0) {
-        sink->gone = true;
+        sink->error = errno;
         sink->start = sink->end;
-        if (sink->fd != STDERR_FILENO)
-            tti_log(TTI_LOG_WARN, "nobody reads the ranks' output any more (%s): it is dropped",
-                    strerrorname_np(errno));
         return;
     }
     sink->start += (size_t)done;

@@ -18,7 +18,7 @@ enum {
  * reader who stalls does not stop the launcher. */
 typedef struct tti_sink {
     int fd;
-    bool gone;    /* the reader is gone: what comes is dropped */
+    int error;    /* of the write that failed, or 0; after one what comes is dropped */
     size_t piece; /* the most that one write may take without waiting */
     size_t start;
     size_t end;

@@ -119,6 +119,8 @@ static void say_all(FILE *out, const tti_job_result *result, const char *program
         fprintf(out, "tutti: '%s' failed with exit code %d\n", program, result->exit_code);
         say_first(out, result, first_rank);
         say_others(out, result, first_rank);
+    } else if (result->signal == SIGINT) {
+        fprintf(out, "tutti: '%s' was interrupted (SIGINT)\n", program);
     } else {
         signal_text(result->signal, text, sizeof text);
         fprintf(out, "tutti: '%s' was ended by signal %s\n", program, text);

@@ -72,7 +72,9 @@ static tutti_status judge(const tti_job_result *result, const char *name)
     const tti_rank_end *end;
 
     if (result->first < 0 && result->signal == 0)
-        return TUTTI_OK;
+        return !result->lost ? TUTTI_OK
+                             : tti_fail(TUTTI_E_IO, "output of the %d processes of '%s' was lost",
+                                        result->n_ranks, name);
     if (result->first < 0)
         return tti_fail(TUTTI_E_ABORTED,
                         "the %d processes of '%s' were ended by signal %d that "

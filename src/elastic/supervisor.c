@@ -11,6 +11,9 @@
  *         STOPPING sends SIGTERM (or the signal that came) to all process groups, KILLING sends
  *         SIGKILL. All phases end when the last rank has ended. What is left of the process groups
  *         then (grandchildren) has LINGER_NS to finish if it holds a pipe of ours, and is killed.
+ * Output  Nobody reads our stdout any more: the ranks' stdout pipes are closed, so that they get SIGPIPE
+ *         as they would without us; stderr likewise. It cannot be written (a full disk): it is read and
+ *         dropped, and a job that would have succeeded ends with 1.
  * True    An ended rank is observed, but collected only at the very end: until then its number, which
  *         is its process group's, cannot go to a stranger whom we would signal. Only our own pids are
  *         waited for. Every byte that a rank wrote before it ended is passed on.
@@ -72,6 +75,7 @@ typedef struct supervisor {
     tutti_status broken; /* TUTTI_OK while poll() works */
     int first;
     int signal;
+    bool lost;         /* output of the ranks */
     size_t late_bytes; /* read since the groups were killed */
 } supervisor;
 
@@ -275,21 +279,54 @@ static void wait_for_something(supervisor *s, int64_t deadline_ns)
     }
 }
 
+/* The first write to fail on our stdout or stderr: see "Output" above. */
+static void note_lost_output(supervisor *s, const tti_sink *sink)
+{
+    const bool is_out = sink == s->out;
+    char text[128];
+    int i;
+
+    if (sink->error != EPIPE) {
+        s->lost = true;
+        if (is_out) /* of stderr there is nowhere to say it */
+            tti_log(TTI_LOG_ERROR,
+                    "standard output cannot be written: %s; the ranks' output is lost",
+                    strerror_r(sink->error, text, sizeof text));
+        return;
+    }
+    for (i = 0; i < s->n_started; i++) {
+        int *fd = is_out ? &s->ranks[i].child.out_fd : &s->ranks[i].child.err_fd;
+
+        if (*fd >= 0)
+            close(*fd);
+        *fd = -1;
+    }
+}
+
+static void flush_sink(supervisor *s, tti_sink *sink)
+{
+    const bool worked = sink->error == 0;
+
+    tti_sink_flush(sink);
+    if (worked && sink->error != 0)
+        note_lost_output(s, sink);
+}
+
 static void move_output(supervisor *s)
 {
     const struct pollfd *p = s->polls + SLOT_RANKS;
     int i;
 
     if (s->polls[SLOT_OUT].revents != 0)
-        tti_sink_flush(s->out);
+        flush_sink(s, s->out);
     if (s->polls[SLOT_ERR].revents != 0)
-        tti_sink_flush(s->err);
+        flush_sink(s, s->err);
     for (i = 0; i < s->n_started; i++, p += SLOTS_PER_RANK) {
         rank *r = &s->ranks[i];
 
-        if (p[SLOT_RANK_OUT].revents != 0 && tti_sink_has_room(s->out))
+        if (p[SLOT_RANK_OUT].revents != 0 && r->child.out_fd >= 0 && tti_sink_has_room(s->out))
             move_stream(s, &r->child.out_fd, &r->out);
-        if (p[SLOT_RANK_ERR].revents != 0 && tti_sink_has_room(s->err))
+        if (p[SLOT_RANK_ERR].revents != 0 && r->child.err_fd >= 0 && tti_sink_has_room(s->err))
             move_stream(s, &r->child.err_fd, &r->err);
     }
 }
@@ -452,12 +489,16 @@ static void collect_all(supervisor *s)
 
 static void fill(const supervisor *s, tti_job_result *out)
 {
-    *out = (tti_job_result){ .first = s->first, .signal = s->signal, .n_ranks = s->job->n_ranks };
+    *out = (tti_job_result){
+        .first = s->first, .signal = s->signal, .lost = s->lost, .n_ranks = s->job->n_ranks
+    };
     out->ends = s->ends;
     if (s->first >= 0)
         out->exit_code = s->ends[s->first].exit_code;
     else if (s->signal != 0)
         out->exit_code = 128 + s->signal;
+    else if (s->lost)
+        out->exit_code = EXIT_FAILURE;
 }
 
 tutti_status tti_supervise(const tti_job *job, tti_job_result *result_out)

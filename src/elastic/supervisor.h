@@ -35,9 +35,10 @@ typedef struct tti_rank_end {
 } tti_rank_end;
 
 typedef struct tti_job_result {
-    int exit_code; /* of the job: 0, the first failure's, or 128 + signal */
+    int exit_code; /* of the job: 0, the first failure's, or 128 + signal; 1 if output was lost */
     int first;     /* local rank of the first failure; -1: none */
     int signal;    /* that came from outside and ended the job, or 0 */
+    bool lost;     /* output could not be written, for another reason than that nobody reads it */
     int n_ranks;
     tti_rank_end *ends; /* of each rank; free() it */
 } tti_job_result;
