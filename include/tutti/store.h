@@ -85,11 +85,13 @@ TUTTI_API tutti_status tutti_hash_store_open(tutti_store **store_out);
  * @param world_size  how many handles will be opened in all: the last one to close removes the
  * file. Negative: nobody removes it. 0 is refused
  *
- * A file left over from an earlier job is read like a live one: start with a fresh name. A record
- * that was torn by a crash is dropped by the next writer.
+ * A file that handles were never closed on, while nobody has it open now, was left over by a job
+ * that died: an error with a world_size, else a warning in the log, and the file is read like a
+ * live one. A record that was torn by a crash is dropped by the next writer.
  *
- * @errors  TUTTI_E_ARG  path empty, world_size 0
- *          TUTTI_E_IO   the file cannot be created, locked, read, or is no store
+ * @errors  TUTTI_E_ARG    path empty, world_size 0
+ *          TUTTI_E_STATE  the file is left over; the text names it
+ *          TUTTI_E_IO     the file cannot be created, locked, read, or is no store
  *          TUTTI_E_NOMEM
  * @threads any
  * @cost    every call reads what was appended since the last; waiting looks every 10 ms

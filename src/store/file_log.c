@@ -17,6 +17,10 @@ enum {
     FILE_KEY_MAX = TUTTI_STORE_KEY_MAX + 2, /* "-/" and the user's key */
 };
 
+/* The lock of all records is on what lies before this byte; the byte itself is locked, shared, by
+ * everybody who has the file open. */
+#define ALIVE_AT ((off_t)1 << 62)
+
 static tutti_status io_failed(const tti_file_log *log, int err, const char *what)
 {
     return tti_fail_errno_as(TUTTI_E_IO, err, "cannot %s store file '%s'", what, log->path);
@@ -133,7 +137,7 @@ static tutti_status cut_torn(tti_file_log *log)
 
 static int set_lock(const tti_file_log *log, short type)
 {
-    struct flock whole = { .l_type = type, .l_whence = SEEK_SET };
+    struct flock whole = { .l_type = type, .l_whence = SEEK_SET, .l_len = ALIVE_AT };
 
     return fcntl(log->fd, F_OFD_SETLK, &whole) == 0 ? 0 : errno;
 }
@@ -255,6 +259,22 @@ static tutti_status open_file(tti_file_log *log, const char *path)
     return TUTTI_OK;
 }
 
+/* Look who else is alive, and be counted among them. Under the exclusive lock. */
+static tutti_status come_alive(tti_file_log *log)
+{
+    struct flock others = {
+        .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_start = ALIVE_AT, .l_len = 1
+    };
+    struct flock mine = {
+        .l_type = F_RDLCK, .l_whence = SEEK_SET, .l_start = ALIVE_AT, .l_len = 1
+    };
+
+    if (fcntl(log->fd, F_OFD_GETLK, &others) != 0 || fcntl(log->fd, F_OFD_SETLK, &mine) != 0)
+        return io_failed(log, errno, "lock");
+    log->alone = others.l_type == F_UNLCK;
+    return TUTTI_OK;
+}
+
 /* The last user may remove the file between our open and our lock. */
 static bool is_removed(const tti_file_log *log)
 {
@@ -289,8 +309,11 @@ tutti_status tti_file_log_open(tti_file_log *log, tti_port *port, const char *pa
         st = open_file(log, path);
         if (st == TUTTI_OK)
             st = lock_by(log, deadline_ns);
-        if (st == TUTTI_OK && !is_removed(log))
-            return TUTTI_OK;
+        if (st == TUTTI_OK && !is_removed(log)) {
+            st = come_alive(log);
+            if (st == TUTTI_OK)
+                return TUTTI_OK;
+        }
         tti_file_log_close(log);
         if (st != TUTTI_OK)
             return st;

@@ -6,11 +6,14 @@
  *         of a value, in the machine's byte order. User keys begin with '/', deletions with "-/";
  *         "refcount/" and "cleanup/" begin with neither. The last record of a key counts.
  *
- *           tti_file_log_lock()  takes the lock of the whole file, then reads what others appended
+ *           tti_file_log_lock()  takes the lock of all records, then reads what others appended
  *           tti_file_log_put()   appends a record and changes the copy, under an exclusive lock
  *           tti_file_log_unlock()
  *
- *         The lock is an open-file-description lock: it belongs to this opening of the file and
+ *         A handle also holds a shared lock on one byte far behind the end, for as long as it is
+ *         open: so a newcomer can tell whether anybody is alive.
+ *
+ *         The locks are open-file-description locks: one belongs to this opening of the file and
  *         goes with it, also when the process is killed, whatever else of the process opens or
  *         closes the file.
  * True    `offset` is where the first record begins that has not been read; it never lies inside
@@ -31,6 +34,7 @@ typedef struct tti_file_log {
     int64_t    offset;
     tti_map    map;     /* the copy: keys as in the file, without deletions */
     tti_buffer pending; /* bytes read behind offset that are no whole record yet */
+    bool       alone;   /* nobody else had the file open when we came */
 } tti_file_log;
 
 /** Open path, making it if need be (mode 0600), and lock it exclusively; what is there has been

@@ -382,6 +382,28 @@ static const tutti_store_ops file_ops = {
     .clone = file_clone,
 };
 
+/* Whether the file was left behind: handles that were never closed, and nobody who has it open. With
+ * a world_size that is an error; without, the caller may want what is in it. */
+static tutti_status check_left_over(const file_store *fs)
+{
+    const tti_file_log *log = &fs->log;
+    const void         *val = NULL;
+    size_t              size = 0;
+    int64_t             users = 0;
+
+    if (!log->alone || !tti_map_get(&log->map, "refcount/", strlen("refcount/"), &val, &size) ||
+        !tti_store_number(val, size, &users) || users <= 0)
+        return TUTTI_OK;
+    if (fs->world_size > 0)
+        return tti_fail(TUTTI_E_STATE,
+                        "store file '%s' is left over: %lld of its handles were never closed\n"
+                        "  next: remove it, or choose another name",
+                        log->path, (long long)users);
+    tti_log(TTI_LOG_WARN, "store file '%s' is left over: %lld of its handles were never closed",
+            log->path, (long long)users);
+    return TUTTI_OK;
+}
+
 /* Open the file and count this handle in. Afterwards the log is open, or the store has nothing. */
 static tutti_status open_log(file_store *fs, const char *path)
 {
@@ -392,7 +414,9 @@ static tutti_status open_log(file_store *fs, const char *path)
                            tti_deadline(fs->port, TUTTI_STORE_TIMEOUT_MS, 0));
     if (st != TUTTI_OK)
         return st;
-    st = add_locked(fs, "refcount/", 1, "refcount/", &users);
+    st = check_left_over(fs);
+    if (st == TUTTI_OK)
+        st = add_locked(fs, "refcount/", 1, "refcount/", &users);
     if (st == TUTTI_OK)
         tti_file_log_unlock(&fs->log);
     else

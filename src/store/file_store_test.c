@@ -210,7 +210,7 @@ static void processes_share_the_file(void **state)
 /* A process that dies with the lock takes it along. */
 static void a_killed_writer_leaves_no_lock(void **state)
 {
-    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET };
+    struct flock whole = { .l_type = F_WRLCK, .l_whence = SEEK_SET, .l_len = 1 << 20 };
     tutti_store *store = NULL;
     int          ready[2], fd, status;
     pid_t        pid;
@@ -240,6 +240,37 @@ static void a_killed_writer_leaves_no_lock(void **state)
     tutti_store_close(store);
 }
 
+/* What a job that was killed leaves: a count of users, and nobody alive. Processes that still have
+ * the file open, or closed it in order, make no left-over. */
+static void left_over_files_are_named(void **state)
+{
+    tutti_store *store = NULL, *other = NULL;
+    pid_t        pid = fork();
+    int          status;
+
+    (void)state;
+    if (pid == 0)
+        _exit(tutti_file_store_open(path, 2, &store) == TUTTI_OK ? 0 : 1);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+    assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    assert_int_equal(tutti_file_store_open(path, 2, &store), TUTTI_E_STATE);
+    assert_non_null(strstr(tutti_last_error(), path));
+    assert_non_null(strstr(tutti_last_error(), "is left over: 1 of its handles"));
+    assert_null(store);
+    setenv("TUTTI_LOG", "error", 1); /* the warning is expected */
+    assert_int_equal(tutti_file_store_open(path, -1, &store), TUTTI_OK);
+    unsetenv("TUTTI_LOG");
+    assert_int_equal(tutti_file_store_open(path, 2, &other), TUTTI_OK); /* somebody is alive */
+    tutti_store_close(other);
+    tutti_store_close(store);
+    unlink(path);
+    assert_int_equal(tutti_file_store_open(path, 2, &store), TUTTI_OK);
+    tutti_store_close(store); /* in order, and before the other comes */
+    assert_int_equal(tutti_file_store_open(path, 2, &store), TUTTI_OK);
+    tutti_store_close(store);
+    assert_int_equal(file_size(), -1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -250,6 +281,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_file_cut_by_others_is_an_error, setup, teardown),
         cmocka_unit_test_setup_teardown(processes_share_the_file, setup, teardown),
         cmocka_unit_test_setup_teardown(a_killed_writer_leaves_no_lock, setup, teardown),
+        cmocka_unit_test_setup_teardown(left_over_files_are_named, setup, teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
