@@ -23,7 +23,12 @@
 #include "elastic/signals.h"
 #include "elastic/worker.h"
 
-enum { NPROC_MAX = 4096, NNODES_MAX = 65536, SHUTDOWN_MS = 30000, RUN_ID_MAX = 24 };
+enum {
+    NPROC_MAX = TTI_KEEPER_GROUPS_MAX,
+    NNODES_MAX = 65536,
+    SHUTDOWN_MS = 30000,
+    RUN_ID_MAX = 24
+};
 
 static tutti_status check_sizes(const tutti_launch_options *o)
 {
@@ -95,7 +100,7 @@ static tutti_status choose_secret(job *j)
                         "is not set\n  next: copy a file with 64 random hex digits, mode 0600, to "
                         "every host and name it in TUTTI_SECRET_FILE",
                         j->opts->nnodes);
-    return TUTTI_OK;
+    return tti_keeper_start("", "", &j->secret.keeper); /* that file is not ours to remove */
 }
 
 static tutti_status serve_store(job *j)
@@ -164,7 +169,8 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
                      .plain_output = o->plain_output,
                      .shutdown_ns = o->shutdown_ms * TTI_MS,
                      .signal_fd = j->signal_fd,
-                     .files = &j->files };
+                     .files = &j->files,
+                     .keeper = &j->secret.keeper };
 
     return tti_supervise(&what, result_out);
 }

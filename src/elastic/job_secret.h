@@ -13,7 +13,7 @@ enum { TTI_JOB_PATH_MAX = 512 };
 typedef struct tti_job_secret {
     char dir[TTI_JOB_PATH_MAX];
     char file[TTI_JOB_PATH_MAX];
-    tti_keeper keeper; /* removes both, should this process be killed */
+    tti_keeper keeper; /* removes both and ends the ranks, should this process be killed */
 } tti_job_secret;
 
 /** Make a private directory (0700) on a file system in memory, and in it the secret (0600): 32 random

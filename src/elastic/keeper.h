@@ -7,15 +7,24 @@
 #include <sys/types.h>
 #include <tutti/status.h>
 
+enum { TTI_KEEPER_GROUPS_MAX = 4096 };
+
 typedef struct tti_keeper {
     pid_t pid; /* 0: none */
     int fd;
 } tti_keeper;
 
 /** Have file, and then dir, removed when tti_keeper_end() is called or this process is gone, however it
- * ended: SIGKILL, too.
+ * ended: SIGKILL, too. "" for nothing to remove.
  * @errors TUTTI_E_NOMEM  no process or descriptor to be had */
 tutti_status tti_keeper_start(const char *file, const char *dir, tti_keeper *keeper_out);
+
+/** Have a process group ended, too, should this process be gone before tti_keeper_release(). At most
+ * TTI_KEEPER_GROUPS_MAX of them. SIGPIPE must be ignored: the keeper may have been killed. */
+void tti_keeper_watch(const tti_keeper *keeper, pid_t group);
+
+/** The groups are over: leave those numbers alone. Call before their leaders are collected. */
+void tti_keeper_release(const tti_keeper *keeper);
 
 /** Returns when both are removed and the keeper is gone. "None" is fine. */
 void tti_keeper_end(tti_keeper *keeper);

@@ -298,6 +298,38 @@ static void ranks_follow_a_killed_launcher(void **state)
     tt_marks_close(marks);
 }
 
+/* Deaf to SIGTERM, stopped, or a child of the rank's: the keeper sees to them. */
+static void all_processes_follow_a_killed_launcher(void **state)
+{
+    int marks = tt_marks_open();
+    pid_t launcher = fork();
+    char line[64] = "";
+    pid_t pids[4];
+    int i;
+
+    (void)state;
+    if (launcher == 0) {
+        execl("/proc/self/exe", "launch_test", "hold3",
+              "case $RANK in "
+              "0) trap '' TERM; echo $$$$ >&9; while :; do sleep 100; done;; "
+              "1) echo $$$$ >&9; kill -STOP $$$$;; "
+              "2) sleep 100 & echo $! >&9; echo $$$$ >&9; wait;; esac",
+              (char *)NULL);
+        _exit(127);
+    }
+    assert_true(launcher > 0);
+    for (i = 0; i < 4; i++) {
+        tt_marks_wait(marks, 1, line);
+        pids[i] = (pid_t)atol(line);
+        assert_true(pids[i] > 0);
+    }
+    kill(launcher, SIGKILL);
+    assert_int_equal(waitpid(launcher, NULL, 0), launcher);
+    for (i = 0; i < 4; i++)
+        assert_true(tt_gone_within(pids[i], 10 * GONE_MS));
+    tt_marks_close(marks);
+}
+
 /* ---- limits ------------------------------------------------------------------------------------ */
 
 /* 30 ranks take more than 90 descriptors, and poll() refuses more slots than the limit. */
@@ -630,7 +662,7 @@ static int part_abort(void)
         pause();
 }
 
-static int part_hold(char *script)
+static int part_hold(char *script, int nproc)
 {
     char *argv[] = { shell, dash_c, script, NULL };
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
@@ -638,6 +670,7 @@ static int part_hold(char *script)
     int code = 1;
 
     o.argv = argv;
+    o.nproc = nproc;
     st = tutti_launch(&o, &code);
     return st == TUTTI_OK ? code : (int)st & 0x7f;
 }
@@ -653,6 +686,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(signals_are_forwarded),
         cmocka_unit_test(a_second_signal_does_not_hurry),
         cmocka_unit_test(ranks_follow_a_killed_launcher),
+        cmocka_unit_test(all_processes_follow_a_killed_launcher),
         cmocka_unit_test(a_low_soft_limit_is_raised),
         cmocka_unit_test(a_blind_launcher_ends_its_ranks),
         cmocka_unit_test(programs_that_cannot_run),
@@ -669,7 +703,9 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "abort") == 0)
         return part_abort();
     if (argc > 2 && strcmp(argv[1], "hold") == 0)
-        return part_hold(argv[2]);
+        return part_hold(argv[2], 1);
+    if (argc > 2 && strcmp(argv[1], "hold3") == 0)
+        return part_hold(argv[2], 3);
     tt_marks_reserve();
     signal(SIGINT, SIG_DFL); /* whoever started the test may have had them ignored */
     signal(SIGHUP, SIG_DFL);

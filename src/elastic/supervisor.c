@@ -379,6 +379,8 @@ static tutti_status start_all(supervisor *s)
             return st;
         s->n_started++;
         s->ends[i].pid = r->child.pid;
+        if (s->ends[i].exec_errno == 0)
+            tti_keeper_watch(job->keeper, r->child.pid);
         if (s->ends[i].exec_errno != 0) {
             r->child.pid = 0; /* gone and collected: nobody to signal */
             s->ends[i].exit_code = 127;
@@ -478,6 +480,7 @@ static void collect_all(supervisor *s)
 {
     int i;
 
+    tti_keeper_release(s->job->keeper);
     for (i = 0; i < s->job->n_ranks; i++) {
         pid_t pid = s->ranks[i].child.pid;
 

@@ -10,6 +10,7 @@
 #include <sys/types.h>
 #include <time.h>
 #include <tutti/status.h>
+#include "elastic/keeper.h"
 
 /** What to run. Everything is borrowed. */
 typedef struct tti_job {
@@ -21,6 +22,7 @@ typedef struct tti_job {
     int64_t shutdown_ns;        /* between the first signal and SIGKILL */
     int signal_fd;              /* of tti_signals_take() */
     const struct rlimit *files; /* the ranks' limit of open files */
+    const tti_keeper *keeper;   /* ends the ranks, should this process be killed */
 } tti_job;
 
 /** How one rank ended. */
