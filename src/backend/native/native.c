@@ -34,6 +34,7 @@ typedef struct native {
 struct tutti_request {
     tti_request *message;
     membership  *members;
+    bool         is_send;
 };
 
 static membership *members_make(const tutti_backend_config *config)
@@ -166,6 +167,7 @@ static tutti_status native_post(tutti_backend *backend, const tutti_message *mes
     }
     atomic_fetch_add_explicit(&nat->members->refs, 1, memory_order_relaxed);
     request->members = nat->members;
+    request->is_send = message->is_send;
     *request_out = request;
     return TUTTI_OK;
 }
@@ -184,7 +186,7 @@ static int native_source(const tutti_request *request)
 {
     int peer, i;
 
-    if (!tti_request_ended(request->message))
+    if (request->is_send || !tti_request_ended(request->message))
         return -1;
     peer = tti_request_peer(request->message);
     for (i = 0; i < request->members->n; i++)
