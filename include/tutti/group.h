@@ -473,6 +473,89 @@ TUTTI_API tutti_status tutti_isend_in_group(tutti_span buf, int group_dst, int t
 TUTTI_API tutti_status tutti_irecv_in_group(tutti_span buf, int group_src, int tag, tutti_group *group,
                                             tutti_work **work_out);
 
+/* ---- several messages, several works -------------------------------------------------------------- */
+
+/** One message of a batch. */
+typedef struct tutti_p2p_op {
+    bool       is_send;
+    tutti_span span; /* sent from, or received into */
+    int        peer; /* global rank; TUTTI_ANY_SOURCE on a receive: any */
+    int        tag;
+} tutti_p2p_op;
+
+/** Begin several messages at once: tutti_isend and tutti_irecv for each entry of ops, after all of them
+ * were checked. Messages never wait for each other, so any order of ops, on any rank, is free of deadlock.
+ *
+ * @param ops        the array may go when the call returns; the spans are borrowed until their works end
+ * @param works_out  [n_ops] one work for each op, in the order of ops, each a new reference. A message
+ *                   that could not be begun is a work that has failed.
+ *
+ * @errors   TUTTI_E_ARG  no ops, or one that is wrong: the text tells which, nothing was sent
+ *           TUTTI_E_NOMEM  nothing was sent
+ * @threads  any
+ * @source   torch.distributed.batch_isend_irecv (which takes the group from each P2POp, and may return one
+ *           work for all) */
+TUTTI_API tutti_status tutti_batch_isend_irecv(const tutti_p2p_op *ops, int n_ops, tutti_group *group,
+                                               tutti_work **works_out);
+
+/** Wait until all works have ended, whatever each came to.
+ *
+ * @param works       may be of several groups; NULL entries are skipped
+ * @param timeout_ms  for all of them together; 0: for each its group's time-out, TUTTI_INFINITE none
+ *
+ * @errors   TUTTI_E_TIMEOUT  one had not ended in time, the text says which; they go on
+ *           else what the first one of them, in the order of works, failed with
+ * @units    ms
+ * @threads  any, several at once
+ * @source   torch.futures.wait_all */
+TUTTI_API tutti_status tutti_wait_all(tutti_work *const *works, int n_works, int64_t timeout_ms);
+
+/** Wait until one of works has ended, well or not: tutti_work_status() tells.
+ *
+ * @param works       may be of several groups; NULL entries are skipped, so that what was dealt with can
+ *                    be set to NULL
+ * @param timeout_ms  0: the time-out of the first one's group, TUTTI_INFINITE none
+ * @param index_out   the lowest index of those that have ended; -1 if all entries are NULL
+ *
+ * @errors   TUTTI_E_TIMEOUT  none has ended in time; they go on
+ * @units    ms
+ * @threads  any, several at once
+ * @cost     the end of a message is noticed within 1 ms
+ * @source   ours */
+TUTTI_API tutti_status tutti_wait_any(tutti_work *const *works, int n_works, int64_t timeout_ms,
+                                      int *index_out);
+
+/** What tutti_work_wait() would return, words included, without waiting.
+ *
+ * @errors   TUTTI_E_STATE  the operation has not ended
+ *           anything the operation failed with, each time it is asked
+ * @threads  any
+ * @source   torch.distributed.Work.is_success, Work.exception */
+TUTTI_API tutti_status tutti_work_status(tutti_work *work);
+
+/** What tutti_work_then() calls: work is complete, and borrowed for the call. */
+typedef void (*tutti_work_fn)(tutti_work *work, void *ctx);
+
+/** Have fn(work, ctx) called once when work has ended, well or not; at once if it has already.
+ *
+ * The operation is complete first: in fn, and in any other thread, waiting returns at once; a wait
+ * elsewhere may return before fn has run. fn runs on a thread that the world keeps for this, one at a
+ * time, never under a lock of the library, and never on the thread that calls tutti_work_then(). Functions
+ * of one work run in the order they were attached; between works there is no order. fn may issue and wait,
+ * also attach more; while it runs, others of the same world wait. For fn NULL means the process's world:
+ * hand it the group. Ending the world waits for functions whose works have ended, and ends works first:
+ * those under way fail with TUTTI_E_ABORTED and are told of it. Called by fn, it is refused.
+ * Two exceptions are called on the thread that attaches, before this returns: works of non-members, and
+ * works whose world is gone.
+ *
+ * @errors   TUTTI_E_ARG    work or fn is NULL
+ *           TUTTI_E_NOMEM  no memory, or no thread; fn is never called
+ * @threads  any
+ * @cost     the end of a message is noticed within 1 ms while nobody waits for it
+ * @source   torch.distributed.Work.get_future().then (which calls before the work is complete, on the
+ *           thread that completes it) */
+TUTTI_API tutti_status tutti_work_then(tutti_work *work, tutti_work_fn fn, void *ctx);
+
 #ifdef __cplusplus
 }
 #endif

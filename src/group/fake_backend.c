@@ -60,6 +60,8 @@ static struct {
     bool         held;
     uint64_t     fail_seq;
     tutti_status fail_status;
+    int          posts_left; /* until one fails with post_status; 0: none does */
+    tutti_status post_status;
     int          running;
     int          aborts;
     int          alive;
@@ -104,6 +106,7 @@ void fake_reset(void)
     memset(hub.meetings, 0, sizeof hub.meetings);
     hub.held = false;
     hub.fail_seq = 0;
+    hub.posts_left = 0;
     hub.aborts = hub.failures = hub.n_runs = 0;
     tti_unlock(&hub.lock);
 }
@@ -121,6 +124,14 @@ void fake_fail_at(uint64_t seq, tutti_status st)
     tti_lock(&hub.lock);
     hub.fail_seq = seq;
     hub.fail_status = st;
+    tti_unlock(&hub.lock);
+}
+
+void fake_fail_post(int n, tutti_status st)
+{
+    tti_lock(&hub.lock);
+    hub.posts_left = n;
+    hub.post_status = st;
     tti_unlock(&hub.lock);
 }
 
@@ -464,6 +475,12 @@ static void try_match(tutti_request *request)
     }
 }
 
+/* Whether it is the turn of the message that cannot be posted. Lock held. */
+static bool post_fails(void)
+{
+    return hub.posts_left > 0 && --hub.posts_left == 0;
+}
+
 static tutti_status fake_post(tutti_backend *backend, const tutti_message *message,
                               tutti_request **request_out)
 {
@@ -472,6 +489,11 @@ static tutti_status fake_post(tutti_backend *backend, const tutti_message *messa
 
     assert(request != NULL);
     tti_lock(&hub.lock);
+    if (post_fails()) {
+        tti_unlock(&hub.lock);
+        free(request);
+        return tti_fail(hub.post_status, "fake: told not to post");
+    }
     request->backend = fake;
     request->message = *message;
     request->source = -1;

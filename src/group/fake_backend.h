@@ -17,6 +17,8 @@ void fake_reset(void);
 void fake_hold(bool held);
 /** Runs whose sequence number is seq fail with st from now on; 0: none does. */
 void fake_fail_at(uint64_t seq, tutti_status st);
+/** The n-th message from now on cannot be posted: st. 0: all can. */
+void fake_fail_post(int n, tutti_status st);
 /** Wait until n threads are inside of run. */
 void fake_await_running(int n);
 /** How often abort was called. */

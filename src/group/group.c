@@ -428,6 +428,8 @@ static void destroy_one(tutti_group *group)
         tti_runner_stop(group->runner);
     group->ops->destroy(group->backend);
     tti_messages_give(messages);
+    if (group->world == group)
+        tti_callbacks_stop(group->runner);
     free_group(group);
 }
 

@@ -9,8 +9,11 @@
  *   collective.c  public collectives: arguments in, a checked tutti_call out
  *   exchange.c    the same for reduce_scatter and all_to_all
  *   p2p.c         send, recv, isend, irecv
+ *   batch.c       several messages at once
  *   queue.c       in which order a group's collectives run, and on which thread
  *   work.c        waiting for works, their words, their references
+ *   wait_many.c   waiting for all or any of several works
+ *   callback.c    what is called when a work has ended, and on which thread
  *   device_mesh.c grids of ranks, over mesh_family.c, mesh_groups.c, mesh_layout.c */
 #ifndef TTI_GROUP_GROUP_H
 #define TTI_GROUP_GROUP_H
@@ -21,6 +24,8 @@
 #include <tutti/plugin/backend.h>
 
 enum { TTI_GROUP_NAME_MAX = 24, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64 };
+
+typedef struct tti_callback tti_callback;
 
 /** The lock and the worker thread that all groups of a world share. Reference counted, by the world
  * and by every work, because a work may be asked after its group is gone. queue.c has the rules. */
@@ -36,6 +41,14 @@ typedef struct tti_runner {
     bool        stop;
     tutti_work *first; /* queued collectives of all groups, oldest first */
     tutti_work *last;
+
+    /* callback.c; guarded by lock. */
+    tti_thread    caller;    /* started by the first tutti_work_then() */
+    tti_event     called;    /* there may be something for the caller */
+    bool          calls_end; /* the world is gone: whoever attaches calls by himself */
+    tti_callback *ready;     /* their works have ended; oldest first */
+    tti_callback *ready_last;
+    tutti_work   *watched; /* messages with callbacks, looked at by the caller */
 } tti_runner;
 
 typedef struct tti_mesh_family tti_mesh_family; /* mesh_family.h */
@@ -90,6 +103,10 @@ struct tutti_work {
     tutti_group *group;  /* NULL once done */
     tutti_work  *next;   /* in the runner's queue, or among the group's messages */
     tutti_work  *prev;
+
+    tti_callback *callbacks;  /* attached, in order; each holds a reference */
+    tutti_work   *watch_next; /* in the runner's list */
+    bool          watched;
 
     tutti_request           *request; /* a message; NULL once settled, and of a collective */
     const tutti_backend_ops *ops;     /* a message */
@@ -186,10 +203,35 @@ void         tti_work_retain(tutti_work *work);
 void tti_work_drop(tutti_work *work);
 /** Complete a work: status, and a copy of words when it failed. Lock held. */
 void tti_work_finish(tutti_work *work, tutti_status status, const char *words);
+/** Complete a message that has ended, unless a thread that waits for it will. Lock held. */
+void tti_work_look(tutti_work *work);
 /** What non-members get: a constant that is complete. */
 tutti_work *tti_work_nothing(void);
 
+/* callback.c */
+
+/** The callbacks of work, which has ended, may run. Lock held. */
+void tti_callbacks_ready(tutti_work *work);
+/** Run what is ready and end the thread. All works of the runner have ended. */
+void tti_callbacks_stop(tti_runner *runner);
+/** Whether this thread is inside a callback of runner. */
+bool tti_callbacks_inside(const tti_runner *runner);
+
 /* p2p.c */
+
+/** A message on its way to the backend. */
+typedef struct tti_posting {
+    const char   *what; /* "send" */
+    tutti_message message;
+    int           peer; /* global; -1: any */
+} tti_posting;
+
+/** Check a message whose what, is_send and peer are set, and fill in the rest.
+ * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED */
+tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag, tti_posting *p);
+/** Hand a checked message to the backend: work, new and not linked anywhere, becomes its work. The
+ * caller is inside group. */
+tutti_status tti_posting_begin(tutti_group *group, const tti_posting *p, tutti_work *work);
 
 /** End the messages of a closing group, in two steps around the backend's destroy: take decides
  * how each one ends, give marks them complete, when no buffer is in use any more. */

@@ -17,15 +17,9 @@
 
 enum { REAP_MAX = 2 };
 
-typedef struct posting {
-    const char   *what; /* "send" */
-    tutti_message message;
-    int           peer; /* global; -1: any */
-} posting;
-
 /* ---- checks ---- */
 
-static tutti_status find_peer(const tutti_group *group, posting *p)
+static tutti_status find_peer(const tutti_group *group, tti_posting *p)
 {
     const bool any = !p->message.is_send && p->peer == TUTTI_ANY_SOURCE;
 
@@ -42,7 +36,7 @@ static tutti_status find_peer(const tutti_group *group, posting *p)
     return TUTTI_OK;
 }
 
-static tutti_status check(const tutti_group *group, tutti_span buf, int tag, posting *p)
+tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag, tti_posting *p)
 {
     tutti_status st = tti_check_span(group, p->what, "buf", buf);
 
@@ -61,7 +55,7 @@ static tutti_status check(const tutti_group *group, tutti_span buf, int tag, pos
     return TUTTI_OK;
 }
 
-static void describe(const posting *p, char out[TTI_GROUP_CAUSE_MAX])
+static void describe(const tti_posting *p, char out[TTI_GROUP_CAUSE_MAX])
 {
     const char *way = p->message.is_send ? "to" : "from";
 
@@ -76,7 +70,7 @@ static void describe(const posting *p, char out[TTI_GROUP_CAUSE_MAX])
 
 /* A blocking call must not leave its buffer in use: one that ran out of time ends the group, on all
  * members. */
-static tutti_status give_up(tutti_group *group, const posting *p, tutti_request *request)
+static tutti_status give_up(tutti_group *group, const tti_posting *p, tutti_request *request)
 {
     char what[TTI_GROUP_CAUSE_MAX];
     char words[TTI_GROUP_WORDS_MAX];
@@ -90,7 +84,7 @@ static tutti_status give_up(tutti_group *group, const posting *p, tutti_request 
     return tti_fail(TUTTI_E_TIMEOUT, "%s", words);
 }
 
-static tutti_status transfer(tutti_group *group, const posting *p, int *source_out)
+static tutti_status transfer(tutti_group *group, const tti_posting *p, int *source_out)
 {
     tti_port      *port = group->runner->port;
     tutti_request *request = NULL;
@@ -108,7 +102,7 @@ static tutti_status transfer(tutti_group *group, const posting *p, int *source_o
 }
 
 /* source_out: group rank of the sender; -1 for a send. */
-static tutti_status run_message(tutti_group *group, const posting *p, int *source_out)
+static tutti_status run_message(tutti_group *group, const tti_posting *p, int *source_out)
 {
     char         what[TTI_GROUP_CAUSE_MAX];
     tutti_status st;
@@ -125,7 +119,7 @@ static tutti_status run_message(tutti_group *group, const posting *p, int *sourc
 
 tutti_status tutti_send(tutti_span buf, int dst, int tag, tutti_group *group)
 {
-    posting      p = { .what = "send", .message = { .is_send = true }, .peer = dst };
+    tti_posting      p = { .what = "send", .message = { .is_send = true }, .peer = dst };
     tutti_group *g = NULL;
     int          source = -1;
     tutti_status st;
@@ -133,7 +127,7 @@ tutti_status tutti_send(tutti_span buf, int dst, int tag, tutti_group *group)
     st = tti_group_resolve(group, p.what, &g);
     if (st != TUTTI_OK || g == NULL)
         return st;
-    st = check(g, buf, tag, &p);
+    st = tti_posting_check(g, buf, tag, &p);
     if (st != TUTTI_OK)
         return st;
     return run_message(g, &p, &source);
@@ -141,14 +135,14 @@ tutti_status tutti_send(tutti_span buf, int dst, int tag, tutti_group *group)
 
 tutti_status tutti_recv(tutti_span buf, int src, int tag, tutti_group *group, int *src_out)
 {
-    posting      p = { .what = "recv", .peer = src };
+    tti_posting      p = { .what = "recv", .peer = src };
     tutti_group *g = NULL;
     int          source = -1;
     tutti_status st;
 
     st = tti_group_resolve(group, p.what, &g);
     if (st == TUTTI_OK && g != NULL)
-        st = check(g, buf, tag, &p);
+        st = tti_posting_check(g, buf, tag, &p);
     if (st == TUTTI_OK && g != NULL)
         st = run_message(g, &p, &source);
     if (st == TUTTI_OK && src_out != NULL)
@@ -224,7 +218,24 @@ static void reap(tutti_group *group)
     }
 }
 
-static tutti_status post_work(tutti_group *group, const posting *p, tutti_work **work_out)
+tutti_status tti_posting_begin(tutti_group *group, const tti_posting *p, tutti_work *work)
+{
+    tutti_status st;
+
+    describe(p, work->what);
+    st = group->ops->post(group->backend, &p->message, &work->request);
+    if (st != TUTTI_OK)
+        return st;
+    work->ops = group->ops;
+    tti_lock(&group->runner->lock);
+    reap(group);
+    tti_work_retain(work);
+    list_append(&group->messages, work);
+    tti_unlock(&group->runner->lock);
+    return TUTTI_OK;
+}
+
+static tutti_status post_work(tutti_group *group, const tti_posting *p, tutti_work **work_out)
 {
     tutti_work  *work = NULL;
     tutti_status st;
@@ -232,23 +243,15 @@ static tutti_status post_work(tutti_group *group, const posting *p, tutti_work *
     st = tti_work_create(group, 0, &work);
     if (st != TUTTI_OK)
         return st;
-    describe(p, work->what);
-    st = group->ops->post(group->backend, &p->message, &work->request);
-    if (st != TUTTI_OK) {
+    st = tti_posting_begin(group, p, work);
+    if (st != TUTTI_OK)
         tti_work_drop(work);
-        return st;
-    }
-    work->ops = group->ops;
-    tti_lock(&group->runner->lock);
-    reap(group);
-    tti_work_retain(work);
-    list_append(&group->messages, work);
-    tti_unlock(&group->runner->lock);
-    *work_out = work;
-    return TUTTI_OK;
+    else
+        *work_out = work;
+    return st;
 }
 
-static tutti_status issue(tutti_span buf, int tag, tutti_group *group, posting *p,
+static tutti_status issue(tutti_span buf, int tag, tutti_group *group, tti_posting *p,
                           tutti_work **work_out)
 {
     tutti_group *g = NULL;
@@ -261,7 +264,7 @@ static tutti_status issue(tutti_span buf, int tag, tutti_group *group, posting *
         *work_out = tti_work_nothing();
     if (st != TUTTI_OK || g == NULL)
         return st;
-    st = check(g, buf, tag, p);
+    st = tti_posting_check(g, buf, tag, p);
     if (st == TUTTI_OK)
         st = tti_group_enter(g);
     if (st != TUTTI_OK)
@@ -274,7 +277,7 @@ static tutti_status issue(tutti_span buf, int tag, tutti_group *group, posting *
 tutti_status tutti_isend(tutti_span buf, int dst, int tag, tutti_group *group,
                          tutti_work **work_out)
 {
-    posting p = { .what = "isend", .message = { .is_send = true }, .peer = dst };
+    tti_posting p = { .what = "isend", .message = { .is_send = true }, .peer = dst };
 
     return issue(buf, tag, group, &p, work_out);
 }
@@ -282,7 +285,7 @@ tutti_status tutti_isend(tutti_span buf, int dst, int tag, tutti_group *group,
 tutti_status tutti_irecv(tutti_span buf, int src, int tag, tutti_group *group,
                          tutti_work **work_out)
 {
-    posting p = { .what = "irecv", .peer = src };
+    tti_posting p = { .what = "irecv", .peer = src };
 
     return issue(buf, tag, group, &p, work_out);
 }

@@ -69,7 +69,7 @@ void tti_runner_drop(tti_runner *runner)
 {
     if (atomic_fetch_sub_explicit(&runner->refs, 1, memory_order_acq_rel) != 1)
         return;
-    assert(runner->first == NULL && !runner->worker.running);
+    assert(runner->first == NULL && !runner->worker.running && !runner->caller.running);
     tti_mutex_release(&runner->lock);
     free(runner);
 }

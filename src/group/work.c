@@ -57,6 +57,7 @@ void tti_work_finish(tutti_work *work, tutti_status status, const char *words)
     work->words = status != TUTTI_OK ? strdup(words) : NULL;
     work->group = NULL;
     work->done = true;
+    tti_callbacks_ready(work);
     tti_event_signal(work->runner->port, &work->runner->changed);
 }
 
@@ -181,6 +182,43 @@ tutti_status tutti_work_wait(tutti_work *work)
     return tutti_work_wait_for(work, 0);
 }
 
+void tti_work_look(tutti_work *work)
+{
+    if (work->done || work->ops == NULL || work->group->closing || work->pins > 0)
+        return;
+    if (work->ops->test(work->request)) /* then wait only tells the outcome */
+        tti_message_settle(work, work->ops->wait(work->request, 0), tutti_last_error());
+}
+
+/* Whether a message has ended that somebody else is about to settle. Lock held. */
+static bool has_ended(tutti_work *work)
+{
+    return work->ops != NULL && !work->group->closing && work->ops->test(work->request);
+}
+
+tutti_status tutti_work_status(tutti_work *work)
+{
+    tutti_status st;
+
+    if (work == NULL)
+        return tti_fail(TUTTI_E_ARG, "tutti_work_status: the work is NULL");
+    if (work->is_nothing)
+        return TUTTI_OK;
+    tti_lock(&work->runner->lock);
+    tti_work_look(work);
+    if (work->done)
+        st = outcome(work);
+    else if (has_ended(work))
+        st = work->ops->wait(work->request, 0);
+    else
+        st = tti_fail(TUTTI_E_STATE,
+                      "%s on group '%s' has not ended\n"
+                      "  next: tutti_work_wait()",
+                      work->what, work->group_name);
+    tti_unlock(&work->runner->lock);
+    return st;
+}
+
 bool tutti_work_is_completed(tutti_work *work)
 {
     bool done;
@@ -188,8 +226,7 @@ bool tutti_work_is_completed(tutti_work *work)
     if (work == NULL || work->is_nothing)
         return true;
     tti_lock(&work->runner->lock);
-    done = work->done || (work->ops != NULL && !work->group->closing &&
-                          work->ops->test(work->request)); /* never blocks */
+    done = work->done || has_ended(work); /* never blocks */
     tti_unlock(&work->runner->lock);
     return done;
 }

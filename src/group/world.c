@@ -147,20 +147,32 @@ tutti_status tutti_init_process_group(const tutti_init_options *opts)
 
 /* ---- ending ---- */
 
+/* A world waits for its callbacks, so one of them cannot end it. */
+static bool would_wait_for_itself(const tutti_group *group)
+{
+    return group->world == group && tti_callbacks_inside(group->runner);
+}
+
 tutti_status tutti_destroy_process_group(tutti_group *group)
 {
     tutti_group *g = group;
+    bool         own_callback;
 
     if (g == TUTTI_NON_MEMBER || g == TUTTI_NO_GROUP)
         return TUTTI_OK;
     tti_lock(&process.lock);
     if (g == NULL)
         g = atomic_load(&process.world);
-    if (g != NULL && g == atomic_load(&process.world))
+    own_callback = g != NULL && would_wait_for_itself(g);
+    if (g != NULL && !own_callback && g == atomic_load(&process.world))
         atomic_store(&process.world, NULL);
     tti_unlock(&process.lock);
     if (g == NULL)
         return tti_fail(TUTTI_E_STATE, "tutti_destroy_process_group: there is no world");
+    if (own_callback)
+        return tti_fail(TUTTI_E_STATE,
+                        "tutti_destroy_process_group: called by a callback of the same world\n"
+                        "  next: let another thread end it");
     if (thread_default != NULL && thread_default == g)
         thread_default = NULL;
     tti_group_destroy(g);
