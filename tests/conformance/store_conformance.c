@@ -5,186 +5,17 @@
  * Goal    each store built in keeps the contract of tutti/store.h, to the letter of its edge cases.
  * Method  the same tests run on hash, file, tcp (server in this process, a second client beside
  *         it), prefix over tcp, and a store that has only what its table requires, so that the
- *         emulation of the front is tested too. `a` and `b` are two handles of one store. */
+ *         emulation of the front is tested too (store_kinds.c). `a` and `b` are two handles of one store. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <cmocka.h>
-#include <tutti/plugin/store.h>
 #include "base/port.h"
 #include "base/thread.h"
-#include "store/store.h"
-
-typedef struct fixture {
-    const char  *name;
-    tutti_store *a, *b;
-    tutti_store *below; /* of a prefix store; else NULL */
-    char         dir[40];
-    char         path[64];
-} fixture;
-
-/* A store with the required entries only: it hands on to a hash store. */
-typedef struct bare_store {
-    tutti_store  base;
-    tutti_store *hash;
-} bare_store;
-
-static tutti_status bare_set(tutti_store *store, const char *key, const void *val, size_t len,
-                             int64_t deadline_ns)
-{
-    return tti_store_set_until(((bare_store *)store)->hash, key, val, len, deadline_ns);
-}
-
-static tutti_status bare_get(tutti_store *store, const char *key, int64_t deadline_ns,
-                             tutti_bytes *val_out)
-{
-    return tti_store_get_until(((bare_store *)store)->hash, key, deadline_ns, val_out);
-}
-
-static tutti_status bare_add(tutti_store *store, const char *key, int64_t delta,
-                             int64_t deadline_ns, int64_t *sum_out)
-{
-    return tti_store_add_until(((bare_store *)store)->hash, key, delta, deadline_ns, sum_out);
-}
-
-static void bare_close(tutti_store *store)
-{
-    tutti_store_close(((bare_store *)store)->hash);
-    free(store);
-}
-
-static const tutti_store_ops bare_ops = { .api = TUTTI_STORE_API,
-                                          .size = sizeof(tutti_store_ops),
-                                          .scheme = "bare",
-                                          .set = bare_set,
-                                          .get = bare_get,
-                                          .close = bare_close,
-                                          .add = bare_add };
-
-static int open_bare(fixture *f)
-{
-    bare_store *bare = calloc(1, sizeof *bare);
-
-    if (bare == NULL || tutti_hash_store_open(&bare->hash) != TUTTI_OK)
-        return -1;
-    bare->base.ops = &bare_ops;
-    if (tutti_store_adopt(&bare->base) != TUTTI_OK)
-        return -1;
-    f->a = &bare->base;
-    f->b = tutti_store_retain(f->a);
-    return 0;
-}
-
-static int open_hash(fixture *f)
-{
-    if (tutti_hash_store_open(&f->a) != TUTTI_OK)
-        return -1;
-    f->b = tutti_store_retain(f->a);
-    return 0;
-}
-
-static int open_file(fixture *f)
-{
-    snprintf(f->dir, sizeof f->dir, "/tmp/tutti-store-XXXXXX");
-    if (mkdtemp(f->dir) == NULL)
-        return -1;
-    snprintf(f->path, sizeof f->path, "%s/log", f->dir);
-    return tutti_file_store_open(f->path, 2, &f->a) == TUTTI_OK &&
-                   tutti_file_store_open(f->path, 2, &f->b) == TUTTI_OK
-               ? 0
-               : -1;
-}
-
-static int open_tcp(fixture *f)
-{
-    tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
-
-    options.host = "127.0.0.1";
-    options.is_master = true;
-    if (tutti_tcp_store_open(&options, &f->a) != TUTTI_OK)
-        return -1;
-    options.is_master = false;
-    options.port = tutti_tcp_store_port(f->a);
-    return tutti_tcp_store_open(&options, &f->b) == TUTTI_OK ? 0 : -1;
-}
-
-static int open_prefix(fixture *f)
-{
-    fixture tcp = { .name = "tcp" };
-    int     err = open_tcp(&tcp);
-
-    if (err != 0)
-        return err;
-    if (tutti_prefix_store_open("p", tcp.a, &f->a) != TUTTI_OK ||
-        tutti_prefix_store_open("p", tcp.b, &f->b) != TUTTI_OK)
-        return -1;
-    f->below = tcp.a;
-    tutti_store_close(tcp.b);
-    return 0;
-}
-
-static const struct {
-    const char *name;
-    int (*open)(fixture *f);
-} kinds[] = {
-    { "hash", open_hash },     { "file", open_file }, { "tcp", open_tcp },
-    { "prefix", open_prefix }, { "bare", open_bare },
-};
-
-static fixture current;
-
-static int setup(void **state)
-{
-    const size_t kind = (size_t)(uintptr_t)*state;
-
-    current = (fixture){ .name = kinds[kind].name };
-    return kinds[kind].open(&current);
-}
-
-static int teardown(void **state)
-{
-    int err = 0;
-
-    (void)state;
-    tutti_store_close(current.b);
-    tutti_store_close(current.a);
-    tutti_store_close(current.below);
-    if (current.dir[0] != '\0') {
-        /* Both handles are closed: the last one has removed the file. */
-        err = access(current.path, F_OK) == 0 ? -1 : 0;
-        unlink(current.path);
-        err |= rmdir(current.dir);
-    }
-    return err;
-}
-
-static void set_text(tutti_store *store, const char *key, const char *text)
-{
-    assert_int_equal(tutti_store_set(store, key, text, strlen(text)), TUTTI_OK);
-}
-
-static void has_text(tutti_store *store, const char *key, const char *text)
-{
-    tutti_bytes value = { .data = NULL };
-
-    assert_int_equal(tutti_store_get(store, key, 5000, &value), TUTTI_OK);
-    assert_int_equal(value.size, strlen(text));
-    assert_string_equal(value.data, text); /* a NUL stands behind it */
-    tutti_bytes_free(&value);
-    assert_null(value.data);
-}
-
-static bool there(tutti_store *store, const char *key)
-{
-    bool all = false;
-
-    assert_int_equal(tutti_store_check(store, &key, 1, &all), TUTTI_OK);
-    return all;
-}
+#include "store_suite.h"
 
 static void values_are_kept_and_replaced(void **state)
 {
@@ -524,352 +355,6 @@ static void prefixes_nest_inwards(void **state)
     assert_int_equal(tutti_prefix_store_open("", current.a, &a), TUTTI_E_ARG);
 }
 
-/* ---- append, several keys, queues, names, barriers, clones ---- */
-
-static bool is(const char *kind)
-{
-    return strcmp(current.name, kind) == 0;
-}
-
-static bool has_queues(void)
-{
-    return !is("file") && !is("bare");
-}
-
-static void appended_values_grow(void **state)
-{
-    char *big = test_calloc(1, TUTTI_STORE_VALUE_MAX);
-
-    (void)state;
-    assert_int_equal(tutti_store_has_extended_api(current.a), has_queues());
-    assert_false(tutti_store_has_extended_api(NULL));
-    if (is("bare")) {
-        assert_int_equal(tutti_store_append(current.a, "log", "x", 1), TUTTI_E_UNSUPPORTED);
-        assert_non_null(strstr(tutti_last_error(), "has no append"));
-        test_free(big);
-        return;
-    }
-    assert_int_equal(tutti_store_append(current.a, "log", "one", 3), TUTTI_OK);
-    assert_int_equal(tutti_store_append(current.b, "log", NULL, 0), TUTTI_OK);
-    assert_int_equal(tutti_store_append(current.b, "log", " two", 4), TUTTI_OK);
-    has_text(current.a, "log", "one two");
-    assert_int_equal(tutti_store_append(current.a, "log", big, TUTTI_STORE_VALUE_MAX),
-                     TUTTI_E_STORE);
-    assert_non_null(strstr(tutti_last_error(), "log'"));
-    has_text(current.b, "log", "one two");
-    assert_int_equal(tutti_store_append(current.a, "log", big, TUTTI_STORE_VALUE_MAX + 1),
-                     TUTTI_E_ARG);
-    test_free(big);
-}
-
-static tutti_bytes text_value(const char *text)
-{
-    return (tutti_bytes){ .data = (void *)(uintptr_t)text, .size = strlen(text) };
-}
-
-static void several_values_go_and_come_in_order(void **state)
-{
-    static const char *const keys[] = { "m1", "m2", "m3", "m1" };
-    const tutti_bytes        values[] = { text_value("one"), text_value(""), text_value("three"),
-                                          text_value("again") };
-    tutti_bytes              got[4] = { { .data = NULL } };
-    int                      i;
-
-    (void)state;
-    assert_int_equal(tutti_store_multi_set(current.a, keys, values, 4), TUTTI_OK);
-    assert_int_equal(tutti_store_multi_get(current.b, keys, 3, 5000, got), TUTTI_OK);
-    assert_string_equal(got[0].data, "again"); /* the later of the same key */
-    assert_string_equal(got[1].data, "");
-    assert_string_equal(got[2].data, "three");
-    assert_null(got[3].data);
-    for (i = 0; i < 3; i++)
-        tutti_bytes_free(&got[i]);
-    assert_int_equal(tutti_store_multi_set(current.a, NULL, NULL, 0), TUTTI_OK);
-    assert_int_equal(tutti_store_multi_get(current.a, NULL, 0, 0, NULL), TUTTI_OK);
-    assert_int_equal(tutti_store_multi_set(current.a, keys, NULL, 1), TUTTI_E_ARG);
-    assert_int_equal(tutti_store_multi_get(current.a, keys, 1, 0, NULL), TUTTI_E_ARG);
-}
-
-/* One time-out for all, nothing is given out, and the missing key is named. */
-static void several_values_come_all_or_none(void **state)
-{
-    static const char *const keys[] = { "here", "never", "neither" };
-    tutti_bytes              got[3] = { { .data = NULL } };
-
-    (void)state;
-    set_text(current.a, "here", "x");
-    assert_int_equal(tutti_store_multi_get(current.b, keys, 3, 20, got), TUTTI_E_TIMEOUT);
-    assert_non_null(strstr(tutti_last_error(), "never'"));
-    assert_null(got[0].data);
-}
-
-/* More than one frame takes, by number and by size. */
-static void many_and_large_values_go_in_portions(void **state)
-{
-    enum { N = 300, LARGE = 3, LARGE_BYTES = 7 << 20 };
-    static char        names[N][24];
-    static const char *keys[N];
-    static tutti_bytes values[N], got[N];
-    char              *large = test_calloc(1, LARGE_BYTES);
-    size_t             i;
-
-    (void)state;
-    for (i = 0; i < N; i++) {
-        snprintf(names[i], sizeof names[i], "portion/%zu", i);
-        keys[i] = names[i];
-        values[i] = text_value(names[i]);
-    }
-    for (i = 0; i < LARGE; i++) /* 21 MiB beside each other */
-        values[100 + i] = (tutti_bytes){ .data = large, .size = LARGE_BYTES };
-    assert_int_equal(tutti_store_multi_set(current.a, keys, values, N), TUTTI_OK);
-    assert_int_equal(tutti_store_multi_get(current.b, keys, N, 20000, got), TUTTI_OK);
-    for (i = 0; i < N; i++) {
-        assert_int_equal(got[i].size, values[i].size);
-        assert_memory_equal(got[i].data, values[i].data, values[i].size);
-        tutti_bytes_free(&got[i]);
-    }
-    test_free(large);
-}
-
-static void push_text(tutti_store *store, const char *key, const char *text)
-{
-    assert_int_equal(tutti_store_queue_push(store, key, text, strlen(text)), TUTTI_OK);
-}
-
-static void pops_text(tutti_store *store, const char *key, bool block, const char *text)
-{
-    tutti_bytes value = { .data = NULL };
-
-    assert_int_equal(tutti_store_queue_pop(store, key, block, 5000, &value), TUTTI_OK);
-    assert_string_equal(value.data, text);
-    tutti_bytes_free(&value);
-}
-
-static void queues_are_refused_where_there_are_none(void)
-{
-    tutti_bytes value = { .data = NULL };
-    int64_t     n = 7;
-
-    assert_int_equal(tutti_store_queue_push(current.a, "q", "x", 1), TUTTI_E_UNSUPPORTED);
-    assert_int_equal(tutti_store_queue_pop(current.a, "q", true, 0, &value), TUTTI_E_UNSUPPORTED);
-    assert_non_null(strstr(tutti_last_error(), "has no queues"));
-    assert_int_equal(tutti_store_queue_len(current.a, "q", &n), TUTTI_E_UNSUPPORTED);
-    assert_int_equal(n, 7);
-}
-
-static void queues_are_first_in_first_out(void **state)
-{
-    tutti_bytes value = { .data = NULL };
-    int64_t     n = -1, keys = 0, keys_after = 0;
-
-    (void)state;
-    if (!has_queues()) {
-        queues_are_refused_where_there_are_none();
-        return;
-    }
-    assert_int_equal(tutti_store_num_keys(current.a, &keys), TUTTI_OK);
-    assert_int_equal(tutti_store_queue_len(current.a, "q", &n), TUTTI_OK);
-    assert_int_equal(n, 0);
-    assert_int_equal(tutti_store_queue_pop(current.a, "q", false, 0, &value), TUTTI_E_EMPTY);
-    assert_non_null(strstr(tutti_last_error(), "q' is empty"));
-    assert_int_equal(tutti_store_queue_pop(current.a, "q", true, 20, &value), TUTTI_E_TIMEOUT);
-    assert_non_null(strstr(tutti_last_error(), "q' within"));
-    assert_null(value.data);
-    push_text(current.a, "q", "one");
-    push_text(current.b, "q", "");
-    push_text(current.a, "q", "three");
-    push_text(current.a, "another", "x");
-    assert_int_equal(tutti_store_queue_len(current.b, "q", &n), TUTTI_OK);
-    assert_int_equal(n, 3);
-    assert_int_equal(tutti_store_num_keys(current.a, &keys_after), TUTTI_OK);
-    assert_int_equal(keys_after, keys);
-    assert_true(there(current.b, "q"));
-    pops_text(current.b, "q", true, "one");
-    pops_text(current.a, "q", false, "");
-    pops_text(current.a, "q", false, "three");
-    assert_false(there(current.b, "q"));
-    assert_int_equal(tutti_store_queue_pop(current.b, "q", false, 0, &value), TUTTI_E_EMPTY);
-    pops_text(current.b, "another", false, "x");
-}
-
-/* A key and a queue of one name: two things. */
-static void queues_and_keys_do_not_touch(void **state)
-{
-    tutti_bytes value = { .data = NULL };
-    bool        deleted = true;
-
-    (void)state;
-    if (!has_queues())
-        return; /* the test above says so */
-    push_text(current.a, "both", "queued");
-    assert_int_equal(tutti_store_get(current.b, "both", 5, &value), TUTTI_E_TIMEOUT);
-    assert_int_equal(tutti_store_delete_key(current.b, "both", &deleted), TUTTI_OK);
-    assert_false(deleted);
-    set_text(current.b, "both", "kept");
-    pops_text(current.b, "both", true, "queued");
-    has_text(current.a, "both", "kept");
-}
-
-enum { POPPERS = 4, ELEMENTS = 60 };
-
-typedef struct popper {
-    tti_thread   thread;
-    tutti_store *store;
-    tutti_status st;
-    int64_t      n, sum;
-} popper;
-
-/* Take numbers until the one that says "enough". */
-static void pop_all(void *arg)
-{
-    popper *p = arg;
-    int     number = 0;
-
-    while (number >= 0) {
-        tutti_bytes value = { .data = NULL };
-
-        p->st = tutti_store_queue_pop(p->store, "work", true, 30000, &value);
-        if (p->st != TUTTI_OK)
-            return;
-        number = atoi(value.data);
-        tutti_bytes_free(&value);
-        p->n += number >= 0;
-        p->sum += number >= 0 ? number : 0;
-    }
-}
-
-static void each_element_goes_to_one_popper(void **state)
-{
-    popper  poppers[POPPERS];
-    char    text[24];
-    int64_t n = 0, sum = 0;
-    int     i;
-
-    (void)state;
-    if (!has_queues())
-        return;
-    memset(poppers, 0, sizeof poppers);
-    for (i = 0; i < POPPERS; i++) {
-        poppers[i].store = i % 2 == 0 ? current.a : current.b;
-        assert_int_equal(tti_thread_start(&poppers[i].thread, "popper", pop_all, &poppers[i]),
-                         TUTTI_OK);
-    }
-    for (i = 0; i < ELEMENTS + POPPERS; i++) {
-        snprintf(text, sizeof text, "%d", i < ELEMENTS ? i : -1);
-        push_text(i % 3 == 0 ? current.a : current.b, "work", text);
-    }
-    for (i = 0; i < POPPERS; i++) {
-        tti_thread_join(&poppers[i].thread);
-        assert_int_equal(poppers[i].st, TUTTI_OK);
-        n += poppers[i].n;
-        sum += poppers[i].sum;
-    }
-    assert_int_equal(n, ELEMENTS);
-    assert_int_equal(sum, ELEMENTS * (ELEMENTS - 1) / 2);
-}
-
-static bool listed(const tutti_store_keys *keys, const char *name)
-{
-    size_t i;
-
-    for (i = 0; i < keys->n; i++)
-        if (strcmp(keys->names[i], name) == 0)
-            return true;
-    return false;
-}
-
-static void names_are_listed(void **state)
-{
-    tutti_store_keys keys = { .names = NULL };
-    tutti_store     *view = NULL;
-
-    (void)state;
-    if (is("bare")) {
-        assert_int_equal(tutti_store_list_keys(current.a, &keys), TUTTI_E_UNSUPPORTED);
-        return;
-    }
-    assert_int_equal(tutti_store_list_keys(current.a, &keys), TUTTI_OK);
-    assert_int_equal(keys.n, 0); /* no bookkeeping */
-    tutti_store_keys_free(&keys);
-    set_text(current.a, "l1", "x");
-    set_text(current.b, "v/in", "x");
-    set_text(current.a, "gone", "x");
-    assert_int_equal(tutti_store_delete_key(current.a, "gone", NULL), TUTTI_OK);
-    if (has_queues())
-        push_text(current.a, "queue", "x");
-    assert_int_equal(tutti_store_list_keys(current.b, &keys), TUTTI_OK);
-    assert_int_equal(keys.n, 2);
-    assert_true(listed(&keys, "l1") && listed(&keys, "v/in"));
-    tutti_store_keys_free(&keys);
-    assert_int_equal(tutti_prefix_store_open("v", current.a, &view), TUTTI_OK);
-    assert_int_equal(tutti_store_list_keys(view, &keys), TUTTI_OK);
-    assert_int_equal(keys.n, 1);
-    assert_string_equal(keys.names[0], "in");
-    tutti_store_keys_free(&keys);
-    assert_null(keys.names);
-    tutti_store_close(view);
-    assert_int_equal(tutti_store_list_keys(current.a, NULL), TUTTI_E_ARG);
-}
-
-typedef struct arrival {
-    tti_thread   thread;
-    tutti_store *store;
-    tutti_status st;
-} arrival;
-
-static void arrive(void *arg)
-{
-    arrival *a = arg;
-
-    a->st = tutti_store_barrier(a->store, "gate", THREADS, 30000);
-}
-
-static void barriers_hold_until_all_have_come(void **state)
-{
-    arrival arrivals[THREADS];
-    int     i;
-
-    (void)state;
-    assert_int_equal(tutti_store_barrier(current.a, "short", 2, 20), TUTTI_E_TIMEOUT);
-    assert_non_null(strstr(tutti_last_error(), "'short': 1 of 2 came"));
-    assert_int_equal(tutti_store_barrier(current.b, "short", 2, 5000),
-                     TUTTI_OK); /* it was counted */
-    assert_int_equal(tutti_store_barrier(current.a, "short", 2, 5000),
-                     TUTTI_OK); /* passes at once */
-    assert_int_equal(tutti_store_barrier(current.a, "one", 1, 5000), TUTTI_OK);
-    assert_int_equal(tutti_store_barrier(current.a, "none", 0, 5000), TUTTI_E_ARG);
-    memset(arrivals, 0, sizeof arrivals);
-    for (i = 0; i < THREADS; i++) {
-        arrivals[i].store = i % 2 == 0 ? current.a : current.b;
-        assert_int_equal(tti_thread_start(&arrivals[i].thread, "arrival", arrive, &arrivals[i]),
-                         TUTTI_OK);
-    }
-    for (i = 0; i < THREADS; i++) {
-        tti_thread_join(&arrivals[i].thread);
-        assert_int_equal(arrivals[i].st, TUTTI_OK);
-    }
-}
-
-static void clones_share_the_data(void **state)
-{
-    tutti_store *twin = NULL;
-
-    (void)state;
-    assert_int_equal(tutti_store_set_timeout(current.a, 1234), TUTTI_OK);
-    assert_int_equal(tutti_store_clone(current.a, &twin), TUTTI_OK);
-    assert_int_equal(tutti_store_timeout(twin), 1234);
-    set_text(twin, "from the twin", "x");
-    has_text(current.b, "from the twin", "x");
-    set_text(current.b, "to the twin", "y");
-    has_text(twin, "to the twin", "y");
-    assert_int_equal(tutti_store_set_timeout(twin, 99), TUTTI_OK);
-    assert_int_equal(tutti_store_timeout(current.a), is("hash") || is("bare") ? 99 : 1234);
-    tutti_store_close(twin);
-    set_text(current.a, "afterwards", "z");
-    has_text(current.b, "afterwards", "z");
-    assert_int_equal(tutti_store_clone(current.a, NULL), TUTTI_E_ARG);
-}
-
 static void null_is_harmless(void **state)
 {
     (void)state;
@@ -880,17 +365,7 @@ static void null_is_harmless(void **state)
     tutti_store_server_stop(NULL);
 }
 
-typedef struct one_test {
-    const char *name;
-    void (*run)(void **state);
-} one_test;
-
-#define ONE(test)   \
-    {               \
-#test, test \
-    }
-
-static const one_test suite[] = {
+static const one_test basic_tests[] = {
     ONE(values_are_kept_and_replaced),
     ONE(sums_are_decimal_text),
     ONE(adding_to_words_is_refused_and_harmless),
@@ -903,37 +378,29 @@ static const one_test suite[] = {
     ONE(limits_are_exact),
     ONE(long_lists_work),
     ONE(prefixes_nest_inwards),
-    ONE(appended_values_grow),
-    ONE(several_values_go_and_come_in_order),
-    ONE(several_values_come_all_or_none),
-    ONE(many_and_large_values_go_in_portions),
-    ONE(queues_are_first_in_first_out),
-    ONE(queues_and_keys_do_not_touch),
-    ONE(each_element_goes_to_one_popper),
-    ONE(names_are_listed),
-    ONE(barriers_hold_until_all_have_come),
-    ONE(clones_share_the_data),
     ONE(null_is_harmless),
 };
 
 int main(void)
 {
-    enum { TESTS = sizeof suite / sizeof suite[0], KINDS = sizeof kinds / sizeof kinds[0] };
-    struct CMUnitTest tests[TESTS * KINDS];
-    static char       names[TESTS * KINDS][96];
-    size_t            i, k;
+    enum { BASICS = sizeof basic_tests / sizeof basic_tests[0], TESTS_MAX = 256 };
+    static char       names[TESTS_MAX][96];
+    struct CMUnitTest tests[TESTS_MAX];
+    size_t            n = 0, i, k;
 
     unsetenv("TUTTI_SECRET_FILE");
-    for (k = 0; k < KINDS; k++)
-        for (i = 0; i < TESTS; i++) {
-            char *name = names[k * TESTS + i];
+    for (k = 0; k < n_store_kinds; k++)
+        for (i = 0; i < BASICS + n_extended_tests; i++) {
+            const one_test *test = i < BASICS ? &basic_tests[i] : &extended_tests[i - BASICS];
 
-            snprintf(name, sizeof names[0], "%s: %s", kinds[k].name, suite[i].name);
-            tests[k * TESTS + i] = (struct CMUnitTest){ .name = name,
-                                                        .test_func = suite[i].run,
-                                                        .setup_func = setup,
-                                                        .teardown_func = teardown,
-                                                        .initial_state = (void *)(uintptr_t)k };
+            assert_true(n < TESTS_MAX);
+            snprintf(names[n], sizeof names[n], "%s: %s", store_kinds[k], test->name);
+            tests[n] = (struct CMUnitTest){ .name = names[n],
+                                            .test_func = test->run,
+                                            .setup_func = store_setup,
+                                            .teardown_func = store_teardown,
+                                            .initial_state = (void *)(uintptr_t)k };
+            n++;
         }
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return _cmocka_run_group_tests("stores", tests, n, NULL, NULL);
 }
