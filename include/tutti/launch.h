@@ -36,7 +36,9 @@ typedef struct tutti_launch_options {
  * the signals that come, and end the others when one fails.
  *
  * The ranks get torchrun's variables; in their arguments "${local_rank}" becomes the local rank and "$$"
- * becomes "$". What they write comes out in whole lines. A job that fails is reported on standard error.
+ * becomes "$". What they write comes out in whole lines; one above 16 KiB is cut. They share standard input.
+ * A job that fails is reported on standard error. With several ranks and no OMP_NUM_THREADS they get 1,
+ * which is said there, too.
  *
  * @param exit_code_out  0 when all ranks ended with 0; else the first failure's exit code, 128 plus the
  *                       signal's number if one ended it, 127 if the program cannot be run;
@@ -67,9 +69,9 @@ typedef struct tutti_spawn_entry {
  *     if (tutti_spawn_enter(entries, 1, &code))
  *         return code;
  *
- * @param entries        the functions, by name
+ * @param entries        the functions, by name; borrowed for the call, the names are copied
  * @param exit_code_out  what the function returned; 127 when no entry has the name asked for
- * @errors   none: false means that this process was not spawned, and nothing was done
+ * @errors   none: false means that this process was not spawned; then only the names are kept
  * @threads  before any other thread
  * @source   ours: C has no __main__ to re-import */
 TUTTI_API bool tutti_spawn_enter(const tutti_spawn_entry *entries, int n_entries, int *exit_code_out);
@@ -82,7 +84,7 @@ TUTTI_API bool tutti_spawn_enter(const tutti_spawn_entry *entries, int n_entries
  *                           others were ended.
  *           TUTTI_E_IO      all ended well, but output of theirs could not be written
  *           TUTTI_E_ABORTED a signal to this process ended them
- *           TUTTI_E_ARG     nprocs < 1, or no name
+ *           TUTTI_E_ARG     nprocs < 1, no name, or one that tutti_spawn_enter() was not given
  *           TUTTI_E_STATE   called inside a spawned process before tutti_spawn_enter
  * @threads  as tutti_launch
  * @source   torch.multiprocessing.spawn */

@@ -29,6 +29,8 @@
 #include <tutti/private.h>
 #include "elastic/signals.h"
 
+enum { INTERPRETER_MAX = 256 }; /* of a script's first line; what the kernel reads */
+
 /* 0 if path can be executed, else why not. */
 static int why_not_executable(const char *path)
 {
@@ -36,6 +38,8 @@ static int why_not_executable(const char *path)
 
     if (stat(path, &st) != 0)
         return errno;
+    if (S_ISDIR(st.st_mode))
+        return EISDIR;
     if (!S_ISREG(st.st_mode))
         return EACCES;
     return access(path, X_OK) == 0 ? 0 : errno;
@@ -81,15 +85,12 @@ static tutti_status search_path(const char *program, char **path_out)
                     access(program, F_OK) == 0 ? "\n  next: write './' before it" : "");
 }
 
-tutti_status tti_find_program(const char *program, char **path_out)
+static tutti_status take_path(const char *program, char **path_out)
 {
-    int why;
+    const int why = why_not_executable(program);
 
-    if (program[0] == '\0')
-        return tti_fail(TUTTI_E_IO, "the program's name is empty");
-    if (strchr(program, '/') == NULL)
-        return search_path(program, path_out);
-    why = why_not_executable(program);
+    if (why == EISDIR)
+        return tti_fail(TUTTI_E_IO, "program '%s' is a directory", program);
     if (why == EACCES)
         return tti_fail(TUTTI_E_IO, "program '%s' is not executable", program);
     if (why != 0)
@@ -98,6 +99,64 @@ tutti_status tti_find_program(const char *program, char **path_out)
     if (*path_out == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the path of '%s'", program);
     return TUTTI_OK;
+}
+
+/* The interpreter that a script's first line names, or "" for anything else. */
+static void read_interpreter(const char *path, char name[INTERPRETER_MAX])
+{
+    char line[INTERPRETER_MAX] = "";
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t n = fd >= 0 ? read(fd, line, sizeof line - 1) : -1;
+    size_t begin;
+
+    name[0] = '\0';
+    if (fd >= 0)
+        close(fd);
+    if (n < 2 || strncmp(line, "#!", 2) != 0)
+        return;
+    begin = 2 + strspn(line + 2, " \t");
+    line[begin + strcspn(line + begin, " \t\n")] = '\0';
+    memcpy(name, line + begin, strlen(line + begin) + 1);
+}
+
+/* execve() would only say that something was not found, and leave open that it was not the program. */
+static tutti_status check_interpreter(const char *program, const char *path)
+{
+    char name[INTERPRETER_MAX];
+    size_t len;
+
+    read_interpreter(path, name);
+    len = strlen(name);
+    if (len == 0 || access(name, F_OK) == 0)
+        return TUTTI_OK;
+    if (name[len - 1] == '\r')
+        return tti_fail(
+            TUTTI_E_IO,
+            "program '%s' cannot be run: its first line ends with a carriage return, which "
+            "becomes part of the interpreter's name",
+            program);
+    return tti_fail(TUTTI_E_IO, "program '%s' cannot be run: its interpreter '%s' does not exist",
+                    program, name);
+}
+
+tutti_status tti_find_program(const char *program, char **path_out)
+{
+    char *path = NULL;
+    tutti_status st;
+
+    if (program[0] == '\0')
+        return tti_fail(TUTTI_E_IO, "the program's name is empty");
+    if (strchr(program, '/') == NULL)
+        st = search_path(program, &path);
+    else
+        st = take_path(program, &path);
+    if (st == TUTTI_OK)
+        st = check_interpreter(program, path);
+    if (st == TUTTI_OK)
+        *path_out = path;
+    else
+        free(path);
+    return st;
 }
 
 /* The descriptors of one start: [0] to read, [1] to write. */

@@ -26,7 +26,8 @@ typedef struct tti_command {
 
 /** Find a program as a shell does: through PATH unless it has a slash.
  * @param path_out  what execve takes; the caller frees it
- * @errors TUTTI_E_IO   not found, or not executable; the text says which
+ * @errors TUTTI_E_IO   not found, a directory, not executable, or a script whose interpreter is missing;
+ *                      the text says which
  *         TUTTI_E_NOMEM */
 tutti_status tti_find_program(const char *program, char **path_out);
 

@@ -19,6 +19,17 @@ static void say_not_found(void)
     dprintf(STDERR_FILENO, "tutti: %s\n", tutti_last_error());
 }
 
+/* Set in worker.c. Said because it makes a program slower that meant to use threads. */
+static void say_threads(const tutti_launch_options *o)
+{
+    if (o->nproc > 1 && tti_env("OMP_NUM_THREADS") == NULL)
+        dprintf(
+            STDERR_FILENO,
+            "tutti: OMP_NUM_THREADS is not set: 1 for each of the %d ranks, so that they do not "
+            "compete for cores\n",
+            o->nproc);
+}
+
 tutti_status tutti_launch(const tutti_launch_options *opts, int *exit_code_out)
 {
     tutti_launch_options o;
@@ -37,6 +48,7 @@ tutti_status tutti_launch(const tutti_launch_options *opts, int *exit_code_out)
     }
     if (st != TUTTI_OK)
         return st;
+    say_threads(&o);
     program.path = path;
     program.argv = o.argv;
     st = tti_job_run(&program, &o, &result);

@@ -387,6 +387,33 @@ static void a_blind_launcher_ends_its_ranks(void **state)
 
 /* ---- programs, ports, files -------------------------------------------------------------------- */
 
+static void write_text(const char *path, const char *text)
+{
+    FILE *f = fopen(path, "we");
+
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+/* A program with this text (NULL: as it is) is not run, and these words say why. */
+static void check_words(const char *program, const char *text, const char *words)
+{
+    char *name = strdup(program);
+    char *argv[] = { name, NULL };
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    outcome r;
+
+    if (text != NULL)
+        write_text(program, text);
+    r = launch(o, argv);
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 127);
+    assert_non_null(strstr(r.text.err, words));
+    tt_capture_free(&r.text);
+    free(name);
+}
+
 static void programs_that_cannot_run(void **state)
 {
     char missing[] = "no-such-program-here";
@@ -404,8 +431,8 @@ static void programs_that_cannot_run(void **state)
     tt_capture_free(&r.text);
 
     assert_true(fd >= 0);
-    assert_int_equal(write(fd, "neither\n", 8), 8);
     close(fd);
+    write_text(path, "neither\n");
     r = launch(o, file_argv);
     assert_int_equal(r.code, 127);
     assert_non_null(strstr(r.text.err, path));
@@ -413,6 +440,11 @@ static void programs_that_cannot_run(void **state)
     tt_capture_free(&r.text);
 
     assert_int_equal(chmod(path, 0700), 0);
+    check_words(path, "#!/no/such/interpreter -x\nexit 0\n",
+                "its interpreter '/no/such/interpreter' does not exist");
+    check_words(path, "#! /bin/sh\r\nexit 0\r\n", "first line ends with a carriage return");
+    check_words("/tmp", NULL, "program '/tmp' is a directory");
+    write_text(path, "neither\n");
     o.nproc = 2;
     r = launch(o, file_argv);
     assert_int_equal(r.code, 127);
@@ -601,6 +633,24 @@ static void ranks_know_where_they_are(void **state)
     tt_capture_free(&r.text);
 }
 
+static void threads_are_mentioned_once(void **state)
+{
+    outcome r;
+
+    (void)state;
+    unsetenv("OMP_NUM_THREADS");
+    r = launch_script(3, "echo threads $OMP_NUM_THREADS");
+    assert_int_equal(tt_count_lines(r.text.out, "[default2]:threads 1\n"), 1);
+    assert_int_equal(
+        tt_count_lines(r.text.err, "tutti: OMP_NUM_THREADS is not set: 1 for each of the 3"), 1);
+    assert_int_equal(tt_count_lines(r.text.err, ""), 1);
+    tt_capture_free(&r.text);
+    r = launch_script(1, "exit 0");
+    assert_string_equal(r.text.err, "");
+    tt_capture_free(&r.text);
+    setenv("OMP_NUM_THREADS", "1", 1);
+}
+
 static void check_refused(tutti_launch_options o, tutti_status status, const char *words)
 {
     char *argv[] = { shell, NULL };
@@ -697,6 +747,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(output_is_named_and_complete),
         cmocka_unit_test(a_slow_reader_gets_all),
         cmocka_unit_test(ranks_know_where_they_are),
+        cmocka_unit_test(threads_are_mentioned_once),
         cmocka_unit_test(options_are_checked),
     };
 
@@ -706,6 +757,7 @@ int main(int argc, char **argv)
         return part_hold(argv[2], 1);
     if (argc > 2 && strcmp(argv[1], "hold3") == 0)
         return part_hold(argv[2], 3);
+    setenv("OMP_NUM_THREADS", "1", 1);
     tt_marks_reserve();
     signal(SIGINT, SIG_DFL); /* whoever started the test may have had them ignored */
     signal(SIGHUP, SIG_DFL);

@@ -4,6 +4,9 @@
  *
  * How     tutti_spawn() runs /proc/self/exe as a job, with the function's name and the argument in two
  *         variables; the new process's main() calls tutti_spawn_enter(), which finds the function.
+ * State   The names that tutti_spawn_enter() was given, kept so that tutti_spawn() can refuse any other
+ *         before it starts processes. They describe the program, which is one per process, and are set
+ *         before there are threads.
  * True    Both variables are taken out of the environment before the function runs, so that programs
  *         it starts, and jobs it spawns, are not mistaken for it. */
 #include <errno.h>
@@ -16,8 +19,37 @@
 #include "base/env.h"
 #include "elastic/job.h"
 #include "elastic/report.h"
+#include "elastic/worker.h"
 
 enum { NO_SUCH_FUNCTION = 127 };
+
+static char *
+    *known_names; /* NULL at the end; NULL: tutti_spawn_enter() was not called, or no memory */
+
+static void keep_names(const tutti_spawn_entry *entries, int n)
+{
+    char **names = calloc((size_t)n + 1, sizeof *names);
+    int i;
+
+    for (i = 0; names != NULL && i < n; i++) {
+        names[i] = strdup(entries[i].name);
+        if (names[i] == NULL) {
+            tti_strings_free(names);
+            names = NULL;
+        }
+    }
+    tti_strings_free(known_names);
+    known_names = names;
+}
+
+static bool is_known(const char *name)
+{
+    char **known = known_names;
+
+    while (known != NULL && *known != NULL && strcmp(*known, name) != 0)
+        known++;
+    return known == NULL || *known != NULL;
+}
 
 static const tutti_spawn_entry *find(const tutti_spawn_entry *entries, int n, const char *name)
 {
@@ -49,6 +81,7 @@ bool tutti_spawn_enter(const tutti_spawn_entry *entries, int n_entries, int *exi
     char *name;
     char *arg;
 
+    keep_names(entries, n_entries);
     if (tti_env("TUTTI_SPAWN_NAME") == NULL)
         return false;
     name = strdup(tti_env("TUTTI_SPAWN_NAME"));
@@ -102,6 +135,11 @@ tutti_status tutti_spawn(const char *name, int nprocs, const char *arg)
         return tti_fail(TUTTI_E_STATE,
                         "spawn of '%s' inside a spawned process\n  next: call tutti_spawn_enter() "
                         "first thing in main()",
+                        name);
+    if (!is_known(name))
+        return tti_fail(TUTTI_E_ARG,
+                        "no function is registered under '%s'\n  next: add it to the entries of "
+                        "tutti_spawn_enter()",
                         name);
     opts.nproc = nprocs;
     st = tti_job_options(&opts, &opts);

@@ -93,12 +93,18 @@ static void spawned_processes_may_spawn(void **state)
 
 static void bad_calls_are_refused(void **state)
 {
+    const tutti_spawn_entry here_only = { "here_only", say };
     tt_capture text;
+    int code;
 
     (void)state;
-    assert_int_equal(spawn("nobody", 1, "", &text), TUTTI_E_REMOTE);
+    assert_int_equal(tutti_spawn("nobody", 1, ""), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "no function is registered under 'nobody'"));
+    /* only children know too little: this name is here, and not there */
+    assert_false(tutti_spawn_enter(&here_only, 1, &code));
+    assert_int_equal(spawn("here_only", 1, "", &text), TUTTI_E_REMOTE);
     assert_non_null(strstr(tutti_last_error(), "exit code 127"));
-    assert_non_null(strstr(text.err, "no function is registered under 'nobody'"));
+    assert_non_null(strstr(text.err, "no function is registered under 'here_only'"));
     tt_capture_free(&text);
     assert_int_equal(tutti_spawn("say", 0, ""), TUTTI_E_ARG);
     assert_int_equal(tutti_spawn(NULL, 1, ""), TUTTI_E_ARG);
