@@ -71,10 +71,12 @@ TUTTI_API void tutti_use_group(tutti_group *group);
 /** Leave a group in an orderly way and free it.
  *
  * Local: no rank waits for another. Works of the group that are not complete end with
- * TUTTI_E_ABORTED. Destroying a world also destroys the groups made from it.
+ * TUTTI_E_ABORTED. Destroying a world also destroys the groups made from it, and returns after the
+ * functions that tutti_work_then() attached to its works have run.
  *
  * @param group  NULL: the process's world; TUTTI_NON_MEMBER and TUTTI_NO_GROUP do nothing
- * @errors   TUTTI_E_STATE  NULL and there is no world
+ * @errors   TUTTI_E_STATE  NULL and there is no world, or a function attached to a work of a world would
+ *                          end that world
  * @threads  one, when no other thread is inside a call on the group
  * @source   torch.distributed.destroy_process_group */
 TUTTI_API tutti_status tutti_destroy_process_group(tutti_group *group);
