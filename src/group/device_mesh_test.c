@@ -9,6 +9,7 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
@@ -373,6 +374,50 @@ static void test_flatten_refused(void **state)
     assert_int_equal(fake_ranks(2, flatten_refused, NULL), 0);
 }
 
+/* Names are looked up on another thread while dimensions are flattened to new ones. */
+typedef struct reader {
+    tutti_device_mesh *mesh;
+    _Atomic int        stop;
+    int                found;
+} reader;
+
+static void read_names(void *arg)
+{
+    reader      *reading = arg;
+    tutti_group *group = NULL;
+
+    do {
+        CHECK(tutti_device_mesh_get_group_by_name(reading->mesh, "tp", &group) == TUTTI_OK);
+        if (tutti_device_mesh_get_group_by_name(reading->mesh, "flat 99", &group) == TUTTI_OK)
+            reading->found++;
+    } while (!atomic_load(&reading->stop));
+}
+
+static void test_read_while_flattening(void **state)
+{
+    const int    shape[] = { 1, 1 };
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tti_thread   thread = { 0 };
+    reader       reading = { 0 };
+    char         name[32];
+    int          i;
+
+    (void)state;
+    tutti_use_group(world);
+    reading.mesh = make(shape, 2, dp_tp);
+    assert_int_equal(tti_thread_start(&thread, "reader", read_names, &reading), TUTTI_OK);
+    for (i = 0; i < 100; i++) {
+        snprintf(name, sizeof name, "flat %d", i);
+        tutti_device_mesh_free(flatten(reading.mesh, name));
+    }
+    atomic_store(&reading.stop, 1);
+    tti_thread_join(&thread);
+    read_names(&reading); /* one more look, now that all are there */
+    assert_true(reading.found > 0);
+    tutti_device_mesh_free(reading.mesh);
+    tutti_destroy_process_group(world);
+}
+
 /* ---- refused and failed ---- */
 
 static tutti_status try_make(const int *ranks, const int *shape, int ndim, const char *const *names)
@@ -595,11 +640,11 @@ static void test_after_the_world(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_grid),           TEST(test_any_order),       TEST(test_world_reused),
-        TEST(test_non_members),    TEST(test_slices),          TEST(test_slices_refused),
-        TEST(test_flattened),      TEST(test_flatten_refused), TEST(test_refused),
-        TEST(test_different),      TEST(test_missing),         TEST(test_around_groups),
-        TEST(test_around_refused), TEST(test_after_the_world),
+        TEST(test_grid),          TEST(test_any_order),       TEST(test_world_reused),
+        TEST(test_non_members),   TEST(test_slices),          TEST(test_slices_refused),
+        TEST(test_flattened),     TEST(test_flatten_refused), TEST(test_read_while_flattening),
+        TEST(test_refused),       TEST(test_different),       TEST(test_missing),
+        TEST(test_around_groups), TEST(test_around_refused),  TEST(test_after_the_world),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
