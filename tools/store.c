@@ -5,7 +5,6 @@
  * Values are written as they are, with a newline only on a terminal; names and numbers a line each.
  * Each failure is one message on standard error. */
 #include <errno.h>
-#include <math.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,19 +12,13 @@
 #include <string.h>
 #include <unistd.h>
 #include <tutti/store.h>
+#include "store_place.h"
 #include "tool.h"
 
 /* Exit codes beyond 0, 1 (failed) and TOOL_USAGE. */
 enum { LATE = 3, NO = 4 };
 
-enum { HOST_MAX = 256, DEFAULT_MS = 30000 };
-
-/* A store's URL, taken apart. */
-typedef struct place {
-    char host[HOST_MAX]; /* tcp */
-    int port;
-    const char *path; /* file; NULL: tcp */
-} place;
+enum { DEFAULT_MS = 30000 };
 
 typedef struct call {
     tutti_store *store;
@@ -64,19 +57,6 @@ static int failed(tutti_status st)
 }
 
 /* ---- values ------------------------------------------------------------------------------------ */
-
-static bool read_number(const char *text, long long min, long long max, int64_t *out)
-{
-    char *end = NULL;
-    long long value;
-
-    errno = 0;
-    value = strtoll(text, &end, 10);
-    if (end == text || *end != '\0' || errno != 0 || value < min || value > max)
-        return false;
-    *out = value;
-    return true;
-}
 
 /* Everything that standard input has. */
 static int read_stdin(tutti_bytes *out)
@@ -173,7 +153,7 @@ static int run_add(call *c)
     int64_t delta = 1, sum = 0;
     tutti_status st;
 
-    if (c->n > 1 && !read_number(c->args[1], INT64_MIN, INT64_MAX, &delta))
+    if (c->n > 1 && !store_read_number(c->args[1], INT64_MIN, INT64_MAX, &delta))
         return wrong("not a number:", c->args[1], "tutti store add KEY NUMBER");
     st = tutti_store_add(c->store, c->args[0], delta, &sum);
     return print_number(st, sum);
@@ -253,7 +233,7 @@ static int run_barrier(call *c)
 {
     int64_t n = 0;
 
-    if (!read_number(c->args[1], 1, INT32_MAX, &n))
+    if (!store_read_number(c->args[1], 1, INT32_MAX, &n))
         return wrong("not a number of callers:", c->args[1], "tutti store barrier KEY NUMBER");
     return failed(tutti_store_barrier(c->store, c->args[0], (int)n, c->timeout_ms));
 }
@@ -302,46 +282,10 @@ static int print_help(FILE *out, int code)
 
 /* ---- where the store is ------------------------------------------------------------------------ */
 
-static bool read_host_port(const char *text, place *p)
-{
-    const char *colon = strrchr(text, ':');
-    size_t len = colon != NULL ? (size_t)(colon - text) : 0;
-    int64_t port = 0;
-
-    if (len > 2 && text[0] == '[' && text[len - 1] == ']') {
-        text++;
-        len -= 2;
-    } else if (len == 0 || memchr(text, ':', len) != NULL) {
-        return false;
-    }
-    if (len >= sizeof p->host || !read_number(colon + 1, 0, 65535, &port))
-        return false;
-    memcpy(p->host, text, len);
-    p->host[len] = '\0';
-    p->port = (int)port;
-    return true;
-}
-
-static bool read_place(const char *url, place *p)
-{
-    *p = (place){ .port = 0 };
-    if (strncmp(url, "file:///", 8) == 0 && url[8] != '\0') {
-        p->path = url + 7;
-        return true;
-    }
-    return strncmp(url, "tcp://", 6) == 0 && read_host_port(url + 6, p);
-}
-
 static int bad_url(const char *url)
 {
     return wrong("not the URL of a store:", url,
                  "write tcp://HOST:PORT, tcp://[IPV6]:PORT or file:///PATH");
-}
-
-static bool is_loopback(const char *host)
-{
-    return strcmp(host, "localhost") == 0 || strncmp(host, "127.", 4) == 0 ||
-           strcmp(host, "::1") == 0;
 }
 
 /* Serve until a signal asks for the end. */
@@ -352,13 +296,13 @@ static int run_serve(call *c)
     const char *secret = getenv("TUTTI_SECRET_FILE");
     const char *url = c->url != NULL ? c->url : "tcp://127.0.0.1:0";
     sigset_t ends;
-    place p;
+    store_place p;
     tutti_status st;
     int got;
 
-    if (!read_place(url, &p) || p.path != NULL)
+    if (!store_read_place(url, &p) || p.path != NULL)
         return wrong("not an address to serve at:", url, "write tcp://HOST:PORT");
-    if (!is_loopback(p.host) && (secret == NULL || secret[0] == '\0'))
+    if (!store_place_is_local(&p) && (secret == NULL || secret[0] == '\0'))
         return wrong("other hosts need a secret to use a store at", p.host,
                      "set TUTTI_SECRET_FILE to a file of mode 0600 with 64 hex digits");
     sigemptyset(&ends);
@@ -378,7 +322,7 @@ static int run_serve(call *c)
     return EXIT_SUCCESS;
 }
 
-static int open_tcp(call *c, const place *p)
+static int open_tcp(call *c, const store_place *p)
 {
     tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
 
@@ -392,8 +336,8 @@ static int open_store(call *c)
 {
     const char *host = getenv("MASTER_ADDR");
     const char *port = getenv("MASTER_PORT");
-    char url[HOST_MAX + 32];
-    place p;
+    char url[STORE_HOST_MAX + 32];
+    store_place p;
     int code;
 
     if (c->url == NULL && (host == NULL || port == NULL)) {
@@ -406,7 +350,7 @@ static int open_store(call *c)
                  port);
         c->url = url;
     }
-    if (!read_place(c->url, &p) || (p.path == NULL && p.port == 0))
+    if (!store_read_place(c->url, &p) || (p.path == NULL && p.port == 0))
         return bad_url(c->url);
     if (p.path == NULL)
         return open_tcp(c, &p);
@@ -417,20 +361,6 @@ static int open_store(call *c)
 }
 
 /* ---- the command line -------------------------------------------------------------------------- */
-
-static bool read_timeout(const char *text, int64_t *ms_out)
-{
-    char *end = NULL;
-    double seconds = strtod(text, &end);
-
-    if (end == text || *end != '\0' || !(seconds > 0))
-        return false;
-    *ms_out = isinf(seconds)       ? TUTTI_INFINITE
-              : seconds > 1e12     ? INT64_C(1000000000000000)
-              : seconds * 1000 < 1 ? 1
-                                   : (int64_t)(seconds * 1000);
-    return true;
-}
 
 /* The value of option name at argv[*at], as "name value" or "name=value"; NULL: another option. An
  * option without its value gives "". */
@@ -457,7 +387,7 @@ static int read_option(call *c, char **argv, int argc, int *at)
     }
     value = option_value("--timeout", argv, argc, at);
     if (value != NULL)
-        return read_timeout(value, &c->timeout_ms)
+        return store_read_timeout(value, &c->timeout_ms)
                    ? EXIT_SUCCESS
                    : wrong("not a time-out:", value, "--timeout SECONDS, more than 0, or 'inf'");
     if (strcmp(argv[*at], "--no-wait") != 0)

@@ -5,7 +5,8 @@
  * Goal    each store built in keeps the contract of tutti/store.h, to the letter of its edge cases.
  * Method  the same tests run on hash, file, tcp (server in this process, a second client beside
  *         it), prefix over tcp, and a store that has only what its table requires, so that the
- *         emulation of the front is tested too (store_kinds.c). `a` and `b` are two handles of one store. */
+ *         emulation of the front is tested too (store_kinds.c). `a` and `b` are two handles of one
+ *         store. What goes beyond single keys stands in store_extended_suite.c. */
 #include <inttypes.h>
 #include <setjmp.h>
 #include <stdarg.h>
