@@ -7,7 +7,7 @@
  * Regions Only the owner hands them out, from a sorted list of extents in its private memory: nothing a
  *         peer writes can confuse it. Pages are reserved when a region is made (a shortage is an error
  *         there, not a killed process later) and punched out when it is given back, so a region starts
- *         with zeroes.
+ *         with zeroes. A retired region waits in the list until its last reader has left.
  * Sharing Two mappings of one memfd inside one process would hide every race from a race detector, and
  *         ranks may be threads. Mappings are therefore shared per process, found by the inode. This list
  *         is the only state per process of the transport; it is guarded by its lock and holds nothing
@@ -44,8 +44,10 @@ typedef struct mapping {
 } mapping;
 
 typedef struct extent {
-    uint64_t offset;
-    uint64_t bytes;
+    uint64_t         offset;
+    uint64_t         bytes;
+    tti_heap_unused *unused; /* NULL: not retired */
+    uint64_t         arg;    /* of unused */
 } extent;
 
 struct tti_heap {
@@ -295,6 +297,39 @@ static tutti_status insert_extent(tti_heap *heap, uint64_t bytes, uint64_t *offs
     return TUTTI_OK;
 }
 
+/* Punched under the lock: nobody is handed this range before it is zero again. */
+static void remove_extent(tti_heap *heap, size_t i)
+{
+    fallocate(heap->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)heap->extents[i].offset,
+              (off_t)heap->extents[i].bytes);
+    memmove(&heap->extents[i], &heap->extents[i + 1],
+            (heap->n_extents - i - 1) * sizeof *heap->extents);
+    heap->n_extents--;
+}
+
+/* Give back what is retired and unused. Lock held. */
+static void sweep(tti_heap *heap)
+{
+    size_t i = heap->n_extents;
+
+    while (i-- > 0) {
+        const extent *e = &heap->extents[i];
+
+        if (e->unused != NULL && e->unused(heap->map->base + e->offset, e->arg))
+            remove_extent(heap, i);
+    }
+}
+
+/* Its index, or n_extents. Lock held. */
+static size_t find_extent(const tti_heap *heap, uint64_t offset)
+{
+    size_t i;
+
+    for (i = 0; i < heap->n_extents && heap->extents[i].offset != offset; i++)
+        continue;
+    return i;
+}
+
 tutti_status tti_heap_alloc(tti_heap *heap, size_t bytes, uint64_t *offset_out)
 {
     tutti_status st;
@@ -306,6 +341,7 @@ tutti_status tti_heap_alloc(tti_heap *heap, size_t bytes, uint64_t *offset_out)
         return tti_fail(TUTTI_E_NOMEM, "a shared region of %zu bytes does not fit the heap", bytes);
     rounded = (bytes + PAGE - 1) / PAGE * PAGE;
     tti_lock(&heap->lock);
+    sweep(heap);
     st = insert_extent(heap, rounded, &offset);
     tti_unlock(&heap->lock);
     if (st != TUTTI_OK)
@@ -322,19 +358,35 @@ tutti_status tti_heap_alloc(tti_heap *heap, size_t bytes, uint64_t *offset_out)
 
 void tti_heap_release(tti_heap *heap, uint64_t offset)
 {
-    uint64_t bytes = 0;
-    size_t   i;
+    size_t i;
 
     tti_lock(&heap->lock);
-    for (i = 0; i < heap->n_extents && heap->extents[i].offset != offset; i++)
-        continue;
-    if (i < heap->n_extents) {
-        bytes = heap->extents[i].bytes;
-        /* Punched under the lock: nobody is handed this range before it is zero again. */
-        fallocate(heap->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
-        memmove(&heap->extents[i], &heap->extents[i + 1],
-                (heap->n_extents - i - 1) * sizeof *heap->extents);
-        heap->n_extents--;
-    }
+    i = find_extent(heap, offset);
+    if (i < heap->n_extents)
+        remove_extent(heap, i);
     tti_unlock(&heap->lock);
+}
+
+void tti_heap_retire(tti_heap *heap, uint64_t offset, tti_heap_unused *unused, uint64_t arg)
+{
+    size_t i;
+
+    tti_lock(&heap->lock);
+    i = find_extent(heap, offset);
+    if (i < heap->n_extents) {
+        heap->extents[i].unused = unused;
+        heap->extents[i].arg = arg;
+    }
+    sweep(heap);
+    tti_unlock(&heap->lock);
+}
+
+size_t tti_heap_regions(tti_heap *heap)
+{
+    size_t n;
+
+    tti_lock(&heap->lock);
+    n = heap->n_extents;
+    tti_unlock(&heap->lock);
+    return n;
 }

@@ -48,6 +48,14 @@ tutti_status tti_heap_alloc(tti_heap *heap, size_t bytes, uint64_t *offset_out);
 /** Owner only: give a region back; its pages return to the system. */
 void tti_heap_release(tti_heap *heap, uint64_t offset);
 
+/** Whether nobody will touch a retired region any more. Called with the heap's lock held. */
+typedef bool tti_heap_unused(void *region, uint64_t arg);
+/** Owner only: give a region back as soon as unused(its memory, arg) says so, which is asked now and
+ * whenever a region is made or retired; at the latest it goes with the heap. */
+void tti_heap_retire(tti_heap *heap, uint64_t offset, tti_heap_unused *unused, uint64_t arg);
+/** Owner only: how many regions are handed out or retired. */
+size_t tti_heap_regions(tti_heap *heap);
+
 /** The memory at [offset, offset + bytes), or NULL if that is not inside the heap behind its directory, or
  * offset is not a multiple of TTI_LINE. The only way from an offset to a pointer. */
 void *tti_heap_at(tti_heap *heap, uint64_t offset, size_t bytes);

@@ -34,6 +34,37 @@ static void regions_are_zeroed_and_reused(void **state)
     tti_heap_free(heap);
 }
 
+static bool is_zero(void *region, uint64_t arg)
+{
+    assert_int_equal(arg, 42);
+    return *(uint8_t *)region == 0;
+}
+
+static void retired_regions_wait_for_their_readers(void **state)
+{
+    tti_heap *heap = NULL;
+    uint64_t  a, b, c;
+
+    (void)state;
+    assert_int_equal(tti_heap_create(token, 8, &heap), TUTTI_OK);
+    assert_int_equal(tti_heap_alloc(heap, 1, &a), TUTTI_OK);
+    assert_int_equal(tti_heap_alloc(heap, 1, &b), TUTTI_OK);
+    *(uint8_t *)tti_heap_at(heap, a, 1) = 1;
+    tti_heap_retire(heap, b, is_zero, 42); /* at once */
+    assert_int_equal(tti_heap_regions(heap), 1);
+    tti_heap_retire(heap, a, is_zero, 42);
+    assert_int_equal(tti_heap_regions(heap), 1);
+    assert_int_equal(tti_heap_alloc(heap, 1, &c), TUTTI_OK);
+    assert_true(c != a);
+    *(uint8_t *)tti_heap_at(heap, a, 1) = 0;
+    assert_int_equal(tti_heap_alloc(heap, 1, &c), TUTTI_OK);
+    assert_true(c == a);
+    assert_int_equal(tti_heap_regions(heap), 2);
+    *(uint8_t *)tti_heap_at(heap, a, 1) = 1;
+    tti_heap_retire(heap, a, is_zero, 42);
+    tti_heap_free(heap); /* nobody is asked any more */
+}
+
 static void offsets_are_only_indices(void **state)
 {
     tti_heap *heap = NULL;
@@ -89,6 +120,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_are_zeroed_and_reused),
+        cmocka_unit_test(retired_regions_wait_for_their_readers),
         cmocka_unit_test(offsets_are_only_indices),
         cmocka_unit_test(one_process_has_one_mapping),
         cmocka_unit_test(strangers_are_refused),

@@ -17,12 +17,13 @@
 #include "transport/meet.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 #include <tutti/private.h>
 
-enum { N_SIGNS = 3, STRANGER_MS = 2000 };
+enum { N_SIGNS = 3, STRANGER_MS = 2000, LISTED_MAX = 16 };
 
 static bool same_host(const tti_mesh *mesh, int a, int b)
 {
@@ -147,6 +148,35 @@ static int greet(tti_mesh *mesh, const tti_mesh_config *config, tti_handle strea
     return (int)rank;
 }
 
+/* "5, 6, 7": those of this host whose memory has not come; a long list is cut. */
+static void list_missing(const tti_mesh *mesh, char *out, size_t size)
+{
+    const char *between = "";
+    int         said = 0, rank;
+    size_t      used = 0;
+
+    out[0] = '\0';
+    for (rank = 0; rank < mesh->n_ranks; rank++) {
+        if (mesh->members[rank].heap != NULL || !same_host(mesh, rank, mesh->rank))
+            continue;
+        if (said++ == LISTED_MAX) {
+            snprintf(out + used, size - used, ", ...");
+            return;
+        }
+        used += (size_t)snprintf(out + used, size - used, "%s%d", between, rank);
+        between = ", ";
+    }
+}
+
+static tutti_status fail_missing(const tti_mesh *mesh, int n_missing)
+{
+    char list[LISTED_MAX * 12 + 8];
+
+    list_missing(mesh, list, sizeof list);
+    return tti_fail(TUTTI_E_TIMEOUT, "%s %s of this host did not come to the local socket of rank %d",
+                    n_missing == 1 ? "rank" : "ranks", list, mesh->rank);
+}
+
 static tutti_status accept_member(tti_mesh *mesh, const tti_mesh_config *config, tti_handle *streams,
                                   int *n_missing)
 {
@@ -157,8 +187,7 @@ static tutti_status accept_member(tti_mesh *mesh, const tti_mesh_config *config,
     int          rank;
 
     if (port->ops->poll(port, &poll, 1, config->deadline_ns) == 0)
-        return tti_fail(TUTTI_E_TIMEOUT, "%d ranks of this host did not come to the local socket of rank %d",
-                        *n_missing, mesh->rank);
+        return fail_missing(mesh, *n_missing);
     stream = port->ops->accept(port, mesh->local_listener, NULL);
     if (stream < 0)
         return stream == -EAGAIN ? TUTTI_OK

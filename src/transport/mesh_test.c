@@ -15,6 +15,7 @@
 #include <cmocka.h>
 #include <tutti/private.h>
 #include "base/thread.h"
+#include "transport/card.h"
 #include "transport/messenger.h"
 
 enum { RANKS_MAX = 5, KEYS_MAX = 64, LIMIT_MS = 30000 };
@@ -502,6 +503,33 @@ static void missing_ranks_are_named(void **state)
     tti_mutex_release(&board.lock);
 }
 
+/* Rank leaves its card and goes. */
+static void leave_card(test_board *board, int rank, int size)
+{
+    const tti_board       table = { board, board_put, board_get, board_has };
+    rank_ctx              ctx = { .rank = rank, .size = size };
+    const tti_mesh_config config = config_of(&ctx, &table);
+    tti_card              card, cards[RANKS_MAX];
+
+    tti_card_begin(&card, &config);
+    card.family = 4;
+    assert_int_equal(tti_cards_exchange(&config, &card, cards), TUTTI_E_TIMEOUT);
+}
+
+static void who_did_not_come_to_the_local_socket_is_named(void **state)
+{
+    test_board board = { .n = 0 };
+    int        rank;
+
+    tti_mutex_init(&board.lock);
+    for (rank = 1; rank < 4; rank++)
+        leave_card(&board, rank, 4);
+    open_alone(state, 4, 100, &board,
+               "ranks 1, 2, 3 of this host did not come to the local socket of rank 0",
+               TUTTI_E_TIMEOUT);
+    tti_mutex_release(&board.lock);
+}
+
 static void *join_with_another_size(void *arg)
 {
     rank_ctx               *ctx = arg;
@@ -550,6 +578,7 @@ int main(void)
         cmocka_unit_test(traffic_does_not_hide_a_loss),
         cmocka_unit_test(an_aborted_group_leaves_the_others_alone),
         cmocka_unit_test(missing_ranks_are_named),
+        cmocka_unit_test(who_did_not_come_to_the_local_socket_is_named),
         cmocka_unit_test(world_sizes_must_agree),
     };
 
