@@ -120,7 +120,9 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
     if (coll->failed != TUTTI_OK)
         return tti_fail(coll->failed, "%s", coll->words.text);
     tti_call_publish(coll->team.board, &note);
-    st = do_call(coll, call, &note);
+    st = coll->host != NULL ? tti_host_enter(coll->host, call, &note) : TUTTI_OK;
+    if (st == TUTTI_OK)
+        st = do_call(coll, call, &note);
     if (st == TUTTI_OK)
         return TUTTI_OK;
     st = name_cause(coll, st);

@@ -19,8 +19,8 @@ typedef struct tt_world {
     tti_mutex         lock; /* guards the entries */
     tti_event         changed;
     pthread_barrier_t here;
-    int               n;
-    entry             entries[KEYS_MAX];
+    int               n;                 /* of all time */
+    entry             entries[KEYS_MAX]; /* the last ones */
     tt_body          *body;
 } tt_world;
 
@@ -35,9 +35,12 @@ static entry *find(view *v, const char *key, char full[KEY_MAX])
     int i;
 
     snprintf(full, KEY_MAX, "%s%s", v->prefix, key);
-    for (i = 0; i < v->world->n; i++)
-        if (strcmp(v->world->entries[i].key, full) == 0)
-            return &v->world->entries[i];
+    for (i = 0; i < v->world->n && i < KEYS_MAX; i++) {
+        entry *at = &v->world->entries[(v->world->n - 1 - i) % KEYS_MAX];
+
+        if (strcmp(at->key, full) == 0)
+            return at;
+    }
     return NULL;
 }
 
@@ -50,10 +53,10 @@ static tutti_status board_put(void *context, const char *key, const void *data, 
 
     (void)deadline_ns;
     tti_lock(&v->world->lock);
-    if (find(v, key, full) != NULL || v->world->n == KEYS_MAX || bytes > VALUE_MAX) {
+    if (find(v, key, full) != NULL || bytes > VALUE_MAX) {
         st = tti_fail(TUTTI_E_STATE, "cannot put key '%s'", full);
     } else {
-        entry *fresh = &v->world->entries[v->world->n++];
+        entry *fresh = &v->world->entries[v->world->n++ % KEYS_MAX];
 
         memcpy(fresh->key, full, sizeof fresh->key);
         memcpy(fresh->value, data, bytes);

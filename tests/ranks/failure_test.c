@@ -159,6 +159,70 @@ static void a_failed_work_ends_the_group_everywhere(tt_ctx *t)
     }
 }
 
+/* The last rank believes to be the root as well as rank 0. What was called next tells all of them. */
+static void check_two_roots(tt_ctx *t, tutti_status st)
+{
+    const int64_t start = now_ms();
+
+    if (st == TUTTI_OK)
+        st = tutti_barrier(t->group);
+    assert_int_equal(st, TUTTI_E_MISMATCH);
+    assert_true(now_ms() - start < 1000);
+    assert_int_equal(tutti_barrier(t->group), TUTTI_E_MISMATCH);
+}
+
+static int believed_root(const tt_ctx *t)
+{
+    return t->rank == t->size - 1 ? t->rank : 0;
+}
+
+static void two_roots_of_a_broadcast_are_a_mismatch(tt_ctx *t)
+{
+    float x = (float)t->rank;
+
+    check_two_roots(t, tutti_broadcast(TUTTI_SPAN(&x, 1), believed_root(t), t->group));
+}
+
+static void two_roots_of_a_scatter_are_a_mismatch(tt_ctx *t)
+{
+    const int  root = believed_root(t);
+    float      x = 0.0f, parts[8] = { 0 };
+    tutti_span list[8];
+    int        r;
+
+    for (r = 0; r < t->size; r++)
+        list[r] = TUTTI_SPAN(&parts[r], 1);
+    check_two_roots(t, tutti_scatter(TUTTI_SPAN(&x, 1), root == t->rank ? list : NULL,
+                                     root == t->rank ? t->size : 0, root, t->group));
+}
+
+static void two_roots_of_a_gather_are_a_mismatch(tt_ctx *t)
+{
+    const int  root = believed_root(t);
+    float      x = 0.0f, parts[8] = { 0 };
+    tutti_span list[8];
+    int        r;
+
+    for (r = 0; r < t->size; r++)
+        list[r] = TUTTI_SPAN(&parts[r], 1);
+    check_two_roots(t, tutti_gather(root == t->rank ? list : NULL, root == t->rank ? t->size : 0,
+                                    TUTTI_SPAN(&x, 1), root, t->group));
+}
+
+static void two_roots_of_a_reduce_are_a_mismatch(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    check_two_roots(t, tutti_reduce(TUTTI_SPAN(&x, 1), believed_root(t), TUTTI_SUM, t->group));
+}
+
+static void two_roots_of_nothing_are_a_mismatch(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    check_two_roots(t, tutti_broadcast(TUTTI_SPAN(&x, 0), believed_root(t), t->group));
+}
+
 static void destroy_does_not_wait(tt_ctx *t)
 {
     float       x = 1.0f;
@@ -191,6 +255,13 @@ int main(void)
         TT_TEST(a_late_message_ends_the_group_everywhere, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(a_failed_work_ends_the_group_everywhere, .ranks = 3, .transports = "shm,tcp",
                 .dies = VICTIM),
+        TT_TEST(two_roots_of_a_broadcast_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(two_roots_of_a_broadcast_are_a_mismatch, .ranks = 3, .transports = "shm"),
+        TT_TEST(two_roots_of_a_scatter_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(two_roots_of_a_scatter_are_a_mismatch, .ranks = 3, .transports = "shm"),
+        TT_TEST(two_roots_of_a_gather_are_a_mismatch, .ranks = 3, .transports = "shm"),
+        TT_TEST(two_roots_of_a_reduce_are_a_mismatch, .ranks = 3, .transports = "shm"),
+        TT_TEST(two_roots_of_nothing_are_a_mismatch, .ranks = 2, .transports = "shm"),
         TT_TEST(destroy_does_not_wait, .ranks = 2, .transports = "shm,tcp"),
     };
 

@@ -29,10 +29,28 @@
  *            same rounds. Operations of different kinds follow each other without anything between
  *            them, and a counter that an operation does not set catches up with the next that does.
  *         A root that only writes may run ahead of the others by K rounds, no more.
+ * Calls   Nobody begins call n+1 before all have entered call n and were found to have called the
+ *         same. Whoever awaited a member in call n has compared with it there, so that this costs
+ *         a look at a flag of one's own; it is for calls that wait for nobody, such as two members
+ *         who both believe to be the root, or for nothing, such as those without elements. Who
+ *         enters n+1 has left n, so the member in the lowest call never waits for this, and a
+ *         board's ring of calls never wraps before it was compared.
  * Fails   Members that call different things count different rounds. Whoever reads a staging slot
  *         compares the control word beside the counter with its own; whoever waits compares boards
  *         (trouble.c). A member that fails says so in `failed`; the others see it when they wait.
- *         An operation that failed may leave readers behind: the region is then not given back. */
+ * Gone    `door` at the head of a region says whose it is, who came, and who has left:
+ *
+ *             63      25  24          23       12  11          0
+ *            | nonce    | withdrawn | how many left | how many came |
+ *
+ *         Each other member comes once, when it connects, and leaves once, when it closes; after
+ *         that it touches the region no more. So it is given back when all others have left; until
+ *         then it stays retired in the heap (transport/heap.h), whatever the member that owns it
+ *         does meanwhile. A member that could not connect withdraws: from then on nobody comes in,
+ *         and who came in is all that must leave. Members who find that at their own end withdraw,
+ *         too: the one that gave up will never come to them. Coming is one compare-and-swap of the
+ *         whole word, which fails on memory that has become something else. A member that dies
+ *         never leaves: what it has come into stays until the heap goes. */
 #include "coll/host/channel.h"
 
 #include <assert.h>
@@ -42,7 +60,7 @@
 #include "coll/host/wait.h"
 
 enum {
-    VERSION = 1,
+    VERSION = 2,
     SLOTS = 2 * TTI_HOST_DEPTH,
     /* Slots of different members begin in different sets of a first-level cache (64 sets of 64
      * bytes): 65 lines further for each rank, around after 64. */
@@ -52,6 +70,24 @@ enum {
 
 _Static_assert(sizeof(tti_counter) == TTI_LINE, "a counter has a line of its own");
 _Static_assert(sizeof(tti_host_lines) % TTI_LINE == 0, "slots begin on a line");
+
+#define DOOR_CAME UINT64_C(1)
+#define DOOR_LEFT (UINT64_C(1) << 12)
+#define DOOR_WITHDRAWN (UINT64_C(1) << 24)
+#define DOOR_NONCE (~UINT64_C(0) << 25)
+#define DOOR_NONCE_SET (UINT64_C(1) << 25) /* in every nonce: fresh memory is zero */
+
+_Static_assert(TTI_HOST_RANKS_MAX < 1 << 12, "the door counts all members");
+
+static uint64_t came(uint64_t door)
+{
+    return door / DOOR_CAME % (1 << 12);
+}
+
+static uint64_t left(uint64_t door)
+{
+    return door / DOOR_LEFT % (1 << 12);
+}
 
 static size_t slots_at(int rank)
 {
@@ -84,11 +120,11 @@ static tutti_status make_region(tti_host_channel *channel)
     channel->region = offset;
     lines = tti_heap_at(channel->heap, offset, region_bytes(team->rank));
     team->port->ops->random(team->port, &nonce, sizeof nonce);
-    nonce |= 1; /* fresh memory is zero */
+    nonce = (nonce & DOOR_NONCE) | DOOR_NONCE_SET;
     adopt(channel, team->rank, lines, nonce);
     lines->version = VERSION;
     lines->region_bytes = region_bytes(team->rank);
-    atomic_store_explicit(&lines->nonce, nonce, memory_order_release);
+    atomic_store_explicit(&lines->door, nonce, memory_order_release);
     return TUTTI_OK;
 }
 
@@ -119,6 +155,18 @@ tutti_status tti_host_channel_create(tti_team *team, tti_host_channel **channel_
     return TUTTI_OK;
 }
 
+/* Come into a member's region; it stays from then on until this rank leaves. */
+static bool come_in(tti_host_lines *lines, uint64_t nonce)
+{
+    uint64_t door = atomic_load_explicit(&lines->door, memory_order_acquire);
+
+    do {
+        if ((door & (DOOR_NONCE | DOOR_WITHDRAWN)) != nonce)
+            return false;
+    } while (!atomic_compare_exchange_weak(&lines->door, &door, door + DOOR_CAME));
+    return true;
+}
+
 static tutti_status find_region(tti_host_channel *channel, int rank, const tti_join *join)
 {
     const tti_team *team = channel->team;
@@ -127,15 +175,19 @@ static tutti_status find_region(tti_host_channel *channel, int rank, const tti_j
 
     if (heap != NULL)
         lines = tti_heap_at(heap, join->region, region_bytes(rank));
-    if (lines == NULL)
+    if (lines == NULL || (join->nonce & DOOR_NONCE) != join->nonce)
         return tti_fail(TUTTI_E_BACKEND, "group '%s': rank %d named memory that is not in its heap",
                         team->name, rank);
-    if (atomic_load_explicit(&lines->nonce, memory_order_acquire) != join->nonce ||
-        lines->version != VERSION || lines->region_bytes != region_bytes(rank))
+    if (!come_in(lines, join->nonce))
+        return tti_fail(TUTTI_E_PEER,
+                        "group '%s': rank %d (%s) gave up while the group was made\n"
+                        "  next: see what rank %d reports", team->name, rank,
+                        tti_mesh_whereabouts(team->mesh, team->ranks[rank]), rank);
+    adopt(channel, rank, lines, join->nonce);
+    if (lines->version != VERSION || lines->region_bytes != region_bytes(rank))
         return tti_fail(TUTTI_E_BACKEND,
                         "group '%s': the shared memory of rank %d is of another kind\n"
                         "  next: run the same version of tutti on all ranks", team->name, rank);
-    adopt(channel, rank, lines, join->nonce);
     return TUTTI_OK;
 }
 
@@ -147,33 +199,36 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
     for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++)
         if (r != channel->team->rank)
             st = find_region(channel, r, &joins[r]);
-    if (st == TUTTI_OK)
-        tti_host_next(channel);
-    return st;
+    if (st != TUTTI_OK)
+        return st;
+    channel->connected = true;
+    tti_host_next(channel);
+    return TUTTI_OK;
 }
 
-/* Whether a member will read nothing more of what this rank has written: it has done all rounds, or
- * has given its own region back, which it does after them. */
-static bool has_finished(const tti_host_channel *channel, const tti_host_member *member)
+/* Whether all have left the region who could come: all n_others, or those who came before it was
+ * withdrawn. Each leaves with release order, after its last read and write. */
+static bool all_have_left(void *region, uint64_t n_others)
 {
-    if (member->lines == NULL)
-        return false; /* it was never found, and may still look for this rank's region */
-    return atomic_load_explicit(&member->lines->counters[TTI_DONE].value, memory_order_acquire) >=
-               channel->round ||
-           atomic_load_explicit(&member->lines->nonce, memory_order_acquire) != member->nonce;
+    tti_host_lines *lines = region;
+    const uint64_t  door = atomic_load_explicit(&lines->door, memory_order_acquire);
+
+    return left(door) == ((door & DOOR_WITHDRAWN) != 0 ? came(door) : n_others);
 }
 
-static bool may_release(const tti_host_channel *channel)
+/* Leave the others' regions; whether the group came to be. */
+static bool leave_all(tti_host_channel *channel)
 {
-    const tti_host_lines *own = channel->members[channel->team->rank].lines;
-    bool                  finished;
-    int                   r;
+    bool complete = channel->connected;
+    int  r;
 
-    finished = channel->round > 0 &&
-               atomic_load_explicit(&own->failed, memory_order_acquire) == TUTTI_OK;
-    for (r = 0; r < channel->team->n_ranks && finished; r++)
-        finished = has_finished(channel, &channel->members[r]);
-    return finished;
+    for (r = 0; r < channel->team->n_ranks; r++) {
+        tti_host_lines *lines = channel->members[r].lines;
+
+        if (r != channel->team->rank && lines != NULL)
+            complete &= (atomic_fetch_add(&lines->door, DOOR_LEFT) & DOOR_WITHDRAWN) == 0;
+    }
+    return complete;
 }
 
 void tti_host_channel_close(tti_host_channel *channel)
@@ -185,8 +240,10 @@ void tti_host_channel_close(tti_host_channel *channel)
     team = channel->team;
     if (channel->region != 0) {
         team->board = &team->own_board;
-        if (may_release(channel))
-            tti_heap_release(channel->heap, channel->region);
+        if (!leave_all(channel))
+            atomic_fetch_or(&channel->members[team->rank].lines->door, DOOR_WITHDRAWN);
+        tti_heap_retire(channel->heap, channel->region, all_have_left,
+                        (uint64_t)team->n_ranks - 1);
     }
     free(channel->members);
     free(channel->reads);
@@ -208,13 +265,53 @@ void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit)
             tti_counter_wake(team->port, &channel->members[r].lines->counters[kind]);
 }
 
+/* If rank has come to the call of note, compare it with ours. */
+static tutti_status agree(tti_host_channel *channel, int rank, const tti_call_note *note)
+{
+    tti_host_member *member = &channel->members[rank];
+    tutti_status     st;
+
+    if (member->agreed >= note->seq || !tti_host_entered(channel, rank, note->seq))
+        return TUTTI_OK;
+    st = tti_host_compare_with(channel, rank, note);
+    if (st == TUTTI_OK)
+        member->agreed = note->seq;
+    return st;
+}
+
+tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
+                            const tti_call_note *note)
+{
+    const tti_team *team = channel->team;
+    tutti_status    st = TUTTI_OK;
+    int             r;
+
+    channel->past = channel->note;
+    channel->note = *note;
+    channel->deadline_ns = call->deadline_ns;
+    channel->waiting_ns = 0;
+    channel->entering = channel->past.seq;
+    tti_counter_move(team->port, &channel->members[team->rank].lines->counters[TTI_ENTERED],
+                     note->word, note->seq);
+    for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
+        if (r == team->rank || channel->members[r].agreed >= channel->past.seq)
+            continue;
+        st = tti_host_wait(channel, r, TTI_ENTERED, channel->past.seq);
+        if (st == TUTTI_OK)
+            st = agree(channel, r, &channel->past);
+    }
+    channel->entering = 0;
+    return st;
+}
+
 void tti_host_begin(tti_host_channel *channel, const tutti_call *call, const tti_call_note *note,
                     uint64_t n_rounds)
 {
-    channel->note = *note;
-    channel->deadline_ns = call->deadline_ns;
+    assert(channel->note.seq == note->seq && channel->deadline_ns == call->deadline_ns);
+    (void)call;
+    (void)note;
+    channel->begin = channel->round;
     channel->end = channel->round + n_rounds;
-    channel->waiting_ns = 0;
 }
 
 void tti_host_go_on(tti_host_channel *channel, uint64_t n_rounds)
@@ -229,8 +326,13 @@ tutti_status tti_host_room(tti_host_channel *channel)
 
     if (channel->round < TTI_HOST_DEPTH)
         return TUTTI_OK;
-    for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++)
+    for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++) {
         st = tti_host_wait(channel, r, TTI_DONE, channel->round - TTI_HOST_DEPTH + 1);
+        /* Who has done a round of this call has entered it. */
+        if (st == TUTTI_OK && r != channel->team->rank &&
+            channel->round - channel->begin >= TTI_HOST_DEPTH)
+            st = agree(channel, r, &channel->note);
+    }
     return st;
 }
 
@@ -244,13 +346,15 @@ void tti_host_post(tti_host_channel *channel, tti_counter_kind kind)
 
 tutti_status tti_host_await(tti_host_channel *channel, tti_counter_kind kind, int rank)
 {
-    const tti_counter *counter = &channel->members[rank].lines->counters[kind];
-    tutti_status       st = tti_host_wait(channel, rank, kind, channel->round + 1);
+    tti_host_member *member = &channel->members[rank];
+    tutti_status     st = tti_host_wait(channel, rank, kind, channel->round + 1);
 
     /* The word is of this call or a later one; where it is not ours, the board knows which. */
-    if (st == TUTTI_OK &&
-        atomic_load_explicit(&counter->word, memory_order_relaxed) != channel->note.word)
-        st = tti_host_compare_with(channel, rank);
+    if (st == TUTTI_OK && atomic_load_explicit(&member->lines->counters[kind].word,
+                                               memory_order_relaxed) != channel->note.word)
+        return agree(channel, rank, &channel->note);
+    if (st == TUTTI_OK)
+        member->agreed = channel->note.seq;
     return st;
 }
 

@@ -2,7 +2,7 @@
  *
  * coll/host/channel.h - the shared memory that the members of a group on one host meet in.
  *
- * Every member has a region in its own heap: its board, three counters, and slots for data. Work
+ * Every member has a region in its own heap: its board, some counters, and slots for data. Work
  * goes in rounds, numbered over the channel's life; all members take part in every round, whatever
  * its operation. What is written and read when, and why that is enough, stands in channel.c. */
 #ifndef TTI_COLL_HOST_CHANNEL_H
@@ -20,6 +20,7 @@ typedef enum tti_counter_kind {
     TTI_STAGED, /* my staging slot of this round is filled */
     TTI_RESULT, /* my result slot is filled */
     TTI_DONE,   /* I have read all that I need of this round */
+    TTI_ENTERED, /* counts calls, not rounds: the number of the last one I have entered */
     TTI_COUNTERS
 } tti_counter_kind;
 
@@ -35,7 +36,7 @@ typedef struct tti_counter {
 
 /** The head of a member's region. Written by its owner only, but for the counters' waiters. */
 typedef struct tti_host_lines {
-    _Atomic uint64_t nonce; /* tti_join.nonce; else the region is this channel's no longer */
+    _Atomic uint64_t door; /* tti_join.nonce, and who came and left: channel.c */
     uint64_t         region_bytes;
     uint32_t         version;
     _Atomic uint32_t failed; /* status | (rank it is about + 1) << 8, once the owner has failed */
@@ -44,9 +45,10 @@ typedef struct tti_host_lines {
 } tti_host_lines;
 
 typedef struct tti_host_member {
-    tti_host_lines *lines;
-    char           *slots; /* TTI_HOST_DEPTH for staging, then as many for results */
+    tti_host_lines *lines;  /* NULL: not found */
+    char           *slots;  /* TTI_HOST_DEPTH for staging, then as many for results */
     uint64_t        nonce;
+    uint64_t        agreed; /* the last call in which it is known to have called the same */
 } tti_host_member;
 
 typedef struct tti_host_channel {
@@ -57,11 +59,15 @@ typedef struct tti_host_channel {
     const void     **reads;   /* [n_ranks] inputs of a reduction */
     uint64_t        *begins;  /* [n_ranks] where others' blocks for this rank begin */
     uint64_t         round;
-    int              checks; /* looks at a counter before the core is given away */
+    int              checks;    /* looks at a counter before the core is given away */
+    bool             connected; /* all members were found */
 
     /* The operation under way, for those who wait. */
     tti_call_note note;
+    tti_call_note past;     /* the call before it; seq 0: there was none */
+    uint64_t      entering; /* the call all must have entered before this one; 0: they have */
     int64_t       deadline_ns;
+    uint64_t      begin;      /* its first round */
     uint64_t      end;        /* its last round, plus one */
     int64_t       waiting_ns; /* since when this rank has waited in it; 0: not yet */
     int64_t       looked_ns;  /* when it last asked whether the others live */
@@ -69,9 +75,9 @@ typedef struct tti_host_channel {
 
 /** Allocate this rank's region; its offset goes to the others as tti_join.region. */
 tutti_status tti_host_channel_create(tti_team *team, tti_host_channel **channel_out);
-/** Map the others' regions. */
+/** Map the others' regions. TUTTI_E_PEER: one of them gave up while the group was made. */
 tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join *joins);
-/** Waits for nobody. A region that others may still read stays until the heap goes. NULL is
+/** Waits for nobody. The region is given back when the others have closed their ends, too. NULL is
  * fine. */
 void tti_host_channel_close(tti_host_channel *channel);
 
@@ -79,7 +85,11 @@ void tti_host_channel_close(tti_host_channel *channel);
  * thread. */
 void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit);
 
-/** Begin an operation of n_rounds, a number that all members compute alike. */
+/** Enter a call, which the board shows by now: until all have entered the call before it, and
+ * TUTTI_E_MISMATCH if it was another one there. */
+tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
+                            const tti_call_note *note);
+/** Begin the entered call's operation, of n_rounds, a number that all members compute alike. */
 void tti_host_begin(tti_host_channel *channel, const tutti_call *call, const tti_call_note *note,
                     uint64_t n_rounds);
 /** The operation has n_rounds more from here on; all members have come to the same number. */

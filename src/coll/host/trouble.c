@@ -14,11 +14,24 @@
 
 enum { LOOK_MS = 10, DETAILED_MAX = 4 };
 
+static uint64_t value_of(const tti_host_channel *channel, int rank, tti_counter_kind kind)
+{
+    const tti_counter *counter = &channel->members[rank].lines->counters[kind];
+
+    return atomic_load_explicit(&counter->value, memory_order_acquire);
+}
+
+bool tti_host_entered(const tti_host_channel *channel, int rank, uint64_t seq)
+{
+    return value_of(channel, rank, TTI_ENTERED) >= seq;
+}
+
+/* While a call is entered, the part of a member is to have entered the one before it. */
 static bool has_done_its_part(const tti_host_channel *channel, int rank)
 {
-    const tti_counter *done = &channel->members[rank].lines->counters[TTI_DONE];
-
-    return atomic_load_explicit(&done->value, memory_order_acquire) >= channel->end;
+    if (channel->entering != 0)
+        return tti_host_entered(channel, rank, channel->entering);
+    return value_of(channel, rank, TTI_DONE) >= channel->end;
 }
 
 static tutti_status tell(tti_host_channel *channel, tutti_status status, int culprit)
@@ -27,15 +40,15 @@ static tutti_status tell(tti_host_channel *channel, tutti_status status, int cul
     return status;
 }
 
-tutti_status tti_host_compare_with(tti_host_channel *channel, int rank)
+tutti_status tti_host_compare_with(tti_host_channel *channel, int rank, const tti_call_note *note)
 {
     const tti_team *team = channel->team;
     tti_call_note   other;
     char            ours[TTI_CALL_TEXT_MAX], theirs[TTI_CALL_TEXT_MAX];
 
-    if (!tti_call_differs(&channel->members[rank].lines->board, &channel->note, &other))
+    if (!tti_call_differs(&channel->members[rank].lines->board, note, &other))
         return TUTTI_OK;
-    tti_call_describe(&channel->note, ours);
+    tti_call_describe(note, ours);
     tti_call_describe(&other, theirs);
     tti_fail(TUTTI_E_MISMATCH,
              "ranks of group '%s' called different things\n  rank %d: %s\n  rank %d: %s\n"
@@ -50,8 +63,12 @@ static tutti_status compare_all(tti_host_channel *channel)
     tutti_status st = TUTTI_OK;
     int          r;
 
-    for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++)
-        st = tti_host_compare_with(channel, r);
+    for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++) {
+        if (channel->entering != 0)
+            st = tti_host_compare_with(channel, r, &channel->past);
+        if (st == TUTTI_OK)
+            st = tti_host_compare_with(channel, r, &channel->note);
+    }
     return st;
 }
 
@@ -77,9 +94,7 @@ typedef struct awaited {
 
 static bool has_come(const tti_host_channel *channel, int rank, const awaited *what)
 {
-    const tti_counter *counter = &channel->members[rank].lines->counters[what->kind];
-
-    return atomic_load_explicit(&counter->value, memory_order_acquire) >= what->value;
+    return value_of(channel, rank, what->kind) >= what->value;
 }
 
 static uint32_t failure_of(const tti_host_channel *channel, int rank)

@@ -23,7 +23,10 @@ void tti_counter_wake(tti_port *port, tti_counter *counter);
  * in words, the others told. */
 tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind kind,
                            uint64_t value);
-/** TUTTI_E_MISMATCH in words, the others told, if rank has called something else. */
-tutti_status tti_host_compare_with(tti_host_channel *channel, int rank);
+/** Whether rank has entered the call of number seq. */
+bool tti_host_entered(const tti_host_channel *channel, int rank, uint64_t seq);
+/** TUTTI_E_MISMATCH in words, the others told, if rank has called something else than note, a call
+ * of this rank. */
+tutti_status tti_host_compare_with(tti_host_channel *channel, int rank, const tti_call_note *note);
 
 #endif
