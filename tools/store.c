@@ -85,7 +85,10 @@ static int read_value(const char *text, tutti_bytes *out)
     if (strcmp(text, "-") == 0)
         return read_stdin(out);
     *out = (tutti_bytes){ .data = strdup(text), .size = strlen(text) };
-    return out->data != NULL ? EXIT_SUCCESS : EXIT_FAILURE;
+    if (out->data != NULL)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "tutti store: no memory for a value\n");
+    return EXIT_FAILURE;
 }
 
 /* Print a value, and free it. */
@@ -282,12 +285,6 @@ static int print_help(FILE *out, int code)
 
 /* ---- where the store is ------------------------------------------------------------------------ */
 
-static int bad_url(const char *url)
-{
-    return wrong("not the URL of a store:", url,
-                 "write tcp://HOST:PORT, tcp://[IPV6]:PORT or file:///PATH");
-}
-
 /* Serve until a signal asks for the end. */
 static int run_serve(call *c)
 {
@@ -336,22 +333,24 @@ static int open_store(call *c)
 {
     const char *host = getenv("MASTER_ADDR");
     const char *port = getenv("MASTER_PORT");
-    char url[STORE_HOST_MAX + 32];
+    const char *url = c->url;
+    char from_env[STORE_HOST_MAX + 32];
     store_place p;
     int code;
 
-    if (c->url == NULL && (host == NULL || port == NULL)) {
+    if (url == NULL && (host == NULL || port == NULL)) {
         fprintf(stderr, "tutti store: no store given\n"
                         "  next: --store tcp://HOST:PORT or file:///PATH\n");
         return TOOL_USAGE;
     }
-    if (c->url == NULL) {
-        snprintf(url, sizeof url, strchr(host, ':') != NULL ? "tcp://[%s]:%s" : "tcp://%s:%s", host,
-                 port);
-        c->url = url;
+    if (url == NULL) {
+        snprintf(from_env, sizeof from_env,
+                 strchr(host, ':') != NULL ? "tcp://[%s]:%s" : "tcp://%s:%s", host, port);
+        url = from_env;
     }
-    if (!store_read_place(c->url, &p) || (p.path == NULL && p.port == 0))
-        return bad_url(c->url);
+    if (!store_read_place(url, &p) || (p.path == NULL && p.port == 0))
+        return wrong("not the URL of a store:", url,
+                     "write tcp://HOST:PORT, tcp://[IPV6]:PORT or file:///PATH");
     if (p.path == NULL)
         return open_tcp(c, &p);
     code = failed(tutti_file_store_open(p.path, -1, &c->store));
