@@ -37,13 +37,16 @@ typedef struct tutti_init_options {
 
 /** Join the job and make its world the process's default group.
  *
- * Blocks until all ranks have come. On failure nothing is left behind and the call may be repeated.
+ * Blocks until all ranks have come; where rank 0 serves the store, on rank 0 until all others are through,
+ * too. On failure the call may be repeated, on all ranks: a retry is a new world, which meets nothing of
+ * the failed one. Worlds of one store are made one after another.
  *
  * @param opts   NULL: env:// and every default
  *
  * @units    times in ms
  * @errors   TUTTI_E_STATE    the process has a world already
- *           TUTTI_E_ARG      a variable, rank or size is missing or wrong; the text names it
+ *           TUTTI_E_ARG      a variable, rank or size is missing or wrong; the text names it. Or another
+ *                            process has joined with this rank; the text has its pid and host
  *           TUTTI_E_MISMATCH ranks were started with different world sizes; the text has both
  *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
  *           TUTTI_E_NETWORK  the store cannot be reached, or its port is taken

@@ -6,9 +6,9 @@
  *         world counts every one, also those it is not in, so that all agree without asking.
  * Keys    What a group puts into the store stands below its name, inside of its world's, with the
  *         device before a backend's own: "default_pg/0//cpu//k", "default_pg/0//1//cpu//k". A store
- *         that the caller made gets no "default_pg". A rank that joins through the same store again
- *         (init after destroy, under a launcher) counts its joins there, and from the second on
- *         the first part has the number, "default_pg.2": keys of an earlier world are never read.
+ *         that the caller made gets no "default_pg". Who joins through the same store again
+ *         joins another world (rendezvous/generation.c), and from the second on the first part has
+ *         its number, "default_pg.2": keys of an earlier world are never read.
  * True    A child holds its world's runner by being in the world: children end before it.
  * Source  torch.distributed's names and layout, so that what a store holds looks familiar. */
 #include "group/group.h"
@@ -16,10 +16,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "store/store.h"
+#include "rendezvous/generation.h"
 #include <tutti/private.h>
-
-#define SIZE_KEY "tutti/world_size"
 
 /* ---- options ---- */
 
@@ -48,67 +46,19 @@ tutti_status tti_options_read(void *known, size_t known_size, const void *opts, 
 
 /* ---- stores ---- */
 
-/* Add delta to the number of worlds that this rank has joined on this store. */
-static tutti_status add_join(const tti_join *join, int64_t delta, int64_t deadline_ns,
-                             int64_t *n_out)
-{
-    char key[64];
-
-    snprintf(key, sizeof key, "tutti/joins/%d", join->rank);
-    return tti_store_add_until(join->store, key, delta, deadline_ns, n_out);
-}
-
-/* Take back what a join that failed has left: its count, and the size it agreed on. The store may
- * be what failed: it is asked for a second, and the words of the failure stay. */
-static tutti_status undo_join(const tti_join *join, tutti_store *root, tti_port *port,
-                              tutti_status failure)
-{
-    const int64_t deadline_ns = tti_port_now(port) + TTI_SECOND;
-    char          words[TTI_GROUP_WORDS_MAX];
-    int64_t       n = 0;
-    bool          deleted;
-
-    snprintf(words, sizeof words, "%s", tutti_last_error());
-    if (root != NULL && failure != TUTTI_E_MISMATCH)
-        (void)tti_store_delete_key_until(root, SIZE_KEY, deadline_ns, &deleted);
-    (void)add_join(join, -1, deadline_ns, &n);
-    return tti_fail(failure, "%s", words);
-}
-
-/* All ranks must have been started with the same size: the first one writes it down. */
-static tutti_status agree_on_size(const tti_join *join, tutti_store *root)
-{
-    tutti_bytes  kept = { 0 };
-    char         ours[16];
-    tutti_status st;
-
-    snprintf(ours, sizeof ours, "%d", join->world_size);
-    st = tti_store_compare_set_until(root, SIZE_KEY, "", 0, ours, strlen(ours), join->deadline_ns,
-                                     &kept);
-    if (st == TUTTI_E_UNSUPPORTED)
-        return TUTTI_OK; /* a store that cannot compare: the check is left out */
-    if (st == TUTTI_OK && strcmp(kept.data, ours) != 0)
-        st = tti_fail(TUTTI_E_MISMATCH,
-                      "rank %d was started with world size %s, another rank with %.16s\n"
-                      "  next: give all ranks the same WORLD_SIZE",
-                      join->rank, ours, (const char *)kept.data);
-    tutti_bytes_free(&kept);
-    return st;
-}
-
 /* The store below which a world's name stands. */
-static tutti_status open_root(const tti_join *join, int64_t n_join, tutti_store **store_out)
+static tutti_status open_root(const tti_join *join, int64_t generation, tutti_store **store_out)
 {
     char prefix[48];
 
-    if (join->user_store && n_join == 1) {
+    if (join->user_store && generation == 1) {
         *store_out = tutti_store_retain(join->store);
         return TUTTI_OK;
     }
-    if (n_join == 1)
+    if (generation == 1)
         snprintf(prefix, sizeof prefix, "default_pg");
     else
-        snprintf(prefix, sizeof prefix, "default_pg.%lld", (long long)n_join);
+        snprintf(prefix, sizeof prefix, "default_pg.%lld", (long long)generation);
     return tutti_prefix_store_open(prefix, join->store, store_out);
 }
 
@@ -196,43 +146,55 @@ static tutti_status fill_world(tutti_group *world, tti_port *port, const tutti_b
     return tti_runner_create(port, &world->runner);
 }
 
+/* Free a world that could not be made; the words of the failure stay. */
+static tutti_status give_up(tti_port *port, const tti_join *join, int64_t generation,
+                            tutti_group *world, tutti_status failure)
+{
+    char words[TTI_GROUP_WORDS_MAX];
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    tti_generation_fail(port, join, generation);
+    if (world->backend != NULL)
+        world->ops->destroy(world->backend);
+    if (world->runner != NULL)
+        tti_runner_drop(world->runner);
+    free_group(world);
+    return tti_fail(failure, "%s", words);
+}
+
 tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
                               tutti_group **group_out)
 {
     tutti_group *world = NULL;
     tutti_store *root = NULL;
-    int64_t      n_join = 0;
+    int64_t      generation = 0;
     tutti_status st;
 
-    st = add_join(join, 1, join->deadline_ns, &n_join);
-    if (st != TUTTI_OK)
-        return st;
     st = alloc_group(join->rank, join->world_size, &world);
     if (st != TUTTI_OK)
-        goto out;
+        return st;
     st = fill_world(world, port, ops, join);
     if (st != TUTTI_OK)
         goto out;
-    st = open_root(join, n_join, &root);
+    st = tti_generation_join(port, join, &generation);
     if (st != TUTTI_OK)
         goto out;
-    st = agree_on_size(join, root);
+    st = open_root(join, generation, &root);
     if (st != TUTTI_OK)
         goto out;
     st = open_stores(world, root);
     if (st != TUTTI_OK)
         goto out;
     st = open_backend(world, join->deadline_ns);
+    if (st != TUTTI_OK)
+        goto out;
+    st = tti_generation_arrive(port, join, generation);
     if (st == TUTTI_OK)
         *group_out = world;
 
 out:
-    if (st != TUTTI_OK) {
-        st = undo_join(join, root, port, st);
-        if (world != NULL && world->runner != NULL)
-            tti_runner_drop(world->runner);
-        free_group(world);
-    }
+    if (st != TUTTI_OK)
+        st = give_up(port, join, generation, world, st);
     tutti_store_close(root);
     return st;
 }

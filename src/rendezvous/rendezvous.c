@@ -208,6 +208,7 @@ static tutti_status open_tcp(const tti_url *url, tti_join *join)
     if (agent)
         return below_attempt(store, &join->store);
     join->store = store;
+    join->rank0_serves = join->world_size > 1;
     return TUTTI_OK;
 }
 

@@ -25,6 +25,7 @@ typedef struct tti_join {
     int64_t      timeout_ms;                /* never 0; -1: none */
     int64_t      deadline_ns;               /* when joining must be over */
     char         listen_host[TTI_HOST_MAX]; /* numeric address that other hosts can reach */
+    bool         rank0_serves;              /* the store ends with the process of rank 0 */
 } tti_join;
 
 /** Reach, or on rank 0 of a job without a launcher's store also serve, the store of the job.

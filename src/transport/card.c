@@ -13,31 +13,20 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/machine.h"
 
 enum { KEY_MAX = 32, MISSING_TEXT_MAX = 256 };
 
 #define CARD_MAGIC UINT32_C(0x64726163) /* "card" */
 
-static bool read_boot_id(char out[37])
-{
-    FILE  *file = fopen("/proc/sys/kernel/random/boot_id", "re");
-    size_t got;
-
-    if (file == NULL)
-        return false;
-    got = fread(out, 1, 36, file);
-    fclose(file);
-    return got == 36;
-}
-
 static void make_hint(const tti_mesh_config *config, uint8_t hint[TTI_CARD_HINT_BYTES])
 {
-    char           boot_id[37] = { 0 };
+    char           boot_id[TTI_BOOT_ID_BYTES];
     struct stat    netns;
     const uint64_t user = geteuid();
     uint64_t       place;
 
-    if (config->tcp_only || stat("/proc/self/ns/net", &netns) != 0 || !read_boot_id(boot_id)) {
+    if (config->tcp_only || stat("/proc/self/ns/net", &netns) != 0 || !tti_boot_id(boot_id)) {
         config->port->ops->random(config->port, hint, TTI_CARD_HINT_BYTES);
         return;
     }

@@ -1,0 +1,15 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * machine.h - which machine this is, as its kernel tells. */
+#ifndef TTI_BASE_MACHINE_H
+#define TTI_BASE_MACHINE_H
+
+#include <stdbool.h>
+
+enum { TTI_BOOT_ID_BYTES = 37 }; /* NUL included */
+
+/** The random name of this boot of this machine, the same in all its containers. False: unreadable;
+ * out is all zeros then. */
+bool tti_boot_id(char out[TTI_BOOT_ID_BYTES]);
+
+#endif

@@ -1,0 +1,305 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * generation.c - worlds of a store are numbered; a rank has one place in each.
+ *
+ * Why     A store outlives the worlds that are made on it. What a world has left there, above all one
+ *         whose making failed, must not be met by the next; and two processes that were given the same
+ *         rank must not be taken for one.
+ * How     "tutti/worlds"        the number of the latest world
+ *         "tutti/world/N"       its size: it is open to join; "over": its making has failed
+ *         "tutti/world/N/R"     who took the place of rank R in it, written once by compare_set
+ *         Rank 0 takes its place in a new number, then opens it. The others wait for a number that is
+ *         open and in which they have not been. A rank whose place is taken looks by whom: by itself,
+ *         in an earlier call, or by a process of this machine that is dead: that number is used up, and
+ *         it goes on to the next; by anybody else: it is one rank too many.
+ * True    Only rank 0 opens numbers, in rising order, and each once: so a retry gets a number that all
+ *         others have yet to join, whichever of them failed before. Before rank 0 comes nobody leaves
+ *         anything in the store, so a rank that gave up waiting may simply try again.
+ *         A number that rank 0 has given up is marked. A rank that is in it already runs out of time
+ *         there, but it came before rank 0 opened the next one, so with equal time-outs it is back
+ *         before rank 0 gives that up, too.
+ * Fails   A place is never given back, because the process may end at any time. Of a process on another
+ *         machine nobody here can tell whether it lives; the text says what to do then. A rank that is
+ *         killed right between taking a place and opening the number costs the others a time-out.
+ * Stores  One that cannot compare_set counts instead: places are taken once, but not known by whom. */
+#include "rendezvous/generation.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include "base/machine.h"
+#include "store/store.h"
+#include <tutti/private.h>
+
+#define LATEST_KEY      "tutti/worlds"
+#define CLAIM_MAGIC     UINT32_C(0x6d696c63) /* "clim" */
+#define ARRIVE_LIMIT_NS (30 * TTI_SECOND)
+
+enum { KEY_MAX = 64, CLAIM_VERSION = 1, MISSING_MAX = 200 };
+
+/* Who has taken a place. Crosses processes and hosts. */
+typedef struct claim {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t size;
+    int64_t  pid;
+    uint64_t pid_space; /* the namespace in which pid means something; 0: unknown */
+    char     boot_id[40];
+    char     host[64];
+    uint8_t  nonce[16]; /* tells the calls of one process apart */
+} claim;
+
+_Static_assert(sizeof(claim) == 144, "the claim crosses processes and hosts");
+
+typedef enum place { PLACE_OURS, PLACE_USED_UP, PLACE_TAKEN } place;
+
+/* ---- who took a place ---- */
+
+static void make_claim(tti_port *port, claim *mine)
+{
+    struct stat space;
+
+    memset(mine, 0, sizeof *mine);
+    mine->magic = CLAIM_MAGIC;
+    mine->version = CLAIM_VERSION;
+    mine->size = sizeof *mine;
+    mine->pid = getpid();
+    if (tti_boot_id(mine->boot_id) && stat("/proc/self/ns/pid", &space) == 0)
+        mine->pid_space = (uint64_t)space.st_ino;
+    if (gethostname(mine->host, sizeof mine->host - 1) != 0)
+        snprintf(mine->host, sizeof mine->host, "?");
+    port->ops->random(port, mine->nonce, sizeof mine->nonce);
+}
+
+/* Whether the process behind other is this one, or is known to be dead. */
+static bool is_over(const claim *mine, const claim *other)
+{
+    if (mine->pid_space == 0 || mine->pid_space != other->pid_space ||
+        memcmp(mine->boot_id, other->boot_id, sizeof mine->boot_id) != 0)
+        return false;
+    return other->pid == mine->pid || (kill((pid_t)other->pid, 0) != 0 && errno == ESRCH);
+}
+
+/* What stands in the store now, in place of what we wanted to write. */
+static tutti_status judge(const tti_join *join, const claim *mine, const tutti_bytes *kept,
+                          place *place_out)
+{
+    claim other;
+
+    if (kept->size != sizeof other)
+        return tti_fail(TUTTI_E_MISMATCH,
+                        "rank %d: its place in the world is taken by another version of tutti",
+                        join->rank);
+    memcpy(&other, kept->data, sizeof other);
+    if (other.magic != CLAIM_MAGIC || other.pid <= 0 || other.pid > INT32_MAX ||
+        memchr(other.host, '\0', sizeof other.host) == NULL)
+        return tti_fail(TUTTI_E_STORE, "the claim to the place of rank %d is damaged", join->rank);
+    if (memcmp(&other, mine, sizeof other) == 0) {
+        *place_out = PLACE_OURS;
+    } else if (is_over(mine, &other)) {
+        *place_out = PLACE_USED_UP;
+    } else {
+        *place_out = PLACE_TAKEN;
+        return tti_fail(TUTTI_E_ARG,
+                        "rank %d has joined this world already: pid %" PRId64 " on host '%s'\n"
+                        "  next: give every process a rank of its own; if that process is gone, use "
+                        "a fresh store (with file://, remove the file)",
+                        join->rank, other.pid, other.host);
+    }
+    return TUTTI_OK;
+}
+
+/* For a store that cannot compare. */
+static tutti_status count_in(const tti_join *join, const char *key, place *place_out)
+{
+    int64_t      n = 0;
+    tutti_status st = tti_store_add_until(join->store, key, 1, join->deadline_ns, &n);
+
+    if (st == TUTTI_OK)
+        *place_out = n == 1 ? PLACE_OURS : PLACE_USED_UP;
+    return st;
+}
+
+/* Take this rank's place in world number n; on success it is ours or used up. */
+static tutti_status take_place(const tti_join *join, const claim *mine, int64_t n, place *place_out)
+{
+    tutti_bytes  kept = { 0 };
+    char         key[KEY_MAX];
+    tutti_status st;
+
+    snprintf(key, sizeof key, "tutti/world/%" PRId64 "/%d", n, join->rank);
+    st = tti_store_compare_set_until(join->store, key, "", 0, mine, sizeof *mine, join->deadline_ns,
+                                     &kept);
+    if (st == TUTTI_E_UNSUPPORTED)
+        return count_in(join, key, place_out);
+    if (st == TUTTI_OK)
+        st = judge(join, mine, &kept, place_out);
+    tutti_bytes_free(&kept);
+    return st;
+}
+
+/* ---- numbers ---- */
+
+/* The number of the latest world, or n if that is higher. */
+static tutti_status look_ahead(const tti_join *join, int64_t n, int64_t *n_out)
+{
+    int64_t      latest = 0;
+    tutti_status st = tti_store_add_until(join->store, LATEST_KEY, 0, join->deadline_ns, &latest);
+
+    if (st == TUTTI_OK)
+        *n_out = latest > n ? latest : n;
+    return st;
+}
+
+static tutti_status open_number(const tti_join *join, int64_t n)
+{
+    char         key[KEY_MAX];
+    char         text[24];
+    tutti_status st;
+
+    snprintf(key, sizeof key, "tutti/world/%" PRId64, n);
+    snprintf(text, sizeof text, "%d", join->world_size);
+    st = tti_store_set_until(join->store, key, text, strlen(text), join->deadline_ns);
+    if (st != TUTTI_OK)
+        return st;
+    snprintf(text, sizeof text, "%" PRId64, n);
+    return tti_store_set_until(join->store, LATEST_KEY, text, strlen(text), join->deadline_ns);
+}
+
+/* Wait until world number n is open: its size; 0: it is over. */
+static tutti_status await_number(tti_port *port, const tti_join *join, int64_t n, int64_t began_ns,
+                                 int *size_out)
+{
+    tutti_bytes  text = { 0 };
+    char         key[KEY_MAX];
+    tutti_status st;
+
+    snprintf(key, sizeof key, "tutti/world/%" PRId64, n);
+    st = tti_store_get_until(join->store, key, join->deadline_ns, &text);
+    if (st == TUTTI_E_TIMEOUT)
+        return tti_fail(TUTTI_E_TIMEOUT,
+                        "rank %d waited %" PRId64 " ms for the world of %d: rank 0 did not come\n"
+                        "  next: check that rank 0 was started, with the same store",
+                        join->rank, (tti_port_now(port) - began_ns) / TTI_MS, join->world_size);
+    if (st == TUTTI_OK)
+        *size_out = atoi(text.data); /* NUL-terminated; 0: "over" */
+    tutti_bytes_free(&text);
+    return st;
+}
+
+static tutti_status check_size(const tti_join *join, int size)
+{
+    if (size == join->world_size)
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_MISMATCH,
+                    "rank %d was started with world size %d, rank 0 with %d\n"
+                    "  next: give all ranks the same WORLD_SIZE",
+                    join->rank, join->world_size, size);
+}
+
+tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *generation_out)
+{
+    const int64_t began_ns = tti_port_now(port);
+    place         found = PLACE_USED_UP;
+    int           size = join->world_size;
+    tutti_status  st = TUTTI_OK;
+    int64_t       n;
+    claim         mine;
+
+    make_claim(port, &mine);
+    for (n = 1; st == TUTTI_OK; n++) {
+        st = look_ahead(join, n, &n);
+        if (st == TUTTI_OK && join->rank != 0)
+            st = await_number(port, join, n, began_ns, &size);
+        if (st == TUTTI_OK && size != 0)
+            st = take_place(join, &mine, n, &found);
+        if (st == TUTTI_OK && found == PLACE_OURS)
+            break;
+    }
+    if (st == TUTTI_OK)
+        st = join->rank == 0 ? open_number(join, n) : check_size(join, size);
+    if (st == TUTTI_OK)
+        *generation_out = n;
+    return st;
+}
+
+void tti_generation_fail(tti_port *port, const tti_join *join, int64_t generation)
+{
+    char key[KEY_MAX];
+
+    if (join->rank != 0 || generation == 0)
+        return;
+    snprintf(key, sizeof key, "tutti/world/%" PRId64, generation);
+    (void)tti_store_set_until(join->store, key, "over", 4, tti_port_now(port) + TTI_SECOND);
+}
+
+/* ---- the end of joining ---- */
+
+static void arrival_key(char key[KEY_MAX], int64_t n, int rank)
+{
+    snprintf(key, KEY_MAX, "tutti/world/%" PRId64 "/%d/in", n, rank);
+}
+
+static tutti_status name_who_is_not_through(tti_port *port, const tti_join *join, int64_t n)
+{
+    const int64_t until = tti_port_now(port) + TTI_SECOND;
+    char          key[KEY_MAX];
+    char          text[MISSING_MAX] = "";
+    size_t        used = 0;
+    int           rank;
+
+    for (rank = 1; rank < join->world_size && used < sizeof text - 16; rank++) {
+        const char *one = key;
+        bool        there = false;
+
+        arrival_key(key, n, rank);
+        if (tti_store_check_until(join->store, &one, 1, until, &there) == TUTTI_OK && !there)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", used > 0 ? ", " : "",
+                                     rank);
+    }
+    return tti_fail(TUTTI_E_TIMEOUT,
+                    "rank 0 met all %d ranks, but these did not finish joining: %s\n"
+                    "  next: see what they report",
+                    join->world_size, text);
+}
+
+/* One key after another: the last one to come decides, in whatever order they are looked at. */
+static tutti_status await_others(tti_port *port, const tti_join *join, int64_t n)
+{
+    int64_t      until = tti_port_now(port) + ARRIVE_LIMIT_NS;
+    char         key[KEY_MAX];
+    tutti_status st = TUTTI_OK;
+    int          rank;
+
+    if (join->deadline_ns < until)
+        until = join->deadline_ns;
+    for (rank = 1; rank < join->world_size && st == TUTTI_OK; rank++) {
+        const char *one = key;
+
+        arrival_key(key, n, rank);
+        st = tti_store_wait_until(join->store, &one, 1, until);
+    }
+    return st == TUTTI_E_TIMEOUT ? name_who_is_not_through(port, join, n) : st;
+}
+
+tutti_status tti_generation_arrive(tti_port *port, const tti_join *join, int64_t generation)
+{
+    char key[KEY_MAX];
+
+    if (!join->rank0_serves)
+        return TUTTI_OK;
+    if (join->rank == 0)
+        return await_others(port, join, generation);
+    arrival_key(key, generation, join->rank);
+    /* Rank 0 may have gone on, and ended its store, before the answer is here; and this rank is
+     * through. Should the key not have arrived, it is rank 0 that reports it. */
+    if (tti_store_set_until(join->store, key, "", 0, join->deadline_ns) != TUTTI_OK)
+        tti_log(TTI_LOG_INFO, "rank 0 ended the store while rank %d said that it has joined",
+                join->rank);
+    return TUTTI_OK;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rendezvous/generation.h - which world of a store a rank joins, and its place in it. */
+#ifndef TTI_RENDEZVOUS_GENERATION_H
+#define TTI_RENDEZVOUS_GENERATION_H
+
+#include "base/port.h"
+#include "rendezvous/rendezvous.h"
+
+/** Agree with rank 0 on the number of a world that nobody has used, and take this rank's place there.
+ *
+ * Waits for rank 0, until join's deadline. A number that was given out is never given out again,
+ * whatever becomes of the world.
+ *
+ * @errors TUTTI_E_ARG       another process has taken this rank's place; the text has its pid and host
+ *         TUTTI_E_MISMATCH  rank 0 was started with another world size; the text has both
+ *         TUTTI_E_TIMEOUT   rank 0 did not come
+ *         what the store fails with */
+tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *generation_out);
+
+/** Joining has failed since: on rank 0, let nobody join that number any more, as far as the store still
+ * answers within a second. Changes this thread's last error. */
+void tti_generation_fail(tti_port *port, const tti_join *join, int64_t generation);
+
+/** The last step of joining, once the world is made: where rank 0 serves the store, it stays until the
+ * others need it no more. Does nothing elsewhere.
+ *
+ * @errors TUTTI_E_TIMEOUT  on rank 0: ranks are not through; the text names them
+ *         what the store fails with, on rank 0 */
+tutti_status tti_generation_arrive(tti_port *port, const tti_join *join, int64_t generation);
+
+#endif

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * init_test.c
+ * Goal    joining between real processes: again and again on one port, with a late rank 0, after a failure,
+ *         and with two processes of the same rank.
+ * Method  every body joins by itself; marks order what must not happen at once. */
+#include <stdio.h>
+#include <string.h>
+#include "harness/harness.h"
+#include <tutti/tutti.h>
+
+enum { ROUNDS = 20, SHORT_MS = 200 };
+
+static tutti_status join(const char *url, int rank, int size, int64_t timeout_ms)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    opts.init_method = url;
+    opts.rank = rank;
+    opts.world_size = size;
+    opts.timeout_ms = timeout_ms;
+    return tutti_init_process_group(&opts);
+}
+
+#define OK(call)                                                                                       \
+    do {                                                                                               \
+        if ((call) != TUTTI_OK)                                                                        \
+            fail_msg("%s: %s", #call, tutti_last_error());                                             \
+    } while (0)
+
+/* Rank 0 serves the store and is the first to leave: nobody needs it any more by then. */
+static void rank_0_leaves_at_once(tt_ctx *t)
+{
+    char url[64];
+    int  i;
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", t->port);
+    for (i = 0; i < ROUNDS; i++) {
+        OK(join(url, t->rank, t->size, t->limit_ms));
+        OK(tutti_destroy_process_group(NULL));
+        tt_post(t, i); /* all have left before the port is used again */
+        tt_await(t, i, (uint32_t)t->size);
+    }
+}
+
+static void file_url(const tt_ctx *t, char *out, size_t bytes)
+{
+    snprintf(out, bytes, "file://%s/store", t->dir);
+}
+
+static void works(const tt_ctx *t)
+{
+    float x = 1.0f;
+
+    OK(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL));
+    assert_true(x == (float)t->size);
+    OK(tutti_destroy_process_group(NULL));
+}
+
+static void rank_0_comes_late(tt_ctx *t)
+{
+    char url[512];
+
+    file_url(t, url, sizeof url);
+    if (t->rank == 1) {
+        assert_int_equal(join(url, 1, t->size, SHORT_MS), TUTTI_E_TIMEOUT);
+        assert_non_null(strstr(tutti_last_error(), "rank 0 did not come"));
+        tt_post(t, 0);
+    } else {
+        tt_await(t, 0, 1);
+    }
+    OK(join(url, t->rank, t->size, t->limit_ms));
+    works(t);
+}
+
+static void a_failed_join_is_repeated(tt_ctx *t)
+{
+    char url[512];
+
+    file_url(t, url, sizeof url);
+    if (t->rank == 2) {
+        tt_await(t, 0, 2);
+    } else {
+        assert_int_equal(join(url, t->rank, t->size, SHORT_MS), TUTTI_E_TIMEOUT);
+        assert_non_null(strstr(tutti_last_error(), t->rank == 0 ? "rank" : "did not come"));
+        tt_post(t, 0);
+        tt_await(t, 0, 2);
+    }
+    OK(join(url, t->rank, t->size, t->limit_ms));
+    works(t);
+}
+
+/* The world of two; the third process believes to be rank 1, too. */
+static void two_processes_of_one_rank(tt_ctx *t)
+{
+    const int size = 2;
+    char      url[512];
+
+    file_url(t, url, sizeof url);
+    if (t->rank == 2) {
+        tt_await(t, 0, 2);
+        assert_int_equal(join(url, 1, size, t->limit_ms), TUTTI_E_ARG);
+        assert_non_null(strstr(tutti_last_error(), "rank 1 has joined this world already"));
+        tt_post(t, 1);
+        return;
+    }
+    OK(join(url, t->rank, size, t->limit_ms));
+    tt_post(t, 0);
+    tt_await(t, 1, 1);
+    OK(tutti_barrier(NULL));
+    OK(tutti_destroy_process_group(NULL));
+}
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        TT_TEST(rank_0_leaves_at_once, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE),
+        TT_TEST(rank_0_comes_late, .ranks = 2, .init = TT_INIT_NONE),
+        TT_TEST(a_failed_join_is_repeated, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE),
+        TT_TEST(two_processes_of_one_rank, .ranks = 3, .init = TT_INIT_NONE),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}
