@@ -5,7 +5,7 @@
  * How     Everything that can fail or allocate is done before fork(): the process may have threads (the
  *         store's server), and the child may then only make async-signal-safe calls.
  *           child   new session; "SIGTERM when my parent dies", and a look whether it has already;
- *                   pipes to 1 and 2; signals as a fresh program expects them; execve
+ *                   pipes to 1 and 2; a word to the keeper; signals as a fresh program expects them; execve
  *           parent  reads the status pipe: its end means that execve has closed it, an errno that it
  *                   failed. So when tti_child_start() returns the process group exists.
  * True    All descriptors of ours are close-on-exec. The two that the child keeps lie above 2, even when
@@ -231,6 +231,7 @@ static _Noreturn void become(const tti_command *command, const pipes *p, pid_t p
     if (getppid() != parent)
         _exit(127);
     if (dup2(p->out[1], STDOUT_FILENO) >= 0 && dup2(p->err[1], STDERR_FILENO) >= 0) {
+        tti_keeper_watch(command->keeper, getpid());
         tti_signals_in_child();
         if (command->files != NULL)
             setrlimit(RLIMIT_NOFILE, command->files);
@@ -298,6 +299,7 @@ tutti_status tti_child_start(const tti_command *command, tti_child *child_out, i
     close_fd(&p.status[1]);
     err = read_exec_errno(p.status[0]);
     if (err != 0) {
+        tti_keeper_forget(command->keeper, pid);
         collect(pid);
         *child_out = (tti_child){ .pid = pid, .pidfd = -1, .out_fd = -1, .err_fd = -1 };
         *exec_errno_out = err;
@@ -307,6 +309,7 @@ tutti_status tti_child_start(const tti_command *command, tti_child *child_out, i
     if (pidfd < 0) {
         st = tti_fail_errno(errno, "cannot watch process %ld", (long)pid);
         kill(-pid, SIGKILL);
+        tti_keeper_forget(command->keeper, pid);
         collect(pid);
         goto out;
     }

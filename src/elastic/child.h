@@ -7,6 +7,7 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 #include <tutti/status.h>
+#include "elastic/keeper.h"
 
 /** A process of ours. It leads a session and a process group of its own. */
 typedef struct tti_child {
@@ -22,6 +23,7 @@ typedef struct tti_command {
     char *const *argv;
     char *const *envp;
     const struct rlimit *files; /* its limit of open files; NULL: ours */
+    const tti_keeper *keeper;   /* is told of its process group */
 } tti_command;
 
 /** Find a program as a shell does: through PATH unless it has a slash.

@@ -5,7 +5,7 @@
  * Why     A launcher that gets SIGKILL cannot remove its secret file, nor end its ranks: the kernel sends
  *         them SIGTERM, but not their children, and not twice. Somebody else has to.
  * How     A pipe of which only the launcher holds the writing end. Numbers come through it: a process
- *         group to watch, or 0 to forget all of them. Its end is the launcher's, by intention (after a
+ *         group to watch, the negative of one to forget, or 0 to forget all. Its end is the launcher's, by intention (after a
  *         0) or not. Then the files are removed, and the groups that are left get SIGTERM and SIGCONT,
  *         GRACE_MS later SIGKILL. A group seen to be gone is not signalled again, so a number that a
  *         stranger gets meanwhile is his.
@@ -44,6 +44,17 @@ typedef struct groups {
     pid_t leader[TTI_KEEPER_GROUPS_MAX];
 } groups;
 
+static void forget(groups *g, pid_t group)
+{
+    int kept = 0;
+    int i;
+
+    for (i = 0; i < g->n; i++)
+        if (g->leader[i] != group)
+            g->leader[kept++] = g->leader[i];
+    g->n = kept;
+}
+
 /* Until the launcher is gone: which groups there are. */
 static void listen_to_launcher(groups *g)
 {
@@ -56,6 +67,8 @@ static void listen_to_launcher(groups *g)
             continue;
         if (group == 0)
             g->n = 0;
+        else if (group < 0)
+            forget(g, -group);
         else if (g->n < TTI_KEEPER_GROUPS_MAX)
             g->leader[g->n++] = group;
     } while (n > 0 || (n < 0 && errno == EINTR));
@@ -146,6 +159,11 @@ static void tell(const tti_keeper *keeper, pid_t group)
 void tti_keeper_watch(const tti_keeper *keeper, pid_t group)
 {
     tell(keeper, group);
+}
+
+void tti_keeper_forget(const tti_keeper *keeper, pid_t group)
+{
+    tell(keeper, -group);
 }
 
 void tti_keeper_release(const tti_keeper *keeper)

@@ -20,10 +20,14 @@ typedef struct tti_keeper {
 tutti_status tti_keeper_start(const char *file, const char *dir, tti_keeper *keeper_out);
 
 /** Have a process group ended, too, should this process be gone before tti_keeper_release(). At most
- * TTI_KEEPER_GROUPS_MAX of them. SIGPIPE must be ignored: the keeper may have been killed. */
+ * TTI_KEEPER_GROUPS_MAX of them. A child calls it for its own group before exec: so no group that runs a
+ * program is unknown. Async-signal-safe; SIGPIPE must be ignored or blocked: the keeper may be gone. */
 void tti_keeper_watch(const tti_keeper *keeper, pid_t group);
 
-/** The groups are over: leave those numbers alone. Call before their leaders are collected. */
+/** This group is over: leave its number alone. Call before its leader is collected. */
+void tti_keeper_forget(const tti_keeper *keeper, pid_t group);
+
+/** The same for all groups. */
 void tti_keeper_release(const tti_keeper *keeper);
 
 /** Returns when both are removed and the keeper is gone. "None" is fine. */

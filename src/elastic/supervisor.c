@@ -371,7 +371,7 @@ static tutti_status start_all(supervisor *s)
 
     for (i = 0; i < job->n_ranks; i++) {
         rank *r = &s->ranks[i];
-        tti_command command = { job->path, job->argvs[i], job->envps[i], job->files };
+        tti_command command = { job->path, job->argvs[i], job->envps[i], job->files, job->keeper };
 
         name_streams(s, i);
         st = tti_child_start(&command, &r->child, &s->ends[i].exec_errno);
@@ -379,8 +379,6 @@ static tutti_status start_all(supervisor *s)
             return st;
         s->n_started++;
         s->ends[i].pid = r->child.pid;
-        if (s->ends[i].exec_errno == 0)
-            tti_keeper_watch(job->keeper, r->child.pid);
         if (s->ends[i].exec_errno != 0) {
             r->child.pid = 0; /* gone and collected: nobody to signal */
             s->ends[i].exit_code = 127;
