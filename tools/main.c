@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "near.h"
 #include "tool.h"
 
 typedef struct word {
@@ -27,7 +28,7 @@ static void print_help(FILE *out)
     fprintf(out, "usage: tutti COMMAND [options]\n\n");
     for (i = 0; i < N_WORDS; i++)
         fprintf(out, "  %-10s %s\n", words[i].name, words[i].what);
-    fprintf(out, "\n  --help, --version\n\nEach command has its own --help.\n");
+    fprintf(out, "\n  --help, --version\n\nEach command has its own --help, which \"tutti help COMMAND\" shows, too.\n");
 }
 
 /* A program that was started with 0, 1 or 2 closed would find its pipes there. */
@@ -42,15 +43,50 @@ static void open_standard_streams(void)
         close(fd);
 }
 
+/* The word that was probably meant, or NULL. */
+static const char *nearest(const char *name)
+{
+    const char *found = NULL;
+    int best = (int)strlen(name) / 2 + 1; /* words are short: "walk" is not "run" */
+    int i;
+
+    for (i = 0; i < N_WORDS; i++) {
+        int d = near_distance(name, words[i].name);
+
+        if (d < best) {
+            best = d;
+            found = words[i].name;
+        }
+    }
+    return found;
+}
+
 static int run_word(int argc, char **argv)
 {
+    const char *near;
     int i;
 
     for (i = 0; i < N_WORDS; i++)
         if (strcmp(argv[0], words[i].name) == 0)
             return words[i].run(argc, argv);
-    fprintf(stderr, "tutti: unknown command '%s'\n  next: tutti --help\n", argv[0]);
+    near = nearest(argv[0]);
+    if (near != NULL)
+        fprintf(stderr, "tutti: unknown command '%s'\n  next: did you mean '%s'?\n", argv[0], near);
+    else
+        fprintf(stderr, "tutti: unknown command '%s'\n  next: tutti --help\n", argv[0]);
     return TOOL_USAGE;
+}
+
+/* "help", or "help WORD" for the word's own. */
+static int help(int argc, char **argv)
+{
+    char option[] = "--help";
+    char *word_argv[] = { argc > 1 ? argv[1] : NULL, option, NULL };
+
+    if (argc > 1)
+        return run_word(2, word_argv);
+    print_help(stdout);
+    return EXIT_SUCCESS;
 }
 
 int main(int argc, char **argv)
@@ -65,10 +101,10 @@ int main(int argc, char **argv)
         print_help(stderr);
         return TOOL_USAGE;
     }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_help(stdout);
-        return EXIT_SUCCESS;
-    }
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return help(1, argv);
+    if (strcmp(argv[1], "help") == 0)
+        return help(argc - 1, argv + 1);
     if (strcmp(argv[1], "--version") == 0) {
         printf("tutti %s\n", TUTTI_VERSION);
         return EXIT_SUCCESS;

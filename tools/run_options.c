@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "near.h"
+
 typedef bool (*reader)(run_options *o, const char *name, const char *value);
 
 typedef struct option {
@@ -21,6 +23,9 @@ typedef struct option {
     const char *value; /* NULL: a switch */
     const char *what;  /* NULL: known to torchrun, not to us yet */
     reader read;
+    const char
+        *ours;   /* of an option not supported yet: the value that says what we do; NULL: none */
+    char letter; /* its short form, or 0 */
 } option;
 
 __attribute__((format(printf, 2, 3))) static bool wrong(run_options *o, const char *fmt, ...)
@@ -163,35 +168,43 @@ static bool read_shutdown(run_options *o, const char *name, const char *value)
 /* ---- the table --------------------------------------------------------------------------------- */
 
 static const option options[] = {
-    { "nproc-per-node", "N", "processes on this host: a number, or 'cpu', 'auto' (1)", read_nproc },
-    { "nnodes", "N", "hosts of the job (1)", read_nnodes },
-    { "node-rank", "R", "which of them this one is; host 0 serves the store (0)", read_node_rank },
-    { "master-addr", "HOST", "name or address of host 0 (127.0.0.1)", read_addr },
-    { "master-port", "PORT", "the store's port (any free one; 29500 with several hosts)",
-      read_port },
-    { "standalone", NULL, "one host, free port, whatever else is said", read_standalone },
-    { "on-failure", "kill", "when a rank fails: end all others (kill)", read_on_failure },
-    { "rdzv-id", "ID", "name of the job (random)", read_id },
-    { "shutdown-timeout", "S", "seconds between SIGTERM and SIGKILL (30)", read_shutdown },
-    { "no-python", NULL, "execute the program itself, even if its name ends in .py",
-      read_no_python },
-    { "rdzv-backend", "X", NULL, NULL },
-    { "rdzv-endpoint", "X", NULL, NULL },
-    { "rdzv-conf", "X", NULL, NULL },
-    { "max-restarts", "X", NULL, NULL },
-    { "monitor-interval", "X", NULL, NULL },
-    { "start-method", "X", NULL, NULL },
-    { "role", "X", NULL, NULL },
-    { "module", "X", NULL, NULL },
-    { "log-dir", "X", NULL, NULL },
-    { "redirects", "X", NULL, NULL },
-    { "tee", "X", NULL, NULL },
-    { "local-addr", "X", NULL, NULL },
-    { "local-ranks-filter", "X", NULL, NULL },
-    { "numa-binding", "X", NULL, NULL },
-    { "signals-to-handle", "X", NULL, NULL },
+    { "nproc-per-node", "N", "processes on this host: a number, or 'cpu', 'auto' (1)", read_nproc,
+      NULL, 0 },
+    { "nnodes", "N", "hosts of the job (1)", read_nnodes, NULL, 0 },
+    { "node-rank", "R", "which of them this one is; host 0 serves the store (0)", read_node_rank,
+      NULL, 0 },
+    { "master-addr", "HOST", "name or address of host 0 (127.0.0.1)", read_addr, NULL, 0 },
+    { "master-port", "PORT", "the store's port (any free one; 29500 with several hosts)", read_port,
+      NULL, 0 },
+    { "standalone", NULL, "one host, free port, whatever else is said", read_standalone, NULL, 0 },
+    { "on-failure", "kill", "when a rank fails: end all others (kill)", read_on_failure, NULL, 0 },
+    { "rdzv-id", "ID", "name of the job (random)", read_id, NULL, 0 },
+    { "shutdown-timeout", "S", "seconds between SIGTERM and SIGKILL (30)", read_shutdown, NULL, 0 },
+    { "no-python", NULL, "execute the program itself, even if its name ends in .py", read_no_python,
+      NULL, 0 },
+    { "rdzv-backend", "X", NULL, NULL, "static", 0 },
+    { "rdzv-endpoint", "X", NULL, NULL, NULL, 0 },
+    { "rdzv-conf", "X", NULL, NULL, NULL, 0 },
+    { "max-restarts", "X", NULL, NULL, "0", 0 },
+    { "monitor-interval", "X", NULL, NULL, NULL, 0 },
+    { "start-method", "X", NULL, NULL, "spawn", 0 },
+    { "event-log-handler", "X", NULL, NULL, "null", 0 },
+    { "role", "X", NULL, NULL, "default", 0 },
+    { "module", NULL, NULL, NULL, "0", 'm' },
+    { "run-path", NULL, NULL, NULL, "0", 0 },
+    { "log-dir", "X", NULL, NULL, NULL, 0 },
+    { "redirects", "X", NULL, NULL, "0", 'r' },
+    { "tee", "X", NULL, NULL, "0", 't' },
+    { "local-addr", "X", NULL, NULL, NULL, 0 },
+    { "local-ranks-filter", "X", NULL, NULL, NULL, 0 },
+    { "duplicate-stdout-filters", "X", NULL, NULL, NULL, 0 },
+    { "duplicate-stderr-filters", "X", NULL, NULL, NULL, 0 },
+    { "logs-specs", "X", NULL, NULL, NULL, 0 },
+    { "numa-binding", "X", NULL, NULL, NULL, 0 },
+    { "signals-to-handle", "X", NULL, NULL, "SIGTERM,SIGINT,SIGHUP,SIGQUIT", 0 },
+    { "virtual-local-rank", NULL, NULL, NULL, "0", 0 },
 };
-enum { N_OPTIONS = sizeof options / sizeof options[0], NAME_MAX_BYTES = 64 };
+enum { N_OPTIONS = sizeof options / sizeof options[0], NAME_MAX_BYTES = NEAR_WORD_MAX };
 
 void run_options_help(FILE *out)
 {
@@ -205,11 +218,15 @@ void run_options_help(FILE *out)
                  options[i].value != NULL ? options[i].value : "");
         fprintf(out, "  %-24s %s\n", left, options[i].what);
     }
-    fprintf(
-        out,
-        "\nDefaults come from PET_NPROC_PER_NODE and so on. In arguments, ${local_rank} becomes "
-        "the\nlocal rank. The exit code is that of the first rank that failed, 128 plus the "
-        "number of the\nsignal that ended it, or 127 if the program cannot be run.\n");
+    fputs("\nDefaults come from PET_NPROC_PER_NODE and so on. In arguments, ${local_rank} becomes "
+          "the\n"
+          "local rank. The exit code is that of the first rank that failed, 128 plus the number of "
+          "the\n"
+          "signal that ended it, 127 if the program cannot be run, or 1 if output was lost.\n"
+          "\nAll ranks share standard input: what one reads, no other gets. Their output comes out "
+          "in\n"
+          "whole lines behind \"[default0]:\" and so on; a line is cut after every 16 KiB.\n",
+          out);
 }
 
 static const option *find_option(const char *name)
@@ -222,46 +239,16 @@ static const option *find_option(const char *name)
     return NULL;
 }
 
-/* How many letters have to be changed, put in or left out to make b of a. */
-static int distance(const char *a, const char *b)
-{
-    int row[NAME_MAX_BYTES + 1];
-    int len = (int)strlen(b);
-    int i;
-    int k;
-
-    for (k = 0; k <= len; k++)
-        row[k] = k;
-    for (i = 0; a[i] != '\0'; i++) {
-        int corner = row[0];
-
-        row[0] = i + 1;
-        for (k = 1; k <= len; k++) {
-            int best = corner + (a[i] != b[k - 1]);
-
-            corner = row[k];
-            if (row[k] + 1 < best)
-                best = row[k] + 1;
-            if (row[k - 1] + 1 < best)
-                best = row[k - 1] + 1;
-            row[k] = best;
-        }
-    }
-    return row[len];
-}
-
 /* The option that was probably meant, or NULL: one that begins so, or is close. */
 static const option *nearest(const char *name)
 {
     const option *found = NULL;
-    int best = (int)strlen(name) / 3 + 2;
+    int best = near_limit(name);
     int i;
 
     for (i = 0; i < N_OPTIONS && options[i].what != NULL; i++) {
-        int d = distance(name, options[i].name);
+        int d = near_distance(name, options[i].name);
 
-        if (strlen(name) >= 3 && strncmp(options[i].name, name, strlen(name)) == 0)
-            return &options[i];
         if (d < best) {
             best = d;
             found = &options[i];
@@ -272,6 +259,24 @@ static const option *nearest(const char *name)
 
 /* ---- reading ----------------------------------------------------------------------------------- */
 
+/* Torchrun takes it and we do not, unless it asks for what we do anyway. */
+static bool read_unsupported(run_options *o, const option *opt, const char *name, const char *value)
+{
+    if (value != NULL && opt->ours != NULL && strcmp(value, opt->ours) == 0)
+        return true;
+    if (value != NULL && opt->ours != NULL)
+        return wrong(o, "option '%s' is not supported yet, but for the value '%s'", name,
+                     opt->ours);
+    return wrong(o, "option '%s' is not supported yet", name);
+}
+
+static bool read_value(run_options *o, const option *opt, const char *name, const char *value)
+{
+    if (opt->what == NULL)
+        return read_unsupported(o, opt, name, value);
+    return opt->read(o, name, value);
+}
+
 static bool read_environment(run_options *o)
 {
     char name[NAME_MAX_BYTES];
@@ -279,12 +284,12 @@ static bool read_environment(run_options *o)
     int i;
     char *c;
 
-    for (i = 0; i < N_OPTIONS && options[i].what != NULL; i++) {
+    for (i = 0; i < N_OPTIONS; i++) {
         snprintf(name, sizeof name, "PET_%s", options[i].name);
         for (c = name; *c != '\0'; c++)
             *c = *c == '-' ? '_' : (char)toupper((unsigned char)*c);
         value = getenv(name);
-        if (value != NULL && value[0] != '\0' && !options[i].read(o, name, value))
+        if (value != NULL && value[0] != '\0' && !read_value(o, &options[i], name, value))
             return false;
     }
     return true;
@@ -299,6 +304,34 @@ static bool unknown(run_options *o, const char *arg, const char *name)
     return wrong(o, "unknown option '%s'\n  next: tutti run --help", arg);
 }
 
+/* An option with a value written behind it (or NULL), else the next word; *at is then its last word. */
+static bool read_with_value(run_options *o, const option *opt, const char *shown, const char *value,
+                            int argc, char **argv, int *at)
+{
+    if (opt->value == NULL && value != NULL)
+        return wrong(o, "option '%s' takes no value", shown);
+    if (opt->value != NULL && value == NULL) {
+        if (*at + 1 >= argc)
+            return wrong(o, "option '%s' needs a value", shown);
+        value = argv[++*at];
+    }
+    return read_value(o, opt, shown, value);
+}
+
+/* "-r", "-r 3", "-r3". */
+static bool read_short(run_options *o, int argc, char **argv, int *at)
+{
+    const char *arg = argv[*at];
+    char shown[3] = { '-', arg[1], '\0' };
+    int i;
+
+    for (i = 0; i < N_OPTIONS; i++)
+        if (options[i].letter == arg[1])
+            return read_with_value(o, &options[i], shown, arg[2] != '\0' ? arg + 2 : NULL, argc,
+                                   argv, at);
+    return wrong(o, "unknown option '%.100s'\n  next: tutti run --help", arg);
+}
+
 /* One option at argv[*at]; *at then stands on its last word. */
 static bool read_option(run_options *o, int argc, char **argv, int *at)
 {
@@ -307,11 +340,12 @@ static bool read_option(run_options *o, int argc, char **argv, int *at)
     size_t len = equals != NULL ? (size_t)(equals - arg) : strlen(arg);
     char name[NAME_MAX_BYTES] = "";
     char shown[NAME_MAX_BYTES + 2];
-    const char *value = equals != NULL ? equals + 1 : NULL;
     const option *opt;
     char *c;
 
-    if (strncmp(arg, "--", 2) != 0 || len - 2 >= sizeof name)
+    if (strncmp(arg, "--", 2) != 0)
+        return read_short(o, argc, argv, at);
+    if (len - 2 >= sizeof name)
         return wrong(o, "unknown option '%.100s'\n  next: tutti run --help", arg);
     memcpy(name, arg + 2, len - 2);
     for (c = name; *c != '\0'; c++)
@@ -320,16 +354,7 @@ static bool read_option(run_options *o, int argc, char **argv, int *at)
     if (opt == NULL)
         return unknown(o, arg, name);
     snprintf(shown, sizeof shown, "--%s", name);
-    if (opt->what == NULL)
-        return wrong(o, "option '%s' is not supported yet", shown);
-    if (opt->value == NULL && value != NULL)
-        return wrong(o, "option '%s' takes no value", shown);
-    if (opt->value != NULL && value == NULL) {
-        if (*at + 1 >= argc)
-            return wrong(o, "option '%s' needs a value", shown);
-        value = argv[++*at];
-    }
-    return opt->read(o, shown, value);
+    return read_with_value(o, opt, shown, equals != NULL ? equals + 1 : NULL, argc, argv, at);
 }
 
 bool run_options_read(run_options *o, int argc, char **argv)

@@ -83,7 +83,13 @@ static void the_command_explains_itself(void **state)
     check_out("tutti run --help", "--nproc-per-node N");
     check_out("tuttirun -h", "--nproc-per-node N");
     check_err("tutti", 2, "usage: tutti COMMAND");
-    check_err("tutti walk", 2, "unknown command 'walk'");
+    check_out("tutti help", "usage: tutti COMMAND");
+    check_out("tutti help run", "--nproc-per-node N");
+    check_out("tutti run --help", "share standard input");
+    check_out("tutti run --help", "16 KiB");
+    check_err("tutti walk", 2, "unknown command 'walk'\n  next: tutti --help");
+    check_err("tutti rnu", 2, "unknown command 'rnu'\n  next: did you mean 'run'?");
+    check_err("tutti help walk", 2, "unknown command 'walk'");
 }
 
 static void options_are_spelt_in_all_ways(void **state)
@@ -104,6 +110,10 @@ static void options_are_spelt_in_all_ways(void **state)
     (void)state;
     for (i = 0; i < sizeof spellings / sizeof spellings[0]; i++)
         check_out(spellings[i], "[default2]:of 3\n");
+    check_out("tutti run --max-restarts=0 --rdzv-backend static -r 0 -t0 --role=default echo x",
+              "[default0]:x\n");
+    check_out("PET_MAX_RESTARTS=0 PET_REDIRECTS=0 PET_MODULE=0 PET_LOG_DIR= tutti run echo x",
+              "[default0]:x\n");
     check_out("tutti run --nnodes=1:1 --rdzv-id=j5 sh -c 'echo id $TORCHELASTIC_RUN_ID'",
               "id j5\n");
     check_out("tutti run --nproc-per-node=cpu sh -c 'echo of $WORLD_SIZE'", "[default0]:of ");
@@ -137,6 +147,15 @@ static void wrong_options_get_one_message(void **state)
         { "tutti run --on-failure=restart true", "only 'kill' is supported" },
         { "tutti run --shutdown-timeout=-1 true", "--shutdown-timeout is '-1'" },
         { "tutti run --max-restarts=3 true", "'--max-restarts' is not supported yet" },
+        { "PET_MAX_RESTARTS=3 tutti run true", "'PET_MAX_RESTARTS' is not supported yet" },
+        { "PET_LOG_DIR=/tmp tutti run true", "'PET_LOG_DIR' is not supported yet" },
+        { "PET_RDZV_BACKEND=c10d tutti run true", "but for the value 'static'" },
+        { "tutti run --rdzv_backend=c10d true", "'--rdzv-backend' is not supported yet" },
+        { "tutti run --module x", "'--module' is not supported yet" },
+        { "tutti run -m x", "'-m' is not supported yet" },
+        { "tutti run -r 3 true", "'-r' is not supported yet" },
+        { "tutti run -t3 true", "'-t' is not supported yet" },
+        { "tutti run -t", "'-t' needs a value" },
     };
     size_t i;
 
