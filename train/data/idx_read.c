@@ -11,7 +11,9 @@
 #include "data/idx.h"
 
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
+#include <string.h>
 #include <tutti/private.h>
 
 enum { STEP_BYTES = 1 << 20, HEADER_WORDS_MAX = 4 };
@@ -58,6 +60,14 @@ static tutti_status check_claim(const tti_idx_source *source, const uint32_t *wo
     return TUTTI_OK;
 }
 
+static bool named_gzip(const tti_idx_source *source)
+{
+    const char *name = tti_idx_source_name(source);
+    const size_t n = strlen(name);
+
+    return n > 3 && strcmp(name + n - 3, ".gz") == 0;
+}
+
 static tutti_status read_header(tti_idx_source *source, uint32_t magic, size_t *header_out,
                                 tti_idx *idx_out)
 {
@@ -71,6 +81,10 @@ static tutti_status read_header(tti_idx_source *source, uint32_t magic, size_t *
         return st;
     for (size_t i = 0; i < got / 4; i++)
         word[i] = big_endian(raw + 4 * i);
+    if (got >= 4 && word[0] != magic && !tti_idx_source_is_gzip(source) && named_gzip(source))
+        return tti_fail(TUTTI_E_IO,
+                        "'%s' is no gzip file, and no IDX file of %s: it begins with 0x%08lx",
+                        tti_idx_source_name(source), kind(magic), (unsigned long)word[0]);
     if (got >= 4 && word[0] != magic)
         return tti_fail(
             TUTTI_E_IO, "'%s' is no IDX file of %s: it begins with 0x%08lx, not 0x%08lx",

@@ -91,6 +91,10 @@ static tutti_status begin(tti_idx_source *source)
     if (st != TUTTI_OK)
         return st;
     source->gzip = source->zs.avail_in >= 2 && source->in[0] == 0x1f && source->in[1] == 0x8b;
+    if (source->gzip && source->zs.avail_in >= 3 && source->in[2] != Z_DEFLATED)
+        return tti_fail(TUTTI_E_IO,
+                        "'%s' is no gzip file: method %d behind its first bytes, not %d",
+                        source->name, source->in[2], Z_DEFLATED);
     if (source->gzip) {
         if (inflateInit2(&source->zs, GZIP_WINDOW) != Z_OK)
             return tti_fail(TUTTI_E_NOMEM, "no memory to inflate '%s'", source->name);

@@ -307,7 +307,26 @@ static void test_damaged_gzip(void **state)
     gz[n - 5] ^= 1;
     gz[2] = 9; /* the method */
     put(p->images, gz, n);
+    expect_refused(p, "is no gzip file: method 9 behind its first bytes, not 8");
+    gz[2] = 8;
+    gz[3] = 0xe0; /* flags that nobody has defined */
+    put(p->images, gz, n);
     expect_refused(p, "is damaged: gzip says");
+}
+
+/* The name promises gzip, the bytes are neither that nor IDX. */
+static void test_no_gzip_under_its_name(void **state)
+{
+    place *p = *state;
+    char gz_name[sizeof p->images + 4];
+
+    put_sound(p);
+    snprintf(gz_name, sizeof gz_name, "%s.gz", p->images);
+    assert_int_equal(unlink(p->images), 0);
+    put(gz_name, "<html>not found</html>", 22);
+    expect_refused(p,
+                   ".gz' is no gzip file, and no IDX file of pictures: it begins with 0x3c68746d");
+    assert_int_equal(unlink(gz_name), 0);
 }
 
 static void test_gzip_length_is_not_the_header_s(void **state)
@@ -429,6 +448,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_names_that_are_no_files, setup, teardown),
         cmocka_unit_test_setup_teardown(test_wrong_arguments, setup, teardown),
         cmocka_unit_test_setup_teardown(test_damaged_gzip, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_no_gzip_under_its_name, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gzip_length_is_not_the_header_s, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gzip_bomb, setup, teardown),
         cmocka_unit_test_setup_teardown(test_write_and_read_back, setup, teardown),

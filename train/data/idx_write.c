@@ -32,10 +32,11 @@ static tutti_status write_part(const char *part, const uint32_t *word, size_t n_
         return tti_fail_errno(errno, "cannot make '%s'", part);
     for (size_t i = 0; i < n_words; i++)
         put_big_endian(header + 4 * i, word[i]);
+    errno = 0; /* C promises no errno for a short write */
     if (fwrite(header, 4, n_words, file) != n_words || fwrite(bytes, 1, n, file) != n)
-        err = errno;
+        err = errno != 0 ? errno : EIO;
     if (fclose(file) != 0 && err == 0)
-        err = errno;
+        err = errno != 0 ? errno : EIO;
     if (err != 0)
         st = tti_fail_errno(err, "cannot write %zu bytes to '%s'", 4 * n_words + n, part);
     return st;

@@ -6,11 +6,14 @@
  *         younger than the table it falls back to SSE3, two times slower or worse, and says nothing.
  *         Nobody can change its choice afterwards, but the user can before: OPENBLAS_CORETYPE.
  * How     The first matrix product asks for the name of the chosen core. Another CBLAS has no such
- *         function; the weak symbol is then NULL and nothing is said. */
+ *         function; the weak symbol is then NULL and nothing is said. Of the ranks of a host, which
+ *         all share its processor, the first one speaks. */
 #include "tensor/tensor.h"
 
 #include <cblas.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
 #include <strings.h>
 #include <tutti/private.h>
 
@@ -31,12 +34,20 @@ static const char *better_core(void)
 }
 #endif
 
+static bool speaks_for_host(void)
+{
+    const char *local_rank = tti_env("LOCAL_RANK");
+
+    return local_rank == NULL || strcmp(local_rank, "0") == 0;
+}
+
 static void look(void)
 {
     const char *chosen = openblas_get_corename != NULL ? openblas_get_corename() : "";
     const char *better = better_core();
 
-    if (better != NULL && (strcasecmp(chosen, "prescott") == 0 || strcasecmp(chosen, "core2") == 0))
+    if (better != NULL && speaks_for_host() &&
+        (strcasecmp(chosen, "prescott") == 0 || strcasecmp(chosen, "core2") == 0))
         tti_log(TTI_LOG_WARN,
                 "OpenBLAS does not know this processor and computes with its '%s' kernels\n"
                 "  next: OPENBLAS_CORETYPE=%s in the environment",
