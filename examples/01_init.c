@@ -2,6 +2,9 @@
  *
  * 01_init.c - find the other processes, say hello, leave.
  *
+ * Ranks: any number.
+ *
+ *     cc 01_init.c -o 01_init $(pkg-config --cflags --libs tutti)
  *     tutti run --standalone --nproc-per-node=2 ./01_init */
 #include <stdio.h>
 #include <tutti/tutti.h>

@@ -2,6 +2,9 @@
  *
  * 02_send_recv.c - blocking point-to-point: rank 0 sends a number to rank 1.
  *
+ * Ranks: two; more have nothing to do.
+ *
+ *     cc 02_send_recv.c -o 02_send_recv $(pkg-config --cflags --libs tutti)
  *     tutti run --standalone --nproc-per-node=2 ./02_send_recv */
 #include <stdio.h>
 #include <tutti/tutti.h>

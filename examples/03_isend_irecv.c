@@ -2,6 +2,9 @@
  *
  * 03_isend_irecv.c - the same without blocking: the buffer is borrowed until the work is waited for.
  *
+ * Ranks: two; more have nothing to do.
+ *
+ *     cc 03_isend_irecv.c -o 03_isend_irecv $(pkg-config --cflags --libs tutti)
  *     tutti run --standalone --nproc-per-node=2 ./03_isend_irecv */
 #include <stdio.h>
 #include <tutti/tutti.h>

@@ -2,6 +2,9 @@
  *
  * 04_all_reduce.c - a collective on a group of some ranks.
  *
+ * Ranks: two or more; ranks 0 and 1 add up.
+ *
+ *     cc 04_all_reduce.c -o 04_all_reduce $(pkg-config --cflags --libs tutti)
  *     tutti run --standalone --nproc-per-node=3 ./04_all_reduce */
 #include <stdio.h>
 #include <tutti/tutti.h>
