@@ -28,9 +28,15 @@ typedef struct tutti_conv2d_options {
 } tutti_conv2d_options;
 
 #ifdef __cplusplus
-#define TUTTI_CONV2D_OPTIONS (tutti_conv2d_options{ sizeof(tutti_conv2d_options), {}, {}, {}, 0 })
+#define TUTTI_CONV2D_OPTIONS                        \
+    {                                               \
+        sizeof(tutti_conv2d_options), {}, {}, {}, 0 \
+    }
 #else
-#define TUTTI_CONV2D_OPTIONS ((tutti_conv2d_options){ .size = sizeof(tutti_conv2d_options) })
+#define TUTTI_CONV2D_OPTIONS                 \
+    {                                        \
+        .size = sizeof(tutti_conv2d_options) \
+    }
 #endif
 
 /** x times the transpose of weight, plus bias (NULL: none).
@@ -58,9 +64,17 @@ typedef struct tutti_pool2d_options {
 } tutti_pool2d_options;
 
 #ifdef __cplusplus
-#define TUTTI_POOL2D_OPTIONS (tutti_pool2d_options{ sizeof(tutti_pool2d_options), {}, {}, {} })
+#define TUTTI_POOL2D_OPTIONS                  \
+    {                                         \
+        sizeof(tutti_pool2d_options), {}, {}, \
+        {                                     \
+        }                                     \
+    }
 #else
-#define TUTTI_POOL2D_OPTIONS ((tutti_pool2d_options){ .size = sizeof(tutti_pool2d_options) })
+#define TUTTI_POOL2D_OPTIONS                 \
+    {                                        \
+        .size = sizeof(tutti_pool2d_options) \
+    }
 #endif
 
 /** The largest element of each kh x kw window, the first of equals; a NaN in a window wins.
@@ -107,10 +121,15 @@ typedef struct tutti_loss_options {
 } tutti_loss_options;
 
 #ifdef __cplusplus
-#define TUTTI_LOSS_OPTIONS \
-    (tutti_loss_options{ sizeof(tutti_loss_options), nullptr, TUTTI_REDUCTION_MEAN, false, 0 })
+#define TUTTI_LOSS_OPTIONS                                                  \
+    {                                                                       \
+        sizeof(tutti_loss_options), nullptr, TUTTI_REDUCTION_MEAN, false, 0 \
+    }
 #else
-#define TUTTI_LOSS_OPTIONS ((tutti_loss_options){ .size = sizeof(tutti_loss_options) })
+#define TUTTI_LOSS_OPTIONS                 \
+    {                                      \
+        .size = sizeof(tutti_loss_options) \
+    }
 #endif
 
 /** Minus the log-probability of each target. opts NULL: the mean, all classes alike. A mean over

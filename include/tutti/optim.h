@@ -25,10 +25,15 @@ typedef struct tutti_sgd_options {
 } tutti_sgd_options;
 
 #ifdef __cplusplus
-#define TUTTI_SGD_OPTIONS \
-    (tutti_sgd_options{ sizeof(tutti_sgd_options), 1e-3, 0.0, 0.0, 0.0, false, false })
+#define TUTTI_SGD_OPTIONS                                            \
+    {                                                                \
+        sizeof(tutti_sgd_options), 1e-3, 0.0, 0.0, 0.0, false, false \
+    }
 #else
-#define TUTTI_SGD_OPTIONS ((tutti_sgd_options){ .size = sizeof(tutti_sgd_options), .lr = 1e-3 })
+#define TUTTI_SGD_OPTIONS                             \
+    {                                                 \
+        .size = sizeof(tutti_sgd_options), .lr = 1e-3 \
+    }
 #endif
 
 /** Stochastic gradient descent.

@@ -58,9 +58,11 @@ static tutti_status check_params(tutti_tensor *const *params, int n)
 
 tutti_optim *tutti_sgd(tutti_tensor *const *params, int n, const tutti_sgd_options *opts)
 {
-    const tutti_sgd_options o = opts != NULL ? *opts : TUTTI_SGD_OPTIONS;
+    tutti_sgd_options o = TUTTI_SGD_OPTIONS;
     tutti_optim *sgd;
 
+    if (opts != NULL)
+        o = *opts;
     if (check_options(&o) != TUTTI_OK || check_params(params, n) != TUTTI_OK)
         return NULL;
     sgd = calloc(1, sizeof *sgd + (size_t)n * sizeof sgd->slots[0]);

@@ -136,7 +136,8 @@ static void the_kept_failure_comes_out_of_step(void **state)
 static void refusals(void **state)
 {
     tutti_tensor *x = leaf(3.0), *twice[2] = { x, x }, *plain = tutti_tensor_scalar(TUTTI_F64, 1);
-    tutti_sgd_options o = TUTTI_SGD_OPTIONS;
+    const tutti_sgd_options defaults = TUTTI_SGD_OPTIONS;
+    tutti_sgd_options o = defaults;
 
     (void)state;
     assert_null(tutti_sgd(&x, 0, NULL));
@@ -144,7 +145,7 @@ static void refusals(void **state)
     assert_null(tutti_sgd(&plain, 1, NULL));
     o.nesterov = true;
     assert_null(tutti_sgd(&x, 1, &o));
-    o = TUTTI_SGD_OPTIONS;
+    o = defaults;
     o.lr = NAN;
     assert_null(tutti_sgd(&x, 1, &o));
     assert_null(tutti_sgd(&x, 1, &(tutti_sgd_options){ .lr = 1.0 }));
