@@ -70,7 +70,12 @@ static inline tutti_span tutti_span_of(const void *data, int64_t count, tutti_dt
 {
     tutti_span span;
 
-    span.data = (void *)(uintptr_t)data; /* a source span is only read, whatever its type says */
+    /* A source span is only read, whatever its type says. */
+#ifdef __cplusplus
+    span.data = const_cast<void *>(data);
+#else
+    span.data = (void *)(uintptr_t)data;
+#endif
     span.count = count;
     span.dtype = dtype;
     span.device.type = TUTTI_CPU;
