@@ -46,8 +46,8 @@ int main(int argc, char **argv)
             return which == HELP ? 0 : 2;
         }
         if (whole_number(optarg, which == 2 ? UINT64_MAX : INT64_MAX, &value[which]) != 0) {
-            fprintf(stderr, "make_digits: '%s' is no value for --%s\n", optarg,
-                    options[which].name);
+            fprintf(stderr, "make_digits: '%s' is no value for --%s, which takes a whole number\n",
+                    optarg, options[which].name);
             return 2;
         }
     }

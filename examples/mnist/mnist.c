@@ -65,35 +65,47 @@ static bool settle_batch(options *opts, int size)
 {
     if (opts->batch != 0)
         return opts->batch % size == 0 ||
-               say("--batch: %" PRId64 " samples cannot be shared equally by %d ranks", opts->batch,
-                   size);
+               say_once("--batch: %" PRId64 " samples cannot be shared equally by %d ranks",
+                        opts->batch, size);
     opts->batch = opts->global_batches ? 128 : size < 128 ? 128 / size * size : size;
     return true;
 }
 
-static int train_in_world(options *opts)
+/* Options are read inside the world: rank 0 says what is wrong with them, and the others end only when it
+ * has, since the launcher ends all when one does. */
+static bool settle_options(int argc, char **argv, options *opts_out, int *exit_code_out)
 {
+    if (options_parse(argc, argv, opts_out, exit_code_out)) {
+        if (settle_batch(opts_out, tutti_get_world_size(NULL)))
+            return true;
+        *exit_code_out = 2;
+    }
+    (void)tutti_barrier(NULL); /* whoever is gone has nothing more to say */
+    return false;
+}
+
+static int train_in_world(int argc, char **argv)
+{
+    options opts;
     trainer t = { 0 };
+    int exit_code;
     bool ok;
 
-    if (!settle_batch(opts, tutti_get_world_size(NULL)))
-        return 2;
-    ok = run(&t, opts);
+    if (!settle_options(argc, argv, &opts, &exit_code))
+        return exit_code;
+    ok = run(&t, &opts);
     return train_close(&t) && ok ? 0 : 1;
 }
 
 int main(int argc, char **argv)
 {
-    options opts;
     int exit_code;
 
-    if (!options_parse(argc, argv, &opts, &exit_code))
-        return exit_code;
     if (join() != TUTTI_OK) {
         say("%s", tutti_last_error());
         return 1;
     }
-    exit_code = train_in_world(&opts);
+    exit_code = train_in_world(argc, argv);
     if (tutti_destroy_process_group(NULL) != TUTTI_OK && exit_code == 0) {
         say("%s", tutti_last_error());
         exit_code = 1;

@@ -120,7 +120,8 @@ static void a_mistake_is_named_in_one_line(void **state)
         { "--data", "'--data' needs a value" },
         { "--data d --losses", "'--losses' needs a value" },
         { "--data d --no-dropout=1", "'--no-dropout=1' is no option" },
-        { "--data d --epochs=0", "'0' is no value for --epochs" },
+        { "--data d --epochs=0",
+          "'0' is no value for --epochs, which takes a whole number, 1 .. 1000000" },
         { "--data d --epochs 1x", "'1x' is no value for --epochs" },
         { "--data d --epochs -1", "'-1' is no value for --epochs" },
         { "--data d --batch=", "'' is no value for --batch" },
@@ -129,8 +130,10 @@ static void a_mistake_is_named_in_one_line(void **state)
         { "--data d --lr nan", "'nan' is no value for --lr" },
         { "--data d --lr inf", "'inf' is no value for --lr" },
         { "--data d --lr -0.1", "'-0.1' is no value for --lr" },
-        { "--data d --momentum 1", "'1' is no value for --momentum" },
-        { "--data d --model tree", "'tree' is no value for --model" },
+        { "--data d --momentum 1",
+          "'1' is no value for --momentum, which takes a number, 0 or more and below 1" },
+        { "--data d --model tree",
+          "'tree' is no value for --model, which takes 'cnn' or 'linear'" },
     };
 
     (void)state;
@@ -140,6 +143,33 @@ static void a_mistake_is_named_in_one_line(void **state)
         expect(&r, 2, wrong[i].words);
         assert_ptr_equal(strchr(r.text, '\n'), r.text + r.bytes - 1);
     }
+}
+
+static int count(const char *text, const char *words)
+{
+    int n = 0;
+
+    for (text = strstr(text, words); text != NULL; text = strstr(text + 1, words))
+        n++;
+    return n;
+}
+
+static void ranks_name_a_mistake_once(void **state)
+{
+    result r = ranks(4, "auto", "--data data --epochs 0");
+
+    (void)state;
+    expect(&r, 2, "is no value for --epochs");
+    assert_int_equal(count(r.text, "mnist: "), 1);
+    r = ranks(4, "auto", "--data data --batch 63");
+    expect(&r, 2, "cannot be shared equally by 4 ranks");
+    assert_int_equal(count(r.text, "mnist: "), 1);
+    r = ranks(4, "auto", "--data nowhere");
+    expect(&r, 1, "the data directory 'nowhere' does not exist");
+    assert_int_equal(count(r.text, "mnist: "), 1);
+    r = ranks(4, "auto", "--help");
+    expect(&r, 0, "usage: mnist");
+    assert_int_equal(count(r.text, "usage: mnist"), 1);
 }
 
 static void help_is_no_mistake(void **state)
@@ -177,7 +207,9 @@ static void data_that_is_none(void **state)
 
     (void)state;
     r = mnist("--data nowhere");
-    expect(&r, 1, "nowhere");
+    expect(&r, 1, "the data directory 'nowhere' does not exist");
+    r = mnist("--data /dev/null");
+    expect(&r, 1, "'/dev/null' is no directory");
 
     snprintf(path, sizeof path, "%s/short", dir);
     assert_int_equal(tutti_digits_write(path, 1, 20, 20), TUTTI_OK);
@@ -353,6 +385,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mistake_is_named_in_one_line),
+        cmocka_unit_test(ranks_name_a_mistake_once),
         cmocka_unit_test(help_is_no_mistake),
         cmocka_unit_test(a_batch_that_cannot_be_shared),
         cmocka_unit_test(half_an_environment),

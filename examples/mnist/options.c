@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "number.h"
+#include "say.h"
 
 static const char help[] =
     "usage: mnist --data DIR [options], alone or under tutti run\n"
@@ -56,9 +57,21 @@ static bool take(int which, options *o)
     }
 }
 
+/* What take() takes. */
+static const char *range_of(int which)
+{
+    switch (which) {
+    case SEED: return "a whole number, 0 .. 2^64-1";
+    case LR: return "a number, 0 or more";
+    case MOMENTUM: return "a number, 0 or more and below 1";
+    case MODEL: return "'cnn' or 'linear'";
+    default: return "a whole number, 1 .. 1000000";
+    }
+}
+
 static bool wrong(const char *word, const char *what, int *exit_code_out)
 {
-    fprintf(stderr, "mnist: '%s' %s; see mnist --help\n", word, what);
+    say_once("'%s' %s; see mnist --help", word, what);
     *exit_code_out = 2;
     return false;
 }
@@ -67,7 +80,8 @@ static bool wrong(const char *word, const char *what, int *exit_code_out)
 static bool parse_one(int which, const char *word, int at, options *o, int *exit_code_out)
 {
     if (which == HELP) {
-        fputs(help, stdout);
+        if (say_is_mine())
+            fputs(help, stdout);
         *exit_code_out = 0;
         return false;
     }
@@ -76,8 +90,8 @@ static bool parse_one(int which, const char *word, int at, options *o, int *exit
     if (which == '?')
         return wrong(word, "is no option", exit_code_out);
     if (!take(which, o)) {
-        fprintf(stderr, "mnist: '%s' is no value for --%s; see mnist --help\n", optarg,
-                table[at].name);
+        say_once("'%s' is no value for --%s, which takes %s; see mnist --help", optarg,
+                 table[at].name, range_of(which));
         *exit_code_out = 2;
         return false;
     }

@@ -21,7 +21,8 @@ typedef struct options {
 } options;
 
 /* Read the command line into opts_out; words of it stay borrowed. Returns false where the program
- * ends here, with *exit_code_out: 0 after --help, 2 after a line on stderr that names the mistake. */
+ * ends here, with *exit_code_out: 0 after --help, 2 after a line on stderr that names the mistake,
+ * on rank 0 where there are several. */
 bool options_parse(int argc, char **argv, options *opts_out, int *exit_code_out);
 
 #endif

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * report.c - progress goes to stderr, results to stdout. */
+ * report.c - progress goes to stderr, results to stdout. A terminal gets one line that changes; a file or
+ * the launcher's pipe gets a line now and then, by the clock, for whoever looks in. */
 #include "report.h"
 
 #include <errno.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include "say.h"
+
+static const double LIVE_S = 0.1, LINES_S = 5.0; /* at least, between two looks at the progress */
 
 static double now(void)
 {
@@ -32,7 +35,7 @@ bool report_open(report *r, const options *opts, int rank, int64_t samples)
         return say("no memory for the losses of %" PRId64 " epochs", r->epochs);
     if (r->speaks && opts->losses != NULL && (r->losses = fopen(opts->losses, "w")) == NULL)
         return say("cannot write '%s': %s", opts->losses, strerror(errno));
-    r->began = r->epoch_began = now();
+    r->began = r->epoch_began = r->shown = now();
     return true;
 }
 
@@ -54,8 +57,8 @@ void report_step(report *r, int64_t samples)
     const double at = now();
 
     r->seen += samples;
-    if (r->speaks && r->live && at - r->shown >= 0.1)
-        show(r, at, "  ");
+    if (r->speaks && at - r->shown >= (r->live ? LIVE_S : LINES_S))
+        show(r, at, r->live ? "  " : "\n");
 }
 
 bool report_loss(report *r, double loss)

@@ -5,15 +5,42 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void put(const char *fmt, va_list args) TUTTI_PRINTF(1, 0);
+
+static void put(const char *fmt, va_list args)
+{
+    fputs("mnist: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+}
 
 bool say(const char *fmt, ...)
 {
     va_list args;
 
-    fputs("mnist: ", stderr);
     va_start(args, fmt);
-    vfprintf(stderr, fmt, args);
+    put(fmt, args);
     va_end(args);
-    fputc('\n', stderr);
+    return false;
+}
+
+bool say_is_mine(void)
+{
+    const char *rank = getenv("RANK");
+
+    return rank == NULL || strcmp(rank, "0") == 0;
+}
+
+bool say_once(const char *fmt, ...)
+{
+    va_list args;
+
+    va_start(args, fmt);
+    if (say_is_mine())
+        put(fmt, args);
+    va_end(args);
     return false;
 }

@@ -10,6 +10,12 @@
 /* One message on stderr, after "mnist: ". Returns false. */
 bool say(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 
+/* Whether this is rank 0, or no rank at all: the one to say what all ranks see alike. */
+bool say_is_mine(void);
+
+/* The same where it is; false also where it is not. */
+bool say_once(const char *fmt, ...) TUTTI_PRINTF(1, 2);
+
 /* Inside a function that returns bool. */
 #define TRY(call)                                 \
     do {                                          \

@@ -3,8 +3,11 @@
  * sets.c - which files of the directory are what. */
 #include "sets.h"
 
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "net.h"
@@ -57,8 +60,20 @@ static bool fits(const char *dir, const char *what, const tutti_dataset *ds)
                what, dir, rows, cols, NET_SIDE, NET_SIDE);
 }
 
+static bool is_directory(const char *dir)
+{
+    struct stat st;
+
+    if (stat(dir, &st) != 0)
+        return errno == ENOENT ? say("the data directory '%s' does not exist", dir)
+                               : say("cannot look into '%s': %s", dir, strerror(errno));
+    return S_ISDIR(st.st_mode) || say("'%s' is no directory", dir);
+}
+
 bool sets_open(const char *dir, tutti_dataset **train_out, tutti_dataset **test_out)
 {
+    if (!is_directory(dir))
+        return false;
     if (has_training_files(dir)) {
         TRY(tutti_dataset_open(dir, TUTTI_DATASET_TRAIN, train_out));
         TRY(tutti_dataset_open(dir, TUTTI_DATASET_TEST, test_out));

@@ -9,6 +9,17 @@
 #include "net.h"
 #include "say.h"
 
+/* Rank 0 first: what is wrong with the data is mostly wrong for all, and said once. */
+static bool open_feed(trainer *t, int rank)
+{
+    int32_t opened = rank == 0 && feed_open(&t->feed, t->opts, rank, t->size);
+
+    TRY(tutti_broadcast(TUTTI_SPAN(&opened, 1), 0, NULL));
+    if (!opened || rank == 0)
+        return opened;
+    return feed_open(&t->feed, t->opts, rank, t->size);
+}
+
 bool train_open(trainer *t, const options *opts)
 {
     tutti_sgd_options sgd = TUTTI_SGD_OPTIONS;
@@ -19,7 +30,7 @@ bool train_open(trainer *t, const options *opts)
     t->opts = opts;
     t->size = tutti_get_world_size(NULL);
     tutti_manual_seed(opts->seed); /* the same on all ranks: they begin with the same parameters */
-    if (!feed_open(&t->feed, opts, rank, t->size))
+    if (!open_feed(t, rank))
         return false;
     t->net = net_create(opts->linear, opts->dropout);
     params = tutti_module_parameters(t->net, &n);
