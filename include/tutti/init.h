@@ -50,7 +50,8 @@ typedef struct tutti_init_options {
  *           TUTTI_E_MISMATCH ranks were started with different world sizes; the text has both
  *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
  *           TUTTI_E_NETWORK  the store cannot be reached, or its port is taken
- *           TUTTI_E_AUTH     the store does not know this job's secret
+ *           TUTTI_E_AUTH     the store does not know this job's secret, or there is none and an address is
+ *                            not loopback: TUTTI_SECRET_FILE, or TUTTI_AUTH=none
  * @threads  one at a time, before other threads use the world
  * @source   torch.distributed.init_process_group */
 TUTTI_API tutti_status tutti_init_process_group(const tutti_init_options *opts);

@@ -21,6 +21,7 @@ static const tti_env_entry table[] = {
     { "TORCHELASTIC_RUN_ID", NULL, "set by launchers: the name of the job" },
     { "TUTTI_AGENT_STORE", NULL, "1: the launcher's store speaks tutti's protocol (set by tutti run)" },
     { "TUTTI_SECRET_FILE", NULL, "file with the job's secret, mode 0600 (set by tutti run)" },
+    { "TUTTI_AUTH", "secret", "secret: beyond loopback nobody gets in without the job's secret; none: whoever reaches a port does" },
     { "TUTTI_SPAWN_NAME", NULL, "set by tutti_spawn: the function that this process is to run" },
     { "TUTTI_SPAWN_ARG", "", "set by tutti_spawn: the function's argument" },
     { "TUTTI_LOG", "warn", "error, warn, info or debug: the most that is logged" },

@@ -405,6 +405,8 @@ tutti_status tti_store_server_start_limited(const tutti_store_server_options *op
     if (st == TUTTI_OK)
         st = tti_secret_load(opts.secret_file, &secret);
     if (st == TUTTI_OK)
+        st = tti_secret_suffices(&secret, &at, "serve a store");
+    if (st == TUTTI_OK)
         st = start(&at, &secret, limits, server_out);
     tti_secret_release(&secret);
     return st;

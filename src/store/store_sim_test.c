@@ -653,5 +653,8 @@ int main(void)
     };
 
     unsetenv("TUTTI_SECRET_FILE");
+    /* The hosts of these worlds have no secret files. */
+    if (setenv("TUTTI_AUTH", "none", 1) != 0)
+        return 1;
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -17,6 +17,20 @@
 
 enum { HELLO_TRIES = 3 };
 
+/* Both ends of a connection are loopback, or neither is. */
+static tutti_status check_secret(const tti_tcp_pool *pool, tti_handle handle)
+{
+    tti_addr here;
+    int      err;
+
+    if (pool->secret.present)
+        return TUTTI_OK;
+    err = pool->port->ops->local_addr(pool->port, handle, &here);
+    if (err != 0)
+        return tti_fail_errno(-err, "cannot tell through which address %s is reached", pool->who);
+    return tti_secret_suffices(&pool->secret, &here, "speak to a store");
+}
+
 /* The hello on a fresh connection, which is closed on failure. */
 static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
 {
@@ -26,10 +40,11 @@ static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadlin
                                       .secret = &pool->secret,
                                       .peer = pool->who };
     const int64_t          until = tti_deadline(pool->port, TTI_TCP_ANSWER_MS, 0);
-    tutti_status           st;
+    tutti_status           st = check_secret(pool, handle);
 
-    st =
-        tti_hello_run(pool->port, handle, &config, until < deadline_ns ? until : deadline_ns, NULL);
+    if (st == TUTTI_OK)
+        st = tti_hello_run(pool->port, handle, &config, until < deadline_ns ? until : deadline_ns,
+                           NULL);
     if (st != TUTTI_OK)
         pool->port->ops->close(pool->port, handle);
     return st;

@@ -60,8 +60,12 @@ static void bad_options_are_refused(void **state)
     assert_int_equal(tutti_store_server_start(&server_options, &server), TUTTI_E_ARG);
     server_options.port = 0;
     server_options.host = "192.0.2.1"; /* for documentation: nobody's */
+    assert_int_equal(tutti_store_server_start(&server_options, &server), TUTTI_E_AUTH);
+    says("will not serve a store at 192.0.2.1:0 without a secret");
+    assert_int_equal(setenv("TUTTI_AUTH", "none", 1), 0);
     assert_int_equal(tutti_store_server_start(&server_options, &server), TUTTI_E_NETWORK);
     says("192.0.2.1:0");
+    assert_int_equal(unsetenv("TUTTI_AUTH"), 0);
     assert_null(store);
     assert_null(server);
 }

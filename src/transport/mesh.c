@@ -43,6 +43,8 @@ static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
     tutti_status st = tti_addr_parse(host, 0, &at);
     int          err;
 
+    if (st == TUTTI_OK)
+        st = tti_secret_suffices(&mesh->secret, &at, "listen for other ranks");
     if (st != TUTTI_OK)
         return st;
     err = mesh->port->ops->listen(mesh->port, &at, BACKLOG, &bound, &mesh->tcp_listener);

@@ -493,6 +493,20 @@ static void open_alone(void **state, int size, int64_t timeout_ms, test_board *b
         fail_msg("'%s' is not in: %s", expected, tutti_last_error());
 }
 
+static void a_secret_is_needed_beyond_loopback(void **state)
+{
+    test_board            board = { .n = 0 };
+    const tti_board       table = { &board, board_put, board_get, board_has };
+    const tti_mesh_config config = { .port = tti_port_system(), .board = &table, .n_ranks = 2,
+                                     .listen_host = "192.0.2.1" };
+    tti_mesh             *mesh = NULL;
+
+    (void)state;
+    assert_int_equal(tti_mesh_open(&config, &mesh), TUTTI_E_AUTH);
+    assert_non_null(strstr(tutti_last_error(), "will not listen for other ranks at 192.0.2.1"));
+    assert_null(mesh);
+}
+
 static void missing_ranks_are_named(void **state)
 {
     test_board board = { .n = 0 };
@@ -577,6 +591,7 @@ int main(void)
         cmocka_unit_test(any_source_ends_when_everybody_is_gone),
         cmocka_unit_test(traffic_does_not_hide_a_loss),
         cmocka_unit_test(an_aborted_group_leaves_the_others_alone),
+        cmocka_unit_test(a_secret_is_needed_beyond_loopback),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(who_did_not_come_to_the_local_socket_is_named),
         cmocka_unit_test(world_sizes_must_agree),

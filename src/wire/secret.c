@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * secret.c - reading the secret from its file, and refusing files that others could have read. */
+ * secret.c - reading the secret from its file, and refusing files that others could have read; refusing
+ * to go without one where others could connect. */
 #include "wire/secret.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdatomic.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -118,6 +120,40 @@ out:
     tti_secret_release(&secret);
     close(fd);
     return st;
+}
+
+static tutti_status wants_auth(bool *wanted_out)
+{
+    const char *auth = tti_env("TUTTI_AUTH");
+
+    if (strcmp(auth, "secret") != 0 && strcmp(auth, "none") != 0)
+        return tti_fail(TUTTI_E_ARG, "TUTTI_AUTH is '%.64s', not 'secret' or 'none'", auth);
+    *wanted_out = strcmp(auth, "secret") == 0;
+    return TUTTI_OK;
+}
+
+tutti_status tti_secret_suffices(const tti_secret *secret, const tti_addr *addr, const char *what)
+{
+    static atomic_bool warned; /* of the process, as the environment is: one warning, not one a port */
+    char               at[TTI_ADDR_TEXT_MAX];
+    bool               wanted = true;
+    tutti_status       st;
+
+    if (secret->present || tti_addr_is_loopback(addr))
+        return TUTTI_OK;
+    st = wants_auth(&wanted);
+    if (st != TUTTI_OK)
+        return st;
+    tti_addr_format(addr, at, sizeof at);
+    if (wanted)
+        return tti_fail(TUTTI_E_AUTH,
+                        "will not %s at %s without a secret: whoever reaches it could join\n"
+                        "  next: set TUTTI_SECRET_FILE to a file of mode 0600 with 64 hex digits, the "
+                        "same on all hosts; or TUTTI_AUTH=none to do without",
+                        what, at);
+    if (!atomic_exchange(&warned, true))
+        tti_log(TTI_LOG_WARN, "TUTTI_AUTH is none: whoever reaches %s may join this job", at);
+    return TUTTI_OK;
 }
 
 void tti_secret_release(tti_secret *secret)

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <tutti/status.h>
+#include "wire/addr.h"
 
 enum { TTI_SECRET_BYTES = 32 };
 
@@ -23,6 +24,13 @@ typedef struct tti_secret {
  * @errors TUTTI_E_IO    cannot be opened or read
  *         TUTTI_E_AUTH  the wrong kind, owner, mode or contents; the text says which */
 tutti_status tti_secret_load(const char *path, tti_secret *out);
+
+/** Whether connections at addr may be made and taken with secret. Without one only on loopback, unless
+ * TUTTI_AUTH is "none": then it is warned about, once. what is for the words: "serve a store".
+ *
+ * @errors TUTTI_E_AUTH  none, and addr is not loopback; the text names the variables to set
+ *         TUTTI_E_ARG   TUTTI_AUTH is neither "secret" nor "none" */
+tutti_status tti_secret_suffices(const tti_secret *secret, const tti_addr *addr, const char *what);
 
 /** Wipe the key; "none" afterwards. NULL is fine. */
 void tti_secret_release(tti_secret *secret);

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <tutti/private.h>
 #include "wire/secret.h"
 
 #define DIGITS "00112233445566778899aabbccddeeff00112233445566778899AABBCCDDEEFF"
@@ -120,12 +121,34 @@ static void bad_files_are_refused(void **state)
     }
 }
 
+static void beyond_loopback_it_is_needed(void **state)
+{
+    tti_secret secret = { .present = false };
+    tti_addr   near, far;
+
+    (void)state;
+    assert_int_equal(tti_addr_parse("127.0.0.1", 80, &near), TUTTI_OK);
+    assert_int_equal(tti_addr_parse("192.0.2.1", 80, &far), TUTTI_OK);
+    assert_int_equal(tti_secret_suffices(&secret, &near, "knock"), TUTTI_OK);
+    assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_E_AUTH);
+    assert_non_null(strstr(tutti_last_error(), "will not knock at 192.0.2.1:80"));
+    assert_non_null(strstr(tutti_last_error(), "TUTTI_SECRET_FILE"));
+    assert_int_equal(setenv("TUTTI_AUTH", "off", 1), 0);
+    assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_E_ARG);
+    assert_int_equal(setenv("TUTTI_AUTH", "none", 1), 0);
+    assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_OK);
+    assert_int_equal(unsetenv("TUTTI_AUTH"), 0);
+    secret.present = true;
+    assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_variable_is_no_secret),
         cmocka_unit_test(good_files_are_read),
         cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(beyond_loopback_it_is_needed),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

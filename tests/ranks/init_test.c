@@ -2,9 +2,10 @@
  *
  * init_test.c
  * Goal    joining between real processes: again and again on one port, with a late rank 0, after a failure,
- *         and with two processes of the same rank.
+ *         with two processes of the same rank, and between hosts without a secret.
  * Method  every body joins by itself; marks order what must not happen at once. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include "harness/harness.h"
 #include <tutti/tutti.h>
@@ -111,6 +112,18 @@ static void two_processes_of_one_rank(tt_ctx *t)
     OK(tutti_destroy_process_group(NULL));
 }
 
+/* Neither the server nor a client goes without a secret; told to, both do. */
+static void hosts_need_a_secret(tt_ctx *t)
+{
+    assert_int_equal(unsetenv("TUTTI_SECRET_FILE"), 0);
+    assert_int_equal(join(t->init_method, 0, 0, t->limit_ms), TUTTI_E_AUTH);
+    assert_non_null(strstr(tutti_last_error(), "TUTTI_SECRET_FILE"));
+    assert_non_null(strstr(tutti_last_error(), t->rank == 0 ? "serve a store" : "speak to a store"));
+    assert_int_equal(setenv("TUTTI_AUTH", "none", 1), 0);
+    OK(join(t->init_method, 0, 0, t->limit_ms));
+    works(t);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -118,6 +131,7 @@ int main(void)
         TT_TEST(rank_0_comes_late, .ranks = 2, .init = TT_INIT_NONE),
         TT_TEST(a_failed_join_is_repeated, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(two_processes_of_one_rank, .ranks = 3, .init = TT_INIT_NONE),
+        TT_TEST(hosts_need_a_secret, .ranks = 2, .hosts = 2, .init = TT_INIT_NONE),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);
