@@ -84,10 +84,10 @@ tutti_module *tutti_linear(int64_t in, int64_t out, bool bias)
 {
     const int64_t shape[2] = { out, in };
 
-    if (in < 1 || out < 1 || in > INT_MAX || out > INT_MAX) {
+    if (in < 1 || out < 1 || in > INT_MAX || out > INT_MAX || in * out > INT64_MAX / 16) {
         (void)tti_refuse(in < 1 || out < 1 ? TUTTI_E_ARG : TUTTI_E_UNSUPPORTED, "linear",
-                         "%lld inputs, %lld outputs: 1 to %d of each are offered", (long long)in,
-                         (long long)out, INT_MAX);
+                         "%lld inputs, %lld outputs: 1 to %d of each are offered, and 2^59 weights",
+                         (long long)in, (long long)out, INT_MAX);
         return NULL;
     }
     return draw_both(layer_make("linear", linear_forward, &(layer){ 0 }), 2, shape, bias);

@@ -207,6 +207,8 @@ static void sizes_beyond_the_products_are_refused(void **state)
     refused_as("conv2d: input [1099511627776, 1, 512, 512] and weight [1024, 1, 3, 3] make more");
     assert_null(tutti_linear(huge, huge, true));
     refused_as("linear: 1099511627776 inputs");
+    assert_null(tutti_linear(INT_MAX, INT_MAX, true));
+    refused_as("linear: 2147483647 inputs, 2147483647 outputs");
     assert_null(tutti_conv2d(huge, huge, 3, 3, NULL));
     refused_as("conv2d: weight [1099511627776, 1099511627776, 3, 3] has more");
 }
