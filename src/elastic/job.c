@@ -2,7 +2,8 @@
  *
  * job.c - store, secret, environments; then the supervisor; then nothing is left of it.
  *
- * How     signals are ours -> room for descriptors -> secret file -> store server (host 0) -> argument and environment lists
+ * How     signals are ours -> room for descriptors -> secret file -> store server (host 0)
+ *         -> argument and environment lists
  *         -> tti_supervise() -> all of it undone in reverse.
  * True    From the first thing that could be left behind on, a signal no longer ends this process: it
  *         waits in the pipe until the ranks run, and then ends the job in order. The store lives as
