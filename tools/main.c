@@ -28,7 +28,8 @@ static void print_help(FILE *out)
     fprintf(out, "usage: tutti COMMAND [options]\n\n");
     for (i = 0; i < N_WORDS; i++)
         fprintf(out, "  %-10s %s\n", words[i].name, words[i].what);
-    fprintf(out, "\n  --help, --version\n\nEach command has its own --help, which \"tutti help COMMAND\" shows, too.\n");
+    fprintf(out, "\n  --help, --version\n\n"
+                 "Each command has its own --help, which \"tutti help COMMAND\" shows, too.\n");
 }
 
 /* A program that was started with 0, 1 or 2 closed would find its pipes there. */

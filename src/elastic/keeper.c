@@ -5,10 +5,10 @@
  * Why     A launcher that gets SIGKILL cannot remove its secret file, nor end its ranks: the kernel sends
  *         them SIGTERM, but not their children, and not twice. Somebody else has to.
  * How     A pipe of which only the launcher holds the writing end. Numbers come through it: a process
- *         group to watch, the negative of one to forget, or 0 to forget all. Its end is the launcher's, by intention (after a
- *         0) or not. Then the files are removed, and the groups that are left get SIGTERM and SIGCONT,
- *         GRACE_MS later SIGKILL. A group seen to be gone is not signalled again, so a number that a
- *         stranger gets meanwhile is his.
+ *         group to watch, the negative of one to forget, or 0 to forget all. Its end is the launcher's,
+ *         by intention (after a 0) or not. Then the files are removed, and the groups that are left get
+ *         SIGTERM and SIGCONT, GRACE_MS later SIGKILL. A group seen to be gone is not signalled again,
+ *         so a number that a stranger gets meanwhile is his.
  *         The keeper is forked without exec and makes only async-signal-safe calls; it blocks all
  *         signals, leads its own session so that the terminal does not reach it, and holds no descriptor
  *         but the pipe's, so that it delays nobody. */
