@@ -61,34 +61,45 @@ static void card_key(char key[KEY_MAX], int rank)
     snprintf(key, KEY_MAX, "card/%d", rank);
 }
 
-/* Name everybody whose card is not on the board; long lists are cut. */
-static tutti_status name_the_missing(const tti_mesh_config *config, int64_t waited_ms)
+/* List ranks whose card is not on the board, as many as fit into out. True: these are all of them. */
+static bool list_the_missing(const tti_mesh_config *config, char out[MISSING_TEXT_MAX], int *n_out)
 {
     const int64_t deadline_ns = tti_port_now(config->port) + TTI_BOARD_GRACE_NS;
-    char          text[MISSING_TEXT_MAX] = "";
     char          key[KEY_MAX];
     size_t        used = 0;
-    int           missing = 0;
     int           rank;
 
-    for (rank = 0; rank < config->n_ranks; rank++) {
+    out[0] = '\0';
+    for (rank = 0, *n_out = 0; rank < config->n_ranks; rank++) {
         bool there = false;
 
+        if (used >= MISSING_TEXT_MAX - 24)
+            return false;
         card_key(key, rank);
-        if (config->board->has(config->board->context, key, deadline_ns, &there) != TUTTI_OK || there)
+        if (config->board->has(config->board->context, key, deadline_ns, &there) != TUTTI_OK)
+            return false;
+        if (there)
             continue;
-        if (used < sizeof text - 24)
-            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", missing > 0 ? ", " : "",
-                                     rank);
-        else if (text[used - 1] != '.')
-            used += (size_t)snprintf(text + used, sizeof text - used, ", ...");
-        missing++;
+        used += (size_t)snprintf(out + used, MISSING_TEXT_MAX - used, "%s%d", *n_out > 0 ? ", " : "", rank);
+        ++*n_out;
     }
+    return true;
+}
+
+static tutti_status name_the_missing(const tti_mesh_config *config, int64_t waited_ms)
+{
+    char text[MISSING_TEXT_MAX];
+    char here[64] = "";
+    int  n = 0;
+
+    if (list_the_missing(config, text, &n))
+        snprintf(here, sizeof here, " (%d of %d here)", config->n_ranks - n, config->n_ranks);
     return tti_fail(TUTTI_E_TIMEOUT,
-                    "rank %d waited %lld ms for the world of %d: rank%s %s did not come (%d of %d here)\n"
+                    "rank %d waited %lld ms for the world of %d: rank%s %s%s did not come%s\n"
                     "  next: check that all were started with world size %d and the same store",
-                    config->rank, (long long)waited_ms, config->n_ranks, missing == 1 ? "" : "s", text,
-                    config->n_ranks - missing, config->n_ranks, config->n_ranks);
+                    config->rank, (long long)waited_ms, config->n_ranks,
+                    n == 1 && here[0] != '\0' ? "" : "s", n > 0 ? text : "not known by number",
+                    here[0] != '\0' ? "" : " and perhaps others", here, config->n_ranks);
 }
 
 static tutti_status check_card(const tti_mesh_config *config, const tti_card *card, int rank)

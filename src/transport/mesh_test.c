@@ -514,6 +514,8 @@ static void missing_ranks_are_named(void **state)
     tti_mutex_init(&board.lock);
     open_alone(state, 4, 50, &board, "ranks 1, 2, 3 did not come", TUTTI_E_TIMEOUT);
     open_alone(state, 4, 50, &board, "rank 0 has joined this world already", TUTTI_E_ARG);
+    board.n = 0;
+    open_alone(state, 5000, 50, &board, "and perhaps others did not come", TUTTI_E_TIMEOUT);
     tti_mutex_release(&board.lock);
 }
 
