@@ -5,8 +5,9 @@
  * True    A buffer is given back the moment its request ends: a send that has begun goes on from a copy,
  *         because the stream must stay whole, and a body that is arriving for nobody goes nowhere.
  * Cause   A rank that fails in a group tells the others with a notice before it leaves, so that they end
- *         with the cause ("rank 1 reported: ...") and not with the consequence ("rank 1 has left"). The
- *         first cause stays. */
+ *         with the cause ("rank 1 reported: ...") and not with the consequence ("rank 1 has left"). Who was
+ *         told tells the others too, because it may leave before the first notice has reached everybody.
+ *         The first cause stays. */
 #include "transport/messenger_core.h"
 
 #include <stdio.h>
@@ -219,7 +220,7 @@ tutti_status tti_messenger_enter(tti_messenger *m, uint32_t group, const int *ra
 
 void tti_messenger_abort(tti_messenger *m, uint32_t group)
 {
-    static const tti_cause why = { TUTTI_E_ABORTED,
+    static const tti_cause why = { TUTTI_E_ABORTED, 0, 0,
                                    "the group was aborted or destroyed while a message was under way" };
 
     tti_lock(&m->lock);
@@ -246,38 +247,47 @@ void tti_messenger_leave(tti_messenger *m, uint32_t group)
 static void queue_notice(tti_messenger *m, tti_lane *lane, uint32_t group, const tti_cause *why)
 {
     tti_request *request = calloc(1, sizeof *request);
-    const size_t bytes = strnlen(why->words, TTI_NOTICE_MAX - 1);
+    const char  *words = why->words + why->own_at;
+    const size_t bytes = strnlen(words, TTI_NOTICE_MAX - 1);
+    const int    origin = why->origin != 0 ? why->origin : tti_mesh_rank(m->mesh) + 1;
 
     if (request == NULL || (request->copy = malloc(bytes + 1)) == NULL) {
         free(request);
         return;
     }
-    memcpy(request->copy, why->words, bytes);
+    memcpy(request->copy, words, bytes);
     request->is_send = true;
     request->under_way = &m->under_way;
     request->channel.group = group;
     request->parcel = (tti_parcel){ .peer = lane->peer, .bytes = bytes };
     request->frame = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION,
                                   .size = sizeof(tti_frame), .plane = TTI_PLANE_NOTICE, .group = group,
-                                  .tag = (int32_t)why->status, .bytes = bytes };
+                                  .tag = (int32_t)why->status, .word = (uint64_t)origin, .bytes = bytes };
     atomic_init(&request->refs, 1);
     atomic_init(&request->ended, false);
     m->under_way++;
     tti_request_append(&lane->queue, request);
+    lane->told = true;
+    m->told_ns = tti_port_now(m->port);
 }
 
 void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, const int *peers,
                         int n_peers)
 {
-    tti_cause why;
-    int       i;
+    tti_known_group *known;
+    tti_cause        why;
+    int              i;
 
     tti_cause_set(&why, status, "%s", tutti_last_error());
     tti_lock(&m->lock);
-    if (tti_mailbox_finished(&m->mailbox, group) == NULL) { /* else the others know, or are told already */
+    if (tti_mailbox_finished(&m->mailbox, group) == NULL)
         tti_finish_group(m, group, &why);
+    known = tti_mailbox_group(&m->mailbox, group);
+    if (known != NULL && !known->told && known->finished.status != TUTTI_E_ABORTED) {
+        known->told = true;
+        why = known->finished; /* the first cause, passed on as its member worded it */
         for (i = 0; i < n_peers; i++)
-            if (m->lanes[peers[i]].link != NULL)
+            if (m->lanes[peers[i]].link != NULL && peers[i] + 1 != why.origin)
                 queue_notice(m, &m->lanes[peers[i]], group, &why);
         (void)tti_messenger_turn(m, false);
     }

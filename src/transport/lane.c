@@ -156,13 +156,16 @@ static bool is_notice(const tti_lane *lane)
 static void end_notice(tti_lane *lane, tti_mailbox *mailbox)
 {
     const int32_t status = lane->frame.tag;
+    const int     origin = lane->frame.word <= INT32_MAX ? (int)lane->frame.word : 0;
 
     lane->notice[lane->frame.bytes] = '\0';
     mailbox->has_notice = true;
     mailbox->notice_group = lane->frame.group;
     tti_cause_set(&mailbox->notice,
                   status > TUTTI_OK && status <= TUTTI_E_REMOTE ? (tutti_status)status : TUTTI_E_ABORTED,
-                  "rank %d reported: %s", lane->peer, lane->notice);
+                  "rank %d reported: %s", origin - 1, lane->notice);
+    mailbox->notice.origin = origin;
+    mailbox->notice.own_at = (int)(strlen(mailbox->notice.words) - strlen(lane->notice));
 }
 
 static bool begin_body(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
@@ -317,7 +320,7 @@ tti_known_group *tti_mailbox_group(const tti_mailbox *mailbox, uint32_t group)
 
 const tti_cause *tti_mailbox_finished(const tti_mailbox *mailbox, uint32_t group)
 {
-    static const tti_cause left = { TUTTI_E_ABORTED, "the group was destroyed" };
+    static const tti_cause left = { TUTTI_E_ABORTED, 0, 0, "the group was destroyed" };
     const tti_known_group *known = tti_mailbox_group(mailbox, group);
 
     if (known != NULL)

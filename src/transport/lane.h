@@ -28,6 +28,7 @@ enum { TTI_PLANE_NOTICE = 2, TTI_NOTICE_MAX = 448 };
 typedef struct tti_known_group {
     uint32_t  group;
     tti_cause finished; /* TUTTI_OK: alive; else its requests end with this, its messages are dropped */
+    bool      told;     /* this member has told the others, or passed on what it was told */
     int       n_ranks;  /* 0: not told */
     int      *ranks;    /* [n_ranks] mesh ranks */
 } tti_known_group;
@@ -57,6 +58,7 @@ typedef struct tti_lane {
     tti_request *into;
     tti_kept    *kept;
     char         notice[TTI_NOTICE_MAX];
+    bool         told; /* a notice has been queued for the peer */
     tti_cause    gone; /* why link is NULL */
 } tti_lane;
 

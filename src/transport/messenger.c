@@ -19,7 +19,7 @@
 #include <tutti/private.h>
 #include "transport/mesh_links.h"
 
-enum { SPINS_SHARED_CORE = 16, SPINS_OWN_CORE = 1000 };
+enum { SPINS_SHARED_CORE = 16, SPINS_OWN_CORE = 1000, LINGER_MS = 100 };
 
 /* ---- waiting --------------------------------------------------------------------------------------- */
 
@@ -155,7 +155,7 @@ static tutti_status make_request(tti_messenger *m, tti_channel channel, const tt
 /* Queue it, or end it at once when it has no future. */
 static void place(tti_messenger *m, tti_request *request)
 {
-    static const tti_cause deserted = { TUTTI_E_PEER, "every other rank of the group is gone" };
+    static const tti_cause deserted = { TUTTI_E_PEER, 0, 0, "every other rank of the group is gone" };
     tti_lane              *lane = request->parcel.peer >= 0 ? &m->lanes[request->parcel.peer] : NULL;
     const tti_cause       *finished = tti_mailbox_finished(&m->mailbox, request->channel.group);
 
@@ -271,7 +271,7 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
 /* Everything that is still under way ends, wherever it stands. */
 static void end_everything(tti_messenger *m)
 {
-    static const tti_cause why = { TUTTI_E_ABORTED,
+    static const tti_cause why = { TUTTI_E_ABORTED, 0, 0,
                                    "the world was destroyed while a message was under way" };
     int                    i;
 
@@ -289,6 +289,32 @@ static void end_everything(tti_messenger *m)
     }
 }
 
+/* Whether a notice may not have arrived: it is queued, or in a socket whose peer has not hung up yet. */
+static bool somebody_waits_for_notice(const tti_messenger *m)
+{
+    int i;
+
+    for (i = 0; i < m->n_ranks; i++) {
+        const tti_lane *lane = &m->lanes[i];
+
+        if (lane->told && lane->link != NULL &&
+            (lane->queue.first != NULL || lane->link->ops->handle(lane->link) != TTI_NO_HANDLE))
+            return true;
+    }
+    return false;
+}
+
+/* After a failure: a notice stands behind what was queued before it, and a socket that is closed with
+ * unread bytes throws away what it has not sent. So stay a moment, taking in what comes, until those who
+ * were told have hung up; at most LINGER_MS after the failure. */
+static void linger(tti_messenger *m)
+{
+    const int64_t until_ns = m->told_ns + LINGER_MS * TTI_MS;
+
+    while (m->told_ns != 0 && tti_port_now(m->port) < until_ns && somebody_waits_for_notice(m))
+        tti_messenger_sleep(m, until_ns);
+}
+
 void tti_messenger_close(tti_messenger *m)
 {
     if (m == NULL)
@@ -300,6 +326,7 @@ void tti_messenger_close(tti_messenger *m)
     m->port->ops->bell_ring(m->port, m->bell);
     tti_thread_join(&m->thread);
     tti_lock(&m->lock);
+    linger(m);
     end_everything(m);
     tti_unlock(&m->lock);
     tti_mailbox_release(&m->mailbox);

@@ -26,6 +26,7 @@ struct tti_messenger {
     tti_poll   *poll_set;  /* [n_ranks + 1]; the driver's, also while it sleeps without the lock */
     int         waiters;   /* threads inside tti_request_wait */
     int         under_way; /* requests that have not ended */
+    int64_t     told_ns;   /* when the last notice was queued; 0: none */
     int64_t     looked_ns; /* when the members of this host were last asked for signs of life */
     bool        driving;
     bool        thread_drives; /* and leaves as soon as somebody waits */

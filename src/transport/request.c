@@ -38,6 +38,7 @@ void tti_cause_set(tti_cause *cause, tutti_status status, const char *fmt, ...)
     va_list args;
 
     cause->status = status;
+    cause->origin = cause->own_at = 0;
     va_start(args, fmt);
     vsnprintf(cause->words, sizeof cause->words, fmt, args);
     va_end(args);
@@ -50,6 +51,7 @@ void tti_cause_set_errno(tti_cause *cause, tutti_status status, int err, const c
     va_list args;
 
     cause->status = status;
+    cause->origin = cause->own_at = 0;
     va_start(args, fmt);
     vsnprintf(cause->words, sizeof cause->words, fmt, args);
     va_end(args);

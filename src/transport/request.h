@@ -17,6 +17,8 @@ enum { TTI_WORDS_MAX = 512 };
  * touches what the calling thread's last error says. */
 typedef struct tti_cause {
     tutti_status status;
+    int          origin; /* mesh rank + 1 of the member that worded it; 0: this one */
+    int          own_at; /* where in words that member's own words begin */
     char         words[TTI_WORDS_MAX];
 } tti_cause;
 
