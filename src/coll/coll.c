@@ -98,7 +98,7 @@ static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_ca
         return TUTTI_OK;
     }
     if (how->staged != NULL)
-        return how->staged(coll->host, call, note);
+        return how->staged(coll->host, call);
     return tti_net_run(&coll->net, &coll->team, how->plan, call, note);
 }
 

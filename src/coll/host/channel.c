@@ -304,12 +304,8 @@ tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
     return st;
 }
 
-void tti_host_begin(tti_host_channel *channel, const tutti_call *call, const tti_call_note *note,
-                    uint64_t n_rounds)
+void tti_host_begin(tti_host_channel *channel, uint64_t n_rounds)
 {
-    assert(channel->note.seq == note->seq && channel->deadline_ns == call->deadline_ns);
-    (void)call;
-    (void)note;
     channel->begin = channel->round;
     channel->end = channel->round + n_rounds;
 }

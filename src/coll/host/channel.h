@@ -90,8 +90,7 @@ void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit)
 tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
                             const tti_call_note *note);
 /** Begin the entered call's operation, of n_rounds, a number that all members compute alike. */
-void tti_host_begin(tti_host_channel *channel, const tutti_call *call, const tti_call_note *note,
-                    uint64_t n_rounds);
+void tti_host_begin(tti_host_channel *channel, uint64_t n_rounds);
 /** The operation has n_rounds more from here on; all members have come to the same number. */
 void tti_host_go_on(tti_host_channel *channel, uint64_t n_rounds);
 

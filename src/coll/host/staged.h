@@ -9,9 +9,8 @@
 
 #include "coll/host/channel.h"
 
-/** Do call, which note describes and the board shows, to its end. */
-typedef tutti_status tti_staged(tti_host_channel *channel, const tutti_call *call,
-                                const tti_call_note *note);
+/** Do call, which the channel has entered, to its end. */
+typedef tutti_status tti_staged(tti_host_channel *channel, const tutti_call *call);
 
 /** All come, all go. */
 tti_staged tti_staged_barrier;

@@ -194,15 +194,14 @@ static tutti_status move_data(window *w)
     return st;
 }
 
-tutti_status tti_staged_all_to_all(tti_host_channel *channel, const tutti_call *call,
-                                   const tti_call_note *note)
+tutti_status tti_staged_all_to_all(tti_host_channel *channel, const tutti_call *call)
 {
     const int    own = channel->team->rank;
     window       w = { .channel = channel, .call = call,
                        .element = tutti_dtype_size(call->dtype) };
     tutti_status st;
 
-    tti_host_begin(channel, call, note, 1);
+    tti_host_begin(channel, 1);
     st = exchange_tables(&w);
     if (st == TUTTI_OK && call->in_counts[own] > 0 && call->list[own] != call->ins[own])
         memcpy(call->list[own], call->ins[own], (size_t)bytes_of(&w, call->in_counts[own]));

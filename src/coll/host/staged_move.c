@@ -106,8 +106,7 @@ static tutti_status scatter(const piece *p)
     return TUTTI_OK;
 }
 
-static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
-                              const tti_call_note *note, size_t slot_bytes, round_body *body)
+static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call, size_t slot_bytes, round_body *body)
 {
     const int64_t per_round = tti_staged_per_round(call, (int64_t)slot_bytes);
     const size_t  element = tutti_dtype_size(call->dtype);
@@ -115,7 +114,7 @@ static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
     piece         p = { .channel = channel, .call = call };
     tutti_status  st = TUTTI_OK;
 
-    tti_host_begin(channel, call, note, tti_staged_rounds(call->count, per_round));
+    tti_host_begin(channel, tti_staged_rounds(call->count, per_round));
     for (; p.offset < total && st == TUTTI_OK; p.offset += p.bytes) {
         p.bytes = (size_t)per_round * element;
         if (p.bytes > total - p.offset)
@@ -127,12 +126,12 @@ static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
     return st;
 }
 
-tutti_status tti_staged_barrier(tti_host_channel *channel, const tutti_call *call,
-                                const tti_call_note *note)
+tutti_status tti_staged_barrier(tti_host_channel *channel, const tutti_call *call)
 {
     tutti_status st;
 
-    tti_host_begin(channel, call, note, 1);
+    (void)call; /* a barrier has no data */
+    tti_host_begin(channel, 1);
     tti_host_post(channel, TTI_STAGED);
     st = tti_host_await_all(channel, TTI_STAGED);
     if (st == TUTTI_OK)
@@ -140,26 +139,22 @@ tutti_status tti_staged_barrier(tti_host_channel *channel, const tutti_call *cal
     return st;
 }
 
-tutti_status tti_staged_broadcast(tti_host_channel *channel, const tutti_call *call,
-                                  const tti_call_note *note)
+tutti_status tti_staged_broadcast(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, note, TTI_HOST_CHUNK, broadcast);
+    return in_rounds(channel, call, TTI_HOST_CHUNK, broadcast);
 }
 
-tutti_status tti_staged_all_gather(tti_host_channel *channel, const tutti_call *call,
-                                   const tti_call_note *note)
+tutti_status tti_staged_all_gather(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, note, TTI_HOST_CHUNK, all_gather);
+    return in_rounds(channel, call, TTI_HOST_CHUNK, all_gather);
 }
 
-tutti_status tti_staged_gather(tti_host_channel *channel, const tutti_call *call,
-                               const tti_call_note *note)
+tutti_status tti_staged_gather(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, note, TTI_HOST_CHUNK, gather);
+    return in_rounds(channel, call, TTI_HOST_CHUNK, gather);
 }
 
-tutti_status tti_staged_scatter(tti_host_channel *channel, const tutti_call *call,
-                                const tti_call_note *note)
+tutti_status tti_staged_scatter(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, note, tti_staged_lane(channel->team), scatter);
+    return in_rounds(channel, call, tti_staged_lane(channel->team), scatter);
 }

@@ -118,8 +118,7 @@ static tutti_status reduce_sliced(const portion *p)
     return p->call->root == p->channel->team->rank ? copy_results(p) : TUTTI_OK;
 }
 
-static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
-                              const tti_call_note *note, round_body *body)
+static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call, round_body *body)
 {
     const int64_t per_round = tti_staged_per_round(call, TTI_HOST_CHUNK);
     portion       p = { .channel = channel, .call = call,
@@ -127,7 +126,7 @@ static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
                         .element = tutti_dtype_size(call->dtype) };
     tutti_status  st = TUTTI_OK;
 
-    tti_host_begin(channel, call, note, tti_staged_rounds(call->count, per_round));
+    tti_host_begin(channel, tti_staged_rounds(call->count, per_round));
     for (; p.first < call->count && st == TUTTI_OK; p.first += p.count) {
         p.count = call->count - p.first < per_round ? call->count - p.first : per_round;
         st = tti_host_room(channel);
@@ -141,26 +140,22 @@ static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
     return st;
 }
 
-tutti_status tti_staged_all_reduce_one_phase(tti_host_channel *channel, const tutti_call *call,
-                                             const tti_call_note *note)
+tutti_status tti_staged_all_reduce_one_phase(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, note, all_reduce_one_phase);
+    return in_rounds(channel, call, all_reduce_one_phase);
 }
 
-tutti_status tti_staged_all_reduce_sliced(tti_host_channel *channel, const tutti_call *call,
-                                          const tti_call_note *note)
+tutti_status tti_staged_all_reduce_sliced(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, note, all_reduce_sliced);
+    return in_rounds(channel, call, all_reduce_sliced);
 }
 
-tutti_status tti_staged_reduce_one_phase(tti_host_channel *channel, const tutti_call *call,
-                                         const tti_call_note *note)
+tutti_status tti_staged_reduce_one_phase(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, note, reduce_one_phase);
+    return in_rounds(channel, call, reduce_one_phase);
 }
 
-tutti_status tti_staged_reduce_sliced(tti_host_channel *channel, const tutti_call *call,
-                                      const tti_call_note *note)
+tutti_status tti_staged_reduce_sliced(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, note, reduce_sliced);
+    return in_rounds(channel, call, reduce_sliced);
 }

@@ -107,8 +107,7 @@ static int64_t longest_part(const tutti_call *call, int n_ranks)
     return longest;
 }
 
-tutti_status tti_staged_reduce_scatter(tti_host_channel *channel, const tutti_call *call,
-                                       const tti_call_note *note)
+tutti_status tti_staged_reduce_scatter(tti_host_channel *channel, const tutti_call *call)
 {
     const int64_t longest = longest_part(call, channel->team->n_ranks);
     share         s = { .channel = channel, .call = call,
@@ -118,7 +117,7 @@ tutti_status tti_staged_reduce_scatter(tti_host_channel *channel, const tutti_ca
     tutti_status  st = TUTTI_OK;
 
     s.per_round = tti_staged_per_round(call, (int64_t)s.lane);
-    tti_host_begin(channel, call, note, tti_staged_rounds(longest, s.per_round));
+    tti_host_begin(channel, tti_staged_rounds(longest, s.per_round));
     for (; s.first < longest && st == TUTTI_OK; s.first += s.per_round) {
         st = stage(&s);
         if (st == TUTTI_OK)
