@@ -32,10 +32,16 @@ TUTTI_API tutti_status tti_fail_errno_as(tutti_status status, int err, const cha
     TUTTI_PRINTF(3, 4);
 
 /** Log levels, most urgent first. */
-typedef enum tti_log_level { TTI_LOG_ERROR, TTI_LOG_WARN, TTI_LOG_INFO, TTI_LOG_DEBUG } tti_log_level;
+typedef enum tti_log_level {
+    TTI_LOG_ERROR,
+    TTI_LOG_WARN,
+    TTI_LOG_INFO,
+    TTI_LOG_DEBUG,
+    TTI_LOG_TRACE
+} tti_log_level;
 
-/** Write one line to standard error: time, rank, level, message; dropped when the level is above
- * TUTTI_LOG (default "warn"). One write call a line, so lines of ranks do not mix.
+/** Log one line: time, rank, level, message; dropped when the level is above what tutti/debug.h says. It
+ * goes to standard error, one write call a line, unless the program has set other sinks.
  * @threads any */
 TUTTI_API void tti_log(tti_log_level level, const char *fmt, ...) TUTTI_PRINTF(2, 3);
 

@@ -11,5 +11,6 @@
 #include <tutti/group.h>
 #include <tutti/device_mesh.h>
 #include <tutti/launch.h>
+#include <tutti/debug.h>
 
 #endif

@@ -13,7 +13,7 @@
 #include "group/group.h"
 
 #include "backend/registry.h"
-#include <tutti/private.h>
+#include "base/log.h"
 
 static struct {
     tti_mutex              lock;
@@ -80,9 +80,10 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
     tutti_init_options    known = TUTTI_INIT_OPTIONS;
     tti_rendezvous_config config = { .port = tti_port_system() };
     tti_join              joined;
-    tutti_status          st = TUTTI_OK;
+    tutti_status          st;
 
-    if (opts != NULL)
+    st = tti_log_check_env();
+    if (st == TUTTI_OK && opts != NULL)
         st = tti_options_read(&known, sizeof known, opts, "TUTTI_INIT_OPTIONS");
     if (st == TUTTI_OK && ops == NULL)
         st = tti_backend_find(known.backend, &ops);

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * log_test.c
+ * Goal    the two variables, and their names in torch, decide what is logged as the table of tutti/debug.h
+ *         says; unknown values are named; sinks come, go and may log.
+ * Method  a sink of the test's own counts lines; "stderr" is silent. */
+#include "base/log.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+static int  lines;
+static char last[256];
+static char plain[] = "", marked[] = ">";
+
+static void count(tutti_log_level level, const char *line, void *ctx)
+{
+    (void)level;
+    lines++;
+    snprintf(last, sizeof last, "%s%s", (const char *)ctx, line);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    unsetenv("TUTTI_LOG");
+    unsetenv("TORCH_CPP_LOG_LEVEL");
+    unsetenv("TUTTI_DEBUG");
+    unsetenv("TORCH_DISTRIBUTED_DEBUG");
+    lines = 0;
+    return tutti_set_debug_level(TUTTI_DEBUG_OFF) != TUTTI_OK ||
+           tutti_log_set_sink("stderr", NULL, NULL) != TUTTI_OK ||
+           tutti_log_set_sink("test", count, plain) != TUTTI_OK;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    return tutti_log_set_sink("test", NULL, NULL) != TUTTI_OK ||
+           tutti_log_restore_stderr() != TUTTI_OK;
+}
+
+static void test_table(void **state)
+{
+    static const struct {
+        const char       *log;
+        const char       *torch_log;
+        tutti_debug_level debug;
+        int               most;
+    } rows[] = {
+        { NULL, NULL, TUTTI_DEBUG_OFF, TTI_LOG_WARN },
+        { NULL, NULL, TUTTI_DEBUG_DETAIL, TTI_LOG_WARN },
+        { "error", NULL, TUTTI_DEBUG_DETAIL, TTI_LOG_ERROR },
+        { "WARN", NULL, TUTTI_DEBUG_DETAIL, TTI_LOG_WARN },
+        { "info", NULL, TUTTI_DEBUG_OFF, TTI_LOG_INFO },
+        { "info", NULL, TUTTI_DEBUG_INFO, TTI_LOG_DEBUG },
+        { "info", NULL, TUTTI_DEBUG_DETAIL, TTI_LOG_TRACE },
+        { "debug", NULL, TUTTI_DEBUG_OFF, TTI_LOG_DEBUG },
+        { "debug", NULL, TUTTI_DEBUG_DETAIL, TTI_LOG_DEBUG },
+        { "trace", NULL, TUTTI_DEBUG_OFF, TTI_LOG_TRACE },
+        { NULL, "INFO", TUTTI_DEBUG_OFF, TTI_LOG_INFO },
+        { NULL, "INFO", TUTTI_DEBUG_DETAIL, TTI_LOG_TRACE },
+        { NULL, "WARNING", TUTTI_DEBUG_DETAIL, TTI_LOG_WARN },
+        { NULL, "ERROR", TUTTI_DEBUG_INFO, TTI_LOG_ERROR },
+        { "error", "INFO", TUTTI_DEBUG_DETAIL, TTI_LOG_ERROR },
+    };
+    size_t i;
+    int    level;
+
+    (void)state;
+    for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        unsetenv("TUTTI_LOG");
+        unsetenv("TORCH_CPP_LOG_LEVEL");
+        if (rows[i].log != NULL)
+            setenv("TUTTI_LOG", rows[i].log, 1);
+        if (rows[i].torch_log != NULL)
+            setenv("TORCH_CPP_LOG_LEVEL", rows[i].torch_log, 1);
+        assert_int_equal(tutti_set_debug_level(rows[i].debug), TUTTI_OK);
+        assert_int_equal(tti_log_check_env(), TUTTI_OK);
+        lines = 0;
+        for (level = TTI_LOG_ERROR; level <= TTI_LOG_TRACE; level++)
+            tti_log((tti_log_level)level, "row %zu", i);
+        assert_int_equal(lines, rows[i].most + 1);
+    }
+}
+
+static void test_debug_level_from_env(void **state)
+{
+    (void)state;
+    setenv("TORCH_DISTRIBUTED_DEBUG", "Detail", 1);
+    assert_int_equal(tutti_get_debug_level(), TUTTI_DEBUG_OFF); /* what was set stays */
+    assert_int_equal(tutti_set_debug_level_from_env(), TUTTI_OK);
+    assert_int_equal(tutti_get_debug_level(), TUTTI_DEBUG_DETAIL);
+    setenv("TUTTI_DEBUG", "info", 1); /* the own name wins */
+    assert_int_equal(tutti_set_debug_level_from_env(), TUTTI_OK);
+    assert_int_equal(tutti_get_debug_level(), TUTTI_DEBUG_INFO);
+    assert_int_equal(tutti_set_debug_level((tutti_debug_level)3), TUTTI_E_ARG);
+    assert_int_equal(tutti_get_debug_level(), TUTTI_DEBUG_INFO);
+}
+
+static void assert_named(const char *name, const char *value, const char *words)
+{
+    setenv(name, value, 1);
+    assert_int_equal(tti_log_check_env(), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), name));
+    assert_non_null(strstr(tutti_last_error(), value));
+    assert_non_null(strstr(tutti_last_error(), words));
+    unsetenv(name);
+}
+
+static void test_unknown_values(void **state)
+{
+    (void)state;
+    assert_named("TUTTI_LOG", "loud", "'error', 'warn', 'info', 'debug' or 'trace'");
+    assert_named("TORCH_CPP_LOG_LEVEL", "LOUD", "'ERROR', 'WARNING' or 'INFO'");
+    assert_named("TUTTI_DEBUG", "on", "'off', 'info' or 'detail'");
+    assert_named("TORCH_DISTRIBUTED_DEBUG", "1", "'off', 'info' or 'detail'");
+    setenv("TUTTI_DEBUG", "on", 1);
+    assert_int_equal(tutti_set_debug_level_from_env(), TUTTI_E_ARG);
+    assert_int_equal(tutti_get_debug_level(), TUTTI_DEBUG_OFF);
+}
+
+static void log_again(tutti_log_level level, const char *line, void *ctx)
+{
+    (void)level;
+    (void)line;
+    *(tutti_status *)ctx = tutti_log_set_sink("another", count, plain);
+    tti_log(TTI_LOG_ERROR, "from a sink");
+}
+
+static void test_sinks(void **state)
+{
+    tutti_status inside = TUTTI_OK;
+    char         name[8];
+    int          i;
+
+    (void)state;
+    assert_int_equal(tutti_log_set_sink(NULL, count, plain), TUTTI_E_ARG);
+    assert_int_equal(tutti_log_set_sink("", count, plain), TUTTI_E_ARG);
+    assert_int_equal(tutti_log_set_sink("a name that is longer than there is room for", count, plain),
+                     TUTTI_E_ARG);
+    assert_int_equal(tutti_log_set_sink("test", count, marked), TUTTI_OK); /* replaced, not added */
+    assert_int_equal(tutti_log_set_sink("again", log_again, &inside), TUTTI_OK);
+    tti_log(TTI_LOG_WARN, "%s", "words");
+    assert_int_equal(lines, 1);
+    assert_int_equal(last[0], '>');
+    assert_non_null(strstr(last, "warn: words"));
+    assert_int_equal(inside, TUTTI_E_STATE);
+    assert_int_equal(tutti_log_set_sink("again", NULL, NULL), TUTTI_OK);
+    assert_int_equal(tutti_log_set_sink("again", NULL, NULL), TUTTI_OK);
+    for (i = 1; i < TUTTI_LOG_SINKS_MAX; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        assert_int_equal(tutti_log_set_sink(name, count, plain), TUTTI_OK);
+    }
+    assert_int_equal(tutti_log_set_sink("one more", count, plain), TUTTI_E_NOMEM);
+    for (i = 1; i < TUTTI_LOG_SINKS_MAX; i++) {
+        snprintf(name, sizeof name, "s%d", i);
+        assert_int_equal(tutti_log_set_sink(name, NULL, NULL), TUTTI_OK);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_table, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_debug_level_from_env, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_unknown_values, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_sinks, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
