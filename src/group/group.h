@@ -3,7 +3,10 @@
  * group/group.h - what the files of this room share: the group, the work, the order of operations.
  *
  *   world.c       which group NULL means; init and destroy of the process's world
- *   group.c       making and ending groups, ranks and their translation
+ *   group.c       the object: its parts, its end
+ *   world_create.c, new_group.c   making one, over make.h
+ *   options.c     reading the structs that callers fill
+ *   ranks.c       ranks and their translation
  *   subgroups.c   several groups in one call; names and lists of ranks
  *   in_group.c    peers and roots as ranks of the group
  *   collective.c  public collectives: arguments in, a checked tutti_call out
@@ -128,7 +131,7 @@ const tutti_group *tti_group_peek(const tutti_group *group);
 /** tutti_init_process_group() over a table of the caller's; NULL: the one that opts name. */
 tutti_status tti_init_with(const tutti_backend_ops *ops, const tutti_init_options *opts);
 
-/* group.c */
+/* world_create.c, new_group.c, options.c, group.c */
 
 /** Make a world over ops. join is only read. */
 tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * world_create.c - making a world: a number in the store, the store's keys below it, a backend.
+ *
+ * Keys    A store that the caller made gets no "default_pg". Who joins through the same store again
+ *         joins another world (rendezvous/generation.c), and from the second on the first part has
+ *         its number, "default_pg.2": keys of an earlier world are never read. */
+#include "group/make.h"
+
+#include <stdio.h>
+#include "rendezvous/generation.h"
+#include <tutti/private.h>
+
+/* The store below which a world's name stands. */
+static tutti_status open_root(const tti_join *join, int64_t generation, tutti_store **store_out)
+{
+    char prefix[48];
+
+    if (join->user_store && generation == 1) {
+        *store_out = tutti_store_retain(join->store);
+        return TUTTI_OK;
+    }
+    if (generation == 1)
+        snprintf(prefix, sizeof prefix, "default_pg");
+    else
+        snprintf(prefix, sizeof prefix, "default_pg.%lld", (long long)generation);
+    return tutti_prefix_store_open(prefix, join->store, store_out);
+}
+
+static tutti_status fill_world(tutti_group *world, tti_port *port, const tutti_backend_ops *ops,
+                               const tti_join *join)
+{
+    int i;
+
+    world->ops = ops;
+    world->timeout_ms = join->timeout_ms;
+    snprintf(world->name, sizeof world->name, "0");
+    snprintf(world->listen_host, sizeof world->listen_host, "%s", join->listen_host);
+    for (i = 0; i < world->size; i++)
+        world->ranks[i] = i;
+    return tti_runner_create(port, &world->runner);
+}
+
+/* Free a world that could not be made; the words of the failure stay. */
+static tutti_status give_up(tti_port *port, const tti_join *join, int64_t generation,
+                            tutti_group *world, tutti_status failure)
+{
+    char words[TTI_GROUP_WORDS_MAX];
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    tti_generation_fail(port, join, generation);
+    if (world->backend != NULL)
+        world->ops->destroy(world->backend);
+    if (world->runner != NULL)
+        tti_runner_drop(world->runner);
+    tti_group_free(world);
+    return tti_fail(failure, "%s", words);
+}
+
+tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+                              tutti_group **group_out)
+{
+    tutti_group *world = NULL;
+    tutti_store *root = NULL;
+    int64_t      generation = 0;
+    tutti_status st;
+
+    st = tti_group_alloc(join->rank, join->world_size, &world);
+    if (st != TUTTI_OK)
+        return st;
+    st = fill_world(world, port, ops, join);
+    if (st != TUTTI_OK)
+        goto out;
+    st = tti_generation_join(port, join, &generation);
+    if (st != TUTTI_OK)
+        goto out;
+    st = open_root(join, generation, &root);
+    if (st != TUTTI_OK)
+        goto out;
+    st = tti_group_open_stores(world, root);
+    if (st != TUTTI_OK)
+        goto out;
+    st = tti_group_open_backend(world, join->deadline_ns);
+    if (st != TUTTI_OK)
+        goto out;
+    st = tti_generation_arrive(port, join, generation);
+    if (st == TUTTI_OK)
+        *group_out = world;
+
+out:
+    if (st != TUTTI_OK)
+        st = give_up(port, join, generation, world, st);
+    tutti_store_close(root);
+    return st;
+}
