@@ -7,6 +7,7 @@
 #include <tutti/status.h>
 #include <tutti/dtype.h>
 #include <tutti/store.h>
+#include <tutti/store_collectives.h>
 #include <tutti/init.h>
 #include <tutti/group.h>
 #include <tutti/device_mesh.h>
