@@ -40,15 +40,21 @@ typedef struct tutti_group_options {
     size_t      size;
     int64_t     timeout_ms; /* 0: as the world */
     const char *desc;       /* a name for people, copied; NULL: none */
+    bool        use_local_synchronization; /* tutti_new_group: only the members call */
 } tutti_group_options;
 
 #define TUTTI_GROUP_OPTIONS                                                                            \
     {                                                                                                  \
-        sizeof(tutti_group_options), 0, 0                                                              \
+        sizeof(tutti_group_options), 0, 0, 0                                                           \
     }
 
 /** Make a group of some ranks of the world. Every rank of the world calls it, members or not, in the
- * same order; ranks are sorted, the order given does not matter.
+ * same order; ranks are sorted, the order given does not matter. Returns when all members have come.
+ *
+ * With use_local_synchronization only the members call, and nobody waits: the first collective meets the
+ * others, and reports who has not come; messages may go at once. Members make the groups that the same
+ * ranks share in one order; groups that overlap may be made in any. A rank that is no member may call, and
+ * gets TUTTI_NON_MEMBER.
  *
  * @param ranks      global ranks; NULL with n_ranks 0: all
  * @param opts       NULL: every default
@@ -57,7 +63,9 @@ typedef struct tutti_group_options {
  * @errors   TUTTI_E_ARG      a rank out of range or twice, or an empty list
  *           TUTTI_E_STATE    there is no world
  *           TUTTI_E_TIMEOUT  a member did not come; the text names it
+ *           TUTTI_E_PEER     a member of this host is gone, and had not come
  * @threads  one at a time per world
+ * @cost     local: two requests to the store more than otherwise
  * @source   torch.distributed.new_group */
 TUTTI_API tutti_status tutti_new_group(const int *ranks, int n_ranks, const tutti_group_options *opts,
                                        tutti_group **group_out);
@@ -406,6 +414,15 @@ TUTTI_API const char *tutti_get_group_name(const tutti_group *group);
  * @threads  any; the string is the group's and lives as long
  * @source   torch.distributed.ProcessGroup.group_desc */
 TUTTI_API const char *tutti_get_group_desc(const tutti_group *group);
+
+/** The group that tutti_get_group_name() calls so, among the calling thread's world and the groups made from
+ * it of which this rank is a member.
+ *
+ * @errors   none; TUTTI_NO_GROUP, which every call refuses, where there is none of that name
+ * @threads  any, as long as no other one destroys the group
+ * @cost     grows with the number of groups
+ * @source   torch.distributed.distributed_c10d._resolve_process_group */
+TUTTI_API tutti_group *tutti_find_group(const char *name);
 
 /** How many groups the calling thread's world has numbered so far: itself, and every one that any of its
  * ranks is in. -1 without a world.

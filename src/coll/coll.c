@@ -2,6 +2,8 @@
  *
  * coll.c - a group's collectives: made once, then one call after another on the caller's thread.
  *
+ * Lazy    A lazy group announces itself when it is made, and looks for the others in its first call:
+ *         so ranks may make such groups in any order, and none waits for another.
  * Fails   The first failure is kept with its words, and answers every later call: members are then
  *         in different places, and nothing can be said about what their buffers hold. Members of
  *         this host learn of it through the shared channel, others when their messages do not
@@ -19,6 +21,8 @@ struct tti_coll {
     tti_choice        choice;
     tti_host_channel *host; /* NULL: not all members are on one host, or there is only one */
     tti_net           net;
+    tti_board         board;  /* of the exchange */
+    bool              joined; /* has met the others; of the calls' thread, like failed */
     tutti_status      failed;
     tti_words         words; /* of failed */
 
@@ -28,28 +32,37 @@ struct tti_coll {
     tti_words    cause_words; /* written once */
 };
 
-/* Find the others, and their memory where it is shared. */
-static tutti_status join(tti_coll *coll, const tti_coll_config *config)
+/* Make the own part of the shared channel, and tell the others where it is. */
+static tutti_status announce(tti_coll *coll, int64_t deadline_ns)
 {
     tti_team    *team = &coll->team;
     tti_join     mine = { .algorithms = tti_choice_fingerprint(&coll->choice) };
-    tti_join    *all = calloc((size_t)team->n_ranks, sizeof *all);
     tutti_status st = TUTTI_OK;
 
-    if (all == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory to meet the %d members of group '%s'",
-                        team->n_ranks, team->name);
     if (team->n_ranks <= TTI_HOST_RANKS_MAX && tti_team_on_one_host(team))
         st = tti_host_channel_create(team, &coll->host);
     if (st == TUTTI_OK && coll->host != NULL) {
         mine.region = coll->host->region;
         mine.nonce = coll->host->members[team->rank].nonce;
     }
-    if (st == TUTTI_OK)
-        st = tti_team_meet(team, config->board, config->deadline_ns, &mine, all);
+    return st == TUTTI_OK ? tti_team_announce(team, &coll->board, deadline_ns, &mine) : st;
+}
+
+/* Find the others, and their memory where it is shared. */
+static tutti_status join(tti_coll *coll, int64_t deadline_ns)
+{
+    tti_team    *team = &coll->team;
+    tti_join    *all = calloc((size_t)team->n_ranks, sizeof *all);
+    tutti_status st;
+
+    if (all == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to meet the %d members of group '%s'",
+                        team->n_ranks, team->name);
+    st = tti_team_meet(team, &coll->board, deadline_ns, all);
     if (st == TUTTI_OK && coll->host != NULL)
         st = tti_host_channel_connect(coll->host, all);
     free(all);
+    coll->joined = st == TUTTI_OK;
     return st;
 }
 
@@ -60,11 +73,15 @@ tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
 
     if (coll == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the collectives of group '%s'", config->name);
+    coll->board = *config->board;
+    coll->joined = config->n_ranks == 1;
     st = tti_team_init(&coll->team, config);
     if (st == TUTTI_OK)
         st = tti_choice_parse(tti_env("TUTTI_ALGO"), &coll->choice);
-    if (st == TUTTI_OK && config->n_ranks > 1)
-        st = join(coll, config);
+    if (st == TUTTI_OK && !coll->joined)
+        st = announce(coll, config->deadline_ns);
+    if (st == TUTTI_OK && !coll->joined && !config->lazy)
+        st = join(coll, config->deadline_ns);
     if (st != TUTTI_OK) {
         tti_coll_close(coll);
         return st;
@@ -115,12 +132,15 @@ static tutti_status name_cause(const tti_coll *coll, tutti_status st)
 tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
 {
     const tti_call_note note = tti_call_note_of(call);
-    tutti_status        st;
+    tutti_status        st = TUTTI_OK;
 
     if (coll->failed != TUTTI_OK)
         return tti_fail(coll->failed, "%s", coll->words.text);
     tti_call_publish(coll->team.board, &note);
-    st = coll->host != NULL ? tti_host_enter(coll->host, call, &note) : TUTTI_OK;
+    if (!coll->joined)
+        st = join(coll, call->deadline_ns);
+    if (st == TUTTI_OK)
+        st = coll->host != NULL ? tti_host_enter(coll->host, call, &note) : TUTTI_OK;
     if (st == TUTTI_OK)
         st = do_call(coll, call, &note);
     if (st == TUTTI_OK)

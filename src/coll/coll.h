@@ -25,14 +25,15 @@ typedef struct tti_coll_config {
     int            n_ranks;
     const int     *ranks; /* [n_ranks] group rank -> mesh rank; copied */
     const char    *name;  /* of the group, for texts; copied */
-    const tti_board *board; /* for the exchange at creation; borrowed until tti_coll_open returns */
+    const tti_board *board; /* for the exchange at creation; its context is borrowed until the close */
     int64_t        deadline_ns;
+    bool           lazy;    /* meet the members in the first call, not at creation */
 } tti_coll_config;
 
 typedef struct tti_coll tti_coll;
 
 /** Prepare a group's channels. With all members on one host: allocates the own region of the shared
- * channel, and finds the others' through the board. Blocks until all members have come. */
+ * channel, and finds the others' through the board. Blocks until all members have come, unless lazy. */
 tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out);
 /** Free everything; waits for nobody. NULL is fine. */
 void tti_coll_close(tti_coll *coll);

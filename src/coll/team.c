@@ -9,7 +9,7 @@
 #include <string.h>
 #include <tutti/private.h>
 
-enum { KEY_MAX = 32, LISTED_MAX = 16 };
+enum { KEY_MAX = 32, LISTED_MAX = 16, LOOK_MS = 200 };
 
 tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
 {
@@ -80,21 +80,64 @@ static tutti_status fail_not_joined(const tti_team *team, const tti_board *board
                     team->name, team->rank, team->n_ranks, words.text);
 }
 
-tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
-                           const tti_join *mine, tti_join *all_out)
+/* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
+static tutti_status look_at(const tti_team *team, int rank)
+{
+    char words[256];
+
+    if (atomic_load_explicit(&team->aborted, memory_order_acquire))
+        return tti_fail(TUTTI_E_ABORTED, "group '%s' was aborted on rank %d before all had joined it",
+                        team->name, team->rank);
+    if (!tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words))
+        return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d of it has not joined, and %s",
+                        team->name, rank, words);
+    return TUTTI_OK;
+}
+
+/* Read what rank has announced, once it has. */
+static tutti_status await_one(const tti_team *team, const tti_board *board, int64_t deadline_ns,
+                              int rank, tti_join *join_out)
 {
     char         key[KEY_MAX];
     tutti_status st;
-    int          r;
+    bool         last = false;
+
+    key_of(team, rank, key);
+    for (;;) {
+        const int64_t slice_ns = tti_port_now(team->port) + LOOK_MS * TTI_MS;
+
+        st = board->get(board->context, key, join_out, sizeof *join_out,
+                        slice_ns < deadline_ns ? slice_ns : deadline_ns);
+        if (st != TUTTI_E_TIMEOUT)
+            return st;
+        if (last)
+            return look_at(team, rank);
+        if (tti_port_now(team->port) >= deadline_ns)
+            return fail_not_joined(team, board, rank);
+        last = look_at(team, rank) != TUTTI_OK; /* it may have come just before it went */
+    }
+}
+
+tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns,
+                               const tti_join *mine)
+{
+    char key[KEY_MAX];
 
     key_of(team, team->rank, key);
-    st = board->put(board->context, key, mine, sizeof *mine, deadline_ns);
+    return board->put(board->context, key, mine, sizeof *mine, deadline_ns);
+}
+
+tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
+                           tti_join *all_out)
+{
+    tutti_status st;
+    int          r;
+
+    st = await_one(team, board, deadline_ns, team->rank, &all_out[team->rank]);
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
-        key_of(team, r, key);
-        st = board->get(board->context, key, &all_out[r], sizeof all_out[r], deadline_ns);
-        if (st == TUTTI_E_TIMEOUT)
-            return fail_not_joined(team, board, r);
-        if (st == TUTTI_OK && all_out[r].algorithms != mine->algorithms)
+        if (r != team->rank)
+            st = await_one(team, board, deadline_ns, r, &all_out[r]);
+        if (st == TUTTI_OK && all_out[r].algorithms != all_out[team->rank].algorithms)
             return tti_fail(TUTTI_E_MISMATCH,
                             "group '%s': ranks %d and %d were told to take different algorithms\n"
                             "  next: give TUTTI_ALGO the same value on all ranks",

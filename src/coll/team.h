@@ -38,10 +38,14 @@ void         tti_team_release(tti_team *team);
 /** Whether all members are on this rank's host. */
 bool tti_team_on_one_host(const tti_team *team);
 
-/** Leave mine on the board and read everybody's. Returns when all have come; TUTTI_E_TIMEOUT names
- * who has not, TUTTI_E_MISMATCH a rank with another choice of algorithms. */
+/** Leave mine on the board. */
+tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns,
+                               const tti_join *mine);
+/** Read everybody's. Returns when all have come; TUTTI_E_TIMEOUT names who has not, TUTTI_E_PEER one
+ * that is gone, TUTTI_E_MISMATCH a rank with another choice of algorithms. Ends soon when the team
+ * is aborted. */
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
-                           const tti_join *mine, tti_join *all_out);
+                           tti_join *all_out);
 
 /** TUTTI_E_MISMATCH in words: what one rank gives in all_to_all is not what the other expects. */
 tutti_status tti_team_fail_block(const tti_team *team, const tti_call_note *note, int giver,

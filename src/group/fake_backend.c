@@ -13,7 +13,7 @@
 #include <string.h>
 #include <tutti/private.h>
 
-enum { GROUPS_MAX = 16, RANKS_MAX = 8, RUNS_MAX = 64 };
+enum { NUMBERED_MAX = 16, GROUPS_MAX = 48, RANKS_MAX = 8, RUNS_MAX = 64 };
 
 typedef struct meeting {
     int               members; /* backends alive */
@@ -239,22 +239,31 @@ static tutti_status meet(fake_backend *fake, int64_t deadline_ns)
     return TUTTI_OK;
 }
 
+/* Where the groups of an id meet: those that were numbered, then those whose number was agreed. */
+static uint32_t place_of(uint32_t id)
+{
+    const uint32_t place = id >> 31 != 0 ? NUMBERED_MAX + (id & UINT32_C(0x7fffffff)) : id;
+
+    assert(place < (id >> 31 != 0 ? GROUPS_MAX : NUMBERED_MAX));
+    return place;
+}
+
 static tutti_status fake_create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
     fake_backend *fake = calloc(1, sizeof *fake);
     tutti_status  st;
 
-    assert(fake != NULL && config->group_id < GROUPS_MAX && config->n_ranks <= RANKS_MAX);
+    assert(fake != NULL && config->n_ranks <= RANKS_MAX);
     assert((config->group_id == 0) == (config->parent == NULL));
     fake->base.ops = &fake_ops;
-    fake->group_id = config->group_id;
+    fake->group_id = place_of(config->group_id);
     fake->rank = config->rank;
     fake->n_ranks = config->n_ranks;
     st = tutti_store_set(config->store, "hello", "x", 1);
     tti_lock(&hub.lock);
     hub.create_timeout_ms = config->timeout_ms;
     snprintf(hub.create_host, sizeof hub.create_host, "%s", config->listen_host);
-    if (st == TUTTI_OK)
+    if (st == TUTTI_OK && !config->lazy)
         st = meet(fake, tti_deadline(tti_port_system(), config->timeout_ms, -1));
     if (st == TUTTI_OK)
         hub.alive++;

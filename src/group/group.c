@@ -28,6 +28,7 @@ tutti_status tti_group_alloc(int rank, int size, tutti_group **group_out)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a group of %d", size);
     }
     group->world = group;
+    group->carrier = group;
     group->rank = rank;
     group->size = size;
     group->ranks = ranks;
@@ -44,6 +45,7 @@ void tti_group_free(tutti_group *group)
         return;
     tutti_store_close(group->backend_store);
     tutti_store_close(group->store);
+    tti_local_names_free(group->local_names);
     free(group->ranks);
     free(group->desc);
     free(group);
@@ -61,23 +63,55 @@ tutti_status tti_group_open_stores(tutti_group *group, tutti_store *parent)
     return tutti_prefix_store_open("cpu/", group->store, &group->backend_store);
 }
 
-tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns)
+tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
+                               const tutti_group_options *opts)
+{
+    group->world = like->world;
+    group->carrier = like->carrier;
+    group->runner = like->runner;
+    group->ops = like->ops;
+    group->timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : like->timeout_ms;
+    snprintf(group->listen_host, sizeof group->listen_host, "%s", like->listen_host);
+    if (opts->desc == NULL)
+        return TUTTI_OK;
+    group->desc = strdup(opts->desc);
+    return group->desc != NULL ? TUTTI_OK : tti_fail(TUTTI_E_NOMEM, "no memory for a group's name");
+}
+
+/* The members as ranks of the connections. */
+static void fill_carried(const tutti_group *group, int *ranks)
+{
+    int i;
+
+    for (i = 0; i < group->size; i++)
+        ranks[i] = group->carrier != group ? tti_group_find(group->carrier, group->ranks[i]) : i;
+}
+
+tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, bool lazy)
 {
     const int64_t        left_ms = tti_left_ms(group->runner->port, deadline_ns);
+    int                 *carried = malloc((size_t)group->size * sizeof *carried);
     tutti_backend_config config = {
         .size = sizeof config,
         .store = group->backend_store,
         .rank = group->rank,
         .n_ranks = group->size,
-        .global_ranks = group->ranks,
+        .global_ranks = carried,
         .group_id = group->id,
         .name = group->name,
         .timeout_ms = left_ms != 0 ? left_ms : 1, /* too late: let the backend say who is missing */
-        .parent = group->world != group ? group->world->backend : NULL,
+        .parent = group->carrier != group ? group->carrier->backend : NULL,
         .listen_host = group->listen_host,
+        .lazy = lazy,
     };
+    tutti_status st;
 
-    return group->ops->create(&config, &group->backend);
+    if (carried == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a group of %d", group->size);
+    fill_carried(group, carried);
+    st = group->ops->create(&config, &group->backend);
+    free(carried);
+    return st;
 }
 
 /* ---- among its world's ---- */

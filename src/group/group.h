@@ -5,6 +5,7 @@
  *   world.c       which group NULL means; init and destroy of the process's world
  *   group.c       the object: its parts, its end
  *   world_create.c, new_group.c   making one, over make.h
+ *   agreed.c      names and numbers of groups whose members alone make them
  *   options.c     reading the structs that callers fill
  *   ranks.c       ranks and their translation
  *   subgroups.c   several groups in one call; names and lists of ranks
@@ -26,7 +27,7 @@
 #include <tutti/group.h>
 #include <tutti/plugin/backend.h>
 
-enum { TTI_GROUP_NAME_MAX = 24, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64 };
+enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64 };
 
 typedef struct tti_callback tti_callback;
 
@@ -55,16 +56,18 @@ typedef struct tti_runner {
 } tti_runner;
 
 typedef struct tti_mesh_family tti_mesh_family; /* mesh_family.h */
+typedef struct tti_local_name  tti_local_name;  /* agreed.c */
 
 struct tutti_group {
-    tutti_group             *world; /* itself for a world */
+    tutti_group             *world;   /* itself for a world */
+    tutti_group             *carrier; /* whose backend owns the connections: the world, or itself */
     tti_runner              *runner;
     const tutti_backend_ops *ops;
     tutti_backend           *backend;
     tutti_store             *store;         /* this group's keys; its children's stand below */
     tutti_store             *backend_store; /* the backend's keys, below store */
     int64_t                  timeout_ms;    /* -1: none; never 0 */
-    uint32_t                 id;            /* 0: the world */
+    uint32_t                 id;            /* 0: a carrier */
     int                      rank;
     int                      size;
     int                     *ranks; /* [size] group rank -> global rank, ascending */
@@ -76,6 +79,7 @@ struct tutti_group {
     uint32_t     n_made;   /* of a world: groups numbered so far, itself included */
     tutti_group *children; /* of a world: newest first */
     tutti_group *next;     /* among the world's children */
+    uint32_t     n_splits; /* times it was split */
     uint64_t     next_seq; /* the next collective gets it; from 1 */
     uint64_t     turn;     /* the collective that may run or is running */
     int          inside;   /* callers that use the backend or wait for a turn */
@@ -86,6 +90,7 @@ struct tutti_group {
     char         finished_words[TTI_GROUP_WORDS_MAX];
 
     /* Of a world, guarded by runner->lock. */
+    tti_local_name  *local_names;
     tti_mesh_family *meshes;
     uint32_t         n_meshes; /* calls so far that make or flatten one */
 };

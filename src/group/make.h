@@ -11,15 +11,32 @@
 tutti_status tti_group_alloc(int rank, int size, tutti_group **group_out);
 /** Free the object and its stores; there is no backend any more. NULL is fine. */
 void tti_group_free(tutti_group *group);
+/** Inherit from like, which is of the same world, then apply opts. Name, number and stores are left. */
+tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
+                               const tutti_group_options *opts);
 /** Fill group's two stores, below parent. */
 tutti_status tti_group_open_stores(tutti_group *group, tutti_store *parent);
-/** Make group's backend; waits for the members, until deadline_ns. */
-tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns);
+/** Make group's backend; waits for the members, until deadline_ns, unless lazy. */
+tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, bool lazy);
 /** A child is whole: its world knows it from now on. */
 void tti_group_link(tutti_group *group);
+
+/* agreed.c */
+
+/** Name group, whose world and ranks are there, after its ranks: the same on all members, and another
+ * one each time these ranks make a group so. */
+tutti_status tti_group_name_by_ranks(tutti_group *group);
+void         tti_local_names_free(tti_local_name *first);
+/** Agree with the other members on a number that no other group of the carrier has, through the
+ * group's store; waits for nobody. */
+tutti_status tti_group_agree_number(tutti_group *group, int64_t deadline_ns);
+
+/* ranks.c */
 
 void tti_ranks_sort(int *ranks, int n);
 /** Where rank stands in sorted[n], -1: nowhere. */
 int tti_rank_find(const int *sorted, int n, int rank);
+/** The same for a group's members. */
+int tti_group_find(const tutti_group *group, int global_rank);
 
 #endif

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * new_group.c - groups of some ranks of the world. */
+ * new_group.c - groups of some ranks of the world.
+ *
+ * Numbered  Every rank of the world makes them all, in one order, and counts: name and number need
+ *           no talk. Making one waits for its members.
+ * Local     Only the members make it: name and number are agreed (agreed.c), and making it waits
+ *           for nobody, so that ranks may make several in any order. The first collective meets
+ *           the others; messages may go at once. */
 #include "group/make.h"
 
 #include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tutti/private.h>
 
 static tutti_status check_counts(const tutti_group *world, const int *ranks, int n_ranks)
@@ -41,23 +45,6 @@ static tutti_status sort_ranks(const tutti_group *world, const int *ranks, int *
     return TUTTI_OK;
 }
 
-/* Inherit from world, then apply opts; group->ranks is filled. Takes the next number. */
-static tutti_status fill_child(tutti_group *group, tutti_group *world, uint32_t id,
-                               const tutti_group_options *opts)
-{
-    group->world = world;
-    group->runner = world->runner;
-    group->ops = world->ops;
-    group->id = id;
-    group->timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : world->timeout_ms;
-    snprintf(group->name, sizeof group->name, "%u", id);
-    snprintf(group->listen_host, sizeof group->listen_host, "%s", world->listen_host);
-    if (opts->desc == NULL)
-        return TUTTI_OK;
-    group->desc = strdup(opts->desc);
-    return group->desc != NULL ? TUTTI_OK : tti_fail(TUTTI_E_NOMEM, "no memory for a group's name");
-}
-
 uint32_t tti_group_take_number(tutti_group *world)
 {
     uint32_t id;
@@ -68,19 +55,41 @@ uint32_t tti_group_take_number(tutti_group *world)
     return id;
 }
 
-/* The rest of a child whose ranks are known to be good. */
+/* Open a child whose ranks and name are there: eager, numbered by the world. */
+static tutti_status open_numbered(tutti_group *group, int64_t deadline_ns)
+{
+    tutti_status st = tti_group_open_stores(group, group->world->store);
+
+    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, false) : st;
+}
+
+/* The same for one of which non-members know nothing. */
+static tutti_status open_local(tutti_group *group, int64_t deadline_ns)
+{
+    tutti_status st = tti_group_name_by_ranks(group);
+
+    if (st == TUTTI_OK)
+        st = tti_group_open_stores(group, group->world->store);
+    if (st == TUTTI_OK)
+        st = tti_group_agree_number(group, deadline_ns);
+    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, true) : st;
+}
+
+/* The rest of a child whose ranks are known to be good; id counts if it is not local. */
 static tutti_status open_child(tutti_group *group, tutti_group *world, uint32_t id,
                                const tutti_group_options *opts)
 {
-    tti_port    *port = world->runner->port;
-    tutti_status st;
+    tutti_status st = tti_group_inherit(group, world, opts);
+    int64_t      deadline_ns;
 
-    st = fill_child(group, world, id, opts);
-    if (st == TUTTI_OK)
-        st = tti_group_open_stores(group, world->store);
     if (st != TUTTI_OK)
         return st;
-    return tti_group_open_backend(group, tti_deadline(port, group->timeout_ms, group->timeout_ms));
+    deadline_ns = tti_deadline(world->runner->port, group->timeout_ms, group->timeout_ms);
+    if (opts->use_local_synchronization)
+        return open_local(group, deadline_ns);
+    group->id = id;
+    snprintf(group->name, sizeof group->name, "%u", id);
+    return open_numbered(group, deadline_ns);
 }
 
 tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
@@ -90,7 +99,7 @@ tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
     tutti_group_options known = TUTTI_GROUP_OPTIONS;
     tutti_group        *group = NULL;
     tutti_status        st;
-    uint32_t            id;
+    uint32_t            id = 0;
 
     st = tti_group_options_read("new_group", opts, &known);
     if (st == TUTTI_OK)
@@ -102,8 +111,9 @@ tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
     st = sort_ranks(world, ranks, group->ranks, n);
     if (st != TUTTI_OK)
         goto out;
-    id = tti_group_take_number(world);
-    group->rank = tti_rank_find(group->ranks, n, world->rank);
+    if (!known.use_local_synchronization)
+        id = tti_group_take_number(world);
+    group->rank = tti_group_find(group, world->rank);
     if (group->rank < 0) {
         *group_out = TUTTI_NON_MEMBER;
         goto out;

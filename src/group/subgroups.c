@@ -42,6 +42,17 @@ tutti_status tti_group_world(const char *what, tutti_group **world_out)
     return st;
 }
 
+/* All ranks call these functions, so there is nothing local about their groups. */
+static tutti_status read_options(const char *what, const tutti_group_options *opts,
+                                 tutti_group_options *known)
+{
+    tutti_status st = tti_group_options_read(what, opts, known);
+
+    if (st == TUTTI_OK && known->use_local_synchronization)
+        st = tti_fail(TUTTI_E_ARG, "%s: use_local_synchronization is for tutti_new_group", what);
+    return st;
+}
+
 /* Note in owner[] (list number + 1, 0: none) who is in list number i. */
 static tutti_status claim_list(const tutti_group *world, const int *ranks, int n, int i, int *owner)
 {
@@ -117,7 +128,7 @@ static tutti_status subgroups(int block, const tutti_group_options *opts, tutti_
 
     st = tti_group_world("new_subgroups", &world);
     if (st == TUTTI_OK)
-        st = tti_group_options_read("new_subgroups", opts, &known);
+        st = read_options("new_subgroups", opts, &known);
     if (st != TUTTI_OK)
         return st;
     if (block < 1 || world->size % block != 0)
@@ -154,7 +165,7 @@ static tutti_status enumerated(const int *const *lists, const int *n_ranks, int 
 
     st = tti_group_world(what, &world);
     if (st == TUTTI_OK)
-        st = tti_group_options_read(what, opts, &known);
+        st = read_options(what, opts, &known);
     if (st == TUTTI_OK)
         st = check_lists(world, lists, n_ranks, n_lists);
     if (st != TUTTI_OK)

@@ -80,7 +80,7 @@ tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, cons
     st = tti_group_open_stores(world, root);
     if (st != TUTTI_OK)
         goto out;
-    st = tti_group_open_backend(world, join->deadline_ns);
+    st = tti_group_open_backend(world, join->deadline_ns, false);
     if (st != TUTTI_OK)
         goto out;
     st = tti_generation_arrive(port, join, generation);

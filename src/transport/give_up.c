@@ -208,7 +208,7 @@ tutti_status tti_messenger_enter(tti_messenger *m, uint32_t group, const int *ra
         memcpy(copy, ranks, bytes);
         known->ranks = copy;
         known->n_ranks = n_ranks;
-        if ((int64_t)group > m->mailbox.last_entered)
+        if (group < TTI_GROUP_ANY_ORDER && (int64_t)group > m->mailbox.last_entered)
             m->mailbox.last_entered = group;
     }
     tti_unlock(&m->lock);
@@ -236,7 +236,8 @@ void tti_messenger_leave(tti_messenger *m, uint32_t group)
     tti_messenger_abort(m, group);
     tti_lock(&m->lock);
     known = tti_mailbox_group(&m->mailbox, group);
-    if (known != NULL) {
+    /* Without memory to note a number its whole entry stays, and says the same. */
+    if (known != NULL && (group < TTI_GROUP_ANY_ORDER || tti_mailbox_note_left(&m->mailbox, group))) {
         free(known->ranks);
         *known = m->mailbox.groups[--m->mailbox.n_groups];
     }

@@ -318,6 +318,14 @@ tti_known_group *tti_mailbox_group(const tti_mailbox *mailbox, uint32_t group)
     return NULL;
 }
 
+static int compare_numbers(const void *a, const void *b)
+{
+    const uint32_t x = *(const uint32_t *)a;
+    const uint32_t y = *(const uint32_t *)b;
+
+    return (x > y) - (x < y);
+}
+
 const tti_cause *tti_mailbox_finished(const tti_mailbox *mailbox, uint32_t group)
 {
     static const tti_cause left = { TUTTI_E_ABORTED, 0, 0, "the group was destroyed" };
@@ -325,8 +333,26 @@ const tti_cause *tti_mailbox_finished(const tti_mailbox *mailbox, uint32_t group
 
     if (known != NULL)
         return known->finished.status != TUTTI_OK ? &known->finished : NULL;
-    /* Numbers are entered in growing order: a low one that is not known has left, a high one will come. */
+    if (group >= TTI_GROUP_ANY_ORDER)
+        return bsearch(&group, mailbox->left, mailbox->n_left, sizeof group, compare_numbers) != NULL ? &left
+                                                                                                      : NULL;
+    /* Entered in growing order: a low one that is not known has left, a high one will come. */
     return (int64_t)group <= mailbox->last_entered ? &left : NULL;
+}
+
+bool tti_mailbox_note_left(tti_mailbox *mailbox, uint32_t group)
+{
+    uint32_t *numbers = realloc(mailbox->left, (mailbox->n_left + 1) * sizeof *numbers);
+    size_t    at = mailbox->n_left;
+
+    if (numbers == NULL)
+        return false;
+    mailbox->left = numbers;
+    for (; at > 0 && numbers[at - 1] > group; at--)
+        numbers[at] = numbers[at - 1];
+    numbers[at] = group;
+    mailbox->n_left++;
+    return true;
 }
 
 void tti_kept_free(tti_mailbox *mailbox, tti_kept *kept)
@@ -366,4 +392,5 @@ void tti_mailbox_release(tti_mailbox *mailbox)
     for (i = 0; i < mailbox->n_groups; i++)
         free(mailbox->groups[i].ranks);
     free(mailbox->groups);
+    free(mailbox->left);
 }

@@ -39,7 +39,9 @@ typedef struct tti_mailbox {
     tti_kept        *first, *last;
     tti_known_group *groups; /* [n_groups] */
     size_t           n_groups;
-    int64_t          last_entered; /* the highest number ever entered; -1: none */
+    int64_t          last_entered; /* the highest number below TTI_GROUP_ANY_ORDER ever entered; -1: none */
+    uint32_t        *left;         /* those from there on that were left, ascending */
+    size_t           n_left;
     bool             has_notice;   /* one came and has not been acted on: draining stops there */
     uint32_t         notice_group;
     tti_cause        notice;
@@ -74,6 +76,8 @@ void tti_mailbox_post(tti_mailbox *mailbox, tti_request *request);
 tti_known_group *tti_mailbox_group(const tti_mailbox *mailbox, uint32_t group);
 /** Why messages of a group are dropped; NULL: they are not. */
 const tti_cause *tti_mailbox_finished(const tti_mailbox *mailbox, uint32_t group);
+/** Remember that a group from TTI_GROUP_ANY_ORDER on was left; false: no memory. */
+bool tti_mailbox_note_left(tti_mailbox *mailbox, uint32_t group);
 /** Drop the kept messages of a group. */
 void tti_mailbox_drop_group(tti_mailbox *mailbox, uint32_t group);
 void tti_mailbox_release(tti_mailbox *mailbox);

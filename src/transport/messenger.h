@@ -56,8 +56,12 @@ uint64_t tti_request_word(const tti_request *request);
 /** Drop a request. One under way goes on; its data stays borrowed until it has ended. NULL is fine. */
 void tti_request_release(tti_request *request);
 
-/** Say who is in a group, before its first message; peers[] are mesh ranks. Groups are entered in growing
- * order of their numbers. A group that is not entered works too, but nobody knows when it is deserted. */
+/** Numbers below it are entered in growing order; from it on in any order, which costs 4 bytes each for the
+ * life of the messenger. */
+#define TTI_GROUP_ANY_ORDER UINT32_C(0x80000000)
+
+/** Say who is in a group, before its first message; peers[] are mesh ranks. A group that is not entered
+ * works too, but nobody knows when it is deserted. */
 tutti_status tti_messenger_enter(tti_messenger *messenger, uint32_t group, const int *ranks, int n_ranks);
 /** Finish a group and forget it. */
 void tti_messenger_leave(tti_messenger *messenger, uint32_t group);

@@ -96,11 +96,13 @@ typedef struct tutti_backend_config {
     int            rank;
     int            n_ranks;
     const int     *global_ranks; /* [n_ranks] */
-    uint32_t       group_id;     /* the same on all members, unique in the world; 0 is the world */
+    uint32_t       group_id;     /* the same on all members, unique among those of one parent; 0 without one.
+                                    Below 2^31 members make groups in growing order, from there on in any */
     const char    *name;
     int64_t        timeout_ms;  /* of creation; -1: none */
-    tutti_backend *parent;      /* the world's backend; NULL when this is the world */
+    tutti_backend *parent;      /* whose connections to use, by global_ranks; NULL: make own ones */
     const char    *listen_host; /* numeric address of this host that other hosts can reach */
+    bool           lazy;        /* create waits for no member; the first run does, until its deadline */
 } tutti_backend_config;
 
 /** Tables are const and shared by all instances. */
@@ -109,7 +111,7 @@ typedef struct tutti_backend_ops {
     uint32_t    size; /* sizeof(tutti_backend_ops) of that build */
     const char *name; /* "native": what tutti_init_options.backend says */
 
-    /* Required. Blocks until all members have called it, at most timeout_ms; the text of
+    /* Required. Blocks until all members have called it, at most timeout_ms, unless lazy; the text of
      * TUTTI_E_TIMEOUT names who has not. */
     tutti_status (*create)(const tutti_backend_config *config, tutti_backend **backend_out);
     /* Required. Do call to its end on the calling thread. One at a time per backend, in seq order. After

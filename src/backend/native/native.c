@@ -88,7 +88,8 @@ static tutti_status open_group(native *nat, const tutti_backend_config *config, 
     const tti_coll_config coll = { .mesh = nat->mesh, .messenger = nat->messenger,
                                    .group_id = config->group_id, .rank = config->rank,
                                    .n_ranks = config->n_ranks, .ranks = config->global_ranks,
-                                   .name = config->name, .board = board, .deadline_ns = deadline_ns };
+                                   .name = config->name, .board = board, .deadline_ns = deadline_ns,
+                                   .lazy = config->lazy };
     tutti_status          st = tti_messenger_enter(nat->messenger, config->group_id,
                                                    config->global_ranks, config->n_ranks);
 

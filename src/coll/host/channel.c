@@ -201,7 +201,7 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
             st = find_region(channel, r, &joins[r]);
     if (st != TUTTI_OK)
         return st;
-    channel->connected = true;
+    atomic_store_explicit(&channel->connected, true, memory_order_release);
     tti_host_next(channel);
     return TUTTI_OK;
 }
@@ -260,6 +260,9 @@ void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit)
 
     atomic_compare_exchange_strong(&own->failed, &none,
                                    (uint32_t)status | (uint32_t)(culprit + 1) << 8);
+    /* Before all were found nobody waits for this rank's counters that would not look around. */
+    if (!atomic_load_explicit(&channel->connected, memory_order_acquire))
+        return;
     for (r = 0; r < team->n_ranks; r++)
         for (kind = 0; kind < TTI_COUNTERS; kind++)
             tti_counter_wake(team->port, &channel->members[r].lines->counters[kind]);

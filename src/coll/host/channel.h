@@ -60,7 +60,7 @@ typedef struct tti_host_channel {
     uint64_t        *begins;  /* [n_ranks] where others' blocks for this rank begin */
     uint64_t         round;
     int              checks;    /* looks at a counter before the core is given away */
-    bool             connected; /* all members were found */
+    _Atomic bool     connected; /* all members were found; stored, with release order, after that */
 
     /* The operation under way, for those who wait. */
     tti_call_note note;
