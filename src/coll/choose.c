@@ -57,6 +57,12 @@ static const tti_algorithm table[] = {
 
     { TUTTI_CALL_ALL_TO_ALL, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
     { TUTTI_CALL_ALL_TO_ALL, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE },
+
+    { TUTTI_CALL_GATHER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
+    { TUTTI_CALL_GATHER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE },
+
+    { TUTTI_CALL_SCATTER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
+    { TUTTI_CALL_SCATTER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE },
 };
 enum { ROWS = sizeof table / sizeof table[0] };
 

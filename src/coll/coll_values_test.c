@@ -278,25 +278,66 @@ static void do_reduce_scatter(tt_rank *t, tutti_dtype dtype, int64_t count, tutt
     free_buffers(t, &b);
 }
 
-/* Elements that one rank gives another: no relation to what it gets back. */
-static int64_t block_count(int64_t count, bool uneven, int from, int to)
+/* Parts of different sizes, a third of them empty; every second time the own one lies in the list already.
+ * Behind each nothing is written. */
+static void do_uneven_gather(tt_rank *t, tutti_dtype dtype, int64_t count)
 {
+    tutti_call   call = tt_call(t, TUTTI_CALL_ALL_GATHER, dtype, count);
+    buffers      b = make_buffers(t, &call);
+    const size_t element = tutti_dtype_size(dtype);
+    int64_t      parts[N_LIST];
+    int          r;
+
+    for (call.count = 0, r = 0; r < t->size; r++)
+        call.count += parts[r] = part_count(count, r);
+    call.in = b.in;
+    if (call.seq % 2 == 0) {
+        memcpy(b.list[t->rank], b.in, (size_t)parts[t->rank] * element);
+        call.in = b.list[t->rank];
+    }
+    call.list = (void *const *)b.list;
+    call.n_parts = t->size;
+    call.list_counts = parts;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    for (r = 0; r < t->size; r++) {
+        const size_t bytes = (size_t)parts[r] * element;
+
+        TT_CHECK(t, memcmp(b.list[r], b.inputs[r], bytes) == 0);
+        TT_CHECK(t, bytes == b.bytes || (uint8_t)b.list[r][bytes] == GUARD_BYTE);
+    }
+    free_buffers(t, &b);
+}
+
+/* Whether one rank may give another something at all: in the rooted kinds, where one of them is the root. */
+static bool may_give(const tutti_call *call, int from, int to)
+{
+    return call->kind == TUTTI_CALL_ALL_TO_ALL ||
+           (call->kind == TUTTI_CALL_GATHER_V ? to : from) == call->root;
+}
+
+/* Elements that one rank gives another: no relation to what it gets back. */
+static int64_t block_count(const tutti_call *call, int64_t count, bool uneven, int from, int to)
+{
+    if (!may_give(call, from, to))
+        return 0;
     return uneven ? count * ((from * 5 + to * 3) % 4) / 3 : count;
 }
 
 /* Every second time the own entries of the two lists are one buffer. Behind each block, as behind
  * each buffer, nothing is written. */
-static void do_all_to_all(tt_rank *t, tutti_dtype dtype, int64_t count, bool uneven)
+static void do_blocks(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int64_t count, bool uneven)
 {
-    tutti_call   call = tt_call(t, TUTTI_CALL_ALL_TO_ALL, dtype, count);
+    tutti_call   call = tt_call(t, kind, dtype, count);
     buffers      b = make_buffers(t, &call);
     const size_t element = tutti_dtype_size(dtype);
     int64_t      gives[N_LIST], gets[N_LIST];
     int          r;
 
+    if (kind != TUTTI_CALL_ALL_TO_ALL)
+        call.root = (int)(call.seq % (uint64_t)t->size);
     for (r = 0; r < t->size; r++) {
-        gives[r] = block_count(count, uneven, t->rank, r);
-        gets[r] = block_count(count, uneven, r, t->rank);
+        gives[r] = block_count(&call, count, uneven, t->rank, r);
+        gets[r] = block_count(&call, count, uneven, r, t->rank);
         fill_part(b.inputs[r], gives[r], &call, t->rank, r);
     }
     if (call.seq % 2 == 0)
@@ -322,7 +363,7 @@ static void do_all_to_all(tt_rank *t, tutti_dtype dtype, int64_t count, bool une
     free_buffers(t, &b);
 }
 
-/* Nine calls a time: so in turn parts are even and uneven, each in place and out of place. */
+/* Eleven calls a time: so in turn parts are even and uneven, each in place and out of place. */
 static void do_all_kinds(tt_rank *t, tutti_dtype dtype, int64_t count, tutti_op op)
 {
     const bool uneven = (t->seq >> 1 & 1) != 0;
@@ -330,11 +371,16 @@ static void do_all_kinds(tt_rank *t, tutti_dtype dtype, int64_t count, tutti_op 
     do_reduction(t, TUTTI_CALL_ALL_REDUCE, dtype, count, op);
     do_broadcast(t, dtype, count);
     do_reduction(t, TUTTI_CALL_REDUCE, dtype, count, op);
-    do_gather(t, TUTTI_CALL_ALL_GATHER, dtype, count);
+    if (uneven)
+        do_uneven_gather(t, dtype, count);
+    else
+        do_gather(t, TUTTI_CALL_ALL_GATHER, dtype, count);
     do_scatter(t, dtype, count);
     do_gather(t, TUTTI_CALL_GATHER, dtype, count);
     do_reduce_scatter(t, dtype, count, op, uneven);
-    do_all_to_all(t, dtype, count, uneven);
+    do_blocks(t, TUTTI_CALL_ALL_TO_ALL, dtype, count, uneven);
+    do_blocks(t, TUTTI_CALL_GATHER_V, dtype, count, uneven);
+    do_blocks(t, TUTTI_CALL_SCATTER_V, dtype, count, uneven);
     TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
 }
 
@@ -387,8 +433,10 @@ static void random_calls(tt_rank *t)
         case 4: do_scatter(t, TUTTI_F32, count); break;
         case 5: TT_CHECK(t, tt_barrier(t) == TUTTI_OK); break;
         case 6: do_reduce_scatter(t, TUTTI_F32, count, TUTTI_SUM, state & 1); break;
-        case 7:
-        case 8: do_all_to_all(t, TUTTI_U8, count, true); break;
+        case 7: do_blocks(t, TUTTI_CALL_ALL_TO_ALL, TUTTI_U8, count, true); break;
+        case 8: do_blocks(t, TUTTI_CALL_GATHER_V, TUTTI_U8, count, true); break;
+        case 9: do_blocks(t, TUTTI_CALL_SCATTER_V, TUTTI_U8, count, true); break;
+        case 10: do_uneven_gather(t, TUTTI_F64, count); break;
         default: do_broadcast(t, TUTTI_F32, count); break;
         }
     }
@@ -470,7 +518,8 @@ static void every_algorithm_on_one_host(void **state)
         "all_reduce=one_phase,reduce=one_phase", "all_reduce=sliced,reduce=sliced",
         "all_reduce=one_shot,reduce=to_root",
         "all_reduce=direct,reduce=direct,broadcast=binomial,all_gather=direct,gather=direct,"
-        "scatter=direct,reduce_scatter=direct,all_to_all=direct,barrier=dissemination",
+        "scatter=direct,reduce_scatter=direct,all_to_all=direct,gather_v=direct,scatter_v=direct,"
+        "barrier=dissemination",
     };
     tt_rank ranks[TT_RANKS_MAX];
     size_t  i;

@@ -28,6 +28,8 @@ typedef enum kind {
     SCATTER,
     REDUCE_SCATTER,
     ALL_TO_ALL,
+    GATHER_V,
+    SCATTER_V,
     BARRIER
 } kind;
 
@@ -47,6 +49,7 @@ static const plan_case plans[] = {
     { "reduce direct", tti_plan_reduce_direct, REDUCE, true, true, false },
     { "broadcast binomial", tti_plan_broadcast_binomial, BROADCAST, true, true, false },
     { "all_gather direct", tti_plan_all_gather_direct, ALL_GATHER, false, false, false },
+    { "all_gather direct uneven", tti_plan_all_gather_direct, ALL_GATHER, false, false, true },
     { "gather direct", tti_plan_gather_direct, GATHER, true, false, false },
     { "scatter direct", tti_plan_scatter_direct, SCATTER, true, false, false },
     { "reduce_scatter direct", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, false, false },
@@ -56,6 +59,8 @@ static const plan_case plans[] = {
       true },
     { "all_to_all direct", tti_plan_all_to_all_direct, ALL_TO_ALL, false, false, false },
     { "all_to_all direct uneven", tti_plan_all_to_all_direct, ALL_TO_ALL, false, true, true },
+    { "gather_v direct", tti_plan_all_to_all_direct, GATHER_V, true, true, true },
+    { "scatter_v direct", tti_plan_all_to_all_direct, SCATTER_V, true, false, true },
     { "barrier dissemination", tti_plan_barrier_dissemination, BARRIER, false, false, false },
 };
 enum { N_PLANS = sizeof plans / sizeof plans[0] };
@@ -112,7 +117,21 @@ static int64_t part_count(const play *p, int rank)
 /* Elements that one rank gives to another: no relation to what it gets back. */
 static int64_t block_count(const play *p, int from, int to)
 {
+    if ((p->plan->kind == GATHER_V && to != p->root) ||
+        (p->plan->kind == SCATTER_V && from != p->root))
+        return 0;
     return p->plan->uneven ? p->count * ((from * 5 + to * 3) % 4) / 3 : p->count;
+}
+
+static bool has_blocks(const play *p)
+{
+    return p->plan->kind == ALL_TO_ALL || p->plan->kind == GATHER_V || p->plan->kind == SCATTER_V;
+}
+
+/* Whether two ranks tell each other sizes. */
+static bool is_pair(const play *p, int a, int b)
+{
+    return a != b && (p->plan->kind == ALL_TO_ALL || a == p->root || b == p->root);
 }
 
 /* The places of the own blocks may be one. */
@@ -136,11 +155,12 @@ static void prepare_blocks(member *m, const play *p, int rank)
 
 static tti_plan_input input_of(member *m, const play *p, int rank)
 {
-    tti_plan_input input = { .n_ranks = p->n, .rank = rank, .root = p->root, .count = p->count,
+    tti_plan_input input = { .n_ranks = p->n, .rank = rank, .count = p->count,
+                             .root = p->plan->has_root ? p->root : -1,
                              .element = sizeof(float) };
     int            r;
 
-    if (p->plan->kind == ALL_TO_ALL) {
+    if (has_blocks(p)) {
         input.list_counts = m->list_counts;
         input.in_counts = m->in_counts;
     } else if (p->plan->uneven) {
@@ -171,7 +191,7 @@ static void prepare(member *m, const play *p, int rank)
             m->list[r][i] = has_input_list(p) ? list_value(rank, r, i) : -1.0f;
         m->entries[r] = m->list[r];
     }
-    if (p->plan->kind == ALL_TO_ALL)
+    if (has_blocks(p))
         prepare_blocks(m, p, rank);
     input = input_of(m, p, rank);
     tti_schedule_clear(&m->schedule);
@@ -323,8 +343,9 @@ static void check_blocks(const play *p, int rank)
         const float          *got = members[rank].entries[r];
         const tti_block_sizes told = members[rank].sizes[p->n + r];
 
-        assert_true(r == rank || (told.gives == block_count(p, r, rank) &&
-                                  told.wants == block_count(p, rank, r)));
+        assert_true(!is_pair(p, r, rank) || (told.gives == block_count(p, r, rank) &&
+                                             told.wants == block_count(p, rank, r)));
+        assert_true(is_pair(p, r, rank) || told.gives == -1);
         for (i = 0; i < block_count(p, r, rank); i++)
             check_element(p, rank, i, got[i], list_value(r, rank, i));
     }
@@ -332,9 +353,10 @@ static void check_blocks(const play *p, int rank)
 
 static void check_buffer(const play *p, int rank, const float *got, int of)
 {
-    int64_t i;
+    const int64_t count = p->plan->uneven ? part_count(p, of) : p->count;
+    int64_t       i;
 
-    for (i = 0; i < p->count; i++) {
+    for (i = 0; i < count; i++) {
         const bool  sums = p->plan->kind == ALL_REDUCE || p->plan->kind == REDUCE;
         const float want = sums ? sum(p, i) : of < 0 ? list_value(p->root, rank, i) : value(of, i);
 
@@ -362,7 +384,9 @@ static void check_result(const play *p, int rank)
         break;
     case SCATTER: check_buffer(p, rank, m->out, -1); break;
     case REDUCE_SCATTER: check_part(p, rank); break;
-    case ALL_TO_ALL: check_blocks(p, rank); break;
+    case ALL_TO_ALL:
+    case GATHER_V:
+    case SCATTER_V: check_blocks(p, rank); break;
     case BARRIER: break;
     }
 }

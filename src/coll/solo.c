@@ -25,7 +25,7 @@ static void copy(const tutti_call *call, int64_t count, void *to, const void *fr
         memmove(to, from, (size_t)count * tutti_dtype_size(call->dtype));
 }
 
-void tti_solo_run(const tutti_call *call)
+static void run_one(const tutti_call *call)
 {
     switch (call->kind) {
     case TUTTI_CALL_ALL_REDUCE:
@@ -35,10 +35,28 @@ void tti_solo_run(const tutti_call *call)
     case TUTTI_CALL_GATHER: copy(call, call->count, call->list[0], call->in); break;
     case TUTTI_CALL_SCATTER: copy(call, call->count, call->out, call->list[0]); break;
     case TUTTI_CALL_ALL_TO_ALL:
+    case TUTTI_CALL_GATHER_V:
+    case TUTTI_CALL_SCATTER_V:
         copy(call, call->in_counts[0], call->list[0], call->ins[0]);
         break;
     case TUTTI_CALL_BROADCAST:
     case TUTTI_CALL_BARRIER:
     case TUTTI_CALL_KIND_COUNT: break; /* the root has it; nobody to wait for */
+    }
+}
+
+void tti_solo_run(const tutti_call *call)
+{
+    tutti_call one = *call;
+    int        i;
+
+    if (call->n_segments == 0)
+        run_one(call);
+    for (i = 0; i < call->n_segments; i++) {
+        one.count = call->segments[i].count;
+        one.in = call->segments[i].in;
+        one.out = call->segments[i].out;
+        one.list = call->list != NULL ? call->list + i : NULL;
+        run_one(&one);
     }
 }

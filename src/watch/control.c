@@ -12,9 +12,12 @@
 
 enum { FINGERPRINT_BITS = 24, NOTE_WORD = 0, NOTE_WHAT = 1, NOTE_COUNT = 2, NOTE_SEQ = 3 };
 
+/* In `what`, above the root: the call has segments. */
+#define NOTE_SEGMENTS (UINT64_C(1) << 63)
+
 static const char *const kind_names[TUTTI_CALL_KIND_COUNT] = {
     "?", "barrier", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
-    "reduce_scatter", "all_to_all",
+    "reduce_scatter", "all_to_all", "gather_v", "scatter_v",
 };
 
 const char *tti_call_kind_name(tutti_call_kind kind)
@@ -38,16 +41,24 @@ static uint64_t mix(uint64_t a, uint64_t b)
     return x ^ (x >> 32);
 }
 
-/* Sizes of parts that all ranks must agree on, as one number; 0: there are none. */
+static bool sizes_are_private(tutti_call_kind kind)
+{
+    return kind == TUTTI_CALL_ALL_TO_ALL || kind == TUTTI_CALL_GATHER_V ||
+           kind == TUTTI_CALL_SCATTER_V;
+}
+
+/* Sizes of parts and segments that all ranks must agree on, as one number; 0: there are none. */
 static uint64_t parts_of(const tutti_call *call)
 {
     uint64_t parts = 0;
-    int      r;
+    int      i;
 
-    if (call->kind != TUTTI_CALL_REDUCE_SCATTER)
-        return 0;
-    for (r = 0; r < call->n_parts; r++)
-        parts = mix(parts, (uint64_t)call->list_counts[r]);
+    for (i = 0; i < call->n_segments; i++)
+        parts = mix(parts, (uint64_t)call->segments[i].count);
+    if (sizes_are_private(call->kind))
+        return parts;
+    for (i = 0; i < call->n_parts; i++)
+        parts = mix(parts, (uint64_t)call->list_counts[i]);
     return parts;
 }
 
@@ -64,7 +75,8 @@ tti_call_note tti_call_note_of(const tutti_call *call)
 
     note.what = (uint64_t)call->kind | (uint64_t)call->dtype << 8 |
                 (uint64_t)(reduces(call->kind) ? call->op.kind : 0) << 16 |
-                mark_of(parts) << 24 | (uint64_t)(uint32_t)(call->root + 1) << 32;
+                mark_of(parts) << 24 | (uint64_t)(uint32_t)(call->root + 1) << 32 |
+                (call->n_segments > 0 ? NOTE_SEGMENTS : 0);
     note.count = (uint64_t)call->count;
     note.word = call->seq << FINGERPRINT_BITS |
                 (mix(note.what, note.count ^ parts) & ((UINT64_C(1) << FINGERPRINT_BITS) - 1));
@@ -104,7 +116,7 @@ void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
 {
     const tutti_call_kind kind = (tutti_call_kind)(note->what & 0xff);
     const tutti_dtype     dtype = (tutti_dtype)(note->what >> 8 & 0xff);
-    const int             root = (int)(note->what >> 32) - 1;
+    const int             root = (int)((note->what & ~NOTE_SEGMENTS) >> 32) - 1;
     const unsigned        mark = (unsigned)(note->what >> 24 & 0xff);
     char                  tail[48] = "";
 
@@ -112,15 +124,16 @@ void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
         snprintf(out, TTI_CALL_TEXT_MAX, "barrier #%llu", (unsigned long long)note->seq);
         return;
     }
-    if (kind == TUTTI_CALL_ALL_TO_ALL) {
-        snprintf(out, TTI_CALL_TEXT_MAX, "all_to_all #%llu (%s)", (unsigned long long)note->seq,
-                 tutti_dtype_name(dtype));
-        return;
-    }
     if (root >= 0)
         snprintf(tail, sizeof tail, ", root %d", root);
+    if (sizes_are_private(kind)) {
+        snprintf(out, TTI_CALL_TEXT_MAX, "%s #%llu (%s%s)", tti_call_kind_name(kind),
+                 (unsigned long long)note->seq, tutti_dtype_name(dtype), tail);
+        return;
+    }
     if (mark != 0)
-        snprintf(tail, sizeof tail, " in uneven parts, mark %02x", mark);
+        snprintf(tail, sizeof tail, " in %s, mark %02x",
+                 (note->what & NOTE_SEGMENTS) != 0 ? "segments" : "uneven parts", mark);
     snprintf(out, TTI_CALL_TEXT_MAX, "%s #%llu (%s%s%llu %s%s)", tti_call_kind_name(kind),
              (unsigned long long)note->seq,
              reduces(kind) ? tutti_op_name((tutti_op_kind)(note->what >> 16 & 0xff)) : "",

@@ -7,9 +7,9 @@
  *      63                    24 23                     0
  *     | low 40 bits of sequence | fingerprint of the call |
  *
- * The fingerprint covers kind, dtype, op, root, count, and sizes of parts where ranks must agree on them: two
- * ranks in the same step of a group have equal words or have called different things. What ranks need not
- * agree on, all_to_all's sizes, is not in it. The whole call goes to a small ring beside it, so that the text
+ * The fingerprint covers kind, dtype, op, root, count, and sizes of parts and segments where ranks must agree on
+ * them: two ranks in the same step of a group have equal words or have called different things. What ranks need
+ * not agree on, the sizes of all_to_all, gather_v and scatter_v, is not in it. The whole call goes to a small ring beside it, so that the text
  * of a mismatch can quote both. */
 #ifndef TTI_WATCH_CONTROL_H
 #define TTI_WATCH_CONTROL_H
@@ -23,7 +23,7 @@ enum { TTI_CALL_RING = 16, TTI_CALL_TEXT_MAX = 160 };
 /** A call in four words, as it is kept in shared memory. */
 typedef struct tti_call_note {
     uint64_t word;  /* control word */
-    uint64_t what;  /* kind | dtype << 8 | op << 16 | mark of uneven parts << 24 | (root + 1) << 32 */
+    uint64_t what;  /* kind | dtype << 8 | op << 16 | mark of sizes << 24 | (root + 1) << 32 | has segments << 63 */
     uint64_t count; /* elements */
     uint64_t seq;
 } tti_call_note;

@@ -31,8 +31,17 @@ typedef enum tutti_call_kind {
     TUTTI_CALL_SCATTER = 7,
     TUTTI_CALL_REDUCE_SCATTER = 8,
     TUTTI_CALL_ALL_TO_ALL = 9,
+    TUTTI_CALL_GATHER_V = 10,
+    TUTTI_CALL_SCATTER_V = 11,
     TUTTI_CALL_KIND_COUNT
 } tutti_call_kind;
+
+/** One of several buffers that a call does in one go. */
+typedef struct tutti_segment {
+    int64_t     count; /* elements of one rank's part, the same on all ranks */
+    const void *in;
+    void       *out;
+} tutti_segment;
 
 /** One collective, as every member issues it. count is what ranks must agree on: the elements of one
  * rank's part. Which buffers are used:
@@ -46,16 +55,22 @@ typedef enum tutti_call_kind {
  * | GATHER | own part | root: list[P] |
  * | SCATTER | root: list[P] | own part |
  * | REDUCE_SCATTER | list[P] | own part |
- * | ALL_TO_ALL | ins[P] | list[P] |
+ * | ALL_TO_ALL, GATHER_V, SCATTER_V | ins[P] | list[P] |
  *
  * list entries are one rank's part each, in group order; in may be (part of) an entry of list exactly, and
  * so may the out of REDUCE_SCATTER be its own entry.
  *
- * REDUCE_SCATTER with parts of different sizes has n_parts and list_counts, the same on all ranks, and count
- * is their sum. ALL_TO_ALL always has n_parts, ins, in_counts (what this rank gives to each) and list_counts
- * (what it expects of each); they are a rank's own, and count is 0. What one rank gives must be what the
- * other expects: the backend finds out, before anything is written beyond a list entry. The own entries of
- * ins and list have equal counts, and may be the same memory; other memory of list is apart from ins. */
+ * REDUCE_SCATTER and ALL_GATHER with parts of different sizes have n_parts and list_counts, the same on all
+ * ranks, and count is their sum. ALL_TO_ALL always has n_parts, ins, in_counts (what this rank gives to each)
+ * and list_counts (what it expects of each); they are a rank's own, and count is 0. What one rank gives must
+ * be what the other expects: the backend finds out, before anything is written beyond a list entry. The own
+ * entries of ins and list have equal counts, and may be the same memory; other memory of list is apart from
+ * ins. GATHER_V and SCATTER_V are an ALL_TO_ALL in which only the root takes, or only the root gives: all
+ * counts between other pairs are 0.
+ *
+ * ALL_REDUCE, ALL_GATHER and REDUCE_SCATTER of several buffers at once have n_segments: in and out of each
+ * stand there instead of in the call, list has P entries for each, one segment's after the other's, and count
+ * is the sum of the segments'. Parts of different sizes do not come with segments. */
 typedef struct tutti_call {
     tutti_call_kind kind;
     uint64_t        seq; /* of the group's collectives, from 1 */
@@ -73,6 +88,9 @@ typedef struct tutti_call {
     const void *const *ins;
     const int64_t     *list_counts; /* elements */
     const int64_t     *in_counts;   /* elements */
+
+    int                  n_segments; /* 0: one buffer, in, out and list */
+    const tutti_segment *segments;
 } tutti_call;
 
 /** One message. */

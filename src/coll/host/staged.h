@@ -23,6 +23,7 @@ tti_staged tti_staged_reduce_one_phase;
 /** Each combines its slice, the root copies all slices. */
 tti_staged tti_staged_reduce_sliced;
 tti_staged tti_staged_broadcast;
+/** Parts may have different sizes: as many rounds as the longest one takes. */
 tti_staged tti_staged_all_gather;
 tti_staged tti_staged_gather;
 /** The root's slot holds a piece for each: PS/c rounds, at most TTI_HOST_RANKS_MAX members. */

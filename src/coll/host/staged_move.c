@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * staged_move.c - barrier, broadcast, all_gather, gather and scatter on one host.
+ * staged_move.c - barrier, broadcast, gather and scatter on one host.
  *
  * How     All but the barrier cut a rank's part into pieces, one a round. A giver fills its slot
  *         and goes on; a taker waits for the givers and copies out. */
@@ -72,13 +72,6 @@ static tutti_status broadcast(const piece *p)
     return is_root(p) ? give(p, p->call->in) : take(p, p->call->root, 0, p->call->out);
 }
 
-static tutti_status all_gather(const piece *p)
-{
-    tutti_status st = give(p, p->call->in);
-
-    return st == TUTTI_OK ? take_all(p) : st;
-}
-
 static tutti_status gather(const piece *p)
 {
     return is_root(p) ? take_all(p) : give(p, p->call->in);
@@ -142,11 +135,6 @@ tutti_status tti_staged_barrier(tti_host_channel *channel, const tutti_call *cal
 tutti_status tti_staged_broadcast(tti_host_channel *channel, const tutti_call *call)
 {
     return in_rounds(channel, call, TTI_HOST_CHUNK, broadcast);
-}
-
-tutti_status tti_staged_all_gather(tti_host_channel *channel, const tutti_call *call)
-{
-    return in_rounds(channel, call, TTI_HOST_CHUNK, all_gather);
 }
 
 tutti_status tti_staged_gather(tti_host_channel *channel, const tutti_call *call)

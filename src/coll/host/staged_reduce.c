@@ -5,10 +5,13 @@
  * True    Whoever combines, combines the staged contributions of ranks 0..P-1 in this order with
  *         one kernel call: the same bits in the one-phase and the sliced form, on all ranks.
  *         PREMUL_SUM is applied by each rank to its own elements on their way into the slot. in and
- *         out may be one buffer: a round's elements are staged before any of them is written. */
+ *         out may be one buffer: a round's elements are staged before any of them is written.
+ *         Segments are one long buffer, which the slots pack and the copies out of them spread:
+ *         small ones share a round, and none costs a copy or a synchronisation of its own. */
 #include <string.h>
 #include "coll/host/staged.h"
 #include "coll/pattern.h"
+#include "coll/segments.h"
 #include "kernel/kernel.h"
 
 /* One round's share of an operation. */
@@ -17,6 +20,7 @@ typedef struct portion {
     const tutti_call        *call;
     const tti_reduce_kernel *kernel;
     size_t                   element;
+    tti_segments             segments;
     int64_t                  first; /* element of the buffer */
     int64_t                  count;
 } portion;
@@ -25,13 +29,18 @@ typedef tutti_status round_body(const portion *p);
 
 static void stage(const portion *p)
 {
-    char       *to = tti_host_staging(p->channel, p->channel->team->rank);
-    const char *from = (const char *)p->call->in + (size_t)p->first * p->element;
+    char *slot = tti_host_staging(p->channel, p->channel->team->rank);
 
-    if (p->call->op.kind == TUTTI_OP_PREMUL_SUM)
-        tti_scale(to, from, p->count, p->call->op.factor, p->call->dtype);
-    else
-        memcpy(to, from, (size_t)p->count * p->element);
+    TTI_EACH_STRETCH (s, &p->segments, p->first, p->count) {
+        const char *from = (const char *)p->segments.all[s.segment].in +
+                           (size_t)s.first * p->element;
+        char       *to = slot + (size_t)s.at * p->element;
+
+        if (p->call->op.kind == TUTTI_OP_PREMUL_SUM)
+            tti_scale(to, from, s.count, p->call->op.factor, p->call->dtype);
+        else
+            memcpy(to, from, (size_t)s.count * p->element);
+    }
     tti_host_post(p->channel, TTI_STAGED);
 }
 
@@ -49,9 +58,9 @@ static void combine(const portion *p, tti_slice slice, void *to)
                channel->team->n_ranks);
 }
 
-static char *out_at(const portion *p, int64_t element)
+static char *out_at(const portion *p, tti_stretch s)
 {
-    return (char *)p->call->out + (size_t)(p->first + element) * p->element;
+    return (char *)p->segments.all[s.segment].out + (size_t)s.first * p->element;
 }
 
 /* Combine the own slice into the own result slot, for others to read. */
@@ -64,6 +73,14 @@ static void make_result(const portion *p)
     tti_host_post(p->channel, TTI_RESULT);
 }
 
+static void copy_slice(const portion *p, tti_slice slice, const char *result)
+{
+    const char *from = result + (size_t)slice.begin * p->element;
+
+    TTI_EACH_STRETCH (s, &p->segments, p->first + slice.begin, slice.end - slice.begin)
+        memcpy(out_at(p, s), from + (size_t)s.at * p->element, (size_t)s.count * p->element);
+}
+
 static tutti_status copy_results(const portion *p)
 {
     const tti_team *team = p->channel->team;
@@ -73,13 +90,11 @@ static tutti_status copy_results(const portion *p)
     for (i = 0; i < team->n_ranks && st == TUTTI_OK; i++) {
         const int       owner = tti_shifted(team->rank, i, team->n_ranks);
         const tti_slice slice = tti_slice_of(p->count, p->element, team->n_ranks, owner);
-        const size_t    bytes = (size_t)(slice.end - slice.begin) * p->element;
 
         if (owner != team->rank)
             st = tti_host_await(p->channel, TTI_RESULT, owner);
-        if (st == TUTTI_OK && bytes > 0)
-            memcpy(out_at(p, slice.begin),
-                   tti_host_result(p->channel, owner) + (size_t)slice.begin * p->element, bytes);
+        if (st == TUTTI_OK)
+            copy_slice(p, slice, tti_host_result(p->channel, owner));
     }
     return st;
 }
@@ -88,9 +103,11 @@ static tutti_status all_reduce_one_phase(const portion *p)
 {
     tutti_status st = tti_host_await_all(p->channel, TTI_STAGED);
 
-    if (st == TUTTI_OK)
-        combine(p, (tti_slice){ 0, p->count }, out_at(p, 0));
-    return st;
+    if (st != TUTTI_OK)
+        return st;
+    TTI_EACH_STRETCH (s, &p->segments, p->first, p->count)
+        combine(p, (tti_slice){ s.at, s.at + s.count }, out_at(p, s));
+    return TUTTI_OK;
 }
 
 static tutti_status all_reduce_sliced(const portion *p)
@@ -126,9 +143,11 @@ static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
                         .element = tutti_dtype_size(call->dtype) };
     tutti_status  st = TUTTI_OK;
 
+    tti_segments_init(&p.segments, call);
     tti_host_begin(channel, tti_staged_rounds(call->count, per_round));
     for (; p.first < call->count && st == TUTTI_OK; p.first += p.count) {
         p.count = call->count - p.first < per_round ? call->count - p.first : per_round;
+        tti_segments_advance(&p.segments, p.first);
         st = tti_host_room(channel);
         if (st == TUTTI_OK) {
             stage(&p);

@@ -14,7 +14,7 @@
 typedef struct tti_plan_input {
     int     n_ranks;
     int     rank;
-    int     root; /* where the kind has one */
+    int     root; /* -1: none */
     int64_t count;
     size_t  element; /* bytes of one */
 
@@ -45,14 +45,15 @@ tti_plan tti_plan_reduce_to_root;
 tti_plan tti_plan_reduce_direct;
 /** Down a binomial tree. log2 P phases, S log2 P sent by the root. */
 tti_plan tti_plan_broadcast_binomial;
-/** Own part to everybody. 1 phase, (P-1)S sent. */
+/** Own part to everybody. 1 phase, (P-1)S sent; empty parts are not. */
 tti_plan tti_plan_all_gather_direct;
 tti_plan tti_plan_gather_direct;
 tti_plan tti_plan_scatter_direct;
 /** Each part to its owner, combined there. 1 phase, (P-1)S sent and received. */
 tti_plan tti_plan_reduce_scatter_direct;
 /** What each pair gives and expects, in TTI_PHASE_OF_SIZES, for whoever moves the data to compare;
- * then each block to its taker. 2 phases: only two ranks know whether a block is empty. */
+ * then each block to its taker. 2 phases: only two ranks know whether a block is empty. With a root
+ * (gather_v, scatter_v) only pairs that it is in have to do with each other. */
 tti_plan tti_plan_all_to_all_direct;
 /** A token to 1, 2, 4, ... further, until all have heard of all. log2 P phases. */
 tti_plan tti_plan_barrier_dissemination;

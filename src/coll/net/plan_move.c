@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * plan_move.c - plans that only move data: broadcast, all_gather, gather, scatter, all_to_all,
- * barrier. */
+ * plan_move.c - plans that only move data: broadcast, all_gather, gather, scatter, all_to_all and
+ * its rooted forms, barrier. */
 #include "coll/net/plan.h"
 #include "coll/pattern.h"
 
@@ -14,6 +14,12 @@ static tti_block entry(int index, const tti_plan_input *p)
 {
     return (tti_block){ .place = TTI_PLACE_LIST, .index = index,
                         .bytes = p->count * (int64_t)p->element };
+}
+
+static tti_block block(tti_place place, int index, const int64_t *counts, const tti_plan_input *p)
+{
+    return (tti_block){ .place = place, .index = index,
+                        .bytes = counts[index] * (int64_t)p->element };
 }
 
 void tti_plan_broadcast_binomial(const tti_plan_input *p, tti_schedule *schedule)
@@ -34,20 +40,30 @@ void tti_plan_broadcast_binomial(const tti_plan_input *p, tti_schedule *schedule
     }
 }
 
+/* Rank's part, where all ranks know all sizes. */
+static tti_block part(int rank, const tti_plan_input *p)
+{
+    return p->list_counts != NULL ? block(TTI_PLACE_LIST, rank, p->list_counts, p) : entry(rank, p);
+}
+
 void tti_plan_all_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
 {
-    int i;
+    const tti_block own = { .place = TTI_PLACE_IN, .bytes = part(p->rank, p).bytes };
+    int             i;
 
     if (p->count == 0)
         return;
     tti_schedule_phase(schedule);
     for (i = 1; i < p->n_ranks; i++) {
-        const int from = tti_shifted(p->rank, -i, p->n_ranks);
+        const int       from = tti_shifted(p->rank, -i, p->n_ranks);
+        const tti_block theirs = part(from, p);
 
-        tti_schedule_send(schedule, tti_shifted(p->rank, i, p->n_ranks), whole(TTI_PLACE_IN, p));
-        tti_schedule_recv(schedule, from, entry(from, p));
+        if (own.bytes > 0)
+            tti_schedule_send(schedule, tti_shifted(p->rank, i, p->n_ranks), own);
+        if (theirs.bytes > 0)
+            tti_schedule_recv(schedule, from, theirs);
     }
-    tti_schedule_copy(schedule, entry(p->rank, p), whole(TTI_PLACE_IN, p));
+    tti_schedule_copy(schedule, part(p->rank, p), own);
 }
 
 void tti_plan_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
@@ -95,10 +111,11 @@ static tti_block sizes(int row)
     return (tti_block){ .place = TTI_PLACE_SIZES, .offset = row * bytes, .bytes = bytes };
 }
 
-static tti_block block(tti_place place, int index, const int64_t *counts, const tti_plan_input *p)
+/* Whether this rank and peer may have anything for each other: where there is a root, it is one of
+ * them. */
+static bool is_pair(const tti_plan_input *p, int peer)
 {
-    return (tti_block){ .place = place, .index = index,
-                        .bytes = counts[index] * (int64_t)p->element };
+    return p->root < 0 || p->rank == p->root || peer == p->root;
 }
 
 static void all_to_all_sizes(const tti_plan_input *p, tti_schedule *schedule)
@@ -110,8 +127,10 @@ static void all_to_all_sizes(const tti_plan_input *p, tti_schedule *schedule)
         const int to = tti_shifted(p->rank, i, p->n_ranks);
         const int from = tti_shifted(p->rank, -i, p->n_ranks);
 
-        tti_schedule_send(schedule, to, sizes(to));
-        tti_schedule_recv(schedule, from, sizes(p->n_ranks + from));
+        if (is_pair(p, to))
+            tti_schedule_send(schedule, to, sizes(to));
+        if (is_pair(p, from))
+            tti_schedule_recv(schedule, from, sizes(p->n_ranks + from));
     }
 }
 

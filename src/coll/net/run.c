@@ -210,15 +210,24 @@ static tutti_status wait_all(motion *m)
     return st;
 }
 
-/* What this rank tells the others of its blocks. */
+static bool exchanges_sizes(const tutti_call *call)
+{
+    return call->kind == TUTTI_CALL_ALL_TO_ALL || call->kind == TUTTI_CALL_GATHER_V ||
+           call->kind == TUTTI_CALL_SCATTER_V;
+}
+
+/* What this rank tells the others of its blocks. Who tells it nothing agrees. */
 static void write_sizes(const motion *m)
 {
+    const int        n = m->team->n_ranks;
     tti_block_sizes *sizes = m->binding.sizes;
     int              r;
 
-    for (r = 0; r < m->team->n_ranks; r++)
+    for (r = 0; r < n; r++) {
         sizes[r] = (tti_block_sizes){ .gives = m->call->in_counts[r],
                                       .wants = m->call->list_counts[r] };
+        sizes[n + r] = (tti_block_sizes){ .gives = sizes[r].wants, .wants = sizes[r].gives };
+    }
 }
 
 /* Both ranks of a pair have both sizes of both blocks, and come to the same end. */
@@ -272,7 +281,7 @@ static tutti_status run_phase(motion *m, int k)
         st = post_sends(m);
     if (st == TUTTI_OK)
         st = wait_all(m);
-    if (st == TUTTI_OK && m->call->kind == TUTTI_CALL_ALL_TO_ALL && k == TTI_PHASE_OF_SIZES)
+    if (st == TUTTI_OK && exchanges_sizes(m->call) && k == TTI_PHASE_OF_SIZES)
         st = compare_sizes(m);
     if (st != TUTTI_OK)
         st = abandon(m, st);
@@ -354,7 +363,7 @@ static tutti_status bind(motion *m)
     const tutti_call *call = m->call;
     const size_t      planned = (size_t)m->net->schedule.scratch_bytes; /* whole lines */
     const size_t      scaled = scaled_bytes(m);
-    const size_t      sizes = call->kind == TUTTI_CALL_ALL_TO_ALL
+    const size_t      sizes = exchanges_sizes(call)
                                   ? 2 * (size_t)m->team->n_ranks * sizeof(tti_block_sizes)
                                   : 0;
     tutti_status      st = grow_scratch(m->net, planned + scaled + sizes);
