@@ -137,15 +137,19 @@ TUTTI_API tutti_status tutti_reduce(tutti_span buf, int dst, tutti_op op, tutti_
 TUTTI_API tutti_status tutti_reduce_async(tutti_span buf, int dst, tutti_op op, tutti_group *group,
                                           tutti_work **work_out);
 
-/** Collect every rank's in on every rank.
+/** Collect every rank's in on every rank. Parts may have different sizes.
  *
- * @param outs    one span per rank, in group order, each like in; the array may go when the call
- *                returns, also the asynchronous one
+ * @param outs    one span per rank, in group order: outs[i].count is rank i's in.count, any number, and the
+ *                counts are the same on all ranks. outs[r], r being this rank, may be in itself. The array may
+ *                go when the call returns, also the asynchronous one
  * @param n_outs  members of the group
  *
- * @shapes   [count] -> P spans of [count]
- * @errors   TUTTI_E_ARG  n_outs is not the group's size, or a span differs from in in count or dtype
+ * @shapes   [count_r] -> P spans of [count_0] ... [count_P-1]
+ * @errors   TUTTI_E_ARG       n_outs is not the group's size, a span has another dtype than in or overlaps it,
+ *                             or outs[r] has another count
+ *           TUTTI_E_MISMATCH  ranks have different counts in their lists
  * @threads  any; a second caller on the same group waits for the first
+ * @cost     one host: every byte is copied twice; several hosts: each part is sent P-1 times. Nothing is padded
  * @source   torch.distributed.all_gather */
 TUTTI_API tutti_status tutti_all_gather(const tutti_span *outs, int n_outs, tutti_span in,
                                         tutti_group *group);
@@ -165,6 +169,26 @@ TUTTI_API tutti_status tutti_all_gather_into_tensor(tutti_span out, tutti_span i
  * @source torch.distributed.all_gather_into_tensor(async_op=True) */
 TUTTI_API tutti_status tutti_all_gather_into_tensor_async(tutti_span out, tutti_span in,
                                                           tutti_group *group, tutti_work **work_out);
+
+/** tutti_all_gather into one span, parts of different sizes one after the other.
+ *
+ * @param out     room for all parts, without gaps; in may be its own part
+ * @param counts  [P] elements of each rank's in, the same on all ranks; may go when the call returns, also the
+ *                asynchronous one
+ *
+ * @shapes   [counts[r]] -> [sum of counts]
+ * @errors   TUTTI_E_ARG       counts is NULL, one is negative, they do not add up to out's count, counts[r] is
+ *                             not in's, the dtypes differ, or in overlaps out elsewhere
+ *           TUTTI_E_MISMATCH  ranks have different counts
+ * @threads  any; a second caller on the same group waits for the first
+ * @source   ours */
+TUTTI_API tutti_status tutti_all_gather_into_tensor_v(tutti_span out, tutti_span in, const int64_t *counts,
+                                                      tutti_group *group);
+/** tutti_all_gather_into_tensor_v, not waited for.
+ * @source ours */
+TUTTI_API tutti_status tutti_all_gather_into_tensor_v_async(tutti_span out, tutti_span in,
+                                                            const int64_t *counts, tutti_group *group,
+                                                            tutti_work **work_out);
 
 /** Collect every rank's in on dst.
  *
@@ -195,6 +219,40 @@ TUTTI_API tutti_status tutti_scatter(tutti_span out, const tutti_span *ins, int 
  * @source torch.distributed.scatter(async_op=True) */
 TUTTI_API tutti_status tutti_scatter_async(tutti_span out, const tutti_span *ins, int n_ins, int src,
                                            tutti_group *group, tutti_work **work_out);
+
+/** tutti_gather of parts of different sizes, which only dst and each part's rank have to know.
+ *
+ * @param outs    on dst one span per rank, outs[i].count being rank i's in.count; elsewhere NULL with n_outs 0
+ *
+ * @shapes   [count_r] -> P spans of [count_0] ... [count_P-1] on dst
+ * @errors   TUTTI_E_ARG       as tutti_gather, but for the counts of others
+ *           TUTTI_E_MISMATCH  a rank's count is not what dst expects; the text names the rank and both counts.
+ *                             Found before data moves between the two
+ * @threads  any; a second caller on the same group waits for the first
+ * @cost     one exchange of sizes more than tutti_gather
+ * @source   ours */
+TUTTI_API tutti_status tutti_gather_v(const tutti_span *outs, int n_outs, tutti_span in, int dst,
+                                      tutti_group *group);
+/** tutti_gather_v, not waited for.
+ * @source ours */
+TUTTI_API tutti_status tutti_gather_v_async(const tutti_span *outs, int n_outs, tutti_span in, int dst,
+                                            tutti_group *group, tutti_work **work_out);
+
+/** tutti_scatter of parts of different sizes, which only src and each part's rank have to know.
+ *
+ * @param ins    on src one span per rank, ins[i].count being rank i's out.count; elsewhere NULL with n_ins 0
+ *
+ * @shapes   P spans of [count_0] ... [count_P-1] on src -> [count_r]
+ * @errors   as tutti_gather_v
+ * @threads  any; a second caller on the same group waits for the first
+ * @cost     one exchange of sizes more than tutti_scatter
+ * @source   ours */
+TUTTI_API tutti_status tutti_scatter_v(tutti_span out, const tutti_span *ins, int n_ins, int src,
+                                       tutti_group *group);
+/** tutti_scatter_v, not waited for.
+ * @source ours */
+TUTTI_API tutti_status tutti_scatter_v_async(tutti_span out, const tutti_span *ins, int n_ins, int src,
+                                             tutti_group *group, tutti_work **work_out);
 
 /** Combine every rank's ins, entry by entry, each on the rank that it is for: out is the combination of all
  * ranks' ins[r], r being this rank.
@@ -235,6 +293,28 @@ TUTTI_API tutti_status tutti_reduce_scatter_tensor(tutti_span out, tutti_span in
  * @source torch.distributed.reduce_scatter_tensor(async_op=True) */
 TUTTI_API tutti_status tutti_reduce_scatter_tensor_async(tutti_span out, tutti_span in, tutti_op op,
                                                          tutti_group *group, tutti_work **work_out);
+
+/** tutti_reduce_scatter of one span that has parts of different sizes one after the other.
+ *
+ * @param in      all parts, without gaps; out may be its own part
+ * @param counts  [P] elements of each part, the same on all ranks; may go when the call returns, also the
+ *                asynchronous one
+ *
+ * @shapes   [sum of counts] -> [counts[r]]
+ * @errors   TUTTI_E_ARG       counts is NULL, one is negative, they do not add up to in's count, counts[r] is
+ *                             not out's, the dtypes differ, out overlaps in elsewhere, or op is not defined for
+ *                             the dtype
+ *           TUTTI_E_MISMATCH  ranks have different counts
+ * @threads  any; a second caller on the same group waits for the first
+ * @numbers  the same bits as tutti_all_reduce of in
+ * @source   ours */
+TUTTI_API tutti_status tutti_reduce_scatter_tensor_v(tutti_span out, tutti_span in, const int64_t *counts,
+                                                     tutti_op op, tutti_group *group);
+/** tutti_reduce_scatter_tensor_v, not waited for.
+ * @source ours */
+TUTTI_API tutti_status tutti_reduce_scatter_tensor_v_async(tutti_span out, tutti_span in,
+                                                           const int64_t *counts, tutti_op op,
+                                                           tutti_group *group, tutti_work **work_out);
 
 /** Hand each rank its entry of every rank's ins: outs[i] is what rank i has in its ins[r], r being this rank.
  *

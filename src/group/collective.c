@@ -5,7 +5,7 @@
  * Every collective is one static function for its blocking and its asynchronous form: it resolves
  * the group, checks, fills a tutti_call in group ranks, and issues it. A failed check touches
  * nothing and takes no number, so the other ranks are left waiting, as in torch. */
-#include "group/collective.h"
+#include "group/lists.h"
 
 #include <stdlib.h>
 #include <tutti/private.h>
@@ -54,8 +54,8 @@ tutti_status tti_collective_issue_list(tutti_group *group, tutti_call *call,
     return st;
 }
 
-static tutti_status check_root(const tutti_group *group, const char *what, const char *name,
-                               int root, int *root_out)
+tutti_status tti_check_root(const tutti_group *group, const char *what, const char *name, int root,
+                            int *root_out)
 {
     const int in_group = tutti_get_group_rank(group, root);
 
@@ -74,9 +74,8 @@ static tutti_status check_op(const tutti_group *group, const char *what, tutti_s
     return st != TUTTI_OK ? st : tutti_op_check(op, buf.dtype);
 }
 
-/* A rank that is not the root has no list. */
-static tutti_status check_no_list(const tutti_group *group, const char *what, const char *name,
-                                  const tutti_span *list, int n)
+tutti_status tti_check_no_list(const tutti_group *group, const char *what, const char *name,
+                               const tutti_span *list, int n)
 {
     if (n != 0)
         return tti_fail(TUTTI_E_ARG,
@@ -137,7 +136,7 @@ static tutti_status broadcast(tutti_span buf, int src, tutti_group *group, tti_h
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_span(g, "broadcast", "buf", buf);
     if (st == TUTTI_OK && g != NULL)
-        st = check_root(g, "broadcast", "src", src, &call.root);
+        st = tti_check_root(g, "broadcast", "src", src, &call.root);
     if (st != TUTTI_OK || g == NULL)
         return st;
     if (call.root == g->rank)
@@ -170,7 +169,7 @@ static tutti_status reduce(tutti_span buf, int dst, tutti_op op, tutti_group *gr
     if (st == TUTTI_OK && g != NULL)
         st = check_op(g, "reduce", buf, op);
     if (st == TUTTI_OK && g != NULL)
-        st = check_root(g, "reduce", "dst", dst, &call.root);
+        st = tti_check_root(g, "reduce", "dst", dst, &call.root);
     if (st != TUTTI_OK || g == NULL)
         return st;
     call.op = op;
@@ -192,22 +191,35 @@ tutti_status tutti_reduce_async(tutti_span buf, int dst, tutti_op op, tutti_grou
 
 /* ---- all_gather ---- */
 
+tutti_status tti_all_gather_list(const char *what, const char *name, tutti_group *group,
+                                 const tutti_span *outs, int n_outs, tutti_span in, tti_how h)
+{
+    tutti_call   call = call_of(TUTTI_CALL_ALL_GATHER, in);
+    tti_arrays   arrays;
+    tutti_status st = tti_check_span(group, what, "in", in);
+
+    if (st == TUTTI_OK)
+        st = tti_check_parts(group, what, name, outs, n_outs, in);
+    if (st == TUTTI_OK)
+        st = tti_arrays_init(&arrays, n_outs);
+    if (st != TUTTI_OK)
+        return st;
+    call.in = in.data;
+    tti_call_take_list(&call, &arrays, outs, n_outs);
+    st = tti_collective_issue(group, &call, n_outs, h);
+    tti_arrays_release(&arrays);
+    return st;
+}
+
 static tutti_status all_gather(const tutti_span *outs, int n_outs, tutti_span in,
                                tutti_group *group, tti_how h)
 {
-    tutti_call   call = call_of(TUTTI_CALL_ALL_GATHER, in);
     tutti_group *g = NULL;
-    tutti_status st;
+    tutti_status st = tti_collective_begin("all_gather", group, h, &g);
 
-    st = tti_collective_begin("all_gather", group, h, &g);
-    if (st == TUTTI_OK && g != NULL)
-        st = tti_check_span(g, "all_gather", "in", in);
-    if (st == TUTTI_OK && g != NULL)
-        st = tti_check_list(g, "all_gather", "outs", outs, n_outs, in);
     if (st != TUTTI_OK || g == NULL)
         return st;
-    call.in = in.data;
-    return tti_collective_issue_list(g, &call, outs, n_outs, h);
+    return tti_all_gather_list("all_gather", "outs", g, outs, n_outs, in, h);
 }
 
 tutti_status tutti_all_gather(const tutti_span *outs, int n_outs, tutti_span in, tutti_group *group)
@@ -232,9 +244,9 @@ static tutti_status check_into(const tutti_group *group, tutti_span out, tutti_s
         st = tti_check_span(group, what, "out", out);
     if (st != TUTTI_OK)
         return st;
-    if (out.dtype != in.dtype)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is %s, but in is %s", what, group->name,
-                        tutti_dtype_name(out.dtype), tutti_dtype_name(in.dtype));
+    st = tti_check_dtypes(group, what, out, in);
+    if (st != TUTTI_OK)
+        return st;
     if (out.count / group->size != in.count || out.count % group->size != 0)
         return tti_fail(TUTTI_E_ARG,
                         "%s on group '%s': out has %lld elements, not %d times the %lld of in",
@@ -242,44 +254,23 @@ static tutti_status check_into(const tutti_group *group, tutti_span out, tutti_s
     return TUTTI_OK;
 }
 
-static tutti_status issue_into(tutti_group *group, tutti_span out, tutti_span in, tti_how h)
-{
-    const size_t bytes = (size_t)in.count * tutti_dtype_size(in.dtype);
-    tutti_call   call = call_of(TUTTI_CALL_ALL_GATHER, in);
-    tutti_span   few[TTI_LIST_ON_STACK];
-    tutti_span  *parts = few;
-    tutti_status st;
-    int          i;
-
-    if (group->size > TTI_LIST_ON_STACK) {
-        parts = malloc((size_t)group->size * sizeof *parts);
-        if (parts == NULL)
-            return tti_fail(TUTTI_E_NOMEM, "no memory for a list of %d buffers", group->size);
-    }
-    for (i = 0; i < group->size; i++) {
-        parts[i] = in;
-        parts[i].data = bytes > 0 ? (char *)out.data + (size_t)i * bytes : NULL;
-    }
-    call.in = in.data;
-    st = tti_check_list(group, "all_gather_into_tensor", "part of out", parts, group->size, in);
-    if (st == TUTTI_OK)
-        st = tti_collective_issue_list(group, &call, parts, group->size, h);
-    if (parts != few)
-        free(parts);
-    return st;
-}
-
 static tutti_status all_gather_into(tutti_span out, tutti_span in, tutti_group *group, tti_how h)
 {
+    const char  *what = "all_gather_into_tensor";
     tutti_group *g = NULL;
-    tutti_status st;
+    tutti_status st = tti_collective_begin(what, group, h, &g);
+    tti_parts    parts;
 
-    st = tti_collective_begin("all_gather_into_tensor", group, h, &g);
     if (st == TUTTI_OK && g != NULL)
         st = check_into(g, out, in);
     if (st != TUTTI_OK || g == NULL)
         return st;
-    return issue_into(g, out, in, h);
+    st = tti_parts_init(&parts, g, out, NULL);
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_all_gather_list(what, "part of out", g, parts.spans, g->size, in, h);
+    tti_parts_release(&parts);
+    return st;
 }
 
 tutti_status tutti_all_gather_into_tensor(tutti_span out, tutti_span in, tutti_group *group)
@@ -300,7 +291,7 @@ static tutti_status check_rooted(const tutti_group *group, const char *what, con
 {
     if (root == group->rank)
         return tti_check_list(group, what, list_name, list, n, part);
-    return check_no_list(group, what, list_name, list, n);
+    return tti_check_no_list(group, what, list_name, list, n);
 }
 
 static tutti_status gather(const tutti_span *outs, int n_outs, tutti_span in, int dst,
@@ -314,7 +305,7 @@ static tutti_status gather(const tutti_span *outs, int n_outs, tutti_span in, in
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_span(g, "gather", "in", in);
     if (st == TUTTI_OK && g != NULL)
-        st = check_root(g, "gather", "dst", dst, &call.root);
+        st = tti_check_root(g, "gather", "dst", dst, &call.root);
     if (st == TUTTI_OK && g != NULL)
         st = check_rooted(g, "gather", "outs", outs, n_outs, in, call.root);
     if (st != TUTTI_OK || g == NULL)
@@ -348,7 +339,7 @@ static tutti_status scatter(tutti_span out, const tutti_span *ins, int n_ins, in
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_span(g, "scatter", "out", out);
     if (st == TUTTI_OK && g != NULL)
-        st = check_root(g, "scatter", "src", src, &call.root);
+        st = tti_check_root(g, "scatter", "src", src, &call.root);
     if (st == TUTTI_OK && g != NULL)
         st = check_rooted(g, "scatter", "ins", ins, n_ins, out, call.root);
     if (st != TUTTI_OK || g == NULL)

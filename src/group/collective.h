@@ -37,4 +37,21 @@ tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_li
 tutti_status tti_collective_issue_list(tutti_group *group, tutti_call *call,
                                        const tutti_span *spans, int n, tti_how how);
 
+/** The group rank of a root that is given as a global rank.
+ * @errors TUTTI_E_ARG  it is no member */
+tutti_status tti_check_root(const tutti_group *group, const char *what, const char *name, int root,
+                            int *root_out);
+/** A rank that is not the root has no list.
+ * @errors TUTTI_E_ARG */
+tutti_status tti_check_no_list(const tutti_group *group, const char *what, const char *name,
+                               const tutti_span *list, int n);
+
+/** all_gather and reduce_scatter of lists, for the forms that make some: check and issue. name is the
+ * list's, for words. */
+tutti_status tti_all_gather_list(const char *what, const char *name, tutti_group *group,
+                                 const tutti_span *outs, int n_outs, tutti_span in, tti_how how);
+tutti_status tti_reduce_scatter_list(const char *what, const char *name, tutti_group *group,
+                                     tutti_span out, const tutti_span *ins, int n_ins, tutti_op op,
+                                     tti_how how);
+
 #endif

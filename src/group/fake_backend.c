@@ -308,6 +308,28 @@ static void sum_parts(const fake_backend *fake, const tutti_call *call, int32_t 
     }
 }
 
+static bool has_blocks(const tutti_call *call)
+{
+    return call->kind == TUTTI_CALL_ALL_TO_ALL || call->kind == TUTTI_CALL_GATHER_V ||
+           call->kind == TUTTI_CALL_SCATTER_V;
+}
+
+/* Everybody's part at a distance of bytes, or, write, from there into the list. */
+static void move_parts(const fake_backend *fake, const tutti_call *call, size_t bytes, char *result,
+                       bool write)
+{
+    const meeting *m = &hub.meetings[fake->group_id];
+    int            r;
+
+    for (r = 0; r < fake->n_ranks; r++) {
+        const size_t part = (size_t)part_count(call, r) * tutti_dtype_size(call->dtype);
+        char        *at = result + (size_t)r * bytes;
+
+        if (part > 0)
+            memcpy(write ? call->list[r] : at, write ? at : m->calls[r]->in, part);
+    }
+}
+
 /* What the others have for this rank, one after the other, or, write, from there into the list. */
 static void move_blocks(const fake_backend *fake, const tutti_call *call, char *result, bool write)
 {
@@ -342,9 +364,8 @@ static size_t result_bytes(const fake_backend *fake, const tutti_call *call)
 static void compute(const fake_backend *fake, const tutti_call *call, size_t bytes, char *result)
 {
     const meeting *m = &hub.meetings[fake->group_id];
-    int            r;
 
-    if (call->kind == TUTTI_CALL_ALL_TO_ALL)
+    if (has_blocks(call))
         move_blocks(fake, call, result, false);
     if (bytes == 0)
         return;
@@ -357,24 +378,22 @@ static void compute(const fake_backend *fake, const tutti_call *call, size_t byt
     else if (call->kind == TUTTI_CALL_SCATTER)
         memcpy(result, m->calls[call->root]->list[fake->rank], bytes);
     else
-        for (r = 0; r < fake->n_ranks; r++)
-            memcpy(result + (size_t)r * bytes, m->calls[r]->in, bytes);
+        move_parts(fake, call, bytes, result, false);
 }
 
 static void write_result(const fake_backend *fake, const tutti_call *call, size_t bytes,
                          char *result)
 {
     const bool gathers = call->kind == TUTTI_CALL_ALL_GATHER || call->kind == TUTTI_CALL_GATHER;
-    int        r;
 
-    if (call->kind == TUTTI_CALL_ALL_TO_ALL)
+    if (has_blocks(call))
         move_blocks(fake, call, result, true);
     if (bytes == 0)
         return;
     if (call->kind == TUTTI_CALL_REDUCE_SCATTER)
         bytes = (size_t)part_count(call, fake->rank) * tutti_dtype_size(call->dtype);
-    for (r = 0; gathers && call->list != NULL && r < fake->n_ranks; r++)
-        memcpy(call->list[r], result + (size_t)r * bytes, bytes);
+    if (gathers && call->list != NULL)
+        move_parts(fake, call, bytes, result, true);
     if (!gathers && call->out != NULL && bytes > 0)
         memcpy(call->out, result, bytes);
 }

@@ -12,6 +12,8 @@
  *   in_group.c    peers and roots as ranks of the group
  *   collective.c  public collectives: arguments in, a checked tutti_call out
  *   exchange.c    the same for reduce_scatter and all_to_all
+ *   uneven.c      parts of different sizes: gather_v, scatter_v, one span with counts
+ *   lists.c       the arrays of a call; one span as a list
  *   p2p.c         send, recv, isend, irecv
  *   batch.c       several messages at once
  *   queue.c       in which order a group's collectives run, and on which thread
