@@ -99,6 +99,11 @@ TUTTI_API tutti_status tutti_hash_store_open(tutti_store **store_out);
 TUTTI_API tutti_status tutti_file_store_open(const char *path, int world_size,
                                              tutti_store **store_out);
 
+/** The absolute path of a file store's file. NULL: not a file store.
+ * @threads any; the text lives as long as the store
+ * @source  torch.distributed.FileStore.path */
+TUTTI_API const char *tutti_file_store_path(const tutti_store *store);
+
 /** How to reach, or also serve, a tcp store. Begin with TUTTI_TCP_STORE_OPTIONS; a field left zero
  * has its default. Strings are copied. */
 typedef struct tutti_tcp_store_options {
@@ -145,6 +150,11 @@ TUTTI_API tutti_status tutti_tcp_store_open(const tutti_tcp_store_options *optio
  * @threads any
  * @source  torch.distributed.TCPStore.port */
 TUTTI_API int tutti_tcp_store_port(const tutti_store *store);
+
+/** The host that a tcp store's client was told to connect to. NULL: not a tcp store.
+ * @threads any; the text lives as long as the store
+ * @source  torch.distributed.TCPStore.host */
+TUTTI_API const char *tutti_tcp_store_host(const tutti_store *store);
 
 /** Open a view of inner in which every key begins with "prefix/". Time-outs are those of inner.
  *
@@ -378,6 +388,43 @@ TUTTI_API tutti_status tutti_store_set_timeout(tutti_store *store, int64_t timeo
  * @threads any
  * @source  torch.distributed.Store.timeout */
 TUTTI_API int64_t tutti_store_timeout(const tutti_store *store);
+
+/** What tutti_store_timeout_guard_end() puts back. */
+typedef struct tutti_store_timeout_guard {
+    tutti_store *store; /* NULL: nothing to put back */
+    int64_t before_ms;
+} tutti_store_timeout_guard;
+
+/** Change the default time-out of this handle for a while: until tutti_store_timeout_guard_end(),
+ * which may be called in any case.
+ *
+ * @param guard_out  holds a reference to store; empty when this fails
+ *
+ * @units   timeout_ms: as tutti_store_set_timeout()
+ * @errors  TUTTI_E_ARG  store or guard_out is NULL, or timeout_ms below -1
+ * @threads any; it is the time-out of everybody who uses the handle. Two guards at once: the inner
+ *          one ends first
+ * @source  ours: torch has it inside of its library */
+TUTTI_API tutti_status tutti_store_timeout_guard_begin(tutti_store *store, int64_t timeout_ms,
+                                                       tutti_store_timeout_guard *guard_out);
+
+/** Put the time-out back that the handle had before. NULL, and a second time, are fine.
+ * @threads any
+ * @source  ours */
+TUTTI_API void tutti_store_timeout_guard_end(tutti_store_timeout_guard *guard);
+
+/** The store below a prefix store: what it was opened over.
+ * @errors  none; NULL for NULL, and for a store that is no view of another
+ * @threads any; no reference is taken: it lives as long as the view
+ * @source  torch.distributed.PrefixStore.underlying_store */
+TUTTI_API tutti_store *tutti_store_underlying(tutti_store *store);
+
+/** The first store below that is no prefix store; store itself if it is none. For keys that
+ * belong to the whole job.
+ * @errors  none; NULL for NULL
+ * @threads any; no reference is taken: it lives as long as store
+ * @source  torch.distributed.PrefixStore._underlying_non_prefix_store */
+TUTTI_API tutti_store *tutti_store_underlying_non_prefix(tutti_store *store);
 
 /** Where a tcp store is served. Begin with TUTTI_STORE_SERVER_OPTIONS; zero means the default. */
 typedef struct tutti_store_server_options {

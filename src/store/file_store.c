@@ -458,3 +458,8 @@ tutti_status tutti_file_store_open(const char *path, int world_size, tutti_store
 {
     return tti_file_store_open_on(tti_port_system(), path, world_size, store_out);
 }
+
+const char *tutti_file_store_path(const tutti_store *store)
+{
+    return store != NULL && store->ops == &file_ops ? ((const file_store *)store)->log.path : NULL;
+}

@@ -288,7 +288,7 @@ tutti_status tti_store_num_keys_until(tutti_store *store, int64_t deadline_ns, i
 }
 
 /* The store whose time-out counts: below all views. */
-static const struct tutti_store_front *keeper(const tutti_store *store)
+static struct tutti_store_front *keeper(const tutti_store *store)
 {
     while (store->front->inner != NULL)
         store = store->front->inner;
@@ -388,13 +388,51 @@ tutti_status tutti_store_set_timeout(tutti_store *store, int64_t timeout_ms)
 
     if (st != TUTTI_OK)
         return st;
-    while (store->front->inner != NULL)
-        store = store->front->inner;
-    atomic_store(&store->front->timeout_ms, timeout_ms != 0 ? timeout_ms : TUTTI_STORE_TIMEOUT_MS);
+    atomic_store(&keeper(store)->timeout_ms, timeout_ms != 0 ? timeout_ms : TUTTI_STORE_TIMEOUT_MS);
     return TUTTI_OK;
 }
 
 int64_t tutti_store_timeout(const tutti_store *store)
 {
     return atomic_load(&keeper(store)->timeout_ms);
+}
+
+tutti_status tutti_store_timeout_guard_begin(tutti_store *store, int64_t timeout_ms,
+                                             tutti_store_timeout_guard *guard_out)
+{
+    int64_t      unused;
+    tutti_status st;
+
+    if (guard_out == NULL)
+        return tti_fail(TUTTI_E_ARG, "guard_out is NULL");
+    *guard_out = (tutti_store_timeout_guard){ .store = NULL };
+    st = tti_store_enter(store, true, timeout_ms, &unused);
+    if (st != TUTTI_OK)
+        return st;
+    guard_out->before_ms =
+        atomic_exchange(&keeper(store)->timeout_ms,
+                        timeout_ms != 0 ? timeout_ms : TUTTI_STORE_TIMEOUT_MS);
+    guard_out->store = tutti_store_retain(store);
+    return TUTTI_OK;
+}
+
+void tutti_store_timeout_guard_end(tutti_store_timeout_guard *guard)
+{
+    if (guard == NULL || guard->store == NULL)
+        return;
+    atomic_store(&keeper(guard->store)->timeout_ms, guard->before_ms);
+    tutti_store_close(guard->store);
+    guard->store = NULL;
+}
+
+tutti_store *tutti_store_underlying(tutti_store *store)
+{
+    return store != NULL ? store->front->inner : NULL;
+}
+
+tutti_store *tutti_store_underlying_non_prefix(tutti_store *store)
+{
+    while (store != NULL && store->front->inner != NULL)
+        store = store->front->inner;
+    return store;
 }

@@ -379,3 +379,8 @@ int tutti_tcp_store_port(const tutti_store *store)
 {
     return store != NULL && store->ops == &tcp_ops ? ((const tcp_store *)store)->pool.tcp_port : 0;
 }
+
+const char *tutti_tcp_store_host(const tutti_store *store)
+{
+    return store != NULL && store->ops == &tcp_ops ? ((const tcp_store *)store)->pool.host : NULL;
+}

@@ -356,9 +356,70 @@ static void prefixes_nest_inwards(void **state)
     assert_int_equal(tutti_prefix_store_open("", current.a, &a), TUTTI_E_ARG);
 }
 
+static void layers_are_found(void **state)
+{
+    tutti_store *b = NULL, *a = NULL;
+    tutti_store *bottom = tutti_store_underlying_non_prefix(current.a);
+
+    (void)state;
+    assert_int_equal(tutti_prefix_store_open("b", current.a, &b), TUTTI_OK);
+    assert_int_equal(tutti_prefix_store_open("a", b, &a), TUTTI_OK);
+    assert_ptr_equal(tutti_store_underlying(a), b);
+    assert_ptr_equal(tutti_store_underlying(b), current.a);
+    assert_ptr_equal(tutti_store_underlying_non_prefix(a), bottom);
+    assert_ptr_equal(bottom, current.below != NULL ? current.below : current.a);
+    assert_null(tutti_store_underlying(bottom));
+    tutti_store_close(a);
+    tutti_store_close(b);
+}
+
+/* Inner guards end first; afterwards everything is as it was, also when beginning failed. */
+static void guards_put_the_time_out_back(void **state)
+{
+    tutti_store_timeout_guard outer, inner, bad;
+    tutti_bytes               value = { .data = NULL };
+
+    (void)state;
+    assert_int_equal(tutti_store_set_timeout(current.a, 4321), TUTTI_OK);
+    assert_int_equal(tutti_store_timeout_guard_begin(current.a, 20, &outer), TUTTI_OK);
+    assert_int_equal(tutti_store_get(current.a, "never", 0, &value), TUTTI_E_TIMEOUT);
+    assert_int_equal(tutti_store_timeout_guard_begin(current.a, TUTTI_INFINITE, &inner), TUTTI_OK);
+    assert_int_equal(tutti_store_timeout(current.a), TUTTI_INFINITE);
+    tutti_store_timeout_guard_end(&inner);
+    assert_int_equal(tutti_store_timeout(current.a), 20);
+    assert_int_equal(tutti_store_timeout_guard_begin(current.a, -2, &bad), TUTTI_E_ARG);
+    tutti_store_timeout_guard_end(&bad);
+    tutti_store_timeout_guard_end(&inner);
+    assert_int_equal(tutti_store_timeout(current.a), 20);
+    tutti_store_timeout_guard_end(&outer);
+    assert_int_equal(tutti_store_timeout(current.a), 4321);
+    assert_int_equal(tutti_store_timeout_guard_begin(NULL, 1, &bad), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_timeout_guard_begin(current.a, 1, NULL), TUTTI_E_ARG);
+}
+
+static void names_tell_where_a_store_is(void **state)
+{
+    const bool tcp = strcmp(current.name, "tcp") == 0, file = strcmp(current.name, "file") == 0;
+
+    (void)state;
+    if (tcp)
+        assert_string_equal(tutti_tcp_store_host(current.a), "127.0.0.1");
+    else
+        assert_null(tutti_tcp_store_host(current.a));
+    if (file)
+        assert_string_equal(tutti_file_store_path(current.b), current.path);
+    else
+        assert_null(tutti_file_store_path(current.b));
+}
+
 static void null_is_harmless(void **state)
 {
     (void)state;
+    tutti_store_timeout_guard_end(NULL);
+    assert_null(tutti_store_underlying(NULL));
+    assert_null(tutti_store_underlying_non_prefix(NULL));
+    assert_null(tutti_tcp_store_host(NULL));
+    assert_null(tutti_file_store_path(NULL));
     tutti_store_close(NULL);
     assert_null(tutti_store_retain(NULL));
     tutti_bytes_free(NULL);
@@ -379,6 +440,9 @@ static const one_test basic_tests[] = {
     ONE(limits_are_exact),
     ONE(long_lists_work),
     ONE(prefixes_nest_inwards),
+    ONE(layers_are_found),
+    ONE(guards_put_the_time_out_back),
+    ONE(names_tell_where_a_store_is),
     ONE(null_is_harmless),
 };
 
