@@ -115,13 +115,16 @@ typedef struct tutti_tcp_store_options {
     bool wait_for_workers;   /* the master's open returns when world_size processes have joined */
     int64_t timeout_ms;      /* of connecting, of joining, and default of every call */
     const char *secret_file; /* NULL: TUTTI_SECRET_FILE, if set */
-    const char *listen;      /* is_master: address to listen on; NULL: the address of host */
+    const char *listen;      /* is_master: address to listen on; NULL: the addresses of host */
+    bool multi_tenant;       /* is_master: share the server that this process has there already */
+    int listen_fd;           /* is_master: serve on this socket; 0: none. See below */
 } tutti_tcp_store_options;
 
 #ifdef __cplusplus
-#define TUTTI_TCP_STORE_OPTIONS                                                           \
-    {                                                                                     \
-        sizeof(tutti_tcp_store_options), nullptr, 0, 0, false, false, 0, nullptr, nullptr \
+#define TUTTI_TCP_STORE_OPTIONS                                                            \
+    {                                                                                      \
+        sizeof(tutti_tcp_store_options), nullptr, 0, 0, false, false, 0, nullptr, nullptr, \
+            false, 0                                                                       \
     }
 #else
 #define TUTTI_TCP_STORE_OPTIONS                 \
@@ -132,16 +135,28 @@ typedef struct tutti_tcp_store_options {
 
 /** Connect to a tcp store, and serve it first if is_master.
  *
- * Connecting is retried (names that do not resolve, refused, unreachable, reset) until the
- * time-out. With wait_for_workers and a world_size only the master waits for the others; clients
- * return at once.
+ * Connecting is retried (names that do not resolve, refused, unreachable, reset, closed before the
+ * server has said who it is) until the time-out, with pauses that grow and differ between clients.
+ * With wait_for_workers and a world_size only the master waits for the others; clients return at
+ * once.
  *
- * @errors  TUTTI_E_ARG      host missing, port or world_size out of range
+ * multi_tenant: masters of one process that all ask for it, at one address and port (not 0), with
+ * the same secret, share one server, and see each other's keys; it ends with the last of them. Each
+ * one's wait_for_workers is for world_size processes more.
+ *
+ * listen_fd: a TCP socket that is bound, or listening, for instance one that was inherited. Its port
+ * must be `port`, unless that is 0. It is duplicated: the caller closes his own whenever he likes.
+ * `listen` is not used then. Descriptor 0 cannot be given: dup() it.
+ *
+ * @errors  TUTTI_E_ARG      host missing, port or world_size out of range, listen_fd no such socket
  *          TUTTI_E_NETWORK  the port is taken, the address not ours, or nobody serves there; the
- * text names host and port, how long and how often it was tried, and the last cause TUTTI_E_AUTH
- * the other side is no tutti store, or does not know the secret TUTTI_E_TIMEOUT  fewer than
- * world_size processes joined; the text gives both numbers TUTTI_E_NOMEM
- * @threads any
+ *                           text names host and port, how long and how often it was tried, and the
+ *                           last cause
+ *          TUTTI_E_AUTH     the other side is no tutti store, or does not know the secret; or
+ *                           multi_tenant, and the server has another one
+ *          TUTTI_E_TIMEOUT  fewer than world_size processes joined; the text gives both numbers
+ *          TUTTI_E_NOMEM
+ * @threads any; is_master not after fork() in the child
  * @source  torch.distributed.TCPStore */
 TUTTI_API tutti_status tutti_tcp_store_open(const tutti_tcp_store_options *options,
                                             tutti_store **store_out);
@@ -432,12 +447,13 @@ typedef struct tutti_store_server_options {
     const char *host;        /* name or address to listen on; NULL: 127.0.0.1 */
     int port;                /* 0: any free one */
     const char *secret_file; /* NULL: TUTTI_SECRET_FILE, if set */
+    int listen_fd;           /* serve on this socket instead of host; 0: none. See below */
 } tutti_store_server_options;
 
 #ifdef __cplusplus
-#define TUTTI_STORE_SERVER_OPTIONS                              \
-    {                                                           \
-        sizeof(tutti_store_server_options), nullptr, 0, nullptr \
+#define TUTTI_STORE_SERVER_OPTIONS                                 \
+    {                                                              \
+        sizeof(tutti_store_server_options), nullptr, 0, nullptr, 0 \
     }
 #else
 #define TUTTI_STORE_SERVER_OPTIONS                 \
@@ -448,8 +464,12 @@ typedef struct tutti_store_server_options {
 
 /** Serve a tcp store on a thread of its own until tutti_store_server_stop().
  *
- * @param options  NULL: every default
- * @errors  TUTTI_E_ARG      port out of range
+ * A host name is served at all its addresses that are this machine's, IPv4 and IPv6, at one port.
+ * "::" is every address of both kinds.
+ *
+ * @param options  NULL: every default. listen_fd is a TCP socket that is bound, or listening; its
+ *                 port must be `port`, unless that is 0. It is duplicated: the caller keeps his own
+ * @errors  TUTTI_E_ARG      port out of range, listen_fd no such socket
  *          TUTTI_E_NETWORK  the port is taken or the address is not ours; the text names both
  *          TUTTI_E_AUTH, TUTTI_E_IO  the secret file is not usable
  *          TUTTI_E_NOMEM

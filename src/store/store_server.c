@@ -1,35 +1,34 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * store_server.c - libuv drives the engine: a listener, a thread, a loop of its own.
+ * store_server.c - libuv drives the engine: listeners, a thread, a loop of its own.
  *
  * How     Everything that touches the engine or the loop happens on the server's thread, save two
- *         calls: start() prepares loop and listener before the thread exists, stop() rings `bell`
+ *         calls: start() prepares loop and listeners before the thread exists, stop() rings `bell`
  *         (uv_async) and joins. Bytes are sent at once as far as the socket takes them; what is
  *         left waits in one write request per connection, with its own copy, since the engine's
  *         buffer moves.
  * True    No default loop, no uv_spawn, no uv_signal. A uv_tcp_t lives until its close callback,
  *         and with it the connection; the engine forgets the connection before that.
- * Fails   A port that is taken, an address that is not ours: start() says so. Later failures close
+ * Fails   A port that is taken, an address that is not ours: store_listen.c says so. Later failures close
  *         one connection each; while descriptors lack, new connections are turned away. */
 #include "store/store_server.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <uv.h>
-#include <arpa/inet.h>
 #include <tutti/private.h>
 #include "base/thread.h"
-#include "wire/addr.h"
 
-enum { BACKLOG = 2048, READ_BYTES = 64 * 1024 };
+enum { READ_BYTES = 64 * 1024 };
 
 struct tutti_store_server {
     uv_loop_t   loop;
-    uv_tcp_t    listener;
+    uv_tcp_t    listeners[TTI_LISTEN_MAX];
     uv_async_t  bell;
     uv_timer_t  timer; /* of the next half-open connection */
-    int         tcp_port;
+    tti_listen  at;    /* where it listens; the sockets belong to listeners */
     tti_engine *engine;
     tti_thread  thread;
     char        read_room[READ_BYTES]; /* of whichever connection reads just now */
@@ -243,8 +242,7 @@ static void close_walked(uv_handle_t *handle, void *arg)
 
     if (uv_is_closing(handle))
         return;
-    if (handle == (uv_handle_t *)&server->listener || handle == (uv_handle_t *)&server->bell ||
-        handle == (uv_handle_t *)&server->timer)
+    if (handle->data == server)
         uv_close(handle, NULL);
     else
         close_conn(handle->data);
@@ -264,79 +262,36 @@ static void server_main(void *arg)
     uv_run(&server->loop, UV_RUN_DEFAULT); /* ends when all handles are closed: after the bell */
 }
 
-static tutti_status find_address(const char *host, uint16_t tcp_port, tti_addr *out)
+/* Hand the sockets over to libuv, which closes them from now on. */
+static tutti_status watch_listeners(tutti_store_server *server, tti_listen *at)
 {
-    tti_port *port = tti_port_system();
-    int       n;
+    int err = 0, i;
 
-    return port->ops->resolve(port, host, tcp_port, out, 1, &n);
-}
+    server->at = *at;
+    for (i = 0; i < at->n && err == 0; i++) {
+        uv_tcp_t *listener = &server->listeners[i];
 
-static void to_sockaddr(const tti_addr *addr, struct sockaddr_storage *out)
-{
-    struct sockaddr_in  *in4 = (struct sockaddr_in *)out;
-    struct sockaddr_in6 *in6 = (struct sockaddr_in6 *)out;
-
-    memset(out, 0, sizeof *out);
-    if (addr->family == TTI_ADDR_IP4) {
-        in4->sin_family = AF_INET;
-        in4->sin_port = htons(addr->port);
-        memcpy(&in4->sin_addr, addr->ip, sizeof in4->sin_addr);
-    } else {
-        in6->sin6_family = AF_INET6;
-        in6->sin6_port = htons(addr->port);
-        in6->sin6_scope_id = addr->scope;
-        memcpy(&in6->sin6_addr, addr->ip, sizeof in6->sin6_addr);
+        err = uv_tcp_init(&server->loop, listener);
+        if (err != 0)
+            break;
+        listener->data = server;
+        err = uv_tcp_open(listener, at->fds[i]);
+        if (err != 0)
+            break;
+        at->fds[i] = -1;
+        err = uv_listen((uv_stream_t *)listener, TTI_LISTEN_BACKLOG, on_connection);
     }
-}
-
-static int bound_port(const uv_tcp_t *listener)
-{
-    struct sockaddr_storage name;
-    int                     size = sizeof name;
-
-    if (uv_tcp_getsockname(listener, (struct sockaddr *)&name, &size) != 0)
-        return 0;
-    return ntohs(name.ss_family == AF_INET6 ? ((struct sockaddr_in6 *)&name)->sin6_port
-                                            : ((struct sockaddr_in *)&name)->sin_port);
-}
-
-static tutti_status listen_failed(int err, const tti_addr *at)
-{
-    char text[TTI_ADDR_TEXT_MAX];
-
-    tti_addr_format(at, text, sizeof text);
-    if (err == UV_EADDRINUSE)
-        return tti_fail(TUTTI_E_NETWORK,
-                        "cannot serve a store at %s: the port is taken\n"
-                        "  next: choose another port, or 0 for any free one",
-                        text);
-    return tti_fail(TUTTI_E_NETWORK, "cannot serve a store at %s: %s", text, uv_strerror(err));
-}
-
-static tutti_status open_listener(tutti_store_server *server, const tti_addr *at)
-{
-    struct sockaddr_storage native;
-    int                     err;
-
-    to_sockaddr(at, &native);
-    err = uv_tcp_bind(&server->listener, (const struct sockaddr *)&native, 0);
-    if (err == 0)
-        err = uv_listen((uv_stream_t *)&server->listener, BACKLOG, on_connection);
     if (err != 0)
-        return listen_failed(err, at);
-    server->tcp_port = bound_port(&server->listener);
+        return tti_fail(TUTTI_E_NETWORK, "cannot watch the sockets of a store server: %s",
+                        uv_strerror(err));
     return TUTTI_OK;
 }
 
-/* The three handles; without them the loop can still be closed. */
+/* Timer and bell; without them the loop can still be closed. */
 static tutti_status open_handles(tutti_store_server *server)
 {
-    int err = uv_tcp_init(&server->loop, &server->listener);
+    int err = uv_timer_init(&server->loop, &server->timer);
 
-    server->listener.data = server;
-    if (err == 0)
-        err = uv_timer_init(&server->loop, &server->timer);
     server->timer.data = server;
     if (err == 0)
         err = uv_async_init(&server->loop, &server->bell, on_bell);
@@ -354,8 +309,8 @@ static void close_loop(tutti_store_server *server)
     uv_loop_close(&server->loop);
 }
 
-static tutti_status start(const tti_addr *at, const tti_secret *secret,
-                          const tti_engine_limits *limits, tutti_store_server **server_out)
+static tutti_status start(tti_listen *at, const tti_secret *secret, const tti_engine_limits *limits,
+                          tutti_store_server **server_out)
 {
     tutti_store_server *server = calloc(1, sizeof *server);
     tutti_status        st;
@@ -372,7 +327,7 @@ static tutti_status start(const tti_addr *at, const tti_secret *secret,
     if (st == TUTTI_OK)
         st = open_handles(server);
     if (st == TUTTI_OK)
-        st = open_listener(server, at);
+        st = watch_listeners(server, at);
     if (st == TUTTI_OK)
         st = tti_thread_start(&server->thread, "tutti-store", server_main, server);
     if (st != TUTTI_OK) {
@@ -385,29 +340,48 @@ static tutti_status start(const tti_addr *at, const tti_secret *secret,
     return TUTTI_OK;
 }
 
+static void close_rest(tti_listen *at)
+{
+    int i;
+
+    for (i = 0; i < at->n; i++)
+        if (at->fds[i] >= 0)
+            close(at->fds[i]);
+}
+
+tutti_status tti_store_server_start_at(const tutti_store_server_options *options,
+                                       const tti_listen *at, const tti_secret *secret,
+                                       const tti_engine_limits *limits,
+                                       tutti_store_server     **server_out)
+{
+    tti_listen   mine = *at;
+    tutti_status st = tti_listen_open(options, secret, &mine);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = start(&mine, secret, limits, server_out);
+    close_rest(&mine); /* those that libuv did not take */
+    return st;
+}
+
 tutti_status tti_store_server_start_limited(const tutti_store_server_options *options,
                                             const tti_engine_limits          *limits,
                                             tutti_store_server              **server_out)
 {
     tutti_store_server_options opts = TUTTI_STORE_SERVER_OPTIONS;
     tti_secret                 secret = { .present = false };
-    tti_addr                   at;
+    tti_listen                 at;
     tutti_status               st;
 
     if (server_out == NULL)
         return tti_fail(TUTTI_E_ARG, "server_out is NULL");
     if (options != NULL)
         memcpy(&opts, options, options->size < sizeof opts ? options->size : sizeof opts);
-    if (opts.port < 0 || opts.port > 65535)
-        return tti_fail(TUTTI_E_ARG, "a store server's port is %d, not between 0 and 65535",
-                        opts.port);
-    st = find_address(opts.host != NULL ? opts.host : "127.0.0.1", (uint16_t)opts.port, &at);
+    st = tti_listen_find(&opts, &at);
     if (st == TUTTI_OK)
         st = tti_secret_load(opts.secret_file, &secret);
     if (st == TUTTI_OK)
-        st = tti_secret_suffices(&secret, &at, "serve a store");
-    if (st == TUTTI_OK)
-        st = start(&at, &secret, limits, server_out);
+        st = tti_store_server_start_at(&opts, &at, &secret, limits, server_out);
     tti_secret_release(&secret);
     return st;
 }
@@ -418,9 +392,14 @@ tutti_status tutti_store_server_start(const tutti_store_server_options *options,
     return tti_store_server_start_limited(options, NULL, server_out);
 }
 
+const tti_listen *tti_store_server_at(const tutti_store_server *server)
+{
+    return &server->at;
+}
+
 int tutti_store_server_port(const tutti_store_server *server)
 {
-    return server->tcp_port;
+    return server->at.at[0].port;
 }
 
 void tutti_store_server_stop(tutti_store_server *server)

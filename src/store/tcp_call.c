@@ -4,6 +4,7 @@
 #include "store/tcp_call.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
@@ -12,10 +13,11 @@
 #include "wire/hello.h"
 
 /* For the reply to a CANCEL: a server that is slower hangs. */
-#define CANCEL_GRACE_NS (5 * TTI_SECOND)
-#define HELLO_PAUSE_NS  (100 * TTI_MS)
-
-enum { HELLO_TRIES = 3 };
+#define CANCEL_GRACE_NS  (5 * TTI_SECOND)
+/* Between hellos that were lost: the first pause, and the longest. */
+#define FIRST_PAUSE_NS   (100 * TTI_MS)
+#define LONGEST_PAUSE_NS (2 * TTI_SECOND)
+#define WORD_NS          (10 * TTI_SECOND)
 
 /* Both ends of a connection are loopback, or neither is. */
 static tutti_status check_secret(const tti_tcp_pool *pool, tti_handle handle)
@@ -86,21 +88,57 @@ static void put_idle(tti_tcp_pool *pool, tti_handle handle)
     pool->port->ops->close(pool->port, handle);
 }
 
-/* A connection that is lost during its hello may have met a server that was just ending: again. */
+/* Sleep for 0.5 to 1.5 times pause; never past the deadline. */
+static void rest(tti_port *port, int64_t pause_ns, int64_t deadline_ns)
+{
+    const int64_t now = tti_port_now(port);
+    uint32_t      dice;
+    int64_t       ns;
+
+    port->ops->random(port, &dice, sizeof dice);
+    ns = pause_ns / 2 + (int64_t)((double)pause_ns * (double)dice / 4294967296.0);
+    port->ops->sleep_until(port, ns < deadline_ns - now ? now + ns : deadline_ns);
+}
+
+/* Time is up for a server that takes connections and loses them. */
+static tutti_status hellos_failed(const tti_tcp_pool *pool, int tries, int64_t start_ns)
+{
+    char cause[256];
+
+    snprintf(cause, sizeof cause, "%s", tutti_last_error());
+    return tti_fail(TUTTI_E_NETWORK,
+                    "no store at %s port %u: %d connections were lost in their hello in %" PRId64
+                    " ms, last: %s",
+                    pool->host, pool->tcp_port, tries,
+                    (tti_port_now(pool->port) - start_ns) / TTI_MS, cause);
+}
+
+/* A connection that is lost during its hello may have met a server that was just ending, or somebody
+ * who forwards to one that is not there yet: again, until the deadline. */
 tutti_status tti_tcp_pool_connect(tti_tcp_pool *pool, int64_t deadline_ns)
 {
-    tti_port    *port = pool->port;
-    tti_handle   handle = TTI_NO_HANDLE;
-    tutti_status st = TUTTI_E_NETWORK;
-    int          tries;
+    tti_port     *port = pool->port;
+    const int64_t start = tti_port_now(port);
+    int64_t       pause_ns = FIRST_PAUSE_NS, said_ns = start;
+    tti_handle    handle = TTI_NO_HANDLE;
+    tutti_status  st;
+    int           tries;
 
-    for (tries = 0; tries < HELLO_TRIES && st == TUTTI_E_NETWORK; tries++) {
-        if (tries > 0)
-            port->ops->sleep_until(port, tti_port_now(port) + HELLO_PAUSE_NS);
+    for (tries = 1;; tries++) {
         st = tti_connect(port, pool->host, pool->tcp_port, deadline_ns, &handle);
         if (st != TUTTI_OK)
             return st;
         st = greet(pool, handle, deadline_ns);
+        if (st != TUTTI_E_NETWORK)
+            break;
+        if (tti_port_now(port) - said_ns >= WORD_NS) {
+            said_ns = tti_port_now(port);
+            tti_log(TTI_LOG_WARN, "still trying: %s", tutti_last_error());
+        }
+        rest(port, pause_ns, deadline_ns);
+        if (tti_port_now(port) >= deadline_ns)
+            return hellos_failed(pool, tries, start);
+        pause_ns = pause_ns * 3 / 2 < LONGEST_PAUSE_NS ? pause_ns * 3 / 2 : LONGEST_PAUSE_NS;
     }
     if (st == TUTTI_OK)
         put_idle(pool, handle);

@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "store/store_tenants.h"
 #include "store/tcp_lists.h"
 
 #define JOIN_KEY     "init/"
@@ -21,6 +22,7 @@ typedef struct tcp_store {
     tutti_store         base; /* first: the two pointers convert both ways */
     tti_tcp_pool        pool;
     tutti_store_server *server; /* is_master; else NULL */
+    tti_tenancy        *shared; /* is_master and multi_tenant: instead of server */
 } tcp_store;
 
 static tti_tcp_pool *pool_of(tutti_store *store)
@@ -181,6 +183,7 @@ static void tcp_close(tutti_store *store)
 
     tti_tcp_pool_close(&ts->pool);
     tutti_store_server_stop(ts->server);
+    tti_tenancy_leave(ts->shared);
     tti_mutex_release(&ts->pool.lock);
     tti_secret_release(&ts->pool.secret);
     free(ts);
@@ -275,20 +278,26 @@ static tutti_status join_count(tcp_store *ts, int64_t delta, int64_t deadline_ns
     return tti_tcp_call_number(&call, 8, n_out);
 }
 
-/* Count ourselves; the master then looks until everybody has. */
+/* Count ourselves; the master then looks until everybody has. A server that is shared may have been
+ * joined before: each world_size that come are a round, and the master waits for the end of his. One
+ * that gives up takes himself out of the count. */
 static tutti_status join(tcp_store *ts, const tutti_tcp_store_options *opts, int64_t deadline_ns)
 {
     const int64_t start = tti_port_now(ts->pool.port);
-    int64_t       joined = 0;
+    int64_t       joined = 0, before;
     tutti_status  st = join_count(ts, 1, deadline_ns, &joined);
 
-    while (st == TUTTI_OK && opts->is_master && joined < opts->world_size) {
+    before = (joined - 1) / opts->world_size * opts->world_size;
+    while (st == TUTTI_OK && opts->is_master && joined - before < opts->world_size) {
         const int64_t now = tti_port_now(ts->pool.port);
 
-        if (now >= deadline_ns)
+        if (now >= deadline_ns) {
+            join_count(ts, -1, tti_deadline(ts->pool.port, TTI_TCP_ANSWER_MS, 0), NULL);
             return tti_fail(TUTTI_E_TIMEOUT,
                             "%s: %" PRId64 " of %d processes joined within %" PRId64 " ms",
-                            ts->pool.who, joined, opts->world_size, (now - start) / TTI_MS);
+                            ts->pool.who, joined - before, opts->world_size,
+                            (now - start) / TTI_MS);
+        }
         ts->pool.port->ops->sleep_until(ts->pool.port, now + JOIN_POLL_NS);
         st = join_count(ts, 0, tti_deadline(ts->pool.port, TTI_TCP_ANSWER_MS, 0), &joined);
     }
@@ -302,6 +311,9 @@ static tutti_status check_options(const tutti_tcp_store_options *opts)
     if (strlen(opts->host) >= TTI_HOST_MAX)
         return tti_fail(TUTTI_E_ARG, "a host name of %zu bytes is too long, %d is the most",
                         strlen(opts->host), TTI_HOST_MAX - 1);
+    if (!opts->is_master && (opts->multi_tenant || opts->listen_fd != 0))
+        return tti_fail(TUTTI_E_ARG, "%s is for the master of a tcp store, and is_master is not set",
+                        opts->multi_tenant ? "multi_tenant" : "listen_fd");
     if (opts->port < 0 || opts->port > 65535 || (opts->port == 0 && !opts->is_master))
         return tti_fail(TUTTI_E_ARG, "a tcp store's port is %d, not between 1 and 65535",
                         opts->port);
@@ -312,7 +324,8 @@ static tutti_status check_options(const tutti_tcp_store_options *opts)
     return TUTTI_OK;
 }
 
-static tutti_status serve_here(tcp_store *ts, const tutti_tcp_store_options *opts)
+static tutti_status serve_here(tcp_store *ts, const tutti_tcp_store_options *opts,
+                               int64_t deadline_ns)
 {
     tutti_store_server_options server = TUTTI_STORE_SERVER_OPTIONS;
     tutti_status               st;
@@ -323,9 +336,14 @@ static tutti_status serve_here(tcp_store *ts, const tutti_tcp_store_options *opt
     server.host = opts->listen != NULL ? opts->listen : opts->host;
     server.port = opts->port;
     server.secret_file = opts->secret_file;
-    st = tutti_store_server_start(&server, &ts->server);
+    server.listen_fd = opts->listen_fd;
+    if (opts->multi_tenant)
+        st = tti_tenancy_join(&server, &ts->pool.secret, deadline_ns, &ts->shared);
+    else
+        st = tutti_store_server_start(&server, &ts->server);
     if (st == TUTTI_OK)
-        ts->pool.tcp_port = (uint16_t)tutti_store_server_port(ts->server);
+        ts->pool.tcp_port = (uint16_t)(ts->shared != NULL ? tti_tenancy_port(ts->shared)
+                                                          : tutti_store_server_port(ts->server));
     return st;
 }
 
@@ -336,7 +354,7 @@ static tutti_status go_online(tcp_store *ts, const tutti_tcp_store_options *opts
     tutti_status  st = tti_secret_load(opts->secret_file, &ts->pool.secret);
 
     if (st == TUTTI_OK && opts->is_master)
-        st = serve_here(ts, opts);
+        st = serve_here(ts, opts, deadline);
     if (st != TUTTI_OK)
         return st;
     st = connect_to_server(ts, deadline);

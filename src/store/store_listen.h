@@ -1,0 +1,40 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store/store_listen.h - the sockets that a store's server listens on.
+ *
+ * How     A name is served at all its addresses that this host has, at one port; or the server takes
+ *         a socket that somebody else has bound.
+ * True    Nobody listens at an address that the secret does not suffice for: the call fails if none
+ *         is left. */
+#ifndef TTI_STORE_STORE_LISTEN_H
+#define TTI_STORE_STORE_LISTEN_H
+
+#include <tutti/store.h>
+#include "wire/secret.h"
+
+enum { TTI_LISTEN_MAX = 8, TTI_LISTEN_BACKLOG = 2048 };
+
+/** Addresses, and, once listening, a socket for each. */
+typedef struct tti_listen {
+    int      n;
+    tti_addr at[TTI_LISTEN_MAX];
+    int      fds[TTI_LISTEN_MAX];
+} tti_listen;
+
+/** Where options ask to listen, each address once; no socket is opened.
+ * @errors TUTTI_E_ARG  port or listen_fd cannot be; TUTTI_E_NETWORK  the name does not resolve */
+tutti_status tti_listen_find(const tutti_store_server_options *options, tti_listen *out);
+
+/** Open the sockets of what tti_listen_find() has filled in; afterwards only those that listen are
+ * left, with their port.
+ * @errors as tutti_store_server_start(); nothing is open */
+tutti_status tti_listen_open(const tutti_store_server_options *options, const tti_secret *secret,
+                             tti_listen *listen);
+
+/** Close them. */
+void tti_listen_close(tti_listen *listen);
+
+/** Whether both cannot be served at once: an address in common, at one port. */
+bool tti_listen_clash(const tti_listen *a, const tti_listen *b);
+
+#endif
