@@ -478,6 +478,49 @@ static void clients_wait_for_a_late_server(void **state)
     assert_true(c->opens_ns < 46 * TTI_SECOND); /* the longest pause is 2 s times at most 1.5 */
 }
 
+/* Somebody who forwards to a server that is not there yet: takes connections, and closes them. */
+static void forwarder_body(void *arg)
+{
+    client        *c = arg;
+    tti_port      *port = now_running->server.port;
+    const tti_addr at = { .family = TTI_ADDR_IP4, .port = TCP_PORT };
+    tti_addr       bound;
+    tti_poll       set = { .want = TTI_READ };
+
+    assert_int_equal(port->ops->listen(port, &at, 16, &bound, &set.handle), 0);
+    while (port->ops->poll(port, &set, 1, 30 * TTI_SECOND) > 0) {
+        port->ops->close(port, port->ops->accept(port, set.handle, NULL));
+        c->number++;
+    }
+    port->ops->close(port, set.handle);
+    client_end(c);
+}
+
+static void hellos_are_tried_until_the_deadline(void **state)
+{
+    sim     s;
+    client *forwarder, *patient, *hasty;
+    int     lost = 0;
+
+    (void)state;
+    sim_begin(&s, 13);
+    forwarder = sim_add(&s, 0, forwarder_body, NULL);
+    sim_server_at(&s, 31 * TTI_SECOND);
+    patient = sim_client(&s, 2 * TTI_SECOND, set_x);
+    hasty = sim_client(&s, 2 * TTI_SECOND, set_x);
+    hasty->timeout_ms = 15000;
+    sim_end(&s);
+    assert_int_equal(patient->st, TUTTI_OK);
+    assert_true(patient->opens_ns < 36 * TTI_SECOND);
+    assert_int_equal(hasty->st, TUTTI_E_NETWORK);
+    assert_int_equal(sscanf(hasty->words, "no store at server port 29500: %d connections", &lost),
+                     1);
+    assert_true(lost >= 8 && lost <= 40); /* back-off: not a busy loop, not a single try */
+    assert_non_null(strstr(hasty->words, "failed during the hello"));
+    assert_true(hasty->ends_ns < 18 * TTI_SECOND);
+    assert_true(forwarder->number > lost);
+}
+
 static void nobody_there_is_said_with_numbers(void **state)
 {
     sim     s;
@@ -646,6 +689,7 @@ int main(void)
         cmocka_unit_test(a_reset_in_mid_wait_is_seen),
         cmocka_unit_test(cuts_end_in_an_error_or_a_second_hello),
         cmocka_unit_test(clients_wait_for_a_late_server),
+        cmocka_unit_test(hellos_are_tried_until_the_deadline),
         cmocka_unit_test(nobody_there_is_said_with_numbers),
         cmocka_unit_test(partitions_delay_or_time_out),
         cmocka_unit_test(strangers_get_no_service),
