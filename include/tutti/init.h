@@ -28,11 +28,12 @@ typedef struct tutti_init_options {
     int64_t      timeout_ms; /* of the rendezvous and of every operation; 0: TUTTI_TIMEOUT_MS (30 min),
                                 TUTTI_INFINITE: none */
     const char *backend;     /* NULL: "native" */
+    bool        enable_timing; /* works of the world take times: tutti_work_duration() */
 } tutti_init_options;
 
 #define TUTTI_INIT_OPTIONS                                                                             \
     {                                                                                                  \
-        sizeof(tutti_init_options), 0, 0, 0, 0, 0, 0                                                   \
+        sizeof(tutti_init_options), 0, 0, 0, 0, 0, 0, 0                                                 \
     }
 
 /** Join the job and make its world the process's default group.

@@ -11,6 +11,7 @@
 #include <tutti/init.h>
 #include <tutti/group.h>
 #include <tutti/device_mesh.h>
+#include <tutti/hooks.h>
 #include <tutti/launch.h>
 #include <tutti/debug.h>
 

@@ -5,6 +5,7 @@
  * Every collective is one static function for its blocking and its asynchronous form: it resolves
  * the group, checks, fills a tutti_call in group ranks, and issues it. A failed check touches
  * nothing and takes no number, so the other ranks are left waiting, as in torch. */
+#include "group/hooks.h"
 #include "group/lists.h"
 
 #include <stdlib.h>
@@ -27,9 +28,19 @@ tutti_status tti_collective_begin(const char *what, tutti_group *group, tti_how 
 
 tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_list, tti_how h)
 {
-    if (h.async)
-        return tti_queue_push(group, call, n_list, h.work_out);
-    return tti_queue_run(group, call);
+    tti_observation *seen = NULL;
+    tutti_status     st = tti_observe_call(group, call, n_list, h.async, &seen);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = h.async ? tti_queue_push(group, call, n_list, h.work_out) : tti_queue_run(group, call);
+    if (!h.async)
+        tti_observe_end(seen, st, call->seq, NULL);
+    else if (st == TUTTI_OK)
+        tti_observe_end(seen, st, tutti_work_sequence(*h.work_out), *h.work_out);
+    else
+        tti_observe_end(seen, st, 0, NULL);
+    return st;
 }
 
 tutti_status tti_collective_issue_list(tutti_group *group, tutti_call *call,

@@ -9,6 +9,7 @@
  * True    A child holds its world's runner by being in the world: children end before it.
  * Source  torch.distributed's names and layout, so that what a store holds looks familiar. */
 #include "group/make.h"
+#include "group/hooks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -43,6 +44,7 @@ void tti_group_free(tutti_group *group)
 {
     if (group == NULL)
         return;
+    tti_hooks_drop(group->hooks);
     tutti_store_close(group->backend_store);
     tutti_store_close(group->store);
     tti_local_names_free(group->local_names);
@@ -70,6 +72,7 @@ tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
     group->carrier = like->carrier;
     group->runner = like->runner;
     group->ops = like->ops;
+    group->timed = opts->enable_timing;
     group->timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : like->timeout_ms;
     snprintf(group->listen_host, sizeof group->listen_host, "%s", like->listen_host);
     if (opts->desc == NULL)
@@ -109,7 +112,9 @@ tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, boo
     if (carried == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a group of %d", group->size);
     fill_carried(group, carried);
-    st = group->ops->create(&config, &group->backend);
+    st = tti_detail_log_attach(group);
+    if (st == TUTTI_OK)
+        st = group->ops->create(&config, &group->backend);
     free(carried);
     return st;
 }

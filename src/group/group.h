@@ -20,6 +20,9 @@
  *   work.c        waiting for works, their words, their references
  *   wait_many.c   waiting for all or any of several works
  *   callback.c    what is called when a work has ended, and on which thread
+ *   hooks.c       what is called around operations; observe.c: one operation as hooks see it
+ *   comm_name.c   what operations are called, how they are numbered and timed
+ *   detail_log.c  a log line for each operation
  *   device_mesh.c grids of ranks, over mesh_family.c, mesh_groups.c, mesh_layout.c */
 #ifndef TTI_GROUP_GROUP_H
 #define TTI_GROUP_GROUP_H
@@ -27,11 +30,13 @@
 #include "base/thread.h"
 #include "rendezvous/rendezvous.h"
 #include <tutti/group.h>
+#include <tutti/hooks.h>
 #include <tutti/plugin/backend.h>
 
 enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64 };
 
 typedef struct tti_callback tti_callback;
+typedef struct tti_hooks    tti_hooks; /* hooks.h */
 
 /** The lock and the worker thread that all groups of a world share. Reference counted, by the world
  * and by every work, because a work may be asked after its group is gone. queue.c has the rules. */
@@ -68,7 +73,7 @@ struct tutti_group {
     tutti_backend           *backend;
     tutti_store             *store;         /* this group's keys; its children's stand below */
     tutti_store             *backend_store; /* the backend's keys, below store */
-    int64_t                  timeout_ms;    /* -1: none; never 0 */
+    _Atomic int64_t          timeout_ms;    /* -1: none; never 0. Read without the lock: one number */
     uint32_t                 id;            /* 0: a carrier */
     int                      rank;
     int                      size;
@@ -76,6 +81,8 @@ struct tutti_group {
     char                     name[TTI_GROUP_NAME_MAX];
     char                    *desc; /* NULL: none */
     char                     listen_host[TTI_HOST_MAX];
+    bool                     timed;  /* its works take times */
+    _Atomic bool             hooked; /* hooks.c: there may be hooks */
 
     /* Guarded by runner->lock. */
     uint32_t     n_made;   /* of a world: groups numbered so far, itself included */
@@ -86,6 +93,8 @@ struct tutti_group {
     uint64_t     turn;     /* the collective that may run or is running */
     int          inside;   /* callers that use the backend or wait for a turn */
     bool         closing;
+    tti_hooks   *hooks;                            /* NULL: none yet */
+    uint64_t     n_observed;                       /* operations that hooks were told of */
     tutti_work  *messages;                         /* isend and irecv that have not been settled */
     tutti_status finished;                         /* what later calls fail with; TUTTI_OK: alive */
     char         finished_by[TTI_GROUP_CAUSE_MAX]; /* "all_reduce #12" */
@@ -104,10 +113,15 @@ struct tutti_work {
     int64_t          timeout_ms; /* of the group */
     char             group_name[TTI_GROUP_NAME_MAX];
     char             what[TTI_GROUP_CAUSE_MAX]; /* "all_reduce #12", "irecv from rank 3" */
+    char             name[TUTTI_COMM_NAME_MAX]; /* "native:all_reduce" */
+    uint64_t         seq;                       /* of a collective; 0 */
+    bool             timed;                     /* as the group */
 
     /* Guarded by runner->lock. */
     bool         done;
-    tutti_status status; /* once done */
+    int64_t      began_ns; /* if timed: when it began to run, or was posted; 0: not yet */
+    int64_t      ended_ns; /* once done */
+    tutti_status status;   /* once done */
     char        *words;  /* once done and failed; NULL: no memory for them */
     int          source; /* global rank a completed receive came from; -1 */
     tutti_group *group;  /* NULL once done */
@@ -200,6 +214,8 @@ tutti_status tti_group_enter(tutti_group *group);
 void tti_group_leave(tutti_group *group, const char *what, tutti_status st);
 /** The same with words, which are this thread's, and without leaving. Lock held. */
 void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const char *words);
+/** Whether a message that failed with st takes its group along. */
+bool tti_group_finishes(tutti_status st);
 /** End everything under way: queued works, then, through the backend's abort, running ones. Nobody
  * is inside when it returns. Messages are left: see tti_messages_take(). */
 void tti_queue_close(tutti_group *group);

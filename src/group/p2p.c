@@ -7,7 +7,7 @@
  * out a work, which also stands in the group's list of messages until its outcome was taken: by the
  * first wait after its end, by the end of the group, or, for works that nobody holds any more, by a
  * later post, which looks at the two that have stood longest. */
-#include "group/group.h"
+#include "group/hooks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -113,7 +113,20 @@ static tutti_status run_message(tutti_group *group, const tti_posting *p, int *s
     st = transfer(group, p, source_out);
     if (st != TUTTI_OK)
         describe(p, what);
+    if (tti_group_finishes(st))
+        tti_hooks_abort(group, what, st);
     tti_group_leave(group, st != TUTTI_OK ? what : p->what, st);
+    return st;
+}
+
+static tutti_status run_observed(tutti_group *group, const tti_posting *p, int *source_out)
+{
+    tti_observation *seen = NULL;
+    tutti_status     st = tti_observe_message(group, p, false, &seen);
+
+    if (st == TUTTI_OK)
+        st = run_message(group, p, source_out);
+    tti_observe_end(seen, st, 0, NULL);
     return st;
 }
 
@@ -130,7 +143,7 @@ tutti_status tutti_send(tutti_span buf, int dst, int tag, tutti_group *group)
     st = tti_posting_check(g, buf, tag, &p);
     if (st != TUTTI_OK)
         return st;
-    return run_message(g, &p, &source);
+    return run_observed(g, &p, &source);
 }
 
 tutti_status tutti_recv(tutti_span buf, int src, int tag, tutti_group *group, int *src_out)
@@ -144,7 +157,7 @@ tutti_status tutti_recv(tutti_span buf, int src, int tag, tutti_group *group, in
     if (st == TUTTI_OK && g != NULL)
         st = tti_posting_check(g, buf, tag, &p);
     if (st == TUTTI_OK && g != NULL)
-        st = run_message(g, &p, &source);
+        st = run_observed(g, &p, &source);
     if (st == TUTTI_OK && src_out != NULL)
         *src_out = g != NULL ? tutti_get_global_rank(g, source) : -1;
     return st;
@@ -218,11 +231,14 @@ static void reap(tutti_group *group)
     }
 }
 
-tutti_status tti_posting_begin(tutti_group *group, const tti_posting *p, tutti_work *work)
+static tutti_status post(tutti_group *group, const tti_posting *p, tutti_work *work)
 {
     tutti_status st;
 
     describe(p, work->what);
+    tti_comm_name(group, tti_message_title(p), work->name);
+    if (work->timed)
+        work->began_ns = tti_port_now(group->runner->port);
     st = group->ops->post(group->backend, &p->message, &work->request);
     if (st != TUTTI_OK)
         return st;
@@ -233,6 +249,17 @@ tutti_status tti_posting_begin(tutti_group *group, const tti_posting *p, tutti_w
     list_append(&group->messages, work);
     tti_unlock(&group->runner->lock);
     return TUTTI_OK;
+}
+
+tutti_status tti_posting_begin(tutti_group *group, const tti_posting *p, tutti_work *work)
+{
+    tti_observation *seen = NULL;
+    tutti_status     st = tti_observe_message(group, p, true, &seen);
+
+    if (st == TUTTI_OK)
+        st = post(group, p, work);
+    tti_observe_end(seen, st, 0, st == TUTTI_OK ? work : NULL);
+    return st;
 }
 
 static tutti_status post_work(tutti_group *group, const tti_posting *p, tutti_work **work_out)

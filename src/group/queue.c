@@ -26,7 +26,7 @@
  * Fails   The first failure finishes the group: works behind it and later calls fail with the same
  *         status, and with the words of the operation that broke it. A collective tells the other
  *         members itself; for a message that failed spread() does. */
-#include "group/group.h"
+#include "group/hooks.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -136,8 +136,8 @@ static void finish_group(tutti_group *group, const char *by, tutti_status st, co
     snprintf(group->finished_words, sizeof group->finished_words, "%s", words);
 }
 
-/* Whether a message that failed so takes its group along: the others only concern the call. */
-static bool finishes(tutti_status st)
+/* The others only concern the call. */
+bool tti_group_finishes(tutti_status st)
 {
     switch (st) {
     case TUTTI_E_TIMEOUT:
@@ -161,7 +161,7 @@ static void spread(const tutti_group *group, tutti_status st)
 
 void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const char *words)
 {
-    if (group->finished != TUTTI_OK || !finishes(st))
+    if (group->finished != TUTTI_OK || !tti_group_finishes(st))
         return;
     finish_group(group, what, st, words);
     if (st != TUTTI_E_ABORTED) /* else the backend knows */
@@ -210,12 +210,14 @@ static tutti_status run_turn(tutti_group *group, tutti_call *call)
         tti_unlock(&runner->lock);
         call->deadline_ns = tti_deadline(runner->port, group->timeout_ms, group->timeout_ms);
         st = group->ops->run(group->backend, call);
-        tti_lock(&runner->lock);
         if (st != TUTTI_OK) {
             snprintf(what, sizeof what, "%s #%llu", tti_call_kind_name(call->kind),
                      (unsigned long long)call->seq);
-            finish_group(group, what, st, tutti_last_error());
+            tti_hooks_abort(group, what, st);
         }
+        tti_lock(&runner->lock);
+        if (st != TUTTI_OK)
+            finish_group(group, what, st, tutti_last_error());
     }
     group->turn++;
     tti_event_signal(runner->port, &runner->changed);
@@ -232,6 +234,8 @@ static void run_work(tti_runner *runner, tutti_work *work)
 
     queue_remove(runner, work);
     group->inside++;
+    if (work->timed)
+        work->began_ns = tti_port_now(runner->port);
     st = run_turn(group, &work->call);
     tti_work_finish(work, st, st != TUTTI_OK ? tutti_last_error() : NULL);
     group->inside--;
@@ -313,6 +317,7 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
     work->call.seq = group->next_seq++;
     snprintf(work->what, sizeof work->what, "%s #%llu", tti_call_kind_name(work->call.kind),
              (unsigned long long)work->call.seq);
+    work->seq = work->call.seq;
     tti_work_retain(work);
     queue_append(group->runner, work);
     tti_event_signal(group->runner->port, &group->runner->todo);
@@ -356,6 +361,7 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
     if (st != TUTTI_OK)
         return st;
     keep_arrays(work, call, n_list);
+    tti_comm_name(group, tti_call_kind_name(call->kind), work->name);
     tti_lock(&runner->lock);
     st = admit(group, work);
     tti_unlock(&runner->lock);
@@ -418,8 +424,10 @@ void tti_queue_close(tutti_group *group)
 
     /* An idle group leaves quietly: abort would also reach members that are still inside the last
      * operation, which this rank has done its part of. */
-    if (busy)
+    if (busy) {
+        tti_hooks_abort(group, "tutti_destroy_process_group", TUTTI_E_ABORTED);
         group->ops->abort(group->backend);
+    }
 
     tti_lock(&runner->lock);
     while (group->inside > 0)

@@ -5,7 +5,7 @@
  * A work is held by its user and, until it is done, by the world's queue or its group's list of
  * messages. It keeps its own status and words, and a reference to the runner for the lock; once it
  * is done its group pointer is gone, so that a work may be asked after its group was destroyed. */
-#include "group/group.h"
+#include "group/hooks.h"
 
 #include <assert.h>
 #include <stdlib.h>
@@ -30,6 +30,7 @@ tutti_status tti_work_create(tutti_group *group, int n_list, tutti_work **work_o
     work->runner = tti_runner_retain(group->runner);
     work->group = group;
     work->timeout_ms = group->timeout_ms;
+    work->timed = group->timed;
     work->source = -1;
     memcpy(work->group_name, group->name, sizeof work->group_name);
     *work_out = work;
@@ -56,6 +57,8 @@ void tti_work_finish(tutti_work *work, tutti_status status, const char *words)
     work->status = status;
     work->words = status != TUTTI_OK ? strdup(words) : NULL;
     work->group = NULL;
+    if (work->timed)
+        work->ended_ns = tti_port_now(work->runner->port);
     work->done = true;
     tti_callbacks_ready(work);
     tti_event_signal(work->runner->port, &work->runner->changed);
@@ -126,6 +129,8 @@ static tutti_status wait_request(tutti_work *work, int64_t deadline_ns)
     ended = work->ops->test(work->request);
     if (ended && st == TUTTI_E_TIMEOUT)
         st = work->ops->wait(work->request, deadline_ns); /* it ended at the last moment */
+    if (ended && tti_group_finishes(st))
+        tti_hooks_abort(work->group, work->what, st);
     tti_lock(&runner->lock);
     work->pins--;
     if (work->group->closing)

@@ -10,7 +10,7 @@
  * order: it is stored, with release order, once the world is whole. Only init and destroy write it,
  * under process.lock; process.joining keeps a second init out while the first one, which waits for
  * other ranks, has let go of the lock. */
-#include "group/group.h"
+#include "group/hooks.h"
 
 #include "backend/registry.h"
 #include "base/log.h"
@@ -98,6 +98,8 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
     if (st != TUTTI_OK)
         return st;
     st = tti_world_create(config.port, ops, &joined, group_out);
+    if (st == TUTTI_OK)
+        (*group_out)->timed = known.enable_timing;
     tti_join_release(&joined);
     return st;
 }
@@ -148,10 +150,10 @@ tutti_status tutti_init_process_group(const tutti_init_options *opts)
 
 /* ---- ending ---- */
 
-/* A world waits for its callbacks, so one of them cannot end it. */
+/* A world waits for its callbacks, so one of them cannot end it; a hook stands in a call on its group. */
 static bool would_wait_for_itself(const tutti_group *group)
 {
-    return group->world == group && tti_callbacks_inside(group->runner);
+    return tti_hooks_inside() || (group->world == group && tti_callbacks_inside(group->runner));
 }
 
 tutti_status tutti_destroy_process_group(tutti_group *group)
@@ -172,7 +174,7 @@ tutti_status tutti_destroy_process_group(tutti_group *group)
         return tti_fail(TUTTI_E_STATE, "tutti_destroy_process_group: there is no world");
     if (own_callback)
         return tti_fail(TUTTI_E_STATE,
-                        "tutti_destroy_process_group: called by a callback of the same world\n"
+                        "tutti_destroy_process_group: called by a hook, or by a callback of the same world\n"
                         "  next: let another thread end it");
     if (thread_default != NULL && thread_default == g)
         thread_default = NULL;
