@@ -78,8 +78,7 @@ static void begin(tutti_group *group, tti_observation *seen, bool is_collective,
 /* Whether call's list is what it reads. */
 static bool reads_list(const tutti_call *call)
 {
-    return call->kind == TUTTI_CALL_SCATTER || call->kind == TUTTI_CALL_SCATTER_V ||
-           call->kind == TUTTI_CALL_REDUCE_SCATTER;
+    return call->kind == TUTTI_CALL_SCATTER || call->kind == TUTTI_CALL_REDUCE_SCATTER;
 }
 
 static tutti_span span_of(const tutti_call *call, const void *data, int64_t count)
@@ -92,22 +91,44 @@ static int64_t count_of(const tutti_call *call, const int64_t *counts, int i)
     return counts != NULL ? counts[i] : call->count;
 }
 
+/* The count of entry i of call's list; of several segments each has one entry for each member. */
+static int64_t list_count(const tutti_group *group, const tutti_call *call, int i)
+{
+    if (call->n_segments > 0)
+        return call->segments[i / group->size].count;
+    return count_of(call, call->list_counts, i);
+}
+
+/* The buffers that are no lists: of every segment, else of the call; of uneven parts this rank's. */
+static int single_spans(const tutti_group *group, const tutti_call *call, bool read, tutti_span *to)
+{
+    const void *data = read ? call->in : call->out;
+    int         n = 0;
+    int         i;
+
+    for (i = 0; i < call->n_segments; i++) {
+        data = read ? call->segments[i].in : call->segments[i].out;
+        if (data != NULL)
+            to[n++] = span_of(call, data, call->segments[i].count);
+    }
+    if (call->n_segments == 0 && data != NULL)
+        to[n++] = span_of(call, data, count_of(call, call->list_counts, group->rank));
+    return n;
+}
+
 /* The spans that call reads, or writes, to `to`: how many. */
 static int spans_of(const tutti_group *group, const tutti_call *call, int n_list, bool read, tutti_span *to)
 {
-    const void *single = read ? call->in : call->out;
-    int         n = 0;
-    int         i;
+    int n = 0;
+    int i;
 
     if (read && call->ins != NULL)
         for (i = 0; i < call->n_parts; i++)
             to[n++] = span_of(call, call->ins[i], count_of(call, call->in_counts, i));
     if (call->list != NULL && reads_list(call) == read)
         for (i = 0; i < n_list; i++)
-            to[n++] = span_of(call, call->list[i], count_of(call, call->list_counts, i));
-    if (single != NULL) /* of uneven parts the single one is this rank's */
-        to[n++] = span_of(call, single, count_of(call, call->list_counts, group->rank));
-    return n;
+            to[n++] = span_of(call, call->list[i], list_count(group, call, i));
+    return n + single_spans(group, call, read, to + n);
 }
 
 tutti_status tti_observe_call_begin(tutti_group *group, const tutti_call *call, int n_list, bool async,
@@ -119,7 +140,7 @@ tutti_status tti_observe_call_begin(tutti_group *group, const tutti_call *call, 
 
     if (tti_hooks_inside())
         return TUTTI_OK;
-    st = observation_create(group, tti_call_kind_name(call->kind), n_list + call->n_parts + 2, &seen);
+    st = observation_create(group, tti_call_kind_name(call->kind), n_list + call->n_parts + 2 * (call->n_segments + 1), &seen);
     if (st != TUTTI_OK)
         return st;
     event = &seen->event;
