@@ -116,6 +116,14 @@ tutti_status tti_group_name_by_ranks(tutti_group *group)
     return st;
 }
 
+tutti_status tti_group_name_by_text(tutti_group *group, const char *text)
+{
+    if (strlen(text) >= sizeof group->name)
+        return digest(text, strlen(text), group->name);
+    snprintf(group->name, sizeof group->name, "%s", text);
+    return TUTTI_OK;
+}
+
 void tti_local_names_free(tti_local_name *first)
 {
     tti_local_name *next;
@@ -128,23 +136,38 @@ void tti_local_names_free(tti_local_name *first)
 
 /* ---- numbers ---- */
 
-static tutti_status parse_number(const tutti_group *group, const tutti_bytes *text, uint32_t *out)
+/* Of the members, so that ranks which took different ones for a group of one name find out. */
+static uint64_t hash_members(const tutti_group *group)
 {
-    char    *end = NULL;
-    uint64_t n = 0;
+    uint64_t h = UINT64_C(0xcbf29ce484222325);
+    int      i;
 
-    if (text->size > 0)
-        n = strtoull(text->data, &end, 10);
-    if (n < AGREED_FIRST || n > UINT32_MAX || *end != '\0')
+    for (i = 0; i < group->size; i++)
+        h = (h ^ (uint64_t)group->ranks[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+/* "2147483649 <hash>": the number that stands, and the members it was proposed for. */
+static tutti_status read_proposal(tutti_group *group, const tutti_bytes *text)
+{
+    uint64_t n = 0, members = 0;
+
+    if (text->size == 0 || sscanf(text->data, "%" SCNu64 " %" SCNx64, &n, &members) != 2 ||
+        n < AGREED_FIRST || n > UINT32_MAX)
         return tti_fail(TUTTI_E_STORE, "the number of group '%s' in the store is damaged", group->name);
-    *out = (uint32_t)n;
+    if (members != hash_members(group))
+        return tti_fail(TUTTI_E_MISMATCH,
+                        "group '%s': another rank made it of other members than rank %d\n"
+                        "  next: give all ranks the same lists, in the same order",
+                        group->name, group->world->rank);
+    group->id = (uint32_t)n;
     return TUTTI_OK;
 }
 
 tutti_status tti_group_agree_number(tutti_group *group, int64_t deadline_ns)
 {
     tutti_bytes  kept = { 0 };
-    char         text[24];
+    char         text[48];
     int64_t      n = 0;
     tutti_status st;
 
@@ -154,11 +177,12 @@ tutti_status tti_group_agree_number(tutti_group *group, int64_t deadline_ns)
     if (n < 1 || n > (int64_t)(UINT32_MAX - AGREED_FIRST))
         return tti_fail(TUTTI_E_STATE, "group '%s': the numbers of this world's groups are used up",
                         group->name);
-    snprintf(text, sizeof text, "%" PRIu32, AGREED_FIRST + (uint32_t)n);
+    snprintf(text, sizeof text, "%" PRIu32 " %" PRIx64, AGREED_FIRST + (uint32_t)n,
+             hash_members(group));
     st = tti_store_compare_set_until(group->store, "number", "", 0, text, strlen(text), deadline_ns,
                                      &kept);
     if (st == TUTTI_OK)
-        st = parse_number(group, &kept, &group->id);
+        st = read_proposal(group, &kept);
     tutti_bytes_free(&kept);
     return st;
 }

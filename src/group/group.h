@@ -6,6 +6,7 @@
  *   group.c       the object: its parts, its end
  *   world_create.c, new_group.c   making one, over make.h
  *   agreed.c      names and numbers of groups whose members alone make them
+ *   split.c       groups out of a group
  *   options.c     reading the structs that callers fill
  *   ranks.c       ranks and their translation
  *   subgroups.c   several groups in one call; names and lists of ranks

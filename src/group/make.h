@@ -21,14 +21,29 @@ tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, boo
 /** A child is whole: its world knows it from now on. */
 void tti_group_link(tutti_group *group);
 
+/* subgroups.c */
+
+/** Check lists of ranks, each 0 .. size-1, none of them empty, no two with a rank in common.
+ * @errors TUTTI_E_ARG */
+tutti_status tti_lists_check(const char *what, int size, const int *const *lists,
+                             const int *n_ranks, int n_lists);
+/** tti_group_options_read() for calls that more ranks make than the group's members, and in which
+ * nothing is local. */
+tutti_status tti_joint_options_read(const char *what, const tutti_group_options *opts,
+                                    tutti_group_options *known);
+
 /* agreed.c */
+
+/** Call group that, or, if it is too long, its SHA-1. */
+tutti_status tti_group_name_by_text(tutti_group *group, const char *text);
 
 /** Name group, whose world and ranks are there, after its ranks: the same on all members, and another
  * one each time these ranks make a group so. */
 tutti_status tti_group_name_by_ranks(tutti_group *group);
 void         tti_local_names_free(tti_local_name *first);
 /** Agree with the other members on a number that no other group of the carrier has, through the
- * group's store; waits for nobody. */
+ * group's store; waits for nobody.
+ * @errors TUTTI_E_MISMATCH  another rank has other members in a group of this name */
 tutti_status tti_group_agree_number(tutti_group *group, int64_t deadline_ns);
 
 /* ranks.c */

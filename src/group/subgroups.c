@@ -5,7 +5,7 @@
  * True    All lists are checked before the first group is made, so that a bad argument makes none.
  *         Once one of this rank's groups could not be made, the remaining ones only take their
  *         numbers: the ranks of the world go on counting groups alike. */
-#include "group/group.h"
+#include "group/make.h"
 
 #include <stdlib.h>
 #include <tutti/private.h>
@@ -42,9 +42,8 @@ tutti_status tti_group_world(const char *what, tutti_group **world_out)
     return st;
 }
 
-/* All ranks call these functions, so there is nothing local about their groups. */
-static tutti_status read_options(const char *what, const tutti_group_options *opts,
-                                 tutti_group_options *known)
+tutti_status tti_joint_options_read(const char *what, const tutti_group_options *opts,
+                                    tutti_group_options *known)
 {
     tutti_status st = tti_group_options_read(what, opts, known);
 
@@ -54,19 +53,18 @@ static tutti_status read_options(const char *what, const tutti_group_options *op
 }
 
 /* Note in owner[] (list number + 1, 0: none) who is in list number i. */
-static tutti_status claim_list(const tutti_group *world, const int *ranks, int n, int i, int *owner)
+static tutti_status claim_list(const char *what, int size, const int *ranks, int n, int i, int *owner)
 {
-    const char *what = "new_subgroups_by_enumeration";
-    int         j;
+    int j;
 
     if (ranks == NULL || n <= 0)
         return tti_fail(TUTTI_E_ARG, "%s: list %d is empty", what, i);
     for (j = 0; j < n; j++) {
         const int rank = ranks[j];
 
-        if (rank < 0 || rank >= world->size)
+        if (rank < 0 || rank >= size)
             return tti_fail(TUTTI_E_ARG, "%s: rank %d in list %d is outside of 0 .. %d", what, rank,
-                            i, world->size - 1);
+                            i, size - 1);
         if (owner[rank] == i + 1)
             return tti_fail(TUTTI_E_ARG, "%s: rank %d is in list %d twice", what, rank, i);
         if (owner[rank] != 0)
@@ -77,21 +75,20 @@ static tutti_status claim_list(const tutti_group *world, const int *ranks, int n
     return TUTTI_OK;
 }
 
-static tutti_status check_lists(const tutti_group *world, const int *const *lists,
-                                const int *n_ranks, int n_lists)
+tutti_status tti_lists_check(const char *what, int size, const int *const *lists,
+                             const int *n_ranks, int n_lists)
 {
     tutti_status st = TUTTI_OK;
     int         *owner;
     int          i;
 
     if (lists == NULL || n_ranks == NULL || n_lists <= 0)
-        return tti_fail(TUTTI_E_ARG,
-                        "new_subgroups_by_enumeration: there are no lists (n_lists %d)", n_lists);
-    owner = calloc((size_t)world->size, sizeof *owner);
+        return tti_fail(TUTTI_E_ARG, "%s: there are no lists (n_lists %d)", what, n_lists);
+    owner = calloc((size_t)size, sizeof *owner);
     if (owner == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory to check lists of %d ranks", world->size);
+        return tti_fail(TUTTI_E_NOMEM, "no memory to check lists of %d ranks", size);
     for (i = 0; i < n_lists && st == TUTTI_OK; i++)
-        st = claim_list(world, lists[i], n_ranks[i], i, owner);
+        st = claim_list(what, size, lists[i], n_ranks[i], i, owner);
     free(owner);
     return st;
 }
@@ -128,7 +125,7 @@ static tutti_status subgroups(int block, const tutti_group_options *opts, tutti_
 
     st = tti_group_world("new_subgroups", &world);
     if (st == TUTTI_OK)
-        st = read_options("new_subgroups", opts, &known);
+        st = tti_joint_options_read("new_subgroups", opts, &known);
     if (st != TUTTI_OK)
         return st;
     if (block < 1 || world->size % block != 0)
@@ -165,9 +162,9 @@ static tutti_status enumerated(const int *const *lists, const int *n_ranks, int 
 
     st = tti_group_world(what, &world);
     if (st == TUTTI_OK)
-        st = read_options(what, opts, &known);
+        st = tti_joint_options_read(what, opts, &known);
     if (st == TUTTI_OK)
-        st = check_lists(world, lists, n_ranks, n_lists);
+        st = tti_lists_check(what, world->size, lists, n_ranks, n_lists);
     if (st != TUTTI_OK)
         return st;
     for (i = 0; i < n_lists; i++)
