@@ -363,7 +363,118 @@ static void do_blocks(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int64
     free_buffers(t, &b);
 }
 
-/* Eleven calls a time: so in turn parts are even and uneven, each in place and out of place. */
+/* ---- several segments in one call ---- */
+
+enum { N_SEGMENTS = 6 };
+
+/* Sizes around count: some empty, some long enough to be left where they are. */
+static int64_t segment_count(int64_t count, int s)
+{
+    const int64_t sizes[N_SEGMENTS] = { count / 3, 0, count, 3, count / 2, 0 };
+
+    return sizes[s];
+}
+
+/* Rank's input number p of a segment. */
+static void fill_segment(void *out, int64_t count, const tutti_call *call, int rank, int p, int s)
+{
+    fill(out, count, call->dtype, rank + 8 * p + 64 * s, call->seq);
+}
+
+typedef struct segment_buffers {
+    tutti_segment segments[N_SEGMENTS];
+    char         *own[N_SEGMENTS]; /* in and out */
+    char         *list[N_SEGMENTS * N_LIST];
+    size_t        bytes[N_SEGMENTS];
+} segment_buffers;
+
+static void make_segments(tt_rank *t, tutti_call *call, segment_buffers *b, int64_t count)
+{
+    const bool scatters = call->kind == TUTTI_CALL_REDUCE_SCATTER;
+    int        s, r;
+
+    for (call->count = 0, s = 0; s < N_SEGMENTS; s++) {
+        tutti_segment *seg = &b->segments[s];
+
+        call->count += seg->count = segment_count(count, s);
+        b->bytes[s] = (size_t)seg->count * tutti_dtype_size(call->dtype);
+        b->own[s] = guarded(b->bytes[s]);
+        fill_segment(b->own[s], seg->count, call, t->rank, 0, s);
+        for (r = 0; r < t->size; r++) {
+            char *entry = b->list[s * t->size + r] = guarded(b->bytes[s]);
+
+            if (scatters)
+                fill_segment(entry, seg->count, call, t->rank, r, s);
+        }
+        seg->in = scatters ? NULL : b->own[s];
+        seg->out = call->kind == TUTTI_CALL_ALL_GATHER ? NULL : b->own[s];
+    }
+    call->segments = b->segments;
+    call->n_segments = N_SEGMENTS;
+    if (call->kind != TUTTI_CALL_ALL_REDUCE)
+        call->list = (void *const *)b->list;
+}
+
+/* The combination over ranks of their inputs number p of a segment. */
+static void expect_segment(const tt_rank *t, const tutti_call *call, tutti_op op, int p, int s, char *want)
+{
+    const int64_t count = call->segments[s].count;
+    const void   *in[N_LIST];
+    int           r;
+
+    for (r = 0; r < t->size; r++) {
+        char *input = guarded((size_t)count * tutti_dtype_size(call->dtype));
+
+        fill_segment(input, count, call, r, p, s);
+        if (op.kind == TUTTI_OP_PREMUL_SUM)
+            tti_scale(input, input, count, op_of_rank(op, r).factor, call->dtype);
+        in[r] = input;
+    }
+    tti_reduce(tti_reduce_kernel_for(op.kind, call->dtype), want, in, t->size, count, t->size);
+    for (r = 0; r < t->size; r++)
+        free((void *)(uintptr_t)in[r]);
+}
+
+static void check_segment(tt_rank *t, const tutti_call *call, const segment_buffers *b, tutti_op op, int s)
+{
+    char *want = guarded(b->bytes[s]);
+    int   r;
+
+    if (call->kind == TUTTI_CALL_ALL_GATHER)
+        fill_segment(want, call->segments[s].count, call, t->rank, 0, s);
+    else
+        expect_segment(t, call, op, call->kind == TUTTI_CALL_REDUCE_SCATTER ? t->rank : 0, s, want);
+    TT_CHECK(t, memcmp(b->own[s], want, b->bytes[s]) == 0);
+    for (r = 0; r < t->size && call->list != NULL; r++) {
+        const bool gathers = call->kind == TUTTI_CALL_ALL_GATHER;
+
+        fill_segment(want, call->segments[s].count, call, gathers ? r : t->rank, gathers ? 0 : r, s);
+        TT_CHECK(t, memcmp(b->list[s * t->size + r], want, b->bytes[s]) == 0);
+    }
+    free(want);
+}
+
+static void do_segments(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int64_t count, tutti_op op)
+{
+    tutti_call      call = tt_call(t, kind, dtype, 0);
+    segment_buffers b;
+    int             s, r;
+
+    make_segments(t, &call, &b, count);
+    call.op = op_of_rank(op, t->rank);
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    for (s = 0; s < N_SEGMENTS; s++) {
+        check_segment(t, &call, &b, op, s);
+        TT_CHECK(t, guard_is_whole(b.own[s], b.bytes[s]));
+        for (r = 0; r < t->size; r++) {
+            TT_CHECK(t, guard_is_whole(b.list[s * t->size + r], b.bytes[s]));
+            free(b.list[s * t->size + r]);
+        }
+        free(b.own[s]);
+    }
+}
+
+/* Fifteen calls a time: so in turn parts are even and uneven, each in place and out of place. */
 static void do_all_kinds(tt_rank *t, tutti_dtype dtype, int64_t count, tutti_op op)
 {
     const bool uneven = (t->seq >> 1 & 1) != 0;
@@ -381,6 +492,10 @@ static void do_all_kinds(tt_rank *t, tutti_dtype dtype, int64_t count, tutti_op 
     do_blocks(t, TUTTI_CALL_ALL_TO_ALL, dtype, count, uneven);
     do_blocks(t, TUTTI_CALL_GATHER_V, dtype, count, uneven);
     do_blocks(t, TUTTI_CALL_SCATTER_V, dtype, count, uneven);
+    do_segments(t, TUTTI_CALL_ALL_REDUCE, dtype, count, op);
+    do_segments(t, TUTTI_CALL_ALL_GATHER, dtype, count, op);
+    do_segments(t, TUTTI_CALL_REDUCE_SCATTER, dtype, count, op);
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
     TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
 }
 
@@ -436,6 +551,9 @@ static void random_calls(tt_rank *t)
         case 7: do_blocks(t, TUTTI_CALL_ALL_TO_ALL, TUTTI_U8, count, true); break;
         case 8: do_blocks(t, TUTTI_CALL_GATHER_V, TUTTI_U8, count, true); break;
         case 9: do_blocks(t, TUTTI_CALL_SCATTER_V, TUTTI_U8, count, true); break;
+        case 11: do_segments(t, TUTTI_CALL_ALL_REDUCE, TUTTI_F32, count, TUTTI_SUM); break;
+        case 12: do_segments(t, TUTTI_CALL_REDUCE_SCATTER, TUTTI_BF16, count, TUTTI_AVG); break;
+        case 13: do_segments(t, TUTTI_CALL_ALL_GATHER, TUTTI_U8, count, TUTTI_SUM); break;
         case 10: do_uneven_gather(t, TUTTI_F64, count); break;
         default: do_broadcast(t, TUTTI_F32, count); break;
         }

@@ -324,7 +324,11 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
     return TUTTI_OK;
 }
 
-_Static_assert(sizeof(void *) == sizeof(int64_t), "a work's room is counted in pointers");
+/* Of a segment, counted in pointers as all of a work's room is. */
+enum { SEGMENT_ENTRIES = sizeof(tutti_segment) / sizeof(void *) };
+
+_Static_assert(sizeof(void *) == sizeof(int64_t), "counts and pointers share a work's room");
+_Static_assert(sizeof(tutti_segment) % sizeof(void *) == 0, "segments follow each other in it");
 
 /* Copy an array of n entries to *room_io, and step on. NULL stays NULL. */
 static void *keep(void ***room_io, const void *array, int n)
@@ -338,6 +342,11 @@ static void *keep(void ***room_io, const void *array, int n)
     return room;
 }
 
+static int arrays_of(const tutti_call *call)
+{
+    return 3 * call->n_parts + call->n_segments * SEGMENT_ENTRIES;
+}
+
 /* The arrays that call points to may go when the asynchronous call returns: the work has its own. */
 static void keep_arrays(tutti_work *work, const tutti_call *call, int n_list)
 {
@@ -348,6 +357,7 @@ static void keep_arrays(tutti_work *work, const tutti_call *call, int n_list)
     work->call.ins = keep(&room, call->ins, call->n_parts);
     work->call.list_counts = keep(&room, call->list_counts, call->n_parts);
     work->call.in_counts = keep(&room, call->in_counts, call->n_parts);
+    work->call.segments = keep(&room, call->segments, call->n_segments * SEGMENT_ENTRIES);
 }
 
 tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
@@ -357,7 +367,7 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
     tutti_work  *work = NULL;
     tutti_status st;
 
-    st = tti_work_create(group, n_list + 3 * call->n_parts, &work);
+    st = tti_work_create(group, n_list + arrays_of(call), &work);
     if (st != TUTTI_OK)
         return st;
     keep_arrays(work, call, n_list);

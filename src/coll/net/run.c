@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "coll/segments.h"
 
 enum { SENDS_IN_FLIGHT = 8, SEQUENCE_SHIFT = 24 };
 
@@ -40,6 +41,7 @@ typedef struct motion {
 void tti_net_release(tti_net *net)
 {
     tti_schedule_release(&net->schedule);
+    tti_pack_release(&net->pack);
     free(net->scratch);
     free(net->requests);
     *net = (tti_net){ .scratch = NULL };
@@ -303,11 +305,6 @@ static size_t lines(size_t bytes)
     return (bytes + 63) & ~(size_t)63;
 }
 
-static int64_t part_count(const tutti_call *call, int rank)
-{
-    return call->n_parts > 0 ? call->list_counts[rank] : call->count;
-}
-
 /* What PREMUL_SUM needs behind the schedule's scratch memory: all of this rank's elements times its
  * factor; where those are a list, first the pointers to its entries. */
 static size_t scaled_bytes(const motion *m)
@@ -317,13 +314,13 @@ static size_t scaled_bytes(const motion *m)
     size_t            bytes;
     int               r;
 
-    if (!reduces(call) || call->op.kind != TUTTI_OP_PREMUL_SUM)
+    if (!reduces(call) || call->op.kind != TUTTI_OP_PREMUL_SUM || call->n_segments > 0)
         return 0;
     if (call->kind != TUTTI_CALL_REDUCE_SCATTER)
         return (size_t)call->count * element;
     bytes = lines((size_t)m->team->n_ranks * sizeof(void *));
     for (r = 0; r < m->team->n_ranks; r++)
-        bytes += (size_t)part_count(call, r) * element;
+        bytes += (size_t)tti_part_count(call, r) * element;
     return bytes;
 }
 
@@ -335,7 +332,7 @@ static void scale_list(motion *m, char *room)
     int               r;
 
     for (r = 0; r < m->team->n_ranks; r++) {
-        const int64_t count = part_count(call, r);
+        const int64_t count = tti_part_count(call, r);
 
         if (count > 0)
             tti_scale(to, call->list[r], count, call->op.factor, call->dtype);
@@ -366,7 +363,8 @@ static tutti_status bind(motion *m)
     const size_t      sizes = exchanges_sizes(call)
                                   ? 2 * (size_t)m->team->n_ranks * sizeof(tti_block_sizes)
                                   : 0;
-    tutti_status      st = grow_scratch(m->net, planned + scaled + sizes);
+    const size_t      packed = call->n_segments > 0 ? tti_pack_bytes(&m->net->pack) : 0;
+    tutti_status      st = grow_scratch(m->net, planned + scaled + sizes + packed);
 
     if (st != TUTTI_OK)
         return st;
@@ -381,7 +379,27 @@ static tutti_status bind(motion *m)
         m->binding.kernel = tti_reduce_kernel_for(call->op.kind, call->dtype);
     if (scaled > 0)
         scale(m, m->net->scratch + planned);
+    if (call->n_segments > 0) {
+        tti_pack_fill(&m->net->pack, m->net->scratch + planned);
+        m->binding.parts = m->net->pack.bounds;
+    }
     return TUTTI_OK;
+}
+
+static tutti_status make_schedule(tti_net *net, tti_plan *plan, const tti_plan_input *input,
+                                  const tutti_call *call)
+{
+    tutti_status st = TUTTI_OK;
+
+    tti_schedule_clear(&net->schedule);
+    if (call->n_segments > 0)
+        st = tti_pack_plan(&net->pack, call, input, plan, &net->schedule);
+    else
+        plan(input, &net->schedule);
+    if (st == TUTTI_OK && net->schedule.full)
+        st = tti_fail(TUTTI_E_NOMEM, "no memory for the schedule of a collective of %d ranks",
+                      input->n_ranks);
+    return st;
 }
 
 tutti_status tti_net_run(tti_net *net, const tti_team *team, tti_plan *plan, const tutti_call *call,
@@ -395,13 +413,12 @@ tutti_status tti_net_run(tti_net *net, const tti_team *team, tti_plan *plan, con
     tutti_status st;
     int          k;
 
-    tti_schedule_clear(&net->schedule);
-    plan(&input, &net->schedule);
-    if (net->schedule.full)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for the schedule of a collective of %d ranks",
-                        team->n_ranks);
-    st = bind(&m);
+    st = make_schedule(net, plan, &input, call);
+    if (st == TUTTI_OK)
+        st = bind(&m);
     for (k = 0; k < net->schedule.phases.n && st == TUTTI_OK; k++)
         st = run_phase(&m, k);
+    if (st == TUTTI_OK && call->n_segments > 0)
+        tti_pack_empty(&net->pack);
     return st;
 }

@@ -4,13 +4,14 @@
 #ifndef TTI_COLL_NET_RUN_H
 #define TTI_COLL_NET_RUN_H
 
-#include "coll/net/plan.h"
+#include "coll/net/pack.h"
 #include "coll/team.h"
 
 /** What a group keeps from one operation to the next, so that only the first of its size allocates.
  * Zeroed memory is ready for use. */
 typedef struct tti_net {
     tti_schedule  schedule;
+    tti_pack      pack; /* of calls with segments */
     char         *scratch;
     size_t        scratch_bytes;
     tti_request **requests; /* of the phase under way */

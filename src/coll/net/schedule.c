@@ -118,7 +118,8 @@ void tti_schedule_copy(tti_schedule *schedule, tti_block to, tti_block from)
 
 tti_block tti_schedule_scratch(tti_schedule *schedule, int64_t bytes)
 {
-    const tti_block block = { TTI_PLACE_SCRATCH, 0, schedule->scratch_bytes, bytes };
+    const tti_block block = { .place = TTI_PLACE_SCRATCH, .offset = schedule->scratch_bytes,
+                              .bytes = bytes };
 
     schedule->scratch_bytes += (bytes + 63) & ~INT64_C(63);
     return block;
@@ -142,12 +143,20 @@ const tti_transfer *tti_phase_recvs(const tti_schedule *schedule, int k, int *n_
     return *n_out > 0 ? (const tti_transfer *)schedule->recvs.items + begin : NULL;
 }
 
+static tti_bound part_of(const tti_binding *binding, int part)
+{
+    if (binding->parts != NULL)
+        return binding->parts[part];
+    return (tti_bound){ .in = binding->in, .out = binding->out, .list = binding->list };
+}
+
 static char *place_at(const tti_binding *binding, const tti_block *block)
 {
     switch (block->place) {
-    case TTI_PLACE_IN: return (char *)(uintptr_t)binding->in; /* plans never write there */
-    case TTI_PLACE_OUT: return binding->out;
-    case TTI_PLACE_LIST: return binding->list[block->index];
+    case TTI_PLACE_IN: /* plans never write there */
+        return (char *)(uintptr_t)part_of(binding, block->part).in;
+    case TTI_PLACE_OUT: return part_of(binding, block->part).out;
+    case TTI_PLACE_LIST: return part_of(binding, block->part).list[block->index];
     case TTI_PLACE_INS: return (char *)(uintptr_t)binding->ins[block->index];
     case TTI_PLACE_SIZES: return binding->sizes;
     case TTI_PLACE_SCRATCH: return binding->scratch;
@@ -185,4 +194,42 @@ void tti_phase_steps(const tti_schedule *schedule, int k, const tti_binding *bin
 
     for (i = k > 0 ? phases[k - 1].steps_end : 0; i < phases[k].steps_end; i++)
         do_step(schedule, (const tti_step *)schedule->steps.items + i, binding);
+}
+
+/* ---- several schedules as one ---- */
+
+static tti_block moved(tti_block block, int part, int64_t scratch_at)
+{
+    block.part = part;
+    if (block.place == TTI_PLACE_SCRATCH)
+        block.offset += scratch_at;
+    return block;
+}
+
+static void join_step(tti_schedule *schedule, const tti_schedule *from, const tti_step *step,
+                      int part, int64_t scratch_at)
+{
+    const tti_block *inputs = (const tti_block *)from->inputs.items + step->first;
+    int              i;
+
+    add_step(schedule, step->reduces, moved(step->to, part, scratch_at));
+    for (i = 0; i < step->n; i++)
+        tti_schedule_input(schedule, moved(inputs[i], part, scratch_at));
+}
+
+void tti_schedule_join(tti_schedule *schedule, const tti_schedule *from, int k, int part,
+                       int64_t scratch_at)
+{
+    const tti_phase    *phases = from->phases.items;
+    const tti_step     *steps = from->steps.items;
+    int                 n_sends, n_recvs, i;
+    const tti_transfer *sends = tti_phase_sends(from, k, &n_sends);
+    const tti_transfer *recvs = tti_phase_recvs(from, k, &n_recvs);
+
+    for (i = 0; i < n_sends; i++)
+        tti_schedule_send(schedule, sends[i].peer, moved(sends[i].block, part, scratch_at));
+    for (i = 0; i < n_recvs; i++)
+        tti_schedule_recv(schedule, recvs[i].peer, moved(recvs[i].block, part, scratch_at));
+    for (i = k > 0 ? phases[k - 1].steps_end : 0; i < phases[k].steps_end; i++)
+        join_step(schedule, from, &steps[i], part, scratch_at);
 }

@@ -30,6 +30,7 @@ typedef struct tti_block {
     int       index; /* TTI_PLACE_LIST and TTI_PLACE_INS only */
     int64_t   offset;
     int64_t   bytes;
+    int       part; /* IN, OUT and LIST of which part; a schedule of one buffer has only part 0 */
 } tti_block;
 
 typedef struct tti_transfer {
@@ -87,8 +88,21 @@ void tti_schedule_input(tti_schedule *schedule, tti_block from);
 /** A fresh piece of scratch memory, aligned to 64 bytes. */
 tti_block tti_schedule_scratch(tti_schedule *schedule, int64_t bytes);
 
+/** Append the parts of phase k of `from` to the last phase, as those of another part, whose scratch memory
+ * begins at scratch_at. */
+void tti_schedule_join(tti_schedule *schedule, const tti_schedule *from, int k, int part,
+                       int64_t scratch_at);
+
+/** The buffers of a part. */
+typedef struct tti_bound {
+    const void  *in;
+    void        *out;
+    void *const *list;
+} tti_bound;
+
 /** The buffers a schedule is bound to, and how to combine them. */
 typedef struct tti_binding {
+    const tti_bound         *parts; /* NULL: there is one, in, out and list */
     const void              *in;
     void                    *out;
     void *const             *list;
