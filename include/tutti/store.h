@@ -87,7 +87,8 @@ TUTTI_API tutti_status tutti_hash_store_open(tutti_store **store_out);
  *
  * A file that handles were never closed on, while nobody has it open now, was left over by a job
  * that died: an error with a world_size, else a warning in the log, and the file is read like a
- * live one. A record that was torn by a crash is dropped by the next writer.
+ * live one. A record that was torn by a crash is dropped by the next writer. A file that somebody
+ * removes while it is open is an error for all who have it.
  *
  * @errors  TUTTI_E_ARG    path empty, world_size 0
  *          TUTTI_E_STATE  the file is left over; the text names it

@@ -174,7 +174,23 @@ bool tti_file_log_grew(const tti_file_log *log)
 {
     struct stat st;
 
-    return fstat(log->fd, &st) != 0 || st.st_size != log->offset;
+    return fstat(log->fd, &st) != 0 || st.st_size != log->offset || st.st_nlink == 0;
+}
+
+bool tti_file_log_removed(const tti_file_log *log)
+{
+    struct stat st;
+
+    return fstat(log->fd, &st) == 0 && st.st_nlink == 0;
+}
+
+void tti_file_log_unlink(const tti_file_log *log)
+{
+    struct stat named, ours;
+
+    if (stat(log->path, &named) == 0 && fstat(log->fd, &ours) == 0 &&
+        named.st_dev == ours.st_dev && named.st_ino == ours.st_ino)
+        unlink(log->path);
 }
 
 /* All of data at the end; a part that was written before a failure is cut off again. */
@@ -275,14 +291,6 @@ static tutti_status come_alive(tti_file_log *log)
     return TUTTI_OK;
 }
 
-/* The last user may remove the file between our open and our lock. */
-static bool is_removed(const tti_file_log *log)
-{
-    struct stat st;
-
-    return fstat(log->fd, &st) == 0 && st.st_nlink == 0;
-}
-
 static tutti_status lock_by(tti_file_log *log, int64_t deadline_ns)
 {
     bool         locked = false;
@@ -309,7 +317,8 @@ tutti_status tti_file_log_open(tti_file_log *log, tti_port *port, const char *pa
         st = open_file(log, path);
         if (st == TUTTI_OK)
             st = lock_by(log, deadline_ns);
-        if (st == TUTTI_OK && !is_removed(log)) {
+        /* The last user may have removed the file between our open and our lock: again. */
+        if (st == TUTTI_OK && !tti_file_log_removed(log)) {
             st = come_alive(log);
             if (st == TUTTI_OK)
                 return TUTTI_OK;

@@ -54,7 +54,11 @@ tutti_status tti_file_log_put(tti_file_log *log, const char *key, const void *va
 /** Append the deletion of a user key ("/...") that the copy has. */
 tutti_status tti_file_log_delete(tti_file_log *log, const char *key);
 
-/** Whether the file has grown since the last lock; a look without locking. */
+/** Whether the file has grown since the last lock, or was removed; a look without locking. */
 bool tti_file_log_grew(const tti_file_log *log);
+/** Whether nobody can find the file any more: others who open its path would make another one. */
+bool tti_file_log_removed(const tti_file_log *log);
+/** Remove the file, unless another one has its name by now; under an exclusive lock. */
+void tti_file_log_unlink(const tti_file_log *log);
 
 #endif

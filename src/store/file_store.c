@@ -14,7 +14,6 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include <tutti/private.h>
 #include "base/thread.h"
 #include "store/file_log.h"
@@ -63,8 +62,13 @@ static tutti_status enter(file_store *fs, bool exclusive, int64_t deadline_ns)
     for (;;) {
         tti_lock(&fs->lock);
         st = tti_file_log_try_lock(&fs->log, exclusive, &locked);
-        if (st == TUTTI_OK && locked)
+        if (st == TUTTI_OK && locked && !tti_file_log_removed(&fs->log))
             return TUTTI_OK;
+        if (st == TUTTI_OK && locked) {
+            tti_file_log_unlock(&fs->log);
+            st = tti_fail(TUTTI_E_IO, "store file '%s' was removed while it was in use",
+                          fs->log.path);
+        }
         tti_unlock(&fs->lock);
         if (st != TUTTI_OK)
             return st;
@@ -340,17 +344,32 @@ static tutti_status file_clone(tutti_store *store, int64_t deadline_ns, tutti_st
     return TUTTI_OK;
 }
 
-/* Best effort: a file that stays locked, or fails, stays. */
+static int64_t count_of(const file_store *fs, const char *key)
+{
+    const void *val = NULL;
+    size_t      size = 0;
+    int64_t     n = 0;
+
+    if (!tti_map_get(&fs->log.map, key, strlen(key), &val, &size) ||
+        !tti_store_number(val, size, &n))
+        return 0;
+    return n;
+}
+
+/* The last one of world_size removes the file and writes nothing before: killed in between, it leaves
+ * a file that is known to be left over, not one that looks like the beginning of another job. Best
+ * effort: a file that stays locked, or fails, stays. */
 static void count_out(file_store *fs)
 {
-    int64_t gone = 0, left = 0;
+    int64_t n;
 
     if (enter(fs, true, tti_port_now(fs->port) + CLOSE_NS) != TUTTI_OK)
         return;
-    if (add_locked(fs, "cleanup/", 1, "cleanup/", &gone) == TUTTI_OK &&
-        add_locked(fs, "refcount/", -1, "refcount/", &left) == TUTTI_OK && left == 0 &&
-        fs->world_size > 0 && gone >= fs->world_size)
-        unlink(fs->log.path);
+    if (fs->world_size > 0 && count_of(fs, "refcount/") == 1 &&
+        count_of(fs, "cleanup/") + 1 >= fs->world_size)
+        tti_file_log_unlink(&fs->log);
+    else if (add_locked(fs, "cleanup/", 1, "cleanup/", &n) == TUTTI_OK)
+        add_locked(fs, "refcount/", -1, "refcount/", &n);
     leave(fs);
 }
 
@@ -387,12 +406,9 @@ static const tutti_store_ops file_ops = {
 static tutti_status check_left_over(const file_store *fs)
 {
     const tti_file_log *log = &fs->log;
-    const void         *val = NULL;
-    size_t              size = 0;
-    int64_t             users = 0;
+    const int64_t       users = count_of(fs, "refcount/");
 
-    if (!log->alone || !tti_map_get(&log->map, "refcount/", strlen("refcount/"), &val, &size) ||
-        !tti_store_number(val, size, &users) || users <= 0)
+    if (!log->alone || users <= 0)
         return TUTTI_OK;
     if (fs->world_size > 0)
         return tti_fail(TUTTI_E_STATE,
