@@ -1,0 +1,279 @@
+/* SPDX-License-Identifier: BSD-3-Clause */
+#include "launch.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "harness/harness.h"
+
+enum { TRIES_MAX = 3, LIMIT_MS = 4 * 3600 * 1000 };
+
+/* ---- a rank -------------------------------------------------------------------------------------- */
+
+/* One rank's way through the cells. */
+typedef struct runner {
+    tt_ctx  *ctx;
+    int      rank, size;
+    uint32_t barriers; /* of which it was part */
+    tt_try  *tries;    /* [TRIES_MAX] */
+    bool     broken;   /* a call failed: the group is finished */
+} runner;
+
+static int tries_of(const tt_cell *cell, uint64_t seed)
+{
+    const int64_t count = tt_sizes[cell->at[TT_AXIS_SIZE]];
+    const int     most = count <= 1000 ? TRIES_MAX : count <= 100000 ? 2 : 1;
+
+    return 1 + (int)(tt_mix(seed ^ 1) % (uint64_t)most);
+}
+
+static bool is_async(const tt_cell *cell, uint64_t seed)
+{
+    const tt_op_row *row = &tt_ops[cell->at[TT_AXIS_OP]];
+
+    if (row->block == NULL || row->start == NULL)
+        return row->block == NULL;
+    if (cell->at[TT_AXIS_MODE] == TT_THREADS)
+        return tt_mix(seed ^ 2) % 2 == 1;
+    return cell->at[TT_AXIS_MODE] == TT_ASYNC;
+}
+
+static bool prepare(runner *me, int k, int number, uint64_t seed)
+{
+    const tt_cell *cell = &tt_the_board->cells[k];
+    tt_try        *t = &me->tries[number];
+
+    memset(t, 0, sizeof *t);
+    t->row = &tt_ops[cell->at[TT_AXIS_OP]];
+    t->group = me->ctx->group;
+    t->rank = me->rank;
+    t->size = me->size;
+    t->dtype = (tutti_dtype)cell->at[TT_AXIS_DTYPE];
+    t->red = cell->at[TT_AXIS_RED] == TT_RED_NONE ? TUTTI_OP_SUM : (tutti_op_kind)cell->at[TT_AXIS_RED];
+    t->count = tt_cell_count(cell);
+    t->seed = tt_mix(seed + 16 + (uint64_t)number);
+    t->tag = (k * TRIES_MAX + number) * TT_TAGS;
+    if ((t->row->traits & TT_NO_DATA) != 0) {
+        t->arrivals = &tt_the_board->arrivals;
+        t->arrivals_due = ++me->barriers * (uint32_t)me->size;
+    }
+    return tt_try_prepare(t);
+}
+
+/* Each to its end before the next begins. */
+static bool run_blocking(runner *me, int n)
+{
+    bool ok = true;
+    int  i;
+
+    for (i = 0; i < n && !me->broken; i++) {
+        me->broken = !tt_try_block(&me->tries[i]);
+        ok = !me->broken && tt_try_check(&me->tries[i]) && ok;
+    }
+    return ok;
+}
+
+/* All begun before one is waited for. */
+static bool run_async(runner *me, int n)
+{
+    const int first = tt_roll_own(&me->tries[0], 4, n);
+    bool      ok = true;
+    int       i;
+
+    for (i = 0; i < n && !me->broken; i++)
+        me->broken = !tt_try_start(&me->tries[i]);
+    for (i = 0; i < n && !me->broken; i++)
+        me->broken = !tt_try_wait(&me->tries[(first + i) % n]);
+    for (i = 0; i < n && !me->broken; i++)
+        ok = tt_try_check(&me->tries[i]) && ok;
+    return ok && !me->broken;
+}
+
+static bool run_cell(runner *me, int k)
+{
+    const tt_cell *cell = &tt_the_board->cells[k];
+    const uint64_t seed = tt_cell_seed(cell, tt_the_board->seed);
+    const int      n = tries_of(cell, seed);
+    bool           ok = true;
+    int            i;
+
+    for (i = 0; i < n && !me->broken; i++)
+        me->broken = !prepare(me, k, i, seed);
+    if (!me->broken)
+        ok = is_async(cell, seed) ? run_async(me, n) : run_blocking(me, n);
+    for (i = 0; i < n; i++) {
+        tt_the_board->bits[k][me->rank] = tt_mix(tt_the_board->bits[k][me->rank] ^ me->tries[i].bits);
+        if (me->tries[i].words[0] != '\0')
+            tt_board_note(k, me->rank, me->tries[i].words);
+    }
+    for (i = 0; i < n; i++)
+        tt_try_release(&me->tries[i]);
+    return ok && !me->broken;
+}
+
+static void body(tt_ctx *t)
+{
+    runner me = { .ctx = t, .rank = t->rank, .size = t->size };
+    int    k;
+
+    me.tries = tt_alloc(t, TRIES_MAX * sizeof *me.tries);
+    for (k = 0; k < tt_the_board->n_cells; k++) {
+        tt_the_board->begun[t->rank] = k + 1;
+        tt_the_board->state[k][t->rank] = run_cell(&me, k) ? TT_CELL_PASSED : TT_CELL_FAILED;
+        if (me.broken)
+            fail_msg("cell %d: %s", k, tutti_last_error());
+    }
+    if (tutti_barrier(t->group) != TUTTI_OK)
+        fail_msg("barrier after the last cell: %s", tutti_last_error());
+    tt_the_board->left[t->rank] = true;
+}
+
+/* ---- the parent ---------------------------------------------------------------------------------- */
+
+static void say_failed(int k, const char *why)
+{
+    const tt_cell *cell = &tt_the_board->cells[k];
+    char           text[256];
+    int            notes = atomic_load(&tt_the_board->n_notes);
+    int            i;
+
+    tt_cell_text(cell, text, sizeof text);
+    printf("FAILED %s: %s\n", text, why);
+    for (i = 0; i < notes && i < TT_NOTES; i++)
+        if (tt_the_board->notes[i].cell == k)
+            printf("  rank %d: %s\n", tt_the_board->notes[i].rank, tt_the_board->notes[i].words);
+    printf("  again: conformance_matrix --seed %llu %s\n", (unsigned long long)tt_the_board->seed, text);
+}
+
+/* Why a cell that all ranks were through with has failed; NULL: it has not. */
+static const char *why_failed(int k, int world)
+{
+    const bool same = (tt_ops[tt_the_board->cells[k].at[TT_AXIS_OP]].traits & TT_SAME_BITS) != 0;
+    int        r;
+
+    for (r = 0; r < world; r++)
+        if (tt_the_board->state[k][r] != TT_CELL_PASSED)
+            return "not what it must be";
+    for (r = 1; same && r < world; r++)
+        if (tt_the_board->bits[k][r] != tt_the_board->bits[k][0])
+            return "ranks have different bits";
+    return NULL;
+}
+
+static bool all_were_through(int k, int world)
+{
+    int r;
+
+    for (r = 0; r < world; r++)
+        if (tt_the_board->state[k][r] == TT_NOT_RUN)
+            return false;
+    return true;
+}
+
+static bool any_began(int k, int world)
+{
+    int r;
+
+    for (r = 0; r < world; r++)
+        if (tt_the_board->begun[r] > k)
+            return true;
+    return false;
+}
+
+static void count(tt_tally *tally, const char *why, int k)
+{
+    tally->run++;
+    if (why == NULL) {
+        tally->passed++;
+    } else {
+        tally->failed++;
+        say_failed(k, why);
+    }
+}
+
+/* Judge what was run; how many cells that is. A cell that some rank did not come out of is the last. */
+static int judge(int world, tt_tally tallies[TT_OPS_MAX])
+{
+    int k;
+
+    for (k = 0; k < tt_the_board->n_cells; k++) {
+        tt_tally *tally = &tallies[tt_the_board->cells[k].at[TT_AXIS_OP]];
+
+        if (!all_were_through(k, world)) {
+            if (!any_began(k, world))
+                return k;
+            count(tally, "a rank did not come out of it", k);
+            return k + 1;
+        }
+        count(tally, why_failed(k, world), k);
+    }
+    return k;
+}
+
+static int start(const tt_cell *cell, int timeout_s)
+{
+    const int   transport = cell->at[TT_AXIS_TRANSPORT];
+    const bool  threads = cell->at[TT_AXIS_MODE] == TT_THREADS;
+    const char *words[2][2] = { { "shm", "tcp" }, { "threads", "threads-tcp" } };
+    char        name[96];
+    const tt_test test = { .name = name,
+                           .body = body,
+                           .ranks = tt_worlds[cell->at[TT_AXIS_WORLD]],
+                           .transports = words[threads][transport == TT_TCP],
+                           .limit_ms = LIMIT_MS,
+                           .timeout_ms = timeout_s * 1000,
+                           .dies = -1,
+                           .hosts = transport == TT_HOSTS ? 2 : 1 };
+
+    snprintf(name, sizeof name, "%d cells, %s", tt_the_board->n_cells,
+             tt_value_name(TT_AXIS_MODE, cell->at[TT_AXIS_MODE]));
+    return tt_main(&test, 1);
+}
+
+static void pass_over(const tt_cell *cells, int n, tt_tally tallies[TT_OPS_MAX])
+{
+    int k;
+
+    for (k = 0; k < n; k++)
+        tallies[cells[k].at[TT_AXIS_OP]].skipped++;
+}
+
+static bool everybody_left(int world)
+{
+    int r;
+
+    for (r = 0; r < world; r++)
+        if (!tt_the_board->left[r])
+            return false;
+    return true;
+}
+
+bool tt_launch(const tt_cell *cells, int n, int timeout_s, tt_tally tallies[TT_OPS_MAX])
+{
+    const int world = tt_worlds[cells[0].at[TT_AXIS_WORLD]];
+    int       done = 0;
+    int       k;
+
+    for (k = 0; k < n; k++)
+        tallies[cells[k].at[TT_AXIS_OP]].cells++;
+    while (done < n) {
+        int result, through;
+
+        tt_board_clear();
+        tt_the_board->n_cells = n - done < TT_CELLS_MAX ? n - done : TT_CELLS_MAX;
+        memcpy(tt_the_board->cells, cells + done, (size_t)tt_the_board->n_cells * sizeof *cells);
+        result = start(cells, timeout_s);
+        if (result == TT_SKIPPED) {
+            pass_over(cells + done, n - done, tallies);
+            return true;
+        }
+        through = judge(world, tallies);
+        done += through;
+        if (through == 0 || (result == TT_FAILED && everybody_left(world))) {
+            printf("FAILED outside of any cell, after %d of %d\n", done, n);
+            pass_over(cells + done, n - done, tallies);
+            return false;
+        }
+    }
+    return true;
+}
