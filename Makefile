@@ -20,7 +20,7 @@ INSTALL  = apt-get update && \
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: all build release deps demo test asan ubsan tsan coverage check install docs clean help
+.PHONY: all build release deps demo test conformance asan ubsan tsan coverage check install docs clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -61,6 +61,10 @@ demo: release
 ## test      build and run the whole test suite
 test: build
 	ctest --preset dev -j $(TEST_JOBS)
+
+## conformance  all cells of the conformance matrix that have not passed yet (an hour; may be interrupted)
+conformance: release
+	tests/conformance/run_matrix
 
 ## asan      the test suite under the address sanitizer; ubsan: undefined behaviour; tsan: data races
 asan ubsan tsan: deps

@@ -42,7 +42,7 @@ int64_t tt_first_wrong(const void *got, const void *want, tutti_dtype dtype, tut
 /** An element for people: its bytes, and its value where it has one. */
 void tt_element_text(char *out, size_t bytes, tutti_dtype dtype, const void *element);
 
-/** What f32 becomes in a format below it, and back; for the test of the tables. */
+/** What f32 becomes in a format below it, and back. */
 uint32_t tt_small_code(tutti_dtype dtype, float x);
 float    tt_small_value(tutti_dtype dtype, uint32_t code);
 
