@@ -7,8 +7,13 @@
  * Cause   A rank that fails in a group tells the others with a notice before it leaves, so that they end
  *         with the cause ("rank 1 reported: ...") and not with the consequence ("rank 1 has left"). Who was
  *         told tells the others too, because it may leave before the first notice has reached everybody.
- *         The first cause stays. */
-#include "transport/messenger_core.h"
+ *         The first cause stays.
+ * Reach   Between hosts not every two members are connected. Who fails first connects to every member it
+ *         can: then all who wait are told, whomever they wait for, even if that rank does not listen. Who
+ *         passes on what it was told does so over the links it has, and to the members 1, 2, 4, ... ranks
+ *         away: should the first one die over it, the others still form a net in which each has many ways
+ *         to each, and nobody makes n connections for a failure of somebody else's. */
+#include "transport/connector.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +42,7 @@ bool tti_somebody_is_there(const tti_messenger *m, uint32_t group)
     int                    i;
 
     for (i = 0; i < n; i++)
-        if (m->lanes[told ? known->ranks[i] : i].link != NULL)
+        if (m->lanes[told ? known->ranks[i] : i].way != TTI_WAY_LOST)
             return true;
     return false;
 }
@@ -61,7 +66,9 @@ void tti_lose_lane(tti_messenger *m, tti_lane *lane, const tti_cause *why)
     tti_kept *kept = lane->kept;
 
     lane->gone = *why;
-    lane->link->ops->close(lane->link);
+    lane->way = TTI_WAY_LOST;
+    if (lane->link != NULL)
+        lane->link->ops->close(lane->link);
     lane->link = NULL;
     if (lane->into != NULL)
         tti_request_end(lane->into, why);
@@ -137,7 +144,7 @@ static void give_up_lane(tti_messenger *m, tti_lane *lane, uint32_t group, const
         next = request->next;
         if (request->channel.group == group && request->copy == NULL)
             give_up_send(m, lane, request, why);
-        if (lane->link == NULL)
+        if (lane->way == TTI_WAY_LOST)
             return;
     }
     if (lane->into != NULL && lane->into->channel.group == group) {
@@ -190,9 +197,10 @@ void tti_finish_group(tti_messenger *m, uint32_t group, const tti_cause *why)
         known->finished = *why; /* the first cause stays */
     give_up_posted(m, group, why);
     for (i = 0; i < m->n_ranks; i++)
-        if (m->lanes[i].link != NULL)
+        if (m->lanes[i].way != TTI_WAY_LOST)
             give_up_lane(m, &m->lanes[i], group, why);
     tti_mailbox_drop_group(&m->mailbox, group);
+    tti_want_less(m);
     tti_event_signal(m->port, &m->changed);
 }
 
@@ -272,12 +280,68 @@ static void queue_notice(tti_messenger *m, tti_lane *lane, uint32_t group, const
     m->told_ns = tti_port_now(m->port);
 }
 
+static bool has_notice(const tti_lane *lane, uint32_t group)
+{
+    const tti_request *request = lane->queue.first;
+
+    while (request != NULL && (request->frame.plane != TTI_PLANE_NOTICE || request->channel.group != group))
+        request = request->next;
+    return request != NULL;
+}
+
+static int index_of(const int *ranks, int n, int rank)
+{
+    int i;
+
+    for (i = 0; i < n && ranks[i] != rank; i++)
+        continue;
+    return i;
+}
+
+void tti_tell_failures(tti_messenger *m, tti_lane *lane)
+{
+    size_t i;
+
+    for (i = 0; i < m->mailbox.n_groups; i++) {
+        const tti_known_group *known = &m->mailbox.groups[i];
+
+        if (known->finished.status != TUTTI_OK && known->finished.status != TUTTI_E_ABORTED &&
+            lane->peer + 1 != known->finished.origin && !has_notice(lane, known->group) &&
+            index_of(known->ranks, known->n_ranks, lane->peer) < known->n_ranks)
+            queue_notice(m, lane, known->group, &known->finished);
+    }
+}
+
+/* Whether members i and j of n are 1, 2, 4, ... apart in either direction. */
+static bool are_neighbours(int i, int j, int n)
+{
+    const int apart = i < j ? j - i : i - j;
+
+    return (apart & (apart - 1)) == 0 || ((n - apart) & (n - apart - 1)) == 0;
+}
+
+static void tell(tti_messenger *m, uint32_t group, const tti_cause *why, const int *peers, int n_peers)
+{
+    const int own = index_of(peers, n_peers, tti_mesh_rank(m->mesh));
+    int       i;
+
+    for (i = 0; i < n_peers; i++) {
+        tti_lane *lane = &m->lanes[peers[i]];
+
+        if (lane->way == TTI_WAY_LOST || peers[i] + 1 == why->origin)
+            continue;
+        if (lane->link == NULL && why->origin != 0 && !are_neighbours(own, i, n_peers))
+            continue;
+        queue_notice(m, lane, group, why);
+        tti_want_lane(m, lane, 0);
+    }
+}
+
 void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, const int *peers,
                         int n_peers)
 {
     tti_known_group *known;
     tti_cause        why;
-    int              i;
 
     tti_cause_set(&why, status, "%s", tutti_last_error());
     tti_lock(&m->lock);
@@ -287,9 +351,7 @@ void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, c
     if (known != NULL && !known->told && known->finished.status != TUTTI_E_ABORTED) {
         known->told = true;
         why = known->finished; /* the first cause, passed on as its member worded it */
-        for (i = 0; i < n_peers; i++)
-            if (m->lanes[peers[i]].link != NULL && peers[i] + 1 != why.origin)
-                queue_notice(m, &m->lanes[peers[i]], group, &why);
+        tell(m, group, &why, peers, n_peers);
         (void)tti_messenger_turn(m, false);
     }
     tti_unlock(&m->lock);

@@ -8,6 +8,7 @@
 
 #include "transport/link.h"
 #include "transport/request.h"
+#include "transport/tcp/handshake.h"
 
 /** A message that came before anybody asked for it. */
 typedef struct tti_kept {
@@ -50,7 +51,9 @@ typedef struct tti_mailbox {
 typedef struct tti_lane {
     int              peer;
     const char      *where; /* its host and pid, for texts */
-    tti_link        *link; /* NULL: the peer is gone, or is this member */
+    tti_way          way;
+    tti_link        *link;   /* there is one while way is OPEN */
+    int64_t          due_ns; /* of a way that is WANTED: when an attempt begins */
     tti_request_list queue;
     int              wanted; /* receives that wait for this peer */
     /* The message that is arriving: its frame, then into a receive, a kept message or nowhere. */
@@ -61,7 +64,7 @@ typedef struct tti_lane {
     tti_kept    *kept;
     char         notice[TTI_NOTICE_MAX];
     bool         told; /* a notice has been queued for the peer */
-    tti_cause    gone; /* why link is NULL */
+    tti_cause    gone; /* why way is LOST */
 } tti_lane;
 
 /** Send what fits now, and end what has gone. Moved is set when bytes went. False: the link is broken, why

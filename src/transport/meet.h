@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * transport/meet.h - the bootstrap of a mesh: members of this host, then the others. */
+ * transport/meet.h - the mesh as its two files see it. */
 #ifndef TTI_TRANSPORT_MEET_H
 #define TTI_TRANSPORT_MEET_H
 
 #include "transport/card.h"
-#include "transport/link.h"
+#include "transport/mesh_links.h"
 
 /** One member, as this rank sees it. */
 typedef struct tti_member {
@@ -13,8 +13,8 @@ typedef struct tti_member {
     tti_heap  *heap;  /* of this host's members: memory, bell, sign of life; NULL elsewhere */
     tti_handle bell;
     int        pidfd;
-    tti_handle stream; /* TCP, to a member of another host, after its hello */
-    tti_link  *link;   /* until the messenger takes it */
+    tti_addr   addr; /* of a member of another host: where it listens */
+    tti_link  *link; /* to a member of this host, until the messenger takes it */
     char       where[TTI_CARD_HOST_MAX + 48];
 } tti_member;
 
@@ -24,16 +24,11 @@ struct tti_mesh {
     int         n_ranks;
     tti_member *members; /* [n_ranks] */
     tti_card   *cards;   /* [n_ranks]; until tti_mesh_open is done */
-    uint8_t     scope[TTI_HELLO_SCOPE_BYTES];
-    tti_secret  secret; /* until tti_mesh_open is done */
-    tti_handle  local_listener;
-    tti_handle  tcp_listener;
+    tti_handle  local_listener; /* until tti_mesh_open is done */
+    tti_door    door;           /* until then, or as long as there are members of other hosts */
 };
 
 /** Exchange signs with every member whose host hint is ours, and map their heaps. */
 tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config);
-
-/** Connect to every member of another host. */
-tutti_status tti_meet_remote(tti_mesh *mesh, const tti_mesh_config *config);
 
 #endif

@@ -124,9 +124,9 @@ static tutti_status check_user(tti_port *port, tti_handle stream, int rank)
 static tti_hello_config hello_config(const tti_mesh *mesh, bool client, const char *peer)
 {
     tti_hello_config hello = { .client = client, .purpose = TTI_PURPOSE_LOCAL,
-                               .rank = (uint32_t)mesh->rank, .secret = &mesh->secret, .peer = peer };
+                               .rank = (uint32_t)mesh->rank, .secret = &mesh->door.secret, .peer = peer };
 
-    memcpy(hello.scope, mesh->scope, sizeof hello.scope);
+    memcpy(hello.scope, mesh->door.scope, sizeof hello.scope);
     return hello;
 }
 

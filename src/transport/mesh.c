@@ -3,10 +3,11 @@
  * mesh.c - a world's members: opening the way to each, asking for their life, leaving.
  *
  * How     Listen; leave a card on the board and read everybody's (card.c); exchange memory inside the
- *         host (meet_local.c); connect to the others (meet_remote.c); stop listening. Every step is
- *         bounded by one deadline, and a failure names the ranks it is about.
- * True    After tti_mesh_open() the members, their hosts, heaps, bells and pidfds are constant, so any
- *         thread may read them. Links belong to whoever took them. */
+ *         host (meet_local.c). Every step is bounded by one deadline, and a failure names the ranks it is
+ *         about. To members of other hosts nothing is opened here: their addresses are kept, and the
+ *         listener, for connections that are made when somebody needs them (connector.c).
+ * True    After tti_mesh_open() the members, their hosts, heaps, bells, pidfds and addresses are constant,
+ *         and so is the door, so any thread may read them. Links belong to whoever took them. */
 #include "transport/mesh.h"
 
 #include <errno.h>
@@ -19,7 +20,6 @@
 #include "transport/meet.h"
 #include "transport/mesh_links.h"
 #include "transport/shm/ring_link.h"
-#include "transport/tcp/tcp_link.h"
 #include "wire/addr.h"
 
 enum { BACKLOG = 512 };
@@ -44,10 +44,10 @@ static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
     int          err;
 
     if (st == TUTTI_OK)
-        st = tti_secret_suffices(&mesh->secret, &at, "listen for other ranks");
+        st = tti_secret_suffices(&mesh->door.secret, &at, "listen for other ranks");
     if (st != TUTTI_OK)
         return st;
-    err = mesh->port->ops->listen(mesh->port, &at, BACKLOG, &bound, &mesh->tcp_listener);
+    err = mesh->port->ops->listen(mesh->port, &at, BACKLOG, &bound, &mesh->door.listener);
     if (err != 0)
         return tti_fail_errno_as(TUTTI_E_NETWORK, -err, "rank %d cannot listen on %s", mesh->rank, host);
     card->family = bound.family == TTI_ADDR_IP4 ? 4 : 6;
@@ -75,6 +75,7 @@ static tutti_status make_own_member(tti_mesh *mesh, const tti_card *card)
     return TUTTI_OK;
 }
 
+/* Rings to the members of this host. */
 static tutti_status open_links(tti_mesh *mesh)
 {
     tti_member  *own = &mesh->members[mesh->rank];
@@ -84,16 +85,10 @@ static tutti_status open_links(tti_mesh *mesh)
     for (rank = 0; st == TUTTI_OK && rank < mesh->n_ranks; rank++) {
         tti_member *member = &mesh->members[rank];
 
-        if (rank == mesh->rank)
+        if (rank == mesh->rank || member->heap == NULL)
             continue;
-        if (member->heap != NULL) {
-            st = tti_ring_link_open(mesh->port, own->heap, mesh->rank, member->heap, rank, member->bell,
-                                    &member->link);
-            continue;
-        }
-        st = tti_tcp_link_open(mesh->port, member->stream, rank, &member->link);
-        if (st == TUTTI_OK)
-            member->stream = TTI_NO_HANDLE; /* the link's now */
+        st = tti_ring_link_open(mesh->port, own->heap, mesh->rank, member->heap, rank, member->bell,
+                                &member->link);
     }
     return st;
 }
@@ -107,7 +102,7 @@ static tti_mesh *make_mesh(const tti_mesh_config *config)
     if (mesh == NULL)
         return NULL;
     *mesh = (tti_mesh){ .port = config->port, .rank = config->rank, .n_ranks = config->n_ranks,
-                        .local_listener = TTI_NO_HANDLE, .tcp_listener = TTI_NO_HANDLE };
+                        .local_listener = TTI_NO_HANDLE, .door = { .listener = TTI_NO_HANDLE } };
     mesh->members = calloc(n, sizeof *mesh->members);
     mesh->cards = calloc(n, sizeof *mesh->cards);
     if (mesh->members == NULL || mesh->cards == NULL) {
@@ -117,19 +112,24 @@ static tti_mesh *make_mesh(const tti_mesh_config *config)
         return NULL;
     }
     for (i = 0; i < n; i++) {
-        mesh->members[i].bell = mesh->members[i].stream = TTI_NO_HANDLE;
+        mesh->members[i].bell = TTI_NO_HANDLE;
         mesh->members[i].pidfd = -1;
     }
     return mesh;
 }
 
+static void close_door(tti_mesh *mesh)
+{
+    tti_secret_release(&mesh->door.secret);
+    mesh->port->ops->close(mesh->port, mesh->door.listener);
+    mesh->door.listener = TTI_NO_HANDLE;
+}
+
 /* What only the bootstrap needs. */
 static void end_bootstrap(tti_mesh *mesh)
 {
-    tti_secret_release(&mesh->secret);
     mesh->port->ops->close(mesh->port, mesh->local_listener);
-    mesh->port->ops->close(mesh->port, mesh->tcp_listener);
-    mesh->local_listener = mesh->tcp_listener = TTI_NO_HANDLE;
+    mesh->local_listener = TTI_NO_HANDLE;
     free(mesh->cards);
     mesh->cards = NULL;
 }
@@ -141,7 +141,7 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
     int          rank;
 
     tti_card_begin(&card, config);
-    st = tti_secret_load(NULL, &mesh->secret);
+    st = tti_secret_load(NULL, &mesh->door.secret);
     if (st == TUTTI_OK)
         st = make_own_member(mesh, &card);
     if (st == TUTTI_OK)
@@ -151,15 +151,15 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
     if (st == TUTTI_OK)
         st = tti_cards_exchange(config, &card, mesh->cards);
     if (st == TUTTI_OK)
-        st = tti_scope_agree(config, mesh->scope);
+        st = tti_scope_agree(config, mesh->door.scope);
     if (st != TUTTI_OK)
         return st;
-    for (rank = 0; rank < mesh->n_ranks; rank++)
+    for (rank = 0; rank < mesh->n_ranks; rank++) {
+        mesh->members[rank].addr = tti_card_addr(&mesh->cards[rank]);
         snprintf(mesh->members[rank].where, sizeof mesh->members[rank].where, "host '%s', pid %lld",
                  mesh->cards[rank].host_name, (long long)mesh->cards[rank].pid);
+    }
     st = tti_meet_local(mesh, config);
-    if (st == TUTTI_OK)
-        st = tti_meet_remote(mesh, config);
     return st == TUTTI_OK ? open_links(mesh) : st;
 }
 
@@ -193,6 +193,8 @@ tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out)
         return st;
     }
     end_bootstrap(mesh);
+    if (tti_mesh_door(mesh) == NULL)
+        close_door(mesh);
     log_members(mesh);
     *mesh_out = mesh;
     return TUTTI_OK;
@@ -220,6 +222,7 @@ void tti_mesh_close(tti_mesh *mesh)
         return;
     say_goodbye(mesh);
     end_bootstrap(mesh);
+    close_door(mesh);
     for (rank = 0; rank < mesh->n_ranks; rank++) {
         tti_member *member = &mesh->members[rank];
 
@@ -228,7 +231,6 @@ void tti_mesh_close(tti_mesh *mesh)
         tti_heap_free(member->heap);
         mesh->port->ops->close(mesh->port, member->bell);
         mesh->port->ops->close(mesh->port, member->pidfd);
-        mesh->port->ops->close(mesh->port, member->stream);
     }
     free(mesh->members);
     free(mesh);
@@ -262,6 +264,21 @@ tti_heap *tti_mesh_heap(const tti_mesh *mesh, int rank)
 tti_handle tti_mesh_bell(const tti_mesh *mesh)
 {
     return mesh->members[mesh->rank].bell;
+}
+
+const tti_addr *tti_mesh_addr(const tti_mesh *mesh, int rank)
+{
+    return mesh->members[rank].heap == NULL ? &mesh->members[rank].addr : NULL;
+}
+
+const tti_door *tti_mesh_door(const tti_mesh *mesh)
+{
+    int rank;
+
+    for (rank = 0; rank < mesh->n_ranks; rank++)
+        if (mesh->members[rank].heap == NULL)
+            return &mesh->door;
+    return NULL;
 }
 
 tti_link *tti_mesh_take_link(tti_mesh *mesh, int rank)

@@ -4,7 +4,7 @@
  *
  * Made once, when the world is; groups made later use it. Members whose memory and local socket can be
  * reached are on the same host (proved, never guessed): they share heaps and exchange messages through
- * rings in them. To everyone else there is one TCP connection. */
+ * rings in them. To everyone else one TCP connection is made when the first message needs it. */
 #ifndef TTI_TRANSPORT_MESH_H
 #define TTI_TRANSPORT_MESH_H
 
@@ -38,7 +38,7 @@ typedef struct tti_mesh_config {
     int64_t           deadline_ns;
 } tti_mesh_config;
 
-/** Find all members and open the way to each; the job's secret is read from TUTTI_SECRET_FILE.
+/** Find all members, open the way to those of this host and learn that to the others; the job's secret is read from TUTTI_SECRET_FILE.
  * TUTTI_E_TIMEOUT names the ranks that did not come. */
 tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out);
 /** Leave: marks this rank as gone for those who still wait for it. NULL is fine. */

@@ -6,9 +6,24 @@
 
 #include "transport/link.h"
 #include "transport/mesh.h"
+#include "wire/hello.h"
 
-/** The link to a rank, once; the caller closes it before the mesh. NULL for this member itself. */
+/** The link to a rank of this host, once; the caller closes it before the mesh. NULL for others, and for
+ * this member itself. */
 tti_link *tti_mesh_take_link(tti_mesh *mesh, int rank);
+
+/** Where a member of another host listens; NULL for one of this host. */
+const tti_addr *tti_mesh_addr(const tti_mesh *mesh, int rank);
+
+/** What connections to other hosts are made and taken with. */
+typedef struct tti_door {
+    tti_handle listener;
+    tti_secret secret;
+    uint8_t    scope[TTI_HELLO_SCOPE_BYTES]; /* the world's random number */
+} tti_door;
+
+/** The mesh's own, constant; NULL when all members are on this host. */
+const tti_door *tti_mesh_door(const tti_mesh *mesh);
 
 /** What peers on this host ring when this member sleeps. */
 tti_handle tti_mesh_bell(const tti_mesh *mesh);

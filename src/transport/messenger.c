@@ -9,6 +9,8 @@
  *         `changed`, which is signalled when a request has ended and when the driver leaves. When nobody
  *         waits and requests are under way, the messenger's own thread drives; it is made with the first
  *         point-to-point request, and sleeps when there is nothing to do.
+ * Links   Those through shared memory are there from the start, TCP ones when a message needs them
+ *         (connector.c): until then sends queue up in their lane.
  * Loss    A broken link ends every request to its peer, and later ones, with the words of the first
  *         failure. A lane that is lost stays lost. */
 #include "transport/messenger_core.h"
@@ -17,7 +19,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <tutti/private.h>
+#include "transport/connector.h"
 #include "transport/mesh_links.h"
+#include "wire/addr.h"
 
 enum { SPINS_SHARED_CORE = 16, SPINS_OWN_CORE = 1000, LINGER_MS = 100 };
 
@@ -29,10 +33,22 @@ static tutti_status outcome(const tti_request *request)
                                              : tti_fail(request->cause.status, "%s", request->cause.words);
 }
 
+/* Nothing was heard of the peer, not even that it is there. */
+static tutti_status not_connected(const tti_messenger *m, int peer)
+{
+    char text[TTI_ADDR_TEXT_MAX];
+
+    return tti_fail(TUTTI_E_TIMEOUT, "there is no connection yet to rank %d (%s), which listens at %s", peer,
+                    tti_mesh_whereabouts(m->mesh, peer),
+                    tti_addr_format(tti_mesh_addr(m->mesh, peer), text, sizeof text));
+}
+
 static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
 {
     const int peer = request->parcel.peer;
 
+    if (peer >= 0 && m->lanes[peer].way < TTI_WAY_OPEN)
+        return not_connected(m, peer);
     if (request->is_send)
         return tti_fail(TUTTI_E_TIMEOUT,
                         "sending %zu bytes with tag %d to rank %d (%s) is not finished: it does not receive",
@@ -163,15 +179,19 @@ static void place(tti_messenger *m, tti_request *request)
         tti_request_end(request, finished);
         return;
     }
-    if (request->is_send && lane->link != NULL) {
+    if (request->is_send && lane->way != TTI_WAY_LOST) {
         tti_request_append(&lane->queue, request);
+        tti_want_lane(m, lane, 0);
         return;
     }
     if (!request->is_send) {
         tti_mailbox_post(&m->mailbox, request); /* a message that was kept serves it even now */
-        if (request->ended ||
-            (lane != NULL ? lane->link != NULL : tti_somebody_is_there(m, request->channel.group)))
+        if (request->ended)
             return;
+        if (lane != NULL ? lane->way != TTI_WAY_LOST : tti_somebody_is_there(m, request->channel.group)) {
+            tti_want_sender(m, request);
+            return;
+        }
         tti_request_remove(&m->mailbox.posted, request);
     }
     tti_request_end(request, lane != NULL ? &lane->gone : &deserted);
@@ -240,6 +260,9 @@ static tutti_status take_lanes(tti_messenger *m)
         m->lanes[i].peer = i;
         m->lanes[i].where = tti_mesh_whereabouts(m->mesh, i);
         m->lanes[i].link = tti_mesh_take_link(m->mesh, i);
+        m->lanes[i].way = m->lanes[i].link != NULL         ? TTI_WAY_OPEN
+                          : i == tti_mesh_rank(m->mesh) ? TTI_WAY_LOST
+                                                        : TTI_WAY_NONE;
         tti_cause_set(&m->lanes[i].gone, TUTTI_E_PEER, "there is no link to rank %d", i);
     }
     return TUTTI_OK;
@@ -260,12 +283,25 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
     m->spins = m->n_ranks <= tti_usable_cores() ? SPINS_OWN_CORE : SPINS_SHARED_CORE;
     tti_mutex_init(&m->lock);
     st = take_lanes(m);
+    if (st == TUTTI_OK && tti_mesh_door(mesh) != NULL)
+        st = tti_connector_open(m);
     if (st != TUTTI_OK) {
         tti_messenger_close(m);
         return st;
     }
     *messenger_out = m;
     return TUTTI_OK;
+}
+
+int tti_messenger_connections(tti_messenger *m)
+{
+    int i, n = 0;
+
+    tti_lock(&m->lock);
+    for (i = 0; i < m->n_ranks; i++)
+        n += m->lanes[i].link != NULL && m->lanes[i].link->ops->handle(m->lanes[i].link) != TTI_NO_HANDLE;
+    tti_unlock(&m->lock);
+    return n;
 }
 
 /* Everything that is still under way ends, wherever it stands. */
@@ -289,7 +325,8 @@ static void end_everything(tti_messenger *m)
     }
 }
 
-/* Whether a notice may not have arrived: it is queued, or in a socket whose peer has not hung up yet. */
+/* Whether a notice may not have arrived: it is queued, perhaps for a connection that is being made, or in a
+ * socket whose peer has not hung up yet. */
 static bool somebody_waits_for_notice(const tti_messenger *m)
 {
     int i;
@@ -297,7 +334,7 @@ static bool somebody_waits_for_notice(const tti_messenger *m)
     for (i = 0; i < m->n_ranks; i++) {
         const tti_lane *lane = &m->lanes[i];
 
-        if (lane->told && lane->link != NULL &&
+        if (lane->told && lane->way != TTI_WAY_LOST &&
             (lane->queue.first != NULL || lane->link->ops->handle(lane->link) != TTI_NO_HANDLE))
             return true;
     }
@@ -327,6 +364,9 @@ void tti_messenger_close(tti_messenger *m)
     tti_thread_join(&m->thread);
     tti_lock(&m->lock);
     linger(m);
+    tti_unlock(&m->lock);
+    tti_connector_close(m->connector);
+    tti_lock(&m->lock);
     end_everything(m);
     tti_unlock(&m->lock);
     tti_mailbox_release(&m->mailbox);

@@ -36,6 +36,8 @@ typedef struct tti_parcel {
 tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out);
 /** Ends every request with TUTTI_E_ABORTED. The mesh outlives it. NULL is fine. */
 void tti_messenger_close(tti_messenger *messenger);
+/** How many TCP connections to other members there are now. For tests and tools. */
+int tti_messenger_connections(tti_messenger *messenger);
 
 /** Begin to send or receive; never blocks. The request is the caller's until tti_request_release(). */
 tutti_status tti_messenger_send(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel,

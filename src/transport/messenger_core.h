@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * transport/messenger_core.h - the messenger as its three files see it.
+ * transport/messenger_core.h - the messenger as its four files see it.
  *
  *   messenger.c  posting, waiting, who drives, life
  *   turn.c       one turn over the lanes, and sleeping until another may help
  *   give_up.c    requests that cannot end well: lost links, finished groups
+ *   connector.c  the thread that makes TCP connections when they are needed
  *
  * Everything declared here is called with the lock held. */
 #ifndef TTI_TRANSPORT_MESSENGER_CORE_H
@@ -12,6 +13,8 @@
 
 #include "base/thread.h"
 #include "transport/lane.h"
+
+typedef struct tti_connector tti_connector;
 
 struct tti_messenger {
     tti_mesh   *mesh;
@@ -31,7 +34,10 @@ struct tti_messenger {
     bool        driving;
     bool        thread_drives; /* and leaves as soon as somebody waits */
     bool        closing;
+    bool        wants_less;       /* requests were ended: attempts to connect may be vain */
+    bool        connects_no_more; /* the connector is to end */
     tti_thread  thread;
+    tti_connector *connector; /* constant; NULL: every member is on this host */
 };
 
 /** Move what can be moved now, on all lanes or on those that something waits for: whether any did. */
@@ -41,10 +47,13 @@ void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns);
 
 /** End the requests of a list that are for peer (-1: all). */
 void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, const tti_cause *why);
-/** The link is broken: end everything that waited for the peer, or for anybody when it was the last. */
+/** The link is broken, or cannot be made: end everything that waited for the peer, or for anybody when it
+ * was the last. */
 void tti_lose_lane(tti_messenger *m, tti_lane *lane, const tti_cause *why);
 /** End a group here, for ever. */
 void tti_finish_group(tti_messenger *m, uint32_t group, const tti_cause *why);
+/** A link was made: tell its peer which of the groups it is in have failed here meanwhile. */
+void tti_tell_failures(tti_messenger *m, tti_lane *lane);
 /** Whether a message of the group can still come from anybody. */
 bool tti_somebody_is_there(const tti_messenger *m, uint32_t group);
 

@@ -211,6 +211,11 @@ static void native_abort(tutti_backend *backend)
     tti_messenger_abort(nat->messenger, nat->group_id);
 }
 
+int tti_native_connections(const tutti_backend *backend)
+{
+    return tti_messenger_connections(((const native *)backend)->messenger);
+}
+
 static void native_fail(tutti_backend *backend, tutti_status status)
 {
     tti_coll_fail(((native *)backend)->coll, status);

@@ -8,4 +8,7 @@
 
 extern const tutti_backend_ops tti_native_backend_ops;
 
+/** How many TCP connections the world of a native backend has to other ranks now. For tests and tools. */
+int tti_native_connections(const tutti_backend *backend);
+
 #endif

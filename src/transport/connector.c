@@ -1,0 +1,320 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * connector.c - TCP connections, made when the first message between two members needs them.
+ *
+ * Why     Most pairs of a large world never talk: a ring needs two connections per rank, a tree a few more.
+ *         Both ends must be ready without being in a call of the library: the one that is connected to may
+ *         compute for minutes, and the one that connects may only post a message and go on.
+ * How     A world with members on other hosts has one thread for it, which sleeps in poll: on the listener,
+ *         on connections on their way (tcp/greeter.c), and on a bell. Whoever posts a message marks the lane
+ *         as wanted and rings; when messages may pass, the thread puts the link into the lane, flushes what
+ *         has queued up if nobody drives, and rings the driver, whose poll set has changed.
+ *         A send wants its connection now. A receive gives the sender a head start, so that one attempt
+ *         of two is the rule; then it connects itself, because a stream is how it learns that the sender dies.
+ * True    lane->way is read and written under the messenger's lock. NONE -> WANTED: any thread; the others,
+ *         but for a link that breaks (OPEN -> LOST), are this thread's: it alone begins, welcomes, hands over
+ *         and gives up. The greeter belongs to this thread and needs no lock; its hooks take it.
+ * Told    Every wait for a dead rank ends within a second, because whoever waits for a rank has a connection
+ *         to it or is making one: a dead peer refuses it, or resets it. Who waits for a living rank that will
+ *         never answer, because something failed elsewhere, is told: who fails first connects to every
+ *         member, in order to tell it (give_up.c), and this thread accepts that on a member that waits for
+ *         somebody else. Who connects later to a member that has failed is told behind the welcome.
+ * Fails   An attempt that fails loses the lane, which ends what waits for it. A host that does not answer
+ *         is waited for by the kernel; requests end before that, with their own time-outs. */
+#include "transport/connector.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+#include "transport/mesh_links.h"
+#include "transport/tcp/greeter.h"
+#include "transport/tcp/tcp_link.h"
+
+struct tti_connector {
+    tti_messenger *m;
+    tti_port      *port;
+    tti_handle     bell;
+    tti_thread     thread;
+    tti_greeter   *greeter; /* the thread's from here on */
+    int           *due;     /* [n_ranks] */
+    tti_poll      *set;     /* of room for set_max */
+    int            set_max;
+};
+
+/* ---- what is wanted (lock held) -------------------------------------------------------------------- */
+
+void tti_want_lane(tti_messenger *m, tti_lane *lane, int64_t in_ns)
+{
+    const int64_t due_ns = tti_port_now(m->port) + in_ns;
+
+    if (lane->way != TTI_WAY_NONE && (lane->way != TTI_WAY_WANTED || due_ns >= lane->due_ns))
+        return;
+    lane->way = TTI_WAY_WANTED;
+    lane->due_ns = due_ns;
+    m->port->ops->bell_ring(m->port, m->connector->bell);
+}
+
+/* Who may send what a receive from anybody waits for: NULL is every member of the world. */
+static const tti_known_group *senders(const tti_messenger *m, const tti_request *receive)
+{
+    const tti_known_group *known = tti_mailbox_group(&m->mailbox, receive->channel.group);
+
+    return known != NULL && known->n_ranks > 0 ? known : NULL;
+}
+
+void tti_want_sender(tti_messenger *m, const tti_request *receive)
+{
+    const tti_known_group *from = receive->parcel.peer < 0 ? senders(m, receive) : NULL;
+    const int              n = from != NULL ? from->n_ranks : m->n_ranks;
+    int                    i;
+
+    if (receive->parcel.peer >= 0) {
+        tti_want_lane(m, &m->lanes[receive->parcel.peer], TTI_HEAD_START_NS);
+        return;
+    }
+    for (i = 0; i < n; i++)
+        tti_want_lane(m, &m->lanes[from != NULL ? from->ranks[i] : i], TTI_HEAD_START_NS);
+}
+
+static bool may_send(const tti_messenger *m, const tti_request *receive, int rank)
+{
+    const tti_known_group *from = senders(m, receive);
+    int                    i;
+
+    if (receive->parcel.peer >= 0 || from == NULL)
+        return receive->parcel.peer < 0 || receive->parcel.peer == rank;
+    for (i = 0; i < from->n_ranks && from->ranks[i] != rank; i++)
+        continue;
+    return i < from->n_ranks;
+}
+
+static bool is_needed(const tti_messenger *m, const tti_lane *lane)
+{
+    const tti_request *request = m->mailbox.posted.first;
+
+    if (lane->queue.first != NULL)
+        return true;
+    while (request != NULL && !may_send(m, request, lane->peer))
+        request = request->next;
+    return request != NULL;
+}
+
+void tti_want_less(tti_messenger *m)
+{
+    int i;
+
+    for (i = 0; i < m->n_ranks; i++)
+        if (m->lanes[i].way == TTI_WAY_MAKING) {
+            m->wants_less = true;
+            m->port->ops->bell_ring(m->port, m->connector->bell);
+            return;
+        }
+}
+
+/* Attempts that got no answer yet and that nothing needs any more. */
+static void withdraw(tti_connector *c)
+{
+    tti_messenger *m = c->m;
+    int            i;
+
+    m->wants_less = false;
+    for (i = 0; i < m->n_ranks; i++)
+        if (m->lanes[i].way == TTI_WAY_MAKING && !is_needed(m, &m->lanes[i]) &&
+            tti_greeter_withdraw(c->greeter, i))
+            m->lanes[i].way = TTI_WAY_NONE;
+}
+
+/* Which attempts to begin now: how many, in due[]; and when the next one is. */
+static int take_due(tti_connector *c, int64_t *next_ns_out)
+{
+    tti_messenger *m = c->m;
+    const int64_t  now_ns = tti_port_now(c->port);
+    int            i, n = 0;
+
+    *next_ns_out = TTI_FOREVER;
+    for (i = 0; i < m->n_ranks; i++) {
+        tti_lane *lane = &m->lanes[i];
+
+        if (lane->way != TTI_WAY_WANTED)
+            continue;
+        if (!is_needed(m, lane)) {
+            lane->way = TTI_WAY_NONE;
+        } else if (lane->due_ns <= now_ns) {
+            lane->way = TTI_WAY_MAKING;
+            c->due[n++] = i;
+        } else if (lane->due_ns < *next_ns_out) {
+            *next_ns_out = lane->due_ns;
+        }
+    }
+    return n;
+}
+
+/* ---- what the greeter asks and tells (no lock held) ------------------------------------------------ */
+
+static tti_verdict judge(void *context, int rank, tti_attempt own)
+{
+    tti_messenger *m = ((tti_connector *)context)->m;
+    tti_lane      *lane = &m->lanes[rank];
+    tti_verdict    verdict;
+
+    tti_lock(&m->lock);
+    verdict = tti_judge_rival(tti_mesh_rank(m->mesh), rank, lane->way, own);
+    if (verdict == TTI_WELCOME_IT)
+        lane->way = TTI_WAY_MAKING;
+    tti_unlock(&m->lock);
+    return verdict;
+}
+
+/* A lane has changed: let somebody act on it. */
+static void announce(tti_messenger *m)
+{
+    tti_event_signal(m->port, &m->changed);
+    m->port->ops->bell_ring(m->port, m->bell);
+}
+
+static void lost(void *context, int rank, const tti_cause *why)
+{
+    tti_messenger *m = ((tti_connector *)context)->m;
+
+    tti_log(TTI_LOG_DEBUG, "no connection to rank %d: %s", rank, why->words);
+    tti_lock(&m->lock);
+    tti_lose_lane(m, &m->lanes[rank], why);
+    tti_unlock(&m->lock);
+    announce(m);
+}
+
+static void opened(void *context, int rank, tti_handle stream)
+{
+    tti_messenger *m = ((tti_connector *)context)->m;
+    tti_link      *link = NULL;
+    tti_cause      why;
+
+    if (tti_tcp_link_open(m->port, stream, rank, &link) != TUTTI_OK) {
+        m->port->ops->close(m->port, stream);
+        tti_cause_set(&why, TUTTI_E_NOMEM, "%.400s", tutti_last_error());
+        lost(context, rank, &why);
+        return;
+    }
+    tti_log(TTI_LOG_DEBUG, "connected to rank %d", rank);
+    tti_lock(&m->lock);
+    m->lanes[rank].link = link;
+    m->lanes[rank].way = TTI_WAY_OPEN;
+    tti_tell_failures(m, &m->lanes[rank]);
+    if (!m->driving)
+        (void)tti_messenger_turn(m, false);
+    tti_unlock(&m->lock);
+    announce(m);
+}
+
+static const char *whereabouts(void *context, int rank)
+{
+    return tti_mesh_whereabouts(((tti_connector *)context)->m->mesh, rank);
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------ */
+
+static bool grow_set(tti_connector *c)
+{
+    const int need = tti_greeter_room(c->greeter) + 1;
+    tti_poll *set;
+
+    if (need <= c->set_max)
+        return true;
+    set = realloc(c->set, (size_t)need * 2 * sizeof *set);
+    if (set == NULL)
+        return false;
+    c->set = set;
+    c->set_max = need * 2;
+    return true;
+}
+
+/* The bell comes last in the set. */
+static void sleep_and_turn(tti_connector *c, int64_t until_ns)
+{
+    int64_t greeter_ns;
+    int     n;
+
+    if (!grow_set(c)) { /* without memory for the set nothing can be made: a little later */
+        c->port->ops->sleep_until(c->port, tti_port_now(c->port) + TTI_HEAD_START_NS);
+        return;
+    }
+    n = tti_greeter_fill(c->greeter, c->set, &greeter_ns);
+    c->set[n] = (tti_poll){ .handle = c->bell, .want = TTI_READ };
+    c->port->ops->poll(c->port, c->set, n + 1, greeter_ns < until_ns ? greeter_ns : until_ns);
+    if (c->set[n].got != 0)
+        c->port->ops->bell_clear(c->port, c->bell);
+    tti_greeter_turn(c->greeter, c->set, n);
+}
+
+static void thread_main(void *arg)
+{
+    tti_connector *c = arg;
+    tti_messenger *m = c->m;
+    int64_t        next_ns;
+    int            i, n;
+    bool           ending;
+
+    for (;;) {
+        tti_lock(&m->lock);
+        ending = m->connects_no_more;
+        if (m->wants_less)
+            withdraw(c);
+        n = take_due(c, &next_ns);
+        tti_unlock(&m->lock);
+        if (ending)
+            return;
+        for (i = 0; i < n; i++)
+            tti_greeter_connect(c->greeter, c->due[i], tti_mesh_addr(m->mesh, c->due[i]));
+        sleep_and_turn(c, next_ns);
+    }
+}
+
+static tutti_status prepare(tti_connector *c)
+{
+    tti_messenger     *m = c->m;
+    const tti_door    *door = tti_mesh_door(m->mesh);
+    tti_greeter_config config = { .port = c->port, .rank = tti_mesh_rank(m->mesh), .n_ranks = m->n_ranks,
+                                  .listener = door->listener, .secret = &door->secret,
+                                  .whereabouts = whereabouts,
+                                  .hooks = { c, judge, opened, lost } };
+    int                err = c->port->ops->bell_create(c->port, &c->bell);
+
+    if (err != 0)
+        return tti_fail_errno(-err, "cannot create a bell");
+    c->due = calloc((size_t)m->n_ranks, sizeof *c->due);
+    if (c->due == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to connect to %d ranks", m->n_ranks);
+    memcpy(config.scope, door->scope, sizeof config.scope);
+    return tti_greeter_create(&config, &c->greeter);
+}
+
+tutti_status tti_connector_open(tti_messenger *m)
+{
+    tti_connector *c = calloc(1, sizeof *c);
+    tutti_status   st;
+
+    if (c == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to connect to other ranks");
+    c->m = m;
+    c->port = m->port;
+    c->bell = TTI_NO_HANDLE;
+    m->connector = c; /* before the thread is, which looks at it */
+    st = prepare(c);
+    return st == TUTTI_OK ? tti_thread_start(&c->thread, "tutti-connect", thread_main, c) : st;
+}
+
+void tti_connector_close(tti_connector *c)
+{
+    if (c == NULL)
+        return;
+    tti_lock(&c->m->lock);
+    c->m->connects_no_more = true;
+    tti_unlock(&c->m->lock);
+    c->port->ops->bell_ring(c->port, c->bell);
+    tti_thread_join(&c->thread);
+    tti_greeter_free(c->greeter);
+    c->port->ops->close(c->port, c->bell);
+    free(c->due);
+    free(c->set);
+    free(c);
+}

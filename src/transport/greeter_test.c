@@ -1,0 +1,458 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * greeter_test.c
+ * Goal    however two members begin to connect to each other, one connection is left, the same for both, and
+ *         nothing that was sent on it is lost or doubled; the death of one ends the attempts of the others;
+ *         strangers are turned away.
+ * Method  greeters on hosts of a world of memory, in virtual time: who wants whom, when, how long bytes take
+ *         and who runs next come from a seed. Many seeds, each with members that begin at about the same time. */
+#include "transport/tcp/greeter.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tutti/private.h>
+#include "harness/mem_port.h"
+
+enum { SIDES_MAX = 4, SET_MAX = 160, TCP_PORT = 7000, SEEDS = 400 };
+
+typedef struct scene scene;
+
+/* One member and its ways to the others. */
+typedef struct side {
+    scene       *scene;
+    tti_port    *port;
+    tti_greeter *greeter;
+    tti_handle   listener;
+    int          rank;
+    tti_addr     addr;
+    int64_t      dies_ns; /* 0: never */
+    int64_t      wants_ns[SIDES_MAX]; /* 0: not by itself */
+    tti_way      way[SIDES_MAX];
+    tti_handle   stream[SIDES_MAX];
+    int          n_opened[SIDES_MAX], n_lost[SIDES_MAX];
+    tti_cause    why[SIDES_MAX];
+    bool         over;
+} side;
+
+struct scene {
+    tt_mem_world *world;
+    int           n;
+    side          sides[SIDES_MAX];
+    int           n_verdicts[3];
+    int64_t       slice_ns; /* how often a member looks whether all is over */
+    uint64_t      dice;
+    char          failure[256];
+};
+
+static uint64_t roll(scene *s, uint64_t below)
+{
+    s->dice = s->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (s->dice >> 33) % below;
+}
+
+/* Assertions belong to the test's own thread: programs note what went wrong. */
+static void check(side *me, bool cond, const char *what, int about)
+{
+    if (!cond && me->scene->failure[0] == '\0')
+        snprintf(me->scene->failure, sizeof me->scene->failure, "rank %d about rank %d: %s", me->rank, about,
+                 what);
+}
+
+/* ---- hooks ----------------------------------------------------------------------------------------- */
+
+static tti_verdict judge(void *context, int rank, tti_attempt own)
+{
+    side             *me = context;
+    const tti_verdict verdict = tti_judge_rival(me->rank, rank, me->way[rank], own);
+
+    me->scene->n_verdicts[verdict]++;
+    if (verdict == TTI_WELCOME_IT)
+        me->way[rank] = TTI_WAY_MAKING;
+    return verdict;
+}
+
+static void opened(void *context, int rank, tti_handle stream)
+{
+    side *me = context;
+
+    check(me, me->way[rank] == TTI_WAY_MAKING, "opened what was not being made", rank);
+    me->way[rank] = TTI_WAY_OPEN;
+    me->stream[rank] = stream;
+    me->n_opened[rank]++;
+}
+
+static void lost(void *context, int rank, const tti_cause *why)
+{
+    side *me = context;
+
+    check(me, me->way[rank] == TTI_WAY_MAKING, "lost what was not being made", rank);
+    me->way[rank] = TTI_WAY_LOST;
+    me->why[rank] = *why;
+    me->n_lost[rank]++;
+}
+
+static const char *whereabouts(void *context, int rank)
+{
+    (void)context;
+    (void)rank;
+    return "host 'x', pid 1";
+}
+
+/* ---- a member's program ---------------------------------------------------------------------------- */
+
+static bool is_settled(const side *me)
+{
+    int j;
+
+    for (j = 0; j < me->scene->n; j++) {
+        const side *other = &me->scene->sides[j];
+        const bool  wanted = me->wants_ns[j] != 0 || (other->wants_ns[me->rank] != 0 && other->dies_ns == 0);
+
+        if (j != me->rank && wanted && me->way[j] < TTI_WAY_OPEN)
+            return false;
+    }
+    return true;
+}
+
+static bool all_are_settled(const scene *s)
+{
+    int i;
+
+    for (i = 0; i < s->n; i++)
+        if (!s->sides[i].over && (s->sides[i].dies_ns != 0 || !is_settled(&s->sides[i])))
+            return false;
+    return true;
+}
+
+static void open_side(side *me)
+{
+    const tti_addr     at = { .family = TTI_ADDR_IP4, .port = TCP_PORT };
+    tti_greeter_config config = { .port = me->port, .rank = me->rank, .n_ranks = me->scene->n,
+                                  .whereabouts = whereabouts, .hooks = { me, judge, opened, lost } };
+
+    check(me, me->port->ops->listen(me->port, &at, 16, &me->addr, &me->listener) == 0, "listen", -1);
+    config.listener = me->listener;
+    memset(config.scope, 7, sizeof config.scope);
+    check(me, tti_greeter_create(&config, &me->greeter) == TUTTI_OK, "create", -1);
+}
+
+static void begin_due(side *me, int64_t now_ns)
+{
+    int j;
+
+    for (j = 0; j < me->scene->n; j++)
+        if (me->wants_ns[j] != 0 && now_ns >= me->wants_ns[j] && me->way[j] == TTI_WAY_NONE) {
+            me->way[j] = TTI_WAY_MAKING;
+            tti_greeter_connect(me->greeter, j, &me->scene->sides[j].addr);
+        }
+}
+
+static void turn(side *me, int64_t until_ns)
+{
+    tti_poll set[SET_MAX];
+    int64_t  greeter_ns;
+    int      n;
+
+    if (tti_greeter_room(me->greeter) > SET_MAX) {
+        check(me, false, "too many connections", -1);
+        return;
+    }
+    n = tti_greeter_fill(me->greeter, set, &greeter_ns);
+    me->port->ops->poll(me->port, set, n, greeter_ns < until_ns ? greeter_ns : until_ns);
+    tti_greeter_turn(me->greeter, set, n);
+}
+
+static bool wait_ready(side *me, int peer, uint8_t want)
+{
+    tti_poll poll = { .handle = me->stream[peer], .want = want };
+
+    return me->port->ops->poll(me->port, &poll, 1, tti_port_now(me->port) + TTI_SECOND) > 0;
+}
+
+/* What one end of a connection sends is what the other end gets, and then the end. */
+static void exchange(side *me, int peer)
+{
+    const uint8_t out[2] = { (uint8_t)me->rank, (uint8_t)peer };
+    uint8_t       in[2] = { 255, 255 };
+    size_t        have = 0;
+    int64_t       n;
+
+    check(me, me->port->ops->send(me->port, me->stream[peer], &(tti_part){ out, 2 }, 1) == 2, "send", peer);
+    while (have < 2 && wait_ready(me, peer, TTI_READ)) {
+        n = me->port->ops->recv(me->port, me->stream[peer], in + have, 2 - have);
+        if (n <= 0)
+            break;
+        have += (size_t)n;
+    }
+    check(me, have == 2 && in[0] == peer && in[1] == me->rank, "another message came, or none", peer);
+}
+
+static void close_side(side *me)
+{
+    int j;
+
+    me->over = true;
+    tti_greeter_free(me->greeter);
+    me->port->ops->close(me->port, me->listener);
+    for (j = 0; j < me->scene->n; j++)
+        if (me->dies_ns != 0)
+            me->port->ops->close(me->port, me->stream[j]);
+}
+
+static void side_main(void *arg)
+{
+    side  *me = arg;
+    scene *s = me->scene;
+    int    j;
+
+    open_side(me);
+    while (!all_are_settled(s) && s->failure[0] == '\0') {
+        const int64_t now_ns = tti_port_now(me->port);
+
+        if (me->dies_ns != 0 && now_ns >= me->dies_ns)
+            break;
+        begin_due(me, now_ns);
+        turn(me, now_ns + s->slice_ns + (int64_t)roll(s, 30000));
+    }
+    for (j = 0; j < s->n && me->dies_ns == 0 && s->failure[0] == '\0'; j++)
+        if (me->way[j] == TTI_WAY_OPEN && s->sides[j].dies_ns == 0)
+            exchange(me, j);
+    close_side(me);
+}
+
+/* ---- scenes ---------------------------------------------------------------------------------------- */
+
+static void begin_scene(scene *s, uint64_t seed, int n)
+{
+    char name[8];
+    int  i, j;
+
+    memset(s, 0, sizeof *s);
+    s->world = tt_mem_world_new(seed);
+    s->n = n;
+    s->dice = seed * 2654435761u + 1;
+    s->slice_ns = 20000;
+    for (i = 0; i < n; i++) {
+        side *me = &s->sides[i];
+
+        snprintf(name, sizeof name, "h%d", i);
+        *me = (side){ .scene = s, .rank = i, .port = tt_mem_host(s->world, name) };
+        for (j = 0; j < n; j++)
+            me->stream[j] = TTI_NO_HANDLE;
+        tt_mem_spawn(s->world, name, 0, side_main, me);
+    }
+}
+
+static void run_scene(scene *s, uint64_t seed)
+{
+    int i, j;
+
+    tt_mem_run(s->world);
+    if (s->failure[0] != '\0')
+        fail_msg("seed %llu: %s", (unsigned long long)seed, s->failure);
+    for (i = 0; i < s->n; i++)
+        for (j = 0; j < s->n; j++)
+            if (s->sides[i].dies_ns == 0)
+                s->sides[i].port->ops->close(s->sides[i].port, s->sides[i].stream[j]);
+    tt_mem_world_free(s->world);
+}
+
+/* Within a few round trips of each other. */
+static int64_t soon(scene *s)
+{
+    return TTI_SECOND + TTI_MS + (int64_t)roll(s, 12) * 50000 + (int64_t)roll(s, 3);
+}
+
+static void one_connection_is_left(void **state)
+{
+    int      seen[3] = { 0, 0, 0 };
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        scene s;
+        int   i, j;
+
+        begin_scene(&s, seed, 2 + (int)(seed % (SIDES_MAX - 1)));
+        for (i = 0; i < s.n; i++)
+            for (j = 0; j < s.n; j++)
+                if (i != j && roll(&s, 4) != 0)
+                    s.sides[i].wants_ns[j] = soon(&s);
+        run_scene(&s, seed);
+        for (i = 0; i < s.n; i++)
+            for (j = 0; j < s.n; j++) {
+                const bool wanted = s.sides[i].wants_ns[j] != 0 || s.sides[j].wants_ns[i] != 0;
+
+                assert_int_equal(s.sides[i].n_opened[j], wanted ? 1 : 0);
+                assert_int_equal(s.sides[i].n_lost[j], 0);
+            }
+        for (i = 0; i < 3; i++)
+            seen[i] += s.n_verdicts[i];
+    }
+    assert_true(seen[TTI_WELCOME_IT] > 0 && seen[TTI_HOLD_IT] > 0); /* rivals did meet */
+}
+
+static void a_death_ends_the_attempts(void **state)
+{
+    int      n_lost = 0;
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        scene s;
+        int   i;
+
+        begin_scene(&s, seed, 3);
+        s.sides[1].dies_ns = soon(&s);
+        for (i = 0; i < 3; i++) {
+            if (i != 1)
+                s.sides[i].wants_ns[1] = soon(&s);
+            s.sides[1].wants_ns[i] = i != 1 && roll(&s, 2) != 0 ? soon(&s) : 0;
+        }
+        s.sides[0].wants_ns[2] = s.sides[2].wants_ns[0] = soon(&s);
+        run_scene(&s, seed);
+        for (i = 0; i < 3; i += 2) {
+            const side *me = &s.sides[i];
+
+            assert_int_equal(me->n_opened[1] + me->n_lost[1], 1);
+            if (me->n_lost[1] != 0) {
+                assert_int_equal(me->why[1].status, TUTTI_E_PEER);
+                assert_non_null(strstr(me->why[1].words, "rank 1"));
+            }
+            n_lost += me->n_lost[1];
+            assert_int_equal(me->n_opened[2 - i], 1);
+        }
+    }
+    assert_true(n_lost > 0);
+}
+
+/* ---- what is not a member -------------------------------------------------------------------------- */
+
+typedef struct stranger {
+    tti_port   *port;
+    tti_addr    to;
+    const char *says;
+    int64_t     ended_ns; /* when the stream was closed on it */
+    bool        got_bytes;
+} stranger;
+
+static void stranger_main(void *arg)
+{
+    stranger  *me = arg;
+    tti_handle stream = TTI_NO_HANDLE;
+    tti_poll   poll;
+    uint8_t    in[64];
+
+    if (me->port->ops->connect(me->port, &me->to, &stream) != 0)
+        return;
+    poll = (tti_poll){ .handle = stream, .want = TTI_WRITE };
+    me->port->ops->poll(me->port, &poll, 1, TTI_FOREVER);
+    if (me->says[0] != '\0')
+        me->port->ops->send(me->port, stream, &(tti_part){ me->says, strlen(me->says) }, 1);
+    poll.want = TTI_READ;
+    me->port->ops->poll(me->port, &poll, 1, tti_port_now(me->port) + 300 * TTI_SECOND);
+    me->got_bytes = me->port->ops->recv(me->port, stream, in, sizeof in) > 0;
+    me->ended_ns = tti_port_now(me->port);
+    me->port->ops->close(me->port, stream);
+}
+
+static void strangers_disturb_nobody(void **state)
+{
+    stranger loud = { .says = "GET / HTTP/1.1\r\n\r\n" }, silent = { .says = "" };
+    scene    s;
+
+    (void)state;
+    begin_scene(&s, 1, 2);
+    s.sides[0].wants_ns[1] = 100 * TTI_SECOND; /* so that the world lasts that long */
+    s.slice_ns = 10 * TTI_MS;
+    loud.port = silent.port = tt_mem_host(s.world, "else");
+    loud.to = silent.to = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    tt_mem_spawn(s.world, "loud", 2 * TTI_SECOND, stranger_main, &loud);
+    tt_mem_spawn(s.world, "silent", 2 * TTI_SECOND, stranger_main, &silent);
+    run_scene(&s, 1);
+    assert_int_equal(s.sides[0].n_opened[1], 1);
+    assert_int_equal(s.sides[1].n_opened[0], 1);
+    assert_true(loud.ended_ns < 3 * TTI_SECOND && !loud.got_bytes);
+    assert_true(silent.ended_ns < 60 * TTI_SECOND && !silent.got_bytes);
+}
+
+/* Host 1 does not answer: the attempt can be taken back, and made again later. */
+static void withdraw_main(void *arg)
+{
+    scene *s = arg;
+    side  *me = &s->sides[0];
+
+    open_side(me);
+    me->way[1] = TTI_WAY_MAKING;
+    tt_mem_isolate(s->world, "h1", true);
+    tti_greeter_connect(me->greeter, 1, &s->sides[1].addr);
+    turn(me, tti_port_now(me->port) + TTI_SECOND);
+    check(me, tti_greeter_withdraw(me->greeter, 1), "cannot take it back", 1);
+    check(me, !tti_greeter_withdraw(me->greeter, 1), "can take it back twice", 1);
+    tt_mem_isolate(s->world, "h1", false);
+    tti_greeter_connect(me->greeter, 1, &s->sides[1].addr);
+    while (me->way[1] == TTI_WAY_MAKING && tti_port_now(me->port) < 9 * TTI_SECOND)
+        turn(me, 9 * TTI_SECOND);
+    check(me, me->way[1] == TTI_WAY_OPEN, "not connected", 1);
+    close_side(me);
+}
+
+static void answer_main(void *arg)
+{
+    side *me = &((scene *)arg)->sides[1];
+
+    open_side(me);
+    while (me->way[0] != TTI_WAY_OPEN && tti_port_now(me->port) < 9 * TTI_SECOND)
+        turn(me, 9 * TTI_SECOND);
+    close_side(me);
+}
+
+static void an_attempt_can_be_withdrawn(void **state)
+{
+    scene s = { .n = 2, .world = tt_mem_world_new(1) };
+    int   i;
+
+    (void)state;
+    for (i = 0; i < 2; i++)
+        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : "h1"),
+                             .stream = { TTI_NO_HANDLE, TTI_NO_HANDLE, TTI_NO_HANDLE, TTI_NO_HANDLE } };
+    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    tt_mem_spawn(s.world, "answer", 0, answer_main, &s);
+    tt_mem_spawn(s.world, "withdraw", 2 * TTI_SECOND, withdraw_main, &s);
+    run_scene(&s, 1);
+    assert_int_equal(s.sides[0].n_opened[1], 1);
+    assert_int_equal(s.sides[1].n_opened[0], 1);
+    assert_int_equal(s.sides[0].n_lost[1], 0);
+}
+
+/* The rule by itself: of two ends that judge each other's attempt, one holds and one welcomes. */
+static void the_rule_is_one_sided(void **state)
+{
+    (void)state;
+    assert_int_equal(tti_judge_rival(0, 1, TTI_WAY_MAKING, TTI_ATTEMPT_TALKS), TTI_HOLD_IT);
+    assert_int_equal(tti_judge_rival(1, 0, TTI_WAY_MAKING, TTI_ATTEMPT_TALKS), TTI_WELCOME_IT);
+    assert_int_equal(tti_judge_rival(0, 1, TTI_WAY_MAKING, TTI_ATTEMPT_CALLS), TTI_WELCOME_IT);
+    assert_int_equal(tti_judge_rival(1, 0, TTI_WAY_MAKING, TTI_ATTEMPT_NONE), TTI_REFUSE_IT);
+    assert_int_equal(tti_judge_rival(0, 1, TTI_WAY_NONE, TTI_ATTEMPT_NONE), TTI_WELCOME_IT);
+    assert_int_equal(tti_judge_rival(0, 1, TTI_WAY_WANTED, TTI_ATTEMPT_NONE), TTI_WELCOME_IT);
+    assert_int_equal(tti_judge_rival(0, 1, TTI_WAY_OPEN, TTI_ATTEMPT_NONE), TTI_REFUSE_IT);
+    assert_int_equal(tti_judge_rival(0, 1, TTI_WAY_LOST, TTI_ATTEMPT_NONE), TTI_REFUSE_IT);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_rule_is_one_sided),
+        cmocka_unit_test(one_connection_is_left),
+        cmocka_unit_test(a_death_ends_the_attempts),
+        cmocka_unit_test(strangers_disturb_nobody),
+        cmocka_unit_test(an_attempt_can_be_withdrawn),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,461 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * greeter.c - connecting, accepting, shaking hands.
+ *
+ *   connect: CONNECT --- connected ---> SHAKE --- welcomed ------------------> handed over
+ *   accept:                             SHAKE --- asks ---> welcome it ------> handed over
+ *                                                      \--> HELD --- our own attempt is over --> closed
+ *
+ * True    At most one attempt of ours per rank, and opened or lost ends it, and everything else that is
+ *         under way with the rank.
+ * Fails   A failure of our own attempt is about its rank, and the hook hears of it. What fails on an
+ *         accepted connection is a stranger's: it is turned away, and disturbs nobody. Strangers that say
+ *         nothing go after STRANGER_MS; with too many under way the next ones wait in the kernel's queue. */
+#include "transport/tcp/greeter.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+#include "wire/addr.h"
+
+enum { ANYBODY = -1, STRANGER_MS = 30000, STRANGERS_MAX = 64, PAUSE_MS = 100 };
+
+typedef enum meeting_state { CONNECT, SHAKE, HELD, OVER } meeting_state;
+
+/* One connection on its way. */
+typedef struct meeting {
+    meeting_state state;
+    bool          ours;
+    int           rank; /* ANYBODY until an accepted one has proved itself */
+    tti_handle    stream;
+    int64_t       until_ns; /* an accepted one that has not said more by then goes */
+    tti_addr      addr;     /* ours: where to */
+    tti_handshake shake;
+} meeting;
+
+struct tti_greeter {
+    tti_greeter_config config;
+    meeting          **list; /* [n] of room for n_max; each stays where it is */
+    int                n, n_max;
+    int64_t            accept_ns; /* after a failure: not before */
+};
+
+tutti_status tti_greeter_create(const tti_greeter_config *config, tti_greeter **greeter_out)
+{
+    tti_greeter *g = calloc(1, sizeof *g);
+
+    if (g == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to connect to other ranks");
+    g->config = *config;
+    *greeter_out = g;
+    return TUTTI_OK;
+}
+
+/* It leaves the list with the next tti_greeter_fill(). */
+static void end_meeting(tti_greeter *g, meeting *m)
+{
+    g->config.port->ops->close(g->config.port, m->stream);
+    m->stream = TTI_NO_HANDLE;
+    m->state = OVER;
+}
+
+static void free_meeting(meeting *m)
+{
+    tti_handshake_release(&m->shake);
+    free(m);
+}
+
+void tti_greeter_free(tti_greeter *g)
+{
+    int i;
+
+    if (g == NULL)
+        return;
+    for (i = 0; i < g->n; i++) {
+        end_meeting(g, g->list[i]);
+        free_meeting(g->list[i]);
+    }
+    free(g->list);
+    free(g);
+}
+
+/* Room for one more, made; NULL without memory. */
+static meeting *add_meeting(tti_greeter *g, tti_handle stream, int rank)
+{
+    const int n_max = g->n_max * 2 + 8;
+    meeting **list = g->list;
+    meeting  *m;
+
+    if (g->n == g->n_max) {
+        list = realloc(g->list, (size_t)n_max * sizeof(meeting *));
+        if (list == NULL)
+            return NULL;
+        g->list = list;
+        g->n_max = n_max;
+    }
+    m = calloc(1, sizeof *m);
+    if (m == NULL)
+        return NULL;
+    *m = (meeting){ .state = rank == ANYBODY ? SHAKE : CONNECT, .ours = rank != ANYBODY, .rank = rank,
+                    .stream = stream, .until_ns = TTI_FOREVER };
+    g->list[g->n++] = m;
+    return m;
+}
+
+static meeting *find_ours(const tti_greeter *g, int rank)
+{
+    int i;
+
+    for (i = 0; i < g->n; i++)
+        if (g->list[i]->ours && g->list[i]->rank == rank && g->list[i]->state != OVER)
+            return g->list[i];
+    return NULL;
+}
+
+static meeting *find_held(const tti_greeter *g, int rank)
+{
+    int i;
+
+    for (i = 0; i < g->n; i++)
+        if (g->list[i]->state == HELD && g->list[i]->rank == rank)
+            return g->list[i];
+    return NULL;
+}
+
+/* Whatever else is under way with rank has lost. */
+static void end_rivals(tti_greeter *g, int rank)
+{
+    int i;
+
+    for (i = 0; i < g->n; i++)
+        if (g->list[i]->rank == rank && g->list[i]->state != OVER)
+            end_meeting(g, g->list[i]);
+}
+
+static void lose(tti_greeter *g, int rank, const tti_cause *why)
+{
+    end_rivals(g, rank);
+    g->config.hooks.lost(g->config.hooks.context, rank, why);
+}
+
+static const char *where(const tti_greeter *g, int rank)
+{
+    return g->config.whereabouts(g->config.hooks.context, rank);
+}
+
+/* Nobody listens where the rank did: it has ended its world or its life. Anything else is the net's. */
+static void lose_unreachable(tti_greeter *g, int rank, const tti_addr *addr, int err)
+{
+    char      text[TTI_ADDR_TEXT_MAX];
+    tti_cause why;
+
+    tti_addr_format(addr, text, sizeof text);
+    if (err == -ECONNREFUSED || err == -ECONNRESET)
+        tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) has left or died: nobody listens at %s any more", rank,
+                      where(g, rank), text);
+    else
+        tti_cause_set_errno(&why, TUTTI_E_NETWORK, -err, "rank %d cannot connect to rank %d (%s) at %s",
+                            g->config.rank, rank, where(g, rank), text);
+    lose(g, rank, &why);
+}
+
+void tti_greeter_connect(tti_greeter *g, int rank, const tti_addr *addr)
+{
+    tti_port  *port = g->config.port;
+    tti_handle stream = TTI_NO_HANDLE;
+    int        err = port->ops->connect(port, addr, &stream);
+    meeting   *m = err == 0 ? add_meeting(g, stream, rank) : NULL;
+
+    if (m != NULL) {
+        m->addr = *addr;
+        return;
+    }
+    port->ops->close(port, stream);
+    lose_unreachable(g, rank, addr, err != 0 ? err : -ENOMEM);
+}
+
+bool tti_greeter_withdraw(tti_greeter *g, int rank)
+{
+    meeting *m = find_ours(g, rank);
+
+    if (m == NULL || m->state != CONNECT || find_held(g, rank) != NULL)
+        return false;
+    end_meeting(g, m);
+    return true;
+}
+
+static void begin_shake(tti_greeter *g, meeting *m)
+{
+    tti_hello_config config = { .client = m->ours, .purpose = TTI_PURPOSE_PEER,
+                                .rank = (uint32_t)g->config.rank, .secret = g->config.secret,
+                                .peer = "a rank of another host" };
+
+    memcpy(config.scope, g->config.scope, sizeof config.scope);
+    tti_handshake_begin(&m->shake, g->config.port, &config);
+    m->state = SHAKE;
+    if (!m->ours)
+        m->until_ns = tti_deadline(g->config.port, STRANGER_MS, 0);
+}
+
+/* ---- shaking hands ---- */
+
+/* The stream has ended (err 0) or failed. */
+static void end_broken(tti_greeter *g, meeting *m, int err)
+{
+    const int  rank = m->rank;
+    const bool awaited = m->ours || rank != ANYBODY; /* the way is being made over this stream */
+    tti_cause  why;
+
+    end_meeting(g, m);
+    if (!awaited) {
+        tti_log(TTI_LOG_DEBUG, "a connection ended before its hello was over");
+        return;
+    }
+    if (err == 0 || err == -ECONNRESET || err == -EPIPE)
+        tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) has left or died: it closed the connection to it",
+                      rank, where(g, rank));
+    else
+        tti_cause_set_errno(&why, TUTTI_E_PEER, -err, "the new connection to rank %d (%s) failed", rank,
+                            where(g, rank));
+    lose(g, rank, &why);
+}
+
+/* The peer has said something it should not: st, with this thread's words. */
+static void end_wrong(tti_greeter *g, meeting *m, tutti_status st)
+{
+    const int rank = m->rank;
+    tti_cause why;
+
+    if (!m->ours) {
+        tti_log(TTI_LOG_WARN, "turned away a stranger: %s", tutti_last_error());
+        end_meeting(g, m);
+        return;
+    }
+    tti_cause_set(&why, st, "rank %d cannot join rank %d (%s): %.300s", g->config.rank, rank, where(g, rank),
+                  tutti_last_error());
+    lose(g, rank, &why);
+}
+
+static tutti_status fail_unexpected(uint32_t told)
+{
+    return tti_fail(TUTTI_E_AUTH, "a peer says that it is rank %u, which was not expected there", told);
+}
+
+static tti_attempt attempt_of(const meeting *own)
+{
+    if (own == NULL)
+        return TTI_ATTEMPT_NONE;
+    return own->state == CONNECT ? TTI_ATTEMPT_CALLS : TTI_ATTEMPT_TALKS;
+}
+
+/* An accepted peer has proved itself. */
+static void answer(tti_greeter *g, meeting *m)
+{
+    const uint32_t told = tti_handshake_peer_rank(&m->shake);
+    meeting       *own;
+
+    if (told >= (uint32_t)g->config.n_ranks || (int)told == g->config.rank) {
+        end_wrong(g, m, fail_unexpected(told));
+        return;
+    }
+    own = find_ours(g, (int)told);
+    switch (g->config.hooks.judge(g->config.hooks.context, (int)told, attempt_of(own))) {
+    case TTI_WELCOME_IT:
+        if (own != NULL)
+            end_meeting(g, own);
+        m->rank = (int)told;
+        m->until_ns = TTI_FOREVER;
+        tti_handshake_welcome(&m->shake);
+        break;
+    case TTI_HOLD_IT:
+        m->rank = (int)told;
+        m->until_ns = TTI_FOREVER;
+        m->state = HELD;
+        break;
+    case TTI_REFUSE_IT: end_meeting(g, m); break;
+    }
+}
+
+static void conclude(tti_greeter *g, meeting *m)
+{
+    const uint32_t   told = tti_handshake_peer_rank(&m->shake);
+    const int        rank = m->rank;
+    const tti_handle stream = m->stream;
+
+    if (told != (uint32_t)rank) {
+        end_wrong(g, m, fail_unexpected(told));
+        return;
+    }
+    m->stream = TTI_NO_HANDLE;
+    end_rivals(g, rank);
+    g->config.hooks.opened(g->config.hooks.context, rank, stream);
+}
+
+/* One send or receive: its result, as the port's; -EAGAIN also when something was wrong, and ended. */
+static int64_t step(tti_greeter *g, meeting *m)
+{
+    tti_port    *port = g->config.port;
+    uint8_t      in[TTI_HELLO_SERVER_BYTES];
+    tti_part     part;
+    tutti_status st;
+    int64_t      n;
+
+    part.data = tti_handshake_output(&m->shake, &part.size);
+    if (part.size > 0) {
+        n = port->ops->send(port, m->stream, &part, 1);
+        if (n > 0)
+            tti_handshake_sent(&m->shake, (size_t)n);
+        return n;
+    }
+    n = port->ops->recv(port, m->stream, in, tti_handshake_wants(&m->shake));
+    if (n <= 0)
+        return n;
+    if (m->until_ns != TTI_FOREVER)
+        m->until_ns = tti_deadline(port, STRANGER_MS, 0);
+    st = tti_handshake_feed(&m->shake, in, (size_t)n);
+    if (st == TUTTI_OK)
+        return n;
+    end_wrong(g, m, st);
+    return -EAGAIN;
+}
+
+static void turn_shake(tti_greeter *g, meeting *m)
+{
+    int64_t n;
+
+    while (m->state == SHAKE) {
+        if (tti_handshake_done(&m->shake)) {
+            conclude(g, m);
+            return;
+        }
+        if (tti_handshake_asks(&m->shake)) {
+            answer(g, m);
+            continue;
+        }
+        n = step(g, m);
+        if (n == -EAGAIN)
+            return;
+        if (n <= 0)
+            end_broken(g, m, (int)n);
+    }
+}
+
+static void turn_meeting(tti_greeter *g, meeting *m)
+{
+    int err;
+
+    if (m->state == CONNECT) {
+        err = g->config.port->ops->connect_result(g->config.port, m->stream);
+        if (err != 0) {
+            const int rank = m->rank;
+
+            end_meeting(g, m);
+            lose_unreachable(g, rank, &m->addr, err);
+            return;
+        }
+        begin_shake(g, m);
+    }
+    if (m->state == SHAKE)
+        turn_shake(g, m);
+    else if (m->state == HELD)
+        end_meeting(g, m); /* its end: the peer welcomes ours. Bytes: it must not send any */
+}
+
+/* ---- accepting and polling ---- */
+
+static void accept_all(tti_greeter *g)
+{
+    tti_port  *port = g->config.port;
+    tti_handle stream;
+    meeting   *m;
+
+    while ((stream = port->ops->accept(port, g->config.listener, NULL)) >= 0) {
+        m = add_meeting(g, stream, ANYBODY);
+        if (m == NULL) {
+            port->ops->close(port, stream);
+            return;
+        }
+        begin_shake(g, m);
+        if (g->n >= g->config.n_ranks + STRANGERS_MAX)
+            return;
+    }
+    if (stream == -EAGAIN)
+        return;
+    /* No descriptor or no memory is left, and the listener stays readable: try again a little later. */
+    tti_log(TTI_LOG_WARN, "cannot accept a connection of another rank: error %d; trying again", -stream);
+    g->accept_ns = tti_port_now(port) + PAUSE_MS * TTI_MS;
+}
+
+static void forget_ended(tti_greeter *g)
+{
+    int i, n = 0;
+
+    for (i = 0; i < g->n; i++)
+        if (g->list[i]->state != OVER)
+            g->list[n++] = g->list[i];
+        else
+            free_meeting(g->list[i]);
+    g->n = n;
+}
+
+int tti_greeter_room(const tti_greeter *g)
+{
+    return g->n + 1;
+}
+
+static uint8_t wants(const meeting *m)
+{
+    size_t bytes = 0;
+
+    if (m->state == CONNECT)
+        return TTI_WRITE;
+    if (m->state == SHAKE)
+        tti_handshake_output(&m->shake, &bytes);
+    return bytes > 0 ? TTI_WRITE : TTI_READ;
+}
+
+int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
+{
+    int i;
+
+    forget_ended(g);
+    *until_ns_out = TTI_FOREVER;
+    for (i = 0; i < g->n; i++) {
+        set[i] = (tti_poll){ .handle = g->list[i]->stream, .want = wants(g->list[i]) };
+        if (g->list[i]->until_ns < *until_ns_out)
+            *until_ns_out = g->list[i]->until_ns;
+    }
+    set[g->n] = (tti_poll){ .handle = TTI_NO_HANDLE };
+    if (g->accept_ns > tti_port_now(g->config.port)) {
+        if (g->accept_ns < *until_ns_out)
+            *until_ns_out = g->accept_ns;
+    } else if (g->n < g->config.n_ranks + STRANGERS_MAX) {
+        set[g->n] = (tti_poll){ .handle = g->config.listener, .want = TTI_READ };
+    }
+    return g->n + 1;
+}
+
+static void dismiss_silent(tti_greeter *g)
+{
+    const int64_t now_ns = tti_port_now(g->config.port);
+    int           i;
+
+    for (i = 0; i < g->n; i++)
+        if (g->list[i]->state == SHAKE && now_ns >= g->list[i]->until_ns) {
+            tti_log(TTI_LOG_WARN, "turned away a stranger that said nothing for %d ms", STRANGER_MS);
+            end_meeting(g, g->list[i]);
+        }
+}
+
+void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
+{
+    int i;
+
+    for (i = 0; i < n - 1; i++)
+        if (set[i].got != 0 && g->list[i]->state != OVER)
+            turn_meeting(g, g->list[i]);
+    if (set[n - 1].got != 0)
+        accept_all(g);
+    dismiss_silent(g);
+}

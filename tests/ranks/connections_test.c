@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * connections_test.c
+ * Goal    a connection between two ranks is made when the first message needs it, and only then; whoever is
+ *         dead, stopped or elsewhere before there was a connection ends the wait of those who want one.
+ * Method  real processes and threads over TCP, and two hosts with shared memory inside; connections are
+ *         counted inside the library, at moments at which every message is known to have arrived. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "backend/native/native.h"
+#include "group/group.h"
+#include "harness/harness.h"
+#include <tutti/tutti.h>
+
+#define OK(call)                                                                                       \
+    do {                                                                                               \
+        if ((call) != TUTTI_OK)                                                                        \
+            fail_msg("%s: %s", #call, tutti_last_error());                                             \
+    } while (0)
+
+/* Counters of the harness that ranks share. */
+enum { BEGUN, ENDED, COUNTED, TOTAL };
+enum { RANKS_MAX = 8, VICTIM = 2 };
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int connections(tt_ctx *t)
+{
+    tutti_group *group = NULL;
+
+    OK(tti_group_resolve(t->group, "connections", &group));
+    return tti_native_connections(group->backend);
+}
+
+/* Until all ranks are here; without a message. */
+static void all_here(tt_ctx *t, int mark)
+{
+    tt_post(t, mark);
+    tt_await(t, mark, (uint32_t)t->size);
+}
+
+/* Ranks of other hosts; over TCP only, all others. */
+static int n_elsewhere(const tt_ctx *t)
+{
+    const bool one_host = strcmp(t->transport, "shm") == 0 || strcmp(t->transport, "threads") == 0;
+
+    return one_host ? t->size / 2 : t->size - 1;
+}
+
+static void init_makes_none(tt_ctx *t)
+{
+    all_here(t, BEGUN);
+    assert_int_equal(connections(t), 0);
+    all_here(t, ENDED);
+}
+
+static void a_message_makes_one(tt_ctx *t)
+{
+    float x = (float)t->rank;
+
+    if (t->rank == 0)
+        OK(tutti_send(TUTTI_SPAN(&x, 1), t->size - 1, 0, t->group));
+    if (t->rank == t->size - 1) {
+        OK(tutti_recv(TUTTI_SPAN(&x, 1), 0, 0, t->group, NULL));
+        assert_true(x == 0.0f);
+    }
+    all_here(t, ENDED);
+    assert_int_equal(connections(t), t->rank == 0 || t->rank == t->size - 1);
+    all_here(t, COUNTED);
+}
+
+static void a_ring_makes_two_each(tt_ctx *t)
+{
+    const int   right = (t->rank + 1) % t->size, left = (t->rank + t->size - 1) % t->size;
+    float       out = (float)t->rank, in = -1.0f;
+    tutti_work *work = NULL;
+
+    OK(tutti_isend(TUTTI_SPAN(&out, 1), right, 0, t->group, &work));
+    OK(tutti_recv(TUTTI_SPAN(&in, 1), left, 0, t->group, NULL));
+    OK(tutti_work_wait(work));
+    tutti_work_free(work);
+    assert_true(in == (float)left);
+    all_here(t, ENDED);
+    assert_int_equal(connections(t), 2);
+    all_here(t, COUNTED);
+}
+
+/* A tree of n ranks has n - 1 edges, and each has two ends. */
+static void a_tree_makes_its_edges(tt_ctx *t)
+{
+    float x = t->rank == 0 ? 7.0f : 0.0f;
+    int   i, n;
+
+    OK(tutti_broadcast(TUTTI_SPAN(&x, 1), 0, t->group));
+    assert_true(x == 7.0f);
+    all_here(t, ENDED);
+    n = connections(t);
+    for (i = 0; i < n; i++)
+        tt_post(t, TOTAL);
+    all_here(t, COUNTED);
+    assert_int_equal(atomic_load(&t->marks[TOTAL]), 2 * (t->size - 1));
+}
+
+static void all_to_all_makes_all(tt_ctx *t)
+{
+    int          out[RANKS_MAX], in[RANKS_MAX], half[RANKS_MAX], i;
+    float        x = 1.0f;
+    tutti_group *first = NULL;
+
+    for (i = 0; i < t->size; i++)
+        out[i] = t->rank * 100 + i;
+    OK(tutti_all_to_all_single(TUTTI_SPAN(in, t->size), TUTTI_SPAN(out, t->size), NULL, NULL, t->group));
+    for (i = 0; i < t->size; i++)
+        assert_int_equal(in[i], i * 100 + t->rank);
+    assert_int_equal(connections(t), n_elsewhere(t));
+    /* A group of some of them has the same connections. */
+    for (i = 0; i < t->size - 1; i++)
+        half[i] = i;
+    OK(tutti_new_group(half, t->size - 1, NULL, &first));
+    OK(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, first));
+    all_here(t, ENDED);
+    assert_int_equal(connections(t), n_elsewhere(t));
+    all_here(t, COUNTED);
+}
+
+/* Every pair begins from both sides at the same moment. */
+static void both_sides_begin_at_once(tt_ctx *t)
+{
+    int         out[RANKS_MAX], in[RANKS_MAX], peer, n = 0, i;
+    tutti_work *works[2 * RANKS_MAX];
+
+    all_here(t, BEGUN);
+    for (peer = 0; peer < t->size; peer++) {
+        if (peer == t->rank)
+            continue;
+        out[peer] = t->rank * 100 + peer;
+        OK(tutti_isend(TUTTI_SPAN(&out[peer], 1), peer, 0, t->group, &works[n++]));
+        OK(tutti_irecv(TUTTI_SPAN(&in[peer], 1), peer, 0, t->group, &works[n++]));
+    }
+    OK(tutti_wait_all(works, n, 0));
+    for (i = 0; i < n; i++)
+        tutti_work_free(works[i]);
+    for (peer = 0; peer < t->size; peer++)
+        assert_true(peer == t->rank || in[peer] == peer * 100 + t->rank);
+    all_here(t, ENDED);
+    assert_int_equal(connections(t), t->size - 1);
+    all_here(t, COUNTED);
+}
+
+/* The last rank is in no call of the library, and takes the connection and the message all the same. */
+static void who_computes_is_reached(tt_ctx *t)
+{
+    float x = 3.0f;
+
+    if (t->rank == 0) {
+        OK(tutti_send(TUTTI_SPAN(&x, 1), t->size - 1, 0, t->group));
+        tt_post(t, ENDED);
+    }
+    tt_await(t, ENDED, 1);
+    if (t->rank == t->size - 1) {
+        assert_int_equal(connections(t), 1);
+        OK(tutti_recv(TUTTI_SPAN(&x, 1), 0, 0, t->group, NULL));
+    }
+    all_here(t, COUNTED);
+}
+
+/* ---- failures -------------------------------------------------------------------------------------- */
+
+static void expect_words(const char *part)
+{
+    if (strstr(tutti_last_error(), part) == NULL)
+        fail_msg("'%s' is not in: %s", part, tutti_last_error());
+}
+
+/* Nobody has a connection to the victim when it dies. */
+static void who_died_before_is_named(tt_ctx *t)
+{
+    float   x = 0.0f;
+    int64_t start;
+
+    all_here(t, BEGUN);
+    if (t->rank == VICTIM)
+        tt_die();
+    start = now_ms();
+    if (t->rank != 1)
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), VICTIM, 0, t->group, NULL), TUTTI_E_PEER);
+    else
+        assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), VICTIM, 0, t->group), TUTTI_E_PEER);
+    assert_true(now_ms() - start < 1000);
+    expect_words("rank 2");
+}
+
+/* Rank 1 is the only other one of its group, and dies. */
+static void anybody_is_nobody(tt_ctx *t)
+{
+    float   x = 0.0f;
+    int64_t start;
+
+    all_here(t, BEGUN);
+    if (t->rank == 1)
+        tt_die();
+    start = now_ms();
+    assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 0, t->group, NULL), TUTTI_E_PEER);
+    assert_true(now_ms() - start < 1000);
+    expect_words("rank 1");
+}
+
+/* Rank 0 waits for rank 1, which lives and does not listen; rank 3 finds that the victim is dead. Ranks 0 and
+ * 3 have never met. */
+static void who_waits_for_another_is_told(tt_ctx *t)
+{
+    float   x = 0.0f;
+    int64_t start;
+
+    all_here(t, BEGUN);
+    if (t->rank == VICTIM)
+        tt_die();
+    start = now_ms();
+    if (t->rank == 0 || t->rank == 3) {
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), t->rank == 0 ? 1 : VICTIM, 0, t->group, NULL),
+                         TUTTI_E_PEER);
+        assert_true(now_ms() - start < 2000);
+        expect_words("rank 2");
+        if (t->rank == 0)
+            expect_words("rank 3 reported");
+        tt_post(t, ENDED);
+    }
+    tt_await(t, ENDED, 2);
+}
+
+/* Rank 1 is stopped: its kernel answers, it does not. The time-out bounds that, and destroy waits for nothing. */
+static void a_stopped_rank_is_waited_for_in_vain(tt_ctx *t)
+{
+    float       x = 0.0f;
+    tutti_work *work = NULL;
+    char        path[512];
+    FILE       *file;
+    int64_t     start;
+    int         pid = 0;
+
+    snprintf(path, sizeof path, "%s/pid", t->dir);
+    if (t->rank == 1) {
+        file = fopen(path, "w");
+        assert_non_null(file);
+        fprintf(file, "%d\n", (int)getpid());
+        fclose(file);
+        tt_post(t, BEGUN);
+        raise(SIGSTOP);
+        return;
+    }
+    tt_await(t, BEGUN, 1);
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    kill(pid, SIGSTOP); /* in case it has not come so far */
+    OK(tutti_isend(TUTTI_SPAN(&x, 1), 1, 0, t->group, &work));
+    start = now_ms();
+    assert_int_equal(tutti_work_wait_for(work, 300), TUTTI_E_TIMEOUT);
+    assert_true(now_ms() - start >= 250);
+    assert_int_equal(connections(t), 0);
+    start = now_ms();
+    OK(tutti_destroy_process_group(t->group));
+    t->group = NULL;
+    assert_true(now_ms() - start < 1000);
+    assert_int_equal(tutti_work_wait(work), TUTTI_E_ABORTED);
+    tutti_work_free(work);
+    kill(pid, SIGCONT);
+}
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        TT_TEST(init_makes_none, .ranks = 4, .transports = "tcp,threads-tcp,shm"),
+        TT_TEST(init_makes_none, .ranks = 4, .hosts = 2),
+        TT_TEST(a_message_makes_one, .ranks = 4, .transports = "tcp,threads-tcp"),
+        TT_TEST(a_message_makes_one, .ranks = 4, .hosts = 2),
+        TT_TEST(a_ring_makes_two_each, .ranks = 5, .transports = "tcp,threads-tcp"),
+        TT_TEST(a_tree_makes_its_edges, .ranks = 8, .transports = "tcp,threads-tcp"),
+        TT_TEST(all_to_all_makes_all, .ranks = 4, .transports = "tcp,threads-tcp"),
+        TT_TEST(all_to_all_makes_all, .ranks = 6, .hosts = 2),
+        TT_TEST(both_sides_begin_at_once, .ranks = 2, .transports = "tcp,threads-tcp"),
+        TT_TEST(both_sides_begin_at_once, .ranks = 8, .transports = "tcp,threads-tcp"),
+        TT_TEST(who_computes_is_reached, .ranks = 2, .transports = "tcp"),
+        TT_TEST(who_computes_is_reached, .ranks = 4, .hosts = 2),
+        TT_TEST(who_died_before_is_named, .ranks = 4, .transports = "tcp", .dies = VICTIM),
+        TT_TEST(who_died_before_is_named, .ranks = 4, .hosts = 2, .dies = VICTIM),
+        TT_TEST(anybody_is_nobody, .ranks = 2, .transports = "tcp", .dies = 1),
+        TT_TEST(who_waits_for_another_is_told, .ranks = 4, .transports = "tcp", .dies = VICTIM),
+        TT_TEST(a_stopped_rank_is_waited_for_in_vain, .ranks = 2, .transports = "tcp"),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}
