@@ -222,6 +222,54 @@ static void changes_wake_waiters(void **state)
     tutti_bytes_free(&w.value);
 }
 
+enum { FLIPS = 150 };
+
+typedef struct flipper {
+    tti_thread   thread;
+    _Atomic bool done;
+    tutti_status st;
+} flipper;
+
+/* Set and delete a key, over and over. */
+static void flip_key(void *arg)
+{
+    flipper *f = arg;
+
+    while (!atomic_load(&f->done) && f->st == TUTTI_OK) {
+        f->st = tutti_store_set(current.b, "flip", "whole", 5);
+        if (f->st == TUTTI_OK)
+            f->st = tutti_store_delete_key(current.b, "flip", NULL);
+    }
+    if (f->st == TUTTI_OK)
+        f->st = tutti_store_set(current.b, "flip", "whole", 5);
+}
+
+/* A get never comes back with less than a value, however the key comes and goes: it waits again. */
+static void a_get_that_races_a_delete_waits_again(void **state)
+{
+    static const char *const keys[] = { "stays", "flip" };
+    flipper                  f = { .st = TUTTI_OK };
+    tutti_bytes              values[2] = { { .data = NULL } };
+    int                      i;
+
+    (void)state;
+    if (strcmp(current.name, "bare") == 0)
+        return; /* cannot delete */
+    set_text(current.a, "stays", "x");
+    assert_int_equal(tti_thread_start(&f.thread, "flipper", flip_key, &f), TUTTI_OK);
+    for (i = 0; i < FLIPS; i++) {
+        if (i == FLIPS - 20)
+            atomic_store(&f.done, true); /* at last it is there for good */
+        has_text(current.a, "flip", "whole");
+        assert_int_equal(tutti_store_multi_get(current.a, keys, 2, 20000, values), TUTTI_OK);
+        assert_string_equal(values[1].data, "whole");
+        tutti_bytes_free(&values[0]);
+        tutti_bytes_free(&values[1]);
+    }
+    tti_thread_join(&f.thread);
+    assert_int_equal(f.st, TUTTI_OK);
+}
+
 enum { THREADS = 6, ROUNDS = 40 };
 
 typedef struct counter {
@@ -307,6 +355,45 @@ static void limits_are_exact(void **state)
     tutti_bytes_free(&value);
     assert_int_equal(tutti_store_set(current.a, "big", big, (size_t)TUTTI_STORE_VALUE_MAX + 1),
                      TUTTI_E_ARG);
+    test_free(big);
+    test_free(key);
+}
+
+/* A key of a byte too many, and a value of a byte too many, are refused before anything happens. */
+static void limits_hold_in_every_call(void **state)
+{
+    char             *key = test_malloc(TUTTI_STORE_KEY_MAX + 2);
+    const size_t      too_large = (size_t)TUTTI_STORE_VALUE_MAX + 1;
+    char             *big = test_calloc(1, too_large);
+    const char *const long_keys[] = { "k", key }, *const good_keys[] = { "k", "k2" };
+    const tutti_bytes small[] = { { .data = big, .size = 1 }, { .data = big, .size = 1 } };
+    const tutti_bytes large[] = { { .data = big, .size = 1 }, { .data = big, .size = too_large } };
+    tutti_bytes       values[2] = { { .data = NULL } };
+    bool              all = false;
+    int64_t           n = 7;
+
+    (void)state;
+    memset(key, 'k', TUTTI_STORE_KEY_MAX + 1);
+    key[TUTTI_STORE_KEY_MAX + 1] = '\0';
+    assert_int_equal(tutti_store_add(current.a, key, 1, &n), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_wait(current.a, long_keys, 2, 1), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_check(current.a, long_keys, 2, &all), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_compare_set(current.a, key, "", 0, "", 0, values), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_delete_key(current.a, key, &all), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_append(current.a, key, "x", 1), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_multi_get(current.a, long_keys, 2, 1, values), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_multi_set(current.a, long_keys, small, 2), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_queue_push(current.a, key, "x", 1), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_queue_pop(current.a, key, false, 0, values), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_queue_len(current.a, key, &n), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_barrier(current.a, key, 1, 1), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_append(current.a, "k", big, too_large), TUTTI_E_ARG);
+    assert_int_equal(tutti_store_compare_set(current.a, "k", "", 0, big, too_large, values),
+                     TUTTI_E_ARG);
+    assert_int_equal(tutti_store_multi_set(current.a, good_keys, large, 2), TUTTI_E_ARG);
+    assert_false(there(current.a, "k")); /* not even the first of them */
+    assert_int_equal(n, 7);
+    assert_null(values[0].data);
     test_free(big);
     test_free(key);
 }
@@ -436,7 +523,9 @@ static const one_test basic_tests[] = {
     ONE(deleted_keys_are_gone),
     ONE(waits_end_at_their_time),
     ONE(changes_wake_waiters),
+    ONE(a_get_that_races_a_delete_waits_again),
     ONE(threads_share_a_handle),
+    ONE(limits_hold_in_every_call),
     ONE(limits_are_exact),
     ONE(long_lists_work),
     ONE(prefixes_nest_inwards),

@@ -6,6 +6,7 @@
   with "ours"; X_async goes with X), and no function that does not exist.
 - The C programs of README.md compile against include/.
 - Relative links of the pages lead to files.
+- Every row of docs/behaviours.md names tests that its file has, and runs.
 
 usage: pages.py --root DIR --cc COMPILER
 """
@@ -64,12 +65,33 @@ def check_links(root):
     return bad
 
 
+def check_behaviours(root):
+    """A row is | behaviour | [where](file) | `test`, `test` |: each is a function, and somewhere listed."""
+    page = root / "docs/behaviours.md"
+    rows = [line for line in page.read_text().splitlines()
+            if line.startswith("|") and not re.match(r"\|\s*(behaviour\b|-)", line)]
+    bad = [] if rows else [f"{page.name} has no rows"]
+    for row in rows:
+        cells = [cell.strip() for cell in row.strip("|").split("|")]
+        link = re.search(r"\]\(([^)#\s]+)", cells[1]) if len(cells) == 3 else None
+        tests = re.findall(r"`(\w+)`", cells[-1])
+        if link is None or not tests:
+            bad.append(f"a row of {page.name} is not | behaviour | [where](file) | `test` |: {row[:60]}")
+            continue
+        file = page.parent / link.group(1)
+        text = re.sub(r"/\*.*?\*/", "", file.read_text(), flags=re.S) if file.exists() else ""
+        bad += [f"{page.name}: {link.group(1)} has and runs no test {test}" for test in tests
+                if not re.search(rf"\b{test}\s*\(", text) or len(re.findall(rf"\b{test}\b", text)) < 2]
+    return bad
+
+
 def main():
     args = argparse.ArgumentParser()
     args.add_argument("--root", type=pathlib.Path, required=True)
     args.add_argument("--cc", default="cc")
     args = args.parse_args()
-    bad = check_from_torch(args.root) + check_programs(args.root, args.cc) + check_links(args.root)
+    bad = check_from_torch(args.root) + check_programs(args.root, args.cc) + check_links(args.root) + \
+          check_behaviours(args.root)
     for line in bad:
         print(line)
     print(f"pages: {len(bad)} complaints")
