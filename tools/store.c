@@ -27,6 +27,7 @@ typedef struct call {
     const char *url;
     int64_t timeout_ms;
     bool no_wait;
+    int64_t listen_fd; /* serve; 0: none */
 } call;
 
 typedef struct word {
@@ -192,6 +193,60 @@ static int run_delete(call *c)
     return st != TUTTI_OK ? failed(st) : deleted ? EXIT_SUCCESS : NO;
 }
 
+/* Each value with a newline behind it. */
+static int run_multi_get(call *c)
+{
+    tutti_bytes *values = calloc(c->n, sizeof *values);
+    tutti_status st;
+    int code = EXIT_SUCCESS;
+    size_t i;
+
+    if (values == NULL) {
+        fprintf(stderr, "tutti store: no memory for %zu values\n", c->n);
+        return EXIT_FAILURE;
+    }
+    st = tutti_store_multi_get(c->store, (const char *const *)c->args, c->n, c->timeout_ms, values);
+    for (i = 0; i < c->n && st == TUTTI_OK; i++) {
+        if (fwrite(values[i].data, 1, values[i].size, stdout) != values[i].size ||
+            putchar('\n') == EOF)
+            code = EXIT_FAILURE;
+        tutti_bytes_free(&values[i]);
+    }
+    free(values);
+    if (fflush(stdout) != 0 || code != EXIT_SUCCESS) {
+        fprintf(stderr, "tutti store: cannot write the values: %s\n", strerror(errno));
+        return EXIT_FAILURE;
+    }
+    return failed(st);
+}
+
+/* KEY VALUE KEY VALUE...: all in one call. */
+static int run_multi_set(call *c)
+{
+    const size_t n = c->n / 2;
+    const char **keys = calloc(n, sizeof *keys);
+    tutti_bytes *values = calloc(n, sizeof *values);
+    int code = keys != NULL && values != NULL ? EXIT_SUCCESS : EXIT_FAILURE;
+    size_t i;
+
+    if (c->n % 2 != 0)
+        code = wrong("a key without a value:", c->args[c->n - 1],
+                     "tutti store multi-set KEY VALUE [KEY VALUE]...");
+    else if (code != EXIT_SUCCESS)
+        fprintf(stderr, "tutti store: no memory for %zu values\n", n);
+    for (i = 0; i < n && code == EXIT_SUCCESS; i++) {
+        keys[i] = c->args[2 * i];
+        code = read_value(c->args[2 * i + 1], &values[i]);
+    }
+    if (code == EXIT_SUCCESS)
+        code = failed(tutti_store_multi_set(c->store, keys, values, n));
+    for (i = 0; i < n && values != NULL; i++)
+        tutti_bytes_free(&values[i]);
+    free(values);
+    free(keys);
+    return code;
+}
+
 static int compare_names(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -232,6 +287,14 @@ static int run_len(call *c)
     return print_number(st, n);
 }
 
+static int run_num_keys(call *c)
+{
+    int64_t n = 0;
+    tutti_status st = tutti_store_num_keys(c->store, &n);
+
+    return print_number(st, n);
+}
+
 static int run_barrier(call *c)
 {
     int64_t n = 0;
@@ -247,6 +310,9 @@ static const word words[] = {
     { "serve", "", 0, 0, "serve a store until SIGINT or SIGTERM; prints its URL", run_serve },
     { "get", "KEY", 1, 1, "wait for KEY and print its value", run_get },
     { "set", "KEY VALUE", 2, 2, "create or replace", run_set },
+    { "multi-get", "KEY...", 1, SIZE_MAX, "wait for all, and print each value and a newline",
+      run_multi_get },
+    { "multi-set", "KEY VALUE...", 2, SIZE_MAX, "several at once", run_multi_set },
     { "append", "KEY VALUE", 2, 2, "put VALUE behind the old one", run_append },
     { "add", "KEY [NUMBER]", 1, 2, "add NUMBER (1), print the sum", run_add },
     { "compare-set", "KEY OLD NEW", 3, 3, "NEW if it is OLD; print what it is then",
@@ -255,6 +321,7 @@ static const word words[] = {
     { "check", "KEY...", 1, SIZE_MAX, "exit code 0: all are there now, 4: not all", run_check },
     { "delete", "KEY", 1, 1, "exit code 4: there was none", run_delete },
     { "keys", "[PREFIX]", 0, 1, "print the names of all keys", run_keys },
+    { "num-keys", "", 0, 0, "print how many there are, the store's own included", run_num_keys },
     { "push", "QUEUE VALUE", 2, 2, "put VALUE at the end of a queue", run_push },
     { "pop", "QUEUE", 1, 1, "wait for a value and take it; --no-wait: exit code 4 if none",
       run_pop },
@@ -276,6 +343,8 @@ static int print_help(FILE *out, int code)
             "                serve: tcp://127.0.0.1:0, port 0 is any free one)\n"
             "  --timeout S   seconds to connect, and to wait; 'inf': no limit (30)\n"
             "  --no-wait     pop: do not wait\n"
+            "  --listen-fd N serve: on descriptor N, a socket that is bound or listening, at the\n"
+            "                host of --store\n"
             "\n"
             "A VALUE of - is read from standard input. TUTTI_SECRET_FILE names the file with "
             "the secret of a tcp\nstore. Exit codes: 0 done, 1 failed, 2 wrong command line, "
@@ -308,6 +377,7 @@ static int run_serve(call *c)
     sigprocmask(SIG_BLOCK, &ends, NULL); /* before the server's thread exists */
     options.host = p.host;
     options.port = p.port;
+    options.listen_fd = (int)c->listen_fd;
     st = tutti_store_server_start(&options, &server);
     if (st != TUTTI_OK)
         return failed(st);
@@ -389,6 +459,11 @@ static int read_option(call *c, char **argv, int argc, int *at)
         return store_read_timeout(value, &c->timeout_ms)
                    ? EXIT_SUCCESS
                    : wrong("not a time-out:", value, "--timeout SECONDS, more than 0, or 'inf'");
+    value = option_value("--listen-fd", argv, argc, at);
+    if (value != NULL)
+        return store_read_number(value, 1, INT32_MAX, &c->listen_fd)
+                   ? EXIT_SUCCESS
+                   : wrong("not a descriptor above 0:", value, "--listen-fd NUMBER");
     if (strcmp(argv[*at], "--no-wait") != 0)
         return wrong("unknown option", argv[*at], "tutti store --help");
     c->no_wait = true;

@@ -12,6 +12,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -153,6 +155,43 @@ static void queues_and_barriers_work(void **state)
          NULL);
 }
 
+static void several_keys_go_at_once(void **state)
+{
+    (void)state;
+    prints("tutti store --store $url multi-set a one b '' c three && "
+           "tutti store --store $url multi-get c b a",
+           "three\n\none\n");
+    prints("printf four | tutti store --store $url multi-set d - && tutti store --store $url get d",
+           "four");
+    prints("tutti store --store $url num-keys", "4\n");
+    ends("tutti store --store $url multi-get a never --timeout 0.02", 3, "'never'");
+    ends("tutti store --store $url multi-set a b c", 2, "a key without a value: 'c'");
+}
+
+/* The socket is this process's; the command inherits it. */
+static void a_socket_can_be_inherited(void **state)
+{
+    struct sockaddr_in at = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t bytes = sizeof at;
+    char command[512];
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+    (void)state;
+    assert_true(fd > 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
+    snprintf(command, sizeof command,
+             "cd $dir && mkfifo inherited && { tutti store serve --listen-fd %d >inherited & } && "
+             "read at <inherited && [ $at = tcp://127.0.0.1:%d ] && "
+             "tutti store --store $at set k v && tutti store --store $at get k; "
+             "kill $! && wait $!",
+             fd, ntohs(at.sin_port));
+    prints(command, "v");
+    snprintf(command, sizeof command,
+             "tutti store serve --listen-fd %d --store tcp://127.0.0.1:1", fd);
+    ends(command, 2, "is bound to port");
+    close(fd);
+}
+
 static void inside_a_job_the_store_is_known(void **state)
 {
     (void)state;
@@ -205,6 +244,8 @@ static void wrong_lines_get_one_message(void **state)
         { "tutti store get k --store", "not the URL of a store: ''" },
         { "tutti store --store $url --timeout 0 get k", "not a time-out: '0'" },
         { "tutti store --store $url --timeout=x get k", "not a time-out: 'x'" },
+        { "tutti store serve --listen-fd 0", "not a descriptor above 0: '0'" },
+        { "tutti store serve --listen-fd 1000", "no TCP socket" },
         { "tutti store --store $url add k one", "not a number: 'one'" },
         { "tutti store --store $url barrier k 0", "not a number of callers: '0'" },
         { "tutti store --store $url set '' x", "key is empty" },
@@ -245,6 +286,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(keys_come_and_go, start_server, stop_server),
         cmocka_unit_test_setup_teardown(queues_and_barriers_work, start_server, stop_server),
         cmocka_unit_test_setup_teardown(inside_a_job_the_store_is_known, start_server, stop_server),
+        cmocka_unit_test_setup_teardown(several_keys_go_at_once, start_server, stop_server),
+        cmocka_unit_test(a_socket_can_be_inherited),
         cmocka_unit_test(files_are_stores_too),
         cmocka_unit_test(secrets_are_needed_where_they_are_asked_for),
         cmocka_unit_test_setup_teardown(wrong_lines_get_one_message, start_server, stop_server),
