@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tutti/regroup.h - groups out of groups: divided into parts.
+ * tutti/regroup.h - groups out of groups: divided into parts, put together, without those that are gone.
  *
  * What tutti/group.h says of groups holds here. Functions that make a group give TUTTI_NO_GROUP on failure
  * and TUTTI_NON_MEMBER to a rank that is not in it, and to one whose own group is TUTTI_NON_MEMBER. */
@@ -47,6 +47,66 @@ TUTTI_API tutti_status tutti_split_group(tutti_group *parent, const int *const *
 TUTTI_API tutti_status tutti_split_group_by_color(tutti_group *parent, int32_t color,
                                                   const tutti_group_options *opts,
                                                   tutti_group **group_out);
+
+/** Put processes of different worlds together in one new world. Members of all the groups that meet call it,
+ * with the same store and size. Their groups stay as they are.
+ *
+ * A process gets its rank from a counter in the store, in order of arrival. Ranks are those of the new
+ * world, whose name is "<group>:merge"; end it with tutti_destroy_process_group().
+ *
+ * @param group  one that the caller is in: gives the time-out and the address to be reached at
+ * @param store  that all can reach, for this merging only: a tutti_prefix_store_open() of another will do.
+ *               The new world keeps a reference
+ * @param size   members of the new world, in all
+ * @param opts   NULL: every default
+ *
+ * @errors   TUTTI_E_ARG      no store, size below that of group, or all have come already
+ *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
+ *           as tutti_create_process_group
+ * @threads  any
+ * @source   torch.distributed.ProcessGroup.merge_remote_group */
+TUTTI_API tutti_status tutti_merge_remote_group(tutti_group *group, tutti_store *store, int size,
+                                                const tutti_group_options *opts,
+                                                tutti_group **group_out);
+
+/** Flags of tutti_shrink_group. */
+enum {
+    TUTTI_SHRINK_DEFAULT = 0, /* operations under way are refused */
+    TUTTI_SHRINK_ABORT = 1    /* they end with TUTTI_E_ABORTED first, and stay ended if shrinking fails */
+};
+
+/** Go on without some members, dead or alive. Only those call it that stay, with the same list, also when
+ * group is finished because a rank has died.
+ *
+ * On success group is destroyed, with the groups that were made from it, and the result has connections of
+ * its own, so that nothing an excluded rank still does can reach it. Members keep their order and are
+ * numbered anew. A world becomes a world: NULL means it where it meant the old one, and its ranks are the
+ * global ones from now on (tutti_get_former_rank() tells the old). A subgroup stays a group of its world:
+ * global ranks are as before. On failure group is there still, and the call may be repeated.
+ *
+ * The members meet in the store that they had: where rank 0 served it and is dead, it is gone.
+ *
+ * @param ranks_to_exclude  ranks of group (not global ones)
+ * @param flags             TUTTI_SHRINK_DEFAULT or TUTTI_SHRINK_ABORT
+ * @param opts              NULL: every default, which are group's
+ * @param group_out         the new group, called "<group>:shrink"
+ *
+ * @errors   TUTTI_E_ARG      no ranks, one out of range or twice, all of them, unknown flags, or a group of one
+ *           TUTTI_E_STATE    this rank is to be excluded; operations are under way; or the caller is a
+ *                            callback or a hook that group waits for
+ *           TUTTI_E_TIMEOUT  a member did not come, because it is gone or has excluded others; the text
+ *                            names it
+ *           what the store fails with
+ * @threads  one, when no other thread is inside a call on group, or about to use groups made from it
+ * @source   torch.distributed.shrink_group */
+TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ranks, tutti_group *group,
+                                          unsigned flags, const tutti_group_options *opts,
+                                          tutti_group **group_out);
+
+/** The rank that a member had in the group this one was shrunk from; -1: not shrunk, or no such member.
+ * @threads any
+ * @source ours */
+TUTTI_API int tutti_get_former_rank(const tutti_group *group, int group_rank);
 
 #ifdef __cplusplus
 }

@@ -25,7 +25,9 @@
 
 #define AGREED_FIRST UINT32_C(0x80000000)
 
-enum { SHA1_BYTES = 20, HEX_MAX = 2 * SHA1_BYTES + 1 };
+enum { SHA1_BYTES = 20, HEX_MAX = TTI_DIGEST_MAX };
+
+_Static_assert((int)HEX_MAX == 2 * SHA1_BYTES + 1, "two digits for a byte, and NUL");
 
 _Static_assert((int)HEX_MAX <= (int)TTI_GROUP_NAME_MAX, "a group's name has room for a digest");
 
@@ -50,18 +52,18 @@ static tutti_status digest(const void *data, size_t bytes, char hex_out[HEX_MAX]
     return TUTTI_OK;
 }
 
-static tutti_status name_ranks(const tutti_group *group, char hex_out[HEX_MAX])
+tutti_status tti_ranks_digest(const int *ranks, int n, char hex_out[TTI_DIGEST_MAX])
 {
-    const size_t max = (size_t)group->size * 12;
+    const size_t max = (size_t)n * 12 + 1;
     char        *text = malloc(max);
     size_t       used = 0;
     tutti_status st;
     int          i;
 
     if (text == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for the name of a group of %d", group->size);
-    for (i = 0; i < group->size; i++)
-        used += (size_t)snprintf(text + used, max - used, "%s%d", i > 0 ? "_" : "", group->ranks[i]);
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the name of a group of %d", n);
+    for (i = 0; i < n; i++)
+        used += (size_t)snprintf(text + used, max - used, "%s%d", i > 0 ? "_" : "", ranks[i]);
     st = digest(text, used, hex_out);
     free(text);
     return st;
@@ -103,7 +105,7 @@ tutti_status tti_group_name_by_ranks(tutti_group *group)
     tutti_group    *world = group->world;
     tti_local_name *entry;
     char            first[HEX_MAX];
-    tutti_status    st = name_ranks(group, first);
+    tutti_status    st = tti_ranks_digest(group->ranks, group->size, first);
 
     if (st != TUTTI_OK)
         return st;

@@ -6,7 +6,10 @@
  *         world counts every one, also those it is not in, so that all agree without asking.
  * Keys    What a group puts into the store stands below its name, inside of its world's, with the
  *         device before a backend's own: "default_pg/0//cpu//k", "default_pg/0//1//cpu//k".
- * True    A child holds its world's runner by being in the world: children end before it.
+ * Carrier A group uses the connections of its world, unless it has its own (shrink.c): then it is a
+ *         carrier, too, and groups made out of it use those.
+ * True    A child holds its world's runner by being in the world: children end before it, and before
+ *         their carrier.
  * Source  torch.distributed's names and layout, so that what a store holds looks familiar. */
 #include "group/make.h"
 #include "group/hooks.h"
@@ -48,17 +51,18 @@ void tti_group_free(tutti_group *group)
     tutti_store_close(group->backend_store);
     tutti_store_close(group->store);
     tti_local_names_free(group->local_names);
+    free(group->former);
     free(group->ranks);
     free(group->desc);
     free(group);
 }
 
-tutti_status tti_group_open_stores(tutti_group *group, tutti_store *parent)
+tutti_status tti_group_open_stores(tutti_group *group, const char *key, tutti_store *parent)
 {
     char         prefix[TTI_GROUP_NAME_MAX + 2];
     tutti_status st;
 
-    snprintf(prefix, sizeof prefix, "%s/", group->name);
+    snprintf(prefix, sizeof prefix, "%s/", key);
     st = tutti_prefix_store_open(prefix, parent, &group->store);
     if (st != TUTTI_OK)
         return st;
@@ -159,22 +163,58 @@ static void destroy_one(tutti_group *group)
     tti_group_free(group);
 }
 
+/* The newest child of world, or (carrier not NULL) the newest that uses carrier's connections. */
+static tutti_group *find_child(tutti_group *world, const tutti_group *carrier)
+{
+    tutti_group *child;
+
+    tti_lock(&world->runner->lock);
+    child = world->children;
+    while (child != NULL && carrier != NULL && (child == carrier || child->carrier != carrier))
+        child = child->next;
+    tti_unlock(&world->runner->lock);
+    return child;
+}
+
+static void destroy_children(tutti_group *world, const tutti_group *carrier)
+{
+    tutti_group *child;
+
+    while ((child = find_child(world, carrier)) != NULL) {
+        unlink_child(world, child);
+        destroy_one(child);
+    }
+}
+
 void tti_group_destroy(tutti_group *group)
 {
     tti_runner *runner = group->runner;
 
     if (group->world != group) {
+        if (group->carrier == group)
+            destroy_children(group->world, group);
         unlink_child(group->world, group);
         destroy_one(group);
         return;
     }
     tti_mesh_families_end(group);
-    while (group->children != NULL) {
-        tutti_group *child = group->children;
-
-        unlink_child(group, child);
-        destroy_one(child);
-    }
+    destroy_children(group, NULL);
     destroy_one(group);
     tti_runner_drop(runner);
+}
+
+void tti_group_close_all(tutti_group *group)
+{
+    tutti_group *child;
+
+    tti_lock(&group->runner->lock);
+    for (child = group->world->children; child != NULL; child = child->next) {
+        if (child == group || (group->world != group && child->carrier != group))
+            continue;
+        tti_unlock(&group->runner->lock);
+        tti_queue_close(child);
+        tti_lock(&group->runner->lock);
+    }
+    tti_unlock(&group->runner->lock);
+    tti_queue_close(group);
 }

@@ -7,6 +7,7 @@
  *   world_create.c, new_group.c   making one, over make.h
  *   agreed.c      names and numbers of groups whose members alone make them
  *   split.c       groups out of a group
+ *   merge.c, shrink.c   a group with others', with fewer members
  *   options.c     reading the structs that callers fill
  *   ranks.c       ranks and their translation
  *   subgroups.c   several groups in one call; names and lists of ranks
@@ -78,7 +79,8 @@ struct tutti_group {
     uint32_t                 id;            /* 0: a carrier */
     int                      rank;
     int                      size;
-    int                     *ranks; /* [size] group rank -> global rank, ascending */
+    int                     *ranks;  /* [size] group rank -> global rank, ascending */
+    int                     *former; /* [size] ranks in the group that it was shrunk from; NULL: none */
     char                     name[TTI_GROUP_NAME_MAX];
     char                    *desc; /* NULL: none */
     char                     listen_host[TTI_HOST_MAX];
@@ -150,6 +152,11 @@ tutti_status tti_group_resolve(tutti_group *group, const char *what, tutti_group
 /** The same without words or warnings; NULL where there is no group of which this rank is a member. */
 const tutti_group *tti_group_peek(const tutti_group *group);
 
+/** Whether the calling thread is inside user code that the end of group waits for. */
+bool tti_group_calls_us(const tutti_group *group);
+/** Wherever this process or thread meant old by NULL, it means its successor. */
+void tti_world_succeed(const tutti_group *old, tutti_group *successor);
+
 /** tutti_init_process_group() over a table of the caller's; NULL: the one that opts name. */
 tutti_status tti_init_with(const tutti_backend_ops *ops, const tutti_init_options *opts);
 
@@ -217,6 +224,8 @@ void tti_group_leave(tutti_group *group, const char *what, tutti_status st);
 void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const char *words);
 /** Whether a message that failed with st takes its group along. */
 bool tti_group_finishes(tutti_status st);
+/** Whether somebody depends on what the group still has to do. */
+bool tti_group_is_busy(tutti_group *group);
 /** End everything under way: queued works, then, through the backend's abort, running ones. Nobody
  * is inside when it returns. Messages are left: see tti_messages_take(). */
 void tti_queue_close(tutti_group *group);

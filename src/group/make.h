@@ -14,12 +14,28 @@ void tti_group_free(tutti_group *group);
 /** Inherit from like, which is of the same world, then apply opts. Name, number and stores are left. */
 tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
                                const tutti_group_options *opts);
-/** Fill group's two stores, below parent. */
-tutti_status tti_group_open_stores(tutti_group *group, tutti_store *parent);
+/** Fill group's two stores, below parent in a folder called key. */
+tutti_status tti_group_open_stores(tutti_group *group, const char *key, tutti_store *parent);
 /** Make group's backend; waits for the members, until deadline_ns, unless lazy. */
 tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, bool lazy);
 /** A child is whole: its world knows it from now on. */
 void tti_group_link(tutti_group *group);
+
+/** End all that is under way in group, and in those that use its connections; in those of a world. They
+ * stay, to be destroyed. */
+void tti_group_close_all(tutti_group *group);
+
+/* world_create.c */
+
+/** tti_world_create() of one that is not called "0". */
+tutti_status tti_world_create_named(tti_port *port, const tutti_backend_ops *ops,
+                                    const tti_join *join, const char *name,
+                                    tutti_group **group_out);
+/** Make a world called name with its keys in the folder key of root; join tells the rest, only its store
+ * is not looked at. */
+tutti_status tti_world_found(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+                             const char *name, const char *key, tutti_store *root,
+                             tutti_group **group_out);
 
 /* subgroups.c */
 
@@ -37,6 +53,10 @@ tutti_status tti_joint_options_read(const char *what, const tutti_group_options 
 /** Call group that, or, if it is too long, its SHA-1. */
 tutti_status tti_group_name_by_text(tutti_group *group, const char *text);
 
+enum { TTI_DIGEST_MAX = 41 };
+
+/** The SHA-1 of "0_2_5" in hexadecimal. */
+tutti_status tti_ranks_digest(const int *ranks, int n, char hex_out[TTI_DIGEST_MAX]);
 /** Name group, whose world and ranks are there, after its ranks: the same on all members, and another
  * one each time these ranks make a group so. */
 tutti_status tti_group_name_by_ranks(tutti_group *group);

@@ -58,7 +58,7 @@ uint32_t tti_group_take_number(tutti_group *world)
 /* Open a child whose ranks and name are there: eager, numbered by the world. */
 static tutti_status open_numbered(tutti_group *group, int64_t deadline_ns)
 {
-    tutti_status st = tti_group_open_stores(group, group->world->store);
+    tutti_status st = tti_group_open_stores(group, group->name, group->world->store);
 
     return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, false) : st;
 }
@@ -69,7 +69,7 @@ static tutti_status open_local(tutti_group *group, int64_t deadline_ns)
     tutti_status st = tti_group_name_by_ranks(group);
 
     if (st == TUTTI_OK)
-        st = tti_group_open_stores(group, group->world->store);
+        st = tti_group_open_stores(group, group->name, group->world->store);
     if (st == TUTTI_OK)
         st = tti_group_agree_number(group, deadline_ns);
     return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, true) : st;

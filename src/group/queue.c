@@ -418,6 +418,22 @@ static bool is_busy(const tutti_group *group)
     return group->inside > 0;
 }
 
+bool tti_group_is_busy(tutti_group *group)
+{
+    tutti_work *work;
+    tutti_work *next;
+    bool        busy;
+
+    tti_lock(&group->runner->lock);
+    for (work = group->messages; work != NULL; work = next) {
+        next = work->next;
+        tti_work_look(work); /* one that has ended leaves the list */
+    }
+    busy = is_busy(group) || group->messages != NULL;
+    tti_unlock(&group->runner->lock);
+    return busy;
+}
+
 void tti_queue_close(tutti_group *group)
 {
     tti_runner *runner = group->runner;

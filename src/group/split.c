@@ -68,7 +68,7 @@ static tutti_status open_part(tutti_group *group, tutti_group *parent, uint32_t 
     if (st == TUTTI_OK)
         st = name_part(group, parent, split, mine->index);
     if (st == TUTTI_OK)
-        st = tti_group_open_stores(group, parent->world->store);
+        st = tti_group_open_stores(group, group->name, parent->world->store);
     if (st != TUTTI_OK)
         return st;
     fill_ranks(group, parent, mine);

@@ -151,9 +151,19 @@ tutti_status tutti_init_process_group(const tutti_init_options *opts)
 /* ---- ending ---- */
 
 /* A world waits for its callbacks, so one of them cannot end it; a hook stands in a call on its group. */
-static bool would_wait_for_itself(const tutti_group *group)
+bool tti_group_calls_us(const tutti_group *group)
 {
     return tti_hooks_inside() || (group->world == group && tti_callbacks_inside(group->runner));
+}
+
+void tti_world_succeed(const tutti_group *old, tutti_group *successor)
+{
+    tti_lock(&process.lock);
+    if (atomic_load(&process.world) == old)
+        atomic_store_explicit(&process.world, successor, memory_order_release);
+    tti_unlock(&process.lock);
+    if (thread_default == old)
+        thread_default = successor;
 }
 
 tutti_status tutti_destroy_process_group(tutti_group *group)
@@ -166,7 +176,7 @@ tutti_status tutti_destroy_process_group(tutti_group *group)
     tti_lock(&process.lock);
     if (g == NULL)
         g = atomic_load(&process.world);
-    own_callback = g != NULL && would_wait_for_itself(g);
+    own_callback = g != NULL && tti_group_calls_us(g);
     if (g != NULL && !own_callback && g == atomic_load(&process.world))
         atomic_store(&process.world, NULL);
     tti_unlock(&process.lock);

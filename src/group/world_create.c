@@ -28,20 +28,46 @@ static tutti_status open_root(const tti_join *join, int64_t generation, tutti_st
 }
 
 static tutti_status fill_world(tutti_group *world, tti_port *port, const tutti_backend_ops *ops,
-                               const tti_join *join)
+                               const tti_join *join, const char *name)
 {
-    int i;
+    tutti_status st;
+    int          i;
 
     world->ops = ops;
     world->timeout_ms = join->timeout_ms;
-    snprintf(world->name, sizeof world->name, "0");
     snprintf(world->listen_host, sizeof world->listen_host, "%s", join->listen_host);
     for (i = 0; i < world->size; i++)
         world->ranks[i] = i;
-    return tti_runner_create(port, &world->runner);
+    st = tti_group_name_by_text(world, name);
+    return st == TUTTI_OK ? tti_runner_create(port, &world->runner) : st;
 }
 
-/* Free a world that could not be made; the words of the failure stay. */
+tutti_status tti_world_found(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+                             const char *name, const char *key, tutti_store *root,
+                             tutti_group **group_out)
+{
+    tutti_group *world = NULL;
+    tutti_status st;
+
+    st = tti_group_alloc(join->rank, join->world_size, &world);
+    if (st != TUTTI_OK)
+        return st;
+    st = fill_world(world, port, ops, join, name);
+    if (st == TUTTI_OK)
+        st = tti_group_open_stores(world, key, root);
+    if (st == TUTTI_OK)
+        st = tti_group_open_backend(world, join->deadline_ns, false);
+    if (st == TUTTI_OK) {
+        *group_out = world;
+        return TUTTI_OK;
+    }
+    if (world->runner != NULL)
+        tti_runner_drop(world->runner);
+    tti_group_free(world);
+    return st;
+}
+
+/* Nobody joins this number any more; the words of the failure stay. */
 static tutti_status give_up(tti_port *port, const tti_join *join, int64_t generation,
                             tutti_group *world, tutti_status failure)
 {
@@ -49,47 +75,36 @@ static tutti_status give_up(tti_port *port, const tti_join *join, int64_t genera
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
     tti_generation_fail(port, join, generation);
-    if (world->backend != NULL)
-        world->ops->destroy(world->backend);
-    if (world->runner != NULL)
-        tti_runner_drop(world->runner);
-    tti_group_free(world);
+    if (world != NULL)
+        tti_group_destroy(world);
     return tti_fail(failure, "%s", words);
 }
 
-tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
-                              tutti_group **group_out)
+tutti_status tti_world_create_named(tti_port *port, const tutti_backend_ops *ops,
+                                    const tti_join *join, const char *name, tutti_group **group_out)
 {
     tutti_group *world = NULL;
     tutti_store *root = NULL;
     int64_t      generation = 0;
     tutti_status st;
 
-    st = tti_group_alloc(join->rank, join->world_size, &world);
-    if (st != TUTTI_OK)
-        return st;
-    st = fill_world(world, port, ops, join);
-    if (st != TUTTI_OK)
-        goto out;
     st = tti_generation_join(port, join, &generation);
-    if (st != TUTTI_OK)
-        goto out;
-    st = open_root(join, generation, &root);
-    if (st != TUTTI_OK)
-        goto out;
-    st = tti_group_open_stores(world, root);
-    if (st != TUTTI_OK)
-        goto out;
-    st = tti_group_open_backend(world, join->deadline_ns, false);
-    if (st != TUTTI_OK)
-        goto out;
-    st = tti_generation_arrive(port, join, generation);
+    if (st == TUTTI_OK)
+        st = open_root(join, generation, &root);
+    if (st == TUTTI_OK)
+        st = tti_world_found(port, ops, join, name, "0", root, &world);
+    if (st == TUTTI_OK)
+        st = tti_generation_arrive(port, join, generation);
     if (st == TUTTI_OK)
         *group_out = world;
-
-out:
-    if (st != TUTTI_OK)
+    else
         st = give_up(port, join, generation, world, st);
     tutti_store_close(root);
     return st;
+}
+
+tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+                              tutti_group **group_out)
+{
+    return tti_world_create_named(port, ops, join, "0", group_out);
 }

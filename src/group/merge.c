@@ -1,0 +1,103 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * merge.c - processes of different worlds meet over a store and become one.
+ *
+ * How     Whoever comes takes the next number of a counter in the store, from 0: that is its rank, in
+ *         order of arrival. The result is a world of its own, with connections of its own, whose keys
+ *         stand in the folder "merge" of that store; the groups that were merged stay as they are.
+ * Fails   A number is never given back, so a store serves one merging: who comes when all have come is
+ *         told so, and who does not come lets the others run out of time.
+ * Source  torch.distributed.ProcessGroup.merge_remote_group: counter, ranks and names are its. */
+#include "group/make.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "store/store.h"
+#include <tutti/private.h>
+#include <tutti/regroup.h>
+
+static tutti_status check_merge(const tutti_group *group, const tutti_store *store, int size)
+{
+    if (store == NULL)
+        return tti_fail(TUTTI_E_ARG, "merge_remote_group: store is NULL");
+    if (size < 1 || size < group->size)
+        return tti_fail(TUTTI_E_ARG, "merge_remote_group: size is %d, but group '%s' alone has %d",
+                        size, group->name, group->size);
+    return TUTTI_OK;
+}
+
+/* Take the next place. */
+static tutti_status take_rank(tti_join *join)
+{
+    int64_t      n = 0;
+    tutti_status st = tti_store_add_until(join->store, "mergeGroupRank", 1, join->deadline_ns, &n);
+
+    if (st == TUTTI_OK && (n < 1 || n > join->world_size))
+        st = tti_fail(TUTTI_E_ARG,
+                      "merge_remote_group: this store has seen all %d members before this rank came\n"
+                      "  next: give every merging a store, or a prefix, of its own",
+                      join->world_size);
+    if (st == TUTTI_OK)
+        join->rank = (int)n - 1;
+    return st;
+}
+
+static tutti_status meet(const tutti_group *group, tutti_store *store, int size,
+                         const tutti_group_options *opts, tutti_group **group_out)
+{
+    tti_join     join = { .store = store, .user_store = true, .world_size = size,
+                          .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : group->timeout_ms };
+    tti_port    *port = group->runner->port;
+    char         name[TTI_GROUP_NAME_MAX + 8];
+    tutti_status st;
+
+    join.deadline_ns = tti_deadline(port, join.timeout_ms, -1);
+    snprintf(join.listen_host, sizeof join.listen_host, "%s", group->listen_host);
+    snprintf(name, sizeof name, "%s:merge", group->name);
+    st = take_rank(&join);
+    if (st != TUTTI_OK)
+        return st;
+    return tti_world_found(port, group->ops, &join, name, "merge", store, group_out);
+}
+
+static tutti_status merge(tutti_group *group, tutti_store *store, int size,
+                          const tutti_group_options *opts, tutti_group **group_out)
+{
+    const char         *what = "merge_remote_group";
+    tutti_group_options known = TUTTI_GROUP_OPTIONS;
+    tutti_group        *g = NULL;
+    char               *desc = NULL;
+    tutti_status        st = tti_group_resolve(group, what, &g);
+
+    if (st == TUTTI_OK && g == NULL) {
+        *group_out = TUTTI_NON_MEMBER;
+        return TUTTI_OK;
+    }
+    if (st == TUTTI_OK)
+        st = tti_joint_options_read(what, opts, &known);
+    if (st == TUTTI_OK)
+        st = check_merge(g, store, size);
+    if (st == TUTTI_OK && known.desc != NULL && (desc = strdup(known.desc)) == NULL)
+        st = tti_fail(TUTTI_E_NOMEM, "no memory for a group's name");
+    if (st == TUTTI_OK)
+        st = meet(g, store, size, &known, group_out);
+    if (st == TUTTI_OK)
+        (*group_out)->desc = desc;
+    else
+        free(desc);
+    return st;
+}
+
+tutti_status tutti_merge_remote_group(tutti_group *group, tutti_store *store, int size,
+                                      const tutti_group_options *opts, tutti_group **group_out)
+{
+    tutti_status st;
+
+    if (group_out == NULL)
+        return tti_fail(TUTTI_E_ARG, "merge_remote_group: group_out is NULL");
+    st = merge(group, store, size, opts, group_out);
+    if (st != TUTTI_OK)
+        *group_out = TUTTI_NO_GROUP;
+    return st;
+}
