@@ -2,6 +2,11 @@
  *
  * tutti/init.h - from a program to a member of a job.
  *
+ * env:// (the default) reads RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, which `tutti run` and torchrun set.
+ * Without RANK it asks the variables of Open MPI, Slurm and MPICH: under their mpirun and srun a job on one
+ * host needs nothing else; on several, srun's neither, while mpirun has to pass on MASTER_ADDR. docs/networks.md
+ * tells which address and port are taken.
+ *
  * A world is the group of all ranks. tutti_init_process_group() makes the process's world, the one that
  * NULL means; tutti_create_process_group() makes one as a plain object, as many per process as wanted, and
  * tutti_use_group() lets NULL mean it on one thread, so that ranks can be threads. */
@@ -90,6 +95,21 @@ TUTTI_API tutti_status tutti_destroy_process_group(tutti_group *group);
  * @threads  any
  * @source   torch.distributed.is_initialized */
 TUTTI_API bool tutti_is_initialized(void);
+
+/** This process's number among those of its host, without a world: LOCAL_RANK; where neither that nor RANK
+ * is set, what Slurm, Open MPI or PMI say; else fallback.
+ *
+ * @param fallback  0 or more; negative: there is none
+ * @errors   -1: nobody tells and there is no fallback, or LOCAL_RANK is no number; tutti_last_error() has it
+ * @threads  any
+ * @source   torch.distributed.get_node_local_rank */
+TUTTI_API int tutti_get_node_local_rank(int fallback);
+
+/** Whether a launcher of torch's kind, `tutti run` among them, has started this process: whether
+ * TORCHELASTIC_RUN_ID is set.
+ * @threads  any
+ * @source   torch.distributed.is_torchelastic_launched */
+TUTTI_API bool tutti_is_torchelastic_launched(void);
 
 #ifdef __cplusplus
 }

@@ -29,7 +29,7 @@
 typedef int tti_handle; /* TTI_NO_HANDLE: none */
 enum { TTI_NO_HANDLE = -1 };
 
-enum { TTI_LOCAL_NAME_MAX = 64, TTI_FDS_MAX = 8 };
+enum { TTI_LOCAL_NAME_MAX = 64, TTI_FDS_MAX = 8, TTI_INTERFACE_NAME_MAX = 32 };
 
 typedef enum tti_addr_family { TTI_ADDR_NONE, TTI_ADDR_IP4, TTI_ADDR_IP6, TTI_ADDR_LOCAL } tti_addr_family;
 
@@ -61,6 +61,14 @@ typedef struct tti_peer_cred {
     int64_t pid;
     int64_t uid;
 } tti_peer_cred;
+
+/** An address of an interface. Interfaces with several come several times. */
+typedef struct tti_interface {
+    char     name[TTI_INTERFACE_NAME_MAX];
+    tti_addr addr; /* port 0 */
+    bool     up;
+    bool     loopback;
+} tti_interface;
 
 typedef struct tti_port tti_port;
 
@@ -97,8 +105,9 @@ typedef struct tti_port_ops {
     /* The address that packets to `to` would leave this host from; nothing is sent. 0 or -errno.
      * Optional. */
     int (*route)(tti_port *port, const tti_addr *to, tti_addr *local_out);
-    /* An address of the interface called name, IPv4 first. 0 or -errno. Optional. */
-    int (*interface_addr)(tti_port *port, const char *name, tti_addr *addr_out);
+    /* The IPv4 and IPv6 addresses of this host, at most max, in the order of its interfaces: how many, or
+     * -errno. Optional. */
+    int (*interfaces)(tti_port *port, tti_interface *out, int max);
     /* Bytes taken (> 0), or -errno. No signal when the peer is gone. */
     int64_t (*send)(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts);
     /* Bytes read (> 0), 0 at the end of the stream, or -errno. */

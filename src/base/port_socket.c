@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <ifaddrs.h>
+#include <net/if.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -277,35 +278,42 @@ int tti_socket_route(tti_port *port, const tti_addr *to, tti_addr *local_out)
     return 0;
 }
 
-int tti_socket_interface_addr(tti_port *port, const char *name, tti_addr *addr_out)
+/* false: no address that TCP could use. */
+static bool read_interface(const struct ifaddrs *at, tti_interface *out)
+{
+    any_addr native;
+
+    if (at->ifa_addr == NULL)
+        return false;
+    memset(&native, 0, sizeof native);
+    if (at->ifa_addr->sa_family == AF_INET)
+        memcpy(&native.in4, at->ifa_addr, sizeof native.in4);
+    else if (at->ifa_addr->sa_family == AF_INET6)
+        memcpy(&native.in6, at->ifa_addr, sizeof native.in6);
+    else
+        return false;
+    memset(out, 0, sizeof *out);
+    from_native(&native, &out->addr);
+    out->addr.port = 0;
+    out->up = (at->ifa_flags & IFF_UP) != 0;
+    out->loopback = (at->ifa_flags & IFF_LOOPBACK) != 0;
+    snprintf(out->name, sizeof out->name, "%s", at->ifa_name);
+    return true;
+}
+
+int tti_socket_interfaces(tti_port *port, tti_interface *out, int max)
 {
     struct ifaddrs *all = NULL;
     struct ifaddrs *at;
-    tti_addr        best = { .family = TTI_ADDR_NONE };
+    int             n = 0;
 
     (void)port;
     if (getifaddrs(&all) != 0)
         return -errno;
-    for (at = all; at != NULL && best.family != TTI_ADDR_IP4; at = at->ifa_next) {
-        any_addr native;
-
-        if (at->ifa_addr == NULL || strcmp(at->ifa_name, name) != 0)
-            continue;
-        memset(&native, 0, sizeof native);
-        if (at->ifa_addr->sa_family == AF_INET)
-            memcpy(&native.in4, at->ifa_addr, sizeof native.in4);
-        else if (at->ifa_addr->sa_family == AF_INET6 && best.family == TTI_ADDR_NONE)
-            memcpy(&native.in6, at->ifa_addr, sizeof native.in6);
-        else
-            continue;
-        from_native(&native, &best);
-    }
+    for (at = all; at != NULL && n < max; at = at->ifa_next)
+        n += read_interface(at, &out[n]);
     freeifaddrs(all);
-    if (best.family == TTI_ADDR_NONE)
-        return -ENODEV;
-    best.port = 0;
-    *addr_out = best;
-    return 0;
+    return n;
 }
 
 int64_t tti_socket_send(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)

@@ -15,7 +15,7 @@ int tti_socket_listen(tti_port *port, const tti_addr *at, int backlog, tti_addr 
 int tti_socket_accept(tti_port *port, tti_handle listener, tti_addr *from_out);
 int tti_socket_local_addr(tti_port *port, tti_handle handle, tti_addr *addr_out);
 int tti_socket_route(tti_port *port, const tti_addr *to, tti_addr *local_out);
-int tti_socket_interface_addr(tti_port *port, const char *name, tti_addr *addr_out);
+int tti_socket_interfaces(tti_port *port, tti_interface *out, int max);
 int64_t tti_socket_send(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts);
 int64_t tti_socket_recv(tti_port *port, tti_handle handle, void *out, size_t bytes);
 int tti_socket_send_fds(tti_port *port, tti_handle handle, const void *data, size_t bytes, const int *fds,

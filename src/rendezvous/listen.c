@@ -1,12 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * listen.c - where this rank listens: never on the wildcard address. */
+ * listen.c - where this rank listens, and lets the others know that it does. */
 #include "rendezvous/listen.h"
+
+#include "wire/interfaces.h"
 
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
+
+enum { ADDRS_MAX = 16 };
 
 /* "10.0.0.1:0" without its port, "[::1]:0" without brackets too. */
 static void write_host(const tti_addr *addr, char host_out[TTI_HOST_MAX])
@@ -27,61 +31,59 @@ static void write_host(const tti_addr *addr, char host_out[TTI_HOST_MAX])
     snprintf(host_out, TTI_HOST_MAX, "%s", start);
 }
 
-static tutti_status host_of_setting(tti_port *port, const char *setting,
-                                    char host_out[TTI_HOST_MAX])
+static tutti_status no_route(const char *master, int err)
 {
-    tti_addr addr;
-    int      err;
-
-    if (tti_addr_parse(setting, 0, &addr) == TUTTI_OK) {
-        write_host(&addr, host_out);
-        return TUTTI_OK;
-    }
-    if (port->ops->interface_addr == NULL)
-        return tti_fail(TUTTI_E_UNSUPPORTED, "port '%s' knows no interfaces", port->ops->name);
-    err = port->ops->interface_addr(port, setting, &addr);
-    if (err != 0)
-        return tti_fail_errno_as(TUTTI_E_ARG, -err,
-                                 "TUTTI_SOCKET_IFNAME is '%.64s', neither a numeric address nor an "
-                                 "interface that has one",
-                                 setting);
-    write_host(&addr, host_out);
-    return TUTTI_OK;
+    return tti_fail_errno_as(TUTTI_E_NETWORK, err, "there is no route to the master '%.200s'", master);
 }
 
-static tutti_status host_of_route(tti_port *port, const char *master, char host_out[TTI_HOST_MAX])
+/* The address that routes to the first of master's addresses that has a route. */
+static tutti_status host_of_route(tti_port *port, const char *master, const tti_addr *to, int n,
+                                  char host_out[TTI_HOST_MAX])
 {
-    tti_addr     to;
-    tti_addr     local;
-    tutti_status st;
-    int          n = 0;
-    int          err;
+    tti_addr local;
+    int      err = 0, i;
 
-    st = port->ops->resolve(port, master, 0, &to, 1, &n);
+    if (tti_addr_beyond_loopback(port, master, to, n, &local)) {
+        write_host(&local, host_out);
+        return TUTTI_OK;
+    }
+    for (i = 0; i < n; i++) {
+        if (tti_addr_is_loopback(&to[i])) {
+            write_host(&to[i], host_out);
+            return TUTTI_OK;
+        }
+        if (port->ops->route == NULL)
+            return tti_fail(TUTTI_E_UNSUPPORTED, "port '%s' knows no routes", port->ops->name);
+        err = port->ops->route(port, &to[i], &local);
+        if (err != 0)
+            continue;
+        write_host(&local, host_out);
+        return TUTTI_OK;
+    }
+    return no_route(master, -err);
+}
+
+tutti_status tti_listen_host(tti_port *port, const char *master, const tti_addr *way,
+                             char host_out[TTI_HOST_MAX])
+{
+    tti_addr     to[ADDRS_MAX];
+    tti_addr     wanted;
+    bool         set = false;
+    int          n = 0;
+    tutti_status st = tti_interface_wanted(port, way, &set, &wanted);
+
     if (st != TUTTI_OK)
         return st;
-    if (tti_addr_is_loopback(&to)) {
-        write_host(&to, host_out);
-        return TUTTI_OK;
+    if (set) {
+        write_host(&wanted, host_out);
+    } else if (way != NULL && !tti_addr_is_loopback(way)) {
+        write_host(way, host_out);
+    } else if (master == NULL) {
+        snprintf(host_out, TTI_HOST_MAX, "127.0.0.1");
+    } else { /* with TUTTI_LISTEN=any rank 0 reaches its own store by loopback, which tells nothing */
+        st = port->ops->resolve(port, master, 0, to, ADDRS_MAX, &n);
+        if (st == TUTTI_OK)
+            st = host_of_route(port, master, to, n, host_out);
     }
-    if (port->ops->route == NULL)
-        return tti_fail(TUTTI_E_UNSUPPORTED, "port '%s' knows no routes", port->ops->name);
-    err = port->ops->route(port, &to, &local);
-    if (err != 0)
-        return tti_fail_errno_as(TUTTI_E_NETWORK, -err, "there is no route to the master '%.200s'",
-                                 master);
-    write_host(&local, host_out);
-    return TUTTI_OK;
-}
-
-tutti_status tti_listen_host(tti_port *port, const char *master, char host_out[TTI_HOST_MAX])
-{
-    const char *setting = tti_env("TUTTI_SOCKET_IFNAME");
-
-    if (setting != NULL)
-        return host_of_setting(port, setting, host_out);
-    if (master != NULL)
-        return host_of_route(port, master, host_out);
-    snprintf(host_out, TTI_HOST_MAX, "127.0.0.1");
-    return TUTTI_OK;
+    return st;
 }

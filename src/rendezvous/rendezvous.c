@@ -3,10 +3,8 @@
  * rendezvous.c - env://, tcp://, file:// and an explicit store.
  *
  * Why     Everything above needs the same four facts, whoever started the process.
- * How     1. who: rank and size come from the options, else the URL's query, else (env://) RANK and
- *            WORLD_SIZE; options and query together are refused.
- *         2. where: tcp://'s host and port, or MASTER_ADDR and MASTER_PORT.
- *         3. rank 0 serves the tcp store and everybody connects; under `tutti run` the launcher
+ * How     1. who and where: rank, size, host and port, from options, URL, environment or scheduler (who.c).
+ *         2. rank 0 serves the tcp store and everybody connects; under `tutti run` the launcher
  *            serves it (TORCHELASTIC_USE_AGENT_STORE), every rank is a client, and the keys of one
  *            attempt stand below "/worker/attempt_N", so that a restart meets none of the last.
  * True    Nobody waits for ranks here: a backend's creation does, and can say who is missing.
@@ -14,13 +12,15 @@
 #include "rendezvous/rendezvous.h"
 
 #include "base/env.h"
+#include "rendezvous/beacon.h"
 #include "rendezvous/listen.h"
-#include "rendezvous/url.h"
+#include "rendezvous/who.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <tutti/plugin/store.h>
 #include <tutti/private.h>
+#include "store/store.h"
 
 static tutti_status find_timeout(int64_t wanted_ms, int64_t *timeout_out)
 {
@@ -40,110 +40,6 @@ static tutti_status find_timeout(int64_t wanted_ms, int64_t *timeout_out)
                                          "  next: a number of ms, or -1 for none");
     }
     *timeout_out = ms;
-    return TUTTI_OK;
-}
-
-/* A variable that env:// cannot do without. */
-static tutti_status need_variable(const char *name, int64_t min, int64_t max, int64_t *value_out)
-{
-    if (tti_env(name) == NULL)
-        return tti_fail(TUTTI_E_ARG,
-                        "init_method env:// needs the environment variable %s, which is not set\n"
-                        "  next: start the program with 'tutti run', or set RANK, WORLD_SIZE, "
-                        "MASTER_ADDR and MASTER_PORT",
-                        name);
-    return tti_env_int(name, min, max, value_out);
-}
-
-static tutti_status check_rank(int rank, int world_size)
-{
-    if (world_size > TTI_WORLD_MAX)
-        return tti_fail(TUTTI_E_ARG, "world size %d is above %d", world_size, TTI_WORLD_MAX);
-    if (rank < 0 || rank >= world_size)
-        return tti_fail(TUTTI_E_ARG, "rank %d is outside of 0 .. %d (world size %d)", rank,
-                        world_size - 1, world_size);
-    return TUTTI_OK;
-}
-
-/* Fill join's rank and size from the options or the query; -1 and 0 where neither says. */
-static tutti_status who_by_options(const tti_rendezvous_config *config, const tti_url *url,
-                                   tti_join *join)
-{
-    if (config->world_size < 0)
-        return tti_fail(TUTTI_E_ARG, "world size %d is below 0", config->world_size);
-    if (config->world_size == 0) {
-        join->rank = url->rank;
-        join->world_size = url->world_size;
-        return TUTTI_OK;
-    }
-    if (url->rank >= 0 || url->world_size > 0)
-        return tti_fail(TUTTI_E_ARG,
-                        "%s is given twice, by the options and by the init URL\n"
-                        "  next: keep one of the two",
-                        url->rank >= 0 ? "rank" : "world_size");
-    join->rank = config->rank;
-    join->world_size = config->world_size;
-    return check_rank(join->rank, join->world_size);
-}
-
-static tutti_status who_by_env(tti_join *join)
-{
-    tutti_status st;
-    int64_t      value = 0;
-
-    if (join->rank < 0) {
-        st = need_variable("RANK", 0, TTI_WORLD_MAX - 1, &value);
-        if (st != TUTTI_OK)
-            return st;
-        join->rank = (int)value;
-    }
-    if (join->world_size == 0) {
-        st = need_variable("WORLD_SIZE", 1, TTI_WORLD_MAX, &value);
-        if (st != TUTTI_OK)
-            return st;
-        join->world_size = (int)value;
-    }
-    return TUTTI_OK;
-}
-
-static tutti_status find_who(const tti_rendezvous_config *config, const tti_url *url,
-                             tti_join *join)
-{
-    tutti_status st = who_by_options(config, url, join);
-
-    if (st == TUTTI_OK && url->scheme == TTI_URL_ENV)
-        st = who_by_env(join);
-    if (st != TUTTI_OK)
-        return st;
-    if (join->rank < 0 || join->world_size == 0)
-        return tti_fail(TUTTI_E_ARG,
-                        "the init URL has no %s\n  next: add ?rank=R&world_size=W, or "
-                        "set rank and world_size of the options",
-                        join->rank < 0 ? "rank" : "world_size");
-    return check_rank(join->rank, join->world_size);
-}
-
-/* env:// becomes tcp:// with the host and port of the environment. */
-static tutti_status find_master(tti_url *url)
-{
-    const char  *host = tti_env("MASTER_ADDR");
-    int64_t      tcp_port = 0;
-    tutti_status st;
-
-    if (url->scheme != TTI_URL_ENV)
-        return TUTTI_OK;
-    if (host == NULL)
-        return need_variable("MASTER_ADDR", 0, 0, &tcp_port);
-    if (strlen(host) >= sizeof url->host)
-        return tti_fail(TUTTI_E_ARG,
-                        "environment variable MASTER_ADDR has %zu bytes, %zu is the "
-                        "most",
-                        strlen(host), sizeof url->host - 1);
-    st = need_variable("MASTER_PORT", 0, UINT16_MAX, &tcp_port);
-    if (st != TUTTI_OK)
-        return st;
-    memcpy(url->host, host, strlen(host) + 1);
-    url->port = (uint16_t)tcp_port;
     return TUTTI_OK;
 }
 
@@ -180,9 +76,55 @@ static tutti_status below_attempt(tutti_store *store, tutti_store **store_out)
     return st;
 }
 
-static tutti_status open_tcp(const tti_url *url, tti_join *join)
+static void note_way(const tutti_store *store, tti_join *join)
+{
+    if (!tti_tcp_store_way(store, &join->way))
+        join->way.family = TTI_ADDR_NONE;
+}
+
+/* Where the port was computed, another job's store may be at it: under this prefix nobody meets that
+ * job's keys. Takes over the reference. */
+static tutti_status below_job(const char *job_name, tutti_store *store, tutti_store **store_out)
+{
+    char         prefix[TTI_JOB_NAME_MAX + 8];
+    tutti_status st;
+
+    snprintf(prefix, sizeof prefix, "/job/%s", job_name);
+    st = tutti_prefix_store_open(prefix, store, store_out);
+    tutti_store_close(store);
+    return st;
+}
+
+/* Under a scheduler on one host: rank 0 takes any free port and tells it, the others ask. */
+static tutti_status open_by_beacon(tti_port *port, const tti_who *who, tti_join *join)
 {
     tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
+    const char             *name = who->scheduler.job_name;
+    uint16_t                tcp_port = 0;
+    tutti_status            st = TUTTI_OK;
+
+    options.host = who->url.host;
+    options.world_size = join->world_size;
+    options.is_master = join->rank == 0;
+    options.timeout_ms = join->timeout_ms;
+    if (!options.is_master)
+        st = tti_beacon_ask(port, name, join->deadline_ns, &tcp_port);
+    if (st != TUTTI_OK)
+        return st;
+    options.port = tcp_port;
+    st = tutti_tcp_store_open(&options, &join->store);
+    if (st == TUTTI_OK)
+        note_way(join->store, join);
+    if (st == TUTTI_OK && options.is_master)
+        st = tti_beacon_open(port, name, (uint16_t)tutti_tcp_store_port(join->store), &join->beacon);
+    join->rank0_serves = true;
+    return st;
+}
+
+static tutti_status open_tcp(const tti_who *who, tti_join *join)
+{
+    tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
+    const tti_url          *url = &who->url;
     const bool              agent = launcher_serves(url);
     tutti_store            *store = NULL;
     tutti_status            st;
@@ -205,10 +147,13 @@ static tutti_status open_tcp(const tti_url *url, tti_join *join)
     st = tutti_tcp_store_open(&options, &store);
     if (st != TUTTI_OK)
         return st;
+    note_way(store, join);
     if (agent)
         return below_attempt(store, &join->store);
-    join->store = store;
     join->rank0_serves = join->world_size > 1;
+    if (who->port_chosen)
+        return below_job(who->scheduler.job_name, store, &join->store);
+    join->store = store;
     return TUTTI_OK;
 }
 
@@ -231,24 +176,23 @@ static tutti_status open_file(const tti_url *url, tti_join *join)
 
 static tutti_status join_by_url(const tti_rendezvous_config *config, tti_join *join)
 {
-    tti_url      url;
-    tutti_status st;
+    tti_who      who;
+    tutti_status st = tti_who_find(config, &who);
 
-    st = tti_url_parse(config->url != NULL ? config->url : "env://", &url);
-    if (st == TUTTI_OK)
-        st = find_who(config, &url, join);
-    if (st == TUTTI_OK)
-        st = find_master(&url);
     if (st != TUTTI_OK)
         return st;
-    if (url.scheme == TTI_URL_FILE)
-        st = open_file(&url, join);
+    join->rank = who.rank;
+    join->world_size = who.world_size;
+    if (who.url.scheme == TTI_URL_FILE)
+        st = open_file(&who.url, join);
+    else if (who.beacon)
+        st = open_by_beacon(config->port, &who, join);
     else
-        st = open_tcp(&url, join);
+        st = open_tcp(&who, join);
     if (st != TUTTI_OK)
         return st;
-    return tti_listen_host(config->port, url.scheme == TTI_URL_FILE ? NULL : url.host,
-                           join->listen_host);
+    return tti_listen_host(config->port, who.url.scheme == TTI_URL_FILE ? NULL : who.url.host,
+                           join->way.family != TTI_ADDR_NONE ? &join->way : NULL, join->listen_host);
 }
 
 /* An explicit store does not say where it stands. A tcp one may join hosts: then MASTER_ADDR, where
@@ -264,10 +208,12 @@ static tutti_status join_by_store(const tti_rendezvous_config *config, tti_join 
                                      "  next: keep one of the two");
     if (config->world_size <= 0)
         return tti_fail(TUTTI_E_ARG, "a store is given without world_size (and rank)");
-    st = check_rank(config->rank, config->world_size);
-    if (st == TUTTI_OK)
-        st = tti_listen_host(config->port, inside ? NULL : tti_env("MASTER_ADDR"),
-                             join->listen_host);
+    st = tti_who_check(config->rank, config->world_size);
+    if (st != TUTTI_OK)
+        return st;
+    note_way(config->store, join);
+    st = tti_listen_host(config->port, inside ? NULL : tti_env("MASTER_ADDR"),
+                         join->way.family != TTI_ADDR_NONE ? &join->way : NULL, join->listen_host);
     if (st != TUTTI_OK)
         return st;
     join->rank = config->rank;
@@ -299,6 +245,7 @@ tutti_status tti_rendezvous(const tti_rendezvous_config *config, tti_join *join_
 
 void tti_join_release(tti_join *join)
 {
+    tti_beacon_close(join->beacon);
     tutti_store_close(join->store);
     *join = (tti_join){ 0 };
 }

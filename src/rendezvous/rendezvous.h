@@ -26,6 +26,8 @@ typedef struct tti_join {
     int64_t      deadline_ns;               /* when joining must be over */
     char         listen_host[TTI_HOST_MAX]; /* numeric address that other hosts can reach */
     bool         rank0_serves;              /* the store ends with the process of rank 0 */
+    tti_addr     way;                       /* where the connection to the store begins; family NONE: not known */
+    struct tti_beacon *beacon;              /* rank 0, under a scheduler on one host: tells the store's port */
 } tti_join;
 
 /** Reach, or on rank 0 of a job without a launcher's store also serve, the store of the job.

@@ -409,21 +409,21 @@ static void test_listen_host(void **state)
     tti_addr  addr;
 
     (void)state;
-    assert_int_equal(tti_listen_host(port, NULL, host), TUTTI_OK);
+    assert_int_equal(tti_listen_host(port, NULL, NULL, host), TUTTI_OK);
     assert_string_equal(host, "127.0.0.1");
-    assert_int_equal(tti_listen_host(port, "127.0.0.7", host), TUTTI_OK);
+    assert_int_equal(tti_listen_host(port, "127.0.0.7", NULL, host), TUTTI_OK);
     assert_string_equal(host, "127.0.0.7");
-    assert_int_equal(tti_listen_host(port, "::1", host), TUTTI_OK);
+    assert_int_equal(tti_listen_host(port, "::1", NULL, host), TUTTI_OK);
     assert_string_equal(host, "::1");
     setenv("TUTTI_SOCKET_IFNAME", "lo", 1);
-    assert_int_equal(tti_listen_host(port, "ignored.invalid", host), TUTTI_OK);
+    assert_int_equal(tti_listen_host(port, "ignored.invalid", NULL, host), TUTTI_OK);
     assert_int_equal(tti_addr_parse(host, 0, &addr), TUTTI_OK);
     assert_true(tti_addr_is_loopback(&addr));
     setenv("TUTTI_SOCKET_IFNAME", "fe80::1%3", 1);
-    assert_int_equal(tti_listen_host(port, NULL, host), TUTTI_OK);
+    assert_int_equal(tti_listen_host(port, NULL, NULL, host), TUTTI_OK);
     assert_string_equal(host, "fe80::1%3");
     setenv("TUTTI_SOCKET_IFNAME", "nope0", 1);
-    assert_int_equal(tti_listen_host(port, NULL, host), TUTTI_E_ARG);
+    assert_int_equal(tti_listen_host(port, NULL, NULL, host), TUTTI_E_ARG);
     assert_said("'nope0'");
 }
 
@@ -460,16 +460,16 @@ static void test_listen_by_route(void **state)
     char         host[TTI_HOST_MAX];
 
     (void)state;
-    assert_int_equal(tti_listen_host(&port, "master", host), TUTTI_OK);
+    assert_int_equal(tti_listen_host(&port, "master", NULL, host), TUTTI_OK);
     assert_string_equal(host, "192.0.2.33");
     assert_int_equal(fake_resolve_count, 1);
     fake_route_error = -101; /* ENETUNREACH */
-    assert_int_equal(tti_listen_host(&port, "master", host), TUTTI_E_NETWORK);
+    assert_int_equal(tti_listen_host(&port, "master", NULL, host), TUTTI_E_NETWORK);
     assert_said("'master'");
     ops.route = NULL;
-    assert_int_equal(tti_listen_host(&port, "master", host), TUTTI_E_UNSUPPORTED);
+    assert_int_equal(tti_listen_host(&port, "master", NULL, host), TUTTI_E_UNSUPPORTED);
     setenv("TUTTI_SOCKET_IFNAME", "eth0", 1);
-    assert_int_equal(tti_listen_host(&port, "master", host), TUTTI_E_UNSUPPORTED);
+    assert_int_equal(tti_listen_host(&port, "master", NULL, host), TUTTI_E_UNSUPPORTED);
 }
 
 static void test_route_of_the_system(void **state)
@@ -477,6 +477,7 @@ static void test_route_of_the_system(void **state)
     tti_port *port = tti_port_system();
     tti_addr  to = loopback();
     tti_addr  local = { 0 };
+    tti_interface faces[1];
 
     (void)state;
     assert_int_equal(port->ops->route(port, &to, &local), 0);
@@ -484,7 +485,7 @@ static void test_route_of_the_system(void **state)
     assert_int_equal(local.port, 0);
     to.family = TTI_ADDR_LOCAL;
     assert_true(port->ops->route(port, &to, &local) < 0);
-    assert_true(port->ops->interface_addr(port, "nope0", &local) < 0);
+    assert_true(port->ops->interfaces(port, faces, 1) == 1);
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, clean_environment, clean_environment)

@@ -16,6 +16,10 @@ tutti_status tti_file_store_open_on(tti_port *port, const char *path, int world_
 tutti_status tti_tcp_store_open_on(tti_port *port, const tutti_tcp_store_options *options,
                                    tutti_store **store_out);
 
+/** The address of this host that the way to a tcp store's server begins at, as its connection has it.
+ * false: another kind of store, or just then no connection is idle. */
+bool tti_tcp_store_way(const tutti_store *store, tti_addr *local_out);
+
 /** tutti_store_adopt() with a port, a default time-out in ms (0: the library's), and, for a view of
  * another store, that store, which then keeps the time-out. The reference to inner stays the
  * caller's. */

@@ -9,9 +9,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "wire/interfaces.h"
+#include "wire/ports.h"
 
 /* A free port of one address may be taken at the other: choose again so often. */
 enum { PORT_TRIES = 16 };
+
+#define ADDRESS_PATIENCE_NS (3 * TTI_SECOND)
+#define ADDRESS_PAUSE_NS    (50 * TTI_MS)
 
 static bool same_ip(const tti_addr *a, const tti_addr *b)
 {
@@ -82,11 +87,20 @@ static tutti_status find_named(const tutti_store_server_options *options, tti_li
     tti_port    *port = tti_port_system();
     tti_addr     found[TTI_LISTEN_MAX];
     int          n = 0, i, k;
+    bool         any = false;
     tutti_status st;
 
-    st = port->ops->resolve(port, host, (uint16_t)options->port, found, TTI_LISTEN_MAX, &n);
+    st = tti_listens_any(&any);
+    if (st == TUTTI_OK && any) {
+        out->at[out->n++] = tti_any_addr(port, (uint16_t)options->port);
+        return TUTTI_OK;
+    }
+    if (st == TUTTI_OK)
+        st = port->ops->resolve(port, host, (uint16_t)options->port, found, TTI_LISTEN_MAX - 1, &n);
     if (st != TUTTI_OK)
         return st;
+    if (tti_addr_beyond_loopback(port, host, found, n, &found[n]))
+        n++; /* what the name means on other hosts */
     for (i = 0; i < n; i++) {
         for (k = 0; k < out->n && !same_ip(&out->at[k], &found[i]); k++)
             continue;
@@ -103,19 +117,6 @@ tutti_status tti_listen_find(const tutti_store_server_options *options, tti_list
                         options->port);
     out->n = 0;
     return options->listen_fd != 0 ? find_given(options, out) : find_named(options, out);
-}
-
-static tutti_status listen_failed(int err, const tti_addr *at)
-{
-    char text[TTI_ADDR_TEXT_MAX];
-
-    tti_addr_format(at, text, sizeof text);
-    if (err == EADDRINUSE)
-        return tti_fail(TUTTI_E_NETWORK,
-                        "cannot serve a store at %s: the port is taken\n"
-                        "  next: choose another port, or 0 for any free one",
-                        text);
-    return tti_fail_errno_as(TUTTI_E_NETWORK, err, "cannot serve a store at %s", text);
 }
 
 /* Not this machine's, or of a kind it does not have: another address may do. */
@@ -146,13 +147,13 @@ static tutti_status open_each(const tti_listen *wanted, const tti_secret *secret
         }
         if (out->n > 0)
             at.port = out->at[0].port;
-        err = -port->ops->listen(port, &at, TTI_LISTEN_BACKLOG, &out->at[out->n],
-                                 &out->fds[out->n]);
+        err = tti_listen_in_range(port, &at, TTI_LISTEN_BACKLOG, &out->at[out->n],
+                                  &out->fds[out->n]);
         if (err == 0) {
             out->n++;
             continue;
         }
-        st = listen_failed(err, &at);
+        st = tti_listen_failed(err, &at, "serve a store");
         *err_out = err;
         if (!is_elsewhere(err))
             return st;
@@ -160,18 +161,50 @@ static tutti_status open_each(const tti_listen *wanted, const tti_secret *secret
     return out->n > 0 ? TUTTI_OK : st;
 }
 
-static tutti_status open_named(const tti_secret *secret, tti_listen *listen_at)
+/* The same with other ports, where any may be chosen and the second address lacks the first's. */
+static tutti_status open_all(const tti_listen *wanted, const tti_secret *secret, tti_listen *out,
+                             int *err_out)
 {
-    const bool   any_port = listen_at->at[0].port == 0;
-    tti_listen   opened;
-    int          err = 0, tries = 0;
+    const bool   any_port = wanted->at[0].port == 0;
+    int          tries = 0;
     tutti_status st;
 
     do {
-        st = open_each(listen_at, secret, &opened, &err);
+        st = open_each(wanted, secret, out, err_out);
         if (st != TUTTI_OK)
-            tti_listen_close(&opened);
-    } while (any_port && err == EADDRINUSE && ++tries < PORT_TRIES);
+            tti_listen_close(out);
+    } while (st != TUTTI_OK && any_port && *err_out == EADDRINUSE && ++tries < PORT_TRIES);
+    return st;
+}
+
+static tutti_status not_here(const tti_addr *at, int64_t waited_ns)
+{
+    char text[TTI_ADDR_TEXT_MAX];
+
+    return tti_fail(TUTTI_E_NETWORK,
+                    "cannot serve a store at %s: this host has no such address, after %lld ms\n"
+                    "  next: set MASTER_ADDR to an address of the host of rank 0; if it belongs to a "
+                    "service or a NAT in front of this host, set TUTTI_LISTEN=any here",
+                    tti_addr_format(at, text, sizeof text), (long long)(waited_ns / TTI_MS));
+}
+
+/* None of the addresses may be here yet, as interfaces come up late: waited for a while, since a wrong one
+ * never comes. */
+static tutti_status open_named(const tti_secret *secret, tti_listen *listen_at)
+{
+    tti_port     *port = tti_port_system();
+    const int64_t began = tti_port_now(port);
+    tti_listen    opened;
+    int           err = 0;
+    tutti_status  st;
+
+    while ((st = open_all(listen_at, secret, &opened, &err)) == TUTTI_E_NETWORK && is_elsewhere(err)) {
+        const int64_t now = tti_port_now(port);
+
+        if (now - began >= ADDRESS_PATIENCE_NS)
+            return not_here(&listen_at->at[0], now - began);
+        port->ops->sleep_until(port, now + ADDRESS_PAUSE_NS);
+    }
     if (st == TUTTI_OK)
         *listen_at = opened;
     return st;

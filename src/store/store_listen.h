@@ -3,7 +3,8 @@
  * store/store_listen.h - the sockets that a store's server listens on.
  *
  * How     A name is served at all its addresses that this host has, at one port; or the server takes
- *         a socket that somebody else has bound.
+ *         a socket that somebody else has bound. If it has none of them yet, they are waited for, 3 s.
+ *         TUTTI_LISTEN=any: at the wildcard, whatever the name; TUTTI_PORT_RANGE bounds port 0.
  * True    Nobody listens at an address that the secret does not suffice for: the call fails if none
  *         is left. */
 #ifndef TTI_STORE_STORE_LISTEN_H

@@ -14,6 +14,7 @@
 #include <tutti/private.h>
 #include "store/store_tenants.h"
 #include "store/tcp_lists.h"
+#include "wire/ports.h"
 
 #define JOIN_KEY     "init/"
 #define JOIN_POLL_NS (10 * TTI_MS)
@@ -328,6 +329,7 @@ static tutti_status serve_here(tcp_store *ts, const tutti_tcp_store_options *opt
                                int64_t deadline_ns)
 {
     tutti_store_server_options server = TUTTI_STORE_SERVER_OPTIONS;
+    bool                       any = false;
     tutti_status               st;
 
     if (ts->pool.port != tti_port_system())
@@ -342,9 +344,14 @@ static tutti_status serve_here(tcp_store *ts, const tutti_tcp_store_options *opt
     else
         st = tutti_store_server_start(&server, &ts->server);
     if (st == TUTTI_OK)
-        ts->pool.tcp_port = (uint16_t)(ts->shared != NULL ? tti_tenancy_port(ts->shared)
-                                                          : tutti_store_server_port(ts->server));
-    return st;
+        st = tti_listens_any(&any);
+    if (st != TUTTI_OK)
+        return st;
+    ts->pool.tcp_port = (uint16_t)(ts->shared != NULL ? tti_tenancy_port(ts->shared)
+                                                      : tutti_store_server_port(ts->server));
+    if (any && opts->listen_fd == 0) /* the address of a service may not lead from here to here */
+        snprintf(ts->pool.host, sizeof ts->pool.host, "127.0.0.1");
+    return TUTTI_OK;
 }
 
 /* Serve, connect, join. */
@@ -401,4 +408,20 @@ int tutti_tcp_store_port(const tutti_store *store)
 const char *tutti_tcp_store_host(const tutti_store *store)
 {
     return store != NULL && store->ops == &tcp_ops ? ((const tcp_store *)store)->pool.host : NULL;
+}
+
+bool tti_tcp_store_way(const tutti_store *store, tti_addr *local_out)
+{
+    tti_tcp_pool *pool;
+    bool          known = false;
+
+    if (store->ops != &tcp_ops)
+        return false;
+    pool = &((tcp_store *)(uintptr_t)store)->pool;
+    tti_lock(&pool->lock);
+    if (pool->n_idle > 0)
+        known = pool->port->ops->local_addr(pool->port, pool->idle[0], local_out) == 0;
+    tti_unlock(&pool->lock);
+    local_out->port = 0;
+    return known;
 }

@@ -20,7 +20,7 @@
 #include "transport/meet.h"
 #include "transport/mesh_links.h"
 #include "transport/shm/ring_link.h"
-#include "wire/addr.h"
+#include "wire/ports.h"
 
 enum { BACKLOG = 512 };
 
@@ -39,21 +39,19 @@ static tutti_status listen_local(tti_mesh *mesh, const tti_card *card)
 
 static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
 {
-    tti_addr     at, bound;
+    tti_addr     at, bound, told;
     tutti_status st = tti_addr_parse(host, 0, &at);
-    int          err;
 
     if (st == TUTTI_OK)
-        st = tti_secret_suffices(&mesh->door.secret, &at, "listen for other ranks");
+        st = tti_listen_tcp(mesh->port, &at, BACKLOG, &mesh->door.secret, &bound, &mesh->door.listener);
+    if (st == TUTTI_OK)
+        st = tti_advertised(mesh->port, &at, &bound, &told);
     if (st != TUTTI_OK)
         return st;
-    err = mesh->port->ops->listen(mesh->port, &at, BACKLOG, &bound, &mesh->door.listener);
-    if (err != 0)
-        return tti_fail_errno_as(TUTTI_E_NETWORK, -err, "rank %d cannot listen on %s", mesh->rank, host);
-    card->family = bound.family == TTI_ADDR_IP4 ? 4 : 6;
-    card->tcp_port = bound.port;
-    card->scope = bound.scope;
-    memcpy(card->ip, bound.ip, sizeof card->ip);
+    card->family = told.family == TTI_ADDR_IP4 ? 4 : 6;
+    card->tcp_port = told.port;
+    card->scope = told.scope;
+    memcpy(card->ip, told.ip, sizeof card->ip);
     return TUTTI_OK;
 }
 

@@ -4,8 +4,9 @@
  *
  * Why     The processes of a job start in any order: whoever comes before the server, or before its
  *         name is known, tries again until the deadline.
- * How     A round tries every address of the host once, each for at most 10 s. Between rounds it
- *         sleeps: 10 ms, then 1.5 times longer each time up to 2 s, times a random factor of 0.5 to
+ * How     A round tries every address of the host once: the next one when the last has failed or has been
+ *         silent for STAGGER_NS, all of them together for at most 10 s; whichever answers first is taken
+ *         and the others are dropped (RFC 8305 calls this happy eyeballs). Between rounds it sleeps: 10 ms, then 1.5 times longer each time up to 2 s, times a random factor of 0.5 to
  *         1.5, so that a thousand ranks do not knock in step.
  * Fails   Only causes that may pass are waited out; the rest ends the call at once. */
 #include "wire/addr.h"
@@ -14,12 +15,14 @@
 #include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "wire/interfaces.h"
 
 enum { ADDRS_MAX = 16, CAUSE_MAX = 160 };
 
 #define FIRST_PAUSE_NS   (10 * TTI_MS)
 #define LONGEST_PAUSE_NS (2 * TTI_SECOND)
 #define ATTEMPT_NS       (10 * TTI_SECOND)
+#define STAGGER_NS       (250 * TTI_MS)
 #define WORD_NS          (10 * TTI_SECOND)
 
 typedef struct attempt {
@@ -27,6 +30,7 @@ typedef struct attempt {
     int64_t    deadline_ns;
     int        tries;
     char       cause[CAUSE_MAX]; /* of the last failure */
+    bool       own;              /* all addresses are this host's own */
     tti_handle handle;
 } attempt;
 
@@ -58,57 +62,135 @@ static bool may_pass(int err)
     }
 }
 
-/* 0: connected, at->handle is it; else an errno. */
-static int try_addr(attempt *at, const tti_addr *addr)
-{
-    const int64_t now = tti_port_now(at->port);
-    const int64_t until = earlier(at->deadline_ns, later_by(now, ATTEMPT_NS));
-    tti_handle    handle = TTI_NO_HANDLE;
-    tti_poll      set;
-    int           err;
+/* The addresses of a host, on their way. A handle is there while its connection is. */
+typedef struct race {
+    attempt        *at;
+    const tti_addr *addrs;
+    tti_poll        polls[ADDRS_MAX];
+    int             n, n_started, n_running;
+    int64_t         next_ns; /* when to start one more */
+    bool            may_pass;
+    int             err; /* of the last that failed */
+} race;
 
-    at->tries++;
-    err = at->port->ops->connect(at->port, addr, &handle);
-    if (err != 0)
-        return -err;
-    set = (tti_poll){ .handle = handle, .want = TTI_WRITE };
-    while (at->port->ops->poll(at->port, &set, 1, until) == 0 && tti_port_now(at->port) < until)
-        continue;
-    err = set.got != 0 ? -at->port->ops->connect_result(at->port, handle) : ETIMEDOUT;
+static void lost(race *r, int i, int err)
+{
+    char text[TTI_ADDR_TEXT_MAX], reason[64];
+
+    r->err = err;
+    r->may_pass = r->may_pass || may_pass(err);
+    snprintf(r->at->cause, sizeof r->at->cause, "%s: %s", tti_addr_format(&r->addrs[i], text, sizeof text),
+             strerror_r(err, reason, sizeof reason));
+    r->next_ns = tti_port_now(r->at->port); /* no need to wait for it any more */
+}
+
+static void stop(race *r, int i)
+{
+    r->at->port->ops->close(r->at->port, r->polls[i].handle);
+    r->polls[i].handle = TTI_NO_HANDLE;
+    r->n_running--;
+}
+
+static void start_next(race *r)
+{
+    tti_port  *port = r->at->port;
+    const int  i = r->n_started++;
+    tti_handle handle = TTI_NO_HANDLE;
+    int        err = port->ops->connect(port, &r->addrs[i], &handle);
+
+    r->at->tries++;
+    r->polls[i] = (tti_poll){ .handle = TTI_NO_HANDLE, .want = TTI_WRITE };
     if (err != 0) {
-        at->port->ops->close(at->port, handle);
-        return err;
+        lost(r, i, -err);
+        return;
     }
-    at->handle = handle;
-    return 0;
+    r->polls[i].handle = handle;
+    r->n_running++;
+    r->next_ns = later_by(tti_port_now(port), STAGGER_NS);
+}
+
+/* Look at those that poll has something to say about. True: one is connected, and has been taken. */
+static bool collect(race *r)
+{
+    tti_port *port = r->at->port;
+    int       i, err;
+
+    for (i = 0; i < r->n_started; i++) {
+        if (r->polls[i].handle == TTI_NO_HANDLE || r->polls[i].got == 0)
+            continue;
+        err = port->ops->connect_result(port, r->polls[i].handle);
+        if (err == 0) {
+            r->at->handle = r->polls[i].handle;
+            r->polls[i].handle = TTI_NO_HANDLE;
+            r->n_running--;
+            return true;
+        }
+        stop(r, i);
+        lost(r, i, -err);
+    }
+    return false;
+}
+
+/* Until one is connected, all have failed, or the time is up. */
+static bool run_race(race *r)
+{
+    tti_port     *port = r->at->port;
+    const int64_t until = earlier(r->at->deadline_ns, later_by(tti_port_now(port), ATTEMPT_NS));
+    bool          won = false;
+    int           i;
+
+    while (!won && (r->n_running > 0 || r->n_started < r->n)) {
+        while (r->n_started < r->n && (r->n_running == 0 || tti_port_now(port) >= r->next_ns))
+            start_next(r);
+        if (r->n_running == 0)
+            continue;
+        port->ops->poll(port, r->polls, r->n_started,
+                        r->n_started < r->n ? earlier(until, r->next_ns) : until);
+        won = collect(r);
+        if (!won && tti_port_now(port) >= until)
+            break;
+    }
+    for (i = 0; i < r->n_started; i++)
+        if (r->polls[i].handle != TTI_NO_HANDLE) {
+            stop(r, i);
+            if (!won)
+                lost(r, i, ETIMEDOUT);
+        }
+    return won;
+}
+
+/* What may make all tries vain: those addresses lead to ourselves, and the server is elsewhere. */
+static void note_own(attempt *at, const char *host, const tti_addr *addrs, int n)
+{
+    int i;
+
+    at->own = n > 0 && strncmp(host, "localhost", strlen("localhost")) != 0;
+    for (i = 0; i < n && at->own; i++)
+        at->own = tti_addr_is_own(at->port, &addrs[i]);
 }
 
 /* Every address once. *again: worth another round. */
 static tutti_status try_host(attempt *at, const char *host, uint16_t tcp_port, bool *again)
 {
     tti_addr addrs[ADDRS_MAX];
-    char     text[TTI_ADDR_TEXT_MAX], reason[64];
-    int      n = 0, i, err = 0;
+    race     r = { .at = at, .addrs = addrs };
 
     *again = true;
-    if (at->port->ops->resolve(at->port, host, tcp_port, addrs, ADDRS_MAX, &n) != TUTTI_OK) {
+    at->own = false;
+    if (at->port->ops->resolve(at->port, host, tcp_port, addrs, ADDRS_MAX - 1, &r.n) != TUTTI_OK) {
         at->tries++;
         snprintf(at->cause, sizeof at->cause, "%s", tutti_last_error());
         return TUTTI_E_NETWORK;
     }
-    for (i = 0; i < n; i++) {
-        err = try_addr(at, &addrs[i]);
-        if (err == 0)
-            return TUTTI_OK;
-        snprintf(at->cause, sizeof at->cause, "%s: %s",
-                 tti_addr_format(&addrs[i], text, sizeof text),
-                 strerror_r(err, reason, sizeof reason));
-        if (!may_pass(err)) {
-            *again = false;
-            return tti_fail_errno(err, "cannot open a connection to %s", text);
-        }
-    }
-    return TUTTI_E_NETWORK;
+    if (tti_addr_beyond_loopback(at->port, host, addrs, r.n, &addrs[r.n]))
+        r.n++; /* where a server listens whose host has this name */
+    if (run_race(&r))
+        return TUTTI_OK;
+    note_own(at, host, addrs, r.n);
+    if (r.may_pass)
+        return TUTTI_E_NETWORK;
+    *again = false;
+    return tti_fail_errno(r.err, "cannot open a connection to %s port %u", host, tcp_port);
 }
 
 /* Sleep about pause; never past the deadline. */
@@ -167,8 +249,11 @@ static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tc
         pause_ns = earlier(pause_ns + pause_ns / 2, LONGEST_PAUSE_NS);
     }
     return tti_fail(
-        TUTTI_E_NETWORK, "cannot connect to %s port %u: tried %d times in %lld ms, last: %s", host,
-        tcp_port, at.tries, (long long)((tti_port_now(port) - start) / TTI_MS), at.cause);
+        TUTTI_E_NETWORK, "cannot connect to %s port %u: tried %d times in %lld ms, last: %s%s", host,
+        tcp_port, at.tries, (long long)((tti_port_now(port) - start) / TTI_MS), at.cause,
+        at.own ? "; that is this host itself\n  next: if the server is on another host, name it by an address "
+                 "that only it has (MASTER_ADDR)"
+               : "");
 }
 
 tutti_status tti_connect(tti_port *port, const char *host, uint16_t tcp_port, int64_t deadline_ns,

@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * connect_test.c
+ * Goal    of a name's addresses the one that answers is taken, soon, whatever the others do: refuse, be
+ *         silent, or be of a family that this host lacks; when none answers the words tell why.
+ * Method  a port whose clock stands still but for poll, and whose addresses behave by their last number. */
+#include "wire/addr.h"
+
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tutti/private.h>
+
+enum { REFUSES = 1, SILENT = 2, ANSWERS = 3, LACKS = 4, LATE = 5, HANDLES = 64 };
+
+#define LATE_NS (400 * TTI_MS)
+
+static struct {
+    const char *addrs[4];
+    int64_t     now_ns;
+    int         n_opened, n_open;
+    int         how[HANDLES];
+    int64_t     began_ns[HANDLES];
+} world;
+
+static int64_t now(tti_port *port)
+{
+    (void)port;
+    return world.now_ns;
+}
+
+static void sleep_until(tti_port *port, int64_t deadline_ns)
+{
+    (void)port;
+    world.now_ns = deadline_ns;
+}
+
+static void dice(tti_port *port, void *out, size_t bytes)
+{
+    (void)port;
+    memset(out, 0x40, bytes);
+}
+
+static tutti_status resolve(tti_port *port, const char *name, uint16_t tcp_port, tti_addr *out, int max, int *n_out)
+{
+    (void)port;
+    (void)name;
+    for (*n_out = 0; *n_out < max && world.addrs[*n_out] != NULL; ++*n_out)
+        assert_int_equal(tti_addr_parse(world.addrs[*n_out], tcp_port, &out[*n_out]), TUTTI_OK);
+    return TUTTI_OK;
+}
+
+static int begin(tti_port *port, const tti_addr *to, tti_handle *handle_out)
+{
+    const int how = to->ip[to->family == TTI_ADDR_IP4 ? 3 : 15];
+
+    (void)port;
+    if (how == LACKS)
+        return -EAFNOSUPPORT;
+    assert_true(world.n_opened < HANDLES);
+    world.how[world.n_opened] = how;
+    world.began_ns[world.n_opened] = world.now_ns;
+    world.n_open++;
+    *handle_out = world.n_opened++;
+    return 0;
+}
+
+static bool has_ended(tti_handle handle)
+{
+    const int how = world.how[handle];
+
+    return how == REFUSES || how == ANSWERS ||
+           (how == LATE && world.now_ns - world.began_ns[handle] >= LATE_NS);
+}
+
+static int wait_for(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
+{
+    int i, ready = 0;
+
+    (void)port;
+    for (;; world.now_ns += TTI_MS) {
+        for (i = 0; i < n; i++) {
+            set[i].got = set[i].handle != TTI_NO_HANDLE && has_ended(set[i].handle) ? TTI_WRITE : 0;
+            ready += set[i].got != 0;
+        }
+        if (ready > 0 || world.now_ns >= deadline_ns)
+            return ready;
+    }
+}
+
+static int result(tti_port *port, tti_handle handle)
+{
+    (void)port;
+    return world.how[handle] == REFUSES ? -ECONNREFUSED : 0;
+}
+
+static void end(tti_port *port, tti_handle handle)
+{
+    (void)port;
+    world.n_open -= handle != TTI_NO_HANDLE;
+}
+
+static int no_interfaces(tti_port *port, tti_interface *out, int max)
+{
+    (void)port;
+    (void)max;
+    memset(out, 0, sizeof *out);
+    memcpy(out->name, "br0", 4);
+    return tti_addr_parse("172.17.0.1", 0, &out->addr) == TUTTI_OK ? 1 : 0;
+}
+
+static const tti_port_ops ops = {
+    .name = "made up", .now_ns = now, .sleep_until = sleep_until, .random = dice, .resolve = resolve,
+    .connect = begin, .connect_result = result, .poll = wait_for, .close = end, .interfaces = no_interfaces,
+};
+static tti_port port = { .ops = &ops };
+
+static int clean(void **state)
+{
+    (void)state;
+    memset(&world, 0, sizeof world);
+    return 0;
+}
+
+/* Connect within limit_ms of the clock; to which kind of address? */
+static int reaches(int64_t limit_ms)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    if (tti_connect(&port, "n1", 80, 60 * TTI_SECOND, &handle) != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    assert_int_equal(world.n_open, 1); /* the losers are closed */
+    assert_true(world.now_ns <= limit_ms * TTI_MS);
+    return world.how[handle];
+}
+
+static void a_silent_address_costs_a_moment(void **state)
+{
+    (void)state;
+    world.addrs[0] = "10.0.0.2"; /* SILENT */
+    world.addrs[1] = "10.0.0.3"; /* ANSWERS */
+    assert_int_equal(reaches(300), ANSWERS);
+}
+
+static void a_refusal_costs_nothing(void **state)
+{
+    (void)state;
+    world.addrs[0] = "10.0.0.1";
+    world.addrs[1] = "fd00::4"; /* a family that is not there */
+    world.addrs[2] = "10.0.0.3";
+    assert_int_equal(reaches(1), ANSWERS);
+}
+
+static void the_first_may_still_win(void **state)
+{
+    (void)state;
+    world.addrs[0] = "10.0.0.5"; /* LATE */
+    world.addrs[1] = "10.0.0.2";
+    assert_int_equal(reaches(450), LATE);
+}
+
+static void none_answers(void **state)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    (void)state;
+    world.addrs[0] = "10.0.0.2";
+    world.addrs[1] = "10.0.0.1";
+    assert_int_equal(tti_connect(&port, "n1", 80, 3 * TTI_SECOND, &handle), TUTTI_E_NETWORK);
+    assert_int_equal(world.now_ns / TTI_MS, 3000); /* the deadline, not ten seconds */
+    assert_int_equal(world.n_open, 0);
+    assert_non_null(strstr(tutti_last_error(), "10.0.0.2:80: Connection timed out"));
+    clean(NULL);
+    world.addrs[0] = "fd00::4";
+    assert_int_not_equal(tti_connect(&port, "n1", 80, 3 * TTI_SECOND, &handle), TUTTI_OK);
+    assert_int_equal(world.now_ns, 0); /* waiting would not help */
+    assert_non_null(strstr(tutti_last_error(), "cannot open a connection to n1"));
+}
+
+static void an_address_of_our_own(void **state)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    (void)state;
+    world.addrs[0] = "172.17.0.1"; /* the bridge that every host has */
+    assert_int_equal(tti_connect(&port, "172.17.0.1", 80, 2 * TTI_SECOND, &handle), TUTTI_E_NETWORK);
+    assert_non_null(strstr(tutti_last_error(), "that is this host itself"));
+    assert_non_null(strstr(tutti_last_error(), "MASTER_ADDR"));
+}
+
+#define TEST(name) cmocka_unit_test_setup_teardown(name, clean, clean)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(a_silent_address_costs_a_moment), TEST(a_refusal_costs_nothing), TEST(the_first_may_still_win),
+        TEST(none_answers),                    TEST(an_address_of_our_own),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

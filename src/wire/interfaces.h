@@ -1,0 +1,38 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * wire/interfaces.h - which of this host's addresses others are to use. */
+#ifndef TTI_WIRE_INTERFACES_H
+#define TTI_WIRE_INTERFACES_H
+
+#include "wire/addr.h"
+
+/** The address that TUTTI_SOCKET_IFNAME, else GLOO_SOCKET_IFNAME, asks for; *set_out false and nothing
+ * else where neither is set.
+ *
+ *   eth,ib        interfaces whose names begin so
+ *   =eth0,=ib0    whole names; '=' before the first entry holds for all of them, as '^' does
+ *   ^docker,lo    all interfaces but these; 'eth,^eth9': those of the one without the other
+ *   10.0.0.7      this address
+ *
+ * Loopback is chosen only where it is named. Of the interfaces that remain: one that routes to `to`
+ * first, then by order of the list, whole names before beginnings; of one interface's addresses one of to's
+ * family (IPv4 where to is NULL), link-local ones last. GLOO_SOCKET_IFNAME has whole names only.
+ *
+ * @errors TUTTI_E_ARG  nothing remains; the text has the setting and the interfaces that there are */
+tutti_status tti_interface_wanted(tti_port *port, const tti_addr *to, bool *set_out, tti_addr *addr_out);
+
+/** An address of this host that others may know it by, where nothing tells more: what
+ * tti_interface_wanted() says, else the one that default routes leave from, else that of the first
+ * interface that is up, is not loopback and does not look like a bridge of containers. false: none. */
+bool tti_own_addr(tti_port *port, tti_addr *addr_out);
+
+/** Whether addr is one of this host's own, loopback included. */
+bool tti_addr_is_own(tti_port *port, const tti_addr *addr);
+
+/** On many hosts their own name means 127.0.1.1, and others resolve it properly. Where all n addresses of
+ * host, a name but localhost, are loopback, and the job may have ranks elsewhere (there is a secret, or none
+ * is wanted; the launcher does not tell otherwise): true, and the address that the name has to mean. */
+bool tti_addr_beyond_loopback(tti_port *port, const char *host, const tti_addr *addrs, int n,
+                              tti_addr *addr_out);
+
+#endif
