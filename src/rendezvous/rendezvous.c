@@ -143,6 +143,7 @@ static tutti_status open_tcp(const tti_who *who, tti_join *join)
     options.port = url->port;
     options.world_size = join->world_size;
     options.is_master = !agent && join->rank == 0;
+    options.multi_tenant = options.is_master; /* two worlds of one process may name one port */
     options.timeout_ms = join->timeout_ms;
     st = tutti_tcp_store_open(&options, &store);
     if (st != TUTTI_OK)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * init_test.c
- * Goal    joining between real processes: again and again on one port, with a late rank 0, after a failure,
- *         with two processes of the same rank, and between hosts without a secret.
+ * Goal    joining between real processes: again and again on one port, two worlds at one port, with a late
+ *         rank 0, after a failure, with two processes of the same rank, and between hosts without a secret.
  * Method  every body joins by itself; marks order what must not happen at once. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -42,6 +42,31 @@ static void rank_0_leaves_at_once(tt_ctx *t)
         tt_post(t, i); /* all have left before the port is used again */
         tt_await(t, i, (uint32_t)t->size);
     }
+}
+
+/* Two worlds at once, both served at one port by rank 0: they share its server, which lives as long
+ * as the longer one, though the other started it. */
+static void two_worlds_share_a_port(tt_ctx *t)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_group       *first = NULL, *second = NULL;
+    float              x = 1.0f, y = 2.0f;
+    char               url[64];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", t->port);
+    opts.init_method = url;
+    opts.rank = t->rank;
+    opts.world_size = t->size;
+    opts.timeout_ms = t->limit_ms;
+    OK(tutti_create_process_group(&opts, &first));
+    OK(tutti_create_process_group(&opts, &second));
+    OK(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, first));
+    OK(tutti_all_reduce(TUTTI_SPAN(&y, 1), TUTTI_SUM, second));
+    OK(tutti_destroy_process_group(first));
+    OK(tutti_all_reduce(TUTTI_SPAN(&y, 1), TUTTI_SUM, second));
+    OK(tutti_destroy_process_group(second));
+    assert_true(x == (float)t->size);
+    assert_true(y == 2.0f * (float)t->size * (float)t->size);
 }
 
 static void file_url(const tt_ctx *t, char *out, size_t bytes)
@@ -128,6 +153,7 @@ int main(void)
 {
     static const tt_test tests[] = {
         TT_TEST(rank_0_leaves_at_once, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE),
+        TT_TEST(two_worlds_share_a_port, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(rank_0_comes_late, .ranks = 2, .init = TT_INIT_NONE),
         TT_TEST(a_failed_join_is_repeated, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(two_processes_of_one_rank, .ranks = 3, .init = TT_INIT_NONE),
