@@ -2,14 +2,15 @@
  *
  * tutti/store.h - key-value stores: how processes that know nothing of each other begin to talk.
  *
- * A store is a map from keys to byte strings that every process of a job shares. Four are built in:
+ * A store is a map from keys to byte strings that every process of a job shares. Five are built in:
  *
- *   hash    inside this process
- *   file    a log file that processes of one host (or a file system with locks) append to
- *   tcp     a server, in one of the processes or in the launcher, and clients
- *   prefix  a view of another store in which every key begins with "prefix/"
+ *   hash       inside this process
+ *   file       a log file that processes of one host (or a file system with locks) append to
+ *   tcp        a server, in one of the processes or in the launcher, and clients
+ *   torch-tcp  a client of PyTorch's TCPStore
+ *   prefix     a view of another store in which every key begins with "prefix/"
  *
- * Beside the map there are queues, on hash and tcp (and prefix over them): each has a name of its
+ * Beside the map there are queues, on hash, tcp and torch-tcp (and prefix over them): each has a name of its
  * own, first in is first out, and what is taken is gone. A queue and a key of the same name do not
  * touch each other, but tutti_store_check() and tutti_store_wait() count a queue that is not empty
  * as a key that exists.
@@ -171,6 +172,48 @@ TUTTI_API int tutti_tcp_store_port(const tutti_store *store);
  * @threads any; the text lives as long as the store
  * @source  torch.distributed.TCPStore.host */
 TUTTI_API const char *tutti_tcp_store_host(const tutti_store *store);
+
+/** How to reach a TCPStore of PyTorch. Begin with TUTTI_TORCH_STORE_OPTIONS; a field left zero has
+ * its default. Strings are copied. */
+typedef struct tutti_torch_store_options {
+    size_t size;        /* sizeof of this struct, set by the initialiser */
+    const char *host;   /* name or address of the server; required */
+    int port;           /* 1 .. 65535 */
+    bool join;          /* count this process among the workers that the server's owner waits for */
+    int64_t timeout_ms; /* of connecting, and default of every call */
+} tutti_torch_store_options;
+
+#ifdef __cplusplus
+#define TUTTI_TORCH_STORE_OPTIONS                                 \
+    {                                                             \
+        sizeof(tutti_torch_store_options), nullptr, 0, false, 0 \
+    }
+#else
+#define TUTTI_TORCH_STORE_OPTIONS                 \
+    {                                             \
+        .size = sizeof(tutti_torch_store_options) \
+    }
+#endif
+
+/** Connect to a TCPStore that a PyTorch program, or PyTorch's launcher, serves: the same keys, values
+ * and queues as on the side of Python. The server asks nobody for a secret; one warning says so.
+ *
+ * Connecting is retried as by tutti_tcp_store_open(). Values have at most 8 MiB on their way there;
+ * appended ones may grow beyond 16 MiB, and cannot be read here then. Where the server itself is
+ * older, or was started without libuv, queues and the list of keys are TUTTI_E_UNSUPPORTED.
+ * tutti_store_barrier() works by keys, as on every store, and so meets no caller of the server's own
+ * barrier.
+ *
+ * @errors  TUTTI_E_ARG      host missing or port out of range; of calls: a value of more than 8 MiB
+ *          TUTTI_E_NETWORK  nobody serves there, or what does closes the connection over our greeting
+ *          TUTTI_E_STORE    what answers there is no TCPStore
+ *          TUTTI_E_TIMEOUT  it does not answer
+ *          TUTTI_E_NOMEM
+ * @threads any
+ * @cost    get of a key that is there, set and add: one round trip
+ * @source  torch.distributed.TCPStore with is_master=False */
+TUTTI_API tutti_status tutti_torch_store_open(const tutti_torch_store_options *options,
+                                              tutti_store **store_out);
 
 /** Open a view of inner in which every key begins with "prefix/". Time-outs are those of inner.
  *

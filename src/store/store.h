@@ -20,6 +20,13 @@ tutti_status tti_tcp_store_open_on(tti_port *port, const tutti_tcp_store_options
  * false: another kind of store, or just then no connection is idle. */
 bool tti_tcp_store_way(const tutti_store *store, tti_addr *local_out);
 
+/** No warning about the server, which asks nobody for a secret. */
+tutti_status tti_torch_store_open_on(tti_port *port, const tutti_torch_store_options *options,
+                                     tutti_store **store_out);
+
+/** Whether the store below all views is served by a program that asks nobody for the job's secret. */
+bool tti_store_is_foreign(tutti_store *store);
+
 /** tutti_store_adopt() with a port, a default time-out in ms (0: the library's), and, for a view of
  * another store, that store, which then keeps the time-out. The reference to inner stays the
  * caller's. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tcp_call.c - connections, requests and replies of the client; the design stands in tcp_call.h. */
+ * tcp_call.c - greetings, requests and replies of the client; the design stands in tcp_call.h. */
 #include "store/tcp_call.h"
 
 #include <inttypes.h>
@@ -13,11 +13,7 @@
 #include "wire/hello.h"
 
 /* For the reply to a CANCEL: a server that is slower hangs. */
-#define CANCEL_GRACE_NS  (5 * TTI_SECOND)
-/* Between hellos that were lost: the first pause, and the longest. */
-#define FIRST_PAUSE_NS   (100 * TTI_MS)
-#define LONGEST_PAUSE_NS (2 * TTI_SECOND)
-#define WORD_NS          (10 * TTI_SECOND)
+#define CANCEL_GRACE_NS (5 * TTI_SECOND)
 
 /* Both ends of a connection are loopback, or neither is. */
 static tutti_status check_secret(const tti_tcp_pool *pool, tti_handle handle)
@@ -33,8 +29,7 @@ static tutti_status check_secret(const tti_tcp_pool *pool, tti_handle handle)
     return tti_secret_suffices(&pool->secret, &here, "speak to a store");
 }
 
-/* The hello on a fresh connection, which is closed on failure. */
-static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
+tutti_status tti_tcp_greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
 {
     const tti_hello_config config = { .client = true,
                                       .purpose = TTI_PURPOSE_STORE,
@@ -47,116 +42,7 @@ static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadlin
     if (st == TUTTI_OK)
         st = tti_hello_run(pool->port, handle, &config, until < deadline_ns ? until : deadline_ns,
                            NULL);
-    if (st != TUTTI_OK)
-        pool->port->ops->close(pool->port, handle);
     return st;
-}
-
-static tutti_status open_another(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
-{
-    tti_handle   handle = TTI_NO_HANDLE;
-    tutti_status st;
-
-    st = tti_connect_once(pool->port, pool->host, pool->tcp_port, deadline_ns, &handle);
-    if (st == TUTTI_OK)
-        st = greet(pool, handle, deadline_ns);
-    if (st == TUTTI_OK)
-        *handle_out = handle;
-    return st;
-}
-
-static tti_handle take_idle(tti_tcp_pool *pool, uint32_t *id_out)
-{
-    tti_handle handle = TTI_NO_HANDLE;
-
-    tti_lock(&pool->lock);
-    *id_out = ++pool->next_id;
-    if (pool->n_idle > 0)
-        handle = pool->idle[--pool->n_idle];
-    tti_unlock(&pool->lock);
-    return handle;
-}
-
-static void put_idle(tti_tcp_pool *pool, tti_handle handle)
-{
-    tti_lock(&pool->lock);
-    if (pool->n_idle < TTI_TCP_IDLE_MAX) {
-        pool->idle[pool->n_idle++] = handle;
-        handle = TTI_NO_HANDLE;
-    }
-    tti_unlock(&pool->lock);
-    pool->port->ops->close(pool->port, handle);
-}
-
-/* Sleep for 0.5 to 1.5 times pause; never past the deadline. */
-static void rest(tti_port *port, int64_t pause_ns, int64_t deadline_ns)
-{
-    const int64_t now = tti_port_now(port);
-    uint32_t      dice;
-    int64_t       ns;
-
-    port->ops->random(port, &dice, sizeof dice);
-    ns = pause_ns / 2 + (int64_t)((double)pause_ns * (double)dice / 4294967296.0);
-    port->ops->sleep_until(port, ns < deadline_ns - now ? now + ns : deadline_ns);
-}
-
-/* Time is up for a server that takes connections and loses them. */
-static tutti_status hellos_failed(const tti_tcp_pool *pool, int tries, int64_t start_ns)
-{
-    char cause[256];
-
-    snprintf(cause, sizeof cause, "%s", tutti_last_error());
-    return tti_fail(TUTTI_E_NETWORK,
-                    "no store at %s port %u: %d connections were lost in their hello in %" PRId64
-                    " ms, last: %s",
-                    pool->host, pool->tcp_port, tries,
-                    (tti_port_now(pool->port) - start_ns) / TTI_MS, cause);
-}
-
-/* A connection that is lost during its hello may have met a server that was just ending, or somebody
- * who forwards to one that is not there yet: again, until the deadline. */
-tutti_status tti_tcp_pool_connect(tti_tcp_pool *pool, int64_t deadline_ns)
-{
-    tti_port     *port = pool->port;
-    const int64_t start = tti_port_now(port);
-    int64_t       pause_ns = FIRST_PAUSE_NS, said_ns = start;
-    tti_handle    handle = TTI_NO_HANDLE;
-    tutti_status  st;
-    int           tries;
-
-    for (tries = 1;; tries++) {
-        st = tti_connect(port, pool->host, pool->tcp_port, deadline_ns, &handle);
-        if (st != TUTTI_OK)
-            return st;
-        st = greet(pool, handle, deadline_ns);
-        if (st != TUTTI_E_NETWORK)
-            break;
-        if (tti_port_now(port) - said_ns >= WORD_NS) {
-            said_ns = tti_port_now(port);
-            tti_log(TTI_LOG_WARN, "still trying: %s", tutti_last_error());
-        }
-        rest(port, pause_ns, deadline_ns);
-        if (tti_port_now(port) >= deadline_ns)
-            return hellos_failed(pool, tries, start);
-        pause_ns = pause_ns * 3 / 2 < LONGEST_PAUSE_NS ? pause_ns * 3 / 2 : LONGEST_PAUSE_NS;
-    }
-    if (st == TUTTI_OK)
-        put_idle(pool, handle);
-    return st;
-}
-
-void tti_tcp_pool_close(tti_tcp_pool *pool)
-{
-    tti_handle handles[TTI_TCP_IDLE_MAX];
-    int        n, i;
-
-    tti_lock(&pool->lock);
-    n = pool->n_idle;
-    memcpy(handles, pool->idle, sizeof handles);
-    pool->n_idle = 0;
-    tti_unlock(&pool->lock);
-    for (i = 0; i < n; i++)
-        pool->port->ops->close(pool->port, handles[i]);
 }
 
 /* Send a request, or the CANCEL of one. */
@@ -282,11 +168,10 @@ static tutti_status refused(const tti_tcp_call *call)
 tutti_status tti_tcp_call_run(tti_tcp_call *call)
 {
     tti_tcp_pool *pool = call->pool;
-    tutti_status  st = TUTTI_OK;
+    tutti_status  st;
 
-    call->handle = take_idle(pool, &call->request.id);
-    if (call->handle == TTI_NO_HANDLE)
-        st = open_another(pool, call->deadline_ns, &call->handle);
+    call->request.id = atomic_fetch_add(&pool->next_id, 1) + 1;
+    st = tti_tcp_pool_take(pool, call->deadline_ns, &call->handle);
     if (st != TUTTI_OK)
         return st;
     st = exchange(call);
@@ -295,7 +180,7 @@ tutti_status tti_tcp_call_run(tti_tcp_call *call)
         tti_tcp_pool_close(pool);
         return st;
     }
-    put_idle(pool, call->handle);
+    tti_tcp_pool_put(pool, call->handle);
     if (call->head.status != TUTTI_OK) {
         st = refused(call);
         tutti_bytes_free(&call->body);

@@ -224,6 +224,7 @@ static tutti_status make(tti_port *port, const char *host, uint16_t tcp_port, in
         return tti_fail(TUTTI_E_NOMEM, "no memory for a tcp store");
     ts->base.ops = &tcp_ops;
     ts->pool.port = port;
+    ts->pool.greet = tti_tcp_greet;
     ts->pool.tcp_port = tcp_port;
     snprintf(ts->pool.host, sizeof ts->pool.host, "%s", host);
     st = tti_store_init(&ts->base, port, timeout_ms, NULL);

@@ -16,17 +16,12 @@ static bool is(const char *kind)
     return strcmp(current.name, kind) == 0;
 }
 
-static bool has_queues(void)
-{
-    return !is("file") && !is("bare");
-}
-
 static void appended_values_grow(void **state)
 {
-    char *big = test_calloc(1, TUTTI_STORE_VALUE_MAX);
+    char *big = test_calloc(1, TUTTI_STORE_VALUE_MAX + 1);
 
     (void)state;
-    assert_int_equal(tutti_store_has_extended_api(current.a), has_queues());
+    assert_int_equal(tutti_store_has_extended_api(current.a), !is("file") && !is("bare"));
     assert_false(tutti_store_has_extended_api(NULL));
     if (is("bare")) {
         assert_int_equal(tutti_store_append(current.a, "log", "x", 1), TUTTI_E_UNSUPPORTED);
@@ -38,12 +33,13 @@ static void appended_values_grow(void **state)
     assert_int_equal(tutti_store_append(current.b, "log", NULL, 0), TUTTI_OK);
     assert_int_equal(tutti_store_append(current.b, "log", " two", 4), TUTTI_OK);
     has_text(current.a, "log", "one two");
-    assert_int_equal(tutti_store_append(current.a, "log", big, TUTTI_STORE_VALUE_MAX),
-                     TUTTI_E_STORE);
-    assert_non_null(strstr(tutti_last_error(), "log'"));
-    has_text(current.b, "log", "one two");
-    assert_int_equal(tutti_store_append(current.a, "log", big, TUTTI_STORE_VALUE_MAX + 1),
-                     TUTTI_E_ARG);
+    if (value_max() == TUTTI_STORE_VALUE_MAX) { /* PyTorch's server lets values grow */
+        assert_int_equal(tutti_store_append(current.a, "log", big, TUTTI_STORE_VALUE_MAX),
+                         TUTTI_E_STORE);
+        assert_non_null(strstr(tutti_last_error(), "log'"));
+        has_text(current.b, "log", "one two");
+    }
+    assert_int_equal(tutti_store_append(current.a, "log", big, value_max() + 1), TUTTI_E_ARG);
     test_free(big);
 }
 
@@ -269,7 +265,7 @@ static void names_are_listed(void **state)
     tutti_store     *view = NULL;
 
     (void)state;
-    if (is("bare")) {
+    if (!has_names()) {
         assert_int_equal(tutti_store_list_keys(current.a, &keys), TUTTI_E_UNSUPPORTED);
         return;
     }

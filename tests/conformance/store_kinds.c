@@ -112,13 +112,85 @@ static int open_prefix(fixture *f)
     return 0;
 }
 
-const char *const store_kinds[] = { "hash", "file", "tcp", "prefix", "bare" };
-const size_t      n_store_kinds = sizeof store_kinds / sizeof store_kinds[0];
+static int open_torch_at(fixture *f, int port)
+{
+    tutti_torch_store_options options = TUTTI_TORCH_STORE_OPTIONS;
 
-static int (*const openers[])(fixture *f) = { open_hash, open_file, open_tcp, open_prefix,
-                                              open_bare };
+    options.host = "127.0.0.1";
+    options.port = port;
+    return tutti_torch_store_open(&options, &f->a) == TUTTI_OK &&
+                   tutti_torch_store_open(&options, &f->b) == TUTTI_OK
+               ? 0
+               : -1;
+}
+
+static int open_torch(fixture *f)
+{
+    f->torch = tt_torch_server_start(NULL);
+    return f->torch != NULL ? open_torch_at(f, tt_torch_server_port(f->torch)) : -1;
+}
+
+static int open_old_torch(fixture *f)
+{
+    const tt_torch_behaviour how = { .old = true };
+
+    f->torch = tt_torch_server_start(&how);
+    return f->torch != NULL ? open_torch_at(f, tt_torch_server_port(f->torch)) : -1;
+}
+
+/* The two ends of whoever starts a real TCPStore for each test. */
+static struct {
+    int ask, answer;
+} keeper;
+
+static int open_real_torch(fixture *f)
+{
+    char    line[16] = "";
+    ssize_t n;
+
+    if (write(keeper.ask, "\n", 1) != 1)
+        return -1;
+    n = read(keeper.answer, line, sizeof line - 1); /* short enough to come whole */
+    return n > 0 ? open_torch_at(f, atoi(line)) : -1;
+}
+
+const char *store_kinds[] = { "hash", "file", "tcp", "prefix", "bare", "torch", "old torch" };
+size_t      n_store_kinds = sizeof store_kinds / sizeof store_kinds[0];
+
+static int (*openers[])(fixture *f) = { open_hash, open_file,  open_tcp,      open_prefix,
+                                        open_bare, open_torch, open_old_torch };
 
 fixture current;
+
+void use_torch(int ask, int answer, bool old)
+{
+    keeper.ask = ask;
+    keeper.answer = answer;
+    store_kinds[0] = old ? "old torch" : "torch";
+    openers[0] = open_real_torch;
+    n_store_kinds = 1;
+}
+
+static bool is_torch(void)
+{
+    return strstr(current.name, "torch") != NULL;
+}
+
+bool has_queues(void)
+{
+    return strcmp(current.name, "file") != 0 && strcmp(current.name, "bare") != 0 &&
+           strcmp(current.name, "old torch") != 0;
+}
+
+bool has_names(void)
+{
+    return strcmp(current.name, "bare") != 0 && strcmp(current.name, "old torch") != 0;
+}
+
+size_t value_max(void)
+{
+    return is_torch() ? TUTTI_STORE_VALUE_MAX / 2 : TUTTI_STORE_VALUE_MAX;
+}
 
 int store_setup(void **state)
 {
@@ -136,6 +208,7 @@ int store_teardown(void **state)
     tutti_store_close(current.b);
     tutti_store_close(current.a);
     tutti_store_close(current.below);
+    tt_torch_server_stop(current.torch);
     if (current.dir[0] != '\0') {
         /* Both handles are closed: the last one has removed the file. */
         err = access(current.path, F_OK) == 0 ? -1 : 0;

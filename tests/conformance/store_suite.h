@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <tutti/store.h>
+#include "harness/torch_server.h"
 
 typedef struct fixture {
     const char  *name;
@@ -14,14 +15,24 @@ typedef struct fixture {
     tutti_store *below; /* of a prefix store; else NULL */
     char         dir[40];
     char         path[64];
+    tt_torch_server *torch; /* of torch-tcp; NULL: PyTorch's own */
 } fixture;
 
 /** Two handles of the store that the present test runs on. */
 extern fixture current;
 
+/** A real TCPStore: whoever writes a line to `ask` reads the port of a fresh one from `answer`.
+ * Then the tests run on that alone. old: it knows no queues and no list of keys. */
+void use_torch(int ask, int answer, bool old);
+
+/** Whether the present store has queues; the most bytes of a value, and whether append knows them. */
+bool   has_queues(void);
+bool   has_names(void);
+size_t value_max(void);
+
 /** Their names; *state of store_setup() is an index of it. */
-extern const char *const store_kinds[];
-extern const size_t      n_store_kinds;
+extern const char       *store_kinds[];
+extern size_t            n_store_kinds;
 int                      store_setup(void **state);
 int                      store_teardown(void **state);
 

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tcp_pool.c - opening, lending and closing the connections of a handle. */
+#include "store/tcp_pool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <tutti/private.h>
+
+/* Between greetings that were lost: the first pause, and the longest. */
+#define FIRST_PAUSE_NS   (100 * TTI_MS)
+#define LONGEST_PAUSE_NS (2 * TTI_SECOND)
+#define WORD_NS          (10 * TTI_SECOND)
+
+/* The greeting on a fresh connection, which is closed on failure. */
+static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
+{
+    const tutti_status st = pool->greet(pool, handle, deadline_ns);
+
+    if (st != TUTTI_OK)
+        pool->port->ops->close(pool->port, handle);
+    return st;
+}
+
+tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
+{
+    tti_handle   handle = TTI_NO_HANDLE;
+    tutti_status st;
+
+    st = tti_connect_once(pool->port, pool->host, pool->tcp_port, deadline_ns, &handle);
+    if (st == TUTTI_OK)
+        st = greet(pool, handle, deadline_ns);
+    if (st == TUTTI_OK)
+        *handle_out = handle;
+    return st;
+}
+
+tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    tti_lock(&pool->lock);
+    if (pool->n_idle > 0)
+        handle = pool->idle[--pool->n_idle];
+    tti_unlock(&pool->lock);
+    if (handle == TTI_NO_HANDLE)
+        return tti_tcp_pool_open(pool, deadline_ns, handle_out);
+    *handle_out = handle;
+    return TUTTI_OK;
+}
+
+void tti_tcp_pool_put(tti_tcp_pool *pool, tti_handle handle)
+{
+    tti_lock(&pool->lock);
+    if (pool->n_idle < TTI_TCP_IDLE_MAX) {
+        pool->idle[pool->n_idle++] = handle;
+        handle = TTI_NO_HANDLE;
+    }
+    tti_unlock(&pool->lock);
+    pool->port->ops->close(pool->port, handle);
+}
+
+/* Sleep for 0.5 to 1.5 times pause; never past the deadline. */
+static void rest(tti_port *port, int64_t pause_ns, int64_t deadline_ns)
+{
+    const int64_t now = tti_port_now(port);
+    uint32_t      dice;
+    int64_t       ns;
+
+    port->ops->random(port, &dice, sizeof dice);
+    ns = pause_ns / 2 + (int64_t)((double)pause_ns * (double)dice / 4294967296.0);
+    port->ops->sleep_until(port, ns < deadline_ns - now ? now + ns : deadline_ns);
+}
+
+/* Time is up for a server that takes connections and loses them. */
+static tutti_status greetings_failed(const tti_tcp_pool *pool, int tries, int64_t start_ns)
+{
+    char cause[256];
+
+    snprintf(cause, sizeof cause, "%s", tutti_last_error());
+    return tti_fail(TUTTI_E_NETWORK,
+                    "no store at %s port %u: %d connections were lost in their greeting in %" PRId64
+                    " ms, last: %s",
+                    pool->host, pool->tcp_port, tries,
+                    (tti_port_now(pool->port) - start_ns) / TTI_MS, cause);
+}
+
+/* A connection that is lost during its greeting may have met a server that was just ending, or somebody
+ * who forwards to one that is not there yet: again, until the deadline. */
+tutti_status tti_tcp_pool_connect(tti_tcp_pool *pool, int64_t deadline_ns)
+{
+    tti_port     *port = pool->port;
+    const int64_t start = tti_port_now(port);
+    int64_t       pause_ns = FIRST_PAUSE_NS, said_ns = start;
+    tti_handle    handle = TTI_NO_HANDLE;
+    tutti_status  st;
+    int           tries;
+
+    for (tries = 1;; tries++) {
+        st = tti_connect(port, pool->host, pool->tcp_port, deadline_ns, &handle);
+        if (st != TUTTI_OK)
+            return st;
+        st = greet(pool, handle, deadline_ns);
+        if (st != TUTTI_E_NETWORK)
+            break;
+        if (tti_port_now(port) - said_ns >= WORD_NS) {
+            said_ns = tti_port_now(port);
+            tti_log(TTI_LOG_WARN, "still trying: %s", tutti_last_error());
+        }
+        rest(port, pause_ns, deadline_ns);
+        if (tti_port_now(port) >= deadline_ns)
+            return greetings_failed(pool, tries, start);
+        pause_ns = pause_ns * 3 / 2 < LONGEST_PAUSE_NS ? pause_ns * 3 / 2 : LONGEST_PAUSE_NS;
+    }
+    if (st == TUTTI_OK)
+        tti_tcp_pool_put(pool, handle);
+    return st;
+}
+
+void tti_tcp_pool_close(tti_tcp_pool *pool)
+{
+    tti_handle handles[TTI_TCP_IDLE_MAX];
+    int        n, i;
+
+    tti_lock(&pool->lock);
+    n = pool->n_idle;
+    memcpy(handles, pool->idle, sizeof handles);
+    pool->n_idle = 0;
+    tti_unlock(&pool->lock);
+    for (i = 0; i < n; i++)
+        pool->port->ops->close(pool->port, handles[i]);
+}

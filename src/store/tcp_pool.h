@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store/tcp_pool.h - the connections that the calls of a tcp or torch-tcp store share.
+ *
+ * Why     A thread that waits for a key must not hold up another's set on the same handle, so a
+ *         handle is a small pool of connections: a call takes an idle one, or opens one more, and
+ *         puts it back when its reply has come.
+ * True    Opening retries only while the handle is being made. Later a server that refuses is dead.
+ *         Every connection that leaves the pool has been greeted. */
+#ifndef TTI_STORE_TCP_POOL_H
+#define TTI_STORE_TCP_POOL_H
+
+#include "base/thread.h"
+#include "wire/addr.h"
+#include "wire/secret.h"
+
+enum { TTI_TCP_IDLE_MAX = 8 };
+
+typedef struct tti_tcp_pool tti_tcp_pool;
+
+struct tti_tcp_pool {
+    tti_port  *port;
+    char       host[TTI_HOST_MAX];
+    uint16_t   tcp_port;
+    char       who[TTI_HOST_MAX + 32]; /* "store host:port", for words */
+    tti_secret secret;
+    /* What goes first over a fresh connection, which stays the pool's on failure. */
+    tutti_status (*greet)(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns);
+    _Atomic uint32_t next_id; /* of requests, where the protocol numbers them */
+    tti_mutex        lock;    /* guards what follows */
+    tti_handle       idle[TTI_TCP_IDLE_MAX];
+    int              n_idle;
+};
+
+/** The first connection: patient, until the deadline; it is idle afterwards. */
+tutti_status tti_tcp_pool_connect(tti_tcp_pool *pool, int64_t deadline_ns);
+/** An idle connection, or a fresh one; the second never takes an idle one. */
+tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out);
+tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out);
+/** Give a connection back on which nothing is under way. */
+void tti_tcp_pool_put(tti_tcp_pool *pool, tti_handle handle);
+/** Close all idle connections. */
+void tti_tcp_pool_close(tti_tcp_pool *pool);
+
+#endif
