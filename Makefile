@@ -20,7 +20,7 @@ INSTALL  = apt-get update && \
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: all build release deps demo test conformance asan ubsan tsan coverage check install docs clean help
+.PHONY: all build release deps demo test conformance asan ubsan tsan coverage check install docs torch-venv clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -96,6 +96,15 @@ docs: build
 	@if command -v doxygen >/dev/null; then \
 	    mkdir -p build && doxygen Doxyfile && echo "build/doxygen/html/index.html"; \
 	else echo "no API reference: doxygen is not installed"; fi
+
+# Outside of the tree: it is large, and survives `make clean`. The tests with PyTorch look there, or where
+# TUTTI_TORCH_PYTHON says.
+TORCH_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tutti/torch-venv
+
+## torch-venv  PyTorch into ~/.cache/tutti, for the tests against its store and launcher, and for bench
+torch-venv:
+	@test ! -x $(TORCH_VENV)/bin/torchrun || { echo "$(TORCH_VENV) is there"; exit 0; }; \
+	python3 -m venv $(TORCH_VENV) && $(TORCH_VENV)/bin/pip install --quiet torch numpy
 
 ## clean     remove build/
 clean:

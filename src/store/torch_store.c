@@ -12,7 +12,9 @@
  *         set     a PING behind it acknowledges it (torch_call.h).
  * True    The server wakes those who wait for a key when a queue of that name gets an element, and
  *         those who wait for a queue when a key of that name comes. Whoever looks and finds that it
- *         was the other kind pauses before it waits again, or it would spin.
+ *         was the other kind pauses before it waits again, or it would spin. Some wake-ups never
+ *         come: the server without libuv forgets them at a compare_set, the other one wakes a single
+ *         client for an element of a queue, which may just have died. So a wait asks anew each second.
  * Fails   The server closes the connection over what it does not know (queues, the list of keys, on
  *         older ones) or does not like (adding to a word). Requests it may not know are tried once
  *         per handle on a connection of their own; if the server still answers on another one, it
@@ -27,8 +29,9 @@
 #include "store/store_value.h"
 #include "store/torch_call.h"
 
-#define JOIN_KEY    "init/"
+#define JOIN_KEY            "init/"
 #define WRONG_KIND_PAUSE_NS (10 * TTI_MS)
+#define WAIT_SLICE_NS       TTI_SECOND
 
 enum {
     NONCE_BYTES = 32,
@@ -138,13 +141,20 @@ static tutti_status look(torch_store *ts, const char *key, bool *there_out, tutt
 
 /* ---- waiting ---- */
 
-/* WAIT for keys; a time-out has no words yet. */
+/* WAIT for keys; a time-out has no words yet. Each WAIT begins with a look at the keys. */
 static tutti_status wait_some(tti_tcp_pool *pool, const char *const *keys, size_t n_keys,
                               int64_t deadline_ns, bool *late_out)
 {
     const tti_torch_request request = { .op = TTI_TORCH_WAIT, .keys = keys, .n_keys = n_keys };
+    tutti_status            st;
+    int64_t                 slice;
 
-    return tti_torch_run_wait(pool, &request, deadline_ns, late_out);
+    do {
+        slice = tti_port_now(pool->port) + WAIT_SLICE_NS;
+        slice = slice < deadline_ns ? slice : deadline_ns;
+        st = tti_torch_run_wait(pool, &request, slice, late_out);
+    } while (*late_out && slice < deadline_ns);
+    return st;
 }
 
 /* A loop of looking and waiting: how often something else than what was wanted has come. */

@@ -118,10 +118,11 @@ static int open_torch_at(fixture *f, int port)
 
     options.host = "127.0.0.1";
     options.port = port;
-    return tutti_torch_store_open(&options, &f->a) == TUTTI_OK &&
-                   tutti_torch_store_open(&options, &f->b) == TUTTI_OK
-               ? 0
-               : -1;
+    if (tutti_torch_store_open(&options, &f->a) == TUTTI_OK &&
+        tutti_torch_store_open(&options, &f->b) == TUTTI_OK)
+        return 0;
+    print_error("port %d: %s\n", port, tutti_last_error());
+    return -1;
 }
 
 static int open_torch(fixture *f)
@@ -145,13 +146,14 @@ static struct {
 
 static int open_real_torch(fixture *f)
 {
-    char    line[16] = "";
-    ssize_t n;
+    int  port = 0;
+    char c;
 
     if (write(keeper.ask, "\n", 1) != 1)
         return -1;
-    n = read(keeper.answer, line, sizeof line - 1); /* short enough to come whole */
-    return n > 0 ? open_torch_at(f, atoi(line)) : -1;
+    while (read(keeper.answer, &c, 1) == 1 && c != '\n')
+        port = port * 10 + (c - '0');
+    return open_torch_at(f, port);
 }
 
 const char *store_kinds[] = { "hash", "file", "tcp", "prefix", "bare", "torch", "old torch" };
@@ -166,7 +168,7 @@ void use_torch(int ask, int answer, bool old)
 {
     keeper.ask = ask;
     keeper.answer = answer;
-    store_kinds[0] = old ? "old torch" : "torch";
+    store_kinds[0] = old ? "torch without libuv" : "torch";
     openers[0] = open_real_torch;
     n_store_kinds = 1;
 }
@@ -179,7 +181,8 @@ static bool is_torch(void)
 bool has_queues(void)
 {
     return strcmp(current.name, "file") != 0 && strcmp(current.name, "bare") != 0 &&
-           strcmp(current.name, "old torch") != 0;
+           strcmp(current.name, "old torch") != 0 &&
+           strcmp(current.name, "torch without libuv") != 0;
 }
 
 bool has_names(void)

@@ -22,10 +22,10 @@ typedef struct fixture {
 extern fixture current;
 
 /** A real TCPStore: whoever writes a line to `ask` reads the port of a fresh one from `answer`.
- * Then the tests run on that alone. old: it knows no queues and no list of keys. */
+ * Then the tests run on that alone. old: it runs without libuv and knows no queues. */
 void use_torch(int ask, int answer, bool old);
 
-/** Whether the present store has queues; the most bytes of a value, and whether append knows them. */
+/** Whether the present store has queues, and lists of keys; the most bytes of a value. */
 bool   has_queues(void);
 bool   has_names(void);
 size_t value_max(void);
