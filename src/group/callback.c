@@ -7,8 +7,9 @@
  * How     A thread of the world, the caller, started by the first tutti_work_then(). A callback
  *         hangs on its work; when the work ends (tti_work_finish) it moves to the runner's list of
  *         those that are ready, from which the caller takes one after the other.
- *         The end of a message is known to the backend alone: while messages have callbacks, the
- *         caller looks at them every LOOK_NS and completes those that have ended.
+ *         The end of a message is known to the backend alone, which tells the caller, who looks at
+ *         all watched messages and completes those that have ended. A backend that cannot tell is
+ *         asked every LOOK_NS while messages of it have callbacks.
  * True    The work is complete before its callbacks run. A callback holds a reference to its work
  *         until it has run. A work in the list of watched ones has callbacks that have not run: the
  *         caller takes it out before it takes the first of them.
@@ -65,21 +66,25 @@ void tti_callbacks_ready(tutti_work *work)
 
 /* ---- the caller ---- */
 
-/* Complete watched messages that have ended, and forget those that are complete. Lock held. */
-static void look_at_watched(tti_runner *runner)
+/* Complete watched messages that have ended, and forget those that are complete: whether the end of all
+ * others will be told. Lock held. */
+static bool look_at_watched(tti_runner *runner)
 {
     tutti_work **at = &runner->watched;
     tutti_work  *work;
+    bool         told = true;
 
     while ((work = *at) != NULL) {
         tti_work_look(work); /* its callbacks hold it */
         if (!work->done) {
+            told = tti_work_hear(work) && told;
             at = &work->watch_next;
             continue;
         }
         *at = work->watch_next;
         work->watched = false;
     }
+    return told;
 }
 
 /* Run the oldest that is ready: false if there is none. Lock held, and on return. */
@@ -105,19 +110,18 @@ static void caller_main(void *arg)
     tti_runner *runner = arg;
     int64_t     until_ns;
     uint32_t    seen;
+    bool        told;
 
     calling = runner;
     tti_lock(&runner->lock);
     for (;;) {
-        look_at_watched(runner);
+        seen = tti_event_now(&runner->called); /* before looking: a message may end meanwhile */
+        told = look_at_watched(runner);
         if (run_one(runner))
             continue;
         if (runner->calls_end)
             break;
-        seen = tti_event_now(&runner->called);
-        until_ns = TTI_FOREVER;
-        if (runner->watched != NULL)
-            until_ns = tti_port_now(runner->port) + LOOK_NS;
+        until_ns = told ? TTI_FOREVER : tti_port_now(runner->port) + LOOK_NS;
         tti_unlock(&runner->lock);
         tti_event_wait(runner->port, &runner->called, seen, until_ns);
         tti_lock(&runner->lock);

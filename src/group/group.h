@@ -131,6 +131,7 @@ struct tutti_work {
     tutti_work  *next;   /* in the runner's queue, or among the group's messages */
     tutti_work  *prev;
 
+    bool          heard;      /* the backend will say when the message has ended */
     tti_callback *callbacks;  /* attached, in order; each holds a reference */
     tutti_work   *watch_next; /* in the runner's list */
     bool          watched;
@@ -241,6 +242,9 @@ void tti_work_drop(tutti_work *work);
 void tti_work_finish(tutti_work *work, tutti_status status, const char *words);
 /** Complete a message that has ended, unless a thread that waits for it will. Lock held. */
 void tti_work_look(tutti_work *work);
+/** Let the end of work be signalled through its runner's events: false if the backend cannot tell, and must
+ * be asked again and again. Lock held. */
+bool tti_work_hear(tutti_work *work);
 /** What non-members get: a constant that is complete. */
 tutti_work *tti_work_nothing(void);
 

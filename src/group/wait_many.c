@@ -4,9 +4,10 @@
  *
  * All     is one wait after the other: each helps to run what it waits for.
  * Any     looks at all and sleeps until something changes. A collective that ends says so through
- *         its world's event. The end of a message is known to the backend alone, and one event is
- *         all that a thread can sleep on: with messages, or works of two worlds, it looks every
- *         LOOK_NS. It runs nothing itself, because that could take longer than what ends first. */
+ *         its world's event, and a message does if its backend tells. One event is all that a
+ *         thread can sleep on: with works of two worlds, or a backend that cannot tell, it looks
+ *         every LOOK_NS. It runs nothing itself, because that could take longer than what ends
+ *         first. */
 #include "group/group.h"
 
 #include <stdio.h>
@@ -94,15 +95,17 @@ static int find_ended(tutti_work *const *works, int n_works)
 }
 
 /* Whether the event of runner tells of every work's end. */
-static bool event_tells(const tti_runner *runner, tutti_work *const *works, int n_works)
+static bool event_tells(tti_runner *runner, tutti_work *const *works, int n_works)
 {
-    int i;
+    bool told = true;
+    int  i;
 
-    for (i = 0; i < n_works; i++)
-        if (works[i] != NULL && !works[i]->is_nothing &&
-            (works[i]->runner != runner || works[i]->ops != NULL))
-            return false;
-    return true;
+    tti_lock(&runner->lock);
+    for (i = 0; told && i < n_works; i++)
+        if (works[i] != NULL && !works[i]->is_nothing)
+            told = works[i]->runner == runner && tti_work_hear(works[i]);
+    tti_unlock(&runner->lock);
+    return told;
 }
 
 static tutti_status none_ended(const tti_runner *runner, int n_works, int64_t began_ns)

@@ -64,6 +64,27 @@ void tti_work_finish(tutti_work *work, tutti_status status, const char *words)
     tti_event_signal(work->runner->port, &work->runner->changed);
 }
 
+/* A message has ended, perhaps with the backend's locks held. The runner is there: this holds it. */
+static void end_was_heard(void *ctx)
+{
+    tti_runner *runner = ctx;
+
+    tti_event_signal(runner->port, &runner->changed);
+    tti_event_signal(runner->port, &runner->called);
+    tti_runner_drop(runner);
+}
+
+bool tti_work_hear(tutti_work *work)
+{
+    if (work->done || work->ops == NULL || work->heard || work->group->closing)
+        return true; /* tti_work_finish() signals what the backend does not */
+    if (work->ops->notify == NULL)
+        return false;
+    work->heard = true;
+    work->ops->notify(work->request, end_was_heard, tti_runner_retain(work->runner));
+    return true;
+}
+
 /* The outcome of a work that is done, worded again for the thread that asks. */
 static tutti_status outcome(const tutti_work *work)
 {
@@ -137,6 +158,8 @@ static tutti_status wait_request(tutti_work *work, int64_t deadline_ns)
         tti_event_signal(runner->port, &runner->changed); /* the closing thread waits for pins */
     else if (ended && work->pins == 0)
         tti_message_settle(work, st, tutti_last_error());
+    else if (work->watched)
+        tti_event_signal(runner->port, &runner->called); /* it may have ended while this thread had it pinned */
     while (!work->done && (ended || work->group->closing))
         tti_runner_sleep(runner, TTI_FOREVER);
     return st;

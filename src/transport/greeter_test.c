@@ -229,7 +229,7 @@ static void side_main(void *arg)
 
 static void begin_scene(scene *s, uint64_t seed, int n)
 {
-    char name[8];
+    char name[16];
     int  i, j;
 
     memset(s, 0, sizeof *s);

@@ -373,6 +373,52 @@ static void a_wait_that_times_out_can_be_repeated(void **state)
     run_ranks(2, body_time_out);
 }
 
+static void count_end(void *count)
+{
+    atomic_fetch_add((_Atomic int *)count, 1);
+}
+
+/* One is told of when it ends, one that has ended at once, one that gets no message at the latest when the
+ * messenger is closed. */
+static void body_notify(rank_ctx *ctx)
+{
+    _Atomic int  count = 0;
+    int          value = 5, unused = 0;
+    tti_request *request;
+
+    if (ctx->rank == 1) {
+        CHECK(ctx, do_recv(ctx, 0, 1, &value, sizeof value) == TUTTI_OK);
+        CHECK(ctx, do_send(ctx, 0, 0, &value, sizeof value) == TUTTI_OK);
+        CHECK(ctx, do_recv(ctx, 0, 9, NULL, 0) == TUTTI_OK);
+        return;
+    }
+    request = begin(ctx, false, p2p, 1, 0, &value, sizeof value);
+    tti_request_notify(request, count_end, &count);
+    CHECK(ctx, atomic_load(&count) == 0);
+    CHECK(ctx, do_send(ctx, 1, 1, &value, sizeof value) == TUTTI_OK);
+    CHECK(ctx, tti_request_wait(request, ctx->deadline_ns) == TUTTI_OK);
+    tti_messenger_abort(ctx->messenger, 3); /* takes the lock: whoever ended the request has let go of it */
+    CHECK(ctx, atomic_load(&count) == 1);
+    tti_request_release(request);
+    request = begin(ctx, true, p2p, 1, 9, &value, 0);
+    CHECK(ctx, tti_request_wait(request, ctx->deadline_ns) == TUTTI_OK);
+    tti_request_notify(request, count_end, &count);
+    CHECK(ctx, atomic_load(&count) == 2);
+    tti_request_release(request);
+    request = begin(ctx, false, p2p, 1, 7, &unused, sizeof unused);
+    tti_request_notify(request, count_end, &count);
+    tti_messenger_close(ctx->messenger);
+    ctx->messenger = NULL;
+    CHECK(ctx, tti_request_ended(request) && atomic_load(&count) == 3);
+    tti_request_release(request);
+}
+
+static void ends_are_told_of(void **state)
+{
+    (void)state;
+    run_ranks(2, body_notify);
+}
+
 static void body_leaves(rank_ctx *ctx)
 {
     int value = 0;
@@ -589,6 +635,7 @@ int main(void)
         cmocka_unit_test(any_source_tells_who),
         cmocka_unit_test(wrong_sizes_are_refused_and_consumed),
         cmocka_unit_test(a_wait_that_times_out_can_be_repeated),
+        cmocka_unit_test(ends_are_told_of),
         cmocka_unit_test(a_peer_that_leaves_is_named),
         cmocka_unit_test(any_source_ends_when_everybody_is_gone),
         cmocka_unit_test(traffic_does_not_hide_a_loss),

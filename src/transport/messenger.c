@@ -121,6 +121,24 @@ tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns)
     return st != TUTTI_OK ? st : outcome(request);
 }
 
+void tti_request_notify(tti_request *request, void (*fn)(void *ctx), void *ctx)
+{
+    tti_messenger *m = request->messenger;
+    bool           ended = tti_request_ended(request); /* then the messenger may be gone */
+
+    if (!ended) {
+        tti_lock(&m->lock);
+        ended = tti_request_ended(request);
+        if (!ended) {
+            request->on_end_ctx = ctx;
+            request->on_end = fn;
+        }
+        tti_unlock(&m->lock);
+    }
+    if (ended)
+        fn(ctx);
+}
+
 static void thread_main(void *arg)
 {
     tti_messenger *m = arg;

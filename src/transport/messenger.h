@@ -51,6 +51,11 @@ tutti_status tti_messenger_recv(tti_messenger *messenger, tti_channel channel, c
  * peer is gone. Legal after tti_messenger_close(). */
 tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns);
 bool         tti_request_ended(tti_request *request);
+/** Call fn(ctx) once, after the request has ended, on whatever thread ends it, or at once if it has. fn runs
+ * with the messenger's lock held, or none: it must be short and call nothing of the messenger. Once per
+ * request, before its release, which does not take it back. Not after tti_messenger_close(), unless the
+ * request has ended. */
+void tti_request_notify(tti_request *request, void (*fn)(void *ctx), void *ctx);
 /** Mesh rank of the sender of a completed receive, the peer otherwise. */
 int tti_request_peer(const tti_request *request);
 /** Control word that came with the message a receive was matched with; 0 before. */

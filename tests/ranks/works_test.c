@@ -2,12 +2,15 @@
  *
  * works_test.c
  * Goal    batches of messages end in whatever order ranks list them; several works are waited for
- *         together; callbacks hear of messages and collectives that nobody waits for.
+ *         together; callbacks hear of messages and collectives that nobody waits for, and waiting for
+ *         messages sleeps.
  * Method  the same bodies over shared memory, TCP, threads and two hosts. */
+#include <poll.h>
 #include <sched.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
@@ -130,6 +133,54 @@ static void callbacks_come_without_a_wait(tt_ctx *t)
     OK(tutti_barrier(t->group));
 }
 
+/* How often threads of this process have gone to sleep. */
+static long sleeps(void)
+{
+    struct rusage used;
+
+    assert_int_equal(getrusage(RUSAGE_SELF, &used), 0);
+    return used.ru_nvcsw;
+}
+
+/* Nothing happens for QUIET_MS, while rank 1 waits for any of two messages and one has a callback: looking
+ * every millisecond would be several hundred sleeps. */
+static void waiting_sleeps(tt_ctx *t)
+{
+    enum { QUIET_MS = 400, SLEEPS_MAX = 100 };
+    float        x[2] = { 1.0f, 2.0f };
+    tutti_work  *works[2] = { NULL, NULL };
+    _Atomic int *good = calloc(1, sizeof *good);
+    int          index = -5;
+    long         before;
+
+    assert_non_null(good);
+    if (t->rank == 0) {
+        tt_await(t, 0, 1);
+        OK(tutti_send(TUTTI_SPAN(&x[0], 1), 1, 0, t->group));
+        tt_await(t, 1, 1);
+        OK(tutti_send(TUTTI_SPAN(&x[1], 1), 1, 1, t->group));
+    } else {
+        OK(tutti_irecv(TUTTI_SPAN(&x[0], 1), 0, 0, t->group, &works[0]));
+        OK(tutti_irecv(TUTTI_SPAN(&x[1], 1), 0, 1, t->group, &works[1]));
+        before = sleeps();
+        assert_int_equal(tutti_wait_any(works, 2, QUIET_MS, &index), TUTTI_E_TIMEOUT);
+        OK(tutti_work_then(works[1], count_good, good));
+        assert_int_equal(poll(NULL, 0, QUIET_MS), 0);
+        assert_true(sleeps() - before < SLEEPS_MAX);
+        tt_post(t, 0);
+        OK(tutti_wait_any(works, 2, 0, &index));
+        assert_int_equal(index, 0);
+        tt_post(t, 1);
+        while (atomic_load(good) < 1)
+            sched_yield(); /* the harness limits it */
+        assert_true(x[0] == 1.0f && x[1] == 2.0f);
+        tutti_work_free(works[0]);
+        tutti_work_free(works[1]);
+    }
+    OK(tutti_barrier(t->group));
+    free(good);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -138,6 +189,8 @@ int main(void)
         TT_TEST(whichever_is_first, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(callbacks_come_without_a_wait, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(callbacks_come_without_a_wait, .ranks = 4, .hosts = 2),
+        TT_TEST(waiting_sleeps, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(waiting_sleeps, .ranks = 2, .hosts = 2),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);

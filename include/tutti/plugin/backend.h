@@ -157,6 +157,12 @@ typedef struct tutti_backend_ops {
      * members that can be told. After the first time, and after abort, it does nothing. Any thread;
      * never waits for peers. */
     void (*fail)(tutti_backend *backend, tutti_status status);
+    /* Optional; NULL: test is asked every millisecond while somebody waits for one of several requests.
+     * Call fn(ctx) once, when request has ended and test says so: on any thread, also when abort or destroy
+     * ends it; before returning if it has ended already. fn is short, never blocks, and calls nothing of
+     * the backend, so locks may be held. At most once per request, before its release, which does not
+     * take it back. Any thread. */
+    void (*notify)(tutti_request *request, void (*fn)(void *ctx), void *ctx);
 } tutti_backend_ops;
 
 struct tutti_backend {

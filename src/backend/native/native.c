@@ -183,6 +183,11 @@ static bool native_test(tutti_request *request)
     return tti_request_ended(request->message);
 }
 
+static void native_notify(tutti_request *request, void (*fn)(void *ctx), void *ctx)
+{
+    tti_request_notify(request->message, fn, ctx);
+}
+
 static int native_source(const tutti_request *request)
 {
     int peer, i;
@@ -235,4 +240,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .abort = native_abort,
     .destroy = native_destroy,
     .fail = native_fail,
+    .notify = native_notify,
 };
