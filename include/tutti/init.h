@@ -34,11 +34,12 @@ typedef struct tutti_init_options {
                                 TUTTI_INFINITE: none */
     const char *backend;     /* NULL: "native" */
     bool        enable_timing; /* works of the world take times: tutti_work_duration() */
+    bool        enable_reconfigure; /* meet nobody: the world refuses calls until tutti_reconfigure() */
 } tutti_init_options;
 
 #define TUTTI_INIT_OPTIONS                                                                             \
     {                                                                                                  \
-        sizeof(tutti_init_options), 0, 0, 0, 0, 0, 0, 0                                                 \
+        sizeof(tutti_init_options), 0, 0, 0, 0, 0, 0, 0, 0                                             \
     }
 
 /** Join the job and make its world the process's default group.

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tutti/regroup.h - groups out of groups: divided into parts, put together, without those that are gone.
+ * tutti/regroup.h - groups out of groups: divided into parts, put together, without those that are
+ * gone, with other members.
  *
  * What tutti/group.h says of groups holds here. Functions that make a group give TUTTI_NO_GROUP on failure
  * and TUTTI_NON_MEMBER to a rank that is not in it, and to one whose own group is TUTTI_NON_MEMBER. */
@@ -102,6 +103,53 @@ enum {
 TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ranks, tutti_group *group,
                                           unsigned flags, const tutti_group_options *opts,
                                           tutti_group **group_out);
+
+/** How a world gets other members. Initialise with TUTTI_RECONFIGURE_OPTIONS. */
+typedef struct tutti_reconfigure_options {
+    size_t             size;
+    int64_t            uuid;      /* the same on all members, used once in a store */
+    const char *const *handles;   /* of all members, this one's included: rank = position */
+    int                n_handles;
+    bool               as_set;    /* handles come in any order: ranks are in the order of their texts */
+    int64_t            timeout_ms; /* 0: as the world */
+} tutti_reconfigure_options;
+
+#define TUTTI_RECONFIGURE_OPTIONS                                                                      \
+    {                                                                                                  \
+        sizeof(tutti_reconfigure_options), 0, 0, 0, 0, 0                                               \
+    }
+
+/** What other processes put into tutti_reconfigure_options.handles for this world: a text that is the world's
+ * for its life, to be handed to them in whatever way there is.
+ *
+ * @param group  a world
+ * @errors   none; NULL for a subgroup, a non-member or without a world
+ * @threads  any; the string is the world's and lives as long
+ * @source   torch.distributed.ProcessGroup.get_reconfigure_handle */
+TUTTI_API const char *tutti_get_reconfigure_handle(const tutti_group *group);
+
+/** Give a world other members, in place: processes that were in it, that were in others, or that have met
+ * nobody yet (tutti_init_options.enable_reconfigure). All of them call it with the same options.
+ *
+ * On success rank, size and connections are new, the numbers of operations and groups begin anew, a failure
+ * is forgotten, and device meshes on the world, like what tutti_get_process_group_ranks() gave, are over;
+ * operations under way end with TUTTI_E_ABORTED, or with TUTTI_E_PEER where the other side was faster. On
+ * failure the world is as it was; try again with another uuid. Members meet in the store that they joined
+ * with, which must be one and the same.
+ *
+ * @param group  a world, from which no groups are made: destroy them first
+ *
+ * @errors   TUTTI_E_ARG          no handles, one that is malformed or there twice; this world's is missing
+ *           TUTTI_E_STATE        the uuid was used before; there are groups made from the world; or the
+ *                                caller is a callback or a hook that it waits for
+ *           TUTTI_E_MISMATCH     another member has other handles
+ *           TUTTI_E_TIMEOUT      a member did not come; the text names it
+ *           TUTTI_E_UNSUPPORTED  group is no world
+ *           what the store fails with
+ * @units    ms
+ * @threads  one, when no other thread is inside a call on group
+ * @source   torch.distributed.ProcessGroup.reconfigure (which returns a work that is complete) */
+TUTTI_API tutti_status tutti_reconfigure(tutti_group *group, const tutti_reconfigure_options *opts);
 
 /** The rank that a member had in the group this one was shrunk from; -1: not shrunk, or no such member.
  * @threads any

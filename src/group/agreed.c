@@ -39,7 +39,7 @@ struct tti_local_name {
 
 /* ---- names ---- */
 
-static tutti_status digest(const void *data, size_t bytes, char hex_out[HEX_MAX])
+tutti_status tti_digest(const void *data, size_t bytes, char hex_out[TTI_DIGEST_MAX])
 {
     unsigned char md[EVP_MAX_MD_SIZE];
     unsigned      n = 0;
@@ -64,7 +64,7 @@ tutti_status tti_ranks_digest(const int *ranks, int n, char hex_out[TTI_DIGEST_M
         return tti_fail(TUTTI_E_NOMEM, "no memory for the name of a group of %d", n);
     for (i = 0; i < n; i++)
         used += (size_t)snprintf(text + used, max - used, "%s%d", i > 0 ? "_" : "", ranks[i]);
-    st = digest(text, used, hex_out);
+    st = tti_digest(text, used, hex_out);
     free(text);
     return st;
 }
@@ -97,7 +97,7 @@ static tutti_status step_name(tti_local_name *entry)
     char text[HEX_MAX + 1];
 
     snprintf(text, sizeof text, "%s_", entry->last);
-    return digest(text, strlen(text), entry->last);
+    return tti_digest(text, strlen(text), entry->last);
 }
 
 tutti_status tti_group_name_by_ranks(tutti_group *group)
@@ -121,7 +121,7 @@ tutti_status tti_group_name_by_ranks(tutti_group *group)
 tutti_status tti_group_name_by_text(tutti_group *group, const char *text)
 {
     if (strlen(text) >= sizeof group->name)
-        return digest(text, strlen(text), group->name);
+        return tti_digest(text, strlen(text), group->name);
     snprintf(group->name, sizeof group->name, "%s", text);
     return TUTTI_OK;
 }

@@ -50,6 +50,7 @@ void tti_group_free(tutti_group *group)
     tti_hooks_drop(group->hooks);
     tutti_store_close(group->backend_store);
     tutti_store_close(group->store);
+    tutti_store_close(group->root);
     tti_local_names_free(group->local_names);
     free(group->former);
     free(group->ranks);
@@ -156,7 +157,8 @@ static void destroy_one(tutti_group *group)
     messages = tti_messages_take(group);
     if (group->world == group)
         tti_runner_stop(group->runner);
-    group->ops->destroy(group->backend);
+    if (group->backend != NULL)
+        group->ops->destroy(group->backend);
     tti_messages_give(messages);
     if (group->world == group)
         tti_callbacks_stop(group->runner);

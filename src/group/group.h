@@ -7,7 +7,7 @@
  *   world_create.c, new_group.c   making one, over make.h
  *   agreed.c      names and numbers of groups whose members alone make them
  *   split.c       groups out of a group
- *   merge.c, shrink.c   a group with others', with fewer members
+ *   merge.c, shrink.c, reconfigure.c   a group with others', with fewer members, with other members
  *   options.c     reading the structs that callers fill
  *   ranks.c       ranks and their translation
  *   subgroups.c   several groups in one call; names and lists of ranks
@@ -35,7 +35,7 @@
 #include <tutti/hooks.h>
 #include <tutti/plugin/backend.h>
 
-enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64 };
+enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64, TTI_HANDLE_MAX = 192 };
 
 typedef struct tti_callback tti_callback;
 typedef struct tti_hooks    tti_hooks; /* hooks.h */
@@ -72,9 +72,10 @@ struct tutti_group {
     tutti_group             *carrier; /* whose backend owns the connections: the world, or itself */
     tti_runner              *runner;
     const tutti_backend_ops *ops;
-    tutti_backend           *backend;
+    tutti_backend           *backend;       /* NULL: a world that waits to be reconfigured */
     tutti_store             *store;         /* this group's keys; its children's stand below */
     tutti_store             *backend_store; /* the backend's keys, below store */
+    tutti_store             *root;          /* of a world: where others find it (reconfigure.c) */
     _Atomic int64_t          timeout_ms;    /* -1: none; never 0. Read without the lock: one number */
     uint32_t                 id;            /* 0: a carrier */
     int                      rank;
@@ -84,6 +85,7 @@ struct tutti_group {
     char                     name[TTI_GROUP_NAME_MAX];
     char                    *desc; /* NULL: none */
     char                     listen_host[TTI_HOST_MAX];
+    char                     handle[TTI_HANDLE_MAX]; /* of a world: names it among all processes */
     bool                     timed;  /* its works take times */
     _Atomic bool             hooked; /* hooks.c: there may be hooks */
 
@@ -150,6 +152,8 @@ struct tutti_work {
  * call's name, for words.
  * @errors TUTTI_E_STATE  no world, or TUTTI_NO_GROUP */
 tutti_status tti_group_resolve(tutti_group *group, const char *what, tutti_group **group_out);
+/** The same for calls that a world which has met nobody yet does not refuse. */
+tutti_status tti_group_resolve_any(tutti_group *group, const char *what, tutti_group **group_out);
 /** The same without words or warnings; NULL where there is no group of which this rank is a member. */
 const tutti_group *tti_group_peek(const tutti_group *group);
 

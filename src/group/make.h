@@ -36,6 +36,14 @@ tutti_status tti_world_create_named(tti_port *port, const tutti_backend_ops *ops
 tutti_status tti_world_found(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
                              const char *name, const char *key, tutti_store *root,
                              tutti_group **group_out);
+/** Make a world that has met nobody yet: without backend and keys, until it is reconfigured. */
+tutti_status tti_world_begin(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+                             tutti_group **group_out);
+
+/* reconfigure.c */
+
+/** Give a new world its handle. */
+void tti_handle_make(tti_port *port, tutti_group *world);
 
 /* subgroups.c */
 
@@ -55,6 +63,8 @@ tutti_status tti_group_name_by_text(tutti_group *group, const char *text);
 
 enum { TTI_DIGEST_MAX = 41 };
 
+/** The SHA-1 of bytes in hexadecimal. */
+tutti_status tti_digest(const void *data, size_t bytes, char hex_out[TTI_DIGEST_MAX]);
 /** The SHA-1 of "0_2_5" in hexadecimal. */
 tutti_status tti_ranks_digest(const int *ranks, int n, char hex_out[TTI_DIGEST_MAX]);
 /** Name group, whose world and ranks are there, after its ranks: the same on all members, and another

@@ -157,6 +157,8 @@ static tutti_status make_world(tutti_group *old, const tti_join *join, const cha
     }
     world->desc = desc;
     world->timed = old->timed;
+    tutti_store_close(world->root); /* strangers know the old one's */
+    world->root = tutti_store_retain(old->root);
     *group_out = world;
     return TUTTI_OK;
 }

@@ -11,6 +11,7 @@
  * under process.lock; process.joining keeps a second init out while the first one, which waits for
  * other ranks, has let go of the lock. */
 #include "group/hooks.h"
+#include "group/make.h"
 
 #include "backend/registry.h"
 #include "base/log.h"
@@ -34,7 +35,7 @@ static tutti_group *meant(const tutti_group *group)
     return atomic_load_explicit(&process.world, memory_order_acquire);
 }
 
-tutti_status tti_group_resolve(tutti_group *group, const char *what, tutti_group **group_out)
+tutti_status tti_group_resolve_any(tutti_group *group, const char *what, tutti_group **group_out)
 {
     tutti_group *g = meant(group);
 
@@ -52,6 +53,21 @@ tutti_status tti_group_resolve(tutti_group *group, const char *what, tutti_group
     }
     *group_out = g;
     return TUTTI_OK;
+}
+
+tutti_status tti_group_resolve(tutti_group *group, const char *what, tutti_group **group_out)
+{
+    tutti_group *g = NULL;
+    tutti_status st = tti_group_resolve_any(group, what, &g);
+
+    if (st == TUTTI_OK && g != NULL && g->backend == NULL)
+        st = tti_fail(TUTTI_E_STATE,
+                      "%s: group '%s' has not met anybody yet\n"
+                      "  next: call tutti_reconfigure() first",
+                      what, g->name);
+    if (st == TUTTI_OK)
+        *group_out = g;
+    return st;
 }
 
 const tutti_group *tti_group_peek(const tutti_group *group)
@@ -97,7 +113,8 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
     st = tti_rendezvous(&config, &joined);
     if (st != TUTTI_OK)
         return st;
-    st = tti_world_create(config.port, ops, &joined, group_out);
+    st = (known.enable_reconfigure ? tti_world_begin : tti_world_create)(config.port, ops, &joined,
+                                                                        group_out);
     if (st == TUTTI_OK)
         (*group_out)->timed = known.enable_timing;
     tti_join_release(&joined);

@@ -6,6 +6,7 @@
  *         joins another world (rendezvous/generation.c), and from the second on the first part has
  *         its number, "default_pg.2": keys of an earlier world are never read. */
 #include "group/make.h"
+#include "group/hooks.h"
 
 #include <stdio.h>
 #include "rendezvous/generation.h"
@@ -38,8 +39,36 @@ static tutti_status fill_world(tutti_group *world, tti_port *port, const tutti_b
     snprintf(world->listen_host, sizeof world->listen_host, "%s", join->listen_host);
     for (i = 0; i < world->size; i++)
         world->ranks[i] = i;
+    world->root = tutti_store_retain(join->store);
+    tti_handle_make(port, world);
     st = tti_group_name_by_text(world, name);
     return st == TUTTI_OK ? tti_runner_create(port, &world->runner) : st;
+}
+
+/* Free a world that could not be made; NULL is fine. */
+static void discard(tutti_group *world)
+{
+    if (world != NULL && world->runner != NULL)
+        tti_runner_drop(world->runner);
+    tti_group_free(world);
+}
+
+tutti_status tti_world_begin(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+                             tutti_group **group_out)
+{
+    tutti_group *world = NULL;
+    tutti_status st = tti_group_alloc(join->rank, join->world_size, &world);
+
+    if (st == TUTTI_OK)
+        st = fill_world(world, port, ops, join, "0");
+    if (st == TUTTI_OK)
+        st = tti_detail_log_attach(world);
+    if (st != TUTTI_OK) {
+        discard(world);
+        return st;
+    }
+    *group_out = world;
+    return TUTTI_OK;
 }
 
 tutti_status tti_world_found(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
@@ -47,24 +76,20 @@ tutti_status tti_world_found(tti_port *port, const tutti_backend_ops *ops, const
                              tutti_group **group_out)
 {
     tutti_group *world = NULL;
-    tutti_status st;
+    tutti_status st = tti_group_alloc(join->rank, join->world_size, &world);
 
-    st = tti_group_alloc(join->rank, join->world_size, &world);
-    if (st != TUTTI_OK)
-        return st;
-    st = fill_world(world, port, ops, join, name);
+    if (st == TUTTI_OK)
+        st = fill_world(world, port, ops, join, name);
     if (st == TUTTI_OK)
         st = tti_group_open_stores(world, key, root);
     if (st == TUTTI_OK)
         st = tti_group_open_backend(world, join->deadline_ns, false);
-    if (st == TUTTI_OK) {
-        *group_out = world;
-        return TUTTI_OK;
+    if (st != TUTTI_OK) {
+        discard(world);
+        return st;
     }
-    if (world->runner != NULL)
-        tti_runner_drop(world->runner);
-    tti_group_free(world);
-    return st;
+    *group_out = world;
+    return TUTTI_OK;
 }
 
 /* Nobody joins this number any more; the words of the failure stay. */

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * reconfigure.c - a world gets other members, in place.
+ *
+ * Why     After failures a supervisor decides who goes on, among them processes that have just been
+ *         started. It knows them by their handles, and the program keeps its group object.
+ * How     A handle names a world object in a process for its life. The members' handles, in the same
+ *         order on all of them, make the ranks. They meet in the folder "tutti/reconfigure/<uuid>" of
+ *         the store that all joined with:
+ *             "member/R"  who takes rank R, written once by compare_set: a uuid is used once
+ *             "claimed"   a digest of all handles, written by the new rank 0; the others compare
+ *         Then a world is founded below that folder, beside the old one. When it is whole, it and the
+ *         group change their insides, and it ends with the old ones.
+ * True    Until that change nothing of the group is touched: whatever fails leaves it as it was.
+ * Fails   A uuid whose members did not all come is used up.
+ * Source  torch.distributed.ProcessGroup.reconfigure: options, checks and the claim are its. */
+#include "group/make.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "store/store.h"
+#include <tutti/private.h>
+#include <tutti/regroup.h>
+
+enum { NONCE_BYTES = 16, HOST_SHOWN_MAX = 64, KEY_MAX = 32 };
+
+static const char *const what = "reconfigure";
+
+/* ---- handles: "tutti:native:host:pid:nonce" ---- */
+
+static void put_nonce(tti_port *port, char hex_out[2 * NONCE_BYTES + 1])
+{
+    uint8_t nonce[NONCE_BYTES];
+    int     i;
+
+    port->ops->random(port, nonce, sizeof nonce);
+    for (i = 0; i < NONCE_BYTES; i++)
+        snprintf(hex_out + 2 * i, 3, "%02x", nonce[i]);
+}
+
+void tti_handle_make(tti_port *port, tutti_group *world)
+{
+    char host[HOST_SHOWN_MAX] = "";
+    char hex[2 * NONCE_BYTES + 1];
+
+    if (gethostname(host, sizeof host - 1) != 0 || strchr(host, ':') != NULL)
+        snprintf(host, sizeof host, "?");
+    put_nonce(port, hex);
+    snprintf(world->handle, sizeof world->handle, "tutti:%.32s:%s:%lld:%s", world->ops->name, host,
+             (long long)getpid(), hex);
+}
+
+/* Four colons, and behind the last one nothing but the nonce. */
+static bool is_handle(const char *text, const char *backend)
+{
+    const char *at = text;
+    const char *last = text;
+    int         colons = 0;
+    char        begin[48];
+
+    if (strnlen(text, TTI_HANDLE_MAX) >= TTI_HANDLE_MAX)
+        return false;
+    snprintf(begin, sizeof begin, "tutti:%.32s:", backend);
+    if (strncmp(text, begin, strlen(begin)) != 0)
+        return false;
+    for (; *at != '\0'; at++)
+        if (*at == ':') {
+            colons++;
+            last = at + 1;
+        }
+    return colons == 4 && strlen(last) == 2 * NONCE_BYTES &&
+           strspn(last, "0123456789abcdef") == 2 * NONCE_BYTES;
+}
+
+const char *tutti_get_reconfigure_handle(const tutti_group *group)
+{
+    const tutti_group *g = tti_group_peek(group);
+
+    return g != NULL && g->world == g ? g->handle : NULL;
+}
+
+/* ---- checks ---- */
+
+/* The members in the order of their ranks. */
+typedef struct members {
+    const char **handles; /* [n] the caller's texts */
+    int          n;
+    int          rank;
+} members;
+
+static int compare_texts(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+static tutti_status check_handles(const tutti_group *world, const tutti_reconfigure_options *opts)
+{
+    int i;
+
+    if (opts->handles == NULL || opts->n_handles <= 0)
+        return tti_fail(TUTTI_E_ARG, "%s: there are no handles (n_handles %d)", what, opts->n_handles);
+    for (i = 0; i < opts->n_handles; i++)
+        if (opts->handles[i] == NULL || !is_handle(opts->handles[i], world->ops->name))
+            return tti_fail(TUTTI_E_ARG,
+                            "%s: handle %d, '%.80s', is none of a world with backend '%s'\n"
+                            "  next: pass what tutti_get_reconfigure_handle() gave",
+                            what, i, opts->handles[i] != NULL ? opts->handles[i] : "(NULL)",
+                            world->ops->name);
+    return TUTTI_OK;
+}
+
+static tutti_status check_once(const char *const *sorted, int n)
+{
+    int i;
+
+    for (i = 1; i < n; i++)
+        if (strcmp(sorted[i - 1], sorted[i]) == 0)
+            return tti_fail(TUTTI_E_ARG, "%s: handle '%s' is there twice", what, sorted[i]);
+    return TUTTI_OK;
+}
+
+/* Copy the handles in the order of ranks, and find this world's. */
+static tutti_status order_members(const tutti_group *world, const tutti_reconfigure_options *opts,
+                                  members *m)
+{
+    const size_t n = (size_t)opts->n_handles;
+    const size_t bytes = n * sizeof *m->handles;
+    tutti_status st;
+
+    m->handles = malloc(bytes);
+    m->n = opts->n_handles;
+    if (m->handles == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "%s: no memory for %d members", what, m->n);
+    memcpy(m->handles, opts->handles, bytes);
+    qsort(m->handles, n, sizeof *m->handles, compare_texts);
+    st = check_once(m->handles, m->n);
+    if (st != TUTTI_OK)
+        return st;
+    if (!opts->as_set)
+        memcpy(m->handles, opts->handles, bytes);
+    while (m->rank < m->n && strcmp(m->handles[m->rank], world->handle) != 0)
+        m->rank++;
+    if (m->rank == m->n)
+        return tti_fail(TUTTI_E_ARG, "%s: this world's own handle, '%s', is not among the %d", what,
+                        world->handle, m->n);
+    return TUTTI_OK;
+}
+
+static tutti_status check_world(tutti_group *world)
+{
+    tutti_group *child;
+
+    if (world->world != world)
+        return tti_fail(TUTTI_E_UNSUPPORTED,
+                        "%s: group '%s' is no world\n  next: reconfigure the world, and make the group anew",
+                        what, world->name);
+    if (tti_group_calls_us(world))
+        return tti_fail(TUTTI_E_STATE, "%s: called by a hook, or by a callback of the same world", what);
+    tti_lock(&world->runner->lock);
+    child = world->children;
+    tti_unlock(&world->runner->lock);
+    if (child != NULL)
+        return tti_fail(TUTTI_E_STATE, "%s: there are groups made from the world, such as '%s'\n"
+                                       "  next: destroy them first",
+                        what, child->name);
+    return TUTTI_OK;
+}
+
+/* ---- the agreement ---- */
+
+/* Write value under key once; *ours_out: nobody else has. */
+static tutti_status claim(const tti_join *join, const char *key, const char *value, bool *ours_out)
+{
+    tutti_bytes  kept = { 0 };
+    tutti_status st = tti_store_compare_set_until(join->store, key, "", 0, value, strlen(value),
+                                                  join->deadline_ns, &kept);
+
+    if (st == TUTTI_OK)
+        *ours_out = kept.size == strlen(value) && memcmp(kept.data, value, kept.size) == 0;
+    tutti_bytes_free(&kept);
+    return st;
+}
+
+static tutti_status take_place(tti_port *port, const tti_join *join, const members *m, int64_t uuid)
+{
+    char         key[KEY_MAX];
+    char         value[TTI_HANDLE_MAX + 2 * NONCE_BYTES + 2];
+    char         hex[2 * NONCE_BYTES + 1];
+    bool         ours = false;
+    tutti_status st;
+
+    put_nonce(port, hex); /* tells this call from an earlier one */
+    snprintf(value, sizeof value, "%s %s", m->handles[m->rank], hex);
+    snprintf(key, sizeof key, "member/%d", m->rank);
+    st = claim(join, key, value, &ours);
+    if (st == TUTTI_OK && !ours)
+        st = tti_fail(TUTTI_E_STATE, "%s: uuid %" PRId64 " was used before in this store\n"
+                                     "  next: take another one, on all members",
+                      what, uuid);
+    return st;
+}
+
+/* Of all handles and their order. */
+static tutti_status digest_members(const members *m, char hex_out[TTI_DIGEST_MAX])
+{
+    char        *text = malloc((size_t)m->n * TTI_HANDLE_MAX);
+    size_t       used = 0;
+    tutti_status st;
+    int          i;
+
+    if (text == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "%s: no memory for %d members", what, m->n);
+    for (i = 0; i < m->n; i++)
+        used += (size_t)snprintf(text + used, TTI_HANDLE_MAX, "%s\n", m->handles[i]);
+    st = tti_digest(text, used, hex_out);
+    free(text);
+    return st;
+}
+
+static tutti_status compare_with_rank0(const tti_join *join, const members *m, const char *ours)
+{
+    tutti_bytes  theirs = { 0 };
+    tutti_status st = tti_store_get_until(join->store, "claimed", join->deadline_ns, &theirs);
+
+    if (st == TUTTI_E_TIMEOUT)
+        return tti_fail(TUTTI_E_TIMEOUT, "%s: the new rank 0, '%s', did not come", what, m->handles[0]);
+    if (st == TUTTI_OK && (theirs.size != strlen(ours) || memcmp(theirs.data, ours, theirs.size) != 0))
+        st = tti_fail(TUTTI_E_MISMATCH,
+                      "%s: the new rank 0, '%s', was given other handles than this, rank %d\n"
+                      "  next: give all members the same handles in the same order",
+                      what, m->handles[0], m->rank);
+    tutti_bytes_free(&theirs);
+    return st;
+}
+
+static tutti_status agree(tti_port *port, const tti_join *join, const members *m, int64_t uuid)
+{
+    char         digest[TTI_DIGEST_MAX];
+    bool         ours = false;
+    tutti_status st = take_place(port, join, m, uuid);
+
+    if (st == TUTTI_OK)
+        st = digest_members(m, digest);
+    if (st != TUTTI_OK)
+        return st;
+    return m->rank == 0 ? claim(join, "claimed", digest, &ours)
+                        : compare_with_rank0(join, m, digest);
+}
+
+/* ---- the change ---- */
+
+#define SWAP(type, a, b)                                                                           \
+    do {                                                                                           \
+        type kept = (a);                                                                           \
+        (a) = (b);                                                                                 \
+        (b) = kept;                                                                                \
+    } while (0)
+
+/* What belongs to one set of members. Lock of world held; nobody uses either. */
+static void exchange(tutti_group *world, tutti_group *other)
+{
+    SWAP(tutti_backend *, world->backend, other->backend);
+    SWAP(tutti_store *, world->backend_store, other->backend_store);
+    SWAP(tutti_store *, world->store, other->store);
+    SWAP(int *, world->ranks, other->ranks);
+    SWAP(int *, world->former, other->former);
+    SWAP(tti_local_name *, world->local_names, other->local_names);
+    world->rank = other->rank;
+    world->size = other->size;
+    world->n_made = 1;
+    world->n_splits = 0;
+    world->n_meshes = 0;
+    world->next_seq = 1;
+    world->turn = 1;
+    world->closing = false;
+    world->finished = TUTTI_OK;
+}
+
+/* fresh is whole: world becomes it, and fresh, with the old insides, ends. */
+static void become(tutti_group *world, tutti_group *fresh)
+{
+    tutti_work *messages;
+
+    tti_queue_close(world);
+    messages = tti_messages_take(world);
+    tti_mesh_families_end(world);
+    tti_lock(&world->runner->lock);
+    exchange(world, fresh);
+    tti_unlock(&world->runner->lock);
+    tti_group_destroy(fresh);
+    tti_messages_give(messages);
+}
+
+static tutti_status meet(tutti_group *world, const members *m, const tutti_reconfigure_options *opts)
+{
+    tti_port    *port = world->runner->port;
+    tutti_group *fresh = NULL;
+    char         prefix[48];
+    tti_join     join = { .user_store = true, .rank = m->rank, .world_size = m->n,
+                          .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : world->timeout_ms };
+    tutti_status st;
+
+    join.deadline_ns = tti_deadline(port, join.timeout_ms, -1);
+    snprintf(join.listen_host, sizeof join.listen_host, "%s", world->listen_host);
+    snprintf(prefix, sizeof prefix, "tutti/reconfigure/%" PRId64, opts->uuid);
+    st = tutti_prefix_store_open(prefix, world->root, &join.store);
+    if (st != TUTTI_OK)
+        return st;
+    st = agree(port, &join, m, opts->uuid);
+    if (st == TUTTI_OK)
+        st = tti_world_found(port, world->ops, &join, world->name, "0", join.store, &fresh);
+    if (st == TUTTI_OK)
+        become(world, fresh);
+    tutti_store_close(join.store);
+    return st;
+}
+
+static tutti_status read_options(const tutti_reconfigure_options *opts, tutti_reconfigure_options *known)
+{
+    tutti_status st;
+
+    if (opts == NULL)
+        return tti_fail(TUTTI_E_ARG, "%s: opts is NULL", what);
+    st = tti_options_read(known, sizeof *known, opts, "TUTTI_RECONFIGURE_OPTIONS");
+    if (st == TUTTI_OK && known->timeout_ms < TUTTI_INFINITE)
+        st = tti_fail(TUTTI_E_ARG, "%s: timeout_ms is %lld\n  next: 0 for the world's, -1 for none", what,
+                      (long long)known->timeout_ms);
+    return st;
+}
+
+tutti_status tutti_reconfigure(tutti_group *group, const tutti_reconfigure_options *opts)
+{
+    tutti_reconfigure_options known = TUTTI_RECONFIGURE_OPTIONS;
+    tutti_group              *world = NULL;
+    members                   m = { .n = 0 };
+    tutti_status              st;
+
+    st = tti_group_resolve_any(group, what, &world);
+    if (st != TUTTI_OK || world == NULL)
+        return st;
+    st = read_options(opts, &known);
+    if (st == TUTTI_OK)
+        st = check_world(world);
+    if (st == TUTTI_OK)
+        st = check_handles(world, &known);
+    if (st == TUTTI_OK)
+        st = order_members(world, &known, &m);
+    if (st == TUTTI_OK)
+        st = meet(world, &m, &known);
+    free(m.handles);
+    return st;
+}
