@@ -9,12 +9,15 @@
  *         number; whoever ran it raises turn. A blocking call waits for its turn and runs itself.
  *         An asynchronous one becomes a work in the world's queue, which three kinds of thread take
  *         from, each under the lock, so that a work is run once:
- *           the worker           the oldest work of any group whose turn it is
+ *           the worker           the oldest work of all, when its turn has come
  *           a blocking caller    works of its group that stand before it
  *           tutti_work_wait()    the same, up to its own, unless its time-out is shorter than the
  *                                group's: what it runs has the group's
  *         The worker follows the order of issue across groups, so ranks that issue on several
  *         groups in one order do not block each other; a caller that helps only adds progress.
+ *         Where a helper runs what stands before the oldest work, the worker waits for it and takes
+ *         no younger work of another group instead: it could get stuck there, on a rank that does
+ *         the older one first, and nobody would be left for that.
  * True    next_seq, turn, inside, finished, the queue and every work are read and written under
  *         runner->lock, and never without. A backend runs with the lock released; its group stays,
  *         because inside counts the thread, and tti_queue_close() waits for inside to be 0.
@@ -107,13 +110,13 @@ static void queue_remove(tti_runner *runner, tutti_work *work)
     work->next = work->prev = NULL;
 }
 
-/* The oldest work whose turn it is, of one group or (NULL) of any. */
+/* The work of a group whose turn it is. */
 static tutti_work *find_ready(tti_runner *runner, const tutti_group *group)
 {
     tutti_work *work;
 
     for (work = runner->first; work != NULL; work = work->next)
-        if ((group == NULL || work->group == group) && work->call.seq == work->group->turn)
+        if (work->group == group && work->call.seq == group->turn)
             return work;
     return NULL;
 }
@@ -282,8 +285,8 @@ static void worker_main(void *arg)
 
     tti_lock(&runner->lock);
     while (!runner->stop) {
-        work = find_ready(runner, NULL);
-        if (work != NULL) {
+        work = runner->first;
+        if (work != NULL && work->call.seq == work->group->turn) {
             run_work(runner, work);
             continue;
         }
@@ -402,6 +405,8 @@ static void abort_queued(tutti_group *group)
         tti_work_finish(work, TUTTI_E_ABORTED, words);
         tti_work_drop(work);
     }
+    if (runner->first != NULL)
+        tti_event_signal(runner->port, &runner->todo); /* another work may be the oldest now */
 }
 
 /* Whether somebody depends on what the group still has to do. Lock held. */

@@ -150,6 +150,57 @@ static void test_wait_runs_it_itself(void **state)
     tutti_destroy_process_group(world);
 }
 
+/* At which place a run stands; fails where it does not. */
+static int place_of(int run)
+{
+    int runs[16];
+    int n = fake_runs(runs, 16);
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (runs[i] == run)
+            return i;
+    fail_msg("%d was not run", run);
+    return -1;
+}
+
+/* A helper runs the first of two works of the world, the worker comes free: it leaves a younger work of
+ * another group alone until the second has had its turn. Else it could get stuck in the younger one, on
+ * a rank that does the second first, with nobody left for the second here. The worker is kept busy by a
+ * group that times out; when that is told it has already chosen. */
+static void test_worker_takes_no_younger_work(void **state)
+{
+    tutti_group        *world = fake_world_of_one(LONG_MS);
+    tutti_group_options brief = TUTTI_GROUP_OPTIONS;
+    tutti_group        *busy = NULL;
+    tutti_group        *other = NULL;
+    tti_thread          waiter = { 0 };
+    tutti_work         *works[4];
+    int32_t             x[4] = { 1, 2, 3, 4 };
+    int                 i;
+
+    (void)state;
+    brief.timeout_ms = 10 * SHORT_MS;
+    assert_int_equal(tti_group_create(world, NULL, 0, &brief, &busy), TUTTI_OK);
+    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &other), TUTTI_OK);
+    fake_hold(true);
+    works[0] = start(busy, &x[0]);
+    fake_await_running(1);
+    works[1] = start(world, &x[1]);
+    works[2] = start(world, &x[2]);
+    works[3] = start(other, &x[3]);
+    assert_int_equal(tti_thread_start(&waiter, "waiter", run_wait, works[1]), TUTTI_OK);
+    assert_int_equal(tutti_work_wait_for(works[0], LONG_MS), TUTTI_E_TIMEOUT);
+    fake_hold(false);
+    tti_thread_join(&waiter);
+    for (i = 1; i < 4; i++) /* shorter than the group's: it leaves the works to the worker */
+        assert_int_equal(tutti_work_wait_for(works[i], LONG_MS / 2), TUTTI_OK);
+    assert_true(place_of(2) < place_of(2001));
+    for (i = 0; i < 4; i++)
+        tutti_work_free(works[i]);
+    tutti_destroy_process_group(world);
+}
+
 static void run_release(void *arg)
 {
     (void)arg;
@@ -443,6 +494,7 @@ int main(void)
         TEST(test_worker_runs_without_wait),
         TEST(test_wait_takes_over),
         TEST(test_wait_runs_it_itself),
+        TEST(test_worker_takes_no_younger_work),
         TEST(test_blocking_waits_its_turn),
         TEST(test_async_barrier_after_earlier),
         TEST(test_wait_for_times_out_then_succeeds),
