@@ -10,6 +10,7 @@
 #include <tutti/store_collectives.h>
 #include <tutti/init.h>
 #include <tutti/group.h>
+#include <tutti/coalesce.h>
 #include <tutti/regroup.h>
 #include <tutti/device_mesh.h>
 #include <tutti/hooks.h>

@@ -6,7 +6,9 @@
  * the group, checks, fills a tutti_call in group ranks, and issues it. A failed check touches
  * nothing and takes no number, so the other ranks are left waiting, as in torch. */
 #include "group/hooks.h"
+#include "group/bundle.h"
 #include "group/lists.h"
+#include "group/scope.h"
 
 #include <stdlib.h>
 #include <tutti/private.h>
@@ -26,7 +28,7 @@ tutti_status tti_collective_begin(const char *what, tutti_group *group, tti_how 
     return st;
 }
 
-tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_list, tti_how h)
+static tutti_status issue(tutti_group *group, tutti_call *call, int n_list, tti_how h)
 {
     tti_observation *seen = NULL;
     tutti_status     st = tti_observe_call(group, call, n_list, h.async, &seen);
@@ -41,6 +43,15 @@ tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_li
     else
         tti_observe_end(seen, st, 0, NULL);
     return st;
+}
+
+tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_list, tti_how h)
+{
+    if (h.bundle != NULL)
+        return tti_bundle_add(h.bundle, h.what, call, n_list);
+    if (h.joins && tti_scope_is_mine(group))
+        return tti_scope_record(group, call, n_list, h);
+    return issue(group, call, n_list, h);
 }
 
 tutti_status tti_collective_issue_list(tutti_group *group, tutti_call *call,
@@ -108,20 +119,29 @@ static tutti_call call_of(tutti_call_kind kind, tutti_span part)
 
 /* ---- all_reduce ---- */
 
-static tutti_status all_reduce(tutti_span buf, tutti_op op, tutti_group *group, tti_how h)
+tutti_status tti_all_reduce_span(const char *what, tutti_group *group, tutti_span buf, tutti_op op,
+                                 tti_how h)
 {
     tutti_call   call = call_of(TUTTI_CALL_ALL_REDUCE, buf);
-    tutti_group *g = NULL;
-    tutti_status st;
+    tutti_status st = check_op(group, what, buf, op);
 
-    st = tti_collective_begin("all_reduce", group, h, &g);
-    if (st == TUTTI_OK && g != NULL)
-        st = check_op(g, "all_reduce", buf, op);
-    if (st != TUTTI_OK || g == NULL)
+    if (st != TUTTI_OK)
         return st;
     call.op = op;
     call.in = call.out = buf.data;
-    return tti_collective_issue(g, &call, 0, h);
+    h.what = what;
+    return tti_collective_issue(group, &call, 0, h);
+}
+
+static tutti_status all_reduce(tutti_span buf, tutti_op op, tutti_group *group, tti_how h)
+{
+    const char  *what = "all_reduce";
+    tutti_group *g = NULL;
+    tutti_status st = tti_collective_begin(what, group, h, &g);
+
+    if (st != TUTTI_OK || g == NULL)
+        return st;
+    return tti_all_reduce_span(what, g, buf, op, tti_joining(h));
 }
 
 tutti_status tutti_all_reduce(tutti_span buf, tutti_op op, tutti_group *group)
@@ -216,6 +236,7 @@ tutti_status tti_all_gather_list(const char *what, const char *name, tutti_group
     if (st != TUTTI_OK)
         return st;
     call.in = in.data;
+    h.what = what;
     tti_call_take_list(&call, &arrays, outs, n_outs);
     st = tti_collective_issue(group, &call, n_outs, h);
     tti_arrays_release(&arrays);
@@ -246,9 +267,9 @@ tutti_status tutti_all_gather_async(const tutti_span *outs, int n_outs, tutti_sp
 
 /* ---- all_gather_into_tensor: all_gather with a list that points into out ---- */
 
-static tutti_status check_into(const tutti_group *group, tutti_span out, tutti_span in)
+static tutti_status check_into(const tutti_group *group, const char *what, tutti_span out,
+                               tutti_span in)
 {
-    const char  *what = "all_gather_into_tensor";
     tutti_status st = tti_check_span(group, what, "in", in);
 
     if (st == TUTTI_OK)
@@ -265,23 +286,30 @@ static tutti_status check_into(const tutti_group *group, tutti_span out, tutti_s
     return TUTTI_OK;
 }
 
+tutti_status tti_all_gather_into_span(const char *what, tutti_group *group, tutti_span out,
+                                      tutti_span in, tti_how h)
+{
+    tti_parts    parts;
+    tutti_status st = check_into(group, what, out, in);
+
+    if (st == TUTTI_OK)
+        st = tti_parts_init(&parts, group, out, NULL);
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_all_gather_list(what, "part of out", group, parts.spans, group->size, in, h);
+    tti_parts_release(&parts);
+    return st;
+}
+
 static tutti_status all_gather_into(tutti_span out, tutti_span in, tutti_group *group, tti_how h)
 {
     const char  *what = "all_gather_into_tensor";
     tutti_group *g = NULL;
     tutti_status st = tti_collective_begin(what, group, h, &g);
-    tti_parts    parts;
 
-    if (st == TUTTI_OK && g != NULL)
-        st = check_into(g, out, in);
     if (st != TUTTI_OK || g == NULL)
         return st;
-    st = tti_parts_init(&parts, g, out, NULL);
-    if (st != TUTTI_OK)
-        return st;
-    st = tti_all_gather_list(what, "part of out", g, parts.spans, g->size, in, h);
-    tti_parts_release(&parts);
-    return st;
+    return tti_all_gather_into_span(what, g, out, in, tti_joining(h));
 }
 
 tutti_status tutti_all_gather_into_tensor(tutti_span out, tutti_span in, tutti_group *group)

@@ -8,10 +8,15 @@
 
 enum { TTI_LIST_ON_STACK = 64 };
 
+typedef struct tti_bundle tti_bundle; /* bundle.h */
+
 /** How a call is issued. Zeroed: blocking. */
 typedef struct tti_how {
     bool         async;
     tutti_work **work_out;
+    bool         joins;  /* this thread's coalescing scope takes it, if one is open */
+    tti_bundle  *bundle; /* it is added there instead; what tells which it is, for words */
+    const char  *what;
 } tti_how;
 
 static inline tti_how tti_blocking(void)
@@ -24,13 +29,25 @@ static inline tti_how tti_async(tutti_work **work_out)
     return (tti_how){ .async = true, .work_out = work_out };
 }
 
+/** The same call, open to a coalescing scope. */
+static inline tti_how tti_joining(tti_how how)
+{
+    how.joins = true;
+    return how;
+}
+
+static inline tti_how tti_into_bundle(tti_bundle *bundle)
+{
+    return (tti_how){ .bundle = bundle };
+}
+
 /** The group to work on. *group_out NULL with TUTTI_OK: not a member, and the call is over.
  * @errors TUTTI_E_ARG    no work_out where one is needed
  *         TUTTI_E_STATE  no group */
 tutti_status tti_collective_begin(const char *what, tutti_group *group, tti_how how,
                                   tutti_group **group_out);
 
-/** Run or queue a checked call, whose list has n_list entries. */
+/** Run or queue a checked call, whose list has n_list entries, or put it where how says. */
 tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_list, tti_how how);
 
 /** The same with the call's list made of n spans; a small one needs no allocation. */
@@ -46,8 +63,14 @@ tutti_status tti_check_root(const tutti_group *group, const char *what, const ch
 tutti_status tti_check_no_list(const tutti_group *group, const char *what, const char *name,
                                const tutti_span *list, int n);
 
-/** all_gather and reduce_scatter of lists, for the forms that make some: check and issue. name is the
- * list's, for words. */
+/** Collectives on a known group, for the forms that are made of them: check and issue. what is the call's
+ * name and name the list's, for words. */
+tutti_status tti_all_reduce_span(const char *what, tutti_group *group, tutti_span buf, tutti_op op,
+                                 tti_how how);
+tutti_status tti_all_gather_into_span(const char *what, tutti_group *group, tutti_span out,
+                                      tutti_span in, tti_how how);
+tutti_status tti_reduce_scatter_span(const char *what, tutti_group *group, tutti_span out,
+                                     tutti_span in, tutti_op op, tti_how how);
 tutti_status tti_all_gather_list(const char *what, const char *name, tutti_group *group,
                                  const tutti_span *outs, int n_outs, tutti_span in, tti_how how);
 tutti_status tti_reduce_scatter_list(const char *what, const char *name, tutti_group *group,

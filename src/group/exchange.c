@@ -87,24 +87,32 @@ static tutti_status check_tensor(const tutti_group *group, const char *what, tut
     return TUTTI_OK;
 }
 
+tutti_status tti_reduce_scatter_span(const char *what, tutti_group *group, tutti_span out,
+                                     tutti_span in, tutti_op op, tti_how h)
+{
+    tti_parts    p;
+    tutti_status st = check_tensor(group, what, out, in);
+
+    if (st == TUTTI_OK)
+        st = tti_parts_init(&p, group, in, NULL);
+    if (st != TUTTI_OK)
+        return st;
+    h.what = what;
+    st = tti_reduce_scatter_list(what, "part of in", group, out, p.spans, group->size, op, h);
+    tti_parts_release(&p);
+    return st;
+}
+
 static tutti_status reduce_scatter_tensor(tutti_span out, tutti_span in, tutti_op op,
                                           tutti_group *group, tti_how h)
 {
     const char  *what = "reduce_scatter_tensor";
     tutti_group *g = NULL;
     tutti_status st = tti_collective_begin(what, group, h, &g);
-    tti_parts    p;
 
     if (st != TUTTI_OK || g == NULL)
         return st;
-    st = check_tensor(g, what, out, in);
-    if (st == TUTTI_OK)
-        st = tti_parts_init(&p, g, in, NULL);
-    if (st != TUTTI_OK)
-        return st;
-    st = tti_reduce_scatter_list(what, "part of in", g, out, p.spans, g->size, op, h);
-    tti_parts_release(&p);
-    return st;
+    return tti_reduce_scatter_span(what, g, out, in, op, tti_joining(h));
 }
 
 tutti_status tutti_reduce_scatter_tensor(tutti_span out, tutti_span in, tutti_op op,

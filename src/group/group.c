@@ -13,6 +13,7 @@
  * Source  torch.distributed's names and layout, so that what a store holds looks familiar. */
 #include "group/make.h"
 #include "group/hooks.h"
+#include "group/scope.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -153,6 +154,7 @@ static void destroy_one(tutti_group *group)
 {
     tutti_work *messages;
 
+    tti_scope_abandon(group);
     tti_queue_close(group);
     messages = tti_messages_take(group);
     if (group->world == group)

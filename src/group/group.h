@@ -16,6 +16,7 @@
  *   exchange.c    the same for reduce_scatter and all_to_all
  *   uneven.c      parts of different sizes: gather_v, scatter_v, one span with counts
  *   lists.c       the arrays of a call; one span as a list
+ *   coalesce.c    several buffers in one call; bundle.c makes one of many, scope.c records them
  *   p2p.c         send, recv, isend, irecv
  *   batch.c       several messages at once
  *   queue.c       in which order a group's collectives run, and on which thread
@@ -38,6 +39,7 @@
 enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64, TTI_HANDLE_MAX = 192 };
 
 typedef struct tti_callback tti_callback;
+typedef struct tti_scope    tti_scope; /* scope.c */
 typedef struct tti_hooks    tti_hooks; /* hooks.h */
 
 /** The lock and the worker thread that all groups of a world share. Reference counted, by the world
@@ -88,6 +90,8 @@ struct tutti_group {
     char                     handle[TTI_HANDLE_MAX]; /* of a world: names it among all processes */
     bool                     timed;  /* its works take times */
     _Atomic bool             hooked; /* hooks.c: there may be hooks */
+    _Atomic uintptr_t        scope_owner; /* scope.c: the thread that has a scope open; 0: none */
+    tti_scope               *scope;       /* its own */
 
     /* Guarded by runner->lock. */
     uint32_t     n_made;   /* of a world: groups numbered so far, itself included */
@@ -132,6 +136,9 @@ struct tutti_work {
     tutti_group *group;  /* NULL once done */
     tutti_work  *next;   /* in the runner's queue, or among the group's messages */
     tutti_work  *prev;
+
+    bool        recorded;  /* in a coalescing scope that has not ended */
+    tutti_work *followers; /* end as this one does; each is a reference. Linked by next */
 
     bool          heard;      /* the backend will say when the message has ended */
     tti_callback *callbacks;  /* attached, in order; each holds a reference */
@@ -244,6 +251,12 @@ void         tti_work_retain(tutti_work *work);
 void tti_work_drop(tutti_work *work);
 /** Complete a work: status, and a copy of words when it failed. Lock held. */
 void tti_work_finish(tutti_work *work, tutti_status status, const char *words);
+/** Complete several works, linked by next, and drop a reference to each. Lock held. */
+void tti_works_finish(tutti_work *first, tutti_status status, const char *words);
+/** @errors TUTTI_E_STATE  work is recorded in a scope that has not ended */
+tutti_status tti_work_check_issued(tutti_work *work);
+/** Have works that were recorded, linked by next, a reference each, end as work does. */
+void tti_work_lead(tutti_work *work, tutti_work *followers);
 /** Complete a message that has ended, unless a thread that waits for it will. Lock held. */
 void tti_work_look(tutti_work *work);
 /** Let the end of work be signalled through its runner's events: false if the backend cannot tell, and must

@@ -118,6 +118,18 @@ static tutti_status none_ended(const tti_runner *runner, int n_works, int64_t be
                     n_works, (long long)waited_ms);
 }
 
+/* A work whose scope this caller may have to end himself. */
+static tutti_status check_issued(tutti_work *const *works, int n_works)
+{
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    for (i = 0; i < n_works && st == TUTTI_OK; i++)
+        if (works[i] != NULL && !works[i]->is_nothing)
+            st = tti_work_check_issued(works[i]);
+    return st;
+}
+
 /* Wait on the port and the event of real's world. */
 static tutti_status wait_any(const tutti_work *real, tutti_work *const *works, int n_works,
                              int64_t timeout_ms, int *index_out)
@@ -127,6 +139,7 @@ static tutti_status wait_any(const tutti_work *real, tutti_work *const *works, i
     const int64_t began_ns = tti_port_now(runner->port);
     const int64_t deadline_ns = tti_deadline(runner->port, timeout_ms, real->timeout_ms);
     int64_t       until_ns;
+    tutti_status  st;
     uint32_t      seen;
     int           i;
 
@@ -135,6 +148,9 @@ static tutti_status wait_any(const tutti_work *real, tutti_work *const *works, i
         i = find_ended(works, n_works);
         if (i >= 0)
             break;
+        st = check_issued(works, n_works);
+        if (st != TUTTI_OK)
+            return st;
         until_ns = tti_port_now(runner->port);
         if (until_ns >= deadline_ns)
             return none_ended(runner, n_works, began_ns);

@@ -51,9 +51,42 @@ void tti_work_drop(tutti_work *work)
     free(work);
 }
 
+void tti_works_finish(tutti_work *first, tutti_status status, const char *words)
+{
+    tutti_work *work = first;
+    tutti_work *next;
+
+    for (; work != NULL; work = next) {
+        next = work->next;
+        work->next = NULL;
+        work->recorded = false;
+        tti_work_finish(work, status, words);
+        tti_work_drop(work);
+    }
+}
+
+void tti_work_lead(tutti_work *work, tutti_work *followers)
+{
+    tutti_work *f;
+
+    tti_lock(&work->runner->lock);
+    for (f = followers; f != NULL; f = f->next) {
+        f->recorded = false;
+        f->seq = work->seq;
+        memcpy(f->what, work->what, sizeof f->what);
+    }
+    if (work->done)
+        tti_works_finish(followers, work->status, work->words != NULL ? work->words : "");
+    else
+        work->followers = followers;
+    tti_unlock(&work->runner->lock);
+}
+
 void tti_work_finish(tutti_work *work, tutti_status status, const char *words)
 {
     assert(!work->done);
+    tti_works_finish(work->followers, status, words);
+    work->followers = NULL;
     work->status = status;
     work->words = status != TUTTI_OK ? strdup(words) : NULL;
     work->group = NULL;
@@ -96,6 +129,23 @@ static tutti_status outcome(const tutti_work *work)
     return tti_fail(work->status, "%s", work->words);
 }
 
+static tutti_status not_issued(const tutti_work *work)
+{
+    return tti_fail(TUTTI_E_STATE,
+                    "%s of group '%s' is recorded, not issued\n  next: tutti_coalescing_end()",
+                    work->what, work->group_name);
+}
+
+tutti_status tti_work_check_issued(tutti_work *work)
+{
+    tutti_status st;
+
+    tti_lock(&work->runner->lock);
+    st = work->recorded ? not_issued(work) : TUTTI_OK;
+    tti_unlock(&work->runner->lock);
+    return st;
+}
+
 static tutti_status out_of_time(const tutti_work *work, int64_t began_ns)
 {
     const int64_t waited_ms = (tti_port_now(work->runner->port) - began_ns) / TTI_MS;
@@ -121,7 +171,7 @@ static tutti_status wait_collective(tutti_work *work, int64_t timeout_ms)
     tutti_status  st = TUTTI_E_TIMEOUT;
 
     tti_lock(&runner->lock);
-    while (!work->done) {
+    while (!work->done && !work->recorded) {
         if (help && tti_queue_help(work->group))
             continue;
         if (tti_port_now(runner->port) >= deadline_ns)
@@ -131,7 +181,7 @@ static tutti_status wait_collective(tutti_work *work, int64_t timeout_ms)
     if (work->done)
         st = outcome(work);
     else
-        st = out_of_time(work, began_ns);
+        st = work->recorded ? not_issued(work) : out_of_time(work, began_ns);
     tti_unlock(&runner->lock);
     return st;
 }
