@@ -227,8 +227,8 @@ TUTTI_API tutti_status tutti_scatter_async(tutti_span out, const tutti_span *ins
  *
  * @shapes   [count_r] -> P spans of [count_0] ... [count_P-1] on dst
  * @errors   TUTTI_E_ARG       as tutti_gather, but for the counts of others
- *           TUTTI_E_MISMATCH  a rank's count is not what dst expects; the text names the rank and both counts.
- *                             Found before data moves between the two
+ *           TUTTI_E_MISMATCH  a rank's count is not what dst expects; whoever of the two sees it first names
+ *                             the rank and both counts. Found before data moves between them
  * @threads  any; a second caller on the same group waits for the first
  * @cost     one exchange of sizes more than tutti_gather
  * @source   ours */
