@@ -183,7 +183,7 @@ int tti_socket_connect_result(tti_port *port, tti_handle handle)
 int tti_socket_listen(tti_port *port, const tti_addr *at, int backlog, tti_addr *bound_out,
                       tti_handle *handle_out)
 {
-    const int  one = 1;
+    const int  one = 1, zero = 0;
     any_addr   native;
     socklen_t  bytes;
     tti_handle fd = TTI_NO_HANDLE;
@@ -195,6 +195,8 @@ int tti_socket_listen(tti_port *port, const tti_addr *at, int backlog, tti_addr 
         return err;
     if (at->family != TTI_ADDR_LOCAL)
         setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
+    if (at->family == TTI_ADDR_IP6) /* "::" takes IPv4 too, whatever the machine's default is */
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &zero, sizeof zero);
     if (bind(fd, &native.any, bytes) != 0 || listen(fd, backlog) != 0)
         goto failed;
     *bound_out = *at;

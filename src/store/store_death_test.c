@@ -186,7 +186,7 @@ static void start_waiter(waiter *w, tutti_store *store)
 static void every_wait_ends_when_the_server_is_killed(void **state)
 {
     const server_process server = start_server();
-    tutti_store         *store = client_of(&server), *other = client_of(&server);
+    tutti_store         *store = client_of(&server), *other = client_of(&server), *twin = NULL;
     waiter               waiters[] = {
         { .name = "get", .wait = wait_by_get },
         { .name = "wait", .wait = wait_by_wait },
@@ -220,6 +220,10 @@ static void every_wait_ends_when_the_server_is_killed(void **state)
                      (long long)(w->ended_ms - killed_ms), w->words);
     }
     assert_int_equal(wait_by_get(store), TUTTI_E_NETWORK); /* and those that begin later */
+    assert_int_equal(tutti_store_set_timeout(store, TUTTI_INFINITE), TUTTI_OK);
+    assert_int_equal(tutti_store_clone(store, &twin), TUTTI_E_NETWORK);
+    assert_null(twin);
+    assert_true(now_ms() - killed_ms < 2 * BOUND_MS);
     tutti_store_close(other);
     tutti_store_close(store);
 }

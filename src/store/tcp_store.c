@@ -244,23 +244,26 @@ static void unmake(tcp_store *ts)
     tcp_close(&ts->base);
 }
 
-static tutti_status connect_to_server(tcp_store *ts, int64_t deadline_ns)
+static void name_server(tcp_store *ts)
 {
     snprintf(ts->pool.who, sizeof ts->pool.who, "store %s:%u", ts->pool.host, ts->pool.tcp_port);
-    return tti_tcp_pool_connect(&ts->pool, deadline_ns);
 }
 
 static tutti_status tcp_clone(tutti_store *store, int64_t deadline_ns, tutti_store **store_out)
 {
     const tti_tcp_pool *from = pool_of(store);
     tcp_store          *ts = NULL;
+    tti_handle          handle = TTI_NO_HANDLE;
     tutti_status        st;
 
     st = make(from->port, from->host, from->tcp_port, tutti_store_timeout(store), &ts);
     if (st != TUTTI_OK)
         return st;
     ts->pool.secret = from->secret;
-    st = connect_to_server(ts, deadline_ns);
+    name_server(ts);
+    st = tti_tcp_pool_open(&ts->pool, deadline_ns, &handle); /* it was there a moment ago */
+    if (st == TUTTI_OK)
+        tti_tcp_pool_put(&ts->pool, handle);
     if (st != TUTTI_OK) {
         unmake(ts);
         return st;
@@ -365,7 +368,8 @@ static tutti_status go_online(tcp_store *ts, const tutti_tcp_store_options *opts
         st = serve_here(ts, opts, deadline);
     if (st != TUTTI_OK)
         return st;
-    st = connect_to_server(ts, deadline);
+    name_server(ts);
+    st = tti_tcp_pool_connect(&ts->pool, deadline);
     if (st == TUTTI_OK && opts->wait_for_workers && opts->world_size > 0)
         st = join(ts, opts, deadline);
     return st;
