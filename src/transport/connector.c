@@ -45,9 +45,12 @@ struct tti_connector {
 
 void tti_want_lane(tti_messenger *m, tti_lane *lane, int64_t in_ns)
 {
-    const int64_t due_ns = tti_port_now(m->port) + in_ns;
+    int64_t due_ns;
 
-    if (lane->way != TTI_WAY_NONE && (lane->way != TTI_WAY_WANTED || due_ns >= lane->due_ns))
+    if (lane->way > TTI_WAY_WANTED) /* as a rule: it costs a message nothing */
+        return;
+    due_ns = tti_port_now(m->port) + in_ns;
+    if (lane->way == TTI_WAY_WANTED && due_ns >= lane->due_ns)
         return;
     lane->way = TTI_WAY_WANTED;
     lane->due_ns = due_ns;

@@ -23,7 +23,7 @@
 #include "transport/mesh_links.h"
 #include "wire/addr.h"
 
-enum { SPINS_SHARED_CORE = 16, SPINS_OWN_CORE = 1000, LINGER_MS = 100 };
+enum { SPINS_SHARED_CORE = 16, SPINS_OWN_CORE = 1000, LINGER_MS = 100, CALL_MS = 1000 };
 
 /* ---- waiting --------------------------------------------------------------------------------------- */
 
@@ -343,31 +343,39 @@ static void end_everything(tti_messenger *m)
     }
 }
 
-/* Whether a notice may not have arrived: it is queued, perhaps for a connection that is being made, or in a
- * socket whose peer has not hung up yet. */
-static bool somebody_waits_for_notice(const tti_messenger *m)
+/* How long after a failure to stay, because a notice may not have arrived: CALL_MS while one is queued for a
+ * connection that is being made; LINGER_MS while one is queued, or in a socket whose peer has not hung up. */
+static int64_t linger_ms(const tti_messenger *m)
 {
-    int i;
+    int64_t ms = 0;
+    int     i;
 
     for (i = 0; i < m->n_ranks; i++) {
         const tti_lane *lane = &m->lanes[i];
 
-        if (lane->told && lane->way != TTI_WAY_LOST &&
-            (lane->queue.first != NULL || lane->link->ops->handle(lane->link) != TTI_NO_HANDLE))
-            return true;
+        if (!lane->told || lane->way == TTI_WAY_LOST)
+            continue;
+        if (lane->link == NULL)
+            return CALL_MS;
+        if (lane->queue.first != NULL || lane->link->ops->handle(lane->link) != TTI_NO_HANDLE)
+            ms = LINGER_MS;
     }
-    return false;
+    return ms;
 }
 
 /* After a failure: a notice stands behind what was queued before it, and a socket that is closed with
  * unread bytes throws away what it has not sent. So stay a moment, taking in what comes, until those who
- * were told have hung up; at most LINGER_MS after the failure. */
+ * were told have hung up. */
 static void linger(tti_messenger *m)
 {
-    const int64_t until_ns = m->told_ns + LINGER_MS * TTI_MS;
+    int64_t until_ns;
 
-    while (m->told_ns != 0 && tti_port_now(m->port) < until_ns && somebody_waits_for_notice(m))
+    while (m->told_ns != 0) {
+        until_ns = m->told_ns + linger_ms(m) * TTI_MS;
+        if (tti_port_now(m->port) >= until_ns)
+            return;
         tti_messenger_sleep(m, until_ns);
+    }
 }
 
 void tti_messenger_close(tti_messenger *m)
