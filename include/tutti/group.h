@@ -42,11 +42,12 @@ typedef struct tutti_group_options {
     const char *desc;       /* a name for people, copied; NULL: none */
     bool        use_local_synchronization; /* tutti_new_group: only the members call */
     bool        enable_timing; /* its works take times: tutti_work_duration() */
+    const char *backend;       /* "cpu:native,cuda:nccl" (tutti/backends.h); NULL: as the world */
 } tutti_group_options;
 
 #define TUTTI_GROUP_OPTIONS                                                                            \
     {                                                                                                  \
-        sizeof(tutti_group_options), 0, 0, 0, 0                                                        \
+        sizeof(tutti_group_options), 0, 0, 0, 0, 0                                                     \
     }
 
 /** Make a group of some ranks of the world. Every rank of the world calls it, members or not, in the

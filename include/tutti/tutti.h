@@ -13,6 +13,7 @@
 #include <tutti/coalesce.h>
 #include <tutti/regroup.h>
 #include <tutti/device_mesh.h>
+#include <tutti/backends.h>
 #include <tutti/hooks.h>
 #include <tutti/launch.h>
 #include <tutti/debug.h>

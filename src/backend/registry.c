@@ -7,13 +7,48 @@
 #include <string.h>
 #include <strings.h>
 #include <tutti/private.h>
+#include "backend/device_map.h"
+#include "backend/fake/fake.h"
 #include "backend/native/native.h"
 
 /* Ends with NULL. */
 static const tutti_backend_ops *const known[] = {
     &tti_native_backend_ops,
+    &tti_fake_backend_ops,
     NULL,
 };
+
+enum { ON_CPU = 1u << TUTTI_CPU, ON_CUDA = 1u << TUTTI_CUDA };
+
+/* Whose memory each backend takes, those of plug-ins included. */
+static const struct {
+    const char *name;
+    unsigned    devices;
+    bool        is_plugin;
+} claims[] = {
+    { "native", ON_CPU, false },
+    { "fake", ON_CPU | ON_CUDA, false },
+    { "nccl", ON_CUDA, true },
+    { "mpi", ON_CPU | ON_CUDA, true },
+    { "ucc", ON_CPU | ON_CUDA, true },
+};
+
+enum { N_CLAIMS = sizeof claims / sizeof claims[0] };
+
+static int claim_of(const char *name)
+{
+    int i;
+
+    for (i = 0; i < N_CLAIMS; i++)
+        if (strcasecmp(claims[i].name, name) == 0)
+            return i;
+    return -1;
+}
+
+const char *tti_backend_default_of(tutti_device_type device)
+{
+    return device == TUTTI_CUDA ? "nccl" : TTI_BACKEND_DEFAULT;
+}
 
 static void list_names(char *out, size_t bytes)
 {
@@ -26,10 +61,18 @@ static void list_names(char *out, size_t bytes)
                                  known[i]->name);
 }
 
+static tutti_status no_such_backend(const char *wanted)
+{
+    char names[256];
+
+    list_names(names, sizeof names);
+    return tti_fail(TUTTI_E_ARG, "there is no backend '%.64s'\n  next: use one of this build: %s",
+                    wanted, names);
+}
+
 tutti_status tti_backend_find(const char *name, const tutti_backend_ops **ops_out)
 {
     const char  *wanted = name != NULL ? name : TTI_BACKEND_DEFAULT;
-    char         names[256];
     tutti_status st;
     size_t       i;
 
@@ -41,9 +84,23 @@ tutti_status tti_backend_find(const char *name, const tutti_backend_ops **ops_ou
             *ops_out = known[i];
         return st;
     }
-    list_names(names, sizeof names);
-    return tti_fail(TUTTI_E_ARG, "there is no backend '%.64s'\n  next: use one of this build: %s",
-                    wanted, names);
+    i = (size_t)claim_of(wanted);
+    if (i < N_CLAIMS && claims[i].is_plugin)
+        return tti_fail(TUTTI_E_UNSUPPORTED,
+                        "backend '%s' is not in this build: it would be the plug-in 'libtutti_%s.so', and "
+                        "this version has none",
+                        claims[i].name, claims[i].name);
+    return no_such_backend(wanted);
+}
+
+tutti_status tti_backend_devices(const char *name, unsigned *devices_out)
+{
+    const int i = claim_of(name);
+
+    if (i < 0)
+        return no_such_backend(name);
+    *devices_out = claims[i].devices;
+    return TUTTI_OK;
 }
 
 /* The first required entry that is missing; NULL: none is. */

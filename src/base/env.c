@@ -56,6 +56,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_PORT_RANGE", NULL, "ports for everything that listens, 'FIRST-LAST'; unset: any free one" },
     { "TUTTI_LISTEN", "route", "route: on one address, never the wildcard; any: on all, for services and NAT in front of a host" },
     { "TUTTI_ADVERTISE", NULL, "host or address under which other ranks reach this one, where that is not the address listened on" },
+    { "TUTTI_FAKE_ERROR", "0", "1: every collective of the backend \"fake\" fails" },
     { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply" },
     { "OMP_NUM_THREADS", NULL, "threads of a rank's BLAS; the launcher sets 1 when it is unset" },
     { "PATH", "/usr/local/bin:/usr/bin:/bin", "where the launcher looks for programs" },

@@ -10,6 +10,7 @@ tutti_status tti_check_span(const tutti_group *group, const char *what, const ch
                             tutti_span span)
 {
     const size_t item = tutti_dtype_size(span.dtype);
+    tutti_status st;
 
     if (item == 0)
         return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has dtype %d, which is none", what,
@@ -17,11 +18,9 @@ tutti_status tti_check_span(const tutti_group *group, const char *what, const ch
     if (span.count < 0 || (uint64_t)span.count > (uint64_t)PTRDIFF_MAX / item)
         return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has a count of %lld %s", what,
                         group->name, name, (long long)span.count, tutti_dtype_name(span.dtype));
-    if (span.device.type != TUTTI_CPU)
-        return tti_fail(TUTTI_E_UNSUPPORTED,
-                        "%s on group '%s': %s is memory of a device, backend '%s' takes host "
-                        "memory\n  next: copy it to the host first",
-                        what, group->name, name, group->ops->name);
+    st = tti_route_check(group, what, name, span.device.type);
+    if (st != TUTTI_OK)
+        return st;
     if (span.data == NULL && span.count > 0)
         return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has no data for %lld %s", what,
                         group->name, name, (long long)span.count, tutti_dtype_name(span.dtype));
@@ -62,6 +61,14 @@ static tutti_status check_apart(const tutti_group *group, const char *what, cons
     return TUTTI_OK;
 }
 
+static tutti_status fail_devices(const tutti_group *group, const char *what, const char *name,
+                                 tutti_span span, tutti_span other)
+{
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s is memory of '%s', other spans are of '%s'", what,
+                    group->name, name, tti_device_name(span.device.type),
+                    tti_device_name(other.device.type));
+}
+
 static tutti_status check_entry(const tutti_group *group, const char *what, const char *name,
                                 const tutti_span *list, int i, tutti_span part)
 {
@@ -77,6 +84,8 @@ static tutti_status check_entry(const tutti_group *group, const char *what, cons
             TUTTI_E_ARG, "%s on group '%s': %s is %lld %s, but this rank's part is %lld %s", what,
             group->name, entry, (long long)list[i].count, tutti_dtype_name(list[i].dtype),
             (long long)part.count, tutti_dtype_name(part.dtype));
+    if (list[i].device.type != part.device.type)
+        return fail_devices(group, what, entry, list[i], part);
     return check_apart(group, what, entry, list, i, part);
 }
 
@@ -135,6 +144,8 @@ static tutti_status check_loose_list(const tutti_group *group, const char *what,
     for (i = 0; i < group->size && st == TUTTI_OK; i++) {
         snprintf(entry, sizeof entry, "%s[%d]", name, i);
         st = check_loose(group, what, entry, list[i], dtype, &bytes);
+        if (st == TUTTI_OK && list[i].device.type != list[0].device.type)
+            st = fail_devices(group, what, entry, list[i], list[0]);
     }
     return st;
 }
@@ -148,6 +159,8 @@ tutti_status tti_check_parts(const tutti_group *group, const char *what, const c
 
     if (st == TUTTI_OK)
         st = check_loose_list(group, what, name, list, own.dtype);
+    if (st == TUTTI_OK && list[0].device.type != own.device.type)
+        st = fail_devices(group, what, name, list[0], own);
     if (st == TUTTI_OK && list[group->rank].count != own.count)
         st = tti_fail(TUTTI_E_ARG,
                       "%s on group '%s': %s[%d] is %lld %s, but this rank's part is %lld", what,
@@ -204,6 +217,8 @@ tutti_status tti_check_pair(const tutti_group *group, const char *what, const ch
 
     if (st == TUTTI_OK)
         st = check_loose_list(group, what, ins_name, ins, outs[0].dtype);
+    if (st == TUTTI_OK && outs[0].device.type != ins[0].device.type)
+        st = fail_devices(group, what, outs_name, outs[0], ins[0]);
     if (st == TUTTI_OK && outs[own].count != ins[own].count)
         st = tti_fail(TUTTI_E_ARG,
                       "%s on group '%s': %s[%d] is %lld %s, but %s[%d], this rank's own, is %lld",

@@ -114,7 +114,8 @@ tutti_status tti_check_no_list(const tutti_group *group, const char *what, const
 
 static tutti_call call_of(tutti_call_kind kind, tutti_span part)
 {
-    return (tutti_call){ .kind = kind, .dtype = part.dtype, .count = part.count, .root = -1 };
+    return (tutti_call){ .kind = kind, .dtype = part.dtype, .count = part.count, .root = -1,
+                          .device = part.device.type };
 }
 
 /* ---- all_reduce ---- */

@@ -18,6 +18,7 @@ static tutti_status issue_reduce_scatter(tutti_group *group, tutti_span out, con
 {
     const int    n = group->size;
     tutti_call   call = { .kind = TUTTI_CALL_REDUCE_SCATTER, .dtype = out.dtype, .op = op,
+                          .device = out.device.type,
                           .root = -1, .count = out.count, .out = out.data };
     tti_arrays   a;
     tutti_status st = tti_arrays_init(&a, n);
@@ -135,6 +136,7 @@ static tutti_status issue_all_to_all(tutti_group *group, const tutti_span *outs,
 {
     const int    n = group->size;
     tutti_call   call = { .kind = TUTTI_CALL_ALL_TO_ALL, .dtype = ins[0].dtype, .root = -1,
+                          .device = ins[0].device.type,
                           .n_parts = n };
     tti_arrays   a;
     tutti_status st = tti_arrays_init(&a, n);

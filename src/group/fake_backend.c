@@ -668,7 +668,7 @@ tutti_status fake_world(tutti_store *store, int rank, int size, int64_t timeout_
          .listen_host = "127.0.0.1",
     };
 
-    return tti_world_create(port, &fake_ops, &join, world_out);
+    return tti_world_create(port, &(tti_backing){ .ops = &fake_ops }, &join, world_out);
 }
 
 tutti_group *fake_world_of_one(int64_t timeout_ms)

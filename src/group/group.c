@@ -5,7 +5,7 @@
  * Names   A world is "0". Its children are "1", "2", ... in the order of creation: every rank of the
  *         world counts every one, also those it is not in, so that all agree without asking.
  * Keys    What a group puts into the store stands below its name, inside of its world's, with the
- *         device before a backend's own: "default_pg/0//cpu//k", "default_pg/0//1//cpu//k".
+ *         device before a backend's own (route.c): "default_pg/0//cpu//k", "default_pg/0//1//cpu//k".
  * Carrier A group uses the connections of its world, unless it has its own (shrink.c): then it is a
  *         carrier, too, and groups made out of it use those.
  * True    A child holds its world's runner by being in the world: children end before it, and before
@@ -49,7 +49,6 @@ void tti_group_free(tutti_group *group)
     if (group == NULL)
         return;
     tti_hooks_drop(group->hooks);
-    tutti_store_close(group->backend_store);
     tutti_store_close(group->store);
     tutti_store_close(group->root);
     tti_local_names_free(group->local_names);
@@ -68,21 +67,24 @@ tutti_status tti_group_open_stores(tutti_group *group, const char *key, tutti_st
     st = tutti_prefix_store_open(prefix, parent, &group->store);
     if (st != TUTTI_OK)
         return st;
-    return tutti_prefix_store_open("cpu/", group->store, &group->backend_store);
+    return TUTTI_OK;
 }
 
 tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
                                const tutti_group_options *opts)
 {
+    const tti_backing backing = { .like = opts->backend == NULL ? like : NULL, .text = opts->backend };
+    tutti_status      st;
+
     group->world = like->world;
     group->carrier = like->carrier;
     group->runner = like->runner;
-    group->ops = like->ops;
     group->timed = opts->enable_timing;
     group->timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : like->timeout_ms;
     snprintf(group->listen_host, sizeof group->listen_host, "%s", like->listen_host);
-    if (opts->desc == NULL)
-        return TUTTI_OK;
+    st = tti_routes_find(group, &backing);
+    if (st != TUTTI_OK || opts->desc == NULL)
+        return st;
     group->desc = strdup(opts->desc);
     return group->desc != NULL ? TUTTI_OK : tti_fail(TUTTI_E_NOMEM, "no memory for a group's name");
 }
@@ -93,7 +95,7 @@ static void fill_carried(const tutti_group *group, int *ranks)
     int i;
 
     for (i = 0; i < group->size; i++)
-        ranks[i] = group->carrier != group ? tti_group_find(group->carrier, group->ranks[i]) : i;
+        ranks[i] = group->carrier != group && group->ops == group->carrier->ops ? tti_group_find(group->carrier, group->ranks[i]) : i;
 }
 
 tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, bool lazy)
@@ -102,14 +104,12 @@ tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, boo
     int                 *carried = malloc((size_t)group->size * sizeof *carried);
     tutti_backend_config config = {
         .size = sizeof config,
-        .store = group->backend_store,
         .rank = group->rank,
         .n_ranks = group->size,
         .global_ranks = carried,
         .group_id = group->id,
         .name = group->name,
         .timeout_ms = left_ms != 0 ? left_ms : 1, /* too late: let the backend say who is missing */
-        .parent = group->carrier != group ? group->carrier->backend : NULL,
         .listen_host = group->listen_host,
         .lazy = lazy,
     };
@@ -120,7 +120,7 @@ tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, boo
     fill_carried(group, carried);
     st = tti_detail_log_attach(group);
     if (st == TUTTI_OK)
-        st = group->ops->create(&config, &group->backend);
+        st = tti_routes_open(group, &config);
     free(carried);
     return st;
 }
@@ -159,8 +159,7 @@ static void destroy_one(tutti_group *group)
     messages = tti_messages_take(group);
     if (group->world == group)
         tti_runner_stop(group->runner);
-    if (group->backend != NULL)
-        group->ops->destroy(group->backend);
+    tti_routes_close(group);
     tti_messages_give(messages);
     if (group->world == group)
         tti_callbacks_stop(group->runner);

@@ -23,6 +23,7 @@
  *   work.c        waiting for works, their words, their references
  *   wait_many.c   waiting for all or any of several works
  *   callback.c    what is called when a work has ended, and on which thread
+ *   route.c       which backend a device's spans go to
  *   hooks.c       what is called around operations; observe.c: one operation as hooks see it
  *   comm_name.c   what operations are called, how they are numbered and timed
  *   detail_log.c  a log line for each operation
@@ -30,6 +31,7 @@
 #ifndef TTI_GROUP_GROUP_H
 #define TTI_GROUP_GROUP_H
 
+#include "backend/device_map.h"
 #include "base/thread.h"
 #include "rendezvous/rendezvous.h"
 #include <tutti/group.h>
@@ -69,14 +71,31 @@ typedef struct tti_runner {
 typedef struct tti_mesh_family tti_mesh_family; /* mesh_family.h */
 typedef struct tti_local_name  tti_local_name;  /* agreed.c */
 
+/** What takes the memory of a kind of device. */
+typedef struct tti_route {
+    char                     name[TTI_BACKEND_NAME_MAX]; /* "": nothing does */
+    const tutti_backend_ops *ops;                        /* NULL: a plug-in that is not there */
+    tutti_backend           *backend;                    /* equal ops in a group are one backend */
+    tutti_store             *store;                      /* the backend's keys, below the group's */
+} tti_route;
+
+/** Which backends a group gets: those of like, else ops for the CPU, else what text says. */
+typedef struct tti_backing {
+    const tutti_group       *like;
+    const tutti_backend_ops *ops;
+    const char              *text; /* NULL: the default */
+} tti_backing;
+
 struct tutti_group {
     tutti_group             *world;   /* itself for a world */
     tutti_group             *carrier; /* whose backend owns the connections: the world, or itself */
     tti_runner              *runner;
-    const tutti_backend_ops *ops;
-    tutti_backend           *backend;       /* NULL: a world that waits to be reconfigured */
+    const tutti_backend_ops *ops;     /* of the control traffic; routes has those of devices */
+    tutti_backend           *backend; /* of ops; NULL: a world that waits to be reconfigured */
+    tti_route                routes[TTI_DEVICES];
+    char                     backend_text[TTI_DEVICE_MAP_TEXT];   /* as it was asked for */
+    char                     backend_config[TTI_DEVICE_MAP_TEXT]; /* "cpu:native,cuda:nccl" */
     tutti_store             *store;         /* this group's keys; its children's stand below */
-    tutti_store             *backend_store; /* the backend's keys, below store */
     tutti_store             *root;          /* of a world: where others find it (reconfigure.c) */
     _Atomic int64_t          timeout_ms;    /* -1: none; never 0. Read without the lock: one number */
     uint32_t                 id;            /* 0: a carrier */
@@ -174,8 +193,8 @@ tutti_status tti_init_with(const tutti_backend_ops *ops, const tutti_init_option
 
 /* world_create.c, new_group.c, options.c, group.c */
 
-/** Make a world over ops. join is only read. */
-tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+/** Make a world over backing. join is only read. */
+tutti_status tti_world_create(tti_port *port, const tti_backing *backing, const tti_join *join,
                               tutti_group **group_out);
 /** Make a child of world: tutti_new_group() without globals. */
 tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
@@ -191,6 +210,24 @@ void tti_group_destroy(tutti_group *group);
  * @errors TUTTI_E_ARG          never initialised
  *         TUTTI_E_UNSUPPORTED  a newer one whose new fields are set */
 tutti_status tti_options_read(void *known, size_t known_size, const void *opts, const char *macro);
+
+/* route.c */
+
+/** Give group its backends.
+ * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED  backing's text cannot be read, or the backend of the control
+ *                                           traffic is not there */
+tutti_status tti_routes_find(tutti_group *group, const tti_backing *backing);
+/** Make the backends, each of config, with a store of its own. */
+tutti_status tti_routes_open(tutti_group *group, tutti_backend_config *config);
+/** Destroy the backends that there are. */
+void tti_routes_close(tutti_group *group);
+/** The route of a device's spans. name is the argument's, for words.
+ * @errors TUTTI_E_ARG          device is none
+ *         TUTTI_E_UNSUPPORTED  no backend takes it, or its plug-in is not there */
+tutti_status tti_route_check(const tutti_group *group, const char *what, const char *name,
+                             tutti_device_type device);
+/** Abort all backends; or, with st not TUTTI_OK, let them fail with it and this thread's words. */
+void tti_routes_end(const tutti_group *group, tutti_status st);
 
 /* subgroups.c */
 

@@ -195,7 +195,7 @@ static void join_once(tutti_store *store, bool user_store)
                                 .deadline_ns = tti_deadline(port, LONG_MS, 0),
                                 .listen_host = "127.0.0.1" };
 
-    assert_int_equal(tti_world_create(port, &fake_ops, &join, &world), TUTTI_OK);
+    assert_int_equal(tti_world_create(port, &(tti_backing){ .ops = &fake_ops }, &join, &world), TUTTI_OK);
     assert_int_equal(tti_group_create(world, NULL, 0, NULL, &child), TUTTI_OK);
     tutti_use_group(world);
     assert_int_equal(tutti_init_device_mesh(TUTTI_CPU, shape, 2, NULL, &mesh), TUTTI_OK);

@@ -106,6 +106,9 @@ tutti_status tti_check_splits(const tutti_group *group, const char *what, const 
 tutti_status tti_check_dtypes(const tutti_group *group, const char *what, tutti_span out,
                               tutti_span in)
 {
+    if (out.device.type != in.device.type)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is memory of '%s', but in is of '%s'", what,
+                        group->name, tti_device_name(out.device.type), tti_device_name(in.device.type));
     if (out.dtype == in.dtype)
         return TUTTI_OK;
     return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is %s, but in is %s", what, group->name,

@@ -41,7 +41,7 @@ void         tti_parts_release(tti_parts *parts);
 tutti_status tti_check_splits(const tutti_group *group, const char *what, const char *name,
                               tutti_span whole, const char *splits_name, const int64_t *splits);
 
-/** @errors TUTTI_E_ARG  the dtypes differ */
+/** @errors TUTTI_E_ARG  the dtypes or devices differ */
 tutti_status tti_check_dtypes(const tutti_group *group, const char *what, tutti_span out,
                               tutti_span in);
 

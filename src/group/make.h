@@ -14,7 +14,7 @@ void tti_group_free(tutti_group *group);
 /** Inherit from like, which is of the same world, then apply opts. Name, number and stores are left. */
 tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
                                const tutti_group_options *opts);
-/** Fill group's two stores, below parent in a folder called key. */
+/** Fill group's store, below parent in a folder called key. */
 tutti_status tti_group_open_stores(tutti_group *group, const char *key, tutti_store *parent);
 /** Make group's backend; waits for the members, until deadline_ns, unless lazy. */
 tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, bool lazy);
@@ -28,16 +28,16 @@ void tti_group_close_all(tutti_group *group);
 /* world_create.c */
 
 /** tti_world_create() of one that is not called "0". */
-tutti_status tti_world_create_named(tti_port *port, const tutti_backend_ops *ops,
+tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
                                     const tti_join *join, const char *name,
                                     tutti_group **group_out);
 /** Make a world called name with its keys in the folder key of root; join tells the rest, only its store
  * is not looked at. */
-tutti_status tti_world_found(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+tutti_status tti_world_found(tti_port *port, const tti_backing *backing, const tti_join *join,
                              const char *name, const char *key, tutti_store *root,
                              tutti_group **group_out);
 /** Make a world that has met nobody yet: without backend and keys, until it is reconfigured. */
-tutti_status tti_world_begin(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+tutti_status tti_world_begin(tti_port *port, const tti_backing *backing, const tti_join *join,
                              tutti_group **group_out);
 
 /* reconfigure.c */

@@ -58,7 +58,7 @@ static tutti_status meet(const tutti_group *group, tutti_store *store, int size,
     st = take_rank(&join);
     if (st != TUTTI_OK)
         return st;
-    return tti_world_found(port, group->ops, &join, name, "merge", store, group_out);
+    return tti_world_found(port, &(tti_backing){ .like = group }, &join, name, "merge", store, group_out);
 }
 
 static tutti_status merge(tutti_group *group, tutti_store *store, int size,

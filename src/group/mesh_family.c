@@ -98,10 +98,9 @@ static tutti_status check_plan(const tutti_group *world, const tti_mesh_plan *pl
 {
     tutti_status st;
 
-    if (plan->device_type != TUTTI_CPU)
-        return tti_fail(TUTTI_E_UNSUPPORTED,
-                        "device mesh: device type %d, backend '%s' takes host memory (TUTTI_CPU)",
-                        (int)plan->device_type, world->ops->name);
+    st = tti_route_check(world, "device mesh", "the mesh", plan->device_type);
+    if (st != TUTTI_OK)
+        return st;
     st = tti_mesh_layout_init(layout, plan->shape, plan->ndim);
     if (st == TUTTI_OK)
         st = check_names(plan);

@@ -49,6 +49,7 @@ tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag
     if (st != TUTTI_OK)
         return st;
     p->message.tag = tag;
+    p->message.device = buf.device.type;
     p->message.dtype = buf.dtype;
     p->message.count = buf.count;
     p->message.data = buf.data;
@@ -80,24 +81,25 @@ static tutti_status give_up(tutti_group *group, const tti_posting *p, tutti_requ
     tti_lock(&group->runner->lock);
     tti_group_fail(group, what, TUTTI_E_TIMEOUT, words);
     tti_unlock(&group->runner->lock);
-    group->ops->wait(request, TTI_FOREVER);
+    group->routes[p->message.device].ops->wait(request, TTI_FOREVER);
     return tti_fail(TUTTI_E_TIMEOUT, "%s", words);
 }
 
 static tutti_status transfer(tutti_group *group, const tti_posting *p, int *source_out)
 {
-    tti_port      *port = group->runner->port;
-    tutti_request *request = NULL;
-    tutti_status   st;
+    const tti_route *route = &group->routes[p->message.device];
+    const int64_t    timeout_ms = group->timeout_ms;
+    tutti_request   *request = NULL;
+    tutti_status     st;
 
-    st = group->ops->post(group->backend, &p->message, &request);
+    st = route->ops->post(route->backend, &p->message, &request);
     if (st != TUTTI_OK)
         return st;
-    st = group->ops->wait(request, tti_deadline(port, group->timeout_ms, group->timeout_ms));
+    st = route->ops->wait(request, tti_deadline(group->runner->port, timeout_ms, timeout_ms));
     if (st == TUTTI_E_TIMEOUT)
         st = give_up(group, p, request);
-    *source_out = group->ops->source(request);
-    group->ops->release(request);
+    *source_out = route->ops->source(request);
+    route->ops->release(request);
     return st;
 }
 
@@ -233,16 +235,17 @@ static void reap(tutti_group *group)
 
 static tutti_status post(tutti_group *group, const tti_posting *p, tutti_work *work)
 {
-    tutti_status st;
+    const tti_route *route = &group->routes[p->message.device];
+    tutti_status     st;
 
     describe(p, work->what);
     tti_comm_name(group, tti_message_title(p), work->name);
     if (work->timed)
         work->began_ns = tti_port_now(group->runner->port);
-    st = group->ops->post(group->backend, &p->message, &work->request);
+    st = route->ops->post(route->backend, &p->message, &work->request);
     if (st != TUTTI_OK)
         return st;
-    work->ops = group->ops;
+    work->ops = route->ops;
     tti_lock(&group->runner->lock);
     reap(group);
     tti_work_retain(work);

@@ -28,7 +28,7 @@
  *         A barrier is a collective like others: earlier works are complete when its turn comes.
  * Fails   The first failure finishes the group: works behind it and later calls fail with the same
  *         status, and with the words of the operation that broke it. A collective tells the other
- *         members itself; for a message that failed spread() does. */
+ *         members itself; for a message that failed tti_group_fail() does. */
 #include "group/hooks.h"
 
 #include <assert.h>
@@ -153,22 +153,13 @@ bool tti_group_finishes(tutti_status st)
     }
 }
 
-/* Whatever else waits in the group ends with st and this thread's words, on all members. */
-static void spread(const tutti_group *group, tutti_status st)
-{
-    if (group->ops->fail != NULL)
-        group->ops->fail(group->backend, st);
-    else
-        group->ops->abort(group->backend);
-}
-
 void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const char *words)
 {
     if (group->finished != TUTTI_OK || !tti_group_finishes(st))
         return;
     finish_group(group, what, st, words);
     if (st != TUTTI_E_ABORTED) /* else the backend knows */
-        spread(group, st);
+        tti_routes_end(group, st); /* whatever else waits in the group ends, on all members */
 }
 
 tutti_status tti_group_enter(tutti_group *group)
@@ -212,7 +203,7 @@ static tutti_status run_turn(tutti_group *group, tutti_call *call)
     } else {
         tti_unlock(&runner->lock);
         call->deadline_ns = tti_deadline(runner->port, group->timeout_ms, group->timeout_ms);
-        st = group->ops->run(group->backend, call);
+        st = group->routes[call->device].ops->run(group->routes[call->device].backend, call);
         if (st != TUTTI_OK) {
             snprintf(what, sizeof what, "%s #%llu", tti_call_kind_name(call->kind),
                      (unsigned long long)call->seq);
@@ -457,7 +448,7 @@ void tti_queue_close(tutti_group *group)
      * operation, which this rank has done its part of. */
     if (busy) {
         tti_hooks_abort(group, "tutti_destroy_process_group", TUTTI_E_ABORTED);
-        group->ops->abort(group->backend);
+        tti_routes_end(group, TUTTI_OK);
     }
 
     tti_lock(&runner->lock);

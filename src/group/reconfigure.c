@@ -262,8 +262,11 @@ static tutti_status agree(tti_port *port, const tti_join *join, const members *m
 /* What belongs to one set of members. Lock of world held; nobody uses either. */
 static void exchange(tutti_group *world, tutti_group *other)
 {
+    int i;
+
+    for (i = 0; i < TTI_DEVICES; i++)
+        SWAP(tti_route, world->routes[i], other->routes[i]);
     SWAP(tutti_backend *, world->backend, other->backend);
-    SWAP(tutti_store *, world->backend_store, other->backend_store);
     SWAP(tutti_store *, world->store, other->store);
     SWAP(int *, world->ranks, other->ranks);
     SWAP(int *, world->former, other->former);
@@ -311,7 +314,7 @@ static tutti_status meet(tutti_group *world, const members *m, const tutti_recon
         return st;
     st = agree(port, &join, m, opts->uuid);
     if (st == TUTTI_OK)
-        st = tti_world_found(port, world->ops, &join, world->name, "0", join.store, &fresh);
+        st = tti_world_found(port, &(tti_backing){ .like = world }, &join, world->name, "0", join.store, &fresh);
     if (st == TUTTI_OK)
         become(world, fresh);
     tutti_store_close(join.store);

@@ -150,7 +150,7 @@ static tutti_status make_world(tutti_group *old, const tti_join *join, const cha
 
     if (opts->desc != NULL && desc == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a group's name");
-    st = tti_world_create_named(old->runner->port, old->ops, join, name, &world);
+    st = tti_world_create_named(old->runner->port, &(tti_backing){ .like = old }, join, name, &world);
     if (st != TUTTI_OK) {
         free(desc);
         return st;

@@ -125,7 +125,8 @@ static tutti_status issue_rooted(tutti_group *group, tutti_call_kind kind, tutti
 {
     const bool   gathers = kind == TUTTI_CALL_GATHER_V;
     const int    n = group->size;
-    tutti_call   call = { .kind = kind, .dtype = part.dtype, .root = root, .n_parts = n };
+    tutti_call   call = { .kind = kind, .dtype = part.dtype, .root = root, .n_parts = n,
+                          .device = part.device.type };
     tti_arrays   a;
     tutti_status st = tti_arrays_init(&a, n);
     int          r;

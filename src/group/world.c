@@ -13,7 +13,6 @@
 #include "group/hooks.h"
 #include "group/make.h"
 
-#include "backend/registry.h"
 #include "base/log.h"
 
 static struct {
@@ -89,6 +88,34 @@ bool tutti_is_initialized(void)
 
 /* ---- making ---- */
 
+/* Look at the backend string before anybody is waited for, and whether anybody need be: not for a
+ * backend without peers, if rank and size are told, and no way to find others. */
+static tutti_status check_backend(const tutti_init_options *opts, bool *alone_out)
+{
+    tutti_group  probe = { .size = 0 };
+    tutti_status st = tti_routes_find(&probe, &(tti_backing){ .text = opts->backend });
+
+    if (st == TUTTI_OK)
+        *alone_out = probe.ops->needs_no_peers && opts->store == NULL && opts->init_method == NULL &&
+                     opts->world_size > 0;
+    return st;
+}
+
+/* Join a world in which there is nobody else, whatever its size. */
+static tutti_status rendezvous_alone(tti_rendezvous_config *config, tti_join *join_out)
+{
+    tutti_status st = tutti_hash_store_open(&config->store);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_rendezvous(config, join_out);
+    tutti_store_close(config->store); /* the join has its own reference */
+    config->store = NULL;
+    if (st == TUTTI_OK)
+        join_out->alone = true;
+    return st;
+}
+
 /* ops NULL: the backend that the options name. */
 static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options *opts,
                          tutti_group **group_out)
@@ -96,13 +123,15 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
     tutti_init_options    known = TUTTI_INIT_OPTIONS;
     tti_rendezvous_config config = { .port = tti_port_system() };
     tti_join              joined;
+    bool                  alone = false;
+    tti_backing           backing = { .ops = ops };
     tutti_status          st;
 
     st = tti_log_check_env();
     if (st == TUTTI_OK && opts != NULL)
         st = tti_options_read(&known, sizeof known, opts, "TUTTI_INIT_OPTIONS");
     if (st == TUTTI_OK && ops == NULL)
-        st = tti_backend_find(known.backend, &ops);
+        st = check_backend(&known, &alone);
     if (st != TUTTI_OK)
         return st;
     config.url = known.init_method;
@@ -110,11 +139,12 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
     config.rank = known.rank;
     config.world_size = known.world_size;
     config.timeout_ms = known.timeout_ms;
-    st = tti_rendezvous(&config, &joined);
+    backing.text = known.backend;
+    st = alone ? rendezvous_alone(&config, &joined) : tti_rendezvous(&config, &joined);
     if (st != TUTTI_OK)
         return st;
-    st = (known.enable_reconfigure ? tti_world_begin : tti_world_create)(config.port, ops, &joined,
-                                                                        group_out);
+    st = (known.enable_reconfigure ? tti_world_begin
+                                   : tti_world_create)(config.port, &backing, &joined, group_out);
     if (st == TUTTI_OK)
         (*group_out)->timed = known.enable_timing;
     tti_join_release(&joined);

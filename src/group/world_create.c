@@ -28,13 +28,14 @@ static tutti_status open_root(const tti_join *join, int64_t generation, tutti_st
     return tutti_prefix_store_open(prefix, join->store, store_out);
 }
 
-static tutti_status fill_world(tutti_group *world, tti_port *port, const tutti_backend_ops *ops,
+static tutti_status fill_world(tutti_group *world, tti_port *port, const tti_backing *backing,
                                const tti_join *join, const char *name)
 {
-    tutti_status st;
+    tutti_status st = tti_routes_find(world, backing);
     int          i;
 
-    world->ops = ops;
+    if (st != TUTTI_OK)
+        return st;
     world->timeout_ms = join->timeout_ms;
     snprintf(world->listen_host, sizeof world->listen_host, "%s", join->listen_host);
     for (i = 0; i < world->size; i++)
@@ -53,14 +54,14 @@ static void discard(tutti_group *world)
     tti_group_free(world);
 }
 
-tutti_status tti_world_begin(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+tutti_status tti_world_begin(tti_port *port, const tti_backing *backing, const tti_join *join,
                              tutti_group **group_out)
 {
     tutti_group *world = NULL;
     tutti_status st = tti_group_alloc(join->rank, join->world_size, &world);
 
     if (st == TUTTI_OK)
-        st = fill_world(world, port, ops, join, "0");
+        st = fill_world(world, port, backing, join, "0");
     if (st == TUTTI_OK)
         st = tti_detail_log_attach(world);
     if (st != TUTTI_OK) {
@@ -71,7 +72,7 @@ tutti_status tti_world_begin(tti_port *port, const tutti_backend_ops *ops, const
     return TUTTI_OK;
 }
 
-tutti_status tti_world_found(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+tutti_status tti_world_found(tti_port *port, const tti_backing *backing, const tti_join *join,
                              const char *name, const char *key, tutti_store *root,
                              tutti_group **group_out)
 {
@@ -79,7 +80,7 @@ tutti_status tti_world_found(tti_port *port, const tutti_backend_ops *ops, const
     tutti_status st = tti_group_alloc(join->rank, join->world_size, &world);
 
     if (st == TUTTI_OK)
-        st = fill_world(world, port, ops, join, name);
+        st = fill_world(world, port, backing, join, name);
     if (st == TUTTI_OK)
         st = tti_group_open_stores(world, key, root);
     if (st == TUTTI_OK)
@@ -105,7 +106,7 @@ static tutti_status give_up(tti_port *port, const tti_join *join, int64_t genera
     return tti_fail(failure, "%s", words);
 }
 
-tutti_status tti_world_create_named(tti_port *port, const tutti_backend_ops *ops,
+tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
                                     const tti_join *join, const char *name, tutti_group **group_out)
 {
     tutti_group *world = NULL;
@@ -117,7 +118,7 @@ tutti_status tti_world_create_named(tti_port *port, const tutti_backend_ops *ops
     if (st == TUTTI_OK)
         st = open_root(join, generation, &root);
     if (st == TUTTI_OK)
-        st = tti_world_found(port, ops, join, name, "0", root, &world);
+        st = tti_world_found(port, backing, join, name, "0", root, &world);
     if (st == TUTTI_OK)
         st = tti_generation_arrive(port, join, generation);
     if (st == TUTTI_OK)
@@ -128,8 +129,8 @@ tutti_status tti_world_create_named(tti_port *port, const tutti_backend_ops *ops
     return st;
 }
 
-tutti_status tti_world_create(tti_port *port, const tutti_backend_ops *ops, const tti_join *join,
+tutti_status tti_world_create(tti_port *port, const tti_backing *backing, const tti_join *join,
                               tutti_group **group_out)
 {
-    return tti_world_create_named(port, ops, join, "0", group_out);
+    return tti_world_create_named(port, backing, join, "0", group_out);
 }

@@ -211,6 +211,10 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
     int64_t       n;
     claim         mine;
 
+    if (join->alone) { /* a store of its own: the first world in it */
+        *generation_out = 1;
+        return TUTTI_OK;
+    }
     make_claim(port, &mine);
     for (n = 1; st == TUTTI_OK; n++) {
         st = look_ahead(join, n, &n);

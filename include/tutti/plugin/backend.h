@@ -91,6 +91,8 @@ typedef struct tutti_call {
 
     int                  n_segments; /* 0: one buffer, in, out and list */
     const tutti_segment *segments;
+
+    tutti_device_type device; /* whose memory all buffers are */
 } tutti_call;
 
 /** One message. */
@@ -101,6 +103,7 @@ typedef struct tutti_message {
     tutti_dtype dtype;
     int64_t     count;
     void       *data; /* borrowed until the request is done */
+    tutti_device_type device; /* whose memory data is */
 } tutti_message;
 
 typedef struct tutti_backend tutti_backend;
@@ -163,6 +166,8 @@ typedef struct tutti_backend_ops {
      * the backend, so locks may be held. At most once per request, before its release, which does not
      * take it back. Any thread. */
     void (*notify)(tutti_request *request, void (*fn)(void *ctx), void *ctx);
+    /* It never waits for other members: a world of it can be made without a store, by one process. */
+    bool needs_no_peers;
 } tutti_backend_ops;
 
 struct tutti_backend {

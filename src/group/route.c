@@ -1,0 +1,222 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * route.c - which backend the spans of a device go to.
+ *
+ * How     A group has a row for each kind of device: a name, and what was found for it. Rows of one table
+ *         share one backend. The first row that has a name, the CPU's if it has one, is that of the control
+ *         traffic: barriers and whatever has no span.
+ * True    The backend of the control traffic is there, or there is no group. Others may be plug-ins that
+ *         are missing: that is an error when a span of their device comes, so that a program that names
+ *         backends for all devices runs where only some are.
+ *         Rows are written while a group is made, and only read after. */
+#include "group/group.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include "backend/registry.h"
+#include <tutti/backends.h>
+#include <tutti/private.h>
+
+/* ---- finding ---- */
+
+static void write_texts(tutti_group *group, const char *text)
+{
+    tti_device_map map;
+    size_t         i;
+
+    for (i = 0; i < TTI_DEVICES; i++)
+        memcpy(map.names[i], group->routes[i].name, sizeof map.names[i]);
+    tti_device_map_write(&map, group->backend_config);
+    for (i = 0; text[i] != '\0' && i + 1 < sizeof group->backend_text; i++)
+        group->backend_text[i] = (char)tolower((unsigned char)text[i]);
+    group->backend_text[i] = '\0';
+}
+
+/* Look up every row's table; the first one that has a name must be there. */
+static tutti_status look_up(tutti_group *group)
+{
+    tti_route   *route;
+    tutti_status st;
+    int          i;
+
+    for (i = 0; i < TTI_DEVICES; i++) {
+        route = &group->routes[i];
+        if (route->name[0] == '\0')
+            continue;
+        st = tti_backend_find(route->name, &route->ops);
+        if (group->ops == NULL && st != TUTTI_OK)
+            return st;
+        if (group->ops == NULL)
+            group->ops = route->ops;
+    }
+    return TUTTI_OK;
+}
+
+static void take_ops(tutti_group *group, const tutti_backend_ops *ops)
+{
+    snprintf(group->routes[TUTTI_CPU].name, TTI_BACKEND_NAME_MAX, "%s", ops->name);
+    group->routes[TUTTI_CPU].ops = group->ops = ops;
+    write_texts(group, ops->name);
+}
+
+static void take_from(tutti_group *group, const tutti_group *like)
+{
+    int i;
+
+    for (i = 0; i < TTI_DEVICES; i++) {
+        group->routes[i] = like->routes[i];
+        group->routes[i].backend = NULL;
+        group->routes[i].store = NULL;
+    }
+    group->ops = like->ops;
+    memcpy(group->backend_text, like->backend_text, sizeof group->backend_text);
+    memcpy(group->backend_config, like->backend_config, sizeof group->backend_config);
+}
+
+tutti_status tti_routes_find(tutti_group *group, const tti_backing *backing)
+{
+    tti_device_map map;
+    tutti_status   st;
+    int            i;
+
+    if (backing->like != NULL || backing->ops != NULL) {
+        if (backing->like != NULL)
+            take_from(group, backing->like);
+        else
+            take_ops(group, backing->ops);
+        return TUTTI_OK;
+    }
+    st = tti_device_map_parse(backing->text, &map);
+    if (st != TUTTI_OK)
+        return st;
+    for (i = 0; i < TTI_DEVICES; i++)
+        memcpy(group->routes[i].name, map.names[i], sizeof map.names[i]);
+    write_texts(group, backing->text != NULL ? backing->text : TTI_BACKEND_DEFAULT);
+    return look_up(group);
+}
+
+/* ---- opening and closing ---- */
+
+/* The first row with the same table. */
+static int first_like(const tutti_group *group, int device)
+{
+    int i = 0;
+
+    while (group->routes[i].ops != group->routes[device].ops)
+        i++;
+    return i;
+}
+
+/* Make the backend of one row, with keys below "cpu/". */
+static tutti_status open_one(tutti_group *group, int device, tutti_backend_config *config)
+{
+    const tutti_group *carrier = group->carrier;
+    tti_route         *route = &group->routes[device];
+    char               prefix[16];
+    tutti_status       st;
+
+    snprintf(prefix, sizeof prefix, "%s/", tti_device_name((tutti_device_type)device));
+    st = tutti_prefix_store_open(prefix, group->store, &route->store);
+    if (st != TUTTI_OK)
+        return st;
+    config->store = route->store;
+    config->parent = NULL;
+    if (carrier != group && carrier->routes[device].ops == route->ops)
+        config->parent = carrier->routes[device].backend;
+    return route->ops->create(config, &route->backend);
+}
+
+tutti_status tti_routes_open(tutti_group *group, tutti_backend_config *config)
+{
+    tutti_status st = TUTTI_OK;
+    int          i, like;
+
+    for (i = 0; i < TTI_DEVICES && st == TUTTI_OK; i++) {
+        if (group->routes[i].ops == NULL)
+            continue;
+        like = first_like(group, i);
+        if (like == i)
+            st = open_one(group, i, config);
+        else
+            group->routes[i].backend = group->routes[like].backend;
+        if (group->routes[i].ops == group->ops)
+            group->backend = group->routes[i].backend;
+    }
+    if (st != TUTTI_OK)
+        tti_routes_close(group);
+    return st;
+}
+
+/* Whether a row has a backend, and no earlier one has the same. */
+static bool owns(const tutti_group *group, int device)
+{
+    return group->routes[device].backend != NULL && first_like(group, device) == device;
+}
+
+void tti_routes_close(tutti_group *group)
+{
+    int i;
+
+    for (i = TTI_DEVICES - 1; i >= 0; i--) { /* a row that shares lies behind the one that owns */
+        if (owns(group, i))
+            group->routes[i].ops->destroy(group->routes[i].backend);
+        group->routes[i].backend = NULL;
+        tutti_store_close(group->routes[i].store);
+        group->routes[i].store = NULL;
+    }
+    group->backend = NULL;
+}
+
+void tti_routes_end(const tutti_group *group, tutti_status st)
+{
+    const tti_route *route;
+    int              i;
+
+    for (i = 0; i < TTI_DEVICES; i++) {
+        route = &group->routes[i];
+        if (!owns(group, i))
+            continue;
+        if (st != TUTTI_OK && route->ops->fail != NULL)
+            route->ops->fail(route->backend, st);
+        else
+            route->ops->abort(route->backend);
+    }
+}
+
+/* ---- asking ---- */
+
+tutti_status tti_route_check(const tutti_group *group, const char *what, const char *name,
+                             tutti_device_type device)
+{
+    const tti_route         *route;
+    const tutti_backend_ops *ops;
+
+    if ((unsigned)device >= TTI_DEVICES)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has device type %d, which is none", what,
+                        group->name, name, (int)device);
+    route = &group->routes[device];
+    if (route->ops != NULL)
+        return TUTTI_OK;
+    if (route->name[0] != '\0')
+        return tti_backend_find(route->name, &ops); /* says which plug-in is missing */
+    return tti_fail(TUTTI_E_UNSUPPORTED,
+                    "%s on group '%s': %s is memory of '%s', and the group has no backend for '%s' (%s)\n"
+                    "  next: copy it to the host first, or name a backend when the group is made",
+                    what, group->name, name, tti_device_name(device), tti_device_name(device),
+                    group->backend_config);
+}
+
+const char *tutti_get_backend(const tutti_group *group)
+{
+    const tutti_group *g = tti_group_peek(group);
+
+    return g != NULL ? g->backend_text : NULL;
+}
+
+const char *tutti_get_backend_config(const tutti_group *group)
+{
+    const tutti_group *g = tti_group_peek(group);
+
+    return g != NULL ? g->backend_config : NULL;
+}

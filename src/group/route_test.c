@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * route_test.c
+ * Goal    one process plays any rank of a world of 64 with the backend "fake", meshes and groups included;
+ *         spans go to the backend of their device; what is missing is named when it is needed. */
+#include "group/group.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tutti/backends.h>
+#include <tutti/device_mesh.h>
+
+enum { RANK = 37, SIZE = 64, LONG_MS = 30000 };
+
+static tutti_group *world;
+
+static tutti_status make(const char *backend)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    opts.rank = RANK;
+    opts.world_size = SIZE;
+    opts.timeout_ms = LONG_MS;
+    opts.backend = backend;
+    return tutti_create_process_group(&opts, &world);
+}
+
+static int set_up(void **state)
+{
+    (void)state;
+    world = NULL;
+    unsetenv("TUTTI_FAKE_ERROR");
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    (void)state;
+    tutti_use_group(NULL);
+    unsetenv("TUTTI_FAKE_ERROR");
+    return world != NULL && tutti_destroy_process_group(world) != TUTTI_OK;
+}
+
+/* A grid of 4 x 4 x 4: rank 37 is 2, 1, 1. */
+static void test_mesh_code(void **state)
+{
+    static const char *const names[] = { "pp", "dp", "tp" };
+    static const int         shape[] = { 4, 4, 4 };
+    const int               *at, *members;
+    tutti_device_mesh       *mesh = NULL;
+    tutti_group             *dp = NULL;
+
+    (void)state;
+    assert_int_equal(make("fake"), TUTTI_OK);
+    tutti_use_group(world);
+    assert_string_equal(tutti_get_backend(NULL), "fake");
+    assert_string_equal(tutti_get_backend_config(NULL), "cpu:fake,cuda:fake");
+    assert_int_equal(tutti_init_device_mesh(TUTTI_CUDA, shape, 3, names, &mesh), TUTTI_OK);
+    at = tutti_device_mesh_get_coordinate(mesh);
+    assert_int_equal(at[0] * 16 + at[1] * 4 + at[2], RANK);
+    assert_int_equal(tutti_device_mesh_get_group_by_name(mesh, "dp", &dp), TUTTI_OK);
+    assert_int_equal(tutti_get_world_size(dp), 4);
+    members = tutti_get_process_group_ranks(dp);
+    assert_int_equal(members[0], 33);
+    assert_int_equal(members[3], 45);
+    assert_int_equal(tutti_barrier(dp), TUTTI_OK);
+    tutti_device_mesh_free(mesh);
+}
+
+/* What the documentation says of buffers. */
+static void test_data(void **state)
+{
+    int32_t     own[2] = { 7, 8 }, all[2 * SIZE], x = 5;
+    tutti_work *work = NULL;
+    int         i, source = -1;
+
+    (void)state;
+    memset(all, 0, sizeof all);
+    assert_int_equal(make("fake"), TUTTI_OK);
+    assert_int_equal(tutti_all_gather_into_tensor(TUTTI_SPAN(all, 2 * SIZE), TUTTI_SPAN(own, 2), world),
+                     TUTTI_OK);
+    for (i = 0; i < SIZE; i++)
+        assert_true(all[2 * i] == 7 && all[2 * i + 1] == 8);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, world), TUTTI_OK);
+    assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), 0, 0, world), TUTTI_OK);
+    assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), 3, 0, world, &source), TUTTI_OK);
+    assert_int_equal(source, 3);
+    assert_int_equal(tutti_all_reduce_async(TUTTI_SPAN(&x, 1), TUTTI_SUM, world, &work), TUTTI_OK);
+    assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+    tutti_work_free(work);
+    assert_int_equal(x, 5);
+}
+
+static void test_error_on_collective(void **state)
+{
+    int32_t x = 5;
+
+    (void)state;
+    setenv("TUTTI_FAKE_ERROR", "1", 1);
+    assert_int_equal(make("fake"), TUTTI_OK);
+    assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), 0, 0, world), TUTTI_OK);
+    assert_int_equal(tutti_barrier(world), TUTTI_E_BACKEND);
+    assert_non_null(strstr(tutti_last_error(), "TUTTI_FAKE_ERROR"));
+}
+
+/* A world of one, on the real backend; device memory is somebody else's, and is never looked at. */
+static void make_small(const char *backend)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_status       st;
+
+    assert_int_equal(tutti_hash_store_open(&opts.store), TUTTI_OK);
+    opts.world_size = 1;
+    opts.backend = backend;
+    st = tutti_create_process_group(&opts, &world);
+    tutti_store_close(opts.store);
+    assert_int_equal(st, TUTTI_OK);
+}
+
+static tutti_span on_cuda(void *data)
+{
+    tutti_span span = tutti_span_of(data, 1, TUTTI_F32);
+
+    span.device.type = TUTTI_CUDA;
+    return span;
+}
+
+static void assert_refused(tutti_status st, tutti_status wanted, const char *word)
+{
+    assert_int_equal(st, wanted);
+    if (strstr(tutti_last_error(), word) == NULL)
+        fail_msg("'%s' is not in '%s'", word, tutti_last_error());
+}
+
+static void test_routing(void **state)
+{
+    float            x = 1.0f;
+    tutti_span       gathered = TUTTI_SPAN(&x, 1);
+    void *const      nowhere = (void *)(uintptr_t)0x1000;
+    const tutti_span cuda = on_cuda(nowhere);
+
+    (void)state;
+    make_small("CPU:native,cuda:fake");
+    assert_string_equal(tutti_get_backend(world), "cpu:native,cuda:fake");
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, world), TUTTI_OK);
+    assert_int_equal(tutti_all_reduce(cuda, TUTTI_SUM, world), TUTTI_OK);
+    assert_int_equal(tutti_broadcast(cuda, 0, world), TUTTI_OK);
+    assert_int_equal(tutti_barrier(world), TUTTI_OK);
+    assert_refused(tutti_all_gather(&gathered, 1, cuda, world), TUTTI_E_ARG, "other spans are of 'cuda'");
+}
+
+static void test_missing_plugin(void **state)
+{
+    float x = 1.0f;
+
+    (void)state;
+    make_small("cpu:native,cuda:nccl");
+    assert_string_equal(tutti_get_backend_config(world), "cpu:native,cuda:nccl");
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, world), TUTTI_OK);
+    assert_refused(tutti_all_reduce(on_cuda(&x), TUTTI_SUM, world), TUTTI_E_UNSUPPORTED, "libtutti_nccl.so");
+    assert_int_equal(tutti_barrier(world), TUTTI_OK); /* the group goes on */
+}
+
+static void test_no_backend(void **state)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+    float               x = 1.0f;
+
+    (void)state;
+    assert_refused(make("nccl"), TUTTI_E_UNSUPPORTED, "libtutti_nccl.so");
+    assert_refused(make("cpu:nccl"), TUTTI_E_ARG, "does not take memory of 'cpu'");
+    make_small(NULL);
+    assert_string_equal(tutti_get_backend(world), "native");
+    assert_refused(tutti_all_reduce(on_cuda(&x), TUTTI_SUM, world), TUTTI_E_UNSUPPORTED,
+                   "no backend for 'cuda'");
+    tutti_use_group(world);
+    opts.backend = "fake"; /* a group may have another one than its world */
+    assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_OK);
+    assert_string_equal(tutti_get_backend(group), "fake");
+    assert_int_equal(tutti_all_reduce(on_cuda(&x), TUTTI_SUM, group), TUTTI_OK);
+    opts.backend = "cuda";
+    assert_refused(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_ARG, "no backend 'cuda'");
+    assert_null(tutti_get_backend(TUTTI_NON_MEMBER));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_mesh_code, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_data, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_error_on_collective, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_routing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_missing_plugin, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_no_backend, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
