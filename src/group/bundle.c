@@ -83,6 +83,9 @@ static tutti_status check_alike(const tti_bundle *bundle, const char *what, cons
     if (call->dtype != like->dtype)
         return fail_mixed(bundle, what, "its dtype", tutti_dtype_name(call->dtype),
                           tutti_dtype_name(like->dtype));
+    if (call->device != like->device)
+        return fail_mixed(bundle, what, "its device", tti_device_name(call->device),
+                          tti_device_name(like->device));
     if (call->op.kind != like->op.kind)
         return fail_mixed(bundle, what, "its op", tutti_op_name(call->op.kind),
                           tutti_op_name(like->op.kind));

@@ -413,6 +413,7 @@ static tutti_status barrier(tutti_group *group, tti_how h)
     st = tti_collective_begin("barrier", group, h, &g);
     if (st != TUTTI_OK || g == NULL)
         return st;
+    call.device = tti_control_device(g);
     return tti_collective_issue(g, &call, 0, h);
 }
 

@@ -186,6 +186,15 @@ void tti_routes_end(const tutti_group *group, tutti_status st)
 
 /* ---- asking ---- */
 
+tutti_device_type tti_control_device(const tutti_group *group)
+{
+    int i = 0;
+
+    while (group->routes[i].ops != group->ops)
+        i++;
+    return (tutti_device_type)i;
+}
+
 tutti_status tti_route_check(const tutti_group *group, const char *what, const char *name,
                              tutti_device_type device)
 {

@@ -152,6 +152,19 @@ static void test_routing(void **state)
     assert_refused(tutti_all_gather(&gathered, 1, cuda, world), TUTTI_E_ARG, "other spans are of 'cuda'");
 }
 
+/* Without a backend for the CPU the control traffic is that of the device there is. */
+static void test_cuda_alone(void **state)
+{
+    float x = 1.0f;
+
+    (void)state;
+    assert_int_equal(make("cuda:fake"), TUTTI_OK);
+    assert_int_equal(tutti_barrier(world), TUTTI_OK);
+    assert_int_equal(tutti_all_reduce(on_cuda(&x), TUTTI_SUM, world), TUTTI_OK);
+    assert_refused(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, world), TUTTI_E_UNSUPPORTED,
+                   "no backend for 'cpu'");
+}
+
 static void test_missing_plugin(void **state)
 {
     float x = 1.0f;
@@ -194,6 +207,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_data, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_error_on_collective, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_routing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_cuda_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_plugin, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_backend, set_up, tear_down),
     };
