@@ -54,7 +54,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_SOCKET_IFNAME", NULL, "where to listen instead of on the address that routes to the master: addresses, or beginnings of interface names ('eth,ib'); =: whole names ('=eth0'), ^: not these ('^docker,lo')" },
     { "GLOO_SOCKET_IFNAME", NULL, "the same where TUTTI_SOCKET_IFNAME is not set: whole names of interfaces" },
     { "TUTTI_PORT_RANGE", NULL, "ports for everything that listens, 'FIRST-LAST'; unset: any free one" },
-    { "TUTTI_LISTEN", "route", "route: on one address, never the wildcard; any: on all, for services and NAT in front of a host" },
+    { "TUTTI_LISTEN", "route", "route: never the wildcard; any: on all addresses, for a service or NAT in front of rank 0's host; the store is looked for on loopback, too" },
     { "TUTTI_ADVERTISE", NULL, "host or address under which other ranks reach this one, where that is not the address listened on" },
     { "TUTTI_FAKE_ERROR", "0", "1: every collective of the backend \"fake\" fails" },
     { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply" },

@@ -130,8 +130,10 @@ tutti_status tti_socket_resolve(tti_port *port, const char *host, uint16_t tcp_p
     if (err != 0 && strcmp(host, "localhost") == 0)
         return resolve_localhost(tcp_port, out, n_out);
     if (err != 0)
-        return tti_fail(TUTTI_E_NETWORK, "cannot resolve host '%s': %s", host,
-                        err == EAI_SYSTEM ? "system error" : gai_strerror(err));
+        return tti_fail(TUTTI_E_NETWORK,
+                        "cannot resolve host '%s': %s\n"
+                        "  next: enter it in DNS or in /etc/hosts of this host, or use an address (MASTER_ADDR)",
+                        host, err == EAI_SYSTEM ? "system error" : gai_strerror(err));
     for (at = found; at != NULL && n < max; at = at->ai_next) {
         any_addr native;
 

@@ -38,8 +38,10 @@ static tutti_status not_connected(const tti_messenger *m, int peer)
 {
     char text[TTI_ADDR_TEXT_MAX];
 
-    return tti_fail(TUTTI_E_TIMEOUT, "there is no connection yet to rank %d (%s), which listens at %s", peer,
-                    tti_mesh_whereabouts(m->mesh, peer),
+    return tti_fail(TUTTI_E_TIMEOUT,
+                    "there is no connection yet to rank %d (%s), which listens at %s\n"
+                    "  next: let that port through between the hosts, or set TUTTI_PORT_RANGE to ports that are",
+                    peer, tti_mesh_whereabouts(m->mesh, peer),
                     tti_addr_format(tti_mesh_addr(m->mesh, peer), text, sizeof text));
 }
 
@@ -320,6 +322,20 @@ int tti_messenger_connections(tti_messenger *m)
         n += m->lanes[i].link != NULL && m->lanes[i].link->ops->handle(m->lanes[i].link) != TTI_NO_HANDLE;
     tti_unlock(&m->lock);
     return n;
+}
+
+bool tti_messenger_unconnected(tti_messenger *m, int rank, char *text_out, size_t bytes)
+{
+    bool unconnected;
+
+    if (rank == tti_mesh_rank(m->mesh) || tti_mesh_heap(m->mesh, rank) != NULL)
+        return false;
+    tti_lock(&m->lock);
+    unconnected = m->lanes[rank].way < TTI_WAY_OPEN;
+    tti_unlock(&m->lock);
+    if (unconnected)
+        tti_addr_format(tti_mesh_addr(m->mesh, rank), text_out, bytes);
+    return unconnected;
 }
 
 /* Everything that is still under way ends, wherever it stands. */

@@ -39,6 +39,11 @@ void tti_messenger_close(tti_messenger *messenger);
 /** How many TCP connections to other members there are now. For tests and tools. */
 int tti_messenger_connections(tti_messenger *messenger);
 
+enum { TTI_LISTENS_TEXT_MAX = 80 };
+
+/** Whether nothing has connected us with a member of another host yet; then text_out is where it listens. */
+bool tti_messenger_unconnected(tti_messenger *messenger, int rank, char *text_out, size_t bytes);
+
 /** Begin to send or receive; never blocks. The request is the caller's until tti_request_release(). */
 tutti_status tti_messenger_send(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel,
                                 tti_request **request_out);

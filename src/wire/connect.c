@@ -6,8 +6,10 @@
  *         name is known, tries again until the deadline.
  * How     A round tries every address of the host once: the next one when the last has failed or has been
  *         silent for STAGGER_NS, all of them together for at most 10 s; whichever answers first is taken
- *         and the others are dropped (RFC 8305 calls this happy eyeballs). Between rounds it sleeps: 10 ms, then 1.5 times longer each time up to 2 s, times a random factor of 0.5 to
- *         1.5, so that a thousand ranks do not knock in step.
+ *         and the others are dropped (RFC 8305 calls this happy eyeballs). Once an address has refused, the
+ *         silent ones get GRACE_NS more: its server may be there in the next round. Between rounds it
+ *         sleeps: 10 ms, then 1.5 times longer each time up to 2 s, times a random factor of 0.5 to 1.5, so
+ *         that a thousand ranks do not knock in step.
  * Fails   Only causes that may pass are waited out; the rest ends the call at once. */
 #include "wire/addr.h"
 
@@ -16,6 +18,7 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "wire/interfaces.h"
+#include "wire/ports.h"
 
 enum { ADDRS_MAX = 16, CAUSE_MAX = 160 };
 
@@ -23,6 +26,7 @@ enum { ADDRS_MAX = 16, CAUSE_MAX = 160 };
 #define LONGEST_PAUSE_NS (2 * TTI_SECOND)
 #define ATTEMPT_NS       (10 * TTI_SECOND)
 #define STAGGER_NS       (250 * TTI_MS)
+#define GRACE_NS         (500 * TTI_MS)
 #define WORD_NS          (10 * TTI_SECOND)
 
 typedef struct attempt {
@@ -30,7 +34,7 @@ typedef struct attempt {
     int64_t    deadline_ns;
     int        tries;
     char       cause[CAUSE_MAX]; /* of the last failure */
-    bool       own;              /* all addresses are this host's own */
+    const char *advice;          /* on what to do; "": nothing is known that helps */
     tti_handle handle;
 } attempt;
 
@@ -68,7 +72,8 @@ typedef struct race {
     const tti_addr *addrs;
     tti_poll        polls[ADDRS_MAX];
     int             n, n_started, n_running;
-    int64_t         next_ns; /* when to start one more */
+    int64_t         next_ns;  /* when to start one more */
+    int64_t         until_ns; /* when to give up */
     bool            may_pass;
     int             err; /* of the last that failed */
 } race;
@@ -82,6 +87,8 @@ static void lost(race *r, int i, int err)
     snprintf(r->at->cause, sizeof r->at->cause, "%s: %s", tti_addr_format(&r->addrs[i], text, sizeof text),
              strerror_r(err, reason, sizeof reason));
     r->next_ns = tti_port_now(r->at->port); /* no need to wait for it any more */
+    if (may_pass(err))
+        r->until_ns = earlier(r->until_ns, later_by(r->next_ns, GRACE_NS));
 }
 
 static void stop(race *r, int i)
@@ -134,20 +141,22 @@ static bool collect(race *r)
 /* Until one is connected, all have failed, or the time is up. */
 static bool run_race(race *r)
 {
-    tti_port     *port = r->at->port;
-    const int64_t until = earlier(r->at->deadline_ns, later_by(tti_port_now(port), ATTEMPT_NS));
-    bool          won = false;
-    int           i;
+    tti_port *port = r->at->port;
+    bool      won = false;
+    int       i;
 
+    r->until_ns = earlier(r->at->deadline_ns, later_by(tti_port_now(port), ATTEMPT_NS));
     while (!won && (r->n_running > 0 || r->n_started < r->n)) {
         while (r->n_started < r->n && (r->n_running == 0 || tti_port_now(port) >= r->next_ns))
             start_next(r);
         if (r->n_running == 0)
             continue;
         port->ops->poll(port, r->polls, r->n_started,
-                        r->n_started < r->n ? earlier(until, r->next_ns) : until);
+                        r->n_started < r->n ? earlier(r->until_ns, r->next_ns) : r->until_ns);
         won = collect(r);
-        if (!won && tti_port_now(port) >= until)
+        if (!won && r->n_started == r->n && tti_port_now(port) >= r->until_ns)
+            break;
+        if (!won && tti_port_now(port) >= r->at->deadline_ns)
             break;
     }
     for (i = 0; i < r->n_started; i++)
@@ -159,14 +168,54 @@ static bool run_race(race *r)
     return won;
 }
 
-/* What may make all tries vain: those addresses lead to ourselves, and the server is elsewhere. */
-static void note_own(attempt *at, const char *host, const tti_addr *addrs, int n)
+static bool all_own(tti_port *port, const char *host, const tti_addr *addrs, int n)
 {
     int i;
 
-    at->own = n > 0 && strncmp(host, "localhost", strlen("localhost")) != 0;
-    for (i = 0; i < n && at->own; i++)
-        at->own = tti_addr_is_own(at->port, &addrs[i]);
+    if (n == 0 || strncmp(host, "localhost", strlen("localhost")) == 0)
+        return false;
+    for (i = 0; i < n; i++)
+        if (!tti_addr_is_own(port, &addrs[i]))
+            return false;
+    return true;
+}
+
+static const char *advice_for_own(tti_port *port, const char *host, const tti_addr *addrs, int n)
+{
+    return all_own(port, host, addrs, n)
+               ? "; that is this host itself\n  next: if the server is on another host, name it by an address "
+                 "that only it has (MASTER_ADDR)"
+               : "";
+}
+
+/* Where else a server may be that was told `host`: on this host under its own name, or, where this host is
+ * behind a service, on loopback. */
+static int add_own(tti_port *port, const char *host, tti_addr *addrs, int n, tti_addr *next)
+{
+    bool any = false;
+
+    if (tti_addr_beyond_loopback(port, host, addrs, n, next))
+        return n + 1;
+    if (tti_listens_any(&any) != TUTTI_OK || !any || all_own(port, host, addrs, n))
+        return n;
+    *next = (tti_addr){ .family = TTI_ADDR_IP4, .port = addrs[0].port, .ip = { 127, 0, 0, 1 } };
+    return n + 1;
+}
+
+/* Packets to one's own addresses travel through loopback: without it they are lost, silently. */
+static tutti_status check_loopback(tti_port *port, const char *host, const tti_addr *addrs, int n)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (!tti_addr_is_own(port, &addrs[i]))
+            return TUTTI_OK;
+    if (n == 0 || tti_loopback_is_up(port))
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_NETWORK,
+                    "cannot connect to %s, which is this host itself: its loopback interface is down\n"
+                    "  next: ip link set lo up",
+                    host);
 }
 
 /* Every address once. *again: worth another round. */
@@ -176,17 +225,22 @@ static tutti_status try_host(attempt *at, const char *host, uint16_t tcp_port, b
     race     r = { .at = at, .addrs = addrs };
 
     *again = true;
-    at->own = false;
+    at->advice = "";
     if (at->port->ops->resolve(at->port, host, tcp_port, addrs, ADDRS_MAX - 1, &r.n) != TUTTI_OK) {
         at->tries++;
         snprintf(at->cause, sizeof at->cause, "%s", tutti_last_error());
+        at->cause[strcspn(at->cause, "\n")] = '\0';
+        at->advice = "\n  next: enter it in DNS or in /etc/hosts of this host, or use an address";
         return TUTTI_E_NETWORK;
     }
-    if (tti_addr_beyond_loopback(at->port, host, addrs, r.n, &addrs[r.n]))
-        r.n++; /* where a server listens whose host has this name */
+    if (check_loopback(at->port, host, addrs, r.n) != TUTTI_OK) {
+        *again = false;
+        return TUTTI_E_NETWORK;
+    }
+    r.n = add_own(at->port, host, addrs, r.n, &addrs[r.n]);
     if (run_race(&r))
         return TUTTI_OK;
-    note_own(at, host, addrs, r.n);
+    at->advice = advice_for_own(at->port, host, addrs, r.n);
     if (r.may_pass)
         return TUTTI_E_NETWORK;
     *again = false;
@@ -251,9 +305,7 @@ static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tc
     return tti_fail(
         TUTTI_E_NETWORK, "cannot connect to %s port %u: tried %d times in %lld ms, last: %s%s", host,
         tcp_port, at.tries, (long long)((tti_port_now(port) - start) / TTI_MS), at.cause,
-        at.own ? "; that is this host itself\n  next: if the server is on another host, name it by an address "
-                 "that only it has (MASTER_ADDR)"
-               : "");
+        at.advice);
 }
 
 tutti_status tti_connect(tti_port *port, const char *host, uint16_t tcp_port, int64_t deadline_ns,

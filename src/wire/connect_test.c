@@ -21,6 +21,7 @@ enum { REFUSES = 1, SILENT = 2, ANSWERS = 3, LACKS = 4, LATE = 5, HANDLES = 64 }
 static struct {
     const char *addrs[4];
     int64_t     now_ns;
+    bool        no_loopback;
     int         n_opened, n_open;
     int         how[HANDLES];
     int64_t     began_ns[HANDLES];
@@ -44,7 +45,8 @@ static void dice(tti_port *port, void *out, size_t bytes)
     memset(out, 0x40, bytes);
 }
 
-static tutti_status resolve(tti_port *port, const char *name, uint16_t tcp_port, tti_addr *out, int max, int *n_out)
+static tutti_status resolve(tti_port *port, const char *name, uint16_t tcp_port, tti_addr *out, int max,
+                            int *n_out)
 {
     (void)port;
     (void)name;
@@ -103,18 +105,23 @@ static void end(tti_port *port, tti_handle handle)
     world.n_open -= handle != TTI_NO_HANDLE;
 }
 
-static int no_interfaces(tti_port *port, tti_interface *out, int max)
+/* A bridge, and, where it is up, loopback. */
+static int list(tti_port *port, tti_interface *out, int max)
 {
     (void)port;
-    (void)max;
-    memset(out, 0, sizeof *out);
-    memcpy(out->name, "br0", 4);
-    return tti_addr_parse("172.17.0.1", 0, &out->addr) == TUTTI_OK ? 1 : 0;
+    assert_true(max >= 2);
+    memset(out, 0, 2 * sizeof *out);
+    memcpy(out[0].name, "br0", 4);
+    memcpy(out[1].name, "lo", 3);
+    out[0].up = out[1].up = out[1].loopback = true;
+    assert_int_equal(tti_addr_parse("172.17.0.1", 0, &out[0].addr), TUTTI_OK);
+    assert_int_equal(tti_addr_parse("127.0.0.1", 0, &out[1].addr), TUTTI_OK);
+    return world.no_loopback ? 1 : 2;
 }
 
 static const tti_port_ops ops = {
     .name = "made up", .now_ns = now, .sleep_until = sleep_until, .random = dice, .resolve = resolve,
-    .connect = begin, .connect_result = result, .poll = wait_for, .close = end, .interfaces = no_interfaces,
+    .connect = begin, .connect_result = result, .poll = wait_for, .close = end, .interfaces = list,
 };
 static tti_port port = { .ops = &ops };
 
@@ -162,6 +169,19 @@ static void the_first_may_still_win(void **state)
     assert_int_equal(reaches(450), LATE);
 }
 
+/* A server that is not there yet, beside a dead address: it is asked again soon. */
+static void a_silent_address_does_not_hold_up_rounds(void **state)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    (void)state;
+    world.addrs[0] = "10.0.0.2";
+    world.addrs[1] = "10.0.0.1"; /* REFUSES */
+    assert_int_equal(tti_connect(&port, "n1", 80, 8 * TTI_SECOND, &handle), TUTTI_E_NETWORK);
+    assert_true(world.n_opened >= 8); /* at least four rounds in eight seconds */
+    assert_int_equal(world.n_open, 0);
+}
+
 static void none_answers(void **state)
 {
     tti_handle handle = TTI_NO_HANDLE;
@@ -191,13 +211,52 @@ static void an_address_of_our_own(void **state)
     assert_non_null(strstr(tutti_last_error(), "MASTER_ADDR"));
 }
 
+static void without_loopback(void **state)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    (void)state;
+    world.addrs[0] = "172.17.0.1";
+    world.no_loopback = true;
+    assert_int_equal(tti_connect(&port, "n1", 80, 60 * TTI_SECOND, &handle), TUTTI_E_NETWORK);
+    assert_int_equal(world.now_ns, 0);
+    assert_non_null(strstr(tutti_last_error(), "loopback interface is down"));
+    clean(NULL);
+    world.addrs[0] = "10.0.0.3"; /* others are reached all the same */
+    world.no_loopback = true;
+    assert_int_equal(reaches(1), ANSWERS);
+}
+
+/* On the host behind a service its address may lead nowhere; other hosts do not look at themselves. */
+static void behind_a_service(void **state)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    (void)state;
+    world.addrs[0] = "10.0.0.2"; /* SILENT; loopback's last number REFUSES */
+    setenv("TUTTI_LISTEN", "any", 1);
+    assert_int_equal(tti_connect(&port, "svc", 80, TTI_SECOND, &handle), TUTTI_E_NETWORK);
+    assert_int_equal(world.how[1], REFUSES);
+    unsetenv("TUTTI_LISTEN");
+    clean(NULL);
+    world.addrs[0] = "10.0.0.2";
+    assert_int_equal(tti_connect(&port, "svc", 80, TTI_SECOND, &handle), TUTTI_E_NETWORK);
+    assert_int_equal(world.n_opened, 1);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, clean, clean)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(a_silent_address_costs_a_moment), TEST(a_refusal_costs_nothing), TEST(the_first_may_still_win),
-        TEST(none_answers),                    TEST(an_address_of_our_own),
+        TEST(a_silent_address_costs_a_moment),
+        TEST(a_refusal_costs_nothing),
+        TEST(the_first_may_still_win),
+        TEST(a_silent_address_does_not_hold_up_rounds),
+        TEST(none_answers),
+        TEST(an_address_of_our_own),
+        TEST(without_loopback),
+        TEST(behind_a_service),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

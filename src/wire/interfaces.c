@@ -257,6 +257,19 @@ bool tti_addr_is_own(tti_port *port, const tti_addr *addr)
     return false;
 }
 
+/* One that is down has no address, and is not in the list. */
+bool tti_loopback_is_up(tti_port *port)
+{
+    tti_interface faces[INTERFACES_MAX];
+    int           n = port->ops->interfaces != NULL ? port->ops->interfaces(port, faces, INTERFACES_MAX) : -1;
+    int           i;
+
+    for (i = 0; i < n; i++)
+        if (faces[i].loopback && faces[i].up)
+            return true;
+    return n < 0;
+}
+
 /* Whether ranks elsewhere are possible at all: without a secret nobody gets in from there. */
 static bool may_span_hosts(void)
 {
@@ -267,7 +280,8 @@ static bool may_span_hosts(void)
     return tti_env("TUTTI_SECRET_FILE") != NULL || strcmp(tti_env("TUTTI_AUTH"), "none") == 0;
 }
 
-bool tti_addr_beyond_loopback(tti_port *port, const char *host, const tti_addr *addrs, int n, tti_addr *addr_out)
+bool tti_addr_beyond_loopback(tti_port *port, const char *host, const tti_addr *addrs, int n,
+                              tti_addr *addr_out)
 {
     tti_addr addr;
     int      i;

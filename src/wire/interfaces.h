@@ -29,6 +29,9 @@ bool tti_own_addr(tti_port *port, tti_addr *addr_out);
 /** Whether addr is one of this host's own, loopback included. */
 bool tti_addr_is_own(tti_port *port, const tti_addr *addr);
 
+/** Whether this host's loopback interface is up; true where the port does not tell. */
+bool tti_loopback_is_up(tti_port *port);
+
 /** On many hosts their own name means 127.0.1.1, and others resolve it properly. Where all n addresses of
  * host, a name but localhost, are loopback, and the job may have ranks elsewhere (there is a secret, or none
  * is wanted; the launcher does not tell otherwise): true, and the address that the name has to mean. */

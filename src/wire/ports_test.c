@@ -17,7 +17,8 @@
 static const tti_secret secret = { .present = true };
 
 /* What every name means here. */
-static tutti_status resolve(tti_port *port, const char *name, uint16_t tcp_port, tti_addr *out, int max, int *n_out)
+static tutti_status resolve(tti_port *port, const char *name, uint16_t tcp_port, tti_addr *out, int max,
+                            int *n_out)
 {
     (void)port;
     (void)name;

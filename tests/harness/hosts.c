@@ -48,22 +48,27 @@ static int namespace_create(int home)
     return fd;
 }
 
-/* Become "ip -batch -" inside a host, reading from fd, its words going to words_fd. */
-static _Noreturn void become_ip(const tt_hosts *hosts, int host, int batch_fd, int words_fd)
+/* Become the program inside a host, reading from fd, its words going to words_fd. */
+static _Noreturn void become(const tt_hosts *hosts, int host, const char *program, int batch_fd, int words_fd)
 {
-    static const char *const places[] = { "/sbin/ip", "/usr/sbin/ip", "/bin/ip", "/usr/bin/ip" };
+    static const char *const folders[] = { "/sbin", "/usr/sbin", "/bin", "/usr/bin" };
+    const char *const        option = strcmp(program, "ip") == 0 ? "-batch" : "-f";
+    char                     path[64];
     size_t                   i;
 
     if (!tt_hosts_enter(hosts, host) || dup2(batch_fd, 0) < 0 || dup2(words_fd, 1) < 0 ||
         dup2(words_fd, 2) < 0)
         _exit(126);
-    for (i = 0; i < sizeof places / sizeof places[0]; i++)
-        execl(places[i], "ip", "-batch", "-", (char *)NULL);
-    dprintf(2, "there is no ip program (package iproute2)");
+    for (i = 0; i < sizeof folders / sizeof folders[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", folders[i], program);
+        execl(path, program, option, "-", (char *)NULL);
+    }
+    dprintf(2, "there is no %s program (package %s)", program,
+            strcmp(program, "ip") == 0 ? "iproute2" : "nftables");
     _exit(127);
 }
 
-/* Read what ip said, its first line only. */
+/* Read what was said, its first line only. */
 static void first_line(int fd, char *out, size_t bytes)
 {
     size_t  used = 0;
@@ -75,8 +80,8 @@ static void first_line(int fd, char *out, size_t bytes)
     out[strcspn(out, "\n")] = '\0';
 }
 
-/* Run a batch of ip commands inside a host. */
-static bool ip_batch(const tt_hosts *hosts, int host, const char *batch, char *words, size_t bytes)
+static bool run_script(const tt_hosts *hosts, int host, const char *program, const char *batch, char *words,
+                       size_t bytes)
 {
     int   in[2] = { -1, -1 };
     int   out[2] = { -1, -1 };
@@ -88,7 +93,7 @@ static bool ip_batch(const tt_hosts *hosts, int host, const char *batch, char *w
         goto out;
     pid = fork();
     if (pid == 0)
-        become_ip(hosts, host, in[0], out[1]);
+        become(hosts, host, program, in[0], out[1]);
     if (pid < 0)
         goto out;
     close(out[1]);
@@ -102,7 +107,7 @@ static bool ip_batch(const tt_hosts *hosts, int host, const char *batch, char *w
 
 out:
     if (pid < 0)
-        snprintf(words, bytes, "cannot run ip: %s", strerror(errno));
+        snprintf(words, bytes, "cannot run %s: %s", program, strerror(errno));
     if (in[0] >= 0)
         close(in[0]);
     if (in[1] >= 0)
@@ -114,31 +119,51 @@ out:
     return told && WIFEXITED(status) && WEXITSTATUS(status) == 0;
 }
 
+bool tt_hosts_script(const tt_hosts *hosts, int host, const char *program, const char *script, char *words,
+                     size_t bytes)
+{
+    char   text[2048];
+    size_t used = 0;
+
+    for (; *script != '\0' && used + 64 < sizeof text; script++) {
+        const int which = script[0] == '@' && script[1] >= '0' && script[2] == '/' ? script[1] - '0' : -1;
+
+        if (which < 0 || which >= hosts->n) {
+            text[used++] = *script;
+            continue;
+        }
+        used += (size_t)snprintf(text + used, sizeof text - used, "/proc/%ld/fd/%d", (long)getpid(),
+                                 hosts->fd[which]);
+        script += 2;
+    }
+    text[used] = '\0';
+    if (*script == '\0')
+        return run_script(hosts, host, program, text, words, bytes);
+    snprintf(words, bytes, "the script is too long");
+    return false;
+}
+
 /* Join the two namespaces and give both ends their address. */
 static bool join(const tt_hosts *hosts, char *words, size_t bytes)
 {
     char batch[512];
     int  i;
 
-    snprintf(batch, sizeof batch,
-             "link add tt0 type veth peer name tt0 netns /proc/%ld/fd/%d\n", (long)getpid(),
-             hosts->fd[1]);
-    if (!ip_batch(hosts, 0, batch, words, bytes))
+    if (!tt_hosts_script(hosts, 0, "ip", "link add tt0 type veth peer name tt0 netns @1/\n", words, bytes))
         return false;
     for (i = 0; i < hosts->n; i++) {
         snprintf(batch, sizeof batch,
                  "link set lo up\nlink set tt0 up\naddr add %s/24 dev tt0\n", tt_hosts_addr(i));
-        if (!ip_batch(hosts, i, batch, words, bytes))
+        if (!tt_hosts_script(hosts, i, "ip", batch, words, bytes))
             return false;
     }
     return true;
 }
 
-bool tt_hosts_open(tt_hosts *hosts_out, char *reason_out, size_t reason_bytes)
+bool tt_hosts_bare(int n, tt_hosts *hosts_out, char *reason_out, size_t reason_bytes)
 {
     tt_hosts hosts = { 0 };
-    char     words[160] = "";
-    bool     made = false;
+    bool     made = true;
     int      home;
 
     home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
@@ -146,24 +171,34 @@ bool tt_hosts_open(tt_hosts *hosts_out, char *reason_out, size_t reason_bytes)
         snprintf(reason_out, reason_bytes, "no /proc/self/ns/net: %s", strerror(errno));
         return false;
     }
-    for (hosts.n = 0; hosts.n < TT_HOSTS; hosts.n++) {
+    while (made && hosts.n < n) {
         hosts.fd[hosts.n] = namespace_create(home);
-        if (hosts.fd[hosts.n] < 0) {
-            snprintf(reason_out, reason_bytes, "no network namespace to be had: %s",
-                     strerror(errno));
-            goto out;
-        }
+        made = hosts.fd[hosts.n] >= 0;
+        if (made)
+            hosts.n++;
+        else
+            snprintf(reason_out, reason_bytes, "no network namespace to be had: %s", strerror(errno));
     }
-    if (!join(&hosts, words, sizeof words)) {
-        snprintf(reason_out, reason_bytes, "cannot join namespaces by veth: %s", words);
-        goto out;
-    }
-    made = true;
-    *hosts_out = hosts;
-
-out:
-    if (!made)
+    if (made)
+        *hosts_out = hosts;
+    else
         tt_hosts_close(&hosts);
     close(home);
     return made;
+}
+
+bool tt_hosts_open(tt_hosts *hosts_out, char *reason_out, size_t reason_bytes)
+{
+    tt_hosts hosts;
+    char     words[160] = "";
+
+    if (!tt_hosts_bare(TT_HOSTS, &hosts, reason_out, reason_bytes))
+        return false;
+    if (!join(&hosts, words, sizeof words)) {
+        snprintf(reason_out, reason_bytes, "cannot join namespaces by veth: %s", words);
+        tt_hosts_close(&hosts);
+        return false;
+    }
+    *hosts_out = hosts;
+    return true;
 }

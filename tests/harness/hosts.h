@@ -14,15 +14,24 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum { TT_HOSTS = 2 };
+enum { TT_HOSTS = 2, TT_NAMESPACES_MAX = 3 };
 
 typedef struct tt_hosts {
-    int n;            /* 0: closed */
-    int fd[TT_HOSTS]; /* the namespaces */
+    int n;                     /* 0: closed */
+    int fd[TT_NAMESPACES_MAX]; /* the namespaces */
 } tt_hosts;
 
 /** Make two hosts. false: the machine refuses, reason_out says what and why. The caller has one thread. */
 bool tt_hosts_open(tt_hosts *hosts_out, char *reason_out, size_t reason_bytes);
+
+/** Make n namespaces that nothing joins: not even their loopback is up. false: as tt_hosts_open(). */
+bool tt_hosts_bare(int n, tt_hosts *hosts_out, char *reason_out, size_t reason_bytes);
+
+/** Let a program read script inside a namespace: "ip" (-batch) or "nft" (-f). "@0/", "@1/", "@2/" in
+ * script become the paths of the namespaces' descriptors, as `ip link ... netns` wants them.
+ * false: words_out has the first line of what it said. */
+bool tt_hosts_script(const tt_hosts *hosts, int host, const char *program, const char *script, char *words_out,
+                     size_t words_bytes);
 
 /** Move the calling thread, and what it forks from now on, to a host. false: errno tells. */
 bool tt_hosts_enter(const tt_hosts *hosts, int host);

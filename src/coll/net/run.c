@@ -113,22 +113,37 @@ static void add_silent(const motion *m, int i, tti_words *words)
     free(silent);
 }
 
+/* The peer of transfer i may be silent because nothing leads to it: a firewall, say. */
+static bool add_unconnected(const motion *m, int i, tti_words *words)
+{
+    const int peer = peer_of(m, i);
+    char      text[TTI_LISTENS_TEXT_MAX];
+
+    if (!tti_messenger_unconnected(m->team->messenger, m->team->ranks[peer], text, sizeof text))
+        return false;
+    tti_words_add(words, ", and no connection yet to rank %d at %s", peer, text);
+    return true;
+}
+
 static tutti_status fail_timeout(const motion *m, int i)
 {
     const tti_team *team = m->team;
     const int64_t   waited_ns = tti_port_now(team->port) - m->entered_ns;
     tti_words       words = { .used = 0 };
     char            call[TTI_CALL_TEXT_MAX];
+    const char     *next;
 
     tti_call_describe(m->note, call);
     add_silent(m, i, &words);
+    next = add_unconnected(m, i, &words)
+               ? "let that port through between the hosts, or set TUTTI_PORT_RANGE to ports that are"
+               : "see what the ranks named do instead, or give the group a longer time-out";
     return tti_fail(TUTTI_E_TIMEOUT,
                     "%s on group '%s' timed out after %lld ms on rank %d of %d\n"
                     "  %s (step %d of %d)\n"
-                    "  next: see what the ranks named do instead, or give the group a longer "
-                    "time-out",
+                    "  next: %s",
                     call, team->name, (long long)(waited_ns / TTI_MS), team->rank, team->n_ranks,
-                    words.text, m->phase + 1, m->net->schedule.phases.n);
+                    words.text, m->phase + 1, m->net->schedule.phases.n, next);
 }
 
 /* The message was of another call. Of that we know no more than its control word. */
