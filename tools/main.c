@@ -16,6 +16,7 @@ typedef struct word {
 } word;
 
 static const word words[] = {
+    { "bench", "measure", tool_bench },
     { "run", "start the processes of a job on this host", tool_run },
     { "store", "serve a key-value store, or look into one", tool_store },
 };

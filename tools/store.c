@@ -339,7 +339,8 @@ static int print_help(FILE *out, int code)
         fprintf(out, "  %-11s %-12s %s\n", words[i].name, words[i].args, words[i].what);
     fprintf(out,
             "\n"
-            "  --store URL   tcp://HOST:PORT or file:///PATH (tcp://$MASTER_ADDR:$MASTER_PORT;\n"
+            "  --store URL   tcp://HOST:PORT, torch-tcp://HOST:PORT (PyTorch serves it) or\n"
+            "                file:///PATH (tcp://$MASTER_ADDR:$MASTER_PORT;\n"
             "                serve: tcp://127.0.0.1:0, port 0 is any free one)\n"
             "  --timeout S   seconds to connect, and to wait; 'inf': no limit (30)\n"
             "  --no-wait     pop: do not wait\n"
@@ -366,7 +367,7 @@ static int run_serve(call *c)
     tutti_status st;
     int got;
 
-    if (!store_read_place(url, &p) || p.path != NULL)
+    if (!store_read_place(url, &p) || p.path != NULL || p.torch)
         return wrong("not an address to serve at:", url, "write tcp://HOST:PORT");
     if (!store_place_is_local(&p) && (secret == NULL || secret[0] == '\0'))
         return wrong("other hosts need a secret to use a store at", p.host,
@@ -399,6 +400,16 @@ static int open_tcp(call *c, const store_place *p)
     return failed(tutti_tcp_store_open(&options, &c->store));
 }
 
+static int open_torch(call *c, const store_place *p)
+{
+    tutti_torch_store_options options = TUTTI_TORCH_STORE_OPTIONS;
+
+    options.host = p->host;
+    options.port = p->port;
+    options.timeout_ms = c->timeout_ms;
+    return failed(tutti_torch_store_open(&options, &c->store));
+}
+
 static int open_store(call *c)
 {
     const char *host = getenv("MASTER_ADDR");
@@ -420,9 +431,9 @@ static int open_store(call *c)
     }
     if (!store_read_place(url, &p) || (p.path == NULL && p.port == 0))
         return wrong("not the URL of a store:", url,
-                     "write tcp://HOST:PORT, tcp://[IPV6]:PORT or file:///PATH");
+                     "write tcp://HOST:PORT, tcp://[IPV6]:PORT, torch-tcp://HOST:PORT or file:///PATH");
     if (p.path == NULL)
-        return open_tcp(c, &p);
+        return p.torch ? open_torch(c, &p) : open_tcp(c, &p);
     code = failed(tutti_file_store_open(p.path, -1, &c->store));
     if (code == EXIT_SUCCESS)
         tutti_store_set_timeout(c->store, c->timeout_ms);

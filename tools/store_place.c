@@ -49,6 +49,8 @@ bool store_read_place(const char *url, store_place *p)
         p->path = url + 7;
         return true;
     }
+    p->torch = strncmp(url, "torch-", 6) == 0;
+    url += p->torch ? 6 : 0;
     return strncmp(url, "tcp://", 6) == 0 && read_host_port(url + 6, p);
 }
 

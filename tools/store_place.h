@@ -12,12 +12,13 @@ enum { STORE_HOST_MAX = 256 };
 
 /* A store's URL, taken apart. */
 typedef struct store_place {
-    char host[STORE_HOST_MAX]; /* tcp */
+    char host[STORE_HOST_MAX]; /* tcp, torch-tcp */
     int port;
+    bool torch; /* torch-tcp */
     const char *path; /* file, in the URL; NULL: tcp */
 } store_place;
 
-/* tcp://HOST:PORT, tcp://[IPV6]:PORT, file:///PATH. */
+/* tcp://HOST:PORT, tcp://[IPV6]:PORT, torch-tcp:// likewise, file:///PATH. */
 bool store_read_place(const char *url, store_place *p);
 /* Whether only this host can reach a server there. */
 bool store_place_is_local(const store_place *p);

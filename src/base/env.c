@@ -16,7 +16,7 @@ static const tti_env_entry table[] = {
     { "LOCAL_WORLD_SIZE", NULL, "processes of the job on this host" },
     { "MASTER_ADDR", NULL, "host of the store" },
     { "MASTER_PORT", NULL, "TCP port of the store" },
-    { "TORCHELASTIC_USE_AGENT_STORE", NULL, "True: the launcher hosts the store, every rank is a client" },
+    { "TORCHELASTIC_USE_AGENT_STORE", NULL, "True: the launcher hosts the store, every rank is a client (set by torchrun and tutti run)" },
     { "TORCHELASTIC_RESTART_COUNT", "0", "which attempt this is; keeps the keys of attempts apart" },
     { "TORCHELASTIC_RUN_ID", NULL, "set by launchers: the name of the job" },
     { "OMPI_COMM_WORLD_RANK", NULL, "without RANK: the rank, under Open MPI's mpirun" },

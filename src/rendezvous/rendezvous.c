@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * rendezvous.c - env://, tcp://, file:// and an explicit store.
+ * rendezvous.c - env://, tcp://, torch-tcp://, file:// and an explicit store.
  *
  * Why     Everything above needs the same four facts, whoever started the process.
  * How     1. who and where: rank, size, host and port, from options, URL, environment or scheduler (who.c).
  *         2. rank 0 serves the tcp store and everybody connects; under `tutti run` the launcher
  *            serves it (TORCHELASTIC_USE_AGENT_STORE), every rank is a client, and the keys of one
  *            attempt stand below "/worker/attempt_N", so that a restart meets none of the last.
+ *            Where the launcher is PyTorch's, its store is met in its own protocol, as with
+ *            torch-tcp://.
  * True    Nobody waits for ranks here: a backend's creation does, and can say who is missing.
  * Source  torch.distributed.rendezvous, whose variables and URLs these are. */
 #include "rendezvous/rendezvous.h"
@@ -121,7 +123,38 @@ static tutti_status open_by_beacon(tti_port *port, const tti_who *who, tti_join 
     return st;
 }
 
-static tutti_status open_tcp(const tti_who *who, tti_join *join)
+/* The rest of the job sees this process through a store that asks nobody for a secret. */
+static void warn_of_foreign_store(const tti_url *url, const tti_join *join)
+{
+    if (join->rank == 0)
+        tti_log(TTI_LOG_WARN,
+                "this job meets through PyTorch's store at %s port %u, and has its secret from there: "
+                "it is as safe as that store, which asks nobody for one",
+                url->host, url->port);
+}
+
+/* PyTorch serves the store: every rank is a client. */
+static tutti_status open_torch(tti_port *port, const tti_url *url, bool agent, tti_join *join)
+{
+    tutti_torch_store_options options = TUTTI_TORCH_STORE_OPTIONS;
+    tutti_store              *store = NULL;
+    tutti_status              st;
+
+    options.host = url->host;
+    options.port = url->port;
+    options.join = true;
+    options.timeout_ms = join->timeout_ms;
+    st = tti_torch_store_open_on(port, &options, &store);
+    if (st != TUTTI_OK)
+        return st;
+    warn_of_foreign_store(url, join);
+    if (agent)
+        return below_attempt(store, &join->store);
+    join->store = store;
+    return TUTTI_OK;
+}
+
+static tutti_status open_tcp(tti_port *port, const tti_who *who, tti_join *join)
 {
     tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
     const tti_url          *url = &who->url;
@@ -129,12 +162,8 @@ static tutti_status open_tcp(const tti_who *who, tti_join *join)
     tutti_store            *store = NULL;
     tutti_status            st;
 
-    if (agent && !tti_env_flag("TUTTI_AGENT_STORE"))
-        return tti_fail(TUTTI_E_UNSUPPORTED,
-                        "TORCHELASTIC_USE_AGENT_STORE is True, but the store of that launcher at "
-                        "%s:%u speaks a protocol that is not spoken here\n"
-                        "  next: launch with 'tutti run'",
-                        url->host, url->port);
+    if (url->scheme == TTI_URL_TORCH || (agent && !tti_env_flag("TUTTI_AGENT_STORE")))
+        return open_torch(port, url, agent, join);
     if (url->port == 0 && (agent || join->world_size > 1))
         return tti_fail(TUTTI_E_ARG, "port 0 (any free one) is for a world of one: other ranks "
                                      "could not know which port it became\n"
@@ -189,7 +218,7 @@ static tutti_status join_by_url(const tti_rendezvous_config *config, tti_join *j
     else if (who.beacon)
         st = open_by_beacon(config->port, &who, join);
     else
-        st = open_tcp(&who, join);
+        st = open_tcp(config->port, &who, join);
     if (st != TUTTI_OK)
         return st;
     return tti_listen_host(config->port, who.url.scheme == TTI_URL_FILE ? NULL : who.url.host,

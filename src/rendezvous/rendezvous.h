@@ -37,7 +37,7 @@ typedef struct tti_join {
  *
  * @errors TUTTI_E_ARG          a piece of the URL, a variable, the rank or the size is missing,
  *                              wrong or given twice; the text names it
- *         TUTTI_E_UNSUPPORTED  another scheme, or the launcher's store speaks another protocol
+ *         TUTTI_E_UNSUPPORTED  another scheme
  *         TUTTI_E_NETWORK      the master is absent (host, port, ms waited), or its port is taken
  *         TUTTI_E_AUTH         the store does not know this job's secret
  *         TUTTI_E_TIMEOUT, TUTTI_E_IO, TUTTI_E_NOMEM */

@@ -16,6 +16,8 @@
 #include <string.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include "harness/torch_server.h"
+#include "store/store.h"
 #include <tutti/private.h>
 
 enum { N = 3, LONG_MS = 20000, SHORT_MS = 300 };
@@ -386,18 +388,58 @@ static void test_agent_store(void **state)
     tutti_store_server_stop(server);
 }
 
-static void test_foreign_launcher(void **state)
+/* Every rank is a client, counts itself, and works below the attempt. */
+static void test_torch_launcher(void **state)
 {
-    tti_rendezvous_config config = config_of("env://?rank=0&world_size=1");
+    tt_torch_server      *server = tt_torch_server_start(NULL);
+    tti_rendezvous_config config = config_of("env://?rank=0&world_size=2");
     tti_join              join;
+    tutti_bytes           value = { .data = NULL };
+    int64_t               n = 0;
 
     (void)state;
-    set_launcher(some_port(NULL));
-    assert_refused(&config, TUTTI_E_UNSUPPORTED, "speaks a protocol");
-    assert_said("tutti run");
-    setenv("TORCHELASTIC_USE_AGENT_STORE", "true", 1); /* exactly "True", as in torch */
+    assert_non_null(server);
+    set_launcher(tt_torch_server_port(server));
     assert_int_equal(tti_rendezvous(&config, &join), TUTTI_OK);
+    assert_true(tti_store_is_foreign(join.store));
+    assert_false(join.rank0_serves);
+    assert_int_equal(join.world_size, 2);
+    assert_int_equal(tutti_store_set(join.store, "k", "v", 1), TUTTI_OK);
+    assert_int_equal(tutti_store_num_keys(join.store, &n), TUTTI_OK);
+    assert_int_equal(n, 2); /* ours, and the count of those who joined */
+    assert_int_equal(tutti_store_get(tutti_store_underlying(join.store), "/worker/attempt_0/k", 5000,
+                                     &value),
+                     TUTTI_OK);
+    tutti_bytes_free(&value);
     tti_join_release(&join);
+    tt_torch_server_stop(server);
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "true", 1); /* exactly "True", as in torch */
+    config = config_of("env://?rank=0&world_size=1");
+    assert_int_equal(tti_rendezvous(&config, &join), TUTTI_OK);
+    assert_false(tti_store_is_foreign(join.store));
+    tti_join_release(&join);
+}
+
+/* torch-tcp:// needs no launcher, and adds no prefix. */
+static void test_torch_url(void **state)
+{
+    tt_torch_server      *server = tt_torch_server_start(NULL);
+    tti_rendezvous_config config;
+    tti_join              join;
+    char                  url[64];
+
+    (void)state;
+    assert_non_null(server);
+    snprintf(url, sizeof url, "torch-tcp://127.0.0.1:%d?rank=1&world_size=2",
+             tt_torch_server_port(server));
+    config = config_of(url);
+    assert_int_equal(tti_rendezvous(&config, &join), TUTTI_OK);
+    assert_true(tti_store_is_foreign(join.store));
+    assert_int_equal(join.rank, 1);
+    assert_string_equal(join.listen_host, "127.0.0.1");
+    assert_null(tutti_store_underlying(join.store));
+    tti_join_release(&join);
+    tt_torch_server_stop(server);
 }
 
 /* ---- where to listen ---- */
@@ -503,7 +545,8 @@ int main(void)
         TEST(test_file),
         TEST(test_world_of_one_on_any_port),
         TEST(test_agent_store),
-        TEST(test_foreign_launcher),
+        TEST(test_torch_launcher),
+        TEST(test_torch_url),
         TEST(test_listen_host),
         TEST(test_listen_by_route),
         TEST(test_route_of_the_system),

@@ -75,13 +75,13 @@ static tutti_status take_env(const char *body)
     return TUTTI_OK;
 }
 
-static tutti_status take_tcp(char *body, tti_url *url)
+static tutti_status take_tcp(char *body, bool zero_ok, tti_url *url)
 {
     const size_t length = strlen(body);
 
     if (length > 0 && body[length - 1] == '/')
         body[length - 1] = '\0';
-    return tti_addr_split(body, true, url->host, &url->port);
+    return tti_addr_split(body, zero_ok, url->host, &url->port);
 }
 
 static tutti_status take_file(const char *body, tti_url *url)
@@ -107,7 +107,11 @@ static tutti_status take_body(const char *scheme, char *body, tti_url *url)
     }
     if (strcmp(scheme, "tcp") == 0) {
         url->scheme = TTI_URL_TCP;
-        return take_tcp(body, url);
+        return take_tcp(body, true, url);
+    }
+    if (strcmp(scheme, "torch-tcp") == 0) {
+        url->scheme = TTI_URL_TORCH;
+        return take_tcp(body, false, url);
     }
     if (strcmp(scheme, "file") == 0) {
         url->scheme = TTI_URL_FILE;
@@ -115,7 +119,7 @@ static tutti_status take_body(const char *scheme, char *body, tti_url *url)
     }
     return tti_fail(TUTTI_E_UNSUPPORTED,
                     "there is no rendezvous for scheme '%.32s://'\n"
-                    "  next: use env://, tcp://host:port or file:///path",
+                    "  next: use env://, tcp://host:port, torch-tcp://host:port or file:///path",
                     scheme);
 }
 
@@ -135,7 +139,7 @@ tutti_status tti_url_parse(const char *text, tti_url *url_out)
     if (body == NULL)
         return tti_fail(TUTTI_E_ARG,
                         "'%.64s' is no init URL: it has no scheme\n"
-                        "  next: use env://, tcp://host:port or file:///path",
+                        "  next: use env://, tcp://host:port, torch-tcp://host:port or file:///path",
                         text);
     *body = '\0';
     body += 3;

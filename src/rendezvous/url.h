@@ -3,6 +3,7 @@
  * rendezvous/url.h - an init URL taken apart.
  *
  *   env://[?query]   tcp://host:port[?query]   tcp://[address]:port[?query]   file:///path[?query]
+ *   torch-tcp://host:port[?query]: as tcp, and PyTorch serves the store
  *   query: rank=R and world_size=W, each at most once; use_libuv is accepted and says nothing here
  *
  * The text comes from a user or a scheduler and is treated as hostile: its length is bounded, every
@@ -18,12 +19,12 @@ enum {
     TTI_WORLD_MAX = 1 << 20  /* most ranks of a world */
 };
 
-typedef enum tti_url_scheme { TTI_URL_ENV, TTI_URL_TCP, TTI_URL_FILE } tti_url_scheme;
+typedef enum tti_url_scheme { TTI_URL_ENV, TTI_URL_TCP, TTI_URL_FILE, TTI_URL_TORCH } tti_url_scheme;
 
 typedef struct tti_url {
     tti_url_scheme scheme;
-    char           host[TTI_HOST_MAX];     /* tcp */
-    uint16_t       port;                   /* tcp; 0: any free one */
+    char           host[TTI_HOST_MAX];     /* tcp, torch-tcp */
+    uint16_t       port;                   /* the same; 0: any free one, tcp only */
     char           path[TTI_URL_PATH_MAX]; /* file */
     int            rank;                   /* -1: not in the query */
     int            world_size;             /* 0: not in the query */

@@ -29,6 +29,10 @@ static void test_good(void **state)
     assert_int_equal(tti_url_parse("tcp://[fe80::1%2]:0/?use_libuv=1", &url), TUTTI_OK);
     assert_string_equal(url.host, "fe80::1%2");
     assert_int_equal(url.port, 0);
+    assert_int_equal(tti_url_parse("torch-tcp://node-1:29500?rank=1&world_size=2", &url), TUTTI_OK);
+    assert_int_equal(url.scheme, TTI_URL_TORCH);
+    assert_string_equal(url.host, "node-1");
+    assert_int_equal(url.port, 29500);
     assert_int_equal(tti_url_parse("file:///tmp/a b?rank=1&world_size=3", &url), TUTTI_OK);
     assert_int_equal(url.scheme, TTI_URL_FILE);
     assert_string_equal(url.path, "/tmp/a b");
@@ -55,6 +59,8 @@ static void test_bad(void **state)
     assert_bad("env://x", TUTTI_E_ARG, "nothing may stand behind");
     assert_bad("tcp://", TUTTI_E_ARG, "port");
     assert_bad("tcp://host", TUTTI_E_ARG, "port");
+    assert_bad("torch-tcp://host:0", TUTTI_E_ARG, "port");
+    assert_bad("torch-tcp://host", TUTTI_E_ARG, "port");
     assert_bad("tcp://:29500", TUTTI_E_ARG, "host");
     assert_bad("tcp://host:", TUTTI_E_ARG, "port");
     assert_bad("tcp://host:65536", TUTTI_E_ARG, "port");

@@ -10,11 +10,6 @@
 /* For the answer to a CANCEL_WAIT: a server that is slower hangs. */
 #define CANCEL_GRACE_NS (5 * TTI_SECOND)
 
-static int64_t earlier(int64_t a, int64_t b)
-{
-    return a < b ? a : b;
-}
-
 static tutti_status read_reply(tti_tcp_pool *pool, tti_handle handle, tti_torch_reader *reader,
                                int64_t deadline_ns)
 {
@@ -61,21 +56,21 @@ static tutti_status send_frame(tti_tcp_pool *pool, tti_handle handle, const tti_
                            deadline_ns);
 }
 
+/* Until the caller's deadline: the server looks up the name of each client that it accepts, one after
+ * another, and where no name server answers a thousand clients take minutes. */
 tutti_status tti_torch_greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
 {
     const tti_torch_request validate = { .op = TTI_TORCH_VALIDATE, .number = TTI_TORCH_MAGIC };
-    const int64_t           until =
-        earlier(deadline_ns, tti_port_now(pool->port) + TTI_TORCH_ANSWER_NS);
-    tti_buffer   frame = { .memory = NULL };
-    uint32_t     nonce = 0;
-    tutti_status st = tti_torch_request_write(&validate, &frame);
+    tti_buffer              frame = { .memory = NULL };
+    uint32_t                nonce = 0;
+    tutti_status            st = tti_torch_request_write(&validate, &frame);
 
     if (st == TUTTI_OK)
         st = add_ping(pool, &frame, &nonce);
     if (st == TUTTI_OK)
-        st = send_frame(pool, handle, &frame, until);
+        st = send_frame(pool, handle, &frame, deadline_ns);
     if (st == TUTTI_OK)
-        st = read_pong(pool, handle, nonce, until);
+        st = read_pong(pool, handle, nonce, deadline_ns);
     tti_buffer_release(&frame);
     if (st == TUTTI_E_NETWORK)
         return tti_fail(st,

@@ -132,6 +132,27 @@ static void end_bootstrap(tti_mesh *mesh)
     mesh->cards = NULL;
 }
 
+/* The job's secret. Where it comes from the board, it is this world's alone, and as secret as the
+ * board. */
+static tutti_status find_secret(tti_mesh *mesh, const tti_mesh_config *config)
+{
+    static const char key[] = "secret";
+    tti_secret       *secret = &mesh->door.secret;
+    const tti_board  *board = config->board;
+    tutti_status      st = tti_secret_load(NULL, secret);
+
+    if (st != TUTTI_OK || secret->present || !config->fresh_secret)
+        return st;
+    if (config->rank == 0) {
+        config->port->ops->random(config->port, secret->key, sizeof secret->key);
+        st = board->put(board->context, key, secret->key, sizeof secret->key, config->deadline_ns);
+    } else {
+        st = board->get(board->context, key, secret->key, sizeof secret->key, config->deadline_ns);
+    }
+    secret->present = st == TUTTI_OK;
+    return st;
+}
+
 static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
 {
     tti_card     card;
@@ -139,7 +160,7 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
     int          rank;
 
     tti_card_begin(&card, config);
-    st = tti_secret_load(NULL, &mesh->door.secret);
+    st = find_secret(mesh, config);
     if (st == TUTTI_OK)
         st = make_own_member(mesh, &card);
     if (st == TUTTI_OK)

@@ -35,10 +35,12 @@ typedef struct tti_mesh_config {
     int               n_ranks;
     const char       *listen_host; /* numeric */
     bool              tcp_only;    /* every member counts as a host of its own */
+    bool              fresh_secret; /* rank 0 leaves one on the board, unless TUTTI_SECRET_FILE is set */
     int64_t           deadline_ns;
 } tti_mesh_config;
 
-/** Find all members, open the way to those of this host and learn that to the others; the job's secret is read from TUTTI_SECRET_FILE.
+/** Find all members, open the way to those of this host and learn that to the others; the job's secret
+ * is read from TUTTI_SECRET_FILE, or from the board.
  * TUTTI_E_TIMEOUT names the ranks that did not come. */
 tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out);
 /** Leave: marks this rank as gone for those who still wait for it. NULL is fine. */

@@ -13,6 +13,7 @@
 #include <tutti/private.h>
 #include "backend/native/store_board.h"
 #include "coll/coll.h"
+#include "store/store.h"
 
 /* Group rank -> rank of the world. Outlives the backend when requests do. */
 typedef struct membership {
@@ -71,6 +72,7 @@ static tutti_status open_world(native *nat, const tutti_backend_config *config, 
 {
     tti_mesh_config mesh = { .port = tti_port_system(), .board = board, .rank = config->rank,
                              .n_ranks = config->n_ranks, .listen_host = config->listen_host,
+                             .fresh_secret = tti_store_is_foreign(config->store),
                              .deadline_ns = deadline_ns };
     tutti_status    st = wants_tcp_only(&mesh.tcp_only);
 

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bench.c - `tutti bench`: a table of what can be measured. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "bench.h"
+#include "tool.h"
+
+typedef struct bench_word {
+    const char *name;
+    const char *what;
+    int (*run)(int argc, char **argv);
+} bench_word;
+
+static const bench_word words[] = {
+    { "store", "many clients count on one tcp store", bench_store },
+};
+enum { N_WORDS = sizeof words / sizeof words[0] };
+
+static int print_help(FILE *out, int code)
+{
+    int i;
+
+    fprintf(out, "usage: tutti bench WORD [options]\n\n");
+    for (i = 0; i < N_WORDS; i++)
+        fprintf(out, "  %-10s %s\n", words[i].name, words[i].what);
+    fprintf(out, "\nEach word has its own --help.\n");
+    return code;
+}
+
+int tool_bench(int argc, char **argv)
+{
+    int i;
+
+    if (argc < 2)
+        return print_help(stderr, TOOL_USAGE);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)
+        return print_help(stdout, EXIT_SUCCESS);
+    for (i = 0; i < N_WORDS; i++)
+        if (strcmp(argv[1], words[i].name) == 0)
+            return words[i].run(argc - 1, argv + 1);
+    fprintf(stderr, "tutti bench: unknown word '%.200s'\n  next: tutti bench --help\n", argv[1]);
+    return TOOL_USAGE;
+}
