@@ -5,6 +5,8 @@
  *         dead, stopped or elsewhere before there was a connection ends the wait of those who want one.
  * Method  real processes and threads over TCP, and two hosts with shared memory inside; connections are
  *         counted inside the library, at moments at which every message is known to have arrived. */
+#include <dirent.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -240,6 +242,31 @@ static void who_waits_for_another_is_told(tt_ctx *t)
         tt_await(t, ENDED, 1);
 }
 
+/* Whether all threads of a process have stopped. */
+static bool is_stopped(int pid)
+{
+    char           path[512], state = 'T';
+    struct dirent *entry;
+    DIR           *tasks;
+    FILE          *file;
+
+    snprintf(path, sizeof path, "/proc/%d/task", pid);
+    tasks = opendir(path);
+    assert_non_null(tasks);
+    while (state == 'T' && (entry = readdir(tasks)) != NULL) {
+        if (entry->d_name[0] == '.')
+            continue;
+        snprintf(path, sizeof path, "/proc/%d/task/%.32s/stat", pid, entry->d_name);
+        file = fopen(path, "r");
+        if (file == NULL || fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+            state = '?';
+        if (file != NULL)
+            fclose(file);
+    }
+    closedir(tasks);
+    return state == 'T';
+}
+
 /* Rank 1 is stopped: its kernel answers, it does not. The time-out bounds that, and destroy waits for nothing. */
 static void a_stopped_rank_is_waited_for_in_vain(tt_ctx *t)
 {
@@ -257,7 +284,7 @@ static void a_stopped_rank_is_waited_for_in_vain(tt_ctx *t)
         fprintf(file, "%d\n", (int)getpid());
         fclose(file);
         tt_post(t, BEGUN);
-        raise(SIGSTOP);
+        tt_await(t, ENDED, 1);
         return;
     }
     tt_await(t, BEGUN, 1);
@@ -265,7 +292,9 @@ static void a_stopped_rank_is_waited_for_in_vain(tt_ctx *t)
     assert_non_null(file);
     assert_int_equal(fscanf(file, "%d", &pid), 1);
     fclose(file);
-    kill(pid, SIGSTOP); /* in case it has not come so far */
+    assert_int_equal(kill(pid, SIGSTOP), 0);
+    while (!is_stopped(pid))
+        sched_yield(); /* the harness limits it */
     OK(tutti_isend(TUTTI_SPAN(&x, 1), 1, 0, t->group, &work));
     start = now_ms();
     assert_int_equal(tutti_work_wait_for(work, 300), TUTTI_E_TIMEOUT);
@@ -277,7 +306,8 @@ static void a_stopped_rank_is_waited_for_in_vain(tt_ctx *t)
     assert_true(now_ms() - start < 1000);
     assert_int_equal(tutti_work_wait(work), TUTTI_E_ABORTED);
     tutti_work_free(work);
-    kill(pid, SIGCONT);
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    tt_post(t, ENDED);
 }
 
 int main(void)
