@@ -313,6 +313,16 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
     return TUTTI_OK;
 }
 
+bool tti_messenger_connected(tti_messenger *m, int rank)
+{
+    bool connected;
+
+    tti_lock(&m->lock);
+    connected = m->lanes[rank].way == TTI_WAY_OPEN;
+    tti_unlock(&m->lock);
+    return connected;
+}
+
 int tti_messenger_connections(tti_messenger *m)
 {
     int i, n = 0;

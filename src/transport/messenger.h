@@ -36,6 +36,9 @@ typedef struct tti_parcel {
 tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out);
 /** Ends every request with TUTTI_E_ABORTED. The mesh outlives it. NULL is fine. */
 void tti_messenger_close(tti_messenger *messenger);
+/** Whether there is a link to a member now. Where one was needed and is not made, its process does not run
+ * or cannot be reached: it would have been taken without a call of that member's. */
+bool tti_messenger_connected(tti_messenger *messenger, int rank);
 /** How many TCP connections to other members there are now. For tests and tools. */
 int tti_messenger_connections(tti_messenger *messenger);
 

@@ -267,15 +267,12 @@ static bool is_stopped(int pid)
     return state == 'T';
 }
 
-/* Rank 1 is stopped: its kernel answers, it does not. The time-out bounds that, and destroy waits for nothing. */
-static void a_stopped_rank_is_waited_for_in_vain(tt_ctx *t)
+/* Rank 1 is stopped, until ENDED is posted: the other one gets its pid, rank 1 itself 0 at the end. */
+static int stop_rank_1(tt_ctx *t)
 {
-    float       x = 0.0f;
-    tutti_work *work = NULL;
-    char        path[512];
-    FILE       *file;
-    int64_t     start;
-    int         pid = 0;
+    char  path[512];
+    FILE *file;
+    int   pid = 0;
 
     snprintf(path, sizeof path, "%s/pid", t->dir);
     if (t->rank == 1) {
@@ -285,7 +282,7 @@ static void a_stopped_rank_is_waited_for_in_vain(tt_ctx *t)
         fclose(file);
         tt_post(t, BEGUN);
         tt_await(t, ENDED, 1);
-        return;
+        return 0;
     }
     tt_await(t, BEGUN, 1);
     file = fopen(path, "r");
@@ -295,6 +292,25 @@ static void a_stopped_rank_is_waited_for_in_vain(tt_ctx *t)
     assert_int_equal(kill(pid, SIGSTOP), 0);
     while (!is_stopped(pid))
         sched_yield(); /* the harness limits it */
+    return pid;
+}
+
+static void let_go(tt_ctx *t, int pid)
+{
+    assert_int_equal(kill(pid, SIGCONT), 0);
+    tt_post(t, ENDED);
+}
+
+/* Its kernel answers, it does not. The time-out bounds that, and destroy waits for nothing. */
+static void a_stopped_rank_is_waited_for_in_vain(tt_ctx *t)
+{
+    const int   pid = stop_rank_1(t);
+    float       x = 0.0f;
+    tutti_work *work = NULL;
+    int64_t     start;
+
+    if (pid == 0)
+        return;
     OK(tutti_isend(TUTTI_SPAN(&x, 1), 1, 0, t->group, &work));
     start = now_ms();
     assert_int_equal(tutti_work_wait_for(work, 300), TUTTI_E_TIMEOUT);
@@ -306,8 +322,20 @@ static void a_stopped_rank_is_waited_for_in_vain(tt_ctx *t)
     assert_true(now_ms() - start < 1000);
     assert_int_equal(tutti_work_wait(work), TUTTI_E_ABORTED);
     tutti_work_free(work);
-    assert_int_equal(kill(pid, SIGCONT), 0);
-    tt_post(t, ENDED);
+    let_go(t, pid);
+}
+
+/* The text tells it from one that is late, with which there would be a connection. */
+static void a_stopped_rank_is_not_taken_for_a_late_one(tt_ctx *t)
+{
+    const int pid = stop_rank_1(t);
+    float     x = 0.0f;
+
+    if (pid == 0)
+        return;
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group), TUTTI_E_TIMEOUT);
+    expect_words("no message from rank 1; no connection to rank 1");
+    let_go(t, pid);
 }
 
 int main(void)
@@ -330,6 +358,8 @@ int main(void)
         TT_TEST(anybody_is_nobody, .ranks = 2, .transports = "tcp", .dies = 1),
         TT_TEST(who_waits_for_another_is_told, .ranks = 4, .transports = "tcp", .dies = VICTIM),
         TT_TEST(a_stopped_rank_is_waited_for_in_vain, .ranks = 2, .transports = "tcp"),
+        TT_TEST(a_stopped_rank_is_not_taken_for_a_late_one, .ranks = 2, .transports = "tcp",
+                .timeout_ms = 1500),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);

@@ -95,6 +95,24 @@ static tti_parcel parcel_of(const motion *m, const tti_transfer *transfer)
                          .bytes = (size_t)transfer->block.bytes };
 }
 
+/* "; no connection to rank 5": which of the silent do not even take one, so that they are stopped or out of
+ * reach, and not merely late. */
+static void add_unreached(const motion *m, bool *silent, tti_words *words)
+{
+    const tti_team *team = m->team;
+    bool            any = false;
+    int             r;
+
+    for (r = 0; r < team->n_ranks; r++) {
+        silent[r] = silent[r] && !tti_messenger_connected(team->messenger, team->ranks[r]);
+        any = any || silent[r];
+    }
+    if (!any)
+        return;
+    tti_words_add(words, "; no connection to ");
+    tti_words_add_ranks(words, silent, team->n_ranks);
+}
+
 /* "ranks 2, 5": whose messages have not come, or, if i is a send, have not been taken. */
 static void add_silent(const motion *m, int i, tti_words *words)
 {
@@ -110,6 +128,7 @@ static void add_silent(const motion *m, int i, tti_words *words)
             silent[peer_of(m, k)] = true;
     tti_words_add(words, receiving ? "no message from " : "message not taken by ");
     tti_words_add_ranks(words, silent, m->team->n_ranks);
+    add_unreached(m, silent, words);
     free(silent);
 }
 

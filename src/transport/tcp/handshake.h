@@ -52,7 +52,7 @@ bool tti_handshake_asks(const tti_handshake *shake);
 void tti_handshake_welcome(tti_handshake *shake);
 /** Messages may follow. */
 bool tti_handshake_done(const tti_handshake *shake);
-/** The rank that the peer told and, if it has a secret to know, proved. When it asks or is done. */
+/** The rank that the peer told; when it asks or is done. */
 uint32_t tti_handshake_peer_rank(const tti_handshake *shake);
 /** Wipe it. */
 void tti_handshake_release(tti_handshake *shake);
