@@ -19,6 +19,8 @@
 #ifndef TUTTI_DEBUG_H
 #define TUTTI_DEBUG_H
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <tutti/status.h>
 
 #ifdef __cplusplus
@@ -87,6 +89,55 @@ TUTTI_API tutti_status tutti_log_set_sink(const char *name, tutti_log_fn fn, voi
  * @threads  any
  * @source   ours */
 TUTTI_API tutti_status tutti_log_restore_stderr(void);
+
+typedef struct tutti_group tutti_group;
+
+/** A barrier that says who has not come. Rank 0 of the group hears from every other rank, then lets all go on.
+ *
+ * On a failure the group is finished on all members, whose errors have rank 0's words: a rank that comes late
+ * to it, or was never missing, can read there who was.
+ *
+ * @param timeout_ms      for all ranks together, counted on rank 0; 0: the group's, TUTTI_INFINITE: none. Other
+ *                        ranks wait as long as the group's time-out if that is longer
+ * @param wait_all_ranks  false: give up at the first rank, in order, that does not come in time or is gone, and
+ *                        name it and those that had come before it. true: name all that have not come in time
+ * @units    ms
+ * @errors   TUTTI_E_ARG      timeout_ms is below -1
+ *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
+ *           TUTTI_E_PEER     a rank is gone; the text names it
+ * @threads  any; it is not one of the group's numbered collectives
+ * @cost     2 (P-1) messages, all of them rank 0's
+ * @source   torch.distributed.monitored_barrier (Gloo only; 30 min whatever the group's time-out is, and with
+ *           wait_all_ranks for each rank) */
+TUTTI_API tutti_status tutti_monitored_barrier(tutti_group *group, int64_t timeout_ms, bool wait_all_ranks);
+
+/** Change the time-out of a group's later operations. What is under way keeps its own.
+ *
+ * @param timeout_ms  0: the world's, and of a world TUTTI_TIMEOUT_MS; TUTTI_INFINITE: none
+ * @units    ms
+ * @errors   TUTTI_E_ARG  timeout_ms is below -1
+ * @threads  any
+ * @source   torch.distributed.distributed_c10d._set_pg_timeout */
+TUTTI_API tutti_status tutti_set_timeout(tutti_group *group, int64_t timeout_ms);
+
+/** Stop one rank in a debugger, while the others wait. All ranks of the world call it.
+ *
+ * On rank, the command in TUTTI_DEBUGGER ("gdb") is started with -p and the process's number, on the terminal
+ * if there is one. It goes on when the debugger lets it, or has ended. If the debugger cannot be started, the
+ * log says where the process is, and it waits for a debugger to attach, or for SIGCONT. All others wait for it
+ * in a barrier, and say so in their logs. The time-outs of the world and all its groups are raised to
+ * timeout_ms first, and stay: whoever steps on makes the others wait again.
+ *
+ * @param rank        global rank
+ * @param skip        so many calls before do nothing
+ * @param timeout_ms  0: one hour; TUTTI_INFINITE: none
+ * @units    ms
+ * @errors   TUTTI_E_ARG      rank is none, skip is negative
+ *           TUTTI_E_TIMEOUT  nobody came in time
+ *           TUTTI_E_STATE    there is no world
+ * @threads  one at a time per world
+ * @source   torch.distributed.breakpoint */
+TUTTI_API tutti_status tutti_breakpoint(int rank, int skip, int64_t timeout_ms);
 
 #ifdef __cplusplus
 }

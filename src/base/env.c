@@ -48,6 +48,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_LOG", NULL, "error, warn, info, debug or trace: the most that is logged; unset: TORCH_CPP_LOG_LEVEL" },
     { "TORCH_CPP_LOG_LEVEL", "WARNING", "ERROR, WARNING or INFO: the same" },
     { "TUTTI_DEBUG", NULL, "off, info or detail: raises what TUTTI_LOG=info logs, detail to every operation; unset: TORCH_DISTRIBUTED_DEBUG" },
+    { "TUTTI_DEBUGGER", "gdb", "what tutti_breakpoint() starts, with -p and the number of the process" },
     { "TORCH_DISTRIBUTED_DEBUG", "OFF", "OFF, INFO or DETAIL: the same" },
     { "TUTTI_TIMEOUT_MS", "1800000", "default time-out of groups, ms" },
     { "TUTTI_TRANSPORT", "auto", "auto: shared memory inside a host, TCP between; tcp: TCP everywhere" },

@@ -23,6 +23,8 @@
  *   work.c        waiting for works, their words, their references
  *   wait_many.c   waiting for all or any of several works
  *   callback.c    what is called when a work has ended, and on which thread
+ *   monitored_barrier.c  a barrier that says who is missing
+ *   timeout.c     changing a group's time-out; breakpoint.c: one rank in a debugger
  *   route.c       which backend a device's spans go to
  *   hooks.c       what is called around operations; observe.c: one operation as hooks see it
  *   comm_name.c   what operations are called, how they are numbered and timed
@@ -113,6 +115,7 @@ struct tutti_group {
     tti_scope               *scope;       /* its own */
 
     /* Guarded by runner->lock. */
+    int          n_breakpoints; /* of a world: calls of tutti_breakpoint() that were skipped */
     uint32_t     n_made;   /* of a world: groups numbered so far, itself included */
     tutti_group *children; /* of a world: newest first */
     tutti_group *next;     /* among the world's children */

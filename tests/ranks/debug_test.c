@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * debug_test.c
+ * Goal    a monitored barrier names who has not come, to everybody; ranks that call different things are
+ *         told so on all ranks, over every way of transport, without any debug level; a time-out that is
+ *         changed counts from the next operation on.
+ * Method  ranks that are to be missing wait for a mark that the others set when they have been told. */
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include "harness/harness.h"
+#include <tutti/tutti.h>
+
+#define OK(call)                                                                                       \
+    do {                                                                                               \
+        if ((call) != TUTTI_OK)                                                                        \
+            fail_msg("%s: %s", #call, tutti_last_error());                                             \
+    } while (0)
+
+enum { SHORT_MS = 700, TOLD = 0 };
+
+static void expect_words(const char *words)
+{
+    if (strstr(tutti_last_error(), words) == NULL)
+        fail_msg("'%s' is not in: %s", words, tutti_last_error());
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* ---- monitored_barrier ---- */
+
+/* Over and over, with messages of the program's own around it: they never meet. */
+static void all_come(tt_ctx *t)
+{
+    int32_t x = t->rank, y = -1;
+    int     i;
+
+    for (i = 0; i < 5; i++) {
+        if (t->rank == 0)
+            OK(tutti_send(TUTTI_SPAN(&x, 1), t->size - 1, 0, t->group));
+        OK(tutti_monitored_barrier(t->group, 0, i % 2 == 0));
+        if (t->rank == t->size - 1)
+            OK(tutti_recv(TUTTI_SPAN(&y, 1), TUTTI_ANY_SOURCE, 0, t->group, NULL));
+    }
+    assert_int_equal(tutti_monitored_barrier(t->group, -2, false), TUTTI_E_ARG);
+    OK(tutti_barrier(t->group));
+}
+
+static void assert_finished(tt_ctx *t)
+{
+    assert_int_equal(tutti_barrier(t->group), TUTTI_E_TIMEOUT);
+    expect_words("monitored_barrier");
+}
+
+/* Who comes late learns what the others have been told. */
+static void come_late(tt_ctx *t, const char *words)
+{
+    tt_await(t, TOLD, 2);
+    assert_int_equal(tutti_monitored_barrier(t->group, 0, true), TUTTI_E_TIMEOUT);
+    expect_words(words);
+    assert_int_equal(tutti_barrier(t->group), TUTTI_E_TIMEOUT);
+}
+
+/* Ranks 1 and 3 of 4 are missing, and named, on rank 0 and on rank 2, and even on themselves. */
+static void all_missing_are_named(tt_ctx *t)
+{
+    if (t->rank % 2 == 1) {
+        come_late(t, "not arrived: ranks 1, 3");
+        return;
+    }
+    assert_int_equal(tutti_monitored_barrier(t->group, SHORT_MS, true), TUTTI_E_TIMEOUT);
+    expect_words("not arrived: ranks 1, 3, on rank 0 after ");
+    if (t->rank == 2) {
+        expect_words("rank 2 reached it, and rank 0 did not let it go on");
+        expect_words("see what rank 0 reports");
+    }
+    assert_finished(t);
+    tt_post(t, TOLD);
+}
+
+/* Without wait_all_ranks the first one in order is named, and who was heard before. */
+static void the_first_missing_is_named(tt_ctx *t)
+{
+    if (t->rank >= 2) {
+        come_late(t, "rank 2 did not come");
+        return;
+    }
+    assert_int_equal(tutti_monitored_barrier(t->group, SHORT_MS, false), TUTTI_E_TIMEOUT);
+    expect_words("rank 2 did not come, on rank 0 after ");
+    expect_words("of 700; heard before it: rank 1; later ranks were not waited for");
+    tt_post(t, TOLD);
+}
+
+/* 0 is the group's time-out. */
+static void the_default_is_the_groups(tt_ctx *t)
+{
+    const int64_t began = now_ms();
+
+    if (t->rank == 1) {
+        tt_await(t, TOLD, 1);
+        return;
+    }
+    assert_int_equal(tutti_monitored_barrier(t->group, 0, false), TUTTI_E_TIMEOUT);
+    assert_true(now_ms() - began >= 900);
+    expect_words("of 1000; heard before it: none");
+    tt_post(t, TOLD);
+}
+
+/* ---- what ranks disagree about ---- */
+
+/* Every rank hears of it, from this call or, if it had its part already, from the next. */
+static void expect_mismatch(tt_ctx *t, tutti_status st)
+{
+    if (st == TUTTI_OK)
+        st = tutti_barrier(t->group);
+    if (st != TUTTI_E_MISMATCH)
+        fail_msg("%s: %s", tutti_status_name(st), tutti_last_error());
+    expect_words("rank 1");
+    assert_int_equal(tutti_barrier(t->group), TUTTI_E_MISMATCH);
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size); /* nobody leaves before all have heard of it */
+}
+
+static void another_op_is_told(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    expect_mismatch(t, t->rank == 1 ? tutti_broadcast(TUTTI_SPAN(&x, 1), 1, t->group)
+                                    : tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group));
+}
+
+static void another_shape_is_told(tt_ctx *t)
+{
+    float x[8] = { 0 };
+
+    expect_mismatch(t, tutti_all_reduce(TUTTI_SPAN(x, t->rank == 1 ? 8 : 7), TUTTI_SUM, t->group));
+}
+
+static void another_dtype_is_told(tt_ctx *t)
+{
+    float   x = 1.0f;
+    int32_t y = 1;
+
+    expect_mismatch(t, tutti_all_reduce(t->rank == 1 ? TUTTI_SPAN(&y, 1) : TUTTI_SPAN(&x, 1), TUTTI_SUM,
+                                        t->group));
+}
+
+static void a_missing_rank_is_told(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    if (t->rank == 1) {
+        tt_await(t, TOLD, 1);
+        return;
+    }
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group), TUTTI_E_TIMEOUT);
+    expect_words("all_reduce #1");
+    expect_words("1");
+    tt_post(t, TOLD);
+}
+
+/* ---- time-outs, waiting ---- */
+
+static void a_time_out_can_be_changed(tt_ctx *t)
+{
+    const int64_t began = now_ms();
+
+    OK(tutti_barrier(t->group));
+    assert_int_equal(tutti_set_timeout(t->group, -2), TUTTI_E_ARG);
+    OK(tutti_set_timeout(t->group, SHORT_MS));
+    if (t->rank == 1) {
+        tt_await(t, TOLD, 1);
+        return;
+    }
+    assert_int_equal(tutti_barrier(t->group), TUTTI_E_TIMEOUT);
+    assert_true(now_ms() - began < 15000); /* not the 20 s that the group was made with */
+    tt_post(t, TOLD);
+}
+
+/* A wait that runs out of time ends nothing: it can be repeated until the others have come. */
+static void a_wait_can_be_repeated(tt_ctx *t)
+{
+    float       x = 1.0f;
+    tutti_work *work = NULL;
+
+    if (t->rank == 1)
+        tt_await(t, TOLD, 1);
+    OK(tutti_all_reduce_async(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group, &work));
+    if (t->rank == 0) {
+        assert_int_equal(tutti_work_wait_for(work, 50), TUTTI_E_TIMEOUT);
+        assert_int_equal(tutti_work_wait_for(work, 50), TUTTI_E_TIMEOUT);
+        expect_words("it goes on");
+        tt_post(t, TOLD);
+    }
+    OK(tutti_work_wait(work));
+    OK(tutti_work_wait(work));
+    assert_true(x == (float)t->size);
+    tutti_work_free(work);
+}
+
+/* Every earlier operation of the group is complete when a barrier returns. */
+static void a_barrier_waits_for_earlier_works(tt_ctx *t)
+{
+    enum { N = 4, COUNT = 1 << 16 };
+    tutti_work *works[N] = { NULL };
+    float      *x[N];
+    int         i;
+
+    for (i = 0; i < N; i++) {
+        x[i] = tt_floats(t, COUNT, 1.0f);
+        OK(tutti_all_reduce_async(TUTTI_SPAN(x[i], COUNT), TUTTI_SUM, t->group, &works[i]));
+    }
+    OK(tutti_barrier(t->group));
+    for (i = 0; i < N; i++) {
+        assert_true(tutti_work_is_completed(works[i]));
+        assert_true(x[i][COUNT - 1] == (float)t->size);
+        tutti_work_free(works[i]);
+    }
+}
+
+#define EVERYWHERE(body, ...)                                                                          \
+    TT_TEST(body, .transports = "shm,tcp,threads", __VA_ARGS__), TT_TEST(body, .hosts = 2, __VA_ARGS__)
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        EVERYWHERE(all_come, .ranks = 4),
+        EVERYWHERE(all_missing_are_named, .ranks = 4),
+        EVERYWHERE(the_first_missing_is_named, .ranks = 4),
+        TT_TEST(the_default_is_the_groups, .transports = "shm,tcp", .timeout_ms = 1000),
+        EVERYWHERE(another_op_is_told, .ranks = 4),
+        EVERYWHERE(another_shape_is_told, .ranks = 4),
+        EVERYWHERE(another_dtype_is_told, .ranks = 4),
+        EVERYWHERE(a_missing_rank_is_told, .ranks = 2, .timeout_ms = SHORT_MS),
+        EVERYWHERE(a_time_out_can_be_changed, .ranks = 2, .limit_ms = 40000),
+        EVERYWHERE(a_wait_can_be_repeated, .ranks = 4),
+        EVERYWHERE(a_barrier_waits_for_earlier_works, .ranks = 4),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}
