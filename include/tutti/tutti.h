@@ -11,6 +11,7 @@
 #include <tutti/init.h>
 #include <tutti/group.h>
 #include <tutti/coalesce.h>
+#include <tutti/sparse.h>
 #include <tutti/regroup.h>
 #include <tutti/device_mesh.h>
 #include <tutti/backends.h>

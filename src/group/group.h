@@ -17,6 +17,7 @@
  *   uneven.c      parts of different sizes: gather_v, scatter_v, one span with counts
  *   lists.c       the arrays of a call; one span as a list
  *   coalesce.c    several buffers in one call; bundle.c makes one of many, scope.c records them
+ *   sparse.c      sums of sparse tensors, over coo.c
  *   p2p.c         send, recv, isend, irecv
  *   batch.c       several messages at once
  *   queue.c       in which order a group's collectives run, and on which thread
