@@ -508,6 +508,9 @@ typedef struct tutti_store_server_options {
 
 /** Serve a tcp store on a thread of its own until tutti_store_server_stop().
  *
+ * A host name is served at all its addresses that this host has; one that it does not have yet is waited
+ * for, 3 s. TUTTI_LISTEN=any: at all addresses; TUTTI_PORT_RANGE: where port 0 is chosen from.
+ *
  * A host name is served at all its addresses that are this machine's, IPv4 and IPv6, at one port.
  * "::" is every address of both kinds.
  *

@@ -51,8 +51,10 @@ static void everybody_is_told(void **state)
     int          i;
 
     (void)state;
+    job(name_a, "a");
+    job(name_b, "b");
     for (i = 0; i < ASKERS; i++) {
-        askers[i].name = i % 2 == 0 ? job(name_a, "a") : job(name_b, "b");
+        askers[i].name = i % 2 == 0 ? name_a : name_b;
         assert_int_equal(tti_thread_start(&askers[i].thread, "asker", ask, &askers[i]), TUTTI_OK);
         if (i == ASKERS / 2) /* half of them were here before */
             assert_int_equal(tti_beacon_open(tti_port_system(), name_a, 1111, &a), TUTTI_OK);

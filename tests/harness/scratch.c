@@ -127,6 +127,7 @@ static bool is_of_a_job(const char *entry)
     static const char *const starts[] = {
         "RANK=", "WORLD_SIZE=", "LOCAL_", "GROUP_RANK=", "ROLE_", "MASTER_", "TORCHELASTIC_",
         "TORCH_", "TUTTI_", "SLURM_", "OMPI_", "PMI", "PMIX_",
+        "MPI_", "GLOO_SOCKET_IFNAME=",
     };
     size_t i;
 
