@@ -4,8 +4,8 @@
  * Goal    however two members begin to connect to each other, one connection is left, the same for both, and
  *         nothing that was sent on it is lost or doubled; the death of one ends the attempts of the others;
  *         strangers are turned away.
- * Method  greeters on hosts of a world of memory, in virtual time: who wants whom, when, how long bytes take
- *         and who runs next come from a seed. Many seeds, each with members that begin at about the same time. */
+ * Method  greeters on hosts of a world of memory, in virtual time: who wants whom and when, and who runs
+ *         next, come from a seed. Many seeds, each with members that begin at about the same time. */
 #include "transport/tcp/greeter.h"
 
 #include <errno.h>
