@@ -35,23 +35,27 @@ typedef struct tutti_init_options {
     const char *backend;     /* "native", "cpu:native,cuda:nccl", ... (tutti/backends.h); NULL: "native" */
     bool        enable_timing; /* works of the world take times: tutti_work_duration() */
     bool        enable_reconfigure; /* meet nobody: the world refuses calls until tutti_reconfigure() */
+    const char *group_name;         /* keeps worlds of one store apart: only ranks that give the same one
+                                       meet; at most 128 bytes; NULL: none */
 } tutti_init_options;
 
 #define TUTTI_INIT_OPTIONS                                                                             \
     {                                                                                                  \
-        sizeof(tutti_init_options), 0, 0, 0, 0, 0, 0, 0, 0                                             \
+        sizeof(tutti_init_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                                          \
     }
 
 /** Join the job and make its world the process's default group.
  *
  * Blocks until all ranks have come; where rank 0 serves the store, on rank 0 until all others are through,
  * too. On failure the call may be repeated, on all ranks: a retry is a new world, which meets nothing of
- * the failed one. Worlds of one store are made one after another.
+ * the failed one. Worlds of one store are made one after another; those that threads of a process make at the
+ * same time need a group_name each.
  *
  * @param opts   NULL: env:// and every default
  *
  * @units    times in ms
- * @errors   TUTTI_E_STATE    the process has a world already
+ * @errors   TUTTI_E_STATE    the process has a world already, or joins one of this store with the same rank,
+ *                            and without another group_name, at this moment
  *           TUTTI_E_ARG      a variable, rank or size is missing or wrong; the text names it. Or another
  *                            process has joined with this rank; the text has its pid and host
  *           TUTTI_E_MISMATCH ranks were started with different world sizes; the text has both

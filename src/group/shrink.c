@@ -197,6 +197,7 @@ static tutti_status make_subgroup(tutti_group *old, const tti_join *join, const 
         st = tti_group_alloc(left->rank, left->n, &group);
     if (st == TUTTI_OK)
         st = open_carrier(group, old, join, left, n, name, opts);
+    tti_generation_end(join);
     if (st != TUTTI_OK) {
         snprintf(words, sizeof words, "%s", tutti_last_error());
         tti_generation_fail(port, join, n);

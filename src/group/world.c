@@ -13,7 +13,11 @@
 #include "group/hooks.h"
 #include "group/make.h"
 
+#include <stdio.h>
+#include <string.h>
 #include "base/log.h"
+
+enum { NAME_MAX_BYTES = 128 }; /* of tutti_init_options.group_name */
 
 static struct {
     tti_mutex              lock;
@@ -116,6 +120,24 @@ static tutti_status rendezvous_alone(tti_rendezvous_config *config, tti_join *jo
     return st;
 }
 
+/* Let join meet only those that give the same name: they have a part of the store to themselves. */
+static tutti_status set_apart(const char *name, tti_join *join)
+{
+    char         prefix[NAME_MAX_BYTES + 16];
+    tutti_store *part = NULL;
+    tutti_status st;
+
+    if (name[0] == '\0' || strnlen(name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
+        return tti_fail(TUTTI_E_ARG, "group_name is empty, or longer than %d bytes", NAME_MAX_BYTES);
+    snprintf(prefix, sizeof prefix, "tutti/named/%s", name);
+    st = tutti_prefix_store_open(prefix, join->store, &part);
+    if (st != TUTTI_OK)
+        return st;
+    tutti_store_close(join->store); /* part has a reference of its own */
+    join->store = part;
+    return TUTTI_OK;
+}
+
 /* ops NULL: the backend that the options name. */
 static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options *opts,
                          tutti_group **group_out)
@@ -143,8 +165,11 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
     st = alone ? rendezvous_alone(&config, &joined) : tti_rendezvous(&config, &joined);
     if (st != TUTTI_OK)
         return st;
-    st = (known.enable_reconfigure ? tti_world_begin
-                                   : tti_world_create)(config.port, &backing, &joined, group_out);
+    if (known.group_name != NULL)
+        st = set_apart(known.group_name, &joined);
+    if (st == TUTTI_OK)
+        st = (known.enable_reconfigure ? tti_world_begin
+                                       : tti_world_create)(config.port, &backing, &joined, group_out);
     if (st == TUTTI_OK)
         (*group_out)->timed = known.enable_timing;
     tti_join_release(&joined);

@@ -125,6 +125,7 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
         *group_out = world;
     else
         st = give_up(port, join, generation, world, st);
+    tti_generation_end(join);
     tutti_store_close(root);
     return st;
 }

@@ -11,7 +11,8 @@
  *         Rank 0 takes its place in a new number, then opens it. The others wait for a number that is
  *         open and in which they have not been. A rank whose place is taken looks by whom: by itself,
  *         in an earlier call, or by a process of this machine that is dead: that number is used up, and
- *         it goes on to the next; by anybody else: it is one rank too many.
+ *         it goes on to the next; by anybody else: it is one rank too many. So is another thread of this
+ *         process that is joining at the same time: which world the other ranks would come to is chance.
  * True    Only rank 0 opens numbers, in rising order, and each once: so a retry gets a number that all
  *         others have yet to join, whichever of them failed before. Before rank 0 comes nobody leaves
  *         anything in the store, so a rank that gave up waiting may simply try again.
@@ -33,6 +34,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/machine.h"
+#include "base/thread.h"
 #include "store/store.h"
 #include <tutti/private.h>
 
@@ -76,6 +78,67 @@ static void make_claim(tti_port *port, claim *mine)
     port->ops->random(port, mine->nonce, sizeof mine->nonce);
 }
 
+/* ---- who is joining in this process ---- */
+
+/* From tti_generation_join() to tti_generation_end(). The list is the process's, because threads that
+ * join know nothing of each other; it is short, and looked at only when a place is taken. */
+typedef struct joining {
+    struct joining *next;
+    const tti_join *join;
+    uint8_t         nonce[sizeof((claim *)NULL)->nonce];
+} joining;
+
+static struct {
+    tti_mutex lock;
+    joining  *first; /* guarded by lock */
+} process = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+
+static tutti_status begin_joining(const tti_join *join, const claim *mine)
+{
+    joining *entry = calloc(1, sizeof *entry);
+
+    if (entry == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to join a world");
+    entry->join = join;
+    memcpy(entry->nonce, mine->nonce, sizeof entry->nonce);
+    tti_lock(&process.lock);
+    entry->next = process.first;
+    process.first = entry;
+    tti_unlock(&process.lock);
+    return TUTTI_OK;
+}
+
+void tti_generation_end(const tti_join *join)
+{
+    joining **at = &process.first;
+    joining  *entry;
+
+    tti_lock(&process.lock);
+    while (*at != NULL && (*at)->join != join)
+        at = &(*at)->next;
+    entry = *at;
+    if (entry != NULL)
+        *at = entry->next;
+    tti_unlock(&process.lock);
+    free(entry);
+}
+
+static bool is_joining(const claim *other)
+{
+    joining *entry;
+
+    tti_lock(&process.lock);
+    for (entry = process.first; entry != NULL;)
+        if (memcmp(entry->nonce, other->nonce, sizeof entry->nonce) == 0)
+            break;
+        else
+            entry = entry->next;
+    tti_unlock(&process.lock);
+    return entry != NULL;
+}
+
+/* ---- what a claim means ---- */
+
 /* Whether the process behind other is this one, or is known to be dead. */
 static bool is_over(const claim *mine, const claim *other)
 {
@@ -101,6 +164,11 @@ static tutti_status judge(const tti_join *join, const claim *mine, const tutti_b
         return tti_fail(TUTTI_E_STORE, "the claim to the place of rank %d is damaged", join->rank);
     if (memcmp(&other, mine, sizeof other) == 0) {
         *place_out = PLACE_OURS;
+    } else if (is_joining(&other)) {
+        return tti_fail(TUTTI_E_STATE,
+                        "rank %d is joining a world of this store in another thread at this moment\n"
+                        "  next: give worlds that are made at the same time a group_name, or a store prefix, each",
+                        join->rank);
     } else if (is_over(mine, &other)) {
         *place_out = PLACE_USED_UP;
     } else {
@@ -216,6 +284,7 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
         return TUTTI_OK;
     }
     make_claim(port, &mine);
+    st = begin_joining(join, &mine);
     for (n = 1; st == TUTTI_OK; n++) {
         st = look_ahead(join, n, &n);
         if (st == TUTTI_OK && join->rank != 0)

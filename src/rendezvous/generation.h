@@ -12,7 +12,10 @@
  * Waits for rank 0, until join's deadline. A number that was given out is never given out again,
  * whatever becomes of the world.
  *
- * @errors TUTTI_E_ARG       another process has taken this rank's place; the text has its pid and host
+ * Whatever it comes to, tti_generation_end() must follow.
+ *
+ * @errors TUTTI_E_STATE     another thread of this process is joining with this rank, at the same time
+ *         TUTTI_E_ARG       another process has taken this rank's place; the text has its pid and host
  *         TUTTI_E_MISMATCH  rank 0 was started with another world size; the text has both
  *         TUTTI_E_TIMEOUT   rank 0 did not come
  *         what the store fails with */
@@ -28,5 +31,8 @@ void tti_generation_fail(tti_port *port, const tti_join *join, int64_t generatio
  * @errors TUTTI_E_TIMEOUT  on rank 0: ranks are not through; the text names them
  *         what the store fails with, on rank 0 */
 tutti_status tti_generation_arrive(tti_port *port, const tti_join *join, int64_t generation);
+
+/** Joining is over, well or not. */
+void tti_generation_end(const tti_join *join);
 
 #endif

@@ -34,9 +34,11 @@ static tti_join join_of(tutti_store *store, int rank, int size, int64_t timeout_
 static tutti_status try_join(tutti_store *store, int rank, int size, int64_t timeout_ms,
                              int64_t *n_out)
 {
-    const tti_join join = join_of(store, rank, size, timeout_ms);
+    const tti_join     join = join_of(store, rank, size, timeout_ms);
+    const tutti_status st = tti_generation_join(tti_port_system(), &join, n_out);
 
-    return tti_generation_join(tti_port_system(), &join, n_out);
+    tti_generation_end(&join);
+    return st;
 }
 
 static void joins(tutti_store *store, int rank, int64_t expected)
