@@ -7,7 +7,7 @@
 #include <string.h>
 #include "ops.h"
 
-enum { GUARD = 96, OFFSETS = 17, BLOCK = 512, ELEMENT_MAX = 16 };
+enum { GUARD = 96, OFFSETS = 17, BLOCK = 512, ELEMENT_MAX = 16, PERIOD = 256 };
 
 int tt_roll(const tt_try *t, int about, int a, int b, int n)
 {
@@ -49,10 +49,21 @@ bool tt_wrong(tt_try *t, const char *format, ...)
 
 /* ---- buffers ------------------------------------------------------------------------------------ */
 
-/* What untouched memory looks like. */
+/* What untouched memory looks like; it repeats after PERIOD bytes. */
 static unsigned char pattern(size_t at)
 {
     return (unsigned char)(0xa5 ^ (at * 37));
+}
+
+static void fill_pattern(unsigned char *mem, size_t bytes)
+{
+    unsigned char period[PERIOD];
+    size_t        i;
+
+    for (i = 0; i < PERIOD; i++)
+        period[i] = pattern(i);
+    for (i = 0; i < bytes; i += PERIOD)
+        memcpy(mem + i, period, bytes - i < PERIOD ? bytes - i : PERIOD);
 }
 
 tt_buf *tt_buf_new(tt_try *t, int64_t count)
@@ -60,7 +71,6 @@ tt_buf *tt_buf_new(tt_try *t, int64_t count)
     const size_t size = tutti_dtype_size(t->dtype);
     const size_t offset = size * (size_t)tt_roll_own(t, 900 + t->n_bufs, OFFSETS);
     tt_buf      *buf = &t->bufs[t->n_bufs < TT_BUFS_MAX ? t->n_bufs : TT_BUFS_MAX - 1];
-    size_t       i;
 
     if (t->n_bufs < TT_BUFS_MAX)
         t->n_bufs++;
@@ -73,8 +83,7 @@ tt_buf *tt_buf_new(tt_try *t, int64_t count)
         tt_wrong(t, "no memory for %lld elements", (long long)count);
         return buf;
     }
-    for (i = 0; i < buf->bytes; i++)
-        buf->mem[i] = pattern(i);
+    fill_pattern(buf->mem, buf->bytes);
     buf->span = tutti_span_of(buf->mem + GUARD + offset, count, t->dtype);
     return buf;
 }
@@ -132,10 +141,19 @@ static void content(const tt_try *t, tt_content what, int64_t first, int64_t n, 
     tt_fold(out, t->dtype, t->red, pointers, factors, t->size, n);
 }
 
+/* Buffers of a call are touched by memcpy and memcmp only: these the thread sanitizer sees, while values.c,
+ * which would take it most of its time, works without it on memory of the thread's own. */
 static void fill(const tt_try *t, const tt_buf *buf, const tt_piece *piece)
 {
-    if (piece->before.kind == TT_PART && piece->count > 0)
-        content(t, piece->before, 0, piece->count, slice(buf->span, piece->first, piece->count).data);
+    _Alignas(16) unsigned char block[BLOCK * ELEMENT_MAX];
+    const size_t               size = tutti_dtype_size(t->dtype);
+    int64_t                    first, n;
+
+    for (first = 0; piece->before.kind == TT_PART && first < piece->count; first += BLOCK) {
+        n = piece->count - first < BLOCK ? piece->count - first : BLOCK;
+        content(t, piece->before, first, n, block);
+        memcpy(slice(buf->span, piece->first + first, n).data, block, (size_t)n * size);
+    }
 }
 
 static void describe(const tt_piece *piece, char *out, size_t bytes)
@@ -165,23 +183,21 @@ static bool wrong_element(tt_try *t, int number, const tt_piece *piece, int64_t 
 /* A piece against its content, block by block; what is combined goes into the bits. */
 static bool check_piece(tt_try *t, int number, const tt_piece *piece)
 {
-    _Alignas(16) static _Thread_local unsigned char want[BLOCK * ELEMENT_MAX];
+    _Alignas(16) static _Thread_local unsigned char want[BLOCK * ELEMENT_MAX], got[BLOCK * ELEMENT_MAX];
     const size_t     size = tutti_dtype_size(t->dtype);
     const tutti_span span = slice(t->bufs[number].span, piece->first, piece->count);
     int64_t          first, n, at;
-    size_t           i;
 
     for (first = 0; first < piece->count; first += BLOCK) {
-        const unsigned char *got = (const unsigned char *)span.data + (size_t)first * size;
-
         n = piece->count - first < BLOCK ? piece->count - first : BLOCK;
+        memcpy(got, (const unsigned char *)span.data + (size_t)first * size, (size_t)n * size);
         content(t, piece->after, first, n, want);
         at = tt_first_wrong(got, want, t->dtype, t->red, piece->after.kind != TT_FOLDED, n);
         if (at >= 0)
             return wrong_element(t, number, piece, first + at, got + (size_t)at * size,
                                  want + (size_t)at * size);
-        for (i = 0; piece->after.kind == TT_FOLDED && i < (size_t)n * size; i++)
-            t->bits = t->bits * 0x100000001b3u + got[i];
+        if (piece->after.kind == TT_FOLDED)
+            t->bits = tt_mix_bytes(t->bits, got, (size_t)n * size);
     }
     return true;
 }

@@ -46,6 +46,16 @@ uint64_t tt_mix_text(uint64_t seed, const char *text)
     return tt_mix(seed);
 }
 
+uint64_t tt_mix_bytes(uint64_t seed, const void *data, size_t bytes)
+{
+    const unsigned char *at = data;
+    size_t               i;
+
+    for (i = 0; i < bytes; i++)
+        seed = seed * 0x100000001b3u + at[i];
+    return seed;
+}
+
 /* ---- formats below f32 -------------------------------------------------------------------------- */
 
 static float decode(const small_format *f, uint32_t code)

@@ -25,6 +25,9 @@ uint64_t tt_mix(uint64_t x);
 /** The same for a text, continued from a number. */
 uint64_t tt_mix_text(uint64_t seed, const char *text);
 
+/** The same for bytes. */
+uint64_t tt_mix_bytes(uint64_t seed, const void *data, size_t bytes);
+
 /** Make the tables of the formats below f32. Once, before there are threads. */
 void tt_values_init(void);
 
