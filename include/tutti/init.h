@@ -25,7 +25,8 @@ typedef struct tutti_group tutti_group;
 /** How to join. Initialise with TUTTI_INIT_OPTIONS; every zero field means its default. */
 typedef struct tutti_init_options {
     size_t      size;        /* sizeof(tutti_init_options), set by the initialiser */
-    const char *init_method; /* "env://", "tcp://host:port?rank=R&world_size=W",
+    const char *init_method; /* "env://", "tcp://host:port?rank=R&world_size=W", "torch-tcp://..." (the
+                                same, on a TCPStore that PyTorch serves),
                                 "file:///path?rank=R&world_size=W"; NULL: "env://" */
     tutti_store *store;      /* instead of init_method; the world keeps a reference of its own */
     int          rank;       /* counts only if world_size > 0; URLs may carry it instead, not both */
