@@ -51,6 +51,8 @@ static const tti_env_entry table[] = {
     { "TUTTI_DEBUGGER", "gdb", "what tutti_breakpoint() starts, with -p and the number of the process" },
     { "TORCH_DISTRIBUTED_DEBUG", "OFF", "OFF, INFO or DETAIL: the same" },
     { "TUTTI_TIMEOUT_MS", "1800000", "default time-out of groups, ms" },
+    { "TUTTI_OBJECT_MAX", "268435456", "bytes of the largest object that tutti/object.h sends or takes" },
+    { "TUTTI_OBJECTS_MAX", "1073741824", "bytes of all objects of one such call" },
     { "TUTTI_TRANSPORT", "auto", "auto: shared memory inside a host, TCP between; tcp: TCP everywhere" },
     { "TUTTI_SOCKET_IFNAME", NULL, "where to listen instead of on the address that routes to the master: addresses, or beginnings of interface names ('eth,ib'); =: whole names ('=eth0'), ^: not these ('^docker,lo')" },
     { "GLOO_SOCKET_IFNAME", NULL, "the same where TUTTI_SOCKET_IFNAME is not set: whole names of interfaces" },
