@@ -6,9 +6,9 @@
  *         it came to into a pipe. This process looks, twenty times a second, whether it is being traced
  *         (/proc/self/status) or the debugger has ended. A debugger stops the process when it attaches;
  *         when it lets it continue, the wait is over, and the debugger stays.
- * True    The handler of SIGCONT is there only while nobody could be started, and only sets a flag: signals
- *         have no context but the process. Any process may trace this one while it waits; whoever may
- *         signal it could do as much.
+ * True    The handler of SIGCONT is there only while nobody could be started, and only sets a flag, atomic
+ *         because any thread may take the signal: signals have no context but the process. Any process may
+ *         trace this one while it waits; whoever may signal it could do as much.
  * Terminal  The debugger shares the process group with the program, so that it may read the terminal: an
  *         interrupt typed there reaches both. */
 #include "base/debugger.h"
@@ -29,12 +29,12 @@ extern char **environ;
 
 enum { LOOK_MS = 50, REPORT_FD = 3, CANNOT_RUN = 126, SCRIPT_MAX = 1024 };
 
-static volatile sig_atomic_t continued;
+static _Atomic int continued;
 
 static void on_continue(int sig)
 {
     (void)sig;
-    continued = 1;
+    atomic_store(&continued, 1);
 }
 
 /* Whether somebody traces this process. */
@@ -128,7 +128,7 @@ static tutti_status await_somebody(tti_port *port, int64_t deadline_ns)
     char                   host[64] = "?";
     tutti_status           st = TUTTI_OK;
 
-    continued = 0;
+    atomic_store(&continued, 0);
     if (sigaction(SIGCONT, &wake, &before) != 0)
         return tti_fail_errno(errno, "cannot wait for SIGCONT");
     gethostname(host, sizeof host - 1);
@@ -136,7 +136,7 @@ static tutti_status await_somebody(tti_port *port, int64_t deadline_ns)
             "breakpoint: '%.64s' did not run; process %ld on host '%s' waits: attach a debugger (gdb -p %ld), or "
             "let it go on (kill -CONT %ld)",
             tti_env("TUTTI_DEBUGGER"), (long)getpid(), host, (long)getpid(), (long)getpid());
-    while (st == TUTTI_OK && continued == 0 && !traced())
+    while (st == TUTTI_OK && atomic_load(&continued) == 0 && !traced())
         st = pause_look(port, deadline_ns);
     sigaction(SIGCONT, &before, NULL);
     return st;

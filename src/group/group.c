@@ -92,10 +92,11 @@ tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
 /* The members as ranks of the connections. */
 static void fill_carried(const tutti_group *group, int *ranks)
 {
-    int i;
+    const bool carried = group->carrier != group && group->ops == group->carrier->ops;
+    int        i;
 
     for (i = 0; i < group->size; i++)
-        ranks[i] = group->carrier != group && group->ops == group->carrier->ops ? tti_group_find(group->carrier, group->ranks[i]) : i;
+        ranks[i] = carried ? tti_group_find(group->carrier, group->ranks[i]) : i;
 }
 
 tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, bool lazy)
