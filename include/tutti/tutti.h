@@ -12,6 +12,7 @@
 #include <tutti/group.h>
 #include <tutti/coalesce.h>
 #include <tutti/sparse.h>
+#include <tutti/future.h>
 #include <tutti/object.h>
 #include <tutti/regroup.h>
 #include <tutti/device_mesh.h>

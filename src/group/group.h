@@ -172,7 +172,9 @@ struct tutti_work {
     const tutti_backend_ops *ops;     /* a message */
     int                      pins;    /* threads inside an entry of ops with request */
 
-    tutti_call call;   /* a collective */
+    tutti_call call;   /* a collective; of a receive dtype, count, out and device */
+    int        rank;   /* of this process in the group */
+    int        n_list; /* entries of call.list */
     void      *list[]; /* what call.list and the call's other arrays point to */
 };
 

@@ -246,6 +246,9 @@ static tutti_status post(tutti_group *group, const tti_posting *p, tutti_work *w
     if (st != TUTTI_OK)
         return st;
     work->ops = route->ops;
+    if (!p->message.is_send)
+        work->call = (tutti_call){ .dtype = p->message.dtype, .count = p->message.count,
+                                   .out = p->message.data, .device = p->message.device };
     tti_lock(&group->runner->lock);
     reap(group);
     tti_work_retain(work);

@@ -365,6 +365,7 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
     if (st != TUTTI_OK)
         return st;
     keep_arrays(work, call, n_list);
+    work->n_list = n_list;
     tti_comm_name(group, tti_call_kind_name(call->kind), work->name);
     tti_lock(&runner->lock);
     st = admit(group, work);

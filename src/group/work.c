@@ -32,6 +32,7 @@ tutti_status tti_work_create(tutti_group *group, int n_list, tutti_work **work_o
     work->timeout_ms = group->timeout_ms;
     work->timed = group->timed;
     work->source = -1;
+    work->rank = group->rank;
     memcpy(work->group_name, group->name, sizeof work->group_name);
     *work_out = work;
     return TUTTI_OK;
