@@ -7,7 +7,7 @@
 #include "transport/mesh.h"
 #include "wire/hello.h"
 
-enum { TTI_CARD_VERSION = 1, TTI_CARD_HINT_BYTES = 32, TTI_CARD_HOST_MAX = 64 };
+enum { TTI_CARD_VERSION = 2, TTI_CARD_HINT_BYTES = 32, TTI_CARD_HOST_MAX = 64 };
 
 /** Crosses processes and hosts: fixed size, little endian, versioned. */
 typedef struct tti_card {

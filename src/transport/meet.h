@@ -5,6 +5,7 @@
 #define TTI_TRANSPORT_MEET_H
 
 #include "transport/card.h"
+#include "base/thread.h"
 #include "transport/mesh_links.h"
 
 /** One member, as this rank sees it. */
@@ -15,6 +16,8 @@ typedef struct tti_member {
     int        pidfd;
     tti_addr   addr; /* of a member of another host: where it listens */
     tti_link  *link; /* to a member of this host, until the messenger takes it */
+    int          registered_fd; /* of a member of this host: its registered memory; -1: ours */
+    tti_foreign *registered;    /* guarded by registered_lock; NULL: not mapped yet */
     char       where[TTI_CARD_HOST_MAX + 48];
 } tti_member;
 
@@ -26,6 +29,8 @@ struct tti_mesh {
     tti_card   *cards;   /* [n_ranks]; until tti_mesh_open is done */
     tti_handle  local_listener; /* until tti_mesh_open is done */
     tti_door    door;           /* until then, or as long as there are members of other hosts */
+    tti_mutex   registered_lock; /* guards the members' registered */
+    bool        holds_registered;
 };
 
 /** Exchange signs with every member whose host hint is ours, and map their heaps. */

@@ -3,7 +3,7 @@
  * meet_local.c - members of one host prove it, and exchange memory, bells and signs of life.
  *
  * How     Of the members with one host hint the lowest rank is the post office. Each other connects to its
- *         abstract socket, says hello, and hands over its three descriptors; when all have come, the
+ *         abstract socket, says hello, and hands over its four descriptors; when all have come, the
  *         office hands everybody everybody's.
  *
  *             member --- hello ---> office        one connection each
@@ -23,7 +23,19 @@
 #include <unistd.h>
 #include <tutti/private.h>
 
-enum { N_SIGNS = 3, STRANGER_MS = 2000, LISTED_MAX = 16 };
+enum { N_SIGNS = 4, STRANGER_MS = 2000, LISTED_MAX = 16 };
+
+typedef struct signs {
+    int fds[N_SIGNS];
+} signs;
+
+static signs signs_of(const tti_mesh *mesh, const tti_member *member)
+{
+    const tti_member *own = &mesh->members[mesh->rank];
+    const int         registered_fd = member->registered_fd >= 0 ? member->registered_fd : own->registered_fd;
+
+    return (signs){ { tti_heap_fd(member->heap), member->bell, member->pidfd, registered_fd } };
+}
 
 static bool same_host(const tti_mesh *mesh, int a, int b)
 {
@@ -39,7 +51,7 @@ static void close_signs(const int fds[N_SIGNS])
             close(fds[i]);
 }
 
-/* Take over a member's descriptors: map its memory, keep the other two. */
+/* Take over a member's descriptors: map its memory, keep the others. */
 static tutti_status adopt(tti_mesh *mesh, int rank, const int fds[N_SIGNS])
 {
     tti_member  *member = &mesh->members[rank];
@@ -52,6 +64,11 @@ static tutti_status adopt(tti_mesh *mesh, int rank, const int fds[N_SIGNS])
     }
     member->bell = fds[1];
     member->pidfd = fds[2];
+    member->registered_fd = fds[3];
+    if (tti_registered_is(fds[3])) { /* a thread of this process */
+        close(fds[3]);
+        member->registered_fd = -1;
+    }
     return TUTTI_OK;
 }
 
@@ -216,9 +233,7 @@ static tutti_status serve_member(tti_mesh *mesh, const tti_mesh_config *config, 
 
         if (about == to || !same_host(mesh, about, to))
             continue;
-        st = send_signs(mesh, stream, to, about,
-                        (int[]){ tti_heap_fd(member->heap), member->bell, member->pidfd },
-                        config->deadline_ns);
+        st = send_signs(mesh, stream, to, about, signs_of(mesh, member).fds, config->deadline_ns);
     }
     return st;
 }
@@ -266,8 +281,7 @@ static tutti_status visit_office(tti_mesh *mesh, const tti_mesh_config *config, 
     if (st == TUTTI_OK)
         st = check_user(port, stream, office);
     if (st == TUTTI_OK)
-        st = send_signs(mesh, stream, office, mesh->rank,
-                        (int[]){ tti_heap_fd(own->heap), own->bell, own->pidfd }, config->deadline_ns);
+        st = send_signs(mesh, stream, office, mesh->rank, signs_of(mesh, own).fds, config->deadline_ns);
     for (i = 1; st == TUTTI_OK && i < n_members; i++)
         st = recv_signs(mesh, stream, office, config->deadline_ns);
     port->ops->close(port, stream);

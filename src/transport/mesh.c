@@ -7,10 +7,12 @@
  *         about. To members of other hosts nothing is opened here: their addresses are kept, and the
  *         listener, for connections that are made when somebody needs them (connector.c).
  * True    After tti_mesh_open() the members, their hosts, heaps, bells, pidfds and addresses are constant,
- *         and so is the door, so any thread may read them. Links belong to whoever took them. */
+ *         and so is the door, so any thread may read them. Links belong to whoever took them. Registered memory
+ *         is mapped under a lock when somebody asks for it, and constant from then on. */
 #include "transport/mesh.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,7 +62,7 @@ static tutti_status make_own_member(tti_mesh *mesh, const tti_card *card)
 {
     tti_member  *own = &mesh->members[mesh->rank];
     tutti_status st = tti_heap_create(card->token, (size_t)mesh->n_ranks, &own->heap);
-    int          err;
+    int          err, fd = -1;
 
     if (st != TUTTI_OK)
         return st;
@@ -70,6 +72,13 @@ static tutti_status make_own_member(tti_mesh *mesh, const tti_card *card)
     own->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
     if (own->pidfd < 0)
         return tti_fail_errno(errno, "cannot open a descriptor of this process");
+    st = tti_registered_hold(&fd);
+    if (st != TUTTI_OK)
+        return st;
+    mesh->holds_registered = true;
+    own->registered_fd = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own->registered_fd < 0)
+        return tti_fail_errno(errno, "cannot lend the descriptor of registered memory");
     return TUTTI_OK;
 }
 
@@ -112,7 +121,9 @@ static tti_mesh *make_mesh(const tti_mesh_config *config)
     for (i = 0; i < n; i++) {
         mesh->members[i].bell = TTI_NO_HANDLE;
         mesh->members[i].pidfd = -1;
+        mesh->members[i].registered_fd = -1;
     }
+    tti_mutex_init(&mesh->registered_lock);
     return mesh;
 }
 
@@ -250,7 +261,12 @@ void tti_mesh_close(tti_mesh *mesh)
         tti_heap_free(member->heap);
         mesh->port->ops->close(mesh->port, member->bell);
         mesh->port->ops->close(mesh->port, member->pidfd);
+        tti_foreign_free(member->registered);
+        mesh->port->ops->close(mesh->port, member->registered_fd);
     }
+    if (mesh->holds_registered)
+        tti_registered_drop();
+    tti_mutex_release(&mesh->registered_lock);
     free(mesh->members);
     free(mesh);
 }
@@ -278,6 +294,21 @@ int tti_mesh_host(const tti_mesh *mesh, int rank)
 tti_heap *tti_mesh_heap(const tti_mesh *mesh, int rank)
 {
     return mesh->members[rank].heap;
+}
+
+tutti_status tti_mesh_registered(tti_mesh *mesh, int rank, const tti_foreign **foreign_out)
+{
+    tti_member  *member = &mesh->members[rank];
+    const int    own_fd = mesh->members[mesh->rank].registered_fd;
+    tutti_status st = TUTTI_OK;
+
+    tti_lock(&mesh->registered_lock);
+    if (member->registered == NULL)
+        st = tti_foreign_map(member->registered_fd >= 0 ? member->registered_fd : own_fd, &member->registered);
+    if (st == TUTTI_OK)
+        *foreign_out = member->registered;
+    tti_unlock(&mesh->registered_lock);
+    return st;
 }
 
 tti_handle tti_mesh_bell(const tti_mesh *mesh)

@@ -10,6 +10,7 @@
 
 #include "base/port.h"
 #include "transport/heap.h"
+#include "transport/registered.h"
 
 typedef struct tti_mesh tti_mesh;
 
@@ -55,6 +56,10 @@ int tti_mesh_host(const tti_mesh *mesh, int rank);
 
 /** The heap of a member of this host (the own one included), NULL for others. */
 tti_heap *tti_mesh_heap(const tti_mesh *mesh, int rank);
+
+/** The registered memory of a member of this host (the own one included), mapped when it is first asked for;
+ * it stays until the mesh is closed. */
+tutti_status tti_mesh_registered(tti_mesh *mesh, int rank, const tti_foreign **foreign_out);
 
 /** Whether a member is known to be gone: its process has ended, or it has left. Says so with
  * TUTTI_E_PEER, naming rank, host and pid. TUTTI_OK: nothing is known against it. */

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * registered_test.c
+ * Goal    registered memory is zeroed, aligned, found again, reused, and cut off from late writers.
+ * Method  one process, which maps its own heap a second time, as a peer would, over its descriptor: what it
+ *         writes there after the memory was taken back is the late writer. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "transport/registered.h"
+#include "base/thread.h"
+
+enum { MIB = 1 << 20 };
+
+static void pieces_are_aligned_zeroed_and_reused(void **state)
+{
+    unsigned char *small = NULL, *large = NULL, *again = NULL;
+
+    (void)state;
+    assert_int_equal(tutti_alloc(100, (void **)&small), TUTTI_OK);
+    assert_int_equal(tutti_alloc(3 * MIB, (void **)&large), TUTTI_OK);
+    assert_int_equal((uintptr_t)small % 4096, 0);
+    assert_int_equal((uintptr_t)large % (2 * MIB), 0);
+    memset(small, 0xff, 100);
+    memset(large, 0xff, 3 * MIB);
+    assert_true(tutti_is_registered(large + MIB, 2 * MIB));
+    assert_false(tutti_is_registered(large + MIB, 2 * MIB + 1));
+    assert_false(tutti_is_registered(&small, 1));
+    assert_int_equal(tutti_free(large), TUTTI_OK);
+    assert_false(tutti_is_registered(large, 1));
+    assert_int_equal(tutti_alloc(3 * MIB, (void **)&again), TUTTI_OK);
+    assert_ptr_equal(again, large);
+    assert_int_equal(again[0] + again[3 * MIB - 1], 0);
+    assert_int_equal(tutti_free(again), TUTTI_OK);
+    assert_int_equal(tutti_free(small), TUTTI_OK);
+    assert_int_equal(tutti_free(NULL), TUTTI_OK);
+}
+
+static void what_is_not_registered_is_refused(void **state)
+{
+    unsigned char *p = NULL;
+    uint64_t       offset;
+
+    (void)state;
+    assert_int_equal(tutti_alloc(0, (void **)&p), TUTTI_E_ARG);
+    assert_int_equal(tutti_alloc(1, NULL), TUTTI_E_ARG);
+    assert_int_equal(tutti_alloc(SIZE_MAX, (void **)&p), TUTTI_E_NOMEM);
+    assert_int_equal(tutti_alloc(SIZE_MAX / 2, (void **)&p), TUTTI_E_NOMEM);
+    assert_int_equal(tutti_free(&p), TUTTI_E_ARG);
+    assert_int_equal(tutti_alloc(8192, (void **)&p), TUTTI_OK);
+    assert_int_equal(tutti_free(p + 1), TUTTI_E_ARG);
+    assert_int_equal(tti_registered_lend(p, 8193, &offset), TUTTI_E_ARG);
+    assert_int_equal(tti_registered_lend(&offset, 1, &offset), TUTTI_E_ARG);
+    assert_int_equal(tti_registered_lend(p + 64, 100, &offset), TUTTI_OK);
+    assert_int_equal(tti_registered_lend(p, 1, &offset), TUTTI_E_STATE);
+    assert_int_equal(tutti_free(p), TUTTI_E_STATE);
+    tti_registered_take_back(p + 64, true);
+    assert_true(tutti_is_registered(p, 8192));
+    assert_int_equal(tutti_free(p), TUTTI_OK);
+    assert_int_equal(tutti_free(p), TUTTI_E_ARG);
+}
+
+/* Stands for a peer: a mapping of its own. */
+static unsigned char *map_as_a_peer(int fd, uint64_t offset, size_t bytes)
+{
+    void *at = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, (off_t)offset);
+
+    assert_true(at != MAP_FAILED);
+    return at;
+}
+
+static void late_writers_hit_pages_that_nobody_reads(void **state)
+{
+    unsigned char *p = NULL, *next = NULL, *peer;
+    uint64_t       offset = 0;
+    int            fd = -1;
+
+    (void)state;
+    assert_int_equal(tti_registered_hold(&fd), TUTTI_OK);
+    assert_int_equal(tutti_alloc(8192, (void **)&p), TUTTI_OK);
+    assert_int_equal(tti_registered_lend(p, 8192, &offset), TUTTI_OK);
+    peer = map_as_a_peer(fd, offset, 8192);
+    peer[5000] = 1;
+    assert_int_equal(p[5000], 1);
+    tti_registered_take_back(p, false);
+    peer[5000] = 2; /* goes on after the error */
+    assert_int_equal(p[5000], 1);
+    assert_false(tutti_is_registered(p, 1));
+    assert_int_equal(tti_registered_lend(p, 1, &offset), TUTTI_E_ARG);
+    p[1] = 7; /* ordinary memory from now on */
+    assert_int_equal(tutti_free(p), TUTTI_OK);
+    assert_int_equal(tutti_alloc(8192, (void **)&next), TUTTI_OK);
+    assert_ptr_not_equal(next, p); /* a late writer can still reach those pages */
+    peer[1] = 3;
+    assert_int_equal(next[1], 0);
+    assert_int_equal(tutti_free(next), TUTTI_OK);
+    munmap(peer, 8192);
+    tti_registered_drop();
+}
+
+static void only_heaps_are_mapped(void **state)
+{
+    tti_foreign *foreign = NULL;
+    const int    fd = memfd_create("test", MFD_CLOEXEC);
+    void        *p = NULL;
+    int          own = -1;
+
+    (void)state;
+    assert_true(fd >= 0);
+    assert_int_equal(ftruncate(fd, (off_t)4 << 30), 0);
+    assert_int_equal(tti_foreign_map(fd, &foreign), TUTTI_E_AUTH); /* not sealed: it could shrink */
+    close(fd);
+    assert_int_equal(tti_registered_hold(&own), TUTTI_OK);
+    assert_int_equal(tutti_alloc(64, &p), TUTTI_OK);
+    assert_int_equal(tti_foreign_map(own, &foreign), TUTTI_OK);
+    assert_true(tti_foreign_is_ours(foreign));
+    assert_ptr_equal(tti_foreign_at(foreign, 0, 64), p);
+    assert_null(tti_foreign_at(foreign, UINT64_MAX, 1));
+    assert_null(tti_foreign_at(foreign, 1, SIZE_MAX));
+    tti_foreign_free(foreign);
+    assert_int_equal(tutti_free(p), TUTTI_OK);
+    tti_registered_drop();
+}
+
+static void a_forked_child_has_a_heap_of_its_own(void **state)
+{
+    unsigned char *p = NULL, *q = NULL;
+    int            status = 0;
+    pid_t          child;
+
+    (void)state;
+    assert_int_equal(tutti_alloc(64, (void **)&p), TUTTI_OK);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0)
+        _exit(tutti_free(p) == TUTTI_E_ARG && tutti_alloc(64, (void **)&q) == TUTTI_OK && q != p &&
+                      tutti_free(q) == TUTTI_OK
+                  ? 0
+                  : 1);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_int_equal(tutti_free(p), TUTTI_OK);
+}
+
+enum { THREADS = 4, ROUNDS = 300, HELD = 8 };
+
+static void take_and_free(void *arg)
+{
+    unsigned char *held[HELD] = { NULL };
+    const unsigned seed = *(const unsigned *)arg;
+    unsigned       i;
+
+    for (i = 0; i < ROUNDS; i++) {
+        const unsigned at = (i * 7 + seed) % HELD;
+        const size_t   bytes = 1 + (i * 977 + seed * 131) % 20000;
+
+        assert_int_equal(tutti_free(held[at]), TUTTI_OK);
+        assert_int_equal(tutti_alloc(bytes, (void **)&held[at]), TUTTI_OK);
+        assert_int_equal(held[at][0] + held[at][bytes - 1], 0);
+        memset(held[at], (int)seed + 1, bytes);
+    }
+    for (i = 0; i < HELD; i++)
+        assert_int_equal(tutti_free(held[i]), TUTTI_OK);
+}
+
+static void threads_share_the_heap(void **state)
+{
+    tti_thread threads[THREADS] = { { .running = false } };
+    unsigned   seeds[THREADS];
+    unsigned   i;
+
+    (void)state;
+    for (i = 0; i < THREADS; i++) {
+        seeds[i] = i;
+        assert_int_equal(tti_thread_start(&threads[i], "take-free", take_and_free, &seeds[i]), TUTTI_OK);
+    }
+    for (i = 0; i < THREADS; i++)
+        tti_thread_join(&threads[i]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(pieces_are_aligned_zeroed_and_reused),
+        cmocka_unit_test(what_is_not_registered_is_refused),
+        cmocka_unit_test(late_writers_hit_pages_that_nobody_reads),
+        cmocka_unit_test(only_heaps_are_mapped),
+        cmocka_unit_test(a_forked_child_has_a_heap_of_its_own),
+        cmocka_unit_test(threads_share_the_heap),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
