@@ -13,7 +13,7 @@ BLAS_CORE = $(shell grep -qw avx512f /proc/cpuinfo && echo SKYLAKEX || \
                     { grep -qw avx2 /proc/cpuinfo && echo HASWELL; })
 
 PACKAGES = build-essential cmake ninja-build pkg-config git python3 iproute2 \
-           libuv1-dev libssl-dev uthash-dev libopenblas-dev zlib1g-dev libcmocka-dev
+           libuv1-dev libssl-dev libmsgpack-dev uthash-dev libopenblas-dev zlib1g-dev libcmocka-dev
 MODULES  = libuv 'libcrypto >= 3' zlib openblas cmocka
 INSTALL  = apt-get update && \
            apt-get install -y --no-install-recommends $(PACKAGES)
@@ -41,6 +41,7 @@ deps:
 	for module in $(MODULES); do \
 	    pkg-config --exists "$$module" 2>/dev/null || missing="$$missing $$module"; \
 	done; \
+	pkg-config --exists msgpack || pkg-config --exists msgpack-c || missing="$$missing msgpack"; \
 	echo '#include <uthash.h>' | cc -E - >/dev/null 2>&1 || missing="$$missing uthash"; \
 	test -n "$$missing" || exit 0; \
 	echo "missing:$$missing"; \
