@@ -573,8 +573,9 @@ static const tutti_store_ops torch_ops = {
     .clone = torch_clone,
 };
 
-static tutti_status open_at(tti_port *port, const char *host, uint16_t tcp_port, int64_t timeout_ms,
-                            int64_t deadline_ns, torch_store **out)
+/* A store that is connected to nothing yet. */
+static tutti_status make(tti_port *port, const char *host, uint16_t tcp_port, int64_t timeout_ms,
+                         torch_store **out)
 {
     torch_store *ts = calloc(1, sizeof *ts);
     tutti_status st;
@@ -594,27 +595,35 @@ static tutti_status open_at(tti_port *port, const char *host, uint16_t tcp_port,
         return st;
     }
     tti_mutex_init(&ts->pool.lock);
-    st = tti_tcp_pool_connect(&ts->pool, deadline_ns);
-    if (st != TUTTI_OK) {
-        tti_store_uninit(&ts->base);
-        torch_close(&ts->base);
-        return st;
-    }
     *out = ts;
     return TUTTI_OK;
+}
+
+/* Undo make(), and whatever has been opened since. */
+static void unmake(torch_store *ts)
+{
+    tti_store_uninit(&ts->base);
+    torch_close(&ts->base);
 }
 
 static tutti_status torch_clone(tutti_store *store, int64_t deadline_ns, tutti_store **store_out)
 {
     const tti_tcp_pool *from = pool_of(store);
     torch_store        *ts = NULL;
+    tti_handle          handle = TTI_NO_HANDLE;
     tutti_status        st;
 
-    st = open_at(from->port, from->host, from->tcp_port, tutti_store_timeout(store), deadline_ns,
-                 &ts);
-    if (st == TUTTI_OK)
-        *store_out = &ts->base;
-    return st;
+    st = make(from->port, from->host, from->tcp_port, tutti_store_timeout(store), &ts);
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_tcp_pool_open(&ts->pool, deadline_ns, &handle); /* it was there a moment ago */
+    if (st != TUTTI_OK) {
+        unmake(ts);
+        return st;
+    }
+    tti_tcp_pool_put(&ts->pool, handle);
+    *store_out = &ts->base;
+    return TUTTI_OK;
 }
 
 static tutti_status check_options(const tutti_torch_store_options *opts)
@@ -658,15 +667,18 @@ tutti_status tti_torch_store_open_on(tti_port *port, const tutti_torch_store_opt
     if (st != TUTTI_OK)
         return st;
     deadline = tti_deadline(port, opts.timeout_ms, TUTTI_STORE_TIMEOUT_MS);
-    st = open_at(port, opts.host, (uint16_t)opts.port, opts.timeout_ms, deadline, &ts);
-    if (st == TUTTI_OK && opts.join) {
+    st = make(port, opts.host, (uint16_t)opts.port, opts.timeout_ms, &ts);
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_tcp_pool_connect(&ts->pool, deadline);
+    if (st == TUTTI_OK && opts.join)
         st = join(ts, deadline);
-        if (st != TUTTI_OK)
-            tutti_store_close(&ts->base);
+    if (st != TUTTI_OK) {
+        unmake(ts);
+        return st;
     }
-    if (st == TUTTI_OK)
-        *store_out = &ts->base;
-    return st;
+    *store_out = &ts->base;
+    return TUTTI_OK;
 }
 
 tutti_status tutti_torch_store_open(const tutti_torch_store_options *options,

@@ -209,6 +209,21 @@ static void old_servers_are_asked_once(void **state)
     assert_int_equal(tt_torch_server_accepted(server), accepted);
 }
 
+/* The server was there a moment ago: one that refuses now is dead, and not waited for. */
+static void a_dead_server_is_not_cloned_from(void **state)
+{
+    tutti_store *twin = NULL;
+
+    (void)state;
+    serve(NULL);
+    assert_int_equal(open_at(tt_torch_server_port(server), false, 3000), TUTTI_OK);
+    tt_torch_server_stop(server);
+    server = NULL;
+    assert_int_equal(tutti_store_clone(store, &twin), TUTTI_E_NETWORK);
+    says("tried 1 times");
+    assert_null(twin);
+}
+
 /* Every call ends at once, whatever the limit, and says where the server was. */
 static void a_dead_server_ends_calls(void **state)
 {
@@ -243,6 +258,7 @@ int main(void)
         TEST(nonsense_ends_a_wait),
         TEST(hostile_answers_are_refused),
         TEST(old_servers_are_asked_once),
+        TEST(a_dead_server_is_not_cloned_from),
         TEST(a_dead_server_ends_calls),
     };
 
