@@ -34,6 +34,7 @@ typedef struct side {
     int64_t      wants_ns[SIDES_MAX]; /* 0: not by itself */
     tti_way      way[SIDES_MAX];
     tti_handle   stream[SIDES_MAX];
+    int64_t      opened_ns[SIDES_MAX];
     int          n_opened[SIDES_MAX], n_lost[SIDES_MAX];
     tti_cause    why[SIDES_MAX];
     bool         over;
@@ -83,6 +84,7 @@ static void opened(void *context, int rank, tti_handle stream)
     check(me, me->way[rank] == TTI_WAY_MAKING, "opened what was not being made", rank);
     me->way[rank] = TTI_WAY_OPEN;
     me->stream[rank] = stream;
+    me->opened_ns[rank] = tti_port_now(me->port);
     me->n_opened[rank]++;
 }
 
@@ -381,6 +383,78 @@ static void strangers_disturb_nobody(void **state)
     assert_true(silent.ended_ns < 60 * TTI_SECOND && !silent.got_bytes);
 }
 
+/* A byte every ten seconds, all of them right. */
+static void slow_main(void *arg)
+{
+    stranger  *me = arg;
+    tti_handle stream = TTI_NO_HANDLE;
+    tti_poll   poll = { .want = TTI_READ };
+    uint8_t    in[8];
+    size_t     i;
+
+    if (me->port->ops->connect(me->port, &me->to, &stream) != 0)
+        return;
+    poll.handle = stream;
+    for (i = 0; poll.got == 0 && i < strlen(me->says); i++) {
+        me->port->ops->poll(me->port, &poll, 1, tti_port_now(me->port) + 10 * TTI_SECOND);
+        if (poll.got == 0)
+            me->port->ops->send(me->port, stream, &(tti_part){ me->says + i, 1 }, 1);
+    }
+    me->port->ops->poll(me->port, &poll, 1, tti_port_now(me->port) + 300 * TTI_SECOND);
+    me->got_bytes = me->port->ops->recv(me->port, stream, in, sizeof in) > 0;
+    me->ended_ns = tti_port_now(me->port);
+    me->port->ops->close(me->port, stream);
+}
+
+static void a_slow_stranger_does_not_stay(void **state)
+{
+    stranger slow = { .says = "TUTI\1" };
+    scene    s;
+
+    (void)state;
+    begin_scene(&s, 1, 2);
+    s.sides[0].wants_ns[1] = 120 * TTI_SECOND; /* so that the world lasts that long */
+    s.slice_ns = 10 * TTI_MS;
+    slow.port = tt_mem_host(s.world, "else");
+    slow.to = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    tt_mem_spawn(s.world, "slow", 2 * TTI_SECOND, slow_main, &slow);
+    run_scene(&s, 1);
+    assert_int_equal(s.sides[0].n_opened[1], 1);
+    assert_true(slow.ended_ns < 40 * TTI_SECOND && !slow.got_bytes);
+}
+
+/* As many as may be under way at once, and twice as many again behind them. */
+static void crowd_main(void *arg)
+{
+    stranger  *me = arg;
+    tti_handle streams[200];
+    int        i;
+
+    for (i = 0; i < 200; i++)
+        if (me->port->ops->connect(me->port, &me->to, &streams[i]) != 0)
+            streams[i] = TTI_NO_HANDLE;
+    me->port->ops->sleep_until(me->port, 100 * TTI_SECOND);
+    for (i = 0; i < 200; i++)
+        me->port->ops->close(me->port, streams[i]);
+}
+
+static void a_silent_crowd_makes_room(void **state)
+{
+    stranger crowd = { .says = "" };
+    scene    s;
+
+    (void)state;
+    begin_scene(&s, 1, 2);
+    s.sides[0].wants_ns[1] = 3 * TTI_SECOND;
+    s.slice_ns = 10 * TTI_MS;
+    crowd.port = tt_mem_host(s.world, "else");
+    crowd.to = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    tt_mem_spawn(s.world, "crowd", 2 * TTI_SECOND, crowd_main, &crowd);
+    run_scene(&s, 1);
+    assert_int_equal(s.sides[0].n_opened[1], 1);
+    assert_true(s.sides[0].opened_ns[1] < 20 * TTI_SECOND);
+}
+
 /* Host 1 does not answer: the attempt can be taken back, and made again later. */
 static void withdraw_main(void *arg)
 {
@@ -451,6 +525,8 @@ int main(void)
         cmocka_unit_test(one_connection_is_left),
         cmocka_unit_test(a_death_ends_the_attempts),
         cmocka_unit_test(strangers_disturb_nobody),
+        cmocka_unit_test(a_slow_stranger_does_not_stay),
+        cmocka_unit_test(a_silent_crowd_makes_room),
         cmocka_unit_test(an_attempt_can_be_withdrawn),
     };
 

@@ -9,8 +9,9 @@
  * True    At most one attempt of ours per rank, and opened or lost ends it, and everything else that is
  *         under way with the rank.
  * Fails   A failure of our own attempt is about its rank, and the hook hears of it. What fails on an
- *         accepted connection is a stranger's: it is turned away, and disturbs nobody. Strangers that say
- *         nothing go after STRANGER_MS; with too many under way the next ones wait in the kernel's queue. */
+ *         accepted connection is a stranger's: it is turned away, and disturbs nobody. Strangers that have
+ *         not proved themselves go after STRANGER_MS, however they divide their bytes; with too many under
+ *         way after CROWDED_MS, while the next ones wait in the kernel's queue. */
 #include "transport/tcp/greeter.h"
 
 #include <errno.h>
@@ -19,7 +20,7 @@
 #include <tutti/private.h>
 #include "wire/addr.h"
 
-enum { ANYBODY = -1, STRANGER_MS = 30000, STRANGERS_MAX = 64, PAUSE_MS = 100 };
+enum { ANYBODY = -1, STRANGER_MS = 30000, CROWDED_MS = 3000, STRANGERS_MAX = 64, PAUSE_MS = 100 };
 
 typedef enum meeting_state { CONNECT, SHAKE, HELD, OVER } meeting_state;
 
@@ -29,7 +30,7 @@ typedef struct meeting {
     bool          ours;
     int           rank; /* ANYBODY until an accepted one has proved itself */
     tti_handle    stream;
-    int64_t       until_ns; /* an accepted one that has not said more by then goes */
+    int64_t       until_ns; /* an accepted one that has not proved itself by then goes */
     tti_addr      addr;     /* ours: where to */
     tti_handshake shake;
 } meeting;
@@ -311,8 +312,6 @@ static int64_t step(tti_greeter *g, meeting *m)
     n = port->ops->recv(port, m->stream, in, tti_handshake_wants(&m->shake));
     if (n <= 0)
         return n;
-    if (m->until_ns != TTI_FOREVER)
-        m->until_ns = tti_deadline(port, STRANGER_MS, 0);
     st = tti_handshake_feed(&m->shake, in, (size_t)n);
     if (st == TUTTI_OK)
         return n;
@@ -364,6 +363,19 @@ static void turn_meeting(tti_greeter *g, meeting *m)
 
 /* ---- accepting and polling ---- */
 
+static bool is_crowded(const tti_greeter *g)
+{
+    return g->n >= g->config.n_ranks + STRANGERS_MAX;
+}
+
+/* When a meeting is given up as a stranger's. */
+static int64_t patience_until(const meeting *m, bool crowded)
+{
+    if (m->until_ns == TTI_FOREVER || !crowded)
+        return m->until_ns;
+    return m->until_ns - (STRANGER_MS - CROWDED_MS) * TTI_MS;
+}
+
 static void accept_all(tti_greeter *g)
 {
     tti_port  *port = g->config.port;
@@ -377,7 +389,7 @@ static void accept_all(tti_greeter *g)
             return;
         }
         begin_shake(g, m);
-        if (g->n >= g->config.n_ranks + STRANGERS_MAX)
+        if (is_crowded(g))
             return;
     }
     if (stream == -EAGAIN)
@@ -417,33 +429,39 @@ static uint8_t wants(const meeting *m)
 
 int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
 {
-    int i;
+    bool crowded;
+    int  i;
 
     forget_ended(g);
+    crowded = is_crowded(g);
     *until_ns_out = TTI_FOREVER;
     for (i = 0; i < g->n; i++) {
+        const int64_t until_ns = patience_until(g->list[i], crowded);
+
         set[i] = (tti_poll){ .handle = g->list[i]->stream, .want = wants(g->list[i]) };
-        if (g->list[i]->until_ns < *until_ns_out)
-            *until_ns_out = g->list[i]->until_ns;
+        if (until_ns < *until_ns_out)
+            *until_ns_out = until_ns;
     }
     set[g->n] = (tti_poll){ .handle = TTI_NO_HANDLE };
     if (g->accept_ns > tti_port_now(g->config.port)) {
         if (g->accept_ns < *until_ns_out)
             *until_ns_out = g->accept_ns;
-    } else if (g->n < g->config.n_ranks + STRANGERS_MAX) {
+    } else if (!crowded) {
         set[g->n] = (tti_poll){ .handle = g->config.listener, .want = TTI_READ };
     }
     return g->n + 1;
 }
 
-static void dismiss_silent(tti_greeter *g)
+static void dismiss_strangers(tti_greeter *g)
 {
     const int64_t now_ns = tti_port_now(g->config.port);
+    const bool    crowded = is_crowded(g);
     int           i;
 
     for (i = 0; i < g->n; i++)
-        if (g->list[i]->state == SHAKE && now_ns >= g->list[i]->until_ns) {
-            tti_log(TTI_LOG_WARN, "turned away a stranger that said nothing for %d ms", STRANGER_MS);
+        if (g->list[i]->state == SHAKE && now_ns >= patience_until(g->list[i], crowded)) {
+            tti_log(TTI_LOG_WARN, "turned away a stranger that did not prove itself within %d ms",
+                    crowded ? CROWDED_MS : STRANGER_MS);
             end_meeting(g, g->list[i]);
         }
 }
@@ -457,5 +475,5 @@ void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
             turn_meeting(g, g->list[i]);
     if (set[n - 1].got != 0)
         accept_all(g);
-    dismiss_silent(g);
+    dismiss_strangers(g);
 }
