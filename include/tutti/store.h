@@ -508,11 +508,9 @@ typedef struct tutti_store_server_options {
 
 /** Serve a tcp store on a thread of its own until tutti_store_server_stop().
  *
- * A host name is served at all its addresses that this host has; one that it does not have yet is waited
- * for, 3 s. TUTTI_LISTEN=any: at all addresses; TUTTI_PORT_RANGE: where port 0 is chosen from.
- *
  * A host name is served at all its addresses that are this machine's, IPv4 and IPv6, at one port.
- * "::" is every address of both kinds.
+ * "::" is every address of both kinds, and so is any host with TUTTI_LISTEN=any. While none is this
+ * machine's they are waited for, 3 s. Port 0 is chosen from TUTTI_PORT_RANGE, if set.
  *
  * @param options  NULL: every default. listen_fd is a TCP socket that is bound, or listening; its
  *                 port must be `port`, unless that is 0. It is duplicated: the caller keeps his own
