@@ -15,6 +15,7 @@
 #include <tutti/sparse.h>
 #include <tutti/future.h>
 #include <tutti/object.h>
+#include <tutti/collective_utils.h>
 #include <tutti/regroup.h>
 #include <tutti/device_mesh.h>
 #include <tutti/backends.h>
