@@ -91,7 +91,7 @@ static inline tutti_span tutti_span_of(const void *data, int64_t count, tutti_dt
  * | AVG | f16 bf16 f8 f32 f64 c64 c128 | sum, then divided by the number of ranks |
  * | MIN, MAX | all but complex | NaN of any rank wins; bool: and, or |
  * | BAND, BOR, BXOR | bool and integers | bit by bit |
- * | PREMUL_SUM | f16 bf16 f8 f32 f64 c64 c128 | each rank's elements times its own factor, then sum |
+ * | PREMUL_SUM | f16 bf16 f8 f32 f64 c64 c128 | each element times its rank's factor, rounded to the dtype; then sum |
  *
  * Everything else is TUTTI_E_ARG before anything is sent. */
 typedef enum tutti_op_kind {

@@ -5,8 +5,9 @@
  * How     The parent puts the cells of a launch down and starts the ranks. Each rank notes which cell it has
  *         begun, and for each cell whether it passed and the bits of what was combined. The first failures
  *         also leave their words.
- * True    A rank writes only its own column and the words whose number it took; the parent reads after the
- *         ranks are gone. So nothing is locked. Where threads are ranks the same holds. */
+ * True    Columns are of the ranks that take part, by their rank in the group. A rank writes only its own one
+ *         and the words whose number it took; the parent reads after the ranks are gone. So nothing is
+ *         locked. Where threads are ranks the same holds. */
 #ifndef TT_BOARD_H
 #define TT_BOARD_H
 

@@ -5,10 +5,12 @@
 #include <string.h>
 
 const int64_t tt_sizes[TT_SIZES] = { 0, 1, 3, 1000, 65537, 1048577 };
-const int     tt_worlds[TT_WORLDS] = { 1, 2, 3, 4, 5, 8 };
+const int     tt_worlds[TT_WORLDS] = { 1, 2, 3, 4, 5, 8, 5 };
+const int     tt_members[TT_WORLDS] = { 1, 2, 3, 4, 5, 8, TT_GROUP_MEMBERS };
+const int     tt_group_ranks[TT_GROUP_MEMBERS] = { 1, 2, 4 };
 
 static const char *const size_names[] = { "0", "1", "3", "1000", "65537", "1048577" };
-static const char *const world_names[] = { "1", "2", "3", "4", "5", "8" };
+static const char *const world_names[] = { "1", "2", "3", "4", "5", "8", "3of5" };
 static const char *const transport_names[] = { "shm", "tcp", "hosts" };
 static const char *const mode_names[] = { "blocking", "async", "threads" };
 static const char *const axis_names[] = { "op", "red", "dtype", "size", "world", "transport", "mode" };
@@ -108,18 +110,22 @@ const char *tt_cell_rule(const tt_cell *cell, int *rule_out)
 {
     const tt_op_row *row = &tt_ops[cell->at[TT_AXIS_OP]];
     const int        red = cell->at[TT_AXIS_RED];
+    const int        dtype = cell->at[TT_AXIS_DTYPE];
     const int        world = tt_worlds[cell->at[TT_AXIS_WORLD]];
     const int        mode = cell->at[TT_AXIS_MODE];
     const bool       hosts = cell->at[TT_AXIS_TRANSPORT] == TT_HOSTS;
     const tutti_op   op = { .kind = (tutti_op_kind)red };
     const bool broken[TT_RULES] = {
-        ((row->traits & TT_REDUCES) != 0) == (red == TT_RED_NONE),
-        red != TT_RED_NONE && tutti_op_check(op, (tutti_dtype)cell->at[TT_AXIS_DTYPE]) != TUTTI_OK,
-        (row->traits & TT_NO_DATA) != 0 && (cell->at[TT_AXIS_DTYPE] != 0 || cell->at[TT_AXIS_SIZE] != 0),
+        ((row->traits & (TT_REDUCES | TT_SUMS)) != 0) == (red == TT_RED_NONE),
+        red != TT_RED_NONE && tutti_op_check(op, (tutti_dtype)dtype) != TUTTI_OK,
+        (row->traits & TT_NO_DATA) != 0 && (dtype != 0 || cell->at[TT_AXIS_SIZE] != 0),
         (row->traits & TT_PEERS) != 0 && world < 2,
         hosts && world < 2,
         hosts && mode == TT_THREADS,
         (mode == TT_BLOCKING && row->block == NULL) || (mode == TT_ASYNC && row->start == NULL),
+        (row->traits & TT_IN_GROUP) != 0 && cell->at[TT_AXIS_WORLD] != TT_WORLD_GROUP,
+        (int)tt_row_dtype(row, (tutti_dtype)dtype) != dtype ||
+            (red != TT_RED_NONE && (int)tt_row_red(row, (tutti_op_kind)red) != red),
     };
     static const char *const texts[TT_RULES] = {
         "a reduction belongs to operations that reduce, and to no other",
@@ -129,6 +135,8 @@ const char *tt_cell_rule(const tt_cell *cell, int *rule_out)
         "two hosts need two ranks",
         "threads of one process are on one host",
         "the operation has no such form",
+        "ranks of a group are said where they are not those of the world",
+        "objects are bytes, and sparse tensors are summed",
     };
     int rule;
 
@@ -145,7 +153,7 @@ int64_t tt_cell_count(const tt_cell *cell)
     const int64_t size = tt_sizes[cell->at[TT_AXIS_SIZE]];
 
     if ((tt_ops[cell->at[TT_AXIS_OP]].traits & TT_WIDE) != 0 && cell->at[TT_AXIS_SIZE] == TT_SIZE_LARGE)
-        return size / tt_worlds[cell->at[TT_AXIS_WORLD]] + 1;
+        return size / tt_members[cell->at[TT_AXIS_WORLD]] + 1;
     return size;
 }
 

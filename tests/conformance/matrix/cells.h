@@ -25,7 +25,8 @@ typedef enum tt_axis {
 enum { TT_RED_NONE = TUTTI_OP_COUNT };
 enum { TT_SHM, TT_TCP, TT_HOSTS, TT_TRANSPORTS };
 enum { TT_BLOCKING, TT_ASYNC, TT_THREADS, TT_MODES };
-enum { TT_SIZES = 6, TT_SIZE_LARGE = 5, TT_WORLDS = 6 };
+/* The last world is a group of some of its ranks, which have other numbers there. */
+enum { TT_SIZES = 6, TT_SIZE_LARGE = 5, TT_WORLDS = 7, TT_WORLD_GROUP = 6, TT_GROUP_MEMBERS = 3 };
 
 typedef struct tt_cell {
     unsigned char at[TT_AXES];
@@ -37,7 +38,9 @@ typedef struct tt_selection {
 } tt_selection;
 
 extern const int64_t tt_sizes[TT_SIZES];
-extern const int     tt_worlds[TT_WORLDS];
+extern const int     tt_worlds[TT_WORLDS];  /* ranks */
+extern const int     tt_members[TT_WORLDS]; /* those that take part */
+extern const int     tt_group_ranks[TT_GROUP_MEMBERS]; /* of the last world */
 
 int         tt_axis_size(tt_axis axis);
 const char *tt_axis_name(tt_axis axis); /* as an option: "op", "red", ... */
@@ -50,7 +53,7 @@ bool tt_select(tt_selection *selection, tt_axis axis, const char *names, const c
 bool tt_selected(const tt_selection *selection, const tt_cell *cell);
 
 /** Why a cell does not apply, NULL if it does. The number of rules is TT_RULES; the texts are constant. */
-enum { TT_RULE_RED = 0, TT_RULES = 7 };
+enum { TT_RULE_RED = 0, TT_RULES = 9 };
 const char *tt_cell_rule(const tt_cell *cell, int *rule_out);
 
 /** Step through the product in a fixed order, starting from a cell of zeros. false: that was the last. */

@@ -12,11 +12,11 @@ enum { TRIES_MAX = 3, LIMIT_MS = 4 * 3600 * 1000 };
 
 /* One rank's way through the cells. */
 typedef struct runner {
-    tt_ctx  *ctx;
-    int      rank, size;
-    uint32_t barriers; /* of which it was part */
-    tt_try  *tries;    /* [TRIES_MAX] */
-    bool     broken;   /* a call failed: the group is finished */
+    tutti_group *group;
+    int          rank, size; /* in the group; on the board, too */
+    uint32_t     barriers;   /* of which it was part */
+    tt_try      *tries;      /* [TRIES_MAX] */
+    bool         broken;     /* a call failed: the group is finished */
 } runner;
 
 static int tries_of(const tt_cell *cell, uint64_t seed)
@@ -45,7 +45,7 @@ static bool prepare(runner *me, int k, int number, uint64_t seed)
 
     memset(t, 0, sizeof *t);
     t->row = &tt_ops[cell->at[TT_AXIS_OP]];
-    t->group = me->ctx->group;
+    t->group = me->group;
     t->rank = me->rank;
     t->size = me->size;
     t->dtype = (tutti_dtype)cell->at[TT_AXIS_DTYPE];
@@ -111,21 +111,44 @@ static bool run_cell(runner *me, int k)
     return ok && !me->broken;
 }
 
-static void body(tt_ctx *t)
+/* The world, or the group that its cells run on. */
+static tutti_group *group_of(tt_ctx *t)
 {
-    runner me = { .ctx = t, .rank = t->rank, .size = t->size };
+    tutti_group *group = t->group;
+
+    if (tt_the_board->cells[0].at[TT_AXIS_WORLD] == TT_WORLD_GROUP &&
+        tutti_new_group(tt_group_ranks, TT_GROUP_MEMBERS, NULL, &group) != TUTTI_OK)
+        fail_msg("new_group: %s", tutti_last_error());
+    return group;
+}
+
+static void take_part(tt_ctx *t, tutti_group *group)
+{
+    runner me = { .group = group, .rank = tutti_get_rank(group), .size = tutti_get_world_size(group) };
     int    k;
 
     me.tries = tt_alloc(t, TRIES_MAX * sizeof *me.tries);
     for (k = 0; k < tt_the_board->n_cells; k++) {
-        tt_the_board->begun[t->rank] = k + 1;
-        tt_the_board->state[k][t->rank] = run_cell(&me, k) ? TT_CELL_PASSED : TT_CELL_FAILED;
+        tt_the_board->begun[me.rank] = k + 1;
+        tt_the_board->state[k][me.rank] = run_cell(&me, k) ? TT_CELL_PASSED : TT_CELL_FAILED;
         if (me.broken)
             fail_msg("cell %d: %s", k, tutti_last_error());
     }
-    if (tutti_barrier(t->group) != TUTTI_OK)
+    if (tutti_barrier(group) != TUTTI_OK)
         fail_msg("barrier after the last cell: %s", tutti_last_error());
-    tt_the_board->left[t->rank] = true;
+    tt_the_board->left[me.rank] = true;
+}
+
+/* Ranks that take no part stay, so that the others are not alone: for as long as it lasts, which may be
+ * longer than any operation's time. */
+static void body(tt_ctx *t)
+{
+    tutti_group *group = group_of(t);
+
+    if (group != TUTTI_NON_MEMBER)
+        take_part(t, group);
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size);
 }
 
 /* ---- the parent ---------------------------------------------------------------------------------- */
@@ -250,7 +273,7 @@ static bool everybody_left(int world)
 
 bool tt_launch(const tt_cell *cells, int n, int timeout_s, tt_tally tallies[TT_OPS_MAX])
 {
-    const int world = tt_worlds[cells[0].at[TT_AXIS_WORLD]];
+    const int world = tt_members[cells[0].at[TT_AXIS_WORLD]];
     int       done = 0;
     int       k;
 

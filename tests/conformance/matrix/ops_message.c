@@ -6,11 +6,6 @@
 
 enum { MESSAGES_MAX = 3 };
 
-static int global(const tt_try *t, int rank)
-{
-    return tutti_get_global_rank(t->group, rank);
-}
-
 static void add(tt_try *t, bool is_send, tutti_span span, int peer, int tag)
 {
     t->messages[t->n_messages++] =
@@ -19,12 +14,13 @@ static void add(tt_try *t, bool is_send, tutti_span span, int peer, int tag)
 
 static void add_send(tt_try *t, int to, int part, int tag)
 {
-    add(t, true, tt_make(t, t->count, tt_part(t->rank, part), tt_part(t->rank, part)), global(t, to), tag);
+    add(t, true, tt_make(t, t->count, tt_part(t->rank, part), tt_part(t->rank, part)),
+        tt_global(t, to), tag);
 }
 
 static void add_recv(tt_try *t, int from, int part, int tag)
 {
-    add(t, false, tt_make(t, t->count, tt_blank(), tt_part(from, part)), global(t, from), tag);
+    add(t, false, tt_make(t, t->count, tt_blank(), tt_part(from, part)), tt_global(t, from), tag);
 }
 
 /* ---- send and recv: around a ring, even ranks send first ---- */
@@ -34,7 +30,7 @@ void tt_send_recv_prepare(tt_try *t)
     const int right = (t->rank + 1) % t->size;
     const int left = (t->rank + t->size - 1) % t->size;
     const int n = 1 + tt_roll(t, 30, 0, 0, MESSAGES_MAX);
-    int       turn, k;
+    int turn, k;
 
     for (turn = 0; turn < 2; turn++)
         for (k = 0; k < n; k++) {
@@ -50,8 +46,8 @@ void tt_send_recv_prepare(tt_try *t)
 tutti_status tt_send_recv_block(tt_try *t)
 {
     tutti_status st = TUTTI_OK;
-    int          source;
-    int          i;
+    int source;
+    int i;
 
     for (i = 0; i < t->n_messages && st == TUTTI_OK; i++) {
         const tutti_p2p_op *m = &t->messages[i];
@@ -77,9 +73,9 @@ static int n_messages(const tt_try *t, int from, int to)
 /* Messages of one tag arrive in order; of several tags they may be taken in any, so here backwards. */
 static void add_pair(tt_try *t, int peer, bool sends)
 {
-    const int  n = sends ? n_messages(t, t->rank, peer) : n_messages(t, peer, t->rank);
+    const int n = sends ? n_messages(t, t->rank, peer) : n_messages(t, peer, t->rank);
     const bool tags = t->in_place;
-    int        k;
+    int k;
 
     for (k = 0; k < n; k++)
         if (sends)
@@ -93,8 +89,8 @@ static void add_pair(tt_try *t, int peer, bool sends)
 void tt_messages_prepare(tt_try *t)
 {
     const bool sends_first = tt_roll_own(t, 32, 2) == 0;
-    const int  begin = tt_roll_own(t, 33, t->size);
-    int        turn, i;
+    const int begin = tt_roll_own(t, 33, t->size);
+    int turn, i;
 
     for (turn = 0; turn < 2; turn++)
         for (i = 0; i < t->size; i++) {
@@ -108,11 +104,11 @@ void tt_messages_prepare(tt_try *t)
 tutti_status tt_isend_irecv_start(tt_try *t)
 {
     tutti_status st = TUTTI_OK;
-    int          i;
+    int i;
 
     for (i = 0; i < t->n_messages && st == TUTTI_OK; i++) {
         const tutti_p2p_op *m = &t->messages[i];
-        tutti_work        **out = &t->works[t->n_works];
+        tutti_work **out = &t->works[t->n_works];
 
         st = m->is_send ? tutti_isend(m->span, m->peer, m->tag, t->group, out)
                         : tutti_irecv(m->span, m->peer, m->tag, t->group, out);
@@ -150,8 +146,8 @@ void tt_any_source_prepare(tt_try *t)
 tutti_status tt_any_source_block(tt_try *t)
 {
     tutti_status st = TUTTI_OK;
-    int          source;
-    int          i;
+    int source;
+    int i;
 
     if (t->rank != t->root)
         return tutti_send(t->messages[0].span, t->messages[0].peer, t->tag, t->group);
@@ -172,7 +168,7 @@ tutti_status tt_any_source_start(tt_try *t)
 bool tt_any_source_settle(tt_try *t)
 {
     unsigned seen = 0;
-    int      i;
+    int i;
 
     if (t->rank != t->root)
         return true;

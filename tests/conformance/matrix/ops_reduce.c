@@ -3,22 +3,6 @@
  * ops_reduce.c - operations that combine, and the barrier. */
 #include "ops.h"
 
-static int global(const tt_try *t, int rank)
-{
-    return tutti_get_global_rank(t->group, rank);
-}
-
-static tutti_work **work(tt_try *t)
-{
-    return &t->works[t->n_works];
-}
-
-static tutti_status begun(tt_try *t, tutti_status st)
-{
-    t->n_works += st == TUTTI_OK;
-    return st;
-}
-
 /* ---- all_reduce, reduce ---- */
 
 void tt_all_reduce_prepare(tt_try *t)
@@ -33,7 +17,7 @@ tutti_status tt_all_reduce_block(tt_try *t)
 
 tutti_status tt_all_reduce_start(tt_try *t)
 {
-    return begun(t, tutti_all_reduce_async(t->outs[0], t->op, t->group, work(t)));
+    return tt_begun(t, tutti_all_reduce_async(t->outs[0], t->op, t->group, tt_work(t)));
 }
 
 void tt_reduce_prepare(tt_try *t)
@@ -44,12 +28,13 @@ void tt_reduce_prepare(tt_try *t)
 
 tutti_status tt_reduce_block(tt_try *t)
 {
-    return tutti_reduce(t->outs[0], global(t, t->root), t->op, t->group);
+    return tutti_reduce(t->outs[0], tt_global(t, t->root), t->op, t->group);
 }
 
 tutti_status tt_reduce_start(tt_try *t)
 {
-    return begun(t, tutti_reduce_async(t->outs[0], global(t, t->root), t->op, t->group, work(t)));
+    return tt_begun(
+        t, tutti_reduce_async(t->outs[0], tt_global(t, t->root), t->op, t->group, tt_work(t)));
 }
 
 /* ---- reduce_scatter ---- */
@@ -57,9 +42,7 @@ tutti_status tt_reduce_start(tt_try *t)
 /* Part r has any number of elements, none included, the same on all ranks. */
 static int64_t part_count(const tt_try *t, int r)
 {
-    const int64_t about = t->count * tt_roll(t, 10, r, 0, 5) / 2;
-
-    return t->count > 3 ? about + tt_roll(t, 11, r, 0, 4) : about;
+    return tt_any_count(t, 10, r, 0);
 }
 
 void tt_reduce_scatter_prepare(tt_try *t)
@@ -80,26 +63,40 @@ tutti_status tt_reduce_scatter_block(tt_try *t)
 
 tutti_status tt_reduce_scatter_start(tt_try *t)
 {
-    return begun(t, tutti_reduce_scatter_async(t->outs[0], t->ins, t->size, t->op, t->group, work(t)));
+    return tt_begun(
+        t, tutti_reduce_scatter_async(t->outs[0], t->ins, t->size, t->op, t->group, tt_work(t)));
 }
 
-void tt_reduce_scatter_tensor_prepare(tt_try *t)
+/* One buffer of all parts; their sizes are in in_splits. */
+static void scatter_flat(tt_try *t)
 {
-    tt_buf    *in = tt_buf_new(t, t->count * t->size);
-    tutti_span piece;
-    int        r;
+    int64_t all = 0;
+    tt_buf *in;
+    int r;
 
+    for (r = 0; r < t->size; r++)
+        all += t->in_splits[r];
+    in = tt_buf_new(t, all);
     t->ins[0] = in->span;
-    for (r = 0; r < t->size; r++) {
+    for (r = 0, all = 0; r < t->size; all += t->in_splits[r++]) {
         const bool mine = t->in_place && r == t->rank;
+        tutti_span piece = tt_buf_piece(in, all, t->in_splits[r], tt_part(t->rank, r),
+                                        mine ? tt_folded(r) : tt_part(t->rank, r));
 
-        piece = tt_buf_piece(in, r * t->count, t->count, tt_part(t->rank, r),
-                             mine ? tt_folded(r) : tt_part(t->rank, r));
         if (mine)
             t->outs[0] = piece;
     }
     if (!t->in_place)
-        t->outs[0] = tt_make(t, t->count, tt_blank(), tt_folded(t->rank));
+        t->outs[0] = tt_make(t, t->in_splits[t->rank], tt_blank(), tt_folded(t->rank));
+}
+
+void tt_reduce_scatter_tensor_prepare(tt_try *t)
+{
+    int r;
+
+    for (r = 0; r < t->size; r++)
+        t->in_splits[r] = t->count;
+    scatter_flat(t);
 }
 
 tutti_status tt_reduce_scatter_tensor_block(tt_try *t)
@@ -109,7 +106,28 @@ tutti_status tt_reduce_scatter_tensor_block(tt_try *t)
 
 tutti_status tt_reduce_scatter_tensor_start(tt_try *t)
 {
-    return begun(t, tutti_reduce_scatter_tensor_async(t->outs[0], t->ins[0], t->op, t->group, work(t)));
+    return tt_begun(
+        t, tutti_reduce_scatter_tensor_async(t->outs[0], t->ins[0], t->op, t->group, tt_work(t)));
+}
+
+void tt_reduce_scatter_tensor_v_prepare(tt_try *t)
+{
+    int r;
+
+    for (r = 0; r < t->size; r++)
+        t->in_splits[r] = part_count(t, r);
+    scatter_flat(t);
+}
+
+tutti_status tt_reduce_scatter_tensor_v_block(tt_try *t)
+{
+    return tutti_reduce_scatter_tensor_v(t->outs[0], t->ins[0], t->in_splits, t->op, t->group);
+}
+
+tutti_status tt_reduce_scatter_tensor_v_start(tt_try *t)
+{
+    return tt_begun(t, tutti_reduce_scatter_tensor_v_async(t->outs[0], t->ins[0], t->in_splits,
+                                                           t->op, t->group, tt_work(t)));
 }
 
 /* ---- barrier: nobody is through before all have come ---- */
@@ -134,7 +152,7 @@ tutti_status tt_barrier_block(tt_try *t)
 tutti_status tt_barrier_start(tt_try *t)
 {
     arrive(t);
-    return begun(t, tutti_barrier_async(t->group, work(t)));
+    return tt_begun(t, tutti_barrier_async(t->group, tt_work(t)));
 }
 
 bool tt_barrier_settle(tt_try *t)

@@ -131,6 +131,8 @@ static void choose(soak *s, tt_try *t, int size)
         t->red = (tutti_op_kind)draw(&s->common, TUTTI_OP_COUNT);
         t->dtype = (tutti_dtype)draw(&s->common, TUTTI_DTYPE_COUNT);
     } while (tutti_op_check((tutti_op){ .kind = t->red }, t->dtype) != TUTTI_OK);
+    t->dtype = tt_row_dtype(t->row, t->dtype);
+    t->red = tt_row_red(t->row, t->red);
     t->count = counts[draw(&s->common, sizeof counts / sizeof counts[0])];
     t->seed = tt_mix(s->common ^ (uint64_t)s->step);
     t->tag = (int)(s->step % 100000000) * TT_TAGS;

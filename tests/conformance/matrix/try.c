@@ -20,6 +20,34 @@ int tt_roll_own(const tt_try *t, int about, int n)
     return tt_roll(t, about, 1000 + t->rank, 0, n);
 }
 
+int64_t tt_any_count(const tt_try *t, int about, int a, int b)
+{
+    const int64_t n = t->count * tt_roll(t, about, a, b, 5) / 2;
+
+    return t->count > 3 ? n + tt_roll(t, about + 1, a, b, 4) : n;
+}
+
+bool tt_is_root(const tt_try *t)
+{
+    return t->rank == t->root;
+}
+
+int tt_global(const tt_try *t, int rank)
+{
+    return tutti_get_global_rank(t->group, rank);
+}
+
+tutti_work **tt_work(tt_try *t)
+{
+    return &t->works[t->n_works];
+}
+
+tutti_status tt_begun(tt_try *t, tutti_status st)
+{
+    t->n_works += st == TUTTI_OK;
+    return st;
+}
+
 tt_content tt_part(int from, int part)
 {
     return (tt_content){ .kind = TT_PART, .from = from, .part = part };
@@ -88,7 +116,7 @@ tt_buf *tt_buf_new(tt_try *t, int64_t count)
     return buf;
 }
 
-static tutti_span slice(tutti_span span, int64_t first, int64_t count)
+tutti_span tt_slice(tutti_span span, int64_t first, int64_t count)
 {
     return tutti_span_of((char *)span.data + (size_t)first * tutti_dtype_size(span.dtype), count, span.dtype);
 }
@@ -98,7 +126,7 @@ tutti_span tt_buf_piece(tt_buf *buf, int64_t first, int64_t count, tt_content be
     tt_piece *piece = &buf->pieces[buf->n_pieces++];
 
     *piece = (tt_piece){ .first = first, .count = count, .before = before, .after = after };
-    return slice(buf->span, first, count);
+    return tt_slice(buf->span, first, count);
 }
 
 tutti_span tt_make(tt_try *t, int64_t count, tt_content before, tt_content after)
@@ -111,6 +139,11 @@ tutti_span tt_make(tt_try *t, int64_t count, tt_content before, tt_content after
 static uint64_t seed_of(const tt_try *t, int from, int part)
 {
     return tt_mix(t->seed ^ tt_mix(0x70617274u + (uint64_t)from * 1009 + (uint64_t)part * 1000003));
+}
+
+void tt_part_elements(const tt_try *t, tt_content part, int64_t first, int64_t n, void *out)
+{
+    tt_elements(out, t->dtype, seed_of(t, part.from, part.part), first, n);
 }
 
 /* The factor of a rank, for PREMUL_SUM: exact and inexact ones. */
@@ -130,7 +163,7 @@ static void content(const tt_try *t, tt_content what, int64_t first, int64_t n, 
     int         r;
 
     if (what.kind == TT_PART) {
-        tt_elements(out, t->dtype, seed_of(t, what.from, what.part), first, n);
+        tt_part_elements(t, what, first, n, out);
         return;
     }
     for (r = 0; r < t->size; r++) {
@@ -152,7 +185,7 @@ static void fill(const tt_try *t, const tt_buf *buf, const tt_piece *piece)
     for (first = 0; piece->before.kind == TT_PART && first < piece->count; first += BLOCK) {
         n = piece->count - first < BLOCK ? piece->count - first : BLOCK;
         content(t, piece->before, first, n, block);
-        memcpy(slice(buf->span, piece->first + first, n).data, block, (size_t)n * size);
+        memcpy(tt_slice(buf->span, piece->first + first, n).data, block, (size_t)n * size);
     }
 }
 
@@ -185,7 +218,7 @@ static bool check_piece(tt_try *t, int number, const tt_piece *piece)
 {
     _Alignas(16) static _Thread_local unsigned char want[BLOCK * ELEMENT_MAX], got[BLOCK * ELEMENT_MAX];
     const size_t     size = tutti_dtype_size(t->dtype);
-    const tutti_span span = slice(t->bufs[number].span, piece->first, piece->count);
+    const tutti_span span = tt_slice(t->bufs[number].span, piece->first, piece->count);
     int64_t          first, n, at;
 
     for (first = 0; first < piece->count; first += BLOCK) {
@@ -328,6 +361,10 @@ void tt_try_release(tt_try *t)
         tutti_work_free(t->works[i]);
     for (i = 0; i < t->n_bufs && free_buffers; i++)
         free(t->bufs[i].mem);
+    tutti_objects_free(&t->objects);
+    tutti_sparse_free(&t->summed);
+    free(t->indices);
+    t->indices = NULL;
     t->n_works = 0;
     t->n_bufs = 0;
 }

@@ -18,6 +18,7 @@
 #include "values.h"
 
 enum { TT_WORLD_MAX = 8, TT_BUFS_MAX = 64, TT_WORKS_MAX = 64, TT_PIECES_MAX = TT_WORLD_MAX, TT_WORDS = 600 };
+enum { TT_ENTRIES_MAX = 6 }; /* of a list of buffers; with those of every rank no more than TT_BUFS_MAX */
 
 typedef struct tt_op_row tt_op_row;
 
@@ -59,13 +60,17 @@ typedef struct tt_try {
     int         root; /* group rank */
     bool        in_place;
     tutti_op    op;
-    tutti_span  outs[TT_WORLD_MAX], ins[TT_WORLD_MAX];
+    tutti_span  outs[TT_BUFS_MAX], ins[TT_WORLD_MAX];
+    int         n_entries; /* of a list of buffers; outs[r * n_entries + i] belongs to rank r's list */
     int64_t     out_splits[TT_WORLD_MAX], in_splits[TT_WORLD_MAX];
     int         n_bufs, n_works, n_messages;
     tt_buf      bufs[TT_BUFS_MAX];
     tutti_p2p_op messages[TT_WORKS_MAX]; /* in order of issue */
     int          sources[TT_WORKS_MAX];  /* of a blocking receive from anybody: group rank */
     tutti_work  *works[TT_WORKS_MAX];
+    tutti_objects    objects;       /* that came: the library's memory */
+    tutti_sparse_coo given, summed; /* the second is the library's memory */
+    int64_t         *indices;       /* of given */
     uint64_t     bits;            /* of the combined elements */
     char         words[TT_WORDS]; /* "": nothing was wrong */
 } tt_try;
@@ -77,16 +82,32 @@ int tt_roll(const tt_try *t, int about, int a, int b, int n);
 /** The same, each rank for itself. */
 int tt_roll_own(const tt_try *t, int about, int n);
 
+/** A number of elements that all ranks know, about a thing and two ranks: around count, 0 and more included.
+ * It takes the number of the thing and the next one. */
+int64_t tt_any_count(const tt_try *t, int about, int a, int b);
+
 tt_content tt_part(int from, int part);
 tt_content tt_folded(int part);
 tt_content tt_blank(void);
 
 /** A buffer of count elements without pieces; its memory is filled by tt_try_fill(). */
 tt_buf *tt_buf_new(tt_try *t, int64_t count);
+/** Elements first .. first + count - 1 of a span. */
+tutti_span tt_slice(tutti_span span, int64_t first, int64_t count);
 /** Say what elements first .. first + count - 1 are; returns the span of them. */
 tutti_span tt_buf_piece(tt_buf *buf, int64_t first, int64_t count, tt_content before, tt_content after);
 /** A buffer of one piece. */
 tutti_span tt_make(tt_try *t, int64_t count, tt_content before, tt_content after);
+
+/** The elements of a content that is a part. */
+void tt_part_elements(const tt_try *t, tt_content part, int64_t first, int64_t n, void *out);
+
+bool tt_is_root(const tt_try *t);
+/** A rank of the group as a rank of the world. */
+int tt_global(const tt_try *t, int rank);
+/** Where the next work goes, and that it is there if st is TUTTI_OK; gives st. */
+tutti_work **tt_work(tt_try *t);
+tutti_status tt_begun(tt_try *t, tutti_status st);
 
 /** Note a failure, unless there is one already. Always false. */
 bool tt_wrong(tt_try *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
