@@ -16,6 +16,14 @@
 
 enum { RANKS = 3 };
 
+static void expect_span(tutti_span got, tutti_span wanted)
+{
+    assert_ptr_equal(got.data, wanted.data);
+    assert_int_equal(got.count, wanted.count);
+    assert_int_equal(got.dtype, wanted.dtype);
+    assert_int_equal(got.device.type, wanted.device.type);
+}
+
 /* Wait for a work, which is freed: its future's spans are these. */
 static void expect(tutti_work *work, int n, const tutti_span *wanted)
 {
@@ -34,10 +42,8 @@ static void expect(tutti_work *work, int n, const tutti_span *wanted)
     spans = value;
     assert_int_equal(spans->n, n);
     for (i = 0; i < n; i++) {
-        assert_ptr_equal(got[i].data, wanted[i].data);
-        assert_int_equal(got[i].count, wanted[i].count);
-        assert_int_equal(got[i].dtype, wanted[i].dtype);
-        assert_memory_equal(&spans->at[i], &got[i], sizeof got[i]);
+        expect_span(got[i], wanted[i]);
+        expect_span(spans->at[i], wanted[i]);
     }
     tutti_future_free(future);
 }
