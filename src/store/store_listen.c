@@ -5,6 +5,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -215,6 +217,21 @@ tutti_status tti_listen_open(const tutti_store_server_options *options, const tt
 {
     return options->listen_fd != 0 ? open_given(options->listen_fd, secret, listen_at)
                                    : open_named(secret, listen_at);
+}
+
+void tti_listen_check_queue(int n_clients)
+{
+    FILE *file = fopen("/proc/sys/net/core/somaxconn", "re");
+    int   most = INT_MAX;
+
+    if (file == NULL)
+        return;
+    if (fscanf(file, "%d", &most) == 1 && n_clients > most)
+        tti_log(TTI_LOG_WARN,
+                "%d clients may connect at once, and this kernel queues %d, so that others try again seconds "
+                "later: sysctl -w net.core.somaxconn=%d",
+                n_clients, most, n_clients);
+    fclose(file);
 }
 
 void tti_listen_close(tti_listen *listen_at)

@@ -13,7 +13,8 @@
 #include <tutti/store.h>
 #include "wire/secret.h"
 
-enum { TTI_LISTEN_MAX = 8, TTI_LISTEN_BACKLOG = 2048 };
+/** The backlog is as long as the kernel lets it be: net.core.somaxconn. */
+enum { TTI_LISTEN_MAX = 8, TTI_LISTEN_BACKLOG = 65535 };
 
 /** Addresses, and, once listening, a socket for each. */
 typedef struct tti_listen {
@@ -31,6 +32,9 @@ tutti_status tti_listen_find(const tutti_store_server_options *options, tti_list
  * @errors as tutti_store_server_start(); nothing is open */
 tutti_status tti_listen_open(const tutti_store_server_options *options, const tti_secret *secret,
                              tti_listen *listen);
+
+/** Warn where the kernel lets fewer clients wait to be accepted than are to come. */
+void tti_listen_check_queue(int n_clients);
 
 /** Close them. */
 void tti_listen_close(tti_listen *listen);

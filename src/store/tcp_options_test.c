@@ -14,6 +14,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <tutti/debug.h>
 #include <tutti/store.h>
 #include "base/thread.h"
 
@@ -206,6 +207,34 @@ static void only_the_master_waits(void **state)
     client = opened(&options);
     tutti_store_close(client);
     tutti_store_server_stop(server);
+}
+
+static void note_warning(tutti_log_level level, const char *line, void *ctx)
+{
+    (void)level;
+    if (strstr(line, "net.core.somaxconn=") != NULL)
+        ++*(int *)ctx;
+}
+
+/* A world of one client more than the kernel queues. */
+static void a_short_queue_is_warned_of(void **state)
+{
+    tutti_tcp_store_options options = master_at(0);
+    FILE                   *file = fopen("/proc/sys/net/core/somaxconn", "re");
+    int                     most = 0, warnings = 0;
+
+    (void)state;
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &most), 1);
+    fclose(file);
+    assert_int_equal(tutti_log_set_sink("test", note_warning, &warnings), TUTTI_OK);
+    options.world_size = most;
+    tutti_store_close(opened(&options));
+    assert_int_equal(warnings, 0);
+    options.world_size = most + 1;
+    tutti_store_close(opened(&options));
+    assert_int_equal(tutti_log_set_sink("test", NULL, NULL), TUTTI_OK);
+    assert_int_equal(warnings, 1);
 }
 
 static tutti_status wait_for_two(int port, int64_t timeout_ms, tutti_store **store_out)
@@ -467,6 +496,7 @@ int main(void)
         cmocka_unit_test(only_who_asks_for_it_shares),
         cmocka_unit_test(tenants_come_and_go),
         cmocka_unit_test(only_the_master_waits),
+        cmocka_unit_test(a_short_queue_is_warned_of),
         cmocka_unit_test(each_master_waits_for_its_own_workers),
         cmocka_unit_test(given_sockets_are_served_on),
         cmocka_unit_test(other_descriptors_are_refused),

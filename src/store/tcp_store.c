@@ -351,6 +351,7 @@ static tutti_status serve_here(tcp_store *ts, const tutti_tcp_store_options *opt
         st = tti_listens_any(&any);
     if (st != TUTTI_OK)
         return st;
+    tti_listen_check_queue(opts->world_size);
     ts->pool.tcp_port = (uint16_t)(ts->shared != NULL ? tti_tenancy_port(ts->shared)
                                                       : tutti_store_server_port(ts->server));
     if (any && opts->listen_fd == 0) /* the address of a service may not lead from here to here */
