@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/debug.h>
 #include <tutti/device_mesh.h>
 #include <tutti/plugin/store.h>
 
@@ -139,6 +140,27 @@ static void test_group_options(void **state)
     assert_int_equal(fake_create_timeout_ms(), -1);
     assert_string_equal(own->desc, "data parallel");
     assert_string_equal(fake_create_host(), "127.0.0.1");
+    tutti_destroy_process_group(world);
+}
+
+/* 0 is the world's for a group, and for a world what joining would take: no limit, too. */
+static void test_default_timeouts(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_group *group = NULL;
+
+    (void)state;
+    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &group), TUTTI_OK);
+    assert_int_equal(tutti_set_timeout(group, SHORT_MS), TUTTI_OK);
+    assert_int_equal(tutti_set_timeout(group, 0), TUTTI_OK);
+    assert_int_equal(group->timeout_ms, LONG_MS);
+    assert_int_equal(setenv("TUTTI_TIMEOUT_MS", "-1", 1), 0);
+    assert_int_equal(tutti_set_timeout(world, 0), TUTTI_OK);
+    assert_int_equal(world->timeout_ms, TUTTI_INFINITE);
+    assert_int_equal(setenv("TUTTI_TIMEOUT_MS", "0", 1), 0);
+    assert_int_equal(tutti_set_timeout(world, 0), TUTTI_E_ARG);
+    assert_int_equal(world->timeout_ms, TUTTI_INFINITE);
+    assert_int_equal(unsetenv("TUTTI_TIMEOUT_MS"), 0);
     tutti_destroy_process_group(world);
 }
 
@@ -433,6 +455,7 @@ int main(void)
         TEST(test_refused),
         TEST(test_missing_member),
         TEST(test_group_options),
+        TEST(test_default_timeouts),
         TEST(test_options_of_other_versions),
         TEST(test_key_layout),
         TEST(test_incomplete_world),

@@ -8,7 +8,6 @@
 
 #include <tutti/debug.h>
 #include <tutti/private.h>
-#include "base/env.h"
 
 /* What 0 stands for: a world's default, else what the world has. */
 static tutti_status default_of(const tutti_group *group, int64_t *timeout_ms_out)
@@ -17,7 +16,7 @@ static tutti_status default_of(const tutti_group *group, int64_t *timeout_ms_out
         *timeout_ms_out = group->world->timeout_ms;
         return TUTTI_OK;
     }
-    return tti_env_int("TUTTI_TIMEOUT_MS", 1, INT64_MAX / TTI_MS, timeout_ms_out);
+    return tti_default_timeout(timeout_ms_out);
 }
 
 tutti_status tutti_set_timeout(tutti_group *group, int64_t timeout_ms)
