@@ -59,7 +59,7 @@ TUTTI_API tutti_status tutti_split_group_by_color(tutti_group *parent, int32_t c
  * @param store  that all can reach, for this merging only: a tutti_prefix_store_open() of another will do.
  *               The new world keeps a reference
  * @param size   members of the new world, in all
- * @param opts   NULL: every default
+ * @param opts   NULL: every default, which are group's time-out and backends
  *
  * @errors   TUTTI_E_ARG      no store, size below that of group, or all have come already
  *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
@@ -89,7 +89,7 @@ enum {
  *
  * @param ranks_to_exclude  ranks of group (not global ones)
  * @param flags             TUTTI_SHRINK_DEFAULT or TUTTI_SHRINK_ABORT
- * @param opts              NULL: every default, which are group's
+ * @param opts              NULL: every default: time-out, backends and timing as group has them
  * @param group_out         the new group, called "<group>:shrink"
  *
  * @errors   TUTTI_E_ARG      no ranks, one out of range or twice, all of them, unknown flags, or a group of one

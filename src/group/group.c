@@ -73,7 +73,7 @@ tutti_status tti_group_open_stores(tutti_group *group, const char *key, tutti_st
 tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
                                const tutti_group_options *opts)
 {
-    const tti_backing backing = { .like = opts->backend == NULL ? like : NULL, .text = opts->backend };
+    const tti_backing backing = tti_backing_like(like, opts);
     tutti_status      st;
 
     group->world = like->world;

@@ -14,6 +14,11 @@ void tti_group_free(tutti_group *group);
 /** Inherit from like, which is of the same world, then apply opts. Name, number and stores are left. */
 tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
                                const tutti_group_options *opts);
+/** The backends of a group like that one, with these options. */
+tti_backing tti_backing_like(const tutti_group *like, const tutti_group_options *opts);
+/** Whether they can be had, before anybody is met.
+ * @errors as tti_routes_find() */
+tutti_status tti_backing_check(const tti_backing *backing);
 /** Fill group's store, below parent in a folder called key. */
 tutti_status tti_group_open_stores(tutti_group *group, const char *key, tutti_store *parent);
 /** Make group's backend; waits for the members, until deadline_ns, unless lazy. */

@@ -48,6 +48,7 @@ static tutti_status meet(const tutti_group *group, tutti_store *store, int size,
 {
     tti_join     join = { .store = store, .user_store = true, .world_size = size,
                           .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : group->timeout_ms };
+    const tti_backing backing = tti_backing_like(group, opts);
     tti_port    *port = group->runner->port;
     char         name[TTI_GROUP_NAME_MAX + 8];
     tutti_status st;
@@ -55,10 +56,14 @@ static tutti_status meet(const tutti_group *group, tutti_store *store, int size,
     join.deadline_ns = tti_deadline(port, join.timeout_ms, -1);
     snprintf(join.listen_host, sizeof join.listen_host, "%s", group->listen_host);
     snprintf(name, sizeof name, "%s:merge", group->name);
-    st = take_rank(&join);
-    if (st != TUTTI_OK)
-        return st;
-    return tti_world_found(port, &(tti_backing){ .like = group }, &join, name, "merge", store, group_out);
+    st = tti_backing_check(&backing);
+    if (st == TUTTI_OK)
+        st = take_rank(&join);
+    if (st == TUTTI_OK)
+        st = tti_world_found(port, &backing, &join, name, "merge", store, group_out);
+    if (st == TUTTI_OK)
+        (*group_out)->timed = opts->enable_timing;
+    return st;
 }
 
 static tutti_status merge(tutti_group *group, tutti_store *store, int size,

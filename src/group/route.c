@@ -9,7 +9,7 @@
  *         are missing: that is an error when a span of their device comes, so that a program that names
  *         backends for all devices runs where only some are.
  *         Rows are written while a group is made, and only read after. */
-#include "group/group.h"
+#include "group/make.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -94,6 +94,18 @@ tutti_status tti_routes_find(tutti_group *group, const tti_backing *backing)
         memcpy(group->routes[i].name, map.names[i], sizeof map.names[i]);
     write_texts(group, backing->text != NULL ? backing->text : TTI_BACKEND_DEFAULT);
     return look_up(group);
+}
+
+tti_backing tti_backing_like(const tutti_group *like, const tutti_group_options *opts)
+{
+    return (tti_backing){ .like = opts->backend == NULL ? like : NULL, .text = opts->backend };
+}
+
+tutti_status tti_backing_check(const tti_backing *backing)
+{
+    tutti_group probe = { .size = 0 };
+
+    return tti_routes_find(&probe, backing);
 }
 
 /* ---- opening and closing ---- */

@@ -144,19 +144,19 @@ static tti_join join_of(const tutti_group *old, const survivors *left, tutti_sto
 static tutti_status make_world(tutti_group *old, const tti_join *join, const char *name,
                                const tutti_group_options *opts, tutti_group **group_out)
 {
-    tutti_group *world = NULL;
-    char        *desc = opts->desc != NULL ? strdup(opts->desc) : NULL;
-    tutti_status st;
+    const tti_backing backing = tti_backing_like(old, opts);
+    tutti_group      *world = NULL;
+    char             *desc = opts->desc != NULL ? strdup(opts->desc) : NULL;
+    tutti_status      st;
 
     if (opts->desc != NULL && desc == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a group's name");
-    st = tti_world_create_named(old->runner->port, &(tti_backing){ .like = old }, join, name, &world);
+    st = tti_world_create_named(old->runner->port, &backing, join, name, &world);
     if (st != TUTTI_OK) {
         free(desc);
         return st;
     }
     world->desc = desc;
-    world->timed = old->timed;
     tutti_store_close(world->root); /* strangers know the old one's */
     world->root = tutti_store_retain(old->root);
     *group_out = world;
@@ -246,6 +246,7 @@ static tutti_status replace(tutti_group *old, survivors *left, unsigned flags,
         st = make_successor(old, left, opts, &group);
     if (st != TUTTI_OK)
         return st;
+    group->timed = old->timed || opts->enable_timing;
     group->former = left->ranks;
     left->ranks = NULL;
     if (old->world == old)
@@ -260,6 +261,7 @@ static tutti_status shrink(const int *excluded, int n, tutti_group *group, unsig
 {
     const char         *what = "shrink_group";
     tutti_group_options known = TUTTI_GROUP_OPTIONS;
+    tti_backing         backing;
     tutti_group        *old = NULL;
     survivors           left = { .n = 0 };
     tutti_status        st = tti_group_resolve(group, what, &old);
@@ -274,6 +276,10 @@ static tutti_status shrink(const int *excluded, int n, tutti_group *group, unsig
         st = check_call(old, excluded, n, flags);
     if (st == TUTTI_OK && tti_group_calls_us(old))
         st = tti_fail(TUTTI_E_STATE, "%s: called by a hook, or by a callback of the same world", what);
+    if (st == TUTTI_OK) {
+        backing = tti_backing_like(old, &known);
+        st = tti_backing_check(&backing);
+    }
     if (st == TUTTI_OK)
         st = find_survivors(old, excluded, n, &left);
     if (st == TUTTI_OK)

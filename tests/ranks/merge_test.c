@@ -59,14 +59,25 @@ static void two_worlds_become_one(tt_ctx *t)
     tutti_group        *half = make_half(t), *whole = NULL, *odd = NULL;
     tutti_store        *store = open_meeting(t), *again = NULL;
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_work         *work = NULL;
+    double              ms = -1;
     int32_t             seen = 0;
 
     opts.desc = "all of us";
+    opts.enable_timing = true;
+    opts.backend = "cpu:nosuch";
+    assert_int_not_equal(tutti_merge_remote_group(half, store, t->size, &opts, &whole), TUTTI_OK);
+    assert_true(said("nosuch")); /* and nobody has taken a place yet */
+    opts.backend = "native";
     must(tutti_merge_remote_group(half, store, t->size, &opts, &whole));
     assert_int_equal(tutti_get_world_size(whole), t->size);
     assert_string_equal(tutti_get_group_name(whole), "0:merge");
     assert_string_equal(tutti_get_group_desc(whole), "all of us");
     expect_sum(whole, t->rank, 6);
+    must(tutti_barrier_async(whole, &work));
+    must(tutti_work_wait(work));
+    must(tutti_work_duration(work, &ms));
+    tutti_work_free(work);
     seen = 1 << tutti_get_rank(whole);
     expect_sum(whole, seen, 15); /* each rank is there once */
     expect_sum(half, 1, 2);      /* the halves go on */

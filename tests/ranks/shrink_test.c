@@ -182,6 +182,32 @@ static void a_subgroup_goes_on(tt_ctx *t)
     }
 }
 
+/* Works of the new group take times if those of the old one did, or if the options say so. */
+static void timing_goes_on(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *timed = NULL, *left = NULL;
+    tutti_work         *work = NULL;
+    double              ms = -1;
+
+    opts.enable_timing = true;
+    must(tutti_new_group(NULL, 0, &opts, &timed));
+    all_have_begun(t);
+    if (t->rank == VICTIM)
+        return;
+    timed = shrink(timed, VICTIM, TUTTI_SHRINK_DEFAULT);
+    must(tutti_barrier_async(timed, &work));
+    must(tutti_work_wait(work));
+    must(tutti_work_duration(work, &ms));
+    tutti_work_free(work);
+    must(tutti_shrink_group((const int[]){ VICTIM }, 1, t->group, 0, &opts, &left));
+    t->group = t->group != NULL ? left : NULL;
+    must(tutti_barrier_async(left, &work));
+    must(tutti_work_wait(work));
+    must(tutti_work_duration(work, &ms));
+    tutti_work_free(work);
+}
+
 /* ---- what fails ---- */
 
 static tutti_status try_shrink(tt_ctx *t, const int *ranks, int n, unsigned flags)
@@ -200,6 +226,8 @@ static void wrong_calls(tt_ctx *t)
     tutti_group *left = NULL;
     int32_t      x = 0;
 
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+
     assert_int_equal(try_shrink(t, NULL, 0, 0), TUTTI_E_ARG);
     assert_int_equal(try_shrink(t, outside, 1, 0), TUTTI_E_ARG);
     assert_true(said("rank 2 is outside of 0 .. 1"));
@@ -208,6 +236,9 @@ static void wrong_calls(tt_ctx *t)
     assert_int_equal(try_shrink(t, all, 2, 0), TUTTI_E_ARG);
     assert_true(said("leave nobody"));
     assert_int_equal(try_shrink(t, twice, 2, 0), TUTTI_E_ARG);
+    opts.backend = "cpu:nosuch";
+    assert_int_not_equal(tutti_shrink_group(others, 1, t->group, 0, &opts, &left), TUTTI_OK);
+    assert_true(said("nosuch"));
     assert_int_equal(try_shrink(t, (const int[]){ t->rank }, 1, 0), TUTTI_E_STATE);
     assert_true(said("only those call it that go on"));
     assert_int_equal(tutti_shrink_group(others, 1, TUTTI_NON_MEMBER, 0, NULL, &left), TUTTI_OK);
@@ -257,6 +288,7 @@ int main(void)
         TT_TEST(a_shrunk_world_shrinks, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(a_zombie_disturbs_nobody, .ranks = 3, .transports = "shm,tcp", .timeout_ms = TIMEOUT_MS),
         TT_TEST(a_subgroup_goes_on, .ranks = 7, .transports = "shm,tcp", .dies = 2),
+        TT_TEST(timing_goes_on, .ranks = 3, .transports = "shm,threads"),
         TT_TEST(wrong_calls, .transports = "shm,tcp,threads"),
         TT_TEST(a_second_attempt, .ranks = 4, .transports = "shm,tcp"),
     };
