@@ -210,7 +210,8 @@ TUTTI_API int64_t tutti_tensor_numel(const tutti_tensor *t);
  * @source  Tensor.is_contiguous */
 TUTTI_API bool tutti_tensor_is_contiguous(const tutti_tensor *t);
 
-/** The address of the first element; of NULL: NULL. Writing through it is not seen by the version
+/** The address of the first element; of NULL: NULL, also where a collective that was to bring the
+ * elements failed (tutti/comm.h), which is kept. Writing through it is not seen by the version
  * counter: do it where no graph holds the tensor, as with tutti_tensor_span().
  * @threads any
  * @source  Tensor.data_ptr */

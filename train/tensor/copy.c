@@ -178,6 +178,8 @@ tutti_status tutti_tensor_item(const tutti_tensor *t, double *value_out)
     if (t->numel != 1)
         return tti_refuse(TUTTI_E_ARG, "item", "shape %s is not one element",
                           tti_shape_str(t->nd, t->shape).s);
+    if (tti_ready(t) != TUTTI_OK)
+        return tti_refused();
     convert[type_index(t->dtype)][type_index(TUTTI_F64)](1, &value, 1, tti_at(t), 1, NULL, 0, NULL);
     *value_out = value;
     return TUTTI_OK;

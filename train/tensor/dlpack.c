@@ -163,6 +163,8 @@ static tutti_status lend(tutti_tensor *t, lent **lent_out)
         return tti_refuse(TUTTI_E_STATE, "to_dlpack",
                           "the tensor takes part in gradients, which others would not see"
                           "\n  next: pass tutti_tensor_detach() of it");
+    if (tti_ready(t) != TUTTI_OK)
+        return tti_refused();
     l = calloc(1, sizeof *l);
     if (l == NULL)
         return tti_refuse(TUTTI_E_NOMEM, "to_dlpack", "no memory for the description");

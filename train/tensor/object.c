@@ -6,7 +6,8 @@
  *         A view is a new tensor over the same two. The hanger is autograd's; it is dropped before
  *         the memory, so that a graph never sees a half-dead tensor.
  * True    numel is the product of shape. Elements lie within the storage. A storage with data NULL
- *         belongs to a tensor without elements. */
+ *         belongs to a tensor without elements. A memory that something is still filling is settled
+ *         on the way to its elements (tti_at), and before it is freed: no access can come too early. */
 #include "tensor/tensor.h"
 
 #include <stdio.h>
@@ -78,11 +79,15 @@ tti_shape_text tti_shape_str(int nd, const int64_t *shape)
 
 static void storage_release(tti_storage *st)
 {
+    bool free_it;
+
     if (atomic_fetch_sub_explicit(&st->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (!st->external)
+    /* Memory that is still written to is better lost than in other hands. */
+    free_it = st->pending == NULL || st->pending->drop(st->pending);
+    if (!st->external && free_it)
         tti_mem_free(st->data, st->bytes);
-    else if (st->free_fn != NULL)
+    else if (st->free_fn != NULL && free_it)
         st->free_fn(st->data, st->free_ctx);
     free(st);
 }
@@ -247,6 +252,23 @@ tutti_tensor *tti_raw_alias(const tutti_tensor *x, int nd, const int64_t *shape,
     return t;
 }
 
+void tti_await(tutti_tensor *t, tti_pending *pending)
+{
+    t->st->pending = pending;
+    atomic_store_explicit(&t->st->unsettled, true, memory_order_release);
+}
+
+/* Several threads may come at once: pending sorts them. What it wrote is seen by whoever reads
+ * unsettled as false. */
+tutti_status tti_settle(tti_storage *st)
+{
+    const tutti_status status = st->pending->settle(st->pending);
+
+    if (status == TUTTI_OK)
+        atomic_store_explicit(&st->unsettled, false, memory_order_release);
+    return status;
+}
+
 unsigned tti_version_of(const tutti_tensor *t)
 {
     return atomic_load_explicit(&t->ver->count, memory_order_relaxed);
@@ -395,16 +417,18 @@ bool tutti_tensor_is_contiguous(const tutti_tensor *t)
 
 void *tutti_tensor_data(const tutti_tensor *t)
 {
-    return t != NULL ? tti_at(t) : NULL;
+    return t != NULL && tti_ready(t) == TUTTI_OK ? tti_at(t) : NULL;
 }
 
 tutti_span tutti_tensor_span(const tutti_tensor *t)
 {
-    if (t != NULL && tutti_tensor_is_contiguous(t))
+    const bool ready = t != NULL && tti_ready(t) == TUTTI_OK;
+
+    if (ready && tutti_tensor_is_contiguous(t))
         return tutti_span_of(tti_at(t), t->numel, t->dtype);
     if (t == NULL)
         (void)tti_refuse_null("span");
-    else
+    else if (ready)
         (void)tti_refuse(TUTTI_E_ARG, "span",
                          "the tensor of shape %s is not contiguous"
                          "\n  next: pass tutti_tensor_contiguous() of it",

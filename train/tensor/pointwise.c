@@ -344,7 +344,8 @@ bool tutti_tensor_equal(const tutti_tensor *a, const tutti_tensor *b)
     tutti_tensor *same, *count;
     double n = -1.0;
 
-    if (a == NULL || b == NULL || a->dtype != b->dtype || !tti_same_shape(a, b))
+    if (a == NULL || b == NULL || a->dtype != b->dtype || !tti_same_shape(a, b) ||
+        tti_ready(a) != TUTTI_OK || tti_ready(b) != TUTTI_OK)
         return false;
     same = tti_raw_op2(TTI_EQ, a, b, 0.0);
     count = tti_raw_sum(same, &all, 0, false);

@@ -13,6 +13,16 @@
 #include <stdatomic.h>
 #include <tutti/tensor.h>
 
+/* Something that is still filling a memory: a collective under way, of which this room knows only
+ * these two. Whoever looks at the memory settles it first, in tti_at(). */
+typedef struct tti_pending {
+    /* Wait for it, and put in place what it brought. Any threads, any number of times; the failure is
+     * refused (tti_refuse()) and returned, each time. */
+    tutti_status (*settle)(struct tti_pending *pending);
+    /* The memory goes: settle, and drop the memory's reference. False: it may still be written to. */
+    bool (*drop)(struct tti_pending *pending);
+} tti_pending;
+
 /* Memory, shared by all tensors that look at it. */
 typedef struct tti_storage {
     void *data;
@@ -21,6 +31,9 @@ typedef struct tti_storage {
     void (*free_fn)(void *data, void *ctx); /* of external memory; may be NULL */
     void *free_ctx;
     bool external; /* data came from the caller, not from memory.c */
+    tti_pending
+        *pending; /* set once, before anybody else sees the memory; NULL: there never was one */
+    atomic_bool unsettled; /* pending has not been settled well; only goes from true to false */
 } tti_storage;
 
 /* Counts the in-place changes of a memory; shared by a tensor and its views. */
@@ -84,6 +97,16 @@ tutti_tensor *tti_lend(tutti_tensor *t, void (*free_fn)(void *data, void *ctx), 
 /* Another tensor over the memory of x. */
 tutti_tensor *tti_raw_alias(const tutti_tensor *x, int nd, const int64_t *shape,
                             const int64_t *stride, int64_t offset);
+/* Have whoever looks at t, or at views of it, settle pending first; t is ours alone so far. */
+void tti_await(tutti_tensor *t, tti_pending *pending);
+/* Settle what st waits for. */
+tutti_status tti_settle(tti_storage *st);
+/* The same where it is not sure that there is something: OK, or a failure that is kept. */
+static inline tutti_status tti_ready(const tutti_tensor *t)
+{
+    return atomic_load_explicit(&t->st->unsettled, memory_order_acquire) ? tti_settle(t->st)
+                                                                         : TUTTI_OK;
+}
 unsigned tti_version_of(const tutti_tensor *t);
 void tti_version_bump(tutti_tensor *t);
 /* True if nobody but the caller's one reference sees t or its memory. */
@@ -196,8 +219,11 @@ tutti_status tti_raw_uniform_(tutti_tensor *t, double low, double high, tutti_ge
 tutti_status tti_raw_normal_(tutti_tensor *t, double mean, double std, tutti_generator *gen);
 tutti_status tti_raw_bernoulli_(tutti_tensor *t, double p, tutti_generator *gen);
 
+/* The one way to the elements, so that nobody sees them before they are there. A failure of what was
+ * to bring them is kept, the elements are then anything. */
 static inline void *tti_at(const tutti_tensor *t)
 {
+    (void)tti_ready(t);
     return (char *)t->st->data + (size_t)t->offset * tutti_dtype_size(t->dtype);
 }
 
