@@ -22,6 +22,8 @@ extern "C" {
 
 typedef struct tutti_group tutti_group;
 
+enum { TUTTI_GROUP_TIMEOUT_MS = 1800000 }; /* default time-out of worlds where TUTTI_TIMEOUT_MS is not set */
+
 /** How to join. Initialise with TUTTI_INIT_OPTIONS; every zero field means its default. */
 typedef struct tutti_init_options {
     size_t      size;        /* sizeof(tutti_init_options), set by the initialiser */
@@ -83,6 +85,28 @@ TUTTI_API tutti_status tutti_create_process_group(const tutti_init_options *opts
  * @threads  changes the calling thread only
  * @source   torch.distributed._dist2.process_group */
 TUTTI_API void tutti_use_group(tutti_group *group);
+
+/** What NULL means in the calling thread, where that is a group of which this rank is a member; else NULL.
+ * @errors   none
+ * @threads  any
+ * @source   torch.distributed._dist2.current_process_group, torch.distributed.group.WORLD */
+TUTTI_API tutti_group *tutti_current_group(void);
+
+/** End at once whatever waits in a group, here and on its other members: a way out for threads that are
+ * inside.
+ *
+ * Operations under way, and every later call, fail with TUTTI_E_ABORTED; the other members read in it which
+ * rank it was. Waits for nobody and frees nothing: end the group with tutti_destroy_process_group() when the
+ * others have left it. Of a world all groups made from it end, too. A group that is finished already keeps
+ * its cause.
+ *
+ * @param group  NULL: the calling thread's world, else the process's
+ * @errors   TUTTI_E_STATE  there is no world
+ *           TUTTI_E_NOMEM  nothing was ended
+ * @threads  any, also hooks and callbacks, as long as no other thread destroys or makes groups of the world
+ * @source   torch.distributed.distributed_c10d._abort_process_group (which frees, too),
+ *           torch.distributed.ProcessGroup.abort */
+TUTTI_API tutti_status tutti_abort_process_group(tutti_group *group);
 
 /** Leave a group in an orderly way and free it.
  *

@@ -105,6 +105,19 @@ tutti_status tti_env_int(const char *name, int64_t min, int64_t max, int64_t *va
     return TUTTI_OK;
 }
 
+tutti_status tti_env_timeout(int64_t *timeout_ms_out)
+{
+    int64_t      ms = 0;
+    tutti_status st = tti_env_int("TUTTI_TIMEOUT_MS", -1, INT64_MAX / 1000000, &ms);
+
+    if (st == TUTTI_OK && ms == 0)
+        st = tti_fail(TUTTI_E_ARG, "environment variable TUTTI_TIMEOUT_MS is 0\n"
+                                   "  next: a number of ms, or -1 for none");
+    if (st == TUTTI_OK)
+        *timeout_ms_out = ms;
+    return st;
+}
+
 bool tti_env_flag(const char *name)
 {
     static const char *const yes[] = { "1", "true", "yes", "t", "y" };

@@ -20,6 +20,10 @@ const tti_env_entry *tti_env_table(size_t *n_out);
 /** A whole number within [min, max]; TUTTI_E_ARG names the variable when unset or anything else. */
 tutti_status tti_env_int(const char *name, int64_t min, int64_t max, int64_t *value_out);
 
+/** What time-out 0 of groups and futures means: TUTTI_TIMEOUT_MS, -1 for none.
+ * @errors TUTTI_E_ARG  the variable is no time-out */
+tutti_status tti_env_timeout(int64_t *timeout_ms_out);
+
 /** 1, true, yes, t, y in any case; everything else and unset is false. */
 bool tti_env_flag(const char *name);
 

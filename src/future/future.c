@@ -223,7 +223,7 @@ tutti_status tti_future_deadline(tutti_future *future, int64_t timeout_ms, int64
         return tti_fail(TUTTI_E_ARG, "waiting for a future: timeout_ms is %lld\n  next: 0 for the default, -1 for none",
                         (long long)timeout_ms);
     if (timeout_ms == 0)
-        st = tti_env_int("TUTTI_TIMEOUT_MS", 1, INT64_MAX / TTI_MS, &default_ms);
+        st = tti_env_timeout(&default_ms);
     if (st == TUTTI_OK)
         *deadline_ns_out = tti_deadline(future->port, timeout_ms, default_ms);
     return st;

@@ -23,6 +23,7 @@
  *   queue.c       in which order a group's collectives run, and on which thread
  *   work.c        waiting for works, their words, their references
  *   wait_many.c   waiting for all or any of several works
+ *   abort.c       ending what is under way, at once
  *   callback.c    what is called when a work has ended, and on which thread
  *   monitored_barrier.c  a barrier that says who is missing
  *   timeout.c     changing a group's time-out; breakpoint.c: one rank in a debugger
@@ -283,6 +284,9 @@ void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const
 bool tti_group_finishes(tutti_status st);
 /** Whether somebody depends on what the group still has to do. */
 bool tti_group_is_busy(tutti_group *group);
+/** End everything under way, here and on the other members, and let nothing begin any more. Nobody is waited
+ * for. Leaves words of its own in this thread. Lock held. */
+void tti_queue_abort(tutti_group *group);
 /** End everything under way: queued works, then, through the backend's abort, running ones. Nobody
  * is inside when it returns. Messages are left: see tti_messages_take(). */
 void tti_queue_close(tutti_group *group);

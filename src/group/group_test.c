@@ -71,6 +71,32 @@ static void test_numbering(void **state)
     assert_int_equal(fake_ranks(3, numbering, NULL), 0);
 }
 
+/* What NULL means, as an object; 0 as a world's time-out is the environment's, also where that is none. */
+static void current_group(fake_rank *r)
+{
+    const int    all[] = { 0, 1 };
+    tutti_group *group = NULL;
+
+    CHECK(tutti_current_group() == r->world);
+    CHECK(tutti_new_group(all, 2, NULL, &group) == TUTTI_OK);
+    tutti_use_group(group);
+    CHECK(tutti_current_group() == group);
+    tutti_use_group(TUTTI_NON_MEMBER);
+    CHECK(tutti_current_group() == NULL);
+    tutti_use_group(r->world);
+    CHECK(tutti_set_timeout(NULL, 0) == TUTTI_OK && r->world->timeout_ms == TUTTI_INFINITE);
+    CHECK(tutti_destroy_process_group(group) == TUTTI_OK);
+}
+
+static void test_current_group(void **state)
+{
+    (void)state;
+    setenv("TUTTI_TIMEOUT_MS", "-1", 1);
+    assert_int_equal(fake_ranks(2, current_group, NULL), 0);
+    unsetenv("TUTTI_TIMEOUT_MS");
+    assert_null(tutti_current_group());
+}
+
 static void refused(fake_rank *r)
 {
     const int           twice[] = { 0, 1, 0 };
@@ -452,6 +478,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_numbering),
+        TEST(test_current_group),
         TEST(test_refused),
         TEST(test_missing_member),
         TEST(test_group_options),

@@ -379,8 +379,8 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
 
 /* ---- closing ---- */
 
-/* End the works of group that nobody runs. Lock held. */
-static void abort_queued(tutti_group *group)
+/* End the works of group that nobody runs, because it was "destroyed" or so. Lock held. */
+static void abort_queued(tutti_group *group, const char *happened)
 {
     tti_runner *runner = group->runner;
     tutti_work *work = runner->first;
@@ -392,8 +392,8 @@ static void abort_queued(tutti_group *group)
         if (work->group != group)
             continue;
         queue_remove(runner, work);
-        snprintf(words, sizeof words, "%s on group '%s' was not begun: the group was destroyed",
-                 work->what, group->name);
+        snprintf(words, sizeof words, "%s on group '%s' was not begun: the group was %s", work->what,
+                 group->name, happened);
         tti_work_finish(work, TUTTI_E_ABORTED, words);
         tti_work_drop(work);
     }
@@ -431,6 +431,15 @@ bool tti_group_is_busy(tutti_group *group)
     return busy;
 }
 
+void tti_queue_abort(tutti_group *group)
+{
+    finish_group(group, "tutti_abort_process_group", TUTTI_E_ABORTED, "it was aborted in this process");
+    abort_queued(group, "aborted");
+    tti_event_signal(group->runner->port, &group->runner->changed);
+    tti_fail(TUTTI_E_ABORTED, "rank %d aborted group '%s'", group->ranks[group->rank], group->name);
+    tti_routes_end(group, TUTTI_E_ABORTED);
+}
+
 void tti_queue_close(tutti_group *group)
 {
     tti_runner *runner = group->runner;
@@ -441,7 +450,7 @@ void tti_queue_close(tutti_group *group)
     group->closing = true;
     finish_group(group, "tutti_destroy_process_group", TUTTI_E_ABORTED,
                  "it is being destroyed in this process");
-    abort_queued(group);
+    abort_queued(group, "destroyed");
     tti_event_signal(runner->port, &runner->changed);
     tti_unlock(&runner->lock);
 

@@ -6,6 +6,7 @@
  * way keeps what it began with. */
 #include "group/group.h"
 
+#include "base/env.h"
 #include <tutti/debug.h>
 #include <tutti/private.h>
 
@@ -16,7 +17,7 @@ static tutti_status default_of(const tutti_group *group, int64_t *timeout_ms_out
         *timeout_ms_out = group->world->timeout_ms;
         return TUTTI_OK;
     }
-    return tti_default_timeout(timeout_ms_out);
+    return tti_env_timeout(timeout_ms_out);
 }
 
 tutti_status tutti_set_timeout(tutti_group *group, int64_t timeout_ms)

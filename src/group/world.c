@@ -85,6 +85,11 @@ void tutti_use_group(tutti_group *group)
     thread_default = group;
 }
 
+tutti_group *tutti_current_group(void)
+{
+    return (tutti_group *)(uintptr_t)tti_group_peek(NULL);
+}
+
 bool tutti_is_initialized(void)
 {
     return tti_group_peek(NULL) != NULL;

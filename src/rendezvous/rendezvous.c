@@ -24,27 +24,14 @@
 #include <tutti/private.h>
 #include "store/store.h"
 
-tutti_status tti_default_timeout(int64_t *timeout_ms_out)
-{
-    int64_t      ms = 0;
-    tutti_status st = tti_env_int("TUTTI_TIMEOUT_MS", TUTTI_INFINITE, TTI_FOREVER / TTI_MS, &ms);
-
-    if (st == TUTTI_OK && ms == 0)
-        st = tti_fail(TUTTI_E_ARG, "environment variable TUTTI_TIMEOUT_MS is 0\n"
-                                   "  next: a number of ms, or -1 for none");
-    if (st == TUTTI_OK)
-        *timeout_ms_out = ms;
-    return st;
-}
-
-static tutti_status find_timeout(int64_t wanted_ms, int64_t *timeout_ms_out)
+static tutti_status find_timeout(int64_t wanted_ms, int64_t *timeout_out)
 {
     if (wanted_ms < TUTTI_INFINITE)
         return tti_fail(TUTTI_E_ARG, "timeout_ms is %lld\n  next: 0 for the default, -1 for none",
                         (long long)wanted_ms);
     if (wanted_ms == 0)
-        return tti_default_timeout(timeout_ms_out);
-    *timeout_ms_out = wanted_ms;
+        return tti_env_timeout(timeout_out);
+    *timeout_out = wanted_ms;
     return TUTTI_OK;
 }
 

@@ -31,10 +31,6 @@ typedef struct tti_join {
     bool         alone;                     /* there is no other process, whatever world_size says */
 } tti_join;
 
-/** What a time-out of 0 is for a world: TUTTI_TIMEOUT_MS, never 0; -1: none.
- * @errors TUTTI_E_ARG  the variable says nothing known */
-tutti_status tti_default_timeout(int64_t *timeout_ms_out);
-
 /** Reach, or on rank 0 of a job without a launcher's store also serve, the store of the job.
  *
  * Does not wait for other ranks, only for the store.

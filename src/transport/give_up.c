@@ -229,7 +229,7 @@ tutti_status tti_messenger_enter(tti_messenger *m, uint32_t group, const int *ra
 void tti_messenger_abort(tti_messenger *m, uint32_t group)
 {
     static const tti_cause why = { TUTTI_E_ABORTED, 0, 0,
-                                   "the group was aborted or destroyed while a message was under way" };
+                                   "the group was aborted or destroyed while a message was under way", true };
 
     tti_lock(&m->lock);
     tti_finish_group(m, group, &why);
@@ -305,7 +305,7 @@ void tti_tell_failures(tti_messenger *m, tti_lane *lane)
     for (i = 0; i < m->mailbox.n_groups; i++) {
         const tti_known_group *known = &m->mailbox.groups[i];
 
-        if (known->finished.status != TUTTI_OK && known->finished.status != TUTTI_E_ABORTED &&
+        if (known->finished.status != TUTTI_OK && !known->finished.quiet &&
             lane->peer + 1 != known->finished.origin && !has_notice(lane, known->group) &&
             index_of(known->ranks, known->n_ranks, lane->peer) < known->n_ranks)
             queue_notice(m, lane, known->group, &known->finished);
@@ -348,7 +348,9 @@ void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, c
     if (tti_mailbox_finished(&m->mailbox, group) == NULL)
         tti_finish_group(m, group, &why);
     known = tti_mailbox_group(&m->mailbox, group);
-    if (known != NULL && !known->told && known->finished.status != TUTTI_E_ABORTED) {
+    if (known != NULL && known->finished.quiet)
+        known->finished = why; /* a call of this rank ended before it could be told why */
+    if (known != NULL && !known->told) {
         known->told = true;
         why = known->finished; /* the first cause, passed on as its member worded it */
         tell(m, group, &why, peers, n_peers);

@@ -328,7 +328,7 @@ static int compare_numbers(const void *a, const void *b)
 
 const tti_cause *tti_mailbox_finished(const tti_mailbox *mailbox, uint32_t group)
 {
-    static const tti_cause left = { TUTTI_E_ABORTED, 0, 0, "the group was destroyed" };
+    static const tti_cause left = { TUTTI_E_ABORTED, 0, 0, "the group was destroyed", true };
     const tti_known_group *known = tti_mailbox_group(mailbox, group);
 
     if (known != NULL)

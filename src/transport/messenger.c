@@ -191,7 +191,7 @@ static tutti_status make_request(tti_messenger *m, tti_channel channel, const tt
 /* Queue it, or end it at once when it has no future. */
 static void place(tti_messenger *m, tti_request *request)
 {
-    static const tti_cause deserted = { TUTTI_E_PEER, 0, 0, "every other rank of the group is gone" };
+    static const tti_cause deserted = { TUTTI_E_PEER, 0, 0, "every other rank of the group is gone", false };
     tti_lane              *lane = request->parcel.peer >= 0 ? &m->lanes[request->parcel.peer] : NULL;
     const tti_cause       *finished = tti_mailbox_finished(&m->mailbox, request->channel.group);
 
@@ -352,7 +352,7 @@ bool tti_messenger_unconnected(tti_messenger *m, int rank, char *text_out, size_
 static void end_everything(tti_messenger *m)
 {
     static const tti_cause why = { TUTTI_E_ABORTED, 0, 0,
-                                   "the world was destroyed while a message was under way" };
+                                   "the world was destroyed while a message was under way", true };
     int                    i;
 
     tti_end_list(m, &m->mailbox.posted, -1, &why);

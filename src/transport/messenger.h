@@ -87,7 +87,8 @@ void tti_messenger_abort(tti_messenger *messenger, uint32_t group);
 
 /** Finish a group because this rank has failed in it, and tell peers[n_peers] (mesh ranks, this one is
  * skipped): there too every request ends, now and later, with status and the words of this thread's last
- * error. Never blocks; a peer that cannot be told finds out by itself. */
+ * error. Never blocks; a peer that cannot be told finds out by itself. status may be TUTTI_E_ABORTED:
+ * unlike after tti_messenger_abort() the others are told so. */
 void tti_messenger_fail(tti_messenger *messenger, uint32_t group, tutti_status status, const int *peers,
                         int n_peers);
 

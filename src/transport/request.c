@@ -39,6 +39,7 @@ void tti_cause_set(tti_cause *cause, tutti_status status, const char *fmt, ...)
 
     cause->status = status;
     cause->origin = cause->own_at = 0;
+    cause->quiet = false;
     va_start(args, fmt);
     vsnprintf(cause->words, sizeof cause->words, fmt, args);
     va_end(args);
@@ -52,6 +53,7 @@ void tti_cause_set_errno(tti_cause *cause, tutti_status status, int err, const c
 
     cause->status = status;
     cause->origin = cause->own_at = 0;
+    cause->quiet = false;
     va_start(args, fmt);
     vsnprintf(cause->words, sizeof cause->words, fmt, args);
     va_end(args);

@@ -20,6 +20,7 @@ typedef struct tti_cause {
     int          origin; /* mesh rank + 1 of the member that worded it; 0: this one */
     int          own_at; /* where in words that member's own words begin */
     char         words[TTI_WORDS_MAX];
+    bool         quiet;  /* this rank has left, or ends: nobody is told */
 } tti_cause;
 
 void tti_cause_set(tti_cause *cause, tutti_status status, const char *fmt, ...) TUTTI_PRINTF(3, 4);

@@ -70,6 +70,92 @@ static void death_while_receiving_names_the_rank(tt_ctx *t)
     }
 }
 
+/* ---- waits without a limit end with the rank they wait for ---- */
+
+static tutti_status sum(tutti_group *group)
+{
+    float x = 1.0f;
+
+    return tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group);
+}
+
+static tutti_status sum_later(tutti_group *group)
+{
+    float        x = 1.0f;
+    tutti_work  *work = NULL;
+    tutti_status st = tutti_all_reduce_async(TUTTI_SPAN(&x, 1), TUTTI_SUM, group, &work);
+
+    if (st == TUTTI_OK)
+        st = tutti_work_wait_for(work, TUTTI_INFINITE);
+    tutti_work_free(work);
+    return st;
+}
+
+static tutti_status receive(tutti_group *group)
+{
+    float x = 1.0f;
+
+    return tutti_recv(TUTTI_SPAN(&x, 1), VICTIM, 0, group, NULL);
+}
+
+static tutti_status receive_later(tutti_group *group)
+{
+    float        x = 1.0f;
+    tutti_work  *work = NULL;
+    int          index = -1;
+    tutti_status st = tutti_irecv(TUTTI_SPAN(&x, 1), VICTIM, 0, group, &work);
+
+    if (st == TUTTI_OK)
+        st = tutti_wait_any(&work, 1, TUTTI_INFINITE, &index);
+    if (st == TUTTI_OK)
+        st = tutti_work_status(work);
+    tutti_work_free(work);
+    return st;
+}
+
+static tutti_status meet(tutti_group *group)
+{
+    return tutti_monitored_barrier(group, TUTTI_INFINITE, true);
+}
+
+/* The group of all, once more, in which no wait has a limit. */
+static tutti_group *patient_group(void)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+
+    opts.timeout_ms = TUTTI_INFINITE;
+    if (tutti_new_group(NULL, 0, &opts, &group) != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    return group;
+}
+
+static void endless_waits_end_with_the_peer(tt_ctx *t)
+{
+    tutti_status (*const waits[])(tutti_group *) = { sum, sum_later, receive, receive_later, meet };
+    enum { N = sizeof waits / sizeof waits[0] };
+    tutti_group *groups[N];
+    tutti_status st;
+    int64_t      start;
+    int          i;
+
+    for (i = 0; i < N; i++)
+        groups[i] = patient_group();
+    all_have_begun(t);
+    if (t->rank == VICTIM)
+        raise(SIGKILL);
+    for (i = 0; i < N; i++) {
+        start = now_ms();
+        st = waits[i](groups[i]);
+        if (st != TUTTI_E_PEER && st != TUTTI_E_ABORTED)
+            fail_msg("wait %d: %s: %s", i, tutti_status_name(st), tutti_last_error());
+        assert_true(now_ms() - start < 5000);
+        expect_words("rank 2");
+    }
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size - 1);
+}
+
 static void a_late_rank_is_named(tt_ctx *t)
 {
     float   x = 1.0f;
@@ -256,6 +342,8 @@ int main(void)
     static const tt_test tests[] = {
         TT_TEST(death_in_a_collective_names_the_rank, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(death_while_receiving_names_the_rank, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .hosts = 2, .dies = VICTIM),
         TT_TEST(a_late_rank_is_named, .ranks = 2, .transports = "shm,tcp", .timeout_ms = TIMEOUT_MS),
         TT_TEST(different_counts_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(different_operations_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),

@@ -79,6 +79,73 @@ static void messages_and_collectives_mix(tt_ctx *t)
     OK(tutti_barrier(t->group));
 }
 
+/* Each tag is a queue of its own, whichever is asked first, and collectives in between change nothing. */
+static void tags_are_queues_while_collectives_run(tt_ctx *t)
+{
+    enum { TAGS = 3, EACH = 16 };
+    int32_t     out[EACH][TAGS], got = -1;
+    float       sums[EACH];
+    tutti_work *sums_work[EACH], *sent[EACH][TAGS];
+    int         i, tag;
+
+    for (i = 0; i < EACH; i++) {
+        sums[i] = (float)i;
+        OK(tutti_all_reduce_async(TUTTI_SPAN(&sums[i], 1), TUTTI_SUM, t->group, &sums_work[i]));
+        for (tag = 0; tag < TAGS && t->rank == 0; tag++) {
+            out[i][tag] = 100 * tag + i;
+            OK(tutti_isend(TUTTI_SPAN(&out[i][tag], 1), 1, tag, t->group, &sent[i][tag]));
+        }
+    }
+    for (tag = TAGS - 1; tag >= 0 && t->rank == 1; tag--)
+        for (i = 0; i < EACH; i++) {
+            OK(tutti_recv(TUTTI_SPAN(&got, 1), i % 2 == 0 ? 0 : TUTTI_ANY_SOURCE, tag, t->group, NULL));
+            assert_int_equal(got, 100 * tag + i);
+        }
+    for (i = 0; i < EACH; i++) {
+        OK(tutti_work_wait(sums_work[i]));
+        assert_true(sums[i] == (float)(i * t->size));
+        tutti_work_free(sums_work[i]);
+        for (tag = 0; tag < TAGS && t->rank == 0; tag++) {
+            OK(tutti_work_wait(sent[i][tag]));
+            tutti_work_free(sent[i][tag]);
+        }
+    }
+}
+
+/* In a subgroup, however the receive is written, the sender is told by its number in the world. */
+static void senders_are_global_ranks(tt_ctx *t)
+{
+    const int    members[] = { 1, 3 }; /* group ranks 0, 1 */
+    tutti_group *pair = NULL;
+    tutti_work  *works[2] = { NULL };
+    int32_t      x = 7;
+    int          i, src = -5;
+
+    OK(tutti_new_group(members, 2, NULL, &pair));
+    for (i = 0; i < 5 && t->rank == 3; i++)
+        OK(tutti_send(TUTTI_SPAN(&x, 1), 1, i, pair));
+    if (t->rank == 1) {
+        OK(tutti_recv(TUTTI_SPAN(&x, 1), 3, 0, pair, &src));
+        assert_int_equal(src, 3);
+        OK(tutti_recv_in_group(TUTTI_SPAN(&x, 1), 1, 1, pair, &src));
+        assert_int_equal(src, 3);
+        OK(tutti_recv_in_group(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 2, pair, &src));
+        assert_int_equal(src, 3);
+        OK(tutti_irecv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 3, pair, &works[0]));
+        OK(tutti_irecv_in_group(TUTTI_SPAN(&x, 1), 1, 4, pair, &works[1]));
+        for (i = 0; i < 2; i++) {
+            OK(tutti_work_wait(works[i]));
+            assert_int_equal(tutti_work_source_rank(works[i]), 3);
+            tutti_work_free(works[i]);
+        }
+    }
+    if (t->rank == 0) { /* no member: warned, nothing touched, -1 */
+        OK(tutti_recv(TUTTI_SPAN(&x, 1), 3, 0, pair, &src));
+        assert_true(x == 7 && src == -1);
+    }
+    OK(tutti_barrier(t->group));
+}
+
 static void wrong_sizes_are_refused(tt_ctx *t)
 {
     float   x[2] = { 1.0f, 2.0f };
@@ -145,6 +212,9 @@ int main(void)
         TT_TEST(large_messages_cross, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(large_messages_cross, .ranks = 4, .hosts = 2),
         TT_TEST(messages_and_collectives_mix, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(tags_are_queues_while_collectives_run, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(tags_are_queues_while_collectives_run, .ranks = 2, .hosts = 2),
+        TT_TEST(senders_are_global_ranks, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(wrong_sizes_are_refused, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(wrong_peers_are_refused, .ranks = 2, .transports = "shm"),
         TT_TEST(a_group_has_messages_of_its_own, .ranks = 3, .transports = "shm,tcp,threads"),

@@ -294,8 +294,11 @@ static tutti_status abandon(const motion *m, tutti_status status)
     int       i;
 
     tti_words_add(&words, "%s", tutti_last_error());
-    tti_messenger_fail(m->team->messenger, m->team->group_id, status, m->team->ranks,
-                       m->team->n_ranks);
+    if (status == TUTTI_E_ABORTED && atomic_load_explicit(&m->team->aborted, memory_order_acquire))
+        tti_messenger_abort(m->team->messenger, m->team->group_id); /* who aborted tells the others, or not */
+    else
+        tti_messenger_fail(m->team->messenger, m->team->group_id, status, m->team->ranks,
+                           m->team->n_ranks);
     for (i = 0; i < m->n_posted; i++)
         (void)tti_request_wait(m->net->requests[i], TTI_FOREVER);
     return tti_fail(status, "%s", words.text);
