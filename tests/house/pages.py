@@ -4,6 +4,8 @@
 
 - docs/from-torch.md names every public function that has a counterpart in torch (its @source does not begin
   with "ours"; X_async goes with X), and no function that does not exist.
+- Every name of docs/torch-names.txt has one place there: a row with its C name, or one of what is not there, with
+  the reason. Variables that it calls "read" stand in docs/env.md.
 - The C programs of README.md compile against include/.
 - Relative links of the pages lead to files.
 - Every row of docs/behaviours.md names tests that its file has, and runs.
@@ -40,6 +42,46 @@ def check_from_torch(root):
               if source and not source.startswith("ours") and not n.endswith("_async")}
     return [f"docs/from-torch.md does not name {n}" for n in sorted(wanted - told)] + \
            [f"docs/from-torch.md names {n}, which no header has" for n in sorted(told - types)]
+
+
+def python_names(cell):
+    """What a cell names, without the module that all share and without arguments."""
+    return {re.sub(r"\(.*|^(torch\.distributed|dist)\.", "", re.sub(r"\(.*", "", name))
+            for name in re.findall(r"`([^`]+)`", cell)}
+
+
+def read_torch_rows(text):
+    """(names with a counterpart, names with a reason, complaints) of the tables of docs/from-torch.md."""
+    there, absent, bad, columns = set(), set(), [], 0
+    for line in text.splitlines():
+        if not line.startswith("|"):
+            columns = 0
+            continue
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if columns == 0 or line.startswith("|---"):
+            columns = len(cells)
+            continue
+        if len(cells) != columns or cells[0] == "" or cells[1] == "":
+            bad.append(f"a row of docs/from-torch.md has an empty cell, or not {columns}: {line[:60]}")
+        elif columns == 2:
+            absent |= python_names(cells[0])
+        else:
+            there |= python_names(cells[0])
+    return there, absent, bad
+
+
+def check_torch_names(root):
+    there, absent, bad = read_torch_rows((root / "docs/from-torch.md").read_text())
+    wanted = {line.strip() for line in (root / "docs/torch-names.txt").read_text().splitlines()
+              if line.strip() and not line.startswith("#")}
+    read = re.findall(r"^\|(.*)\| read \|", (root / "docs/from-torch.md").read_text(), re.M)
+    known = set(re.findall(r"^\| `(\w+)`", (root / "docs/env.md").read_text(), re.M))
+    bad += [f"docs/from-torch.md has no row for {name}" for name in sorted(wanted - there - absent)]
+    bad += [f"docs/from-torch.md says of {name} both what it is here and that it is not here"
+            for name in sorted(there & absent)]
+    bad += [f"docs/from-torch.md says that {name} is read, docs/env.md does not"
+            for cell in read for name in sorted(python_names(cell) - known)]
+    return bad if wanted else bad + ["docs/torch-names.txt is empty"]
 
 
 def check_programs(root, cc):
@@ -90,7 +132,7 @@ def main():
     args.add_argument("--root", type=pathlib.Path, required=True)
     args.add_argument("--cc", default="cc")
     args = args.parse_args()
-    bad = check_from_torch(args.root) + check_programs(args.root, args.cc) + check_links(args.root) + \
+    bad = check_from_torch(args.root) + check_torch_names(args.root) + check_programs(args.root, args.cc) + check_links(args.root) + \
           check_behaviours(args.root)
     for line in bad:
         print(line)
