@@ -14,6 +14,14 @@ typedef struct bench_word {
 } bench_word;
 
 static const bench_word words[] = {
+    { "all_reduce", "verify and time it with ranks of this host; so the next ones", bench_collective },
+    { "broadcast", "", bench_collective },
+    { "reduce", "", bench_collective },
+    { "all_gather", "", bench_collective },
+    { "reduce_scatter", "", bench_collective },
+    { "all_to_all", "", bench_collective },
+    { "barrier", "", bench_collective },
+    { "send_recv", "one message from each even rank to the next", bench_collective },
     { "store", "many clients count on one tcp store", bench_store },
 };
 enum { N_WORDS = sizeof words / sizeof words[0] };
@@ -24,7 +32,7 @@ static int print_help(FILE *out, int code)
 
     fprintf(out, "usage: tutti bench WORD [options]\n\n");
     for (i = 0; i < N_WORDS; i++)
-        fprintf(out, "  %-10s %s\n", words[i].name, words[i].what);
+        fprintf(out, "  %-15s%s\n", words[i].name, words[i].what);
     fprintf(out, "\nEach word has its own --help.\n");
     return code;
 }

@@ -4,6 +4,7 @@
 #ifndef TUTTI_BENCH_H
 #define TUTTI_BENCH_H
 
+int bench_collective(int argc, char **argv);
 int bench_store(int argc, char **argv);
 
 #endif

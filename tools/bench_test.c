@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * bench_test.c
- * Goal    `tutti bench store` counts right, writes its rows, and says what is wrong with its command
- *         line; nothing about speed.
- * Method  the built command, with few clients. */
+ * Goal    `tutti bench store` counts right, collectives are verified on real ranks, rows are written, and what
+ *         is wrong with a command line is said; nothing about speed.
+ * Method  the built command, with few clients and small sizes. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -35,12 +35,24 @@ static void says(const char *words)
         fail_msg("'%s' is not in: %s", words, text);
 }
 
+static int rows_of(const char *path, const char *start)
+{
+    char row[512];
+    int rows = 0;
+    FILE *tsv = fopen(path, "r");
+
+    assert_non_null(tsv);
+    while (fgets(row, sizeof row, tsv) != NULL)
+        rows += strncmp(row, start, strlen(start)) == 0;
+    fclose(tsv);
+    return rows;
+}
+
 static void few_clients_count(void **state)
 {
     char path[] = "/tmp/tutti-bench-XXXXXX";
-    char args[128], row[256] = "";
-    int fd = mkstemp(path), rows = 0;
-    FILE *tsv;
+    char args[128];
+    int fd = mkstemp(path), rows;
 
     (void)state;
     assert_true(fd >= 0);
@@ -50,13 +62,48 @@ static void few_clients_count(void **state)
     if (run(args) != 0)
         fail_msg("%s", text);
     says("10 clients in 3 processes, 5 adds each");
-    tsv = fopen(path, "r");
-    assert_non_null(tsv);
-    while (fgets(row, sizeof row, tsv) != NULL)
-        rows += strncmp(row, "tutti\t", 6) == 0;
-    fclose(tsv);
+    rows = rows_of(path, "tutti\t");
     unlink(path);
     assert_int_equal(rows, 2);
+}
+
+/* Each operation, as a job for each number of ranks; a wrong result would fail the command. */
+static void collectives_are_measured(void **state)
+{
+    static const char *const ops[] = { "all_reduce",     "broadcast",  "reduce",  "all_gather",
+                                       "reduce_scatter", "all_to_all", "barrier", "send_recv" };
+    char path[] = "/tmp/tutti-bench-XXXXXX";
+    char args[256], start[64];
+    int fd = mkstemp(path);
+    size_t i;
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    for (i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        snprintf(args, sizeof args, "bench %s --ranks 2,3 --sizes 4,1000 --budget-ms 4 --tsv %s", ops[i], path);
+        if (run(args) != 0)
+            fail_msg("%s", text);
+        says("3 ranks on");
+        snprintf(start, sizeof start, "%s\tf32\t3\t", ops[i]);
+        assert_int_equal(rows_of(path, start), 2);
+    }
+    unlink(path);
+}
+
+static void ranks_of_a_job_measure_together(void **state)
+{
+    char args[512];
+
+    (void)state;
+    snprintf(args, sizeof args,
+             "run --standalone --nproc-per-node=3 %s/tutti bench all_to_all --sizes 600 --budget-ms 4 --dtype bf16 "
+             "--transport tcp --async --cold",
+             TUTTI_BIN_DIR);
+    if (run(args) != 0)
+        fail_msg("%s", text);
+    says("all_to_all, bf16, 3 ranks on");
+    says("transport tcp, async, cold buffers");
 }
 
 static void wrong_lines_are_refused(void **state)
@@ -69,6 +116,17 @@ static void wrong_lines_are_refused(void **state)
     assert_int_equal(run("bench --help"), 0);
     assert_int_equal(run("bench store --help"), 0);
     says("--clients");
+    assert_int_equal(run("bench all_reduce --help"), 0);
+    says("--budget-ms");
+    assert_int_equal(run("bench reduce --sizes 4,x"), 2);
+    says("--sizes '4,x' is not a list of numbers");
+    assert_int_equal(run("bench reduce --dtype f16"), 2);
+    says("'f16' is not f32, f64 or bf16");
+    assert_int_equal(run("bench reduce --ranks 1000"), 2);
+    assert_int_equal(run("bench send_recv --ranks 1 --sizes 4"), 1);
+    says("a message needs two ranks");
+    assert_int_equal(run("bench barrier --tsv /nowhere/x"), 1);
+    says("cannot write '/nowhere/x'");
     assert_int_equal(run("bench store --clients 0"), 2);
     says("'0' is not a number between 1 and");
     assert_int_equal(run("bench store word"), 2);
@@ -102,6 +160,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_clients_count),
+        cmocka_unit_test(collectives_are_measured),
+        cmocka_unit_test(ranks_of_a_job_measure_together),
         cmocka_unit_test(wrong_lines_are_refused),
         cmocka_unit_test(too_few_descriptors_are_named),
     };

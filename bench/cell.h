@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cell.h - what is measured at a time: an operation, an element type, a size, and how.
+ *
+ * bytes is the size of the whole tensor: what all_reduce, broadcast, reduce and send_recv move, and the side
+ * of all_gather, reduce_scatter and all_to_all that has a part for each rank. A part has at least one
+ * element, so that those three are larger than asked for where ranks are more than elements. */
+#ifndef TUTTI_BENCH_CELL_H
+#define TUTTI_BENCH_CELL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum { BENCH_RANKS_MAX = 16, BENCH_WORDS_MAX = 512 };
+
+typedef enum bench_op {
+    BENCH_ALL_REDUCE,
+    BENCH_BROADCAST,
+    BENCH_REDUCE,
+    BENCH_ALL_GATHER,
+    BENCH_REDUCE_SCATTER,
+    BENCH_ALL_TO_ALL,
+    BENCH_BARRIER,
+    BENCH_SEND_RECV, /* one message from each even rank to the next one */
+    BENCH_LINE,      /* limits only: two processes, each writes a line and reads the other's */
+    BENCH_YIELD,     /* limits only: every process gives its core to the next one once */
+    BENCH_EMPTY,     /* limits only: nothing; what the loop and the clock cost */
+    BENCH_OPS
+} bench_op;
+
+typedef enum bench_dtype { BENCH_F32, BENCH_F64, BENCH_BF16, BENCH_DTYPES } bench_dtype;
+
+/* How a limit moves bytes; PLAIN is the only one of those who really communicate. */
+typedef enum bench_form {
+    BENCH_PLAIN,
+    BENCH_PASS,      /* every byte loaded once and stored once, from and to the memory of others */
+    BENCH_PASS_NT,   /* the same with stores that bypass the caches */
+    BENCH_STAGED,    /* through a piece of shared memory that stays in the caches */
+    BENCH_STAGED_NT, /* the same, the last stores bypassing the caches */
+    BENCH_FORMS
+} bench_form;
+
+typedef struct bench_cell {
+    bench_op op;
+    bench_dtype dtype;
+    bench_form form;
+    int64_t bytes;
+    bool async;    /* begun, then waited for */
+    bool cold;     /* buffers change from call to call, so that they are not in the caches */
+    int budget_ms; /* of warming up and of both measures together */
+    uint64_t seed;
+} bench_cell;
+
+extern const char *const bench_op_names[BENCH_OPS];
+extern const char *const bench_dtype_names[BENCH_DTYPES];
+extern const char *const bench_form_names[BENCH_FORMS];
+
+/** The index of name among n names; -1: it is none of them. */
+int bench_find_name(const char *const *names, int n, const char *name);
+
+size_t bench_dtype_size(bench_dtype dtype);
+
+/** "OP DTYPE BYTES FORM blocking|async warm|cold BUDGET_MS SEED" to a cell. */
+bool bench_cell_read(const char *line, bench_cell *cell_out);
+
+/** Elements of one rank's part, at least one; of all parts where ops have parts, else of the tensor. */
+int64_t bench_part_count(const bench_cell *cell, int ranks);
+int64_t bench_tensor_count(const bench_cell *cell, int ranks);
+
+/** Bytes of a rank's buffers; 0: it has no such buffer, and what is in `in` is overwritten in place. */
+size_t bench_in_bytes(const bench_cell *cell, int ranks);
+size_t bench_out_bytes(const bench_cell *cell, int ranks);
+
+#endif

@@ -1,0 +1,128 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * contender.c - one rank of a contender: it measures the cells that peers.py asks for.
+ *
+ * Why     Contenders are compared within one run, cell by cell, so all of them have to be there all the time,
+ *         and cost nothing while others are measured.
+ * How     peers.py starts the ranks with the contender's own launcher. Each connects to the socket that it is
+ *         given and says "hello RANK RANKS VERSION". Then it sleeps in a read until a line comes:
+ *           cell OP DTYPE BYTES FORM MODE BUFFERS BUDGET_MS SEED   all ranks get the same
+ *         and answers "ok", on rank 0 with the figures; "cannot WHY"; or "failed WHY", after which it is not
+ *         asked again. It leaves when the socket does.
+ * True    One process is one thread of the loop, pinned before it joins, so that threads that a library
+ *         makes are pinned, too. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include "contender.h"
+#include "measure.h"
+
+static int rank_of_environment(void)
+{
+    static const char *const names[] = { "RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK" };
+    size_t i;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (getenv(names[i]) != NULL)
+            return atoi(getenv(names[i]));
+    return 0;
+}
+
+static bool dial(const char *path, FILE **control_out)
+{
+    struct sockaddr_un to = { .sun_family = AF_UNIX };
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+    if (strlen(path) >= sizeof to.sun_path)
+        return bench_fail("the path of the socket is too long: %s", path);
+    memcpy(to.sun_path, path, strlen(path) + 1);
+    if (fd < 0 || connect(fd, (struct sockaddr *)&to, sizeof to) != 0)
+        return bench_fail("cannot connect to '%s': %s", path, strerror(errno));
+    *control_out = fdopen(fd, "r+");
+    return *control_out != NULL || bench_fail("no memory");
+}
+
+static void answer_figures(FILE *control, const bench_figures *f, int rank)
+{
+    if (rank != 0)
+        fprintf(control, "ok\n");
+    else
+        fprintf(control, "ok %d %.4f %.4f %.4f %.4f %.4f %" PRId64 " %.5f %d %" PRId64 "\n", f->calls,
+                f->least, f->p10, f->median, f->p90, f->p99, f->chained, f->each, f->buffers, f->bytes);
+}
+
+/* False: this rank is not to be asked again. */
+static bool answer(const bench_side *side, bench_board *board, const char *line, FILE *control)
+{
+    bench_figures figures;
+    const char *why;
+    bench_cell cell;
+
+    if (strncmp(line, "cell ", 5) != 0 || !bench_cell_read(line + 5, &cell)) {
+        fprintf(control, "failed no such cell\n");
+        return false;
+    }
+    why = side->cannot == NULL ? NULL : side->cannot(&cell, board->ranks);
+    if (why != NULL) {
+        fprintf(control, "cannot %s\n", why);
+        return true;
+    }
+    if (!bench_measure(side, &cell, board, &figures)) {
+        fprintf(control, "failed %s\n", bench_words());
+        return false;
+    }
+    answer_figures(control, &figures, board->rank);
+    return true;
+}
+
+static void serve(const bench_side *side, bench_board *board, FILE *control)
+{
+    char version[256] = "", line[256];
+    bool more = true;
+
+    if (side->version != NULL)
+        side->version(version, sizeof version);
+    fprintf(control, "hello %d %d %s\n", board->rank, board->ranks, version);
+    while (more && fflush(control) == 0 && fgets(line, sizeof line, control) != NULL) {
+        fseek(control, 0, SEEK_CUR); /* from reading to writing, as the standard has it */
+        more = answer(side, board, line, control);
+    }
+    fflush(control);
+}
+
+int bench_contender(const bench_side *side, int argc, char **argv)
+{
+    bench_board board = { .shared = NULL };
+    FILE *control = NULL;
+    int rank, ranks, code = EXIT_FAILURE;
+
+    if (argc != 3) {
+        fprintf(stderr, "usage: %s SOCKET BOARD, for peers.py\n", argv[0]);
+        return 2;
+    }
+    bench_cores();
+    if (!bench_pin(rank_of_environment()))
+        bench_fail("cannot pin: %s", strerror(errno));
+    else if (side->join(&rank, &ranks)) {
+        if (ranks > BENCH_RANKS_MAX)
+            bench_fail("%d ranks; at most %d are measured", ranks, BENCH_RANKS_MAX);
+        else if (!bench_board_open(&board, argv[2], rank, ranks))
+            bench_fail("cannot map '%s': %s", argv[2], strerror(errno));
+        else if (dial(argv[1], &control)) {
+            serve(side, &board, control);
+            code = EXIT_SUCCESS;
+        }
+        side->leave();
+    }
+    if (control != NULL)
+        fclose(control);
+    if (code != EXIT_SUCCESS)
+        fprintf(stderr, "contender %s: %s\n", side->name, bench_words());
+    bench_board_close(&board);
+    return code;
+}

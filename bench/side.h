@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * side.h - what a contender is to the measuring loop: a table of operations. */
+#ifndef TUTTI_BENCH_SIDE_H
+#define TUTTI_BENCH_SIDE_H
+
+#include "board.h"
+#include "cell.h"
+
+/* One call of an operation, ready to be made. */
+typedef struct bench_call {
+    const bench_cell *cell;
+    int rank, ranks, root;
+    void *in, *out; /* out is NULL where the result replaces in */
+    int64_t count;  /* elements of the whole tensor */
+    int64_t part;   /* elements of one rank's part */
+    bench_board *check; /* NULL while times are taken; else the result will be looked at */
+} bench_call;
+
+typedef bool (*bench_op_fn)(const bench_call *call);
+
+/* Every rank of a contender runs the same table. A function that returns false has written its words into
+ * bench_words(); a side whose optional entries are NULL has nothing to do there. */
+typedef struct bench_side {
+    const char *name;
+    /** Join the others. */
+    bool (*join)(int *rank_out, int *ranks_out);
+    /** Optional. What is measured, with its version; after join. */
+    void (*version)(char *text, size_t size);
+    /** Optional. NULL: it can do the cell, else why not. */
+    const char *(*cannot)(const bench_cell *cell, int ranks);
+    /** Optional, both or none. This rank's buffers, where they are to lie elsewhere than in fresh pages. */
+    bool (*take)(bench_board *board, size_t in_bytes, size_t out_bytes, char **in_out, char **out_out);
+    void (*give)(void);
+    /** The operation of a cell. */
+    bench_op_fn (*op)(const bench_cell *cell);
+    void (*leave)(void);
+} bench_side;
+
+/** The last failure of this process: BENCH_WORDS_MAX bytes, one line. */
+char *bench_words(void);
+/** Write into it; returns false. */
+bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+#endif

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tutti_side.c - tutti's calls, blocking and asynchronous. */
+#include "tutti_side.h"
+
+#include <stdio.h>
+#include <tutti/tutti.h>
+
+static tutti_span span(void *data, int64_t count, const bench_call *c)
+{
+    static const tutti_dtype dtypes[BENCH_DTYPES] = { TUTTI_F32, TUTTI_F64, TUTTI_BF16 };
+
+    return tutti_span_of(data, count, dtypes[c->cell->dtype]);
+}
+
+static bool ok(tutti_status st)
+{
+    return st == TUTTI_OK || bench_fail("%s", tutti_last_error());
+}
+
+/* A call that was begun: its end. */
+static bool awaited(tutti_status st, tutti_work **work)
+{
+    if (st == TUTTI_OK) {
+        st = tutti_work_wait(*work);
+        tutti_work_free(*work);
+    }
+    return ok(st);
+}
+
+static bool all_reduce(const bench_call *c)
+{
+    const tutti_span in = span(c->in, c->count, c);
+    tutti_work *work;
+
+    if (!c->cell->async)
+        return ok(tutti_all_reduce(in, TUTTI_SUM, NULL));
+    return awaited(tutti_all_reduce_async(in, TUTTI_SUM, NULL, &work), &work);
+}
+
+static bool broadcast(const bench_call *c)
+{
+    const tutti_span in = span(c->in, c->count, c);
+    tutti_work *work;
+
+    if (!c->cell->async)
+        return ok(tutti_broadcast(in, c->root, NULL));
+    return awaited(tutti_broadcast_async(in, c->root, NULL, &work), &work);
+}
+
+static bool reduce(const bench_call *c)
+{
+    const tutti_span in = span(c->in, c->count, c);
+    tutti_work *work;
+
+    if (!c->cell->async)
+        return ok(tutti_reduce(in, c->root, TUTTI_SUM, NULL));
+    return awaited(tutti_reduce_async(in, c->root, TUTTI_SUM, NULL, &work), &work);
+}
+
+static bool all_gather(const bench_call *c)
+{
+    const tutti_span in = span(c->in, c->part, c), out = span(c->out, c->count, c);
+    tutti_work *work;
+
+    if (!c->cell->async)
+        return ok(tutti_all_gather_into_tensor(out, in, NULL));
+    return awaited(tutti_all_gather_into_tensor_async(out, in, NULL, &work), &work);
+}
+
+static bool reduce_scatter(const bench_call *c)
+{
+    const tutti_span in = span(c->in, c->count, c), out = span(c->out, c->part, c);
+    tutti_work *work;
+
+    if (!c->cell->async)
+        return ok(tutti_reduce_scatter_tensor(out, in, TUTTI_SUM, NULL));
+    return awaited(tutti_reduce_scatter_tensor_async(out, in, TUTTI_SUM, NULL, &work), &work);
+}
+
+static bool all_to_all(const bench_call *c)
+{
+    const tutti_span in = span(c->in, c->count, c), out = span(c->out, c->count, c);
+    tutti_work *work;
+
+    if (!c->cell->async)
+        return ok(tutti_all_to_all_single(out, in, NULL, NULL, NULL));
+    return awaited(tutti_all_to_all_single_async(out, in, NULL, NULL, NULL, &work), &work);
+}
+
+static bool barrier(const bench_call *c)
+{
+    tutti_work *work;
+
+    if (!c->cell->async)
+        return ok(tutti_barrier(NULL));
+    return awaited(tutti_barrier_async(NULL, &work), &work);
+}
+
+static bool send_recv(const bench_call *c)
+{
+    const bool sends = c->rank % 2 == 0;
+    const int peer = sends ? c->rank + 1 : c->rank - 1;
+    const tutti_span in = span(c->in, c->count, c);
+    tutti_work *work;
+
+    if (peer >= c->ranks)
+        return true;
+    if (!c->cell->async)
+        return ok(sends ? tutti_send(in, peer, 0, NULL) : tutti_recv(in, peer, 0, NULL, NULL));
+    return awaited(sends ? tutti_isend(in, peer, 0, NULL, &work) : tutti_irecv(in, peer, 0, NULL, &work),
+                   &work);
+}
+
+static bench_op_fn op(const bench_cell *cell)
+{
+    static const bench_op_fn ops[BENCH_OPS] = {
+        [BENCH_ALL_REDUCE] = all_reduce,         [BENCH_BROADCAST] = broadcast,
+        [BENCH_REDUCE] = reduce,                 [BENCH_ALL_GATHER] = all_gather,
+        [BENCH_REDUCE_SCATTER] = reduce_scatter, [BENCH_ALL_TO_ALL] = all_to_all,
+        [BENCH_BARRIER] = barrier,               [BENCH_SEND_RECV] = send_recv,
+    };
+
+    return ops[cell->op];
+}
+
+static const char *cannot(const bench_cell *cell, int ranks)
+{
+    if (cell->form != BENCH_PLAIN || op(cell) == NULL)
+        return "for limits only";
+    return cell->op == BENCH_SEND_RECV && ranks < 2 ? "a message needs two ranks" : NULL;
+}
+
+static bool join(int *rank_out, int *ranks_out)
+{
+    if (!ok(tutti_init_process_group(NULL)))
+        return false;
+    *rank_out = tutti_get_rank(NULL);
+    *ranks_out = tutti_get_world_size(NULL);
+    return true;
+}
+
+static void version(char *text, size_t size)
+{
+    snprintf(text, size, "tutti %s", TUTTI_VERSION);
+}
+
+static void leave(void)
+{
+    tutti_destroy_process_group(NULL);
+}
+
+const bench_side bench_tutti_side = {
+    .name = "tutti",
+    .join = join,
+    .version = version,
+    .cannot = cannot,
+    .op = op,
+    .leave = leave,
+};

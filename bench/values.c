@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * values.c - inputs and expected results. */
+#include "values.h"
+
+#include <string.h>
+
+static unsigned value(const bench_cell *cell, int rank, int64_t i)
+{
+    return (unsigned)(((uint64_t)i ^ ((uint64_t)i >> 7)) + 5 * (uint64_t)rank + cell->seed) & 15;
+}
+
+static void put(void *data, int64_t i, bench_dtype dtype, unsigned v)
+{
+    const float f = (float)v;
+    uint32_t bits;
+
+    switch (dtype) {
+    case BENCH_F64: ((double *)data)[i] = (double)v; break;
+    case BENCH_BF16: /* the upper half: integers up to 256 need no rounding */
+        memcpy(&bits, &f, sizeof bits);
+        ((uint16_t *)data)[i] = (uint16_t)(bits >> 16);
+        break;
+    default: ((float *)data)[i] = f; break;
+    }
+}
+
+static bool is(const void *data, int64_t i, bench_dtype dtype, unsigned v)
+{
+    const size_t size = bench_dtype_size(dtype);
+    uint64_t wanted = 0;
+
+    put(&wanted, 0, dtype, v);
+    return memcmp((const char *)data + (size_t)i * size, &wanted, size) == 0;
+}
+
+void bench_fill(void *data, int64_t count, const bench_cell *cell, int rank)
+{
+    int64_t i;
+
+    for (i = 0; i < count; i++)
+        put(data, i, cell->dtype, value(cell, rank, i));
+}
+
+static unsigned sum(const bench_cell *cell, int ranks, int64_t i)
+{
+    unsigned s = 0;
+    int q;
+
+    for (q = 0; q < ranks; q++)
+        s += value(cell, q, i);
+    return s;
+}
+
+/* What stands at index i of this rank's result. */
+static unsigned expected(const bench_cell *cell, int rank, int ranks, int root, int64_t part, int64_t i)
+{
+    switch (cell->op) {
+    case BENCH_ALL_REDUCE:
+    case BENCH_REDUCE: return sum(cell, ranks, i);
+    case BENCH_REDUCE_SCATTER: return sum(cell, ranks, rank * part + i);
+    case BENCH_BROADCAST: return value(cell, root, i);
+    case BENCH_ALL_GATHER: return value(cell, (int)(i / part), i % part);
+    case BENCH_ALL_TO_ALL: return value(cell, (int)(i / part), rank * part + i % part);
+    default: return value(cell, rank - rank % 2, i); /* send_recv: the even rank's */
+    }
+}
+
+int64_t bench_first_wrong(const void *result, const bench_cell *cell, int rank, int ranks, int root)
+{
+    const int64_t part = bench_part_count(cell, ranks);
+    const int64_t count = cell->op == BENCH_REDUCE_SCATTER ? part : bench_tensor_count(cell, ranks);
+    int64_t i;
+
+    if (cell->op == BENCH_REDUCE && rank != root)
+        return -1;
+    for (i = 0; i < count; i++)
+        if (!is(result, i, cell->dtype, expected(cell, rank, ranks, root, part, i)))
+            return i;
+    return -1;
+}

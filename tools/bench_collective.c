@@ -1,0 +1,273 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bench_collective.c - `tutti bench OP`: collectives and messages, timed and verified.
+ *
+ * How     Started alone, the command launches itself as a job for each number of ranks asked for. Started as a
+ *         rank, by that or by `tutti run tutti bench OP`, it joins and measures (bench_rank.c). What is done
+ *         and how it is timed is bench/measure.h, which the comparison with others shares. */
+#include <errno.h>
+#include <getopt.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <tutti/launch.h>
+#include "bench.h"
+#include "bench_options.h"
+#include "tool.h"
+
+enum { BUDGET_MAX_MS = 3600000, WORDS_MAX = 64 };
+#define BYTES_MAX (INT64_C(1) << 34)
+
+/* ---- options ----------------------------------------------------------------------------------- */
+
+static int print_help(FILE *out, int code)
+{
+    fprintf(out,
+            "usage: tutti bench OP [options]\n"
+            "       tutti run [options] tutti bench OP [options]\n\n"
+            "OP is all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, barrier or send_recv.\n"
+            "Rank r runs on core r, counted round. Results are verified before they are timed.\n\n"
+            "  --sizes LIST      bytes of the whole tensor (4,8K,64K,512K,4M,32M)\n"
+            "  --ranks LIST      a job for each; not under `tutti run` (2)\n"
+            "  --dtype TYPE      f32, f64 or bf16 (f32)\n"
+            "  --transport NAME  auto or tcp, as TUTTI_TRANSPORT\n"
+            "  --async           begin each call, then wait for it\n"
+            "  --cold            other buffers in each call, so that they are not in the caches\n"
+            "  --budget-ms N     for each size: warming up and both measures (1000)\n"
+            "  --seed N          of the contents (1)\n"
+            "  --tsv FILE        append rows\n"
+            "  --plot FILE       draw them with gnuplot, as .svg or .png; not under `tutti run`\n\n"
+            "median and the like: all ranks leave a barrier, each times one call, the longest counts.\n"
+            "back to back: calls without a barrier between them. The root goes round. GB/s are of the\n"
+            "median, bus GB/s the same times 2(n-1)/n for all_reduce, (n-1)/n where each rank has a part.\n");
+    return code;
+}
+
+/* "8K": a number with a unit. */
+static bool read_number(const char *word, int64_t most, int64_t *out)
+{
+    char *end = NULL;
+    const long long n = strtoll(word, &end, 10);
+    const int shift = *end == 'K' || *end == 'k' ? 10 : *end == 'M' || *end == 'm' ? 20 : 0;
+
+    end += shift > 0;
+    if (end == word || *end != '\0' || n < 0 || n > most >> shift)
+        return false;
+    *out = (int64_t)n << shift;
+    return true;
+}
+
+static bool read_list(const char *text, const char *option, int64_t least, int64_t most, int64_t *list, int *n_out)
+{
+    char copy[256], *rest = copy, *word;
+    int n = 0;
+
+    snprintf(copy, sizeof copy, "%s", text);
+    while ((word = strsep(&rest, ",")) != NULL && n < BENCH_LIST_MAX) {
+        if (!read_number(word, most, &list[n]) || list[n] < least)
+            break;
+        n++;
+    }
+    if (word == NULL && n > 0) {
+        *n_out = n;
+        return true;
+    }
+    fprintf(stderr, "tutti bench: --%s '%.60s' is not a list of numbers between %" PRId64 " and %" PRId64 "\n",
+            option, text, least, most);
+    return false;
+}
+
+static bool read_one(const char *text, const char *option, int64_t least, int64_t most, int64_t *out)
+{
+    int n = 0;
+    int64_t list[BENCH_LIST_MAX];
+
+    if (!read_list(text, option, least, most, list, &n))
+        return false;
+    if (n > 1)
+        fprintf(stderr, "tutti bench: --%s takes one number\n", option);
+    *out = list[0];
+    return n == 1;
+}
+
+static bool read_dtype(const char *text, bench_cell *cell)
+{
+    const int i = bench_find_name(bench_dtype_names, BENCH_DTYPES, text);
+
+    if (i < 0) {
+        fprintf(stderr, "tutti bench: --dtype '%.40s' is not f32, f64 or bf16\n", text);
+        return false;
+    }
+    cell->dtype = (bench_dtype)i;
+    return true;
+}
+
+static bool read_transport(const char *text, bench_options *o)
+{
+    o->transport = text;
+    if (strcmp(text, "auto") == 0 || strcmp(text, "tcp") == 0)
+        return true;
+    fprintf(stderr, "tutti bench: --transport '%.40s' is not auto or tcp\n", text);
+    return false;
+}
+
+static bool read_option(int option, bench_options *o)
+{
+    int64_t number = 0;
+    bool ok = true;
+
+    switch (option) {
+    case 's': return read_list(optarg, "sizes", 0, BYTES_MAX, o->sizes, &o->n_sizes);
+    case 'n': return read_list(optarg, "ranks", 1, BENCH_RANKS_MAX, o->ranks, &o->n_ranks);
+    case 'd': return read_dtype(optarg, &o->cell);
+    case 't': return read_transport(optarg, o);
+    case 'a': o->cell.async = true; return true;
+    case 'c': o->cell.cold = true; return true;
+    case 'b':
+        ok = read_one(optarg, "budget-ms", 1, BUDGET_MAX_MS, &number);
+        o->cell.budget_ms = (int)number;
+        return ok;
+    case 'e':
+        ok = read_one(optarg, "seed", 0, INT64_MAX, &number);
+        o->cell.seed = (uint64_t)number;
+        return ok;
+    case 'r': o->tsv = optarg; return true;
+    case 'p': o->plot = optarg; return true;
+    case 'h': o->help = true; return true;
+    default: return false;
+    }
+}
+
+static bool read_options(int argc, char **argv, bench_options *o)
+{
+    static const struct option names[] = {
+        { "sizes", required_argument, NULL, 's' },     { "ranks", required_argument, NULL, 'n' },
+        { "dtype", required_argument, NULL, 'd' },     { "transport", required_argument, NULL, 't' },
+        { "async", no_argument, NULL, 'a' },           { "cold", no_argument, NULL, 'c' },
+        { "budget-ms", required_argument, NULL, 'b' }, { "seed", required_argument, NULL, 'e' },
+        { "tsv", required_argument, NULL, 'r' },       { "plot", required_argument, NULL, 'p' },
+        { "help", no_argument, NULL, 'h' },            { NULL, 0, NULL, 0 },
+    };
+    int option;
+
+    while ((option = getopt_long(argc, argv, "h", names, NULL)) >= 0)
+        if (!read_option(option, o))
+            return false;
+    if (optind < argc)
+        fprintf(stderr, "tutti bench %s: '%.200s' is no option\n", argv[0], argv[optind]);
+    return optind == argc;
+}
+
+static void set_defaults(bench_options *o, bench_op op)
+{
+    static const int64_t sizes[] = { 4, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 32 << 20 };
+
+    memset(o, 0, sizeof *o);
+    o->cell.op = op;
+    o->cell.budget_ms = 1000;
+    o->cell.seed = 1;
+    o->n_sizes = op == BENCH_BARRIER ? 1 : sizeof sizes / sizeof sizes[0];
+    if (op != BENCH_BARRIER)
+        memcpy(o->sizes, sizes, sizeof sizes);
+    o->ranks[0] = 2;
+    o->n_ranks = 1;
+}
+
+/* ---- the jobs ---------------------------------------------------------------------------------- */
+
+/* This command once more, as the program of a job; rows go to the file given. */
+static int launch(int argc, char **argv, int64_t ranks, char *rows)
+{
+    static char bench[] = "bench", tsv[] = "--tsv", self[4096];
+    tutti_launch_options l = TUTTI_LAUNCH_OPTIONS;
+    char *words[WORDS_MAX + 5] = { self, bench };
+    const ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
+    int i, n = 2, code = EXIT_FAILURE;
+
+    if (len < 0 || argc > WORDS_MAX) {
+        fprintf(stderr, "tutti bench: cannot start itself with %d words: %s\n", argc, strerror(errno));
+        return EXIT_FAILURE;
+    }
+    self[len] = '\0';
+    for (i = 0; i < argc; i++)
+        words[n++] = argv[i];
+    if (rows != NULL) {
+        words[n++] = tsv;
+        words[n++] = rows;
+    }
+    l.argv = words;
+    l.nproc = (int)ranks;
+    l.plain_output = true;
+    if (tutti_launch(&l, &code) == TUTTI_OK)
+        return code;
+    fprintf(stderr, "tutti bench: %s\n", tutti_last_error());
+    return EXIT_FAILURE;
+}
+
+static int run_jobs(const bench_options *o, int argc, char **argv, char *rows)
+{
+    int i, code = EXIT_SUCCESS;
+
+    for (i = 0; i < o->n_ranks && code == EXIT_SUCCESS; i++)
+        code = launch(argc, argv, o->ranks[i], rows);
+    return code;
+}
+
+static long size_of(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    long size = 0;
+
+    if (file != NULL) {
+        fseek(file, 0, SEEK_END);
+        size = ftell(file);
+        fclose(file);
+    }
+    return size;
+}
+
+/* All jobs, then the picture, which needs rows: without --tsv they go to a file that does not stay. */
+static int run_and_draw(const bench_options *o, int argc, char **argv)
+{
+    char scratch[] = "/tmp/tutti-bench-XXXXXX";
+    const long from = o->tsv != NULL ? size_of(o->tsv) : 0;
+    int code, fd = -1;
+
+    if (o->plot == NULL)
+        return run_jobs(o, argc, argv, NULL);
+    if (o->tsv == NULL && (fd = mkstemp(scratch)) < 0) {
+        fprintf(stderr, "tutti bench: cannot make '%s': %s\n", scratch, strerror(errno));
+        return EXIT_FAILURE;
+    }
+    code = run_jobs(o, argc, argv, o->tsv == NULL ? scratch : NULL);
+    if (code == EXIT_SUCCESS)
+        code = bench_draw(o, o->tsv != NULL ? o->tsv : scratch, from);
+    if (fd >= 0) {
+        close(fd);
+        unlink(scratch);
+    }
+    return code;
+}
+
+int bench_collective(int argc, char **argv)
+{
+    const bool is_rank = getenv("RANK") != NULL && getenv("WORLD_SIZE") != NULL;
+    const int op = bench_find_name(bench_op_names, BENCH_OPS, argv[0]);
+    char *words[WORDS_MAX];
+    bench_options o;
+    int i;
+
+    for (i = 0; i < argc && i < WORDS_MAX; i++)
+        words[i] = argv[i]; /* getopt_long() moves them about */
+    set_defaults(&o, (bench_op)op);
+    if (!read_options(argc, argv, &o))
+        return print_help(stderr, TOOL_USAGE);
+    if (o.help)
+        return print_help(stdout, EXIT_SUCCESS);
+    if (o.transport != NULL)
+        setenv("TUTTI_TRANSPORT", o.transport, 1);
+    setenv("OMP_NUM_THREADS", "1", 0); /* else the launcher does, and says so */
+    return is_rank ? bench_rank(&o) : run_and_draw(&o, argc, words);
+}

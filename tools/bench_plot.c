@@ -1,0 +1,110 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * bench_plot.c - a picture of rows: time over bytes, one curve for each number of ranks. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include "bench_options.h"
+
+enum { ROW_MAX = 1024, COLUMN_RANKS = 2, COLUMN_BYTES = 7, COLUMN_P10 = 10, COLUMN_MEDIAN = 11, COLUMN_P90 = 12, COLUMNS = 18 };
+
+static const char *terminal_of(const char *file)
+{
+    const char *dot = strrchr(file, '.');
+
+    if (dot != NULL && strcmp(dot, ".svg") == 0)
+        return "svg size 900,600 enhanced background rgb 'white'";
+    if (dot != NULL && strcmp(dot, ".png") == 0)
+        return "pngcairo size 900,600";
+    return NULL;
+}
+
+/* The rows of one number of ranks, as a block of data that gnuplot reads by name. */
+static void copy_rows(FILE *rows, long from, int64_t ranks, FILE *script)
+{
+    char line[ROW_MAX], *fields[COLUMNS], *rest;
+    int n;
+
+    fseek(rows, from, SEEK_SET);
+    fprintf(script, "$ranks%lld << END\n", (long long)ranks);
+    while (fgets(line, sizeof line, rows) != NULL) {
+        rest = line;
+        for (n = 0; n < COLUMNS && (fields[n] = strsep(&rest, "\t\n")) != NULL; n++)
+            ;
+        if (n == COLUMNS && strtoll(fields[COLUMN_RANKS], NULL, 10) == ranks)
+            fprintf(script, "%s %s %s %s\n", fields[COLUMN_BYTES], fields[COLUMN_MEDIAN], fields[COLUMN_P10],
+                    fields[COLUMN_P90]);
+    }
+    fprintf(script, "END\n");
+}
+
+static void write_script(const bench_options *o, FILE *rows, long from, FILE *script)
+{
+    const bench_cell *c = &o->cell;
+    int i;
+
+    fprintf(script, "set terminal %s\nset output '%s'\nset logscale xy\nset grid\nset key left top\n",
+            terminal_of(o->plot), o->plot);
+    fprintf(script, "set title '%s, %s, %s, %s buffers: median, and 10%% to 90%%' noenhanced\n",
+            bench_op_names[c->op], bench_dtype_names[c->dtype], c->async ? "async" : "blocking",
+            c->cold ? "cold" : "warm");
+    fprintf(script, "set xlabel 'bytes'\nset ylabel 'us'\nset format x '%%.0s%%c'\n");
+    for (i = 0; i < o->n_ranks; i++)
+        copy_rows(rows, from, o->ranks[i], script);
+    fprintf(script, "plot");
+    for (i = 0; i < o->n_ranks; i++)
+        fprintf(script, "%s $ranks%lld using 1:2:3:4 with yerrorlines title '%lld ranks'", i > 0 ? "," : "",
+                (long long)o->ranks[i], (long long)o->ranks[i]);
+    fprintf(script, "\n");
+}
+
+static int run_gnuplot(char *script)
+{
+    static char gnuplot[] = "gnuplot";
+    char *argv[] = { gnuplot, script, NULL };
+    const pid_t child = fork();
+    int status = 0;
+
+    if (child == 0) {
+        execvp(argv[0], argv);
+        fprintf(stderr, "tutti bench: cannot run gnuplot: %s\n  next: apt-get install gnuplot-nox, then gnuplot %s\n",
+                strerror(errno), script);
+        _exit(EXIT_FAILURE);
+    }
+    if (child < 0 || waitpid(child, &status, 0) != child)
+        return EXIT_FAILURE;
+    return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+static int cannot_write(const char *file)
+{
+    fprintf(stderr, "tutti bench: cannot write '%s': %s\n", file, strerror(errno));
+    return EXIT_FAILURE;
+}
+
+int bench_draw(const bench_options *o, const char *rows, long from)
+{
+    char name[1024];
+    FILE *in, *script;
+
+    if (snprintf(name, sizeof name, "%s.gp", o->plot) >= (int)sizeof name || terminal_of(o->plot) == NULL) {
+        fprintf(stderr, "tutti bench: '%.200s' is no .svg or .png\n", o->plot);
+        return EXIT_FAILURE;
+    }
+    in = fopen(rows, "re");
+    if (in == NULL)
+        return cannot_write(rows);
+    script = fopen(name, "we");
+    if (script == NULL) {
+        fclose(in);
+        return cannot_write(name);
+    }
+    write_script(o, in, from, script);
+    fclose(in);
+    if (fclose(script) != 0)
+        return cannot_write(name);
+    return run_gnuplot(name);
+}
