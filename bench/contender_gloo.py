@@ -1,0 +1,251 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""contender_gloo: PyTorch's gloo as a contender of peers.py, one rank per process.
+
+The twin of contender.c and measure.c: the same lines on the socket, the same values, check, warming up and
+two measures, from a barrier of its own, in a file that the ranks map. Each rank has a line there, which only
+it writes. Calls are torch's, from Python: their times include its way to gloo, some microseconds.
+
+usage: contender_gloo.py SOCKET BOARD INIT_FILE, with RANK and WORLD_SIZE
+"""
+import mmap
+import os
+import socket
+import sys
+import time
+
+LINE, PLACES, SAMPLES = 128, 16, 8192
+CHAIN_BLOCKS, CHAIN_CALLS_MAX, CALLS_MIN, BLOCK_CALLS = 12, 100000, 3, 16
+COLD_BYTES, COLD_BUFFERS_MAX = 512 << 20, 1024
+GIVE_UP_NS = 120_000_000_000
+PARTS = ("all_gather", "reduce_scatter", "all_to_all")
+
+rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
+allowed = sorted(os.sched_getaffinity(0))
+os.sched_setaffinity(0, {allowed[rank % len(allowed)]})  # before torch makes threads
+
+import torch  # noqa: E402
+import torch.distributed as dist  # noqa: E402
+
+
+class Board:
+    def __init__(self, path):
+        size = LINE * PLACES + 8 * SAMPLES * ranks
+        with open(path, "r+b") as file:
+            file.truncate(size)
+            self.words = memoryview(mmap.mmap(file.fileno(), size)).cast("Q")
+        self.turn, self.crowded = 0, ranks > len(allowed)
+
+    def barrier(self):
+        words, step = self.words, LINE // 8
+        self.turn += 1
+        words[rank * step] = self.turn
+        begun = time.monotonic_ns()
+        for other in range(ranks):
+            while words[other * step] < self.turn:
+                if self.crowded:
+                    os.sched_yield()
+                if time.monotonic_ns() - begun > GIVE_UP_NS:
+                    raise TimeoutError("another rank did not come to the barrier within two minutes")
+
+    def all_words(self, word):
+        at = 1 + (self.turn + 1) % 2
+        self.words[rank * LINE // 8 + at] = word
+        self.barrier()
+        return [self.words[r * LINE // 8 + at] for r in range(ranks)]
+
+    def samples(self, r, n):
+        first = LINE * PLACES // 8 + r * SAMPLES
+        return self.words[first:first + n]
+
+
+def quantile(values, q):
+    at = q * (len(values) - 1)
+    below = int(at)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (at - below) * (values[above] - values[below])
+
+
+class Cell:
+    def __init__(self, line):
+        self.op, dtype, size, self.form, mode, buffers, budget_ms, seed = line.split()
+        self.dtype = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}[dtype]
+        self.asynchronous, self.cold = mode == "async", buffers == "cold"
+        self.budget, self.seed = int(budget_ms) * 1_000_000, int(seed)
+        self.size = self.dtype.itemsize
+        elements = int(size) // self.size
+        self.part = max(1, elements // ranks)
+        self.count = 0 if self.op == "barrier" else self.part * ranks if self.op in PARTS else max(1, elements)
+        self.n_in = self.part if self.op == "all_gather" else self.count
+        self.n_out = 0 if self.op not in PARTS else self.part if self.op == "reduce_scatter" else self.count
+
+    def values(self, of_rank, first, n):
+        i = torch.arange(first, first + n, dtype=torch.int64)
+        return ((i ^ (i >> 7)) + 5 * of_rank + self.seed % (1 << 62)) & 15
+
+    def expected(self, root):
+        """What this rank must have; None: nothing."""
+        if self.op in ("all_reduce", "reduce"):
+            if self.op == "reduce" and rank != root:
+                return None
+            return sum(self.values(q, 0, self.count) for q in range(ranks))
+        if self.op == "reduce_scatter":
+            return sum(self.values(q, rank * self.part, self.part) for q in range(ranks))
+        if self.op == "broadcast":
+            return self.values(root, 0, self.count)
+        if self.op == "all_gather":
+            return torch.cat([self.values(q, 0, self.part) for q in range(ranks)])
+        if self.op == "all_to_all":
+            return torch.cat([self.values(q, rank * self.part, self.part) for q in range(ranks)])
+        return self.values(rank - rank % 2, 0, self.count)
+
+
+def call(cell, given, taken, root):
+    op, later = cell.op, cell.asynchronous
+    if op == "all_reduce":
+        work = dist.all_reduce(given, async_op=later)
+    elif op == "broadcast":
+        work = dist.broadcast(given, root, async_op=later)
+    elif op == "reduce":
+        work = dist.reduce(given, root, async_op=later)
+    elif op == "all_gather":
+        work = dist.all_gather_into_tensor(taken, given, async_op=later)
+    elif op == "reduce_scatter":
+        work = dist.reduce_scatter_tensor(taken, given, async_op=later)
+    elif op == "all_to_all":
+        work = dist.all_to_all_single(taken, given, async_op=later)
+    elif op == "barrier":
+        work = dist.barrier(async_op=later)
+    elif rank % 2 == 1:
+        work = dist.irecv(given, rank - 1) if later else dist.recv(given, rank - 1)
+    elif rank + 1 < ranks:
+        work = dist.isend(given, rank + 1) if later else dist.send(given, rank + 1)
+    else:
+        return
+    if later:
+        work.wait()
+
+
+class Run:
+    def __init__(self, cell, board):
+        self.cell, self.board = cell, board
+        size = (cell.n_in + cell.n_out) * cell.size
+        wanted = COLD_BYTES // ranks // size if size else 1
+        self.buffers = min(max(wanted, 2), COLD_BUFFERS_MAX) if cell.cold else 1
+        self.given = [torch.zeros(cell.n_in, dtype=cell.dtype) for _ in range(self.buffers)]
+        self.taken = [torch.zeros(cell.n_out, dtype=cell.dtype) for _ in range(self.buffers)]
+
+    def call(self, i):
+        call(self.cell, self.given[i % self.buffers], self.taken[i % self.buffers], i % ranks)
+
+    def check(self, root):
+        cell, given, taken = self.cell, self.given[0], self.taken[0]
+        given.copy_(cell.values(rank, 0, cell.n_in))
+        taken.fill_(-1)
+        self.board.barrier()
+        call(cell, given, taken, root)
+        wanted = cell.expected(root)
+        result = taken if cell.n_out else given
+        wrong = wanted is not None and not torch.equal(result, wanted.to(cell.dtype))
+        if any(self.board.all_words(int(wrong))):
+            raise ValueError(f"wrong result with root {root}" + ("" if wrong else ", on another rank"))
+
+    def goes_on(self, end):
+        return self.board.all_words(int(time.monotonic_ns() < end))[0] != 0
+
+    def chain(self, calls):
+        self.board.barrier()
+        begun = time.monotonic_ns()
+        for i in range(calls):
+            self.call(i)
+        return time.monotonic_ns() - begun
+
+    def warm_up(self, budget):
+        end, calls, more = time.monotonic_ns() + budget, 1, True
+        while more:
+            longest = max(self.board.all_words(self.chain(calls)))
+            each = max(1, longest // calls)
+            more = self.goes_on(end)
+            calls = 2 * calls if longest < budget // 8 and calls < CHAIN_CALLS_MAX else calls
+        return each
+
+    def longest(self, times):
+        mine = self.board.samples(rank, len(times))
+        for i, t in enumerate(times):
+            mine[i] = t
+        self.board.barrier()
+        merged = [max(column) for column in zip(*(self.board.samples(r, len(times)) for r in range(ranks)))]
+        self.board.barrier()
+        return sorted(merged)
+
+    def synchronised(self, budget, each):
+        block = 1 if each > 1_000_000 else BLOCK_CALLS
+        least = 1 if each > budget else CALLS_MIN
+        end, times, more = time.monotonic_ns() + budget, [], True
+        while (more or len(times) < least) and len(times) + block <= SAMPLES:
+            for _ in range(block):
+                self.board.barrier()
+                begun = time.monotonic_ns()
+                self.call(len(times))
+                times.append(time.monotonic_ns() - begun)
+            more = self.goes_on(end)
+        return self.longest(times)
+
+    def back_to_back(self, budget, each):
+        calls = min(max(1, budget // CHAIN_BLOCKS // each), CHAIN_CALLS_MAX)
+        end, times, more = time.monotonic_ns() + budget, [], True
+        while more and len(times) < SAMPLES:
+            times.append(self.chain(calls))
+            more = self.goes_on(end)
+        times = self.longest(times)
+        return calls * len(times), quantile(times, 0.5) / calls
+
+
+def measure(cell, board):
+    run = Run(cell, board)
+    if cell.n_in:
+        for root in sorted({0, ranks - 1}):
+            run.check(root)
+    for tensor in run.given + run.taken:
+        tensor.zero_()
+    board.barrier()
+    each = run.warm_up(cell.budget // 4)
+    times = run.synchronised(cell.budget * 9 // 20, each)
+    chained, one = run.back_to_back(cell.budget * 3 // 10, each)
+    if rank != 0:
+        return "ok"
+    figures = [times[0]] + [quantile(times, q) for q in (0.1, 0.5, 0.9, 0.99)]
+    return (f"ok {len(times)} " + " ".join(f"{f / 1e3:.4f}" for f in figures) +
+            f" {chained} {one / 1e3:.5f} {run.buffers} {cell.count * cell.size}")
+
+
+def answer(line, board):
+    """(what to say, whether to go on)"""
+    cell = Cell(line.removeprefix("cell "))
+    if cell.form != "plain":
+        return "cannot for limits only", True
+    try:
+        return measure(cell, board), True
+    except Exception as failure:
+        words = " ".join(str(failure).split())[:300]
+        refused = isinstance(failure, NotImplementedError) or "not support" in words
+        return ("cannot " if refused else "failed ") + words, refused
+
+
+def main():
+    torch.set_num_threads(1)
+    board = Board(sys.argv[2])
+    dist.init_process_group("gloo", init_method=f"file://{sys.argv[3]}", rank=rank, world_size=ranks)
+    control = socket.socket(socket.AF_UNIX)
+    control.connect(sys.argv[1])
+    lines = control.makefile("r")
+    control.sendall(f"hello {rank} {ranks} PyTorch {torch.__version__}\n".encode())
+    more = True
+    while more and (line := lines.readline()):
+        said, more = answer(line, board)
+        control.sendall(f"{said}\n".encode())
+    os._exit(0)  # the others may be gone: nothing to take leave of
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""rows: the table that peers.py writes and report.py reads, and what is computed from it.
+
+A row is one contender in one cell of one round. A file of rows is one run, also where it was interrupted and
+taken up again (part counts that). Times are microseconds but for the line's, in nanoseconds.
+"""
+import collections
+
+COLUMNS = ("part commit seed round ranks op dtype bytes moved mode buffers memory contender form status label "
+           "line_before_ns line_after_ns load calls least_us p10_us median_us p90_us p99_us chained each_us").split()
+NUMBERS = {"part": int, "seed": int, "round": int, "ranks": int, "bytes": int, "moved": int, "calls": int,
+           "chained": int, "load": float, "line_before_ns": float, "line_after_ns": float, "least_us": float,
+           "p10_us": float, "median_us": float, "p90_us": float, "p99_us": float, "each_us": float}
+MEASURES = {"synchronised": "median_us", "back to back": "each_us"}
+TIES_NEAR_ONE = {"lost": 1.05, "won": 0.95}
+
+# Everything that makes two rows comparable but for the round and who it is.
+Cell = collections.namedtuple("Cell", "op dtype bytes ranks mode buffers memory label")
+
+
+def read(lines):
+    """Rows as dicts; comments and the head are skipped. ValueError on a row of another shape."""
+    rows = []
+    for number, line in enumerate(lines, 1):
+        line = line.rstrip("\n")
+        if not line or line.startswith("#") or line.startswith("part\t"):
+            continue
+        fields = line.split("\t")
+        if len(fields) != len(COLUMNS):
+            raise ValueError(f"line {number} has {len(fields)} columns instead of {len(COLUMNS)}")
+        row = dict(zip(COLUMNS, fields))
+        for name, kind in NUMBERS.items():
+            row[name] = kind(row[name]) if row[name] != "-" else None
+        rows.append(row)
+    return rows
+
+
+def write(row):
+    def text(value):
+        if value is None:
+            return "-"
+        return f"{value:.5g}" if isinstance(value, float) else str(value).replace("\t", " ").replace("\n", " ")
+    return "\t".join(text(row.get(name)) for name in COLUMNS) + "\n"
+
+
+def quantile(values, q):
+    """Between two of the sorted values by how near it is to each: bench_quantile() of sample.c."""
+    values = sorted(values)
+    at = q * (len(values) - 1)
+    below = int(at)
+    above = min(below + 1, len(values) - 1)
+    return values[below] + (at - below) * (values[above] - values[below])
+
+
+def median(values):
+    return quantile(values, 0.5)
+
+
+def label_of(before_ns, after_ns, near_below_ns):
+    """near: the two cores share a cache that is fast; far: they do not; mixed: it changed on the way."""
+    if before_ns is None or after_ns is None:
+        return "unknown"
+    sides = {"near" if ns < near_below_ns else "far" for ns in (before_ns, after_ns)}
+    return sides.pop() if len(sides) == 1 else "mixed"
+
+
+def by_cell(runs):
+    """{Cell: {(run, part, round): {(contender, form): row}}} of rows that were measured."""
+    cells = collections.defaultdict(lambda: collections.defaultdict(dict))
+    for run, rows in enumerate(runs):
+        for row in rows:
+            if row["status"] == "ok":
+                cell = Cell(*(row[name] for name in Cell._fields))
+                cells[cell][run, row["part"], row["round"]][row["contender"], row["form"]] = row
+    return cells
+
+
+def best_rival(contenders, measure, us="tutti"):
+    """(name, time) of the fastest that is neither us nor a limit; None without any."""
+    rivals = [(row[measure], name) for (name, form), row in contenders.items() if name not in (us, "limit")]
+    return min(rivals)[::-1] if rivals else None
+
+
+def floor(contenders, forms, measure):
+    """The least time of some forms of the limit; None without any."""
+    times = [row[measure] for (name, form), row in contenders.items() if name == "limit" and form in forms]
+    return min(times) if times else None
+
+
+def ratios(rounds, measure, other):
+    """{run: [our time / other(contenders) of each round]}: never a quotient across rounds."""
+    found = collections.defaultdict(list)
+    for (run, _, _), contenders in sorted(rounds.items()):
+        ours = contenders.get(("tutti", "plain"))
+        theirs = other(contenders)
+        if ours is not None and theirs:
+            found[run].append(ours[measure] / theirs)
+    return found
+
+
+def behind(values):
+    return median(values) > TIES_NEAR_ONE["lost"] and quantile(values, 0.25) > 1.0
+
+
+def verdict(per_run):
+    """won: median below 0.95 and p90 below 1. lost: median above 1.05 and lower quartile above 1, in two runs;
+    in one run only it is 'behind', which another run has to confirm. All else is a tie."""
+    together = [value for values in per_run.values() for value in values]
+    if not together:
+        return "unknown"
+    if median(together) < TIES_NEAR_ONE["won"] and quantile(together, 0.9) < 1.0:
+        return "won"
+    n_behind = sum(behind(values) for values in per_run.values())
+    if n_behind >= 2:
+        return "lost"
+    return "behind" if n_behind == 1 and behind(together) else "tie"
+
+
+def bus_factor(op, ranks):
+    """Bytes that cross the bus per byte of the tensor, as others count it."""
+    if op == "all_reduce":
+        return 2 * (ranks - 1) / ranks
+    if op in ("all_gather", "reduce_scatter", "all_to_all"):
+        return (ranks - 1) / ranks
+    return 1.0
