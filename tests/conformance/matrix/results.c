@@ -199,7 +199,7 @@ static void print_op(tt_results *results, int op)
     tt_tally row = { 0 };
     int      phase, world, transport, mode;
 
-    printf("%-24s", tt_ops[op].name);
+    printf("%-33s", tt_ops[op].name);
     for (transport = 0; transport < TT_TRANSPORTS; transport++)
         for (mode = 0; mode < TT_MODES; mode++) {
             tt_tally sum = { 0 };
@@ -228,7 +228,7 @@ void tt_results_report(tt_results *results)
     count_cells(results);
     for (i = 0; i < (int)(sizeof results->last / sizeof *each); i++)
         tt_tally_add(&sum, &each[i]);
-    printf("\n%-24s", "passed/cells");
+    printf("\n%-33s", "passed/cells");
     for (transport = 0; transport < TT_TRANSPORTS; transport++)
         for (mode = 0; mode < TT_MODES; mode++) {
             char text[32];
