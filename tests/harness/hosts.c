@@ -5,11 +5,17 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <net/if.h>
+#include <poll.h>
 #include <sched.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+enum { LINK_TRIES = 5000, LINK_PAUSE_MS = 1 };
 
 const char *tt_hosts_addr(int host)
 {
@@ -160,6 +166,41 @@ static bool join(const tt_hosts *hosts, char *words, size_t bytes)
     return true;
 }
 
+/* A socket of that host; -1: errno tells. */
+static int socket_of(const tt_hosts *hosts, int host)
+{
+    int home = open("/proc/self/ns/net", O_RDONLY | O_CLOEXEC);
+    int fd = -1;
+
+    if (home < 0)
+        return -1;
+    if (tt_hosts_enter(hosts, host)) {
+        fd = socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+        if (setns(home, CLONE_NEWNET) != 0)
+            _exit(1);
+    }
+    close(home);
+    return fd;
+}
+
+/* A link that has just been set up loses packets until the kernel has seen its carrier; of a lost SYN a
+ * connection hears after a second. */
+static bool carries(const tt_hosts *hosts, int host)
+{
+    struct ifreq link = { .ifr_name = "tt0" };
+    int          fd = socket_of(hosts, host);
+    int          tries;
+
+    for (tries = 0; fd >= 0 && tries < LINK_TRIES; tries++) {
+        if (ioctl(fd, SIOCGIFFLAGS, &link) == 0 && (link.ifr_flags & IFF_RUNNING) != 0)
+            break;
+        poll(NULL, 0, LINK_PAUSE_MS);
+    }
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0 && tries < LINK_TRIES;
+}
+
 bool tt_hosts_bare(int n, tt_hosts *hosts_out, char *reason_out, size_t reason_bytes)
 {
     tt_hosts hosts = { 0 };
@@ -196,6 +237,11 @@ bool tt_hosts_open(tt_hosts *hosts_out, char *reason_out, size_t reason_bytes)
         return false;
     if (!join(&hosts, words, sizeof words)) {
         snprintf(reason_out, reason_bytes, "cannot join namespaces by veth: %s", words);
+        tt_hosts_close(&hosts);
+        return false;
+    }
+    if (!carries(&hosts, 0) || !carries(&hosts, 1)) {
+        snprintf(reason_out, reason_bytes, "the veth between namespaces did not come up");
         tt_hosts_close(&hosts);
         return false;
     }
