@@ -12,10 +12,13 @@
 #define ASIDE(n)                                                                                       \
     "link add aa0 type veth peer name aa1\nlink set aa0 up\nlink set aa1 up\n"                         \
     "addr add 10.88.0." n "/24 dev aa0\nroute add default via 10.88.0.254 dev aa0\n"
-#define FIREWALL                                                                                       \
+#define FIREWALL_WHICH(ends)                                                                           \
     "table inet f { chain in { type filter hook input priority 0; policy drop; iif lo accept; "        \
     "meta l4proto ipv6-icmp accept; ct state established,related accept; "                             \
-    "tcp dport 20000-20049 accept; }\n }\n"
+    "tcp dport 20000-20049 accept; " ends "}\n }\n"
+#define FIREWALL FIREWALL_WHICH("")
+#define RESETS   FIREWALL_WHICH("meta l4proto tcp reject with tcp reset; ")
+#define FORBIDS  FIREWALL_WHICH("reject with icmpx admin-prohibited; ")
 
 /* Host 0 in a network of its own; the router shows it to the other as 10.77.0.1. */
 #define BEHIND                                                                                         \
@@ -66,6 +69,12 @@ const tt_layout tt_layouts[] = {
     { .name = "port_range_unsaid", .what = "the same without TUTTI_PORT_RANGE", .master = "10.77.0.1",
       .ip = { JOINED IP4("1"), OTHER IP4("2") }, .nft = { FIREWALL, FIREWALL },
       .env = { "TUTTI_TIMEOUT_MS=4000" }, .says = "no connection yet to rank", .next = "TUTTI_PORT_RANGE" },
+    { .name = "port_reset", .what = "the same, and the firewall resets", .master = "10.77.0.1",
+      .ip = { JOINED IP4("1"), OTHER IP4("2") }, .nft = { RESETS, RESETS },
+      .says = "nobody listens at 10.77.0.", .next = "TUTTI_PORT_RANGE" },
+    { .name = "port_forbidden", .what = "the same, and the firewall says so", .master = "10.77.0.1",
+      .ip = { JOINED IP4("1"), OTHER IP4("2") }, .nft = { FORBIDS, FORBIDS },
+      .says = "No route to host", .next = "TUTTI_PORT_RANGE" },
     { .name = "two_addresses", .what = "the master's name has a dead address first", .master = "n0",
       .ip = { JOINED IP4("1"), OTHER IP4("2") },
       .hosts_file = { LOCALHOST "10.77.0.99 n0\n10.77.0.1 n0\n", LOCALHOST "10.77.0.99 n0\n10.77.0.1 n0\n" } },

@@ -145,19 +145,26 @@ static const char *where(const tti_greeter *g, int rank)
     return g->config.whereabouts(g->config.hooks.context, rank);
 }
 
-/* Nobody listens where the rank did: it has ended its world or its life. Anything else is the net's. */
+/* Nobody listens where the rank did: it has ended its world or its life, unless a firewall says so for it.
+ * Anything else is the net's. */
 static void lose_unreachable(tti_greeter *g, int rank, const tti_addr *addr, int err)
 {
-    char      text[TTI_ADDR_TEXT_MAX];
+    char      text[TTI_ADDR_TEXT_MAX], reason[64];
     tti_cause why;
 
     tti_addr_format(addr, text, sizeof text);
     if (err == -ECONNREFUSED || err == -ECONNRESET)
-        tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) has left or died: nobody listens at %s any more", rank,
-                      where(g, rank), text);
+        tti_cause_set(&why, TUTTI_E_PEER,
+                      "rank %d (%s) has left or died: nobody listens at %s any more\n"
+                      "  next: see what it reported; if it still runs, a firewall refuses: set "
+                      "TUTTI_PORT_RANGE to ports that are let through",
+                      rank, where(g, rank), text);
     else
-        tti_cause_set_errno(&why, TUTTI_E_NETWORK, -err, "rank %d cannot connect to rank %d (%s) at %s",
-                            g->config.rank, rank, where(g, rank), text);
+        tti_cause_set(&why, TUTTI_E_NETWORK,
+                      "rank %d cannot connect to rank %d (%s) at %s: %s\n"
+                      "  next: let that port through between the hosts, or set TUTTI_PORT_RANGE to ports "
+                      "that are",
+                      g->config.rank, rank, where(g, rank), text, strerror_r(-err, reason, sizeof reason));
     lose(g, rank, &why);
 }
 
