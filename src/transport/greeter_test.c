@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/debug.h>
 #include <tutti/private.h>
 #include "harness/mem_port.h"
 
@@ -455,6 +456,46 @@ static void a_silent_crowd_makes_room(void **state)
     assert_true(s.sides[0].opened_ns[1] < 20 * TTI_SECOND);
 }
 
+static void note_word(tutti_log_level level, const char *line, void *ctx)
+{
+    (void)level;
+    if (strstr(line, "rank 1 (host 'x', pid 1) does not answer at 10.0.0.2:7000") != NULL)
+        ++*(int *)ctx;
+}
+
+/* Host 1 does not answer: one word says so in time, whatever the time-out is. */
+static void unanswered_main(void *arg)
+{
+    scene *s = arg;
+    side  *me = &s->sides[0];
+
+    open_side(me);
+    me->way[1] = TTI_WAY_MAKING;
+    tt_mem_isolate(s->world, "h1", true);
+    tti_greeter_connect(me->greeter, 1, &s->sides[1].addr);
+    while (tti_port_now(me->port) < 9 * TTI_SECOND)
+        turn(me, 9 * TTI_SECOND);
+    close_side(me);
+}
+
+static void silence_is_told_of(void **state)
+{
+    scene s = { .n = 2, .world = tt_mem_world_new(1) };
+    int   i, words = 0;
+
+    (void)state;
+    for (i = 0; i < 2; i++)
+        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : "h1"),
+                             .stream = { TTI_NO_HANDLE, TTI_NO_HANDLE, TTI_NO_HANDLE, TTI_NO_HANDLE } };
+    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    tt_mem_spawn(s.world, "unanswered", 2 * TTI_SECOND, unanswered_main, &s);
+    assert_int_equal(tutti_log_set_sink("test", note_word, &words), TUTTI_OK);
+    run_scene(&s, 1);
+    assert_int_equal(tutti_log_set_sink("test", NULL, NULL), TUTTI_OK);
+    assert_int_equal(words, 1);
+    assert_int_equal(s.sides[0].n_lost[1], 0);
+}
+
 /* Host 1 does not answer: the attempt can be taken back, and made again later. */
 static void withdraw_main(void *arg)
 {
@@ -527,6 +568,7 @@ int main(void)
         cmocka_unit_test(strangers_disturb_nobody),
         cmocka_unit_test(a_slow_stranger_does_not_stay),
         cmocka_unit_test(a_silent_crowd_makes_room),
+        cmocka_unit_test(silence_is_told_of),
         cmocka_unit_test(an_attempt_can_be_withdrawn),
     };
 

@@ -27,15 +27,19 @@ enum { ADDRS_MAX = 16, CAUSE_MAX = 160 };
 #define ATTEMPT_NS       (10 * TTI_SECOND)
 #define STAGGER_NS       (250 * TTI_MS)
 #define GRACE_NS         (500 * TTI_MS)
+#define FIRST_WORD_NS    (3 * TTI_SECOND)
 #define WORD_NS          (10 * TTI_SECOND)
 
 typedef struct attempt {
-    tti_port  *port;
-    int64_t    deadline_ns;
-    int        tries;
-    char       cause[CAUSE_MAX]; /* of the last failure */
-    const char *advice;          /* on what to do; "": nothing is known that helps */
-    tti_handle handle;
+    tti_port   *port;
+    const char *host;
+    uint16_t    tcp_port;
+    int64_t     deadline_ns;
+    int64_t     word_ns; /* when to say that it still tries */
+    int         tries;
+    char        cause[CAUSE_MAX]; /* of the last failure; "": none yet */
+    const char *advice;           /* of the last round, on what to do; "": nothing is known that helps */
+    tti_handle  handle;
 } attempt;
 
 static int64_t earlier(int64_t a, int64_t b)
@@ -64,6 +68,25 @@ static bool may_pass(int err)
     case EPIPE: return true;
     default: return false;
     }
+}
+
+/* Patience is not silence: say after FIRST_WORD_NS, and then every WORD_NS, what is being waited for. */
+static void say_still_trying(attempt *at)
+{
+    const int64_t now = tti_port_now(at->port);
+    const int64_t left_ms = tti_left_ms(at->port, at->deadline_ns);
+    const int     line = (int)strcspn(at->advice, "\n"); /* of advice: what is known beyond the cause */
+    const char   *cause = at->cause[0] != '\0' ? at->cause : "no answer yet";
+
+    if (now < at->word_ns)
+        return;
+    at->word_ns = now + WORD_NS;
+    if (left_ms < 0)
+        tti_log(TTI_LOG_WARN, "still trying to connect to %s port %u: %s%.*s", at->host, at->tcp_port, cause,
+                line, at->advice);
+    else
+        tti_log(TTI_LOG_WARN, "still trying to connect to %s port %u, for another %lld s: %s%.*s", at->host,
+                at->tcp_port, (long long)(left_ms / 1000), cause, line, at->advice);
 }
 
 /* The addresses of a host, on their way. A handle is there while its connection is. */
@@ -142,6 +165,7 @@ static bool collect(race *r)
 static bool run_race(race *r)
 {
     tti_port *port = r->at->port;
+    int64_t   wake_ns;
     bool      won = false;
     int       i;
 
@@ -151,9 +175,11 @@ static bool run_race(race *r)
             start_next(r);
         if (r->n_running == 0)
             continue;
-        port->ops->poll(port, r->polls, r->n_started,
-                        r->n_started < r->n ? earlier(r->until_ns, r->next_ns) : r->until_ns);
+        wake_ns = r->n_started < r->n ? earlier(r->until_ns, r->next_ns) : r->until_ns;
+        port->ops->poll(port, r->polls, r->n_started, earlier(wake_ns, r->at->word_ns));
         won = collect(r);
+        if (!won)
+            say_still_trying(r->at);
         if (!won && r->n_started == r->n && tti_port_now(port) >= r->until_ns)
             break;
         if (!won && tti_port_now(port) >= r->at->deadline_ns)
@@ -225,7 +251,6 @@ static tutti_status try_host(attempt *at, const char *host, uint16_t tcp_port, b
     race     r = { .at = at, .addrs = addrs };
 
     *again = true;
-    at->advice = "";
     if (at->port->ops->resolve(at->port, host, tcp_port, addrs, ADDRS_MAX - 1, &r.n) != TUTTI_OK) {
         at->tries++;
         snprintf(at->cause, sizeof at->cause, "%s", tutti_last_error());
@@ -259,29 +284,14 @@ static void rest(attempt *at, int64_t pause_ns)
                                earlier(at->deadline_ns, later_by(tti_port_now(at->port), ns)));
 }
 
-/* Patience is not silence: say every WORD_NS what is being waited for. */
-static void say_still_trying(const attempt *at, const char *host, uint16_t tcp_port, int64_t *said_ns)
-{
-    const int64_t now = tti_port_now(at->port);
-    const int64_t left_ms = tti_left_ms(at->port, at->deadline_ns);
-
-    if (now - *said_ns < WORD_NS)
-        return;
-    *said_ns = now;
-    if (left_ms < 0)
-        tti_log(TTI_LOG_WARN, "still trying to connect to %s port %u: %s", host, tcp_port, at->cause);
-    else
-        tti_log(TTI_LOG_WARN, "still trying to connect to %s port %u, for another %lld s: %s", host,
-                tcp_port, (long long)(left_ms / 1000), at->cause);
-}
-
 static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tcp_port,
                                    int64_t deadline_ns, int rounds_max, tti_handle *handle_out)
 {
     const int64_t start = tti_port_now(port);
-    attempt       at = { .port = port, .deadline_ns = deadline_ns, .handle = TTI_NO_HANDLE };
+    attempt       at = { .port = port, .host = host, .tcp_port = tcp_port, .deadline_ns = deadline_ns,
+                         .word_ns = rounds_max > 1 ? start + FIRST_WORD_NS : TTI_FOREVER, .advice = "",
+                         .handle = TTI_NO_HANDLE };
     int64_t       pause_ns = FIRST_PAUSE_NS;
-    int64_t       said_ns = start;
     bool          again = true;
     tutti_status  st;
     int           round;
@@ -296,7 +306,7 @@ static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tc
             return st;
         if (round >= rounds_max)
             break;
-        say_still_trying(&at, host, tcp_port, &said_ns);
+        say_still_trying(&at);
         rest(&at, pause_ns);
         if (tti_port_now(port) >= deadline_ns)
             break; /* a try without time would hide the cause */

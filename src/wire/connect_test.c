@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/debug.h>
 #include <tutti/private.h>
 
 enum { REFUSES = 1, SILENT = 2, ANSWERS = 3, LACKS = 4, LATE = 5, HANDLES = 64 };
@@ -211,6 +212,46 @@ static void an_address_of_our_own(void **state)
     assert_non_null(strstr(tutti_last_error(), "MASTER_ADDR"));
 }
 
+static struct {
+    const char *part;
+    int64_t     first_ns;
+    int         n;
+} words;
+
+static void note_words(tutti_log_level level, const char *line, void *ctx)
+{
+    (void)level;
+    (void)ctx;
+    if (strstr(line, words.part) == NULL)
+        return;
+    words.first_ns = words.n++ == 0 ? world.now_ns : words.first_ns;
+}
+
+/* When the first word comes on an address that does not connect for 20 s, and how many more do. */
+static void listen_to(const char *addr, const char *part)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    clean(NULL);
+    world.addrs[0] = addr;
+    memset(&words, 0, sizeof words);
+    words.part = part;
+    assert_int_equal(tutti_log_set_sink("test", note_words, NULL), TUTTI_OK);
+    assert_int_equal(tti_connect(&port, addr, 80, 20 * TTI_SECOND, &handle), TUTTI_E_NETWORK);
+    assert_int_equal(tutti_log_set_sink("test", NULL, NULL), TUTTI_OK);
+    assert_true(words.first_ns >= 3 * TTI_SECOND && words.first_ns < 5 * TTI_SECOND);
+    assert_int_equal(words.n, 2);
+}
+
+/* Whoever waits for half an hour is told why within five seconds, and then now and again. */
+static void waiting_is_explained(void **state)
+{
+    (void)state;
+    listen_to("10.0.0.1", "10.0.0.1:80: Connection refused");
+    listen_to("10.0.0.2", "still trying to connect to 10.0.0.2 port 80");
+    listen_to("172.17.0.1", "that is this host itself");
+}
+
 static void without_loopback(void **state)
 {
     tti_handle handle = TTI_NO_HANDLE;
@@ -255,6 +296,7 @@ int main(void)
         TEST(a_silent_address_does_not_hold_up_rounds),
         TEST(none_answers),
         TEST(an_address_of_our_own),
+        TEST(waiting_is_explained),
         TEST(without_loopback),
         TEST(behind_a_service),
     };

@@ -20,7 +20,7 @@
 #include <tutti/private.h>
 #include "wire/addr.h"
 
-enum { ANYBODY = -1, STRANGER_MS = 30000, CROWDED_MS = 3000, STRANGERS_MAX = 64, PAUSE_MS = 100 };
+enum { ANYBODY = -1, STRANGER_MS = 30000, CROWDED_MS = 3000, STRANGERS_MAX = 64, PAUSE_MS = 100, WORD_MS = 3000 };
 
 typedef enum meeting_state { CONNECT, SHAKE, HELD, OVER } meeting_state;
 
@@ -32,6 +32,7 @@ typedef struct meeting {
     tti_handle    stream;
     int64_t       until_ns; /* an accepted one that has not proved itself by then goes */
     tti_addr      addr;     /* ours: where to */
+    int64_t       word_ns;  /* ours: when to say that nobody answers */
     tti_handshake shake;
 } meeting;
 
@@ -99,7 +100,7 @@ static meeting *add_meeting(tti_greeter *g, tti_handle stream, int rank)
     if (m == NULL)
         return NULL;
     *m = (meeting){ .state = rank == ANYBODY ? SHAKE : CONNECT, .ours = rank != ANYBODY, .rank = rank,
-                    .stream = stream, .until_ns = TTI_FOREVER };
+                    .stream = stream, .until_ns = TTI_FOREVER, .word_ns = TTI_FOREVER };
     g->list[g->n++] = m;
     return m;
 }
@@ -177,6 +178,7 @@ void tti_greeter_connect(tti_greeter *g, int rank, const tti_addr *addr)
 
     if (m != NULL) {
         m->addr = *addr;
+        m->word_ns = tti_deadline(port, WORD_MS, 0);
         return;
     }
     port->ops->close(port, stream);
@@ -448,6 +450,8 @@ int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
         set[i] = (tti_poll){ .handle = g->list[i]->stream, .want = wants(g->list[i]) };
         if (until_ns < *until_ns_out)
             *until_ns_out = until_ns;
+        if (g->list[i]->state == CONNECT && g->list[i]->word_ns < *until_ns_out)
+            *until_ns_out = g->list[i]->word_ns;
     }
     set[g->n] = (tti_poll){ .handle = TTI_NO_HANDLE };
     if (g->accept_ns > tti_port_now(g->config.port)) {
@@ -473,6 +477,26 @@ static void dismiss_strangers(tti_greeter *g)
         }
 }
 
+/* The kernel goes on for a while, and the caller may have half an hour: a word on what it waits for. */
+static void say_unanswered(tti_greeter *g)
+{
+    const int64_t now_ns = tti_port_now(g->config.port);
+    char          text[TTI_ADDR_TEXT_MAX];
+    int           i;
+
+    for (i = 0; i < g->n; i++) {
+        meeting *m = g->list[i];
+
+        if (m->state != CONNECT || now_ns < m->word_ns)
+            continue;
+        m->word_ns = TTI_FOREVER;
+        tti_log(TTI_LOG_WARN,
+                "rank %d (%s) does not answer at %s for %d ms: is that port let through between the hosts? "
+                "TUTTI_PORT_RANGE names those that are",
+                m->rank, where(g, m->rank), tti_addr_format(&m->addr, text, sizeof text), WORD_MS);
+    }
+}
+
 void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
 {
     int i;
@@ -483,4 +507,5 @@ void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
     if (set[n - 1].got != 0)
         accept_all(g);
     dismiss_strangers(g);
+    say_unanswered(g);
 }
