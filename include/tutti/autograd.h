@@ -253,7 +253,7 @@ TUTTI_API tutti_tensor *tutti_tensor_matmul(tutti_tensor *a, tutti_tensor *b);
 
 /* ---- in place, never recorded ----------------------------------------------------------------- */
 
-/** All elements zero. In-place operations share their errors and what follows from them:
+/** All elements zero. Errors and threads of all operations in place are these:
  * @errors  TUTTI_E_STATE  recording is on, and the target or a source requires gradients
  *          TUTTI_E_ARG    the source does not broadcast to the target, the target repeats elements
  *                         (an expanded view), or the result would lose its fraction

@@ -400,10 +400,14 @@ TUTTI_API tutti_status tutti_send(tutti_span buf, int dst, int tag, tutti_group 
 TUTTI_API tutti_status tutti_recv(tutti_span buf, int src, int tag, tutti_group *group, int *src_out);
 
 /** tutti_send, not waited for: buf is borrowed until the work completes.
+ * @errors  as tutti_send, before anything is sent; later ones are the work's
+ * @threads any
  * @source torch.distributed.isend */
 TUTTI_API tutti_status tutti_isend(tutti_span buf, int dst, int tag, tutti_group *group,
                                    tutti_work **work_out);
 /** tutti_recv, not waited for; tutti_work_source_rank() tells the sender.
+ * @errors  TUTTI_E_ARG as in tutti_recv, before anything is posted; others are the work's
+ * @threads any
  * @source torch.distributed.irecv */
 TUTTI_API tutti_status tutti_irecv(tutti_span buf, int src, int tag, tutti_group *group,
                                    tutti_work **work_out);

@@ -44,10 +44,17 @@ def check_from_torch(root):
            [f"docs/from-torch.md names {n}, which no header has" for n in sorted(told - types)]
 
 
+SHORT = {"cu.": "collective_utils.", "fc.": "_functional_collectives.", "dnn.": "nn.functional.", "dist.": "", "torch.distributed.": ""}
+
+
 def python_names(cell):
-    """What a cell names, without the module that all share and without arguments."""
-    return {re.sub(r"\(.*|^(torch\.distributed|dist)\.", "", re.sub(r"\(.*", "", name))
-            for name in re.findall(r"`([^`]+)`", cell)}
+    """What a cell names, in full, without the module that all share and without arguments."""
+    names = set()
+    for name in re.findall(r"`([^`]+)`", cell):
+        name = name.split("(")[0]
+        short = next((s for s in SHORT if name.startswith(s)), "")
+        names.add(SHORT.get(short, "") + name[len(short):])
+    return names
 
 
 def read_torch_rows(text):

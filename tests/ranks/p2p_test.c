@@ -176,6 +176,8 @@ static void wrong_peers_are_refused(tt_ctx *t)
 
     assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), t->rank, 0, t->group), TUTTI_E_ARG);
     assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), t->rank, 0, t->group, NULL), TUTTI_E_ARG);
+    assert_int_equal(tutti_isend(TUTTI_SPAN(&x, 1), t->rank, 0, t->group, &work), TUTTI_E_ARG);
+    assert_int_equal(tutti_irecv(TUTTI_SPAN(&x, 1), t->rank, 0, t->group, &work), TUTTI_E_ARG);
     assert_int_equal(tutti_isend(TUTTI_SPAN(&x, 1), t->size, 0, t->group, &work), TUTTI_E_ARG);
     assert_int_equal(tutti_irecv(TUTTI_SPAN(&x, 1), (t->rank + 1) % t->size, -1, t->group, &work),
                      TUTTI_E_ARG);
