@@ -20,7 +20,8 @@ INSTALL  = apt-get update && \
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: all build release deps demo test conformance asan ubsan tsan coverage check install docs torch-venv clean help
+.PHONY: all build release deps demo test conformance asan ubsan tsan coverage check install docs torch-venv bench-deps \
+        bench-peers bench-peers-full bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -106,6 +107,30 @@ TORCH_VENV ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/tutti/torch-venv
 torch-venv:
 	@test ! -x $(TORCH_VENV)/bin/torchrun || { echo "$(TORCH_VENV) is there"; exit 0; }; \
 	python3 -m venv $(TORCH_VENV) && $(TORCH_VENV)/bin/pip install --quiet torch numpy
+
+PEERS = openmpi-bin libopenmpi-dev mpich libmpich-dev gnuplot-nox
+ROWS ?= bench/results/core-$(shell date -u +%Y%m%d-%H%M).tsv
+FULL ?= bench/results/full.tsv
+
+## bench-deps  Open MPI, MPICH and gnuplot for bench-peers (Debian, as root), or the command that gets them
+bench-deps:
+	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    export DEBIAN_FRONTEND=noninteractive; apt-get update && apt-get install -y --no-install-recommends $(PEERS); \
+	else echo "next, as root on Debian: apt-get install $(PEERS)"; exit 1; fi
+
+## bench-peers  tutti, Open MPI, MPICH, gloo and the machine's limits in one run: 40 minutes on a quiet machine (ROWS=)
+bench-peers: release
+	cmake --build --preset release -j $(JOBS) --target bench_peers
+	python3 -B bench/peers.py --bin build/release/bin --out $(ROWS) $(PEERS_OPTIONS)
+
+## bench-peers-full  the same in all sizes, for hours; may be interrupted, and goes on where it was (FULL=)
+bench-peers-full: release
+	cmake --build --preset release -j $(JOBS) --target bench_peers
+	python3 -B bench/peers.py --bin build/release/bin --grid full --dtypes f32,bf16 --out $(FULL) $(PEERS_OPTIONS)
+
+## bench-report  docs/performance.md and its pictures from bench/results/core-*.tsv
+bench-report:
+	python3 -B bench/report.py bench/results/core-*.tsv --page docs/performance.md --pictures docs/pictures
 
 ## clean     remove build/
 clean:

@@ -79,25 +79,42 @@ class Cell:
         self.n_in = self.part if self.op == "all_gather" else self.count
         self.n_out = 0 if self.op not in PARTS else self.part if self.op == "reduce_scatter" else self.count
 
-    def values(self, of_rank, first, n):
-        i = torch.arange(first, first + n, dtype=torch.int64)
-        return ((i ^ (i >> 7)) + 5 * of_rank + self.seed % (1 << 62)) & 15
+    def values(self, of_rank, index):
+        """Contents of a rank's input: values.c has the same."""
+        return ((index ^ (index >> 7)) + 5 * of_rank + self.seed % 16) & 15
 
-    def expected(self, root):
-        """What this rank must have; None: nothing."""
+    def expected(self, root, i):
+        """What this rank must have at indices i of its result; None: whatever is there."""
+        part = torch.div(i, self.part, rounding_mode="floor")
+        if self.op == "reduce" and rank != root:
+            return None
         if self.op in ("all_reduce", "reduce"):
-            if self.op == "reduce" and rank != root:
-                return None
-            return sum(self.values(q, 0, self.count) for q in range(ranks))
+            return sum(self.values(q, i) for q in range(ranks))
         if self.op == "reduce_scatter":
-            return sum(self.values(q, rank * self.part, self.part) for q in range(ranks))
+            return sum(self.values(q, rank * self.part + i) for q in range(ranks))
         if self.op == "broadcast":
-            return self.values(root, 0, self.count)
+            return self.values(root, i)
         if self.op == "all_gather":
-            return torch.cat([self.values(q, 0, self.part) for q in range(ranks)])
+            return self.values(part, i - part * self.part)
         if self.op == "all_to_all":
-            return torch.cat([self.values(q, rank * self.part, self.part) for q in range(ranks)])
-        return self.values(rank - rank % 2, 0, self.count)
+            return self.values(part, rank * self.part + i - part * self.part)
+        return self.values(rank - rank % 2, i)
+
+    def fill(self, tensor):
+        for i in pieces(len(tensor)):
+            tensor[i[0]:i[-1] + 1] = self.values(rank, i)
+
+    def is_right(self, result, root):
+        for i in pieces(len(result)):
+            wanted = self.expected(root, i)
+            if wanted is not None and not torch.equal(result[i[0]:i[-1] + 1], wanted.to(self.dtype)):
+                return False
+        return True
+
+
+def pieces(n):
+    """Indices 0 .. n-1 in runs that take little memory."""
+    return (torch.arange(at, min(n, at + (1 << 20)), dtype=torch.int64) for at in range(0, n, 1 << 20))
 
 
 def call(cell, given, taken, root):
@@ -140,13 +157,11 @@ class Run:
 
     def check(self, root):
         cell, given, taken = self.cell, self.given[0], self.taken[0]
-        given.copy_(cell.values(rank, 0, cell.n_in))
+        cell.fill(given)
         taken.fill_(-1)
         self.board.barrier()
         call(cell, given, taken, root)
-        wanted = cell.expected(root)
-        result = taken if cell.n_out else given
-        wrong = wanted is not None and not torch.equal(result, wanted.to(cell.dtype))
+        wrong = not cell.is_right(taken if cell.n_out else given, root)
         if any(self.board.all_words(int(wrong))):
             raise ValueError(f"wrong result with root {root}" + ("" if wrong else ", on another rank"))
 

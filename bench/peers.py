@@ -262,8 +262,8 @@ class Measuring:
     def row(self, ranks, number, cell, name, form):
         op, dtype, size = cell
         s = self.settings
-        return {"part": self.part, "commit": s.commit, "seed": s.seed, "round": number, "ranks": ranks, "op": op,
-                "dtype": dtype, "bytes": size, "mode": s.mode, "buffers": s.buffers, "memory": "ordinary",
+        return {"part": self.part, "commit": s.commit, "seed": s.seed, "cores": s.cores, "round": number,
+                "ranks": ranks, "op": op, "dtype": dtype, "bytes": size, "mode": s.mode, "buffers": s.buffers, "memory": "ordinary",
                 "contender": name, "form": form}
 
     def too_slow(self, name, ranks, op, size):
@@ -420,7 +420,8 @@ def budget_of(s, n_cells):
         return s.budget_ms
     if s.minutes is None:
         return 5000
-    return int(min(2000, max(20, s.minutes * 60e3 * 0.6 / max(1, n_cells * s.rounds * len(s.ranks) * len(s.contenders)))))
+    asked = n_cells * s.rounds * len(s.ranks) * len(s.contenders)
+    return int(min(2000, max(20, s.minutes * 60e3 * 0.6 / max(1, asked))))
 
 
 def complete(s):

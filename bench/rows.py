@@ -5,14 +5,17 @@ A row is one contender in one cell of one round. A file of rows is one run, also
 taken up again (part counts that). Times are microseconds but for the line's, in nanoseconds.
 """
 import collections
+import math
 
-COLUMNS = ("part commit seed round ranks op dtype bytes moved mode buffers memory contender form status label "
+COLUMNS = ("part commit seed cores round ranks op dtype bytes moved mode buffers memory contender form status label "
            "line_before_ns line_after_ns load calls least_us p10_us median_us p90_us p99_us chained each_us").split()
-NUMBERS = {"part": int, "seed": int, "round": int, "ranks": int, "bytes": int, "moved": int, "calls": int,
+NUMBERS = {"part": int, "seed": int, "cores": int, "round": int, "ranks": int, "bytes": int, "moved": int, "calls": int,
            "chained": int, "load": float, "line_before_ns": float, "line_after_ns": float, "least_us": float,
            "p10_us": float, "median_us": float, "p90_us": float, "p99_us": float, "each_us": float}
 MEASURES = {"synchronised": "median_us", "back to back": "each_us"}
 TIES_NEAR_ONE = {"lost": 1.05, "won": 0.95}
+US, LIMIT = "tutti", "limit"
+PASS, STAGED = ("pass", "pass-nt"), ("staged", "staged-nt")
 
 # Everything that makes two rows comparable but for the round and who it is.
 Cell = collections.namedtuple("Cell", "op dtype bytes ranks mode buffers memory label")
@@ -75,27 +78,53 @@ def by_cell(runs):
     return cells
 
 
-def best_rival(contenders, measure, us="tutti"):
+def ours(contenders, measure):
+    row = contenders.get((US, "plain"))
+    return row[measure] if row else None
+
+
+def best_rival(contenders, measure):
     """(name, time) of the fastest that is neither us nor a limit; None without any."""
-    rivals = [(row[measure], name) for (name, form), row in contenders.items() if name not in (us, "limit")]
+    rivals = [(row[measure], name) for (name, _), row in contenders.items() if name not in (US, LIMIT)]
     return min(rivals)[::-1] if rivals else None
 
 
-def floor(contenders, forms, measure):
-    """The least time of some forms of the limit; None without any."""
-    times = [row[measure] for (name, form), row in contenders.items() if name == "limit" and form in forms]
-    return min(times) if times else None
+def latency_floor(contenders, yield_us):
+    """What a change of hands costs: a line exchange, or where ranks are more than cores giving the core away."""
+    row = next(iter(contenders.values()))
+    if row["ranks"] > row["cores"]:
+        return yield_us
+    lines = [row[name] for name in ("line_before_ns", "line_after_ns") if row[name] is not None]
+    return sum(lines) / len(lines) / 1000 if lines else None
+
+
+def floor(contenders, forms, measure, yield_us):
+    """The least that it could take: loads and stores in the better of some forms, or a change of hands, whichever
+    is longer; None where neither was measured. With more ranks than cores the calls of all ranks have to pass
+    through the cores, of which a single call of a limit, that waits for nobody, shows nothing: back to back."""
+    crowded = any(row["ranks"] > row["cores"] for row in contenders.values())
+    moved = [row["each_us" if crowded else measure] for (name, form), row in contenders.items() if name == LIMIT and form in forms]
+    least = [min(moved)] if moved else []
+    latency = latency_floor(contenders, yield_us)
+    return max(least + ([latency] if latency is not None else []), default=None)
 
 
 def ratios(rounds, measure, other):
-    """{run: [our time / other(contenders) of each round]}: never a quotient across rounds."""
+    """{run: [our time / other(key, contenders) of each round]}: never a quotient across rounds."""
     found = collections.defaultdict(list)
-    for (run, _, _), contenders in sorted(rounds.items()):
-        ours = contenders.get(("tutti", "plain"))
-        theirs = other(contenders)
-        if ours is not None and theirs:
-            found[run].append(ours[measure] / theirs)
+    for key, contenders in sorted(rounds.items()):
+        mine, theirs = ours(contenders, measure), other(key, contenders)
+        if mine is not None and theirs:
+            found[key[0]].append(mine / theirs)
     return found
+
+
+def together(per_run):
+    return [value for values in per_run.values() for value in values]
+
+
+def geometric_mean(values):
+    return math.exp(sum(math.log(v) for v in values) / len(values))
 
 
 def behind(values):
@@ -105,15 +134,15 @@ def behind(values):
 def verdict(per_run):
     """won: median below 0.95 and p90 below 1. lost: median above 1.05 and lower quartile above 1, in two runs;
     in one run only it is 'behind', which another run has to confirm. All else is a tie."""
-    together = [value for values in per_run.values() for value in values]
-    if not together:
+    all_rounds = together(per_run)
+    if not all_rounds:
         return "unknown"
-    if median(together) < TIES_NEAR_ONE["won"] and quantile(together, 0.9) < 1.0:
+    if median(all_rounds) < TIES_NEAR_ONE["won"] and quantile(all_rounds, 0.9) < 1.0:
         return "won"
     n_behind = sum(behind(values) for values in per_run.values())
     if n_behind >= 2:
         return "lost"
-    return "behind" if n_behind == 1 and behind(together) else "tie"
+    return "behind" if n_behind == 1 and behind(all_rounds) else "tie"
 
 
 def bus_factor(op, ranks):

@@ -1,0 +1,247 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""report: tables and pictures of rows that peers.py measured.
+
+How     A ratio is formed inside a round, between contenders that were measured one after the other; then the
+        median over rounds is taken, among rounds of one label. Worst and lost cells come before any mean.
+        The floor of a cell is the time of its loads and stores alone, or of a change of hands (a line exchange;
+        with more ranks than cores, giving the core away), whichever is longer.
+
+usage: report.py ROWS ... [--page FILE --pictures DIR]: a file of rows is one run; without --page to the
+standard output
+"""
+import argparse
+import collections
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import rows
+
+BEGIN, END = "<!-- begin of what bench/report.py writes -->", "<!-- end of what bench/report.py writes -->"
+VERDICTS = ("won", "tie", "behind", "lost", "unknown")
+OPS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv", "barrier")
+LABELS = ("near", "far", "mixed", "unknown")
+
+
+class Summary:
+    """One cell: medians over the rounds of its label."""
+
+    def __init__(self, cell, rounds, measure, yields):
+        self.cell, self.n_rounds = cell, len(rounds)
+        mine = [t for c in rounds.values() if (t := rows.ours(c, measure)) is not None]
+        rivals = [r for c in rounds.values() if (r := rows.best_rival(c, measure)) is not None]
+        self.us = rows.median(mine) if mine else None
+        self.rival = collections.Counter(name for name, _ in rivals).most_common(1)[0][0] if rivals else None
+        self.rival_us = rows.median([t for _, t in rivals]) if rivals else None
+        per_run = rows.ratios(rounds, measure, lambda _, c: (rows.best_rival(c, measure) or (None, None))[1])
+        self.verdict = rows.verdict(per_run)
+        self.ratio = rows.median(rows.together(per_run)) if per_run else None
+        self.floors = {}
+        for name, forms in (("pass", rows.PASS), ("staged", rows.STAGED)):
+            found = rows.ratios(rounds, measure, lambda key, c, f=forms: rows.floor(
+                c, f, measure, yields.get((*key, cell.ranks))))
+            self.floors[name] = rows.median(rows.together(found)) if found else None
+        moved = [row["moved"] for c in rounds.values() for row in c.values()]
+        self.moved = max(moved, default=0)
+
+    def gb_per_s(self):
+        return self.moved / self.us / 1e3 if self.us else None
+
+    def name(self):
+        c = self.cell
+        extra = "".join(f", {v}" for v in (c.mode, c.buffers) if v not in ("blocking", "warm"))
+        return f"{c.op} {c.dtype} {size(c.bytes)}, {c.ranks} ranks{extra}"
+
+
+def size(n):
+    for unit, shift in (("MiB", 20), ("KiB", 10)):
+        if n >= 1 << shift and n % (1 << shift) == 0:
+            return f"{n >> shift} {unit}"
+    return f"{n} B"
+
+
+def number(value, digits=3):
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.{digits}g}"
+
+
+def times(value):
+    return "-" if value is None else f"{value:.2f}"
+
+
+def summaries(runs, measure):
+    """{label: [Summary]}, and which rows were not measured: {(contender, status): how many}."""
+    cells = rows.by_cell(runs)
+    yields = {(*key, cell.ranks): row["each_us"] for cell, rounds in cells.items() if cell.op == "yield"
+              for key, contenders in rounds.items() for row in contenders.values()}
+    found = collections.defaultdict(list)
+    for cell, rounds in cells.items():
+        if cell.op in OPS:
+            found[cell.label].append(Summary(cell, rounds, measure, yields))
+    for label in found:
+        found[label].sort(key=lambda s: (OPS.index(s.cell.op), s.cell.dtype, s.cell.mode, s.cell.buffers,
+                                         s.cell.ranks, s.cell.bytes))
+    return found
+
+
+# ---- words -----------------------------------------------------------------------------------------------
+
+def verdict_lines(label, cells):
+    judged = [s for s in cells if s.ratio is not None]
+    counts = collections.Counter(s.verdict for s in cells)
+    lines = [f"Cells with a line exchange that is {label}: " +
+             ", ".join(f"{counts[v]} {v}" for v in VERDICTS if counts[v]) + ".", ""]
+    if not judged:
+        return lines
+    worst = max(judged, key=lambda s: s.ratio)
+    lines += [f"Worst cell: {worst.name()}: {worst.ratio:.2f} times the time of {worst.rival} "
+              f"({number(worst.us)} against {number(worst.rival_us)} us, {worst.verdict}).", ""]
+    for verdict, words in (("lost", "Lost, in two runs"), ("behind", "Behind, in one run")):
+        some = sorted((s for s in judged if s.verdict == verdict), key=lambda s: -s.ratio)
+        if some:
+            lines += [f"{words}: " + "; ".join(f"{s.name()} ({s.ratio:.2f} of {s.rival})" for s in some) + ".", ""]
+    mean = rows.geometric_mean([1 / s.ratio for s in judged])
+    return lines + [f"Geometric mean of (best rival's time / ours): {mean:.2f}.", ""]
+
+
+def table(cells):
+    lines = ["| ranks | bytes | us | GB/s | bus GB/s | best rival | its us | ours / its | | ours / staged floor "
+             "| ours / one-pass floor | rounds |", "|" + "---|" * 12]
+    for s in cells:
+        rate, c = s.gb_per_s(), s.cell
+        bus = None if rate is None else rate * rows.bus_factor(c.op, c.ranks)
+        lines.append(f"| {c.ranks} | {size(c.bytes)} | {number(s.us)} | {number(rate)} | {number(bus)} "
+                     f"| {s.rival or '-'} | {number(s.rival_us)} | {times(s.ratio)} | {s.verdict} "
+                     f"| {times(s.floors['staged'])} | {times(s.floors['pass'])} | {s.n_rounds} |")
+    return lines + [""]
+
+
+def kinds(cells):
+    """Cells of one table: an operation, a type, a way of calling."""
+    found = collections.OrderedDict()
+    for s in cells:
+        c = s.cell
+        found.setdefault((c.op, c.dtype, c.mode, c.buffers, c.memory), []).append(s)
+    return found
+
+
+def not_measured(runs):
+    counts = collections.Counter((r["contender"], r["op"], r["ranks"], r["status"]) for run in runs for r in run
+                                 if r["status"] != "ok")
+    if not counts:
+        return []
+    lines = ["Not measured:", ""]
+    lines += [f"- {who}, {op}, {ranks} ranks, {n} rows: {why[:160]}" for (who, op, ranks, why), n in
+              sorted(counts.items())]
+    return lines + [""]
+
+
+def about(files):
+    """What the runs were made on: the files beside the rows."""
+    lines = []
+    for file in files:
+        env = pathlib.Path(f"{file}.env")
+        facts = dict(line.split("\t", 1) for line in env.read_text().splitlines() if "\t" in line) if env.exists() else {}
+        told = [facts[name] for name in ("date", "kernel", "processor") if name in facts]
+        told += [f"{facts['cores']} cores"] if "cores" in facts else []
+        told += [f"commit {facts['commit']}"] if "commit" in facts else []
+        told += [value for name, value in facts.items() if name.startswith("contender ")]
+        told += [f"{name} ({value})" for name, value in facts.items() if name.startswith("missing ")]
+        lines.append(f"- `{pathlib.Path(file).name}`: " + ("; ".join(told) or "nothing beside it says on what"))
+    return lines + [""]
+
+
+def text(files, runs, pictures):
+    lines = ["Runs:", ""] + about(files)
+    for measure, column in rows.MEASURES.items():
+        found = summaries(runs, column)
+        lines += [f"## {measure.capitalize()}", ""]
+        for label in LABELS:
+            if label in found:
+                lines += verdict_lines(label, found[label])
+        for label in LABELS:
+            for kind, cells in kinds(found.get(label, [])).items():
+                lines += [f"### {kind[0]}, {', '.join(kind[1:])}; {measure}, {label}", ""]
+                picture = pictures.get((column, label, kind))
+                lines += [f"![{kind[0]}]({picture})", ""] if picture else []
+                lines += table(cells)
+    return "\n".join(lines + not_measured(runs)).rstrip() + "\n"
+
+
+# ---- pictures --------------------------------------------------------------------------------------------
+
+def curves(runs, column, label, kind, ranks):
+    """{name: [(bytes, median us)]}"""
+    found = collections.defaultdict(lambda: collections.defaultdict(list))
+    for cell, rounds in rows.by_cell(runs).items():
+        if (cell.op, cell.dtype, cell.mode, cell.buffers, cell.memory) == kind and (cell.label, cell.ranks) == (label, ranks):
+            for contenders in rounds.values():
+                for (name, form), row in contenders.items():
+                    found[name if form == "plain" else f"{name} {form}"][cell.bytes].append(row[column])
+    return {name: sorted((b, rows.median(t)) for b, t in points.items()) for name, points in sorted(found.items())}
+
+
+def script(runs, column, label, kind, cells, out):
+    """gnuplot's commands for one kind: a panel for each number of ranks."""
+    all_ranks = sorted({s.cell.ranks for s in cells})
+    lines = [f"set terminal svg size {460 * len(all_ranks)},420 background rgb 'white'", f"set output '{out}'",
+             "set logscale xy", "set grid", "set key left top font ',9'", "set format x '%.0s%c'",
+             "set xlabel 'bytes'", "set ylabel 'us'", f"set multiplot layout 1,{len(all_ranks)}"]
+    for ranks in all_ranks:
+        plots = []
+        for i, (name, points) in enumerate(curves(runs, column, label, kind, ranks).items()):
+            block = f"$r{ranks}_{i}"
+            lines += [f"{block} << END", *(f"{b} {t}" for b, t in points), "END"]
+            plots.append(f"{block} using 1:2 with linespoints title '{name}' noenhanced" +
+                         (" dashtype 2" if name.startswith(rows.LIMIT) else " linewidth 2" if name == rows.US else ""))
+        lines += [f"set title '{kind[0]}, {ranks} ranks, {label}' noenhanced", "plot " + ", ".join(plots)]
+    return "\n".join(lines + ["unset multiplot"]) + "\n"
+
+
+def draw(runs, folder, page):
+    """{(column, label, kind): path from the page}; one picture for each kind with more than one size."""
+    found = {}
+    folder.mkdir(parents=True, exist_ok=True)
+    column = rows.MEASURES["synchronised"]
+    for label, cells in summaries(runs, column).items():
+        for kind, some in kinds(cells).items():
+            if len({s.cell.bytes for s in some}) < 2:
+                continue
+            out = folder / ("-".join((*kind[:4], label)) + ".svg")
+            subprocess.run(["gnuplot"], input=script(runs, column, label, kind, some, out), text=True, check=True)
+            found[column, label, kind] = out.resolve().relative_to(page.resolve().parent).as_posix()
+    return found
+
+
+def into_page(page, words):
+    old = page.read_text()
+    if BEGIN not in old or END not in old:
+        sys.exit(f"report: {page} has no place for it: {BEGIN} ... {END}")
+    page.write_text(old[:old.index(BEGIN) + len(BEGIN)] + "\n" + words + old[old.index(END):])
+
+
+def main():
+    p = argparse.ArgumentParser(description="tables and pictures of measured rows")
+    p.add_argument("rows", nargs="+", help="files of peers.py, each one run")
+    p.add_argument("--page", type=pathlib.Path, help="replace what stands between the marks of this page")
+    p.add_argument("--pictures", type=pathlib.Path, help="folder, below the page's, for gnuplot's pictures")
+    args = p.parse_args()
+    runs = [rows.read(open(file)) for file in args.rows]
+    pictures = {}
+    if args.pictures and not shutil.which("gnuplot"):
+        print("report: no pictures: gnuplot is not there; next: make bench-deps", file=sys.stderr)
+    elif args.pictures:
+        pictures = draw(runs, args.pictures, args.page or args.pictures)
+    words = text(args.rows, runs, pictures)
+    if args.page:
+        into_page(args.page, words)
+    else:
+        print(words, end="")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,148 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""report_test
+Goal    Rows survive being written and read; ratios never mix rounds or labels; verdicts follow the rule; the page
+        names worst and lost cells before any mean, and who was not measured.
+Method  Rows made here.
+"""
+import pathlib
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import report  # noqa: E402
+import rows  # noqa: E402
+
+BASE = {"part": 0, "commit": "abc", "seed": 1, "cores": 2, "round": 0, "ranks": 2, "op": "all_reduce", "dtype": "f32",
+        "bytes": 4096, "moved": 4096, "mode": "blocking", "buffers": "warm", "memory": "ordinary",
+        "contender": "tutti", "form": "plain", "status": "ok", "label": "near", "line_before_ns": 60.0,
+        "line_after_ns": 80.0, "load": 0.1, "calls": 9, "least_us": 1.0, "p10_us": 1.0, "median_us": 1.0, "p90_us": 1.0,
+        "p99_us": 1.0, "chained": 9, "each_us": 1.0}
+
+
+def row(us, **other):
+    return {**BASE, "median_us": us, "each_us": us, **other}
+
+
+def rounds_of(ours, theirs, **other):
+    """A run of rounds: our times, and a rival's of the same rounds."""
+    return [r for i, (a, b) in enumerate(zip(ours, theirs)) for r in
+            (row(a, round=i, **other), row(b, round=i, contender="openmpi", **other))]
+
+
+def verdict(*runs):
+    (cell, rounds), = rows.by_cell(runs).items()
+    return rows.verdict(rows.ratios(rounds, "median_us", lambda _, c: rows.best_rival(c, "median_us")[1]))
+
+
+class Rows(unittest.TestCase):
+    def test_written_rows_are_read(self):
+        some = [row(1.25), row(2.5, status="failed: it\tdied", median_us=None, calls=None)]
+        lines = ["\t".join(rows.COLUMNS) + "\n", "# a word\n"] + [rows.write(r) for r in some]
+        back = rows.read(lines)
+        self.assertEqual(back[0], some[0])
+        self.assertEqual((back[1]["status"], back[1]["median_us"]), ("failed: it died", None))
+        with self.assertRaisesRegex(ValueError, "line 1 has 2 columns"):
+            rows.read(["a\tb\n"])
+
+    def test_quantiles_are_those_of_the_c_side(self):
+        self.assertEqual(rows.quantile([50, 10, 40, 20, 30], 0.125), 15)
+        self.assertEqual(rows.median([40, 10, 20, 30]), 25)
+        self.assertEqual(rows.quantile([7], 0.99), 7)
+
+    def test_labels(self):
+        self.assertEqual(rows.label_of(60, 90, 200), "near")
+        self.assertEqual(rows.label_of(400, 390, 200), "far")
+        self.assertEqual(rows.label_of(60, 390, 200), "mixed")
+        self.assertEqual(rows.label_of(None, 390, 200), "unknown")
+
+
+class Ratios(unittest.TestCase):
+    def test_are_formed_inside_a_round(self):
+        run = rounds_of([10, 1], [20, 2]) + [row(1000, round=2)] + [row(0.001, round=3, contender="mpich")]
+        (_, rounds), = rows.by_cell([run]).items()
+        found = rows.ratios(rounds, "median_us", lambda _, c: (rows.best_rival(c, "median_us") or [None])[-1])
+        self.assertEqual(found, {0: [0.5, 0.5]})
+
+    def test_never_mix_labels_or_failures(self):
+        run = rounds_of([1], [2]) + rounds_of([9], [2], label="far") + [row(0.1, contender="gloo", status="failed: x")]
+        found = {c.label: rows.best_rival(next(iter(r.values())), "median_us") for c, r in rows.by_cell([run]).items()}
+        self.assertEqual(found, {"near": ("openmpi", 2), "far": ("openmpi", 2)})
+
+    def test_the_best_rival_is_no_limit(self):
+        some = {("tutti", "plain"): row(1), ("limit", "pass"): row(0.5), ("mpich", "plain"): row(3),
+                ("gloo", "plain"): row(4)}
+        self.assertEqual(rows.best_rival(some, "median_us"), ("mpich", 3))
+
+    def test_verdicts(self):
+        self.assertEqual(verdict(rounds_of([8, 9, 7], [10, 10, 10])), "won")
+        self.assertEqual(verdict(rounds_of([8, 9, 12], [10, 10, 10])), "tie")  # p90 over rounds is above 1
+        self.assertEqual(verdict(rounds_of([9.7, 9.8, 9.6], [10, 10, 10])), "tie")
+        slow = rounds_of([12, 11, 13], [10, 10, 10])
+        self.assertEqual(verdict(slow), "behind")
+        self.assertEqual(verdict(slow, slow), "lost")
+        self.assertEqual(verdict(slow, rounds_of([9, 9.5, 9], [10, 10, 10])), "tie")
+        self.assertEqual(verdict(rounds_of([12, 9, 9, 12, 12], [10] * 5)), "tie")  # lower quartile is below 1
+        self.assertEqual(rows.verdict({}), "unknown")
+
+
+class Floors(unittest.TestCase):
+    def test_the_longer_of_bytes_and_a_change_of_hands(self):
+        some = {("limit", "pass"): row(5, contender="limit"), ("limit", "pass-nt"): row(4, contender="limit"),
+                ("limit", "staged"): row(9, contender="limit")}
+        self.assertEqual(rows.floor(some, rows.PASS, "median_us", 2.0), 4)
+        self.assertEqual(rows.floor(some, rows.STAGED, "median_us", 2.0), 9)
+        tiny = {("limit", "pass"): row(0.01, contender="limit")}
+        self.assertAlmostEqual(rows.floor(tiny, rows.PASS, "median_us", 2.0), 0.07)  # lines: 60 and 80 ns
+
+    def test_crowded_ranks_pass_through_the_cores(self):
+        crowded = {("limit", "pass"): row(5, contender="limit", ranks=8, each_us=20)}
+        self.assertEqual(rows.floor(crowded, rows.PASS, "median_us", 2.0), 20)
+        self.assertEqual(rows.floor(crowded, rows.PASS, "median_us", 30.0), 30)
+        self.assertEqual(rows.floor({("tutti", "plain"): row(1, ranks=8)}, rows.PASS, "median_us", None), None)
+
+    def test_bus_bytes(self):
+        self.assertEqual([rows.bus_factor(op, 4) for op in ("all_reduce", "all_gather", "broadcast")], [1.5, 0.75, 1])
+
+
+class Page(unittest.TestCase):
+    def text(self, *runs):
+        return report.text([f"run{i}" for i in range(len(runs))], runs, {})
+
+    def test_bad_news_come_first(self):
+        slow = rounds_of([12, 11, 13], [10, 10, 10])
+        fast = rounds_of([1, 1, 1], [4, 4, 4], op="broadcast")
+        words = self.text(slow + fast, slow + fast)
+        order = [words.index(w) for w in ("1 won, 1 lost", "Worst cell: all_reduce f32 4 KiB, 2 ranks: 1.20 times",
+                                          "Lost, in two runs: all_reduce f32 4 KiB, 2 ranks (1.20 of openmpi)",
+                                          "Geometric mean of (best rival's time / ours): 1.83", "### all_reduce")]
+        self.assertEqual(order, sorted(order))
+        self.assertIn("| 2 | 4 KiB | 12 | 0.341 | 0.341 | openmpi | 10 | 1.20 | lost |", words)
+
+    def test_who_was_not_measured_is_named(self):
+        words = self.text([row(1), row(None, contender="mpich", status="failed: no answer within 30 s")])
+        self.assertIn("- mpich, all_reduce, 2 ranks, 1 rows: failed: no answer within 30 s", words)
+        self.assertIn("| 2 | 4 KiB | 1 | 4.1 | 4.1 | - | - | - | unknown |", words)
+
+    def test_only_the_marked_part_of_a_page_changes(self):
+        with tempfile.TemporaryDirectory() as folder:
+            page = pathlib.Path(folder) / "page.md"
+            page.write_text(f"before\n{report.BEGIN}\nold\n{report.END}\nafter\n")
+            report.into_page(page, "new\n")
+            self.assertEqual(page.read_text(), f"before\n{report.BEGIN}\nnew\n{report.END}\nafter\n")
+            page.write_text("nothing\n")
+            with self.assertRaises(SystemExit):
+                report.into_page(page, "new\n")
+
+    def test_pictures_have_a_panel_for_each_number_of_ranks(self):
+        run = [r for ranks in (2, 4) for size in (4, 64) for r in rounds_of([1, 3], [5, 5], ranks=ranks, bytes=size)]
+        (label, cells), = report.summaries([run], "median_us").items()
+        (kind, some), = report.kinds(cells).items()
+        script = report.script([run], "median_us", label, kind, some, "x.svg")
+        self.assertIn("layout 1,2", script)
+        self.assertIn("$r4_1 << END\n4 2.0\n64 2.0\nEND", script)  # tutti's medians of 1 and 3
+
+
+if __name__ == "__main__":
+    unittest.main()
