@@ -153,7 +153,8 @@ static bool reduce_scatter(const bench_call *c)
 
     if (!c->cell->async)
         return ok(MPI_Reduce_scatter_block(c->in, c->out, n, type_of(c), sum_of(c), MPI_COMM_WORLD));
-    return awaited(MPI_Ireduce_scatter_block(c->in, c->out, n, type_of(c), sum_of(c), MPI_COMM_WORLD, &q), &q);
+    return awaited(
+        MPI_Ireduce_scatter_block(c->in, c->out, n, type_of(c), sum_of(c), MPI_COMM_WORLD, &q), &q);
 }
 
 static bool all_to_all(const bench_call *c)

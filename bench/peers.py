@@ -11,8 +11,8 @@ How     For each number of ranks every contender is started once, by its own lau
 True    A cell stands in the file completely or not at all: a run that ended early is taken up where it was by
         the same command. Nobody is left out in silence: a contender that is missing, refuses a cell, takes too
         long or returns a wrong result has a row that says so.
-Fails   A contender that fails is ended and started anew for the next cell; three times, then it is given up
-        for this number of ranks.
+Fails   A contender that fails is ended and started anew for the next cell. One that answers nothing between three
+        starts is given up for this number of ranks; so is, from that size on, an operation that takes too long.
 
 usage: peers.py --bin DIR --out FILE [options]; make bench-peers, make bench-peers-full
 """
@@ -170,7 +170,9 @@ class Crew:
         try:
             for channel in self.channels.values():
                 channel.tell(f"cell {cell}")
-            return self.answers(time.monotonic() + self.settings.cell_limit)[0]
+            said = self.answers(time.monotonic() + self.settings.cell_limit)[0]
+            self.starts = 0
+            return said
         except (Lost, OSError) as lost:
             self.end(by_force=True)
             raise Lost(str(lost)) from None
@@ -204,8 +206,8 @@ def why_missing(name, settings):
     if name == "gloo":
         if not settings.torch.exists():
             return f"{settings.torch} is not there; next: make torch-venv, or TUTTI_TORCH_PYTHON"
-        asked = subprocess.run([settings.torch, "-c", "import torch.distributed as d; assert d.is_gloo_available()"],
-                               capture_output=True, check=False)
+        words = "import torch.distributed as d; assert d.is_gloo_available()"
+        asked = subprocess.run([settings.torch, "-c", words], capture_output=True, check=False)
         return None if asked.returncode == 0 else f"{settings.torch} has no torch.distributed with gloo"
     if not (settings.bin / f"contender_{name}").exists():
         return f"contender_{name} is not built; next: make bench-deps"
@@ -276,7 +278,7 @@ class Measuring:
         if self.too_slow(crew.name, ranks, op, size):
             return {"status": "not asked: too slow before"}
         if crew.starts >= STARTS_MAX and not crew.channels:
-            return {"status": f"given up after {STARTS_MAX} starts"}
+            return {"status": f"given up after {STARTS_MAX} starts without an answer"}
         budget = s.budget_ms if crew.name != "limit" else max(20, s.budget_ms // 4)
         mode, buffers = (s.mode, s.buffers) if crew.name != "limit" else ("blocking", "warm")
         try:
@@ -405,8 +407,10 @@ def arguments():
     p.add_argument("--contenders", type=lambda t: tuple(t.split(",")), default=CONTENDERS)
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--minutes", type=float, help="end by then (core: 40; full: no end)")
-    p.add_argument("--budget-ms", type=int, help="for a contender and cell (core: what the minutes allow, at most 2000)")
-    p.add_argument("--cell-limit", type=float, default=30, help="s until a contender that does not answer is ended")
+    p.add_argument("--budget-ms", type=int,
+                   help="for a contender and cell (core: what the minutes allow, at most 2000; full: 5000)")
+    p.add_argument("--cell-limit", type=float, default=30,
+                   help="s until a contender that does not answer is ended")
     p.add_argument("--mode", choices=("blocking", "async"), default="blocking")
     p.add_argument("--buffers", choices=("warm", "cold"), default="warm")
     p.add_argument("--near-below", type=float, default=200, help="ns of a line exchange")
@@ -440,18 +444,20 @@ def complete(s):
 
 
 def measure(s, out, part, done):
-    """(whether the grid is complete, {contender: version})"""
+    """Whether the grid is complete. The environment is written whatever happens."""
     m = Measuring(s, part, done, out)
     try:
         for ranks in s.ranks:
             if not m.ranks(ranks, Grid(s)):
-                return False, m.versions
+                return False
             m.end_crews()
-        return True, m.versions
+        return True
     finally:
         m.end_crews()
         if m.line_crew is not None:
             m.line_crew.end()
+        with open(f"{s.out}.env", "a") as env:
+            env.write(f"part\t{part}\n" + environment(s, m.versions) + "\n")
 
 
 def main():
@@ -476,9 +482,7 @@ def main():
             out.write("\t".join(rows.COLUMNS) + "\n")
         for name, why in s.missing.items():
             out.write(f"# missing: {name}: {why}\n")
-        whole, versions = measure(s, out, part, done)
-    with open(f"{s.out}.env", "a") as env:
-        env.write(f"part\t{part}\n" + environment(s, versions) + "\n")
+        whole = measure(s, out, part, done)
     say(f"{s.out}: complete" if whole else f"{s.out}: time is up; the same command goes on from here")
     return 0
 

@@ -144,7 +144,8 @@ def about(files):
     lines = []
     for file in files:
         env = pathlib.Path(f"{file}.env")
-        facts = dict(line.split("\t", 1) for line in env.read_text().splitlines() if "\t" in line) if env.exists() else {}
+        words = env.read_text().splitlines() if env.exists() else []
+        facts = dict(line.split("\t", 1) for line in words if "\t" in line)
         told = [facts[name] for name in ("date", "kernel", "processor") if name in facts]
         told += [f"{facts['cores']} cores"] if "cores" in facts else []
         told += [f"commit {facts['commit']}"] if "commit" in facts else []
@@ -177,7 +178,8 @@ def curves(runs, column, label, kind, ranks):
     """{name: [(bytes, median us)]}"""
     found = collections.defaultdict(lambda: collections.defaultdict(list))
     for cell, rounds in rows.by_cell(runs).items():
-        if (cell.op, cell.dtype, cell.mode, cell.buffers, cell.memory) == kind and (cell.label, cell.ranks) == (label, ranks):
+        same = (cell.op, cell.dtype, cell.mode, cell.buffers, cell.memory) == kind
+        if same and (cell.label, cell.ranks) == (label, ranks):
             for contenders in rounds.values():
                 for (name, form), row in contenders.items():
                     found[name if form == "plain" else f"{name} {form}"][cell.bytes].append(row[column])

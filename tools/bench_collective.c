@@ -59,7 +59,8 @@ static bool read_number(const char *word, int64_t most, int64_t *out)
     return true;
 }
 
-static bool read_list(const char *text, const char *option, int64_t least, int64_t most, int64_t *list, int *n_out)
+static bool read_list(const char *text, const char *option, int64_t least, int64_t most, int64_t *list,
+                      int *n_out)
 {
     char copy[256], *rest = copy, *word;
     int n = 0;

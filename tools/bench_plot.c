@@ -9,7 +9,8 @@
 #include <unistd.h>
 #include "bench_options.h"
 
-enum { ROW_MAX = 1024, COLUMN_RANKS = 2, COLUMN_BYTES = 7, COLUMN_P10 = 10, COLUMN_MEDIAN = 11, COLUMN_P90 = 12, COLUMNS = 18 };
+/* Columns as bench_rank.c prints them. */
+enum { RANKS = 2, BYTES = 7, P10 = 10, MEDIAN = 11, P90 = 12, COLUMNS = 18, ROW_MAX = 1024 };
 
 static const char *terminal_of(const char *file)
 {
@@ -34,9 +35,8 @@ static void copy_rows(FILE *rows, long from, int64_t ranks, FILE *script)
         rest = line;
         for (n = 0; n < COLUMNS && (fields[n] = strsep(&rest, "\t\n")) != NULL; n++)
             ;
-        if (n == COLUMNS && strtoll(fields[COLUMN_RANKS], NULL, 10) == ranks)
-            fprintf(script, "%s %s %s %s\n", fields[COLUMN_BYTES], fields[COLUMN_MEDIAN], fields[COLUMN_P10],
-                    fields[COLUMN_P90]);
+        if (n == COLUMNS && strtoll(fields[RANKS], NULL, 10) == ranks)
+            fprintf(script, "%s %s %s %s\n", fields[BYTES], fields[MEDIAN], fields[P10], fields[P90]);
     }
     fprintf(script, "END\n");
 }
@@ -70,7 +70,9 @@ static int run_gnuplot(char *script)
 
     if (child == 0) {
         execvp(argv[0], argv);
-        fprintf(stderr, "tutti bench: cannot run gnuplot: %s\n  next: apt-get install gnuplot-nox, then gnuplot %s\n",
+        fprintf(stderr,
+                "tutti bench: cannot run gnuplot: %s\n"
+                "  next: apt-get install gnuplot-nox, then gnuplot %s\n",
                 strerror(errno), script);
         _exit(EXIT_FAILURE);
     }

@@ -46,7 +46,8 @@ static bool open_board(bench_board *board, int rank, int ranks)
     else if (ok && path[0] == '\0')
         ok = bench_fail("rank 0 could not make a file to share");
     else if (ok && !bench_board_open(board, path, rank, ranks))
-        ok = bench_fail("cannot map '%s' of rank 0: %s; the ranks are measured on one host", path, strerror(errno));
+        ok = bench_fail("cannot map '%s' of rank 0: %s; the ranks are measured on one host", path,
+                        strerror(errno));
     if (tutti_barrier(NULL) != TUTTI_OK && ok)
         ok = bench_fail("%s", tutti_last_error());
     if (rank == 0 && path[0] != '\0')
@@ -111,8 +112,8 @@ static void print_head(FILE *tsv)
     strftime(day, sizeof day, "%Y-%m-%d", gmtime(&now));
     fprintf(tsv, "# tutti bench, tutti %s, %s, %s %s, %d cores\n", TUTTI_VERSION, day, machine.sysname,
             machine.release, bench_cores());
-    fprintf(tsv, "op\tdtype\tranks\ttransport\tmode\tbuffers\tseed\tbytes\tcalls\tleast_us\tp10_us\tmedian_us\tp90_us\t"
-                 "p99_us\tchained\teach_us\tgb_per_s\tbus_gb_per_s\n");
+    fprintf(tsv, "op\tdtype\tranks\ttransport\tmode\tbuffers\tseed\tbytes\tcalls\tleast_us\tp10_us\t"
+                 "median_us\tp90_us\tp99_us\tchained\teach_us\tgb_per_s\tbus_gb_per_s\n");
 }
 
 static void print_row(FILE *tsv, const bench_options *o, const bench_figures *f, int ranks)

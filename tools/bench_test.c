@@ -97,8 +97,8 @@ static void ranks_of_a_job_measure_together(void **state)
 
     (void)state;
     snprintf(args, sizeof args,
-             "run --standalone --nproc-per-node=3 %s/tutti bench all_to_all --sizes 600 --budget-ms 4 --dtype bf16 "
-             "--transport tcp --async --cold",
+             "run --standalone --nproc-per-node=3 %s/tutti bench all_to_all --sizes 600 --budget-ms 4 "
+             "--dtype bf16 --transport tcp --async --cold",
              TUTTI_BIN_DIR);
     if (run(args) != 0)
         fail_msg("%s", text);
