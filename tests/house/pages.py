@@ -10,13 +10,14 @@
 - Relative links of the pages lead to files.
 - Every row of docs/behaviours.md names tests that its file has, and runs.
 
-usage: pages.py --root DIR --cc COMPILER
+usage: pages.py --root DIR --cc COMPILER | pages.py --self-test
 """
 import argparse
 import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 
 BLOCK = re.compile(r"/\*\*((?:(?!\*/).)*)\*/\s*\n(?:TUTTI_API|static inline)\s[^;{(]*?\b(\w+)\s*\(", re.S)
 
@@ -134,13 +135,60 @@ def check_behaviours(root):
     return bad
 
 
+# ---- self test: tables of names with one of every mistake ------------------------------------------
+
+TABLES = {
+    "torch-names.txt": "# a list\n\nsend\nWork.wait\n_functional_collectives.wait_tensor\nrpc\nlost\nRANK\nODD\n",
+    "env.md": "| variable | meaning |\n|---|---|\n| `RANK` | x |\n",
+    "from-torch.md": """
+| Python | C | what differs |
+|---|---|---|
+| `dist.send`, `dist.Work.wait(timeout)` | `tutti_send` |  |
+| `fc.wait_tensor` | `tutti_wait_tensor` | x |
+| `dist.short` | `tutti_short` |
+
+| variable | here | what differs |
+|---|---|---|
+| `RANK`, `ODD` | read |  |
+
+| Python | why not |
+|---|---|
+| `dist.rpc` | a reason |
+| `dist.send` | also here |
+| `dist.empty` | |
+""",
+}
+EXPECTED = [
+    "a row of docs/from-torch.md has an empty cell, or not 3: | `dist.short` | `tutti_short` |",
+    "a row of docs/from-torch.md has an empty cell, or not 2: | `dist.empty` | |",
+    "docs/from-torch.md has no row for lost",
+    "docs/from-torch.md says of send both what it is here and that it is not here",
+    "docs/from-torch.md says that ODD is read, docs/env.md does not",
+]
+
+
+def self_test():
+    with tempfile.TemporaryDirectory() as scratch:
+        docs = pathlib.Path(scratch) / "docs"
+        docs.mkdir()
+        for name, text in TABLES.items():
+            (docs / name).write_text(text)
+        bad = check_torch_names(pathlib.Path(scratch))
+    return [f"self test: not found: {x}" for x in EXPECTED if x not in bad] + \
+           [f"self test: found though right: {x}" for x in bad if x not in EXPECTED]
+
+
 def main():
     args = argparse.ArgumentParser()
-    args.add_argument("--root", type=pathlib.Path, required=True)
+    args.add_argument("--root", type=pathlib.Path)
     args.add_argument("--cc", default="cc")
+    args.add_argument("--self-test", action="store_true")
     args = args.parse_args()
-    bad = check_from_torch(args.root) + check_torch_names(args.root) + check_programs(args.root, args.cc) + check_links(args.root) + \
-          check_behaviours(args.root)
+    if args.self_test:
+        bad = self_test()
+    else:
+        bad = check_from_torch(args.root) + check_torch_names(args.root) + check_behaviours(args.root) + \
+              check_programs(args.root, args.cc) + check_links(args.root)
     for line in bad:
         print(line)
     print(f"pages: {len(bad)} complaints")
