@@ -9,7 +9,7 @@
  *      dp 1       4  5  6  7        its coordinate is 1, 1
  *
  * What holds for all of it:
- * - Making a mesh, and flattening one, makes groups: every rank of the calling thread's world does it, also
+ * - Making a mesh, and flattening or splitting one, makes groups: every rank of the calling thread's world does it, also
  *   one that is not in the mesh, in the same order, with the same arguments. Ranks that disagree get
  *   TUTTI_E_MISMATCH. Everything else is local.
  * - Slices and flattened meshes share the groups of the mesh that they come from, their root: a group is
@@ -30,7 +30,7 @@
 extern "C" {
 #endif
 
-enum { TUTTI_MESH_DIMS_MAX = 16 };
+enum { TUTTI_MESH_DIMS_MAX = 16, TUTTI_MESH_CONTEXTS_MAX = 16 };
 
 typedef struct tutti_device_mesh tutti_device_mesh;
 
@@ -117,6 +117,38 @@ TUTTI_API tutti_status tutti_device_mesh_slice(tutti_device_mesh *mesh, const ch
  * @source   torch.distributed.device_mesh.DeviceMesh._flatten */
 TUTTI_API tutti_status tutti_device_mesh_flatten(tutti_device_mesh *mesh, const char *dim_name,
                                                  tutti_device_mesh **mesh_out);
+
+/** The mesh with one dimension split into several, which get groups; all others keep theirs.
+ *
+ * Also of a slice, and of a flattened mesh, whichever dimensions it came from.
+ *
+ * @param dim        0 .. ndim-1
+ * @param sizes      [n_sizes] their product is the size of the dimension; the last one runs fastest
+ * @param dim_names  [n_sizes] different from each other and from those that stay; NULL if, and only if, the mesh has
+ *                   no names
+ * @param mesh_out   free it with tutti_device_mesh_free(). It is a root of its own: what is flattened of it is not
+ *                   known to the mesh that it came from, and is equal to no part of that
+ *
+ * @errors   TUTTI_E_ARG          no such dimension, sizes that do not multiply to its size, names that do not fit
+ *           TUTTI_E_UNSUPPORTED  more than TUTTI_MESH_DIMS_MAX - 1 dimensions
+ *           TUTTI_E_STATE        the world of this mesh was destroyed
+ *           as tutti_init_device_mesh
+ * @threads  one at a time per world
+ * @source   torch.distributed.device_mesh.DeviceMesh._unflatten */
+TUTTI_API tutti_status tutti_device_mesh_unflatten(tutti_device_mesh *mesh, int dim, const int *sizes, int n_sizes,
+                                                   const char *const *dim_names, tutti_device_mesh **mesh_out);
+
+/** The dimensions of several slices and flattened meshes of one root, one after the other, as one mesh. Local:
+ * the groups are those that they have.
+ *
+ * @param meshes    [n_meshes] of different dimensions, in the order of the root
+ * @param mesh_out  free it with tutti_device_mesh_free(); one mesh is given back as one more reference
+ *
+ * @errors   TUTTI_E_ARG  none, another root, or dimensions that are not in order
+ * @threads  any
+ * @source   torch.distributed.device_mesh.DeviceMesh._concatenate */
+TUTTI_API tutti_status tutti_device_mesh_concatenate(tutti_device_mesh *const *meshes, int n_meshes,
+                                                     tutti_device_mesh **mesh_out);
 
 /** Drop a reference; the last one of a root and all that came from it ends the groups that it made. Local.
  *
@@ -215,6 +247,39 @@ TUTTI_API const int *tutti_device_mesh_get_coordinate(const tutti_device_mesh *m
  * @threads any
  * @source torch.distributed.device_mesh.DeviceMesh.__eq__ */
 TUTTI_API bool tutti_device_mesh_equal(const tutti_device_mesh *a, const tutti_device_mesh *b);
+
+/** A mesh in words: "DeviceMesh((dp=2, tp=4), 'cpu', stride=(4, 1))"; at the debug level "detail" its ranks, too. A
+ * stride counts positions in the root; of flattened dimensions that are no even steps it is a list.
+ *
+ * @param text_out  as much as fits, always ended by a zero byte; NULL if bytes is 0
+ * @return   the length of all of it, without the zero byte
+ * @threads  any
+ * @source   torch.distributed.device_mesh.DeviceMesh.__repr__ */
+TUTTI_API size_t tutti_device_mesh_to_string(const tutti_device_mesh *mesh, char *text_out, size_t bytes);
+
+/* ---- the mesh that a thread works on -------------------------------------------------------------- */
+
+/** Make mesh the calling thread's current one, until the pop that belongs to this push.
+ *
+ * @param mesh  gets one more reference
+ *
+ * @errors   TUTTI_E_ARG          mesh is NULL
+ *           TUTTI_E_UNSUPPORTED  TUTTI_MESH_CONTEXTS_MAX are pushed
+ * @threads  each thread has its own, and pops what it pushed before it ends
+ * @source   torch.distributed.device_mesh.DeviceMesh.__enter__ */
+TUTTI_API tutti_status tutti_device_mesh_push(tutti_device_mesh *mesh);
+
+/** Make the one before current again.
+ * @errors   TUTTI_E_STATE  none is pushed
+ * @threads  each thread has its own
+ * @source   torch.distributed.device_mesh.DeviceMesh.__exit__ */
+TUTTI_API tutti_status tutti_device_mesh_pop(void);
+
+/** The calling thread's current mesh, borrowed until it is popped.
+ * @errors   TUTTI_E_STATE  none is pushed
+ * @threads  each thread has its own
+ * @source   torch.distributed.device_mesh._mesh_resources.get_current_mesh */
+TUTTI_API tutti_status tutti_device_mesh_current(tutti_device_mesh **mesh_out);
 
 #ifdef __cplusplus
 }

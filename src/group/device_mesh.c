@@ -5,24 +5,12 @@
  * A mesh is a list of dimensions of its family, lowest first, and what follows from it for this
  * rank: shape, coordinate, and the ranks that share its coordinates in all other dimensions. It is
  * constant; slicing and flattening make another one, which holds the same family. */
-#include "group/mesh_family.h"
+#include "group/mesh_object.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
-
-struct tutti_device_mesh {
-    _Atomic uint32_t     refs;
-    tti_mesh_family     *family;
-    int                  ndim;
-    int                  size;
-    tti_mesh_dims        dims; /* of all axes together */
-    const tti_mesh_axis *axes[TUTTI_MESH_DIMS_MAX];
-    int                  shape[TUTTI_MESH_DIMS_MAX];
-    int                  coordinate[TUTTI_MESH_DIMS_MAX];
-    int                 *ranks; /* [size]; NULL: a slice, and this rank is not in the root */
-};
 
 /* ---- making one of axes ---- */
 
@@ -63,8 +51,7 @@ static tutti_status fill_ranks(tutti_device_mesh *mesh)
     return TUTTI_OK;
 }
 
-/* A mesh of n axes, in order; holds a reference of family. */
-static tutti_status create_mesh(tti_mesh_family *family, const tti_mesh_axis *const *axes, int n,
+tutti_status tti_mesh_create(tti_mesh_family *family, const tti_mesh_axis *const *axes, int n,
                                 tutti_device_mesh **mesh_out)
 {
     tutti_device_mesh *mesh = calloc(1, sizeof *mesh);
@@ -93,10 +80,10 @@ static tutti_status create_root(tti_mesh_family *family, tutti_device_mesh **mes
 
     for (d = 0; d < family->layout.ndim; d++, axis = axis->next)
         axes[d] = axis;
-    return create_mesh(family, axes, d, mesh_out);
+    return tti_mesh_create(family, axes, d, mesh_out);
 }
 
-static tutti_device_mesh *retain(tutti_device_mesh *mesh)
+tutti_device_mesh *tti_mesh_retain(tutti_device_mesh *mesh)
 {
     atomic_fetch_add_explicit(&mesh->refs, 1, memory_order_relaxed);
     return mesh;
@@ -123,7 +110,8 @@ static tutti_status make_root(tutti_group *world, const tti_mesh_plan *plan,
     st = tti_mesh_family_create(world, plan, &family);
     if (st != TUTTI_OK)
         return st;
-    st = groups != NULL ? tti_mesh_family_adopt(family, groups) : tti_mesh_family_connect(family);
+    st = groups != NULL ? tti_mesh_family_adopt(family, groups)
+                        : tti_mesh_family_connect(family, tti_mesh_all(&family->layout));
     if (st == TUTTI_OK)
         st = create_root(family, mesh_out);
     if (st != TUTTI_OK)
@@ -287,8 +275,8 @@ tutti_status tutti_device_mesh_slice(tutti_device_mesh *mesh, const char *const 
     if (st != TUTTI_OK)
         return st;
     if (!same_axes(mesh, axes, n_names))
-        return create_mesh(mesh->family, axes, n_names, mesh_out);
-    *mesh_out = retain(mesh);
+        return tti_mesh_create(mesh->family, axes, n_names, mesh_out);
+    *mesh_out = tti_mesh_retain(mesh);
     return TUTTI_OK;
 }
 
@@ -327,7 +315,7 @@ static tutti_status flatten_to(tutti_device_mesh *mesh, const char *name,
     tutti_status         st;
 
     if (own != NULL && strcmp(own, name) == 0) {
-        *mesh_out = retain(mesh);
+        *mesh_out = tti_mesh_retain(mesh);
         return TUTTI_OK;
     }
     if (name[0] == '\0')
@@ -338,7 +326,7 @@ static tutti_status flatten_to(tutti_device_mesh *mesh, const char *name,
     if (st != TUTTI_OK)
         return st;
     axes[0] = flat;
-    return create_mesh(mesh->family, axes, 1, mesh_out);
+    return tti_mesh_create(mesh->family, axes, 1, mesh_out);
 }
 
 tutti_status tutti_device_mesh_flatten(tutti_device_mesh *mesh, const char *dim_name,

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <tutti/private.h>
 
-enum { NUMBERED_MAX = 16, GROUPS_MAX = 48, RANKS_MAX = 8, RUNS_MAX = 64 };
+enum { NUMBERED_MAX = 32, GROUPS_MAX = 64, RANKS_MAX = 9, RUNS_MAX = 64 };
 
 typedef struct meeting {
     int               members; /* backends alive */

@@ -31,7 +31,8 @@
  *   hooks.c       what is called around operations; observe.c: one operation as hooks see it
  *   comm_name.c   what operations are called, how they are numbered and timed
  *   detail_log.c  a log line for each operation
- *   device_mesh.c grids of ranks, over mesh_family.c, mesh_groups.c, mesh_layout.c */
+ *   device_mesh.c grids of ranks, over mesh_family.c, mesh_groups.c, mesh_layout.c; mesh_derive.c meshes of
+ *                 meshes, mesh_context.c the current one */
 #ifndef TTI_GROUP_GROUP_H
 #define TTI_GROUP_GROUP_H
 

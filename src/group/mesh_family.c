@@ -223,8 +223,9 @@ void tti_mesh_family_retain(tti_mesh_family *family)
 
 void tti_mesh_family_drop(tti_mesh_family *family)
 {
-    tti_mesh_axis *axis;
-    tti_mesh_axis *next;
+    tti_mesh_family *parent = family->parent;
+    tti_mesh_axis   *axis;
+    tti_mesh_axis   *next;
 
     if (atomic_fetch_sub_explicit(&family->refs, 1, memory_order_acq_rel) != 1)
         return;
@@ -238,6 +239,8 @@ void tti_mesh_family_drop(tti_mesh_family *family)
     free(family->ranks);
     free(family->desc);
     free(family);
+    if (parent != NULL)
+        tti_mesh_family_drop(parent);
 }
 
 tutti_status tti_mesh_family_give_up(tti_mesh_family *family, tutti_status status)

@@ -27,6 +27,7 @@ struct tti_mesh_family {
     int64_t           timeout_ms; /* of its groups; 0: the world's */
     char             *desc;       /* the first word of theirs */
     tutti_group      *world;      /* NULL once it has ended */
+    tti_mesh_family  *parent;     /* counted: whose groups some dimensions have; NULL: none */
     tti_mesh_family  *next;       /* among the world's, guarded by its runner's lock */
     tti_mutex         lock;       /* guards axes, the list */
     tti_mesh_axis    *axes;       /* the root's dimensions first, in order; only ever grows */
@@ -64,8 +65,8 @@ tti_mesh_axis *tti_mesh_family_find(tti_mesh_family *family, tti_mesh_dims withi
                                     const char *name);
 /* mesh_groups.c */
 
-/** Make the groups of the root's dimensions; all ranks of the world call it. */
-tutti_status tti_mesh_family_connect(tti_mesh_family *family);
+/** Make the groups of those of the root's dimensions that are in dims; all ranks of the world call it. */
+tutti_status tti_mesh_family_connect(tti_mesh_family *family, tti_mesh_dims dims);
 /** Take these instead, one for each dimension, after checking who is in them. */
 tutti_status tti_mesh_family_adopt(tti_mesh_family *family, tutti_group *const *groups);
 

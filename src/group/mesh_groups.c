@@ -191,7 +191,7 @@ static void connect_axis(tti_mesh_family *family, tti_mesh_axis *axis, tutti_sta
         make_lines(family, axis, status);
 }
 
-tutti_status tti_mesh_family_connect(tti_mesh_family *family)
+tutti_status tti_mesh_family_connect(tti_mesh_family *family, tti_mesh_dims dims)
 {
     char           text[TEXT_MAX];
     tti_mesh_axis *axis;
@@ -202,7 +202,8 @@ tutti_status tti_mesh_family_connect(tti_mesh_family *family)
     if (st != TUTTI_OK)
         return st;
     for (axis = family->axes; axis != NULL; axis = axis->next)
-        connect_axis(family, axis, &st);
+        if ((axis->dims & dims) != 0)
+            connect_axis(family, axis, &st);
     return st;
 }
 
