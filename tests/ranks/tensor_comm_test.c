@@ -432,6 +432,24 @@ static void failures_are_told_to_who_looks(tt_ctx *t)
     (void)tutti_tensor_check();
 }
 
+/* Recorded, it is issued when the scope ends: a look before that is refused, and a later one sees it all. */
+static void a_recorded_one_waits_for_its_scope(tt_ctx *t)
+{
+    tutti_tensor *x, *y;
+
+    tutti_scope_begin();
+    x = filled(t->rank, ROWS, ROW_MAJOR);
+    OK(tutti_coalescing_begin(t->group));
+    y = tutti_tensor_all_reduce(x, TUTTI_SUM, t->group);
+    REFUSED(tutti_wait_tensor(y), TUTTI_E_STATE, "recorded");
+    assert_null(tutti_tensor_data(y));
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_STATE);
+    OK(tutti_coalescing_end(t->group, NULL));
+    expect(y, 1, 2, summed(t, 1, 2));
+    tutti_scope_end();
+    OK(tutti_tensor_check());
+}
+
 /* A program that ends with a result it never looked at says so. */
 static void leave_one_behind(void)
 {
@@ -494,6 +512,7 @@ int main(void)
                 .limit_ms = 60000),
         TT_TEST(failures_are_told_to_who_looks, .ranks = 2, .transports = "shm,tcp,threads",
                 .limit_ms = 60000),
+        TT_TEST(a_recorded_one_waits_for_its_scope, .ranks = 2, .transports = "shm,threads", .limit_ms = 60000),
         TT_TEST(what_is_left_behind_is_counted, .ranks = 1, .transports = "shm",
                 .init = TT_INIT_NONE, .limit_ms = 60000),
     };
