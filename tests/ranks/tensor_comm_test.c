@@ -453,6 +453,7 @@ static void a_recorded_one_waits_for_its_scope(tt_ctx *t)
 /* A program that ends with a result it never looked at says so. */
 static void leave_one_behind(void)
 {
+    static tutti_tensor *left; /* for as long as the process lives */
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
     tutti_store *store = NULL;
 

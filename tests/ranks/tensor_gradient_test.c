@@ -175,12 +175,14 @@ static tutti_tensor *exchanged(tt_ctx *t, tutti_tensor *x)
 /* Rank r has r + 2 d rows for rank d. */
 static tutti_tensor *exchanged_unevenly(tt_ctx *t, tutti_tensor *x)
 {
-    int64_t splits[8];
+    int64_t to[8], from[8];
     int r;
 
-    for (r = 0; r < t->size; r++)
-        splits[r] = t->rank + r;
-    return tutti_tensor_all_to_all_single(x, splits, splits, t->group);
+    for (r = 0; r < t->size; r++) {
+        to[r] = t->rank + 2 * r;
+        from[r] = r + 2 * t->rank;
+    }
+    return tutti_tensor_all_to_all_single(x, from, to, t->group);
 }
 
 static tutti_tensor *rotated(tt_ctx *t, tutti_tensor *x)
