@@ -32,6 +32,7 @@ typedef struct side {
     int          rank;
     tti_addr     addr;
     int64_t      dies_ns; /* 0: never */
+    tti_addr    *detour;  /* where its attempts end up; NULL: with whom they are for */
     int64_t      wants_ns[SIDES_MAX]; /* 0: not by itself */
     tti_way      way[SIDES_MAX];
     tti_handle   stream[SIDES_MAX];
@@ -151,7 +152,7 @@ static void begin_due(side *me, int64_t now_ns)
     for (j = 0; j < me->scene->n; j++)
         if (me->wants_ns[j] != 0 && now_ns >= me->wants_ns[j] && me->way[j] == TTI_WAY_NONE) {
             me->way[j] = TTI_WAY_MAKING;
-            tti_greeter_connect(me->greeter, j, &me->scene->sides[j].addr);
+            tti_greeter_connect(me->greeter, j, me->detour != NULL ? me->detour : &me->scene->sides[j].addr);
         }
 }
 
@@ -456,6 +457,48 @@ static void a_silent_crowd_makes_room(void **state)
     assert_true(s.sides[0].opened_ns[1] < 20 * TTI_SECOND);
 }
 
+/* Something in between takes what rank 0 sends to rank 1, says nothing, and closes. */
+typedef struct trap {
+    tti_port *port;
+    tti_addr  at;
+} trap;
+
+static void trap_main(void *arg)
+{
+    trap          *me = arg;
+    const tti_addr at = { .family = TTI_ADDR_IP4, .port = TCP_PORT };
+    tti_handle     listener = TTI_NO_HANDLE, stream;
+    tti_poll       poll = { .want = TTI_READ };
+
+    if (me->port->ops->listen(me->port, &at, 16, &me->at, &listener) != 0)
+        return;
+    poll.handle = listener;
+    me->port->ops->poll(me->port, &poll, 1, 20 * TTI_SECOND);
+    stream = me->port->ops->accept(me->port, listener, NULL);
+    me->port->ops->sleep_until(me->port, 5 * TTI_SECOND);
+    me->port->ops->close(me->port, stream);
+    me->port->ops->close(me->port, listener);
+}
+
+static void who_waits_takes_the_place_of_a_lost_attempt(void **state)
+{
+    trap  between;
+    scene s;
+
+    (void)state;
+    begin_scene(&s, 1, 2);
+    s.sides[0].wants_ns[1] = 2 * TTI_SECOND;
+    s.sides[1].wants_ns[0] = 3 * TTI_SECOND; /* while rank 0's attempt talks */
+    between.port = tt_mem_host(s.world, "between");
+    s.sides[0].detour = &between.at;
+    tt_mem_spawn(s.world, "between", 0, trap_main, &between);
+    run_scene(&s, 1);
+    assert_int_equal(s.n_verdicts[TTI_HOLD_IT], 1);
+    assert_int_equal(s.sides[0].n_opened[1], 1);
+    assert_int_equal(s.sides[1].n_opened[0], 1);
+    assert_int_equal(s.sides[0].n_lost[1] + s.sides[1].n_lost[0], 0);
+}
+
 static void note_word(tutti_log_level level, const char *line, void *ctx)
 {
     (void)level;
@@ -568,6 +611,7 @@ int main(void)
         cmocka_unit_test(strangers_disturb_nobody),
         cmocka_unit_test(a_slow_stranger_does_not_stay),
         cmocka_unit_test(a_silent_crowd_makes_room),
+        cmocka_unit_test(who_waits_takes_the_place_of_a_lost_attempt),
         cmocka_unit_test(silence_is_told_of),
         cmocka_unit_test(an_attempt_can_be_withdrawn),
     };

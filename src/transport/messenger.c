@@ -396,12 +396,14 @@ static void linger(tti_messenger *m)
 {
     int64_t until_ns;
 
+    m->driving = true; /* the connector leaves the links alone that this sleeps on */
     while (m->told_ns != 0) {
         until_ns = m->told_ns + linger_ms(m) * TTI_MS;
         if (tti_port_now(m->port) >= until_ns)
-            return;
+            break;
         tti_messenger_sleep(m, until_ns);
     }
+    m->driving = false;
 }
 
 void tti_messenger_close(tti_messenger *m)

@@ -4,11 +4,13 @@
  *
  *   connect: CONNECT --- connected ---> SHAKE --- welcomed ------------------> handed over
  *   accept:                             SHAKE --- asks ---> welcome it ------> handed over
- *                                                      \--> HELD --- our own attempt is over --> closed
+ *                                                      \--> HELD --- our own attempt has won ---> closed
+ *                                                                 \- our own attempt is lost --> welcome it
  *
  * True    At most one attempt of ours per rank, and opened or lost ends it, and everything else that is
  *         under way with the rank.
- * Fails   A failure of our own attempt is about its rank, and the hook hears of it. What fails on an
+ * Fails   A failure of our own attempt is about its rank, and the hook hears of it, unless the rank has come
+ *         by itself: its own way here may be open where ours to it is not. What fails on an
  *         accepted connection is a stranger's: it is turned away, and disturbs nobody. Strangers that have
  *         not proved themselves go after STRANGER_MS, however they divide their bytes; with too many under
  *         way after CROWDED_MS, while the next ones wait in the kernel's queue. */
@@ -135,8 +137,26 @@ static void end_rivals(tti_greeter *g, int rank)
             end_meeting(g, g->list[i]);
 }
 
+/* Our attempt is over: the one that waited for it takes its place. If the rank has given that one up it has
+ * closed it, which is found next. */
+static void take_held(meeting *held)
+{
+    held->state = SHAKE;
+    tti_handshake_welcome(&held->shake);
+}
+
+/* The way that was being made over an attempt of ours, or over one that was welcomed, is not to be had. */
 static void lose(tti_greeter *g, int rank, const tti_cause *why)
 {
+    meeting *held = find_held(g, rank);
+    meeting *ours = find_ours(g, rank);
+
+    if (held != NULL) {
+        if (ours != NULL)
+            end_meeting(g, ours);
+        take_held(held);
+        return;
+    }
     end_rivals(g, rank);
     g->config.hooks.lost(g->config.hooks.context, rank, why);
 }

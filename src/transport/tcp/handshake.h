@@ -14,7 +14,7 @@
  * True    The machine does no I/O, and never wants more bytes than it waits for. The client sends no
  *         message before it was welcomed, so that a connection that is dropped has carried none.
  * Rivals  Two members may begin to connect to each other at once. The attempt of the lower rank is the one
- *         that stays: the lower keeps the other's waiting until its own is over, the higher welcomes it and
+ *         that stays: the lower keeps the other's waiting until its own is over, and takes it if its own fails; the higher welcomes it and
  *         drops its own. Only an attempt that has not got through to the other yet, perhaps because it
  *         cannot, gives way to one that has, whoever's it is.
  *         No message is lost with that: a member has an attempt under way, or has welcomed the other's,
