@@ -184,15 +184,57 @@ static void expect_words(const char *part)
         fail_msg("'%s' is not in: %s", part, tutti_last_error());
 }
 
+/* A process that has ended has closed its sockets, also if nobody has waited for it yet. */
+static bool has_ended(int pid)
+{
+    char  path[64], state = '?';
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return true;
+    if (fscanf(file, "%*d (%*[^)]) %c", &state) != 1)
+        state = '?';
+    fclose(file);
+    return state == 'Z' || state == 'X';
+}
+
+/* The victim dies when all others know its process, and they go on when it has ended. */
+static void await_death(tt_ctx *t)
+{
+    char  path[512];
+    FILE *file;
+    int   pid = 0;
+
+    snprintf(path, sizeof path, "%s/victim", t->dir);
+    if (t->rank == VICTIM) {
+        file = fopen(path, "w");
+        assert_non_null(file);
+        fprintf(file, "%d\n", (int)getpid());
+        fclose(file);
+    }
+    all_here(t, BEGUN);
+    if (t->rank == VICTIM) {
+        tt_await(t, COUNTED, (uint32_t)t->size - 1);
+        tt_die();
+    }
+    file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%d", &pid), 1);
+    fclose(file);
+    tt_post(t, COUNTED);
+    while (!has_ended(pid))
+        sched_yield(); /* the harness limits it */
+}
+
 /* Nobody has a connection to the victim when it dies. */
 static void who_died_before_is_named(tt_ctx *t)
 {
     float   x = 0.0f;
     int64_t start;
 
-    all_here(t, BEGUN);
-    if (t->rank == VICTIM)
-        tt_die();
+    await_death(t);
     start = now_ms();
     if (t->rank != 1)
         assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), VICTIM, 0, t->group, NULL), TUTTI_E_PEER);
