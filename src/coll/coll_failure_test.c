@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <cmocka.h>
 #include "coll/coll_ranks.h"
 
@@ -248,6 +249,49 @@ static void an_exchange_names_who_is_missing(void **state)
     assert_true(either_says(ranks, "no message from rank 2"));
 }
 
+/* ---- a rank without memory ------------------------------------------------------------------- */
+
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they end the process instead */
+static const size_t TOO_MUCH = (size_t)1 << 42;
+
+/* The root of a reduction needs room for what the others have, of which there is too much. */
+static void root_has_no_memory(tt_rank *t)
+{
+    const int64_t begin_ns = tt_in_ms(0);
+    tutti_call    call = tt_call(t, TUTTI_CALL_REDUCE, TUTTI_F32, (int64_t)(TOO_MUCH / sizeof(float)));
+    void         *zeros = mmap(NULL, TOO_MUCH, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    tutti_status  st;
+
+    if (zeros == MAP_FAILED) {
+        TT_CHECK(t, zeros != MAP_FAILED);
+        return;
+    }
+    call.root = 0;
+    call.in = zeros;
+    call.out = t->rank == 0 ? zeros : NULL;
+    st = tti_coll_run(t->coll, &call);
+    TT_CHECK(t, st == TUTTI_E_NOMEM);
+    TT_CHECK(t, strstr(tutti_last_error(), "no memory for the ") != NULL);
+    TT_CHECK(t, soon(t, begin_ns));
+    tt_all_here(t);
+    munmap(zeros, TOO_MUCH);
+}
+
+static void a_rank_without_memory_tells_the_others(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+    void   *some = malloc(TOO_MUCH);
+
+    (void)state;
+    free(some);
+    if (some != NULL)
+        skip(); /* this machine promises more than it has */
+    assert_int_equal(setenv("TUTTI_ALGO", "reduce=to_root", 1), 0);
+    tt_run(3, true, root_has_no_memory, ranks);
+    assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
+}
+#endif
+
 /* ---- a rank that does not come --------------------------------------------------------------- */
 
 static void rank_2_stays_away(tt_rank *t)
@@ -446,6 +490,9 @@ int main(void)
         cmocka_unit_test(blocks_that_do_not_fit_are_an_error),
         cmocka_unit_test(parts_that_differ_are_an_error),
         cmocka_unit_test(an_exchange_names_who_is_missing),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        cmocka_unit_test(a_rank_without_memory_tells_the_others),
+#endif
         cmocka_unit_test(a_time_out_names_who_is_missing),
         cmocka_unit_test(a_time_out_names_silent_peers),
         cmocka_unit_test(deadlines_may_have_passed),

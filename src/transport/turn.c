@@ -21,6 +21,8 @@ static void act_on_notice(tti_messenger *m)
     tti_finish_group(m, m->mailbox.notice_group, &why);
 }
 
+/* A notice may lose the lane that it came by: a send to there had begun, and there is no memory to finish it
+ * without its buffer. */
 static bool drain_lane(tti_messenger *m, tti_lane *lane, bool *moved, tti_cause *why)
 {
     bool whole;
@@ -30,6 +32,8 @@ static bool drain_lane(tti_messenger *m, tti_lane *lane, bool *moved, tti_cause 
         if (!m->mailbox.has_notice)
             return whole;
         act_on_notice(m);
+        if (lane->link == NULL)
+            return true; /* it was seen to */
     }
 }
 
@@ -48,7 +52,7 @@ static void turn_lane(tti_messenger *m, tti_lane *lane, bool drain, bool *moved)
         (void)drain_lane(m, lane, moved, &ignored);
     else if (drain)
         whole = drain_lane(m, lane, moved, &why);
-    if (!whole)
+    if (!whole && lane->link != NULL)
         tti_lose_lane(m, lane, &why);
 }
 

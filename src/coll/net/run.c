@@ -453,6 +453,8 @@ tutti_status tti_net_run(tti_net *net, const tti_team *team, tti_plan *plan, con
     st = make_schedule(net, plan, &input, call);
     if (st == TUTTI_OK)
         st = bind(&m);
+    if (st != TUTTI_OK)
+        return abandon(&m, st); /* nothing is under way here, but others wait for this rank */
     for (k = 0; k < net->schedule.phases.n && st == TUTTI_OK; k++)
         st = run_phase(&m, k);
     if (st == TUTTI_OK && call->n_segments > 0)
