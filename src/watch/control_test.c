@@ -75,6 +75,58 @@ static void sizes_of_parts_enter_where_ranks_agree_on_them(void **state)
     assert_string_equal(one, "all_to_all #9 (f32)");
 }
 
+/* Segments: the same elements in other buffers are another call, and so are they in one. */
+static void sizes_of_segments_enter(void **state)
+{
+    const tutti_segment two[] = { { .count = 4 }, { .count = 6 } }, swapped[] = { { .count = 6 }, { .count = 4 } };
+    tutti_call          call = sample(11), other;
+    tti_call_note       mine, theirs;
+    char                one[TTI_CALL_TEXT_MAX], another[TTI_CALL_TEXT_MAX];
+
+    (void)state;
+    call.count = 10;
+    call.n_segments = 2;
+    call.segments = two;
+    mine = tti_call_note_of(&call);
+    other = call, other.segments = swapped;
+    theirs = tti_call_note_of(&other);
+    assert_true(theirs.word != mine.word);
+    tti_call_describe(&mine, one);
+    tti_call_describe(&theirs, another);
+    assert_non_null(strstr(one, "all_reduce #11 (sum, 10 f32 in segments, mark "));
+    assert_string_not_equal(one, another);
+    other = call, other.n_segments = 0;
+    assert_true(tti_call_note_of(&other).word != mine.word);
+    /* an all_gather of parts of these sizes is no all_gather of these segments */
+    call.kind = TUTTI_CALL_ALL_GATHER;
+    other = call, other.n_segments = 0;
+    other.n_parts = 2;
+    other.list_counts = (const int64_t[]){ 4, 6 };
+    assert_true(tti_call_note_of(&other).word != tti_call_note_of(&call).word);
+}
+
+/* The root of gather_v is everybody's business, sizes are only the pairs'. */
+static void uneven_calls_with_a_root_agree_on_it(void **state)
+{
+    const int64_t parts[] = { 1, 2, 3 }, others[] = { 0, 2, 0 };
+    tutti_call    call = { .kind = TUTTI_CALL_GATHER_V, .seq = 5, .dtype = TUTTI_I32, .root = 2, .n_parts = 3,
+                           .list_counts = parts, .in_counts = others };
+    tutti_call    other = call;
+    tti_call_note mine = tti_call_note_of(&call);
+    char          text[TTI_CALL_TEXT_MAX];
+
+    (void)state;
+    other.list_counts = others;
+    other.in_counts = parts;
+    assert_true(tti_call_note_of(&other).word == mine.word);
+    other.root = 1;
+    assert_true(tti_call_note_of(&other).word != mine.word);
+    tti_call_describe(&mine, text);
+    assert_string_equal(text, "gather_v #5 (i32, root 2)");
+    other = call, other.kind = TUTTI_CALL_SCATTER_V;
+    assert_true(tti_call_note_of(&other).word != mine.word);
+}
+
 static void words_keep_40_bits_of_sequence(void **state)
 {
     tutti_call call = sample((UINT64_C(1) << 40) + 5);
@@ -119,6 +171,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_field_enters_the_word),
         cmocka_unit_test(sizes_of_parts_enter_where_ranks_agree_on_them),
+        cmocka_unit_test(sizes_of_segments_enter),
+        cmocka_unit_test(uneven_calls_with_a_root_agree_on_it),
         cmocka_unit_test(words_keep_40_bits_of_sequence),
         cmocka_unit_test(mismatches_are_found_and_quoted),
     };
