@@ -560,6 +560,26 @@ TUTTI_API tutti_status tutti_scatter_in_group_async(tutti_span out, const tutti_
                                                     int group_src, tutti_group *group,
                                                     tutti_work **work_out);
 
+/** tutti_gather_v to a rank of the group.
+ * @source ours */
+TUTTI_API tutti_status tutti_gather_v_in_group(const tutti_span *outs, int n_outs, tutti_span in,
+                                               int group_dst, tutti_group *group);
+/** tutti_gather_v_in_group, not waited for.
+ * @source ours */
+TUTTI_API tutti_status tutti_gather_v_in_group_async(const tutti_span *outs, int n_outs, tutti_span in,
+                                                     int group_dst, tutti_group *group,
+                                                     tutti_work **work_out);
+
+/** tutti_scatter_v from a rank of the group.
+ * @source ours */
+TUTTI_API tutti_status tutti_scatter_v_in_group(tutti_span out, const tutti_span *ins, int n_ins,
+                                                int group_src, tutti_group *group);
+/** tutti_scatter_v_in_group, not waited for.
+ * @source ours */
+TUTTI_API tutti_status tutti_scatter_v_in_group_async(tutti_span out, const tutti_span *ins, int n_ins,
+                                                      int group_src, tutti_group *group,
+                                                      tutti_work **work_out);
+
 /** tutti_send to a rank of the group.
  * @source torch.distributed.send(group_dst=) */
 TUTTI_API tutti_status tutti_send_in_group(tutti_span buf, int group_dst, int tag, tutti_group *group);

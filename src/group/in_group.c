@@ -102,6 +102,42 @@ tutti_status tutti_scatter_in_group_async(tutti_span out, const tutti_span *ins,
     return st == TUTTI_OK ? tutti_scatter_async(out, ins, n_ins, src, group, work_out) : st;
 }
 
+tutti_status tutti_gather_v_in_group(const tutti_span *outs, int n_outs, tutti_span in, int group_dst,
+                                     tutti_group *group)
+{
+    int          dst = -1;
+    tutti_status st = translate("gather_v_in_group", group, group_dst, &dst);
+
+    return st == TUTTI_OK ? tutti_gather_v(outs, n_outs, in, dst, group) : st;
+}
+
+tutti_status tutti_gather_v_in_group_async(const tutti_span *outs, int n_outs, tutti_span in,
+                                           int group_dst, tutti_group *group, tutti_work **work_out)
+{
+    int          dst = -1;
+    tutti_status st = translate("gather_v_in_group_async", group, group_dst, &dst);
+
+    return st == TUTTI_OK ? tutti_gather_v_async(outs, n_outs, in, dst, group, work_out) : st;
+}
+
+tutti_status tutti_scatter_v_in_group(tutti_span out, const tutti_span *ins, int n_ins, int group_src,
+                                      tutti_group *group)
+{
+    int          src = -1;
+    tutti_status st = translate("scatter_v_in_group", group, group_src, &src);
+
+    return st == TUTTI_OK ? tutti_scatter_v(out, ins, n_ins, src, group) : st;
+}
+
+tutti_status tutti_scatter_v_in_group_async(tutti_span out, const tutti_span *ins, int n_ins,
+                                            int group_src, tutti_group *group, tutti_work **work_out)
+{
+    int          src = -1;
+    tutti_status st = translate("scatter_v_in_group_async", group, group_src, &src);
+
+    return st == TUTTI_OK ? tutti_scatter_v_async(out, ins, n_ins, src, group, work_out) : st;
+}
+
 /* ---- messages ---- */
 
 tutti_status tutti_send_in_group(tutti_span buf, int group_dst, int tag, tutti_group *group)

@@ -239,6 +239,24 @@ static void collectives_blocking(fake_rank *r, tutti_group *odd)
     CHECK(x == r->rank * 10);
 }
 
+/* Rank r of the group has r + 1 elements. */
+static void uneven_blocking(fake_rank *r, tutti_group *odd)
+{
+    const int  me = tutti_get_rank(odd);
+    const int  n = me == 1 ? 2 : 0;
+    int32_t    mine[2] = { r->rank, -r->rank };
+    int32_t    all[3] = { 0 };
+    tutti_span parts[2] = { TUTTI_SPAN(&all[0], 1), TUTTI_SPAN(&all[1], 2) };
+    tutti_span own = TUTTI_SPAN(mine, me + 1);
+
+    CHECK(tutti_gather_v_in_group(me == 1 ? parts : NULL, n, own, 1, odd) == TUTTI_OK);
+    CHECK(all[0] == (me == 1 ? 1 : 0) && all[1] == (me == 1 ? 3 : 0) && all[2] == (me == 1 ? -3 : 0));
+    all[0] = 7;
+    all[2] = 9;
+    CHECK(tutti_scatter_v_in_group(own, me == 1 ? parts : NULL, n, 1, odd) == TUTTI_OK);
+    CHECK(mine[0] == (me == 1 ? 3 : 7) && mine[1] == (me == 1 ? 9 : -1));
+}
+
 static void complete(tutti_status st, tutti_work *work)
 {
     CHECK(st == TUTTI_OK && tutti_work_wait(work) == TUTTI_OK);
@@ -269,6 +287,30 @@ static void collectives_async(fake_rank *r, tutti_group *odd)
     st = tutti_broadcast_in_group_async(span, 1, odd, &work);
     complete(st, work);
     CHECK(x == 4);
+}
+
+static void uneven_async(fake_rank *r, tutti_group *odd)
+{
+    const int    me = tutti_get_rank(odd);
+    const int    n = me == 1 ? 2 : 0;
+    int32_t      mine[2] = { r->rank, -r->rank };
+    int32_t      all[3] = { 0 };
+    tutti_span   parts[2] = { TUTTI_SPAN(&all[0], 1), TUTTI_SPAN(&all[1], 2) };
+    tutti_work  *work = NULL;
+    tutti_status st;
+
+    st = tutti_gather_v_in_group_async(me == 1 ? parts : NULL, n, TUTTI_SPAN(mine, me + 1), 1, odd, &work);
+    complete(st, work);
+    CHECK(all[2] == (me == 1 ? -3 : 0));
+    mine[0] = 0;
+    st = tutti_scatter_v_in_group_async(TUTTI_SPAN(mine, me + 1), me == 1 ? parts : NULL, n, 1, odd, &work);
+    complete(st, work);
+    CHECK(mine[0] == r->rank && mine[1] == -r->rank);
+    CHECK(tutti_gather_v_in_group(NULL, 0, TUTTI_SPAN(mine, 1), 2, odd) == TUTTI_E_ARG);
+    CHECK(tutti_gather_v_in_group_async(NULL, 0, TUTTI_SPAN(mine, 1), -1, odd, &work) == TUTTI_E_ARG);
+    CHECK(tutti_scatter_v_in_group(TUTTI_SPAN(mine, 1), NULL, 0, 2, odd) == TUTTI_E_ARG);
+    CHECK(tutti_scatter_v_in_group_async(TUTTI_SPAN(mine, 1), NULL, 0, 2, odd, &work) == TUTTI_E_ARG &&
+          said("scatter_v_in_group_async on"));
 }
 
 static void messages(fake_rank *r, tutti_group *odd)
@@ -327,6 +369,8 @@ static void in_group(fake_rank *r)
     if (r->rank % 2 == 1) {
         collectives_blocking(r, odd);
         collectives_async(r, odd);
+        uneven_blocking(r, odd);
+        uneven_async(r, odd);
         messages(r, odd);
         out_of_range(odd);
         return;
