@@ -48,7 +48,7 @@ TUTTI_API void tutti_sparse_free(tutti_sparse_coo *tensor);
 /** Add up the sparse tensors of all ranks: each gets the sum, coalesced, with a place for each that any rank
  * has.
  *
- * @param in   only read; number of blocks as each rank has them, 0 included. Sizes and dtype equal on all ranks
+ * @param in   only read, and not out, whose memory would be lost; number of blocks as each rank has them, 0 included. Sizes and dtype equal on all ranks
  * @param op   TUTTI_SUM
  * @param out  new memory, to be freed; zeroed by a non-member
  *
@@ -56,9 +56,11 @@ TUTTI_API void tutti_sparse_free(tutti_sparse_coo *tensor);
  *                             than SUM
  *           TUTTI_E_MISMATCH  ranks have other dimensions, sizes or dtypes: all ranks get it, with the names of
  *                             those that differ from rank 0; the group goes on
- *           TUTTI_E_NOMEM     out has no memory; other ranks may have theirs
- * @threads  any, but three collectives of the group are made one after the other: nobody else issues any on
- *           the group meanwhile
+ *           TUTTI_E_NOMEM     for out: other ranks may have theirs. For what other ranks have: the group fails,
+ *                             TUTTI_E_BACKEND for them
+ * @threads  any; a second caller on the same group waits for the first. It is one operation in the group's
+ *           order, whose collectives take three numbers (tutti_get_sequence_number) with nothing between them;
+ *           to hooks it is one, "sparse_all_reduce", that reads the values of this rank, coalesced
  * @numbers  each rank's blocks of a place are added first, then those sums in rank order: the same bits on all
  *           ranks
  * @cost     three collectives; each rank receives all ranks' blocks, without padding, and merges them

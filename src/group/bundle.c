@@ -136,10 +136,11 @@ tutti_status tti_bundle_add(tti_bundle *bundle, const char *what, const tutti_ca
     return TUTTI_OK;
 }
 
-tutti_status tti_bundle_issue(const tti_bundle *bundle, tti_how h)
+tutti_status tti_bundle_issue(tti_bundle *bundle, tti_how h)
 {
-    const bool has_list = bundle->like.list != NULL;
-    tutti_call call = bundle->like;
+    const bool   has_list = bundle->like.list != NULL;
+    tutti_call   call = bundle->like;
+    tutti_status st;
 
     call.list = has_list ? bundle->list : NULL;
     if (bundle->n > 1) {
@@ -147,6 +148,7 @@ tutti_status tti_bundle_issue(const tti_bundle *bundle, tti_how h)
         call.n_segments = bundle->n;
         call.segments = bundle->segments;
     }
-    return tti_collective_issue(bundle->group, &call, has_list ? bundle->n * bundle->group->size : 0,
-                                h);
+    st = tti_collective_issue(bundle->group, &call, has_list ? bundle->n * bundle->group->size : 0, h);
+    bundle->like.seq = call.seq;
+    return st;
 }

@@ -29,7 +29,7 @@ void tti_bundle_release(tti_bundle *bundle);
  *         TUTTI_E_NOMEM */
 tutti_status tti_bundle_add(tti_bundle *bundle, const char *what, const tutti_call *call, int n_list);
 
-/** Run or queue what the bundle has, which is not nothing. */
-tutti_status tti_bundle_issue(const tti_bundle *bundle, tti_how how);
+/** Run or queue what the bundle has, which is not nothing. If it was run, like.seq is its number then. */
+tutti_status tti_bundle_issue(tti_bundle *bundle, tti_how how);
 
 #endif

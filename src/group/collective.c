@@ -49,6 +49,8 @@ tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_li
 {
     if (h.bundle != NULL)
         return tti_bundle_add(h.bundle, h.what, call, n_list);
+    if (h.turns != NULL)
+        return tti_turns_run(h.turns, call);
     if (h.joins && tti_scope_is_mine(group))
         return tti_scope_record(group, call, n_list, h);
     return issue(group, call, n_list, h);

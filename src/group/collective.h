@@ -17,6 +17,7 @@ typedef struct tti_how {
     bool         joins;  /* this thread's coalescing scope takes it, if one is open */
     tti_bundle  *bundle; /* it is added there instead; what tells which it is, for words */
     const char  *what;
+    tti_turns   *turns; /* it is run in the next of these, and no hook is told: the whole is observed */
 } tti_how;
 
 static inline tti_how tti_blocking(void)
@@ -39,6 +40,11 @@ static inline tti_how tti_joining(tti_how how)
 static inline tti_how tti_into_bundle(tti_bundle *bundle)
 {
     return (tti_how){ .bundle = bundle };
+}
+
+static inline tti_how tti_in_turns(tti_turns *turns)
+{
+    return (tti_how){ .turns = turns };
 }
 
 /** The group to work on. *group_out NULL with TUTTI_OK: not a member, and the call is over.
@@ -69,6 +75,8 @@ tutti_status tti_all_reduce_span(const char *what, tutti_group *group, tutti_spa
                                  tti_how how);
 tutti_status tti_all_gather_into_span(const char *what, tutti_group *group, tutti_span out,
                                       tutti_span in, tti_how how);
+tutti_status tti_all_gather_into_v_span(const char *what, tutti_group *group, tutti_span out, tutti_span in,
+                                        const int64_t *counts, tti_how how);
 tutti_status tti_reduce_scatter_span(const char *what, tutti_group *group, tutti_span out,
                                      tutti_span in, tutti_op op, tti_how how);
 tutti_status tti_all_gather_list(const char *what, const char *name, tutti_group *group,

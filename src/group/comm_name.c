@@ -34,12 +34,13 @@ tutti_status tutti_record_comm_end(void)
     return TUTTI_OK;
 }
 
-void tti_comm_name(const tutti_group *group, const char *op, char out[TUTTI_COMM_NAME_MAX])
+void tti_comm_name(const tutti_group *group, tutti_device_type device, const char *op,
+                   char out[TUTTI_COMM_NAME_MAX])
 {
     if (n_given > 0)
         memcpy(out, given[n_given - 1], TUTTI_COMM_NAME_MAX);
     else
-        snprintf(out, TUTTI_COMM_NAME_MAX, "%.30s:%.30s", group->ops->name, op);
+        snprintf(out, TUTTI_COMM_NAME_MAX, "%.30s:%.30s", group->routes[device].ops->name, op);
 }
 
 const char *tutti_work_name(const tutti_work *work)
@@ -49,7 +50,14 @@ const char *tutti_work_name(const tutti_work *work)
 
 uint64_t tutti_work_sequence(const tutti_work *work)
 {
-    return work != NULL && !work->is_nothing ? work->seq : 0;
+    uint64_t seq;
+
+    if (work == NULL || work->is_nothing)
+        return 0;
+    tti_lock(&work->runner->lock); /* one that was recorded gets its number later */
+    seq = work->seq;
+    tti_unlock(&work->runner->lock);
+    return seq;
 }
 
 uint64_t tutti_get_sequence_number(tutti_group *group)

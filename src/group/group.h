@@ -265,6 +265,23 @@ void tti_runner_drop(tti_runner *runner);
 
 /** Do call in its turn, on this thread. Sets seq and deadline_ns. */
 tutti_status tti_queue_run(tutti_group *group, tutti_call *call);
+/** Turns in a row that one thread holds: no other collective of the group comes between. */
+typedef struct tti_turns {
+    tutti_group *group;
+    uint64_t     first; /* what the operation as a whole is called by */
+    uint64_t     next;
+    uint64_t     end;
+} tti_turns;
+
+/** Take n numbers, and wait until it is their turn. tti_turns_give() must follow.
+ * @errors whatever finished the group, with its words */
+tutti_status tti_turns_take(tutti_group *group, int n, tti_turns *turns_out);
+/** tti_queue_run() in the next one of them. No user code may run on this thread meanwhile that uses the group. */
+tutti_status tti_turns_run(tti_turns *turns, tutti_call *call);
+/** Let others go on, whether all were used or not. st and this thread's words finish the group as those of a
+ * message do: a failure that only this rank has must be one that finishes, or the others wait for it. */
+void tti_turns_give(tti_turns *turns, const char *what, tutti_status st);
+
 /** Queue call, with n_list entries of its list and its other arrays copied; work_out has a reference of the caller's. */
 tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
                             tutti_work **work_out);

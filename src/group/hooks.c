@@ -297,7 +297,7 @@ void tti_hooks_abort(tutti_group *group, const char *what, tutti_status st)
     if (!tti_hooks_any(group) || tti_hooks_inside())
         return;
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    tti_comm_name(group, "abort", name);
+    tti_comm_name(group, tti_control_device(group), "abort", name);
     hooks = tti_hooks_of(group);
     if (hooks != NULL)
         tti_hooks_call(hooks, &event);

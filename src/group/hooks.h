@@ -21,6 +21,9 @@ static inline bool tti_hooks_any(tutti_group *group)
     return atomic_load_explicit(&group->hooked, memory_order_relaxed);
 }
 
+/** Begin to observe an operation that is made of several collectives, which nobody observes: it reads in. */
+tutti_status tti_observe_whole_begin(tutti_group *group, const char *op, tutti_op reduce, tutti_span in,
+                                     tti_observation **seen_out);
 /** Begin to observe a collective, whose list has n_list entries: its pre hooks are called.
  * @errors TUTTI_E_NOMEM */
 tutti_status tti_observe_call_begin(tutti_group *group, const tutti_call *call, int n_list, bool async,
@@ -36,6 +39,12 @@ static inline tutti_status tti_observe_call(tutti_group *group, const tutti_call
                                             tti_observation **seen_out)
 {
     return tti_hooks_any(group) ? tti_observe_call_begin(group, call, n_list, async, seen_out) : TUTTI_OK;
+}
+
+static inline tutti_status tti_observe_whole(tutti_group *group, const char *op, tutti_op reduce, tutti_span in,
+                                             tti_observation **seen_out)
+{
+    return tti_hooks_any(group) ? tti_observe_whole_begin(group, op, reduce, in, seen_out) : TUTTI_OK;
 }
 
 static inline tutti_status tti_observe_message(tutti_group *group, const tti_posting *p, bool async,
@@ -68,8 +77,10 @@ void tti_hooks_call(tti_hooks *hooks, const tutti_op_event *event);
 /** The group's table, with a reference; NULL: none. */
 tti_hooks *tti_hooks_of(tutti_group *group);
 
-/** What operations of this thread are called now: the given name, else "backend:op". */
-void tti_comm_name(const tutti_group *group, const char *op, char out[TUTTI_COMM_NAME_MAX]);
+/** What operations of this thread are called now: the given name, else "backend:op", with the backend that
+ * takes the spans of device. */
+void tti_comm_name(const tutti_group *group, tutti_device_type device, const char *op,
+                   char out[TUTTI_COMM_NAME_MAX]);
 
 /** What a profiler calls a message: "send", "recv", "recvAnySource". */
 const char *tti_message_title(const tti_posting *p);

@@ -17,6 +17,7 @@
 #include <tutti/debug.h>
 #include <tutti/hooks.h>
 #include <tutti/private.h>
+#include <tutti/sparse.h>
 
 enum { LONG_MS = 30000, ENTRIES_MAX = 32 };
 
@@ -328,6 +329,74 @@ static void test_removal_waits(void **state)
     assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
 }
 
+/* An abort hook that uses the group is refused: it does not wait for the operation that it is told of. */
+typedef struct user {
+    tutti_group *group;
+    tutti_status st;
+    int          n_calls;
+} user;
+
+static void use_group(const tutti_op_event *event, void *ctx)
+{
+    user *u = ctx;
+
+    (void)event;
+    u->n_calls++;
+    u->st = tutti_barrier(u->group);
+}
+
+static void test_abort_hook_uses_group(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_work  *work = NULL;
+    user         u = { .group = world, .st = TUTTI_OK };
+    int          id = 0;
+
+    (void)state;
+    assert_int_equal(tutti_register_hook(world, TUTTI_HOOK_ABORT, use_group, &u, &id), TUTTI_OK);
+    fake_fail_at(1, TUTTI_E_BACKEND);
+    assert_int_equal(tutti_barrier_async(world, &work), TUTTI_OK);
+    assert_int_equal(tutti_work_wait(work), TUTTI_E_BACKEND);
+    assert_int_equal(u.n_calls, 1);
+    assert_int_equal(u.st, TUTTI_E_BACKEND);
+    tutti_work_free(work);
+    assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
+}
+
+/* A sum of sparse tensors is one operation to hooks, and three numbers. */
+static void sparse_sum(fake_rank *r)
+{
+    hook_log        *log = calloc(1, sizeof *log);
+    int64_t          places[2] = { r->rank, 2 };
+    int32_t          values[2] = { 1, 10 };
+    tutti_sparse_coo mine = { .sparse_dim = 1, .sizes = { 4 }, .nnz = 2, .indices = places,
+                              .values = TUTTI_SPAN(values, 2) };
+    tutti_sparse_coo sum;
+
+    if (!CHECK(log != NULL))
+        return;
+    tti_mutex_init(&log->lock);
+    hook_all(log);
+    if (CHECK(tutti_sparse_all_reduce(&mine, TUTTI_SUM, NULL, &sum) == TUTTI_OK)) {
+        CHECK(sum.nnz == 3 && ((int32_t *)sum.values.data)[2] == 20);
+        tutti_sparse_free(&sum);
+    }
+    CHECK(log->n == 3);
+    CHECK(is(log, 0, TUTTI_HOOK_PRE, "sparse_all_reduce", 1, 1));
+    CHECK(is(log, 2, TUTTI_HOOK_COMPLETION, "sparse_all_reduce", 1, 1));
+    CHECK(log->entries[0].in_count == 2 && log->entries[0].event.n_outs == 0);
+    CHECK(tutti_get_sequence_number(NULL) == 3);
+    CHECK(tutti_barrier(NULL) == TUTTI_OK);
+    tti_mutex_release(&log->lock);
+    free(log);
+}
+
+static void test_sparse_sum(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(2, sparse_sum, NULL), 0);
+}
+
 /* ---- names, numbers, times ---- */
 
 static void test_names(void **state)
@@ -422,6 +491,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
         cmocka_unit_test_setup_teardown(test_removal, setup, teardown),
         cmocka_unit_test_setup_teardown(test_removal_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_abort_hook_uses_group, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_sparse_sum, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_times, setup, teardown),
         cmocka_unit_test_setup_teardown(test_detail, setup, teardown),

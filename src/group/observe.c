@@ -141,17 +141,41 @@ tutti_status tti_observe_call_begin(tutti_group *group, const tutti_call *call, 
 
     if (tti_hooks_inside())
         return TUTTI_OK;
-    st = observation_create(group, tti_call_kind_name(call->kind), n_list + call->n_parts + 2 * (call->n_segments + 1), &seen);
+    st = observation_create(group, tti_call_kind_name(call->kind),
+                            n_list + call->n_parts + 2 * (call->n_segments + 1), &seen);
     if (st != TUTTI_OK)
         return st;
     event = &seen->event;
-    tti_comm_name(group, event->op, seen->name);
+    tti_comm_name(group, call->device, event->op, seen->name);
     event->peer = call->root >= 0 ? group->ranks[call->root] : -1;
     event->reduce = call->op;
     event->n_ins = spans_of(group, call, n_list, true, seen->spans);
     event->outs = seen->spans + event->n_ins;
     event->n_outs = spans_of(group, call, n_list, false, seen->spans + event->n_ins);
     begin(group, seen, true, async);
+    *seen_out = seen;
+    return TUTTI_OK;
+}
+
+tutti_status tti_observe_whole_begin(tutti_group *group, const char *op, tutti_op reduce, tutti_span in,
+                                     tti_observation **seen_out)
+{
+    tti_observation *seen = NULL;
+    tutti_op_event  *event;
+    tutti_status     st;
+
+    if (tti_hooks_inside())
+        return TUTTI_OK;
+    st = observation_create(group, op, 1, &seen);
+    if (st != TUTTI_OK)
+        return st;
+    event = &seen->event;
+    tti_comm_name(group, in.device.type, op, seen->name);
+    event->reduce = reduce;
+    seen->spans[0] = in;
+    event->n_ins = 1;
+    event->outs = seen->spans + 1;
+    begin(group, seen, true, false);
     *seen_out = seen;
     return TUTTI_OK;
 }
@@ -177,7 +201,7 @@ tutti_status tti_observe_message_begin(tutti_group *group, const tti_posting *p,
     if (st != TUTTI_OK)
         return st;
     event = &seen->event;
-    tti_comm_name(group, tti_message_title(p), seen->name);
+    tti_comm_name(group, m->device, tti_message_title(p), seen->name);
     event->peer = p->peer;
     event->tag = m->tag;
     seen->spans[0] = (tutti_span){ .data = m->data, .count = m->count, .dtype = m->dtype,

@@ -239,7 +239,7 @@ static tutti_status post(tutti_group *group, const tti_posting *p, tutti_work *w
     tutti_status     st;
 
     describe(p, work->what);
-    tti_comm_name(group, tti_message_title(p), work->name);
+    tti_comm_name(group, p->message.device, tti_message_title(p), work->name);
     if (work->timed)
         work->began_ns = tti_port_now(group->runner->port);
     st = route->ops->post(route->backend, &p->message, &work->request);

@@ -26,6 +26,8 @@
  *         sleeps on costs one atomic addition. After unlocking a thread touches neither group nor
  *         runner, unless it holds a reference of its own.
  *         A barrier is a collective like others: earlier works are complete when its turn comes.
+ *         Who holds several turns in a row (tti_turns) has the numbers first .. end-1, so nobody else's
+ *         number is turn until they are given back; all members give back as many unused.
  * Fails   The first failure finishes the group: works behind it and later calls fail with the same
  *         status, and with the words of the operation that broke it. A collective tells the other
  *         members itself; for a message that failed tti_group_fail() does. */
@@ -189,12 +191,32 @@ void tti_group_leave(tutti_group *group, const char *what, tutti_status st)
 
 /* ---- running ---- */
 
+/* What has finished the group goes to its hooks: only then, so that one that uses the group is refused, and
+ * does not wait for the turn after this one. Lock held, also on return, and released in between; the caller is
+ * counted inside. */
+static void tell_abort(tutti_group *group, const char *what, tutti_status st)
+{
+    tti_unlock(&group->runner->lock);
+    tti_hooks_abort(group, what, st);
+    tti_lock(&group->runner->lock);
+}
+
+/* call, whose turn it is, has failed. Lock held, also on return, and released in between. */
+static void fail_turn(tutti_group *group, const tutti_call *call, tutti_status st)
+{
+    char what[TTI_GROUP_CAUSE_MAX];
+
+    snprintf(what, sizeof what, "%s #%llu", tti_call_kind_name(call->kind),
+             (unsigned long long)call->seq);
+    finish_group(group, what, st, tutti_last_error());
+    tell_abort(group, what, st);
+}
+
 /* Run call, whose turn it is. The lock is held, also on return, and released in between; group
  * stays, the caller is counted inside. */
 static tutti_status run_turn(tutti_group *group, tutti_call *call)
 {
     tti_runner  *runner = group->runner;
-    char         what[TTI_GROUP_CAUSE_MAX];
     tutti_status st;
 
     assert(group->turn == call->seq || group->closing);
@@ -204,14 +226,9 @@ static tutti_status run_turn(tutti_group *group, tutti_call *call)
         tti_unlock(&runner->lock);
         call->deadline_ns = tti_deadline(runner->port, group->timeout_ms, group->timeout_ms);
         st = group->routes[call->device].ops->run(group->routes[call->device].backend, call);
-        if (st != TUTTI_OK) {
-            snprintf(what, sizeof what, "%s #%llu", tti_call_kind_name(call->kind),
-                     (unsigned long long)call->seq);
-            tti_hooks_abort(group, what, st);
-        }
         tti_lock(&runner->lock);
         if (st != TUTTI_OK)
-            finish_group(group, what, st, tutti_last_error());
+            fail_turn(group, call, st);
     }
     group->turn++;
     tti_event_signal(runner->port, &runner->changed);
@@ -246,6 +263,14 @@ bool tti_queue_help(tutti_group *group)
     return true;
 }
 
+/* Wait, inside, until the collective with number seq may run. Lock held, also on return. */
+static void await_turn(tutti_group *group, uint64_t seq)
+{
+    while (group->turn != seq && !group->closing)
+        if (!tti_queue_help(group))
+            tti_runner_sleep(group->runner, TTI_FOREVER); /* what runs ahead has a deadline */
+}
+
 tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
 {
     tti_runner  *runner = group->runner;
@@ -259,13 +284,63 @@ tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
     }
     call->seq = group->next_seq++;
     group->inside++;
-    while (group->turn != call->seq && !group->closing)
-        if (!tti_queue_help(group))
-            tti_runner_sleep(runner, TTI_FOREVER); /* what runs ahead has a deadline */
+    await_turn(group, call->seq);
     st = run_turn(group, call);
     group->inside--;
     tti_unlock(&runner->lock);
     return st;
+}
+
+/* ---- several turns in a row ---- */
+
+tutti_status tti_turns_take(tutti_group *group, int n, tti_turns *turns_out)
+{
+    tti_runner  *runner = group->runner;
+    tutti_status st = TUTTI_OK;
+
+    tti_lock(&runner->lock);
+    if (group->finished != TUTTI_OK) {
+        st = refuse(group);
+    } else {
+        *turns_out = (tti_turns){ .group = group, .first = group->next_seq, .next = group->next_seq,
+                                  .end = group->next_seq + (uint64_t)n };
+        group->next_seq = turns_out->end;
+        group->inside++;
+        await_turn(group, turns_out->first);
+    }
+    tti_unlock(&runner->lock);
+    return st;
+}
+
+tutti_status tti_turns_run(tti_turns *turns, tutti_call *call)
+{
+    tti_runner  *runner = turns->group->runner;
+    tutti_status st;
+
+    assert(turns->next < turns->end);
+    tti_lock(&runner->lock);
+    call->seq = turns->next++;
+    st = run_turn(turns->group, call);
+    tti_unlock(&runner->lock);
+    return st;
+}
+
+void tti_turns_give(tti_turns *turns, const char *what, tutti_status st)
+{
+    tutti_group *group = turns->group;
+    tti_runner  *runner = group->runner;
+
+    tti_lock(&runner->lock);
+    if (group->finished == TUTTI_OK && tti_group_finishes(st)) {
+        tti_group_fail(group, what, st, tutti_last_error());
+        tell_abort(group, what, st);
+    }
+    group->turn += turns->end - turns->next;
+    group->inside--;
+    tti_event_signal(runner->port, &runner->changed);
+    if (runner->first != NULL)
+        tti_event_signal(runner->port, &runner->todo);
+    tti_unlock(&runner->lock);
 }
 
 static void worker_main(void *arg)
@@ -366,7 +441,7 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
         return st;
     keep_arrays(work, call, n_list);
     work->n_list = n_list;
-    tti_comm_name(group, tti_call_kind_name(call->kind), work->name);
+    tti_comm_name(group, call->device, tti_call_kind_name(call->kind), work->name);
     tti_lock(&runner->lock);
     st = admit(group, work);
     tti_unlock(&runner->lock);

@@ -11,6 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/private.h>
+#include <tutti/sparse.h>
 
 enum { LONG_MS = 30000, SHORT_MS = 20 };
 
@@ -477,6 +479,65 @@ static void test_many_threads(void **state)
     tutti_destroy_process_group(world);
 }
 
+static void sum_sparse(void *arg)
+{
+    const int64_t          place = 3;
+    int32_t                value = 5;
+    const tutti_sparse_coo mine = { .sparse_dim = 1, .sizes = { 4 }, .nnz = 1, .indices = &place,
+                                    .values = TUTTI_SPAN(&value, 1) };
+    tutti_sparse_coo       sum;
+
+    if (CHECK(tutti_sparse_all_reduce(&mine, TUTTI_SUM, arg, &sum) == TUTTI_OK))
+        tutti_sparse_free(&sum);
+}
+
+/* A sum of sparse tensors is three collectives; what others issue meanwhile comes after all of them. */
+static void test_sparse_sum_is_not_divided(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tti_thread   thread = { 0 };
+    tutti_work  *work;
+    int32_t      x = 1;
+    const int    order[] = { 1, 2, 3, 4 };
+
+    (void)state;
+    fake_hold(true);
+    assert_int_equal(tti_thread_start(&thread, "sum", sum_sparse, world), TUTTI_OK);
+    fake_await_running(1); /* it is in the first one */
+    work = start(world, &x);
+    fake_hold(false);
+    tti_thread_join(&thread);
+    assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+    assert_int_equal(tutti_work_sequence(work), 4);
+    tutti_work_free(work);
+    assert_runs(order, 4);
+    tutti_destroy_process_group(world);
+}
+
+/* Turns that were not needed are skipped; a failure of this rank alone finishes the group. */
+static void test_turns_are_given_back(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_call   barrier = { .kind = TUTTI_CALL_BARRIER, .root = -1 };
+    tti_turns    turns;
+    const int    order[] = { 1, 4 };
+
+    (void)state;
+    assert_int_equal(tti_turns_take(world, 3, &turns), TUTTI_OK);
+    assert_int_equal(tti_turns_run(&turns, &barrier), TUTTI_OK);
+    tti_turns_give(&turns, "three", TUTTI_OK);
+    assert_int_equal(tutti_barrier(world), TUTTI_OK);
+    assert_runs(order, 2);
+    assert_int_equal(tti_turns_take(world, 3, &turns), TUTTI_OK);
+    tti_fail(TUTTI_E_NOMEM, "no memory for three");
+    tti_turns_give(&turns, "three", TUTTI_E_BACKEND);
+    assert_int_equal(fake_aborts(), 1); /* others are told */
+    assert_int_equal(tutti_barrier(world), TUTTI_E_BACKEND);
+    assert_said("finished since three: no memory for three");
+    assert_int_equal(tti_turns_take(world, 3, &turns), TUTTI_E_BACKEND);
+    tutti_destroy_process_group(world);
+}
+
 static void test_null_work(void **state)
 {
     (void)state;
@@ -506,6 +567,8 @@ int main(void)
         TEST(test_free_before_completion),
         TEST(test_list_is_copied),
         TEST(test_many_threads),
+        TEST(test_sparse_sum_is_not_divided),
+        TEST(test_turns_are_given_back),
         TEST(test_null_work),
     };
 

@@ -11,7 +11,9 @@
 #include <string.h>
 #include <cmocka.h>
 #include <tutti/backends.h>
+#include <tutti/coalesce.h>
 #include <tutti/device_mesh.h>
+#include <tutti/hooks.h>
 
 enum { RANK = 37, SIZE = 64, LONG_MS = 30000 };
 
@@ -94,6 +96,70 @@ static void test_data(void **state)
     assert_int_equal(x, 5);
 }
 
+/* Several buffers at once, and parts of other sizes: as far as each has room. */
+static void test_data_in_parts(void **state)
+{
+    int32_t         own[3] = { 7, 8, 9 }, a[SIZE], b[2 * SIZE], v[3 * SIZE];
+    tutti_span      outs[2] = { TUTTI_SPAN(a, SIZE), TUTTI_SPAN(b, 2 * SIZE) };
+    tutti_span      ins[2] = { TUTTI_SPAN(own, 1), TUTTI_SPAN(own + 1, 2) };
+    int64_t         counts[SIZE];
+    int32_t        *at = v;
+    tutti_work     *work = NULL;
+    int             i, k;
+
+    (void)state;
+    memset(v, 0, sizeof v);
+    assert_int_equal(make("fake"), TUTTI_OK);
+    assert_int_equal(tutti_all_gather_into_tensor_coalesced_async(outs, ins, 2, world, &work), TUTTI_OK);
+    assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+    tutti_work_free(work);
+    for (i = 0; i < SIZE; i++)
+        assert_true(a[i] == 7 && b[2 * i] == 8 && b[2 * i + 1] == 9);
+    for (i = 0; i < SIZE; i++)
+        counts[i] = i % 4;
+    counts[RANK] = 2;
+    counts[RANK + 1] = 1; /* as many in all */
+    assert_int_equal(tutti_all_gather_into_tensor_v(TUTTI_SPAN(v, 6 * SIZE / 4), TUTTI_SPAN(own, 2), counts, world),
+                     TUTTI_OK);
+    for (i = 0; i < SIZE; at += counts[i++])
+        for (k = 0; k < counts[i]; k++)
+            assert_int_equal(at[k], k < 2 ? own[k] : 0);
+    assert_int_equal(tutti_reduce_scatter_tensor_coalesced(ins, outs, 2, TUTTI_SUM, world), TUTTI_OK);
+    assert_true(own[0] == 7 && own[1] == 8 && own[2] == 9);
+}
+
+/* Works that a scope has recorded have the number and the times of its operation. */
+static void test_recorded(void **state)
+{
+    tutti_group        *timed = NULL;
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_work         *works[2], *all = NULL;
+    int32_t             x[2] = { 1, 2 };
+    double              ms;
+    int                 round, i;
+
+    (void)state;
+    assert_int_equal(make("fake"), TUTTI_OK);
+    tutti_use_group(world);
+    opts.enable_timing = true;
+    assert_int_equal(tutti_new_group(NULL, 0, &opts, &timed), TUTTI_OK);
+    for (round = 0; round < 2; round++) {
+        assert_int_equal(tutti_coalescing_begin(timed), TUTTI_OK);
+        for (i = 0; i < 2; i++)
+            assert_int_equal(tutti_all_reduce_async(TUTTI_SPAN(x + i, 1), TUTTI_SUM, timed, &works[i]), TUTTI_OK);
+        assert_int_equal(tutti_coalescing_end(timed, round == 0 ? NULL : &all), TUTTI_OK);
+        for (i = 0; i < 2; i++) {
+            ms = -1.0;
+            assert_int_equal(tutti_work_wait(works[i]), TUTTI_OK);
+            assert_int_equal(tutti_work_sequence(works[i]), round + 1);
+            assert_int_equal(tutti_work_duration(works[i], &ms), TUTTI_OK);
+            assert_true(ms >= 0.0 && ms < LONG_MS);
+            tutti_work_free(works[i]);
+        }
+    }
+    tutti_work_free(all);
+}
+
 static void test_error_on_collective(void **state)
 {
     int32_t x = 5;
@@ -141,6 +207,7 @@ static void test_routing(void **state)
     tutti_span       gathered = TUTTI_SPAN(&x, 1);
     void *const      nowhere = (void *)(uintptr_t)0x1000;
     const tutti_span cuda = on_cuda(nowhere);
+    tutti_work      *work = NULL;
 
     (void)state;
     make_small("CPU:native,cuda:fake");
@@ -149,6 +216,10 @@ static void test_routing(void **state)
     assert_int_equal(tutti_all_reduce(cuda, TUTTI_SUM, world), TUTTI_OK);
     assert_int_equal(tutti_broadcast(cuda, 0, world), TUTTI_OK);
     assert_int_equal(tutti_barrier(world), TUTTI_OK);
+    assert_int_equal(tutti_all_reduce_async(cuda, TUTTI_SUM, world, &work), TUTTI_OK);
+    assert_string_equal(tutti_work_name(work), "fake:all_reduce");
+    assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+    tutti_work_free(work);
     assert_refused(tutti_all_gather(&gathered, 1, cuda, world), TUTTI_E_ARG, "other spans are of 'cuda'");
 }
 
@@ -205,6 +276,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_mesh_code, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_data, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_data_in_parts, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_recorded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_error_on_collective, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_routing, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_cuda_alone, set_up, tear_down),

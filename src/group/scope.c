@@ -78,7 +78,7 @@ static tutti_status make_work(tutti_group *group, const tutti_call *call, tutti_
         return st;
     snprintf(work->what, sizeof work->what, "%s in a coalescing scope",
              tti_call_kind_name(call->kind));
-    tti_comm_name(group, tti_call_kind_name(call->kind), work->name);
+    tti_comm_name(group, call->device, tti_call_kind_name(call->kind), work->name);
     work->recorded = true;
     work->next = group->scope->works;
     group->scope->works = work;
@@ -91,18 +91,19 @@ tutti_status tti_scope_record(tutti_group *group, const tutti_call *call, int n_
 {
     tti_scope   *scope = group->scope;
     char         name[TTI_GROUP_CAUSE_MAX];
-    tutti_status st;
+    tutti_status st = h.async ? make_work(group, call, h.work_out) : TUTTI_OK;
 
+    if (st != TUTTI_OK)
+        return st; /* told at once, so nothing is recorded */
     snprintf(name, sizeof name, "%s, call %d of a coalescing scope", tti_call_kind_name(call->kind),
              scope->n_calls++);
-    if (scope->failed == TUTTI_OK) {
+    if (scope->failed == TUTTI_OK)
         st = tti_bundle_add(&scope->bundle, name, call, n_list);
-        if (st != TUTTI_OK) {
-            scope->failed = st;
-            snprintf(scope->words, sizeof scope->words, "%s", tutti_last_error());
-        }
+    if (st != TUTTI_OK) {
+        scope->failed = st;
+        snprintf(scope->words, sizeof scope->words, "%s", tutti_last_error());
     }
-    return h.async ? make_work(group, call, h.work_out) : TUTTI_OK;
+    return TUTTI_OK;
 }
 
 /* ---- end ---- */
@@ -122,24 +123,33 @@ static void free_scope(tti_scope *scope)
     free(scope);
 }
 
-/* The works of a scope have come to this, in this thread's words. */
-static void finish_works(tti_scope *scope, tti_runner *runner, tutti_status st)
+/* The works of a scope have come to this, in this thread's words; they began, if at all, at began_ns. */
+static void finish_works(tti_scope *scope, tti_runner *runner, tutti_status st, int64_t began_ns)
 {
+    tutti_work *w;
+
     tti_lock(&runner->lock);
+    for (w = scope->works; w != NULL; w = w->next) {
+        w->began_ns = began_ns;
+        w->seq = scope->bundle.like.seq;
+    }
     tti_works_finish(scope->works, st, tutti_last_error());
     tti_unlock(&runner->lock);
 }
 
 static tutti_status run_scope(tti_scope *scope, tutti_group *group, tutti_work **work_out)
 {
+    tti_runner  *runner = group->runner;
     tutti_work  *work = NULL;
     tutti_status st = scope->failed;
+    int64_t      began_ns = 0;
 
     if (st != TUTTI_OK) {
         st = tti_fail(st, "%s", scope->words);
     } else if (scope->n_calls == 0) {
         work = tti_work_nothing();
     } else if (work_out == NULL) {
+        began_ns = group->timed && scope->works != NULL ? tti_port_now(runner->port) : 0;
         st = tti_bundle_issue(&scope->bundle, tti_blocking());
     } else {
         st = tti_bundle_issue(&scope->bundle, tti_async(&work));
@@ -147,7 +157,7 @@ static tutti_status run_scope(tti_scope *scope, tutti_group *group, tutti_work *
             tti_work_lead(work, scope->works);
     }
     if (work == NULL)
-        finish_works(scope, group->runner, st);
+        finish_works(scope, runner, st, began_ns);
     if (st == TUTTI_OK && work_out != NULL)
         *work_out = work;
     return st;
@@ -183,6 +193,6 @@ void tti_scope_abandon(tutti_group *group)
     scope = take_scope(group);
     tti_fail(TUTTI_E_ABORTED, "a coalescing scope of group '%s' was not ended: the group was destroyed",
              group->name);
-    finish_works(scope, group->runner, TUTTI_E_ABORTED);
+    finish_works(scope, group->runner, TUTTI_E_ABORTED, 0);
     free_scope(scope);
 }

@@ -2,19 +2,26 @@
  *
  * sparse.c - the sum of sparse tensors over a group.
  *
- * How     Each rank coalesces its own tensor. Then three collectives: a record of fixed size says what each
- *         rank has; indices and values follow as parts of different sizes; every rank merges all of them
- *         (coo.c), which adds what has one place in rank order.
+ * How     Each rank coalesces its own tensor. Then three collectives, in turns that follow each other
+ *         (tti_turns): a record of fixed size says what each rank has; indices and values follow as parts of
+ *         different sizes; every rank merges all of them (coo.c), which adds what has one place in rank order.
  * True    The record is compared on all ranks alike, so they agree whether to go on: ranks with other
  *         dimensions are an error on all, and the group goes on. What other ranks send is checked like what
- *         the caller gives before any of it is used as an index. */
-#include "group/coo.h"
+ *         the caller gives before any of it is used as an index.
+ * Fails   Who has no memory for what the others have finishes the group: they are in the middle of the
+ *         operation, and would wait for its part. */
 #include "group/collective.h"
+#include "group/coo.h"
+#include "group/hooks.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+
+enum { N_TURNS = 3 };
+
+static const char WHAT[] = "sparse_all_reduce";
 
 /* What a rank has. 64-bit numbers only: it is gathered as i64. */
 typedef struct record {
@@ -32,6 +39,7 @@ _Static_assert(sizeof(record) == 12 * sizeof(int64_t), "a record has no gaps");
 /* All ranks' tensors on their way here. */
 typedef struct gathering {
     tutti_group      *group;
+    tti_turns         turns;
     tutti_sparse_coo  mine; /* coalesced */
     record           *records;
     int64_t          *counts;
@@ -42,7 +50,7 @@ typedef struct gathering {
 
 static tutti_status fail_memory(const gathering *g)
 {
-    return tti_fail(TUTTI_E_NOMEM, "sparse_all_reduce on group '%s': no memory for the tensors of %d ranks",
+    return tti_fail(TUTTI_E_NOMEM, "%s on group '%s': no memory for the tensors of %d ranks", WHAT,
                     g->group->name, g->group->size);
 }
 
@@ -78,25 +86,42 @@ static tutti_status compare_records(const gathering *g)
     if (n == 0)
         return TUTTI_OK;
     return tti_fail(TUTTI_E_MISMATCH,
-                    "sparse_all_reduce on group '%s': %d ranks have other dimensions, sizes or dtypes than "
+                    "%s on group '%s': %d ranks have other dimensions, sizes or dtypes than "
                     "rank %d: %s\n  next: give all ranks tensors of one shape and type",
-                    g->group->name, n, g->group->ranks[0], list);
+                    WHAT, g->group->name, n, g->group->ranks[0], list);
+}
+
+static tutti_status gathering_init(gathering *g, tutti_group *group, const tutti_sparse_coo *in)
+{
+    const size_t n = (size_t)group->size;
+
+    *g = (gathering){ .group = group };
+    g->records = calloc(n, sizeof *g->records);
+    g->counts = calloc(n, sizeof *g->counts);
+    g->all = calloc(n, sizeof *g->all);
+    if (g->records == NULL || g->counts == NULL || g->all == NULL)
+        return fail_memory(g);
+    return tti_coo_merge(in, 1, &g->mine);
+}
+
+static void gathering_release(gathering *g)
+{
+    tutti_sparse_free(&g->mine);
+    free(g->records);
+    free(g->counts);
+    free(g->indices);
+    free(g->values);
+    free(g->all);
 }
 
 static tutti_status gather_records(gathering *g)
 {
     const record mine = record_of(&g->mine);
     const int    n = g->group->size;
-    tutti_status st;
+    tutti_status st =
+        tti_all_gather_into_span(WHAT, g->group, tutti_span_of(g->records, (int64_t)n * RECORD_NUMBERS, TUTTI_I64),
+                                 tutti_span_of(&mine, RECORD_NUMBERS, TUTTI_I64), tti_in_turns(&g->turns));
 
-    g->records = calloc((size_t)n, sizeof *g->records);
-    g->counts = calloc((size_t)n, sizeof *g->counts);
-    g->all = calloc((size_t)n, sizeof *g->all);
-    if (g->records == NULL || g->counts == NULL || g->all == NULL)
-        return fail_memory(g);
-    st = tti_all_gather_into_span("sparse_all_reduce", g->group,
-                                  tutti_span_of(g->records, (int64_t)n * RECORD_NUMBERS, TUTTI_I64),
-                                  tutti_span_of(&mine, RECORD_NUMBERS, TUTTI_I64), tti_blocking());
     return st == TUTTI_OK ? compare_records(g) : st;
 }
 
@@ -126,7 +151,8 @@ static tutti_status gather_part(gathering *g, tutti_span mine, int64_t per_block
     if (all == NULL)
         return fail_memory(g);
     *all_out = all;
-    return tutti_all_gather_into_tensor_v(tutti_span_of(all, sum, mine.dtype), mine, g->counts, g->group);
+    return tti_all_gather_into_v_span(WHAT, g->group, tutti_span_of(all, sum, mine.dtype), mine, g->counts,
+                                      tti_in_turns(&g->turns));
 }
 
 /* The tensors as they came; each is checked like one that a caller gives. */
@@ -148,12 +174,12 @@ static tutti_status read_tensors(gathering *g)
         t->values = tutti_span_of(values, t->nnz * block, g->mine.values.dtype);
         indices += t->nnz * t->sparse_dim;
         values += (size_t)(t->nnz * block) * element;
-        st = tti_coo_check("sparse_all_reduce", t);
+        st = tti_coo_check(WHAT, t);
     }
     return st;
 }
 
-static tutti_status gather_tensors(gathering *g)
+static tutti_status gather_parts(gathering *g)
 {
     const tutti_sparse_coo *mine = &g->mine;
     char                   *indices = NULL;
@@ -165,17 +191,45 @@ static tutti_status gather_tensors(gathering *g)
     g->indices = (int64_t *)(void *)indices;
     if (st == TUTTI_OK)
         st = gather_part(g, mine->values, tti_coo_block(mine), &g->values);
-    return st == TUTTI_OK ? read_tensors(g) : st;
+    return st;
 }
 
-static void gathering_release(gathering *g)
+/* All that needs the others. Of other failures they know: all have compared, or a collective has failed. */
+static tutti_status exchange(gathering *g)
 {
-    tutti_sparse_free(&g->mine);
-    free(g->records);
-    free(g->counts);
-    free(g->indices);
-    free(g->values);
-    free(g->all);
+    tutti_status st = tti_turns_take(g->group, N_TURNS, &g->turns);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = gather_parts(g);
+    tti_turns_give(&g->turns, WHAT, st == TUTTI_E_NOMEM ? TUTTI_E_BACKEND : TUTTI_OK);
+    return st;
+}
+
+static tutti_status exchange_observed(gathering *g, tutti_op op)
+{
+    tti_observation *seen = NULL;
+    tutti_status     st = tti_observe_whole(g->group, WHAT, op, g->mine.values, &seen);
+
+    if (st == TUTTI_OK)
+        st = exchange(g);
+    tti_observe_end(seen, st, g->turns.first, NULL);
+    return st;
+}
+
+static tutti_status all_reduce(tutti_group *group, const tutti_sparse_coo *in, tutti_op op, tutti_sparse_coo *out)
+{
+    gathering    g;
+    tutti_status st = gathering_init(&g, group, in);
+
+    if (st == TUTTI_OK)
+        st = exchange_observed(&g, op);
+    if (st == TUTTI_OK)
+        st = read_tensors(&g);
+    if (st == TUTTI_OK)
+        st = tti_coo_merge(g.all, group->size, out);
+    gathering_release(&g);
+    return st;
 }
 
 /* ---- public ---- */
@@ -200,30 +254,23 @@ tutti_status tutti_sparse_coalesce(const tutti_sparse_coo *in, tutti_sparse_coo 
 static tutti_status check_all_reduce(const tutti_sparse_coo *in, tutti_op op, const tutti_sparse_coo *out)
 {
     if (op.kind != TUTTI_OP_SUM)
-        return tti_fail(TUTTI_E_ARG, "sparse_all_reduce: op is '%s'\n  next: TUTTI_SUM is the only one",
+        return tti_fail(TUTTI_E_ARG, "%s: op is '%s'\n  next: TUTTI_SUM is the only one", WHAT,
                         tutti_op_name(op.kind));
     if (out == NULL)
-        return tti_fail(TUTTI_E_ARG, "sparse_all_reduce: out is NULL");
-    return tti_coo_check("sparse_all_reduce", in);
+        return tti_fail(TUTTI_E_ARG, "%s: out is NULL", WHAT);
+    return tti_coo_check(WHAT, in);
 }
 
 tutti_status tutti_sparse_all_reduce(const tutti_sparse_coo *in, tutti_op op, tutti_group *group,
                                      tutti_sparse_coo *out)
 {
-    gathering    g = { .group = NULL };
-    tutti_status st = tti_group_resolve(group, "sparse_all_reduce", &g.group);
+    tutti_group *g = NULL;
+    tutti_status st = tti_group_resolve(group, WHAT, &g);
 
-    if (st == TUTTI_OK && g.group == NULL && out != NULL)
+    if (st == TUTTI_OK && g == NULL && out != NULL)
         *out = (tutti_sparse_coo){ .owned = NULL };
-    if (st != TUTTI_OK || g.group == NULL)
+    if (st != TUTTI_OK || g == NULL)
         return st;
     st = check_all_reduce(in, op, out);
-    if (st == TUTTI_OK)
-        st = tti_coo_merge(in, 1, &g.mine);
-    if (st == TUTTI_OK)
-        st = gather_tensors(&g);
-    if (st == TUTTI_OK)
-        st = tti_coo_merge(g.all, g.group->size, out);
-    gathering_release(&g);
-    return st;
+    return st == TUTTI_OK ? all_reduce(g, in, op, out) : st;
 }

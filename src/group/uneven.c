@@ -40,23 +40,30 @@ static tutti_status check_flat(const tutti_group *group, const char *what, tutti
     return st == TUTTI_OK ? tti_check_splits(group, what, whole_name, whole, "counts", counts) : st;
 }
 
+tutti_status tti_all_gather_into_v_span(const char *what, tutti_group *group, tutti_span out, tutti_span in,
+                                        const int64_t *counts, tti_how h)
+{
+    tti_parts    parts;
+    tutti_status st = check_flat(group, what, out, in, "out", counts);
+
+    if (st == TUTTI_OK)
+        st = tti_parts_init(&parts, group, out, counts);
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_all_gather_list(what, "part of out", group, parts.spans, group->size, in, h);
+    tti_parts_release(&parts);
+    return st;
+}
+
 static tutti_status all_gather_into_v(tutti_span out, tutti_span in, const int64_t *counts,
                                       tutti_group *group, tti_how h)
 {
     tutti_group *g = NULL;
     tutti_status st = tti_collective_begin(into_v, group, h, &g);
-    tti_parts    parts;
 
-    if (st == TUTTI_OK && g != NULL)
-        st = check_flat(g, into_v, out, in, "out", counts);
     if (st != TUTTI_OK || g == NULL)
         return st;
-    st = tti_parts_init(&parts, g, out, counts);
-    if (st != TUTTI_OK)
-        return st;
-    st = tti_all_gather_list(into_v, "part of out", g, parts.spans, g->size, in, h);
-    tti_parts_release(&parts);
-    return st;
+    return tti_all_gather_into_v_span(into_v, g, out, in, counts, h);
 }
 
 tutti_status tutti_all_gather_into_tensor_v(tutti_span out, tutti_span in, const int64_t *counts,

@@ -74,6 +74,8 @@ tutti_status tutti_wait_all(tutti_work *const *works, int n_works, int64_t timeo
         st = tutti_work_wait_for(works[i], ms_left(works[i], timeout_ms, deadline_ns));
         if (st == TUTTI_E_TIMEOUT && !tutti_work_is_completed(works[i]))
             return st; /* not the operation's time-out, but ours */
+        if (st == TUTTI_E_TIMEOUT)
+            st = tutti_work_status(works[i]); /* its own, or it ended at the last moment */
         if (st != TUTTI_OK && first == TUTTI_OK) {
             first = st;
             snprintf(words, sizeof words, "%s", tutti_last_error());

@@ -66,6 +66,16 @@ void tti_works_finish(tutti_work *first, tutti_status status, const char *words)
     }
 }
 
+/* Work, which has ended, takes its followers along. Lock held. */
+static void finish_followers(tutti_work *work, tutti_work *followers, tutti_status status, const char *words)
+{
+    tutti_work *f;
+
+    for (f = followers; f != NULL; f = f->next)
+        f->began_ns = work->began_ns;
+    tti_works_finish(followers, status, words);
+}
+
 void tti_work_lead(tutti_work *work, tutti_work *followers)
 {
     tutti_work *f;
@@ -77,7 +87,7 @@ void tti_work_lead(tutti_work *work, tutti_work *followers)
         memcpy(f->what, work->what, sizeof f->what);
     }
     if (work->done)
-        tti_works_finish(followers, work->status, work->words != NULL ? work->words : "");
+        finish_followers(work, followers, work->status, work->words != NULL ? work->words : "");
     else
         work->followers = followers;
     tti_unlock(&work->runner->lock);
@@ -86,7 +96,7 @@ void tti_work_lead(tutti_work *work, tutti_work *followers)
 void tti_work_finish(tutti_work *work, tutti_status status, const char *words)
 {
     assert(!work->done);
-    tti_works_finish(work->followers, status, words);
+    finish_followers(work, work->followers, status, words);
     work->followers = NULL;
     work->status = status;
     work->words = status != TUTTI_OK ? strdup(words) : NULL;

@@ -6,7 +6,10 @@
  *         wrong tensors are refused before anything is sent.
  * Method  blocks at drawn places, many of them twice and some on several ranks; small whole numbers, so that
  *         sums are exact, compared with a dense array. */
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
@@ -161,6 +164,53 @@ static void wrong_tensors_are_refused(tt_ctx *t)
     OK(tutti_barrier(t->group));
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+static rlim_t pages_now(void)
+{
+    FILE         *statm = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%lu", &pages), 1);
+    fclose(statm);
+    return pages;
+}
+
+/* A link may be the first thing that has no memory on that rank, or be reset with the word still in it. */
+static void expect_told(tutti_status st)
+{
+    if (st != TUTTI_E_BACKEND && st != TUTTI_E_PEER)
+        fail_msg("%d: %s", (int)st, tutti_last_error());
+}
+
+/* Each rank has a block of 16 MiB. The last one may have 32 MiB more than it has: enough for a coalesced copy
+ * of its own, not for those of all. Whoever leaves stays until the others were told. */
+static void a_rank_without_memory_does_not_keep_others_waiting(tt_ctx *t)
+{
+    const bool       short_of = t->rank == t->size - 1;
+    const int64_t    block = 1 << 22, place = t->rank;
+    const rlim_t     page = (rlim_t)sysconf(_SC_PAGESIZE);
+    float           *values = tt_alloc(t, (size_t)block * sizeof *values);
+    tutti_sparse_coo mine = { .sparse_dim = 1, .dense_dim = 1, .sizes = { 4, block }, .nnz = 1,
+                              .indices = &place, .values = TUTTI_SPAN(values, block) };
+    struct rlimit    before, tight;
+    tutti_sparse_coo sum;
+
+    OK(tutti_barrier(t->group)); /* what the group needs is there */
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    tight = before;
+    tight.rlim_cur = (pages_now() + (32 << 20) / page) * page;
+    if (short_of)
+        assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+    if (short_of)
+        REFUSED(tutti_sparse_all_reduce(&mine, TUTTI_SUM, t->group, &sum), TUTTI_E_NOMEM, "tensors of 3 ranks");
+    else
+        expect_told(tutti_sparse_all_reduce(&mine, TUTTI_SUM, t->group, &sum));
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    expect_told(tutti_barrier(t->group));
+}
+#endif
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -168,6 +218,10 @@ int main(void)
         TT_TEST(sums_are_those_of_dense_tensors, .ranks = 1, .transports = "threads", .limit_ms = 60000),
         TT_TEST(scopes_do_not_record_it, .ranks = 2, .transports = "shm,threads", .limit_ms = 60000),
         TT_TEST(ranks_with_other_sizes_are_named, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they need the addresses */
+        TT_TEST(a_rank_without_memory_does_not_keep_others_waiting, .ranks = 3, .transports = "shm,tcp",
+                .limit_ms = 20000),
+#endif
         TT_TEST(wrong_tensors_are_refused, .ranks = 2, .transports = "threads", .limit_ms = 60000),
     };
 
