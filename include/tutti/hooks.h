@@ -56,7 +56,8 @@ typedef void (*tutti_hook_fn)(const tutti_op_event *event, void *ctx);
 /** Have fn(event, ctx) called at every operation of group, from the next one on.
  *
  * Hooks of one kind are called in the order they were registered, never under a lock of the library. An abort
- * hook may be called several times, on several threads: once for each operation that fails. A message that
+ * hook may be called several times, on several threads: once for each operation that fails. Where a collective
+ * has failed the group is finished by then, and refuses what a hook issues on it. A message that
  * nobody waits for fails unseen by it, until a later call finds the group finished.
  *
  * @param id_out  what tutti_remove_hook() takes; 1 or more, never used again in this group
