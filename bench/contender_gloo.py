@@ -173,25 +173,27 @@ class Run:
         begun = time.monotonic_ns()
         for i in range(calls):
             self.call(i)
-        return time.monotonic_ns() - begun
+        return begun, time.monotonic_ns()
 
     def warm_up(self, budget):
         end, calls, more = time.monotonic_ns() + budget, 1, True
         while more:
-            longest = max(self.board.all_words(self.chain(calls)))
+            begun, ended = self.chain(calls)
+            longest = max(self.board.all_words(ended - begun))
             each = max(1, longest // calls)
             more = self.goes_on(end)
             calls = 2 * calls if longest < budget // 8 and calls < CHAIN_CALLS_MAX else calls
         return each
 
-    def longest(self, times):
+    def columns(self, times):
+        """Each of our times with those of all ranks."""
         mine = self.board.samples(rank, len(times))
         for i, t in enumerate(times):
             mine[i] = t
         self.board.barrier()
-        merged = [max(column) for column in zip(*(self.board.samples(r, len(times)) for r in range(ranks)))]
+        found = list(zip(*(self.board.samples(r, len(times)) for r in range(ranks))))
         self.board.barrier()
-        return sorted(merged)
+        return found
 
     def synchronised(self, budget, each):
         block = 1 if each > 1_000_000 else BLOCK_CALLS
@@ -204,15 +206,16 @@ class Run:
                 self.call(len(times))
                 times.append(time.monotonic_ns() - begun)
             more = self.goes_on(end)
-        return self.longest(times)
+        return sorted(max(column) for column in self.columns(times))
 
     def back_to_back(self, budget, each):
         calls = min(max(1, budget // CHAIN_BLOCKS // each), CHAIN_CALLS_MAX)
-        end, times, more = time.monotonic_ns() + budget, [], True
-        while more and len(times) < SAMPLES:
-            times.append(self.chain(calls))
+        end, blocks, more = time.monotonic_ns() + budget, [], True
+        while more and len(blocks) < SAMPLES // 2:
+            blocks.append(self.chain(calls))
             more = self.goes_on(end)
-        times = self.longest(times)
+        starts, ends = zip(*blocks)
+        times = sorted(max(last) - min(first) for first, last in zip(self.columns(starts), self.columns(ends)))
         return calls * len(times), quantile(times, 0.5) / calls
 
 

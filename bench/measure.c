@@ -19,6 +19,7 @@ enum {
     CHAIN_BLOCKS = 12,      /* blocks of calls back to back that the time is divided into */
     CHAIN_CALLS_MAX = 100000,
     COLD_BUFFERS_MAX = 1024,
+    HALF = BENCH_SAMPLES_MAX / 2,
 };
 #define COLD_BYTES ((size_t)512 << 20) /* of all ranks together: more than the caches of most machines */
 #define NS_PER_MS UINT64_C(1000000)
@@ -185,32 +186,31 @@ static bool goes_on(run *r, uint64_t end_ns, bool *more_out)
     return true;
 }
 
-static bool chain(run *r, int64_t calls, uint64_t *ns_out)
+static bool chain(run *r, int64_t calls, uint64_t *start_out, uint64_t *end_out)
 {
-    uint64_t start;
     int64_t i;
 
     if (!bench_board_barrier(r->board))
         return alone();
-    start = bench_now_ns();
+    *start_out = bench_now_ns();
     for (i = 0; i < calls; i++)
         if (!r->op(call_of(r, i)))
             return false;
-    *ns_out = bench_now_ns() - start;
+    *end_out = bench_now_ns();
     return true;
 }
 
 static bool warm_up(run *r, uint64_t budget_ns)
 {
     const uint64_t end = bench_now_ns() + budget_ns;
-    uint64_t ns = 0, each;
+    uint64_t ns = 0, each, first = 0, last = 0;
     int64_t calls;
     bool more = true;
 
     for (calls = 1; more; calls = ns < budget_ns / 8 && calls < CHAIN_CALLS_MAX ? 2 * calls : calls) {
-        if (!chain(r, calls, &ns))
+        if (!chain(r, calls, &first, &last))
             return false;
-        if (!bench_board_largest(r->board, ns, &ns))
+        if (!bench_board_largest(r->board, last - first, &ns))
             return alone();
         each = ns / (uint64_t)calls;
         if (!goes_on(r, end, &more))
@@ -220,7 +220,7 @@ static bool warm_up(run *r, uint64_t budget_ns)
     return true;
 }
 
-/* Into the board's samples of this rank; rank 0 then makes them the longest of all ranks. */
+/* What ranks wrote into their samples: rank 0 makes its own the longest of all. */
 static bool longest_of_ranks(run *r, int n)
 {
     uint64_t *mine = bench_board_samples(r->board, 0);
@@ -235,6 +235,29 @@ static bool longest_of_ranks(run *r, int n)
             for (i = 0; i < n; i++)
                 mine[i] = theirs[i] > mine[i] ? theirs[i] : mine[i];
         }
+    return bench_board_barrier(r->board) || alone();
+}
+
+/* The same of blocks, which ranks wrote as starts and, HALF further on, ends: rank 0's samples become the times
+ * from the first rank's start to the last one's end. Ranks that wait for nobody may take turns on a core. */
+static bool from_first_to_last(run *r, int n)
+{
+    uint64_t *mine = bench_board_samples(r->board, 0);
+    int rank, i;
+
+    if (!bench_board_barrier(r->board))
+        return alone();
+    for (i = 0; i < n && r->board->rank == 0; i++) {
+        uint64_t first = mine[i], last = mine[HALF + i];
+
+        for (rank = 1; rank < r->board->ranks; rank++) {
+            const uint64_t *theirs = bench_board_samples(r->board, rank);
+
+            first = theirs[i] < first ? theirs[i] : first;
+            last = theirs[HALF + i] > last ? theirs[HALF + i] : last;
+        }
+        mine[i] = last - first;
+    }
     return bench_board_barrier(r->board) || alone();
 }
 
@@ -291,10 +314,10 @@ static bool back_to_back(run *r, uint64_t budget_ns, bench_figures *f)
     int n;
 
     calls = calls < 1 ? 1 : calls > CHAIN_CALLS_MAX ? CHAIN_CALLS_MAX : calls;
-    for (n = 0; more && n < BENCH_SAMPLES_MAX; n++)
-        if (!chain(r, calls, &samples[n]) || !goes_on(r, end, &more))
+    for (n = 0; more && n < HALF; n++)
+        if (!chain(r, calls, &samples[n], &samples[HALF + n]) || !goes_on(r, end, &more))
             return false;
-    if (!longest_of_ranks(r, n))
+    if (!from_first_to_last(r, n))
         return false;
     if (r->board->rank != 0)
         return true;

@@ -3,8 +3,9 @@
  * measure.h - verify and time one cell, on all ranks of a contender together.
  *
  * Two measures. Synchronised: all ranks leave a barrier, each times one call, and the longest of them is the
- * time. Back to back: calls follow each other without a barrier, and the time is that of a block of them,
- * on the slowest rank, divided by their number. The root goes round in both. Nothing is subtracted. */
+ * time. Back to back: calls follow each other without a barrier, and the time is that of a block of them, from
+ * the first rank's start to the last one's end, divided by their number. The root goes round in both. Nothing
+ * is subtracted. */
 #ifndef TUTTI_BENCH_MEASURE_H
 #define TUTTI_BENCH_MEASURE_H
 
