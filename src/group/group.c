@@ -190,6 +190,12 @@ static void destroy_children(tutti_group *world, const tutti_group *carrier)
     }
 }
 
+void tti_group_end_meshes(tutti_group *world)
+{
+    if (world->meshes != NULL)
+        world->end_meshes(world);
+}
+
 void tti_group_destroy(tutti_group *group)
 {
     tti_runner *runner = group->runner;
@@ -201,7 +207,7 @@ void tti_group_destroy(tutti_group *group)
         destroy_one(group);
         return;
     }
-    tti_mesh_families_end(group);
+    tti_group_end_meshes(group);
     destroy_children(group, NULL);
     destroy_one(group);
     tti_runner_drop(runner);

@@ -6,8 +6,7 @@
  *   group.c       the object: its parts, its end
  *   world_create.c, new_group.c   making one, over make.h
  *   agreed.c      names and numbers of groups whose members alone make them
- *   split.c       groups out of a group
- *   merge.c, shrink.c, reconfigure.c   a group with others', with fewer members, with other members
+ *   handle.c      what names a world among all processes
  *   options.c     reading the structs that callers fill
  *   ranks.c       ranks and their translation
  *   subgroups.c   several groups in one call; names and lists of ranks
@@ -30,9 +29,7 @@
  *   route.c       which backend a device's spans go to
  *   hooks.c       what is called around operations; observe.c: one operation as hooks see it
  *   comm_name.c   what operations are called, how they are numbered and timed
- *   detail_log.c  a log line for each operation
- *   device_mesh.c grids of ranks, over mesh_family.c, mesh_groups.c, mesh_layout.c; mesh_derive.c meshes of
- *                 meshes, mesh_context.c the current one */
+ *   detail_log.c  a log line for each operation */
 #ifndef TTI_GROUP_GROUP_H
 #define TTI_GROUP_GROUP_H
 
@@ -73,7 +70,7 @@ typedef struct tti_runner {
     tutti_work   *watched; /* messages with callbacks, looked at by the caller */
 } tti_runner;
 
-typedef struct tti_mesh_family tti_mesh_family; /* mesh_family.h */
+typedef struct tti_mesh_family tti_mesh_family; /* device_mesh/mesh_family.h */
 typedef struct tti_local_name  tti_local_name;  /* agreed.c */
 
 /** What takes the memory of a kind of device. */
@@ -137,6 +134,7 @@ struct tutti_group {
     /* Of a world, guarded by runner->lock. */
     tti_local_name  *local_names;
     tti_mesh_family *meshes;
+    void (*end_meshes)(tutti_group *world); /* set with the first of meshes: they live in a room above */
     uint32_t         n_meshes; /* calls so far that make or flatten one */
 };
 
@@ -250,10 +248,8 @@ void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
                            const tutti_group_options *opts, tutti_status *status,
                            tutti_group **mine);
 
-/* mesh_family.c */
-
 /** Take the groups from the meshes of a world that ends. */
-void tti_mesh_families_end(tutti_group *world);
+void tti_group_end_meshes(tutti_group *world);
 
 /* queue.c */
 

@@ -47,8 +47,16 @@ tutti_status tti_world_begin(tti_port *port, const tti_backing *backing, const t
 
 /* reconfigure.c */
 
+/* handle.c */
+
+enum { TTI_NONCE_TEXT = 32 }; /* characters */
+
+/** Random letters and digits that nobody else has. */
+void tti_nonce_text(tti_port *port, char hex_out[TTI_NONCE_TEXT + 1]);
 /** Give a new world its handle. */
 void tti_handle_make(tti_port *port, tutti_group *world);
+/** Whether text has the form of a handle of a world with this backend. */
+bool tti_handle_fits(const char *text, const char *backend);
 
 /* subgroups.c */
 

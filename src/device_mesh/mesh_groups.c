@@ -12,7 +12,7 @@
  *         world's key "mesh/<number>": whoever makes something else says so, with both.
  * True    Groups are made once for each set of dimensions, whatever names it gets.
  * Fails   When a group of this rank cannot be made, the remaining ones only take their numbers. */
-#include "group/mesh_family.h"
+#include "device_mesh/mesh_family.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * mesh_context.c - the mesh that a thread works on, and a mesh in words. */
-#include "group/mesh_object.h"
+#include "device_mesh/mesh_object.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * group/mesh_object.h - a mesh as the caller holds it; shared by device_mesh.c and what derives meshes. */
-#ifndef TTI_GROUP_MESH_OBJECT_H
-#define TTI_GROUP_MESH_OBJECT_H
+ * device_mesh/mesh_object.h - a mesh as the caller holds it; shared by device_mesh.c and what derives meshes. */
+#ifndef TTI_DEVICE_MESH_MESH_OBJECT_H
+#define TTI_DEVICE_MESH_MESH_OBJECT_H
 
-#include "group/mesh_family.h"
+#include "device_mesh/mesh_family.h"
 
 struct tutti_device_mesh {
     _Atomic uint32_t refs;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * mesh_layout.c - the arithmetic of a grid. */
-#include "group/mesh_layout.h"
+#include "device_mesh/mesh_layout.h"
 
 #include <limits.h>
 #include <tutti/private.h>

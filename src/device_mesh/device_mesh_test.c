@@ -5,7 +5,7 @@
  *         others; groups are made once, and end with the meshes or the world; wrong uses are refused
  *         before anything is made.
  * Method  ranks as threads. */
-#include "fake_backend.h"
+#include "group/fake_backend.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

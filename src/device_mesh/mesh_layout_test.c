@@ -3,7 +3,7 @@
  * mesh_layout_test.c
  * Goal    positions, indices and sets of dimensions fit together, for every set of every small grid.
  * Method  all shapes of three dimensions of 1 to 3 are walked by plain loops and compared. */
-#include "group/mesh_layout.h"
+#include "device_mesh/mesh_layout.h"
 
 #include <limits.h>
 #include <setjmp.h>

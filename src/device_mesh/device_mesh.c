@@ -5,7 +5,7 @@
  * A mesh is a list of dimensions of its family, lowest first, and what follows from it for this
  * rank: shape, coordinate, and the ranks that share its coordinates in all other dimensions. It is
  * constant; slicing and flattening make another one, which holds the same family. */
-#include "group/mesh_object.h"
+#include "device_mesh/mesh_object.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * group/mesh_family.h - what a root mesh and all slices of it share: ranks, layout, groups. */
-#ifndef TTI_GROUP_MESH_FAMILY_H
-#define TTI_GROUP_MESH_FAMILY_H
+ * device_mesh/mesh_family.h - what a root mesh and all slices of it share: ranks, layout, groups. */
+#ifndef TTI_DEVICE_MESH_MESH_FAMILY_H
+#define TTI_DEVICE_MESH_MESH_FAMILY_H
 
 #include "group/group.h"
-#include "group/mesh_layout.h"
+#include "device_mesh/mesh_layout.h"
 
 /** A dimension of a mesh: one of the root, or several of them flattened. Constant once it is in the
  * family's list, but for group, which the world's end changes. */

@@ -5,7 +5,7 @@
  *         groups that follow from the mesh they come from; only new dimensions get groups, which end with the
  *         last mesh; the current mesh is a thread's own; a mesh in words.
  * Method  ranks as threads. */
-#include "fake_backend.h"
+#include "group/fake_backend.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

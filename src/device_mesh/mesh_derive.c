@@ -9,7 +9,7 @@
  *         in it, each list of them once, so all ranks of the world describe the same thing.
  * True    Dimensions that stay as they are share their groups; the new family holds the old one, whose
  *         groups they are. Only the new dimensions get groups. */
-#include "group/mesh_object.h"
+#include "device_mesh/mesh_object.h"
 
 #include <stdlib.h>
 #include <string.h>

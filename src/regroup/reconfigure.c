@@ -20,67 +20,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 #include "store/store.h"
 #include <tutti/private.h>
 #include <tutti/regroup.h>
 
-enum { NONCE_BYTES = 16, HOST_SHOWN_MAX = 64, KEY_MAX = 32 };
+enum { KEY_MAX = 32 };
 
 static const char *const what = "reconfigure";
-
-/* ---- handles: "tutti:native:host:pid:nonce" ---- */
-
-static void put_nonce(tti_port *port, char hex_out[2 * NONCE_BYTES + 1])
-{
-    uint8_t nonce[NONCE_BYTES];
-    int     i;
-
-    port->ops->random(port, nonce, sizeof nonce);
-    for (i = 0; i < NONCE_BYTES; i++)
-        snprintf(hex_out + 2 * i, 3, "%02x", nonce[i]);
-}
-
-void tti_handle_make(tti_port *port, tutti_group *world)
-{
-    char host[HOST_SHOWN_MAX] = "";
-    char hex[2 * NONCE_BYTES + 1];
-
-    if (gethostname(host, sizeof host - 1) != 0 || strchr(host, ':') != NULL)
-        snprintf(host, sizeof host, "?");
-    put_nonce(port, hex);
-    snprintf(world->handle, sizeof world->handle, "tutti:%.32s:%s:%lld:%s", world->ops->name, host,
-             (long long)getpid(), hex);
-}
-
-/* Four colons, and behind the last one nothing but the nonce. */
-static bool is_handle(const char *text, const char *backend)
-{
-    const char *at = text;
-    const char *last = text;
-    int         colons = 0;
-    char        begin[48];
-
-    if (strnlen(text, TTI_HANDLE_MAX) >= TTI_HANDLE_MAX)
-        return false;
-    snprintf(begin, sizeof begin, "tutti:%.32s:", backend);
-    if (strncmp(text, begin, strlen(begin)) != 0)
-        return false;
-    for (; *at != '\0'; at++)
-        if (*at == ':') {
-            colons++;
-            last = at + 1;
-        }
-    return colons == 4 && strlen(last) == 2 * NONCE_BYTES &&
-           strspn(last, "0123456789abcdef") == 2 * NONCE_BYTES;
-}
-
-const char *tutti_get_reconfigure_handle(const tutti_group *group)
-{
-    const tutti_group *g = tti_group_peek(group);
-
-    return g != NULL && g->world == g ? g->handle : NULL;
-}
 
 /* ---- checks ---- */
 
@@ -103,7 +49,7 @@ static tutti_status check_handles(const tutti_group *world, const tutti_reconfig
     if (opts->handles == NULL || opts->n_handles <= 0)
         return tti_fail(TUTTI_E_ARG, "%s: there are no handles (n_handles %d)", what, opts->n_handles);
     for (i = 0; i < opts->n_handles; i++)
-        if (opts->handles[i] == NULL || !is_handle(opts->handles[i], world->ops->name))
+        if (opts->handles[i] == NULL || !tti_handle_fits(opts->handles[i], world->ops->name))
             return tti_fail(TUTTI_E_ARG,
                             "%s: handle %d, '%.80s', is none of a world with backend '%s'\n"
                             "  next: pass what tutti_get_reconfigure_handle() gave",
@@ -187,12 +133,12 @@ static tutti_status claim(const tti_join *join, const char *key, const char *val
 static tutti_status take_place(tti_port *port, const tti_join *join, const members *m, int64_t uuid)
 {
     char         key[KEY_MAX];
-    char         value[TTI_HANDLE_MAX + 2 * NONCE_BYTES + 2];
-    char         hex[2 * NONCE_BYTES + 1];
+    char         value[TTI_HANDLE_MAX + TTI_NONCE_TEXT + 2];
+    char         hex[TTI_NONCE_TEXT + 1];
     bool         ours = false;
     tutti_status st;
 
-    put_nonce(port, hex); /* tells this call from an earlier one */
+    tti_nonce_text(port, hex); /* tells this call from an earlier one */
     snprintf(value, sizeof value, "%s %s", m->handles[m->rank], hex);
     snprintf(key, sizeof key, "member/%d", m->rank);
     st = claim(join, key, value, &ours);
@@ -289,7 +235,7 @@ static void become(tutti_group *world, tutti_group *fresh)
 
     tti_queue_close(world);
     messages = tti_messages_take(world);
-    tti_mesh_families_end(world);
+    tti_group_end_meshes(world);
     tti_lock(&world->runner->lock);
     exchange(world, fresh);
     tti_unlock(&world->runner->lock);

@@ -4,7 +4,7 @@
  *
  * True    A family is in its world's list until one of the two ends: then either the groups are
  *         ended by the family, or the family has none any more. */
-#include "group/mesh_family.h"
+#include "device_mesh/mesh_family.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,6 +140,20 @@ static tutti_status fill_ranks(tti_mesh_family *family, const int *ranks)
 
 /* ---- the object ---- */
 
+/* The world ends: its groups are no more. */
+static void end_families(tutti_group *world)
+{
+    tti_mesh_family *family = world->meshes;
+    tti_mesh_axis   *axis;
+
+    for (; family != NULL; family = family->next) {
+        family->world = NULL;
+        for (axis = family->axes; axis != NULL; axis = axis->next)
+            axis->group = TUTTI_NO_GROUP;
+    }
+    world->meshes = NULL;
+}
+
 static void link_family(tti_mesh_family *family)
 {
     tutti_group *world = family->world;
@@ -147,6 +161,7 @@ static void link_family(tti_mesh_family *family)
     tti_lock(&world->runner->lock);
     family->next = world->meshes;
     world->meshes = family;
+    world->end_meshes = end_families;
     tti_unlock(&world->runner->lock);
 }
 
@@ -250,17 +265,4 @@ tutti_status tti_mesh_family_give_up(tti_mesh_family *family, tutti_status statu
     snprintf(words, sizeof words, "%s", tutti_last_error());
     tti_mesh_family_drop(family);
     return tti_fail(status, "%s", words);
-}
-
-void tti_mesh_families_end(tutti_group *world)
-{
-    tti_mesh_family *family = world->meshes;
-    tti_mesh_axis   *axis;
-
-    for (; family != NULL; family = family->next) {
-        family->world = NULL;
-        for (axis = family->axes; axis != NULL; axis = axis->next)
-            axis->group = TUTTI_NO_GROUP;
-    }
-    world->meshes = NULL;
 }

@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * group/mesh_layout.h - the arithmetic of a grid: positions, coordinates, and sets of dimensions.
+ * device_mesh/mesh_layout.h - the arithmetic of a grid: positions, coordinates, and sets of dimensions.
  *
  * A position counts the points of the grid row by row. A set of dimensions is a grid of its own: its
  * points are counted row by row too, over the dimensions in it, the lowest one running slowest. A
  * point of the whole is then an index over a set and an index over all other dimensions:
  *
  *     position = tti_mesh_at(set, index(set)) + tti_mesh_at(rest, index(rest)) */
-#ifndef TTI_GROUP_MESH_LAYOUT_H
-#define TTI_GROUP_MESH_LAYOUT_H
+#ifndef TTI_DEVICE_MESH_MESH_LAYOUT_H
+#define TTI_DEVICE_MESH_MESH_LAYOUT_H
 
 #include <stdbool.h>
 #include <stdint.h>
