@@ -158,6 +158,7 @@ static void destroy_one(tutti_group *group)
     tti_scope_abandon(group);
     tti_queue_close(group);
     messages = tti_messages_take(group);
+    tti_windows_end(group);
     if (group->world == group)
         tti_runner_stop(group->runner);
     tti_routes_close(group);

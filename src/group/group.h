@@ -28,6 +28,7 @@
  *   timeout.c     changing a group's time-out; breakpoint.c: one rank in a debugger
  *   route.c       which backend a device's spans go to
  *   hooks.c       what is called around operations; observe.c: one operation as hooks see it
+ *   window.c, window_make.c  memory that members read and write, over one_sided.h
  *   comm_name.c   what operations are called, how they are numbered and timed
  *   detail_log.c  a log line for each operation */
 #ifndef TTI_GROUP_GROUP_H
@@ -44,6 +45,7 @@ enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX 
 
 typedef struct tti_callback tti_callback;
 typedef struct tti_scope    tti_scope; /* scope.c */
+typedef struct tutti_window tutti_window;
 typedef struct tti_hooks    tti_hooks; /* hooks.h */
 
 /** The lock and the worker thread that all groups of a world share. Reference counted, by the world
@@ -126,6 +128,8 @@ struct tutti_group {
     bool         closing;
     tti_hooks   *hooks;                            /* NULL: none yet */
     uint64_t     n_observed;                       /* operations that hooks were told of */
+    tutti_window *windows;                         /* newest first */
+    uint32_t     n_windows;                        /* registrations so far, the same on all members */
     tutti_work  *messages;                         /* isend and irecv that have not been settled */
     tutti_status finished;                         /* what later calls fail with; TUTTI_OK: alive */
     char         finished_by[TTI_GROUP_CAUSE_MAX]; /* "all_reduce #12" */
@@ -353,6 +357,9 @@ tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag
  * caller is inside group. */
 tutti_status tti_posting_begin(tutti_group *group, const tti_posting *p, tutti_work *work);
 
+/** A message that was begun in request becomes work's, whose what and name are set. The caller is inside group. */
+void tti_message_adopt(tutti_group *group, const tutti_backend_ops *ops, tutti_request *request, tutti_work *work);
+
 /** End the messages of a closing group, in two steps around the backend's destroy: take decides
  * how each one ends, give marks them complete, when no buffer is in use any more. */
 tutti_work *tti_messages_take(tutti_group *group);
@@ -361,5 +368,10 @@ void        tti_messages_give(tutti_work *first);
 void tti_message_settle(tutti_work *work, tutti_status status, const char *words);
 /** The global rank a message that has ended came from; -1 for a send or a failure. Lock held. */
 int tti_message_source(const tutti_work *work);
+
+/* window_make.c */
+
+/** Close what windows of a group whose backend is about to end have registered. Nobody is inside. */
+void tti_windows_end(tutti_group *group);
 
 #endif

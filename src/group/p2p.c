@@ -233,27 +233,34 @@ static void reap(tutti_group *group)
     }
 }
 
+void tti_message_adopt(tutti_group *group, const tutti_backend_ops *ops, tutti_request *request, tutti_work *work)
+{
+    work->request = request;
+    work->ops = ops;
+    tti_lock(&group->runner->lock);
+    reap(group);
+    tti_work_retain(work);
+    list_append(&group->messages, work);
+    tti_unlock(&group->runner->lock);
+}
+
 static tutti_status post(tutti_group *group, const tti_posting *p, tutti_work *work)
 {
     const tti_route *route = &group->routes[p->message.device];
+    tutti_request   *request = NULL;
     tutti_status     st;
 
     describe(p, work->what);
     tti_comm_name(group, p->message.device, tti_message_title(p), work->name);
     if (work->timed)
         work->began_ns = tti_port_now(group->runner->port);
-    st = route->ops->post(route->backend, &p->message, &work->request);
+    st = route->ops->post(route->backend, &p->message, &request);
     if (st != TUTTI_OK)
         return st;
-    work->ops = route->ops;
     if (!p->message.is_send)
         work->call = (tutti_call){ .dtype = p->message.dtype, .count = p->message.count,
                                    .out = p->message.data, .device = p->message.device };
-    tti_lock(&group->runner->lock);
-    reap(group);
-    tti_work_retain(work);
-    list_append(&group->messages, work);
-    tti_unlock(&group->runner->lock);
+    tti_message_adopt(group, route->ops, request, work);
     return TUTTI_OK;
 }
 

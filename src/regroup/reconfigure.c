@@ -222,6 +222,7 @@ static void exchange(tutti_group *world, tutti_group *other)
     world->n_made = 1;
     world->n_splits = 0;
     world->n_meshes = 0;
+    world->n_windows = 0;
     world->next_seq = 1;
     world->turn = 1;
     world->closing = false;
@@ -235,6 +236,7 @@ static void become(tutti_group *world, tutti_group *fresh)
 
     tti_queue_close(world);
     messages = tti_messages_take(world);
+    tti_windows_end(world);
     tti_group_end_meshes(world);
     tti_lock(&world->runner->lock);
     exchange(world, fresh);

@@ -14,6 +14,7 @@
  *         away: should the first one die over it, the others still form a net in which each has many ways
  *         to each, and nobody makes n connections for a failure of somebody else's. */
 #include "transport/connector.h"
+#include "transport/window_core.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -79,8 +80,10 @@ void tti_lose_lane(tti_messenger *m, tti_lane *lane, const tti_cause *why)
     }
     lane->into = NULL;
     lane->kept = NULL;
+    lane->place = NULL;
     tti_end_list(m, &lane->queue, -1, why);
     tti_end_list(m, &m->mailbox.posted, lane->peer, why);
+    tti_windows_lose(m, lane->peer, why);
     end_hopeless(m, why);
 }
 
@@ -196,6 +199,7 @@ void tti_finish_group(tti_messenger *m, uint32_t group, const tti_cause *why)
     else if (known->finished.status == TUTTI_OK)
         known->finished = *why; /* the first cause stays */
     give_up_posted(m, group, why);
+    tti_windows_finish(m, group, why);
     for (i = 0; i < m->n_ranks; i++)
         if (m->lanes[i].way != TTI_WAY_LOST)
             give_up_lane(m, &m->lanes[i], group, why);

@@ -8,13 +8,14 @@
  *                                             or wrong size     -> body nowhere
  *   body   --- all bytes here ------>  end the receive, back to frame
  *
- * A frame on the notice plane is no message: its body says that a peer has failed in a group.
+ * A frame on the notice plane is no message: its body says that a peer has failed in a group. Nor is one on the
+ * window plane, whose body, if there is one, goes into the window (window_serve.c).
  *
  * True    A frame that was begun is always finished, and so is its body: giving up a send copies the rest.
  *         Messages with equal (channel, sender, tag) are matched in order: posted receives are searched
  *         from the oldest, and so are kept messages; a kept message that a receive has taken while it
  *         was still arriving is not offered again. */
-#include "transport/lane.h"
+#include "transport/window_core.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -179,9 +180,12 @@ static bool begin_body(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
         return broken(lane, -EPROTO, why);
     lane->into = NULL;
     lane->kept = NULL;
+    lane->place = NULL;
     lane->body_have = 0;
     if (is_notice(lane) || tti_mailbox_finished(mailbox, frame->group) != NULL)
         return true;
+    if (frame->plane == TTI_PLANE_WINDOW)
+        return tti_window_take_frame(mailbox->m, lane, why);
     request = find_posted(mailbox, lane->peer, frame);
     if (request == NULL)
         return keep(lane, mailbox, why);
@@ -209,6 +213,7 @@ static void end_body(tti_lane *lane, tti_mailbox *mailbox)
     }
     lane->into = NULL;
     lane->kept = NULL;
+    lane->place = NULL;
     lane->frame_have = 0;
 }
 
@@ -226,6 +231,8 @@ static void *next_place(tti_lane *lane, uint8_t *nowhere, size_t nowhere_bytes, 
         return (uint8_t *)lane->into->parcel.data + lane->body_have;
     if (lane->kept != NULL)
         return lane->kept->data + lane->body_have;
+    if (lane->place != NULL)
+        return lane->place + lane->body_have;
     if (*bytes_out > nowhere_bytes)
         *bytes_out = nowhere_bytes;
     return nowhere;

@@ -21,9 +21,9 @@ typedef struct tti_kept {
     uint8_t          data[];
 } tti_kept;
 
-/** Frames on this plane carry no message: a peer has failed in the group, tag is the status, the payload
- * its words. */
-enum { TTI_PLANE_NOTICE = 2, TTI_NOTICE_MAX = 448 };
+/** Frames on these planes carry no message. NOTICE: a peer has failed in the group, tag is the status, the
+ * payload its words. WINDOW: one-sided access, window_core.h has the verbs. */
+enum { TTI_PLANE_NOTICE = 2, TTI_PLANE_WINDOW = 3, TTI_NOTICE_MAX = 448 };
 
 /** A group that this member has entered, or that has failed here. Numbers only grow. */
 typedef struct tti_known_group {
@@ -36,6 +36,7 @@ typedef struct tti_known_group {
 
 /** Receives that were posted and messages that were kept, each in order. */
 typedef struct tti_mailbox {
+    tti_messenger   *m; /* whose it is */
     tti_request_list posted;
     tti_kept        *first, *last;
     tti_known_group *groups; /* [n_groups] */
@@ -62,6 +63,7 @@ typedef struct tti_lane {
     size_t       body_have;
     tti_request *into;
     tti_kept    *kept;
+    uint8_t     *place; /* of a put's payload, in a window */
     char         notice[TTI_NOTICE_MAX];
     bool         told; /* a notice has been queued for the peer */
     tti_cause    gone; /* why way is LOST */

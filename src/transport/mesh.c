@@ -316,6 +316,11 @@ tti_handle tti_mesh_bell(const tti_mesh *mesh)
     return mesh->members[mesh->rank].bell;
 }
 
+tti_handle tti_mesh_bell_of(const tti_mesh *mesh, int rank)
+{
+    return mesh->members[rank].bell;
+}
+
 const tti_addr *tti_mesh_addr(const tti_mesh *mesh, int rank)
 {
     return mesh->members[rank].heap == NULL ? &mesh->members[rank].addr : NULL;

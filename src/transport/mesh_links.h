@@ -27,5 +27,7 @@ const tti_door *tti_mesh_door(const tti_mesh *mesh);
 
 /** What peers on this host ring when this member sleeps. */
 tti_handle tti_mesh_bell(const tti_mesh *mesh);
+/** What wakes a member of this host. */
+tti_handle tti_mesh_bell_of(const tti_mesh *mesh, int rank);
 
 #endif

@@ -16,7 +16,7 @@
 #include <tutti/private.h>
 #include "base/thread.h"
 #include "transport/card.h"
-#include "transport/messenger.h"
+#include "transport/window.h"
 
 enum { RANKS_MAX = 5, KEYS_MAX = 64, LIMIT_MS = 30000 };
 
@@ -625,10 +625,157 @@ static void world_sizes_must_agree(void **state)
             fail_msg("%s", ctx[rank].failure);
 }
 
+/* ---- windows ---------------------------------------------------------------------------------------- */
+
+enum { WINDOW_BYTES = 4096, GROUP = 0 /* as the messages that exchange cards */ };
+
+/* Open and exchange; rank r gives the window number id + r * apart. */
+static tti_window *open_window(rank_ctx *ctx, uint32_t apart, unsigned char *memory)
+{
+    static const int ranks[2] = { 0, 1 };
+    tti_window_card  cards[2];
+    tti_window      *window = NULL;
+
+    CHECK(ctx, tti_messenger_enter(ctx->messenger, GROUP, ranks, 2) == TUTTI_OK);
+    CHECK(ctx, tti_window_open(ctx->messenger, GROUP, 8 + (uint32_t)ctx->rank * apart, ranks, 2, memory, WINDOW_BYTES,
+                               &cards[ctx->rank], &window) == TUTTI_OK);
+    if (window == NULL)
+        return NULL;
+    CHECK(ctx, do_send(ctx, 1 - ctx->rank, 0, &cards[ctx->rank], sizeof cards[0]) == TUTTI_OK);
+    CHECK(ctx, do_recv(ctx, 1 - ctx->rank, 0, &cards[1 - ctx->rank], sizeof cards[0]) == TUTTI_OK);
+    CHECK(ctx, tti_window_attach(window, cards) == TUTTI_OK);
+    return window;
+}
+
+/* Rank 1 does what the layers above would not let it do. Rank 0 must lose the connection, in words, with its
+ * memory as it was. */
+static void refuse(rank_ctx *ctx, uint32_t apart, void (*attack)(rank_ctx *ctx, tti_window *window), const char *words)
+{
+    unsigned char *memory = NULL, byte = 0;
+    tti_window    *window;
+    tti_request   *request = NULL;
+    int            i;
+
+    CHECK(ctx, tutti_alloc(WINDOW_BYTES, (void **)&memory) == TUTTI_OK);
+    window = open_window(ctx, apart, memory);
+    if (window != NULL && ctx->rank == 1) {
+        attack(ctx, window);
+        CHECK(ctx, tti_window_flush(window, 0, &request) == TUTTI_OK);
+        CHECK(ctx, request == NULL || finish(ctx, request) == TUTTI_E_PEER);
+        CHECK(ctx, do_recv(ctx, 0, 1, &byte, 1) == TUTTI_E_PEER);
+    } else if (window != NULL) {
+        CHECK(ctx, do_recv(ctx, 1, 1, &byte, 1) == TUTTI_E_PEER);
+        CHECK(ctx, strstr(tutti_last_error(), words) != NULL);
+        for (i = 0; i < WINDOW_BYTES; i++)
+            CHECK(ctx, memory[i] == 0);
+    }
+    tti_window_close(window, false);
+    CHECK(ctx, tutti_free(memory) == TUTTI_OK);
+}
+
+static void put_at(rank_ctx *ctx, tti_window *window, uint64_t offset, size_t bytes)
+{
+    static unsigned char ones[2 * WINDOW_BYTES] = { 1 };
+    tti_request         *request = NULL;
+
+    CHECK(ctx, tti_window_put(window, 0, offset, ones, bytes, &request) == TUTTI_OK);
+    (void)finish(ctx, request); /* it has gone, or the connection was faster */
+}
+
+static void put_beyond(rank_ctx *ctx, tti_window *window)
+{
+    put_at(ctx, window, WINDOW_BYTES - 10, 11);
+}
+
+static void put_far(rank_ctx *ctx, tti_window *window)
+{
+    put_at(ctx, window, UINT64_MAX - 5, 10);
+}
+
+static void put_inside(rank_ctx *ctx, tti_window *window)
+{
+    put_at(ctx, window, 0, 1);
+}
+
+static void get_beyond(rank_ctx *ctx, tti_window *window)
+{
+    static unsigned char into[2 * WINDOW_BYTES];
+    tti_request         *request = NULL;
+
+    CHECK(ctx, tti_window_get(window, 0, 1, into, WINDOW_BYTES, &request) == TUTTI_OK);
+    CHECK(ctx, finish(ctx, request) == TUTTI_E_PEER);
+}
+
+static void body_put_beyond(rank_ctx *ctx)
+{
+    refuse(ctx, 0, put_beyond, "writes outside of a window");
+}
+
+static void body_put_far(rank_ctx *ctx)
+{
+    refuse(ctx, 0, put_far, "writes outside of a window");
+}
+
+static void body_get_beyond(rank_ctx *ctx)
+{
+    refuse(ctx, 0, get_beyond, "reads outside of a window");
+}
+
+static void body_other_window(rank_ctx *ctx)
+{
+    refuse(ctx, 1, put_inside, "that it has no part in");
+}
+
+static void what_is_outside_of_a_window_loses_the_connection(void **state)
+{
+    (void)state;
+    run_ranks_on(2, true, body_put_beyond);
+    run_ranks_on(2, true, body_put_far);
+    run_ranks_on(2, true, body_get_beyond);
+    run_ranks_on(2, true, body_other_window);
+}
+
+/* Inside a host offsets come with the card: one that points outside is refused before anybody follows it. */
+static void body_bad_cards(rank_ctx *ctx)
+{
+    static const int ranks[2] = { 0, 1 };
+    tti_window_card  cards[2] = { { .bytes = 0 } };
+    tti_window      *window = NULL;
+    void            *memory = NULL;
+    int              variant;
+
+    CHECK(ctx, tutti_alloc(WINDOW_BYTES, &memory) == TUTTI_OK);
+    CHECK(ctx, tti_messenger_enter(ctx->messenger, GROUP, ranks, 2) == TUTTI_OK);
+    for (variant = 0; variant < 3; variant++) {
+        CHECK(ctx, tti_window_open(ctx->messenger, GROUP, (uint32_t)variant, ranks, 2, memory, WINDOW_BYTES,
+                                   &cards[ctx->rank], &window) == TUTTI_OK);
+        if (window == NULL)
+            break;
+        cards[1 - ctx->rank] = cards[ctx->rank];
+        if (variant == 0)
+            cards[1 - ctx->rank].control = UINT64_MAX - 127;
+        else if (variant == 1)
+            cards[1 - ctx->rank].offset = UINT64_MAX - 5;
+        else
+            cards[1 - ctx->rank].bytes = UINT64_MAX;
+        CHECK(ctx, tti_window_attach(window, cards) == TUTTI_E_AUTH);
+        tti_window_close(window, true);
+    }
+    CHECK(ctx, tutti_free(memory) == TUTTI_OK);
+}
+
+static void cards_are_checked(void **state)
+{
+    (void)state;
+    run_ranks_on(2, false, body_bad_cards);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_pair_exchanges),
+        cmocka_unit_test(what_is_outside_of_a_window_loses_the_connection),
+        cmocka_unit_test(cards_are_checked),
         cmocka_unit_test(tags_select_and_keep_order),
         cmocka_unit_test(large_messages_cross),
         cmocka_unit_test(requests_progress_without_waiting),

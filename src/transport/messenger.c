@@ -7,13 +7,14 @@
  * Drive   Whoever waits for a request moves everybody's bytes: flush what is queued, drain what is
  *         wanted. Of several who wait one is the driver, who alone sleeps in poll; the others sleep on
  *         `changed`, which is signalled when a request has ended and when the driver leaves. When nobody
- *         waits and requests are under way, the messenger's own thread drives; it is made with the first
- *         point-to-point request, and sleeps when there is nothing to do.
+ *         waits and requests are under way, or windows have members on other hosts, the messenger's own thread
+ *         drives; it is made with the first point-to-point request or such a window, and sleeps when there is
+ *         nothing to do.
  * Links   Those through shared memory are there from the start, TCP ones when a message needs them
  *         (connector.c): until then sends queue up in their lane.
  * Loss    A broken link ends every request to its peer, and later ones, with the words of the first
  *         failure. A lane that is lost stays lost. */
-#include "transport/messenger_core.h"
+#include "transport/window_core.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -51,6 +52,11 @@ static tutti_status timed_out(const tti_messenger *m, const tti_request *request
 
     if (peer >= 0 && m->lanes[peer].way < TTI_WAY_OPEN)
         return not_connected(m, peer);
+    if (request->window != NULL || request->channel.plane == TTI_PLANE_REPLY)
+        return tti_fail(TUTTI_E_TIMEOUT, "%s rank %d (%s) %s window %d",
+                        request->window != NULL ? "no signal came from" : "nothing was heard of", peer,
+                        tti_mesh_whereabouts(m->mesh, peer),
+                        request->window != NULL ? "in" : "about what was asked or sent to its", request->parcel.tag);
     if (request->is_send)
         return tti_fail(TUTTI_E_TIMEOUT,
                         "sending %zu bytes with tag %d to rank %d (%s) is not finished: it does not receive",
@@ -63,13 +69,19 @@ static tutti_status timed_out(const tti_messenger *m, const tti_request *request
                     request->parcel.tag, peer, tti_mesh_whereabouts(m->mesh, peer));
 }
 
+/* Whether the messenger's thread is to drive. */
+static bool needs_driving(const tti_messenger *m)
+{
+    return (m->under_way > 0 || m->n_serving > 0) && m->waiters == 0 && !m->closing;
+}
+
 /* Turn until request has ended (NULL: nothing is under way) or the deadline. Lock held, and on return. */
 static void drive(tti_messenger *m, const tti_request *request, int64_t deadline_ns)
 {
     int spins = 0;
 
     m->driving = true;
-    while (request != NULL ? !request->ended : m->under_way > 0 && m->waiters == 0 && !m->closing) {
+    while (request != NULL ? !request->ended : needs_driving(m)) {
         const bool moved = tti_messenger_turn(m, false);
 
         if (tti_port_now(m->port) >= deadline_ns)
@@ -149,7 +161,7 @@ static void thread_main(void *arg)
     while (!m->closing) {
         uint32_t seen = tti_event_now(&m->changed);
 
-        if (m->under_way > 0 && m->waiters == 0 && !m->driving) {
+        if (needs_driving(m) && !m->driving) {
             m->thread_drives = true;
             drive(m, NULL, TTI_FOREVER);
             m->thread_drives = false;
@@ -164,12 +176,12 @@ static void thread_main(void *arg)
 
 /* ---- posting --------------------------------------------------------------------------------------- */
 
-static tutti_status make_request(tti_messenger *m, tti_channel channel, const tti_parcel *parcel,
-                                 bool is_send, tti_request **request_out)
+tutti_status tti_request_make(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
+                              tti_request **request_out)
 {
     tti_request *request = calloc(1, sizeof *request);
 
-    assert(parcel->peer < m->n_ranks && parcel->peer != tti_mesh_rank(m->mesh));
+    assert(parcel->peer < m->n_ranks);
     if (request == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a request");
     request->messenger = m;
@@ -188,8 +200,7 @@ static tutti_status make_request(tti_messenger *m, tti_channel channel, const tt
     return TUTTI_OK;
 }
 
-/* Queue it, or end it at once when it has no future. */
-static void place(tti_messenger *m, tti_request *request)
+void tti_place(tti_messenger *m, tti_request *request)
 {
     static const tti_cause deserted = { TUTTI_E_PEER, 0, 0, "every other rank of the group is gone", false };
     tti_lane              *lane = request->parcel.peer >= 0 ? &m->lanes[request->parcel.peer] : NULL;
@@ -218,7 +229,7 @@ static void place(tti_messenger *m, tti_request *request)
 }
 
 /* Point-to-point may have to move when nobody waits. */
-static tutti_status need_thread(tti_messenger *m)
+tutti_status tti_messenger_need_thread(tti_messenger *m)
 {
     tutti_status st = TUTTI_OK;
 
@@ -229,17 +240,10 @@ static tutti_status need_thread(tti_messenger *m)
     return st;
 }
 
-static tutti_status begin(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
-                          tti_request **request_out)
+void tti_messenger_begin(tti_messenger *m, tti_request *request, tti_placing *place)
 {
-    tti_request *request = NULL;
-    bool         kick_driver;
-    tutti_status st = channel.plane == TTI_PLANE_P2P ? need_thread(m) : TUTTI_OK;
+    bool kick_driver;
 
-    if (st == TUTTI_OK)
-        st = make_request(m, channel, parcel, is_send, &request);
-    if (st != TUTTI_OK)
-        return st;
     tti_lock(&m->lock);
     m->under_way++;
     place(m, request); /* may end it, and drop the messenger's reference */
@@ -250,6 +254,20 @@ static tutti_status begin(tti_messenger *m, tti_channel channel, const tti_parce
     tti_event_signal(m->port, &m->changed); /* the messenger's thread may have something to drive */
     if (kick_driver)
         m->port->ops->bell_ring(m->port, m->bell);
+}
+
+static tutti_status begin(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
+                          tti_request **request_out)
+{
+    tti_request *request = NULL;
+    tutti_status st = channel.plane == TTI_PLANE_P2P ? tti_messenger_need_thread(m) : TUTTI_OK;
+
+    if (st == TUTTI_OK)
+        st = tti_request_make(m, channel, parcel, is_send, &request);
+    if (st != TUTTI_OK)
+        return st;
+    assert(parcel->peer != tti_mesh_rank(m->mesh));
+    tti_messenger_begin(m, request, tti_place);
     *request_out = request;
     return TUTTI_OK;
 }
@@ -299,6 +317,7 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
     m->port = tti_mesh_port(mesh);
     m->n_ranks = tti_mesh_size(mesh);
     m->bell = tti_mesh_bell(mesh);
+    m->mailbox.m = m;
     m->mailbox.last_entered = -1;
     m->spins = m->n_ranks <= tti_usable_cores() ? SPINS_OWN_CORE : SPINS_SHARED_CORE;
     tti_mutex_init(&m->lock);
@@ -356,6 +375,7 @@ static void end_everything(tti_messenger *m)
     int                    i;
 
     tti_end_list(m, &m->mailbox.posted, -1, &why);
+    tti_windows_lose(m, -1, &why);
     for (i = 0; m->lanes != NULL && i < m->n_ranks; i++) {
         tti_lane *lane = &m->lanes[i];
 

@@ -14,9 +14,14 @@
 
 typedef struct tti_messenger tti_messenger;
 typedef struct tti_request   tti_request;
+typedef struct tti_window    tti_window; /* window.h */
 
 /** Keeps the messages of a group's collectives apart from its point-to-point, and groups apart. */
-typedef enum tti_plane { TTI_PLANE_P2P = 0, TTI_PLANE_COLLECTIVE = 1 } tti_plane;
+typedef enum tti_plane {
+    TTI_PLANE_P2P = 0,
+    TTI_PLANE_COLLECTIVE = 1,
+    TTI_PLANE_REPLY = 4, /* what a window's owner answers */
+} tti_plane;
 
 typedef struct tti_channel {
     uint32_t  group;

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * transport/messenger_core.h - the messenger as its four files see it.
+ * transport/messenger_core.h - the messenger as its files see it.
  *
  *   messenger.c  posting, waiting, who drives, life
  *   turn.c       one turn over the lanes, and sleeping until another may help
  *   give_up.c    requests that cannot end well: lost links, finished groups
  *   connector.c  the thread that makes TCP connections when they are needed
+ *   window.c, window_serve.c  memory that others read and write
  *
- * Everything declared here is called with the lock held. */
+ * Everything declared here is called with the lock held, unless it says otherwise. */
 #ifndef TTI_TRANSPORT_MESSENGER_CORE_H
 #define TTI_TRANSPORT_MESSENGER_CORE_H
 
@@ -26,6 +27,8 @@ struct tti_messenger {
     tti_event   changed; /* a request ended, or somebody else may drive */
     tti_lane   *lanes;   /* [n_ranks] */
     tti_mailbox mailbox;
+    tti_window *windows;   /* those that are open */
+    int         n_serving; /* of them have members on other hosts: somebody must drive all the time */
     tti_poll   *poll_set;  /* [n_ranks + 1]; the driver's, also while it sleeps without the lock */
     int         waiters;   /* threads inside tti_request_wait */
     int         under_way; /* requests that have not ended */
@@ -39,6 +42,17 @@ struct tti_messenger {
     tti_thread  thread;
     tti_connector *connector; /* constant; NULL: every member is on this host */
 };
+
+/** A new request, not placed anywhere. Without the lock. */
+tutti_status tti_request_make(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
+                              tti_request **request_out);
+/** Put it where it belongs, or end it at once when it has no future. */
+typedef void tti_placing(tti_messenger *m, tti_request *request);
+tti_placing tti_place;
+/** Place a new request, and move what can be moved. Without the lock. */
+void tti_messenger_begin(tti_messenger *m, tti_request *request, tti_placing *place);
+/** Have the messenger's own thread: something may have to move when nobody waits. Without the lock. */
+tutti_status tti_messenger_need_thread(tti_messenger *m);
 
 /** Move what can be moved now, on all lanes or on those that something waits for: whether any did. */
 bool tti_messenger_turn(tti_messenger *m, bool all);

@@ -34,6 +34,7 @@ struct tti_request {
     tti_request   *prev, *next; /* in the list that holds it: a lane's queue, or the posted receives */
     bool           is_send;
     tti_channel    channel;
+    tti_window    *window; /* a wait for a signal; it may be gone once that has ended */
     tti_parcel     parcel;
     tti_frame      frame;   /* send: what goes first; receive: what it was matched with */
     size_t         sent;    /* send: bytes of frame and data that have gone */

@@ -6,7 +6,7 @@
  *         polls the bell and all sockets. Peers ring after moving a ring's word (shm/ring_link.c has the
  *         argument); threads of this process ring after posting something that did not end at once. A
  *         sleep lasts at most SLICE_MS; members of this host are asked for signs of life by the clock. */
-#include "transport/messenger_core.h"
+#include "transport/window_core.h"
 
 #include <stdio.h>
 #include <tutti/private.h>
@@ -63,7 +63,7 @@ static void mark_wanted(tti_messenger *m)
     int          i, anybody = 0;
 
     for (i = 0; i < m->n_ranks; i++)
-        m->lanes[i].wanted = m->lanes[i].into != NULL || m->lanes[i].kept != NULL;
+        m->lanes[i].wanted = m->lanes[i].into != NULL || m->lanes[i].kept != NULL || m->n_serving > 0;
     for (request = m->mailbox.posted.first; request != NULL; request = request->next)
         if (request->parcel.peer >= 0)
             m->lanes[request->parcel.peer].wanted++;
@@ -108,6 +108,7 @@ bool tti_messenger_turn(tti_messenger *m, bool all)
         mark_wanted(m);
     for (i = 0; i < m->n_ranks; i++)
         turn_lane(m, &m->lanes[i], all || m->lanes[i].wanted > 0, &moved);
+    moved = tti_windows_look(m) || moved;
     if (moved)
         tti_event_signal(m->port, &m->changed);
     return moved;

@@ -126,6 +126,43 @@ typedef struct tutti_backend_config {
     bool           lazy;        /* create waits for no member; the first run does, until its deadline */
 } tutti_backend_config;
 
+typedef struct tutti_backend_window tutti_backend_window; /* one member's handle; the backend's own type */
+
+enum { TUTTI_WINDOW_CARD_BYTES = 64 };
+
+/** One-sided access. Peers are group ranks, the member itself included; offsets and lengths are bytes, which the
+ * group layer has checked against what the peer registered. Entries that have a request_out begin something: they
+ * never block, and set it to NULL if it is done. All are required, and called on any thread. */
+typedef struct tutti_window_ops {
+    /* Open this member's part: memory of the CPU that tutti_alloc() gave, borrowed until close; bytes may be 0. id is
+     * the same on all members, and unique in the group. The card is for the others; it crosses hosts. */
+    tutti_status (*open)(tutti_backend *backend, uint32_t id, void *data, size_t bytes,
+                         uint8_t card_out[TUTTI_WINDOW_CARD_BYTES], tutti_backend_window **window_out);
+    /* All members have opened; their cards in group order. Called once, before anything below but close. */
+    tutti_status (*attach)(tutti_backend_window *window, const uint8_t (*cards)[TUTTI_WINDOW_CARD_BYTES]);
+    /* Copy to the peer's memory; data is borrowed until the request is done, which may be before the peer's
+     * memory has it. */
+    tutti_status (*put)(tutti_backend_window *window, int peer, uint64_t offset, const void *data, size_t bytes,
+                        tutti_request **request_out);
+    /* Copy from the peer's memory. */
+    tutti_status (*get)(tutti_backend_window *window, int peer, uint64_t offset, void *data, size_t bytes,
+                        tutti_request **request_out);
+    /* Count one up at the peer; whoever takes it there sees this member's earlier puts to the peer. */
+    tutti_status (*signal)(tutti_backend_window *window, int peer);
+    /* Take one of the peer's signals. */
+    tutti_status (*wait_signal)(tutti_backend_window *window, int peer, tutti_request **request_out);
+    /* Give up a wait_signal: true, and it has taken none; or it has ended. */
+    bool (*cancel)(tutti_backend_window *window, tutti_request *request);
+    /* Done when all earlier puts to the peer are in its memory. */
+    tutti_status (*flush)(tutti_backend_window *window, int peer, tutti_request **request_out);
+    /* Whether the peer's memory is reached directly, and where, until close; NULL: it is not, or has no bytes. */
+    bool (*is_direct)(tutti_backend_window *window, int peer);
+    void *(*memory)(tutti_backend_window *window, int peer);
+    /* agreed: all members have ended what they do. Else nobody writes into data any more when this returns,
+     * and the same holds as soon as fail or abort was called, or the backend has failed. Never waits for peers. */
+    void (*close)(tutti_backend_window *window, bool agreed);
+} tutti_window_ops;
+
 /** Tables are const and shared by all instances. */
 typedef struct tutti_backend_ops {
     uint32_t    api;  /* TUTTI_BACKEND_API of the build that made this table */
@@ -168,6 +205,8 @@ typedef struct tutti_backend_ops {
     void (*notify)(tutti_request *request, void (*fn)(void *ctx), void *ctx);
     /* It never waits for other members: a world of it can be made without a store, by one process. */
     bool needs_no_peers;
+    /* Optional; NULL: no windows. */
+    const tutti_window_ops *windows;
 } tutti_backend_ops;
 
 struct tutti_backend {

@@ -5,43 +5,18 @@
  * The world's backend owns the mesh and the messenger; the backends of groups made from it borrow them and
  * add a channel of their own. Group ranks become mesh ranks here, in one place: a mesh rank is a rank of
  * the world. */
-#include "backend/native/native.h"
+#include "backend/native/native_core.h"
 
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 #include "backend/native/store_board.h"
-#include "coll/coll.h"
 #include "store/store.h"
 
-/* Group rank -> rank of the world. Outlives the backend when requests do. */
-typedef struct membership {
-    _Atomic int refs;
-    int         n;
-    int         ranks[];
-} membership;
-
-typedef struct native {
-    tutti_backend  base;
-    bool           owns_mesh;
-    tti_mesh      *mesh;
-    tti_messenger *messenger;
-    tti_coll      *coll;
-    membership    *members;
-    uint32_t       group_id;
-} native;
-
-struct tutti_request {
-    tti_request *message;
-    membership  *members;
-    bool         is_send;
-};
-
-static membership *members_make(const tutti_backend_config *config)
+static tti_membership *members_make(const tutti_backend_config *config)
 {
     const size_t n = (size_t)config->n_ranks;
-    membership  *members = malloc(sizeof *members + n * sizeof members->ranks[0]);
+    tti_membership  *members = malloc(sizeof *members + n * sizeof members->ranks[0]);
 
     if (members == NULL)
         return NULL;
@@ -51,7 +26,7 @@ static membership *members_make(const tutti_backend_config *config)
     return members;
 }
 
-static void members_drop(membership *members)
+static void members_drop(tti_membership *members)
 {
     if (members != NULL && atomic_fetch_sub_explicit(&members->refs, 1, memory_order_acq_rel) == 1)
         free(members);
@@ -67,7 +42,7 @@ static tutti_status wants_tcp_only(bool *tcp_only_out)
     return TUTTI_OK;
 }
 
-static tutti_status open_world(native *nat, const tutti_backend_config *config, const tti_board *board,
+static tutti_status open_world(tti_native *nat, const tutti_backend_config *config, const tti_board *board,
                                int64_t deadline_ns)
 {
     tti_mesh_config mesh = { .port = tti_port_system(), .board = board, .rank = config->rank,
@@ -84,7 +59,7 @@ static tutti_status open_world(native *nat, const tutti_backend_config *config, 
     return st;
 }
 
-static tutti_status open_group(native *nat, const tutti_backend_config *config, const tti_board *board,
+static tutti_status open_group(tti_native *nat, const tutti_backend_config *config, const tti_board *board,
                                int64_t deadline_ns)
 {
     const tti_coll_config coll = { .mesh = nat->mesh, .messenger = nat->messenger,
@@ -100,7 +75,7 @@ static tutti_status open_group(native *nat, const tutti_backend_config *config, 
 
 static void native_destroy(tutti_backend *backend)
 {
-    native *nat = (native *)backend;
+    tti_native *nat = (tti_native *)backend;
 
     if (nat->messenger != NULL)
         tti_messenger_leave(nat->messenger, nat->group_id);
@@ -115,10 +90,10 @@ static void native_destroy(tutti_backend *backend)
 
 static tutti_status native_create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
-    const native   *parent = (const native *)config->parent;
+    const tti_native *parent = (const tti_native *)config->parent;
     const tti_board board = tti_store_board(config->store);
     const int64_t   deadline_ns = tti_deadline(tti_port_system(), config->timeout_ms, -1);
-    native         *nat = calloc(1, sizeof *nat);
+    tti_native     *nat = calloc(1, sizeof *nat);
     tutti_status    st = TUTTI_OK;
 
     if (nat == NULL || (nat->members = members_make(config)) == NULL) {
@@ -145,32 +120,36 @@ static tutti_status native_create(const tutti_backend_config *config, tutti_back
 
 static tutti_status native_run(tutti_backend *backend, const tutti_call *call)
 {
-    return tti_coll_run(((native *)backend)->coll, call);
+    return tti_coll_run(((tti_native *)backend)->coll, call);
+}
+
+void tti_native_fill(const tti_native *nat, tti_request *message, bool is_send, tutti_request *request)
+{
+    atomic_fetch_add_explicit(&nat->members->refs, 1, memory_order_relaxed);
+    *request = (tutti_request){ .message = message, .members = nat->members, .is_send = is_send };
 }
 
 static tutti_status native_post(tutti_backend *backend, const tutti_message *message,
                                 tutti_request **request_out)
 {
-    native           *nat = (native *)backend;
+    tti_native       *nat = (tti_native *)backend;
     const tti_channel channel = { .group = nat->group_id, .plane = TTI_PLANE_P2P };
     const tti_parcel  parcel = { .peer = message->peer >= 0 ? nat->members->ranks[message->peer] : -1,
                                  .tag = message->tag, .dtype = (uint8_t)message->dtype,
                                  .data = message->data,
                                  .bytes = (size_t)message->count * tutti_dtype_size(message->dtype) };
-    tutti_request    *request = calloc(1, sizeof *request);
+    tti_request      *posted = NULL;
+    tutti_request    *request = malloc(sizeof *request);
     tutti_status      st;
 
     if (request == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a request");
-    st = (message->is_send ? tti_messenger_send : tti_messenger_recv)(nat->messenger, channel, &parcel,
-                                                                      &request->message);
+    st = (message->is_send ? tti_messenger_send : tti_messenger_recv)(nat->messenger, channel, &parcel, &posted);
     if (st != TUTTI_OK) {
         free(request);
         return st;
     }
-    atomic_fetch_add_explicit(&nat->members->refs, 1, memory_order_relaxed);
-    request->members = nat->members;
-    request->is_send = message->is_send;
+    tti_native_fill(nat, posted, message->is_send, request);
     *request_out = request;
     return TUTTI_OK;
 }
@@ -212,7 +191,7 @@ static void native_release(tutti_request *request)
 
 static void native_abort(tutti_backend *backend)
 {
-    native *nat = (native *)backend;
+    tti_native *nat = (tti_native *)backend;
 
     tti_coll_abort(nat->coll);
     tti_messenger_abort(nat->messenger, nat->group_id);
@@ -220,12 +199,12 @@ static void native_abort(tutti_backend *backend)
 
 int tti_native_connections(const tutti_backend *backend)
 {
-    return tti_messenger_connections(((const native *)backend)->messenger);
+    return tti_messenger_connections(((const tti_native *)backend)->messenger);
 }
 
 static void native_fail(tutti_backend *backend, tutti_status status)
 {
-    tti_coll_fail(((native *)backend)->coll, status);
+    tti_coll_fail(((tti_native *)backend)->coll, status);
 }
 
 const tutti_backend_ops tti_native_backend_ops = {
@@ -243,4 +222,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .destroy = native_destroy,
     .fail = native_fail,
     .notify = native_notify,
+    .windows = &tti_native_window_ops,
 };

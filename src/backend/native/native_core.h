@@ -1,0 +1,39 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * backend/native/native_core.h - the backend as its two files see it. */
+#ifndef TTI_BACKEND_NATIVE_CORE_H
+#define TTI_BACKEND_NATIVE_CORE_H
+
+#include <stdatomic.h>
+#include "backend/native/native.h"
+#include "coll/coll.h"
+
+/** Group rank -> rank of the world. Outlives the backend when requests do. */
+typedef struct tti_membership {
+    _Atomic int refs;
+    int         n;
+    int         ranks[];
+} tti_membership;
+
+typedef struct tti_native {
+    tutti_backend   base;
+    bool            owns_mesh;
+    tti_mesh       *mesh;
+    tti_messenger  *messenger;
+    tti_coll       *coll;
+    tti_membership *members;
+    uint32_t        group_id;
+} tti_native;
+
+struct tutti_request {
+    tti_request    *message;
+    tti_membership *members;
+    bool            is_send;
+};
+
+extern const tutti_window_ops tti_native_window_ops; /* native_window.c */
+
+/** Make request, which is the caller's memory, stand for one of the messenger's, which is taken over. */
+void tti_native_fill(const tti_native *nat, tti_request *message, bool is_send, tutti_request *request);
+
+#endif
