@@ -15,6 +15,9 @@
  * - Every wait ends by the group's time-out (TUTTI_E_TIMEOUT, naming who has not arrived), and at once
  *   when a rank it needs is gone (TUTTI_E_PEER, naming it). After either, and after TUTTI_E_MISMATCH, the
  *   contents of the output spans are undefined and the group fails every later call: destroy it.
+ * - A member that enters a call which has failed on another fails in it, with that member's words: late
+ *   comers do not find an old result. Only a member that has all it needs before it hears of the failure
+ *   ends the call well, and fails in the next one.
  * - Spans are host memory. Zero elements are legal, in their turn. */
 #ifndef TUTTI_GROUP_H
 #define TUTTI_GROUP_H

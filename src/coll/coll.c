@@ -149,7 +149,7 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
     coll->failed = st;
     tti_words_add(&coll->words, "%s", tutti_last_error());
     if (coll->host != NULL)
-        tti_host_raise(coll->host, st, -1);
+        tti_host_raise_own(coll->host, st, -1);
     return st;
 }
 
@@ -160,7 +160,7 @@ void tti_coll_abort(tti_coll *coll)
     atomic_store(&coll->ended, true);
     atomic_store_explicit(&coll->team.aborted, true, memory_order_release);
     if (coll->host != NULL)
-        tti_host_raise(coll->host, TUTTI_E_ABORTED, team->rank);
+        tti_host_raise(coll->host, TUTTI_E_ABORTED, team->rank, NULL);
     if (team->messenger != NULL)
         tti_messenger_abort(team->messenger, team->group_id);
 }
@@ -176,10 +176,10 @@ void tti_coll_fail(tti_coll *coll, tutti_status status)
     /* The members of this host must find the cause, and not that a call of this rank was aborted by
      * it: so it is raised first. A call of this rank sleeps until it is woken once more. */
     if (coll->host != NULL)
-        tti_host_raise(coll->host, status, team->rank);
+        tti_host_raise_own(coll->host, status, team->rank);
     atomic_store_explicit(&coll->team.aborted, true, memory_order_release);
     if (coll->host != NULL)
-        tti_host_raise(coll->host, status, team->rank);
+        tti_host_raise_own(coll->host, status, team->rank);
     if (team->messenger != NULL)
         tti_messenger_fail(team->messenger, team->group_id, status, team->ranks, team->n_ranks);
 }

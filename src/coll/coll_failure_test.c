@@ -331,6 +331,53 @@ static void a_time_out_names_silent_peers(void **state)
     assert_non_null(strstr(ranks[1].said, "no message from rank 2"));
 }
 
+/* Rank 2 comes when the others have given up, and their parts lie ready. */
+static void rank_2_comes_late(tt_rank *t)
+{
+    if (t->rank == 2)
+        tt_all_here(t);
+    TT_CHECK(t, all_reduce(t, COUNT, t->rank == 2 ? t->deadline_ns : tt_in_ms(200)) == TUTTI_E_TIMEOUT);
+    check_stays_failed(t, TUTTI_E_TIMEOUT);
+    if (t->rank != 2)
+        tt_all_here(t);
+    tt_all_here(t);
+}
+
+/* The same of a barrier, where who gave up has gone. */
+static void rank_2_comes_to_nobody(tt_rank *t)
+{
+    if (t->rank == 2)
+        tt_all_here(t);
+    if (t->rank != 2) {
+        tutti_call call = tt_call(t, TUTTI_CALL_BARRIER, TUTTI_U8, 0);
+
+        call.deadline_ns = tt_in_ms(200);
+        TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_E_TIMEOUT);
+        tti_coll_close(t->coll);
+        t->coll = NULL;
+        tt_all_here(t);
+    } else {
+        TT_CHECK(t, tt_barrier(t) == TUTTI_E_TIMEOUT);
+        snprintf(t->said, sizeof t->said, "%s", tutti_last_error());
+    }
+    tt_all_here(t);
+}
+
+static void who_comes_late_hears_of_it(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, false, rank_2_comes_late, ranks);
+    assert_non_null(strstr(ranks[2].said, "all_reduce #1 (sum, 1000 f32): rank 0 ("));
+    assert_non_null(strstr(ranks[2].said, "reported TUTTI_E_TIMEOUT about rank 2"));
+    assert_non_null(strstr(ranks[2].said, "all_reduce #1 (sum, 1000 f32) on group 'test' timed out after"));
+    assert_non_null(strstr(ranks[2].said, "not arrived: rank 2"));
+    tt_run(3, true, rank_2_comes_late, ranks);
+    tt_run(3, false, rank_2_comes_to_nobody, ranks);
+    assert_non_null(strstr(ranks[2].said, "barrier #1 on group 'test' timed out after"));
+}
+
 static void a_passed_deadline_is_a_time_out(tt_rank *t)
 {
     if (t->rank == 0)
@@ -495,6 +542,7 @@ int main(void)
 #endif
         cmocka_unit_test(a_time_out_names_who_is_missing),
         cmocka_unit_test(a_time_out_names_silent_peers),
+        cmocka_unit_test(who_comes_late_hears_of_it),
         cmocka_unit_test(deadlines_may_have_passed),
         cmocka_unit_test(a_group_names_who_has_not_joined),
         cmocka_unit_test(an_abort_ends_calls),

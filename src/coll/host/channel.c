@@ -37,7 +37,11 @@
  *         board's ring of calls never wraps before it was compared.
  * Fails   Members that call different things count different rounds. Whoever reads a staging slot
  *         compares the control word beside the counter with its own; whoever waits compares boards
- *         (trouble.c). A member that fails says so in `failed`; the others see it when they wait.
+ *         (trouble.c). A member that fails says so in `failed`, and what it was in `report`, which is
+ *         written once, by the thread that turned `failing`, before `failed`. The others see it when they
+ *         enter a call and when they wait. So whoever comes late to a call that has failed for the others
+ *         fails, too, although their parts may lie ready. What no look can see is a failure raised after
+ *         it, by a member whose part was ready before: such a call ends well here, and the next one fails.
  * Gone    `door` at the head of a region says whose it is, who came, and who has left:
  *
  *             63      25  24          23       12  11          0
@@ -54,13 +58,14 @@
 #include "coll/host/channel.h"
 
 #include <assert.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 #include "coll/host/wait.h"
 
 enum {
-    VERSION = 2,
+    VERSION = 3,
     SLOTS = 2 * TTI_HOST_DEPTH,
     /* Slots of different members begin in different sets of a first-level cache (64 sets of 64
      * bytes): 65 lines further for each rank, around after 64. */
@@ -251,21 +256,32 @@ void tti_host_channel_close(tti_host_channel *channel)
     free(channel);
 }
 
-void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit)
+void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit,
+                    const tti_host_report *report)
 {
     const tti_team *team = channel->team;
     tti_host_lines *own = channel->members[team->rank].lines;
-    uint32_t        none = TUTTI_OK;
     int             r, kind;
 
-    atomic_compare_exchange_strong(&own->failed, &none,
-                                   (uint32_t)status | (uint32_t)(culprit + 1) << 8);
+    if (atomic_exchange(&own->failing, 1) == 0) {
+        if (report != NULL)
+            own->report = *report;
+        atomic_store(&own->failed, (uint32_t)status | (uint32_t)(culprit + 1) << 8);
+    }
     /* Before all were found nobody waits for this rank's counters that would not look around. */
     if (!atomic_load_explicit(&channel->connected, memory_order_acquire))
         return;
     for (r = 0; r < team->n_ranks; r++)
         for (kind = 0; kind < TTI_COUNTERS; kind++)
             tti_counter_wake(team->port, &channel->members[r].lines->counters[kind]);
+}
+
+void tti_host_raise_own(tti_host_channel *channel, tutti_status status, int culprit)
+{
+    tti_host_report report = { .origin = channel->team->rank };
+
+    snprintf(report.words, sizeof report.words, "%s", tutti_last_error());
+    tti_host_raise(channel, status, culprit, &report);
 }
 
 /* If rank has come to the call of note, compare it with ours. */
@@ -296,6 +312,7 @@ tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
     channel->entering = channel->past.seq;
     tti_counter_move(team->port, &channel->members[team->rank].lines->counters[TTI_ENTERED],
                      note->word, note->seq);
+    st = tti_host_look_back(channel);
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
         if (r == team->rank || channel->members[r].agreed >= channel->past.seq)
             continue;

@@ -13,7 +13,8 @@
 enum {
     TTI_HOST_DEPTH = 2,          /* slots of each sort: rounds that may be under way */
     TTI_HOST_CHUNK = 128 * 1024, /* bytes of a slot */
-    TTI_HOST_RANKS_MAX = TTI_HOST_CHUNK / 64 /* a slot has a line for each member */
+    TTI_HOST_RANKS_MAX = TTI_HOST_CHUNK / 64, /* a slot has a line for each member */
+    TTI_HOST_WORDS_MAX = 892                  /* of a failure, cut off beyond */
 };
 
 typedef enum tti_counter_kind {
@@ -34,14 +35,22 @@ typedef struct tti_counter {
     _Atomic uint32_t waiters; /* who sleep on it; written by them */
 } tti_counter;
 
+/** What a failure is about, in the words of the member that saw it first. */
+typedef struct tti_host_report {
+    _Alignas(TTI_LINE) int32_t origin; /* that member */
+    char words[TTI_HOST_WORDS_MAX];    /* empty: there are none */
+} tti_host_report;
+
 /** The head of a member's region. Written by its owner only, but for the counters' waiters. */
 typedef struct tti_host_lines {
     _Atomic uint64_t door; /* tti_join.nonce, and who came and left: channel.c */
     uint64_t         region_bytes;
     uint32_t         version;
     _Atomic uint32_t failed; /* status | (rank it is about + 1) << 8, once the owner has failed */
+    _Atomic uint32_t failing; /* whether a thread of the owner writes the report, or has */
     _Alignas(TTI_LINE) tti_call_board board;
     tti_counter      counters[TTI_COUNTERS];
+    tti_host_report  report; /* behind failed */
 } tti_host_lines;
 
 typedef struct tti_host_member {
@@ -81,12 +90,16 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
  * fine. */
 void tti_host_channel_close(tti_host_channel *channel);
 
-/** Tell the others that this rank has failed, about rank culprit or -1; the first cause stays. Any
- * thread. */
-void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit);
+/** Tell the others that this rank has failed, about rank culprit or -1; the first cause stays. report:
+ * whose words they are to read; NULL: none. Any thread. */
+void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit,
+                    const tti_host_report *report);
+/** The same, about what this thread's last error says. */
+void tti_host_raise_own(tti_host_channel *channel, tutti_status status, int culprit);
 
 /** Enter a call, which the board shows by now: until all have entered the call before it, and
- * TUTTI_E_MISMATCH if it was another one there. */
+ * TUTTI_E_MISMATCH if it was another one there. Fails as a member has that does not come to this call's
+ * end any more. */
 tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
                             const tti_call_note *note);
 /** Begin the entered call's operation, of n_rounds, a number that all members compute alike. */

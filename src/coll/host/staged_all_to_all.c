@@ -108,7 +108,7 @@ static tutti_status read_table(window *w, int peer)
     else if (entry.wants != gives)
         st = tti_team_fail_block(channel->team, &channel->note, own, peer, gives, entry.wants);
     if (st != TUTTI_OK) {
-        tti_host_raise(channel, st, peer);
+        tti_host_raise_own(channel, st, peer);
         return st;
     }
     channel->begins[peer] = entry.begin;

@@ -36,7 +36,7 @@ static bool has_done_its_part(const tti_host_channel *channel, int rank)
 
 static tutti_status tell(tti_host_channel *channel, tutti_status status, int culprit)
 {
-    tti_host_raise(channel, status, culprit);
+    tti_host_raise_own(channel, status, culprit);
     return status;
 }
 
@@ -126,15 +126,21 @@ static tutti_status fail_reported(tti_host_channel *channel, int rank, uint32_t 
     const tutti_status status = (tutti_status)(failed & 0xff);
     const int          culprit = (int)(failed >> 8) - 1;
     char               call[TTI_CALL_TEXT_MAX];
+    tti_host_report    report = channel->members[rank].lines->report;
     tti_words          words = { .used = 0 };
 
+    report.words[TTI_HOST_WORDS_MAX - 1] = '\0';
     tti_call_describe(&channel->note, call);
     tti_words_add(&words, "%s: rank %d (%s) reported %s", call, rank,
                   tti_mesh_whereabouts(team->mesh, team->ranks[rank]), tutti_status_name(status));
     if (culprit >= 0 && culprit != rank)
         tti_words_add(&words, " about rank %d", culprit);
-    tti_fail(status, "%s; group '%s' is finished", words.text, team->name);
-    return tell(channel, status, culprit >= 0 ? culprit : rank);
+    tti_words_add(&words, "; group '%s' is finished", team->name);
+    if (report.words[0] != '\0')
+        tti_words_add(&words, "\n  rank %d: %s", report.origin, report.words);
+    /* The words are passed on as they were, for the origin may be gone before all have read them. */
+    tti_host_raise(channel, status, culprit >= 0 ? culprit : rank, &report);
+    return tti_fail(status, "%s", words.text);
 }
 
 static tutti_status check_failed(tti_host_channel *channel, const awaited *what)
@@ -152,6 +158,25 @@ static tutti_status check_failed(tti_host_channel *channel, const awaited *what)
             continue;
         st = (failed & 0xff) == TUTTI_E_PEER ? check_alive(channel, what) : TUTTI_OK;
         return st != TUTTI_OK ? st : fail_reported(channel, r, failed);
+    }
+    return TUTTI_OK;
+}
+
+/* Who has failed and has entered no later call failed in this one, in an earlier one or between: in one way
+ * or another it has left the group, and this rank does not begin what the others have given up. Who failed
+ * later has done its part. */
+tutti_status tti_host_look_back(tti_host_channel *channel)
+{
+    const tti_team *team = channel->team;
+    uint32_t        failed;
+    int             r;
+
+    for (r = 0; r < team->n_ranks; r++) {
+        if (r == team->rank)
+            continue;
+        failed = failure_of(channel, r);
+        if (failed != TUTTI_OK && !tti_host_entered(channel, r, channel->note.seq + 1))
+            return fail_reported(channel, r, failed);
     }
     return TUTTI_OK;
 }

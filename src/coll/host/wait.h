@@ -23,6 +23,8 @@ void tti_counter_wake(tti_port *port, tti_counter *counter);
  * in words, the others told. */
 tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind kind,
                            uint64_t value);
+/** When a call is entered: TUTTI_OK, or what a member has failed with that has not gone beyond it. */
+tutti_status tti_host_look_back(tti_host_channel *channel);
 /** Whether rank has entered the call of number seq. */
 bool tti_host_entered(const tti_host_channel *channel, int rank, uint64_t seq);
 /** TUTTI_E_MISMATCH in words, the others told, if rank has called something else than note, a call
