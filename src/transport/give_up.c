@@ -12,7 +12,10 @@
  *         can: then all who wait are told, whomever they wait for, even if that rank does not listen. Who
  *         passes on what it was told does so over the links it has, and to the members 1, 2, 4, ... ranks
  *         away: should the first one die over it, the others still form a net in which each has many ways
- *         to each, and nobody makes n connections for a failure of somebody else's. */
+ *         to each, and nobody makes n connections for a failure of somebody else's.
+ * Alone   A notice stands behind what was queued before it, and may not fit at once. The rank that has failed
+ *         may never call again: then the messenger's thread moves what is left. Where it cannot be started
+ *         the notice goes with this rank's next call, or when it leaves. */
 #include "transport/connector.h"
 #include "transport/window_core.h"
 
@@ -341,24 +344,47 @@ static void tell(tti_messenger *m, uint32_t group, const tti_cause *why, const i
     }
 }
 
+static bool has_untold(const tti_messenger *m)
+{
+    int i;
+
+    for (i = 0; i < m->n_ranks; i++)
+        if (m->lanes[i].told && m->lanes[i].queue.first != NULL)
+            return true;
+    return false;
+}
+
+/* Let the notices that are still queued go without this rank's calls. cause is this thread's last error. */
+static void tell_later(tti_messenger *m, const tti_cause *cause)
+{
+    if (!has_untold(m))
+        return;
+    if (tti_need_driver(m) != TUTTI_OK) {
+        tti_log(TTI_LOG_WARN, "others may hear late of a failure here: %s", tutti_last_error());
+        tti_fail(cause->status, "%s", cause->words);
+    }
+    tti_event_signal(m->port, &m->changed);
+}
+
 void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, const int *peers,
                         int n_peers)
 {
     tti_known_group *known;
-    tti_cause        why;
+    tti_cause        why, own;
 
-    tti_cause_set(&why, status, "%s", tutti_last_error());
+    tti_cause_set(&own, status, "%s", tutti_last_error());
     tti_lock(&m->lock);
     if (tti_mailbox_finished(&m->mailbox, group) == NULL)
-        tti_finish_group(m, group, &why);
+        tti_finish_group(m, group, &own);
     known = tti_mailbox_group(&m->mailbox, group);
     if (known != NULL && known->finished.quiet)
-        known->finished = why; /* a call of this rank ended before it could be told why */
+        known->finished = own; /* a call of this rank ended before it could be told why */
     if (known != NULL && !known->told) {
         known->told = true;
         why = known->finished; /* the first cause, passed on as its member worded it */
         tell(m, group, &why, peers, n_peers);
         (void)tti_messenger_turn(m, false);
+        tell_later(m, &own);
     }
     tti_unlock(&m->lock);
     m->port->ops->bell_ring(m->port, m->bell);

@@ -523,6 +523,39 @@ static void an_aborted_group_leaves_the_others_alone(void **state)
     run_ranks(2, body_abort);
 }
 
+/* Rank 0 fails with a large message half-way and makes no further call; its notice must still come. */
+static void body_fails_and_idles(rank_ctx *ctx)
+{
+    const size_t n = 48 << 20;
+    const int    ranks[2] = { 0, 1 };
+    uint8_t     *data = calloc(1, n);
+    tti_request *request;
+    char         word = 0;
+
+    CHECK(ctx, tti_messenger_enter(ctx->messenger, 0, ranks, 2) == TUTTI_OK);
+    if (ctx->rank == 0) {
+        request = begin(ctx, true, coll, 1, 0, data, n); /* more than any buffer holds */
+        tti_fail(TUTTI_E_STATE, "the moon is down");
+        tti_messenger_fail(ctx->messenger, 0, TUTTI_E_STATE, ranks, 2);
+        CHECK(ctx, strcmp(tutti_last_error(), "the moon is down") == 0);
+        CHECK(ctx, finish(ctx, request) == TUTTI_E_STATE);
+        CHECK(ctx, board_put(ctx->board, "failed", &word, 0, 0) == TUTTI_OK);
+        CHECK(ctx, board_get(ctx->board, "heard", &word, 0, ctx->deadline_ns) == TUTTI_OK);
+    } else {
+        CHECK(ctx, board_get(ctx->board, "failed", &word, 0, ctx->deadline_ns) == TUTTI_OK);
+        CHECK(ctx, finish(ctx, begin(ctx, false, coll, 0, 1, data, 1)) == TUTTI_E_STATE);
+        CHECK(ctx, strstr(tutti_last_error(), "rank 0 reported: the moon is down") != NULL);
+        CHECK(ctx, board_put(ctx->board, "heard", &word, 0, 0) == TUTTI_OK);
+    }
+    free(data);
+}
+
+static void a_failure_is_told_without_further_calls(void **state)
+{
+    (void)state;
+    run_ranks(2, body_fails_and_idles);
+}
+
 static void open_alone(void **state, int size, int64_t timeout_ms, test_board *board, const char *expected,
                        tutti_status wanted)
 {
@@ -787,6 +820,7 @@ int main(void)
         cmocka_unit_test(any_source_ends_when_everybody_is_gone),
         cmocka_unit_test(traffic_does_not_hide_a_loss),
         cmocka_unit_test(an_aborted_group_leaves_the_others_alone),
+        cmocka_unit_test(a_failure_is_told_without_further_calls),
         cmocka_unit_test(a_secret_is_needed_beyond_loopback),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(who_did_not_come_to_the_local_socket_is_named),

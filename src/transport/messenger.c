@@ -8,8 +8,9 @@
  *         wanted. Of several who wait one is the driver, who alone sleeps in poll; the others sleep on
  *         `changed`, which is signalled when a request has ended and when the driver leaves. When nobody
  *         waits and requests are under way, or windows have members on other hosts, the messenger's own thread
- *         drives; it is made with the first point-to-point request or such a window, and sleeps when there is
- *         nothing to do.
+ *         drives; it is made with the first point-to-point request, such a window, or the first failure that
+ *         could not be told at once, because its rank may never call again. It sleeps when there is nothing
+ *         to do.
  * Links   Those through shared memory are there from the start, TCP ones when a message needs them
  *         (connector.c): until then sends queue up in their lane.
  * Loss    A broken link ends every request to its peer, and later ones, with the words of the first
@@ -228,14 +229,18 @@ void tti_place(tti_messenger *m, tti_request *request)
     tti_request_end(request, lane != NULL ? &lane->gone : &deserted);
 }
 
+tutti_status tti_need_driver(tti_messenger *m)
+{
+    return m->thread.running ? TUTTI_OK : tti_thread_start(&m->thread, "tutti-messages", thread_main, m);
+}
+
 /* Point-to-point may have to move when nobody waits. */
 tutti_status tti_messenger_need_thread(tti_messenger *m)
 {
-    tutti_status st = TUTTI_OK;
+    tutti_status st;
 
     tti_lock(&m->lock);
-    if (!m->thread.running)
-        st = tti_thread_start(&m->thread, "tutti-messages", thread_main, m);
+    st = tti_need_driver(m);
     tti_unlock(&m->lock);
     return st;
 }

@@ -59,6 +59,9 @@ bool tti_messenger_turn(tti_messenger *m, bool all);
 /** Sleep until something may have moved, at most to the deadline. Lets go of the lock meanwhile. */
 void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns);
 
+/** Have somebody who drives when nobody waits. */
+tutti_status tti_need_driver(tti_messenger *m);
+
 /** End the requests of a list that are for peer (-1: all). */
 void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, const tti_cause *why);
 /** The link is broken, or cannot be made: end everything that waited for the peer, or for anybody when it
