@@ -68,8 +68,9 @@ typedef void (*tutti_hook_fn)(const tutti_op_event *event, void *ctx);
 TUTTI_API tutti_status tutti_register_hook(tutti_group *group, tutti_hook_kind kind, tutti_hook_fn fn, void *ctx,
                                            int *id_out);
 
-/** Remove a hook. When this returns nobody is inside it, and nobody will be; called by the hook itself, the
- * latter only.
+/** Remove a hook. When this returns nobody is inside it, and nobody will be. Called from inside a hook, this
+ * one or any other, it does not wait for those who are inside: nobody will be called any more, but somebody
+ * may still be, and what the hook uses must stay until they have come back.
  *
  * @errors   TUTTI_E_ARG  the group has no hook with that id
  * @threads  any

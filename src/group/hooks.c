@@ -6,7 +6,8 @@
  *         lock, which is let go around each call; a hook that is being called is counted busy, so that it
  *         stays in the list, and with it the way to the next one.
  * True    A removed hook is called no more. It leaves the list when its last caller has come back; whoever
- *         removed it waits for that, unless the removal is one of those callers itself.
+ *         removed it waits for that, unless it is itself inside a hook, of whatever group: two hooks that
+ *         remove each other, or themselves, would wait for ever.
  *         The list is guarded by hooks->lock, group->hooks by the runner's. group->hooked is a hint,
  *         written under the latter and read without: it never becomes false again.
  *         A thread that is inside a hook observes nothing: hooks may use the group. */
@@ -36,27 +37,12 @@ struct tti_hooks {
     int              last_id;
 };
 
-/* The hooks that this thread is inside of, innermost first. */
-typedef struct frame {
-    struct frame *outer;
-    const hook   *inside;
-} frame;
-
-static _Thread_local const frame *innermost;
+/* How many hooks this thread is inside of: a fact about the thread, which only it asks for. */
+static _Thread_local int depth;
 
 bool tti_hooks_inside(void)
 {
-    return innermost != NULL;
-}
-
-static bool inside_of(const hook *h)
-{
-    const frame *f;
-
-    for (f = innermost; f != NULL; f = f->outer)
-        if (f->inside == h)
-            return true;
-    return false;
+    return depth > 0;
 }
 
 /* ---- the table ---- */
@@ -220,7 +206,7 @@ static bool remove_hook(tti_hooks *hooks, int id)
         h->removed = true;
         if (h->busy == 0)
             leave_list(hooks, h);
-        else if (!inside_of(h))
+        else if (!tti_hooks_inside())
             await_gone(hooks, id);
     }
     tti_unlock(&hooks->lock);
@@ -248,14 +234,13 @@ tutti_status tutti_remove_hook(tutti_group *group, int id)
 /* Call h with the lock let go. Returns the next one. */
 static hook *call_one(tti_hooks *hooks, hook *h, const tutti_op_event *event)
 {
-    const frame here = { (frame *)(uintptr_t)innermost, h };
-    hook       *next;
+    hook *next;
 
     h->busy++;
     tti_unlock(&hooks->lock);
-    innermost = &here;
+    depth++;
     h->fn(event, h->ctx);
-    innermost = here.outer;
+    depth--;
     tti_lock(&hooks->lock);
     h->busy--;
     next = h->next;

@@ -329,6 +329,52 @@ static void test_removal_waits(void **state)
     assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
 }
 
+/* A hook of one group that removes the one of another, when both are inside. */
+typedef struct remover {
+    tutti_group *own, *other;
+    int          id, other_id;
+    tutti_status st;
+} remover;
+
+static void remove_other(const tutti_op_event *event, void *ctx)
+{
+    remover *r = ctx;
+
+    (void)event;
+    atomic_fetch_add(&inside, 1);
+    while (atomic_load(&inside) < 2)
+        sched_yield();
+    r->st = tutti_remove_hook(r->other, r->other_id);
+}
+
+static void test_hooks_remove_each_other(void **state)
+{
+    const int    members[] = { 0 };
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_group *second = NULL;
+    remover      a = { .own = world }, b = { .other = world };
+    pthread_t    thread;
+    void        *result = NULL;
+
+    (void)state;
+    tutti_use_group(world);
+    assert_int_equal(tutti_new_group(members, 1, NULL, &second), TUTTI_OK);
+    a.other = b.own = second;
+    atomic_store(&inside, 0);
+    assert_int_equal(tutti_register_hook(a.own, TUTTI_HOOK_PRE, remove_other, &a, &a.id), TUTTI_OK);
+    assert_int_equal(tutti_register_hook(b.own, TUTTI_HOOK_PRE, remove_other, &b, &b.id), TUTTI_OK);
+    a.other_id = b.id;
+    b.other_id = a.id;
+    assert_int_equal(pthread_create(&thread, NULL, barrier_of, world), 0);
+    assert_int_equal(tutti_barrier(second), TUTTI_OK);
+    pthread_join(thread, &result);
+    assert_ptr_equal(result, world);
+    assert_true(a.st == TUTTI_OK && b.st == TUTTI_OK);
+    assert_int_equal(tutti_remove_hook(world, a.id), TUTTI_E_ARG); /* gone */
+    tutti_use_group(NULL);
+    assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
+}
+
 /* An abort hook that uses the group is refused: it does not wait for the operation that it is told of. */
 typedef struct user {
     tutti_group *group;
@@ -491,6 +537,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
         cmocka_unit_test_setup_teardown(test_removal, setup, teardown),
         cmocka_unit_test_setup_teardown(test_removal_waits, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_hooks_remove_each_other, setup, teardown),
         cmocka_unit_test_setup_teardown(test_abort_hook_uses_group, setup, teardown),
         cmocka_unit_test_setup_teardown(test_sparse_sum, setup, teardown),
         cmocka_unit_test_setup_teardown(test_names, setup, teardown),
