@@ -109,6 +109,18 @@ tutti_status tti_check_list(const tutti_group *group, const char *what, const ch
     return st;
 }
 
+tutti_status tti_check_dtypes(const tutti_group *group, const char *what, tutti_span out,
+                              tutti_span in)
+{
+    if (out.device.type != in.device.type)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is memory of '%s', but in is of '%s'", what,
+                        group->name, tti_device_name(out.device.type), tti_device_name(in.device.type));
+    if (out.dtype == in.dtype)
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is %s, but in is %s", what, group->name,
+                    tutti_dtype_name(out.dtype), tutti_dtype_name(in.dtype));
+}
+
 /* ---- lists of different counts ---- */
 
 /* An entry of any count. What all entries have so far, a line each for their ends included, must
@@ -226,4 +238,48 @@ tutti_status tti_check_pair(const tutti_group *group, const char *what, const ch
                       tutti_dtype_name(outs[own].dtype), ins_name, own,
                       (long long)ins[own].count);
     return st == TUTTI_OK ? check_pair_apart(group, what, outs_name, outs, ins_name, ins) : st;
+}
+
+/* ---- collectives with a root, and parts of one span ---- */
+
+static tutti_status check_no_list(const tutti_group *group, const char *what, const char *name,
+                                  const tutti_span *list, int n)
+{
+    if (n != 0)
+        return tti_fail(TUTTI_E_ARG,
+                        "%s on group '%s': %s has %d entries on a rank that is not the root\n"
+                        "  next: pass NULL and 0 there",
+                        what, group->name, name, n);
+    if (list != NULL)
+        return tti_fail(TUTTI_E_ARG,
+                        "%s on group '%s': %s is given on a rank that is not the root\n"
+                        "  next: pass NULL and 0 there",
+                        what, group->name, name);
+    return TUTTI_OK;
+}
+
+tutti_status tti_check_rooted(const tutti_group *group, const char *what, const char *name,
+                              const tutti_span *list, int n, tutti_span part, int root,
+                              tti_list_check *check)
+{
+    return root == group->rank ? check(group, what, name, list, n, part)
+                               : check_no_list(group, what, name, list, n);
+}
+
+tutti_status tti_check_cut(const tutti_group *group, const char *what, tutti_span out, tutti_span in,
+                           bool cuts_in)
+{
+    const tutti_span whole = cuts_in ? in : out;
+    const tutti_span part = cuts_in ? out : in;
+    tutti_status     st = tti_check_span(group, what, "out", out);
+
+    if (st == TUTTI_OK)
+        st = tti_check_span(group, what, "in", in);
+    if (st == TUTTI_OK)
+        st = tti_check_dtypes(group, what, out, in);
+    if (st == TUTTI_OK && (whole.count / group->size != part.count || whole.count % group->size != 0))
+        st = tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has %lld elements, not %d times the %lld of %s", what,
+                      group->name, cuts_in ? "in" : "out", (long long)whole.count, group->size,
+                      (long long)part.count, cuts_in ? "out" : "in");
+    return st;
 }

@@ -12,6 +12,10 @@
 tutti_status tti_check_span(const tutti_group *group, const char *what, const char *name,
                             tutti_span span);
 
+/** @errors TUTTI_E_ARG  the dtypes or devices differ */
+tutti_status tti_check_dtypes(const tutti_group *group, const char *what, tutti_span out,
+                              tutti_span in);
+
 /** list has one checked span for each member, all like part in count and dtype. Each is apart from
  * part, or is part exactly and this rank's entry.
  * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED */
@@ -36,5 +40,20 @@ tutti_status tti_check_parts(const tutti_group *group, const char *what, const c
  * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED */
 tutti_status tti_check_pair(const tutti_group *group, const char *what, const char *outs_name,
                             const tutti_span *outs, const char *ins_name, const tutti_span *ins);
+
+/** The list of a collective with a root, given as a group rank: the root's is what check says, the others
+ * have none. check is tti_check_list or tti_check_parts.
+ * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED */
+typedef tutti_status tti_list_check(const tutti_group *group, const char *what, const char *name,
+                                    const tutti_span *list, int n, tutti_span part);
+tutti_status tti_check_rooted(const tutti_group *group, const char *what, const char *name,
+                              const tutti_span *list, int n, tutti_span part, int root,
+                              tti_list_check *check);
+
+/** out and in are checked spans of one dtype and device; one is cut into as many parts as the group has
+ * members, each as large as the other: in if cuts_in, else out.
+ * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED */
+tutti_status tti_check_cut(const tutti_group *group, const char *what, tutti_span out, tutti_span in,
+                           bool cuts_in);
 
 #endif

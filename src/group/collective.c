@@ -98,22 +98,6 @@ static tutti_status check_op(const tutti_group *group, const char *what, tutti_s
     return st != TUTTI_OK ? st : tutti_op_check(op, buf.dtype);
 }
 
-tutti_status tti_check_no_list(const tutti_group *group, const char *what, const char *name,
-                               const tutti_span *list, int n)
-{
-    if (n != 0)
-        return tti_fail(TUTTI_E_ARG,
-                        "%s on group '%s': %s has %d entries on a rank that is not the root\n"
-                        "  next: pass NULL and 0 there",
-                        what, group->name, name, n);
-    if (list != NULL)
-        return tti_fail(TUTTI_E_ARG,
-                        "%s on group '%s': %s is given on a rank that is not the root\n"
-                        "  next: pass NULL and 0 there",
-                        what, group->name, name);
-    return TUTTI_OK;
-}
-
 static tutti_call call_of(tutti_call_kind kind, tutti_span part)
 {
     return (tutti_call){ .kind = kind, .dtype = part.dtype, .count = part.count, .root = -1,
@@ -270,30 +254,11 @@ tutti_status tutti_all_gather_async(const tutti_span *outs, int n_outs, tutti_sp
 
 /* ---- all_gather_into_tensor: all_gather with a list that points into out ---- */
 
-static tutti_status check_into(const tutti_group *group, const char *what, tutti_span out,
-                               tutti_span in)
-{
-    tutti_status st = tti_check_span(group, what, "in", in);
-
-    if (st == TUTTI_OK)
-        st = tti_check_span(group, what, "out", out);
-    if (st != TUTTI_OK)
-        return st;
-    st = tti_check_dtypes(group, what, out, in);
-    if (st != TUTTI_OK)
-        return st;
-    if (out.count / group->size != in.count || out.count % group->size != 0)
-        return tti_fail(TUTTI_E_ARG,
-                        "%s on group '%s': out has %lld elements, not %d times the %lld of in",
-                        what, group->name, (long long)out.count, group->size, (long long)in.count);
-    return TUTTI_OK;
-}
-
 tutti_status tti_all_gather_into_span(const char *what, tutti_group *group, tutti_span out,
                                       tutti_span in, tti_how h)
 {
     tti_parts    parts;
-    tutti_status st = check_into(group, what, out, in);
+    tutti_status st = tti_check_cut(group, what, out, in, false);
 
     if (st == TUTTI_OK)
         st = tti_parts_init(&parts, group, out, NULL);
@@ -328,14 +293,6 @@ tutti_status tutti_all_gather_into_tensor_async(tutti_span out, tutti_span in, t
 
 /* ---- gather and scatter: the list is the root's ---- */
 
-static tutti_status check_rooted(const tutti_group *group, const char *what, const char *list_name,
-                                 const tutti_span *list, int n, tutti_span part, int root)
-{
-    if (root == group->rank)
-        return tti_check_list(group, what, list_name, list, n, part);
-    return tti_check_no_list(group, what, list_name, list, n);
-}
-
 static tutti_status gather(const tutti_span *outs, int n_outs, tutti_span in, int dst,
                            tutti_group *group, tti_how h)
 {
@@ -349,7 +306,7 @@ static tutti_status gather(const tutti_span *outs, int n_outs, tutti_span in, in
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_root(g, "gather", "dst", dst, &call.root);
     if (st == TUTTI_OK && g != NULL)
-        st = check_rooted(g, "gather", "outs", outs, n_outs, in, call.root);
+        st = tti_check_rooted(g, "gather", "outs", outs, n_outs, in, call.root, tti_check_list);
     if (st != TUTTI_OK || g == NULL)
         return st;
     call.in = in.data;
@@ -383,7 +340,7 @@ static tutti_status scatter(tutti_span out, const tutti_span *ins, int n_ins, in
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_root(g, "scatter", "src", src, &call.root);
     if (st == TUTTI_OK && g != NULL)
-        st = check_rooted(g, "scatter", "ins", ins, n_ins, out, call.root);
+        st = tti_check_rooted(g, "scatter", "ins", ins, n_ins, out, call.root, tti_check_list);
     if (st != TUTTI_OK || g == NULL)
         return st;
     call.out = out.data;

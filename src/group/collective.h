@@ -64,10 +64,6 @@ tutti_status tti_collective_issue_list(tutti_group *group, tutti_call *call,
  * @errors TUTTI_E_ARG  it is no member */
 tutti_status tti_check_root(const tutti_group *group, const char *what, const char *name, int root,
                             int *root_out);
-/** A rank that is not the root has no list.
- * @errors TUTTI_E_ARG */
-tutti_status tti_check_no_list(const tutti_group *group, const char *what, const char *name,
-                               const tutti_span *list, int n);
 
 /** Collectives on a known group, for the forms that are made of them: check and issue. what is the call's
  * name and name the list's, for words. */

@@ -69,30 +69,11 @@ tutti_status tutti_reduce_scatter_async(tutti_span out, const tutti_span *ins, i
 
 /* ---- reduce_scatter_tensor ---- */
 
-static tutti_status check_tensor(const tutti_group *group, const char *what, tutti_span out,
-                                 tutti_span in)
-{
-    tutti_status st = tti_check_span(group, what, "out", out);
-
-    if (st == TUTTI_OK)
-        st = tti_check_span(group, what, "in", in);
-    if (st != TUTTI_OK)
-        return st;
-    st = tti_check_dtypes(group, what, out, in);
-    if (st != TUTTI_OK)
-        return st;
-    if (in.count / group->size != out.count || in.count % group->size != 0)
-        return tti_fail(TUTTI_E_ARG,
-                        "%s on group '%s': in has %lld elements, not %d times the %lld of out",
-                        what, group->name, (long long)in.count, group->size, (long long)out.count);
-    return TUTTI_OK;
-}
-
 tutti_status tti_reduce_scatter_span(const char *what, tutti_group *group, tutti_span out,
                                      tutti_span in, tutti_op op, tti_how h)
 {
     tti_parts    p;
-    tutti_status st = check_tensor(group, what, out, in);
+    tutti_status st = tti_check_cut(group, what, out, in, true);
 
     if (st == TUTTI_OK)
         st = tti_parts_init(&p, group, in, NULL);

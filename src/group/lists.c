@@ -103,18 +103,6 @@ tutti_status tti_check_splits(const tutti_group *group, const char *what, const 
     return TUTTI_OK;
 }
 
-tutti_status tti_check_dtypes(const tutti_group *group, const char *what, tutti_span out,
-                              tutti_span in)
-{
-    if (out.device.type != in.device.type)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is memory of '%s', but in is of '%s'", what,
-                        group->name, tti_device_name(out.device.type), tti_device_name(in.device.type));
-    if (out.dtype == in.dtype)
-        return TUTTI_OK;
-    return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is %s, but in is %s", what, group->name,
-                    tutti_dtype_name(out.dtype), tutti_dtype_name(in.dtype));
-}
-
 static bool is_uneven(const tutti_span *spans, int n)
 {
     int r;

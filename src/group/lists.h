@@ -41,10 +41,6 @@ void         tti_parts_release(tti_parts *parts);
 tutti_status tti_check_splits(const tutti_group *group, const char *what, const char *name,
                               tutti_span whole, const char *splits_name, const int64_t *splits);
 
-/** @errors TUTTI_E_ARG  the dtypes or devices differ */
-tutti_status tti_check_dtypes(const tutti_group *group, const char *what, tutti_span out,
-                              tutti_span in);
-
 /** Let call have spans as its list, whose counts ranks agree on: if they are not all equal, count is
  * their sum, and the call has them. */
 void tti_call_take_list(tutti_call *call, tti_arrays *arrays, const tutti_span *spans, int n);

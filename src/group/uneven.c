@@ -113,19 +113,6 @@ tutti_status tutti_reduce_scatter_tensor_v_async(tutti_span out, tutti_span in,
 
 /* ---- gather_v and scatter_v ---- */
 
-static tutti_status check_rooted(const tutti_group *group, const char *what, const char *part_name,
-                                 tutti_span part, const char *list_name, const tutti_span *list,
-                                 int n, int root)
-{
-    tutti_status st = tti_check_span(group, what, part_name, part);
-
-    if (st != TUTTI_OK)
-        return st;
-    if (root == group->rank)
-        return tti_check_parts(group, what, list_name, list, n, part);
-    return tti_check_no_list(group, what, list_name, list, n);
-}
-
 /* The part is given to the root, or taken from it; the list is the root's other side. */
 static tutti_status issue_rooted(tutti_group *group, tutti_call_kind kind, tutti_span part,
                                  const tutti_span *list, int root, tti_how h)
@@ -168,7 +155,9 @@ static tutti_status gather_v(const tutti_span *outs, int n_outs, tutti_span in, 
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_root(g, "gather_v", "dst", dst, &root);
     if (st == TUTTI_OK && g != NULL)
-        st = check_rooted(g, "gather_v", "in", in, "outs", outs, n_outs, root);
+        st = tti_check_span(g, "gather_v", "in", in);
+    if (st == TUTTI_OK && g != NULL)
+        st = tti_check_rooted(g, "gather_v", "outs", outs, n_outs, in, root, tti_check_parts);
     if (st != TUTTI_OK || g == NULL)
         return st;
     return issue_rooted(g, TUTTI_CALL_GATHER_V, in, outs, root, h);
@@ -196,7 +185,9 @@ static tutti_status scatter_v(tutti_span out, const tutti_span *ins, int n_ins, 
     if (st == TUTTI_OK && g != NULL)
         st = tti_check_root(g, "scatter_v", "src", src, &root);
     if (st == TUTTI_OK && g != NULL)
-        st = check_rooted(g, "scatter_v", "out", out, "ins", ins, n_ins, root);
+        st = tti_check_span(g, "scatter_v", "out", out);
+    if (st == TUTTI_OK && g != NULL)
+        st = tti_check_rooted(g, "scatter_v", "ins", ins, n_ins, out, root, tti_check_parts);
     if (st != TUTTI_OK || g == NULL)
         return st;
     return issue_rooted(g, TUTTI_CALL_SCATTER_V, out, ins, root, h);
