@@ -65,7 +65,8 @@ TUTTI_API tutti_status tutti_all_gather_object_enforce_type(const void *data, si
  *                    most frequent one first: the beginning of its SHA-256 and its ranks as start:stop:step. The
  *                    caller frees it with tutti_bytes_free()
  *
- * @errors   what tutti_all_gather_object fails with
+ * @errors   TUTTI_E_MISMATCH  a rank makes another call
+ *           and what tutti_all_gather_object fails with
  * @threads  one per group
  * @cost     as tutti_all_gather_object of 32 bytes
  * @source   torch.distributed.collective_utils._check_rng_sync */

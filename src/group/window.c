@@ -76,8 +76,8 @@ static tutti_status check_copy(access *a, tutti_span buf, int64_t offset)
         return tti_fail(TUTTI_E_ARG, "%s on group '%s': buf has %s, the window %s", a->what, a->group->name,
                         tutti_dtype_name(buf.dtype), tutti_dtype_name(part->dtype));
     if (offset < 0 || offset > part->count || buf.count > part->count - offset)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': elements %lld to %lld are not inside of what rank %d registered: %lld",
-                        a->what, a->group->name, (long long)offset, (long long)offset + (long long)buf.count,
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %lld elements from %lld on are not inside of what rank %d registered: %lld",
+                        a->what, a->group->name, (long long)buf.count, (long long)offset,
                         a->group->ranks[a->peer], (long long)part->count);
     a->offset = (uint64_t)offset * item;
     a->bytes = (size_t)buf.count * item;

@@ -135,6 +135,23 @@ static tutti_status compare_cards(const making *m)
     return TUTTI_OK;
 }
 
+/* Puts and gets are checked against counts, so a count has to be that of the memory behind it. */
+static tutti_status check_counts(const making *m)
+{
+    const int64_t item = (int64_t)tutti_dtype_size((tutti_dtype)m->mine.dtype);
+    int           i;
+
+    for (i = 0; i < m->group->size; i++) {
+        const int64_t count = m->cards[i].count;
+        const size_t  bytes = m->ops->bytes(m->handle, i);
+
+        if (count < 0 || count > INT64_MAX / item || (size_t)(count * item) != bytes)
+            return tti_fail(TUTTI_E_AUTH, "rank %d announces %lld elements, and memory of %zu bytes",
+                            m->group->ranks[i], (long long)count, bytes);
+    }
+    return TUTTI_OK;
+}
+
 static tutti_status attach(making *m)
 {
     uint8_t(*cards)[TUTTI_WINDOW_CARD_BYTES] = malloc((size_t)m->group->size * sizeof *cards);
@@ -147,7 +164,7 @@ static tutti_status attach(making *m)
         memcpy(cards[i], m->cards[i].backend, sizeof cards[i]);
     st = m->ops->attach(m->handle, (const uint8_t(*)[TUTTI_WINDOW_CARD_BYTES])cards);
     free(cards);
-    return st;
+    return st == TUTTI_OK ? check_counts(m) : st;
 }
 
 /* All members open, exchange, attach, and agree that they did. */

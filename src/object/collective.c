@@ -204,6 +204,14 @@ static tutti_status tell_sizes(tutti_group *group, const tti_offer *offer, int s
     return st;
 }
 
+/* Who does not believe its size cannot stay away: the others are on their way to the scatter. */
+static tutti_status take_told(tutti_group *group, const char *what, int64_t mine, int64_t total, int64_t largest)
+{
+    const tutti_status st = check_told(group, what, &mine, 1, total, largest);
+
+    return st == TUTTI_OK ? st : tti_object_give_up(group, what, st);
+}
+
 static tutti_status hand_out(tutti_group *group, const char *what, const tti_offer *offer, int src,
                              int64_t size, tutti_objects *objects)
 {
@@ -234,7 +242,7 @@ tutti_status tti_object_scatter(tutti_group *group, const char *what, const tti_
         total = sizes[src];
         st = tell_sizes(group, offer, src, sizes, &mine);
         if (st == TUTTI_OK)
-            st = check_told(group, what, &mine, 1, total, largest);
+            st = take_told(group, what, mine, total, largest);
     }
     if (st == TUTTI_OK)
         st = hand_out(group, what, offer, src, mine, &objects);

@@ -243,6 +243,19 @@ static bool alone(const tutti_group *group)
     return group == NULL && tti_group_peek(NULL) == NULL;
 }
 
+static tutti_status broadcast_alone(const char *what, const char *stage, tutti_result_fn fn, void *ctx,
+                                    tutti_bytes *value_out)
+{
+    tutti_bytes  value = { 0 }; /* as in a group: what fn leaves as it is is empty, and a failure writes nothing */
+    tutti_status st = check(what, stage, fn, ctx, true, value_out);
+
+    if (st == TUTTI_OK)
+        st = make_value(fn, ctx, &value);
+    if (st == TUTTI_OK)
+        *value_out = value;
+    return st;
+}
+
 tutti_status tutti_broadcast_result(const char *stage, tutti_result_fn fn, void *ctx, int src,
                                     tutti_group *group, tutti_bytes *value_out)
 {
@@ -252,10 +265,8 @@ tutti_status tutti_broadcast_result(const char *stage, tutti_result_fn fn, void 
     int           root = -1;
     tutti_status  st;
 
-    if (alone(group)) {
-        st = check(what, stage, fn, ctx, true, value_out);
-        return st == TUTTI_OK ? make_value(fn, ctx, value_out) : st;
-    }
+    if (alone(group))
+        return broadcast_alone(what, stage, fn, ctx, value_out);
     st = tti_group_resolve(group, what, &g);
     if (st != TUTTI_OK || g == NULL)
         return st;

@@ -37,6 +37,18 @@ static int largest(const int *counts, int n)
     return best;
 }
 
+/* A rank that makes another call may bring a string of any length, which is no digest. */
+static tutti_status check_digests(const tutti_group *group, const char *what, const tutti_objects *digests)
+{
+    int r;
+
+    for (r = 0; r < digests->n; r++)
+        if (digests->at[r].size != SHA256_DIGEST_LENGTH)
+            return tti_fail(TUTTI_E_MISMATCH, "%s on group '%s': rank %d sent %zu bytes, not a digest of %d", what,
+                            group->name, group->ranks[r], digests->at[r].size, SHA256_DIGEST_LENGTH);
+    return TUTTI_OK;
+}
+
 /* One line; out has room for all ranks and more. */
 static size_t write_class(const tutti_group *group, const tutti_objects *digests, const int *class_of, int which,
                           int *members, char *out, size_t bytes)
@@ -100,12 +112,14 @@ tutti_status tutti_report_random_states(const void *state, size_t size, tutti_gr
                         report_out == NULL ? "output" : "state");
     SHA256(size > 0 ? state : "", size, digest);
     st = tti_object_all_gather(g, what, &offer, &digests);
-    if (st != TUTTI_OK)
-        return st;
-    room = calloc(3 * (size_t)g->size, sizeof *room);
-    st = room != NULL ? write_report(g, &digests, room, report_out)
-                      : tti_fail(TUTTI_E_NOMEM, "no memory for a report on %d ranks", g->size);
-    free(room);
+    if (st == TUTTI_OK)
+        st = check_digests(g, what, &digests);
+    if (st == TUTTI_OK) {
+        room = calloc(3 * (size_t)g->size, sizeof *room);
+        st = room != NULL ? write_report(g, &digests, room, report_out)
+                          : tti_fail(TUTTI_E_NOMEM, "no memory for a report on %d ranks", g->size);
+        free(room);
+    }
     tutti_objects_free(&digests);
     return st;
 }

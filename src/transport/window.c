@@ -439,3 +439,8 @@ void *tti_window_memory(tti_window *w, int rank)
 {
     return w->peers[rank].memory;
 }
+
+size_t tti_window_bytes(const tti_window *w, int rank)
+{
+    return w->peers[rank].bytes;
+}

@@ -53,6 +53,8 @@ tutti_status tti_window_flush(tti_window *window, int peer, tti_request **reques
 
 /** Whether the peer is on this host. */
 bool tti_window_is_direct(const tti_window *window, int peer);
+/** How many bytes the peer's card says that it has; on this host they are there. */
+size_t tti_window_bytes(const tti_window *window, int peer);
 /** The peer's memory; NULL unless it is on this host, and has bytes. Valid until the window is closed. */
 void *tti_window_memory(tti_window *window, int peer);
 

@@ -133,6 +133,43 @@ static void states_are_sorted_by_ranks(tt_ctx *t)
     tutti_bytes_free(&report);
 }
 
+/* One rank makes another call that meets the same way: what it brings is no digest, shorter than one too. */
+static void what_is_no_digest_is_refused(tt_ctx *t)
+{
+    tutti_objects all = TUTTI_OBJECTS_NONE;
+    tutti_bytes   report = { 0 };
+
+    if (t->rank == 2)
+        OK(tutti_all_gather_object("abc", 3, t->group, &all));
+    else
+        REFUSED(tutti_report_random_states("same", 4, t->group, &report), TUTTI_E_MISMATCH, "rank 2 sent 3 bytes");
+    assert_null(report.data);
+    tutti_objects_free(&all);
+    OK(tutti_barrier(t->group));
+}
+
+/* Makes an empty value by leaving it alone, or fails having written one. */
+static tutti_status careless(void *ctx, tutti_bytes *value_out)
+{
+    if (ctx == NULL)
+        return TUTTI_OK;
+    *value_out = tutti_bytes_of("static", 6);
+    return tti_fail(TUTTI_E_IO, "the disk is full");
+}
+
+static void alone_a_value_is_written_on_success_only(tt_ctx *t)
+{
+    int         here = 0;
+    tutti_bytes value = tutti_bytes_of(&here, sizeof here);
+
+    (void)t;
+    REFUSED(tutti_broadcast_result("plan", careless, &here, 0, NULL, &value), TUTTI_E_IO, "disk");
+    assert_ptr_equal(value.data, &here);
+    OK(tutti_broadcast_result("plan", careless, NULL, 0, NULL, &value));
+    assert_null(value.data);
+    assert_int_equal(value.size, 0);
+}
+
 /* No world: only the caller runs. */
 static void alone_the_caller_runs(tt_ctx *t)
 {
@@ -161,6 +198,8 @@ int main(void)
         TT_TEST(the_failure_of_one_is_told_on_all, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000),
         TT_TEST(stages_and_types_have_to_agree, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000),
         TT_TEST(states_are_sorted_by_ranks, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000),
+        TT_TEST(what_is_no_digest_is_refused, .ranks = 3, .transports = "shm,threads", .limit_ms = 60000),
+        TT_TEST(alone_a_value_is_written_on_success_only, .ranks = 1, .init = TT_INIT_NONE, .limit_ms = 60000),
         TT_TEST(alone_the_caller_runs, .ranks = 2, .init = TT_INIT_NONE, .limit_ms = 60000),
     };
 

@@ -257,6 +257,69 @@ static void what_does_not_fit_is_refused(tt_ctx *t)
     close_window(window, part);
 }
 
+/* What the members of a group tell each other when they register: see src/group/window_make.c. */
+typedef struct card {
+    int32_t  status;
+    uint32_t id;
+    int64_t  count;
+    int32_t  dtype, zero;
+    uint8_t  backend[64]; /* zeros: no bytes, counters at the beginning of the heap */
+    char     words[400];
+} card;
+
+/* Rank 1 has no memory, and says that it has a lot: others would copy to where nothing is. */
+static void a_count_without_memory_is_refused(tt_ctx *t)
+{
+    static const int64_t counts[] = { INT64_C(1) << 40, -1, INT64_MAX };
+    card                 cards[2], mine = { .dtype = TUTTI_I32 };
+    int32_t             *part = take(8);
+    const tutti_span     buf = TUTTI_SPAN(part, 8), out = tutti_span_of(cards, sizeof cards, TUTTI_U8);
+    tutti_window        *window = NULL;
+    int                  i, step;
+
+    for (i = 0; i < 3; i++) {
+        mine.id = (uint32_t)i;
+        mine.count = counts[i];
+        if (t->rank == 0) {
+            assert_int_equal(tutti_window_create(&buf, t->group, &window), TUTTI_E_AUTH);
+            expect_words("rank 1 announces");
+            assert_null(window);
+        }
+        for (step = 0; t->rank == 1 && step < 2; step++)
+            OK(tutti_all_gather_into_tensor(out, tutti_span_of(&mine, sizeof mine, TUTTI_U8), t->group));
+    }
+    OK(tutti_barrier(t->group));
+    OK(tutti_free(part));
+}
+
+/* A member may destroy the group while others still write: that ends the window for them, and nothing else. */
+static void a_destroyed_group_leaves_the_others_alone(tt_ctx *t)
+{
+    enum { N = 1000, DESTROYED = 40 };
+    tutti_group  *pair = NULL;
+    int32_t      *part = take(N), value[N] = { 7 };
+    tutti_span    buf = TUTTI_SPAN(part, N);
+    tutti_window *window = NULL;
+    int           i;
+
+    OK(tutti_new_group(NULL, 0, NULL, &pair));
+    OK(tutti_window_create(&buf, pair, &window));
+    if (t->rank == 1) {
+        OK(tutti_destroy_process_group(pair));
+        tt_post(t, DESTROYED);
+    } else {
+        tt_await(t, DESTROYED, 1);
+        for (i = 0; i < 3; i++) /* whatever they come to */
+            (void)tutti_window_put(window, TUTTI_SPAN(value, N), 1, 0);
+        (void)tutti_window_flush(window, 1);
+        OK(tutti_destroy_process_group(pair));
+    }
+    assert_int_equal(part[0], 0);
+    OK(tutti_window_free(window));
+    OK(tutti_free(part));
+    OK(tutti_barrier(t->group));
+}
+
 /* Inside a host a peer's part can be had as a pointer, between hosts it cannot. */
 static void memory_is_mapped_inside_a_host(tt_ctx *t)
 {
@@ -424,6 +487,8 @@ int main(void)
         TT_TEST(works_complete, .ranks = 1),
         TT_TEST(parts_may_differ, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(what_does_not_fit_is_refused, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(a_count_without_memory_is_refused, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(a_destroyed_group_leaves_the_others_alone, .ranks = 2, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(memory_is_mapped_inside_a_host, .ranks = 3, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(memory_is_mapped_inside_a_host, .ranks = 4, .hosts = 2),
         TT_TEST(a_flush_makes_puts_visible_to_all, .ranks = 3, .transports = "shm,tcp,threads,threads-tcp"),

@@ -161,6 +161,9 @@ typedef struct tutti_window_ops {
     /* agreed: all members have ended what they do. Else nobody writes into data any more when this returns,
      * and the same holds as soon as fail or abort was called, or the backend has failed. Never waits for peers. */
     void (*close)(tutti_backend_window *window, bool agreed);
+    /* How many bytes the peer has registered, by its card, once attached: what the group layer was told has to
+     * agree with it. */
+    size_t (*bytes)(tutti_backend_window *window, int peer);
 } tutti_window_ops;
 
 /** Tables are const and shared by all instances. */

@@ -145,6 +145,11 @@ static void *window_memory(tutti_backend_window *w, int peer)
     return tti_window_memory(w->window, mesh_rank(w, peer));
 }
 
+static size_t window_bytes(tutti_backend_window *w, int peer)
+{
+    return tti_window_bytes(w->window, mesh_rank(w, peer));
+}
+
 static void window_close(tutti_backend_window *w, bool agreed)
 {
     tti_window_close(w->window, agreed);
@@ -163,4 +168,5 @@ const tutti_window_ops tti_native_window_ops = {
     .is_direct = window_is_direct,
     .memory = window_memory,
     .close = window_close,
+    .bytes = window_bytes,
 };
