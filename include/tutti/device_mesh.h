@@ -10,8 +10,10 @@
  *
  * What holds for all of it:
  * - Making a mesh, and flattening or splitting one, makes groups: every rank of the calling thread's world does it, also
- *   one that is not in the mesh, in the same order, with the same arguments. Ranks that disagree get
- *   TUTTI_E_MISMATCH. Everything else is local.
+ *   one that is not in the mesh, in the same order, with the same arguments. All meet and compare before
+ *   anything is made: if one differs, all get TUTTI_E_MISMATCH, and none has made a group. Everything else is
+ *   local.
+ * - A mesh that is NULL is refused with TUTTI_E_ARG; what returns a value returns -1, NULL, 0 or false.
  * - Slices and flattened meshes share the groups of the mesh that they come from, their root: a group is
  *   made once. Where a dimension is the whole world, and no time-out of its own is asked for, it is the world.
  * - The root owns the groups that it made: do not destroy them. They end when the last mesh of a root is freed,
@@ -46,8 +48,10 @@ typedef struct tutti_device_mesh tutti_device_mesh;
  * @errors   TUTTI_E_ARG          a size below 1, more ranks than the world has, a name that is empty or there twice
  *           TUTTI_E_UNSUPPORTED  device_type is not TUTTI_CPU, or more than TUTTI_MESH_DIMS_MAX dimensions
  *           TUTTI_E_STATE        there is no world
- *           TUTTI_E_MISMATCH     another rank makes another mesh; the text has both
+ *           TUTTI_E_MISMATCH     a rank makes another mesh than rank 0, on all ranks; the text names it, and has
+ *                                both
  *           TUTTI_E_TIMEOUT      a rank did not come; the text names it
+ *           TUTTI_E_PEER         one of this host is gone, and had not come
  * @threads  one at a time per world
  * @source   torch.distributed.device_mesh.init_device_mesh */
 TUTTI_API tutti_status tutti_init_device_mesh(tutti_device_type device_type, const int *shape, int ndim,
@@ -95,7 +99,7 @@ TUTTI_API tutti_status tutti_device_mesh_from_group(tutti_group *const *groups, 
  * @param dim_names  [n_names] in the order of the mesh
  * @param mesh_out   free it with tutti_device_mesh_free()
  *
- * @errors   TUTTI_E_ARG  no names, an unknown one (the text has those that are there), or not in order
+ * @errors   TUTTI_E_ARG  mesh is NULL; no names, an unknown one (the text has those that are there), or not in order
  * @threads  any
  * @source   torch.distributed.device_mesh.DeviceMesh.__getitem__ */
 TUTTI_API tutti_status tutti_device_mesh_slice(tutti_device_mesh *mesh, const char *const *dim_names,
@@ -112,7 +116,7 @@ TUTTI_API tutti_status tutti_device_mesh_slice(tutti_device_mesh *mesh, const ch
  * @errors   TUTTI_E_ARG    the name is one of the root's dimensions, or of other flattened ones; NULL, and
  *                          the dimensions have no names
  *           TUTTI_E_STATE  the world of this mesh was destroyed
- *           as tutti_init_device_mesh
+ *           as tutti_init_device_mesh, and if mesh is NULL
  * @threads  one at a time per world
  * @source   torch.distributed.device_mesh.DeviceMesh._flatten */
 TUTTI_API tutti_status tutti_device_mesh_flatten(tutti_device_mesh *mesh, const char *dim_name,
@@ -129,7 +133,7 @@ TUTTI_API tutti_status tutti_device_mesh_flatten(tutti_device_mesh *mesh, const 
  * @param mesh_out   free it with tutti_device_mesh_free(). It is a root of its own: what is flattened of it is not
  *                   known to the mesh that it came from, and is equal to no part of that
  *
- * @errors   TUTTI_E_ARG          no such dimension, sizes that do not multiply to its size, names that do not fit
+ * @errors   TUTTI_E_ARG          mesh is NULL, no such dimension, sizes that do not multiply to its size, names that do not fit
  *           TUTTI_E_UNSUPPORTED  more than TUTTI_MESH_DIMS_MAX - 1 dimensions
  *           TUTTI_E_STATE        the world of this mesh was destroyed
  *           as tutti_init_device_mesh
@@ -164,7 +168,7 @@ TUTTI_API void tutti_device_mesh_free(tutti_device_mesh *mesh);
  * @param dim        0 .. ndim-1
  * @param group_out  TUTTI_NON_MEMBER for a rank that is not in the mesh
  *
- * @errors   TUTTI_E_ARG    dim is out of range
+ * @errors   TUTTI_E_ARG    mesh is NULL, or dim is out of range
  *           TUTTI_E_STATE  the world of this mesh was destroyed
  * @threads  any
  * @source   torch.distributed.device_mesh.DeviceMesh.get_group */
@@ -173,7 +177,7 @@ TUTTI_API tutti_status tutti_device_mesh_get_group(const tutti_device_mesh *mesh
 
 /** The same by name, also one that dimensions of this mesh were flattened to.
  *
- * @errors   TUTTI_E_ARG    the mesh has no such name; the text has those that are there
+ * @errors   TUTTI_E_ARG    mesh is NULL, or has no such name; the text has those that are there
  *           TUTTI_E_STATE  the world of this mesh was destroyed
  * @threads  any
  * @source   torch.distributed.device_mesh.DeviceMesh.get_group("name") */
@@ -184,7 +188,8 @@ TUTTI_API tutti_status tutti_device_mesh_get_group_by_name(const tutti_device_me
 /** This rank's groups along all dimensions.
  *
  * @param groups_out  [ndim]
- * @errors   TUTTI_E_STATE  the world of this mesh was destroyed
+ * @errors   TUTTI_E_ARG    mesh is NULL
+ *           TUTTI_E_STATE  the world of this mesh was destroyed
  * @threads  any
  * @source   torch.distributed.device_mesh.DeviceMesh.get_all_groups */
 TUTTI_API tutti_status tutti_device_mesh_get_all_groups(const tutti_device_mesh *mesh,
@@ -192,58 +197,60 @@ TUTTI_API tutti_status tutti_device_mesh_get_all_groups(const tutti_device_mesh 
 
 /* ---- what a mesh is ------------------------------------------------------------------------------- */
 
-/** Dimensions.
+/** Dimensions; 0 if mesh is NULL.
  * @threads any
  * @source torch.distributed.device_mesh.DeviceMesh.ndim */
 TUTTI_API int tutti_device_mesh_ndim(const tutti_device_mesh *mesh);
 
-/** Ranks in the mesh: the product of its shape.
+/** Ranks in the mesh: the product of its shape; 0 if mesh is NULL.
  * @threads any
  * @source torch.distributed.device_mesh.DeviceMesh.size */
 TUTTI_API int tutti_device_mesh_size(const tutti_device_mesh *mesh);
 
-/** Ranks along each dimension: [ndim], of the mesh.
+/** Ranks along each dimension: [ndim], of the mesh. NULL if mesh is NULL.
  * @threads any
  * @source torch.distributed.device_mesh.DeviceMesh.shape, size(dim) */
 TUTTI_API const int *tutti_device_mesh_shape(const tutti_device_mesh *mesh);
 
 /** The global ranks of the mesh, row by row: [size], of the mesh. NULL for a slice, on a rank that is not in
- * the root.
+ * the root, and if mesh is NULL.
  * @threads any
  * @source torch.distributed.device_mesh.DeviceMesh.mesh */
 TUTTI_API const int *tutti_device_mesh_ranks(const tutti_device_mesh *mesh);
 
-/** The name of a dimension; NULL if it has none, or dim is out of range.
+/** The name of a dimension; NULL if it has none, dim is out of range, or mesh is NULL.
  * @threads any; the string lives as long as the mesh
  * @source torch.distributed.device_mesh.DeviceMesh.mesh_dim_names */
 TUTTI_API const char *tutti_device_mesh_dim_name(const tutti_device_mesh *mesh, int dim);
 
-/** The dimension of a name; -1 if the mesh has no such dimension.
+/** The dimension of a name; -1 if the mesh has no such dimension, or is NULL.
  * @threads any
  * @source ours: torch.distributed.device_mesh.DeviceMesh.mesh_dim_names.index */
 TUTTI_API int tutti_device_mesh_find_dim(const tutti_device_mesh *mesh, const char *dim_name);
 
-/** The kind of memory that the mesh's groups work on.
+/** The kind of memory that the mesh's groups work on; TUTTI_CPU if mesh is NULL.
  * @threads any
  * @source torch.distributed.device_mesh.DeviceMesh.device_type */
 TUTTI_API tutti_device_type tutti_device_mesh_device_type(const tutti_device_mesh *mesh);
 
-/** This process's global rank, in the mesh or not.
+/** This process's global rank, in the mesh or not; -1 if mesh is NULL.
  * @threads any
  * @source torch.distributed.device_mesh.DeviceMesh.get_rank */
 TUTTI_API int tutti_device_mesh_get_rank(const tutti_device_mesh *mesh);
 
-/** This process's rank in its group along a dimension; -1 outside of the mesh, or if dim is out of range.
+/** This process's rank in its group along a dimension; -1 outside of the mesh, or if dim is out of range or mesh
+ * NULL.
  * @threads any
  * @source torch.distributed.device_mesh.DeviceMesh.get_local_rank */
 TUTTI_API int tutti_device_mesh_get_local_rank(const tutti_device_mesh *mesh, int dim);
 
-/** Where this process is in the mesh: [ndim], of the mesh. NULL outside of it.
+/** Where this process is in the mesh: [ndim], of the mesh. NULL outside of it, and if mesh is NULL.
  * @threads any
  * @source torch.distributed.device_mesh.DeviceMesh.get_coordinate */
 TUTTI_API const int *tutti_device_mesh_get_coordinate(const tutti_device_mesh *mesh);
 
-/** Whether two meshes are the same grid of the same ranks with the same names; groups do not count.
+/** Whether two meshes are the same grid of the same ranks with the same names; groups do not count. A mesh that is NULL
+ * equals only NULL.
  * @threads any
  * @source torch.distributed.device_mesh.DeviceMesh.__eq__ */
 TUTTI_API bool tutti_device_mesh_equal(const tutti_device_mesh *a, const tutti_device_mesh *b);
@@ -252,7 +259,7 @@ TUTTI_API bool tutti_device_mesh_equal(const tutti_device_mesh *a, const tutti_d
  * stride counts positions in the root; of flattened dimensions that are no even steps it is a list.
  *
  * @param text_out  as much as fits, always ended by a zero byte; NULL if bytes is 0
- * @return   the length of all of it, without the zero byte
+ * @return   the length of all of it, without the zero byte; 0 if mesh is NULL
  * @threads  any
  * @source   torch.distributed.device_mesh.DeviceMesh.__repr__ */
 TUTTI_API size_t tutti_device_mesh_to_string(const tutti_device_mesh *mesh, char *text_out, size_t bytes);

@@ -213,6 +213,11 @@ tutti_status tutti_device_mesh_from_group(tutti_group *const *groups, int n_grou
     return st == TUTTI_OK ? make_root(world, &plan, known, mesh_out) : st;
 }
 
+static tutti_status no_mesh(void)
+{
+    return tti_fail(TUTTI_E_ARG, "device mesh: mesh is NULL");
+}
+
 /* ---- names ---- */
 
 /* The dimension of mesh that name is of, or that dimensions of it were flattened to. */
@@ -269,6 +274,8 @@ tutti_status tutti_device_mesh_slice(tutti_device_mesh *mesh, const char *const 
 
     if (mesh_out == NULL)
         return tti_fail(TUTTI_E_ARG, "device mesh: mesh_out is NULL");
+    if (mesh == NULL)
+        return no_mesh();
     if (dim_names == NULL || n_names < 1 || n_names > TUTTI_MESH_DIMS_MAX)
         return tti_fail(TUTTI_E_ARG, "device mesh: a slice by %d names", n_names);
     st = collect_axes(mesh, dim_names, n_names, axes);
@@ -337,6 +344,8 @@ tutti_status tutti_device_mesh_flatten(tutti_device_mesh *mesh, const char *dim_
 
     if (mesh_out == NULL)
         return tti_fail(TUTTI_E_ARG, "device mesh: mesh_out is NULL");
+    if (mesh == NULL)
+        return no_mesh();
     if (dim_name == NULL)
         st = join_names(mesh, &joined);
     if (st == TUTTI_OK)
@@ -361,6 +370,8 @@ tutti_status tutti_device_mesh_get_group(const tutti_device_mesh *mesh, int dim,
 {
     if (group_out == NULL)
         return tti_fail(TUTTI_E_ARG, "device mesh: group_out is NULL");
+    if (mesh == NULL)
+        return no_mesh();
     if (dim < 0 || dim >= mesh->ndim)
         return tti_fail(TUTTI_E_ARG, "device mesh: dimension %d is outside of 0 .. %d", dim,
                         mesh->ndim - 1);
@@ -375,6 +386,8 @@ tutti_status tutti_device_mesh_get_group_by_name(const tutti_device_mesh *mesh,
 
     if (group_out == NULL)
         return tti_fail(TUTTI_E_ARG, "device mesh: group_out is NULL");
+    if (mesh == NULL)
+        return no_mesh();
     st = find_axis(mesh, dim_name, &axis);
     return st == TUTTI_OK ? group_of(axis, group_out) : st;
 }
@@ -387,6 +400,8 @@ tutti_status tutti_device_mesh_get_all_groups(const tutti_device_mesh *mesh,
 
     if (groups_out == NULL)
         return tti_fail(TUTTI_E_ARG, "device mesh: groups_out is NULL");
+    if (mesh == NULL)
+        return no_mesh();
     for (d = 0; d < mesh->ndim && st == TUTTI_OK; d++)
         st = group_of(mesh->axes[d], &groups_out[d]);
     return st;
@@ -396,34 +411,35 @@ tutti_status tutti_device_mesh_get_all_groups(const tutti_device_mesh *mesh,
 
 int tutti_device_mesh_ndim(const tutti_device_mesh *mesh)
 {
-    return mesh->ndim;
+    return mesh != NULL ? mesh->ndim : 0;
 }
 
 int tutti_device_mesh_size(const tutti_device_mesh *mesh)
 {
-    return mesh->size;
+    return mesh != NULL ? mesh->size : 0;
 }
 
 const int *tutti_device_mesh_shape(const tutti_device_mesh *mesh)
 {
-    return mesh->shape;
+    return mesh != NULL ? mesh->shape : NULL;
 }
 
 const int *tutti_device_mesh_ranks(const tutti_device_mesh *mesh)
 {
-    return mesh->ranks;
+    return mesh != NULL ? mesh->ranks : NULL;
 }
 
 const char *tutti_device_mesh_dim_name(const tutti_device_mesh *mesh, int dim)
 {
-    return dim >= 0 && dim < mesh->ndim ? mesh->axes[dim]->name : NULL;
+    return mesh != NULL && dim >= 0 && dim < mesh->ndim ? mesh->axes[dim]->name : NULL;
 }
 
 int tutti_device_mesh_find_dim(const tutti_device_mesh *mesh, const char *dim_name)
 {
-    int d;
+    const int n = mesh != NULL && dim_name != NULL ? mesh->ndim : 0;
+    int       d;
 
-    for (d = 0; d < mesh->ndim && dim_name != NULL; d++)
+    for (d = 0; d < n; d++)
         if (mesh->axes[d]->name != NULL && strcmp(mesh->axes[d]->name, dim_name) == 0)
             return d;
     return -1;
@@ -431,25 +447,26 @@ int tutti_device_mesh_find_dim(const tutti_device_mesh *mesh, const char *dim_na
 
 tutti_device_type tutti_device_mesh_device_type(const tutti_device_mesh *mesh)
 {
-    return mesh->family->device_type;
+    return mesh != NULL ? mesh->family->device_type : TUTTI_CPU;
 }
 
 int tutti_device_mesh_get_rank(const tutti_device_mesh *mesh)
 {
-    return mesh->family->rank;
+    return mesh != NULL ? mesh->family->rank : -1;
 }
 
 /* How many ranks of this one's line are lower: groups are sorted. */
 int tutti_device_mesh_get_local_rank(const tutti_device_mesh *mesh, int dim)
 {
-    const tti_mesh_family *family = mesh->family;
-    const tti_mesh_layout *layout = &family->layout;
+    const tti_mesh_family *family = mesh != NULL ? mesh->family : NULL;
+    const tti_mesh_layout *layout;
     int                    lower = 0;
     int                    start;
     int                    i;
 
-    if (dim < 0 || dim >= mesh->ndim || family->position < 0)
+    if (family == NULL || dim < 0 || dim >= mesh->ndim || family->position < 0)
         return -1;
+    layout = &family->layout;
     start = family->position - tti_mesh_at(layout, mesh->axes[dim]->dims, mesh->coordinate[dim]);
     for (i = 0; i < mesh->shape[dim]; i++)
         if (family->ranks[start + tti_mesh_at(layout, mesh->axes[dim]->dims, i)] < family->rank)
@@ -459,7 +476,7 @@ int tutti_device_mesh_get_local_rank(const tutti_device_mesh *mesh, int dim)
 
 const int *tutti_device_mesh_get_coordinate(const tutti_device_mesh *mesh)
 {
-    return mesh->family->position >= 0 ? mesh->coordinate : NULL;
+    return mesh != NULL && mesh->family->position >= 0 ? mesh->coordinate : NULL;
 }
 
 static bool equal_names(const char *a, const char *b)
@@ -478,6 +495,8 @@ bool tutti_device_mesh_equal(const tutti_device_mesh *a, const tutti_device_mesh
 {
     int d;
 
+    if (a == NULL || b == NULL)
+        return a == b;
     if (a->ndim != b->ndim || !equal_families(a->family, b->family))
         return false;
     for (d = 0; d < a->ndim; d++)

@@ -473,35 +473,32 @@ static void test_refused(void **state)
     assert_int_equal(fake_ranks(3, refused, NULL), 0);
 }
 
-/* Ranks that make different meshes: whoever comes second says so. */
+/* A rank that makes another mesh, whenever it comes: all hear who it is, none has made a group, and they
+ * go on counting alike. */
 static void different(fake_rank *r)
 {
-    const int          shape[] = { 1, 1 };
-    const char *const  names[] = { "dp", r->rank == 0 ? "tp" : "cp" };
+    const int          square[] = { 2, 2 };
+    const int          line[] = { 1, 4 };
+    const bool         other = r->rank == 3;
     tutti_device_mesh *mesh = NULL;
-    tutti_status       st;
+    tutti_group       *group = NULL;
 
-    st = tutti_init_device_mesh(TUTTI_CPU, shape, 2, names, &mesh);
-    if (st != TUTTI_OK) {
-        CHECK(st == TUTTI_E_MISMATCH && mesh == NULL);
-        CHECK(said("1 x 1 (dp, tp) of ranks 0") && said("1 x 1 (dp, cp) of ranks 0"));
-        atomic_fetch_add((_Atomic int *)r->arg, 1);
-    }
+    CHECK(tutti_init_device_mesh(TUTTI_CPU, other ? line : square, 2, dp_tp, &mesh) == TUTTI_E_MISMATCH);
+    CHECK(mesh == NULL && said("rank 3 makes ") && said("1 x 4 (dp, tp) of ranks 0") && said("2 x 2 (dp, tp) of ranks 0"));
+    CHECK(tutti_get_pg_count() == 1 && r->world->children == NULL && r->world->meshes == NULL);
+    CHECK(tutti_new_group(NULL, 0, NULL, &group) == TUTTI_OK && sum_along(group, 1) == 4);
+    mesh = make(square, 2, dp_tp);
     tutti_device_mesh_free(mesh);
-    CHECK(r->world->children == NULL);
 }
 
 static void test_different(void **state)
 {
-    _Atomic int mismatches = 0;
-
     (void)state;
-    assert_int_equal(fake_ranks(2, different, &mismatches), 0);
-    assert_int_equal(mismatches, 1);
+    assert_int_equal(fake_ranks(4, different, NULL), 0);
 }
 
-/* A rank that does not come: the others' call ends in time, what was made is ended, and everybody who
- * came counts the same groups. */
+/* A rank that does not come: the others' call ends in time, nothing was made, and everybody who came hears the
+ * same. */
 static void missing(fake_rank *r)
 {
     const int           shape[] = { 2, 2 };
@@ -513,14 +510,44 @@ static void missing(fake_rank *r)
     opts.timeout_ms = SHORT_MS;
     CHECK(tutti_device_mesh_create(TUTTI_CPU, NULL, shape, 2, dp_tp, &opts, &mesh) ==
           TUTTI_E_TIMEOUT);
-    CHECK(said("did not come") && mesh == NULL);
-    CHECK(tutti_get_pg_count() == 5 && r->world->children == NULL && r->world->meshes == NULL);
+    CHECK(said("rank 3 did not come") && said("(3 of 4 here)") && mesh == NULL);
+    CHECK(tutti_get_pg_count() == 1 && r->world->children == NULL && r->world->meshes == NULL);
 }
 
 static void test_missing(void **state)
 {
     (void)state;
     assert_int_equal(fake_ranks(4, missing, NULL), 0);
+}
+
+static void test_null(void **state)
+{
+    tutti_device_mesh *mesh = NULL;
+    tutti_group       *group = NULL;
+    char               text[8] = "x";
+
+    (void)state;
+    assert_int_equal(tutti_device_mesh_slice(NULL, dp_tp, 1, &mesh), TUTTI_E_ARG);
+    assert_int_equal(tutti_device_mesh_flatten(NULL, NULL, &mesh), TUTTI_E_ARG);
+    assert_int_equal(tutti_device_mesh_flatten(NULL, "x", &mesh), TUTTI_E_ARG);
+    assert_int_equal(tutti_device_mesh_unflatten(NULL, 0, two_by_three, 2, dp_tp, &mesh), TUTTI_E_ARG);
+    assert_int_equal(tutti_device_mesh_get_group(NULL, 0, &group), TUTTI_E_ARG);
+    assert_int_equal(tutti_device_mesh_get_group_by_name(NULL, "dp", &group), TUTTI_E_ARG);
+    assert_int_equal(tutti_device_mesh_get_all_groups(NULL, &group), TUTTI_E_ARG);
+    assert_true(said("device mesh: mesh is NULL") && mesh == NULL && group == NULL);
+    assert_int_equal(tutti_device_mesh_ndim(NULL), 0);
+    assert_int_equal(tutti_device_mesh_size(NULL), 0);
+    assert_null(tutti_device_mesh_shape(NULL));
+    assert_null(tutti_device_mesh_ranks(NULL));
+    assert_null(tutti_device_mesh_get_coordinate(NULL));
+    assert_null(tutti_device_mesh_dim_name(NULL, 0));
+    assert_int_equal(tutti_device_mesh_find_dim(NULL, "dp"), -1);
+    assert_int_equal(tutti_device_mesh_get_rank(NULL), -1);
+    assert_int_equal(tutti_device_mesh_get_local_rank(NULL, 0), -1);
+    assert_int_equal(tutti_device_mesh_device_type(NULL), TUTTI_CPU);
+    assert_true(tutti_device_mesh_equal(NULL, NULL));
+    assert_int_equal(tutti_device_mesh_to_string(NULL, text, sizeof text), 0);
+    assert_string_equal(text, "");
 }
 
 /* ---- from_group ---- */
@@ -644,6 +671,7 @@ int main(void)
         TEST(test_non_members),   TEST(test_slices),          TEST(test_slices_refused),
         TEST(test_flattened),     TEST(test_flatten_refused), TEST(test_read_while_flattening),
         TEST(test_refused),       TEST(test_different),       TEST(test_missing),
+        TEST(test_null),
         TEST(test_around_groups), TEST(test_around_refused),  TEST(test_after_the_world),
     };
 

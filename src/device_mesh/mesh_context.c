@@ -105,6 +105,8 @@ size_t tutti_device_mesh_to_string(const tutti_device_mesh *mesh, char *text_out
 
     if (bytes > 0)
         text_out[0] = '\0';
+    if (mesh == NULL)
+        return 0;
     for (d = 0; d < mesh->ndim; d++)
         put(&t, "%s%s%s%d", d > 0 ? ", " : "DeviceMesh((",
             mesh->axes[d]->name != NULL ? mesh->axes[d]->name : "",

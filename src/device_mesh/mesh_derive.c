@@ -213,6 +213,8 @@ tutti_status tutti_device_mesh_unflatten(tutti_device_mesh *mesh, int dim, const
 
     if (mesh_out == NULL)
         return tti_fail(TUTTI_E_ARG, "device mesh: mesh_out is NULL");
+    if (mesh == NULL)
+        return tti_fail(TUTTI_E_ARG, "device mesh: mesh is NULL");
     st = check_split(&s);
     if (st == TUTTI_OK)
         st = lay_out(&s, &g);

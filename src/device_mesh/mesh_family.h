@@ -63,6 +63,14 @@ void tti_mesh_family_append(tti_mesh_family *family, tti_mesh_axis *axis);
 /** The dimension called name that is made of none but those of within; NULL: there is none. */
 tti_mesh_axis *tti_mesh_family_find(tti_mesh_family *family, tti_mesh_dims within,
                                     const char *name);
+/* mesh_agree.c */
+
+enum { TTI_MESH_TEXT_MAX = 256 };
+
+/** All ranks of the world say here what they are about to make, in fewer bytes than TTI_MESH_TEXT_MAX.
+ * @errors TUTTI_E_MISMATCH, TUTTI_E_TIMEOUT, TUTTI_E_PEER, what finished the world: on all of them */
+tutti_status tti_mesh_agree(tti_mesh_family *family, const char *ours);
+
 /* mesh_groups.c */
 
 /** Make the groups of those of the root's dimensions that are in dims; all ranks of the world call it. */

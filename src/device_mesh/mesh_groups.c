@@ -7,9 +7,7 @@
  *         takes part in making every line, as new_group wants it. Dimensions that are flattened are
  *         a set of root dimensions, and their lines are the planes of that set. A line that is the
  *         whole world needs no group: it is the world.
- * Agree   Ranks that make different meshes would wait for each other in different groups. So each
- *         call has a number, and the first rank to come writes down what it makes under the
- *         world's key "mesh/<number>": whoever makes something else says so, with both.
+ * Agree   Before anything is made all ranks compare what they are about to make, in words: mesh_agree.c.
  * True    Groups are made once for each set of dimensions, whatever names it gets.
  * Fails   When a group of this rank cannot be made, the remaining ones only take their numbers. */
 #include "device_mesh/mesh_family.h"
@@ -18,10 +16,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include "store/store.h"
 #include <tutti/private.h>
 
-enum { TEXT_MAX = 256 };
+enum { TEXT_MAX = TTI_MESH_TEXT_MAX };
 
 /* ---- what ranks must agree on ---- */
 
@@ -94,33 +91,6 @@ static void describe_flatten(const tti_mesh_family *family, tti_mesh_dims dims, 
         if ((dims >> d & 1) != 0)
             put(text, " %d", d);
     put(text, " of a mesh of %d ranks flattened to %s", family->layout.size, name);
-}
-
-static tutti_status agree(tti_mesh_family *family, const char *ours)
-{
-    tutti_group  *world = family->world;
-    const int64_t deadline_ns =
-        tti_deadline(world->runner->port, family->timeout_ms, world->timeout_ms);
-    tutti_bytes  kept = { 0 };
-    char         key[32];
-    uint32_t     number;
-    tutti_status st;
-
-    tti_lock(&world->runner->lock);
-    number = ++world->n_meshes;
-    tti_unlock(&world->runner->lock);
-    snprintf(key, sizeof key, "mesh/%u", number);
-    st = tti_store_compare_set_until(world->store, key, "", 0, ours, strlen(ours), deadline_ns,
-                                     &kept);
-    if (st == TUTTI_E_UNSUPPORTED)
-        return TUTTI_OK; /* a store that cannot compare: the check is left out */
-    if (st == TUTTI_OK && strcmp(kept.data, ours) != 0)
-        st = tti_fail(TUTTI_E_MISMATCH,
-                      "device mesh: in call #%u rank %d makes %s, another rank %.*s\n"
-                      "  next: make and flatten meshes in the same order on all ranks",
-                      number, world->rank, ours, TEXT_MAX, (const char *)kept.data);
-    tutti_bytes_free(&kept);
-    return st;
 }
 
 /* ---- lines ---- */
@@ -198,7 +168,7 @@ tutti_status tti_mesh_family_connect(tti_mesh_family *family, tti_mesh_dims dims
     tutti_status   st;
 
     describe(family, text);
-    st = agree(family, text);
+    st = tti_mesh_agree(family, text);
     if (st != TUTTI_OK)
         return st;
     for (axis = family->axes; axis != NULL; axis = axis->next)
@@ -306,7 +276,7 @@ static tutti_status make_flat(tti_mesh_family *family, tti_mesh_axis *axis)
     tutti_status         st;
 
     describe_flatten(family, axis->dims, axis->name, text);
-    st = agree(family, text);
+    st = tti_mesh_agree(family, text);
     if (st != TUTTI_OK)
         return st;
     if (known != NULL)

@@ -156,28 +156,46 @@ static void enumerated(tt_ctx *t)
     OK(tutti_barrier(t->group));
 }
 
-/* Two ranks read the same shape differently: somebody says so, nobody waits longer than asked. */
+/* Two ranks read the same shape differently: everybody hears who, and all count groups alike after it. */
 static void different_meshes(tt_ctx *t)
 {
-    const int           flat[] = { 1, 4 };
-    const int           square[] = { 2, 2 };
-    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    tutti_device_mesh  *mesh = NULL;
-    tutti_status        st;
+    const int          flat[] = { 1, 4 };
+    const int          square[] = { 2, 2 };
+    const int          all[] = { 0, 1, 2, 3 };
+    tutti_device_mesh *mesh = NULL;
+    tutti_group       *group = NULL;
 
-    opts.timeout_ms = 500;
-    st = tutti_device_mesh_create(TUTTI_CPU, NULL, t->rank == 0 ? flat : square, 2, NULL, &opts,
-                                  &mesh);
+    if (t->rank != 3)
+        tt_await(t, 0, 1);
+    else
+        tt_post(t, 0); /* comes first, or nearly */
+    assert_int_equal(tutti_init_device_mesh(TUTTI_CPU, t->rank == 3 ? flat : square, 2, NULL, &mesh), TUTTI_E_MISMATCH);
     assert_null(mesh);
-    assert_true(st == TUTTI_E_MISMATCH || st == TUTTI_E_TIMEOUT || st == TUTTI_E_PEER);
-    if (st == TUTTI_E_MISMATCH) {
-        assert_non_null(strstr(tutti_last_error(), "2 x 2 of ranks"));
-        assert_non_null(strstr(tutti_last_error(), "1 x 4 of ranks"));
-        tt_post(t, 0);
-    }
+    assert_non_null(strstr(tutti_last_error(), "rank 3 makes "));
+    assert_non_null(strstr(tutti_last_error(), "2 x 2 of ranks"));
+    assert_non_null(strstr(tutti_last_error(), "1 x 4 of ranks"));
+    assert_int_equal(tutti_get_pg_count(), 1);
+    OK(tutti_new_group(all, 4, NULL, &group));
+    check_sum(group, all, 4, t->rank);
+    OK(tutti_destroy_process_group(group));
+}
+
+/* A rank of this host has died before the others make a mesh: they hear of that, long before their time is up. */
+static void death_before_a_mesh(tt_ctx *t)
+{
+    const int          square[] = { 2, 2 };
+    tutti_device_mesh *mesh = NULL;
+
+    OK(tutti_barrier(t->group));
+    tt_post(t, 0);
+    tt_await(t, 0, 4);
+    if (t->rank == 3)
+        tt_die();
+    assert_int_equal(tutti_init_device_mesh(TUTTI_CPU, square, 2, NULL, &mesh), TUTTI_E_PEER);
+    assert_non_null(strstr(tutti_last_error(), "rank 3 has not come"));
+    assert_null(mesh);
     tt_post(t, 1);
-    tt_await(t, 1, 4); /* all have come back */
-    tt_await(t, 0, 1); /* at least one with both meshes in its words */
+    tt_await(t, 1, 3); /* rank 0 may serve the store */
 }
 
 /* A rank dies: who shares a dimension with it hears of it, the others' groups go on. */
@@ -219,6 +237,7 @@ int main(void)
         TT_TEST(subgroups, .ranks = 6, .transports = "shm,tcp,threads"),
         TT_TEST(enumerated, .ranks = 5, .transports = "shm,threads"),
         TT_TEST(different_meshes, .ranks = 4, .transports = "shm,tcp"),
+        TT_TEST(death_before_a_mesh, .ranks = 4, .transports = "shm", .dies = 3),
         TT_TEST(death_along_a_dimension, .ranks = 4, .transports = "shm,tcp", .dies = 3),
     };
 

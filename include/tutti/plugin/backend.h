@@ -210,6 +210,9 @@ typedef struct tutti_backend_ops {
     bool needs_no_peers;
     /* Optional; NULL: no windows. */
     const tutti_window_ops *windows;
+    /* Optional; NULL: nothing is known. TUTTI_E_PEER, with words that name it, if this member is known to be
+     * gone; TUTTI_OK if nothing is known against it. Never blocks. Any thread. */
+    tutti_status (*alive)(tutti_backend *backend, int rank);
 } tutti_backend_ops;
 
 struct tutti_backend {

@@ -207,6 +207,13 @@ static void native_fail(tutti_backend *backend, tutti_status status)
     tti_coll_fail(((tti_native *)backend)->coll, status);
 }
 
+static tutti_status native_alive(tutti_backend *backend, int rank)
+{
+    const tti_native *nat = (tti_native *)backend;
+
+    return tti_mesh_alive(nat->mesh, nat->members->ranks[rank]);
+}
+
 const tutti_backend_ops tti_native_backend_ops = {
     .api = TUTTI_BACKEND_API,
     .size = sizeof(tutti_backend_ops),
@@ -223,4 +230,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .fail = native_fail,
     .notify = native_notify,
     .windows = &tti_native_window_ops,
+    .alive = native_alive,
 };
