@@ -85,7 +85,8 @@ enum {
  * global ones from now on (tutti_get_former_rank() tells the old). A subgroup stays a group of its world:
  * global ranks are as before. On failure group is there still, and the call may be repeated.
  *
- * The members meet in the store that they had: where rank 0 served it and is dead, it is gone.
+ * The members meet in the store that they had: where rank 0 served it and is dead, it is gone. And `tutti run`
+ * ends all processes when one fails, so going on after a death needs a launcher that lets the others live.
  *
  * @param ranks_to_exclude  ranks of group (not global ones)
  * @param flags             TUTTI_SHRINK_DEFAULT or TUTTI_SHRINK_ABORT

@@ -117,6 +117,36 @@ static tutti_status check_world(tutti_group *world)
 
 /* ---- the agreement ---- */
 
+/* Time is up: the first new rank that did not come, and how many. The words stay as they are where all came. */
+static tutti_status name_the_missing(tti_port *port, const tti_join *join, const members *m, int64_t uuid)
+{
+    const int64_t until = tti_port_now(port) + TTI_SECOND;
+    char          words[TTI_GROUP_WORDS_MAX];
+    char          key[KEY_MAX];
+    int           first = -1;
+    int           n = 0;
+    int           r;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    for (r = 0; r < m->n; r++) {
+        const char *one = key;
+        bool        there = true;
+
+        snprintf(key, sizeof key, "member/%d", r);
+        if (tti_store_check_until(join->store, &one, 1, until, &there) != TUTTI_OK || there)
+            continue;
+        n++;
+        first = first < 0 ? r : first;
+    }
+    if (n == 0)
+        return tti_fail(TUTTI_E_TIMEOUT, "%s", words);
+    return tti_fail(TUTTI_E_TIMEOUT,
+                    "%s: %d of %d members did not come within %lld ms; the first is the new rank %d, '%s'\n"
+                    "  next: check that all of them call it with uuid %" PRId64 ", and joined with the same store "
+                    "and group_name",
+                    what, n, m->n, (long long)join->timeout_ms, first, m->handles[first], uuid);
+}
+
 /* Write value under key once; *ours_out: nobody else has. */
 static tutti_status claim(const tti_join *join, const char *key, const char *value, bool *ours_out)
 {
@@ -171,8 +201,6 @@ static tutti_status compare_with_rank0(const tti_join *join, const members *m, c
     tutti_bytes  theirs = { 0 };
     tutti_status st = tti_store_get_until(join->store, "claimed", join->deadline_ns, &theirs);
 
-    if (st == TUTTI_E_TIMEOUT)
-        return tti_fail(TUTTI_E_TIMEOUT, "%s: the new rank 0, '%s', did not come", what, m->handles[0]);
     if (st == TUTTI_OK && (theirs.size != strlen(ours) || memcmp(theirs.data, ours, theirs.size) != 0))
         st = tti_fail(TUTTI_E_MISMATCH,
                       "%s: the new rank 0, '%s', was given other handles than this, rank %d\n"
@@ -263,6 +291,8 @@ static tutti_status meet(tutti_group *world, const members *m, const tutti_recon
     st = agree(port, &join, m, opts->uuid);
     if (st == TUTTI_OK)
         st = tti_world_found(port, &(tti_backing){ .like = world }, &join, world->name, "0", join.store, &fresh);
+    if (st == TUTTI_E_TIMEOUT)
+        st = name_the_missing(port, &join, m, opts->uuid);
     if (st == TUTTI_OK)
         become(world, fresh);
     tutti_store_close(join.store);

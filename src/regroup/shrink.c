@@ -26,6 +26,8 @@
 #include <tutti/private.h>
 #include <tutti/regroup.h>
 
+enum { NAMED_MAX = 8 }; /* ranks that a time-out names */
+
 typedef struct survivors {
     int *ranks; /* [n] of the old group, ascending */
     int  n;
@@ -130,6 +132,33 @@ static tutti_status open_place(const tutti_group *old, const survivors *left, tu
     return tutti_prefix_store_open(prefix, old->store, store_out);
 }
 
+/* Time is up: which members of old did not come, as old numbers them. The words stay as they are where all came
+ * and could not connect. */
+static tutti_status name_the_missing(const tutti_group *old, const survivors *left, const tti_join *join)
+{
+    char  words[TTI_GROUP_WORDS_MAX];
+    char  list[NAMED_MAX * 16] = "";
+    bool *absent = calloc((size_t)left->n, sizeof *absent);
+    size_t used = 0;
+    int    n = 0;
+    int    i;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    if (absent != NULL)
+        tti_generation_absent(old->runner->port, join, *join->number_out, absent);
+    for (i = 0; absent != NULL && i < left->n; i++)
+        if (absent[i] && n++ < NAMED_MAX)
+            used += (size_t)snprintf(list + used, sizeof list - used, "%s%d", n > 1 ? ", " : "", left->ranks[i]);
+    free(absent);
+    if (n == 0)
+        return tti_fail(TUTTI_E_TIMEOUT, "%s", words);
+    return tti_fail(TUTTI_E_TIMEOUT,
+                    "shrink_group on group '%s': rank%s %s%s did not come to go on with, on rank %d within %lld ms\n"
+                    "  next: check that all survivors pass the same ranks to exclude",
+                    old->name, n == 1 ? "" : "s", list, n > NAMED_MAX ? ", ..." : "", old->rank,
+                    (long long)join->timeout_ms);
+}
+
 static tti_join join_of(const tutti_group *old, const survivors *left, tutti_store *place,
                         const tutti_group_options *opts)
 {
@@ -215,16 +244,20 @@ static tutti_status make_successor(tutti_group *old, const survivors *left,
     tutti_store *place = NULL;
     char         name[TTI_GROUP_NAME_MAX + 8];
     tti_join     join;
+    int64_t      number = 0;
     tutti_status st = open_place(old, left, &place);
 
     if (st != TUTTI_OK)
         return st;
     join = join_of(old, left, place, opts);
+    join.number_out = &number;
     snprintf(name, sizeof name, "%s:shrink", old->name);
     if (old->world == old)
         st = make_world(old, &join, name, opts, group_out);
     else
         st = make_subgroup(old, &join, left, name, opts, group_out);
+    if (st == TUTTI_E_TIMEOUT)
+        st = name_the_missing(old, left, &join);
     tutti_store_close(place);
     return st;
 }

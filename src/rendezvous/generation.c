@@ -294,6 +294,8 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
         if (st == TUTTI_OK && found == PLACE_OURS)
             break;
     }
+    if (st == TUTTI_OK && join->number_out != NULL)
+        *join->number_out = n;
     if (st == TUTTI_OK)
         st = join->rank == 0 ? open_number(join, n) : check_size(join, size);
     if (st == TUTTI_OK)
@@ -309,6 +311,23 @@ void tti_generation_fail(tti_port *port, const tti_join *join, int64_t generatio
         return;
     snprintf(key, sizeof key, "tutti/world/%" PRId64, generation);
     (void)tti_store_set_until(join->store, key, "over", 4, tti_port_now(port) + TTI_SECOND);
+}
+
+void tti_generation_absent(tti_port *port, const tti_join *join, int64_t generation, bool *absent_out)
+{
+    const int64_t until = tti_port_now(port) + TTI_SECOND;
+    char          key[KEY_MAX];
+    int           rank;
+
+    for (rank = 0; rank < join->world_size; rank++) {
+        const char *one = key;
+        bool        there = true;
+
+        snprintf(key, sizeof key, "tutti/world/%" PRId64 "/%d", generation, rank);
+        absent_out[rank] = generation == 0 ? rank == 0
+                                           : tti_store_check_until(join->store, &one, 1, until, &there) == TUTTI_OK &&
+                                                 !there;
+    }
 }
 
 /* ---- the end of joining ---- */

@@ -25,6 +25,10 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
  * answers within a second. Changes this thread's last error. */
 void tti_generation_fail(tti_port *port, const tti_join *join, int64_t generation);
 
+/** Joining, or making the world then, has run out of time: which ranks have not taken their place in that
+ * number, as far as the store still answers; 0, no number: rank 0. absent_out is [world_size]. */
+void tti_generation_absent(tti_port *port, const tti_join *join, int64_t generation, bool *absent_out);
+
 /** The last step of joining, once the world is made: where rank 0 serves the store, it stays until the
  * others need it no more. Does nothing elsewhere.
  *

@@ -28,6 +28,8 @@ typedef struct tti_join {
     bool         rank0_serves;              /* the store ends with the process of rank 0 */
     tti_addr     way;                       /* where the connection to the store begins; family NONE: not known */
     struct tti_beacon *beacon;              /* rank 0, under a scheduler on one host: tells the store's port */
+    int64_t     *number_out;                /* NULL; or where joining leaves the world's number, also when the
+                                               world cannot be made then */
     bool         alone;                     /* there is no other process, whatever world_size says */
 } tti_join;
 

@@ -272,7 +272,8 @@ static void a_second_attempt(tt_ctx *t)
         return;
     opts.timeout_ms = TIMEOUT_MS;
     assert_int_equal(tutti_shrink_group((const int[]){ 1 }, 1, t->group, 0, &opts, &world), TUTTI_E_TIMEOUT);
-    assert_true(said("2")); /* rank 3 is rank 2 of those that are left */
+    assert_true(said("shrink_group on group '0': rank 3 did not come")); /* which is 2 of those that are left */
+    assert_true(said("pass the same ranks to exclude"));
     assert_int_equal(tutti_get_world_size(t->group), t->size);
     must(tutti_shrink_group((const int[]){ 3, 1 }, 2, t->group, 0, NULL, &world));
     t->group = t->group != NULL ? world : NULL;
