@@ -17,7 +17,7 @@ static char text[8192]; /* of the last command, both streams */
 
 static int run(const char *args)
 {
-    char command[512];
+    char command[1024];
     FILE *out;
     size_t n;
 

@@ -169,7 +169,7 @@ static bool read_shutdown(run_options *o, const char *name, const char *value)
 
 static const option options[] = {
     { "nproc-per-node", "N", "processes on this host: a number, or 'cpu', 'auto' (1)", read_nproc,
-      NULL, 0 },
+      NULL, 'n' },
     { "nnodes", "N", "hosts of the job (1)", read_nnodes, NULL, 0 },
     { "node-rank", "R", "which of them this one is; host 0 serves the store (0)", read_node_rank,
       NULL, 0 },
@@ -177,7 +177,7 @@ static const option options[] = {
     { "master-port", "PORT", "the store's port (any free one; 29500 with several hosts)", read_port,
       NULL, 0 },
     { "standalone", NULL, "one host, free port, whatever else is said", read_standalone, NULL, 0 },
-    { "on-failure", "kill", "when a rank fails: end all others (kill)", read_on_failure, NULL, 0 },
+    { "on-failure", "kill", "when a rank fails: end all others, so none can shrink and go on (kill)", read_on_failure, NULL, 0 },
     { "rdzv-id", "ID", "name of the job (random)", read_id, NULL, 0 },
     { "shutdown-timeout", "S", "seconds between SIGTERM and SIGKILL (30)", read_shutdown, NULL, 0 },
     { "no-python", NULL, "execute the program itself, even if its name ends in .py", read_no_python,
@@ -209,11 +209,15 @@ enum { N_OPTIONS = sizeof options / sizeof options[0], NAME_MAX_BYTES = NEAR_WOR
 void run_options_help(FILE *out)
 {
     char left[NAME_MAX_BYTES];
+    char letter[8];
     int i;
 
     fprintf(out, "usage: tutti run [options] program [arguments]\n\n");
     for (i = 0; i < N_OPTIONS && options[i].what != NULL; i++) {
-        snprintf(left, sizeof left, "--%s%s%s", options[i].name,
+        letter[0] = '\0';
+        if (options[i].letter != 0)
+            snprintf(letter, sizeof letter, "-%c, ", options[i].letter);
+        snprintf(left, sizeof left, "%s--%s%s%s", letter, options[i].name,
                  options[i].value != NULL ? " " : "",
                  options[i].value != NULL ? options[i].value : "");
         fprintf(out, "  %-24s %s\n", left, options[i].what);

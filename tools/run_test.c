@@ -81,7 +81,8 @@ static void the_command_explains_itself(void **state)
     check_out("tutti --help", "usage: tutti COMMAND");
     check_out("tutti --version", "tutti 0.");
     check_out("tutti run --help", "--nproc-per-node N");
-    check_out("tuttirun -h", "--nproc-per-node N");
+    check_out("tuttirun -h", "-n, --nproc-per-node N");
+    check_out("tutti run --help", "none can shrink and go on");
     check_err("tutti", 2, "usage: tutti COMMAND");
     check_out("tutti help", "usage: tutti COMMAND");
     check_out("tutti help run", "--nproc-per-node N");
@@ -96,6 +97,8 @@ static void options_are_spelt_in_all_ways(void **state)
 {
     static const char *const spellings[] = {
         "tutti run --nproc-per-node 3 sh -c 'echo of $WORLD_SIZE'",
+        "tutti run -n 3 sh -c 'echo of $WORLD_SIZE'",
+        "tutti run -n3 sh -c 'echo of $WORLD_SIZE'",
         "tutti run --nproc_per_node 3 sh -c 'echo of $WORLD_SIZE'",
         "tutti run --nproc-per-node=3 sh -c 'echo of $WORLD_SIZE'",
         "tuttirun --nproc_per_node=3 -- sh -c 'echo of $WORLD_SIZE'",
@@ -133,6 +136,7 @@ static void wrong_options_get_one_message(void **state)
         { "tutti run --nproc=2 true", "did you mean '--nproc-per-node'" },
         { "tutti run --frobnicate true", "unknown option '--frobnicate'" },
         { "tutti run -x true", "unknown option '-x'" },
+        { "tutti run -n two true", "-n is 'two'" },
         { "tutti run --nproc-per-node", "'--nproc-per-node' needs a value" },
         { "tutti run --nproc-per-node=0 true", "--nproc-per-node is '0'" },
         { "tutti run --nproc-per-node=gpu true", "--nproc-per-node is 'gpu'" },
