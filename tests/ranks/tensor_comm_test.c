@@ -393,7 +393,7 @@ static void wrong_arguments_are_refused(tt_ctx *t)
     POISONED(tutti_tensor_permute_tensor(x, twice, t->group), TUTTI_E_ARG, "another rank's, too");
     POISONED(tutti_tensor_permute_tensor(x, outside, t->group), TUTTI_E_ARG,
              "no rank of the group");
-    POISONED(tutti_tensor_broadcast(x, 7, t->group), TUTTI_E_ARG, "7");
+    POISONED(tutti_tensor_broadcast(x, 7, t->group), TUTTI_E_ARG, "broadcast: on group '");
     POISONED(tutti_tensor_all_reduce(x, TUTTI_SUM, TUTTI_NON_MEMBER), TUTTI_E_STATE,
              "not in the group");
     REFUSED(tutti_tensor_broadcast_(many, 0, t->group), TUTTI_E_ARG, "repeats elements");

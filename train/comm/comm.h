@@ -39,6 +39,9 @@ typedef struct tti_deferred {
     tutti_tensor *keep[]; /* owned; what the work reads or writes besides the results */
 } tti_deferred;
 
+/* A collective of libtutti has failed: keep its words as those of what, which is not said twice. */
+tutti_status tti_refuse_collective(tutti_status status, const char *what);
+
 /* ---- deferred.c */
 /* One reference, with room for n_keep tensors. NULL: kept under what. */
 tti_deferred *tti_deferred_make(const char *what, int n_keep);

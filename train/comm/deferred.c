@@ -73,6 +73,18 @@ static tutti_status land(tti_deferred *d)
     return status;
 }
 
+tutti_status tti_refuse_collective(tutti_status status, const char *what)
+{
+    size_t n = strlen(what);
+    const char *words = tutti_last_error();
+
+    if (n > 0 && what[n - 1] == '_')
+        n--;
+    if (strncmp(words, what, n) == 0 && (words[n] == ':' || words[n] == ' '))
+        words += n + strspn(words + n, ": "); /* "broadcast on group '0': ..." */
+    return tti_refuse(status, what, "%s", words);
+}
+
 static tutti_status settle(tti_pending *pending)
 {
     tti_deferred *d = (tti_deferred *)pending;
@@ -81,7 +93,7 @@ static tutti_status settle(tti_pending *pending)
     pthread_mutex_lock(&d->lock);
     status = d->landed ? tutti_work_status(d->work) : land(d);
     pthread_mutex_unlock(&d->lock);
-    return status == TUTTI_OK ? TUTTI_OK : tti_refuse(status, d->what, "%s", tutti_last_error());
+    return status == TUTTI_OK ? TUTTI_OK : tti_refuse_collective(status, d->what);
 }
 
 static void unref(tti_deferred *d)
@@ -141,7 +153,7 @@ tti_deferred *tti_deferred_make(const char *what, int n_keep)
 tutti_status tti_deferred_end_list(tti_deferred *d, tutti_status status, tutti_tensor **ys, int n)
 {
     if (status != TUTTI_OK) {
-        (void)tti_refuse(status, d->what, "%s", tutti_last_error());
+        (void)tti_refuse_collective(status, d->what);
     } else {
         (void)pthread_once(&once, at_exit);
         atomic_fetch_add(&under_way, 1);

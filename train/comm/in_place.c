@@ -99,7 +99,7 @@ static tutti_status end(packed *a, packed *b, tutti_status status)
     tutti_status unpacked;
 
     if (status != TUTTI_OK)
-        (void)tti_refuse(status, a->what, "%s", tutti_last_error());
+        (void)tti_refuse_collective(status, a->what);
     unpacked = close_pack(a, status == TUTTI_OK);
     if (b != NULL)
         (void)close_pack(b, status == TUTTI_OK);
