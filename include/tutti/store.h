@@ -267,6 +267,8 @@ TUTTI_API tutti_status tutti_store_get(tutti_store *store, const char *key, int6
 /** Add delta to the decimal number at key, atomically; a missing key counts as 0. The sum is kept
  * as decimal text. Wakes whoever waits for the key. The sum wraps at 64 bits.
  *
+ * @param sum_out  NULL: not wanted
+ *
  * @errors  TUTTI_E_STORE  the value at key does not begin with a number; it stays as it is
  * @threads any
  * @source  torch.distributed.Store.add */
@@ -443,7 +445,7 @@ TUTTI_API tutti_status tutti_store_clone(tutti_store *store, tutti_store **store
  * @source  torch.distributed.Store.set_timeout */
 TUTTI_API tutti_status tutti_store_set_timeout(tutti_store *store, int64_t timeout_ms);
 
-/** The default time-out in ms; TUTTI_INFINITE: no limit.
+/** The default time-out in ms; TUTTI_INFINITE: no limit; 0 if store is NULL.
  * @threads any
  * @source  torch.distributed.Store.timeout */
 TUTTI_API int64_t tutti_store_timeout(const tutti_store *store);
@@ -523,7 +525,7 @@ typedef struct tutti_store_server_options {
 TUTTI_API tutti_status tutti_store_server_start(const tutti_store_server_options *options,
                                                 tutti_store_server **server_out);
 
-/** The port the server listens on.
+/** The port the server listens on; 0 if server is NULL.
  * @threads any
  * @source  ours */
 TUTTI_API int tutti_store_server_port(const tutti_store_server *server);

@@ -394,7 +394,7 @@ tutti_status tutti_store_set_timeout(tutti_store *store, int64_t timeout_ms)
 
 int64_t tutti_store_timeout(const tutti_store *store)
 {
-    return atomic_load(&keeper(store)->timeout_ms);
+    return store != NULL ? atomic_load(&keeper(store)->timeout_ms) : 0;
 }
 
 tutti_status tutti_store_timeout_guard_begin(tutti_store *store, int64_t timeout_ms,

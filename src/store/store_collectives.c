@@ -245,7 +245,7 @@ static tutti_status wait_for_all(const call *k)
 tutti_status tutti_store_collectives_barrier(tutti_store_collectives *collectives, const char *key,
                                              int64_t timeout_ms, bool blocking)
 {
-    call         k;
+    call         k = { 0 };
     tutti_status st = begin(&k, collectives, "barrier", key, true, timeout_ms);
 
     if (st == TUTTI_OK)
@@ -256,7 +256,7 @@ tutti_status tutti_store_collectives_barrier(tutti_store_collectives *collective
 tutti_status tutti_store_collectives_all_sum(tutti_store_collectives *collectives, const char *key,
                                              int64_t number, int64_t timeout_ms, int64_t *sum_out)
 {
-    call         k;
+    call         k = { 0 };
     tutti_status st = begin(&k, collectives, "all_sum", key, sum_out != NULL, timeout_ms);
 
     if (st == TUTTI_OK)
@@ -274,7 +274,7 @@ tutti_status tutti_store_collectives_broadcast_send(tutti_store_collectives *col
                                                     const char *key, const void *data, size_t size,
                                                     int64_t timeout_ms)
 {
-    call         k;
+    call         k = { 0 };
     tutti_status st = begin(&k, collectives, "broadcast", key, true, timeout_ms);
 
     return st == TUTTI_OK ? tti_store_set_until(k.c->store, key, data, size, k.deadline_ns) : st;
@@ -284,7 +284,7 @@ tutti_status tutti_store_collectives_broadcast_recv(tutti_store_collectives *col
                                                     const char *key, int64_t timeout_ms,
                                                     tutti_bytes *value_out)
 {
-    call         k;
+    call         k = { 0 };
     tutti_status st = begin(&k, collectives, "broadcast", key, value_out != NULL, timeout_ms);
 
     if (st != TUTTI_OK)
@@ -318,7 +318,7 @@ tutti_status tutti_store_collectives_gather_send(tutti_store_collectives *collec
                                                  const char *key, const void *data, size_t size,
                                                  int64_t timeout_ms)
 {
-    call         k;
+    call         k = { 0 };
     tutti_status st = begin(&k, collectives, "gather", key, true, timeout_ms);
 
     return st == TUTTI_OK ? give_own(&k, data, size) : st;
@@ -328,7 +328,7 @@ static tutti_status give_and_take(tutti_store_collectives *c, const char *what, 
                                   const void *data, size_t size, int64_t timeout_ms,
                                   tutti_bytes *values_out)
 {
-    call         k;
+    call         k = { 0 };
     tutti_status st = begin(&k, c, what, key, values_out != NULL, timeout_ms);
 
     if (st == TUTTI_OK)
@@ -358,7 +358,7 @@ tutti_status tutti_store_collectives_scatter_send(tutti_store_collectives *colle
     tutti_bytes *others;
     size_t       n = 0;
     int          i;
-    call         k;
+    call         k = { 0 };
     tutti_status st = begin(&k, collectives, "scatter", key, values != NULL, timeout_ms);
 
     if (st != TUTTI_OK)
@@ -387,7 +387,7 @@ tutti_status tutti_store_collectives_scatter_recv(tutti_store_collectives *colle
                                                   tutti_bytes *value_out)
 {
     one_key      room;
-    call         k;
+    call         k = { 0 };
     tutti_status st = begin(&k, collectives, "scatter", key, value_out != NULL, timeout_ms);
 
     if (st != TUTTI_OK)

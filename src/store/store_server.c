@@ -399,7 +399,7 @@ const tti_listen *tti_store_server_at(const tutti_store_server *server)
 
 int tutti_store_server_port(const tutti_store_server *server)
 {
-    return server->at.at[0].port;
+    return server != NULL ? server->at.at[0].port : 0;
 }
 
 void tutti_store_server_stop(tutti_store_server *server)

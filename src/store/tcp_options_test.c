@@ -489,9 +489,17 @@ static int remove_keys(void **state)
     return rmdir(dir);
 }
 
+static void nothing_has_no_port_and_no_time(void **state)
+{
+    (void)state;
+    assert_int_equal(tutti_store_server_port(NULL), 0);
+    assert_int_equal(tutti_store_timeout(NULL), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_has_no_port_and_no_time),
         cmocka_unit_test(tenants_share_a_server),
         cmocka_unit_test(only_who_asks_for_it_shares),
         cmocka_unit_test(tenants_come_and_go),

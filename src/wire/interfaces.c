@@ -140,6 +140,16 @@ static int points_of(const rules *all, const tti_interface *face, const tti_addr
     return local != NULL && same_ip(local, &face->addr) ? points + 100000 : points;
 }
 
+/* Whether face i is the first of its name: the system lists one for each address, by family. */
+static bool is_new(const tti_interface *faces, int i)
+{
+    int earlier = 0;
+
+    while (earlier < i && strcmp(faces[earlier].name, faces[i].name) != 0)
+        earlier++;
+    return earlier == i;
+}
+
 static tutti_status nothing_remains(const rules *all, const tti_interface *faces, int n)
 {
     char   shown[SHOWN_MAX + 48] = "";
@@ -148,7 +158,7 @@ static tutti_status nothing_remains(const rules *all, const tti_interface *faces
     int    i;
 
     for (i = 0; i < n && used < SHOWN_MAX; i++)
-        if (i == 0 || strcmp(faces[i].name, faces[i - 1].name) != 0)
+        if (is_new(faces, i))
             used += (size_t)snprintf(shown + used, sizeof shown - used, "%s%s%s", used > 0 ? ", " : "",
                                      faces[i].name, faces[i].up ? "" : " (down)");
     snprintf(why, sizeof why, "no interface with an address matches; there are: %s", shown);

@@ -22,6 +22,7 @@ static const struct {
     { "eth0", "fe80::5%2", true, false },  { "eth0", "10.0.0.1", true, false },
     { "eth0", "fd00::1", true, false },    { "eth1", "10.1.0.1", true, false },
     { "eth10", "10.10.0.1", true, false }, { "ib0", "10.2.0.1", false, false },
+    { "lo", "::1", true, true }, /* not behind its other address */
 };
 
 static const char *way_out; /* what routes leave from; NULL: there are none */
@@ -118,6 +119,7 @@ static void beginnings_and_whole_names(void **state)
     takes("ib,10.1.0.1", NULL, "10.1.0.1");
     refuses("l", "no interface with an address matches"); /* loopback is never a beginning */
     refuses("=eth", "there are: lo, docker0, eth0, eth1, eth10, ib0 (down)");
+    assert_null(strstr(tutti_last_error(), "(down), ")); /* each name once */
     refuses("ib0", "TUTTI_SOCKET_IFNAME is 'ib0'");
     refuses("eth0,", "empty");
     refuses("^", "empty");

@@ -82,14 +82,28 @@ static ssize_t read_start(int fd, char *out, size_t max)
     return (ssize_t)n;
 }
 
+static tutti_status wants_auth(bool *wanted_out)
+{
+    const char *auth = tti_env("TUTTI_AUTH");
+
+    if (strcmp(auth, "secret") != 0 && strcmp(auth, "none") != 0)
+        return tti_fail(TUTTI_E_ARG, "TUTTI_AUTH is '%.64s', not 'secret' or 'none'", auth);
+    *wanted_out = strcmp(auth, "secret") == 0;
+    return TUTTI_OK;
+}
+
 tutti_status tti_secret_load(const char *path, tti_secret *out)
 {
     char         text[HEX_DIGITS + 2]; /* one more than allowed, to see that there is more */
     tti_secret   secret = { .present = true };
     tutti_status st;
     ssize_t      n;
+    bool         wanted;
     int          fd;
 
+    st = wants_auth(&wanted); /* a wrong value is refused wherever one joins, not only where it would matter */
+    if (st != TUTTI_OK)
+        return st;
     if (path == NULL)
         path = tti_env("TUTTI_SECRET_FILE");
     if (path == NULL) {
@@ -120,16 +134,6 @@ out:
     tti_secret_release(&secret);
     close(fd);
     return st;
-}
-
-static tutti_status wants_auth(bool *wanted_out)
-{
-    const char *auth = tti_env("TUTTI_AUTH");
-
-    if (strcmp(auth, "secret") != 0 && strcmp(auth, "none") != 0)
-        return tti_fail(TUTTI_E_ARG, "TUTTI_AUTH is '%.64s', not 'secret' or 'none'", auth);
-    *wanted_out = strcmp(auth, "secret") == 0;
-    return TUTTI_OK;
 }
 
 tutti_status tti_secret_suffices(const tti_secret *secret, const tti_addr *addr, const char *what)

@@ -135,6 +135,8 @@ static void beyond_loopback_it_is_needed(void **state)
     assert_non_null(strstr(tutti_last_error(), "TUTTI_SECRET_FILE"));
     assert_int_equal(setenv("TUTTI_AUTH", "off", 1), 0);
     assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_E_ARG);
+    assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_E_ARG); /* also where it would not matter */
+    assert_non_null(strstr(tutti_last_error(), "TUTTI_AUTH is 'off', not 'secret' or 'none'"));
     assert_int_equal(setenv("TUTTI_AUTH", "none", 1), 0);
     assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_OK);
     assert_int_equal(unsetenv("TUTTI_AUTH"), 0);
