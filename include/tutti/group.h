@@ -18,7 +18,8 @@
  * - A member that enters a call which has failed on another fails in it, with that member's words: late
  *   comers do not find an old result. Only a member that has all it needs before it hears of the failure
  *   ends the call well, and fails in the next one.
- * - Spans are host memory. Zero elements are legal, in their turn. */
+ * - Spans are host memory. Zero elements are legal, in their turn.
+ * - A child of fork() must not use groups and works of its parent (tutti/init.h). */
 #ifndef TUTTI_GROUP_H
 #define TUTTI_GROUP_H
 

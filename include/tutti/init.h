@@ -9,7 +9,10 @@
  *
  * A world is the group of all ranks. tutti_init_process_group() makes the process's world, the one that
  * NULL means; tutti_create_process_group() makes one as a plain object, as many per process as wanted, and
- * tutti_use_group() lets NULL mean it on one thread, so that ranks can be threads. */
+ * tutti_use_group() lets NULL mean it on one thread, so that ranks can be threads.
+ *
+ * A child of fork() must not use, destroy or make anything of its parent's worlds and groups: connections and
+ * shared memory are the parent's, and its threads are not there. Fork before joining, or exec() in the child. */
 #ifndef TUTTI_INIT_H
 #define TUTTI_INIT_H
 
@@ -39,7 +42,8 @@ typedef struct tutti_init_options {
     bool        enable_timing; /* works of the world take times: tutti_work_duration() */
     bool        enable_reconfigure; /* meet nobody: the world refuses calls until tutti_reconfigure() */
     const char *group_name;         /* keeps worlds of one store apart: only ranks that give the same one
-                                       meet; at most 128 bytes; NULL: none */
+                                       meet, so all of a world do, also in tutti_reconfigure(); at most
+                                       128 bytes; NULL: none */
 } tutti_init_options;
 
 #define TUTTI_INIT_OPTIONS                                                                             \

@@ -61,7 +61,7 @@ tutti_status tutti_set_debug_level(tutti_debug_level level)
 
 tutti_status tutti_set_debug_level_from_env(void)
 {
-    tutti_debug_level level;
+    tutti_debug_level level = TUTTI_DEBUG_OFF;
     tutti_status      st = tti_debug_level_read(&level);
 
     return st == TUTTI_OK ? tutti_set_debug_level(level) : st;

@@ -167,7 +167,7 @@ tutti_status tti_observe_whole_begin(tutti_group *group, const char *op, tutti_o
     if (tti_hooks_inside())
         return TUTTI_OK;
     st = observation_create(group, op, 1, &seen);
-    if (st != TUTTI_OK)
+    if (st != TUTTI_OK || seen == NULL)
         return st;
     event = &seen->event;
     tti_comm_name(group, in.device.type, op, seen->name);
