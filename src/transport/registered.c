@@ -35,7 +35,7 @@
 #include <tutti/private.h>
 #include "base/thread.h"
 
-enum { PAGE = 4096, LARGE = 2 << 20 };
+enum { PAGE = 4096, LARGE = 2 << 20, TRIES = 1000 };
 
 #define BYTES_MIN (UINT64_C(4) << 30)
 #define BYTES_MAX (UINT64_C(1) << 40)
@@ -285,6 +285,27 @@ static void bury(piece *p)
     p->state = PIECE_BURIED;
 }
 
+/* A signal interrupts a reservation, which the kernel then undoes: so it is made in small steps, each tried
+ * again, and timers that tick faster than a step end it after TRIES. Returns an errno. */
+static int reserve(uint64_t offset, uint64_t bytes)
+{
+    const uint64_t end = offset + bytes;
+    uint64_t       step;
+    int            tries = 0, err = 0;
+
+    while (offset < end && err == 0) {
+        step = end - offset < LARGE ? end - offset : LARGE;
+        err = posix_fallocate(own.fd, (off_t)offset, (off_t)step);
+        if (err == 0) {
+            offset += step;
+            tries = 0;
+        } else if (err == EINTR && ++tries < TRIES) {
+            err = 0;
+        }
+    }
+    return err;
+}
+
 static tutti_status take(size_t bytes, void **ptr_out)
 {
     uint64_t     rounded = round_up(bytes, PAGE);
@@ -298,7 +319,7 @@ static tutti_status take(size_t bytes, void **ptr_out)
         st = add_piece(bytes, rounded, &offset);
     if (st != TUTTI_OK)
         return st;
-    err = posix_fallocate(own.fd, (off_t)offset, (off_t)rounded);
+    err = reserve(offset, rounded);
     if (err != 0) {
         remove_piece(find_piece(own.base + offset, 1));
         return tti_fail_errno_as(TUTTI_E_NOMEM, err, "cannot reserve %zu bytes of registered memory", bytes);
