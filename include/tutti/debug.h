@@ -14,7 +14,11 @@
  * | info | detail | trace |
  * | debug, trace | any | debug, trace |
  *
- * That ranks call the same thing is always compared, at any level. A value that is none of these is an error
+ * That ranks call the same thing is always compared, at any level: kind, number, dtype, operation, root, counts.
+ * When: by a rank that waits for another, in the call; by one that waits for nobody (the root of a broadcast or
+ * scatter, so also two ranks who both take themselves for it), in the next call, on shared memory always. Between
+ * hosts a rank compares what comes to it: who waits for a message that nobody sends, because another root was
+ * named, gets TUTTI_E_TIMEOUT. A value that is none of these is an error
  * of whoever makes a world. */
 #ifndef TUTTI_DEBUG_H
 #define TUTTI_DEBUG_H

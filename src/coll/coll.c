@@ -109,7 +109,7 @@ static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_ca
     if (atomic_load_explicit(&coll->team.aborted, memory_order_acquire))
         return tti_fail(TUTTI_E_ABORTED, "%s #%llu: group '%s' was aborted on rank %d",
                         tti_call_kind_name(call->kind), (unsigned long long)call->seq,
-                        coll->team.name, coll->team.rank);
+                        coll->team.name, coll->team.ranks[coll->team.rank]);
     if (how == NULL) {
         tti_solo_run(call);
         return TUTTI_OK;

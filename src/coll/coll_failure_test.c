@@ -122,8 +122,52 @@ static void a_message_of_another_call_is_refused(void **state)
     tt_run(2, true, different_counts_of_two, ranks);
     /* Who sees it first tells the other. */
     assert_true(
-        either_says(ranks, "rank 0: all_reduce #1 (sum, 1000 f32)\n  rank 1: another call #1") ||
-        either_says(ranks, "rank 1: all_reduce #1 (sum, 1001 f32)\n  rank 0: another call #1"));
+        either_says(ranks, "rank 0: all_reduce #1 (sum, 1000 f32)\n  rank 1: all_reduce #1 (sum, f32) with other counts\n") ||
+        either_says(ranks, "rank 1: all_reduce #1 (sum, 1001 f32)\n  rank 0: all_reduce #1 (sum, f32) with other counts\n"));
+}
+
+/* Each of two ranks gives a broadcast of its own, which waits for nobody; a barrier finds them. */
+static void two_roots_meet_later(tt_rank *t)
+{
+    float      data[COUNT] = { 0 };
+    tutti_call call = tt_call(t, TUTTI_CALL_BROADCAST, TUTTI_F32, COUNT);
+
+    call.root = t->rank;
+    call.in = data;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    TT_CHECK(t, tt_barrier(t) == TUTTI_E_MISMATCH);
+    snprintf(t->said, sizeof t->said, "%s", tutti_last_error());
+    tt_all_here(t);
+}
+
+/* Each waits for the other's part, and no message tells them why none comes. */
+static void two_roots_wait(tt_rank *t)
+{
+    float      data[2][COUNT] = { { 0 } };
+    void      *list[] = { data[0], data[1] };
+    tutti_call call = tt_call(t, TUTTI_CALL_GATHER, TUTTI_F32, COUNT);
+
+    call.root = t->rank;
+    call.in = data[t->rank];
+    call.list = list;
+    call.deadline_ns = tt_in_ms(200);
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_E_TIMEOUT);
+    snprintf(t->said, sizeof t->said, "%s", tutti_last_error());
+    tt_all_here(t);
+}
+
+static void messages_of_two_roots_are_told_apart(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(2, true, two_roots_meet_later, ranks);
+    assert_true(either_says(ranks, "  rank 1: broadcast #1 (f32, root 1), another of the group's calls\n") ||
+                either_says(ranks, "  rank 0: broadcast #1 (f32, root 0), another of the group's calls\n"));
+    tt_run(2, true, two_roots_wait, ranks);
+    assert_non_null(strstr(ranks[0].said, "gather #1 (1000 f32, root 0) on "));
+    assert_non_null(strstr(ranks[1].said, "gather #1 (1000 f32, root 1) on "));
+    assert_true(either_says(ranks, "whether all name the same root"));
 }
 
 /* ---- sizes that do not fit ------------------------------------------------------------------- */
@@ -224,10 +268,11 @@ static void parts_that_differ_are_an_error(void **state)
 
     (void)state;
     tt_run(2, false, parts_differ, ranks);
-    assert_non_null(strstr(ranks[0].said, "rank 0: reduce_scatter #1 (sum, 8 f32 in uneven parts, mark"));
-    assert_non_null(strstr(ranks[0].said, "rank 1: reduce_scatter #1 (sum, 8 f32 in uneven parts, mark"));
+    assert_non_null(strstr(ranks[0].said, "rank 0: reduce_scatter #1 (sum, 8 f32 in parts that differ from rank to rank, list of counts"));
+    assert_non_null(strstr(ranks[0].said, "rank 1: reduce_scatter #1 (sum, 8 f32 in parts that differ from rank to rank, list of counts"));
     tt_run(2, true, parts_differ, ranks);
-    assert_true(either_says(ranks, "another call #1"));
+    assert_true(either_says(ranks, "rank 1: reduce_scatter #1 (sum, f32 in parts that differ") ||
+                either_says(ranks, "rank 0: reduce_scatter #1 (sum, f32 in parts that differ"));
 }
 
 static void rank_2_does_not_exchange(tt_rank *t)
@@ -534,6 +579,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(both_calls_are_quoted),
         cmocka_unit_test(a_message_of_another_call_is_refused),
+        cmocka_unit_test(messages_of_two_roots_are_told_apart),
         cmocka_unit_test(blocks_that_do_not_fit_are_an_error),
         cmocka_unit_test(parts_that_differ_are_an_error),
         cmocka_unit_test(an_exchange_names_who_is_missing),

@@ -64,7 +64,7 @@ static tutti_status fail_not_joined(const tti_team *team, const tti_board *board
 
     if (absent == NULL)
         return tti_fail(TUTTI_E_TIMEOUT, "group '%s': rank %d has not joined in time", team->name,
-                        rank);
+                        team->ranks[rank]);
     absent[rank] = true;
     for (r = rank + 1; r < team->n_ranks; r++) {
         bool there = false;
@@ -72,12 +72,12 @@ static tutti_status fail_not_joined(const tti_team *team, const tti_board *board
         key_of(team, r, key);
         absent[r] = board->has(board->context, key, deadline_ns, &there) == TUTTI_OK && !there;
     }
-    tti_words_add_ranks(&words, absent, team->n_ranks);
+    tti_team_add_ranks(team, &words, absent);
     free(absent);
     return tti_fail(TUTTI_E_TIMEOUT,
-                    "group '%s' timed out on rank %d of %d while it was made\n  not joined: %s\n"
+                    "group '%s' timed out on rank %d of %d members while it was made\n  not joined: %s\n"
                     "  next: check that these ranks make the same groups in the same order",
-                    team->name, team->rank, team->n_ranks, words.text);
+                    team->name, team->ranks[team->rank], team->n_ranks, words.text);
 }
 
 /* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
@@ -87,10 +87,10 @@ static tutti_status look_at(const tti_team *team, int rank)
 
     if (atomic_load_explicit(&team->aborted, memory_order_acquire))
         return tti_fail(TUTTI_E_ABORTED, "group '%s' was aborted on rank %d before all had joined it",
-                        team->name, team->rank);
+                        team->name, team->ranks[team->rank]);
     if (!tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words))
-        return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d of it has not joined, and %s",
-                        team->name, rank, words);
+        return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d has not joined, and %s",
+                        team->name, team->ranks[rank], words);
     return TUTTI_OK;
 }
 
@@ -141,9 +141,18 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
             return tti_fail(TUTTI_E_MISMATCH,
                             "group '%s': ranks %d and %d were told to take different algorithms\n"
                             "  next: give TUTTI_ALGO the same value on all ranks",
-                            team->name, team->rank, r);
+                            team->name, team->ranks[team->rank], team->ranks[r]);
     }
     return st;
+}
+
+void tti_team_describe(const tti_team *team, const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
+{
+    const int           root = tti_call_root(note);
+    const tti_call_note global =
+        root >= 0 && root < team->n_ranks ? tti_call_with_root(note, team->ranks[root]) : *note;
+
+    tti_call_describe(&global, out);
 }
 
 tutti_status tti_team_fail_block(const tti_team *team, const tti_call_note *note, int giver,
@@ -151,11 +160,11 @@ tutti_status tti_team_fail_block(const tti_team *team, const tti_call_note *note
 {
     char call[TTI_CALL_TEXT_MAX];
 
-    tti_call_describe(note, call);
+    tti_team_describe(team, note, call);
     return tti_fail(TUTTI_E_MISMATCH,
                     "%s on group '%s': rank %d gives rank %d %lld elements, which expects %lld\n"
                     "  next: let what one rank gives be what the other expects",
-                    call, team->name, giver, taker, (long long)gives, (long long)wants);
+                    call, team->name, team->ranks[giver], team->ranks[taker], (long long)gives, (long long)wants);
 }
 
 void tti_words_add(tti_words *words, const char *fmt, ...)
@@ -171,16 +180,17 @@ void tti_words_add(tti_words *words, const char *fmt, ...)
         words->used += (size_t)n < room ? (size_t)n : room - 1;
 }
 
-void tti_words_add_ranks(tti_words *words, const bool *marked, int n_ranks)
+void tti_team_add_ranks(const tti_team *team, tti_words *words, const bool *marked)
 {
-    int n = 0, said = 0, r;
+    const int n_ranks = team->n_ranks;
+    int       n = 0, said = 0, r;
 
     for (r = 0; r < n_ranks; r++)
         n += marked[r];
     tti_words_add(words, n == 1 ? "rank " : "ranks ");
     for (r = 0; r < n_ranks && said < LISTED_MAX; r++)
         if (marked[r])
-            tti_words_add(words, "%s%d", said++ > 0 ? ", " : "", r);
+            tti_words_add(words, "%s%d", said++ > 0 ? ", " : "", team->ranks[r]);
     if (n > said)
         tti_words_add(words, " and %d more", n - said);
 }

@@ -3,7 +3,7 @@
  * coll/team.h - the members of a group, as all of its collectives see them: who, where, and how
  * they meet.
  *
- * Ranks are group ranks unless said otherwise. */
+ * Ranks are group ranks unless said otherwise. Texts have the ranks of the world, as callers do. */
 #ifndef TTI_COLL_TEAM_H
 #define TTI_COLL_TEAM_H
 
@@ -47,6 +47,9 @@ tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
                            tti_join *all_out);
 
+/** As tti_call_describe(), the root in numbers of the world. */
+void tti_team_describe(const tti_team *team, const tti_call_note *note, char out[TTI_CALL_TEXT_MAX]);
+
 /** TUTTI_E_MISMATCH in words: what one rank gives in all_to_all is not what the other expects. */
 tutti_status tti_team_fail_block(const tti_team *team, const tti_call_note *note, int giver,
                                  int taker, int64_t gives, int64_t wants);
@@ -58,8 +61,8 @@ typedef struct tti_words {
 } tti_words;
 
 void tti_words_add(tti_words *words, const char *fmt, ...) TUTTI_PRINTF(2, 3);
-/** "rank 5" or "ranks 5, 6, 7": those of n_ranks that are marked; a long list is cut with a
- * count. */
-void tti_words_add_ranks(tti_words *words, const bool *marked, int n_ranks);
+/** "rank 5" or "ranks 5, 6, 7": those of the team that are marked, in numbers of the world; a long list
+ * is cut with a count. */
+void tti_team_add_ranks(const tti_team *team, tti_words *words, const bool *marked);
 
 #endif

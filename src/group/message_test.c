@@ -185,6 +185,9 @@ static void no_answer(fake_rank *r)
     r->world->timeout_ms = SHORT_MS;
     CHECK(tutti_recv(TUTTI_SPAN(&x, 1), 0, 9, NULL, NULL) == TUTTI_E_TIMEOUT);
     CHECK(strstr(tutti_last_error(), "no message with tag 9") != NULL);
+    CHECK(strstr(tutti_last_error(), "recv from rank 0, tag 9 on group '0' timed out after ") != NULL);
+    CHECK(strstr(tutti_last_error(), " ms on rank 1: ") != NULL);
+    CHECK(strstr(tutti_last_error(), "\n  next: ") != NULL);
     CHECK(tutti_barrier(NULL) == TUTTI_E_TIMEOUT);
     CHECK(strstr(tutti_last_error(), "recv from rank 0, tag 9") != NULL);
     CHECK(tutti_send(TUTTI_SPAN(&x, 1), 0, 0, NULL) == TUTTI_E_TIMEOUT);

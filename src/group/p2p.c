@@ -71,13 +71,17 @@ static void describe(const tti_posting *p, char out[TTI_GROUP_CAUSE_MAX])
 
 /* A blocking call must not leave its buffer in use: one that ran out of time ends the group, on all
  * members. */
-static tutti_status give_up(tutti_group *group, const tti_posting *p, tutti_request *request)
+static tutti_status give_up(tutti_group *group, const tti_posting *p, tutti_request *request,
+                            int64_t waited_ns)
 {
     char what[TTI_GROUP_CAUSE_MAX];
     char words[TTI_GROUP_WORDS_MAX];
+    bool has_next = strstr(tutti_last_error(), "\n  next: ") != NULL;
 
     describe(p, what);
-    snprintf(words, sizeof words, "%s", tutti_last_error());
+    snprintf(words, sizeof words, "%s on group '%s' timed out after %lld ms on rank %d: %s%s", what, group->name,
+             (long long)(waited_ns / TTI_MS), group->ranks[group->rank], tutti_last_error(),
+             has_next ? "" : "\n  next: see what the other rank does instead, or give the group a longer time-out");
     tti_lock(&group->runner->lock);
     tti_group_fail(group, what, TUTTI_E_TIMEOUT, words);
     tti_unlock(&group->runner->lock);
@@ -89,6 +93,7 @@ static tutti_status transfer(tutti_group *group, const tti_posting *p, int *sour
 {
     const tti_route *route = &group->routes[p->message.device];
     const int64_t    timeout_ms = group->timeout_ms;
+    const int64_t    began_ns = tti_port_now(group->runner->port);
     tutti_request   *request = NULL;
     tutti_status     st;
 
@@ -97,7 +102,7 @@ static tutti_status transfer(tutti_group *group, const tti_posting *p, int *sour
         return st;
     st = route->ops->wait(request, tti_deadline(group->runner->port, timeout_ms, timeout_ms));
     if (st == TUTTI_E_TIMEOUT)
-        st = give_up(group, p, request);
+        st = give_up(group, p, request, tti_port_now(group->runner->port) - began_ns);
     *source_out = route->ops->source(request);
     route->ops->release(request);
     return st;

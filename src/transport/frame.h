@@ -24,7 +24,10 @@ typedef struct tti_frame {
     int32_t  tag;
     uint64_t word;
     uint64_t bytes;
-    uint64_t reserved;
+    union {
+        uint64_t what;     /* of a collective: tti_call_note.what, for texts */
+        uint64_t reserved; /* of windows: theirs; else 0 */
+    };
 } tti_frame;
 
 _Static_assert(sizeof(tti_frame) == 40, "the frame crosses processes and hosts");

@@ -47,9 +47,17 @@ static tutti_status not_connected(const tti_messenger *m, int peer)
                     tti_addr_format(tti_mesh_addr(m->mesh, peer), text, sizeof text));
 }
 
+/* Tags below 0 are the library's own, and say nothing to a program. */
+static const char *with_tag(int tag, char out[24])
+{
+    snprintf(out, 24, tag < 0 ? "" : " with tag %d", tag);
+    return out;
+}
+
 static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
 {
     const int peer = request->parcel.peer;
+    char      tag[24];
 
     if (peer >= 0 && m->lanes[peer].way < TTI_WAY_OPEN)
         return not_connected(m, peer);
@@ -60,14 +68,14 @@ static tutti_status timed_out(const tti_messenger *m, const tti_request *request
                         request->window != NULL ? "in" : "about what was asked or sent to its", request->parcel.tag);
     if (request->is_send)
         return tti_fail(TUTTI_E_TIMEOUT,
-                        "sending %zu bytes with tag %d to rank %d (%s) is not finished: it does not receive",
-                        request->parcel.bytes, request->parcel.tag, peer,
+                        "sending %zu bytes%s to rank %d (%s) is not finished: it does not receive",
+                        request->parcel.bytes, with_tag(request->parcel.tag, tag), peer,
                         tti_mesh_whereabouts(m->mesh, peer));
     if (peer < 0)
-        return tti_fail(TUTTI_E_TIMEOUT, "no message with tag %d came from any rank",
-                        request->parcel.tag);
-    return tti_fail(TUTTI_E_TIMEOUT, "no message with tag %d came from rank %d (%s)",
-                    request->parcel.tag, peer, tti_mesh_whereabouts(m->mesh, peer));
+        return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from any rank",
+                        with_tag(request->parcel.tag, tag));
+    return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)",
+                    with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer));
 }
 
 /* Whether the messenger's thread is to drive. */
@@ -196,7 +204,8 @@ tutti_status tti_request_make(tti_messenger *m, tti_channel channel, const tti_p
         request->frame = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION,
                                       .size = sizeof(tti_frame), .plane = (uint8_t)channel.plane,
                                       .dtype = parcel->dtype, .group = channel.group, .tag = parcel->tag,
-                                      .word = parcel->word, .bytes = parcel->bytes };
+                                      .word = parcel->word, .bytes = parcel->bytes,
+                                      .what = parcel->what };
     *request_out = request;
     return TUTTI_OK;
 }

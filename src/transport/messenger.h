@@ -34,6 +34,7 @@ typedef struct tti_parcel {
     int         tag;
     uint8_t     dtype;
     uint64_t    word; /* collectives: the control word; 0 otherwise */
+    uint64_t    what; /* collectives: what it is, for texts of a peer that called another; 0 otherwise */
     void       *data; /* borrowed until the request has ended */
     size_t      bytes;
 } tti_parcel;
@@ -73,6 +74,7 @@ void tti_request_notify(tti_request *request, void (*fn)(void *ctx), void *ctx);
 int tti_request_peer(const tti_request *request);
 /** Control word that came with the message a receive was matched with; 0 before. */
 uint64_t tti_request_word(const tti_request *request);
+uint64_t tti_request_what(const tti_request *request);
 /** Drop a request. One under way goes on; its data stays borrowed until it has ended. NULL is fine. */
 void tti_request_release(tti_request *request);
 

@@ -89,6 +89,11 @@ uint64_t tti_request_word(const tti_request *request)
     return request->frame.word;
 }
 
+uint64_t tti_request_what(const tti_request *request)
+{
+    return request->frame.what;
+}
+
 void tti_request_release(tti_request *request)
 {
     if (request == NULL || atomic_fetch_sub_explicit(&request->refs, 1, memory_order_acq_rel) > 1)

@@ -112,13 +112,27 @@ bool tti_call_find(const tti_call_board *board, uint64_t seq, tti_call_note *not
     return true;
 }
 
+int tti_call_root(const tti_call_note *note)
+{
+    return (int)((note->what & ~NOTE_SEGMENTS) >> 32) - 1;
+}
+
+tti_call_note tti_call_with_root(const tti_call_note *note, int root)
+{
+    tti_call_note other = *note;
+
+    other.what = (note->what & (NOTE_SEGMENTS | UINT32_MAX)) | (uint64_t)(uint32_t)(root + 1) << 32;
+    return other;
+}
+
 void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
 {
     const tutti_call_kind kind = (tutti_call_kind)(note->what & 0xff);
     const tutti_dtype     dtype = (tutti_dtype)(note->what >> 8 & 0xff);
-    const int             root = (int)((note->what & ~NOTE_SEGMENTS) >> 32) - 1;
+    const int             root = tti_call_root(note);
     const unsigned        mark = (unsigned)(note->what >> 24 & 0xff);
-    char                  tail[48] = "";
+    char                  count[24] = "";
+    char                  tail[80] = "";
 
     if (kind == TUTTI_CALL_BARRIER) {
         snprintf(out, TTI_CALL_TEXT_MAX, "barrier #%llu", (unsigned long long)note->seq);
@@ -132,13 +146,29 @@ void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
         return;
     }
     if (mark != 0)
-        snprintf(tail, sizeof tail, " in %s, mark %02x",
-                 (note->what & NOTE_SEGMENTS) != 0 ? "segments" : "uneven parts", mark);
-    snprintf(out, TTI_CALL_TEXT_MAX, "%s #%llu (%s%s%llu %s%s)", tti_call_kind_name(kind),
+        snprintf(tail, sizeof tail, " in %s, list of counts %02x",
+                 (note->what & NOTE_SEGMENTS) != 0 ? "segments" : "parts that differ from rank to rank", mark);
+    if (note->count != TTI_CALL_COUNT_UNKNOWN)
+        snprintf(count, sizeof count, "%llu ", (unsigned long long)note->count);
+    snprintf(out, TTI_CALL_TEXT_MAX, "%s #%llu (%s%s%s%s%s)", tti_call_kind_name(kind),
              (unsigned long long)note->seq,
              reduces(kind) ? tutti_op_name((tutti_op_kind)(note->what >> 16 & 0xff)) : "",
-             reduces(kind) ? ", " : "", (unsigned long long)note->count, tutti_dtype_name(dtype),
-             tail);
+             reduces(kind) ? ", " : "", count, tutti_dtype_name(dtype), tail);
+}
+
+const char *tti_call_difference(const tti_call_note *a, const tti_call_note *b)
+{
+    const uint64_t what = a->what ^ b->what;
+
+    if ((what & 0xff) != 0)
+        return "the kinds of call";
+    if ((what >> 8 & 0xff) != 0)
+        return "the dtypes";
+    if ((what >> 16 & 0xff) != 0)
+        return "the operations";
+    if ((what & ~NOTE_SEGMENTS) >> 32 != 0)
+        return "the roots";
+    return what == 0 && a->count != b->count ? "the counts" : "the lists of counts";
 }
 
 bool tti_call_differs(const tti_call_board *board, const tti_call_note *mine, tti_call_note *other_out)

@@ -42,8 +42,18 @@ void tti_call_publish(tti_call_board *board, const tti_call_note *note);
 /** The note of sequence seq, if board still has it. */
 bool tti_call_find(const tti_call_board *board, uint64_t seq, tti_call_note *note_out);
 
+/** In place of a count that is not known. */
+#define TTI_CALL_COUNT_UNKNOWN UINT64_MAX
+
 /** "all_reduce #12 (sum, 1000 f32)". */
 void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX]);
+
+/** The root of the call, -1 if it has none; and the same call with its root in other numbers. */
+int           tti_call_root(const tti_call_note *note);
+tti_call_note tti_call_with_root(const tti_call_note *note, int root);
+
+/** What differs between two calls of one number: "the roots". */
+const char *tti_call_difference(const tti_call_note *a, const tti_call_note *b);
 
 const char *tti_call_kind_name(tutti_call_kind kind);
 

@@ -61,7 +61,7 @@ static void sizes_of_parts_enter_where_ranks_agree_on_them(void **state)
     assert_true(theirs.word != mine.word);
     tti_call_describe(&mine, one);
     tti_call_describe(&theirs, two);
-    assert_non_null(strstr(one, "reduce_scatter #9 (sum, 6 f32 in uneven parts, mark "));
+    assert_non_null(strstr(one, "reduce_scatter #9 (sum, 6 f32 in parts that differ from rank to rank, list of counts "));
     assert_string_not_equal(one, two);
     other = call, other.n_parts = 0;
     assert_true(tti_call_note_of(&other).word != mine.word);
@@ -93,7 +93,7 @@ static void sizes_of_segments_enter(void **state)
     assert_true(theirs.word != mine.word);
     tti_call_describe(&mine, one);
     tti_call_describe(&theirs, another);
-    assert_non_null(strstr(one, "all_reduce #11 (sum, 10 f32 in segments, mark "));
+    assert_non_null(strstr(one, "all_reduce #11 (sum, 10 f32 in segments, list of counts "));
     assert_string_not_equal(one, another);
     other = call, other.n_segments = 0;
     assert_true(tti_call_note_of(&other).word != mine.word);

@@ -110,6 +110,27 @@ static void who_does_not_come_is_named(tt_ctx *t)
     assert_int_equal(tutti_barrier(t->group), TUTTI_OK); /* the world is not */
 }
 
+/* The members of a group of ranks 1 and 2 are numbered as the world numbers them. */
+static void texts_have_ranks_of_the_world(tt_ctx *t)
+{
+    const int    ranks[] = { 1, 2 };
+    tutti_group *group;
+    int32_t      x = 0;
+
+    if (t->rank != 0) {
+        group = make_local(ranks, 2, TIMEOUT_MS);
+        assert_int_equal(tutti_barrier(group), TUTTI_OK);
+        if (t->rank == 2) {
+            assert_int_equal(tutti_broadcast(TUTTI_SPAN(&x, 1), 1, group), TUTTI_E_TIMEOUT);
+            assert_non_null(strstr(tutti_last_error(), "(1 i32, root 1) on group '"));
+            assert_non_null(strstr(tutti_last_error(), " on rank 2 of 2 members\n"));
+            assert_non_null(strstr(tutti_last_error(), " rank 1"));
+            assert_null(strstr(tutti_last_error(), "rank 0"));
+        }
+    }
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+}
+
 /* Destroying a group ends a collective that waits for members to come. */
 static void destroy_ends_the_meeting(tt_ctx *t)
 {
@@ -153,6 +174,7 @@ int main(void)
         TT_TEST(members_alone_make_a_group, .ranks = 3, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(a_circle_does_not_deadlock, .ranks = 5, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(who_does_not_come_is_named, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(texts_have_ranks_of_the_world, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(destroy_ends_the_meeting, .transports = "shm,tcp,threads", .limit_ms = 30000),
         TT_TEST(a_member_that_died_is_named, .ranks = 3, .dies = 2),
     };

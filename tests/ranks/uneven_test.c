@@ -278,6 +278,22 @@ static void lists_that_differ_are_a_mismatch(tt_ctx *t)
         assert_int_equal(st, TUTTI_E_MISMATCH);
 }
 
+/* To rank 1 the others give nothing, so that it has all it needs; it meets them nevertheless. */
+static void who_expects_nothing_hears_of_it_in_the_same_call(tt_ctx *t)
+{
+    int32_t      all[TT_RANKS_MAX * 2] = { 0 };
+    int32_t      own[2] = { 0 };
+    int64_t      counts[TT_RANKS_MAX], total = 0;
+    int          r;
+
+    for (r = 0; r < t->size; r++)
+        total += counts[r] = r == t->rank || t->rank != 1 ? 2 : 0;
+    assert_int_equal(tutti_all_gather_into_tensor_v(TUTTI_SPAN(all, total), TUTTI_SPAN(own, 2), counts, t->group),
+                     TUTTI_E_MISMATCH);
+    assert_non_null(strstr(tutti_last_error(), "called different things"));
+    assert_non_null(strstr(tutti_last_error(), "in parts that differ from rank to rank, list of counts "));
+}
+
 enum { SAID, ENDED }; /* marks */
 
 /* Rank 2 has five elements, the root expects three. Who of the two sees it first says both counts, the other
@@ -341,6 +357,8 @@ int main(void)
         TT_TEST(every_form, .ranks = 1, .transports = "threads", .limit_ms = 60000),
         TT_TEST(every_form, .ranks = 4, .hosts = 2, .limit_ms = 120000),
         TT_TEST(lists_that_differ_are_a_mismatch, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000),
+        TT_TEST(who_expects_nothing_hears_of_it_in_the_same_call, .ranks = 3, .transports = "shm,tcp",
+                .limit_ms = 60000),
         TT_TEST(a_count_that_the_root_does_not_expect_is_a_mismatch, .ranks = 4,
                 .transports = "shm,tcp,threads", .limit_ms = 60000),
         TT_TEST(wrong_arguments_are_refused, .ranks = 3, .transports = "threads", .limit_ms = 60000),

@@ -4,7 +4,8 @@
  *
  * How     In a round every member fills its slot with the next piece of its part and copies the
  *         pieces of all others to their places. All sizes are known to all: the longest part counts
- *         the rounds, and a part that has ended takes no more of them. Segments are one long part:
+ *         the rounds, and a part that has ended takes no more of them; but all meet in the first, also
+ *         for parts without elements, so that lists that differ are seen by all. Segments are one long part:
  *         a piece is gathered from them on its way into the slot, and spread on its way out. */
 #include <string.h>
 #include "coll/host/staged.h"
@@ -56,7 +57,7 @@ static tutti_status take(const piece *p, int giver)
     const char   *slot = tti_host_staging(p->channel, giver);
     tutti_status  st = TUTTI_OK;
 
-    if (count > 0)
+    if (count > 0 || p->first == 0)
         st = tti_host_await(p->channel, TTI_STAGED, giver);
     if (st != TUTTI_OK)
         return st;
@@ -85,7 +86,7 @@ static tutti_status do_round(const piece *p)
     tutti_status    st = TUTTI_OK;
     int             i;
 
-    if (count_here(p, team->rank) > 0)
+    if (count_here(p, team->rank) > 0 || p->first == 0)
         st = give(p);
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++)
         st = take(p, tti_shifted(team->rank, i, team->n_ranks));

@@ -48,13 +48,14 @@ tutti_status tti_host_compare_with(tti_host_channel *channel, int rank, const tt
 
     if (!tti_call_differs(&channel->members[rank].lines->board, note, &other))
         return TUTTI_OK;
-    tti_call_describe(note, ours);
-    tti_call_describe(&other, theirs);
+    tti_team_describe(team, note, ours);
+    tti_team_describe(team, &other, theirs);
     tti_fail(TUTTI_E_MISMATCH,
              "ranks of group '%s' called different things\n  rank %d: %s\n  rank %d: %s\n"
-             "  next: let all members make the group's calls in the same order, with equal "
+             "  what differs: %s\n  next: let all members make the group's calls in the same order, with equal "
              "arguments",
-             team->name, team->rank, ours, rank, theirs);
+             team->name, team->ranks[team->rank], ours, team->ranks[rank], theirs,
+             tti_call_difference(note, &other));
     return tell(channel, TUTTI_E_MISMATCH, rank);
 }
 
@@ -79,9 +80,9 @@ static tutti_status check_abort(tti_host_channel *channel)
 
     if (!atomic_load_explicit(&team->aborted, memory_order_acquire))
         return TUTTI_OK;
-    tti_call_describe(&channel->note, call);
+    tti_team_describe(team, &channel->note, call);
     tti_fail(TUTTI_E_ABORTED, "%s: group '%s' was aborted on rank %d", call, team->name,
-             team->rank);
+             team->ranks[team->rank]);
     return tell(channel, TUTTI_E_ABORTED, team->rank);
 }
 
@@ -130,14 +131,14 @@ static tutti_status fail_reported(tti_host_channel *channel, int rank, uint32_t 
     tti_words          words = { .used = 0 };
 
     report.words[TTI_HOST_WORDS_MAX - 1] = '\0';
-    tti_call_describe(&channel->note, call);
-    tti_words_add(&words, "%s: rank %d (%s) reported %s", call, rank,
+    tti_team_describe(team, &channel->note, call);
+    tti_words_add(&words, "%s: rank %d (%s) reported %s", call, team->ranks[rank],
                   tti_mesh_whereabouts(team->mesh, team->ranks[rank]), tutti_status_name(status));
     if (culprit >= 0 && culprit != rank)
-        tti_words_add(&words, " about rank %d", culprit);
+        tti_words_add(&words, " about rank %d", team->ranks[culprit]);
     tti_words_add(&words, "; group '%s' is finished", team->name);
-    if (report.words[0] != '\0')
-        tti_words_add(&words, "\n  rank %d: %s", report.origin, report.words);
+    if (report.words[0] != '\0' && report.origin >= 0 && report.origin < team->n_ranks)
+        tti_words_add(&words, "\n  rank %d: %s", team->ranks[report.origin], report.words);
     /* The words are passed on as they were, for the origin may be gone before all have read them. */
     tti_host_raise(channel, status, culprit >= 0 ? culprit : rank, &report);
     return tti_fail(status, "%s", words.text);
@@ -201,8 +202,8 @@ static void add_last_call(const tti_host_channel *channel, int rank, tti_words *
     const bool      entered = last_call(channel, rank, &note);
 
     if (entered)
-        tti_call_describe(&note, call);
-    tti_words_add(words, "; rank %d (%s) %s%s", rank,
+        tti_team_describe(team, &note, call);
+    tti_words_add(words, "; rank %d (%s) %s%s", team->ranks[rank],
                   tti_mesh_whereabouts(team->mesh, team->ranks[rank]),
                   entered ? "last entered " : "has entered no call yet", entered ? call : "");
 }
@@ -234,7 +235,7 @@ static void add_missing(const tti_host_channel *channel, const awaited *what, tt
     int             said = 0, r;
 
     tti_words_add(words, absent ? "not arrived: " : "arrived but not finished: ");
-    tti_words_add_ranks(words, missing, team->n_ranks);
+    tti_team_add_ranks(team, words, missing);
     for (r = 0; r < team->n_ranks && said < DETAILED_MAX; r++)
         if (missing[r]) {
             add_last_call(channel, r, words);
@@ -248,12 +249,12 @@ static tutti_status fail_timeout(tti_host_channel *channel, const awaited *what,
     tti_words       words = { .used = 0 };
     char            call[TTI_CALL_TEXT_MAX];
 
-    tti_call_describe(&channel->note, call);
+    tti_team_describe(team, &channel->note, call);
     add_missing(channel, what, &words);
     tti_fail(TUTTI_E_TIMEOUT,
-             "%s on group '%s' timed out after %lld ms on rank %d of %d\n  %s\n"
+             "%s on group '%s' timed out after %lld ms on rank %d of %d members\n  %s\n"
              "  next: see what the ranks named do instead, or give the group a longer time-out",
-             call, team->name, (long long)((now_ns - channel->waiting_ns) / TTI_MS), team->rank,
+             call, team->name, (long long)((now_ns - channel->waiting_ns) / TTI_MS), team->ranks[team->rank],
              team->n_ranks, words.text);
     return tell(channel, TUTTI_E_TIMEOUT, what->rank);
 }

@@ -2,7 +2,7 @@
  *
  * coll/net/plan.h - from a collective to one rank's schedule: pure arithmetic.
  *
- * S is the bytes of one rank's part, P the number of ranks. Empty slices are not sent; in a plan
+ * S is the bytes of one rank's part, P the number of ranks. Empty slices are not sent (all_gather's are); in a plan
  * for a count of 0 nothing is. All plans send in shifted order (rank+1, rank+2, ...), so that no
  * rank is the first target of all, and whoever runs them may keep a window of messages under
  * way. */
@@ -45,7 +45,8 @@ tti_plan tti_plan_reduce_to_root;
 tti_plan tti_plan_reduce_direct;
 /** Down a binomial tree. log2 P phases, S log2 P sent by the root. */
 tti_plan tti_plan_broadcast_binomial;
-/** Own part to everybody. 1 phase, (P-1)S sent; empty parts are not. */
+/** Own part to everybody. 1 phase, (P-1)S sent; empty parts go, too, so that ranks with other lists of
+ * counts find out. */
 tti_plan tti_plan_all_gather_direct;
 tti_plan tti_plan_gather_direct;
 tti_plan tti_plan_scatter_direct;

@@ -55,13 +55,10 @@ void tti_plan_all_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
         return;
     tti_schedule_phase(schedule);
     for (i = 1; i < p->n_ranks; i++) {
-        const int       from = tti_shifted(p->rank, -i, p->n_ranks);
-        const tti_block theirs = part(from, p);
+        const int from = tti_shifted(p->rank, -i, p->n_ranks);
 
-        if (own.bytes > 0)
-            tti_schedule_send(schedule, tti_shifted(p->rank, i, p->n_ranks), own);
-        if (theirs.bytes > 0)
-            tti_schedule_recv(schedule, from, theirs);
+        tti_schedule_send(schedule, tti_shifted(p->rank, i, p->n_ranks), own);
+        tti_schedule_recv(schedule, from, part(from, p));
     }
     tti_schedule_copy(schedule, part(p->rank, p), own);
 }

@@ -90,7 +90,7 @@ static tti_channel channel_of(const motion *m)
 static tti_parcel parcel_of(const motion *m, const tti_transfer *transfer)
 {
     return (tti_parcel){ .peer = m->team->ranks[transfer->peer], .tag = m->phase,
-                         .dtype = (uint8_t)m->call->dtype, .word = m->note->word,
+                         .dtype = (uint8_t)m->call->dtype, .word = m->note->word, .what = m->note->what,
                          .data = tti_block_at(&m->binding, &transfer->block),
                          .bytes = (size_t)transfer->block.bytes };
 }
@@ -110,7 +110,7 @@ static void add_unreached(const motion *m, bool *silent, tti_words *words)
     if (!any)
         return;
     tti_words_add(words, "; no connection to ");
-    tti_words_add_ranks(words, silent, team->n_ranks);
+    tti_team_add_ranks(team, words, silent);
 }
 
 /* "ranks 2, 5": whose messages have not come, or, if i is a send, have not been taken. */
@@ -127,7 +127,7 @@ static void add_silent(const motion *m, int i, tti_words *words)
         if (!tti_request_ended(m->net->requests[k]))
             silent[peer_of(m, k)] = true;
     tti_words_add(words, receiving ? "no message from " : "message not taken by ");
-    tti_words_add_ranks(words, silent, m->team->n_ranks);
+    tti_team_add_ranks(m->team, words, silent);
     add_unreached(m, silent, words);
     free(silent);
 }
@@ -140,7 +140,7 @@ static bool add_unconnected(const motion *m, int i, tti_words *words)
 
     if (!tti_messenger_unconnected(m->team->messenger, m->team->ranks[peer], text, sizeof text))
         return false;
-    tti_words_add(words, ", and no connection yet to rank %d at %s", peer, text);
+    tti_words_add(words, ", and no connection yet to rank %d at %s", m->team->ranks[peer], text);
     return true;
 }
 
@@ -152,39 +152,56 @@ static tutti_status fail_timeout(const motion *m, int i)
     char            call[TTI_CALL_TEXT_MAX];
     const char     *next;
 
-    tti_call_describe(m->note, call);
+    tti_team_describe(team, m->note, call);
     add_silent(m, i, &words);
     next = add_unconnected(m, i, &words)
                ? "let that port through between the hosts, or set TUTTI_PORT_RANGE to ports that are"
+           : tti_call_root(m->note) >= 0
+               ? "see what the ranks named do instead, and whether all name the same root; or give the "
+                 "group a longer time-out"
                : "see what the ranks named do instead, or give the group a longer time-out";
     return tti_fail(TUTTI_E_TIMEOUT,
-                    "%s on group '%s' timed out after %lld ms on rank %d of %d\n"
+                    "%s on group '%s' timed out after %lld ms on rank %d of %d members\n"
                     "  %s (step %d of %d)\n"
                     "  next: %s",
-                    call, team->name, (long long)(waited_ns / TTI_MS), team->rank, team->n_ranks,
-                    words.text, m->phase + 1, m->net->schedule.phases.n, next);
+                    call, team->name, (long long)(waited_ns / TTI_MS), team->ranks[team->rank],
+                    team->n_ranks, words.text, m->phase + 1, m->net->schedule.phases.n, next);
 }
 
-/* The message was of another call. Of that we know no more than its control word. */
+/* The message was of another call. Of that its frame has all but the count, and 40 bits of the number. */
 static tutti_status fail_mismatch(const motion *m, int i)
 {
     const tti_team *team = m->team;
     const uint64_t  word = tti_request_word(m->net->requests[i]);
-    const uint64_t  theirs = word >> SEQUENCE_SHIFT;
-    const bool      same = theirs == m->note->word >> SEQUENCE_SHIFT;
-    char            call[TTI_CALL_TEXT_MAX];
+    const bool      counts = tti_request_what(m->net->requests[i]) == m->note->what;
+    tti_call_note   other = { .word = word, .what = tti_request_what(m->net->requests[i]),
+                              .count = TTI_CALL_COUNT_UNKNOWN, .seq = word >> SEQUENCE_SHIFT };
+    char            call[TTI_CALL_TEXT_MAX], theirs[TTI_CALL_TEXT_MAX];
 
     if (word == 0 || word == m->note->word)
         return TUTTI_E_MISMATCH; /* size or type: the messenger has said it */
-    tti_call_describe(m->note, call);
+    tti_team_describe(team, m->note, call);
+    tti_team_describe(team, &other, theirs);
     return tti_fail(TUTTI_E_MISMATCH,
                     "ranks of group '%s' called different things\n  rank %d: %s\n"
-                    "  rank %d: %s call #%llu%s\n"
+                    "  rank %d: %s%s\n"
                     "  next: let all members make the group's calls in the same order, with equal "
                     "arguments",
-                    team->name, team->rank, call, peer_of(m, i), same ? "another" : "its",
-                    (unsigned long long)theirs,
-                    same ? ", of another kind, type, root or count" : "");
+                    team->name, team->ranks[team->rank], call, team->ranks[peer_of(m, i)], theirs,
+                    other.seq != m->note->word >> SEQUENCE_SHIFT ? ", another of the group's calls"
+                    : counts                                     ? " with other counts"
+                                                                 : "");
+}
+
+/* Of another rank's time-out this thread's last error has the words; what it called here goes before them. */
+static tutti_status fail_told(const motion *m)
+{
+    tti_words words = { .used = 0 };
+    char      call[TTI_CALL_TEXT_MAX];
+
+    tti_words_add(&words, "%s", tutti_last_error());
+    tti_team_describe(m->team, m->note, call);
+    return tti_fail(TUTTI_E_TIMEOUT, "%s on rank %d: %s", call, m->team->ranks[m->team->rank], words.text);
 }
 
 /* A request may end with what a peer has failed with, a time-out too, in the peer's words. */
@@ -195,8 +212,8 @@ static tutti_status wait_for(const motion *m, int i)
 
     if (st == TUTTI_E_TIMEOUT && !tti_request_ended(request))
         return fail_timeout(m, i);
-    if (st == TUTTI_E_TIMEOUT)
-        st = tti_request_wait(request, 0);
+    if (st == TUTTI_E_TIMEOUT && tti_request_wait(request, 0) == TUTTI_E_TIMEOUT)
+        return fail_told(m);
     return st == TUTTI_E_MISMATCH ? fail_mismatch(m, i) : st;
 }
 
