@@ -137,7 +137,7 @@ TUTTI_API tutti_status tutti_set_timeout(tutti_group *group, int64_t timeout_ms)
  * @param timeout_ms  0: one hour; TUTTI_INFINITE: none
  * @units    ms
  * @errors   TUTTI_E_ARG      rank is none, skip is negative
- *           TUTTI_E_TIMEOUT  nobody came in time
+ *           TUTTI_E_TIMEOUT  nobody came in time; the others go on all the same
  *           TUTTI_E_STATE    there is no world
  * @threads  one at a time per world
  * @source   torch.distributed.breakpoint */

@@ -4,9 +4,11 @@
  *
  * How     All ranks of the world count their calls, so that they agree which ones to skip. Time-outs are
  *         raised first: whoever steps through a rank makes all others wait, here and in what they do
- *         next. The rank that is looked at goes to base/debugger.c; then all meet in a barrier. */
+ *         next. The rank that is looked at goes to base/debugger.c; then all meet in a barrier, also if no
+ *         debugger could be had: the others would wait for the hour that debugging may take. */
 #include "group/group.h"
 
+#include <stdio.h>
 #include <tutti/debug.h>
 #include <tutti/private.h>
 #include "base/debugger.h"
@@ -39,6 +41,19 @@ static bool is_due(tutti_group *world, int skip, int64_t timeout_ms)
     return due;
 }
 
+/* The rank that is looked at. What failed in that is its result, whatever becomes of the barrier. */
+static tutti_status attend(tutti_group *world, int64_t deadline_ns)
+{
+    const tutti_status st = tti_debugger_attend(world->runner->port, deadline_ns);
+    char               words[TTI_GROUP_WORDS_MAX];
+
+    if (st == TUTTI_OK)
+        return tutti_barrier(world);
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    (void)tutti_barrier(world);
+    return tti_fail(st, "%s", words);
+}
+
 tutti_status tutti_breakpoint(int rank, int skip, int64_t timeout_ms)
 {
     tutti_group *world = NULL;
@@ -54,7 +69,6 @@ tutti_status tutti_breakpoint(int rank, int skip, int64_t timeout_ms)
         return TUTTI_OK;
     tti_log(TTI_LOG_WARN, "breakpoint: rank %d is looked at; %s", rank,
             rank == world->rank ? "this is it" : "this one pauses until it goes on");
-    if (rank == world->rank)
-        st = tti_debugger_attend(world->runner->port, tti_deadline(world->runner->port, limit_ms, -1));
-    return st == TUTTI_OK ? tutti_barrier(world) : st;
+    return rank == world->rank ? attend(world, tti_deadline(world->runner->port, limit_ms, -1))
+                               : tutti_barrier(world);
 }

@@ -474,6 +474,29 @@ static void test_destroy_of_no_group(void **state)
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
+/* Whoever steps through a rank makes the others wait: time-outs grow, and never shrink. */
+static void test_a_breakpoint_raises_time_outs(void **state)
+{
+    const int    members[] = { 0 };
+    tutti_group *world = fake_world_of_one(1000);
+    tutti_group *group = NULL;
+
+    (void)state;
+    setenv("TUTTI_DEBUGGER", "true", 1); /* it ends well, and looks at nothing */
+    tutti_use_group(world);
+    assert_int_equal(tutti_new_group(members, 1, NULL, &group), TUTTI_OK);
+    assert_int_equal(tutti_breakpoint(0, 1, 0), TUTTI_OK); /* skipped */
+    assert_int_equal(world->timeout_ms, 1000);
+    assert_int_equal(tutti_breakpoint(0, 1, 50000), TUTTI_OK);
+    assert_int_equal(world->timeout_ms, 50000);
+    assert_int_equal(group->timeout_ms, 50000);
+    assert_int_equal(tutti_breakpoint(0, 1, 10000), TUTTI_OK);
+    assert_int_equal(world->timeout_ms, 50000);
+    tutti_use_group(NULL);
+    assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
+    unsetenv("TUTTI_DEBUGGER");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -492,6 +515,7 @@ int main(void)
         TEST(test_thread_world),
         TEST(test_failed_init_leaves_nothing),
         TEST(test_destroy_of_no_group),
+        TEST(test_a_breakpoint_raises_time_outs),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * breakpoint_test.c
- * Goal    tutti_breakpoint() starts the debugger on one rank, with its process, while all others wait,
- *         longer than their time-out; skipped calls do nothing; where no debugger can be started SIGCONT
- *         lets the rank go on.
- * Method  the debugger is a script that writes down how it was called. */
+ * Goal    tutti_breakpoint() starts the debugger on one rank, with its process, while all others wait;
+ *         skipped calls do nothing; where no debugger can be started SIGCONT lets the rank go on; where
+ *         nobody comes, the others go on, too.
+ * Method  the debugger is a script that waits for the word of all others that they pause, a line of their
+ *         logs, and then writes down how it was called. */
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include "harness/harness.h"
 #include <tutti/tutti.h>
@@ -23,16 +25,53 @@
 
 enum { LOOKED_AT = 1, WRITTEN = 0 };
 
-/* A debugger that takes its time and writes its arguments into the file "called". */
+static void pause_path(const tt_ctx *t, int rank, char out[512])
+{
+    snprintf(out, 512, "%s/pauses.%d", t->dir, rank);
+}
+
+/* A pipe for each of the others, made by the one that is looked at before anybody pauses. */
+static void make_pipes(tt_ctx *t)
+{
+    char path[512];
+    int  rank;
+
+    for (rank = 0; rank < t->size; rank++) {
+        pause_path(t, rank, path);
+        assert_int_equal(mkfifo(path, 0600), 0);
+    }
+}
+
+/* A sink: this rank pauses. Opening the pipe waits for the debugger. */
+static void tell_debugger(tutti_log_level level, const char *line, void *ctx)
+{
+    char  path[512];
+    FILE *pipe;
+
+    (void)level;
+    if (strstr(line, "this one pauses") == NULL)
+        return;
+    pause_path(ctx, ((tt_ctx *)ctx)->rank, path);
+    pipe = fopen(path, "w");
+    if (pipe != NULL)
+        fclose(pipe);
+}
+
+/* A debugger that reads the pipes of all others to their end, and writes its arguments into the file
+ * "called". */
 static void write_debugger(tt_ctx *t)
 {
     char  path[512], command[600];
     FILE *script;
+    int   rank;
 
     snprintf(path, sizeof path, "%s/debugger.%d", t->dir, t->rank);
     script = fopen(path, "w");
     assert_non_null(script);
-    fprintf(script, "sleep 2; echo \"$*\" >%s/called\n", t->dir);
+    for (rank = 0; rank < t->size; rank++)
+        if (rank != LOOKED_AT)
+            fprintf(script, "cat %s/pauses.%d\n", t->dir, rank);
+    fprintf(script, "echo \"$*\" >%s/called\n", t->dir);
     assert_int_equal(fclose(script), 0);
     snprintf(command, sizeof command, "sh %s", path);
     setenv("TUTTI_DEBUGGER", command, 1);
@@ -53,13 +92,16 @@ static bool read_called(tt_ctx *t, char *out, size_t bytes)
     return there;
 }
 
-/* The time-out is 1 s, the debugger needs 2. */
 static void others_wait_for_the_debugger(tt_ctx *t)
 {
     char     called[64] = "", expected[64];
     uint32_t pid = 0;
 
     write_debugger(t);
+    if (t->rank == LOOKED_AT)
+        make_pipes(t);
+    else
+        OK(tutti_log_set_sink("pauses", tell_debugger, t));
     OK(tutti_breakpoint(LOOKED_AT, 1, 0)); /* skipped */
     assert_false(read_called(t, called, sizeof called));
     OK(tutti_barrier(t->group));
@@ -100,8 +142,10 @@ static void without_a_debugger_a_signal_will_do(tt_ctx *t)
 static void nobody_comes_in_time(tt_ctx *t)
 {
     setenv("TUTTI_DEBUGGER", "/nowhere/debugger", 1);
-    if (t->rank != LOOKED_AT)
+    if (t->rank != LOOKED_AT) { /* an hour, but for the one that is looked at, who comes without a debugger */
+        OK(tutti_breakpoint(LOOKED_AT, 0, 0));
         return;
+    }
     assert_int_equal(tutti_breakpoint(LOOKED_AT, 0, 500), TUTTI_E_TIMEOUT);
     assert_non_null(strstr(tutti_last_error(), "no debugger came"));
 }
@@ -109,8 +153,7 @@ static void nobody_comes_in_time(tt_ctx *t)
 int main(void)
 {
     static const tt_test tests[] = {
-        TT_TEST(others_wait_for_the_debugger, .ranks = 3, .transports = "shm,tcp", .timeout_ms = 1000,
-                .limit_ms = 60000),
+        TT_TEST(others_wait_for_the_debugger, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(without_a_debugger_a_signal_will_do, .ranks = 2),
         TT_TEST(nobody_comes_in_time, .ranks = 2),
     };
