@@ -168,7 +168,9 @@ TUTTI_API tutti_status tutti_tcp_store_open(const tutti_tcp_store_options *optio
  * @source  torch.distributed.TCPStore.port */
 TUTTI_API int tutti_tcp_store_port(const tutti_store *store);
 
-/** The host that a tcp store's client was told to connect to. NULL: not a tcp store.
+/** The host that a tcp store's client connects to: the options' host, but 127.0.0.1 on the master under
+ * TUTTI_LISTEN=any, where that may be the name of a service that does not lead back here. For telling others
+ * use the name they know. NULL: not a tcp store.
  * @threads any; the text lives as long as the store
  * @source  torch.distributed.TCPStore.host */
 TUTTI_API const char *tutti_tcp_store_host(const tutti_store *store);

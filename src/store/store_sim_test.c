@@ -574,6 +574,31 @@ static void partitions_delay_or_time_out(void **state)
     tutti_bytes_free(&getter->value);
 }
 
+/* One chunk of the reply arrives each 100 ms, from 200 ms on. */
+static void get_large_for_a_second(client *c, tutti_store *store)
+{
+    tt_mem_latency(now_running->world, 100 * TTI_MS);
+    keep(c, tutti_store_get(store, "large", 1000, &c->value));
+}
+
+/* A server that vanishes in the middle of a reply: the caller's time counts, and a little more. */
+static void the_rest_of_a_reply_is_waited_for_briefly(void **state)
+{
+    sim     s;
+    client *getter;
+
+    (void)state;
+    sim_begin(&s, 17);
+    sim_server_at(&s, 0);
+    sim_client(&s, 0, set_large);
+    getter = sim_client(&s, 10 * TTI_SECOND, get_large_for_a_second);
+    sim_add(&s, 10 * TTI_SECOND + 500 * TTI_MS, isolator_body, NULL);
+    sim_end(&s);
+    assert_int_equal(getter->st, TUTTI_E_TIMEOUT);
+    assert_non_null(strstr(getter->words, "of 1048576 bytes"));
+    assert_true(getter->ends_ns < 10 * TTI_SECOND + 6100 * TTI_MS);
+}
+
 /* Strangers: one that sends an HTTP request, one that sends nothing. */
 static void talk(client *c, const char *text)
 {
@@ -692,6 +717,7 @@ int main(void)
         cmocka_unit_test(hellos_are_tried_until_the_deadline),
         cmocka_unit_test(nobody_there_is_said_with_numbers),
         cmocka_unit_test(partitions_delay_or_time_out),
+        cmocka_unit_test(the_rest_of_a_reply_is_waited_for_briefly),
         cmocka_unit_test(strangers_get_no_service),
         cmocka_unit_test(a_seed_is_a_run),
     };

@@ -12,8 +12,9 @@
 #include "wire/bytes.h"
 #include "wire/hello.h"
 
-/* For the reply to a CANCEL: a server that is slower hangs. */
-#define CANCEL_GRACE_NS (5 * TTI_SECOND)
+/* Beyond the caller's time, for the reply to a CANCEL or the rest of one that has begun: a server that is
+ * slower hangs. */
+#define GRACE_NS (5 * TTI_SECOND)
 
 /* Both ends of a connection are loopback, or neither is. */
 static tutti_status check_secret(const tti_tcp_pool *pool, tti_handle handle)
@@ -117,7 +118,7 @@ static bool waits(const tti_tcp_call *call)
 static tutti_status cancel(tti_tcp_call *call)
 {
     const tti_store_request request = { .op = TTI_STORE_CANCEL, .id = call->request.id };
-    const int64_t           until = tti_port_now(call->pool->port) + CANCEL_GRACE_NS;
+    const int64_t           until = tti_port_now(call->pool->port) + GRACE_NS;
     tutti_status            st = send_request(call, &request, until);
 
     if (st != TUTTI_OK)
@@ -133,6 +134,14 @@ static int64_t ms_since_start(const tti_tcp_call *call)
     return (tti_port_now(call->pool->port) - call->start_ns) / TTI_MS;
 }
 
+/* A reply that has begun comes whole, or the connection is lost. */
+static int64_t rest_deadline(const tti_tcp_call *call)
+{
+    const int64_t most = tti_deadline(call->pool->port, TUTTI_STORE_TIMEOUT_MS, 0);
+
+    return call->deadline_ns < most - GRACE_NS ? call->deadline_ns + GRACE_NS : most;
+}
+
 static tutti_status exchange(tti_tcp_call *call)
 {
     tutti_status st = send_request(call, &call->request, call->deadline_ns);
@@ -145,8 +154,7 @@ static tutti_status exchange(tti_tcp_call *call)
         return tti_fail(TUTTI_E_TIMEOUT, "%s did not answer '%s' within %" PRId64 " ms",
                         call->pool->who, tti_store_op_name(call->request.op), ms_since_start(call));
     }
-    /* A reply that has begun comes whole, or the connection is lost. */
-    return read_reply(call, tti_deadline(call->pool->port, TUTTI_STORE_TIMEOUT_MS, 0));
+    return read_reply(call, rest_deadline(call));
 }
 
 /* What the server said went wrong, on a connection that is fine. */

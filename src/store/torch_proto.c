@@ -44,7 +44,6 @@ static const struct op_facts {
     [TTI_TORCH_QUEUE_POP] = { "queue_pop", KEY, POP },
     [TTI_TORCH_QUEUE_LEN] = { "queue_len", KEY, 8 },
     [TTI_TORCH_LIST_KEYS] = { "list_keys", 0, LIST },
-    [TTI_TORCH_BARRIER] = { "barrier", KEY | NUMBER64, 1 },
 };
 
 const char *tti_torch_op_name(tti_torch_op op)

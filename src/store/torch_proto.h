@@ -24,12 +24,12 @@
  *           15 QUEUE_POP    str                 -> i64; above 0: bytes behind it
  *           16 QUEUE_LEN    str                 -> i64
  *           17 LIST_KEYS                        -> i64, that many str
- *           18 BARRIER      str i64             -> u8 0, when all have come
  *
  * True    A reader never wants a byte beyond its reply. Sizes and counts that the server sends are
  *         checked before memory is taken for them.
  * Unused  GET and MULTI_GET: for a key that is missing one server answers an empty value, another
- *         closes the connection. COMPARE_SET tells (torch_store.c). */
+ *         closes the connection. COMPARE_SET tells (torch_store.c). 18, a barrier: older servers do not know
+ *         it, and ours is made of the others (store_collectives.c). */
 #ifndef TTI_STORE_TORCH_PROTO_H
 #define TTI_STORE_TORCH_PROTO_H
 
@@ -60,7 +60,6 @@ typedef enum tti_torch_op {
     TTI_TORCH_QUEUE_POP,
     TTI_TORCH_QUEUE_LEN,
     TTI_TORCH_LIST_KEYS,
-    TTI_TORCH_BARRIER,
     TTI_TORCH_OP_END
 } tti_torch_op;
 
@@ -114,7 +113,7 @@ tutti_status tti_torch_reader_take(tti_torch_reader *reader, size_t bytes);
 /** Free what the reply holds; it may be begun again. */
 void tti_torch_reader_release(tti_torch_reader *reader);
 
-/** A request that waits, WAIT or BARRIER, and what the byte that just came means for it. */
+/** A WAIT, and what the byte that just came means for it. */
 typedef enum tti_torch_wait {
     TTI_TORCH_WAITING,   /* nothing came yet */
     TTI_TORCH_CANCELLED, /* CANCEL_WAIT was sent: its answer must come */

@@ -63,8 +63,6 @@ static void requests_are_golden(void **state)
     WRITTEN("\17" KEY_A, .op = TTI_TORCH_QUEUE_POP, .keys = two_keys, .n_keys = 1);
     WRITTEN("\20" KEY_A, .op = TTI_TORCH_QUEUE_LEN, .keys = two_keys, .n_keys = 1);
     WRITTEN("\21", .op = TTI_TORCH_LIST_KEYS);
-    WRITTEN("\22" KEY_A "\2\0\0\0\0\0\0\0", .op = TTI_TORCH_BARRIER, .keys = two_keys, .n_keys = 1,
-            .number = 2);
 }
 
 /* Feed a reply in steps of at most `step` bytes; *used_out: how many of them the reader took. */
