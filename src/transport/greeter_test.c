@@ -440,9 +440,16 @@ static void crowd_main(void *arg)
         me->port->ops->close(me->port, streams[i]);
 }
 
+static void count_warnings(tutti_log_level level, const char *line, void *ctx)
+{
+    if (level == TUTTI_LOG_WARN && strstr(line, "turned away") != NULL)
+        ++*(int *)ctx;
+}
+
 static void a_silent_crowd_makes_room(void **state)
 {
     stranger crowd = { .says = "" };
+    int      warnings = 0;
     scene    s;
 
     (void)state;
@@ -452,7 +459,10 @@ static void a_silent_crowd_makes_room(void **state)
     crowd.port = tt_mem_host(s.world, "else");
     crowd.to = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
     tt_mem_spawn(s.world, "crowd", 2 * TTI_SECOND, crowd_main, &crowd);
+    assert_int_equal(tutti_log_set_sink("test", count_warnings, &warnings), TUTTI_OK);
     run_scene(&s, 1);
+    assert_int_equal(tutti_log_set_sink("test", NULL, NULL), TUTTI_OK);
+    assert_in_range(warnings, 1, 4); /* 200 strangers within 20 s */
     assert_int_equal(s.sides[0].n_opened[1], 1);
     assert_true(s.sides[0].opened_ns[1] < 20 * TTI_SECOND);
 }

@@ -13,16 +13,18 @@
  *         by itself: its own way here may be open where ours to it is not. What fails on an
  *         accepted connection is a stranger's: it is turned away, and disturbs nobody. Strangers that have
  *         not proved themselves go after STRANGER_MS, however they divide their bytes; with too many under
- *         way after CROWDED_MS, while the next ones wait in the kernel's queue. */
+ *         way after CROWDED_MS, while the next ones wait in the kernel's queue. One warning in WARN_MS tells
+ *         of them, with how many others there were; the log at level debug has each. */
 #include "transport/tcp/greeter.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 #include "wire/addr.h"
 
-enum { ANYBODY = -1, STRANGER_MS = 30000, CROWDED_MS = 3000, STRANGERS_MAX = 64, PAUSE_MS = 100, WORD_MS = 3000 };
+enum { ANYBODY = -1, STRANGER_MS = 30000, CROWDED_MS = 3000, STRANGERS_MAX = 64, PAUSE_MS = 100, WORD_MS = 3000, WARN_MS = 10000 };
 
 typedef enum meeting_state { CONNECT, SHAKE, HELD, OVER } meeting_state;
 
@@ -43,6 +45,8 @@ struct tti_greeter {
     meeting          **list; /* [n] of room for n_max; each stays where it is */
     int                n, n_max;
     int64_t            accept_ns; /* after a failure: not before */
+    int64_t            warn_ns;   /* of strangers: not before */
+    int                n_unsaid;  /* of them since the last warning */
 };
 
 tutti_status tti_greeter_create(const tti_greeter_config *config, tti_greeter **greeter_out)
@@ -251,6 +255,24 @@ static void end_broken(tti_greeter *g, meeting *m, int err)
     lose(g, rank, &why);
 }
 
+/* A stranger was turned away, because of this. A crowd of them must not fill the log. */
+static void tell_of_stranger(tti_greeter *g, const char *why)
+{
+    const int64_t now_ns = tti_port_now(g->config.port);
+
+    if (now_ns < g->warn_ns) {
+        g->n_unsaid++;
+        tti_log(TTI_LOG_DEBUG, "turned away a stranger: %s", why);
+        return;
+    }
+    if (g->n_unsaid > 0)
+        tti_log(TTI_LOG_WARN, "turned away a stranger, and %d more before: %s", g->n_unsaid, why);
+    else
+        tti_log(TTI_LOG_WARN, "turned away a stranger: %s", why);
+    g->n_unsaid = 0;
+    g->warn_ns = now_ns + WARN_MS * TTI_MS;
+}
+
 /* The peer has said something it should not: st, with this thread's words. */
 static void end_wrong(tti_greeter *g, meeting *m, tutti_status st)
 {
@@ -258,7 +280,7 @@ static void end_wrong(tti_greeter *g, meeting *m, tutti_status st)
     tti_cause why;
 
     if (!m->ours) {
-        tti_log(TTI_LOG_WARN, "turned away a stranger: %s", tutti_last_error());
+        tell_of_stranger(g, tutti_last_error());
         end_meeting(g, m);
         return;
     }
@@ -487,12 +509,13 @@ static void dismiss_strangers(tti_greeter *g)
 {
     const int64_t now_ns = tti_port_now(g->config.port);
     const bool    crowded = is_crowded(g);
+    char          why[64];
     int           i;
 
     for (i = 0; i < g->n; i++)
         if (g->list[i]->state == SHAKE && now_ns >= patience_until(g->list[i], crowded)) {
-            tti_log(TTI_LOG_WARN, "turned away a stranger that did not prove itself within %d ms",
-                    crowded ? CROWDED_MS : STRANGER_MS);
+            snprintf(why, sizeof why, "it did not prove itself within %d ms", crowded ? CROWDED_MS : STRANGER_MS);
+            tell_of_stranger(g, why);
             end_meeting(g, g->list[i]);
         }
 }
