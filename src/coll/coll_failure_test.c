@@ -541,8 +541,8 @@ static void who_left_is_named(void **state)
     assert_non_null(strstr(ranks[0].said, "rank 1"));
 }
 
-/* Rank 1 gives its part to the root and leaves before the root looks; rank 2 is late, so that the
- * root waits long enough to ask who is alive. */
+/* Rank 1 gives its part to the root and leaves before the root looks; rank 2 comes when the
+ * root, which waits for it, has asked at least once more who is alive. */
 static void done_and_gone(tt_rank *t)
 {
     int        parts[3] = { -1, -1, -1 };
@@ -556,7 +556,7 @@ static void done_and_gone(tt_rank *t)
     if (t->rank != 1)
         tt_all_here(t);
     if (t->rank == 2)
-        tti_port_system()->ops->sleep_until(tti_port_system(), tt_in_ms(50));
+        tt_await_looks(t, 0, 2);
     TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
     if (t->rank == 0)
         TT_CHECK(t, parts[0] == 100 && parts[1] == 101 && parts[2] == 102);

@@ -13,6 +13,13 @@
 
 enum { TT_RANKS_MAX = 5, TT_LIMIT_MS = 60000 };
 
+/** The machine's port, which counts how often its owner looks whether another member of its host lives. */
+typedef struct tt_port {
+    tti_port     base; /* first: the two pointers convert both ways */
+    tti_port_ops ops;
+    _Atomic int  n_looks;
+} tt_port;
+
 typedef struct tt_rank tt_rank;
 typedef void tt_body(tt_rank *t);
 
@@ -24,6 +31,7 @@ struct tt_rank {
     tti_messenger *messenger;
     tti_coll      *coll; /* of group 0, with all ranks; made before the body runs */
     uint64_t       seq;  /* of its last call */
+    tt_port        port;
     int64_t        deadline_ns;
     char           failure[2048]; /* empty: fine */
     char           said[2048];    /* for the test, after all have ended */
@@ -42,6 +50,9 @@ void tt_run(int size, bool tcp, tt_body *body, tt_rank *ranks_out);
 
 /** Wait until all threads of the world are here; says nothing to the code under test. */
 void tt_all_here(tt_rank *t);
+
+/** Wait until rank has looked at another member n times from now. */
+void tt_await_looks(tt_rank *t, int rank, int n);
 
 /** Another group of all ranks; every rank gives it the same id, never used before. */
 tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_coll **coll_out);
