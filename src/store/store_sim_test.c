@@ -71,8 +71,10 @@ static void server_flush(sim_server *s)
             tti_engine_sent(s->engine, conn, (size_t)n);
         if (tti_engine_closing(conn) || (n < 0 && n != -EAGAIN))
             server_drop(s, i);
-        else if (n == -EAGAIN)
-            break; /* the poll for writing brings it back: see server_poll */
+        else if (n == -EAGAIN) {
+            tti_engine_sent(s->engine, conn, 0); /* it comes back when the poll says that it may be written */
+            break;
+        }
     }
 }
 
@@ -112,6 +114,14 @@ static int64_t server_until(const sim_server *s)
     return s->dies_ns != 0 && s->dies_ns < tick ? s->dies_ns : tick;
 }
 
+static uint8_t wants(const tti_engine_conn *conn)
+{
+    size_t bytes = 0;
+
+    tti_engine_output(conn, &bytes);
+    return (uint8_t)((tti_engine_reads(conn) ? TTI_READ : 0) | (bytes > 0 ? TTI_WRITE : 0));
+}
+
 /* One round; false: the bell has rung. */
 static bool server_round(sim_server *s)
 {
@@ -119,8 +129,7 @@ static bool server_round(sim_server *s)
     int      n = s->n_conns, i;
 
     for (i = 0; i < n; i++)
-        set[i] = (tti_poll){ .handle = s->conns[i].handle,
-                             .want = tti_engine_reads(s->conns[i].conn) ? TTI_READ : TTI_WRITE };
+        set[i] = (tti_poll){ .handle = s->conns[i].handle, .want = wants(s->conns[i].conn) };
     set[n] = (tti_poll){ .handle = s->listener, .want = TTI_READ };
     set[n + 1] = (tti_poll){ .handle = s->bell, .want = TTI_READ };
     s->port->ops->poll(s->port, set, n + 2, server_until(s));
