@@ -12,7 +12,6 @@
 #include <string.h>
 #include <cmocka.h>
 #include <tutti/debug.h>
-#include <tutti/device_mesh.h>
 #include <tutti/plugin/store.h>
 
 enum { LONG_MS = 30000, SHORT_MS = 50 };
@@ -232,8 +231,6 @@ static bool has(tutti_store *store, const char *key)
 static void join_once(tutti_store *store, bool user_store)
 {
     tti_port          *port = tti_port_system();
-    const int          shape[] = { 1, 1 };
-    tutti_device_mesh *mesh = NULL;
     tutti_group       *world = NULL;
     tutti_group       *child = NULL;
     tti_join           join = { .store = store,
@@ -246,9 +243,7 @@ static void join_once(tutti_store *store, bool user_store)
     assert_int_equal(tti_world_create(port, &(tti_backing){ .ops = &fake_ops }, &join, &world), TUTTI_OK);
     assert_int_equal(tti_group_create(world, NULL, 0, NULL, &child), TUTTI_OK);
     tutti_use_group(world);
-    assert_int_equal(tutti_init_device_mesh(TUTTI_CPU, shape, 2, NULL, &mesh), TUTTI_OK);
     tutti_destroy_process_group(world);
-    tutti_device_mesh_free(mesh);
 }
 
 static void test_key_layout(void **state)
@@ -260,7 +255,6 @@ static void test_key_layout(void **state)
     join_once(store, false);
     assert_true(has(store, "default_pg/0//cpu//hello"));
     assert_true(has(store, "default_pg/0//1//cpu//hello"));
-    assert_true(has(store, "default_pg/0//mesh/1"));
     assert_false(has(store, "default_pg.2/0//cpu//hello"));
     join_once(store, false); /* a second world on the same store meets none of the first */
     assert_true(has(store, "default_pg.2/0//cpu//hello"));
