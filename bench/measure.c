@@ -203,7 +203,7 @@ static bool chain(run *r, int64_t calls, uint64_t *start_out, uint64_t *end_out)
 static bool warm_up(run *r, uint64_t budget_ns)
 {
     const uint64_t end = bench_now_ns() + budget_ns;
-    uint64_t ns = 0, each, first = 0, last = 0;
+    uint64_t ns = 0, each = 0, first = 0, last = 0;
     int64_t calls;
     bool more = true;
 

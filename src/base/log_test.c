@@ -135,7 +135,7 @@ static void log_again(tutti_log_level level, const char *line, void *ctx)
 static void test_sinks(void **state)
 {
     tutti_status inside = TUTTI_OK;
-    char         name[8];
+    char         name[16];
     int          i;
 
     (void)state;

@@ -273,7 +273,7 @@ static void all_sum_adds_up(void **state)
 static tutti_status barriers(rank_run *r)
 {
     static _Atomic int came[3];
-    char               key[16];
+    char               key[24];
     tutti_status       st = TUTTI_OK;
     int                i;
 
