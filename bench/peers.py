@@ -183,8 +183,10 @@ class Crew:
         self.channels = {}
         deadline = time.monotonic() + (0 if by_force else LEAVE_S)
         for process in self.processes:
-            while process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.01)
+            try:
+                process.wait(max(0, deadline - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                pass
             try:
                 os.killpg(process.pid, signal.SIGKILL)  # a launcher's ranks, too
             except ProcessLookupError:

@@ -11,9 +11,10 @@
 #include <unistd.h>
 #include <fcntl.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
-enum { SILENT_MS = 300000, END_MS = 5000, LOOK_MS = 10 };
+enum { SILENT_MS = 300000, END_MS = 5000 };
 
 static bool cannot(const char *what)
 {
@@ -98,17 +99,17 @@ bool bench_hear(const bench_process *p, char line[BENCH_LINE_MAX])
 
 void bench_end(bench_process *p)
 {
-    int left;
+    struct pollfd ends = { .fd = -1, .events = POLLIN };
 
     if (p->pid <= 0)
         return;
     close(p->to);
     close(p->from);
-    for (left = END_MS; left > 0 && waitpid(p->pid, NULL, WNOHANG) == 0; left -= LOOK_MS)
-        usleep(LOOK_MS * 1000);
-    if (left <= 0) {
+    ends.fd = (int)syscall(SYS_pidfd_open, p->pid, 0);
+    if (ends.fd < 0 || poll(&ends, 1, END_MS) != 1)
         kill(p->pid, SIGKILL);
-        waitpid(p->pid, NULL, 0);
-    }
+    if (ends.fd >= 0)
+        close(ends.fd);
+    waitpid(p->pid, NULL, 0);
     *p = (bench_process){ .pid = 0 };
 }

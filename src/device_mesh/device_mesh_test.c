@@ -20,19 +20,6 @@ enum { SHORT_MS = 50, LONG_MS = 30000 };
 static const char *const dp_tp[] = { "dp", "tp" };
 static const int         two_by_three[] = { 2, 3 };
 
-static int setup(void **state)
-{
-    (void)state;
-    fake_reset();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return fake_failures() + fake_alive();
-}
-
 static bool said(const char *word)
 {
     return strstr(tutti_last_error(), word) != NULL;
@@ -662,7 +649,7 @@ static void test_after_the_world(void **state)
     assert_null(out);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_teardown)
 
 int main(void)
 {

@@ -22,19 +22,6 @@ static const char *const a_b[] = { "a", "b" };
 static const int cube[] = { 2, 2, 2 };
 static const int twos[] = { 2, 2 };
 
-static int setup(void **state)
-{
-    (void)state;
-    fake_reset();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return fake_failures() + fake_alive();
-}
-
 static bool said(const char *word)
 {
     return strstr(tutti_last_error(), word) != NULL;
@@ -355,7 +342,7 @@ static void test_words(void **state)
     tutti_device_mesh_free(mesh);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_teardown)
 
 int main(void)
 {

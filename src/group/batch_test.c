@@ -13,19 +13,6 @@
 
 enum { LONG_MS = 30000, SHORT_MS = 20, RANKS = 3 };
 
-static int setup(void **state)
-{
-    (void)state;
-    fake_reset();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return fake_failures() + fake_alive();
-}
-
 static void free_all(tutti_work **works, int n)
 {
     int i;
@@ -274,14 +261,14 @@ static void test_wrong_lists(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_exchange, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_wrong_ops, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_half_posted, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_non_member, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_any_message, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_any_collective, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_first_failure, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_wrong_lists, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_exchange, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_ops, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_half_posted, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_non_member, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_any_message, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_any_collective, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_first_failure, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_lists, fake_setup, fake_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,19 +14,6 @@
 
 enum { LONG_MS = 30000, CALLS_MAX = 8 };
 
-static int setup(void **state)
-{
-    (void)state;
-    fake_reset();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return fake_failures() + fake_alive();
-}
-
 /* What callbacks of one rank did. */
 typedef struct call_log {
     tti_mutex    lock;
@@ -295,13 +282,13 @@ static void test_wrong_arguments(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_collective, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_message, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_chained, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_destroyed_by_a_callback, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_end_of_the_world, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_wrong_arguments, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_collective, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_message, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_failure, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_chained, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_destroyed_by_a_callback, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_end_of_the_world, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_wrong_arguments, fake_setup, fake_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

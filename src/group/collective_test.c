@@ -13,19 +13,6 @@
 
 enum { N = 3, COUNT = 4, ROOT = 1, LONG_MS = 30000 };
 
-static int setup(void **state)
-{
-    (void)state;
-    fake_reset();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return fake_failures() + fake_alive();
-}
-
 /* ---- data ---- */
 
 static void fill(int32_t *x, int n, int base)
@@ -390,7 +377,7 @@ static tutti_group *world;
 
 static int setup_world(void **state)
 {
-    setup(state);
+    fake_setup(state);
     world = fake_world_of_one(LONG_MS);
     return world == NULL;
 }
@@ -400,7 +387,7 @@ static int teardown_world(void **state)
     int bad = world->turn != 1; /* nothing wrong has taken a number */
 
     tutti_destroy_process_group(world);
-    return bad + teardown(state);
+    return bad + fake_teardown(state);
 }
 
 static void assert_refused(tutti_status got, tutti_status wanted, const char *word)
@@ -703,7 +690,7 @@ static void test_no_world(void **state)
     assert_refused(tutti_barrier(NULL), TUTTI_E_STATE, "tutti_init_process_group");
 }
 
-#define TEST(name)       cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name)       cmocka_unit_test_setup_teardown(name, fake_setup, fake_teardown)
 #define TEST_WORLD(name) cmocka_unit_test_setup_teardown(name, setup_world, teardown_world)
 
 int main(void)

@@ -719,3 +719,16 @@ int fake_ranks(int n, void (*body)(fake_rank *r), void *arg)
     tutti_store_close(store);
     return fake_failures();
 }
+
+int fake_setup(void **state)
+{
+    (void)state;
+    fake_reset();
+    return 0;
+}
+
+int fake_teardown(void **state)
+{
+    (void)state;
+    return fake_failures() + fake_alive();
+}

@@ -57,4 +57,8 @@ bool fake_check(bool ok, const char *text, const char *file, int line);
 /** Checks that have failed since the last fake_reset(). */
 int fake_failures(void);
 
+/** What every test over this backend begins and ends with: nothing failed, nothing was left alive. */
+int fake_setup(void **state);
+int fake_teardown(void **state);
+
 #endif

@@ -21,19 +21,6 @@
 
 enum { LONG_MS = 30000, ENTRIES_MAX = 32 };
 
-static int setup(void **state)
-{
-    (void)state;
-    fake_reset();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return fake_failures() + fake_alive();
-}
-
 /* What hooks of one rank were told. */
 typedef struct entry {
     tutti_op_event event;
@@ -532,17 +519,17 @@ static void test_detail(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(test_blocking, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_asynchronous, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_failure, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_removal, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_removal_waits, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_hooks_remove_each_other, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_abort_hook_uses_group, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_sparse_sum, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_names, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_times, setup, teardown),
-        cmocka_unit_test_setup_teardown(test_detail, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_blocking, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_asynchronous, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_failure, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_removal, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_removal_waits, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_hooks_remove_each_other, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_abort_hook_uses_group, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_sparse_sum, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_names, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_times, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_detail, fake_setup, fake_teardown),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,19 +14,6 @@
 
 enum { LONG_MS = 30000, SHORT_MS = 20 };
 
-static int setup(void **state)
-{
-    (void)state;
-    fake_reset();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return fake_failures() + fake_alive();
-}
-
 /* Around a ring, tags out of order, and the source reported as a global rank. */
 static void ring(fake_rank *r)
 {
@@ -319,7 +306,7 @@ static void test_arguments(void **state)
     assert_int_equal(fake_ranks(2, arguments, NULL), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_teardown)
 
 int main(void)
 {

@@ -16,19 +16,6 @@
 
 enum { LONG_MS = 30000, SHORT_MS = 20 };
 
-static int setup(void **state)
-{
-    (void)state;
-    fake_reset();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return fake_failures() + fake_alive();
-}
-
 static tutti_work *start(tutti_group *group, int32_t *x)
 {
     tutti_work *work = NULL;
@@ -546,7 +533,7 @@ static void test_null_work(void **state)
     assert_int_equal(tutti_work_source_rank(NULL), -1);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_teardown)
 
 int main(void)
 {

@@ -14,19 +14,6 @@
 
 enum { SHORT_MS = 50 };
 
-static int setup(void **state)
-{
-    (void)state;
-    fake_reset();
-    return 0;
-}
-
-static int teardown(void **state)
-{
-    (void)state;
-    return fake_failures() + fake_alive();
-}
-
 static bool said(const char *word)
 {
     return strstr(tutti_last_error(), word) != NULL;
@@ -388,7 +375,7 @@ static void test_in_group(void **state)
     assert_int_equal(fake_ranks(4, in_group, NULL), 0);
 }
 
-#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+#define TEST(name) cmocka_unit_test_setup_teardown(name, fake_setup, fake_teardown)
 
 int main(void)
 {

@@ -154,7 +154,7 @@ static tutti_status check_sizes(const tutti_group *group, const char *what, cons
         snprintf(whose, sizeof whose, "rank %d", group->ranks[r]);
         st = tti_object_limits_check(group, what, whose, cards[r * CARD + LARGEST], cards[r * CARD + TOTAL],
                                      &limits);
-        total += cards[r * CARD + TOTAL]; /* no more than LIMIT_MAX each, for now */
+        total += cards[r * CARD + TOTAL]; /* found to be no more than LIMIT_MAX each: no overflow */
     }
     return st == TUTTI_OK ? tti_object_limits_check(group, what, "all ranks", 0, total, &limits) : st;
 }

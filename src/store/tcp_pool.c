@@ -23,6 +23,14 @@ static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadlin
     return st;
 }
 
+void tti_tcp_pool_init(tti_tcp_pool *pool, tti_port *port, const char *host, uint16_t tcp_port)
+{
+    pool->port = port;
+    pool->tcp_port = tcp_port;
+    snprintf(pool->host, sizeof pool->host, "%s", host);
+    tti_mutex_init(&pool->lock);
+}
+
 tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
 {
     tti_handle   handle = TTI_NO_HANDLE;

@@ -32,6 +32,8 @@ struct tti_tcp_pool {
     int              n_idle;
 };
 
+/** Fill a zeroed pool that is connected to nothing yet; greet and who are the caller's to set. */
+void tti_tcp_pool_init(tti_tcp_pool *pool, tti_port *port, const char *host, uint16_t tcp_port);
 /** The first connection: patient, until the deadline; it is idle afterwards. */
 tutti_status tti_tcp_pool_connect(tti_tcp_pool *pool, int64_t deadline_ns);
 /** An idle connection, or a fresh one; the second never takes an idle one. */

@@ -223,16 +223,13 @@ static tutti_status make(tti_port *port, const char *host, uint16_t tcp_port, in
     if (ts == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a tcp store");
     ts->base.ops = &tcp_ops;
-    ts->pool.port = port;
+    tti_tcp_pool_init(&ts->pool, port, host, tcp_port);
     ts->pool.greet = tti_tcp_greet;
-    ts->pool.tcp_port = tcp_port;
-    snprintf(ts->pool.host, sizeof ts->pool.host, "%s", host);
     st = tti_store_init(&ts->base, port, timeout_ms, NULL);
     if (st != TUTTI_OK) {
         free(ts);
         return st;
     }
-    tti_mutex_init(&ts->pool.lock);
     *out = ts;
     return TUTTI_OK;
 }

@@ -583,10 +583,8 @@ static tutti_status make(tti_port *port, const char *host, uint16_t tcp_port, in
     if (ts == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a torch-tcp store");
     ts->base.ops = &torch_ops;
-    ts->pool.port = port;
+    tti_tcp_pool_init(&ts->pool, port, host, tcp_port);
     ts->pool.greet = tti_torch_greet;
-    ts->pool.tcp_port = tcp_port;
-    snprintf(ts->pool.host, sizeof ts->pool.host, "%s", host);
     snprintf(ts->pool.who, sizeof ts->pool.who, "PyTorch's store %s:%u", ts->pool.host, tcp_port);
     port->ops->random(port, ts->nonce, sizeof ts->nonce);
     st = tti_store_init(&ts->base, port, timeout_ms, NULL);
@@ -594,7 +592,6 @@ static tutti_status make(tti_port *port, const char *host, uint16_t tcp_port, in
         free(ts);
         return st;
     }
-    tti_mutex_init(&ts->pool.lock);
     *out = ts;
     return TUTTI_OK;
 }
