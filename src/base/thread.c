@@ -12,6 +12,8 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include <tutti/private.h>
 
 void tti_mutex_init(tti_mutex *mutex)
@@ -61,6 +63,27 @@ int tti_usable_cores(void)
     if (sched_getaffinity(0, sizeof set, &set) != 0)
         return 1;
     return CPU_COUNT(&set);
+}
+
+void tti_usable_cpus(uint64_t words_out[TTI_CPU_WORDS])
+{
+    cpu_set_t set;
+    int       c;
+
+    memset(words_out, 0, TTI_CPU_WORDS * sizeof *words_out);
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) != 0)
+        CPU_SET(0, &set);
+    for (c = 0; c < CPU_SETSIZE; c++)
+        if (CPU_ISSET(c, &set))
+            words_out[c / 64 % TTI_CPU_WORDS] |= UINT64_C(1) << c % 64;
+}
+
+int tti_running_cores(void)
+{
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+
+    return n >= 1 ? (int)n : 1;
 }
 
 typedef struct thread_start {

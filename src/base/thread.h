@@ -52,6 +52,13 @@ static inline void tti_pause(void)
 /** Cores that this thread may run on: more ranks than that must not spin. At least 1. */
 int tti_usable_cores(void);
 
+enum { TTI_CPU_WORDS = 4 };
+
+/** Which cores these are: core c is bit c of the words, counted round behind the last one. */
+void tti_usable_cpus(uint64_t words_out[TTI_CPU_WORDS]);
+/** Cores that the machine has running, whoever may use them. At least 1. */
+int tti_running_cores(void);
+
 typedef struct tti_thread {
     pthread_t id;
     bool      running;

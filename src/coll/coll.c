@@ -36,9 +36,11 @@ struct tti_coll {
 static tutti_status announce(tti_coll *coll, int64_t deadline_ns)
 {
     tti_team    *team = &coll->team;
-    tti_join     mine = { .algorithms = tti_choice_fingerprint(&coll->choice) };
+    tti_join     mine = { .algorithms = tti_choice_fingerprint(&coll->choice),
+                          .cores = (uint64_t)tti_running_cores() };
     tutti_status st = TUTTI_OK;
 
+    tti_usable_cpus(mine.cpus);
     if (team->n_ranks <= TTI_HOST_RANKS_MAX && tti_team_on_one_host(team))
         st = tti_host_channel_create(team, &coll->host);
     if (st == TUTTI_OK && coll->host != NULL) {

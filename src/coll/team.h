@@ -7,6 +7,7 @@
 #ifndef TTI_COLL_TEAM_H
 #define TTI_COLL_TEAM_H
 
+#include "base/thread.h"
 #include "coll/coll.h"
 #include "watch/control.h"
 
@@ -29,6 +30,8 @@ typedef struct tti_join {
     uint64_t region;     /* offset of its part of the shared channel; 0: none */
     uint64_t nonce;      /* stands at the head of that part while it is the member's */
     uint64_t algorithms; /* fingerprint of its choice: all must choose alike */
+    uint64_t cpus[TTI_CPU_WORDS]; /* that it may run on: tti_usable_cpus() */
+    uint64_t cores;               /* its host has running */
 } tti_join;
 
 /** Copies what it needs; on failure nothing is left to release. */

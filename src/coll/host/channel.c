@@ -62,6 +62,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "coll/host/crowd.h"
 #include "coll/host/wait.h"
 
 enum {
@@ -154,7 +155,6 @@ tutti_status tti_host_channel_create(tti_team *team, tti_host_channel **channel_
         tti_host_channel_close(channel);
         return st;
     }
-    channel->checks = tti_host_checks(team);
     team->board = &channel->members[team->rank].lines->board;
     *channel_out = channel;
     return TUTTI_OK;
@@ -196,11 +196,25 @@ static tutti_status find_region(tti_host_channel *channel, int rank, const tti_j
     return TUTTI_OK;
 }
 
+/* Ranks of this host, in the group or not. */
+static int ranks_on_host(const tti_team *team)
+{
+    const int host = tti_mesh_host(team->mesh, tti_mesh_rank(team->mesh));
+    int       n_ranks = 0, r;
+
+    for (r = 0; r < tti_mesh_size(team->mesh); r++)
+        n_ranks += tti_mesh_host(team->mesh, r) == host;
+    return n_ranks;
+}
+
 tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join *joins)
 {
+    const int    n_here = ranks_on_host(channel->team);
     tutti_status st = TUTTI_OK;
     int          r;
 
+    channel->crowded = n_here > tti_crowd_cores(joins, channel->team->n_ranks, n_here);
+    channel->checks = tti_host_checks(channel->crowded);
     for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++)
         if (r != channel->team->rank)
             st = find_region(channel, r, &joins[r]);

@@ -68,6 +68,7 @@ typedef struct tti_host_channel {
     const void     **reads;   /* [n_ranks] inputs of a reduction */
     uint64_t        *begins;  /* [n_ranks] where others' blocks for this rank begin */
     uint64_t         round;
+    bool             crowded;   /* the host's ranks are more than cores: all members say the same */
     int              checks;    /* looks at a counter before the core is given away */
     _Atomic bool     connected; /* all members were found; stored, with release order, after that */
 

@@ -23,14 +23,9 @@ enum { LOW_HALF = 0 };
 enum { LOW_HALF = 1 };
 #endif
 
-int tti_host_checks(const tti_team *team)
+int tti_host_checks(bool crowded)
 {
-    const int host = tti_mesh_host(team->mesh, tti_mesh_rank(team->mesh));
-    int       n_ranks = 0, r;
-
-    for (r = 0; r < tti_mesh_size(team->mesh); r++)
-        n_ranks += tti_mesh_host(team->mesh, r) == host;
-    return n_ranks <= tti_usable_cores() ? CHECKS_OWN_CORE : CHECKS_SHARED_CORE;
+    return crowded ? CHECKS_SHARED_CORE : CHECKS_OWN_CORE;
 }
 
 static bool has_come(const tti_counter *counter, uint64_t value)

@@ -8,7 +8,7 @@
 
 /** How often to look at a counter before the core is given away: many times if every rank of the
  * host has a core of its own, a few times if the one waited for may need ours. */
-int tti_host_checks(const tti_team *team);
+int tti_host_checks(bool crowded);
 
 /** Until rank's counter is at least value. */
 tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind,
