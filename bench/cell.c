@@ -13,6 +13,7 @@ const char *const bench_op_names[BENCH_OPS] = {
 };
 const char *const bench_dtype_names[BENCH_DTYPES] = { "f32", "f64", "bf16" };
 const char *const bench_form_names[BENCH_FORMS] = { "plain", "pass", "pass-nt", "staged", "staged-nt" };
+const char *const bench_memory_names[BENCH_MEMORIES] = { "ordinary", "registered" };
 
 int bench_find_name(const char *const *names, int n, const char *name)
 {
@@ -31,21 +32,23 @@ size_t bench_dtype_size(bench_dtype dtype)
 
 bool bench_cell_read(const char *line, bench_cell *cell_out)
 {
-    char op[24], dtype[8], form[16], mode[16], buffers[8];
+    char op[24], dtype[8], form[16], mode[16], buffers[8], memory[16] = "ordinary";
     bench_cell c = { .op = BENCH_EMPTY };
-    int i_op, i_dtype, i_form;
+    int i_op, i_dtype, i_form, i_memory;
 
-    if (sscanf(line, "%23s %7s %" SCNd64 " %15s %15s %7s %d %" SCNu64, op, dtype, &c.bytes, form, mode,
-               buffers, &c.budget_ms, &c.seed) != 8)
+    if (sscanf(line, "%23s %7s %" SCNd64 " %15s %15s %7s %d %" SCNu64 " %15s", op, dtype, &c.bytes, form, mode,
+               buffers, &c.budget_ms, &c.seed, memory) < 8)
         return false;
     i_op = bench_find_name(bench_op_names, BENCH_OPS, op);
     i_dtype = bench_find_name(bench_dtype_names, BENCH_DTYPES, dtype);
     i_form = bench_find_name(bench_form_names, BENCH_FORMS, form);
-    if (i_op < 0 || i_dtype < 0 || i_form < 0 || c.bytes < 0 || c.budget_ms < 1)
+    i_memory = bench_find_name(bench_memory_names, BENCH_MEMORIES, memory);
+    if (i_op < 0 || i_dtype < 0 || i_form < 0 || i_memory < 0 || c.bytes < 0 || c.budget_ms < 1)
         return false;
     c.op = (bench_op)i_op;
     c.dtype = (bench_dtype)i_dtype;
     c.form = (bench_form)i_form;
+    c.memory = (bench_memory)i_memory;
     c.async = strcmp(mode, "async") == 0;
     c.cold = strcmp(buffers, "cold") == 0;
     *cell_out = c;

@@ -41,6 +41,9 @@ typedef enum bench_form {
     BENCH_FORMS
 } bench_form;
 
+/* Where the buffers lie: pages of the process, or memory that the library has given out and all ranks may map. */
+typedef enum bench_memory { BENCH_ORDINARY, BENCH_REGISTERED, BENCH_MEMORIES } bench_memory;
+
 typedef struct bench_cell {
     bench_op op;
     bench_dtype dtype;
@@ -50,18 +53,20 @@ typedef struct bench_cell {
     bool cold;     /* buffers change from call to call, so that they are not in the caches */
     int budget_ms; /* of warming up and of both measures together */
     uint64_t seed;
+    bench_memory memory;
 } bench_cell;
 
 extern const char *const bench_op_names[BENCH_OPS];
 extern const char *const bench_dtype_names[BENCH_DTYPES];
 extern const char *const bench_form_names[BENCH_FORMS];
+extern const char *const bench_memory_names[BENCH_MEMORIES];
 
 /** The index of name among n names; -1: it is none of them. */
 int bench_find_name(const char *const *names, int n, const char *name);
 
 size_t bench_dtype_size(bench_dtype dtype);
 
-/** "OP DTYPE BYTES FORM blocking|async warm|cold BUDGET_MS SEED" to a cell. */
+/** "OP DTYPE BYTES FORM blocking|async warm|cold BUDGET_MS SEED [ordinary|registered]" to a cell. */
 bool bench_cell_read(const char *line, bench_cell *cell_out);
 
 /** Elements of one rank's part, at least one; of all parts where ops have parts, else of the tensor. */

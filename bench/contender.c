@@ -6,7 +6,7 @@
  *         and cost nothing while others are measured.
  * How     peers.py starts the ranks with the contender's own launcher. Each connects to the socket that it is
  *         given and says "hello RANK RANKS VERSION". Then it sleeps in a read until a line comes:
- *           cell OP DTYPE BYTES FORM MODE BUFFERS BUDGET_MS SEED   all ranks get the same
+ *           cell OP DTYPE BYTES FORM MODE BUFFERS BUDGET_MS SEED MEMORY   all ranks get the same
  *         and answers "ok", on rank 0 with the figures; "cannot WHY"; or "failed WHY", after which it is not
  *         asked again. It leaves when the socket does.
  * True    One process is one thread of the loop, pinned before it joins, so that threads that a library
@@ -47,13 +47,15 @@ static bool dial(const char *path, FILE **control_out)
     return *control_out != NULL || bench_fail("no memory");
 }
 
-static void answer_figures(FILE *control, const bench_figures *f, int rank)
+/* The memory, last: an older build of tutti says nothing there, which has not been asked for any but ordinary. */
+static void answer_figures(FILE *control, const bench_figures *f, int rank, bench_memory memory)
 {
     if (rank != 0)
         fprintf(control, "ok\n");
     else
-        fprintf(control, "ok %d %.4f %.4f %.4f %.4f %.4f %" PRId64 " %.5f %d %" PRId64 "\n", f->calls,
-                f->least, f->p10, f->median, f->p90, f->p99, f->chained, f->each, f->buffers, f->bytes);
+        fprintf(control, "ok %d %.4f %.4f %.4f %.4f %.4f %" PRId64 " %.5f %d %" PRId64 " %s\n", f->calls,
+                f->least, f->p10, f->median, f->p90, f->p99, f->chained, f->each, f->buffers, f->bytes,
+                bench_memory_names[memory]);
 }
 
 /* False: this rank is not to be asked again. */
@@ -76,7 +78,7 @@ static bool answer(const bench_side *side, bench_board *board, const char *line,
         fprintf(control, "failed %s\n", bench_words());
         return false;
     }
-    answer_figures(control, &figures, board->rank);
+    answer_figures(control, &figures, board->rank, cell.memory);
     return true;
 }
 

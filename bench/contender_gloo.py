@@ -68,7 +68,7 @@ def quantile(values, q):
 
 class Cell:
     def __init__(self, line):
-        self.op, dtype, size, self.form, mode, buffers, budget_ms, seed = line.split()
+        self.op, dtype, size, self.form, mode, buffers, budget_ms, seed, self.memory = line.split()
         self.dtype = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}[dtype]
         self.asynchronous, self.cold = mode == "async", buffers == "cold"
         self.budget, self.seed = int(budget_ms) * 1_000_000, int(seed)
@@ -234,14 +234,14 @@ def measure(cell, board):
         return "ok"
     figures = [times[0]] + [quantile(times, q) for q in (0.1, 0.5, 0.9, 0.99)]
     return (f"ok {len(times)} " + " ".join(f"{f / 1e3:.4f}" for f in figures) +
-            f" {chained} {one / 1e3:.5f} {run.buffers} {cell.count * cell.size}")
+            f" {chained} {one / 1e3:.5f} {run.buffers} {cell.count * cell.size} {cell.memory}")
 
 
 def answer(line, board):
     """(what to say, whether to go on)"""
     cell = Cell(line.removeprefix("cell "))
-    if cell.form != "plain":
-        return "cannot for limits only", True
+    if cell.form != "plain" or cell.memory != "ordinary":
+        return "cannot for limits and for tutti only", True
     try:
         return measure(cell, board), True
     except Exception as failure:

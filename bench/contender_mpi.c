@@ -210,6 +210,8 @@ static const char *cannot(const bench_cell *cell, int ranks)
 {
     if (cell->form != BENCH_PLAIN || op(cell) == NULL)
         return "for limits only";
+    if (cell->memory != BENCH_ORDINARY)
+        return "ordinary memory only";
     return cell->op == BENCH_SEND_RECV && ranks < 2 ? "a message needs two ranks" : NULL;
 }
 

@@ -58,13 +58,15 @@ static bool map(int fd)
     return bench_fail("cannot map %zu bytes of shared memory: %s", memory.bytes, strerror(errno));
 }
 
-bool limit_take(bench_board *board, size_t in_bytes, size_t out_bytes, char **in_out, char **out_out)
+bool limit_take(const bench_cell *cell, bench_board *board, size_t in_bytes, size_t out_bytes, char **in_out,
+                char **out_out)
 {
     const bool first = board->rank == 0;
     uint64_t key = 0;
     int fd = -1;
     bool ok;
 
+    (void)cell;
     memory.in = pages(in_bytes);
     memory.out = pages(out_bytes);
     memory.of_rank = memory.in + memory.out + 2 * (size_t)LIMIT_STAGE_BYTES + pages(SHIFT * BENCH_RANKS_MAX);
@@ -87,8 +89,9 @@ bool limit_take(bench_board *board, size_t in_bytes, size_t out_bytes, char **in
     return true;
 }
 
-void limit_give(void)
+void limit_give(const bench_cell *cell, char *in, size_t in_bytes, char *out, size_t out_bytes)
 {
+    (void)cell, (void)in, (void)in_bytes, (void)out, (void)out_bytes;
     if (memory.at != NULL)
         munmap(memory.at, memory.bytes);
     memory.at = NULL;

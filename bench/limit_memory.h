@@ -9,8 +9,9 @@
 enum { LIMIT_STAGE_BYTES = 256 * 1024 };
 
 /** Map the buffers of a cell: rank 0 makes the memory, the others find it through rank 0's descriptors. */
-bool limit_take(bench_board *board, size_t in_bytes, size_t out_bytes, char **in_out, char **out_out);
-void limit_give(void);
+bool limit_take(const bench_cell *cell, bench_board *board, size_t in_bytes, size_t out_bytes, char **in_out,
+                char **out_out);
+void limit_give(const bench_cell *cell, char *in, size_t in_bytes, char *out, size_t out_bytes);
 
 /* Between limit_take() and limit_give(): what a rank has. Staging is LIMIT_STAGE_BYTES, and there are two. */
 char *limit_in(int rank);

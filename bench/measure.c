@@ -65,7 +65,7 @@ static bool alone(void)
 
 /* ---- buffers ----------------------------------------------------------------------------------- */
 
-static bool fresh_pages(size_t bytes, char **at_out)
+bool bench_take_pages(size_t bytes, char **at_out)
 {
     void *at = NULL;
 
@@ -75,6 +75,12 @@ static bool fresh_pages(size_t bytes, char **at_out)
         return bench_fail("cannot get %zu bytes for buffers: %s", bytes, strerror(errno));
     *at_out = at;
     return true;
+}
+
+void bench_give_pages(char *at, size_t bytes)
+{
+    if (at != NULL)
+        munmap(at, bytes);
 }
 
 static int buffers_of(const run *r)
@@ -89,27 +95,26 @@ static int buffers_of(const run *r)
 
 static bool take_buffers(run *r)
 {
-    const bench_side *s = r->side;
-    bool ok;
+    size_t in_bytes, out_bytes;
 
-    r->buffers = s->take != NULL ? 1 : buffers_of(r);
-    if (s->take != NULL)
-        return s->take(r->board, r->in_bytes, r->out_bytes, &r->in, &r->out);
-    ok = fresh_pages(r->in_bytes * (size_t)r->buffers, &r->in) &&
-         fresh_pages(r->out_bytes * (size_t)r->buffers, &r->out);
-    return ok;
+    r->buffers = buffers_of(r);
+    in_bytes = r->in_bytes * (size_t)r->buffers;
+    out_bytes = r->out_bytes * (size_t)r->buffers;
+    if (r->side->take != NULL)
+        return r->side->take(r->cell, r->board, in_bytes, out_bytes, &r->in, &r->out);
+    return bench_take_pages(in_bytes, &r->in) && bench_take_pages(out_bytes, &r->out);
 }
 
 static void give_buffers(run *r)
 {
+    const size_t in_bytes = r->in_bytes * (size_t)r->buffers, out_bytes = r->out_bytes * (size_t)r->buffers;
+
     if (r->side->take != NULL) {
-        r->side->give();
+        r->side->give(r->cell, r->in, in_bytes, r->out, out_bytes);
         return;
     }
-    if (r->in != NULL)
-        munmap(r->in, r->in_bytes * (size_t)r->buffers);
-    if (r->out != NULL)
-        munmap(r->out, r->out_bytes * (size_t)r->buffers);
+    bench_give_pages(r->in, in_bytes);
+    bench_give_pages(r->out, out_bytes);
 }
 
 /* The call with the i-th buffers and root. */

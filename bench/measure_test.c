@@ -44,6 +44,10 @@ static void lines_become_cells(void **state)
     assert_int_equal(c.budget_ms, 250);
     assert_int_equal(c.seed, 7);
     assert_true(c.async && c.cold);
+    assert_int_equal(c.memory, BENCH_ORDINARY);
+    assert_true(bench_cell_read("reduce f32 4096 plain blocking warm 250 7 registered\n", &c));
+    assert_int_equal(c.memory, BENCH_REGISTERED);
+    assert_false(bench_cell_read("reduce f32 4096 plain blocking warm 250 7 borrowed\n", &c));
     assert_false(bench_cell_read("all_gather bf16 4096 pass-nt async cold 250", &c));
     assert_false(bench_cell_read("all_gathers bf16 4096 plain async cold 250 7", &c));
     assert_false(bench_cell_read("barrier f16 0 plain blocking warm 250 7", &c));

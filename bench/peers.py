@@ -31,6 +31,7 @@ import sys
 import tempfile
 import time
 
+import report
 import rows
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -39,7 +40,9 @@ REDUCTIONS = ("all_reduce", "reduce", "reduce_scatter")
 CORE = (4, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 32 << 20)
 FULL = tuple(4 << (2 * i) for i in range(14))  # 4 B .. 256 MiB
 BYPASS_FROM = 4 << 20  # limits also with stores past the caches
-CONTENDERS = ("tutti", "openmpi", "mpich", "gloo", "limit")
+CONTENDERS = ("tutti", "registered", "openmpi", "mpich", "gloo", "limit")
+# Who is measured by the processes of whom: tutti's, on memory that it gave out.
+SERVED_BY = {"registered": "tutti", "before-registered": "before"}
 STARTS_MAX = 3
 START_S, LEAVE_S = 90, 10
 LINE_MS = 40
@@ -89,8 +92,10 @@ class Crew:
         """(arguments, whether a launcher starts all ranks)"""
         s = self.settings
         mine = [str(s.bin / f"contender_{self.name}"), *place]
-        if self.name == "tutti":
-            return [str(s.bin / "tutti"), "run", "--standalone", f"--nproc-per-node={self.ranks}", *mine], True
+        if self.name in ("tutti", "before"):
+            folder = s.bin if self.name == "tutti" else s.before
+            return [str(folder / "tutti"), "run", "--standalone", f"--nproc-per-node={self.ranks}",
+                    str(folder / "contender_tutti"), *place], True
         if self.name == "openmpi":
             crowded = ["--oversubscribe", "--mca", "mpi_yield_when_idle", "1"] if self.ranks > s.cores else []
             return [s.mpirun["openmpi"], "-np", str(self.ranks), "--bind-to", "none", *crowded, *mine], True
@@ -205,12 +210,16 @@ def torch_python():
 
 def why_missing(name, settings):
     """None: it can be started."""
+    name = SERVED_BY.get(name, name)
     if name == "gloo":
         if not settings.torch.exists():
             return f"{settings.torch} is not there; next: make torch-venv, or TUTTI_TORCH_PYTHON"
         words = "import torch.distributed as d; assert d.is_gloo_available()"
         asked = subprocess.run([settings.torch, "-c", words], capture_output=True, check=False)
         return None if asked.returncode == 0 else f"{settings.torch} has no torch.distributed with gloo"
+    if name == "before":
+        there = settings.before is not None and all((settings.before / n).exists() for n in ("tutti", "contender_tutti"))
+        return None if there else f"{settings.before} has no tutti and contender_tutti; next: --before DIR"
     if not (settings.bin / f"contender_{name}").exists():
         return f"contender_{name} is not built; next: make bench-deps"
     if name in settings.mpirun and settings.mpirun[name] is None:
@@ -237,6 +246,8 @@ class Grid:
 
 
 def forms_of(name, op, size):
+    if op == "barrier" and name in SERVED_BY:
+        return []
     if name != "limit":
         return ["plain"]
     if op == "barrier":
@@ -256,7 +267,7 @@ class Measuring:
         if self.line_crew is None:
             return None
         try:
-            said = self.line_crew.ask(f"line f32 0 plain blocking warm {LINE_MS} 0").split()
+            said = self.line_crew.ask(f"line f32 0 plain blocking warm {LINE_MS} 0 ordinary").split()
         except Lost as lost:
             say(f"no line exchange: {lost}")
             self.line_crew = None
@@ -267,32 +278,37 @@ class Measuring:
         op, dtype, size = cell
         s = self.settings
         return {"part": self.part, "commit": s.commit, "seed": s.seed, "cores": s.cores, "round": number,
-                "ranks": ranks, "op": op, "dtype": dtype, "bytes": size, "mode": s.mode, "buffers": s.buffers, "memory": "ordinary",
-                "contender": name, "form": form}
+                "ranks": ranks, "op": op, "dtype": dtype, "bytes": size, "mode": s.mode,
+                "buffers": s.buffers, "memory": "registered" if name in SERVED_BY else "ordinary", "contender": name,
+                "form": form}
 
     def too_slow(self, name, ranks, op, size):
         return size >= self.slow.get((name, ranks, op), size + 1)
 
-    def ask(self, crew, ranks, cell, form):
+    def ask(self, name, ranks, cell, form):
         """The fields of a row that measuring gives."""
         op, dtype, size = cell
         s = self.settings
-        if self.too_slow(crew.name, ranks, op, size):
+        crew = self.crews[SERVED_BY.get(name, name)]
+        memory = "registered" if name in SERVED_BY else "ordinary"
+        if self.too_slow(name, ranks, op, size):
             return {"status": "not asked: too slow before"}
         if crew.starts >= STARTS_MAX and not crew.channels:
             return {"status": f"given up after {STARTS_MAX} starts without an answer"}
         budget = s.budget_ms if crew.name != "limit" else max(20, s.budget_ms // 4)
         mode, buffers = (s.mode, s.buffers) if crew.name != "limit" else ("blocking", "warm")
         try:
-            said = crew.ask(f"{op} {dtype} {size} {form} {mode} {buffers} {budget} {s.seed}").split()
+            said = crew.ask(f"{op} {dtype} {size} {form} {mode} {buffers} {budget} {s.seed} {memory}").split()
         except Lost as lost:
             if "no answer within" in str(lost):
-                self.slow[crew.name, ranks, op] = size
-            say(f"  {crew.name}, {ranks} ranks, {op} {dtype} {size}: {lost}")
+                self.slow[name, ranks, op] = size
+            say(f"  {name}, {ranks} ranks, {op} {dtype} {size}: {lost}")
             return {"status": f"failed: {lost}"}
         self.versions.setdefault(crew.name, crew.version)
         if said[0] != "ok":
             return {"status": " ".join(said)}
+        if memory not in (said[11:] or ["ordinary"]):
+            return {"status": f"cannot: a build that knows no {memory} memory"}
         names = ("calls", "least_us", "p10_us", "median_us", "p90_us", "p99_us", "chained", "each_us")
         found = {name: rows.NUMBERS[name](text) for name, text in zip(names, said[1:])}
         return {"status": "ok", "moved": int(said[10]), **found}
@@ -301,12 +317,12 @@ class Measuring:
         before = self.line_ns()
         load = os.getloadavg()[0]
         found = []
-        names = [n for n in self.settings.contenders if n in self.crews]
+        names = [n for n in self.settings.contenders if n not in self.settings.missing]
         first = (number + index) % len(names)
         for name in names[first:] + names[:first]:
             for form in forms_of(name, cell[0], cell[2]):
                 row = self.row(ranks, number, cell, name, form)
-                row.update(self.ask(self.crews[name], ranks, cell, form))
+                row.update(self.ask(name, ranks, cell, form))
                 found.append(row)
         after = self.line_ns()
         label = rows.label_of(before, after, self.settings.near_below)
@@ -317,15 +333,15 @@ class Measuring:
 
     def yields(self, ranks, number):
         """What it costs that every process gives its core away once: the floor of crowded tiny operations."""
-        crew = self.crews.get("limit")
-        for op in ("yield", "empty") if crew is not None else ():
+        for op in ("yield", "empty") if "limit" in self.crews else ():
             row = self.row(ranks, number, (op, "f32", 0), "limit", "plain")
-            row.update(self.ask(crew, ranks, (op, "f32", 0), "plain"), label="-")
+            row.update(self.ask("limit", ranks, (op, "f32", 0), "plain"), label="-")
             self.out.write(rows.write(row))
 
     def ranks(self, ranks, grid):
         s = self.settings
-        self.crews = {n: Crew(n, ranks, s) for n in s.contenders if n not in s.missing}
+        crews = {SERVED_BY.get(n, n) for n in s.contenders if n not in s.missing}
+        self.crews = {n: Crew(n, ranks, s) for n in sorted(crews)}
         for number in range(s.rounds):
             cells = [c for c in grid.of_round(s.seed, ranks, number)
                      if (ranks, number, c[0], c[1], c[2]) not in self.done]
@@ -348,9 +364,10 @@ class Measuring:
 
 # ---- around it -------------------------------------------------------------------------------------------
 
-def commit():
+def commit(folder=HERE):
     def git(*words):
-        return subprocess.run(["git", "-C", HERE, *words], capture_output=True, text=True, check=False).stdout.strip()
+        return subprocess.run(["git", "-C", folder, *words], capture_output=True, text=True,
+                              check=False).stdout.strip()
     found = git("rev-parse", "--short", "HEAD")
     return "unknown" if not found else found + ("+" if git("status", "--porcelain", "-uno") else "")
 
@@ -379,6 +396,7 @@ def environment(settings, versions):
         "huge pages": text_of("/sys/kernel/mm/transparent_hugepage/enabled"),
         "governor": text_of("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor"),
         "commit": settings.commit, "command": " ".join(sys.argv),
+        "commit before": commit(settings.before) if settings.before is not None else "-",
         "load at the start": "%.2f %.2f %.2f" % os.getloadavg(),
         "settings": f"budget {settings.budget_ms} ms, rounds {settings.rounds}, seed {settings.seed}, "
                     f"near below {settings.near_below} ns, {settings.mode}, {settings.buffers}",
@@ -406,7 +424,11 @@ def arguments():
     p.add_argument("--ranks", type=numbers, default=(2, 4, 8))
     p.add_argument("--dtypes", type=lambda t: tuple(t.split(",")), default=("f32",),
                    help="from the second on only reductions")
-    p.add_argument("--contenders", type=lambda t: tuple(t.split(",")), default=CONTENDERS)
+    p.add_argument("--contenders", type=lambda t: tuple(t.split(",")), default=CONTENDERS,
+                   help=",".join(CONTENDERS) + ", before, before-registered")
+    p.add_argument("--before", type=pathlib.Path,
+                   help="where an older build's tutti and contender_tutti are: the contender before")
+    p.add_argument("--brief", action="store_true", help="a line for each cell when it is over")
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--minutes", type=float, help="end by then (core: 40; full: no end)")
     p.add_argument("--budget-ms", type=int,
@@ -436,6 +458,8 @@ def complete(s):
     s.minutes = s.minutes if s.minutes is not None else 40 if s.grid == "core" else None
     s.deadline = time.monotonic() + s.minutes * 60 if s.minutes is not None else float("inf")
     s.budget_ms = budget_of(s, len(Grid(s).cells))
+    if s.before is not None and not {"before", "before-registered"} & set(s.contenders):
+        s.contenders += ("before",)
     s.cores = len(os.sched_getaffinity(0))
     s.commit = commit()
     s.mpirun = {name: shutil.which(f"mpirun.{name}") for name in ("openmpi", "mpich")}
@@ -486,6 +510,8 @@ def main():
             out.write(f"# missing: {name}: {why}\n")
         whole = measure(s, out, part, done)
     say(f"{s.out}: complete" if whole else f"{s.out}: time is up; the same command goes on from here")
+    if s.brief:
+        print(report.brief([rows.read(open(s.out))]), end="")
     return 0
 
 

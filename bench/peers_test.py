@@ -61,6 +61,17 @@ def a_run_is_taken_up(folder, out):
     expect(added and all(r["round"] == 1 and r["part"] == 1 for r in added), "only the second round was measured")
 
 
+def older_builds_and_registered_memory_take_part(folder, scratch):
+    out = scratch / "before.tsv"
+    said = peers(folder, out, "--ranks", "2", "--rounds", 1, "--contenders", "tutti,registered", "--before", folder,
+                 "--ops", "all_reduce,barrier", "--brief")
+    found = {(r["contender"], r["op"], r["memory"]) for r in rows.read(open(out)) if r["status"] == "ok"}
+    expect(found == {("tutti", "all_reduce", "ordinary"), ("before", "all_reduce", "ordinary"),
+                     ("registered", "all_reduce", "registered"), ("tutti", "barrier", "ordinary"),
+                     ("before", "barrier", "ordinary")}, f"three contenders, and no barrier of registered memory: {found}")
+    expect("/before" in said and "all_reduce     f32         4 B     2" in said, f"a few words at the end: {said}")
+
+
 def a_contender_that_dies_is_named(real, scratch):
     folder = scratch / "bin"
     folder.mkdir()
@@ -101,6 +112,7 @@ def main():
         everybody_is_measured_or_named(args.bin.resolve(), out, args.contenders)
         a_run_is_taken_up(args.bin.resolve(), out)
         expect("### all_reduce" in run(HERE / "report.py", out), "a report is written")
+        older_builds_and_registered_memory_take_part(args.bin.resolve(), scratch)
         a_contender_that_dies_is_named(args.bin.resolve(), scratch)
         nothing_is_left(scratch)
     print("peers_test: all as it should be")

@@ -30,7 +30,7 @@ class Summary:
 
     def __init__(self, cell, rounds, measure, yields):
         self.cell, self.n_rounds = cell, len(rounds)
-        mine = [t for c in rounds.values() if (t := rows.ours(c, measure)) is not None]
+        mine = [t for c in rounds.values() if (t := rows.time_of(c, measure)) is not None]
         rivals = [r for c in rounds.values() if (r := rows.best_rival(c, measure)) is not None]
         self.us = rows.median(mine) if mine else None
         self.rival = collections.Counter(name for name, _ in rivals).most_common(1)[0][0] if rivals else None
@@ -124,7 +124,7 @@ def kinds(cells):
     found = collections.OrderedDict()
     for s in cells:
         c = s.cell
-        found.setdefault((c.op, c.dtype, c.mode, c.buffers, c.memory), []).append(s)
+        found.setdefault((c.op, c.dtype, c.mode, c.buffers), []).append(s)
     return found
 
 
@@ -172,13 +172,51 @@ def text(files, runs, pictures):
     return "\n".join(lines + not_measured(runs)).rstrip() + "\n"
 
 
+# ---- few words, for whoever changes something ------------------------------------------------------------
+
+def brief(runs):
+    """A line for each cell and measure: medians over its rounds, and ratios, which are formed inside a round."""
+    cells = rows.by_cell(runs)
+    lines = [f"{'op':15}{'dtype':6}{'bytes':>9} {'ranks':>5} {'label':8}{'measure':13}{'us':>10} {'/before':>8}"
+             f" {'/rival':>7}  {'rival':9}{'registered':>10} {'/before':>8} {'/rival':>7} {'rounds':>6}"]
+    for cell, rounds in sorted(cells.items()):
+        if cell.op not in OPS:
+            continue
+        for name, column in rows.MEASURES.items():
+            lines.append(brief_line(cell, rounds, name, column))
+    return "\n".join(lines) + "\n"
+
+
+def brief_line(cell, rounds, name, column):
+    def us(who):
+        mine = [t for c in rounds.values() if (t := rows.time_of(c, column, who)) is not None]
+        return number(rows.median(mine) if mine else None, 4)
+
+    def ratio(who, other):
+        found = rows.together(rows.ratios(rounds, column, other, who))
+        return times(rows.median(found) if found else None)
+
+    def rival(_, contenders):
+        return (rows.best_rival(contenders, column) or (None, None))[1]
+
+    def before(who):
+        return lambda _, contenders: rows.time_of(contenders, column, who)
+
+    names = collections.Counter(b[0] for c in rounds.values() if (b := rows.best_rival(c, column)) is not None)
+    return (f"{cell.op:15}{cell.dtype:6}{size(cell.bytes):>9} {cell.ranks:>5} {cell.label:8}{name:13}{us(rows.US):>10}"
+            f" {ratio(rows.US, before('before')):>8} {ratio(rows.US, rival):>7}"
+            f"  {names.most_common(1)[0][0] if names else '-':9}{us('registered'):>10}"
+            f" {ratio('registered', before('before-registered')):>8} {ratio('registered', rival):>7}"
+            f" {len(rounds):>6}")
+
+
 # ---- pictures --------------------------------------------------------------------------------------------
 
 def curves(runs, column, label, kind, ranks):
     """{name: [(bytes, median us)]}"""
     found = collections.defaultdict(lambda: collections.defaultdict(list))
     for cell, rounds in rows.by_cell(runs).items():
-        same = (cell.op, cell.dtype, cell.mode, cell.buffers, cell.memory) == kind
+        same = (cell.op, cell.dtype, cell.mode, cell.buffers) == kind
         if same and (cell.label, cell.ranks) == (label, ranks):
             for contenders in rounds.values():
                 for (name, form), row in contenders.items():
@@ -212,7 +250,7 @@ def draw(runs, folder, page):
         for kind, some in kinds(cells).items():
             if len({s.cell.bytes for s in some}) < 2:
                 continue
-            out = folder / ("-".join((*kind[:4], label)) + ".svg")
+            out = folder / ("-".join((*kind, label)) + ".svg")
             subprocess.run(["gnuplot"], input=script(runs, column, label, kind, some, out), text=True, check=True)
             found[column, label, kind] = out.resolve().relative_to(page.resolve().parent).as_posix()
     return found
@@ -229,9 +267,13 @@ def main():
     p = argparse.ArgumentParser(description="tables and pictures of measured rows")
     p.add_argument("rows", nargs="+", help="files of peers.py, each one run")
     p.add_argument("--page", type=pathlib.Path, help="replace what stands between the marks of this page")
+    p.add_argument("--brief", action="store_true", help="a line for each cell and measure instead")
     p.add_argument("--pictures", type=pathlib.Path, help="folder, below the page's, for gnuplot's pictures")
     args = p.parse_args()
     runs = [rows.read(open(file)) for file in args.rows]
+    if args.brief:
+        print(brief(runs), end="")
+        return 0
     pictures = {}
     if args.pictures and not shutil.which("gnuplot"):
         print("report: no pictures: gnuplot is not there; next: make bench-deps", file=sys.stderr)

@@ -87,6 +87,18 @@ class Ratios(unittest.TestCase):
         self.assertEqual(rows.verdict({}), "unknown")
 
 
+    def test_ours_are_no_rivals_of_each_other(self):
+        run = [row(8), row(4, contender="registered"), row(10, contender="before"), row(16, contender="mpich")]
+        (_, rounds), = rows.by_cell([run]).items()
+        rival = lambda _, c: rows.best_rival(c, "median_us")[1]  # noqa: E731
+        before = lambda _, c: rows.time_of(c, "median_us", "before")  # noqa: E731
+        self.assertEqual(rows.ratios(rounds, "median_us", rival), {0: [0.5]})
+        self.assertEqual(rows.ratios(rounds, "median_us", rival, "registered"), {0: [0.25]})
+        self.assertEqual(rows.ratios(rounds, "median_us", before), {0: [0.8]})
+        words = report.brief([run]).splitlines()[1].split()
+        self.assertEqual(words[-8:], ["8", "0.80", "0.50", "mpich", "4", "-", "0.25", "1"])
+
+
 class Floors(unittest.TestCase):
     def test_the_longer_of_bytes_and_a_change_of_hands(self):
         some = {("limit", "pass"): row(5, contender="limit"), ("limit", "pass-nt"): row(4, contender="limit"),

@@ -15,10 +15,11 @@ NUMBERS = {"part": int, "seed": int, "cores": int, "round": int, "ranks": int, "
 MEASURES = {"synchronised": "median_us", "back to back": "each_us"}
 TIES_NEAR_ONE = {"lost": 1.05, "won": 0.95}
 US, LIMIT = "tutti", "limit"
+OURS = (US, "registered", "before", "before-registered")
 PASS, STAGED = ("pass", "pass-nt"), ("staged", "staged-nt")
 
-# Everything that makes two rows comparable but for the round and who it is.
-Cell = collections.namedtuple("Cell", "op dtype bytes ranks mode buffers memory label")
+# Everything that makes two rows comparable but for the round and who it is. Ours are also told apart by memory.
+Cell = collections.namedtuple("Cell", "op dtype bytes ranks mode buffers label")
 
 
 def read(lines):
@@ -78,14 +79,14 @@ def by_cell(runs):
     return cells
 
 
-def ours(contenders, measure):
-    row = contenders.get((US, "plain"))
+def time_of(contenders, measure, who=US):
+    row = contenders.get((who, "plain"))
     return row[measure] if row else None
 
 
 def best_rival(contenders, measure):
-    """(name, time) of the fastest that is neither us nor a limit; None without any."""
-    rivals = [(row[measure], name) for (name, _), row in contenders.items() if name not in (US, LIMIT)]
+    """(name, time) of the fastest that is neither ours nor a limit; None without any."""
+    rivals = [(row[measure], name) for (name, _), row in contenders.items() if name not in (*OURS, LIMIT)]
     return min(rivals)[::-1] if rivals else None
 
 
@@ -109,11 +110,11 @@ def floor(contenders, forms, measure, yield_us):
     return max(least + ([latency] if latency is not None else []), default=None)
 
 
-def ratios(rounds, measure, other):
-    """{run: [our time / other(key, contenders) of each round]}: never a quotient across rounds."""
+def ratios(rounds, measure, other, who=US):
+    """{run: [time of one of ours / other(key, contenders) of each round]}: never a quotient across rounds."""
     found = collections.defaultdict(list)
     for key, contenders in sorted(rounds.items()):
-        mine, theirs = ours(contenders, measure), other(key, contenders)
+        mine, theirs = time_of(contenders, measure, who), other(key, contenders)
         if mine is not None and theirs:
             found[key[0]].append(mine / theirs)
     return found

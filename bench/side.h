@@ -29,9 +29,11 @@ typedef struct bench_side {
     void (*version)(char *text, size_t size);
     /** Optional. NULL: it can do the cell, else why not. */
     const char *(*cannot)(const bench_cell *cell, int ranks);
-    /** Optional, both or none. This rank's buffers, where they are to lie elsewhere than in fresh pages. */
-    bool (*take)(bench_board *board, size_t in_bytes, size_t out_bytes, char **in_out, char **out_out);
-    void (*give)(void);
+    /** Optional, both or none. This rank's buffers, where they do not all lie in fresh pages: NULL for none of
+     * 0 bytes. give() takes back what take() put out, also when it failed after a part. */
+    bool (*take)(const bench_cell *cell, bench_board *board, size_t in_bytes, size_t out_bytes, char **in_out,
+                 char **out_out);
+    void (*give)(const bench_cell *cell, char *in, size_t in_bytes, char *out, size_t out_bytes);
     /** The operation of a cell. */
     bench_op_fn (*op)(const bench_cell *cell);
     void (*leave)(void);
@@ -41,5 +43,9 @@ typedef struct bench_side {
 char *bench_words(void);
 /** Write into it; returns false. */
 bool bench_fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
+
+/** Fresh pages of this process, which nobody else sees; NULL for 0 bytes, and back. */
+bool bench_take_pages(size_t bytes, char **at_out);
+void bench_give_pages(char *at, size_t bytes);
 
 #endif

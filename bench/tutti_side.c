@@ -131,6 +131,37 @@ static const char *cannot(const bench_cell *cell, int ranks)
     return cell->op == BENCH_SEND_RECV && ranks < 2 ? "a message needs two ranks" : NULL;
 }
 
+/* Registered memory is zeroed and taken from the system, as fresh pages are not before they are written. */
+static bool take_registered(size_t bytes, char **at_out)
+{
+    void *at = NULL;
+
+    if (bytes > 0 && !ok(tutti_alloc(bytes, &at)))
+        return false;
+    *at_out = at;
+    return true;
+}
+
+static bool take(const bench_cell *cell, bench_board *board, size_t in_bytes, size_t out_bytes, char **in_out,
+                 char **out_out)
+{
+    (void)board;
+    if (cell->memory == BENCH_REGISTERED)
+        return take_registered(in_bytes, in_out) && take_registered(out_bytes, out_out);
+    return bench_take_pages(in_bytes, in_out) && bench_take_pages(out_bytes, out_out);
+}
+
+static void give(const bench_cell *cell, char *in, size_t in_bytes, char *out, size_t out_bytes)
+{
+    if (cell->memory == BENCH_REGISTERED) {
+        tutti_free(in);
+        tutti_free(out);
+        return;
+    }
+    bench_give_pages(in, in_bytes);
+    bench_give_pages(out, out_bytes);
+}
+
 static bool join(int *rank_out, int *ranks_out)
 {
     if (!ok(tutti_init_process_group(NULL)))
@@ -155,6 +186,8 @@ const bench_side bench_tutti_side = {
     .join = join,
     .version = version,
     .cannot = cannot,
+    .take = take,
+    .give = give,
     .op = op,
     .leave = leave,
 };

@@ -5,6 +5,7 @@
 #define TUTTI_BENCH_H
 
 int bench_collective(int argc, char **argv);
+int bench_near(int argc, char **argv);
 int bench_store(int argc, char **argv);
 
 #endif

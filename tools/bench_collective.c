@@ -34,6 +34,7 @@ static int print_help(FILE *out, int code)
             "  --dtype TYPE      f32, f64 or bf16 (f32)\n"
             "  --transport NAME  auto or tcp, as TUTTI_TRANSPORT\n"
             "  --async           begin each call, then wait for it\n"
+            "  --memory KIND     ordinary or registered, that is, from tutti_alloc() (ordinary)\n"
             "  --cold            other buffers in each call, so that they are not in the caches\n"
             "  --budget-ms N     for each size: warming up and both measures (1000)\n"
             "  --seed N          of the contents (1)\n"
@@ -105,6 +106,18 @@ static bool read_dtype(const char *text, bench_cell *cell)
     return true;
 }
 
+static bool read_memory(const char *text, bench_cell *cell)
+{
+    const int i = bench_find_name(bench_memory_names, BENCH_MEMORIES, text);
+
+    if (i < 0) {
+        fprintf(stderr, "tutti bench: --memory '%.40s' is not ordinary or registered\n", text);
+        return false;
+    }
+    cell->memory = (bench_memory)i;
+    return true;
+}
+
 static bool read_transport(const char *text, bench_options *o)
 {
     o->transport = text;
@@ -124,6 +137,7 @@ static bool read_option(int option, bench_options *o)
     case 'n': return read_list(optarg, "ranks", 1, BENCH_RANKS_MAX, o->ranks, &o->n_ranks);
     case 'd': return read_dtype(optarg, &o->cell);
     case 't': return read_transport(optarg, o);
+    case 'm': return read_memory(optarg, &o->cell);
     case 'a': o->cell.async = true; return true;
     case 'c': o->cell.cold = true; return true;
     case 'b':
@@ -149,7 +163,8 @@ static bool read_options(int argc, char **argv, bench_options *o)
         { "async", no_argument, NULL, 'a' },           { "cold", no_argument, NULL, 'c' },
         { "budget-ms", required_argument, NULL, 'b' }, { "seed", required_argument, NULL, 'e' },
         { "tsv", required_argument, NULL, 'r' },       { "plot", required_argument, NULL, 'p' },
-        { "help", no_argument, NULL, 'h' },            { NULL, 0, NULL, 0 },
+        { "memory", required_argument, NULL, 'm' },    { "help", no_argument, NULL, 'h' },
+        { NULL, 0, NULL, 0 },
     };
     int option;
 

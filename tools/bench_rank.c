@@ -68,9 +68,9 @@ static void print_table_head(const bench_options *o, int ranks)
 {
     const bench_cell *c = &o->cell;
 
-    printf("%s, %s, %d ranks on %d cores, transport %s, %s, %s buffers; us\n",
+    printf("%s, %s, %d ranks on %d cores, transport %s, %s, %s buffers, %s memory; us\n",
            bench_op_names[c->op], bench_dtype_names[c->dtype], ranks, bench_cores(), transport_of(o),
-           c->async ? "async" : "blocking", c->cold ? "cold" : "warm");
+           c->async ? "async" : "blocking", c->cold ? "cold" : "warm", bench_memory_names[c->memory]);
     printf("%12s %8s %11s %11s %11s %11s %13s %8s %8s\n", "bytes", "calls", "p10", "median", "p90", "p99",
            "back to back", "GB/s", "bus GB/s");
 }
@@ -113,7 +113,7 @@ static void print_head(FILE *tsv)
     fprintf(tsv, "# tutti bench, tutti %s, %s, %s %s, %d cores\n", TUTTI_VERSION, day, machine.sysname,
             machine.release, bench_cores());
     fprintf(tsv, "op\tdtype\tranks\ttransport\tmode\tbuffers\tseed\tbytes\tcalls\tleast_us\tp10_us\t"
-                 "median_us\tp90_us\tp99_us\tchained\teach_us\tgb_per_s\tbus_gb_per_s\n");
+                 "median_us\tp90_us\tp99_us\tchained\teach_us\tgb_per_s\tbus_gb_per_s\tmemory\n");
 }
 
 static void print_row(FILE *tsv, const bench_options *o, const bench_figures *f, int ranks)
@@ -126,8 +126,9 @@ static void print_row(FILE *tsv, const bench_options *o, const bench_figures *f,
     fprintf(tsv, "%s\t%s\t%d\t%s\t%s\t%s\t%" PRIu64 "\t%" PRId64 "\t%d\t", bench_op_names[c->op],
             bench_dtype_names[c->dtype], ranks, transport_of(o), c->async ? "async" : "blocking",
             c->cold ? "cold" : "warm", c->seed, f->bytes, f->calls);
-    fprintf(tsv, "%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%" PRId64 "\t%.5f\t%.4f\t%.4f\n", f->least, f->p10, f->median,
-            f->p90, f->p99, f->chained, f->each, rate, rate * bus_factor(c->op, ranks));
+    fprintf(tsv, "%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%" PRId64 "\t%.5f\t%.4f\t%.4f\t%s\n", f->least, f->p10,
+            f->median, f->p90, f->p99, f->chained, f->each, rate, rate * bus_factor(c->op, ranks),
+            bench_memory_names[c->memory]);
     fflush(tsv);
 }
 

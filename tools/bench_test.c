@@ -106,6 +106,23 @@ static void ranks_of_a_job_measure_together(void **state)
     says("transport tcp, async, cold buffers");
 }
 
+static void registered_memory_is_measured(void **state)
+{
+    (void)state;
+    if (run("bench reduce_scatter --sizes 4,64K --budget-ms 4 --memory registered --cold") != 0)
+        fail_msg("%s", text);
+    says("cold buffers, registered memory");
+}
+
+static void distance_of_cores_is_told(void **state)
+{
+    (void)state;
+    if (run("bench near") != 0)
+        fail_msg("%s", text);
+    if (strstr(text, "near: two cores") == NULL && strstr(text, "far: two cores") == NULL)
+        says("alone: ");
+}
+
 static void wrong_lines_are_refused(void **state)
 {
     (void)state;
@@ -122,6 +139,9 @@ static void wrong_lines_are_refused(void **state)
     says("--sizes '4,x' is not a list of numbers");
     assert_int_equal(run("bench reduce --dtype f16"), 2);
     says("'f16' is not f32, f64 or bf16");
+    assert_int_equal(run("bench reduce --memory lent"), 2);
+    says("'lent' is not ordinary or registered");
+    assert_int_equal(run("bench near me"), 2);
     assert_int_equal(run("bench reduce --ranks 1000"), 2);
     assert_int_equal(run("bench send_recv --ranks 1 --sizes 4"), 1);
     says("a message needs two ranks");
@@ -162,6 +182,8 @@ int main(void)
         cmocka_unit_test(few_clients_count),
         cmocka_unit_test(collectives_are_measured),
         cmocka_unit_test(ranks_of_a_job_measure_together),
+        cmocka_unit_test(registered_memory_is_measured),
+        cmocka_unit_test(distance_of_cores_is_told),
         cmocka_unit_test(wrong_lines_are_refused),
         cmocka_unit_test(too_few_descriptors_are_named),
     };
