@@ -131,6 +131,13 @@ typedef struct tti_port_ops {
     int (*bell_create)(tti_port *port, tti_handle *bell_out);
     void (*bell_ring)(tti_port *port, tti_handle bell);
     void (*bell_clear)(tti_port *port, tti_handle bell);
+
+    /* Optional, both or none: a barrier that one thread executes for all. Let fence_others() reach this
+     * process from now on; false: the machine has no such thing. */
+    bool (*fence_join)(tti_port *port);
+    /* When it returns true, every thread of every process that has joined has been through a full memory
+     * barrier since it was called, and so has the caller. False: the machine has come to refuse it. */
+    bool (*fence_others)(tti_port *port);
 } tti_port_ops;
 
 struct tti_port {

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <linux/futex.h>
+#include <linux/membarrier.h>
 #include <poll.h>
 #include <sched.h>
 #include <stdlib.h>
@@ -84,6 +85,22 @@ static void system_wake_word(tti_port *port, const _Atomic uint32_t *word)
 {
     (void)port;
     syscall(SYS_futex, word, FUTEX_WAKE, INT32_MAX, NULL, NULL, 0);
+}
+
+/* The expedited kind: it interrupts the cores that run such a process, and waits for nothing else. */
+static bool system_fence_join(tti_port *port)
+{
+    const long known = syscall(SYS_membarrier, MEMBARRIER_CMD_QUERY, 0, 0);
+
+    (void)port;
+    return known > 0 && (known & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 &&
+           syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+static bool system_fence_others(tti_port *port)
+{
+    (void)port;
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
 }
 
 /* poll(2) in slices of whole ns through ppoll; a caller's set is small, so the copy lives on the stack. */
@@ -197,6 +214,8 @@ static const tti_port_ops system_ops = {
     .bell_create = system_bell_create,
     .bell_ring = system_bell_ring,
     .bell_clear = system_bell_clear,
+    .fence_join = system_fence_join,
+    .fence_others = system_fence_others,
 };
 
 static tti_port system_port = { .ops = &system_ops };

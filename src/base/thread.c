@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/quota.h"
 
 void tti_mutex_init(tti_mutex *mutex)
 {
@@ -81,8 +82,11 @@ void tti_usable_cpus(uint64_t words_out[TTI_CPU_WORDS])
 
 int tti_running_cores(void)
 {
-    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    const long     n = sysconf(_SC_NPROCESSORS_ONLN);
+    const uint64_t quota = tti_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
 
+    if (quota != 0 && quota < (uint64_t)n)
+        return (int)quota;
     return n >= 1 ? (int)n : 1;
 }
 

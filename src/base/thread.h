@@ -56,7 +56,8 @@ enum { TTI_CPU_WORDS = 4 };
 
 /** Which cores these are: core c is bit c of the words, counted round behind the last one. */
 void tti_usable_cpus(uint64_t words_out[TTI_CPU_WORDS]);
-/** Cores that the machine has running, whoever may use them. At least 1. */
+/** Cores that the machine has running, whoever may use them; as many as a quota leaves to this process's
+ * control group, if that is fewer. At least 1. */
 int tti_running_cores(void);
 
 typedef struct tti_thread {

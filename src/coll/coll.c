@@ -46,6 +46,7 @@ static tutti_status announce(tti_coll *coll, int64_t deadline_ns)
     if (st == TUTTI_OK && coll->host != NULL) {
         mine.region = coll->host->region;
         mine.nonce = coll->host->members[team->rank].nonce;
+        mine.fenced = team->port->ops->fence_join != NULL && team->port->ops->fence_join(team->port);
     }
     return st == TUTTI_OK ? tti_team_announce(team, &coll->board, deadline_ns, &mine) : st;
 }
@@ -145,8 +146,11 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
         st = coll->host != NULL ? tti_host_enter(coll->host, call, &note) : TUTTI_OK;
     if (st == TUTTI_OK)
         st = do_call(coll, call, &note);
-    if (st == TUTTI_OK)
+    if (st == TUTTI_OK) {
+        if (coll->host != NULL)
+            tti_host_finish(coll->host);
         return TUTTI_OK;
+    }
     st = name_cause(coll, st);
     coll->failed = st;
     tti_words_add(&coll->words, "%s", tutti_last_error());

@@ -66,7 +66,7 @@
 #include "coll/host/wait.h"
 
 enum {
-    VERSION = 3,
+    VERSION = 4,
     SLOTS = 2 * TTI_HOST_DEPTH,
     /* Slots of different members begin in different sets of a first-level cache (64 sets of 64
      * bytes): 65 lines further for each rank, around after 64. */
@@ -214,12 +214,15 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
     int          r;
 
     channel->crowded = n_here > tti_crowd_cores(joins, channel->team->n_ranks, n_here);
-    channel->checks = tti_host_checks(channel->crowded);
+    channel->patience = tti_host_patience_of(channel->crowded);
     for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++)
         if (r != channel->team->rank)
             st = find_region(channel, r, &joins[r]);
     if (st != TUTTI_OK)
         return st;
+    channel->fenced = true;
+    for (r = 0; r < channel->team->n_ranks; r++)
+        channel->fenced = channel->fenced && joins[r].fenced != 0;
     atomic_store_explicit(&channel->connected, true, memory_order_release);
     tti_host_next(channel);
     return TUTTI_OK;
@@ -312,21 +315,14 @@ static tutti_status agree(tti_host_channel *channel, int rank, const tti_call_no
     return st;
 }
 
-tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
-                            const tti_call_note *note)
+/* Until all have entered the call before, and were found to have called the same. */
+static tutti_status await_past(tti_host_channel *channel)
 {
     const tti_team *team = channel->team;
     tutti_status    st = TUTTI_OK;
     int             r;
 
-    channel->past = channel->note;
-    channel->note = *note;
-    channel->deadline_ns = call->deadline_ns;
-    channel->waiting_ns = 0;
     channel->entering = channel->past.seq;
-    tti_counter_move(team->port, &channel->members[team->rank].lines->counters[TTI_ENTERED],
-                     note->word, note->seq);
-    st = tti_host_look_back(channel);
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
         if (r == team->rank || channel->members[r].agreed >= channel->past.seq)
             continue;
@@ -338,9 +334,32 @@ tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
     return st;
 }
 
+tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
+                            const tti_call_note *note)
+{
+    tutti_status st;
+
+    channel->past = channel->note;
+    channel->note = *note;
+    channel->deadline_ns = call->deadline_ns;
+    channel->waiting_ns = 0;
+    channel->unread = channel->begin;
+    channel->begin = channel->round;
+    channel->end = 0;
+    tti_counter_move(channel, &channel->members[channel->team->rank].lines->counters[TTI_ENTERED],
+                     note->word, note->seq);
+    st = tti_host_look_back(channel);
+    return st == TUTTI_OK ? await_past(channel) : st;
+}
+
+void tti_host_finish(tti_host_channel *channel)
+{
+    tti_counter_move(channel, &channel->members[channel->team->rank].lines->counters[TTI_FINISHED],
+                     channel->note.word, channel->note.seq);
+}
+
 void tti_host_begin(tti_host_channel *channel, uint64_t n_rounds)
 {
-    channel->begin = channel->round;
     channel->end = channel->round + n_rounds;
 }
 
@@ -354,7 +373,7 @@ tutti_status tti_host_room(tti_host_channel *channel)
     tutti_status st = TUTTI_OK;
     int          r;
 
-    if (channel->round < TTI_HOST_DEPTH)
+    if (channel->round < channel->unread + TTI_HOST_DEPTH)
         return TUTTI_OK;
     for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++) {
         st = tti_host_wait(channel, r, TTI_DONE, channel->round - TTI_HOST_DEPTH + 1);
@@ -370,8 +389,7 @@ void tti_host_post(tti_host_channel *channel, tti_counter_kind kind)
 {
     tti_host_lines *own = channel->members[channel->team->rank].lines;
 
-    tti_counter_move(channel->team->port, &own->counters[kind], channel->note.word,
-                     channel->round + 1);
+    tti_counter_move(channel, &own->counters[kind], channel->note.word, channel->round + 1);
 }
 
 tutti_status tti_host_await(tti_host_channel *channel, tti_counter_kind kind, int rank)

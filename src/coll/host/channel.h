@@ -22,6 +22,7 @@ typedef enum tti_counter_kind {
     TTI_RESULT, /* my result slot is filled */
     TTI_DONE,   /* I have read all that I need of this round */
     TTI_ENTERED, /* counts calls, not rounds: the number of the last one I have entered */
+    TTI_FINISHED, /* and of the last one I have come to the end of */
     TTI_COUNTERS
 } tti_counter_kind;
 
@@ -60,6 +61,13 @@ typedef struct tti_host_member {
     uint64_t        agreed; /* the last call in which it is known to have called the same */
 } tti_host_member;
 
+/** How a member waits: wait.c. */
+typedef struct tti_host_patience {
+    int checks; /* looks at what is awaited, with a pause between, before a wait is a long one */
+    int bursts; /* of as many looks again */
+    int yields; /* then: times that the core is given away, before the member sleeps */
+} tti_host_patience;
+
 typedef struct tti_host_channel {
     tti_team        *team;
     tti_heap        *heap;
@@ -69,7 +77,9 @@ typedef struct tti_host_channel {
     uint64_t        *begins;  /* [n_ranks] where others' blocks for this rank begin */
     uint64_t         round;
     bool             crowded;   /* the host's ranks are more than cores: all members say the same */
-    int              checks;    /* looks at a counter before the core is given away */
+    uint64_t         unread;    /* all have read all they need of the rounds before this one */
+    bool             fenced;    /* the port's fence_others() reaches all members */
+    tti_host_patience patience;
     _Atomic bool     connected; /* all members were found; stored, with release order, after that */
 
     /* The operation under way, for those who wait. */
@@ -78,7 +88,7 @@ typedef struct tti_host_channel {
     uint64_t      entering; /* the call all must have entered before this one; 0: they have */
     int64_t       deadline_ns;
     uint64_t      begin;      /* its first round */
-    uint64_t      end;        /* its last round, plus one */
+    uint64_t      end;        /* its last round, plus one; 0: it has come to none yet */
     int64_t       waiting_ns; /* since when this rank has waited in it; 0: not yet */
     int64_t       looked_ns;  /* when it last asked whether the others live */
 } tti_host_channel;
@@ -103,6 +113,8 @@ void tti_host_raise_own(tti_host_channel *channel, tutti_status status, int culp
  * end any more. */
 tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
                             const tti_call_note *note);
+/** The entered call has come to its end here. */
+void tti_host_finish(tti_host_channel *channel);
 /** Begin the entered call's operation, of n_rounds, a number that all members compute alike. */
 void tti_host_begin(tti_host_channel *channel, uint64_t n_rounds);
 /** The operation has n_rounds more from here on; all members have come to the same number. */

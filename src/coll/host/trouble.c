@@ -26,12 +26,15 @@ bool tti_host_entered(const tti_host_channel *channel, int rank, uint64_t seq)
     return value_of(channel, rank, TTI_ENTERED) >= seq;
 }
 
-/* While a call is entered, the part of a member is to have entered the one before it. */
+/* While a call is entered, the part of a member is to have entered the one before it; in rounds, to have done
+ * the last. */
 static bool has_done_its_part(const tti_host_channel *channel, int rank)
 {
     if (channel->entering != 0)
         return tti_host_entered(channel, rank, channel->entering);
-    return value_of(channel, rank, TTI_DONE) >= channel->end;
+    if (channel->end != 0 && value_of(channel, rank, TTI_DONE) >= channel->end)
+        return true;
+    return value_of(channel, rank, TTI_FINISHED) >= channel->note.seq;
 }
 
 static tutti_status tell(tti_host_channel *channel, tutti_status status, int culprit)

@@ -2,20 +2,45 @@
  *
  * wait.c - waiting for another member: look, give the core away, sleep.
  *
- * How     A few looks with a pause between; then up to 64 times the core is given to whoever else
- *         can run; then sleep on the low half of the counter, at most 50 ms. From the first yield
- *         on every turn also looks around (trouble.c): deadline, abort, failed, dead or mistaken
- *         members.
- * True    No wake-up is lost. The poster stores value and then reads waiters; the sleeper raises
- *         waiters and then reads value; all four are sequentially consistent, so at least one sees
- *         the other: the poster wakes, or the sleeper does not go to sleep. If value moves after
- *         the sleeper's read, the low half differs from what it read, and the port does not sleep
- *         at all. */
+ * Why     With a core for each rank, whoever is awaited comes within a cache miss or computes for long; to give
+ *         the core away costs more than the wait. With fewer cores than ranks, whoever is awaited may need ours.
+ * How     patience    looks     bursts of looks   then yields   then
+ *         own core    1024      8, 100-200 us     16            sleep on the low half of the word,
+ *         shared      a few     none              64            at most 50 ms at a time
+ *         Between two bursts, after a number of yields and after each sleep the member looks around (trouble.c):
+ *         deadline, abort, failed, dead or mistaken members. No clock is read before.
+ * True    No wake-up is lost. The poster stores value and then reads waiters; the sleeper raises waiters and then
+ *         reads value. If each did so in an order that all agree on, at least one would see the other: the poster
+ *         wakes, or the sleeper does not go to sleep. But a store waits in the poster's store buffer while later
+ *         loads overtake it, so both could read old values:
+ *
+ *             poster   value = 7  (buffered)      waiters -> 0
+ *             sleeper                  waiters = 1            value -> 6, sleeps
+ *
+ *         Draining that buffer in every post costs a transfer of the line, and posts are what a call is made of.
+ *         So the poster only keeps the order in its instructions (the compiler may not swap them), and the sleeper,
+ *         who has time, makes every thread of every member go through a barrier between its two steps, by
+ *         fence_others() of the port. The poster's barrier falls somewhere in its instructions:
+ *           before its read of waiters   the read comes after the raise: it sees it, and wakes
+ *           after its read               the store of value is before the barrier: the sleeper reads it, and stays
+ *         A poster that is not on a core has gone through one when it left it. Where the port has no such barrier,
+ *         or a member could not join it, all four accesses are sequentially consistent on all members, which share
+ *         the choice (channel.c). Where it has come to be refused the sleeper sleeps a millisecond at a time.
+ *         If value moves after the sleeper's read, the low half differs from what it read, and the port does not
+ *         sleep at all. */
 #include "coll/host/wait.h"
 
 #include "base/thread.h"
 
-enum { CHECKS_OWN_CORE = 400, CHECKS_SHARED_CORE = 16, YIELDS = 64, SLEEP_MS_MAX = 50 };
+enum {
+    LOOKS_OWN_CORE = 1024,
+    BURSTS_OWN_CORE = 8,
+    YIELDS_OWN_CORE = 16,
+    LOOKS_SHARED_CORE = 16,
+    YIELDS_SHARED_CORE = 64,
+    YIELDS_A_LOOK = 16, /* at trouble: it reads lines of all members */
+    SLEEP_MS_MAX = 50,
+};
 
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
 enum { LOW_HALF = 0 };
@@ -23,9 +48,11 @@ enum { LOW_HALF = 0 };
 enum { LOW_HALF = 1 };
 #endif
 
-int tti_host_checks(bool crowded)
+tti_host_patience tti_host_patience_of(bool crowded)
 {
-    return crowded ? CHECKS_SHARED_CORE : CHECKS_OWN_CORE;
+    if (crowded)
+        return (tti_host_patience){ LOOKS_SHARED_CORE, 0, YIELDS_SHARED_CORE };
+    return (tti_host_patience){ LOOKS_OWN_CORE, BURSTS_OWN_CORE, YIELDS_OWN_CORE };
 }
 
 static bool has_come(const tti_counter *counter, uint64_t value)
@@ -48,37 +75,54 @@ static bool comes_soon(const tti_counter *counter, uint64_t value, int checks)
 static void sleep_on(tti_host_channel *channel, tti_counter *counter, uint64_t value)
 {
     tti_port *port = channel->team->port;
-    int64_t   until = tti_port_now(port) + SLEEP_MS_MAX * TTI_MS;
+    int64_t   until = tti_port_now(port);
     uint64_t  seen;
+    bool      sure = true;
 
+    atomic_fetch_add(&counter->waiters, 1);
+    if (channel->fenced)
+        sure = port->ops->fence_others(port);
+    until += (sure ? SLEEP_MS_MAX : 1) * TTI_MS;
     if (until > channel->deadline_ns)
         until = channel->deadline_ns;
-    atomic_fetch_add(&counter->waiters, 1);
     seen = atomic_load(&counter->value);
     if (seen < value)
         port->ops->wait_word(port, &counter->half[LOW_HALF], (uint32_t)seen, until);
     atomic_fetch_sub(&counter->waiters, 1);
 }
 
-tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind,
-                           uint64_t value)
+/* A wait that is not over soon. */
+static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_kind kind,
+                              uint64_t value)
 {
+    const tti_host_patience patience = channel->patience;
     tti_counter *counter = &channel->members[rank].lines->counters[kind];
     tti_port    *port = channel->team->port;
     tutti_status st = TUTTI_OK;
     int          turn;
 
-    if (comes_soon(counter, value, channel->checks))
-        return TUTTI_OK;
-    for (turn = 0; !has_come(counter, value) && st == TUTTI_OK; turn++) {
-        if (turn < YIELDS)
+    for (turn = 0; turn < patience.bursts && st == TUTTI_OK; turn++) {
+        st = tti_host_look(channel, rank, kind, value);
+        if (st == TUTTI_OK && comes_soon(counter, value, patience.checks))
+            return TUTTI_OK;
+    }
+    for (turn = 1; !has_come(counter, value) && st == TUTTI_OK; turn++) {
+        if (turn <= patience.yields)
             port->ops->yield(port);
         else
             sleep_on(channel, counter, value);
-        if (!has_come(counter, value))
+        if ((turn > patience.yields || turn % YIELDS_A_LOOK == 0) && !has_come(counter, value))
             st = tti_host_look(channel, rank, kind, value);
     }
     return st;
+}
+
+tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind,
+                           uint64_t value)
+{
+    if (comes_soon(&channel->members[rank].lines->counters[kind], value, channel->patience.checks))
+        return TUTTI_OK;
+    return wait_long(channel, rank, kind, value);
 }
 
 void tti_counter_wake(tti_port *port, tti_counter *counter)
@@ -87,9 +131,18 @@ void tti_counter_wake(tti_port *port, tti_counter *counter)
         port->ops->wake_word(port, &counter->half[LOW_HALF]);
 }
 
-void tti_counter_move(tti_port *port, tti_counter *counter, uint64_t word, uint64_t value)
+void tti_counter_move(const tti_host_channel *channel, tti_counter *counter, uint64_t word, uint64_t value)
 {
+    tti_port *port = channel->team->port;
+
     atomic_store_explicit(&counter->word, word, memory_order_relaxed);
-    atomic_store(&counter->value, value);
-    tti_counter_wake(port, counter);
+    if (!channel->fenced) {
+        atomic_store(&counter->value, value);
+        tti_counter_wake(port, counter);
+        return;
+    }
+    atomic_store_explicit(&counter->value, value, memory_order_release);
+    atomic_signal_fence(memory_order_seq_cst); /* of the compiler only: the processor's is the sleeper's */
+    if (atomic_load_explicit(&counter->waiters, memory_order_relaxed) != 0)
+        port->ops->wake_word(port, &counter->half[LOW_HALF]);
 }

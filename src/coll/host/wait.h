@@ -1,21 +1,20 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * coll/host/wait.h - waiting for a counter of another member, and what is looked at meanwhile. */
+ * coll/host/wait.h - waiting for a word of another member, and what is looked at meanwhile. */
 #ifndef TTI_COLL_HOST_WAIT_H
 #define TTI_COLL_HOST_WAIT_H
 
 #include "coll/host/channel.h"
 
-/** How often to look at a counter before the core is given away: many times if every rank of the
- * host has a core of its own, a few times if the one waited for may need ours. */
-int tti_host_checks(bool crowded);
+/** How to wait if the host's ranks are more than its cores, and if not. */
+tti_host_patience tti_host_patience_of(bool crowded);
 
 /** Until rank's counter is at least value. */
 tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind,
                            uint64_t value);
 
 /** Move an own counter to value and wake whoever sleeps on it. */
-void tti_counter_move(tti_port *port, tti_counter *counter, uint64_t word, uint64_t value);
+void tti_counter_move(const tti_host_channel *channel, tti_counter *counter, uint64_t word, uint64_t value);
 /** Wake whoever sleeps on a counter, to look around. */
 void tti_counter_wake(tti_port *port, tti_counter *counter);
 
