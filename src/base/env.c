@@ -61,6 +61,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_ADVERTISE", NULL, "host or address under which other ranks reach this one, where that is not the address listened on" },
     { "TUTTI_FAKE_ERROR", "0", "1: every collective of the backend \"fake\" fails" },
     { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply" },
+    { "TUTTI_REPRODUCIBLE", "0", "1: sums are made in the order of ranks 0 .. P-1 wherever the ranks are, so that the same inputs give the same bits on any hosts" },
     { "OMP_NUM_THREADS", NULL, "threads of a rank's BLAS; the launcher sets 1 when it is unset" },
     { "PATH", "/usr/local/bin:/usr/bin:/bin", "where the launcher looks for programs" },
     { "XDG_RUNTIME_DIR", NULL, "where the launcher keeps a job's secret, if in memory" },

@@ -1,185 +1,207 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * choose.c - the table of algorithms.
+ * choose.c - the table of algorithms, and the choice among them.
  *
- * How     The first row that can serve the group and is at its best takes the call, so within a
- *         kind the rows stand in order of preference: what needs one host before what does not,
- *         small before large. TUTTI_ALGO moves one row in front, wherever it can serve at all.
- * True    Every rank takes the same row: kind, count and dtype are compared by the control word,
- *         the hosts are a fact of the mesh, and the fingerprint of TUTTI_ALGO is compared when the
- *         group is made. All rows of a kind combine in rank order 0..P-1, so the choice never
- *         changes a bit. */
+ * How     A new algorithm is a row, with what it does in a call (cost.h). When a group is made, the
+ *         question is answered once for every kind and class of sizes: what TUTTI_ALGO asks for, wherever
+ *         that can serve at all; else the cheapest row by the cost model, among those that can serve, are
+ *         within the sizes that they are meant for, and combine in the order that the call has. On one
+ *         host what goes through shared memory comes before what goes through messages, without a look
+ *         at costs. A call then takes one look at a table.
+ * True    Every rank takes the same row: kind, count and dtype are compared by the control word, and the
+ *         question is the same on all ranks (choice.c). The answer is a pure function of it.
+ *         The choice never changes a bit: the order of summation is a static rule of what all ranks
+ *         share (tti_order_of), and only rows of that order are candidates. So far that order is 0..P-1
+ *         everywhere. */
 #include "coll/choose.h"
 
 #include <string.h>
 #include <tutti/private.h>
-#include "watch/control.h"
 
 #define ANY_SIZE INT64_MAX
 #define ANY_RANKS INT32_MAX
 
-enum { KIB = 1024, WORD_MAX = 32 };
+enum { KIB = 1024 };
 
 static const tti_algorithm table[] = {
-    { TUTTI_CALL_BARRIER, "flags", tti_staged_barrier, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
-    { TUTTI_CALL_BARRIER, "dissemination", NULL, tti_plan_barrier_dissemination, ANY_RANKS,
-      ANY_SIZE },
+    { TUTTI_CALL_BARRIER, "flags", tti_staged_barrier, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_meet, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_BARRIER, "dissemination", NULL, tti_plan_barrier_dissemination, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_doubling, TTI_IN_RANK_ORDER },
 
     { TUTTI_CALL_ALL_REDUCE, "one_phase", tti_staged_all_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX,
-      16 * KIB },
-    { TUTTI_CALL_ALL_REDUCE, "sliced", tti_staged_all_reduce_sliced, NULL, TTI_HOST_RANKS_MAX,
-      ANY_SIZE },
-    { TUTTI_CALL_ALL_REDUCE, "one_shot", NULL, tti_plan_all_reduce_one_shot, ANY_RANKS, 4 * KIB },
-    { TUTTI_CALL_ALL_REDUCE, "direct", NULL, tti_plan_all_reduce_direct, ANY_RANKS, ANY_SIZE },
+      128 * KIB, tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_ALL_REDUCE, "sliced", tti_staged_all_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_all_sliced, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_ALL_REDUCE, "one_shot", NULL, tti_plan_all_reduce_one_shot, ANY_RANKS, 64 * KIB,
+      tti_amounts_net_all_to_all_one, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_ALL_REDUCE, "direct", NULL, tti_plan_all_reduce_direct, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_slices, TTI_IN_RANK_ORDER },
 
-    { TUTTI_CALL_REDUCE, "one_phase", tti_staged_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX,
-      16 * KIB },
-    { TUTTI_CALL_REDUCE, "sliced", tti_staged_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
-    { TUTTI_CALL_REDUCE, "to_root", NULL, tti_plan_reduce_to_root, ANY_RANKS, 4 * KIB },
-    { TUTTI_CALL_REDUCE, "direct", NULL, tti_plan_reduce_direct, ANY_RANKS, ANY_SIZE },
+    { TUTTI_CALL_REDUCE, "one_phase", tti_staged_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX, 128 * KIB,
+      tti_amounts_root_one_phase, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_REDUCE, "sliced", tti_staged_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_root_sliced, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_REDUCE, "to_root", NULL, tti_plan_reduce_to_root, ANY_RANKS, 64 * KIB,
+      tti_amounts_net_to_root, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_REDUCE, "direct", NULL, tti_plan_reduce_direct, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_slices_to_root, TTI_IN_RANK_ORDER },
 
-    { TUTTI_CALL_BROADCAST, "staged", tti_staged_broadcast, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
-    { TUTTI_CALL_BROADCAST, "binomial", NULL, tti_plan_broadcast_binomial, ANY_RANKS, ANY_SIZE },
+    { TUTTI_CALL_BROADCAST, "staged", tti_staged_broadcast, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_one_to_all, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_BROADCAST, "binomial", NULL, tti_plan_broadcast_binomial, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_tree, TTI_IN_RANK_ORDER },
 
-    { TUTTI_CALL_ALL_GATHER, "staged", tti_staged_all_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
-    { TUTTI_CALL_ALL_GATHER, "direct", NULL, tti_plan_all_gather_direct, ANY_RANKS, ANY_SIZE },
+    { TUTTI_CALL_ALL_GATHER, "staged", tti_staged_all_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_all_parts, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_ALL_GATHER, "direct", NULL, tti_plan_all_gather_direct, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
-    { TUTTI_CALL_GATHER, "staged", tti_staged_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
-    { TUTTI_CALL_GATHER, "direct", NULL, tti_plan_gather_direct, ANY_RANKS, ANY_SIZE },
+    { TUTTI_CALL_GATHER, "staged", tti_staged_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_root_parts, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_GATHER, "direct", NULL, tti_plan_gather_direct, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
-    { TUTTI_CALL_SCATTER, "staged", tti_staged_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
-    { TUTTI_CALL_SCATTER, "direct", NULL, tti_plan_scatter_direct, ANY_RANKS, ANY_SIZE },
+    { TUTTI_CALL_SCATTER, "staged", tti_staged_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_root_parts, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_SCATTER, "direct", NULL, tti_plan_scatter_direct, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
-    { TUTTI_CALL_REDUCE_SCATTER, "staged", tti_staged_reduce_scatter, NULL, TTI_HOST_RANKS_MAX,
-      ANY_SIZE },
-    { TUTTI_CALL_REDUCE_SCATTER, "direct", NULL, tti_plan_reduce_scatter_direct, ANY_RANKS,
-      ANY_SIZE },
+    { TUTTI_CALL_REDUCE_SCATTER, "staged", tti_staged_reduce_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_own_slices, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_REDUCE_SCATTER, "direct", NULL, tti_plan_reduce_scatter_direct, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_own_slices, TTI_IN_RANK_ORDER },
 
-    { TUTTI_CALL_ALL_TO_ALL, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
-    { TUTTI_CALL_ALL_TO_ALL, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE },
+    { TUTTI_CALL_ALL_TO_ALL, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_ALL_TO_ALL, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_blocks, TTI_IN_RANK_ORDER },
 
-    { TUTTI_CALL_GATHER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
-    { TUTTI_CALL_GATHER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE },
+    { TUTTI_CALL_GATHER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_GATHER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_blocks, TTI_IN_RANK_ORDER },
 
-    { TUTTI_CALL_SCATTER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE },
-    { TUTTI_CALL_SCATTER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE },
+    { TUTTI_CALL_SCATTER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_SCATTER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_blocks, TTI_IN_RANK_ORDER },
 };
 enum { ROWS = sizeof table / sizeof table[0] };
+_Static_assert((int)ROWS < (int)TTI_ROW_NONE, "a row fits into a byte of tti_decision");
+
+const tti_algorithm *tti_algorithms(int *n_out)
+{
+    *n_out = ROWS;
+    return table;
+}
+
+tti_order tti_order_of(tutti_call_kind kind, int64_t bytes, bool one_host, int n_ranks)
+{
+    /* The rule has one case: every kind, size and layout is combined from rank 0 to rank P-1. */
+    (void)kind;
+    (void)bytes;
+    (void)one_host;
+    (void)n_ranks;
+    return TTI_IN_RANK_ORDER;
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------- */
+
+int tti_size_class(int64_t bytes)
+{
+    const uint64_t x = (uint64_t)bytes - 1;
+    int            log2;
+
+    if (bytes <= 4)
+        return bytes <= 0 ? 0 : (int)bytes;
+    log2 = 63 - __builtin_clzll(x);
+    if (log2 > TTI_SIZE_CLASSES / 4)
+        return TTI_SIZE_CLASSES - 1;
+    return 1 + 4 * (log2 - 1) + (int)(x >> (log2 - 2) & 3);
+}
+
+int64_t tti_size_class_most(int size_class)
+{
+    const int quarter = (size_class - 1) % 4;
+
+    if (size_class <= 4)
+        return size_class;
+    if (size_class >= TTI_SIZE_CLASSES - 1)
+        return INT64_MAX;
+    return (INT64_C(5) + quarter) << ((size_class - 1) / 4 - 1);
+}
+
+/* ---- the choice -------------------------------------------------------------------------------- */
 
 static bool can_serve(const tti_algorithm *row, bool one_host, int n_ranks)
 {
     return n_ranks <= row->ranks_max && (row->staged == NULL || one_host);
 }
 
-const tti_algorithm *tti_choose(const tti_choice *choice, tutti_call_kind kind, bool one_host,
-                                int n_ranks, int64_t bytes)
-{
-    const tti_algorithm *wanted = choice->wanted[kind];
-    int                  i;
+/* What is asked for: rows of one kind and one order, for so many bytes. */
+typedef struct cell {
+    tutti_call_kind kind;
+    int64_t         bytes;
+    tti_order       order;
+} cell;
 
-    if (n_ranks == 1)
-        return NULL;
-    if (wanted != NULL && can_serve(wanted, one_host, n_ranks))
-        return wanted;
-    for (i = 0; i < ROWS; i++)
-        if (table[i].kind == kind && can_serve(&table[i], one_host, n_ranks) &&
-            bytes <= table[i].bytes_best)
-            return &table[i];
-    return NULL; /* not reached: each kind ends with a row that serves all */
+static bool is_candidate(const tti_question *q, const tti_algorithm *row, const cell *c)
+{
+    return row->kind == c->kind && row->order == c->order && c->bytes <= row->bytes_best &&
+           can_serve(row, q->one_host, q->n_ranks);
 }
 
-uint64_t tti_choice_fingerprint(const tti_choice *choice)
+static int cheapest(const tti_question *q, const tti_algorithm *rows, int n_rows, const cell *c)
 {
-    uint64_t print = 1;
-    int      kind;
+    const double bytes = c->bytes == INT64_MAX ? 0x1p50 : (double)c->bytes;
+    double       least = 0;
+    int          best = TTI_ROW_NONE, i;
 
-    for (kind = 0; kind < TUTTI_CALL_KIND_COUNT; kind++)
-        print = print * (ROWS + 1) +
-                (choice->wanted[kind] == NULL ? 0 : (uint64_t)(choice->wanted[kind] - table) + 1);
-    return print;
-}
+    for (i = 0; i < n_rows; i++) {
+        tti_amounts amounts;
+        double      cost;
 
-static tutti_status fail_kind(const char *text, const char *name)
-{
-    tti_words words = { .used = 0 };
-    int       kind;
-
-    for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
-        tti_words_add(&words, "%s%s", kind > 1 ? ", " : "",
-                      tti_call_kind_name((tutti_call_kind)kind));
-    return tti_fail(TUTTI_E_ARG,
-                    "TUTTI_ALGO is '%s': no operation is called '%s'\n  next: take one of %s", text,
-                    name, words.text);
-}
-
-static tutti_status fail_name(const char *text, tutti_call_kind kind, const char *name)
-{
-    tti_words words = { .used = 0 };
-    int       i;
-
-    for (i = 0; i < ROWS; i++)
-        if (table[i].kind == kind)
-            tti_words_add(&words, "%s%s", words.used > 0 ? ", " : "", table[i].name);
-    return tti_fail(TUTTI_E_ARG,
-                    "TUTTI_ALGO is '%s': %s has no algorithm '%s'\n  next: take one of %s", text,
-                    tti_call_kind_name(kind), name, words.text);
-}
-
-static int kind_named(const char *op)
-{
-    int kind = 1;
-
-    while (kind < TUTTI_CALL_KIND_COUNT &&
-           strcmp(tti_call_kind_name((tutti_call_kind)kind), op) != 0)
-        kind++;
-    return kind;
-}
-
-static tutti_status choose_row(const char *text, const char *op, const char *name,
-                               tti_choice *choice)
-{
-    const int kind = kind_named(op);
-    int       i;
-
-    if (kind == TUTTI_CALL_KIND_COUNT)
-        return fail_kind(text, op);
-    for (i = 0; i < ROWS; i++)
-        if ((int)table[i].kind == kind && strcmp(table[i].name, name) == 0)
-            break;
-    if (i == ROWS)
-        return fail_name(text, (tutti_call_kind)kind, name);
-    choice->wanted[kind] = &table[i];
-    return TUTTI_OK;
-}
-
-/* Copy the word before any of ends; what follows it, or NULL if it is empty or too long. */
-static const char *word(const char *from, const char *ends, char out[WORD_MAX])
-{
-    const size_t length = strcspn(from, ends);
-
-    if (length == 0 || length >= WORD_MAX)
-        return NULL;
-    memcpy(out, from, length);
-    out[length] = '\0';
-    return from + length;
-}
-
-tutti_status tti_choice_parse(const char *text, tti_choice *choice_out)
-{
-    tti_choice   choice = { .wanted = { NULL } };
-    char         op[WORD_MAX], name[WORD_MAX];
-    const char  *at = text;
-    tutti_status st = TUTTI_OK;
-
-    while (at != NULL && *at != '\0' && st == TUTTI_OK) {
-        at = word(at, "=,", op);
-        at = at != NULL && *at == '=' ? word(at + 1, ",", name) : NULL;
-        if (at == NULL)
-            return tti_fail(TUTTI_E_ARG, "TUTTI_ALGO is '%s', not op=name,op=name,...", text);
-        at += *at == ',';
-        st = choose_row(text, op, name, &choice);
+        if (!is_candidate(q, &rows[i], c))
+            continue;
+        if (best != TTI_ROW_NONE && rows[best].staged != NULL && rows[i].staged == NULL)
+            continue;
+        amounts = rows[i].amounts(q->n_ranks, bytes);
+        cost = tti_cost(&amounts, q->machine, q->turns, q->n_ranks, bytes);
+        if (best == TTI_ROW_NONE || cost < least) {
+            best = i;
+            least = cost;
+        }
     }
-    if (st == TUTTI_OK)
-        *choice_out = choice;
-    return st;
+    return best;
+}
+
+static int answer(const tti_question *q, const tti_algorithm *rows, int n_rows, const cell *c)
+{
+    const int wanted = q->wishes->rows[c->kind];
+
+    if (wanted >= 0 && can_serve(&rows[wanted], q->one_host, q->n_ranks) &&
+        (!q->reproducible || rows[wanted].order == TTI_IN_RANK_ORDER))
+        return wanted;
+    return cheapest(q, rows, n_rows, c);
+}
+
+void tti_decide(const tti_question *q, const tti_algorithm *rows, int n_rows, tti_decision *decision_out)
+{
+    int kind, size;
+
+    memset(decision_out->rows, TTI_ROW_NONE, sizeof decision_out->rows);
+    for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
+        for (size = 0; size < TTI_SIZE_CLASSES; size++) {
+            cell c = { .kind = (tutti_call_kind)kind, .bytes = tti_size_class_most(size) };
+
+            c.order = q->reproducible ? TTI_IN_RANK_ORDER
+                                      : tti_order_of(c.kind, c.bytes, q->one_host, q->n_ranks);
+            decision_out->rows[kind][size] = (uint8_t)answer(q, rows, n_rows, &c);
+        }
+}
+
+const tti_algorithm *tti_choose(const tti_decision *decision, tutti_call_kind kind, int64_t bytes)
+{
+    return &table[decision->rows[kind][tti_size_class(bytes)]];
 }

@@ -4,8 +4,18 @@
 #ifndef TTI_COLL_CHOOSE_H
 #define TTI_COLL_CHOOSE_H
 
+#include "coll/cost.h"
 #include "coll/host/staged.h"
 #include "coll/net/plan.h"
+
+/** The numeric class: in which order contributions are combined. Algorithms of one class give the same
+ * bits; a call's class depends on the call and on where the ranks are, never on what was measured. */
+typedef enum tti_order {
+    TTI_IN_RANK_ORDER, /* 0, 1, ..., P-1; and all that combines nothing */
+    TTI_IN_RING_ORDER, /* from each slice's owner on, around the circle */
+    TTI_IN_TREE_ORDER, /* pairs, pairs of pairs, ... */
+    TTI_ORDERS
+} tti_order;
 
 /** Exactly one of staged and plan says how; neither: a group of one. */
 typedef struct tti_algorithm {
@@ -14,22 +24,59 @@ typedef struct tti_algorithm {
     tti_staged     *staged;     /* all members on one host */
     tti_plan       *plan;       /* members anywhere */
     int             ranks_max;  /* it cannot serve more */
-    int64_t         bytes_best; /* of one rank's part: up to this many it is taken unasked */
+    int64_t         bytes_best; /* of one rank's part: beyond this many it is not taken unasked */
+    tti_amounts_of *amounts;    /* what it does in a call, for the cost model */
+    tti_order       order;
 } tti_algorithm;
 
-/** What TUTTI_ALGO asks for, per kind. */
-typedef struct tti_choice {
-    const tti_algorithm *wanted[TUTTI_CALL_KIND_COUNT];
-} tti_choice;
+/** All of them; within a kind those that need one host come first. */
+const tti_algorithm *tti_algorithms(int *n_out);
+
+/** What TUTTI_ALGO asks for, per kind: an index of tti_algorithms(), or -1. */
+typedef struct tti_wishes {
+    int16_t rows[TUTTI_CALL_KIND_COUNT];
+} tti_wishes;
 
 /** Read "op=name,op=name,...". NULL: nothing is wanted. TUTTI_E_ARG lists the names there are. */
-tutti_status tti_choice_parse(const char *text, tti_choice *choice_out);
-/** Equal on all ranks that choose alike. */
-uint64_t tti_choice_fingerprint(const tti_choice *choice);
+tutti_status tti_wishes_parse(const char *text, tti_wishes *wishes_out);
 
-/** The algorithm for a call. Depends only on what all members share. NULL: a group of one needs
- * none. */
-const tti_algorithm *tti_choose(const tti_choice *choice, tutti_call_kind kind, bool one_host,
-                                int n_ranks, int64_t bytes);
+/** The kind named op, TUTTI_CALL_KIND_COUNT if there is none. */
+tutti_call_kind tti_kind_named(const char *op);
+/** The row of a kind's algorithm named name, or -1. */
+int tti_algorithm_named(tutti_call_kind kind, const char *name);
+/** Append the names of the operations, or of a kind's algorithms: what an error offers. */
+void tti_add_kinds(tti_words *words);
+void tti_add_algorithms(tti_words *words, tutti_call_kind kind);
+
+/** What a group's choice is made from. */
+typedef struct tti_question {
+    const tti_wishes  *wishes;
+    const tti_machine *machine;
+    double             turns;        /* ranks that share a core, at least 1 */
+    bool               reproducible; /* in rank order, whatever the layout */
+    bool               one_host;
+    int                n_ranks;
+} tti_question;
+
+/** Sizes are told apart in quarters of a power of two: (4, 5], (5, 6], (6, 7], (7, 8], (8, 10], ... */
+enum { TTI_SIZE_CLASSES = 161, TTI_ROW_NONE = 255 };
+
+int     tti_size_class(int64_t bytes);
+int64_t tti_size_class_most(int size_class);
+
+/** The algorithm of every call of a group: an index of tti_algorithms(). */
+typedef struct tti_decision {
+    uint8_t rows[TUTTI_CALL_KIND_COUNT][TTI_SIZE_CLASSES];
+} tti_decision;
+
+/** Answer for every kind and size, among n rows; rows is tti_algorithms() but in tests. */
+void tti_decide(const tti_question *question, const tti_algorithm *rows, int n_rows,
+                tti_decision *decision_out);
+
+/** The numeric class of a call: a static rule of what all members share. */
+tti_order tti_order_of(tutti_call_kind kind, int64_t bytes, bool one_host, int n_ranks);
+
+/** The algorithm for a call. bytes: of one rank's part. */
+const tti_algorithm *tti_choose(const tti_decision *decision, tutti_call_kind kind, int64_t bytes);
 
 #endif

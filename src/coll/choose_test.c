@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * choose_test.c - every call has an algorithm that can do it; TUTTI_ALGO is obeyed or refused
- * clearly. */
+ * choose_test.c
+ * Goal    every call has an algorithm that can do it; TUTTI_ALGO is obeyed or refused clearly; what was
+ *         measured moves the choice between algorithms of one order of summation, never to another one.
+ * Method  The choice is a pure function: it is asked about all kinds, sizes and many groups, with drawn
+ *         machines; and about a table with orders that the real one does not have. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -9,35 +12,91 @@
 #include <cmocka.h>
 #include "coll/choose.h"
 
-static const tti_choice nothing;
-
-static const char *chosen(const tti_choice *choice, tutti_call_kind kind, bool one_host,
-                          int n_ranks, int64_t bytes)
+static tti_wishes wishes_of(const char *text)
 {
-    const tti_algorithm *row = tti_choose(choice, kind, one_host, n_ranks, bytes);
+    tti_wishes wishes;
 
-    assert_non_null(row);
-    assert_true((row->staged != NULL) != (row->plan != NULL));
+    assert_int_equal(tti_wishes_parse(text, &wishes), TUTTI_OK);
+    return wishes;
+}
+
+static tti_decision decided(const char *text, const tti_machine *machine, bool one_host, int n_ranks)
+{
+    const tti_wishes     wishes = wishes_of(text);
+    const tti_question   q = { .wishes = &wishes, .machine = machine, .one_host = one_host,
+                               .turns = 1, .n_ranks = n_ranks };
+    tti_decision         decision;
+    int                  n;
+    const tti_algorithm *rows = tti_algorithms(&n);
+
+    tti_decide(&q, rows, n, &decision);
+    return decision;
+}
+
+static const char *chosen(const char *text, tutti_call_kind kind, bool one_host, int n_ranks,
+                          int64_t bytes)
+{
+    const tti_decision   d = decided(text, &tti_machine_default, one_host, n_ranks);
+    const tti_algorithm *row = tti_choose(&d, kind, bytes);
+
     assert_int_equal(row->kind, kind);
     return row->name;
 }
 
-static void every_call_has_an_algorithm(void **state)
+static void every_row_is_whole(void **state)
 {
-    static const int64_t sizes[] = { 0, 1, 4096, 4097, 16384, 16385, INT64_C(1) << 40 };
-    static const int     ranks[] = { 2, 3, TTI_HOST_RANKS_MAX, TTI_HOST_RANKS_MAX + 1, 1 << 20 };
-    int                  kind;
-    size_t               s, r;
+    int                  n, i, j;
+    const tti_algorithm *rows = tti_algorithms(&n);
 
     (void)state;
-    for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
-        for (s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
-            for (r = 0; r < sizeof ranks / sizeof ranks[0]; r++) {
-                chosen(&nothing, (tutti_call_kind)kind, true, ranks[r], sizes[s]);
-                assert_null(tti_choose(&nothing, (tutti_call_kind)kind, false, ranks[r],
-                                       sizes[s])->staged);
+    for (i = 0; i < n; i++) {
+        assert_true((rows[i].staged != NULL) != (rows[i].plan != NULL));
+        assert_non_null(rows[i].amounts);
+        assert_true(rows[i].order >= 0 && rows[i].order < TTI_ORDERS);
+        for (j = 0; j < i; j++)
+            assert_false(rows[i].kind == rows[j].kind && strcmp(rows[i].name, rows[j].name) == 0);
+    }
+}
+
+static void sizes_fall_into_classes(void **state)
+{
+    int64_t bytes, most = -1;
+    int     size;
+
+    (void)state;
+    for (size = 0; size < TTI_SIZE_CLASSES; size++) {
+        assert_true(tti_size_class_most(size) > most);
+        most = tti_size_class_most(size);
+        assert_int_equal(tti_size_class(most), size);
+        if (size < TTI_SIZE_CLASSES - 1)
+            assert_int_equal(tti_size_class(most + 1), size + 1);
+    }
+    assert_int_equal(most, INT64_MAX);
+    for (bytes = 4; bytes <= INT64_C(1) << 40; bytes *= 2) /* thresholds that people choose are edges */
+        assert_int_equal(tti_size_class_most(tti_size_class(bytes)), bytes);
+    assert_int_equal(tti_size_class_most(tti_size_class(56)), 56);
+}
+
+static void every_call_has_an_algorithm(void **state)
+{
+    static const int ranks[] = { 2, 3, TTI_HOST_RANKS_MAX, TTI_HOST_RANKS_MAX + 1, 1 << 20 };
+    size_t           r;
+    int              kind, size;
+
+    (void)state;
+    for (r = 0; r < sizeof ranks / sizeof ranks[0]; r++) {
+        const tti_decision host = decided(NULL, &tti_machine_default, true, ranks[r]);
+        const tti_decision net = decided(NULL, &tti_machine_default, false, ranks[r]);
+
+        for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
+            for (size = 0; size < TTI_SIZE_CLASSES; size++) {
+                const int64_t bytes = tti_size_class_most(size);
+
+                assert_null(tti_choose(&net, (tutti_call_kind)kind, bytes)->staged);
+                assert_true((tti_choose(&host, (tutti_call_kind)kind, bytes)->staged != NULL) ==
+                            (ranks[r] <= TTI_HOST_RANKS_MAX));
             }
-    assert_null(tti_choose(&nothing, TUTTI_CALL_BARRIER, true, 1, 0));
+    }
 }
 
 static void size_and_place_decide(void **state)
@@ -45,43 +104,55 @@ static void size_and_place_decide(void **state)
     const tutti_call_kind kind = TUTTI_CALL_ALL_REDUCE;
 
     (void)state;
-    assert_string_equal(chosen(&nothing, kind, true, 4, 16384), "one_phase");
-    assert_string_equal(chosen(&nothing, kind, true, 4, 16385), "sliced");
-    assert_string_equal(chosen(&nothing, kind, false, 4, 4096), "one_shot");
-    assert_string_equal(chosen(&nothing, kind, false, 4, 4097), "direct");
+    assert_string_equal(chosen(NULL, kind, true, 4, 64), "one_phase");
+    assert_string_equal(chosen(NULL, kind, true, 4, 1 << 20), "sliced");
+    assert_string_equal(chosen(NULL, kind, false, 4, 64), "one_shot");
+    assert_string_equal(chosen(NULL, kind, false, 4, 1 << 20), "direct");
+}
+
+static void what_is_measured_moves_the_choice(void **state)
+{
+    tti_machine  slow = tti_machine_default, quick = tti_machine_default;
+    tti_decision d;
+
+    (void)state;
+    slow.line = 100000; /* one wait is worth many bytes */
+    quick.line = 1;
+    d = decided(NULL, &slow, true, 4);
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 65536)->name, "one_phase");
+    d = decided(NULL, &quick, true, 4);
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 65536)->name, "sliced");
 }
 
 static void wishes_are_obeyed_where_they_can_be(void **state)
 {
-    tti_choice choice = nothing, other = nothing;
+    const char *text = "all_reduce=sliced,broadcast=binomial";
+    tti_wishes  one = wishes_of(text), other = wishes_of("broadcast=binomial,all_reduce=sliced");
 
     (void)state;
-    assert_int_equal(tti_choice_parse("all_reduce=sliced,broadcast=binomial", &choice), TUTTI_OK);
-    assert_string_equal(chosen(&choice, TUTTI_CALL_ALL_REDUCE, true, 4, 8), "sliced");
-    assert_string_equal(chosen(&choice, TUTTI_CALL_ALL_REDUCE, false, 4, 8), "one_shot");
-    assert_string_equal(chosen(&choice, TUTTI_CALL_BROADCAST, true, 4, 8), "binomial");
-    assert_string_equal(chosen(&choice, TUTTI_CALL_REDUCE, true, 4, 8), "one_phase");
-    assert_true(tti_choice_fingerprint(&choice) != tti_choice_fingerprint(&nothing));
-    assert_int_equal(tti_choice_parse("broadcast=binomial,all_reduce=sliced", &other), TUTTI_OK);
-    assert_true(tti_choice_fingerprint(&choice) == tti_choice_fingerprint(&other));
-    assert_int_equal(tti_choice_parse(NULL, &choice), TUTTI_OK);
-    assert_true(tti_choice_fingerprint(&choice) == tti_choice_fingerprint(&nothing));
+    assert_string_equal(chosen(text, TUTTI_CALL_ALL_REDUCE, true, 4, 8), "sliced");
+    assert_string_equal(chosen(text, TUTTI_CALL_ALL_REDUCE, false, 4, 8), "one_shot");
+    assert_string_equal(chosen(text, TUTTI_CALL_BROADCAST, true, 4, 8), "binomial");
+    assert_string_equal(chosen(text, TUTTI_CALL_REDUCE, true, 4, 8), "one_phase");
+    assert_memory_equal(&one, &other, sizeof one);
+    other = wishes_of(NULL);
+    assert_memory_not_equal(&one, &other, sizeof one);
 }
 
 static void refused(const char *text, const char *says)
 {
-    tti_choice choice = nothing;
+    tti_wishes wishes = wishes_of(NULL);
 
-    assert_int_equal(tti_choice_parse(text, &choice), TUTTI_E_ARG);
+    assert_int_equal(tti_wishes_parse(text, &wishes), TUTTI_E_ARG);
     assert_non_null(strstr(tutti_last_error(), text));
     assert_non_null(strstr(tutti_last_error(), says));
-    assert_null(choice.wanted[TUTTI_CALL_ALL_REDUCE]);
+    assert_int_equal(wishes.rows[TUTTI_CALL_ALL_REDUCE], -1);
 }
 
 static void what_does_not_exist_is_refused(void **state)
 {
     (void)state;
-    refused("all_reduce=fast", "one_phase, sliced, one_shot, direct");
+    refused("all_reduce=fast", "take one of one_phase, ");
     refused("all_reduce=sliced,allreduce=sliced", "no operation is called 'allreduce'");
     refused("?=sliced", "no operation is called '?'");
     refused("all_reduce", "op=name");
@@ -91,13 +162,135 @@ static void what_does_not_exist_is_refused(void **state)
     refused("a_very_long_word_that_is_no_operation=sliced", "op=name");
 }
 
+/* ---- the order of summation -------------------------------------------------------------------- */
+
+static double drawn(uint32_t *state, double least, double most)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return least + (most - least) * (*state >> 8) / 0x1p24;
+}
+
+static tti_machine drawn_machine(uint32_t *state)
+{
+    return (tti_machine){
+        .line = drawn(state, 20, 5000), .give = drawn(state, 200, 50000),
+        .copy = drawn(state, 0.005, 2), .copy_far = drawn(state, 0.01, 5),
+        .fetch = drawn(state, 0.01, 5), .combine = drawn(state, 0.005, 5),
+        .pull = drawn(state, 0.01, 5), .pull_call = drawn(state, 100, 50000),
+        .message = drawn(state, 1000, 1e6), .post = drawn(state, 100, 1e5),
+        .wire = drawn(state, 0.02, 50), .cache_bytes = drawn(state, 1e4, 1e8),
+    };
+}
+
+/* Costs that have nothing to do with what is measured, so that each of the rows is the cheapest
+ * somewhere. */
+static tti_amounts by_bytes(double ranks, double bytes)
+{
+    return (tti_amounts){ .copied = bytes, .meets = ranks };
+}
+
+static tti_amounts by_waits(double ranks, double bytes)
+{
+    (void)bytes;
+    return (tti_amounts){ .meets = 3 * ranks, .hears = ranks };
+}
+
+static tti_amounts nothing(double ranks, double bytes)
+{
+    (void)ranks;
+    (void)bytes;
+    return (tti_amounts){ .meets = 0 };
+}
+
+enum { IN_ORDER_A, IN_ORDER_B, RING, TREE, N_ORDERS_ROWS };
+
+/* The rows of other orders cost nothing: whoever looked at costs first would take them. */
+static const tti_algorithm orders[N_ORDERS_ROWS] = {
+    { TUTTI_CALL_ALL_REDUCE, "a", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, by_bytes,
+      TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_ALL_REDUCE, "b", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, by_waits,
+      TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_ALL_REDUCE, "ring", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, nothing,
+      TTI_IN_RING_ORDER },
+    { TUTTI_CALL_ALL_REDUCE, "tree", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, nothing,
+      TTI_IN_TREE_ORDER },
+};
+
+static tti_decision among_orders(const tti_machine *machine, int wanted, bool reproducible)
+{
+    tti_wishes         wishes = wishes_of(NULL);
+    const tti_question q = { .wishes = &wishes, .machine = machine, .reproducible = reproducible,
+                             .turns = 1, .one_host = true, .n_ranks = 4 };
+    tti_decision       decision;
+
+    wishes.rows[TUTTI_CALL_ALL_REDUCE] = (int16_t)wanted;
+    tti_decide(&q, orders, N_ORDERS_ROWS, &decision);
+    return decision;
+}
+
+static void measurements_choose_inside_an_order(void **state)
+{
+    uint32_t seed = 7;
+    int      seen[N_ORDERS_ROWS] = { 0 }, i, size;
+
+    (void)state;
+    for (i = 0; i < 200; i++) {
+        const tti_machine  machine = drawn_machine(&seed);
+        const tti_decision d = among_orders(&machine, -1, i % 2);
+
+        for (size = 0; size < TTI_SIZE_CLASSES; size++)
+            seen[d.rows[TUTTI_CALL_ALL_REDUCE][size]]++;
+    }
+    assert_true(seen[IN_ORDER_A] > 0 && seen[IN_ORDER_B] > 0);
+    assert_int_equal(seen[RING] + seen[TREE], 0);
+}
+
+static void a_wish_leaves_the_order_unless_it_must_stay(void **state)
+{
+    const tti_decision free = among_orders(&tti_machine_default, RING, false);
+    const tti_decision bound = among_orders(&tti_machine_default, RING, true);
+
+    (void)state;
+    assert_int_equal(free.rows[TUTTI_CALL_ALL_REDUCE][9], RING);
+    assert_true(bound.rows[TUTTI_CALL_ALL_REDUCE][9] <= IN_ORDER_B);
+}
+
+/* Of the real table: the class of a call depends on nothing that is measured, and its rows keep to it. */
+static void drawn_machines_keep_the_order(void **state)
+{
+    uint32_t seed = 11;
+    int      i, kind, size;
+
+    (void)state;
+    for (i = 0; i < 100; i++) {
+        const tti_machine  machine = drawn_machine(&seed);
+        const bool         one_host = i % 2;
+        const int          n_ranks = 2 + i % 7;
+        const tti_decision d = decided(NULL, &machine, one_host, n_ranks);
+
+        for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
+            for (size = 0; size < TTI_SIZE_CLASSES; size++) {
+                const int64_t bytes = tti_size_class_most(size);
+
+                assert_int_equal(tti_choose(&d, (tutti_call_kind)kind, bytes)->order,
+                                 tti_order_of((tutti_call_kind)kind, bytes, one_host, n_ranks));
+            }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_row_is_whole),
+        cmocka_unit_test(sizes_fall_into_classes),
         cmocka_unit_test(every_call_has_an_algorithm),
         cmocka_unit_test(size_and_place_decide),
+        cmocka_unit_test(what_is_measured_moves_the_choice),
         cmocka_unit_test(wishes_are_obeyed_where_they_can_be),
         cmocka_unit_test(what_does_not_exist_is_refused),
+        cmocka_unit_test(measurements_choose_inside_an_order),
+        cmocka_unit_test(a_wish_leaves_the_order_unless_it_must_stay),
+        cmocka_unit_test(drawn_machines_keep_the_order),
     };
 
     return cmocka_run_group_tests_name("choose", tests, NULL, NULL);

@@ -12,7 +12,7 @@
 
 #include <stdlib.h>
 #include <tutti/private.h>
-#include "coll/choose.h"
+#include "coll/choice.h"
 #include "coll/net/run.h"
 #include "coll/solo.h"
 
@@ -33,14 +33,14 @@ struct tti_coll {
 };
 
 /* Make the own part of the shared channel, and tell the others where it is. */
-static tutti_status announce(tti_coll *coll, int64_t deadline_ns)
+static tutti_status announce(tti_coll *coll, const tti_coll_config *config)
 {
     tti_team    *team = &coll->team;
-    tti_join     mine = { .algorithms = tti_choice_fingerprint(&coll->choice),
-                          .cores = (uint64_t)tti_running_cores() };
+    tti_join     mine = { .cores = (uint64_t)tti_running_cores() };
     tutti_status st = TUTTI_OK;
 
     tti_usable_cpus(mine.cpus);
+    tti_choice_announce(&coll->choice, team, config->machine, &mine);
     if (team->n_ranks <= TTI_HOST_RANKS_MAX && tti_team_on_one_host(team))
         st = tti_host_channel_create(team, &coll->host);
     if (st == TUTTI_OK && coll->host != NULL) {
@@ -48,7 +48,7 @@ static tutti_status announce(tti_coll *coll, int64_t deadline_ns)
         mine.nonce = coll->host->members[team->rank].nonce;
         mine.fenced = team->port->ops->fence_join != NULL && team->port->ops->fence_join(team->port);
     }
-    return st == TUTTI_OK ? tti_team_announce(team, &coll->board, deadline_ns, &mine) : st;
+    return st == TUTTI_OK ? tti_team_announce(team, &coll->board, config->deadline_ns, &mine) : st;
 }
 
 /* Find the others, and their memory where it is shared. */
@@ -62,6 +62,8 @@ static tutti_status join(tti_coll *coll, int64_t deadline_ns)
         return tti_fail(TUTTI_E_NOMEM, "no memory to meet the %d members of group '%s'",
                         team->n_ranks, team->name);
     st = tti_team_meet(team, &coll->board, deadline_ns, all);
+    if (st == TUTTI_OK)
+        tti_choice_settle(&coll->choice, team, all);
     if (st == TUTTI_OK && coll->host != NULL)
         st = tti_host_channel_connect(coll->host, all);
     free(all);
@@ -80,9 +82,9 @@ tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
     coll->joined = config->n_ranks == 1;
     st = tti_team_init(&coll->team, config);
     if (st == TUTTI_OK)
-        st = tti_choice_parse(tti_env("TUTTI_ALGO"), &coll->choice);
+        st = tti_choice_read(&coll->choice);
     if (st == TUTTI_OK && !coll->joined)
-        st = announce(coll, config->deadline_ns);
+        st = announce(coll, config);
     if (st == TUTTI_OK && !coll->joined && !config->lazy)
         st = join(coll, config->deadline_ns);
     if (st != TUTTI_OK) {
@@ -106,17 +108,17 @@ void tti_coll_close(tti_coll *coll)
 static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_call_note *note)
 {
     const int64_t        bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
-    const tti_algorithm *how =
-        tti_choose(&coll->choice, call->kind, coll->host != NULL, coll->team.n_ranks, bytes);
+    const tti_algorithm *how;
 
     if (atomic_load_explicit(&coll->team.aborted, memory_order_acquire))
         return tti_fail(TUTTI_E_ABORTED, "%s #%llu: group '%s' was aborted on rank %d",
                         tti_call_kind_name(call->kind), (unsigned long long)call->seq,
                         coll->team.name, coll->team.ranks[coll->team.rank]);
-    if (how == NULL) {
+    if (coll->team.n_ranks == 1) {
         tti_solo_run(call);
         return TUTTI_OK;
     }
+    how = tti_choose(&coll->choice.decision, call->kind, bytes);
     if (how->staged != NULL)
         return how->staged(coll->host, call);
     return tti_net_run(&coll->net, &coll->team, how->plan, call, note);

@@ -2,7 +2,8 @@
  *
  * coll/coll.h - the collectives: patterns, schedules, algorithms and the choice among them.
  *
- *   choose.c     the table of algorithms: (kind, where the members are, bytes) -> one of them
+ *   choose.c     the table of algorithms: (kind, where the members are, bytes) -> one of them; cost.c says
+ *                what each costs, choice.c makes one choice for all members
  *   host/        all members on one host: staged slices in shared memory
  *   net/         members anywhere: schedules of messages; plan_*.c makes a schedule (pure arithmetic),
  *                run.c moves the data
@@ -28,6 +29,8 @@ typedef struct tti_coll_config {
     const tti_board *board; /* for the exchange at creation; its context is borrowed until the close */
     int64_t        deadline_ns;
     bool           lazy;    /* meet the members in the first call, not at creation */
+    const struct tti_machine *machine; /* what the choice of algorithms goes by; NULL: this one; borrowed
+                                          while the group is made */
 } tti_coll_config;
 
 typedef struct tti_coll tti_coll;

@@ -24,6 +24,7 @@ typedef struct tt_world {
     entry             entries[KEYS_MAX]; /* the last ones */
     tt_body          *body;
     tt_rank          *ranks;
+    const tti_machine *machine;
 } tt_world;
 
 /* A board is the world's, seen through a prefix. */
@@ -118,7 +119,7 @@ tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_col
     const tti_coll_config config = { .mesh = t->mesh, .messenger = t->messenger,
                                      .group_id = group_id, .rank = t->rank, .n_ranks = t->size,
                                      .ranks = all, .name = "test", .board = &board,
-                                     .deadline_ns = deadline_ns };
+                                     .deadline_ns = deadline_ns, .machine = t->world->machine };
 
     snprintf(v.prefix, sizeof v.prefix, "g%u/", group_id);
     return tti_coll_open(&config, coll_out);
@@ -194,12 +195,18 @@ void tt_all_here(tt_rank *t)
 
 void tt_run(int size, bool tcp, tt_body *body, tt_rank *ranks_out)
 {
+    tt_run_on(&tti_machine_default, size, tcp, body, ranks_out);
+}
+
+void tt_run_on(const tti_machine *machine, int size, bool tcp, tt_body *body, tt_rank *ranks_out)
+{
     tt_world *world = calloc(1, sizeof *world);
     pthread_t threads[TT_RANKS_MAX];
     int       rank;
 
     assert_non_null(world);
     world->body = body;
+    world->machine = machine;
     world->ranks = ranks_out;
     tti_mutex_init(&world->lock);
     pthread_barrier_init(&world->here, NULL, (unsigned)size);

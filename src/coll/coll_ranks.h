@@ -10,6 +10,7 @@
 #include <tutti/private.h>
 #include "base/thread.h"
 #include "coll/coll.h"
+#include "coll/cost.h"
 
 enum { TT_RANKS_MAX = 5, TT_LIMIT_MS = 60000 };
 
@@ -47,6 +48,8 @@ struct tt_rank {
 
 /** Run body on size ranks; fails the test with what the first of them noted. */
 void tt_run(int size, bool tcp, tt_body *body, tt_rank *ranks_out);
+/** The same, with algorithms chosen for another machine than the usual one. */
+void tt_run_on(const tti_machine *machine, int size, bool tcp, tt_body *body, tt_rank *ranks_out);
 
 /** Wait until all threads of the world are here; says nothing to the code under test. */
 void tt_all_here(tt_rank *t);

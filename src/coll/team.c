@@ -48,6 +48,16 @@ bool tti_team_on_one_host(const tti_team *team)
     return true;
 }
 
+int tti_team_ranks_here(const tti_team *team)
+{
+    const int host = tti_mesh_host(team->mesh, tti_mesh_rank(team->mesh));
+    int       n_ranks = 0, r;
+
+    for (r = 0; r < tti_mesh_size(team->mesh); r++)
+        n_ranks += tti_mesh_host(team->mesh, r) == host;
+    return n_ranks;
+}
+
 static void key_of(const tti_team *team, int rank, char out[KEY_MAX])
 {
     snprintf(out, KEY_MAX, "%s/%d", tti_team_on_one_host(team) ? "host" : "net", rank);
@@ -127,6 +137,20 @@ tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int
     return board->put(board->context, key, mine, sizeof *mine, deadline_ns);
 }
 
+/* Both choose alike. */
+static tutti_status compare(const tti_team *team, const tti_join *mine, const tti_join *other, int rank)
+{
+    const bool differ = mine->algorithms != other->algorithms;
+
+    if (!differ && mine->reproducible == other->reproducible)
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_MISMATCH,
+                    "group '%s': ranks %d and %d were told to take different algorithms\n"
+                    "  next: give %s the same value on all ranks",
+                    team->name, team->ranks[team->rank], team->ranks[rank],
+                    differ ? "TUTTI_ALGO" : "TUTTI_REPRODUCIBLE");
+}
+
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
                            tti_join *all_out)
 {
@@ -137,11 +161,8 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
         if (r != team->rank)
             st = await_one(team, board, deadline_ns, r, &all_out[r]);
-        if (st == TUTTI_OK && all_out[r].algorithms != all_out[team->rank].algorithms)
-            return tti_fail(TUTTI_E_MISMATCH,
-                            "group '%s': ranks %d and %d were told to take different algorithms\n"
-                            "  next: give TUTTI_ALGO the same value on all ranks",
-                            team->name, team->ranks[team->rank], team->ranks[r]);
+        if (st == TUTTI_OK)
+            st = compare(team, &all_out[team->rank], &all_out[r], r);
     }
     return st;
 }

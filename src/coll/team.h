@@ -9,6 +9,7 @@
 
 #include "base/thread.h"
 #include "coll/coll.h"
+#include "coll/cost.h"
 #include "watch/control.h"
 
 typedef struct tti_team {
@@ -30,9 +31,11 @@ typedef struct tti_join {
     uint64_t region;     /* offset of its part of the shared channel; 0: none */
     uint64_t nonce;      /* stands at the head of that part while it is the member's */
     uint64_t fenced;     /* 1: fence_others() of its port reaches it */
-    uint64_t algorithms; /* fingerprint of its choice: all must choose alike */
     uint64_t cpus[TTI_CPU_WORDS]; /* that it may run on: tti_usable_cpus() */
     uint64_t cores;               /* its host has running */
+    uint64_t algorithms;   /* fingerprint of those there are, and of what TUTTI_ALGO asks for */
+    uint64_t reproducible; /* TUTTI_REPRODUCIBLE */
+    tti_machine machine;   /* as it has measured it; rank 0's is what all choose by */
 } tti_join;
 
 /** Copies what it needs; on failure nothing is left to release. */
@@ -41,6 +44,8 @@ void         tti_team_release(tti_team *team);
 
 /** Whether all members are on this rank's host. */
 bool tti_team_on_one_host(const tti_team *team);
+/** Ranks of this rank's host, in the team or not. */
+int tti_team_ranks_here(const tti_team *team);
 
 /** Leave mine on the board. */
 tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns,

@@ -196,20 +196,9 @@ static tutti_status find_region(tti_host_channel *channel, int rank, const tti_j
     return TUTTI_OK;
 }
 
-/* Ranks of this host, in the group or not. */
-static int ranks_on_host(const tti_team *team)
-{
-    const int host = tti_mesh_host(team->mesh, tti_mesh_rank(team->mesh));
-    int       n_ranks = 0, r;
-
-    for (r = 0; r < tti_mesh_size(team->mesh); r++)
-        n_ranks += tti_mesh_host(team->mesh, r) == host;
-    return n_ranks;
-}
-
 tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join *joins)
 {
-    const int    n_here = ranks_on_host(channel->team);
+    const int    n_here = tti_team_ranks_here(channel->team);
     tutti_status st = TUTTI_OK;
     int          r;
 

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * choice.c - one choice for all members of a group.
+ *
+ * How     Every rank reads what it is asked for, and tells a fingerprint of it in its tti_join: ranks that
+ *         are asked for different things find out when they meet. What the machine takes is told by
+ *         rank 0 of the group; the others do not measure. From then on every rank has the same joins, and
+ *         answers the same question (choose.c).
+ * True    Nothing that one rank alone knows, and no clock, is part of the question. */
+#include "coll/choice.h"
+
+#include <string.h>
+#include <tutti/private.h>
+#include "base/env.h"
+#include "coll/host/crowd.h"
+
+tutti_status tti_choice_read(tti_choice *choice_out)
+{
+    tti_choice   choice = { .reproducible = tti_env_flag("TUTTI_REPRODUCIBLE") };
+    tutti_status st = tti_wishes_parse(tti_env("TUTTI_ALGO"), &choice.wishes);
+
+    if (st == TUTTI_OK)
+        *choice_out = choice;
+    return st;
+}
+
+/* FNV-1a, of what needs no protection from anybody: ranks of one job compare it. */
+static uint64_t print_of(uint64_t print, const void *data, size_t bytes)
+{
+    const uint8_t *at = data;
+    size_t         i;
+
+    for (i = 0; i < bytes; i++)
+        print = (print ^ at[i]) * UINT64_C(0x100000001b3);
+    return print;
+}
+
+/* Of the names in the table: rows of another build have other numbers. */
+static uint64_t print_of_rows(void)
+{
+    uint64_t             print = UINT64_C(0xcbf29ce484222325);
+    int                  n, i;
+    const tti_algorithm *rows = tti_algorithms(&n);
+
+    for (i = 0; i < n; i++) {
+        print = print_of(print, &rows[i].kind, sizeof rows[i].kind);
+        print = print_of(print, rows[i].name, strlen(rows[i].name) + 1);
+    }
+    return print;
+}
+
+void tti_choice_announce(const tti_choice *choice, const tti_team *team, const tti_machine *machine,
+                         tti_join *mine)
+{
+    mine->algorithms = print_of(print_of_rows(), choice->wishes.rows, sizeof choice->wishes.rows);
+    mine->reproducible = choice->reproducible;
+    if (team->rank == 0)
+        mine->machine = machine != NULL ? *machine : tti_machine_default;
+}
+
+/* Ranks that share a core of this host, as all members see it. */
+static double turns_of(const tti_team *team, const tti_join *all)
+{
+    const int    n_here = tti_team_ranks_here(team);
+    const double turns = (double)n_here / tti_crowd_cores(all, team->n_ranks, n_here);
+
+    return turns > 1 ? turns : 1;
+}
+
+void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join *all)
+{
+    const bool           one_host = tti_team_on_one_host(team);
+    const tti_question   question = { .wishes = &choice->wishes, .machine = &all[0].machine,
+                                      .turns = one_host ? turns_of(team, all) : 1,
+                                      .reproducible = choice->reproducible, .one_host = one_host,
+                                      .n_ranks = team->n_ranks };
+    int                  n;
+    const tti_algorithm *rows = tti_algorithms(&n);
+
+    tti_decide(&question, rows, n, &choice->decision);
+}

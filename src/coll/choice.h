@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll/choice.h - how a group comes to its choice of algorithms: the environment, this machine, rank 0. */
+#ifndef TTI_COLL_CHOICE_H
+#define TTI_COLL_CHOICE_H
+
+#include "coll/choose.h"
+
+typedef struct tti_choice {
+    tti_wishes   wishes;
+    bool         reproducible;
+    tti_decision decision; /* once settled */
+} tti_choice;
+
+/** Read what the environment asks for. TUTTI_E_ARG: it asks for what there is not. */
+tutti_status tti_choice_read(tti_choice *choice_out);
+
+/** What this rank tells the others: what it was asked for, for them to compare, and what the machine takes,
+ * which counts if it is rank 0. machine: NULL measures this one, where that matters. */
+void tti_choice_announce(const tti_choice *choice, const tti_team *team, const tti_machine *machine,
+                         tti_join *mine);
+/** Decide, from what all have told each other. */
+void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join *all);
+
+#endif

@@ -1,0 +1,187 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cost.c - the cost model: T = waits + bytes moved and combined, each at what it takes on this machine.
+ *
+ * How     An algorithm says what its busiest rank does, as arithmetic of P and S; nothing here knows what
+ *         a byte takes. Inside a host a rank has its core for itself, or ranks take turns: then all that
+ *         a core does adds up, and waiting for all means giving the core away once for each rank that
+ *         shares it. Rounds overlap, the next is staged while the last is read: each costs half of its
+ *         waits.
+ * True    A pure function of sums, products and whole numbers, which every machine rounds alike: the same
+ *         amounts and figures give the same cost on every rank. It only ranks the algorithms of a kind
+ *         against one another. */
+#include "coll/cost.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include "coll/host/channel.h"
+#include "coll/pattern.h"
+
+/* Measured on servers with two to sixteen cores of one socket; TCP between virtual machines. */
+const tti_machine tti_machine_default = {
+    .line = 100, .give = 900, .copy = 0.04, .copy_far = 0.12, .fetch = 0.06, .combine = 0.03,
+    .pull = 0.10, .pull_call = 900, .message = 30000, .post = 3000, .wire = 1.0,
+    .cache_bytes = 1024 * 1024,
+};
+
+static double at_least(double value, double least)
+{
+    return value > least ? value : least;
+}
+
+double tti_cost(const tti_amounts *a, const tti_machine *m, double turns, double ranks, double bytes)
+{
+    const bool   far = 2 * bytes > m->cache_bytes; /* the user's buffers; slots stay near */
+    const double copy = far ? m->copy_far : m->copy;
+    const double fetch = far ? at_least(m->fetch, m->copy_far) : m->fetch;
+    /* All lines of a round are read at the same time, nearly: the second costs a quarter. */
+    const double one = turns > 1 ? turns * m->give : m->line;
+    const double all = turns > 1 ? one : m->line * (1 + (ranks - 2) / 4);
+
+    return a->meets * all + a->hears * one +
+           turns * (a->copied * copy + a->fetched * fetch + a->combined * m->combine +
+                    a->pulled * m->pull + a->pulls * m->pull_call) +
+           a->messages * m->message + a->posts * m->post + a->sent * m->wire;
+}
+
+/* ---- inside a host ----------------------------------------------------------------------------- */
+
+static double doublings(double ranks)
+{
+    return tti_doubling_steps((int)ranks);
+}
+
+/* Rounds as waits of one: those behind the first are half hidden. */
+static double rounds(double bytes, double slot)
+{
+    const double n = ceil(bytes / slot);
+
+    return n <= 1 ? 1 : (n + 1) / 2;
+}
+
+static double lane(double ranks)
+{
+    return TTI_HOST_CHUNK / ranks;
+}
+
+tti_amounts tti_amounts_meet(double ranks, double bytes)
+{
+    (void)ranks;
+    (void)bytes;
+    return (tti_amounts){ .meets = 1 };
+}
+
+tti_amounts tti_amounts_all_one_phase(double ranks, double bytes)
+{
+    return (tti_amounts){ .meets = rounds(bytes, TTI_HOST_CHUNK), .copied = bytes,
+                          .fetched = (ranks - 1) * bytes / 2, .combined = ranks * bytes };
+}
+
+tti_amounts tti_amounts_all_sliced(double ranks, double bytes)
+{
+    const double others = bytes * (ranks - 1) / ranks;
+
+    return (tti_amounts){ .meets = 2 * rounds(bytes, TTI_HOST_CHUNK), .copied = bytes + bytes / ranks,
+                          .fetched = others / 2 + others, .combined = bytes };
+}
+
+tti_amounts tti_amounts_root_one_phase(double ranks, double bytes)
+{
+    return tti_amounts_all_one_phase(ranks, bytes);
+}
+
+tti_amounts tti_amounts_root_sliced(double ranks, double bytes)
+{
+    return tti_amounts_all_sliced(ranks, bytes);
+}
+
+tti_amounts tti_amounts_one_to_all(double ranks, double bytes)
+{
+    (void)ranks;
+    return (tti_amounts){ .hears = rounds(bytes, TTI_HOST_CHUNK), .copied = bytes, .fetched = bytes };
+}
+
+tti_amounts tti_amounts_all_parts(double ranks, double bytes)
+{
+    return (tti_amounts){ .meets = rounds(bytes, TTI_HOST_CHUNK), .copied = 2 * bytes,
+                          .fetched = (ranks - 1) * bytes };
+}
+
+tti_amounts tti_amounts_root_parts(double ranks, double bytes)
+{
+    return (tti_amounts){ .meets = rounds(bytes, lane(ranks)), .copied = bytes,
+                          .fetched = (ranks - 1) * bytes };
+}
+
+tti_amounts tti_amounts_own_slices(double ranks, double bytes)
+{
+    return (tti_amounts){ .meets = rounds(bytes, lane(ranks)), .copied = (ranks - 1) * bytes,
+                          .fetched = (ranks - 1) * bytes / 2, .combined = ranks * bytes };
+}
+
+tti_amounts tti_amounts_blocks(double ranks, double bytes)
+{
+    return (tti_amounts){ .meets = 1 + rounds(bytes, lane(ranks)), .copied = ranks * bytes,
+                          .fetched = (ranks - 1) * bytes };
+}
+
+/* ---- between hosts ----------------------------------------------------------------------------- */
+
+/* To each other rank, and from each, so many messages and bytes. */
+static tti_amounts exchange(double ranks, double phases, double sent, double combined)
+{
+    return (tti_amounts){ .messages = phases, .posts = 2 * phases * (ranks - 1), .sent = sent,
+                          .combined = combined };
+}
+
+tti_amounts tti_amounts_net_doubling(double ranks, double bytes)
+{
+    const double steps = doublings(ranks);
+
+    (void)bytes;
+    return (tti_amounts){ .messages = steps, .posts = 2 * steps };
+}
+
+tti_amounts tti_amounts_net_all_to_all_one(double ranks, double bytes)
+{
+    return exchange(ranks, 1, (ranks - 1) * bytes, ranks * bytes);
+}
+
+tti_amounts tti_amounts_net_slices(double ranks, double bytes)
+{
+    return exchange(ranks, 2, 2 * bytes * (ranks - 1) / ranks, bytes);
+}
+
+tti_amounts tti_amounts_net_to_root(double ranks, double bytes)
+{
+    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .sent = (ranks - 1) * bytes,
+                          .combined = ranks * bytes };
+}
+
+tti_amounts tti_amounts_net_slices_to_root(double ranks, double bytes)
+{
+    return (tti_amounts){ .messages = 2, .posts = 3 * (ranks - 1),
+                          .sent = 2 * bytes * (ranks - 1) / ranks, .combined = bytes };
+}
+
+tti_amounts tti_amounts_net_tree(double ranks, double bytes)
+{
+    const double steps = doublings(ranks);
+
+    return (tti_amounts){ .messages = steps, .posts = steps, .sent = steps * bytes };
+}
+
+tti_amounts tti_amounts_net_parts(double ranks, double bytes)
+{
+    return exchange(ranks, 1, (ranks - 1) * bytes, 0);
+}
+
+tti_amounts tti_amounts_net_own_slices(double ranks, double bytes)
+{
+    return exchange(ranks, 1, (ranks - 1) * bytes, ranks * bytes);
+}
+
+tti_amounts tti_amounts_net_blocks(double ranks, double bytes)
+{
+    return exchange(ranks, 2, (ranks - 1) * bytes, 0);
+}

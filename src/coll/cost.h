@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll/cost.h - what a call costs by an algorithm: what a rank has to do, times what that takes here. */
+#ifndef TTI_COLL_COST_H
+#define TTI_COLL_COST_H
+
+/** What things take, in ns. */
+typedef struct tti_machine {
+    double line;        /* a line that one core writes, until another one has read it */
+    double give;        /* the core, to the next thread that can run, until that one has it */
+    double copy;        /* a byte, from and to the own caches */
+    double copy_far;    /* a byte, beyond them */
+    double fetch;       /* a byte that another core has just written */
+    double combine;     /* a byte of input of a reduction */
+    double pull;        /* a byte that the kernel copies from another process */
+    double pull_call;   /* a system call that does */
+    double message;     /* one to another host, until it is there */
+    double post;        /* one that is sent or received beside others */
+    double wire;        /* a byte to another host */
+    double cache_bytes; /* of a core */
+} tti_machine;
+
+/** Of the kind of machine that is around, for what was not measured. */
+extern const tti_machine tti_machine_default;
+
+/** What the rank that has most to do does in one call. Bytes are copied where they are written by it. */
+typedef struct tti_amounts {
+    double meets;    /* times that it waits for all, one after the other */
+    double hears;    /* times that it waits for one, one after the other */
+    double copied;   /* bytes it copies of its own */
+    double fetched;  /* bytes it copies of what others have written */
+    double combined; /* bytes of input that its kernels read */
+    double pulled;   /* bytes it copies through the kernel */
+    double pulls;    /* in so many system calls */
+    double messages; /* one after the other */
+    double posts;    /* messages in all */
+    double sent;     /* bytes */
+} tti_amounts;
+
+/** The amounts of a call: P ranks, bytes of one rank's part. */
+typedef tti_amounts tti_amounts_of(double ranks, double bytes);
+
+/** ns. turns: ranks that share a core, at least 1. The same on all machines: nothing here is rounded in
+ * more ways than one. */
+double tti_cost(const tti_amounts *amounts, const tti_machine *machine, double turns, double ranks,
+                double bytes);
+
+/* Of the algorithms in choose.c, by what they do. */
+tti_amounts_of tti_amounts_meet;           /* nothing but all come, all go */
+tti_amounts_of tti_amounts_all_one_phase;  /* everybody combines everything */
+tti_amounts_of tti_amounts_all_sliced;     /* each combines its slice, all copy all slices */
+tti_amounts_of tti_amounts_root_one_phase; /* the root combines everything */
+tti_amounts_of tti_amounts_root_sliced;    /* each combines its slice, the root copies all slices */
+tti_amounts_of tti_amounts_one_to_all;     /* the root stages, the others copy */
+tti_amounts_of tti_amounts_all_parts;      /* each stages its part, and copies all */
+tti_amounts_of tti_amounts_root_parts;     /* the root copies the parts of all, to or from slots */
+tti_amounts_of tti_amounts_own_slices;     /* each stages a part for each other, and combines its own */
+tti_amounts_of tti_amounts_blocks;         /* each stages a block for each other, after their sizes */
+
+tti_amounts_of tti_amounts_net_doubling;       /* tokens to 1, 2, 4, ... further */
+tti_amounts_of tti_amounts_net_all_to_all_one; /* everything to everybody, combined there */
+tti_amounts_of tti_amounts_net_slices;         /* slices to owners, combined there, to all */
+tti_amounts_of tti_amounts_net_to_root;        /* everything to the root */
+tti_amounts_of tti_amounts_net_slices_to_root; /* slices to owners, combined there, to the root */
+tti_amounts_of tti_amounts_net_tree;           /* down a binomial tree */
+tti_amounts_of tti_amounts_net_parts;          /* a part to or from each, in one phase */
+tti_amounts_of tti_amounts_net_own_slices;     /* a part to each owner, combined there */
+tti_amounts_of tti_amounts_net_blocks;         /* sizes, then blocks */
+
+#endif
