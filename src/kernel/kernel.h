@@ -33,6 +33,18 @@ const tti_reduce_kernel *tti_reduce_kernel_for(tutti_op_kind kind, tutti_dtype d
 void tti_reduce(const tti_reduce_kernel *kernel, void *out, const void *const *in, int n_in,
                 int64_t count, int n_ranks);
 
+/** The same into n_outs places, 1 or more, in one pass: every input is read once, every output written
+ * once. An output may be any one of the inputs (the same address): all inputs of a cache line are read
+ * before anything is written to that line of any output. */
+void tti_reduce_to(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
+                   const void *const *in, int n_in, int64_t count, int n_ranks);
+
+/** The same with stores that do not bring the outputs into the caches, where the machine has such: for
+ * outputs that are no inputs, are larger together than the caches (tti_cache_share()), and are not
+ * read soon. They are in order before what the caller stores afterwards. */
+void tti_reduce_to_nt(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
+                      const void *const *in, int n_in, int64_t count, int n_ranks);
+
 /** out[i] = in[i] * factor, the first half of PREMUL_SUM. For dtypes that AVG is defined for;
  * factor is first rounded to the type that computes: f64 for f64 and c128, f32 for the others.
  * Complex elements have both components scaled. out may be in, but not overlap it otherwise. */

@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <string.h>
 #include "base/half.h"
+#include "kernel/copy.h"
 #include "kernel/fp_mode.h"
 #include "kernel/kernel.h"
 #include "kernel/step.h"
@@ -213,4 +214,55 @@ void tti_reduce(const tti_reduce_kernel *kernel, void *out, const void *const *i
     else
         reduce_in_blocks(kernel, out, in, n_in, count, n_ranks);
     tti_fp_leave(mode);
+}
+
+/* The block of all inputs that begins at element first, combined into result. */
+static void reduce_block(const tti_reduce_kernel *kernel, scratch_row *result,
+                         const void *const *in, int n_in, int64_t first, int64_t count, int n_ranks)
+{
+    _Alignas(64) scratch_row scratch[TTI_STEP_WIDTH_MAX];
+    void *end_at = kernel->narrow == NULL ? result : scratch;
+
+    fold_block(kernel, in, n_in, first, count, scratch, end_at);
+    if (kernel->divide != NULL)
+        kernel->divide(end_at, count * kernel->units, n_ranks);
+    if (kernel->narrow != NULL)
+        kernel->narrow(result, scratch->f32, count);
+}
+
+static void reduce_to(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
+                      const void *const *in, int n_in, int64_t count, int n_ranks,
+                      void (*store)(void *, const void *, size_t))
+{
+    const int64_t block = BLOCK_BYTES / (kernel->unit_bytes * kernel->units);
+    const uint64_t mode = tti_fp_enter();
+    _Alignas(64) scratch_row result;
+
+    assert(n_outs >= 1 && n_in >= 1 && (kernel->divide == NULL || n_ranks >= 1));
+    for (int64_t first = 0; first < count; first += block) {
+        const int64_t n = count - first < block ? count - first : block;
+
+        reduce_block(kernel, &result, in, n_in, first, n, n_ranks);
+        for (int k = 0; k < n_outs; k++)
+            store((unsigned char *)outs[k] + first * kernel->element_bytes, &result,
+                  (size_t)(n * kernel->element_bytes));
+    }
+    tti_fp_leave(mode);
+}
+
+static void store_block(void *to, const void *from, size_t bytes)
+{
+    tti_copy(to, from, bytes);
+}
+
+void tti_reduce_to(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
+                   const void *const *in, int n_in, int64_t count, int n_ranks)
+{
+    reduce_to(kernel, outs, n_outs, in, n_in, count, n_ranks, store_block);
+}
+
+void tti_reduce_to_nt(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
+                      const void *const *in, int n_in, int64_t count, int n_ranks)
+{
+    reduce_to(kernel, outs, n_outs, in, n_in, count, n_ranks, tti_copy_nt);
 }

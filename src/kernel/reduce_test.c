@@ -260,6 +260,49 @@ static void every_op_on_every_dtype(void **state)
     assert_int_equal(defined, 17 + 8 + 15 + 15 + 15 + 9 + 9 + 9 + 8);
 }
 
+/* outs[1] is an input, the others are apart; all must have what one call of tti_reduce() gives. */
+static void check_many_outs(tutti_op_kind kind, tutti_dtype dtype, int n_in, int64_t count,
+                            int past)
+{
+    static buffer spare[2], want;
+    const size_t size = tutti_dtype_size(dtype);
+    const tti_reduce_kernel *kernel = tti_reduce_kernel_for(kind, dtype);
+    void *outs[] = { spare[0].bytes + size, inputs[n_in - 1].bytes + size, spare[1].bytes };
+    const void *in[N_IN_MAX];
+
+    for (int k = 0; k < n_in; k++)
+        in[k] = inputs[k].bytes + size;
+    fill(inputs[n_in - 1].bytes + size,
+         count * (int64_t)(size / tutti_dtype_size(component_of(dtype))), component_of(dtype));
+    tti_reduce(kernel, want.bytes, in, n_in, count, N_RANKS);
+    memset(spare, 0xa5, sizeof spare);
+    (past ? tti_reduce_to_nt : tti_reduce_to)(kernel, outs, 3, in, n_in, count, N_RANKS);
+    for (int m = 0; m < 3; m++)
+        assert_memory_equal(outs[m], want.bytes, (size_t)count * size);
+    for (int k = 0; k < GUARD; k++) {
+        assert_int_equal(spare[0].bytes[size + (size_t)count * size + (size_t)k], 0xa5);
+        assert_int_equal(spare[1].bytes[(size_t)count * size + (size_t)k], 0xa5);
+    }
+}
+
+static void many_outputs_get_what_one_gets(void **state)
+{
+    static const int n_ins[] = { 1, 2, 5, 8, 17 };
+    static const int64_t counts[] = { 0, 1, 7, 65, 1000, COUNT_MAX - GUARD };
+
+    (void)state;
+    for (int dtype = 0; dtype < TUTTI_DTYPE_COUNT; dtype++)
+        for (int kind = 0; kind < TUTTI_OP_COUNT; kind++)
+            for (size_t n = 0; n < sizeof n_ins / sizeof *n_ins; n++)
+                for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)
+                    if (tti_reduce_kernel_for((tutti_op_kind)kind, (tutti_dtype)dtype) != NULL) {
+                        check_many_outs((tutti_op_kind)kind, (tutti_dtype)dtype, n_ins[n],
+                                        counts[c], 0);
+                        check_many_outs((tutti_op_kind)kind, (tutti_dtype)dtype, n_ins[n],
+                                        counts[c], 1);
+                    }
+}
+
 static void kernels_exist_where_op_check_allows(void **state)
 {
     (void)state;
@@ -395,6 +438,7 @@ int main(void)
 {
     static const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_op_on_every_dtype),
+        cmocka_unit_test(many_outputs_get_what_one_gets),
         cmocka_unit_test(kernels_exist_where_op_check_allows),
         cmocka_unit_test(small_formats_round_once),
         cmocka_unit_test(sums_run_from_left_to_right),
