@@ -21,7 +21,7 @@ INSTALL  = apt-get update && \
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 .PHONY: all build release deps demo test conformance asan ubsan tsan coverage check install docs torch-venv bench-deps \
-        bench-peers bench-peers-full bench-report clean help
+        bench bench-peers bench-peers-full bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -117,6 +117,13 @@ bench-deps:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    export DEBIAN_FRONTEND=noninteractive; apt-get update && apt-get install -y --no-install-recommends $(PEERS); \
 	else echo "next, as root on Debian: apt-get install $(PEERS)"; exit 1; fi
+
+## bench     a few cells of everybody who is there, in two minutes
+bench: release
+	cmake --build --preset release -j $(JOBS) --target bench_peers
+	rm -f build/bench.tsv
+	python3 -B bench/peers.py --bin build/release/bin --out build/bench.tsv --minutes 2 --brief \
+	    --ops all_reduce,broadcast,all_to_all --sizes 4,64K,4M --ranks 2,4 --rounds 2 $(PEERS_OPTIONS)
 
 ## bench-peers  tutti, Open MPI, MPICH, gloo and the machine's limits in one run: 40 minutes on a quiet machine (ROWS=)
 bench-peers: release

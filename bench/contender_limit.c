@@ -8,7 +8,7 @@
  *         256 KiB of shared memory for each rank, round by round: what ordinary memory allows.
  *         Loads and stores of each rank, S bytes in all, s = S/N:
  *                            pass          staged
- *           all_reduce       S / S         (3-2/N)S / 2S
+ *           all_reduce       S / S         (3-2/N)S / 2S, and s once more from the nearest cache
  *           reduce_scatter   S / s         (2-1/N)S / S
  *           reduce           S / s         as reduce_scatter; the root also copies the others' slices out
  *           broadcast        s / s(N-1)    S / S
@@ -23,6 +23,8 @@
 #include "contender.h"
 #include "limit_kernel.h"
 #include "limit_memory.h"
+
+enum { LIMIT_NEAR_BYTES = 16 * 1024 };
 
 /* A run of elements. */
 typedef struct slice {
@@ -158,15 +160,15 @@ static void stage_slices_of_others(const bench_call *c, int64_t at, int64_t n)
     }
 }
 
-static void sum_own_slice(const bench_call *c, int64_t at, int64_t n, char *const *outs, int m)
+/* A piece of the own slice of this round. */
+static void sum_own_slice(const bench_call *c, int64_t at, slice s, char *out)
 {
-    const slice s = slice_of(n, c->rank, c->ranks);
     const char *ins[BENCH_RANKS_MAX];
     int q;
 
     for (q = 0; q < c->ranks; q++)
         ins[q] = q == c->rank ? limit_in(q) + bytes(c, at + s.from) : limit_stage(q) + bytes(c, s.from);
-    limit_sum(outs, m, ins, c->ranks, s.count, c->cell->dtype, false);
+    limit_sum(&out, 1, ins, c->ranks, s.count, c->cell->dtype, false);
 }
 
 static void fetch_slices_of_others(const bench_call *c, int64_t at, int64_t n)
@@ -182,15 +184,29 @@ static void fetch_slices_of_others(const bench_call *c, int64_t at, int64_t n)
     }
 }
 
+/* Sums go to the own buffer and, while they are in the nearest cache, from there to where others fetch them: a
+ * copy gets hold of lines that others have read faster than the stores of a sum do. */
+static void sum_for_all(const bench_call *c, int64_t at, int64_t n)
+{
+    const slice own = slice_of(n, c->rank, c->ranks);
+    const int64_t most = LIMIT_NEAR_BYTES / (int64_t)bench_dtype_size(c->cell->dtype);
+    int64_t done;
+
+    for (done = 0; done < own.count; done += most) {
+        const slice s = { own.from + done, own.count - done < most ? own.count - done : most };
+        char *out = limit_in(c->rank) + bytes(c, at + s.from);
+
+        sum_own_slice(c, at, s, out);
+        copy(c, limit_result(c->rank) + bytes(c, s.from), out, s.count, false);
+    }
+}
+
 static bool round_all_reduce(const bench_call *c, int64_t at, int64_t n)
 {
-    const slice s = slice_of(n, c->rank, c->ranks);
-    char *outs[2] = { limit_in(c->rank) + bytes(c, at + s.from), limit_result(c->rank) + bytes(c, s.from) };
-
     stage_slices_of_others(c, at, n);
     if (!step(c))
         return false;
-    sum_own_slice(c, at, n, outs, 2);
+    sum_for_all(c, at, n);
     if (!step(c))
         return false;
     fetch_slices_of_others(c, at, n);
@@ -206,7 +222,7 @@ static bool round_reduce(const bench_call *c, int64_t at, int64_t n)
     stage_slices_of_others(c, at, n);
     if (!step(c))
         return false;
-    sum_own_slice(c, at, n, &out, 1);
+    sum_own_slice(c, at, s, out);
     if (!step(c))
         return false;
     if (c->rank == c->root)

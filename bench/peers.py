@@ -3,16 +3,19 @@
 """peers: tutti, Open MPI, MPICH, PyTorch's gloo and the machine's limits, in one run.
 
 Why     Times of different runs, or of different minutes, do not compare on a machine that others share.
-How     For each number of ranks every contender is started once, by its own launcher, and sleeps in a read
-        (contender.c). Cell after cell each is asked to measure for a while, one after the other, in an order
+How     For each round and number of ranks every contender is started once, by its own launcher, and sleeps in a
+        read (contender.c). Cell after cell each is asked to measure for a while, one after the other, in an order
         that rotates; what was measured together is written together. Before and after each cell two processes
         exchange lines, which tells whether the two cores are near each other or far: report.py compares only
         within a round, and within a label.
+        With an end in sight (--minutes) the while is what is left, divided by the cells that are left, less what
+        cells have been found to cost besides: rows say how many calls that gave.
 True    A cell stands in the file completely or not at all: a run that ended early is taken up where it was by
         the same command. Nobody is left out in silence: a contender that is missing, refuses a cell, takes too
         long or returns a wrong result has a row that says so.
 Fails   A contender that fails is ended and started anew for the next cell. One that answers nothing between three
-        starts is given up for this number of ranks; so is, from that size on, an operation that takes too long.
+        starts is given up for this number of ranks. An operation that takes too long is given up from that size
+        and number of ranks on, also when the run is taken up again.
 
 usage: peers.py --bin DIR --out FILE [options]; make bench-peers, make bench-peers-full
 """
@@ -39,6 +42,7 @@ OPS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all
 REDUCTIONS = ("all_reduce", "reduce", "reduce_scatter")
 CORE = (4, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 32 << 20)
 FULL = tuple(4 << (2 * i) for i in range(14))  # 4 B .. 256 MiB
+BUDGET_MIN_MS, BUDGET_CORE_MS, BUDGET_FULL_MS = 20, 2000, 5000
 BYPASS_FROM = 4 << 20  # limits also with stores past the caches
 CONTENDERS = ("tutti", "registered", "openmpi", "mpich", "gloo", "limit")
 # Who is measured by the processes of whom: tutti's, on memory that it gave out.
@@ -46,6 +50,7 @@ SERVED_BY = {"registered": "tutti", "before-registered": "before"}
 STARTS_MAX = 3
 START_S, LEAVE_S = 90, 10
 LINE_MS = 40
+TOO_LONG = "no answer within"
 
 
 def say(text):
@@ -159,7 +164,7 @@ class Crew:
         while waiting:
             ready, _, _ = select.select(list(waiting.values()), [], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                raise Lost(f"no answer within {self.settings.cell_limit:g} s")
+                raise Lost(f"{TOO_LONG} {self.settings.cell_limit:g} s")
             for rank in [r for r, channel in waiting.items() if channel in ready]:
                 said[rank] = waiting.pop(rank).hear()
                 if not said[rank]:
@@ -239,8 +244,8 @@ class Grid:
                 if op != "barrier" and (dtype == settings.dtypes[0] or op in REDUCTIONS):
                     self.cells += [(op, dtype, size) for size in settings.sizes]
 
-    def of_round(self, seed, ranks, number):
-        cells = list(self.cells)
+    def of_round(self, seed, ranks, number, done):
+        cells = [c for c in self.cells if (ranks, number, *c) not in done]
         random.Random(f"{seed} {ranks} {number}").shuffle(cells)
         return cells
 
@@ -255,12 +260,59 @@ def forms_of(name, op, size):
     return ["pass", "staged"] + (["pass-nt", "staged-nt"] if size >= BYPASS_FROM else [])
 
 
+class Plan:
+    """How long contenders may take, and how long all will.
+
+    A visit is a cell of a round. What it costs besides the measuring (starting, filling, checking, answers) is
+    found out as visits go by, for each number of ranks; what was not visited yet costs in proportion to ranks."""
+    GUESS_S = 0.15  # for a rank of a contender, before anything is known
+
+    def __init__(self, settings, visits):
+        self.settings, self.left = settings, dict(visits)  # {ranks: visits}
+        self.spent, self.n = {}, {}
+        self.asking = max(1, len([n for n in settings.contenders if n not in settings.missing]))
+
+    def besides_s(self, ranks):
+        """Seconds of a visit that are not measuring."""
+        if self.n.get(ranks):
+            return self.spent[ranks] / self.n[ranks]
+        known = [self.spent[r] / self.n[r] / r for r in self.n]
+        return ranks * (max(known) if known else self.GUESS_S * self.asking)
+
+    def budget_ms(self):
+        s = self.settings
+        if s.budget_ms is not None:
+            return s.budget_ms
+        if s.grid == "full" or s.minutes is None:
+            return BUDGET_FULL_MS
+        besides = sum(n * self.besides_s(ranks) for ranks, n in self.left.items())
+        visits = max(1, sum(self.left.values()))
+        time_left = s.deadline - time.monotonic() - besides
+        return int(min(BUDGET_CORE_MS, max(BUDGET_MIN_MS, 1000 * time_left / visits / self.asking)))
+
+    def visited(self, ranks, wall_s, budget_ms):
+        self.left[ranks] -= 1
+        self.n[ranks] = self.n.get(ranks, 0) + 1
+        self.spent[ranks] = self.spent.get(ranks, 0) + wall_s - self.asking * budget_ms / 1000
+
+    def minutes_left(self):
+        measuring = self.asking * self.budget_ms() / 1000
+        return sum(n * max(0.1, self.besides_s(ranks) + measuring) for ranks, n in self.left.items()) / 60
+
+
 class Measuring:
-    def __init__(self, settings, part, done, out):
-        self.settings, self.part, self.done, self.out = settings, part, done, out
+    def __init__(self, settings, part, old, out):
+        self.settings, self.part, self.out = settings, part, out
+        self.done = {(r["ranks"], r["round"], r["op"], r["dtype"], r["bytes"]) for r in old}
+        self.grid = Grid(settings)
+        self.plan = Plan(settings, {ranks: sum(len(self.cells_of(ranks, number)) for number in range(settings.rounds))
+                                    for ranks in settings.ranks})
         self.crews, self.versions = {}, {}
         self.line_crew = Crew("limit", 2, settings) if settings.cores > 1 and settings.has_limit else None
-        self.slow = {}  # (contender, ranks, op) -> least size that took too long
+        self.slow = {(r["contender"], r["op"], r["ranks"], r["bytes"]) for r in old if TOO_LONG in r["status"]}
+
+    def cells_of(self, ranks, number):
+        return self.grid.of_round(self.settings.seed, ranks, number, self.done)
 
     def line_ns(self):
         """A line exchange of two processes; None where there are no two cores or no limits."""
@@ -283,9 +335,9 @@ class Measuring:
                 "form": form}
 
     def too_slow(self, name, ranks, op, size):
-        return size >= self.slow.get((name, ranks, op), size + 1)
+        return any(name == n and op == o and ranks >= r and size >= s for n, o, r, s in self.slow)
 
-    def ask(self, name, ranks, cell, form):
+    def ask(self, name, ranks, cell, form, whole_ms):
         """The fields of a row that measuring gives."""
         op, dtype, size = cell
         s = self.settings
@@ -295,13 +347,13 @@ class Measuring:
             return {"status": "not asked: too slow before"}
         if crew.starts >= STARTS_MAX and not crew.channels:
             return {"status": f"given up after {STARTS_MAX} starts without an answer"}
-        budget = s.budget_ms if crew.name != "limit" else max(20, s.budget_ms // 4)
+        budget = whole_ms if crew.name != "limit" else max(BUDGET_MIN_MS, whole_ms // 4)
         mode, buffers = (s.mode, s.buffers) if crew.name != "limit" else ("blocking", "warm")
         try:
             said = crew.ask(f"{op} {dtype} {size} {form} {mode} {buffers} {budget} {s.seed} {memory}").split()
         except Lost as lost:
-            if "no answer within" in str(lost):
-                self.slow[name, ranks, op] = size
+            if TOO_LONG in str(lost):
+                self.slow.add((name, op, ranks, size))
             say(f"  {name}, {ranks} ranks, {op} {dtype} {size}: {lost}")
             return {"status": f"failed: {lost}"}
         self.versions.setdefault(crew.name, crew.version)
@@ -314,6 +366,7 @@ class Measuring:
         return {"status": "ok", "moved": int(said[10]), **found}
 
     def cell(self, ranks, number, index, cell):
+        begun, budget_ms = time.monotonic(), self.plan.budget_ms()
         before = self.line_ns()
         load = os.getloadavg()[0]
         found = []
@@ -322,7 +375,7 @@ class Measuring:
         for name in names[first:] + names[:first]:
             for form in forms_of(name, cell[0], cell[2]):
                 row = self.row(ranks, number, cell, name, form)
-                row.update(self.ask(name, ranks, cell, form))
+                row.update(self.ask(name, ranks, cell, form, budget_ms))
                 found.append(row)
         after = self.line_ns()
         label = rows.label_of(before, after, self.settings.near_below)
@@ -330,31 +383,36 @@ class Measuring:
             row.update(line_before_ns=before, line_after_ns=after, load=load, label=label)
             self.out.write(rows.write(row))
         self.out.flush()
+        self.plan.visited(ranks, time.monotonic() - begun, budget_ms)
 
     def yields(self, ranks, number):
         """What it costs that every process gives its core away once: the floor of crowded tiny operations."""
         for op in ("yield", "empty") if "limit" in self.crews else ():
             row = self.row(ranks, number, (op, "f32", 0), "limit", "plain")
-            row.update(self.ask("limit", ranks, (op, "f32", 0), "plain"), label="-")
+            row.update(self.ask("limit", ranks, (op, "f32", 0), "plain", self.plan.budget_ms()), label="-")
             self.out.write(rows.write(row))
 
-    def ranks(self, ranks, grid):
-        s = self.settings
+    def round(self, ranks, number):
+        """Whether there was time for all of it."""
+        s, cells = self.settings, self.cells_of(ranks, number)
+        if not cells:
+            return True
         crews = {SERVED_BY.get(n, n) for n in s.contenders if n not in s.missing}
         self.crews = {n: Crew(n, ranks, s) for n in sorted(crews)}
-        for number in range(s.rounds):
-            cells = [c for c in grid.of_round(s.seed, ranks, number)
-                     if (ranks, number, c[0], c[1], c[2]) not in self.done]
-            if not cells:
-                continue
-            say(f"{ranks} ranks, round {number + 1} of {s.rounds}: {len(cells)} cells, "
-                f"load {os.getloadavg()[0]:.2f}, line {self.line_ns() or 0:.0f} ns")
-            self.yields(ranks, number)
-            for index, cell in enumerate(cells):
-                if time.monotonic() > s.deadline:
-                    return False
-                self.cell(ranks, number, index, cell)
+        say(f"round {number + 1} of {s.rounds}, {ranks} ranks: {len(cells)} cells, {self.plan.budget_ms()} ms for a "
+            f"contender; about {self.plan.minutes_left():.0f} minutes to the end of all; "
+            f"load {os.getloadavg()[0]:.2f}, line {self.line_ns() or 0:.0f} ns")
+        self.yields(ranks, number)
+        for index, cell in enumerate(cells):
+            if time.monotonic() > s.deadline:
+                return False
+            self.cell(ranks, number, index, cell)
+        self.end_crews()
         return True
+
+    def all_rounds(self):
+        return all(self.round(ranks, number) for number in range(self.settings.rounds)
+                   for ranks in self.settings.ranks)
 
     def end_crews(self):
         for crew in self.crews.values():
@@ -398,7 +456,8 @@ def environment(settings, versions):
         "commit": settings.commit, "command": " ".join(sys.argv),
         "commit before": commit(settings.before) if settings.before is not None else "-",
         "load at the start": "%.2f %.2f %.2f" % os.getloadavg(),
-        "settings": f"budget {settings.budget_ms} ms, rounds {settings.rounds}, seed {settings.seed}, "
+        "settings": f"budget {settings.budget_ms or 'what the time allows'} ms, minutes {settings.minutes}, "
+                    f"rounds {settings.rounds}, seed {settings.seed}, "
                     f"near below {settings.near_below} ns, {settings.mode}, {settings.buffers}",
         "pinning": "rank r on core r % cores, all contenders",
         "variables": " ".join(f"{k}={v}" for k, v in sorted(os.environ.items())
@@ -432,8 +491,8 @@ def arguments():
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--minutes", type=float, help="end by then (core: 40; full: no end)")
     p.add_argument("--budget-ms", type=int,
-                   help="for a contender and cell (core: what the minutes allow, at most 2000; full: 5000)")
-    p.add_argument("--cell-limit", type=float, default=30,
+                   help="for a contender and cell (core: what the minutes allow, 20 to 2000; full: 5000)")
+    p.add_argument("--cell-limit", type=float, default=15,
                    help="s until a contender that does not answer is ended")
     p.add_argument("--mode", choices=("blocking", "async"), default="blocking")
     p.add_argument("--buffers", choices=("warm", "cold"), default="warm")
@@ -442,22 +501,11 @@ def arguments():
     return p.parse_args()
 
 
-def budget_of(s, n_cells):
-    """Limits take a quarter of it, up to four times a cell; the rest of the time is starting and checking."""
-    if s.budget_ms is not None:
-        return s.budget_ms
-    if s.minutes is None:
-        return 5000
-    asked = n_cells * s.rounds * len(s.ranks) * len(s.contenders)
-    return int(min(2000, max(20, s.minutes * 60e3 * 0.6 / max(1, asked))))
-
-
 def complete(s):
     """What follows from the arguments and the machine."""
     s.sizes = s.sizes or (CORE if s.grid == "core" else FULL)
     s.minutes = s.minutes if s.minutes is not None else 40 if s.grid == "core" else None
     s.deadline = time.monotonic() + s.minutes * 60 if s.minutes is not None else float("inf")
-    s.budget_ms = budget_of(s, len(Grid(s).cells))
     if s.before is not None and not {"before", "before-registered"} & set(s.contenders):
         s.contenders += ("before",)
     s.cores = len(os.sched_getaffinity(0))
@@ -469,15 +517,11 @@ def complete(s):
     return s
 
 
-def measure(s, out, part, done):
+def measure(s, out, part, old):
     """Whether the grid is complete. The environment is written whatever happens."""
-    m = Measuring(s, part, done, out)
+    m = Measuring(s, part, old, out)
     try:
-        for ranks in s.ranks:
-            if not m.ranks(ranks, Grid(s)):
-                return False
-            m.end_crews()
-        return True
+        return m.all_rounds()
     finally:
         m.end_crews()
         if m.line_crew is not None:
@@ -494,9 +538,9 @@ def main():
         sys.exit("peers: nobody to measure")
     old = rows.read(open(s.out)) if s.out.exists() else []
     part = max((r["part"] for r in old), default=-1) + 1
-    done = {(r["ranks"], r["round"], r["op"], r["dtype"], r["bytes"]) for r in old}
-    say(f"{s.grid} grid into {s.out}: {len(Grid(s).cells)} cells, ranks {s.ranks}, {s.rounds} rounds, "
-        f"{s.budget_ms} ms for a contender and cell" + (f", taken up: part {part}" if old else ""))
+    say(f"{s.grid} grid into {s.out}: {len(Grid(s).cells)} cells, ranks {s.ranks}, {s.rounds} rounds, " +
+        (f"at most {s.minutes:g} minutes" if s.minutes is not None else "without an end") +
+        (f", taken up: part {part}" if old else ""))
     if os.getloadavg()[0] > 0.5:
         say(f"the machine is busy (load {os.getloadavg()[0]:.2f}): these figures will tell little")
     s.out.parent.mkdir(parents=True, exist_ok=True)
@@ -508,7 +552,7 @@ def main():
             out.write("\t".join(rows.COLUMNS) + "\n")
         for name, why in s.missing.items():
             out.write(f"# missing: {name}: {why}\n")
-        whole = measure(s, out, part, done)
+        whole = measure(s, out, part, old)
     say(f"{s.out}: complete" if whole else f"{s.out}: time is up; the same command goes on from here")
     if s.brief:
         print(report.brief([rows.read(open(s.out))]), end="")

@@ -17,11 +17,12 @@ import shutil
 import subprocess
 import sys
 
+import goals
 import rows
 
 BEGIN, END = "<!-- begin of what bench/report.py writes -->", "<!-- end of what bench/report.py writes -->"
 VERDICTS = ("won", "tie", "behind", "lost", "unknown")
-OPS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv", "barrier")
+OPS = goals.OPS
 LABELS = ("near", "far", "mixed", "unknown")
 
 
@@ -39,10 +40,15 @@ class Summary:
         self.verdict = rows.verdict(per_run)
         self.ratio = rows.median(rows.together(per_run)) if per_run else None
         self.floors = {}
-        for name, forms in (("pass", rows.PASS), ("staged", rows.STAGED)):
+        for name, forms, who in (("pass", rows.PASS, "registered"), ("staged", rows.STAGED, rows.US)):
             found = rows.ratios(rounds, measure, lambda key, c, f=forms: rows.floor(
-                c, f, measure, yields.get((*key, cell.ranks))))
+                c, f, measure, yields.get((*key, cell.ranks))), who)
             self.floors[name] = rows.median(rows.together(found)) if found else None
+        mine = [t for c in rounds.values() if (t := rows.time_of(c, measure, "registered")) is not None]
+        self.registered_us = rows.median(mine) if mine else None
+        found = rows.ratios(rounds, measure, lambda _, c: (rows.best_rival(c, measure) or (None, None))[1],
+                            "registered")
+        self.registered_ratio = rows.median(rows.together(found)) if found else None
         moved = [row["moved"] for c in rounds.values() for row in c.values()]
         self.moved = max(moved, default=0)
 
@@ -50,9 +56,12 @@ class Summary:
         return self.moved / self.us / 1e3 if self.us else None
 
     def name(self):
-        c = self.cell
-        extra = "".join(f", {v}" for v in (c.mode, c.buffers) if v not in ("blocking", "warm"))
-        return f"{c.op} {c.dtype} {size(c.bytes)}, {c.ranks} ranks{extra}"
+        return name_of(self.cell)
+
+
+def name_of(c):
+    extra = "".join(f", {v}" for v in (c.mode, c.buffers) if v not in ("blocking", "warm"))
+    return f"{c.op} {c.dtype} {size(c.bytes)}, {c.ranks} ranks{extra}"
 
 
 def size(n):
@@ -75,8 +84,7 @@ def times(value):
 def summaries(runs, measure):
     """{label: [Summary]}, and which rows were not measured: {(contender, status): how many}."""
     cells = rows.by_cell(runs)
-    yields = {(*key, cell.ranks): row["each_us"] for cell, rounds in cells.items() if cell.op == "yield"
-              for key, contenders in rounds.items() for row in contenders.values()}
+    yields = rows.yields_of(cells)
     found = collections.defaultdict(list)
     for cell, rounds in cells.items():
         if cell.op in OPS:
@@ -85,6 +93,30 @@ def summaries(runs, measure):
         found[label].sort(key=lambda s: (OPS.index(s.cell.op), s.cell.dtype, s.cell.mode, s.cell.buffers,
                                          s.cell.ranks, s.cell.bytes))
     return found
+
+
+# ---- goals -----------------------------------------------------------------------------------------------
+
+def goal_lines(runs, column):
+    """Worst and lost cells first, then shares, limits and means; below, the cells that miss something."""
+    some, worst = goals.all_of(runs, column), goals.worst(runs, column)
+    if not some:
+        return []
+    lines = []
+    if worst is not None:
+        ratio, cell = worst
+        lines += [f"Worst cell: {name_of(cell)} ({cell.label}): {ratio:.2f} times the time of the best peer.", ""]
+    lines += ["| goal | wanted | found | |", "|---|---|---|---|"]
+    for g in some:
+        reached = {None: "", True: "yes", False: "no"}[g.reached]
+        lines.append(f"| {g.what} | {g.wanted} | {g.found} | {reached} |")
+    lines.append("")
+    for g in some:
+        if g.missed and not g.reached:
+            what = g.what[0].upper() + g.what[1:]
+            lines += [f"{what}; these cells " + ("are:" if g.wanted in ("none", "-") else "are not:"),
+                      "; ".join(f"{name_of(cell)}, {cell.label} ({times(figure)})" for figure, cell in g.missed) + ".", ""]
+    return lines
 
 
 # ---- words -----------------------------------------------------------------------------------------------
@@ -109,13 +141,14 @@ def verdict_lines(label, cells):
 
 def table(cells):
     lines = ["| ranks | bytes | us | GB/s | bus GB/s | best rival | its us | ours / its | | ours / staged floor "
-             "| ours / one-pass floor | rounds |", "|" + "---|" * 12]
+             "| registered us | registered / rival | registered / one-pass floor | rounds |", "|" + "---|" * 14]
     for s in cells:
         rate, c = s.gb_per_s(), s.cell
         bus = None if rate is None else rate * rows.bus_factor(c.op, c.ranks)
         lines.append(f"| {c.ranks} | {size(c.bytes)} | {number(s.us)} | {number(rate)} | {number(bus)} "
                      f"| {s.rival or '-'} | {number(s.rival_us)} | {times(s.ratio)} | {s.verdict} "
-                     f"| {times(s.floors['staged'])} | {times(s.floors['pass'])} | {s.n_rounds} |")
+                     f"| {times(s.floors['staged'])} | {number(s.registered_us)} | {times(s.registered_ratio)} "
+                     f"| {times(s.floors['pass'])} | {s.n_rounds} |")
     return lines + [""]
 
 
@@ -149,6 +182,7 @@ def about(files):
         told = [facts[name] for name in ("date", "kernel", "processor") if name in facts]
         told += [f"{facts['cores']} cores"] if "cores" in facts else []
         told += [f"commit {facts['commit']}"] if "commit" in facts else []
+        told += [f"before: commit {facts['commit before']}"] if facts.get("commit before", "-") != "-" else []
         told += [value for name, value in facts.items() if name.startswith("contender ")]
         told += [f"{name} ({value})" for name, value in facts.items() if name.startswith("missing ")]
         lines.append(f"- `{pathlib.Path(file).name}`: " + ("; ".join(told) or "nothing beside it says on what"))
@@ -159,7 +193,7 @@ def text(files, runs, pictures):
     lines = ["Runs:", ""] + about(files)
     for measure, column in rows.MEASURES.items():
         found = summaries(runs, column)
-        lines += [f"## {measure.capitalize()}", ""]
+        lines += [f"## {measure.capitalize()}", ""] + goal_lines(runs, column)
         for label in LABELS:
             if label in found:
                 lines += verdict_lines(label, found[label])

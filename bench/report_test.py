@@ -11,6 +11,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import goals  # noqa: E402
 import report  # noqa: E402
 import rows  # noqa: E402
 
@@ -118,6 +119,79 @@ class Floors(unittest.TestCase):
         self.assertEqual([rows.bus_factor(op, 4) for op in ("all_reduce", "all_gather", "broadcast")], [1.5, 0.75, 1])
 
 
+class Goals(unittest.TestCase):
+    def goal(self, start, *runs):
+        """(found, reached, bytes of the cells that miss it)"""
+        some = [g for g in goals.all_of(runs, "median_us") if g.what.startswith(start)]
+        self.assertLess(len(some), 2, start)
+        return (some[0].found, some[0].reached, [cell.bytes for _, cell in some[0].missed]) if some else None
+
+    def test_lost_is_behind_in_two_runs_whatever_their_labels(self):
+        slow = rounds_of([12, 11, 13], [10, 10, 10])
+        far = rounds_of([12, 11, 13], [10, 10, 10], label="far")
+        fast = rounds_of([9, 9, 9], [10, 10, 10], bytes=8)
+        self.assertEqual(self.goal("cells lost", slow + fast), ("0 of 2", True, []))
+        self.assertEqual(self.goal("cells behind", slow + fast), ("1 of 2", None, [4096]))
+        self.assertEqual(self.goal("cells lost", slow + fast, slow + fast), ("1 of 2", False, [4096]))
+        self.assertEqual(self.goal("cells lost", slow, far), ("2 of 2", False, [4096, 4096]))
+        self.assertEqual(self.goal("cells lost", slow, rounds_of([12, 9, 9], [10] * 3)), ("0 of 1", True, []))
+        self.assertEqual(self.goal("cells lost", slow, slow[:4], rounds_of([5], [10], label="mixed"))[0], "1 of 1")
+
+    def test_registered_memory_is_judged_for_itself(self):
+        run = rounds_of([5, 5], [10, 10]) + [row(12, round=i, contender="registered") for i in (0, 1)]
+        self.assertEqual(self.goal("cells lost", run, run)[:2], ("0 of 1", True))
+        self.assertEqual(self.goal("on registered memory, cells lost", run, run)[:2], ("1 of 1", False))
+
+    def test_large_copies_need_not_be_won(self):
+        run = (rounds_of([10], [10], op="all_gather", bytes=2 << 20) +
+               rounds_of([10], [10], op="all_gather", bytes=1 << 20) + rounds_of([9], [10], bytes=8) +
+               rounds_of([7], [10], bytes=16) + rounds_of([7.9], [10], bytes=32))
+        self.assertEqual(self.goal("cells won by", run), ("1 of 4, 25%", False, [1 << 20, 8, 32]))
+        self.assertEqual(self.goal("cells won by", rounds_of([7] * 5, [10] * 5))[1], True)
+
+    def test_means_are_of_the_cells_they_name(self):
+        some = ((4, "reduce", 100), (8192, "reduce", 2), (8192, "broadcast", 100), (1 << 20, "reduce", 8))
+        run = [r for size, op, us in some for r in
+               (row(1, bytes=size, op=op, contender="registered"), row(16, bytes=size, op=op, contender="mpich"),
+                row(us, bytes=size, op=op), row(320, bytes=size, op=op, contender="gloo"))]
+        found = self.goal("time of the best peer / ours, registered", run)
+        self.assertEqual(found[:2], ("16.00", True))  # 16 and 16
+        self.assertEqual(self.goal("time of the best peer / ours, ordinary", run)[0], "0.80")  # 0.16 8 0.16 2
+        self.assertEqual(self.goal("time of gloo / ours above", run)[:2], ("40.00", True))
+        self.assertEqual(self.goal("time of gloo / ours up to", run)[:2], ("11.79", False))  # 3.2 160 3.2
+
+    def limits(self, who, form, us, limit_us, **other):
+        return [row(us, contender=who, **other), row(limit_us, contender="limit", form=form, **other)]
+
+    def test_limits_are_stricter_where_each_rank_has_a_core(self):
+        run = (self.limits("registered", "pass", 13, 10, bytes=512 << 10) +
+               self.limits("registered", "pass", 13.1, 10, bytes=2 << 20) +
+               self.limits("registered", "pass", 30, 10, bytes=256 << 10) +
+               self.limits("tutti", "staged-nt", 13, 10, bytes=64 << 10) +
+               self.limits("tutti", "staged", 20, 10, bytes=1 << 20, ranks=8) +
+               self.limits("tutti", "staged", 21, 10, bytes=1 << 22, ranks=4))
+        self.assertEqual(self.goal("registered memory / one pass, from 512 KiB up, 2", run),
+                         ("1 of 2 cells", False, [2 << 20]))
+        self.assertEqual(self.goal("ordinary memory / staged, from 64 KiB up, 2", run), ("1 of 1 cells", True, []))
+        self.assertEqual(self.goal("ordinary memory / staged, from 64 KiB up, more", run),
+                         ("1 of 2 cells", False, [1 << 22]))
+        self.assertIsNone(self.goal("registered memory / one pass, from 512 KiB up, more", run))
+
+    def test_tiny_cells_stand_beside_lines_and_yields(self):
+        run = [row(0.17, bytes=64), row(0.18, bytes=4), row(0.5, bytes=256), row(8.1, bytes=4, ranks=8),
+               row(8, bytes=64, ranks=8), row(4, op="yield", contender="limit", ranks=8, bytes=0, label="-")]
+        self.assertEqual(self.goal("up to 64 B / a bare", run), ("1 of 2 cells", False, [4]))  # lines: 70 ns
+        self.assertEqual(self.goal("up to 64 B / every", run), ("1 of 2 cells", False, [4]))
+
+    def test_the_bare_program_is_met_through_open_mpi(self):
+        size = 512 << 10  # 34 beside 73
+        run = (rounds_of([40], [73], bytes=size) + rounds_of([300], [502], bytes=size, ranks=8) +
+               rounds_of([1], [1], bytes=64))
+        self.assertEqual(self.goal("ordinary memory / the bare", run), ("1 of 2 cells", False, [size]))
+        self.assertEqual(self.goal("ordinary memory / the bare", rounds_of([80], [146], bytes=size))[1], True)
+        self.assertEqual(len(goals.reference()), 35)
+
+
 class Page(unittest.TestCase):
     def text(self, *runs):
         return report.text([f"run{i}" for i in range(len(runs))], runs, {})
@@ -126,7 +200,10 @@ class Page(unittest.TestCase):
         slow = rounds_of([12, 11, 13], [10, 10, 10])
         fast = rounds_of([1, 1, 1], [4, 4, 4], op="broadcast")
         words = self.text(slow + fast, slow + fast)
-        order = [words.index(w) for w in ("1 won, 1 lost", "Worst cell: all_reduce f32 4 KiB, 2 ranks: 1.20 times",
+        order = [words.index(w) for w in ("Worst cell: all_reduce f32 4 KiB, 2 ranks (near): 1.20 times",
+                                          "| cells lost to", "| time of the best peer",
+                                          "Cells lost to the best peer, in two runs; these cells are:",
+                                          "1 won, 1 lost", "Worst cell: all_reduce f32 4 KiB, 2 ranks: 1.20 times",
                                           "Lost, in two runs: all_reduce f32 4 KiB, 2 ranks (1.20 of openmpi)",
                                           "Geometric mean of (best rival's time / ours): 1.83", "### all_reduce")]
         self.assertEqual(order, sorted(order))

@@ -79,6 +79,12 @@ def by_cell(runs):
     return cells
 
 
+def yields_of(cells):
+    """{(run, part, round, ranks): us that it took when every rank gave its core away once}"""
+    return {(*key, cell.ranks): row["each_us"] for cell, rounds in cells.items() if cell.op == "yield"
+            for key, contenders in rounds.items() for row in contenders.values()}
+
+
 def time_of(contenders, measure, who=US):
     row = contenders.get((who, "plain"))
     return row[measure] if row else None
