@@ -69,43 +69,68 @@ static void describe(const tti_posting *p, char out[TTI_GROUP_CAUSE_MAX])
 
 /* ---- blocking ---- */
 
+/* A blocking call that ran out of time. */
+typedef struct overdue {
+    tutti_group       *group;
+    const tti_posting *p;
+    char               words[TTI_GROUP_WORDS_MAX];
+} overdue;
+
 /* A blocking call must not leave its buffer in use: one that ran out of time ends the group, on all
  * members. */
-static tutti_status give_up(tutti_group *group, const tti_posting *p, tutti_request *request,
-                            int64_t waited_ns)
+static void give_up(void *ctx, int64_t waited_ns)
 {
-    char what[TTI_GROUP_CAUSE_MAX];
-    char words[TTI_GROUP_WORDS_MAX];
-    bool has_next = strstr(tutti_last_error(), "\n  next: ") != NULL;
+    overdue     *o = ctx;
+    tutti_group *group = o->group;
+    char         what[TTI_GROUP_CAUSE_MAX];
+    bool         has_next = strstr(tutti_last_error(), "\n  next: ") != NULL;
 
-    describe(p, what);
-    snprintf(words, sizeof words, "%s on group '%s' timed out after %lld ms on rank %d: %s%s", what, group->name,
-             (long long)(waited_ns / TTI_MS), group->ranks[group->rank], tutti_last_error(),
+    describe(o->p, what);
+    snprintf(o->words, sizeof o->words, "%s on group '%s' timed out after %lld ms on rank %d: %s%s", what,
+             group->name, (long long)(waited_ns / TTI_MS), group->ranks[group->rank], tutti_last_error(),
              has_next ? "" : "\n  next: see what the other rank does instead, or give the group a longer time-out");
     tti_lock(&group->runner->lock);
-    tti_group_fail(group, what, TUTTI_E_TIMEOUT, words);
+    tti_group_fail(group, what, TUTTI_E_TIMEOUT, o->words);
     tti_unlock(&group->runner->lock);
-    group->routes[p->message.device].ops->wait(request, TTI_FOREVER);
-    return tti_fail(TUTTI_E_TIMEOUT, "%s", words);
 }
 
-static tutti_status transfer(tutti_group *group, const tti_posting *p, int *source_out)
+/* For backends that cannot transfer. */
+static tutti_status post_and_wait(const tti_posting *p, overdue *o, int *source_out)
 {
-    const tti_route *route = &group->routes[p->message.device];
-    const int64_t    timeout_ms = group->timeout_ms;
-    const int64_t    began_ns = tti_port_now(group->runner->port);
+    const tti_route *route = &o->group->routes[p->message.device];
+    tti_port        *port = o->group->runner->port;
+    const int64_t    timeout_ms = o->group->timeout_ms;
+    const int64_t    began_ns = tti_port_now(port);
     tutti_request   *request = NULL;
     tutti_status     st;
 
     st = route->ops->post(route->backend, &p->message, &request);
     if (st != TUTTI_OK)
         return st;
-    st = route->ops->wait(request, tti_deadline(group->runner->port, timeout_ms, timeout_ms));
-    if (st == TUTTI_E_TIMEOUT)
-        st = give_up(group, p, request, tti_port_now(group->runner->port) - began_ns);
+    st = route->ops->wait(request, tti_deadline(port, timeout_ms, timeout_ms));
+    if (st == TUTTI_E_TIMEOUT) {
+        give_up(o, tti_port_now(port) - began_ns);
+        route->ops->wait(request, TTI_FOREVER);
+    }
     *source_out = route->ops->source(request);
     route->ops->release(request);
     return st;
+}
+
+static tutti_status transfer(tutti_group *group, const tti_posting *p, int *source_out)
+{
+    const tti_route *route = &group->routes[p->message.device];
+    overdue          o;
+    tutti_status     st;
+
+    o.group = group;
+    o.p = p;
+    o.words[0] = '\0'; /* but for the others it is a kilobyte to clear */
+    if (route->ops->transfer != NULL)
+        st = route->ops->transfer(route->backend, &p->message, group->timeout_ms, give_up, &o, source_out);
+    else
+        st = post_and_wait(p, &o, source_out);
+    return st == TUTTI_E_TIMEOUT && o.words[0] != '\0' ? tti_fail(TUTTI_E_TIMEOUT, "%s", o.words) : st;
 }
 
 /* source_out: group rank of the sender; -1 for a send. */

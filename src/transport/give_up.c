@@ -35,7 +35,7 @@ void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, const tti_
         tti_request_remove(list, request);
         tti_request_end(request, why);
     }
-    tti_event_signal(m->port, &m->changed);
+    tti_tell_waiters(m);
 }
 
 bool tti_somebody_is_there(const tti_messenger *m, uint32_t group)
@@ -208,7 +208,7 @@ void tti_finish_group(tti_messenger *m, uint32_t group, const tti_cause *why)
             give_up_lane(m, &m->lanes[i], group, why);
     tti_mailbox_drop_group(&m->mailbox, group);
     tti_want_less(m);
-    tti_event_signal(m->port, &m->changed);
+    tti_tell_waiters(m);
 }
 
 tutti_status tti_messenger_enter(tti_messenger *m, uint32_t group, const int *ranks, int n_ranks)
@@ -363,7 +363,7 @@ static void tell_later(tti_messenger *m, const tti_cause *cause)
         tti_log(TTI_LOG_WARN, "others may hear late of a failure here: %s", tutti_last_error());
         tti_fail(cause->status, "%s", cause->words);
     }
-    tti_event_signal(m->port, &m->changed);
+    tti_leave_to_others(m);
 }
 
 void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, const int *peers,

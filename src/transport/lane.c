@@ -12,9 +12,8 @@
  * window plane, whose body, if there is one, goes into the window (window_serve.c).
  *
  * True    A frame that was begun is always finished, and so is its body: giving up a send copies the rest.
- *         Messages with equal (channel, sender, tag) are matched in order: posted receives are searched
- *         from the oldest, and so are kept messages; a kept message that a receive has taken while it
- *         was still arriving is not offered again. */
+ *         Nothing is taken out of a link that nobody wants yet, unless all is asked for: it waits where it is, and
+ *         its sender with it, until a receive can have it without a copy being kept. */
 #include "transport/window_core.h"
 
 #include <errno.h>
@@ -79,55 +78,6 @@ bool tti_lane_flush(tti_lane *lane, bool *moved, tti_cause *why)
     return true;
 }
 
-static bool matches(const tti_request *receive, int peer, const tti_frame *frame)
-{
-    return receive->channel.group == frame->group && (uint8_t)receive->channel.plane == frame->plane &&
-           receive->parcel.tag == frame->tag &&
-           (receive->parcel.peer < 0 || receive->parcel.peer == peer);
-}
-
-/* What a receive asked for must be what has come; says what differs. */
-static bool agrees(const tti_request *receive, int peer, const tti_frame *frame, tti_cause *why)
-{
-    const tti_parcel *want = &receive->parcel;
-
-    if (want->word != frame->word)
-        tti_cause_set(why, TUTTI_E_MISMATCH, "rank %d is in another call of the same group", peer);
-    else if (want->bytes != frame->bytes || want->dtype != frame->dtype)
-        tti_cause_set(why, TUTTI_E_MISMATCH,
-                      "a message from rank %d with tag %d has %llu bytes of %s, the receive is for %zu "
-                      "bytes of %s",
-                      peer, frame->tag, (unsigned long long)frame->bytes,
-                      tutti_dtype_name((tutti_dtype)frame->dtype), want->bytes,
-                      tutti_dtype_name((tutti_dtype)want->dtype));
-    else
-        return true;
-    return false;
-}
-
-static tti_request *find_posted(tti_mailbox *mailbox, int peer, const tti_frame *frame)
-{
-    tti_request *request;
-
-    for (request = mailbox->posted.first; request != NULL; request = request->next)
-        if (matches(request, peer, frame))
-            return request;
-    return NULL;
-}
-
-/* A receive takes a message on: it leaves the posted list, and fails here if it asked for something else. */
-static bool accept_match(tti_request *request, int peer, const tti_frame *frame)
-{
-    tti_cause why;
-
-    request->frame = *frame;
-    request->parcel.peer = peer;
-    if (agrees(request, peer, frame, &why))
-        return true;
-    tti_request_end(request, &why);
-    return false;
-}
-
 static bool keep(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
 {
     tti_kept *kept = malloc(sizeof *kept + lane->frame.bytes);
@@ -186,11 +136,11 @@ static bool begin_body(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
         return true;
     if (frame->plane == TTI_PLANE_WINDOW)
         return tti_window_take_frame(mailbox->m, lane, why);
-    request = find_posted(mailbox, lane->peer, frame);
+    request = tti_mailbox_find(mailbox, lane->peer, frame);
     if (request == NULL)
         return keep(lane, mailbox, why);
     tti_request_remove(&mailbox->posted, request);
-    if (accept_match(request, lane->peer, frame))
+    if (tti_accept_match(request, lane->peer, frame))
         lane->into = request;
     return true;
 }
@@ -256,20 +206,22 @@ static bool took(tti_lane *lane, tti_mailbox *mailbox, size_t bytes, tti_cause *
     return true;
 }
 
-bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, tti_mesh *mesh, bool *moved, tti_cause *why)
+bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, bool all, bool *moved, tti_cause *why)
 {
-    uint8_t      nowhere[4096];
-    size_t       total = 0;
-    size_t       bytes;
-    int64_t      got;
+    uint8_t nowhere[4096];
+    size_t  total = 0;
+    size_t  bytes;
+    int64_t got;
 
     while (total < DRAIN_BYTES_MAX && !mailbox->has_notice) {
         void *place = next_place(lane, nowhere, sizeof nowhere, &bytes);
 
+        if (!all && lane->frame_have == 0 && !tti_mailbox_wants(mailbox, lane->peer))
+            return true;
         got = lane->link->ops->recv(lane->link, place, bytes);
         if (got == -EAGAIN)
             return true;
-        if (got == 0 && !tti_mesh_is_alive(mesh, lane->peer, why->words, sizeof why->words)) {
+        if (got == 0 && !tti_mesh_is_alive(mailbox->m->mesh, lane->peer, why->words, sizeof why->words)) {
             why->status = TUTTI_E_PEER;
             return false;
         }
@@ -281,123 +233,4 @@ bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, tti_mesh *mesh, bool *
             return false;
     }
     return true;
-}
-
-/* A receive that finds its message kept already. */
-static void serve_kept(tti_mailbox *mailbox, tti_request *request, tti_kept *kept)
-{
-    if (!accept_match(request, kept->peer, &kept->frame)) {
-        /* Consumed: later receives of the key get the next message. One still arriving is drained. */
-        kept->given_up = true;
-        if (kept->have == kept->frame.bytes)
-            tti_kept_free(mailbox, kept);
-        return;
-    }
-    if (kept->have < kept->frame.bytes) {
-        kept->wanted = request;
-        return;
-    }
-    if (kept->have > 0)
-        memcpy(request->parcel.data, kept->data, kept->have);
-    tti_kept_free(mailbox, kept);
-    tti_request_end(request, NULL);
-}
-
-void tti_mailbox_post(tti_mailbox *mailbox, tti_request *request)
-{
-    tti_kept *kept;
-
-    for (kept = mailbox->first; kept != NULL; kept = kept->next)
-        if (kept->wanted == NULL && !kept->given_up && matches(request, kept->peer, &kept->frame)) {
-            serve_kept(mailbox, request, kept);
-            return;
-        }
-    tti_request_append(&mailbox->posted, request);
-}
-
-tti_known_group *tti_mailbox_group(const tti_mailbox *mailbox, uint32_t group)
-{
-    size_t i;
-
-    for (i = 0; i < mailbox->n_groups; i++)
-        if (mailbox->groups[i].group == group)
-            return &mailbox->groups[i];
-    return NULL;
-}
-
-static int compare_numbers(const void *a, const void *b)
-{
-    const uint32_t x = *(const uint32_t *)a;
-    const uint32_t y = *(const uint32_t *)b;
-
-    return (x > y) - (x < y);
-}
-
-const tti_cause *tti_mailbox_finished(const tti_mailbox *mailbox, uint32_t group)
-{
-    static const tti_cause left = { TUTTI_E_ABORTED, 0, 0, "the group was destroyed", true };
-    const tti_known_group *known = tti_mailbox_group(mailbox, group);
-
-    if (known != NULL)
-        return known->finished.status != TUTTI_OK ? &known->finished : NULL;
-    if (group >= TTI_GROUP_ANY_ORDER)
-        return bsearch(&group, mailbox->left, mailbox->n_left, sizeof group, compare_numbers) != NULL ? &left
-                                                                                                      : NULL;
-    /* Entered in growing order: a low one that is not known has left, a high one will come. */
-    return (int64_t)group <= mailbox->last_entered ? &left : NULL;
-}
-
-bool tti_mailbox_note_left(tti_mailbox *mailbox, uint32_t group)
-{
-    uint32_t *numbers = realloc(mailbox->left, (mailbox->n_left + 1) * sizeof *numbers);
-    size_t    at = mailbox->n_left;
-
-    if (numbers == NULL)
-        return false;
-    mailbox->left = numbers;
-    for (; at > 0 && numbers[at - 1] > group; at--)
-        numbers[at] = numbers[at - 1];
-    numbers[at] = group;
-    mailbox->n_left++;
-    return true;
-}
-
-void tti_kept_free(tti_mailbox *mailbox, tti_kept *kept)
-{
-    if (kept->prev != NULL)
-        kept->prev->next = kept->next;
-    else
-        mailbox->first = kept->next;
-    if (kept->next != NULL)
-        kept->next->prev = kept->prev;
-    else
-        mailbox->last = kept->prev;
-    free(kept);
-}
-
-void tti_mailbox_drop_group(tti_mailbox *mailbox, uint32_t group)
-{
-    tti_kept *kept, *next;
-
-    for (kept = mailbox->first; kept != NULL; kept = next) {
-        next = kept->next;
-        if (kept->frame.group != group)
-            continue;
-        if (kept->have == kept->frame.bytes)
-            tti_kept_free(mailbox, kept);
-        else
-            kept->given_up = true; /* freed when the rest has come */
-    }
-}
-
-void tti_mailbox_release(tti_mailbox *mailbox)
-{
-    size_t i;
-
-    while (mailbox->first != NULL)
-        tti_kept_free(mailbox, mailbox->first);
-    for (i = 0; i < mailbox->n_groups; i++)
-        free(mailbox->groups[i].ranks);
-    free(mailbox->groups);
-    free(mailbox->left);
 }

@@ -72,9 +72,16 @@ typedef struct tti_lane {
 /** Send what fits now, and end what has gone. Moved is set when bytes went. False: the link is broken, why
  * says how; the caller drops the lane. */
 bool tti_lane_flush(tti_lane *lane, bool *moved, tti_cause *why);
-/** Take what has come, at most a bounded number of bytes. As above. */
-bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, tti_mesh *mesh, bool *moved, tti_cause *why);
+/** Take what has come, at most a bounded number of bytes; messages that no receive waits for only if all is
+ * asked for. As above. */
+bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, bool all, bool *moved, tti_cause *why);
 
+/** The oldest posted receive for a frame of peer's, or NULL. */
+tti_request *tti_mailbox_find(const tti_mailbox *mailbox, int peer, const tti_frame *frame);
+/** Whether a message of peer's is waited for, or whatever peer sends is served. */
+bool tti_mailbox_wants(const tti_mailbox *mailbox, int peer);
+/** A receive, in no list any more, takes a message on; it fails here if it asked for something else. */
+bool tti_accept_match(tti_request *request, int peer, const tti_frame *frame);
 /** Post a receive: serve it from the kept messages, or append it. */
 void tti_mailbox_post(tti_mailbox *mailbox, tti_request *request);
 /** The group of that number if it is known, else NULL. */

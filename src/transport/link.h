@@ -13,13 +13,19 @@ typedef struct tti_link tti_link;
 
 typedef struct tti_link_ops {
     const char *name; /* "shm", "tcp" */
-    /* Take as many bytes as fit now: their number, or -EAGAIN, or -errno when the link is broken. */
+    /* Take as many bytes as fit now: their number, or -EAGAIN, or -errno when the link is broken. Parts are what
+     * is left of a frame and its payload; a frame that was begun must be gone on with. */
     int64_t (*send)(tti_link *link, const tti_part *parts, int n_parts);
-    /* Bytes that are here now: their number, 0 at the end of the stream, -EAGAIN, or -errno. */
+    /* Bytes that are here now: their number, 0 at the end of the stream, -EAGAIN, or -errno. At most what is left
+     * of a frame, or of its payload, is asked for. */
     int64_t (*recv)(tti_link *link, void *out, size_t bytes);
     /* What to poll while waiting; TTI_NO_HANDLE: the peer rings this member's bell instead. */
     tti_handle (*handle)(const tti_link *link);
     void (*close)(tti_link *link);
+    /* Optional; NULL: there is none. The word in shared memory that changes when more can be received, or sent
+     * (for_send), and what it said when that was not so. It may be looked at without the lock, as long as there is
+     * the mesh. NULL: look by sending or receiving. */
+    const _Atomic uint64_t *(*watch)(tti_link *link, bool for_send, uint64_t *seen_out);
 } tti_link_ops;
 
 struct tti_link {

@@ -21,6 +21,7 @@
 #include <tutti/private.h>
 #include "transport/meet.h"
 #include "transport/mesh_links.h"
+#include "transport/shm/bulk_ring.h"
 #include "transport/shm/ring_link.h"
 #include "wire/ports.h"
 
@@ -85,17 +86,20 @@ static tutti_status make_own_member(tti_mesh *mesh, const tti_card *card)
 /* Rings to the members of this host. */
 static tutti_status open_links(tti_mesh *mesh)
 {
-    tti_member  *own = &mesh->members[mesh->rank];
-    tutti_status st = TUTTI_OK;
-    int          rank;
+    tti_ring_ends ends = { .port = mesh->port, .own = mesh->members[mesh->rank].heap, .own_rank = mesh->rank,
+                           .bulk_size = tti_bulk_size(mesh->n_ranks) };
+    tutti_status  st = TUTTI_OK;
+    int           rank;
 
     for (rank = 0; st == TUTTI_OK && rank < mesh->n_ranks; rank++) {
         tti_member *member = &mesh->members[rank];
 
         if (rank == mesh->rank || member->heap == NULL)
             continue;
-        st = tti_ring_link_open(mesh->port, own->heap, mesh->rank, member->heap, rank, member->bell,
-                                &member->link);
+        ends.peer = member->heap;
+        ends.peer_rank = rank;
+        ends.peer_bell = member->bell;
+        st = tti_ring_link_open(&ends, &member->link);
     }
     return st;
 }

@@ -1,16 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * messenger.c - posting messages, waiting for them, and who drives them meanwhile.
+ * messenger.c - posting messages; the life of a messenger. Waiting is await.c's.
  *
  * Lock    One lock guards lanes, mailbox and every request that has not ended. It is held while bytes are
  *         copied, never while somebody sleeps.
- * Drive   Whoever waits for a request moves everybody's bytes: flush what is queued, drain what is
- *         wanted. Of several who wait one is the driver, who alone sleeps in poll; the others sleep on
- *         `changed`, which is signalled when a request has ended and when the driver leaves. When nobody
- *         waits and requests are under way, or windows have members on other hosts, the messenger's own thread
- *         drives; it is made with the first point-to-point request, such a window, or the first failure that
- *         could not be told at once, because its rank may never call again. It sleeps when there is nothing
- *         to do.
  * Links   Those through shared memory are there from the start, TCP ones when a message needs them
  *         (connector.c): until then sends queue up in their lane.
  * Loss    A broken link ends every request to its peer, and later ones, with the words of the first
@@ -25,187 +18,19 @@
 #include "transport/mesh_links.h"
 #include "wire/addr.h"
 
-enum { SPINS_SHARED_CORE = 16, SPINS_OWN_CORE = 1000, LINGER_MS = 100, CALL_MS = 1000 };
-
-/* ---- waiting --------------------------------------------------------------------------------------- */
-
-static tutti_status outcome(const tti_request *request)
-{
-    return request->cause.status == TUTTI_OK ? TUTTI_OK
-                                             : tti_fail(request->cause.status, "%s", request->cause.words);
-}
-
-/* Nothing was heard of the peer, not even that it is there. */
-static tutti_status not_connected(const tti_messenger *m, int peer)
-{
-    char text[TTI_ADDR_TEXT_MAX];
-
-    return tti_fail(TUTTI_E_TIMEOUT,
-                    "there is no connection yet to rank %d (%s), which listens at %s\n"
-                    "  next: let that port through between the hosts, or set TUTTI_PORT_RANGE to ports that are",
-                    peer, tti_mesh_whereabouts(m->mesh, peer),
-                    tti_addr_format(tti_mesh_addr(m->mesh, peer), text, sizeof text));
-}
-
-/* Tags below 0 are the library's own, and say nothing to a program. */
-static const char *with_tag(int tag, char out[24])
-{
-    snprintf(out, 24, tag < 0 ? "" : " with tag %d", tag);
-    return out;
-}
-
-static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
-{
-    const int peer = request->parcel.peer;
-    char      tag[24];
-
-    if (peer >= 0 && m->lanes[peer].way < TTI_WAY_OPEN)
-        return not_connected(m, peer);
-    if (request->window != NULL || request->channel.plane == TTI_PLANE_REPLY)
-        return tti_fail(TUTTI_E_TIMEOUT, "%s rank %d (%s) %s window %d",
-                        request->window != NULL ? "no signal came from" : "nothing was heard of", peer,
-                        tti_mesh_whereabouts(m->mesh, peer),
-                        request->window != NULL ? "in" : "about what was asked or sent to its", request->parcel.tag);
-    if (request->is_send)
-        return tti_fail(TUTTI_E_TIMEOUT,
-                        "sending %zu bytes%s to rank %d (%s) is not finished: it does not receive",
-                        request->parcel.bytes, with_tag(request->parcel.tag, tag), peer,
-                        tti_mesh_whereabouts(m->mesh, peer));
-    if (peer < 0)
-        return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from any rank",
-                        with_tag(request->parcel.tag, tag));
-    return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)",
-                    with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer));
-}
-
-/* Whether the messenger's thread is to drive. */
-static bool needs_driving(const tti_messenger *m)
-{
-    return (m->under_way > 0 || m->n_serving > 0) && m->waiters == 0 && !m->closing;
-}
-
-/* Turn until request has ended (NULL: nothing is under way) or the deadline. Lock held, and on return. */
-static void drive(tti_messenger *m, const tti_request *request, int64_t deadline_ns)
-{
-    int spins = 0;
-
-    m->driving = true;
-    while (request != NULL ? !request->ended : needs_driving(m)) {
-        const bool moved = tti_messenger_turn(m, false);
-
-        if (tti_port_now(m->port) >= deadline_ns)
-            break;
-        if (moved) {
-            spins = 0;
-            continue;
-        }
-        if (request == NULL || spins++ >= m->spins) {
-            tti_messenger_sleep(m, deadline_ns);
-            continue;
-        }
-        tti_unlock(&m->lock);
-        if (m->spins == SPINS_OWN_CORE)
-            tti_pause();
-        else
-            m->port->ops->yield(m->port);
-        tti_lock(&m->lock);
-    }
-    m->driving = false;
-    tti_event_signal(m->port, &m->changed); /* somebody else may want to drive */
-}
-
-tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns)
-{
-    tti_messenger *m = request->messenger;
-    tutti_status   st = TUTTI_OK;
-
-    if (tti_request_ended(request))
-        return outcome(request);
-    tti_lock(&m->lock);
-    m->waiters++;
-    while (!request->ended && tti_port_now(m->port) < deadline_ns) {
-        uint32_t seen = tti_event_now(&m->changed);
-
-        if (!m->driving) {
-            drive(m, request, deadline_ns);
-            continue;
-        }
-        if (m->thread_drives)
-            m->port->ops->bell_ring(m->port, m->bell);
-        tti_unlock(&m->lock);
-        tti_event_wait(m->port, &m->changed, seen, deadline_ns);
-        tti_lock(&m->lock);
-    }
-    m->waiters--;
-    if (!request->ended)
-        st = timed_out(m, request);
-    tti_unlock(&m->lock);
-    tti_event_signal(m->port, &m->changed);
-    return st != TUTTI_OK ? st : outcome(request);
-}
-
-void tti_request_notify(tti_request *request, void (*fn)(void *ctx), void *ctx)
-{
-    tti_messenger *m = request->messenger;
-    bool           ended = tti_request_ended(request); /* then the messenger may be gone */
-
-    if (!ended) {
-        tti_lock(&m->lock);
-        ended = tti_request_ended(request);
-        if (!ended) {
-            request->on_end_ctx = ctx;
-            request->on_end = fn;
-        }
-        tti_unlock(&m->lock);
-    }
-    if (ended)
-        fn(ctx);
-}
-
-static void thread_main(void *arg)
-{
-    tti_messenger *m = arg;
-
-    tti_lock(&m->lock);
-    while (!m->closing) {
-        uint32_t seen = tti_event_now(&m->changed);
-
-        if (needs_driving(m) && !m->driving) {
-            m->thread_drives = true;
-            drive(m, NULL, TTI_FOREVER);
-            m->thread_drives = false;
-            continue;
-        }
-        tti_unlock(&m->lock);
-        tti_event_wait(m->port, &m->changed, seen, TTI_FOREVER);
-        tti_lock(&m->lock);
-    }
-    tti_unlock(&m->lock);
-}
+enum { LINGER_MS = 100, CALL_MS = 1000 };
 
 /* ---- posting --------------------------------------------------------------------------------------- */
 
 tutti_status tti_request_make(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
                               tti_request **request_out)
 {
-    tti_request *request = calloc(1, sizeof *request);
+    tti_request *request = malloc(sizeof *request);
 
     assert(parcel->peer < m->n_ranks);
     if (request == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a request");
-    request->messenger = m;
-    request->under_way = &m->under_way;
-    request->is_send = is_send;
-    request->channel = channel;
-    request->parcel = *parcel;
-    atomic_init(&request->refs, 2);
-    atomic_init(&request->ended, false);
-    if (is_send)
-        request->frame = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION,
-                                      .size = sizeof(tti_frame), .plane = (uint8_t)channel.plane,
-                                      .dtype = parcel->dtype, .group = channel.group, .tag = parcel->tag,
-                                      .word = parcel->word, .bytes = parcel->bytes,
-                                      .what = parcel->what };
+    tti_request_init(request, m, channel, parcel, is_send);
     *request_out = request;
     return TUTTI_OK;
 }
@@ -240,7 +65,7 @@ void tti_place(tti_messenger *m, tti_request *request)
 
 tutti_status tti_need_driver(tti_messenger *m)
 {
-    return m->thread.running ? TUTTI_OK : tti_thread_start(&m->thread, "tutti-messages", thread_main, m);
+    return m->thread.running ? TUTTI_OK : tti_thread_start(&m->thread, "tutti-messages", tti_messenger_thread, m);
 }
 
 /* Point-to-point may have to move when nobody waits. */
@@ -256,18 +81,19 @@ tutti_status tti_messenger_need_thread(tti_messenger *m)
 
 void tti_messenger_begin(tti_messenger *m, tti_request *request, tti_placing *place)
 {
-    bool kick_driver;
+    const int peer = request->window == NULL ? request->parcel.peer : -1;
 
     tti_lock(&m->lock);
+    m->calls++;
     m->under_way++;
     place(m, request); /* may end it, and drop the messenger's reference */
-    if (!request->ended && !m->driving)
+    if (!request->ended && peer >= 0)
+        (void)tti_messenger_turn_one(m, &m->lanes[peer]);
+    else if (!request->ended)
         (void)tti_messenger_turn(m, false);
-    kick_driver = !request->ended && m->driving;
+    if (!request->ended)
+        tti_leave_to_others(m);
     tti_unlock(&m->lock);
-    tti_event_signal(m->port, &m->changed); /* the messenger's thread may have something to drive */
-    if (kick_driver)
-        m->port->ops->bell_ring(m->port, m->bell);
 }
 
 static tutti_status begin(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
@@ -320,6 +146,15 @@ static tutti_status take_lanes(tti_messenger *m)
     return TUTTI_OK;
 }
 
+static int ranks_of_this_host(const tti_mesh *mesh)
+{
+    int i, n = 0;
+
+    for (i = 0; i < tti_mesh_size(mesh); i++)
+        n += tti_mesh_heap(mesh, i) != NULL;
+    return n;
+}
+
 tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
 {
     tti_messenger *m = calloc(1, sizeof *m);
@@ -333,7 +168,7 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
     m->bell = tti_mesh_bell(mesh);
     m->mailbox.m = m;
     m->mailbox.last_entered = -1;
-    m->spins = m->n_ranks <= tti_usable_cores() ? SPINS_OWN_CORE : SPINS_SHARED_CORE;
+    m->own_core = ranks_of_this_host(mesh) <= tti_usable_cores();
     tti_mutex_init(&m->lock);
     st = take_lanes(m);
     if (st == TUTTI_OK && tti_mesh_door(mesh) != NULL)
@@ -447,7 +282,7 @@ void tti_messenger_close(tti_messenger *m)
     tti_lock(&m->lock);
     m->closing = true;
     tti_unlock(&m->lock);
-    tti_event_signal(m->port, &m->changed);
+    tti_event_signal(m->port, &m->todo);
     m->port->ops->bell_ring(m->port, m->bell);
     tti_thread_join(&m->thread);
     tti_lock(&m->lock);

@@ -59,6 +59,21 @@ tutti_status tti_messenger_send(tti_messenger *messenger, tti_channel channel, c
 tutti_status tti_messenger_recv(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel,
                                 tti_request **request_out);
 
+/** When a transfer has lasted too long. */
+typedef struct tti_expiry {
+    int64_t timeout_ms; /* negative: never */
+    /* Called once, without a lock, this thread's last error naming the peer: it must have the request ended, as
+     * by tti_messenger_fail(). */
+    void (*expired)(void *ctx, int64_t waited_ns);
+    void *ctx;
+} tti_expiry;
+
+/** Send or receive on the calling thread, to the end: what tti_request_wait() says, and after expired() was called
+ * TUTTI_E_TIMEOUT. parcel's data is in use by nobody when this returns. Allocates nothing, and reads no clock unless
+ * it has to wait. peer_out: mesh rank of the sender, or the receiver. */
+tutti_status tti_messenger_transfer(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel,
+                                    bool is_send, const tti_expiry *expiry, int *peer_out);
+
 /** Wait for a request to end: what it came to, words included, every time it is asked; TUTTI_E_TIMEOUT at
  * the deadline, naming the peer, with the request still under way. A receive ends with TUTTI_E_MISMATCH
  * when bytes, dtype or word differ from the message's (which is consumed), with TUTTI_E_PEER when the

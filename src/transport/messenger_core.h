@@ -2,7 +2,9 @@
  *
  * transport/messenger_core.h - the messenger as its files see it.
  *
- *   messenger.c  posting, waiting, who drives, life
+ *   messenger.c  posting, life
+ *   await.c      waiting, who drives
+ *   mailbox.c    which message is for which receive; lane.c: the way to one peer
  *   turn.c       one turn over the lanes, and sleeping until another may help
  *   give_up.c    requests that cannot end well: lost links, finished groups
  *   connector.c  the thread that makes TCP connections when they are needed
@@ -21,20 +23,25 @@ struct tti_messenger {
     tti_mesh   *mesh;
     tti_port   *port;
     int         n_ranks;
-    int         spins; /* turns without a move before the driver sleeps */
+    bool        own_core; /* every rank of the host can have one: waiting may spin */
     tti_handle  bell;
     tti_mutex   lock;    /* guards everything below, and requests that have not ended */
-    tti_event   changed; /* a request ended, or somebody else may drive */
+    tti_event   changed; /* a request ended, or somebody else may drive: for those who wait */
+    tti_event   todo;    /* there is something for the messenger's thread, which rests */
     tti_lane   *lanes;   /* [n_ranks] */
     tti_mailbox mailbox;
     tti_window *windows;   /* those that are open */
     int         n_serving; /* of them have members on other hosts: somebody must drive all the time */
     tti_poll   *poll_set;  /* [n_ranks + 1]; the driver's, also while it sleeps without the lock */
-    int         waiters;   /* threads inside tti_request_wait */
+    int         waiters;   /* threads that wait for a request */
+    int         sleepers;  /* of them sleep on changed */
+    uint32_t    calls;     /* of this rank so far, by which the thread knows that nobody drives any more */
     int         under_way; /* requests that have not ended */
     int64_t     told_ns;   /* when the last notice was queued; 0: none */
     int64_t     looked_ns; /* when the members of this host were last asked for signs of life */
     bool        driving;
+    bool        asleep;        /* the driver is in poll: its bell wakes it */
+    bool        thread_rests;  /* until todo, without an end */
     bool        thread_drives; /* and leaves as soon as somebody waits */
     bool        closing;
     bool        wants_less;       /* requests were ended: attempts to connect may be vain */
@@ -43,7 +50,7 @@ struct tti_messenger {
     tti_connector *connector; /* constant; NULL: every member is on this host */
 };
 
-/** A new request, not placed anywhere. Without the lock. */
+/** A new request, allocated, not placed anywhere. Without the lock. */
 tutti_status tti_request_make(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
                               tti_request **request_out);
 /** Put it where it belongs, or end it at once when it has no future. */
@@ -56,11 +63,21 @@ tutti_status tti_messenger_need_thread(tti_messenger *m);
 
 /** Move what can be moved now, on all lanes or on those that something waits for: whether any did. */
 bool tti_messenger_turn(tti_messenger *m, bool all);
+/** The same on one lane. */
+bool tti_messenger_turn_one(tti_messenger *m, tti_lane *lane);
+/** Ask the members of this host for signs of life, now and then, whatever else goes on. */
+void tti_messenger_look(tti_messenger *m, int64_t now_ns);
 /** Sleep until something may have moved, at most to the deadline. Lets go of the lock meanwhile. */
 void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns);
 
 /** Have somebody who drives when nobody waits. */
 tutti_status tti_need_driver(tti_messenger *m);
+/** Something is under way and this thread will not wait for it now: let others see to it. */
+void tti_leave_to_others(tti_messenger *m);
+/** Something ended, or moved: wake those who wait for it without driving. */
+void tti_tell_waiters(tti_messenger *m);
+/** The messenger's thread, until the messenger is closing. Without the lock. */
+void tti_messenger_thread(void *messenger);
 
 /** End the requests of a list that are for peer (-1: all). */
 void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, const tti_cause *why);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * request.c - life of a request: lists, the outcome, references. */
-#include "transport/request.h"
+#include "transport/messenger_core.h"
 
 #include <assert.h>
 #include <stdarg.h>
@@ -60,6 +60,31 @@ void tti_cause_set_errno(tti_cause *cause, tutti_status status, int err, const c
     used = strlen(cause->words);
     snprintf(cause->words + used, sizeof cause->words - used, ": %s",
              strerror_r(err, text, sizeof text));
+}
+
+void tti_request_init(tti_request *request, tti_messenger *m, tti_channel channel, const tti_parcel *parcel,
+                      bool is_send)
+{
+    request->messenger = m;
+    request->under_way = &m->under_way;
+    request->prev = request->next = NULL;
+    request->is_send = is_send;
+    request->channel = channel;
+    request->window = NULL;
+    request->parcel = *parcel;
+    request->frame = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION,
+                                  .size = sizeof(tti_frame), .plane = (uint8_t)channel.plane,
+                                  .dtype = parcel->dtype, .group = channel.group, .tag = parcel->tag,
+                                  .word = parcel->word, .bytes = parcel->bytes, .what = parcel->what };
+    if (!is_send)
+        request->frame.word = request->frame.what = 0; /* of the message it is matched with, once it is */
+    request->sent = 0;
+    request->copy = NULL;
+    request->on_end = NULL;
+    request->on_end_ctx = NULL;
+    atomic_init(&request->refs, 2);
+    atomic_init(&request->ended, false);
+    request->cause.status = TUTTI_OK; /* its words are written when there are any */
 }
 
 void tti_request_end(tti_request *request, const tti_cause *why)

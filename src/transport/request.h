@@ -46,6 +46,10 @@ struct tti_request {
     tti_cause      cause; /* status TUTTI_OK: it ended well */
 };
 
+/** Set up the caller's memory as a new request, of two references. */
+void tti_request_init(tti_request *request, tti_messenger *m, tti_channel channel, const tti_parcel *parcel,
+                      bool is_send);
+
 /** A list of requests in order. */
 typedef struct tti_request_list {
     tti_request *first, *last;

@@ -4,7 +4,8 @@
  *
  * Sleep   Before it sleeps, the driver sets `sleeping` in its heap, turns once more over all lanes, and
  *         polls the bell and all sockets. Peers ring after moving a ring's word (shm/ring_link.c has the
- *         argument); threads of this process ring after posting something that did not end at once. A
+ *         argument); threads of this process ring after posting something that did not end at once, if
+ *         the driver is asleep. A
  *         sleep lasts at most SLICE_MS; members of this host are asked for signs of life by the clock. */
 #include "transport/window_core.h"
 
@@ -23,12 +24,12 @@ static void act_on_notice(tti_messenger *m)
 
 /* A notice may lose the lane that it came by: a send to there had begun, and there is no memory to finish it
  * without its buffer. */
-static bool drain_lane(tti_messenger *m, tti_lane *lane, bool *moved, tti_cause *why)
+static bool drain_lane(tti_messenger *m, tti_lane *lane, bool all, bool *moved, tti_cause *why)
 {
     bool whole;
 
     for (;;) {
-        whole = tti_lane_drain(lane, &m->mailbox, m->mesh, moved, why);
+        whole = tti_lane_drain(lane, &m->mailbox, all, moved, why);
         if (!m->mailbox.has_notice)
             return whole;
         act_on_notice(m);
@@ -37,9 +38,11 @@ static bool drain_lane(tti_messenger *m, tti_lane *lane, bool *moved, tti_cause 
     }
 }
 
+typedef enum drain { DRAIN_NOTHING, DRAIN_WANTED, DRAIN_ALL } drain;
+
 /* Flush and drain; a lane whose link is broken is lost. If sending failed, because the peer is gone, then
  * what it said before it went, a notice above all, is still in the link: it is drained first. */
-static void turn_lane(tti_messenger *m, tti_lane *lane, bool drain, bool *moved)
+static void turn_lane(tti_messenger *m, tti_lane *lane, drain how, bool *moved)
 {
     tti_cause why, ignored;
     bool      whole = true;
@@ -49,9 +52,9 @@ static void turn_lane(tti_messenger *m, tti_lane *lane, bool drain, bool *moved)
     if (lane->queue.first != NULL)
         whole = tti_lane_flush(lane, moved, &why);
     if (!whole)
-        (void)drain_lane(m, lane, moved, &ignored);
-    else if (drain)
-        whole = drain_lane(m, lane, moved, &why);
+        (void)drain_lane(m, lane, true, moved, &ignored);
+    else if (how != DRAIN_NOTHING)
+        whole = drain_lane(m, lane, how == DRAIN_ALL, moved, &why);
     if (!whole && lane->link != NULL)
         tti_lose_lane(m, lane, &why);
 }
@@ -73,13 +76,11 @@ static void mark_wanted(tti_messenger *m)
         m->lanes[i].wanted += anybody;
 }
 
-/* Ask the members of this host for signs of life, every LOOK_MS whatever else goes on. */
-static void look_for_the_dead(tti_messenger *m)
+void tti_messenger_look(tti_messenger *m, int64_t now_ns)
 {
-    const int64_t now_ns = tti_port_now(m->port);
-    tti_cause     why = { .status = TUTTI_E_PEER };
-    bool          moved = false;
-    int           i;
+    tti_cause why = { .status = TUTTI_E_PEER };
+    bool      moved = false;
+    int       i;
 
     if (now_ns - m->looked_ns < LOOK_MS * TTI_MS)
         return;
@@ -89,28 +90,38 @@ static void look_for_the_dead(tti_messenger *m)
 
         if (lane->link == NULL || tti_mesh_is_alive(m->mesh, i, why.words, sizeof why.words))
             continue;
-        turn_lane(m, lane, true, &moved); /* what it sent before it went still counts */
+        turn_lane(m, lane, DRAIN_ALL, &moved); /* what it sent before it went still counts */
         if (lane->link != NULL)
             tti_lose_lane(m, lane, &why);
     }
     if (moved)
-        tti_event_signal(m->port, &m->changed);
+        tti_tell_waiters(m);
 }
 
-/* One turn over the lanes, all of them or those that something waits for. */
+bool tti_messenger_turn_one(tti_messenger *m, tti_lane *lane)
+{
+    bool moved = false;
+
+    turn_lane(m, lane, DRAIN_WANTED, &moved);
+    if (moved)
+        tti_tell_waiters(m);
+    return moved;
+}
+
 bool tti_messenger_turn(tti_messenger *m, bool all)
 {
     bool moved = false;
     int  i;
 
-    look_for_the_dead(m);
     if (!all)
         mark_wanted(m);
     for (i = 0; i < m->n_ranks; i++)
-        turn_lane(m, &m->lanes[i], all || m->lanes[i].wanted > 0, &moved);
-    moved = tti_windows_look(m) || moved;
+        turn_lane(m, &m->lanes[i], all ? DRAIN_ALL : m->lanes[i].wanted > 0 ? DRAIN_WANTED : DRAIN_NOTHING,
+                  &moved);
+    if (m->windows != NULL)
+        moved = tti_windows_look(m) || moved;
     if (moved)
-        tti_event_signal(m->port, &m->changed);
+        tti_tell_waiters(m);
     return moved;
 }
 
@@ -133,7 +144,7 @@ static int fill_poll_set(tti_messenger *m)
     return n;
 }
 
-/* Sleep until something may have moved. Called with the lock held by the driver; lets go meanwhile. */
+/* Called by the driver, who alone uses the poll set. */
 void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns)
 {
     const int64_t     slice = tti_port_now(m->port) + SLICE_MS * TTI_MS;
@@ -143,11 +154,14 @@ void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns)
     atomic_store(sleeping, 1);
     if (!tti_messenger_turn(m, true)) {
         n = fill_poll_set(m);
+        m->asleep = true;
         tti_unlock(&m->lock);
         m->port->ops->poll(m->port, m->poll_set, n, deadline_ns < slice ? deadline_ns : slice);
         tti_lock(&m->lock);
+        m->asleep = false;
         m->port->ops->bell_clear(m->port, m->bell);
         tti_messenger_turn(m, true);
     }
     atomic_store_explicit(sleeping, 0, memory_order_release);
+    tti_messenger_look(m, tti_port_now(m->port));
 }

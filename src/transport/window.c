@@ -109,9 +109,9 @@ static tutti_status list_window(tti_window *w)
         w->next = m->windows;
         m->windows = w;
         m->n_serving += w->serving;
+        tti_leave_to_others(m); /* the messenger's thread has something to serve */
     }
     tti_unlock(&m->lock);
-    tti_event_signal(m->port, &m->changed); /* the messenger's thread has something to serve */
     return st;
 }
 
@@ -241,9 +241,9 @@ static void wake(tti_window *w, int rank)
 
     if (rank == tti_mesh_rank(m->mesh)) {
         tti_lock(&m->lock);
-        tti_windows_look(m);
+        if (tti_windows_look(m))
+            tti_tell_waiters(m);
         tti_unlock(&m->lock);
-        tti_event_signal(m->port, &m->changed);
     } else if (atomic_load(&tti_heap_head_of(tti_mesh_heap(m->mesh, rank))->sleeping) != 0) {
         m->port->ops->bell_ring(m->port, tti_mesh_bell_of(m->mesh, rank));
     }

@@ -213,6 +213,12 @@ typedef struct tutti_backend_ops {
     /* Optional; NULL: nothing is known. TUTTI_E_PEER, with words that name it, if this member is known to be
      * gone; TUTTI_OK if nothing is known against it. Never blocks. Any thread. */
     tutti_status (*alive)(tutti_backend *backend, int rank);
+    /* Optional; NULL: post, wait, source, release. Do a message to its end on the calling thread; data is in use by
+     * nobody when this returns. After timeout_ms (negative: never) call expired(ctx, ns that were waited) once, with
+     * words about the peer as this thread's last error; it fails the group, which ends the message; then return
+     * TUTTI_E_TIMEOUT. source_out: as source says. Any thread. */
+    tutti_status (*transfer)(tutti_backend *backend, const tutti_message *message, int64_t timeout_ms,
+                             void (*expired)(void *ctx, int64_t waited_ns), void *ctx, int *source_out);
 } tutti_backend_ops;
 
 struct tutti_backend {

@@ -129,22 +129,31 @@ void tti_native_fill(const tti_native *nat, tti_request *message, bool is_send, 
     *request = (tutti_request){ .message = message, .members = nat->members, .is_send = is_send };
 }
 
+static tti_channel channel_of(const tti_native *nat)
+{
+    return (tti_channel){ .group = nat->group_id, .plane = TTI_PLANE_P2P };
+}
+
+static tti_parcel parcel_of(const tti_native *nat, const tutti_message *message)
+{
+    return (tti_parcel){ .peer = message->peer >= 0 ? nat->members->ranks[message->peer] : -1, .tag = message->tag,
+                         .dtype = (uint8_t)message->dtype, .data = message->data,
+                         .bytes = (size_t)message->count * tutti_dtype_size(message->dtype) };
+}
+
 static tutti_status native_post(tutti_backend *backend, const tutti_message *message,
                                 tutti_request **request_out)
 {
-    tti_native       *nat = (tti_native *)backend;
-    const tti_channel channel = { .group = nat->group_id, .plane = TTI_PLANE_P2P };
-    const tti_parcel  parcel = { .peer = message->peer >= 0 ? nat->members->ranks[message->peer] : -1,
-                                 .tag = message->tag, .dtype = (uint8_t)message->dtype,
-                                 .data = message->data,
-                                 .bytes = (size_t)message->count * tutti_dtype_size(message->dtype) };
-    tti_request      *posted = NULL;
-    tutti_request    *request = malloc(sizeof *request);
-    tutti_status      st;
+    tti_native      *nat = (tti_native *)backend;
+    const tti_parcel parcel = parcel_of(nat, message);
+    tti_request     *posted = NULL;
+    tutti_request   *request = malloc(sizeof *request);
+    tutti_status     st;
 
     if (request == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a request");
-    st = (message->is_send ? tti_messenger_send : tti_messenger_recv)(nat->messenger, channel, &parcel, &posted);
+    st = (message->is_send ? tti_messenger_send : tti_messenger_recv)(nat->messenger, channel_of(nat), &parcel,
+                                                                      &posted);
     if (st != TUTTI_OK) {
         free(request);
         return st;
@@ -152,6 +161,31 @@ static tutti_status native_post(tutti_backend *backend, const tutti_message *mes
     tti_native_fill(nat, posted, message->is_send, request);
     *request_out = request;
     return TUTTI_OK;
+}
+
+/* The group rank of a mesh rank, or -1. */
+static int group_rank_of(const tti_membership *members, int peer)
+{
+    int i;
+
+    for (i = 0; i < members->n; i++)
+        if (members->ranks[i] == peer)
+            return i;
+    return -1;
+}
+
+static tutti_status native_transfer(tutti_backend *backend, const tutti_message *message, int64_t timeout_ms,
+                                    void (*expired)(void *ctx, int64_t waited_ns), void *ctx, int *source_out)
+{
+    const tti_native *nat = (tti_native *)backend;
+    const tti_parcel  parcel = parcel_of(nat, message);
+    const tti_expiry  expiry = { .timeout_ms = timeout_ms, .expired = expired, .ctx = ctx };
+    int               peer = -1;
+    tutti_status      st = tti_messenger_transfer(nat->messenger, channel_of(nat), &parcel, message->is_send,
+                                                  &expiry, &peer);
+
+    *source_out = message->is_send ? -1 : message->peer >= 0 ? message->peer : group_rank_of(nat->members, peer);
+    return st;
 }
 
 static tutti_status native_wait(tutti_request *request, int64_t deadline_ns)
@@ -171,15 +205,9 @@ static void native_notify(tutti_request *request, void (*fn)(void *ctx), void *c
 
 static int native_source(const tutti_request *request)
 {
-    int peer, i;
-
     if (request->is_send || !tti_request_ended(request->message))
         return -1;
-    peer = tti_request_peer(request->message);
-    for (i = 0; i < request->members->n; i++)
-        if (request->members->ranks[i] == peer)
-            return i;
-    return -1;
+    return group_rank_of(request->members, tti_request_peer(request->message));
 }
 
 static void native_release(tutti_request *request)
@@ -231,4 +259,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .notify = native_notify,
     .windows = &tti_native_window_ops,
     .alive = native_alive,
+    .transfer = native_transfer,
 };

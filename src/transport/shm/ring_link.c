@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * ring_link.c - bytes between two processes of one host, through rings in shared memory.
+ * ring_link.c - frames and payloads between two processes of one host, through rings in shared memory.
  *
- * How     The ring from rank a to rank b lies in a's heap. a makes it with its first byte to b and
- *         publishes its offset in word b of its heap's directory; b looks there until it is not zero. The
- *         writer owns `tail`, the reader owns `head`; both only grow, and tail - head bytes are in it.
- * Order   Writer: copy bytes, then store tail. Reader: load tail, copy bytes out, then store head.
- *         Writer: load head before it writes over what was read. Each word has one writer, so no
- *         read-modify-write is needed.
+ * How     What rank a sends to b lies in two rings in a's heap: frames, with payloads that are small, in one of
+ *         lines (line_ring.c), larger payloads in one of bytes (bulk_ring.c). a makes the first with its first
+ *         message to b and publishes its offset in word b of its heap's directory; b looks there until it is not
+ *         zero. It makes the second with its first large payload, and publishes its offset in the first.
+ * Order   A far frame is in the ring of lines before its payload is in the other, and bulk_at is published
+ *         before that frame. Payloads follow one another as their frames do.
  * Sleep   Whoever sleeps sets `sleeping` in its heap's head, then looks once more at all its links, then
  *         polls its bell. Whoever moved a word looks at the other's `sleeping` afterwards and rings. All
  *         these loads and stores are sequentially consistent, so one of the two sees the other's store:
  *         no lost wake-up.
- * Trust   A peer's tail, head and offset are checked (never more than the ring holds, inside its heap)
+ * Trust   A peer's words and offsets are checked (never more than the ring holds, inside its heap)
  *         before they are used; sizes come from constants, never from shared memory.
  * End     A member that leaves sets `closed` in its heap's head. A reader reports the end only after it
- *         has seen closed and then found the ring empty. */
+ *         has seen closed and then found the rings empty. */
 #include "transport/shm/ring_link.h"
 
 #include <assert.h>
@@ -23,16 +23,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
-
-enum { RING_BYTES = 256 * 1024 };
-
-_Static_assert((RING_BYTES & (RING_BYTES - 1)) == 0, "wrapping an index is a mask");
-
-typedef struct ring {
-    _Alignas(TTI_LINE) _Atomic uint64_t tail; /* written by the writer */
-    _Alignas(TTI_LINE) _Atomic uint64_t head; /* written by the reader */
-    _Alignas(TTI_LINE) uint8_t data[RING_BYTES];
-} ring;
+#include "transport/shm/bulk_ring.h"
+#include "transport/shm/line_ring.h"
 
 typedef struct ring_link {
     tti_link   base;
@@ -40,111 +32,195 @@ typedef struct ring_link {
     tti_heap  *own, *peer;
     int        own_rank, peer_rank;
     tti_handle peer_bell;
-    ring      *out; /* NULL: nothing sent yet */
-    ring      *in;  /* NULL: nothing received yet */
-    uint64_t   out_at;
-    uint64_t   out_tail; /* the writer's own copy: shared memory is not read back */
-    uint64_t   in_head;
+    /* Out; the rings are NULL until something was sent. */
+    tti_line_writer out;
+    tti_bulk_end    out_bulk;
+    uint64_t        out_left; /* of a far payload */
+    /* In; NULL until something was received. */
+    tti_line_reader in;
+    tti_bulk_end    in_bulk;
+    tti_frame       in_frame;
+    size_t          in_frame_left; /* of in_frame, to hand over */
+    uint64_t        in_left;       /* of a far payload */
 } ring_link;
 
-static void wake_peer(ring_link *link)
+static void wake_peer(void *ctx)
 {
+    ring_link *link = ctx;
+
     if (atomic_load(&tti_heap_head_of(link->peer)->sleeping) != 0)
         link->port->ops->bell_ring(link->port, link->peer_bell);
 }
 
-static int make_out_ring(ring_link *link)
+static bool peer_has_left(const ring_link *link)
 {
-    tutti_status st = tti_heap_alloc(link->own, sizeof(ring), &link->out_at);
+    return atomic_load_explicit(&tti_heap_head_of(link->peer)->closed, memory_order_acquire) != 0;
+}
+
+/* ---- sending --------------------------------------------------------------------------------------- */
+
+static int make_lines(ring_link *link)
+{
+    uint64_t     at;
+    tutti_status st = tti_heap_alloc(link->own, sizeof(tti_line_ring), &at);
 
     if (st != TUTTI_OK)
         return -ENOMEM;
-    link->out = tti_heap_at(link->own, link->out_at, sizeof(ring));
-    assert(link->out != NULL);
-    atomic_store_explicit(&tti_heap_directory(link->own)[link->peer_rank], link->out_at,
-                          memory_order_release);
+    link->out.ring = tti_heap_at(link->own, at, sizeof(tti_line_ring));
+    assert(link->out.ring != NULL);
+    atomic_store_explicit(&tti_heap_directory(link->own)[link->peer_rank], at, memory_order_release);
     return 0;
 }
 
-/* Copy into the ring at position at, in two pieces where it wraps. */
-static void copy_in(ring *r, uint64_t at, const uint8_t *from, size_t bytes)
+static int make_bulk(ring_link *link)
 {
-    const size_t start = at & (RING_BYTES - 1);
-    const size_t first = bytes < RING_BYTES - start ? bytes : RING_BYTES - start;
+    const size_t bytes = sizeof(tti_bulk_ring) + link->out_bulk.size;
+    uint64_t     at;
+    tutti_status st = tti_heap_alloc(link->own, bytes, &at);
 
-    memcpy(r->data + start, from, first);
-    memcpy(r->data, from + first, bytes - first);
+    if (st != TUTTI_OK)
+        return -ENOMEM;
+    link->out_bulk.ring = tti_heap_at(link->own, at, bytes);
+    assert(link->out_bulk.ring != NULL);
+    atomic_store_explicit(&link->out.ring->bulk_at, at, memory_order_release);
+    return 0;
 }
 
-static void copy_out(const ring *r, uint64_t at, uint8_t *to, size_t bytes)
+/* A whole frame, and its payload if that is near: bytes, or -errno. */
+static int64_t send_frame(ring_link *link, const tti_part *parts, int n_parts)
 {
-    const size_t start = at & (RING_BYTES - 1);
-    const size_t first = bytes < RING_BYTES - start ? bytes : RING_BYTES - start;
+    const tti_frame *frame = parts[0].data;
+    int              err = 0;
 
-    memcpy(to, r->data + start, first);
-    memcpy(to + first, r->data, bytes - first);
+    assert(parts[0].size == sizeof *frame);
+    if (link->out.ring == NULL)
+        err = make_lines(link);
+    if (err == 0 && !tti_frame_is_near(frame) && link->out_bulk.ring == NULL)
+        err = make_bulk(link);
+    if (err == 0)
+        err = tti_lines_put(&link->out, frame, n_parts > 1 ? parts[1].data : NULL);
+    if (err != 0)
+        return err;
+    wake_peer(link);
+    if (tti_frame_is_near(frame))
+        return (int64_t)(sizeof *frame + frame->bytes);
+    link->out_left = frame->bytes;
+    return sizeof *frame;
+}
+
+static int64_t send_bulk(ring_link *link, const tti_part *part)
+{
+    int64_t taken = tti_bulk_put(&link->out_bulk, part->data, part->size, wake_peer, link);
+
+    if (taken > 0)
+        link->out_left -= (uint64_t)taken;
+    return taken;
 }
 
 static int64_t ring_send(tti_link *base, const tti_part *parts, int n_parts)
 {
     ring_link *link = (ring_link *)base;
-    uint64_t   used, room;
-    int64_t    taken = 0;
-    int        i;
+    int64_t    first = 0, more;
 
-    if (link->out == NULL && make_out_ring(link) != 0)
-        return -ENOMEM;
-    if (atomic_load_explicit(&tti_heap_head_of(link->peer)->closed, memory_order_acquire) != 0)
+    if (peer_has_left(link))
         return -EPIPE;
-    used = link->out_tail - atomic_load(&link->out->head);
-    if (used > RING_BYTES)
-        return -EPROTO;
-    room = RING_BYTES - used;
-    for (i = 0; i < n_parts && room > 0; i++) {
-        const size_t bytes = parts[i].size < room ? parts[i].size : (size_t)room;
-
-        copy_in(link->out, link->out_tail, parts[i].data, bytes);
-        link->out_tail += bytes;
-        room -= bytes;
-        taken += (int64_t)bytes;
+    if (link->out_left == 0) {
+        first = send_frame(link, parts, n_parts);
+        if (first < 0 || link->out_left == 0)
+            return first;
+        parts++;
     }
-    if (taken == 0)
-        return -EAGAIN;
-    atomic_store(&link->out->tail, link->out_tail);
-    wake_peer(link);
-    return taken;
+    more = send_bulk(link, parts);
+    if (more >= 0)
+        return first + more;
+    return first > 0 && more == -EAGAIN ? first : more;
 }
 
-/* The peer's ring to this member, once it is there. 0, -EAGAIN, or -EPROTO for an impossible offset. */
-static int find_in_ring(ring_link *link)
-{
-    const uint64_t offset = atomic_load(&tti_heap_directory(link->peer)[link->own_rank]);
+/* ---- receiving ------------------------------------------------------------------------------------- */
 
-    if (offset == 0)
+/* The peer's lines to this member, once they are there. 0, -EAGAIN, or -EPROTO for an impossible offset. */
+static int find_lines(ring_link *link)
+{
+    const uint64_t at = atomic_load(&tti_heap_directory(link->peer)[link->own_rank]);
+
+    if (at == 0)
         return -EAGAIN;
-    link->in = tti_heap_at(link->peer, offset, sizeof(ring));
-    return link->in != NULL ? 0 : -EPROTO;
+    link->in.ring = tti_heap_at(link->peer, at, sizeof(tti_line_ring));
+    return link->in.ring != NULL ? 0 : -EPROTO;
+}
+
+static int find_bulk(ring_link *link)
+{
+    const uint64_t at = atomic_load_explicit(&link->in.ring->bulk_at, memory_order_acquire);
+
+    link->in_bulk.ring = tti_heap_at(link->peer, at, sizeof(tti_bulk_ring) + link->in_bulk.size);
+    return link->in_bulk.ring != NULL ? 0 : -EPROTO;
+}
+
+static int next_frame(ring_link *link)
+{
+    int err = link->in.ring == NULL ? find_lines(link) : 0;
+
+    if (err == 0)
+        err = tti_lines_frame(&link->in, &link->in_frame);
+    if (err != 0)
+        return err;
+    link->in_frame_left = sizeof link->in_frame;
+    if (tti_frame_is_near(&link->in_frame))
+        return 0;
+    link->in_left = link->in_frame.bytes;
+    return link->in_bulk.ring == NULL ? find_bulk(link) : 0;
+}
+
+static int64_t take_frame(ring_link *link, void *out, size_t bytes)
+{
+    const uint8_t *from = (const uint8_t *)&link->in_frame + sizeof link->in_frame - link->in_frame_left;
+
+    if (bytes > link->in_frame_left)
+        bytes = link->in_frame_left;
+    memcpy(out, from, bytes);
+    link->in_frame_left -= bytes;
+    return (int64_t)bytes;
+}
+
+static int64_t take_bulk(ring_link *link, void *out, size_t bytes)
+{
+    int64_t got = tti_bulk_take(&link->in_bulk, out, bytes < link->in_left ? bytes : (size_t)link->in_left,
+                                wake_peer, link);
+
+    if (got > 0)
+        link->in_left -= (uint64_t)got;
+    return got;
+}
+
+static int64_t take_near(ring_link *link, void *out, size_t bytes)
+{
+    const uint64_t told = link->in.told;
+    const size_t   got = tti_lines_take(&link->in, out, bytes);
+
+    if (link->in.told != told)
+        wake_peer(link);
+    return (int64_t)got;
 }
 
 static int64_t take_bytes(ring_link *link, void *out, size_t bytes)
 {
-    uint64_t there;
+    uint64_t told;
     int      err;
 
-    if (link->in == NULL && (err = find_in_ring(link)) != 0)
-        return err;
-    there = atomic_load(&link->in->tail) - link->in_head;
-    if (there > RING_BYTES)
-        return -EPROTO;
-    if (there == 0)
-        return -EAGAIN;
-    if (bytes > there)
-        bytes = (size_t)there;
-    copy_out(link->in, link->in_head, out, bytes);
-    link->in_head += bytes;
-    atomic_store(&link->in->head, link->in_head);
-    wake_peer(link);
-    return (int64_t)bytes;
+    if (link->in_frame_left == 0 && link->in.open)
+        return take_near(link, out, bytes);
+    if (link->in_frame_left == 0 && link->in_left > 0)
+        return take_bulk(link, out, bytes);
+    if (link->in_frame_left == 0) {
+        told = link->in.told;
+        err = next_frame(link);
+        if (err != 0)
+            return err;
+        if (link->in.told != told)
+            wake_peer(link);
+    }
+    return take_frame(link, out, bytes);
 }
 
 static int64_t ring_recv(tti_link *base, void *out, size_t bytes)
@@ -152,12 +228,13 @@ static int64_t ring_recv(tti_link *base, void *out, size_t bytes)
     ring_link *link = (ring_link *)base;
     int64_t    got = take_bytes(link, out, bytes);
 
-    if (got != -EAGAIN ||
-        atomic_load_explicit(&tti_heap_head_of(link->peer)->closed, memory_order_acquire) == 0)
+    if (got != -EAGAIN || !peer_has_left(link))
         return got;
     got = take_bytes(link, out, bytes); /* what it wrote before it left */
     return got == -EAGAIN ? 0 : got;
 }
+
+/* ---- the rest -------------------------------------------------------------------------------------- */
 
 static tti_handle ring_handle(const tti_link *base)
 {
@@ -170,19 +247,54 @@ static void ring_close(tti_link *base)
     free(base); /* the rings go with the heaps: the peer may still be reading */
 }
 
+/* Seen is what the word said when this end had nothing to do: a change since then is not missed. */
+static const _Atomic uint64_t *watch_sending(const ring_link *link, uint64_t *seen_out)
+{
+    if (link->out.ring == NULL)
+        return NULL;
+    if (link->out_left > 0) {
+        *seen_out = link->out_bulk.own - link->out_bulk.size;
+        return &link->out_bulk.ring->head;
+    }
+    *seen_out = link->out.head;
+    return &link->out.ring->head;
+}
+
+static const _Atomic uint64_t *watch_receiving(const ring_link *link, uint64_t *seen_out)
+{
+    *seen_out = 0;
+    if (link->in.ring == NULL)
+        return &tti_heap_directory(link->peer)[link->own_rank];
+    if (link->in_left > 0) {
+        *seen_out = link->in_bulk.own;
+        return &link->in_bulk.ring->tail;
+    }
+    *seen_out = link->in.seen;
+    return tti_lines_next(&link->in);
+}
+
+static const _Atomic uint64_t *ring_watch(tti_link *base, bool for_send, uint64_t *seen_out)
+{
+    const ring_link *link = (ring_link *)base;
+
+    return for_send ? watch_sending(link, seen_out) : watch_receiving(link, seen_out);
+}
+
 static const tti_link_ops ring_ops = {
     .name = "shm", .send = ring_send, .recv = ring_recv, .handle = ring_handle, .close = ring_close,
+    .watch = ring_watch,
 };
 
-tutti_status tti_ring_link_open(tti_port *port, tti_heap *own, int own_rank, tti_heap *peer, int peer_rank,
-                                tti_handle peer_bell, tti_link **link_out)
+tutti_status tti_ring_link_open(const tti_ring_ends *ends, tti_link **link_out)
 {
     ring_link *link = calloc(1, sizeof *link);
 
     if (link == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for the link to rank %d", peer_rank);
-    *link = (ring_link){ .base = { .ops = &ring_ops }, .port = port, .own = own, .own_rank = own_rank,
-                         .peer = peer, .peer_rank = peer_rank, .peer_bell = peer_bell };
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the link to rank %d", ends->peer_rank);
+    *link = (ring_link){ .base = { .ops = &ring_ops }, .port = ends->port, .own = ends->own,
+                         .own_rank = ends->own_rank, .peer = ends->peer, .peer_rank = ends->peer_rank,
+                         .peer_bell = ends->peer_bell, .out_bulk = { .size = ends->bulk_size },
+                         .in_bulk = { .size = ends->bulk_size } };
     *link_out = &link->base;
     return TUTTI_OK;
 }

@@ -1,15 +1,23 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * transport/shm/ring_link.h - a link through two rings, one in each member's heap. */
+ * transport/shm/ring_link.h - a link through rings in each member's heap. */
 #ifndef TTI_TRANSPORT_SHM_RING_LINK_H
 #define TTI_TRANSPORT_SHM_RING_LINK_H
 
 #include "transport/heap.h"
 #include "transport/link.h"
 
-/** Make a link between two members. Heaps and bell are borrowed until it is closed; the directory word
- * of each heap at the other's rank says where the ring to it is. */
-tutti_status tti_ring_link_open(tti_port *port, tti_heap *own, int own_rank, tti_heap *peer, int peer_rank,
-                                tti_handle peer_bell, tti_link **link_out);
+/** Heaps and bell are borrowed until the link is closed; the directory word of each heap at the other's rank
+ * says where the ring to it is. */
+typedef struct tti_ring_ends {
+    tti_port  *port;
+    tti_heap  *own, *peer;
+    int        own_rank, peer_rank;
+    tti_handle peer_bell;
+    size_t     bulk_size; /* tti_bulk_size(), the same at both ends */
+} tti_ring_ends;
+
+/** Make a link between two members. */
+tutti_status tti_ring_link_open(const tti_ring_ends *ends, tti_link **link_out);
 
 #endif

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * await.c - waiting for messages, and who drives them meanwhile.
+ *
+ * Drive   Whoever waits for a request moves everybody's bytes: flush what is queued, drain what is
+ *         wanted. Of several who wait one is the driver, who alone sleeps in poll; the others sleep on
+ *         `changed`, which is signalled when a request has ended and when the driver leaves.
+ * Spin    The driver first looks at the word in shared memory that its own message will change, without the lock,
+ *         then at the lane of that message, then at all that are wanted; it reads the clock and looks for the dead
+ *         once in such a round, the first time after some hundred looks. Ranks that share cores give theirs away
+ *         in each round. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may
+ *         be doing the same.
+ * Thread  When nobody waits and requests are under way, or windows have members on other hosts, the messenger's
+ *         own thread drives; it is made with the first point-to-point request, such a window, or the first failure
+ *         that could not be told at once, because its rank may never call again. Whoever posts usually waits soon:
+ *         so it begins only when no call came for NAP_MS, naps while there are any, and then rests until a call
+ *         leaves something under way. A call costs it no system call but the first after a rest. */
+#include "transport/window_core.h"
+
+#include <stdio.h>
+#include <tutti/private.h>
+#include "transport/mesh_links.h"
+#include "wire/addr.h"
+
+enum {
+    LOOKS_OWN_CORE = 64,   /* between two rounds */
+    LOOKS_SHARED_CORE = 8,
+    SPIN_NS = 100 * 1000, /* own core: until sleeping */
+    ROUNDS_SHARED_CORE = 64,
+    ROUNDS_OF_A_SEND = 4,  /* until a send that does not fit takes in everything */
+    TURNS_TO_LOOK = 16,    /* while bytes move */
+    NAP_MS = 1,
+};
+
+/* ---- words ----------------------------------------------------------------------------------------- */
+
+static tutti_status outcome(const tti_request *request)
+{
+    return request->cause.status == TUTTI_OK ? TUTTI_OK
+                                             : tti_fail(request->cause.status, "%s", request->cause.words);
+}
+
+/* Nothing was heard of the peer, not even that it is there. */
+static tutti_status not_connected(const tti_messenger *m, int peer)
+{
+    char text[TTI_ADDR_TEXT_MAX];
+
+    return tti_fail(TUTTI_E_TIMEOUT,
+                    "there is no connection yet to rank %d (%s), which listens at %s\n"
+                    "  next: let that port through between the hosts, or set TUTTI_PORT_RANGE to ports that are",
+                    peer, tti_mesh_whereabouts(m->mesh, peer),
+                    tti_addr_format(tti_mesh_addr(m->mesh, peer), text, sizeof text));
+}
+
+/* Tags below 0 are the library's own, and say nothing to a program. */
+static const char *with_tag(int tag, char out[24])
+{
+    snprintf(out, 24, tag < 0 ? "" : " with tag %d", tag);
+    return out;
+}
+
+static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
+{
+    const int peer = request->parcel.peer;
+    char      tag[24];
+
+    if (peer >= 0 && m->lanes[peer].way < TTI_WAY_OPEN)
+        return not_connected(m, peer);
+    if (request->window != NULL || request->channel.plane == TTI_PLANE_REPLY)
+        return tti_fail(TUTTI_E_TIMEOUT, "%s rank %d (%s) %s window %d",
+                        request->window != NULL ? "no signal came from" : "nothing was heard of", peer,
+                        tti_mesh_whereabouts(m->mesh, peer),
+                        request->window != NULL ? "in" : "about what was asked or sent to its", request->parcel.tag);
+    if (request->is_send)
+        return tti_fail(TUTTI_E_TIMEOUT,
+                        "sending %zu bytes%s to rank %d (%s) is not finished: it does not receive",
+                        request->parcel.bytes, with_tag(request->parcel.tag, tag), peer,
+                        tti_mesh_whereabouts(m->mesh, peer));
+    if (peer < 0)
+        return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from any rank",
+                        with_tag(request->parcel.tag, tag));
+    return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)",
+                    with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer));
+}
+
+/* ---- driving --------------------------------------------------------------------------------------- */
+
+/* How long to wait. The clock is not read before it must be. */
+typedef struct patience {
+    int64_t timeout_ms; /* negative: for ever */
+    int64_t began_ns;   /* 0: not begun */
+    int64_t deadline_ns;
+} patience;
+
+static bool has_run_out(patience *p, tti_port *port, int64_t now_ns)
+{
+    if (p->began_ns == 0) {
+        p->began_ns = now_ns;
+        p->deadline_ns = p->timeout_ms < 0 ? TTI_FOREVER : tti_deadline(port, p->timeout_ms, -1);
+    }
+    return now_ns >= p->deadline_ns;
+}
+
+void tti_tell_waiters(tti_messenger *m)
+{
+    if (m->sleepers > 0)
+        tti_event_signal(m->port, &m->changed);
+}
+
+void tti_leave_to_others(tti_messenger *m)
+{
+    if (m->asleep)
+        m->port->ops->bell_ring(m->port, m->bell);
+    tti_tell_waiters(m);
+    if (m->thread_rests)
+        tti_event_signal(m->port, &m->todo);
+}
+
+/* Whether the messenger's thread is to drive. */
+static bool needs_driving(const tti_messenger *m)
+{
+    return (m->under_way > 0 || m->n_serving > 0) && m->waiters == 0 && !m->closing;
+}
+
+/* The lane of what is waited for; NULL: it may be any. */
+static tti_lane *lane_of(tti_messenger *m, const tti_request *request)
+{
+    return request->parcel.peer >= 0 && request->window == NULL ? &m->lanes[request->parcel.peer] : NULL;
+}
+
+/* Look at word until it is not what was seen, a few times: whether it changed. */
+static bool changes(const _Atomic uint64_t *word, uint64_t seen, int looks)
+{
+    int i;
+
+    for (i = 0; i < looks; i++) {
+        if (word != NULL && atomic_load_explicit(word, memory_order_relaxed) != seen)
+            return true;
+        tti_pause();
+    }
+    return false;
+}
+
+/* Let the peers work, without the lock, but look whether there is something to do. */
+static void idle(tti_messenger *m, const tti_request *request)
+{
+    tti_lane               *lane = lane_of(m, request);
+    const tti_link         *link = lane != NULL ? lane->link : NULL;
+    const _Atomic uint64_t *word = NULL;
+    uint64_t                seen = 0;
+
+    if (link != NULL && link->ops->watch != NULL)
+        word = link->ops->watch(lane->link, request->is_send, &seen);
+    tti_unlock(&m->lock);
+    if (!changes(word, seen, m->own_core && word != NULL ? LOOKS_OWN_CORE : LOOKS_SHARED_CORE) && !m->own_core)
+        m->port->ops->yield(m->port);
+    tti_lock(&m->lock);
+}
+
+/* Move the lane of what is waited for, or else all: whether anything moved. */
+static bool move(tti_messenger *m, const tti_request *request, int rounds)
+{
+    tti_lane *lane = lane_of(m, request);
+
+    if (lane != NULL && tti_messenger_turn_one(m, lane))
+        return true;
+    if (lane != NULL && rounds == 0)
+        return false;
+    return tti_messenger_turn(m, request->is_send && rounds >= ROUNDS_OF_A_SEND);
+}
+
+/* Drive until request has ended: false, if patience has before. */
+static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
+{
+    int64_t  now_ns = 0, idle_ns = 0; /* when idling was first seen by the clock */
+    unsigned turns = 0;
+    int      rounds = 0; /* in which nothing moved, in a row */
+
+    while (!request->ended) {
+        const bool moved = move(m, request, rounds);
+
+        if (moved) {
+            rounds = 0;
+            idle_ns = 0;
+        }
+        if (++turns % TURNS_TO_LOOK == 0 || rounds > 0) {
+            now_ns = tti_port_now(m->port);
+            if (has_run_out(p, m->port, now_ns) && !request->ended)
+                return false;
+            tti_messenger_look(m, now_ns);
+            idle_ns = idle_ns == 0 ? now_ns : idle_ns;
+        }
+        if (moved || request->ended)
+            continue;
+        if (m->own_core ? rounds > 0 && now_ns - idle_ns >= SPIN_NS : rounds >= ROUNDS_SHARED_CORE)
+            tti_messenger_sleep(m, p->deadline_ns);
+        else
+            idle(m, request);
+        rounds++;
+    }
+    return true;
+}
+
+/* Wait until request has ended: false, if patience has before. */
+static bool wait_for(tti_messenger *m, const tti_request *request, patience *p)
+{
+    bool in_time = true;
+
+    m->waiters++;
+    while (!request->ended && in_time) {
+        const uint32_t seen = tti_event_now(&m->changed);
+
+        if (!m->driving) {
+            m->driving = true;
+            in_time = drive_for(m, request, p);
+            m->driving = false;
+            tti_tell_waiters(m); /* somebody else may want to drive */
+            continue;
+        }
+        in_time = !has_run_out(p, m->port, tti_port_now(m->port));
+        if (m->thread_drives && m->asleep)
+            m->port->ops->bell_ring(m->port, m->bell);
+        m->sleepers++;
+        tti_unlock(&m->lock);
+        if (in_time)
+            tti_event_wait(m->port, &m->changed, seen, p->deadline_ns);
+        tti_lock(&m->lock);
+        m->sleepers--;
+    }
+    m->waiters--;
+    if (needs_driving(m))
+        tti_leave_to_others(m);
+    return request->ended;
+}
+
+/* ---- calls ----------------------------------------------------------------------------------------- */
+
+tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns)
+{
+    tti_messenger *m = request->messenger;
+    patience       p = { .began_ns = 1, .deadline_ns = deadline_ns };
+    tutti_status   st = TUTTI_OK;
+
+    if (tti_request_ended(request))
+        return outcome(request);
+    tti_lock(&m->lock);
+    m->calls++;
+    if (!wait_for(m, request, &p))
+        st = timed_out(m, request);
+    tti_unlock(&m->lock);
+    return st != TUTTI_OK ? st : outcome(request);
+}
+
+/* Wait for a request of this thread's that has run out of patience, and that expired is to end. */
+static tutti_status expire(tti_messenger *m, const tti_request *request, patience *p, const tti_expiry *expiry)
+{
+    tutti_status st = timed_out(m, request);
+
+    p->deadline_ns = TTI_FOREVER;
+    tti_unlock(&m->lock);
+    expiry->expired(expiry->ctx, tti_port_now(m->port) - p->began_ns);
+    tti_lock(&m->lock);
+    wait_for(m, request, p);
+    return st;
+}
+
+tutti_status tti_messenger_transfer(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
+                                    const tti_expiry *expiry, int *peer_out)
+{
+    patience     p = { .timeout_ms = expiry->timeout_ms };
+    tti_request  request; /* never freed: one of its two references is this call's */
+    tutti_status st = TUTTI_OK;
+
+    tti_request_init(&request, m, channel, parcel, is_send);
+    tti_lock(&m->lock);
+    if (!m->thread.running)
+        st = tti_need_driver(m); /* of what may be left if this fails half-way */
+    if (st == TUTTI_OK) {
+        m->calls++;
+        m->under_way++;
+        tti_place(m, &request);
+        if (!request.ended && !wait_for(m, &request, &p))
+            st = expire(m, &request, &p, expiry);
+    }
+    tti_unlock(&m->lock);
+    *peer_out = request.parcel.peer;
+    return st != TUTTI_OK ? st : outcome(&request);
+}
+
+void tti_request_notify(tti_request *request, void (*fn)(void *ctx), void *ctx)
+{
+    tti_messenger *m = request->messenger;
+    bool           ended = tti_request_ended(request); /* then the messenger may be gone */
+
+    if (!ended) {
+        tti_lock(&m->lock);
+        ended = tti_request_ended(request);
+        if (!ended) {
+            request->on_end_ctx = ctx;
+            request->on_end = fn;
+        }
+        tti_unlock(&m->lock);
+    }
+    if (ended)
+        fn(ctx);
+}
+
+/* ---- when nobody waits ----------------------------------------------------------------------------- */
+
+static void drive_alone(tti_messenger *m)
+{
+    m->driving = m->thread_drives = true;
+    while (needs_driving(m)) {
+        if (!tti_messenger_turn(m, false))
+            tti_messenger_sleep(m, TTI_FOREVER);
+        else
+            tti_messenger_look(m, tti_port_now(m->port));
+    }
+    m->driving = m->thread_drives = false;
+    tti_tell_waiters(m); /* somebody who waits wants to drive */
+}
+
+void tti_messenger_thread(void *messenger)
+{
+    tti_messenger *m = messenger;
+    uint32_t       calls = 0; /* at the last look */
+
+    tti_lock(&m->lock);
+    while (!m->closing) {
+        const uint32_t seen = tti_event_now(&m->todo);
+        const bool     quiet = calls == m->calls || m->n_serving > 0;
+
+        calls = m->calls;
+        if (quiet && needs_driving(m) && !m->driving) {
+            drive_alone(m);
+            continue;
+        }
+        m->thread_rests = quiet;
+        tti_unlock(&m->lock);
+        tti_event_wait(m->port, &m->todo, seen, quiet ? TTI_FOREVER : tti_port_now(m->port) + NAP_MS * TTI_MS);
+        tti_lock(&m->lock);
+        m->thread_rests = false;
+    }
+    tti_unlock(&m->lock);
+}
