@@ -12,8 +12,8 @@
  * window plane, whose body, if there is one, goes into the window (window_serve.c).
  *
  * True    A frame that was begun is always finished, and so is its body: giving up a send copies the rest.
- *         Nothing is taken out of a link that nobody wants yet, unless all is asked for: it waits where it is, and
- *         its sender with it, until a receive can have it without a copy being kept. */
+ *         Nothing that nobody wants yet is taken out of shared memory, unless all is asked for: it waits where it
+ *         is, and its sender with it, until a receive can have it without a copy being kept. */
 #include "transport/window_core.h"
 
 #include <errno.h>
@@ -206,6 +206,13 @@ static bool took(tti_lane *lane, tti_mailbox *mailbox, size_t bytes, tti_cause *
     return true;
 }
 
+/* Whether the rest can stay in shared memory. A socket is read as far as it goes: it costs its peer nothing, and
+ * what follows may be a notice. */
+static bool is_done(const tti_lane *lane, const tti_mailbox *mailbox)
+{
+    return lane->frame_have == 0 && lane->link->ops->watch != NULL && !tti_mailbox_wants(mailbox, lane->peer);
+}
+
 bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, bool all, bool *moved, tti_cause *why)
 {
     uint8_t nowhere[4096];
@@ -216,7 +223,7 @@ bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, bool all, bool *moved,
     while (total < DRAIN_BYTES_MAX && !mailbox->has_notice) {
         void *place = next_place(lane, nowhere, sizeof nowhere, &bytes);
 
-        if (!all && lane->frame_have == 0 && !tti_mailbox_wants(mailbox, lane->peer))
+        if (!all && is_done(lane, mailbox))
             return true;
         got = lane->link->ops->recv(lane->link, place, bytes);
         if (got == -EAGAIN)
