@@ -11,6 +11,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include "coll/choose.h"
+#include "coll/coll_ranks.h"
 
 static tti_wishes wishes_of(const char *text)
 {
@@ -164,24 +165,6 @@ static void what_does_not_exist_is_refused(void **state)
 
 /* ---- the order of summation -------------------------------------------------------------------- */
 
-static double drawn(uint32_t *state, double least, double most)
-{
-    *state = *state * 1664525u + 1013904223u;
-    return least + (most - least) * (*state >> 8) / 0x1p24;
-}
-
-static tti_machine drawn_machine(uint32_t *state)
-{
-    return (tti_machine){
-        .line = drawn(state, 20, 5000), .give = drawn(state, 200, 50000),
-        .copy = drawn(state, 0.005, 2), .copy_far = drawn(state, 0.01, 5),
-        .fetch = drawn(state, 0.01, 5), .combine = drawn(state, 0.005, 5),
-        .pull = drawn(state, 0.01, 5), .pull_call = drawn(state, 100, 50000),
-        .message = drawn(state, 1000, 1e6), .post = drawn(state, 100, 1e5),
-        .wire = drawn(state, 0.02, 50), .cache_bytes = drawn(state, 1e4, 1e8),
-    };
-}
-
 /* Costs that have nothing to do with what is measured, so that each of the rows is the cheapest
  * somewhere. */
 static tti_amounts by_bytes(double ranks, double bytes)
@@ -235,7 +218,7 @@ static void measurements_choose_inside_an_order(void **state)
 
     (void)state;
     for (i = 0; i < 200; i++) {
-        const tti_machine  machine = drawn_machine(&seed);
+        const tti_machine  machine = tt_drawn_machine(&seed);
         const tti_decision d = among_orders(&machine, -1, i % 2);
 
         for (size = 0; size < TTI_SIZE_CLASSES; size++)
@@ -263,7 +246,7 @@ static void drawn_machines_keep_the_order(void **state)
 
     (void)state;
     for (i = 0; i < 100; i++) {
-        const tti_machine  machine = drawn_machine(&seed);
+        const tti_machine  machine = tt_drawn_machine(&seed);
         const bool         one_host = i % 2;
         const int          n_ranks = 2 + i % 7;
         const tti_decision d = decided(NULL, &machine, one_host, n_ranks);

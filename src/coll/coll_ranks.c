@@ -106,6 +106,30 @@ static tutti_status board_has(void *context, const char *key, int64_t deadline_n
     return TUTTI_OK;
 }
 
+static double drawn(uint32_t *state, double least, double most)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return least + (most - least) * (*state >> 8) / 0x1p24;
+}
+
+tti_machine tt_drawn_machine(uint32_t *state)
+{
+    tti_machine m = { .line = drawn(state, 20, 5000) };
+
+    m.give = drawn(state, 200, 50000);
+    m.copy = drawn(state, 0.005, 2);
+    m.copy_far = drawn(state, 0.01, 5);
+    m.fetch = drawn(state, 0.01, 5);
+    m.combine = drawn(state, 0.005, 5);
+    m.pull = drawn(state, 0.01, 5);
+    m.pull_call = drawn(state, 100, 50000);
+    m.message = drawn(state, 1000, 1e6);
+    m.post = drawn(state, 100, 1e5);
+    m.wire = drawn(state, 0.02, 50);
+    m.cache_bytes = drawn(state, 1e4, 1e8);
+    return m;
+}
+
 int64_t tt_in_ms(int64_t ms)
 {
     return tti_port_now(tti_port_system()) + ms * TTI_MS;

@@ -51,6 +51,9 @@ void tt_run(int size, bool tcp, tt_body *body, tt_rank *ranks_out);
 /** The same, with algorithms chosen for another machine than the usual one. */
 void tt_run_on(const tti_machine *machine, int size, bool tcp, tt_body *body, tt_rank *ranks_out);
 
+/** A machine as there is none: every figure drawn by itself. */
+tti_machine tt_drawn_machine(uint32_t *state);
+
 /** Wait until all threads of the world are here; says nothing to the code under test. */
 void tt_all_here(tt_rank *t);
 

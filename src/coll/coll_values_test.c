@@ -7,12 +7,15 @@
  *         everywhere.
  * Method  Ranks are threads with a fixed row of calls, whose inputs every rank can compute; the
  *         expected reduction is one kernel call over the inputs of ranks 0..P-1, and for f32 also a
- *         plain loop. Bytes behind every buffer must stay as they were. */
+ *         plain loop. Bytes behind every buffer must stay as they were. Algorithms are taken from their
+ *         table, so a new one is tried without a word here; `coll_values_test --long` tries all with
+ *         all numbers of ranks, sizes and operations. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "coll/choose.h"
 #include "coll/coll_ranks.h"
 #include "kernel/kernel.h"
 
@@ -634,35 +637,108 @@ static void groups_come_and_go(void **state)
     tt_run(3, true, many_groups, ranks);
 }
 
-static void every_algorithm_on_one_host(void **state)
-{
-    static const char *const wishes[] = {
-        "all_reduce=one_phase,reduce=one_phase", "all_reduce=sliced,reduce=sliced",
-        "all_reduce=one_shot,reduce=to_root",
-        "all_reduce=direct,reduce=direct,broadcast=binomial,all_gather=direct,gather=direct,"
-        "scatter=direct,reduce_scatter=direct,all_to_all=direct,gather_v=direct,scatter_v=direct,"
-        "barrier=dissemination",
-    };
-    tt_rank ranks[TT_RANKS_MAX];
-    size_t  i;
+/* ---- every algorithm, by its name -------------------------------------------------------------- */
 
-    (void)state;
-    counts = few_counts;
-    for (i = 0; i < sizeof wishes / sizeof wishes[0]; i++) {
-        assert_int_equal(setenv("TUTTI_ALGO", wishes[i], 1), 0);
-        tt_run(4, false, all_calls, ranks);
+enum { WISHES_MAX = 1024, DRAWN_MACHINES = 20 };
+
+/* "op=name,...": the turn-th algorithm of each kind, counted round. How many turns bring all on. */
+static int wish_for(int turn, char text[WISHES_MAX])
+{
+    int                  n, kind, i, turns = 1;
+    const tti_algorithm *rows = tti_algorithms(&n);
+    size_t               used = 0;
+
+    for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++) {
+        int of_kind = 0, seen = 0;
+
+        for (i = 0; i < n; i++)
+            of_kind += (int)rows[i].kind == kind;
+        for (i = 0; i < n; i++)
+            if ((int)rows[i].kind == kind && seen++ == turn % of_kind)
+                used += (size_t)snprintf(text + used, WISHES_MAX - used, "%s%s=%s", used > 0 ? "," : "",
+                                         tti_call_kind_name((tutti_call_kind)kind), rows[i].name);
+        turns = of_kind > turns ? of_kind : turns;
+    }
+    assert_true(used < WISHES_MAX);
+    return turns;
+}
+
+static void by_every_algorithm(int least, int most, bool tcp, tt_body *body)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+    char    wish[WISHES_MAX];
+    int     turns, turn, size;
+
+    turns = wish_for(0, wish);
+    for (turn = 0; turn < turns; turn++) {
+        wish_for(turn, wish);
+        assert_int_equal(setenv("TUTTI_ALGO", wish, 1), 0);
+        for (size = least; size <= most; size++)
+            tt_run(size, tcp, body, ranks);
     }
     assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
 }
 
-int main(void)
+static void every_algorithm_on_one_host(void **state)
+{
+    (void)state;
+    counts = few_counts;
+    by_every_algorithm(4, 4, false, all_calls);
+}
+
+/* The long form: all numbers of ranks, sizes and operations, and calls in any order. */
+static void every_algorithm_everywhere(void **state)
+{
+    (void)state;
+    counts = all_counts;
+    by_every_algorithm(2, TT_RANKS_MAX, false, all_calls);
+    by_every_algorithm(2, TT_RANKS_MAX, false, every_op);
+    by_every_algorithm(2, TT_RANKS_MAX, false, random_calls);
+    by_every_algorithm(2, TT_RANKS_MAX, true, random_calls);
+}
+
+/* One of each sort of dtype and operation, small, medium and several rounds long. */
+static void cells(tt_rank *t)
+{
+    static const int64_t sizes[] = { 1, 14, 500, 9001, 70001 };
+    size_t               i;
+
+    for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        do_all_kinds(t, TUTTI_F32, sizes[i], TUTTI_SUM);
+        do_all_kinds(t, TUTTI_BF16, sizes[i], TUTTI_AVG);
+        do_all_kinds(t, TUTTI_F64, sizes[i], tutti_premul_sum(0.3));
+        do_all_kinds(t, TUTTI_I32, sizes[i], TUTTI_MAX);
+    }
+}
+
+/* Whatever was measured, sums have the bits of one kernel call over ranks 0..P-1. */
+static void any_measured_machine_gives_the_same_bits(void **state)
+{
+    tt_rank  ranks[TT_RANKS_MAX];
+    uint32_t seed = 5;
+    int      i, size;
+
+    (void)state;
+    for (i = 0; i < DRAWN_MACHINES; i++) {
+        const tti_machine machine = tt_drawn_machine(&seed);
+
+        for (size = 2; size <= 4; size++)
+            tt_run_on(&machine, size, i % 5 == 4, cells, ranks);
+    }
+}
+
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_on_one_host),      cmocka_unit_test(values_between_hosts),
         cmocka_unit_test(ops_on_one_host),         cmocka_unit_test(ops_between_hosts),
         cmocka_unit_test(calls_follow_each_other), cmocka_unit_test(groups_come_and_go),
         cmocka_unit_test(every_algorithm_on_one_host),
+        cmocka_unit_test(any_measured_machine_gives_the_same_bits),
     };
+    const struct CMUnitTest long_tests[] = { cmocka_unit_test(every_algorithm_everywhere) };
 
+    if (argc > 1 && strcmp(argv[1], "--long") == 0)
+        return cmocka_run_group_tests_name("coll_values, long", long_tests, NULL, NULL);
     return cmocka_run_group_tests_name("coll_values", tests, NULL, NULL);
 }
