@@ -12,6 +12,8 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "base/env.h"
+#include "base/log.h"
+#include "coll/calibrate.h"
 #include "coll/host/crowd.h"
 
 tutti_status tti_choice_read(tti_choice *choice_out)
@@ -49,13 +51,21 @@ static uint64_t print_of_rows(void)
     return print;
 }
 
+/* What rank 0 tells. Between hosts nothing is measured; and a world on a port of its own, as simulations
+ * are, must not depend on the machine that it happens to run on. */
+static const tti_machine *machine_for(const tti_team *team)
+{
+    return tti_team_on_one_host(team) && team->port == tti_port_system() ? tti_machine_here()
+                                                                         : &tti_machine_default;
+}
+
 void tti_choice_announce(const tti_choice *choice, const tti_team *team, const tti_machine *machine,
                          tti_join *mine)
 {
     mine->algorithms = print_of(print_of_rows(), choice->wishes.rows, sizeof choice->wishes.rows);
     mine->reproducible = choice->reproducible;
     if (team->rank == 0)
-        mine->machine = machine != NULL ? *machine : tti_machine_default;
+        mine->machine = machine != NULL ? *machine : *machine_for(team);
 }
 
 /* Ranks that share a core of this host, as all members see it. */
@@ -65,6 +75,30 @@ static double turns_of(const tti_team *team, const tti_join *all)
     const double turns = (double)n_here / tti_crowd_cores(all, team->n_ranks, n_here);
 
     return turns > 1 ? turns : 1;
+}
+
+/* "one_phase to 16384, sliced": what is taken for which bytes of one rank's part. */
+static void log_kind(const tti_choice *choice, const tti_team *team, tutti_call_kind kind)
+{
+    const uint8_t       *rows = choice->decision.rows[kind];
+    tti_words            words = { .used = 0 };
+    int                  n, size;
+    const tti_algorithm *table = tti_algorithms(&n);
+
+    for (size = 0; size < TTI_SIZE_CLASSES - 1; size++)
+        if (rows[size] != rows[size + 1])
+            tti_words_add(&words, "%s to %lld, ", table[rows[size]].name,
+                          (long long)tti_size_class_most(size));
+    tti_log(TTI_LOG_DEBUG, "group '%s': %s takes %s%s", team->name, tti_call_kind_name(kind), words.text,
+            table[rows[size]].name);
+}
+
+static void log_choice(const tti_choice *choice, const tti_team *team)
+{
+    int kind;
+
+    for (kind = 1; kind < TUTTI_CALL_KIND_COUNT && tti_log_wanted(TTI_LOG_DEBUG); kind++)
+        log_kind(choice, team, (tutti_call_kind)kind);
 }
 
 void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join *all)
@@ -78,4 +112,6 @@ void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join 
     const tti_algorithm *rows = tti_algorithms(&n);
 
     tti_decide(&question, rows, n, &choice->decision);
+    if (team->rank == 0)
+        log_choice(choice, team);
 }

@@ -74,7 +74,7 @@ tti_amounts tti_amounts_meet(double ranks, double bytes)
 tti_amounts tti_amounts_all_one_phase(double ranks, double bytes)
 {
     return (tti_amounts){ .meets = rounds(bytes, TTI_HOST_CHUNK), .copied = bytes,
-                          .fetched = (ranks - 1) * bytes / 2, .combined = ranks * bytes };
+                          .fetched = (ranks - 1) * bytes, .combined = ranks * bytes };
 }
 
 tti_amounts tti_amounts_all_sliced(double ranks, double bytes)
@@ -82,7 +82,7 @@ tti_amounts tti_amounts_all_sliced(double ranks, double bytes)
     const double others = bytes * (ranks - 1) / ranks;
 
     return (tti_amounts){ .meets = 2 * rounds(bytes, TTI_HOST_CHUNK), .copied = bytes + bytes / ranks,
-                          .fetched = others / 2 + others, .combined = bytes };
+                          .fetched = 2 * others, .combined = bytes };
 }
 
 tti_amounts tti_amounts_root_one_phase(double ranks, double bytes)
@@ -116,7 +116,7 @@ tti_amounts tti_amounts_root_parts(double ranks, double bytes)
 tti_amounts tti_amounts_own_slices(double ranks, double bytes)
 {
     return (tti_amounts){ .meets = rounds(bytes, lane(ranks)), .copied = (ranks - 1) * bytes,
-                          .fetched = (ranks - 1) * bytes / 2, .combined = ranks * bytes };
+                          .fetched = (ranks - 1) * bytes, .combined = ranks * bytes };
 }
 
 tti_amounts tti_amounts_blocks(double ranks, double bytes)

@@ -28,7 +28,7 @@ typedef struct tti_amounts {
     double meets;    /* times that it waits for all, one after the other */
     double hears;    /* times that it waits for one, one after the other */
     double copied;   /* bytes it copies of its own */
-    double fetched;  /* bytes it copies of what others have written */
+    double fetched;  /* bytes it reads of what others have written */
     double combined; /* bytes of input that its kernels read */
     double pulled;   /* bytes it copies through the kernel */
     double pulls;    /* in so many system calls */
