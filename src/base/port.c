@@ -3,14 +3,16 @@
  * port.c - deadlines, for any port. */
 #include "base/port.h"
 
+int64_t tti_later(int64_t now_ns, int64_t timeout_ms)
+{
+    if (timeout_ms < 0 || timeout_ms > (TTI_FOREVER - now_ns) / TTI_MS)
+        return TTI_FOREVER;
+    return now_ns + timeout_ms * TTI_MS;
+}
+
 int64_t tti_deadline(tti_port *port, int64_t timeout_ms, int64_t default_ms)
 {
-    int64_t ms = timeout_ms != 0 ? timeout_ms : default_ms;
-    int64_t now = tti_port_now(port);
-
-    if (ms < 0 || ms > (TTI_FOREVER - now) / TTI_MS)
-        return TTI_FOREVER;
-    return now + ms * TTI_MS;
+    return tti_later(tti_port_now(port), timeout_ms != 0 ? timeout_ms : default_ms);
 }
 
 int64_t tti_left_ms(tti_port *port, int64_t deadline_ns)

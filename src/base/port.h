@@ -152,6 +152,9 @@ static inline int64_t tti_port_now(tti_port *port)
     return port->ops->now_ns(port);
 }
 
+/** timeout_ms after now_ns; negative is never. */
+int64_t tti_later(int64_t now_ns, int64_t timeout_ms);
+
 /** When a wait of timeout_ms ends: negative is never, 0 takes default_ms (which is read the same way,
  * its 0 meaning now). */
 int64_t tti_deadline(tti_port *port, int64_t timeout_ms, int64_t default_ms);

@@ -105,19 +105,25 @@ void tti_coll_close(tti_coll *coll)
     free(coll);
 }
 
+static tutti_status fail_aborted(const tti_coll *coll, const tutti_call *call)
+{
+    return tti_fail(TUTTI_E_ABORTED, "%s #%llu: group '%s' was aborted on rank %d",
+                    tti_call_kind_name(call->kind), (unsigned long long)call->seq, coll->team.name,
+                    coll->team.ranks[coll->team.rank]);
+}
+
+static bool is_aborted(const tti_coll *coll)
+{
+    return atomic_load_explicit(&coll->team.aborted, memory_order_acquire);
+}
+
 static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_call_note *note)
 {
     const int64_t        bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
     const tti_algorithm *how;
 
-    if (atomic_load_explicit(&coll->team.aborted, memory_order_acquire))
-        return tti_fail(TUTTI_E_ABORTED, "%s #%llu: group '%s' was aborted on rank %d",
-                        tti_call_kind_name(call->kind), (unsigned long long)call->seq,
-                        coll->team.name, coll->team.ranks[coll->team.rank]);
-    if (coll->team.n_ranks == 1) {
-        tti_solo_run(call);
-        return TUTTI_OK;
-    }
+    if (is_aborted(coll))
+        return fail_aborted(coll, call);
     how = tti_choose(&coll->choice.decision, call->kind, bytes);
     if (how->staged != NULL)
         return how->staged(coll->host, call);
@@ -134,31 +140,51 @@ static tutti_status name_cause(const tti_coll *coll, tutti_status st)
     return tti_fail((tutti_status)cause, "%s", coll->cause_words.text);
 }
 
-tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
+/* A call of a group of one: nobody to compare with, and nobody to wait for. */
+static tutti_status run_alone(const tti_coll *coll, const tutti_call *call)
+{
+    if (is_aborted(coll))
+        return fail_aborted(coll, call);
+    tti_solo_run(call);
+    return TUTTI_OK;
+}
+
+static tutti_status run_together(tti_coll *coll, const tutti_call *call)
 {
     const tti_call_note note = tti_call_note_of(call);
     tutti_status        st = TUTTI_OK;
 
-    if (coll->failed != TUTTI_OK)
-        return tti_fail(coll->failed, "%s", coll->words.text);
     tti_call_publish(coll->team.board, &note);
     if (!coll->joined)
-        st = join(coll, call->deadline_ns);
-    if (st == TUTTI_OK)
-        st = coll->host != NULL ? tti_host_enter(coll->host, call, &note) : TUTTI_OK;
+        st = join(coll, tti_call_deadline(call, tti_port_now(coll->team.port)));
+    if (st == TUTTI_OK && coll->host != NULL)
+        st = tti_host_enter(coll->host, call, &note);
     if (st == TUTTI_OK)
         st = do_call(coll, call, &note);
-    if (st == TUTTI_OK) {
-        if (coll->host != NULL)
-            tti_host_finish(coll->host);
-        return TUTTI_OK;
-    }
+    if (st == TUTTI_OK && coll->host != NULL)
+        tti_host_finish(coll->host);
+    return st;
+}
+
+/* The first failure stays. */
+static tutti_status keep_failure(tti_coll *coll, tutti_status st)
+{
     st = name_cause(coll, st);
     coll->failed = st;
     tti_words_add(&coll->words, "%s", tutti_last_error());
     if (coll->host != NULL)
         tti_host_raise_own(coll->host, st, -1);
     return st;
+}
+
+tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
+{
+    tutti_status st;
+
+    if (coll->failed != TUTTI_OK)
+        return tti_fail(coll->failed, "%s", coll->words.text);
+    st = coll->team.n_ranks == 1 ? run_alone(coll, call) : run_together(coll, call);
+    return st == TUTTI_OK ? TUTTI_OK : keep_failure(coll, st);
 }
 
 void tti_coll_abort(tti_coll *coll)

@@ -56,6 +56,12 @@ tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
                            tti_join *all_out);
 
+/** When a call ends that first waits at now_ns. */
+static inline int64_t tti_call_deadline(const tutti_call *call, int64_t now_ns)
+{
+    return call->deadline_ns != 0 ? call->deadline_ns : tti_later(now_ns, call->timeout_ms);
+}
+
 /** As tti_call_describe(), the root in numbers of the world. */
 void tti_team_describe(const tti_team *team, const tti_call_note *note, char out[TTI_CALL_TEXT_MAX]);
 

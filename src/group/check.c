@@ -1,13 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * check.c - what a span and a list of spans must be before anything is sent. */
+ * check.c - what a span and a list of spans must be before anything is sent.
+ *
+ * Every call pays for this, so what is right is found right without words: an entry of a list has a name
+ * only where it is wrong. */
 #include "group/check.h"
 
 #include <stdio.h>
 #include <tutti/private.h>
 
-tutti_status tti_check_span(const tutti_group *group, const char *what, const char *name,
-                            tutti_span span)
+tutti_status tti_refuse_span(const tutti_group *group, const char *what, const char *name, tutti_span span)
 {
     const size_t item = tutti_dtype_size(span.dtype);
     tutti_status st;
@@ -21,10 +23,21 @@ tutti_status tti_check_span(const tutti_group *group, const char *what, const ch
     st = tti_route_check(group, what, name, span.device.type);
     if (st != TUTTI_OK)
         return st;
-    if (span.data == NULL && span.count > 0)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has no data for %lld %s", what,
-                        group->name, name, (long long)span.count, tutti_dtype_name(span.dtype));
-    return TUTTI_OK;
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has no data for %lld %s", what, group->name,
+                    name, (long long)span.count, tutti_dtype_name(span.dtype));
+}
+
+/* "outs[3]". */
+typedef struct entry_name {
+    char text[48];
+} entry_name;
+
+static entry_name name_of(const char *name, int i)
+{
+    entry_name entry;
+
+    snprintf(entry.text, sizeof entry.text, "%s[%d]", name, i);
+    return entry;
 }
 
 /* Addresses [begin, end). */
@@ -50,14 +63,14 @@ static bool overlap(tutti_span a, tutti_span b)
     return meet(extent_of(a), extent_of(b));
 }
 
-static tutti_status check_apart(const tutti_group *group, const char *what, const char *entry,
+static tutti_status check_apart(const tutti_group *group, const char *what, const char *name,
                                 const tutti_span *list, int i, tutti_span part)
 {
     if (overlap(list[i], part) && !(i == group->rank && list[i].data == part.data))
         return tti_fail(TUTTI_E_ARG,
                         "%s on group '%s': %s overlaps this rank's part\n"
                         "  next: only its own entry [%d] may share memory with it, exactly",
-                        what, group->name, entry, group->rank);
+                        what, group->name, name_of(name, i).text, group->rank);
     return TUTTI_OK;
 }
 
@@ -69,24 +82,33 @@ static tutti_status fail_devices(const tutti_group *group, const char *what, con
                     tti_device_name(other.device.type));
 }
 
-static tutti_status check_entry(const tutti_group *group, const char *what, const char *name,
-                                const tutti_span *list, int i, tutti_span part)
+/* Entry i is not as part is. */
+static __attribute__((noinline, cold)) tutti_status refuse_entry(const tutti_group *group, const char *what,
+                                                                 const char *name, const tutti_span *list,
+                                                                 int i, tutti_span part)
 {
-    char         entry[32];
-    tutti_status st;
+    const entry_name entry = name_of(name, i);
+    int64_t          bytes;
 
-    snprintf(entry, sizeof entry, "%s[%d]", name, i);
-    st = tti_check_span(group, what, entry, list[i]);
-    if (st != TUTTI_OK)
-        return st;
+    if (!tti_measure(group, list[i], &bytes))
+        return tti_refuse_span(group, what, entry.text, list[i]);
     if (list[i].count != part.count || list[i].dtype != part.dtype)
         return tti_fail(
             TUTTI_E_ARG, "%s on group '%s': %s is %lld %s, but this rank's part is %lld %s", what,
-            group->name, entry, (long long)list[i].count, tutti_dtype_name(list[i].dtype),
+            group->name, entry.text, (long long)list[i].count, tutti_dtype_name(list[i].dtype),
             (long long)part.count, tutti_dtype_name(part.dtype));
-    if (list[i].device.type != part.device.type)
-        return fail_devices(group, what, entry, list[i], part);
-    return check_apart(group, what, entry, list, i, part);
+    return fail_devices(group, what, entry.text, list[i], part);
+}
+
+static tutti_status check_entry(const tutti_group *group, const char *what, const char *name,
+                                const tutti_span *list, int i, tutti_span part)
+{
+    int64_t bytes;
+
+    if (!tti_measure(group, list[i], &bytes) || list[i].count != part.count ||
+        list[i].dtype != part.dtype || list[i].device.type != part.device.type)
+        return refuse_entry(group, what, name, list, i, part);
+    return check_apart(group, what, name, list, i, part);
 }
 
 tutti_status tti_check_list_shape(const tutti_group *group, const char *what, const char *name,
@@ -123,50 +145,46 @@ tutti_status tti_check_dtypes(const tutti_group *group, const char *what, tutti_
 
 /* ---- lists of different counts ---- */
 
-/* An entry of any count. What all entries have so far, a line each for their ends included, must
- * stay a number. */
-static tutti_status check_loose(const tutti_group *group, const char *what, const char *entry,
-                                tutti_span span, tutti_dtype dtype, uint64_t *bytes_io)
+/* Entry i is no part of a list of dtype that begins with list[0]. */
+static __attribute__((noinline, cold)) tutti_status refuse_loose(const tutti_group *group, const char *what,
+                                                                 const char *name, const tutti_span *list,
+                                                                 int i, tutti_dtype dtype)
 {
-    const uint64_t room = (uint64_t)PTRDIFF_MAX - (uint64_t)group->size * 64;
-    tutti_status   st = tti_check_span(group, what, entry, span);
-    uint64_t       bytes;
+    const entry_name entry = name_of(name, i);
+    int64_t          bytes;
 
-    if (st != TUTTI_OK)
-        return st;
-    if (span.dtype != dtype)
+    if (!tti_measure(group, list[i], &bytes))
+        return tti_refuse_span(group, what, entry.text, list[i]);
+    if (list[i].dtype != dtype)
         return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s is %s, others are %s", what, group->name,
-                        entry, tutti_dtype_name(span.dtype), tutti_dtype_name(dtype));
-    bytes = (uint64_t)span.count * tutti_dtype_size(dtype);
-    if (bytes > room - *bytes_io)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': up to %s there are more bytes than memory",
-                        what, group->name, entry);
-    *bytes_io += bytes;
-    return TUTTI_OK;
+                        entry.text, tutti_dtype_name(list[i].dtype), tutti_dtype_name(dtype));
+    if (list[i].device.type != list[0].device.type)
+        return fail_devices(group, what, entry.text, list[i], list[0]);
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': up to %s there are more bytes than memory", what,
+                    group->name, entry.text);
 }
 
+/* Entries of any counts. What all have, a line each for their ends included, must stay a number. */
 static tutti_status check_loose_list(const tutti_group *group, const char *what, const char *name,
                                      const tutti_span *list, tutti_dtype dtype)
 {
-    tutti_status st = TUTTI_OK;
-    uint64_t     bytes = 0;
-    char         entry[32];
-    int          i;
+    int64_t room = PTRDIFF_MAX - (int64_t)group->size * 64;
+    int64_t bytes;
+    int     i;
 
-    for (i = 0; i < group->size && st == TUTTI_OK; i++) {
-        snprintf(entry, sizeof entry, "%s[%d]", name, i);
-        st = check_loose(group, what, entry, list[i], dtype, &bytes);
-        if (st == TUTTI_OK && list[i].device.type != list[0].device.type)
-            st = fail_devices(group, what, entry, list[i], list[0]);
+    for (i = 0; i < group->size; i++) {
+        if (!tti_measure(group, list[i], &bytes) || list[i].dtype != dtype || bytes > room ||
+            list[i].device.type != list[0].device.type)
+            return refuse_loose(group, what, name, list, i, dtype);
+        room -= bytes;
     }
-    return st;
+    return TUTTI_OK;
 }
 
 tutti_status tti_check_parts(const tutti_group *group, const char *what, const char *name,
                              const tutti_span *list, int n, tutti_span own)
 {
     tutti_status st = tti_check_list_shape(group, what, name, list, n);
-    char         entry[32];
     int          i;
 
     if (st == TUTTI_OK)
@@ -178,10 +196,8 @@ tutti_status tti_check_parts(const tutti_group *group, const char *what, const c
                       "%s on group '%s': %s[%d] is %lld %s, but this rank's part is %lld", what,
                       group->name, name, group->rank, (long long)list[group->rank].count,
                       tutti_dtype_name(own.dtype), (long long)own.count);
-    for (i = 0; i < n && st == TUTTI_OK; i++) {
-        snprintf(entry, sizeof entry, "%s[%d]", name, i);
-        st = check_apart(group, what, entry, list, i, own);
-    }
+    for (i = 0; i < n && st == TUTTI_OK; i++)
+        st = check_apart(group, what, name, list, i, own);
     return st;
 }
 

@@ -7,10 +7,29 @@
 
 #include "group/group.h"
 
+/** How many bytes a span has: false if it is none, or none that the group takes. */
+static inline bool tti_measure(const tutti_group *group, tutti_span span, int64_t *bytes_out)
+{
+    const int64_t item = (int64_t)tutti_dtype_size(span.dtype);
+
+    return item != 0 && span.count >= 0 && !__builtin_mul_overflow(span.count, item, bytes_out) &&
+           (unsigned)span.device.type < TTI_DEVICES && group->routes[span.device.type].ops != NULL &&
+           (span.data != NULL || span.count == 0);
+}
+
+/** Say what tti_measure() has found. */
+tutti_status tti_refuse_span(const tutti_group *group, const char *what, const char *name, tutti_span span)
+    __attribute__((cold));
+
 /** @errors TUTTI_E_ARG          count below 0 or beyond memory, no data, or no dtype
  *          TUTTI_E_UNSUPPORTED  memory of a device */
-tutti_status tti_check_span(const tutti_group *group, const char *what, const char *name,
-                            tutti_span span);
+static inline tutti_status tti_check_span(const tutti_group *group, const char *what, const char *name,
+                                          tutti_span span)
+{
+    int64_t bytes;
+
+    return tti_measure(group, span, &bytes) ? TUTTI_OK : tti_refuse_span(group, what, name, span);
+}
 
 /** @errors TUTTI_E_ARG  the dtypes or devices differ */
 tutti_status tti_check_dtypes(const tutti_group *group, const char *what, tutti_span out,

@@ -5,7 +5,6 @@
  * Every collective is one static function for its blocking and its asynchronous form: it resolves
  * the group, checks, fills a tutti_call in group ranks, and issues it. A failed check touches
  * nothing and takes no number, so the other ranks are left waiting, as in torch. */
-#include "group/hooks.h"
 #include "group/bundle.h"
 #include "group/lists.h"
 #include "group/scope.h"
@@ -28,30 +27,32 @@ tutti_status tti_collective_begin(const char *what, tutti_group *group, tti_how 
     return st;
 }
 
-static tutti_status issue(tutti_group *group, tutti_call *call, int n_list, tti_how h)
+static tutti_status issue(tutti_group *group, tutti_call *call, int n_list, const tti_how *h)
 {
     tti_observation *seen = NULL;
-    tutti_status     st = tti_observe_call(group, call, n_list, h.async, &seen);
+    tutti_status     st = tti_observe_call(group, call, n_list, h->async, &seen);
 
     if (st != TUTTI_OK)
         return st;
-    st = h.async ? tti_queue_push(group, call, n_list, h.work_out) : tti_queue_run(group, call);
-    if (!h.async)
+    st = h->async ? tti_queue_push(group, call, n_list, h->work_out) : tti_queue_run(group, call);
+    if (seen == NULL)
+        return st;
+    if (!h->async)
         tti_observe_end(seen, st, call->seq, NULL);
     else if (st == TUTTI_OK)
-        tti_observe_end(seen, st, tutti_work_sequence(*h.work_out), *h.work_out);
+        tti_observe_end(seen, st, tutti_work_sequence(*h->work_out), *h->work_out);
     else
         tti_observe_end(seen, st, 0, NULL);
     return st;
 }
 
-tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_list, tti_how h)
+tutti_status tti_collective_issue_other(tutti_group *group, tutti_call *call, int n_list, const tti_how *h)
 {
-    if (h.bundle != NULL)
-        return tti_bundle_add(h.bundle, h.what, call, n_list);
-    if (h.turns != NULL)
-        return tti_turns_run(h.turns, call);
-    if (h.joins && tti_scope_is_mine(group))
+    if (h->bundle != NULL)
+        return tti_bundle_add(h->bundle, h->what, call, n_list);
+    if (h->turns != NULL)
+        return tti_turns_run(h->turns, call);
+    if (h->joins && tti_scope_is_mine(group))
         return tti_scope_record(group, call, n_list, h);
     return issue(group, call, n_list, h);
 }
@@ -100,8 +101,7 @@ static tutti_status check_op(const tutti_group *group, const char *what, tutti_s
 
 static tutti_call call_of(tutti_call_kind kind, tutti_span part)
 {
-    return (tutti_call){ .kind = kind, .dtype = part.dtype, .count = part.count, .root = -1,
-                          .device = part.device.type };
+    return tti_call_of(kind, part.dtype, part.count, part.device.type);
 }
 
 /* ---- all_reduce ---- */
@@ -365,7 +365,7 @@ tutti_status tutti_scatter_async(tutti_span out, const tutti_span *ins, int n_in
 
 static tutti_status barrier(tutti_group *group, tti_how h)
 {
-    tutti_call   call = { .kind = TUTTI_CALL_BARRIER, .root = -1 };
+    tutti_call   call = tti_call_of(TUTTI_CALL_BARRIER, TUTTI_BOOL, 0, TUTTI_CPU);
     tutti_group *g = NULL;
     tutti_status st;
 

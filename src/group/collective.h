@@ -5,6 +5,7 @@
 #define TTI_GROUP_COLLECTIVE_H
 
 #include "group/check.h"
+#include "group/hooks.h"
 
 enum { TTI_LIST_ON_STACK = 64 };
 
@@ -53,8 +54,49 @@ static inline tti_how tti_in_turns(tti_turns *turns)
 tutti_status tti_collective_begin(const char *what, tutti_group *group, tti_how how,
                                   tutti_group **group_out);
 
+/** A call of one kind without buffers. Field by field: clearing it as a whole costs more than the rest of
+ * what a small call does. */
+static inline tutti_call tti_call_of(tutti_call_kind kind, tutti_dtype dtype, int64_t count,
+                                     tutti_device_type device)
+{
+    tutti_call call;
+
+    call.kind = kind;
+    call.seq = 0;
+    call.dtype = dtype;
+    call.op.kind = TUTTI_OP_SUM;
+    call.op.factor = 0;
+    call.root = -1;
+    call.count = count;
+    call.in = NULL;
+    call.out = NULL;
+    call.list = NULL;
+    call.deadline_ns = 0;
+    call.n_parts = 0;
+    call.ins = NULL;
+    call.list_counts = NULL;
+    call.in_counts = NULL;
+    call.n_segments = 0;
+    call.segments = NULL;
+    call.device = device;
+    call.timeout_ms = 0;
+    return call;
+}
+
+/** tti_collective_issue() where there is more to do than to run it. */
+tutti_status tti_collective_issue_other(tutti_group *group, tutti_call *call, int n_list, const tti_how *how);
+
 /** Run or queue a checked call, whose list has n_list entries, or put it where how says. */
-tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_list, tti_how how);
+static inline tutti_status tti_collective_issue(tutti_group *group, tutti_call *call, int n_list, tti_how how)
+{
+    if (!how.async && how.bundle == NULL && how.turns == NULL && !tti_hooks_any(group) &&
+        !(how.joins && tti_scope_any(group)))
+        return tti_queue_run(group, call);
+    return tti_collective_issue_other(group, call, n_list,
+                                      &(const tti_how){ .async = how.async, .work_out = how.work_out,
+                                                        .joins = how.joins, .bundle = how.bundle,
+                                                        .what = how.what, .turns = how.turns });
+}
 
 /** The same with the call's list made of n spans; a small one needs no allocation. */
 tutti_status tti_collective_issue_list(tutti_group *group, tutti_call *call,

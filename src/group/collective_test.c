@@ -244,7 +244,7 @@ static void all_kinds(fake_rank *r)
     reduce_scatter_kinds(r, async);
     all_to_all_kinds(r, async);
     empty_kinds(r, async);
-    CHECK(r->world->turn == 20); /* 19 operations, the empty ones too took their turn */
+    CHECK(tti_queue_next(r->world) == 20); /* 19 operations, the empty ones too took their turn */
 }
 
 static void test_blocking_data(void **state)
@@ -384,7 +384,7 @@ static int setup_world(void **state)
 
 static int teardown_world(void **state)
 {
-    int bad = world->turn != 1; /* nothing wrong has taken a number */
+    int bad = tti_queue_next(world) != 1; /* nothing wrong has taken a number */
 
     tutti_destroy_process_group(world);
     return bad + fake_teardown(state);

@@ -68,7 +68,7 @@ uint64_t tutti_get_sequence_number(tutti_group *group)
     if (g == NULL)
         return 0;
     tti_lock(&g->runner->lock);
-    issued = g->next_seq - 1;
+    issued = tti_queue_next(g) - 1;
     tti_unlock(&g->runner->lock);
     return issued;
 }

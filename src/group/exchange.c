@@ -17,14 +17,14 @@ static tutti_status issue_reduce_scatter(tutti_group *group, tutti_span out, con
                                          tutti_op op, tti_how h)
 {
     const int    n = group->size;
-    tutti_call   call = { .kind = TUTTI_CALL_REDUCE_SCATTER, .dtype = out.dtype, .op = op,
-                          .device = out.device.type,
-                          .root = -1, .count = out.count, .out = out.data };
+    tutti_call   call = tti_call_of(TUTTI_CALL_REDUCE_SCATTER, out.dtype, out.count, out.device.type);
     tti_arrays   a;
     tutti_status st = tti_arrays_init(&a, n);
 
     if (st != TUTTI_OK)
         return st;
+    call.op = op;
+    call.out = out.data;
     tti_call_take_list(&call, &a, ins, n);
     st = tti_collective_issue(group, &call, n, h);
     tti_arrays_release(&a);
@@ -116,9 +116,7 @@ static tutti_status issue_all_to_all(tutti_group *group, const tutti_span *outs,
                                      const tutti_span *ins, tti_how h)
 {
     const int    n = group->size;
-    tutti_call   call = { .kind = TUTTI_CALL_ALL_TO_ALL, .dtype = ins[0].dtype, .root = -1,
-                          .device = ins[0].device.type,
-                          .n_parts = n };
+    tutti_call   call = tti_call_of(TUTTI_CALL_ALL_TO_ALL, ins[0].dtype, 0, ins[0].device.type);
     tti_arrays   a;
     tutti_status st = tti_arrays_init(&a, n);
     int          r;
@@ -131,6 +129,7 @@ static tutti_status issue_all_to_all(tutti_group *group, const tutti_span *outs,
         a.ins[r] = ins[r].data;
         a.in_counts[r] = ins[r].count;
     }
+    call.n_parts = n;
     call.list = a.list;
     call.list_counts = a.list_counts;
     call.ins = a.ins;

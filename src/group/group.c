@@ -38,8 +38,7 @@ tutti_status tti_group_alloc(int rank, int size, tutti_group **group_out)
     group->size = size;
     group->ranks = ranks;
     group->n_made = 1;
-    group->next_seq = 1;
-    group->turn = 1;
+    tti_queue_init(group);
     *group_out = group;
     return TUTTI_OK;
 }

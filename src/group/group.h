@@ -19,7 +19,7 @@
  *   sparse.c      sums of sparse tensors, over coo.c
  *   p2p.c         send, recv, isend, irecv
  *   batch.c       several messages at once
- *   queue.c       in which order a group's collectives run, and on which thread
+ *   queue.c       in which order a group's collectives run, and on which thread; gate.h: without the lock
  *   work.c        waiting for works, their words, their references
  *   wait_many.c   waiting for all or any of several works
  *   abort.c       ending what is under way, at once
@@ -36,6 +36,7 @@
 
 #include "backend/device_map.h"
 #include "base/thread.h"
+#include "group/gate.h"
 #include "rendezvous/rendezvous.h"
 #include <tutti/group.h>
 #include <tutti/hooks.h>
@@ -102,6 +103,7 @@ struct tutti_group {
     tutti_store             *store;         /* this group's keys; its children's stand below */
     tutti_store             *root;          /* of a world: where others find it (reconfigure.c) */
     _Atomic int64_t          timeout_ms;    /* -1: none; never 0. Read without the lock: one number */
+    tti_gate                 gate;          /* the order of collectives, unless held: see queue.c */
     uint32_t                 id;            /* 0: a carrier */
     int                      rank;
     int                      size;
@@ -122,9 +124,10 @@ struct tutti_group {
     tutti_group *children; /* of a world: newest first */
     tutti_group *next;     /* among the world's children */
     uint32_t     n_splits; /* times it was split */
+    bool         held;     /* the lock has the order of collectives, and not the gate: */
     uint64_t     next_seq; /* the next collective gets it; from 1 */
     uint64_t     turn;     /* the collective that may run or is running */
-    int          inside;   /* callers that use the backend or wait for a turn */
+    int          inside;   /* callers that use the backend or wait for a turn; the gate's, too, when held */
     bool         closing;
     tti_hooks   *hooks;                            /* NULL: none yet */
     uint64_t     n_observed;                       /* operations that hooks were told of */
@@ -181,6 +184,13 @@ struct tutti_work {
     int        n_list; /* entries of call.list */
     void      *list[]; /* what call.list and the call's other arrays point to */
 };
+
+/** Whether a thread has a coalescing scope open on group. The owner's number is only ever equal to a thread's
+ * own if that thread wrote it, so the order of the load does not matter. */
+static inline bool tti_scope_any(tutti_group *group)
+{
+    return atomic_load_explicit(&group->scope_owner, memory_order_relaxed) != 0;
+}
 
 /* world.c */
 
@@ -263,8 +273,12 @@ tti_runner  *tti_runner_retain(tti_runner *runner);
 void tti_runner_stop(tti_runner *runner);
 void tti_runner_drop(tti_runner *runner);
 
-/** Do call in its turn, on this thread. Sets seq and deadline_ns. */
+/** Do call in its turn, on this thread. Sets seq, timeout_ms and deadline_ns. */
 tutti_status tti_queue_run(tutti_group *group, tutti_call *call);
+/** A group without operations: numbers begin at 1. Nobody uses it. */
+void tti_queue_init(tutti_group *group);
+/** The number of the next collective. Lock held. */
+uint64_t tti_queue_next(const tutti_group *group);
 /** Turns in a row that one thread holds: no other collective of the group comes between. */
 typedef struct tti_turns {
     tutti_group *group;

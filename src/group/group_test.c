@@ -421,8 +421,8 @@ static void test_thread_world(void **state)
     assert_int_equal(tti_group_create(a, NULL, 0, NULL, &child), TUTTI_OK);
     tutti_use_group(child);
     assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
-    assert_int_equal(child->turn, 2);
-    assert_int_equal(a->turn, 2);
+    assert_int_equal(tti_queue_next(child), 2);
+    assert_int_equal(tti_queue_next(a), 2);
     tutti_use_group(TUTTI_NON_MEMBER);
     assert_false(tutti_is_initialized());
     assert_int_equal(tutti_barrier(NULL), TUTTI_OK);

@@ -66,7 +66,7 @@ static void begin(tutti_group *group, tti_observation *seen, bool is_collective,
 {
     tti_lock(&group->runner->lock);
     seen->event.id = ++group->n_observed;
-    seen->event.seq = is_collective ? group->next_seq : 0;
+    seen->event.seq = is_collective ? tti_queue_next(group) : 0;
     tti_unlock(&group->runner->lock);
     seen->event.is_async = async;
     tell(seen, TUTTI_HOOK_PRE);

@@ -5,7 +5,11 @@
  * Why     All members must run a group's collectives in the same order, one at a time. A blocking
  *         call should cost no thread hop and no allocation; an asynchronous one must make progress
  *         even if nobody waits for it.
- * How     Under the lock every collective takes a number (next_seq), and may run when turn is that
+ * How     A blocking call on an idle group takes its number from the group's gate (gate.h), runs, and
+ *         gives the turn back there: no lock, no signal. Whoever finds the gate taken, or has more to do
+ *         than that, holds it: then numbers and turns stand under the lock, until all that were given
+ *         out have run, and the gate is opened again.
+ *         Under the lock every collective takes a number (next_seq), and may run when turn is that
  *         number; whoever ran it raises turn. A blocking call waits for its turn and runs itself.
  *         An asynchronous one becomes a work in the world's queue, which three kinds of thread take
  *         from, each under the lock, so that a work is run once:
@@ -18,9 +22,13 @@
  *         Where a helper runs what stands before the oldest work, the worker waits for it and takes
  *         no younger work of another group instead: it could get stuck there, on a rank that does
  *         the older one first, and nobody would be left for that.
- * True    next_seq, turn, inside, finished, the queue and every work are read and written under
- *         runner->lock, and never without. A backend runs with the lock released; its group stays,
- *         because inside counts the thread, and tti_queue_close() waits for inside to be 0.
+ * True    held, next_seq, turn, inside, finished, the queue and every work are read and written under
+ *         runner->lock, and never without. next_seq and turn only mean something while held, and a gate
+ *         is not open while any of this is so: somebody waits for a turn, a work is queued, the group is
+ *         finished or closing. So a turn that the gate takes back concerns nobody.
+ *         A backend runs with the lock released; its group stays, because inside counts the thread, and
+ *         tti_queue_close() waits for inside to be 0. Who is inside by the gate is counted when the gate
+ *         is held, which closing does first; from then on that thread ends under the lock.
  *         Nobody waits under the lock: sleepers take the event's count under it, release it, sleep,
  *         and look again. Whoever changes something signals before releasing it; an event nobody
  *         sleeps on costs one atomic addition. After unlocking a thread touches neither group nor
@@ -123,6 +131,50 @@ static tutti_work *find_ready(tti_runner *runner, const tutti_group *group)
     return NULL;
 }
 
+/* ---- the gate ---- */
+
+void tti_queue_init(tutti_group *group)
+{
+    group->held = false;
+    group->next_seq = group->turn = 1;
+    group->inside = 0;
+    group->closing = false;
+    group->finished = TUTTI_OK;
+    tti_gate_open(&group->gate, 1);
+}
+
+uint64_t tti_queue_next(const tutti_group *group)
+{
+    const uint64_t word = tti_gate_look(&group->gate);
+
+    return group->held ? group->next_seq : tti_gate_number(word) + (word & TTI_GATE_BUSY);
+}
+
+/* From here on the lock has the order. Lock held. */
+static void hold(tutti_group *group)
+{
+    uint64_t word;
+    int      running;
+
+    if (group->held)
+        return;
+    word = tti_gate_hold(&group->gate);
+    running = (word & TTI_GATE_BUSY) != 0;
+    group->held = true;
+    group->turn = tti_gate_number(word);
+    group->next_seq = group->turn + (uint64_t)running;
+    group->inside += running;
+}
+
+/* Open the gate again, if nothing is left that the lock has to order. Lock held. */
+static void settle(tutti_group *group)
+{
+    if (!group->held || group->turn != group->next_seq || group->closing || group->finished != TUTTI_OK)
+        return;
+    group->held = false;
+    tti_gate_open(&group->gate, group->turn);
+}
+
 /* ---- finished groups ---- */
 
 static tutti_status refuse(const tutti_group *group)
@@ -136,6 +188,7 @@ static void finish_group(tutti_group *group, const char *by, tutti_status st, co
 {
     if (group->finished != TUTTI_OK)
         return;
+    hold(group); /* for good: later calls come to the lock to be refused */
     group->finished = st;
     snprintf(group->finished_by, sizeof group->finished_by, "%s", by);
     snprintf(group->finished_words, sizeof group->finished_words, "%s", words);
@@ -212,6 +265,29 @@ static void fail_turn(tutti_group *group, const tutti_call *call, tutti_status s
     tell_abort(group, what, st);
 }
 
+/* Hand call, which has its number, to its backend. No lock held. */
+static tutti_status run_call(tutti_group *group, tutti_call *call)
+{
+    const tti_route *route = &group->routes[call->device];
+    const int64_t    ms = atomic_load_explicit(&group->timeout_ms, memory_order_relaxed);
+
+    call->timeout_ms = ms;
+    call->deadline_ns = route->ops->late_deadlines ? 0 : tti_deadline(group->runner->port, ms, ms);
+    return route->ops->run(route->backend, call);
+}
+
+/* n turns have ended. Lock held. */
+static void end_turns(tutti_group *group, uint64_t n)
+{
+    tti_runner *runner = group->runner;
+
+    group->turn += n;
+    settle(group);
+    tti_event_signal(runner->port, &runner->changed);
+    if (runner->first != NULL)
+        tti_event_signal(runner->port, &runner->todo);
+}
+
 /* Run call, whose turn it is. The lock is held, also on return, and released in between; group
  * stays, the caller is counted inside. */
 static tutti_status run_turn(tutti_group *group, tutti_call *call)
@@ -219,21 +295,17 @@ static tutti_status run_turn(tutti_group *group, tutti_call *call)
     tti_runner  *runner = group->runner;
     tutti_status st;
 
-    assert(group->turn == call->seq || group->closing);
+    assert(group->held && (group->turn == call->seq || group->closing));
     if (group->finished != TUTTI_OK) {
         st = refuse(group);
     } else {
         tti_unlock(&runner->lock);
-        call->deadline_ns = tti_deadline(runner->port, group->timeout_ms, group->timeout_ms);
-        st = group->routes[call->device].ops->run(group->routes[call->device].backend, call);
+        st = run_call(group, call);
         tti_lock(&runner->lock);
         if (st != TUTTI_OK)
             fail_turn(group, call, st);
     }
-    group->turn++;
-    tti_event_signal(runner->port, &runner->changed);
-    if (runner->first != NULL)
-        tti_event_signal(runner->port, &runner->todo);
+    end_turns(group, 1);
     return st;
 }
 
@@ -271,7 +343,8 @@ static void await_turn(tutti_group *group, uint64_t seq)
             tti_runner_sleep(group->runner, TTI_FOREVER); /* what runs ahead has a deadline */
 }
 
-tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
+/* A call that did not get in by the gate. */
+static __attribute__((noinline, cold)) tutti_status run_in_turn(tutti_group *group, tutti_call *call)
 {
     tti_runner  *runner = group->runner;
     tutti_status st;
@@ -282,6 +355,7 @@ tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
         tti_unlock(&runner->lock);
         return st;
     }
+    hold(group);
     call->seq = group->next_seq++;
     group->inside++;
     await_turn(group, call->seq);
@@ -289,6 +363,34 @@ tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
     group->inside--;
     tti_unlock(&runner->lock);
     return st;
+}
+
+/* A call that got in by the gate has failed, or somebody holds the gate by now: its turn ends here. */
+static __attribute__((noinline, cold)) tutti_status end_in_turn(tutti_group *group, const tutti_call *call, tutti_status st)
+{
+    tti_runner *runner = group->runner;
+
+    tti_lock(&runner->lock);
+    hold(group); /* whoever did it first, this thread is inside since then */
+    assert(group->turn == call->seq || group->closing);
+    if (st != TUTTI_OK)
+        fail_turn(group, call, st);
+    end_turns(group, 1);
+    group->inside--;
+    tti_unlock(&runner->lock);
+    return st;
+}
+
+tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
+{
+    tutti_status st;
+
+    if (!tti_gate_enter(&group->gate, &call->seq))
+        return run_in_turn(group, call);
+    st = run_call(group, call);
+    if (st == TUTTI_OK && tti_gate_leave(&group->gate, call->seq))
+        return TUTTI_OK;
+    return end_in_turn(group, call, st);
 }
 
 /* ---- several turns in a row ---- */
@@ -302,6 +404,7 @@ tutti_status tti_turns_take(tutti_group *group, int n, tti_turns *turns_out)
     if (group->finished != TUTTI_OK) {
         st = refuse(group);
     } else {
+        hold(group);
         *turns_out = (tti_turns){ .group = group, .first = group->next_seq, .next = group->next_seq,
                                   .end = group->next_seq + (uint64_t)n };
         group->next_seq = turns_out->end;
@@ -335,11 +438,9 @@ void tti_turns_give(tti_turns *turns, const char *what, tutti_status st)
         tti_group_fail(group, what, st, tutti_last_error());
         tell_abort(group, what, st);
     }
-    group->turn += turns->end - turns->next;
+    hold(group); /* after the last turn it may have been opened */
+    end_turns(group, turns->end - turns->next);
     group->inside--;
-    tti_event_signal(runner->port, &runner->changed);
-    if (runner->first != NULL)
-        tti_event_signal(runner->port, &runner->todo);
     tti_unlock(&runner->lock);
 }
 
@@ -383,6 +484,7 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
     st = start_worker(group->runner);
     if (st != TUTTI_OK)
         return st;
+    hold(group);
     work->call.seq = group->next_seq++;
     snprintf(work->what, sizeof work->what, "%s #%llu", tti_call_kind_name(work->call.kind),
              (unsigned long long)work->call.seq);
@@ -487,7 +589,7 @@ static bool is_busy(const tutti_group *group)
     for (work = group->messages; work != NULL; work = work->next)
         if (work->pins > 0)
             return true;
-    return group->inside > 0;
+    return group->inside > 0 || (!group->held && (tti_gate_look(&group->gate) & TTI_GATE_BUSY) != 0);
 }
 
 bool tti_group_is_busy(tutti_group *group)
@@ -521,6 +623,7 @@ void tti_queue_close(tutti_group *group)
     bool        busy;
 
     tti_lock(&runner->lock);
+    hold(group); /* whoever is inside is counted from here on */
     busy = is_busy(group);
     group->closing = true;
     finish_group(group, "tutti_destroy_process_group", TUTTI_E_ABORTED,

@@ -87,11 +87,11 @@ static tutti_status make_work(tutti_group *group, const tutti_call *call, tutti_
     return TUTTI_OK;
 }
 
-tutti_status tti_scope_record(tutti_group *group, const tutti_call *call, int n_list, tti_how h)
+tutti_status tti_scope_record(tutti_group *group, const tutti_call *call, int n_list, const tti_how *h)
 {
     tti_scope   *scope = group->scope;
     char         name[TTI_GROUP_CAUSE_MAX];
-    tutti_status st = h.async ? make_work(group, call, h.work_out) : TUTTI_OK;
+    tutti_status st = h->async ? make_work(group, call, h->work_out) : TUTTI_OK;
 
     if (st != TUTTI_OK)
         return st; /* told at once, so nothing is recorded */

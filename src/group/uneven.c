@@ -119,8 +119,7 @@ static tutti_status issue_rooted(tutti_group *group, tutti_call_kind kind, tutti
 {
     const bool   gathers = kind == TUTTI_CALL_GATHER_V;
     const int    n = group->size;
-    tutti_call   call = { .kind = kind, .dtype = part.dtype, .root = root, .n_parts = n,
-                          .device = part.device.type };
+    tutti_call   call = tti_call_of(kind, part.dtype, 0, part.device.type);
     tti_arrays   a;
     tutti_status st = tti_arrays_init(&a, n);
     int          r;
@@ -136,6 +135,8 @@ static tutti_status issue_rooted(tutti_group *group, tutti_call_kind kind, tutti
         a.list[r] = gathers ? other.data : own.data;
         a.list_counts[r] = gathers ? other.count : own.count;
     }
+    call.root = root;
+    call.n_parts = n;
     call.list = a.list;
     call.list_counts = a.list_counts;
     call.ins = a.ins;

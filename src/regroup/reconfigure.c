@@ -251,10 +251,7 @@ static void exchange(tutti_group *world, tutti_group *other)
     world->n_splits = 0;
     world->n_meshes = 0;
     world->n_windows = 0;
-    world->next_seq = 1;
-    world->turn = 1;
-    world->closing = false;
-    world->finished = TUTTI_OK;
+    tti_queue_init(world);
 }
 
 /* fresh is whole: world becomes it, and fresh, with the old insides, ends. */

@@ -81,7 +81,7 @@ typedef struct tutti_call {
     const void     *in;
     void           *out;
     void *const    *list;
-    int64_t         deadline_ns;
+    int64_t         deadline_ns; /* 0, if the table has late_deadlines: not known yet */
 
     /* Of the kinds and in the cases told above; else 0 and NULL. */
     int                n_parts; /* members: entries of each array below */
@@ -93,6 +93,8 @@ typedef struct tutti_call {
     const tutti_segment *segments;
 
     tutti_device_type device; /* whose memory all buffers are */
+
+    int64_t timeout_ms; /* what deadline_ns is made of; -1: none */
 } tutti_call;
 
 /** One message. */
@@ -219,6 +221,9 @@ typedef struct tutti_backend_ops {
      * TUTTI_E_TIMEOUT. source_out: as source says. Any thread. */
     tutti_status (*transfer)(tutti_backend *backend, const tutti_message *message, int64_t timeout_ms,
                              void (*expired)(void *ctx, int64_t waited_ns), void *ctx, int *source_out);
+    /* run takes calls whose deadline_ns is 0, and counts timeout_ms from when it first has to wait: a call that
+     * does not wait reads no clock. */
+    bool late_deadlines;
 } tutti_backend_ops;
 
 struct tutti_backend {

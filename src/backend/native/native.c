@@ -260,4 +260,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .windows = &tti_native_window_ops,
     .alive = native_alive,
     .transfer = native_transfer,
+    .late_deadlines = true,
 };

@@ -86,7 +86,8 @@ typedef struct tti_host_channel {
     tti_call_note note;
     tti_call_note past;     /* the call before it; seq 0: there was none */
     uint64_t      entering; /* the call all must have entered before this one; 0: they have */
-    int64_t       deadline_ns;
+    int64_t       timeout_ms;
+    int64_t       deadline_ns; /* 0: no wait has asked yet */
     uint64_t      begin;      /* its first round */
     uint64_t      end;        /* its last round, plus one; 0: it has come to none yet */
     int64_t       waiting_ns; /* since when this rank has waited in it; 0: not yet */

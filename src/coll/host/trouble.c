@@ -271,6 +271,8 @@ tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind
 
     if (channel->waiting_ns == 0)
         channel->waiting_ns = channel->looked_ns = now_ns;
+    if (channel->deadline_ns == 0)
+        channel->deadline_ns = tti_later(now_ns, channel->timeout_ms); /* as tti_call_deadline() */
     if (st == TUTTI_OK)
         st = check_abort(channel);
     if (st == TUTTI_OK && now_ns - channel->looked_ns >= LOOK_MS * TTI_MS) {

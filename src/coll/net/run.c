@@ -28,6 +28,7 @@ typedef struct motion {
     const tti_call_note *note;
     tti_binding          binding;
     int64_t              entered_ns;
+    int64_t              deadline_ns;
 
     int                 phase;
     const tti_transfer *recvs;
@@ -208,7 +209,7 @@ static tutti_status fail_told(const motion *m)
 static tutti_status wait_for(const motion *m, int i)
 {
     tti_request *request = m->net->requests[i];
-    tutti_status st = tti_request_wait(request, m->call->deadline_ns);
+    tutti_status st = tti_request_wait(request, m->deadline_ns);
 
     if (st == TUTTI_E_TIMEOUT && !tti_request_ended(request))
         return fail_timeout(m, i);
@@ -467,6 +468,7 @@ tutti_status tti_net_run(tti_net *net, const tti_team *team, tti_plan *plan, con
     tutti_status st;
     int          k;
 
+    m.deadline_ns = tti_call_deadline(call, m.entered_ns);
     st = make_schedule(net, plan, &input, call);
     if (st == TUTTI_OK)
         st = bind(&m);
