@@ -24,11 +24,15 @@
 enum { KIB = 1024 };
 
 static const tti_algorithm table[] = {
+    { TUTTI_CALL_BARRIER, "lines", tti_one_phase_barrier, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_meet, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_BARRIER, "flags", tti_staged_barrier, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_meet, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_BARRIER, "dissemination", NULL, tti_plan_barrier_dissemination, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_doubling, TTI_IN_RANK_ORDER },
 
+    { TUTTI_CALL_ALL_REDUCE, "lines", tti_one_phase_all_reduce, NULL, TTI_HOST_RANKS_MAX, 32 * KIB,
+      tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "one_phase", tti_staged_all_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX,
       128 * KIB, tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "sliced", tti_staged_all_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -38,6 +42,8 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_ALL_REDUCE, "direct", NULL, tti_plan_all_reduce_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_slices, TTI_IN_RANK_ORDER },
 
+    { TUTTI_CALL_REDUCE, "lines", tti_one_phase_reduce, NULL, TTI_HOST_RANKS_MAX, 32 * KIB,
+      tti_amounts_root_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_REDUCE, "one_phase", tti_staged_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX, 128 * KIB,
       tti_amounts_root_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_REDUCE, "sliced", tti_staged_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -47,41 +53,57 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_REDUCE, "direct", NULL, tti_plan_reduce_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_slices_to_root, TTI_IN_RANK_ORDER },
 
+    { TUTTI_CALL_BROADCAST, "lines", tti_one_phase_broadcast, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES,
+      tti_amounts_one_to_all, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_BROADCAST, "staged", tti_staged_broadcast, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_one_to_all, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_BROADCAST, "binomial", NULL, tti_plan_broadcast_binomial, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_tree, TTI_IN_RANK_ORDER },
 
+    { TUTTI_CALL_ALL_GATHER, "lines", tti_one_phase_all_gather, NULL, TTI_HOST_RANKS_MAX,
+      TTI_LINES_BYTES, tti_amounts_all_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_GATHER, "staged", tti_staged_all_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_all_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_GATHER, "direct", NULL, tti_plan_all_gather_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
+    { TUTTI_CALL_GATHER, "lines", tti_one_phase_gather, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES,
+      tti_amounts_root_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_GATHER, "staged", tti_staged_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_root_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_GATHER, "direct", NULL, tti_plan_gather_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
+    { TUTTI_CALL_SCATTER, "lines", tti_one_phase_scatter, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES / 2,
+      tti_amounts_root_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_SCATTER, "staged", tti_staged_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_root_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_SCATTER, "direct", NULL, tti_plan_scatter_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
+    { TUTTI_CALL_REDUCE_SCATTER, "lines", tti_one_phase_reduce_scatter, NULL, TTI_HOST_RANKS_MAX,
+      TTI_LINES_BYTES / 2, tti_amounts_own_slices, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_REDUCE_SCATTER, "staged", tti_staged_reduce_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_own_slices, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_REDUCE_SCATTER, "direct", NULL, tti_plan_reduce_scatter_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_own_slices, TTI_IN_RANK_ORDER },
 
+    { TUTTI_CALL_ALL_TO_ALL, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_TO_ALL, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_TO_ALL, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_blocks, TTI_IN_RANK_ORDER },
 
+    { TUTTI_CALL_GATHER_V, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_GATHER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_GATHER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_blocks, TTI_IN_RANK_ORDER },
 
+    { TUTTI_CALL_SCATTER_V, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_SCATTER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_SCATTER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,

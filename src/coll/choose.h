@@ -5,7 +5,7 @@
 #define TTI_COLL_CHOOSE_H
 
 #include "coll/cost.h"
-#include "coll/host/staged.h"
+#include "coll/host/one_phase.h"
 #include "coll/net/plan.h"
 
 /** The numeric class: in which order contributions are combined. Algorithms of one class give the same

@@ -105,7 +105,7 @@ static void size_and_place_decide(void **state)
     const tutti_call_kind kind = TUTTI_CALL_ALL_REDUCE;
 
     (void)state;
-    assert_string_equal(chosen(NULL, kind, true, 4, 64), "one_phase");
+    assert_string_equal(chosen(NULL, kind, true, 4, 64), "lines");
     assert_string_equal(chosen(NULL, kind, true, 4, 1 << 20), "sliced");
     assert_string_equal(chosen(NULL, kind, false, 4, 64), "one_shot");
     assert_string_equal(chosen(NULL, kind, false, 4, 1 << 20), "direct");
@@ -134,7 +134,7 @@ static void wishes_are_obeyed_where_they_can_be(void **state)
     assert_string_equal(chosen(text, TUTTI_CALL_ALL_REDUCE, true, 4, 8), "sliced");
     assert_string_equal(chosen(text, TUTTI_CALL_ALL_REDUCE, false, 4, 8), "one_shot");
     assert_string_equal(chosen(text, TUTTI_CALL_BROADCAST, true, 4, 8), "binomial");
-    assert_string_equal(chosen(text, TUTTI_CALL_REDUCE, true, 4, 8), "one_phase");
+    assert_string_equal(chosen(text, TUTTI_CALL_REDUCE, true, 4, 8), "lines");
     assert_memory_equal(&one, &other, sizeof one);
     other = wishes_of(NULL);
     assert_memory_not_equal(&one, &other, sizeof one);
@@ -153,7 +153,7 @@ static void refused(const char *text, const char *says)
 static void what_does_not_exist_is_refused(void **state)
 {
     (void)state;
-    refused("all_reduce=fast", "take one of one_phase, ");
+    refused("all_reduce=fast", "take one of lines, one_phase, ");
     refused("all_reduce=sliced,allreduce=sliced", "no operation is called 'allreduce'");
     refused("?=sliced", "no operation is called '?'");
     refused("all_reduce", "op=name");

@@ -42,7 +42,7 @@ static tutti_status announce(tti_coll *coll, const tti_coll_config *config)
     tti_usable_cpus(mine.cpus);
     tti_choice_announce(&coll->choice, team, config->machine, &mine);
     if (team->n_ranks <= TTI_HOST_RANKS_MAX && tti_team_on_one_host(team))
-        st = tti_host_channel_create(team, &coll->host);
+        st = tti_host_channel_create(team, config->patience, &coll->host);
     if (st == TUTTI_OK && coll->host != NULL) {
         mine.region = coll->host->region;
         mine.nonce = coll->host->members[team->rank].nonce;

@@ -4,7 +4,8 @@
  *
  *   choose.c     the table of algorithms: (kind, where the members are, bytes) -> one of them; cost.c says
  *                what each costs, choice.c makes one choice for all members
- *   host/        all members on one host: staged slices in shared memory
+ *   host/        all members on one host: small calls in one phase through lines, others in rounds through slots of
+ *                shared memory
  *   net/         members anywhere: schedules of messages; plan_*.c makes a schedule (pure arithmetic),
  *                run.c moves the data
  *   pattern.c    who talks to whom, and who owns which slice: arithmetic without state
@@ -31,6 +32,7 @@ typedef struct tti_coll_config {
     bool           lazy;    /* meet the members in the first call, not at creation */
     const struct tti_machine *machine; /* what the choice of algorithms goes by; NULL: this one; borrowed
                                           while the group is made */
+    const struct tti_host_patience *patience; /* how members of one host wait; NULL: as its cores ask for; copied */
 } tti_coll_config;
 
 typedef struct tti_coll tti_coll;

@@ -24,7 +24,7 @@ typedef struct tt_world {
     entry             entries[KEYS_MAX]; /* the last ones */
     tt_body          *body;
     tt_rank          *ranks;
-    const tti_machine *machine;
+    tt_setting        setting;
 } tt_world;
 
 /* A board is the world's, seen through a prefix. */
@@ -143,7 +143,8 @@ tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_col
     const tti_coll_config config = { .mesh = t->mesh, .messenger = t->messenger,
                                      .group_id = group_id, .rank = t->rank, .n_ranks = t->size,
                                      .ranks = all, .name = "test", .board = &board,
-                                     .deadline_ns = deadline_ns, .machine = t->world->machine };
+                                     .deadline_ns = deadline_ns, .machine = t->world->setting.machine,
+                                     .patience = t->world->setting.patience };
 
     snprintf(v.prefix, sizeof v.prefix, "g%u/", group_id);
     return tti_coll_open(&config, coll_out);
@@ -157,10 +158,22 @@ static int counting_poll(tti_port *port, tti_poll *set, int n, int64_t deadline_
     return tti_port_system()->ops->poll(tti_port_system(), set, n, deadline_ns);
 }
 
-static tti_port *counting_port(tt_port *port)
+/* Whose wake-up is lost stays away for long. */
+static void long_wait_word(tti_port *port, const _Atomic uint32_t *word, uint32_t seen, int64_t deadline_ns)
+{
+    (void)port;
+    (void)deadline_ns;
+    tti_port_system()->ops->wait_word(tti_port_system(), word, seen, tt_in_ms(TT_LONG_MS));
+}
+
+static tti_port *port_of(tt_port *port, const tt_setting *setting)
 {
     port->ops = *tti_port_system()->ops;
     port->ops.poll = counting_poll;
+    if (setting->fenceless)
+        port->ops.fence_join = NULL;
+    if (setting->long_sleeps)
+        port->ops.wait_word = long_wait_word;
     port->base.ops = &port->ops;
     return &port->base;
 }
@@ -179,7 +192,7 @@ static void enter(tt_rank *t)
 {
     view                  v = { .world = t->world };
     const tti_board       board = { &v, board_put, board_get, board_has };
-    const tti_mesh_config config = { .port = counting_port(&t->port), .board = &board, .rank = t->rank,
+    const tti_mesh_config config = { .port = port_of(&t->port, &t->world->setting), .board = &board, .rank = t->rank,
                                      .n_ranks = t->size, .listen_host = "127.0.0.1",
                                      .tcp_only = t->tcp, .deadline_ns = t->deadline_ns };
 
@@ -224,13 +237,20 @@ void tt_run(int size, bool tcp, tt_body *body, tt_rank *ranks_out)
 
 void tt_run_on(const tti_machine *machine, int size, bool tcp, tt_body *body, tt_rank *ranks_out)
 {
+    const tt_setting setting = { .machine = machine };
+
+    tt_run_in(&setting, size, tcp, body, ranks_out);
+}
+
+void tt_run_in(const tt_setting *setting, int size, bool tcp, tt_body *body, tt_rank *ranks_out)
+{
     tt_world *world = calloc(1, sizeof *world);
     pthread_t threads[TT_RANKS_MAX];
     int       rank;
 
     assert_non_null(world);
     world->body = body;
-    world->machine = machine;
+    world->setting = *setting;
     world->ranks = ranks_out;
     tti_mutex_init(&world->lock);
     pthread_barrier_init(&world->here, NULL, (unsigned)size);

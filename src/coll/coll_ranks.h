@@ -12,7 +12,7 @@
 #include "coll/coll.h"
 #include "coll/cost.h"
 
-enum { TT_RANKS_MAX = 5, TT_LIMIT_MS = 60000 };
+enum { TT_RANKS_MAX = 5, TT_LIMIT_MS = 60000, TT_LONG_MS = 30000 };
 
 /** The machine's port, which counts how often its owner looks whether another member of its host lives. */
 typedef struct tt_port {
@@ -48,6 +48,15 @@ struct tt_rank {
 
 /** Run body on size ranks; fails the test with what the first of them noted. */
 void tt_run(int size, bool tcp, tt_body *body, tt_rank *ranks_out);
+/** What a world is like. */
+typedef struct tt_setting {
+    const tti_machine              *machine;  /* that algorithms are chosen for */
+    const struct tti_host_patience *patience; /* how its ranks wait; NULL: as usual */
+    bool fenceless;   /* the port has no fence_others() */
+    bool long_sleeps; /* of TT_LONG_MS, unless woken */
+} tt_setting;
+
+void tt_run_in(const tt_setting *setting, int size, bool tcp, tt_body *body, tt_rank *ranks_out);
 /** The same, with algorithms chosen for another machine than the usual one. */
 void tt_run_on(const tti_machine *machine, int size, bool tcp, tt_body *body, tt_rank *ranks_out);
 

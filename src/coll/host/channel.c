@@ -14,6 +14,7 @@
  *           next    sets done[r] = t+1, and goes on to round t+1
  *         An operation leaves out what it has no use for, never `next`. Round 0 is the connecting:
  *         after it a member has found all regions.
+ *         Calls of a few KiB do without rounds: lines.c.
  * True    Counters are set by their owner with release order (at least) and read with acquire
  *         order.
  *         1. A slot is not overwritten while it is read. r writes slot t % K only after done[q] >=
@@ -28,10 +29,11 @@
  *         4. None of this asks what operation a round belongs to, only that all members count the
  *            same rounds. Operations of different kinds follow each other without anything between
  *            them, and a counter that an operation does not set catches up with the next that does.
- *         A root that only writes may run ahead of the others by K rounds, no more.
+ *         A root that only writes may run ahead of the others by K rounds, no more. Rounds of the call before the
+ *         last are known to be done by all, so that `room` of a call's first rounds looks at no counter.
  * Calls   Nobody begins call n+1 before all have entered call n and were found to have called the
- *         same. Whoever awaited a member in call n has compared with it there, so that this costs
- *         a look at a flag of one's own; it is for calls that wait for nobody, such as two members
+ *         same: `entered` of each. Whoever awaited a member in call n has compared with it there, so that this costs
+ *         a look at memory of one's own; it is for calls that wait for nobody, such as two members
  *         who both believe to be the root, or for nothing, such as those without elements. Who
  *         enters n+1 has left n, so the member in the lowest call never waits for this, and a
  *         board's ring of calls never wraps before it was compared.
@@ -39,7 +41,8 @@
  *         compares the control word beside the counter with its own; whoever waits compares boards
  *         (trouble.c). A member that fails says so in `failed`, and what it was in `report`, which is
  *         written once, by the thread that turned `failing`, before `failed`. The others see it when they
- *         enter a call and when they wait. So whoever comes late to a call that has failed for the others
+ *         enter a call, which costs no transfer, for these lines are written once, and when they wait. `finished` says
+ *         that a member has come to a call's end, and cannot spoil it any more. So whoever comes late to a call that has failed for the others
  *         fails, too, although their parts may lie ready. What no look can see is a failure raised after
  *         it, by a member whose part was ready before: such a call ends well here, and the next one fails.
  * Gone    `door` at the head of a region says whose it is, who came, and who has left:
@@ -58,6 +61,7 @@
 #include "coll/host/channel.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +79,10 @@ enum {
 };
 
 _Static_assert(sizeof(tti_counter) == TTI_LINE, "a counter has a line of its own");
-_Static_assert(sizeof(tti_host_lines) % TTI_LINE == 0, "slots begin on a line");
+_Static_assert(sizeof(tti_host_lines) % TTI_LINE == 0, "places begin on a line");
+_Static_assert(sizeof(tti_host_place) % TTI_LINE == 0, "slots begin on a line");
+_Static_assert(offsetof(tti_host_place, word) + sizeof(tti_host_word) == offsetof(tti_host_place, line) + 64,
+               "the word ends the line");
 
 #define DOOR_CAME UINT64_C(1)
 #define DOOR_LEFT (UINT64_C(1) << 12)
@@ -95,9 +102,14 @@ static uint64_t left(uint64_t door)
     return door / DOOR_LEFT % (1 << 12);
 }
 
-static size_t slots_at(int rank)
+static size_t places_at(int rank)
 {
     return sizeof(tti_host_lines) + (size_t)(rank % STAGGER_AROUND) * STAGGER;
+}
+
+static size_t slots_at(int rank)
+{
+    return places_at(rank) + TTI_HOST_PLACES * sizeof(tti_host_place);
 }
 
 static size_t region_bytes(int rank)
@@ -108,6 +120,7 @@ static size_t region_bytes(int rank)
 static void adopt(tti_host_channel *channel, int rank, void *region, uint64_t nonce)
 {
     channel->members[rank] = (tti_host_member){ .lines = region, .nonce = nonce,
+                                                .places = (void *)((char *)region + places_at(rank)),
                                                 .slots = (char *)region + slots_at(rank) };
 }
 
@@ -134,7 +147,8 @@ static tutti_status make_region(tti_host_channel *channel)
     return TUTTI_OK;
 }
 
-tutti_status tti_host_channel_create(tti_team *team, tti_host_channel **channel_out)
+tutti_status tti_host_channel_create(tti_team *team, const tti_host_patience *patience,
+                                     tti_host_channel **channel_out)
 {
     const size_t      n = (size_t)team->n_ranks;
     tti_host_channel *channel = calloc(1, sizeof *channel);
@@ -144,6 +158,8 @@ tutti_status tti_host_channel_create(tti_team *team, tti_host_channel **channel_
         return tti_fail(TUTTI_E_NOMEM, "no memory for the shared channel of group '%s'",
                         team->name);
     channel->team = team;
+    if (patience != NULL)
+        channel->patience = *patience;
     channel->members = calloc(n, sizeof *channel->members);
     channel->reads = calloc(n, sizeof *channel->reads);
     channel->begins = calloc(n, sizeof *channel->begins);
@@ -203,7 +219,8 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
     int          r;
 
     channel->crowded = n_here > tti_crowd_cores(joins, channel->team->n_ranks, n_here);
-    channel->patience = tti_host_patience_of(channel->crowded);
+    if (channel->patience.checks == 0)
+        channel->patience = tti_host_patience_of(channel->crowded);
     for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++)
         if (r != channel->team->rank)
             st = find_region(channel, r, &joins[r]);
@@ -267,7 +284,7 @@ void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit,
 {
     const tti_team *team = channel->team;
     tti_host_lines *own = channel->members[team->rank].lines;
-    int             r, kind;
+    int             r;
 
     if (atomic_exchange(&own->failing, 1) == 0) {
         if (report != NULL)
@@ -278,8 +295,7 @@ void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit,
     if (!atomic_load_explicit(&channel->connected, memory_order_acquire))
         return;
     for (r = 0; r < team->n_ranks; r++)
-        for (kind = 0; kind < TTI_COUNTERS; kind++)
-            tti_counter_wake(team->port, &channel->members[r].lines->counters[kind]);
+        tti_host_wake(channel, r);
 }
 
 void tti_host_raise_own(tti_host_channel *channel, tutti_status status, int culprit)
@@ -288,6 +304,12 @@ void tti_host_raise_own(tti_host_channel *channel, tutti_status status, int culp
 
     snprintf(report.words, sizeof report.words, "%s", tutti_last_error());
     tti_host_raise(channel, status, culprit, &report);
+}
+
+static void move(const tti_host_channel *channel, tti_counter *counter, uint64_t value)
+{
+    atomic_store_explicit(&counter->word, channel->note.word, memory_order_relaxed);
+    tti_host_store(channel, &counter->at, &counter->waiters, value);
 }
 
 /* If rank has come to the call of note, compare it with ours. */
@@ -311,6 +333,8 @@ static tutti_status await_past(tti_host_channel *channel)
     tutti_status    st = TUTTI_OK;
     int             r;
 
+    if (channel->all_agreed >= channel->past.seq)
+        return TUTTI_OK;
     channel->entering = channel->past.seq;
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
         if (r == team->rank || channel->members[r].agreed >= channel->past.seq)
@@ -336,16 +360,14 @@ tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
     channel->unread = channel->begin;
     channel->begin = channel->round;
     channel->end = 0;
-    tti_counter_move(channel, &channel->members[channel->team->rank].lines->counters[TTI_ENTERED],
-                     note->word, note->seq);
+    move(channel, &channel->members[channel->team->rank].lines->counters[TTI_ENTERED], note->seq);
     st = tti_host_look_back(channel);
     return st == TUTTI_OK ? await_past(channel) : st;
 }
 
 void tti_host_finish(tti_host_channel *channel)
 {
-    tti_counter_move(channel, &channel->members[channel->team->rank].lines->counters[TTI_FINISHED],
-                     channel->note.word, channel->note.seq);
+    move(channel, &channel->members[channel->team->rank].lines->counters[TTI_FINISHED], channel->note.seq);
 }
 
 void tti_host_begin(tti_host_channel *channel, uint64_t n_rounds)
@@ -379,7 +401,7 @@ void tti_host_post(tti_host_channel *channel, tti_counter_kind kind)
 {
     tti_host_lines *own = channel->members[channel->team->rank].lines;
 
-    tti_counter_move(channel, &own->counters[kind], channel->note.word, channel->round + 1);
+    move(channel, &own->counters[kind], channel->round + 1);
 }
 
 tutti_status tti_host_await(tti_host_channel *channel, tti_counter_kind kind, int rank)

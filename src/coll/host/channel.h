@@ -14,7 +14,10 @@ enum {
     TTI_HOST_DEPTH = 2,          /* slots of each sort: rounds that may be under way */
     TTI_HOST_CHUNK = 128 * 1024, /* bytes of a slot */
     TTI_HOST_RANKS_MAX = TTI_HOST_CHUNK / 64, /* a slot has a line for each member */
-    TTI_HOST_WORDS_MAX = 892                  /* of a failure, cut off beyond */
+    TTI_HOST_WORDS_MAX = 892,                 /* of a failure, cut off beyond */
+    TTI_HOST_PLACES = 2,
+    TTI_LINES_BYTES = 64 * 1024, /* of a member, in a call that goes through lines */
+    TTI_LINES_SHORT = 56         /* and beside the word */
 };
 
 typedef enum tti_counter_kind {
@@ -23,18 +26,30 @@ typedef enum tti_counter_kind {
     TTI_DONE,   /* I have read all that I need of this round */
     TTI_ENTERED, /* counts calls, not rounds: the number of the last one I have entered */
     TTI_FINISHED, /* and of the last one I have come to the end of */
-    TTI_COUNTERS
+    TTI_COUNTERS,
+    TTI_PLACED = TTI_COUNTERS /* no counter, but the word of my place for the call */
 } tti_counter_kind;
+
+/** What others wait for. */
+typedef union tti_host_word {
+    _Atomic uint64_t value;
+    _Atomic uint32_t half[2]; /* only to sleep on, never read */
+} tti_host_word;
 
 /** The number of the last round in which the owner got this far, plus one. It only grows. */
 typedef struct tti_counter {
-    _Alignas(TTI_LINE) union {
-        _Atomic uint64_t value;
-        _Atomic uint32_t half[2]; /* only to sleep on, never read */
-    };
-    _Atomic uint64_t word;    /* of the call it was last moved in; written before value */
+    _Alignas(TTI_LINE) tti_host_word at;
+    _Atomic uint64_t word;    /* of the call it was last moved in; written before `at` */
     _Atomic uint32_t waiters; /* who sleep on it; written by them */
 } tti_counter;
+
+/** Where a member puts what it gives in a small call: lines.h. */
+typedef struct tti_host_place {
+    char          block[TTI_LINES_BYTES]; /* ends where the line begins */
+    char          line[TTI_LINES_SHORT];
+    tti_host_word word; /* control word of the call it is of; behind all of it */
+    char          apart[TTI_LINE - 64]; /* the next owner's line is not fetched with this one */
+} tti_host_place;
 
 /** What a failure is about, in the words of the member that saw it first. */
 typedef struct tti_host_report {
@@ -51,11 +66,13 @@ typedef struct tti_host_lines {
     _Atomic uint32_t failing; /* whether a thread of the owner writes the report, or has */
     _Alignas(TTI_LINE) tti_call_board board;
     tti_counter      counters[TTI_COUNTERS];
+    _Alignas(TTI_LINE) _Atomic uint32_t place_waiters; /* who sleep on a place's word */
     tti_host_report  report; /* behind failed */
 } tti_host_lines;
 
 typedef struct tti_host_member {
     tti_host_lines *lines;  /* NULL: not found */
+    tti_host_place *places; /* TTI_HOST_PLACES */
     char           *slots;  /* TTI_HOST_DEPTH for staging, then as many for results */
     uint64_t        nonce;
     uint64_t        agreed; /* the last call in which it is known to have called the same */
@@ -77,9 +94,10 @@ typedef struct tti_host_channel {
     uint64_t        *begins;  /* [n_ranks] where others' blocks for this rank begin */
     uint64_t         round;
     bool             crowded;   /* the host's ranks are more than cores: all members say the same */
+    uint64_t         all_agreed; /* as agreed, of all members: their agreed may be less */
     uint64_t         unread;    /* all have read all they need of the rounds before this one */
     bool             fenced;    /* the port's fence_others() reaches all members */
-    tti_host_patience patience;
+    tti_host_patience patience; /* checks 0: not settled yet */
     _Atomic bool     connected; /* all members were found; stored, with release order, after that */
 
     /* The operation under way, for those who wait. */
@@ -94,8 +112,10 @@ typedef struct tti_host_channel {
     int64_t       looked_ns;  /* when it last asked whether the others live */
 } tti_host_channel;
 
-/** Allocate this rank's region; its offset goes to the others as tti_join.region. */
-tutti_status tti_host_channel_create(tti_team *team, tti_host_channel **channel_out);
+/** Allocate this rank's region; its offset goes to the others as tti_join.region. patience NULL: as the cores that
+ * members tell ask for. */
+tutti_status tti_host_channel_create(tti_team *team, const tti_host_patience *patience,
+                                     tti_host_channel **channel_out);
 /** Map the others' regions. TUTTI_E_PEER: one of them gave up while the group was made. */
 tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join *joins);
 /** Waits for nobody. The region is given back when the others have closed their ends, too. NULL is

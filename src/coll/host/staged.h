@@ -35,6 +35,20 @@ tti_staged tti_staged_reduce_scatter;
  * that is given is read twice and written twice. At most TTI_HOST_RANKS_MAX members. */
 tti_staged tti_staged_all_to_all;
 
+/** What a block takes of a member's stream: whole lines. */
+static inline uint64_t tti_staged_stream_room(uint64_t bytes)
+{
+    return (bytes + 63) & ~UINT64_C(63);
+}
+
+/** Compare what peer says it gives to and wants of this rank with what the call says: TUTTI_E_MISMATCH in words, the
+ * others told. */
+tutti_status tti_staged_compare_block(tti_host_channel *channel, const tutti_call *call, int peer, int64_t gives,
+                                      int64_t wants);
+/** The rounds of an all_to_all whose sizes all know: channel->begins says where the others' blocks for this rank
+ * begin in their streams, and longest is the longest stream of all. */
+tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti_call *call, uint64_t longest);
+
 /** Bytes of a slot that each member has where a slot is shared out: whole lines. */
 static inline size_t tti_staged_lane(const tti_team *team)
 {

@@ -67,10 +67,9 @@ static uint64_t bytes_of(const window *w, int64_t count)
     return (uint64_t)count * w->element;
 }
 
-/* What a block takes of a stream: whole lines. */
 static uint64_t room_of(const window *w, int64_t count)
 {
-    return (bytes_of(w, count) + TTI_SLICE_ALIGN - 1) & ~(uint64_t)(TTI_SLICE_ALIGN - 1);
+    return tti_staged_stream_room(bytes_of(w, count));
 }
 
 /* ---- the first round: sizes ---- */
@@ -92,25 +91,31 @@ static void write_table(const window *w)
     mine->stream_bytes = at;
 }
 
+tutti_status tti_staged_compare_block(tti_host_channel *channel, const tutti_call *call, int peer, int64_t gives,
+                                      int64_t wants)
+{
+    const int    own = channel->team->rank;
+    tutti_status st = TUTTI_OK;
+
+    if (gives != call->list_counts[peer])
+        st = tti_team_fail_block(channel->team, &channel->note, peer, own, gives, call->list_counts[peer]);
+    else if (wants != call->in_counts[peer])
+        st = tti_team_fail_block(channel->team, &channel->note, own, peer, call->in_counts[peer], wants);
+    if (st != TUTTI_OK)
+        tti_host_raise_own(channel, st, peer);
+    return st;
+}
+
 /* Compare what peer says about this rank with what this rank says about peer. */
 static tutti_status read_table(window *w, int peer)
 {
     tti_host_channel *channel = w->channel;
-    const int         own = channel->team->rank;
     const table      *theirs = (const table *)(const void *)tti_host_staging(channel, peer);
-    const pair_entry  entry = theirs->to[own];
-    const int64_t     wants = w->call->list_counts[peer];
-    const int64_t     gives = w->call->in_counts[peer];
-    tutti_status      st = TUTTI_OK;
+    const pair_entry  entry = theirs->to[channel->team->rank];
+    tutti_status      st = tti_staged_compare_block(channel, w->call, peer, entry.gives, entry.wants);
 
-    if (entry.gives != wants)
-        st = tti_team_fail_block(channel->team, &channel->note, peer, own, entry.gives, wants);
-    else if (entry.wants != gives)
-        st = tti_team_fail_block(channel->team, &channel->note, own, peer, gives, entry.wants);
-    if (st != TUTTI_OK) {
-        tti_host_raise_own(channel, st, peer);
+    if (st != TUTTI_OK)
         return st;
-    }
     channel->begins[peer] = entry.begin;
     if (theirs->stream_bytes > w->longest)
         w->longest = theirs->stream_bytes;
@@ -192,6 +197,14 @@ static tutti_status move_data(window *w)
             tti_host_next(w->channel);
     }
     return st;
+}
+
+tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti_call *call, uint64_t longest)
+{
+    window w = { .channel = channel, .call = call, .element = tutti_dtype_size(call->dtype), .longest = longest };
+
+    tti_host_begin(channel, 0);
+    return move_data(&w);
 }
 
 tutti_status tti_staged_all_to_all(tti_host_channel *channel, const tutti_call *call)

@@ -18,7 +18,7 @@ static uint64_t value_of(const tti_host_channel *channel, int rank, tti_counter_
 {
     const tti_counter *counter = &channel->members[rank].lines->counters[kind];
 
-    return atomic_load_explicit(&counter->value, memory_order_acquire);
+    return atomic_load_explicit(&counter->at.value, memory_order_acquire);
 }
 
 bool tti_host_entered(const tti_host_channel *channel, int rank, uint64_t seq)
@@ -98,7 +98,7 @@ typedef struct awaited {
 
 static bool has_come(const tti_host_channel *channel, int rank, const awaited *what)
 {
-    return value_of(channel, rank, what->kind) >= what->value;
+    return tti_host_has_come(channel, rank, what->kind, what->value);
 }
 
 static uint32_t failure_of(const tti_host_channel *channel, int rank)
@@ -186,14 +186,15 @@ tutti_status tti_host_look_back(tti_host_channel *channel)
 }
 
 /* The call that rank is in or was in last, if its board still has it. The word tells 40 bits of its
- * number; the rest are those of our own. */
+ * number, which is near our own. */
 static bool last_call(const tti_host_channel *channel, int rank, tti_call_note *note_out)
 {
     const tti_call_board *board = &channel->members[rank].lines->board;
-    const uint64_t        low = (UINT64_C(1) << 40) - 1;
     const uint64_t        word = atomic_load_explicit(&board->word, memory_order_acquire);
+    const uint64_t        ours = channel->note.seq;
+    const int64_t         further = (int64_t)(((word >> 24) - ours) << 24) / (INT64_C(1) << 24);
 
-    return word != 0 && tti_call_find(board, (channel->note.seq & ~low) | word >> 24, note_out);
+    return word != 0 && tti_call_find(board, ours + (uint64_t)further, note_out);
 }
 
 /* "; rank 5 (host 'n2', pid 40112) last entered broadcast #1840 (...)". */

@@ -55,40 +55,70 @@ tti_host_patience tti_host_patience_of(bool crowded)
     return (tti_host_patience){ LOOKS_OWN_CORE, BURSTS_OWN_CORE, YIELDS_OWN_CORE };
 }
 
-static bool has_come(const tti_counter *counter, uint64_t value)
+/* What is polled, and slept on. */
+typedef struct watched {
+    tti_host_word    *word;
+    _Atomic uint32_t *waiters;
+    bool              exact; /* must be the value, not at least */
+} watched;
+
+static watched watched_of(const tti_host_channel *channel, int rank, tti_counter_kind kind)
 {
-    return atomic_load_explicit(&counter->value, memory_order_acquire) >= value;
+    const tti_host_member *member = &channel->members[rank];
+
+    if (kind == TTI_PLACED)
+        return (watched){ .word = &member->places[channel->note.seq % TTI_HOST_PLACES].word,
+                          .waiters = &member->lines->place_waiters, .exact = true };
+    return (watched){ .word = &member->lines->counters[kind].at,
+                      .waiters = &member->lines->counters[kind].waiters };
 }
 
-static bool comes_soon(const tti_counter *counter, uint64_t value, int checks)
+static bool satisfies(const watched *w, uint64_t seen, uint64_t value)
+{
+    return w->exact ? seen == value : seen >= value;
+}
+
+static bool has_come(const watched *w, uint64_t value)
+{
+    return satisfies(w, atomic_load_explicit(&w->word->value, memory_order_acquire), value);
+}
+
+bool tti_host_has_come(const tti_host_channel *channel, int rank, tti_counter_kind kind, uint64_t value)
+{
+    const watched w = watched_of(channel, rank, kind);
+
+    return has_come(&w, value);
+}
+
+static bool comes_soon(const watched *w, uint64_t value, int checks)
 {
     int i;
 
     for (i = 0; i < checks; i++) {
-        if (has_come(counter, value))
+        if (has_come(w, value))
             return true;
         tti_pause();
     }
     return false;
 }
 
-static void sleep_on(tti_host_channel *channel, tti_counter *counter, uint64_t value)
+static void sleep_on(tti_host_channel *channel, const watched *w, uint64_t value)
 {
     tti_port *port = channel->team->port;
     int64_t   until = tti_port_now(port);
     uint64_t  seen;
     bool      sure = true;
 
-    atomic_fetch_add(&counter->waiters, 1);
+    atomic_fetch_add(w->waiters, 1);
     if (channel->fenced)
         sure = port->ops->fence_others(port);
     until += (sure ? SLEEP_MS_MAX : 1) * TTI_MS;
     if (until > channel->deadline_ns)
         until = channel->deadline_ns;
-    seen = atomic_load(&counter->value);
-    if (seen < value)
-        port->ops->wait_word(port, &counter->half[LOW_HALF], (uint32_t)seen, until);
-    atomic_fetch_sub(&counter->waiters, 1);
+    seen = atomic_load(&w->word->value);
+    if (!satisfies(w, seen, value))
+        port->ops->wait_word(port, &w->word->half[LOW_HALF], (uint32_t)seen, until);
+    atomic_fetch_sub(w->waiters, 1);
 }
 
 /* A wait that is not over soon. */
@@ -96,22 +126,22 @@ static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_k
                               uint64_t value)
 {
     const tti_host_patience patience = channel->patience;
-    tti_counter *counter = &channel->members[rank].lines->counters[kind];
-    tti_port    *port = channel->team->port;
-    tutti_status st = TUTTI_OK;
-    int          turn;
+    const watched w = watched_of(channel, rank, kind);
+    tti_port     *port = channel->team->port;
+    tutti_status  st = TUTTI_OK;
+    int           turn;
 
     for (turn = 0; turn < patience.bursts && st == TUTTI_OK; turn++) {
         st = tti_host_look(channel, rank, kind, value);
-        if (st == TUTTI_OK && comes_soon(counter, value, patience.checks))
+        if (st == TUTTI_OK && comes_soon(&w, value, patience.checks))
             return TUTTI_OK;
     }
-    for (turn = 1; !has_come(counter, value) && st == TUTTI_OK; turn++) {
+    for (turn = 1; !has_come(&w, value) && st == TUTTI_OK; turn++) {
         if (turn <= patience.yields)
             port->ops->yield(port);
         else
-            sleep_on(channel, counter, value);
-        if ((turn > patience.yields || turn % YIELDS_A_LOOK == 0) && !has_come(counter, value))
+            sleep_on(channel, &w, value);
+        if ((turn > patience.yields || turn % YIELDS_A_LOOK == 0) && !has_come(&w, value))
             st = tti_host_look(channel, rank, kind, value);
     }
     return st;
@@ -120,29 +150,44 @@ static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_k
 tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind,
                            uint64_t value)
 {
-    if (comes_soon(&channel->members[rank].lines->counters[kind], value, channel->patience.checks))
+    const watched w = watched_of(channel, rank, kind);
+
+    if (comes_soon(&w, value, channel->patience.checks))
         return TUTTI_OK;
     return wait_long(channel, rank, kind, value);
 }
 
-void tti_counter_wake(tti_port *port, tti_counter *counter)
+static void wake(tti_port *port, tti_host_word *word, _Atomic uint32_t *waiters)
 {
-    if (atomic_load(&counter->waiters) != 0)
-        port->ops->wake_word(port, &counter->half[LOW_HALF]);
+    if (atomic_load(waiters) != 0)
+        port->ops->wake_word(port, &word->half[LOW_HALF]);
 }
 
-void tti_counter_move(const tti_host_channel *channel, tti_counter *counter, uint64_t word, uint64_t value)
+void tti_host_wake(tti_host_channel *channel, int rank)
+{
+    const tti_host_member *member = &channel->members[rank];
+    int                    i;
+
+    for (i = 0; i < TTI_COUNTERS; i++)
+        wake(channel->team->port, &member->lines->counters[i].at, &member->lines->counters[i].waiters);
+    for (i = 0; i < TTI_HOST_PLACES; i++)
+        wake(channel->team->port, &member->places[i].word, &member->lines->place_waiters);
+}
+
+void tti_host_store(const tti_host_channel *channel, tti_host_word *word, _Atomic uint32_t *waiters,
+                    uint64_t value)
 {
     tti_port *port = channel->team->port;
+    uint32_t  n;
 
-    atomic_store_explicit(&counter->word, word, memory_order_relaxed);
-    if (!channel->fenced) {
-        atomic_store(&counter->value, value);
-        tti_counter_wake(port, counter);
-        return;
+    if (channel->fenced) {
+        atomic_store_explicit(&word->value, value, memory_order_release);
+        atomic_signal_fence(memory_order_seq_cst); /* of the compiler only: the processor's is the sleeper's */
+        n = atomic_load_explicit(waiters, memory_order_relaxed);
+    } else {
+        atomic_store(&word->value, value);
+        n = atomic_load(waiters);
     }
-    atomic_store_explicit(&counter->value, value, memory_order_release);
-    atomic_signal_fence(memory_order_seq_cst); /* of the compiler only: the processor's is the sleeper's */
-    if (atomic_load_explicit(&counter->waiters, memory_order_relaxed) != 0)
-        port->ops->wake_word(port, &counter->half[LOW_HALF]);
+    if (n != 0)
+        port->ops->wake_word(port, &word->half[LOW_HALF]);
 }

@@ -9,14 +9,18 @@
 /** How to wait if the host's ranks are more than its cores, and if not. */
 tti_host_patience tti_host_patience_of(bool crowded);
 
-/** Until rank's counter is at least value. */
+/** Until rank's counter is at least value, or the word of its place is value. */
 tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind,
                            uint64_t value);
 
-/** Move an own counter to value and wake whoever sleeps on it. */
-void tti_counter_move(const tti_host_channel *channel, tti_counter *counter, uint64_t word, uint64_t value);
-/** Wake whoever sleeps on a counter, to look around. */
-void tti_counter_wake(tti_port *port, tti_counter *counter);
+/** Store value, with release order, in a word of this rank's own, and wake whoever sleeps on it. */
+void tti_host_store(const tti_host_channel *channel, tti_host_word *word, _Atomic uint32_t *waiters,
+                    uint64_t value);
+/** Wake whoever waits for rank, to look around. Any thread. */
+void tti_host_wake(tti_host_channel *channel, int rank);
+
+/** Whether rank's counter is at least value, or the word of its place is value. */
+bool tti_host_has_come(const tti_host_channel *channel, int rank, tti_counter_kind kind, uint64_t value);
 
 /** While rank's counter is awaited: whether the wait makes sense any longer. TUTTI_OK, or why not,
  * in words, the others told. */
