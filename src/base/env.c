@@ -62,6 +62,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_FAKE_ERROR", "0", "1: every collective of the backend \"fake\" fails" },
     { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply" },
     { "TUTTI_REPRODUCIBLE", "0", "1: sums are made in the order of ranks 0 .. P-1 wherever the ranks are, so that the same inputs give the same bits on any hosts" },
+    { "TUTTI_ISA", "auto", "auto, portable, sse2, avx2, avx512 or neon: instructions of the arithmetic, for experiments; the bits are the same" },
     { "OMP_NUM_THREADS", NULL, "threads of a rank's BLAS; the launcher sets 1 when it is unset" },
     { "PATH", "/usr/local/bin:/usr/bin:/bin", "where the launcher looks for programs" },
     { "XDG_RUNTIME_DIR", NULL, "where the launcher keeps a job's secret, if in memory" },

@@ -24,7 +24,8 @@ const tti_reduce_kernel *tti_reduce_kernel_for(tutti_op_kind kind, tutti_dtype d
  * One pass: each input is read once, out written once. f16, bf16 and f8 are combined in f32 and
  * rounded once, at the end. AVG divides the finished sum by n_ranks, still before that rounding;
  * a sum made in several calls is SUM in all of them but the last. bool gives 0 or 1 whatever
- * non-zero bytes stand for true. The payload of a NaN is not promised, that it is one is.
+ * non-zero bytes stand for true. A NaN that comes out, of one input too, is the positive quiet one without
+ * payload, but that f8e4m3fn, which has no infinity, keeps the sign of what is too large. So results have the same bits on all machines, whatever instructions they have (level.h).
  *
  * @param out      may be any one of in[] (the same address), must not overlap them otherwise
  * @param n_in     1 or more
@@ -47,7 +48,7 @@ void tti_reduce_to_nt(const tti_reduce_kernel *kernel, void *const *outs, int n_
 
 /** out[i] = in[i] * factor, the first half of PREMUL_SUM. For dtypes that AVG is defined for;
  * factor is first rounded to the type that computes: f64 for f64 and c128, f32 for the others.
- * Complex elements have both components scaled. out may be in, but not overlap it otherwise. */
+ * Complex elements have both components scaled. NaN as above. out may be in, but not overlap it otherwise. */
 void tti_scale(void *out, const void *in, int64_t count, double factor, tutti_dtype dtype);
 
 /** Zero of the dtype in all elements; out may be NULL if count is 0. */

@@ -1,84 +1,40 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * reduce.c - k inputs to one output: which loops an operation takes, and in which order.
+ * reduce.c - k inputs to one output or many: which loop an operation takes, and over what.
  *
  * Why     Sums of floating-point numbers depend on their order, so the order is a promise:
  *         ((in0 + in1) + in2) + ..., however many inputs there are and however they are cut.
- * How     A step (step.h) takes 1, 2, 3, 4 or 8 inputs. If that is how many there are and nothing
- *         is to be converted, one step runs over everything. Else the buffers are cut in blocks
- *         that stay in the first-level cache, and for each block
- *           step over the first inputs -> scratch[0]
- *           step over scratch[0] and the next ones -> scratch[0], ..., the last one -> out
- *         f16, bf16 and f8 inputs are widened to f32 into scratch rows on the way in, their last
- *         step ends in scratch[0], and that is narrowed into out: one rounding for all inputs.
- *         AVG divides the finished block before it is narrowed.
- * True    All inputs of a block are read before out is written, so out may be any one of them.
- * Memory  16 KiB of stack. */
+ * How     The table below says for each operation and dtype which loop it is (level.h), how many units an
+ *         element has, and what is done to a finished number. A long run is cut in two: up to the first
+ *         boundary of a cache line in outs[0], and from there, so that stores do not straddle lines. */
 #include <assert.h>
 #include <float.h>
 #include <stddef.h>
-#include <string.h>
-#include "base/half.h"
-#include "kernel/copy.h"
 #include "kernel/fp_mode.h"
 #include "kernel/kernel.h"
-#include "kernel/step.h"
+#include "kernel/level.h"
+#if defined(__x86_64__)
+#include <emmintrin.h>
+#endif
 
-enum { BLOCK_BYTES = 2048 };
+enum { LINE = 64, LONG_RUN = 2048 };
 
 /* Sums are rounded to the type they stand in, not kept in wider registers. */
 _Static_assert(FLT_EVAL_METHOD == 0, "float arithmetic must round to float");
 
-typedef void divide_fn(void *data, int64_t count, int by);
-
 struct tti_reduce_kernel {
-    tutti_op_kind row; /* of the step table: AVG adds */
-    tutti_dtype unit;  /* column of the step table: the type that is computed in */
-    int element_bytes; /* of the dtype in memory */
+    tutti_op_kind row; /* of the table of loops: AVG adds */
+    tutti_dtype unit;  /* column of it */
+    int units;         /* of one element; 0: the operation is not defined for the dtype */
     int unit_bytes;
-    int units;           /* units of one element: 2 for complex */
-    divide_fn *divide;   /* AVG only */
-    tti_widen_fn *widen; /* formats below f32 only, both */
-    tti_narrow_fn *narrow;
+    tti_last_step last;
 };
 
-/* Room for one block of each input of a step. Only rows that are used are touched. */
-typedef union scratch_row {
-    uint8_t u8[BLOCK_BYTES];
-    uint16_t u16[BLOCK_BYTES / 2];
-    uint32_t u32[BLOCK_BYTES / 4];
-    uint64_t u64[BLOCK_BYTES / 8];
-    float f32[BLOCK_BYTES / 4];
-    double f64[BLOCK_BYTES / 8];
-} scratch_row;
-
-static void divide_f32(void *data, int64_t count, int by)
-{
-    float *x = data;
-    const float n = (float)by;
-
-    for (int64_t i = 0; i < count; i++)
-        x[i] /= n;
-}
-
-static void divide_f64(void *data, int64_t count, int by)
-{
-    double *x = data;
-    const double n = by;
-
-    for (int64_t i = 0; i < count; i++)
-        x[i] /= n;
-}
-
-/* The fields in their order above. An element of PLAIN is one unit; of BITS it is bytes, combined
- * bit by bit; of PAIR a complex number; of SMALL a format below f32. */
-#define PLAIN(op, dtype, unit, bytes) [dtype] = { op, unit, bytes, bytes, 1, NULL, NULL, NULL }
-#define BITS(op, dtype, bytes)        [dtype] = { op, TUTTI_U8, bytes, 1, bytes, NULL, NULL, NULL }
-#define REAL(op, dtype, bytes, by)    [dtype] = { op, dtype, bytes, bytes, 1, by, NULL, NULL }
-#define PAIR(op, dtype, unit, bytes, by) \
-    [dtype] = { op, unit, 2 * (bytes), bytes, 2, by, NULL, NULL }
-#define SMALL(op, dtype, bytes, word, by) \
-    [dtype] = { op, TUTTI_F32, bytes, 4, 1, by, tti_widen_##word, tti_narrow_##word }
+/* An element of PLAIN is one unit; of BITS it is bytes, combined bit by bit; of PAIR a complex number. */
+#define PLAIN(op, dtype, unit, bytes)      [dtype] = { op, unit, 1, bytes, TTI_LAST_NONE }
+#define BITS(op, dtype, bytes)             [dtype] = { op, TUTTI_U8, bytes, 1, TTI_LAST_NONE }
+#define REAL(op, dtype, bytes, last)       [dtype] = { op, dtype, 1, bytes, last }
+#define PAIR(op, dtype, unit, bytes, last) [dtype] = { op, unit, 2, bytes, last }
 
 #define UNSIGNED(op)                                                            \
     PLAIN(op, TUTTI_BOOL, TUTTI_BOOL, 1), PLAIN(op, TUTTI_U8, TUTTI_U8, 1),     \
@@ -94,35 +50,35 @@ static void divide_f64(void *data, int64_t count, int by)
     PLAIN(op, TUTTI_I8, TUTTI_I8, 1), PLAIN(op, TUTTI_I16, TUTTI_I16, 2), \
         PLAIN(op, TUTTI_I32, TUTTI_I32, 4), PLAIN(op, TUTTI_I64, TUTTI_I64, 8)
 
-#define REALS(op, by_f32, by_f64)                                                     \
-    REAL(op, TUTTI_F32, 4, by_f32), REAL(op, TUTTI_F64, 8, by_f64),                   \
-        SMALL(op, TUTTI_F16, 2, f16, by_f32), SMALL(op, TUTTI_BF16, 2, bf16, by_f32), \
-        SMALL(op, TUTTI_F8E4M3FN, 1, f8e4m3fn, by_f32), SMALL(op, TUTTI_F8E5M2, 1, f8e5m2, by_f32)
+#define REALS(op, last)                                                                       \
+    REAL(op, TUTTI_F32, 4, last), REAL(op, TUTTI_F64, 8, last), REAL(op, TUTTI_F16, 2, last), \
+        REAL(op, TUTTI_BF16, 2, last), REAL(op, TUTTI_F8E4M3FN, 1, last),                     \
+        REAL(op, TUTTI_F8E5M2, 1, last)
 
-#define COMPLEX(op, by_f32, by_f64) \
-    PAIR(op, TUTTI_C64, TUTTI_F32, 4, by_f32), PAIR(op, TUTTI_C128, TUTTI_F64, 8, by_f64)
+#define COMPLEX(op, last) \
+    PAIR(op, TUTTI_C64, TUTTI_F32, 4, last), PAIR(op, TUTTI_C128, TUTTI_F64, 8, last)
 
 #define BITWISE(op)                                                                     \
     PLAIN(op, TUTTI_BOOL, TUTTI_BOOL, 1), BITS(op, TUTTI_U8, 1), BITS(op, TUTTI_I8, 1), \
         BITS(op, TUTTI_U16, 2), BITS(op, TUTTI_I16, 2), BITS(op, TUTTI_U32, 4),         \
         BITS(op, TUTTI_I32, 4), BITS(op, TUTTI_U64, 8), BITS(op, TUTTI_I64, 8)
 
-/* An entry that is not listed has element_bytes 0: the operation is not defined for the dtype. */
 static const tti_reduce_kernel kernels[TUTTI_OP_COUNT][TUTTI_DTYPE_COUNT] = {
     [TUTTI_OP_SUM] = { UNSIGNED(TUTTI_OP_SUM), SIGNED_AS_UNSIGNED(TUTTI_OP_SUM),
-                       REALS(TUTTI_OP_SUM, NULL, NULL), COMPLEX(TUTTI_OP_SUM, NULL, NULL) },
-    [TUTTI_OP_AVG] = { REALS(TUTTI_OP_SUM, divide_f32, divide_f64),
-                       COMPLEX(TUTTI_OP_SUM, divide_f32, divide_f64) },
+                       REALS(TUTTI_OP_SUM, TTI_LAST_NONE), COMPLEX(TUTTI_OP_SUM, TTI_LAST_NONE) },
+    [TUTTI_OP_AVG] = { REALS(TUTTI_OP_SUM, TTI_LAST_DIVIDE),
+                       COMPLEX(TUTTI_OP_SUM, TTI_LAST_DIVIDE) },
     [TUTTI_OP_PRODUCT] = { UNSIGNED(TUTTI_OP_PRODUCT), SIGNED_AS_UNSIGNED(TUTTI_OP_PRODUCT),
-                           REALS(TUTTI_OP_PRODUCT, NULL, NULL) },
+                           REALS(TUTTI_OP_PRODUCT, TTI_LAST_NONE) },
     [TUTTI_OP_MIN] = { UNSIGNED(TUTTI_OP_MIN), SIGNED(TUTTI_OP_MIN),
-                       REALS(TUTTI_OP_MIN, NULL, NULL) },
+                       REALS(TUTTI_OP_MIN, TTI_LAST_NONE) },
     [TUTTI_OP_MAX] = { UNSIGNED(TUTTI_OP_MAX), SIGNED(TUTTI_OP_MAX),
-                       REALS(TUTTI_OP_MAX, NULL, NULL) },
+                       REALS(TUTTI_OP_MAX, TTI_LAST_NONE) },
     [TUTTI_OP_BAND] = { BITWISE(TUTTI_OP_BAND) },
     [TUTTI_OP_BOR] = { BITWISE(TUTTI_OP_BOR) },
     [TUTTI_OP_BXOR] = { BITWISE(TUTTI_OP_BXOR) },
-    [TUTTI_OP_PREMUL_SUM] = { REALS(TUTTI_OP_SUM, NULL, NULL), COMPLEX(TUTTI_OP_SUM, NULL, NULL) },
+    [TUTTI_OP_PREMUL_SUM] = { REALS(TUTTI_OP_SUM, TTI_LAST_NONE),
+                              COMPLEX(TUTTI_OP_SUM, TTI_LAST_NONE) },
 };
 
 const tti_reduce_kernel *tti_reduce_kernel_for(tutti_op_kind kind, tutti_dtype dtype)
@@ -132,137 +88,98 @@ const tti_reduce_kernel *tti_reduce_kernel_for(tutti_op_kind kind, tutti_dtype d
     if ((unsigned)kind >= TUTTI_OP_COUNT || (unsigned)dtype >= TUTTI_DTYPE_COUNT)
         return NULL;
     kernel = &kernels[kind][dtype];
-    return kernel->element_bytes == 0 ? NULL : kernel;
+    return kernel->units == 0 ? NULL : kernel;
 }
 
-static tti_step_fn *step_of(const tti_reduce_kernel *kernel)
+/* Units up to the first boundary of a line in outs[0]; 0 if none is in reach. */
+static int64_t head_of(const tti_reduce_kernel *kernel, const void *out)
 {
-    return tti_steps_c[kernel->row][kernel->unit];
+    const int64_t bytes = (int64_t)(-(uintptr_t)out % LINE);
+
+    return bytes % kernel->unit_bytes == 0 ? bytes / kernel->unit_bytes : 0;
 }
 
-/* How many of n inputs the next step takes. */
-static int width_of(int n)
+/* All outputs begin lines where the first does, from unit first on. */
+static bool lines_agree(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
+                        int64_t first)
 {
-    return n >= TTI_STEP_WIDTH_MAX ? TTI_STEP_WIDTH_MAX : n >= 4 ? 4 : n;
+    const uintptr_t bytes = (uintptr_t)(first * kernel->unit_bytes);
+    bool agree = true;
+
+    for (int m = 0; m < n_outs; m++)
+        agree = agree && ((uintptr_t)outs[m] + bytes) % LINE == 0;
+    return agree;
 }
 
-/* Where a step reads the block of one input that begins at element first: in place, or widened. */
-static const void *load_block(const tti_reduce_kernel *kernel, const void *in, int64_t first,
-                              int64_t count, scratch_row *row)
+static void run_long(const tti_reduce_kernel *kernel, tti_loop *loop, tti_pass *pass,
+                     bool past_caches)
 {
-    const void *block = (const unsigned char *)in + first * kernel->element_bytes;
+    const int64_t head = head_of(kernel, pass->outs[0]), to = pass->to;
 
-    if (kernel->widen == NULL)
-        return block;
-    kernel->widen(row->f32, block, count);
-    return row->f32;
-}
-
-/* All inputs of count elements from element first on; the result goes to end_at. Each step after
- * the first has what the steps before came to as its leftmost input. */
-static void fold_block(const tti_reduce_kernel *kernel, const void *const *in, int n_in,
-                       int64_t first, int64_t count, scratch_row *scratch, void *end_at)
-{
-    tti_step_fn *step = step_of(kernel);
-    const void *from[TTI_STEP_WIDTH_MAX];
-    int done = 0;
-
-    while (done < n_in) {
-        const int carried = done > 0;
-        const int width = width_of(n_in - done + carried);
-
-        if (carried)
-            from[0] = scratch;
-        for (int k = carried; k < width; k++)
-            from[k] = load_block(kernel, in[done + k - carried], first, count, &scratch[k]);
-        done += width - carried;
-        step(done == n_in ? end_at : scratch, from, width, count * kernel->units);
+    if (head > 0) {
+        pass->to = head;
+        loop(pass);
+        pass->from = head;
+        pass->to = to;
     }
+    pass->past_caches = past_caches && lines_agree(kernel, pass->outs, pass->n_outs, head);
+    loop(pass);
+#if defined(__x86_64__)
+    /* Stores past the caches are not ordered before later ones, not even before one with release order,
+     * which compilers make a plain store of. The fence orders them, for the flag that the caller raises. */
+    if (pass->past_caches)
+        _mm_sfence();
+#endif
 }
 
-static void reduce_in_blocks(const tti_reduce_kernel *kernel, void *out, const void *const *in,
-                             int n_in, int64_t count, int n_ranks)
+static void reduce_to(const tti_reduce_kernel *kernel, tti_pass *pass, bool past_caches)
 {
-    const int64_t block = BLOCK_BYTES / (kernel->unit_bytes * kernel->units);
-    _Alignas(64) scratch_row scratch[TTI_STEP_WIDTH_MAX];
+    tti_loop *loop;
+    uint64_t mode;
 
-    for (int64_t first = 0; first < count; first += block) {
-        const int64_t n = count - first < block ? count - first : block;
-        void *out_block = (unsigned char *)out + first * kernel->element_bytes;
-        void *end_at = kernel->narrow == NULL ? out_block : scratch;
-
-        fold_block(kernel, in, n_in, first, n, scratch, end_at);
-        if (kernel->divide != NULL)
-            kernel->divide(end_at, n * kernel->units, n_ranks);
-        if (kernel->narrow != NULL)
-            kernel->narrow(out_block, scratch->f32, n);
-    }
+    if (pass->to == 0)
+        return;
+    loop = (*tti_loops())[kernel->row][kernel->unit];
+    mode = tti_fp_enter();
+    assert(pass->n_outs >= 1 && pass->n_in >= 1 && pass->to >= 0);
+    assert(pass->last == TTI_LAST_NONE || pass->by >= 1);
+    if (pass->to * kernel->unit_bytes < LONG_RUN)
+        loop(pass);
+    else
+        run_long(kernel, loop, pass, past_caches);
+    tti_fp_leave(mode);
 }
 
 void tti_reduce(const tti_reduce_kernel *kernel, void *out, const void *const *in, int n_in,
                 int64_t count, int n_ranks)
 {
-    uint64_t mode;
-
-    assert(kernel != NULL && n_in >= 1 && count >= 0);
-    assert(kernel->divide == NULL || n_ranks >= 1);
-    if (count == 0)
-        return;
-    mode = tti_fp_enter();
-    if (kernel->widen == NULL && kernel->divide == NULL && width_of(n_in) == n_in)
-        step_of(kernel)(out, in, n_in, count * kernel->units);
-    else
-        reduce_in_blocks(kernel, out, in, n_in, count, n_ranks);
-    tti_fp_leave(mode);
-}
-
-/* The block of all inputs that begins at element first, combined into result. */
-static void reduce_block(const tti_reduce_kernel *kernel, scratch_row *result,
-                         const void *const *in, int n_in, int64_t first, int64_t count, int n_ranks)
-{
-    _Alignas(64) scratch_row scratch[TTI_STEP_WIDTH_MAX];
-    void *end_at = kernel->narrow == NULL ? result : scratch;
-
-    fold_block(kernel, in, n_in, first, count, scratch, end_at);
-    if (kernel->divide != NULL)
-        kernel->divide(end_at, count * kernel->units, n_ranks);
-    if (kernel->narrow != NULL)
-        kernel->narrow(result, scratch->f32, count);
-}
-
-static void reduce_to(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
-                      const void *const *in, int n_in, int64_t count, int n_ranks,
-                      void (*store)(void *, const void *, size_t))
-{
-    const int64_t block = BLOCK_BYTES / (kernel->unit_bytes * kernel->units);
-    const uint64_t mode = tti_fp_enter();
-    _Alignas(64) scratch_row result;
-
-    assert(n_outs >= 1 && n_in >= 1 && (kernel->divide == NULL || n_ranks >= 1));
-    for (int64_t first = 0; first < count; first += block) {
-        const int64_t n = count - first < block ? count - first : block;
-
-        reduce_block(kernel, &result, in, n_in, first, n, n_ranks);
-        for (int k = 0; k < n_outs; k++)
-            store((unsigned char *)outs[k] + first * kernel->element_bytes, &result,
-                  (size_t)(n * kernel->element_bytes));
-    }
-    tti_fp_leave(mode);
-}
-
-static void store_block(void *to, const void *from, size_t bytes)
-{
-    tti_copy(to, from, bytes);
+    tti_reduce_to(kernel, &out, 1, in, n_in, count, n_ranks);
 }
 
 void tti_reduce_to(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
                    const void *const *in, int n_in, int64_t count, int n_ranks)
 {
-    reduce_to(kernel, outs, n_outs, in, n_in, count, n_ranks, store_block);
+    tti_pass pass = { .outs = outs,
+                      .n_outs = n_outs,
+                      .in = in,
+                      .n_in = n_in,
+                      .to = count * kernel->units,
+                      .last = kernel->last,
+                      .by = n_ranks };
+
+    reduce_to(kernel, &pass, false);
 }
 
 void tti_reduce_to_nt(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
                       const void *const *in, int n_in, int64_t count, int n_ranks)
 {
-    reduce_to(kernel, outs, n_outs, in, n_in, count, n_ranks, tti_copy_nt);
+    tti_pass pass = { .outs = outs,
+                      .n_outs = n_outs,
+                      .in = in,
+                      .n_in = n_in,
+                      .to = count * kernel->units,
+                      .last = kernel->last,
+                      .by = n_ranks };
+
+    reduce_to(kernel, &pass, true);
 }

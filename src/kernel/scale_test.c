@@ -10,6 +10,7 @@
 #include <stdint.h>
 #include <string.h>
 #include <fenv.h>
+#include <math.h>
 #include <cmocka.h>
 #include "base/half.h"
 #include "kernel/kernel.h"
@@ -62,6 +63,12 @@ static void f16_and_bf16_round_once(void **state)
         assert_int_equal(out[i], tti_bf16_from_f32(tti_f32_from_bf16(in[i]) * (float)(1.0 / 3)));
 }
 
+/* The one NaN that comes out of kernels. */
+static float one_nan(float x)
+{
+    return isnan(x) ? NAN : x;
+}
+
 static void f8_rounds_once(void **state)
 {
     uint8_t in[256], out[256];
@@ -71,10 +78,11 @@ static void f8_rounds_once(void **state)
         in[i] = (uint8_t)i;
     tti_scale(out, in, 256, 1.5, TUTTI_F8E4M3FN);
     for (int i = 0; i < 256; i++)
-        assert_int_equal(out[i], tti_f8e4m3fn_from_f32(tti_f32_from_f8e4m3fn(in[i]) * 1.5f));
+        assert_int_equal(out[i],
+                         tti_f8e4m3fn_from_f32(one_nan(tti_f32_from_f8e4m3fn(in[i]) * 1.5f)));
     tti_scale(out, in, 256, 1.5, TUTTI_F8E5M2);
     for (int i = 0; i < 256; i++)
-        assert_int_equal(out[i], tti_f8e5m2_from_f32(tti_f32_from_f8e5m2(in[i]) * 1.5f));
+        assert_int_equal(out[i], tti_f8e5m2_from_f32(one_nan(tti_f32_from_f8e5m2(in[i]) * 1.5f)));
 }
 
 /* What two ranks with factors 2 and 0.5 do. */
