@@ -25,6 +25,23 @@ tutti_status tti_registered_lend(const void *data, size_t bytes, uint64_t *offse
  * lie other pages with the same contents when this returns. */
 void tti_registered_take_back(const void *data, bool agreed);
 
+/** Memory that the members of one collective may reach while it is under way. */
+typedef struct tti_use {
+    const void *data;
+    size_t      bytes;  /* 0: none, data may be anything */
+    uint64_t    offset; /* what the others know it by; set by use */
+} tti_use;
+
+/** Let the members reach uses[0 .. n). Any number of uses of a piece may be under way; while one is, it cannot be
+ * freed or lent. False, and nothing is used: one of them is not inside one piece, stands in a window, or was
+ * cut off. */
+bool tti_registered_use(tti_use *uses, int n);
+/** End that. cut: others may still be about to write, and are cut off from the pages. False: they have been cut
+ * off meanwhile, by another use that ended so, and what they wrote is lost. */
+bool tti_registered_used(const tti_use *uses, int n, bool cut);
+/** A hint, without a lock: whether this process has ever taken registered memory. */
+bool tti_registered_any(void);
+
 /** The heap of a process of this host, mapped. */
 typedef struct tti_foreign tti_foreign;
 

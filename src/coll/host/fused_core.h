@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * coll/host/fused_core.h - a call on registered memory, as the files of this way see it. */
+#ifndef TTI_COLL_HOST_FUSED_CORE_H
+#define TTI_COLL_HOST_FUSED_CORE_H
+
+#include "coll/host/fused.h"
+#include "transport/registered.h"
+
+/** What a member shows of one other. */
+typedef struct tti_fused_entry {
+    uint64_t offset; /* of what it has for that one */
+    int64_t  gives;  /* elements, where the pair has to agree: all_to_all and its kin */
+    int64_t  wants;
+} tti_fused_entry;
+
+/** What a member shows of itself: in its staging slot, in the call's first round. */
+typedef struct tti_fused_card {
+    uint64_t ready;  /* its buffers can be reached */
+    uint64_t in;     /* offsets in its registered memory */
+    uint64_t out;
+    int64_t  gives;  /* elements in all, where there are entries that have to agree */
+    /* Of member 0's card: pieces of the work that all share, where ranks outnumber cores. */
+    _Alignas(TTI_LINE) _Atomic int64_t taken;
+    _Alignas(TTI_LINE) _Atomic int64_t finished;
+    _Alignas(TTI_LINE) tti_fused_entry entries[]; /* [n_ranks], where a member has something for each */
+} tti_fused_card;
+
+/** The call under way. */
+typedef struct tti_fused_call {
+    tti_host_channel *channel;
+    const tutti_call *call;
+    tti_fused        *fused;
+    int               rank;
+    int               n_ranks;
+    size_t            element; /* bytes */
+    bool              stopped; /* a member has failed: nobody writes any more */
+} tti_fused_call;
+
+struct tti_fused {
+    const tti_foreign **foreign; /* [n_ranks] the members' registered memory */
+    bool                mapped;  /* all of it */
+    bool                unable;  /* it could not be: never ready */
+    bool                threads; /* some members are threads of this process */
+    uint64_t            told;    /* all have said so for calls from here on; 0: not all have */
+    int                 next;    /* the first member that has not */
+    void              **ins;     /* [n_ranks] for this call: what each member gives, or has for this one */
+    void              **outs;    /* [n_ranks] where each member's result goes; NULL: none */
+    tti_use            *uses;    /* [n_ranks + 2]: first what others write to, then what they read */
+    int                 n_written;
+    int                 n_uses;
+    uint64_t            n_done;
+};
+
+/** What members do with each other's buffers. */
+typedef tutti_status tti_fused_body(tti_fused_call *f);
+
+tti_fused_body tti_fused_all_reduce;     /* into outs, from ins: reduce as well */
+tti_fused_body tti_fused_reduce_scatter; /* ins into the own part */
+tti_fused_body tti_fused_broadcast;      /* the root's in to all outs */
+tti_fused_body tti_fused_pull;           /* each of ins to the own list */
+tti_fused_body tti_fused_gather;         /* the own part to the root's list: outs[root] */
+tti_fused_body tti_fused_scatter;        /* the own part from the root's list: ins[root] */
+
+/** Elements [begin, end) of the work, to be done in one go. */
+typedef struct tti_fused_piece {
+    int64_t begin;
+    int64_t end;
+    int64_t at; /* its number, where pieces are taken */
+} tti_fused_piece;
+
+/** How work of count elements is shared out: with a core for each, every member has its slice; else whoever runs
+ * takes the next piece. */
+bool         tti_fused_first(tti_fused_call *f, int64_t count, tti_fused_piece *piece_out);
+bool         tti_fused_next(tti_fused_call *f, int64_t count, tti_fused_piece *piece);
+
+/** Around every piece of writing to or reading from others: false, with the status in words, if a member has failed.
+ * Between them a thread of this process waits with its failure. */
+bool tti_fused_enter(tti_fused_call *f, tutti_status *st_out);
+void tti_fused_leave(tti_fused_call *f);
+
+/** Elements that are done between two looks at whether somebody has failed. */
+static inline int64_t tti_fused_stride(const tti_fused_call *f)
+{
+    return (int64_t)((1 << 20) / f->element);
+}
+
+#endif
