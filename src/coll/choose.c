@@ -23,6 +23,10 @@
 
 enum { KIB = 1024 };
 
+/* Taken by coll.c before the others, where all members have it. */
+#define ON_REGISTERED(kind) \
+    { kind, "fused", NULL, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE, NULL, TTI_IN_RANK_ORDER }
+
 static const tti_algorithm table[] = {
     { TUTTI_CALL_BARRIER, "lines", tti_one_phase_barrier, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_meet, TTI_IN_RANK_ORDER },
@@ -31,6 +35,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_BARRIER, "dissemination", NULL, tti_plan_barrier_dissemination, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_doubling, TTI_IN_RANK_ORDER },
 
+    ON_REGISTERED(TUTTI_CALL_ALL_REDUCE),
     { TUTTI_CALL_ALL_REDUCE, "lines", tti_one_phase_all_reduce, NULL, TTI_HOST_RANKS_MAX, 32 * KIB,
       tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "one_phase", tti_staged_all_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX,
@@ -42,6 +47,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_ALL_REDUCE, "direct", NULL, tti_plan_all_reduce_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_slices, TTI_IN_RANK_ORDER },
 
+    ON_REGISTERED(TUTTI_CALL_REDUCE),
     { TUTTI_CALL_REDUCE, "lines", tti_one_phase_reduce, NULL, TTI_HOST_RANKS_MAX, 32 * KIB,
       tti_amounts_root_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_REDUCE, "one_phase", tti_staged_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX, 128 * KIB,
@@ -53,6 +59,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_REDUCE, "direct", NULL, tti_plan_reduce_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_slices_to_root, TTI_IN_RANK_ORDER },
 
+    ON_REGISTERED(TUTTI_CALL_BROADCAST),
     { TUTTI_CALL_BROADCAST, "lines", tti_one_phase_broadcast, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES,
       tti_amounts_one_to_all, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_BROADCAST, "staged", tti_staged_broadcast, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -60,6 +67,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_BROADCAST, "binomial", NULL, tti_plan_broadcast_binomial, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_tree, TTI_IN_RANK_ORDER },
 
+    ON_REGISTERED(TUTTI_CALL_ALL_GATHER),
     { TUTTI_CALL_ALL_GATHER, "lines", tti_one_phase_all_gather, NULL, TTI_HOST_RANKS_MAX,
       TTI_LINES_BYTES, tti_amounts_all_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_GATHER, "staged", tti_staged_all_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -67,6 +75,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_ALL_GATHER, "direct", NULL, tti_plan_all_gather_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
+    ON_REGISTERED(TUTTI_CALL_GATHER),
     { TUTTI_CALL_GATHER, "lines", tti_one_phase_gather, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES,
       tti_amounts_root_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_GATHER, "staged", tti_staged_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -74,6 +83,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_GATHER, "direct", NULL, tti_plan_gather_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
+    ON_REGISTERED(TUTTI_CALL_SCATTER),
     { TUTTI_CALL_SCATTER, "lines", tti_one_phase_scatter, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES / 2,
       tti_amounts_root_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_SCATTER, "staged", tti_staged_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -81,6 +91,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_SCATTER, "direct", NULL, tti_plan_scatter_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
+    ON_REGISTERED(TUTTI_CALL_REDUCE_SCATTER),
     { TUTTI_CALL_REDUCE_SCATTER, "lines", tti_one_phase_reduce_scatter, NULL, TTI_HOST_RANKS_MAX,
       TTI_LINES_BYTES / 2, tti_amounts_own_slices, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_REDUCE_SCATTER, "staged", tti_staged_reduce_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -88,6 +99,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_REDUCE_SCATTER, "direct", NULL, tti_plan_reduce_scatter_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_own_slices, TTI_IN_RANK_ORDER },
 
+    ON_REGISTERED(TUTTI_CALL_ALL_TO_ALL),
     { TUTTI_CALL_ALL_TO_ALL, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_TO_ALL, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -95,6 +107,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_ALL_TO_ALL, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_blocks, TTI_IN_RANK_ORDER },
 
+    ON_REGISTERED(TUTTI_CALL_GATHER_V),
     { TUTTI_CALL_GATHER_V, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_GATHER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -102,6 +115,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_GATHER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_blocks, TTI_IN_RANK_ORDER },
 
+    ON_REGISTERED(TUTTI_CALL_SCATTER_V),
     { TUTTI_CALL_SCATTER_V, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_SCATTER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -170,7 +184,7 @@ typedef struct cell {
 
 static bool is_candidate(const tti_question *q, const tti_algorithm *row, const cell *c)
 {
-    return row->kind == c->kind && row->order == c->order && c->bytes <= row->bytes_best &&
+    return !tti_is_fused(row) && row->kind == c->kind && row->order == c->order && c->bytes <= row->bytes_best &&
            can_serve(row, q->one_host, q->n_ranks);
 }
 
@@ -202,7 +216,7 @@ static int answer(const tti_question *q, const tti_algorithm *rows, int n_rows, 
 {
     const int wanted = q->wishes->rows[c->kind];
 
-    if (wanted >= 0 && can_serve(&rows[wanted], q->one_host, q->n_ranks) &&
+    if (wanted >= 0 && !tti_is_fused(&rows[wanted]) && can_serve(&rows[wanted], q->one_host, q->n_ranks) &&
         (!q->reproducible || rows[wanted].order == TTI_IN_RANK_ORDER))
         return wanted;
     return cheapest(q, rows, n_rows, c);
@@ -221,6 +235,15 @@ void tti_decide(const tti_question *q, const tti_algorithm *rows, int n_rows, tt
                                       : tti_order_of(c.kind, c.bytes, q->one_host, q->n_ranks);
             decision_out->rows[kind][size] = (uint8_t)answer(q, rows, n_rows, &c);
         }
+}
+
+tti_fused_wish tti_wish_for_fused(const tti_wishes *wishes, tutti_call_kind kind)
+{
+    const int wanted = wishes->rows[kind];
+
+    if (wanted < 0)
+        return TTI_FUSED_WHERE_BEST;
+    return tti_is_fused(&table[wanted]) ? TTI_FUSED_ALWAYS : TTI_FUSED_NEVER;
 }
 
 const tti_algorithm *tti_choose(const tti_decision *decision, tutti_call_kind kind, int64_t bytes)

@@ -5,6 +5,7 @@
 #define TTI_COLL_CHOOSE_H
 
 #include "coll/cost.h"
+#include "coll/host/fused.h"
 #include "coll/host/one_phase.h"
 #include "coll/net/plan.h"
 
@@ -17,7 +18,8 @@ typedef enum tti_order {
     TTI_ORDERS
 } tti_order;
 
-/** Exactly one of staged and plan says how; neither: a group of one. */
+/** One of staged and plan says how; neither: on registered memory (host/fused.h), and where some member's
+ * buffers are not, another row takes the call. */
 typedef struct tti_algorithm {
     tutti_call_kind kind;
     const char     *name;
@@ -28,6 +30,11 @@ typedef struct tti_algorithm {
     tti_amounts_of *amounts;    /* what it does in a call, for the cost model */
     tti_order       order;
 } tti_algorithm;
+
+static inline bool tti_is_fused(const tti_algorithm *row)
+{
+    return row->staged == NULL && row->plan == NULL;
+}
 
 /** All of them; within a kind those that need one host come first. */
 const tti_algorithm *tti_algorithms(int *n_out);
@@ -76,7 +83,10 @@ void tti_decide(const tti_question *question, const tti_algorithm *rows, int n_r
 /** The numeric class of a call: a static rule of what all members share. */
 tti_order tti_order_of(tutti_call_kind kind, int64_t bytes, bool one_host, int n_ranks);
 
-/** The algorithm for a call. bytes: of one rank's part. */
+/** Whether calls of a kind are to be done on registered memory, of those that can be. */
+tti_fused_wish tti_wish_for_fused(const tti_wishes *wishes, tutti_call_kind kind);
+
+/** The algorithm for a call that is not done on registered memory. bytes: of one rank's part. */
 const tti_algorithm *tti_choose(const tti_decision *decision, tutti_call_kind kind, int64_t bytes);
 
 #endif

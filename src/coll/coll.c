@@ -121,9 +121,16 @@ static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_ca
 {
     const int64_t        bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
     const tti_algorithm *how;
+    bool                 done = false;
+    tutti_status         st;
 
     if (is_aborted(coll))
         return fail_aborted(coll, call);
+    if (coll->host != NULL) {
+        st = tti_fused_run(coll->host, call, tti_wish_for_fused(&coll->choice.wishes, call->kind), &done);
+        if (st != TUTTI_OK || done)
+            return st;
+    }
     how = tti_choose(&coll->choice.decision, call->kind, bytes);
     if (how->staged != NULL)
         return how->staged(coll->host, call);
@@ -149,6 +156,12 @@ static tutti_status run_alone(const tti_coll *coll, const tutti_call *call)
     return TUTTI_OK;
 }
 
+static tutti_status enter(tti_host_channel *host, const tutti_call *call, const tti_call_note *note)
+{
+    tti_fused_tell(host, call->seq);
+    return tti_host_enter(host, call, note);
+}
+
 static tutti_status run_together(tti_coll *coll, const tutti_call *call)
 {
     const tti_call_note note = tti_call_note_of(call);
@@ -158,7 +171,7 @@ static tutti_status run_together(tti_coll *coll, const tutti_call *call)
     if (!coll->joined)
         st = join(coll, tti_call_deadline(call, tti_port_now(coll->team.port)));
     if (st == TUTTI_OK && coll->host != NULL)
-        st = tti_host_enter(coll->host, call, &note);
+        st = enter(coll->host, call, &note);
     if (st == TUTTI_OK)
         st = do_call(coll, call, &note);
     if (st == TUTTI_OK && coll->host != NULL)
@@ -185,6 +198,11 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
         return tti_fail(coll->failed, "%s", coll->words.text);
     st = coll->team.n_ranks == 1 ? run_alone(coll, call) : run_together(coll, call);
     return st == TUTTI_OK ? TUTTI_OK : keep_failure(coll, st);
+}
+
+uint64_t tti_coll_count_registered(const tti_coll *coll)
+{
+    return coll->host != NULL ? tti_fused_count(coll->host) : 0;
 }
 
 void tti_coll_abort(tti_coll *coll)

@@ -46,6 +46,9 @@ void tti_coll_close(tti_coll *coll);
 /** Do a call to its end. One at a time, in sequence. After a failure every later call fails the same way. */
 tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call);
 
+/** How many calls were done on registered memory, with nothing staged. */
+uint64_t tti_coll_count_registered(const tti_coll *coll);
+
 /** Make a running and every later call fail with TUTTI_E_ABORTED, here and on the members of this host. Any
  * thread. */
 void tti_coll_abort(tti_coll *coll);

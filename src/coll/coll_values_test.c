@@ -5,6 +5,7 @@
  *         ranks, many types, and counts that are nothing, less than the ranks, odd, and many rounds
  *         long; operations follow each other without anything between them; sums have the same bits
  *         everywhere.
+ *         The same on registered memory, by all ranks and by some, beginning anywhere.
  * Method  Ranks are threads with a fixed row of calls, whose inputs every rank can compute; the
  *         expected reduction is one kernel call over the inputs of ranks 0..P-1, and for f32 also a
  *         plain loop. Bytes behind every buffer must stay as they were. Algorithms are taken from their
@@ -17,9 +18,10 @@
 #include <cmocka.h>
 #include "coll/choose.h"
 #include "coll/coll_ranks.h"
+#include <tutti/memory.h>
 #include "kernel/kernel.h"
 
-enum { GUARD = 64, GUARD_BYTE = 0xa5, N_LIST = TT_RANKS_MAX, MANY = 100000 };
+enum { GUARD = 64, GUARD_BYTE = 0xa5, SHIFT = 48, N_LIST = TT_RANKS_MAX, MANY = 100000 };
 
 static const int64_t *counts; /* of the row of calls; the last is -1 */
 #ifdef __SANITIZE_THREAD__ /* each element costs a hundred times as much; several rounds remain */
@@ -64,9 +66,31 @@ typedef struct buffers {
     char  *inputs[N_LIST + 1]; /* one more to keep */
 } buffers;
 
+static enum { ORDINARY, REGISTERED, MIXED } memory;
+static _Thread_local uint32_t n_taken; /* buffers, by this rank; it starts elsewhere for each */
+
+/* Not at the beginning of a line or of a page. */
+static char *take(size_t bytes)
+{
+    const bool ordinary = memory == ORDINARY || (memory == MIXED && n_taken++ * 2654435761u >> 24 < 16);
+    void      *at = NULL;
+
+    if (ordinary)
+        return malloc(bytes);
+    return tutti_alloc(bytes + SHIFT, &at) == TUTTI_OK ? (char *)at + SHIFT : NULL;
+}
+
+static void give_back(char *buffer)
+{
+    if (buffer == NULL || !tutti_is_registered(buffer, 1))
+        free(buffer);
+    else if (tutti_free(buffer - SHIFT) != TUTTI_OK)
+        abort();
+}
+
 static char *guarded(size_t bytes)
 {
-    char *buffer = malloc(bytes + GUARD);
+    char *buffer = take(bytes + GUARD);
 
     if (buffer == NULL)
         abort();
@@ -108,12 +132,12 @@ static void free_buffers(tt_rank *t, buffers *b)
     TT_CHECK(t, guard_is_whole(b->in, b->bytes) && guard_is_whole(b->out, b->bytes));
     for (r = 0; r < t->size; r++) {
         TT_CHECK(t, guard_is_whole(b->list[r], b->bytes));
-        free(b->list[r]);
-        free(b->inputs[r]);
+        give_back(b->list[r]);
+        give_back(b->inputs[r]);
     }
-    free(b->in);
-    free(b->out);
-    free(b->want);
+    give_back(b->in);
+    give_back(b->out);
+    give_back(b->want);
 }
 
 static tutti_op op_of_rank(tutti_op op, int rank)
@@ -439,7 +463,7 @@ static void expect_segment(const tt_rank *t, const tutti_call *call, tutti_op op
     }
     tti_reduce(tti_reduce_kernel_for(op.kind, call->dtype), want, in, t->size, count, t->size);
     for (r = 0; r < t->size; r++)
-        free((void *)(uintptr_t)in[r]);
+        give_back((char *)(uintptr_t)in[r]);
 }
 
 static void check_segment(tt_rank *t, const tutti_call *call, const segment_buffers *b, tutti_op op, int s)
@@ -458,7 +482,7 @@ static void check_segment(tt_rank *t, const tutti_call *call, const segment_buff
         fill_segment(want, call->segments[s].count, call, gathers ? r : t->rank, gathers ? 0 : r, s);
         TT_CHECK(t, memcmp(b->list[s * t->size + r], want, b->bytes[s]) == 0);
     }
-    free(want);
+    give_back(want);
 }
 
 static void do_segments(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int64_t count, tutti_op op)
@@ -475,9 +499,9 @@ static void do_segments(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int
         TT_CHECK(t, guard_is_whole(b.own[s], b.bytes[s]));
         for (r = 0; r < t->size; r++) {
             TT_CHECK(t, guard_is_whole(b.list[s * t->size + r], b.bytes[s]));
-            free(b.list[s * t->size + r]);
+            give_back(b.list[s * t->size + r]);
         }
-        free(b.own[s]);
+        give_back(b.own[s]);
     }
 }
 
@@ -513,6 +537,7 @@ static void all_calls(tt_rank *t)
     int                      i;
     size_t                   d;
 
+    n_taken = (uint32_t)t->rank * 1000;
     for (i = 0; counts[i] >= 0; i++)
         for (d = 0; d < (counts[i] > MANY ? 2 : sizeof dtypes / sizeof dtypes[0]); d++)
             do_all_kinds(t, dtypes[d], counts[i], TUTTI_SUM);
@@ -523,6 +548,7 @@ static void every_op(tt_rank *t)
     static const int64_t sizes[] = { 1, 1000, 30001 };
     size_t               i;
 
+    n_taken = (uint32_t)t->rank * 1000;
     for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         do_all_kinds(t, TUTTI_F32, sizes[i], TUTTI_AVG);
         do_all_kinds(t, TUTTI_BF16, sizes[i], TUTTI_AVG);
@@ -542,6 +568,7 @@ static void random_calls(tt_rank *t)
     uint32_t state = 12345;
     int      i;
 
+    n_taken = (uint32_t)t->rank * 1000;
     for (i = 0; i < 400; i++) {
         int64_t count;
 
@@ -727,6 +754,86 @@ static void any_measured_machine_gives_the_same_bits(void **state)
     }
 }
 
+#define ALL_FUSED                                                                                       \
+    "all_reduce=fused,reduce=fused,broadcast=fused,all_gather=fused,gather=fused,scatter=fused,"        \
+    "reduce_scatter=fused,all_to_all=fused,gather_v=fused,scatter_v=fused"
+
+/* Asked for as soon as there is anything to do, whatever its size. */
+static void all_calls_fused(tt_rank *t)
+{
+    all_calls(t);
+    every_op(t);
+    /* Without: calls without elements, the barriers, several segments, factors. */
+    TT_CHECK(t, tti_coll_count_registered(t->coll) > t->seq / 3);
+}
+
+static void all_calls_mixed(tt_rank *t)
+{
+    all_calls(t);
+    every_op(t);
+    random_calls(t);
+    TT_CHECK(t, tti_coll_count_registered(t->coll) > 0 && tti_coll_count_registered(t->coll) < t->seq * 3 / 5);
+}
+
+/* Unasked: where all have registered memory, from the second call on, and large enough. */
+static void random_calls_registered(tt_rank *t)
+{
+    random_calls(t);
+    TT_CHECK(t, tti_coll_count_registered(t->coll) >= 10);
+}
+
+static void run_on_registered(const char *wish, int size, tt_body *body)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    if (wish != NULL)
+        assert_int_equal(setenv("TUTTI_ALGO", wish, 1), 0);
+    tt_run(size, false, body, ranks);
+    assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
+}
+
+static void values_on_registered_memory(void **state)
+{
+    int size;
+
+    (void)state;
+    counts = all_counts;
+    memory = REGISTERED;
+    for (size = 2; size <= TT_RANKS_MAX; size++)
+        run_on_registered(ALL_FUSED, size, all_calls_fused);
+    for (size = 2; size <= TT_RANKS_MAX; size++)
+        run_on_registered(NULL, size, random_calls_registered);
+    memory = ORDINARY;
+}
+
+static void values_on_memory_that_some_have_registered(void **state)
+{
+    (void)state;
+    counts = few_counts;
+    memory = MIXED;
+    run_on_registered(NULL, 2, all_calls_mixed);
+    run_on_registered(ALL_FUSED, 3, all_calls_mixed);
+    run_on_registered(NULL, 5, all_calls_mixed);
+    memory = ORDINARY;
+}
+
+/* Registered memory is no reason where something else is asked for. */
+static void staged_calls(tt_rank *t)
+{
+    all_calls(t);
+    TT_CHECK(t, tti_coll_count_registered(t->coll) == 0);
+}
+
+static void another_wish_leaves_registered_memory_alone(void **state)
+{
+    (void)state;
+    counts = few_counts;
+    memory = REGISTERED;
+    run_on_registered("all_reduce=sliced,reduce=sliced,broadcast=staged,all_gather=staged,gather=staged,scatter=staged,"
+                      "reduce_scatter=staged,all_to_all=staged,gather_v=staged,scatter_v=staged", 3, staged_calls);
+    memory = ORDINARY;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -735,6 +842,9 @@ int main(int argc, char **argv)
         cmocka_unit_test(calls_follow_each_other), cmocka_unit_test(groups_come_and_go),
         cmocka_unit_test(every_algorithm_on_one_host),
         cmocka_unit_test(any_measured_machine_gives_the_same_bits),
+        cmocka_unit_test(values_on_registered_memory),
+        cmocka_unit_test(values_on_memory_that_some_have_registered),
+        cmocka_unit_test(another_wish_leaves_registered_memory_alone),
     };
     const struct CMUnitTest long_tests[] = { cmocka_unit_test(every_algorithm_everywhere) };
 

@@ -67,10 +67,11 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "coll/host/crowd.h"
+#include "coll/host/fused.h"
 #include "coll/host/wait.h"
 
 enum {
-    VERSION = 4,
+    VERSION = 5,
     SLOTS = 2 * TTI_HOST_DEPTH,
     /* Slots of different members begin in different sets of a first-level cache (64 sets of 64
      * bytes): 65 lines further for each rank, around after 64. */
@@ -165,6 +166,8 @@ tutti_status tti_host_channel_create(tti_team *team, const tti_host_patience *pa
     channel->begins = calloc(n, sizeof *channel->begins);
     if (channel->members == NULL || channel->reads == NULL || channel->begins == NULL)
         st = tti_fail(TUTTI_E_NOMEM, "no memory for %zu members of group '%s'", n, team->name);
+    if (st == TUTTI_OK)
+        st = tti_fused_make(team->n_ranks, &channel->fused);
     if (st == TUTTI_OK)
         st = make_region(channel);
     if (st != TUTTI_OK) {
@@ -276,6 +279,7 @@ void tti_host_channel_close(tti_host_channel *channel)
     free(channel->members);
     free(channel->reads);
     free(channel->begins);
+    tti_fused_free(channel->fused);
     free(channel);
 }
 

@@ -67,6 +67,8 @@ typedef struct tti_host_lines {
     _Alignas(TTI_LINE) tti_call_board board;
     tti_counter      counters[TTI_COUNTERS];
     _Alignas(TTI_LINE) _Atomic uint32_t place_waiters; /* who sleep on a place's word */
+    _Alignas(TTI_LINE) _Atomic uint64_t registered_from; /* the first call in which it may have registered memory; 0: none */
+    _Alignas(TTI_LINE) _Atomic uint32_t in_piece; /* a thread that writes to others' buffers: fused.c */
     tti_host_report  report; /* behind failed */
 } tti_host_lines;
 
@@ -85,6 +87,8 @@ typedef struct tti_host_patience {
     int yields; /* then: times that the core is given away, before the member sleeps */
 } tti_host_patience;
 
+typedef struct tti_fused tti_fused; /* calls on registered memory: fused.h */
+
 typedef struct tti_host_channel {
     tti_team        *team;
     tti_heap        *heap;
@@ -92,6 +96,7 @@ typedef struct tti_host_channel {
     tti_host_member *members; /* [n_ranks] */
     const void     **reads;   /* [n_ranks] inputs of a reduction */
     uint64_t        *begins;  /* [n_ranks] where others' blocks for this rank begin */
+    tti_fused       *fused;
     uint64_t         round;
     bool             crowded;   /* the host's ranks are more than cores: all members say the same */
     uint64_t         all_agreed; /* as agreed, of all members: their agreed may be less */

@@ -28,6 +28,8 @@ tutti_status tti_fused_run(tti_host_channel *channel, const tutti_call *call, tt
 
 /** How many calls were done so. */
 uint64_t tti_fused_count(const tti_host_channel *channel);
+/** For a channel that opens. */
+tutti_status tti_fused_make(int n_ranks, tti_fused **fused_out);
 /** Of a channel that closes. NULL is fine. */
 void tti_fused_free(tti_fused *fused);
 

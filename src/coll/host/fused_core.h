@@ -34,7 +34,9 @@ typedef struct tti_fused_call {
     int               rank;
     int               n_ranks;
     size_t            element; /* bytes */
-    bool              stopped; /* a member has failed: nobody writes any more */
+    bool              shown;   /* its buffers are in the others' reach */
+    int               giver;   /* of what is pulled now */
+    int64_t           pieces;  /* that the work was cut into, where they are taken; 0: each has its slice */
 } tti_fused_call;
 
 struct tti_fused {
@@ -42,14 +44,14 @@ struct tti_fused {
     bool                mapped;  /* all of it */
     bool                unable;  /* it could not be: never ready */
     bool                threads; /* some members are threads of this process */
-    uint64_t            told;    /* all have said so for calls from here on; 0: not all have */
-    int                 next;    /* the first member that has not */
+    int                 n_told;  /* members 0 .. n_told-1 may have registered memory, in this call and later */
     void              **ins;     /* [n_ranks] for this call: what each member gives, or has for this one */
     void              **outs;    /* [n_ranks] where each member's result goes; NULL: none */
     tti_use            *uses;    /* [n_ranks + 2]: first what others write to, then what they read */
     int                 n_written;
     int                 n_uses;
     uint64_t            n_done;
+    uint32_t            logged;  /* kinds */
 };
 
 /** What members do with each other's buffers. */
@@ -66,23 +68,16 @@ tti_fused_body tti_fused_scatter;        /* the own part from the root's list: i
 typedef struct tti_fused_piece {
     int64_t begin;
     int64_t end;
-    int64_t at; /* its number, where pieces are taken */
 } tti_fused_piece;
 
-/** How work of count elements is shared out: with a core for each, every member has its slice; else whoever runs
- * takes the next piece. */
-bool         tti_fused_first(tti_fused_call *f, int64_t count, tti_fused_piece *piece_out);
-bool         tti_fused_next(tti_fused_call *f, int64_t count, tti_fused_piece *piece);
+typedef void tti_fused_do(const tti_fused_call *f, tti_fused_piece piece);
 
-/** Around every piece of writing to or reading from others: false, with the status in words, if a member has failed.
- * Between them a thread of this process waits with its failure. */
-bool tti_fused_enter(tti_fused_call *f, tutti_status *st_out);
-void tti_fused_leave(tti_fused_call *f);
-
-/** Elements that are done between two looks at whether somebody has failed. */
-static inline int64_t tti_fused_stride(const tti_fused_call *f)
-{
-    return (int64_t)((1 << 20) / f->element);
-}
+/** Do what of count elements falls to this member. With a core for each member, that is its slice; else whoever runs
+ * takes the next piece. fused_share.c. Fails as a member has, without touching more. */
+tutti_status tti_fused_share(tti_fused_call *f, int64_t count, tti_fused_do *what);
+/** Do all of count elements. */
+tutti_status tti_fused_alone(tti_fused_call *f, int64_t count, tti_fused_do *what);
+/** Of shared work: whether all pieces are soon done, whoever took them. */
+bool tti_fused_all_finished(const tti_fused_call *f);
 
 #endif

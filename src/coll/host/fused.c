@@ -1,0 +1,478 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fused.c - calls on registered memory: who can reach what, when it may be touched, and how a failure ends that.
+ *
+ * Why     A staged call copies what it combines. Buffers that all members have mapped need no copy: whoever owns
+ *         a slice loads it from all inputs and stores it to all outputs, once.
+ * How     A call has one round of the channel. In it each member
+ *           shows     writes a card into its staging slot: where its buffers lie in its registered memory, and
+ *                     whether they do at all; sets staged
+ *           awaits    all cards. If one is not ready, nobody goes on here, and the call is staged
+ *           works     on the others' buffers
+ *           ends      sets result, and awaits those who may still read or write its own buffers
+ *         Offsets become pointers by tti_foreign_at() alone, so that a wrong card reaches nothing but the registered
+ *         memory of its owner.
+ * Asked   Cards cost a meeting, so they are only shown where they may be ready. A member says once from which
+ *         call on it may have registered memory: the one after the call that it says so in. It says so before
+ *         it enters that call, and nobody begins the next before all have entered this one (channel.c):
+ *         so in every call either all members see all who said so, or none counts it yet.
+ * Same    All members decide from the kind, the size, the wish (all of them shared), from who said so, and from
+ *         all cards: so all take this way or none.
+ * True    1. Nobody touches a buffer before its owner has entered the call: it is known from the card, which is written
+ *            then, and read after staged.
+ *         2. Nobody leaves with success while others use its buffers: who reads or writes them sets result
+ *            afterwards, and the owner awaits that. Where pieces are taken (fused_share.c) it is enough that
+ *            all pieces are finished, for a member that has not come to one yet finds none left.
+ *         3. In place is safe: an element of an output is written by the one member that has just read this
+ *            element of all inputs.
+ *         4. Contributions are combined in the order 0..P-1 by the kernel that staged calls use: same bits.
+ * Fails   From its card on a member's buffers may be written by others. If the call fails after that, others may be
+ *         anywhere, stopped in the middle of a piece included. So before it returns, the pages that others
+ *         could have written are replaced by private ones (transport/lent.c): a late writer hits pages that
+ *         nobody reads. What others only read stays as it is.
+ *         Ranks that are threads write through the very mapping that the owner uses, where no other pages help:
+ *         a thread says that it is in a piece before it looks whether somebody has failed, and who fails says so
+ *         before it looks who is in a piece, and waits for those. All four accesses are sequentially
+ *         consistent, so one of the two sees the other; a piece is a few megabytes at most.
+ *         A member that finds that its pages were cut off by the failure of another group fails, too.
+ * Lines   A card is one line, read by all; the counters behind it are only touched where ranks outnumber
+ *         cores; entries for single members begin on a line. */
+#include "coll/host/fused_core.h"
+
+#include <stdlib.h>
+#include <tutti/private.h>
+#include "coll/host/wait.h"
+#include "coll/segments.h"
+
+enum {
+    KIB = 1024,
+    BYTES_BEST = 4 * KIB,          /* of one rank's part: from here on it pays */
+    BYTES_BEST_CROWDED = 32 * KIB,
+};
+
+_Static_assert(sizeof(tti_fused_card) + TTI_HOST_RANKS_MAX * sizeof(tti_fused_entry) <= TTI_HOST_CHUNK,
+               "a card fits a slot");
+
+tutti_status tti_fused_make(int n_ranks, tti_fused **fused_out)
+{
+    const size_t n = (size_t)n_ranks;
+    tti_fused   *fused = calloc(1, sizeof *fused);
+
+    if (fused != NULL) {
+        fused->foreign = calloc(n, sizeof *fused->foreign);
+        fused->ins = calloc(n, sizeof *fused->ins);
+        fused->outs = calloc(n, sizeof *fused->outs);
+        fused->uses = calloc(n + 2, sizeof *fused->uses);
+    }
+    if (fused == NULL || fused->foreign == NULL || fused->ins == NULL || fused->outs == NULL || fused->uses == NULL) {
+        tti_fused_free(fused);
+        return tti_fail(TUTTI_E_NOMEM, "no memory for registered buffers of %d members", n_ranks);
+    }
+    *fused_out = fused;
+    return TUTTI_OK;
+}
+
+void tti_fused_free(tti_fused *fused)
+{
+    if (fused == NULL)
+        return;
+    free(fused->foreign);
+    free(fused->ins);
+    free(fused->outs);
+    free(fused->uses);
+    free(fused);
+}
+
+uint64_t tti_fused_count(const tti_host_channel *channel)
+{
+    return channel->fused->n_done;
+}
+
+/* ---- whether to ask for cards ---------------------------------------------------------------------- */
+
+void tti_fused_tell(tti_host_channel *channel, uint64_t seq)
+{
+    _Atomic uint64_t *from = &channel->members[channel->team->rank].lines->registered_from;
+
+    if (tti_registered_any() && atomic_load_explicit(from, memory_order_relaxed) == 0)
+        atomic_store_explicit(from, seq + 1, memory_order_release);
+}
+
+static bool all_have_told(tti_host_channel *channel)
+{
+    tti_fused *fused = channel->fused;
+
+    for (; fused->n_told < channel->team->n_ranks; fused->n_told++) {
+        const uint64_t from = atomic_load_explicit(&channel->members[fused->n_told].lines->registered_from,
+                                                   memory_order_acquire);
+
+        if (from == 0 || from > channel->note.seq)
+            return false;
+    }
+    return true;
+}
+
+static bool has_body(tutti_call_kind kind);
+
+/* Whether all show cards for call; the answer is the same on all members. */
+static bool is_asked(tti_host_channel *channel, const tutti_call *call, tti_fused_wish wish)
+{
+    const int64_t bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
+    const int64_t best = channel->crowded ? BYTES_BEST_CROWDED : BYTES_BEST;
+
+    if (wish == TTI_FUSED_NEVER || !has_body(call->kind) || call->n_segments > 0 ||
+        call->op.kind == TUTTI_OP_PREMUL_SUM)
+        return false;
+    if (call->in_counts != NULL) /* nobody knows all sizes yet */
+        return wish == TTI_FUSED_ALWAYS || all_have_told(channel);
+    return call->count > 0 && (wish == TTI_FUSED_ALWAYS || (bytes >= best && all_have_told(channel)));
+}
+
+/* ---- what each member shows ------------------------------------------------------------------------ */
+
+static bool is_root(const tti_fused_call *f)
+{
+    return f->call->root == f->rank;
+}
+
+static void add_use(tti_fused *fused, const void *data, size_t bytes)
+{
+    fused->uses[fused->n_uses++] = (tti_use){ .data = data, .bytes = bytes };
+}
+
+static size_t bytes_of(const tti_fused_call *f, int64_t count)
+{
+    return (size_t)count * f->element;
+}
+
+/* What others write to comes first, and in a place that show_offsets() knows. */
+static void list_uses(tti_fused_call *f)
+{
+    const tutti_call *call = f->call;
+    const size_t      bytes = bytes_of(f, call->count);
+    tti_fused        *fused = f->fused;
+    int               r;
+
+    fused->n_uses = fused->n_written = 0;
+    switch (call->kind) {
+    case TUTTI_CALL_ALL_REDUCE:
+        add_use(fused, call->out, bytes);
+        fused->n_written = 1;
+        add_use(fused, call->in, bytes);
+        break;
+    case TUTTI_CALL_REDUCE:
+        if (is_root(f))
+            add_use(fused, call->out, bytes);
+        fused->n_written = fused->n_uses;
+        add_use(fused, call->in, bytes);
+        break;
+    case TUTTI_CALL_BROADCAST:
+        add_use(fused, is_root(f) ? call->in : call->out, bytes);
+        fused->n_written = is_root(f) ? 0 : 1;
+        break;
+    case TUTTI_CALL_ALL_GATHER:
+        add_use(fused, call->in, bytes_of(f, tti_part_count(call, f->rank)));
+        break;
+    case TUTTI_CALL_GATHER:
+    case TUTTI_CALL_SCATTER:
+    case TUTTI_CALL_REDUCE_SCATTER:
+        for (r = 0; r < f->n_ranks && (call->kind == TUTTI_CALL_REDUCE_SCATTER || is_root(f)); r++)
+            add_use(fused, call->list[r], bytes_of(f, tti_part_count(call, r)));
+        fused->n_written = call->kind == TUTTI_CALL_GATHER ? fused->n_uses : 0;
+        break;
+    default: /* all_to_all and its kin */
+        for (r = 0; r < f->n_ranks; r++)
+            add_use(fused, call->ins[r], bytes_of(f, call->in_counts[r]));
+        break;
+    }
+}
+
+/* Map what others have, once. Who cannot is never ready. */
+static bool map_all(tti_fused_call *f)
+{
+    const tti_team *team = f->channel->team;
+    tti_fused      *fused = f->fused;
+    int             r;
+
+    for (r = 0; r < f->n_ranks && !fused->mapped && !fused->unable; r++) {
+        fused->unable = tti_mesh_registered(team->mesh, team->ranks[r], &fused->foreign[r]) != TUTTI_OK;
+        if (!fused->unable && r != f->rank && tti_foreign_is_ours(fused->foreign[r]))
+            fused->threads = true;
+    }
+    fused->mapped = !fused->unable;
+    return fused->mapped;
+}
+
+static tti_fused_card *card_of(const tti_fused_call *f, int rank)
+{
+    return (tti_fused_card *)(void *)tti_host_staging(f->channel, rank);
+}
+
+static bool has_entries(const tti_fused_call *f)
+{
+    return f->call->kind > TUTTI_CALL_ALL_GATHER; /* a list of buffers */
+}
+
+static void show(tti_fused_call *f)
+{
+    tti_fused_card *card = card_of(f, f->rank);
+    const tti_use  *uses = f->fused->uses;
+    int             r;
+
+    list_uses(f);
+    card->ready = map_all(f) && tti_registered_use(f->fused->uses, f->fused->n_uses);
+    f->shown = card->ready;
+    card->in = card->out = 0;
+    card->gives = 0;
+    atomic_store_explicit(&card->taken, 0, memory_order_relaxed);
+    atomic_store_explicit(&card->finished, 0, memory_order_relaxed);
+    if (!has_entries(f)) {
+        card->out = uses[0].offset;
+        card->in = uses[f->fused->n_uses - 1].offset;
+    }
+    for (r = 0; has_entries(f) && r < f->n_ranks; r++) {
+        tti_fused_entry *entry = &card->entries[r];
+
+        *entry = (tti_fused_entry){ .offset = r < f->fused->n_uses ? uses[r].offset : 0 };
+        if (f->call->in_counts != NULL) {
+            entry->gives = f->call->in_counts[r];
+            entry->wants = f->call->list_counts[r];
+            card->gives += entry->gives;
+        }
+    }
+    tti_host_post(f->channel, TTI_STAGED);
+}
+
+/* ---- what the others have shown -------------------------------------------------------------------- */
+
+/* Whether all members can go on here: they read the same cards. */
+static bool all_are_ready(const tti_fused_call *f, tti_fused_wish wish)
+{
+    const int64_t best = f->channel->crowded ? BYTES_BEST_CROWDED : BYTES_BEST;
+    int64_t       gives = 0;
+    bool          ready = true;
+    int           r;
+
+    for (r = 0; r < f->n_ranks; r++) {
+        ready = ready && card_of(f, r)->ready != 0;
+        gives += card_of(f, r)->gives;
+    }
+    if (f->call->in_counts != NULL && wish != TTI_FUSED_ALWAYS)
+        ready = ready && gives * (int64_t)f->element / f->n_ranks >= best;
+    return ready;
+}
+
+static tutti_status fail_card(tti_fused_call *f, int rank)
+{
+    const tti_team *team = f->channel->team;
+
+    return tti_fail(TUTTI_E_BACKEND, "group '%s': rank %d (%s) offers buffers that are not in its registered memory",
+                    team->name, team->ranks[rank], tti_mesh_whereabouts(team->mesh, team->ranks[rank]));
+}
+
+/* The memory of rank at offset; own: where this rank has it. NULL: it is not there. */
+static void *at_offset(const tti_fused_call *f, int rank, uint64_t offset, size_t bytes, const void *own)
+{
+    const size_t align = f->element < 8 ? f->element : 8; /* a complex number is two of 8 bytes at most */
+
+    if (rank == f->rank)
+        return (void *)own;
+    return offset % align == 0 ? tti_foreign_at(f->fused->foreign[rank], offset, bytes) : NULL;
+}
+
+/* What rank's card says about what this rank does with its buffers. False: it says what cannot be. */
+static bool find_buffers(tti_fused_call *f, int rank)
+{
+    const tutti_call      *call = f->call;
+    const tti_fused_card  *card = card_of(f, rank);
+    const size_t           bytes = bytes_of(f, call->count);
+    const tti_fused_entry *entry = has_entries(f) ? &card->entries[f->rank] : NULL;
+    const bool             of_root = rank == call->root;
+    void                 **in = &f->fused->ins[rank], **out = &f->fused->outs[rank];
+
+    *in = *out = NULL;
+    switch (call->kind) {
+    case TUTTI_CALL_ALL_REDUCE:
+        *in = at_offset(f, rank, card->in, bytes, call->in);
+        *out = at_offset(f, rank, card->out, bytes, call->out);
+        return *in != NULL && *out != NULL;
+    case TUTTI_CALL_REDUCE:
+        *in = at_offset(f, rank, card->in, bytes, call->in);
+        if (of_root)
+            *out = at_offset(f, rank, card->out, bytes, call->out);
+        return *in != NULL && (!of_root || *out != NULL);
+    case TUTTI_CALL_BROADCAST:
+        if (of_root)
+            *in = at_offset(f, rank, card->in, bytes, call->in);
+        else
+            *out = at_offset(f, rank, card->out, bytes, call->out);
+        return (of_root ? *in : *out) != NULL;
+    case TUTTI_CALL_ALL_GATHER:
+        *in = at_offset(f, rank, card->in, bytes_of(f, tti_part_count(call, rank)), call->in);
+        return *in != NULL || tti_part_count(call, rank) == 0;
+    case TUTTI_CALL_GATHER:
+        if (of_root)
+            *out = at_offset(f, rank, entry->offset, bytes, call->list != NULL ? call->list[rank] : NULL);
+        return !of_root || *out != NULL;
+    case TUTTI_CALL_SCATTER:
+        if (of_root)
+            *in = at_offset(f, rank, entry->offset, bytes, call->list != NULL ? call->list[rank] : NULL);
+        return !of_root || *in != NULL;
+    case TUTTI_CALL_REDUCE_SCATTER:
+        *in = at_offset(f, rank, entry->offset, bytes_of(f, tti_part_count(call, f->rank)), call->list[f->rank]);
+        return *in != NULL || tti_part_count(call, f->rank) == 0;
+    default:
+        *in = at_offset(f, rank, entry->offset, bytes_of(f, call->list_counts[rank]), call->ins[rank]);
+        return *in != NULL || call->list_counts[rank] == 0;
+    }
+}
+
+/* all_to_all: what one gives must be what the other expects. */
+static tutti_status compare_entry(tti_fused_call *f, int peer)
+{
+    const tti_fused_entry entry = card_of(f, peer)->entries[f->rank];
+    const int64_t         wants = f->call->list_counts[peer], gives = f->call->in_counts[peer];
+
+    if (entry.gives != wants)
+        return tti_team_fail_block(f->channel->team, &f->channel->note, peer, f->rank, entry.gives, wants);
+    if (entry.wants != gives)
+        return tti_team_fail_block(f->channel->team, &f->channel->note, f->rank, peer, gives, entry.wants);
+    return TUTTI_OK;
+}
+
+static tutti_status find_all_buffers(tti_fused_call *f)
+{
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    for (i = 0; i < f->n_ranks && st == TUTTI_OK; i++) {
+        const int rank = (f->rank + i) % f->n_ranks;
+
+        if (f->call->in_counts != NULL)
+            st = compare_entry(f, rank);
+        if (st == TUTTI_OK && !find_buffers(f, rank))
+            st = fail_card(f, rank);
+    }
+    return st;
+}
+
+/* ---- the call -------------------------------------------------------------------------------------- */
+
+static tti_fused_body *const bodies[TUTTI_CALL_KIND_COUNT] = {
+    [TUTTI_CALL_ALL_REDUCE] = tti_fused_all_reduce,         [TUTTI_CALL_REDUCE] = tti_fused_all_reduce,
+    [TUTTI_CALL_REDUCE_SCATTER] = tti_fused_reduce_scatter, [TUTTI_CALL_BROADCAST] = tti_fused_broadcast,
+    [TUTTI_CALL_ALL_GATHER] = tti_fused_pull,               [TUTTI_CALL_ALL_TO_ALL] = tti_fused_pull,
+    [TUTTI_CALL_GATHER_V] = tti_fused_pull,                 [TUTTI_CALL_SCATTER_V] = tti_fused_pull,
+    [TUTTI_CALL_GATHER] = tti_fused_gather,                 [TUTTI_CALL_SCATTER] = tti_fused_scatter,
+};
+
+static bool has_body(tutti_call_kind kind)
+{
+    return bodies[kind] != NULL;
+}
+
+/* Until nobody else uses this rank's buffers any more. */
+static tutti_status await_end(tti_fused_call *f)
+{
+    const tutti_call_kind kind = f->call->kind;
+
+    tti_host_post(f->channel, TTI_RESULT);
+    if ((kind == TUTTI_CALL_GATHER || kind == TUTTI_CALL_SCATTER) && !is_root(f))
+        return TUTTI_OK; /* they are its own alone */
+    if (f->pieces > 0 && tti_fused_all_finished(f))
+        return TUTTI_OK;
+    return tti_host_await_all(f->channel, TTI_RESULT);
+}
+
+static tutti_status fail_cut_off(const tti_fused_call *f)
+{
+    char call[TTI_CALL_TEXT_MAX];
+
+    tti_team_describe(f->channel->team, &f->channel->note, call);
+    return tti_fail(TUTTI_E_STATE,
+                    "%s: another group failed that used the same registered memory on rank %d, and other ranks were "
+                    "cut off from it", call, f->channel->team->ranks[f->rank]);
+}
+
+/* Threads of this process that are in a piece leave it, and enter no other: this rank has failed. */
+static void await_threads(const tti_fused_call *f)
+{
+    tti_port *port = f->channel->team->port;
+    int       r;
+
+    for (r = 0; f->fused->threads && r < f->n_ranks; r++)
+        while (r != f->rank && tti_foreign_is_ours(f->fused->foreign[r]) &&
+               atomic_load(&f->channel->members[r].lines->in_piece) != 0)
+            port->ops->yield(port);
+}
+
+/* End the uses; after a failure out of everybody's reach. */
+static tutti_status take_back(tti_fused_call *f, tutti_status st)
+{
+    tti_fused *fused = f->fused;
+    bool       whole;
+
+    if (!f->shown)
+        return st;
+    if (st != TUTTI_OK) {
+        tti_host_raise_own(f->channel, st, -1);
+        await_threads(f);
+    }
+    whole = tti_registered_used(fused->uses, fused->n_written, st != TUTTI_OK);
+    whole = tti_registered_used(fused->uses + fused->n_written, fused->n_uses - fused->n_written, false) && whole;
+    return st == TUTTI_OK && !whole ? fail_cut_off(f) : st;
+}
+
+static tutti_status work(tti_fused_call *f)
+{
+    tutti_status st = find_all_buffers(f);
+
+    if (st == TUTTI_OK)
+        st = bodies[f->call->kind](f);
+    if (st == TUTTI_OK)
+        st = await_end(f);
+    return st;
+}
+
+/* Once for each group and kind: a test, or a user, sees that it is so. */
+static void note_first(tti_fused_call *f)
+{
+    const uint32_t bit = UINT32_C(1) << f->call->kind;
+
+    f->fused->n_done++;
+    if ((f->fused->logged & bit) == 0)
+        tti_log(TTI_LOG_DEBUG, "group '%s': %s runs on registered memory", f->channel->team->name,
+                tti_call_kind_name(f->call->kind));
+    f->fused->logged |= bit;
+}
+
+tutti_status tti_fused_run(tti_host_channel *channel, const tutti_call *call, tti_fused_wish wish, bool *done_out)
+{
+    tti_fused_call f = { .channel = channel, .call = call, .fused = channel->fused,
+                         .rank = channel->team->rank, .n_ranks = channel->team->n_ranks,
+                         .element = tutti_dtype_size(call->dtype) };
+    bool           ready = false;
+    tutti_status   st;
+
+    *done_out = false;
+    if (!is_asked(channel, call, wish))
+        return TUTTI_OK;
+    tti_host_begin(channel, 1);
+    st = tti_host_room(channel);
+    if (st == TUTTI_OK) {
+        show(&f);
+        st = tti_host_await_all(channel, TTI_STAGED);
+    }
+    if (st == TUTTI_OK) {
+        ready = all_are_ready(&f, wish);
+        st = ready ? work(&f) : TUTTI_OK;
+    }
+    st = take_back(&f, st);
+    if (st != TUTTI_OK)
+        return st;
+    tti_host_next(channel);
+    if (ready)
+        note_first(&f);
+    *done_out = ready;
+    return TUTTI_OK;
+}
