@@ -20,7 +20,7 @@ INSTALL  = apt-get update && \
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: all build release deps demo test conformance asan ubsan tsan coverage check install docs torch-venv bench-deps \
+.PHONY: all build release deps demo test neon-test conformance asan ubsan tsan coverage check install docs torch-venv bench-deps \
         bench bench-peers bench-peers-full bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
@@ -73,6 +73,16 @@ asan ubsan tsan: deps
 	cmake --preset $@
 	cmake --build --preset $@ -j $(JOBS)
 	ctest --preset $@ -j $(TEST_JOBS)
+
+NEON = gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static
+
+## neon-test  the kernels for aarch64 beside those of this machine; installs a cross compiler and qemu (Debian, as root)
+neon-test: build
+	@if command -v aarch64-linux-gnu-gcc >/dev/null && command -v qemu-aarch64-static >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    export DEBIAN_FRONTEND=noninteractive; apt-get update && apt-get install -y --no-install-recommends $(NEON); \
+	else echo "next, as root on Debian: apt-get install $(NEON)"; exit 1; fi
+	ctest --preset dev -L neon
 
 ## coverage  the test suite with counters, and a summary where gcovr is installed
 coverage: deps
