@@ -22,6 +22,28 @@
  *         (trouble.c). */
 #include "coll/host/lines.h"
 
+enum { LINE = 64, ASKED_MAX = 64 * LINE }; /* beyond, the processor sees what comes next */
+
+static void ask_to_write(const char *line)
+{
+#if defined(__x86_64__)
+    __asm__ volatile("prefetchw %0" : : "m"(*line)); /* needs no option of the compiler; does nothing where unknown */
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
+char *tti_lines_to_give(const tti_host_channel *channel, size_t bytes)
+{
+    char        *at = tti_lines_at(channel, channel->team->rank, bytes);
+    const size_t most = bytes < ASKED_MAX ? bytes : ASKED_MAX;
+    size_t       i;
+
+    for (i = 0; i < most; i += LINE)
+        ask_to_write(at + i);
+    return at;
+}
+
 static bool is_there(const tti_host_channel *channel, int rank)
 {
     const tti_host_place *place = tti_lines_place(channel, rank);

@@ -27,7 +27,7 @@ static size_t bytes_of(const tutti_call *call)
 
 static void give(tti_host_channel *channel, const void *from, size_t bytes)
 {
-    memcpy(tti_lines_at(channel, channel->team->rank, bytes), from, bytes);
+    memcpy(tti_lines_to_give(channel, bytes), from, bytes);
     tti_lines_post(channel);
 }
 
@@ -86,7 +86,7 @@ tutti_status tti_one_phase_gather(tti_host_channel *channel, const tutti_call *c
 static void give_each(tti_host_channel *channel, const tutti_call *call, size_t bytes)
 {
     const tti_team *team = channel->team;
-    char           *to = tti_lines_at(channel, team->rank, bytes * (size_t)team->n_ranks);
+    char           *to = tti_lines_to_give(channel, bytes * (size_t)team->n_ranks);
     int             r;
 
     for (r = 0; r < team->n_ranks; r++)
@@ -129,7 +129,7 @@ static void give_part(tti_host_channel *channel, const tutti_call *call, const t
     const int     own = channel->team->rank;
     const size_t  element = tutti_dtype_size(call->dtype);
     const int64_t count = tti_part_count(call, own);
-    char         *to = tti_lines_at(channel, own, (size_t)count * element);
+    char         *to = tti_lines_to_give(channel, (size_t)count * element);
 
     TTI_EACH_STRETCH (s, segments, 0, count)
         memcpy(to + (size_t)s.at * element, own_at(segments, s, element), (size_t)s.count * element);

@@ -53,7 +53,7 @@ static void combine(const reduction *r, void *out, int64_t at, int64_t count)
 
 static void give(const reduction *r)
 {
-    char        *place = tti_lines_at(r->channel, r->channel->team->rank, r->bytes);
+    char        *place = tti_lines_to_give(r->channel, r->bytes);
     tti_segments segments;
 
     if (r->call->n_segments == 0) {
@@ -132,7 +132,7 @@ static void give_part(const reduction *r, const tti_segments *segments, char *to
 static void give_parts(const reduction *r, const tti_segments *segments)
 {
     const tti_team *team = r->channel->team;
-    char           *to = tti_lines_at(r->channel, team->rank, r->bytes);
+    char           *to = tti_lines_to_give(r->channel, r->bytes);
     int             q;
 
     for (q = 0; q < team->n_ranks; q++) {
