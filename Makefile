@@ -21,7 +21,7 @@ INSTALL  = apt-get update && \
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 .PHONY: all build release deps demo test neon-test conformance asan ubsan tsan coverage check install docs torch-venv bench-deps \
-        bench bench-peers bench-peers-full bench-report clean help
+        bench bench-peers bench-peers-full bench-overlap bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -144,6 +144,13 @@ bench-peers: release
 bench-peers-full: release
 	cmake --build --preset release -j $(JOBS) --target bench_peers
 	python3 -B bench/peers.py --bin build/release/bin --grid full --dtypes f32,bf16 --out $(FULL) $(PEERS_OPTIONS)
+
+OVERLAP ?= bench/results/overlap-$(shell date -u +%Y%m%d-%H%M).tsv
+
+## bench-overlap  an all_reduce of 25 MiB behind matrix products, by the same: half a minute (OVERLAP=)
+bench-overlap: release
+	cmake --build --preset release -j $(JOBS) --target bench_peers
+	python3 -B bench/overlap.py --bin build/release/bin --out $(OVERLAP) $(OVERLAP_OPTIONS)
 
 ## bench-report  docs/performance.md and its pictures from bench/results/core-*.tsv
 bench-report:

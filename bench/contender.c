@@ -7,7 +7,8 @@
  * How     peers.py starts the ranks with the contender's own launcher. Each connects to the socket that it is
  *         given and says "hello RANK RANKS VERSION". Then it sleeps in a read until a line comes:
  *           cell OP DTYPE BYTES FORM MODE BUFFERS BUDGET_MS SEED MEMORY   all ranks get the same
- *         and answers "ok", on rank 0 with the figures; "cannot WHY"; or "failed WHY", after which it is not
+ *           overlap OP ...                                        the same words: overlap.h instead of measure.h
+         and answers "ok", on rank 0 with the figures; "cannot WHY"; or "failed WHY", after which it is not
  *         asked again. It leaves when the socket does.
  * True    One process is one thread of the loop, pinned before it joins, so that threads that a library
  *         makes are pinned, too. */
@@ -21,6 +22,7 @@
 #include <sys/un.h>
 #include "contender.h"
 #include "measure.h"
+#include "overlap.h"
 
 static int rank_of_environment(void)
 {
@@ -58,14 +60,38 @@ static void answer_figures(FILE *control, const bench_figures *f, int rank, benc
                 bench_memory_names[memory]);
 }
 
+static bool answer_cell(const bench_side *side, bench_board *board, const bench_cell *cell, FILE *control)
+{
+    bench_figures figures;
+
+    if (!bench_measure(side, cell, board, &figures))
+        return false;
+    answer_figures(control, &figures, board->rank, cell->memory);
+    return true;
+}
+
+static bool answer_overlap(const bench_side *side, bench_board *board, const bench_cell *cell, FILE *control)
+{
+    bench_overlapped o;
+
+    if (!bench_overlap(side, cell, board, &o))
+        return false;
+    if (board->rank != 0)
+        fprintf(control, "ok\n");
+    else
+        fprintf(control, "ok %d %d %.3f %.3f %.3f %.3f %.4f %.4f\n", o.rounds, o.products, o.alone, o.product, o.both,
+                o.beside, o.hidden, o.slowed);
+    return true;
+}
+
 /* False: this rank is not to be asked again. */
 static bool answer(const bench_side *side, bench_board *board, const char *line, FILE *control)
 {
-    bench_figures figures;
+    const bool behind = strncmp(line, "overlap ", 8) == 0;
     const char *why;
     bench_cell cell;
 
-    if (strncmp(line, "cell ", 5) != 0 || !bench_cell_read(line + 5, &cell)) {
+    if ((!behind && strncmp(line, "cell ", 5) != 0) || !bench_cell_read(line + (behind ? 8 : 5), &cell)) {
         fprintf(control, "failed no such cell\n");
         return false;
     }
@@ -74,11 +100,10 @@ static bool answer(const bench_side *side, bench_board *board, const char *line,
         fprintf(control, "cannot %s\n", why);
         return true;
     }
-    if (!bench_measure(side, &cell, board, &figures)) {
+    if (!(behind ? answer_overlap : answer_cell)(side, board, &cell, control)) {
         fprintf(control, "failed %s\n", bench_words());
         return false;
     }
-    answer_figures(control, &figures, board->rank, cell.memory);
     return true;
 }
 

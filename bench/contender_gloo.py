@@ -68,7 +68,7 @@ def quantile(values, q):
 
 class Cell:
     def __init__(self, line):
-        self.op, dtype, size, self.form, mode, buffers, budget_ms, seed, self.memory = line.split()
+        self.verb, self.op, dtype, size, self.form, mode, buffers, budget_ms, seed, self.memory = line.split()
         self.dtype = {"f32": torch.float32, "f64": torch.float64, "bf16": torch.bfloat16}[dtype]
         self.asynchronous, self.cold = mode == "async", buffers == "cold"
         self.budget, self.seed = int(budget_ms) * 1_000_000, int(seed)
@@ -237,13 +237,46 @@ def measure(cell, board):
             f" {chained} {one / 1e3:.5f} {run.buffers} {cell.count * cell.size} {cell.memory}")
 
 
+def overlap(cell, board):
+    """The twin of overlap.c, with torch's product."""
+    run, a, b = Run(cell, board), torch.rand(256, 256), torch.rand(256, 256)
+    c = torch.empty(256, 256)
+    run.check(0)
+    run.given[0].zero_()
+
+    def once(operation, products):
+        board.barrier()
+        begun = time.monotonic_ns()
+        work = dist.all_reduce(run.given[0], async_op=True) if operation else None
+        computing = time.monotonic_ns()
+        for _ in range(products):
+            torch.mm(a, b, out=c)
+        computed = time.monotonic_ns()
+        if work is not None:
+            work.wait()
+        ended = time.monotonic_ns()
+        return max(board.all_words(ended - begun)), max(board.all_words(computed - computing))
+
+    for _ in range(3):
+        alone, product = once(True, 0)[0], once(False, 1)[0]
+    products, rounds, more, end = max(1, (alone + product // 2) // product), [], True, time.monotonic_ns() + cell.budget
+    while more or len(rounds) < 3:
+        rounds.append((once(True, 0)[0], once(False, products)[0], *once(True, products)))
+        more = run.goes_on(end)
+    if rank != 0:
+        return "ok"
+    alone, product, both, beside = (quantile(sorted(times), 0.5) / 1e3 for times in zip(*rounds))
+    return (f"ok {len(rounds)} {products} {alone:.3f} {product:.3f} {both:.3f} {beside:.3f} "
+            f"{1 - (both - product) / alone:.4f} {beside / product:.4f}")
+
+
 def answer(line, board):
     """(what to say, whether to go on)"""
-    cell = Cell(line.removeprefix("cell "))
+    cell = Cell(line)
     if cell.form != "plain" or cell.memory != "ordinary":
         return "cannot for limits and for tutti only", True
     try:
-        return measure(cell, board), True
+        return (overlap if cell.verb == "overlap" else measure)(cell, board), True
     except Exception as failure:
         words = " ".join(str(failure).split())[:300]
         refused = isinstance(failure, NotImplementedError) or "not support" in words

@@ -17,6 +17,7 @@
  *           send_recv        receiver S/S  both S / S
  * True    While times are taken nothing is synchronised, so staged results would be garbage; when results are
  *         checked the same code waits for the others between its steps. */
+#include <pthread.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -382,6 +383,33 @@ static const char *cannot(const bench_cell *cell, int ranks)
     return cell->async || cell->cold ? "limits are blocking and warm" : NULL;
 }
 
+/* Loads and stores beside something that is computed: a thread of each rank, on the same core. */
+static struct {
+    pthread_t thread;
+    const bench_call *call;
+    bool fine; /* written by the thread, read after it was joined */
+} beside;
+
+static void *run_beside(void *unused)
+{
+    (void)unused;
+    beside.fine = op(beside.call->cell)(beside.call);
+    return NULL;
+}
+
+static bool begin(const bench_call *c)
+{
+    beside.call = c;
+    return pthread_create(&beside.thread, NULL, run_beside, NULL) == 0 || bench_fail("cannot start a thread");
+}
+
+static bool finish(const bench_call *c)
+{
+    (void)c;
+    pthread_join(beside.thread, NULL);
+    return beside.fine;
+}
+
 static bool join(int *rank_out, int *ranks_out)
 {
     const char *rank = getenv("RANK"), *ranks = getenv("WORLD_SIZE");
@@ -416,6 +444,8 @@ static const bench_side side = {
     .take = limit_take,
     .give = limit_give,
     .op = op,
+    .begin = begin,
+    .finish = finish,
     .leave = leave,
 };
 

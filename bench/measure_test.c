@@ -2,7 +2,7 @@
  *
  * measure_test.c
  * Goal    Statistics are right; sizes and expected results are what the operations promise; the loop notices a
- *         wrong result, and counts what it times.
+ *         wrong result, and counts what it times; so it does where something is computed behind an operation.
  * Method  Known numbers; sides of one rank that are written here. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,6 +11,8 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include "measure.h"
+#include "overlap.h"
+#include "product.h"
 #include "sample.h"
 #include "values.h"
 
@@ -230,6 +232,76 @@ static void wrong_results_are_not_timed(void **state)
     assert_int_equal(f.calls, -1);
 }
 
+/* ---- behind an operation ----------------------------------------------------------------------- */
+
+static int n_begun, n_finished;
+
+static bool begins(const bench_call *c)
+{
+    (void)c;
+    n_begun++;
+    return true;
+}
+
+static bool finishes(const bench_call *c)
+{
+    (void)c;
+    n_finished++;
+    return n_finished == n_begun || bench_fail("%d begun, %d finished", n_begun, n_finished);
+}
+
+static bool finishes_wrong(const bench_call *c)
+{
+    return spoils(c);
+}
+
+static bool overlap(bench_side side, bench_op op, bench_overlapped *out)
+{
+    const bench_cell cell = { .op = op, .bytes = 64, .budget_ms = 5 };
+    char path[] = "/tmp/tutti-measure-XXXXXX";
+    bench_board board;
+    const int fd = mkstemp(path);
+    bool ok;
+
+    assert_true(fd >= 0);
+    close(fd);
+    assert_true(bench_board_open(&board, path, 0, 1));
+    unlink(path);
+    ok = bench_overlap(&side, &cell, &board, out);
+    bench_board_close(&board);
+    return ok;
+}
+
+static void something_is_computed_behind_an_operation(void **state)
+{
+    const bench_side side = { .name = "test", .begin = begins, .finish = finishes };
+    const bench_side wrong = { .name = "test", .begin = begins, .finish = finishes_wrong };
+    const bench_side none = { .name = "test" };
+    bench_overlapped o = { .rounds = 0 };
+
+    (void)state;
+    n_begun = n_finished = 0;
+    assert_true(overlap(side, BENCH_ALL_REDUCE, &o));
+    assert_true(o.rounds >= 3 && o.products >= 1);
+    assert_int_equal(n_begun, 1 + 3 + 2 * o.rounds); /* the check, warming up, alone and both */
+    assert_int_equal(o.bytes, 64);
+    assert_true(o.product > 0 && o.beside > 0 && o.both >= o.beside);
+    o.rounds = -1;
+    assert_false(overlap(wrong, BENCH_ALL_REDUCE, &o));
+    assert_non_null(strstr(bench_words(), "wrong result"));
+    assert_false(overlap(none, BENCH_ALL_REDUCE, &o));
+    assert_string_equal(bench_words(), "nothing can be computed behind all_reduce of test");
+    assert_false(overlap(side, BENCH_BROADCAST, &o));
+    assert_int_equal(o.rounds, -1);
+}
+
+static void products_are_right(void **state)
+{
+    (void)state;
+    bench_product(1);
+    assert_true(bench_product_is_right());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -241,6 +313,8 @@ int main(void)
         cmocka_unit_test(calls_are_counted),
         cmocka_unit_test(cold_calls_go_through_buffers),
         cmocka_unit_test(wrong_results_are_not_timed),
+        cmocka_unit_test(products_are_right),
+        cmocka_unit_test(something_is_computed_behind_an_operation),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

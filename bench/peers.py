@@ -173,13 +173,13 @@ class Crew:
                     raise Lost(f"rank {rank}: {said[rank][7:]}")
         return [said[rank] for rank in sorted(said)]
 
-    def ask(self, cell):
+    def ask(self, cell, verb="cell"):
         """The words of rank 0 about a cell. Lost when there will be none; then the crew is gone."""
         if not self.channels:
             self.start()
         try:
             for channel in self.channels.values():
-                channel.tell(f"cell {cell}")
+                channel.tell(f"{verb} {cell}")
             said = self.answers(time.monotonic() + self.settings.cell_limit)[0]
             self.starts = 0
             return said

@@ -72,6 +72,17 @@ def older_builds_and_registered_memory_take_part(folder, scratch):
     expect("/before" in said and "all_reduce     f32         4 B     2" in said, f"a few words at the end: {said}")
 
 
+def everybody_computes_behind_an_all_reduce(folder, scratch, contenders):
+    out = scratch / "overlap.tsv"
+    said = run(HERE / "overlap.py", "--bin", folder, "--out", out, "--budget-ms", 4, "--bytes", "64K", "--rounds", 1,
+               "--contenders", contenders + ",registered,limit-pass", mark=str(scratch))
+    lines = [line.split("\t") for line in out.read_text().splitlines()]
+    found = {dict(zip(lines[0], line))["contender"]: dict(zip(lines[0], line))["status"] for line in lines[1:]}
+    for name in contenders.split(",") + ["registered", "limit-pass"]:
+        expect(found.get(name) == "ok" or f"missing: {name}: " in said, f"{name} was measured, or is missing: {found}")
+    expect(found["tutti"] == found["limit-pass"] == "ok", f"tutti and the limits were measured: {said}")
+
+
 def a_contender_that_dies_is_named(real, scratch):
     folder = scratch / "bin"
     folder.mkdir()
@@ -113,6 +124,7 @@ def main():
         a_run_is_taken_up(args.bin.resolve(), out)
         expect("### all_reduce" in run(HERE / "report.py", out), "a report is written")
         older_builds_and_registered_memory_take_part(args.bin.resolve(), scratch)
+        everybody_computes_behind_an_all_reduce(args.bin.resolve(), scratch, args.contenders)
         a_contender_that_dies_is_named(args.bin.resolve(), scratch)
         nothing_is_left(scratch)
     print("peers_test: all as it should be")

@@ -36,6 +36,9 @@ typedef struct bench_side {
     void (*give)(const bench_cell *cell, char *in, size_t in_bytes, char *out, size_t out_bytes);
     /** The operation of a cell. */
     bench_op_fn (*op)(const bench_cell *cell);
+    /** Optional, both or none. An all_reduce that goes on while the caller computes, and waiting for it. */
+    bool (*begin)(const bench_call *call);
+    bool (*finish)(const bench_call *call);
     void (*leave)(void);
 } bench_side;
 

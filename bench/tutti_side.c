@@ -131,6 +131,19 @@ static const char *cannot(const bench_cell *cell, int ranks)
     return cell->op == BENCH_SEND_RECV && ranks < 2 ? "a message needs two ranks" : NULL;
 }
 
+static tutti_work *begun; /* one at a time */
+
+static bool begin(const bench_call *c)
+{
+    return ok(tutti_all_reduce_async(span(c->in, c->count, c), TUTTI_SUM, NULL, &begun));
+}
+
+static bool finish(const bench_call *c)
+{
+    (void)c;
+    return awaited(TUTTI_OK, &begun);
+}
+
 /* Registered memory is zeroed and taken from the system, as fresh pages are not before they are written. */
 static bool take_registered(size_t bytes, char **at_out)
 {
@@ -189,5 +202,7 @@ const bench_side bench_tutti_side = {
     .take = take,
     .give = give,
     .op = op,
+    .begin = begin,
+    .finish = finish,
     .leave = leave,
 };

@@ -27,7 +27,8 @@ static int print_help(FILE *out, int code)
     fprintf(out,
             "usage: tutti bench OP [options]\n"
             "       tutti run [options] tutti bench OP [options]\n\n"
-            "OP is all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, barrier or send_recv.\n"
+            "OP is all_reduce, broadcast, reduce, all_gather, reduce_scatter, all_to_all, barrier or send_recv; or\n"
+            "overlap: an all_reduce (of 25 MiB) that is begun, matrix products, and waiting for it, beside each alone.\n"
             "Rank r runs on core r, counted round. Results are verified before they are timed.\n\n"
             "  --sizes LIST      bytes of the whole tensor (4,8K,64K,512K,4M,32M)\n"
             "  --ranks LIST      a job for each; not under `tutti run` (2)\n"
@@ -176,7 +177,7 @@ static bool read_options(int argc, char **argv, bench_options *o)
     return optind == argc;
 }
 
-static void set_defaults(bench_options *o, bench_op op)
+static void set_defaults(bench_options *o, bench_op op, bool overlap)
 {
     static const int64_t sizes[] = { 4, 8 << 10, 64 << 10, 512 << 10, 4 << 20, 32 << 20 };
 
@@ -187,6 +188,12 @@ static void set_defaults(bench_options *o, bench_op op)
     o->n_sizes = op == BENCH_BARRIER ? 1 : sizeof sizes / sizeof sizes[0];
     if (op != BENCH_BARRIER)
         memcpy(o->sizes, sizes, sizeof sizes);
+    if (overlap) {
+        o->cell.async = true;
+        o->sizes[0] = 25 << 20;
+        o->n_sizes = 1;
+    }
+    o->overlap = overlap;
     o->ranks[0] = 2;
     o->n_ranks = 1;
 }
@@ -270,16 +277,21 @@ static int run_and_draw(const bench_options *o, int argc, char **argv)
 int bench_collective(int argc, char **argv)
 {
     const bool is_rank = getenv("RANK") != NULL && getenv("WORLD_SIZE") != NULL;
-    const int op = bench_find_name(bench_op_names, BENCH_OPS, argv[0]);
+    const bool overlap = strcmp(argv[0], "overlap") == 0;
+    const int op = overlap ? BENCH_ALL_REDUCE : bench_find_name(bench_op_names, BENCH_OPS, argv[0]);
     char *words[WORDS_MAX];
     bench_options o;
     int i;
 
     for (i = 0; i < argc && i < WORDS_MAX; i++)
         words[i] = argv[i]; /* getopt_long() moves them about */
-    set_defaults(&o, (bench_op)op);
+    set_defaults(&o, (bench_op)op, overlap);
     if (!read_options(argc, argv, &o))
         return print_help(stderr, TOOL_USAGE);
+    if (overlap && (o.plot != NULL || o.cell.cold)) {
+        fprintf(stderr, "tutti bench: overlap takes no --plot and no --cold\n");
+        return TOOL_USAGE;
+    }
     if (o.help)
         return print_help(stdout, EXIT_SUCCESS);
     if (o.transport != NULL)

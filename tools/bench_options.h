@@ -20,6 +20,7 @@ typedef struct bench_options {
     const char *tsv;       /* NULL: no rows */
     const char *plot;      /* NULL: no picture */
     bool help;
+    bool overlap; /* `tutti bench overlap`: an all_reduce behind something that is computed */
 } bench_options;
 
 /** Be one rank of a job that was started: measure all sizes; rank 0 prints the table and appends the rows.

@@ -14,6 +14,7 @@
 #include <sys/utsname.h>
 #include <tutti/tutti.h>
 #include "bench/measure.h"
+#include "bench/overlap.h"
 #include "bench/tutti_side.h"
 #include "bench_options.h"
 
@@ -101,7 +102,7 @@ static void print_line(const bench_options *o, const bench_figures *f, int ranks
     fflush(stdout);
 }
 
-static void print_head(FILE *tsv)
+static void print_head(FILE *tsv, bool overlap)
 {
     const time_t now = time(NULL);
     struct utsname machine;
@@ -112,6 +113,11 @@ static void print_head(FILE *tsv)
     strftime(day, sizeof day, "%Y-%m-%d", gmtime(&now));
     fprintf(tsv, "# tutti bench, tutti %s, %s, %s %s, %d cores\n", TUTTI_VERSION, day, machine.sysname,
             machine.release, bench_cores());
+    if (overlap) {
+        fprintf(tsv, "op\tdtype\tranks\ttransport\tmemory\tseed\tbytes\trounds\tproducts\talone_us\tproduct_us\t"
+                     "both_us\tbeside_us\thidden\tslowed\n");
+        return;
+    }
     fprintf(tsv, "op\tdtype\tranks\ttransport\tmode\tbuffers\tseed\tbytes\tcalls\tleast_us\tp10_us\t"
                  "median_us\tp90_us\tp99_us\tchained\teach_us\tgb_per_s\tbus_gb_per_s\tmemory\n");
 }
@@ -155,6 +161,43 @@ static bool measure_sizes(const bench_options *o, bench_board *board, FILE *tsv)
     return true;
 }
 
+static void print_overlap_row(FILE *tsv, const bench_options *o, const bench_overlapped *v, int ranks)
+{
+    if (tsv == NULL)
+        return;
+    fprintf(tsv, "all_reduce\t%s\t%d\t%s\t%s\t%" PRIu64 "\t%" PRId64 "\t%d\t%d\t", bench_dtype_names[o->cell.dtype],
+            ranks, transport_of(o), bench_memory_names[o->cell.memory], o->cell.seed, v->bytes, v->rounds, v->products);
+    fprintf(tsv, "%.3f\t%.3f\t%.3f\t%.3f\t%.4f\t%.4f\n", v->alone, v->product, v->both, v->beside, v->hidden,
+            v->slowed);
+    fflush(tsv);
+}
+
+static bool measure_overlaps(const bench_options *o, bench_board *board, FILE *tsv)
+{
+    bench_cell cell = o->cell;
+    bench_overlapped v;
+    int i;
+
+    if (board->rank == 0)
+        printf("all_reduce behind matrix products, %s, %d ranks on %d cores, transport %s, %s memory; us\n"
+               "%12s %7s %11s %11s %11s %15s %7s %7s\n",
+               bench_dtype_names[cell.dtype], board->ranks, bench_cores(), transport_of(o),
+               bench_memory_names[cell.memory], "bytes", "rounds", "alone", "products", "both", "products beside",
+               "hidden", "slowed");
+    for (i = 0; i < o->n_sizes; i++) {
+        cell.bytes = o->sizes[i];
+        if (!bench_overlap(&bench_tutti_side, &cell, board, &v))
+            return false;
+        if (board->rank != 0)
+            continue;
+        printf("%12" PRId64 " %7d %11.1f %11.1f %11.1f %15.1f %6.0f%% %7.3f\n", v.bytes, v.rounds, v.alone, v.product,
+               v.both, v.beside, 100 * v.hidden, v.slowed);
+        fflush(stdout);
+        print_overlap_row(tsv, o, &v, board->ranks);
+    }
+    return true;
+}
+
 /* Rank 0's file; before anything is measured. */
 static bool open_rows(const bench_options *o, int rank, FILE **tsv_out)
 {
@@ -163,7 +206,7 @@ static bool open_rows(const bench_options *o, int rank, FILE **tsv_out)
     *tsv_out = fopen(o->tsv, "ae");
     if (*tsv_out == NULL)
         return bench_fail("cannot write '%s': %s", o->tsv, strerror(errno));
-    print_head(*tsv_out);
+    print_head(*tsv_out, o->overlap);
     return true;
 }
 
@@ -178,7 +221,8 @@ static bool run(const bench_options *o, int rank, int ranks)
         return bench_fail("%s: %s", bench_op_names[o->cell.op], why);
     if (ranks > BENCH_RANKS_MAX)
         return bench_fail("%d ranks; at most %d are measured", ranks, BENCH_RANKS_MAX);
-    ok = open_rows(o, rank, &tsv) && open_board(&board, rank, ranks) && measure_sizes(o, &board, tsv);
+    ok = open_rows(o, rank, &tsv) && open_board(&board, rank, ranks) &&
+         (o->overlap ? measure_overlaps : measure_sizes)(o, &board, tsv);
     bench_board_close(&board);
     if (tsv != NULL)
         fclose(tsv);

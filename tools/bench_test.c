@@ -114,6 +114,26 @@ static void registered_memory_is_measured(void **state)
     says("cold buffers, registered memory");
 }
 
+static void products_are_computed_behind_an_all_reduce(void **state)
+{
+    char path[] = "/tmp/tutti-bench-XXXXXX";
+    char args[128];
+    int fd = mkstemp(path), rows;
+
+    (void)state;
+    assert_true(fd >= 0);
+    close(fd);
+    snprintf(args, sizeof args, "bench overlap --ranks 2,3 --sizes 4,64K --budget-ms 4 --tsv %s", path);
+    if (run(args) != 0)
+        fail_msg("%s", text);
+    says("all_reduce behind matrix products, f32, 3 ranks on");
+    rows = rows_of(path, "all_reduce\tf32\t2\t");
+    unlink(path);
+    assert_int_equal(rows, 2);
+    assert_int_equal(run("bench overlap --cold"), 2);
+    says("overlap takes no --plot and no --cold");
+}
+
 static void distance_of_cores_is_told(void **state)
 {
     (void)state;
@@ -183,6 +203,7 @@ int main(void)
         cmocka_unit_test(collectives_are_measured),
         cmocka_unit_test(ranks_of_a_job_measure_together),
         cmocka_unit_test(registered_memory_is_measured),
+        cmocka_unit_test(products_are_computed_behind_an_all_reduce),
         cmocka_unit_test(distance_of_cores_is_told),
         cmocka_unit_test(wrong_lines_are_refused),
         cmocka_unit_test(too_few_descriptors_are_named),

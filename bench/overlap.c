@@ -1,0 +1,150 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * overlap.c - three times in turn. */
+#include "overlap.h"
+
+#include <string.h>
+#include "product.h"
+#include "sample.h"
+#include "values.h"
+
+enum { ROUNDS_MIN = 3, ROUNDS_MAX = 512, WARM_CALLS = 3, PRODUCTS_MAX = 100000 };
+#define NS_PER_MS UINT64_C(1000000)
+
+typedef struct both {
+    const bench_side *side;
+    bench_board *board;
+    bench_call call;
+    size_t in_bytes;
+    int products;
+} both;
+
+enum { ALONE, PRODUCT, BOTH, BESIDE, KINDS };
+
+static bool lonely(void)
+{
+    return bench_fail("another rank did not come to the barrier within two minutes");
+}
+
+/* Begin, compute so many products, wait; 0: none. The time of the products goes to beside_out. */
+static bool begin_and_compute(both *b, int products, uint64_t *beside_out)
+{
+    uint64_t start;
+
+    if (!b->side->begin(&b->call))
+        return false;
+    start = bench_now_ns();
+    bench_product(products);
+    *beside_out = bench_now_ns() - start;
+    return b->side->finish(&b->call);
+}
+
+static bool result_is_right(both *b)
+{
+    const bench_call *c = &b->call;
+    uint64_t wrong, unused;
+
+    bench_fill(c->in, c->count, c->cell, c->rank);
+    if (!bench_board_barrier(b->board))
+        return lonely();
+    b->call.check = b->board;
+    if (!begin_and_compute(b, 1, &unused))
+        return false;
+    b->call.check = NULL;
+    if (!bench_board_barrier(b->board)) /* limits write what is others' */
+        return lonely();
+    wrong = bench_first_wrong(c->in, c->cell, c->rank, c->ranks, 0) >= 0 || !bench_product_is_right();
+    if (!bench_board_largest(b->board, wrong, &wrong))
+        return lonely();
+    memset(c->in, 0, b->in_bytes);
+    return wrong == 0 || bench_fail("wrong result, of the operation or of the product, on some rank");
+}
+
+/* One of three things, from a barrier on: the longest of all ranks. */
+static bool one(both *b, int kind, uint64_t *ns_out, uint64_t *beside_out)
+{
+    uint64_t start, ns, beside = 0;
+
+    if (!bench_board_barrier(b->board))
+        return lonely();
+    start = bench_now_ns();
+    if (kind == PRODUCT)
+        bench_product(b->products);
+    else if (!begin_and_compute(b, kind == BOTH ? b->products : 0, &beside))
+        return false;
+    ns = bench_now_ns() - start;
+    return (bench_board_largest(b->board, ns, ns_out) && bench_board_largest(b->board, beside, beside_out)) ||
+           lonely();
+}
+
+/* As many products as take about as long as the operation: the same number on all ranks. */
+static bool choose_products(both *b)
+{
+    uint64_t alone = 0, product = 0, unused, n;
+    int i;
+
+    b->products = 1;
+    for (i = 0; i < WARM_CALLS; i++)
+        if (!one(b, ALONE, &alone, &unused) || !one(b, PRODUCT, &product, &unused))
+            return false;
+    n = (alone + product / 2) / (product > 0 ? product : 1);
+    b->products = n < 1 ? 1 : n > PRODUCTS_MAX ? PRODUCTS_MAX : (int)n;
+    return true;
+}
+
+static void figures(uint64_t times[KINDS][ROUNDS_MAX], int n, const both *b, bench_overlapped *out)
+{
+    double us[KINDS];
+    int kind;
+
+    for (kind = 0; kind < KINDS; kind++) {
+        bench_sort(times[kind], n);
+        us[kind] = bench_quantile(times[kind], n, 0.5) / 1e3;
+    }
+    *out = (bench_overlapped){ .rounds = n, .products = b->products, .alone = us[ALONE], .product = us[PRODUCT],
+                               .both = us[BOTH], .beside = us[BESIDE] };
+    out->hidden = 1 - (us[BOTH] - us[PRODUCT]) / us[ALONE];
+    out->slowed = us[BESIDE] / us[PRODUCT];
+    out->bytes = b->call.count * (int64_t)bench_dtype_size(b->call.cell->dtype);
+}
+
+static bool in_turn(both *b, uint64_t budget_ns, bench_overlapped *out)
+{
+    static uint64_t times[KINDS][ROUNDS_MAX]; /* rank 0's count, and it is the only one of its process */
+    const uint64_t end = bench_now_ns() + budget_ns;
+    uint64_t more = 1, unused;
+    int n, kind;
+
+    for (n = 0; (more != 0 || n < ROUNDS_MIN) && n < ROUNDS_MAX; n++) {
+        for (kind = ALONE; kind <= BOTH; kind++)
+            if (!one(b, kind, &times[kind][n], kind == BOTH ? &times[BESIDE][n] : &unused))
+                return false;
+        if (!bench_board_tell(b->board, bench_now_ns() < end, &more))
+            return lonely();
+    }
+    figures(times, n, b, out);
+    return true;
+}
+
+bool bench_overlap(const bench_side *side, const bench_cell *cell, bench_board *board, bench_overlapped *out)
+{
+    both b = { .side = side, .board = board };
+    char *in = NULL, *none = NULL;
+    bool ok;
+
+    if (cell->op != BENCH_ALL_REDUCE || side->begin == NULL)
+        return bench_fail("nothing can be computed behind %s of %s", bench_op_names[cell->op], side->name);
+    b.call = (bench_call){ .cell = cell, .rank = board->rank, .ranks = board->ranks };
+    b.call.count = bench_tensor_count(cell, board->ranks);
+    b.call.part = bench_part_count(cell, board->ranks);
+    b.in_bytes = bench_in_bytes(cell, board->ranks);
+    ok = side->take != NULL ? side->take(cell, board, b.in_bytes, 0, &in, &none) : bench_take_pages(b.in_bytes, &in);
+    b.call.in = in;
+    ok = ok && result_is_right(&b) && choose_products(&b) &&
+         in_turn(&b, (uint64_t)cell->budget_ms * NS_PER_MS, out);
+    if (side->take != NULL)
+        side->give(cell, in, b.in_bytes, none, 0);
+    else
+        bench_give_pages(in, b.in_bytes);
+    return ok;
+}

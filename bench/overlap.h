@@ -1,0 +1,30 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * overlap.h - an all_reduce that goes on while every rank computes.
+ *
+ * Three times, taken in turn, all ranks leaving a barrier, the longest of them counting: the operation alone,
+ * begun and waited for; products alone, as many as take about as long; both, the operation begun, the products
+ * computed, the operation waited for. What the products took in the third shows who was slowed down. */
+#ifndef TUTTI_BENCH_OVERLAP_H
+#define TUTTI_BENCH_OVERLAP_H
+
+#include "side.h"
+
+/* Times in microseconds, medians over rounds; rank 0's only. */
+typedef struct bench_overlapped {
+    int rounds, products; /* products in each */
+    double alone;         /* the operation */
+    double product;       /* the products */
+    double both;
+    double beside; /* the products, while the operation went on */
+    double hidden; /* share of the operation's time that both together do not show: 1 - (both - product) / alone */
+    double slowed; /* beside / product */
+    int64_t bytes;
+} bench_overlapped;
+
+/** Every rank calls it with the same cell, whose operation is all_reduce; the side has begin and finish. The result of
+ * an operation behind which something was computed is verified first, and so is what was computed. False:
+ * bench_words() says why. */
+bool bench_overlap(const bench_side *side, const bench_cell *cell, bench_board *board, bench_overlapped *out);
+
+#endif

@@ -1,0 +1,155 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""overlap: an all_reduce behind matrix products, by everybody of peers.py, one after the other in each round.
+
+How     Each contender measures the operation alone, products alone, and both (overlap.h); gloo, which is called from
+        Python, computes torch's products. What the machine allows is the limits' lines: the loads and stores alone, in
+        a thread of each rank, beside the same products; staged, and for registered memory in one pass. With a rank on
+        every core nothing can hide copying: what can be hidden is waiting. So beside the share hidden stands what the
+        operation cost besides the products, both - products, as a ratio to the limit's of the same round.
+
+usage: overlap.py --bin DIR --out FILE [--contenders LIST --ranks 2 --bytes 25M --rounds 3 --budget-ms 1000]
+"""
+import argparse
+import itertools
+import os
+import pathlib
+import signal
+import sys
+import tempfile
+
+import peers
+import rows
+
+LIMITS = {"limit": "staged", "limit-pass": "pass"}
+COLUMNS = ("commit cores ranks bytes round contender status label line_before_ns line_after_ns load rounds products "
+           "alone_us product_us both_us beside_us hidden slowed").split()
+FIGURES = COLUMNS[-8:]
+
+
+def arguments():
+    p = argparse.ArgumentParser(description="an all_reduce behind matrix products")
+    p.add_argument("--bin", type=pathlib.Path, required=True, help="where contender_* and tutti were built")
+    p.add_argument("--out", type=pathlib.Path, required=True, help="rows are added")
+    p.add_argument("--before", type=pathlib.Path, help="as in peers.py")
+    p.add_argument("--contenders", type=lambda t: tuple(t.split(",")), default=peers.CONTENDERS + ("limit-pass",))
+    p.add_argument("--ranks", type=int, default=2)
+    p.add_argument("--bytes", type=peers.numbers, default=(25 << 20,))
+    p.add_argument("--rounds", type=int, default=3)
+    p.add_argument("--budget-ms", type=int, default=1000, help="for a contender and round")
+    p.add_argument("--cell-limit", type=float, default=30)
+    p.add_argument("--near-below", type=float, default=200)
+    p.add_argument("--dtypes", default=("f32",), help=argparse.SUPPRESS)
+    s = p.parse_args()
+    s.grid, s.ops, s.sizes, s.minutes, s.seed = "core", ("all_reduce",), s.bytes, None, 1
+    ranks, s.ranks = s.ranks, (s.ranks,)
+    wanted, s.contenders = s.contenders, tuple("limit" if n in LIMITS else n for n in s.contenders)
+    s = peers.complete(s)
+    s.ranks, s.contenders = ranks, tuple(n for n in wanted if program_of(n) not in s.missing)
+    return s
+
+
+def program_of(name):
+    return "limit" if name in LIMITS else peers.SERVED_BY.get(name, name)
+
+
+def ask(crew, name, size, s):
+    form, memory = LIMITS.get(name, "plain"), "registered" if name in peers.SERVED_BY else "ordinary"
+    mode = "blocking" if name in LIMITS else "async"
+    try:
+        said = crew.ask(f"all_reduce f32 {size} {form} {mode} warm {s.budget_ms} {s.seed} {memory}", "overlap").split()
+    except peers.Lost as lost:
+        return {"status": f"failed: {lost}"}
+    if said[0] != "ok":
+        return {"status": " ".join(said)}
+    return {"status": "ok", **{n: float(v) for n, v in zip(FIGURES, said[1:])}}
+
+
+def line_ns(crew):
+    if crew is None:
+        return None
+    try:
+        return float(crew.ask(f"line f32 0 plain blocking warm {peers.LINE_MS} 0 ordinary").split()[8]) * 1000
+    except peers.Lost:
+        return None
+
+
+def a_round(s, crews, number, size):
+    first = number % len(s.contenders)
+    before, load = line_ns(crews.get("line")), os.getloadavg()[0]
+    found = []
+    for name in s.contenders[first:] + s.contenders[:first]:
+        row = {"commit": s.commit, "cores": s.cores, "ranks": s.ranks, "bytes": size, "round": number, "contender": name}
+        row.update(ask(crews[program_of(name)], name, size, s))
+        found.append(row)
+    after = line_ns(crews.get("line"))
+    for row in found:
+        row.update(line_before_ns=before, line_after_ns=after, load=load,
+                   label=rows.label_of(before, after, s.near_below))
+    return found
+
+
+def text_of(row):
+    def text(value):
+        return "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value).replace("\t", " ")
+    return "\t".join(text(row.get(name)) for name in COLUMNS) + "\n"
+
+
+def summary(found, label, size):
+    """Medians over the rounds of a label; the ratio to the limit is formed inside a round."""
+    def cost(row):
+        return row["both_us"] - row["product_us"]
+    some = [r for r in found if r["status"] == "ok" and r["label"] == label and r["bytes"] == size]
+    limits = {(r["contender"], r["round"]): cost(r) for r in some if r["contender"] in LIMITS}
+    lines = [f"all_reduce of {size} bytes behind products, {label}; us",
+             f"{'':12}{'alone':>10}{'products':>10}{'both':>10}{'hidden':>8}{'slowed':>8}{'cost':>10}{'/limit':>8}"
+             f"{'rounds':>7}"]
+    for name in dict.fromkeys(r["contender"] for r in some):
+        mine = [r for r in some if r["contender"] == name]
+        limit = "limit-pass" if name in (*peers.SERVED_BY, "limit-pass") else "limit"
+        ratios = [cost(r) / limits[limit, r["round"]] for r in mine if limits.get((limit, r["round"]), 0) > 0]
+        figures = {n: rows.median([r[n] for r in mine]) for n in FIGURES}
+        beside = f"{rows.median(ratios):.2f}" if ratios else "-"
+        lines.append(f"{name:12}{figures['alone_us']:>10.0f}{figures['product_us']:>10.0f}{figures['both_us']:>10.0f}"
+                     f"{figures['hidden']:>8.0%}{figures['slowed']:>8.2f}{rows.median([cost(r) for r in mine]):>10.0f}"
+                     f"{beside:>8}{len(mine):>7}")
+    return "\n".join(lines)
+
+
+def measure(s):
+    crews = {n: peers.Crew(n, s.ranks, s) for n in dict.fromkeys(program_of(c) for c in s.contenders)}
+    if s.has_limit and s.cores > 1:
+        crews["line"] = peers.Crew("limit", 2, s)
+    found = []
+    try:
+        for number, size in itertools.product(range(s.rounds), s.sizes):
+            found += a_round(s, crews, number, size)
+    finally:
+        for crew in crews.values():
+            crew.end()
+    return found
+
+
+def main():
+    s = arguments()
+    for name, why in s.missing.items():
+        print(f"missing: {name}: {why}", flush=True)
+    fresh = not s.out.exists()
+    s.out.parent.mkdir(parents=True, exist_ok=True)
+    fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    with tempfile.TemporaryDirectory(prefix="tutti-bench-", dir=fast) as scratch:
+        s.scratch, s.stems = pathlib.Path(scratch), itertools.count()
+        found = measure(s)
+    with open(s.out, "a") as out:
+        out.write(("\t".join(COLUMNS) + "\n" if fresh else "") + "".join(text_of(row) for row in found))
+    for row in found:
+        if row["status"] != "ok":
+            print(f"{row['contender']}: {row['status']}")
+    for label, size in sorted({(r["label"], r["bytes"]) for r in found}):
+        print(summary(found, label, size))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
