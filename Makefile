@@ -13,8 +13,8 @@ BLAS_CORE = $(shell grep -qw avx512f /proc/cpuinfo && echo SKYLAKEX || \
                     { grep -qw avx2 /proc/cpuinfo && echo HASWELL; })
 
 PACKAGES = build-essential cmake ninja-build pkg-config git python3 iproute2 \
-           libuv1-dev libssl-dev libmsgpack-dev uthash-dev libopenblas-dev zlib1g-dev libcmocka-dev
-MODULES  = libuv 'libcrypto >= 3' zlib openblas cmocka
+           libuv1-dev libssl-dev libmsgpack-dev libjansson-dev uthash-dev libopenblas-dev zlib1g-dev libcmocka-dev
+MODULES  = libuv 'libcrypto >= 3' jansson zlib openblas cmocka
 INSTALL  = apt-get update && \
            apt-get install -y --no-install-recommends $(PACKAGES)
 

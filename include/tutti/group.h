@@ -105,7 +105,8 @@ TUTTI_API int tutti_get_group_rank(const tutti_group *group, int global_rank);
  * @shapes   [count] -> [count]
  * @errors   TUTTI_E_ARG  data is NULL and count > 0, or op is not defined for the dtype
  * @threads  any; a second caller on the same group waits for the first
- * @numbers  summed in rank order; same bits on all ranks, and in every run with the same layout
+ * @numbers  summed in rank order; same bits on all ranks, and in every run with the same layout; whatever the
+ *           layout with TUTTI_REPRODUCIBLE=1 (tutti/tune.h)
  * @cost     one host: each rank reads 3 and writes 2 times the bytes, two synchronisations per 256 KiB;
  *           several hosts: 2(P-1)/P of the bytes sent per rank
  * @source   torch.distributed.all_reduce */

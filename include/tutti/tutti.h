@@ -22,6 +22,7 @@
 #include <tutti/backends.h>
 #include <tutti/hooks.h>
 #include <tutti/launch.h>
+#include <tutti/tune.h>
 #include <tutti/debug.h>
 
 #endif

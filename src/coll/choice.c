@@ -22,8 +22,15 @@ tutti_status tti_choice_read(tti_choice *choice_out)
     tutti_status st = tti_wishes_parse(tti_env("TUTTI_ALGO"), &choice.wishes);
 
     if (st == TUTTI_OK)
+        st = tti_tune_read(tti_env("TUTTI_TUNE"), &choice.tune);
+    if (st == TUTTI_OK)
         *choice_out = choice;
     return st;
+}
+
+void tti_choice_release(tti_choice *choice)
+{
+    tti_tune_release(&choice->tune);
 }
 
 /* FNV-1a, of what needs no protection from anybody: ranks of one job compare it. */
@@ -63,6 +70,7 @@ void tti_choice_announce(const tti_choice *choice, const tti_team *team, const t
                          tti_join *mine)
 {
     mine->algorithms = print_of(print_of_rows(), choice->wishes.rows, sizeof choice->wishes.rows);
+    mine->tune = print_of(print_of_rows(), choice->tune.rows, (size_t)choice->tune.n * sizeof *choice->tune.rows);
     mine->reproducible = choice->reproducible;
     if (team->rank == 0)
         mine->machine = machine != NULL ? *machine : *machine_for(team);
@@ -104,7 +112,7 @@ static void log_choice(const tti_choice *choice, const tti_team *team)
 void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join *all)
 {
     const bool           one_host = tti_team_on_one_host(team);
-    const tti_question   question = { .wishes = &choice->wishes, .machine = &all[0].machine,
+    const tti_question   question = { .wishes = &choice->wishes, .tune = &choice->tune, .machine = &all[0].machine,
                                       .turns = one_host ? turns_of(team, all) : 1,
                                       .reproducible = choice->reproducible, .one_host = one_host,
                                       .n_ranks = team->n_ranks };

@@ -8,12 +8,15 @@
 
 typedef struct tti_choice {
     tti_wishes   wishes;
+    tti_tune     tune;
     bool         reproducible;
     tti_decision decision; /* once settled */
 } tti_choice;
 
 /** Read what the environment asks for. TUTTI_E_ARG: it asks for what there is not. */
 tutti_status tti_choice_read(tti_choice *choice_out);
+/** Zeroed memory is fine. */
+void tti_choice_release(tti_choice *choice);
 
 /** What this rank tells the others: what it was asked for, for them to compare, and what the machine takes,
  * which counts if it is rank 0. machine: NULL measures this one, where that matters. */

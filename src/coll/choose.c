@@ -4,10 +4,10 @@
  *
  * How     A new algorithm is a row, with what it does in a call (cost.h). When a group is made, the
  *         question is answered once for every kind and class of sizes: what TUTTI_ALGO asks for, wherever
- *         that can serve at all; else the cheapest row by the cost model, among those that can serve, are
- *         within the sizes that they are meant for, and combine in the order that the call has. On one
- *         host what goes through shared memory comes before what goes through messages, without a look
- *         at costs. A call then takes one look at a table.
+ *         that can serve at all; else what the table of TUTTI_TUNE says; else the cheapest row by the cost
+ *         model, among those that can serve, are within the sizes that they are meant for, and combine in
+ *         the order that the call has. On one host what goes through shared memory comes before what
+ *         goes through messages, without a look at costs. A call then takes one look at a table.
  * True    Every rank takes the same row: kind, count and dtype are compared by the control word, and the
  *         question is the same on all ranks (choice.c). The answer is a pure function of it.
  *         The choice never changes a bit: the order of summation is a static rule of what all ranks
@@ -212,14 +212,32 @@ static int cheapest(const tti_question *q, const tti_algorithm *rows, int n_rows
     return best;
 }
 
+/* The first row of the group's table of which the algorithm can serve and keeps the order. */
+static int tuned(const tti_question *q, const tti_algorithm *rows, const cell *c)
+{
+    int i;
+
+    for (i = 0; i < q->tune->n; i++) {
+        const tti_tune_row  *row = &q->tune->rows[i];
+        const tti_algorithm *algorithm = &rows[row->row];
+
+        if (tti_tune_fits(row, c->kind, c->bytes, q->n_ranks, q->one_host) &&
+            can_serve(algorithm, q->one_host, q->n_ranks) && algorithm->order == c->order)
+            return row->row;
+    }
+    return TTI_ROW_NONE;
+}
+
 static int answer(const tti_question *q, const tti_algorithm *rows, int n_rows, const cell *c)
 {
     const int wanted = q->wishes->rows[c->kind];
+    int       row;
 
     if (wanted >= 0 && !tti_is_fused(&rows[wanted]) && can_serve(&rows[wanted], q->one_host, q->n_ranks) &&
         (!q->reproducible || rows[wanted].order == TTI_IN_RANK_ORDER))
         return wanted;
-    return cheapest(q, rows, n_rows, c);
+    row = tuned(q, rows, c);
+    return row != TTI_ROW_NONE ? row : cheapest(q, rows, n_rows, c);
 }
 
 void tti_decide(const tti_question *q, const tti_algorithm *rows, int n_rows, tti_decision *decision_out)

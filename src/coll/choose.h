@@ -8,6 +8,7 @@
 #include "coll/host/fused.h"
 #include "coll/host/one_phase.h"
 #include "coll/net/plan.h"
+#include "coll/tune.h"
 
 /** The numeric class: in which order contributions are combined. Algorithms of one class give the same
  * bits; a call's class depends on the call and on where the ranks are, never on what was measured. */
@@ -58,6 +59,7 @@ void tti_add_algorithms(tti_words *words, tutti_call_kind kind);
 /** What a group's choice is made from. */
 typedef struct tti_question {
     const tti_wishes  *wishes;
+    const tti_tune    *tune;
     const tti_machine *machine;
     double             turns;        /* ranks that share a core, at least 1 */
     bool               reproducible; /* in rank order, whatever the layout */

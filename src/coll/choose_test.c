@@ -10,8 +10,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/tune.h>
 #include "coll/choose.h"
 #include "coll/coll_ranks.h"
+
+static const tti_tune no_table;
 
 static tti_wishes wishes_of(const char *text)
 {
@@ -24,7 +27,7 @@ static tti_wishes wishes_of(const char *text)
 static tti_decision decided(const char *text, const tti_machine *machine, bool one_host, int n_ranks)
 {
     const tti_wishes     wishes = wishes_of(text);
-    const tti_question   q = { .wishes = &wishes, .machine = machine, .one_host = one_host,
+    const tti_question   q = { .wishes = &wishes, .tune = &no_table, .machine = machine, .one_host = one_host,
                                .turns = 1, .n_ranks = n_ranks };
     tti_decision         decision;
     int                  n;
@@ -140,6 +143,17 @@ static void wishes_are_obeyed_where_they_can_be(void **state)
     assert_memory_not_equal(&one, &other, sizeof one);
 }
 
+static void names_are_told(void **state)
+{
+    (void)state;
+    assert_true(tti_algorithm_named(TUTTI_CALL_ALL_REDUCE, tutti_algorithm_name("all_reduce", 0)) >= 0);
+    assert_non_null(tutti_algorithm_name("barrier", 1));
+    assert_null(tutti_algorithm_name("barrier", 99));
+    assert_null(tutti_algorithm_name("barrier", -1));
+    assert_null(tutti_algorithm_name("nothing", 0));
+    assert_null(tutti_algorithm_name(NULL, 0));
+}
+
 static void refused(const char *text, const char *says)
 {
     tti_wishes wishes = wishes_of(NULL);
@@ -202,7 +216,7 @@ static const tti_algorithm orders[N_ORDERS_ROWS] = {
 static tti_decision among_orders(const tti_machine *machine, int wanted, bool reproducible)
 {
     tti_wishes         wishes = wishes_of(NULL);
-    const tti_question q = { .wishes = &wishes, .machine = machine, .reproducible = reproducible,
+    const tti_question q = { .wishes = &wishes, .tune = &no_table, .machine = machine, .reproducible = reproducible,
                              .turns = 1, .one_host = true, .n_ranks = 4 };
     tti_decision       decision;
 
@@ -271,6 +285,7 @@ int main(void)
         cmocka_unit_test(what_is_measured_moves_the_choice),
         cmocka_unit_test(wishes_are_obeyed_where_they_can_be),
         cmocka_unit_test(what_does_not_exist_is_refused),
+        cmocka_unit_test(names_are_told),
         cmocka_unit_test(measurements_choose_inside_an_order),
         cmocka_unit_test(a_wish_leaves_the_order_unless_it_must_stay),
         cmocka_unit_test(drawn_machines_keep_the_order),

@@ -101,6 +101,7 @@ void tti_coll_close(tti_coll *coll)
         return;
     tti_host_channel_close(coll->host);
     tti_net_release(&coll->net);
+    tti_choice_release(&coll->choice);
     tti_team_release(&coll->team);
     free(coll);
 }

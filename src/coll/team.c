@@ -140,15 +140,17 @@ tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int
 /* Both choose alike. */
 static tutti_status compare(const tti_team *team, const tti_join *mine, const tti_join *other, int rank)
 {
-    const bool differ = mine->algorithms != other->algorithms;
+    const char *what = mine->algorithms != other->algorithms       ? "TUTTI_ALGO the same value"
+                       : mine->tune != other->tune                 ? "TUTTI_TUNE the same table"
+                       : mine->reproducible != other->reproducible ? "TUTTI_REPRODUCIBLE the same value"
+                                                                   : NULL;
 
-    if (!differ && mine->reproducible == other->reproducible)
+    if (what == NULL)
         return TUTTI_OK;
     return tti_fail(TUTTI_E_MISMATCH,
                     "group '%s': ranks %d and %d were told to take different algorithms\n"
-                    "  next: give %s the same value on all ranks",
-                    team->name, team->ranks[team->rank], team->ranks[rank],
-                    differ ? "TUTTI_ALGO" : "TUTTI_REPRODUCIBLE");
+                    "  next: give %s on all ranks",
+                    team->name, team->ranks[team->rank], team->ranks[rank], what);
 }
 
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,

@@ -34,6 +34,7 @@ typedef struct tti_join {
     uint64_t cpus[TTI_CPU_WORDS]; /* that it may run on: tti_usable_cpus() */
     uint64_t cores;               /* its host has running */
     uint64_t algorithms;   /* fingerprint of those there are, and of what TUTTI_ALGO asks for */
+    uint64_t tune;         /* the same, of the table of TUTTI_TUNE */
     uint64_t reproducible; /* TUTTI_REPRODUCIBLE */
     tti_machine machine;   /* as it has measured it; rank 0's is what all choose by */
 } tti_join;

@@ -3,6 +3,7 @@
  * wishes.c - TUTTI_ALGO: operations and algorithms by their names. */
 #include <string.h>
 #include <tutti/private.h>
+#include <tutti/tune.h>
 #include "coll/choose.h"
 
 enum { WORD_MAX = 32 };
@@ -25,6 +26,18 @@ int tti_algorithm_named(tutti_call_kind kind, const char *name)
         if (rows[i].kind == kind && strcmp(rows[i].name, name) == 0)
             return i;
     return -1;
+}
+
+const char *tutti_algorithm_name(const char *op, int i)
+{
+    const tutti_call_kind kind = op == NULL ? TUTTI_CALL_KIND_COUNT : tti_kind_named(op);
+    int                   n, row, left = i;
+    const tti_algorithm  *rows = tti_algorithms(&n);
+
+    for (row = 0; row < n && i >= 0; row++)
+        if (rows[row].kind == kind && left-- == 0)
+            return rows[row].name;
+    return NULL;
 }
 
 void tti_add_kinds(tti_words *words)

@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tutti/tune.h - which algorithm does a collective, and who says so. tutti.h includes it.
+ *
+ * Each collective has several algorithms; all give the same bits. When a group is made, one is chosen for each
+ * collective and size of one rank's part, for all members alike:
+ *
+ *   TUTTI_ALGO=op=name,...    one algorithm for all sizes, wherever it can serve the group at all;
+ *   TUTTI_TUNE=FILE           else a table, as `tutti bench --tune` writes it for a machine;
+ *   the cost model            else the cheapest by what rank 0 of the group has measured: waits, copies and
+ *                             reductions inside a host, a few milliseconds once per process.
+ *
+ * Ranks with different values of TUTTI_ALGO, or different tables, cannot make a group: TUTTI_E_MISMATCH. No table is
+ * looked for where TUTTI_TUNE is not set. TUTTI_LOG=debug shows what was measured and chosen.
+ *
+ * TUTTI_REPRODUCIBLE=1 promises more than the same bits in every run with the same layout: sums are made in the
+ * order of ranks 0 .. P-1 wherever the ranks are, so that other hosts, other numbers of ranks per host, other
+ * tables and other machines do not change a bit. Algorithms with another order are then not taken, not even
+ * where TUTTI_ALGO names one. There is none so far. All ranks need the same value.
+ *
+ * A table is JSON. Of its rows the first that fits a call is taken, if its algorithm can serve the group:
+ *
+ *   { "tutti_tune": 1,
+ *     "rows": [
+ *       { "op": "all_reduce", "algorithm": "one_phase", "bytes": [0, 16384], "ranks": [2, 4], "hosts": "one" },
+ *       { "op": "all_reduce", "algorithm": "sliced", "bytes": [16385, null] }
+ *     ] }
+ *
+ *   op, algorithm   names, as in TUTTI_ALGO
+ *   bytes           from and to, of one rank's part; null: any more. Sizes are told apart in quarters of a power of
+ *                   two (..., 4096, 5120, 6144, 7168, 8192, ...): an end between two of them counts as the lower
+ *   ranks           from and to, members of the group; or one number
+ *   hosts           "one": all members are on one host; "many": they are not
+ *
+ * "fused" is no row's algorithm: it is taken by itself where the buffers of all members are registered.
+ * What is left out is everything. Anything else in a table is an error, with the file, the line and the word. */
+#ifndef TUTTI_TUNE_H
+#define TUTTI_TUNE_H
+
+#include <tutti/status.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/** The i-th algorithm of a collective, as TUTTI_ALGO and tables name it; those for one host come first.
+ *
+ * @param op  "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter", "reduce_scatter", "all_to_all",
+ *            "gather_v", "scatter_v" or "barrier"
+ * @param i   from 0
+ *
+ * @errors   none: NULL behind the last one, and for names that no collective has. The name is a constant
+ * @threads  any
+ * @source   ours */
+TUTTI_API const char *tutti_algorithm_name(const char *op, int i);
+
+#ifdef __cplusplus
+}
+#endif
+#endif
