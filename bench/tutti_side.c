@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <tutti/tutti.h>
 
+tutti_group *bench_tutti_group;
+
 static tutti_span span(void *data, int64_t count, const bench_call *c)
 {
     static const tutti_dtype dtypes[BENCH_DTYPES] = { TUTTI_F32, TUTTI_F64, TUTTI_BF16 };
@@ -34,8 +36,8 @@ static bool all_reduce(const bench_call *c)
     tutti_work *work;
 
     if (!c->cell->async)
-        return ok(tutti_all_reduce(in, TUTTI_SUM, NULL));
-    return awaited(tutti_all_reduce_async(in, TUTTI_SUM, NULL, &work), &work);
+        return ok(tutti_all_reduce(in, TUTTI_SUM, bench_tutti_group));
+    return awaited(tutti_all_reduce_async(in, TUTTI_SUM, bench_tutti_group, &work), &work);
 }
 
 static bool broadcast(const bench_call *c)
@@ -44,8 +46,8 @@ static bool broadcast(const bench_call *c)
     tutti_work *work;
 
     if (!c->cell->async)
-        return ok(tutti_broadcast(in, c->root, NULL));
-    return awaited(tutti_broadcast_async(in, c->root, NULL, &work), &work);
+        return ok(tutti_broadcast(in, c->root, bench_tutti_group));
+    return awaited(tutti_broadcast_async(in, c->root, bench_tutti_group, &work), &work);
 }
 
 static bool reduce(const bench_call *c)
@@ -54,8 +56,8 @@ static bool reduce(const bench_call *c)
     tutti_work *work;
 
     if (!c->cell->async)
-        return ok(tutti_reduce(in, c->root, TUTTI_SUM, NULL));
-    return awaited(tutti_reduce_async(in, c->root, TUTTI_SUM, NULL, &work), &work);
+        return ok(tutti_reduce(in, c->root, TUTTI_SUM, bench_tutti_group));
+    return awaited(tutti_reduce_async(in, c->root, TUTTI_SUM, bench_tutti_group, &work), &work);
 }
 
 static bool all_gather(const bench_call *c)
@@ -64,8 +66,8 @@ static bool all_gather(const bench_call *c)
     tutti_work *work;
 
     if (!c->cell->async)
-        return ok(tutti_all_gather_into_tensor(out, in, NULL));
-    return awaited(tutti_all_gather_into_tensor_async(out, in, NULL, &work), &work);
+        return ok(tutti_all_gather_into_tensor(out, in, bench_tutti_group));
+    return awaited(tutti_all_gather_into_tensor_async(out, in, bench_tutti_group, &work), &work);
 }
 
 static bool reduce_scatter(const bench_call *c)
@@ -74,8 +76,8 @@ static bool reduce_scatter(const bench_call *c)
     tutti_work *work;
 
     if (!c->cell->async)
-        return ok(tutti_reduce_scatter_tensor(out, in, TUTTI_SUM, NULL));
-    return awaited(tutti_reduce_scatter_tensor_async(out, in, TUTTI_SUM, NULL, &work), &work);
+        return ok(tutti_reduce_scatter_tensor(out, in, TUTTI_SUM, bench_tutti_group));
+    return awaited(tutti_reduce_scatter_tensor_async(out, in, TUTTI_SUM, bench_tutti_group, &work), &work);
 }
 
 static bool all_to_all(const bench_call *c)
@@ -84,8 +86,8 @@ static bool all_to_all(const bench_call *c)
     tutti_work *work;
 
     if (!c->cell->async)
-        return ok(tutti_all_to_all_single(out, in, NULL, NULL, NULL));
-    return awaited(tutti_all_to_all_single_async(out, in, NULL, NULL, NULL, &work), &work);
+        return ok(tutti_all_to_all_single(out, in, NULL, NULL, bench_tutti_group));
+    return awaited(tutti_all_to_all_single_async(out, in, NULL, NULL, bench_tutti_group, &work), &work);
 }
 
 static bool barrier(const bench_call *c)
@@ -93,8 +95,8 @@ static bool barrier(const bench_call *c)
     tutti_work *work;
 
     if (!c->cell->async)
-        return ok(tutti_barrier(NULL));
-    return awaited(tutti_barrier_async(NULL, &work), &work);
+        return ok(tutti_barrier(bench_tutti_group));
+    return awaited(tutti_barrier_async(bench_tutti_group, &work), &work);
 }
 
 static bool send_recv(const bench_call *c)
@@ -107,8 +109,8 @@ static bool send_recv(const bench_call *c)
     if (peer >= c->ranks)
         return true;
     if (!c->cell->async)
-        return ok(sends ? tutti_send(in, peer, 0, NULL) : tutti_recv(in, peer, 0, NULL, NULL));
-    return awaited(sends ? tutti_isend(in, peer, 0, NULL, &work) : tutti_irecv(in, peer, 0, NULL, &work),
+        return ok(sends ? tutti_send(in, peer, 0, bench_tutti_group) : tutti_recv(in, peer, 0, bench_tutti_group, NULL));
+    return awaited(sends ? tutti_isend(in, peer, 0, bench_tutti_group, &work) : tutti_irecv(in, peer, 0, bench_tutti_group, &work),
                    &work);
 }
 

@@ -25,6 +25,7 @@ static const bench_word words[] = {
     { "overlap", "an all_reduce behind matrix products: how much of it is hidden", bench_collective },
     { "near", "how far two cores are from each other now", bench_near },
     { "store", "many clients count on one tcp store", bench_store },
+    { "--tune", "measure all algorithms in turn, and write a table for TUTTI_TUNE", bench_tune },
 };
 enum { N_WORDS = sizeof words / sizeof words[0] };
 

@@ -7,5 +7,6 @@
 int bench_collective(int argc, char **argv);
 int bench_near(int argc, char **argv);
 int bench_store(int argc, char **argv);
+int bench_tune(int argc, char **argv);
 
 #endif

@@ -17,7 +17,7 @@
 #include "bench_options.h"
 #include "tool.h"
 
-enum { BUDGET_MAX_MS = 3600000, WORDS_MAX = 64 };
+enum { BUDGET_MAX_MS = 3600000 };
 #define BYTES_MAX (INT64_C(1) << 34)
 
 /* ---- options ----------------------------------------------------------------------------------- */
@@ -61,7 +61,7 @@ static bool read_number(const char *word, int64_t most, int64_t *out)
     return true;
 }
 
-static bool read_list(const char *text, const char *option, int64_t least, int64_t most, int64_t *list,
+bool bench_read_list(const char *text, const char *option, int64_t least, int64_t most, int64_t *list,
                       int *n_out)
 {
     char copy[256], *rest = copy, *word;
@@ -87,7 +87,7 @@ static bool read_one(const char *text, const char *option, int64_t least, int64_
     int n = 0;
     int64_t list[BENCH_LIST_MAX];
 
-    if (!read_list(text, option, least, most, list, &n))
+    if (!bench_read_list(text, option, least, most, list, &n))
         return false;
     if (n > 1)
         fprintf(stderr, "tutti bench: --%s takes one number\n", option);
@@ -134,8 +134,8 @@ static bool read_option(int option, bench_options *o)
     bool ok = true;
 
     switch (option) {
-    case 's': return read_list(optarg, "sizes", 0, BYTES_MAX, o->sizes, &o->n_sizes);
-    case 'n': return read_list(optarg, "ranks", 1, BENCH_RANKS_MAX, o->ranks, &o->n_ranks);
+    case 's': return bench_read_list(optarg, "sizes", 0, BYTES_MAX, o->sizes, &o->n_sizes);
+    case 'n': return bench_read_list(optarg, "ranks", 1, BENCH_RANKS_MAX, o->ranks, &o->n_ranks);
     case 'd': return read_dtype(optarg, &o->cell);
     case 't': return read_transport(optarg, o);
     case 'm': return read_memory(optarg, &o->cell);
@@ -201,15 +201,15 @@ static void set_defaults(bench_options *o, bench_op op, bool overlap)
 /* ---- the jobs ---------------------------------------------------------------------------------- */
 
 /* This command once more, as the program of a job; rows go to the file given. */
-static int launch(int argc, char **argv, int64_t ranks, char *rows)
+int bench_launch(int argc, char **argv, int64_t ranks, char *rows)
 {
     static char bench[] = "bench", tsv[] = "--tsv", self[4096];
     tutti_launch_options l = TUTTI_LAUNCH_OPTIONS;
-    char *words[WORDS_MAX + 5] = { self, bench };
+    char *words[BENCH_ARGS_MAX + 5] = { self, bench };
     const ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     int i, n = 2, code = EXIT_FAILURE;
 
-    if (len < 0 || argc > WORDS_MAX) {
+    if (len < 0 || argc > BENCH_ARGS_MAX) {
         fprintf(stderr, "tutti bench: cannot start itself with %d words: %s\n", argc, strerror(errno));
         return EXIT_FAILURE;
     }
@@ -234,7 +234,7 @@ static int run_jobs(const bench_options *o, int argc, char **argv, char *rows)
     int i, code = EXIT_SUCCESS;
 
     for (i = 0; i < o->n_ranks && code == EXIT_SUCCESS; i++)
-        code = launch(argc, argv, o->ranks[i], rows);
+        code = bench_launch(argc, argv, o->ranks[i], rows);
     return code;
 }
 
@@ -279,11 +279,11 @@ int bench_collective(int argc, char **argv)
     const bool is_rank = getenv("RANK") != NULL && getenv("WORLD_SIZE") != NULL;
     const bool overlap = strcmp(argv[0], "overlap") == 0;
     const int op = overlap ? BENCH_ALL_REDUCE : bench_find_name(bench_op_names, BENCH_OPS, argv[0]);
-    char *words[WORDS_MAX];
+    char *words[BENCH_ARGS_MAX];
     bench_options o;
     int i;
 
-    for (i = 0; i < argc && i < WORDS_MAX; i++)
+    for (i = 0; i < argc && i < BENCH_ARGS_MAX; i++)
         words[i] = argv[i]; /* getopt_long() moves them about */
     set_defaults(&o, (bench_op)op, overlap);
     if (!read_options(argc, argv, &o))

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include "bench/board.h"
 #include "bench/cell.h"
 
 enum { BENCH_LIST_MAX = 32 };
@@ -22,6 +23,18 @@ typedef struct bench_options {
     bool help;
     bool overlap; /* `tutti bench overlap`: an all_reduce behind something that is computed */
 } bench_options;
+
+/** "4,8K,1M" to numbers between least and most, *n_out of them; option is for the words of a failure. */
+bool bench_read_list(const char *text, const char *option, int64_t least, int64_t most, int64_t *list, int *n_out);
+
+enum { BENCH_ARGS_MAX = 64 };
+
+/** `tutti bench ARGV...` once more, as the program of a job of so many ranks on this host; rows: NULL, or a file that
+ * is given to it with --tsv. Returns an exit code. */
+int bench_launch(int argc, char **argv, int64_t ranks, char *rows);
+
+/** Open what the ranks share while they measure; all call it. */
+bool bench_open_board(bench_board *board, int rank, int ranks);
 
 /** Be one rank of a job that was started: measure all sizes; rank 0 prints the table and appends the rows.
  * Returns an exit code. */

@@ -37,7 +37,7 @@ static bool make_file(char path[PATH_BYTES])
     return true;
 }
 
-static bool open_board(bench_board *board, int rank, int ranks)
+bool bench_open_board(bench_board *board, int rank, int ranks)
 {
     char path[PATH_BYTES] = "";
     bool ok = rank != 0 || make_file(path);
@@ -221,7 +221,7 @@ static bool run(const bench_options *o, int rank, int ranks)
         return bench_fail("%s: %s", bench_op_names[o->cell.op], why);
     if (ranks > BENCH_RANKS_MAX)
         return bench_fail("%d ranks; at most %d are measured", ranks, BENCH_RANKS_MAX);
-    ok = open_rows(o, rank, &tsv) && open_board(&board, rank, ranks) &&
+    ok = open_rows(o, rank, &tsv) && bench_open_board(&board, rank, ranks) &&
          (o->overlap ? measure_overlaps : measure_sizes)(o, &board, tsv);
     bench_board_close(&board);
     if (tsv != NULL)

@@ -91,6 +91,37 @@ static void collectives_are_measured(void **state)
     unlink(path);
 }
 
+/* What it writes is a table that a job takes; a broken one is refused by name. */
+static void a_table_is_written_and_taken(void **state)
+{
+    char folder[] = "/tmp/tutti-bench-XXXXXX", path[64], args[256];
+    FILE *table;
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/table", folder);
+    snprintf(args, sizeof args, "bench --tune %s --ranks 2,3 --sizes 4,20000 --budget-ms 1", path);
+    if (run(args) != 0)
+        fail_msg("%s", text);
+    says("3 ranks on");
+    says("TUTTI_TUNE=");
+    assert_int_equal(rows_of(path, "{ \"tutti_tune\": 1,"), 1);
+    assert_int_equal(setenv("TUTTI_TUNE", path, 1), 0);
+    if (run("bench all_reduce --ranks 2 --sizes 4 --budget-ms 2") != 0)
+        fail_msg("%s", text);
+    table = fopen(path, "a");
+    assert_non_null(table);
+    fputs("more\n", table);
+    fclose(table);
+    assert_int_not_equal(run("bench all_reduce --ranks 2 --sizes 4 --budget-ms 2"), 0);
+    says(path);
+    assert_int_equal(unsetenv("TUTTI_TUNE"), 0);
+    unlink(path);
+    assert_int_equal(rmdir(folder), 0); /* nothing else is left there */
+    assert_int_equal(run("bench --tune"), 2);
+    assert_int_equal(run("bench --tune x --sizes 8,4"), 2);
+}
+
 static void ranks_of_a_job_measure_together(void **state)
 {
     char args[512];
@@ -201,6 +232,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(few_clients_count),
         cmocka_unit_test(collectives_are_measured),
+        cmocka_unit_test(a_table_is_written_and_taken),
         cmocka_unit_test(ranks_of_a_job_measure_together),
         cmocka_unit_test(registered_memory_is_measured),
         cmocka_unit_test(products_are_computed_behind_an_all_reduce),
