@@ -53,11 +53,13 @@ static bool result_is_right(both *b)
     b->call.check = NULL;
     if (!bench_board_barrier(b->board)) /* limits write what is others' */
         return lonely();
-    wrong = bench_first_wrong(c->in, c->cell, c->rank, c->ranks, 0) >= 0 || !bench_product_is_right();
+    wrong =
+        bench_first_wrong(c->in, c->cell, c->rank, c->ranks, 0) >= 0 || !bench_product_is_right();
     if (!bench_board_largest(b->board, wrong, &wrong))
         return lonely();
     memset(c->in, 0, b->in_bytes);
-    return wrong == 0 || bench_fail("wrong result, of the operation or of the product, on some rank");
+    return wrong == 0 ||
+           bench_fail("wrong result, of the operation or of the product, on some rank");
 }
 
 /* One of three things, from a barrier on: the longest of all ranks. */
@@ -73,7 +75,8 @@ static bool one(both *b, int kind, uint64_t *ns_out, uint64_t *beside_out)
     else if (!begin_and_compute(b, kind == BOTH ? b->products : 0, &beside))
         return false;
     ns = bench_now_ns() - start;
-    return (bench_board_largest(b->board, ns, ns_out) && bench_board_largest(b->board, beside, beside_out)) ||
+    return (bench_board_largest(b->board, ns, ns_out) &&
+            bench_board_largest(b->board, beside, beside_out)) ||
            lonely();
 }
 
@@ -101,8 +104,12 @@ static void figures(uint64_t times[KINDS][ROUNDS_MAX], int n, const both *b, ben
         bench_sort(times[kind], n);
         us[kind] = bench_quantile(times[kind], n, 0.5) / 1e3;
     }
-    *out = (bench_overlapped){ .rounds = n, .products = b->products, .alone = us[ALONE], .product = us[PRODUCT],
-                               .both = us[BOTH], .beside = us[BESIDE] };
+    *out = (bench_overlapped){ .rounds = n,
+                               .products = b->products,
+                               .alone = us[ALONE],
+                               .product = us[PRODUCT],
+                               .both = us[BOTH],
+                               .beside = us[BESIDE] };
     out->hidden = 1 - (us[BOTH] - us[PRODUCT]) / us[ALONE];
     out->slowed = us[BESIDE] / us[PRODUCT];
     out->bytes = b->call.count * (int64_t)bench_dtype_size(b->call.cell->dtype);
@@ -110,7 +117,8 @@ static void figures(uint64_t times[KINDS][ROUNDS_MAX], int n, const both *b, ben
 
 static bool in_turn(both *b, uint64_t budget_ns, bench_overlapped *out)
 {
-    static uint64_t times[KINDS][ROUNDS_MAX]; /* rank 0's count, and it is the only one of its process */
+    static uint64_t times[KINDS]
+                         [ROUNDS_MAX]; /* rank 0's count, and it is the only one of its process */
     const uint64_t end = bench_now_ns() + budget_ns;
     uint64_t more = 1, unused;
     int n, kind;
@@ -126,19 +134,22 @@ static bool in_turn(both *b, uint64_t budget_ns, bench_overlapped *out)
     return true;
 }
 
-bool bench_overlap(const bench_side *side, const bench_cell *cell, bench_board *board, bench_overlapped *out)
+bool bench_overlap(const bench_side *side, const bench_cell *cell, bench_board *board,
+                   bench_overlapped *out)
 {
     both b = { .side = side, .board = board };
     char *in = NULL, *none = NULL;
     bool ok;
 
     if (cell->op != BENCH_ALL_REDUCE || side->begin == NULL)
-        return bench_fail("nothing can be computed behind %s of %s", bench_op_names[cell->op], side->name);
+        return bench_fail("nothing can be computed behind %s of %s", bench_op_names[cell->op],
+                          side->name);
     b.call = (bench_call){ .cell = cell, .rank = board->rank, .ranks = board->ranks };
     b.call.count = bench_tensor_count(cell, board->ranks);
     b.call.part = bench_part_count(cell, board->ranks);
     b.in_bytes = bench_in_bytes(cell, board->ranks);
-    ok = side->take != NULL ? side->take(cell, board, b.in_bytes, 0, &in, &none) : bench_take_pages(b.in_bytes, &in);
+    ok = side->take != NULL ? side->take(cell, board, b.in_bytes, 0, &in, &none)
+                            : bench_take_pages(b.in_bytes, &in);
     b.call.in = in;
     ok = ok && result_is_right(&b) && choose_products(&b) &&
          in_turn(&b, (uint64_t)cell->budget_ms * NS_PER_MS, out);

@@ -5,9 +5,15 @@
 
 #include <string.h>
 
+/* What an index adds to a value, below 16. */
+static unsigned of_index(int64_t i)
+{
+    return (unsigned)((uint64_t)i ^ ((uint64_t)i >> 7)) & 15;
+}
+
 static unsigned value(const bench_cell *cell, int rank, int64_t i)
 {
-    return (unsigned)(((uint64_t)i ^ ((uint64_t)i >> 7)) + 5 * (uint64_t)rank + cell->seed) & 15;
+    return (of_index(i) + 5 * (unsigned)rank + (unsigned)cell->seed) & 15;
 }
 
 static void put(void *data, int64_t i, bench_dtype dtype, unsigned v)
@@ -42,23 +48,25 @@ void bench_fill(void *data, int64_t count, const bench_cell *cell, int rank)
         put(data, i, cell->dtype, value(cell, rank, i));
 }
 
-static unsigned sum(const bench_cell *cell, int ranks, int64_t i)
+/* The sum of all ranks' values, by what the index adds. */
+static void sum_all(const bench_cell *cell, int ranks, unsigned sums[16])
 {
-    unsigned s = 0;
+    int64_t i;
     int q;
 
-    for (q = 0; q < ranks; q++)
-        s += value(cell, q, i);
-    return s;
+    for (i = 0; i < 16; i++)
+        for (sums[i] = 0, q = 0; q < ranks; q++)
+            sums[i] += value(cell, q, i);
 }
 
 /* What stands at index i of this rank's result. */
-static unsigned expected(const bench_cell *cell, int rank, int ranks, int root, int64_t part, int64_t i)
+static unsigned expected(const bench_cell *cell, const unsigned sums[16], int rank, int root,
+                         int64_t part, int64_t i)
 {
     switch (cell->op) {
     case BENCH_ALL_REDUCE:
-    case BENCH_REDUCE: return sum(cell, ranks, i);
-    case BENCH_REDUCE_SCATTER: return sum(cell, ranks, rank * part + i);
+    case BENCH_REDUCE: return sums[of_index(i)];
+    case BENCH_REDUCE_SCATTER: return sums[of_index(rank * part + i)];
     case BENCH_BROADCAST: return value(cell, root, i);
     case BENCH_ALL_GATHER: return value(cell, (int)(i / part), i % part);
     case BENCH_ALL_TO_ALL: return value(cell, (int)(i / part), rank * part + i % part);
@@ -70,12 +78,14 @@ int64_t bench_first_wrong(const void *result, const bench_cell *cell, int rank, 
 {
     const int64_t part = bench_part_count(cell, ranks);
     const int64_t count = cell->op == BENCH_REDUCE_SCATTER ? part : bench_tensor_count(cell, ranks);
+    unsigned sums[16];
     int64_t i;
 
     if (cell->op == BENCH_REDUCE && rank != root)
         return -1;
+    sum_all(cell, ranks, sums);
     for (i = 0; i < count; i++)
-        if (!is(result, i, cell->dtype, expected(cell, rank, ranks, root, part, i)))
+        if (!is(result, i, cell->dtype, expected(cell, sums, rank, root, part, i)))
             return i;
     return -1;
 }

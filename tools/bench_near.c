@@ -18,7 +18,14 @@
 #include "bench/board.h"
 #include "tool.h"
 
-enum { LINE = 128, WARM = 20000, BLOCKS = 15, BLOCK = 20000, FAR_NS = 200, POLLS_BEFORE_LOOK = 1 << 20 };
+enum {
+    LINE = 128,
+    WARM = 20000,
+    BLOCKS = 15,
+    BLOCK = 20000,
+    FAR_NS = 200,
+    POLLS_BEFORE_LOOK = 1 << 20
+};
 #define GIVE_UP_NS UINT64_C(5000000000)
 
 typedef struct pair {
@@ -32,7 +39,8 @@ static bool exchange(pair *lines, int who, uint64_t turn)
     uint64_t start = 0, polls;
 
     atomic_store_explicit(&lines[who].turn, turn, memory_order_release);
-    for (polls = 1; atomic_load_explicit(&lines[1 - who].turn, memory_order_acquire) < turn; polls++) {
+    for (polls = 1; atomic_load_explicit(&lines[1 - who].turn, memory_order_acquire) < turn;
+         polls++) {
         if (polls % POLLS_BEFORE_LOOK != 0)
             continue;
         if (start == 0)
@@ -101,14 +109,16 @@ int bench_near(int argc, char **argv)
     if (argc > 1) {
         const bool help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
 
-        fprintf(help ? stdout : stderr, "usage: tutti bench near\n\nHow far two cores are from each other now.\n");
+        fprintf(help ? stdout : stderr,
+                "usage: tutti bench near\n\nHow far two cores are from each other now.\n");
         return help ? EXIT_SUCCESS : TOOL_USAGE;
     }
     if (bench_cores() < 2) {
         printf("alone: this process may use one core\n");
         return EXIT_SUCCESS;
     }
-    lines = mmap(NULL, 2 * sizeof *lines, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    lines =
+        mmap(NULL, 2 * sizeof *lines, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     if (lines == MAP_FAILED) {
         perror("tutti bench: cannot map two lines");
         return EXIT_FAILURE;
