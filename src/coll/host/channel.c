@@ -229,7 +229,7 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
             st = find_region(channel, r, &joins[r]);
     if (st != TUTTI_OK)
         return st;
-    channel->fenced = true;
+    channel->fenced = !channel->crowded; /* wait.c */
     for (r = 0; r < channel->team->n_ranks; r++)
         channel->fenced = channel->fenced && joins[r].fenced != 0;
     atomic_store_explicit(&channel->connected, true, memory_order_release);

@@ -101,7 +101,7 @@ typedef struct tti_host_channel {
     bool             crowded;   /* the host's ranks are more than cores: all members say the same */
     uint64_t         all_agreed; /* as agreed, of all members: their agreed may be less */
     uint64_t         unread;    /* all have read all they need of the rounds before this one */
-    bool             fenced;    /* the port's fence_others() reaches all members */
+    bool             fenced;    /* sleepers use the port's fence_others(), which reaches all members */
     tti_host_patience patience; /* checks 0: not settled yet */
     _Atomic bool     connected; /* all members were found; stored, with release order, after that */
 

@@ -6,7 +6,7 @@
  *         the core away costs more than the wait. With fewer cores than ranks, whoever is awaited may need ours.
  * How     patience    looks     bursts of looks   then yields   then
  *         own core    1024      8, 100-200 us     16            sleep on the low half of the word,
- *         shared      a few     none              64            at most 50 ms at a time
+ *         shared      a few     none              32            at most 50 ms at a time
  *         Between two bursts, after a number of yields and after each sleep the member looks around (trouble.c):
  *         deadline, abort, failed, dead or mistaken members. No clock is read before.
  * True    No wake-up is lost. The poster stores value and then reads waiters; the sleeper raises waiters and then
@@ -23,8 +23,9 @@
  *         fence_others() of the port. The poster's barrier falls somewhere in its instructions:
  *           before its read of waiters   the read comes after the raise: it sees it, and wakes
  *           after its read               the store of value is before the barrier: the sleeper reads it, and stays
- *         A poster that is not on a core has gone through one when it left it. Where the port has no such barrier,
- *         or a member could not join it, all four accesses are sequentially consistent on all members, which share
+ *         A poster that is not on a core has gone through one when it left it. Where ranks share cores, they sleep
+ *         often, and a barrier for all interrupts those who run; where the port has none, or a member could not join
+ *         it, there is none: then all four accesses are sequentially consistent on all members, which share
  *         the choice (channel.c). Where it has come to be refused the sleeper sleeps a millisecond at a time.
  *         If value moves after the sleeper's read, the low half differs from what it read, and the port does not
  *         sleep at all. */
@@ -37,7 +38,7 @@ enum {
     BURSTS_OWN_CORE = 8,
     YIELDS_OWN_CORE = 16,
     LOOKS_SHARED_CORE = 16,
-    YIELDS_SHARED_CORE = 64,
+    YIELDS_SHARED_CORE = 32,
     YIELDS_A_LOOK = 16, /* at trouble: it reads lines of all members */
     SLEEP_MS_MAX = 50,
 };
