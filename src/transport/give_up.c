@@ -130,6 +130,8 @@ static void give_up_send(tti_messenger *m, tti_lane *lane, tti_request *request,
 {
     tti_request *rest = request->sent > 0 ? copy_of_rest(m, request) : NULL;
 
+    if (request->sent > 0 && lane->link->ops->retract != NULL)
+        lane->link->ops->retract(lane->link);
     if (request->sent > 0 && rest == NULL) {
         tti_lose_lane(m, lane, why);
         return;

@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <tutti/status.h>
+#include "base/thread.h"
 
 enum { TTI_TOKEN_BYTES = 16, TTI_LINE = 128 /* the adjacent-line prefetcher pairs 64-byte lines */ };
 
@@ -22,6 +23,10 @@ typedef struct tti_heap_head {
     uint32_t version;
     uint64_t size;
     uint8_t  token[TTI_TOKEN_BYTES]; /* the proof of "same host": read back through the mapping */
+    /* Facts of the owner, set before it lends the heap. */
+    uint32_t cores;               /* tti_running_cores(), tti_usable_cpus() */
+    uint64_t cpus[TTI_CPU_WORDS];
+    uint32_t fenced; /* not 0: the owner's process has joined fence_others() of its port */
     _Alignas(TTI_LINE) _Atomic uint32_t sleeping; /* the owner waits on its bell: ring it */
     _Alignas(TTI_LINE) _Atomic uint32_t closed;   /* the owner has left */
 } tti_heap_head;

@@ -26,6 +26,9 @@ typedef struct tti_link_ops {
      * (for_send), and what it said when that was not so. It may be looked at without the lock, as long as there is
      * the mesh. NULL: look by sending or receiving. */
     const _Atomic uint64_t *(*watch)(tti_link *link, bool for_send, uint64_t *seen_out);
+    /* Optional; NULL: sending copies. The buffer of a payload that was begun goes back to its user: from here on
+     * nothing is read from it, and send is called with another that holds the same. */
+    void (*retract)(tti_link *link);
 } tti_link_ops;
 
 struct tti_link {

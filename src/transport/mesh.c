@@ -22,6 +22,7 @@
 #include "transport/meet.h"
 #include "transport/mesh_links.h"
 #include "transport/shm/bulk_ring.h"
+#include "transport/shm/pull.h"
 #include "transport/shm/ring_link.h"
 #include "wire/ports.h"
 
@@ -61,12 +62,17 @@ static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
 /* The own memory, bell and sign of life, which the others will be lent. */
 static tutti_status make_own_member(tti_mesh *mesh, const tti_card *card)
 {
-    tti_member  *own = &mesh->members[mesh->rank];
-    tutti_status st = tti_heap_create(card->token, (size_t)mesh->n_ranks, &own->heap);
-    int          err, fd = -1;
+    tti_member    *own = &mesh->members[mesh->rank];
+    tti_heap_head *head;
+    tutti_status   st = tti_heap_create(card->token, (size_t)mesh->n_ranks, &own->heap);
+    int            err, fd = -1;
 
     if (st != TUTTI_OK)
         return st;
+    head = tti_heap_head_of(own->heap);
+    head->fenced = mesh->port->ops->fence_join != NULL && mesh->port->ops->fence_join(mesh->port);
+    head->cores = (uint32_t)tti_running_cores();
+    tti_usable_cpus(head->cpus);
     err = mesh->port->ops->bell_create(mesh->port, &own->bell);
     if (err != 0)
         return tti_fail_errno(-err, "cannot create a bell");
@@ -99,6 +105,7 @@ static tutti_status open_links(tti_mesh *mesh)
         ends.peer = member->heap;
         ends.peer_rank = rank;
         ends.peer_bell = member->bell;
+        ends.peer_pid = tti_pid_of(member->pidfd);
         st = tti_ring_link_open(&ends, &member->link);
     }
     return st;

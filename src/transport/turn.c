@@ -3,7 +3,7 @@
  * turn.c - moving bytes on all lanes, and sleeping when none moves.
  *
  * Sleep   Before it sleeps, the driver sets `sleeping` in its heap, turns once more over all lanes, and
- *         polls the bell and all sockets. Peers ring after moving a ring's word (shm/ring_link.c has the
+ *         polls the bell and all sockets. Peers ring after moving a ring's word (shm/publish.h has the
  *         argument); threads of this process ring after posting something that did not end at once, if
  *         the driver is asleep. A
  *         sleep lasts at most SLICE_MS; members of this host are asked for signs of life by the clock. */
@@ -147,13 +147,17 @@ static int fill_poll_set(tti_messenger *m)
 /* Called by the driver, who alone uses the poll set. */
 void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns)
 {
-    const int64_t     slice = tti_port_now(m->port) + SLICE_MS * TTI_MS;
-    _Atomic uint32_t *sleeping = &tti_heap_head_of(tti_mesh_heap(m->mesh, tti_mesh_rank(m->mesh)))->sleeping;
+    int64_t           slice_ms = SLICE_MS, slice;
+    tti_heap_head    *own = tti_heap_head_of(tti_mesh_heap(m->mesh, tti_mesh_rank(m->mesh)));
+    _Atomic uint32_t *sleeping = &own->sleeping;
     int               n;
 
     atomic_store(sleeping, 1);
+    if (own->fenced != 0 && !m->port->ops->fence_others(m->port))
+        slice_ms = 1; /* the machine has come to refuse it: a wake-up may be lost */
     if (!tti_messenger_turn(m, true)) {
         n = fill_poll_set(m);
+        slice = tti_port_now(m->port) + slice_ms * TTI_MS;
         m->asleep = true;
         tti_unlock(&m->lock);
         m->port->ops->poll(m->port, m->poll_set, n, deadline_ns < slice ? deadline_ns : slice);

@@ -10,7 +10,7 @@
  *         then reads. Between hosts: a stream keeps its order, and the messenger writes the payload before it
  *         counts the signal behind it. So whoever takes a signal sees the puts that the same member made before it.
  * Sleep   A counter wakes nobody by itself: whoever adds to it looks at the target's `sleeping` afterwards, and
- *         rings its bell, as with rings (shm/ring_link.c has the argument).
+ *         rings its bell, as with rings (shm/publish.h has the argument).
  * Closed  The owner sets `closed` in its control block before it cuts its memory off. A thread of the owner's own
  *         process cannot be cut off by other pages, so it counts itself into `inside` before it looks at closed,
  *         and the owner waits until nobody is inside: one of the two sees the other's store. Both only copy there.

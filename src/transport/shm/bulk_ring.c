@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "transport/shm/publish.h"
 
 enum { PIECE_MIN = 4096, PIECE_MAX = 32 * 1024 };
 
@@ -55,7 +56,7 @@ int64_t tti_bulk_put(tti_bulk_end *w, const void *data, size_t bytes, void (*tel
 
         memcpy(w->ring->data + (w->own & (w->size - 1)), from, piece);
         w->own += piece;
-        atomic_store(&w->ring->tail, w->own);
+        tti_publish(&w->ring->tail, w->own, w->fenced);
         tell(ctx);
         from += piece;
         left -= piece;
@@ -78,7 +79,7 @@ int64_t tti_bulk_take(tti_bulk_end *r, void *out, size_t bytes, void (*tell)(voi
 
         memcpy(to, r->ring->data + (r->own & (r->size - 1)), piece);
         r->own += piece;
-        atomic_store(&r->ring->head, r->own);
+        tti_publish(&r->ring->head, r->own, r->fenced);
         tell(ctx);
         to += piece;
         left -= piece;

@@ -7,6 +7,7 @@
 #define TTI_TRANSPORT_SHM_BULK_RING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include "transport/heap.h"
 
@@ -22,6 +23,7 @@ typedef struct tti_bulk_end {
     tti_bulk_ring *ring; /* NULL: not made, or not found yet */
     size_t         size; /* of data, a power of two; the same at both ends */
     uint64_t       own;  /* tail of the writer, head of the reader: shared memory is not read back */
+    bool           fenced; /* publish.h */
 } tti_bulk_end;
 
 /** How large the rings between n members of a host are. */

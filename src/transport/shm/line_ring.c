@@ -6,12 +6,12 @@
  *         flag and 48 bytes of payload are one line; no counter lies beside it.
  * How     A record is one line, or several in a row, around the end if need be:
  *
- *           word | group, tag | [word, what] | [bytes] | payload ...      first line, 8 + 56 bytes
- *           old  | payload ...                                            others, 8 + 56 bytes
+ *           word | group, tag | [word, what] | [bytes, address] | payload ...  first line, 8 + 56 bytes
+ *           old  | payload ...                                                others, 8 + 56 bytes
  *
  *         The word of a first line is the number of the line since the beginning, by which a reader knows that it
  *         is new, and facts of the frame: near bytes, dtype, plane, whether word and what follow, whether the
- *         payload comes by the bulk ring. Payload never lies where a word is looked for, so no payload can pass
+ *         payload comes another way. Payload never lies where a word is looked for, so no payload can pass
  *         for a record: what stands there is the word of an earlier round, which has a smaller number.
  * Order   Writer: payload, then the first line's word (release). Reader: the word (acquire), then the payload,
  *         then head (release). Writer: head (acquire) before it writes over what was read. head is moved only
@@ -22,6 +22,7 @@
 
 #include <errno.h>
 #include <string.h>
+#include "transport/shm/publish.h"
 
 enum {
     MASK = TTI_LINE_RING_LINES - 1,
@@ -36,7 +37,7 @@ enum {
     FAR_SHIFT = WIDE_SHIFT + 1,
     KEY_BYTES = 8,   /* group, tag */
     WIDE_BYTES = 16, /* word, what */
-    FAR_BYTES = 8,   /* how many come by the bulk ring */
+    FAR_BYTES = 16,  /* how many come another way, and the address */
     RECORD_MAX = (KEY_BYTES + WIDE_BYTES + TTI_NEAR_MAX + TTI_LINE_DATA - 1) / TTI_LINE_DATA,
 };
 
@@ -80,7 +81,7 @@ static void write_payload(tti_line_writer *w, unsigned skip, const uint8_t *from
 }
 
 /* What stands before the payload, in the first line: how many bytes. */
-static unsigned write_facts(uint8_t *data, const tti_frame *frame, bool wide, bool far)
+static unsigned write_facts(uint8_t *data, const tti_frame *frame, bool wide, bool far, uint64_t address)
 {
     unsigned at = KEY_BYTES;
 
@@ -93,12 +94,22 @@ static unsigned write_facts(uint8_t *data, const tti_frame *frame, bool wide, bo
     }
     if (far) {
         memcpy(data + at, &frame->bytes, sizeof frame->bytes);
+        memcpy(data + at + sizeof frame->bytes, &address, sizeof address);
         at += FAR_BYTES;
     }
     return at;
 }
 
-int tti_lines_put(tti_line_writer *w, const tti_frame *frame, const void *payload)
+/* Lines of a record are the reader's when it is written: have them all come at once. */
+static void fetch_to_write(const tti_line_writer *w, unsigned n)
+{
+    unsigned i;
+
+    for (i = 0; i < n; i++)
+        __builtin_prefetch(&w->ring->lines[(w->tail + i) & MASK], 1);
+}
+
+int tti_lines_put(tti_line_writer *w, const tti_frame *frame, const void *payload, uint64_t address)
 {
     const bool     far = !tti_frame_is_near(frame), wide = frame->word != 0 || frame->what != 0;
     const unsigned near = far ? 0 : (unsigned)frame->bytes;
@@ -109,12 +120,16 @@ int tti_lines_put(tti_line_writer *w, const tti_frame *frame, const void *payloa
 
     if (err != 0)
         return err;
-    skip = write_facts(first->data, frame, wide, far);
+    if (lines > 1)
+        fetch_to_write(w, lines);
+    skip = write_facts(first->data, frame, wide, far, address);
     if (near > 0)
         write_payload(w, skip, payload, near);
-    atomic_store(&first->word, ((w->tail + 1) & NUMBER_MASK) | (uint64_t)near << NEAR_SHIFT |
-                                   (uint64_t)frame->dtype << DTYPE_SHIFT | (uint64_t)frame->plane << PLANE_SHIFT |
-                                   (uint64_t)wide << WIDE_SHIFT | (uint64_t)far << FAR_SHIFT);
+    tti_publish(&first->word,
+                ((w->tail + 1) & NUMBER_MASK) | (uint64_t)near << NEAR_SHIFT | (uint64_t)frame->dtype << DTYPE_SHIFT |
+                    (uint64_t)frame->plane << PLANE_SHIFT | (uint64_t)wide << WIDE_SHIFT |
+                    (uint64_t)far << FAR_SHIFT,
+                w->fenced);
     w->tail += lines;
     return 0;
 }
@@ -128,10 +143,10 @@ static void end_record(tti_line_reader *r)
     if (r->head - r->told < TELL)
         return;
     r->told = r->head;
-    atomic_store(&r->ring->head, r->head);
+    tti_publish(&r->ring->head, r->head, r->fenced);
 }
 
-static unsigned read_facts(const uint8_t *data, bool wide, bool far, tti_frame *frame)
+static unsigned read_facts(tti_line_reader *r, const uint8_t *data, bool wide, bool far, tti_frame *frame)
 {
     unsigned at = KEY_BYTES;
 
@@ -144,6 +159,7 @@ static unsigned read_facts(const uint8_t *data, bool wide, bool far, tti_frame *
     }
     if (far) {
         memcpy(&frame->bytes, data + at, sizeof frame->bytes);
+        memcpy(&r->address, data + at + sizeof frame->bytes, sizeof r->address);
         at += FAR_BYTES;
     }
     return at;
@@ -165,7 +181,7 @@ int tti_lines_frame(tti_line_reader *r, tti_frame *frame_out)
     *frame_out = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION, .size = sizeof *frame_out,
                               .plane = (uint8_t)BITS_OF(word, PLANE_SHIFT, PLANE_BITS),
                               .dtype = (uint8_t)BITS_OF(word, DTYPE_SHIFT, 8), .bytes = r->near };
-    r->skip = read_facts(first->data, BITS_OF(word, WIDE_SHIFT, 1) != 0, far, frame_out);
+    r->skip = read_facts(r, first->data, BITS_OF(word, WIDE_SHIFT, 1) != 0, far, frame_out);
     if (far && tti_frame_is_near(frame_out))
         return -EPROTO;
     r->lines = lines_of(r->skip + r->near);

@@ -11,6 +11,7 @@
 #include <stddef.h>
 #include "transport/frame.h"
 #include "transport/heap.h"
+#include "transport/shm/pull.h"
 
 enum {
     TTI_LINE_RING_LINES = 512,
@@ -32,6 +33,8 @@ _Static_assert((TTI_LINE_RING_LINES & (TTI_LINE_RING_LINES - 1)) == 0, "wrapping
 typedef struct tti_line_ring {
     _Alignas(TTI_LINE) _Atomic uint64_t head;    /* written by the reader: lines before it are free again */
     _Alignas(TTI_LINE) _Atomic uint64_t bulk_at; /* written by the writer, once: where its bulk ring is */
+    uint64_t proof_at; /* written by the writer before the ring is published: where it has its heap's token */
+    _Alignas(TTI_LINE) tti_offer_word offer; /* pull.c */
     _Alignas(TTI_LINE) tti_line lines[TTI_LINE_RING_LINES];
 } tti_line_ring;
 
@@ -39,6 +42,7 @@ typedef struct tti_line_writer {
     tti_line_ring *ring;
     uint64_t       tail;
     uint64_t       head; /* as it was last read: shared memory is looked at only when room seems to end */
+    bool           fenced; /* publish.h */
 } tti_line_writer;
 
 typedef struct tti_line_reader {
@@ -46,6 +50,8 @@ typedef struct tti_line_reader {
     uint64_t       head;
     uint64_t       told; /* what the ring's head says */
     uint64_t       seen; /* the word of the next line when there was no frame in it */
+    bool           fenced; /* publish.h */
+    uint64_t       address; /* of a far frame: what the writer gave */
     bool           open; /* a frame was taken, its record not yet */
     unsigned       lines; /* of the open record */
     unsigned       near;  /* its payload bytes here */
@@ -59,9 +65,9 @@ static inline bool tti_frame_is_near(const tti_frame *frame)
     return frame->bytes <= TTI_NEAR_MAX;
 }
 
-/** Write a frame, and its payload if it is near. 0, -EAGAIN without room, -EPROTO if the reader's word is
- * impossible. */
-int tti_lines_put(tti_line_writer *writer, const tti_frame *frame, const void *payload);
+/** Write a frame, and its payload if it is near, or else address, for the reader. 0, -EAGAIN without room, -EPROTO
+ * if the reader's word is impossible. */
+int tti_lines_put(tti_line_writer *writer, const tti_frame *frame, const void *payload, uint64_t address);
 /** Take the next frame. 0, -EAGAIN if none is there, -EPROTO if it is impossible. */
 int tti_lines_frame(tti_line_reader *reader, tti_frame *frame_out);
 /** Copy at most bytes of the payload that came with the frame: how many. The record ends with them. */

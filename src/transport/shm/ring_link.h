@@ -4,6 +4,7 @@
 #ifndef TTI_TRANSPORT_SHM_RING_LINK_H
 #define TTI_TRANSPORT_SHM_RING_LINK_H
 
+#include <sys/types.h>
 #include "transport/heap.h"
 #include "transport/link.h"
 
@@ -14,6 +15,7 @@ typedef struct tti_ring_ends {
     tti_heap  *own, *peer;
     int        own_rank, peer_rank;
     tti_handle peer_bell;
+    pid_t      peer_pid; /* as this process sees it; 0: unknown */
     size_t     bulk_size; /* tti_bulk_size(), the same at both ends */
 } tti_ring_ends;
 
