@@ -25,6 +25,9 @@ typedef struct tti_door {
 /** The mesh's own, constant; NULL when all members are on this host. */
 const tti_door *tti_mesh_door(const tti_mesh *mesh);
 
+/** Whether every rank of this host can have a core of its own. When the heaps are mapped. */
+bool tti_mesh_has_own_cores(const tti_mesh *mesh);
+
 /** What peers on this host ring when this member sleeps. */
 tti_handle tti_mesh_bell(const tti_mesh *mesh);
 /** What wakes a member of this host. */

@@ -146,30 +146,6 @@ static tutti_status take_lanes(tti_messenger *m)
     return TUTTI_OK;
 }
 
-/* Whether every rank of this host can have a core of its own: what one may use says little, ranks that are pinned
- * have one core each. */
-static bool has_own_core(const tti_mesh *mesh)
-{
-    uint64_t all[TTI_CPU_WORDS] = { 0 };
-    int      ranks = 0, cores = 0, running = tti_running_cores();
-    int      i, w;
-
-    for (i = 0; i < tti_mesh_size(mesh); i++) {
-        tti_heap *heap = tti_mesh_heap(mesh, i);
-
-        if (heap == NULL)
-            continue;
-        ranks++;
-        for (w = 0; w < TTI_CPU_WORDS; w++)
-            all[w] |= tti_heap_head_of(heap)->cpus[w];
-        if ((int)tti_heap_head_of(heap)->cores < running)
-            running = (int)tti_heap_head_of(heap)->cores;
-    }
-    for (w = 0; w < TTI_CPU_WORDS; w++)
-        cores += __builtin_popcountll(all[w]);
-    return ranks <= cores && ranks <= running;
-}
-
 tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
 {
     tti_messenger *m = calloc(1, sizeof *m);
@@ -183,7 +159,7 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
     m->bell = tti_mesh_bell(mesh);
     m->mailbox.m = m;
     m->mailbox.last_entered = -1;
-    m->own_core = has_own_core(mesh);
+    m->own_core = tti_mesh_has_own_cores(mesh);
     tti_mutex_init(&m->lock);
     st = take_lanes(m);
     if (st == TUTTI_OK && tti_mesh_door(mesh) != NULL)

@@ -14,8 +14,11 @@
 
 enum {
     /** Shorter payloads go through the bulk ring. */
-    TTI_PULL_MIN = 16 * 1024
+    TTI_PULL_MIN = 4096
 };
+
+/** Longer ones go through the bulk ring, too. */
+uint64_t tti_pull_max(bool own_cores);
 
 /** In shared memory, on a line of its own; zero at first. Both sides write it, by compare and exchange. */
 typedef _Atomic uint64_t tti_offer_word;

@@ -6,7 +6,7 @@
  *         lines (line_ring.c), larger payloads in one of bytes (bulk_ring.c). a makes the first with its first
  *         message to b and publishes its offset in word b of its heap's directory; b looks there until it is not
  *         zero. It makes the second with its first large payload, and publishes its offset in the first.
- *         The largest payloads are left where they are, and the receiver is told where (pull.c): what it does not
+ *         Payloads of some sizes are left where they are, and the receiver is told where (pull.c): what it does not
  *         take there goes through the ring of bytes.
  * Order   A far frame is in the ring of lines before its payload is in the other, and bulk_at is published
  *         before that frame. Payloads follow one another as their frames do.
@@ -33,6 +33,7 @@ typedef struct ring_link {
     tti_heap  *own, *peer;
     int        own_rank, peer_rank;
     tti_handle peer_bell;
+    uint64_t   pull_max;
     /* Out; the rings are NULL until something was sent. */
     tti_line_writer out;
     tti_bulk_end    out_bulk;
@@ -94,7 +95,7 @@ static int make_bulk(ring_link *link)
 /* What the receiver is told of a payload: where it is, 0 if it comes through the ring. */
 static uint64_t offer(ring_link *link, const tti_frame *frame, const tti_part *payload)
 {
-    if (frame->bytes < TTI_PULL_MIN || link->out_offer.refused)
+    if (frame->bytes < TTI_PULL_MIN || frame->bytes > link->pull_max || link->out_offer.refused)
         return 0;
     tti_offer_begin(&link->out_offer, frame->bytes);
     return (uint64_t)(uintptr_t)payload->data;
@@ -150,10 +151,13 @@ static int64_t send_bulk(ring_link *link, const tti_part *part)
 static int64_t ring_send(tti_link *base, const tti_part *parts, int n_parts)
 {
     ring_link *link = (ring_link *)base;
+    const bool left = peer_has_left(link);
     int64_t    first = 0, more;
 
-    if (peer_has_left(link))
-        return -EPIPE;
+    if (left) {
+        more = look_at_offer(link); /* it may have taken all there is before it left */
+        return more > 0 ? more : -EPIPE;
+    }
     if (link->out_left == 0) {
         first = send_frame(link, parts, n_parts);
         if (first < 0 || link->out_left == 0)
@@ -362,7 +366,7 @@ tutti_status tti_ring_link_open(const tti_ring_ends *ends, tti_link **link_out)
     fenced = tti_heap_head_of(ends->own)->fenced != 0 && tti_heap_head_of(ends->peer)->fenced != 0;
     *link = (ring_link){ .base = { .ops = &ring_ops }, .port = ends->port, .own = ends->own,
                          .own_rank = ends->own_rank, .peer = ends->peer, .peer_rank = ends->peer_rank,
-                         .peer_bell = ends->peer_bell, .out = { .fenced = fenced }, .in = { .fenced = fenced },
+                         .peer_bell = ends->peer_bell, .pull_max = ends->pull_max, .out = { .fenced = fenced }, .in = { .fenced = fenced },
                          .out_bulk = { .size = ends->bulk_size, .fenced = fenced },
                          .in_bulk = { .size = ends->bulk_size, .fenced = fenced },
                          .in_pull = { .pid = ends->peer_pid } };

@@ -17,6 +17,7 @@ typedef struct tti_ring_ends {
     tti_handle peer_bell;
     pid_t      peer_pid; /* as this process sees it; 0: unknown */
     size_t     bulk_size; /* tti_bulk_size(), the same at both ends */
+    uint64_t   pull_max;  /* larger payloads are not offered */
 } tti_ring_ends;
 
 /** Make a link between two members. */
