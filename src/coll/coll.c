@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <tutti/private.h>
 #include "coll/choice.h"
+#include "coll/host/wait.h"
 #include "coll/net/run.h"
 #include "coll/solo.h"
 
@@ -171,8 +172,10 @@ static tutti_status run_together(tti_coll *coll, const tutti_call *call)
     tti_call_publish(coll->team.board, &note);
     if (!coll->joined)
         st = join(coll, tti_call_deadline(call, tti_port_now(coll->team.port)));
-    if (st == TUTTI_OK && coll->host != NULL)
+    if (st == TUTTI_OK && coll->host != NULL) {
+        tti_host_wait_in_background(coll->host, call->in_background);
         st = enter(coll->host, call, &note);
+    }
     if (st == TUTTI_OK)
         st = do_call(coll, call, &note);
     if (st == TUTTI_OK && coll->host != NULL)

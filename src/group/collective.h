@@ -80,6 +80,7 @@ static inline tutti_call tti_call_of(tutti_call_kind kind, tutti_dtype dtype, in
     call.segments = NULL;
     call.device = device;
     call.timeout_ms = 0;
+    call.in_background = false;
     return call;
 }
 

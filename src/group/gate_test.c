@@ -23,6 +23,7 @@ static struct {
 
 static _Atomic uint64_t runs; /* as turn.calls, for others to see */
 static _Atomic bool     late; /* a call came without a deadline, as the table says */
+static _Atomic bool     in_background; /* of the latest call */
 
 static tutti_status run_plain(tutti_backend *backend, const tutti_call *call)
 {
@@ -33,6 +34,7 @@ static tutti_status run_plain(tutti_backend *backend, const tutti_call *call)
     turn.calls++;
     if (call->deadline_ns == 0)
         atomic_store_explicit(&late, true, memory_order_relaxed);
+    atomic_store_explicit(&in_background, call->in_background, memory_order_relaxed);
     atomic_fetch_add_explicit(&runs, 1, memory_order_relaxed);
     return TUTTI_OK;
 }
@@ -111,6 +113,25 @@ static void test_blocking_threads(void **state)
     assert_false(world->held); /* nothing is left to order: the next one goes by the gate */
     tutti_destroy_process_group(world);
     assert_int_equal(fake_aborts(), 0);
+}
+
+/* A backend is told whose thread it is on: the queue's, or one of the program's. */
+static void test_background_is_told(void **state)
+{
+    tutti_group *world = plain_world();
+    tutti_work  *work = NULL;
+
+    (void)state;
+    assert_int_equal(tutti_barrier(world), TUTTI_OK);
+    assert_false(atomic_load(&in_background));
+    assert_int_equal(tutti_barrier_async(world, &work), TUTTI_OK);
+    await_runs(2); /* nobody helps */
+    assert_true(atomic_load(&in_background));
+    assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+    assert_int_equal(tutti_barrier(world), TUTTI_OK);
+    assert_false(atomic_load(&in_background));
+    tutti_work_free(work);
+    tutti_destroy_process_group(world);
 }
 
 static void one_async(tutti_group *world, bool wait)
@@ -274,6 +295,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_blocking_threads),      TEST(test_all_ways_at_once),       TEST(test_abort_refuses_all),
+        TEST(test_background_is_told),
         TEST(test_destroy_behind_a_call), TEST(test_destroy_under_a_caller), TEST(test_destroy_under_callers),
     };
 

@@ -310,12 +310,13 @@ static tutti_status run_turn(tutti_group *group, tutti_call *call)
 }
 
 /* Run a work that find_ready() gave. Lock held, also on return. */
-static void run_work(tti_runner *runner, tutti_work *work)
+static void run_work(tti_runner *runner, tutti_work *work, bool in_background)
 {
     tutti_group *group = work->group;
     tutti_status st;
 
     queue_remove(runner, work);
+    work->call.in_background = in_background;
     group->inside++;
     if (work->timed)
         work->began_ns = tti_port_now(runner->port);
@@ -331,7 +332,7 @@ bool tti_queue_help(tutti_group *group)
 
     if (work == NULL)
         return false;
-    run_work(group->runner, work);
+    run_work(group->runner, work, false);
     return true;
 }
 
@@ -454,7 +455,7 @@ static void worker_main(void *arg)
     while (!runner->stop) {
         work = runner->first;
         if (work != NULL && work->call.seq == work->group->turn) {
-            run_work(runner, work);
+            run_work(runner, work, true);
             continue;
         }
         seen = tti_event_now(&runner->todo);

@@ -95,6 +95,9 @@ typedef struct tutti_call {
     tutti_device_type device; /* whose memory all buffers are */
 
     int64_t timeout_ms; /* what deadline_ns is made of; -1: none */
+
+    bool in_background; /* done on a thread of the library's, beside what the program computes: its waits should
+                           leave the core to others at once */
 } tutti_call;
 
 /** One message. */

@@ -103,6 +103,8 @@ typedef struct tti_host_channel {
     uint64_t         unread;    /* all have read all they need of the rounds before this one */
     bool             fenced;    /* sleepers use the port's fence_others(), which reaches all members */
     tti_host_patience patience; /* checks 0: not settled yet */
+    tti_host_patience settled;  /* in background: what patience is else */
+    bool              in_background;
     _Atomic bool     connected; /* all members were found; stored, with release order, after that */
 
     /* The operation under way, for those who wait. */

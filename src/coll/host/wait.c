@@ -7,6 +7,9 @@
  * How     patience    looks     bursts of looks   then yields   then
  *         own core    1024      8, 100-200 us     16            sleep on the low half of the word,
  *         shared      a few     none              32            at most 50 ms at a time
+ *         beside      64        none              none          A thread of the library's, beside what the program
+ *                                                               computes: a look costs that its time, and a yield
+ *                                                               a whole slice of it
  *         Between two bursts, after a number of yields and after each sleep the member looks around (trouble.c):
  *         deadline, abort, failed, dead or mistaken members. No clock is read before.
  * True    No wake-up is lost. The poster stores value and then reads waiters; the sleeper raises waiters and then
@@ -38,6 +41,7 @@ enum {
     BURSTS_OWN_CORE = 8,
     YIELDS_OWN_CORE = 16,
     LOOKS_SHARED_CORE = 16,
+    LOOKS_IN_BACKGROUND = 64,
     YIELDS_SHARED_CORE = 32,
     YIELDS_A_LOOK = 16, /* at trouble: it reads lines of all members */
     SLEEP_MS_MAX = 50,
@@ -72,6 +76,16 @@ static watched watched_of(const tti_host_channel *channel, int rank, tti_counter
                           .waiters = &member->lines->place_waiters, .exact = true };
     return (watched){ .word = &member->lines->counters[kind].at,
                       .waiters = &member->lines->counters[kind].waiters };
+}
+
+void tti_host_wait_in_background(tti_host_channel *channel, bool in_background)
+{
+    if (channel->in_background == in_background)
+        return;
+    channel->in_background = in_background;
+    if (in_background)
+        channel->settled = channel->patience;
+    channel->patience = in_background ? (tti_host_patience){ LOOKS_IN_BACKGROUND, 0, 0 } : channel->settled;
 }
 
 static bool satisfies(const watched *w, uint64_t seen, uint64_t value)
@@ -114,7 +128,7 @@ static void sleep_on(tti_host_channel *channel, const watched *w, uint64_t value
     if (channel->fenced)
         sure = port->ops->fence_others(port);
     until += (sure ? SLEEP_MS_MAX : 1) * TTI_MS;
-    if (until > channel->deadline_ns)
+    if (channel->deadline_ns != 0 && until > channel->deadline_ns)
         until = channel->deadline_ns;
     seen = atomic_load(&w->word->value);
     if (!satisfies(w, seen, value))

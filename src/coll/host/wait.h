@@ -8,6 +8,8 @@
 
 /** How to wait if the host's ranks are more than its cores, and if not. */
 tti_host_patience tti_host_patience_of(bool crowded);
+/** How to wait in the calls that follow: beside what the program computes, or as settled for its own threads. */
+void tti_host_wait_in_background(tti_host_channel *channel, bool in_background);
 
 /** Until rank's counter is at least value, or the word of its place is value. */
 tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind kind,
