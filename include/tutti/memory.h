@@ -3,7 +3,24 @@
  * tutti/memory.h - registered memory: buffers that other ranks may be given access to.
  *
  * It comes out of one heap of this process, which the processes of this host can map. It is memory like any
- * other until it stands in a window (tutti/window.h); no other rank writes into ordinary buffers, ever. */
+ * other until it stands in a window (tutti/window.h), or a collective is under way on it; no other rank writes into
+ * ordinary buffers, ever.
+ *
+ * Collectives are fastest on it. Where all members of a group are on one host, and the buffers of all of them lie in
+ * registered memory, members read and write each other's buffers directly, and each byte goes through the cores once
+ * instead of through shared slots. Nothing has to be said: a group looks for it from its second call on after each of
+ * its ranks has taken some, in calls of more than a few KiB. A buffer may begin anywhere, and several may lie in one
+ * piece. What must lie there, of each rank:
+ *
+ *     all_reduce                  buf
+ *     reduce, broadcast           buf, of all ranks
+ *     all_gather                  in
+ *     gather, scatter             the root's list
+ *     reduce_scatter, all_to_all  in
+ *
+ * The results have the same bits as on ordinary memory. Premultiplied sums, several buffers at once, and memory that
+ * stands in a window go through slots all the same. If a collective fails, the ranks that could have written into
+ * this rank's buffers are cut off from them before it returns: they are ordinary memory from then on. */
 #ifndef TUTTI_MEMORY_H
 #define TUTTI_MEMORY_H
 
@@ -36,14 +53,14 @@ TUTTI_API tutti_status tutti_alloc(size_t bytes, void **ptr_out);
  * @param ptr  what tutti_alloc() gave
  *
  * @errors   TUTTI_E_ARG    ptr is nothing that tutti_alloc() gave to this process, or it was freed already
- *           TUTTI_E_STATE  it stands in a window: tutti_window_deregister() first
+ *           TUTTI_E_STATE  it stands in a window: tutti_window_deregister() first; or a collective is under way on it
  * @threads  any
  * @source   ours */
 TUTTI_API tutti_status tutti_free(void *ptr);
 
-/** Whether [ptr, ptr + bytes) lies inside one piece of registered memory. Memory that stood in a window when
- * its group failed is not registered any more: it keeps its contents and its address, but other ranks are cut
- * off from it.
+/** Whether [ptr, ptr + bytes) lies inside one piece of registered memory. Memory that other ranks could
+ * have written to when its group failed, in a window or a collective, is not registered any more: it keeps its contents
+ * and its address, but other ranks are cut off from it.
  * @threads  any
  * @source   ours */
 TUTTI_API bool tutti_is_registered(const void *ptr, size_t bytes);

@@ -105,6 +105,64 @@ static void late_writers_hit_pages_that_nobody_reads(void **state)
     tti_registered_drop();
 }
 
+static void what_is_used_stays_until_the_last_use_ends(void **state)
+{
+    unsigned char *p = NULL, *peer;
+    uint64_t       offset = 0;
+    tti_use        uses[2], other[1];
+    int            fd = -1;
+
+    (void)state;
+    assert_int_equal(tti_registered_hold(&fd), TUTTI_OK);
+    assert_int_equal(tutti_alloc(3 * 4096, (void **)&p), TUTTI_OK);
+    uses[0] = (tti_use){ .data = p + 10, .bytes = 100 };
+    uses[1] = (tti_use){ .data = &fd, .bytes = sizeof fd };
+    assert_false(tti_registered_use(uses, 2)); /* all or none */
+    uses[1] = (tti_use){ .data = p + 100, .bytes = 3 * 4096 - 99 };
+    assert_false(tti_registered_use(uses, 2)); /* one byte beyond */
+    assert_int_equal(tti_registered_lend(p, 1, &offset), TUTTI_OK);
+    uses[1] = (tti_use){ .data = NULL, .bytes = 0 };
+    assert_false(tti_registered_use(uses, 2)); /* stands in a window */
+    tti_registered_take_back(p, true);
+    other[0] = (tti_use){ .data = p + 8192, .bytes = 4096 };
+    assert_true(tti_registered_use(uses, 2));
+    assert_true(tti_registered_use(other, 1));
+    assert_int_equal(tutti_free(p), TUTTI_E_STATE);
+    assert_int_equal(tti_registered_lend(p, 1, &offset), TUTTI_E_STATE);
+
+    peer = map_as_a_peer(fd, uses[0].offset - 10, 3 * 4096);
+    peer[20] = 1;
+    peer[8200] = 1;
+    assert_true(tti_registered_used(uses, 2, true));
+    peer[20] = 2;   /* late: nobody sees it */
+    peer[8200] = 2; /* the other use goes on */
+    assert_int_equal(p[20], 1);
+    assert_int_equal(p[8200], 2);
+    assert_int_equal(tutti_free(p), TUTTI_E_STATE);
+    assert_true(tti_registered_used(other, 1, false)); /* other pages */
+    assert_false(tutti_is_registered(p, 1));
+    assert_false(tti_registered_use(uses, 2));
+    assert_int_equal(tutti_free(p), TUTTI_OK);
+    munmap(peer, 3 * 4096);
+    tti_registered_drop();
+}
+
+static void a_use_learns_that_its_pages_were_cut_off(void **state)
+{
+    unsigned char *p = NULL;
+    tti_use        one, two;
+
+    (void)state;
+    assert_int_equal(tutti_alloc(8192, (void **)&p), TUTTI_OK);
+    one = (tti_use){ .data = p, .bytes = 64 };
+    two = (tti_use){ .data = p + 64, .bytes = 64 };
+    assert_true(tti_registered_use(&one, 1));
+    assert_true(tti_registered_use(&two, 1));
+    assert_true(tti_registered_used(&one, 1, true));
+    assert_false(tti_registered_used(&two, 1, false));
+    assert_int_equal(tutti_free(p), TUTTI_OK);
+}
+
 static void only_heaps_are_mapped(void **state)
 {
     tti_foreign *foreign = NULL;
@@ -220,6 +278,8 @@ int main(void)
         cmocka_unit_test(pieces_are_aligned_zeroed_and_reused),
         cmocka_unit_test(what_is_not_registered_is_refused),
         cmocka_unit_test(late_writers_hit_pages_that_nobody_reads),
+        cmocka_unit_test(what_is_used_stays_until_the_last_use_ends),
+        cmocka_unit_test(a_use_learns_that_its_pages_were_cut_off),
         cmocka_unit_test(only_heaps_are_mapped),
         cmocka_unit_test(a_forked_child_has_a_heap_of_its_own),
         cmocka_unit_test(signals_do_not_look_like_a_shortage),

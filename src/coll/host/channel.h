@@ -27,7 +27,8 @@ typedef enum tti_counter_kind {
     TTI_ENTERED, /* counts calls, not rounds: the number of the last one I have entered */
     TTI_FINISHED, /* and of the last one I have come to the end of */
     TTI_COUNTERS,
-    TTI_PLACED = TTI_COUNTERS /* no counter, but the word of my place for the call */
+    TTI_PLACED = TTI_COUNTERS, /* no counter, but the word of my place for the call */
+    TTI_CARDED                 /* nor this: the word of my card for the call */
 } tti_counter_kind;
 
 /** What others wait for. */
@@ -51,6 +52,16 @@ typedef struct tti_host_place {
     char          apart[TTI_LINE - 64]; /* the next owner's line is not fetched with this one */
 } tti_host_place;
 
+/** What a member shows of its registered memory: fused.c. A line, as that of a place is. */
+typedef struct tti_host_card {
+    _Alignas(TTI_LINE) uint64_t ready; /* all buffers that others need lie there */
+    uint64_t      in;   /* their offsets */
+    uint64_t      out;
+    int64_t       gives; /* elements in all, where members need not agree on them */
+    uint64_t      zero[3];
+    tti_host_word word; /* control word of the call it is of; behind all of it */
+} tti_host_card;
+
 /** What a failure is about, in the words of the member that saw it first. */
 typedef struct tti_host_report {
     _Alignas(TTI_LINE) int32_t origin; /* that member */
@@ -66,8 +77,9 @@ typedef struct tti_host_lines {
     _Atomic uint32_t failing; /* whether a thread of the owner writes the report, or has */
     _Alignas(TTI_LINE) tti_call_board board;
     tti_counter      counters[TTI_COUNTERS];
-    _Alignas(TTI_LINE) _Atomic uint32_t place_waiters; /* who sleep on a place's word */
+    _Alignas(TTI_LINE) _Atomic uint32_t place_waiters; /* who sleep on a place's word, or a card's */
     _Alignas(TTI_LINE) _Atomic uint64_t registered_from; /* the first call in which it may have registered memory; 0: none */
+    tti_host_card    cards[TTI_HOST_PLACES];
     _Alignas(TTI_LINE) _Atomic uint32_t in_piece; /* a thread that writes to others' buffers: fused.c */
     tti_host_report  report; /* behind failed */
 } tti_host_lines;

@@ -5,8 +5,10 @@
  * Why     A staged call copies what it combines. Buffers that all members have mapped need no copy: whoever owns
  *         a slice loads it from all inputs and stores it to all outputs, once.
  * How     A call has one round of the channel. In it each member
- *           shows     writes a card into its staging slot: where its buffers lie in its registered memory, and
- *                     whether they do at all; sets staged
+ *           shows     writes a card: where its buffers lie in its registered memory, and whether they do at all.
+ *                     The card is one line, with the call's control word behind the rest, in one of two places
+ *                     by turns, as lines.c has it for small calls; what it has for single members stands in
+ *                     its staging slot
  *           awaits    all cards. If one is not ready, nobody goes on here, and the call is staged
  *           works     on the others' buffers
  *           ends      sets result, and awaits those who may still read or write its own buffers
@@ -18,8 +20,8 @@
  *         so in every call either all members see all who said so, or none counts it yet.
  * Same    All members decide from the kind, the size, the wish (all of them shared), from who said so, and from
  *         all cards: so all take this way or none.
- * True    1. Nobody touches a buffer before its owner has entered the call: it is known from the card, which is written
- *            then, and read after staged.
+ * True    1. Nobody touches a buffer before its owner has entered the call: it is known from the card, whose word is
+ *            stored with release order behind the rest, and read with acquire order.
  *         2. Nobody leaves with success while others use its buffers: who reads or writes them sets result
  *            afterwards, and the owner awaits that. Where pieces are taken (fused_share.c) it is enough that
  *            all pieces are finished, for a member that has not come to one yet finds none left.
@@ -34,11 +36,10 @@
  *         a thread says that it is in a piece before it looks whether somebody has failed, and who fails says so
  *         before it looks who is in a piece, and waits for those. All four accesses are sequentially
  *         consistent, so one of the two sees the other; a piece is a few megabytes at most.
- *         A member that finds that its pages were cut off by the failure of another group fails, too.
- * Lines   A card is one line, read by all; the counters behind it are only touched where ranks outnumber
- *         cores; entries for single members begin on a line. */
+ *         A member that finds that its pages were cut off by the failure of another group fails, too. */
 #include "coll/host/fused_core.h"
 
+#include <stddef.h>
 #include <stdlib.h>
 #include <tutti/private.h>
 #include "coll/host/wait.h"
@@ -50,8 +51,9 @@ enum {
     BYTES_BEST_CROWDED = 32 * KIB,
 };
 
-_Static_assert(sizeof(tti_fused_card) + TTI_HOST_RANKS_MAX * sizeof(tti_fused_entry) <= TTI_HOST_CHUNK,
-               "a card fits a slot");
+_Static_assert(sizeof(tti_fused_table) + TTI_HOST_RANKS_MAX * sizeof(tti_fused_entry) <= TTI_HOST_CHUNK,
+               "a table fits a slot");
+_Static_assert(sizeof(tti_host_card) == TTI_LINE && offsetof(tti_host_card, word) == 56, "a card is one line");
 
 tutti_status tti_fused_make(int n_ranks, tti_fused **fused_out)
 {
@@ -203,9 +205,14 @@ static bool map_all(tti_fused_call *f)
     return fused->mapped;
 }
 
-static tti_fused_card *card_of(const tti_fused_call *f, int rank)
+static tti_host_card *card_of(const tti_fused_call *f, int rank)
 {
-    return (tti_fused_card *)(void *)tti_host_staging(f->channel, rank);
+    return &f->channel->members[rank].lines->cards[f->channel->note.seq % TTI_HOST_PLACES];
+}
+
+static tti_fused_entry *entry_of(const tti_fused_call *f, int giver, int taker)
+{
+    return &tti_fused_table_of(f->channel, giver)->entries[taker];
 }
 
 static bool has_entries(const tti_fused_call *f)
@@ -213,34 +220,61 @@ static bool has_entries(const tti_fused_call *f)
     return f->call->kind > TUTTI_CALL_ALL_GATHER; /* a list of buffers */
 }
 
-static void show(tti_fused_call *f)
+/* What this rank has for each other; pieces that all share, none taken yet. */
+static void fill_table(tti_fused_call *f, tti_host_card *card)
 {
-    tti_fused_card *card = card_of(f, f->rank);
-    const tti_use  *uses = f->fused->uses;
-    int             r;
+    tti_fused_table *table = tti_fused_table_of(f->channel, f->rank);
+    int              r;
 
-    list_uses(f);
-    card->ready = map_all(f) && tti_registered_use(f->fused->uses, f->fused->n_uses);
-    f->shown = card->ready;
-    card->in = card->out = 0;
-    card->gives = 0;
-    atomic_store_explicit(&card->taken, 0, memory_order_relaxed);
-    atomic_store_explicit(&card->finished, 0, memory_order_relaxed);
-    if (!has_entries(f)) {
-        card->out = uses[0].offset;
-        card->in = uses[f->fused->n_uses - 1].offset;
+    if (f->rank == 0 && f->channel->crowded) {
+        atomic_store_explicit(&table->taken, 0, memory_order_relaxed);
+        atomic_store_explicit(&table->finished, 0, memory_order_relaxed);
     }
+    card->gives = 0;
     for (r = 0; has_entries(f) && r < f->n_ranks; r++) {
-        tti_fused_entry *entry = &card->entries[r];
+        tti_fused_entry *entry = &table->entries[r];
 
-        *entry = (tti_fused_entry){ .offset = r < f->fused->n_uses ? uses[r].offset : 0 };
+        *entry = (tti_fused_entry){ .offset = r < f->fused->n_uses ? f->fused->uses[r].offset : 0 };
         if (f->call->in_counts != NULL) {
             entry->gives = f->call->in_counts[r];
             entry->wants = f->call->list_counts[r];
             card->gives += entry->gives;
         }
     }
-    tti_host_post(f->channel, TTI_STAGED);
+}
+
+static void show(tti_fused_call *f)
+{
+    tti_host_card *card = card_of(f, f->rank);
+    tti_fused     *fused = f->fused;
+
+    list_uses(f);
+    f->shown = map_all(f) && tti_registered_use(fused->uses, fused->n_uses);
+    card->ready = f->shown;
+    card->out = fused->uses[0].offset;
+    card->in = fused->uses[fused->n_uses > 0 ? fused->n_uses - 1 : 0].offset;
+    fill_table(f, card);
+    tti_host_store(f->channel, &card->word, &f->channel->members[f->rank].lines->place_waiters,
+                   f->channel->note.word);
+}
+
+static tutti_status await_cards(tti_fused_call *f)
+{
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    for (i = 1; i < f->n_ranks; i++)
+        __builtin_prefetch(card_of(f, (f->rank + i) % f->n_ranks));
+    for (i = 1; i < f->n_ranks && st == TUTTI_OK; i++) {
+        const int rank = (f->rank + i) % f->n_ranks;
+
+        st = tti_host_wait(f->channel, rank, TTI_CARDED, f->channel->note.word);
+        if (st == TUTTI_OK)
+            f->channel->members[rank].agreed = f->channel->note.seq;
+    }
+    if (st == TUTTI_OK)
+        f->channel->all_agreed = f->channel->note.seq;
+    return st;
 }
 
 /* ---- what the others have shown -------------------------------------------------------------------- */
@@ -284,9 +318,9 @@ static void *at_offset(const tti_fused_call *f, int rank, uint64_t offset, size_
 static bool find_buffers(tti_fused_call *f, int rank)
 {
     const tutti_call      *call = f->call;
-    const tti_fused_card  *card = card_of(f, rank);
+    const tti_host_card   *card = card_of(f, rank);
     const size_t           bytes = bytes_of(f, call->count);
-    const tti_fused_entry *entry = has_entries(f) ? &card->entries[f->rank] : NULL;
+    const tti_fused_entry *entry = has_entries(f) ? entry_of(f, rank, f->rank) : NULL;
     const bool             of_root = rank == call->root;
     void                 **in = &f->fused->ins[rank], **out = &f->fused->outs[rank];
 
@@ -330,7 +364,7 @@ static bool find_buffers(tti_fused_call *f, int rank)
 /* all_to_all: what one gives must be what the other expects. */
 static tutti_status compare_entry(tti_fused_call *f, int peer)
 {
-    const tti_fused_entry entry = card_of(f, peer)->entries[f->rank];
+    const tti_fused_entry entry = *entry_of(f, peer, f->rank);
     const int64_t         wants = f->call->list_counts[peer], gives = f->call->in_counts[peer];
 
     if (entry.gives != wants)
@@ -461,7 +495,7 @@ tutti_status tti_fused_run(tti_host_channel *channel, const tutti_call *call, tt
     st = tti_host_room(channel);
     if (st == TUTTI_OK) {
         show(&f);
-        st = tti_host_await_all(channel, TTI_STAGED);
+        st = await_cards(&f);
     }
     if (st == TUTTI_OK) {
         ready = all_are_ready(&f, wish);

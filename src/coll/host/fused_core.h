@@ -14,17 +14,18 @@ typedef struct tti_fused_entry {
     int64_t  wants;
 } tti_fused_entry;
 
-/** What a member shows of itself: in its staging slot, in the call's first round. */
-typedef struct tti_fused_card {
-    uint64_t ready;  /* its buffers can be reached */
-    uint64_t in;     /* offsets in its registered memory */
-    uint64_t out;
-    int64_t  gives;  /* elements in all, where there are entries that have to agree */
-    /* Of member 0's card: pieces of the work that all share, where ranks outnumber cores. */
+/** What a member's card does not hold: in its staging slot, in the call's round. */
+typedef struct tti_fused_table {
+    /* Of member 0: pieces of the work that all share, where ranks outnumber cores. */
     _Alignas(TTI_LINE) _Atomic int64_t taken;
     _Alignas(TTI_LINE) _Atomic int64_t finished;
     _Alignas(TTI_LINE) tti_fused_entry entries[]; /* [n_ranks], where a member has something for each */
-} tti_fused_card;
+} tti_fused_table;
+
+static inline tti_fused_table *tti_fused_table_of(const tti_host_channel *channel, int rank)
+{
+    return (tti_fused_table *)(void *)tti_host_staging(channel, rank);
+}
 
 /** The call under way. */
 typedef struct tti_fused_call {

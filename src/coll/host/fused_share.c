@@ -4,7 +4,7 @@
  *
  * How     With a core for each member, each has its slice, the same in every call of a size: its caches know it.
  *         Where ranks outnumber cores a slice waits for its owner to get a core. So the work is cut into more
- *         pieces than members, and who runs takes the next one, counted in member 0's card; a member that has
+ *         pieces than members, and who runs takes the next one, counted in member 0's slot; a member that has
  *         not run finds none left, and nobody waits for it.
  * True    A piece is taken once: fetch_add gives each number once. `finished` is added to with release order after
  *         the piece and read with acquire order, and every addition continues the release sequence of those
@@ -81,9 +81,9 @@ tutti_status tti_fused_alone(tti_fused_call *f, int64_t count, tti_fused_do *wha
     return do_range(f, (tti_fused_piece){ 0, count }, what);
 }
 
-static tti_fused_card *counters(const tti_fused_call *f)
+static tti_fused_table *counters(const tti_fused_call *f)
 {
-    return (tti_fused_card *)(void *)tti_host_staging(f->channel, 0);
+    return tti_fused_table_of(f->channel, 0);
 }
 
 /* Elements of a piece: whole lines. */
@@ -101,7 +101,7 @@ static int64_t piece_of(const tti_fused_call *f, int64_t count)
 static tutti_status take_pieces(tti_fused_call *f, int64_t count, tti_fused_do *what)
 {
     const int64_t   piece = piece_of(f, count);
-    tti_fused_card *shared = counters(f);
+    tti_fused_table *shared = counters(f);
     tutti_status    st = TUTTI_OK;
     int64_t         i;
 
@@ -120,7 +120,7 @@ static tutti_status take_pieces(tti_fused_call *f, int64_t count, tti_fused_do *
 bool tti_fused_all_finished(const tti_fused_call *f)
 {
     const tti_host_patience patience = f->channel->patience;
-    tti_fused_card         *shared = counters(f);
+    tti_fused_table        *shared = counters(f);
     tti_port               *port = f->channel->team->port;
     int                     turn;
 
