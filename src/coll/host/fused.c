@@ -64,9 +64,11 @@ tutti_status tti_fused_make(int n_ranks, tti_fused **fused_out)
         fused->foreign = calloc(n, sizeof *fused->foreign);
         fused->ins = calloc(n, sizeof *fused->ins);
         fused->outs = calloc(n, sizeof *fused->outs);
+        fused->places = calloc(n, sizeof *fused->places);
         fused->uses = calloc(n + 2, sizeof *fused->uses);
     }
-    if (fused == NULL || fused->foreign == NULL || fused->ins == NULL || fused->outs == NULL || fused->uses == NULL) {
+    if (fused == NULL || fused->foreign == NULL || fused->ins == NULL || fused->outs == NULL ||
+        fused->places == NULL || fused->uses == NULL) {
         tti_fused_free(fused);
         return tti_fail(TUTTI_E_NOMEM, "no memory for registered buffers of %d members", n_ranks);
     }
@@ -81,6 +83,7 @@ void tti_fused_free(tti_fused *fused)
     free(fused->foreign);
     free(fused->ins);
     free(fused->outs);
+    free(fused->places);
     free(fused->uses);
     free(fused);
 }

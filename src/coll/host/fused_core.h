@@ -48,6 +48,7 @@ struct tti_fused {
     int                 n_told;  /* members 0 .. n_told-1 may have registered memory, in this call and later */
     void              **ins;     /* [n_ranks] for this call: what each member gives, or has for this one */
     void              **outs;    /* [n_ranks] where each member's result goes; NULL: none */
+    void              **places;  /* [n_ranks] in outs, for one piece */
     tti_use            *uses;    /* [n_ranks + 2]: first what others write to, then what they read */
     int                 n_written;
     int                 n_uses;

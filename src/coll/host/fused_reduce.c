@@ -3,55 +3,46 @@
  * fused_reduce.c - all_reduce, reduce and reduce_scatter on registered memory.
  *
  * How     Elements are loaded from the inputs of ranks 0..P-1 and their sum is stored to all outputs: S loaded and S
- *         stored per rank for all_reduce, which is what there is to do. A block of the result is made in the
- *         first output, and goes from the first-level cache to the others. */
-#include <string.h>
+ *         stored per rank for all_reduce, which is what there is to do. */
 #include "coll/host/fused_core.h"
+#include "coll/pattern.h"
 #include "coll/segments.h"
 #include "kernel/kernel.h"
-
-enum { BLOCK = 8 * 1024 };
 
 static const tti_reduce_kernel *kernel_of(const tti_fused_call *f)
 {
     return tti_reduce_kernel_for(f->call->op.kind, f->call->dtype);
 }
 
-/* The own output is the first one: its lines are the likeliest to be here. */
-static void *first_out(const tti_fused_call *f)
+/* The places of element first in all outputs, the own one first; how many there are. */
+static int outs_at(const tti_fused_call *f, int64_t first)
 {
-    return f->fused->outs[f->rank] != NULL ? f->fused->outs[f->rank] : f->fused->outs[f->call->root];
+    int i, n = 0;
+
+    for (i = 0; i < f->n_ranks; i++) {
+        char *out = f->fused->outs[tti_shifted(f->rank, i, f->n_ranks)];
+
+        if (out != NULL)
+            f->fused->places[n++] = out + (size_t)first * f->element;
+    }
+    return n;
 }
 
-static void to_others(const tti_fused_call *f, const void *first, size_t at, size_t bytes)
+static void ins_at(const tti_fused_call *f, int64_t first)
 {
-    int i;
+    int r;
 
-    for (i = 1; i < f->n_ranks; i++) {
-        char *out = f->fused->outs[(f->rank + i) % f->n_ranks];
-
-        if (out != NULL && out != first)
-            memcpy(out + at, (const char *)first + at, bytes);
-    }
+    for (r = 0; r < f->n_ranks; r++)
+        f->channel->reads[r] = (const char *)f->fused->ins[r] + (size_t)first * f->element;
 }
 
 static void combine(const tti_fused_call *f, tti_fused_piece piece)
 {
-    tti_host_channel *channel = f->channel;
-    char             *first = first_out(f);
-    const int64_t     block = (int64_t)(BLOCK / f->element);
-    int64_t           at, n;
-    int               r;
+    const int n_outs = outs_at(f, piece.begin);
 
-    for (at = piece.begin; at < piece.end; at += n) {
-        const size_t offset = (size_t)at * f->element;
-
-        n = piece.end - at < block ? piece.end - at : block;
-        for (r = 0; r < f->n_ranks; r++)
-            channel->reads[r] = (const char *)f->fused->ins[r] + offset;
-        tti_reduce(kernel_of(f), first + offset, channel->reads, f->n_ranks, n, f->n_ranks);
-        to_others(f, first, offset, (size_t)n * f->element);
-    }
+    ins_at(f, piece.begin);
+    tti_reduce_to(kernel_of(f), f->fused->places, n_outs, f->channel->reads, f->n_ranks, piece.end - piece.begin,
+                  f->n_ranks);
 }
 
 tutti_status tti_fused_all_reduce(tti_fused_call *f)
@@ -61,14 +52,9 @@ tutti_status tti_fused_all_reduce(tti_fused_call *f)
 
 static void combine_own(const tti_fused_call *f, tti_fused_piece piece)
 {
-    tti_host_channel *channel = f->channel;
-    const size_t      offset = (size_t)piece.begin * f->element;
-    int               r;
-
-    for (r = 0; r < f->n_ranks; r++)
-        channel->reads[r] = (const char *)f->fused->ins[r] + offset;
-    tti_reduce(kernel_of(f), (char *)f->call->out + offset, channel->reads, f->n_ranks, piece.end - piece.begin,
-               f->n_ranks);
+    ins_at(f, piece.begin);
+    tti_reduce(kernel_of(f), (char *)f->call->out + (size_t)piece.begin * f->element, f->channel->reads, f->n_ranks,
+               piece.end - piece.begin, f->n_ranks);
 }
 
 tutti_status tti_fused_reduce_scatter(tti_fused_call *f)
