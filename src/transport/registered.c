@@ -46,10 +46,36 @@ static uint64_t heap_bytes(void)
     return bytes;
 }
 
+/* Whether there is a heap, and it is this process's, not that of one that it was forked from. Asked in every
+ * collective on registered memory: a load, where getpid() is a system call. */
+static bool is_mine(void)
+{
+    return tti_registered.refs > 0 && *tti_registered.mine != 0;
+}
+
+static tutti_status make_mark(volatile uint8_t **mark_out)
+{
+    uint8_t *page = mmap(NULL, TTI_REGISTERED_PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    int      err;
+
+    if (page == MAP_FAILED)
+        return tti_fail_errno(errno, "no memory for a heap of registered memory");
+    if (madvise(page, TTI_REGISTERED_PAGE, MADV_WIPEONFORK) != 0) {
+        err = errno;
+        munmap(page, TTI_REGISTERED_PAGE);
+        return tti_fail_errno(err, "cannot mark a heap of registered memory as this process's own");
+    }
+    *page = 1;
+    *mark_out = page;
+    return TUTTI_OK;
+}
+
 static tutti_status make_heap(void)
 {
     const uint64_t bytes = heap_bytes();
     const int      fd = memfd_create("tutti-registered", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    volatile uint8_t *mark = NULL;
+    tutti_status   st;
     int            err;
 
     if (fd < 0)
@@ -60,8 +86,21 @@ static tutti_status make_heap(void)
         return tti_fail_errno(err, "cannot make a heap of registered memory of %llu GiB",
                               (unsigned long long)(bytes >> 30));
     }
-    tti_registered = (registered_heap){ .pid = getpid(), .fd = fd, .bytes = bytes };
+    st = make_mark(&mark);
+    if (st != TUTTI_OK) {
+        close(fd);
+        return st;
+    }
+    tti_registered = (registered_heap){ .mine = mark, .fd = fd, .bytes = bytes };
     return TUTTI_OK;
+}
+
+static void forget(void)
+{
+    munmap((void *)(uintptr_t)tti_registered.mine, TTI_REGISTERED_PAGE);
+    close(tti_registered.fd);
+    free(tti_registered.pieces);
+    tti_registered = (registered_heap){ .refs = 0 };
 }
 
 /* Lock held, also below. A forked child begins anew; the pages it inherited stay where they are. */
@@ -69,11 +108,8 @@ static tutti_status hold(void)
 {
     tutti_status st;
 
-    if (tti_registered.refs > 0 && tti_registered.pid != getpid()) {
-        close(tti_registered.fd);
-        free(tti_registered.pieces);
-        tti_registered = (registered_heap){ .refs = 0 };
-    }
+    if (tti_registered.refs > 0 && !is_mine())
+        forget();
     if (tti_registered.refs == 0) {
         st = make_heap();
         if (st != TUTTI_OK)
@@ -85,13 +121,11 @@ static tutti_status hold(void)
 
 static void drop(void)
 {
-    if (tti_registered.refs == 0 || tti_registered.pid != getpid() || --tti_registered.refs > 0)
+    if (!is_mine() || --tti_registered.refs > 0)
         return;
     if (tti_registered.base != NULL)
         munmap(tti_registered.base, tti_registered.bytes);
-    close(tti_registered.fd);
-    free(tti_registered.pieces);
-    tti_registered = (registered_heap){ .refs = 0 };
+    forget();
 }
 
 /* All of fd, at a multiple of TTI_REGISTERED_LARGE. */
@@ -156,7 +190,7 @@ piece *tti_piece_find(const void *data, size_t bytes)
     const uintptr_t at = (uintptr_t)data;
     size_t          low = 0, high = tti_registered.n;
 
-    if (tti_registered.refs == 0 || tti_registered.pid != getpid() || tti_registered.base == NULL || at < base || at - base >= tti_registered.bytes)
+    if (!is_mine() || tti_registered.base == NULL || at < base || at - base >= tti_registered.bytes)
         return NULL;
     while (low < high) { /* the last piece that begins at or before it */
         const size_t middle = (low + high) / 2;
@@ -359,7 +393,7 @@ bool tti_registered_is_own(const struct stat *info)
 {
     struct stat mine;
 
-    return tti_registered.refs > 0 && tti_registered.pid == getpid() && fstat(tti_registered.fd, &mine) == 0 && mine.st_dev == info->st_dev &&
+    return is_mine() && fstat(tti_registered.fd, &mine) == 0 && mine.st_dev == info->st_dev &&
            mine.st_ino == info->st_ino;
 }
 

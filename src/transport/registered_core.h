@@ -27,7 +27,7 @@ typedef struct piece {
 } piece;
 
 typedef struct registered_heap {
-    pid_t    pid; /* who made it */
+    volatile uint8_t *mine; /* a page that says 1, and is empty in a forked child */
     int      refs; /* worlds, and pieces that are not buried; 0: there is none */
     int      fd;
     uint64_t bytes;

@@ -246,13 +246,25 @@ static void fill_table(tti_fused_call *f, tti_host_card *card)
     }
 }
 
+/* As kernels need it. Offsets are aligned as addresses are: the memory begins on a page. */
+static bool are_aligned(const tti_fused_call *f)
+{
+    uintptr_t bits = 0;
+    int       i;
+
+    for (i = 0; i < f->fused->n_uses; i++)
+        if (f->fused->uses[i].bytes > 0)
+            bits |= (uintptr_t)f->fused->uses[i].data;
+    return bits % f->align == 0;
+}
+
 static void show(tti_fused_call *f)
 {
     tti_host_card *card = card_of(f, f->rank);
     tti_fused     *fused = f->fused;
 
     list_uses(f);
-    f->shown = map_all(f) && tti_registered_use(fused->uses, fused->n_uses);
+    f->shown = are_aligned(f) && map_all(f) && tti_registered_use(fused->uses, fused->n_uses);
     card->ready = f->shown;
     card->out = fused->uses[0].offset;
     card->in = fused->uses[fused->n_uses > 0 ? fused->n_uses - 1 : 0].offset;
@@ -310,11 +322,9 @@ static tutti_status fail_card(tti_fused_call *f, int rank)
 /* The memory of rank at offset; own: where this rank has it. NULL: it is not there. */
 static void *at_offset(const tti_fused_call *f, int rank, uint64_t offset, size_t bytes, const void *own)
 {
-    const size_t align = f->element < 8 ? f->element : 8; /* a complex number is two of 8 bytes at most */
-
     if (rank == f->rank)
         return (void *)own;
-    return offset % align == 0 ? tti_foreign_at(f->fused->foreign[rank], offset, bytes) : NULL;
+    return offset % f->align == 0 ? tti_foreign_at(f->fused->foreign[rank], offset, bytes) : NULL;
 }
 
 /* What rank's card says about what this rank does with its buffers. False: it says what cannot be. */
@@ -491,6 +501,7 @@ tutti_status tti_fused_run(tti_host_channel *channel, const tutti_call *call, tt
     bool           ready = false;
     tutti_status   st;
 
+    f.align = call->dtype == TUTTI_C64 || call->dtype == TUTTI_C128 ? f.element / 2 : f.element;
     *done_out = false;
     if (!is_asked(channel, call, wish))
         return TUTTI_OK;

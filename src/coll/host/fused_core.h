@@ -35,6 +35,7 @@ typedef struct tti_fused_call {
     int               rank;
     int               n_ranks;
     size_t            element; /* bytes */
+    size_t            align;   /* of an element: a complex number is two of half its size */
     bool              shown;   /* its buffers are in the others' reach */
     int               giver;   /* of what is pulled now */
     int64_t           pieces;  /* that the work was cut into, where they are taken; 0: each has its slice */
