@@ -21,6 +21,8 @@
 #define ANY_SIZE INT64_MAX
 #define ANY_RANKS INT32_MAX
 
+#define ONLY_ASKED (-1)
+
 enum { KIB = 1024 };
 
 /* Taken by coll.c before the others, where all members have it. */
@@ -42,6 +44,8 @@ static const tti_algorithm table[] = {
       128 * KIB, tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "sliced", tti_staged_all_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_all_sliced, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_ALL_REDUCE, "pull", tti_pulled_all_reduce, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_all_pulled, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "one_shot", NULL, tti_plan_all_reduce_one_shot, ANY_RANKS, 64 * KIB,
       tti_amounts_net_all_to_all_one, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "direct", NULL, tti_plan_all_reduce_direct, ANY_RANKS, ANY_SIZE,
@@ -64,6 +68,8 @@ static const tti_algorithm table[] = {
       tti_amounts_one_to_all, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_BROADCAST, "staged", tti_staged_broadcast, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_one_to_all, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_BROADCAST, "pull", tti_pulled_broadcast, NULL, TTI_HOST_RANKS_MAX, ONLY_ASKED,
+      tti_amounts_one_pulled, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_BROADCAST, "binomial", NULL, tti_plan_broadcast_binomial, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_tree, TTI_IN_RANK_ORDER },
 
@@ -72,6 +78,8 @@ static const tti_algorithm table[] = {
       TTI_LINES_BYTES, tti_amounts_all_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_GATHER, "staged", tti_staged_all_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_all_parts, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_ALL_GATHER, "pull", tti_pulled_all_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_parts_pulled, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_GATHER, "direct", NULL, tti_plan_all_gather_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
@@ -80,6 +88,8 @@ static const tti_algorithm table[] = {
       tti_amounts_root_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_GATHER, "staged", tti_staged_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_root_parts, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_GATHER, "pull", tti_pulled_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_parts_pulled, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_GATHER, "direct", NULL, tti_plan_gather_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
@@ -88,6 +98,8 @@ static const tti_algorithm table[] = {
       tti_amounts_root_parts, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_SCATTER, "staged", tti_staged_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_root_parts, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_SCATTER, "pull", tti_pulled_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_one_pulled, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_SCATTER, "direct", NULL, tti_plan_scatter_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_parts, TTI_IN_RANK_ORDER },
 
@@ -96,11 +108,15 @@ static const tti_algorithm table[] = {
       TTI_LINES_BYTES / 2, tti_amounts_own_slices, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_REDUCE_SCATTER, "staged", tti_staged_reduce_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_own_slices, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_REDUCE_SCATTER, "pull", tti_pulled_reduce_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_own_pulled, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_REDUCE_SCATTER, "direct", NULL, tti_plan_reduce_scatter_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_own_slices, TTI_IN_RANK_ORDER },
 
     ON_REGISTERED(TUTTI_CALL_ALL_TO_ALL),
     { TUTTI_CALL_ALL_TO_ALL, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_ALL_TO_ALL, "pull", tti_pulled_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_TO_ALL, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
@@ -110,6 +126,8 @@ static const tti_algorithm table[] = {
     ON_REGISTERED(TUTTI_CALL_GATHER_V),
     { TUTTI_CALL_GATHER_V, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_GATHER_V, "pull", tti_pulled_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_GATHER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_GATHER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
@@ -117,6 +135,8 @@ static const tti_algorithm table[] = {
 
     ON_REGISTERED(TUTTI_CALL_SCATTER_V),
     { TUTTI_CALL_SCATTER_V, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+    { TUTTI_CALL_SCATTER_V, "pull", tti_pulled_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_SCATTER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_blocks, TTI_IN_RANK_ORDER },

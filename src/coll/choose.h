@@ -7,6 +7,7 @@
 #include "coll/cost.h"
 #include "coll/host/fused.h"
 #include "coll/host/one_phase.h"
+#include "coll/host/pulled.h"
 #include "coll/net/plan.h"
 #include "coll/tune.h"
 

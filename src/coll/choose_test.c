@@ -110,6 +110,9 @@ static void size_and_place_decide(void **state)
     (void)state;
     assert_string_equal(chosen(NULL, kind, true, 4, 64), "lines");
     assert_string_equal(chosen(NULL, kind, true, 4, 1 << 20), "sliced");
+    assert_string_equal(chosen(NULL, kind, true, 2, 16 << 20), "pull");
+    assert_string_equal(chosen(NULL, TUTTI_CALL_ALL_GATHER, true, 2, 1 << 20), "pull");
+    assert_string_equal(chosen(NULL, TUTTI_CALL_BROADCAST, true, 2, 1 << 20), "staged");
     assert_string_equal(chosen(NULL, kind, false, 4, 64), "one_shot");
     assert_string_equal(chosen(NULL, kind, false, 4, 1 << 20), "direct");
 }

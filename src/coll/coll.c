@@ -11,6 +11,7 @@
 #include "coll/coll.h"
 
 #include <stdlib.h>
+#include <unistd.h>
 #include <tutti/private.h>
 #include "coll/choice.h"
 #include "coll/host/wait.h"
@@ -47,6 +48,8 @@ static tutti_status announce(tti_coll *coll, const tti_coll_config *config)
     if (st == TUTTI_OK && coll->host != NULL) {
         mine.region = coll->host->region;
         mine.nonce = coll->host->members[team->rank].nonce;
+        mine.nonce_at = (uint64_t)(uintptr_t)&coll->host->members[team->rank].nonce;
+        mine.pid = (uint64_t)getpid();
         mine.fenced = team->port->ops->fence_join != NULL && team->port->ops->fence_join(team->port);
     }
     return st == TUTTI_OK ? tti_team_announce(team, &coll->board, config->deadline_ns, &mine) : st;

@@ -5,7 +5,7 @@
  *   choose.c     the table of algorithms: (kind, where the members are, bytes) -> one of them; cost.c says
  *                what each costs, choice.c makes one choice for all members
  *   host/        all members on one host: small calls in one phase through lines, others in rounds through slots of
- *                shared memory
+ *                shared memory, or by members that read each other's buffers through the kernel (pull.h)
  *   net/         members anywhere: schedules of messages; plan_*.c makes a schedule (pure arithmetic),
  *                run.c moves the data
  *   pattern.c    who talks to whom, and who owns which slice: arithmetic without state

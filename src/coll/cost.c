@@ -34,13 +34,15 @@ double tti_cost(const tti_amounts *a, const tti_machine *m, double turns, double
     const bool   far = 2 * bytes > m->cache_bytes; /* the user's buffers; slots stay near */
     const double copy = far ? m->copy_far : m->copy;
     const double fetch = far ? at_least(m->fetch, m->copy_far) : m->fetch;
+    /* What several ranks of a core read from one slot they find in its cache. */
+    const double pull = turns > 1 ? 2 * m->pull : m->pull;
     /* All lines of a round are read at the same time, nearly: the second costs a quarter. */
     const double one = turns > 1 ? turns * m->give : m->line;
     const double all = turns > 1 ? one : m->line * (1 + (ranks - 2) / 4);
 
     return a->meets * all + a->hears * one +
            turns * (a->copied * copy + a->fetched * fetch + a->combined * m->combine +
-                    a->pulled * m->pull + a->pulls * m->pull_call) +
+                    a->pulled * pull + a->pulls * m->pull_call) +
            a->messages * m->message + a->posts * m->post + a->sent * m->wire;
 }
 
@@ -123,6 +125,44 @@ tti_amounts tti_amounts_blocks(double ranks, double bytes)
 {
     return (tti_amounts){ .meets = 1 + rounds(bytes, lane(ranks)), .copied = ranks * bytes,
                           .fetched = (ranks - 1) * bytes };
+}
+
+enum { PULL_ALL_BYTES = 3 * 1024 * 1024 };
+
+static double pulls_of(double ranks, double bytes)
+{
+    return (ranks - 1) * ceil(bytes / TTI_HOST_CHUNK);
+}
+
+tti_amounts tti_amounts_one_pulled(double ranks, double bytes)
+{
+    (void)ranks;
+    return (tti_amounts){ .meets = 2, .pulled = bytes, .pulls = 1 };
+}
+
+tti_amounts tti_amounts_parts_pulled(double ranks, double bytes)
+{
+    return (tti_amounts){ .meets = 2, .copied = bytes, .pulled = (ranks - 1) * bytes, .pulls = ranks - 1 };
+}
+
+tti_amounts tti_amounts_own_pulled(double ranks, double bytes)
+{
+    return (tti_amounts){ .meets = 2, .pulled = (ranks - 1) * bytes, .pulls = pulls_of(ranks, bytes),
+                          .combined = ranks * bytes };
+}
+
+/* Up to some MiB slices that go through slots stay in caches, and their lines come before they are asked for, which
+ * the kernel's copies do not. One figure for a byte cannot tell: so the other form is taken to be a little better. */
+tti_amounts tti_amounts_all_pulled(double ranks, double bytes)
+{
+    if (bytes < PULL_ALL_BYTES) {
+        tti_amounts slices = tti_amounts_all_sliced(ranks, bytes);
+
+        slices.pulls = 1;
+        return slices;
+    }
+    return (tti_amounts){ .meets = 3, .pulled = 2 * bytes * (ranks - 1) / ranks,
+                          .pulls = pulls_of(ranks, bytes / ranks) + ranks - 1, .combined = bytes };
 }
 
 /* ---- between hosts ----------------------------------------------------------------------------- */

@@ -57,6 +57,11 @@ tti_amounts_of tti_amounts_root_parts;     /* the root copies the parts of all, 
 tti_amounts_of tti_amounts_own_slices;     /* each stages a part for each other, and combines its own */
 tti_amounts_of tti_amounts_blocks;         /* each stages a block for each other, after their sizes */
 
+tti_amounts_of tti_amounts_one_pulled;     /* each reads a part from the root's buffer */
+tti_amounts_of tti_amounts_parts_pulled;   /* each, or the root, reads the parts of all others */
+tti_amounts_of tti_amounts_own_pulled;     /* each reads the others' contributions to its part */
+tti_amounts_of tti_amounts_all_pulled;     /* the same with slices, then each reads those of all others */
+
 tti_amounts_of tti_amounts_net_doubling;       /* tokens to 1, 2, 4, ... further */
 tti_amounts_of tti_amounts_net_all_to_all_one; /* everything to everybody, combined there */
 tti_amounts_of tti_amounts_net_slices;         /* slices to owners, combined there, to all */

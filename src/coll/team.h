@@ -30,6 +30,8 @@ typedef struct tti_team {
 typedef struct tti_join {
     uint64_t region;     /* offset of its part of the shared channel; 0: none */
     uint64_t nonce;      /* stands at the head of that part while it is the member's */
+    uint64_t nonce_at;   /* and here in its own memory */
+    uint64_t pid;
     uint64_t fenced;     /* 1: fence_others() of its port reaches it */
     uint64_t cpus[TTI_CPU_WORDS]; /* that it may run on: tti_usable_cpus() */
     uint64_t cores;               /* its host has running */

@@ -5,7 +5,7 @@
  * Why     Data goes through the sender's own region and is copied out by those who need it: nobody
  *         ever writes to a buffer of another process, and what a round costs is two copies and one
  *         line per flag.
- * How     Round t uses slot t % K (K = TTI_HOST_DEPTH) of every member. In it member r
+ * How     Round t uses slot t % K (K = depth) of every member. In it member r
  *           room    waits until done[q] >= t-K+1 for all q
  *           stage   fills its staging slot, sets staged[r] = t+1
  *           read    waits for staged[q] >= t+1, reads q's staging slot; sliced operations then fill
@@ -25,7 +25,8 @@
  *            it waits for the reader's done >= t+1, which the reader sets after reading.
  *         3. Nobody waits in a circle. In round t a member waits only for done of t-K, staged of t,
  *            then result of t, each of which its owner sets after waits that come earlier in this
- *            order.
+ *            order. Whoever has rounds t, t-1 and t-2 under way (staged_slices.c) waits for done of t-K, then staged of
+ *            t-1, then result of t-2, and so do all others; with K > 2 done of t-K comes before all of these.
  *         4. None of this asks what operation a round belongs to, only that all members count the
  *            same rounds. Operations of different kinds follow each other without anything between
  *            them, and a counter that an operation does not set catches up with the next that does.
@@ -68,11 +69,16 @@
 #include <tutti/private.h>
 #include "coll/host/crowd.h"
 #include "coll/host/fused.h"
+#include "coll/host/pull.h"
 #include "coll/host/wait.h"
 
 enum {
-    VERSION = 5,
-    SLOTS = 2 * TTI_HOST_DEPTH,
+    VERSION = 6,
+    /* With a core for each rank slots are small, so that they stay in its cache, and many, so that ranks need
+     * not go in step. Where ranks share cores a round costs as many changes of hands as ranks share one: few
+     * rounds, and nobody runs ahead. */
+    CHUNK_OWN_CORE = TTI_HOST_CHUNK,
+    CHUNK_SHARED_CORE = TTI_HOST_SLOTS / 2,
     /* Slots of different members begin in different sets of a first-level cache (64 sets of 64
      * bytes): 65 lines further for each rank, around after 64. */
     STAGGER = 65 * 64,
@@ -115,7 +121,7 @@ static size_t slots_at(int rank)
 
 static size_t region_bytes(int rank)
 {
-    return slots_at(rank) + (size_t)SLOTS * TTI_HOST_CHUNK;
+    return slots_at(rank) + 2 * (size_t)TTI_HOST_SLOTS;
 }
 
 static void adopt(tti_host_channel *channel, int rank, void *region, uint64_t nonce)
@@ -224,6 +230,8 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
     channel->crowded = n_here > tti_crowd_cores(joins, channel->team->n_ranks, n_here);
     if (channel->patience.checks == 0)
         channel->patience = tti_host_patience_of(channel->crowded);
+    channel->chunk = channel->crowded ? CHUNK_SHARED_CORE : CHUNK_OWN_CORE;
+    channel->depth = TTI_HOST_SLOTS / channel->chunk;
     for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++)
         if (r != channel->team->rank)
             st = find_region(channel, r, &joins[r]);
@@ -232,6 +240,7 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
     channel->fenced = !channel->crowded; /* wait.c */
     for (r = 0; r < channel->team->n_ranks; r++)
         channel->fenced = channel->fenced && joins[r].fenced != 0;
+    tti_pull_probe(channel, joins);
     atomic_store_explicit(&channel->connected, true, memory_order_release);
     tti_host_next(channel);
     return TUTTI_OK;
@@ -389,13 +398,13 @@ tutti_status tti_host_room(tti_host_channel *channel)
     tutti_status st = TUTTI_OK;
     int          r;
 
-    if (channel->round < channel->unread + TTI_HOST_DEPTH)
+    if (channel->round < channel->unread + channel->depth)
         return TUTTI_OK;
     for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++) {
-        st = tti_host_wait(channel, r, TTI_DONE, channel->round - TTI_HOST_DEPTH + 1);
+        st = tti_host_wait(channel, r, TTI_DONE, channel->round - channel->depth + 1);
         /* Who has done a round of this call has entered it. */
         if (st == TUTTI_OK && r != channel->team->rank &&
-            channel->round - channel->begin >= TTI_HOST_DEPTH)
+            channel->round - channel->begin >= channel->depth)
             st = agree(channel, r, &channel->note);
     }
     return st;
@@ -439,10 +448,15 @@ void tti_host_next(tti_host_channel *channel)
     channel->round++;
 }
 
-static char *slot(const tti_host_channel *channel, int rank, uint64_t first)
+void tti_host_turn(tti_host_channel *channel, uint64_t round)
 {
-    return channel->members[rank].slots +
-           (first + channel->round % TTI_HOST_DEPTH) * (uint64_t)TTI_HOST_CHUNK;
+    channel->round = round;
+}
+
+static char *slot(const tti_host_channel *channel, int rank, size_t sort)
+{
+    return channel->members[rank].slots + sort * TTI_HOST_SLOTS +
+           (channel->round % channel->depth) * channel->chunk;
 }
 
 char *tti_host_staging(const tti_host_channel *channel, int rank)
@@ -452,5 +466,5 @@ char *tti_host_staging(const tti_host_channel *channel, int rank)
 
 char *tti_host_result(const tti_host_channel *channel, int rank)
 {
-    return slot(channel, rank, TTI_HOST_DEPTH);
+    return slot(channel, rank, 1);
 }

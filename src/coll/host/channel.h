@@ -11,8 +11,8 @@
 #include "coll/team.h"
 
 enum {
-    TTI_HOST_DEPTH = 2,          /* slots of each sort: rounds that may be under way */
-    TTI_HOST_CHUNK = 128 * 1024, /* bytes of a slot */
+    TTI_HOST_SLOTS = 1024 * 1024, /* bytes of all slots of a sort */
+    TTI_HOST_CHUNK = 128 * 1024,  /* bytes of a slot, or a multiple: tti_host_channel.chunk */
     TTI_HOST_RANKS_MAX = TTI_HOST_CHUNK / 64, /* a slot has a line for each member */
     TTI_HOST_WORDS_MAX = 892,                 /* of a failure, cut off beyond */
     TTI_HOST_PLACES = 2,
@@ -74,6 +74,7 @@ typedef struct tti_host_lines {
     uint64_t         region_bytes;
     uint32_t         version;
     _Atomic uint32_t failed; /* status | (rank it is about + 1) << 8, once the owner has failed */
+    _Atomic uint32_t pulls;  /* whether the owner can read all others' memory: pull.c */
     _Atomic uint32_t failing; /* whether a thread of the owner writes the report, or has */
     _Alignas(TTI_LINE) tti_call_board board;
     tti_counter      counters[TTI_COUNTERS];
@@ -87,8 +88,9 @@ typedef struct tti_host_lines {
 typedef struct tti_host_member {
     tti_host_lines *lines;  /* NULL: not found */
     tti_host_place *places; /* TTI_HOST_PLACES */
-    char           *slots;  /* TTI_HOST_DEPTH for staging, then as many for results */
+    char           *slots;  /* for staging, then as many for results */
     uint64_t        nonce;
+    uint64_t        pid;
     uint64_t        agreed; /* the last call in which it is known to have called the same */
 } tti_host_member;
 
@@ -110,10 +112,13 @@ typedef struct tti_host_channel {
     uint64_t        *begins;  /* [n_ranks] where others' blocks for this rank begin */
     tti_fused       *fused;
     uint64_t         round;
+    size_t           chunk;     /* bytes of a slot */
+    uint64_t         depth;     /* slots of each sort: rounds that may be under way */
     bool             crowded;   /* the host's ranks are more than cores: all members say the same */
     uint64_t         all_agreed; /* as agreed, of all members: their agreed may be less */
     uint64_t         unread;    /* all have read all they need of the rounds before this one */
     bool             fenced;    /* sleepers use the port's fence_others(), which reaches all members */
+    uint32_t         pulls;     /* what all members' `pulls` come to; 0: not known yet */
     tti_host_patience patience; /* checks 0: not settled yet */
     tti_host_patience settled;  /* in background: what patience is else */
     bool              in_background;
@@ -169,6 +174,9 @@ tutti_status tti_host_await(tti_host_channel *channel, tti_counter_kind kind, in
 tutti_status tti_host_await_all(tti_host_channel *channel, tti_counter_kind kind);
 /** This rank is done with the round; on to the next. */
 void tti_host_next(tti_host_channel *channel);
+/** What is said of "the round" is about this one, from here on. Whoever has several under way goes to and fro between
+ * them, posts in each in the order of rounds, and ends the last one with next. */
+void tti_host_turn(tti_host_channel *channel, uint64_t round);
 
 /** The slots of rank for this round. */
 char *tti_host_staging(const tti_host_channel *channel, int rank);

@@ -16,12 +16,13 @@ typedef tutti_status tti_staged(tti_host_channel *channel, const tutti_call *cal
 tti_staged tti_staged_barrier;
 /** Everybody combines everything. S/c rounds, PS read per rank. */
 tti_staged tti_staged_all_reduce_one_phase;
-/** Each combines its slice, all copy all slices. S/c rounds, 3S read per rank. */
+/** Each combines its slice, all copy all slices. S/c rounds, (3-2/P)S read and 2S written per rank. */
 tti_staged tti_staged_all_reduce_sliced;
 /** The root combines everything. PS read by the root. */
 tti_staged tti_staged_reduce_one_phase;
-/** Each combines its slice, the root copies all slices. */
+/** Each combines its slice, the root copies all slices. S/c rounds, (2-1/P)S read per rank, by the root (3-2/P)S. */
 tti_staged tti_staged_reduce_sliced;
+/** S read and written per rank. With a core for each rank in pieces of a quarter of a slot. */
 tti_staged tti_staged_broadcast;
 /** Parts may have different sizes: as many rounds as the longest one takes. */
 tti_staged tti_staged_all_gather;
@@ -50,9 +51,9 @@ tutti_status tti_staged_compare_block(tti_host_channel *channel, const tutti_cal
 tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti_call *call, uint64_t longest);
 
 /** Bytes of a slot that each member has where a slot is shared out: whole lines. */
-static inline size_t tti_staged_lane(const tti_team *team)
+static inline size_t tti_staged_lane(const tti_host_channel *channel)
 {
-    return (size_t)(TTI_HOST_CHUNK / team->n_ranks) & ~(size_t)63;
+    return channel->chunk / (size_t)channel->team->n_ranks & ~(size_t)63;
 }
 
 /** Elements that go through a slot of bytes in one round, and rounds that count elements take. */

@@ -100,7 +100,7 @@ tutti_status tti_staged_all_gather(tti_host_channel *channel, const tutti_call *
     const int64_t longest = tti_part_longest(call, channel->team->n_ranks);
     piece         p = { .channel = channel, .call = call,
                         .element = tutti_dtype_size(call->dtype),
-                        .per_round = tti_staged_per_round(call, TTI_HOST_CHUNK) };
+                        .per_round = tti_staged_per_round(call, (int64_t)channel->chunk) };
     tutti_status  st = TUTTI_OK;
 
     tti_segments_init(&p.segments, call);

@@ -15,8 +15,12 @@
  * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any data moves;
  *         whoever depends on them finds that they have failed. */
 #include <string.h>
-#include "coll/host/staged.h"
+#include "coll/host/pull.h"
+#include "coll/host/pulled.h"
 #include "coll/pattern.h"
+
+/* Bytes of the longest stream from which on it pays to read blocks from their owners (pull.h). */
+enum { PULL_OWN_CORE = 32 * 1024, PULL_SHARED_CORE = 1024 * 1024 };
 
 /* What a member tells about one other. */
 typedef struct pair_entry {
@@ -52,7 +56,7 @@ typedef struct piece {
 
 static piece piece_of(const window *w, uint64_t block_begin, uint64_t block_bytes)
 {
-    const uint64_t window_end = w->begin + TTI_HOST_CHUNK;
+    const uint64_t window_end = w->begin + w->channel->chunk;
     const uint64_t block_end = block_begin + block_bytes;
     const uint64_t lo = block_begin > w->begin ? block_begin : w->begin;
     const uint64_t hi = block_end < window_end ? block_end : window_end;
@@ -188,8 +192,8 @@ static tutti_status move_data(window *w)
     tutti_status    st = TUTTI_OK;
     int             i;
 
-    tti_host_go_on(w->channel, tti_staged_rounds((int64_t)w->longest, TTI_HOST_CHUNK));
-    for (; w->begin < w->longest && st == TUTTI_OK; w->begin += TTI_HOST_CHUNK) {
+    tti_host_go_on(w->channel, tti_staged_rounds((int64_t)w->longest, (int64_t)w->channel->chunk));
+    for (; w->begin < w->longest && st == TUTTI_OK; w->begin += w->channel->chunk) {
         st = give(w);
         for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++)
             st = take(w, tti_shifted(team->rank, -i, team->n_ranks));
@@ -199,15 +203,28 @@ static tutti_status move_data(window *w)
     return st;
 }
 
-tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti_call *call, uint64_t longest)
+/* Whether the blocks are large enough to be read from their owners, and can be. */
+static tutti_status wants_pull(const window *w, bool *wants_out)
 {
-    window w = { .channel = channel, .call = call, .element = tutti_dtype_size(call->dtype), .longest = longest };
+    const uint64_t least = w->channel->crowded ? PULL_SHARED_CORE : PULL_OWN_CORE;
 
-    tti_host_begin(channel, 0);
-    return move_data(&w);
+    *wants_out = false;
+    return w->longest >= least ? tti_pull_ready(w->channel, wants_out) : TUTTI_OK;
 }
 
-tutti_status tti_staged_all_to_all(tti_host_channel *channel, const tutti_call *call)
+tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti_call *call, uint64_t longest)
+{
+    window       w = { .channel = channel, .call = call, .element = tutti_dtype_size(call->dtype), .longest = longest };
+    bool         pulls;
+    tutti_status st = wants_pull(&w, &pulls);
+
+    if (st != TUTTI_OK)
+        return st;
+    tti_host_begin(channel, 0);
+    return pulls ? tti_pulled_blocks(channel, call) : move_data(&w);
+}
+
+static tutti_status run(tti_host_channel *channel, const tutti_call *call, bool pulls)
 {
     const int    own = channel->team->rank;
     window       w = { .channel = channel, .call = call,
@@ -218,5 +235,19 @@ tutti_status tti_staged_all_to_all(tti_host_channel *channel, const tutti_call *
     st = exchange_tables(&w);
     if (st == TUTTI_OK && call->in_counts[own] > 0 && call->list[own] != call->ins[own])
         memcpy(call->list[own], call->ins[own], (size_t)bytes_of(&w, call->in_counts[own]));
-    return st == TUTTI_OK ? move_data(&w) : st;
+    if (st == TUTTI_OK && pulls)
+        st = wants_pull(&w, &pulls);
+    if (st != TUTTI_OK)
+        return st;
+    return pulls ? tti_pulled_blocks(channel, call) : move_data(&w);
+}
+
+tutti_status tti_staged_all_to_all(tti_host_channel *channel, const tutti_call *call)
+{
+    return run(channel, call, false);
+}
+
+tutti_status tti_pulled_all_to_all(tti_host_channel *channel, const tutti_call *call)
+{
+    return run(channel, call, true);
 }

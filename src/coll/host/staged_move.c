@@ -8,6 +8,12 @@
 #include "coll/host/staged.h"
 #include "coll/pattern.h"
 
+/* With a core for each rank the others copy one piece out while the root copies the next one in: the smaller it is,
+ * the sooner they begin. */
+enum { BROADCAST_PIECE = 32 * 1024 };
+
+_Static_assert((int)BROADCAST_PIECE <= (int)TTI_HOST_CHUNK, "a piece fits a slot");
+
 /* One round's piece of every part. */
 typedef struct piece {
     tti_host_channel *channel;
@@ -81,7 +87,7 @@ static tutti_status gather(const piece *p)
 static tutti_status scatter(const piece *p)
 {
     const tti_team *team = p->channel->team;
-    const size_t    lane = tti_staged_lane(team);
+    const size_t    lane = tti_staged_lane(p->channel);
     tutti_status    st;
     int             r;
 
@@ -134,15 +140,15 @@ tutti_status tti_staged_barrier(tti_host_channel *channel, const tutti_call *cal
 
 tutti_status tti_staged_broadcast(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, TTI_HOST_CHUNK, broadcast);
+    return in_rounds(channel, call, channel->crowded ? channel->chunk : BROADCAST_PIECE, broadcast);
 }
 
 tutti_status tti_staged_gather(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, TTI_HOST_CHUNK, gather);
+    return in_rounds(channel, call, channel->chunk, gather);
 }
 
 tutti_status tti_staged_scatter(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, tti_staged_lane(channel->team), scatter);
+    return in_rounds(channel, call, tti_staged_lane(channel), scatter);
 }

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * staged_reduce.c - all_reduce and reduce on one host.
+ * staged_reduce.c - all_reduce and reduce on one host, in one phase.
  *
  * True    Whoever combines, combines the staged contributions of ranks 0..P-1 in this order with
- *         one kernel call: the same bits in the one-phase and the sliced form, on all ranks.
+ *         one kernel call: the same bits as in the sliced form (staged_slices.c), on all ranks.
  *         PREMUL_SUM is applied by each rank to its own elements on their way into the slot. in and
  *         out may be one buffer: a round's elements are staged before any of them is written.
  *         Segments are one long buffer, which the slots pack and the copies out of them spread:
@@ -63,42 +63,6 @@ static char *out_at(const portion *p, tti_stretch s)
     return (char *)p->segments.all[s.segment].out + (size_t)s.first * p->element;
 }
 
-/* Combine the own slice into the own result slot, for others to read. */
-static void make_result(const portion *p)
-{
-    const tti_team *team = p->channel->team;
-    const tti_slice own = tti_slice_of(p->count, p->element, team->n_ranks, team->rank);
-
-    combine(p, own, tti_host_result(p->channel, team->rank) + (size_t)own.begin * p->element);
-    tti_host_post(p->channel, TTI_RESULT);
-}
-
-static void copy_slice(const portion *p, tti_slice slice, const char *result)
-{
-    const char *from = result + (size_t)slice.begin * p->element;
-
-    TTI_EACH_STRETCH (s, &p->segments, p->first + slice.begin, slice.end - slice.begin)
-        memcpy(out_at(p, s), from + (size_t)s.at * p->element, (size_t)s.count * p->element);
-}
-
-static tutti_status copy_results(const portion *p)
-{
-    const tti_team *team = p->channel->team;
-    tutti_status    st = TUTTI_OK;
-    int             i;
-
-    for (i = 0; i < team->n_ranks && st == TUTTI_OK; i++) {
-        const int       owner = tti_shifted(team->rank, i, team->n_ranks);
-        const tti_slice slice = tti_slice_of(p->count, p->element, team->n_ranks, owner);
-
-        if (owner != team->rank)
-            st = tti_host_await(p->channel, TTI_RESULT, owner);
-        if (st == TUTTI_OK)
-            copy_slice(p, slice, tti_host_result(p->channel, owner));
-    }
-    return st;
-}
-
 static tutti_status all_reduce_one_phase(const portion *p)
 {
     tutti_status st = tti_host_await_all(p->channel, TTI_STAGED);
@@ -110,34 +74,14 @@ static tutti_status all_reduce_one_phase(const portion *p)
     return TUTTI_OK;
 }
 
-static tutti_status all_reduce_sliced(const portion *p)
-{
-    tutti_status st = tti_host_await_all(p->channel, TTI_STAGED);
-
-    if (st != TUTTI_OK)
-        return st;
-    make_result(p);
-    return copy_results(p);
-}
-
 static tutti_status reduce_one_phase(const portion *p)
 {
     return p->call->root == p->channel->team->rank ? all_reduce_one_phase(p) : TUTTI_OK;
 }
 
-static tutti_status reduce_sliced(const portion *p)
-{
-    tutti_status st = tti_host_await_all(p->channel, TTI_STAGED);
-
-    if (st != TUTTI_OK)
-        return st;
-    make_result(p);
-    return p->call->root == p->channel->team->rank ? copy_results(p) : TUTTI_OK;
-}
-
 static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call, round_body *body)
 {
-    const int64_t per_round = tti_staged_per_round(call, TTI_HOST_CHUNK);
+    const int64_t per_round = tti_staged_per_round(call, (int64_t)channel->chunk);
     portion       p = { .channel = channel, .call = call,
                         .kernel = tti_reduce_kernel_for(call->op.kind, call->dtype),
                         .element = tutti_dtype_size(call->dtype) };
@@ -164,17 +108,7 @@ tutti_status tti_staged_all_reduce_one_phase(tti_host_channel *channel, const tu
     return in_rounds(channel, call, all_reduce_one_phase);
 }
 
-tutti_status tti_staged_all_reduce_sliced(tti_host_channel *channel, const tutti_call *call)
-{
-    return in_rounds(channel, call, all_reduce_sliced);
-}
-
 tutti_status tti_staged_reduce_one_phase(tti_host_channel *channel, const tutti_call *call)
 {
     return in_rounds(channel, call, reduce_one_phase);
-}
-
-tutti_status tti_staged_reduce_sliced(tti_host_channel *channel, const tutti_call *call)
-{
-    return in_rounds(channel, call, reduce_sliced);
 }

@@ -108,7 +108,7 @@ tutti_status tti_staged_reduce_scatter(tti_host_channel *channel, const tutti_ca
     share         s = { .channel = channel, .call = call,
                         .scales = call->op.kind == TUTTI_OP_PREMUL_SUM,
                         .element = tutti_dtype_size(call->dtype),
-                        .lane = tti_staged_lane(channel->team) };
+                        .lane = tti_staged_lane(channel) };
     tutti_status  st = TUTTI_OK;
 
     tti_segments_init(&s.segments, call);
