@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * pull_test.c
+ * pulled_test.c
  * Goal    members read each other's buffers only where all of them can, and a buffer that is not there is an
  *         error with words on all of them, in time.
  * Method  The probe on members made by hand, this process being all of them. Then ranks as threads, one of which
@@ -152,5 +152,5 @@ int main(void)
         cmocka_unit_test(a_buffer_that_is_not_there_is_named),
     };
 
-    return cmocka_run_group_tests_name("pull", tests, NULL, NULL);
+    return cmocka_run_group_tests_name("pulled", tests, NULL, NULL);
 }
