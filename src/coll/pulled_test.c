@@ -52,7 +52,7 @@ static some_members *make_members(void)
 static void probe_by_all(some_members *all)
 {
     for (all->team.rank = 0; all->team.rank < MEMBERS; all->team.rank++)
-        tti_pull_probe(&all->channel, all->joins);
+        tti_host_pull_probe(&all->channel, all->joins);
     all->team.rank = 0;
 }
 
@@ -60,7 +60,7 @@ static bool ready(some_members *all)
 {
     bool is = false;
 
-    assert_int_equal(tti_pull_ready(&all->channel, &is), TUTTI_OK);
+    assert_int_equal(tti_host_pull_ready(&all->channel, &is), TUTTI_OK);
     return is;
 }
 
@@ -83,7 +83,7 @@ static void nobody_does_where_one_cannot(void **state)
     probe_by_all(all);
     all->joins[1].nonce++; /* as if the number were another process there */
     all->team.rank = 2;
-    tti_pull_probe(&all->channel, all->joins);
+    tti_host_pull_probe(&all->channel, all->joins);
     all->team.rank = 0;
     assert_false(ready(all));
     free(all);

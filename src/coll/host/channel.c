@@ -240,7 +240,7 @@ tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join 
     channel->fenced = !channel->crowded; /* wait.c */
     for (r = 0; r < channel->team->n_ranks; r++)
         channel->fenced = channel->fenced && joins[r].fenced != 0;
-    tti_pull_probe(channel, joins);
+    tti_host_pull_probe(channel, joins);
     atomic_store_explicit(&channel->connected, true, memory_order_release);
     tti_host_next(channel);
     return TUTTI_OK;

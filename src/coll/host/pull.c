@@ -37,7 +37,7 @@ static ssize_t read_memory(uint64_t pid, uint64_t from, void *to, size_t bytes)
     return process_vm_readv((pid_t)pid, &here, 1, &there, 1, 0);
 }
 
-void tti_pull_probe(tti_host_channel *channel, const tti_join *joins)
+void tti_host_pull_probe(tti_host_channel *channel, const tti_join *joins)
 {
     const tti_team *team = channel->team;
     tti_host_lines *own = channel->members[team->rank].lines;
@@ -56,7 +56,7 @@ void tti_pull_probe(tti_host_channel *channel, const tti_join *joins)
     atomic_store_explicit(&own->pulls, can, memory_order_relaxed); /* done of round 0 comes behind it */
 }
 
-tutti_status tti_pull_ready(tti_host_channel *channel, bool *ready_out)
+tutti_status tti_host_pull_ready(tti_host_channel *channel, bool *ready_out)
 {
     const tti_team *team = channel->team;
     tutti_status    st = TUTTI_OK;
@@ -84,7 +84,7 @@ static uint64_t *table_of(const tti_host_channel *channel, int rank)
 
 _Static_assert(TTI_HOST_RANKS_MAX * sizeof(uint64_t) <= TTI_HOST_CHUNK, "addresses fit a slot");
 
-tutti_status tti_pull_show(tti_host_channel *channel, const void *const *addresses, int n)
+tutti_status tti_host_pull_show(tti_host_channel *channel, const void *const *addresses, int n)
 {
     uint64_t    *table = table_of(channel, channel->team->rank);
     tutti_status st = tti_host_room(channel);
@@ -98,7 +98,7 @@ tutti_status tti_pull_show(tti_host_channel *channel, const void *const *address
     return TUTTI_OK;
 }
 
-tutti_status tti_pull_shown(tti_host_channel *channel, int rank, int i, uint64_t *address_out)
+tutti_status tti_host_pull_shown(tti_host_channel *channel, int rank, int i, uint64_t *address_out)
 {
     const tutti_status st = tti_host_await(channel, TTI_STAGED, rank);
 
@@ -143,7 +143,7 @@ static tutti_status fail_pull(tti_host_channel *channel, int rank, size_t bytes,
     return st;
 }
 
-tutti_status tti_pull(tti_host_channel *channel, int rank, uint64_t from, void *to, size_t bytes)
+tutti_status tti_host_pull(tti_host_channel *channel, int rank, uint64_t from, void *to, size_t bytes)
 {
     const uint64_t pid = channel->members[rank].pid;
     size_t         done = 0;
@@ -159,7 +159,7 @@ tutti_status tti_pull(tti_host_channel *channel, int rank, uint64_t from, void *
     return TUTTI_OK;
 }
 
-tutti_status tti_pull_end(tti_host_channel *channel, int reader)
+tutti_status tti_host_pull_end(tti_host_channel *channel, int reader)
 {
     const int    own = channel->team->rank;
     tutti_status st = TUTTI_OK;

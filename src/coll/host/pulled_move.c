@@ -29,8 +29,8 @@ static tutti_status take(tti_host_channel *channel, int rank, int i, void *to, s
 
     if (bytes == 0)
         return TUTTI_OK;
-    st = tti_pull_shown(channel, rank, i, &from);
-    return st == TUTTI_OK ? tti_pull(channel, rank, from, to, bytes) : st;
+    st = tti_host_pull_shown(channel, rank, i, &from);
+    return st == TUTTI_OK ? tti_host_pull(channel, rank, from, to, bytes) : st;
 }
 
 /* Whether to do the call here; if not, it is done by the other form. */
@@ -40,9 +40,9 @@ static tutti_status start(tti_host_channel *channel, const tutti_call *call, boo
 
     *here_out = false;
     if (call->n_segments == 0)
-        st = tti_pull_ready(channel, here_out);
+        st = tti_host_pull_ready(channel, here_out);
     if (st == TUTTI_OK && *here_out)
-        tti_host_begin(channel, TTI_PULL_ROUNDS);
+        tti_host_begin(channel, TTI_HOST_PULL_ROUNDS);
     return st;
 }
 
@@ -55,10 +55,10 @@ tutti_status tti_pulled_broadcast(tti_host_channel *channel, const tutti_call *c
     if (st != TUTTI_OK || !here)
         return st != TUTTI_OK ? st : tti_staged_broadcast(channel, call);
     if (own == call->root)
-        st = tti_pull_show(channel, &call->in, 1);
+        st = tti_host_pull_show(channel, &call->in, 1);
     else
         st = take(channel, call->root, 0, call->out, bytes_of(call, call->count));
-    return st == TUTTI_OK ? tti_pull_end(channel, own == call->root ? -1 : own) : st;
+    return st == TUTTI_OK ? tti_host_pull_end(channel, own == call->root ? -1 : own) : st;
 }
 
 tutti_status tti_pulled_all_gather(tti_host_channel *channel, const tutti_call *call)
@@ -70,7 +70,7 @@ tutti_status tti_pulled_all_gather(tti_host_channel *channel, const tutti_call *
 
     if (st != TUTTI_OK || !here)
         return st != TUTTI_OK ? st : tti_staged_all_gather(channel, call);
-    st = tti_pull_show(channel, &call->in, 1);
+    st = tti_host_pull_show(channel, &call->in, 1);
     if (st == TUTTI_OK)
         keep(call->list[team->rank], call->in, bytes_of(call, tti_part_count(call, team->rank)));
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
@@ -78,7 +78,7 @@ tutti_status tti_pulled_all_gather(tti_host_channel *channel, const tutti_call *
 
         st = take(channel, giver, 0, call->list[giver], bytes_of(call, tti_part_count(call, giver)));
     }
-    return st == TUTTI_OK ? tti_pull_end(channel, -1) : st;
+    return st == TUTTI_OK ? tti_host_pull_end(channel, -1) : st;
 }
 
 tutti_status tti_pulled_gather(tti_host_channel *channel, const tutti_call *call)
@@ -91,8 +91,8 @@ tutti_status tti_pulled_gather(tti_host_channel *channel, const tutti_call *call
     if (st != TUTTI_OK || !here)
         return st != TUTTI_OK ? st : tti_staged_gather(channel, call);
     if (team->rank != call->root) {
-        st = tti_pull_show(channel, &call->in, 1);
-        return st == TUTTI_OK ? tti_pull_end(channel, call->root) : st;
+        st = tti_host_pull_show(channel, &call->in, 1);
+        return st == TUTTI_OK ? tti_host_pull_end(channel, call->root) : st;
     }
     keep(call->list[team->rank], call->in, bytes_of(call, call->count));
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
@@ -100,7 +100,7 @@ tutti_status tti_pulled_gather(tti_host_channel *channel, const tutti_call *call
 
         st = take(channel, giver, 0, call->list[giver], bytes_of(call, call->count));
     }
-    return st == TUTTI_OK ? tti_pull_end(channel, team->rank) : st;
+    return st == TUTTI_OK ? tti_host_pull_end(channel, team->rank) : st;
 }
 
 tutti_status tti_pulled_scatter(tti_host_channel *channel, const tutti_call *call)
@@ -113,12 +113,12 @@ tutti_status tti_pulled_scatter(tti_host_channel *channel, const tutti_call *cal
         return st != TUTTI_OK ? st : tti_staged_scatter(channel, call);
     if (team->rank != call->root) {
         st = take(channel, call->root, team->rank, call->out, bytes_of(call, call->count));
-        return st == TUTTI_OK ? tti_pull_end(channel, team->rank) : st;
+        return st == TUTTI_OK ? tti_host_pull_end(channel, team->rank) : st;
     }
-    st = tti_pull_show(channel, (const void *const *)call->list, team->n_ranks);
+    st = tti_host_pull_show(channel, (const void *const *)call->list, team->n_ranks);
     if (st == TUTTI_OK)
         keep(call->out, call->list[team->rank], bytes_of(call, call->count));
-    return st == TUTTI_OK ? tti_pull_end(channel, -1) : st;
+    return st == TUTTI_OK ? tti_host_pull_end(channel, -1) : st;
 }
 
 tutti_status tti_pulled_blocks(tti_host_channel *channel, const tutti_call *call)
@@ -127,12 +127,12 @@ tutti_status tti_pulled_blocks(tti_host_channel *channel, const tutti_call *call
     tutti_status    st;
     int             i;
 
-    tti_host_go_on(channel, TTI_PULL_ROUNDS);
-    st = tti_pull_show(channel, call->ins, team->n_ranks);
+    tti_host_go_on(channel, TTI_HOST_PULL_ROUNDS);
+    st = tti_host_pull_show(channel, call->ins, team->n_ranks);
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
         const int giver = tti_shifted(team->rank, -i, team->n_ranks);
 
         st = take(channel, giver, team->rank, call->list[giver], bytes_of(call, call->list_counts[giver]));
     }
-    return st == TUTTI_OK ? tti_pull_end(channel, -1) : st;
+    return st == TUTTI_OK ? tti_host_pull_end(channel, -1) : st;
 }

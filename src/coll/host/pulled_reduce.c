@@ -61,9 +61,9 @@ static tutti_status combine_block(const part *p, int64_t at, int64_t count)
         char     *to = scratch + (size_t)(i - 1) * room;
 
         channel->reads[giver] = to;
-        st = tti_pull_shown(channel, giver, p->shown, &from);
+        st = tti_host_pull_shown(channel, giver, p->shown, &from);
         if (st == TUTTI_OK)
-            st = tti_pull(channel, giver, from + (uint64_t)(p->first + at) * p->element, to, bytes);
+            st = tti_host_pull(channel, giver, from + (uint64_t)(p->first + at) * p->element, to, bytes);
     }
     if (st == TUTTI_OK)
         tti_reduce(tti_reduce_kernel_for(p->call->op.kind, p->call->dtype), p->out + (size_t)at * p->element,
@@ -89,9 +89,9 @@ static tutti_status start(tti_host_channel *channel, const tutti_call *call, boo
 
     *here_out = false;
     if (call->n_segments == 0 && call->op.kind != TUTTI_OP_PREMUL_SUM)
-        st = tti_pull_ready(channel, here_out);
+        st = tti_host_pull_ready(channel, here_out);
     if (st == TUTTI_OK && *here_out)
-        tti_host_begin(channel, TTI_PULL_ROUNDS);
+        tti_host_begin(channel, TTI_HOST_PULL_ROUNDS);
     return st;
 }
 
@@ -106,10 +106,10 @@ tutti_status tti_pulled_reduce_scatter(tti_host_channel *channel, const tutti_ca
 
     if (st != TUTTI_OK || !here)
         return st != TUTTI_OK ? st : tti_staged_reduce_scatter(channel, call);
-    st = tti_pull_show(channel, (const void *const *)call->list, team->n_ranks);
+    st = tti_host_pull_show(channel, (const void *const *)call->list, team->n_ranks);
     if (st == TUTTI_OK)
         st = combine(&p);
-    return st == TUTTI_OK ? tti_pull_end(channel, -1) : st;
+    return st == TUTTI_OK ? tti_host_pull_end(channel, -1) : st;
 }
 
 /* Read owner's slice from its output, once it is there. */
@@ -123,8 +123,8 @@ static tutti_status take_slice(tti_host_channel *channel, const tutti_call *call
     tutti_status    st = tti_host_await(channel, TTI_RESULT, owner);
 
     if (st == TUTTI_OK)
-        st = tti_pull_shown(channel, owner, 1, &from);
-    return st == TUTTI_OK ? tti_pull(channel, owner, from + begin, (char *)call->out + begin, bytes) : st;
+        st = tti_host_pull_shown(channel, owner, 1, &from);
+    return st == TUTTI_OK ? tti_host_pull(channel, owner, from + begin, (char *)call->out + begin, bytes) : st;
 }
 
 tutti_status tti_pulled_all_reduce(tti_host_channel *channel, const tutti_call *call)
@@ -142,12 +142,12 @@ tutti_status tti_pulled_all_reduce(tti_host_channel *channel, const tutti_call *
 
     if (st != TUTTI_OK || !here)
         return st != TUTTI_OK ? st : tti_staged_all_reduce_sliced(channel, call);
-    st = tti_pull_show(channel, shown, 2);
+    st = tti_host_pull_show(channel, shown, 2);
     if (st == TUTTI_OK)
         st = combine(&p);
     if (st == TUTTI_OK)
         tti_host_post(channel, TTI_RESULT);
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++)
         st = take_slice(channel, call, tti_shifted(team->rank, i, team->n_ranks));
-    return st == TUTTI_OK ? tti_pull_end(channel, -1) : st;
+    return st == TUTTI_OK ? tti_host_pull_end(channel, -1) : st;
 }

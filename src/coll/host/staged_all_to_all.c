@@ -209,7 +209,7 @@ static tutti_status wants_pull(const window *w, bool *wants_out)
     const uint64_t least = w->channel->crowded ? PULL_SHARED_CORE : PULL_OWN_CORE;
 
     *wants_out = false;
-    return w->longest >= least ? tti_pull_ready(w->channel, wants_out) : TUTTI_OK;
+    return w->longest >= least ? tti_host_pull_ready(w->channel, wants_out) : TUTTI_OK;
 }
 
 tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti_call *call, uint64_t longest)
