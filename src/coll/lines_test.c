@@ -2,7 +2,7 @@
  *
  * lines_test.c
  * Goal    small calls through lines: givers that do not wait for takers overwrite nothing, sleepers are woken,
- *         with a barrier that one executes for all and without, and numbers of calls may wrap.
+ *         with a barrier that one executes for all and without, and numbers of calls may wrap and have gaps.
  * Method  Ranks are threads on one host. Where sleepers are what is asked about, nobody looks twice before it
  *         sleeps, and a sleep that nobody ends lasts longer than the whole test may. */
 #include <setjmp.h>
@@ -263,6 +263,29 @@ static void numbers_may_wrap(void **state)
     tt_run(2, false, who_differs_after_the_wrap, ranks);
 }
 
+/* ---- numbers with gaps ----------------------------------------------------------------------- */
+
+/* Turns that were given back, or went to another backend of the group: all numbers that are left are odd. */
+static void every_other_number(tt_rank *t)
+{
+    int i;
+
+    for (i = 0; i < CALLS && t->failure[0] == '\0'; i++, t->seq++)
+        broadcast(t, 1);
+    for (i = 0; i < CALLS && t->failure[0] == '\0'; i++, t->seq++)
+        gather(t, i / 3 % t->size);
+    tt_all_here(t);
+}
+
+static void numbers_may_have_gaps(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(2, false, every_other_number, ranks);
+    tt_run(3, false, every_other_number, ranks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -270,6 +293,7 @@ int main(void)
         cmocka_unit_test(no_wake_up_is_lost),
         cmocka_unit_test(nor_without_a_barrier_for_all),
         cmocka_unit_test(numbers_may_wrap),
+        cmocka_unit_test(numbers_may_have_gaps),
     };
 
     return cmocka_run_group_tests_name("lines", tests, NULL, NULL);

@@ -367,6 +367,7 @@ tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
 
     channel->past = channel->note;
     channel->note = *note;
+    channel->place = (channel->place + 1) % TTI_HOST_PLACES; /* numbers may have gaps, places none */
     channel->timeout_ms = call->timeout_ms;
     channel->deadline_ns = call->deadline_ns;
     channel->waiting_ns = 0;

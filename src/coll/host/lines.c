@@ -9,13 +9,15 @@
  *         The word has the low 40 bits of the call's number and what ranks must agree on, so that whoever finds
  *         its own has found that the other called the same.
  * True    Words are stored with release order and read with acquire order.
+ *         Call n is here the n-th that enters the channel, which is the same on all members. Its number in the group
+ *         may be a larger one: turns are given back, and others go to another backend.
  *         1. A place is not overwritten while it is read. Call n writes where call n-2 or one before it did. Nobody
  *            begins call n before all have entered call n-1 (channel.c), and who has entered n-1 has left n-2. Each
  *            member has that from each other member, by a load with acquire order of what that one stored after
  *            its last read.
  *         2. A word is never taken for another's. A place holds words of calls n-2, n-4, ... until that of n is
  *            stored, and nobody who is in call n is looked at by one in n-2. Numbers are compared for equality of
- *            40 bits; 2^40 calls ago the place was overwritten.
+ *            40 bits; 2^40 numbers ago the place was overwritten.
  *         3. Nobody waits in a circle: a member posts before it waits, and waits for nothing but posts of this call.
  *         Calls that go in rounds do not touch places, and these do not touch slots; both may follow each other.
  * Fails   A member that has called something else stores another word, or none: the waiting one compares the boards

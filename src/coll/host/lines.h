@@ -2,7 +2,7 @@
  *
  * coll/host/lines.h - small calls in one phase: what a member gives and that it is there, in one cache line.
  *
- * Every member has two places for what it gives, one for calls of even numbers and one for odd ones. A place is
+ * Every member has two places for what it gives, which the calls of the channel take by turns. A place is
  * a line whose last word is the call's control word, stored last; what does not fit beside it stands before it.
  *
  *      block, TTI_LINES_BYTES          line
@@ -17,7 +17,7 @@
 /** This call's place of a member. */
 static inline tti_host_place *tti_lines_place(const tti_host_channel *channel, int rank)
 {
-    return &channel->members[rank].places[channel->note.seq % TTI_HOST_PLACES];
+    return &channel->members[rank].places[channel->place];
 }
 
 /** Where rank's payload of bytes, at most TTI_LINES_BYTES, begins in this call: aligned to 8, and to a line
