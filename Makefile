@@ -20,7 +20,7 @@ INSTALL  = apt-get update && \
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: all build release deps demo test neon-test conformance asan ubsan tsan coverage check install docs torch-venv bench-deps \
+.PHONY: all build release deps demo test neon-test conformance asan ubsan tsan coverage check models install docs torch-venv bench-deps \
         bench bench-peers bench-peers-full bench-overlap bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
@@ -83,6 +83,15 @@ neon-test: build
 	    export DEBIAN_FRONTEND=noninteractive; apt-get update && apt-get install -y --no-install-recommends $(NEON); \
 	else echo "next, as root on Debian: apt-get install $(NEON)"; exit 1; fi
 	ctest --preset dev -L neon
+
+## models    the flag protocols in all interleavings, stores late (tests/models); installs spin (Debian, as root)
+models: deps
+	@if command -v spin >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    export DEBIAN_FRONTEND=noninteractive; apt-get update && apt-get install -y --no-install-recommends spin; \
+	else echo "next, as root on Debian: apt-get install spin"; exit 1; fi
+	cmake --preset dev
+	ctest --preset dev -L model -j $(TEST_JOBS)
 
 ## coverage  the test suite with counters, and a summary where gcovr is installed
 coverage: deps
