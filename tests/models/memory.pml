@@ -38,31 +38,31 @@ hidden byte  mi, mj;
 
 #define drained (buf[me].n == 0)
 
-inline put_store(w, v, k)
+inline put_store(p_w, p_v, p_k)
 {
-    buf[me].word[buf[me].n] = w;
-    buf[me].value[buf[me].n] = v;
-    buf[me].kind[buf[me].n] = k;
+    buf[me].word[buf[me].n] = p_w;
+    buf[me].value[buf[me].n] = p_v;
+    buf[me].kind[buf[me].n] = p_k;
     buf[me].n++;
 }
 
-inline store(w, v) { d_step { buf[me].n < DEPTH -> put_store(w, v, PLAIN) } }
-inline store_release(w, v) { d_step { buf[me].n < DEPTH -> put_store(w, v, RELEASE) } }
+inline store(p_w, p_v) { d_step { buf[me].n < DEPTH -> put_store(p_w, p_v, PLAIN) } }
+inline store_release(p_w, p_v) { d_step { buf[me].n < DEPTH -> put_store(p_w, p_v, RELEASE) } }
 
 #ifdef PSO
-inline store_seq_cst(w, v) { d_step { buf[me].n < DEPTH -> put_store(w, v, SEQ_CST) } }
+inline store_seq_cst(p_w, p_v) { d_step { buf[me].n < DEPTH -> put_store(p_w, p_v, SEQ_CST) } }
 #else
-inline store_seq_cst(w, v) { d_step { drained -> mem[w] = v } }
+inline store_seq_cst(p_w, p_v) { d_step { drained -> mem[p_w] = p_v } }
 #endif
 
-inline see(w, x)
+inline see(p_w, p_x)
 {
-    x = mem[w];
+    p_x = mem[p_w];
     mi = 0;
     do
     :: mi < buf[me].n ->
         if
-        :: buf[me].word[mi] == w -> x = buf[me].value[mi]
+        :: buf[me].word[mi] == p_w -> p_x = buf[me].value[mi]
         :: else
         fi;
         mi++
@@ -71,7 +71,7 @@ inline see(w, x)
 }
 
 /* Plain, relaxed and acquire. */
-inline load(w, x) { d_step { see(w, x) } }
+inline load(p_w, p_x) { d_step { see(p_w, p_x) } }
 
 #if DEPTH > 4
 #error "none_seq_cst looks at four"
@@ -87,28 +87,28 @@ inline load(w, x) { d_step { see(w, x) } }
 #define none_seq_cst (!is_sc(0) && !is_sc(1) && !is_sc(2) && !is_sc(3))
 #endif
 
-inline load_seq_cst(w, x) { d_step { none_seq_cst -> see(w, x) } }
+inline load_seq_cst(p_w, p_x) { d_step { none_seq_cst -> see(p_w, p_x) } }
 
 /* A read-modify-write in one step: acquire and release, or more. */
-inline add(w, d, before) { d_step { drained -> before = mem[w]; mem[w] = mem[w] + d } }
+inline add(p_w, p_d, p_before) { d_step { drained -> p_before = mem[p_w]; mem[p_w] = mem[p_w] + p_d } }
 
 /* One store goes from the buffer of t to memory. */
-inline commit(t, k)
+inline commit(p_t, p_k)
 {
-    mem[buf[t].word[k]] = buf[t].value[k];
-    mi = k;
+    mem[buf[p_t].word[p_k]] = buf[p_t].value[p_k];
+    mi = p_k;
     do
-    :: mi + 1 < buf[t].n ->
-        buf[t].word[mi] = buf[t].word[mi + 1];
-        buf[t].value[mi] = buf[t].value[mi + 1];
-        buf[t].kind[mi] = buf[t].kind[mi + 1];
+    :: mi + 1 < buf[p_t].n ->
+        buf[p_t].word[mi] = buf[p_t].word[mi + 1];
+        buf[p_t].value[mi] = buf[p_t].value[mi + 1];
+        buf[p_t].kind[mi] = buf[p_t].kind[mi + 1];
         mi++
     :: else -> break
     od;
-    buf[t].n--;
-    buf[t].word[buf[t].n] = 0;
-    buf[t].value[buf[t].n] = 0;
-    buf[t].kind[buf[t].n] = 0
+    buf[p_t].n--;
+    buf[p_t].word[buf[p_t].n] = 0;
+    buf[p_t].value[buf[p_t].n] = 0;
+    buf[p_t].kind[buf[p_t].n] = 0
 }
 
 #define other(t, k, j) (buf[t].word[k] != buf[t].word[j])
@@ -135,19 +135,19 @@ end:
 
 /* The kernel's: it compares behind a barrier of its own, and whoever wakes has one, too. Nobody is woken by the
  * clock here: a wake-up that is lost is a state that nobody leaves. */
-inline wait_word(w, seen)
+inline wait_word(p_w, p_seen)
 {
     atomic {
         drained ->
         if
-        :: mem[w] == seen -> sleeps_on[me] = w + 1
+        :: mem[p_w] == p_seen -> sleeps_on[me] = p_w + 1
         :: else
         fi
     };
     sleeps_on[me] == 0
 }
 
-inline wake_word(w)
+inline wake_word(p_w)
 {
     d_step {
         drained ->
@@ -155,7 +155,7 @@ inline wake_word(w)
         do
         :: mi < THREADS ->
             if
-            :: sleeps_on[mi] == w + 1 -> sleeps_on[mi] = 0
+            :: sleeps_on[mi] == p_w + 1 -> sleeps_on[mi] = 0
             :: else
             fi;
             mi++
@@ -166,20 +166,20 @@ inline wake_word(w)
 
 /* The port's fence_others(): between its begin and its end each other thread is at some moment behind a barrier, in
  * any order. left is a byte of the caller's. */
-inline fence_others(left)
+inline fence_others(p_left)
 {
-    left = ((1 << THREADS) - 1) & ~(1 << me);
+    p_left = ((1 << THREADS) - 1) & ~(1 << me);
     do
-    :: atomic { (left & 1) != 0 && buf[0].n == 0 -> left = left & ~1 }
+    :: atomic { (p_left & 1) != 0 && buf[0].n == 0 -> p_left = p_left & ~1 }
 #if THREADS > 1
-    :: atomic { (left & 2) != 0 && buf[1].n == 0 -> left = left & ~2 }
+    :: atomic { (p_left & 2) != 0 && buf[1].n == 0 -> p_left = p_left & ~2 }
 #endif
 #if THREADS > 2
-    :: atomic { (left & 4) != 0 && buf[2].n == 0 -> left = left & ~4 }
+    :: atomic { (p_left & 4) != 0 && buf[2].n == 0 -> p_left = p_left & ~4 }
 #endif
 #if THREADS > 3
-    :: atomic { (left & 8) != 0 && buf[3].n == 0 -> left = left & ~8 }
+    :: atomic { (p_left & 8) != 0 && buf[3].n == 0 -> p_left = p_left & ~8 }
 #endif
-    :: left == 0 -> break
+    :: p_left == 0 -> break
     od
 }
