@@ -14,7 +14,7 @@
 #include "coll/coll_ranks.h"
 #include "transport/registered.h"
 
-enum { COUNT = 20000, LARGE = 1 << 20, N_RANKS = 3, GROUPS = 20 };
+enum { COUNT = 20000, LARGE = 1 << 20, N_RANKS = 3, GROUPS = 20, GATHERS = 500 };
 
 static float *take(int64_t count)
 {
@@ -244,6 +244,39 @@ static void other_groups_go_on(void **state)
     tt_run(N_RANKS, false, after_another_groups_failure, ranks);
 }
 
+/* Turns that were given back, or went to another backend of the group: all numbers that are left are odd. Who only
+ * gives runs ahead of the root. */
+static void gathers_of_every_other_number(tt_rank *t)
+{
+    float     *data = take((N_RANKS + 1) * COUNT);
+    void      *list[N_RANKS] = { data, data + COUNT, data + 2 * COUNT };
+    tutti_call call = tt_call(t, TUTTI_CALL_GATHER, TUTTI_F32, COUNT);
+    int        i;
+
+    call.root = 1;
+    call.in = data + N_RANKS * COUNT;
+    call.list = t->rank == call.root ? list : NULL;
+    fill(data + N_RANKS * COUNT, COUNT, (float)t->rank);
+    for (i = 0; i < GATHERS && t->failure[0] == '\0'; i++, call.seq += 2)
+        TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    t->seq = call.seq;
+    TT_CHECK(t, tti_coll_count_registered(t->coll) == GATHERS);
+    for (i = 0; i < t->size && t->rank == call.root; i++)
+        TT_CHECK(t, holds(list[i], COUNT, (float)i));
+    tt_all_here(t);
+    TT_CHECK(t, tutti_free(data) == TUTTI_OK);
+}
+
+static void numbers_may_have_gaps(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    assert_int_equal(setenv("TUTTI_ALGO", "gather=fused", 1), 0);
+    tt_run(N_RANKS, false, gathers_of_every_other_number, ranks);
+    assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
+}
+
 /* What all_to_all is to move is compared as it is without registered memory. */
 static void blocks_that_differ(tt_rank *t)
 {
@@ -284,7 +317,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_must_be_able_to_reach_it),  cmocka_unit_test(who_does_not_come_is_named),
         cmocka_unit_test(nobody_writes_after_a_failure), cmocka_unit_test(other_groups_go_on),
-        cmocka_unit_test(blocks_are_compared),
+        cmocka_unit_test(blocks_are_compared),           cmocka_unit_test(numbers_may_have_gaps),
     };
 
     return cmocka_run_group_tests_name("coll_registered", tests, NULL, NULL);

@@ -304,6 +304,10 @@ void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit,
             own->report = *report;
         atomic_store(&own->failed, (uint32_t)status | (uint32_t)(culprit + 1) << 8);
     }
+    /* Another thread of this rank may be about to: who returns a failure has said so, for others look at `failed`
+     * before they use its buffers, and after they have read them (fused.c, pull.c). */
+    while (atomic_load(&own->failed) == TUTTI_OK)
+        team->port->ops->yield(team->port);
     /* Before all were found nobody waits for this rank's counters that would not look around. */
     if (!atomic_load_explicit(&channel->connected, memory_order_acquire))
         return;

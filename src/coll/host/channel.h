@@ -127,7 +127,7 @@ typedef struct tti_host_channel {
     /* The operation under way, for those who wait. */
     tti_call_note note;
     tti_call_note past;     /* the call before it; seq 0: there was none */
-    unsigned      place;    /* of every member, in it: the next one in each call that is entered */
+    unsigned      place;    /* and card, of every member, in it: the next one in each call that is entered */
     uint64_t      entering; /* the call all must have entered before this one; 0: they have */
     int64_t       timeout_ms;
     int64_t       deadline_ns; /* 0: no wait has asked yet */

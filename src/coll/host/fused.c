@@ -210,7 +210,7 @@ static bool map_all(tti_fused_call *f)
 
 static tti_host_card *card_of(const tti_fused_call *f, int rank)
 {
-    return &f->channel->members[rank].lines->cards[f->channel->note.seq % TTI_HOST_PLACES];
+    return &f->channel->members[rank].lines->cards[f->channel->place];
 }
 
 static tti_fused_entry *entry_of(const tti_fused_call *f, int giver, int taker)

@@ -75,7 +75,7 @@ static watched watched_of(const tti_host_channel *channel, int rank, tti_counter
         return (watched){ .word = &member->places[channel->place].word,
                           .waiters = &member->lines->place_waiters, .exact = true };
     if (kind == TTI_CARDED)
-        return (watched){ .word = &member->lines->cards[channel->note.seq % TTI_HOST_PLACES].word,
+        return (watched){ .word = &member->lines->cards[channel->place].word,
                           .waiters = &member->lines->place_waiters, .exact = true };
     return (watched){ .word = &member->lines->counters[kind].at,
                       .waiters = &member->lines->counters[kind].waiters };
