@@ -90,7 +90,10 @@ static void give_up(void *ctx, int64_t waited_ns)
              group->name, (long long)(waited_ns / TTI_MS), group->ranks[group->rank], tutti_last_error(),
              has_next ? "" : "\n  next: see what the other rank does instead, or give the group a longer time-out");
     tti_lock(&group->runner->lock);
-    tti_group_fail(group, what, TUTTI_E_TIMEOUT, o->words);
+    if (group->finished == TUTTI_OK)
+        tti_group_fail(group, what, TUTTI_E_TIMEOUT, o->words);
+    else
+        tti_routes_end(group, TUTTI_E_TIMEOUT); /* a collective has finished it, which ends no message by itself */
     tti_unlock(&group->runner->lock);
 }
 

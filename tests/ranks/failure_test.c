@@ -317,6 +317,24 @@ static void two_roots_of_nothing_are_a_mismatch(tt_ctx *t)
     check_two_roots(t, tutti_broadcast(TUTTI_SPAN(&x, 0), believed_root(t), t->group));
 }
 
+/* A collective has finished the group, which ends no message by itself. */
+static void a_late_message_ends_in_a_finished_group(tt_ctx *t)
+{
+    float       x[2] = { 1.0f };
+    tutti_work *work = NULL;
+
+    all_have_begun(t);
+    if (t->rank == 0) {
+        assert_int_equal(tutti_all_reduce_async(TUTTI_SPAN(x, 1), TUTTI_SUM, t->group, &work), TUTTI_OK);
+        assert_int_equal(tutti_work_wait_for(work, TIMEOUT_MS / 2), TUTTI_E_TIMEOUT);
+        assert_int_equal(tutti_recv(TUTTI_SPAN(x + 1, 1), 1, 0, t->group, NULL), TUTTI_E_TIMEOUT);
+        assert_int_equal(tutti_work_wait(work), TUTTI_E_TIMEOUT);
+        tutti_work_free(work);
+        tt_post(t, 0);
+    }
+    tt_await(t, 0, 1);
+}
+
 static void destroy_does_not_wait(tt_ctx *t)
 {
     float       x = 1.0f;
@@ -358,6 +376,8 @@ int main(void)
         TT_TEST(two_roots_of_a_gather_are_a_mismatch, .ranks = 3, .transports = "shm"),
         TT_TEST(two_roots_of_a_reduce_are_a_mismatch, .ranks = 3, .transports = "shm"),
         TT_TEST(two_roots_of_nothing_are_a_mismatch, .ranks = 2, .transports = "shm"),
+        TT_TEST(a_late_message_ends_in_a_finished_group, .ranks = 2, .transports = "shm,tcp",
+                .timeout_ms = TIMEOUT_MS),
         TT_TEST(destroy_does_not_wait, .ranks = 2, .transports = "shm,tcp"),
     };
 
