@@ -22,7 +22,7 @@
             fail_msg("%s: %s", #call, tutti_last_error());                                             \
     } while (0)
 
-enum { VICTIM = 1, TIMEOUT_MS = 1500, LARGE = 4 << 20, PAGE = 4096, BLOCK = 5000, DONE_AT = 10 };
+enum { VICTIM = 1, TIMEOUT_MS = 1500, LARGE = 4 << 20, SMALL = 1 << 16, PAGE = 4096, BLOCK = 5000, DONE_AT = 10 };
 
 static int64_t now_ms(void)
 {
@@ -182,24 +182,24 @@ static void on_fault(int number, siginfo_t *info, void *context)
     mprotect(trap.at, PAGE, PROT_READ | PROT_WRITE);
 }
 
-/* In the second half of x, which the second of two ranks combines. */
-static void set_trap(float *x, int number)
+/* In the last quarter of x. Of all_reduce the second of two ranks combines it. */
+static void set_trap(float *x, int64_t count, int number)
 {
     const struct sigaction action = { .sa_sigaction = on_fault, .sa_flags = SA_SIGINFO };
 
-    trap = (struct trap){ .at = (char *)(x + LARGE / 4 * 3), .signal = number };
+    trap = (struct trap){ .at = (char *)(x + count / 4 * 3), .signal = number };
     assert_int_equal((uintptr_t)trap.at % PAGE, 0);
     assert_int_equal(sigaction(SIGSEGV, &action, NULL), 0);
     assert_int_equal(mprotect(trap.at, PAGE, PROT_NONE), 0);
 }
 
-/* A group whose calls are done in one pass, and give up soon. */
-static tutti_group *one_pass_group(void)
+/* A group whose calls are done in one pass, as algorithms say, and give up soon. */
+static tutti_group *one_pass_group(const char *algorithms)
 {
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
     tutti_group        *group = NULL;
 
-    assert_int_equal(setenv("TUTTI_ALGO", "all_reduce=fused", 1), 0);
+    assert_int_equal(setenv("TUTTI_ALGO", algorithms, 1), 0);
     opts.timeout_ms = TIMEOUT_MS;
     OK(tutti_new_group(NULL, 0, &opts, &group));
     assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
@@ -256,7 +256,7 @@ static void be_stopped(tt_ctx *t, tutti_group *group, float *x, int turn)
 {
     write_down_pid(t, turn);
     OK(tutti_barrier(group));
-    set_trap(x, SIGSTOP);
+    set_trap(x, LARGE, SIGSTOP);
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(x, LARGE), TUTTI_SUM, group), TUTTI_E_TIMEOUT);
     assert_false(tutti_is_registered(x, 1));
     tt_post(t, DONE_AT + turn);
@@ -298,7 +298,7 @@ static void a_stopped_writer_hits_other_pages(tt_ctx *t)
         return;
 
     for (turn = 0; turn < 2; turn++) {
-        tutti_group *group = one_pass_group();
+        tutti_group *group = one_pass_group("all_reduce=fused");
         float       *x = warm(group);
 
         if (t->rank == VICTIM)
@@ -313,14 +313,14 @@ static void a_stopped_writer_hits_other_pages(tt_ctx *t)
 
 static void a_death_half_way_is_an_error(tt_ctx *t)
 {
-    tutti_group *group = one_pass_group();
+    tutti_group *group = one_pass_group("all_reduce=fused");
     float       *x = warm(group);
     int64_t      start;
 
     OK(tutti_barrier(group));
     start = now_ms();
     if (t->rank == VICTIM)
-        set_trap(x, SIGKILL);
+        set_trap(x, LARGE, SIGKILL);
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(x, LARGE), TUTTI_SUM, group), TUTTI_E_PEER);
     assert_true(now_ms() - start < TIMEOUT_MS);
     assert_non_null(strstr(tutti_last_error(), "rank 1"));
@@ -328,6 +328,35 @@ static void a_death_half_way_is_an_error(tt_ctx *t)
     assert_false(tutti_is_registered(x, 1));
     fill(x, LARGE, 3.0f);
     OK(tutti_free(x));
+}
+
+/* Who only reads waits for nobody, and yet must not believe what it has read of a rank that has failed meanwhile:
+ * its memory is its own again. */
+static void a_stopped_reader_believes_nothing(tt_ctx *t)
+{
+    tutti_group *group = one_pass_group("scatter=fused");
+    float       *x = take(2 * SMALL), *out = take(SMALL);
+    tutti_span   ins[2] = { TUTTI_SPAN(x, SMALL), TUTTI_SPAN(x + SMALL, SMALL) };
+
+    fill(x, 2 * SMALL, 1.0f);
+    if (t->rank == VICTIM)
+        write_down_pid(t, 0);
+    OK(tutti_barrier(group));
+    if (t->rank == VICTIM) {
+        set_trap(out, SMALL, SIGSTOP);
+        assert_int_equal(tutti_scatter(TUTTI_SPAN(out, SMALL), NULL, 0, 0, group), TUTTI_E_TIMEOUT);
+        tt_post(t, DONE_AT);
+    } else {
+        const int pid = read_pid(t, 0);
+
+        assert_int_equal(tutti_scatter(TUTTI_SPAN(out, SMALL), ins, 2, 0, group), TUTTI_E_TIMEOUT);
+        fill(x, 2 * SMALL, 9.0f);
+        assert_int_equal(kill(pid, SIGCONT), 0);
+    }
+    tt_await(t, DONE_AT, 1);
+    OK(tutti_destroy_process_group(group));
+    OK(tutti_free(x));
+    OK(tutti_free(out));
 }
 
 int main(void)
@@ -341,6 +370,7 @@ int main(void)
         TT_TEST(works_are_right, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(some_have_ordinary_memory, .ranks = 3, .transports = "shm,threads"),
         TT_TEST(a_stopped_writer_hits_other_pages, .ranks = 2, .limit_ms = 60000),
+        TT_TEST(a_stopped_reader_believes_nothing, .ranks = 2),
         TT_TEST(a_death_half_way_is_an_error, .ranks = 2, .dies = VICTIM),
     };
 

@@ -36,6 +36,7 @@
  *         a thread says that it is in a piece before it looks whether somebody has failed, and who fails says so
  *         before it looks who is in a piece, and waits for those. All four accesses are sequentially
  *         consistent, so one of the two sees the other; a piece is a few megabytes at most.
+ *         Who has only read looks once more afterwards (fused_share.c): it may wait for nobody any more.
  *         A member that finds that its pages were cut off by the failure of another group fails, too. */
 #include "coll/host/fused_core.h"
 

@@ -10,7 +10,10 @@
  *         the piece and read with acquire order, and every addition continues the release sequence of those
  *         before it: who reads the number of pieces sees what all of them wrote.
  *         Results do not depend on who took what: a piece is combined from all inputs in rank order.
- * Fails   fused.c has what enter() and leave() are for. */
+ * Fails   Looking before a piece is for who is written to: fused.c. Looking after it is for who was read from: a member
+ *         that has failed has its buffers for itself again, and what was read of them may be anything. It said so
+ *         before it returned, so whoever has read what it wrote since finds it failed: the store between the reads
+ *         and the look, which is sequentially consistent, keeps their order. Such a piece is not counted. */
 #include "base/thread.h"
 #include "coll/host/fused_core.h"
 #include "coll/host/wait.h"
@@ -24,12 +27,6 @@ enum {
     STRIDE = 1024 * KIB, /* of a slice, between two looks at whether somebody has failed */
 };
 
-static void leave(const tti_fused_call *f)
-{
-    if (f->fused->threads)
-        atomic_store_explicit(&f->channel->members[f->rank].lines->in_piece, 0, memory_order_release);
-}
-
 /* Whether rank's failure, if it has failed, is one of this call. */
 static tutti_status look_at(const tti_fused_call *f, int rank)
 {
@@ -38,29 +35,31 @@ static tutti_status look_at(const tti_fused_call *f, int rank)
     return tti_host_look(f->channel, rank, TTI_RESULT, f->channel->round + 1);
 }
 
-static tutti_status enter(const tti_fused_call *f)
+static tutti_status look_at_all(const tti_fused_call *f)
 {
     tutti_status st = TUTTI_OK;
     int          r;
 
-    if (f->fused->threads)
-        atomic_store(&f->channel->members[f->rank].lines->in_piece, 1);
     for (r = 0; r < f->n_ranks && st == TUTTI_OK; r++)
         st = look_at(f, r);
-    if (st != TUTTI_OK)
-        leave(f);
     return st;
+}
+
+static void say_in_piece(const tti_fused_call *f, uint32_t in_piece)
+{
+    atomic_store(&f->channel->members[f->rank].lines->in_piece, in_piece);
 }
 
 static tutti_status do_piece(const tti_fused_call *f, tti_fused_piece piece, tti_fused_do *what)
 {
-    tutti_status st = enter(f);
+    tutti_status st;
 
-    if (st != TUTTI_OK)
-        return st;
-    what(f, piece);
-    leave(f);
-    return TUTTI_OK;
+    say_in_piece(f, 1);
+    st = look_at_all(f);
+    if (st == TUTTI_OK)
+        what(f, piece);
+    say_in_piece(f, 0);
+    return st == TUTTI_OK ? look_at_all(f) : st;
 }
 
 static tutti_status do_range(const tti_fused_call *f, tti_fused_piece range, tti_fused_do *what)
