@@ -107,7 +107,8 @@ TUTTI_API int tutti_get_group_rank(const tutti_group *group, int global_rank);
  * @threads  any; a second caller on the same group waits for the first
  * @numbers  summed in rank order; same bits on all ranks, and in every run with the same layout; whatever the
  *           layout with TUTTI_REPRODUCIBLE=1 (tutti/tune.h)
- * @cost     one host: each rank reads 3 and writes 2 times the bytes, two synchronisations per 256 KiB;
+ * @cost     one host: one exchange of cache lines up to some KiB; beyond, each rank reads 3 and writes 2 times the bytes,
+ *           two synchronisations per 128 KiB at most, and on registered memory once each (tutti/memory.h);
  *           several hosts: 2(P-1)/P of the bytes sent per rank
  * @source   torch.distributed.all_reduce */
 TUTTI_API tutti_status tutti_all_reduce(tutti_span buf, tutti_op op, tutti_group *group);
@@ -157,7 +158,8 @@ TUTTI_API tutti_status tutti_reduce_async(tutti_span buf, int dst, tutti_op op, 
  *                             or outs[r] has another count
  *           TUTTI_E_MISMATCH  ranks have different counts in their lists
  * @threads  any; a second caller on the same group waits for the first
- * @cost     one host: every byte is copied twice; several hosts: each part is sent P-1 times. Nothing is padded
+ * @cost     one host: every byte is copied once where members may read each other's memory, else twice; several hosts: each
+ *           part is sent P-1 times. Nothing is padded
  * @source   torch.distributed.all_gather */
 TUTTI_API tutti_status tutti_all_gather(const tutti_span *outs, int n_outs, tutti_span in,
                                         tutti_group *group);
@@ -277,7 +279,8 @@ TUTTI_API tutti_status tutti_scatter_v_async(tutti_span out, const tutti_span *i
  *                        ins[r] has another count, or op is not defined for the dtype
  * @threads  any; a second caller on the same group waits for the first
  * @numbers  the same bits as tutti_all_reduce of ins[r] on every rank
- * @cost     one host: each rank reads and writes all of ins once; several hosts: (P-1)/P of it sent per rank
+ * @cost     one host: each rank reads and writes all of ins once, and on registered memory reads its part of each; several
+ *           hosts: (P-1)/P of it sent per rank
  * @source   torch.distributed.reduce_scatter */
 TUTTI_API tutti_status tutti_reduce_scatter(tutti_span out, const tutti_span *ins, int n_ins, tutti_op op,
                                             tutti_group *group);
@@ -339,8 +342,8 @@ TUTTI_API tutti_status tutti_reduce_scatter_tensor_v_async(tutti_span out, tutti
  *           TUTTI_E_MISMATCH  what one rank gives is not what the other expects; the text names both ranks
  *                             and both counts. Found before data moves between the two
  * @threads  any; a second caller on the same group waits for the first
- * @cost     one exchange of sizes; then one host: every byte is copied twice; several hosts: each block is
- *           sent once
+ * @cost     one host: an exchange of sizes that small blocks go along with, larger ones are copied once where members may
+ *           read each other's memory, else twice; several hosts: an exchange of sizes, and each block is sent once
  * @source   torch.distributed.all_to_all */
 TUTTI_API tutti_status tutti_all_to_all(const tutti_span *outs, int n_outs, const tutti_span *ins, int n_ins,
                                         tutti_group *group);

@@ -31,7 +31,8 @@
  *         it, there is none: then all four accesses are sequentially consistent on all members, which share
  *         the choice (channel.c). Where it has come to be refused the sleeper sleeps a millisecond at a time.
  *         If value moves after the sleeper's read, the low half differs from what it read, and the port does not
- *         sleep at all. */
+ *         sleep at all. A counter cannot move so far; a control word can, to one that differs in its high half alone
+ *         (from the same call 256 numbers ago): then the sleeper sleeps a millisecond at a time, too. */
 #include "coll/host/wait.h"
 
 #include "base/thread.h"
@@ -130,10 +131,11 @@ static void sleep_on(tti_host_channel *channel, const watched *w, uint64_t value
     atomic_fetch_add(w->waiters, 1);
     if (channel->fenced)
         sure = port->ops->fence_others(port);
+    seen = atomic_load(&w->word->value);
+    sure = sure && (uint32_t)seen != (uint32_t)value;
     until += (sure ? SLEEP_MS_MAX : 1) * TTI_MS;
     if (channel->deadline_ns != 0 && until > channel->deadline_ns)
         until = channel->deadline_ns;
-    seen = atomic_load(&w->word->value);
     if (!satisfies(w, seen, value))
         port->ops->wait_word(port, &w->word->half[LOW_HALF], (uint32_t)seen, until);
     atomic_fetch_sub(w->waiters, 1);
