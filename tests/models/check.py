@@ -62,7 +62,10 @@ def run(command, where, limit_s=SEARCH_LIMIT_S):
 def search(model, options, where):
     """The report of pan, which has looked at all states."""
     cc = os.environ.get("CC", "gcc")
-    for command in (["spin", "-a", *options, str(model)],
+    for source in model.parent.glob("*.pml"):
+        if not (pathlib.Path(where) / source.name).exists():
+            shutil.copy(source, where)
+    for command in (["spin", "-a", *options, model.name],
                     [cc, "-O1", "-w", "-DSAFETY", "-DNOFAIR", f"-DMEMLIM={MEMORY_MB}", "-DVECTORSZ=4096", "-o", "pan", "pan.c"]):
         status, said = run(command, where)
         if status != 0 or not (pathlib.Path(where) / "pan.c").exists():
@@ -95,7 +98,7 @@ def check(model, expected, options, about, trace):
         if not ok and found not in FOUND:
             print(report)
         if found in FOUND and (trace or not ok):
-            print(run(["spin", "-t", "-p", "-g", "-l", *options, str(model)], where)[1][-20000:])
+            print(run(["spin", "-t", "-p", "-g", "-l", *options, model.name], where)[1][-20000:])
     return ok
 
 
