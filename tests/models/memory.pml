@@ -34,7 +34,7 @@ typedef store_buffer {
 byte         mem[WORDS];
 store_buffer buf[THREADS];
 byte         sleeps_on[THREADS]; /* the word, plus one; 0: it does not sleep */
-hidden byte  mi, mj;
+hidden byte  mi; /* of a step; a d_step may not end with a loop */
 
 #define drained (buf[me].n == 0)
 
@@ -71,7 +71,7 @@ inline see(p_w, p_x)
 }
 
 /* Plain, relaxed and acquire. */
-inline load(p_w, p_x) { d_step { see(p_w, p_x) } }
+inline load(p_w, p_x) { d_step { see(p_w, p_x); mi = 0 } }
 
 #if DEPTH > 4
 #error "none_seq_cst looks at four"
@@ -87,7 +87,7 @@ inline load(p_w, p_x) { d_step { see(p_w, p_x) } }
 #define none_seq_cst (!is_sc(0) && !is_sc(1) && !is_sc(2) && !is_sc(3))
 #endif
 
-inline load_seq_cst(p_w, p_x) { d_step { none_seq_cst -> see(p_w, p_x) } }
+inline load_seq_cst(p_w, p_x) { d_step { none_seq_cst -> see(p_w, p_x); mi = 0 } }
 
 /* A read-modify-write in one step: acquire and release, or more. */
 inline add(p_w, p_d, p_before) { d_step { drained -> p_before = mem[p_w]; mem[p_w] = mem[p_w] + p_d } }
@@ -160,7 +160,8 @@ inline wake_word(p_w)
             fi;
             mi++
         :: else -> break
-        od
+        od;
+        mi = 0
     }
 }
 
