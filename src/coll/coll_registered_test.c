@@ -5,6 +5,7 @@
  *         goes through slots, with the same result.
  * Method  Ranks are threads, which a race detector sees: a rank whose call has failed writes to its buffer at once.
  *         What went which way is counted. Processes are stopped in tests/ranks/one_pass_test.c. */
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
@@ -213,6 +214,26 @@ static void nobody_writes_after_a_failure(void **state)
     assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
 }
 
+/* A call of another group, that nobody else comes to. */
+typedef struct beside {
+    tti_coll *coll;
+    float    *data;
+} beside;
+
+static _Atomic bool cut; /* it has failed */
+
+static void *fail_beside(void *arg)
+{
+    const beside *b = arg;
+    tutti_call    call = { .kind = TUTTI_CALL_ALL_REDUCE, .seq = 2, .dtype = TUTTI_F32, .op = TUTTI_SUM, .root = -1,
+                           .count = COUNT / 2, .in = b->data, .out = b->data, .deadline_ns = tt_in_ms(100) };
+
+    if (tti_coll_run(b->coll, &call) != TUTTI_E_TIMEOUT)
+        abort();
+    atomic_store(&cut, true);
+    return NULL;
+}
+
 /* What one group's failure has cut off is ordinary memory to another. */
 static void after_another_groups_failure(tt_rank *t)
 {
@@ -236,11 +257,48 @@ static void after_another_groups_failure(tt_rank *t)
     TT_CHECK(t, tutti_free(data) == TUTTI_OK);
 }
 
+/* While one call waits for rank 2, a call of another group fails on rank 0, whose output lies on the same page as
+ * the first one's input. */
+static void beside_what_is_read(tt_rank *t)
+{
+    float     *data = take(COUNT);
+    tti_coll  *coll = NULL;
+    tutti_call call = tt_call(t, TUTTI_CALL_REDUCE, TUTTI_F32, COUNT / 2);
+    pthread_t  thread;
+    beside     other;
+
+    call.root = 1;
+    call.in = call.out = data;
+    fill(data, COUNT, 1.0f);
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK); /* in this one it is told */
+    TT_CHECK(t, tt_open(t, 4, t->deadline_ns, &coll) == TUTTI_OK);
+    other = (beside){ coll, data + COUNT / 2 };
+    TT_CHECK(t, all_reduce(t, coll, 1, data + COUNT / 2, COUNT / 2, t->deadline_ns) == TUTTI_OK);
+    fill(data, COUNT / 2, 1.0f);
+    tt_all_here(t);
+    if (t->rank == 0)
+        TT_CHECK(t, pthread_create(&thread, NULL, fail_beside, &other) == 0);
+    while (t->rank == 2 && !atomic_load(&cut))
+        sched_yield();
+    call.seq = ++t->seq;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    TT_CHECK(t, t->rank != call.root || holds(data, COUNT / 2, N_RANKS));
+    if (t->rank == 0)
+        pthread_join(thread, NULL);
+    TT_CHECK(t, tutti_is_registered(data, 1) == (t->rank != 0));
+    tt_all_here(t);
+    tti_coll_close(coll);
+    TT_CHECK(t, tutti_free(data) == TUTTI_OK);
+}
+
 static void other_groups_go_on(void **state)
 {
     tt_rank ranks[TT_RANKS_MAX];
 
     (void)state;
+    assert_int_equal(setenv("TUTTI_ALGO", "reduce=fused,all_reduce=fused", 1), 0);
+    tt_run(N_RANKS, false, beside_what_is_read, ranks);
+    assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
     tt_run(N_RANKS, false, after_another_groups_failure, ranks);
 }
 

@@ -613,6 +613,26 @@ static void many_groups(tt_rank *t)
     t->coll = world;
 }
 
+enum { GROUPS_AT_ONCE = 300 };
+
+/* A program with a group for each row and column of a large mesh. */
+static void groups_that_stay(tt_rank *t)
+{
+    tti_coll *groups[GROUPS_AT_ONCE] = { NULL }, *world = t->coll;
+    int       i;
+
+    for (i = 0; i < GROUPS_AT_ONCE && t->failure[0] == '\0'; i++)
+        TT_CHECK(t, tt_open(t, (uint32_t)i + 1, t->deadline_ns, &groups[i]) == TUTTI_OK);
+    for (i = GROUPS_AT_ONCE - 1; i > 0 && t->failure[0] == '\0'; i /= 2) {
+        t->seq = 0;
+        t->coll = groups[i];
+        do_broadcast(t, TUTTI_F32, 200000);
+    }
+    for (i = 0; i < GROUPS_AT_ONCE; i++)
+        tti_coll_close(groups[i]);
+    t->coll = world;
+}
+
 static void run_all_sizes(bool tcp, tt_body *body)
 {
     tt_rank ranks[TT_RANKS_MAX];
@@ -662,6 +682,7 @@ static void groups_come_and_go(void **state)
     (void)state;
     tt_run(3, false, many_groups, ranks);
     tt_run(3, true, many_groups, ranks);
+    tt_run(2, false, groups_that_stay, ranks);
 }
 
 /* ---- every algorithm, by its name -------------------------------------------------------------- */

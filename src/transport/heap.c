@@ -30,7 +30,7 @@
 enum { HEAP_VERSION = 2, PAGE = 4096 };
 
 #define HEAP_MAGIC UINT32_C(0x70616574) /* "teap" */
-#define HEAP_BYTES (UINT64_C(256) << 20)
+#define HEAP_BYTES (UINT64_C(1) << 30) /* of address space: some 400 groups. Memory is what its regions take */
 #define HEAP_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 _Static_assert(sizeof(tti_heap_head) <= PAGE, "the head fits the first page");

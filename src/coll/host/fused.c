@@ -454,8 +454,9 @@ static void await_threads(const tti_fused_call *f)
             port->ops->yield(port);
 }
 
-/* End the uses; after a failure out of everybody's reach. */
-static tutti_status take_back(tti_fused_call *f, tutti_status st)
+/* End the uses; after a failure out of everybody's reach. What others only read is whole in any case, and so is
+ * what they have not come to write. */
+static tutti_status take_back(tti_fused_call *f, tutti_status st, bool ready)
 {
     tti_fused *fused = f->fused;
     bool       whole;
@@ -467,8 +468,8 @@ static tutti_status take_back(tti_fused_call *f, tutti_status st)
         await_threads(f);
     }
     whole = tti_registered_used(fused->uses, fused->n_written, st != TUTTI_OK);
-    whole = tti_registered_used(fused->uses + fused->n_written, fused->n_uses - fused->n_written, false) && whole;
-    return st == TUTTI_OK && !whole ? fail_cut_off(f) : st;
+    (void)tti_registered_used(fused->uses + fused->n_written, fused->n_uses - fused->n_written, false);
+    return st == TUTTI_OK && ready && !whole ? fail_cut_off(f) : st;
 }
 
 static tutti_status work(tti_fused_call *f)
@@ -516,7 +517,7 @@ tutti_status tti_fused_run(tti_host_channel *channel, const tutti_call *call, tt
         ready = all_are_ready(&f, wish);
         st = ready ? work(&f) : TUTTI_OK;
     }
-    st = take_back(&f, st);
+    st = take_back(&f, st, ready);
     if (st != TUTTI_OK)
         return st;
     tti_host_next(channel);

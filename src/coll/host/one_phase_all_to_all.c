@@ -7,8 +7,9 @@
  *         block, if it is small. Larger blocks stand behind the cells, in shifted order (to rank+1, rank+2, ...),
  *         each beginning on a line: the member's stream, of which the line tells the length.
  * True    A copy ends where the caller's memory ends: its bounds come from the own counts, which were compared with
- *         the other's. All read all lines, so that all know the longest stream, and whether every one fits its
- *         place; if not, all go on in rounds (staged_all_to_all.c).
+ *         the other's. Where a block begins the other has told: it is not read beyond the place.
+ *         All read all lines, so that all know the longest stream, and whether every one fits its place; if not,
+ *         all go on in rounds (staged_all_to_all.c).
  * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any of its data moves; whoever depends
  *         on them finds that they have failed. */
 #include <string.h>
@@ -53,6 +54,12 @@ static uint64_t *length_of(const exchange *x, int giver)
 static bool fits(const exchange *x, uint64_t stream_bytes)
 {
     return stream_bytes <= TTI_LINES_BYTES - (size_t)x->channel->team->n_ranks * sizeof(cell);
+}
+
+/* Whether a block that another member says begins at begin lies in what a place has room for. */
+static bool lies_in(const exchange *x, uint64_t begin, size_t bytes)
+{
+    return fits(x, begin) && fits(x, bytes) && fits(x, begin + bytes);
 }
 
 static size_t bytes_of(const exchange *x, int64_t count)
@@ -127,7 +134,7 @@ static void take(const exchange *x)
 
         if (bytes > 0 && bytes <= CELL_DATA)
             memcpy(x->call->list[peer], cell_of(x, peer, team->rank)->data, bytes);
-        else if (bytes > 0 && fits(x, x->channel->begins[peer] + bytes))
+        else if (bytes > 0 && lies_in(x, x->channel->begins[peer], bytes))
             memcpy(x->call->list[peer], stream_of(x, peer) + x->channel->begins[peer], bytes);
     }
 }
