@@ -367,7 +367,8 @@ static __attribute__((noinline, cold)) tutti_status run_in_turn(tutti_group *gro
 }
 
 /* A call that got in by the gate has failed, or somebody holds the gate by now: its turn ends here. */
-static __attribute__((noinline, cold)) tutti_status end_in_turn(tutti_group *group, const tutti_call *call, tutti_status st)
+static __attribute__((noinline, cold)) tutti_status end_in_turn(tutti_group *group, const tutti_call *call,
+                                                                tutti_status st)
 {
     tti_runner *runner = group->runner;
 

@@ -25,7 +25,8 @@ const tti_reduce_kernel *tti_reduce_kernel_for(tutti_op_kind kind, tutti_dtype d
  * rounded once, at the end. AVG divides the finished sum by n_ranks, still before that rounding;
  * a sum made in several calls is SUM in all of them but the last. bool gives 0 or 1 whatever
  * non-zero bytes stand for true. A NaN that comes out, of one input too, is the positive quiet one without
- * payload, but that f8e4m3fn, which has no infinity, keeps the sign of what is too large. So results have the same bits on all machines, whatever instructions they have (level.h).
+ * payload, but that f8e4m3fn, which has no infinity, keeps the sign of what is too large. So results have the
+ * same bits on all machines, whatever instructions they have (level.h).
  *
  * @param out      may be any one of in[] (the same address), must not overlap them otherwise
  * @param n_in     1 or more

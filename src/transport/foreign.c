@@ -18,7 +18,8 @@ static tutti_status check_heap(int fd, struct stat *info_out)
     if (fstat(fd, info_out) != 0)
         return tti_fail_errno(errno, "cannot look at the descriptor of registered memory");
     if (info_out->st_size < (off_t)TTI_REGISTERED_BYTES_MIN || info_out->st_size > (off_t)TTI_REGISTERED_BYTES_MAX ||
-        info_out->st_size % TTI_REGISTERED_LARGE != 0 || (fcntl(fd, F_GET_SEALS) & TTI_REGISTERED_SEALS) != TTI_REGISTERED_SEALS)
+        info_out->st_size % TTI_REGISTERED_LARGE != 0 ||
+        (fcntl(fd, F_GET_SEALS) & TTI_REGISTERED_SEALS) != TTI_REGISTERED_SEALS)
         return tti_fail(TUTTI_E_AUTH, "a peer sent a descriptor that is no sealed heap of registered memory");
     return TUTTI_OK;
 }

@@ -131,7 +131,8 @@ static void drop(void)
 /* All of fd, at a multiple of TTI_REGISTERED_LARGE. */
 void *tti_registered_map_large(int fd, uint64_t bytes)
 {
-    uint8_t *room = mmap(NULL, bytes + TTI_REGISTERED_LARGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *room = mmap(NULL, bytes + TTI_REGISTERED_LARGE, PROT_NONE,
+                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     uint8_t *base;
 
     if (room == MAP_FAILED)
@@ -238,7 +239,8 @@ static tutti_status no_room(size_t bytes)
         used += tti_registered.pieces[i].bytes;
     return tti_fail(TUTTI_E_NOMEM,
                     "no room for %zu bytes of registered memory: the heap has %llu MiB, %zu pieces use %llu MiB",
-                    bytes, (unsigned long long)(tti_registered.bytes >> 20), tti_registered.n, (unsigned long long)(used >> 20));
+                    bytes, (unsigned long long)(tti_registered.bytes >> 20), tti_registered.n,
+                    (unsigned long long)(used >> 20));
 }
 
 static tutti_status add_piece(size_t bytes, uint64_t rounded, uint64_t *offset_out)
@@ -256,7 +258,8 @@ static tutti_status add_piece(size_t bytes, uint64_t rounded, uint64_t *offset_o
     }
     if (!find_gap(rounded, rounded >= TTI_REGISTERED_LARGE ? TTI_REGISTERED_LARGE : TTI_REGISTERED_PAGE, &offset, &i))
         return no_room(bytes);
-    memmove(&tti_registered.pieces[i + 1], &tti_registered.pieces[i], (tti_registered.n - i) * sizeof *tti_registered.pieces);
+    memmove(&tti_registered.pieces[i + 1], &tti_registered.pieces[i],
+            (tti_registered.n - i) * sizeof *tti_registered.pieces);
     tti_registered.pieces[i] = (piece){ .offset = offset, .bytes = rounded, .state = PIECE_OWNED };
     tti_registered.n++;
     atomic_store_explicit(&ever, true, memory_order_relaxed);

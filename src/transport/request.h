@@ -2,8 +2,8 @@
  *
  * transport/request.h - one message under way, as the files of the messenger see it.
  *
- * Written under the messenger's lock until `ended` is set (release); afterwards cause and peer are constant and may be read without it (acquire on ended). Two references: the caller's and, until it has
- * ended, the messenger's. */
+ * Written under the messenger's lock until `ended` is set (release); afterwards cause and peer are constant and may
+ * be read without it (acquire on ended). Two references: the caller's and, until it has ended, the messenger's. */
 #ifndef TTI_TRANSPORT_REQUEST_H
 #define TTI_TRANSPORT_REQUEST_H
 

@@ -42,10 +42,11 @@
  *         compares the control word beside the counter with its own; whoever waits compares boards
  *         (trouble.c). A member that fails says so in `failed`, and what it was in `report`, which is
  *         written once, by the thread that turned `failing`, before `failed`. The others see it when they
- *         enter a call, which costs no transfer, for these lines are written once, and when they wait. `finished` says
- *         that a member has come to a call's end, and cannot spoil it any more. So whoever comes late to a call that has failed for the others
- *         fails, too, although their parts may lie ready. What no look can see is a failure raised after
- *         it, by a member whose part was ready before: such a call ends well here, and the next one fails.
+ *         enter a call, which costs no transfer, for these lines are written once, and when they wait. `finished`
+ *         says that a member has come to a call's end, and cannot spoil it any more. So whoever comes late to a
+ *         call that has failed for the others fails, too, although their parts may lie ready. What no look can
+ *         see is a failure raised after it, by a member whose part was ready before: such a call ends well here,
+ *         and the next one fails.
  * Gone    `door` at the head of a region says whose it is, who came, and who has left:
  *
  *             63      25  24          23       12  11          0

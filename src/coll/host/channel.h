@@ -79,7 +79,7 @@ typedef struct tti_host_lines {
     _Alignas(TTI_LINE) tti_call_board board;
     tti_counter      counters[TTI_COUNTERS];
     _Alignas(TTI_LINE) _Atomic uint32_t place_waiters; /* who sleep on a place's word, or a card's */
-    _Alignas(TTI_LINE) _Atomic uint64_t registered_from; /* the first call in which it may have registered memory; 0: none */
+    _Alignas(TTI_LINE) _Atomic uint64_t registered_from; /* first call that may be on registered memory; 0: none */
     tti_host_card    cards[TTI_HOST_PLACES];
     _Alignas(TTI_LINE) _Atomic uint32_t in_piece; /* a thread that writes to others' buffers: fused.c */
     tti_host_report  report; /* behind failed */

@@ -366,7 +366,8 @@ tutti_status tti_ring_link_open(const tti_ring_ends *ends, tti_link **link_out)
     fenced = tti_heap_head_of(ends->own)->fenced != 0 && tti_heap_head_of(ends->peer)->fenced != 0;
     *link = (ring_link){ .base = { .ops = &ring_ops }, .port = ends->port, .own = ends->own,
                          .own_rank = ends->own_rank, .peer = ends->peer, .peer_rank = ends->peer_rank,
-                         .peer_bell = ends->peer_bell, .pull_max = ends->pull_max, .out = { .fenced = fenced }, .in = { .fenced = fenced },
+                         .peer_bell = ends->peer_bell, .pull_max = ends->pull_max,
+                         .out = { .fenced = fenced }, .in = { .fenced = fenced },
                          .out_bulk = { .size = ends->bulk_size, .fenced = fenced },
                          .in_bulk = { .size = ends->bulk_size, .fenced = fenced },
                          .in_pull = { .pid = ends->peer_pid } };
