@@ -23,7 +23,7 @@
  *   holds  -DCLAIMED -DPSO -DFINISHED_RELAXED         not needed: the look after a piece has it out already
  *   wrong  -DCLAIMED -DCOUNT_TOO_EARLY                a piece counts before it is done
  *   wrong  -DLEAVE_AT_ONCE                            nobody awaits the end
- *   wrong  -DCLAIMED -DPSO -DNO_LOOK_FOR_SLEEPERS     the user's stores overtake `failed`
+ *   wrong  -DCLAIMED -DPSO -DNO_LOOK_AT_IT            the user's stores overtake `failed`
  */
 #ifndef RANKS
 #define RANKS 2
@@ -35,8 +35,7 @@
 #define DEPTH 4
 #define TAKEN 0
 #define FINISHED 1
-#define WAITERS 2 /* of any counter: nobody sleeps here */
-#define BASE(r) (3 + (r) * (3 + 2 * PIECES))
+#define BASE(r) (2 + (r) * (3 + 2 * PIECES))
 #define FAILED(r) BASE(r)
 #define IN_PIECE(r) (BASE(r) + 1)
 #define RESULT(r) (BASE(r) + 2)
@@ -180,8 +179,8 @@ inline await_end()
 inline fail()
 {
     store_seq_cst(FAILED(me), 1); /* = coll/host/channel.c: atomic_store(&own->failed, (uint32_t)status | (uint32_t)(culprit + 1) << 8); */
-#ifndef NO_LOOK_FOR_SLEEPERS
-    load_seq_cst(WAITERS, x);     /* = coll/host/wait.c: if (atomic_load(waiters) != 0) */
+#ifndef NO_LOOK_AT_IT
+    load_seq_cst(FAILED(me), x);  /* = coll/host/channel.c: while (atomic_load(&own->failed) == TUTTI_OK) */
 #endif
 #if defined THREADS_HERE && !defined NO_AWAIT
     for (r : 0 .. RANKS - 1) {
