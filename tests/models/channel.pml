@@ -16,7 +16,7 @@
  *
  *   holds  -DRANKS=2 -DCALLS=4
  *   holds  -DRANKS=2 -DCALLS=3 -DPSO
- *   holds  -DRANKS=3 -DCALLS=2
+ *   holds  -DRANKS=3 -DCALLS=2 -DPSO
  *   holds  -DRANKS=2 -DCALLS=3 -DGAPS                     calls have the numbers 2, 4, 6, ...
  *   wrong  -DRANKS=2 -DCALLS=3 -DNO_ENTRY_RULE            members begin a call when they like
  *   wrong  -DRANKS=2 -DCALLS=3 -DENTRY_TOO_EARLY          when all have entered the call before the one before

@@ -21,7 +21,7 @@ import tempfile
 
 SRC = pathlib.Path(__file__).resolve().parents[2] / "src"
 SEARCH_LIMIT_S = 200
-MEMORY_MB = 2048
+MEMORY_MB = 1024
 FOUND = {"wrong": "assertion violated", "stuck": "invalid end state"}
 
 
@@ -66,11 +66,11 @@ def search(model, options, where):
         if not (pathlib.Path(where) / source.name).exists():
             shutil.copy(source, where)
     for command in (["spin", "-a", *options, model.name],
-                    [cc, "-O1", "-w", "-DSAFETY", "-DNOFAIR", f"-DMEMLIM={MEMORY_MB}", "-DVECTORSZ=4096", "-o", "pan", "pan.c"]):
+                    [cc, "-O1", "-w", "-DSAFETY", "-DNOFAIR", "-DCOLLAPSE", f"-DMEMLIM={MEMORY_MB}", "-DVECTORSZ=4096", "-o", "pan", "pan.c"]):
         status, said = run(command, where)
         if status != 0 or not (pathlib.Path(where) / "pan.c").exists():
             raise RuntimeError(f"{' '.join(command)}\n{said}")
-    return run(["./pan", "-m2000000", "-w22"], where)[1]
+    return run(["./pan", "-m200000", "-w22"], where)[1]
 
 
 def outcome(report):

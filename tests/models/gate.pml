@@ -13,10 +13,11 @@
  *   holds  -DCALLERS=2 -DCALLS=2
  *   holds  -DCALLERS=2 -DCALLS=2 -DPSO
  *   holds  -DCALLERS=3 -DCALLS=1
- *   holds  -DCALLERS=2 -DCALLS=1 -DCLOSER
+ *   holds  -DCALLERS=2 -DCALLS=2 -DCLOSER
  *   holds  -DCALLERS=2 -DCALLS=1 -DCLOSER -DPSO
  *   holds  -DCALLERS=1 -DCALLS=2 -DPUSHER
  *   holds  -DCALLERS=1 -DCALLS=1 -DPUSHER -DPSO
+ *   holds  -DCALLERS=1 -DCALLS=1 -DPUSHER -DCLOSER
  *   wrong  -DCALLERS=2 -DCALLS=2 -DPSO -DLEAVE_RELAXED   the next one enters before the data is out
  *   stuck  -DCALLERS=2 -DCALLS=2 -DLEAVE_BLIND           without looking whether somebody holds the gate
  *   stuck  -DCALLERS=2 -DCALLS=1 -DNO_SIGNAL
@@ -59,7 +60,6 @@ bit  work_done;
 
 /* Of the model. */
 byte running, last, entering;
-byte at_work = 2; /* threads that end without the worker */
 bit  closed, freed;
 
 #define use() assert(!freed)
@@ -312,8 +312,24 @@ proctype pusher(byte me)
 {
     byte w, n, q, seen;
 
+    atomic {
+        if
+        :: closed -> work_done = 1
+        :: else -> entering++
+        fi
+    };
+    if
+    :: work_done -> goto over
+    :: else
+    fi;
     lock();
+    use();
+    if
+    :: finished -> entering--; unlock(); goto over
+    :: else
+    fi;
     hold();
+    entering--;
     work = next_seq; /* = group/queue.c: hold(group); work->call.seq = group->next_seq++; */
     next_seq++;
     signal(TODO);
@@ -324,6 +340,9 @@ proctype pusher(byte me)
     :: !work_done && work != 0 && work == turn -> run_work()
     :: !work_done -> runner_sleep(CHANGED)
     od;
+    unlock();
+over:
+    lock();
     stop = 1;
     signal(TODO);
     unlock()
@@ -355,6 +374,10 @@ proctype closer(byte me)
     hold(); /* = group/queue.c: hold(group); /* whoever is inside is counted from here on */
 #endif
     closing = 1;
+    if
+    :: work != 0 -> work = 0; work_done = 1 /* abort_queued() */
+    :: else
+    fi;
     signal(CHANGED);
     unlock();
     lock();

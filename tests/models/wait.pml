@@ -8,7 +8,7 @@
  *
  *   holds  -DFENCED                         the poster only keeps its order, the sleeper has the barrier
  *   holds  -DFENCED -DPSO
- *   holds  -DFENCED -DTHREADS=3 -DROUNDS=1  two may sleep on one word
+ *   holds  -DFENCED -DTHREADS=3             two may sleep on one word
  *   holds  -DPSO -DFENCED -DTHREADS=3 -DROUNDS=1
  *   holds  -DFALLBACK                       all four accesses are sequentially consistent
  *   holds  -DFALLBACK -DPSO
