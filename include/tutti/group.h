@@ -69,6 +69,7 @@ typedef struct tutti_group_options {
  *
  * @errors   TUTTI_E_ARG      a rank out of range or twice, or an empty list
  *           TUTTI_E_STATE    there is no world
+ *           TUTTI_E_MISMATCH a member was given another list of ranks, or makes another group now
  *           TUTTI_E_TIMEOUT  a member did not come; the text names it
  *           TUTTI_E_PEER     a member of this host is gone, and had not come
  * @threads  one at a time per world

@@ -12,6 +12,7 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "base/env.h"
+#include "base/fnv.h"
 #include "base/log.h"
 #include "coll/calibrate.h"
 #include "coll/host/crowd.h"
@@ -33,27 +34,16 @@ void tti_choice_release(tti_choice *choice)
     tti_tune_release(&choice->tune);
 }
 
-/* FNV-1a, of what needs no protection from anybody: ranks of one job compare it. */
-static uint64_t print_of(uint64_t print, const void *data, size_t bytes)
-{
-    const uint8_t *at = data;
-    size_t         i;
-
-    for (i = 0; i < bytes; i++)
-        print = (print ^ at[i]) * UINT64_C(0x100000001b3);
-    return print;
-}
-
 /* Of the names in the table: rows of another build have other numbers. */
 static uint64_t print_of_rows(void)
 {
-    uint64_t             print = UINT64_C(0xcbf29ce484222325);
+    uint64_t             print = TTI_FNV_BEGIN;
     int                  n, i;
     const tti_algorithm *rows = tti_algorithms(&n);
 
     for (i = 0; i < n; i++) {
-        print = print_of(print, &rows[i].kind, sizeof rows[i].kind);
-        print = print_of(print, rows[i].name, strlen(rows[i].name) + 1);
+        print = tti_fnv(print, &rows[i].kind, sizeof rows[i].kind);
+        print = tti_fnv(print, rows[i].name, strlen(rows[i].name) + 1);
     }
     return print;
 }
@@ -69,8 +59,8 @@ static const tti_machine *machine_for(const tti_team *team)
 void tti_choice_announce(const tti_choice *choice, const tti_team *team, const tti_machine *machine,
                          tti_join *mine)
 {
-    mine->algorithms = print_of(print_of_rows(), choice->wishes.rows, sizeof choice->wishes.rows);
-    mine->tune = print_of(print_of_rows(), choice->tune.rows, (size_t)choice->tune.n * sizeof *choice->tune.rows);
+    mine->algorithms = tti_fnv(print_of_rows(), choice->wishes.rows, sizeof choice->wishes.rows);
+    mine->tune = tti_fnv(print_of_rows(), choice->tune.rows, (size_t)choice->tune.n * sizeof *choice->tune.rows);
     mine->reproducible = choice->reproducible;
     if (team->rank == 0)
         mine->machine = machine != NULL ? *machine : *machine_for(team);

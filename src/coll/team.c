@@ -8,8 +8,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/fnv.h"
 
-enum { KEY_MAX = 32, LISTED_MAX = 16, LOOK_MS = 200 };
+enum { KEY_MAX = 32, LISTED_MAX = 16, LOOK_MS = 200, TOLD_MAX = 512 };
+
+#define MISMATCH_KEY "mismatch"
 
 tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
 {
@@ -58,9 +61,9 @@ int tti_team_ranks_here(const tti_team *team)
     return n_ranks;
 }
 
-static void key_of(const tti_team *team, int rank, char out[KEY_MAX])
+static void key_of(int rank, char out[KEY_MAX])
 {
-    snprintf(out, KEY_MAX, "%s/%d", tti_team_on_one_host(team) ? "host" : "net", rank);
+    snprintf(out, KEY_MAX, "member/%d", rank);
 }
 
 /* The deadline passed while rank was awaited: look who else has not come. */
@@ -79,7 +82,7 @@ static tutti_status fail_not_joined(const tti_team *team, const tti_board *board
     for (r = rank + 1; r < team->n_ranks; r++) {
         bool there = false;
 
-        key_of(team, r, key);
+        key_of(r, key);
         absent[r] = board->has(board->context, key, deadline_ns, &there) == TUTTI_OK && !there;
     }
     tti_team_add_ranks(team, &words, absent);
@@ -90,8 +93,22 @@ static tutti_status fail_not_joined(const tti_team *team, const tti_board *board
                     team->name, team->ranks[team->rank], team->n_ranks, words.text);
 }
 
+/* What another member has found to be wrong; TUTTI_OK: nothing that is known of. */
+static tutti_status look_for_mismatch(const tti_team *team, const tti_board *board)
+{
+    const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
+    char          words[TOLD_MAX];
+    bool          there = false;
+
+    if (board->has(board->context, MISMATCH_KEY, deadline_ns, &there) != TUTTI_OK || !there ||
+        board->get(board->context, MISMATCH_KEY, words, sizeof words, deadline_ns) != TUTTI_OK)
+        return TUTTI_OK;
+    words[sizeof words - 1] = '\0';
+    return tti_fail(TUTTI_E_MISMATCH, "group '%s' on rank %d: %s", team->name, team->ranks[team->rank], words);
+}
+
 /* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
-static tutti_status look_at(const tti_team *team, int rank)
+static tutti_status look_at(const tti_team *team, const tti_board *board, int rank)
 {
     char words[256];
 
@@ -101,7 +118,7 @@ static tutti_status look_at(const tti_team *team, int rank)
     if (!tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words))
         return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d has not joined, and %s",
                         team->name, team->ranks[rank], words);
-    return TUTTI_OK;
+    return look_for_mismatch(team, board);
 }
 
 /* Read what rank has announced, once it has. */
@@ -112,7 +129,7 @@ static tutti_status await_one(const tti_team *team, const tti_board *board, int6
     tutti_status st;
     bool         last = false;
 
-    key_of(team, rank, key);
+    key_of(rank, key);
     for (;;) {
         const int64_t slice_ns = tti_port_now(team->port) + LOOK_MS * TTI_MS;
 
@@ -121,20 +138,80 @@ static tutti_status await_one(const tti_team *team, const tti_board *board, int6
         if (st != TUTTI_E_TIMEOUT)
             return st;
         if (last)
-            return look_at(team, rank);
+            return look_at(team, board, rank);
         if (tti_port_now(team->port) >= deadline_ns)
             return fail_not_joined(team, board, rank);
-        last = look_at(team, rank) != TUTTI_OK; /* it may have come just before it went */
+        last = look_at(team, board, rank) != TUTTI_OK; /* it may have come just before it went */
     }
 }
 
-tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns,
-                               const tti_join *mine)
+/* Leave the last error for members that wait for somebody who will not come: they look for it. */
+static tutti_status tell_mismatch(const tti_team *team, const tti_board *board)
 {
-    char key[KEY_MAX];
+    const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
+    char          words[TOLD_MAX] = "";
+    tti_words     kept = { .used = 0 };
 
-    key_of(team, team->rank, key);
-    return board->put(board->context, key, mine, sizeof *mine, deadline_ns);
+    tti_words_add(&kept, "%s", tutti_last_error());
+    snprintf(words, sizeof words, "rank %d reported: %.*s", team->ranks[team->rank], TOLD_MAX - 32, kept.text);
+    board->put(board->context, MISMATCH_KEY, words, sizeof words, deadline_ns); /* the first one stays */
+    return tti_fail(TUTTI_E_MISMATCH, "%s", kept.text);
+}
+
+/* "ranks 0, 1, 2": what this rank takes for the members. */
+static void add_members(const tti_team *team, tti_words *words)
+{
+    bool *all = malloc((size_t)team->n_ranks * sizeof *all);
+
+    if (all == NULL) {
+        tti_words_add(words, "%d members", team->n_ranks);
+        return;
+    }
+    memset(all, true, (size_t)team->n_ranks * sizeof *all);
+    tti_team_add_ranks(team, words, all);
+    free(all);
+}
+
+#define NEXT_SAME_MEMBERS "\n  next: give all ranks the same lists of members, and make groups in the same order everywhere"
+
+/* Another rank has left its own card in this rank's place. */
+static tutti_status fail_place(const tti_team *team)
+{
+    tti_words words = { .used = 0 };
+
+    add_members(team, &words);
+    return tti_fail(TUTTI_E_MISMATCH,
+                    "group '%s': rank %d takes itself for number %d of %s, and so does another rank in a list of its "
+                    "own" NEXT_SAME_MEMBERS,
+                    team->name, team->ranks[team->rank], team->rank, words.text);
+}
+
+tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns, tti_join *mine)
+{
+    char         key[KEY_MAX];
+    tutti_status st;
+
+    mine->n_members = (uint64_t)team->n_ranks;
+    mine->members = tti_fnv(TTI_FNV_BEGIN, team->ranks, (size_t)team->n_ranks * sizeof *team->ranks);
+    key_of(team->rank, key);
+    st = board->put(board->context, key, mine, sizeof *mine, deadline_ns);
+    if (st != TUTTI_E_STATE) /* there is one already */
+        return st;
+    fail_place(team);
+    return tell_mismatch(team, board);
+}
+
+/* Both make the same group. Whoever stands in place rank may be another than this rank's list says. */
+static tutti_status compare_members(const tti_team *team, const tti_join *mine, const tti_join *other, int rank)
+{
+    tti_words words = { .used = 0 };
+
+    if (mine->n_members == other->n_members && mine->members == other->members)
+        return TUTTI_OK;
+    add_members(team, &words);
+    return tti_fail(TUTTI_E_MISMATCH,
+                    "group '%s' is of %s on rank %d; who came as number %d has another list, of %llu" NEXT_SAME_MEMBERS,
+                    team->name, words.text, team->ranks[team->rank], rank, (unsigned long long)other->n_members);
 }
 
 /* Both choose alike. */
@@ -164,7 +241,11 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
         if (r != team->rank)
             st = await_one(team, board, deadline_ns, r, &all_out[r]);
         if (st == TUTTI_OK)
+            st = compare_members(team, &all_out[team->rank], &all_out[r], r);
+        if (st == TUTTI_OK)
             st = compare(team, &all_out[team->rank], &all_out[r], r);
+        if (st == TUTTI_E_MISMATCH)
+            return tell_mismatch(team, board);
     }
     return st;
 }

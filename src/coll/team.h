@@ -35,6 +35,8 @@ typedef struct tti_join {
     uint64_t fenced;     /* 1: fence_others() of its port reaches it */
     uint64_t cpus[TTI_CPU_WORDS]; /* that it may run on: tti_usable_cpus() */
     uint64_t cores;               /* its host has running */
+    uint64_t n_members;    /* of the group, as it was told */
+    uint64_t members;      /* fingerprint of their list */
     uint64_t algorithms;   /* fingerprint of those there are, and of what TUTTI_ALGO asks for */
     uint64_t tune;         /* the same, of the table of TUTTI_TUNE */
     uint64_t reproducible; /* TUTTI_REPRODUCIBLE */
@@ -50,12 +52,12 @@ bool tti_team_on_one_host(const tti_team *team);
 /** Ranks of this rank's host, in the team or not. */
 int tti_team_ranks_here(const tti_team *team);
 
-/** Leave mine on the board. */
-tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns,
-                               const tti_join *mine);
+/** Leave mine on the board, with the list of members. TUTTI_E_MISMATCH: another rank has this rank's place in
+ * its own list. */
+tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns, tti_join *mine);
 /** Read everybody's. Returns when all have come; TUTTI_E_TIMEOUT names who has not, TUTTI_E_PEER one
- * that is gone, TUTTI_E_MISMATCH a rank with another choice of algorithms. Ends soon when the team
- * is aborted. */
+ * that is gone, TUTTI_E_MISMATCH a rank with another list of members or choice of algorithms. Ends soon when
+ * the team is aborted. */
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
                            tti_join *all_out);
 
