@@ -20,7 +20,8 @@
  *
  * The results have the same bits as on ordinary memory. Premultiplied sums, several buffers at once, and memory that
  * stands in a window go through slots all the same. If a collective fails, the ranks that could have written into
- * this rank's buffers are cut off from them before it returns: they are ordinary memory from then on. */
+ * this rank's buffers are cut off from them before it returns: they are ordinary memory from then on. That is done in
+ * whole pages: what another thread stores at that moment into a neighbour on the first or last page may be lost. */
 #ifndef TUTTI_MEMORY_H
 #define TUTTI_MEMORY_H
 
@@ -48,12 +49,13 @@ extern "C" {
  * @source   torch.distributed._symmetric_memory.empty (a collective there) */
 TUTTI_API tutti_status tutti_alloc(size_t bytes, void **ptr_out);
 
-/** Give registered memory back. NULL is fine.
+/** Give registered memory back. NULL is fine. As with any buffer, not before the works that were given it are complete:
+ * what other ranks are just reading or writing is noticed and refused, what a work has still to do with it is not.
  *
  * @param ptr  what tutti_alloc() gave
  *
  * @errors   TUTTI_E_ARG    ptr is nothing that tutti_alloc() gave to this process, or it was freed already
- *           TUTTI_E_STATE  it stands in a window: tutti_window_deregister() first; or a collective is under way on it
+ *           TUTTI_E_STATE  it stands in a window: tutti_window_deregister() first; or ranks are at work on it
  * @threads  any
  * @source   ours */
 TUTTI_API tutti_status tutti_free(void *ptr);
