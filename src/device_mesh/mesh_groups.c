@@ -16,34 +16,25 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/fnv.h"
 #include <tutti/private.h>
 
 enum { TEXT_MAX = TTI_MESH_TEXT_MAX };
 
 /* ---- what ranks must agree on ---- */
 
-static uint64_t hash(uint64_t h, const void *data, size_t size) /* FNV-1a */
-{
-    const unsigned char *bytes = data;
-    size_t               i;
-
-    for (i = 0; i < size; i++)
-        h = (h ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return h;
-}
-
 static uint64_t fingerprint(const tti_mesh_family *family)
 {
     const size_t         n = (size_t)family->layout.size;
-    uint64_t             h = UINT64_C(0xcbf29ce484222325);
+    uint64_t             h = TTI_FNV_BEGIN;
     const tti_mesh_axis *axis = family->axes;
     int                  d;
 
-    h = hash(h, family->layout.shape, sizeof family->layout.shape);
-    h = hash(h, family->ranks, n * sizeof family->ranks[0]);
+    h = tti_fnv(h, family->layout.shape, sizeof family->layout.shape);
+    h = tti_fnv(h, family->ranks, n * sizeof family->ranks[0]);
     for (d = 0; d < family->layout.ndim; d++, axis = axis->next)
         if (axis->name != NULL)
-            h = hash(h, axis->name, strlen(axis->name) + 1);
+            h = tti_fnv(h, axis->name, strlen(axis->name) + 1);
     return h;
 }
 
@@ -83,7 +74,7 @@ static void describe(const tti_mesh_family *family, char text[TEXT_MAX])
 static void describe_flatten(const tti_mesh_family *family, tti_mesh_dims dims, const char *name,
                              char text[TEXT_MAX])
 {
-    const uint64_t h = hash(fingerprint(family), name, strlen(name));
+    const uint64_t h = tti_fnv(fingerprint(family), name, strlen(name));
     int            d;
 
     snprintf(text, TEXT_MAX, "[%016llx] dimensions", (unsigned long long)h);

@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "base/fnv.h"
 #include "store/store.h"
 #include <tutti/private.h>
 
@@ -141,12 +142,7 @@ void tti_local_names_free(tti_local_name *first)
 /* Of the members, so that ranks which took different ones for a group of one name find out. */
 static uint64_t hash_members(const tutti_group *group)
 {
-    uint64_t h = UINT64_C(0xcbf29ce484222325);
-    int      i;
-
-    for (i = 0; i < group->size; i++)
-        h = (h ^ (uint64_t)group->ranks[i]) * UINT64_C(0x100000001b3);
-    return h;
+    return tti_fnv(TTI_FNV_BEGIN, group->ranks, (size_t)group->size * sizeof *group->ranks);
 }
 
 /* "2147483649 <hash>": the number that stands, and the members it was proposed for. */

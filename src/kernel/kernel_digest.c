@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tutti/dtype.h>
+#include "base/fnv.h"
 #include "kernel/kernel.h"
 
 enum { COUNT_MAX = 700, N_IN_MAX = 10, ELEMENT_MAX = 16, ROOM = (COUNT_MAX + 4) * ELEMENT_MAX };
@@ -27,13 +28,6 @@ static void draw_inputs(void)
         }
 }
 
-static uint64_t digest(uint64_t hash, const unsigned char *bytes, size_t n)
-{
-    for (size_t i = 0; i < n; i++)
-        hash = (hash ^ bytes[i]) * UINT64_C(0x100000001b3);
-    return hash;
-}
-
 static uint64_t digest_of_call(uint64_t hash, const tti_reduce_kernel *kernel, size_t element, int n_in,
                                int64_t count, size_t at)
 {
@@ -44,17 +38,17 @@ static uint64_t digest_of_call(uint64_t hash, const tti_reduce_kernel *kernel, s
     for (int k = 0; k < n_in; k++)
         in[k] = inputs[k] + (at + (size_t)k) % 4 * element;
     tti_reduce(kernel, outs[0], in, n_in, count, 7);
-    hash = digest(hash, outs[0], bytes);
+    hash = tti_fnv(hash, outs[0], bytes);
     tti_reduce_to_nt(kernel, outs, 3, in, n_in, count, 7);
     for (int m = 0; m < 3; m++)
-        hash = digest(hash, outs[m], bytes);
+        hash = tti_fnv(hash, outs[m], bytes);
     return hash;
 }
 
 static uint64_t digest_of_pair(tutti_op_kind kind, tutti_dtype dtype)
 {
     static const int64_t counts[] = { 1, 2, 3, 5, 8, 15, 16, 17, 31, 33, 63, 64, 65, 100, 257, COUNT_MAX };
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    uint64_t hash = TTI_FNV_BEGIN;
 
     for (int n_in = 1; n_in <= N_IN_MAX; n_in++)
         for (size_t c = 0; c < sizeof counts / sizeof *counts; c++)

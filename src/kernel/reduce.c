@@ -156,16 +156,22 @@ void tti_reduce(const tti_reduce_kernel *kernel, void *out, const void *const *i
     tti_reduce_to(kernel, &out, 1, in, n_in, count, n_ranks);
 }
 
+static tti_pass pass_of(const tti_reduce_kernel *kernel, void *const *outs, int n_outs, const void *const *in,
+                        int n_in, int64_t count, int n_ranks)
+{
+    return (tti_pass){ .outs = outs,
+                       .n_outs = n_outs,
+                       .in = in,
+                       .n_in = n_in,
+                       .to = count * kernel->units,
+                       .last = kernel->last,
+                       .by = n_ranks };
+}
+
 void tti_reduce_to(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
                    const void *const *in, int n_in, int64_t count, int n_ranks)
 {
-    tti_pass pass = { .outs = outs,
-                      .n_outs = n_outs,
-                      .in = in,
-                      .n_in = n_in,
-                      .to = count * kernel->units,
-                      .last = kernel->last,
-                      .by = n_ranks };
+    tti_pass pass = pass_of(kernel, outs, n_outs, in, n_in, count, n_ranks);
 
     reduce_to(kernel, &pass, false);
 }
@@ -173,13 +179,7 @@ void tti_reduce_to(const tti_reduce_kernel *kernel, void *const *outs, int n_out
 void tti_reduce_to_nt(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
                       const void *const *in, int n_in, int64_t count, int n_ranks)
 {
-    tti_pass pass = { .outs = outs,
-                      .n_outs = n_outs,
-                      .in = in,
-                      .n_in = n_in,
-                      .to = count * kernel->units,
-                      .last = kernel->last,
-                      .by = n_ranks };
+    tti_pass pass = pass_of(kernel, outs, n_outs, in, n_in, count, n_ranks);
 
     reduce_to(kernel, &pass, true);
 }

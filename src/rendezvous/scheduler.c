@@ -13,6 +13,7 @@
 #include "rendezvous/scheduler.h"
 
 #include "base/env.h"
+#include "base/fnv.h"
 #include "rendezvous/url.h"
 
 #include <stdio.h>
@@ -274,12 +275,9 @@ const char *tti_scheduler_advice(void)
            "MASTER_PORT";
 }
 
-/* FNV-1a. */
 uint64_t tti_job_hash(const char *name)
 {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    const uint64_t hash = tti_fnv(TTI_FNV_BEGIN, name, strlen(name));
 
-    for (; *name != '\0'; name++)
-        hash = (hash ^ (uint8_t)*name) * UINT64_C(0x100000001b3);
     return hash ^ hash >> 32;
 }
