@@ -14,6 +14,7 @@
 #include <unistd.h>
 #include <tutti/launch.h>
 #include "bench.h"
+#include "bench_files.h"
 #include "bench_options.h"
 #include "tool.h"
 
@@ -254,23 +255,19 @@ static long size_of(const char *path)
 /* All jobs, then the picture, which needs rows: without --tsv they go to a file that does not stay. */
 static int run_and_draw(const bench_options *o, int argc, char **argv)
 {
-    char scratch[] = "/tmp/tutti-bench-XXXXXX";
+    char       scratch[BENCH_SCRATCH_MAX];
     const long from = o->tsv != NULL ? size_of(o->tsv) : 0;
-    int code, fd = -1;
+    int        code, fd = -1;
 
     if (o->plot == NULL)
         return run_jobs(o, argc, argv, NULL);
-    if (o->tsv == NULL && (fd = mkstemp(scratch)) < 0) {
-        fprintf(stderr, "tutti bench: cannot make '%s': %s\n", scratch, strerror(errno));
+    if (!bench_can_draw(o->plot) || (o->tsv == NULL && (fd = bench_scratch(scratch)) < 0))
         return EXIT_FAILURE;
-    }
     code = run_jobs(o, argc, argv, o->tsv == NULL ? scratch : NULL);
     if (code == EXIT_SUCCESS)
         code = bench_draw(o, o->tsv != NULL ? o->tsv : scratch, from);
-    if (fd >= 0) {
+    if (fd >= 0)
         close(fd);
-        unlink(scratch);
-    }
     return code;
 }
 

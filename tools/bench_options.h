@@ -40,6 +40,9 @@ bool bench_open_board(bench_board *board, int rank, int ranks);
  * Returns an exit code. */
 int bench_rank(const bench_options *o);
 
+/** Whether plot can be drawn as far as its name and its folder go; says why not. */
+bool bench_can_draw(const char *plot);
+
 /** Draw the rows that stand in the file `rows` from byte `from` on into o->plot, an .svg or .png, with
  * gnuplot; its commands stay beside it as FILE.gp. Returns an exit code. */
 int bench_draw(const bench_options *o, const char *rows, long from);

@@ -7,10 +7,11 @@
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
+#include "bench_files.h"
 #include "bench_options.h"
 
 /* Columns as bench_rank.c prints them. */
-enum { RANKS = 2, BYTES = 7, P10 = 10, MEDIAN = 11, P90 = 12, COLUMNS = 18, ROW_MAX = 1024 };
+enum { RANKS = 2, BYTES = 7, P10 = 10, MEDIAN = 11, P90 = 12, COLUMNS = 18, ROW_MAX = 1024, NAME_BYTES = 1024 };
 
 static const char *terminal_of(const char *file)
 {
@@ -81,32 +82,40 @@ static int run_gnuplot(char *script)
     return WIFEXITED(status) && WEXITSTATUS(status) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-static int cannot_write(const char *file)
+/* The script that gnuplot is given stands beside the picture. */
+static bool name_script(const char *plot, char name[NAME_BYTES])
 {
-    fprintf(stderr, "tutti bench: cannot write '%s': %s\n", file, strerror(errno));
-    return EXIT_FAILURE;
+    if (snprintf(name, NAME_BYTES, "%s.gp", plot) < NAME_BYTES && terminal_of(plot) != NULL)
+        return true;
+    fprintf(stderr, "tutti bench: '%.200s' is no .svg or .png\n", plot);
+    return false;
+}
+
+bool bench_can_draw(const char *plot)
+{
+    char name[NAME_BYTES];
+
+    return name_script(plot, name) && bench_can_write(name) && bench_can_write(plot);
 }
 
 int bench_draw(const bench_options *o, const char *rows, long from)
 {
-    char name[1024];
+    char  name[NAME_BYTES];
     FILE *in, *script;
 
-    if (snprintf(name, sizeof name, "%s.gp", o->plot) >= (int)sizeof name || terminal_of(o->plot) == NULL) {
-        fprintf(stderr, "tutti bench: '%.200s' is no .svg or .png\n", o->plot);
+    if (!name_script(o->plot, name))
         return EXIT_FAILURE;
-    }
     in = fopen(rows, "re");
     if (in == NULL)
-        return cannot_write(rows);
+        return bench_cannot_write(rows);
     script = fopen(name, "we");
     if (script == NULL) {
         fclose(in);
-        return cannot_write(name);
+        return bench_cannot_write(name);
     }
     write_script(o, in, from, script);
     fclose(in);
     if (fclose(script) != 0)
-        return cannot_write(name);
+        return bench_cannot_write(name);
     return run_gnuplot(name);
 }

@@ -122,6 +122,19 @@ static void a_table_is_written_and_taken(void **state)
     assert_int_equal(run("bench --tune x --sizes 8,4"), 2);
 }
 
+static void files_are_asked_for_before_anything_is_measured(void **state)
+{
+    (void)state;
+    assert_int_equal(run("bench all_reduce --budget-ms 3600000 --plot /nowhere/picture.svg"), 1);
+    says("cannot write '/nowhere/picture.svg.gp'");
+    assert_int_equal(run("bench all_reduce --budget-ms 3600000 --plot picture.jpg"), 1);
+    says("'picture.jpg' is no .svg or .png");
+    assert_int_equal(run("bench --tune /nowhere/table --budget-ms 10000"), 1);
+    says("cannot write '/nowhere/table'");
+    assert_int_equal(run("bench --tune / --budget-ms 10000"), 1);
+    says("cannot write '/'");
+}
+
 static void ranks_of_a_job_measure_together(void **state)
 {
     char args[512];
@@ -233,6 +246,7 @@ int main(void)
         cmocka_unit_test(few_clients_count),
         cmocka_unit_test(collectives_are_measured),
         cmocka_unit_test(a_table_is_written_and_taken),
+        cmocka_unit_test(files_are_asked_for_before_anything_is_measured),
         cmocka_unit_test(ranks_of_a_job_measure_together),
         cmocka_unit_test(registered_memory_is_measured),
         cmocka_unit_test(products_are_computed_behind_an_all_reduce),

@@ -22,6 +22,7 @@
 #include "bench/measure.h"
 #include "bench/sample.h"
 #include "bench/tutti_side.h"
+#include "bench_files.h"
 #include "bench_options.h"
 #include "tool.h"
 
@@ -353,7 +354,7 @@ static int put_in_place(const char *rows_path, const char *file)
         printf("TUTTI_TUNE=%s\n", file);
         return EXIT_SUCCESS;
     }
-    fprintf(stderr, "tutti bench: cannot write '%s': %s\n", file, strerror(errno));
+    (void)bench_cannot_write(file);
     if (out != NULL)
         unlink(fresh);
     return EXIT_FAILURE;
@@ -361,20 +362,16 @@ static int put_in_place(const char *rows_path, const char *file)
 
 static int run_jobs(const tune_options *o, int argc, char **argv)
 {
-    char scratch[] = "/tmp/tutti-bench-XXXXXX";
-    const int fd = mkstemp(scratch);
-    int i, code = EXIT_SUCCESS;
+    char scratch[BENCH_SCRATCH_MAX];
+    int  i, fd, code = EXIT_SUCCESS;
 
-    if (fd < 0) {
-        fprintf(stderr, "tutti bench: cannot make '%s': %s\n", scratch, strerror(errno));
+    if (!bench_can_write(o->file) || (fd = bench_scratch(scratch)) < 0)
         return EXIT_FAILURE;
-    }
     for (i = 0; i < o->bench.n_ranks && code == EXIT_SUCCESS; i++)
         code = bench_launch(argc, argv, o->bench.ranks[i], scratch);
     if (code == EXIT_SUCCESS)
         code = put_in_place(scratch, o->file);
     close(fd);
-    unlink(scratch);
     return code;
 }
 

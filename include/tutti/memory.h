@@ -8,7 +8,8 @@
  *
  * Collectives are fastest on it. Where all members of a group are on one host, and the buffers of all of them lie in
  * registered memory, members read and write each other's buffers directly, and each byte goes through the cores once
- * instead of through shared slots. Nothing has to be said: a group looks for it from its second call on after each of
+ * instead of through shared slots: from 64 KiB on, reductions and broadcasts of two ranks were measured to take a sixth
+ * to two thirds of the time that they take on ordinary memory. Nothing has to be said: a group looks for it from its second call on after each of
  * its ranks has taken some, in calls of more than a few KiB. A buffer may begin anywhere, and several may lie in one
  * piece. What must lie there, of each rank:
  *

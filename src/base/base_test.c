@@ -51,6 +51,27 @@ static void environment_is_checked(void **state)
     unsetenv("RANK");
 }
 
+static void a_flag_is_yes_or_no(void **state)
+{
+    bool on = true;
+
+    (void)state;
+    unsetenv("TUTTI_AGENT_STORE");
+    assert_int_equal(tti_env_flag("TUTTI_AGENT_STORE", &on), TUTTI_OK);
+    assert_false(on);
+    setenv("TUTTI_AGENT_STORE", "Yes", 1);
+    assert_int_equal(tti_env_flag("TUTTI_AGENT_STORE", &on), TUTTI_OK);
+    assert_true(on);
+    setenv("TUTTI_AGENT_STORE", "maybe", 1);
+    assert_int_equal(tti_env_flag("TUTTI_AGENT_STORE", &on), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "TUTTI_AGENT_STORE is 'maybe'"));
+    assert_true(on);
+    setenv("TUTTI_AGENT_STORE", "FALSE", 1);
+    assert_int_equal(tti_env_flag("TUTTI_AGENT_STORE", &on), TUTTI_OK);
+    assert_false(on);
+    unsetenv("TUTTI_AGENT_STORE");
+}
+
 static void deadlines_do_not_overflow(void **state)
 {
     tti_port *port = tti_port_system();
@@ -204,6 +225,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(words_are_kept_per_failure), cmocka_unit_test(environment_is_checked),
+        cmocka_unit_test(a_flag_is_yes_or_no),
         cmocka_unit_test(deadlines_do_not_overflow),  cmocka_unit_test(events_wake_sleepers),
         cmocka_unit_test(event_wait_ends_at_its_deadline), cmocka_unit_test(descriptors_travel),
         cmocka_unit_test(bells_stay_rung_until_cleared),   cmocka_unit_test(tcp_port_in_use_is_an_error),

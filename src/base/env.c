@@ -121,14 +121,25 @@ tutti_status tti_env_timeout(int64_t *timeout_ms_out)
     return st;
 }
 
-bool tti_env_flag(const char *name)
+/* Whether text is one of words, NULL behind the last. */
+static bool one_of(const char *text, const char *const words[])
 {
-    static const char *const yes[] = { "1", "true", "yes", "t", "y" };
-    const char              *text = tti_env(name);
-    size_t                   i;
-
-    for (i = 0; text != NULL && i < sizeof yes / sizeof yes[0]; i++)
-        if (strcasecmp(text, yes[i]) == 0)
+    for (; *words != NULL; words++)
+        if (strcasecmp(text, *words) == 0)
             return true;
     return false;
+}
+
+tutti_status tti_env_flag(const char *name, bool *value_out)
+{
+    static const char *const yes[] = { "1", "true", "yes", "t", "y", NULL };
+    static const char *const no[] = { "0", "false", "no", "f", "n", NULL };
+    const char              *text = tti_env(name);
+    const bool               on = text != NULL && one_of(text, yes);
+
+    if (text != NULL && !on && !one_of(text, no))
+        return tti_fail(TUTTI_E_ARG, "environment variable %s is '%s', neither yes nor no\n  next: give 1 or 0", name,
+                        text);
+    *value_out = on;
+    return TUTTI_OK;
 }

@@ -24,7 +24,8 @@ tutti_status tti_env_int(const char *name, int64_t min, int64_t max, int64_t *va
  * @errors TUTTI_E_ARG  the variable is no time-out */
 tutti_status tti_env_timeout(int64_t *timeout_ms_out);
 
-/** 1, true, yes, t, y in any case; everything else and unset is false. */
-bool tti_env_flag(const char *name);
+/** A yes (1, true, yes, t, y) or a no (0, false, no, f, n), in any case; unset without a default is a no.
+ * @errors TUTTI_E_ARG  anything else */
+tutti_status tti_env_flag(const char *name, bool *value_out);
 
 #endif

@@ -19,9 +19,11 @@
 
 tutti_status tti_choice_read(tti_choice *choice_out)
 {
-    tti_choice   choice = { .reproducible = tti_env_flag("TUTTI_REPRODUCIBLE") };
-    tutti_status st = tti_wishes_parse(tti_env("TUTTI_ALGO"), &choice.wishes);
+    tti_choice   choice = { .reproducible = false };
+    tutti_status st = tti_env_flag("TUTTI_REPRODUCIBLE", &choice.reproducible);
 
+    if (st == TUTTI_OK)
+        st = tti_wishes_parse(tti_env("TUTTI_ALGO"), &choice.wishes);
     if (st == TUTTI_OK)
         st = tti_tune_read(tti_env("TUTTI_TUNE"), &choice.tune);
     if (st == TUTTI_OK)

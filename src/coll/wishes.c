@@ -103,7 +103,9 @@ tutti_status tti_wishes_parse(const char *text, tti_wishes *wishes_out)
         at = word(at, "=,", op);
         at = at != NULL && *at == '=' ? word(at + 1, ",", name) : NULL;
         if (at == NULL)
-            return tti_fail(TUTTI_E_ARG, "TUTTI_ALGO is '%s', not op=name,op=name,...", text);
+            return tti_fail(TUTTI_E_ARG, "TUTTI_ALGO is '%s', not op=name,op=name,...\n"
+                                        "  next: give for example all_reduce=sliced; a wrong name is answered with "
+                                        "the right ones", text);
         at += *at == ',';
         st = add_wish(text, op, name, &wishes);
     }

@@ -150,9 +150,12 @@ static tutti_status open_tcp(tti_port *port, const tti_who *who, tti_join *join)
     const tti_url          *url = &who->url;
     const bool              agent = launcher_serves(url);
     tutti_store            *store = NULL;
-    tutti_status            st;
+    bool                    ours = false;
+    tutti_status            st = tti_env_flag("TUTTI_AGENT_STORE", &ours);
 
-    if (url->scheme == TTI_URL_TORCH || (agent && !tti_env_flag("TUTTI_AGENT_STORE")))
+    if (st != TUTTI_OK)
+        return st;
+    if (url->scheme == TTI_URL_TORCH || (agent && !ours))
         return open_torch(port, url, agent, join);
     if (url->port == 0 && (agent || join->world_size > 1))
         return tti_fail(TUTTI_E_ARG, "port 0 (any free one) is for a world of one: other ranks "
