@@ -19,7 +19,8 @@
  *   sparse.c      sums of sparse tensors, over coo.c
  *   p2p.c         send, recv, isend, irecv
  *   batch.c       several messages at once
- *   queue.c       in which order a group's collectives run, and on which thread; gate.h: without the lock
+ *   queue.c       in which order a group's collectives run; gate.h: without the lock
+ *   progress.c    asynchronous collectives: their queue, and the thread that runs them
  *   work.c        waiting for works, their words, their references
  *   wait_many.c   waiting for all or any of several works
  *   abort.c       ending what is under way, at once
@@ -50,7 +51,7 @@ typedef struct tutti_window tutti_window;
 typedef struct tti_hooks    tti_hooks; /* hooks.h */
 
 /** The lock and the worker thread that all groups of a world share. Reference counted, by the world
- * and by every work, because a work may be asked after its group is gone. queue.c has the rules. */
+ * and by every work, because a work may be asked after its group is gone. progress.c has the rules. */
 typedef struct tti_runner {
     tti_port        *port;
     _Atomic uint32_t refs;
@@ -265,13 +266,23 @@ void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
 /** Take the groups from the meshes of a world that ends. */
 void tti_group_end_meshes(tutti_group *world);
 
-/* queue.c */
+/* progress.c */
 
 tutti_status tti_runner_create(tti_port *port, tti_runner **runner_out);
 tti_runner  *tti_runner_retain(tti_runner *runner);
 /** Ends the worker thread; nothing may be queued any more. */
 void tti_runner_stop(tti_runner *runner);
 void tti_runner_drop(tti_runner *runner);
+/** Sleep until something changes or the deadline. Lock held, also on return. */
+void tti_runner_sleep(tti_runner *runner, int64_t deadline_ns);
+
+/** Queue call, with n_list entries of its list and its other arrays copied; work_out has a reference of the caller's. */
+tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
+                            tutti_work **work_out);
+/** Run the oldest work of group whose turn it is, if nobody does. Lock held, also on return. */
+bool tti_queue_help(tutti_group *group);
+
+/* queue.c */
 
 /** Do call in its turn, on this thread. Sets seq, timeout_ms and deadline_ns. */
 tutti_status tti_queue_run(tutti_group *group, tutti_call *call);
@@ -295,14 +306,6 @@ tutti_status tti_turns_run(tti_turns *turns, tutti_call *call);
 /** Let others go on, whether all were used or not. st and this thread's words finish the group as those of a
  * message do: a failure that only this rank has must be one that finishes, or the others wait for it. */
 void tti_turns_give(tti_turns *turns, const char *what, tutti_status st);
-
-/** Queue call, with n_list entries of its list and its other arrays copied; work_out has a reference of the caller's. */
-tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
-                            tutti_work **work_out);
-/** Run the oldest work of group whose turn it is, if nobody does. Lock held, also on return. */
-bool tti_queue_help(tutti_group *group);
-/** Sleep until something changes or the deadline. Lock held, also on return. */
-void tti_runner_sleep(tti_runner *runner, int64_t deadline_ns);
 
 /** Enter group to use its backend: it stays until tti_group_leave().
  * @errors whatever finished the group, with its words */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * gate.pml - turns of a group's collectives, by the gate and under the lock: src/group/gate.h, src/group/queue.c.
+ * gate.pml - turns of a group's collectives, by the gate and under the lock: src/group/gate.h, queue.c, progress.c.
  *
  * Model   CALLERS threads make CALLS blocking calls each. With PUSHER one more issues a work, which it, a caller or
  *         the worker runs. With CLOSER one more closes the group at some moment, and frees it when nobody is inside.
@@ -81,7 +81,7 @@ inline signal(event)
     n = 0
 }
 
-inline runner_sleep(event) /* = group/queue.c: tti_unlock(&runner->lock); tti_event_wait(runner->port, &runner->changed, seen, deadline_ns); tti_lock(&runner->lock); */
+inline runner_sleep(event) /* = group/progress.c: tti_unlock(&runner->lock); tti_event_wait(runner->port, &runner->changed, seen, deadline_ns); tti_lock(&runner->lock); */
 {
 #ifdef COUNT_TOO_LATE
     unlock();
@@ -247,7 +247,7 @@ inline run_in_turn()
     :: finished -> entering--
     :: else ->
         hold();
-        seq = next_seq; /* = group/queue.c: call->seq = group->next_seq++; group->inside++; await_turn(group, call->seq); st = run_turn(group, call); group->inside--; */
+        seq = next_seq; /* = group/queue.c: call->seq = group->next_seq++; group->inside++; await_turn(group, call->seq); st = tti_queue_run_turn(group, call); group->inside--; */
         next_seq++;
         inside++;
         entering--;
@@ -330,7 +330,7 @@ proctype pusher(byte me)
     fi;
     hold();
     entering--;
-    work = next_seq; /* = group/queue.c: hold(group); work->call.seq = group->next_seq++; */
+    work = next_seq; /* = group/progress.c: tti_queue_hold(group); work->call.seq = group->next_seq++; */
     next_seq++;
     signal(TODO);
     unlock();
@@ -356,8 +356,8 @@ proctype worker(byte me)
     lock();
     do
     :: stop -> break
-    :: !stop && work != 0 && work == turn -> run_work() /* = group/queue.c: if (work != NULL && work->call.seq == work->group->turn) { run_work(runner, work, true); continue; } */
-    :: !stop && (work == 0 || work != turn) -> runner_sleep(TODO) /* = group/queue.c: seen = tti_event_now(&runner->todo); tti_unlock(&runner->lock); */
+    :: !stop && work != 0 && work == turn -> run_work() /* = group/progress.c: if (work != NULL && work->call.seq == work->group->turn) { run_work(runner, work, true); continue; } */
+    :: !stop && (work == 0 || work != turn) -> runner_sleep(TODO) /* = group/progress.c: seen = tti_event_now(&runner->todo); tti_unlock(&runner->lock); */
     od;
     unlock()
 }
@@ -371,7 +371,7 @@ proctype closer(byte me)
 
     lock();
 #ifndef NO_HOLD_TO_CLOSE
-    hold(); /* = group/queue.c: hold(group); /* whoever is inside is counted from here on */
+    hold(); /* = group/queue.c: tti_queue_hold(group); /* whoever is inside is counted from here on */
 #endif
     closing = 1;
     if

@@ -1,0 +1,20 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * group/queue.h - what the order of a group's collectives (queue.c) and the threads that run asynchronous ones
+ * (progress.c) share. The lock is the runner's. */
+#ifndef TTI_GROUP_QUEUE_H
+#define TTI_GROUP_QUEUE_H
+
+#include "group/group.h"
+
+/** From here on the lock has the order. Lock held. */
+void tti_queue_hold(tutti_group *group);
+/** What a finished group answers, in words. Lock held. */
+tutti_status tti_queue_refuse(const tutti_group *group);
+/** Run call, whose turn it is. The lock is held, also on return, and released in between; group
+ * stays, the caller is counted inside. */
+tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call);
+/** End the works of group that nobody runs, because it was "destroyed" or so. Lock held. */
+void tti_queue_abort_works(tutti_group *group, const char *happened);
+
+#endif
