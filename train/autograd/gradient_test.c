@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <string.h>
 
 #include "autograd/gradcheck.h"
 
@@ -55,6 +56,42 @@ static tutti_tensor *there_and_back(tutti_tensor *x)
     return tutti_tensor_to(tutti_tensor_mul(x, x), TUTTI_F64);
 }
 
+static tutti_tensor *clamped(tutti_tensor *x)
+{
+    return tutti_tensor_clamp(x, -0.9, 1.1);
+}
+
+static tutti_tensor *cubed(tutti_tensor *x)
+{
+    return tutti_tensor_pow_scalar(x, 3.0);
+}
+
+static tutti_tensor *squares(tutti_tensor *x)
+{
+    return tutti_tensor_pow_scalar(x, 2.0);
+}
+
+static tutti_tensor *root(tutti_tensor *x)
+{
+    return tutti_tensor_pow_scalar(x, 0.5);
+}
+
+static tutti_tensor *below_root(tutti_tensor *x)
+{
+    return tutti_tensor_pow_scalar(x, -0.5);
+}
+
+static tutti_tensor *odd_power(tutti_tensor *x)
+{
+    return tutti_tensor_pow_scalar(x, -1.7);
+}
+
+static tutti_tensor *filled(tutti_tensor *x)
+{
+    return tutti_tensor_masked_fill(x, tutti_tensor_lt(x, tutti_tensor_scalar(TUTTI_F64, 0.9)),
+                                    -2.0);
+}
+
 static void one_operand(void **state)
 {
     const unary ops[] = { tutti_tensor_neg,
@@ -67,15 +104,105 @@ static void one_operand(void **state)
                           plus,
                           times,
                           there_and_back,
-                          tutti_tensor_clone };
+                          tutti_tensor_clone,
+                          tutti_tensor_rsqrt,
+                          tutti_tensor_erf,
+                          tutti_tensor_gelu,
+                          tutti_tensor_gelu_tanh,
+                          tutti_tensor_silu,
+                          tutti_tensor_abs,
+                          clamped,
+                          cubed,
+                          squares,
+                          root,
+                          below_root,
+                          odd_power,
+                          filled };
+    const unary below_too[] = { tutti_tensor_exp,
+                                tutti_tensor_tanh,
+                                tutti_tensor_sigmoid,
+                                tutti_tensor_relu,
+                                tutti_tensor_erf,
+                                tutti_tensor_gelu,
+                                tutti_tensor_gelu_tanh,
+                                tutti_tensor_silu,
+                                tutti_tensor_abs,
+                                clamped,
+                                cubed,
+                                squares,
+                                filled };
     tutti_tensor *x = tt_leaf(0.2, 2.0, 2, SHAPE(3, 4));
 
     (void)state;
     for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
         tt_gradcheck("one operand", call_unary, &ops[i], &x, 1);
     x = tt_leaf(-2.0, -0.1, 1, SHAPE(5));
-    tt_gradcheck("relu below 0", call_unary, &ops[6], &x, 1);
-    tt_gradcheck("sigmoid below 0", call_unary, &ops[5], &x, 1);
+    for (size_t i = 0; i < sizeof below_too / sizeof below_too[0]; i++)
+        tt_gradcheck("one operand below 0", call_unary, &below_too[i], &x, 1);
+    x = tt_leaf(0.0, 1.0, 2, SHAPE(0, 3));
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        assert_int_equal(tutti_tensor_numel(ops[i](x)), 0);
+}
+
+/* Rows that are not side by side, values and gradients. */
+static tutti_tensor *of_a_view(tutti_tensor *const *in, const void *ctx)
+{
+    tutti_tensor *t = tutti_tensor_transpose(in[0], 0, 1);
+
+    return (*(const unary *)ctx)(tutti_tensor_narrow(t, 1, 1, 2));
+}
+
+static void one_operand_of_views(void **state)
+{
+    const unary ops[] = { tutti_tensor_exp,  tutti_tensor_gelu, tutti_tensor_gelu_tanh,
+                          tutti_tensor_silu, clamped,           filled };
+    tutti_tensor *x = tt_leaf(-1.5, 1.5, 2, SHAPE(4, 5));
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++)
+        tt_gradcheck("one operand of views", of_a_view, &ops[i], &x, 1);
+}
+
+/* Far out, where a careless formula would give NaN; and the corners of each. */
+static void corners_of_one_operand(void **state)
+{
+    const float at[6] = { -INFINITY, -1e30f, 0.0f, 1e30f, INFINITY, NAN };
+    tutti_tensor *x = tutti_tensor_from_data(at, TUTTI_F32, 1, SHAPE(6));
+    tutti_tensor *far =
+        tutti_tensor_requires_grad_(tutti_tensor_clone(tutti_tensor_narrow(x, 0, 1, 3)), true);
+    const unary ops[] = { tutti_tensor_gelu, tutti_tensor_gelu_tanh, tutti_tensor_silu };
+    const float *v;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ops / sizeof ops[0]; i++) {
+        v = tutti_tensor_data(ops[i](far));
+        assert_true(v[0] == 0.0f && v[1] == 0.0f && v[2] == 1e30f);
+        assert_int_equal(tutti_tensor_backward(tutti_tensor_sum(ops[i](far), NULL, 0, false)),
+                         TUTTI_OK);
+        v = tutti_tensor_data(tutti_tensor_grad(far));
+        assert_true(v[0] == 0.0f && v[1] == 0.5f && v[2] == 1.0f);
+        assert_int_equal(tutti_tensor_set_grad(far, NULL), TUTTI_OK);
+    }
+    v = tutti_tensor_data(tutti_tensor_clamp(x, -2.0, 3.0));
+    assert_true(v[0] == -2.0f && v[2] == 0.0f && v[4] == 3.0f && isnan(v[5]));
+    v = tutti_tensor_data(tutti_tensor_clamp(x, 3.0, -2.0)); /* as torch: the upper bound */
+    assert_true(v[0] == -2.0f && v[2] == -2.0f && v[4] == -2.0f);
+    v = tutti_tensor_data(tutti_tensor_abs(x));
+    assert_true(isinf(v[0]) && v[0] > 0 && v[2] == 0.0f && isnan(v[5]));
+    v = tutti_tensor_data(tutti_tensor_pow_scalar(x, 0.0));
+    assert_true(v[0] == 1.0f && v[2] == 1.0f && v[5] == 1.0f);
+}
+
+static void power_zero_has_no_slope(void **state)
+{
+    tutti_tensor *x = tutti_tensor_requires_grad_(tutti_tensor_zeros(TUTTI_F32, 1, SHAPE(2)), true);
+    tutti_tensor *y = tutti_tensor_add(tutti_tensor_pow_scalar(x, 0.0), x);
+    const float *g;
+
+    (void)state;
+    assert_int_equal(tutti_tensor_backward(tutti_tensor_sum(y, NULL, 0, false)), TUTTI_OK);
+    g = tutti_tensor_data(tutti_tensor_grad(x));
+    assert_true(g[0] == 1.0f && g[1] == 1.0f);
 }
 
 /* ---- two operands ----------------------------------------------------------------------------- */
@@ -92,10 +219,17 @@ static tutti_tensor *add_half(tutti_tensor *a, tutti_tensor *b)
     return tutti_tensor_add_scaled(a, b, 0.5);
 }
 
+/* The condition has a's shape, so that all three broadcast. */
+static tutti_tensor *where_larger(tutti_tensor *a, tutti_tensor *b)
+{
+    return tutti_tensor_where(tutti_tensor_lt(tutti_tensor_scalar(TUTTI_F64, 1.2), a), a, b);
+}
+
 static void two_operands_of_all_shapes(void **state)
 {
-    const binary ops[] = { tutti_tensor_add, add_half, tutti_tensor_sub, tutti_tensor_mul,
-                           tutti_tensor_div };
+    const binary ops[] = { tutti_tensor_add,     add_half,         tutti_tensor_sub,
+                           tutti_tensor_mul,     tutti_tensor_div, tutti_tensor_maximum,
+                           tutti_tensor_minimum, where_larger };
     const struct {
         int nd;
         int64_t shape[3];
@@ -128,6 +262,88 @@ static void only_one_side_requires(void **state)
             tt_gradcheck("one side", call_binary, &ops[k], in, 2);
             assert_null(tutti_tensor_grad(in[side]));
         }
+}
+
+static void equals_share_and_nan_wins(void **state)
+{
+    const float va[4] = { 1.0f, 2.0f, NAN, 0.0f }, vb[4] = { 1.0f, 3.0f, 1.0f, NAN };
+    tutti_tensor *a = tutti_tensor_from_data(va, TUTTI_F32, 1, SHAPE(4));
+    tutti_tensor *b = tutti_tensor_from_data(vb, TUTTI_F32, 1, SHAPE(4));
+    tutti_tensor *y;
+    const float *v;
+
+    (void)state;
+    v = tutti_tensor_data(tutti_tensor_minimum(a, b));
+    assert_true(v[0] == 1.0f && v[1] == 2.0f && isnan(v[2]) && isnan(v[3]));
+    v = tutti_tensor_data(tutti_tensor_maximum(a, b));
+    assert_true(v[0] == 1.0f && v[1] == 3.0f && isnan(v[2]) && isnan(v[3]));
+    a = tutti_tensor_requires_grad_(tutti_tensor_narrow(a, 0, 0, 2), true);
+    b = tutti_tensor_requires_grad_(tutti_tensor_narrow(b, 0, 0, 2), true);
+    y = tutti_tensor_maximum(a, b);
+    assert_int_equal(tutti_tensor_backward(tutti_tensor_sum(y, NULL, 0, false)), TUTTI_OK);
+    v = tutti_tensor_data(tutti_tensor_grad(a));
+    assert_true(v[0] == 0.5f && v[1] == 0.0f);
+    v = tutti_tensor_data(tutti_tensor_grad(b));
+    assert_true(v[0] == 0.5f && v[1] == 1.0f);
+}
+
+static void where_takes_any_type(void **state)
+{
+    const tutti_dtype types[] = {
+        TUTTI_BOOL, TUTTI_U8, TUTTI_I32, TUTTI_I64, TUTTI_F32, TUTTI_F64
+    };
+    const uint8_t cond[3] = { 1, 0, 7 };
+    tutti_tensor *c = tutti_tensor_from_data(cond, TUTTI_U8, 1, SHAPE(3));
+    double v;
+
+    (void)state;
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        tutti_tensor *y = tutti_tensor_where(c, tutti_tensor_ones(types[i], 0, NULL),
+                                             tutti_tensor_zeros(types[i], 1, SHAPE(3)));
+
+        assert_int_equal(tutti_tensor_dtype(y), types[i]);
+        for (int k = 0; k < 3; k++) {
+            assert_int_equal(tutti_tensor_item(tutti_tensor_select(y, 0, k), &v), TUTTI_OK);
+            assert_true(v == (k == 1 ? 0.0 : 1.0));
+        }
+    }
+    assert_null(tutti_tensor_where(tutti_tensor_to(c, TUTTI_F32), c, c));
+    assert_non_null(strstr(tutti_last_error(), "where: the condition is f32, not bool"));
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
+    assert_null(tutti_tensor_where(c, tutti_tensor_zeros(TUTTI_F32, 1, SHAPE(2)), c));
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
+}
+
+/* NULL goes through every operation, and the first failure is what is kept. */
+static void null_poisons(void **state)
+{
+    const unary ones[] = { tutti_tensor_rsqrt,
+                           tutti_tensor_erf,
+                           tutti_tensor_gelu,
+                           tutti_tensor_gelu_tanh,
+                           tutti_tensor_silu,
+                           tutti_tensor_abs,
+                           clamped,
+                           cubed,
+                           squares };
+    const binary twos[] = { tutti_tensor_maximum, tutti_tensor_minimum };
+    tutti_tensor *x = tutti_tensor_ones(TUTTI_F32, 1, SHAPE(2));
+
+    (void)state;
+    for (size_t i = 0; i < sizeof ones / sizeof ones[0]; i++) {
+        assert_null(ones[i](NULL));
+        assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
+    }
+    for (size_t i = 0; i < sizeof twos / sizeof twos[0]; i++) {
+        assert_null(twos[i](x, NULL));
+        assert_null(twos[i](NULL, x));
+        assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
+    }
+    assert_null(tutti_tensor_where(NULL, x, x));
+    assert_null(tutti_tensor_where(x, NULL, x));
+    assert_null(tutti_tensor_masked_fill(x, NULL, 0.0));
+    assert_null(tutti_tensor_gelu(tutti_tensor_mm(x, x)));
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
 }
 
 /* The same tensor twice: its gradient is the sum of both. */
@@ -322,7 +538,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(one_operand, begin, end),
+        cmocka_unit_test_setup_teardown(one_operand_of_views, begin, end),
+        cmocka_unit_test_setup_teardown(corners_of_one_operand, begin, end),
+        cmocka_unit_test_setup_teardown(power_zero_has_no_slope, begin, end),
         cmocka_unit_test_setup_teardown(two_operands_of_all_shapes, begin, end),
+        cmocka_unit_test_setup_teardown(equals_share_and_nan_wins, begin, end),
+        cmocka_unit_test_setup_teardown(where_takes_any_type, begin, end),
+        cmocka_unit_test_setup_teardown(null_poisons, begin, end),
         cmocka_unit_test_setup_teardown(only_one_side_requires, begin, end),
         cmocka_unit_test_setup_teardown(the_same_operand_twice, begin, end),
         cmocka_unit_test_setup_teardown(products, begin, end),

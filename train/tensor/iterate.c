@@ -8,7 +8,7 @@
  * True    The loop is called once per row, never per element. */
 #include "tensor/tensor.h"
 
-enum { OPERANDS = 3 };
+enum { OPERANDS = 4 };
 
 typedef struct walk {
     int nd;
@@ -60,7 +60,7 @@ static void prepare(walk *w, const tutti_tensor *const *operand)
         add_dim(w, out->shape[d], stride);
     }
     if (w->nd == 0)
-        add_dim(w, 1, (const int64_t[OPERANDS]){ 1, 1, 1 });
+        add_dim(w, 1, (const int64_t[OPERANDS]){ 1, 1, 1, 1 });
 }
 
 /* Move to the next row. False after the last one. */
@@ -83,7 +83,7 @@ static bool next_row(walk *w, int64_t *index)
 void tti_iterate(tti_loop loop, const double *c, tutti_tensor *out, const tutti_tensor *a,
                  const tutti_tensor *b)
 {
-    const tutti_tensor *operand[OPERANDS] = { out, a, b };
+    const tutti_tensor *operand[OPERANDS] = { out, a, b, NULL };
     int64_t index[TUTTI_MAX_DIMS] = { 0 };
     const int64_t *inner;
     walk w;
@@ -94,6 +94,24 @@ void tti_iterate(tti_loop loop, const double *c, tutti_tensor *out, const tutti_
     inner = w.stride[w.nd - 1];
     do {
         loop(w.size[w.nd - 1], w.at[0], inner[0], w.at[1], inner[1], w.at[2], inner[2], c);
+    } while (next_row(&w, index));
+}
+
+void tti_iterate3(tti_loop3 loop, const double *c, tutti_tensor *out, const tutti_tensor *a,
+                  const tutti_tensor *b, const tutti_tensor *e)
+{
+    const tutti_tensor *operand[OPERANDS] = { out, a, b, e };
+    int64_t index[TUTTI_MAX_DIMS] = { 0 };
+    const int64_t *inner;
+    walk w;
+
+    if (out->numel == 0)
+        return;
+    prepare(&w, operand);
+    inner = w.stride[w.nd - 1];
+    do {
+        loop(w.size[w.nd - 1], w.at[0], inner[0], w.at[1], inner[1], w.at[2], inner[2], w.at[3],
+             inner[3], c);
     } while (next_row(&w, index));
 }
 

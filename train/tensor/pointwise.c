@@ -2,164 +2,17 @@
  *
  * pointwise.c - arithmetic element by element.
  *
- * How     A table of row loops, one for each operation and type (f32, f64, i64). Operands are
- *         brought to the type they meet in first; iterate.c hands out the rows. Each loop has a
- *         branch for rows side by side and for one side repeated, which the compiler vectorises.
- * True    No function is called per element but libm's. A row may be its own operand. */
-#include "tensor/tensor.h"
+ * How     level.h has the tables of row loops, one loop for each operation and type (f32, f64, i64).
+ *         Operands are brought to the type they meet in first; iterate.c hands out the rows.
+ * True    An operation looks at shapes and strides once per row, and at nothing per element. */
+#include "tensor/level.h"
 
-#include <math.h>
 #include <string.h>
-
-enum { ARITH = 3 }; /* f32, f64, i64 */
 
 static int arith_index(tutti_dtype dtype)
 {
     return dtype == TUTTI_F32 ? 0 : dtype == TUTTI_F64 ? 1 : dtype == TUTTI_I64 ? 2 : -1;
 }
-
-#define LOOP1(name, T, expr)                                                                      \
-    static void name(int64_t n, void *vo, int64_t so, const void *va, int64_t sa, const void *vb, \
-                     int64_t sb, const double *pc)                                                \
-    {                                                                                             \
-        T *o = vo;                                                                                \
-        const T *a = va;                                                                          \
-        const T c = (T)*pc;                                                                       \
-                                                                                                  \
-        (void)vb, (void)sb, (void)c;                                                              \
-        if (so == 1 && sa == 1)                                                                   \
-            for (int64_t i = 0; i < n; i++) {                                                     \
-                const T x = a[i];                                                                 \
-                o[i] = expr;                                                                      \
-            }                                                                                     \
-        else                                                                                      \
-            for (int64_t i = 0; i < n; i++) {                                                     \
-                const T x = a[i * sa];                                                            \
-                o[i * so] = expr;                                                                 \
-            }                                                                                     \
-    }
-
-#define LOOP2(name, T, R, expr)                                                                   \
-    static void name(int64_t n, void *vo, int64_t so, const void *va, int64_t sa, const void *vb, \
-                     int64_t sb, const double *pc)                                                \
-    {                                                                                             \
-        R *o = vo;                                                                                \
-        const T *a = va, *b = vb;                                                                 \
-        const T c = (T)*pc;                                                                       \
-                                                                                                  \
-        (void)c;                                                                                  \
-        if (so == 1 && sa == 1 && sb == 1)                                                        \
-            for (int64_t i = 0; i < n; i++) {                                                     \
-                const T x = a[i], y = b[i];                                                       \
-                o[i] = expr;                                                                      \
-            }                                                                                     \
-        else if (so == 1 && sa == 1 && sb == 0) {                                                 \
-            const T y = b[0];                                                                     \
-                                                                                                  \
-            for (int64_t i = 0; i < n; i++) {                                                     \
-                const T x = a[i];                                                                 \
-                o[i] = expr;                                                                      \
-            }                                                                                     \
-        } else                                                                                    \
-            for (int64_t i = 0; i < n; i++) {                                                     \
-                const T x = a[i * sa], y = b[i * sb];                                             \
-                o[i * so] = expr;                                                                 \
-            }                                                                                     \
-    }
-
-/* Wrapping integer arithmetic, as two's complement. */
-#define WRAP(expr) ((int64_t)(expr))
-#define U(x)       ((uint64_t)(x))
-
-/* The logistic function without overflow: e to a negative power only. */
-static inline float sigmoid_f(float x)
-{
-    const float e = expf(-fabsf(x));
-
-    return x >= 0 ? 1.0f / (1.0f + e) : e / (1.0f + e);
-}
-
-static inline double sigmoid_d(double x)
-{
-    const double e = exp(-fabs(x));
-
-    return x >= 0 ? 1.0 / (1.0 + e) : e / (1.0 + e);
-}
-
-#define REALS1(name, expr_f, expr_d) \
-    LOOP1(name##_f32, float, expr_f) \
-    LOOP1(name##_f64, double, expr_d)
-#define REALS2(name, expr)                \
-    LOOP2(name##_f32, float, float, expr) \
-    LOOP2(name##_f64, double, double, expr)
-#define COMPARE(name, expr)                  \
-    LOOP2(name##_f32, float, uint8_t, expr)  \
-    LOOP2(name##_f64, double, uint8_t, expr) \
-    LOOP2(name##_i64, int64_t, uint8_t, expr)
-
-REALS1(neg, -x, -x)
-LOOP1(neg_i64, int64_t, WRAP(0 - U(x)))
-REALS1(exp, expf(x), exp(x))
-REALS1(log, logf(x), log(x))
-REALS1(sqrt, sqrtf(x), sqrt(x))
-REALS1(tanh, tanhf(x), tanh(x))
-REALS1(sigmoid, sigmoid_f(x), sigmoid_d(x))
-REALS1(relu, x <= 0 ? 0 : x, x <= 0 ? 0 : x)
-LOOP1(relu_i64, int64_t, x <= 0 ? 0 : x)
-REALS1(add_c, x + c, x + c)
-REALS1(mul_c, x *c, x *c)
-REALS1(div_c, x / c, x / c)
-
-REALS2(add, x + c * y)
-LOOP2(add_i64, int64_t, int64_t, WRAP(U(x) + U(c) * U(y)))
-REALS2(mul, x *y)
-LOOP2(mul_i64, int64_t, int64_t, WRAP(U(x) * U(y)))
-REALS2(div, x / y)
-REALS2(relu_back, y <= 0 ? 0 : x)
-REALS2(tanh_back, x *(1 - y * y))
-REALS2(sigmoid_back, x *y *(1 - y))
-COMPARE(eq, x == y)
-COMPARE(lt, x < y)
-COMPARE(le, x <= y)
-
-typedef struct op_row {
-    const char *name;
-    tti_loop loop[ARITH]; /* NULL for i64: whole numbers are taken as f32 */
-} op_row;
-
-#define REAL_ROW(name)               \
-    {                                \
-        name##_f32, name##_f64, NULL \
-    }
-#define FULL_ROW(name)                     \
-    {                                      \
-        name##_f32, name##_f64, name##_i64 \
-    }
-
-static const op_row table1[TTI_OP1_COUNT] = {
-    [TTI_NEG] = { "neg", FULL_ROW(neg) },
-    [TTI_EXP] = { "exp", REAL_ROW(exp) },
-    [TTI_LOG] = { "log", REAL_ROW(log) },
-    [TTI_SQRT] = { "sqrt", REAL_ROW(sqrt) },
-    [TTI_TANH] = { "tanh", REAL_ROW(tanh) },
-    [TTI_SIGMOID] = { "sigmoid", REAL_ROW(sigmoid) },
-    [TTI_RELU] = { "relu", FULL_ROW(relu) },
-    [TTI_ADD_C] = { "add_scalar", REAL_ROW(add_c) },
-    [TTI_MUL_C] = { "mul_scalar", REAL_ROW(mul_c) },
-    [TTI_DIV_C] = { "div_scalar", REAL_ROW(div_c) },
-};
-
-static const op_row table2[TTI_OP2_COUNT] = {
-    [TTI_ADD] = { "add", FULL_ROW(add) },
-    [TTI_MUL] = { "mul", FULL_ROW(mul) },
-    [TTI_DIV] = { "div", REAL_ROW(div) },
-    [TTI_RELU_BACK] = { "relu", REAL_ROW(relu_back) },
-    [TTI_TANH_BACK] = { "tanh", REAL_ROW(tanh_back) },
-    [TTI_SIGMOID_BACK] = { "sigmoid", REAL_ROW(sigmoid_back) },
-    [TTI_EQ] = { "eq", FULL_ROW(eq) },
-    [TTI_LT] = { "lt", FULL_ROW(lt) },
-    [TTI_LE] = { "le", FULL_ROW(le) },
-};
 
 static bool is_comparison(tti_op2 op)
 {
@@ -183,28 +36,43 @@ tutti_dtype tti_promote(const tutti_tensor *a, const tutti_tensor *b)
     return kind_of(b->dtype) > kind_of(a->dtype) ? b->dtype : a->dtype;
 }
 
-/* The loop of an operation for operands that meet in *dtype, which becomes the type to compute in.
- */
-static tti_loop choose(const op_row *row, bool comparison, tutti_dtype *dtype)
+/* Which column of a table is for operands that meet in *dtype, which becomes the type to compute in;
+ * -1 and kept if there is none. whole: there is a loop for whole numbers. */
+static int column(const char *name, bool whole, tutti_dtype *dtype)
+{
+    if (!tti_is_real(*dtype))
+        *dtype = whole ? *dtype : TUTTI_F32;
+    if (arith_index(*dtype) < 0)
+        (void)tti_refuse(TUTTI_E_UNSUPPORTED, name,
+                         "no arithmetic on %s\n  next: convert with tutti_tensor_to()",
+                         tutti_dtype_name(*dtype));
+    return arith_index(*dtype);
+}
+
+static tti_loop choose(const tti_op1_row *row, bool comparison, tutti_dtype *dtype)
 {
     int k;
 
-    if (!tti_is_real(*dtype) && row->loop[2] == NULL)
-        *dtype = TUTTI_F32;
-    else if (!tti_is_real(*dtype) && comparison)
+    if (!tti_is_real(*dtype) && comparison)
         *dtype = TUTTI_I64;
-    k = arith_index(*dtype);
-    if (k >= 0)
-        return row->loop[k];
-    (void)tti_refuse(TUTTI_E_UNSUPPORTED, row->name,
-                     "no arithmetic on %s\n  next: convert with tutti_tensor_to()",
-                     tutti_dtype_name(*dtype));
-    return NULL;
+    k = column(row->name, row->loop[2] != NULL, dtype);
+    return k < 0 ? NULL : row->loop[k];
 }
 
-tutti_tensor *tti_raw_op1(tti_op1 op, const tutti_tensor *x, double c)
+static const tti_op1_row *row1(tti_op1 op)
 {
-    const op_row *row = &table1[op];
+    return &tti_math_now()->op1[op];
+}
+
+static const tti_op1_row *row2(tti_op2 op)
+{
+    return &tti_math_now()->op2[op];
+}
+
+/* c: two numbers for the loop. */
+static tutti_tensor *one_operand(tti_op1 op, const tutti_tensor *x, const double *c)
+{
+    const tti_op1_row *row = row1(op);
     tutti_dtype dtype;
     tutti_tensor *from, *y = NULL;
     tti_loop loop;
@@ -219,14 +87,15 @@ tutti_tensor *tti_raw_op1(tti_op1 op, const tutti_tensor *x, double c)
     if (from != NULL)
         y = tti_raw_empty(dtype, x->nd, x->shape);
     if (y != NULL)
-        tti_iterate(loop, &c, y, from, NULL);
+        tti_iterate(loop, c, y, from, NULL);
     tutti_tensor_release(from);
     return y;
 }
 
-tutti_tensor *tti_raw_op2(tti_op2 op, const tutti_tensor *a, const tutti_tensor *b, double c)
+static tutti_tensor *two_operands(tti_op2 op, const tutti_tensor *a, const tutti_tensor *b,
+                                  const double *c)
 {
-    const op_row *row = &table2[op];
+    const tti_op1_row *row = row2(op);
     int64_t shape[TUTTI_MAX_DIMS];
     tutti_tensor *from_a = NULL, *from_b = NULL, *y = NULL;
     tutti_dtype dtype;
@@ -244,7 +113,127 @@ tutti_tensor *tti_raw_op2(tti_op2 op, const tutti_tensor *a, const tutti_tensor 
     if (from_a != NULL && from_b != NULL)
         y = tti_raw_empty(is_comparison(op) ? TUTTI_BOOL : dtype, nd, shape);
     if (y != NULL)
-        tti_iterate(loop, &c, y, from_a, from_b);
+        tti_iterate(loop, c, y, from_a, from_b);
+    tutti_tensor_release(from_a);
+    tutti_tensor_release(from_b);
+    return y;
+}
+
+tutti_tensor *tti_raw_op1(tti_op1 op, const tutti_tensor *x, double c)
+{
+    return one_operand(op, x, (const double[]){ c, 0.0 });
+}
+
+tutti_tensor *tti_raw_op2(tti_op2 op, const tutti_tensor *a, const tutti_tensor *b, double c)
+{
+    return two_operands(op, a, b, (const double[]){ c, 0.0 });
+}
+
+tutti_tensor *tti_raw_clamp(const tutti_tensor *x, double low, double high)
+{
+    return one_operand(TTI_CLAMP, x, (const double[]){ low, high });
+}
+
+tutti_tensor *tti_raw_clamp_back(const tutti_tensor *g, const tutti_tensor *x, double low,
+                                 double high)
+{
+    return two_operands(TTI_CLAMP_BACK, g, x, (const double[]){ low, high });
+}
+
+tutti_tensor *tti_raw_pow(const tutti_tensor *x, double p)
+{
+    if (p == 2.0)
+        return tti_raw_op2(TTI_MUL, x, x, 0.0);
+    if (p == 1.0)
+        return tti_raw_op1(TTI_MUL_C, x, 1.0);
+    if (p == 0.5)
+        return tti_raw_op1(TTI_SQRT, x, 0.0);
+    if (p == -0.5)
+        return tti_raw_op1(TTI_RSQRT, x, 0.0);
+    return tti_raw_op1(TTI_POW, x, p);
+}
+
+tutti_tensor *tti_raw_op3(tti_op3 op, const tutti_tensor *a, const tutti_tensor *b,
+                          const tutti_tensor *e)
+{
+    const tti_op3_row *row = &tti_math_now()->op3[op];
+    tutti_tensor *y, *from_b, *from_e;
+
+    if (a == NULL || b == NULL || e == NULL)
+        return tti_poisoned(row->name);
+    from_b = tti_raw_to(b, a->dtype);
+    from_e = tti_raw_to(e, a->dtype);
+    y = from_b != NULL && from_e != NULL ? tti_raw_empty(a->dtype, a->nd, a->shape) : NULL;
+    if (y != NULL)
+        tti_iterate3(row->loop[arith_index(a->dtype)], NULL, y, a, from_b, from_e);
+    tutti_tensor_release(from_b);
+    tutti_tensor_release(from_e);
+    return y;
+}
+
+/* ---- where ------------------------------------------------------------------------------------
+ */
+
+/* Elements are only moved, so their size is all that counts. */
+#define WHERE(T)                                                                       \
+    static void where_##T(int64_t n, void *vo, int64_t so, const void *vc, int64_t sc, \
+                          const void *va, int64_t sa, const void *vb, int64_t sb,      \
+                          const double *pc)                                            \
+    {                                                                                  \
+        T *o = vo;                                                                     \
+        const uint8_t *c = vc;                                                         \
+        const T *a = va, *b = vb;                                                      \
+                                                                                       \
+        (void)pc;                                                                      \
+        if (so == 1 && sc == 1 && sa == 0 && sb == 1) {                                \
+            const T filled = a[0];                                                     \
+                                                                                       \
+            for (int64_t i = 0; i < n; i++)                                            \
+                o[i] = c[i] != 0 ? filled : b[i];                                      \
+        } else                                                                         \
+            for (int64_t i = 0; i < n; i++)                                            \
+                o[i * so] = c[i * sc] != 0 ? a[i * sa] : b[i * sb];                    \
+    }
+
+WHERE(uint8_t)
+WHERE(uint32_t)
+WHERE(uint64_t)
+
+/* The shape that all three broadcast to. */
+static tutti_status where_shape(const tutti_tensor *cond, const tutti_tensor *a,
+                                const tutti_tensor *b, int *nd_out, int64_t *shape_out)
+{
+    tutti_tensor both = { 0 };
+
+    if (tti_broadcast_shape("where", a, b, &both.nd, both.shape) != TUTTI_OK)
+        return TUTTI_E_ARG;
+    return tti_broadcast_shape("where", cond, &both, nd_out, shape_out);
+}
+
+tutti_tensor *tti_raw_where(const tutti_tensor *cond, const tutti_tensor *a, const tutti_tensor *b)
+{
+    int64_t shape[TUTTI_MAX_DIMS];
+    tutti_tensor *from_a, *from_b, *y = NULL;
+    tutti_dtype dtype;
+    int nd;
+
+    if (cond == NULL || a == NULL || b == NULL)
+        return tti_poisoned("where");
+    if (cond->dtype != TUTTI_BOOL && cond->dtype != TUTTI_U8)
+        return tti_poison(TUTTI_E_ARG, "where", "the condition is %s, not bool",
+                          tutti_dtype_name(cond->dtype));
+    if (where_shape(cond, a, b, &nd, shape) != TUTTI_OK)
+        return NULL;
+    dtype = tti_promote(a, b);
+    from_a = tti_raw_to(a, dtype);
+    from_b = tti_raw_to(b, dtype);
+    if (from_a != NULL && from_b != NULL)
+        y = tti_raw_empty(dtype, nd, shape);
+    if (y != NULL)
+        tti_iterate3(tutti_dtype_size(dtype) == 1   ? where_uint8_t
+                     : tutti_dtype_size(dtype) == 4 ? where_uint32_t
+                                                    : where_uint64_t,
+                     NULL, y, cond, from_a, from_b);
     tutti_tensor_release(from_a);
     tutti_tensor_release(from_b);
     return y;
@@ -254,7 +243,7 @@ tutti_tensor *tti_raw_op2(tti_op2 op, const tutti_tensor *a, const tutti_tensor 
  */
 
 /* The loop for t, whose type cannot change. */
-static tti_loop choose_in_place(const op_row *row, const tutti_tensor *t)
+static tti_loop choose_in_place(const tti_op1_row *row, const tutti_tensor *t)
 {
     tutti_dtype dtype = t->dtype;
     tti_loop loop = choose(row, false, &dtype);
@@ -272,11 +261,11 @@ tutti_status tti_raw_op1_(tti_op1 op, tutti_tensor *t, double c)
     tti_loop loop;
 
     if (t == NULL)
-        return tti_refuse_null(table1[op].name);
-    loop = choose_in_place(&table1[op], t);
+        return tti_refuse_null(row1(op)->name);
+    loop = choose_in_place(row1(op), t);
     if (loop == NULL)
         return tti_refused();
-    tti_iterate(loop, &c, t, t, NULL);
+    tti_iterate(loop, (const double[]){ c, 0.0 }, t, t, NULL);
     tti_version_bump(t);
     return TUTTI_OK;
 }
@@ -306,14 +295,14 @@ tutti_status tti_raw_op2_(tti_op2 op, tutti_tensor *t, const tutti_tensor *b, do
     tti_loop loop;
 
     if (t == NULL || b == NULL)
-        return tti_refuse_null(table2[op].name);
-    loop = choose_in_place(&table2[op], t);
+        return tti_refuse_null(row2(op)->name);
+    loop = choose_in_place(row2(op), t);
     if (loop == NULL)
         return tti_refused();
     tutti_scope_begin();
-    from = tti_temp(operand_for(table2[op].name, t, b));
+    from = tti_temp(operand_for(row2(op)->name, t, b));
     if (from != NULL) {
-        tti_iterate(loop, &c, t, t, from);
+        tti_iterate(loop, (const double[]){ c, 0.0 }, t, t, from);
         tti_version_bump(t);
     }
     tutti_scope_end();

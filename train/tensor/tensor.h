@@ -141,12 +141,17 @@ tutti_tensor *tti_raw_unsqueeze(const tutti_tensor *x, int dim);
 tutti_tensor *tti_raw_squeeze(const tutti_tensor *x, int dim);
 tutti_tensor *tti_raw_detach(const tutti_tensor *x);
 
-/* ---- iterate.c: walk up to three tensors of one shape row by row */
+/* ---- iterate.c: walk up to four tensors of one shape row by row */
 typedef void (*tti_loop)(int64_t n, void *o, int64_t so, const void *a, int64_t sa, const void *b,
                          int64_t sb, const double *c);
-/* out and the operands; a and b broadcast to out's shape; b may be NULL. c is handed through. */
+typedef void (*tti_loop3)(int64_t n, void *o, int64_t so, const void *a, int64_t sa, const void *b,
+                          int64_t sb, const void *e, int64_t se, const double *c);
+/* out and the operands; a and b broadcast to out's shape; b may be NULL. c is handed through: two
+ * numbers for the loops of arithmetic. */
 void tti_iterate(tti_loop loop, const double *c, tutti_tensor *out, const tutti_tensor *a,
                  const tutti_tensor *b);
+void tti_iterate3(tti_loop3 loop, const double *c, tutti_tensor *out, const tutti_tensor *a,
+                  const tutti_tensor *b, const tutti_tensor *e);
 tutti_status tti_broadcast_shape(const char *op, const tutti_tensor *a, const tutti_tensor *b,
                                  int *nd_out, int64_t *shape_out);
 
@@ -163,9 +168,17 @@ typedef enum tti_op1 {
     TTI_EXP,
     TTI_LOG,
     TTI_SQRT,
+    TTI_RSQRT,
     TTI_TANH,
+    TTI_ERF,
     TTI_SIGMOID,
     TTI_RELU,
+    TTI_GELU,
+    TTI_GELU_TANH,
+    TTI_SILU,
+    TTI_ABS,
+    TTI_CLAMP, /* to c .. d */
+    TTI_POW,   /* to the power of c */
     TTI_ADD_C,
     TTI_MUL_C,
     TTI_DIV_C,
@@ -175,18 +188,44 @@ typedef enum tti_op2 {
     TTI_ADD, /* a + c b */
     TTI_MUL,
     TTI_DIV,
-    TTI_RELU_BACK,    /* a where b > 0 or b is NaN */
-    TTI_TANH_BACK,    /* a (1 - b^2) */
-    TTI_SIGMOID_BACK, /* a b (1 - b) */
+    TTI_MAXIMUM,
+    TTI_MINIMUM,
+    /* a times the slope of the operation, of which b is the result */
+    TTI_SQRT_BACK,
+    TTI_RSQRT_BACK,
+    TTI_TANH_BACK,
+    TTI_SIGMOID_BACK,
+    TTI_RELU_BACK,
+    /* the same, of which b is the operand */
+    TTI_ERF_BACK,
+    TTI_GELU_BACK,
+    TTI_GELU_TANH_BACK,
+    TTI_SILU_BACK,
+    TTI_ABS_BACK,
+    TTI_CLAMP_BACK,
     TTI_EQ,
     TTI_LT,
     TTI_LE,
     TTI_OP2_COUNT
 } tti_op2;
+typedef enum tti_op3 {
+    TTI_MAXIMUM_BACK, /* the share of gradient a that belongs to b, which met e */
+    TTI_MINIMUM_BACK,
+    TTI_OP3_COUNT
+} tti_op3;
 /* The type that operands of a and b (b may be NULL) meet in. */
 tutti_dtype tti_promote(const tutti_tensor *a, const tutti_tensor *b);
 tutti_tensor *tti_raw_op1(tti_op1 op, const tutti_tensor *x, double c);
+tutti_tensor *tti_raw_clamp(const tutti_tensor *x, double low, double high);
+/* x to the power of p; squares and roots are taken as such. */
+tutti_tensor *tti_raw_pow(const tutti_tensor *x, double p);
 tutti_tensor *tti_raw_op2(tti_op2 op, const tutti_tensor *a, const tutti_tensor *b, double c);
+tutti_tensor *tti_raw_clamp_back(const tutti_tensor *g, const tutti_tensor *x, double low,
+                                 double high);
+tutti_tensor *tti_raw_op3(tti_op3 op, const tutti_tensor *a, const tutti_tensor *b,
+                          const tutti_tensor *e);
+/* a where cond (bool or u8) is not 0, else b; all three broadcast. */
+tutti_tensor *tti_raw_where(const tutti_tensor *cond, const tutti_tensor *a, const tutti_tensor *b);
 tutti_status tti_raw_op1_(tti_op1 op, tutti_tensor *t, double c);
 tutti_status tti_raw_op2_(tti_op2 op, tutti_tensor *t, const tutti_tensor *b, double c);
 #define tti_raw_mul(a, b)   tti_raw_op2(TTI_MUL, (a), (b), 0.0)
