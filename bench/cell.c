@@ -12,7 +12,8 @@ const char *const bench_op_names[BENCH_OPS] = {
     "barrier", "send_recv", "line", "yield", "empty",
 };
 const char *const bench_dtype_names[BENCH_DTYPES] = { "f32", "f64", "bf16" };
-const char *const bench_form_names[BENCH_FORMS] = { "plain", "pass", "pass-nt", "staged", "staged-nt" };
+const char *const bench_form_names[BENCH_FORMS] = { "plain", "pass", "pass-nt", "staged", "staged-nt",
+                                                  "bare",  "bare-pass" };
 const char *const bench_memory_names[BENCH_MEMORIES] = { "ordinary", "registered" };
 
 int bench_find_name(const char *const *names, int n, const char *name)

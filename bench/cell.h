@@ -38,6 +38,8 @@ typedef enum bench_form {
     BENCH_PASS_NT,   /* the same with stores that bypass the caches */
     BENCH_STAGED,    /* through a piece of shared memory that stays in the caches */
     BENCH_STAGED_NT, /* the same, the last stores bypassing the caches */
+    BENCH_BARE,      /* staged, and ranks wait for each other where they have to */
+    BENCH_BARE_PASS, /* a pass, and ranks wait for each other before and after it */
     BENCH_FORMS
 } bench_form;
 

@@ -7,7 +7,6 @@ in two runs, whatever the label of either. Each goal says which cells it is abou
 shows what it has; a goal of no cells is left out.
 """
 import collections
-import pathlib
 
 import rows
 
@@ -17,17 +16,9 @@ REDUCTIONS = ("all_reduce", "reduce", "reduce_scatter")
 THIN = ("all_gather", "all_to_all")  # whoever copies once is there: above 1 MiB a tie is the goal
 WON_BY, WON_SHARE = 1.3, 0.8
 LINE_BYTES = 64
-REFERENCE = pathlib.Path(__file__).resolve().parent / "reference.tsv"
 
 # One line of the table; cells: [(figure, Cell)] of those that miss it, worst first.
 Goal = collections.namedtuple("Goal", "what wanted found reached missed")
-
-
-def reference():
-    """{(op, ranks, bytes): {memory: time / Open MPI's}}"""
-    lines = [line.split() for line in REFERENCE.read_text().splitlines() if line[0] not in "#"]
-    return {(op, int(ranks), int(size)): {"registered": float(one) / float(mpi), "ordinary": float(two) / float(mpi)}
-            for op, ranks, size, one, two, mpi in lines[1:]}
 
 
 class Cells:
@@ -153,20 +144,20 @@ def limits(cells):
             within("up to 64 B / every rank giving its core away once, more ranks", 2, crowded))
 
 
-def beside_reference(cells, who=rows.US, memory="ordinary"):
-    """Our time / Open MPI's, divided by what the bare program's was."""
-    bare = reference()
-    measured = cells.medians(cells.peer("openmpi"), who,
-                             lambda c: c.dtype == "f32" and (c.op, c.ranks, c.bytes) in bare)
-    found = [(ratio / bare[cell.op, cell.ranks, cell.bytes][memory], cell) for ratio, cell in measured]
-    return within(f"{memory} memory / the bare program, both as ratios to Open MPI in the same run", 1.2,
-                  sorted(found, reverse=True))
+def beside_bare(cells):
+    """Beside the same schemes in a program that does nothing else."""
+    found = []
+    for who, form, words in ((rows.US, rows.BARE, "ordinary"), ("registered", rows.BARE_PASS, "registered")):
+        for ranks, is_meant in (("2 ranks", lambda c: c.ranks == 2), ("more ranks", lambda c: c.ranks > 2)):
+            found += within(f"{words} memory / a bare program, {ranks}", 1.2, cells.medians(
+                lambda _, contenders, f=form: rows.bare(contenders, f, cells.measure), who, is_meant))
+    return found
 
 
 def all_of(runs, measure):
     cells = Cells(runs, measure)
-    return (lost(cells) + lost(cells, "registered") + won(cells) + limits(cells) + beside_reference(cells) +
-            beside_reference(cells, "registered", "registered") + means(cells))
+    return (lost(cells) + lost(cells, "registered") + won(cells) + limits(cells) + beside_bare(cells) +
+            means(cells))
 
 
 def worst(runs, measure):

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -21,7 +22,9 @@ enum { PAGE = 4096, SHIFT = 65 * 64, LINE = 128 };
 static struct {
     char *at;
     size_t bytes, of_rank, in, out; /* in and out: sizes, rounded up to pages */
-    uint64_t turn;                  /* of limit_exchange_lines() */
+    size_t half;                    /* where in a stage it begins: 0, or its middle */
+    uint64_t turn;                  /* of limit_meet() */
+    bool crowded;                   /* more ranks than cores */
 } memory;
 
 static size_t pages(size_t bytes)
@@ -72,6 +75,8 @@ bool limit_take(const bench_cell *cell, bench_board *board, size_t in_bytes, siz
     memory.of_rank = memory.in + memory.out + 2 * (size_t)LIMIT_STAGE_BYTES + pages(SHIFT * BENCH_RANKS_MAX);
     memory.bytes = PAGE + memory.of_rank * (size_t)board->ranks;
     memory.turn = 0;
+    memory.half = 0;
+    memory.crowded = board->crowded;
     ok = !first || make(&key, &fd);
     if (!bench_board_tell(board, key, &key))
         ok = bench_fail("another rank did not come to the barrier within two minutes");
@@ -109,7 +114,7 @@ char *limit_out(int rank)
 
 char *limit_stage(int rank)
 {
-    return limit_out(rank) + memory.out;
+    return limit_out(rank) + memory.out + memory.half;
 }
 
 char *limit_result(int rank)
@@ -117,13 +122,24 @@ char *limit_result(int rank)
     return limit_stage(rank) + LIMIT_STAGE_BYTES;
 }
 
-void limit_exchange_lines(int rank)
+void limit_turn_stages(void)
 {
-    _Atomic uint64_t *mine = (_Atomic uint64_t *)(void *)(memory.at + rank * LINE);
-    _Atomic uint64_t *other = (_Atomic uint64_t *)(void *)(memory.at + (1 - rank) * LINE);
+    memory.half = LIMIT_STAGE_BYTES / 2 - memory.half;
+}
+
+static _Atomic uint64_t *line_of(int rank)
+{
+    return (_Atomic uint64_t *)(void *)(memory.at + (ptrdiff_t)rank * LINE);
+}
+
+void limit_meet(int rank, int ranks)
+{
+    int q;
 
     memory.turn++;
-    atomic_store_explicit(mine, memory.turn, memory_order_release);
-    while (atomic_load_explicit(other, memory_order_acquire) < memory.turn)
-        ;
+    atomic_store_explicit(line_of(rank), memory.turn, memory_order_release);
+    for (q = 0; q < ranks; q++)
+        while (atomic_load_explicit(line_of(q), memory_order_acquire) < memory.turn)
+            if (memory.crowded)
+                sched_yield();
 }

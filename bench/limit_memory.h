@@ -19,7 +19,10 @@ char *limit_out(int rank);
 char *limit_stage(int rank);
 char *limit_result(int rank);
 
-/** Two lines of two ranks: each writes its own and waits for the other's to be as far. */
-void limit_exchange_lines(int rank);
+/** From now on limit_stage() and limit_result() are the other halves of those of all ranks. */
+void limit_turn_stages(void);
+
+/** A line of each rank: each writes its own and waits for all others to be as far. */
+void limit_meet(int rank, int ranks);
 
 #endif

@@ -257,7 +257,7 @@ def forms_of(name, op, size):
         return ["plain"]
     if op == "barrier":
         return []
-    return ["pass", "staged"] + (["pass-nt", "staged-nt"] if size >= BYPASS_FROM else [])
+    return ["pass", "staged", "bare", "bare-pass"] + (["pass-nt", "staged-nt"] if size >= BYPASS_FROM else [])
 
 
 class Plan:

@@ -186,13 +186,13 @@ class Goals(unittest.TestCase):
         self.assertEqual(self.goal("up to 64 B / a bare", run), ("1 of 2 cells", False, [4]))  # lines: 70 ns
         self.assertEqual(self.goal("up to 64 B / every", run), ("1 of 2 cells", False, [4]))
 
-    def test_the_bare_program_is_met_through_open_mpi(self):
-        size = 512 << 10  # 34 beside 73
-        run = (rounds_of([40], [73], bytes=size) + rounds_of([300], [502], bytes=size, ranks=8) +
-               rounds_of([1], [1], bytes=64))
-        self.assertEqual(self.goal("ordinary memory / the bare", run), ("1 of 2 cells", False, [size]))
-        self.assertEqual(self.goal("ordinary memory / the bare", rounds_of([80], [146], bytes=size))[1], True)
-        self.assertEqual(len(goals.reference()), 35)
+    def test_a_bare_program_is_met_in_the_same_round(self):
+        run = (self.limits("tutti", "bare", 12, 10, bytes=8) + self.limits("tutti", "bare", 12.1, 10, bytes=64) +
+               self.limits("tutti", "bare", 13, 10, bytes=64, ranks=8) +
+               self.limits("registered", "bare-pass", 11, 10, bytes=64))
+        self.assertEqual(self.goal("ordinary memory / a bare program, 2", run), ("1 of 2 cells", False, [64]))
+        self.assertEqual(self.goal("ordinary memory / a bare program, more", run), ("0 of 1 cells", False, [64]))
+        self.assertEqual(self.goal("registered memory / a bare program, 2", run), ("1 of 1 cells", True, []))
 
 
 class Plan(unittest.TestCase):

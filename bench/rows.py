@@ -17,6 +17,7 @@ TIES_NEAR_ONE = {"lost": 1.05, "won": 0.95}
 US, LIMIT = "tutti", "limit"
 OURS = (US, "registered", "before", "before-registered")
 PASS, STAGED = ("pass", "pass-nt"), ("staged", "staged-nt")
+BARE, BARE_PASS = "bare", "bare-pass"
 
 # Everything that makes two rows comparable but for the round and who it is. Ours are also told apart by memory.
 Cell = collections.namedtuple("Cell", "op dtype bytes ranks mode buffers label")
@@ -94,6 +95,11 @@ def best_rival(contenders, measure):
     """(name, time) of the fastest that is neither ours nor a limit; None without any."""
     rivals = [(row[measure], name) for (name, _), row in contenders.items() if name not in (*OURS, LIMIT)]
     return min(rivals)[::-1] if rivals else None
+
+
+def bare(contenders, form, measure):
+    """The time of the operation with the least of synchronisation; None where it was not measured."""
+    return contenders[LIMIT, form][measure] if (LIMIT, form) in contenders else None
 
 
 def latency_floor(contenders, yield_us):
