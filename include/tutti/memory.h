@@ -46,7 +46,7 @@ extern "C" {
  * @errors   TUTTI_E_ARG    bytes is 0, or ptr_out is NULL
  *           TUTTI_E_NOMEM  the system, or the heap, has no room; the text says how much is in use
  * @threads  any
- * @cost     whole pages and two system calls: for buffers, not for small objects
+ * @cost     whole pages and a few system calls, one more for every 2 MiB: for buffers, not for small objects
  * @source   torch.distributed._symmetric_memory.empty (a collective there) */
 TUTTI_API tutti_status tutti_alloc(size_t bytes, void **ptr_out);
 

@@ -17,15 +17,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/falloc.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 #include <tutti/private.h>
-
-enum { TRIES = 1000 };
 
 pthread_mutex_t tti_registered_lock = PTHREAD_MUTEX_INITIALIZER;
 registered_heap tti_registered;
@@ -126,27 +123,6 @@ static void drop(void)
     if (tti_registered.base != NULL)
         munmap(tti_registered.base, tti_registered.bytes);
     forget();
-}
-
-/* All of fd, at a multiple of TTI_REGISTERED_LARGE. */
-void *tti_registered_map_large(int fd, uint64_t bytes)
-{
-    uint8_t *room = mmap(NULL, bytes + TTI_REGISTERED_LARGE, PROT_NONE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    uint8_t *base;
-
-    if (room == MAP_FAILED)
-        return MAP_FAILED;
-    base = room + (TTI_REGISTERED_LARGE - (uintptr_t)room % TTI_REGISTERED_LARGE) % TTI_REGISTERED_LARGE;
-    if (mmap(base, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE | MAP_FIXED, fd, 0) == MAP_FAILED) {
-        munmap(room, bytes + TTI_REGISTERED_LARGE);
-        return MAP_FAILED;
-    }
-    if (base > room)
-        munmap(room, (size_t)(base - room));
-    if (base < room + TTI_REGISTERED_LARGE)
-        munmap(base + bytes, (size_t)(room + TTI_REGISTERED_LARGE - base));
-    return base;
 }
 
 tutti_status tti_registered_map(void)
@@ -267,11 +243,6 @@ static tutti_status add_piece(size_t bytes, uint64_t rounded, uint64_t *offset_o
     return TUTTI_OK;
 }
 
-void tti_registered_punch(uint64_t offset, uint64_t bytes)
-{
-    fallocate(tti_registered.fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)offset, (off_t)bytes);
-}
-
 static void remove_piece(piece *p)
 {
     tti_registered_punch(p->offset, p->bytes);
@@ -288,27 +259,6 @@ static void bury(piece *p)
     p->state = PIECE_BURIED;
 }
 
-/* A signal interrupts a reservation, which the kernel then undoes: so it is made in small steps, each tried
- * again, and timers that tick faster than a step end it after TRIES. Returns an errno. */
-static int reserve(uint64_t offset, uint64_t bytes)
-{
-    const uint64_t end = offset + bytes;
-    uint64_t       step;
-    int            tries = 0, err = 0;
-
-    while (offset < end && err == 0) {
-        step = end - offset < TTI_REGISTERED_LARGE ? end - offset : TTI_REGISTERED_LARGE;
-        err = posix_fallocate(tti_registered.fd, (off_t)offset, (off_t)step);
-        if (err == 0) {
-            offset += step;
-            tries = 0;
-        } else if (err == EINTR && ++tries < TRIES) {
-            err = 0;
-        }
-    }
-    return err;
-}
-
 static tutti_status take(size_t bytes, void **ptr_out)
 {
     uint64_t     rounded = round_up(bytes, TTI_REGISTERED_PAGE);
@@ -322,7 +272,7 @@ static tutti_status take(size_t bytes, void **ptr_out)
         st = add_piece(bytes, rounded, &offset);
     if (st != TUTTI_OK)
         return st;
-    err = reserve(offset, rounded);
+    err = tti_registered_reserve(offset, rounded);
     if (err != 0) {
         remove_piece(tti_piece_find(tti_registered.base + offset, 1));
         return tti_fail_errno_as(TUTTI_E_NOMEM, err, "cannot reserve %zu bytes of registered memory", bytes);

@@ -43,7 +43,9 @@ extern registered_heap tti_registered;
 
 /** The piece with [data, data + bytes) in it; NULL: none. */
 piece *tti_piece_find(const void *data, size_t bytes);
-/** The pages at [offset, offset + bytes) are of no more use to anybody. */
+/** Have the pages at [offset, offset + bytes), zeroed; the heap is mapped. Returns an errno. */
+int tti_registered_reserve(uint64_t offset, uint64_t bytes);
+/** They are of no more use to anybody. */
 void tti_registered_punch(uint64_t offset, uint64_t bytes);
 /** Whether info is that of the heap's descriptor. */
 bool tti_registered_is_own(const struct stat *info);

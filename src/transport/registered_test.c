@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -17,7 +18,7 @@
 #include "transport/registered.h"
 #include "base/thread.h"
 
-enum { MIB = 1 << 20 };
+enum { MIB = 1 << 20, MADV_COLLAPSE_OF_LINUX_6_1 = 25 };
 
 static void pieces_are_aligned_zeroed_and_reused(void **state)
 {
@@ -272,6 +273,52 @@ static void threads_share_the_heap(void **state)
         tti_thread_join(&threads[i]);
 }
 
+/* Whether the system gives large pages to whoever asks: of a file of this test's own. */
+static bool gives_large_pages(void)
+{
+    const int fd = memfd_create("tutti-large-pages", MFD_CLOEXEC);
+    char     *room = mmap(NULL, 4 * MIB, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    char     *at;
+    bool      gives;
+
+    assert_true(fd >= 0 && room != MAP_FAILED);
+    at = room + (2 * MIB - (uintptr_t)room % (2 * MIB));
+    assert_int_equal(ftruncate(fd, 2 * MIB), 0);
+    assert_true(mmap(at, 2 * MIB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, fd, 0) != MAP_FAILED);
+    at[0] = 1;
+    gives = madvise(at, 2 * MIB, MADV_COLLAPSE_OF_LINUX_6_1) == 0;
+    munmap(room, 4 * MIB);
+    close(fd);
+    return gives;
+}
+
+static long count_faults(void)
+{
+    struct rusage usage;
+
+    assert_int_equal(getrusage(RUSAGE_SELF, &usage), 0);
+    return usage.ru_minflt;
+}
+
+static void large_pieces_lie_on_large_pages(void **state)
+{
+    enum { BYTES = 15 * MIB }; /* the last one on small pages */
+    unsigned char *p = NULL;
+    long           before, faults;
+
+    (void)state;
+    assert_int_equal(tutti_alloc(BYTES, (void **)&p), TUTTI_OK);
+    before = count_faults();
+    memset(p, 3, BYTES);
+    faults = count_faults() - before;
+    assert_int_equal(p[0] + p[BYTES - 1], 6);
+    if (gives_large_pages())
+        assert_true(faults < BYTES / 4096 / 2);
+    else
+        print_message("the system gives no large pages\n");
+    assert_int_equal(tutti_free(p), TUTTI_OK);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -284,6 +331,7 @@ int main(void)
         cmocka_unit_test(a_forked_child_has_a_heap_of_its_own),
         cmocka_unit_test(signals_do_not_look_like_a_shortage),
         cmocka_unit_test(threads_share_the_heap),
+        cmocka_unit_test(large_pieces_lie_on_large_pages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
