@@ -6,6 +6,10 @@
  *         Where ranks outnumber cores a slice waits for its owner to get a core. So the work is cut into more
  *         pieces than members, and who runs takes the next one, counted in member 0's slot; a member that has
  *         not run finds none left, and nobody waits for it.
+ *         Who has done a member's share gives its core away before it takes more. A scheduler is fair: to whoever did
+ *         the work of all it would deny the core for as long, in its next wait, and that may be the one that
+ *         ends the call. So members that run in turn do the same amount each, and only what a member that does
+ *         not run leaves is done by others.
  * True    A piece is taken once: fetch_add gives each number once. `finished` is added to with release order after
  *         the piece and read with acquire order, and every addition continues the release sequence of those
  *         before it: who reads the number of pieces sees what all of them wrote.
@@ -99,13 +103,15 @@ static int64_t piece_of(const tti_fused_call *f, int64_t count)
 
 static tutti_status take_pieces(tti_fused_call *f, int64_t count, tti_fused_do *what)
 {
-    const int64_t   piece = piece_of(f, count);
+    const int64_t    piece = piece_of(f, count);
     tti_fused_table *shared = counters(f);
-    tutti_status    st = TUTTI_OK;
-    int64_t         i;
+    tti_port        *port = f->channel->team->port;
+    tutti_status     st = TUTTI_OK;
+    int64_t          i, n_done, share;
 
     f->pieces = count / piece + (count % piece != 0);
-    for (;;) {
+    share = (f->pieces + f->n_ranks - 1) / f->n_ranks;
+    for (n_done = 1;; n_done++) {
         i = atomic_fetch_add_explicit(&shared->taken, 1, memory_order_relaxed);
         if (i >= f->pieces || i < 0)
             return TUTTI_OK;
@@ -113,6 +119,8 @@ static tutti_status take_pieces(tti_fused_call *f, int64_t count, tti_fused_do *
         if (st != TUTTI_OK)
             return st;
         atomic_fetch_add_explicit(&shared->finished, 1, memory_order_acq_rel);
+        if (n_done % share == 0)
+            port->ops->yield(port);
     }
 }
 
