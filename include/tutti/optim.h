@@ -1,6 +1,18 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tutti/optim.h - optimizers: how parameters follow their gradients. */
+ * tutti/optim.h - optimizers: how parameters follow their gradients.
+ *
+ * One type for all of them: parameters in groups, each group with options of its own ("lr", "weight_decay",
+ * ...), and for each parameter the tensors that its steps remember ("momentum_buffer", "exp_avg", ...).
+ * Constructors differ in their options; every other call is for all optimizers.
+ *
+ * A step takes the gradients that backward left with the parameters, or those that the caller gives: for
+ * all parameters (tutti_optim_step_grads) or for one (tutti_optim_step_param), as hooks that step while
+ * a backward is still under way do. All forms share state and arithmetic, so that they may be mixed.
+ *
+ * Constructors are expressions: they return NULL when they failed, which is kept (tutti/tensor.h). Numbers
+ * that come from options are computed in f64, elements in the type of the parameter; the bits are the same on
+ * every processor. A step takes memory only for what a parameter's first step begins to remember. */
 #ifndef TUTTI_OPTIM_H
 #define TUTTI_OPTIM_H
 
@@ -12,6 +24,8 @@ extern "C" {
 
 /** Parameters and what their steps remember. Used by one thread at a time. */
 typedef struct tutti_optim tutti_optim;
+
+/* ---- the optimizers --------------------------------------------------------------------------- */
 
 /** Begin with TUTTI_SGD_OPTIONS, which holds the defaults. */
 typedef struct tutti_sgd_options {
@@ -44,40 +58,359 @@ typedef struct tutti_sgd_options {
  *
  * @param params  n leaves that require gradients, retained
  * @param opts    NULL: TUTTI_SGD_OPTIONS
- * @errors  NULL and kept: TUTTI_E_ARG  no parameters, one twice, one that is no leaf, a negative
- *          hyper-parameter; TUTTI_E_NOMEM
+ * @errors  NULL and kept: TUTTI_E_ARG  no parameters, one twice, one that is no leaf, an option out of its
+ *          range; TUTTI_E_NOMEM. The same for all optimizers below.
  * @threads one at a time
  * @source  torch.optim.SGD */
 TUTTI_API tutti_optim *tutti_sgd(tutti_tensor *const *params, int n, const tutti_sgd_options *opts);
 
-/** Move every parameter that has a gradient by one step. The others stay as they are.
+/** Begin with TUTTI_ADAM_OPTIONS or TUTTI_ADAMW_OPTIONS, which hold the defaults. */
+typedef struct tutti_adam_options {
+    size_t size;
+    double lr;           /* default 0.001 */
+    double betas[2];     /* what averages keep: of gradients, of their squares; default 0.9, 0.999 */
+    double eps;          /* default 1e-8 */
+    double weight_decay; /* default 0; of AdamW 0.01 */
+    bool amsgrad;        /* divide by the largest average of squares so far */
+    bool maximize;       /* climb instead of descend */
+} tutti_adam_options;
+
+#ifdef __cplusplus
+#define TUTTI_ADAM_OPTIONS                                                        \
+    {                                                                             \
+        sizeof(tutti_adam_options), 1e-3, { 0.9, 0.999 }, 1e-8, 0.0, false, false \
+    }
+#define TUTTI_ADAMW_OPTIONS                                                        \
+    {                                                                              \
+        sizeof(tutti_adam_options), 1e-3, { 0.9, 0.999 }, 1e-8, 1e-2, false, false \
+    }
+#else
+#define TUTTI_ADAM_OPTIONS                                                                     \
+    {                                                                                          \
+        .size = sizeof(tutti_adam_options), .lr = 1e-3, .betas = { 0.9, 0.999 }, .eps = 1e-8   \
+    }
+#define TUTTI_ADAMW_OPTIONS                                                                     \
+    {                                                                                           \
+        .size = sizeof(tutti_adam_options), .lr = 1e-3, .betas = { 0.9, 0.999 }, .eps = 1e-8,   \
+        .weight_decay = 1e-2                                                                    \
+    }
+#endif
+
+/** Adam.
+ *
+ *     g  = gradient + weight_decay * p
+ *     m  = beta1 * m + (1 - beta1) * g;  v = beta2 * v + (1 - beta2) * g^2
+ *     p -= lr / (1 - beta1^t) * m / (sqrt(v) / sqrt(1 - beta2^t) + eps)
+ *
+ * with the largest v so far in place of v if amsgrad is set.
+ * @param opts  NULL: TUTTI_ADAM_OPTIONS
+ * @errors  as tutti_sgd()
+ * @threads one at a time
+ * @source  torch.optim.Adam */
+TUTTI_API tutti_optim *tutti_adam(tutti_tensor *const *params, int n,
+                                  const tutti_adam_options *opts);
+
+/** Adam with the decay apart from the gradient: p *= 1 - lr * weight_decay, then Adam's step without it.
+ * @param opts  NULL: TUTTI_ADAMW_OPTIONS
+ * @errors  as tutti_sgd()
+ * @threads one at a time
+ * @source  torch.optim.AdamW */
+TUTTI_API tutti_optim *tutti_adamw(tutti_tensor *const *params, int n,
+                                   const tutti_adam_options *opts);
+
+/** Begin with TUTTI_ADAMAX_OPTIONS, which holds the defaults. */
+typedef struct tutti_adamax_options {
+    size_t size;
+    double lr;       /* default 0.002 */
+    double betas[2]; /* default 0.9, 0.999 */
+    double eps;      /* default 1e-8 */
+    double weight_decay;
+    bool maximize;
+} tutti_adamax_options;
+
+#ifdef __cplusplus
+#define TUTTI_ADAMAX_OPTIONS                                                 \
+    {                                                                        \
+        sizeof(tutti_adamax_options), 2e-3, { 0.9, 0.999 }, 1e-8, 0.0, false \
+    }
+#else
+#define TUTTI_ADAMAX_OPTIONS                                                                   \
+    {                                                                                          \
+        .size = sizeof(tutti_adamax_options), .lr = 2e-3, .betas = { 0.9, 0.999 }, .eps = 1e-8 \
+    }
+#endif
+
+/** Adam with the largest size of a gradient in place of the average of squares:
+ * u = max(beta2 * u, |g| + eps); p -= lr / (1 - beta1^t) * m / u.
+ * @param opts  NULL: TUTTI_ADAMAX_OPTIONS
+ * @errors  as tutti_sgd()
+ * @threads one at a time
+ * @source  torch.optim.Adamax */
+TUTTI_API tutti_optim *tutti_adamax(tutti_tensor *const *params, int n,
+                                    const tutti_adamax_options *opts);
+
+/** Begin with TUTTI_ADAGRAD_OPTIONS, which holds the defaults. */
+typedef struct tutti_adagrad_options {
+    size_t size;
+    double lr;       /* default 0.01 */
+    double lr_decay; /* the t-th step has lr / (1 + (t - 1) * lr_decay) */
+    double weight_decay;
+    double initial_accumulator_value; /* what sums begin with */
+    double eps;                       /* default 1e-10 */
+    bool maximize;
+} tutti_adagrad_options;
+
+#ifdef __cplusplus
+#define TUTTI_ADAGRAD_OPTIONS                                               \
+    {                                                                       \
+        sizeof(tutti_adagrad_options), 1e-2, 0.0, 0.0, 0.0, 1e-10, false    \
+    }
+#else
+#define TUTTI_ADAGRAD_OPTIONS                                           \
+    {                                                                   \
+        .size = sizeof(tutti_adagrad_options), .lr = 1e-2, .eps = 1e-10 \
+    }
+#endif
+
+/** Adagrad: sum += g^2; p -= lr_t * g / (sqrt(sum) + eps).
+ * @param opts  NULL: TUTTI_ADAGRAD_OPTIONS
+ * @errors  as tutti_sgd()
+ * @threads one at a time
+ * @source  torch.optim.Adagrad */
+TUTTI_API tutti_optim *tutti_adagrad(tutti_tensor *const *params, int n,
+                                     const tutti_adagrad_options *opts);
+
+/** Begin with TUTTI_RMSPROP_OPTIONS, which holds the defaults. */
+typedef struct tutti_rmsprop_options {
+    size_t size;
+    double lr;    /* default 0.01 */
+    double alpha; /* what the average of squares keeps; default 0.99 */
+    double eps;   /* default 1e-8 */
+    double weight_decay;
+    double momentum; /* 0: none, and no memory for it */
+    bool centered;   /* squares about the average gradient, which is kept, too */
+    bool maximize;
+} tutti_rmsprop_options;
+
+#ifdef __cplusplus
+#define TUTTI_RMSPROP_OPTIONS                                                   \
+    {                                                                           \
+        sizeof(tutti_rmsprop_options), 1e-2, 0.99, 1e-8, 0.0, 0.0, false, false \
+    }
+#else
+#define TUTTI_RMSPROP_OPTIONS                                                          \
+    {                                                                                  \
+        .size = sizeof(tutti_rmsprop_options), .lr = 1e-2, .alpha = 0.99, .eps = 1e-8  \
+    }
+#endif
+
+/** RMSprop: v = alpha * v + (1 - alpha) * g^2; p -= lr * g / (sqrt(v) + eps), through a buffer if there is
+ * momentum: buf = momentum * buf + g / (sqrt(v) + eps).
+ * @param opts  NULL: TUTTI_RMSPROP_OPTIONS
+ * @errors  as tutti_sgd()
+ * @threads one at a time
+ * @source  torch.optim.RMSprop */
+TUTTI_API tutti_optim *tutti_rmsprop(tutti_tensor *const *params, int n,
+                                     const tutti_rmsprop_options *opts);
+
+/** Begin with TUTTI_ADADELTA_OPTIONS, which holds the defaults. */
+typedef struct tutti_adadelta_options {
+    size_t size;
+    double lr;  /* default 1 */
+    double rho; /* what averages of squares keep; default 0.9 */
+    double eps; /* default 1e-6 */
+    double weight_decay;
+    bool maximize;
+} tutti_adadelta_options;
+
+#ifdef __cplusplus
+#define TUTTI_ADADELTA_OPTIONS                                        \
+    {                                                                 \
+        sizeof(tutti_adadelta_options), 1.0, 0.9, 1e-6, 0.0, false    \
+    }
+#else
+#define TUTTI_ADADELTA_OPTIONS                                                       \
+    {                                                                                \
+        .size = sizeof(tutti_adadelta_options), .lr = 1.0, .rho = 0.9, .eps = 1e-6   \
+    }
+#endif
+
+/** Adadelta: v = rho * v + (1 - rho) * g^2; d = sqrt(a + eps) / sqrt(v + eps) * g;
+ * a = rho * a + (1 - rho) * d^2; p -= lr * d.
+ * @param opts  NULL: TUTTI_ADADELTA_OPTIONS
+ * @errors  as tutti_sgd()
+ * @threads one at a time
+ * @source  torch.optim.Adadelta */
+TUTTI_API tutti_optim *tutti_adadelta(tutti_tensor *const *params, int n,
+                                      const tutti_adadelta_options *opts);
+
+/** Begin with TUTTI_RPROP_OPTIONS, which holds the defaults. */
+typedef struct tutti_rprop_options {
+    size_t size;
+    double lr;            /* the first step of each element; default 0.01 */
+    double etas[2];       /* factors after a change of sign, and without; default 0.5, 1.2 */
+    double step_sizes[2]; /* smallest and largest step; default 1e-6, 50 */
+    bool maximize;
+} tutti_rprop_options;
+
+#ifdef __cplusplus
+#define TUTTI_RPROP_OPTIONS                                                        \
+    {                                                                              \
+        sizeof(tutti_rprop_options), 1e-2, { 0.5, 1.2 }, { 1e-6, 50.0 }, false     \
+    }
+#else
+#define TUTTI_RPROP_OPTIONS                                                             \
+    {                                                                                   \
+        .size = sizeof(tutti_rprop_options), .lr = 1e-2, .etas = { 0.5, 1.2 },          \
+        .step_sizes = { 1e-6, 50.0 }                                                    \
+    }
+#endif
+
+/** Rprop: a step of each element that grows while its gradient keeps the sign and shrinks when it changes,
+ * whatever the gradient's size; after a change the element rests for one step.
+ * @param opts  NULL: TUTTI_RPROP_OPTIONS
+ * @errors  as tutti_sgd()
+ * @threads one at a time
+ * @source  torch.optim.Rprop */
+TUTTI_API tutti_optim *tutti_rprop(tutti_tensor *const *params, int n,
+                                   const tutti_rprop_options *opts);
+
+/** An option by name: "lr", "betas" (two values), "amsgrad" (0 or 1), ..., as in torch's param_groups. */
+typedef struct tutti_optim_option {
+    const char *name;
+    double value[2]; /* the second one counts for pairs only */
+} tutti_optim_option;
+
+/** An optimizer by name, for those who learn at run time which one it is: "sgd", "adam", "adamw", "adamax",
+ * "adagrad", "rmsprop", "adadelta", "rprop".
+ *
+ * @param n        may be 0: tutti_optim_step_param() then takes in each parameter at its first gradient, and
+ *                 groups can be added
+ * @param options  those that are not the default; the others are the constructor's
+ * @errors  NULL and kept: TUTTI_E_ARG also for names that there are not
+ * @threads one at a time
+ * @source  torch.distributed.optim.as_functional_optim, functional_optim_map */
+TUTTI_API tutti_optim *tutti_optim_create(const char *name, tutti_tensor *const *params, int n,
+                                          const tutti_optim_option *options, int n_options);
+
+/** Free it and drop its parameters. NULL does nothing.
+ * @threads one at a time
+ * @source  ours */
+TUTTI_API void tutti_optim_free(tutti_optim *o);
+
+/* ---- steps ------------------------------------------------------------------------------------ */
+
+/** Move every parameter that has a gradient by one step. The others stay as they are: no decay, no state.
  * @errors  a kept failure of an earlier expression, which is then forgotten; nothing has moved
  *          TUTTI_E_ARG  o is NULL
- *          TUTTI_E_NOMEM  parameters before the one that failed have moved
+ *          TUTTI_E_NOMEM, and what the collective that was to bring a gradient failed with: nothing has moved
  * @threads one at a time
+ * @cost    each array that takes part is read, and written, once
  * @source  torch.optim.Optimizer.step */
 TUTTI_API tutti_status tutti_optim_step(tutti_optim *o);
+
+/** What tutti_optim_step_closure() calls: clear the gradients, compute the loss, call backward. */
+typedef tutti_status (*tutti_closure)(void *ctx, double *loss_out);
+
+/** Call closure with recording on, then step with the gradients that it left.
+ * @param loss_out  what the closure wrote; may be NULL
+ * @errors  what the closure returned, then nothing has moved; as tutti_optim_step()
+ * @threads one at a time
+ * @source  torch.optim.Optimizer.step(closure) */
+TUTTI_API tutti_status tutti_optim_step_closure(tutti_optim *o, tutti_closure closure, void *ctx,
+                                                double *loss_out);
+
+/** tutti_optim_step() with gradients of the caller's: the i-th for the i-th parameter, in the order of groups.
+ * @param grads  n tensors of shape and dtype of the parameters, only read; NULL: the parameter stays
+ * @param n      as many as there are parameters
+ * @errors  as tutti_optim_step(); TUTTI_E_ARG  another number of gradients, another shape or dtype
+ * @threads one at a time
+ * @source  the functional optimizers of torch.distributed.optim, their step(gradients) */
+TUTTI_API tutti_status tutti_optim_step_grads(tutti_optim *o, tutti_tensor *const *grads, int n);
+
+/** Move one parameter, with a gradient of the caller's. Its first state is made now.
+ * @param grad  of the parameter's shape and dtype, only read; NULL: nothing is done
+ * @errors  as tutti_optim_step_grads(); TUTTI_E_ARG  param is none of the optimizer's, which was not made
+ *          without parameters (tutti_optim_create)
+ * @threads one at a time
+ * @cost    finding the parameter looks at each of them
+ * @source  the functional optimizers of torch.distributed.optim, their step_param(param, grad) */
+TUTTI_API tutti_status tutti_optim_step_param(tutti_optim *o, tutti_tensor *param,
+                                              tutti_tensor *grad);
 
 /** Drop the gradients of all parameters. NULL does nothing.
  * @threads one at a time
  * @source  torch.optim.Optimizer.zero_grad */
 TUTTI_API void tutti_optim_zero_grad(tutti_optim *o);
 
-/** The learning rate; of NULL: NaN.
+/** Set the gradients that there are to zero and keep their memory, which may be part of a larger buffer.
+ * @errors  TUTTI_E_ARG  o is NULL; what the collective that was to bring a gradient failed with
+ * @threads one at a time
+ * @source  torch.optim.Optimizer.zero_grad(set_to_none=False) */
+TUTTI_API tutti_status tutti_optim_zero_grad_in_place(tutti_optim *o);
+
+/* ---- groups ----------------------------------------------------------------------------------- */
+
+/** The name that tutti_optim_create() knows it by; of NULL: NULL.
+ * @threads any
+ * @source  ours */
+TUTTI_API const char *tutti_optim_name(const tutti_optim *o);
+
+/** One more group, with the options that the optimizer was made with; tutti_optim_set_option() changes them.
+ * @param params     n >= 1 leaves that require gradients and are in no group yet, retained
+ * @param group_out  its number; may be NULL
+ * @errors  as tutti_sgd(), but not kept
+ * @threads one at a time
+ * @source  torch.optim.Optimizer.add_param_group */
+TUTTI_API tutti_status tutti_optim_add_param_group(tutti_optim *o, tutti_tensor *const *params,
+                                                   int n, int *group_out);
+
+/** How many groups there are, at least 1; of NULL: 0.
+ * @threads one at a time
+ * @source  len(torch.optim.Optimizer.param_groups) */
+TUTTI_API int tutti_optim_n_groups(const tutti_optim *o);
+
+/** The parameters of a group, or with group -1 of all of them, in order.
+ * @param n_out  how many; 0 if there is no such group
+ * @return  borrowed until parameters are added; NULL if there is no such group
+ * @threads one at a time
+ * @source  torch.optim.Optimizer.param_groups["params"] */
+TUTTI_API tutti_tensor *const *tutti_optim_parameters(const tutti_optim *o, int group, int *n_out);
+
+/** The i-th value of an option of a group; i is 0 unless the option is a pair.
+ * @errors  TUTTI_E_ARG  o is NULL, no such group, option or value
+ * @threads one at a time
+ * @source  torch.optim.Optimizer.param_groups */
+TUTTI_API tutti_status tutti_optim_get_option(const tutti_optim *o, int group, const char *name,
+                                              int i, double *value_out);
+
+/** Change an option of a group from the next step on.
+ * @param value  n values: 1, or 2 for a pair; 0 or 1 for what is yes or no
+ * @errors  TUTTI_E_ARG  o is NULL, no such group or option, another number of values, out of range; nothing
+ *          has changed
+ * @threads one at a time
+ * @source  torch.optim.Optimizer.param_groups */
+TUTTI_API tutti_status tutti_optim_set_option(tutti_optim *o, int group, const char *name,
+                                              const double *value, int n);
+
+/** The learning rate of the first group; of NULL: NaN.
  * @threads one at a time
  * @source  torch.optim.Optimizer.param_groups["lr"] */
 TUTTI_API double tutti_optim_lr(const tutti_optim *o);
 
-/** Change the learning rate from the next step on.
+/** Change the learning rate of all groups from the next step on.
  * @errors  TUTTI_E_ARG  o is NULL, lr is negative or NaN
  * @threads one at a time
  * @source  torch.optim.Optimizer.param_groups["lr"] */
 TUTTI_API tutti_status tutti_optim_set_lr(tutti_optim *o, double lr);
 
-/** Free it and drop its parameters. NULL does nothing.
+/** What the steps of a parameter remember under a name: "step" (f32, no dimensions), "exp_avg", ...; borrowed,
+ * and the same tensor from the first step on.
+ * @return  NULL: no such parameter or name, or no step has needed it yet
  * @threads one at a time
- * @source  ours */
-TUTTI_API void tutti_optim_free(tutti_optim *o);
+ * @source  torch.optim.Optimizer.state */
+TUTTI_API tutti_tensor *tutti_optim_state(const tutti_optim *o, const tutti_tensor *param,
+                                          const char *name);
 
 #ifdef __cplusplus
 }
