@@ -236,6 +236,38 @@ TUTTI_API tutti_tensor *tutti_tensor_sum(tutti_tensor *x, const int *dims, int n
 TUTTI_API tutti_tensor *tutti_tensor_mean(tutti_tensor *x, const int *dims, int n_dims,
                                           bool keepdim);
 
+/** The largest elements along dim, and where they stand: the first of equals; a NaN counts as largest.
+ * @param index_out  i64, of the result's shape; may be NULL, and is NULL after a failure
+ * @shapes  [.., n, ..] -> [.., ..]; keepdim: [.., 1, ..]
+ * @threads any
+ * @source  torch.max(dim) */
+TUTTI_API tutti_tensor *tutti_tensor_max(tutti_tensor *x, int dim, bool keepdim,
+                                         tutti_tensor **index_out);
+
+/** The smallest; as tutti_tensor_max(). @threads any @source torch.min(dim) */
+TUTTI_API tutti_tensor *tutti_tensor_min(tutti_tensor *x, int dim, bool keepdim,
+                                         tutti_tensor **index_out);
+
+/** The mean squared distance from the mean over n_dims dimensions (0: all): the sum is divided by the
+ * number of its terms less correction (1 is usual); f32 and f64.
+ * @numbers as tutti_tensor_sum()
+ * @threads any
+ * @source  torch.var */
+TUTTI_API tutti_tensor *tutti_tensor_var(tutti_tensor *x, const int *dims, int n_dims,
+                                         double correction, bool keepdim);
+
+/** The square root of the sum of squares over n_dims dimensions (0: all); its gradient at 0 is 0.
+ * @numbers as tutti_tensor_sum()
+ * @threads any
+ * @source  torch.linalg.vector_norm */
+TUTTI_API tutti_tensor *tutti_tensor_norm(tutti_tensor *x, const int *dims, int n_dims,
+                                          bool keepdim);
+
+/** The logarithm of the sum of e^x along dim, safe for large x; -inf over nothing.
+ * @threads any
+ * @source  torch.logsumexp */
+TUTTI_API tutti_tensor *tutti_tensor_logsumexp(tutti_tensor *x, int dim, bool keepdim);
+
 /* ---- shape: views share memory with x --------------------------------------------------------- */
 
 /** The same elements in another shape; one size may be -1 and follows from the others.
@@ -293,6 +325,58 @@ TUTTI_API tutti_tensor *tutti_tensor_contiguous(tutti_tensor *x);
 /** A row-major copy in memory of its own. @threads any @source torch.clone */
 TUTTI_API tutti_tensor *tutti_tensor_clone(tutti_tensor *x);
 
+/* ---- joining, cutting, taking by number -------------------------------------------------------- */
+
+/** n tensors one after another along dim, copied; of different types the widest.
+ * @shapes  equal but along dim
+ * @threads any
+ * @source  torch.cat */
+TUTTI_API tutti_tensor *tutti_tensor_cat(tutti_tensor *const *xs, int n, int dim);
+
+/** Views of x of size elements each along dim, the last one smaller if need be.
+ * @param n          how many that makes
+ * @param parts_out  n tensors; all NULL after a failure, which is also kept
+ * @errors  TUTTI_E_ARG  no such dimension, size below 1, another number of parts than n
+ * @threads any
+ * @source  torch.split */
+TUTTI_API tutti_status tutti_tensor_split(tutti_tensor *x, int64_t size, int dim, int n,
+                                          tutti_tensor **parts_out);
+
+/** n equal parts of x along dim, as views.
+ * @param parts_out  as of tutti_tensor_split()
+ * @errors  TUTTI_E_ARG  no such dimension, or n equal parts are not possible
+ * @threads any
+ * @source  torch.chunk */
+TUTTI_API tutti_status tutti_tensor_chunk(tutti_tensor *x, int n, int dim,
+                                          tutti_tensor **parts_out);
+
+/** The elements of x at the numbers in index along dim, copied. What is taken more than once gets the
+ * sum of the gradients, added up in the order of index.
+ * @param index  a vector of i64, each 0 .. n-1
+ * @errors  also TUTTI_E_ARG  an index is not there; the text says which and where
+ * @shapes  [.., n, ..], [k] -> [.., k, ..]
+ * @threads any
+ * @source  torch.index_select */
+TUTTI_API tutti_tensor *tutti_tensor_index_select(tutti_tensor *x, int dim,
+                                                  const tutti_tensor *index);
+
+/** One element for each number in index: y[i][j] = x[index[i][j]][j] for dim 0, and so on.
+ * @param index  i64, as many dimensions as x, no larger but along dim
+ * @errors  as tutti_tensor_index_select()
+ * @threads any
+ * @source  torch.gather */
+TUTTI_API tutti_tensor *tutti_tensor_index_gather(tutti_tensor *x, int dim,
+                                                  const tutti_tensor *index);
+
+/** Matrices with zeros above the diagonal that lies `diagonal` columns to the right of the main one.
+ * @shapes  [.., M, N] -> the same
+ * @threads any
+ * @source  torch.tril */
+TUTTI_API tutti_tensor *tutti_tensor_tril(tutti_tensor *x, int64_t diagonal);
+
+/** Matrices with zeros below that diagonal. @threads any @source torch.triu */
+TUTTI_API tutti_tensor *tutti_tensor_triu(tutti_tensor *x, int64_t diagonal);
+
 /* ---- matrix products, through CBLAS ----------------------------------------------------------- */
 
 /** Matrix product of two matrices.
@@ -302,10 +386,19 @@ TUTTI_API tutti_tensor *tutti_tensor_clone(tutti_tensor *x);
  * @source  torch.mm */
 TUTTI_API tutti_tensor *tutti_tensor_mm(tutti_tensor *a, tutti_tensor *b);
 
-/** Product of vectors and matrices.
- * @shapes  [M, K] x [K, N] -> [M, N]; [K] x [K, N] -> [N]; [M, K] x [K] -> [M]; [K] x [K] -> []
- * @errors  also TUTTI_E_UNSUPPORTED  more than two dimensions, or not both f32 or both f64
- * @threads any
+/** Matrix products one by one.
+ * @shapes  [B, M, K] x [B, K, N] -> [B, M, N]
+ * @errors  as tutti_tensor_mm()
+ * @threads as tutti_tensor_mm()
+ * @source  torch.bmm */
+TUTTI_API tutti_tensor *tutti_tensor_bmm(tutti_tensor *a, tutti_tensor *b);
+
+/** Product of vectors, matrices, and many matrices at a time: dimensions before the last two broadcast.
+ * @shapes  [.., M, K] x [.., K, N] -> [.., M, N]; [K] x [.., K, N] -> [.., N];
+ *          [.., M, K] x [K] -> [.., M]; [K] x [K] -> []
+ * @errors  as tutti_tensor_mm()
+ * @cost    transposed views are not copied; many matrices times one are one product
+ * @threads as tutti_tensor_mm()
  * @source  torch.matmul */
 TUTTI_API tutti_tensor *tutti_tensor_matmul(tutti_tensor *a, tutti_tensor *b);
 

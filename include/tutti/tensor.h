@@ -238,6 +238,11 @@ TUTTI_API tutti_status tutti_tensor_item(const tutti_tensor *t, double *value_ou
  * @source  torch.argmax */
 TUTTI_API tutti_tensor *tutti_tensor_argmax(const tutti_tensor *t, int dim, bool keepdim);
 
+/** Where the smallest element along dim stands; as tutti_tensor_argmax().
+ * @threads any
+ * @source  torch.argmin */
+TUTTI_API tutti_tensor *tutti_tensor_argmin(const tutti_tensor *t, int dim, bool keepdim);
+
 /** Element by element a == b, with broadcasting; the result is bool.
  * @threads any
  * @source  torch.eq */

@@ -207,7 +207,7 @@ static void valid_range(const geometry *g, int64_t shift, int64_t *lo_out, int64
         for (int64_t k = 0; k < m; k++)                                                           \
             word##_spread(g, x + ((first + k) * g->c + q * g->cg) * g->h * g->w,                  \
                           col + k * g->cols, ld);                                                 \
-        tti_gemm(sp->columns->dtype, &s, w + q * g->og * g->rows, col, 0.0, rows);                \
+        tti_gemm(sp->columns->dtype, &s, 1.0, w + q * g->og * g->rows, col, 0.0, rows);           \
         word##_deal(g, m, rows, b != NULL ? b + q * g->og : NULL,                                 \
                     y + (first * g->o + q * g->og) * g->cols);                                    \
     }                                                                                             \
@@ -228,10 +228,10 @@ static void valid_range(const geometry *g, int64_t shift, int64_t *lo_out, int64
         if (dw != NULL) {                                                                         \
             for (int64_t k = 0; k < m; k++)                                                       \
                 word##_spread(g, x + at + k * next, col + k * g->cols, ld);                       \
-            tti_gemm(sp->columns->dtype, &to_w, rows, col, 1.0, dw + q * g->og * g->rows);        \
+            tti_gemm(sp->columns->dtype, &to_w, 1.0, rows, col, 1.0, dw + q * g->og * g->rows);   \
         }                                                                                         \
         if (dx != NULL) {                                                                         \
-            tti_gemm(sp->columns->dtype, &to_x, w + q * g->og * g->rows, rows, 0.0, col);         \
+            tti_gemm(sp->columns->dtype, &to_x, 1.0, w + q * g->og * g->rows, rows, 0.0, col);    \
             for (int64_t k = 0; k < m; k++)                                                       \
                 word##_collect(g, col + k * g->cols, ld, dx + at + k * next);                     \
         }                                                                                         \

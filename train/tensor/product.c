@@ -10,6 +10,7 @@
 #include <assert.h>
 #include <cblas.h>
 #include <limits.h>
+#include <string.h>
 
 static CBLAS_TRANSPOSE trans(bool t)
 {
@@ -33,8 +34,8 @@ static void scale(tutti_dtype dtype, const tti_gemm_shape *s, double beta, void 
         }
 }
 
-void tti_gemm(tutti_dtype dtype, const tti_gemm_shape *s, const void *a, const void *b, double beta,
-              void *c)
+void tti_gemm(tutti_dtype dtype, const tti_gemm_shape *s, double alpha, const void *a,
+              const void *b, double beta, void *c)
 {
     if (s->m == 0 || s->n == 0)
         return;
@@ -45,11 +46,11 @@ void tti_gemm(tutti_dtype dtype, const tti_gemm_shape *s, const void *a, const v
         scale(dtype, s, beta, c);
     else if (dtype == TUTTI_F32)
         cblas_sgemm(CblasRowMajor, trans(s->ta), trans(s->tb), (blasint)s->m, (blasint)s->n,
-                    (blasint)s->k, 1.0f, a, (blasint)s->lda, b, (blasint)s->ldb, (float)beta, c,
-                    (blasint)s->ldc);
+                    (blasint)s->k, (float)alpha, a, (blasint)s->lda, b, (blasint)s->ldb,
+                    (float)beta, c, (blasint)s->ldc);
     else
         cblas_dgemm(CblasRowMajor, trans(s->ta), trans(s->tb), (blasint)s->m, (blasint)s->n,
-                    (blasint)s->k, 1.0, a, (blasint)s->lda, b, (blasint)s->ldb, beta, c,
+                    (blasint)s->k, alpha, a, (blasint)s->lda, b, (blasint)s->ldb, beta, c,
                     (blasint)s->ldc);
 }
 
@@ -59,22 +60,22 @@ static bool fits_ld(int64_t ld, int64_t length)
     return ld >= length && ld >= 1 && ld <= INT_MAX;
 }
 
-/* x as CBLAS takes it: rows side by side (t false) or columns side by side (t true). Owned. */
-static tutti_tensor *matrix_of(const tutti_tensor *x, bool *t_out, int64_t *ld_out)
+tutti_tensor *tti_raw_matrices(const tutti_tensor *x, bool *t_out, int64_t *ld_out)
 {
-    const int64_t rows = x->shape[0], cols = x->shape[1];
-    const bool by_row = cols <= 1 || x->stride[1] == 1;
-    const bool by_col = rows <= 1 || x->stride[0] == 1;
+    const int64_t *shape = x->shape + x->nd - 2, *stride = x->stride + x->nd - 2;
+    const int64_t rows = shape[0], cols = shape[1];
+    const bool by_row = cols <= 1 || stride[1] == 1;
+    const bool by_col = rows <= 1 || stride[0] == 1;
 
     *t_out = false;
     *ld_out = cols > 1 ? cols : 1;
-    if (by_row && (rows <= 1 || fits_ld(x->stride[0], *ld_out))) {
-        *ld_out = rows <= 1 ? *ld_out : x->stride[0];
+    if (by_row && (rows <= 1 || fits_ld(stride[0], *ld_out))) {
+        *ld_out = rows <= 1 ? *ld_out : stride[0];
         return tutti_tensor_retain((tutti_tensor *)(uintptr_t)x);
     }
-    if (by_col && (cols <= 1 || fits_ld(x->stride[1], rows))) {
+    if (by_col && (cols <= 1 || fits_ld(stride[1], rows))) {
         *t_out = true;
-        *ld_out = cols <= 1 ? (rows > 1 ? rows : 1) : x->stride[1];
+        *ld_out = cols <= 1 ? (rows > 1 ? rows : 1) : stride[1];
         return tutti_tensor_retain((tutti_tensor *)(uintptr_t)x);
     }
     return tti_raw_clone(x);
@@ -85,34 +86,100 @@ static tutti_status check_factors(const char *op, const tutti_tensor *a, const t
     if (a->dtype != b->dtype || !tti_is_real(a->dtype))
         return tti_refuse(TUTTI_E_UNSUPPORTED, op, "%s times %s: both must be f32, or both f64",
                           tutti_dtype_name(a->dtype), tutti_dtype_name(b->dtype));
-    if (a->nd != 2 || b->nd != 2 || a->shape[1] != b->shape[0])
+    if (a->nd < 2 || b->nd < 2 || a->shape[a->nd - 1] != b->shape[b->nd - 2])
         return tti_refuse(TUTTI_E_ARG, op, "%s times %s is no product of matrices",
                           tti_shape_str(a->nd, a->shape).s, tti_shape_str(b->nd, b->shape).s);
-    for (int d = 0; d < 2; d++)
-        if (a->shape[d] > INT_MAX || b->shape[d] > INT_MAX)
+    for (int d = 1; d <= 2; d++)
+        if (a->shape[a->nd - d] > INT_MAX || b->shape[b->nd - d] > INT_MAX)
             return tti_refuse(TUTTI_E_UNSUPPORTED, op, "sizes above %d are not offered", INT_MAX);
     return TUTTI_OK;
 }
 
-tutti_tensor *tti_raw_mm(const char *op, const tutti_tensor *a, const tutti_tensor *b)
+/* The shape of the products: that of the leading dimensions, broadcast, then rows and columns. */
+static tutti_status product_shape(const char *op, const tutti_tensor *a, const tutti_tensor *b,
+                                  int *nd_out, int64_t *shape_out)
 {
-    tti_gemm_shape s = { 0 };
+    tutti_tensor x = { .nd = a->nd - 2 }, y = { .nd = b->nd - 2 };
+
+    memcpy(x.shape, a->shape, sizeof x.shape);
+    memcpy(y.shape, b->shape, sizeof y.shape);
+    if (tti_broadcast_shape(op, &x, &y, nd_out, shape_out) != TUTTI_OK)
+        return TUTTI_E_ARG;
+    shape_out[*nd_out] = a->shape[a->nd - 2];
+    shape_out[*nd_out + 1] = b->shape[b->nd - 1];
+    *nd_out += 2;
+    return TUTTI_OK;
+}
+
+/* Where the factors of product number i of y lie: elements from the start of x. */
+static int64_t matrix_at(const tutti_tensor *y, const tutti_tensor *x, int64_t i)
+{
+    int64_t at = 0;
+
+    for (int d = y->nd - 3; d >= 0; d--) {
+        const int xd = d - (y->nd - x->nd);
+
+        if (xd >= 0 && x->shape[xd] > 1)
+            at += i % y->shape[d] * x->stride[xd];
+        i /= y->shape[d];
+    }
+    return at;
+}
+
+static void multiply_all(const tutti_tensor *a, const tutti_tensor *b, const tti_gemm_shape *s,
+                         tutti_tensor *y)
+{
+    const size_t size = tutti_dtype_size(y->dtype);
+    const int64_t n = s->m * s->n == 0 ? 0 : y->numel / (s->m * s->n);
+    const char *at_a = tti_at(a), *at_b = tti_at(b);
+    char *to = tti_at(y);
+
+    for (int64_t i = 0; i < n; i++, to += (size_t)(s->m * s->n) * size)
+        tti_gemm(y->dtype, s, 1.0, at_a + matrix_at(y, a, i) * (int64_t)size,
+                 at_b + matrix_at(y, b, i) * (int64_t)size, 0.0, to);
+}
+
+/* Many matrices times one are one product, where their rows follow one another. */
+static bool is_one_product(const tutti_tensor *a, const tutti_tensor *b, int64_t rows)
+{
+    return b->nd == 2 && rows <= INT_MAX && tutti_tensor_is_contiguous(a);
+}
+
+tutti_tensor *tti_raw_bmm(const char *op, const tutti_tensor *a, const tutti_tensor *b)
+{
+    int64_t shape[TUTTI_MAX_DIMS + 2];
     tutti_tensor *ma, *mb, *y = NULL;
+    tti_gemm_shape s = { 0 };
+    int nd;
 
     if (a == NULL || b == NULL)
         return tti_poisoned(op);
-    if (check_factors(op, a, b) != TUTTI_OK)
+    if (check_factors(op, a, b) != TUTTI_OK || product_shape(op, a, b, &nd, shape) != TUTTI_OK)
         return NULL;
-    s.m = a->shape[0];
-    s.k = a->shape[1];
-    s.n = s.ldc = b->shape[1];
-    ma = matrix_of(a, &s.ta, &s.lda);
-    mb = matrix_of(b, &s.tb, &s.ldb);
+    s.m = a->shape[a->nd - 2];
+    s.k = a->shape[a->nd - 1];
+    s.n = s.ldc = b->shape[b->nd - 1];
+    ma = tti_raw_matrices(a, &s.ta, &s.lda);
+    mb = tti_raw_matrices(b, &s.tb, &s.ldb);
     if (ma != NULL && mb != NULL)
-        y = tti_raw_empty(a->dtype, 2, (const int64_t[]){ s.m, s.n });
-    if (y != NULL)
-        tti_gemm(a->dtype, &s, tti_at(ma), tti_at(mb), 0.0, tti_at(y));
+        y = tti_raw_empty(a->dtype, nd, shape);
+    if (y != NULL && s.n > 0 && is_one_product(ma, mb, y->numel / s.n)) {
+        s.m = y->numel / s.n;
+        s.ta = false;
+        s.lda = s.k > 1 ? s.k : 1;
+        tti_gemm(y->dtype, &s, 1.0, tti_at(ma), tti_at(mb), 0.0, tti_at(y));
+    } else if (y != NULL) {
+        multiply_all(ma, mb, &s, y);
+    }
     tutti_tensor_release(ma);
     tutti_tensor_release(mb);
     return y;
+}
+
+tutti_tensor *tti_raw_mm(const char *op, const tutti_tensor *a, const tutti_tensor *b)
+{
+    if (a != NULL && b != NULL && (a->nd != 2 || b->nd != 2))
+        return tti_poison(TUTTI_E_ARG, op, "%s times %s is no product of matrices",
+                          tti_shape_str(a->nd, a->shape).s, tti_shape_str(b->nd, b->shape).s);
+    return tti_raw_bmm(op, a, b);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * reduce.c - sums and argmax.
+ * reduce.c - sums, and where the largest and the smallest stand.
  *
  * How     A contiguous tensor seen from one run of neighbouring dimensions is a block [A, R, B];
  *         the run R is summed away. Several runs are summed one after another, the last one first.
@@ -143,8 +143,7 @@ tutti_status tti_dims_mask(const char *op, const int *dims, int n_dims, int nd, 
     return TUTTI_OK;
 }
 
-/* x without the dimensions of mask, which have size 1. */
-static tutti_tensor *without_dims(const tutti_tensor *x, unsigned mask)
+tutti_tensor *tti_raw_without_dims(const tutti_tensor *x, unsigned mask)
 {
     int64_t shape[TUTTI_MAX_DIMS];
     int nd = 0;
@@ -193,7 +192,7 @@ tutti_tensor *tti_raw_sum(const tutti_tensor *x, const int *dims, int n_dims, bo
         y = tti_raw_clone(x);
     }
     if (y != NULL && !keepdim && mask != 0) {
-        tutti_tensor *next = without_dims(y, mask);
+        tutti_tensor *next = tti_raw_without_dims(y, mask);
 
         tutti_tensor_release(y);
         y = next;
@@ -229,69 +228,95 @@ tutti_tensor *tti_raw_reduce_to(const tutti_tensor *g, int nd, const int64_t *sh
     return y;
 }
 
-/* ---- argmax -----------------------------------------------------------------------------------
- */
+/* ---- the largest and the smallest
+ * ----------------------------------------------------------------- */
 
-#define ARGMAX(word, T)                                               \
-    static void word##_argmax(block3 s, const void *vx, int64_t *out) \
-    {                                                                 \
-        const T *x = vx;                                              \
-                                                                      \
-        for (int64_t i = 0; i < s.a * s.b; i++) {                     \
-            const T *col = x + i / s.b * s.r * s.b + i % s.b;         \
-            int64_t best = 0;                                         \
-                                                                      \
-            for (int64_t k = 1; k < s.r; k++) {                       \
-                const T v = col[k * s.b], top = col[best * s.b];      \
-                                                                      \
-                if (v > top || (v != v && top == top))                \
-                    best = k;                                         \
-            }                                                         \
-            out[i] = best;                                            \
-        }                                                             \
+/* The first of equals; a NaN beats everything. */
+#define EXTREME(word, T, BEATS)                                  \
+    static void word(block3 s, const void *vx, int64_t *out)     \
+    {                                                            \
+        const T *x = vx;                                         \
+                                                                 \
+        for (int64_t i = 0; i < s.a * s.b; i++) {                \
+            const T *col = x + i / s.b * s.r * s.b + i % s.b;    \
+            int64_t best = 0;                                    \
+                                                                 \
+            for (int64_t k = 1; k < s.r; k++) {                  \
+                const T v = col[k * s.b], top = col[best * s.b]; \
+                                                                 \
+                if (BEATS(v, top) || (v != v && top == top))     \
+                    best = k;                                    \
+            }                                                    \
+            out[i] = best;                                       \
+        }                                                        \
     }
 
-ARGMAX(f32, float)
-ARGMAX(f64, double)
-ARGMAX(i64, int64_t)
+#define ABOVE(x, y) ((x) > (y))
+#define BELOW(x, y) ((x) < (y))
 
-static tutti_tensor *argmax_of(const tutti_tensor *x, int dim)
+EXTREME(f32_argmax, float, ABOVE)
+EXTREME(f64_argmax, double, ABOVE)
+EXTREME(i64_argmax, int64_t, ABOVE)
+EXTREME(f32_argmin, float, BELOW)
+EXTREME(f64_argmin, double, BELOW)
+EXTREME(i64_argmin, int64_t, BELOW)
+
+typedef void (*extreme_loop)(block3 s, const void *x, int64_t *out);
+
+/* x is contiguous and f32, f64 or i64. */
+static tutti_tensor *extreme_of(const tutti_tensor *x, int dim, bool smallest)
 {
-    const block3 s = block_around(x, dim, dim);
+    static const extreme_loop loops[2][3] = { { f32_argmax, f64_argmax, i64_argmax },
+                                              { f32_argmin, f64_argmin, i64_argmin } };
+    const int type = x->dtype == TUTTI_F32 ? 0 : x->dtype == TUTTI_F64 ? 1 : 2;
     int64_t shape[TUTTI_MAX_DIMS];
     tutti_tensor *y;
 
     memcpy(shape, x->shape, sizeof shape);
     shape[dim] = 1;
     y = tti_raw_empty(TUTTI_I64, x->nd, shape);
-    if (y == NULL)
-        return NULL;
-    if (x->dtype == TUTTI_F32)
-        f32_argmax(s, tti_at(x), tti_at(y));
-    else if (x->dtype == TUTTI_F64)
-        f64_argmax(s, tti_at(x), tti_at(y));
-    else
-        i64_argmax(s, tti_at(x), tti_at(y));
+    if (y != NULL)
+        loops[smallest][type](block_around(x, dim, dim), tti_at(x), tti_at(y));
     return y;
+}
+
+tutti_tensor *tti_raw_argextreme(const char *op, const tutti_tensor *t, int dim, bool smallest)
+{
+    tutti_tensor *x, *y;
+
+    if (t == NULL)
+        return tti_poisoned(op);
+    dim = tti_dim_check(op, dim, t->nd);
+    if (dim < 0)
+        return NULL;
+    if (t->shape[dim] == 0)
+        return tti_poison(TUTTI_E_ARG, op, "dimension %d has no elements", dim);
+    tutti_scope_begin();
+    x = tti_temp(tti_raw_to(t, tti_is_real(t->dtype) ? t->dtype : TUTTI_I64));
+    x = tti_temp(tti_raw_contiguous(x));
+    y = x == NULL ? NULL : extreme_of(x, dim, smallest);
+    tutti_scope_end();
+    return y;
+}
+
+static tutti_tensor *argextreme(const char *op, const tutti_tensor *t, int dim, bool keepdim,
+                                bool smallest)
+{
+    tutti_tensor *y = tti_raw_argextreme(op, t, dim, smallest), *view = NULL;
+
+    if (y == NULL || keepdim)
+        return tti_temp(y);
+    view = tti_raw_without_dims(y, 1u << (dim < 0 ? dim + t->nd : dim));
+    tutti_tensor_release(y);
+    return tti_temp(view);
 }
 
 tutti_tensor *tutti_tensor_argmax(const tutti_tensor *t, int dim, bool keepdim)
 {
-    tutti_tensor *x = NULL, *y = NULL;
+    return argextreme("argmax", t, dim, keepdim, false);
+}
 
-    if (t == NULL)
-        return tti_poisoned("argmax");
-    dim = tti_dim_check("argmax", dim, t->nd);
-    if (dim < 0)
-        return NULL;
-    if (t->shape[dim] == 0)
-        return tti_poison(TUTTI_E_ARG, "argmax", "dimension %d has no elements", dim);
-    tutti_scope_begin();
-    x = tti_temp(tti_raw_to(t, tti_is_real(t->dtype) ? t->dtype : TUTTI_I64));
-    x = tti_temp(tti_raw_contiguous(x));
-    y = x == NULL ? NULL : argmax_of(x, dim);
-    if (y != NULL && !keepdim)
-        y = without_dims(tti_temp(y), 1u << dim);
-    tutti_scope_end();
-    return tti_temp(y);
+tutti_tensor *tutti_tensor_argmin(const tutti_tensor *t, int dim, bool keepdim)
+{
+    return argextreme("argmin", t, dim, keepdim, true);
 }

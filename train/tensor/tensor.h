@@ -240,6 +240,26 @@ tutti_status tti_dims_mask(const char *op, const int *dims, int n_dims, int nd, 
 /* Sum a gradient over what broadcasting from shape had repeated. A new reference at least. */
 tutti_tensor *tti_raw_reduce_to(const tutti_tensor *g, int nd, const int64_t *shape);
 
+/* Where the largest, or smallest, element along dim stands, as i64; dim stays with size 1. */
+tutti_tensor *tti_raw_argextreme(const char *op, const tutti_tensor *x, int dim, bool smallest);
+/* x without the dimensions of mask, which have size 1; a view. */
+tutti_tensor *tti_raw_without_dims(const tutti_tensor *x, unsigned mask);
+
+/* ---- index.c */
+/* Every element of index, i64 and contiguous, is in 0 .. n-1; kept under op if not. */
+tutti_status tti_index_check(const char *op, const tutti_tensor *index, int64_t n);
+tutti_tensor *tti_raw_index_select(const char *op, const tutti_tensor *x, int dim,
+                                   const tutti_tensor *index);
+/* Zeros of that shape, and g added to the places that index_select took it from. index is checked. */
+tutti_tensor *tti_raw_index_add(const tutti_tensor *g, int dim, const tutti_tensor *index, int nd,
+                                const int64_t *shape);
+tutti_tensor *tti_raw_index_gather(const tutti_tensor *x, int dim, const tutti_tensor *index);
+tutti_tensor *tti_raw_scatter_add(const tutti_tensor *g, int dim, const tutti_tensor *index, int nd,
+                                  const int64_t *shape);
+tutti_tensor *tti_raw_cat(int n, tutti_tensor *const *xs, int dim);
+/* A copy with zeros above (or, if upper, below) the diagonal, which lies so many columns to the right. */
+tutti_tensor *tti_raw_triangle(const char *op, const tutti_tensor *x, int64_t diagonal, bool upper);
+
 /* Warn, once per process, when the CBLAS computes with kernels far below this processor. */
 void tti_blas_look(void);
 
@@ -249,9 +269,14 @@ typedef struct tti_gemm_shape {
     int64_t m, n, k;
     int64_t lda, ldb, ldc;
 } tti_gemm_shape;
-void tti_gemm(tutti_dtype dtype, const tti_gemm_shape *s, const void *a, const void *b, double beta,
-              void *c);
+void tti_gemm(tutti_dtype dtype, const tti_gemm_shape *s, double alpha, const void *a,
+              const void *b, double beta, void *c);
 tutti_tensor *tti_raw_mm(const char *op, const tutti_tensor *a, const tutti_tensor *b);
+/* Products of the matrices in the last two dimensions, those before broadcast. */
+tutti_tensor *tti_raw_bmm(const char *op, const tutti_tensor *a, const tutti_tensor *b);
+/* x as CBLAS takes its last two dimensions: rows side by side (t false) or columns (t true), ld apart.
+ * x itself, retained, or a copy. */
+tutti_tensor *tti_raw_matrices(const tutti_tensor *x, bool *t_out, int64_t *ld_out);
 
 /* ---- random.c */
 tutti_status tti_raw_uniform_(tutti_tensor *t, double low, double high, tutti_generator *gen);
