@@ -22,9 +22,7 @@ static int64_t smaller(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-/* From element first of segment i on, or of the next one that has any. */
-static tti_stretch stretch_in(const tti_segments *segments, int i, int64_t first, int64_t at,
-                              int64_t left)
+tti_stretch tti_stretch_in(const tti_segments *segments, int i, int64_t first, int64_t at, int64_t left)
 {
     while (left > 0 && i < segments->n && segments->all[i].count <= first)
         first -= segments->all[i++].count;
@@ -32,17 +30,6 @@ static tti_stretch stretch_in(const tti_segments *segments, int i, int64_t first
         return (tti_stretch){ .count = 0 };
     return (tti_stretch){ .segment = i, .first = first, .at = at, .left = left,
                           .count = smaller(left, segments->all[i].count - first) };
-}
-
-tti_stretch tti_stretch_first(const tti_segments *segments, int64_t first, int64_t count)
-{
-    return stretch_in(segments, segments->low, first - segments->low_begin, 0, count);
-}
-
-tti_stretch tti_stretch_next(const tti_segments *segments, tti_stretch last)
-{
-    return stretch_in(segments, last.segment, last.first + last.count, last.at + last.count,
-                      last.left - last.count);
 }
 
 int64_t tti_part_longest(const tutti_call *call, int n_ranks)

@@ -31,9 +31,26 @@ void tti_segments_init(tti_segments *segments, const tutti_call *call);
 /** No later window begins before element first. */
 void tti_segments_advance(tti_segments *segments, int64_t first);
 
-/** The stretches of the window of count elements from first on, in order. */
-tti_stretch tti_stretch_first(const tti_segments *segments, int64_t first, int64_t count);
-tti_stretch tti_stretch_next(const tti_segments *segments, tti_stretch last);
+/** From element first of segment i on, or of the next one that has any. */
+tti_stretch tti_stretch_in(const tti_segments *segments, int i, int64_t first, int64_t at, int64_t left);
+
+/** The stretches of the window of count elements from first on, in order. One segment is what nearly all calls have:
+ * its only stretch stays in registers. */
+static inline tti_stretch tti_stretch_first(const tti_segments *segments, int64_t first, int64_t count)
+{
+    const int64_t rest = segments->all[0].count - first;
+
+    if (segments->n > 1)
+        return tti_stretch_in(segments, segments->low, first - segments->low_begin, 0, count);
+    return (tti_stretch){ .first = first, .left = count, .count = rest <= 0 ? 0 : rest < count ? rest : count };
+}
+
+static inline tti_stretch tti_stretch_next(const tti_segments *segments, tti_stretch last)
+{
+    if (segments->n == 1)
+        return (tti_stretch){ .count = 0 };
+    return tti_stretch_in(segments, last.segment, last.first + last.count, last.at + last.count, last.left - last.count);
+}
 
 /** For every stretch of a window. */
 #define TTI_EACH_STRETCH(s, segments, from, n)                                                     \

@@ -156,7 +156,7 @@ inline lines()
     store(PLACE(me), n);
     post(PLACE_WORD(me), n); /* = coll/host/lines.c: tti_host_store(channel, &tti_lines_place(channel, channel->team->rank)->word, &own->place_waiters, channel->note.word); */
     each_other(take(mem[PLACE_WORD(r)] == n, PLACE(r), n)); /* = coll/host/lines.c: atomic_load_explicit(&place->word.value, memory_order_acquire) == channel->note.word */
-    all_agreed = n /* = coll/host/lines.c: if (st == TUTTI_OK) channel->all_agreed = channel->note.seq; */
+    all_agreed = n /* = coll/host/lines.c: channel->all_agreed = channel->note.seq; */
 }
 
 inline one_line()

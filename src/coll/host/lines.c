@@ -35,14 +35,20 @@ static void ask_to_write(const char *line)
 #endif
 }
 
-char *tti_lines_to_give(const tti_host_channel *channel, size_t bytes)
+void tti_lines_ask(const char *at, size_t bytes)
 {
-    char        *at = tti_lines_at(channel, channel->team->rank, bytes);
     const size_t most = bytes < ASKED_MAX ? bytes : ASKED_MAX;
     size_t       i;
 
     for (i = 0; i < most; i += LINE)
         ask_to_write(at + i);
+}
+
+char *tti_lines_to_give(const tti_host_channel *channel, size_t bytes)
+{
+    char *at = tti_lines_at(channel, channel->team->rank, bytes);
+
+    tti_lines_ask(at, bytes);
     return at;
 }
 
@@ -79,14 +85,17 @@ tutti_status tti_lines_await_all(tti_host_channel *channel)
     tutti_status st = TUTTI_OK;
     int          r;
 
-    /* All lines are asked for before the first is waited for. */
-    for (r = 0; r < n_ranks; r++)
+    /* All lines are asked for before the first is waited for. A single one is not: it may be about to be written. */
+    for (r = 0; r < n_ranks && n_ranks > 2; r++)
         __builtin_prefetch(tti_lines_place(channel, r)->line);
     for (r = own + 1; r < n_ranks && st == TUTTI_OK; r++)
         st = tti_lines_await(channel, r);
     for (r = 0; r < own && st == TUTTI_OK; r++)
         st = tti_lines_await(channel, r);
-    if (st == TUTTI_OK)
-        channel->all_agreed = channel->note.seq;
-    return st;
+    if (st != TUTTI_OK)
+        return st;
+    channel->all_agreed = channel->note.seq;
+    /* What all have read by now comes back while the caller returns. */
+    ask_to_write(channel->members[own].places[(channel->place + 1) % TTI_HOST_PLACES].line);
+    return TUTTI_OK;
 }

@@ -31,8 +31,9 @@ static inline char *tti_lines_at(const tti_host_channel *channel, int rank, size
     return place->line - ((bytes + 63) & ~(size_t)63);
 }
 
-/** Ask for the lines of this rank's payload, which others have read, all at once before they are written one by one;
- * where the payload begins. */
+/** Ask for lines that others have read, all at once before they are written one by one. */
+void tti_lines_ask(const char *at, size_t bytes);
+/** Ask for the lines of this rank's payload,; where it begins. */
 char *tti_lines_to_give(const tti_host_channel *channel, size_t bytes);
 /** What this rank gives is in its place. */
 void tti_lines_post(tti_host_channel *channel);

@@ -3,13 +3,16 @@
  * one_phase_all_to_all.c - all_to_all on one host, with blocks of any sizes: small ones in one phase.
  *
  * Why     Only two ranks know the size of a block, so all must first be told something. What is small goes with it.
- * How     A place begins with a cell for each member: what its owner gives it, what it expects of it, and the
- *         block, if it is small. Larger blocks stand behind the cells, in shifted order (to rank+1, rank+2, ...),
+ * How     A member whose blocks for all others, and those it expects, are of one size says so in its line: it is even.
+ *         That size tells all there is to know, and blocks that fit beside it stand there: one line to write, and one of
+ *         each other member to read. Else its place begins with a cell for each member: what its owner gives it,
+ *         what it expects of it, and the block, if it is small.
+ *         Larger blocks follow (behind the cells, where there are any), in shifted order (to rank+1, rank+2, ...),
  *         each beginning on a line: the member's stream, of which the line tells the length.
  * True    A copy ends where the caller's memory ends: its bounds come from the own counts, which were compared with
  *         the other's. Where a block begins the other has told: it is not read beyond the place.
  *         All read all lines, so that all know the longest stream, and whether every one fits its place; if not,
- *         all go on in rounds (staged_all_to_all.c).
+ *         all go on in rounds (staged_all_to_all.c). Whether a member is even is its own matter: others read it there.
  * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any of its data moves; whoever depends
  *         on them finds that they have failed. */
 #include <string.h>
@@ -17,9 +20,16 @@
 #include "coll/host/one_phase.h"
 #include "coll/pattern.h"
 
-enum { CELL_DATA = 40, RANKS_MAX = TTI_LINES_BYTES / 2 / 64 };
+enum { LINE_DATA = 40, CELL_DATA = 40, RANKS_MAX = TTI_LINES_BYTES / 2 / 64, UNEVEN = -1 };
 
-/* What a member tells another. */
+/* What a member tells all, beside its word. */
+typedef struct header {
+    uint64_t stream; /* bytes of all its blocks, each from a line on */
+    int64_t  count;  /* elements of every block that it gives or expects; UNEVEN: the cells tell */
+    char     data[LINE_DATA]; /* its blocks, if it is even and all fit; in shifted order */
+} header;
+
+/* What a member that is not even tells another. */
 typedef struct cell {
     int64_t  gives; /* elements */
     int64_t  wants; /* elements */
@@ -27,6 +37,7 @@ typedef struct cell {
     char     data[CELL_DATA];
 } cell;
 
+_Static_assert(sizeof(header) == TTI_LINES_SHORT, "a header stands beside the word");
 _Static_assert(sizeof(cell) == 64, "a cell is a line");
 
 typedef struct exchange {
@@ -36,6 +47,16 @@ typedef struct exchange {
     uint64_t          longest; /* stream */
 } exchange;
 
+static header *header_of(const exchange *x, int giver)
+{
+    return (header *)(void *)tti_lines_place(x->channel, giver)->line;
+}
+
+static bool is_even(const exchange *x, int giver)
+{
+    return header_of(x, giver)->count != UNEVEN;
+}
+
 static cell *cell_of(const exchange *x, int giver, int taker)
 {
     return (cell *)(void *)tti_lines_place(x->channel, giver)->block + taker;
@@ -43,12 +64,7 @@ static cell *cell_of(const exchange *x, int giver, int taker)
 
 static char *stream_of(const exchange *x, int giver)
 {
-    return (char *)cell_of(x, giver, x->channel->team->n_ranks);
-}
-
-static uint64_t *length_of(const exchange *x, int giver)
-{
-    return (uint64_t *)(void *)tti_lines_place(x->channel, giver)->line;
+    return (char *)cell_of(x, giver, is_even(x, giver) ? 0 : x->channel->team->n_ranks);
 }
 
 static bool fits(const exchange *x, uint64_t stream_bytes)
@@ -67,6 +83,12 @@ static size_t bytes_of(const exchange *x, int64_t count)
     return (size_t)count * x->element;
 }
 
+/* Blocks of even members that fit into the line. */
+static bool are_short(const exchange *x, size_t bytes)
+{
+    return bytes <= LINE_DATA && bytes * ((size_t)x->channel->team->n_ranks - 1) <= LINE_DATA;
+}
+
 static uint64_t own_stream(const exchange *x)
 {
     const tti_team *team = x->channel->team;
@@ -79,13 +101,50 @@ static uint64_t own_stream(const exchange *x)
     return length;
 }
 
-static void give(exchange *x)
+/* The elements of each block that this rank gives to others or expects of them, if all have as many. */
+static int64_t even_count(const exchange *x)
+{
+    const tti_team *team = x->channel->team;
+    const int64_t   count = x->call->in_counts[team->rank == 0 ? 1 : 0];
+    int             r;
+
+    for (r = 0; r < team->n_ranks; r++)
+        if (r != team->rank && (x->call->in_counts[r] != count || x->call->list_counts[r] != count))
+            return UNEVEN;
+    return count;
+}
+
+/* ---- giving ---- */
+
+static void put(char *to, const void *from, size_t bytes)
+{
+    if (bytes > 0)
+        memcpy(to, from, bytes);
+}
+
+static void give_even(const exchange *x, int64_t count)
+{
+    const tti_team *team = x->channel->team;
+    const size_t    bytes = bytes_of(x, count);
+    const bool      beside = are_short(x, bytes);
+    const size_t    step = beside ? bytes : tti_staged_stream_room(bytes);
+    char           *to = beside ? header_of(x, team->rank)->data : stream_of(x, team->rank);
+    int             i;
+
+    if (!beside && !fits(x, x->longest))
+        return;
+    if (!beside)
+        tti_lines_ask(to, step * (size_t)(team->n_ranks - 1));
+    for (i = 1; i < team->n_ranks; i++, to += step)
+        put(to, x->call->ins[tti_shifted(team->rank, i, team->n_ranks)], bytes);
+}
+
+static void give_cells(const exchange *x)
 {
     const tti_team *team = x->channel->team;
     uint64_t        at = 0;
     int             i;
 
-    *length_of(x, team->rank) = x->longest = own_stream(x);
     for (i = 1; i < team->n_ranks; i++) {
         const int     peer = tti_shifted(team->rank, i, team->n_ranks);
         const int64_t count = x->call->in_counts[peer];
@@ -95,13 +154,46 @@ static void give(exchange *x)
         to->gives = count;
         to->wants = x->call->list_counts[peer];
         to->begin = at;
-        if (bytes > 0 && bytes <= CELL_DATA)
-            memcpy(to->data, x->call->ins[peer], bytes);
-        else if (bytes > 0 && fits(x, x->longest))
-            memcpy(stream_of(x, team->rank) + at, x->call->ins[peer], bytes);
+        if (bytes <= CELL_DATA)
+            put(to->data, x->call->ins[peer], bytes);
+        else if (fits(x, x->longest))
+            put(stream_of(x, team->rank) + at, x->call->ins[peer], bytes);
         at += tti_staged_stream_room(bytes);
     }
+}
+
+static void give(exchange *x)
+{
+    header *own = header_of(x, x->channel->team->rank);
+
+    own->stream = x->longest = own_stream(x);
+    own->count = even_count(x);
+    if (own->count != UNEVEN)
+        give_even(x, own->count);
+    else
+        give_cells(x);
     tti_lines_post(x->channel);
+}
+
+/* ---- taking ---- */
+
+/* Sizes, and where the block begins in the stream. */
+typedef struct told {
+    int64_t  gives, wants;
+    uint64_t begin;
+} told;
+
+/* What giver tells this rank, which is the i-th to its right. */
+static told told_by(const exchange *x, int giver, int i)
+{
+    const header *theirs = header_of(x, giver);
+    const cell   *from;
+
+    if (is_even(x, giver))
+        return (told){ theirs->count, theirs->count,
+                       (uint64_t)(i - 1) * tti_staged_stream_room(bytes_of(x, theirs->count)) };
+    from = cell_of(x, giver, x->channel->team->rank);
+    return (told){ from->gives, from->wants, from->begin };
 }
 
 /* What the others tell this rank. */
@@ -112,15 +204,25 @@ static tutti_status compare(exchange *x)
     int             i;
 
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
-        const int   peer = tti_shifted(team->rank, i, team->n_ranks);
-        const cell *from = cell_of(x, peer, team->rank);
+        const int  peer = tti_shifted(team->rank, -i, team->n_ranks);
+        const told from = told_by(x, peer, i);
 
-        st = tti_staged_compare_block(x->channel, x->call, peer, from->gives, from->wants);
-        x->channel->begins[peer] = from->begin;
-        if (*length_of(x, peer) > x->longest)
-            x->longest = *length_of(x, peer);
+        st = tti_staged_compare_block(x->channel, x->call, peer, from.gives, from.wants);
+        x->channel->begins[peer] = from.begin;
+        if (header_of(x, peer)->stream > x->longest)
+            x->longest = header_of(x, peer)->stream;
     }
     return st;
+}
+
+/* Where giver has the block of bytes for this rank, which is the i-th to its right. */
+static const char *block_at(const exchange *x, int giver, int i, size_t bytes)
+{
+    if (is_even(x, giver) && are_short(x, bytes))
+        return header_of(x, giver)->data + bytes * (size_t)(i - 1);
+    if (!is_even(x, giver) && bytes <= CELL_DATA)
+        return cell_of(x, giver, x->channel->team->rank)->data;
+    return lies_in(x, x->channel->begins[giver], bytes) ? stream_of(x, giver) + x->channel->begins[giver] : NULL;
 }
 
 static void take(const exchange *x)
@@ -131,11 +233,10 @@ static void take(const exchange *x)
     for (i = 1; i < team->n_ranks; i++) {
         const int    peer = tti_shifted(team->rank, -i, team->n_ranks);
         const size_t bytes = bytes_of(x, x->call->list_counts[peer]);
+        const char  *from = bytes > 0 ? block_at(x, peer, i, bytes) : NULL;
 
-        if (bytes > 0 && bytes <= CELL_DATA)
-            memcpy(x->call->list[peer], cell_of(x, peer, team->rank)->data, bytes);
-        else if (bytes > 0 && lies_in(x, x->channel->begins[peer], bytes))
-            memcpy(x->call->list[peer], stream_of(x, peer) + x->channel->begins[peer], bytes);
+        if (from != NULL)
+            memcpy(x->call->list[peer], from, bytes);
     }
 }
 

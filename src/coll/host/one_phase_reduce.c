@@ -4,7 +4,7 @@
  *
  * True    Whoever combines, combines the contributions of ranks 0..P-1 in this order with one kernel call, as
  *         staged_reduce.c does: the same bits. A contribution is in its place before anything is written to the
- *         caller's buffers, so in and out may be one. */
+ *         caller's buffers, and an element is read there before it is written, so in and out may be one. */
 #include <string.h>
 #include "coll/host/lines.h"
 #include "coll/host/one_phase.h"
@@ -37,8 +37,9 @@ static void put(const reduction *r, char *to, const void *from, int64_t count)
         memcpy(to, from, (size_t)count * r->element);
 }
 
-/* Combine count elements that lie `at` elements into everybody's contribution. */
-static void combine(const reduction *r, void *out, int64_t at, int64_t count)
+/* Combine count elements that lie `at` elements into everybody's contribution. own: where this rank has them, which
+ * need not come back from its place: what was just stored there is slow to load in other pieces. */
+static void combine(const reduction *r, void *out, int64_t at, int64_t count, const void *own)
 {
     tti_host_channel *channel = r->channel;
     const int         n_ranks = channel->team->n_ranks;
@@ -46,6 +47,8 @@ static void combine(const reduction *r, void *out, int64_t at, int64_t count)
 
     for (q = 0; q < n_ranks; q++)
         channel->reads[q] = tti_lines_at(channel, q, r->bytes) + (size_t)at * r->element;
+    if (r->call->op.kind != TUTTI_OP_PREMUL_SUM)
+        channel->reads[channel->team->rank] = own;
     tti_reduce(r->kernel, out, channel->reads, n_ranks, count, n_ranks);
 }
 
@@ -74,12 +77,12 @@ static tutti_status take(const reduction *r)
     if (st != TUTTI_OK)
         return st;
     if (r->call->n_segments == 0) {
-        combine(r, r->call->out, 0, r->call->count);
+        combine(r, r->call->out, 0, r->call->count, r->call->in);
         return TUTTI_OK;
     }
     tti_segments_init(&segments, r->call);
     TTI_EACH_STRETCH (s, &segments, 0, r->call->count)
-        combine(r, segments.all[s.segment].out, s.at, s.count);
+        combine(r, segments.all[s.segment].out, s.at, s.count, segments.all[s.segment].in);
     return TUTTI_OK;
 }
 
@@ -162,6 +165,7 @@ tutti_status tti_one_phase_reduce_scatter(tti_host_channel *channel, const tutti
     st = tti_lines_await_all(channel);
     if (st == TUTTI_OK)
         TTI_EACH_STRETCH (s, &segments, 0, own)
-            combine(&r, (char *)segments.all[s.segment].out + (size_t)s.first * r.element, begin + s.at, s.count);
+            combine(&r, (char *)segments.all[s.segment].out + (size_t)s.first * r.element, begin + s.at, s.count,
+                    tti_entry_at(call, team->n_ranks, team->rank, s));
     return st;
 }
