@@ -20,7 +20,7 @@
  *   p2p.c         send, recv, isend, irecv
  *   batch.c       several messages at once
  *   queue.c       in which order a group's collectives run; gate.h: without the lock
- *   progress.c    asynchronous collectives: their queue, and the thread that runs them
+ *   progress.c    asynchronous collectives: their queue, and the threads that run them
  *   work.c        waiting for works, their words, their references
  *   wait_many.c   waiting for all or any of several works
  *   abort.c       ending what is under way, at once
@@ -46,21 +46,27 @@
 enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64, TTI_HANDLE_MAX = 192 };
 
 typedef struct tti_callback tti_callback;
+typedef struct tti_worker   tti_worker; /* progress.c */
 typedef struct tti_scope    tti_scope; /* scope.c */
 typedef struct tutti_window tutti_window;
 typedef struct tti_hooks    tti_hooks; /* hooks.h */
 
-/** The lock and the worker thread that all groups of a world share. Reference counted, by the world
+/** The lock and the worker threads that all groups of a world share. Reference counted, by the world
  * and by every work, because a work may be asked after its group is gone. progress.c has the rules. */
 typedef struct tti_runner {
     tti_port        *port;
     _Atomic uint32_t refs;
     tti_mutex        lock;
     tti_event changed; /* an operation ended, a group is closing: all that callers wait for */
-    tti_event todo;    /* there may be work for the worker */
+    tti_event todo;    /* there may be work for a worker */
 
     /* Guarded by lock. */
-    tti_thread  worker; /* started by the first asynchronous call */
+    tti_worker *workers; /* the first is started by the first asynchronous call; some may have ended */
+    int         n_workers; /* that have not */
+    int         n_idle;    /* of them, asleep or not come to their first work yet */
+    int         workers_max;
+    int64_t     idle_ns;   /* after which they end */
+    uint64_t    n_pushed;  /* asynchronous calls so far */
     bool        stop;
     tutti_work *first; /* queued collectives of all groups, oldest first */
     tutti_work *last;
@@ -270,7 +276,7 @@ void tti_group_end_meshes(tutti_group *world);
 
 tutti_status tti_runner_create(tti_port *port, tti_runner **runner_out);
 tti_runner  *tti_runner_retain(tti_runner *runner);
-/** Ends the worker thread; nothing may be queued any more. */
+/** Ends the workers; nothing may be queued any more. */
 void tti_runner_stop(tti_runner *runner);
 void tti_runner_drop(tti_runner *runner);
 /** Sleep until something changes or the deadline. Lock held, also on return. */

@@ -1,22 +1,25 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * progress.c - asynchronous collectives: the queue of a world's works, and the thread that runs them.
+ * progress.c - asynchronous collectives: the queue of a world's works, and the threads that run them.
  *
  * Why     An asynchronous call must make progress even if nobody waits for it, and whoever waits for it should do
- *         it himself where nobody does yet.
+ *         it himself where nobody does yet. A group that waits for a late member must not hold up another group.
  * How     An asynchronous call becomes a work in the world's queue, with a number of its group's (queue.c). Three
  *         kinds of thread take from it, each under the lock, so that a work is run once:
- *           the worker           the oldest work of all, when its turn has come
+ *           a worker             the oldest work of those whose turn has come
  *           a blocking caller    works of its group that stand before it
  *           tutti_work_wait()    the same, up to its own, unless its time-out is shorter than the
  *                                group's: what it runs has the group's
- *         The worker follows the order of issue across groups, so ranks that issue on several
- *         groups in one order do not block each other; a caller that helps only adds progress.
- *         Where a helper runs what stands before the oldest work, the worker waits for it and takes
- *         no younger work of another group instead: it could get stuck there, on a rank that does
- *         the older one first, and nobody would be left for that.
+ *         There is a worker from the first asynchronous call on. It does a work to its end, and that may be long, on a
+ *         late member: so whoever finds a work whose turn has come, and no worker asleep, starts another one. At most
+ *         one work of a group runs, so there are never more of them than groups that have works at one time; usually
+ *         there is one. Those that have had nothing to do for a while end.
  * True    The queue and every work are read and written under runner->lock, and never without. A work that runs is
  *         counted inside its group, which stays until it has ended.
+ *         No work whose turn has come is left alone. Whoever queues it, or ends the turn before it, wakes
+ *         or starts a worker. One that sleeps, or was just started, may be meant for two works: so who takes
+ *         one looks for the next, and wakes or starts another for it, before it begins. While a work is queued the
+ *         last worker does not end; if no further one can be started, it does what is left when it comes to it.
  *         Nobody waits under the lock: sleepers take the event's count under it, release it, sleep,
  *         and look again. Whoever changes something signals before releasing it; an event nobody
  *         sleeps on costs one atomic addition. After unlocking a thread touches neither group nor
@@ -31,6 +34,16 @@
 #include "watch/control.h"
 #include <tutti/private.h>
 
+enum { WORKERS_MAX = 64, IDLE_MS = 1000 };
+
+/** A thread that runs works. */
+struct tti_worker {
+    tti_thread  thread;
+    tti_runner *runner;
+    tti_worker *next;
+    bool        ended; /* it touches nothing any more; guarded by the lock */
+};
+
 /* ---- the runner ---- */
 
 tutti_status tti_runner_create(tti_port *port, tti_runner **runner_out)
@@ -40,6 +53,8 @@ tutti_status tti_runner_create(tti_port *port, tti_runner **runner_out)
     if (runner == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the queue of a world");
     runner->port = port;
+    runner->workers_max = WORKERS_MAX;
+    runner->idle_ns = IDLE_MS * TTI_MS;
     atomic_init(&runner->refs, 1);
     tti_mutex_init(&runner->lock);
     *runner_out = runner;
@@ -54,18 +69,24 @@ tti_runner *tti_runner_retain(tti_runner *runner)
 
 void tti_runner_stop(tti_runner *runner)
 {
+    tti_worker *worker;
+
     tti_lock(&runner->lock);
-    runner->stop = true;
+    runner->stop = true; /* nobody starts one any more */
     tti_event_signal(runner->port, &runner->todo);
     tti_unlock(&runner->lock);
-    tti_thread_join(&runner->worker);
+    while ((worker = runner->workers) != NULL) {
+        runner->workers = worker->next;
+        tti_thread_join(&worker->thread);
+        free(worker);
+    }
 }
 
 void tti_runner_drop(tti_runner *runner)
 {
     if (atomic_fetch_sub_explicit(&runner->refs, 1, memory_order_acq_rel) != 1)
         return;
-    assert(runner->first == NULL && !runner->worker.running && !runner->caller.running);
+    assert(runner->first == NULL && runner->workers == NULL && !runner->caller.running);
     tti_mutex_release(&runner->lock);
     free(runner);
 }
@@ -116,13 +137,26 @@ static tutti_work *find_ready(tti_runner *runner, const tutti_group *group)
     return NULL;
 }
 
-/* Run a work that find_ready() gave. Lock held, also on return. */
+/* The oldest work whose turn it is. */
+static tutti_work *find_oldest(const tti_runner *runner)
+{
+    tutti_work *work;
+
+    for (work = runner->first; work != NULL; work = work->next)
+        if (work->call.seq == work->group->turn)
+            return work;
+    return NULL;
+}
+
+/* Run a work that find_ready() or find_oldest() gave. Lock held, also on return. */
 static void run_work(tti_runner *runner, tutti_work *work, bool in_background)
 {
     tutti_group *group = work->group;
     tutti_status st;
 
     queue_remove(runner, work);
+    if (in_background)
+        tti_queue_rouse(runner); /* this worker is busy from here on */
     work->call.in_background = in_background;
     group->inside++;
     if (work->timed)
@@ -143,54 +177,130 @@ bool tti_queue_help(tutti_group *group)
     return true;
 }
 
+/* ---- workers ---- */
+
+/* Sleep until there may be a work, or the time comes. Lock held, also on return. */
+static void await_work(tti_runner *runner, int64_t until_ns)
+{
+    const uint32_t seen = tti_event_now(&runner->todo);
+
+    runner->n_idle++;
+    tti_unlock(&runner->lock);
+    tti_event_wait(runner->port, &runner->todo, seen, until_ns);
+    tti_lock(&runner->lock);
+    runner->n_idle--;
+}
+
+/* Nothing to do: false if this worker has been so for long, and can be done without. Lock held, also on return,
+ * and released in between. */
+static bool stays_idle(tti_runner *runner, int64_t *until_ns, uint64_t *n_pushed)
+{
+    if (*until_ns == 0) {
+        *until_ns = tti_port_now(runner->port) + runner->idle_ns;
+        *n_pushed = runner->n_pushed;
+    }
+    await_work(runner, *until_ns);
+    if (find_oldest(runner) != NULL || tti_port_now(runner->port) < *until_ns)
+        return true; /* who has counted on this one, asleep, did not start another */
+    *until_ns = 0;
+    return runner->n_workers == 1 && (runner->first != NULL || runner->n_pushed != *n_pushed);
+}
+
 static void worker_main(void *arg)
 {
-    tti_runner *runner = arg;
+    tti_worker *worker = arg;
+    tti_runner *runner = worker->runner;
+    int64_t     until_ns = 0;
+    uint64_t    n_pushed = 0;
     tutti_work *work;
-    uint32_t    seen;
 
     tti_lock(&runner->lock);
+    runner->n_idle--; /* it was counted when it was started */
     while (!runner->stop) {
-        work = runner->first;
-        if (work != NULL && work->call.seq == work->group->turn) {
+        work = find_oldest(runner);
+        if (work != NULL) {
             run_work(runner, work, true);
-            continue;
+            until_ns = 0;
+        } else if (!stays_idle(runner, &until_ns, &n_pushed)) {
+            break;
         }
-        seen = tti_event_now(&runner->todo);
-        tti_unlock(&runner->lock);
-        tti_event_wait(runner->port, &runner->todo, seen, TTI_FOREVER);
-        tti_lock(&runner->lock);
     }
+    runner->n_workers--;
+    worker->ended = true;
     tti_unlock(&runner->lock);
+}
+
+/* The place of a worker that has ended, or a new one; NULL: no memory. Lock held: who has ended is about to return
+ * from its thread, so that joining it is no wait. */
+static tti_worker *take_place(tti_runner *runner)
+{
+    tti_worker *worker;
+
+    for (worker = runner->workers; worker != NULL; worker = worker->next)
+        if (worker->ended) {
+            tti_thread_join(&worker->thread);
+            return worker;
+        }
+    worker = calloc(1, sizeof *worker);
+    if (worker == NULL)
+        return NULL;
+    worker->runner = runner;
+    worker->ended = true;
+    worker->next = runner->workers;
+    runner->workers = worker;
+    return worker;
+}
+
+static tutti_status start_worker(tti_runner *runner)
+{
+    tti_worker  *worker = take_place(runner);
+    tutti_status st;
+
+    if (worker == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a thread for asynchronous operations");
+    st = tti_thread_start(&worker->thread, "tutti-work", worker_main, worker);
+    if (st != TUTTI_OK)
+        return st;
+    worker->ended = false;
+    runner->n_workers++;
+    runner->n_idle++;
+    return TUTTI_OK;
+}
+
+void tti_queue_rouse(tti_runner *runner)
+{
+    if (runner->stop || find_oldest(runner) == NULL)
+        return;
+    if (runner->n_idle > 0)
+        tti_event_signal(runner->port, &runner->todo);
+    else if (runner->n_workers < runner->workers_max)
+        start_worker(runner); /* else those that are there come to it */
 }
 
 /* ---- queueing ---- */
 
-static tutti_status start_worker(tti_runner *runner)
-{
-    if (runner->worker.running)
-        return TUTTI_OK;
-    return tti_thread_start(&runner->worker, "tutti-work", worker_main, runner);
-}
-
 /* Give work its number and its place. Lock held. */
 static tutti_status admit(tutti_group *group, tutti_work *work)
 {
+    tti_runner  *runner = group->runner;
     tutti_status st;
 
     if (group->finished != TUTTI_OK)
         return tti_queue_refuse(group);
-    st = start_worker(group->runner);
-    if (st != TUTTI_OK)
-        return st;
+    if (runner->n_workers == 0) {
+        st = start_worker(runner);
+        if (st != TUTTI_OK)
+            return st;
+    }
+    runner->n_pushed++;
     tti_queue_hold(group);
     work->call.seq = group->next_seq++;
     snprintf(work->what, sizeof work->what, "%s #%llu", tti_call_kind_name(work->call.kind),
              (unsigned long long)work->call.seq);
     work->seq = work->call.seq;
     tti_work_retain(work);
-    queue_append(group->runner, work);
-    tti_event_signal(group->runner->port, &group->runner->todo);
+    queue_append(runner, work);
+    tti_queue_rouse(runner);
     return TUTTI_OK;
 }
 
@@ -273,6 +383,4 @@ void tti_queue_abort_works(tutti_group *group, const char *happened)
         tti_work_finish(work, TUTTI_E_ABORTED, words);
         tti_work_drop(work);
     }
-    if (runner->first != NULL)
-        tti_event_signal(runner->port, &runner->todo); /* another work may be the oldest now */
 }

@@ -180,16 +180,16 @@ static tutti_status run_call(tutti_group *group, tutti_call *call)
     return route->ops->run(route->backend, call);
 }
 
-/* n turns have ended. Lock held. */
-static void end_turns(tutti_group *group, uint64_t n)
+/* n turns have ended, on a worker or another thread. Lock held. */
+static void end_turns(tutti_group *group, uint64_t n, bool is_worker)
 {
     tti_runner *runner = group->runner;
 
     group->turn += n;
     settle(group);
     tti_event_signal(runner->port, &runner->changed);
-    if (runner->first != NULL)
-        tti_event_signal(runner->port, &runner->todo);
+    if (!is_worker)
+        tti_queue_rouse(runner); /* a worker looks for its next work itself */
 }
 
 tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call)
@@ -207,7 +207,7 @@ tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call)
         if (st != TUTTI_OK)
             fail_turn(group, call, st);
     }
-    end_turns(group, 1);
+    end_turns(group, 1, call->in_background);
     return st;
 }
 
@@ -252,7 +252,7 @@ static __attribute__((noinline, cold)) tutti_status end_in_turn(tutti_group *gro
     assert(group->turn == call->seq || group->closing);
     if (st != TUTTI_OK)
         fail_turn(group, call, st);
-    end_turns(group, 1);
+    end_turns(group, 1, false);
     group->inside--;
     tti_unlock(&runner->lock);
     return st;
@@ -316,7 +316,7 @@ void tti_turns_give(tti_turns *turns, const char *what, tutti_status st)
         tell_abort(group, what, st);
     }
     tti_queue_hold(group); /* after the last turn it may have been opened */
-    end_turns(group, turns->end - turns->next);
+    end_turns(group, turns->end - turns->next, false);
     group->inside--;
     tti_unlock(&runner->lock);
 }

@@ -16,5 +16,7 @@ tutti_status tti_queue_refuse(const tutti_group *group);
 tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call);
 /** End the works of group that nobody runs, because it was "destroyed" or so. Lock held. */
 void tti_queue_abort_works(tutti_group *group, const char *happened);
+/** If there is a work whose turn has come, let a worker come for it. Lock held. */
+void tti_queue_rouse(tti_runner *runner);
 
 #endif

@@ -25,6 +25,25 @@ static tutti_work *start(tutti_group *group, int32_t *x)
     return work;
 }
 
+/* At most n workers, which end when they have had nothing to do for idle_ns. */
+static void set_workers(tutti_group *world, int n, int64_t idle_ns)
+{
+    tti_lock(&world->runner->lock);
+    world->runner->workers_max = n;
+    world->runner->idle_ns = idle_ns;
+    tti_unlock(&world->runner->lock);
+}
+
+static int n_workers(tutti_group *world)
+{
+    int n;
+
+    tti_lock(&world->runner->lock);
+    n = world->runner->n_workers;
+    tti_unlock(&world->runner->lock);
+    return n;
+}
+
 static void assert_runs(const int *wanted, int n)
 {
     int runs[16];
@@ -50,7 +69,7 @@ static void test_blocking_runs_on_caller(void **state)
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, world), TUTTI_OK);
     assert_int_equal(x, 7);
     assert_true(pthread_equal(fake_runner(), pthread_self()));
-    assert_false(world->runner->worker.running); /* nothing asynchronous: no thread */
+    assert_null(world->runner->workers); /* nothing asynchronous: no thread */
     tutti_destroy_process_group(world);
     assert_int_equal(fake_aborts(), 0); /* idle: it left quietly */
 }
@@ -75,7 +94,7 @@ static void test_worker_runs_without_wait(void **state)
     tutti_destroy_process_group(world);
 }
 
-/* The worker is held inside the first group's operation, so the second group's is this thread's. */
+/* The only worker is held inside the first group's operation, so the second group's is this thread's. */
 static void test_wait_takes_over(void **state)
 {
     tutti_group *world = fake_world_of_one(LONG_MS);
@@ -87,6 +106,7 @@ static void test_wait_takes_over(void **state)
     const int    order[] = { 1, 1001 };
 
     (void)state;
+    set_workers(world, 1, LONG_MS * TTI_MS);
     assert_int_equal(tti_group_create(world, NULL, 0, NULL, &other), TUTTI_OK);
     fake_hold(true);
     first = start(world, &x);
@@ -123,6 +143,7 @@ static void test_wait_runs_it_itself(void **state)
     int32_t      y = 2;
 
     (void)state;
+    set_workers(world, 1, LONG_MS * TTI_MS);
     assert_int_equal(tti_group_create(world, NULL, 0, NULL, &other), TUTTI_OK);
     fake_hold(true);
     first = start(world, &x);
@@ -139,54 +160,52 @@ static void test_wait_runs_it_itself(void **state)
     tutti_destroy_process_group(world);
 }
 
-/* At which place a run stands; fails where it does not. */
-static int place_of(int run)
+/* Works of three groups are inside the backend at once, though none of them ends and nobody waits. */
+static void test_stuck_group_holds_up_nobody(void **state)
 {
-    int runs[16];
-    int n = fake_runs(runs, 16);
-    int i;
-
-    for (i = 0; i < n; i++)
-        if (runs[i] == run)
-            return i;
-    fail_msg("%d was not run", run);
-    return -1;
-}
-
-/* A helper runs the first of two works of the world, the worker comes free: it leaves a younger work of
- * another group alone until the second has had its turn. Else it could get stuck in the younger one, on
- * a rank that does the second first, with nobody left for the second here. The worker is kept busy by a
- * group that times out; when that is told it has already chosen. */
-static void test_worker_takes_no_younger_work(void **state)
-{
-    tutti_group        *world = fake_world_of_one(LONG_MS);
-    tutti_group_options brief = TUTTI_GROUP_OPTIONS;
-    tutti_group        *busy = NULL;
-    tutti_group        *other = NULL;
-    tti_thread          waiter = { 0 };
-    tutti_work         *works[4];
-    int32_t             x[4] = { 1, 2, 3, 4 };
-    int                 i;
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_group *groups[3] = { world };
+    tutti_work  *works[4];
+    int32_t      x[4] = { 1, 2, 3, 4 };
+    int          i;
 
     (void)state;
-    brief.timeout_ms = 10 * SHORT_MS;
-    assert_int_equal(tti_group_create(world, NULL, 0, &brief, &busy), TUTTI_OK);
-    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &other), TUTTI_OK);
+    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &groups[1]), TUTTI_OK);
+    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &groups[2]), TUTTI_OK);
     fake_hold(true);
-    works[0] = start(busy, &x[0]);
-    fake_await_running(1);
-    works[1] = start(world, &x[1]);
-    works[2] = start(world, &x[2]);
-    works[3] = start(other, &x[3]);
-    assert_int_equal(tti_thread_start(&waiter, "waiter", run_wait, works[1]), TUTTI_OK);
-    assert_int_equal(tutti_work_wait_for(works[0], LONG_MS), TUTTI_E_TIMEOUT);
+    for (i = 0; i < 3; i++)
+        works[i] = start(groups[i], &x[i]);
+    works[3] = start(groups[0], &x[3]); /* behind the first: no worker is needed for it */
+    fake_await_running(3);
+    assert_int_equal(n_workers(world), 3);
     fake_hold(false);
-    tti_thread_join(&waiter);
-    for (i = 1; i < 4; i++) /* shorter than the group's: it leaves the works to the worker */
-        assert_int_equal(tutti_work_wait_for(works[i], LONG_MS / 2), TUTTI_OK);
-    assert_true(place_of(2) < place_of(2001));
-    for (i = 0; i < 4; i++)
+    for (i = 0; i < 4; i++) {
+        assert_int_equal(tutti_work_wait_for(works[i], LONG_MS / 2), TUTTI_OK); /* it helps nobody */
         tutti_work_free(works[i]);
+    }
+    assert_int_equal(n_workers(world), 3);
+    tutti_destroy_process_group(world);
+}
+
+/* Workers that have nothing to do end, and the next work finds one all the same. */
+static void test_idle_workers_end(void **state)
+{
+    tutti_group  *world = fake_world_of_one(LONG_MS);
+    const int64_t deadline_ns = tti_now_ns() + LONG_MS * TTI_MS;
+    tutti_work   *work;
+    int32_t       x = 1;
+    int           i;
+
+    (void)state;
+    set_workers(world, 4, SHORT_MS * TTI_MS);
+    for (i = 0; i < 2; i++) {
+        work = start(world, &x);
+        assert_int_equal(tutti_work_wait_for(work, LONG_MS / 2), TUTTI_OK);
+        tutti_work_free(work);
+        while (n_workers(world) > 0 && tti_now_ns() < deadline_ns)
+            tti_port_system()->ops->yield(tti_port_system());
+        assert_int_equal(n_workers(world), 0);
+    }
     tutti_destroy_process_group(world);
 }
 
@@ -542,7 +561,8 @@ int main(void)
         TEST(test_worker_runs_without_wait),
         TEST(test_wait_takes_over),
         TEST(test_wait_runs_it_itself),
-        TEST(test_worker_takes_no_younger_work),
+        TEST(test_stuck_group_holds_up_nobody),
+        TEST(test_idle_workers_end),
         TEST(test_blocking_waits_its_turn),
         TEST(test_async_barrier_after_earlier),
         TEST(test_wait_for_times_out_then_succeeds),

@@ -182,7 +182,7 @@ inline end_turn()
     :: else
     fi;
 #ifndef NO_SIGNAL
-    signal(CHANGED); /* = group/queue.c: tti_event_signal(runner->port, &runner->changed); if (runner->first != NULL) tti_event_signal(runner->port, &runner->todo); */
+    signal(CHANGED); /* = group/queue.c: tti_event_signal(runner->port, &runner->changed); if (!is_worker) tti_queue_rouse(runner); */
 #endif
     if
     :: work != 0 -> signal(TODO)
@@ -284,7 +284,7 @@ inline call()
             lock();
             hold();
             assert(turn == seq || closing); /* = group/queue.c: assert(group->turn == call->seq || group->closing); */
-            end_turn(); /* = group/queue.c: end_turns(group, 1); group->inside--; tti_unlock(&runner->lock); */
+            end_turn(); /* = group/queue.c: end_turns(group, 1, false); group->inside--; tti_unlock(&runner->lock); */
             inside--;
             unlock()
         fi
@@ -356,8 +356,8 @@ proctype worker(byte me)
     lock();
     do
     :: stop -> break
-    :: !stop && work != 0 && work == turn -> run_work() /* = group/progress.c: if (work != NULL && work->call.seq == work->group->turn) { run_work(runner, work, true); continue; } */
-    :: !stop && (work == 0 || work != turn) -> runner_sleep(TODO) /* = group/progress.c: seen = tti_event_now(&runner->todo); tti_unlock(&runner->lock); */
+    :: !stop && work != 0 && work == turn -> run_work() /* = group/progress.c: work = find_oldest(runner); if (work != NULL) { run_work(runner, work, true); */
+    :: !stop && (work == 0 || work != turn) -> runner_sleep(TODO) /* = group/progress.c: const uint32_t seen = tti_event_now(&runner->todo); runner->n_idle++; tti_unlock(&runner->lock); */
     od;
     unlock()
 }
