@@ -7,7 +7,7 @@
  *   world_create.c, new_group.c   making one, over make.h
  *   agreed.c      names and numbers of groups whose members alone make them
  *   handle.c      what names a world among all processes
- *   options.c     reading the structs that callers fill
+ *   options.c     reading and checking the options of a group
  *   ranks.c       ranks and their translation
  *   subgroups.c   several groups in one call; names and lists of ranks
  *   in_group.c    peers and roots as ranks of the group
@@ -36,6 +36,7 @@
 #define TTI_GROUP_GROUP_H
 
 #include "backend/device_map.h"
+#include "base/options.h"
 #include "base/thread.h"
 #include "group/gate.h"
 #include "rendezvous/rendezvous.h"
@@ -233,10 +234,6 @@ tutti_status tti_group_options_read(const char *what, const tutti_group_options 
 uint32_t tti_group_take_number(tutti_group *world);
 /** End and free a group; a world with all its children. */
 void tti_group_destroy(tutti_group *group);
-/** Read an option struct of size bytes into known (known_size, filled with defaults).
- * @errors TUTTI_E_ARG          never initialised
- *         TUTTI_E_UNSUPPORTED  a newer one whose new fields are set */
-tutti_status tti_options_read(void *known, size_t known_size, const void *opts, const char *macro);
 
 /* route.c */
 
