@@ -156,6 +156,8 @@ def check_symbol(rooms, user, used, symbol, private):
         return f"{user} may use public symbols of libtutti only"
     if user in OUTER:
         return None if symbol.startswith("tutti_") else f"{user} may use public symbols only"
+    if PUBLIC in rooms[user].may and symbol.startswith("tutti_") and rooms[used].level < rooms[user].level:
+        return None
     return None if may_use(rooms, user, used) else f"{user} may not use {used}"
 
 
@@ -197,6 +199,7 @@ TABLE = """
 | base | 0 | nothing | x |
 | low | 1 | nothing | x |
 | high | 2 | low | x |
+| apart | 3 | public headers | x |
 | train/tensor | 7 | nothing | x |
 | bench | 11 | public headers | x |
 | tools | 12 | public headers, bench | x |
@@ -213,7 +216,10 @@ TREE = {
     "src/low/low_test.c": '#include "high/high.h"\n',
     "src/high/high.h": "",
     "src/high/high.c": '#include "low/low.h"\n#include "../low/low.h"\n'
-                       "int tti_low(void); int tti_high(void); int tti_high(void) { return tti_low(); }\n",
+                       "int tti_low(void); int tti_high(void); int tti_high(void) { return tti_low(); }\n"
+                       "int tutti_high(void); int tutti_high(void) { return 3; }\n",
+    "src/apart/apart.c": "int tutti_high(void); int tti_high(void); int tti_apart(void);\n"
+                         "int tti_apart(void) { return tutti_high() + tti_high(); }\n",
     "src/lost/lost.c": "",
     "train/tensor/tensor.c": '#include "base/base.h"\nint tti_shared(void); int tti_inner(void);\n'
                              "int tutti_t(void); int tutti_t(void) { return tti_shared() + tti_inner(); }\n",
@@ -232,6 +238,7 @@ EXPECTED = [
     'tools/run.c:2: includes "low/low.h": tools may include public headers and bench only',
     'bench/loop.c:2: includes "tools/run.h": bench may include public headers only',
     "src/low/low.c: needs tti_high: low may not use high",
+    "src/apart/apart.c: needs tti_high: apart may not use high",
     "train/tensor/tensor.c: needs tti_inner: train/tensor may use public symbols of libtutti only",
     "tools/run.c: needs tti_low: tools may use public symbols of libtutti only",
 ]
