@@ -15,6 +15,7 @@
 #include <tutti/sparse.h>
 #include <tutti/window.h>
 #include <tutti/future.h>
+#include <tutti/parallel.h>
 #include <tutti/object.h>
 #include <tutti/collective_utils.h>
 #include <tutti/regroup.h>

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * comm_hook.c - having a hook reduce the buckets. */
+#include "parallel/parallel.h"
+
+#include <tutti/private.h>
+
+tutti_status tutti_reducer_register_comm_hook(tutti_reducer *reducer, const tutti_comm_hook *hook, void *state)
+{
+    tutti_reducer *r = reducer;
+
+    if (r == NULL || hook == NULL)
+        return tti_fail(TUTTI_E_ARG, "reducer_register_comm_hook: the %s is NULL", r == NULL ? "reducer" : "hook");
+    if (hook->api != TUTTI_COMM_HOOK_API || hook->size < sizeof *hook || hook->run == NULL)
+        return tti_fail(TUTTI_E_ARG,
+                        "reducer_register_comm_hook: a table of version %u and %u bytes%s, where version %d has %zu", hook->api,
+                        hook->size, hook->run == NULL ? " without run" : "", TUTTI_COMM_HOOK_API, sizeof *hook);
+    if (r->hook != NULL)
+        return tti_fail(TUTTI_E_STATE,
+                        "reducer_register_comm_hook: it can only be called once, and '%s' is registered already",
+                        r->hook->name != NULL ? r->hook->name : "a hook");
+    if (r->iterations > 0)
+        return tti_fail(TUTTI_E_STATE, "reducer_register_comm_hook: step %lld has begun\n"
+                                       "  next: register it before the first step",
+                        (long long)r->iterations);
+    r->hook = hook;
+    r->hook_state = state;
+    return TUTTI_OK;
+}
