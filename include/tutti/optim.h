@@ -412,6 +412,127 @@ TUTTI_API tutti_status tutti_optim_set_lr(tutti_optim *o, double lr);
 TUTTI_API tutti_tensor *tutti_optim_state(const tutti_optim *o, const tutti_tensor *param,
                                           const char *name);
 
+/* ---- gradients between backward and step ------------------------------------------------------- */
+
+/** The norm of all elements of n tensors together. Entries that are NULL are left out.
+ * @param norm_type           2; 1: the sum of sizes; INFINITY: the largest size; any other number above 0
+ * @param error_if_nonfinite  a norm that is no finite number is TUTTI_E_STATE
+ * @errors  TUTTI_E_ARG  a NULL, not f32 or f64, norm_type is not above 0; TUTTI_E_STATE
+ * @threads one at a time
+ * @numbers added up in f64, in an order that depends on the shapes alone
+ * @source  torch.nn.utils.get_total_norm */
+TUTTI_API tutti_status tutti_get_total_norm(tutti_tensor *const *tensors, int n, double norm_type,
+                                            bool error_if_nonfinite, double *norm_out);
+
+/** Multiply the gradients of n parameters with max_norm / (total_norm + 1e-6), or leave them where that is 1 or
+ * more. A total_norm that is NaN makes them NaN.
+ * @param total_norm  of all gradients, also of those that other ranks hold
+ * @errors  TUTTI_E_ARG  a NULL, max_norm is negative or NaN; what the collective that was to bring a gradient
+ *          failed with: nothing has changed
+ * @threads one at a time
+ * @source  torch.nn.utils.clip_grads_with_norm_ */
+TUTTI_API tutti_status tutti_clip_grads_with_norm_(tutti_tensor *const *params, int n,
+                                                   double max_norm, double total_norm);
+
+/** tutti_get_total_norm() of the gradients of n parameters, then tutti_clip_grads_with_norm_(): afterwards the
+ * norm of all gradients is at most max_norm. Parameters without a gradient are left out.
+ * @param norm_out  the norm before; may be NULL
+ * @errors  as those two; nothing has changed
+ * @threads one at a time
+ * @source  torch.nn.utils.clip_grad_norm_ */
+TUTTI_API tutti_status tutti_clip_grad_norm_(tutti_tensor *const *params, int n, double max_norm,
+                                             double norm_type, bool error_if_nonfinite,
+                                             double *norm_out);
+
+/** Bring each element of the gradients of n parameters into -clip_value .. clip_value. NaN stays.
+ * @errors  TUTTI_E_ARG  a NULL, clip_value is negative or NaN; as tutti_clip_grads_with_norm_()
+ * @threads one at a time
+ * @source  torch.nn.utils.clip_grad_value_ */
+TUTTI_API tutti_status tutti_clip_grad_value_(tutti_tensor *const *params, int n,
+                                              double clip_value);
+
+/* ---- learning rates over time ------------------------------------------------------------------
+ *
+ * A schedule gives every group of an optimizer a learning rate for each epoch (or step: it counts what the caller
+ * counts), from the rate that the group had when the schedule was made. Epoch 0 is set at once; call
+ * tutti_lr_scheduler_step() after tutti_optim_step(). Rates come from the epoch alone, not from the rates
+ * before: what set_lr() did in between is overwritten. */
+
+/** Used by one thread at a time; the optimizer must outlive it. */
+typedef struct tutti_lr_scheduler tutti_lr_scheduler;
+
+/** base * gamma^(epoch / step_size), the division rounded down.
+ * @errors  NULL and kept, as for all schedules: TUTTI_E_ARG  o is NULL, step_size below 1, gamma negative or
+ *          NaN; TUTTI_E_NOMEM
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.StepLR */
+TUTTI_API tutti_lr_scheduler *tutti_step_lr(tutti_optim *o, int64_t step_size, double gamma);
+
+/** base * gamma^(milestones that the epoch has reached).
+ * @param milestones  n epochs, in any order, copied
+ * @errors  as tutti_step_lr()
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.MultiStepLR */
+TUTTI_API tutti_lr_scheduler *tutti_multi_step_lr(tutti_optim *o, const int64_t *milestones, int n,
+                                                  double gamma);
+
+/** base * gamma^epoch.
+ * @errors  as tutti_step_lr()
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.ExponentialLR */
+TUTTI_API tutti_lr_scheduler *tutti_exponential_lr(tutti_optim *o, double gamma);
+
+/** base times a factor that goes in a straight line from first to last over n epochs and stays there.
+ * @errors  as tutti_step_lr(); TUTTI_E_ARG  n below 1, a factor negative or NaN
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.LinearLR */
+TUTTI_API tutti_lr_scheduler *tutti_linear_lr(tutti_optim *o, double first, double last, int64_t n);
+
+/** From base down to lr_min along half a cosine of n epochs, and up again in the next n.
+ * @errors  as tutti_step_lr(); TUTTI_E_ARG  n below 1, lr_min negative or NaN
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.CosineAnnealingLR */
+TUTTI_API tutti_lr_scheduler *tutti_cosine_annealing_lr(tutti_optim *o, int64_t n, double lr_min);
+
+/** Up in a straight line over warmup epochs, base * (epoch + 1) / warmup, then down to lr_min along half a
+ * cosine that ends at epoch n, and lr_min from then on.
+ * @errors  as tutti_step_lr(); TUTTI_E_ARG  warmup is negative or not below n, lr_min negative or NaN
+ * @threads one at a time
+ * @source  ours: in torch a LinearLR and a CosineAnnealingLR in a SequentialLR */
+TUTTI_API tutti_lr_scheduler *tutti_warmup_cosine_lr(tutti_optim *o, int64_t warmup, int64_t n,
+                                                     double lr_min);
+
+/** What base is multiplied with at an epoch. */
+typedef double (*tutti_lr_lambda)(int64_t epoch, void *ctx);
+
+/** base * factor(epoch, ctx), the same for all groups.
+ * @errors  as tutti_step_lr(); a factor that is negative or NaN: then tutti_lr_scheduler_step() fails
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.LambdaLR */
+TUTTI_API tutti_lr_scheduler *tutti_lambda_lr(tutti_optim *o, tutti_lr_lambda factor, void *ctx);
+
+/** Go to the next epoch and set its learning rates.
+ * @errors  TUTTI_E_ARG  s is NULL, a rate is negative or NaN: the epoch has not changed, no rate has
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.LRScheduler.step */
+TUTTI_API tutti_status tutti_lr_scheduler_step(tutti_lr_scheduler *s);
+
+/** Go to an epoch and set its learning rates, for instance to resume.
+ * @errors  as tutti_lr_scheduler_step(); TUTTI_E_ARG  epoch is negative
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.LRScheduler.last_epoch */
+TUTTI_API tutti_status tutti_lr_scheduler_set_epoch(tutti_lr_scheduler *s, int64_t epoch);
+
+/** The epoch whose rates are set, 0 at first; of NULL: -1.
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.LRScheduler.last_epoch */
+TUTTI_API int64_t tutti_lr_scheduler_epoch(const tutti_lr_scheduler *s);
+
+/** Free it; the optimizer keeps its rates. NULL does nothing.
+ * @threads one at a time
+ * @source  ours */
+TUTTI_API void tutti_lr_scheduler_free(tutti_lr_scheduler *s);
+
 #ifdef __cplusplus
 }
 #endif

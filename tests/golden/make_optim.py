@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write optim.tsv: 20 steps of every optimizer and option as PyTorch computes them.
+"""Write optim.tsv: 20 steps of every optimizer and option, schedules, clipping, as PyTorch computes them.
 
     python3 tests/golden/make_optim.py
 
@@ -85,6 +85,55 @@ def run(out, number, name, options, dtype):
                     out.write("value\t%d\t%d\t%d\t%s\t%s\n" % (number, t, i, key, numbers(value)))
 
 
+SCHEDULES = [
+    ("step", (4, 0.5), lambda o: torch.optim.lr_scheduler.StepLR(o, 4, 0.5)),
+    ("multi_step", (3, 7, 7, 12, 0.25),
+     lambda o: torch.optim.lr_scheduler.MultiStepLR(o, [3, 7, 7, 12], 0.25)),
+    ("exponential", (0.9,), lambda o: torch.optim.lr_scheduler.ExponentialLR(o, 0.9)),
+    ("linear", (0.25, 0.75, 6), lambda o: torch.optim.lr_scheduler.LinearLR(o, 0.25, 0.75, 6)),
+    ("cosine", (8, 0.01), lambda o: torch.optim.lr_scheduler.CosineAnnealingLR(o, 8, 0.01)),
+    ("warmup_cosine", (4, 16, 0.01), lambda o: torch.optim.lr_scheduler.SequentialLR(o, [
+        torch.optim.lr_scheduler.LinearLR(o, 0.25, 1.0, 3),
+        torch.optim.lr_scheduler.CosineAnnealingLR(o, 12, 0.01)], [4])),
+]
+
+
+def rates(make):
+    """Learning rates of two groups for 16 epochs."""
+    optim = torch.optim.SGD([{"params": [parameter(0, torch.float64)], "lr": 0.5},
+                             {"params": [parameter(1, torch.float64)], "lr": 0.125}], lr=1.0)
+    schedule, got = make(optim), []
+    for _ in range(16):
+        got += [group["lr"] for group in optim.param_groups]
+        optim.step()
+        schedule.step()
+    return got
+
+
+def clipped(norm_type, bound):
+    """The norm of the gradients of step 1, then the gradients."""
+    params = [parameter(i, torch.float32) for i in range(3)]
+    for i, p in enumerate(params):
+        p.grad = gradient(i, 1, p)
+    if norm_type is None:
+        norm = torch.nn.utils.clip_grad_value_(params, bound) or torch.zeros(())
+    else:
+        norm = torch.nn.utils.clip_grad_norm_(params, bound, norm_type, foreach=False)
+    return [float(norm)] + [x for p in params for x in p.grad.double().flatten().tolist()]
+
+
+def write_rows(out):
+    out.write("# lr: schedule, its numbers, learning rates of two groups (0.5, 0.125) in 16 epochs\n")
+    for name, args, make in SCHEDULES:
+        out.write("lr\t%s\t%s\t%s\n" % (name, words(tuple(args)), "\t".join(
+            "%.17g" % x for x in rates(make))))
+    out.write("# clip: order of the norm (value: none), bound, norm before, all gradients after\n")
+    for norm_type, bound in ((2.0, 1.5), (2.0, 100.0), (1.0, 4.0), (3.0, 0.5), (float("inf"), 0.25),
+                             (None, 0.375)):
+        out.write("clip\t%s\t%r\t%s\n" % ("value" if norm_type is None else norm_type, bound,
+                                          "\t".join("%.17g" % x for x in clipped(norm_type, bound))))
+
+
 def main():
     torch.set_num_threads(1)
     here = os.path.dirname(os.path.abspath(__file__))
@@ -97,6 +146,7 @@ def main():
             for dtype in (torch.float32, torch.float64):
                 run(out, number, name, options, dtype)
                 number += 1
+        write_rows(out)
 
 
 if __name__ == "__main__":

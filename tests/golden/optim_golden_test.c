@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * optim_golden_test.c
- * Goal    20 steps of every optimizer, with every option, are PyTorch's: parameters and what is kept.
+ * Goal    20 steps of every optimizer, with every option, are PyTorch's: parameters and what is kept; so are
+ *         learning rates of schedules and clipped gradients.
  * Method  optim.tsv has the values after the first and the last step, in f32 and f64. Parameters and
  *         gradients follow a formula that is exact, the same here as in make_optim.py. In f64 the formulas
  *         themselves are compared; in f32 rounding may differ by the fused operations of PyTorch's build. */
@@ -142,6 +143,129 @@ static void check_value(run *r, char *fields)
     assert_int_equal(k, tutti_tensor_numel(t));
 }
 
+/* ---- schedules and clipping ------------------------------------------------------------------- */
+
+enum { EPOCHS = 16, NUMBERS = 8, SCHEDULES = 6, CLIPS = 6 };
+
+static tutti_lr_scheduler *schedule_of(const char *name, tutti_optim *o, const double *x, int n)
+{
+    int64_t milestone[NUMBERS];
+
+    for (int k = 0; k < n; k++)
+        milestone[k] = (int64_t)x[k];
+    if (strcmp(name, "step") == 0)
+        return tutti_step_lr(o, milestone[0], x[1]);
+    if (strcmp(name, "multi_step") == 0)
+        return tutti_multi_step_lr(o, milestone, n - 1, x[n - 1]);
+    if (strcmp(name, "exponential") == 0)
+        return tutti_exponential_lr(o, x[0]);
+    if (strcmp(name, "linear") == 0)
+        return tutti_linear_lr(o, x[0], x[1], milestone[2]);
+    if (strcmp(name, "cosine") == 0)
+        return tutti_cosine_annealing_lr(o, milestone[0], x[1]);
+    assert_string_equal(name, "warmup_cosine");
+    return tutti_warmup_cosine_lr(o, milestone[0], milestone[1], x[2]);
+}
+
+static int read_numbers(char *text, const char *between, double *out, int room)
+{
+    int n = 0;
+
+    for (char *word; (word = strsep(&text, between)) != NULL; n++) {
+        assert_true(n < room);
+        out[n] = strtod(word, NULL);
+    }
+    return n;
+}
+
+/* Schedule, its numbers, rates. */
+static void check_rates(char *fields)
+{
+    const double lr[2] = { 0.5, 0.125 };
+    const char *name = strsep(&fields, "\t");
+    double number[NUMBERS], want[2 * EPOCHS], got;
+    const int n = read_numbers(strsep(&fields, "\t"), ",", number, NUMBERS);
+    tutti_tensor *p[2] = { parameter(0, TUTTI_F64), parameter(1, TUTTI_F64) };
+    tutti_optim *o = tutti_sgd(p, 1, NULL);
+    tutti_lr_scheduler *s;
+
+    assert_int_equal(read_numbers(fields, "\t", want, 2 * EPOCHS), 2 * EPOCHS);
+    assert_int_equal(tutti_optim_add_param_group(o, p + 1, 1, NULL), TUTTI_OK);
+    for (int g = 0; g < 2; g++)
+        assert_int_equal(tutti_optim_set_option(o, g, "lr", &lr[g], 1), TUTTI_OK);
+    s = schedule_of(name, o, number, n);
+    assert_non_null(s);
+    for (int k = 0; k < 2 * EPOCHS; k++) {
+        assert_int_equal(tutti_optim_get_option(o, k % 2, "lr", 0, &got), TUTTI_OK);
+        if (!(fabs(got - want[k]) <= 1e-14))
+            fail_msg("%s, epoch %d: %.17g instead of %.17g", name, k / 2, got, want[k]);
+        if (k % 2 == 1)
+            assert_int_equal(tutti_lr_scheduler_step(s), TUTTI_OK);
+    }
+    tutti_lr_scheduler_free(s);
+    tutti_optim_free(o);
+}
+
+/* Order, bound, norm, gradients. */
+static void check_clipping(char *fields)
+{
+    const char *order = strsep(&fields, "\t");
+    const double bound = strtod(strsep(&fields, "\t"), NULL);
+    double want[64], norm = 0.0;
+    const int n = read_numbers(fields, "\t", want, 64);
+    tutti_tensor *p[PARAMS];
+    int at = 1;
+
+    for (int i = 0; i < PARAMS; i++) {
+        p[i] = parameter(i, TUTTI_F32);
+        assert_int_equal(tutti_tensor_set_grad(p[i], gradient(i, 1, p[i])), TUTTI_OK);
+    }
+    if (strcmp(order, "value") == 0)
+        assert_int_equal(tutti_clip_grad_value_(p, PARAMS, bound), TUTTI_OK);
+    else
+        assert_int_equal(tutti_clip_grad_norm_(p, PARAMS, bound, strtod(order, NULL), true, &norm),
+                         TUTTI_OK);
+    assert_true(fabs(norm - want[0]) <= 1e-6 * want[0]);
+    for (int i = 0; i < PARAMS; i++)
+        for (int64_t k = 0; k < tutti_tensor_numel(p[i]); k++, at++)
+            if (!(fabs(get(tutti_tensor_grad(p[i]), k) - want[at]) <= 1e-6 * fabs(want[at])))
+                fail_msg("order %s, bound %g: gradient %d[%d] is %.9g instead of %.9g", order,
+                         bound, i, (int)k, get(tutti_tensor_grad(p[i]), k), want[at]);
+    assert_int_equal(at, n);
+}
+
+static void schedules_and_clipping_are_pytorchs(void **state)
+{
+    FILE *file = fopen(GOLDEN, "re");
+    char *line = malloc(LINE);
+    int schedules = 0, clips = 0;
+
+    (void)state;
+    assert_non_null(file);
+    assert_non_null(line);
+    tutti_scope_begin();
+    while (fgets(line, LINE, file) != NULL) {
+        char *rest = line;
+        const char *word;
+
+        rest[strcspn(rest, "\n")] = '\0';
+        word = strsep(&rest, "\t");
+        if (strcmp(word, "lr") == 0) {
+            check_rates(rest);
+            schedules++;
+        } else if (strcmp(word, "clip") == 0) {
+            check_clipping(rest);
+            clips++;
+        }
+    }
+    assert_int_equal(schedules, SCHEDULES);
+    assert_int_equal(clips, CLIPS);
+    tutti_scope_end();
+    free(line);
+    fclose(file);
+    assert_int_equal(tutti_tensor_check(), TUTTI_OK);
+}
+
 static void steps_are_pytorchs(void **state)
 {
     FILE *file = fopen(GOLDEN, "re");
@@ -178,7 +302,10 @@ static void steps_are_pytorchs(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(steps_are_pytorchs) };
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(steps_are_pytorchs),
+        cmocka_unit_test(schedules_and_clipping_are_pytorchs),
+    };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -135,3 +135,24 @@ void tti_step_run(const tti_step *step, tutti_tensor *param, const tutti_tensor 
         run_block(&w, from, param->numel - from < size ? param->numel - from : size);
     tti_version_bump(param);
 }
+
+void tti_blocks_visit(tutti_tensor *t, bool change, tti_block_fn fn, void *ctx)
+{
+    cursor read = cursor_of(t), write = cursor_of(t);
+    block b;
+
+    if (t->numel > 0 && tutti_tensor_is_contiguous(t)) {
+        fn(ctx, t->numel, tti_at(t), t->dtype);
+    } else {
+        for (int64_t from = 0; from < t->numel; from += BLOCK) {
+            const int64_t n = t->numel - from < BLOCK ? t->numel - from : BLOCK;
+
+            gather(&read, n, &b);
+            fn(ctx, n, &b, t->dtype);
+            if (change)
+                scatter(&write, n, &b);
+        }
+    }
+    if (change)
+        tti_version_bump(t);
+}

@@ -138,4 +138,9 @@ const tti_optim_group *tti_group_of(const tutti_optim *o, int i);
 void tti_step_run(const tti_step *step, tutti_tensor *param, const tutti_tensor *grad,
                   tutti_tensor *const *state, int n_states);
 
+/* Hand t to fn in blocks of elements that lie side by side, in row-major order; change: what fn leaves in them
+ * goes back to t. */
+typedef void (*tti_block_fn)(void *ctx, int64_t n, void *elements, tutti_dtype dtype);
+void tti_blocks_visit(tutti_tensor *t, bool change, tti_block_fn fn, void *ctx);
+
 #endif
