@@ -4,29 +4,34 @@
  *
  * Model   RANKS members make CALLS calls; which ones is chosen freely, the same for all:
  *           NOTHING    no elements
- *           LINES      all give through places and take from all
- *           ONE_LINE   member 0 gives through its place, and waits for nobody
+ *           BLOCKS     all give through blocks and take from all
+ *           LINES      the same through lines
+ *           ONE_LINE   member 0 gives through its line, and waits for nobody
  *           SLICES     a round: all stage, all make a result of what is staged, all read all results
  *           STREAM     two rounds, in which member 0 stages, and waits for room only
  *           CARDS      all show cards and read them; member 0 awaits the end of all, the others leave at once
  *           FLOW       with K > 2: FLOW_ROUNDS rounds as in SLICES, of which three are under way at a time
+ *         AHEAD stands for TTI_HOST_AHEAD: a member has one line more than that, and two blocks.
  *         Payload is one word, and has the number of its call or round: a reader finds its own, or has read what is
  *         old, torn or too new. Waits are looks: wait.pml has how they sleep. Whoever is awaited has entered the call.
  * Checks
  *
- *   holds  -DRANKS=2 -DCALLS=4
+ *   holds  -DRANKS=2 -DCALLS=3
  *   holds  -DRANKS=2 -DCALLS=3 -DPSO
  *   holds  -DRANKS=3 -DCALLS=2 -DPSO
  *   holds  -DRANKS=2 -DCALLS=3 -DGAPS                     calls have the numbers 2, 4, 6, ...
- *   wrong  -DRANKS=2 -DCALLS=3 -DNO_ENTRY_RULE            members begin a call when they like
- *   wrong  -DRANKS=2 -DCALLS=3 -DENTRY_TOO_EARLY          when all have entered the call before the one before
+ *   holds  -DRANKS=2 -DCALLS=6 -DLINES_ONLY               members far ahead
+ *   holds  -DRANKS=2 -DCALLS=4 -DLINES_ONLY -DPSO
+ *   stuck  -DRANKS=2 -DCALLS=4 -DNO_ENTRY_RULE            members begin a call when they like
+ *   wrong  -DRANKS=2 -DCALLS=4 -DLINES_ONLY -DENTRY_TOO_EARLY  when all have entered the call AHEAD + 1 before it
+ *   wrong  -DRANKS=2 -DCALLS=3 -DNO_CATCH_UP              and write to blocks, cards and slots when they like
  *   wrong  -DRANKS=2 -DCALLS=3 -DNO_ROOM                  nobody waits before a slot is filled again
  *   wrong  -DRANKS=2 -DCALLS=3 -DROOM_TOO_SOON            done of the round after the one that had the slot
  *   wrong  -DRANKS=2 -DCALLS=3 -DUNREAD_TOO_FAR           all is read of the call before
  *   wrong  -DRANKS=2 -DCALLS=2 -DDONE_TOO_EARLY           done before the last read
  *   wrong  -DRANKS=2 -DCALLS=2 -DREAD_TOO_EARLY           a load overtakes the acquiring look at the flag
  *   wrong  -DRANKS=2 -DCALLS=2 -DPSO -DRELAXED_POST       a flag overtakes what it is for
- *   wrong  -DRANKS=2 -DCALLS=3 -DGAPS -DPLACE_BY_NUMBER   a place, or card, by the number of the call and not by turns
+ *   wrong  -DRANKS=2 -DCALLS=3 -DGAPS -DTURN_BY_NUMBER    a block, or card, by the number of the call and not by turns
  *   holds  -DRANKS=2 -DCALLS=2 -DK=3                      three slots, for rounds under way at a time
  *   holds  -DRANKS=2 -DCALLS=1 -DK=3 -DPSO -DDEPTH=4
  *   wrong  -DRANKS=2 -DCALLS=2 -DK=3 -DROOM_TOO_SOON
@@ -43,17 +48,22 @@
 #define FLOWS
 #endif
 #define FLOW_ROUNDS 4
-#define BASE(r) ((r) * (12 + 2 * K))
+#ifndef AHEAD
+#define AHEAD 2
+#endif
+#define PLACES (AHEAD + 1)
+#define BASE(r) ((r) * (10 + 2 * PLACES + 2 * K))
 #define ENTERED(r) BASE(r)
 #define STAGED(r) (BASE(r) + 1)
 #define RESULT(r) (BASE(r) + 2)
 #define DONE(r) (BASE(r) + 3)
-#define PLACE(r) (BASE(r) + 4 + place)
-#define PLACE_WORD(r) (BASE(r) + 6 + place)
-#define CARD(r) (BASE(r) + 8 + place)
-#define CARD_WORD(r) (BASE(r) + 10 + place)
-#define STAGING(r) (BASE(r) + 12 + round % K)
-#define RESULTS(r) (BASE(r) + 12 + K + round % K)
+#define CARD(r) (BASE(r) + 4 + turn)
+#define CARD_WORD(r) (BASE(r) + 6 + turn)
+#define BLOCK(r) (BASE(r) + 8 + turn)
+#define LINE(r) (BASE(r) + 10 + place)
+#define LINE_WORD(r) (BASE(r) + 10 + PLACES + place)
+#define STAGING(r) (BASE(r) + 10 + 2 * PLACES + round % K)
+#define RESULTS(r) (BASE(r) + 10 + 2 * PLACES + K + round % K)
 #define WORDS BASE(RANKS)
 #include "memory.pml"
 
@@ -63,7 +73,7 @@
 #define SEQ(n) (n)
 #endif
 
-mtype = { NOTHING, LINES, ONE_LINE, SLICES, STREAM, CARDS, FLOW };
+mtype = { NOTHING, BLOCKS, LINES, ONE_LINE, SLICES, STREAM, CARDS, FLOW };
 mtype kinds[CALLS + 1];
 
 #ifdef RELAXED_POST
@@ -91,29 +101,43 @@ mtype kinds[CALLS + 1];
 #define take(flag, w, v) atomic { flag -> has_agreed }; assert(mem[w] == v)
 #endif
 
+inline await_entered(back)
+{
+    if
+    :: n <= back || all_agreed >= n - back /* = coll/host/channel.c: if (channel->all_agreed >= seq) return TUTTI_OK; */
+    :: else ->
+        each_other(atomic { agreed[r] >= n - back || mem[ENTERED(r)] >= n - back -> skip })
+        /* = coll/host/channel.c: if (r == team->rank || channel->members[r].agreed >= seq) continue; st = tti_host_wait(channel, r, TTI_ENTERED, seq); */
+    fi
+}
+
+inline catch_up()
+{
+#ifdef NO_CATCH_UP
+    skip
+#else
+    await_entered(1) /* = coll/host/channel.c: return await_entered(channel, 1); */
+#endif
+}
+
 /* tti_host_enter() */
 inline enter()
 {
     unread = begin; /* = coll/host/channel.c: channel->unread = channel->begin; channel->begin = channel->round; */
     begin = round;
-#ifdef PLACE_BY_NUMBER
-    place = SEQ(n) % 2;
+    place = (place + 1) % PLACES; /* = coll/host/channel.c: channel->calls++; channel->place = channel->calls % TTI_HOST_PLACES; */
+#ifdef TURN_BY_NUMBER
+    turn = SEQ(n) % 2;
 #else
-    place = (place + 1) % 2; /* = coll/host/channel.c: channel->place = (channel->place + 1) % TTI_HOST_PLACES; */
+    turn = (turn + 1) % 2; /* = coll/host/channel.c: channel->turn = channel->calls % TTI_HOST_TURNS; */
 #endif
     post(ENTERED(me), n); /* = coll/host/channel.c: move(channel, &channel->members[channel->team->rank].lines->counters[TTI_ENTERED], note->seq); */
 #ifndef NO_ENTRY_RULE
-    if
 #ifdef ENTRY_TOO_EARLY
-    :: n < 2 || all_agreed >= n - 2
-    :: else -> each_other(atomic { agreed[r] >= n - 2 || mem[ENTERED(r)] >= n - 2 -> skip })
+    await_entered((AHEAD + 1))
 #else
-    :: all_agreed >= n - 1 /* = coll/host/channel.c: if (channel->all_agreed >= channel->past.seq) return TUTTI_OK; */
-    :: else ->
-        each_other(atomic { agreed[r] >= n - 1 || mem[ENTERED(r)] >= n - 1 -> skip })
-        /* = coll/host/channel.c: if (r == team->rank || channel->members[r].agreed >= channel->past.seq) continue; st = tti_host_wait(channel, r, TTI_ENTERED, channel->past.seq); */
+    await_entered(AHEAD) /* = coll/host/channel.c: return st == TUTTI_OK ? await_entered(channel, TTI_HOST_AHEAD) : st; */
 #endif
-    fi
 #endif
 }
 
@@ -151,27 +175,38 @@ inline next()
     round++
 }
 
+/* What all give and take, at. */
+#define exchange(at) \
+    store(at(me), n); \
+    post(LINE_WORD(me), n); /* = coll/host/lines.c: tti_host_store(channel, &tti_lines_place(channel, channel->team->rank)->word, &own->place_waiters, */ \
+    each_other(take(mem[LINE_WORD(r)] == n, at(r), n)); /* = coll/host/lines.c: atomic_load_explicit(&place->word.value, memory_order_acquire) == channel->word */ \
+    all_agreed = n /* = coll/host/lines.c: channel->all_agreed = channel->note.seq; */
+
+inline blocks()
+{
+    catch_up(); /* = coll/host/lines.c: const tutti_status st = bytes > TTI_LINES_SHORT ? tti_host_catch_up(channel) : TUTTI_OK; */
+    exchange(BLOCK)
+}
+
 inline lines()
 {
-    store(PLACE(me), n);
-    post(PLACE_WORD(me), n); /* = coll/host/lines.c: tti_host_store(channel, &tti_lines_place(channel, channel->team->rank)->word, &own->place_waiters, channel->note.word); */
-    each_other(take(mem[PLACE_WORD(r)] == n, PLACE(r), n)); /* = coll/host/lines.c: atomic_load_explicit(&place->word.value, memory_order_acquire) == channel->note.word */
-    all_agreed = n /* = coll/host/lines.c: channel->all_agreed = channel->note.seq; */
+    exchange(LINE)
 }
 
 inline one_line()
 {
     if
     :: me == 0 ->
-        store(PLACE(me), n);
-        post(PLACE_WORD(me), n)
+        store(LINE(me), n);
+        post(LINE_WORD(me), n)
     :: else ->
-        take(mem[PLACE_WORD(r)] == n, PLACE(r), n)
+        take(mem[LINE_WORD(r)] == n, LINE(r), n)
     fi
 }
 
 inline slices()
 {
+    catch_up(); /* = coll/host/channel.c: const tutti_status st = tti_host_catch_up(channel); if (st == TUTTI_OK) channel->end = channel->round + n_rounds; */
     room();
 #ifdef DONE_TOO_EARLY
     post(DONE(me), round + 1);
@@ -189,6 +224,7 @@ inline slices()
 /* staged_slices.c: stage t, combine t-1, copy t-2 */
 inline flow()
 {
+    catch_up();
     first = round;
     t = 0;
     do
@@ -244,10 +280,11 @@ inline stream_round()
 /* tti_fused_run(), where only one member's buffers are used: gather. */
 inline cards()
 {
+    catch_up();
     room();
     store(CARD(me), n);
     post(CARD_WORD(me), n); /* = coll/host/fused.c: tti_host_store(f->channel, &card->word, &f->channel->members[f->rank].lines->place_waiters, */
-    each_other(take(mem[CARD_WORD(r)] == n, CARD(r), n)); /* = coll/host/fused.c: st = tti_host_wait(f->channel, rank, TTI_CARDED, f->channel->note.word); */
+    each_other(take(mem[CARD_WORD(r)] == n, CARD(r), n)); /* = coll/host/fused.c: st = tti_host_wait(f->channel, rank, TTI_CARDED, f->channel->word); */
     all_agreed = n;
     post(RESULT(me), round + 1); /* = coll/host/fused.c: tti_host_post(f->channel, TTI_RESULT); if ((kind == TUTTI_CALL_GATHER || kind == TUTTI_CALL_SCATTER) && !is_root(f)) return TUTTI_OK; */
     if
@@ -262,7 +299,7 @@ proctype member(byte me)
 #ifdef FLOWS
     byte first, t;
 #endif
-    byte n, r, x, place, round, unread, begin, all_agreed;
+    byte n, r, x, place, turn, round, unread, begin, all_agreed;
     byte agreed[RANKS];
 
     next(); /* the connecting */
@@ -272,10 +309,11 @@ proctype member(byte me)
         enter();
         if
         :: kinds[n] == NOTHING
+        :: kinds[n] == BLOCKS -> blocks()
         :: kinds[n] == LINES -> lines()
         :: kinds[n] == ONE_LINE -> one_line()
         :: kinds[n] == SLICES -> slices()
-        :: kinds[n] == STREAM -> stream_round(); stream_round()
+        :: kinds[n] == STREAM -> catch_up(); stream_round(); stream_round()
         :: kinds[n] == CARDS -> cards()
 #ifdef FLOWS
         :: kinds[n] == FLOW -> flow()
@@ -295,8 +333,13 @@ init {
 #ifdef FLOWS
             :: kinds[t] = FLOW
             :: kinds[t] = STREAM
+#elif defined LINES_ONLY
+            :: kinds[t] = NOTHING
+            :: kinds[t] = LINES
+            :: kinds[t] = ONE_LINE
 #else
             :: kinds[t] = NOTHING
+            :: kinds[t] = BLOCKS
             :: kinds[t] = LINES
             :: kinds[t] = ONE_LINE
             :: kinds[t] = SLICES

@@ -31,15 +31,20 @@
  *            same rounds. Operations of different kinds follow each other without anything between
  *            them, and a counter that an operation does not set catches up with the next that does.
  *         A root that only writes may run ahead of the others by K rounds, no more. Rounds of the call before the
- *         last are known to be done by all, so that `room` of a call's first rounds looks at no counter.
- * Calls   Nobody begins call n+1 before all have entered call n and were found to have called the
- *         same: `entered` of each. Whoever awaited a member in call n has compared with it there, so that this costs
- *         a look at memory of one's own; it is for calls that wait for nobody, such as two members
- *         who both believe to be the root, or for nothing, such as those without elements. Who
- *         enters n+1 has left n, so the member in the lowest call never waits for this, and a
- *         board's ring of calls never wraps before it was compared.
+ *         last are known to be done by all (below), so that `room` of a call's first rounds looks at no counter.
+ * Calls   Nobody begins call n before all have entered call n-A (TTI_HOST_AHEAD) and were found to have called the
+ *         same up to there: `entered` of each. And nobody writes anything but a line (lines.c), or begins rounds, in
+ *         call n before all have entered call n-1: it catches up. So givers of lines, who wait for nobody, run ahead by
+ *         A calls, and the others need not be scheduled for each of them. Whoever awaited a member in call n has
+ *         compared with it there, so that all this costs a look at memory of one's own; it is for calls that wait for
+ *         nobody, such as two members who both believe to be the root, or for nothing, such as those without
+ *         elements. Who enters n has left n-1, so the member in the lowest call never waits for this, and a
+ *         board's ring of calls, which is more than 2A, never wraps before it was compared.
+ * Words   What stands beside counters and behind lines is the word of a call and of all that came before: its number,
+ *         and a mark that is made of the call's fingerprint and of the mark before. So who finds its own has found
+ *         that the other called the same up to there, in calls too in which neither has waited for the other.
  * Fails   Members that call different things count different rounds. Whoever reads a staging slot
- *         compares the control word beside the counter with its own; whoever waits compares boards
+ *         compares the word beside the counter with its own; whoever waits compares boards
  *         (trouble.c). A member that fails says so in `failed`, and what it was in `report`, which is
  *         written once, by the thread that turned `failing`, before `failed`. The others see it when they
  *         enter a call, which costs no transfer, for these lines are written once, and when they wait. `finished`
@@ -74,7 +79,7 @@
 #include "coll/host/wait.h"
 
 enum {
-    VERSION = 6,
+    VERSION = 7,
     /* With a core for each rank slots are small, so that they stay in its cache, and many, so that ranks need
      * not go in step. Where ranks share cores a round costs as many changes of hands as ranks share one: few
      * rounds, and nobody runs ahead. */
@@ -88,9 +93,12 @@ enum {
 
 _Static_assert(sizeof(tti_counter) == TTI_LINE, "a counter has a line of its own");
 _Static_assert(sizeof(tti_host_lines) % TTI_LINE == 0, "places begin on a line");
-_Static_assert(sizeof(tti_host_place) % TTI_LINE == 0, "slots begin on a line");
+_Static_assert(sizeof(tti_host_place) % TTI_LINE == 0 && sizeof(tti_host_block) % TTI_LINE == 0,
+               "blocks and slots begin on a line");
 _Static_assert(offsetof(tti_host_place, word) + sizeof(tti_host_word) == offsetof(tti_host_place, line) + 64,
                "the word ends the line");
+
+#define MARK ((UINT64_C(1) << 24) - 1) /* of a call's word; above it is the number (watch/control.h) */
 
 #define DOOR_CAME UINT64_C(1)
 #define DOOR_LEFT (UINT64_C(1) << 12)
@@ -115,9 +123,14 @@ static size_t places_at(int rank)
     return sizeof(tti_host_lines) + (size_t)(rank % STAGGER_AROUND) * STAGGER;
 }
 
-static size_t slots_at(int rank)
+static size_t blocks_at(int rank)
 {
     return places_at(rank) + TTI_HOST_PLACES * sizeof(tti_host_place);
+}
+
+static size_t slots_at(int rank)
+{
+    return blocks_at(rank) + TTI_HOST_TURNS * sizeof(tti_host_block);
 }
 
 static size_t region_bytes(int rank)
@@ -129,6 +142,7 @@ static void adopt(tti_host_channel *channel, int rank, void *region, uint64_t no
 {
     channel->members[rank] = (tti_host_member){ .lines = region, .nonce = nonce,
                                                 .places = (void *)((char *)region + places_at(rank)),
+                                                .blocks = (void *)((char *)region + blocks_at(rank)),
                                                 .slots = (char *)region + slots_at(rank) };
 }
 
@@ -326,43 +340,89 @@ void tti_host_raise_own(tti_host_channel *channel, tutti_status status, int culp
 
 static void move(const tti_host_channel *channel, tti_counter *counter, uint64_t value)
 {
-    atomic_store_explicit(&counter->word, channel->note.word, memory_order_relaxed);
+    atomic_store_explicit(&counter->word, channel->word, memory_order_relaxed);
     tti_host_store(channel, &counter->at, &counter->waiters, value);
 }
 
-/* If rank has come to the call of note, compare it with ours. */
-static tutti_status agree(tti_host_channel *channel, int rank, const tti_call_note *note)
+/* The call that was entered `back` calls ago. */
+static tti_host_entry *past_of(tti_host_channel *channel, uint64_t back)
 {
-    tti_host_member *member = &channel->members[rank];
-    tutti_status     st;
+    return &channel->past[(channel->calls - back) % TTI_HOST_PLACES];
+}
 
-    if (member->agreed >= note->seq || !tti_host_entered(channel, rank, note->seq))
+/* The last call up to `entered` in which the word is one of ours; 0: none is. */
+static uint64_t call_of_word(tti_host_channel *channel, uint64_t word, uint64_t entered)
+{
+    uint64_t back;
+
+    for (back = 0; back < TTI_HOST_PLACES && back < channel->calls; back++)
+        if (past_of(channel, back)->word == word)
+            return past_of(channel, back)->note.seq < entered ? past_of(channel, back)->note.seq : entered;
+    return 0;
+}
+
+/* If rank has come to the call of number seq, compare what it has called up to there with ours. */
+static tutti_status agree(tti_host_channel *channel, int rank, uint64_t seq)
+{
+    tti_host_member   *member = &channel->members[rank];
+    const tti_counter *counter = &member->lines->counters[TTI_ENTERED];
+    const uint64_t     entered = atomic_load_explicit(&counter->at.value, memory_order_acquire);
+    uint64_t           agreed;
+    tutti_status       st = TUTTI_OK;
+
+    if (member->agreed >= seq || entered < seq)
         return TUTTI_OK;
-    st = tti_host_compare_with(channel, rank, note);
+    agreed = call_of_word(channel, atomic_load_explicit(&counter->word, memory_order_relaxed), entered);
+    if (agreed < seq) { /* it is further on than this rank, or has called something else: the board knows which */
+        st = tti_host_compare(channel, rank);
+        agreed = seq;
+    }
     if (st == TUTTI_OK)
-        member->agreed = note->seq;
+        member->agreed = agreed;
     return st;
 }
 
-/* Until all have entered the call before, and were found to have called the same. */
-static tutti_status await_past(tti_host_channel *channel)
+static uint64_t least_agreed(const tti_host_channel *channel)
+{
+    uint64_t least = channel->note.seq;
+    int      r;
+
+    for (r = 0; r < channel->team->n_ranks; r++)
+        if (r != channel->team->rank && channel->members[r].agreed < least)
+            least = channel->members[r].agreed;
+    return least;
+}
+
+/* Until all have entered the call `back` calls ago, and were found to have called the same up to there. */
+static tutti_status await_entered(tti_host_channel *channel, uint64_t back)
 {
     const tti_team *team = channel->team;
+    const uint64_t  seq = channel->calls > back ? past_of(channel, back)->note.seq : 0;
     tutti_status    st = TUTTI_OK;
     int             r;
 
-    if (channel->all_agreed >= channel->past.seq)
+    if (channel->all_agreed >= seq)
         return TUTTI_OK;
-    channel->entering = channel->past.seq;
+    channel->entering = seq;
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
-        if (r == team->rank || channel->members[r].agreed >= channel->past.seq)
+        if (r == team->rank || channel->members[r].agreed >= seq)
             continue;
-        st = tti_host_wait(channel, r, TTI_ENTERED, channel->past.seq);
+        st = tti_host_wait(channel, r, TTI_ENTERED, seq);
         if (st == TUTTI_OK)
-            st = agree(channel, r, &channel->past);
+            st = agree(channel, r, seq);
     }
     channel->entering = 0;
+    if (st == TUTTI_OK)
+        channel->all_agreed = least_agreed(channel);
     return st;
+}
+
+/* What a call's flags say: its number, and a mark of it and of all calls before. */
+static uint64_t word_after(uint64_t word, const tti_call_note *note)
+{
+    const uint64_t mixed = ((word & MARK) ^ note->word) * UINT64_C(0x9e3779b97f4a7c15);
+
+    return (note->word & ~MARK) | (mixed >> 40 & MARK);
 }
 
 tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
@@ -370,9 +430,12 @@ tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
 {
     tutti_status st;
 
-    channel->past = channel->note;
+    channel->calls++;
+    channel->place = channel->calls % TTI_HOST_PLACES;
+    channel->turn = channel->calls % TTI_HOST_TURNS;
     channel->note = *note;
-    channel->place = (channel->place + 1) % TTI_HOST_PLACES; /* numbers may have gaps, places none */
+    channel->word = word_after(channel->word, note);
+    *past_of(channel, 0) = (tti_host_entry){ .note = *note, .word = channel->word };
     channel->timeout_ms = call->timeout_ms;
     channel->deadline_ns = call->deadline_ns;
     channel->waiting_ns = 0;
@@ -381,7 +444,12 @@ tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
     channel->end = 0;
     move(channel, &channel->members[channel->team->rank].lines->counters[TTI_ENTERED], note->seq);
     st = tti_host_look_back(channel);
-    return st == TUTTI_OK ? await_past(channel) : st;
+    return st == TUTTI_OK ? await_entered(channel, TTI_HOST_AHEAD) : st;
+}
+
+tutti_status tti_host_catch_up(tti_host_channel *channel)
+{
+    return await_entered(channel, 1);
 }
 
 void tti_host_finish(tti_host_channel *channel)
@@ -389,9 +457,13 @@ void tti_host_finish(tti_host_channel *channel)
     move(channel, &channel->members[channel->team->rank].lines->counters[TTI_FINISHED], channel->note.seq);
 }
 
-void tti_host_begin(tti_host_channel *channel, uint64_t n_rounds)
+tutti_status tti_host_begin(tti_host_channel *channel, uint64_t n_rounds)
 {
-    channel->end = channel->round + n_rounds;
+    const tutti_status st = tti_host_catch_up(channel);
+
+    if (st == TUTTI_OK)
+        channel->end = channel->round + n_rounds;
+    return st;
 }
 
 void tti_host_go_on(tti_host_channel *channel, uint64_t n_rounds)
@@ -411,7 +483,7 @@ tutti_status tti_host_room(tti_host_channel *channel)
         /* Who has done a round of this call has entered it. */
         if (st == TUTTI_OK && r != channel->team->rank &&
             channel->round - channel->begin >= channel->depth)
-            st = agree(channel, r, &channel->note);
+            st = agree(channel, r, channel->note.seq);
     }
     return st;
 }
@@ -430,8 +502,8 @@ tutti_status tti_host_await(tti_host_channel *channel, tti_counter_kind kind, in
 
     /* The word is of this call or a later one; where it is not ours, the board knows which. */
     if (st == TUTTI_OK && atomic_load_explicit(&member->lines->counters[kind].word,
-                                               memory_order_relaxed) != channel->note.word)
-        return agree(channel, rank, &channel->note);
+                                               memory_order_relaxed) != channel->word)
+        return agree(channel, rank, channel->note.seq);
     if (st == TUTTI_OK)
         member->agreed = channel->note.seq;
     return st;

@@ -15,7 +15,9 @@ enum {
     TTI_HOST_CHUNK = 128 * 1024,  /* bytes of a slot, or a multiple: tti_host_channel.chunk */
     TTI_HOST_RANKS_MAX = TTI_HOST_CHUNK / 64, /* a slot has a line for each member */
     TTI_HOST_WORDS_MAX = 892,                 /* of a failure, cut off beyond */
-    TTI_HOST_PLACES = 2,
+    TTI_HOST_PLACES = 8, /* that calls take by turns */
+    TTI_HOST_AHEAD = TTI_HOST_PLACES - 1, /* calls that a member may be ahead of the others, where it needs nothing of them */
+    TTI_HOST_TURNS = 2, /* blocks, and cards: who writes to one is one call ahead at most */
     TTI_LINES_BYTES = 64 * 1024, /* of a member, in a call that goes through lines */
     TTI_LINES_SHORT = 56         /* and beside the word */
 };
@@ -40,17 +42,21 @@ typedef union tti_host_word {
 /** The number of the last round in which the owner got this far, plus one. It only grows. */
 typedef struct tti_counter {
     _Alignas(TTI_LINE) tti_host_word at;
-    _Atomic uint64_t word;    /* of the call it was last moved in; written before `at` */
+    _Atomic uint64_t word;    /* of the call it was last moved in (channel.c); written before `at` */
     _Atomic uint32_t waiters; /* who sleep on it; written by them */
 } tti_counter;
 
 /** Where a member puts what it gives in a small call: lines.h. */
 typedef struct tti_host_place {
-    char          block[TTI_LINES_BYTES]; /* ends where the line begins */
     char          line[TTI_LINES_SHORT];
-    tti_host_word word; /* control word of the call it is of; behind all of it */
-    char          apart[TTI_LINE - 64]; /* the next owner's line is not fetched with this one */
+    tti_host_word word; /* of the call it is of; behind all of it */
+    char          apart[TTI_LINE - 64]; /* the next line is not fetched with this one */
 } tti_host_place;
+
+/** And what does not fit into a line. */
+typedef struct tti_host_block {
+    char bytes[TTI_LINES_BYTES];
+} tti_host_block;
 
 /** What a member shows of its registered memory: fused.c. A line, as that of a place is. */
 typedef struct tti_host_card {
@@ -59,7 +65,7 @@ typedef struct tti_host_card {
     uint64_t      out;
     int64_t       gives; /* elements in all, where members need not agree on them */
     uint64_t      zero[3];
-    tti_host_word word; /* control word of the call it is of; behind all of it */
+    tti_host_word word; /* of the call it is of; behind all of it */
 } tti_host_card;
 
 /** What a failure is about, in the words of the member that saw it first. */
@@ -80,7 +86,7 @@ typedef struct tti_host_lines {
     tti_counter      counters[TTI_COUNTERS];
     _Alignas(TTI_LINE) _Atomic uint32_t place_waiters; /* who sleep on a place's word, or a card's */
     _Alignas(TTI_LINE) _Atomic uint64_t registered_from; /* first call that may be on registered memory; 0: none */
-    tti_host_card    cards[TTI_HOST_PLACES];
+    tti_host_card    cards[TTI_HOST_TURNS];
     _Alignas(TTI_LINE) _Atomic uint32_t in_piece; /* a thread that writes to others' buffers: fused.c */
     tti_host_report  report; /* behind failed */
 } tti_host_lines;
@@ -88,11 +94,18 @@ typedef struct tti_host_lines {
 typedef struct tti_host_member {
     tti_host_lines *lines;  /* NULL: not found */
     tti_host_place *places; /* TTI_HOST_PLACES */
+    tti_host_block *blocks; /* TTI_HOST_TURNS */
     char           *slots;  /* for staging, then as many for results */
     uint64_t        nonce;
     uint64_t        pid;
-    uint64_t        agreed; /* the last call in which it is known to have called the same */
+    uint64_t        agreed; /* the last call up to which it is known to have called the same */
 } tti_host_member;
+
+/** A call that this rank has entered. */
+typedef struct tti_host_entry {
+    tti_call_note note;
+    uint64_t      word; /* of it and all before: channel.c */
+} tti_host_entry;
 
 /** How a member waits: wait.c. */
 typedef struct tti_host_patience {
@@ -116,6 +129,8 @@ typedef struct tti_host_channel {
     uint64_t         depth;     /* slots of each sort: rounds that may be under way */
     bool             crowded;   /* the host's ranks are more than cores: all members say the same */
     uint64_t         all_agreed; /* as agreed, of all members: their agreed may be less */
+    uint64_t         calls;      /* entered: the same number on all members, while those of calls may have gaps */
+    tti_host_entry   past[TTI_HOST_PLACES]; /* the last of them, that of number c at c % TTI_HOST_PLACES */
     uint64_t         unread;    /* all have read all they need of the rounds before this one */
     bool             fenced;    /* sleepers use the port's fence_others(), which reaches all members */
     uint32_t         pulls;     /* what all members' `pulls` come to; 0: not known yet */
@@ -126,9 +141,10 @@ typedef struct tti_host_channel {
 
     /* The operation under way, for those who wait. */
     tti_call_note note;
-    tti_call_note past;     /* the call before it; seq 0: there was none */
-    unsigned      place;    /* and card, of every member, in it: the next one in each call that is entered */
-    uint64_t      entering; /* the call all must have entered before this one; 0: they have */
+    uint64_t      word;
+    unsigned      place;    /* of every member, in it: the next one in each call that is entered */
+    unsigned      turn;     /* the same of blocks and cards */
+    uint64_t      entering; /* the call that all must have entered before this rank goes on; 0: they have */
     int64_t       timeout_ms;
     int64_t       deadline_ns; /* 0: no wait has asked yet */
     uint64_t      begin;      /* its first round */
@@ -154,15 +170,18 @@ void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit,
 /** The same, about what this thread's last error says. */
 void tti_host_raise_own(tti_host_channel *channel, tutti_status status, int culprit);
 
-/** Enter a call, which the board shows by now: until all have entered the call before it, and
+/** Enter a call, which the board shows by now: until all have entered the one TTI_HOST_AHEAD before it, and
  * TUTTI_E_MISMATCH if it was another one there. Fails as a member has that does not come to this call's
  * end any more. */
 tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
                             const tti_call_note *note);
+/** Until all have entered the call before the entered one, and so have left all that came earlier. Before anything but
+ * a line is written. */
+tutti_status tti_host_catch_up(tti_host_channel *channel);
 /** The entered call has come to its end here. */
 void tti_host_finish(tti_host_channel *channel);
-/** Begin the entered call's operation, of n_rounds, a number that all members compute alike. */
-void tti_host_begin(tti_host_channel *channel, uint64_t n_rounds);
+/** Begin the entered call's operation, of n_rounds, a number that all members compute alike; catches up. */
+tutti_status tti_host_begin(tti_host_channel *channel, uint64_t n_rounds);
 /** The operation has n_rounds more from here on; all members have come to the same number. */
 void tti_host_go_on(tti_host_channel *channel, uint64_t n_rounds);
 

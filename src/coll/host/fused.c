@@ -16,10 +16,12 @@
  *         memory of its owner.
  * Asked   Cards cost a meeting, so they are only shown where they may be ready. A member says once from which
  *         call on it may have registered memory: the one after the call that it says so in. It says so before
- *         it enters that call, and nobody begins the next before all have entered this one (channel.c):
+ *         it enters that call, and nobody asks in the next before all have entered this one (it catches up, channel.c):
  *         so in every call either all members see all who said so, or none counts it yet.
- * Same    All members decide from the kind, the size, the wish (all of them shared), from who said so, and from
- *         all cards: so all take this way or none.
+ *         Nobody knows all sizes of an all_to_all. All learn them in the call, here or through lines, and where they
+ *         were small, the next one goes through lines without cards.
+ * Same    All members decide from the kind, the size, the wish (all of them shared), from who said so, from sizes of
+ *         calls before, and from all cards: so all take this way or none.
  * True    1. Nobody touches a buffer before its owner has entered the call: it is known from the card, whose word is
  *            stored with release order behind the rest, and read with acquire order.
  *         2. Nobody leaves with success while others use its buffers: who reads or writes them sets result
@@ -120,18 +122,39 @@ static bool all_have_told(tti_host_channel *channel)
 
 static bool has_body(tutti_call_kind kind);
 
-/* Whether all show cards for call; the answer is the same on all members. */
-static bool is_asked(tti_host_channel *channel, const tutti_call *call, tti_fused_wish wish)
+static int64_t bytes_best(const tti_host_channel *channel)
+{
+    return channel->crowded ? BYTES_BEST_CROWDED : BYTES_BEST;
+}
+
+/* Whether call pays here, as far as is known before cards are shown; the answer is the same on all members. */
+static bool may_pay(const tti_host_channel *channel, const tutti_call *call, tti_fused_wish wish)
 {
     const int64_t bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
-    const int64_t best = channel->crowded ? BYTES_BEST_CROWDED : BYTES_BEST;
 
     if (wish == TTI_FUSED_NEVER || !has_body(call->kind) || call->n_segments > 0 ||
         call->op.kind == TUTTI_OP_PREMUL_SUM)
         return false;
     if (call->in_counts != NULL) /* nobody knows all sizes yet */
-        return wish == TTI_FUSED_ALWAYS || all_have_told(channel);
-    return call->count > 0 && (wish == TTI_FUSED_ALWAYS || (bytes >= best && all_have_told(channel)));
+        return wish == TTI_FUSED_ALWAYS || !channel->fused->small_blocks;
+    return call->count > 0 && (wish == TTI_FUSED_ALWAYS || bytes >= bytes_best(channel));
+}
+
+/* Whether all show cards for call, which may pay; the answer is the same on all members. Who said so is known of those
+ * who have entered the call before: so it catches up. */
+static tutti_status ask(tti_host_channel *channel, tti_fused_wish wish, bool *asked_out)
+{
+    const tutti_status st = tti_host_catch_up(channel);
+
+    if (st == TUTTI_OK)
+        *asked_out = wish == TTI_FUSED_ALWAYS || all_have_told(channel);
+    return st;
+}
+
+/* In how many bytes of one rank's blocks, as all members know after a call, the next one is likely to be, too. */
+void tti_fused_note_blocks(tti_host_channel *channel, int64_t bytes)
+{
+    channel->fused->small_blocks = bytes < bytes_best(channel);
 }
 
 /* ---- what each member shows ------------------------------------------------------------------------ */
@@ -211,7 +234,7 @@ static bool map_all(tti_fused_call *f)
 
 static tti_host_card *card_of(const tti_fused_call *f, int rank)
 {
-    return &f->channel->members[rank].lines->cards[f->channel->place];
+    return &f->channel->members[rank].lines->cards[f->channel->turn];
 }
 
 static tti_fused_entry *entry_of(const tti_fused_call *f, int giver, int taker)
@@ -271,7 +294,7 @@ static void show(tti_fused_call *f)
     card->in = fused->uses[fused->n_uses > 0 ? fused->n_uses - 1 : 0].offset;
     fill_table(f, card);
     tti_host_store(f->channel, &card->word, &f->channel->members[f->rank].lines->place_waiters,
-                   f->channel->note.word);
+                   f->channel->word);
 }
 
 static tutti_status await_cards(tti_fused_call *f)
@@ -284,7 +307,7 @@ static tutti_status await_cards(tti_fused_call *f)
     for (i = 1; i < f->n_ranks && st == TUTTI_OK; i++) {
         const int rank = (f->rank + i) % f->n_ranks;
 
-        st = tti_host_wait(f->channel, rank, TTI_CARDED, f->channel->note.word);
+        st = tti_host_wait(f->channel, rank, TTI_CARDED, f->channel->word);
         if (st == TUTTI_OK)
             f->channel->members[rank].agreed = f->channel->note.seq;
     }
@@ -298,18 +321,18 @@ static tutti_status await_cards(tti_fused_call *f)
 /* Whether all members can go on here: they read the same cards. */
 static bool all_are_ready(const tti_fused_call *f, tti_fused_wish wish)
 {
-    const int64_t best = f->channel->crowded ? BYTES_BEST_CROWDED : BYTES_BEST;
-    int64_t       gives = 0;
-    bool          ready = true;
-    int           r;
+    int64_t gives = 0;
+    bool    ready = true;
+    int     r;
 
     for (r = 0; r < f->n_ranks; r++) {
         ready = ready && card_of(f, r)->ready != 0;
         gives += card_of(f, r)->gives;
     }
-    if (f->call->in_counts != NULL && wish != TTI_FUSED_ALWAYS)
-        ready = ready && gives * (int64_t)f->element / f->n_ranks >= best;
-    return ready;
+    if (f->call->in_counts == NULL)
+        return ready;
+    tti_fused_note_blocks(f->channel, gives * (int64_t)f->element / f->n_ranks);
+    return ready && (wish == TTI_FUSED_ALWAYS || !f->fused->small_blocks);
 }
 
 static tutti_status fail_card(tti_fused_call *f, int rank)
@@ -500,15 +523,19 @@ tutti_status tti_fused_run(tti_host_channel *channel, const tutti_call *call, tt
     tti_fused_call f = { .channel = channel, .call = call, .fused = channel->fused,
                          .rank = channel->team->rank, .n_ranks = channel->team->n_ranks,
                          .element = tutti_dtype_size(call->dtype) };
-    bool           ready = false;
+    bool           asked = false, ready = false;
     tutti_status   st;
 
     f.align = call->dtype == TUTTI_C64 || call->dtype == TUTTI_C128 ? f.element / 2 : f.element;
     *done_out = false;
-    if (!is_asked(channel, call, wish))
+    if (!may_pay(channel, call, wish))
         return TUTTI_OK;
-    tti_host_begin(channel, 1);
-    st = tti_host_room(channel);
+    st = ask(channel, wish, &asked);
+    if (st != TUTTI_OK || !asked)
+        return st;
+    st = tti_host_begin(channel, 1);
+    if (st == TUTTI_OK)
+        st = tti_host_room(channel);
     if (st == TUTTI_OK) {
         show(&f);
         st = await_cards(&f);

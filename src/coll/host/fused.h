@@ -26,6 +26,8 @@ void tti_fused_tell(tti_host_channel *channel, uint64_t seq);
  * to are not registered any more. */
 tutti_status tti_fused_run(tti_host_channel *channel, const tutti_call *call, tti_fused_wish wish, bool *done_out);
 
+/** After a call whose sizes nobody knew before: what the members have learnt alike of the bytes of one rank's blocks. */
+void tti_fused_note_blocks(tti_host_channel *channel, int64_t bytes);
 /** How many calls were done so. */
 uint64_t tti_fused_count(const tti_host_channel *channel);
 /** For a channel that opens. */

@@ -55,6 +55,7 @@ struct tti_fused {
     int                 n_uses;
     uint64_t            n_done;
     uint32_t            logged;  /* kinds */
+    bool                small_blocks; /* as those of the last call were whose sizes nobody knew before */
 };
 
 /** What members do with each other's buffers. */

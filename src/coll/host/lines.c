@@ -4,21 +4,24 @@
  *
  * Why     With data and flag in one line a reader has both in one transfer, and a call costs what it must: each
  *         member's line goes once to each other member. Nothing says afterwards that it was read.
- * How     post   stores the call's control word in the line, after what goes with it
+ * How     post   stores the call's word in the line, after what goes with it
  *         await  polls that word until it is the call's
- *         The word has the low 40 bits of the call's number and what ranks must agree on, so that whoever finds
- *         its own has found that the other called the same.
+ *         The word is that of the call and of all before it (channel.c), so that whoever finds its own has found
+ *         that the other called the same.
  * True    Words are stored with release order and read with acquire order.
  *         Call n is here the n-th that enters the channel, which is the same on all members. Its number in the group
  *         may be a larger one: turns are given back, and others go to another backend.
- *         1. A place is not overwritten while it is read. Call n writes where call n-2 or one before it did. Nobody
- *            begins call n before all have entered call n-1 (channel.c), and who has entered n-1 has left n-2. Each
- *            member has that from each other member, by a load with acquire order of what that one stored after
- *            its last read.
- *         2. A word is never taken for another's. A place holds words of calls n-2, n-4, ... until that of n is
- *            stored, and nobody who is in call n is looked at by one in n-2. Numbers are compared for equality of
- *            40 bits; 2^40 numbers ago the place was overwritten.
- *         3. Nobody waits in a circle: a member posts before it waits, and waits for nothing but posts of this call.
+ *         1. A line is not overwritten while it is read. Call n writes where call n-P did (P = TTI_HOST_PLACES), or
+ *            one before it. Nobody begins call n before all have entered call n-P+1 (channel.c), and who has entered
+ *            that has left n-P. Each member has that from each other member, by a load with acquire order of what that
+ *            one stored after its last read.
+ *         2. Neither is a block: call n writes where n-2 did, and whoever writes to one has caught up (channel.c):
+ *            all have entered n-1, and left n-2.
+ *         3. A word is never taken for another's. A line holds words of calls n-P, n-2P, ... until that of n is
+ *            stored, and nobody who is in call n is looked at by one in n-P. Numbers are compared for equality of
+ *            40 bits; 2^40 numbers ago the line was overwritten.
+ *         4. Nobody waits in a circle: a member posts before it waits, and waits for nothing but posts of this call,
+ *            or for others to enter calls before it.
  *         Calls that go in rounds do not touch places, and these do not touch slots; both may follow each other.
  * Fails   A member that has called something else stores another word, or none: the waiting one compares the boards
  *         (trouble.c). */
@@ -44,19 +47,30 @@ void tti_lines_ask(const char *at, size_t bytes)
         ask_to_write(at + i);
 }
 
-char *tti_lines_to_give(const tti_host_channel *channel, size_t bytes)
+tutti_status tti_lines_to_give(tti_host_channel *channel, size_t bytes, char **at_out)
 {
-    char *at = tti_lines_at(channel, channel->team->rank, bytes);
+    const tutti_status st = bytes > TTI_LINES_SHORT ? tti_host_catch_up(channel) : TUTTI_OK;
 
-    tti_lines_ask(at, bytes);
-    return at;
+    if (st != TUTTI_OK)
+        return st;
+    *at_out = tti_lines_at(channel, channel->team->rank, bytes);
+    tti_lines_ask(*at_out, bytes);
+    return TUTTI_OK;
+}
+
+/* What all have read long since comes back while this rank waits, or returns. */
+static void ask_for_next(const tti_host_channel *channel)
+{
+    const tti_host_place *own = channel->members[channel->team->rank].places;
+
+    ask_to_write(own[(channel->place + 1) % TTI_HOST_PLACES].line);
 }
 
 static bool is_there(const tti_host_channel *channel, int rank)
 {
     const tti_host_place *place = tti_lines_place(channel, rank);
 
-    return atomic_load_explicit(&place->word.value, memory_order_acquire) == channel->note.word;
+    return atomic_load_explicit(&place->word.value, memory_order_acquire) == channel->word;
 }
 
 void tti_lines_post(tti_host_channel *channel)
@@ -64,14 +78,16 @@ void tti_lines_post(tti_host_channel *channel)
     tti_host_lines *own = channel->members[channel->team->rank].lines;
 
     tti_host_store(channel, &tti_lines_place(channel, channel->team->rank)->word, &own->place_waiters,
-                   channel->note.word);
+                   channel->word);
 }
 
 tutti_status tti_lines_await(tti_host_channel *channel, int rank)
 {
     if (!is_there(channel, rank)) {
-        const tutti_status st = tti_host_wait(channel, rank, TTI_PLACED, channel->note.word);
+        tutti_status st;
 
+        ask_for_next(channel);
+        st = tti_host_wait(channel, rank, TTI_PLACED, channel->word);
         if (st != TUTTI_OK)
             return st;
     }
@@ -95,7 +111,6 @@ tutti_status tti_lines_await_all(tti_host_channel *channel)
     if (st != TUTTI_OK)
         return st;
     channel->all_agreed = channel->note.seq;
-    /* What all have read by now comes back while the caller returns. */
-    ask_to_write(channel->members[own].places[(channel->place + 1) % TTI_HOST_PLACES].line);
+    ask_for_next(channel);
     return TUTTI_OK;
 }

@@ -2,11 +2,8 @@
  *
  * coll/host/lines.h - small calls in one phase: what a member gives and that it is there, in one cache line.
  *
- * Every member has two places for what it gives, which the calls of the channel take by turns. A place is
- * a line whose last word is the call's control word, stored last; what does not fit beside it stands before it.
- *
- *      block, TTI_LINES_BYTES          line
- *     |            ... payload > 56 | payload <= 56 | word |
+ * Every member has places for what it gives, which the calls of the channel take by turns. A place is a line whose last
+ * word is the call's, stored last; what does not fit beside it stands in a block, of which there are two.
  *
  * What may be written when, and why that is enough, stands in lines.c. */
 #ifndef TTI_COLL_HOST_LINES_H
@@ -26,15 +23,13 @@ static inline char *tti_lines_at(const tti_host_channel *channel, int rank, size
 {
     tti_host_place *place = tti_lines_place(channel, rank);
 
-    if (bytes <= sizeof place->line)
-        return place->line;
-    return place->line - ((bytes + 63) & ~(size_t)63);
+    return bytes <= sizeof place->line ? place->line : channel->members[rank].blocks[channel->turn].bytes;
 }
 
 /** Ask for lines that others have read, all at once before they are written one by one. */
 void tti_lines_ask(const char *at, size_t bytes);
-/** Ask for the lines of this rank's payload,; where it begins. */
-char *tti_lines_to_give(const tti_host_channel *channel, size_t bytes);
+/** Where this rank's payload begins; its lines are asked for. Who gives more than a line has catches up. */
+tutti_status tti_lines_to_give(tti_host_channel *channel, size_t bytes, char **at_out);
 /** What this rank gives is in its place. */
 void tti_lines_post(tti_host_channel *channel);
 /** Until what rank gives is in its place; it has called the same. */

@@ -16,6 +16,7 @@
  * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any of its data moves; whoever depends
  *         on them finds that they have failed. */
 #include <string.h>
+#include "coll/host/fused.h"
 #include "coll/host/lines.h"
 #include "coll/host/one_phase.h"
 #include "coll/pattern.h"
@@ -59,7 +60,7 @@ static bool is_even(const exchange *x, int giver)
 
 static cell *cell_of(const exchange *x, int giver, int taker)
 {
-    return (cell *)(void *)tti_lines_place(x->channel, giver)->block + taker;
+    return (cell *)(void *)x->channel->members[giver].blocks[x->channel->turn].bytes + taker;
 }
 
 static char *stream_of(const exchange *x, int giver)
@@ -162,17 +163,24 @@ static void give_cells(const exchange *x)
     }
 }
 
-static void give(exchange *x)
+static tutti_status give(exchange *x)
 {
-    header *own = header_of(x, x->channel->team->rank);
+    header       *own = header_of(x, x->channel->team->rank);
+    const int64_t count = even_count(x);
+    tutti_status  st = TUTTI_OK;
 
+    if (count == UNEVEN || !are_short(x, bytes_of(x, count)))
+        st = tti_host_catch_up(x->channel); /* before the block is written */
+    if (st != TUTTI_OK)
+        return st;
     own->stream = x->longest = own_stream(x);
-    own->count = even_count(x);
-    if (own->count != UNEVEN)
-        give_even(x, own->count);
+    own->count = count;
+    if (count != UNEVEN)
+        give_even(x, count);
     else
         give_cells(x);
     tti_lines_post(x->channel);
+    return TUTTI_OK;
 }
 
 /* ---- taking ---- */
@@ -248,12 +256,15 @@ tutti_status tti_one_phase_all_to_all(tti_host_channel *channel, const tutti_cal
 
     if (channel->team->n_ranks > RANKS_MAX)
         return tti_staged_all_to_all(channel, call);
-    give(&x);
+    st = give(&x);
+    if (st != TUTTI_OK)
+        return st;
     if (call->in_counts[own] > 0 && call->list[own] != call->ins[own])
         memcpy(call->list[own], call->ins[own], bytes_of(&x, call->in_counts[own]));
     st = compare(&x);
     if (st != TUTTI_OK)
         return st;
+    tti_fused_note_blocks(channel, (int64_t)x.longest / (channel->team->n_ranks - 1) * channel->team->n_ranks);
     if (!fits(&x, x.longest))
         return tti_staged_all_to_all_rounds(channel, call, x.longest);
     take(&x);

@@ -25,10 +25,16 @@ static size_t bytes_of(const tutti_call *call)
     return (size_t)call->count * tutti_dtype_size(call->dtype);
 }
 
-static void give(tti_host_channel *channel, const void *from, size_t bytes)
+static tutti_status give(tti_host_channel *channel, const void *from, size_t bytes)
 {
-    memcpy(tti_lines_to_give(channel, bytes), from, bytes);
+    char              *to = NULL;
+    const tutti_status st = tti_lines_to_give(channel, bytes, &to);
+
+    if (st != TUTTI_OK)
+        return st;
+    memcpy(to, from, bytes);
     tti_lines_post(channel);
+    return TUTTI_OK;
 }
 
 tutti_status tti_one_phase_broadcast(tti_host_channel *channel, const tutti_call *call)
@@ -40,10 +46,8 @@ tutti_status tti_one_phase_broadcast(tti_host_channel *channel, const tutti_call
         return tti_staged_broadcast(channel, call);
     if (bytes == 0)
         return TUTTI_OK;
-    if (is_root(channel, call)) {
-        give(channel, call->in, bytes);
-        return TUTTI_OK;
-    }
+    if (is_root(channel, call))
+        return give(channel, call->in, bytes);
     st = tti_lines_await(channel, call->root);
     if (st == TUTTI_OK)
         memcpy(call->out, tti_lines_at(channel, call->root, bytes), bytes);
@@ -69,10 +73,8 @@ tutti_status tti_one_phase_gather(tti_host_channel *channel, const tutti_call *c
         return tti_staged_gather(channel, call);
     if (bytes == 0)
         return TUTTI_OK;
-    if (!is_root(channel, call)) {
-        give(channel, call->in, bytes);
-        return TUTTI_OK;
-    }
+    if (!is_root(channel, call))
+        return give(channel, call->in, bytes);
     copy(call->list[team->rank], call->in, bytes);
     st = tti_lines_await_all(channel);
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++)
@@ -83,16 +85,21 @@ tutti_status tti_one_phase_gather(tti_host_channel *channel, const tutti_call *c
 
 /* ---- scatter ---- */
 
-static void give_each(tti_host_channel *channel, const tutti_call *call, size_t bytes)
+static tutti_status give_each(tti_host_channel *channel, const tutti_call *call, size_t bytes)
 {
     const tti_team *team = channel->team;
-    char           *to = tti_lines_to_give(channel, bytes * (size_t)team->n_ranks);
+    char           *to = NULL;
+    tutti_status    st = tti_lines_to_give(channel, bytes * (size_t)team->n_ranks, &to);
     int             r;
 
+    if (st != TUTTI_OK)
+        return st;
     for (r = 0; r < team->n_ranks; r++)
         if (r != team->rank)
             memcpy(to + bytes * (size_t)r, call->list[r], bytes);
     tti_lines_post(channel);
+    copy(call->out, call->list[team->rank], bytes);
+    return TUTTI_OK;
 }
 
 tutti_status tti_one_phase_scatter(tti_host_channel *channel, const tutti_call *call)
@@ -105,11 +112,8 @@ tutti_status tti_one_phase_scatter(tti_host_channel *channel, const tutti_call *
         return tti_staged_scatter(channel, call);
     if (bytes == 0)
         return TUTTI_OK;
-    if (is_root(channel, call)) {
-        give_each(channel, call, bytes);
-        copy(call->out, call->list[team->rank], bytes);
-        return TUTTI_OK;
-    }
+    if (is_root(channel, call))
+        return give_each(channel, call, bytes);
     st = tti_lines_await(channel, call->root);
     if (st == TUTTI_OK)
         memcpy(call->out, tti_lines_at(channel, call->root, bytes * (size_t)team->n_ranks) +
@@ -124,16 +128,19 @@ static const char *own_at(const tti_segments *segments, tti_stretch s, size_t el
     return (const char *)segments->all[s.segment].in + (size_t)s.first * element;
 }
 
-static void give_part(tti_host_channel *channel, const tutti_call *call, const tti_segments *segments)
+static tutti_status give_part(tti_host_channel *channel, const tutti_call *call, const tti_segments *segments)
 {
-    const int     own = channel->team->rank;
-    const size_t  element = tutti_dtype_size(call->dtype);
-    const int64_t count = tti_part_count(call, own);
-    char         *to = tti_lines_to_give(channel, (size_t)count * element);
+    const size_t       element = tutti_dtype_size(call->dtype);
+    const int64_t      count = tti_part_count(call, channel->team->rank);
+    char              *to = NULL;
+    const tutti_status st = tti_lines_to_give(channel, (size_t)count * element, &to);
 
+    if (st != TUTTI_OK)
+        return st;
     TTI_EACH_STRETCH (s, segments, 0, count)
         memcpy(to + (size_t)s.at * element, own_at(segments, s, element), (size_t)s.count * element);
     tti_lines_post(channel);
+    return TUTTI_OK;
 }
 
 static void take_part(tti_host_channel *channel, const tutti_call *call, const tti_segments *segments, int giver)
@@ -171,9 +178,11 @@ tutti_status tti_one_phase_all_gather(tti_host_channel *channel, const tutti_cal
     if (longest == 0)
         return TUTTI_OK;
     tti_segments_init(&segments, call);
-    give_part(channel, call, &segments);
-    keep_own(channel, call, &segments);
-    st = tti_lines_await_all(channel);
+    st = give_part(channel, call, &segments);
+    if (st == TUTTI_OK) {
+        keep_own(channel, call, &segments);
+        st = tti_lines_await_all(channel);
+    }
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++)
         if (r != team->rank)
             take_part(channel, call, &segments, r);

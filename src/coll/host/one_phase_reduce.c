@@ -54,11 +54,14 @@ static void combine(const reduction *r, void *out, int64_t at, int64_t count, co
 
 /* ---- all_reduce and reduce ---- */
 
-static void give(const reduction *r)
+static tutti_status give(const reduction *r)
 {
-    char        *place = tti_lines_to_give(r->channel, r->bytes);
-    tti_segments segments;
+    char              *place = NULL;
+    const tutti_status st = tti_lines_to_give(r->channel, r->bytes, &place);
+    tti_segments       segments;
 
+    if (st != TUTTI_OK)
+        return st;
     if (r->call->n_segments == 0) {
         put(r, place, r->call->in, r->call->count);
     } else {
@@ -67,6 +70,7 @@ static void give(const reduction *r)
             put(r, place + (size_t)s.at * r->element, segments.all[s.segment].in, s.count);
     }
     tti_lines_post(r->channel);
+    return TUTTI_OK;
 }
 
 static tutti_status take(const reduction *r)
@@ -89,25 +93,27 @@ static tutti_status take(const reduction *r)
 tutti_status tti_one_phase_all_reduce(tti_host_channel *channel, const tutti_call *call)
 {
     const reduction r = reduction_of(channel, call);
+    tutti_status    st;
 
     if (r.bytes > TTI_LINES_BYTES)
         return tti_staged_all_reduce_sliced(channel, call);
     if (call->count == 0)
         return TUTTI_OK;
-    give(&r);
-    return take(&r);
+    st = give(&r);
+    return st == TUTTI_OK ? take(&r) : st;
 }
 
 tutti_status tti_one_phase_reduce(tti_host_channel *channel, const tutti_call *call)
 {
     const reduction r = reduction_of(channel, call);
+    tutti_status    st;
 
     if (r.bytes > TTI_LINES_BYTES)
         return tti_staged_reduce_sliced(channel, call);
     if (call->count == 0)
         return TUTTI_OK;
-    give(&r);
-    return call->root == channel->team->rank ? take(&r) : TUTTI_OK;
+    st = give(&r);
+    return st == TUTTI_OK && call->root == channel->team->rank ? take(&r) : st;
 }
 
 /* ---- reduce_scatter ---- */
@@ -132,17 +138,21 @@ static void give_part(const reduction *r, const tti_segments *segments, char *to
             tti_entry_at(r->call, r->channel->team->n_ranks, owner, s), s.count);
 }
 
-static void give_parts(const reduction *r, const tti_segments *segments)
+static tutti_status give_parts(const reduction *r, const tti_segments *segments)
 {
     const tti_team *team = r->channel->team;
-    char           *to = tti_lines_to_give(r->channel, r->bytes);
+    char           *to = NULL;
+    tutti_status    st = tti_lines_to_give(r->channel, r->bytes, &to);
     int             q;
 
+    if (st != TUTTI_OK)
+        return st;
     for (q = 0; q < team->n_ranks; q++) {
         give_part(r, segments, to, q);
         to += (size_t)tti_part_count(r->call, q) * r->element;
     }
     tti_lines_post(r->channel);
+    return TUTTI_OK;
 }
 
 tutti_status tti_one_phase_reduce_scatter(tti_host_channel *channel, const tutti_call *call)
@@ -159,9 +169,9 @@ tutti_status tti_one_phase_reduce_scatter(tti_host_channel *channel, const tutti
         return tti_staged_reduce_scatter(channel, call);
     r.bytes = (size_t)begin_of(call, team->n_ranks) * r.element;
     tti_segments_init(&segments, call);
-    give_parts(&r, &segments);
-    if (own == 0)
-        return TUTTI_OK;
+    st = give_parts(&r, &segments);
+    if (st != TUTTI_OK || own == 0)
+        return st;
     st = tti_lines_await_all(channel);
     if (st == TUTTI_OK)
         TTI_EACH_STRETCH (s, &segments, 0, own)

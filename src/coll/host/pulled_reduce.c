@@ -91,7 +91,7 @@ static tutti_status start(tti_host_channel *channel, const tutti_call *call, boo
     if (call->n_segments == 0 && call->op.kind != TUTTI_OP_PREMUL_SUM)
         st = tti_host_pull_ready(channel, here_out);
     if (st == TUTTI_OK && *here_out)
-        tti_host_begin(channel, TTI_HOST_PULL_ROUNDS);
+        st = tti_host_begin(channel, TTI_HOST_PULL_ROUNDS);
     return st;
 }
 

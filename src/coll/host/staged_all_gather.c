@@ -101,10 +101,9 @@ tutti_status tti_staged_all_gather(tti_host_channel *channel, const tutti_call *
     piece         p = { .channel = channel, .call = call,
                         .element = tutti_dtype_size(call->dtype),
                         .per_round = tti_staged_per_round(call, (int64_t)channel->chunk) };
-    tutti_status  st = TUTTI_OK;
+    tutti_status  st = tti_host_begin(channel, tti_staged_rounds(longest, p.per_round));
 
     tti_segments_init(&p.segments, call);
-    tti_host_begin(channel, tti_staged_rounds(longest, p.per_round));
     for (; p.first < longest && st == TUTTI_OK; p.first += p.per_round) {
         tti_segments_advance(&p.segments, p.first);
         st = do_round(&p);

@@ -218,9 +218,10 @@ tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti
     bool         pulls;
     tutti_status st = wants_pull(&w, &pulls);
 
+    if (st == TUTTI_OK)
+        st = tti_host_begin(channel, 0);
     if (st != TUTTI_OK)
         return st;
-    tti_host_begin(channel, 0);
     return pulls ? tti_pulled_blocks(channel, call) : move_data(&w);
 }
 
@@ -229,10 +230,10 @@ static tutti_status run(tti_host_channel *channel, const tutti_call *call, bool 
     const int    own = channel->team->rank;
     window       w = { .channel = channel, .call = call,
                        .element = tutti_dtype_size(call->dtype) };
-    tutti_status st;
+    tutti_status st = tti_host_begin(channel, 1);
 
-    tti_host_begin(channel, 1);
-    st = exchange_tables(&w);
+    if (st == TUTTI_OK)
+        st = exchange_tables(&w);
     if (st == TUTTI_OK && call->in_counts[own] > 0 && call->list[own] != call->ins[own])
         memcpy(call->list[own], call->ins[own], (size_t)bytes_of(&w, call->in_counts[own]));
     if (st == TUTTI_OK && pulls)

@@ -111,9 +111,8 @@ static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
     const size_t  element = tutti_dtype_size(call->dtype);
     const size_t  total = (size_t)call->count * element;
     piece         p = { .channel = channel, .call = call };
-    tutti_status  st = TUTTI_OK;
+    tutti_status  st = tti_host_begin(channel, tti_staged_rounds(call->count, per_round));
 
-    tti_host_begin(channel, tti_staged_rounds(call->count, per_round));
     for (; p.offset < total && st == TUTTI_OK; p.offset += p.bytes) {
         p.bytes = (size_t)per_round * element;
         if (p.bytes > total - p.offset)
@@ -127,10 +126,11 @@ static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
 
 tutti_status tti_staged_barrier(tti_host_channel *channel, const tutti_call *call)
 {
-    tutti_status st;
+    tutti_status st = tti_host_begin(channel, 1);
 
     (void)call; /* a barrier has no data */
-    tti_host_begin(channel, 1);
+    if (st != TUTTI_OK)
+        return st;
     tti_host_post(channel, TTI_STAGED);
     st = tti_host_await_all(channel, TTI_STAGED);
     if (st == TUTTI_OK)

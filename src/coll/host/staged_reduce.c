@@ -85,10 +85,9 @@ static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
     portion       p = { .channel = channel, .call = call,
                         .kernel = tti_reduce_kernel_for(call->op.kind, call->dtype),
                         .element = tutti_dtype_size(call->dtype) };
-    tutti_status  st = TUTTI_OK;
+    tutti_status  st = tti_host_begin(channel, tti_staged_rounds(call->count, per_round));
 
     tti_segments_init(&p.segments, call);
-    tti_host_begin(channel, tti_staged_rounds(call->count, per_round));
     for (; p.first < call->count && st == TUTTI_OK; p.first += p.count) {
         p.count = call->count - p.first < per_round ? call->count - p.first : per_round;
         tti_segments_advance(&p.segments, p.first);

@@ -109,11 +109,11 @@ tutti_status tti_staged_reduce_scatter(tti_host_channel *channel, const tutti_ca
                         .scales = call->op.kind == TUTTI_OP_PREMUL_SUM,
                         .element = tutti_dtype_size(call->dtype),
                         .lane = tti_staged_lane(channel) };
-    tutti_status  st = TUTTI_OK;
+    tutti_status  st;
 
     tti_segments_init(&s.segments, call);
     s.per_round = tti_staged_per_round(call, (int64_t)s.lane);
-    tti_host_begin(channel, tti_staged_rounds(longest, s.per_round));
+    st = tti_host_begin(channel, tti_staged_rounds(longest, s.per_round));
     for (; s.first < longest && st == TUTTI_OK; s.first += s.per_round) {
         tti_segments_advance(&s.segments, s.first);
         st = stage(&s);

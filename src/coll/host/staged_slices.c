@@ -189,11 +189,10 @@ static tutti_status run(flow *f)
 {
     const uint64_t lag = f->channel->crowded ? 0 : LAG_OWN_CORE;
     const uint64_t n = f->n_rounds;
-    tutti_status   st = TUTTI_OK;
+    tutti_status   st = tti_host_begin(f->channel, n);
     uint64_t       t;
 
     f->begin = f->channel->round;
-    tti_host_begin(f->channel, n);
     for (t = 0; t < n + 2 * lag && st == TUTTI_OK; t++) {
         if (t < n)
             st = stage(f, t);

@@ -43,7 +43,7 @@ static tutti_status tell(tti_host_channel *channel, tutti_status status, int cul
     return status;
 }
 
-tutti_status tti_host_compare_with(tti_host_channel *channel, int rank, const tti_call_note *note)
+static tutti_status compare_with(tti_host_channel *channel, int rank, const tti_call_note *note)
 {
     const tti_team *team = channel->team;
     tti_call_note   other;
@@ -62,17 +62,26 @@ tutti_status tti_host_compare_with(tti_host_channel *channel, int rank, const tt
     return tell(channel, TUTTI_E_MISMATCH, rank);
 }
 
+tutti_status tti_host_compare(tti_host_channel *channel, int rank)
+{
+    const uint64_t calls = channel->calls, agreed = channel->members[rank].agreed;
+    uint64_t       call = calls < TTI_HOST_PLACES ? 1 : calls - TTI_HOST_AHEAD;
+    tutti_status   st = TUTTI_OK;
+
+    for (; call <= calls && st == TUTTI_OK; call++)
+        if (channel->past[call % TTI_HOST_PLACES].note.seq > agreed)
+            st = compare_with(channel, rank, &channel->past[call % TTI_HOST_PLACES].note);
+    return st;
+}
+
 static tutti_status compare_all(tti_host_channel *channel)
 {
     tutti_status st = TUTTI_OK;
     int          r;
 
-    for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++) {
-        if (channel->entering != 0)
-            st = tti_host_compare_with(channel, r, &channel->past);
-        if (st == TUTTI_OK)
-            st = tti_host_compare_with(channel, r, &channel->note);
-    }
+    for (r = 0; r < channel->team->n_ranks && st == TUTTI_OK; r++)
+        if (r != channel->team->rank)
+            st = tti_host_compare(channel, r);
     return st;
 }
 

@@ -77,7 +77,7 @@ static watched watched_of(const tti_host_channel *channel, int rank, tti_counter
         return (watched){ .word = &member->places[channel->place].word,
                           .waiters = &member->lines->place_waiters, .exact = true };
     if (kind == TTI_CARDED)
-        return (watched){ .word = &member->lines->cards[channel->place].word,
+        return (watched){ .word = &member->lines->cards[channel->turn].word,
                           .waiters = &member->lines->place_waiters, .exact = true };
     return (watched){ .word = &member->lines->counters[kind].at,
                       .waiters = &member->lines->counters[kind].waiters };
@@ -204,10 +204,10 @@ void tti_host_wake(tti_host_channel *channel, int rank)
 
     for (i = 0; i < TTI_COUNTERS; i++)
         wake(channel->team->port, &member->lines->counters[i].at, &member->lines->counters[i].waiters);
-    for (i = 0; i < TTI_HOST_PLACES; i++) {
+    for (i = 0; i < TTI_HOST_PLACES; i++)
         wake(channel->team->port, &member->places[i].word, &member->lines->place_waiters);
+    for (i = 0; i < TTI_HOST_TURNS; i++)
         wake(channel->team->port, &member->lines->cards[i].word, &member->lines->place_waiters);
-    }
 }
 
 void tti_host_store(const tti_host_channel *channel, tti_host_word *word, _Atomic uint32_t *waiters,

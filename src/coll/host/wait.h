@@ -32,8 +32,8 @@ tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind
 tutti_status tti_host_look_back(tti_host_channel *channel);
 /** Whether rank has entered the call of number seq. */
 bool tti_host_entered(const tti_host_channel *channel, int rank, uint64_t seq);
-/** TUTTI_E_MISMATCH in words, the others told, if rank has called something else than note, a call
- * of this rank. */
-tutti_status tti_host_compare_with(tti_host_channel *channel, int rank, const tti_call_note *note);
+/** TUTTI_E_MISMATCH in words, the others told, if rank has called something else in a call that this rank has entered,
+ * and in which it is not known yet to have called the same. */
+tutti_status tti_host_compare(tti_host_channel *channel, int rank);
 
 #endif
