@@ -23,9 +23,11 @@
  * before it is rounded to the dtype (TUTTI_AVG).
  *
  * Failures are told to all: a rank that has marked a parameter twice, or not at all, gets TUTTI_E_STATE of its
- * finish(), and the others TUTTI_E_REMOTE with its words, unless everything had been reduced by then. So finish() is called
- * also after mark_ready() has failed. Averages are undefined then; the reducer and the group go on. When the group
+ * finish(), and the others TUTTI_E_REMOTE with its words, unless everything had been reduced by then. So finish() is
+ * called also after mark_ready() has failed. Averages are undefined then; the reducer and the group go on. When the group
  * itself fails, as a rank has died, it is finished (tutti/group.h).
+ *
+ * Ranks may have different numbers of inputs: tutti/join.h.
  *
  * mark_ready may be called by several threads at once. Everything else is for one thread at a time, and not while
  * another is inside mark_ready. */
@@ -123,8 +125,8 @@ TUTTI_API tutti_status tutti_reducer_prepare_for_backward(tutti_reducer *reducer
 /** The gradient of a parameter is complete: hand it over, and begin what can be reduced now. Until finish() the gradient
  * may be read, not written.
  *
- * A gradient that is undefined counts as zeros. Outside of prepare_for_backward() and finish(), or without sync, it is only
- * remembered that the parameter was used. With static_graph a parameter may be marked several times a step,
+ * A gradient that is undefined counts as zeros. Outside of prepare_for_backward() and finish(), or without sync, it is
+ * only remembered that the parameter was used. With static_graph a parameter may be marked several times a step,
  * as often as in the first.
  *
  * @errors   TUTTI_E_ARG    index is out of range
@@ -155,8 +157,7 @@ TUTTI_API tutti_status tutti_reducer_finish(tutti_reducer *reducer);
 TUTTI_API void tutti_reducer_set_sync(tutti_reducer *reducer, bool sync);
 
 /** Give up a step in the middle, so that training can go on: reductions are begun and waited for as in
- * tutti_reducer_finish(), which the others have to call, or this; what was recorded is dropped, buckets will be rebuilt once more.
- * All ranks call it, or none.
+ * tutti_reducer_finish(); what was recorded is dropped, buckets will be rebuilt once more. All ranks call it, or none.
  * @errors  what the reductions fail with, but for parameters that were not marked
  * @threads one
  * @source  torch.distributed.Reducer.reset_state */
@@ -207,11 +208,11 @@ typedef struct tutti_comm_hook {
     uint32_t    size; /* sizeof(tutti_comm_hook) of that build */
     const char *name; /* for logging data */
 
-    /* Required. Begin the reduction of a bucket, and give a future, a new reference. Its value is a tutti_spans whose first
-     * span has the result, as many elements as the bucket, of the same or, if both are real, of another floating dtype;
-     * or NULL or no span: the bucket's own memory has it. Called in the order of buckets, one at a time, by any thread that calls
-     * mark_ready() or finish(), under no lock; on every rank, also when the step is about to fail. It must not call
-     * the reducer. Nothing is divided by the reducer: averaging is the hook's. */
+    /* Required. Begin the reduction of a bucket, and give a future, a new reference. Its value is a tutti_spans whose
+     * first span has the result, as many elements as the bucket, of the same or, if both are real, of another floating
+     * dtype; or NULL or no span: the bucket's own memory has it. Called in the order of buckets, one at a time, by any
+     * thread that calls mark_ready() or finish(), under no lock; on every rank, also when the step is about to fail.
+     * It must not call the reducer. Nothing is divided by the reducer: averaging is the hook's. */
     tutti_status (*run)(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out);
     /* Optional. The reducer is freed. */
     void (*free_state)(void *state);
@@ -262,8 +263,8 @@ typedef void (*tutti_logging_fn)(const char *key, const char *value, void *ctx);
 
 /** Call fn for every entry of the logging data, in the names of torch: module_name, world_size, rank, iteration,
  * num_parameter_tensors, total_parameter_size_bytes, dtypes, bucket_sizes, bucket_cap_bytes, modes, backend_name,
- * rebuilt_bucket_sizes, prev_iteration_grad_ready_order_indices, times, comm_hook, has_error, error, and more. Times are of
- * the last step with sync, avg_ of all.
+ * rebuilt_bucket_sizes, prev_iteration_grad_ready_order_indices, times, comm_hook, has_error, error, and more. Times are
+ * of the last step with sync, avg_ of all.
  * @units    bytes; ns
  * @threads  one, not while another is inside mark_ready
  * @source   torch.distributed.Logger */

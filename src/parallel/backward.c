@@ -6,8 +6,8 @@
  *         mark_ready   copy the gradient into its place; one less to wait for; a bucket that waits for none begins,
  *                      if all before it have begun, and then those behind it that wait for none either
  *         Unused parameters are marked with the first gradient, not before: the result of the forward may never be
- *         used. With static_graph the first step only counts marks, and finish() does the rest; in later ones a parameter is
- *         ready with its last mark.
+ *         used. With static_graph the first step only counts marks, and finish() does the rest; in later ones a
+ *         parameter is ready with its last mark.
  * True    Reductions begin in the order of buckets on every rank: this is what keeps ranks together.
  *         A failure of this rank's own does not keep reductions from beginning, see account.c. */
 #include "parallel/parallel.h"
@@ -55,9 +55,13 @@ static tutti_status launch(tutti_reducer *r, int b, bool failed)
 {
     tti_reducer_bucket *bucket = &r->buckets[b];
     const bool          last = b == r->layout.n_buckets - 1;
+    tutti_status        st;
 
     if (r->hook != NULL)
         return run_hook(r, b);
+    st = b == 0 ? tti_join_divisor(r) : TUTTI_OK;
+    if (st != TUTTI_OK)
+        return st;
     tti_tail_set(bucket, failed);
     return tutti_all_reduce_async(tutti_span_of(bucket->data, bucket->count + last, bucket->dtype), average(r),
                                   r->group, &bucket->work);
@@ -76,9 +80,10 @@ static tutti_status launch_map(tutti_reducer *r)
 static void close_locked(tutti_reducer *r)
 {
     tutti_status st;
+    int          i;
 
-    if (tti_sums_used(r))
-        memcpy(r->used_sum, r->used, (size_t)r->n * sizeof *r->used);
+    for (i = 0; i < r->n && tti_sums_used(r); i++)
+        r->used_sum[i] = r->shadow ? 0 : r->used[i];
     if (!tti_sums_used(r) && r->hook == NULL)
         return;
     r->used_sum[r->n] = r->failure != TUTTI_OK;
@@ -137,12 +142,12 @@ static tutti_status fill(tutti_reducer *r, int i, bool maybe_unused)
     void             *place = tti_place(r, i);
     tutti_status      st = TUTTI_OK;
 
-    if (s->grad == NULL) {
-        memset(place, 0, s->bytes);
-        return TUTTI_OK;
-    }
-    if (maybe_unused && (r->views || s->grad == place))
+    if (r->shadow ? s->grad == place : maybe_unused && s->grad != NULL && (r->views || s->grad == place))
         st = keep(s);
+    if (s->grad == NULL || r->shadow) {
+        memset(place, 0, s->bytes);
+        return st;
+    }
     if (s->grad != place && s->bytes > 0)
         memcpy(place, s->grad, s->bytes);
     if (r->views)
@@ -267,8 +272,13 @@ tutti_status tutti_reducer_prepare_for_forward(tutti_reducer *reducer)
         r->iterations++;
         tti_times_forward(r);
     }
-    r->forward = true;
-    return r->may_rebuild && !r->has_rebuilt ? tti_reducer_rebuild(r) : TUTTI_OK;
+    st = tti_join_step(r);
+    if (st == TUTTI_OK && r->may_rebuild && !r->has_rebuilt)
+        st = tti_reducer_rebuild(r);
+    if (st == TUTTI_OK)
+        st = tti_join_tell_sync(r);
+    r->forward = st == TUTTI_OK;
+    return st;
 }
 
 static tutti_status check_unused(const tutti_reducer *r, const int *unused, int n_unused)
@@ -305,13 +315,14 @@ static void begin_parameters(tutti_reducer *r, const int *unused, int n_unused)
         r->buckets[b].pending = r->buckets[b].n;
 }
 
-static void begin(tutti_reducer *r, const int *unused, int n_unused)
+void tti_begin_locked(tutti_reducer *r, const int *unused, int n_unused)
 {
     begin_parameters(r, unused, n_unused);
     r->expect = true;
     r->begun = r->unused_marked = r->launching = r->lost = false;
     r->next = r->n_ready = r->n_arrived = 0;
     r->failure = TUTTI_OK;
+    r->divisor = r->size;
     if (tti_sums_used(r))
         r->used_known = false;
 }
@@ -321,8 +332,8 @@ static void warn_if_needless(tutti_reducer *r, int n_unused)
     if (!tti_is_dynamic(r) || r->has_warned || n_unused > 0 || r->iterations > 1)
         return;
     r->has_warned = true;
-    tti_log(TTI_LOG_WARN, "reducer: find_unused_parameters is set, and no parameter is unused in the first step: every step "
-                          "pays for a map of used parameters");
+    tti_log(TTI_LOG_WARN, "reducer: find_unused_parameters is set, and no parameter is unused in the first step: every "
+                          "step pays for a map of used parameters");
 }
 
 tutti_status tutti_reducer_prepare_for_backward(tutti_reducer *reducer, const int *unused, int n_unused)
@@ -342,7 +353,7 @@ tutti_status tutti_reducer_prepare_for_backward(tutti_reducer *reducer, const in
         return TUTTI_OK;
     warn_if_needless(r, n_unused);
     tti_lock(&r->lock);
-    begin(r, unused, n_unused);
+    tti_begin_locked(r, unused, n_unused);
     tti_times_backward(r);
     tti_unlock(&r->lock);
     return TUTTI_OK;

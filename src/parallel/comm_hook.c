@@ -13,8 +13,8 @@ tutti_status tutti_reducer_register_comm_hook(tutti_reducer *reducer, const tutt
         return tti_fail(TUTTI_E_ARG, "reducer_register_comm_hook: the %s is NULL", r == NULL ? "reducer" : "hook");
     if (hook->api != TUTTI_COMM_HOOK_API || hook->size < sizeof *hook || hook->run == NULL)
         return tti_fail(TUTTI_E_ARG,
-                        "reducer_register_comm_hook: a table of version %u and %u bytes%s, where version %d has %zu", hook->api,
-                        hook->size, hook->run == NULL ? " without run" : "", TUTTI_COMM_HOOK_API, sizeof *hook);
+                        "reducer_register_comm_hook: a table of version %u and %u bytes%s, where version %d has %zu",
+                        hook->api, hook->size, hook->run == NULL ? " without run" : "", TUTTI_COMM_HOOK_API, sizeof *hook);
     if (r->hook != NULL)
         return tti_fail(TUTTI_E_STATE,
                         "reducer_register_comm_hook: it can only be called once, and '%s' is registered already",

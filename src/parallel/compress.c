@@ -3,8 +3,8 @@
  * compress.c - the hooks of the library: the average as a hook, rounded to 16 bits, and none at all.
  *
  * How     Compressing rounds a bucket into a buffer of its own, kept from step to step, and averages that: the sum is
- *         made in f32 and rounded once, so that it needs no division before. The future's value is the buffer: finish() widens it
- *         where it copies it to the gradients, one pass for both. */
+ *         made in f32 and rounded once, so that it needs no division before. The future's value is the buffer: finish()
+ *         widens it where it copies it to the gradients, one pass for both. */
 #include "parallel/parallel.h"
 
 #include <stdlib.h>

@@ -110,14 +110,14 @@ static tutti_status is_unused_by_all(tutti_reducer *r, int i, bool *unused_out)
 static tutti_status put_back(tutti_reducer *r, int i, const char *result, tutti_dtype dtype)
 {
     tti_reducer_slot *s = &r->slots[i];
-    bool              unused = false;
-    tutti_status      st = is_unused_by_all(r, i, &unused);
+    bool              stays = r->shadow;
+    tutti_status      st = stays ? TUTTI_OK : is_unused_by_all(r, i, &stays);
 
     if (st != TUTTI_OK)
         return st;
-    if (unused && s->is_kept)
+    if (stays && s->is_kept && s->bytes > 0)
         memcpy(s->grad, s->kept, s->bytes);
-    if (unused)
+    if (stays)
         return TUTTI_OK;
     if (s->grad == NULL)
         s->grad = tti_place(r, i);
@@ -213,10 +213,22 @@ static tutti_status wait_for_all(tutti_reducer *r)
     return st;
 }
 
+tutti_status tti_reducer_complete(tutti_reducer *r)
+{
+    tutti_status st = wait_for_all(r);
+
+    end(r, st == TUTTI_OK);
+    tti_times_comm_end(r);
+    if (st == TUTTI_OK && r->failure != TUTTI_OK) /* after everything had begun: nobody else's concern */
+        st = tti_fail(r->failure, "%s", r->failure_words);
+    if (st != TUTTI_OK)
+        tti_reducer_keep_error(r);
+    return st;
+}
+
 tutti_status tutti_reducer_finish(tutti_reducer *reducer)
 {
     tutti_reducer *r = reducer;
-    tutti_status   st;
 
     if (r == NULL)
         return tti_fail(TUTTI_E_ARG, "reducer_finish: the reducer is NULL");
@@ -231,14 +243,7 @@ tutti_status tutti_reducer_finish(tutti_reducer *reducer)
         mark_missing_locked(r);
     tti_unlock(&r->lock);
 
-    st = wait_for_all(r);
-    end(r, st == TUTTI_OK);
-    tti_times_comm_end(r);
-    if (st == TUTTI_OK && r->failure != TUTTI_OK) /* after everything had begun: nobody else's concern */
-        st = tti_fail(r->failure, "%s", r->failure_words);
-    if (st != TUTTI_OK)
-        tti_reducer_keep_error(r);
-    return st;
+    return tti_reducer_complete(r);
 }
 
 tutti_status tutti_reducer_reset_state(tutti_reducer *reducer)

@@ -15,6 +15,7 @@
  *   convert.c    from one floating dtype to another
  *   timing.c     when things happened; logging.c, telling it
  *   broadcast.c  the same values everywhere, to begin with
+ *   join.c       ranks without inputs play along, of whatever kind; reducer_join.c, reducers do
  *
  * Who     lock guards what mark_ready() changes, which any thread may call: marks, counts, next, failure. What it
  *         copies, and the hooks, are outside of it: a parameter's slice is written by its one caller, before the
@@ -26,6 +27,7 @@
 
 #include "base/thread.h"
 #include "parallel/assign.h"
+#include <tutti/join.h>
 #include <tutti/parallel.h>
 
 enum { TTI_REDUCER_WORDS_MAX = 1024 };
@@ -71,6 +73,16 @@ typedef struct tti_reducer_times {
     double  avg_forward, avg_backward, avg_comm, avg_overlap;
     int64_t n;
 } tti_reducer_times;
+
+/** A reducer in a scope of uneven inputs. */
+typedef struct tti_reducer_join {
+    tutti_join       *scope; /* NULL: in none */
+    bool              divide_by_active;
+    const tutti_span *state; /* [n_state] */
+    int               n_state;
+    int32_t           flag; /* whether this rank averages in this step, to be added up */
+    tutti_work       *flag_work;
+} tti_reducer_join;
 
 struct tutti_reducer {
     tutti_group *group;
@@ -122,6 +134,9 @@ struct tutti_reducer {
     int         n_order_before;
 
     void       *reports;    /* [size + 1] account.c */
+    bool        shadow;     /* a step of others: gradients count as zeros, and stay */
+
+    tti_reducer_join join;
 
     tti_reducer_times times;
     bool              has_error; /* logging data; the words stay */
@@ -169,6 +184,7 @@ tutti_status tti_reducer_rebuild(tutti_reducer *r);
 /* backward.c. The lock is held where it says so, and let go of meanwhile. */
 tutti_status tti_mark_locked(tutti_reducer *r, int i);
 void         tti_mark_unused_locked(tutti_reducer *r);
+void         tti_begin_locked(tutti_reducer *r, const int *unused, int n_unused);
 /** Keep a failure of this step, with the words of the calling thread, unless there is one. Locked. */
 void tti_reducer_fail_locked(tutti_reducer *r, tutti_status st);
 /** Keep words for the logging data. */
@@ -177,6 +193,14 @@ void tti_reducer_keep_error(tutti_reducer *r);
 /* finish.c */
 /** Wait for everything that was begun, whatever it comes to. */
 tutti_status tti_reducer_drain(tutti_reducer *r);
+/** The end of a step, when every parameter was marked. */
+tutti_status tti_reducer_complete(tutti_reducer *r);
+
+/* reducer_join.c: nothing outside of a scope. */
+tutti_status tti_join_step(tutti_reducer *r);
+tutti_status tti_join_tell_sync(tutti_reducer *r);
+/** Over how many ranks this step averages, if not over all. */
+tutti_status tti_join_divisor(tutti_reducer *r);
 
 /* account.c */
 size_t       tti_tail_bytes(const tti_reducer_bucket *bucket);

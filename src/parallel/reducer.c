@@ -231,6 +231,9 @@ void tutti_reducer_free(tutti_reducer *reducer)
         return;
     if (r->expect)
         tti_reducer_drain(r);
+    if (r->join.flag_work != NULL)
+        tutti_work_wait(r->join.flag_work);
+    tutti_work_free(r->join.flag_work);
     if (r->hook != NULL && r->hook->free_state != NULL)
         r->hook->free_state(r->hook_state);
     tti_buckets_free(r->buckets, r->layout.n_buckets);

@@ -3,9 +3,9 @@
  * verify.c - the same parameters and modes on all ranks, or an error on all of them.
  *
  * Why     Ranks that reduce different things would wait for each other, or average what does not belong together.
- * How     All ranks describe themselves as whole numbers, and gather four: a status, how many parameters, how many numbers,
- *         a fingerprint. Where all agree that is all. Else they gather the descriptions, too, and each words the first
- *         difference between rank 0 and the first rank that differs from it.
+ * How     All ranks describe themselves as whole numbers, and gather four: a status, how many parameters, how many
+ *         numbers, a fingerprint. Where all agree that is all. Else they gather the descriptions, too, and each words the
+ *         first difference between rank 0 and the first rank that differs from it.
  * True    What is decided is decided from what all ranks have: no rank goes on alone. */
 #include "parallel/parallel.h"
 
@@ -80,8 +80,8 @@ static tutti_status fail_shape(const tutti_reducer *r, int i, int other, const c
     char        a[SHAPE_MAX], b[SHAPE_MAX];
 
     return tti_fail(TUTTI_E_MISMATCH,
-                    "[%d]: params[%d]%s%s%s in this process has %s [%s], which do not match %s [%s] of the same parameter "
-                    "in process 0\n  next: make the same model on all ranks, parameters in the same order",
+                    "[%d]: params[%d]%s%s%s in this process has %s [%s], which do not match %s [%s] of the same "
+                    "parameter in process 0\n  next: make the same model on all ranks, parameters in the same order",
                     other, i, name != NULL ? " ('" : "", name != NULL ? name : "", name != NULL ? "')" : "", what,
                     shape_text(theirs, n_theirs, a), what, shape_text(first, n_first, b));
 }

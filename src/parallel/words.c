@@ -94,8 +94,8 @@ tutti_status tti_fail_twice(const tutti_reducer *r, int i)
     return tti_fail(TUTTI_E_STATE,
                     "Expected to mark a variable ready only once: Parameter at index %d%s%s has been marked as ready "
                     "twice on rank %d, in step %lld\n"
-                    "  either it was used outside of the forward pass or in several passes at once, or in several reentrant "
-                    "backwards%s\n"
+                    "  either it was used outside of the forward pass or in several passes at once, or in several "
+                    "reentrant backwards%s\n"
                     "  next: mark each parameter once a step, or set static_graph if it is the same in every step",
                     i, name != NULL ? " with name " : "", name != NULL ? name : "", r->rank, (long long)r->iterations,
                     r->unused_marked && r->caps.find_unused ? ", or it was among the unused ones and is used" : "");
