@@ -118,12 +118,14 @@ typedef struct tutti_loss_options {
     tutti_reduction reduction;
     bool has_ignore_index; /* false: targets of -100 do not count */
     int64_t ignore_index;  /* if true: targets of this value do not count */
+    /* Cross entropy only: this share of the target's weight is dealt out to all classes; 0..1. */
+    double label_smoothing;
 } tutti_loss_options;
 
 #ifdef __cplusplus
-#define TUTTI_LOSS_OPTIONS                                                  \
-    {                                                                       \
-        sizeof(tutti_loss_options), nullptr, TUTTI_REDUCTION_MEAN, false, 0 \
+#define TUTTI_LOSS_OPTIONS                                                       \
+    {                                                                            \
+        sizeof(tutti_loss_options), nullptr, TUTTI_REDUCTION_MEAN, false, 0, 0.0 \
     }
 #else
 #define TUTTI_LOSS_OPTIONS                 \
@@ -141,12 +143,81 @@ typedef struct tutti_loss_options {
 TUTTI_API tutti_tensor *tutti_tensor_nll_loss(tutti_tensor *log_probs, tutti_tensor *target,
                                               const tutti_loss_options *opts);
 
-/** tutti_tensor_nll_loss() of tutti_tensor_log_softmax() over the classes.
+/** tutti_tensor_nll_loss() of tutti_tensor_log_softmax() over the classes, in one pass; keeps the scores
+ * and two numbers a row for backward, and no probabilities.
  * @shapes  as tutti_tensor_nll_loss()
  * @threads any
  * @source  torch.nn.functional.cross_entropy */
 TUTTI_API tutti_tensor *tutti_tensor_cross_entropy(tutti_tensor *logits, tutti_tensor *target,
                                                    const tutti_loss_options *opts);
+
+/* ---- layers of transformers --------------------------------------------------------------------- */
+
+/** e^x divided by its sum along dim, safe for large x.
+ * @shapes  any -> the same; a scalar is a vector of one element, dimension 0
+ * @threads any
+ * @source  torch.nn.functional.softmax */
+TUTTI_API tutti_tensor *tutti_tensor_softmax(tutti_tensor *x, int dim);
+
+/** Each run of the last nd dimensions less its mean, divided by the root of its variance plus eps, times
+ * weight plus bias (NULL: without).
+ * @param shape  the last nd sizes of x; weight and bias have this shape
+ * @numbers mean and variance in f64, in an order that depends on the shape alone
+ * @threads any
+ * @source  torch.nn.functional.layer_norm */
+TUTTI_API tutti_tensor *tutti_tensor_layer_norm(tutti_tensor *x, int nd, const int64_t *shape,
+                                                tutti_tensor *weight, tutti_tensor *bias,
+                                                double eps);
+
+/** Each run of the last nd dimensions divided by the root of its mean square plus eps, times weight
+ * (NULL: without).
+ * @param eps  below 0: the distance from 1 to the next number of x's type
+ * @numbers as tutti_tensor_layer_norm()
+ * @threads any
+ * @source  torch.nn.functional.rms_norm */
+TUTTI_API tutti_tensor *tutti_tensor_rms_norm(tutti_tensor *x, int nd, const int64_t *shape,
+                                              tutti_tensor *weight, double eps);
+
+/** The rows of weight that index names.
+ * @param index        i64, of any shape
+ * @param padding_idx  a row that gets no gradient; below 0: none
+ * @shapes  [V, D], [..] -> [.., D]
+ * @errors  also TUTTI_E_ARG  an index is no row; the text says which and where
+ * @threads any
+ * @source  torch.nn.functional.embedding */
+TUTTI_API tutti_tensor *tutti_tensor_embedding(tutti_tensor *weight, const tutti_tensor *index,
+                                               int64_t padding_idx);
+
+/** What attention does besides; a zero field means its default. Begin with TUTTI_ATTENTION_OPTIONS. */
+typedef struct tutti_attention_options {
+    size_t size;
+    bool is_causal;   /* query i sees keys 0 .. i only */
+    double dropout_p; /* each probability is zero with this chance, the others grow; 0..1 */
+    double scale;     /* of the products; 0: 1 / sqrt(E) */
+} tutti_attention_options;
+
+#ifdef __cplusplus
+#define TUTTI_ATTENTION_OPTIONS                          \
+    {                                                    \
+        sizeof(tutti_attention_options), false, 0.0, 0.0 \
+    }
+#else
+#define TUTTI_ATTENTION_OPTIONS                 \
+    {                                           \
+        .size = sizeof(tutti_attention_options) \
+    }
+#endif
+
+/** softmax(q k' scale) v, without ever holding all products: blocks of queries meet blocks of keys, and
+ * two numbers a query are kept for backward. opts NULL: all defaults.
+ * @shapes  [.., T, E], [.., S, E], [.., S, V] -> [.., T, V]; leading dimensions are equal. Of four, the
+ *          result lies in memory as [B, T, H, V], so that joining the heads needs no copy
+ * @threads any; draws from the thread's default generator if dropout_p is not 0
+ * @numbers blocks and their order depend on the shape alone
+ * @source  torch.nn.functional.scaled_dot_product_attention */
+TUTTI_API tutti_tensor *
+tutti_tensor_scaled_dot_product_attention(tutti_tensor *q, tutti_tensor *k, tutti_tensor *v,
+                                          const tutti_attention_options *opts);
 
 /* ---- modules ---------------------------------------------------------------------------------- */
 
@@ -270,6 +341,57 @@ TUTTI_API tutti_module *tutti_flatten(void);
 
 /** tutti_tensor_log_softmax() as a module. @threads any @source torch.nn.LogSoftmax */
 TUTTI_API tutti_module *tutti_log_softmax(int dim);
+
+/** Parameter weight [count, dim], normal numbers; row padding_idx (below 0: none) is zero and stays it.
+ * Takes i64 numbers of rows.
+ * @threads draws from the thread's default generator
+ * @source  torch.nn.Embedding */
+TUTTI_API tutti_module *tutti_embedding(int64_t count, int64_t dim, int64_t padding_idx);
+
+/** Parameters weight, ones, and bias, zeros, of that shape; eps 1e-5 is usual. @threads any
+ * @source torch.nn.LayerNorm */
+TUTTI_API tutti_module *tutti_layer_norm(int nd, const int64_t *shape, double eps);
+
+/** Parameter weight, ones, of that shape; eps as of tutti_tensor_rms_norm(). @threads any
+ * @source torch.nn.RMSNorm */
+TUTTI_API tutti_module *tutti_rms_norm(int nd, const int64_t *shape, double eps);
+
+/** How a module of attention is built; a zero field means its default. */
+typedef struct tutti_multihead_options {
+    size_t size;
+    double dropout; /* of the probabilities, while in training; default 0 */
+    bool no_bias;   /* no in_proj_bias, no out_proj.bias */
+    bool is_causal; /* each place sees itself and those before it */
+} tutti_multihead_options;
+
+#ifdef __cplusplus
+#define TUTTI_MULTIHEAD_OPTIONS                            \
+    {                                                      \
+        sizeof(tutti_multihead_options), 0.0, false, false \
+    }
+#else
+#define TUTTI_MULTIHEAD_OPTIONS                 \
+    {                                           \
+        .size = sizeof(tutti_multihead_options) \
+    }
+#endif
+
+/** Self-attention with several heads, batch first: parameters in_proj_weight [3 dim, dim] (queries, keys,
+ * values), in_proj_bias, and a linear child out_proj. opts NULL: all defaults.
+ * @shapes  [B, T, dim] -> the same
+ * @threads draws from the thread's default generator
+ * @source  torch.nn.MultiheadAttention(batch_first=True) */
+TUTTI_API tutti_module *tutti_multihead_attention(int64_t dim, int heads,
+                                                  const tutti_multihead_options *opts);
+
+/** tutti_tensor_gelu() as a module, or tutti_tensor_gelu_tanh(). @threads any @source torch.nn.GELU */
+TUTTI_API tutti_module *tutti_gelu(bool tanh);
+
+/** tutti_tensor_silu() as a module. @threads any @source torch.nn.SiLU */
+TUTTI_API tutti_module *tutti_silu(void);
+
+/** tutti_tensor_softmax() as a module. @threads any @source torch.nn.Softmax */
+TUTTI_API tutti_module *tutti_softmax(int dim);
 
 /** Children one after another; add them under any names. @threads any @source torch.nn.Sequential */
 TUTTI_API tutti_module *tutti_sequential(void);

@@ -19,7 +19,7 @@
 #include <tutti/autograd.h>
 #include "tensor/tensor.h"
 
-enum { TTI_SAVED = 4, TTI_NUMBERS = 12 };
+enum { TTI_SAVED = 6, TTI_NUMBERS = 12 };
 
 typedef struct tti_node tti_node;
 

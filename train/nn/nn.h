@@ -11,6 +11,25 @@
 bool tti_conv2d_options_get(const char *op, const tutti_conv2d_options *opts,
                             tutti_conv2d_options *full_out);
 
+/* What losses over classes share (loss_options.c). The caller's options, or the defaults, with
+ * ignore_index filled in; false and kept under op if they are no options. */
+bool tti_loss_options_get(const char *op, const tutti_loss_options *opts,
+                          tutti_loss_options *full_out);
+/* Scores x, targets t and class weights w (may be NULL) fit to one another. */
+tutti_status tti_loss_check(const char *op, const tutti_tensor *x, const tutti_tensor *t,
+                            const tutti_tensor *w);
+/* Every target, i64 and contiguous, is a class or ignored. */
+tutti_status tti_targets_check(const char *op, const tutti_tensor *t, int64_t classes,
+                               int64_t ignored);
+static inline int tti_class_dim(const tutti_tensor *x)
+{
+    return x->nd == 1 ? 0 : 1;
+}
+
+/* 1 where attention keeps a probability that dropout p might drop, else 0: for n of them from number
+ * `first` on, which counts batch, query and key. */
+void tti_attention_keep(uint64_t seed, uint64_t first, int64_t n, double p, uint8_t *keep_out);
+
 /* How often a window fits: floor((n + 2 pad - dil (k - 1) - 1) / stride) + 1, or 0. */
 static inline int64_t tti_windows(int64_t n, int64_t k, int64_t stride, int64_t pad, int64_t dil)
 {

@@ -34,9 +34,10 @@ typedef struct tti_row_ops {
     double (*exp_sum)(int64_t n, const void *x, double shift, void *y);
     double (*sum)(int64_t n, const void *x);
     double (*dot)(int64_t n, const void *a, const void *b);
-    double (*spread)(int64_t n, const void *x, double mean);     /* sum of (x - mean)^2 */
-    void (*scale)(int64_t n, void *x, double by);                /* x *= by */
-    void (*shift)(int64_t n, const void *x, double by, void *y); /* y = x - by */
+    double (*spread)(int64_t n, const void *x, double mean); /* sum of (x - mean)^2 */
+    void (*scale)(int64_t n, void *x, double by);            /* x *= by */
+    /* y = x - by - more, in this order */
+    void (*shift)(int64_t n, const void *x, double by, double more, void *y);
     /* y = e^(x - shift) * by */
     void (*exp_scaled)(int64_t n, const void *x, double shift, double by, void *y);
     /* dx = y (g - s), of y = softmax(x); dx = g - e^y s, of y = log_softmax(x) */

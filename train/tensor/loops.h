@@ -337,13 +337,13 @@ typedef double lanes_double __attribute__((vector_size(LANES * sizeof(double))))
             x[i] *= c;                                                                             \
     }                                                                                              \
                                                                                                    \
-    static void T##_row_shift(int64_t n, const void *vx, double by, void *vy)                      \
+    static void T##_row_shift(int64_t n, const void *vx, double by, double more, void *vy)         \
     {                                                                                              \
-        const T *x = vx, c = (T)by;                                                                \
+        const T *x = vx, c = (T)by, d = (T)more;                                                   \
         T *y = vy;                                                                                 \
                                                                                                    \
         for (int64_t i = 0; i < n; i++)                                                            \
-            y[i] = x[i] - c;                                                                       \
+            y[i] = x[i] - c - d;                                                                   \
     }                                                                                              \
                                                                                                    \
     static void T##_row_exp_scaled(int64_t n, const void *vx, double dshift, double by, void *vy)  \

@@ -111,17 +111,16 @@ static tutti_status product_shape(const char *op, const tutti_tensor *a, const t
     return TUTTI_OK;
 }
 
-/* Where the factors of product number i of y lie: elements from the start of x. */
-static int64_t matrix_at(const tutti_tensor *y, const tutti_tensor *x, int64_t i)
+int64_t tti_matrix_at(int nd, const int64_t *lead, const tutti_tensor *x, int64_t i)
 {
     int64_t at = 0;
 
-    for (int d = y->nd - 3; d >= 0; d--) {
-        const int xd = d - (y->nd - x->nd);
+    for (int d = nd - 1; d >= 0; d--) {
+        const int xd = d - (nd - (x->nd - 2));
 
         if (xd >= 0 && x->shape[xd] > 1)
-            at += i % y->shape[d] * x->stride[xd];
-        i /= y->shape[d];
+            at += i % lead[d] * x->stride[xd];
+        i /= lead[d];
     }
     return at;
 }
@@ -135,8 +134,8 @@ static void multiply_all(const tutti_tensor *a, const tutti_tensor *b, const tti
     char *to = tti_at(y);
 
     for (int64_t i = 0; i < n; i++, to += (size_t)(s->m * s->n) * size)
-        tti_gemm(y->dtype, s, 1.0, at_a + matrix_at(y, a, i) * (int64_t)size,
-                 at_b + matrix_at(y, b, i) * (int64_t)size, 0.0, to);
+        tti_gemm(y->dtype, s, 1.0, at_a + tti_matrix_at(y->nd - 2, y->shape, a, i) * (int64_t)size,
+                 at_b + tti_matrix_at(y->nd - 2, y->shape, b, i) * (int64_t)size, 0.0, to);
 }
 
 /* Many matrices times one are one product, where their rows follow one another. */

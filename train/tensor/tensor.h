@@ -274,6 +274,9 @@ void tti_gemm(tutti_dtype dtype, const tti_gemm_shape *s, double alpha, const vo
 tutti_tensor *tti_raw_mm(const char *op, const tutti_tensor *a, const tutti_tensor *b);
 /* Products of the matrices in the last two dimensions, those before broadcast. */
 tutti_tensor *tti_raw_bmm(const char *op, const tutti_tensor *a, const tutti_tensor *b);
+/* Where matrix number i of x lies, in elements from its first, when the leading dimensions of x
+ * broadcast to the nd ones of lead. */
+int64_t tti_matrix_at(int nd, const int64_t *lead, const tutti_tensor *x, int64_t i);
 /* x as CBLAS takes its last two dimensions: rows side by side (t false) or columns (t true), ld apart.
  * x itself, retained, or a copy. */
 tutti_tensor *tti_raw_matrices(const tutti_tensor *x, bool *t_out, int64_t *ld_out);
