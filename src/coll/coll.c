@@ -4,6 +4,9 @@
  *
  * Lazy    A lazy group announces itself when it is made, and looks for the others in its first call:
  *         so ranks may make such groups in any order, and none waits for another.
+ * Begun   An asynchronous call enters, and gives what it gives in one phase, when it is issued: then nobody waits
+ *         for this rank while it computes. Where it would have to wait for others to enter the call before, or
+ *         goes in rounds, run does that.
  * Fails   The first failure is kept with its words, and answers every later call: members are then
  *         in different places, and nothing can be said about what their buffers hold. Members of
  *         this host learn of it through the shared channel, others when their messages do not
@@ -25,6 +28,7 @@ struct tti_coll {
     tti_net           net;
     tti_board         board;  /* of the exchange */
     bool              joined; /* has met the others; of the calls' thread, like failed */
+    bool              begun;  /* the latest call has been entered, but not done */
     tutti_status      failed;
     tti_words         words; /* of failed */
 
@@ -167,18 +171,29 @@ static tutti_status enter(tti_host_channel *host, const tutti_call *call, const 
     return tti_host_enter(host, call, note);
 }
 
+/* The call is entered, whether it was begun or not. */
+static tutti_status begin(tti_coll *coll, const tutti_call *call, const tti_call_note *note)
+{
+    tutti_status st = TUTTI_OK;
+
+    if (!coll->begun)
+        tti_call_publish(coll->team.board, note);
+    if (!coll->joined)
+        st = join(coll, tti_call_deadline(call, tti_port_now(coll->team.port)));
+    if (st != TUTTI_OK || coll->host == NULL)
+        return st;
+    tti_host_wait_in_background(coll->host, call->in_background);
+    if (!coll->begun)
+        return enter(coll->host, call, note);
+    coll->begun = false;
+    return TUTTI_OK;
+}
+
 static tutti_status run_together(tti_coll *coll, const tutti_call *call)
 {
     const tti_call_note note = tti_call_note_of(call);
-    tutti_status        st = TUTTI_OK;
+    tutti_status        st = begin(coll, call, &note);
 
-    tti_call_publish(coll->team.board, &note);
-    if (!coll->joined)
-        st = join(coll, tti_call_deadline(call, tti_port_now(coll->team.port)));
-    if (st == TUTTI_OK && coll->host != NULL) {
-        tti_host_wait_in_background(coll->host, call->in_background);
-        st = enter(coll->host, call, &note);
-    }
     if (st == TUTTI_OK)
         st = do_call(coll, call, &note);
     if (st == TUTTI_OK && coll->host != NULL)
@@ -205,6 +220,69 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
         return tti_fail(coll->failed, "%s", coll->words.text);
     st = coll->team.n_ranks == 1 ? run_alone(coll, call) : run_together(coll, call);
     return st == TUTTI_OK ? TUTTI_OK : keep_failure(coll, st);
+}
+
+/* The form of a call that waits for nobody before it has given all; NULL: it has none. */
+static tti_staged *form_that_gives(const tti_coll *coll, const tutti_call *call)
+{
+    const int64_t bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
+    tti_staged   *form;
+
+    if (tti_fused_may_ask(coll->host, call, tti_wish_for_fused(&coll->choice.wishes, call->kind)))
+        return NULL; /* cards come first, and whoever has shown one may be written to */
+    form = tti_choose(&coll->choice.decision, call->kind, bytes)->staged;
+    return tti_one_phase_does(form, call, coll->team.n_ranks) ? form : NULL;
+}
+
+static tutti_status advance_together(tti_coll *coll, const tutti_call *call, tutti_progress *progress)
+{
+    const tti_call_note note = tti_call_note_of(call);
+    tti_staged         *form;
+    tutti_status        st = TUTTI_OK;
+
+    if (!coll->begun && !tti_host_may_enter(coll->host))
+        return TUTTI_OK;
+    if (!coll->begun) {
+        st = begin(coll, call, &note);
+        coll->begun = st == TUTTI_OK;
+    }
+    form = st == TUTTI_OK ? form_that_gives(coll, call) : NULL;
+    if (form == NULL)
+        return st;
+    coll->host->in_haste = true;
+    st = form(coll->host, call);
+    coll->host->in_haste = false;
+    if (st == TTI_NOT_YET) {
+        *progress = coll->host->given ? TUTTI_PROGRESS_GIVEN : TUTTI_PROGRESS_NONE;
+        return TUTTI_OK;
+    }
+    coll->begun = false;
+    if (st == TUTTI_OK) {
+        tti_host_finish(coll->host);
+        *progress = TUTTI_PROGRESS_DONE;
+    }
+    return st;
+}
+
+tutti_status tti_coll_advance(tti_coll *coll, const tutti_call *call, tutti_progress *progress_out)
+{
+    tutti_progress progress = TUTTI_PROGRESS_NONE;
+    tutti_status   st = TUTTI_OK;
+
+    if (coll->failed != TUTTI_OK || !coll->joined || is_aborted(coll)) {
+        *progress_out = progress; /* run has the words, or meets the others */
+        return TUTTI_OK;
+    }
+    if (coll->team.n_ranks == 1) {
+        tti_solo_run(call);
+        progress = TUTTI_PROGRESS_DONE;
+    } else if (coll->host != NULL) {
+        st = advance_together(coll, call, &progress);
+    }
+    if (st != TUTTI_OK)
+        return keep_failure(coll, st);
+    *progress_out = progress;
+    return TUTTI_OK;
 }
 
 uint64_t tti_coll_count_registered(const tti_coll *coll)

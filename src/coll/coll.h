@@ -46,6 +46,10 @@ void tti_coll_close(tti_coll *coll);
 /** Do a call to its end. One at a time, in sequence. After a failure every later call fails the same way. */
 tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call);
 
+/** Do so much of a call as waits for nobody, and say how far it has come. Unless it has ended, this may be asked
+ * again, and tti_coll_run() does the rest. */
+tutti_status tti_coll_advance(tti_coll *coll, const tutti_call *call, tutti_progress *progress_out);
+
 /** How many calls were done on registered memory, with nothing staged. */
 uint64_t tti_coll_count_registered(const tti_coll *coll);
 

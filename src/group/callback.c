@@ -154,6 +154,8 @@ static void attach(tti_runner *runner, tti_callback *callback)
             at = &(*at)->next;
         *at = callback;
     }
+    if (!work->done && work->ops == NULL && !work->recorded)
+        tti_queue_want(work->group);
     if (!work->done && work->ops != NULL && !work->watched) {
         work->watched = true;
         work->watch_next = runner->watched;

@@ -175,6 +175,11 @@ struct tutti_work {
     tutti_work  *next;   /* in the runner's queue, or among the group's messages */
     tutti_work  *prev;
 
+    bool advanced;  /* the backend was asked to begin it before its run */
+    bool advancing; /* a thread asks it now: nobody else takes the work */
+    bool given;     /* no other member waits for it: it is run when somebody here asks for its end */
+    bool wanted;    /* somebody does who does not run it himself */
+
     bool        recorded;  /* in a coalescing scope that has not ended */
     tutti_work *followers; /* end as this one does; each is a reference. Linked by next */
 
@@ -284,6 +289,11 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
                             tutti_work **work_out);
 /** Run the oldest work of group whose turn it is, if nobody does. Lock held, also on return. */
 bool tti_queue_help(tutti_group *group);
+/** Do what is left of the works of group that have given all, as far as it waits for nobody. Lock held, also on
+ * return, and released in between. */
+void tti_queue_advance(tutti_group *group);
+/** Somebody waits for the end of works of group without helping. Lock held. */
+void tti_queue_want(tutti_group *group);
 
 /* queue.c */
 

@@ -14,9 +14,14 @@
  *         late member: so whoever finds a work whose turn has come, and no worker asleep, starts another one. At most
  *         one work of a group runs, so there are never more of them than groups that have works at one time; usually
  *         there is one. Those that have had nothing to do for a while end.
+ *         An asynchronous call on a group that does nothing else begins on the caller's thread, if the backend can do
+ *         a part of it that waits for nobody (its entry advance). It may have ended with that. Or it has given all that
+ *         other members need of this one: then no worker is woken for it, for whoever asks for its end can do the
+ *         rest at that moment, and the program's computing is not disturbed. Who asks without being able to
+ *         run it makes it wanted, and a worker comes: callbacks, times, short waits, works behind it.
  * True    The queue and every work are read and written under runner->lock, and never without. A work that runs is
  *         counted inside its group, which stays until it has ended.
- *         No work whose turn has come is left alone. Whoever queues it, or ends the turn before it, wakes
+ *         No work whose turn has come is left alone, but one that has given all and is not wanted. Whoever queues it, or ends the turn before it, wakes
  *         or starts a worker. One that sleeps, or was just started, may be meant for two works: so who takes
  *         one looks for the next, and wakes or starts another for it, before it begins. While a work is queued the
  *         last worker does not end; if no further one can be started, it does what is left when it comes to it.
@@ -126,24 +131,30 @@ static void queue_remove(tti_runner *runner, tutti_work *work)
     work->next = work->prev = NULL;
 }
 
-/* The work of a group whose turn it is. */
+/* The work of a group whose turn it is, if nobody is at it. */
 static tutti_work *find_ready(tti_runner *runner, const tutti_group *group)
 {
     tutti_work *work;
 
     for (work = runner->first; work != NULL; work = work->next)
         if (work->group == group && work->call.seq == group->turn)
-            return work;
+            return work->advancing ? NULL : work;
     return NULL;
 }
 
-/* The oldest work whose turn it is. */
+/* Whether a worker is to come for a work. */
+static bool needs_worker(const tutti_work *work)
+{
+    return work->call.seq == work->group->turn && !work->advancing && (!work->given || work->wanted);
+}
+
+/* The oldest one. */
 static tutti_work *find_oldest(const tti_runner *runner)
 {
     tutti_work *work;
 
     for (work = runner->first; work != NULL; work = work->next)
-        if (work->call.seq == work->group->turn)
+        if (needs_worker(work))
             return work;
     return NULL;
 }
@@ -159,12 +170,65 @@ static void run_work(tti_runner *runner, tutti_work *work, bool in_background)
         tti_queue_rouse(runner); /* this worker is busy from here on */
     work->call.in_background = in_background;
     group->inside++;
-    if (work->timed)
+    if (work->timed && work->began_ns == 0)
         work->began_ns = tti_port_now(runner->port);
     st = tti_queue_run_turn(group, &work->call);
     tti_work_finish(work, st, st != TUTTI_OK ? tutti_last_error() : NULL);
     group->inside--;
     tti_work_drop(work); /* the queue's reference */
+}
+
+/* Do so much of a work that find_ready() gave as waits for nobody: true if it has ended. Lock held, also on return,
+ * and released in between. */
+static bool advance_work(tti_runner *runner, tutti_work *work)
+{
+    tutti_group   *group = work->group;
+    tutti_progress progress;
+    tutti_status   st;
+    bool           ended;
+
+    work->advanced = work->advancing = true;
+    group->inside++;
+    if (work->timed && work->began_ns == 0)
+        work->began_ns = tti_port_now(runner->port);
+    ended = tti_queue_advance_turn(group, &work->call, &progress, &st);
+    work->advancing = false;
+    if (ended) {
+        queue_remove(runner, work);
+        tti_work_finish(work, st, st != TUTTI_OK ? tutti_last_error() : NULL);
+        tti_work_drop(work); /* the queue's reference */
+    } else {
+        work->given = progress == TUTTI_PROGRESS_GIVEN;
+        tti_event_signal(runner->port, &runner->changed); /* who waits may go on with it */
+    }
+    group->inside--;
+    return ended;
+}
+
+static bool can_advance(const tutti_group *group, const tutti_work *work)
+{
+    return group->finished == TUTTI_OK && group->routes[work->call.device].ops->advance != NULL;
+}
+
+void tti_queue_advance(tutti_group *group)
+{
+    tti_runner *runner = group->runner;
+    tutti_work *work;
+
+    do {
+        work = find_ready(runner, group);
+    } while (work != NULL && (work->given || !work->advanced) && can_advance(group, work) &&
+             advance_work(runner, work));
+}
+
+void tti_queue_want(tutti_group *group)
+{
+    tutti_work *work;
+
+    for (work = group->runner->first; work != NULL; work = work->next)
+        if (work->group == group)
+            work->wanted = true;
+    tti_queue_rouse(group->runner);
 }
 
 bool tti_queue_help(tutti_group *group)
@@ -300,7 +364,12 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
     work->seq = work->call.seq;
     tti_work_retain(work);
     queue_append(runner, work);
-    tti_queue_rouse(runner);
+    work->wanted = work->timed;
+    tti_queue_advance(group);
+    if (!work->done && work->call.seq != group->turn)
+        tti_queue_want(group); /* what stands before it is to end */
+    else
+        tti_queue_rouse(runner);
     return TUTTI_OK;
 }
 
@@ -377,9 +446,11 @@ void tti_queue_abort_works(tutti_group *group, const char *happened)
         next = work->next;
         if (work->group != group)
             continue;
+        if (work->advancing)
+            continue; /* who is at it finds that the group is finished */
         queue_remove(runner, work);
-        snprintf(words, sizeof words, "%s on group '%s' was not begun: the group was %s", work->what,
-                 group->name, happened);
+        snprintf(words, sizeof words, "%s on group '%s' %s: the group was %s", work->what, group->name,
+                 work->given ? "was not waited for" : "was not begun", happened);
         tti_work_finish(work, TUTTI_E_ABORTED, words);
         tti_work_drop(work);
     }

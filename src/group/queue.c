@@ -169,14 +169,21 @@ static void fail_turn(tutti_group *group, const tutti_call *call, tutti_status s
     tell_abort(group, what, st);
 }
 
+/* The call is about to begin, or to go on. */
+static void set_time(const tutti_group *group, const tti_route *route, tutti_call *call)
+{
+    const int64_t ms = atomic_load_explicit(&group->timeout_ms, memory_order_relaxed);
+
+    call->timeout_ms = ms;
+    call->deadline_ns = route->ops->late_deadlines ? 0 : tti_deadline(group->runner->port, ms, ms);
+}
+
 /* Hand call, which has its number, to its backend. No lock held. */
 static tutti_status run_call(tutti_group *group, tutti_call *call)
 {
     const tti_route *route = &group->routes[call->device];
-    const int64_t    ms = atomic_load_explicit(&group->timeout_ms, memory_order_relaxed);
 
-    call->timeout_ms = ms;
-    call->deadline_ns = route->ops->late_deadlines ? 0 : tti_deadline(group->runner->port, ms, ms);
+    set_time(group, route, call);
     return route->ops->run(route->backend, call);
 }
 
@@ -209,6 +216,29 @@ tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call)
     }
     end_turns(group, 1, call->in_background);
     return st;
+}
+
+bool tti_queue_advance_turn(tutti_group *group, tutti_call *call, tutti_progress *progress_out, tutti_status *st_out)
+{
+    const tti_route *route = &group->routes[call->device];
+    tutti_progress   progress = TUTTI_PROGRESS_NONE;
+    tutti_status     st;
+
+    assert(group->held && group->turn == call->seq);
+    tti_unlock(&group->runner->lock);
+    set_time(group, route, call);
+    st = route->ops->advance(route->backend, call, &progress);
+    tti_lock(&group->runner->lock);
+    if (st != TUTTI_OK)
+        fail_turn(group, call, st);
+    else if (group->finished != TUTTI_OK && progress != TUTTI_PROGRESS_DONE)
+        st = tti_queue_refuse(group);
+    *progress_out = progress;
+    if (st == TUTTI_OK && progress != TUTTI_PROGRESS_DONE)
+        return false;
+    end_turns(group, 1, false);
+    *st_out = st;
+    return true;
 }
 
 /* Wait, inside, until the collective with number seq may run. Lock held, also on return. */
@@ -348,6 +378,7 @@ bool tti_group_is_busy(tutti_group *group)
         next = work->next;
         tti_work_look(work); /* one that has ended leaves the list */
     }
+    tti_queue_advance(group);
     busy = is_busy(group) || group->messages != NULL;
     tti_unlock(&group->runner->lock);
     return busy;
@@ -368,6 +399,7 @@ void tti_queue_close(tutti_group *group)
     bool        busy;
 
     tti_lock(&runner->lock);
+    tti_queue_advance(group);
     tti_queue_hold(group); /* whoever is inside is counted from here on */
     busy = is_busy(group);
     group->closing = true;

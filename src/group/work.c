@@ -90,6 +90,8 @@ void tti_work_lead(tutti_work *work, tutti_work *followers)
         finish_followers(work, followers, work->status, work->words != NULL ? work->words : "");
     else
         work->followers = followers;
+    if (!work->done)
+        tti_queue_want(work->group); /* somebody may have attached a callback to one of them */
     tti_unlock(&work->runner->lock);
 }
 
@@ -120,6 +122,8 @@ static void end_was_heard(void *ctx)
 
 bool tti_work_hear(tutti_work *work)
 {
+    if (!work->done && work->ops == NULL && !work->recorded)
+        tti_queue_want(work->group);
     if (work->done || work->ops == NULL || work->heard || work->group->closing)
         return true; /* tti_work_finish() signals what the backend does not */
     if (work->ops->notify == NULL)
@@ -182,6 +186,8 @@ static tutti_status wait_collective(tutti_work *work, int64_t timeout_ms)
     tutti_status  st = TUTTI_E_TIMEOUT;
 
     tti_lock(&runner->lock);
+    if (!help && !work->done && !work->recorded)
+        tti_queue_want(work->group);
     while (!work->done && !work->recorded) {
         if (help && tti_queue_help(work->group))
             continue;
@@ -279,6 +285,16 @@ void tti_work_look(tutti_work *work)
         tti_message_settle(work, work->ops->wait(work->request, 0), tutti_last_error());
 }
 
+/* Complete a work that has ended, or that only has to be looked at to end. Lock held, also on return, and released in
+ * between. */
+static void look(tutti_work *work)
+{
+    if (work->ops != NULL)
+        tti_work_look(work);
+    else if (!work->done && !work->recorded)
+        tti_queue_advance(work->group);
+}
+
 /* Whether a message has ended that somebody else is about to settle. Lock held. */
 static bool has_ended(tutti_work *work)
 {
@@ -294,7 +310,7 @@ tutti_status tutti_work_status(tutti_work *work)
     if (work->is_nothing)
         return TUTTI_OK;
     tti_lock(&work->runner->lock);
-    tti_work_look(work);
+    look(work);
     if (work->done)
         st = outcome(work);
     else if (has_ended(work))
@@ -315,6 +331,8 @@ bool tutti_work_is_completed(tutti_work *work)
     if (work == NULL || work->is_nothing)
         return true;
     tti_lock(&work->runner->lock);
+    if (work->ops == NULL)
+        look(work);
     done = work->done || has_ended(work); /* never blocks */
     tti_unlock(&work->runner->lock);
     return done;

@@ -111,6 +111,13 @@ typedef struct tutti_message {
     tutti_device_type device; /* whose memory data is */
 } tutti_message;
 
+/** How far a collective has come that was begun before it is run. */
+typedef enum tutti_progress {
+    TUTTI_PROGRESS_NONE,  /* others may be waiting for what this member does in run */
+    TUTTI_PROGRESS_GIVEN, /* nobody waits for this member any more; run takes what the others give */
+    TUTTI_PROGRESS_DONE   /* it has ended, and is not run */
+} tutti_progress;
+
 typedef struct tutti_backend tutti_backend;
 typedef struct tutti_request tutti_request; /* one message under way; the backend's own type */
 
@@ -227,6 +234,10 @@ typedef struct tutti_backend_ops {
     /* run takes calls whose deadline_ns is 0, and counts timeout_ms from when it first has to wait: a call that
      * does not wait reads no clock. */
     bool late_deadlines;
+    /* Optional; NULL: a call begins when it is run. Do so much of call, whose turn it is, as waits for nobody, and
+     * say how far it has come. Unless it has ended, or failed, this may be asked again, and run follows in the end
+     * with the same call; nothing else is run before. One thread at a time, not always the same. Fails as run does. */
+    tutti_status (*advance)(tutti_backend *backend, const tutti_call *call, tutti_progress *progress_out);
 } tutti_backend_ops;
 
 struct tutti_backend {

@@ -123,6 +123,11 @@ static tutti_status native_run(tutti_backend *backend, const tutti_call *call)
     return tti_coll_run(((tti_native *)backend)->coll, call);
 }
 
+static tutti_status native_advance(tutti_backend *backend, const tutti_call *call, tutti_progress *progress_out)
+{
+    return tti_coll_advance(((tti_native *)backend)->coll, call, progress_out);
+}
+
 void tti_native_fill(const tti_native *nat, tti_request *message, bool is_send, tutti_request *request)
 {
     atomic_fetch_add_explicit(&nat->members->refs, 1, memory_order_relaxed);
@@ -261,4 +266,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .alive = native_alive,
     .transfer = native_transfer,
     .late_deadlines = true,
+    .advance = native_advance,
 };

@@ -393,6 +393,28 @@ static uint64_t least_agreed(const tti_host_channel *channel)
     return least;
 }
 
+/* Whether all have entered the call `back` calls ago. */
+static bool all_have_entered(tti_host_channel *channel, uint64_t back)
+{
+    const uint64_t seq = channel->calls > back ? past_of(channel, back)->note.seq : 0;
+    int            r;
+
+    for (r = 0; r < channel->team->n_ranks && channel->all_agreed < seq; r++)
+        if (r != channel->team->rank && channel->members[r].agreed < seq && !tti_host_entered(channel, r, seq))
+            return false;
+    return true;
+}
+
+bool tti_host_may_enter(tti_host_channel *channel)
+{
+    return all_have_entered(channel, TTI_HOST_AHEAD - 1);
+}
+
+bool tti_host_has_caught_up(tti_host_channel *channel)
+{
+    return all_have_entered(channel, 1);
+}
+
 /* Until all have entered the call `back` calls ago, and were found to have called the same up to there. */
 static tutti_status await_entered(tti_host_channel *channel, uint64_t back)
 {
@@ -434,6 +456,7 @@ tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
     channel->place = channel->calls % TTI_HOST_PLACES;
     channel->turn = channel->calls % TTI_HOST_TURNS;
     channel->note = *note;
+    channel->given = false;
     channel->word = word_after(channel->word, note);
     *past_of(channel, 0) = (tti_host_entry){ .note = *note, .word = channel->word };
     channel->timeout_ms = call->timeout_ms;

@@ -116,6 +116,9 @@ typedef struct tti_host_patience {
 
 typedef struct tti_fused tti_fused; /* calls on registered memory: fused.h */
 
+/** No status of an operation, and none that a caller of the library sees: it would have had to wait. */
+#define TTI_NOT_YET ((tutti_status)-1)
+
 typedef struct tti_host_channel {
     tti_team        *team;
     tti_heap        *heap;
@@ -144,6 +147,8 @@ typedef struct tti_host_channel {
     uint64_t      word;
     unsigned      place;    /* of every member, in it: the next one in each call that is entered */
     unsigned      turn;     /* the same of blocks and cards */
+    bool          given;    /* this rank has given all that it gives in it, through lines */
+    bool          in_haste; /* who would have to wait there returns TTI_NOT_YET */
     uint64_t      entering; /* the call that all must have entered before this rank goes on; 0: they have */
     int64_t       timeout_ms;
     int64_t       deadline_ns; /* 0: no wait has asked yet */
@@ -175,9 +180,13 @@ void tti_host_raise_own(tti_host_channel *channel, tutti_status status, int culp
  * end any more. */
 tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
                             const tti_call_note *note);
+/** Whether to enter the next call would wait for nobody. */
+bool tti_host_may_enter(tti_host_channel *channel);
 /** Until all have entered the call before the entered one, and so have left all that came earlier. Before anything but
  * a line is written. */
 tutti_status tti_host_catch_up(tti_host_channel *channel);
+/** Whether that waits for nobody. */
+bool tti_host_has_caught_up(tti_host_channel *channel);
 /** The entered call has come to its end here. */
 void tti_host_finish(tti_host_channel *channel);
 /** Begin the entered call's operation, of n_rounds, a number that all members compute alike; catches up. */

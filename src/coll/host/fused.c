@@ -157,6 +157,12 @@ void tti_fused_note_blocks(tti_host_channel *channel, int64_t bytes)
     channel->fused->small_blocks = bytes < bytes_best(channel);
 }
 
+bool tti_fused_may_ask(tti_host_channel *channel, const tutti_call *call, tti_fused_wish wish)
+{
+    return may_pay(channel, call, wish) &&
+           (wish == TTI_FUSED_ALWAYS || !tti_host_has_caught_up(channel) || all_have_told(channel));
+}
+
 /* ---- what each member shows ------------------------------------------------------------------------ */
 
 static bool is_root(const tti_fused_call *f)

@@ -19,6 +19,10 @@ typedef enum tti_fused_wish {
 /** Before a call is entered: say from which call on this rank may have registered memory. */
 void tti_fused_tell(tti_host_channel *channel, uint64_t seq);
 
+/** Whether members may show what they have for call, which the channel has entered. Waits for nobody; false is the
+ * same on all. */
+bool tti_fused_may_ask(tti_host_channel *channel, const tutti_call *call, tti_fused_wish wish);
+
 /** Do call, which the channel has entered, if all members' buffers are registered. Whether it is done is the same
  * on all; if not, nothing was read or written. wish is equal on all members.
  *

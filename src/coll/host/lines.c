@@ -49,8 +49,10 @@ void tti_lines_ask(const char *at, size_t bytes)
 
 tutti_status tti_lines_to_give(tti_host_channel *channel, size_t bytes, char **at_out)
 {
-    const tutti_status st = bytes > TTI_LINES_SHORT ? tti_host_catch_up(channel) : TUTTI_OK;
+    tutti_status st = TUTTI_OK;
 
+    if (bytes > TTI_LINES_SHORT)
+        st = channel->in_haste && !tti_host_has_caught_up(channel) ? TTI_NOT_YET : tti_host_catch_up(channel);
     if (st != TUTTI_OK)
         return st;
     *at_out = tti_lines_at(channel, channel->team->rank, bytes);
@@ -79,6 +81,7 @@ void tti_lines_post(tti_host_channel *channel)
 
     tti_host_store(channel, &tti_lines_place(channel, channel->team->rank)->word, &own->place_waiters,
                    channel->word);
+    channel->given = true;
 }
 
 tutti_status tti_lines_await(tti_host_channel *channel, int rank)
@@ -86,6 +89,10 @@ tutti_status tti_lines_await(tti_host_channel *channel, int rank)
     if (!is_there(channel, rank)) {
         tutti_status st;
 
+        if (channel->in_haste) {
+            channel->given = true; /* givers have; others give nothing */
+            return TTI_NOT_YET;
+        }
         ask_for_next(channel);
         st = tti_host_wait(channel, rank, TTI_PLACED, channel->word);
         if (st != TUTTI_OK)

@@ -28,11 +28,17 @@ static inline char *tti_lines_at(const tti_host_channel *channel, int rank, size
 
 /** Ask for lines that others have read, all at once before they are written one by one. */
 void tti_lines_ask(const char *at, size_t bytes);
-/** Where this rank's payload begins; its lines are asked for. Who gives more than a line has catches up. */
+/** Where this rank's payload begins; its lines are asked for. Who gives more than a line has catches up; TTI_NOT_YET
+ * instead of waiting for that, in haste. */
 tutti_status tti_lines_to_give(tti_host_channel *channel, size_t bytes, char **at_out);
 /** What this rank gives is in its place. */
 void tti_lines_post(tti_host_channel *channel);
-/** Until what rank gives is in its place; it has called the same. */
+/** Whether this rank has given all that it gives: a call that was begun does not give again. */
+static inline bool tti_lines_given(const tti_host_channel *channel)
+{
+    return channel->given;
+}
+/** Until what rank gives is in its place; it has called the same. TTI_NOT_YET instead of waiting, in haste. */
 tutti_status tti_lines_await(tti_host_channel *channel, int rank);
 /** Until that of all is. */
 tutti_status tti_lines_await_all(tti_host_channel *channel);

@@ -28,4 +28,8 @@ tti_staged tti_one_phase_reduce_scatter;
  * behind the cells. Where any member's do not fit, rounds follow (staged_all_to_all.c). */
 tti_staged tti_one_phase_all_to_all;
 
+/** Whether form does call in one phase itself, and has given all that this rank gives before it first waits: the
+ * same on all members, of n_ranks. */
+bool tti_one_phase_does(tti_staged *form, const tutti_call *call, int n_ranks);
+
 #endif

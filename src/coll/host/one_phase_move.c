@@ -11,7 +11,8 @@
 tutti_status tti_one_phase_barrier(tti_host_channel *channel, const tutti_call *call)
 {
     (void)call; /* a barrier has no data */
-    tti_lines_post(channel);
+    if (!tti_lines_given(channel))
+        tti_lines_post(channel);
     return tti_lines_await_all(channel);
 }
 
@@ -170,7 +171,7 @@ tutti_status tti_one_phase_all_gather(tti_host_channel *channel, const tutti_cal
     const tti_team *team = channel->team;
     const int64_t   longest = tti_part_longest(call, team->n_ranks);
     tti_segments    segments;
-    tutti_status    st;
+    tutti_status    st = TUTTI_OK;
     int             r;
 
     if (longest > (int64_t)(TTI_LINES_BYTES / tutti_dtype_size(call->dtype)))
@@ -178,11 +179,13 @@ tutti_status tti_one_phase_all_gather(tti_host_channel *channel, const tutti_cal
     if (longest == 0)
         return TUTTI_OK;
     tti_segments_init(&segments, call);
-    st = give_part(channel, call, &segments);
-    if (st == TUTTI_OK) {
-        keep_own(channel, call, &segments);
-        st = tti_lines_await_all(channel);
+    if (!tti_lines_given(channel)) {
+        st = give_part(channel, call, &segments);
+        if (st == TUTTI_OK)
+            keep_own(channel, call, &segments);
     }
+    if (st == TUTTI_OK)
+        st = tti_lines_await_all(channel);
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++)
         if (r != team->rank)
             take_part(channel, call, &segments, r);

@@ -99,7 +99,7 @@ tutti_status tti_one_phase_all_reduce(tti_host_channel *channel, const tutti_cal
         return tti_staged_all_reduce_sliced(channel, call);
     if (call->count == 0)
         return TUTTI_OK;
-    st = give(&r);
+    st = tti_lines_given(channel) ? TUTTI_OK : give(&r);
     return st == TUTTI_OK ? take(&r) : st;
 }
 
@@ -112,7 +112,7 @@ tutti_status tti_one_phase_reduce(tti_host_channel *channel, const tutti_call *c
         return tti_staged_reduce_sliced(channel, call);
     if (call->count == 0)
         return TUTTI_OK;
-    st = give(&r);
+    st = tti_lines_given(channel) ? TUTTI_OK : give(&r);
     return st == TUTTI_OK && call->root == channel->team->rank ? take(&r) : st;
 }
 
@@ -169,7 +169,7 @@ tutti_status tti_one_phase_reduce_scatter(tti_host_channel *channel, const tutti
         return tti_staged_reduce_scatter(channel, call);
     r.bytes = (size_t)begin_of(call, team->n_ranks) * r.element;
     tti_segments_init(&segments, call);
-    st = give_parts(&r, &segments);
+    st = tti_lines_given(channel) ? TUTTI_OK : give_parts(&r, &segments);
     if (st != TUTTI_OK || own == 0)
         return st;
     st = tti_lines_await_all(channel);
