@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tutti/train.h - all of libtutti_train: tensors, gradients, collectives on them, layers, optimizers, data. */
+ * tutti/train.h - all of libtutti_train: tensors, gradients, collectives on them, layers, optimizers, data,
+ * state and files of it. */
 #ifndef TUTTI_TRAIN_H
 #define TUTTI_TRAIN_H
 
 #include <tutti/tensor.h>
 #include <tutti/autograd.h>
+#include <tutti/state.h>
 #include <tutti/comm.h>
 #include <tutti/nn.h>
 #include <tutti/optim.h>
