@@ -138,6 +138,8 @@ typedef struct tti_port_ops {
     /* When it returns true, every thread of every process that has joined has been through a full memory
      * barrier since it was called, and so has the caller. False: the machine has come to refuse it. */
     bool (*fence_others)(tti_port *port);
+    /* Optional. The same for the threads of this process alone, once it has joined: cheap if none of them runs. */
+    bool (*fence_own)(tti_port *port);
 } tti_port_ops;
 
 struct tti_port {

@@ -94,13 +94,21 @@ static bool system_fence_join(tti_port *port)
 
     (void)port;
     return known > 0 && (known & MEMBARRIER_CMD_GLOBAL_EXPEDITED) != 0 &&
-           syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0;
+           (known & MEMBARRIER_CMD_PRIVATE_EXPEDITED) != 0 &&
+           syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_GLOBAL_EXPEDITED, 0, 0) == 0 &&
+           syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 static bool system_fence_others(tti_port *port)
 {
     (void)port;
     return syscall(SYS_membarrier, MEMBARRIER_CMD_GLOBAL_EXPEDITED, 0, 0) == 0;
+}
+
+static bool system_fence_own(tti_port *port)
+{
+    (void)port;
+    return syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0) == 0;
 }
 
 /* poll(2) in slices of whole ns through ppoll; a caller's set is small, so the copy lives on the stack. */
@@ -216,6 +224,7 @@ static const tti_port_ops system_ops = {
     .bell_clear = system_bell_clear,
     .fence_join = system_fence_join,
     .fence_others = system_fence_others,
+    .fence_own = system_fence_own,
 };
 
 static tti_port system_port = { .ops = &system_ops };

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * thread.c - mutexes, event counts, threads.
+ * thread.c - event counts, threads. Mutexes are lock.c's.
  *
  * The event's protocol: a waiter raises `waiters`, then sleeps only if `count` is still what it saw; a
  * signaller raises `count`, then wakes only if `waiters` is not zero. Both sides use sequentially
@@ -16,31 +16,6 @@
 #include <unistd.h>
 #include <tutti/private.h>
 #include "base/quota.h"
-
-void tti_mutex_init(tti_mutex *mutex)
-{
-    pthread_mutex_init(&mutex->m, NULL);
-}
-
-void tti_mutex_release(tti_mutex *mutex)
-{
-    pthread_mutex_destroy(&mutex->m);
-}
-
-void tti_lock(tti_mutex *mutex)
-{
-    pthread_mutex_lock(&mutex->m);
-}
-
-bool tti_try_lock(tti_mutex *mutex)
-{
-    return pthread_mutex_trylock(&mutex->m) == 0;
-}
-
-void tti_unlock(tti_mutex *mutex)
-{
-    pthread_mutex_unlock(&mutex->m);
-}
 
 void tti_event_wait(tti_port *port, tti_event *event, uint32_t seen, int64_t deadline_ns)
 {

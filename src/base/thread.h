@@ -11,15 +11,65 @@
 #include <pthread.h>
 #include "base/port.h"
 
+/** lock.c has the protocol of a mutex that favours a thread. */
 typedef struct tti_mutex {
-    pthread_mutex_t m;
+    pthread_mutex_t   m;
+    tti_port         *port;     /* constant; NULL: nobody is favoured */
+    _Atomic uintptr_t favoured; /* written once, under m; 0: nobody yet */
+    _Atomic uint32_t  open;     /* written under m: the favoured thread needs no m */
+    _Atomic uint32_t  inside;   /* written by the favoured thread alone: it is in, without m */
+    uintptr_t         last;     /* under m: who took it last, */
+    uint32_t          row;      /* and how often in a row */
+    bool              refused;  /* under m: there is no barrier any more */
 } tti_mutex;
 
 void tti_mutex_init(tti_mutex *mutex);
+/** Let the thread that takes it most have it without atomic operations. Others pay a system call when they take it in
+ * between. Before it is used; does nothing where the port has no fence_own(). */
+void tti_mutex_favour(tti_mutex *mutex, tti_port *port);
 void tti_mutex_release(tti_mutex *mutex);
-void tti_lock(tti_mutex *mutex);
-bool tti_try_lock(tti_mutex *mutex);
-void tti_unlock(tti_mutex *mutex);
+/** What tti_lock() and tti_unlock() do where it is not all done here. */
+void tti_lock_slowly(tti_mutex *mutex);
+void tti_unlock_slowly(tti_mutex *mutex);
+/** The favoured thread steps back, or leaves, and somebody waits for that. */
+void tti_lock_let_in(tti_mutex *mutex);
+
+/** Names the calling thread. */
+static inline uintptr_t tti_self(void)
+{
+    return (uintptr_t)__builtin_thread_pointer();
+}
+
+static inline bool tti_lock_favoured(tti_mutex *mutex)
+{
+    if (atomic_load_explicit(&mutex->favoured, memory_order_relaxed) != tti_self() ||
+        atomic_load_explicit(&mutex->open, memory_order_relaxed) == 0)
+        return false;
+    (void)atomic_load_explicit(&mutex->inside, memory_order_acquire); /* of a thread that had this name before */
+    atomic_store_explicit(&mutex->inside, 1, memory_order_relaxed);
+    atomic_signal_fence(memory_order_seq_cst); /* of the compiler only: the processor's is the other thread's */
+    if (atomic_load_explicit(&mutex->open, memory_order_relaxed) != 0)
+        return true;
+    tti_lock_let_in(mutex);
+    return false;
+}
+
+static inline void tti_lock(tti_mutex *mutex)
+{
+    if (!tti_lock_favoured(mutex))
+        tti_lock_slowly(mutex);
+}
+
+static inline void tti_unlock(tti_mutex *mutex)
+{
+    if (atomic_load_explicit(&mutex->favoured, memory_order_relaxed) != tti_self() ||
+        atomic_load_explicit(&mutex->inside, memory_order_relaxed) == 0)
+        tti_unlock_slowly(mutex);
+    else if (atomic_load_explicit(&mutex->open, memory_order_relaxed) == 0)
+        tti_lock_let_in(mutex);
+    else
+        atomic_store_explicit(&mutex->inside, 0, memory_order_release); /* it may be freed from here on */
+}
 
 /** Counts changes. Zeroed memory is a fresh event; it may lie in memory that processes share. */
 typedef struct tti_event {

@@ -71,7 +71,7 @@ static struct {
     pthread_t    runner;
     int64_t      create_timeout_ms;
     char         create_host[TTI_HOST_MAX];
-} hub = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+} hub = { .lock = { .m = PTHREAD_MUTEX_INITIALIZER } };
 
 static void announce(void)
 {

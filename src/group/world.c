@@ -23,7 +23,7 @@ static struct {
     tti_mutex              lock;
     _Atomic(tutti_group *) world;
     bool                   joining; /* guarded by lock */
-} process = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+} process = { .lock = { .m = PTHREAD_MUTEX_INITIALIZER } };
 
 static _Thread_local tutti_group *thread_default;
 

@@ -91,7 +91,7 @@ typedef struct joining {
 static struct {
     tti_mutex lock;
     joining  *first; /* guarded by lock */
-} process = { .lock = { PTHREAD_MUTEX_INITIALIZER } };
+} process = { .lock = { .m = PTHREAD_MUTEX_INITIALIZER } };
 
 static tutti_status begin_joining(const tti_join *join, const claim *mine)
 {
