@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "group/check.h"
+#include "group/make.h"
 #include <tutti/private.h>
 
 enum { REAP_MAX = 2 };
@@ -26,7 +27,7 @@ static tutti_status find_peer(const tutti_group *group, tti_posting *p)
     p->message.peer = -1;
     if (any)
         return TUTTI_OK;
-    p->message.peer = tutti_get_group_rank(group, p->peer);
+    p->message.peer = tti_group_find(group, p->peer);
     if (p->message.peer < 0)
         return tti_fail(TUTTI_E_ARG, "%s on group '%s': rank %d is not in the group of %d", p->what,
                         group->name, p->peer, group->size);

@@ -62,6 +62,7 @@ tutti_status tti_runner_create(tti_port *port, tti_runner **runner_out)
     runner->idle_ns = IDLE_MS * TTI_MS;
     atomic_init(&runner->refs, 1);
     tti_mutex_init(&runner->lock);
+    tti_mutex_favour(&runner->lock, port);
     *runner_out = runner;
     return TUTTI_OK;
 }

@@ -139,7 +139,8 @@ void tti_group_leave(tutti_group *group, const char *what, tutti_status st)
     tti_runner *runner = group->runner;
 
     tti_lock(&runner->lock);
-    tti_group_fail(group, what, st, tutti_last_error());
+    if (st != TUTTI_OK)
+        tti_group_fail(group, what, st, tutti_last_error());
     group->inside--;
     if (group->closing)
         tti_event_signal(runner->port, &runner->changed);

@@ -28,6 +28,8 @@ int tti_rank_find(const int *sorted, int n, int rank)
 
 int tti_group_find(const tutti_group *group, int global_rank)
 {
+    if (global_rank >= 0 && global_rank < group->size && group->ranks[global_rank] == global_rank)
+        return global_rank; /* as in every world */
     return tti_rank_find(group->ranks, group->size, global_rank);
 }
 

@@ -26,7 +26,8 @@ enum {
     LOOKS_OWN_CORE = 64,   /* between two rounds */
     LOOKS_SHARED_CORE = 8,
     SPIN_NS = 100 * 1000, /* own core: until sleeping */
-    ROUNDS_SHARED_CORE = 64,
+    ROUNDS_SHARED_CORE = 64, /* of giving it away, and */
+    YIELD_NS = 1000 * 1000,
     ROUNDS_OF_A_SEND = 4,  /* until a send that does not fit takes in everything */
     TURNS_TO_LOOK = 16,    /* while bytes move */
     NAP_MS = 1,
@@ -192,7 +193,7 @@ static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
         }
         if (moved || request->ended)
             continue;
-        if (m->own_core ? rounds > 0 && now_ns - idle_ns >= SPIN_NS : rounds >= ROUNDS_SHARED_CORE)
+        if (rounds >= (m->own_core ? 1 : ROUNDS_SHARED_CORE) && now_ns - idle_ns >= (m->own_core ? SPIN_NS : YIELD_NS))
             tti_messenger_sleep(m, p->deadline_ns);
         else
             idle(m, request);
@@ -244,7 +245,7 @@ tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns)
     if (tti_request_ended(request))
         return outcome(request);
     tti_lock(&m->lock);
-    m->calls++;
+    tti_count_call(m);
     if (!wait_for(m, request, &p))
         st = timed_out(m, request);
     tti_unlock(&m->lock);
@@ -264,24 +265,63 @@ static tutti_status expire(tti_messenger *m, const tti_request *request, patienc
     return st;
 }
 
+/* Go on with what was not done at once: sent bytes of a send, or what came of a receive. */
+static void place_rest(tti_messenger *m, tti_request *request, size_t sent, tti_at_once took)
+{
+    tti_lane *lane = request->parcel.peer >= 0 ? &m->lanes[request->parcel.peer] : NULL;
+    tti_cause why;
+
+    if (took == TTI_TAKEN_IN_PART) {
+        request->frame = lane->frame;
+        lane->into = request;
+        return;
+    }
+    request->sent = sent;
+    tti_place(m, request);
+    if (took == TTI_ANOTHER && !tti_lane_go_on(lane, &m->mailbox, &why))
+        tti_lose_lane(m, lane, &why);
+}
+
+/* The same with a request. Lock held. */
+static __attribute__((noinline)) tutti_status transfer_rest(tti_messenger *m, tti_request *request, size_t sent,
+                                                            tti_at_once took, const tti_expiry *expiry)
+{
+    const bool   has_begun = sent > 0 || took != TTI_NOT_THERE;
+    patience     p = { .timeout_ms = expiry->timeout_ms };
+    tutti_status st = TUTTI_OK;
+
+    if (!m->thread.running)
+        st = tti_need_driver(m); /* of what may be left if this fails half-way */
+    if (st != TUTTI_OK && !has_begun)
+        return st;
+    m->under_way++;
+    place_rest(m, request, sent, took);
+    return request->ended || wait_for(m, request, &p) ? TUTTI_OK : expire(m, request, &p, expiry);
+}
+
 tutti_status tti_messenger_transfer(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
                                     const tti_expiry *expiry, int *peer_out)
 {
-    patience     p = { .timeout_ms = expiry->timeout_ms };
-    tti_request  request; /* never freed: one of its two references is this call's */
-    tutti_status st = TUTTI_OK;
+    const size_t whole = sizeof(tti_frame) + parcel->bytes;
+    tti_at_once  took = TTI_NOT_THERE;
+    tti_request  request;
+    size_t       sent = 0;
+    tutti_status st;
 
-    tti_request_init(&request, m, channel, parcel, is_send);
+    *peer_out = parcel->peer;
     tti_lock(&m->lock);
-    if (!m->thread.running)
-        st = tti_need_driver(m); /* of what may be left if this fails half-way */
-    if (st == TUTTI_OK) {
-        m->calls++;
-        m->under_way++;
-        tti_place(m, &request);
-        if (!request.ended && !wait_for(m, &request, &p))
-            st = expire(m, &request, &p, expiry);
+    tti_count_call(m);
+    if (is_send)
+        sent = tti_send_at_once(m, channel, parcel);
+    else
+        took = tti_recv_at_once(m, channel, parcel);
+    if (sent == whole || took == TTI_TAKEN) {
+        tti_unlock(&m->lock);
+        return TUTTI_OK;
     }
+    tti_request_init(&request, m, channel, parcel, is_send);
+    request.on_stack = true;
+    st = transfer_rest(m, &request, sent, took, expiry);
     tti_unlock(&m->lock);
     *peer_out = request.parcel.peer;
     return st != TUTTI_OK ? st : outcome(&request);
@@ -320,6 +360,20 @@ static void drive_alone(tti_messenger *m)
     tti_tell_waiters(m); /* somebody who waits wants to drive */
 }
 
+/* Nap as long as calls come, without the lock: whoever has it should not be asked to share. calls is how many there
+ * were at the last look. */
+static uint32_t nap(tti_messenger *m, uint32_t seen, uint32_t calls)
+{
+    uint32_t now;
+
+    for (;; calls = now) {
+        tti_event_wait(m->port, &m->todo, seen, tti_port_now(m->port) + NAP_MS * TTI_MS);
+        now = tti_calls(m);
+        if (now == calls || tti_event_now(&m->todo) != seen)
+            return calls;
+    }
+}
+
 void tti_messenger_thread(void *messenger)
 {
     tti_messenger *m = messenger;
@@ -328,16 +382,19 @@ void tti_messenger_thread(void *messenger)
     tti_lock(&m->lock);
     while (!m->closing) {
         const uint32_t seen = tti_event_now(&m->todo);
-        const bool     quiet = calls == m->calls || m->n_serving > 0;
+        const bool     quiet = calls == tti_calls(m) || m->n_serving > 0;
 
-        calls = m->calls;
+        calls = tti_calls(m);
         if (quiet && needs_driving(m) && !m->driving) {
             drive_alone(m);
             continue;
         }
         m->thread_rests = quiet;
         tti_unlock(&m->lock);
-        tti_event_wait(m->port, &m->todo, seen, quiet ? TTI_FOREVER : tti_port_now(m->port) + NAP_MS * TTI_MS);
+        if (quiet)
+            tti_event_wait(m->port, &m->todo, seen, TTI_FOREVER);
+        else
+            calls = nap(m, seen, calls);
         tti_lock(&m->lock);
         m->thread_rests = false;
     }

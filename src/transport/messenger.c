@@ -84,7 +84,7 @@ void tti_messenger_begin(tti_messenger *m, tti_request *request, tti_placing *pl
     const int peer = request->window == NULL ? request->parcel.peer : -1;
 
     tti_lock(&m->lock);
-    m->calls++;
+    tti_count_call(m);
     m->under_way++;
     place(m, request); /* may end it, and drop the messenger's reference */
     if (!request->ended && peer >= 0)
@@ -161,6 +161,7 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
     m->mailbox.last_entered = -1;
     m->own_core = tti_mesh_has_own_cores(mesh);
     tti_mutex_init(&m->lock);
+    tti_mutex_favour(&m->lock, m->port);
     st = take_lanes(m);
     if (st == TUTTI_OK && tti_mesh_door(mesh) != NULL)
         st = tti_connector_open(m);

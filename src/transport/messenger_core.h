@@ -3,7 +3,7 @@
  * transport/messenger_core.h - the messenger as its files see it.
  *
  *   messenger.c  posting, life
- *   await.c      waiting, who drives
+ *   await.c      waiting, who drives; at_once.c: messages that need not wait
  *   mailbox.c    which message is for which receive; lane.c: the way to one peer
  *   turn.c       one turn over the lanes, and sleeping until another may help
  *   give_up.c    requests that cannot end well: lost links, finished groups
@@ -35,7 +35,8 @@ struct tti_messenger {
     tti_poll   *poll_set;  /* [n_ranks + 1]; the driver's, also while it sleeps without the lock */
     int         waiters;   /* threads that wait for a request */
     int         sleepers;  /* of them sleep on changed */
-    uint32_t    calls;     /* of this rank so far, by which the thread knows that nobody drives any more */
+    _Atomic uint32_t calls; /* of this rank so far, by which the thread knows that nobody drives any more; written
+                             * under the lock, and only a hint to those without it */
     int         under_way; /* requests that have not ended */
     int64_t     told_ns;   /* when the last notice was queued; 0: none */
     int64_t     looked_ns; /* when the members of this host were last asked for signs of life */
@@ -50,6 +51,18 @@ struct tti_messenger {
     tti_connector *connector; /* constant; NULL: every member is on this host */
 };
 
+/** Count a call of this rank's. */
+static inline void tti_count_call(tti_messenger *m)
+{
+    atomic_store_explicit(&m->calls, atomic_load_explicit(&m->calls, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+/** How many there were. With or without the lock. */
+static inline uint32_t tti_calls(const tti_messenger *m)
+{
+    return atomic_load_explicit(&m->calls, memory_order_relaxed);
+}
+
 /** A new request, allocated, not placed anywhere. Without the lock. */
 tutti_status tti_request_make(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
                               tti_request **request_out);
@@ -60,6 +73,19 @@ tti_placing tti_place;
 void tti_messenger_begin(tti_messenger *m, tti_request *request, tti_placing *place);
 /** Have the messenger's own thread: something may have to move when nobody waits. Without the lock. */
 tutti_status tti_messenger_need_thread(tti_messenger *m);
+
+/** What came of a receive that looked before it was posted. */
+typedef enum tti_at_once {
+    TTI_NOT_THERE,
+    TTI_ANOTHER,       /* a frame of another message stands in the lane: tti_lane_go_on() when the receive is posted */
+    TTI_TAKEN_IN_PART, /* its frame stands in the lane; the request goes into lane->into */
+    TTI_TAKEN,
+} tti_at_once;
+
+/** Send what fits now, before anything waits in the lane: how many bytes of frame and payload. */
+size_t tti_send_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel);
+/** Take the next message of a lane, if it is asked for and no other receive could have a claim to it. */
+tti_at_once tti_recv_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel);
 
 /** Move what can be moved now, on all lanes or on those that something waits for: whether any did. */
 bool tti_messenger_turn(tti_messenger *m, bool all);

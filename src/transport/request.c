@@ -72,16 +72,14 @@ void tti_request_init(tti_request *request, tti_messenger *m, tti_channel channe
     request->channel = channel;
     request->window = NULL;
     request->parcel = *parcel;
-    request->frame = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION,
-                                  .size = sizeof(tti_frame), .plane = (uint8_t)channel.plane,
-                                  .dtype = parcel->dtype, .group = channel.group, .tag = parcel->tag,
-                                  .word = parcel->word, .bytes = parcel->bytes, .what = parcel->what };
+    request->frame = tti_frame_of(channel, parcel);
     if (!is_send)
         request->frame.word = request->frame.what = 0; /* of the message it is matched with, once it is */
     request->sent = 0;
     request->copy = NULL;
     request->on_end = NULL;
     request->on_end_ctx = NULL;
+    request->on_stack = false;
     atomic_init(&request->refs, 2);
     atomic_init(&request->ended, false);
     request->cause.status = TUTTI_OK; /* its words are written when there are any */
@@ -96,7 +94,8 @@ void tti_request_end(tti_request *request, const tti_cause *why)
     atomic_store_explicit(&request->ended, true, memory_order_release);
     if (request->on_end != NULL)
         request->on_end(request->on_end_ctx);
-    tti_request_release(request);
+    if (!request->on_stack)
+        tti_request_release(request);
 }
 
 bool tti_request_ended(tti_request *request)
@@ -121,7 +120,11 @@ uint64_t tti_request_what(const tti_request *request)
 
 void tti_request_release(tti_request *request)
 {
-    if (request == NULL || atomic_fetch_sub_explicit(&request->refs, 1, memory_order_acq_rel) > 1)
+    if (request == NULL)
+        return;
+    /* Who has the last one need not take it off. */
+    if (atomic_load_explicit(&request->refs, memory_order_acquire) > 1 &&
+        atomic_fetch_sub_explicit(&request->refs, 1, memory_order_acq_rel) > 1)
         return;
     free(request->copy);
     free(request);

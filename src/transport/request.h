@@ -43,8 +43,17 @@ struct tti_request {
     void          *on_end_ctx;
     _Atomic int    refs;
     _Atomic bool   ended;
+    bool           on_stack; /* its call waits for its end: nobody else refers to it, and nothing is freed */
     tti_cause      cause; /* status TUTTI_OK: it ended well */
 };
+
+/** What goes before a message. */
+static inline tti_frame tti_frame_of(tti_channel channel, const tti_parcel *parcel)
+{
+    return (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION, .size = sizeof(tti_frame),
+                        .plane = (uint8_t)channel.plane, .dtype = parcel->dtype, .group = channel.group,
+                        .tag = parcel->tag, .word = parcel->word, .bytes = parcel->bytes, .what = parcel->what };
+}
 
 /** Set up the caller's memory as a new request, of two references. */
 void tti_request_init(tti_request *request, tti_messenger *m, tti_channel channel, const tti_parcel *parcel,

@@ -151,7 +151,7 @@ proctype reader(byte me)
             :: else -> sleep(NUMBER(mem[WORD(head)]) == head + 1)
             fi
 #else
-        :: NUMBER(mem[WORD(head)]) == head + 1 -> break /* = transport/shm/line_ring.c: if (((word ^ (r->head + 1)) & NUMBER_MASK) != 0) { r->seen = word; return -EAGAIN; } */
+        :: NUMBER(mem[WORD(head)]) == head + 1 -> break /* = transport/shm/line_ring.c: if (((word ^ (r->head + 1)) & NUMBER_MASK) != 0) { r->seen = word; r->in_row = 0; return -EAGAIN; } */
         :: else -> sleep(NUMBER(mem[WORD(head)]) == head + 1)
 #endif
         od;

@@ -17,6 +17,9 @@
  *         then head (release). Writer: head (acquire) before it writes over what was read. head is moved only
  *         when a quarter of the ring was read, so that its line stays where it is most of the time; a writer that
  *         waits for room finds at least three quarters when everything was read.
+ * Ahead   What moves a line is the first touch of it. The writer fetches lines long before it writes them: the reader
+ *         is done with those. A reader that has found several frames in a row is behind, and fetches the next ones,
+ *         which the writer is done with; one that waits for each would only take them away from the writer.
  * Trust   Of what the other side writes head must lie within a round behind tail, near bytes within a record. */
 #include "transport/shm/line_ring.h"
 
@@ -27,6 +30,8 @@
 enum {
     MASK = TTI_LINE_RING_LINES - 1,
     TELL = TTI_LINE_RING_LINES / 4,
+    AHEAD = 8,       /* lines that come to the writer before it needs them */
+    AHEAD_READ = 4,  /* and to a reader that is that far behind */
     NUMBER_BITS = 38,
     NEAR_SHIFT = NUMBER_BITS,
     NEAR_BITS = 12,
@@ -100,13 +105,24 @@ static unsigned write_facts(uint8_t *data, const tti_frame *frame, bool wide, bo
     return at;
 }
 
+static inline void fetch_line_to_write(const tti_line_writer *w, unsigned i)
+{
+    tti_line *line = &w->ring->lines[(w->tail + i) & MASK];
+
+#if defined(__x86_64__)
+    __asm__ __volatile__("prefetchw %0" : : "m"(*(const uint8_t *)line)); /* does nothing where there is none */
+#else
+    __builtin_prefetch(line, 1);
+#endif
+}
+
 /* Lines of a record are the reader's when it is written: have them all come at once. */
 static void fetch_to_write(const tti_line_writer *w, unsigned n)
 {
     unsigned i;
 
     for (i = 0; i < n; i++)
-        __builtin_prefetch(&w->ring->lines[(w->tail + i) & MASK], 1);
+        fetch_line_to_write(w, i);
 }
 
 int tti_lines_put(tti_line_writer *w, const tti_frame *frame, const void *payload, uint64_t address)
@@ -131,6 +147,7 @@ int tti_lines_put(tti_line_writer *w, const tti_frame *frame, const void *payloa
                     (uint64_t)far << FAR_SHIFT,
                 w->fenced);
     w->tail += lines;
+    fetch_line_to_write(w, AHEAD);
     return 0;
 }
 
@@ -173,8 +190,11 @@ int tti_lines_frame(tti_line_reader *r, tti_frame *frame_out)
 
     if (((word ^ (r->head + 1)) & NUMBER_MASK) != 0) {
         r->seen = word;
+        r->in_row = 0;
         return -EAGAIN;
     }
+    if (++r->in_row > AHEAD_READ)
+        __builtin_prefetch(&r->ring->lines[(r->head + AHEAD_READ) & MASK]);
     r->near = BITS_OF(word, NEAR_SHIFT, NEAR_BITS);
     if (r->near > TTI_NEAR_MAX)
         return -EPROTO;

@@ -14,7 +14,7 @@
 #include "transport/shm/pull.h"
 
 enum {
-    TTI_LINE_RING_LINES = 512,
+    TTI_LINE_RING_LINES = 1024,
     TTI_LINE_BYTES = 64,
     TTI_LINE_DATA = TTI_LINE_BYTES - 8,
     /** Larger payloads go through the bulk ring. */
@@ -57,6 +57,7 @@ typedef struct tti_line_reader {
     unsigned       near;  /* its payload bytes here */
     unsigned       taken; /* of those */
     unsigned       skip;  /* bytes before the payload */
+    unsigned       in_row; /* frames taken since there was none */
 } tti_line_reader;
 
 /** Whether a frame's payload comes with it. */

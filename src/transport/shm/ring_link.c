@@ -246,7 +246,8 @@ static int64_t take_bulk(ring_link *link, void *out, size_t bytes)
         bytes = (size_t)link->in_left;
     if (link->in_pull.open) {
         got = tti_pull(&link->in_pull, out, bytes);
-        wake_peer(link);
+        if (!link->in_pull.open || got == (int64_t)link->in_left)
+            wake_peer(link); /* the sender has nothing to do before */
     }
     if (got == 0)
         got = tti_bulk_take(&link->in_bulk, out, bytes, wake_peer, link);

@@ -1,0 +1,80 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * at_once.c - messages that can go, or have come, when they are asked for.
+ *
+ * Why     Of messages that follow each other most find room, or what they ask for: they need no request, no list and
+ *         nobody who drives. What is left is a frame and the payload.
+ * How     A send goes at once if nothing waits in its lane before it. A receive from one member takes the next message
+ *         of a link through shared memory if no other receive is posted and no message kept, so that no other has a
+ *         claim to it, and none of its key came before. All else is for a request: the rest of what has begun, and
+ *         a message that is of another key.
+ * True    What is taken out of a link here stands where tti_lane_drain() would have put it. A link that is broken is
+ *         found so again by whoever looks next, who words it. */
+#include "transport/messenger_core.h"
+
+#include <errno.h>
+
+static tti_lane *open_lane(tti_messenger *m, tti_channel channel, int peer)
+{
+    tti_lane *lane = peer >= 0 ? &m->lanes[peer] : NULL;
+
+    if (lane == NULL || lane->link == NULL || tti_mailbox_finished(&m->mailbox, channel.group) != NULL)
+        return NULL;
+    return lane;
+}
+
+size_t tti_send_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel)
+{
+    tti_lane       *lane = open_lane(m, channel, parcel->peer);
+    const tti_frame frame = tti_frame_of(channel, parcel);
+    const tti_part  parts[2] = { { &frame, sizeof frame }, { parcel->data, parcel->bytes } };
+    int64_t         taken;
+
+    if (lane == NULL || lane->queue.first != NULL)
+        return 0;
+    taken = lane->link->ops->send(lane->link, parts, parcel->bytes > 0 ? 2 : 1);
+    return taken > 0 ? (size_t)taken : 0;
+}
+
+static bool is_asked_for(const tti_frame *frame, tti_channel channel, const tti_parcel *parcel)
+{
+    return frame->group == channel.group && frame->plane == (uint8_t)channel.plane && frame->tag == parcel->tag &&
+           frame->bytes == parcel->bytes && frame->dtype == parcel->dtype && frame->word == parcel->word;
+}
+
+/* The payload of a frame that is asked for. */
+static tti_at_once take_body(tti_lane *lane, const tti_frame *frame, const tti_parcel *parcel)
+{
+    int64_t got = 0;
+
+    if (frame->bytes > 0)
+        got = lane->link->ops->recv(lane->link, parcel->data, parcel->bytes);
+    if (got == (int64_t)frame->bytes)
+        return TTI_TAKEN;
+    lane->frame = *frame;
+    lane->frame_have = sizeof *frame;
+    lane->body_have = got > 0 ? (size_t)got : 0;
+    lane->kept = NULL;
+    lane->place = NULL;
+    return TTI_TAKEN_IN_PART;
+}
+
+tti_at_once tti_recv_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel)
+{
+    const tti_mailbox *mailbox = &m->mailbox;
+    tti_lane          *lane = open_lane(m, channel, parcel->peer);
+    tti_frame          frame;
+    int64_t            got;
+
+    if (lane == NULL || lane->link->ops->watch == NULL || lane->frame_have > 0 || mailbox->posted.first != NULL ||
+        mailbox->first != NULL || mailbox->has_notice)
+        return TTI_NOT_THERE;
+    got = lane->link->ops->recv(lane->link, &frame, sizeof frame);
+    if (got == sizeof frame && is_asked_for(&frame, channel, parcel))
+        return take_body(lane, &frame, parcel);
+    if (got <= 0)
+        return TTI_NOT_THERE;
+    lane->frame = frame;
+    lane->frame_have = (size_t)got;
+    return got == sizeof frame ? TTI_ANOTHER : TTI_NOT_THERE;
+}
