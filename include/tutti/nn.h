@@ -11,6 +11,7 @@
 #define TUTTI_NN_H
 
 #include <tutti/autograd.h>
+#include <tutti/state.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -265,6 +266,16 @@ TUTTI_API tutti_module *tutti_module_add(tutti_module *m, const char *name, tutt
 TUTTI_API tutti_status tutti_module_register_parameter(tutti_module *m, const char *name,
                                                        tutti_tensor *t);
 
+/** Make t a buffer of m: a tensor that belongs to the module but is not learned, such as running means. m keeps a
+ * reference of its own.
+ * @param name        copied; not empty, no dot in it
+ * @param persistent  false: it is no part of the module's state
+ * @errors  TUTTI_E_ARG  NULL, a name in use, a tensor that requires gradients; TUTTI_E_NOMEM. Also kept.
+ * @threads one at a time
+ * @source  torch.nn.Module.register_buffer */
+TUTTI_API tutti_status tutti_module_register_buffer(tutti_module *m, const char *name,
+                                                    tutti_tensor *t, bool persistent);
+
 /** The child of that name, borrowed; NULL if there is none.
  * @threads any
  * @source  torch.nn.Module.get_submodule */
@@ -290,6 +301,59 @@ TUTTI_API const char *const *tutti_module_parameter_names(tutti_module *m, int *
  * @threads one at a time
  * @source  torch.nn.Module.get_parameter */
 TUTTI_API tutti_tensor *tutti_module_parameter(tutti_module *m, const char *name);
+
+/** All buffers below m, as tutti_module_parameters() lists parameters; also those that are not persistent.
+ * @param n_out  how many; 0 on failure
+ * @return  as tutti_module_parameters()
+ * @threads one at a time
+ * @source  torch.nn.Module.buffers */
+TUTTI_API tutti_tensor *const *tutti_module_buffers(tutti_module *m, int *n_out);
+
+/** The names of tutti_module_buffers(), in the same order.
+ * @param n_out  how many; 0 on failure
+ * @return  as tutti_module_parameters()
+ * @threads one at a time
+ * @source  torch.nn.Module.named_buffers */
+TUTTI_API const char *const *tutti_module_buffer_names(tutti_module *m, int *n_out);
+
+/** The buffer of that dotted name, borrowed; NULL if there is none.
+ * @threads one at a time
+ * @source  torch.nn.Module.get_buffer */
+TUTTI_API tutti_tensor *tutti_module_buffer(tutti_module *m, const char *name);
+
+/** The parameters and persistent buffers of m under their names. Tensors that stand in two places come with both
+ * names. The tensors share the module's memory: what changes later is seen.
+ * @param sd_out  end it with tutti_state_dict_free()
+ * @errors  TUTTI_E_ARG  m is NULL; TUTTI_E_NOMEM
+ * @threads one at a time
+ * @source  torch.nn.Module.state_dict */
+TUTTI_API tutti_status tutti_module_state_dict(tutti_module *m, tutti_state_dict **sd_out);
+
+/** Names that a state and a module do not have in common. */
+typedef struct tutti_incompatible_keys {
+    int n_missing;                 /* the module has them, the state has not */
+    int n_unexpected;              /* the state has them, the module has not */
+    const char *const *missing;    /* in the order of the module */
+    const char *const *unexpected; /* in the order of the state */
+} tutti_incompatible_keys;
+
+/** Copy the tensors of a state into those of m, in place, converted to their types. Either all that they have in
+ * common is copied, or nothing.
+ * @param strict    the names must be the same on both sides
+ * @param keys_out  end it with tutti_incompatible_keys_free(); NULL: not wanted
+ * @errors  TUTTI_E_ARG       m or sd is NULL
+ *          TUTTI_E_MISMATCH  shapes differ, or with strict names; the text has the first ones of each kind
+ *          TUTTI_E_NOMEM, and what the collective that was to bring a tensor failed with
+ * @threads one at a time
+ * @source  torch.nn.Module.load_state_dict */
+TUTTI_API tutti_status tutti_module_load_state_dict(tutti_module *m, const tutti_state_dict *sd,
+                                                    bool strict,
+                                                    tutti_incompatible_keys **keys_out);
+
+/** Free what tutti_module_load_state_dict() wrote. NULL does nothing.
+ * @threads any
+ * @source  ours */
+TUTTI_API void tutti_incompatible_keys_free(tutti_incompatible_keys *keys);
 
 /** Switch m and everything below it to training, or to evaluation.
  * @threads one at a time

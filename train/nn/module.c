@@ -2,9 +2,9 @@
  *
  * module.c - the tree of layers: names, parameters, training or not.
  *
- * How     A module has two lists in order of registration, parameters and children. What
- *         tutti_module_parameters() returns is collected once and kept with the module; every
- *         change below raises a revision, and a list of an older revision is collected anew.
+ * How     A module has three lists in order of registration: parameters, buffers, children. What
+ *         tutti_module_parameters() and tutti_module_buffers() return is collected once and kept with the
+ *         module; every change below raises a revision, and a list of an older revision is collected anew.
  * True    A child has one parent, so the tree is a tree. Revisions only grow: the sum over a subtree
  *         is the same only if nothing in it changed. */
 #include "nn/nn.h"
@@ -14,17 +14,24 @@
 #include <string.h>
 #include <tutti/private.h>
 
-typedef struct named_parameter {
+typedef struct named_tensor {
     char *name;
     tutti_tensor *tensor;
-} named_parameter;
+    tti_entry_kind kind;
+} named_tensor;
+
+/* Parameters of a module, or its buffers. */
+typedef struct tensor_list {
+    named_tensor *at;
+    int n;
+} tensor_list;
 
 typedef struct named_child {
     char *name;
     tutti_module *module;
 } named_child;
 
-/* The parameters of a whole subtree, collected. */
+/* The parameters or buffers of a whole subtree, collected. */
 typedef struct listing {
     tutti_tensor **tensors;
     char **names;
@@ -39,12 +46,11 @@ struct tutti_module {
     void (*free_fn)(void *ctx);
     tutti_module *parent;
     bool training;
-    named_parameter *params;
-    int n_params;
+    tensor_list params, buffers;
     named_child *children;
     int n_children;
     uint64_t revision; /* of this module alone, from 1 */
-    listing list;
+    listing list[2];   /* parameters, buffers */
 };
 
 /* ---- making and freeing ----------------------------------------------------------------------- */
@@ -85,21 +91,28 @@ static void listing_clear(listing *l)
     *l = (listing){ 0 };
 }
 
+static void tensors_free(tensor_list *list)
+{
+    for (int i = 0; i < list->n; i++) {
+        tutti_tensor_release(list->at[i].tensor);
+        free(list->at[i].name);
+    }
+    free(list->at);
+}
+
 static void destroy(tutti_module *m)
 {
     for (int i = 0; i < m->n_children; i++) {
         destroy(m->children[i].module);
         free(m->children[i].name);
     }
-    for (int i = 0; i < m->n_params; i++) {
-        tutti_tensor_release(m->params[i].tensor);
-        free(m->params[i].name);
-    }
-    listing_clear(&m->list);
+    tensors_free(&m->params);
+    tensors_free(&m->buffers);
+    listing_clear(&m->list[0]);
+    listing_clear(&m->list[1]);
     if (m->free_fn != NULL)
         m->free_fn(m->ctx);
     free(m->children);
-    free(m->params);
     free(m->kind);
     free(m);
 }
@@ -117,12 +130,20 @@ void *tutti_module_context(const tutti_module *m)
 
 /* ---- the tree --------------------------------------------------------------------------------- */
 
+static tutti_tensor *tensor_named(const tensor_list *list, const char *name, size_t length)
+{
+    for (int i = 0; i < list->n; i++)
+        if (strncmp(list->at[i].name, name, length) == 0 && list->at[i].name[length] == '\0')
+            return list->at[i].tensor;
+    return NULL;
+}
+
 static bool name_in_use(const tutti_module *m, const char *name)
 {
-    for (int i = 0; i < m->n_params; i++)
-        if (strcmp(m->params[i].name, name) == 0)
-            return true;
-    return tutti_module_child(m, name) != NULL;
+    const size_t length = strlen(name);
+
+    return tensor_named(&m->params, name, length) != NULL ||
+           tensor_named(&m->buffers, name, length) != NULL || tutti_module_child(m, name) != NULL;
 }
 
 static tutti_status check_name(const tutti_module *m, const char *what, const char *name)
@@ -182,11 +203,25 @@ tutti_module *tutti_module_add(tutti_module *m, const char *name, tutti_module *
     return child;
 }
 
+static tutti_status append_tensor(tutti_module *m, tensor_list *list, const char *name,
+                                  tutti_tensor *t, tti_entry_kind kind)
+{
+    named_tensor *at = realloc(list->at, (size_t)(list->n + 1) * sizeof *at);
+    char *copy = strdup(name);
+
+    if (at != NULL)
+        list->at = at;
+    if (copy == NULL || at == NULL) {
+        free(copy);
+        return tti_refuse(TUTTI_E_NOMEM, m->kind, "no memory for the tensor '%s'", name);
+    }
+    at[list->n++] = (named_tensor){ copy, tutti_tensor_retain(t), kind };
+    m->revision++;
+    return TUTTI_OK;
+}
+
 tutti_status tutti_module_register_parameter(tutti_module *m, const char *name, tutti_tensor *t)
 {
-    named_parameter *params;
-    char *copy;
-
     if (m == NULL || t == NULL)
         return tti_refuse_null("register_parameter");
     if (check_name(m, "parameter", name) != TUTTI_OK)
@@ -196,17 +231,23 @@ tutti_status tutti_module_register_parameter(tutti_module *m, const char *name, 
                           name);
     if (tutti_tensor_requires_grad_(t, true) == NULL)
         return tti_refused();
-    copy = strdup(name);
-    params = realloc(m->params, (size_t)(m->n_params + 1) * sizeof *params);
-    if (params != NULL)
-        m->params = params;
-    if (copy == NULL || params == NULL) {
-        free(copy);
-        return tti_refuse(TUTTI_E_NOMEM, m->kind, "no memory for parameter '%s'", name);
-    }
-    params[m->n_params++] = (named_parameter){ copy, tutti_tensor_retain(t) };
-    m->revision++;
-    return TUTTI_OK;
+    return append_tensor(m, &m->params, name, t, TTI_PARAMETER);
+}
+
+tutti_status tutti_module_register_buffer(tutti_module *m, const char *name, tutti_tensor *t,
+                                          bool persistent)
+{
+    if (m == NULL || t == NULL)
+        return tti_refuse_null("register_buffer");
+    if (check_name(m, "buffer", name) != TUTTI_OK)
+        return TUTTI_E_ARG;
+    if (tutti_tensor_requires_grad(t))
+        return tti_refuse(TUTTI_E_ARG, m->kind,
+                          "buffer '%s' requires gradients"
+                          "\n  next: tutti_module_register_parameter()",
+                          name);
+    return append_tensor(m, &m->buffers, name, t,
+                         persistent ? TTI_PERSISTENT_BUFFER : TTI_PASSING_BUFFER);
 }
 
 tutti_module *tutti_module_child(const tutti_module *m, const char *name)
@@ -217,7 +258,7 @@ tutti_module *tutti_module_child(const tutti_module *m, const char *name)
     return NULL;
 }
 
-/* ---- all parameters --------------------------------------------------------------------------- */
+/* ---- all tensors --------------------------------------------------------------------------- */
 
 static uint64_t subtree_revision(const tutti_module *m)
 {
@@ -249,93 +290,154 @@ static bool listing_grow(listing *l)
     return true;
 }
 
-static bool listing_add(listing *l, const char *prefix, const named_parameter *p)
-{
-    char *name = NULL;
-
-    for (int i = 0; i < l->n; i++)
-        if (l->tensors[i] == p->tensor)
-            return true; /* tied: it keeps its first name */
-    if (!listing_grow(l) || asprintf(&name, "%s%s", prefix, p->name) < 0)
-        return false;
-    l->tensors[l->n] = p->tensor;
-    l->names[l->n++] = name;
-    return true;
-}
-
-static bool collect(const tutti_module *m, const char *prefix, listing *l)
+static bool visit_all(const tensor_list *list, const char *prefix, tti_module_visit visit,
+                      void *ctx)
 {
     bool ok = true;
 
-    for (int i = 0; i < m->n_params && ok; i++)
-        ok = listing_add(l, prefix, &m->params[i]);
+    for (int i = 0; i < list->n && ok; i++) {
+        char *name = NULL;
+
+        ok = asprintf(&name, "%s%s", prefix, list->at[i].name) >= 0;
+        if (ok) {
+            ok = visit(ctx, name, list->at[i].tensor, list->at[i].kind);
+            free(name);
+        }
+    }
+    return ok;
+}
+
+static bool walk(const tutti_module *m, const char *prefix, tti_module_visit visit, void *ctx)
+{
+    bool ok =
+        visit_all(&m->params, prefix, visit, ctx) && visit_all(&m->buffers, prefix, visit, ctx);
+
     for (int i = 0; i < m->n_children && ok; i++) {
         char *below = NULL;
 
         ok = asprintf(&below, "%s%s.", prefix, m->children[i].name) >= 0;
         if (ok) {
-            ok = collect(m->children[i].module, below, l);
+            ok = walk(m->children[i].module, below, visit, ctx);
             free(below);
         }
     }
     return ok;
 }
 
-/* The list of m, of today. NULL and kept when out of memory. */
-static const listing *current(tutti_module *m)
+bool tti_module_walk(const tutti_module *m, tti_module_visit visit, void *ctx)
+{
+    return walk(m, "", visit, ctx);
+}
+
+/* A tied tensor keeps its first name. */
+static bool listing_add(listing *l, const char *name, tutti_tensor *t)
+{
+    char *copy;
+
+    for (int i = 0; i < l->n; i++)
+        if (l->tensors[i] == t)
+            return true;
+    copy = listing_grow(l) ? strdup(name) : NULL;
+    if (copy == NULL)
+        return false;
+    l->tensors[l->n] = t;
+    l->names[l->n++] = copy;
+    return true;
+}
+
+static bool add_to_either(void *ctx, const char *name, tutti_tensor *t, tti_entry_kind kind)
+{
+    return listing_add((listing *)ctx + (kind != TTI_PARAMETER), name, t);
+}
+
+/* The list of m, of today: its parameters, or its buffers. NULL and kept when out of memory. */
+static const listing *current(tutti_module *m, bool buffers)
 {
     const uint64_t revision = subtree_revision(m);
 
-    if (m->list.revision == revision)
-        return &m->list;
-    listing_clear(&m->list);
-    if (!collect(m, "", &m->list)) {
-        listing_clear(&m->list);
-        (void)tti_refuse(TUTTI_E_NOMEM, m->kind, "no memory for the list of its parameters");
-        return NULL;
+    if (m->list[0].revision != revision) {
+        listing_clear(&m->list[0]);
+        listing_clear(&m->list[1]);
+        if (!tti_module_walk(m, add_to_either, m->list)) {
+            (void)tti_refuse(TUTTI_E_NOMEM, m->kind, "no memory for the list of its tensors");
+            return NULL;
+        }
+        m->list[0].revision = revision;
     }
-    m->list.revision = revision;
-    return &m->list;
+    return &m->list[buffers];
 }
 
-tutti_tensor *const *tutti_module_parameters(tutti_module *m, int *n_out)
+/* The same for a call: how many, and NULL with 0 after a failure. */
+static const listing *listed(const char *op, tutti_module *m, bool buffers, int *n_out)
 {
     const listing *l = NULL;
 
     if (m == NULL)
-        (void)tti_refuse_null("parameters");
+        (void)tti_refuse_null(op);
     else
-        l = current(m);
+        l = current(m, buffers);
     *n_out = l != NULL ? l->n : 0;
+    return l;
+}
+
+tutti_tensor *const *tutti_module_parameters(tutti_module *m, int *n_out)
+{
+    const listing *l = listed("parameters", m, false, n_out);
+
     return l != NULL ? l->tensors : NULL;
 }
 
 const char *const *tutti_module_parameter_names(tutti_module *m, int *n_out)
 {
-    const listing *l = NULL;
+    const listing *l = listed("parameter_names", m, false, n_out);
 
-    if (m == NULL)
-        (void)tti_refuse_null("parameter_names");
-    else
-        l = current(m);
-    *n_out = l != NULL ? l->n : 0;
     return l != NULL ? (const char *const *)l->names : NULL;
+}
+
+tutti_tensor *const *tutti_module_buffers(tutti_module *m, int *n_out)
+{
+    const listing *l = listed("buffers", m, true, n_out);
+
+    return l != NULL ? l->tensors : NULL;
+}
+
+const char *const *tutti_module_buffer_names(tutti_module *m, int *n_out)
+{
+    const listing *l = listed("buffer_names", m, true, n_out);
+
+    return l != NULL ? (const char *const *)l->names : NULL;
+}
+
+/* The module that a dotted name leads to, and the last word of the name; NULL if there is none. */
+static const tutti_module *owner_of(const tutti_module *m, const char *name, const char **word_out)
+{
+    for (const char *dot; m != NULL && (dot = strchr(name, '.')) != NULL; name = dot + 1) {
+        const tutti_module *child = NULL;
+
+        for (int i = 0; i < m->n_children && child == NULL; i++)
+            if (strncmp(m->children[i].name, name, (size_t)(dot - name)) == 0 &&
+                m->children[i].name[dot - name] == '\0')
+                child = m->children[i].module;
+        m = child;
+    }
+    *word_out = name;
+    return m;
 }
 
 tutti_tensor *tutti_module_parameter(tutti_module *m, const char *name)
 {
-    const char *dot = name != NULL ? strchr(name, '.') : NULL;
+    const char *word = NULL;
+    const tutti_module *owner = name != NULL ? owner_of(m, name, &word) : NULL;
 
-    if (m == NULL || name == NULL)
-        return NULL;
-    for (int i = 0; i < m->n_params && dot == NULL; i++)
-        if (strcmp(m->params[i].name, name) == 0)
-            return m->params[i].tensor;
-    for (int i = 0; i < m->n_children && dot != NULL; i++)
-        if (strncmp(m->children[i].name, name, (size_t)(dot - name)) == 0 &&
-            m->children[i].name[dot - name] == '\0')
-            return tutti_module_parameter(m->children[i].module, dot + 1);
-    return NULL;
+    return owner != NULL ? tensor_named(&owner->params, word, strlen(word)) : NULL;
+}
+
+tutti_tensor *tutti_module_buffer(tutti_module *m, const char *name)
+{
+    const char *word = NULL;
+    const tutti_module *owner = name != NULL ? owner_of(m, name, &word) : NULL;
+
+    return owner != NULL ? tensor_named(&owner->buffers, word, strlen(word)) : NULL;
 }
 
 /* ---- running ---------------------------------------------------------------------------------- */
@@ -358,8 +460,8 @@ void tutti_module_zero_grad(tutti_module *m)
 {
     if (m == NULL)
         return;
-    for (int i = 0; i < m->n_params; i++)
-        (void)tutti_tensor_set_grad(m->params[i].tensor, NULL);
+    for (int i = 0; i < m->params.n; i++)
+        (void)tutti_tensor_set_grad(m->params.at[i].tensor, NULL);
     for (int i = 0; i < m->n_children; i++)
         tutti_module_zero_grad(m->children[i].module);
 }

@@ -38,4 +38,15 @@ static inline int64_t tti_windows(int64_t n, int64_t k, int64_t stride, int64_t 
     return room < 0 ? 0 : room / stride + 1;
 }
 
+/* ---- module.c: everything with a name, in order: for each module its parameters, its buffers, its children.
+ * Tensors that stand in several places come with each of their names. */
+typedef enum tti_entry_kind {
+    TTI_PARAMETER,
+    TTI_PERSISTENT_BUFFER,
+    TTI_PASSING_BUFFER /* is not part of the state */
+} tti_entry_kind;
+typedef bool (*tti_module_visit)(void *ctx, const char *name, tutti_tensor *t, tti_entry_kind kind);
+/* False: visit returned false, or there was no memory for a name. */
+bool tti_module_walk(const tutti_module *m, tti_module_visit visit, void *ctx);
+
 #endif
