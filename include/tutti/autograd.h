@@ -106,6 +106,55 @@ TUTTI_API tutti_status tutti_tensor_register_post_accumulate_grad_hook(tutti_ten
                                                                        tutti_grad_hook fn,
                                                                        void *ctx, int *handle_out);
 
+/** As tutti_tensor_register_post_accumulate_grad_hook(), but called in every backward that comes to the
+ * leaf, also in one that brings it no gradient, and after those hooks: this leaf is done.
+ * @errors  TUTTI_E_ARG  t is no leaf that requires gradients; TUTTI_E_NOMEM
+ * @threads one at a time per tensor, not during a backward over it
+ * @source  torch.autograd.graph.Node.register_hook, of an AccumulateGrad node */
+TUTTI_API tutti_status tutti_tensor_register_backward_passed_hook(tutti_tensor *t,
+                                                                  tutti_grad_hook fn, void *ctx,
+                                                                  int *handle_out);
+
+/** Called on the thread of a backward, with recording off, inside a scope, with the whole gradient of a
+ * tensor before it goes on. A tensor of the same shape and type in *grad_out takes its place; as it is,
+ * NULL, grad stays. Do not change grad in place. Anything but TUTTI_OK ends the backward with that status. */
+typedef tutti_status (*tutti_tensor_hook)(tutti_tensor *grad, tutti_tensor **grad_out, void *ctx);
+
+/** Have fn called with the gradient of t, a leaf or not, in every backward that brings it one; in the order
+ * of registration. Of a computed tensor the hook belongs to what computed it, and goes with the graph.
+ * @param handle_out  for tutti_tensor_remove_hook(); may be NULL
+ * @errors  TUTTI_E_ARG  t requires no gradients; TUTTI_E_NOMEM
+ * @threads one at a time per tensor, not during a backward over it
+ * @source  Tensor.register_hook */
+TUTTI_API tutti_status tutti_tensor_register_hook(tutti_tensor *t, tutti_tensor_hook fn, void *ctx,
+                                                  int *handle_out);
+
+/** Have a computed tensor keep its gradient, as leaves do: tutti_tensor_grad() has it after backward, as its
+ * hooks left it.
+ * @errors  TUTTI_E_ARG  t requires no gradients; TUTTI_E_NOMEM
+ * @threads one at a time per tensor
+ * @source  Tensor.retain_grad */
+TUTTI_API tutti_status tutti_tensor_retain_grad(tutti_tensor *t);
+
+/** From inside a hook: have fn called when the backward that runs on this thread is through, after those
+ * queued before. A callback may queue others; what it returns, if not TUTTI_OK, is what backward returns.
+ * After a failure callbacks are not called.
+ * @errors  TUTTI_E_STATE  no backward is running on this thread; TUTTI_E_NOMEM
+ * @threads each thread has its own
+ * @source  torch.autograd.Variable._execution_engine.queue_callback */
+TUTTI_API tutti_status tutti_backward_queue_callback(tutti_status (*fn)(void *ctx), void *ctx);
+
+/** Which leaves a backward from the roots would come to. Nothing is computed.
+ * @param roots        n tensors; those that require no gradients reach nothing
+ * @param reached_out  n_leaves answers
+ * @errors  TUTTI_E_NOMEM
+ * @threads any
+ * @cost    a walk over the graph
+ * @source  ours: what find_unused_parameters of DistributedDataParallel asks */
+TUTTI_API tutti_status tutti_backward_reaches(tutti_tensor *const *roots, int n,
+                                              tutti_tensor *const *leaves, int n_leaves,
+                                              bool *reached_out);
+
 /** Forget a hook. A handle that is not (or no longer) known does nothing.
  * @threads one at a time per tensor; a hook may remove itself and others
  * @source  torch.utils.hooks.RemovableHandle.remove */

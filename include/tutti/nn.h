@@ -376,6 +376,57 @@ TUTTI_API void tutti_module_zero_grad(tutti_module *m);
  * @source  torch.nn.Module.__call__ */
 TUTTI_API tutti_tensor *tutti_forward(tutti_module *m, tutti_tensor *x);
 
+/** Before m computes: *x may be replaced. Anything but TUTTI_OK poisons the expression with that status. */
+typedef tutti_status (*tutti_module_forward_pre_hook)(tutti_module *m, tutti_tensor **x, void *ctx);
+
+/** After m computed *y, which may be replaced, from x. Failures as before. */
+typedef tutti_status (*tutti_module_forward_hook)(tutti_module *m, tutti_tensor *x,
+                                                  tutti_tensor **y, void *ctx);
+
+/** In backward, when the gradient of m's output is there, which may be replaced, and nothing of m has
+ * been computed back. Anything but TUTTI_OK ends the backward. */
+typedef tutti_status (*tutti_module_backward_pre_hook)(tutti_module *m, tutti_tensor **grad_output,
+                                                       void *ctx);
+
+/** In backward, when the gradient of m's input is complete, which may be replaced; if the input wants none,
+ * it is NULL, and this is called as soon as that of the output is there. Failures as before. */
+typedef tutti_status (*tutti_module_backward_hook)(tutti_module *m, tutti_tensor *grad_output,
+                                                   tutti_tensor **grad_input, void *ctx);
+
+/** Have fn called in every tutti_forward() of m, in the order of registration, before it computes.
+ * @param handle_out  for tutti_module_remove_hook(); may be NULL
+ * @errors  TUTTI_E_ARG  m or fn is NULL; TUTTI_E_NOMEM
+ * @threads one at a time
+ * @source  torch.nn.Module.register_forward_pre_hook */
+TUTTI_API tutti_status tutti_module_register_forward_pre_hook(tutti_module *m,
+                                                              tutti_module_forward_pre_hook fn,
+                                                              void *ctx, int *handle_out);
+
+/** The same, after it has computed. @errors as tutti_module_register_forward_pre_hook()
+ * @threads one at a time @source torch.nn.Module.register_forward_hook */
+TUTTI_API tutti_status tutti_module_register_forward_hook(tutti_module *m,
+                                                          tutti_module_forward_hook fn, void *ctx,
+                                                          int *handle_out);
+
+/** Have fn called in every backward through a call of m that is made from now on, before m's part of it.
+ * m must live until then.
+ * @errors as tutti_module_register_forward_pre_hook()
+ * @threads one at a time
+ * @source  torch.nn.Module.register_full_backward_pre_hook */
+TUTTI_API tutti_status tutti_module_register_full_backward_pre_hook(
+    tutti_module *m, tutti_module_backward_pre_hook fn, void *ctx, int *handle_out);
+
+/** The same, after m's part of it. @errors as tutti_module_register_forward_pre_hook()
+ * @threads one at a time @source torch.nn.Module.register_full_backward_hook */
+TUTTI_API tutti_status tutti_module_register_full_backward_hook(tutti_module *m,
+                                                                tutti_module_backward_hook fn,
+                                                                void *ctx, int *handle_out);
+
+/** Forget a hook. A handle that is not (or no longer) known does nothing; a hook may remove itself.
+ * @threads one at a time
+ * @source  torch.utils.hooks.RemovableHandle.remove */
+TUTTI_API void tutti_module_remove_hook(tutti_module *m, int handle);
+
 /** Parameters weight [out, in] and, if wanted, bias [out].
  * @threads draws from the thread's default generator
  * @source  torch.nn.Linear */

@@ -28,6 +28,7 @@ typedef struct tti_node_class {
     /* grad is the gradient of the operation's result: never NULL, of its shape and type, borrowed.
      * grad_out has one entry per input, all NULL at first. */
     void (*apply)(tti_node *node, tutti_tensor *grad, tutti_tensor **grad_out);
+    void (*release)(tti_node *node); /* the node goes; NULL: nothing to do */
 } tti_node_class;
 
 /* Where the gradient of an input goes: to the node that made the input, or to a leaf. */
@@ -44,6 +45,28 @@ typedef struct tti_saved_tensor {
     unsigned version;     /* of tensor, when it was saved */
 } tti_saved_tensor;
 
+/* Functions that want to know of a gradient (hooks.c). */
+typedef enum tti_hook_kind {
+    TTI_HOOK_TENSOR,     /* before the gradient goes on; may replace it */
+    TTI_HOOK_ACCUMULATE, /* after a leaf has collected a gradient */
+    TTI_HOOK_PASSED      /* after a backward is done with a leaf, gradient or not */
+} tti_hook_kind;
+
+typedef struct tti_hook {
+    tti_hook_kind kind;
+    union {
+        tutti_tensor_hook tensor;
+        tutti_grad_hook leaf;
+    } fn;
+    void *ctx;
+    int handle;
+} tti_hook;
+
+typedef struct tti_hooks {
+    tti_hook *list;
+    int n, last_handle;
+} tti_hooks;
+
 struct tti_node {
     const tti_node_class *cls;
     atomic_int refs;
@@ -52,8 +75,10 @@ struct tti_node {
     tti_saved_tensor saved[TTI_SAVED];
     int64_t number[TTI_NUMBERS]; /* parameters of the operation, as its class likes */
     double real[2];
-    tutti_tensor *leaf;  /* of an accumulator: counted; otherwise NULL */
-    tti_node *free_next; /* while being freed */
+    tutti_tensor *leaf;               /* of an accumulator: counted; otherwise NULL */
+    tti_hooks hooks;                  /* of the tensor that it computed */
+    struct tti_grad_info *keeps_grad; /* of that tensor, if it keeps its gradient; not counted */
+    tti_node *free_next;              /* while being freed */
     int n_edges;
     tti_edge edge[];
 };
@@ -88,6 +113,15 @@ tti_node *tti_node_retain(tti_node *node);
 void tti_node_release(tti_node *node);
 void tti_node_free_saved(tti_node *node);
 
+/* ---- hooks.c */
+tutti_status tti_hooks_add(tti_hooks *hooks, const tti_hook *hook, int *handle_out);
+void tti_hooks_remove(tti_hooks *hooks, int handle);
+void tti_hooks_free(tti_hooks *hooks);
+/* The hook of a kind registered next after handle; NULL if that was the last. */
+const tti_hook *tti_hooks_after(const tti_hooks *hooks, tti_hook_kind kind, int handle);
+/* Run the hooks of kind TENSOR; *grad, a reference of ours, becomes what they make of it. */
+tutti_status tti_hooks_replace(const tti_hooks *hooks, tutti_tensor **grad);
+
 /* ---- leaf.c */
 /* The autograd part of t; make: create it if there is none (NULL and kept when out of memory). */
 tti_grad_info *tti_info(const tutti_tensor *t);
@@ -95,8 +129,13 @@ tti_grad_info *tti_info_make(tutti_tensor *t);
 /* The node that takes the gradient of t: its grad_fn, or the accumulator of a leaf. A new
  * reference; NULL if t requires none, or out of memory, which is kept. */
 tti_node *tti_gradient_node(tutti_tensor *t);
-/* Add grad, one reference of which is handed over, to the leaf; then run its hooks. */
+/* A backward has come to the leaf with grad, one reference of which is handed over, or with nothing:
+ * run its hooks, and add grad to its gradient in between. */
 tutti_status tti_accumulate(tutti_tensor *leaf, tutti_tensor *grad);
+/* Keep grad, borrowed, as the gradient of a tensor that is no leaf. */
+tutti_status tti_keep_grad(tti_grad_info *info, tutti_tensor *grad);
+/* The accumulator of t if a graph has one now, not counted; else NULL. */
+const tti_node *tti_accumulator_of(const tutti_tensor *t);
 /* The accumulator is about to be freed: forget it. */
 void tti_leaf_forget(tutti_tensor *leaf, tti_node *accumulator);
 

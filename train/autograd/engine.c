@@ -11,7 +11,9 @@
  *         The order depends on the graph alone, so sums have the same bits every time, and ranks
  *         with equal graphs finish their leaves in the same order.
  *         All state is in a task on the caller's stack: threads may run graphs that share nodes.
- * Fails   The first failure ends the task; leaves reached before keep what they got. */
+ *         A backward that a hook starts is a task of its own, run to its end before the other goes on.
+ * Fails   The first failure ends the task; leaves reached before keep what they got, callbacks are not
+ *         called. */
 #include "autograd/autograd.h"
 
 #include <stdlib.h>
@@ -25,6 +27,12 @@ typedef struct entry {
     tutti_tensor *grad; /* sum of what was delivered; counted; NULL: zero */
 } entry;
 
+/* What is to be called when a backward is through. */
+typedef struct callback {
+    tutti_status (*fn)(void *ctx);
+    void *ctx;
+} callback;
+
 typedef struct task {
     entry *entries; /* in the order of their discovery */
     int n, cap;
@@ -34,7 +42,13 @@ typedef struct task {
     int n_heap;
     uint64_t turns;
     bool keep; /* TUTTI_RETAIN_GRAPH */
+    callback *callbacks;
+    int n_callbacks;
+    struct task *outer; /* the backward, on this thread, from whose hook this one was called */
 } task;
+
+/* Per thread, as a backward runs on the thread that calls it: the innermost one. */
+static _Thread_local task *running;
 
 /* ---- nodes to entries ------------------------------------------------------------------------- */
 
@@ -218,19 +232,34 @@ static tutti_status apply(tti_node *node, tutti_tensor *grad, tutti_tensor **out
     return tti_kept();
 }
 
-/* Run one entry and serve those behind its edges. */
-static tutti_status run_entry(task *k, entry *from)
+/* What hooks make of the gradient of the tensor that node computed; it may keep it. */
+static tutti_status pass_hooks(tti_node *node, tutti_tensor **grad)
+{
+    const tutti_status st = node->hooks.n > 0 ? tti_hooks_replace(&node->hooks, grad) : TUTTI_OK;
+
+    return st == TUTTI_OK && node->keeps_grad != NULL ? tti_keep_grad(node->keeps_grad, *grad) : st;
+}
+
+/* Run entry number `number` and serve those behind its edges. Hooks may run other backwards, which have
+ * entries of their own. */
+static tutti_status run_entry(task *k, int number)
 {
     tutti_tensor *few[4] = { NULL };
-    tti_node *node = from->node;
-    tutti_tensor *grad = from->grad;
+    tti_node *node = k->entries[number].node;
+    tutti_tensor *grad = k->entries[number].grad;
     tutti_tensor **out = few;
     tutti_status st = TUTTI_OK;
 
-    from->grad = NULL;
+    k->entries[number].grad = NULL;
     if (node->leaf != NULL) {
-        st = grad != NULL ? tti_accumulate(node->leaf, grad) : TUTTI_OK;
+        st = tti_accumulate(node->leaf, grad);
         return st != TUTTI_OK ? st : tti_kept();
+    }
+    if (grad != NULL)
+        st = pass_hooks(node, &grad);
+    if (st != TUTTI_OK) {
+        tutti_tensor_release(grad);
+        return st;
     }
     if (node->n_edges > 4)
         out = calloc((size_t)node->n_edges, sizeof *out);
@@ -313,8 +342,22 @@ static tutti_status run(task *k, tutti_tensor *const *roots, tutti_tensor *const
         if (k->entries[i].deps == 0)
             push(k, i);
     while (k->n_heap > 0 && st == TUTTI_OK)
-        st = run_entry(k, &k->entries[pop(k)]);
+        st = run_entry(k, pop(k));
+    for (int i = 0; i < k->n_callbacks && st == TUTTI_OK; i++) /* one may queue another */
+        st = k->callbacks[i].fn(k->callbacks[i].ctx);
     return st;
+}
+
+static void task_free(task *k)
+{
+    for (int i = 0; i < k->n; i++) {
+        tutti_tensor_release(k->entries[i].grad);
+        tti_node_release(k->entries[i].node);
+    }
+    free(k->entries);
+    free(k->table);
+    free(k->heap);
+    free(k->callbacks);
 }
 
 tutti_status tutti_backward(tutti_tensor *const *roots, tutti_tensor *const *grads, int n,
@@ -331,17 +374,56 @@ tutti_status tutti_backward(tutti_tensor *const *roots, tutti_tensor *const *gra
     if (st != TUTTI_OK)
         return st;
     was = tutti_set_grad_enabled(false);
+    k.outer = running;
+    running = &k;
     st = run(&k, roots, grads, n);
+    running = k.outer;
     if (tti_kept() != TUTTI_OK)
         st = tti_take_kept();
-    for (int i = 0; i < k.n; i++) {
-        tutti_tensor_release(k.entries[i].grad);
-        tti_node_release(k.entries[i].node);
-    }
-    free(k.entries);
-    free(k.table);
-    free(k.heap);
+    task_free(&k);
     tutti_set_grad_enabled(was);
+    return st;
+}
+
+tutti_status tutti_backward_queue_callback(tutti_status (*fn)(void *ctx), void *ctx)
+{
+    callback *callbacks;
+
+    if (fn == NULL)
+        return tti_fail(TUTTI_E_ARG, "queue_callback: the callback is NULL");
+    if (running == NULL)
+        return tti_fail(TUTTI_E_STATE, "queue_callback: no backward is running on this thread");
+    callbacks = realloc(running->callbacks, (size_t)(running->n_callbacks + 1) * sizeof *callbacks);
+    if (callbacks == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "queue_callback: no memory for %d callbacks",
+                        running->n_callbacks + 1);
+    running->callbacks = callbacks;
+    callbacks[running->n_callbacks++] = (callback){ fn, ctx };
+    return TUTTI_OK;
+}
+
+tutti_status tutti_backward_reaches(tutti_tensor *const *roots, int n, tutti_tensor *const *leaves,
+                                    int n_leaves, bool *reached_out)
+{
+    tutti_status st = TUTTI_OK;
+    task k = { 0 };
+    int number;
+
+    for (int i = 0; i < n && st == TUTTI_OK; i++) {
+        tti_node *node = tutti_tensor_requires_grad(roots[i]) ? tti_gradient_node(roots[i]) : NULL;
+
+        if (node != NULL)
+            st = visit(&k, node, &number);
+        tti_node_release(node);
+    }
+    if (st == TUTTI_OK)
+        st = count_edges(&k);
+    for (int i = 0; i < n_leaves && st == TUTTI_OK; i++) {
+        const tti_node *node = tti_accumulator_of(leaves[i]);
+
+        reached_out[i] = node != NULL && k.n > 0 && *table_slot(&k, node) != 0;
+    }
+    task_free(&k);
     return st;
 }
 

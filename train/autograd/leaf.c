@@ -14,19 +14,11 @@
 #include <stdlib.h>
 #include <tutti/private.h>
 
-typedef struct hook {
-    tutti_grad_hook fn;
-    void *ctx;
-    int handle;
-} hook;
-
 typedef struct tti_leaf {
     pthread_mutex_t lock;
     tti_node *accumulator; /* not counted */
     tutti_tensor *grad;    /* counted */
-    hook *hooks;
-    int n_hooks;
-    int last_handle;
+    tti_hooks hooks;
 } tti_leaf;
 
 static void leaf_free(tti_leaf *leaf)
@@ -35,7 +27,7 @@ static void leaf_free(tti_leaf *leaf)
         return;
     tutti_tensor_release(leaf->grad);
     pthread_mutex_destroy(&leaf->lock);
-    free(leaf->hooks);
+    tti_hooks_free(&leaf->hooks);
     free(leaf);
 }
 
@@ -43,6 +35,8 @@ static void drop_info(tti_hanger *hanger)
 {
     tti_grad_info *info = (tti_grad_info *)hanger;
 
+    if (info->grad_fn != NULL && info->grad_fn->keeps_grad == info)
+        info->grad_fn->keeps_grad = NULL;
     tti_node_release(info->grad_fn);
     leaf_free(info->leaf);
     free(info);
@@ -145,26 +139,16 @@ static tutti_status collect(tti_leaf *leaf, tutti_tensor *grad)
     return st;
 }
 
-/* The hook registered next after handle; NULL if that was the last. */
-static const hook *hook_after(const tti_leaf *leaf, int handle)
+static tutti_status run_hooks(const tti_leaf *leaf, tti_hook_kind kind, tutti_tensor *t)
 {
-    for (int i = 0; i < leaf->n_hooks; i++)
-        if (leaf->hooks[i].handle > handle)
-            return &leaf->hooks[i];
-    return NULL;
-}
-
-/* Handles only grow, so they keep the place whichever hooks a hook removes. */
-static tutti_status run_hooks(const tti_leaf *leaf, tutti_tensor *t)
-{
-    const hook *next = hook_after(leaf, 0);
+    const tti_hook *next = tti_hooks_after(&leaf->hooks, kind, 0);
     tutti_status st = TUTTI_OK;
 
     while (next != NULL && st == TUTTI_OK) {
         const int done = next->handle;
 
-        st = next->fn(t, next->ctx);
-        next = hook_after(leaf, done);
+        st = next->fn.leaf(t, next->ctx);
+        next = tti_hooks_after(&leaf->hooks, kind, done);
     }
     return st;
 }
@@ -172,13 +156,42 @@ static tutti_status run_hooks(const tti_leaf *leaf, tutti_tensor *t)
 tutti_status tti_accumulate(tutti_tensor *t, tutti_tensor *grad)
 {
     tti_leaf *leaf = tti_info(t)->leaf;
+    tutti_status st = TUTTI_OK;
+
+    if (grad != NULL)
+        st = tti_hooks_replace(&leaf->hooks, &grad);
+    if (grad != NULL && st == TUTTI_OK) {
+        pthread_mutex_lock(&leaf->lock);
+        st = collect(leaf, grad);
+        pthread_mutex_unlock(&leaf->lock);
+    }
+    if (grad != NULL && st == TUTTI_OK)
+        st = run_hooks(leaf, TTI_HOOK_ACCUMULATE, t);
+    tutti_tensor_release(grad);
+    return st == TUTTI_OK ? run_hooks(leaf, TTI_HOOK_PASSED, t) : st;
+}
+
+tutti_status tti_keep_grad(tti_grad_info *info, tutti_tensor *grad)
+{
     tutti_status st;
 
+    pthread_mutex_lock(&info->leaf->lock);
+    st = collect(info->leaf, grad);
+    pthread_mutex_unlock(&info->leaf->lock);
+    return st;
+}
+
+const tti_node *tti_accumulator_of(const tutti_tensor *t)
+{
+    tti_leaf *leaf = t != NULL && tti_info(t) != NULL ? tti_info(t)->leaf : NULL;
+    const tti_node *node;
+
+    if (leaf == NULL)
+        return NULL;
     pthread_mutex_lock(&leaf->lock);
-    st = collect(leaf, grad);
+    node = leaf->accumulator;
     pthread_mutex_unlock(&leaf->lock);
-    tutti_tensor_release(grad);
-    return st == TUTTI_OK ? run_hooks(leaf, t) : st;
+    return node;
 }
 
 /* ---- public ----------------------------------------------------------------------------------- */
@@ -251,11 +264,10 @@ tutti_status tutti_tensor_set_grad(tutti_tensor *t, tutti_tensor *grad)
     return TUTTI_OK;
 }
 
-tutti_status tutti_tensor_register_post_accumulate_grad_hook(tutti_tensor *t, tutti_grad_hook fn,
-                                                             void *ctx, int *handle_out)
+static tutti_status add_leaf_hook(tutti_tensor *t, tti_hook_kind kind, tutti_grad_hook fn,
+                                  void *ctx, int *handle_out)
 {
-    tti_leaf *leaf;
-    hook *hooks;
+    const tti_hook hook = { .kind = kind, .fn.leaf = fn, .ctx = ctx };
 
     if (t == NULL || fn == NULL)
         return tti_fail(TUTTI_E_ARG, "gradient hook: the %s is NULL",
@@ -263,26 +275,62 @@ tutti_status tutti_tensor_register_post_accumulate_grad_hook(tutti_tensor *t, tu
     if (!tutti_tensor_is_leaf(t) || !tutti_tensor_requires_grad(t))
         return tti_fail(TUTTI_E_ARG,
                         "gradient hook: the tensor is no leaf that requires gradients");
-    leaf = tti_info(t)->leaf;
-    hooks = realloc(leaf->hooks, (size_t)(leaf->n_hooks + 1) * sizeof *hooks);
-    if (hooks == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "gradient hook: no memory for %d hooks", leaf->n_hooks + 1);
-    leaf->hooks = hooks;
-    hooks[leaf->n_hooks++] = (hook){ .fn = fn, .ctx = ctx, .handle = ++leaf->last_handle };
-    if (handle_out != NULL)
-        *handle_out = leaf->last_handle;
-    return TUTTI_OK;
+    return tti_hooks_add(&tti_info(t)->leaf->hooks, &hook, handle_out);
+}
+
+tutti_status tutti_tensor_register_post_accumulate_grad_hook(tutti_tensor *t, tutti_grad_hook fn,
+                                                             void *ctx, int *handle_out)
+{
+    return add_leaf_hook(t, TTI_HOOK_ACCUMULATE, fn, ctx, handle_out);
+}
+
+tutti_status tutti_tensor_register_backward_passed_hook(tutti_tensor *t, tutti_grad_hook fn,
+                                                        void *ctx, int *handle_out)
+{
+    return add_leaf_hook(t, TTI_HOOK_PASSED, fn, ctx, handle_out);
+}
+
+/* Where the hooks of t are: with the leaf, or with the node that made it. NULL: nowhere. */
+static tti_hooks *hooks_of(const tutti_tensor *t)
+{
+    tti_grad_info *info = t != NULL ? tti_info(t) : NULL;
+
+    if (info == NULL)
+        return NULL;
+    if (info->grad_fn != NULL)
+        return &info->grad_fn->hooks;
+    return info->leaf != NULL ? &info->leaf->hooks : NULL;
+}
+
+tutti_status tutti_tensor_register_hook(tutti_tensor *t, tutti_tensor_hook fn, void *ctx,
+                                        int *handle_out)
+{
+    const tti_hook hook = { .kind = TTI_HOOK_TENSOR, .fn.tensor = fn, .ctx = ctx };
+
+    if (t == NULL || fn == NULL)
+        return tti_fail(TUTTI_E_ARG, "tensor hook: the %s is NULL", t == NULL ? "tensor" : "hook");
+    if (!tutti_tensor_requires_grad(t))
+        return tti_fail(TUTTI_E_ARG, "tensor hook: the tensor requires no gradients");
+    return tti_hooks_add(hooks_of(t), &hook, handle_out);
 }
 
 void tutti_tensor_remove_hook(tutti_tensor *t, int handle)
 {
-    tti_leaf *leaf = t != NULL && tti_info(t) != NULL ? tti_info(t)->leaf : NULL;
-    int kept = 0;
+    tti_hooks *hooks = hooks_of(t);
 
-    if (leaf == NULL)
-        return;
-    for (int i = 0; i < leaf->n_hooks; i++)
-        if (leaf->hooks[i].handle != handle)
-            leaf->hooks[kept++] = leaf->hooks[i];
-    leaf->n_hooks = kept;
+    if (hooks != NULL)
+        tti_hooks_remove(hooks, handle);
+}
+
+tutti_status tutti_tensor_retain_grad(tutti_tensor *t)
+{
+    if (t == NULL || !tutti_tensor_requires_grad(t))
+        return tti_fail(TUTTI_E_ARG, "retain_grad: the tensor %s",
+                        t == NULL ? "is NULL" : "requires no gradients");
+    if (tutti_tensor_is_leaf(t))
+        return TUTTI_OK; /* it does anyway */
+    if (leaf_make(t) == NULL)
+        return tti_take_kept();
+    tti_info(t)->grad_fn->keeps_grad = tti_info(t);
+    return TUTTI_OK;
 }

@@ -65,8 +65,11 @@ void tti_node_free_saved(tti_node *node)
 static void destroy(tti_node *node)
 {
     tti_node_free_saved(node);
+    if (node->cls->release != NULL)
+        node->cls->release(node);
     for (int i = 0; i < node->n_edges; i++)
         tti_node_release(node->edge[i].node);
+    tti_hooks_free(&node->hooks);
     if (node->leaf != NULL) {
         tti_leaf_forget(node->leaf, node);
         tutti_tensor_release(node->leaf);

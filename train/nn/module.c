@@ -51,7 +51,18 @@ struct tutti_module {
     int n_children;
     uint64_t revision; /* of this module alone, from 1 */
     listing list[2];   /* parameters, buffers */
+    tti_module_hooks *hooks;
 };
+
+tti_module_hooks **tti_module_hooks_of(tutti_module *m)
+{
+    return &m->hooks;
+}
+
+const char *tti_module_kind(const tutti_module *m)
+{
+    return m->kind;
+}
 
 /* ---- making and freeing ----------------------------------------------------------------------- */
 
@@ -110,6 +121,7 @@ static void destroy(tutti_module *m)
     tensors_free(&m->buffers);
     listing_clear(&m->list[0]);
     listing_clear(&m->list[1]);
+    tti_module_hooks_free(m->hooks);
     if (m->free_fn != NULL)
         m->free_fn(m->ctx);
     free(m->children);
@@ -470,5 +482,5 @@ tutti_tensor *tutti_forward(tutti_module *m, tutti_tensor *x)
 {
     if (m == NULL || x == NULL)
         return tti_poisoned(m != NULL ? m->kind : "forward");
-    return m->forward(m, x);
+    return m->hooks != NULL ? tti_forward_hooked(m, x, m->forward) : m->forward(m, x);
 }

@@ -11,6 +11,14 @@
 bool tti_conv2d_options_get(const char *op, const tutti_conv2d_options *opts,
                             tutti_conv2d_options *full_out);
 
+/* Hooks of a module (module_hooks.c); those of m, NULL while it has none. */
+typedef struct tti_module_hooks tti_module_hooks;
+tti_module_hooks **tti_module_hooks_of(tutti_module *m);
+const char *tti_module_kind(const tutti_module *m);
+void tti_module_hooks_free(tti_module_hooks *hooks);
+/* forward between the hooks of m. */
+tutti_tensor *tti_forward_hooked(tutti_module *m, tutti_tensor *x, tutti_forward_fn forward);
+
 /* What losses over classes share (loss_options.c). The caller's options, or the defaults, with
  * ignore_index filled in; false and kept under op if they are no options. */
 bool tti_loss_options_get(const char *op, const tutti_loss_options *opts,
