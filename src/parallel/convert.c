@@ -56,13 +56,13 @@ void tti_convert(void *out, tutti_dtype to, const void *in, tutti_dtype from, in
     if (to == from) {
         if (out != in && count > 0)
             memcpy(out, in, (size_t)count * each_in);
-        return;
-    }
-    for (done = 0; done < count; done += n) {
-        n = count - done < PIECE ? count - done : PIECE;
-        if (from == TUTTI_F32) {
-            from_f32((char *)out + (size_t)done * each_out, to, (const float *)in + done, n);
-        } else {
+    } else if (from == TUTTI_F32) {
+        from_f32(out, to, in, count);
+    } else if (to == TUTTI_F32) {
+        to_f32(out, in, from, count);
+    } else {
+        for (done = 0; done < count; done += n) {
+            n = count - done < PIECE ? count - done : PIECE;
             to_f32(piece, (const char *)in + (size_t)done * each_in, from, n);
             from_f32((char *)out + (size_t)done * each_out, to, piece, n);
         }

@@ -371,7 +371,7 @@ static void numbers_are_rounded_once(void **state)
     uint16_t       out[3];
     double         wide[3];
     float          many[1500], back[1500];
-    uint16_t       codes[1500];
+    uint16_t       codes[1500], narrow[1500];
     int            i;
 
     (void)state;
@@ -385,6 +385,9 @@ static void numbers_are_rounded_once(void **state)
         many[i] = (float)(i % 256);
     tti_convert(codes, TUTTI_BF16, many, TUTTI_F32, 1500); /* more than one piece, and each exact */
     tti_convert(back, TUTTI_F32, codes, TUTTI_BF16, 1500);
+    assert_memory_equal(back, many, sizeof many);
+    tti_convert(narrow, TUTTI_F16, codes, TUTTI_BF16, 1500); /* neither is f32 */
+    tti_convert(back, TUTTI_F32, narrow, TUTTI_F16, 1500);
     assert_memory_equal(back, many, sizeof many);
     assert_false(tti_can_convert(TUTTI_F16, TUTTI_C64));
     assert_true(tti_can_convert(TUTTI_C64, TUTTI_C64));

@@ -243,6 +243,44 @@ static void a_hook_that_fails_everywhere(tt_ctx *t)
     OK(tutti_barrier(t->group));
 }
 
+/* One rank does not take part in a reduction: what others wait for does not come, and is not mistaken. */
+static tutti_status refuse_on_one(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
+{
+    tutti_work  *work = NULL;
+    tutti_status st;
+
+    if (tutti_get_rank(bucket->group) == ODD && bucket->index == *(int *)state)
+        return TUTTI_E_BACKEND;
+    st = tutti_all_reduce_async(bucket->buffer, TUTTI_AVG, bucket->group, &work);
+    if (st == TUTTI_OK)
+        st = tutti_work_get_future(work, future_out);
+    tutti_work_free(work);
+    return st;
+}
+
+static void a_hook_that_fails_on_one_rank(tt_ctx *t)
+{
+    static const tutti_comm_hook hook = { .api = TUTTI_COMM_HOOK_API, .size = sizeof hook, .name = "one",
+                                          .run = refuse_on_one };
+    tutti_reducer               *r = NULL;
+    setup                        s;
+    tutti_status                 st;
+    int                          when = 9, i;
+
+    prepare(t, &s);
+    OK(tutti_reducer_create(s.params, s.n, &s.opts, &r));
+    OK(tutti_reducer_register_comm_hook(r, &hook, &when));
+    good_step(t, r, 0);
+    when = 1; /* of the three buckets that there are now */
+    OK(tutti_reducer_prepare_for_backward(r, NULL, 0));
+    assert_int_equal(tutti_reducer_bucket_count(r), N);
+    for (i = N - 1; i >= 0; i--)
+        tutti_reducer_mark_ready(r, i);
+    st = tutti_reducer_finish(r);
+    assert_true(st != TUTTI_OK && st != TUTTI_E_TIMEOUT);
+    tutti_reducer_free(r);
+}
+
 /* ---- death ---- */
 
 static void death_in_a_backward_names_the_rank(tt_ctx *t)
@@ -278,6 +316,7 @@ int main(void)
         TT_TEST(mistakes_are_told_to_all, .ranks = 4, .transports = "shm", .limit_ms = 40000),
         TT_TEST(a_step_is_given_up_by_all, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(a_hook_that_fails_everywhere, .ranks = 2, .transports = "shm"),
+        TT_TEST(a_hook_that_fails_on_one_rank, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(death_in_a_backward_names_the_rank, .ranks = 3, .transports = "shm,tcp", .dies = ODD),
     };
 
