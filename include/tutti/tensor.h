@@ -62,6 +62,12 @@ TUTTI_API void tutti_tensor_release(tutti_tensor *t);
  * @source  torch.cuda.empty_cache */
 TUTTI_API void tutti_empty_cache(void);
 
+/** How often this thread took a block of memory from the system, for elements or for what describes them,
+ * because none was kept. A loop that has settled stands still here.
+ * @threads each thread has its own count
+ * @source  torch.cuda.memory_stats()["num_device_alloc"] */
+TUTTI_API int64_t tutti_cache_misses(void);
+
 /* ---- what went wrong -------------------------------------------------------------------------- */
 
 /** The first failure of this thread's expressions since the last call of this kind, which is then

@@ -16,7 +16,6 @@
  *         called. */
 #include "autograd/autograd.h"
 
-#include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 
@@ -66,16 +65,18 @@ static int *table_slot(const task *k, const tti_node *node)
 static tutti_status grow(task *k)
 {
     const int cap = k->cap == 0 ? 64 : 2 * k->cap;
-    entry *entries = realloc(k->entries, (size_t)cap * sizeof *entries);
-    int *table = calloc((size_t)cap * 2, sizeof *table);
+    entry *entries;
+    int *table = tti_mem_zalloc((size_t)cap * 2 * sizeof *table);
 
-    if (entries != NULL)
-        k->entries = entries;
-    if (entries == NULL || table == NULL) {
-        free(table);
+    entries = table == NULL ? NULL
+                            : tti_mem_grow(k->entries, (size_t)k->cap * sizeof *entries,
+                                           (size_t)cap * sizeof *entries);
+    if (entries == NULL) {
+        tti_mem_free(table, (size_t)cap * 2 * sizeof *table);
         return tti_fail(TUTTI_E_NOMEM, "backward: no memory for a graph of %d nodes", cap);
     }
-    free(k->table);
+    tti_mem_free(k->table, (size_t)k->table_size * sizeof *table);
+    k->entries = entries;
     k->table = table;
     k->table_size = 2 * cap;
     k->cap = cap;
@@ -262,7 +263,7 @@ static tutti_status run_entry(task *k, int number)
         return st;
     }
     if (node->n_edges > 4)
-        out = calloc((size_t)node->n_edges, sizeof *out);
+        out = tti_mem_zalloc((size_t)node->n_edges * sizeof *out);
     if (out == NULL)
         st = tti_fail(TUTTI_E_NOMEM, "backward: no memory for %d gradients", node->n_edges);
     else if (grad != NULL)
@@ -282,7 +283,7 @@ static tutti_status run_entry(task *k, int number)
             push(k, *slot - 1);
     }
     if (out != few)
-        free(out);
+        tti_mem_free(out, (size_t)node->n_edges * sizeof *out);
     return st != TUTTI_OK ? st : tti_kept();
 }
 
@@ -335,7 +336,7 @@ static tutti_status run(task *k, tutti_tensor *const *roots, tutti_tensor *const
         st = count_edges(k);
     if (st != TUTTI_OK)
         return st;
-    k->heap = malloc((size_t)k->n * sizeof *k->heap);
+    k->heap = tti_mem_alloc((size_t)k->n * sizeof *k->heap);
     if (k->heap == NULL)
         return tti_fail(TUTTI_E_NOMEM, "backward: no memory for a graph of %d nodes", k->n);
     for (int i = 0; i < k->n; i++)
@@ -354,10 +355,10 @@ static void task_free(task *k)
         tutti_tensor_release(k->entries[i].grad);
         tti_node_release(k->entries[i].node);
     }
-    free(k->entries);
-    free(k->table);
-    free(k->heap);
-    free(k->callbacks);
+    tti_mem_free(k->entries, (size_t)k->cap * sizeof *k->entries);
+    tti_mem_free(k->table, (size_t)k->table_size * sizeof *k->table);
+    tti_mem_free(k->heap, (size_t)k->n * sizeof *k->heap);
+    tti_mem_free(k->callbacks, (size_t)k->n_callbacks * sizeof *k->callbacks);
 }
 
 tutti_status tutti_backward(tutti_tensor *const *roots, tutti_tensor *const *grads, int n,
@@ -393,7 +394,8 @@ tutti_status tutti_backward_queue_callback(tutti_status (*fn)(void *ctx), void *
         return tti_fail(TUTTI_E_ARG, "queue_callback: the callback is NULL");
     if (running == NULL)
         return tti_fail(TUTTI_E_STATE, "queue_callback: no backward is running on this thread");
-    callbacks = realloc(running->callbacks, (size_t)(running->n_callbacks + 1) * sizeof *callbacks);
+    callbacks = tti_mem_grow(running->callbacks, (size_t)running->n_callbacks * sizeof *callbacks,
+                             (size_t)(running->n_callbacks + 1) * sizeof *callbacks);
     if (callbacks == NULL)
         return tti_fail(TUTTI_E_NOMEM, "queue_callback: no memory for %d callbacks",
                         running->n_callbacks + 1);

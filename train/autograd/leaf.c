@@ -11,7 +11,6 @@
 #include "autograd/autograd.h"
 
 #include <pthread.h>
-#include <stdlib.h>
 #include <tutti/private.h>
 
 typedef struct tti_leaf {
@@ -28,7 +27,7 @@ static void leaf_free(tti_leaf *leaf)
     tutti_tensor_release(leaf->grad);
     pthread_mutex_destroy(&leaf->lock);
     tti_hooks_free(&leaf->hooks);
-    free(leaf);
+    tti_mem_free(leaf, sizeof *leaf);
 }
 
 static void drop_info(tti_hanger *hanger)
@@ -39,7 +38,7 @@ static void drop_info(tti_hanger *hanger)
         info->grad_fn->keeps_grad = NULL;
     tti_node_release(info->grad_fn);
     leaf_free(info->leaf);
-    free(info);
+    tti_mem_free(info, sizeof *info);
 }
 
 tti_grad_info *tti_info(const tutti_tensor *t)
@@ -53,7 +52,7 @@ tti_grad_info *tti_info_make(tutti_tensor *t)
 
     if (info != NULL)
         return info;
-    info = calloc(1, sizeof *info);
+    info = tti_mem_zalloc(sizeof *info);
     if (info == NULL) {
         (void)tti_refuse(TUTTI_E_NOMEM, "autograd", "no memory for the history of a tensor");
         return NULL;
@@ -69,7 +68,7 @@ static tti_leaf *leaf_make(tutti_tensor *t)
 
     if (info == NULL || info->leaf != NULL)
         return info == NULL ? NULL : info->leaf;
-    info->leaf = calloc(1, sizeof *info->leaf);
+    info->leaf = tti_mem_zalloc(sizeof *info->leaf);
     if (info->leaf == NULL)
         (void)tti_refuse(TUTTI_E_NOMEM, "autograd", "no memory for the gradient of a tensor");
     else

@@ -9,7 +9,6 @@
  *         a chain of a million operations does not use up the stack. */
 #include "autograd/autograd.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 /* Per thread: recording is a matter of the code that runs, and order only matters within a graph,
@@ -30,9 +29,14 @@ bool tutti_set_grad_enabled(bool on)
     return was;
 }
 
+static size_t node_bytes(int n_edges)
+{
+    return sizeof(tti_node) + (size_t)n_edges * sizeof(tti_edge);
+}
+
 tti_node *tti_node_make(const tti_node_class *cls, int n_edges)
 {
-    tti_node *node = calloc(1, sizeof *node + (size_t)n_edges * sizeof node->edge[0]);
+    tti_node *node = tti_mem_zalloc(node_bytes(n_edges));
 
     if (node == NULL) {
         (void)tti_refuse(TUTTI_E_NOMEM, cls->name, "no memory to record it");
@@ -74,7 +78,7 @@ static void destroy(tti_node *node)
         tti_leaf_forget(node->leaf, node);
         tutti_tensor_release(node->leaf);
     }
-    free(node);
+    tti_mem_free(node, node_bytes(node->n_edges));
 }
 
 void tti_node_release(tti_node *node)

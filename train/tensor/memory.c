@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * memory.c - blocks for tensors, kept per thread for the next tensor of their size.
+ * memory.c - blocks for tensors and graphs, kept per thread for the next of their size.
  *
  * Why     A training step makes and drops the same tensors every time. The C library gives blocks
  *         above 128 KiB back to the kernel at once, so each step would fault in (and the kernel
@@ -17,6 +17,7 @@
 
 #include <pthread.h>
 #include <stdlib.h>
+#include <string.h>
 
 #if defined(__SANITIZE_ADDRESS__)
 #define CACHE_BYTES ((size_t)0)
@@ -35,6 +36,7 @@ typedef struct cache {
     size_t bytes;     /* kept now, at most CACHE_BYTES */
     bool watched;     /* this thread's end will call at_thread_end() */
     bool thread_over; /* keep nothing any more */
+    int64_t misses;   /* blocks that were not kept and came from the C library */
 } cache;
 
 static _Thread_local cache mine;
@@ -111,7 +113,28 @@ void *tti_mem_alloc(size_t bytes)
         c->bytes -= class_bytes;
         return b;
     }
+    c->misses++;
     return aligned_alloc(ALIGN, class_bytes);
+}
+
+void *tti_mem_zalloc(size_t bytes)
+{
+    void *data = tti_mem_alloc(bytes);
+
+    if (data != NULL)
+        memset(data, 0, bytes);
+    return data;
+}
+
+void *tti_mem_grow(void *data, size_t bytes, size_t new_bytes)
+{
+    void *larger = tti_mem_alloc(new_bytes);
+
+    if (larger != NULL && data != NULL)
+        memcpy(larger, data, bytes);
+    if (larger != NULL)
+        tti_mem_free(data, bytes);
+    return larger;
 }
 
 void tti_mem_free(void *data, size_t bytes)
@@ -132,6 +155,11 @@ void tti_mem_free(void *data, size_t bytes)
     ((block *)data)->next = c->list[k];
     c->list[k] = data;
     c->bytes += class_bytes;
+}
+
+int64_t tutti_cache_misses(void)
+{
+    return mine.misses;
 }
 
 void tutti_empty_cache(void)

@@ -11,7 +11,6 @@
 #include "tensor/tensor.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 
@@ -89,13 +88,13 @@ static void storage_release(tti_storage *st)
         tti_mem_free(st->data, st->bytes);
     else if (st->free_fn != NULL && free_it)
         st->free_fn(st->data, st->free_ctx);
-    free(st);
+    tti_mem_free(st, sizeof *st);
 }
 
 static void version_release(tti_version *ver)
 {
     if (atomic_fetch_sub_explicit(&ver->refs, 1, memory_order_acq_rel) == 1)
-        free(ver);
+        tti_mem_free(ver, sizeof *ver);
 }
 
 static void destroy(tutti_tensor *t)
@@ -104,22 +103,22 @@ static void destroy(tutti_tensor *t)
         t->hanger->drop(t->hanger);
     storage_release(t->st);
     version_release(t->ver);
-    free(t);
+    tti_mem_free(t, sizeof *t);
 }
 
 /* A tensor over st, which it takes over on success. ver NULL: a new counter. */
 static tutti_tensor *object_make(tti_storage *st, tti_version *ver, tutti_dtype dtype, int nd,
                                  const int64_t *shape, int64_t numel)
 {
-    tutti_tensor *t = calloc(1, sizeof *t);
+    tutti_tensor *t = tti_mem_zalloc(sizeof *t);
 
     if (t != NULL && ver == NULL) {
-        ver = calloc(1, sizeof *ver);
+        ver = tti_mem_zalloc(sizeof *ver);
         if (ver != NULL)
             atomic_init(&ver->refs, 1);
     }
     if (t == NULL || ver == NULL) {
-        free(t);
+        tti_mem_free(t, sizeof *t);
         return tti_poison(TUTTI_E_NOMEM, "tensor", "no memory for its description");
     }
     atomic_init(&t->refs, 1);
@@ -136,7 +135,7 @@ static tutti_tensor *object_make(tti_storage *st, tti_version *ver, tutti_dtype 
 
 static tti_storage *storage_make(void)
 {
-    tti_storage *st = calloc(1, sizeof *st);
+    tti_storage *st = tti_mem_zalloc(sizeof *st);
 
     if (st == NULL)
         (void)tti_refuse(TUTTI_E_NOMEM, "tensor", "no memory for its description");

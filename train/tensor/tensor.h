@@ -62,6 +62,9 @@ struct tutti_tensor {
 
 /* ---- memory.c: blocks, aligned to 64 bytes, kept per thread for reuse; NULL when out of memory */
 void *tti_mem_alloc(size_t bytes);
+void *tti_mem_zalloc(size_t bytes); /* zeroed */
+/* A larger block with what a block, which is freed, held; on failure NULL, and the block stays. */
+void *tti_mem_grow(void *block, size_t bytes, size_t new_bytes);
 void tti_mem_free(void *block, size_t bytes);
 
 /* ---- failure.c: the first failure of an expression is kept, see tutti/tensor.h */
