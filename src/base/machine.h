@@ -16,5 +16,7 @@ bool tti_boot_id(char out[TTI_BOOT_ID_BYTES]);
 /** Bytes of the last cache that one busy core may count on; 1 to 8 MiB, of the processor's own telling,
  * never the whole cache that is shared with others. n busy cores have n times that between them. */
 int64_t tti_cache_share(void);
+/** Bytes of the cache behind the first that a core has for itself; 256 KiB to 4 MiB. */
+int64_t tti_cache_near(void);
 
 #endif

@@ -27,6 +27,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/machine.h"
 #include "base/thread.h"
 #include "kernel/kernel.h"
 #include "transport/heap.h"
@@ -325,6 +326,8 @@ static void measure(void)
     m.post = usual->post;
     m.wire = usual->wire;
     m.cache_bytes = usual->cache_bytes;
+    m.near_bytes = (double)tti_cache_near();
+    m.last_bytes = (double)tti_cache_share();
     here = m;
     tti_log(TTI_LOG_DEBUG,
             "measured in %lld us: line %.0f ns, core given %.0f ns; GB/s: copy %.1f, far %.1f, fetch %.1f, "

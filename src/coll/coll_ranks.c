@@ -127,6 +127,8 @@ tti_machine tt_drawn_machine(uint32_t *state)
     m.post = drawn(state, 100, 1e5);
     m.wire = drawn(state, 0.02, 50);
     m.cache_bytes = drawn(state, 1e4, 1e8);
+    m.near_bytes = drawn(state, 1e3, 1e6);
+    m.last_bytes = drawn(state, 1e2, 1e5);
     return m;
 }
 

@@ -21,7 +21,7 @@
 const tti_machine tti_machine_default = {
     .line = 100, .give = 900, .copy = 0.04, .copy_far = 0.12, .fetch = 0.06, .combine = 0.03,
     .pull = 0.10, .pull_call = 900, .message = 30000, .post = 3000, .wire = 1.0,
-    .cache_bytes = 1024 * 1024,
+    .cache_bytes = 1024 * 1024, .near_bytes = 2 * 1024 * 1024, .last_bytes = 4 * 1024 * 1024,
 };
 
 static double at_least(double value, double least)

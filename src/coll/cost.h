@@ -18,6 +18,8 @@ typedef struct tti_machine {
     double post;        /* one that is sent or received beside others */
     double wire;        /* a byte to another host */
     double cache_bytes; /* of a core */
+    double near_bytes;  /* of the cache that a core has for itself */
+    double last_bytes;  /* a core's part of the last one */
 } tti_machine;
 
 /** Of the kind of machine that is around, for what was not measured. */

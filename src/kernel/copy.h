@@ -52,7 +52,7 @@ static inline void tti_copy(void *dst, const void *src, size_t bytes)
 }
 
 /** The same with stores that do not bring dst into the caches, where the machine has such: for results
- * that are larger than the caches (tti_cache_share()) and that nobody reads soon. They are in order
+ * that do not fit into a core's own cache (tti_cache_near()) and that nobody reads soon. They are in order
  * before what the caller stores afterwards. */
 void tti_copy_nt(void *dst, const void *src, size_t bytes);
 

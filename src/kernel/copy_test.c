@@ -70,6 +70,8 @@ static void a_core_has_a_bounded_share_of_the_cache(void **state)
     (void)state;
     assert_in_range(tti_cache_share(), 1 << 20, 8 << 20);
     assert_int_equal(tti_cache_share(), tti_cache_share());
+    assert_in_range(tti_cache_near(), 1 << 18, 4 << 20);
+    assert_int_equal(tti_cache_near(), tti_cache_near());
 }
 
 int main(void)

@@ -42,7 +42,7 @@ void tti_reduce_to(const tti_reduce_kernel *kernel, void *const *outs, int n_out
                    const void *const *in, int n_in, int64_t count, int n_ranks);
 
 /** The same with stores that do not bring the outputs into the caches, where the machine has such: for
- * outputs that are no inputs, are larger together than the caches (tti_cache_share()), and are not
+ * outputs that are no inputs, do not fit into a core's own cache (tti_cache_near()), and are not
  * read soon. They are in order before what the caller stores afterwards. */
 void tti_reduce_to_nt(const tti_reduce_kernel *kernel, void *const *outs, int n_outs,
                       const void *const *in, int n_in, int64_t count, int n_ranks);

@@ -239,10 +239,13 @@ static tutti_status find_region(tti_host_channel *channel, int rank, const tti_j
 tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join *joins)
 {
     const int    n_here = tti_team_ranks_here(channel->team);
+    const int    cores = tti_crowd_cores(joins, channel->team->n_ranks, n_here);
     tutti_status st = TUTTI_OK;
     int          r;
 
-    channel->crowded = n_here > tti_crowd_cores(joins, channel->team->n_ranks, n_here);
+    channel->crowded = n_here > cores;
+    channel->turns = (n_here + cores - 1) / cores;
+    channel->machine = joins[0].machine;
     if (channel->patience.checks == 0)
         channel->patience = tti_host_patience_of(channel->crowded);
     channel->chunk = channel->crowded ? CHUNK_SHARED_CORE : CHUNK_OWN_CORE;

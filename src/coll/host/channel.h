@@ -130,6 +130,8 @@ typedef struct tti_host_channel {
     uint64_t         round;
     size_t           chunk;     /* bytes of a slot */
     uint64_t         depth;     /* slots of each sort: rounds that may be under way */
+    int              turns;     /* ranks that share a core, at least 1 */
+    tti_machine      machine;   /* as rank 0 has measured it */
     bool             crowded;   /* the host's ranks are more than cores: all members say the same */
     uint64_t         all_agreed; /* as agreed, of all members: their agreed may be less */
     uint64_t         calls;      /* entered: the same number on all members, while those of calls may have gaps */

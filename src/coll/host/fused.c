@@ -45,6 +45,7 @@
 #include <stddef.h>
 #include <stdlib.h>
 #include <tutti/private.h>
+#include "coll/host/past.h"
 #include "coll/host/wait.h"
 #include "coll/segments.h"
 
@@ -532,6 +533,7 @@ tutti_status tti_fused_run(tti_host_channel *channel, const tutti_call *call, tt
     bool           asked = false, ready = false;
     tutti_status   st;
 
+    f.past = tti_host_past_caches(channel, call);
     f.align = call->dtype == TUTTI_C64 || call->dtype == TUTTI_C128 ? f.element / 2 : f.element;
     *done_out = false;
     if (!may_pay(channel, call, wish))

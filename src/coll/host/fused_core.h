@@ -38,6 +38,7 @@ typedef struct tti_fused_call {
     size_t            align;   /* of an element: a complex number is two of half its size */
     bool              shown;   /* its buffers are in the others' reach */
     int               giver;   /* of what is pulled now */
+    bool              past;    /* results go past the caches: past.h */
     int64_t           pieces;  /* that the work was cut into, where they are taken; 0: each has its slice */
 } tti_fused_call;
 

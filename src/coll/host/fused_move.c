@@ -5,8 +5,8 @@
  * How     broadcast: every member copies its share of the root's buffer to all others', the root as well.
  *         gather: each writes its part to the root. All others: each reads what it needs, from the next rank on, so
  *         that not all read from one at a time; nobody writes to anybody. */
-#include <string.h>
 #include "coll/host/fused_core.h"
+#include "coll/host/past.h"
 #include "coll/pattern.h"
 #include "coll/segments.h"
 
@@ -16,8 +16,7 @@ static void copy(const tti_fused_call *f, void *to, const void *from, tti_fused_
 {
     const size_t at = (size_t)piece.begin * f->element;
 
-    if (to != from)
-        memmove((char *)to + at, (const char *)from + at, (size_t)(piece.end - piece.begin) * f->element);
+    tti_host_put((char *)to + at, (const char *)from + at, (size_t)(piece.end - piece.begin) * f->element, f->past);
 }
 
 static void spread(const tti_fused_call *f, tti_fused_piece piece)

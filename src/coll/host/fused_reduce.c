@@ -5,6 +5,7 @@
  * How     Elements are loaded from the inputs of ranks 0..P-1 and their sum is stored to all outputs: S loaded and S
  *         stored per rank for all_reduce, which is what there is to do. */
 #include "coll/host/fused_core.h"
+#include "coll/host/past.h"
 #include "coll/pattern.h"
 #include "coll/segments.h"
 #include "kernel/kernel.h"
@@ -52,9 +53,11 @@ tutti_status tti_fused_all_reduce(tti_fused_call *f)
 
 static void combine_own(const tti_fused_call *f, tti_fused_piece piece)
 {
+    void *const out = (char *)f->call->out + (size_t)piece.begin * f->element;
+
     ins_at(f, piece.begin);
-    tti_reduce(kernel_of(f), (char *)f->call->out + (size_t)piece.begin * f->element, f->channel->reads, f->n_ranks,
-               piece.end - piece.begin, f->n_ranks);
+    tti_host_sum(kernel_of(f), out, f->channel->reads, f->n_ranks, piece.end - piece.begin,
+                 f->past && f->call->out != f->call->list[f->rank]);
 }
 
 tutti_status tti_fused_reduce_scatter(tti_fused_call *f)

@@ -4,7 +4,7 @@
  *
  * How     Everybody reads in shifted order, from rank+1 or rank-1 on, so that no process is read by all at once.
  *         What is the rank's own is copied while the others' addresses are on their way. */
-#include <string.h>
+#include "coll/host/past.h"
 #include "coll/host/pull.h"
 #include "coll/host/pulled.h"
 #include "coll/pattern.h"
@@ -15,10 +15,9 @@ static size_t bytes_of(const tutti_call *call, int64_t count)
     return (size_t)count * tutti_dtype_size(call->dtype);
 }
 
-static void keep(void *to, const void *from, size_t bytes)
+static void keep(const tti_host_channel *channel, const tutti_call *call, void *to, const void *from, int64_t count)
 {
-    if (bytes > 0 && to != from)
-        memmove(to, from, bytes);
+    tti_host_put(to, from, bytes_of(call, count), tti_host_past_caches(channel, call));
 }
 
 /* Read the i-th thing that rank shows. Nothing is waited for where there is nothing to read. */
@@ -72,7 +71,7 @@ tutti_status tti_pulled_all_gather(tti_host_channel *channel, const tutti_call *
         return st != TUTTI_OK ? st : tti_staged_all_gather(channel, call);
     st = tti_host_pull_show(channel, &call->in, 1);
     if (st == TUTTI_OK)
-        keep(call->list[team->rank], call->in, bytes_of(call, tti_part_count(call, team->rank)));
+        keep(channel, call, call->list[team->rank], call->in, tti_part_count(call, team->rank));
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
         const int giver = tti_shifted(team->rank, i, team->n_ranks);
 
@@ -94,7 +93,7 @@ tutti_status tti_pulled_gather(tti_host_channel *channel, const tutti_call *call
         st = tti_host_pull_show(channel, &call->in, 1);
         return st == TUTTI_OK ? tti_host_pull_end(channel, call->root) : st;
     }
-    keep(call->list[team->rank], call->in, bytes_of(call, call->count));
+    keep(channel, call, call->list[team->rank], call->in, call->count);
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
         const int giver = tti_shifted(team->rank, i, team->n_ranks);
 
@@ -117,7 +116,7 @@ tutti_status tti_pulled_scatter(tti_host_channel *channel, const tutti_call *cal
     }
     st = tti_host_pull_show(channel, (const void *const *)call->list, team->n_ranks);
     if (st == TUTTI_OK)
-        keep(call->out, call->list[team->rank], bytes_of(call, call->count));
+        keep(channel, call, call->out, call->list[team->rank], call->count);
     return st == TUTTI_OK ? tti_host_pull_end(channel, -1) : st;
 }
 

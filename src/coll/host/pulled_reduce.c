@@ -10,6 +10,7 @@
  *         its rank only after that, or by q itself in the call that reads it.
  *         Result slots can be used so once all have staged something of this call: nobody reads anything of an
  *         earlier one then. */
+#include "coll/host/past.h"
 #include "coll/host/pull.h"
 #include "coll/host/pulled.h"
 #include "coll/pattern.h"
@@ -34,6 +35,7 @@ typedef struct part {
     int64_t           count;
     const char       *in;    /* the own contribution */
     char             *out;
+    bool              past; /* out goes past the caches */
 } part;
 
 static size_t block_bytes(int n_others)
@@ -66,8 +68,8 @@ static tutti_status combine_block(const part *p, int64_t at, int64_t count)
             st = tti_host_pull(channel, giver, from + (uint64_t)(p->first + at) * p->element, to, bytes);
     }
     if (st == TUTTI_OK)
-        tti_reduce(tti_reduce_kernel_for(p->call->op.kind, p->call->dtype), p->out + (size_t)at * p->element,
-                   channel->reads, team->n_ranks, count, team->n_ranks);
+        tti_host_sum(tti_reduce_kernel_for(p->call->op.kind, p->call->dtype), p->out + (size_t)at * p->element,
+                     channel->reads, team->n_ranks, count, p->past);
     return st;
 }
 
@@ -102,7 +104,8 @@ tutti_status tti_pulled_reduce_scatter(tti_host_channel *channel, const tutti_ca
     tutti_status    st = start(channel, call, &here);
     const part      p = { .channel = channel, .call = call, .element = tutti_dtype_size(call->dtype),
                           .shown = team->rank, .count = tti_part_count(call, team->rank),
-                          .in = here && st == TUTTI_OK ? call->list[team->rank] : NULL, .out = call->out };
+                          .in = here && st == TUTTI_OK ? call->list[team->rank] : NULL, .out = call->out,
+                          .past = call->out != call->list[team->rank] && tti_host_past_caches(channel, call) };
 
     if (st != TUTTI_OK || !here)
         return st != TUTTI_OK ? st : tti_staged_reduce_scatter(channel, call);

@@ -8,6 +8,7 @@
  *         for parts without elements, so that lists that differ are seen by all. Segments are one long part:
  *         a piece is gathered from them on its way into the slot, and spread on its way out. */
 #include <string.h>
+#include "coll/host/past.h"
 #include "coll/host/staged.h"
 #include "coll/pattern.h"
 #include "coll/segments.h"
@@ -20,6 +21,7 @@ typedef struct piece {
     size_t            element;
     int64_t           first; /* element of each part */
     int64_t           per_round;
+    bool              past; /* results go past the caches */
 } piece;
 
 /* Elements of rank's part in this round. */
@@ -50,6 +52,8 @@ static tutti_status give(const piece *p)
     return TUTTI_OK;
 }
 
+/* With a core for each rank a piece comes out of another core's cache: that is what takes long, and stores past the
+ * caches in between make it no quicker. */
 static tutti_status take(const piece *p, int giver)
 {
     const int     n_ranks = p->channel->team->n_ranks;
@@ -62,8 +66,8 @@ static tutti_status take(const piece *p, int giver)
     if (st != TUTTI_OK)
         return st;
     TTI_EACH_STRETCH (s, &p->segments, p->first, count)
-        memcpy(tti_entry_at(p->call, n_ranks, giver, s), slot + (size_t)s.at * p->element,
-               (size_t)s.count * p->element);
+        tti_host_put(tti_entry_at(p->call, n_ranks, giver, s), slot + (size_t)s.at * p->element,
+                     (size_t)s.count * p->element, p->past && p->channel->crowded);
     return TUTTI_OK;
 }
 
@@ -71,13 +75,9 @@ static void keep_own(const piece *p)
 {
     const tti_team *team = p->channel->team;
 
-    TTI_EACH_STRETCH (s, &p->segments, p->first, count_here(p, team->rank)) {
-        char       *to = tti_entry_at(p->call, team->n_ranks, team->rank, s);
-        const char *from = own_at(p, s);
-
-        if (to != from)
-            memcpy(to, from, (size_t)s.count * p->element);
-    }
+    TTI_EACH_STRETCH (s, &p->segments, p->first, count_here(p, team->rank))
+        tti_host_put(tti_entry_at(p->call, team->n_ranks, team->rank, s), own_at(p, s), (size_t)s.count * p->element,
+                     p->past);
 }
 
 static tutti_status do_round(const piece *p)
@@ -100,6 +100,7 @@ tutti_status tti_staged_all_gather(tti_host_channel *channel, const tutti_call *
     const int64_t longest = tti_part_longest(call, channel->team->n_ranks);
     piece         p = { .channel = channel, .call = call,
                         .element = tutti_dtype_size(call->dtype),
+                        .past = tti_host_past_caches(channel, call),
                         .per_round = tti_staged_per_round(call, (int64_t)channel->chunk) };
     tutti_status  st = tti_host_begin(channel, tti_staged_rounds(longest, p.per_round));
 

@@ -15,6 +15,7 @@
  * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any data moves;
  *         whoever depends on them finds that they have failed. */
 #include <string.h>
+#include "coll/host/past.h"
 #include "coll/host/pull.h"
 #include "coll/host/pulled.h"
 #include "coll/pattern.h"
@@ -44,6 +45,7 @@ typedef struct window {
     size_t            element;
     uint64_t          begin;
     uint64_t          longest; /* stream */
+    bool              past;    /* results go past the caches */
 } window;
 
 /* The part of a block that lies in the window: [from, from + bytes) of the block, at `at` of the
@@ -181,8 +183,8 @@ static tutti_status take(const window *w, int giver)
     if (p.bytes > 0)
         st = tti_host_await(w->channel, TTI_STAGED, giver);
     if (st == TUTTI_OK && p.bytes > 0)
-        memcpy((char *)w->call->list[giver] + p.from, tti_host_staging(w->channel, giver) + p.at,
-               p.bytes);
+        tti_host_put((char *)w->call->list[giver] + p.from, tti_host_staging(w->channel, giver) + p.at, p.bytes,
+                     w->past);
     return st;
 }
 
@@ -214,7 +216,8 @@ static tutti_status wants_pull(const window *w, bool *wants_out)
 
 tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti_call *call, uint64_t longest)
 {
-    window       w = { .channel = channel, .call = call, .element = tutti_dtype_size(call->dtype), .longest = longest };
+    window       w = { .channel = channel, .call = call, .element = tutti_dtype_size(call->dtype), .longest = longest,
+                       .past = tti_host_past_caches(channel, call) };
     bool         pulls;
     tutti_status st = wants_pull(&w, &pulls);
 
@@ -229,13 +232,13 @@ static tutti_status run(tti_host_channel *channel, const tutti_call *call, bool 
 {
     const int    own = channel->team->rank;
     window       w = { .channel = channel, .call = call,
-                       .element = tutti_dtype_size(call->dtype) };
+                       .element = tutti_dtype_size(call->dtype), .past = tti_host_past_caches(channel, call) };
     tutti_status st = tti_host_begin(channel, 1);
 
     if (st == TUTTI_OK)
         st = exchange_tables(&w);
-    if (st == TUTTI_OK && call->in_counts[own] > 0 && call->list[own] != call->ins[own])
-        memcpy(call->list[own], call->ins[own], (size_t)bytes_of(&w, call->in_counts[own]));
+    if (st == TUTTI_OK)
+        tti_host_put(call->list[own], call->ins[own], (size_t)bytes_of(&w, call->in_counts[own]), w.past);
     if (st == TUTTI_OK && pulls)
         st = wants_pull(&w, &pulls);
     if (st != TUTTI_OK)

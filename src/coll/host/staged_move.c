@@ -5,6 +5,7 @@
  * How     All but the barrier cut a rank's part into pieces, one a round. A giver fills its slot
  *         and goes on; a taker waits for the givers and copies out. */
 #include <string.h>
+#include "coll/host/past.h"
 #include "coll/host/staged.h"
 #include "coll/pattern.h"
 
@@ -20,6 +21,7 @@ typedef struct piece {
     const tutti_call *call;
     size_t            offset; /* in a part */
     size_t            bytes;
+    bool              past; /* results go past the caches */
 } piece;
 
 typedef tutti_status round_body(const piece *p);
@@ -31,8 +33,7 @@ static bool is_root(const piece *p)
 
 static void copy(const piece *p, void *to, const void *from)
 {
-    if (to != from)
-        memmove((char *)to + p->offset, (const char *)from + p->offset, p->bytes);
+    tti_host_put((char *)to + p->offset, (const char *)from + p->offset, p->bytes, p->past);
 }
 
 /* Fill the own slot with a piece of from. */
@@ -54,7 +55,7 @@ static tutti_status take(const piece *p, int giver, size_t at, void *to)
     tutti_status st = tti_host_await(p->channel, TTI_STAGED, giver);
 
     if (st == TUTTI_OK)
-        memcpy((char *)to + p->offset, tti_host_staging(p->channel, giver) + at, p->bytes);
+        tti_host_put((char *)to + p->offset, tti_host_staging(p->channel, giver) + at, p->bytes, p->past);
     return st;
 }
 
@@ -110,7 +111,7 @@ static tutti_status in_rounds(tti_host_channel *channel, const tutti_call *call,
     const int64_t per_round = tti_staged_per_round(call, (int64_t)slot_bytes);
     const size_t  element = tutti_dtype_size(call->dtype);
     const size_t  total = (size_t)call->count * element;
-    piece         p = { .channel = channel, .call = call };
+    piece         p = { .channel = channel, .call = call, .past = tti_host_past_caches(channel, call) };
     tutti_status  st = tti_host_begin(channel, tti_staged_rounds(call->count, per_round));
 
     for (; p.offset < total && st == TUTTI_OK; p.offset += p.bytes) {

@@ -11,6 +11,7 @@
  *         all_reduce gives. An own element is read in the kernel call that writes its place, so out
  *         may be the own entry of the list. PREMUL_SUM stages the own part too, scaled. */
 #include <string.h>
+#include "coll/host/past.h"
 #include "coll/host/staged.h"
 #include "coll/pattern.h"
 #include "coll/segments.h"
@@ -22,6 +23,7 @@ typedef struct share {
     const tutti_call *call;
     tti_segments      segments;
     bool              scales;
+    bool              past; /* results go past the caches */
     size_t            element;
     size_t            lane;
     int64_t           first; /* element of each part */
@@ -77,15 +79,15 @@ static void combine_stretch(const share *s, tti_stretch at)
     tti_host_channel *channel = s->channel;
     const int         own = channel->team->rank;
     const int         n_ranks = channel->team->n_ranks;
-    char             *out = s->segments.all[at.segment].out;
+    char             *out = (char *)s->segments.all[at.segment].out + (size_t)at.first * s->element;
     int               r;
 
     for (r = 0; r < n_ranks; r++)
         channel->reads[r] = r == own && !s->scales
                                 ? tti_entry_at(s->call, n_ranks, own, at)
                                 : lane_of(s, r, own) + (size_t)at.at * s->element;
-    tti_reduce(tti_reduce_kernel_for(s->call->op.kind, s->call->dtype),
-               out + (size_t)at.first * s->element, channel->reads, n_ranks, at.count, n_ranks);
+    tti_host_sum(tti_reduce_kernel_for(s->call->op.kind, s->call->dtype), out, channel->reads, n_ranks, at.count,
+                 s->past && out != channel->reads[own]);
 }
 
 static tutti_status combine(const share *s)
@@ -106,6 +108,7 @@ tutti_status tti_staged_reduce_scatter(tti_host_channel *channel, const tutti_ca
 {
     const int64_t longest = tti_part_longest(call, channel->team->n_ranks);
     share         s = { .channel = channel, .call = call,
+                        .past = tti_host_past_caches(channel, call),
                         .scales = call->op.kind == TUTTI_OP_PREMUL_SUM,
                         .element = tutti_dtype_size(call->dtype),
                         .lane = tti_staged_lane(channel) };
