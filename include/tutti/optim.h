@@ -16,6 +16,7 @@
 #ifndef TUTTI_OPTIM_H
 #define TUTTI_OPTIM_H
 
+#include <tutti/state.h>
 #include <tutti/tensor.h>
 
 #ifdef __cplusplus
@@ -412,6 +413,88 @@ TUTTI_API tutti_status tutti_optim_set_lr(tutti_optim *o, double lr);
 TUTTI_API tutti_tensor *tutti_optim_state(const tutti_optim *o, const tutti_tensor *param,
                                           const char *name);
 
+/* ---- state ------------------------------------------------------------------------------------ */
+
+/** What an optimizer remembers, as named tensors that can be saved:
+ *
+ *     state.0.exp_avg            of parameter 0, counted in the order of groups; shares its memory
+ *     param_groups.0.lr          of group 0: f64, two numbers for a pair, bool for what is yes or no; copies
+ *     param_groups.0.params      i64: which parameters the group has
+ *
+ * @param sd_out  end it with tutti_state_dict_free()
+ * @errors  TUTTI_E_ARG  o is NULL; TUTTI_E_NOMEM
+ * @threads one at a time
+ * @source  torch.optim.Optimizer.state_dict, its dicts joined by dots */
+TUTTI_API tutti_status tutti_optim_state_dict(const tutti_optim *o, tutti_state_dict **sd_out);
+
+/** Go on from a state: copy all of it into the optimizer, converted to the types of the parameters. The groups must
+ * be as many and as large as those that were saved; parameters are matched in order. What is kept for a parameter
+ * without an entry is dropped. Options that the state does not have stay; options that the optimizer does not have are
+ * left out (torch's "foreach" and the like).
+ * @errors  TUTTI_E_ARG       o or sd is NULL, an option out of its range
+ *          TUTTI_E_MISMATCH  other groups, a name that this optimizer does not keep, another shape
+ *          TUTTI_E_NOMEM; after each of them the optimizer is as before
+ * @threads one at a time
+ * @source  torch.optim.Optimizer.load_state_dict */
+TUTTI_API tutti_status tutti_optim_load_state_dict(tutti_optim *o, const tutti_state_dict *sd);
+
+/** Make all tensors that steps of the parameters remember, as they are before the first step, without a step.
+ * For those who load in place what others saved.
+ * @errors  TUTTI_E_ARG  o is NULL; TUTTI_E_NOMEM
+ * @threads one at a time
+ * @source  torch.distributed.optim._NamedOptimizer.init_state */
+TUTTI_API tutti_status tutti_optim_init_state(tutti_optim *o);
+
+/** An optimizer whose state goes by the names of parameters in place of numbers, so that it fits whatever the order
+ * of parameters and whichever of them a rank has. */
+typedef struct tutti_named_optim tutti_named_optim;
+
+/** Give the parameters of an optimizer names.
+ * @param o       stays the caller's, is stepped as before, and must outlive this
+ * @param names   n different names, copied
+ * @param params  n parameters, also more than the optimizer has so far
+ * @errors  TUTTI_E_ARG  a NULL, a name twice or empty, a parameter of the optimizer that is not among params;
+ *          TUTTI_E_NOMEM
+ * @threads one at a time
+ * @source  torch.distributed.optim._NamedOptimizer */
+TUTTI_API tutti_status tutti_named_optim_create(tutti_optim *o, const char *const *names,
+                                                tutti_tensor *const *params, int n,
+                                                tutti_named_optim **named_out);
+
+/** Free the names; the optimizer stays. NULL does nothing.
+ * @threads one at a time
+ * @source  ours */
+TUTTI_API void tutti_named_optim_free(tutti_named_optim *named);
+
+/** tutti_optim_state_dict() by names: "state.<name>.exp_avg", "param_groups.<name>.lr", the options of its group for
+ * each parameter.
+ * @errors  as tutti_optim_state_dict()
+ * @threads one at a time
+ * @source  torch.distributed.optim._NamedOptimizer.state_dict, flattened as
+ *          torch.distributed.checkpoint.state_dict does */
+TUTTI_API tutti_status tutti_named_optim_state_dict(const tutti_named_optim *named,
+                                                    tutti_state_dict **sd_out);
+
+/** Copy a state by names into what the optimizer keeps, in place. Parameters that it does not name keep their state,
+ * groups none of whose parameters it names keep their options; names that nobody has here are left out.
+ * @errors  TUTTI_E_STATE     a parameter has no state yet
+  next: tutti_optim_init_state()
+ *          TUTTI_E_MISMATCH  of a parameter it names another set of tensors, or another shape; it names some of the
+ *                            parameters of a group, or gives them options that differ, or other options
+ *          TUTTI_E_ARG       a NULL, an option out of its range; after each of them the optimizer is as before
+ * @threads one at a time
+ * @source  torch.distributed.optim._NamedOptimizer.load_state_dict */
+TUTTI_API tutti_status tutti_named_optim_load_state_dict(tutti_named_optim *named,
+                                                         const tutti_state_dict *sd);
+
+/** tutti_optim_add_param_group() of parameters that have names.
+ * @errors  as tutti_optim_add_param_group(); TUTTI_E_ARG  a parameter without a name
+ * @threads one at a time
+ * @source  torch.distributed.optim._NamedOptimizer.add_param_group */
+TUTTI_API tutti_status tutti_named_optim_add_param_group(tutti_named_optim *named,
+                                                         tutti_tensor *const *params, int n,
+                                                         int *group_out);
+
 /* ---- gradients between backward and step ------------------------------------------------------- */
 
 /** The norm of all elements of n tensors together. Entries that are NULL are left out.
@@ -527,6 +610,21 @@ TUTTI_API tutti_status tutti_lr_scheduler_set_epoch(tutti_lr_scheduler *s, int64
  * @threads one at a time
  * @source  torch.optim.lr_scheduler.LRScheduler.last_epoch */
 TUTTI_API int64_t tutti_lr_scheduler_epoch(const tutti_lr_scheduler *s);
+
+/** Where a schedule stands: "last_epoch" (i64) and "base_lrs" (f64, one for each group).
+ * @errors  TUTTI_E_ARG  s is NULL; TUTTI_E_NOMEM
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.LRScheduler.state_dict */
+TUTTI_API tutti_status tutti_lr_scheduler_state_dict(const tutti_lr_scheduler *s,
+                                                     tutti_state_dict **sd_out);
+
+/** Go on from there, and set the learning rates of that epoch.
+ * @errors  TUTTI_E_ARG  s or sd is NULL, a rate is negative; TUTTI_E_MISMATCH  a name is missing, or rates of
+ *          another number of groups; the schedule is as before
+ * @threads one at a time
+ * @source  torch.optim.lr_scheduler.LRScheduler.load_state_dict */
+TUTTI_API tutti_status tutti_lr_scheduler_load_state_dict(tutti_lr_scheduler *s,
+                                                          const tutti_state_dict *sd);
 
 /** Free it; the optimizer keeps its rates. NULL does nothing.
  * @threads one at a time

@@ -132,6 +132,66 @@ int64_t tutti_lr_scheduler_epoch(const tutti_lr_scheduler *s)
     return s != NULL ? s->epoch : -1;
 }
 
+tutti_status tutti_lr_scheduler_state_dict(const tutti_lr_scheduler *s, tutti_state_dict **sd_out)
+{
+    const tutti_status before = tti_kept();
+    tutti_tensor *epoch = NULL, *base = NULL;
+    tutti_state_dict *sd = NULL;
+    const int64_t one = 1;
+    tutti_status st;
+
+    if (s == NULL)
+        return tti_fail(TUTTI_E_ARG, "lr_scheduler_state_dict: the schedule is NULL");
+    st = tutti_state_dict_create(&sd);
+    if (st == TUTTI_OK) {
+        epoch = tti_raw_empty(TUTTI_I64, 0, &one);
+        base = tti_raw_empty(TUTTI_F64, 1, &(int64_t){ s->n_bases });
+        st = epoch != NULL && base != NULL ? TUTTI_OK : tti_refused();
+    }
+    if (st == TUTTI_OK) {
+        *(int64_t *)tti_at(epoch) = s->epoch;
+        memcpy(tti_at(base), s->base, (size_t)s->n_bases * sizeof *s->base);
+        st = tutti_state_dict_set(sd, "last_epoch", epoch);
+    }
+    if (st == TUTTI_OK)
+        st = tutti_state_dict_set(sd, "base_lrs", base);
+    tutti_tensor_release(epoch);
+    tutti_tensor_release(base);
+    if (st == TUTTI_OK)
+        *sd_out = sd;
+    else
+        tutti_state_dict_free(sd);
+    return tti_unkeep(before, st);
+}
+
+tutti_status tutti_lr_scheduler_load_state_dict(tutti_lr_scheduler *s, const tutti_state_dict *sd)
+{
+    const tutti_tensor *epoch = tutti_state_dict_get(sd, "last_epoch");
+    const tutti_tensor *base = tutti_state_dict_get(sd, "base_lrs");
+    tutti_status st;
+
+    if (s == NULL || sd == NULL)
+        return tti_fail(TUTTI_E_ARG, "lr_scheduler_load_state_dict: the %s is NULL",
+                        s == NULL ? "schedule" : "state");
+    st = see_groups(s);
+    if (st != TUTTI_OK)
+        return st;
+    if (epoch == NULL || base == NULL || epoch->numel != 1 || base->numel != s->n_bases)
+        return tti_fail(
+            TUTTI_E_MISMATCH,
+            "lr_scheduler_load_state_dict: the state needs 'last_epoch', and 'base_lrs' of "
+            "%d groups",
+            s->n_bases);
+    for (int g = 0; g < s->n_bases; g++)
+        if (!(tti_number_at(base, g) >= 0.0) || !(tti_number_at(epoch, 0) >= 0.0))
+            return tti_fail(TUTTI_E_ARG,
+                            "lr_scheduler_load_state_dict: epoch %g, and a rate of %g for group %d",
+                            tti_number_at(epoch, 0), tti_number_at(base, g), g);
+    for (int g = 0; g < s->n_bases; g++)
+        s->base[g] = tti_number_at(base, g);
+    return go_to(s, (int64_t)tti_number_at(epoch, 0));
+}
+
 void tutti_lr_scheduler_free(tutti_lr_scheduler *s)
 {
     if (s == NULL)

@@ -133,6 +133,25 @@ int tti_optim_find(const tutti_optim *o, const tutti_tensor *param);
 tutti_status tti_slot_fill(tutti_optim *o, int i);
 const tti_optim_group *tti_group_of(const tutti_optim *o, int i);
 
+/* ---- optim_state.c: what loading by numbers and by names share */
+/* The n-th tensor that is kept for a parameter, and its name: "step" first, if the class counts. */
+int tti_kept_count(const tti_optim_class *cls);
+const char *tti_kept_name(const tti_optim_class *cls, int k);
+tutti_tensor **tti_kept_at(const tti_optim_class *cls, tti_slot *slot, int k);
+/* Put the values of a group under "param_groups.<word>.<option>". */
+tutti_status tti_options_put(const tti_optim_class *cls, const double *value, const char *word,
+                             tutti_state_dict *sd);
+/* Read those that are there over value; how many there were. */
+tutti_status tti_options_get(const tti_optim_class *cls, const char *word,
+                             const tutti_state_dict *sd, double *value, int *found_out);
+/* The tensor "state.<word>.<name>"; NULL: not there. word may be any length. */
+tutti_status tti_state_named(const tutti_state_dict *sd, const char *word, const char *name,
+                             tutti_tensor **t_out);
+tutti_status tti_state_put(tutti_state_dict *sd, const char *word, const char *name,
+                           const tutti_tensor *t);
+/* One number of a tensor of any type. */
+double tti_number_at(const tutti_tensor *t, int64_t i);
+
 /* ---- blocks.c */
 /* Take one step; everything is there, and of one shape and type. Cannot fail. */
 void tti_step_run(const tti_step *step, tutti_tensor *param, const tutti_tensor *grad,
