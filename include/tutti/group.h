@@ -392,7 +392,8 @@ TUTTI_API tutti_status tutti_barrier_async(tutti_group *group, tutti_work **work
  *
  * @param dst    global rank, not this one
  * @param tag    0 or more
- * @errors   TUTTI_E_ARG  dst is no member or this rank, tag is negative
+ * @errors   TUTTI_E_ARG   dst is no member or this rank, tag is negative
+ *           TUTTI_E_PEER  the receiver is gone; the group is finished on all ranks
  * @threads  any
  * @source   torch.distributed.send */
 TUTTI_API tutti_status tutti_send(tutti_span buf, int dst, int tag, tutti_group *group);
@@ -402,7 +403,8 @@ TUTTI_API tutti_status tutti_send(tutti_span buf, int dst, int tag, tutti_group 
  * @param buf      count and dtype as sent
  * @param src      global rank, or TUTTI_ANY_SOURCE
  * @param src_out  the sender's global rank; may be NULL
- * @errors   TUTTI_E_ARG       src is no member or this rank, tag is negative
+ * @errors   TUTTI_E_ARG       src is no member or this rank, or any in a group of one; tag is negative
+ *           TUTTI_E_PEER      the sender is gone; the group is finished on all ranks
  *           TUTTI_E_MISMATCH  the message has another number of bytes or another dtype; buf is
  *                             untouched, the message is consumed, the group goes on
  * @threads  any

@@ -20,11 +20,13 @@ static tutti_status check_op(const tutti_group *group, const tutti_p2p_op *op, i
     char         what[64];
     tutti_status st;
 
-    snprintf(what, sizeof what, "batch_isend_irecv: ops[%d], %s", i, way);
-    *p = (tti_posting){ .what = what, .message = { .is_send = op->is_send }, .peer = op->peer };
+    *p = (tti_posting){ .what = way, .message = { .is_send = op->is_send }, .peer = op->peer };
     st = tti_posting_check(group, op->span, op->tag, p);
-    p->what = way; /* what its work is called */
-    return st;
+    if (st == TUTTI_OK)
+        return st;
+    snprintf(what, sizeof what, "batch_isend_irecv: ops[%d], %s", i, way);
+    p->what = what;
+    return tti_posting_check(group, op->span, op->tag, p); /* again, for its words */
 }
 
 static tutti_status create_works(tutti_group *group, int n, tutti_work **works)

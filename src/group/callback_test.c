@@ -227,15 +227,14 @@ static void test_destroyed_by_a_callback(void **state)
     tti_mutex_release(&c.log.lock);
 }
 
-/* A message under way and a collective that is held end with their world, and are told of before it is
- * gone; what is attached later is called on the spot. */
+/* Collectives that are held end with their world, and are told of before it is gone; what is attached later is
+ * called on the spot. */
 static void test_end_of_the_world(void **state)
 {
     tutti_group *world = fake_world_of_one(LONG_MS);
     call_log     log = { .n = 0 };
     note         told = { &log, 0 };
-    tutti_work  *works[3] = { NULL, NULL, NULL };
-    int32_t      x = 0;
+    tutti_work  *works[2] = { NULL, NULL };
     int          i;
 
     (void)state;
@@ -243,23 +242,48 @@ static void test_end_of_the_world(void **state)
     fake_hold(true);
     assert_int_equal(tutti_barrier_async(world, &works[0]), TUTTI_OK);
     assert_int_equal(tutti_barrier_async(world, &works[1]), TUTTI_OK);
-    assert_int_equal(tutti_irecv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 0, world, &works[2]),
-                     TUTTI_OK);
     fake_await_running(1);
-    for (i = 0; i < 3; i++)
+    for (i = 0; i < 2; i++)
         assert_int_equal(tutti_work_then(works[i], write_note, &told), TUTTI_OK);
     assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
-    assert_int_equal(log.n, 3);
+    assert_int_equal(log.n, 2);
     assert_true(is_other_thread(&log));
-    for (i = 0; i < 3; i++)
+    for (i = 0; i < 2; i++)
         assert_int_equal(log.status[i], TUTTI_E_ABORTED);
 
-    assert_int_equal(tutti_work_then(works[2], write_note, &told), TUTTI_OK);
-    assert_int_equal(log.n, 4);
+    assert_int_equal(tutti_work_then(works[1], write_note, &told), TUTTI_OK);
+    assert_int_equal(log.n, 3);
     assert_false(is_other_thread(&log));
-    for (i = 0; i < 3; i++)
+    for (i = 0; i < 2; i++)
         tutti_work_free(works[i]);
     tti_mutex_release(&log.lock);
+}
+
+/* The same of a message under way and its group. */
+static void end_of_a_group(fake_rank *r)
+{
+    const int    both[] = { 0, 1 };
+    call_log     log = { .n = 0 };
+    note         told = { &log, 0 };
+    tutti_group *group = NULL;
+    tutti_work  *work = NULL;
+    int32_t      x = 0;
+
+    tti_mutex_init(&log.lock);
+    CHECK(tutti_new_group(both, 2, NULL, &group) == TUTTI_OK);
+    CHECK(tutti_irecv(TUTTI_SPAN(&x, 1), 1 - r->rank, 0, group, &work) == TUTTI_OK);
+    CHECK(tutti_work_then(work, write_note, &told) == TUTTI_OK);
+    CHECK(tutti_destroy_process_group(group) == TUTTI_OK);
+    await_notes(&log, 1);
+    CHECK(is_other_thread(&log) && log.status[0] == TUTTI_E_ABORTED);
+    tutti_work_free(work);
+    tti_mutex_release(&log.lock);
+}
+
+static void test_end_of_a_group(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(2, end_of_a_group, NULL), 0);
 }
 
 static void test_wrong_arguments(void **state)
@@ -288,6 +312,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_chained, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_destroyed_by_a_callback, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_end_of_the_world, fake_setup, fake_teardown),
+        cmocka_unit_test_setup_teardown(test_end_of_a_group, fake_setup, fake_teardown),
         cmocka_unit_test_setup_teardown(test_wrong_arguments, fake_setup, fake_teardown),
     };
 

@@ -10,6 +10,8 @@
 #include <string.h>
 #include <tutti/private.h>
 
+enum { PART_MAX = TUTTI_COMM_NAME_MAX / 2 - 2 };
+
 static _Thread_local char given[TUTTI_COMM_DEPTH_MAX][TUTTI_COMM_NAME_MAX];
 static _Thread_local int  n_given;
 
@@ -34,13 +36,24 @@ tutti_status tutti_record_comm_end(void)
     return TUTTI_OK;
 }
 
+/* "native:send". Every operation that is not waited for has a name: no snprintf(). */
+static void join(const char *backend, const char *op, char out[TUTTI_COMM_NAME_MAX])
+{
+    const size_t first = strnlen(backend, PART_MAX), second = strnlen(op, PART_MAX);
+
+    memcpy(out, backend, first);
+    out[first] = ':';
+    memcpy(out + first + 1, op, second);
+    out[first + 1 + second] = '\0';
+}
+
 void tti_comm_name(const tutti_group *group, tutti_device_type device, const char *op,
                    char out[TUTTI_COMM_NAME_MAX])
 {
     if (n_given > 0)
         memcpy(out, given[n_given - 1], TUTTI_COMM_NAME_MAX);
     else
-        snprintf(out, TUTTI_COMM_NAME_MAX, "%.30s:%.30s", group->routes[device].ops->name, op);
+        join(group->routes[device].ops->name, op, out);
 }
 
 const char *tutti_work_name(const tutti_work *work)

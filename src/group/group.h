@@ -383,6 +383,9 @@ typedef struct tti_posting {
 /** Check a message whose what, is_send and peer are set, and fill in the rest.
  * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED */
 tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag, tti_posting *p);
+/** A message failed because its peer is gone: this thread's words say of which message, and what now.
+ * @errors TUTTI_E_PEER, always */
+tutti_status tti_message_lost(const tutti_group *group, const char *what);
 /** Hand a checked message to the backend: work, new and not linked anywhere, becomes its work. The
  * caller is inside group. */
 tutti_status tti_posting_begin(tutti_group *group, const tti_posting *p, tutti_work *work);

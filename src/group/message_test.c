@@ -37,6 +37,25 @@ static void test_ring(void **state)
     assert_int_equal(fake_ranks(3, ring, NULL), 0);
 }
 
+/* Nobody could ever send: that is no reason to wait, nor to end the group. */
+static void alone(fake_rank *r)
+{
+    tutti_work *work = NULL;
+    int32_t     x = 0;
+
+    (void)r;
+    CHECK(tutti_recv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 0, NULL, NULL) == TUTTI_E_ARG);
+    CHECK(strstr(tutti_last_error(), "in a group of 1") != NULL);
+    CHECK(tutti_irecv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 0, NULL, &work) == TUTTI_E_ARG && work == NULL);
+    CHECK(tutti_barrier(NULL) == TUTTI_OK);
+}
+
+static void test_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(1, alone, NULL), 0);
+}
+
 /* In the group {1, 2} peers are still global ranks. */
 static void sub_group(fake_rank *r)
 {
@@ -312,6 +331,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_ring),
+        TEST(test_alone),
         TEST(test_sub_group),
         TEST(test_early_wait),
         TEST(test_mismatch),

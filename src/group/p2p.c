@@ -25,8 +25,11 @@ static tutti_status find_peer(const tutti_group *group, tti_posting *p)
     const bool any = !p->message.is_send && p->peer == TUTTI_ANY_SOURCE;
 
     p->message.peer = -1;
-    if (any)
+    if (any && group->size > 1)
         return TUTTI_OK;
+    if (any)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': it is from any other rank, and there is none in a group of 1",
+                        p->what, group->name);
     p->message.peer = tti_group_find(group, p->peer);
     if (p->message.peer < 0)
         return tti_fail(TUTTI_E_ARG, "%s on group '%s': rank %d is not in the group of %d", p->what,
@@ -57,15 +60,51 @@ tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag
     return TUTTI_OK;
 }
 
+/* Every message that is not waited for is described: snprintf() would cost more than the rest. */
+static char *put(char *at, const char *end, const char *text)
+{
+    while (*text != '\0' && at < end)
+        *at++ = *text++;
+    return at;
+}
+
+static char *put_number(char *at, const char *end, int number)
+{
+    char  digits[16];
+    char *first = digits + sizeof digits - 1;
+
+    *first = '\0';
+    do
+        *--first = (char)('0' + number % 10);
+    while ((number /= 10) > 0);
+    return put(at, end, first);
+}
+
+/* "recv from rank 3, tag 0". Ranks and tags are not negative. */
 static void describe(const tti_posting *p, char out[TTI_GROUP_CAUSE_MAX])
 {
-    const char *way = p->message.is_send ? "to" : "from";
+    const char *end = out + TTI_GROUP_CAUSE_MAX - 1;
+    char       *at = put(out, end, p->what);
 
     if (p->message.peer < 0)
-        snprintf(out, TTI_GROUP_CAUSE_MAX, "%s from any rank, tag %d", p->what, p->message.tag);
+        at = put(at, end, " from any rank");
     else
-        snprintf(out, TTI_GROUP_CAUSE_MAX, "%s %s rank %d, tag %d", p->what, way, p->peer,
-                 p->message.tag);
+        at = put_number(put(at, end, p->message.is_send ? " to rank " : " from rank "), end, p->peer);
+    at = put_number(put(at, end, ", tag "), end, p->message.tag);
+    *at = '\0';
+}
+
+tutti_status tti_message_lost(const tutti_group *group, const char *what)
+{
+    char words[TTI_GROUP_WORDS_MAX];
+
+    if (strstr(tutti_last_error(), "\n  next: ") != NULL)
+        return TUTTI_E_PEER; /* another member has said it */
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    return tti_fail(TUTTI_E_PEER,
+                    "%s on group '%s' failed, and ends the group: %s\n"
+                    "  next: see why that rank ended; those that are left can go on with tutti_shrink_group()",
+                    what, group->name, words);
 }
 
 /* ---- blocking ---- */
@@ -109,7 +148,8 @@ static tutti_status post_and_wait(const tti_posting *p, overdue *o, int *source_
     tutti_status     st;
 
     st = route->ops->post(route->backend, &p->message, &request);
-    if (st != TUTTI_OK)
+    *source_out = p->message.is_send ? -1 : p->message.peer;
+    if (st != TUTTI_OK || request == NULL)
         return st;
     st = route->ops->wait(request, tti_deadline(port, timeout_ms, timeout_ms));
     if (st == TUTTI_E_TIMEOUT) {
@@ -149,6 +189,8 @@ static tutti_status run_message(tutti_group *group, const tti_posting *p, int *s
     st = transfer(group, p, source_out);
     if (st != TUTTI_OK)
         describe(p, what);
+    if (st == TUTTI_E_PEER)
+        st = tti_message_lost(group, what);
     if (tti_group_finishes(st))
         tti_hooks_abort(group, what, st);
     tti_group_leave(group, st != TUTTI_OK ? what : p->what, st);
@@ -238,7 +280,14 @@ int tti_message_source(const tutti_work *work)
 void tti_message_settle(tutti_work *work, tutti_status status, const char *words)
 {
     tutti_group *group = work->group;
+    char         own[TTI_GROUP_WORDS_MAX];
 
+    if (status == TUTTI_E_PEER) {
+        tti_fail(status, "%s", words);
+        tti_message_lost(group, work->what);
+        snprintf(own, sizeof own, "%s", tutti_last_error());
+        words = own;
+    }
     if (status == TUTTI_OK)
         work->source = tti_message_source(work);
     else
@@ -278,6 +327,17 @@ void tti_message_adopt(tutti_group *group, const tutti_backend_ops *ops, tutti_r
     tti_unlock(&group->runner->lock);
 }
 
+/* The message was done when it was begun. Nobody else knows its work yet. */
+static void complete(tutti_work *work, const tti_posting *p, const tutti_backend_ops *ops)
+{
+    work->ops = ops;
+    work->source = p->message.is_send ? -1 : p->peer;
+    work->group = NULL;
+    if (work->timed)
+        work->ended_ns = tti_port_now(work->runner->port);
+    work->done = true;
+}
+
 static tutti_status post(tutti_group *group, const tti_posting *p, tutti_work *work)
 {
     const tti_route *route = &group->routes[p->message.device];
@@ -294,7 +354,10 @@ static tutti_status post(tutti_group *group, const tti_posting *p, tutti_work *w
     if (!p->message.is_send)
         work->call = (tutti_call){ .dtype = p->message.dtype, .count = p->message.count,
                                    .out = p->message.data, .device = p->message.device };
-    tti_message_adopt(group, route->ops, request, work);
+    if (request != NULL)
+        tti_message_adopt(group, route->ops, request, work);
+    else
+        complete(work, p, route->ops);
     return TUTTI_OK;
 }
 

@@ -21,18 +21,16 @@ tutti_work *tti_work_nothing(void)
 
 tutti_status tti_work_create(tutti_group *group, int n_list, tutti_work **work_out)
 {
-    tutti_work *work = calloc(1, sizeof *work + (size_t)n_list * sizeof work->list[0]);
+    tutti_work *work = malloc(sizeof *work + (size_t)n_list * sizeof work->list[0]);
 
     if (work == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for an asynchronous operation on group '%s'",
                         group->name);
+    /* Not calloc(), which takes nothing that was just freed, nor a memset() that becomes one. */
+    *work = (tutti_work){ .runner = tti_runner_retain(group->runner), .group = group,
+                          .timeout_ms = group->timeout_ms, .timed = group->timed, .source = -1,
+                          .rank = group->rank };
     atomic_init(&work->refs, 1);
-    work->runner = tti_runner_retain(group->runner);
-    work->group = group;
-    work->timeout_ms = group->timeout_ms;
-    work->timed = group->timed;
-    work->source = -1;
-    work->rank = group->rank;
     memcpy(work->group_name, group->name, sizeof work->group_name);
     *work_out = work;
     return TUTTI_OK;
@@ -45,7 +43,8 @@ void tti_work_retain(tutti_work *work)
 
 void tti_work_drop(tutti_work *work)
 {
-    if (atomic_fetch_sub_explicit(&work->refs, 1, memory_order_acq_rel) != 1)
+    if (atomic_load_explicit(&work->refs, memory_order_acquire) != 1 && /* who has the last one need not take it off */
+        atomic_fetch_sub_explicit(&work->refs, 1, memory_order_acq_rel) != 1)
         return;
     tti_runner_drop(work->runner);
     free(work->words);
@@ -217,6 +216,8 @@ static tutti_status wait_request(tutti_work *work, int64_t deadline_ns)
     ended = work->ops->test(work->request);
     if (ended && st == TUTTI_E_TIMEOUT)
         st = work->ops->wait(work->request, deadline_ns); /* it ended at the last moment */
+    if (ended && st == TUTTI_E_PEER)
+        st = tti_message_lost(work->group, work->what);
     if (ended && tti_group_finishes(st))
         tti_hooks_abort(work->group, work->what, st);
     tti_lock(&runner->lock);
@@ -232,14 +233,14 @@ static tutti_status wait_request(tutti_work *work, int64_t deadline_ns)
     return st;
 }
 
-static tutti_status wait_message(tutti_work *work, int64_t timeout_ms)
+/* Lock held, also on return. */
+static tutti_status await_message(tutti_work *work, int64_t timeout_ms)
 {
     tti_runner   *runner = work->runner;
     const int64_t began_ns = tti_port_now(runner->port);
     const int64_t deadline_ns = tti_deadline(runner->port, timeout_ms, work->timeout_ms);
     tutti_status  st = TUTTI_OK;
 
-    tti_lock(&runner->lock);
     while (!work->done && (st == TUTTI_OK || st == TUTTI_E_TIMEOUT)) {
         if (work->group->closing)
             tti_runner_sleep(runner, TTI_FOREVER);
@@ -252,6 +253,16 @@ static tutti_status wait_message(tutti_work *work, int64_t timeout_ms)
         st = outcome(work);
     else if (st == TUTTI_E_TIMEOUT)
         st = out_of_time(work, began_ns);
+    return st;
+}
+
+static tutti_status wait_message(tutti_work *work, int64_t timeout_ms)
+{
+    tti_runner  *runner = work->runner;
+    tutti_status st;
+
+    tti_lock(&runner->lock);
+    st = work->done ? outcome(work) : await_message(work, timeout_ms);
     tti_unlock(&runner->lock);
     return st;
 }

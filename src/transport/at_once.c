@@ -8,6 +8,8 @@
  *         of a link through shared memory if no other receive is posted and no message kept, so that no other has a
  *         claim to it, and none of its key came before. All else is for a request: the rest of what has begun, and
  *         a message that is of another key.
+ *         Who posts a message and goes on gets no request for one that is done: that is tried only where it is
+ *         done as a whole or not begun.
  * True    What is taken out of a link here stands where tti_lane_drain() would have put it. A link that is broken is
  *         found so again by whoever looks next, who words it. */
 #include "transport/messenger_core.h"
@@ -77,4 +79,20 @@ tti_at_once tti_recv_at_once(tti_messenger *m, tti_channel channel, const tti_pa
     lane->frame = frame;
     lane->frame_have = (size_t)got;
     return got == sizeof frame ? TTI_ANOTHER : TTI_NOT_THERE;
+}
+
+bool tti_post_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send)
+{
+    tti_lane  *lane = open_lane(m, channel, parcel->peer);
+    tti_at_once took;
+    tti_cause  why;
+
+    if (lane == NULL || parcel->bytes > lane->link->ops->whole_max)
+        return false;
+    if (is_send)
+        return tti_send_at_once(m, channel, parcel) > 0;
+    took = tti_recv_at_once(m, channel, parcel);
+    if (took == TTI_ANOTHER && !tti_lane_go_on(lane, &m->mailbox, &why))
+        tti_lose_lane(m, lane, &why);
+    return took == TTI_TAKEN;
 }

@@ -13,6 +13,7 @@ typedef struct tti_link tti_link;
 
 typedef struct tti_link_ops {
     const char *name; /* "shm", "tcp" */
+    size_t whole_max; /* payloads up to it are taken, and handed over, with their frame or not at all; 0: none are */
     /* Take as many bytes as fit now: their number, or -EAGAIN, or -errno when the link is broken. Parts are what
      * is left of a frame and its payload; a frame that was begun must be gone on with. */
     int64_t (*send)(tti_link *link, const tti_part *parts, int n_parts);

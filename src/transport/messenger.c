@@ -124,6 +124,18 @@ tutti_status tti_messenger_recv(tti_messenger *m, tti_channel channel, const tti
     return begin(m, channel, parcel, false, request_out);
 }
 
+bool tti_messenger_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send)
+{
+    bool done;
+
+    tti_lock(&m->lock);
+    done = tti_post_at_once(m, channel, parcel, is_send);
+    if (done)
+        tti_count_call(m);
+    tti_unlock(&m->lock);
+    return done;
+}
+
 /* ---- life ------------------------------------------------------------------------------------------ */
 
 static tutti_status take_lanes(tti_messenger *m)

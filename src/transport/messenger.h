@@ -59,6 +59,9 @@ tutti_status tti_messenger_send(tti_messenger *messenger, tti_channel channel, c
 tutti_status tti_messenger_recv(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel,
                                 tti_request **request_out);
 
+/** Whether a message could be done now, as a whole, and is: then there is no request. Never blocks. */
+bool tti_messenger_at_once(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel, bool is_send);
+
 /** When a transfer has lasted too long. */
 typedef struct tti_expiry {
     int64_t timeout_ms; /* negative: never */

@@ -87,6 +87,9 @@ size_t tti_send_at_once(tti_messenger *m, tti_channel channel, const tti_parcel 
 /** Take the next message of a lane, if it is asked for and no other receive could have a claim to it. */
 tti_at_once tti_recv_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel);
 
+/** Do a message as a whole, now: false if that cannot be. */
+bool tti_post_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send);
+
 /** Move what can be moved now, on all lanes or on those that something waits for: whether any did. */
 bool tti_messenger_turn(tti_messenger *m, bool all);
 /** The same on one lane. */

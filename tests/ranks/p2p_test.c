@@ -37,6 +37,32 @@ static void order_and_tags(tt_ctx *t)
     OK(tutti_barrier(t->group));
 }
 
+/* What is there when it is asked for may be done when the call returns: it is as if it had been waited for. */
+static void asked_for_when_it_is_there(tt_ctx *t)
+{
+    int32_t     x[3] = { 10, 20, 30 }, got[3] = { 0 };
+    tutti_work *works[3] = { NULL, NULL, NULL };
+    int         i;
+
+    if (t->rank == 0)
+        for (i = 0; i < 3; i++)
+            OK(tutti_isend(TUTTI_SPAN(&x[i], 1), 1, i == 1 ? 9 : 7, t->group, &works[i]));
+    OK(tutti_barrier(t->group));
+    if (t->rank == 1) {
+        OK(tutti_irecv(TUTTI_SPAN(&got[1], 1), 0, 9, t->group, &works[1])); /* not the first one */
+        OK(tutti_irecv(TUTTI_SPAN(&got[0], 1), 0, 7, t->group, &works[0]));
+        OK(tutti_irecv(TUTTI_SPAN(&got[2], 1), TUTTI_ANY_SOURCE, 7, t->group, &works[2]));
+    }
+    OK(tutti_wait_all(works, 3, 0));
+    for (i = 0; i < 3 && t->rank < 2; i++) {
+        assert_true(tutti_work_is_completed(works[i]));
+        assert_int_equal(tutti_work_source_rank(works[i]), t->rank == 0 ? -1 : 0);
+        assert_true(t->rank == 0 || got[i] == x[i]);
+        tutti_work_free(works[i]);
+    }
+    OK(tutti_barrier(t->group));
+}
+
 static void large_messages_cross(tt_ctx *t)
 {
     const int64_t n = 1 << 20;
@@ -211,6 +237,7 @@ int main(void)
 {
     static const tt_test tests[] = {
         TT_TEST(order_and_tags, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(asked_for_when_it_is_there, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(large_messages_cross, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(large_messages_cross, .ranks = 4, .hosts = 2),
         TT_TEST(messages_and_collectives_mix, .ranks = 2, .transports = "shm,tcp,threads"),

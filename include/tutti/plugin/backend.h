@@ -190,7 +190,8 @@ typedef struct tutti_backend_ops {
     /* Required. Do call to its end on the calling thread. One at a time per backend, in seq order. After
      * a failure the backend is finished: every later run returns the same status. */
     tutti_status (*run)(tutti_backend *backend, const tutti_call *call);
-    /* Required. Begin a message; never blocks. request_out is the caller's until release. Any thread. */
+    /* Required. Begin a message; never blocks. request_out is the caller's until release; NULL there: it has ended
+     * well already, and what a receive got is from the member that it names. Any thread. */
     tutti_status (*post)(tutti_backend *backend, const tutti_message *message, tutti_request **request_out);
     /* Required. Wait for its end: TUTTI_OK, what it failed with (words again each time), or
      * TUTTI_E_TIMEOUT at the deadline with the message still under way. Any thread, several at once. */

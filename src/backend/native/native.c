@@ -152,9 +152,14 @@ static tutti_status native_post(tutti_backend *backend, const tutti_message *mes
     tti_native      *nat = (tti_native *)backend;
     const tti_parcel parcel = parcel_of(nat, message);
     tti_request     *posted = NULL;
-    tutti_request   *request = malloc(sizeof *request);
+    tutti_request   *request;
     tutti_status     st;
 
+    if (tti_messenger_at_once(nat->messenger, channel_of(nat), &parcel, message->is_send)) {
+        *request_out = NULL;
+        return TUTTI_OK;
+    }
+    request = malloc(sizeof *request);
     if (request == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a request");
     st = (message->is_send ? tti_messenger_send : tti_messenger_recv)(nat->messenger, channel_of(nat), &parcel,

@@ -353,7 +353,7 @@ static const _Atomic uint64_t *ring_watch(tti_link *base, bool for_send, uint64_
 }
 
 static const tti_link_ops ring_ops = {
-    .name = "shm", .send = ring_send, .recv = ring_recv, .handle = ring_handle, .close = ring_close,
+    .name = "shm", .whole_max = TTI_NEAR_MAX, .send = ring_send, .recv = ring_recv, .handle = ring_handle, .close = ring_close,
     .watch = ring_watch, .retract = ring_retract,
 };
 
