@@ -184,7 +184,7 @@ inline next()
 
 inline blocks()
 {
-    catch_up(); /* = coll/host/lines.c: const tutti_status st = bytes > TTI_LINES_SHORT ? tti_host_catch_up(channel) : TUTTI_OK; */
+    catch_up(); /* = coll/host/lines.c: if (bytes > TTI_LINES_SHORT) st = channel->in_haste && !tti_host_has_caught_up(channel) ? TTI_NOT_YET : tti_host_catch_up(channel); */
     exchange(BLOCK)
 }
 
