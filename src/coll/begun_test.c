@@ -164,7 +164,7 @@ static void large_between(tt_rank *t)
         large.in = large.out = x;
         progress = TUTTI_PROGRESS_DONE;
         if (t->rank == round % t->size)
-            TT_CHECK(t, tti_coll_advance(t->coll, &large, &progress) == TUTTI_OK && progress == TUTTI_PROGRESS_NONE);
+            TT_CHECK(t, tti_coll_advance(t->coll, &large, &progress) == TUTTI_OK && progress <= TUTTI_PROGRESS_BEGUN);
         TT_CHECK(t, tti_coll_run(t->coll, &large) == TUTTI_OK);
         TT_CHECK(t, x[0] == RANKS * (RANKS - 1) / 2 && x[LARGE - 1] == x[0]);
         small = make(t, TUTTI_CALL_ALL_REDUCE, 5, b);
@@ -195,7 +195,7 @@ static void begin_until_somebody_must_come(tt_rank *t, int64_t count, int n_ahea
     tt_all_here(t);
     for (i = 0; i <= n_ahead && t->rank == 0; i++)
         TT_CHECK(t, tti_coll_advance(t->coll, &calls[i], &progress) == TUTTI_OK &&
-                        progress == (i < n_ahead ? TUTTI_PROGRESS_DONE : TUTTI_PROGRESS_NONE));
+                        (i < n_ahead ? progress == TUTTI_PROGRESS_DONE : progress <= TUTTI_PROGRESS_BEGUN));
     tt_all_here(t);
     for (i = 0; i < n_ahead && t->rank != 0; i++)
         TT_CHECK(t, tti_coll_run(t->coll, &calls[i]) == TUTTI_OK);
@@ -245,6 +245,149 @@ static void an_abort_ends_what_was_begun(tt_rank *t)
     TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_E_ABORTED);
 }
 
+/* ---- by messages ---- */
+
+enum { BEGUN_MAX = 4 }; /* NETS of coll.c */
+
+/* Begin a call, and again until all it gives is on its way: others have to be connected first. */
+static tutti_progress begin_by_messages(tt_rank *t, const tutti_call *call)
+{
+    tutti_progress progress;
+
+    do {
+        progress = TUTTI_PROGRESS_NONE;
+        TT_CHECK(t, tti_coll_advance(t->coll, call, &progress) == TUTTI_OK);
+        TT_CHECK(t, progress != TUTTI_PROGRESS_NONE);
+        t->port.base.ops->yield(&t->port.base);
+    } while (progress == TUTTI_PROGRESS_BEGUN);
+    return progress;
+}
+
+/* Several calls that all give at once, begun by one rank: the others come to the end of all, and then it does. */
+static void several_by_messages(tt_rank *t)
+{
+    static const tutti_call_kind kinds[] = { TUTTI_CALL_ALL_REDUCE, TUTTI_CALL_ALL_GATHER, TUTTI_CALL_GATHER,
+                                             TUTTI_CALL_ALL_REDUCE };
+    buffers       *b = malloc((BEGUN_MAX + 1) * sizeof *b);
+    tutti_call     calls[BEGUN_MAX + 1];
+    tutti_progress progress;
+    int            round, i;
+
+    for (round = 0; round < ROUNDS && b != NULL; round++) {
+        const bool begins = t->rank == round % t->size;
+
+        for (i = 0; i <= BEGUN_MAX; i++) {
+            calls[i] = make(t, kinds[(i + round) % BEGUN_MAX], 1 + (round + i) % COUNT_MAX, &b[i]);
+            if (calls[i].root >= 0) /* it takes: a pure giver might have ended */
+                calls[i].root = round % t->size;
+            if (calls[i].kind == TUTTI_CALL_GATHER)
+                calls[i].list = begins ? b[i].out_list : NULL;
+        }
+        for (i = 0; i < BEGUN_MAX && begins; i++)
+            TT_CHECK(t, begin_by_messages(t, &calls[i]) == TUTTI_PROGRESS_GIVEN);
+        if (begins)
+            TT_CHECK(t, tti_coll_advance(t->coll, &calls[BEGUN_MAX], &progress) == TUTTI_OK &&
+                            progress == TUTTI_PROGRESS_NONE);
+        tt_all_here(t);
+        for (i = 0; i < BEGUN_MAX && !begins; i++)
+            TT_CHECK(t, tti_coll_run(t->coll, &calls[i]) == TUTTI_OK);
+        tt_all_here(t);
+        for (i = 0; i < BEGUN_MAX && begins; i++)
+            TT_CHECK(t, tti_coll_run(t->coll, &calls[i]) == TUTTI_OK);
+        TT_CHECK(t, tti_coll_run(t->coll, &calls[BEGUN_MAX]) == TUTTI_OK);
+        for (i = 0; i <= BEGUN_MAX; i++)
+            check(t, &calls[i], &b[i]);
+    }
+    free(b);
+}
+
+/* All kinds, whatever their steps, begun by all: what is left of them is done in their order. */
+static void all_begin_by_messages(tt_rank *t)
+{
+    static const tutti_call_kind kinds[] = { TUTTI_CALL_BARRIER, TUTTI_CALL_ALL_REDUCE, TUTTI_CALL_BROADCAST,
+                                             TUTTI_CALL_REDUCE,  TUTTI_CALL_SCATTER,    TUTTI_CALL_REDUCE_SCATTER };
+    buffers       *b = malloc(2 * sizeof *b);
+    tutti_call     calls[2];
+    tutti_progress progress[2];
+    int            round, i;
+
+    for (round = 0; round < 4 * ROUNDS && b != NULL; round++) {
+        for (i = 0; i < 2; i++)
+            calls[i] = make(t, kinds[(round + i) % 6], 1 + (7 * round) % COUNT_MAX, &b[i]);
+        for (i = 0; i < 2; i++)
+            TT_CHECK(t, tti_coll_advance(t->coll, &calls[i], &progress[i]) == TUTTI_OK);
+        for (i = 0; i < 2; i++) {
+            if (progress[i] != TUTTI_PROGRESS_DONE)
+                TT_CHECK(t, tti_coll_run(t->coll, &calls[i]) == TUTTI_OK);
+            check(t, &calls[i], &b[i]);
+        }
+    }
+    free(b);
+}
+
+static void failures_let_go(tt_rank *t)
+{
+    buffers    *b = malloc(2 * sizeof *b);
+    tutti_call  calls[2];
+    const bool  mistaken = t->rank != 0;
+    int         i;
+
+    for (i = 0; i < 2; i++)
+        calls[i] = make(t, TUTTI_CALL_ALL_REDUCE, 3 + mistaken, &b[i]);
+    for (i = 0; i < 2 && t->rank == 0; i++)
+        TT_CHECK(t, begin_by_messages(t, &calls[i]) == TUTTI_PROGRESS_GIVEN);
+    tt_all_here(t);
+    TT_CHECK(t, tti_coll_run(t->coll, &calls[0]) == TUTTI_E_MISMATCH);
+    TT_CHECK(t, tti_coll_run(t->coll, &calls[1]) == TUTTI_E_MISMATCH);
+    free(b); /* nobody writes there any more */
+}
+
+static void aborts_let_go(tt_rank *t)
+{
+    buffers   *b = malloc(2 * sizeof *b);
+    tutti_call calls[2];
+    int        i;
+
+    for (i = 0; i < 2; i++)
+        calls[i] = make(t, TUTTI_CALL_ALL_REDUCE, 3, &b[i]);
+    if (t->rank == 0) {
+        for (i = 0; i < 2; i++)
+            TT_CHECK(t, begin_by_messages(t, &calls[i]) == TUTTI_PROGRESS_GIVEN);
+        tti_coll_abort(t->coll);
+        for (i = 0; i < 2; i++)
+            TT_CHECK(t, tti_coll_run(t->coll, &calls[i]) == TUTTI_E_ABORTED);
+    }
+    free(b);
+    tt_all_here(t);
+}
+
+static void test_several_by_messages(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(2, true, several_by_messages, ranks);
+    tt_run(RANKS, true, several_by_messages, ranks);
+}
+
+static void test_all_begin_by_messages(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(2, true, all_begin_by_messages, ranks);
+    tt_run(RANKS, true, all_begin_by_messages, ranks);
+}
+
+static void test_failures_by_messages(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(2, true, failures_let_go, ranks);
+    tt_run(3, true, aborts_let_go, ranks);
+}
+
 static void test_begin_and_go_on(void **state)
 {
     tt_rank ranks[TT_RANKS_MAX];
@@ -291,7 +434,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_begin_and_go_on), cmocka_unit_test(test_large_between),
         cmocka_unit_test(test_nobody_waits_to_begin), cmocka_unit_test(test_mismatch),
-        cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_abort), cmocka_unit_test(test_several_by_messages),
+        cmocka_unit_test(test_all_begin_by_messages), cmocka_unit_test(test_failures_by_messages),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -6,13 +6,15 @@
  *         so ranks may make such groups in any order, and none waits for another.
  * Begun   An asynchronous call enters, and gives what it gives in one phase, when it is issued: then nobody waits
  *         for this rank while it computes. Where it would have to wait for others to enter the call before, or
- *         goes in rounds, run does that.
+ *         goes in rounds, run does that. In memory that is one call at a time. Of small calls by messages there may be
+ *         several, each with messages and memory of its own; they end in their order.
  * Fails   The first failure is kept with its words, and answers every later call: members are then
  *         in different places, and nothing can be said about what their buffers hold. Members of
  *         this host learn of it through the shared channel, others when their messages do not
  *         come. */
 #include "coll/coll.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <unistd.h>
 #include <tutti/private.h>
@@ -21,11 +23,18 @@
 #include "coll/net/run.h"
 #include "coll/solo.h"
 
+enum {
+    NETS = 4, /* calls by messages under way */
+    BEGUN_BYTES_MAX = 64 * 1024, /* larger ones would keep the caller from computing while they are sent */
+};
+
 struct tti_coll {
     tti_team          team;
     tti_choice        choice;
     tti_host_channel *host; /* NULL: not all members are on one host, or there is only one */
-    tti_net           net;
+    tti_net           nets[NETS];
+    int               first_net; /* of the call that was begun first; or which the next one takes */
+    int               n_nets;    /* calls that were begun by messages */
     tti_board         board;  /* of the exchange */
     bool              joined; /* has met the others; of the calls' thread, like failed */
     bool              begun;  /* the latest call has been entered, but not done */
@@ -37,6 +46,19 @@ struct tti_coll {
     _Atomic int  cause;       /* of a failure; stored, with release order, after its words */
     tti_words    cause_words; /* written once */
 };
+
+/* What the k-th call that was begun by messages works with. */
+static tti_net *net_at(tti_coll *coll, int k)
+{
+    return &coll->nets[(coll->first_net + k) % NETS];
+}
+
+/* The first one is no longer under way. */
+static void drop_net(tti_coll *coll)
+{
+    coll->first_net = (coll->first_net + 1) % NETS;
+    coll->n_nets--;
+}
 
 /* Make the own part of the shared channel, and tell the others where it is. */
 static tutti_status announce(tti_coll *coll, const tti_coll_config *config)
@@ -105,10 +127,15 @@ tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
 
 void tti_coll_close(tti_coll *coll)
 {
+    int i;
+
     if (coll == NULL)
         return;
     tti_host_channel_close(coll->host);
-    tti_net_release(&coll->net);
+    for (; coll->n_nets > 0; drop_net(coll))
+        tti_net_let_go(net_at(coll, 0));
+    for (i = 0; i < NETS; i++)
+        tti_net_release(&coll->nets[i]);
     tti_choice_release(&coll->choice);
     tti_team_release(&coll->team);
     free(coll);
@@ -143,7 +170,16 @@ static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_ca
     how = tti_choose(&coll->choice.decision, call->kind, bytes);
     if (how->staged != NULL)
         return how->staged(coll->host, call);
-    return tti_net_run(&coll->net, &coll->team, how->plan, call, note);
+    return tti_net_run(net_at(coll, 0), &coll->team, how->plan, call, note);
+}
+
+/* Do the call that was begun first to its end. */
+static tutti_status end_net(tti_coll *coll)
+{
+    const tutti_status st = tti_net_end(net_at(coll, 0), &coll->team);
+
+    drop_net(coll);
+    return st;
 }
 
 /* A call that tti_coll_fail() ended finds that the group was aborted; the cause is what to report. */
@@ -192,8 +228,11 @@ static tutti_status begin(tti_coll *coll, const tutti_call *call, const tti_call
 static tutti_status run_together(tti_coll *coll, const tutti_call *call)
 {
     const tti_call_note note = tti_call_note_of(call);
-    tutti_status        st = begin(coll, call, &note);
+    tutti_status        st;
 
+    if (coll->n_nets > 0)
+        return end_net(coll);
+    st = begin(coll, call, &note);
     if (st == TUTTI_OK)
         st = do_call(coll, call, &note);
     if (st == TUTTI_OK && coll->host != NULL)
@@ -216,6 +255,11 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
 {
     tutti_status st;
 
+    assert(coll->n_nets == 0 || net_at(coll, 0)->motion.note.seq == call->seq);
+    if (coll->failed != TUTTI_OK && coll->n_nets > 0) { /* its messages have ended: who failed saw to it */
+        tti_net_let_go(net_at(coll, 0));
+        drop_net(coll);
+    }
     if (coll->failed != TUTTI_OK)
         return tti_fail(coll->failed, "%s", coll->words.text);
     st = coll->team.n_ranks == 1 ? run_alone(coll, call) : run_together(coll, call);
@@ -234,18 +278,63 @@ static tti_staged *form_that_gives(const tti_coll *coll, const tutti_call *call)
     return tti_one_phase_does(form, call, coll->team.n_ranks) ? form : NULL;
 }
 
-static tutti_status advance_together(tti_coll *coll, const tutti_call *call, tutti_progress *progress)
+/* Which of those that were begun by messages call is: n_nets if it is none. */
+static int find_net(tti_coll *coll, const tutti_call *call)
+{
+    int k;
+
+    for (k = 0; k < coll->n_nets; k++)
+        if (net_at(coll, k)->motion.note.seq == call->seq)
+            break;
+    return k;
+}
+
+static tutti_status begin_net(tti_coll *coll, const tutti_call *call)
+{
+    const int64_t       bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
+    const tti_call_note note = tti_call_note_of(call);
+    tutti_status        st;
+
+    tti_call_publish(coll->team.board, &note);
+    st = tti_net_begin(net_at(coll, coll->n_nets), &coll->team, tti_choose(&coll->choice.decision, call->kind, bytes)->plan,
+                       call, &note);
+    coll->n_nets += st == TUTTI_OK;
+    return st;
+}
+
+static tutti_status advance_by_messages(tti_coll *coll, const tutti_call *call, tutti_progress *progress)
+{
+    const int64_t most = BEGUN_BYTES_MAX / (int64_t)tutti_dtype_size(call->dtype);
+    const int     k = find_net(coll, call);
+    tutti_status  st = TUTTI_OK;
+
+    if (k == NETS || call->in_counts != NULL || call->count > most)
+        return TUTTI_OK;
+    if (k == coll->n_nets)
+        st = begin_net(coll, call);
+    if (st != TUTTI_OK)
+        return st;
+    *progress = tti_net_has_given(net_at(coll, k)) ? TUTTI_PROGRESS_GIVEN : TUTTI_PROGRESS_BEGUN;
+    if (k == 0 && tti_net_may_end(net_at(coll, 0))) {
+        *progress = TUTTI_PROGRESS_DONE;
+        return end_net(coll);
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status advance_in_memory(tti_coll *coll, const tutti_call *call, tutti_progress *progress)
 {
     const tti_call_note note = tti_call_note_of(call);
     tti_staged         *form;
     tutti_status        st = TUTTI_OK;
 
-    if (!coll->begun && !tti_host_may_enter(coll->host))
+    if (coll->begun ? coll->host->note.seq != call->seq : !tti_host_may_enter(coll->host))
         return TUTTI_OK;
     if (!coll->begun) {
         st = begin(coll, call, &note);
         coll->begun = st == TUTTI_OK;
     }
+    *progress = TUTTI_PROGRESS_BEGUN;
     form = st == TUTTI_OK ? form_that_gives(coll, call) : NULL;
     if (form == NULL)
         return st;
@@ -253,7 +342,7 @@ static tutti_status advance_together(tti_coll *coll, const tutti_call *call, tut
     st = form(coll->host, call);
     coll->host->in_haste = false;
     if (st == TTI_NOT_YET) {
-        *progress = coll->host->given ? TUTTI_PROGRESS_GIVEN : TUTTI_PROGRESS_NONE;
+        *progress = coll->host->given ? TUTTI_PROGRESS_GIVEN : TUTTI_PROGRESS_BEGUN;
         return TUTTI_OK;
     }
     coll->begun = false;
@@ -277,7 +366,9 @@ tutti_status tti_coll_advance(tti_coll *coll, const tutti_call *call, tutti_prog
         tti_solo_run(call);
         progress = TUTTI_PROGRESS_DONE;
     } else if (coll->host != NULL) {
-        st = advance_together(coll, call, &progress);
+        st = advance_in_memory(coll, call, &progress);
+    } else {
+        st = advance_by_messages(coll, call, &progress);
     }
     if (st != TUTTI_OK)
         return keep_failure(coll, st);

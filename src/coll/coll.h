@@ -47,7 +47,8 @@ void tti_coll_close(tti_coll *coll);
 tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call);
 
 /** Do so much of a call as waits for nobody, and say how far it has come. Unless it has ended, this may be asked
- * again, and tti_coll_run() does the rest. */
+ * again, and tti_coll_run() does the rest, also if the group has failed meanwhile. Calls in their order; one behind
+ * another that has not ended only ends in its run. */
 tutti_status tti_coll_advance(tti_coll *coll, const tutti_call *call, tutti_progress *progress_out);
 
 /** How many calls were done on registered memory, with nothing staged. */

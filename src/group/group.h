@@ -135,6 +135,7 @@ struct tutti_group {
     bool         held;     /* the lock has the order of collectives, and not the gate: */
     uint64_t     next_seq; /* the next collective gets it; from 1 */
     uint64_t     turn;     /* the collective that may run or is running */
+    bool         advancing; /* a thread has the backend begin works: none is run meanwhile */
     int          inside;   /* callers that use the backend or wait for a turn; the gate's, too, when held */
     bool         closing;
     tti_hooks   *hooks;                            /* NULL: none yet */
@@ -175,8 +176,7 @@ struct tutti_work {
     tutti_work  *next;   /* in the runner's queue, or among the group's messages */
     tutti_work  *prev;
 
-    bool advanced;  /* the backend was asked to begin it before its run */
-    bool advancing; /* a thread asks it now: nobody else takes the work */
+    bool advanced; /* the backend has begun it, and has its buffers until it is run */
     bool given;     /* no other member waits for it: it is run when somebody here asks for its end */
     bool wanted;    /* somebody does who does not run it himself */
 

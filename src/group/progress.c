@@ -18,7 +18,8 @@
  *         a part of it that waits for nobody (its entry advance). It may have ended with that. Or it has given all that
  *         other members need of this one: then no worker is woken for it, for whoever asks for its end can do the
  *         rest at that moment, and the program's computing is not disturbed. Who asks without being able to
- *         run it makes it wanted, and a worker comes: callbacks, times, short waits, works behind it.
+ *         run it makes it wanted, and a worker comes: callbacks, times, short waits, works behind it that cannot begin
+ *         yet. Those that can, because all before them have given all, begin as well, and end in their order.
  * True    The queue and every work are read and written under runner->lock, and never without. A work that runs is
  *         counted inside its group, which stays until it has ended.
  *         No work whose turn has come is left alone, but one that has given all and is not wanted. Whoever queues it, or ends the turn before it, wakes
@@ -132,21 +133,27 @@ static void queue_remove(tti_runner *runner, tutti_work *work)
     work->next = work->prev = NULL;
 }
 
-/* The work of a group whose turn it is, if nobody is at it. */
-static tutti_work *find_ready(tti_runner *runner, const tutti_group *group)
+/* The work of a group's number seq. */
+static tutti_work *find_number(const tutti_group *group, uint64_t seq)
 {
     tutti_work *work;
 
-    for (work = runner->first; work != NULL; work = work->next)
-        if (work->group == group && work->call.seq == group->turn)
-            return work->advancing ? NULL : work;
+    for (work = group->runner->first; work != NULL; work = work->next)
+        if (work->group == group && work->call.seq == seq)
+            return work;
     return NULL;
+}
+
+/* The work of a group whose turn it is, unless a thread has the backend begin some. */
+static tutti_work *find_ready(const tutti_group *group)
+{
+    return group->advancing ? NULL : find_number(group, group->turn);
 }
 
 /* Whether a worker is to come for a work. */
 static bool needs_worker(const tutti_work *work)
 {
-    return work->call.seq == work->group->turn && !work->advancing && (!work->given || work->wanted);
+    return work->call.seq == work->group->turn && !work->group->advancing && (!work->given || work->wanted);
 }
 
 /* The oldest one. */
@@ -173,14 +180,14 @@ static void run_work(tti_runner *runner, tutti_work *work, bool in_background)
     group->inside++;
     if (work->timed && work->began_ns == 0)
         work->began_ns = tti_port_now(runner->port);
-    st = tti_queue_run_turn(group, &work->call);
+    st = tti_queue_run_turn(group, &work->call, work->advanced);
     tti_work_finish(work, st, st != TUTTI_OK ? tutti_last_error() : NULL);
     group->inside--;
     tti_work_drop(work); /* the queue's reference */
 }
 
-/* Do so much of a work that find_ready() gave as waits for nobody: true if it has ended. Lock held, also on return,
- * and released in between. */
+/* Do so much of a work as waits for nobody: true if it has ended. Lock held, also on return, and released in
+ * between. */
 static bool advance_work(tti_runner *runner, tutti_work *work)
 {
     tutti_group   *group = work->group;
@@ -188,38 +195,54 @@ static bool advance_work(tti_runner *runner, tutti_work *work)
     tutti_status   st;
     bool           ended;
 
-    work->advanced = work->advancing = true;
+    group->advancing = true;
     group->inside++;
     if (work->timed && work->began_ns == 0)
         work->began_ns = tti_port_now(runner->port);
     ended = tti_queue_advance_turn(group, &work->call, &progress, &st);
-    work->advancing = false;
+    group->advancing = false;
     if (ended) {
         queue_remove(runner, work);
         tti_work_finish(work, st, st != TUTTI_OK ? tutti_last_error() : NULL);
         tti_work_drop(work); /* the queue's reference */
     } else {
+        work->advanced = work->advanced || progress != TUTTI_PROGRESS_NONE;
         work->given = progress == TUTTI_PROGRESS_GIVEN;
-        tti_event_signal(runner->port, &runner->changed); /* who waits may go on with it */
     }
+    if (group->finished != TUTTI_OK)
+        tti_queue_want(group); /* whoever ended it has left to this thread what it was at */
+    tti_event_signal(runner->port, &runner->changed); /* who waits may go on with what is left */
     group->inside--;
     return ended;
 }
 
 static bool can_advance(const tutti_group *group, const tutti_work *work)
 {
-    return group->finished == TUTTI_OK && group->routes[work->call.device].ops->advance != NULL;
+    return group->finished == TUTTI_OK && !group->advancing &&
+           group->routes[work->call.device].ops->advance != NULL;
 }
 
 void tti_queue_advance(tutti_group *group)
 {
-    tti_runner *runner = group->runner;
+    uint64_t    seq = group->turn;
     tutti_work *work;
 
-    do {
-        work = find_ready(runner, group);
-    } while (work != NULL && (work->given || !work->advanced) && can_advance(group, work) &&
-             advance_work(runner, work));
+    for (;;) {
+        work = find_number(group, seq);
+        if (work == NULL || !can_advance(group, work) || (work->advanced && !work->given))
+            return;
+        if (work->given && seq != group->turn) {
+            seq++; /* it ends in its turn */
+            continue;
+        }
+        if (advance_work(group->runner, work)) { /* it is gone */
+            seq = group->turn;
+            continue;
+        }
+        if (!work->given)
+            return;
+        seq++;
+    }
 }
 
 void tti_queue_want(tutti_group *group)
@@ -234,7 +257,7 @@ void tti_queue_want(tutti_group *group)
 
 bool tti_queue_help(tutti_group *group)
 {
-    tutti_work *work = find_ready(group->runner, group);
+    tutti_work *work = find_ready(group);
 
     if (work == NULL)
         return false;
@@ -367,7 +390,7 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
     queue_append(runner, work);
     work->wanted = work->timed;
     tti_queue_advance(group);
-    if (!work->done && work->call.seq != group->turn)
+    if (!work->done && !work->given && work->call.seq != group->turn)
         tti_queue_want(group); /* what stands before it is to end */
     else
         tti_queue_rouse(runner);
@@ -447,11 +470,11 @@ void tti_queue_abort_works(tutti_group *group, const char *happened)
         next = work->next;
         if (work->group != group)
             continue;
-        if (work->advancing)
-            continue; /* who is at it finds that the group is finished */
+        if (work->advanced || group->advancing)
+            continue; /* the backend has its buffers: it is run, and fails */
         queue_remove(runner, work);
-        snprintf(words, sizeof words, "%s on group '%s' %s: the group was %s", work->what, group->name,
-                 work->given ? "was not waited for" : "was not begun", happened);
+        snprintf(words, sizeof words, "%s on group '%s' was not begun: the group was %s", work->what, group->name,
+                 happened);
         tti_work_finish(work, TUTTI_E_ABORTED, words);
         tti_work_drop(work);
     }

@@ -200,21 +200,22 @@ static void end_turns(tutti_group *group, uint64_t n, bool is_worker)
         tti_queue_rouse(runner); /* a worker looks for its next work itself */
 }
 
-tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call)
+tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call, bool is_begun)
 {
     tti_runner  *runner = group->runner;
-    tutti_status st;
+    const bool   late = group->finished != TUTTI_OK;
+    tutti_status st = TUTTI_OK;
 
     assert(group->held && (group->turn == call->seq || group->closing));
-    if (group->finished != TUTTI_OK) {
-        st = tti_queue_refuse(group);
-    } else {
+    if (!late || is_begun) {
         tti_unlock(&runner->lock);
         st = run_call(group, call);
         tti_lock(&runner->lock);
-        if (st != TUTTI_OK)
+        if (st != TUTTI_OK && !late)
             fail_turn(group, call, st);
     }
+    if (late)
+        st = tti_queue_refuse(group); /* what was begun has its buffers back now */
     end_turns(group, 1, call->in_background);
     return st;
 }
@@ -222,20 +223,20 @@ tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call)
 bool tti_queue_advance_turn(tutti_group *group, tutti_call *call, tutti_progress *progress_out, tutti_status *st_out)
 {
     const tti_route *route = &group->routes[call->device];
+    const bool       in_turn = group->turn == call->seq;
     tutti_progress   progress = TUTTI_PROGRESS_NONE;
     tutti_status     st;
 
-    assert(group->held && group->turn == call->seq);
+    assert(group->held);
     tti_unlock(&group->runner->lock);
     set_time(group, route, call);
     st = route->ops->advance(route->backend, call, &progress);
     tti_lock(&group->runner->lock);
+    assert(in_turn || progress != TUTTI_PROGRESS_DONE);
     if (st != TUTTI_OK)
         fail_turn(group, call, st);
-    else if (group->finished != TUTTI_OK && progress != TUTTI_PROGRESS_DONE)
-        st = tti_queue_refuse(group);
-    *progress_out = progress;
-    if (st == TUTTI_OK && progress != TUTTI_PROGRESS_DONE)
+    *progress_out = st == TUTTI_OK ? progress : TUTTI_PROGRESS_NONE;
+    if (!in_turn || (st == TUTTI_OK && progress != TUTTI_PROGRESS_DONE))
         return false;
     end_turns(group, 1, false);
     *st_out = st;
@@ -266,7 +267,7 @@ static __attribute__((noinline, cold)) tutti_status run_in_turn(tutti_group *gro
     call->seq = group->next_seq++;
     group->inside++;
     await_turn(group, call->seq);
-    st = tti_queue_run_turn(group, call);
+    st = tti_queue_run_turn(group, call, false);
     group->inside--;
     tti_unlock(&runner->lock);
     return st;
@@ -331,7 +332,7 @@ tutti_status tti_turns_run(tti_turns *turns, tutti_call *call)
     assert(turns->next < turns->end);
     tti_lock(&runner->lock);
     call->seq = turns->next++;
-    st = tti_queue_run_turn(turns->group, call);
+    st = tti_queue_run_turn(turns->group, call, false);
     tti_unlock(&runner->lock);
     return st;
 }
@@ -385,6 +386,13 @@ bool tti_group_is_busy(tutti_group *group)
     return busy;
 }
 
+/* Whatever was begun ends, now that the backend does. Lock held, also on return, and released in between. */
+static void run_begun(tutti_group *group)
+{
+    while (tti_queue_help(group))
+        continue;
+}
+
 void tti_queue_abort(tutti_group *group)
 {
     finish_group(group, "tutti_abort_process_group", TUTTI_E_ABORTED, "it was aborted in this process");
@@ -392,6 +400,7 @@ void tti_queue_abort(tutti_group *group)
     tti_event_signal(group->runner->port, &group->runner->changed);
     tti_fail(TUTTI_E_ABORTED, "rank %d aborted group '%s'", group->ranks[group->rank], group->name);
     tti_routes_end(group, TUTTI_E_ABORTED);
+    tti_queue_want(group);
 }
 
 void tti_queue_close(tutti_group *group)
@@ -418,7 +427,10 @@ void tti_queue_close(tutti_group *group)
     }
 
     tti_lock(&runner->lock);
-    while (group->inside > 0)
+    run_begun(group);
+    while (group->inside > 0) {
         tti_runner_sleep(runner, TTI_FOREVER);
+        run_begun(group);
+    }
     tti_unlock(&runner->lock);
 }

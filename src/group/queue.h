@@ -11,13 +11,13 @@
 void tti_queue_hold(tutti_group *group);
 /** What a finished group answers, in words. Lock held. */
 tutti_status tti_queue_refuse(const tutti_group *group);
-/** Run call, whose turn it is. The lock is held, also on return, and released in between; group
- * stays, the caller is counted inside. */
-tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call);
-/** Do so much of call, whose turn it is, as waits for nobody. False: it has not ended, and is to be run. True: with
- * *st_out. Lock held as above. */
+/** Run call, whose turn it is; is_begun: the backend has begun it. The lock is held, also on return, and released in
+ * between; group stays, the caller is counted inside. */
+tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call, bool is_begun);
+/** Do so much of call as waits for nobody, in its turn, or when all before it have given all. False: it has not ended,
+ * and is to be run. True: with *st_out. Lock held as above. */
 bool tti_queue_advance_turn(tutti_group *group, tutti_call *call, tutti_progress *progress_out, tutti_status *st_out);
-/** End the works of group that nobody runs, because it was "destroyed" or so. Lock held. */
+/** End the works of group that nobody has begun, because it was "destroyed" or so. Lock held. */
 void tti_queue_abort_works(tutti_group *group, const char *happened);
 /** If there is a work whose turn has come, let a worker come for it. Lock held. */
 void tti_queue_rouse(tti_runner *runner);

@@ -247,7 +247,7 @@ inline run_in_turn()
     :: finished -> entering--
     :: else ->
         hold();
-        seq = next_seq; /* = group/queue.c: call->seq = group->next_seq++; group->inside++; await_turn(group, call->seq); st = tti_queue_run_turn(group, call); group->inside--; */
+        seq = next_seq; /* = group/queue.c: call->seq = group->next_seq++; group->inside++; await_turn(group, call->seq); st = tti_queue_run_turn(group, call, false); group->inside--; */
         next_seq++;
         inside++;
         entering--;
@@ -382,7 +382,7 @@ proctype closer(byte me)
     unlock();
     lock();
     do
-    :: inside > 0 -> runner_sleep(CHANGED) /* = group/queue.c: while (group->inside > 0) tti_runner_sleep(runner, TTI_FOREVER); */
+    :: inside > 0 -> runner_sleep(CHANGED) /* = group/queue.c: while (group->inside > 0) { tti_runner_sleep(runner, TTI_FOREVER); */
     :: inside == 0 -> break
     od;
     unlock();

@@ -113,7 +113,8 @@ typedef struct tutti_message {
 
 /** How far a collective has come that was begun before it is run. */
 typedef enum tutti_progress {
-    TUTTI_PROGRESS_NONE,  /* others may be waiting for what this member does in run */
+    TUTTI_PROGRESS_NONE,  /* nothing of it was done */
+    TUTTI_PROGRESS_BEGUN, /* others may be waiting for what this member does in run */
     TUTTI_PROGRESS_GIVEN, /* nobody waits for this member any more; run takes what the others give */
     TUTTI_PROGRESS_DONE   /* it has ended, and is not run */
 } tutti_progress;
@@ -235,9 +236,11 @@ typedef struct tutti_backend_ops {
     /* run takes calls whose deadline_ns is 0, and counts timeout_ms from when it first has to wait: a call that
      * does not wait reads no clock. */
     bool late_deadlines;
-    /* Optional; NULL: a call begins when it is run. Do so much of call, whose turn it is, as waits for nobody, and
-     * say how far it has come. Unless it has ended, or failed, this may be asked again, and run follows in the end
-     * with the same call; nothing else is run before. One thread at a time, not always the same. Fails as run does. */
+    /* Optional; NULL: a call begins when it is run. Do so much of call as waits for nobody, and say how far it has
+     * come. Its turn has come, or all calls before it have given all: then it ends in run only. Unless it has ended,
+     * this may be asked again, and run follows with the same call, in the order of calls; also after a failure of the
+     * backend or abort, if anything of it was done: then run gives its buffers back. One thread at a time, not always the
+     * same, and not during a run. Fails as run does. */
     tutti_status (*advance)(tutti_backend *backend, const tutti_call *call, tutti_progress *progress_out);
 } tutti_backend_ops;
 
