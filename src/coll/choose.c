@@ -23,7 +23,8 @@
 
 #define ONLY_ASKED (-1)
 
-enum { KIB = 1024 };
+/* From a root or to it: beyond, slots are written sooner, of which there are more than blocks. */
+enum { KIB = 1024, LINES_ONE_WAY = 16 * KIB };
 
 /* Taken by coll.c before the others, where all members have it. */
 #define ON_REGISTERED(kind) \
@@ -38,10 +39,10 @@ static const tti_algorithm table[] = {
       tti_amounts_net_doubling, TTI_IN_RANK_ORDER },
 
     ON_REGISTERED(TUTTI_CALL_ALL_REDUCE),
-    { TUTTI_CALL_ALL_REDUCE, "lines", tti_one_phase_all_reduce, NULL, TTI_HOST_RANKS_MAX, 32 * KIB,
+    { TUTTI_CALL_ALL_REDUCE, "lines", tti_one_phase_all_reduce, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES,
       tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "one_phase", tti_staged_all_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX,
-      128 * KIB, tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
+      ONLY_ASKED, tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "sliced", tti_staged_all_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_all_sliced, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "pull", tti_pulled_all_reduce, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -52,7 +53,7 @@ static const tti_algorithm table[] = {
       tti_amounts_net_slices, TTI_IN_RANK_ORDER },
 
     ON_REGISTERED(TUTTI_CALL_REDUCE),
-    { TUTTI_CALL_REDUCE, "lines", tti_one_phase_reduce, NULL, TTI_HOST_RANKS_MAX, 32 * KIB,
+    { TUTTI_CALL_REDUCE, "lines", tti_one_phase_reduce, NULL, TTI_HOST_RANKS_MAX, LINES_ONE_WAY,
       tti_amounts_root_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_REDUCE, "one_phase", tti_staged_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX, 128 * KIB,
       tti_amounts_root_one_phase, TTI_IN_RANK_ORDER },
@@ -64,10 +65,10 @@ static const tti_algorithm table[] = {
       tti_amounts_net_slices_to_root, TTI_IN_RANK_ORDER },
 
     ON_REGISTERED(TUTTI_CALL_BROADCAST),
-    { TUTTI_CALL_BROADCAST, "lines", tti_one_phase_broadcast, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES,
+    { TUTTI_CALL_BROADCAST, "lines", tti_one_phase_broadcast, NULL, TTI_HOST_RANKS_MAX, LINES_ONE_WAY,
       tti_amounts_one_to_all, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_BROADCAST, "staged", tti_staged_broadcast, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_one_to_all, TTI_IN_RANK_ORDER },
+      tti_amounts_one_in_pieces, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_BROADCAST, "pull", tti_pulled_broadcast, NULL, TTI_HOST_RANKS_MAX, ONLY_ASKED,
       tti_amounts_one_pulled, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_BROADCAST, "binomial", NULL, tti_plan_broadcast_binomial, ANY_RANKS, ANY_SIZE,

@@ -126,7 +126,7 @@ static void what_is_measured_moves_the_choice(void **state)
     slow.line = 100000; /* one wait is worth many bytes */
     quick.line = 1;
     d = decided(NULL, &slow, true, 4);
-    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 65536)->name, "one_phase");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 65536)->name, "lines");
     d = decided(NULL, &quick, true, 4);
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 65536)->name, "sliced");
 }

@@ -5,8 +5,8 @@
  * How     An algorithm says what its busiest rank does, as arithmetic of P and S; nothing here knows what
  *         a byte takes. Inside a host a rank has its core for itself, or ranks take turns: then all that
  *         a core does adds up, and waiting for all means giving the core away once for each rank that
- *         shares it. Rounds overlap, the next is staged while the last is read: each costs half of its
- *         waits.
+ *         shares it, and some more, for whoever comes too early comes again. Rounds overlap,
+ *         the next is staged while the last is read: each costs half of its waits.
  * True    A pure function of sums, products and whole numbers, which every machine rounds alike: the same
  *         amounts and figures give the same cost on every rank. It only ranks the algorithms of a kind
  *         against one another. */
@@ -14,7 +14,7 @@
 
 #include <math.h>
 #include <stdbool.h>
-#include "coll/host/channel.h"
+#include "coll/host/staged.h"
 #include "coll/pattern.h"
 
 /* Measured on servers with two to sixteen cores of one socket; TCP between virtual machines. */
@@ -23,6 +23,9 @@ const tti_machine tti_machine_default = {
     .pull = 0.10, .pull_call = 900, .message = 30000, .post = 3000, .wire = 1.0,
     .cache_bytes = 1024 * 1024, .near_bytes = 2 * 1024 * 1024, .last_bytes = 4 * 1024 * 1024,
 };
+
+/* Where ranks share cores a meeting was seen to take so many times what it takes to give the core away once for each. */
+#define COMES_AGAIN 2.5
 
 static double at_least(double value, double least)
 {
@@ -38,11 +41,14 @@ double tti_cost(const tti_amounts *a, const tti_machine *m, double turns, double
     const double pull = turns > 1 ? 2 * m->pull : m->pull;
     /* All lines of a round are read at the same time, nearly: the second costs a quarter. */
     const double one = turns > 1 ? turns * m->give : m->line;
-    const double all = turns > 1 ? one : m->line * (1 + (ranks - 2) / 4);
+    const double all = turns > 1 ? COMES_AGAIN * one : m->line * (1 + (ranks - 2) / 4);
 
-    return a->meets * all + a->hears * one +
-           turns * (a->copied * copy + a->fetched * fetch + a->combined * m->combine +
-                    a->pulled * pull + a->pulls * m->pull_call) +
+    /* The second rank of a core finds what the first has fetched, as long as it stays in its cache. */
+    const double fetches = far ? turns * fetch : fetch + (turns - 1) * copy;
+
+    return a->meets * all + a->hears * one + a->fetched * fetches +
+           turns * (a->copied * copy + a->combined * m->combine + a->pulled * pull + a->pulls * m->pull_call) +
+           a->alone_fetched * fetch + a->alone_combined * m->combine +
            a->messages * m->message + a->posts * m->post + a->sent * m->wire;
 }
 
@@ -89,18 +95,30 @@ tti_amounts tti_amounts_all_sliced(double ranks, double bytes)
 
 tti_amounts tti_amounts_root_one_phase(double ranks, double bytes)
 {
-    return tti_amounts_all_one_phase(ranks, bytes);
+    return (tti_amounts){ .meets = rounds(bytes, TTI_HOST_CHUNK), .copied = bytes,
+                          .alone_fetched = (ranks - 1) * bytes, .alone_combined = ranks * bytes };
 }
 
 tti_amounts tti_amounts_root_sliced(double ranks, double bytes)
 {
-    return tti_amounts_all_sliced(ranks, bytes);
+    const double others = bytes * (ranks - 1) / ranks;
+
+    return (tti_amounts){ .meets = 2 * rounds(bytes, TTI_HOST_CHUNK), .copied = bytes + bytes / ranks,
+                          .fetched = others, .combined = bytes, .alone_fetched = others };
 }
 
 tti_amounts tti_amounts_one_to_all(double ranks, double bytes)
 {
     (void)ranks;
     return (tti_amounts){ .hears = rounds(bytes, TTI_HOST_CHUNK), .copied = bytes, .fetched = bytes };
+}
+
+tti_amounts tti_amounts_one_in_pieces(double ranks, double bytes)
+{
+    const double n = ceil(bytes / TTI_BROADCAST_PIECE);
+
+    (void)ranks;
+    return (tti_amounts){ .hears = n <= 1 ? 1 : (n + 1) / 2, .copied = n <= 1 ? bytes : bytes / n, .fetched = bytes };
 }
 
 tti_amounts tti_amounts_all_parts(double ranks, double bytes)

@@ -37,6 +37,8 @@ typedef struct tti_amounts {
     double messages; /* one after the other */
     double posts;    /* messages in all */
     double sent;     /* bytes */
+    double alone_fetched;  /* as fetched and combined, but by one rank, while the others have nothing to do */
+    double alone_combined;
 } tti_amounts;
 
 /** The amounts of a call: P ranks, bytes of one rank's part. */
@@ -54,6 +56,7 @@ tti_amounts_of tti_amounts_all_sliced;     /* each combines its slice, all copy 
 tti_amounts_of tti_amounts_root_one_phase; /* the root combines everything */
 tti_amounts_of tti_amounts_root_sliced;    /* each combines its slice, the root copies all slices */
 tti_amounts_of tti_amounts_one_to_all;     /* the root stages, the others copy */
+tti_amounts_of tti_amounts_one_in_pieces;  /* the same, one piece while the next is staged */
 tti_amounts_of tti_amounts_all_parts;      /* each stages its part, and copies all */
 tti_amounts_of tti_amounts_root_parts;     /* the root copies the parts of all, to or from slots */
 tti_amounts_of tti_amounts_own_slices;     /* each stages a part for each other, and combines its own */

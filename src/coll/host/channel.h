@@ -109,7 +109,8 @@ typedef struct tti_host_entry {
 
 /** How a member waits: wait.c. */
 typedef struct tti_host_patience {
-    int checks; /* looks at what is awaited, with a pause between, before a wait is a long one */
+    int glances; /* looks at what is awaited, first of all, without a pause between */
+    int checks; /* then with one, before a wait is a long one */
     int bursts; /* of as many looks again */
     int yields; /* then: times that the core is given away, before the member sleeps */
 } tti_host_patience;

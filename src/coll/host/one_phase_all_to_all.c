@@ -11,8 +11,8 @@
  *         each beginning on a line: the member's stream, of which the line tells the length.
  * True    A copy ends where the caller's memory ends: its bounds come from the own counts, which were compared with
  *         the other's. Where a block begins the other has told: it is not read beyond the place.
- *         All read all lines, so that all know the longest stream, and whether every one fits its place; if not,
- *         all go on in rounds (staged_all_to_all.c). Whether a member is even is its own matter: others read it there.
+ *         All read all lines, so that all know the longest stream, and whether every one goes through its block; if not,
+ *         all go on in rounds, or read blocks from their owners (staged_all_to_all.c). Whether a member is even is its own matter: others read it there.
  * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any of its data moves; whoever depends
  *         on them finds that they have failed. */
 #include <string.h>
@@ -46,6 +46,7 @@ typedef struct exchange {
     const tutti_call *call;
     size_t            element;
     uint64_t          longest; /* stream */
+    bool              here;    /* streams as long as that go through blocks */
 } exchange;
 
 static header *header_of(const exchange *x, int giver)
@@ -82,6 +83,17 @@ static bool lies_in(const exchange *x, uint64_t begin, size_t bytes)
 static size_t bytes_of(const exchange *x, int64_t count)
 {
     return (size_t)count * x->element;
+}
+
+/* Whether the longest stream known goes through blocks, or in rounds: it does not fit, or is better read from its owner. */
+static tutti_status settle_here(exchange *x)
+{
+    bool               pulls;
+    const tutti_status st = tti_staged_wants_pull(x->channel, x->longest, &pulls);
+
+    if (st == TUTTI_OK)
+        x->here = fits(x, x->longest) && !pulls;
+    return st;
 }
 
 /* Blocks of even members that fit into the line. */
@@ -132,7 +144,7 @@ static void give_even(const exchange *x, int64_t count)
     char           *to = beside ? header_of(x, team->rank)->data : stream_of(x, team->rank);
     int             i;
 
-    if (!beside && !fits(x, x->longest))
+    if (!beside && !x->here)
         return;
     if (!beside)
         tti_lines_ask(to, step * (size_t)(team->n_ranks - 1));
@@ -157,7 +169,7 @@ static void give_cells(const exchange *x)
         to->begin = at;
         if (bytes <= CELL_DATA)
             put(to->data, x->call->ins[peer], bytes);
-        else if (fits(x, x->longest))
+        else if (x->here)
             put(stream_of(x, team->rank) + at, x->call->ins[peer], bytes);
         at += tti_staged_stream_room(bytes);
     }
@@ -167,13 +179,15 @@ static tutti_status give(exchange *x)
 {
     header       *own = header_of(x, x->channel->team->rank);
     const int64_t count = even_count(x);
-    tutti_status  st = TUTTI_OK;
+    tutti_status  st;
 
-    if (count == UNEVEN || !are_short(x, bytes_of(x, count)))
+    x->longest = own_stream(x);
+    st = settle_here(x);
+    if (st == TUTTI_OK && (count == UNEVEN || !are_short(x, bytes_of(x, count))))
         st = tti_host_catch_up(x->channel); /* before the block is written */
     if (st != TUTTI_OK)
         return st;
-    own->stream = x->longest = own_stream(x);
+    own->stream = x->longest;
     own->count = count;
     if (count != UNEVEN)
         give_even(x, count);
@@ -262,10 +276,12 @@ tutti_status tti_one_phase_all_to_all(tti_host_channel *channel, const tutti_cal
     if (call->in_counts[own] > 0 && call->list[own] != call->ins[own])
         memcpy(call->list[own], call->ins[own], bytes_of(&x, call->in_counts[own]));
     st = compare(&x);
+    if (st == TUTTI_OK)
+        st = settle_here(&x);
     if (st != TUTTI_OK)
         return st;
     tti_fused_note_blocks(channel, (int64_t)x.longest / (channel->team->n_ranks - 1) * channel->team->n_ranks);
-    if (!fits(&x, x.longest))
+    if (!x.here)
         return tti_staged_all_to_all_rounds(channel, call, x.longest);
     take(&x);
     return TUTTI_OK;

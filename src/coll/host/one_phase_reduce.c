@@ -148,7 +148,8 @@ static tutti_status give_parts(const reduction *r, const tti_segments *segments)
     if (st != TUTTI_OK)
         return st;
     for (q = 0; q < team->n_ranks; q++) {
-        give_part(r, segments, to, q);
+        if (q != team->rank || r->call->op.kind == TUTTI_OP_PREMUL_SUM) /* combine() has the own part from where it is */
+            give_part(r, segments, to, q);
         to += (size_t)tti_part_count(r->call, q) * r->element;
     }
     tti_lines_post(r->channel);

@@ -36,6 +36,10 @@ tti_staged tti_staged_reduce_scatter;
  * that is given is read twice and written twice. At most TTI_HOST_RANKS_MAX members. */
 tti_staged tti_staged_all_to_all;
 
+/** With a core for each rank the others copy one piece of a broadcast out while the root copies the next one in: the
+ * smaller it is, the sooner they begin. */
+enum { TTI_BROADCAST_PIECE = 32 * 1024 };
+
 /** What a block takes of a member's stream: whole lines. */
 static inline uint64_t tti_staged_stream_room(uint64_t bytes)
 {
@@ -46,6 +50,8 @@ static inline uint64_t tti_staged_stream_room(uint64_t bytes)
  * others told. */
 tutti_status tti_staged_compare_block(tti_host_channel *channel, const tutti_call *call, int peer, int64_t gives,
                                       int64_t wants);
+/** Whether streams of which the longest has so many bytes are read from their owners (pull.h). */
+tutti_status tti_staged_wants_pull(tti_host_channel *channel, uint64_t longest, bool *wants_out);
 /** The rounds of an all_to_all whose sizes all know: channel->begins says where the others' blocks for this rank
  * begin in their streams, and longest is the longest stream of all. */
 tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti_call *call, uint64_t longest);

@@ -205,13 +205,12 @@ static tutti_status move_data(window *w)
     return st;
 }
 
-/* Whether the blocks are large enough to be read from their owners, and can be. */
-static tutti_status wants_pull(const window *w, bool *wants_out)
+tutti_status tti_staged_wants_pull(tti_host_channel *channel, uint64_t longest, bool *wants_out)
 {
-    const uint64_t least = w->channel->crowded ? PULL_SHARED_CORE : PULL_OWN_CORE;
+    const uint64_t least = channel->crowded ? PULL_SHARED_CORE : PULL_OWN_CORE;
 
     *wants_out = false;
-    return w->longest >= least ? tti_host_pull_ready(w->channel, wants_out) : TUTTI_OK;
+    return longest >= least ? tti_host_pull_ready(channel, wants_out) : TUTTI_OK;
 }
 
 tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti_call *call, uint64_t longest)
@@ -219,7 +218,7 @@ tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti
     window       w = { .channel = channel, .call = call, .element = tutti_dtype_size(call->dtype), .longest = longest,
                        .past = tti_host_past_caches(channel, call) };
     bool         pulls;
-    tutti_status st = wants_pull(&w, &pulls);
+    tutti_status st = tti_staged_wants_pull(channel, longest, &pulls);
 
     if (st == TUTTI_OK)
         st = tti_host_begin(channel, 0);
@@ -240,7 +239,7 @@ static tutti_status run(tti_host_channel *channel, const tutti_call *call, bool 
     if (st == TUTTI_OK)
         tti_host_put(call->list[own], call->ins[own], (size_t)bytes_of(&w, call->in_counts[own]), w.past);
     if (st == TUTTI_OK && pulls)
-        st = wants_pull(&w, &pulls);
+        st = tti_staged_wants_pull(channel, w.longest, &pulls);
     if (st != TUTTI_OK)
         return st;
     return pulls ? tti_pulled_blocks(channel, call) : move_data(&w);

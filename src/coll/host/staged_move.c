@@ -9,11 +9,7 @@
 #include "coll/host/staged.h"
 #include "coll/pattern.h"
 
-/* With a core for each rank the others copy one piece out while the root copies the next one in: the smaller it is,
- * the sooner they begin. */
-enum { BROADCAST_PIECE = 32 * 1024 };
-
-_Static_assert((int)BROADCAST_PIECE <= (int)TTI_HOST_CHUNK, "a piece fits a slot");
+_Static_assert((int)TTI_BROADCAST_PIECE <= (int)TTI_HOST_CHUNK, "a piece fits a slot");
 
 /* One round's piece of every part. */
 typedef struct piece {
@@ -141,7 +137,7 @@ tutti_status tti_staged_barrier(tti_host_channel *channel, const tutti_call *cal
 
 tutti_status tti_staged_broadcast(tti_host_channel *channel, const tutti_call *call)
 {
-    return in_rounds(channel, call, channel->crowded ? channel->chunk : BROADCAST_PIECE, broadcast);
+    return in_rounds(channel, call, channel->crowded ? channel->chunk : TTI_BROADCAST_PIECE, broadcast);
 }
 
 tutti_status tti_staged_gather(tti_host_channel *channel, const tutti_call *call)

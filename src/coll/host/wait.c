@@ -4,12 +4,14 @@
  *
  * Why     With a core for each rank, whoever is awaited comes within a cache miss or computes for long; to give
  *         the core away costs more than the wait. With fewer cores than ranks, whoever is awaited may need ours.
- * How     patience    looks     bursts of looks   then yields   then
- *         own core    1024      8, 100-200 us     16            sleep on the low half of the word,
- *         shared      a few     none              32            at most 50 ms at a time
- *         beside      64        none              none          A thread of the library's, beside what the program
- *                                                               computes: a look costs that its time, and a yield
- *                                                               a whole slice of it
+ * How     patience    glances   looks     bursts of looks   then yields   then
+ *         own core    512       1024      8, 100-200 us     16            sleep on the low half of the word,
+ *         shared      a few     one       none              32            at most 50 ms at a time
+ *         beside      none      64        none              none          A thread of the library's, beside what the
+ *                                                                         program computes: a look costs that its
+ *                                                                         time, and a yield a whole slice of it
+ *         Looks have a pause between, glances have none: a pause is as long as two transfers of a line on some
+ *         processors, and where ranks share a core, whoever is awaited may be waiting for it.
  *         Between two bursts, after a number of yields and after each sleep the member looks around (trouble.c):
  *         deadline, abort, failed, dead or mistaken members. No clock is read before.
  * True    No wake-up is lost. The poster stores value and then reads waiters; the sleeper raises waiters and then
@@ -38,11 +40,12 @@
 #include "base/thread.h"
 
 enum {
+    GLANCES_OWN_CORE = 512,
     LOOKS_OWN_CORE = 1024,
-    LOOKS_AT_ONCE = 512, /* without a pause between */
     BURSTS_OWN_CORE = 8,
     YIELDS_OWN_CORE = 16,
-    LOOKS_SHARED_CORE = 16,
+    GLANCES_SHARED_CORE = 16,
+    LOOKS_SHARED_CORE = 1,
     LOOKS_IN_BACKGROUND = 64,
     YIELDS_SHARED_CORE = 32,
     YIELDS_A_LOOK = 16, /* at trouble: it reads lines of all members */
@@ -58,8 +61,8 @@ enum { LOW_HALF = 1 };
 tti_host_patience tti_host_patience_of(bool crowded)
 {
     if (crowded)
-        return (tti_host_patience){ LOOKS_SHARED_CORE, 0, YIELDS_SHARED_CORE };
-    return (tti_host_patience){ LOOKS_OWN_CORE, BURSTS_OWN_CORE, YIELDS_OWN_CORE };
+        return (tti_host_patience){ GLANCES_SHARED_CORE, LOOKS_SHARED_CORE, 0, YIELDS_SHARED_CORE };
+    return (tti_host_patience){ GLANCES_OWN_CORE, LOOKS_OWN_CORE, BURSTS_OWN_CORE, YIELDS_OWN_CORE };
 }
 
 /* What is polled, and slept on. */
@@ -90,7 +93,7 @@ void tti_host_wait_in_background(tti_host_channel *channel, bool in_background)
     channel->in_background = in_background;
     if (in_background)
         channel->settled = channel->patience;
-    channel->patience = in_background ? (tti_host_patience){ LOOKS_IN_BACKGROUND, 0, 0 } : channel->settled;
+    channel->patience = in_background ? (tti_host_patience){ 0, LOOKS_IN_BACKGROUND, 0, 0 } : channel->settled;
 }
 
 static bool satisfies(const watched *w, uint64_t seen, uint64_t value)
@@ -122,12 +125,11 @@ static bool comes_soon(const watched *w, uint64_t value, int checks)
     return false;
 }
 
-/* A pause is as long as two transfers of a line on some processors: whoever comes soonest comes before the first. */
-static bool comes_at_once(const watched *w, uint64_t value)
+static bool comes_at_once(const watched *w, uint64_t value, int glances)
 {
     int i;
 
-    for (i = 0; i < LOOKS_AT_ONCE; i++)
+    for (i = 0; i < glances; i++)
         if (has_come(w, value))
             return true;
     return false;
@@ -184,7 +186,7 @@ tutti_status tti_host_wait(tti_host_channel *channel, int rank, tti_counter_kind
 {
     const watched w = watched_of(channel, rank, kind);
 
-    if (channel->patience.bursts > 0 && comes_at_once(&w, value))
+    if (comes_at_once(&w, value, channel->patience.glances))
         return TUTTI_OK;
     if (comes_soon(&w, value, channel->patience.checks))
         return TUTTI_OK;
