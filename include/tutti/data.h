@@ -2,16 +2,18 @@
  *
  * tutti/data.h - pictures and labels from IDX files, who trains on which, and in what order.
  *
- * Three ideas, none of which knows a tensor; all buffers are the caller's:
+ * Four ideas, none of which knows a tensor; all buffers are the caller's:
  *
  *   tutti_dataset     the pictures of one pair of IDX files, plain or gzip; fetched as f32
  *   tutti_partition   which samples belong to which rank: a shuffle that is the same on all ranks
+ *   tutti_distributed_sampler  the same anew for every epoch, all ranks with as many samples
  *   tutti_loader      the order of one epoch, cut into batches; the last one may be smaller
  *
  * and tutti_digits_*, which makes a data set of drawn digits, so that nothing is downloaded. */
 #ifndef TUTTI_DATA_H
 #define TUTTI_DATA_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <tutti/status.h>
@@ -190,6 +192,72 @@ TUTTI_API tutti_status tutti_partition_length(int64_t n, int rank, int ranks, in
  * @source   the tutorial's DataPartitioner(data, [1 / ranks] * ranks, seed).use(rank) */
 TUTTI_API tutti_status tutti_partition(uint64_t seed, int64_t n, int rank, int ranks,
                                        int64_t *index_out);
+
+/** How a distributed sampler divides; a zero field means its default. Begin with
+ * TUTTI_DISTRIBUTED_SAMPLER_OPTIONS. */
+typedef struct tutti_distributed_sampler_options {
+    size_t size;
+    uint64_t seed;  /* the same on all ranks; default 0 */
+    bool in_order;  /* do not shuffle */
+    bool drop_last; /* leave samples out, so that all ranks have as many; default: some come twice */
+} tutti_distributed_sampler_options;
+
+#ifdef __cplusplus
+#define TUTTI_DISTRIBUTED_SAMPLER_OPTIONS                           \
+    {                                                               \
+        sizeof(tutti_distributed_sampler_options), 0, false, false  \
+    }
+#else
+#define TUTTI_DISTRIBUTED_SAMPLER_OPTIONS                 \
+    {                                                     \
+        .size = sizeof(tutti_distributed_sampler_options) \
+    }
+#endif
+
+/** Which samples a rank has in an epoch: all ranks shuffle alike, each takes every replicas-th. Filled by
+ * tutti_distributed_sampler_init(); there is nothing to free. */
+typedef struct tutti_distributed_sampler {
+    int64_t n;
+    int replicas, rank;
+    uint64_t seed, epoch;
+    bool in_order, drop_last;
+} tutti_distributed_sampler;
+
+/** Prepare a sampler for n samples, at epoch 0.
+ *
+ * @param replicas  how many ranks there are
+ * @param opts      NULL: TUTTI_DISTRIBUTED_SAMPLER_OPTIONS
+ *
+ * @errors   TUTTI_E_ARG  n is not 0..TUTTI_PARTITION_MAX, replicas is below 1, rank is not 0..replicas-1,
+ *                        options that were not begun with their initialiser
+ * @threads  one at a time for one sampler
+ * @source   torch.utils.data.distributed.DistributedSampler */
+TUTTI_API tutti_status
+tutti_distributed_sampler_init(tutti_distributed_sampler *sampler, int64_t n, int replicas, int rank,
+                               const tutti_distributed_sampler_options *opts);
+
+/** Samples of each rank: n / replicas rounded up, or with drop_last down.
+ * @threads  any
+ * @source   len(sampler) */
+TUTTI_API int64_t tutti_distributed_sampler_length(const tutti_distributed_sampler *sampler);
+
+/** Choose the epoch: without it every epoch has the same order. The same on all ranks.
+ * @threads  one at a time for one sampler
+ * @source   torch.utils.data.distributed.DistributedSampler.set_epoch */
+TUTTI_API void tutti_distributed_sampler_set_epoch(tutti_distributed_sampler *sampler,
+                                                   uint64_t epoch);
+
+/** The rank's samples of the epoch, in order; a tutti_loader takes them as its index.
+ *
+ * @param index_out  room for tutti_distributed_sampler_length() numbers
+ *
+ * @errors   TUTTI_E_ARG    a NULL; TUTTI_E_NOMEM  no memory for n numbers
+ * @threads  one at a time for one sampler
+ * @numbers  those of PyTorch for the same seed and epoch
+ * @cost     O(n), whatever the rank
+ * @source   iter(sampler) */
+TUTTI_API tutti_status
+tutti_distributed_sampler_indices(const tutti_distributed_sampler *sampler, int64_t *index_out);
 
 /** Where a loader's randomness comes from: the next 64 bits of a generator, its first
  * 32-bit output in the high half. */

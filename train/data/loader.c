@@ -35,23 +35,9 @@ tutti_status tutti_loader_restart(tutti_loader *loader)
     return TUTTI_OK;
 }
 
-/* torch.randperm of a fresh generator. */
-static void permute(uint32_t seed, int64_t n, int64_t *order)
-{
-    tti_mt19937 mt;
-
-    tti_mt19937_seed(&mt, seed);
-    for (int64_t i = 0; i + 1 < n; i++) {
-        const int64_t j = i + tti_mt19937_next(&mt) % (uint32_t)(n - i);
-        const int64_t kept = order[i];
-
-        order[i] = order[j];
-        order[j] = kept;
-    }
-}
-
 tutti_status tutti_loader_shuffle(tutti_loader *loader, tutti_random64_fn random64, void *ctx)
 {
+    tti_mt19937 mt;
     uint64_t seed;
 
     if (random64 == NULL)
@@ -60,7 +46,8 @@ tutti_status tutti_loader_shuffle(tutti_loader *loader, tutti_random64_fn random
         return TUTTI_E_ARG;
     (void)random64(ctx);
     seed = random64(ctx); /* torch clears bit 63, which is not among the 32 bits that seed */
-    permute((uint32_t)seed, loader->n, loader->order);
+    tti_mt19937_seed(&mt, (uint32_t)seed);
+    tti_mt19937_permute(&mt, loader->n, loader->order);
     return TUTTI_OK;
 }
 

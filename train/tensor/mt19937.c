@@ -87,3 +87,22 @@ uint32_t tti_mt19937_next(tti_mt19937 *mt)
     y ^= (y << 15) & 0xefc60000u;
     return y ^ (y >> 18);
 }
+
+/* The next number for a permutation of n. */
+static uint64_t draw(tti_mt19937 *mt, int64_t n)
+{
+    const uint64_t high = tti_mt19937_next(mt);
+
+    return n < TTI_MT_WIDE ? high : high << 32 | tti_mt19937_next(mt);
+}
+
+void tti_mt19937_permute(tti_mt19937 *mt, int64_t n, int64_t *a)
+{
+    for (int64_t i = 0; i + 1 < n; i++) {
+        const int64_t j = i + (int64_t)(draw(mt, n) % (uint64_t)(n - i));
+        const int64_t held = a[i];
+
+        a[i] = a[j];
+        a[j] = held;
+    }
+}

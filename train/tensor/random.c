@@ -344,13 +344,7 @@ tutti_tensor *tutti_tensor_randperm(int64_t n, tutti_generator *gen)
     a = tti_at(t);
     for (int64_t i = 0; i < n; i++)
         a[i] = i;
-    for (int64_t i = 0; i + 1 < n; i++) {
-        const int64_t j = i + (int64_t)(tti_mt19937_next(&g->mt) % (uint64_t)(n - i));
-        const int64_t held = a[i];
-
-        a[i] = a[j];
-        a[j] = held;
-    }
+    tti_mt19937_permute(&g->mt, n, a);
     return tti_temp(t);
 }
 
