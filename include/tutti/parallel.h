@@ -187,7 +187,8 @@ TUTTI_API tutti_span tutti_reducer_bucket_view(const tutti_reducer *reducer, int
 
 /* ---- communication hooks -------------------------------------------------------------------------- */
 
-/** A bucket as a hook sees it. What it points to is the reducer's, and holds until the hook's future is complete. */
+/** A bucket as a hook sees it. The struct is for the call; what it points to is the reducer's, and holds until the
+ * hook's future is complete. */
 typedef struct tutti_grad_bucket {
     size_t         size;     /* of this struct, as the library was built */
     int            index;    /* in the order of reduction */
@@ -233,18 +234,34 @@ typedef enum tutti_builtin_comm_hook {
     TUTTI_HOOK_ALLREDUCE = 0,     /* the average, as without a hook */
     TUTTI_HOOK_FP16_COMPRESS = 1, /* rounded to f16, averaged (in f32, rounded once), and back */
     TUTTI_HOOK_BF16_COMPRESS = 2, /* the same with bf16 */
-    TUTTI_HOOK_NOOP = 3           /* nothing: gradients stay local. For measuring what communication costs */
+    TUTTI_HOOK_NOOP = 3,          /* nothing: gradients stay local. For measuring what communication costs */
+    TUTTI_HOOK_QUANTIZE_PER_TENSOR = 4, /* rounded to 8 bits between the extremes of a bucket, then averaged in f32 */
+    TUTTI_HOOK_QUANTIZE_PER_CHANNEL = 5 /* the same for each 512 elements of it */
 } tutti_builtin_comm_hook;
 
 /** Have one of the library's hooks reduce the buckets.
  *
  * @errors   TUTTI_E_ARG          there is no such hook
- *           TUTTI_E_UNSUPPORTED  a compressing hook, and a parameter is complex
+ *           TUTTI_E_UNSUPPORTED  a hook that compresses, and a parameter is complex
  *           TUTTI_E_STATE        there is a hook already, or a step has begun
  * @threads  one
- * @numbers  compressed: half the bytes, 11 or 8 bits of precision; a gradient beyond 65504 is infinity in f16
- * @source   torch.distributed.BuiltinCommHookType, torch.distributed.algorithms.ddp_comm_hooks.default_hooks */
+ * @numbers  compressed: half the bytes, 11 or 8 bits of precision; a gradient beyond 65504 is infinity in f16. Quantized: off
+ *           by half a step of (largest - smallest) / 255 on each rank; the same bits on all ranks
+ * @cost     quantized: an all_gather, P - 1 times a quarter of the bytes sent
+ * @source   torch.distributed.BuiltinCommHookType, torch.distributed.algorithms.ddp_comm_hooks.default_hooks,
+ *           torch.distributed.algorithms.ddp_comm_hooks.quantization_hooks */
 TUTTI_API tutti_status tutti_reducer_register_builtin_comm_hook(tutti_reducer *reducer, tutti_builtin_comm_hook kind);
+
+/** Have a hook reduce buckets that were rounded to 16 bits: it sees a bucket whose buffer is of that dtype.
+ *
+ * @param dtype  TUTTI_F16 or TUTTI_BF16
+ * @param hook   the inner one; its free_state is called with the reducer's end
+ * @errors   as tutti_reducer_register_comm_hook; the inner state stays the caller's then
+ *           TUTTI_E_UNSUPPORTED  a parameter is complex
+ * @threads  one
+ * @source   torch.distributed.algorithms.ddp_comm_hooks.default_hooks.fp16_compress_wrapper, bf16_compress_wrapper */
+TUTTI_API tutti_status tutti_reducer_register_compressed_comm_hook(tutti_reducer *reducer, tutti_dtype dtype,
+                                                                   const tutti_comm_hook *hook, void *state);
 
 /* ---- what is inside ------------------------------------------------------------------------------- */
 

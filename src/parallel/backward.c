@@ -311,6 +311,10 @@ static void begin_parameters(tutti_reducer *r, const int *unused, int n_unused)
     }
     for (i = 0; i < n_unused && tti_is_dynamic(r); i++)
         r->slots[unused[i]].unused = true;
+    for (i = 0; i < r->n && tti_is_dynamic(r); i++) {
+        r->varies |= r->iterations > 1 && r->slots[i].was_unused != r->slots[i].unused;
+        r->slots[i].was_unused = r->slots[i].unused;
+    }
     for (b = 0; b < r->layout.n_buckets; b++)
         r->buckets[b].pending = r->buckets[b].n;
 }

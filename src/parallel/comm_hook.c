@@ -5,16 +5,25 @@
 
 #include <tutti/private.h>
 
-tutti_status tutti_reducer_register_comm_hook(tutti_reducer *reducer, const tutti_comm_hook *hook, void *state)
+tutti_status tti_comm_hook_check(const tutti_comm_hook *hook)
 {
-    tutti_reducer *r = reducer;
-
-    if (r == NULL || hook == NULL)
-        return tti_fail(TUTTI_E_ARG, "reducer_register_comm_hook: the %s is NULL", r == NULL ? "reducer" : "hook");
+    if (hook == NULL)
+        return tti_fail(TUTTI_E_ARG, "reducer_register_comm_hook: the hook is NULL");
     if (hook->api != TUTTI_COMM_HOOK_API || hook->size < sizeof *hook || hook->run == NULL)
         return tti_fail(TUTTI_E_ARG,
                         "reducer_register_comm_hook: a table of version %u and %u bytes%s, where version %d has %zu",
                         hook->api, hook->size, hook->run == NULL ? " without run" : "", TUTTI_COMM_HOOK_API, sizeof *hook);
+    return TUTTI_OK;
+}
+
+tutti_status tutti_reducer_register_comm_hook(tutti_reducer *reducer, const tutti_comm_hook *hook, void *state)
+{
+    tutti_reducer *r = reducer;
+    tutti_status   st = r != NULL ? tti_comm_hook_check(hook)
+                                  : tti_fail(TUTTI_E_ARG, "reducer_register_comm_hook: the reducer is NULL");
+
+    if (st != TUTTI_OK)
+        return st;
     if (r->hook != NULL)
         return tti_fail(TUTTI_E_STATE,
                         "reducer_register_comm_hook: it can only be called once, and '%s' is registered already",

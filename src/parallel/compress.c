@@ -1,117 +1,161 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * compress.c - the hooks of the library: the average as a hook, rounded to 16 bits, and none at all.
+ * compress.c - the average as a hook, the same of 16 bits, any hook on 16 bits, and none at all.
  *
- * How     Compressing rounds a bucket into a buffer of its own, kept from step to step, and averages that: the sum is
- *         made in f32 and rounded once, so that it needs no division before. The future's value is the buffer: finish()
- *         widens it where it copies it to the gradients, one pass for both. */
-#include "parallel/parallel.h"
+ * How     Compressing rounds a bucket into a buffer of its own, kept from step to step, and averages that, or hands it
+ *         to an inner hook in the place of the bucket. A sum of 16 bits is made in f32 and rounded once, so that it
+ *         needs no division before. The future's value is the buffer: finish() widens it where it copies it to the
+ *         gradients, one pass for both. What an inner hook gives in memory of its own is copied into the buffer first. */
+#include "parallel/hooks.h"
 
 #include <stdlib.h>
-#include <tutti/memory.h>
 #include <tutti/private.h>
 
+typedef struct compressor compressor;
+
+/* One bucket of it. */
 typedef struct small {
-    void   *data;
-    bool    registered;
-    int64_t count;
+    compressor     *of;
+    tti_hook_buffer buffer;
+    int64_t         count;
 } small;
 
-typedef struct builtin {
-    tutti_comm_hook hook;
-    tutti_dtype     dtype;  /* of what travels, when compressed */
-    small          *smalls; /* [n] by bucket */
-    int             n;
-} builtin;
+struct compressor {
+    tutti_comm_hook        hook;
+    tutti_dtype            dtype;
+    const tutti_comm_hook *inner; /* NULL: the average */
+    void                  *inner_state;
+    int                    n;
+    small                  smalls[]; /* [n] as many as there may be buckets */
+};
 
-/* ---- buffers ---- */
+/* ---- compressing ---- */
 
-static void drop(small *s)
+static void free_compressor(void *state)
 {
-    if (s->registered)
-        tutti_free(s->data);
-    else
-        free(s->data);
-    *s = (small){ 0 };
+    compressor *c = state;
+    int         k;
+
+    if (c->inner != NULL && c->inner->free_state != NULL)
+        c->inner->free_state(c->inner_state);
+    for (k = 0; k < c->n; k++)
+        tti_hook_buffer_release(&c->smalls[k].buffer);
+    free(c);
 }
 
-static tutti_status grow(builtin *b, int n)
+/* The inner hook's result, in the 16 bits where finish() looks for it. */
+static tutti_status take_result(tutti_future *future, void *ctx, void **value_out, tutti_value_free_fn *free_out)
 {
-    small *more;
+    const small *s = ctx;
+    tutti_spans *spans = NULL;
+    tutti_status st = tutti_future_value(future, (void **)&spans);
 
-    if (n <= b->n)
-        return TUTTI_OK;
-    more = realloc(b->smalls, (size_t)n * sizeof *more);
-    if (more == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory to compress %d buckets", n);
-    for (b->smalls = more; b->n < n; b->n++)
-        b->smalls[b->n] = (small){ 0 };
-    return TUTTI_OK;
-}
-
-/* The buffer of a bucket, made anew where buckets were. */
-static tutti_status buffer_for(builtin *b, int index, int64_t count, small **small_out)
-{
-    const size_t bytes = (size_t)(count > 0 ? count : 1) * tutti_dtype_size(b->dtype);
-    tutti_status st = grow(b, index + 1);
-    small       *s;
-
-    if (st != TUTTI_OK)
-        return st;
-    s = &b->smalls[index];
-    if (s->data == NULL || s->count != count) {
-        drop(s);
-        s->registered = tutti_alloc(bytes, &s->data) == TUTTI_OK;
-        if (!s->registered)
-            s->data = malloc(bytes);
-        if (s->data == NULL)
-            return tti_fail(TUTTI_E_NOMEM, "no memory for a compressed bucket of %zu bytes", bytes);
-        s->count = count;
+    if (st == TUTTI_OK && spans != NULL && spans->n > 0) {
+        if (spans->at[0].count != s->count || !tti_can_convert(s->of->dtype, spans->at[0].dtype))
+            return tti_fail(TUTTI_E_ARG, "%s: the inner hook gave %lld elements of %s for %lld of %s", s->of->hook.name,
+                            (long long)spans->at[0].count, tutti_dtype_name(spans->at[0].dtype), (long long)s->count,
+                            tutti_dtype_name(s->of->dtype));
+        tti_convert(s->buffer.data, s->of->dtype, spans->at[0].data, spans->at[0].dtype, s->count);
     }
-    *small_out = s;
-    return TUTTI_OK;
-}
-
-static void free_builtin(void *state)
-{
-    builtin *b = state;
-    int      k;
-
-    for (k = 0; k < b->n; k++)
-        drop(&b->smalls[k]);
-    free(b->smalls);
-    free(b);
-}
-
-/* ---- hooks ---- */
-
-static tutti_status average(tutti_span span, tutti_group *group, tutti_future **future_out)
-{
-    tutti_work  *work = NULL;
-    tutti_status st = tutti_all_reduce_async(span, TUTTI_AVG, group, &work);
-
     if (st == TUTTI_OK)
-        st = tutti_work_get_future(work, future_out);
-    tutti_work_free(work);
+        st = tti_hook_value(tutti_span_of(s->buffer.data, s->count, s->of->dtype), value_out);
+    *free_out = free;
     return st;
 }
 
-static tutti_status run_allreduce(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
+static tutti_status run_inner(small *s, tutti_grad_bucket bucket, tutti_future **future_out)
 {
-    (void)state;
-    return average(bucket->buffer, bucket->group, future_out);
+    tutti_future *future = NULL;
+    tutti_status  st = s->of->inner->run(s->of->inner_state, &bucket, &future);
+
+    if (st != TUTTI_OK)
+        return st;
+    if (future == NULL)
+        return tti_fail(TUTTI_E_ARG, "%s: the inner hook gave no future for bucket %d", s->of->hook.name, bucket.index);
+    st = tutti_future_then(future, take_result, s, future_out);
+    tutti_future_free(future);
+    return st;
 }
 
 static tutti_status run_compress(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
 {
-    builtin     *b = state;
-    small       *s = NULL;
-    tutti_status st = buffer_for(b, bucket->index, bucket->buffer.count, &s);
+    compressor       *c = state;
+    small            *s = &c->smalls[bucket->index];
+    tutti_grad_bucket narrow = *bucket;
+    tutti_status      st;
+
+    s->of = c;
+    s->count = bucket->buffer.count;
+    st = tti_hook_buffer_fit(&s->buffer, (size_t)s->count * tutti_dtype_size(c->dtype));
+    if (st != TUTTI_OK)
+        return st;
+    tti_convert(s->buffer.data, c->dtype, bucket->buffer.data, bucket->buffer.dtype, s->count);
+    narrow.buffer = tutti_span_of(s->buffer.data, s->count, c->dtype);
+    return c->inner != NULL ? run_inner(s, narrow, future_out)
+                            : tti_hook_average(narrow.buffer, bucket->group, future_out);
+}
+
+static tutti_status check_dtypes(const tutti_reducer *r, const char *name, tutti_dtype dtype)
+{
+    char text[256];
+    int  i;
+
+    for (i = 0; i < r->n; i++)
+        if (!tti_can_convert(dtype, r->slots[i].dtype))
+            return tti_fail(TUTTI_E_UNSUPPORTED, "%s: %s is %s, which does not fit into %s", name,
+                            tti_param_text(r, i, text, sizeof text), tutti_dtype_name(r->slots[i].dtype),
+                            tutti_dtype_name(dtype));
+    return TUTTI_OK;
+}
+
+static tutti_status create(const tutti_reducer *r, const char *name, tutti_dtype dtype, compressor **compressor_out)
+{
+    tutti_status st = check_dtypes(r, name, dtype);
+    compressor  *c;
 
     if (st != TUTTI_OK)
         return st;
-    tti_convert(s->data, b->dtype, bucket->buffer.data, bucket->buffer.dtype, bucket->buffer.count);
-    return average(tutti_span_of(s->data, bucket->buffer.count, b->dtype), bucket->group, future_out);
+    c = calloc(1, sizeof *c + (size_t)r->n * sizeof c->smalls[0]);
+    if (c == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for %s", name);
+    c->hook = (tutti_comm_hook){ .api = TUTTI_COMM_HOOK_API, .size = sizeof c->hook, .name = name,
+                                 .run = run_compress, .free_state = free_compressor };
+    c->dtype = dtype;
+    c->n = r->n;
+    *compressor_out = c;
+    return TUTTI_OK;
+}
+
+tutti_status tutti_reducer_register_compressed_comm_hook(tutti_reducer *reducer, tutti_dtype dtype,
+                                                         const tutti_comm_hook *hook, void *state)
+{
+    compressor  *c = NULL;
+    tutti_status st;
+
+    if (reducer == NULL || (dtype != TUTTI_F16 && dtype != TUTTI_BF16))
+        return tti_fail(TUTTI_E_ARG, "reducer_register_compressed_comm_hook: %s",
+                        reducer == NULL ? "the reducer is NULL" : "the dtype is neither f16 nor bf16");
+    st = tti_comm_hook_check(hook);
+    if (st == TUTTI_OK)
+        st = create(reducer, dtype == TUTTI_F16 ? "fp16_compress_wrapper" : "bf16_compress_wrapper", dtype, &c);
+    if (st != TUTTI_OK)
+        return st;
+    st = tutti_reducer_register_comm_hook(reducer, &c->hook, c);
+    if (st != TUTTI_OK) {
+        free_compressor(c);
+        return st;
+    }
+    c->inner = hook;
+    c->inner_state = state;
+    return TUTTI_OK;
+}
+
+/* ---- hooks of the library by number ---- */
+
+static tutti_status run_allreduce(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
+{
+    (void)state;
+    return tti_hook_average(bucket->buffer, bucket->group, future_out);
 }
 
 static tutti_status run_noop(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
@@ -128,53 +172,53 @@ static tutti_status run_noop(void *state, const tutti_grad_bucket *bucket, tutti
     return st;
 }
 
-typedef struct kind {
-    const char *name;
-    tutti_dtype dtype; /* TUTTI_DTYPE_COUNT: not compressed */
-    tutti_status (*run)(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out);
-} kind;
-
-static const kind kinds[] = {
-    [TUTTI_HOOK_ALLREDUCE] = { "allreduce_hook", TUTTI_DTYPE_COUNT, run_allreduce },
-    [TUTTI_HOOK_FP16_COMPRESS] = { "fp16_compress_hook", TUTTI_F16, run_compress },
-    [TUTTI_HOOK_BF16_COMPRESS] = { "bf16_compress_hook", TUTTI_BF16, run_compress },
-    [TUTTI_HOOK_NOOP] = { "noop_hook", TUTTI_DTYPE_COUNT, run_noop },
-};
-
-static tutti_status check_dtypes(const tutti_reducer *r, const kind *k)
+static tutti_status compress_to(const tutti_reducer *r, tutti_dtype dtype, const tutti_comm_hook **hook_out,
+                                void **state_out)
 {
-    char text[256];
-    int  i;
+    compressor  *c = NULL;
+    tutti_status st = create(r, dtype == TUTTI_F16 ? "fp16_compress_hook" : "bf16_compress_hook", dtype, &c);
 
-    for (i = 0; i < r->n && k->dtype != TUTTI_DTYPE_COUNT; i++)
-        if (!tti_can_convert(k->dtype, r->slots[i].dtype))
-            return tti_fail(TUTTI_E_UNSUPPORTED, "%s: %s is %s, which does not fit into %s", k->name,
-                            tti_param_text(r, i, text, sizeof text), tutti_dtype_name(r->slots[i].dtype),
-                            tutti_dtype_name(k->dtype));
+    if (st != TUTTI_OK)
+        return st;
+    *hook_out = &c->hook;
+    *state_out = c;
     return TUTTI_OK;
 }
 
-tutti_status tutti_reducer_register_builtin_comm_hook(tutti_reducer *reducer, tutti_builtin_comm_hook which)
+static tutti_status find(const tutti_reducer *r, tutti_builtin_comm_hook kind, const tutti_comm_hook **hook_out,
+                         void **state_out)
 {
-    const kind  *k;
-    builtin     *b;
-    tutti_status st;
+    static const tutti_comm_hook allreduce = { TUTTI_COMM_HOOK_API, sizeof allreduce, "allreduce_hook", run_allreduce,
+                                               NULL };
+    static const tutti_comm_hook noop = { TUTTI_COMM_HOOK_API, sizeof noop, "noop_hook", run_noop, NULL };
 
-    if (reducer == NULL || (int)which < 0 || (size_t)which >= sizeof kinds / sizeof kinds[0])
-        return tti_fail(TUTTI_E_ARG, "reducer_register_builtin_comm_hook: %s %d",
-                        reducer == NULL ? "no reducer for hook" : "there is no hook", (int)which);
-    k = &kinds[which];
-    st = check_dtypes(reducer, k);
+    switch (kind) {
+    case TUTTI_HOOK_ALLREDUCE: *hook_out = &allreduce; return TUTTI_OK;
+    case TUTTI_HOOK_FP16_COMPRESS: return compress_to(r, TUTTI_F16, hook_out, state_out);
+    case TUTTI_HOOK_BF16_COMPRESS: return compress_to(r, TUTTI_BF16, hook_out, state_out);
+    case TUTTI_HOOK_NOOP: *hook_out = &noop; return TUTTI_OK;
+    case TUTTI_HOOK_QUANTIZE_PER_TENSOR: /* of real numbers, as compressing is */
+    case TUTTI_HOOK_QUANTIZE_PER_CHANNEL: break;
+    default: return tti_fail(TUTTI_E_ARG, "reducer_register_builtin_comm_hook: there is no hook %d", (int)kind);
+    }
+    if (check_dtypes(r, "quantization_hook", TUTTI_F32) != TUTTI_OK)
+        return TUTTI_E_UNSUPPORTED;
+    return tti_quantize_hook_create(r, kind == TUTTI_HOOK_QUANTIZE_PER_CHANNEL, hook_out, state_out);
+}
+
+tutti_status tutti_reducer_register_builtin_comm_hook(tutti_reducer *reducer, tutti_builtin_comm_hook kind)
+{
+    const tutti_comm_hook *hook = NULL;
+    void                  *state = NULL;
+    tutti_status           st;
+
+    if (reducer == NULL)
+        return tti_fail(TUTTI_E_ARG, "reducer_register_builtin_comm_hook: the reducer is NULL");
+    st = find(reducer, kind, &hook, &state);
     if (st != TUTTI_OK)
         return st;
-    b = calloc(1, sizeof *b);
-    if (b == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for %s", k->name);
-    b->hook = (tutti_comm_hook){ .api = TUTTI_COMM_HOOK_API, .size = sizeof b->hook, .name = k->name, .run = k->run,
-                                 .free_state = free_builtin };
-    b->dtype = k->dtype;
-    st = tutti_reducer_register_comm_hook(reducer, &b->hook, b);
-    if (st != TUTTI_OK)
-        free_builtin(b);
+    st = tutti_reducer_register_comm_hook(reducer, hook, state);
+    if (st != TUTTI_OK && hook->free_state != NULL)
+        hook->free_state(state);
     return st;
 }

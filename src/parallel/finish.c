@@ -10,6 +10,7 @@
 #include "parallel/parallel.h"
 
 #include <string.h>
+#include <tutti/debug.h>
 #include <tutti/private.h>
 
 /* ---- the last marks ---- */
@@ -17,10 +18,15 @@
 /* The first step of a static graph: what was never marked is unused; everything is handed in at once. */
 static void mark_all_locked(tutti_reducer *r)
 {
-    int i;
+    char text[256];
+    int  i;
 
-    for (i = 0; i < r->n; i++)
+    for (i = 0; i < r->n; i++) {
         r->slots[i].unused = r->slots[i].triggers == 0;
+        if (r->slots[i].unused && tutti_get_debug_level() != TUTTI_DEBUG_OFF)
+            tti_log(TTI_LOG_INFO, "reducer: rank %d does not use %s in the first step of a static graph", r->rank,
+                    tti_param_text(r, i, text, sizeof text));
+    }
     r->unused_marked = true;
     for (i = 0; i < r->n; i++)
         tti_mark_locked(r, i);

@@ -175,6 +175,8 @@ static void tell_running(teller *to, const tutti_reducer *r)
         add(&to->list, "%s%d", i > 0 ? ", " : "", r->order_before[i]);
     tell_list(to, "prev_iteration_grad_ready_order_indices");
     tell_number(to, "num_buckets_reduced", r->n_reduced);
+    if (tti_is_dynamic(r))
+        tell_number(to, "can_set_static_graph", !r->varies);
     tell_times(to, &r->times);
     tell_number(to, "has_error", r->has_error);
     if (r->has_error)

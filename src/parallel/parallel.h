@@ -11,7 +11,7 @@
  *   finish.c     from there to averages in their places
  *   account.c    ranks that could not finish tell the others
  *   words.c      what is said of parameters
- *   comm_hook.c  registering hooks; compress.c, hooks of the library
+ *   comm_hook.c  registering hooks; compress.c, quantize.c, those of the library, over hooks.h
  *   convert.c    from one floating dtype to another
  *   timing.c     when things happened; logging.c, telling it
  *   broadcast.c  the same values everywhere, to begin with
@@ -46,6 +46,7 @@ typedef struct tti_reducer_slot {
 
     bool  ready;     /* in this step; lock */
     bool  unused;    /* it will not be marked in this step by this rank */
+    bool  was_unused; /* in the step before */
     int   triggers;  /* static graph: marks of the first step; lock */
     int   remaining; /* static graph: marks that are to come in this step; lock */
     void *kept;      /* [bytes] contents of a gradient in a bucket that nobody may have used; NULL: none yet */
@@ -125,6 +126,7 @@ struct tutti_reducer {
     bool        used_known; /* used_sum is complete */
     bool        sync;
     bool        has_warned; /* that find_unused is needless */
+    bool        varies;     /* parameters were unused in one step, and used in the next */
     bool        forward;    /* prepare_for_forward() has been called for the step to come */
     bool        first_done; /* static graph: the first step is over */
     bool        may_rebuild, has_rebuilt;
@@ -217,6 +219,10 @@ tutti_status tti_fail_twice(const tutti_reducer *r, int i);
 tutti_status tti_fail_changed(const tutti_reducer *r, int i);
 /** "parameter 3 ('fc.weight')" */
 const char *tti_param_text(const tutti_reducer *r, int i, char *out, size_t size);
+
+/* comm_hook.c */
+/** Whether it is a table of this version. */
+tutti_status tti_comm_hook_check(const tutti_comm_hook *hook);
 
 /* convert.c */
 /** Whether elements of one dtype can become those of the other. */

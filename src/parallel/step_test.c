@@ -202,6 +202,27 @@ static void a_second_mark_is_refused(void **state)
     tutti_reducer_free(r);
 }
 
+typedef struct wanted {
+    const char *key;
+    char        value[256];
+} wanted;
+
+static void look(const char *key, const char *value, void *ctx)
+{
+    wanted *w = ctx;
+
+    if (strcmp(key, w->key) == 0)
+        strncpy(w->value, value, sizeof w->value - 1);
+}
+
+static void expect_entry(tutti_reducer *r, const char *key, const char *value)
+{
+    wanted w = { .key = key };
+
+    tutti_reducer_logging_data(r, look, &w);
+    assert_string_equal(w.value, value);
+}
+
 static void unused_parameters_keep_their_gradients(void **state)
 {
     static const int unused[] = { 0, 3 };
@@ -220,7 +241,10 @@ static void unused_parameters_keep_their_gradients(void **state)
         OK(tutti_reducer_finish(r));
         expect(r, 0, 70.0f);
         expect(r, 1, 1.0f);
+        expect_entry(r, "can_set_static_graph", "1");
+        expect_entry(r, "unused_parameter_size", "24");
         step(r, 5.0f);
+        expect_entry(r, "can_set_static_graph", "0");
         REFUSED(tutti_reducer_prepare_for_backward(r, (const int[]){ 9 }, 1), TUTTI_E_ARG, "unused[0] is 9");
         OK(tutti_reducer_prepare_for_backward(r, unused, 2));
         OK(tutti_reducer_mark_ready(r, 1));
@@ -314,27 +338,6 @@ static void bad_parameters_are_refused(void **state)
 }
 
 /* ---- logging data ---- */
-
-typedef struct wanted {
-    const char *key;
-    char        value[256];
-} wanted;
-
-static void look(const char *key, const char *value, void *ctx)
-{
-    wanted *w = ctx;
-
-    if (strcmp(key, w->key) == 0)
-        strncpy(w->value, value, sizeof w->value - 1);
-}
-
-static void expect_entry(tutti_reducer *r, const char *key, const char *value)
-{
-    wanted w = { .key = key };
-
-    tutti_reducer_logging_data(r, look, &w);
-    assert_string_equal(w.value, value);
-}
 
 static void logging_data_tells(void **state)
 {

@@ -412,13 +412,13 @@ static void static_graphs_count_marks(tt_ctx *t)
 
 static void hooks_of_the_library(tt_ctx *t)
 {
-    static const double   loose[] = { 2e-7, 2e-3, 1.6e-2 };
+    static const double   loose[] = { 2e-7, 2e-3, 1.6e-2, 0.0, 0.07, 0.07 };
     tutti_reducer_options opts = TUTTI_REDUCER_OPTIONS;
     model                 m;
     int                   kind, step, i;
     double                local;
 
-    for (kind = TUTTI_HOOK_ALLREDUCE; kind <= TUTTI_HOOK_NOOP; kind++) {
+    for (kind = TUTTI_HOOK_ALLREDUCE; kind <= TUTTI_HOOK_QUANTIZE_PER_CHANNEL; kind++) {
         opts.gradient_as_bucket_view = kind % 2;
         opts.bucket_cap_bytes = 100000;
         make(&m, t, &opts, false);
@@ -436,6 +436,94 @@ static void hooks_of_the_library(tt_ctx *t)
             local = get(tutti_reducer_grad(m.r, 2), TUTTI_F32, 5);
             if (kind == TUTTI_HOOK_NOOP)
                 assert_true(local == drawn(step, 2, t->rank, 5));
+        }
+        tutti_reducer_free(m.r);
+    }
+}
+
+/* Where the scale is a power of two every multiple of it comes through. Rank r has one of 2^-r, in rows of 512. */
+static void quantized_exactly(tt_ctx *t)
+{
+    enum { EACH = 1200 };
+    tutti_reducer_options opts = TUTTI_REDUCER_OPTIONS;
+    tutti_reducer_param   param = { .dtype = TUTTI_F32, .numel = EACH, .grad = tt_floats(t, EACH, 0.0f) };
+    float                *grad = param.grad, want;
+    tutti_reducer        *r = NULL;
+    int                   kind, k, q;
+
+    opts.group = t->group;
+    for (kind = TUTTI_HOOK_QUANTIZE_PER_TENSOR; kind <= TUTTI_HOOK_QUANTIZE_PER_CHANNEL; kind++) {
+        OK(tutti_reducer_create(&param, 1, &opts, &r));
+        OK(tutti_reducer_register_builtin_comm_hook(r, (tutti_builtin_comm_hook)kind));
+        for (k = 0; k < EACH; k++) /* codes 0 .. 255, all of them in each row, the extremes included; zero is 55 */
+            grad[k] = (float)(k % 512 % 256 - 55) / (float)(1 << t->rank);
+        for (k = 1024; k < EACH; k++) /* the short row */
+            grad[k] = (float)(k == 1024 ? -55 : 200) / (float)(1 << t->rank);
+        OK(tutti_reducer_prepare_for_backward(r, NULL, 0));
+        OK(tutti_reducer_mark_ready(r, 0));
+        OK(tutti_reducer_finish(r));
+        for (k = 0; k < EACH; k++) {
+            for (want = 0.0f, q = 0; q < t->size; q++)
+                want += (float)(k > 1024 ? 200 : k == 1024 ? -55 : k % 512 % 256 - 55) / (float)(1 << q);
+            if (grad[k] != want / (float)t->size)
+                fail_msg("hook %d: element %d is %.9g, not %.9g", kind, k, (double)grad[k],
+                         (double)(want / (float)t->size));
+        }
+        grad[7] = NAN;
+        OK(tutti_reducer_prepare_for_backward(r, NULL, 0));
+        OK(tutti_reducer_mark_ready(r, 0));
+        OK(tutti_reducer_finish(r));
+        assert_true(isnan(grad[9])); /* not hidden */
+        assert_int_equal(isnan(grad[600]) != 0, kind == TUTTI_HOOK_QUANTIZE_PER_TENSOR);
+        tutti_reducer_free(r);
+    }
+}
+
+/* The inner hook sees 16 bits, and takes their maximum in place, or elsewhere. */
+static tutti_status run_max_of_16_bits(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
+{
+    tutti_work  *work = NULL;
+    tutti_status st;
+
+    assert_int_equal(bucket->buffer.dtype, *(tutti_dtype *)state);
+    st = tutti_all_reduce_async(bucket->buffer, TUTTI_MAX, bucket->group, &work);
+    if (st == TUTTI_OK && bucket->index % 2)
+        st = tutti_work_get_future(work, future_out);
+    if (st == TUTTI_OK && bucket->index % 2 == 0) {
+        st = tutti_work_wait(work);
+        if (st == TUTTI_OK)
+            st = tutti_future_create(future_out);
+        if (st == TUTTI_OK)
+            st = tutti_future_set_result(*future_out, NULL, NULL);
+    }
+    tutti_work_free(work);
+    return st;
+}
+
+static void hooks_on_16_bits(tt_ctx *t)
+{
+    static const tutti_comm_hook hook = { .api = TUTTI_COMM_HOOK_API, .size = sizeof hook, .name = "max16",
+                                          .run = run_max_of_16_bits };
+    static tutti_dtype           dtypes[] = { TUTTI_F16, TUTTI_BF16 };
+    tutti_reducer_options        opts = TUTTI_REDUCER_OPTIONS;
+    double                       want, got;
+    model                        m;
+    int                          d, step, q;
+
+    for (d = 0; d < 2; d++) {
+        opts.bucket_cap_bytes = 50000;
+        make(&m, t, &opts, false);
+        assert_int_equal(tutti_reducer_register_compressed_comm_hook(m.r, TUTTI_F32, &hook, NULL), TUTTI_E_ARG);
+        OK(tutti_reducer_register_compressed_comm_hook(m.r, dtypes[d], &hook, &dtypes[d]));
+        for (step = 0; step < 3; step++) {
+            OK(tutti_reducer_prepare_for_backward(m.r, NULL, 0));
+            mark_all(&m, step);
+            OK(tutti_reducer_finish(m.r));
+            for (want = -1e9, q = 0; q < t->size; q++)
+                want = fmax(want, drawn(step, 6, q, 999));
+            got = get(tutti_reducer_grad(m.r, 6), TUTTI_F32, 999);
+            assert_true(fabs(got - want) <= (d == 0 ? 0.0 : 0.05));
+            expect_same_bits(&m, 6);
         }
         tutti_reducer_free(m.r);
     }
@@ -549,6 +637,7 @@ int main(void)
     static const tt_test tests[] = {
         TT_TEST(averages_in_all_modes, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 60000),
         TT_TEST(averages_in_all_modes, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000),
+        TT_TEST(averages_in_all_modes, .ranks = 4, .transports = "shm", .hosts = 2, .limit_ms = 60000),
         TT_TEST(marks_may_come_from_several_threads, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(the_whole_sum_is_averaged, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(unused_parameters, .ranks = 2, .transports = "shm,tcp,threads"),
@@ -556,6 +645,8 @@ int main(void)
         TT_TEST(undefined_where_unused, .ranks = 4, .transports = "shm,threads"),
         TT_TEST(static_graphs_count_marks, .ranks = 4, .transports = "shm,tcp"),
         TT_TEST(hooks_of_the_library, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 60000),
+        TT_TEST(quantized_exactly, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(hooks_on_16_bits, .ranks = 2, .transports = "shm,threads", .limit_ms = 60000),
         TT_TEST(a_hook_of_the_program, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000),
         TT_TEST(parameters_of_one_rank_for_all, .ranks = 4, .transports = "shm,tcp"),
     };

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * parallel/hooks.h - what hooks of the library have in common: a table of their own, buffers from step to step. */
+#ifndef TTI_PARALLEL_HOOKS_H
+#define TTI_PARALLEL_HOOKS_H
+
+#include "parallel/parallel.h"
+
+/** Memory of a hook for a bucket, registered as far as there is some. Zeroed: none. */
+typedef struct tti_hook_buffer {
+    void  *data;
+    bool   registered;
+    size_t bytes;
+} tti_hook_buffer;
+
+/** Make it bytes large; what is in it is lost if it was not.
+ * @errors TUTTI_E_NOMEM */
+tutti_status tti_hook_buffer_fit(tti_hook_buffer *buffer, size_t bytes);
+void         tti_hook_buffer_release(tti_hook_buffer *buffer);
+
+/** The average of a span, as a future of it. */
+tutti_status tti_hook_average(tutti_span span, tutti_group *group, tutti_future **future_out);
+/** A value for futures of hooks: one span. free() releases it.
+ * @errors TUTTI_E_NOMEM */
+tutti_status tti_hook_value(tutti_span span, void **value_out);
+
+/** A hook that rounds to uint8 with a scale for each rank, or for each rank and 512 elements.
+ * @errors TUTTI_E_NOMEM */
+tutti_status tti_quantize_hook_create(const tutti_reducer *r, bool per_channel, const tutti_comm_hook **hook_out,
+                                      void **state_out);
+
+#endif
