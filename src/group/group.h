@@ -65,6 +65,7 @@ typedef struct tti_runner {
     tti_worker *workers; /* the first is started by the first asynchronous call; some may have ended */
     int         n_workers; /* that have not */
     int         n_idle;    /* of them, asleep or not come to their first work yet */
+    int         n_watching; /* of them, whether those that are busy are stuck */
     int         workers_max;
     int64_t     idle_ns;   /* after which they end */
     uint64_t    n_pushed;  /* asynchronous calls so far */
@@ -176,9 +177,9 @@ struct tutti_work {
     tutti_work  *next;   /* in the runner's queue, or among the group's messages */
     tutti_work  *prev;
 
-    bool advanced; /* the backend has begun it, and has its buffers until it is run */
-    bool given;     /* no other member waits for it: it is run when somebody here asks for its end */
-    bool wanted;    /* somebody does who does not run it himself */
+    bool    advanced; /* the backend has begun it, and has its buffers until it is run */
+    bool    given;    /* no other member waits for it: it is run when somebody here asks for its end */
+    bool    wanted;   /* somebody does who does not run it himself */
 
     bool        recorded;  /* in a coalescing scope that has not ended */
     tutti_work *followers; /* end as this one does; each is a reference. Linked by next */

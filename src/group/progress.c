@@ -11,9 +11,10 @@
  *           tutti_work_wait()    the same, up to its own, unless its time-out is shorter than the
  *                                group's: what it runs has the group's
  *         There is a worker from the first asynchronous call on. It does a work to its end, and that may be long, on a
- *         late member: so whoever finds a work whose turn has come, and no worker asleep, starts another one. At most
- *         one work of a group runs, so there are never more of them than groups that have works at one time; usually
- *         there is one. Those that have had nothing to do for a while end.
+ *         late member. So beside one that is busy another one watches: if the first is still at the same work after
+ *         GRACE_MS, it takes the next, and all that come after it. Not at once: several that copy large buffers at one
+ *         time would only take cores from each other and from the program. At most one work of a group runs, so there are
+ *         never more workers busy than groups that have works. Those that have had nothing to do for a while end.
  *         An asynchronous call on a group that does nothing else begins on the caller's thread, if the backend can do
  *         a part of it that waits for nobody (its entry advance). It may have ended with that. Or it has given all that
  *         other members need of this one: then no worker is woken for it, for whoever asks for its end can do the
@@ -40,13 +41,14 @@
 #include "watch/control.h"
 #include <tutti/private.h>
 
-enum { WORKERS_MAX = 64, IDLE_MS = 1000 };
+enum { WORKERS_MAX = 64, IDLE_MS = 1000, GRACE_MS = 50 };
 
 /** A thread that runs works. */
 struct tti_worker {
     tti_thread  thread;
     tti_runner *runner;
     tti_worker *next;
+    int64_t     busy_since_ns; /* with its work; 0: it has none. Guarded by the lock, as is */
     bool        ended; /* it touches nothing any more; guarded by the lock */
 };
 
@@ -167,22 +169,27 @@ static tutti_work *find_oldest(const tti_runner *runner)
     return NULL;
 }
 
-/* Run a work that find_ready() or find_oldest() gave. Lock held, also on return. */
-static void run_work(tti_runner *runner, tutti_work *work, bool in_background)
+/* Run a work that find_ready() or find_oldest() gave, on a worker, or, NULL, on another thread. Lock held, also on
+ * return. */
+static void run_work(tti_runner *runner, tutti_work *work, tti_worker *worker)
 {
     tutti_group *group = work->group;
     tutti_status st;
 
     queue_remove(runner, work);
-    if (in_background)
-        tti_queue_rouse(runner); /* this worker is busy from here on */
-    work->call.in_background = in_background;
+    if (worker != NULL) {
+        worker->busy_since_ns = tti_port_now(runner->port);
+        tti_queue_rouse(runner);
+    }
+    work->call.in_background = worker != NULL;
     group->inside++;
     if (work->timed && work->began_ns == 0)
         work->began_ns = tti_port_now(runner->port);
     st = tti_queue_run_turn(group, &work->call, work->advanced);
     tti_work_finish(work, st, st != TUTTI_OK ? tutti_last_error() : NULL);
     group->inside--;
+    if (worker != NULL)
+        worker->busy_since_ns = 0;
     tti_work_drop(work); /* the queue's reference */
 }
 
@@ -261,7 +268,7 @@ bool tti_queue_help(tutti_group *group)
 
     if (work == NULL)
         return false;
-    run_work(group->runner, work, false);
+    run_work(group->runner, work, NULL);
     return true;
 }
 
@@ -294,6 +301,26 @@ static bool stays_idle(tti_runner *runner, int64_t *until_ns, uint64_t *n_pushed
     return runner->n_workers == 1 && (runner->first != NULL || runner->n_pushed != *n_pushed);
 }
 
+/* When an idle worker may take a work: at once, unless others are busy that may come to it; whoever has been at one work
+ * for long is stuck, and does not count. Lock held. */
+static int64_t due_ns(const tti_runner *runner)
+{
+    const tti_worker *worker;
+    int64_t           latest_ns = 0;
+
+    for (worker = runner->workers; worker != NULL; worker = worker->next)
+        if (worker->busy_since_ns > latest_ns)
+            latest_ns = worker->busy_since_ns;
+    return latest_ns != 0 ? latest_ns + GRACE_MS * TTI_MS : 0;
+}
+
+static bool is_due(const tti_runner *runner)
+{
+    const int64_t at_ns = due_ns(runner);
+
+    return at_ns == 0 || tti_port_now(runner->port) >= at_ns;
+}
+
 static void worker_main(void *arg)
 {
     tti_worker *worker = arg;
@@ -306,9 +333,13 @@ static void worker_main(void *arg)
     runner->n_idle--; /* it was counted when it was started */
     while (!runner->stop) {
         work = find_oldest(runner);
-        if (work != NULL) {
-            run_work(runner, work, true);
+        if (work != NULL && is_due(runner)) {
+            run_work(runner, work, worker);
             until_ns = 0;
+        } else if (work != NULL) {
+            runner->n_watching++;
+            await_work(runner, due_ns(runner));
+            runner->n_watching--;
         } else if (!stays_idle(runner, &until_ns, &n_pushed)) {
             break;
         }
@@ -357,7 +388,7 @@ static tutti_status start_worker(tti_runner *runner)
 
 void tti_queue_rouse(tti_runner *runner)
 {
-    if (runner->stop || find_oldest(runner) == NULL)
+    if (runner->stop || find_oldest(runner) == NULL || (runner->n_watching > 0 && due_ns(runner) != 0))
         return;
     if (runner->n_idle > 0)
         tti_event_signal(runner->port, &runner->todo);

@@ -356,7 +356,7 @@ proctype worker(byte me)
     lock();
     do
     :: stop -> break
-    :: !stop && work != 0 && work == turn -> run_work() /* = group/progress.c: work = find_oldest(runner); if (work != NULL) { run_work(runner, work, true); */
+    :: !stop && work != 0 && work == turn -> run_work() /* = group/progress.c: work = find_oldest(runner); if (work != NULL && is_due(runner)) { run_work(runner, work, worker); */
     :: !stop && (work == 0 || work != turn) -> runner_sleep(TODO) /* = group/progress.c: const uint32_t seen = tti_event_now(&runner->todo); runner->n_idle++; tti_unlock(&runner->lock); */
     od;
     unlock()
