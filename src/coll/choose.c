@@ -23,8 +23,11 @@
 
 #define ONLY_ASKED (-1)
 
-/* From a root or to it: beyond, slots are written sooner, of which there are more than blocks. */
-enum { KIB = 1024, LINES_ONE_WAY = 16 * KIB };
+enum {
+    KIB = 1024,
+    LINES_ONE_WAY = 16 * KIB, /* from a root or to it: beyond, slots are written sooner, of which there are more */
+    PULL_ALL_MOST = 24 * 1024 * KIB /* beyond, the second pass of an all_reduce finds nothing in a cache any more */
+};
 
 /* Taken by coll.c before the others, where all members have it. */
 #define ON_REGISTERED(kind) \
@@ -45,7 +48,7 @@ static const tti_algorithm table[] = {
       ONLY_ASKED, tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "sliced", tti_staged_all_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
       tti_amounts_all_sliced, TTI_IN_RANK_ORDER },
-    { TUTTI_CALL_ALL_REDUCE, "pull", tti_pulled_all_reduce, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
+    { TUTTI_CALL_ALL_REDUCE, "pull", tti_pulled_all_reduce, NULL, TTI_HOST_RANKS_MAX, PULL_ALL_MOST,
       tti_amounts_all_pulled, TTI_IN_RANK_ORDER },
     { TUTTI_CALL_ALL_REDUCE, "one_shot", NULL, tti_plan_all_reduce_one_shot, ANY_RANKS, 64 * KIB,
       tti_amounts_net_all_to_all_one, TTI_IN_RANK_ORDER },

@@ -111,6 +111,8 @@ static void size_and_place_decide(void **state)
     assert_string_equal(chosen(NULL, kind, true, 4, 64), "lines");
     assert_string_equal(chosen(NULL, kind, true, 4, 1 << 20), "sliced");
     assert_string_equal(chosen(NULL, kind, true, 2, 16 << 20), "pull");
+    assert_string_equal(chosen(NULL, kind, true, 2, 64 << 20), "sliced");
+    assert_string_equal(chosen(NULL, kind, true, 8, 16 << 20), "sliced");
     assert_string_equal(chosen(NULL, TUTTI_CALL_ALL_GATHER, true, 2, 1 << 20), "pull");
     assert_string_equal(chosen(NULL, TUTTI_CALL_BROADCAST, true, 2, 1 << 20), "staged");
     assert_string_equal(chosen(NULL, kind, false, 4, 64), "one_shot");

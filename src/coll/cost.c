@@ -179,7 +179,8 @@ tti_amounts tti_amounts_all_pulled(double ranks, double bytes)
         slices.pulls = 1;
         return slices;
     }
-    return (tti_amounts){ .meets = 3, .pulled = 2 * bytes * (ranks - 1) / ranks,
+    /* Several who read one process wait for each other in its page tables. */
+    return (tti_amounts){ .meets = 3, .pulled = 2 * bytes * (ranks - 1) / ranks * ranks / 2,
                           .pulls = pulls_of(ranks, bytes / ranks) + ranks - 1, .combined = bytes };
 }
 

@@ -21,7 +21,7 @@
 #include "coll/pattern.h"
 
 /* Bytes of the longest stream from which on it pays to read blocks from their owners (pull.h). */
-enum { PULL_OWN_CORE = 32 * 1024, PULL_SHARED_CORE = 1024 * 1024 };
+enum { PULL_OWN_CORE = 32 * 1024, PULL_SHARED_CORE = 128 * 1024 };
 
 /* What a member tells about one other. */
 typedef struct pair_entry {
