@@ -160,6 +160,26 @@ TUTTI_API tutti_status tutti_backward_reaches(tutti_tensor *const *roots, int n,
  * @source  torch.utils.hooks.RemovableHandle.remove */
 TUTTI_API void tutti_tensor_remove_hook(tutti_tensor *t, int handle);
 
+/* ---- checkpoints ------------------------------------------------------------------------------ */
+
+/** A part of a computation: one tensor out of n. It depends on its inputs, on parameters that stay as they
+ * are, and on the thread's default generator only, for it runs twice. */
+typedef tutti_tensor *(*tutti_region_fn)(tutti_tensor *const *in, int n, void *ctx);
+
+/** fn(in, n, ctx), of whose operations nothing is kept for backward but the inputs: the first of them that
+ * backward comes to has fn run once more, with the generator as it stood, which costs time and saves
+ * memory. Regions may be nested; the inputs of inner ones are kept.
+ *
+ * @param in       n tensors, kept
+ * @param free_fn  called with ctx when the graph needs it no more, or on failure; NULL: nobody is called
+ * @errors  those of fn. Of backward: TUTTI_E_STATE if an input or a parameter was changed in place, or fn
+ *          did other things when it ran again; and what fn fails with then
+ * @numbers the same bits as without
+ * @threads as operations
+ * @source  torch.utils.checkpoint.checkpoint(use_reentrant=False) */
+TUTTI_API tutti_tensor *tutti_checkpoint(tutti_region_fn fn, tutti_tensor *const *in, int n,
+                                         void *ctx, void (*free_fn)(void *ctx));
+
 /* ---- element by element ----------------------------------------------------------------------- */
 
 /** a + b. @shapes broadcast @threads any @source torch.add */

@@ -376,6 +376,13 @@ TUTTI_API void tutti_module_zero_grad(tutti_module *m);
  * @source  torch.nn.Module.__call__ */
 TUTTI_API tutti_tensor *tutti_forward(tutti_module *m, tutti_tensor *x);
 
+/** tutti_forward() as the region of tutti_checkpoint(): what m saves for backward is computed again then. m
+ * must live, and stay in training or evaluation, until then.
+ * @errors  as tutti_checkpoint()
+ * @threads one at a time
+ * @source  torch.utils.checkpoint.checkpoint */
+TUTTI_API tutti_tensor *tutti_checkpoint_forward(tutti_module *m, tutti_tensor *x);
+
 /** Before m computes: *x may be replaced. Anything but TUTTI_OK poisons the expression with that status. */
 typedef tutti_status (*tutti_module_forward_pre_hook)(tutti_module *m, tutti_tensor **x, void *ctx);
 

@@ -40,9 +40,14 @@ typedef struct tti_edge {
     int64_t shape[TUTTI_MAX_DIMS];
 } tti_edge;
 
+/* A region of a checkpoint (checkpoint.c). */
+typedef struct tti_region tti_region;
+
 typedef struct tti_saved_tensor {
-    tutti_tensor *tensor; /* counted; NULL: freed, or never saved */
+    tutti_tensor *tensor; /* counted; NULL: freed, dropped, or never saved */
     unsigned version;     /* of tensor, when it was saved */
+    int number;           /* in region */
+    tti_region *region;   /* counted; that dropped it; NULL: none did */
 } tti_saved_tensor;
 
 /* Functions that want to know of a gradient (hooks.c). */
@@ -112,6 +117,13 @@ tti_node *tti_node_make(const tti_node_class *cls, int n_edges);
 tti_node *tti_node_retain(tti_node *node);
 void tti_node_release(tti_node *node);
 void tti_node_free_saved(tti_node *node);
+
+/* ---- checkpoint.c */
+/* Whether a region that runs takes care of t, which slot was to keep. */
+bool tti_region_takes(tti_saved_tensor *slot, tutti_tensor *t);
+/* Compute again what slot's region dropped. */
+tutti_status tti_region_restore(tti_saved_tensor *slot);
+void tti_region_release(tti_region *region);
 
 /* ---- hooks.c */
 tutti_status tti_hooks_add(tti_hooks *hooks, const tti_hook *hook, int *handle_out);

@@ -220,11 +220,24 @@ static tutti_status check_saved(const tti_node *node)
     return TUTTI_OK;
 }
 
+/* What a checkpoint dropped is computed again now. */
+static tutti_status restore_saved(tti_node *node)
+{
+    tutti_status st = TUTTI_OK;
+
+    for (int i = 0; i < TTI_SAVED && st == TUTTI_OK; i++)
+        if (node->saved[i].region != NULL)
+            st = tti_region_restore(&node->saved[i]);
+    return st;
+}
+
 /* Run an operation's apply; out has room for a gradient for each edge. */
 static tutti_status apply(tti_node *node, tutti_tensor *grad, tutti_tensor **out)
 {
-    const tutti_status st = check_saved(node);
+    tutti_status st = check_saved(node);
 
+    if (st == TUTTI_OK)
+        st = restore_saved(node);
     if (st != TUTTI_OK)
         return st;
     tutti_scope_begin();

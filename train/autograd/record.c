@@ -58,10 +58,11 @@ tti_node *tti_node_retain(tti_node *node)
 void tti_node_free_saved(tti_node *node)
 {
     for (int i = 0; i < TTI_SAVED; i++) {
-        if (node->saved[i].tensor == NULL)
+        if (node->saved[i].tensor == NULL && node->saved[i].region == NULL)
             continue;
         tutti_tensor_release(node->saved[i].tensor);
-        node->saved[i].tensor = NULL;
+        tti_region_release(node->saved[i].region);
+        node->saved[i] = (tti_saved_tensor){ 0 };
         node->freed = true;
     }
 }
@@ -149,12 +150,17 @@ tti_node *tti_record(tutti_tensor **y, const tti_node_class *cls, int n,
 
 void tti_save(tti_node *node, int slot, tutti_tensor *t)
 {
+    if (tti_region_takes(&node->saved[slot], t))
+        return;
     node->saved[slot].tensor = tutti_tensor_retain(t);
     node->saved[slot].version = tti_version_of(t);
 }
 
 void tti_save_result(tti_node *node, int slot, tutti_tensor *y)
 {
-    node->saved[slot].tensor = tti_raw_detach(y); /* NULL is kept as the failure */
-    node->saved[slot].version = tti_version_of(y);
+    tutti_tensor *alias = tti_raw_detach(y); /* NULL is kept as the failure */
+
+    if (alias != NULL)
+        tti_save(node, slot, alias);
+    tutti_tensor_release(alias);
 }

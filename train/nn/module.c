@@ -484,3 +484,16 @@ tutti_tensor *tutti_forward(tutti_module *m, tutti_tensor *x)
         return tti_poisoned(m != NULL ? m->kind : "forward");
     return m->hooks != NULL ? tti_forward_hooked(m, x, m->forward) : m->forward(m, x);
 }
+
+static tutti_tensor *forward_region(tutti_tensor *const *in, int n, void *ctx)
+{
+    (void)n;
+    return tutti_forward(ctx, in[0]);
+}
+
+tutti_tensor *tutti_checkpoint_forward(tutti_module *m, tutti_tensor *x)
+{
+    if (m == NULL || x == NULL)
+        return tti_poisoned(m != NULL ? m->kind : "checkpoint");
+    return tutti_checkpoint(forward_region, &x, 1, m, NULL);
+}
