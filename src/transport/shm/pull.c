@@ -5,7 +5,9 @@
  * Why     A payload that goes through a ring is copied twice, and its lines are written anew on the way. The kernel
  *         copies it once (process_vm_readv), for some page walking.
  *         A ring has two cores at work instead of one, if there are two: then it wins where the payload is not in
- *         the receiver's cache anyway.
+ *         the receiver's cache anyway. And a sender can go on when its payload is in a ring: where ranks share cores it
+ *         need not be waited for, nor wait, once for each message; then the ring wins until copying costs more
+ *         than giving the core away.
  * How     The sender leaves its data where it is and makes an offer: a word in shared memory, then a frame with the
  *         address. The receiver reads in pieces, and after each counts it in the word. The word is the number of the
  *         offer, its state, and the bytes that were taken:
@@ -40,9 +42,9 @@ typedef enum offer_state { OPEN = 1, WITHDRAWN = 2, REFUSED = 3 } offer_state;
 #define DONE_MASK ((UINT64_C(1) << DONE_BITS) - 1)
 #define NUMBER_MASK ((1U << (64 - NUMBER_SHIFT)) - 1)
 
-uint64_t tti_pull_max(bool own_cores)
+tti_pull_sizes tti_pull_sizes_of(bool own_cores)
 {
-    return UINT64_C(1) << (own_cores ? 20 : 24);
+    return own_cores ? (tti_pull_sizes){ .min = 4 << 10, .max = 1 << 20 } : (tti_pull_sizes){ .min = 96 << 10, .max = 16 << 20 };
 }
 
 static uint64_t word_of(uint64_t number, offer_state state, uint64_t done)

@@ -12,13 +12,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-enum {
-    /** Shorter payloads go through the bulk ring. */
-    TTI_PULL_MIN = 4096
-};
+/** Payloads of these sizes are offered; others go through the bulk ring. */
+typedef struct tti_pull_sizes {
+    uint64_t min, max;
+} tti_pull_sizes;
 
-/** Longer ones go through the bulk ring, too. */
-uint64_t tti_pull_max(bool own_cores);
+/** own_cores: every rank of the host can have a core. */
+tti_pull_sizes tti_pull_sizes_of(bool own_cores);
 
 /** In shared memory, on a line of its own; zero at first. Both sides write it, by compare and exchange. */
 typedef _Atomic uint64_t tti_offer_word;

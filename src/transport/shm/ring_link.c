@@ -33,7 +33,7 @@ typedef struct ring_link {
     tti_heap  *own, *peer;
     int        own_rank, peer_rank;
     tti_handle peer_bell;
-    uint64_t   pull_max;
+    tti_pull_sizes pulled;
     /* Out; the rings are NULL until something was sent. */
     tti_line_writer out;
     tti_bulk_end    out_bulk;
@@ -95,7 +95,7 @@ static int make_bulk(ring_link *link)
 /* What the receiver is told of a payload: where it is, 0 if it comes through the ring. */
 static uint64_t offer(ring_link *link, const tti_frame *frame, const tti_part *payload)
 {
-    if (frame->bytes < TTI_PULL_MIN || frame->bytes > link->pull_max || link->out_offer.refused)
+    if (frame->bytes < link->pulled.min || frame->bytes > link->pulled.max || link->out_offer.refused)
         return 0;
     tti_offer_begin(&link->out_offer, frame->bytes);
     return (uint64_t)(uintptr_t)payload->data;
@@ -367,7 +367,7 @@ tutti_status tti_ring_link_open(const tti_ring_ends *ends, tti_link **link_out)
     fenced = tti_heap_head_of(ends->own)->fenced != 0 && tti_heap_head_of(ends->peer)->fenced != 0;
     *link = (ring_link){ .base = { .ops = &ring_ops }, .port = ends->port, .own = ends->own,
                          .own_rank = ends->own_rank, .peer = ends->peer, .peer_rank = ends->peer_rank,
-                         .peer_bell = ends->peer_bell, .pull_max = ends->pull_max,
+                         .peer_bell = ends->peer_bell, .pulled = ends->pulled,
                          .out = { .fenced = fenced }, .in = { .fenced = fenced },
                          .out_bulk = { .size = ends->bulk_size, .fenced = fenced },
                          .in_bulk = { .size = ends->bulk_size, .fenced = fenced },

@@ -7,6 +7,7 @@
 #include <sys/types.h>
 #include "transport/heap.h"
 #include "transport/link.h"
+#include "transport/shm/pull.h"
 
 /** Heaps and bell are borrowed until the link is closed; the directory word of each heap at the other's rank
  * says where the ring to it is. */
@@ -17,7 +18,7 @@ typedef struct tti_ring_ends {
     tti_handle peer_bell;
     pid_t      peer_pid; /* as this process sees it; 0: unknown */
     size_t     bulk_size; /* tti_bulk_size(), the same at both ends */
-    uint64_t   pull_max;  /* larger payloads are not offered */
+    tti_pull_sizes pulled; /* which payloads are offered */
 } tti_ring_ends;
 
 /** Make a link between two members. */
