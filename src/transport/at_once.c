@@ -7,14 +7,12 @@
  * How     A send goes at once if nothing waits in its lane before it. A receive from one member takes the next message
  *         of a link through shared memory if no other receive is posted and no message kept, so that no other has a
  *         claim to it, and none of its key came before. All else is for a request: the rest of what has begun, and
- *         a message that is of another key.
+ *         what finds another message there, which stays in the link.
  *         Who posts a message and goes on gets no request for one that is done: that is tried only where it is
  *         done as a whole or not begun.
  * True    What is taken out of a link here stands where tti_lane_drain() would have put it. A link that is broken is
  *         found so again by whoever looks next, who words it. */
 #include "transport/messenger_core.h"
-
-#include <errno.h>
 
 static tti_lane *open_lane(tti_messenger *m, tti_channel channel, int peer)
 {
@@ -44,55 +42,43 @@ static bool is_asked_for(const tti_frame *frame, tti_channel channel, const tti_
            frame->bytes == parcel->bytes && frame->dtype == parcel->dtype && frame->word == parcel->word;
 }
 
-/* The payload of a frame that is asked for. */
-static tti_at_once take_body(tti_lane *lane, const tti_frame *frame, const tti_parcel *parcel)
+/* The lane goes on with a message that was taken in part. */
+static void begin_body(tti_lane *lane, const tti_frame *frame, size_t have)
 {
-    int64_t got = 0;
-
-    if (frame->bytes > 0)
-        got = lane->link->ops->recv(lane->link, parcel->data, parcel->bytes);
-    if (got == (int64_t)frame->bytes)
-        return TTI_TAKEN;
     lane->frame = *frame;
     lane->frame_have = sizeof *frame;
-    lane->body_have = got > 0 ? (size_t)got : 0;
+    lane->body_have = have;
     lane->kept = NULL;
     lane->place = NULL;
-    return TTI_TAKEN_IN_PART;
 }
 
 tti_at_once tti_recv_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel)
 {
     const tti_mailbox *mailbox = &m->mailbox;
     tti_lane          *lane = open_lane(m, channel, parcel->peer);
-    tti_frame          frame;
+    const tti_frame   *frame;
     int64_t            got;
 
-    if (lane == NULL || lane->link->ops->watch == NULL || lane->frame_have > 0 || mailbox->posted.first != NULL ||
+    if (lane == NULL || lane->link->ops->next == NULL || lane->frame_have > 0 || mailbox->posted.first != NULL ||
         mailbox->first != NULL || mailbox->has_notice)
         return TTI_NOT_THERE;
-    got = lane->link->ops->recv(lane->link, &frame, sizeof frame);
-    if (got == sizeof frame && is_asked_for(&frame, channel, parcel))
-        return take_body(lane, &frame, parcel);
-    if (got <= 0)
-        return TTI_NOT_THERE;
-    lane->frame = frame;
-    lane->frame_have = (size_t)got;
-    return got == sizeof frame ? TTI_ANOTHER : TTI_NOT_THERE;
+    frame = lane->link->ops->next(lane->link);
+    if (frame == NULL || !is_asked_for(frame, channel, parcel))
+        return TTI_NOT_THERE; /* another one is found, and kept, by the lane */
+    got = lane->link->ops->body(lane->link, parcel->data, parcel->bytes);
+    if (got == (int64_t)parcel->bytes)
+        return TTI_TAKEN;
+    begin_body(lane, frame, got > 0 ? (size_t)got : 0);
+    return TTI_TAKEN_IN_PART;
 }
 
 bool tti_post_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send)
 {
-    tti_lane  *lane = open_lane(m, channel, parcel->peer);
-    tti_at_once took;
-    tti_cause  why;
+    const tti_lane *lane = open_lane(m, channel, parcel->peer);
 
     if (lane == NULL || parcel->bytes > lane->link->ops->whole_max)
         return false;
     if (is_send)
         return tti_send_at_once(m, channel, parcel) > 0;
-    took = tti_recv_at_once(m, channel, parcel);
-    if (took == TTI_ANOTHER && !tti_lane_go_on(lane, &m->mailbox, &why))
-        tti_lose_lane(m, lane, &why);
-    return took == TTI_TAKEN;
+    return tti_recv_at_once(m, channel, parcel) == TTI_TAKEN;
 }

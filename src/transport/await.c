@@ -268,18 +268,16 @@ static tutti_status expire(tti_messenger *m, const tti_request *request, patienc
 /* Go on with what was not done at once: sent bytes of a send, or what came of a receive. */
 static void place_rest(tti_messenger *m, tti_request *request, size_t sent, tti_at_once took)
 {
-    tti_lane *lane = request->parcel.peer >= 0 ? &m->lanes[request->parcel.peer] : NULL;
-    tti_cause why;
+    tti_lane *lane;
 
     if (took == TTI_TAKEN_IN_PART) {
+        lane = &m->lanes[request->parcel.peer];
         request->frame = lane->frame;
         lane->into = request;
         return;
     }
     request->sent = sent;
     tti_place(m, request);
-    if (took == TTI_ANOTHER && !tti_lane_go_on(lane, &m->mailbox, &why))
-        tti_lose_lane(m, lane, &why);
 }
 
 /* The same with a request. Lock held. */

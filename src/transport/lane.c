@@ -206,12 +206,6 @@ static bool took(tti_lane *lane, tti_mailbox *mailbox, size_t bytes, tti_cause *
     return true;
 }
 
-bool tti_lane_go_on(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
-{
-    lane->frame_have = 0;
-    return took(lane, mailbox, sizeof lane->frame, why);
-}
-
 /* Whether the rest can stay in shared memory. A socket is read as far as it goes: it costs its peer nothing, and
  * what follows may be a notice. */
 static bool is_done(const tti_lane *lane, const tti_mailbox *mailbox)

@@ -72,8 +72,6 @@ typedef struct tti_lane {
 /** Send what fits now, and end what has gone. Moved is set when bytes went. False: the link is broken, why
  * says how; the caller drops the lane. */
 bool tti_lane_flush(tti_lane *lane, bool *moved, tti_cause *why);
-/** A whole frame stands in the lane that at_once.c took: go on with its body. False: as below. */
-bool tti_lane_go_on(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why);
 /** Take what has come, at most a bounded number of bytes; messages that no receive waits for only if all is
  * asked for. As above. */
 bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, bool all, bool *moved, tti_cause *why);

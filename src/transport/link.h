@@ -8,6 +8,7 @@
 #define TTI_TRANSPORT_LINK_H
 
 #include "base/port.h"
+#include "transport/frame.h"
 
 typedef struct tti_link tti_link;
 
@@ -30,6 +31,10 @@ typedef struct tti_link_ops {
     /* Optional; NULL: sending copies. The buffer of a payload that was begun goes back to its user: from here on
      * nothing is read from it, and send is called with another that holds the same. */
     void (*retract)(tti_link *link);
+    /* Optional, both or none. The frame that recv would begin now, which stays in the link; NULL: none is there as a
+     * whole. Take it out, and what is here of its payload: as recv, but 0 if the payload is empty. */
+    const tti_frame *(*next)(tti_link *link);
+    int64_t (*body)(tti_link *link, void *out, size_t bytes);
 } tti_link_ops;
 
 struct tti_link {

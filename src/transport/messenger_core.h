@@ -77,7 +77,6 @@ tutti_status tti_messenger_need_thread(tti_messenger *m);
 /** What came of a receive that looked before it was posted. */
 typedef enum tti_at_once {
     TTI_NOT_THERE,
-    TTI_ANOTHER,       /* a frame of another message stands in the lane: tti_lane_go_on() when the receive is posted */
     TTI_TAKEN_IN_PART, /* its frame stands in the lane; the request goes into lane->into */
     TTI_TAKEN,
 } tti_at_once;

@@ -58,7 +58,7 @@ inline wake_peer()
 #ifdef FALLBACK
     load_seq_cst(SLEEPING(1 - me), n);
 #else
-    load(SLEEPING(1 - me), n); /* = transport/shm/ring_link.c: if (atomic_load(&tti_heap_head_of(link->peer)->sleeping) != 0) */
+    load(SLEEPING(1 - me), n); /* = transport/shm/ring_link.c: if (atomic_load(&link->peer_head->sleeping) != 0) */
 #endif
     if
     :: n != 0 -> atomic { drained -> bell[1 - me] = 1 } /* = transport/shm/ring_link.c: link->port->ops->bell_ring(link->port, link->peer_bell); */

@@ -31,6 +31,7 @@ typedef struct ring_link {
     tti_link   base;
     tti_port  *port;
     tti_heap  *own, *peer;
+    tti_heap_head *peer_head;
     int        own_rank, peer_rank;
     tti_handle peer_bell;
     tti_pull_sizes pulled;
@@ -52,13 +53,13 @@ static void wake_peer(void *ctx)
 {
     ring_link *link = ctx;
 
-    if (atomic_load(&tti_heap_head_of(link->peer)->sleeping) != 0)
+    if (atomic_load(&link->peer_head->sleeping) != 0)
         link->port->ops->bell_ring(link->port, link->peer_bell);
 }
 
 static bool peer_has_left(const ring_link *link)
 {
-    return atomic_load_explicit(&tti_heap_head_of(link->peer)->closed, memory_order_acquire) != 0;
+    return atomic_load_explicit(&link->peer_head->closed, memory_order_acquire) != 0;
 }
 
 /* ---- sending --------------------------------------------------------------------------------------- */
@@ -201,7 +202,7 @@ static int find_bulk(ring_link *link)
 
 static void begin_pull(ring_link *link)
 {
-    const tti_proof proof = { .address = link->in.ring->proof_at, .expected = tti_heap_head_of(link->peer)->token,
+    const tti_proof proof = { .address = link->in.ring->proof_at, .expected = link->peer_head->token,
                               .bytes = TTI_TOKEN_BYTES };
 
     tti_pull_begin(&link->in_pull, link->in.address, &proof);
@@ -286,6 +287,29 @@ static int64_t take_bytes(ring_link *link, void *out, size_t bytes)
     return take_frame(link, out, bytes);
 }
 
+static const tti_frame *ring_next(tti_link *base)
+{
+    ring_link *link = (ring_link *)base;
+    uint64_t   told;
+
+    if (link->in_frame_left == 0 && !link->in.open && link->in_left == 0) {
+        told = link->in.told;
+        if (next_frame(link) != 0)
+            return NULL;
+        if (link->in.told != told)
+            wake_peer(link);
+    }
+    return link->in_frame_left == sizeof link->in_frame ? &link->in_frame : NULL;
+}
+
+static int64_t ring_body(tti_link *base, void *out, size_t bytes)
+{
+    ring_link *link = (ring_link *)base;
+
+    link->in_frame_left = 0;
+    return link->in.open ? take_near(link, out, bytes) : bytes > 0 ? take_bulk(link, out, bytes) : 0;
+}
+
 static int64_t ring_recv(tti_link *base, void *out, size_t bytes)
 {
     ring_link *link = (ring_link *)base;
@@ -354,7 +378,7 @@ static const _Atomic uint64_t *ring_watch(tti_link *base, bool for_send, uint64_
 
 static const tti_link_ops ring_ops = {
     .name = "shm", .whole_max = TTI_NEAR_MAX, .send = ring_send, .recv = ring_recv, .handle = ring_handle, .close = ring_close,
-    .watch = ring_watch, .retract = ring_retract,
+    .watch = ring_watch, .retract = ring_retract, .next = ring_next, .body = ring_body,
 };
 
 tutti_status tti_ring_link_open(const tti_ring_ends *ends, tti_link **link_out)
@@ -366,7 +390,8 @@ tutti_status tti_ring_link_open(const tti_ring_ends *ends, tti_link **link_out)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the link to rank %d", ends->peer_rank);
     fenced = tti_heap_head_of(ends->own)->fenced != 0 && tti_heap_head_of(ends->peer)->fenced != 0;
     *link = (ring_link){ .base = { .ops = &ring_ops }, .port = ends->port, .own = ends->own,
-                         .own_rank = ends->own_rank, .peer = ends->peer, .peer_rank = ends->peer_rank,
+                         .own_rank = ends->own_rank, .peer = ends->peer,
+                         .peer_head = tti_heap_head_of(ends->peer), .peer_rank = ends->peer_rank,
                          .peer_bell = ends->peer_bell, .pulled = ends->pulled,
                          .out = { .fenced = fenced }, .in = { .fenced = fenced },
                          .out_bulk = { .size = ends->bulk_size, .fenced = fenced },
