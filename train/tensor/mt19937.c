@@ -88,21 +88,31 @@ uint32_t tti_mt19937_next(tti_mt19937 *mt)
     return y ^ (y >> 18);
 }
 
-/* The next number for a permutation of n. */
-static uint64_t draw(tti_mt19937 *mt, int64_t n)
+static void swap(int64_t *a, int64_t *b)
 {
-    const uint64_t high = tti_mt19937_next(mt);
+    const int64_t held = *a;
 
-    return n < TTI_MT_WIDE ? high : high << 32 | tti_mt19937_next(mt);
+    *a = *b;
+    *b = held;
+}
+
+/* From the front, each place with one at or before it. */
+static void permute_wide(tti_mt19937 *mt, int64_t n, int64_t *a)
+{
+    for (int64_t i = 0; i < n; i++) {
+        const uint64_t high = tti_mt19937_next(mt);
+        const uint64_t drawn = high << 32 | tti_mt19937_next(mt);
+
+        swap(&a[i], &a[drawn % (uint64_t)(i + 1)]);
+    }
 }
 
 void tti_mt19937_permute(tti_mt19937 *mt, int64_t n, int64_t *a)
 {
-    for (int64_t i = 0; i + 1 < n; i++) {
-        const int64_t j = i + (int64_t)(draw(mt, n) % (uint64_t)(n - i));
-        const int64_t held = a[i];
-
-        a[i] = a[j];
-        a[j] = held;
+    if (n >= TTI_MT_WIDE) {
+        permute_wide(mt, n, a);
+        return;
     }
+    for (int64_t i = 0; i + 1 < n; i++)
+        swap(&a[i], &a[i + (int64_t)(tti_mt19937_next(mt) % (uint64_t)(n - i))]);
 }

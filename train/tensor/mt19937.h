@@ -25,11 +25,12 @@ void tti_mt19937_seed_array(tti_mt19937 *mt, const uint32_t *key, int n);
 /* The next output, uniform over 0 .. 2^32-1. */
 uint32_t tti_mt19937_next(tti_mt19937 *mt);
 
-/* From TTI_MT_WIDE elements on torch.randperm draws 64 bits for each, the first word on top. */
+/* From so many elements on torch.randperm draws 64 bits for each, the first word on top, and goes about it in another
+ * way. */
 #define TTI_MT_WIDE (INT64_C(0xffffffff) / 20)
 
 /* Put the n numbers of a into the order of torch.randperm: each place from the front is swapped with one at or
- * behind it. */
+ * behind it; of a very long row with one at or before it. */
 void tti_mt19937_permute(tti_mt19937 *mt, int64_t n, int64_t *a);
 
 #endif
