@@ -283,10 +283,10 @@ inline cards()
     catch_up();
     room();
     store(CARD(me), n);
-    post(CARD_WORD(me), n); /* = coll/host/fused.c: tti_host_store(f->channel, &card->word, &f->channel->members[f->rank].lines->place_waiters, */
-    each_other(take(mem[CARD_WORD(r)] == n, CARD(r), n)); /* = coll/host/fused.c: st = tti_host_wait(f->channel, rank, TTI_CARDED, f->channel->word); */
+    post(CARD_WORD(me), n); /* = coll/host/fused_cards.c: tti_host_store(f->channel, &card->word, &f->channel->members[f->rank].lines->place_waiters, */
+    each_other(take(mem[CARD_WORD(r)] == n, CARD(r), n)); /* = coll/host/fused_cards.c: st = tti_host_wait(f->channel, rank, TTI_CARDED, f->channel->word); */
     all_agreed = n;
-    post(RESULT(me), round + 1); /* = coll/host/fused.c: tti_host_post(f->channel, TTI_RESULT); if ((kind == TUTTI_CALL_GATHER || kind == TUTTI_CALL_SCATTER) && !is_root(f)) return TUTTI_OK; */
+    post(RESULT(me), round + 1); /* = coll/host/fused.c: tti_host_post(f->channel, TTI_RESULT); if ((kind == TUTTI_CALL_GATHER || kind == TUTTI_CALL_SCATTER) && !tti_fused_is_root(f)) return TUTTI_OK; */
     if
     :: me == 0 -> each_other(mem[RESULT(r)] >= round + 1)
     :: else

@@ -58,7 +58,7 @@ typedef struct tti_host_block {
     char bytes[TTI_LINES_BYTES];
 } tti_host_block;
 
-/** What a member shows of its registered memory: fused.c. A line, as that of a place is. */
+/** What a member shows of its registered memory: fused_cards.c. A line, as that of a place is. */
 typedef struct tti_host_card {
     _Alignas(TTI_LINE) uint64_t ready; /* all buffers that others need lie there */
     uint64_t      in;   /* their offsets */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fused.c - calls on registered memory: who can reach what, when it may be touched, and how a failure ends that.
+ * fused.c - calls on registered memory: when buffers may be touched, and how a failure ends that.
  *
  * Why     A staged call copies what it combines. Buffers that all members have mapped need no copy: whoever owns
  *         a slice loads it from all inputs and stores it to all outputs, once.
@@ -12,8 +12,7 @@
  *           awaits    all cards. If one is not ready, nobody goes on here, and the call is staged
  *           works     on the others' buffers
  *           ends      sets result, and awaits those who may still read or write its own buffers
- *         Offsets become pointers by tti_foreign_at() alone, so that a wrong card reaches nothing but the registered
- *         memory of its owner.
+ *         What stands on a card, and what follows from it, is fused_cards.c's.
  * Asked   Cards cost a meeting, so they are only shown where they may be ready. A member says once from which
  *         call on it may have registered memory: the one after the call that it says so in. It says so before
  *         it enters that call, and nobody asks in the next before all have entered this one (it catches up, channel.c):
@@ -42,22 +41,16 @@
  *         A member that finds that its pages were cut off by the failure of another group fails, too. */
 #include "coll/host/fused_core.h"
 
-#include <stddef.h>
 #include <stdlib.h>
 #include <tutti/private.h>
 #include "coll/host/past.h"
 #include "coll/host/wait.h"
-#include "coll/segments.h"
 
 enum {
     KIB = 1024,
     BYTES_BEST = 4 * KIB,          /* of one rank's part: from here on it pays */
     BYTES_BEST_CROWDED = 32 * KIB,
 };
-
-_Static_assert(sizeof(tti_fused_table) + TTI_HOST_RANKS_MAX * sizeof(tti_fused_entry) <= TTI_HOST_CHUNK,
-               "a table fits a slot");
-_Static_assert(sizeof(tti_host_card) == TTI_LINE && offsetof(tti_host_card, word) == 56, "a card is one line");
 
 tutti_status tti_fused_make(int n_ranks, tti_fused **fused_out)
 {
@@ -164,276 +157,6 @@ bool tti_fused_may_ask(tti_host_channel *channel, const tutti_call *call, tti_fu
            (wish == TTI_FUSED_ALWAYS || !tti_host_has_caught_up(channel) || all_have_told(channel));
 }
 
-/* ---- what each member shows ------------------------------------------------------------------------ */
-
-static bool is_root(const tti_fused_call *f)
-{
-    return f->call->root == f->rank;
-}
-
-static void add_use(tti_fused *fused, const void *data, size_t bytes)
-{
-    fused->uses[fused->n_uses++] = (tti_use){ .data = data, .bytes = bytes };
-}
-
-static size_t bytes_of(const tti_fused_call *f, int64_t count)
-{
-    return (size_t)count * f->element;
-}
-
-/* What others write to comes first, and in a place that show_offsets() knows. */
-static void list_uses(tti_fused_call *f)
-{
-    const tutti_call *call = f->call;
-    const size_t      bytes = bytes_of(f, call->count);
-    tti_fused        *fused = f->fused;
-    int               r;
-
-    fused->n_uses = fused->n_written = 0;
-    switch (call->kind) {
-    case TUTTI_CALL_ALL_REDUCE:
-        add_use(fused, call->out, bytes);
-        fused->n_written = 1;
-        add_use(fused, call->in, bytes);
-        break;
-    case TUTTI_CALL_REDUCE:
-        if (is_root(f))
-            add_use(fused, call->out, bytes);
-        fused->n_written = fused->n_uses;
-        add_use(fused, call->in, bytes);
-        break;
-    case TUTTI_CALL_BROADCAST:
-        add_use(fused, is_root(f) ? call->in : call->out, bytes);
-        fused->n_written = is_root(f) ? 0 : 1;
-        break;
-    case TUTTI_CALL_ALL_GATHER:
-        add_use(fused, call->in, bytes_of(f, tti_part_count(call, f->rank)));
-        break;
-    case TUTTI_CALL_GATHER:
-    case TUTTI_CALL_SCATTER:
-    case TUTTI_CALL_REDUCE_SCATTER:
-        for (r = 0; r < f->n_ranks && (call->kind == TUTTI_CALL_REDUCE_SCATTER || is_root(f)); r++)
-            add_use(fused, call->list[r], bytes_of(f, tti_part_count(call, r)));
-        fused->n_written = call->kind == TUTTI_CALL_GATHER ? fused->n_uses : 0;
-        break;
-    default: /* all_to_all and its kin */
-        for (r = 0; r < f->n_ranks; r++)
-            add_use(fused, call->ins[r], bytes_of(f, call->in_counts[r]));
-        break;
-    }
-}
-
-/* Map what others have, once. Who cannot is never ready. */
-static bool map_all(tti_fused_call *f)
-{
-    const tti_team *team = f->channel->team;
-    tti_fused      *fused = f->fused;
-    int             r;
-
-    for (r = 0; r < f->n_ranks && !fused->mapped && !fused->unable; r++) {
-        fused->unable = tti_mesh_registered(team->mesh, team->ranks[r], &fused->foreign[r]) != TUTTI_OK;
-        if (!fused->unable && r != f->rank && tti_foreign_is_ours(fused->foreign[r]))
-            fused->threads = true;
-    }
-    fused->mapped = !fused->unable;
-    return fused->mapped;
-}
-
-static tti_host_card *card_of(const tti_fused_call *f, int rank)
-{
-    return &f->channel->members[rank].lines->cards[f->channel->turn];
-}
-
-static tti_fused_entry *entry_of(const tti_fused_call *f, int giver, int taker)
-{
-    return &tti_fused_table_of(f->channel, giver)->entries[taker];
-}
-
-static bool has_entries(const tti_fused_call *f)
-{
-    return f->call->kind > TUTTI_CALL_ALL_GATHER; /* a list of buffers */
-}
-
-/* What this rank has for each other; pieces that all share, none taken yet. */
-static void fill_table(tti_fused_call *f, tti_host_card *card)
-{
-    tti_fused_table *table = tti_fused_table_of(f->channel, f->rank);
-    int              r;
-
-    if (f->rank == 0 && f->channel->crowded) {
-        atomic_store_explicit(&table->taken, 0, memory_order_relaxed);
-        atomic_store_explicit(&table->finished, 0, memory_order_relaxed);
-    }
-    card->gives = 0;
-    for (r = 0; has_entries(f) && r < f->n_ranks; r++) {
-        tti_fused_entry *entry = &table->entries[r];
-
-        *entry = (tti_fused_entry){ .offset = r < f->fused->n_uses ? f->fused->uses[r].offset : 0 };
-        if (f->call->in_counts != NULL) {
-            entry->gives = f->call->in_counts[r];
-            entry->wants = f->call->list_counts[r];
-            card->gives += entry->gives;
-        }
-    }
-}
-
-/* As kernels need it. Offsets are aligned as addresses are: the memory begins on a page. */
-static bool are_aligned(const tti_fused_call *f)
-{
-    uintptr_t bits = 0;
-    int       i;
-
-    for (i = 0; i < f->fused->n_uses; i++)
-        if (f->fused->uses[i].bytes > 0)
-            bits |= (uintptr_t)f->fused->uses[i].data;
-    return bits % f->align == 0;
-}
-
-static void show(tti_fused_call *f)
-{
-    tti_host_card *card = card_of(f, f->rank);
-    tti_fused     *fused = f->fused;
-
-    list_uses(f);
-    f->shown = are_aligned(f) && map_all(f) && tti_registered_use(fused->uses, fused->n_uses);
-    card->ready = f->shown;
-    card->out = fused->uses[0].offset;
-    card->in = fused->uses[fused->n_uses > 0 ? fused->n_uses - 1 : 0].offset;
-    fill_table(f, card);
-    tti_host_store(f->channel, &card->word, &f->channel->members[f->rank].lines->place_waiters,
-                   f->channel->word);
-}
-
-static tutti_status await_cards(tti_fused_call *f)
-{
-    tutti_status st = TUTTI_OK;
-    int          i;
-
-    for (i = 1; i < f->n_ranks; i++)
-        __builtin_prefetch(card_of(f, (f->rank + i) % f->n_ranks));
-    for (i = 1; i < f->n_ranks && st == TUTTI_OK; i++) {
-        const int rank = (f->rank + i) % f->n_ranks;
-
-        st = tti_host_wait(f->channel, rank, TTI_CARDED, f->channel->word);
-        if (st == TUTTI_OK)
-            f->channel->members[rank].agreed = f->channel->note.seq;
-    }
-    if (st == TUTTI_OK)
-        f->channel->all_agreed = f->channel->note.seq;
-    return st;
-}
-
-/* ---- what the others have shown -------------------------------------------------------------------- */
-
-/* Whether all members can go on here: they read the same cards. */
-static bool all_are_ready(const tti_fused_call *f, tti_fused_wish wish)
-{
-    int64_t gives = 0;
-    bool    ready = true;
-    int     r;
-
-    for (r = 0; r < f->n_ranks; r++) {
-        ready = ready && card_of(f, r)->ready != 0;
-        gives += card_of(f, r)->gives;
-    }
-    if (f->call->in_counts == NULL)
-        return ready;
-    tti_fused_note_blocks(f->channel, gives * (int64_t)f->element / f->n_ranks);
-    return ready && (wish == TTI_FUSED_ALWAYS || !f->fused->small_blocks);
-}
-
-static tutti_status fail_card(tti_fused_call *f, int rank)
-{
-    const tti_team *team = f->channel->team;
-
-    return tti_fail(TUTTI_E_BACKEND, "group '%s': rank %d (%s) offers buffers that are not in its registered memory",
-                    team->name, team->ranks[rank], tti_mesh_whereabouts(team->mesh, team->ranks[rank]));
-}
-
-/* The memory of rank at offset; own: where this rank has it. NULL: it is not there. */
-static void *at_offset(const tti_fused_call *f, int rank, uint64_t offset, size_t bytes, const void *own)
-{
-    if (rank == f->rank)
-        return (void *)own;
-    return offset % f->align == 0 ? tti_foreign_at(f->fused->foreign[rank], offset, bytes) : NULL;
-}
-
-/* What rank's card says about what this rank does with its buffers. False: it says what cannot be. */
-static bool find_buffers(tti_fused_call *f, int rank)
-{
-    const tutti_call      *call = f->call;
-    const tti_host_card   *card = card_of(f, rank);
-    const size_t           bytes = bytes_of(f, call->count);
-    const tti_fused_entry *entry = has_entries(f) ? entry_of(f, rank, f->rank) : NULL;
-    const bool             of_root = rank == call->root;
-    void                 **in = &f->fused->ins[rank], **out = &f->fused->outs[rank];
-
-    *in = *out = NULL;
-    switch (call->kind) {
-    case TUTTI_CALL_ALL_REDUCE:
-        *in = at_offset(f, rank, card->in, bytes, call->in);
-        *out = at_offset(f, rank, card->out, bytes, call->out);
-        return *in != NULL && *out != NULL;
-    case TUTTI_CALL_REDUCE:
-        *in = at_offset(f, rank, card->in, bytes, call->in);
-        if (of_root)
-            *out = at_offset(f, rank, card->out, bytes, call->out);
-        return *in != NULL && (!of_root || *out != NULL);
-    case TUTTI_CALL_BROADCAST:
-        if (of_root)
-            *in = at_offset(f, rank, card->in, bytes, call->in);
-        else
-            *out = at_offset(f, rank, card->out, bytes, call->out);
-        return (of_root ? *in : *out) != NULL;
-    case TUTTI_CALL_ALL_GATHER:
-        *in = at_offset(f, rank, card->in, bytes_of(f, tti_part_count(call, rank)), call->in);
-        return *in != NULL || tti_part_count(call, rank) == 0;
-    case TUTTI_CALL_GATHER:
-        if (of_root)
-            *out = at_offset(f, rank, entry->offset, bytes, call->list != NULL ? call->list[rank] : NULL);
-        return !of_root || *out != NULL;
-    case TUTTI_CALL_SCATTER:
-        if (of_root)
-            *in = at_offset(f, rank, entry->offset, bytes, call->list != NULL ? call->list[rank] : NULL);
-        return !of_root || *in != NULL;
-    case TUTTI_CALL_REDUCE_SCATTER:
-        *in = at_offset(f, rank, entry->offset, bytes_of(f, tti_part_count(call, f->rank)), call->list[f->rank]);
-        return *in != NULL || tti_part_count(call, f->rank) == 0;
-    default:
-        *in = at_offset(f, rank, entry->offset, bytes_of(f, call->list_counts[rank]), call->ins[rank]);
-        return *in != NULL || call->list_counts[rank] == 0;
-    }
-}
-
-/* all_to_all: what one gives must be what the other expects. */
-static tutti_status compare_entry(tti_fused_call *f, int peer)
-{
-    const tti_fused_entry entry = *entry_of(f, peer, f->rank);
-    const int64_t         wants = f->call->list_counts[peer], gives = f->call->in_counts[peer];
-
-    if (entry.gives != wants)
-        return tti_team_fail_block(f->channel->team, &f->channel->note, peer, f->rank, entry.gives, wants);
-    if (entry.wants != gives)
-        return tti_team_fail_block(f->channel->team, &f->channel->note, f->rank, peer, gives, entry.wants);
-    return TUTTI_OK;
-}
-
-static tutti_status find_all_buffers(tti_fused_call *f)
-{
-    tutti_status st = TUTTI_OK;
-    int          i;
-
-    for (i = 0; i < f->n_ranks && st == TUTTI_OK; i++) {
-        const int rank = (f->rank + i) % f->n_ranks;
-
-        if (f->call->in_counts != NULL)
-            st = compare_entry(f, rank);
-        if (st == TUTTI_OK && !find_buffers(f, rank))
-            st = fail_card(f, rank);
-    }
-    return st;
-}
-
 /* ---- the call -------------------------------------------------------------------------------------- */
 
 static tti_fused_body *const bodies[TUTTI_CALL_KIND_COUNT] = {
@@ -455,7 +178,7 @@ static tutti_status await_end(tti_fused_call *f)
     const tutti_call_kind kind = f->call->kind;
 
     tti_host_post(f->channel, TTI_RESULT);
-    if ((kind == TUTTI_CALL_GATHER || kind == TUTTI_CALL_SCATTER) && !is_root(f))
+    if ((kind == TUTTI_CALL_GATHER || kind == TUTTI_CALL_SCATTER) && !tti_fused_is_root(f))
         return TUTTI_OK; /* they are its own alone */
     if (f->pieces > 0 && tti_fused_all_finished(f))
         return TUTTI_OK;
@@ -504,7 +227,7 @@ static tutti_status take_back(tti_fused_call *f, tutti_status st, bool ready)
 
 static tutti_status work(tti_fused_call *f)
 {
-    tutti_status st = find_all_buffers(f);
+    tutti_status st = tti_fused_find_buffers(f);
 
     if (st == TUTTI_OK)
         st = bodies[f->call->kind](f);
@@ -545,11 +268,11 @@ tutti_status tti_fused_run(tti_host_channel *channel, const tutti_call *call, tt
     if (st == TUTTI_OK)
         st = tti_host_room(channel);
     if (st == TUTTI_OK) {
-        show(&f);
-        st = await_cards(&f);
+        tti_fused_show(&f);
+        st = tti_fused_await_cards(&f);
     }
     if (st == TUTTI_OK) {
-        ready = all_are_ready(&f, wish);
+        ready = tti_fused_all_are_ready(&f, wish);
         st = ready ? work(&f) : TUTTI_OK;
     }
     st = take_back(&f, st, ready);

@@ -42,6 +42,11 @@ typedef struct tti_fused_call {
     int64_t           pieces;  /* that the work was cut into, where they are taken; 0: each has its slice */
 } tti_fused_call;
 
+static inline bool tti_fused_is_root(const tti_fused_call *f)
+{
+    return f->call->root == f->rank;
+}
+
 struct tti_fused {
     const tti_foreign **foreign; /* [n_ranks] the members' registered memory */
     bool                mapped;  /* all of it */
@@ -58,6 +63,15 @@ struct tti_fused {
     uint32_t            logged;  /* kinds */
     bool                small_blocks; /* as those of the last call were whose sizes nobody knew before */
 };
+
+/** Show the own card: whether it is ready stands in shown. fused_cards.c. */
+void tti_fused_show(tti_fused_call *f);
+/** Until all others have shown theirs for this call. */
+tutti_status tti_fused_await_cards(tti_fused_call *f);
+/** Whether all members can go on here: they read the same cards. */
+bool tti_fused_all_are_ready(const tti_fused_call *f, tti_fused_wish wish);
+/** Fill ins and outs from the cards. Fails if one says what cannot be, or a pair does not agree on a block. */
+tutti_status tti_fused_find_buffers(tti_fused_call *f);
 
 /** What members do with each other's buffers. */
 typedef tutti_status tti_fused_body(tti_fused_call *f);
