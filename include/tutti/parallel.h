@@ -131,9 +131,10 @@ TUTTI_API tutti_status tutti_reducer_prepare_for_backward(tutti_reducer *reducer
  *
  * @errors   TUTTI_E_ARG    index is out of range
  *           TUTTI_E_STATE  marked already, or the graph is not that of the first step
- *           what a reduction or a communication hook fails with, when it begins
+ *           TUTTI_E_NOMEM
+ *           What a reduction or a communication hook fails with when it begins comes out of finish()
  * @threads  any, several at once; one index by one of them
- * @cost     a copy of the gradient, none if it lives in its bucket
+ * @cost     a copy of the gradient; none if it lives in its bucket, unless it may be unused by all
  * @source   torch.distributed.Reducer.autograd_hook */
 TUTTI_API tutti_status tutti_reducer_mark_ready(tutti_reducer *reducer, int index);
 

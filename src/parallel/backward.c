@@ -39,16 +39,31 @@ static tutti_op average(const tutti_reducer *r)
     return r->divisor == r->size ? TUTTI_AVG : tutti_premul_sum(1.0 / r->divisor);
 }
 
+/* What a hook fails with. It may have called the library, whose words are kept then; before are those that were there. */
+static tutti_status fail_hook(const tutti_reducer *r, int b, tutti_status st, const char *before)
+{
+    char words[TTI_REDUCER_WORDS_MAX];
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    return tti_fail(st, "communication hook '%s' failed on bucket %d [%s]%s%s", tti_hook_name(r), b, tutti_status_name(st),
+                    strcmp(words, before) != 0 ? ": " : "", strcmp(words, before) != 0 ? words : "");
+}
+
 static tutti_status run_hook(tutti_reducer *r, int b)
 {
     const tutti_grad_bucket bucket = tti_bucket_for_hook(r, b);
-    tutti_status            st = r->hook->run(r->hook_state, &bucket, &r->buckets[b].future);
+    char                    before[TTI_REDUCER_WORDS_MAX];
+    tutti_status            st;
 
-    if (st != TUTTI_OK)
+    snprintf(before, sizeof before, "%s", tutti_last_error());
+    st = r->hook->run(r->hook_state, &bucket, &r->buckets[b].future);
+    if (st != TUTTI_OK) {
         r->buckets[b].future = NULL;
-    else if (r->buckets[b].future == NULL)
-        st = tti_fail(TUTTI_E_ARG, "communication hook '%s' gave no future for bucket %d", r->hook->name, b);
-    return st;
+        return fail_hook(r, b, st, before);
+    }
+    if (r->buckets[b].future == NULL)
+        return tti_fail(TUTTI_E_ARG, "communication hook '%s' gave no future for bucket %d", tti_hook_name(r), b);
+    return TUTTI_OK;
 }
 
 static tutti_status launch(tutti_reducer *r, int b, bool failed)

@@ -27,7 +27,7 @@ tutti_status tutti_reducer_register_comm_hook(tutti_reducer *reducer, const tutt
     if (r->hook != NULL)
         return tti_fail(TUTTI_E_STATE,
                         "reducer_register_comm_hook: it can only be called once, and '%s' is registered already",
-                        r->hook->name != NULL ? r->hook->name : "a hook");
+                        tti_hook_name(r));
     if (r->iterations > 0)
         return tti_fail(TUTTI_E_STATE, "reducer_register_comm_hook: step %lld has begun\n"
                                        "  next: register it before the first step",

@@ -137,10 +137,10 @@ static tutti_status check_result(const tutti_reducer *r, int b, tutti_span resul
 
     if (result.count != bucket->count)
         return tti_fail(TUTTI_E_ARG, "communication hook '%s' gave %lld elements for bucket %d, which has %lld",
-                        r->hook->name, (long long)result.count, b, (long long)bucket->count);
+                        tti_hook_name(r), (long long)result.count, b, (long long)bucket->count);
     if (!tti_can_convert(bucket->dtype, result.dtype))
         return tti_fail(TUTTI_E_ARG, "Expected %s, got %s: the result of communication hook '%s' for bucket %d",
-                        tutti_dtype_name(bucket->dtype), tutti_dtype_name(result.dtype), r->hook->name, b);
+                        tutti_dtype_name(bucket->dtype), tutti_dtype_name(result.dtype), tti_hook_name(r), b);
     return TUTTI_OK;
 }
 

@@ -141,7 +141,7 @@ static void tell_construction(teller *to, const tutti_reducer *r)
     tell(to, "master_addr", tti_env("MASTER_ADDR"));
     tell(to, "master_port", tti_env("MASTER_PORT"));
     if (r->hook != NULL)
-        tell(to, "comm_hook", r->hook->name);
+        tell(to, "comm_hook", tti_hook_name(r));
 }
 
 static void tell_times(teller *to, const tti_reducer_times *t)

@@ -170,6 +170,12 @@ static inline void *tti_place(const tutti_reducer *r, int i)
     return r->buckets[r->slots[i].bucket].data + (size_t)r->slots[i].offset * tutti_dtype_size(r->slots[i].dtype);
 }
 
+/** What the hook is called. */
+static inline const char *tti_hook_name(const tutti_reducer *r)
+{
+    return r->hook->name != NULL ? r->hook->name : "without a name";
+}
+
 /* verify.c */
 tutti_status tti_reducer_verify(tutti_reducer *r, tutti_status ours);
 
