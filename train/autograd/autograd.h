@@ -151,4 +151,14 @@ const tti_node *tti_accumulator_of(const tutti_tensor *t);
 /* The accumulator is about to be freed: forget it. */
 void tti_leaf_forget(tutti_tensor *leaf, tti_node *accumulator);
 
+/* ---- ends.c */
+/* so_far: what the backward came to. What is returned counts if that was TUTTI_OK. */
+typedef tutti_status (*tti_backward_end_fn)(tutti_status so_far, void *ctx);
+/* From inside a hook, or an apply: have fn called once when the outermost backward of this thread is over, also
+ * after a failure. TUTTI_E_STATE if none is running. */
+tutti_status tti_backward_at_end(tti_backward_end_fn fn, void *ctx);
+/* Around every backward. */
+void tti_backward_begins(void);
+tutti_status tti_backward_ends(tutti_status st);
+
 #endif

@@ -390,11 +390,13 @@ tutti_status tutti_backward(tutti_tensor *const *roots, tutti_tensor *const *gra
     was = tutti_set_grad_enabled(false);
     k.outer = running;
     running = &k;
+    tti_backward_begins();
     st = run(&k, roots, grads, n);
     running = k.outer;
     if (tti_kept() != TUTTI_OK)
         st = tti_take_kept();
     task_free(&k);
+    st = tti_backward_ends(st);
     tutti_set_grad_enabled(was);
     return st;
 }

@@ -281,6 +281,24 @@ static uint64_t subtree_revision(const tutti_module *m)
     return sum;
 }
 
+void tti_module_take_out(tutti_module *child)
+{
+    tutti_module *m = child->parent;
+    int kept = 0;
+
+    if (m == NULL)
+        return;
+    for (int i = 0; i < m->n_children; i++) {
+        if (m->children[i].module == child)
+            free(m->children[i].name);
+        else
+            m->children[kept++] = m->children[i];
+    }
+    m->n_children = kept;
+    m->revision += subtree_revision(child) + 1; /* so that the sum over m's subtree grows */
+    child->parent = NULL;
+}
+
 /* Room for one more. */
 static bool listing_grow(listing *l)
 {

@@ -10,7 +10,7 @@
 
 #include <math.h>
 #include <string.h>
-#include <tutti/nn.h>
+#include "nn/nn.h"
 
 #define SHAPE(...) ((const int64_t[]){ __VA_ARGS__ })
 
@@ -113,6 +113,31 @@ static void tied_parameters_come_once(void **state)
     tutti_module_free(m);
 }
 
+/* A list is collected anew, whatever is put in the place of what was taken out. */
+static void what_is_taken_out_is_gone_from_lists(void **state)
+{
+    tutti_module *m = tutti_sequential(), *inner = tutti_sequential(), *first;
+    int n;
+
+    (void)state;
+    tutti_module_add(m, "inner", inner);
+    first = tutti_module_add(inner, "first", tutti_linear(2, 2, true));
+    (void)tutti_module_parameters(m, &n);
+    assert_int_equal(n, 2);
+    tti_module_take_out(first);
+    tti_module_take_out(first); /* nobody's child: nothing happens */
+    (void)tutti_module_parameters(m, &n);
+    assert_int_equal(n, 0);
+    assert_null(tutti_module_child(inner, "first"));
+    tutti_module_add(inner, "first", tutti_linear(2, 2, false));
+    assert_string_equal(tutti_module_parameter_names(m, &n)[0], "inner.first.weight");
+    assert_int_equal(n, 1);
+    tutti_module_free(m);
+    (void)tutti_module_parameters(first, &n); /* it is whole, and ours */
+    assert_int_equal(n, 2);
+    tutti_module_free(first);
+}
+
 static void refusals(void **state)
 {
     tutti_module *m = tutti_sequential(), *child = tutti_module_add(m, "child", tutti_relu());
@@ -183,6 +208,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(names_order_and_ownership, begin, end),
         cmocka_unit_test_setup_teardown(tied_parameters_come_once, begin, end),
+        cmocka_unit_test_setup_teardown(what_is_taken_out_is_gone_from_lists, begin, end),
         cmocka_unit_test_setup_teardown(refusals, begin, end),
         cmocka_unit_test_setup_teardown(training_and_gradients_reach_everything_below, begin, end),
         cmocka_unit_test_setup_teardown(linear_starts_as_in_pytorch, begin, end),

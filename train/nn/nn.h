@@ -56,5 +56,7 @@ typedef enum tti_entry_kind {
 typedef bool (*tti_module_visit)(void *ctx, const char *name, tutti_tensor *t, tti_entry_kind kind);
 /* False: visit returned false, or there was no memory for a name. */
 bool tti_module_walk(const tutti_module *m, tti_module_visit visit, void *ctx);
+/* Have child, if it has a parent, be nobody's again, and be freed by nobody but its owner. */
+void tti_module_take_out(tutti_module *child);
 
 #endif

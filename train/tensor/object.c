@@ -222,6 +222,24 @@ tutti_tensor *tti_raw_external(const char *op, void *data, tutti_dtype dtype, in
     return t;
 }
 
+bool tti_keep_copy(tutti_tensor *t)
+{
+    tti_storage *st = t->st;
+    void *copy;
+
+    if (!st->external)
+        return true;
+    copy = tti_mem_alloc(st->bytes);
+    if (copy == NULL)
+        return false;
+    if (st->bytes > 0)
+        memcpy(copy, st->data, st->bytes);
+    st->data = copy;
+    st->external = false;
+    st->free_fn = NULL;
+    return true;
+}
+
 tutti_tensor *tti_lend(tutti_tensor *t, void (*free_fn)(void *data, void *ctx), void *ctx)
 {
     t = tti_temp(t);

@@ -97,6 +97,9 @@ tutti_tensor *tti_raw_external(const char *op, void *data, tutti_dtype dtype, in
 /* Hand t, made by tti_raw_external(), to the open scope; only if that succeeds free_fn is noted, so
  * that after a failure the memory is still its owner's. */
 tutti_tensor *tti_lend(tutti_tensor *t, void (*free_fn)(void *data, void *ctx), void *ctx);
+/* Memory that t was made over by tti_raw_external(), and that nobody is to be told of, goes: t and all views of it
+ * look at a copy from now on. False: no memory for it. Nobody else may be looking meanwhile. */
+bool tti_keep_copy(tutti_tensor *t);
 /* Another tensor over the memory of x. */
 tutti_tensor *tti_raw_alias(const tutti_tensor *x, int nd, const int64_t *shape,
                             const int64_t *stride, int64_t offset);
