@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * tutti/train.h - all of libtutti_train: tensors, gradients, collectives on them, layers, optimizers, data,
- * state and files of it. */
+ * state and files of it, data-parallel training. */
 #ifndef TUTTI_TRAIN_H
 #define TUTTI_TRAIN_H
 
@@ -12,5 +12,6 @@
 #include <tutti/nn.h>
 #include <tutti/optim.h>
 #include <tutti/data.h>
+#include <tutti/ddp.h>
 
 #endif

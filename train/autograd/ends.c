@@ -33,7 +33,7 @@ tutti_status tti_backward_at_end(tti_backward_end_fn fn, void *ctx)
     if (line.depth == 0)
         return tti_fail(TUTTI_E_STATE, "no backward is running on this thread");
     if (line.n == line.cap) {
-        at = realloc(line.at, (size_t)cap * sizeof *at);
+        at = tti_mem_grow(line.at, (size_t)line.cap * sizeof *at, (size_t)cap * sizeof *at);
         if (at == NULL)
             return tti_fail(TUTTI_E_NOMEM, "backward: no memory for %d callbacks", cap);
         line.at = at;
@@ -65,7 +65,7 @@ static tutti_status work_off(tutti_status st)
     if (words != NULL)
         (void)tti_fail(st, "%s", words);
     free(words);
-    free(line.at);
+    tti_mem_free(line.at, (size_t)line.cap * sizeof *line.at);
     line.at = NULL;
     line.n = line.cap = 0;
     return st;

@@ -281,6 +281,16 @@ static uint64_t subtree_revision(const tutti_module *m)
     return sum;
 }
 
+tutti_status tti_module_put_in(tutti_module *m, const char *name, tutti_module *child)
+{
+    return append_child(m, name, child);
+}
+
+tutti_module *tti_module_parent(const tutti_module *m)
+{
+    return m->parent;
+}
+
 void tti_module_take_out(tutti_module *child)
 {
     tutti_module *m = child->parent;

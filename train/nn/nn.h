@@ -56,6 +56,10 @@ typedef enum tti_entry_kind {
 typedef bool (*tti_module_visit)(void *ctx, const char *name, tutti_tensor *t, tti_entry_kind kind);
 /* False: visit returned false, or there was no memory for a name. */
 bool tti_module_walk(const tutti_module *m, tti_module_visit visit, void *ctx);
+/* tutti_module_add() that leaves child as it was, and its owner's, if it fails. */
+tutti_status tti_module_put_in(tutti_module *m, const char *name, tutti_module *child);
+/* Whose child m is; NULL: nobody's. */
+tutti_module *tti_module_parent(const tutti_module *m);
 /* Have child, if it has a parent, be nobody's again, and be freed by nobody but its owner. */
 void tti_module_take_out(tutti_module *child);
 

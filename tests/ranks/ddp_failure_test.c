@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ddp_failure_test.c
+ * Goal    what is wrong on one rank is an error on all of them, in the same call, with the parameter's name where it
+ *         happened; nobody waits for ever, and training goes on after.
+ * Method  mistakes on rank 0 alone, and on all; after each the same ddp, or another one over the same module, makes a
+ *         good step. */
+#include "ddp_nets.h"
+
+#include <stdio.h>
+#include <tutti/private.h>
+
+static void good_step(numbers *n)
+{
+    tutti_module_zero_grad(n->m);
+    OK(numbers_step(n, (double[]){ n->t->rank + 1, 2, 3, 4 }));
+    expect_grad(n, 0, (n->t->size + 1) / 2.0);
+    expect_grad(n, 3, 4.0);
+    tutti_module_zero_grad(n->m);
+}
+
+/* A call that fails on rank 0 in these words, and on the others because of it. */
+static void expect_told(tt_ctx *t, tutti_status st, tutti_status on_0, const char *words)
+{
+    const char *expected = t->rank == 0 ? words : "rank 0";
+
+    if (st != (t->rank == 0 ? on_0 : TUTTI_E_REMOTE) || strstr(tutti_last_error(), expected) == NULL)
+        fail_msg("rank %d: %s instead of '%s': %s", t->rank, tutti_status_name(st), expected, tutti_last_error());
+}
+
+/* ---- wrapping --------------------------------------------------------------------------------- */
+
+static void models_that_differ(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_module *net = tutti_sequential();
+    tutti_ddp *ddp = NULL;
+    numbers n;
+
+    opts.group = t->group;
+    tutti_module_add(net, "fc", tutti_linear(3, t->rank == 1 ? 5 : 4, true));
+    REFUSED(tutti_ddp_create(net, &opts, &ddp), TUTTI_E_MISMATCH, "'fc.weight'");
+    assert_null(ddp);
+    tutti_module_free(net); /* it is ours again */
+
+    numbers_make(&n, t);
+    if (t->rank == 1)
+        (void)tutti_tensor_requires_grad_(n.p[2], false);
+    REFUSED(tutti_ddp_create(n.m, &opts, &n.ddp), TUTTI_E_MISMATCH, "rank");
+    (void)tutti_tensor_requires_grad_(n.p[2], true);
+    OK(tutti_ddp_create(n.m, &opts, &n.ddp)); /* the same module, once it is right */
+    good_step(&n);
+    numbers_free(&n);
+}
+
+static void a_rank_cannot_wrap(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_module *root = tutti_sequential();
+    tutti_ddp *other = NULL;
+    numbers n;
+
+    opts.group = t->group;
+    numbers_make(&n, t);
+    if (t->rank == 0)
+        for (int i = 0; i < NUMBERS; i++)
+            (void)tutti_tensor_requires_grad_(n.p[i], false);
+    expect_told(t, tutti_ddp_create(n.m, &opts, &n.ddp), TUTTI_E_ARG,
+                "doesn't have any parameter that requires a gradient");
+    for (int i = 0; i < NUMBERS; i++)
+        (void)tutti_tensor_requires_grad_(n.p[i], true);
+
+    expect_told(t, tutti_ddp_create(t->rank == 0 ? NULL : n.m, &opts, &n.ddp), TUTTI_E_ARG, "the module is NULL");
+    OK(tutti_ddp_create(n.m, &opts, &n.ddp));
+    REFUSED(tutti_ddp_create(n.m, &opts, &other), TUTTI_E_STATE, "is wrapped already");
+    good_step(&n); /* the first one still works */
+    tutti_ddp_free(n.ddp);
+
+    tutti_module_add(root, "child", n.m);
+    REFUSED(tutti_ddp_create(n.m, &opts, &n.ddp), TUTTI_E_ARG, "is a child of");
+    tutti_module_free(root);
+    assert_int_equal(tutti_ddp_create(NULL, &(tutti_ddp_options){ .size = 1 }, &other), TUTTI_E_ARG);
+    OK(tutti_tensor_check());
+}
+
+/* ---- a backward that does not reach everything ------------------------------------------------ */
+
+static void leave_out_by_mistake(tt_ctx *t, bool views, bool static_graph)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_status st;
+    numbers n;
+
+    opts.gradient_as_bucket_view = views;
+    opts.static_graph = static_graph;
+    opts.bucket_cap_bytes = 8;
+    numbers_wrap(&n, t, &opts);
+    good_step(&n);
+    for (int round = 0; round < 2; round++) {
+        st = numbers_step(&n, (double[]){ 1, 2, t->rank == 0 ? 0 : 3, 4 });
+        expect_told(t, st, TUTTI_E_STATE, "Parameter indices which did not receive grad for rank 0: 2");
+        if (t->rank == 0) {
+            assert_non_null(strstr(tutti_last_error(), "Expected to have finished reduction in the prior iteration"));
+            assert_non_null(strstr(tutti_last_error(), "Parameters which did not receive grad for rank 0: c"));
+        }
+        good_step(&n);
+    }
+    st = numbers_step(&n, (double[]){ 1, 0, 0, 4 }); /* on all ranks: each has its own words */
+    REFUSED(st, TUTTI_E_STATE, "did not receive grad");
+    assert_non_null(strstr(tutti_last_error(), ": 1 2"));
+    good_step(&n);
+    numbers_free(&n);
+}
+
+static void parameters_left_out_by_mistake(tt_ctx *t)
+{
+    leave_out_by_mistake(t, false, false);
+    leave_out_by_mistake(t, true, false);
+    leave_out_by_mistake(t, false, true);
+    leave_out_by_mistake(t, true, true);
+}
+
+typedef struct lines {
+    char text[8192];
+} lines;
+
+static void note_line(tutti_log_level level, const char *line, void *ctx)
+{
+    lines *l = ctx;
+
+    (void)level;
+    if (strlen(l->text) + strlen(line) + 2 < sizeof l->text)
+        strcat(strcat(l->text, line), "\n");
+}
+
+/* What a debug level adds: names, one by one, in the log. */
+static void debug_levels_name_parameters(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    lines l = { "" };
+    numbers n;
+
+    OK(tutti_log_set_sink("test", note_line, &l));
+    numbers_wrap(&n, t, NULL);
+    REFUSED(numbers_step(&n, (double[]){ 1, 0, 3, 4 }), TUTTI_E_STATE, "did not receive grad");
+    assert_null(strstr(l.text, "did not receive a gradient"));
+    OK(tutti_set_debug_level(TUTTI_DEBUG_INFO));
+    REFUSED(numbers_step(&n, (double[]){ 1, 0, 3, 4 }), TUTTI_E_STATE, "did not receive grad");
+    assert_non_null(strstr(l.text, "parameter 1 ('b') did not receive a gradient"));
+    assert_null(strstr(l.text, "('a')"));
+    numbers_free(&n);
+
+    assert_int_equal(setenv("TUTTI_LOG", "info", 1), 0);
+    OK(tutti_set_debug_level(TUTTI_DEBUG_DETAIL));
+    opts.static_graph = true;
+    numbers_wrap(&n, t, &opts);
+    OK(numbers_step(&n, (double[]){ 1, 2, 0, 4 }));
+    assert_non_null(strstr(l.text, "unused in the first step of a static graph: {c, 2}"));
+    assert_non_null(strstr(l.text, "ddp: step 1: "));
+    assert_non_null(strstr(l.text, "module_name=numbers"));
+    numbers_free(&n);
+    OK(tutti_set_debug_level(TUTTI_DEBUG_OFF));
+    OK(tutti_log_set_sink("test", NULL, NULL));
+}
+
+/* ---- a backward that fails -------------------------------------------------------------------- */
+
+static tutti_status refuse(tutti_tensor *leaf, void *ctx)
+{
+    (void)leaf;
+    return *(bool *)ctx ? tti_fail(TUTTI_E_IO, "a hook of the program has failed") : TUTTI_OK;
+}
+
+/* In the middle, on rank 0: some gradients are handed in, others never come. */
+static void a_backward_fails_on_one_rank(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    bool fails = t->rank == 0;
+    numbers n;
+    int handle;
+
+    opts.bucket_cap_bytes = 4;
+    numbers_wrap(&n, t, &opts);
+    OK(tutti_tensor_register_post_accumulate_grad_hook(n.p[1], refuse, &fails, &handle));
+    for (int round = 0; round < 3; round++) {
+        const tutti_status st = numbers_step(&n, (double[]){ 1, 2, 3, 4 });
+
+        expect_told(t, st, TUTTI_E_IO, "a hook of the program has failed");
+        fails = false;
+        good_step(&n);
+        fails = t->rank == 0;
+    }
+    numbers_free(&n);
+}
+
+/* A parameter of the unused ones comes all the same: it is in the loss, but not in the outputs. */
+static void unused_and_used(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_tensor *y;
+    tutti_status st;
+    numbers n;
+
+    opts.find_unused_parameters = true;
+    numbers_wrap(&n, t, &opts);
+    good_step(&n);
+    tutti_scope_begin();
+    y = ahead(&n, (double[]){ 1, 2, 0, 4 });
+    if (t->rank == 0)
+        y = tutti_tensor_add(y, tutti_tensor_exp(n.p[2]));
+    st = tutti_tensor_backward(y);
+    tutti_scope_end();
+    expect_told(t, st, TUTTI_E_STATE, "Expected to mark a variable ready only once");
+    if (t->rank == 0)
+        assert_non_null(strstr(tutti_last_error(), "Parameter at index 2 with name c has been marked as ready twice"));
+    good_step(&n);
+    numbers_free(&n);
+}
+
+/* A static graph in which a parameter comes more often than in the first step, while others are still to come. */
+static tutti_status come_twice(tutti_tensor *leaf, void *ctx)
+{
+    tutti_status st;
+
+    (void)leaf;
+    (void)tutti_set_grad_enabled(true);
+    tutti_scope_begin();
+    st = tutti_tensor_backward(tutti_tensor_exp(ctx));
+    if (st == TUTTI_OK)
+        st = tutti_tensor_backward(tutti_tensor_exp(ctx));
+    tutti_scope_end();
+    (void)tutti_set_grad_enabled(false);
+    return st;
+}
+
+static void a_static_graph_changes(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_status st;
+    numbers n;
+    int handle = 0;
+
+    opts.static_graph = true;
+    numbers_wrap(&n, t, &opts);
+    good_step(&n);
+    if (t->rank == 0)
+        OK(tutti_tensor_register_post_accumulate_grad_hook(n.p[3], come_twice, n.p[0], &handle));
+    st = numbers_step(&n, (double[]){ 1, 2, 3, 4 });
+    expect_told(t, st, TUTTI_E_STATE, "Your training graph has changed in this iteration");
+    tutti_tensor_remove_hook(n.p[3], handle);
+    good_step(&n);
+    numbers_free(&n);
+}
+
+/* ---- giving up, and ranks that go ------------------------------------------------------------- */
+
+static void a_step_may_be_given_up(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    numbers n;
+
+    opts.gradient_as_bucket_view = true;
+    numbers_wrap(&n, t, &opts);
+    good_step(&n);
+    tutti_scope_begin();
+    (void)ahead(&n, (double[]){ 1, 2, 3, 4 }); /* and no backward */
+    tutti_scope_end();
+    OK(tutti_ddp_reset(n.ddp));
+    good_step(&n);
+    good_step(&n);
+    numbers_free(&n);
+    assert_int_equal(tutti_ddp_reset(NULL), TUTTI_E_ARG);
+}
+
+enum { VICTIM = 1 };
+
+static tutti_status go(tutti_tensor *leaf, void *ctx)
+{
+    (void)leaf, (void)ctx;
+    tt_die();
+}
+
+static void a_rank_dies_in_its_backward(tt_ctx *t)
+{
+    numbers n;
+    int handle;
+
+    numbers_wrap(&n, t, NULL);
+    good_step(&n);
+    if (t->rank == VICTIM)
+        OK(tutti_tensor_register_post_accumulate_grad_hook(n.p[1], go, NULL, &handle));
+    REFUSED(numbers_step(&n, (double[]){ 1, 2, 3, 4 }), TUTTI_E_PEER, "rank 1");
+    REFUSED(numbers_step(&n, (double[]){ 1, 2, 3, 4 }), TUTTI_E_PEER, "rank 1"); /* so does all that comes after */
+    numbers_free(&n);
+}
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        TT_TEST(models_that_differ, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(a_rank_cannot_wrap, .ranks = 3),
+        TT_TEST(parameters_left_out_by_mistake, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(parameters_left_out_by_mistake, .ranks = 4),
+        TT_TEST(debug_levels_name_parameters),
+        TT_TEST(a_backward_fails_on_one_rank, .ranks = 3, .transports = "shm,threads"),
+        TT_TEST(unused_and_used, .ranks = 2),
+        TT_TEST(a_static_graph_changes, .ranks = 2),
+        TT_TEST(a_step_may_be_given_up),
+        TT_TEST(a_rank_dies_in_its_backward, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}

@@ -1,0 +1,346 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ddp_modes_test.c
+ * Goal    parameters that steps leave out, on some ranks or on all, outputs that the loss leaves out, parameters that are
+ *         used several times, static graphs, backwards inside of backwards, communication hooks and inputs of different
+ *         lengths come out as torch has them, wherever gradients live.
+ * Method  four numbers whose gradients are told in advance. */
+#include "ddp_nets.h"
+
+static void wrap(numbers *n, tt_ctx *t, bool views, bool find_unused, bool static_graph)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+
+    opts.gradient_as_bucket_view = views;
+    opts.find_unused_parameters = find_unused;
+    opts.static_graph = static_graph;
+    opts.bucket_cap_bytes = 8; /* two numbers a bucket */
+    numbers_wrap(n, t, &opts);
+}
+
+/* ---- unused parameters ------------------------------------------------------------------------ */
+
+/* "a" is used everywhere, "b" on rank 0 alone, "c" on the last rank alone, "d" nowhere. */
+static void leave_out(tt_ctx *t, bool views)
+{
+    const double b = t->rank == 0 ? 6.0 : 0.0, c = t->rank == t->size - 1 ? 8.0 : 0.0;
+    numbers n;
+
+    wrap(&n, t, views, true, false);
+    for (int step = 0; step < 3; step++) {
+        OK(numbers_step(&n, (double[]){ t->rank + 1, b, c, 0 }));
+        expect_grad(&n, 0, (t->size + 1) / 2.0);
+        expect_grad(&n, 1, 6.0 / t->size);
+        expect_grad(&n, 2, 8.0 / t->size);
+        expect_grad(&n, 3, NAN);
+        for (int i = 0; i < 3; i++)
+            expect_same_bits(t, tutti_tensor_grad(n.p[i]));
+        tutti_module_zero_grad(n.m);
+    }
+    numbers_free(&n);
+}
+
+static void parameters_may_be_left_out(tt_ctx *t)
+{
+    leave_out(t, false);
+    leave_out(t, true);
+}
+
+/* What nobody uses keeps its gradient; what somebody uses adds to it, also where it is left out. */
+static void stale(tt_ctx *t, bool views)
+{
+    numbers n;
+
+    wrap(&n, t, views, true, false);
+    OK(numbers_step(&n, (double[]){ 1, 2, 3, t->rank + 4 }));
+    expect_grad(&n, 3, 4 + (t->size - 1) / 2.0);
+    OK(numbers_step(&n, (double[]){ 1, 2, 3, 0 }));
+    expect_grad(&n, 3, 4 + (t->size - 1) / 2.0); /* stale, and not summed */
+    expect_grad(&n, 0, 2.0);
+    OK(numbers_step(&n, (double[]){ 1, 2, 3, t->rank == 0 ? t->size : 0 }));
+    expect_grad(&n, 3, 4 + (t->size - 1) / 2.0 + 1); /* the stale ones count, as if accumulated */
+    numbers_free(&n);
+}
+
+static void gradients_of_unused_parameters_stay(tt_ctx *t)
+{
+    stale(t, false);
+    stale(t, true);
+}
+
+/* Uses of steps without sync count to the step with. */
+static void uses_accumulate_without_sync(tt_ctx *t)
+{
+    numbers n;
+
+    wrap(&n, t, false, true, false);
+    (void)tutti_ddp_set_sync(n.ddp, false);
+    OK(numbers_step(&n, (double[]){ 1, 0, 0, t->rank == 0 ? 6 : 0 }));
+    (void)tutti_ddp_set_sync(n.ddp, true);
+    OK(numbers_step(&n, (double[]){ 1, 1, 1, 0 }));
+    expect_grad(&n, 0, 2.0);
+    expect_grad(&n, 3, 6.0 / t->size);
+    numbers_free(&n);
+}
+
+static void forward_with_outputs(numbers *n, tutti_tensor *outs[3])
+{
+    OK(tutti_ddp_before_forward(n->ddp));
+    outs[0] = weighted(n, (double[]){ n->t->rank + 1, 1, 0, 0 });
+    outs[1] = NULL;
+    outs[2] = weighted(n, (double[]){ 1, 0, 5, 1 });
+    OK(tutti_ddp_after_forward(n->ddp, outs, 3));
+}
+
+/* The loss is made of the first output on all ranks, of the other one on rank 0 alone. */
+static void leave_outputs_out(tt_ctx *t, bool static_graph, bool views)
+{
+    const bool both = t->rank == 0;
+    tutti_tensor *outs[3];
+    numbers n;
+
+    wrap(&n, t, views, true, static_graph);
+    for (int step = 0; step < 4; step++) {
+        tutti_scope_begin();
+        forward_with_outputs(&n, outs);
+        assert_null(outs[1]);
+        OK(tutti_tensor_backward(both ? tutti_tensor_add(outs[0], outs[2]) : outs[0]));
+        tutti_scope_end();
+        expect_grad(&n, 0, (t->size + 1) / 2.0 + 1.0 / t->size);
+        expect_grad(&n, 1, 1.0);
+        expect_grad(&n, 2, 5.0 / t->size);
+        expect_same_bits(t, tutti_tensor_grad(n.p[2]));
+        tutti_module_zero_grad(n.m);
+    }
+    numbers_free(&n);
+}
+
+static void outputs_may_be_left_out(tt_ctx *t)
+{
+    leave_outputs_out(t, false, false);
+    leave_outputs_out(t, false, true);
+    leave_outputs_out(t, true, false);
+    leave_outputs_out(t, true, true);
+}
+
+/* A rank whose output depends on no parameter at all takes part with zeros. */
+static void a_rank_may_use_nothing(tt_ctx *t)
+{
+    tutti_tensor *x, *y;
+    numbers n;
+
+    wrap(&n, t, false, true, false);
+    tutti_scope_begin();
+    OK(tutti_ddp_before_forward(n.ddp));
+    x = tutti_tensor_requires_grad_(tutti_tensor_ones(TUTTI_F32, 1, SHAPE(1)), true);
+    y = t->rank == 0 ? tutti_tensor_exp(x) : weighted(&n, (double[]){ 1, 1, 1, 1 });
+    OK(tutti_ddp_after_forward(n.ddp, &y, 1));
+    OK(tutti_tensor_backward(y));
+    for (int i = 0; i < NUMBERS; i++)
+        expect_grad(&n, i, (t->size - 1.0) / t->size);
+    tutti_scope_end();
+    numbers_free(&n);
+}
+
+static void varies(const char *key, const char *value, void *ctx)
+{
+    if (strcmp(key, "can_set_static_graph") == 0)
+        *(int *)ctx = atoi(value);
+}
+
+static void graphs_that_vary_are_seen(tt_ctx *t)
+{
+    int same = -1;
+    numbers n;
+
+    wrap(&n, t, false, true, false);
+    for (int step = 0; step < 3; step++)
+        OK(numbers_step(&n, (double[]){ 1, 1, 0, 1 }));
+    tutti_ddp_logging_data(n.ddp, varies, &same);
+    assert_int_equal(same, 1);
+    OK(numbers_step(&n, (double[]){ 1, 1, 1, 0 }));
+    tutti_ddp_logging_data(n.ddp, varies, &same);
+    assert_int_equal(same, 0);
+    numbers_free(&n);
+}
+
+/* ---- parameters that are used several times --------------------------------------------------- */
+
+/* "b" stands in two places of the module, and is multiplied by itself. */
+static void tied_parameters_are_reduced_once(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_module *other = tutti_module_create("other", NULL, NULL, NULL);
+    tutti_tensor *y;
+    numbers n;
+
+    numbers_make(&n, t);
+    OK(tutti_module_register_parameter(other, "tied", n.p[1]));
+    tutti_module_add(n.m, "other", other);
+    opts.group = t->group;
+    OK(tutti_ddp_create(n.m, &opts, &n.ddp));
+    for (int step = 0; step < 3; step++) {
+        tutti_scope_begin();
+        OK(tutti_ddp_before_forward(n.ddp));
+        y = tutti_tensor_mul(n.p[1], tutti_tensor_mul_scalar(n.p[1], t->rank + 1));
+        y = tutti_tensor_add(y, weighted(&n, (double[]){ 1, 0, 1, 1 }));
+        OK(tutti_ddp_after_forward(n.ddp, &y, 1));
+        OK(tutti_tensor_backward(y));
+        expect_grad(&n, 1, 4.0 * (t->size + 1) / 2.0); /* 2 b (rank + 1), b = 2 */
+        tutti_scope_end();
+        tutti_module_zero_grad(n.m);
+    }
+    numbers_free(&n);
+}
+
+/* A backward of its own inside of a hook, that reaches "b" once more. */
+static tutti_status backward_inside(tutti_tensor *leaf, void *ctx)
+{
+    numbers *n = ctx;
+    tutti_status st;
+
+    (void)leaf;
+    (void)tutti_set_grad_enabled(true);
+    tutti_scope_begin();
+    st = tutti_tensor_backward(tutti_tensor_mul_scalar(n->p[1], 10.0));
+    tutti_scope_end();
+    (void)tutti_set_grad_enabled(false);
+    return st;
+}
+
+/* The same parameter comes twice in every step: a static graph knows it. */
+static void use_again(tt_ctx *t, bool views)
+{
+    numbers n;
+    int handle;
+
+    wrap(&n, t, views, false, true);
+    OK(tutti_tensor_register_post_accumulate_grad_hook(n.p[3], backward_inside, &n, &handle));
+    for (int step = 0; step < 4; step++) {
+        OK(numbers_step(&n, (double[]){ 0, t->rank + 1, 1, 1 }));
+        expect_grad(&n, 0, NAN); /* unused in all steps */
+        expect_grad(&n, 1, 10 + (t->size + 1) / 2.0);
+        expect_grad(&n, 3, 1);
+        tutti_module_zero_grad(n.m);
+    }
+    numbers_free(&n);
+}
+
+static void static_graphs_know_how_often(tt_ctx *t)
+{
+    use_again(t, false);
+    use_again(t, true);
+}
+
+/* The end of a step is that of the outermost backward. */
+static void a_step_ends_with_its_outermost_backward(tt_ctx *t)
+{
+    tutti_tensor *y;
+    numbers n;
+    int handle;
+
+    numbers_wrap(&n, t, NULL);
+    OK(tutti_tensor_register_post_accumulate_grad_hook(n.p[0], backward_inside, &n, &handle));
+    for (int step = 0; step < 3; step++) {
+        tutti_scope_begin();
+        y = ahead(&n, (double[]){ t->rank + 1, 0, 1, t->rank + 1 }); /* "b" comes from the hook alone */
+        OK(tutti_tensor_backward(y));
+        tutti_scope_end();
+        expect_grad(&n, 0, (t->size + 1) / 2.0);
+        expect_grad(&n, 1, 10.0);
+        expect_grad(&n, 3, (t->size + 1) / 2.0);
+        tutti_module_zero_grad(n.m);
+    }
+    numbers_free(&n);
+}
+
+/* ---- hooks ------------------------------------------------------------------------------------ */
+
+static void hooks_reduce_in_the_place_of_the_average(tt_ctx *t)
+{
+    for (int kind = TUTTI_HOOK_ALLREDUCE; kind <= TUTTI_HOOK_NOOP; kind++) {
+        numbers n;
+
+        wrap(&n, t, kind % 2 == 0, false, false);
+        OK(tutti_reducer_register_builtin_comm_hook(tutti_ddp_reducer(n.ddp), (tutti_builtin_comm_hook)kind));
+        for (int step = 0; step < 3; step++) {
+            OK(numbers_step(&n, (double[]){ t->rank + 1, 4, 1, 1 }));
+            expect_grad(&n, 0, kind == TUTTI_HOOK_NOOP ? t->rank + 1 : (t->size + 1) / 2.0);
+            expect_grad(&n, 1, 4.0);
+            tutti_module_zero_grad(n.m);
+        }
+        numbers_free(&n);
+    }
+}
+
+/* ---- inputs of different lengths -------------------------------------------------------------- */
+
+/* Rank r has r inputs: in step s those above s are left. */
+static void run_out(tt_ctx *t, bool views, bool divide_by_active)
+{
+    tutti_ddp_join_options opts = TUTTI_DDP_JOIN_OPTIONS;
+    tutti_tensor *buffer;
+    tutti_joinable joinable;
+    tutti_join *join = NULL;
+    tutti_status st = TUTTI_OK;
+    tutti_ddp_options dopts = TUTTI_DDP_OPTIONS;
+    numbers n;
+
+    numbers_make(&n, t);
+    tutti_scope_begin();
+    buffer = tutti_tensor_zeros(TUTTI_F32, 1, SHAPE(1));
+    OK(tutti_module_register_buffer(n.m, "seen", buffer, true));
+    dopts.group = t->group;
+    dopts.gradient_as_bucket_view = views;
+    dopts.bucket_cap_bytes = 8;
+    OK(tutti_ddp_create(n.m, &dopts, &n.ddp));
+    opts.divide_by_active = divide_by_active;
+    OK(tutti_ddp_joinable(n.ddp, &opts, &joinable));
+    OK(tutti_join_begin(&joinable, 1, NULL, &join));
+    for (int s = 0; s < t->rank && st == TUTTI_OK; s++) {
+        OK(tutti_tensor_fill_(buffer, t->rank));
+        st = numbers_step(&n, (double[]){ 1, 2, 3, 4 });
+        assert_true(value_of(buffer) == t->size - 1.0); /* of the highest rank that has inputs */
+        for (int i = 0; i < NUMBERS; i++)
+            expect_grad(&n, i, divide_by_active ? i + 1 : (i + 1) * (t->size - 1.0 - s) / t->size);
+        tutti_module_zero_grad(n.m);
+    }
+    (void)tutti_set_grad_enabled(false);
+    OK(tutti_tensor_fill_(n.p[2], t->rank == t->size - 1 ? 77.0 : 0.0));
+    (void)tutti_set_grad_enabled(true);
+    OK(tutti_join_end(join, st));
+    assert_true(value_of(n.p[2]) == 77.0); /* of the last one */
+    OK(numbers_step(&n, (double[]){ t->rank + 1, 1, 1, 1 })); /* outside of the scope */
+    expect_grad(&n, 0, (t->size + 1) / 2.0);
+    tutti_scope_end();
+    numbers_free(&n);
+}
+
+static void inputs_run_out(tt_ctx *t)
+{
+    run_out(t, false, false);
+    run_out(t, false, true);
+    run_out(t, true, false);
+    run_out(t, true, true);
+}
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        TT_TEST(parameters_may_be_left_out, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(parameters_may_be_left_out, .ranks = 4, .transports = "shm"),
+        TT_TEST(gradients_of_unused_parameters_stay, .ranks = 2),
+        TT_TEST(uses_accumulate_without_sync, .ranks = 3),
+        TT_TEST(outputs_may_be_left_out, .ranks = 2, .transports = "shm,threads-tcp"),
+        TT_TEST(outputs_may_be_left_out, .ranks = 4),
+        TT_TEST(a_rank_may_use_nothing, .ranks = 3),
+        TT_TEST(graphs_that_vary_are_seen),
+        TT_TEST(tied_parameters_are_reduced_once),
+        TT_TEST(static_graphs_know_how_often, .ranks = 2, .transports = "shm,threads"),
+        TT_TEST(a_step_ends_with_its_outermost_backward),
+        TT_TEST(hooks_reduce_in_the_place_of_the_average, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(inputs_run_out, .ranks = 4, .transports = "shm,threads"),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}

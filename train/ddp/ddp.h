@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * ddp.h - what the files of this room share.
+ *
+ *   ddp.c        wrapping a module, and taking everything off again
+ *   step.c       before and after the forward; hooks of parameters; the end of the backward
+ *   gradients.c  where gradients are: telling the reducer, and moving into buckets
+ *   sink.c       outputs that a loss may leave out
+ *   buffers.c    the same values on all ranks
+ *   join.c       a rank that has run out of inputs
+ *   tell.c       what is logged */
+#ifndef TTI_TRAIN_DDP_DDP_H
+#define TTI_TRAIN_DDP_DDP_H
+
+#include <tutti/ddp.h>
+#include "autograd/autograd.h"
+#include "nn/nn.h"
+
+/* A parameter that requires gradients; its index is its place, as in the reducer. */
+typedef struct tti_ddp_slot {
+    tutti_ddp *ddp;
+    int index;
+    char *name;
+    tutti_tensor *param; /* counted */
+    int handle;          /* of its hook; 0: none */
+    bool fired;          /* in this backward */
+    tutti_tensor *bound; /* over its place in a bucket; counted; NULL: not yet */
+} tti_ddp_slot;
+
+/* What outlives a ddp: graphs may hold nodes that want to tell it of a backward. */
+typedef struct tti_ddp_link {
+    atomic_int refs;
+    tutti_ddp *ddp; /* NULL: it is gone */
+} tti_ddp_link;
+
+struct tutti_ddp {
+    tutti_module *net;     /* NULL: freed with the wrapper by whoever owned that */
+    tutti_module *wrapper; /* its parent */
+    tutti_group *group;    /* NULL: the world */
+    tutti_reducer *reducer;
+    tti_ddp_link *link;
+
+    tti_ddp_slot *slots; /* [n] */
+    int n;
+    tutti_tensor **params; /* [n] of the slots */
+    char **ignored;        /* [n_ignored] */
+    int n_ignored;
+    bool find_unused, static_graph, views, broadcast_buffers;
+
+    bool sync;        /* forwards average from now on */
+    bool buffers_due; /* before the next forward, as the one before averaged */
+    bool in_backward; /* its end is asked for */
+    bool rebuilt;     /* places in buckets stay where they are */
+    const void *first_place; /* of parameter 0, before what may have rebuilt buckets */
+    bool has_warned;  /* of gradients with strides of their own */
+    bool has_told;    /* static_graph: what the first step did not use */
+
+    bool *reached; /* [n] by the backward to come */
+    int *unused;   /* [n] */
+    int64_t steps; /* forwards that averaged */
+
+    tutti_join *join;        /* NULL: in no scope */
+    tutti_joinable reducers; /* the reducer's part in it */
+};
+
+/* ddp.c: whether a name stands in the list of those left alone. */
+bool tti_ddp_ignores(const tutti_ddp *ddp, const char *name);
+
+/* step.c: a backward has come to this ddp. */
+tutti_status tti_ddp_in_backward(tutti_ddp *ddp);
+/* step.c: the hook of a parameter; ctx is its slot. */
+tutti_status tti_ddp_on_gradient(tutti_tensor *param, void *ctx);
+
+/* gradients.c */
+/* Tell the reducer where the gradient of a parameter is. */
+tutti_status tti_ddp_point(tti_ddp_slot *s);
+tutti_status tti_ddp_point_all(tutti_ddp *ddp);
+/* A gradient has been handed in: with views it lives in its place now. */
+tutti_status tti_ddp_settle(tti_ddp_slot *s);
+/* Averages are there: take over those of parameters that had no gradient. */
+tutti_status tti_ddp_take_results(tutti_ddp *ddp);
+/* Buckets may go: gradients move out of them. False: no memory for one, which is dropped. */
+bool tti_ddp_move_out(tutti_ddp *ddp);
+/* Buckets may be rebuilt by what comes next: move out if so. */
+tutti_status tti_ddp_before_rebuild(tutti_ddp *ddp);
+void tti_ddp_after_rebuild(tutti_ddp *ddp);
+
+/* sink.c: route outputs, n of them, through nodes that tell of every backward. */
+tutti_status tti_ddp_sink(tutti_ddp *ddp, tutti_tensor **outputs, int n);
+tti_ddp_link *tti_ddp_link_make(tutti_ddp *ddp);
+void tti_ddp_link_release(tti_ddp_link *link);
+
+/* buffers.c */
+/* Give all ranks the tensors of one, a global rank. */
+tutti_status tti_ddp_broadcast(tutti_ddp *ddp, tutti_tensor *const *tensors, int n, int src);
+/* Collect the buffers that are not ignored; free() it. NULL and 0: there are none, or no memory: see status. */
+tutti_status tti_ddp_buffers(tutti_ddp *ddp, tutti_tensor ***buffers_out, int *n_out);
+/* All parameters, then all buffers, that are not ignored. */
+tutti_status tti_ddp_state(tutti_ddp *ddp, tutti_tensor ***tensors_out, int *n_out);
+/* Before a forward. active: this rank has an input. */
+tutti_status tti_ddp_sync_buffers(tutti_ddp *ddp, bool active, bool recording);
+
+/* join.c: nothing outside of a scope. */
+tutti_status tti_ddp_notify(tutti_ddp *ddp);
+void tti_ddp_join_free(tutti_ddp *ddp);
+
+/* tell.c */
+void tti_ddp_tell_step(tutti_ddp *ddp);
+void tti_ddp_tell_unused(const tutti_ddp *ddp);
+void tti_ddp_tell_missing(const tutti_ddp *ddp);
+
+#endif
