@@ -20,7 +20,8 @@
  *   p2p.c         send, recv, isend, irecv
  *   batch.c       several messages at once
  *   queue.c       in which order a group's collectives run; gate.h: without the lock
- *   progress.c    asynchronous collectives: their queue, and the threads that run them
+ *   queue_end.c   the end of what a group does
+ *   progress.c    asynchronous collectives: their queue, and who does what of them; workers.c: the threads that do
  *   work.c        waiting for works, their words, their references
  *   wait_many.c   waiting for all or any of several works
  *   abort.c       ending what is under way, at once
@@ -47,7 +48,7 @@
 enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX = 64, TTI_HANDLE_MAX = 192 };
 
 typedef struct tti_callback tti_callback;
-typedef struct tti_worker   tti_worker; /* progress.c */
+typedef struct tti_worker   tti_worker; /* workers.c */
 typedef struct tti_scope    tti_scope; /* scope.c */
 typedef struct tutti_window tutti_window;
 typedef struct tti_hooks    tti_hooks; /* hooks.h */
@@ -275,7 +276,7 @@ void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
 /** Take the groups from the meshes of a world that ends. */
 void tti_group_end_meshes(tutti_group *world);
 
-/* progress.c */
+/* workers.c, progress.c */
 
 tutti_status tti_runner_create(tti_port *port, tti_runner **runner_out);
 tti_runner  *tti_runner_retain(tti_runner *runner);

@@ -87,8 +87,7 @@ tutti_status tti_queue_refuse(const tutti_group *group)
                     group->finished_by, group->finished_words);
 }
 
-/* The first failure stays. */
-static void finish_group(tutti_group *group, const char *by, tutti_status st, const char *words)
+void tti_queue_finish(tutti_group *group, const char *by, tutti_status st, const char *words)
 {
     if (group->finished != TUTTI_OK)
         return;
@@ -116,7 +115,7 @@ void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const
 {
     if (group->finished != TUTTI_OK || !tti_group_finishes(st))
         return;
-    finish_group(group, what, st, words);
+    tti_queue_finish(group, what, st, words);
     if (st != TUTTI_E_ABORTED) /* else the backend knows */
         tti_routes_end(group, st); /* whatever else waits in the group ends, on all members */
 }
@@ -166,7 +165,7 @@ static void fail_turn(tutti_group *group, const tutti_call *call, tutti_status s
 
     snprintf(what, sizeof what, "%s #%llu", tti_call_kind_name(call->kind),
              (unsigned long long)call->seq);
-    finish_group(group, what, st, tutti_last_error());
+    tti_queue_finish(group, what, st, tutti_last_error());
     tell_abort(group, what, st);
 }
 
@@ -350,87 +349,5 @@ void tti_turns_give(tti_turns *turns, const char *what, tutti_status st)
     tti_queue_hold(group); /* after the last turn it may have been opened */
     end_turns(group, turns->end - turns->next, false);
     group->inside--;
-    tti_unlock(&runner->lock);
-}
-
-/* ---- closing ---- */
-
-/* Whether somebody depends on what the group still has to do. Lock held. */
-static bool is_busy(const tutti_group *group)
-{
-    const tutti_work *work;
-
-    for (work = group->runner->first; work != NULL; work = work->next)
-        if (work->group == group)
-            return true;
-    for (work = group->messages; work != NULL; work = work->next)
-        if (work->pins > 0)
-            return true;
-    return group->inside > 0 || (!group->held && (tti_gate_look(&group->gate) & TTI_GATE_BUSY) != 0);
-}
-
-bool tti_group_is_busy(tutti_group *group)
-{
-    tutti_work *work;
-    tutti_work *next;
-    bool        busy;
-
-    tti_lock(&group->runner->lock);
-    for (work = group->messages; work != NULL; work = next) {
-        next = work->next;
-        tti_work_look(work); /* one that has ended leaves the list */
-    }
-    tti_queue_advance(group);
-    busy = is_busy(group) || group->messages != NULL;
-    tti_unlock(&group->runner->lock);
-    return busy;
-}
-
-/* Whatever was begun ends, now that the backend does. Lock held, also on return, and released in between. */
-static void run_begun(tutti_group *group)
-{
-    while (tti_queue_help(group))
-        continue;
-}
-
-void tti_queue_abort(tutti_group *group)
-{
-    finish_group(group, "tutti_abort_process_group", TUTTI_E_ABORTED, "it was aborted in this process");
-    tti_queue_abort_works(group, "aborted");
-    tti_event_signal(group->runner->port, &group->runner->changed);
-    tti_fail(TUTTI_E_ABORTED, "rank %d aborted group '%s'", group->ranks[group->rank], group->name);
-    tti_routes_end(group, TUTTI_E_ABORTED);
-    tti_queue_want(group);
-}
-
-void tti_queue_close(tutti_group *group)
-{
-    tti_runner *runner = group->runner;
-    bool        busy;
-
-    tti_lock(&runner->lock);
-    tti_queue_advance(group);
-    tti_queue_hold(group); /* whoever is inside is counted from here on */
-    busy = is_busy(group);
-    group->closing = true;
-    finish_group(group, "tutti_destroy_process_group", TUTTI_E_ABORTED,
-                 "it is being destroyed in this process");
-    tti_queue_abort_works(group, "destroyed");
-    tti_event_signal(runner->port, &runner->changed);
-    tti_unlock(&runner->lock);
-
-    /* An idle group leaves quietly: abort would also reach members that are still inside the last
-     * operation, which this rank has done its part of. */
-    if (busy) {
-        tti_hooks_abort(group, "tutti_destroy_process_group", TUTTI_E_ABORTED);
-        tti_routes_end(group, TUTTI_OK);
-    }
-
-    tti_lock(&runner->lock);
-    run_begun(group);
-    while (group->inside > 0) {
-        tti_runner_sleep(runner, TTI_FOREVER);
-        run_begun(group);
-    }
     tti_unlock(&runner->lock);
 }

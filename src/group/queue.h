@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * group/queue.h - what the order of a group's collectives (queue.c) and the threads that run asynchronous ones
- * (progress.c) share. The lock is the runner's. */
+ * group/queue.h - what the order of a group's collectives (queue.c), their end (queue_end.c), the asynchronous ones
+ * (progress.c) and the threads that run these (workers.c) share. The lock is the runner's. */
 #ifndef TTI_GROUP_QUEUE_H
 #define TTI_GROUP_QUEUE_H
 
@@ -17,9 +17,22 @@ tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call, bool is_be
 /** Do so much of call as waits for nobody, in its turn, or when all before it have given all. False: it has not ended,
  * and is to be run. True: with *st_out. Lock held as above. */
 bool tti_queue_advance_turn(tutti_group *group, tutti_call *call, tutti_progress *progress_out, tutti_status *st_out);
+/** From here on the group refuses: st, by what, in words. The first failure stays. Lock held. */
+void tti_queue_finish(tutti_group *group, const char *by, tutti_status st, const char *words);
 /** End the works of group that nobody has begun, because it was "destroyed" or so. Lock held. */
 void tti_queue_abort_works(tutti_group *group, const char *happened);
-/** If there is a work whose turn has come, let a worker come for it. Lock held. */
+
+/* progress.c, for workers. The lock is held, also on return. */
+
+/** The oldest work that needs a worker; NULL: none does. */
+tutti_work *tti_queue_oldest(const tti_runner *runner);
+/** Run a work whose turn it is, on a worker or on another thread. The lock is released in between. */
+void tti_queue_run_work(tti_runner *runner, tutti_work *work, bool is_worker);
+
+/* workers.c. Lock held. */
+
+/** If there is a work that needs a worker, let one come for it. */
 void tti_queue_rouse(tti_runner *runner);
+tutti_status tti_worker_start(tti_runner *runner);
 
 #endif

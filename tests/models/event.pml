@@ -97,8 +97,8 @@ proctype waiter(byte me)
         unlock();
         load(COUNT, seen);
 #else
-        load(COUNT, seen); /* = group/progress.c: const uint32_t seen = tti_event_now(&runner->changed); */
-        unlock();          /* = group/progress.c: tti_unlock(&runner->lock); tti_event_wait(runner->port, &runner->changed, seen, deadline_ns); */
+        load(COUNT, seen); /* = group/workers.c: const uint32_t seen = tti_event_now(&runner->changed); */
+        unlock();          /* = group/workers.c: tti_unlock(&runner->lock); tti_event_wait(runner->port, &runner->changed, seen, deadline_ns); */
 #endif
         event_wait(seen);
         lock()

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * gate.pml - turns of a group's collectives, by the gate and under the lock: src/group/gate.h, queue.c, progress.c.
+ * gate.pml - turns of a group's collectives, by the gate and under the lock: src/group/gate.h, queue.c, queue_end.c, progress.c, workers.c.
  *
  * Model   CALLERS threads make CALLS blocking calls each. With PUSHER one more issues a work, which it, a caller or
  *         the worker runs. With CLOSER one more closes the group at some moment, and frees it when nobody is inside.
@@ -81,7 +81,7 @@ inline signal(event)
     n = 0
 }
 
-inline runner_sleep(event) /* = group/progress.c: tti_unlock(&runner->lock); tti_event_wait(runner->port, &runner->changed, seen, deadline_ns); tti_lock(&runner->lock); */
+inline runner_sleep(event) /* = group/workers.c: tti_unlock(&runner->lock); tti_event_wait(runner->port, &runner->changed, seen, deadline_ns); tti_lock(&runner->lock); */
 {
 #ifdef COUNT_TOO_LATE
     unlock();
@@ -356,8 +356,8 @@ proctype worker(byte me)
     lock();
     do
     :: stop -> break
-    :: !stop && work != 0 && work == turn -> run_work() /* = group/progress.c: work = find_oldest(runner); if (work != NULL && is_due(runner)) { run_work(runner, work, worker); */
-    :: !stop && (work == 0 || work != turn) -> runner_sleep(TODO) /* = group/progress.c: const uint32_t seen = tti_event_now(&runner->todo); runner->n_idle++; tti_unlock(&runner->lock); */
+    :: !stop && work != 0 && work == turn -> run_work() /* = group/workers.c: work = tti_queue_oldest(runner); if (work != NULL && is_due(runner)) { */
+    :: !stop && (work == 0 || work != turn) -> runner_sleep(TODO) /* = group/workers.c: const uint32_t seen = tti_event_now(&runner->todo); runner->n_idle++; tti_unlock(&runner->lock); */
     od;
     unlock()
 }
@@ -371,7 +371,7 @@ proctype closer(byte me)
 
     lock();
 #ifndef NO_HOLD_TO_CLOSE
-    hold(); /* = group/queue.c: tti_queue_hold(group); /* whoever is inside is counted from here on */
+    hold(); /* = group/queue_end.c: tti_queue_hold(group); /* whoever is inside is counted from here on */
 #endif
     closing = 1;
     if
@@ -382,7 +382,7 @@ proctype closer(byte me)
     unlock();
     lock();
     do
-    :: inside > 0 -> runner_sleep(CHANGED) /* = group/queue.c: while (group->inside > 0) { tti_runner_sleep(runner, TTI_FOREVER); */
+    :: inside > 0 -> runner_sleep(CHANGED) /* = group/queue_end.c: while (group->inside > 0) { tti_runner_sleep(runner, TTI_FOREVER); */
     :: inside == 0 -> break
     od;
     unlock();
