@@ -2,7 +2,7 @@
  *
  * coll_registered_test.c
  * Goal    a call on registered memory that fails leaves nobody who writes to it; memory that others may not reach
- *         goes through slots, with the same result.
+ *         goes through slots, with the same result. Small blocks of an all_to_all go without cards.
  * Method  Ranks are threads, which a race detector sees: a rank whose call has failed writes to its buffer at once.
  *         What went which way is counted. Processes are stopped in tests/ranks/one_pass_test.c. */
 #include <sched.h>
@@ -370,12 +370,52 @@ static void blocks_are_compared(void **state)
     assert_non_null(strstr(ranks[1].said, "rank 0 gives rank 1 19999 elements, which expects 20000"));
 }
 
+/* Nobody knows all sizes before a call: after a small one nobody shows cards until sizes have grown again. */
+static void sizes_come_and_go(tt_rank *t)
+{
+    static const int64_t counts[] = { COUNT, 1, 1, COUNT, COUNT };
+    static const int     done[] = { 1, 1, 1, 1, 2 };
+    float               *data = take(4 * COUNT);
+    const void          *ins[2] = { data, data + COUNT };
+    void                *list[2] = { data + 2 * COUNT, data + 3 * COUNT };
+    size_t               i;
+    int                  r;
+
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK); /* all have said that they have registered memory */
+    for (i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+        int64_t    each[2] = { counts[i], counts[i] };
+        tutti_call call = tt_call(t, TUTTI_CALL_ALL_TO_ALL, TUTTI_F32, 0);
+
+        for (r = 0; r < 2; r++)
+            fill(data + r * COUNT, counts[i], (float)(t->rank * 10 + r) + (float)i);
+        call.ins = ins;
+        call.list = list;
+        call.in_counts = call.list_counts = each;
+        call.n_parts = 2;
+        TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+        TT_CHECK(t, tti_coll_count_registered(t->coll) == (uint64_t)done[i]);
+        for (r = 0; r < 2; r++)
+            TT_CHECK(t, holds(list[r], counts[i], (float)(r * 10 + t->rank) + (float)i));
+    }
+    tt_all_here(t);
+    TT_CHECK(t, tutti_free(data) == TUTTI_OK);
+}
+
+static void small_blocks_need_no_cards(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(2, false, sizes_come_and_go, ranks);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(all_must_be_able_to_reach_it),  cmocka_unit_test(who_does_not_come_is_named),
         cmocka_unit_test(nobody_writes_after_a_failure), cmocka_unit_test(other_groups_go_on),
         cmocka_unit_test(blocks_are_compared),           cmocka_unit_test(numbers_may_have_gaps),
+        cmocka_unit_test(small_blocks_need_no_cards),
     };
 
     return cmocka_run_group_tests_name("coll_registered", tests, NULL, NULL);

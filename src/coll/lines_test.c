@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * lines_test.c
- * Goal    small calls through lines: givers that do not wait for takers overwrite nothing, sleepers are woken,
+ * Goal    small calls through lines: givers that do not wait for takers overwrite nothing, and get as far as they may
+ *         before anybody takes; blocks of all sizes arrive whichever way they go; sleepers are woken,
  *         with a barrier that one executes for all and without, and numbers of calls may wrap and have gaps.
  * Method  Ranks are threads on one host. Where sleepers are what is asked about, nobody looks twice before it
  *         sleeps, and a sleep that nobody ends lasts longer than the whole test may. */
@@ -163,6 +164,109 @@ static void nothing_is_overwritten_before_it_is_read(void **state)
     }
 }
 
+static void one_value(tt_rank *t, int root)
+{
+    int32_t    data[1];
+    tutti_call call = tt_call(t, TUTTI_CALL_BROADCAST, TUTTI_I32, 1);
+
+    call.root = root;
+    call.in = call.out = data;
+    fill(data, 1, t->rank, call.seq);
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    TT_CHECK(t, is_of(data, 1, root, call.seq));
+}
+
+/* The others come when the root is as far ahead as it may be. */
+static void all_is_given_before_any_is_taken(tt_rank *t)
+{
+    int i;
+
+    for (i = 0; i < TTI_HOST_AHEAD && t->rank == 1; i++)
+        one_value(t, 1);
+    tt_all_here(t);
+    for (i = 0; i < TTI_HOST_AHEAD && t->rank != 1; i++)
+        one_value(t, 1);
+    all_reduce(t);
+    tt_all_here(t);
+}
+
+static void a_root_does_not_wait_for_the_others(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(2, false, all_is_given_before_any_is_taken, ranks);
+    tt_run(4, false, all_is_given_before_any_is_taken, ranks);
+}
+
+/* ---- blocks of all sizes --------------------------------------------------------------------- */
+
+enum { LONG = 12000 }; /* elements: beyond a block, and enough to be read from the owner */
+
+/* Elements that giver gives taker: all the same and few, some, or many; one member even and the others not; one
+ * that gives much, others little; all much, and not the same. */
+static int64_t block_count(int way, int giver, int taker)
+{
+    switch (way) {
+    case 0: return 2;
+    case 1: return 40;
+    case 2: return LONG;
+    case 3: return giver == 0 || taker == 0 ? 3 : 3 + giver;
+    case 4: return giver == 0 ? LONG : 1;
+    default: return LONG + giver;
+    }
+}
+
+static void blocks_of(tt_rank *t, int way)
+{
+    int32_t    *data = calloc(2 * TT_RANKS_MAX * (LONG + TT_RANKS_MAX), sizeof *data);
+    const void *ins[TT_RANKS_MAX];
+    void       *list[TT_RANKS_MAX];
+    int64_t     in_counts[TT_RANKS_MAX], out_counts[TT_RANKS_MAX];
+    tutti_call  call = tt_call(t, TUTTI_CALL_ALL_TO_ALL, TUTTI_I32, 0);
+    int         r;
+
+    TT_CHECK(t, data != NULL);
+    for (r = 0; r < t->size && data != NULL; r++) {
+        int32_t *given = data + 2 * r * (LONG + TT_RANKS_MAX);
+
+        ins[r] = given;
+        list[r] = given + LONG + TT_RANKS_MAX;
+        in_counts[r] = block_count(way, t->rank, r);
+        out_counts[r] = block_count(way, r, t->rank);
+        fill(given, in_counts[r], t->rank, call.seq + (uint64_t)r);
+    }
+    call.n_parts = t->size;
+    call.ins = ins;
+    call.list = list;
+    call.in_counts = in_counts;
+    call.list_counts = out_counts;
+    if (data != NULL)
+        TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    for (r = 0; r < t->size && data != NULL; r++)
+        TT_CHECK(t, is_of(list[r], out_counts[r], r, call.seq + (uint64_t)t->rank));
+    free(data);
+}
+
+static void all_ways(tt_rank *t)
+{
+    int i;
+
+    for (i = 0; i < 60 && t->failure[0] == '\0'; i++)
+        blocks_of(t, (i + i / 6) % 6);
+    tt_all_here(t);
+}
+
+static void blocks_arrive_whichever_way_they_go(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+    int     size;
+
+    (void)state;
+    for (size = 2; size <= 4; size++)
+        tt_run(size, false, all_ways, ranks);
+}
+
 /* ---- sleepers -------------------------------------------------------------------------------- */
 
 static void calls_of_all_kinds(tt_rank *t, int calls)
@@ -290,6 +394,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nothing_is_overwritten_before_it_is_read),
+        cmocka_unit_test(a_root_does_not_wait_for_the_others),
+        cmocka_unit_test(blocks_arrive_whichever_way_they_go),
         cmocka_unit_test(no_wake_up_is_lost),
         cmocka_unit_test(nor_without_a_barrier_for_all),
         cmocka_unit_test(numbers_may_wrap),

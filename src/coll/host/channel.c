@@ -89,6 +89,10 @@ enum {
      * bytes): 65 lines further for each rank, around after 64. */
     STAGGER = 65 * 64,
     STAGGER_AROUND = 64,
+    /* Large buffers begin on pages. Blocks and slots begin half a page further on: a processor takes a load for one of
+     * what was just stored when the two differ in the number of their page alone, and a copy should not have its
+     * loads close behind such stores. */
+    PAGE = 4096,
 };
 
 _Static_assert(sizeof(tti_counter) == TTI_LINE, "a counter has a line of its own");
@@ -118,14 +122,21 @@ static uint64_t left(uint64_t door)
     return door / DOOR_LEFT % (1 << 12);
 }
 
+static size_t stagger(int rank)
+{
+    return (size_t)(rank % STAGGER_AROUND) * STAGGER;
+}
+
 static size_t places_at(int rank)
 {
-    return sizeof(tti_host_lines) + (size_t)(rank % STAGGER_AROUND) * STAGGER;
+    return sizeof(tti_host_lines) + stagger(rank);
 }
 
 static size_t blocks_at(int rank)
 {
-    return places_at(rank) + TTI_HOST_PLACES * sizeof(tti_host_place);
+    const size_t heads = sizeof(tti_host_lines) + TTI_HOST_PLACES * sizeof(tti_host_place);
+
+    return (heads + PAGE - 1) / PAGE * PAGE + PAGE / 2 + stagger(rank);
 }
 
 static size_t slots_at(int rank)

@@ -8,7 +8,8 @@
  *         each other member to read. Else its place begins with a cell for each member: what its owner gives it,
  *         what it expects of it, and the block, if it is small.
  *         Larger blocks follow (behind the cells, where there are any), in shifted order (to rank+1, rank+2, ...),
- *         each beginning on a line: the member's stream, of which the line tells the length.
+ *         each beginning on a line: the member's stream, of which the line tells the length. Where blocks are to be
+ *         read from their owner (pull.h), addresses stand in place of their data.
  * True    A copy ends where the caller's memory ends: its bounds come from the own counts, which were compared with
  *         the other's. Where a block begins the other has told: it is not read beyond the place.
  *         All read all lines, so that all know the longest stream, and whether every one goes through its block; if not,
@@ -19,15 +20,19 @@
 #include "coll/host/fused.h"
 #include "coll/host/lines.h"
 #include "coll/host/one_phase.h"
+#include "coll/host/pulled.h"
 #include "coll/pattern.h"
 
-enum { LINE_DATA = 40, CELL_DATA = 40, RANKS_MAX = TTI_LINES_BYTES / 2 / 64, UNEVEN = -1 };
+enum { LINE_DATA = 40, LINE_ADDRESSES = 5, CELL_DATA = 40, RANKS_MAX = TTI_LINES_BYTES / 2 / 64, UNEVEN = -1 };
 
 /* What a member tells all, beside its word. */
 typedef struct header {
     uint64_t stream; /* bytes of all its blocks, each from a line on */
     int64_t  count;  /* elements of every block that it gives or expects; UNEVEN: the cells tell */
-    char     data[LINE_DATA]; /* its blocks, if it is even and all fit; in shifted order */
+    union {
+        char     data[LINE_DATA]; /* its blocks, if it is even and all fit; in shifted order */
+        uint64_t addresses[LINE_ADDRESSES];
+    };
 } header;
 
 /* What a member that is not even tells another. */
@@ -35,7 +40,10 @@ typedef struct cell {
     int64_t  gives; /* elements */
     int64_t  wants; /* elements */
     uint64_t begin; /* of the block in the member's stream */
-    char     data[CELL_DATA];
+    union {
+        char     data[CELL_DATA];
+        uint64_t address;
+    };
 } cell;
 
 _Static_assert(sizeof(header) == TTI_LINES_SHORT, "a header stands beside the word");
@@ -47,6 +55,7 @@ typedef struct exchange {
     size_t            element;
     uint64_t          longest; /* stream */
     bool              here;    /* streams as long as that go through blocks */
+    bool              pulls;   /* or are read from their owners */
 } exchange;
 
 static header *header_of(const exchange *x, int giver)
@@ -88,11 +97,10 @@ static size_t bytes_of(const exchange *x, int64_t count)
 /* Whether the longest stream known goes through blocks, or in rounds: it does not fit, or is better read from its owner. */
 static tutti_status settle_here(exchange *x)
 {
-    bool               pulls;
-    const tutti_status st = tti_staged_wants_pull(x->channel, x->longest, &pulls);
+    const tutti_status st = tti_staged_wants_pull(x->channel, x->longest, &x->pulls);
 
     if (st == TUTTI_OK)
-        x->here = fits(x, x->longest) && !pulls;
+        x->here = fits(x, x->longest) && !x->pulls;
     return st;
 }
 
@@ -135,6 +143,16 @@ static void put(char *to, const void *from, size_t bytes)
         memcpy(to, from, bytes);
 }
 
+static void give_addresses(const exchange *x)
+{
+    const tti_team *team = x->channel->team;
+    header         *own = header_of(x, team->rank);
+    int             i;
+
+    for (i = 1; i < team->n_ranks; i++)
+        own->addresses[i - 1] = (uint64_t)(uintptr_t)x->call->ins[tti_shifted(team->rank, i, team->n_ranks)];
+}
+
 static void give_even(const exchange *x, int64_t count)
 {
     const tti_team *team = x->channel->team;
@@ -144,6 +162,8 @@ static void give_even(const exchange *x, int64_t count)
     char           *to = beside ? header_of(x, team->rank)->data : stream_of(x, team->rank);
     int             i;
 
+    if (x->pulls)
+        give_addresses(x);
     if (!beside && !x->here)
         return;
     if (!beside)
@@ -167,7 +187,9 @@ static void give_cells(const exchange *x)
         to->gives = count;
         to->wants = x->call->list_counts[peer];
         to->begin = at;
-        if (bytes <= CELL_DATA)
+        if (x->pulls)
+            to->address = (uint64_t)(uintptr_t)x->call->ins[peer];
+        else if (bytes <= CELL_DATA)
             put(to->data, x->call->ins[peer], bytes);
         else if (x->here)
             put(stream_of(x, team->rank) + at, x->call->ins[peer], bytes);
@@ -177,12 +199,14 @@ static void give_cells(const exchange *x)
 
 static tutti_status give(exchange *x)
 {
-    header       *own = header_of(x, x->channel->team->rank);
-    const int64_t count = even_count(x);
-    tutti_status  st;
+    header      *own = header_of(x, x->channel->team->rank);
+    int64_t      count = even_count(x);
+    tutti_status st;
 
     x->longest = own_stream(x);
     st = settle_here(x);
+    if (x->pulls && x->channel->team->n_ranks - 1 > LINE_ADDRESSES)
+        count = UNEVEN;
     if (st == TUTTI_OK && (count == UNEVEN || !are_short(x, bytes_of(x, count))))
         st = tti_host_catch_up(x->channel); /* before the block is written */
     if (st != TUTTI_OK)
@@ -199,23 +223,41 @@ static tutti_status give(exchange *x)
 
 /* ---- taking ---- */
 
+/* Whether all members have told addresses: they knew from their own stream alone that blocks are to be read. */
+static tutti_status all_tell_addresses(const exchange *x, bool *tell_out)
+{
+    tutti_status st = TUTTI_OK;
+    bool         tell = true;
+    int          r;
+
+    for (r = 0; r < x->channel->team->n_ranks && tell && st == TUTTI_OK; r++)
+        st = tti_staged_wants_pull(x->channel, header_of(x, r)->stream, &tell);
+    *tell_out = tell && st == TUTTI_OK;
+    return st;
+}
+
+static uint64_t address_told_by(const exchange *x, int giver, int i)
+{
+    return is_even(x, giver) ? header_of(x, giver)->addresses[i - 1] : cell_of(x, giver, x->channel->team->rank)->address;
+}
+
 /* Sizes, and where the block begins in the stream. */
-typedef struct told {
+typedef struct terms {
     int64_t  gives, wants;
     uint64_t begin;
-} told;
+} terms;
 
 /* What giver tells this rank, which is the i-th to its right. */
-static told told_by(const exchange *x, int giver, int i)
+static terms told_by(const exchange *x, int giver, int i)
 {
     const header *theirs = header_of(x, giver);
     const cell   *from;
 
     if (is_even(x, giver))
-        return (told){ theirs->count, theirs->count,
+        return (terms){ theirs->count, theirs->count,
                        (uint64_t)(i - 1) * tti_staged_stream_room(bytes_of(x, theirs->count)) };
     from = cell_of(x, giver, x->channel->team->rank);
-    return (told){ from->gives, from->wants, from->begin };
+    return (terms){ from->gives, from->wants, from->begin };
 }
 
 /* What the others tell this rank. */
@@ -227,7 +269,7 @@ static tutti_status compare(exchange *x)
 
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
         const int  peer = tti_shifted(team->rank, -i, team->n_ranks);
-        const told from = told_by(x, peer, i);
+        const terms from = told_by(x, peer, i);
 
         st = tti_staged_compare_block(x->channel, x->call, peer, from.gives, from.wants);
         x->channel->begins[peer] = from.begin;
@@ -262,6 +304,26 @@ static void take(const exchange *x)
     }
 }
 
+/* In rounds, or by reading from the owners. */
+static tutti_status go_on(exchange *x)
+{
+    tti_host_channel *channel = x->channel;
+    const tti_team   *team = channel->team;
+    bool              told = false;
+    tutti_status      st = x->pulls ? all_tell_addresses(x, &told) : TUTTI_OK;
+    int               i;
+
+    for (i = 1; i < team->n_ranks && told; i++) {
+        const int giver = tti_shifted(team->rank, -i, team->n_ranks);
+
+        channel->begins[giver] = address_told_by(x, giver, i);
+    }
+    if (st != TUTTI_OK || !told)
+        return st != TUTTI_OK ? st : tti_staged_all_to_all_rounds(channel, x->call, x->longest);
+    st = tti_host_begin(channel, 0);
+    return st == TUTTI_OK ? tti_pulled_blocks(channel, x->call, true) : st;
+}
+
 tutti_status tti_one_phase_all_to_all(tti_host_channel *channel, const tutti_call *call)
 {
     const int    own = channel->team->rank;
@@ -282,7 +344,7 @@ tutti_status tti_one_phase_all_to_all(tti_host_channel *channel, const tutti_cal
         return st;
     tti_fused_note_blocks(channel, (int64_t)x.longest / (channel->team->n_ranks - 1) * channel->team->n_ranks);
     if (!x.here)
-        return tti_staged_all_to_all_rounds(channel, call, x.longest);
+        return go_on(&x);
     take(&x);
     return TUTTI_OK;
 }

@@ -24,7 +24,7 @@ tti_staged tti_pulled_reduce_scatter;
 tti_staged tti_pulled_all_reduce;
 /** Sizes in a first round; from a size on each reads its blocks, S in all, from their owners. */
 tti_staged tti_pulled_all_to_all;
-/** The blocks of an all_to_all whose sizes were found to fit. */
-tti_staged tti_pulled_blocks;
+/** The blocks of an all_to_all whose sizes were found to fit. told: channel->begins has their addresses. */
+tutti_status tti_pulled_blocks(tti_host_channel *channel, const tutti_call *call, bool told);
 
 #endif

@@ -120,18 +120,24 @@ tutti_status tti_pulled_scatter(tti_host_channel *channel, const tutti_call *cal
     return st == TUTTI_OK ? tti_host_pull_end(channel, -1) : st;
 }
 
-tutti_status tti_pulled_blocks(tti_host_channel *channel, const tutti_call *call)
+tutti_status tti_pulled_blocks(tti_host_channel *channel, const tutti_call *call, bool told)
 {
     const tti_team *team = channel->team;
-    tutti_status    st;
+    tutti_status    st = TUTTI_OK;
     int             i;
 
     tti_host_go_on(channel, TTI_HOST_PULL_ROUNDS);
-    st = tti_host_pull_show(channel, call->ins, team->n_ranks);
+    if (!told)
+        st = tti_host_pull_show(channel, call->ins, team->n_ranks);
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
-        const int giver = tti_shifted(team->rank, -i, team->n_ranks);
+        const int    giver = tti_shifted(team->rank, -i, team->n_ranks);
+        const size_t bytes = bytes_of(call, call->list_counts[giver]);
+        uint64_t     from = channel->begins[giver];
 
-        st = take(channel, giver, team->rank, call->list[giver], bytes_of(call, call->list_counts[giver]));
+        if (bytes > 0 && !told)
+            st = tti_host_pull_shown(channel, giver, team->rank, &from);
+        if (bytes > 0 && st == TUTTI_OK)
+            st = tti_host_pull(channel, giver, from, call->list[giver], bytes);
     }
     return st == TUTTI_OK ? tti_host_pull_end(channel, -1) : st;
 }

@@ -224,7 +224,7 @@ tutti_status tti_staged_all_to_all_rounds(tti_host_channel *channel, const tutti
         st = tti_host_begin(channel, 0);
     if (st != TUTTI_OK)
         return st;
-    return pulls ? tti_pulled_blocks(channel, call) : move_data(&w);
+    return pulls ? tti_pulled_blocks(channel, call, false) : move_data(&w);
 }
 
 static tutti_status run(tti_host_channel *channel, const tutti_call *call, bool pulls)
@@ -242,7 +242,7 @@ static tutti_status run(tti_host_channel *channel, const tutti_call *call, bool 
         st = tti_staged_wants_pull(channel, w.longest, &pulls);
     if (st != TUTTI_OK)
         return st;
-    return pulls ? tti_pulled_blocks(channel, call) : move_data(&w);
+    return pulls ? tti_pulled_blocks(channel, call, false) : move_data(&w);
 }
 
 tutti_status tti_staged_all_to_all(tti_host_channel *channel, const tutti_call *call)
