@@ -246,8 +246,8 @@ typedef enum tutti_builtin_comm_hook {
  *           TUTTI_E_UNSUPPORTED  a hook that compresses, and a parameter is complex
  *           TUTTI_E_STATE        there is a hook already, or a step has begun
  * @threads  one
- * @numbers  compressed: half the bytes, 11 or 8 bits of precision; a gradient beyond 65504 is infinity in f16. Quantized: off
- *           by half a step of (largest - smallest) / 255 on each rank; the same bits on all ranks
+ * @numbers  compressed: half the bytes, 11 or 8 bits of precision; a gradient beyond 65504 is infinity in f16. Quantized:
+ *           off by half a step of (largest - smallest) / 255 on each rank; the same bits on all ranks
  * @cost     quantized: an all_gather, P - 1 times a quarter of the bytes sent
  * @source   torch.distributed.BuiltinCommHookType, torch.distributed.algorithms.ddp_comm_hooks.default_hooks,
  *           torch.distributed.algorithms.ddp_comm_hooks.quantization_hooks */

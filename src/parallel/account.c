@@ -7,8 +7,8 @@
  * How     Behind the last bucket lies one element more, zero on ranks that are fine and NaN on one that is not. NaN goes
  *         through every sum. The failing rank then begins what it has not yet, with what it has; all see, by the same
  *         bits, that the step is lost, and exchange words. A rank that has not begun the last bucket when it fails
- *         can still tell by it, as buckets begin in order. With a hook, which reduces as it pleases, and where the map of used
- *         parameters travels anyway, a count of failing ranks at its end takes the element's place.
+ *         can still tell by it, as buckets begin in order. With a hook, which reduces as it pleases, and where the map
+ *         of used parameters travels anyway, a count of failing ranks at its end takes the element's place.
  * Fails   What a rank does wrong after its last bucket has begun harms nobody else, and only it fails. */
 #include "parallel/parallel.h"
 

@@ -45,8 +45,9 @@ static tutti_status fail_hook(const tutti_reducer *r, int b, tutti_status st, co
     char words[TTI_REDUCER_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    return tti_fail(st, "communication hook '%s' failed on bucket %d [%s]%s%s", tti_hook_name(r), b, tutti_status_name(st),
-                    strcmp(words, before) != 0 ? ": " : "", strcmp(words, before) != 0 ? words : "");
+    return tti_fail(st, "communication hook '%s' failed on bucket %d [%s]%s%s", tti_hook_name(r), b,
+                    tutti_status_name(st), strcmp(words, before) != 0 ? ": " : "",
+                    strcmp(words, before) != 0 ? words : "");
 }
 
 static tutti_status run_hook(tutti_reducer *r, int b)

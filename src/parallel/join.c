@@ -3,8 +3,8 @@
  * join.c - ranks that have run out of inputs play along until all have.
  *
  * How     At the top of each step all ranks add up a one of each that has an input and a zero of each that has not. The
- *         former do not wait for the sum; the latter wait for it in tutti_join_end(): while it is not zero they have their
- *         joinables issue what the others issue in the step.
+ *         former do not wait for the sum; the latter wait for it in tutti_join_end(): while it is not zero they have
+ *         their joinables issue what the others issue in the step.
  * True    The ranks that never had to play along are those that ran out last. */
 #include <stdlib.h>
 #include <string.h>

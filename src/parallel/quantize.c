@@ -6,8 +6,8 @@
  *             scale = max((hi - lo) / 255, 2^-23);  zero = clamp(-round(lo / scale), 0, 255)
  *             code  = clamp(round(x / scale) + zero, 0, 255);  x' = (code - zero) * scale
  *         Scales and codes travel in two all_gathers, issued at once, as a rank's codes need nobody else's scale. When
- *         both are there the average of all x' is made in rank order. Per channel: rows of 512 elements with a scale each,
- *         the last one shorter; torch fills it up with zeros, which changes nothing, as 0 counts as an extreme.
+ *         both are there the average of all x' is made in rank order. Per channel: rows of 512 elements with a scale
+ *         each, the last one shorter; torch fills it up with zeros, which changes nothing, as 0 counts as an extreme.
  * True    Every rank computes the same of the same codes: the same bits. Ties are rounded to even. Where an element is
  *         not finite the scale is NaN, and so is all that was rounded with it: nothing is hidden. */
 #include "parallel/hooks.h"

@@ -3,8 +3,8 @@
  * reducer_join.c - a reducer whose rank has run out of inputs.
  *
  * How     A step of others is a step of this reducer in which every gradient counts as zeros and is put back as it
- *         was. So all that a step does happens here, too: rebuilding, hooks, the map of used parameters, mistakes of others.
- *         Before it one number says whether the others average gradients in this step at all. */
+ *         was. So all that a step does happens here, too: rebuilding, hooks, the map of used parameters, mistakes of
+ *         others. Before it one number says whether the others average gradients in this step at all. */
 #include "parallel/parallel.h"
 
 #include <string.h>

@@ -198,6 +198,34 @@ static void mistakes_are_told_to_all(tt_ctx *t)
     }
 }
 
+/* What says that a rank fails goes through sums of every dtype, and is not mistaken where nobody does. */
+static void mistakes_travel_in_every_dtype(tt_ctx *t)
+{
+    static const tutti_dtype dtypes[] = { TUTTI_F16, TUTTI_BF16, TUTTI_F8E4M3FN, TUTTI_F8E5M2, TUTTI_F64, TUTTI_C64,
+                                          TUTTI_C128 };
+    tutti_reducer           *r = NULL;
+    setup                    s;
+    size_t                   d;
+    int                      i, k;
+
+    for (d = 0; d < sizeof dtypes / sizeof dtypes[0]; d++) {
+        prepare(t, &s);
+        for (i = 0; i < N; i++) {
+            s.params[i].dtype = dtypes[d];
+            s.params[i].grad = tt_alloc(t, COUNT * 16); /* zeros */
+        }
+        OK(tutti_reducer_create(s.params, s.n, &s.opts, &r));
+        for (k = 0; k < 3; k++) {
+            bad_step(t, r, k, false);
+            OK(tutti_reducer_prepare_for_backward(r, NULL, 0));
+            for (i = 0; i < N; i++)
+                OK(tutti_reducer_mark_ready(r, i));
+            OK(tutti_reducer_finish(r));
+        }
+        tutti_reducer_free(r);
+    }
+}
+
 /* The odd rank gives a step up, the others finish theirs: they hear of it. */
 static void a_step_is_given_up_by_all(tt_ctx *t)
 {
@@ -314,6 +342,7 @@ int main(void)
         TT_TEST(models_that_differ, .ranks = 4, .transports = "shm"),
         TT_TEST(mistakes_are_told_to_all, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(mistakes_are_told_to_all, .ranks = 4, .transports = "shm", .limit_ms = 40000),
+        TT_TEST(mistakes_travel_in_every_dtype, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(a_step_is_given_up_by_all, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(a_hook_that_fails_everywhere, .ranks = 2, .transports = "shm"),
         TT_TEST(a_hook_that_fails_on_one_rank, .ranks = 3, .transports = "shm,tcp"),
