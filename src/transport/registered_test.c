@@ -12,6 +12,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
@@ -303,15 +304,18 @@ static long count_faults(void)
 static void large_pieces_lie_on_large_pages(void **state)
 {
     enum { BYTES = 15 * MIB }; /* the last one on small pages */
+    const int      zeroes = open("/dev/zero", O_RDONLY | O_CLOEXEC);
     unsigned char *p = NULL;
     long           before, faults;
 
     (void)state;
+    assert_true(zeroes >= 0);
     assert_int_equal(tutti_alloc(BYTES, (void **)&p), TUTTI_OK);
     before = count_faults();
-    memset(p, 3, BYTES);
+    /* The kernel writes: a sanitizer would fault in pages of its own beside. */
+    assert_int_equal(syscall(SYS_read, zeroes, p, (size_t)BYTES), BYTES);
     faults = count_faults() - before;
-    assert_int_equal(p[0] + p[BYTES - 1], 6);
+    close(zeroes);
     if (gives_large_pages())
         assert_true(faults < BYTES / 4096 / 2);
     else
