@@ -8,8 +8,8 @@
  * "_" change their first operand in place and are never recorded: on a tensor that a graph needs
  * they are refused while recording is on.
  *
- * Operands of different types meet in the wider one: bool < u8 < i32 < i64 < f32 < f64; a scalar
- * tensor counts only if its kind (bool, whole, real) is higher. Shapes broadcast: aligned at the
+ * Operands of different types meet in the wider one: bool < u8 < i32 < i64 < f16, bf16 < f32 < f64, and
+ * f16 and bf16 in f32; a scalar tensor counts only if its kind (bool, whole, real) is higher. Shapes broadcast: aligned at the
  * right, sizes are equal or 1. Errors of all operations: NULL, kept (see tutti/tensor.h),
  * TUTTI_E_ARG for shapes and dimensions that do not fit, TUTTI_E_UNSUPPORTED for types,
  * TUTTI_E_NOMEM. */
@@ -60,7 +60,7 @@ TUTTI_API bool tutti_is_grad_enabled(void);
 TUTTI_API bool tutti_set_grad_enabled(bool on);
 
 /** Make a leaf require gradients, or no longer. Returns t.
- * @errors  NULL and kept: TUTTI_E_ARG not f32 or f64; TUTTI_E_STATE switching off a computed tensor
+ * @errors  NULL and kept: TUTTI_E_ARG not of a real type; TUTTI_E_STATE switching off a computed tensor
  * @threads one at a time per tensor
  * @source  Tensor.requires_grad_ */
 TUTTI_API tutti_tensor *tutti_tensor_requires_grad_(tutti_tensor *t, bool on);
@@ -298,7 +298,7 @@ TUTTI_API tutti_tensor *tutti_tensor_to(tutti_tensor *x, tutti_dtype dtype);
 TUTTI_API tutti_tensor *tutti_tensor_sum(tutti_tensor *x, const int *dims, int n_dims,
                                          bool keepdim);
 
-/** The sum divided by the number of its terms; f32 and f64.
+/** The sum divided by the number of its terms; real types.
  * @numbers as tutti_tensor_sum()
  * @threads any
  * @source  torch.mean */
@@ -318,7 +318,7 @@ TUTTI_API tutti_tensor *tutti_tensor_min(tutti_tensor *x, int dim, bool keepdim,
                                          tutti_tensor **index_out);
 
 /** The mean squared distance from the mean over n_dims dimensions (0: all): the sum is divided by the
- * number of its terms less correction (1 is usual); f32 and f64.
+ * number of its terms less correction (1 is usual); real types.
  * @numbers as tutti_tensor_sum()
  * @threads any
  * @source  torch.var */
@@ -450,7 +450,7 @@ TUTTI_API tutti_tensor *tutti_tensor_triu(tutti_tensor *x, int64_t diagonal);
 
 /** Matrix product of two matrices.
  * @shapes  [M, K] x [K, N] -> [M, N]
- * @errors  also TUTTI_E_UNSUPPORTED  not both f32 or both f64
+ * @errors  also TUTTI_E_UNSUPPORTED  not both of one real type
  * @threads any; inside as many as the CBLAS takes (OMP_NUM_THREADS)
  * @source  torch.mm */
 TUTTI_API tutti_tensor *tutti_tensor_mm(tutti_tensor *a, tutti_tensor *b);

@@ -11,8 +11,9 @@
  * Who owns a result: the innermost scope of the thread (tutti_scope_begin), which drops it at its
  * end; with no scope open, the caller, who drops it with tutti_tensor_release(). What must outlive
  * its scope is retained. Everything here is about host memory and up to 8 dimensions; element
- * types are f32, f64, i64, i32, u8 and bool. Arithmetic is for f32, f64 and i64; the others are
- * masks and labels, which are compared, copied and converted. */
+ * types are f32, f64, f16, bf16, i64, i32, u8 and bool. Arithmetic is for real types and i64; f16 and
+ * bf16 are computed with in f32, sums too, and rounded once, at the end of each operation. The others
+ * are masks and labels, which are compared, copied and converted. */
 #ifndef TUTTI_TENSOR_H
 #define TUTTI_TENSOR_H
 

@@ -118,6 +118,22 @@ tti_node *tti_node_retain(tti_node *node);
 void tti_node_release(tti_node *node);
 void tti_node_free_saved(tti_node *node);
 
+/* ---- half.c: operations that know f32 and f64 only, of tensors of 16 bits:
+ *
+ *     if (tti_has_half(x)) {
+ *         tutti_scope_begin();
+ *         return tti_rounded(operation(tti_widened(x)), x->dtype);    which ends the scope
+ *     }
+ */
+static inline bool tti_has_half(const tutti_tensor *x)
+{
+    return x != NULL && tti_is_half(x->dtype);
+}
+/* x, recorded, in f32 if it has 16 bits; else x itself. */
+tutti_tensor *tti_widened(tutti_tensor *x);
+/* y, recorded, in dtype; ends the scope that y was made in. */
+tutti_tensor *tti_rounded(tutti_tensor *y, tutti_dtype dtype);
+
 /* ---- checkpoint.c */
 /* Whether a region that runs takes care of t, which slot was to keep. */
 bool tti_region_takes(tti_saved_tensor *slot, tutti_tensor *t);

@@ -209,8 +209,8 @@ tutti_tensor *tutti_tensor_requires_grad_(tutti_tensor *t, bool on)
 {
     if (t == NULL)
         return tti_poisoned("requires_grad_");
-    if (on && !tti_is_real(t->dtype))
-        return tti_poison(TUTTI_E_ARG, "requires_grad_", "%s has no gradients, f32 and f64 have",
+    if (on && !tti_is_floating(t->dtype))
+        return tti_poison(TUTTI_E_ARG, "requires_grad_", "%s has no gradients, real types have",
                           tutti_dtype_name(t->dtype));
     if (!tutti_tensor_is_leaf(t)) {
         if (on)

@@ -130,7 +130,7 @@ tti_node *tti_record(tutti_tensor **y, const tti_node_class *cls, int n,
     tti_node *node;
     bool connected = true;
 
-    if (*y == NULL || grad_off || !tti_is_real((*y)->dtype) || !any_requires_grad(n, inputs))
+    if (*y == NULL || grad_off || !tti_is_floating((*y)->dtype) || !any_requires_grad(n, inputs))
         return NULL;
     node = tti_node_make(cls, n);
     info = node != NULL ? tti_info_make(*y) : NULL;

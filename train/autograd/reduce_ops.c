@@ -49,7 +49,7 @@ static tutti_status check(const char *op, const tutti_tensor *x, const int *dims
     if (x == NULL)
         return tti_refuse_null(op);
     if (!tti_is_real(x->dtype))
-        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "elements of %s, f32 and f64 are offered",
+        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "elements of %s, real types are offered",
                           tutti_dtype_name(x->dtype));
     if (tti_dims_mask(op, dims, n_dims, x->nd, mask_out) != TUTTI_OK)
         return TUTTI_E_ARG;
@@ -67,6 +67,10 @@ tutti_tensor *tutti_tensor_mean(tutti_tensor *x, const int *dims, int n_dims, bo
     tutti_tensor *y;
     tti_node *node;
 
+    if (tti_has_half(x)) {
+        tutti_scope_begin();
+        return tti_rounded(tutti_tensor_mean(tti_widened(x), dims, n_dims, keepdim), x->dtype);
+    }
     if (check("mean", x, dims, n_dims, &mask, &terms) != TUTTI_OK)
         return NULL;
     y = tti_raw_sum(x, dims, n_dims, keepdim);
@@ -128,6 +132,11 @@ tutti_tensor *tutti_tensor_var(tutti_tensor *x, const int *dims, int n_dims, dou
     double terms = 1.0;
     tutti_tensor *y;
 
+    if (tti_has_half(x)) {
+        tutti_scope_begin();
+        return tti_rounded(tutti_tensor_var(tti_widened(x), dims, n_dims, correction, keepdim),
+                           x->dtype);
+    }
     if (check("var", x, dims, n_dims, &mask, &terms) != TUTTI_OK)
         return NULL;
     tutti_scope_begin();
@@ -157,6 +166,10 @@ tutti_tensor *tutti_tensor_norm(tutti_tensor *x, const int *dims, int n_dims, bo
     double terms;
     tti_node *node;
 
+    if (tti_has_half(x)) {
+        tutti_scope_begin();
+        return tti_rounded(tutti_tensor_norm(tti_widened(x), dims, n_dims, keepdim), x->dtype);
+    }
     if (check("norm", x, dims, n_dims, &mask, &terms) != TUTTI_OK)
         return NULL;
     squares = tti_raw_op2(TTI_MUL, x, x, 0.0);
@@ -231,6 +244,10 @@ tutti_tensor *tutti_tensor_logsumexp(tutti_tensor *x, int dim, bool keepdim)
     tutti_tensor *y;
     tti_node *node;
 
+    if (tti_has_half(x)) {
+        tutti_scope_begin();
+        return tti_rounded(tutti_tensor_logsumexp(tti_widened(x), dim, keepdim), x->dtype);
+    }
     if (x != NULL && (dim = tti_dim_check("logsumexp", dim, x->nd)) < 0)
         return NULL;
     if (check("logsumexp", x, &dim, 1, &mask, &terms) != TUTTI_OK)

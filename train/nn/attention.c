@@ -370,7 +370,7 @@ static tutti_status check(const tutti_tensor *q, const tutti_tensor *k, const tu
     bool fits = nd >= 2 && k->nd == nd && v->nd == nd;
 
     if (!tti_is_real(q->dtype) || k->dtype != q->dtype || v->dtype != q->dtype)
-        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "all operands must be f32, or all f64");
+        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "all operands must be of one real type");
     for (int d = 0; d < nd - 2 && fits; d++)
         fits = k->shape[d] == q->shape[d] && v->shape[d] == q->shape[d];
     fits = fits && k->shape[nd - 1] == q->shape[nd - 1] && v->shape[nd - 2] == k->shape[nd - 2];
@@ -446,6 +446,12 @@ tutti_tensor *tutti_tensor_scaled_dot_product_attention(tutti_tensor *q, tutti_t
 
     if (q == NULL || k == NULL || v == NULL)
         return tti_poisoned(op);
+    if (tti_has_half(q) && k->dtype == q->dtype && v->dtype == q->dtype) {
+        tutti_scope_begin();
+        return tti_rounded(tutti_tensor_scaled_dot_product_attention(tti_widened(q), tti_widened(k),
+                                                                     tti_widened(v), opts),
+                           q->dtype);
+    }
     if (!options_get(opts, &o) || check(q, k, v) != TUTTI_OK)
         return NULL;
     tutti_scope_begin();

@@ -212,8 +212,16 @@ tutti_tensor *tutti_tensor_cross_entropy(tutti_tensor *logits, tutti_tensor *tar
     if (logits->nd < 1)
         return tti_poison(TUTTI_E_ARG, "cross_entropy", "logits %s have no classes",
                           tti_shape_str(logits->nd, logits->shape).s);
-    if (!tti_loss_options_get("cross_entropy", opts, &o) ||
-        tti_loss_check("cross_entropy", logits, target, o.weight) != TUTTI_OK)
+    if (!tti_loss_options_get("cross_entropy", opts, &o))
+        return NULL;
+    if (tti_has_half(logits)) {
+        o.has_ignore_index = true; /* it has been filled in */
+        tutti_scope_begin();
+        o.weight = tti_widened(o.weight);
+        return tti_rounded(tutti_tensor_cross_entropy(tti_widened(logits), target, &o),
+                           logits->dtype);
+    }
+    if (tti_loss_check("cross_entropy", logits, target, o.weight) != TUTTI_OK)
         return NULL;
     tutti_scope_begin();
     logits = classes_last(logits);

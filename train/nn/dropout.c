@@ -43,8 +43,8 @@ static tutti_status check(const char *op, const tutti_tensor *x, double p)
         return tti_refuse_null(op);
     if (!(p >= 0.0 && p <= 1.0))
         return tti_refuse(TUTTI_E_ARG, op, "the probability %g is not within 0..1", p);
-    if (!tti_is_real(x->dtype))
-        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "elements of %s, f32 and f64 are offered",
+    if (!tti_is_floating(x->dtype))
+        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "elements of %s, real types are offered",
                           tutti_dtype_name(x->dtype));
     return TUTTI_OK;
 }
@@ -57,6 +57,10 @@ tutti_tensor *tutti_tensor_dropout(tutti_tensor *x, double p, bool training)
         return NULL;
     if (!training || p == 0.0)
         return tti_temp(tutti_tensor_retain(x));
+    if (tti_has_half(x)) {
+        tutti_scope_begin();
+        return tti_rounded(tutti_tensor_dropout(tti_widened(x), p, training), x->dtype);
+    }
     return masked(&dropout_class, x, x->shape, p);
 }
 
@@ -72,6 +76,10 @@ tutti_tensor *tutti_tensor_dropout2d(tutti_tensor *x, double p, bool training)
                           tti_shape_str(x->nd, x->shape).s);
     if (!training || p == 0.0)
         return tti_temp(tutti_tensor_retain(x));
+    if (tti_has_half(x)) {
+        tutti_scope_begin();
+        return tti_rounded(tutti_tensor_dropout2d(tti_widened(x), p, training), x->dtype);
+    }
     for (int d = 0; d < x->nd; d++)
         shape[d] = d < 2 ? x->shape[d] : 1;
     return masked(&dropout_class, x, shape, p);

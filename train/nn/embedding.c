@@ -24,9 +24,9 @@ static void embedding_apply(tti_node *node, tutti_tensor *g, tutti_tensor **out)
 
 static tutti_status check(const tutti_tensor *weight, const tutti_tensor *index, int64_t padding)
 {
-    if (!tti_is_real(weight->dtype) || index->dtype != TUTTI_I64)
+    if (!tti_is_floating(weight->dtype) || index->dtype != TUTTI_I64)
         return tti_refuse(TUTTI_E_UNSUPPORTED, "embedding",
-                          "rows of %s by numbers of %s: f32 or f64, and i64, are offered",
+                          "rows of %s by numbers of %s: real types, and i64, are offered",
                           tutti_dtype_name(weight->dtype), tutti_dtype_name(index->dtype));
     if (weight->nd != 2 || index->nd >= TUTTI_MAX_DIMS || padding >= weight->shape[0])
         return tti_refuse(TUTTI_E_ARG, "embedding", "weight %s, numbers %s, padding %lld",

@@ -42,7 +42,7 @@ static void linear_apply(tti_node *node, tutti_tensor *g, tutti_tensor **out)
 static tutti_status check(const tutti_tensor *x, const tutti_tensor *w, const tutti_tensor *b)
 {
     if (x->dtype != w->dtype || !tti_is_real(x->dtype) || (b != NULL && b->dtype != x->dtype))
-        return tti_refuse(TUTTI_E_UNSUPPORTED, "linear", "all operands must be f32, or all f64");
+        return tti_refuse(TUTTI_E_UNSUPPORTED, "linear", "all operands must be of one real type");
     if (w->nd != 2 || x->nd < 1 || x->shape[x->nd - 1] != w->shape[1])
         return tti_refuse(TUTTI_E_ARG, "linear", "input %s does not fit to weight %s",
                           tti_shape_str(x->nd, x->shape).s, tti_shape_str(w->nd, w->shape).s);
@@ -74,6 +74,11 @@ tutti_tensor *tutti_tensor_linear(tutti_tensor *x, tutti_tensor *weight, tutti_t
 
     if (x == NULL || weight == NULL)
         return tti_poisoned("linear");
+    if (tti_has_half(x) && weight->dtype == x->dtype && (bias == NULL || bias->dtype == x->dtype)) {
+        tutti_scope_begin();
+        return tti_rounded(
+            tutti_tensor_linear(tti_widened(x), tti_widened(weight), tti_widened(bias)), x->dtype);
+    }
     if (check(x, weight, bias) != TUTTI_OK)
         return NULL;
     tutti_scope_begin();

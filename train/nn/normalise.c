@@ -110,7 +110,7 @@ static tutti_status check(const char *op, const tutti_tensor *x, int nd, const i
     if (x == NULL)
         return tti_refuse_null(op);
     if (!tti_is_real(x->dtype))
-        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "elements of %s, f32 and f64 are offered",
+        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "elements of %s, real types are offered",
                           tutti_dtype_name(x->dtype));
     if (nd < 1 || nd > x->nd || shape == NULL ||
         memcmp(x->shape + x->nd - nd, shape, (size_t)nd * sizeof *shape) != 0)
@@ -160,6 +160,12 @@ tutti_tensor *tutti_tensor_layer_norm(tutti_tensor *x, int nd, const int64_t *sh
     static const tti_node_class layer_class = { .name = "layer_norm", .apply = norm_apply };
     tutti_tensor *y;
 
+    if (tti_has_half(x)) {
+        tutti_scope_begin();
+        return tti_rounded(tutti_tensor_layer_norm(tti_widened(x), nd, shape, tti_widened(weight),
+                                                   tti_widened(bias), eps),
+                           x->dtype);
+    }
     if (check("layer_norm", x, nd, shape, weight, bias) != TUTTI_OK)
         return NULL;
     tutti_scope_begin();
@@ -174,6 +180,12 @@ tutti_tensor *tutti_tensor_rms_norm(tutti_tensor *x, int nd, const int64_t *shap
     static const tti_node_class rms_class = { .name = "rms_norm", .apply = norm_apply };
     tutti_tensor *y;
 
+    if (tti_has_half(x)) {
+        tutti_scope_begin();
+        eps = eps < 0.0 ? (x->dtype == TUTTI_F16 ? 0x1p-10 : 0x1p-7) : eps;
+        return tti_rounded(
+            tutti_tensor_rms_norm(tti_widened(x), nd, shape, tti_widened(weight), eps), x->dtype);
+    }
     if (check("rms_norm", x, nd, shape, weight, NULL) != TUTTI_OK)
         return NULL;
     if (eps < 0.0)

@@ -101,8 +101,12 @@ static tutti_tensor *recorded(const tti_node_class *cls, tutti_tensor *x, int di
 
     if (x == NULL)
         return tti_poisoned(cls->name);
+    if (tti_has_half(x)) {
+        tutti_scope_begin();
+        return tti_rounded(recorded(cls, tti_widened(x), dim, log_of), x->dtype);
+    }
     if (!tti_is_real(x->dtype))
-        return tti_poison(TUTTI_E_UNSUPPORTED, cls->name, "elements of %s, f32 and f64 are offered",
+        return tti_poison(TUTTI_E_UNSUPPORTED, cls->name, "elements of %s, real types are offered",
                           tutti_dtype_name(x->dtype));
     dim = tti_dim_check_or_scalar(cls->name, dim, x->nd);
     if (dim < 0)

@@ -43,6 +43,10 @@ static tutti_status check_params(const tutti_optim *o, tutti_tensor *const *para
         if (!tutti_tensor_is_leaf(params[i]) || !tutti_tensor_requires_grad(params[i]))
             return tti_refuse(TUTTI_E_ARG, op, "parameter %d is no leaf that requires gradients",
                               i);
+        if (!tti_is_real(params[i]->dtype))
+            return tti_refuse(TUTTI_E_UNSUPPORTED, op,
+                              "parameter %d is %s, f32 and f64 are offered", i,
+                              tutti_dtype_name(params[i]->dtype));
         if (tti_repeats_elements(params[i]))
             return tti_refuse(TUTTI_E_ARG, op, "parameter %d repeats elements, as an expanded view",
                               i);

@@ -4,11 +4,12 @@
  *
  * True    Real to whole drops the fraction and stays within i64 (NaN gives 0), then keeps the low
  *         bits; anything to bool is "not zero". */
+#include "tensor/half.h"
 #include "tensor/tensor.h"
 
 #include <string.h>
 
-enum { TYPES = 6 };
+enum { TYPES = 8 };
 
 static int type_index(tutti_dtype dtype)
 {
@@ -18,6 +19,8 @@ static int type_index(tutti_dtype dtype)
     case TUTTI_I32: return 2;
     case TUTTI_I64: return 3;
     case TUTTI_F32: return 4;
+    case TUTTI_F16: return 6;
+    case TUTTI_BF16: return 7;
     default: return 5; /* TUTTI_F64: tensors of other types cannot be made */
     }
 }
@@ -34,9 +37,12 @@ static int64_t whole(double x)
 #define PLAIN(T, x)    ((T)(x))
 #define TO_WHOLE(T, x) ((T)whole((double)(x)))
 #define TO_BOOL(T, x)  ((x) != 0)
+#define TO_F16(T, x)   (tti_f16_write((float)(x)))
+#define TO_BF16(T, x)  (tti_bf16_write((float)(x)))
+#define AS_IS(x)       (x)
 
-/* A loop that converts elements of type F to type T. */
-#define CONVERT(name, F, T, HOW)                                                                  \
+/* A loop that converts elements of type F, which READ gives as numbers, to type T. */
+#define CONVERT(name, F, READ, T, HOW)                                                            \
     static void name(int64_t n, void *vo, int64_t so, const void *va, int64_t sa, const void *vb, \
                      int64_t sb, const double *c)                                                 \
     {                                                                                             \
@@ -46,33 +52,46 @@ static int64_t whole(double x)
         (void)vb, (void)sb, (void)c;                                                              \
         if (so == 1 && sa == 1)                                                                   \
             for (int64_t i = 0; i < n; i++)                                                       \
-                o[i] = HOW(T, a[i]);                                                              \
+                o[i] = HOW(T, READ(a[i]));                                                        \
         else                                                                                      \
             for (int64_t i = 0; i < n; i++)                                                       \
-                o[i * so] = HOW(T, a[i * sa]);                                                    \
+                o[i * so] = HOW(T, READ(a[i * sa]));                                              \
     }
 
-#define CONVERT_FROM(word, F, HOW_INT)        \
-    CONVERT(word##_bool, F, uint8_t, TO_BOOL) \
-    CONVERT(word##_u8, F, uint8_t, HOW_INT)   \
-    CONVERT(word##_i32, F, int32_t, HOW_INT)  \
-    CONVERT(word##_i64, F, int64_t, HOW_INT)  \
-    CONVERT(word##_f32, F, float, PLAIN)      \
-    CONVERT(word##_f64, F, double, PLAIN)
+#define CONVERT_FROM(word, F, READ, HOW_INT)        \
+    CONVERT(word##_bool, F, READ, uint8_t, TO_BOOL) \
+    CONVERT(word##_u8, F, READ, uint8_t, HOW_INT)   \
+    CONVERT(word##_i32, F, READ, int32_t, HOW_INT)  \
+    CONVERT(word##_i64, F, READ, int64_t, HOW_INT)  \
+    CONVERT(word##_f32, F, READ, float, PLAIN)      \
+    CONVERT(word##_f64, F, READ, double, PLAIN)     \
+    CONVERT(word##_f16, F, READ, uint16_t, TO_F16)  \
+    CONVERT(word##_bf16, F, READ, uint16_t, TO_BF16)
 
-CONVERT_FROM(byte, uint8_t, PLAIN) /* bool and u8 */
-CONVERT_FROM(i32, int32_t, PLAIN)
-CONVERT_FROM(i64, int64_t, PLAIN)
-CONVERT_FROM(f32, float, TO_WHOLE)
-CONVERT_FROM(f64, double, TO_WHOLE)
+CONVERT_FROM(byte, uint8_t, AS_IS, PLAIN) /* bool and u8 */
+CONVERT_FROM(i32, int32_t, AS_IS, PLAIN)
+CONVERT_FROM(i64, int64_t, AS_IS, PLAIN)
+CONVERT_FROM(f32, float, AS_IS, TO_WHOLE)
+CONVERT_FROM(f64, double, AS_IS, TO_WHOLE)
+CONVERT_FROM(f16, uint16_t, tti_f16_read, TO_WHOLE)
+CONVERT_FROM(bf16, uint16_t, tti_bf16_read, TO_WHOLE)
 
-#define ROW(word)                                                              \
-    {                                                                          \
-        word##_bool, word##_u8, word##_i32, word##_i64, word##_f32, word##_f64 \
+/* Between halves of one type bits are moved: a NaN keeps its own. */
+CONVERT(half_half, uint16_t, AS_IS, uint16_t, PLAIN)
+
+#define ROW(word)                                                                           \
+    {                                                                                       \
+        word##_bool, word##_u8, word##_i32, word##_i64, word##_f32, word##_f64, word##_f16, \
+            word##_bf16                                                                     \
     }
 
-static const tti_loop convert[TYPES][TYPES] = { ROW(byte), ROW(byte), ROW(i32),
-                                                ROW(i64),  ROW(f32),  ROW(f64) };
+static const tti_loop convert[TYPES][TYPES] = { ROW(byte), ROW(byte), ROW(i32), ROW(i64),
+                                                ROW(f32),  ROW(f64),  ROW(f16), ROW(bf16) };
+
+static tti_loop loop_between(tutti_dtype from, tutti_dtype to)
+{
+    return from == to && tti_is_half(from) ? half_half : convert[type_index(from)][type_index(to)];
+}
 
 /* Same shape, or src broadcasts; memory does not overlap. */
 static void copy_into(tutti_tensor *t, const tutti_tensor *src)
@@ -83,7 +102,7 @@ static void copy_into(tutti_tensor *t, const tutti_tensor *src)
             memcpy(tti_at(t), tti_at(src), (size_t)t->numel * tutti_dtype_size(t->dtype));
         return;
     }
-    tti_iterate(convert[type_index(src->dtype)][type_index(t->dtype)], NULL, t, src, NULL);
+    tti_iterate(loop_between(src->dtype, t->dtype), NULL, t, src, NULL);
 }
 
 static tutti_tensor *copy_as(const tutti_tensor *x, tutti_dtype dtype)

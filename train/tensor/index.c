@@ -97,13 +97,33 @@ tutti_tensor *tti_raw_index_select(const char *op, const tutti_tensor *x, int di
     return y;
 }
 
+/* What is added up of halves is added up in f32 and rounded once. */
+static tutti_tensor *
+add_halves(const tutti_tensor *g, int dim, const tutti_tensor *index, int nd, const int64_t *shape,
+           tutti_tensor *(*add)(const tutti_tensor *g, int dim, const tutti_tensor *index, int nd,
+                                const int64_t *shape))
+{
+    tutti_tensor *wide = tti_raw_to(g, TUTTI_F32), *sums, *y;
+
+    if (wide == NULL)
+        return NULL;
+    sums = add(wide, dim, index, nd, shape);
+    y = sums != NULL ? tti_raw_to(sums, g->dtype) : NULL;
+    tutti_tensor_release(wide);
+    tutti_tensor_release(sums);
+    return y;
+}
+
 tutti_tensor *tti_raw_index_add(const tutti_tensor *g, int dim, const tutti_tensor *index, int nd,
                                 const int64_t *shape)
 {
-    tutti_tensor *from = tti_raw_contiguous(g);
-    tutti_tensor *y = from != NULL ? tti_raw_zeros(g->dtype, nd, shape) : NULL;
     const block3 s = block_around(nd, shape, dim);
+    tutti_tensor *from, *y;
 
+    if (g != NULL && tti_is_half(g->dtype))
+        return add_halves(g, dim, index, nd, shape, tti_raw_index_add);
+    from = tti_raw_contiguous(g);
+    y = from != NULL ? tti_raw_zeros(g->dtype, nd, shape) : NULL;
     if (y != NULL && from->numel > 0 && y->dtype == TUTTI_F32)
         float_add_runs(s, index->numel, tti_at(index), tti_at(from), tti_at(y));
     else if (y != NULL && from->numel > 0)
@@ -134,6 +154,7 @@ tutti_tensor *tti_raw_index_add(const tutti_tensor *g, int dim, const tutti_tens
     }
 
 TAKE(uint8_t)
+TAKE(uint16_t)
 TAKE(uint32_t)
 TAKE(uint64_t)
 GIVE(float)
@@ -180,6 +201,8 @@ static tutti_tensor *gathered(const tutti_tensor *x, int dim, const tutti_tensor
     at = tti_at(index);
     if (size == 1)
         uint8_t_take(s, index->shape[dim], at, tti_at(x), tti_at(y));
+    else if (size == 2)
+        uint16_t_take(s, index->shape[dim], at, tti_at(x), tti_at(y));
     else if (size == 4)
         uint32_t_take(s, index->shape[dim], at, tti_at(x), tti_at(y));
     else
@@ -205,9 +228,12 @@ tutti_tensor *tti_raw_index_gather(const tutti_tensor *x, int dim, const tutti_t
 tutti_tensor *tti_raw_scatter_add(const tutti_tensor *g, int dim, const tutti_tensor *index, int nd,
                                   const int64_t *shape)
 {
-    tutti_tensor *whole = tti_raw_zeros(g->dtype, nd, shape), *part, *sums;
+    tutti_tensor *whole, *part, *sums;
     block3 s;
 
+    if (tti_is_half(g->dtype))
+        return add_halves(g, dim, index, nd, shape, tti_raw_scatter_add);
+    whole = tti_raw_zeros(g->dtype, nd, shape);
     tutti_scope_begin();
     g = tti_temp(tti_raw_contiguous(g));
     index = tti_temp(tti_raw_contiguous(index));
@@ -261,8 +287,12 @@ tutti_tensor *tti_raw_cat(int n, tutti_tensor *const *xs, int dim)
     memcpy(shape, xs[0]->shape, sizeof shape);
     dtype = xs[0]->dtype;
     for (int i = 1; i < n; i++) {
+        const bool halves = tti_is_half(dtype) && tti_is_half(xs[i]->dtype);
+
         shape[dim] += xs[i]->shape[dim];
-        dtype = xs[i]->dtype > dtype ? xs[i]->dtype : dtype;
+        dtype = halves && xs[i]->dtype != dtype ? TUTTI_F32
+                : xs[i]->dtype > dtype          ? xs[i]->dtype
+                                                : dtype;
     }
     y = tti_raw_empty(dtype, xs[0]->nd, shape);
     for (int i = 0; i < n && y != NULL; i++) {

@@ -21,6 +21,8 @@ static bool offered(tutti_dtype dtype)
     case TUTTI_U8:
     case TUTTI_I32:
     case TUTTI_I64:
+    case TUTTI_F16:
+    case TUTTI_BF16:
     case TUTTI_F32:
     case TUTTI_F64: return true;
     default: return false;

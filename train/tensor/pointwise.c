@@ -22,15 +22,17 @@ static bool is_comparison(tti_op2 op)
 /* bool 0, whole 1, real 2 */
 static int kind_of(tutti_dtype dtype)
 {
-    return tti_is_real(dtype) ? 2 : dtype == TUTTI_BOOL ? 0 : 1;
+    return tti_is_floating(dtype) ? 2 : dtype == TUTTI_BOOL ? 0 : 1;
 }
 
 tutti_dtype tti_promote(const tutti_tensor *a, const tutti_tensor *b)
 {
     const tutti_dtype wider = b == NULL || a->dtype > b->dtype ? a->dtype : b->dtype;
 
-    if (b == NULL || (a->nd == 0) == (b->nd == 0))
-        return wider; /* the enum lists bool u8 i32 i64 f32 f64 in this order */
+    if (b == NULL || (a->nd == 0) == (b->nd == 0)) /* the enum lists the types in this order, but */
+        return b != NULL && tti_is_half(a->dtype) && tti_is_half(b->dtype) && a->dtype != b->dtype
+                   ? TUTTI_F32 /* neither half holds the other */
+                   : wider;
     if (a->nd == 0)
         return kind_of(a->dtype) > kind_of(b->dtype) ? a->dtype : b->dtype;
     return kind_of(b->dtype) > kind_of(a->dtype) ? b->dtype : a->dtype;
@@ -41,7 +43,7 @@ tutti_dtype tti_promote(const tutti_tensor *a, const tutti_tensor *b)
 static int column(const char *name, bool whole, tutti_dtype *dtype)
 {
     if (!tti_is_real(*dtype))
-        *dtype = whole ? *dtype : TUTTI_F32;
+        *dtype = whole && !tti_is_half(*dtype) ? *dtype : TUTTI_F32;
     if (arith_index(*dtype) < 0)
         (void)tti_refuse(TUTTI_E_UNSUPPORTED, name,
                          "no arithmetic on %s\n  next: convert with tutti_tensor_to()",
@@ -53,7 +55,7 @@ static tti_loop choose(const tti_op1_row *row, bool comparison, tutti_dtype *dty
 {
     int k;
 
-    if (!tti_is_real(*dtype) && comparison)
+    if (!tti_is_floating(*dtype) && comparison)
         *dtype = TUTTI_I64;
     k = column(row->name, row->loop[2] != NULL, dtype);
     return k < 0 ? NULL : row->loop[k];
@@ -67,6 +69,18 @@ static const tti_op1_row *row1(tti_op1 op)
 static const tti_op1_row *row2(tti_op2 op)
 {
     return &tti_math_now()->op2[op];
+}
+
+/* y, a reference of ours, in the type that the operands met in, if that was a half. */
+static tutti_tensor *rounded(tutti_tensor *y, tutti_dtype met)
+{
+    tutti_tensor *half;
+
+    if (y == NULL || !tti_is_half(met))
+        return y;
+    half = tti_raw_to(y, met);
+    tutti_tensor_release(y);
+    return half;
 }
 
 /* c: two numbers for the loop. */
@@ -89,7 +103,7 @@ static tutti_tensor *one_operand(tti_op1 op, const tutti_tensor *x, const double
     if (y != NULL)
         tti_iterate(loop, c, y, from, NULL);
     tutti_tensor_release(from);
-    return y;
+    return rounded(y, x->dtype);
 }
 
 static tutti_tensor *two_operands(tti_op2 op, const tutti_tensor *a, const tutti_tensor *b,
@@ -98,13 +112,13 @@ static tutti_tensor *two_operands(tti_op2 op, const tutti_tensor *a, const tutti
     const tti_op1_row *row = row2(op);
     int64_t shape[TUTTI_MAX_DIMS];
     tutti_tensor *from_a = NULL, *from_b = NULL, *y = NULL;
-    tutti_dtype dtype;
+    tutti_dtype dtype, met;
     tti_loop loop;
     int nd;
 
     if (a == NULL || b == NULL)
         return tti_poisoned(row->name);
-    dtype = tti_promote(a, b);
+    dtype = met = tti_promote(a, b);
     loop = choose(row, is_comparison(op), &dtype);
     if (loop == NULL || tti_broadcast_shape(row->name, a, b, &nd, shape) != TUTTI_OK)
         return NULL;
@@ -116,7 +130,7 @@ static tutti_tensor *two_operands(tti_op2 op, const tutti_tensor *a, const tutti
         tti_iterate(loop, c, y, from_a, from_b);
     tutti_tensor_release(from_a);
     tutti_tensor_release(from_b);
-    return y;
+    return is_comparison(op) ? y : rounded(y, met);
 }
 
 tutti_tensor *tti_raw_op1(tti_op1 op, const tutti_tensor *x, double c)
@@ -157,18 +171,23 @@ tutti_tensor *tti_raw_op3(tti_op3 op, const tutti_tensor *a, const tutti_tensor 
                           const tutti_tensor *e)
 {
     const tti_op3_row *row = &tti_math_now()->op3[op];
-    tutti_tensor *y, *from_b, *from_e;
+    tutti_tensor *y = NULL, *from_a, *from_b, *from_e;
+    tutti_dtype dtype;
 
     if (a == NULL || b == NULL || e == NULL)
         return tti_poisoned(row->name);
-    from_b = tti_raw_to(b, a->dtype);
-    from_e = tti_raw_to(e, a->dtype);
-    y = from_b != NULL && from_e != NULL ? tti_raw_empty(a->dtype, a->nd, a->shape) : NULL;
+    dtype = tti_is_half(a->dtype) ? TUTTI_F32 : a->dtype;
+    from_a = tti_raw_to(a, dtype);
+    from_b = tti_raw_to(b, dtype);
+    from_e = tti_raw_to(e, dtype);
+    if (from_a != NULL && from_b != NULL && from_e != NULL)
+        y = tti_raw_empty(dtype, a->nd, a->shape);
     if (y != NULL)
-        tti_iterate3(row->loop[arith_index(a->dtype)], NULL, y, a, from_b, from_e);
+        tti_iterate3(row->loop[arith_index(dtype)], NULL, y, from_a, from_b, from_e);
+    tutti_tensor_release(from_a);
     tutti_tensor_release(from_b);
     tutti_tensor_release(from_e);
-    return y;
+    return rounded(y, a->dtype);
 }
 
 /* ---- where ------------------------------------------------------------------------------------
@@ -196,8 +215,17 @@ tutti_tensor *tti_raw_op3(tti_op3 op, const tutti_tensor *a, const tutti_tensor 
     }
 
 WHERE(uint8_t)
+WHERE(uint16_t)
 WHERE(uint32_t)
 WHERE(uint64_t)
+
+static tti_loop3 where_of(size_t size)
+{
+    return size == 1   ? where_uint8_t
+           : size == 2 ? where_uint16_t
+           : size == 4 ? where_uint32_t
+                       : where_uint64_t;
+}
 
 /* The shape that all three broadcast to. */
 static tutti_status where_shape(const tutti_tensor *cond, const tutti_tensor *a,
@@ -230,10 +258,7 @@ tutti_tensor *tti_raw_where(const tutti_tensor *cond, const tutti_tensor *a, con
     if (from_a != NULL && from_b != NULL)
         y = tti_raw_empty(dtype, nd, shape);
     if (y != NULL)
-        tti_iterate3(tutti_dtype_size(dtype) == 1   ? where_uint8_t
-                     : tutti_dtype_size(dtype) == 4 ? where_uint32_t
-                                                    : where_uint64_t,
-                     NULL, y, cond, from_a, from_b);
+        tti_iterate3(where_of(tutti_dtype_size(dtype)), NULL, y, cond, from_a, from_b);
     tutti_tensor_release(from_a);
     tutti_tensor_release(from_b);
     return y;
@@ -256,12 +281,23 @@ static tti_loop choose_in_place(const tti_op1_row *row, const tutti_tensor *t)
     return loop;
 }
 
+/* t = y, a reference of ours: how halves are changed in place. */
+static tutti_status put_back(tutti_tensor *t, tutti_tensor *y)
+{
+    const tutti_status st = y != NULL ? tti_raw_copy_(t, y) : tti_refused();
+
+    tutti_tensor_release(y);
+    return st;
+}
+
 tutti_status tti_raw_op1_(tti_op1 op, tutti_tensor *t, double c)
 {
     tti_loop loop;
 
     if (t == NULL)
         return tti_refuse_null(row1(op)->name);
+    if (tti_is_half(t->dtype))
+        return put_back(t, tti_raw_op1(op, t, c));
     loop = choose_in_place(row1(op), t);
     if (loop == NULL)
         return tti_refused();
@@ -296,6 +332,8 @@ tutti_status tti_raw_op2_(tti_op2 op, tutti_tensor *t, const tutti_tensor *b, do
 
     if (t == NULL || b == NULL)
         return tti_refuse_null(row2(op)->name);
+    if (tti_is_half(t->dtype))
+        return put_back(t, tti_raw_op2(op, t, b, c));
     loop = choose_in_place(row2(op), t);
     if (loop == NULL)
         return tti_refused();

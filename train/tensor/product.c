@@ -83,8 +83,9 @@ tutti_tensor *tti_raw_matrices(const tutti_tensor *x, bool *t_out, int64_t *ld_o
 
 static tutti_status check_factors(const char *op, const tutti_tensor *a, const tutti_tensor *b)
 {
-    if (a->dtype != b->dtype || !tti_is_real(a->dtype))
-        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "%s times %s: both must be f32, or both f64",
+    if (a->dtype != b->dtype || !tti_is_floating(a->dtype))
+        return tti_refuse(TUTTI_E_UNSUPPORTED, op,
+                          "%s times %s: both must be f32, or both f64, or both the same half",
                           tutti_dtype_name(a->dtype), tutti_dtype_name(b->dtype));
     if (a->nd < 2 || b->nd < 2 || a->shape[a->nd - 1] != b->shape[b->nd - 2])
         return tti_refuse(TUTTI_E_ARG, op, "%s times %s is no product of matrices",
@@ -144,6 +145,22 @@ static bool is_one_product(const tutti_tensor *a, const tutti_tensor *b, int64_t
     return b->nd == 2 && rows <= INT_MAX && tutti_tensor_is_contiguous(a);
 }
 
+/* In f32, rounded once. */
+static tutti_tensor *product_of_halves(const char *op, const tutti_tensor *a, const tutti_tensor *b)
+{
+    tutti_tensor *wide_a = tti_raw_to(a, TUTTI_F32), *wide_b = tti_raw_to(b, TUTTI_F32), *y = NULL;
+    tutti_tensor *wide = NULL;
+
+    if (wide_a != NULL && wide_b != NULL)
+        wide = tti_raw_bmm(op, wide_a, wide_b);
+    if (wide != NULL)
+        y = tti_raw_to(wide, a->dtype);
+    tutti_tensor_release(wide_a);
+    tutti_tensor_release(wide_b);
+    tutti_tensor_release(wide);
+    return y;
+}
+
 tutti_tensor *tti_raw_bmm(const char *op, const tutti_tensor *a, const tutti_tensor *b)
 {
     int64_t shape[TUTTI_MAX_DIMS + 2];
@@ -155,6 +172,8 @@ tutti_tensor *tti_raw_bmm(const char *op, const tutti_tensor *a, const tutti_ten
         return tti_poisoned(op);
     if (check_factors(op, a, b) != TUTTI_OK || product_shape(op, a, b, &nd, shape) != TUTTI_OK)
         return NULL;
+    if (tti_is_half(a->dtype))
+        return product_of_halves(op, a, b);
     s.m = a->shape[a->nd - 2];
     s.k = a->shape[a->nd - 1];
     s.n = s.ldc = b->shape[b->nd - 1];

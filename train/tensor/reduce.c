@@ -178,7 +178,9 @@ tutti_tensor *tti_raw_sum(const tutti_tensor *x, const int *dims, int n_dims, bo
         return tti_poisoned("sum");
     if (tti_dims_mask("sum", dims, n_dims, x->nd, &mask) != TUTTI_OK)
         return NULL;
-    to = tti_raw_to(x, tti_is_real(x->dtype) ? x->dtype : TUTTI_I64);
+    to = tti_raw_to(x, tti_is_real(x->dtype)   ? x->dtype
+                       : tti_is_half(x->dtype) ? TUTTI_F32
+                                               : TUTTI_I64);
     y = tti_raw_contiguous(to);
     tutti_tensor_release(to);
     for (int end = x->nd; y != NULL && last_run(mask, end, &first, &last); end = first) {
@@ -190,6 +192,12 @@ tutti_tensor *tti_raw_sum(const tutti_tensor *x, const int *dims, int n_dims, bo
     if (y != NULL && y == x) { /* nothing to add up: still a tensor of its own */
         tutti_tensor_release(y);
         y = tti_raw_clone(x);
+    }
+    if (y != NULL && tti_is_half(x->dtype)) {
+        tutti_tensor *half = tti_raw_to(y, x->dtype);
+
+        tutti_tensor_release(y);
+        y = half;
     }
     if (y != NULL && !keepdim && mask != 0) {
         tutti_tensor *next = tti_raw_without_dims(y, mask);
@@ -292,7 +300,9 @@ tutti_tensor *tti_raw_argextreme(const char *op, const tutti_tensor *t, int dim,
     if (t->shape[dim] == 0)
         return tti_poison(TUTTI_E_ARG, op, "dimension %d has no elements", dim);
     tutti_scope_begin();
-    x = tti_temp(tti_raw_to(t, tti_is_real(t->dtype) ? t->dtype : TUTTI_I64));
+    x = tti_temp(tti_raw_to(t, tti_is_real(t->dtype)   ? t->dtype
+                               : tti_is_half(t->dtype) ? TUTTI_F32
+                                                       : TUTTI_I64));
     x = tti_temp(tti_raw_contiguous(x));
     y = x == NULL ? NULL : extreme_of(x, dim, smallest);
     tutti_scope_end();

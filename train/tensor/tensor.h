@@ -125,6 +125,16 @@ static inline bool tti_is_real(tutti_dtype dtype)
 {
     return dtype == TUTTI_F32 || dtype == TUTTI_F64;
 }
+/* A type of 16 bits, which is computed with in f32 and rounded once, at the end. */
+static inline bool tti_is_half(tutti_dtype dtype)
+{
+    return dtype == TUTTI_F16 || dtype == TUTTI_BF16;
+}
+/* A type that gradients flow through. */
+static inline bool tti_is_floating(tutti_dtype dtype)
+{
+    return tti_is_real(dtype) || tti_is_half(dtype);
+}
 /* "[2, 3]" for error texts. */
 typedef struct tti_shape_text {
     char s[TUTTI_MAX_DIMS * 21 + 3];

@@ -219,8 +219,8 @@ static void what_is_refused_stays_the_producers(void **state)
     refused(&p, TUTTI_E_UNSUPPORTED, "device type 7");
     produce(&p)->versioned.dl_tensor.dtype.bits = 24;
     refused(&p, TUTTI_E_UNSUPPORTED, "24 bits");
-    produce(&p)->versioned.dl_tensor.dtype = (DLDataType){ kDLBfloat, 16, 1 };
-    refused(&p, TUTTI_E_UNSUPPORTED, "'bf16'");
+    produce(&p)->versioned.dl_tensor.dtype = (DLDataType){ kDLInt, 16, 1 };
+    refused(&p, TUTTI_E_UNSUPPORTED, "'i16'");
 }
 
 /* ---- lending ---------------------------------------------------------------------------------- */
