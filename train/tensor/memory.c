@@ -8,7 +8,8 @@
  *         Raising malloc's threshold instead would change the whole process behind its back.
  * How     Sizes are rounded up to classes, four to each doubling (at most a quarter is lost). A
  *         freed block goes on the list of its class in the freeing thread; the link stands in the
- *         block. At CACHE_BYTES a thread keeps no more and blocks go back to the C library.
+ *         block. A thread keeps at most what it ever had in use at once, or CACHE_BYTES if that is more:
+ *         a step that needs as much as the one before finds it. The rest goes back to the C library.
  * True    Every block is aligned to 64 bytes. No lock: a list is touched by its thread alone. A
  *         block may be freed on another thread than the one that took it.
  * Memory  A thread's end gives its lists back; so does tutti_empty_cache(). Under the address
@@ -33,7 +34,9 @@ typedef struct block {
 
 typedef struct cache {
     block *list[CLASSES];
-    size_t bytes;     /* kept now, at most CACHE_BYTES */
+    size_t bytes;     /* kept now */
+    int64_t in_use;   /* taken less given back here; what other threads free is not seen */
+    int64_t peak;     /* of in_use */
     bool watched;     /* this thread's end will call at_thread_end() */
     bool thread_over; /* keep nothing any more */
     int64_t misses;   /* blocks that were not kept and came from the C library */
@@ -106,6 +109,8 @@ void *tti_mem_alloc(size_t bytes)
     if (bytes > (size_t)1 << 44)
         return NULL;
     k = class_of(bytes, &class_bytes);
+    c->in_use += (int64_t)class_bytes;
+    c->peak = c->in_use > c->peak ? c->in_use : c->peak;
     if (c->list[k] != NULL) {
         block *b = c->list[k];
 
@@ -137,6 +142,12 @@ void *tti_mem_grow(void *data, size_t bytes, size_t new_bytes)
     return larger;
 }
 
+/* How much this thread may keep. */
+static size_t limit_of(const cache *c)
+{
+    return CACHE_BYTES > 0 && (size_t)c->peak > CACHE_BYTES ? (size_t)c->peak : CACHE_BYTES;
+}
+
 void tti_mem_free(void *data, size_t bytes)
 {
     cache *c = &mine;
@@ -148,7 +159,8 @@ void tti_mem_free(void *data, size_t bytes)
     if (!c->watched)
         watch_thread(c);
     k = class_of(bytes, &class_bytes);
-    if (c->thread_over || class_bytes > CACHE_BYTES - c->bytes) {
+    c->in_use -= (int64_t)class_bytes;
+    if (c->thread_over || c->bytes + class_bytes > limit_of(c)) {
         free(data);
         return;
     }

@@ -156,27 +156,56 @@ static void freed_blocks_serve_the_next_tensor(void **state)
     tutti_empty_cache();
 }
 
-/* Six blocks of 64 MiB are freed: a thread keeps 256 MiB, the rest goes back at once. */
+/* Blocks of different sizes, 640 MiB, of which no more than 160 MiB are in use at once: a thread keeps 256
+ * MiB, the rest goes back at once. */
 static void the_cache_is_bounded(void **state)
 {
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     (void)state;
     skip(); /* mallinfo2() is not the sanitizer's */
 #else
+    const int64_t sizes[] = { 64, 80, 96, 112, 128, 160 };
     const size_t mib = (size_t)1 << 20;
     size_t before;
 
     (void)state;
     tutti_empty_cache();
     before = mallinfo2().hblkhd;
-    tutti_scope_begin();
-    for (int i = 0; i < 6; i++)
-        assert_non_null(tutti_tensor_empty(TUTTI_U8, 1, SHAPE(64 << 20)));
-    assert_true(mallinfo2().hblkhd >= before + 384 * mib);
-    tutti_scope_end();
+    for (int i = 0; i < 6; i++) {
+        tutti_scope_begin();
+        assert_non_null(tutti_tensor_empty(TUTTI_U8, 1, SHAPE(sizes[i] << 20)));
+        assert_true(mallinfo2().hblkhd >= before + (size_t)sizes[i] * mib);
+        tutti_scope_end();
+    }
     assert_in_range(mallinfo2().hblkhd, before + 192 * mib, before + 260 * mib);
     tutti_empty_cache();
     assert_true(mallinfo2().hblkhd <= before);
+#endif
+}
+
+/* What a loop had in use at once is kept for its next round, however much it is. */
+static void as_much_is_kept_as_was_in_use(void **state)
+{
+#if defined(__SANITIZE_ADDRESS__)
+    (void)state;
+    skip(); /* nothing is kept */
+#else
+    int64_t misses = 0;
+
+    (void)state;
+    for (int round = 0; round < 3; round++) {
+        tutti_scope_begin();
+        for (int i = 0; i < 5; i++)
+            assert_non_null(tutti_tensor_empty(TUTTI_U8, 1, SHAPE(INT64_C(100) << 20)));
+        tutti_scope_end();
+        if (round == 0)
+            misses = tutti_cache_misses();
+    }
+    assert_int_equal(tutti_cache_misses(), misses);
+    tutti_empty_cache();
+    assert_non_null(tutti_tensor_empty(TUTTI_U8, 1, SHAPE(INT64_C(100) << 20)));
+    assert_true(tutti_cache_misses() > misses);
+    tutti_empty_cache();
 #endif
 }
 
@@ -453,6 +482,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(without_a_scope_the_caller_owns, begin, end),
         cmocka_unit_test_setup_teardown(freed_blocks_serve_the_next_tensor, begin, end),
         cmocka_unit_test_setup_teardown(the_cache_is_bounded, begin, end),
+        cmocka_unit_test_setup_teardown(as_much_is_kept_as_was_in_use, begin, end),
         cmocka_unit_test_setup_teardown(null_passes_silently_and_the_first_failure_is_kept, begin,
                                         end),
         cmocka_unit_test_setup_teardown(a_null_of_unknown_origin_is_the_failure, begin, end),
