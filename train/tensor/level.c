@@ -38,7 +38,8 @@ static tti_math_level wanted(void)
 {
     const char *word = tti_env("TUTTI_ISA");
 
-    if (word != NULL && (strcmp(word, "sse2") == 0 || strcmp(word, "neon") == 0))
+    if (word != NULL && (strcmp(word, "portable") == 0 || strcmp(word, "sse2") == 0 ||
+                         strcmp(word, "neon") == 0))
         return TTI_MATH_BASE;
     return word != NULL && strcmp(word, "avx2") == 0 ? TTI_MATH_AVX2 : TTI_MATH_AVX512;
 }
