@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * mnist_test.c
- * Goal    mnist as its user meets it: mistakes are named, data is found, and with shared batches the
+ * Goal    mnist, and mnist_ddp, as their user meets them: mistakes are named, data is found, and with shared batches the
  *         curve of losses is the same however many ranks there are.
  * Method  the program itself, alone and under tutti run, on a few hundred drawn digits. 577 of them
  *         leave one sample for the last batch of 64: then most ranks have none. */
@@ -68,6 +68,8 @@ static result mnist(const char *fmt, ...)
     return r;
 }
 
+static const char *program_of_ranks = MNIST_PROGRAM;
+
 static result ranks(int size, const char *transport, const char *fmt, ...)
 {
     char program[1024];
@@ -76,7 +78,7 @@ static result ranks(int size, const char *transport, const char *fmt, ...)
 
     snprintf(program, sizeof program,
              "env TUTTI_TRANSPORT=%s %s run --standalone --nproc-per-node=%d %s", transport,
-             TUTTI_PROGRAM, size, MNIST_PROGRAM);
+             TUTTI_PROGRAM, size, program_of_ranks);
     va_start(args, fmt);
     r = run(program, fmt, args);
     va_end(args);
@@ -360,6 +362,27 @@ static void dropout_leaves_ranks_equal(void **state)
     assert_int_equal(read_losses("shared", losses), 2 * STEPS);
 }
 
+/* mnist_ddp averages in buckets, and comes to the same losses. */
+static void a_ddp_goes_the_same_way(void **state)
+{
+    double one[STEPS_MAX], losses[STEPS_MAX];
+    result r;
+
+    (void)state;
+    r = mnist("--data data --epochs 2 --batch %d --no-dropout --global-batches --losses one", BATCH);
+    expect(&r, 0, "(1)");
+    assert_int_equal(read_losses("one", one), 2 * STEPS);
+    program_of_ranks = MNIST_DDP_PROGRAM;
+    check_curve("cnn", 2, "auto", one);
+    check_curve("cnn", 3, "tcp", one);
+    r = ranks(2, "auto", "--data data --epochs 2 --losses own"); /* dropout, an order for each rank */
+    expect(&r, 0, "parameters are bitwise equal on all ranks (2)");
+    assert_int_equal(read_losses("own", losses), 2 * 5); /* 288 samples by 64 */
+    r = ranks(2, "auto", "--data data --batch 63");
+    expect(&r, 1, "63 samples cannot be shared equally by 2 ranks");
+    program_of_ranks = MNIST_PROGRAM;
+}
+
 /* ---- around ----------------------------------------------------------------------------------- */
 
 static int begin(void **state)
@@ -396,6 +419,7 @@ int main(void)
         cmocka_unit_test(curves_agree_cnn),
         cmocka_unit_test(curves_agree_linear),
         cmocka_unit_test(dropout_leaves_ranks_equal),
+        cmocka_unit_test(a_ddp_goes_the_same_way),
     };
 
     return cmocka_run_group_tests(tests, begin, end);
