@@ -195,6 +195,36 @@ static void everybody_begins_as_rank_0(tt_ctx *t)
     numbers_free(&n);
 }
 
+/* NULL is the thread's world of the moment: the ddp keeps to that of its making. */
+static void the_group_stays_that_of_the_beginning(tt_ctx *t)
+{
+    tutti_group *own = NULL;
+    tutti_tensor *buffer;
+    tutti_ddp *ddp = NULL;
+    numbers n;
+
+    numbers_make(&n, t);
+    tutti_scope_begin();
+    buffer = tutti_tensor_full(TUTTI_F32, 1, SHAPE(1), (double)t->rank);
+    OK(tutti_module_register_buffer(n.m, "mean", buffer, true));
+    OK(tutti_ddp_create(n.m, NULL, &ddp));
+    n.ddp = ddp;
+    OK(tutti_tensor_fill_(buffer, 50.0 + t->rank));
+    for (int r = 0; r < t->size; r++) {
+        tutti_group *made = NULL;
+
+        OK(tutti_new_group((const int[]){ r }, 1, NULL, &made));
+        own = r == t->rank ? made : own;
+    }
+    tutti_use_group(own);
+    OK(numbers_step(&n, (double[]){ t->rank + 1, 2, 3, 4 }));
+    tutti_use_group(NULL);
+    expect_grad(&n, 0, (t->size + 1) / 2.0);
+    assert_true(value_of(buffer) == 50.0);
+    tutti_scope_end();
+    numbers_free(&n);
+}
+
 static void without_synchronisation_nothing_is_sent(tt_ctx *t)
 {
     tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
@@ -543,6 +573,8 @@ int main(void)
     static const tt_test tests[] = {
         TT_TEST(as_averaged_by_hand, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 60000),
         TT_TEST(as_averaged_by_hand, .ranks = 4, .transports = "shm,threads-tcp", .limit_ms = 60000),
+        TT_TEST(as_averaged_by_hand, .ranks = 4, .transports = "tcp", .hosts = 2, .limit_ms = 60000),
+        TT_TEST(the_group_stays_that_of_the_beginning, .ranks = 3),
         TT_TEST(everybody_begins_as_rank_0, .ranks = 3, .transports = "shm,threads"),
         TT_TEST(without_synchronisation_nothing_is_sent),
         TT_TEST(gradients_accumulate_without_sync, .transports = "shm,tcp"),

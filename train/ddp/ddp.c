@@ -130,7 +130,7 @@ static tutti_status make_reducer(tutti_ddp *ddp, const tutti_ddp_options *opts, 
                                            .numel = ddp->params[i]->numel,
                                            .ndim = ddp->params[i]->nd,
                                            .sizes = ddp->params[i]->shape };
-    ropts.group = opts->group;
+    ropts.group = ddp->group;
     ropts.bucket_cap_bytes = opts->bucket_cap_bytes;
     ropts.bucket_caps = opts->bucket_caps;
     ropts.n_bucket_caps = opts->n_bucket_caps;
@@ -170,7 +170,7 @@ static tutti_status give_state(tutti_ddp *ddp)
 
 static void take_options(tutti_ddp *ddp, const tutti_ddp_options *opts)
 {
-    ddp->group = opts->group;
+    ddp->group = opts->group != NULL ? opts->group : tutti_current_group(); /* NULL may mean another one later */
     ddp->find_unused = opts->find_unused_parameters;
     ddp->static_graph = opts->static_graph;
     ddp->views = opts->gradient_as_bucket_view;

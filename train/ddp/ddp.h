@@ -36,7 +36,7 @@ typedef struct tti_ddp_link {
 struct tutti_ddp {
     tutti_module *net;     /* NULL: freed with the wrapper by whoever owned that */
     tutti_module *wrapper; /* its parent */
-    tutti_group *group;    /* NULL: the world */
+    tutti_group *group;    /* NULL: there is none, and wrapping fails */
     tutti_reducer *reducer;
     tti_ddp_link *link;
 
