@@ -8,7 +8,6 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdlib.h>
 #include <tutti/private.h>
 
 /* What the forward functions here need to know; each uses its part. */
@@ -19,21 +18,9 @@ typedef struct layer {
     int n; /* window of a pooling, dimension of a softmax */
 } layer;
 
-/* A module with a layer for context, which is freed with it. */
 static tutti_module *layer_make(const char *kind, tutti_forward_fn forward, const layer *init)
 {
-    layer *l = malloc(sizeof *l);
-    tutti_module *m = NULL;
-
-    if (l == NULL) {
-        (void)tti_refuse(TUTTI_E_NOMEM, kind, "no memory for its description");
-        return NULL;
-    }
-    *l = *init;
-    m = tutti_module_create(kind, forward, l, free);
-    if (m == NULL)
-        free(l);
-    return m;
+    return tti_module_of(kind, forward, init, sizeof *init);
 }
 
 /* A parameter drawn uniformly within bound; borrowed from the module, NULL and kept on failure. */

@@ -15,31 +15,9 @@
 #include <tutti/nn.h>
 
 #include "autograd/gradcheck.h"
+#include "tensor/checks.h"
 
 #define SHAPE(...) ((const int64_t[]){ __VA_ARGS__ })
-
-static int begin(void **state)
-{
-    (void)state;
-    tutti_scope_begin();
-    tutti_manual_seed(7);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    tutti_scope_end();
-    return tutti_tensor_check() == TUTTI_OK ? 0 : -1;
-}
-
-static double item(const tutti_tensor *t)
-{
-    double v = NAN;
-
-    assert_int_equal(tutti_tensor_item(t, &v), TUTTI_OK);
-    return v;
-}
 
 /* ---- conv2d ----------------------------------------------------------------------------------- */
 

@@ -93,6 +93,23 @@ tutti_module *tutti_module_create(const char *kind, tutti_forward_fn forward, vo
     return m;
 }
 
+tutti_module *tti_module_of(const char *kind, tutti_forward_fn forward, const void *what,
+                            size_t bytes)
+{
+    void *copy = malloc(bytes);
+    tutti_module *m;
+
+    if (copy == NULL) {
+        (void)tti_refuse(TUTTI_E_NOMEM, kind, "no memory for its description");
+        return NULL;
+    }
+    memcpy(copy, what, bytes);
+    m = tutti_module_create(kind, forward, copy, free);
+    if (m == NULL)
+        free(copy);
+    return m;
+}
+
 static void listing_clear(listing *l)
 {
     for (int i = 0; i < l->n; i++)

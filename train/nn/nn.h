@@ -46,7 +46,11 @@ static inline int64_t tti_windows(int64_t n, int64_t k, int64_t stride, int64_t 
     return room < 0 ? 0 : room / stride + 1;
 }
 
-/* ---- module.c: everything with a name, in order: for each module its parameters, its buffers, its children.
+/* ---- module.c: a module with a copy of what it is, of so many bytes, for context; freed with it. */
+tutti_module *tti_module_of(const char *kind, tutti_forward_fn forward, const void *what,
+                            size_t bytes);
+
+/* Everything with a name, in order: for each module its parameters, its buffers, its children.
  * Tensors that stand in several places come with each of their names. */
 typedef enum tti_entry_kind {
     TTI_PARAMETER,

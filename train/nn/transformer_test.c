@@ -17,31 +17,9 @@
 
 #include "autograd/gradcheck.h"
 #include "nn/nn.h"
+#include "tensor/checks.h"
 
 #define SHAPE(...) ((const int64_t[]){ __VA_ARGS__ })
-
-static int begin(void **state)
-{
-    (void)state;
-    tutti_scope_begin();
-    tutti_manual_seed(7);
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    tutti_scope_end();
-    return tutti_tensor_check() == TUTTI_OK ? 0 : -1;
-}
-
-static double item(const tutti_tensor *t)
-{
-    double v = NAN;
-
-    assert_int_equal(tutti_tensor_item(t, &v), TUTTI_OK);
-    return v;
-}
 
 /* The largest distance of two tensors of one shape; NaN if an element is. */
 static double distance(tutti_tensor *a, tutti_tensor *b)

@@ -18,6 +18,8 @@
 #include <tutti/autograd.h>
 #include <tutti/optim.h>
 
+#include "tensor/checks.h"
+
 #define SHAPE(...) ((const int64_t[]){ __VA_ARGS__ })
 
 static const char *const names[] = { "sgd",     "adam",    "adamw",    "adamax",
@@ -64,31 +66,9 @@ void *__wrap_aligned_alloc(size_t align, size_t n)
 
 /* ---- help ------------------------------------------------------------------------------------- */
 
-static int begin(void **state)
-{
-    (void)state;
-    tutti_scope_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    tutti_scope_end();
-    return tutti_tensor_check() == TUTTI_OK ? 0 : -1;
-}
-
 static tutti_tensor *leaf(double value)
 {
     return tutti_tensor_requires_grad_(tutti_tensor_scalar(TUTTI_F64, value), true);
-}
-
-static double item(const tutti_tensor *t)
-{
-    double v = NAN;
-
-    assert_int_equal(tutti_tensor_item(t, &v), TUTTI_OK);
-    return v;
 }
 
 static tutti_tensor *random_leaf(tutti_dtype dtype, int nd, const int64_t *shape)

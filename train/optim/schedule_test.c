@@ -15,21 +15,9 @@
 #include <tutti/autograd.h>
 #include <tutti/optim.h>
 
+#include "tensor/checks.h"
+
 #define SHAPE(...) ((const int64_t[]){ __VA_ARGS__ })
-
-static int begin(void **state)
-{
-    (void)state;
-    tutti_scope_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    tutti_scope_end();
-    return tutti_tensor_check() == TUTTI_OK ? 0 : -1;
-}
 
 static tutti_tensor *leaf(int64_t n)
 {

@@ -14,31 +14,11 @@
 #include <tutti/autograd.h>
 #include <tutti/optim.h>
 
-static int begin(void **state)
-{
-    (void)state;
-    tutti_scope_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    tutti_scope_end();
-    return tutti_tensor_check() == TUTTI_OK ? 0 : -1;
-}
+#include "tensor/checks.h"
 
 static tutti_tensor *leaf(double value)
 {
     return tutti_tensor_requires_grad_(tutti_tensor_scalar(TUTTI_F64, value), true);
-}
-
-static double item(const tutti_tensor *t)
-{
-    double v = NAN;
-
-    assert_int_equal(tutti_tensor_item(t, &v), TUTTI_OK);
-    return v;
 }
 
 /* Three steps on x^2 from 3, beside the formula on plain numbers. */

@@ -14,20 +14,7 @@
 #include <tutti/autograd.h>
 
 #include "tensor/mt19937.h"
-
-static int begin(void **state)
-{
-    (void)state;
-    tutti_scope_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    tutti_scope_end();
-    return tutti_tensor_check() == TUTTI_OK ? 0 : -1;
-}
+#include "tensor/checks.h"
 
 static void check_values(const tutti_tensor *t, const double *want, int n, double tolerance)
 {

@@ -16,22 +16,9 @@
 #include <tutti/dlpack.h>
 
 #include "tensor/tensor.h"
+#include "tensor/checks.h"
 
 #define SHAPE(...) ((const int64_t[]){ __VA_ARGS__ })
-
-static int begin(void **state)
-{
-    (void)state;
-    tutti_scope_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    tutti_scope_end();
-    return tutti_tensor_check() == TUTTI_OK ? 0 : -1;
-}
 
 static double at(tutti_tensor *t, int64_t i, int64_t j)
 {

@@ -15,31 +15,10 @@
 #include <tutti/autograd.h>
 
 #include "tensor/tensor.h"
+#include "tensor/checks.h"
 
 #define SHAPE(...) ((const int64_t[]){ __VA_ARGS__ })
 #define WIDE       (INT64_C(1) << 40)
-
-static int begin(void **state)
-{
-    (void)state;
-    tutti_scope_begin();
-    return 0;
-}
-
-static int end(void **state)
-{
-    (void)state;
-    tutti_scope_end();
-    return tutti_tensor_check() == TUTTI_OK ? 0 : -1;
-}
-
-static double item(const tutti_tensor *t)
-{
-    double v = NAN;
-
-    assert_int_equal(tutti_tensor_item(t, &v), TUTTI_OK);
-    return v;
-}
 
 static double at2(tutti_tensor *t, int64_t i, int64_t j)
 {
