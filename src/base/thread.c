@@ -32,15 +32,6 @@ void tti_event_signal(tti_port *port, tti_event *event)
         port->ops->wake_word(port, &event->count);
 }
 
-int tti_usable_cores(void)
-{
-    cpu_set_t set;
-
-    if (sched_getaffinity(0, sizeof set, &set) != 0)
-        return 1;
-    return CPU_COUNT(&set);
-}
-
 void tti_usable_cpus(uint64_t words_out[TTI_CPU_WORDS])
 {
     cpu_set_t set;

@@ -99,9 +99,6 @@ static inline void tti_pause(void)
 #endif
 }
 
-/** Cores that this thread may run on: more ranks than that must not spin. At least 1. */
-int tti_usable_cores(void);
-
 enum { TTI_CPU_WORDS = 4 };
 
 /** Which cores these are: core c is bit c of the words, counted round behind the last one. */
