@@ -13,5 +13,6 @@
 #include <tutti/optim.h>
 #include <tutti/data.h>
 #include <tutti/ddp.h>
+#include <tutti/averaging.h>
 
 #endif
