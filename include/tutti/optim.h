@@ -331,7 +331,8 @@ TUTTI_API tutti_status tutti_optim_step_grads(tutti_optim *o, tutti_tensor *cons
 
 /** Move one parameter, with a gradient of the caller's. Its first state is made now.
  * @param grad  of the parameter's shape and dtype, only read; NULL: nothing is done
- * @errors  as tutti_optim_step_grads(); TUTTI_E_ARG  param is none of the optimizer's, which was not made
+ * @errors  as tutti_optim_step_grads(); TUTTI_E_STATE  the optimizer is divided among ranks (tutti/zero.h);
+ *          TUTTI_E_ARG  param is none of the optimizer's, which was not made
  *          without parameters (tutti_optim_create)
  * @threads one at a time
  * @cost    finding the parameter looks at each of them

@@ -181,6 +181,8 @@ static tutti_status check_param(const tutti_named_optim *named, int i, const tut
 
     if (name == NULL)
         return tti_fail(TUTTI_E_ARG, "named_optim: parameter %d of the optimizer has no name", i);
+    if (!tti_is_mine(o, i))
+        return TUTTI_OK;
     for (int k = 0; k < tti_kept_count(o->cls); k++)
         kept += *tti_kept_at(o->cls, &o->slots[i], k) != NULL;
     if (kept == 0 && (o->cls->wants == NULL || o->cls->wants(tti_group_of(o, i)->value) != 0))
@@ -270,7 +272,8 @@ tutti_status tutti_named_optim_load_state_dict(tutti_named_optim *named, const t
     for (int g = 0; g < o->n_groups && st == TUTTI_OK; g++)
         st = read_group(named, g, sd, value[g]);
     for (int i = 0; i < o->n && st == TUTTI_OK; i++)
-        st = copy_param(named, i, sd);
+        if (tti_is_mine(o, i))
+            st = copy_param(named, i, sd);
     for (int g = 0; g < o->n_groups && st == TUTTI_OK; g++)
         memcpy(o->groups[g].value, value[g], sizeof value[g]);
     free(value);

@@ -94,7 +94,7 @@ static tutti_status append(tutti_optim *o, tutti_tensor *const *params, int n)
     return TUTTI_OK;
 }
 
-static tutti_status append_group(tutti_optim *o, tutti_tensor *const *params, int n)
+tutti_status tti_optim_append_group(tutti_optim *o, tutti_tensor *const *params, int n)
 {
     tti_optim_group *groups = realloc(o->groups, (size_t)(o->n_groups + 1) * sizeof *groups);
     tti_optim_group *group;
@@ -111,6 +111,22 @@ static tutti_status append_group(tutti_optim *o, tutti_tensor *const *params, in
     if (st != TUTTI_OK)
         o->n_groups--;
     return st;
+}
+
+static void drop_slot(tutti_optim *o, int i)
+{
+    tutti_tensor_release(o->params[i]);
+    tutti_tensor_release(o->slots[i].step);
+    for (int k = 0; k < TTI_OPTIM_STATES; k++)
+        tutti_tensor_release(o->slots[i].state[k]);
+}
+
+void tti_optim_pop_group(tutti_optim *o)
+{
+    const tti_optim_group *last = &o->groups[--o->n_groups];
+
+    while (o->n > last->first)
+        drop_slot(o, --o->n);
 }
 
 tutti_status tti_unkeep(tutti_status before, tutti_status st)
@@ -144,7 +160,7 @@ tutti_optim *tti_optim_make(const tti_optim_class *cls, tutti_tensor *const *par
     o->adopts = n == 0;
     for (int k = 0; k < TTI_OPTIM_VALUES; k++)
         o->defaults[k] = value[k];
-    if (append_group(o, params, n) != TUTTI_OK) {
+    if (tti_optim_append_group(o, params, n) != TUTTI_OK) {
         tutti_optim_free(o);
         return NULL;
     }
@@ -164,12 +180,10 @@ void tutti_optim_free(tutti_optim *o)
 {
     if (o == NULL)
         return;
-    for (int i = 0; i < o->n; i++) {
-        tutti_tensor_release(o->params[i]);
-        tutti_tensor_release(o->slots[i].step);
-        for (int k = 0; k < TTI_OPTIM_STATES; k++)
-            tutti_tensor_release(o->slots[i].state[k]);
-    }
+    if (o->part != NULL)
+        o->part->end(o->part->ctx);
+    for (int i = 0; i < o->n; i++)
+        drop_slot(o, i);
     free(o->params);
     free(o->slots);
     free(o->groups);
@@ -184,9 +198,11 @@ tutti_status tutti_optim_add_param_group(tutti_optim *o, tutti_tensor *const *pa
 
     if (o == NULL)
         return tti_fail(TUTTI_E_ARG, "add_param_group: the optimizer is NULL");
+    if (o->part != NULL)
+        return o->part->add_group(o->part->ctx, params, n, group_out);
     if (n < 1 || params == NULL)
         return tti_fail(TUTTI_E_ARG, "add_param_group: no parameters");
-    st = append_group(o, params, n);
+    st = tti_optim_append_group(o, params, n);
     if (st == TUTTI_OK && group_out != NULL)
         *group_out = o->n_groups - 1;
     return tti_unkeep(before, st);
@@ -254,13 +270,16 @@ static void move(tutti_optim *o, int i, const tutti_tensor *g)
     s->fresh = 0;
 }
 
-/* The gradient of parameter i: of the list, or its own where there is no list. */
+/* The gradient of parameter i: of the list, or its own where there is no list; NULL: it has none, or is not stepped
+ * here. */
 static tutti_tensor *gradient(const tutti_optim *o, tutti_tensor *const *grads, int i)
 {
+    if (o->part != NULL && (!o->part->mine[i] || o->part->rests[i]))
+        return NULL;
     return grads != NULL ? grads[i] : tutti_tensor_grad(o->params[i]);
 }
 
-static tutti_status step_all(tutti_optim *o, tutti_tensor *const *grads)
+tutti_status tti_optim_step_own(tutti_optim *o, tutti_tensor *const *grads)
 {
     tutti_status st = TUTTI_OK;
 
@@ -275,14 +294,21 @@ static tutti_status step_all(tutti_optim *o, tutti_tensor *const *grads)
     return TUTTI_OK;
 }
 
+/* A step, if all was well before it. Where other ranks wait it is they who hear of what was not. */
+static tutti_status step_after(tutti_optim *o, tutti_tensor *const *grads, tutti_status st)
+{
+    if (o != NULL && o->part != NULL)
+        return o->part->step(o->part->ctx, grads, st);
+    return st == TUTTI_OK ? tti_optim_step_own(o, grads) : st;
+}
+
 tutti_status tutti_optim_step(tutti_optim *o)
 {
     const tutti_status st = tti_take_kept();
 
-    if (st != TUTTI_OK)
-        return st;
-    return o != NULL ? step_all(o, NULL)
-                     : tti_fail(TUTTI_E_ARG, "optim_step: the optimizer is NULL");
+    if (o == NULL)
+        return st != TUTTI_OK ? st : tti_fail(TUTTI_E_ARG, "optim_step: the optimizer is NULL");
+    return step_after(o, NULL, st);
 }
 
 tutti_status tutti_optim_step_closure(tutti_optim *o, tutti_closure closure, void *ctx,
@@ -299,27 +325,45 @@ tutti_status tutti_optim_step_closure(tutti_optim *o, tutti_closure closure, voi
     st = closure(ctx, &loss);
     (void)tutti_set_grad_enabled(recorded);
     if (st == TUTTI_OK)
-        st = tutti_optim_step(o);
+        st = tti_take_kept();
+    st = step_after(o, NULL, st);
     if (st == TUTTI_OK && loss_out != NULL)
         *loss_out = loss;
     return st;
 }
 
-tutti_status tutti_optim_step_grads(tutti_optim *o, tutti_tensor *const *grads, int n)
+static tutti_status check_list(const tutti_optim *o, tutti_tensor *const *grads, int n)
 {
-    const tutti_status st = tti_take_kept();
-
-    if (st != TUTTI_OK)
-        return st;
-    if (o == NULL || (grads == NULL && n > 0))
-        return tti_fail(TUTTI_E_ARG, "step_grads: the %s is NULL",
-                        o == NULL ? "optimizer" : "list of gradients");
+    if (grads == NULL && n > 0)
+        return tti_fail(TUTTI_E_ARG, "step_grads: the list of gradients is NULL");
     if (n != o->n)
         return tti_fail(TUTTI_E_ARG,
                         "step_grads: %d gradients for %d parameters"
                         "\n  next: give NULL for a parameter that has none",
                         n, o->n);
-    return n > 0 ? step_all(o, grads) : TUTTI_OK;
+    return TUTTI_OK;
+}
+
+tutti_status tutti_optim_step_grads(tutti_optim *o, tutti_tensor *const *grads, int n)
+{
+    static tutti_tensor *const none[1] = { NULL };
+    tutti_status st = tti_take_kept();
+
+    if (o == NULL)
+        return st != TUTTI_OK ? st : tti_fail(TUTTI_E_ARG, "step_grads: the optimizer is NULL");
+    if (st == TUTTI_OK)
+        st = check_list(o, grads, n);
+    return step_after(o, grads != NULL ? grads : none, st);
+}
+
+tutti_status tti_optim_step_at(tutti_optim *o, int i, const tutti_tensor *grad)
+{
+    const tutti_status st = prepare(o, i, grad);
+
+    if (st != TUTTI_OK)
+        return tti_unkeep(TUTTI_OK, st);
+    move(o, i, grad);
+    return TUTTI_OK;
 }
 
 tutti_status tutti_optim_step_param(tutti_optim *o, tutti_tensor *param, tutti_tensor *grad)
@@ -332,6 +376,8 @@ tutti_status tutti_optim_step_param(tutti_optim *o, tutti_tensor *param, tutti_t
     if (o == NULL || param == NULL)
         return tti_fail(TUTTI_E_ARG, "step_param: the %s is NULL",
                         o == NULL ? "optimizer" : "parameter");
+    if (o->part != NULL)
+        return tti_fail(TUTTI_E_STATE, "step_param: the optimizer is divided among ranks\n  next: tutti_optim_step()");
     if (grad == NULL)
         return TUTTI_OK;
     i = tti_optim_find(o, param);
@@ -344,12 +390,7 @@ tutti_status tutti_optim_step_param(tutti_optim *o, tutti_tensor *param, tutti_t
         st = append(o, &param, 1);
         i = o->n - 1;
     }
-    if (st == TUTTI_OK)
-        st = prepare(o, i, grad);
-    if (st != TUTTI_OK)
-        return tti_unkeep(TUTTI_OK, st);
-    move(o, i, grad);
-    return TUTTI_OK;
+    return st == TUTTI_OK ? tti_optim_step_at(o, i, grad) : tti_unkeep(TUTTI_OK, st);
 }
 
 /* ---- gradients -------------------------------------------------------------------------------- */

@@ -106,8 +106,21 @@ typedef struct tti_optim_group {
     int first, n; /* of the parameters */
 } tti_optim_group;
 
+/* Of an optimizer that is divided among ranks (train/zero): which part is stepped here, and who is asked in its place.
+ * The arrays stand beside params. */
+typedef struct tti_optim_part {
+    const bool *mine;  /* [n] kept and stepped here */
+    const bool *rests; /* [n] not stepped by anybody */
+    /* A step of all ranks; st: what came before it here. */
+    tutti_status (*step)(void *ctx, tutti_tensor *const *grads, tutti_status st);
+    tutti_status (*add_group)(void *ctx, tutti_tensor *const *params, int n, int *group_out);
+    void (*end)(void *ctx); /* the optimizer is freed */
+    void *ctx;
+} tti_optim_part;
+
 struct tutti_optim {
     const tti_optim_class *cls;
+    const tti_optim_part *part; /* NULL: all of it is here */
     double defaults[TTI_OPTIM_VALUES]; /* what a new group begins with */
     bool adopts; /* made without parameters: step_param() takes in those it does not know */
     tti_optim_group *groups;
@@ -123,6 +136,18 @@ tutti_optim *tti_optim_make(const tti_optim_class *cls, tutti_tensor *const *par
 /* The same for n >= 1 parameters. */
 tutti_optim *tti_optim_new(const tti_optim_class *cls, tutti_tensor *const *params, int n,
                            const double *value);
+/* One more group, and the last one gone again, of which nothing has been stepped. */
+tutti_status tti_optim_append_group(tutti_optim *o, tutti_tensor *const *params, int n);
+void tti_optim_pop_group(tutti_optim *o);
+/* Step what is stepped here, with gradients of the list, or NULL: their own. */
+tutti_status tti_optim_step_own(tutti_optim *o, tutti_tensor *const *grads);
+/* Step parameter i, which is here. */
+tutti_status tti_optim_step_at(tutti_optim *o, int i, const tutti_tensor *grad);
+/* Whether parameter i is kept here. */
+static inline bool tti_is_mine(const tutti_optim *o, int i)
+{
+    return o->part == NULL || o->part->mine[i];
+}
 /* The options were not begun with their initialiser. */
 tutti_status tti_optim_size_refused(const char *op, size_t size, const char *initialiser);
 /* The failure of a call that returns a status: not kept, unless something was kept before. */
@@ -138,6 +163,10 @@ const tti_optim_group *tti_group_of(const tutti_optim *o, int i);
 int tti_kept_count(const tti_optim_class *cls);
 const char *tti_kept_name(const tti_optim_class *cls, int k);
 tutti_tensor **tti_kept_at(const tti_optim_class *cls, tti_slot *slot, int k);
+/* Whether anything of parameter i would be saved: a step has seen it. */
+bool tti_slot_has_stepped(const tutti_optim *o, int i);
+/* Put group g: its options, and which parameters it has. */
+tutti_status tti_group_put(const tutti_optim *o, int g, tutti_state_dict *sd);
 /* Put the values of a group under "param_groups.<word>.<option>". */
 tutti_status tti_options_put(const tti_optim_class *cls, const double *value, const char *word,
                              tutti_state_dict *sd);

@@ -151,6 +151,13 @@ tutti_status tti_options_get(const tti_optim_class *cls, const char *word,
 
 /* ---- saving ----------------------------------------------------------------------------------- */
 
+bool tti_slot_has_stepped(const tutti_optim *o, int i)
+{
+    const tti_slot *s = &o->slots[i];
+
+    return o->cls->counts ? s->step != NULL && *(float *)tti_at(s->step) != 0.0f : s->fresh == 0;
+}
+
 static tutti_status put_slot(const tutti_optim *o, int i, tutti_state_dict *sd)
 {
     const tti_optim_class *cls = o->cls;
@@ -158,8 +165,8 @@ static tutti_status put_slot(const tutti_optim *o, int i, tutti_state_dict *sd)
     tutti_status st = TUTTI_OK;
     char word[16];
 
-    if (cls->counts ? s->step == NULL || *(float *)tti_at(s->step) == 0.0f : s->fresh != 0)
-        return TUTTI_OK; /* no step yet */
+    if (!tti_slot_has_stepped(o, i))
+        return TUTTI_OK;
     snprintf(word, sizeof word, "%d", i);
     for (int k = 0; k < tti_kept_count(cls) && st == TUTTI_OK; k++)
         if (*tti_kept_at(cls, s, k) != NULL)
@@ -167,7 +174,7 @@ static tutti_status put_slot(const tutti_optim *o, int i, tutti_state_dict *sd)
     return st;
 }
 
-static tutti_status put_group(const tutti_optim *o, int g, tutti_state_dict *sd)
+tutti_status tti_group_put(const tutti_optim *o, int g, tutti_state_dict *sd)
 {
     const tti_optim_group *group = &o->groups[g];
     tutti_tensor *numbers;
@@ -198,7 +205,7 @@ tutti_status tutti_optim_state_dict(const tutti_optim *o, tutti_state_dict **sd_
     for (int i = 0; i < o->n && st == TUTTI_OK; i++)
         st = put_slot(o, i, sd);
     for (int g = 0; g < o->n_groups && st == TUTTI_OK; g++)
-        st = put_group(o, g, sd);
+        st = tti_group_put(o, g, sd);
     if (st == TUTTI_OK)
         *sd_out = sd;
     else
@@ -214,7 +221,8 @@ tutti_status tutti_optim_init_state(tutti_optim *o)
     if (o == NULL)
         return tti_fail(TUTTI_E_ARG, "init_state: the optimizer is NULL");
     for (int i = 0; i < o->n && st == TUTTI_OK; i++)
-        st = tti_slot_fill(o, i);
+        if (tti_is_mine(o, i))
+            st = tti_slot_fill(o, i);
     return tti_unkeep(before, st);
 }
 
@@ -357,7 +365,8 @@ static tutti_status load(loading *l)
     if (st == TUTTI_OK)
         st = check_names(l);
     for (int i = 0; i < o->n && st == TUTTI_OK; i++)
-        st = load_slot(l, i);
+        if (tti_is_mine(o, i))
+            st = load_slot(l, i);
     return st;
 }
 

@@ -242,6 +242,18 @@ bool tti_keep_copy(tutti_tensor *t)
     return true;
 }
 
+void tti_repoint(tutti_tensor *t, const tutti_tensor *by, int64_t offset)
+{
+    tti_storage *old = t->st;
+
+    atomic_fetch_add_explicit(&by->st->refs, 1, memory_order_relaxed);
+    t->st = by->st;
+    t->offset = offset;
+    tti_contiguous_strides(t->nd, t->shape, t->stride);
+    tti_version_bump(t);
+    storage_release(old);
+}
+
 tutti_tensor *tti_lend(tutti_tensor *t, void (*free_fn)(void *data, void *ctx), void *ctx)
 {
     t = tti_temp(t);

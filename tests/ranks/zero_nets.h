@@ -1,0 +1,107 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * zero_nets.h - parameters and gradients for tests of divided optimizers: by formulas, the same on all ranks. */
+#ifndef ZERO_NETS_H
+#define ZERO_NETS_H
+
+#include "ddp_nets.h"
+
+enum { SET = 7 };
+
+/* Parameters of 10, 7, 7, 3, 2, 2 and 1 elements. */
+typedef struct set {
+    tutti_tensor *p[SET];
+} set;
+
+static const int64_t set_numel[SET] = { 10, 7, 7, 3, 2, 2, 1 };
+
+static inline double formula(int64_t a, int64_t b, int64_t c)
+{
+    const uint32_t x = (uint32_t)(a * 7919 + b * 104729 + c * 1299709 + 17) * 2654435761u;
+
+    return (double)(x >> 8) / (1 << 24) - 0.5;
+}
+
+static inline void set_make(set *s, tutti_dtype dtype)
+{
+    tutti_scope_begin();
+    for (int i = 0; i < SET; i++) {
+        s->p[i] = tutti_tensor_retain(tutti_tensor_zeros(dtype, 1, &set_numel[i]));
+        for (int64_t k = 0; k < set_numel[i]; k++)
+            if (dtype == TUTTI_F64)
+                ((double *)tutti_tensor_data(s->p[i]))[k] = formula(i, k, -1);
+            else
+                ((float *)tutti_tensor_data(s->p[i]))[k] = (float)formula(i, k, -1);
+        (void)tutti_tensor_requires_grad_(s->p[i], true);
+    }
+    tutti_scope_end();
+    OK(tutti_tensor_check());
+}
+
+static inline void set_free(set *s)
+{
+    for (int i = 0; i < SET; i++)
+        tutti_tensor_release(s->p[i]);
+    OK(tutti_tensor_check());
+}
+
+/* The gradient of parameter i at a step. Owned by the scope. */
+static inline tutti_tensor *set_gradient(const tutti_tensor *p, int i, int step)
+{
+    tutti_tensor *g = tutti_tensor_zeros(tutti_tensor_dtype(p), 1, &set_numel[i]);
+
+    for (int64_t k = 0; k < set_numel[i]; k++)
+        if (tutti_tensor_dtype(p) == TUTTI_F64)
+            ((double *)tutti_tensor_data(g))[k] = formula(i, k, step);
+        else
+            ((float *)tutti_tensor_data(g))[k] = (float)formula(i, k, step);
+    return g;
+}
+
+/* Gradients of a step; each parameter has none now and then. */
+static inline void set_gradients(set *s, int step)
+{
+    tutti_scope_begin();
+    for (int i = 0; i < SET; i++)
+        OK(tutti_tensor_set_grad(s->p[i], (step + i) % 5 == 3 ? NULL : set_gradient(s->p[i], i, step)));
+    tutti_scope_end();
+}
+
+static inline bool same_bits(const tutti_tensor *a, const tutti_tensor *b)
+{
+    const size_t bytes = (size_t)tutti_tensor_numel(a) * tutti_dtype_size(tutti_tensor_dtype(a));
+
+    return tutti_tensor_numel(a) == tutti_tensor_numel(b) && tutti_tensor_dtype(a) == tutti_tensor_dtype(b) &&
+           (bytes == 0 || memcmp(tutti_tensor_data((tutti_tensor *)a), tutti_tensor_data((tutti_tensor *)b), bytes) == 0);
+}
+
+static inline void expect_same_set(const set *a, const set *b, int step)
+{
+    for (int i = 0; i < SET; i++)
+        if (!same_bits(a->p[i], b->p[i]))
+            fail_msg("step %d: parameter %d has other bits", step, i);
+}
+
+static inline void expect_same_state(const tutti_state_dict *a, const tutti_state_dict *b)
+{
+    assert_int_equal(tutti_state_dict_length(a), tutti_state_dict_length(b));
+    for (int64_t i = 0; i < tutti_state_dict_length(a); i++) {
+        assert_string_equal(tutti_state_dict_name(a, i), tutti_state_dict_name(b, i));
+        if (!same_bits(tutti_state_dict_tensor(a, i), tutti_state_dict_tensor(b, i)))
+            fail_msg("'%s' has other bits", tutti_state_dict_name(a, i));
+    }
+}
+
+static inline tutti_optim *zero_of(tt_ctx *t, const char *name, tutti_tensor *const *params, int n,
+                                   const tutti_optim_option *options, int n_options, bool views)
+{
+    tutti_zero_options opts = TUTTI_ZERO_OPTIONS;
+    tutti_optim *zero = NULL;
+
+    opts.group = t->group;
+    opts.parameters_as_bucket_view = views;
+    OK(tutti_zero_create(name, params, n, options, n_options, &opts, &zero));
+    return zero;
+}
+
+#endif
