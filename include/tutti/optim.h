@@ -335,7 +335,6 @@ TUTTI_API tutti_status tutti_optim_step_grads(tutti_optim *o, tutti_tensor *cons
  *          TUTTI_E_ARG  param is none of the optimizer's, which was not made
  *          without parameters (tutti_optim_create)
  * @threads one at a time
- * @cost    finding the parameter looks at each of them
  * @source  the functional optimizers of torch.distributed.optim, their step_param(param, grad) */
 TUTTI_API tutti_status tutti_optim_step_param(tutti_optim *o, tutti_tensor *param,
                                               tutti_tensor *grad);

@@ -108,8 +108,8 @@ static tutti_status check_entry(const char *op, tutti_tensor *t, int i)
 {
     const tutti_status before = tti_kept();
 
-    if (!tti_is_real(t->dtype))
-        return tti_fail(TUTTI_E_ARG, "%s: tensor %d is %s, f32 and f64 have norms", op, i,
+    if (!tti_is_floating(t->dtype))
+        return tti_fail(TUTTI_E_ARG, "%s: tensor %d is %s, f16, bf16, f32 and f64 have norms", op, i,
                         tutti_dtype_name(t->dtype));
     return tti_unkeep(before, tti_ready(t));
 }

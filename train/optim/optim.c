@@ -16,14 +16,6 @@
 
 /* ---- parameters ------------------------------------------------------------------------------- */
 
-int tti_optim_find(const tutti_optim *o, const tutti_tensor *param)
-{
-    for (int i = 0; i < o->n; i++)
-        if (o->params[i] == param)
-            return i;
-    return -1;
-}
-
 const tti_optim_group *tti_group_of(const tutti_optim *o, int i)
 {
     int g = o->n_groups - 1;
@@ -43,9 +35,9 @@ static tutti_status check_params(const tutti_optim *o, tutti_tensor *const *para
         if (!tutti_tensor_is_leaf(params[i]) || !tutti_tensor_requires_grad(params[i]))
             return tti_refuse(TUTTI_E_ARG, op, "parameter %d is no leaf that requires gradients",
                               i);
-        if (!tti_is_real(params[i]->dtype))
+        if (!tti_is_floating(params[i]->dtype))
             return tti_refuse(TUTTI_E_UNSUPPORTED, op,
-                              "parameter %d is %s, f32 and f64 are offered", i,
+                              "parameter %d is %s, f16, bf16, f32 and f64 are offered", i,
                               tutti_dtype_name(params[i]->dtype));
         if (tti_repeats_elements(params[i]))
             return tti_refuse(TUTTI_E_ARG, op, "parameter %d repeats elements, as an expanded view",
@@ -72,7 +64,7 @@ static tutti_status grow(tutti_optim *o, int n)
     slots = realloc(o->slots, (all + 1) * sizeof *slots);
     if (slots != NULL)
         o->slots = slots;
-    if (params == NULL || slots == NULL)
+    if (params == NULL || slots == NULL || !tti_optim_reserve(o, all))
         return tti_refuse(TUTTI_E_NOMEM, o->cls->name, "no memory for %zu parameters", all);
     return TUTTI_OK;
 }
@@ -88,7 +80,8 @@ static tutti_status append(tutti_optim *o, tutti_tensor *const *params, int n)
         return st;
     for (int i = 0; i < n; i++) {
         o->params[o->n] = tutti_tensor_retain(params[i]);
-        o->slots[o->n++] = (tti_slot){ 0 };
+        o->slots[o->n] = (tti_slot){ 0 };
+        tti_optim_note(o, o->n++);
     }
     o->groups[o->n_groups - 1].n += n;
     return TUTTI_OK;
@@ -185,6 +178,7 @@ void tutti_optim_free(tutti_optim *o)
     for (int i = 0; i < o->n; i++)
         drop_slot(o, i);
     free(o->params);
+    free(o->table);
     free(o->slots);
     free(o->groups);
     free(o);
@@ -216,7 +210,7 @@ static tutti_status make_state(tutti_optim *o, int i, int k)
     const tutti_tensor *p = o->params[i];
     const double first = cls->initial != NULL ? cls->initial(k, tti_group_of(o, i)->value) : 0.0;
 
-    o->slots[i].state[k] = tti_raw_full(p->dtype, p->nd, p->shape, first);
+    o->slots[i].state[k] = tti_raw_full(tti_state_dtype(p), p->nd, p->shape, first);
     o->slots[i].fresh |= 1u << k;
     return o->slots[i].state[k] != NULL ? TUTTI_OK : tti_refused();
 }

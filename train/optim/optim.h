@@ -72,7 +72,7 @@ typedef struct tti_optim_class {
     const tti_option *options; /* the first is "lr" */
     int n_options;
     double defaults[TTI_OPTIM_VALUES];   /* the values of all options, one after another */
-    const char *state[TTI_OPTIM_STATES]; /* tensors of the parameter's shape and dtype */
+    const char *state[TTI_OPTIM_STATES]; /* tensors of the parameter's shape, f32 or f64 */
     int n_states;
     bool counts; /* keeps "step", an f32 scalar */
     /* Which states groups with these values keep, as bits. NULL: all. */
@@ -128,7 +128,15 @@ struct tutti_optim {
     tutti_tensor **params; /* counted, in the order of groups */
     tti_slot *slots;       /* beside params */
     int n;
+    int *table; /* [table_size] lookup.c */
+    size_t table_size;
 };
+
+/* What is remembered of a parameter is as wide as the arithmetic: 16 bits would lose what a step adds. */
+static inline tutti_dtype tti_state_dtype(const tutti_tensor *param)
+{
+    return tti_is_half(param->dtype) ? TUTTI_F32 : param->dtype;
+}
 
 /* An optimizer with one group of these values, of no parameters, too. NULL and kept. */
 tutti_optim *tti_optim_make(const tti_optim_class *cls, tutti_tensor *const *params, int n,
@@ -152,8 +160,11 @@ static inline bool tti_is_mine(const tutti_optim *o, int i)
 tutti_status tti_optim_size_refused(const char *op, size_t size, const char *initialiser);
 /* The failure of a call that returns a status: not kept, unless something was kept before. */
 tutti_status tti_unkeep(tutti_status before, tutti_status st);
-/* Where param stands among the parameters; -1 if it does not. */
+/* lookup.c: where param stands among the parameters; -1 if it does not. Before parameter i, which has come last, is
+ * noted there is room for all of them: false without memory. */
 int tti_optim_find(const tutti_optim *o, const tutti_tensor *param);
+bool tti_optim_reserve(tutti_optim *o, size_t all);
+void tti_optim_note(tutti_optim *o, int i);
 /* Have all tensors of parameter i that its group wants, and "step". */
 tutti_status tti_slot_fill(tutti_optim *o, int i);
 const tti_optim_group *tti_group_of(const tutti_optim *o, int i);
@@ -186,8 +197,8 @@ double tti_number_at(const tutti_tensor *t, int64_t i);
 void tti_step_run(const tti_step *step, tutti_tensor *param, const tutti_tensor *grad,
                   tutti_tensor *const *state, int n_states);
 
-/* Hand t to fn in blocks of elements that lie side by side, in row-major order; change: what fn leaves in them
- * goes back to t. */
+/* Hand t to fn in blocks of elements that lie side by side, in row-major order, those of f16 and bf16 as f32; change:
+ * what fn leaves in them goes back to t. */
 typedef void (*tti_block_fn)(void *ctx, int64_t n, void *elements, tutti_dtype dtype);
 void tti_blocks_visit(tutti_tensor *t, bool change, tti_block_fn fn, void *ctx);
 

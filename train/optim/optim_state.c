@@ -284,7 +284,7 @@ static tutti_status load_tensor(loading *l, int i, int k, const tutti_tensor *fr
             TUTTI_E_MISMATCH,
             "optim_load_state_dict: '%s' of parameter %d has shape %s, the parameter %s", name, i,
             tti_shape_str(from->nd, from->shape).s, tti_shape_str(p->nd, p->shape).s);
-    to = is_step ? tti_raw_zeros(TUTTI_F32, 0, NULL) : tti_raw_empty(p->dtype, p->nd, p->shape);
+    to = is_step ? tti_raw_zeros(TUTTI_F32, 0, NULL) : tti_raw_empty(tti_state_dtype(p), p->nd, p->shape);
     if (to == NULL)
         return tti_refused();
     *tti_kept_at(l->o->cls, &l->slots[i], k) = to;

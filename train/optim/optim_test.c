@@ -71,9 +71,17 @@ static tutti_tensor *leaf(double value)
     return tutti_tensor_requires_grad_(tutti_tensor_scalar(TUTTI_F64, value), true);
 }
 
+/* Normal numbers; types of 16 bits round those of f32. */
+static tutti_tensor *drawn(tutti_dtype dtype, int nd, const int64_t *shape)
+{
+    const bool half = dtype == TUTTI_F16 || dtype == TUTTI_BF16;
+
+    return tutti_tensor_to(tutti_tensor_randn(half ? TUTTI_F32 : dtype, nd, shape, NULL), dtype);
+}
+
 static tutti_tensor *random_leaf(tutti_dtype dtype, int nd, const int64_t *shape)
 {
-    return tutti_tensor_requires_grad_(tutti_tensor_randn(dtype, nd, shape, NULL), true);
+    return tutti_tensor_requires_grad_(drawn(dtype, nd, shape), true);
 }
 
 /* ---- three steps by hand ---------------------------------------------------------------------- */
@@ -209,9 +217,8 @@ static void gradients(tutti_tensor *const *p, int t, tutti_tensor **g)
     for (int i = 0; i < PARAMS; i++) {
         tutti_tensor *like = tutti_tensor_detach(p[i]);
 
-        g[i] =
-            tutti_tensor_randn(tutti_tensor_dtype(p[i]), tutti_tensor_dim(p[i]),
-                               SHAPE(tutti_tensor_size(like, 0), tutti_tensor_size(like, 1)), NULL);
+        g[i] = drawn(tutti_tensor_dtype(p[i]), tutti_tensor_dim(p[i]),
+                     SHAPE(tutti_tensor_size(like, 0), tutti_tensor_size(like, 1)));
     }
     if (t == 2)
         g[1] = NULL;
@@ -261,6 +268,8 @@ static void all_forms_give_the_same_bits(void **state)
     for (int k = 0; k < NAMES; k++) {
         check_forms(names[k], TUTTI_F32);
         check_forms(names[k], TUTTI_F64);
+        check_forms(names[k], TUTTI_F16);
+        check_forms(names[k], TUTTI_BF16);
     }
 }
 
@@ -289,6 +298,77 @@ static void strides_do_not_matter(void **state)
         assert_true(tutti_tensor_equal(plain, turned));
         tutti_optim_free(o);
     }
+}
+
+/* A step of 16 bits is one in f32 from the same numbers, with states in f32, rounded; so are norms and clipping. */
+static void steps_of_16_bits_are_those_of_f32_rounded(void **state)
+{
+    const tutti_dtype types[2] = { TUTTI_F16, TUTTI_BF16 };
+
+    (void)state;
+    for (int k = 0; k < 2 * NAMES; k++) {
+        const tutti_dtype dtype = types[k % 2];
+        tutti_tensor *p[2][PARAMS], *g[PARAMS], *wide_g[PARAMS];
+        tutti_optim *o[2];
+        double norm[2];
+
+        twin(p[0], dtype, 5);
+        for (int i = 0; i < PARAMS; i++)
+            p[1][i] = tutti_tensor_requires_grad_(
+                tutti_tensor_clone(tutti_tensor_to(tutti_tensor_detach(p[0][i]), TUTTI_F32)), true);
+        o[0] = busy(names[k / 2], p[0], PARAMS);
+        o[1] = busy(names[k / 2], p[1], PARAMS);
+        for (int t = 1; t <= 3; t++) {
+            gradients(p[0], t, g);
+            for (int i = 0; i < PARAMS; i++) {
+                wide_g[i] = g[i] != NULL ? tutti_tensor_to(g[i], TUTTI_F32) : NULL;
+                assert_int_equal(tutti_tensor_set_grad(p[0][i], g[i]), TUTTI_OK);
+                assert_int_equal(tutti_tensor_set_grad(p[1][i], wide_g[i]), TUTTI_OK);
+            }
+            for (int side = 0; side < 2; side++) {
+                assert_int_equal(tutti_clip_grad_norm_(p[side], PARAMS, 1e9, 2.0, false, &norm[side]), TUTTI_OK);
+                assert_int_equal(tutti_clip_grad_value_(p[side], PARAMS, 0.5), TUTTI_OK);
+                assert_int_equal(tutti_optim_step(o[side]), TUTTI_OK);
+            }
+            assert_true(norm[0] == norm[1]);
+            for (int i = 0; i < PARAMS; i++) {
+                tutti_tensor *rounded = tutti_tensor_to(tutti_tensor_detach(p[1][i]), dtype);
+
+                assert_true(tutti_tensor_equal(p[0][i], rounded));
+                (void)tutti_set_grad_enabled(false);
+                assert_int_equal(tutti_tensor_copy_(p[1][i], rounded), TUTTI_OK);
+                (void)tutti_set_grad_enabled(true);
+            }
+        }
+        tutti_optim_free(o[0]);
+        tutti_optim_free(o[1]);
+    }
+}
+
+/* Among very many parameters each is found, also in groups that came later, and strangers are not. */
+static void parameters_are_found_among_many(void **state)
+{
+    enum { MANY = 5000, GROUPS = 3 };
+    tutti_tensor **p = calloc(MANY, sizeof *p), *g = tutti_tensor_ones(TUTTI_F32, 0, NULL);
+    tutti_sgd_options opts = TUTTI_SGD_OPTIONS;
+    tutti_optim *o;
+
+    (void)state;
+    opts.lr = 1.0;
+    for (int i = 0; i < MANY; i++)
+        p[i] = tutti_tensor_requires_grad_(tutti_tensor_full(TUTTI_F32, 0, NULL, i), true);
+    o = tutti_sgd(p, MANY / 2, &opts);
+    for (int k = 0; k < GROUPS; k++)
+        assert_int_equal(tutti_optim_add_param_group(o, p + MANY / 2 + k * 100, k < GROUPS - 1 ? 100 : 2300, NULL),
+                         TUTTI_OK);
+    for (int i = MANY - 1; i >= 0; i--)
+        assert_int_equal(tutti_optim_step_param(o, p[i], g), TUTTI_OK);
+    for (int i = 0; i < MANY; i++)
+        assert_true(item(p[i]) == i - 1.0);
+    assert_int_equal(tutti_optim_step_param(o, leaf(1.0), g), TUTTI_E_ARG);
+    assert_int_equal(tutti_optim_add_param_group(o, &p[MANY - 1], 1, NULL), TUTTI_E_ARG);
+    tutti_optim_free(o);
+    free(p);
 }
 
 static void a_steady_step_takes_no_memory(void **state)
@@ -507,6 +587,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(three_steps_by_hand, begin, end),
         cmocka_unit_test_setup_teardown(all_forms_give_the_same_bits, begin, end),
         cmocka_unit_test_setup_teardown(strides_do_not_matter, begin, end),
+        cmocka_unit_test_setup_teardown(steps_of_16_bits_are_those_of_f32_rounded, begin, end),
+        cmocka_unit_test_setup_teardown(parameters_are_found_among_many, begin, end),
         cmocka_unit_test_setup_teardown(a_steady_step_takes_no_memory, begin, end),
         cmocka_unit_test_setup_teardown(a_step_that_fails_moves_nothing, begin, end),
         cmocka_unit_test_setup_teardown(a_closure_computes_the_loss, begin, end),
