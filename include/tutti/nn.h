@@ -350,6 +350,16 @@ TUTTI_API tutti_status tutti_module_load_state_dict(tutti_module *m, const tutti
                                                     bool strict,
                                                     tutti_incompatible_keys **keys_out);
 
+/** Make all floating parameters, their gradients, and buffers of m and below dtype, in place: handles stay. Before m is
+ * wrapped by a ddp, and while no graph over it waits for its backward; views of its tensors keep the old elements.
+ * Optimizers may be there already, but not between f64 and others once they have stepped.
+ * @param dtype  f16, bf16, f32 or f64
+ * @errors  TUTTI_E_ARG, TUTTI_E_NOMEM: nothing is changed; TUTTI_E_STATE: a ddp has the module
+ * @threads one at a time
+ * @source  torch.nn.Module.to(dtype), torch.nn.Module.bfloat16, torch.nn.Module.half, torch.nn.Module.float,
+ *          torch.nn.Module.double */
+TUTTI_API tutti_status tutti_module_to(tutti_module *m, tutti_dtype dtype);
+
 /** Free what tutti_module_load_state_dict() wrote. NULL does nothing.
  * @threads any
  * @source  ours */

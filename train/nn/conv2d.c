@@ -391,7 +391,7 @@ static tutti_status check(const tutti_tensor *x, const tutti_tensor *w, const tu
     tutti_status st;
 
     if (x->dtype != w->dtype || !tti_is_real(x->dtype) || (b != NULL && b->dtype != x->dtype))
-        return tti_refuse(TUTTI_E_UNSUPPORTED, "conv2d", "all operands must be f32, or all f64");
+        return tti_refuse(TUTTI_E_UNSUPPORTED, "conv2d", "all operands must be of one real type");
     if (x->nd != 4 || w->nd != 4)
         return tti_refuse(TUTTI_E_ARG, "conv2d", "input %s and weight %s need four dimensions each",
                           tti_shape_str(x->nd, x->shape).s, tti_shape_str(w->nd, w->shape).s);
@@ -419,6 +419,11 @@ tutti_tensor *tutti_tensor_conv2d(tutti_tensor *x, tutti_tensor *weight, tutti_t
 
     if (x == NULL || weight == NULL)
         return tti_poisoned("conv2d");
+    if (tti_has_half(x) && weight->dtype == x->dtype && (bias == NULL || bias->dtype == x->dtype)) {
+        tutti_scope_begin();
+        return tti_rounded(tutti_tensor_conv2d(tti_widened(x), tti_widened(weight), tti_widened(bias), opts),
+                           x->dtype);
+    }
     if (!tti_conv2d_options_get("conv2d", opts, &o) || check(x, weight, bias, &o) != TUTTI_OK)
         return NULL;
     g = measure(x->shape, weight->shape, &o);

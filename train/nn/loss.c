@@ -158,8 +158,15 @@ tutti_tensor *tutti_tensor_nll_loss(tutti_tensor *log_probs, tutti_tensor *targe
 
     if (log_probs == NULL || target == NULL)
         return tti_poisoned("nll_loss");
-    if (!tti_loss_options_get("nll_loss", opts, &o) ||
-        tti_loss_check("nll_loss", log_probs, target, o.weight) != TUTTI_OK)
+    if (!tti_loss_options_get("nll_loss", opts, &o))
+        return NULL;
+    if (tti_has_half(log_probs)) {
+        o.has_ignore_index = true; /* it has been filled in */
+        tutti_scope_begin();
+        o.weight = tti_widened(o.weight);
+        return tti_rounded(tutti_tensor_nll_loss(tti_widened(log_probs), target, &o), log_probs->dtype);
+    }
+    if (tti_loss_check("nll_loss", log_probs, target, o.weight) != TUTTI_OK)
         return NULL;
     if (o.label_smoothing != 0.0)
         return tti_poison(TUTTI_E_UNSUPPORTED, "nll_loss",

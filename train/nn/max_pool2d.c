@@ -164,7 +164,7 @@ static tutti_status measure(const tutti_tensor *x, int kh, int kw, const tutti_p
 
     if (!tti_is_real(x->dtype))
         return tti_refuse(TUTTI_E_UNSUPPORTED, "max_pool2d",
-                          "elements of %s, f32 and f64 are offered", tutti_dtype_name(x->dtype));
+                          "elements of %s, floating ones are offered", tutti_dtype_name(x->dtype));
     if (x->nd != 4)
         return tti_refuse(TUTTI_E_ARG, "max_pool2d", "input %s needs four dimensions",
                           tti_shape_str(x->nd, x->shape).s);
@@ -201,6 +201,10 @@ tutti_tensor *tutti_tensor_max_pool2d(tutti_tensor *x, int kh, int kw,
 
     if (x == NULL)
         return tti_poisoned("max_pool2d");
+    if (tti_has_half(x)) { /* which is exact: nothing is computed */
+        tutti_scope_begin();
+        return tti_rounded(tutti_tensor_max_pool2d(tti_widened(x), kh, kw, opts), x->dtype);
+    }
     if (!options_get(kh, kw, opts, &o) || measure(x, kh, kw, &o, &p) != TUTTI_OK)
         return NULL;
     from = tti_raw_contiguous(x);

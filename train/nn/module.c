@@ -255,8 +255,8 @@ tutti_status tutti_module_register_parameter(tutti_module *m, const char *name, 
         return tti_refuse_null("register_parameter");
     if (check_name(m, "parameter", name) != TUTTI_OK)
         return TUTTI_E_ARG;
-    if (!tutti_tensor_is_leaf(t) || !tti_is_real(t->dtype))
-        return tti_refuse(TUTTI_E_ARG, m->kind, "parameter '%s' must be a leaf of f32 or f64",
+    if (!tutti_tensor_is_leaf(t) || !tti_is_floating(t->dtype))
+        return tti_refuse(TUTTI_E_ARG, m->kind, "parameter '%s' must be a leaf of f32, f64, f16 or bf16",
                           name);
     if (tutti_tensor_requires_grad_(t, true) == NULL)
         return tti_refused();

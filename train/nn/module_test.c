@@ -203,6 +203,47 @@ static void linear_starts_as_in_pytorch(void **state)
     tutti_module_free(m);
 }
 
+/* ---- other types -------------------------------------------------------------------------------- */
+
+/* Handles stay, tied tensors are one, gradients and buffers come along; what can not change does not. */
+static void a_module_changes_its_type_in_place(void **state)
+{
+    const tutti_dtype types[] = { TUTTI_BF16, TUTTI_F64, TUTTI_F16, TUTTI_F32 };
+    tutti_module *m = tutti_sequential(), *fc = tutti_linear(3, 2, true);
+    tutti_tensor *w = tutti_module_parameter(fc, "weight"), *count, *mean, *first, *x;
+    int n = 0;
+
+    (void)state;
+    (void)tutti_module_add(m, "fc", fc);
+    count = tutti_tensor_full(TUTTI_I64, 0, NULL, 7);
+    mean = tutti_tensor_full(TUTTI_F32, 1, SHAPE(2), 0.5);
+    assert_int_equal(tutti_module_register_parameter(m, "tied", w), TUTTI_OK);
+    assert_int_equal(tutti_module_register_buffer(m, "count", count, true), TUTTI_OK);
+    assert_int_equal(tutti_module_register_buffer(m, "mean", mean, true), TUTTI_OK);
+    assert_int_equal(tutti_tensor_set_grad(w, tutti_tensor_full(TUTTI_F32, 2, SHAPE(2, 3), 1.25)), TUTTI_OK);
+    first = tutti_tensor_clone(tutti_tensor_to(tutti_tensor_detach(w), TUTTI_BF16));
+    for (int k = 0; k < 4; k++) {
+        assert_int_equal(tutti_module_to(m, types[k]), TUTTI_OK);
+        assert_ptr_equal(tutti_module_parameter(fc, "weight"), w);
+        assert_ptr_equal(tutti_module_parameters(m, &n)[0], w);
+        assert_int_equal(n, 2);
+        assert_int_equal(tutti_tensor_dtype(w), types[k]);
+        assert_true(tutti_tensor_is_leaf(w) && tutti_tensor_requires_grad(w) && tutti_tensor_is_contiguous(w));
+        assert_true(tutti_tensor_equal(tutti_tensor_to(tutti_tensor_detach(w), TUTTI_BF16), first)); /* rounded once */
+        assert_int_equal(tutti_tensor_dtype(tutti_tensor_grad(w)), types[k]);
+        assert_int_equal(tutti_tensor_dtype(mean), types[k]);
+        assert_int_equal(tutti_tensor_dtype(count), TUTTI_I64);
+        x = tutti_tensor_to(tutti_tensor_ones(TUTTI_F32, 2, SHAPE(4, 3)), types[k]);
+        assert_int_equal(tutti_tensor_backward(tutti_tensor_sum(tutti_forward(fc, x), NULL, 0, false)), TUTTI_OK);
+        assert_int_equal(tutti_tensor_dtype(tutti_tensor_grad(w)), types[k]);
+        assert_int_equal(tutti_tensor_dtype(tutti_tensor_grad(tutti_module_parameter(fc, "bias"))), types[k]);
+    }
+    assert_int_equal(tutti_module_to(m, TUTTI_I64), TUTTI_E_ARG);
+    assert_int_equal(tutti_module_to(NULL, TUTTI_F32), TUTTI_E_ARG);
+    assert_int_equal(tutti_tensor_dtype(w), TUTTI_F32);
+    tutti_module_free(m);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +253,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(refusals, begin, end),
         cmocka_unit_test_setup_teardown(training_and_gradients_reach_everything_below, begin, end),
         cmocka_unit_test_setup_teardown(linear_starts_as_in_pytorch, begin, end),
+        cmocka_unit_test_setup_teardown(a_module_changes_its_type_in_place, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
