@@ -66,11 +66,13 @@ typedef struct tutti_reducer_options {
     bool           gradient_as_bucket_view; /* gradients live in the buckets: nothing is copied */
     bool           skip_init_sync;          /* do not compare the parameters of the ranks */
     const char    *name;                    /* of the module, in logging data; copied */
+    bool           skip_all_reduce_unused_params; /* find_unused_parameters: a bucket of unused ones alone is not
+                                                     reduced. All ranks must leave out the same parameters */
 } tutti_reducer_options;
 
 #define TUTTI_REDUCER_OPTIONS                                                                          \
     {                                                                                                  \
-        sizeof(tutti_reducer_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                                       \
+        sizeof(tutti_reducer_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                    \
     }
 
 /** Make a reducer. Every member of the group calls it with the same parameters and options.
@@ -151,6 +153,16 @@ TUTTI_API tutti_status tutti_reducer_mark_ready(tutti_reducer *reducer, int inde
  * @source   torch.distributed.Reducer.finalize_backward */
 TUTTI_API tutti_status tutti_reducer_finish(tutti_reducer *reducer);
 
+/** This rank cannot make the step that the others make, or not to its end: begin what they wait for, with what there
+ * is, and tell them why. Instead of finish(); anywhere in a step, or before it.
+ *
+ * @param status  what has failed, not TUTTI_OK
+ * @param why     words for the others, who get them with TUTTI_E_REMOTE
+ * @errors   status, with the words; TUTTI_E_ARG; what the reductions fail with. Without sync nobody is told
+ * @threads  one, not while another is inside mark_ready. Waits as tutti_reducer_finish() does
+ * @source   ours */
+TUTTI_API tutti_status tutti_reducer_fail(tutti_reducer *reducer, tutti_status status, const char *why);
+
 /** Whether steps that are prepared from now on average gradients. Without, gradients accumulate where they are, and the
  * next step with sync averages their sum. The same on all ranks.
  * @threads one
@@ -163,6 +175,17 @@ TUTTI_API void tutti_reducer_set_sync(tutti_reducer *reducer, bool sync);
  * @threads one
  * @source  torch.distributed.Reducer.reset_state */
 TUTTI_API tutti_status tutti_reducer_reset_state(tutti_reducer *reducer);
+
+/** Average over another group from the next step on: one without the ranks that have gone (tutti/regroup.h), say. After a
+ * step that has failed, tutti_reducer_reset_state() comes first. Nothing is sent, parameters are not compared: the
+ * members come from the group before, and have its buckets. Communication hooks keep the group that they know.
+ *
+ * @param group  borrowed; NULL: the world. The world in which the reducer was made stays until the reducer is freed
+ * @errors   TUTTI_E_STATE  a step, or a scope of uneven inputs, is under way; this rank is not in the group
+ *           TUTTI_E_ARG, TUTTI_E_NOMEM
+ * @threads  one
+ * @source   torch.nn.parallel.DistributedDataParallel._update_process_group */
+TUTTI_API tutti_status tutti_reducer_update_process_group(tutti_reducer *reducer, tutti_group *group);
 
 /* ---- gradients ------------------------------------------------------------------------------------ */
 

@@ -72,6 +72,27 @@ tutti_status tti_reducer_account(tutti_reducer *r)
     return st == TUTTI_OK ? judge(r, all) : st;
 }
 
+tutti_status tutti_reducer_fail(tutti_reducer *reducer, tutti_status status, const char *why)
+{
+    tutti_reducer *r = reducer;
+    tutti_status   st;
+
+    if (r == NULL || why == NULL || status == TUTTI_OK)
+        return tti_fail(TUTTI_E_ARG, "reducer_fail: %s", r == NULL     ? "the reducer is NULL"
+                                                         : why == NULL ? "there are no words"
+                                                                       : "the status is no failure");
+    st = r->expect ? TUTTI_OK : tti_reducer_prepare(r, NULL, 0);
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_fail(status, "%s", why);
+    if (!r->expect)
+        return st;
+    tti_lock(&r->lock);
+    tti_reducer_fail_locked(r, st);
+    tti_unlock(&r->lock);
+    return tutti_reducer_finish(r);
+}
+
 size_t tti_reports_bytes(int size)
 {
     return ((size_t)size + 1) * sizeof(report);

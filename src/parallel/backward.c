@@ -67,12 +67,29 @@ static tutti_status run_hook(tutti_reducer *r, int b)
     return TUTTI_OK;
 }
 
+/* Nothing in it is used by this rank, and so, as the program has promised, by any. */
+static bool is_left_out(const tutti_reducer *r, const tti_reducer_bucket *bucket)
+{
+    int k;
+
+    if (!r->skips || !tti_is_dynamic(r))
+        return false;
+    for (k = 0; k < bucket->n && r->slots[bucket->params[k]].unused; k++)
+        ;
+    return k == bucket->n;
+}
+
 static tutti_status launch(tutti_reducer *r, int b, bool failed)
 {
     tti_reducer_bucket *bucket = &r->buckets[b];
     const bool          last = b == r->layout.n_buckets - 1;
     tutti_status        st;
 
+    bucket->left_out = is_left_out(r, bucket);
+    if (bucket->left_out) {
+        tti_tail_set(bucket, false); /* whether ranks fail travels with the map, too */
+        return TUTTI_OK;
+    }
     if (r->hook != NULL)
         return run_hook(r, b);
     st = b == 0 ? tti_join_divisor(r) : TUTTI_OK;
@@ -356,6 +373,22 @@ static void warn_if_needless(tutti_reducer *r, int n_unused)
                           "step pays for a map of used parameters");
 }
 
+tutti_status tti_reducer_prepare(tutti_reducer *r, const int *unused, int n_unused)
+{
+    tutti_status st = r->forward ? TUTTI_OK : tutti_reducer_prepare_for_forward(r);
+
+    if (st != TUTTI_OK)
+        return st;
+    r->forward = false;
+    if (!r->sync)
+        return TUTTI_OK;
+    tti_lock(&r->lock);
+    tti_begin_locked(r, unused, n_unused);
+    tti_times_backward(r);
+    tti_unlock(&r->lock);
+    return TUTTI_OK;
+}
+
 tutti_status tutti_reducer_prepare_for_backward(tutti_reducer *reducer, const int *unused, int n_unused)
 {
     tutti_reducer *r = reducer;
@@ -364,17 +397,9 @@ tutti_status tutti_reducer_prepare_for_backward(tutti_reducer *reducer, const in
     if (r == NULL)
         return tti_fail(TUTTI_E_ARG, "reducer_prepare_for_backward: the reducer is NULL");
     st = check_unused(r, unused, n_unused);
-    if (st == TUTTI_OK && !r->forward)
-        st = tutti_reducer_prepare_for_forward(r);
-    if (st != TUTTI_OK)
-        return st;
-    r->forward = false;
-    if (!r->sync)
-        return TUTTI_OK;
-    warn_if_needless(r, n_unused);
-    tti_lock(&r->lock);
-    tti_begin_locked(r, unused, n_unused);
-    tti_times_backward(r);
-    tti_unlock(&r->lock);
-    return TUTTI_OK;
+    if (st == TUTTI_OK)
+        st = tti_reducer_prepare(r, unused, n_unused);
+    if (st == TUTTI_OK && r->expect)
+        warn_if_needless(r, n_unused);
+    return st;
 }

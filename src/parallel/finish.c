@@ -151,9 +151,9 @@ static tutti_status finish_bucket(tutti_reducer *r, int b)
     tutti_status        st = await(bucket, &result);
     int                 k;
 
-    if (st == TUTTI_OK && r->hook != NULL)
+    if (st == TUTTI_OK && r->hook != NULL && !bucket->left_out)
         st = check_result(r, b, result);
-    for (k = 0; k < bucket->n && st == TUTTI_OK && r->failure == TUTTI_OK; k++)
+    for (k = 0; k < bucket->n && st == TUTTI_OK && r->failure == TUTTI_OK && !bucket->left_out; k++)
         st = put_back(r, bucket->params[k], result.data, result.dtype);
     release(bucket);
     return st;
@@ -177,7 +177,8 @@ static void record(tutti_reducer *r)
 
     memcpy(r->order_before, r->arrived, (size_t)r->n_arrived * sizeof(int));
     r->n_order_before = r->n_arrived;
-    r->n_reduced = r->layout.n_buckets;
+    for (i = 0, r->n_reduced = 0; i < r->layout.n_buckets; i++)
+        r->n_reduced += !r->buckets[i].left_out;
     if (r->has_rebuilt || tti_is_dynamic(r) || tti_is_first_static(r))
         return;
     memcpy(r->recorded, r->arrived, (size_t)r->n_arrived * sizeof(int));

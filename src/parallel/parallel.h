@@ -63,6 +63,7 @@ typedef struct tti_reducer_bucket {
     char         *data;
     bool          registered;
     int           pending; /* gradients that are to come; lock */
+    bool          left_out; /* of this step, as nothing in it is used */
     tutti_work   *work;    /* under way */
     tutti_future *future;  /* the same of a hook */
 } tti_reducer_bucket;
@@ -92,7 +93,7 @@ struct tutti_reducer {
     char        *name;
     tti_caps     caps;
     int64_t     *cap_list; /* caps.list */
-    bool         views;
+    bool         views, skips;
 
     tti_reducer_slot   *slots; /* [n] */
     int                 n;
@@ -193,6 +194,8 @@ tutti_status tti_reducer_rebuild(tutti_reducer *r);
 tutti_status tti_mark_locked(tutti_reducer *r, int i);
 void         tti_mark_unused_locked(tutti_reducer *r);
 void         tti_begin_locked(tutti_reducer *r, const int *unused, int n_unused);
+/** Gradients are awaited, if this step has sync; n_unused parameters, which there are, are not. */
+tutti_status tti_reducer_prepare(tutti_reducer *r, const int *unused, int n_unused);
 /** Keep a failure of this step, with the words of the calling thread, unless there is one. Locked. */
 void tti_reducer_fail_locked(tutti_reducer *r, tutti_status st);
 /** Keep words for the logging data. */

@@ -136,6 +136,7 @@ static tutti_status take_caps(tutti_reducer *r, const tutti_reducer_options *opt
 static tutti_status take_options(tutti_reducer *r, const tutti_reducer_options *opts)
 {
     r->views = opts->gradient_as_bucket_view;
+    r->skips = opts->skip_all_reduce_unused_params;
     r->sync = true;
     r->divisor = r->size;
     r->reports = calloc(1, tti_reports_bytes(r->size));
@@ -179,14 +180,14 @@ static tutti_status fill(tutti_reducer *r, const tutti_reducer_param *params, in
 }
 
 /* The group, which NULL may mean something else for on another thread. */
-static tutti_status find_group(tutti_group *given, tutti_reducer *place)
+static tutti_status find_group(const char *op, tutti_group *given, tutti_reducer *place)
 {
     place->group = given != NULL ? given : tutti_current_group();
     place->rank = place->group != NULL ? tutti_get_rank(place->group) : -1;
     place->size = place->rank >= 0 ? tutti_get_world_size(place->group) : 0;
     if (place->rank < 0)
-        return tti_fail(TUTTI_E_STATE, "reducer_create: this rank is not in the group, or there is none\n"
-                                       "  next: tutti_init_process_group()");
+        return tti_fail(TUTTI_E_STATE, "%s: this rank is not in the group, or there is none\n"
+                                       "  next: tutti_init_process_group()", op);
     return TUTTI_OK;
 }
 
@@ -203,7 +204,7 @@ tutti_status tutti_reducer_create(const tutti_reducer_param *params, int n_param
     if (opts != NULL)
         st = tti_options_read(&known, sizeof known, opts, "TUTTI_REDUCER_OPTIONS");
     if (st == TUTTI_OK)
-        st = find_group(known.group, &bare);
+        st = find_group("reducer_create", known.group, &bare);
     if (st != TUTTI_OK)
         return st;
     r = calloc(1, sizeof *r);
@@ -272,5 +273,31 @@ tutti_status tutti_reducer_set_grad(tutti_reducer *reducer, int index, void *gra
     if (reducer == NULL || index < 0 || index >= reducer->n)
         return tti_fail(TUTTI_E_ARG, "reducer_set_grad: there is no parameter %d", index);
     reducer->slots[index].grad = grad;
+    return TUTTI_OK;
+}
+
+tutti_status tutti_reducer_update_process_group(tutti_reducer *reducer, tutti_group *group)
+{
+    static const char op[] = "reducer_update_process_group";
+    tutti_reducer    *r = reducer, next = { 0 };
+    tutti_status      st;
+    void             *reports;
+
+    if (r == NULL)
+        return tti_fail(TUTTI_E_ARG, "%s: the reducer is NULL", op);
+    if (r->join.scope != NULL || (r->expect && (r->begun || r->next > 0)))
+        return tti_fail(TUTTI_E_STATE, "%s: %s is under way", op, r->join.scope != NULL ? "a join" : "a step");
+    st = find_group(op, group, &next);
+    if (st != TUTTI_OK)
+        return st;
+    reports = calloc(1, tti_reports_bytes(next.size));
+    if (reports == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "%s: no memory for a group of %d ranks", op, next.size);
+    free(r->reports);
+    r->reports = reports;
+    r->group = next.group;
+    r->rank = next.rank;
+    r->size = r->divisor = next.size;
+    r->expect = false; /* of a forward without a backward */
     return TUTTI_OK;
 }

@@ -123,6 +123,9 @@ tutti_status tutti_reducer_joinable(tutti_reducer *reducer, const tutti_reducer_
     if (st == TUTTI_OK && (known.n_state < 0 || (known.n_state > 0 && known.state == NULL)))
         st = tti_fail(TUTTI_E_ARG, "reducer_joinable: a state of %d spans%s", known.n_state,
                       known.state == NULL ? " at NULL" : "");
+    if (st == TUTTI_OK && reducer->skips)
+        st = tti_fail(TUTTI_E_UNSUPPORTED, "reducer_joinable: with skip_all_reduce_unused_params a rank without inputs cannot "
+                                           "know which buckets the others leave out");
     if (st != TUTTI_OK)
         return st;
     reducer->join.divide_by_active = known.divide_by_active;

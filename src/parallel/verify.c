@@ -16,9 +16,9 @@
 #include "base/fnv.h"
 #include <tutti/private.h>
 
-enum { STATUS, PARAMS, LENGTH, PRINT, WORDS, /* of what is gathered first */ MODES = 3, SHAPE_MAX = 160 };
+enum { STATUS, PARAMS, LENGTH, PRINT, WORDS, /* of what is gathered first */ MODES = 4, SHAPE_MAX = 160 };
 
-/* find_unused, static_graph, n limits, limits; then for each parameter dtype, ndim, sizes, strides. */
+/* find_unused, static_graph, n limits, skip, limits; then for each parameter dtype, ndim, sizes, strides. */
 static int64_t *describe(const tutti_reducer *r, int64_t *length_out)
 {
     int64_t *text, *at;
@@ -33,6 +33,7 @@ static int64_t *describe(const tutti_reducer *r, int64_t *length_out)
     *at++ = r->caps.find_unused;
     *at++ = r->caps.static_graph;
     *at++ = r->caps.n_list;
+    *at++ = r->skips;
     *at++ = r->caps.cap;
     for (i = 0; i < r->caps.n_list; i++)
         *at++ = r->caps.list[i];
@@ -109,7 +110,8 @@ static tutti_status fail_param(const tutti_reducer *r, int other, const int64_t 
 
 static tutti_status fail_difference(const tutti_reducer *r, int other, const int64_t *at, const int64_t *from)
 {
-    static const char *const modes[MODES] = { "find_unused_parameters", "static_graph", "n_bucket_caps" };
+    static const char *const modes[MODES] = { "find_unused_parameters", "static_graph", "n_bucket_caps",
+                                                 "skip_all_reduce_unused_params" };
     int64_t                  k;
 
     for (k = 0; k < MODES; k++)

@@ -335,6 +335,105 @@ static void death_in_a_backward_names_the_rank(tt_ctx *t)
     tutti_reducer_free(r); /* ends, too */
 }
 
+/* ---- steps that a rank gives up ---- */
+
+/* Parameters are marked down to this one; then the odd rank says that it cannot go on. -1: it does not even begin. */
+static void give_up_after(tt_ctx *t, tutti_reducer *r, int marked)
+{
+    const bool   odd = t->rank == ODD;
+    tutti_status st;
+    int          i;
+
+    if (odd && marked < 0)
+        st = tutti_reducer_fail(r, TUTTI_E_IO, "cannot read the input 'x.bin'");
+    else {
+        OK(tutti_reducer_prepare_for_forward(r));
+        OK(tutti_reducer_prepare_for_backward(r, NULL, 0));
+        for (i = N - 1; i >= (odd ? N - marked : 0); i--)
+            OK(tutti_reducer_mark_ready(r, i));
+        st = odd ? tutti_reducer_fail(r, TUTTI_E_IO, "cannot read the input 'x.bin'") : tutti_reducer_finish(r);
+    }
+    assert_int_equal(st, odd ? TUTTI_E_IO : TUTTI_E_REMOTE);
+    words("cannot read the input 'x.bin'");
+    if (!odd)
+        words("rank 1 failed [TUTTI_E_IO]");
+}
+
+static void a_rank_says_that_it_fails(tt_ctx *t)
+{
+    tutti_reducer *r = NULL;
+    setup          s;
+    int            mode, marked;
+
+    for (mode = 0; mode < 16; mode++) {
+        prepare(t, &s);
+        s.opts.gradient_as_bucket_view = mode & 1;
+        s.opts.find_unused_parameters = mode & 2;
+        s.opts.static_graph = mode & 8;
+        OK(tutti_reducer_create(s.params, s.n, &s.opts, &r));
+        if (mode & 4)
+            OK(tutti_reducer_register_builtin_comm_hook(r, TUTTI_HOOK_ALLREDUCE));
+        for (marked = -1; marked < N; marked++) {
+            give_up_after(t, r, marked);
+            good_step(t, r, marked);
+        }
+        tutti_reducer_free(r);
+    }
+    assert_int_equal(tutti_reducer_fail(NULL, TUTTI_E_IO, "no"), TUTTI_E_ARG);
+}
+
+/* Without sync nobody else has to know. */
+static void a_failure_without_sync_is_local(tt_ctx *t)
+{
+    tutti_reducer *r = NULL;
+    setup          s;
+
+    prepare(t, &s);
+    OK(tutti_reducer_create(s.params, s.n, &s.opts, &r));
+    assert_int_equal(tutti_reducer_fail(r, TUTTI_OK, "no failure"), TUTTI_E_ARG);
+    assert_int_equal(tutti_reducer_fail(r, TUTTI_E_IO, NULL), TUTTI_E_ARG);
+    tutti_reducer_set_sync(r, false);
+    if (t->rank == ODD)
+        REFUSED(tutti_reducer_fail(r, TUTTI_E_IO, "mine alone"), TUTTI_E_IO, "mine alone");
+    tutti_reducer_set_sync(r, true);
+    good_step(t, r, 1);
+    tutti_reducer_free(r);
+}
+
+/* ---- another group ---- */
+
+static void a_group_without_the_dead(tt_ctx *t)
+{
+    tutti_reducer *r = NULL;
+    tutti_group   *rest = NULL;
+    tt_ctx         there;
+    setup          s;
+
+    prepare(t, &s);
+    OK(tutti_reducer_create(s.params, s.n, &s.opts, &r));
+    good_step(t, r, 0);
+    OK(tutti_reducer_prepare_for_backward(r, NULL, 0));
+    if (t->rank == ODD)
+        tt_die();
+    OK(tutti_reducer_mark_ready(r, 2));
+    if (t->rank == 0)
+        REFUSED(tutti_reducer_update_process_group(r, t->group), TUTTI_E_STATE, "a step is under way");
+    tutti_reducer_mark_ready(r, 1);
+    tutti_reducer_mark_ready(r, 0);
+    assert_int_not_equal(tutti_reducer_finish(r), TUTTI_OK);
+    OK(tutti_shrink_group((int[]){ ODD }, 1, t->group, TUTTI_SHRINK_DEFAULT, NULL, &rest));
+    OK(tutti_reducer_update_process_group(r, rest));
+    assert_int_equal(tutti_reducer_update_process_group(NULL, rest), TUTTI_E_ARG);
+    there = *t;
+    there.group = rest;
+    there.rank = tutti_get_rank(rest);
+    there.size = tutti_get_world_size(rest);
+    good_step(&there, r, 1);
+    good_step(&there, r, 2);
+    tutti_reducer_free(r);
+    OK(tutti_destroy_process_group(rest));
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -344,6 +443,9 @@ int main(void)
         TT_TEST(mistakes_are_told_to_all, .ranks = 4, .transports = "shm", .limit_ms = 40000),
         TT_TEST(mistakes_travel_in_every_dtype, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(a_step_is_given_up_by_all, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(a_rank_says_that_it_fails, .ranks = 3, .transports = "shm,tcp,threads", .limit_ms = 40000),
+        TT_TEST(a_failure_without_sync_is_local, .ranks = 2),
+        TT_TEST(a_group_without_the_dead, .ranks = 4, .transports = "shm,tcp", .dies = ODD),
         TT_TEST(a_hook_that_fails_everywhere, .ranks = 2, .transports = "shm"),
         TT_TEST(a_hook_that_fails_on_one_rank, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(death_in_a_backward_names_the_rank, .ranks = 3, .transports = "shm,tcp", .dies = ODD),
