@@ -15,8 +15,8 @@
  *
  * Below is a reducer (tutti/parallel.h): tutti_ddp_reducer() gives it, for communication hooks and what else can be
  * asked of it. Gradients reach it by hooks on the parameters, and the end of the backward waits for the averages;
- * tutti_backward() fails as the reducer does: a rank that has failed, or does not use a parameter that it should,
- * tells the others, and all fail at once.
+ * tutti_backward() fails as the reducer does: a rank that has failed, in its forward, its loss or its backward, or does
+ * not use a parameter that it should, tells the others, and all fail at once.
  *
  * A step is one forward and one backward. The forward decides whether gradients are averaged (tutti_ddp_set_sync(), and
  * whether operations are recorded), whatever holds when the backward runs. A second backward through the same
@@ -54,11 +54,12 @@ typedef struct tutti_ddp_options {
     bool local_buffers;            /* each rank keeps its own buffers: broadcast_buffers=False */
     const char *const *ignored;    /* [n_ignored] names of parameters and buffers that are left alone */
     int n_ignored;
+    bool skip_all_reduce_unused_params; /* as in tutti_reducer_options */
 } tutti_ddp_options;
 
 #define TUTTI_DDP_OPTIONS                                                 \
     {                                                                     \
-        sizeof(tutti_ddp_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0        \
+        sizeof(tutti_ddp_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0     \
     }
 
 /** Wrap a module. Every member of the group calls it with the same module and options.
@@ -131,6 +132,59 @@ TUTTI_API bool tutti_ddp_set_sync(tutti_ddp *ddp, bool on);
  * @source   torch.distributed.Reducer.reset_state */
 TUTTI_API tutti_status tutti_ddp_reset(tutti_ddp *ddp);
 
+/** This rank cannot make the step that all others make: no input could be read, or something between the two parts
+ * of a forward has failed. The others hear of it now, in their backward, as TUTTI_E_REMOTE with these words, where
+ * they would wait for this rank until their time-out. The next step may be a good one.
+ *
+ * Needs not be called where the ddp can see the failure: tutti_ddp_forward() that gives NULL has told the others, and
+ * so does a tutti_backward() whose loss is NULL, or cannot be gone back from, after the forward of a step that averages
+ * on the same thread.
+ *
+ * @param status  what has failed, not TUTTI_OK
+ * @param why     words for the others; they may be tutti_last_error()
+ * @errors   status, with the words, when all know; nothing is told if this step would not have averaged. What
+ *           collectives fail with, if they do
+ * @threads  one. Waits until the others come to the end of their backward
+ * @source   ours */
+TUTTI_API tutti_status tutti_ddp_fail(tutti_ddp *ddp, tutti_status status, const char *why);
+
+/** Average over another group from the next step on, and send buffers to it: as tutti_reducer_update_process_group(). The
+ * step before has ended, well or not, or tutti_ddp_reset() was called.
+ * @errors   as tutti_reducer_update_process_group()
+ * @threads  one
+ * @source   torch.nn.parallel.DistributedDataParallel._update_process_group */
+TUTTI_API tutti_status tutti_ddp_update_process_group(tutti_ddp *ddp, tutti_group *group);
+
+/* ---- buffers ---------------------------------------------------------------------------------- */
+
+/** What makes buffers equal, or otherwise what the program wants, in the place of the broadcast from rank 0.
+ *
+ * @param names    [n] and
+ * @param buffers  [n] all that are not ignored; borrowed. Their elements may be changed until the future is complete
+ * @param future_out  NULL at first: everything is done. Else a new reference; the end of the backward waits for it,
+ *                 its value is not looked at */
+typedef tutti_status (*tutti_buffer_hook)(void *state, const char *const *names, tutti_tensor *const *buffers, int n,
+                                          tutti_future **future_out);
+
+/** When a buffer hook is called, in the forwards in which buffers would be sent. */
+typedef enum tutti_buffer_hook_place {
+    TUTTI_BUFFER_HOOK_AFTER_FORWARD = 0,
+    TUTTI_BUFFER_HOOK_BEFORE_FORWARD = 1
+} tutti_buffer_hook_place;
+
+/** Have a hook take care of the buffers, on all ranks the same. Another one replaces it; NULL: the broadcast again.
+ *
+ * @errors   TUTTI_E_ARG          no ddp, no such place
+ *           TUTTI_E_UNSUPPORTED  the ddp is in a scope of uneven inputs, or was made a joinable: ranks without inputs
+ *                                could not play along
+ *           What a hook fails with comes out of the forward; what its future fails with, out of the backward
+ * @threads  one
+ * @source   torch.nn.parallel.DistributedDataParallel._register_buffer_comm_hook */
+TUTTI_API tutti_status tutti_ddp_register_buffer_hook(tutti_ddp *ddp, tutti_buffer_hook hook, void *state,
+                                                      tutti_buffer_hook_place place);
+
+/* ---- inputs of different lengths ---------------------------------------------------------------- */
+
 /** Options of tutti_ddp_joinable. Initialise with TUTTI_DDP_JOIN_OPTIONS; zero fields mean the default. */
 typedef struct tutti_ddp_join_options {
     size_t size;
@@ -148,6 +202,7 @@ typedef struct tutti_ddp_join_options {
  *
  * @param opts  NULL: every default
  * @errors   TUTTI_E_ARG, TUTTI_E_NOMEM
+ *           TUTTI_E_UNSUPPORTED  the ddp has a buffer hook, or skip_all_reduce_unused_params
  * @threads  one
  * @source   torch.nn.parallel.DistributedDataParallel.join (whose divide_by_initial_world_size is the opposite of
  *           divide_by_active) */

@@ -193,6 +193,121 @@ static void a_backward_fails_on_one_rank(tt_ctx *t)
     numbers_free(&n);
 }
 
+/* ---- a step that does not come to its backward ------------------------------------------------ */
+
+/* What a module may be asked to do wrong. */
+typedef struct faulty {
+    tutti_tensor *w;
+    bool fails;
+} faulty;
+
+static tutti_tensor *faulty_forward(tutti_module *m, tutti_tensor *x)
+{
+    const faulty *f = tutti_module_context(m);
+
+    return f->fails ? tutti_tensor_mm(x, x) : tutti_tensor_linear(x, f->w, NULL);
+}
+
+typedef enum fault { NO_INPUT, IN_FORWARD, NO_LOSS, LOSS_OF_MANY, NO_DATA, FAULTS } fault;
+
+static const char *const fault_words[FAULTS] = { [NO_INPUT] = "mm", [IN_FORWARD] = "mm", [NO_LOSS] = "is none of 4 classes",
+                                                 [LOSS_OF_MANY] = "no gradient is given", [NO_DATA] = "no such file" };
+
+/* Forward, loss and backward, with a fault on rank 0 at one place. */
+static tutti_status faulty_step(tt_ctx *t, tutti_ddp *ddp, faulty *f, fault what)
+{
+    const bool here = t->rank == 0;
+    tutti_tensor *x, *y, *target;
+    tutti_status st;
+
+    if (here && what == NO_DATA)
+        return tutti_ddp_fail(ddp, TUTTI_E_IO, "cannot open 'data.bin': no such file");
+    tutti_scope_begin();
+    f->fails = here && what == IN_FORWARD;
+    x = tutti_tensor_full(TUTTI_F32, 2, SHAPE(2, 3), t->rank + 1.0);
+    target = tutti_tensor_full(TUTTI_I64, 1, SHAPE(2), here && what == NO_LOSS ? 7.0 : 1.0);
+    y = tutti_ddp_forward(ddp, here && what == NO_INPUT ? tutti_tensor_mm(x, x) : x);
+    if (!(here && what == LOSS_OF_MANY))
+        y = tutti_tensor_cross_entropy(y, target, NULL);
+    st = tutti_tensor_backward(y);
+    tutti_scope_end();
+    return st;
+}
+
+static void faults_with(tt_ctx *t, const tutti_ddp_options *opts, bool with_hook)
+{
+    const tutti_status on_0[FAULTS] = { TUTTI_E_ARG, TUTTI_E_ARG, TUTTI_E_ARG, TUTTI_E_ARG, TUTTI_E_IO };
+    tutti_ddp_options o = *opts;
+    faulty f = { NULL, false };
+    tutti_module *net = tutti_module_create("faulty", faulty_forward, &f, NULL);
+    tutti_ddp *ddp = NULL;
+    tutti_status st;
+
+    tutti_scope_begin();
+    f.w = tutti_tensor_full(TUTTI_F32, 2, SHAPE(4, 3), 0.5);
+    OK(tutti_module_register_parameter(net, "w", f.w));
+    tutti_scope_end();
+    o.group = t->group;
+    OK(tutti_ddp_create(net, &o, &ddp));
+    if (with_hook)
+        OK(tutti_reducer_register_builtin_comm_hook(tutti_ddp_reducer(ddp), TUTTI_HOOK_BF16_COMPRESS));
+    for (int round = 0; round < 2; round++)
+        for (fault what = 0; what < FAULTS; what++) {
+            st = faulty_step(t, ddp, &f, what);
+            expect_told(t, st, on_0[what], fault_words[what]);
+            if (t->rank != 0)
+                assert_non_null(strstr(tutti_last_error(), fault_words[what])); /* the words, too */
+            tutti_module_zero_grad(net);
+            OK(faulty_step(t, ddp, &f, FAULTS));
+            expect_same_bits(t, tutti_tensor_grad(f.w));
+        }
+    OK(tutti_tensor_check());
+    tutti_ddp_free(ddp);
+    tutti_module_free(net);
+}
+
+static void a_step_fails_before_its_backward(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+
+    faults_with(t, &opts, false);
+    faults_with(t, &opts, true);
+    opts.gradient_as_bucket_view = true;
+    faults_with(t, &opts, false);
+    opts.find_unused_parameters = true;
+    faults_with(t, &opts, false);
+    opts.find_unused_parameters = false;
+    opts.static_graph = true;
+    faults_with(t, &opts, false);
+}
+
+/* What is nobody else's business fails here alone: no step that averages is under way. */
+static void failures_of_one_rank(tt_ctx *t)
+{
+    const double ones[NUMBERS] = { 1, 1, 1, 1 };
+    tutti_status st;
+    numbers n;
+
+    numbers_wrap(&n, t, NULL);
+    assert_int_equal(tutti_ddp_fail(n.ddp, TUTTI_OK, "?"), TUTTI_E_ARG);
+    assert_int_equal(tutti_ddp_fail(n.ddp, TUTTI_E_IO, NULL), TUTTI_E_ARG);
+    assert_int_equal(tutti_ddp_fail(NULL, TUTTI_E_IO, "?"), TUTTI_E_ARG);
+    if (t->rank == 0)
+        REFUSED(tutti_tensor_backward(NULL), TUTTI_E_ARG, "root 0 is NULL"); /* no forward: nothing is awaited */
+    assert_true(tutti_ddp_set_sync(n.ddp, false));
+    st = t->rank == 0 ? tutti_ddp_fail(n.ddp, TUTTI_E_IO, "not read") : numbers_step(&n, ones);
+    assert_int_equal(st, t->rank == 0 ? TUTTI_E_IO : TUTTI_OK);
+    if (t->rank == 0) {
+        tutti_scope_begin();
+        (void)ahead(&n, ones); /* without sync no backward is awaited either */
+        REFUSED(tutti_tensor_backward(NULL), TUTTI_E_ARG, "root 0 is NULL");
+        tutti_scope_end();
+    }
+    assert_false(tutti_ddp_set_sync(n.ddp, true));
+    good_step(&n);
+    numbers_free(&n);
+}
+
 /* A parameter of the unused ones comes all the same: it is in the loss, but not in the outputs. */
 static void unused_and_used(tt_ctx *t)
 {
@@ -303,6 +418,8 @@ int main(void)
         TT_TEST(parameters_left_out_by_mistake, .ranks = 4),
         TT_TEST(debug_levels_name_parameters),
         TT_TEST(a_backward_fails_on_one_rank, .ranks = 3, .transports = "shm,threads"),
+        TT_TEST(a_step_fails_before_its_backward, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(failures_of_one_rank),
         TT_TEST(unused_and_used, .ranks = 2),
         TT_TEST(a_static_graph_changes, .ranks = 2),
         TT_TEST(a_step_may_be_given_up),

@@ -142,6 +142,75 @@ static void a_rank_may_use_nothing(tt_ctx *t)
     numbers_free(&n);
 }
 
+static void reduced(const char *key, const char *value, void *ctx)
+{
+    if (strcmp(key, "num_buckets_reduced") == 0)
+        *(int *)ctx = atoi(value);
+}
+
+/* A bucket of unused parameters alone is not reduced: its gradients stay, whatever they are, and hooks see the others. */
+static void leave_out_buckets(tt_ctx *t, bool views, bool with_hook)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    int n_reduced = -1;
+    numbers n;
+
+    opts.find_unused_parameters = opts.skip_all_reduce_unused_params = true;
+    opts.gradient_as_bucket_view = views;
+    opts.bucket_cap_bytes = 8;
+    numbers_wrap(&n, t, &opts);
+    if (with_hook)
+        OK(tutti_reducer_register_builtin_comm_hook(tutti_ddp_reducer(n.ddp), TUTTI_HOOK_ALLREDUCE));
+    for (int step = 0; step < 4; step++) {
+        const bool left_out = step % 2 == 1;
+
+        OK(numbers_step(&n, (double[]){ left_out ? 0 : t->rank + 1, left_out ? 0 : 2, t->rank + 3, 4 }));
+        tutti_ddp_logging_data(n.ddp, reduced, &n_reduced);
+        assert_int_equal(n_reduced, left_out ? 1 : 2);
+        expect_grad(&n, 0, (t->size + 1) / 2.0); /* stale in every other step */
+        expect_grad(&n, 1, 2.0);
+        expect_grad(&n, 2, 3 + (t->size - 1) / 2.0);
+        if (left_out)
+            tutti_module_zero_grad(n.m);
+        else {
+            OK(tutti_tensor_set_grad(n.p[2], NULL));
+            OK(tutti_tensor_set_grad(n.p[3], NULL));
+        }
+    }
+    OK(numbers_step(&n, (double[]){ 0, 0, 1, 1 })); /* undefined stays undefined */
+    expect_grad(&n, 0, NAN);
+    OK(numbers_step(&n, (double[]){ 1, 2, 0, 0 })); /* and so the last bucket, in which ranks tell of failures */
+    expect_grad(&n, 0, 1.0);
+    tutti_ddp_logging_data(n.ddp, reduced, &n_reduced);
+    assert_int_equal(n_reduced, 1);
+    numbers_free(&n);
+}
+
+static void buckets_may_be_left_out(tt_ctx *t)
+{
+    leave_out_buckets(t, false, false);
+    leave_out_buckets(t, true, false);
+    leave_out_buckets(t, false, true);
+}
+
+/* Leaving out different ones is what the program has promised not to do: an error on all ranks, no wrong average. */
+static void ranks_must_leave_out_the_same(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_joinable joinable;
+    tutti_status st;
+    numbers n;
+
+    opts.find_unused_parameters = opts.skip_all_reduce_unused_params = true;
+    opts.bucket_cap_bytes = 8;
+    numbers_wrap(&n, t, &opts);
+    REFUSED(tutti_ddp_joinable(n.ddp, NULL, &joinable), TUTTI_E_UNSUPPORTED, "skip_all_reduce_unused_params");
+    st = numbers_step(&n, (double[]){ 1, 2, t->rank == 0 ? 0 : 3, t->rank == 0 ? 0 : 4 });
+    if (st != TUTTI_E_MISMATCH && st != TUTTI_E_ABORTED && st != TUTTI_E_REMOTE)
+        fail_msg("rank %d: %s: %s", t->rank, tutti_status_name(st), tutti_last_error());
+    numbers_free(&n);
+}
+
 static void varies(const char *key, const char *value, void *ctx)
 {
     if (strcmp(key, "can_set_static_graph") == 0)
@@ -254,6 +323,57 @@ static void a_step_ends_with_its_outermost_backward(tt_ctx *t)
     numbers_free(&n);
 }
 
+/* ---- other types -------------------------------------------------------------------------------- */
+
+/* "a" is f32, "b" bf16, "c" f16, "d" f64: a bucket for each, and a step of an optimizer. */
+static void train_in_all_types(tt_ctx *t, bool views)
+{
+    const tutti_dtype types[NUMBERS] = { TUTTI_F32, TUTTI_BF16, TUTTI_F16, TUTTI_F64 };
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_adam_options aopts = TUTTI_ADAMW_OPTIONS;
+    tutti_optim *optim;
+    double before[NUMBERS];
+    numbers n;
+
+    numbers_make(&n, t);
+    for (int i = 0; i < NUMBERS; i++) { /* each by itself */
+        tutti_module *one = tutti_module_create("one", NULL, NULL, NULL);
+
+        OK(tutti_module_register_parameter(one, "p", n.p[i]));
+        OK(tutti_module_to(one, types[i]));
+        tutti_module_free(one);
+        assert_int_equal(tutti_tensor_dtype(n.p[i]), types[i]);
+    }
+    opts.group = t->group;
+    opts.gradient_as_bucket_view = views;
+    OK(tutti_ddp_create(n.m, &opts, &n.ddp));
+    REFUSED(tutti_module_to(n.m, TUTTI_F32), TUTTI_E_STATE, "before it is wrapped");
+    aopts.lr = 0.25;
+    optim = tutti_adamw(n.p, NUMBERS, &aopts);
+    for (int step = 0; step < 3; step++) {
+        OK(numbers_step(&n, (double[]){ t->rank + 1, t->rank + 2, t->rank + 3, t->rank + 4 }));
+        for (int i = 0; i < NUMBERS; i++) {
+            assert_int_equal(tutti_tensor_dtype(tutti_tensor_grad(n.p[i])), types[i]);
+            expect_grad(&n, i, i + 1 + (t->size - 1) / 2.0); /* which all types have */
+            before[i] = value_of(n.p[i]);
+        }
+        OK(tutti_optim_step(optim));
+        for (int i = 0; i < NUMBERS; i++) {
+            expect_same_bits(t, n.p[i]);
+            assert_true(value_of(n.p[i]) < before[i]);
+        }
+        tutti_module_zero_grad(n.m);
+    }
+    tutti_optim_free(optim);
+    numbers_free(&n);
+}
+
+static void parameters_of_16_bits(tt_ctx *t)
+{
+    train_in_all_types(t, false);
+    train_in_all_types(t, true);
+}
+
 /* ---- hooks ------------------------------------------------------------------------------------ */
 
 static void hooks_reduce_in_the_place_of_the_average(tt_ctx *t)
@@ -334,10 +454,15 @@ int main(void)
         TT_TEST(outputs_may_be_left_out, .ranks = 2, .transports = "shm,threads-tcp"),
         TT_TEST(outputs_may_be_left_out, .ranks = 4),
         TT_TEST(a_rank_may_use_nothing, .ranks = 3),
+        TT_TEST(buckets_may_be_left_out, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(buckets_may_be_left_out, .ranks = 4),
+        TT_TEST(ranks_must_leave_out_the_same, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(graphs_that_vary_are_seen),
         TT_TEST(tied_parameters_are_reduced_once),
         TT_TEST(static_graphs_know_how_often, .ranks = 2, .transports = "shm,threads"),
         TT_TEST(a_step_ends_with_its_outermost_backward),
+        TT_TEST(parameters_of_16_bits, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(parameters_of_16_bits, .ranks = 3),
         TT_TEST(hooks_reduce_in_the_place_of_the_average, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(inputs_run_out, .ranks = 4, .transports = "shm,threads"),
     };

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * ends_test.c
- * Goal    whoever asks for it is told of the end of the outermost backward, once, whatever it came to.
+ * Goal    whoever asks for it is told of the end of the outermost backward, once, whatever it came to; who awaits one,
+ *         also that it cannot begin.
  * Method  hooks and those who are told write letters, an exclamation mark for a failure; the order is compared. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -9,6 +10,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <string.h>
 #include <tutti/private.h>
 
@@ -208,6 +210,87 @@ static void a_backward_inside_of_another_waits_for_its_end(void **state)
     assert_string_equal(trace, "(n)coi");
 }
 
+/* ---- backwards that cannot begin ------------------------------------------------------------------ */
+
+static tutti_status note_missed(tutti_status so_far, void *ctx)
+{
+    assert_int_equal(so_far, TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "root 0"));
+    strcat(trace, ctx);
+    return so_far;
+}
+
+static tutti_status note_and_spoil(tutti_status so_far, void *ctx)
+{
+    strcat(trace, ctx);
+    return tti_fail(so_far, "other words");
+}
+
+static void who_awaits_a_backward_hears_that_there_is_none(void **state)
+{
+    tti_awaiting a = { 0 }, b = { 0 }, c = { 0 };
+    tutti_tensor *x = leaf();
+
+    (void)state;
+    tti_backward_unawait(&a); /* nothing, as it is in no list */
+    tti_backward_await(&a, note_and_spoil, letter('a'));
+    tti_backward_await(&b, note_missed, letter('b'));
+    tti_backward_await(&c, note_missed, letter('c'));
+    OK(tutti_tensor_backward(tutti_tensor_exp(x))); /* one that begins is nobody's business */
+    tti_backward_unawait(&b);
+    assert_string_equal(trace, "");
+    assert_int_equal(tutti_tensor_backward(NULL), TUTTI_E_ARG);
+    assert_string_equal(trace, "ca"); /* the latest first */
+    assert_non_null(strstr(tutti_last_error(), "root 0 is NULL"));
+    assert_int_equal(tutti_tensor_backward(NULL), TUTTI_E_ARG);
+    assert_string_equal(trace, "ca"); /* once */
+    tti_backward_await(&a, note_missed, letter('a'));
+    tti_backward_await(&b, note_missed, letter('b'));
+    tti_backward_await(&a, note_missed, letter('a')); /* again: it is the latest now */
+    assert_int_equal(tutti_tensor_backward(tutti_tensor_detach(x)), TUTTI_E_ARG);
+    assert_string_equal(trace, "caab");
+}
+
+static tutti_status fail_inside(tutti_tensor *t, void *ctx)
+{
+    (void)t, (void)ctx;
+    return tutti_tensor_backward(NULL);
+}
+
+/* Inside of another backward the end of that one tells. */
+static void a_backward_inside_of_another_tells_nobody(void **state)
+{
+    tti_awaiting a = { 0 };
+    tutti_tensor *x = leaf();
+
+    (void)state;
+    tti_backward_await(&a, note_missed, letter('a'));
+    hook(x, ask, letter('e'));
+    hook(x, fail_inside, NULL);
+    assert_int_equal(tutti_tensor_backward(tutti_tensor_exp(x)), TUTTI_E_ARG);
+    assert_string_equal(trace, "!");
+    tti_backward_unawait(&a);
+}
+
+static void *wait_elsewhere(void *arg)
+{
+    tti_backward_await(arg, note_missed, letter('o'));
+    return NULL;
+}
+
+static void each_thread_awaits_its_own(void **state)
+{
+    tti_awaiting a = { 0 };
+    pthread_t thread;
+
+    (void)state;
+    assert_int_equal(pthread_create(&thread, NULL, wait_elsewhere, &a), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0);
+    assert_int_equal(tutti_tensor_backward(NULL), TUTTI_E_ARG);
+    assert_string_equal(trace, "");
+    tti_backward_unawait(&a); /* any thread may */
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +300,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_failure_is_told_and_stays, begin, end),
         cmocka_unit_test_setup_teardown(the_end_may_fail_the_backward, begin, end),
         cmocka_unit_test_setup_teardown(a_backward_inside_of_another_waits_for_its_end, begin, end),
+        cmocka_unit_test_setup_teardown(who_awaits_a_backward_hears_that_there_is_none, begin, end),
+        cmocka_unit_test_setup_teardown(a_backward_inside_of_another_tells_nobody, begin, end),
+        cmocka_unit_test_setup_teardown(each_thread_awaits_its_own, begin, end),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -386,7 +386,7 @@ tutti_status tutti_backward(tutti_tensor *const *roots, tutti_tensor *const *gra
     for (int i = 0; i < n && st == TUTTI_OK; i++)
         st = check_root(roots[i], grads != NULL ? grads[i] : NULL, i);
     if (st != TUTTI_OK)
-        return st;
+        return tti_backward_missed(st);
     was = tutti_set_grad_enabled(false);
     k.outer = running;
     running = &k;

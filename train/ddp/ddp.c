@@ -138,6 +138,7 @@ static tutti_status make_reducer(tutti_ddp *ddp, const tutti_ddp_options *opts, 
     ropts.static_graph = opts->static_graph;
     ropts.gradient_as_bucket_view = opts->gradient_as_bucket_view;
     ropts.skip_init_sync = opts->skip_init_sync;
+    ropts.skip_all_reduce_unused_params = opts->skip_all_reduce_unused_params;
     ropts.name = ddp->net != NULL ? tti_module_kind(ddp->net) : NULL;
     st = tutti_reducer_create(params, ours == TUTTI_OK && params != NULL ? ddp->n : 0, &ropts, &ddp->reducer);
     free(params);
@@ -154,18 +155,6 @@ static tutti_status prepare(tutti_ddp *ddp, tutti_module *module, const tutti_dd
     if (st == TUTTI_OK && (ddp->link = tti_ddp_link_make(ddp)) == NULL)
         st = tti_fail(TUTTI_E_NOMEM, "ddp: no memory for a handle");
     return st == TUTTI_OK ? take_parameters(ddp) : st;
-}
-
-static tutti_status give_state(tutti_ddp *ddp)
-{
-    tutti_tensor **state = NULL;
-    int n = 0;
-    tutti_status st = tti_ddp_state(ddp, &state, &n);
-
-    if (st == TUTTI_OK)
-        st = tti_ddp_broadcast(ddp, state, n, tutti_get_global_rank(ddp->group, 0));
-    free(state);
-    return st;
 }
 
 static void take_options(tutti_ddp *ddp, const tutti_ddp_options *opts)
@@ -190,7 +179,8 @@ static tutti_status fill(tutti_ddp *ddp, tutti_module *module, const tutti_ddp_o
     made = make_reducer(ddp, opts, st);
     if (st != TUTTI_OK)
         return tti_fail(st, "%s", words);
-    return made == TUTTI_OK && !opts->skip_init_sync ? give_state(ddp) : made;
+    return made == TUTTI_OK && !opts->skip_init_sync ? tti_ddp_give_state(ddp, tutti_get_global_rank(ddp->group, 0))
+                                                              : made;
 }
 
 tutti_status tutti_ddp_create(tutti_module *module, const tutti_ddp_options *opts, tutti_ddp **ddp_out)
@@ -217,6 +207,7 @@ void tutti_ddp_free(tutti_ddp *ddp)
 {
     if (ddp == NULL)
         return;
+    tti_ddp_stand_down(ddp);
     for (int i = 0; i < ddp->n; i++)
         if (ddp->slots[i].handle != 0)
             tutti_tensor_remove_hook(ddp->slots[i].param, ddp->slots[i].handle);
@@ -225,6 +216,7 @@ void tutti_ddp_free(tutti_ddp *ddp)
     tti_ddp_link_release(ddp->link);
     if (!tti_ddp_move_out(ddp))
         tti_log(TTI_LOG_ERROR, "ddp: no memory for gradients that lie in buckets: they are dropped");
+    (void)tti_ddp_await_buffers(ddp);
     tutti_reducer_free(ddp->reducer);
     unwrap(ddp);
     for (int i = 0; i < ddp->n; i++) {
@@ -249,4 +241,19 @@ tutti_module *tutti_ddp_module(tutti_ddp *ddp)
 tutti_reducer *tutti_ddp_reducer(tutti_ddp *ddp)
 {
     return ddp != NULL ? ddp->reducer : NULL;
+}
+
+tutti_status tutti_ddp_update_process_group(tutti_ddp *ddp, tutti_group *group)
+{
+    tutti_status st;
+
+    if (ddp == NULL)
+        return tti_fail(TUTTI_E_ARG, "ddp_update_process_group: the ddp is NULL");
+    st = tutti_reducer_update_process_group(ddp->reducer, group);
+    if (st != TUTTI_OK)
+        return st;
+    tti_ddp_stand_down(ddp);
+    ddp->group = group != NULL ? group : tutti_current_group();
+    ddp->buffers_due = true; /* the first of the new group gives its own */
+    return TUTTI_OK;
 }

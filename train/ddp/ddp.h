@@ -33,6 +33,13 @@ typedef struct tti_ddp_link {
     tutti_ddp *ddp; /* NULL: it is gone */
 } tti_ddp_link;
 
+/* How far a step that averages has come on this rank. */
+typedef enum tti_ddp_stage {
+    TTI_DDP_BETWEEN, /* none has begun */
+    TTI_DDP_FORWARD, /* it has begun: the module computes */
+    TTI_DDP_BACKWARD /* gradients are awaited */
+} tti_ddp_stage;
+
 struct tutti_ddp {
     tutti_module *net;     /* NULL: freed with the wrapper by whoever owned that */
     tutti_module *wrapper; /* its parent */
@@ -50,6 +57,9 @@ struct tutti_ddp {
     bool sync;        /* forwards average from now on */
     bool buffers_due; /* before the next forward, as the one before averaged */
     bool in_backward; /* its end is asked for */
+    bool averages;    /* this backward does */
+    tti_ddp_stage stage;
+    tti_awaiting awaiting; /* a backward, while stage says so */
     bool rebuilt;     /* places in buckets stay where they are */
     const void *first_place; /* of parameter 0, before what may have rebuilt buckets */
     bool has_warned;  /* of gradients with strides of their own */
@@ -59,8 +69,14 @@ struct tutti_ddp {
     int *unused;   /* [n] */
     int64_t steps; /* forwards that averaged */
 
+    tutti_buffer_hook buffer_hook; /* NULL: rank 0's are sent */
+    void *buffer_state;
+    tutti_buffer_hook_place buffer_place;
+    tutti_future *buffers_under_way; /* NULL: nothing is */
+
     tutti_join *join;        /* NULL: in no scope */
     tutti_joinable reducers; /* the reducer's part in it */
+    bool is_joinable;        /* somebody may open one */
 };
 
 /* ddp.c: whether a name stands in the list of those left alone. */
@@ -70,6 +86,8 @@ bool tti_ddp_ignores(const tutti_ddp *ddp, const char *name);
 tutti_status tti_ddp_in_backward(tutti_ddp *ddp);
 /* step.c: the hook of a parameter; ctx is its slot. */
 tutti_status tti_ddp_on_gradient(tutti_tensor *param, void *ctx);
+/* step.c: gradients are awaited no more. */
+void tti_ddp_stand_down(tutti_ddp *ddp);
 
 /* gradients.c */
 /* Tell the reducer where the gradient of a parameter is. */
@@ -91,14 +109,14 @@ tti_ddp_link *tti_ddp_link_make(tutti_ddp *ddp);
 void tti_ddp_link_release(tti_ddp_link *link);
 
 /* buffers.c */
-/* Give all ranks the tensors of one, a global rank. */
-tutti_status tti_ddp_broadcast(tutti_ddp *ddp, tutti_tensor *const *tensors, int n, int src);
-/* Collect the buffers that are not ignored; free() it. NULL and 0: there are none, or no memory: see status. */
-tutti_status tti_ddp_buffers(tutti_ddp *ddp, tutti_tensor ***buffers_out, int *n_out);
-/* All parameters, then all buffers, that are not ignored. */
-tutti_status tti_ddp_state(tutti_ddp *ddp, tutti_tensor ***tensors_out, int *n_out);
+/* Give all ranks all parameters and buffers of one, a global rank. */
+tutti_status tti_ddp_give_state(tutti_ddp *ddp, int src);
 /* Before a forward. active: this rank has an input. */
 tutti_status tti_ddp_sync_buffers(tutti_ddp *ddp, bool active, bool recording);
+/* After it: what a hook is asked to do then. */
+tutti_status tti_ddp_buffers_after(tutti_ddp *ddp);
+/* Wait for what a buffer hook has begun. */
+tutti_status tti_ddp_await_buffers(tutti_ddp *ddp);
 
 /* join.c: nothing outside of a scope. */
 tutti_status tti_ddp_notify(tutti_ddp *ddp);

@@ -41,16 +41,20 @@ tutti_status tti_ddp_point(tti_ddp_slot *s)
         grad = tutti_tensor_grad(s->param);
     }
     if (st != TUTTI_OK)
-        return st;
-    return tutti_reducer_set_grad(s->ddp->reducer, s->index, grad != NULL ? tti_at(grad) : NULL);
+        grad = NULL; /* rather none than an address of one step before */
+    (void)tutti_reducer_set_grad(s->ddp->reducer, s->index, grad != NULL ? tti_at(grad) : NULL);
+    return st;
 }
 
 tutti_status tti_ddp_point_all(tutti_ddp *ddp)
 {
     tutti_status st = TUTTI_OK;
 
-    for (int i = 0; i < ddp->n && st == TUTTI_OK; i++)
-        st = tti_ddp_point(&ddp->slots[i]);
+    for (int i = 0; i < ddp->n; i++) {
+        const tutti_status now = tti_ddp_point(&ddp->slots[i]);
+
+        st = st == TUTTI_OK ? now : st;
+    }
     return st;
 }
 

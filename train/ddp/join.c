@@ -6,7 +6,6 @@
  *         ddp does. The ddp tells the scope of each step, so the reducer need not. */
 #include "ddp/ddp.h"
 
-#include <stdlib.h>
 #include <tutti/private.h>
 
 tutti_status tti_ddp_notify(tutti_ddp *ddp)
@@ -32,18 +31,11 @@ static tutti_status post_hook(void *object, bool is_last_joiner)
 {
     tutti_ddp *ddp = object;
     int32_t giver = is_last_joiner ? tutti_get_rank(ddp->group) : -1;
-    tutti_tensor **state = NULL;
     tutti_status st = tutti_all_reduce(TUTTI_SPAN(&giver, 1), TUTTI_MAX, ddp->group);
-    int n = 0;
 
     if (st == TUTTI_OK && giver < 0)
         st = tti_fail(TUTTI_E_STATE, "no rank was the last one to run out of inputs: they are in different scopes");
-    if (st == TUTTI_OK)
-        st = tti_ddp_state(ddp, &state, &n);
-    if (st == TUTTI_OK)
-        st = tti_ddp_broadcast(ddp, state, n, tutti_get_global_rank(ddp->group, giver));
-    free(state);
-    return st;
+    return st == TUTTI_OK ? tti_ddp_give_state(ddp, tutti_get_global_rank(ddp->group, giver)) : st;
 }
 
 static void enter(void *object, tutti_join *join)
@@ -64,10 +56,13 @@ tutti_status tutti_ddp_joinable(tutti_ddp *ddp, const tutti_ddp_join_options *op
     if (opts != NULL && opts->size != sizeof *opts)
         return tti_fail(TUTTI_E_ARG, "ddp_joinable: options of %zu bytes\n  next: begin with TUTTI_DDP_JOIN_OPTIONS",
                         opts->size);
+    if (ddp->buffer_hook != NULL)
+        return tti_fail(TUTTI_E_UNSUPPORTED, "ddp_joinable: with a buffer hook a rank without inputs could not play along");
     reducers.divide_by_active = opts != NULL && opts->divide_by_active;
     st = tutti_reducer_joinable(ddp->reducer, &reducers, &ddp->reducers);
     if (st != TUTTI_OK)
         return st;
+    ddp->is_joinable = true;
     *joinable_out = (tutti_joinable){ .group = ddp->group, .object = ddp, .main_hook = main_hook,
                                       .post_hook = post_hook, .enter = enter };
     return TUTTI_OK;

@@ -7,28 +7,96 @@
  *         hook             the first one of a backward asks for its end; each hands one gradient in
  *         end              the reducer finishes: all ranks have averages, or all have a failure
  *         The end comes after the outermost backward, so that backwards inside of hooks count to the step.
- * True    Whether a step averages is decided in its forward. A backward that fails on this rank finishes the
- *         reducer's step all the same: the others would wait. */
+ * True    Whether a step averages is decided in its forward. A step that fails on this rank, wherever between the
+ *         beginning of its forward and the end of its backward, does what the others do in it, with what there is:
+ *         they would wait. What they then hear has the words of the failure. */
 #include "ddp/ddp.h"
 
+#include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
 
+enum { WORDS = 1024 };
+
+/* ---- steps that fail -------------------------------------------------------------------------- */
+
+void tti_ddp_stand_down(tutti_ddp *ddp)
+{
+    tti_backward_unawait(&ddp->awaiting);
+    ddp->stage = TTI_DDP_BETWEEN;
+}
+
+/* Do the rest of the step that has begun, so that the others hear why it is lost. */
+static tutti_status lose(tutti_ddp *ddp, tutti_status st, const char *words)
+{
+    (void)tti_ddp_point_all(ddp); /* what does not come travels as zeros, and is not looked at */
+    ddp->buffers_due = true;      /* as on the others, whose forward has averaged */
+    tti_ddp_stand_down(ddp);
+    return tutti_reducer_fail(ddp->reducer, st, words);
+}
+
+/* The same of what has just failed. Returns that, whatever telling comes to. */
+static tutti_status lost(tutti_ddp *ddp, tutti_status st)
+{
+    char words[WORDS];
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    if (ddp->stage == TTI_DDP_BETWEEN)
+        return st;
+    (void)lose(ddp, st, words);
+    return tti_fail(st, "%s", words);
+}
+
+/* The backward that is awaited cannot begin. */
+static tutti_status missed(tutti_status st, void *ctx)
+{
+    return lost(ctx, st);
+}
+
+tutti_status tutti_ddp_fail(tutti_ddp *ddp, tutti_status status, const char *why)
+{
+    tutti_status st = TUTTI_OK;
+    char words[WORDS];
+
+    if (ddp == NULL || why == NULL || status == TUTTI_OK)
+        return tti_fail(TUTTI_E_ARG, "ddp_fail: %s",
+                        ddp == NULL ? "the ddp is NULL" : why == NULL ? "there are no words" : "the status is no failure");
+    snprintf(words, sizeof words, "%s", why); /* it may be the last error itself */
+    (void)tti_take_kept();
+    if (ddp->stage == TTI_DDP_BETWEEN)
+        st = tutti_ddp_before_forward(ddp);
+    if (st != TUTTI_OK)
+        return st;
+    return ddp->stage == TTI_DDP_BETWEEN ? tti_fail(status, "%s", words) : lose(ddp, status, words);
+}
+
 /* ---- the backward ----------------------------------------------------------------------------- */
+
+/* Averages on all ranks, or none on any: a backward that has failed here tells the others how. */
+static tutti_status finish(tutti_ddp *ddp, tutti_status so_far)
+{
+    char words[WORDS];
+
+    if (so_far == TUTTI_OK || !ddp->averages)
+        return tutti_reducer_finish(ddp->reducer);
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    return tutti_reducer_fail(ddp->reducer, so_far, words);
+}
 
 static tutti_status at_end(tutti_status so_far, void *ctx)
 {
     tutti_ddp *ddp = ctx;
-    tutti_status st = tti_ddp_point_all(ddp);
-    const tutti_status finished = tutti_reducer_finish(ddp->reducer);
+    tutti_status st = tti_ddp_point_all(ddp), finished = finish(ddp, so_far);
 
     ddp->in_backward = false;
     if (st == TUTTI_OK)
         st = finished;
     if (finished == TUTTI_E_STATE && so_far == TUTTI_OK)
         tti_ddp_tell_missing(ddp);
+    if (finished == TUTTI_OK)
+        finished = tti_ddp_await_buffers(ddp);
     if (finished != TUTTI_OK)
-        return st;
+        return st == TUTTI_OK ? finished : st;
     if (ddp->static_graph && ddp->steps > 0 && !ddp->has_told)
         tti_ddp_tell_unused(ddp);
     ddp->has_told = ddp->steps > 0;
@@ -45,6 +113,8 @@ tutti_status tti_ddp_in_backward(tutti_ddp *ddp)
     if (st != TUTTI_OK)
         return st;
     ddp->in_backward = true;
+    ddp->averages = ddp->stage == TTI_DDP_BACKWARD;
+    tti_ddp_stand_down(ddp);
     for (int i = 0; i < ddp->n; i++)
         ddp->slots[i].fired = false;
     return tti_ddp_point_all(ddp);
@@ -85,6 +155,8 @@ tutti_status tutti_ddp_before_forward(tutti_ddp *ddp)
     tti_ddp_after_rebuild(ddp);
     if (st == TUTTI_OK && ddp->sync)
         tti_ddp_tell_step(ddp);
+    tti_ddp_stand_down(ddp); /* of a forward without a backward */
+    ddp->stage = st == TUTTI_OK && ddp->sync ? TTI_DDP_FORWARD : TTI_DDP_BETWEEN;
     return st;
 }
 
@@ -109,6 +181,8 @@ tutti_status tutti_ddp_after_forward(tutti_ddp *ddp, tutti_tensor **outputs, int
 
     if (ddp == NULL || n < 0 || (n > 0 && outputs == NULL))
         return tti_fail(TUTTI_E_ARG, "ddp: %d outputs%s", n, ddp == NULL ? " of none" : "");
+    if (st == TUTTI_OK)
+        st = tti_ddp_buffers_after(ddp);
     if (st != TUTTI_OK)
         return st;
     ddp->buffers_due = tutti_is_grad_enabled() && ddp->sync;
@@ -118,18 +192,34 @@ tutti_status tutti_ddp_after_forward(tutti_ddp *ddp, tutti_tensor **outputs, int
         st = find_unused(ddp, outputs, n, &n_unused);
     if (st == TUTTI_OK)
         st = tutti_reducer_prepare_for_backward(ddp->reducer, ddp->unused, n_unused);
-    if (st == TUTTI_OK && ddp->sync)
+    if (st == TUTTI_OK && ddp->sync) {
         ddp->steps++;
+        ddp->stage = TTI_DDP_BACKWARD;
+        tti_backward_await(&ddp->awaiting, missed, ddp);
+    }
     return st == TUTTI_OK && (dynamic || ddp->static_graph) ? tti_ddp_sink(ddp, outputs, n) : st;
 }
 
 /* Keep a failure as that of an expression. */
 static tutti_tensor *failed(tutti_status st)
 {
-    char words[1024];
+    char words[WORDS];
 
-    strncpy(words, tutti_last_error(), sizeof words - 1);
-    words[sizeof words - 1] = '\0';
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    return tti_poison(st, "ddp", "%s", words);
+}
+
+/* What should have made the input has failed: no more is known of it than that. */
+static tutti_tensor *without_input(tutti_ddp *ddp)
+{
+    tutti_status st = tti_take_kept();
+    char words[WORDS];
+
+    if (st == TUTTI_OK)
+        st = tti_fail(TUTTI_E_ARG, "an operand is NULL");
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    if (tutti_is_grad_enabled() && ddp->sync)
+        (void)tutti_ddp_fail(ddp, st, words);
     return tti_poison(st, "ddp", "%s", words);
 }
 
@@ -138,16 +228,18 @@ tutti_tensor *tutti_ddp_forward(tutti_ddp *ddp, tutti_tensor *x)
     tutti_status st;
     tutti_tensor *y;
 
-    if (ddp == NULL || x == NULL)
+    if (ddp == NULL)
         return tti_poisoned("ddp");
+    if (x == NULL)
+        return without_input(ddp);
     st = tutti_ddp_before_forward(ddp);
     if (st != TUTTI_OK)
         return failed(st);
     y = tutti_forward(ddp->net, x);
-    if (y == NULL)
-        return NULL;
-    st = tutti_ddp_after_forward(ddp, &y, 1);
-    return st == TUTTI_OK ? y : failed(st);
+    st = y == NULL ? tti_take_kept() : tutti_ddp_after_forward(ddp, &y, 1);
+    if (y == NULL && st == TUTTI_OK)
+        st = tti_fail(TUTTI_E_STATE, "the forward of module '%s' gave no tensor", tti_module_kind(ddp->net));
+    return st == TUTTI_OK ? y : failed(lost(ddp, st));
 }
 
 bool tutti_ddp_set_sync(tutti_ddp *ddp, bool on)
@@ -165,6 +257,7 @@ tutti_status tutti_ddp_reset(tutti_ddp *ddp)
 
     if (ddp == NULL)
         return tti_fail(TUTTI_E_ARG, "ddp: it is NULL");
+    tti_ddp_stand_down(ddp);
     st = tti_ddp_point_all(ddp);
     if (st == TUTTI_OK)
         st = tutti_reducer_reset_state(ddp->reducer);
