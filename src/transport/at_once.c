@@ -75,8 +75,9 @@ tti_at_once tti_recv_at_once(tti_messenger *m, tti_channel channel, const tti_pa
 bool tti_post_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send)
 {
     const tti_lane *lane = open_lane(m, channel, parcel->peer);
+    const size_t    most = lane != NULL ? lane->link->ops->whole_max : 0;
 
-    if (lane == NULL || parcel->bytes > lane->link->ops->whole_max)
+    if (most == 0 || parcel->bytes > most) /* 0: a frame alone may go in pieces, too */
         return false;
     if (is_send)
         return tti_send_at_once(m, channel, parcel) > 0;

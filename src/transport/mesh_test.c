@@ -16,6 +16,7 @@
 #include <tutti/private.h>
 #include "base/thread.h"
 #include "transport/card.h"
+#include "transport/frame.h"
 #include "transport/window.h"
 
 enum { RANKS_MAX = 5, KEYS_MAX = 64, LIMIT_MS = 30000 };
@@ -104,6 +105,7 @@ typedef void (*rank_body)(rank_ctx *ctx);
 struct rank_ctx {
     int            rank, size;
     bool           tcp;
+    tti_port      *port;
     test_board    *board;
     rank_body      body;
     int64_t        deadline_ns;
@@ -122,7 +124,7 @@ struct rank_ctx {
 
 static tti_mesh_config config_of(const rank_ctx *ctx, const tti_board *board)
 {
-    return (tti_mesh_config){ .port = tti_port_system(), .board = board,
+    return (tti_mesh_config){ .port = ctx->port != NULL ? ctx->port : tti_port_system(), .board = board,
                               .rank = ctx->rank, .n_ranks = ctx->size, .listen_host = "127.0.0.1",
                               .tcp_only = ctx->tcp, .deadline_ns = ctx->deadline_ns };
 }
@@ -144,7 +146,7 @@ static void *rank_main(void *arg)
     return NULL;
 }
 
-static void run_ranks_on(int size, bool tcp, rank_body body)
+static void run_ranks_over(tti_port *port, int size, bool tcp, rank_body body)
 {
     test_board board = { .n = 0 };
     rank_ctx   ctx[RANKS_MAX];
@@ -153,7 +155,7 @@ static void run_ranks_on(int size, bool tcp, rank_body body)
 
     tti_mutex_init(&board.lock);
     for (rank = 0; rank < size; rank++) {
-        ctx[rank] = (rank_ctx){ .rank = rank, .size = size, .tcp = tcp, .board = &board, .body = body,
+        ctx[rank] = (rank_ctx){ .rank = rank, .size = size, .tcp = tcp, .port = port, .board = &board, .body = body,
                                 .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
         assert_int_equal(pthread_create(&threads[rank], NULL, rank_main, &ctx[rank]), 0);
     }
@@ -163,6 +165,11 @@ static void run_ranks_on(int size, bool tcp, rank_body body)
     for (rank = 0; rank < size; rank++)
         if (ctx[rank].failure[0] != '\0')
             fail_msg("%s: %s", tcp ? "tcp" : "shm", ctx[rank].failure);
+}
+
+static void run_ranks_on(int size, bool tcp, rank_body body)
+{
+    run_ranks_over(tti_port_system(), size, tcp, body);
 }
 
 static void run_ranks(int size, rank_body body)
@@ -371,6 +378,52 @@ static void a_wait_that_times_out_can_be_repeated(void **state)
 {
     (void)state;
     run_ranks(2, body_time_out);
+}
+
+/* A socket that takes half of a frame at a time, as one that is almost full does. */
+static int64_t send_half_a_frame(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
+{
+    const tti_part half = { parts[0].data, sizeof(tti_frame) / 2 };
+
+    (void)port;
+    if (parts[0].size == sizeof(tti_frame))
+        return tti_port_system()->ops->send(tti_port_system(), handle, &half, 1);
+    return tti_port_system()->ops->send(tti_port_system(), handle, parts, n_parts);
+}
+
+static void post(rank_ctx *ctx, int peer, int tag, void *data, size_t bytes)
+{
+    const tti_parcel parcel = { .peer = peer, .tag = tag, .dtype = TUTTI_U8, .data = data, .bytes = bytes };
+
+    if (!tti_messenger_at_once(ctx->messenger, p2p, &parcel, true))
+        CHECK(ctx, do_send(ctx, peer, tag, data, bytes) == TUTTI_OK);
+}
+
+static void body_halves(rank_ctx *ctx)
+{
+    int value = 7, tag;
+
+    for (tag = 0; tag < 4; tag++)
+        if (ctx->rank == 0)
+            post(ctx, 1, tag, &value, tag % 2 == 0 ? sizeof value : 0);
+        else
+            CHECK(ctx, do_recv(ctx, 0, tag, &value, tag % 2 == 0 ? sizeof value : 0) == TUTTI_OK);
+    if (ctx->rank == 0)
+        CHECK(ctx, do_recv(ctx, 1, 9, &value, sizeof value) == TUTTI_OK);
+    else
+        CHECK(ctx, do_send(ctx, 0, 9, &value, sizeof value) == TUTTI_OK);
+}
+
+/* Also a message without a payload, of which the frame is all there is. */
+static void a_frame_may_go_in_pieces(void **state)
+{
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = { .ops = &ops };
+
+    (void)state;
+    ops.send = send_half_a_frame;
+    run_ranks_over(&port, 2, false, body_halves);
+    run_ranks_over(&port, 2, true, body_halves);
 }
 
 static void count_end(void *count)
@@ -815,6 +868,7 @@ int main(void)
         cmocka_unit_test(any_source_tells_who),
         cmocka_unit_test(wrong_sizes_are_refused_and_consumed),
         cmocka_unit_test(a_wait_that_times_out_can_be_repeated),
+        cmocka_unit_test(a_frame_may_go_in_pieces),
         cmocka_unit_test(ends_are_told_of),
         cmocka_unit_test(a_peer_that_leaves_is_named),
         cmocka_unit_test(any_source_ends_when_everybody_is_gone),
