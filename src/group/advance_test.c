@@ -27,14 +27,25 @@ static _Atomic int      fails;    /* what advance fails with, */
 static _Atomic uint64_t fails_at; /* in this call */
 static _Atomic uint64_t advances, runs;
 static _Atomic bool     runs_in_background; /* the latest */
+static _Atomic bool     holds_advance, holds_run; /* whoever comes in stays there */
+static _Atomic uint64_t in_advance, in_run;
 
 enum { BY_NUMBER = -1 };
+
+static void stay(const _Atomic bool *while_so)
+{
+    while (atomic_load(while_so))
+        tti_port_system()->ops->yield(tti_port_system());
+}
 
 static tutti_status advance(tutti_backend *backend, const tutti_call *call, tutti_progress *progress_out)
 {
     const int told = atomic_load(&says);
 
     (void)backend;
+    atomic_fetch_add(&in_advance, 1);
+    stay(&holds_advance);
+    atomic_fetch_sub(&in_advance, 1);
     CHECK(call->seq > turn.last);
     CHECK(call->timeout_ms == LONG_MS);
     turn.begun = call->seq;
@@ -52,8 +63,11 @@ static tutti_status advance(tutti_backend *backend, const tutti_call *call, tutt
 static tutti_status run(tutti_backend *backend, const tutti_call *call)
 {
     (void)backend;
+    CHECK(atomic_fetch_add(&in_run, 1) == 0);
     CHECK(call->seq == turn.last + 1);
+    stay(&holds_run);
     turn.last = call->seq;
+    atomic_fetch_sub(&in_run, 1);
     atomic_store(&runs_in_background, call->in_background);
     atomic_fetch_add(&runs, 1);
     return TUTTI_OK;
@@ -79,6 +93,7 @@ static tutti_group *new_world(int progress, bool timed)
     atomic_store(&fails_at, 1);
     atomic_store(&advances, 0);
     atomic_store(&runs, 0);
+    assert_int_equal(atomic_load(&in_advance) + atomic_load(&in_run), 0);
     assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
     join.store = store;
     assert_int_equal(tti_world_create(port, &(tti_backing){ .ops = &ops }, &join, &world), TUTTI_OK);
@@ -337,6 +352,113 @@ static void test_an_abort_ends_it(void **state)
     tutti_destroy_process_group(world);
 }
 
+static void look_once(void *arg)
+{
+    CHECK(!tutti_work_is_completed(arg));
+}
+
+/* What the lock guards, to look at. */
+static uint64_t read_guarded(tutti_group *group, uint64_t (*what)(const tutti_group *group))
+{
+    uint64_t value;
+
+    tti_lock(&group->runner->lock);
+    value = what(group);
+    tti_unlock(&group->runner->lock);
+    return value;
+}
+
+static void await_guarded(tutti_group *group, uint64_t (*what)(const tutti_group *group), uint64_t wanted)
+{
+    const int64_t deadline_ns = tti_now_ns() + LONG_MS * TTI_MS;
+
+    while (read_guarded(group, what) != wanted && tti_now_ns() < deadline_ns)
+        tti_port_system()->ops->yield(tti_port_system());
+    assert_int_equal(read_guarded(group, what), wanted);
+}
+
+static uint64_t idle_workers(const tutti_group *group)
+{
+    return (uint64_t)group->runner->n_idle;
+}
+
+/* The only worker looks for works while another thread has the backend begin the one there is, and finds none: it is
+ * told again when that has not ended. */
+static void test_a_worker_that_looked_meanwhile(void **state)
+{
+    tutti_group *world = new_world(TUTTI_PROGRESS_NONE, false);
+    tutti_group *other = NULL;
+    tutti_work  *works[2];
+    tti_thread   looker = { 0 };
+
+    (void)state;
+    world->runner->workers_max = 1;
+    world->runner->idle_ns = 2 * LONG_MS * TTI_MS;
+    assert_int_equal(tti_group_create(world, NULL, 0, NULL, &other), TUTTI_OK);
+    tti_gate_open(&other->gate, 2); /* numbers of both groups are counted as one's */
+    atomic_store(&holds_run, true);
+    works[0] = start(world);
+    await(&in_run, 1);
+    works[1] = start(other);
+    atomic_store(&holds_advance, true);
+    assert_int_equal(tti_thread_start(&looker, "looker", look_once, works[1]), TUTTI_OK);
+    await(&in_advance, 1);
+    atomic_store(&holds_run, false);
+    await_guarded(world, idle_workers, 1);
+    atomic_store(&holds_advance, false);
+    tti_thread_join(&looker);
+    await(&runs, 2);
+    assert_true(atomic_load(&runs_in_background));
+    assert_int_equal(tutti_wait_all(works, 2, 0), TUTTI_OK);
+    tutti_work_free(works[0]);
+    tutti_work_free(works[1]);
+    tutti_destroy_process_group(world);
+}
+
+static uint64_t next_number(const tutti_group *group)
+{
+    return tti_queue_next(group);
+}
+
+static void call_aborted(void *arg)
+{
+    CHECK(tutti_barrier(arg) == TUTTI_E_ABORTED);
+}
+
+static void destroy(void *arg)
+{
+    CHECK(tutti_destroy_process_group(arg) == TUTTI_OK);
+}
+
+/* The group ends while one thread runs a work, on its way to its own call, and another one waits behind: works that
+ * were begun are still run one after another. */
+static void test_the_end_under_several_callers(void **state)
+{
+    tutti_group *world = new_world(TUTTI_PROGRESS_GIVEN, false);
+    tti_thread   callers[2] = { 0 }, destroyer = { 0 };
+    tutti_work  *works[2];
+    int          i;
+
+    (void)state;
+    for (i = 0; i < 2; i++)
+        works[i] = start(world);
+    atomic_store(&holds_run, true);
+    assert_int_equal(tti_thread_start(&callers[0], "runner", call_aborted, world), TUTTI_OK);
+    await(&in_run, 1);
+    assert_int_equal(tti_thread_start(&callers[1], "behind", call_aborted, world), TUTTI_OK);
+    await_guarded(world, next_number, 5);
+    assert_int_equal(tti_thread_start(&destroyer, "destroyer", destroy, world), TUTTI_OK);
+    tti_thread_join(&callers[1]);
+    atomic_store(&holds_run, false);
+    tti_thread_join(&callers[0]);
+    tti_thread_join(&destroyer);
+    assert_int_equal(atomic_load(&runs), 2);
+    for (i = 0; i < 2; i++) {
+        tutti_work_wait(works[i]); /* the first one has ended in time, or not */
+        tutti_work_free(works[i]);
+    }
+}
+
 static void call_all_ways(void *arg)
 {
     uint64_t    dice = (uint64_t)(uintptr_t)&dice;
@@ -392,6 +514,8 @@ int main(void)
         TEST(test_a_failure_finishes_the_group),
         TEST(test_the_end_of_the_group),
         TEST(test_an_abort_ends_it),
+        TEST(test_a_worker_that_looked_meanwhile),
+        TEST(test_the_end_under_several_callers),
         TEST(test_all_ways_at_once),
     };
 

@@ -140,6 +140,7 @@ struct tutti_group {
     bool         advancing; /* a thread has the backend begin works: none is run meanwhile */
     int          inside;   /* callers that use the backend or wait for a turn; the gate's, too, when held */
     bool         closing;
+    bool         gaps;     /* works that were not begun were taken out: turns behind them do not come */
     tti_hooks   *hooks;                            /* NULL: none yet */
     uint64_t     n_observed;                       /* operations that hooks were told of */
     tutti_window *windows;                         /* newest first */

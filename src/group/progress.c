@@ -21,8 +21,9 @@
  *         No work whose turn has come is left alone, but one that has given all and is not wanted: whoever queues it,
  *         ends the turn before it, or wants it, rouses a worker.
  *         While a thread has the backend begin works of a group (advancing), none of them is run, and none begins on
- *         another thread. What was begun is run in any case, also after the group has failed: then the backend
- *         gives the buffers back, and the work ends after that. */
+ *         another thread: a worker that looks meanwhile finds none, and is roused again afterwards. What was begun is
+ *         run in any case, also after the group has failed: then the backend gives the buffers back, and the work
+ *         ends after that. */
 #include "group/hooks.h"
 #include "group/queue.h"
 
@@ -117,9 +118,10 @@ static bool advance_work(tti_runner *runner, tutti_work *work)
     tutti_group   *group = work->group;
     tutti_progress progress;
     tutti_status   st;
+    const bool     was_begun = work->advanced;
     bool           ended;
 
-    group->advancing = true;
+    group->advancing = work->advanced = true; /* the backend may have its buffers from here on */
     group->inside++;
     if (work->timed && work->began_ns == 0)
         work->began_ns = tti_port_now(runner->port);
@@ -130,7 +132,7 @@ static bool advance_work(tti_runner *runner, tutti_work *work)
         tti_work_finish(work, st, st != TUTTI_OK ? tutti_last_error() : NULL);
         tti_work_drop(work); /* the queue's reference */
     } else {
-        work->advanced = work->advanced || progress != TUTTI_PROGRESS_NONE;
+        work->advanced = was_begun || progress != TUTTI_PROGRESS_NONE;
         work->given = progress == TUTTI_PROGRESS_GIVEN;
     }
     if (group->finished != TUTTI_OK)
@@ -146,27 +148,36 @@ static bool can_advance(const tutti_group *group, const tutti_work *work)
            group->routes[work->call.device].ops->advance != NULL;
 }
 
-void tti_queue_advance(tutti_group *group)
+/* Works from the turn on, as far as they can; whether there were any. */
+static bool advance_works(tutti_group *group)
 {
     uint64_t    seq = group->turn;
+    bool        any = false;
     tutti_work *work;
 
     for (;;) {
         work = find_number(group, seq);
         if (work == NULL || !can_advance(group, work) || (work->advanced && !work->given))
-            return;
+            return any;
         if (work->given && seq != group->turn) {
             seq++; /* it ends in its turn */
             continue;
         }
+        any = true;
         if (advance_work(group->runner, work)) { /* it is gone */
             seq = group->turn;
             continue;
         }
         if (!work->given)
-            return;
+            return true;
         seq++;
     }
+}
+
+void tti_queue_advance(tutti_group *group)
+{
+    if (advance_works(group))
+        tti_queue_rouse(group->runner); /* a worker that looked meanwhile found nothing */
 }
 
 void tti_queue_want(tutti_group *group)
@@ -213,7 +224,7 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
     tti_work_retain(work);
     queue_append(runner, work);
     work->wanted = work->timed;
-    tti_queue_advance(group);
+    advance_works(group);
     if (!work->done && !work->given && work->call.seq != group->turn)
         tti_queue_want(group); /* what stands before it is to end */
     else
@@ -290,11 +301,12 @@ void tti_queue_abort_works(tutti_group *group, const char *happened)
     tutti_work *next;
     char        words[TTI_GROUP_CAUSE_MAX * 3];
 
+    group->gaps = true;
     for (; work != NULL; work = next) {
         next = work->next;
         if (work->group != group)
             continue;
-        if (work->advanced || group->advancing)
+        if (work->advanced)
             continue; /* the backend has its buffers: it is run, and fails */
         queue_remove(runner, work);
         snprintf(words, sizeof words, "%s on group '%s' was not begun: the group was %s", work->what, group->name,

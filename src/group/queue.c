@@ -15,6 +15,9 @@
  *         runner->lock, and never without. next_seq and turn only mean something while held, and a gate
  *         is not open while any of this is so: somebody waits for a turn, a work is queued, the group is
  *         finished or closing. So a turn that the gate takes back concerns nobody.
+ *         turn goes from number to number, each raised by whoever had it. Works that an abort or the end of the group
+ *         takes out of the queue leave a gap, which no turn crosses: who waits behind it is refused instead. What the
+ *         backend has begun stands before the gap, and gets its turn.
  *         A backend runs with the lock released; its group stays, because inside counts the thread, and
  *         tti_queue_close() waits for inside to be 0. Who is inside by the gate is counted when the gate
  *         is held, which closing does first; from then on that thread ends under the lock.
@@ -43,7 +46,7 @@ void tti_queue_init(tutti_group *group)
     group->held = false;
     group->next_seq = group->turn = 1;
     group->inside = 0;
-    group->closing = false;
+    group->closing = group->gaps = false;
     group->finished = TUTTI_OK;
     tti_gate_open(&group->gate, 1);
 }
@@ -205,7 +208,7 @@ tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call, bool is_be
     const bool   late = group->finished != TUTTI_OK;
     tutti_status st = TUTTI_OK;
 
-    assert(group->held && (group->turn == call->seq || group->closing));
+    assert(group->held && group->turn == call->seq);
     if (!late || is_begun) {
         tti_unlock(&runner->lock);
         st = run_call(group, call);
@@ -242,12 +245,19 @@ bool tti_queue_advance_turn(tutti_group *group, tutti_call *call, tutti_progress
     return true;
 }
 
-/* Wait, inside, until the collective with number seq may run. Lock held, also on return. */
-static void await_turn(tutti_group *group, uint64_t seq)
+/* Wait until the collective with number seq may run, and be inside then. Whose turn does not come any more, because
+ * works before it are gone with the group, is refused; its number is nobody's. Lock held, also on return. */
+static tutti_status await_turn(tutti_group *group, uint64_t seq)
 {
-    while (group->turn != seq && !group->closing)
+    group->inside++;
+    while (group->turn != seq && !group->gaps)
         if (!tti_queue_help(group))
             tti_runner_sleep(group->runner, TTI_FOREVER); /* what runs ahead has a deadline */
+    if (group->turn == seq)
+        return TUTTI_OK;
+    group->inside--;
+    tti_event_signal(group->runner->port, &group->runner->changed); /* who closes waits for it */
+    return tti_queue_refuse(group);
 }
 
 /* A call that did not get in by the gate. */
@@ -264,10 +274,11 @@ static __attribute__((noinline, cold)) tutti_status run_in_turn(tutti_group *gro
     }
     tti_queue_hold(group);
     call->seq = group->next_seq++;
-    group->inside++;
-    await_turn(group, call->seq);
-    st = tti_queue_run_turn(group, call, false);
-    group->inside--;
+    st = await_turn(group, call->seq);
+    if (st == TUTTI_OK) {
+        st = tti_queue_run_turn(group, call, false);
+        group->inside--;
+    }
     tti_unlock(&runner->lock);
     return st;
 }
@@ -280,7 +291,7 @@ static __attribute__((noinline, cold)) tutti_status end_in_turn(tutti_group *gro
 
     tti_lock(&runner->lock);
     tti_queue_hold(group); /* whoever did it first, this thread is inside since then */
-    assert(group->turn == call->seq || group->closing);
+    assert(group->turn == call->seq);
     if (st != TUTTI_OK)
         fail_turn(group, call, st);
     end_turns(group, 1, false);
@@ -316,8 +327,7 @@ tutti_status tti_turns_take(tutti_group *group, int n, tti_turns *turns_out)
         *turns_out = (tti_turns){ .group = group, .first = group->next_seq, .next = group->next_seq,
                                   .end = group->next_seq + (uint64_t)n };
         group->next_seq = turns_out->end;
-        group->inside++;
-        await_turn(group, turns_out->first);
+        st = await_turn(group, turns_out->first);
     }
     tti_unlock(&runner->lock);
     return st;

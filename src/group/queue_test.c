@@ -401,6 +401,61 @@ static void test_destroy_under_a_waiter(void **state)
     tutti_work_free(second);
 }
 
+static void run_barrier_aborted(void *arg)
+{
+    CHECK(tutti_barrier(arg) == TUTTI_E_ABORTED);
+}
+
+static void run_sparse_aborted(void *arg)
+{
+    tti_turns turns;
+
+    CHECK(tti_turns_take(arg, 3, &turns) == TUTTI_E_ABORTED);
+}
+
+/* Until the next collective of world has number seq. */
+static void await_number(tutti_group *world, uint64_t seq)
+{
+    const int64_t deadline_ns = tti_now_ns() + LONG_MS * TTI_MS;
+    uint64_t      next = 0;
+
+    while (next < seq && tti_now_ns() < deadline_ns) {
+        tti_port_system()->ops->yield(tti_port_system());
+        tti_lock(&world->runner->lock);
+        next = tti_queue_next(world);
+        tti_unlock(&world->runner->lock);
+    }
+    assert_int_equal(next, seq);
+}
+
+/* Threads that wait for their turn behind a work that was not begun: an abort takes that out, and ends their waits. */
+static void test_abort_ends_waits_for_turns(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tti_thread   threads[2] = { 0 };
+    tutti_work  *works[2];
+    int32_t      x[2] = { 1, 2 };
+    int          i;
+
+    (void)state;
+    fake_hold(true);
+    works[0] = start(world, &x[0]);
+    fake_await_running(1);
+    works[1] = start(world, &x[1]);
+    assert_int_equal(tti_thread_start(&threads[0], "barrier", run_barrier_aborted, world), TUTTI_OK);
+    await_number(world, 4);
+    assert_int_equal(tti_thread_start(&threads[1], "turns", run_sparse_aborted, world), TUTTI_OK);
+    await_number(world, 7);
+    assert_int_equal(tutti_abort_process_group(world), TUTTI_OK);
+    for (i = 0; i < 2; i++)
+        tti_thread_join(&threads[i]);
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(tutti_work_wait(works[i]), TUTTI_E_ABORTED);
+        tutti_work_free(works[i]);
+    }
+    tutti_destroy_process_group(world);
+}
+
 static void test_free_before_completion(void **state)
 {
     tutti_group *world = fake_world_of_one(LONG_MS);
@@ -571,6 +626,7 @@ int main(void)
         TEST(test_words_reach_other_threads),
         TEST(test_destroy_with_pending),
         TEST(test_destroy_under_a_waiter),
+        TEST(test_abort_ends_waits_for_turns),
         TEST(test_free_before_completion),
         TEST(test_list_is_copied),
         TEST(test_many_threads),

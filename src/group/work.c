@@ -296,13 +296,13 @@ void tti_work_look(tutti_work *work)
         tti_message_settle(work, work->ops->wait(work->request, 0), tutti_last_error());
 }
 
-/* Complete a work that has ended, or that only has to be looked at to end. Lock held, also on return, and released in
- * between. */
+/* Complete a work that has ended, or that only has to be looked at to end; one that is wanted is a worker's. Lock held,
+ * also on return, and released in between. */
 static void look(tutti_work *work)
 {
     if (work->ops != NULL)
         tti_work_look(work);
-    else if (!work->done && !work->recorded)
+    else if (!work->done && !work->recorded && !work->wanted)
         tti_queue_advance(work->group);
 }
 

@@ -2,8 +2,10 @@
  *
  * gate.pml - turns of a group's collectives, by the gate and under the lock: src/group/gate.h, queue.c, queue_end.c, progress.c, workers.c.
  *
- * Model   CALLERS threads make CALLS blocking calls each. With PUSHER one more issues a work, which it, a caller or
- *         the worker runs. With CLOSER one more closes the group at some moment, and frees it when nobody is inside.
+ * Model   CALLERS threads make CALLS blocking calls each. With PUSHER one more issues WORKS works, which it, a caller or
+ *         the worker runs; with LEAVES it does not wait for them. With CLOSER one more closes the group at some moment, and
+ *         frees it when nobody is inside; with ABORTER one aborts it. Works are taken out of the queue then, but with
+ *         BEGUN, where the backend has begun them: those are run, also in a group that is finished.
  *         What the lock guards are variables here; the gate, the event, and what a collective writes are memory.
  *         Who is on its way into a call, and not yet counted, is the program's to know of: nobody frees before.
  * Says    One collective at a time, in the order of their numbers, each sees what the one before it wrote; all come to
@@ -18,6 +20,9 @@
  *   holds  -DCALLERS=1 -DCALLS=2 -DPUSHER
  *   holds  -DCALLERS=1 -DCALLS=1 -DPUSHER -DPSO
  *   holds  -DCALLERS=1 -DCALLS=1 -DPUSHER -DCLOSER
+ *   holds  -DCALLERS=1 -DCALLS=1 -DPUSHER -DLEAVES -DCLOSER -DWORKS=2 -DBEGUN
+ *   holds  -DCALLERS=1 -DCALLS=1 -DPUSHER -DLEAVES -DABORTER -DWORKS=2
+ *   holds  -DCALLERS=1 -DCALLS=1 -DPUSHER -DLEAVES -DABORTER -DWORKS=2 -DBEGUN
  *   wrong  -DCALLERS=2 -DCALLS=2 -DPSO -DLEAVE_RELAXED   the next one enters before the data is out
  *   stuck  -DCALLERS=2 -DCALLS=2 -DLEAVE_BLIND           without looking whether somebody holds the gate
  *   stuck  -DCALLERS=2 -DCALLS=1 -DNO_SIGNAL
@@ -26,13 +31,15 @@
  *   wrong  -DCALLERS=1 -DCALLS=1 -DCLOSER -DTOUCH_AFTER  the group is used after leave
  *   wrong  -DCALLERS=3 -DCALLS=1 -DOPEN_TOO_EARLY        while numbers given out have not run
  *   wrong  -DCALLERS=2 -DCALLS=1 -DCLOSER -DNO_HOLD_TO_CLOSE
+ *   wrong  -DCALLERS=1 -DCALLS=1 -DPUSHER -DLEAVES -DCLOSER -DWORKS=2 -DBEGUN -DREFUSED_RAISES  who is refused behind a gap raises the turn
+ *   stuck  -DCALLERS=1 -DCALLS=1 -DPUSHER -DLEAVES -DABORTER -DWORKS=2 -DNO_GAPS  nobody is refused behind a gap
  */
 #ifdef PUSHER
 #define N_PUSHERS 2 /* and the worker */
 #else
 #define N_PUSHERS 0
 #endif
-#ifdef CLOSER
+#if defined CLOSER || defined ABORTER
 #define N_CLOSERS 1
 #else
 #define N_CLOSERS 0
@@ -50,20 +57,28 @@
 #define HELD 2
 #define ONE 4
 #define NUMBER(w) ((w) / ONE)
+#ifndef WORKS
+#define WORKS 1
+#endif
+#ifdef BEGUN
+#define IS_BEGUN true
+#else
+#define IS_BEGUN false
+#endif
 #include "memory.pml"
 
 /* Under the lock. */
-bit  locked, held, closing, stop;
+bit  locked, held, closing, aborted, gaps, stop;
 byte next_seq = 1, turn = 1, inside;
-byte work; /* the number of the one that is queued; 0: none */
-bit  work_done;
+byte work, last_work; /* the numbers of those that are queued; 0: none */
+byte works_done;
 
 /* Of the model. */
 byte running, last, entering;
 bit  closed, freed;
 
 #define use() assert(!freed)
-#define finished closing
+#define finished (closing || aborted)
 
 inline lock() { atomic { !locked -> locked = 1 } }
 inline unlock() { atomic { drained -> locked = 0 } }
@@ -172,9 +187,9 @@ inline end_turn()
     turn++;
     if
 #ifdef OPEN_TOO_EARLY
-    :: held && !closing ->
+    :: held && !finished ->
 #else
-    :: held && turn == next_seq && !closing ->
+    :: held && turn == next_seq && !finished ->
 #endif
         /* = group/queue.c: if (!group->held || group->turn != group->next_seq || group->closing || group->finished != TUTTI_OK) return; */
         held = 0;
@@ -202,11 +217,11 @@ inline run_call(q)
 }
 
 /* Lock held, also afterwards. */
-inline run_turn(q)
+inline run_turn(q, begun)
 {
-    assert(held && (turn == q || closing)); /* = group/queue.c: assert(group->held && (group->turn == call->seq || group->closing)); */
+    assert(held && turn == q); /* = group/queue.c: assert(group->held && group->turn == call->seq); */
     if
-    :: finished
+    :: finished && !begun /* = group/queue.c: if (!late || is_begun) { */
     :: else ->
         unlock();
         run_call(q);
@@ -218,10 +233,10 @@ inline run_turn(q)
 inline run_work()
 {
     q = work;
-    work = 0;
+    work = (work == last_work -> 0 : work + 1);
     inside++;
-    run_turn(q);
-    work_done = 1;
+    run_turn(q, IS_BEGUN);
+    works_done++;
     signal(CHANGED); /* tti_work_finish() */
     inside--;
     q = 0
@@ -230,7 +245,11 @@ inline run_work()
 inline await_turn(s)
 {
     do
-    :: turn == s || closing -> break /* = group/queue.c: while (group->turn != seq && !group->closing) if (!tti_queue_help(group)) tti_runner_sleep(group->runner, TTI_FOREVER); */
+#ifdef NO_GAPS
+    :: turn == s -> break
+#else
+    :: turn == s || gaps -> break /* = group/queue.c: while (group->turn != seq && !group->gaps) if (!tti_queue_help(group)) tti_runner_sleep(group->runner, TTI_FOREVER); */
+#endif
     :: else ->
         if
         :: work != 0 && work == turn -> run_work()
@@ -247,12 +266,19 @@ inline run_in_turn()
     :: finished -> entering--
     :: else ->
         hold();
-        seq = next_seq; /* = group/queue.c: call->seq = group->next_seq++; group->inside++; await_turn(group, call->seq); st = tti_queue_run_turn(group, call, false); group->inside--; */
+        seq = next_seq; /* = group/queue.c: call->seq = group->next_seq++; st = await_turn(group, call->seq); if (st == TUTTI_OK) { st = tti_queue_run_turn(group, call, false); group->inside--; } */
         next_seq++;
         inside++;
         entering--;
         await_turn(seq);
-        run_turn(seq);
+        if
+        :: turn == seq -> run_turn(seq, false)
+#ifdef REFUSED_RAISES
+        :: else -> end_turn()
+#else
+        :: else -> signal(CHANGED) /* = group/queue.c: if (group->turn == seq) return TUTTI_OK; group->inside--; tti_event_signal(group->runner->port, &group->runner->changed); */
+#endif
+        fi;
         inside--
     fi;
     unlock()
@@ -283,7 +309,7 @@ inline call()
         :: else -> /* end_in_turn() */
             lock();
             hold();
-            assert(turn == seq || closing); /* = group/queue.c: assert(group->turn == call->seq || group->closing); */
+            assert(turn == seq); /* = group/queue.c: assert(group->turn == call->seq); */
             end_turn(); /* = group/queue.c: end_turns(group, 1, false); group->inside--; tti_unlock(&runner->lock); */
             inside--;
             unlock()
@@ -307,19 +333,19 @@ over:
 }
 
 #ifdef PUSHER
-/* Issues a work and waits for it; helps, or not, as with a shorter time-out. */
+/* Issues works and waits for them; helps, or not, as with a shorter time-out. */
 proctype pusher(byte me)
 {
     byte w, n, q, seen;
 
     atomic {
         if
-        :: closed -> work_done = 1
+        :: closed -> works_done = WORKS
         :: else -> entering++
         fi
     };
     if
-    :: work_done -> goto over
+    :: works_done == WORKS -> goto over
     :: else
     fi;
     lock();
@@ -331,14 +357,19 @@ proctype pusher(byte me)
     hold();
     entering--;
     work = next_seq; /* = group/progress.c: tti_queue_hold(group); work->call.seq = group->next_seq++; */
-    next_seq++;
+    next_seq = next_seq + WORKS;
+    last_work = next_seq - 1;
     signal(TODO);
     unlock();
+#ifdef LEAVES
+    works_done == WORKS;
+    goto over;
+#endif
     lock();
     do
-    :: work_done -> break
-    :: !work_done && work != 0 && work == turn -> run_work()
-    :: !work_done -> runner_sleep(CHANGED)
+    :: works_done == WORKS -> break
+    :: works_done < WORKS && work != 0 && work == turn -> run_work()
+    :: works_done < WORKS -> runner_sleep(CHANGED)
     od;
     unlock();
 over:
@@ -363,30 +394,69 @@ proctype worker(byte me)
 }
 #endif
 
+/* tti_queue_abort_works() */
+inline abort_works()
+{
+    gaps = 1; /* = group/progress.c: group->gaps = true; */
+#ifndef BEGUN
+    if
+    :: work != 0 -> works_done = works_done + last_work + 1 - work; work = 0
+    :: else
+    fi
+#endif
+}
+
+/* run_begun() */
+inline run_begun()
+{
+    do
+    :: work != 0 && work == turn -> run_work()
+    :: else -> break
+    od
+}
+
 #ifdef CLOSER
 /* tti_queue_close(), and what its caller does then */
 proctype closer(byte me)
 {
-    byte w, n, seen;
+    byte w, n, q, seen;
 
     lock();
 #ifndef NO_HOLD_TO_CLOSE
     hold(); /* = group/queue_end.c: tti_queue_hold(group); /* whoever is inside is counted from here on */
 #endif
     closing = 1;
-    if
-    :: work != 0 -> work = 0; work_done = 1 /* abort_queued() */
-    :: else
-    fi;
+    abort_works();
     signal(CHANGED);
     unlock();
     lock();
+    run_begun();
     do
-    :: inside > 0 -> runner_sleep(CHANGED) /* = group/queue_end.c: while (group->inside > 0) { tti_runner_sleep(runner, TTI_FOREVER); */
+    :: inside > 0 -> runner_sleep(CHANGED); run_begun() /* = group/queue_end.c: while (group->inside > 0) { tti_runner_sleep(runner, TTI_FOREVER); run_begun(group); } */
     :: inside == 0 -> break
     od;
+    assert(work == 0);
     unlock();
     atomic { entering == 0 -> closed = 1; freed = 1 }
+}
+#endif
+
+#ifdef ABORTER
+/* tti_queue_abort() */
+proctype aborter(byte me)
+{
+    byte w, n;
+
+    lock();
+    hold();
+    aborted = 1;
+    abort_works();
+    signal(CHANGED);
+    if
+    :: work != 0 -> signal(TODO) /* = group/queue_end.c: tti_routes_end(group, TUTTI_E_ABORTED); tti_queue_want(group); */
+    :: else
+    fi;
+    unlock()
 }
 #endif
 
@@ -407,6 +477,9 @@ init {
 #endif
 #ifdef CLOSER
         run closer(THREADS - 1);
+#endif
+#ifdef ABORTER
+        run aborter(THREADS - 1);
 #endif
     }
 }
