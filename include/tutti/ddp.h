@@ -26,6 +26,11 @@
  * gradient beyond the ddp, or beyond the second step, when buckets are rebuilt, keeps a copy. Dropping gradients
  * (tutti_optim_zero_grad() with set_to_none) costs a copy in the next step, making them zero does not.
  *
+ * With mixed_precision parameters of f32 are rounded to 16 bits for a forward and its backward, in place, so that modules need not
+ * know of it. Whenever no step is under way they have their f32 elements, which no rounding has touched, and their gradients are
+ * f32. Hooks of the program on gradients of parameters see 16 bits in between. Who calls tutti_ddp_before_forward() converts
+ * inputs himself.
+ *
  * Used by one thread at a time: forward and backward too. */
 #ifndef TUTTI_DDP_H
 #define TUTTI_DDP_H
@@ -39,6 +44,20 @@ extern "C" {
 #endif
 
 typedef struct tutti_ddp tutti_ddp;
+
+/** Types of a module that computes in 16 bits. Initialise with TUTTI_MIXED_PRECISION: bf16, averages and buffers in f32. */
+typedef struct tutti_mixed_precision {
+    size_t size;
+    tutti_dtype param_dtype;  /* of parameters of f32 between the beginning of a forward and the end of its backward, and
+                                 of what tutti_ddp_forward() is given; f16 or bf16 */
+    tutti_dtype reduce_dtype; /* of gradients on the way: f32, or f16 or bf16, by a communication hook that compresses */
+    tutti_dtype buffer_dtype; /* of floating buffers from now on */
+} tutti_mixed_precision;
+
+#define TUTTI_MIXED_PRECISION                                              \
+    {                                                                      \
+        sizeof(tutti_mixed_precision), TUTTI_BF16, TUTTI_F32, TUTTI_F32    \
+    }
 
 /** Options of tutti_ddp_create. Initialise with TUTTI_DDP_OPTIONS; zero fields mean the default. */
 typedef struct tutti_ddp_options {
@@ -55,11 +74,12 @@ typedef struct tutti_ddp_options {
     const char *const *ignored;    /* [n_ignored] names of parameters and buffers that are left alone */
     int n_ignored;
     bool skip_all_reduce_unused_params; /* as in tutti_reducer_options */
+    const tutti_mixed_precision *mixed_precision; /* NULL: compute in the parameters' types */
 } tutti_ddp_options;
 
 #define TUTTI_DDP_OPTIONS                                                 \
     {                                                                     \
-        sizeof(tutti_ddp_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0     \
+        sizeof(tutti_ddp_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0  \
     }
 
 /** Wrap a module. Every member of the group calls it with the same module and options.
@@ -223,7 +243,7 @@ TUTTI_API tutti_module *tutti_ddp_module(tutti_ddp *ddp);
  * @source  torch.nn.parallel.DistributedDataParallel.reducer */
 TUTTI_API tutti_reducer *tutti_ddp_reducer(tutti_ddp *ddp);
 
-/** tutti_reducer_logging_data(), and: broadcast_buffers, num_buffers.
+/** tutti_reducer_logging_data(), and: broadcast_buffers, num_buffers, join_uneven_inputs.
  * @threads  one
  * @source   torch.nn.parallel.DistributedDataParallel._get_ddp_logging_data */
 TUTTI_API void tutti_ddp_logging_data(tutti_ddp *ddp, tutti_logging_fn fn, void *ctx);

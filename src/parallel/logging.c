@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/backends.h>
+#include <tutti/debug.h>
 #include <tutti/private.h>
 
 /* Text that grows. Without memory it ends early, and says so. */
@@ -67,6 +68,9 @@ static void tell_list(teller *to, const char *key)
 }
 
 /* ---- what they say ---- */
+
+static const char *const debug_levels[] = { [TUTTI_DEBUG_OFF] = "OFF", [TUTTI_DEBUG_INFO] = "INFO",
+                                            [TUTTI_DEBUG_DETAIL] = "DETAIL" };
 
 static void tell_sizes(teller *to, const tutti_reducer *r, const char *key)
 {
@@ -140,6 +144,7 @@ static void tell_construction(teller *to, const tutti_reducer *r)
     tell(to, "backend_name", tutti_get_backend(r->group));
     tell(to, "master_addr", tti_env("MASTER_ADDR"));
     tell(to, "master_port", tti_env("MASTER_PORT"));
+    tell(to, "torch_distributed_debug", debug_levels[tutti_get_debug_level()]);
     if (r->hook != NULL)
         tell(to, "comm_hook", tti_hook_name(r));
 }

@@ -323,6 +323,110 @@ static void a_step_ends_with_its_outermost_backward(tt_ctx *t)
     numbers_free(&n);
 }
 
+/* The same layer twice, both times as a checkpoint, or neither time. */
+static tutti_tensor *layers_forward(tutti_module *m, tutti_tensor *x)
+{
+    tutti_module *fc = tutti_module_child(m, "fc");
+    const bool checkpoints = *(const bool *)tutti_module_context(m);
+
+    for (int k = 0; k < 2; k++)
+        x = tutti_tensor_tanh(checkpoints ? tutti_checkpoint_forward(fc, x) : tutti_forward(fc, x));
+    return tutti_forward(tutti_module_child(m, "out"), x);
+}
+
+static tutti_module *layers(const bool *checkpoints, uint64_t seed)
+{
+    tutti_module *m = tutti_module_create("layers", layers_forward, (void *)(uintptr_t)checkpoints, NULL);
+
+    tutti_manual_seed(seed);
+    (void)tutti_module_add(m, "fc", tutti_linear(5, 5, true));
+    (void)tutti_module_add(m, "out", tutti_linear(5, 1, true));
+    return m;
+}
+
+static tutti_tensor *sample(tt_ctx *t)
+{
+    tutti_manual_seed(50 + (uint64_t)t->rank);
+    return tutti_tensor_randn(TUTTI_F32, 2, SHAPE(3, 5), NULL);
+}
+
+static void check_checkpoints(tt_ctx *t, bool views, bool static_graph)
+{
+    static const bool with = true, without = false;
+    tutti_module *net = layers(&with, 3 + (uint64_t)t->rank), *copy = layers(&without, 3);
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_ddp *ddp = NULL;
+    int n;
+    tutti_tensor *const *ours = tutti_module_parameters(net, &n), *const *theirs = tutti_module_parameters(copy, &n);
+
+    opts.group = t->group;
+    opts.gradient_as_bucket_view = views;
+    opts.static_graph = static_graph;
+    opts.bucket_cap_bytes = 32;
+    OK(tutti_ddp_create(net, &opts, &ddp));
+    for (int step = 0; step < 4; step++) {
+        tutti_scope_begin();
+        OK(tutti_tensor_backward(tutti_tensor_sum(tutti_ddp_forward(ddp, sample(t)), NULL, 0, false)));
+        OK(tutti_tensor_backward(tutti_tensor_sum(tutti_forward(copy, sample(t)), NULL, 0, false)));
+        for (int i = 0; i < n; i++) {
+            OK(tutti_all_reduce(tutti_tensor_span(tutti_tensor_grad(theirs[i])), TUTTI_AVG, t->group));
+            assert_true(tutti_tensor_equal(tutti_tensor_grad(ours[i]), tutti_tensor_grad(theirs[i])));
+        }
+        tutti_scope_end();
+        tutti_module_zero_grad(net);
+        tutti_module_zero_grad(copy);
+    }
+    tutti_ddp_free(ddp);
+    tutti_module_free(net);
+    tutti_module_free(copy);
+}
+
+static void checkpoints_and_layers_used_twice(tt_ctx *t)
+{
+    check_checkpoints(t, false, false);
+    check_checkpoints(t, true, false);
+    check_checkpoints(t, false, true);
+    check_checkpoints(t, true, true);
+}
+
+/* ---- what is said ------------------------------------------------------------------------------- */
+
+typedef struct said {
+    int needless, without_effect;
+} said;
+
+static void note_line(tutti_log_level level, const char *line, void *ctx)
+{
+    said *s = ctx;
+
+    (void)level;
+    s->needless += strstr(line, "no parameter is unused in the first step") != NULL;
+    s->without_effect += strstr(line, "has no effect with static_graph") != NULL;
+}
+
+static void options_that_are_needless_are_told_once(tt_ctx *t)
+{
+    said s = { 0, 0 };
+    numbers n;
+
+    OK(tutti_log_set_sink("test", note_line, &s));
+    wrap(&n, t, false, true, false);
+    for (int step = 0; step < 3; step++)
+        OK(numbers_step(&n, (double[]){ 1, 1, 1, 1 }));
+    assert_int_equal(s.needless, 1);
+    numbers_free(&n);
+    wrap(&n, t, false, true, false);
+    OK(numbers_step(&n, (double[]){ 1, 0, 1, 1 })); /* one is: the option is of use */
+    OK(numbers_step(&n, (double[]){ 1, 1, 1, 1 }));
+    numbers_free(&n);
+    assert_int_equal(s.needless, 1);
+    assert_int_equal(s.without_effect, 0);
+    wrap(&n, t, false, true, true);
+    assert_int_equal(s.without_effect, 1);
+    numbers_free(&n);
+    OK(tutti_log_set_sink("test", NULL, NULL));
+}
+
 /* ---- other types -------------------------------------------------------------------------------- */
 
 /* "a" is f32, "b" bf16, "c" f16, "d" f64: a bucket for each, and a step of an optimizer. */
@@ -460,6 +564,8 @@ int main(void)
         TT_TEST(graphs_that_vary_are_seen),
         TT_TEST(tied_parameters_are_reduced_once),
         TT_TEST(static_graphs_know_how_often, .ranks = 2, .transports = "shm,threads"),
+        TT_TEST(checkpoints_and_layers_used_twice, .ranks = 2, .transports = "shm,threads"),
+        TT_TEST(options_that_are_needless_are_told_once),
         TT_TEST(a_step_ends_with_its_outermost_backward),
         TT_TEST(parameters_of_16_bits, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(parameters_of_16_bits, .ranks = 3),

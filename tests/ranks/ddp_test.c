@@ -545,6 +545,8 @@ static void look(const char *key, const char *value, void *ctx)
     e->found += strcmp(key, "module_name") == 0 && strcmp(value, "numbers") == 0;
     e->found += strcmp(key, "broadcast_buffers") == 0 && strcmp(value, "1") == 0;
     e->found += strcmp(key, "num_parameter_tensors") == 0 && strcmp(value, "4") == 0;
+    e->found += strcmp(key, "torch_distributed_debug") == 0 && strcmp(value, "DETAIL") == 0;
+    e->found += strcmp(key, "join_uneven_inputs") == 0 && strcmp(value, "0") == 0;
     e->found += strcmp(key, "can_set_static_graph") == 0 && strcmp(value, "1") == 0;
     if (strcmp(key, "iteration") == 0)
         e->iteration = atoll(value);
@@ -562,7 +564,7 @@ static void logging_data_has_what_torch_has(tt_ctx *t)
     for (int i = 0; i < 3; i++)
         OK(numbers_step(&n, (double[]){ 1, 1, 0, 1 }));
     tutti_ddp_logging_data(n.ddp, look, &e);
-    assert_int_equal(e.found, 4);
+    assert_int_equal(e.found, 6);
     assert_int_equal(e.iteration, 3);
     OK(tutti_set_debug_level(TUTTI_DEBUG_OFF));
     numbers_free(&n);

@@ -154,7 +154,20 @@ static tutti_status prepare(tutti_ddp *ddp, tutti_module *module, const tutti_dd
         st = wrap(ddp, module);
     if (st == TUTTI_OK && (ddp->link = tti_ddp_link_make(ddp)) == NULL)
         st = tti_fail(TUTTI_E_NOMEM, "ddp: no memory for a handle");
-    return st == TUTTI_OK ? take_parameters(ddp) : st;
+    if (st == TUTTI_OK)
+        st = take_parameters(ddp);
+    return st == TUTTI_OK && opts->mixed_precision != NULL ? tti_ddp_mixed_make(ddp, opts->mixed_precision) : st;
+}
+
+/* With a type of its own for averages. The reducer is new, so all ranks come out of it alike. */
+static tutti_status take_reduce_dtype(tutti_ddp *ddp)
+{
+    const tutti_dtype dtype = ddp->mixed != NULL ? ddp->mixed->o.reduce_dtype : TUTTI_F32;
+
+    if (dtype == TUTTI_F32)
+        return TUTTI_OK;
+    return tutti_reducer_register_builtin_comm_hook(
+        ddp->reducer, dtype == TUTTI_F16 ? TUTTI_HOOK_FP16_COMPRESS : TUTTI_HOOK_BF16_COMPRESS);
 }
 
 static void take_options(tutti_ddp *ddp, const tutti_ddp_options *opts)
@@ -179,8 +192,13 @@ static tutti_status fill(tutti_ddp *ddp, tutti_module *module, const tutti_ddp_o
     made = make_reducer(ddp, opts, st);
     if (st != TUTTI_OK)
         return tti_fail(st, "%s", words);
-    return made == TUTTI_OK && !opts->skip_init_sync ? tti_ddp_give_state(ddp, tutti_get_global_rank(ddp->group, 0))
-                                                              : made;
+    if (made == TUTTI_OK && !opts->skip_init_sync)
+        made = tti_ddp_give_state(ddp, tutti_get_global_rank(ddp->group, 0));
+    if (made == TUTTI_OK)
+        made = take_reduce_dtype(ddp);
+    if (made == TUTTI_OK)
+        tti_ddp_mixed_begin(ddp);
+    return made;
 }
 
 tutti_status tutti_ddp_create(tutti_module *module, const tutti_ddp_options *opts, tutti_ddp **ddp_out)
@@ -208,6 +226,7 @@ void tutti_ddp_free(tutti_ddp *ddp)
     if (ddp == NULL)
         return;
     tti_ddp_stand_down(ddp);
+    tti_ddp_mixed_free(ddp);
     for (int i = 0; i < ddp->n; i++)
         if (ddp->slots[i].handle != 0)
             tutti_tensor_remove_hook(ddp->slots[i].param, ddp->slots[i].handle);

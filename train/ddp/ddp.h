@@ -6,6 +6,7 @@
  *   step.c       before and after the forward; hooks of parameters; the end of the backward
  *   gradients.c  where gradients are: telling the reducer, and moving into buckets
  *   sink.c       outputs that a loss may leave out
+ *   mixed.c      parameters of f32 that compute in 16 bits
  *   buffers.c    the same values on all ranks
  *   join.c       a rank that has run out of inputs
  *   tell.c       what is logged */
@@ -16,6 +17,19 @@
 #include "autograd/autograd.h"
 #include "nn/nn.h"
 
+/* A tensor in two types: which of them it has, and the other. */
+typedef struct tti_ddp_twin {
+    tutti_tensor *tensor; /* counted */
+    tutti_tensor *other;  /* counted; NULL: it is as it always was */
+} tti_ddp_twin;
+
+/* Computing in 16 bits. */
+typedef struct tti_ddp_mixed {
+    tutti_mixed_precision o;
+    tti_ddp_twin *params, *buffers; /* those that change */
+    int n_params, n_buffers;
+} tti_ddp_mixed;
+
 /* A parameter that requires gradients; its index is its place, as in the reducer. */
 typedef struct tti_ddp_slot {
     tutti_ddp *ddp;
@@ -25,6 +39,7 @@ typedef struct tti_ddp_slot {
     int handle;          /* of its hook; 0: none */
     bool fired;          /* in this backward */
     tutti_tensor *bound; /* over its place in a bucket; counted; NULL: not yet */
+    tti_ddp_twin *twin;  /* NULL: it computes as it is */
 } tti_ddp_slot;
 
 /* What outlives a ddp: graphs may hold nodes that want to tell it of a backward. */
@@ -53,6 +68,8 @@ struct tutti_ddp {
     char **ignored;        /* [n_ignored] */
     int n_ignored;
     bool find_unused, static_graph, views, broadcast_buffers;
+
+    tti_ddp_mixed *mixed; /* NULL: nothing changes */
 
     bool sync;        /* forwards average from now on */
     bool buffers_due; /* before the next forward, as the one before averaged */
@@ -102,6 +119,17 @@ bool tti_ddp_move_out(tutti_ddp *ddp);
 /* Buckets may be rebuilt by what comes next: move out if so. */
 tutti_status tti_ddp_before_rebuild(tutti_ddp *ddp);
 void tti_ddp_after_rebuild(tutti_ddp *ddp);
+
+/* mixed.c: nothing without options. */
+tutti_status tti_ddp_mixed_make(tutti_ddp *ddp, const tutti_mixed_precision *opts);
+/* Nothing can fail any more: buffers change. */
+void tti_ddp_mixed_begin(tutti_ddp *ddp);
+void tti_ddp_mixed_free(tutti_ddp *ddp);
+/* Parameters become what the module computes with. */
+tutti_status tti_ddp_lower(tutti_ddp *ddp);
+/* One of them, or all, become themselves again, with gradients of their type; nothing if they are. */
+tutti_status tti_ddp_raise(tti_ddp_slot *s);
+tutti_status tti_ddp_raise_all(tutti_ddp *ddp);
 
 /* sink.c: route outputs, n of them, through nodes that tell of every backward. */
 tutti_status tti_ddp_sink(tutti_ddp *ddp, tutti_tensor **outputs, int n);

@@ -29,6 +29,7 @@ void tti_ddp_stand_down(tutti_ddp *ddp)
 /* Do the rest of the step that has begun, so that the others hear why it is lost. */
 static tutti_status lose(tutti_ddp *ddp, tutti_status st, const char *words)
 {
+    (void)tti_ddp_raise_all(ddp);
     (void)tti_ddp_point_all(ddp); /* what does not come travels as zeros, and is not looked at */
     ddp->buffers_due = true;      /* as on the others, whose forward has averaged */
     tti_ddp_stand_down(ddp);
@@ -41,9 +42,10 @@ static tutti_status lost(tutti_ddp *ddp, tutti_status st)
     char words[WORDS];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    if (ddp->stage == TTI_DDP_BETWEEN)
-        return st;
-    (void)lose(ddp, st, words);
+    if (ddp->stage != TTI_DDP_BETWEEN)
+        (void)lose(ddp, st, words);
+    else
+        (void)tti_ddp_raise_all(ddp);
     return tti_fail(st, "%s", words);
 }
 
@@ -86,8 +88,9 @@ static tutti_status finish(tutti_ddp *ddp, tutti_status so_far)
 static tutti_status at_end(tutti_status so_far, void *ctx)
 {
     tutti_ddp *ddp = ctx;
-    tutti_status st = tti_ddp_point_all(ddp), finished = finish(ddp, so_far);
+    tutti_status st = tti_ddp_raise_all(ddp), pointed = tti_ddp_point_all(ddp), finished = finish(ddp, so_far);
 
+    st = st == TUTTI_OK ? pointed : st;
     ddp->in_backward = false;
     if (st == TUTTI_OK)
         st = finished;
@@ -123,9 +126,11 @@ tutti_status tti_ddp_in_backward(tutti_ddp *ddp)
 tutti_status tti_ddp_on_gradient(tutti_tensor *param, void *ctx)
 {
     tti_ddp_slot *s = ctx;
-    tutti_status st = tti_ddp_in_backward(s->ddp);
+    tutti_status st = tti_ddp_raise(s);
 
     (void)param;
+    if (st == TUTTI_OK)
+        st = tti_ddp_in_backward(s->ddp);
     if (st == TUTTI_OK)
         st = tti_ddp_point(s);
     if (st == TUTTI_OK)
@@ -143,11 +148,13 @@ tutti_status tutti_ddp_before_forward(tutti_ddp *ddp)
 
     if (ddp == NULL || ddp->net == NULL)
         return tti_fail(TUTTI_E_ARG, "ddp: %s", ddp == NULL ? "it is NULL" : "its module was freed");
-    st = recording ? tti_ddp_notify(ddp) : TUTTI_OK;
+    st = tti_ddp_raise_all(ddp); /* of a forward without a backward */
+    if (st == TUTTI_OK && recording)
+        st = tti_ddp_notify(ddp);
     if (st == TUTTI_OK)
         st = tti_ddp_sync_buffers(ddp, true, recording);
     if (st != TUTTI_OK || !recording)
-        return st;
+        return st == TUTTI_OK ? tti_ddp_lower(ddp) : st;
     tutti_reducer_set_sync(ddp->reducer, ddp->sync);
     st = tti_ddp_before_rebuild(ddp);
     if (st == TUTTI_OK)
@@ -157,7 +164,7 @@ tutti_status tutti_ddp_before_forward(tutti_ddp *ddp)
         tti_ddp_tell_step(ddp);
     tti_ddp_stand_down(ddp); /* of a forward without a backward */
     ddp->stage = st == TUTTI_OK && ddp->sync ? TTI_DDP_FORWARD : TTI_DDP_BETWEEN;
-    return st;
+    return st == TUTTI_OK ? tti_ddp_lower(ddp) : st;
 }
 
 /* What a backward of the outputs does not reach. */
@@ -187,7 +194,7 @@ tutti_status tutti_ddp_after_forward(tutti_ddp *ddp, tutti_tensor **outputs, int
         return st;
     ddp->buffers_due = tutti_is_grad_enabled() && ddp->sync;
     if (!tutti_is_grad_enabled())
-        return TUTTI_OK;
+        return tti_ddp_raise_all(ddp);
     if (dynamic && ddp->sync)
         st = find_unused(ddp, outputs, n, &n_unused);
     if (st == TUTTI_OK)
@@ -234,7 +241,9 @@ tutti_tensor *tutti_ddp_forward(tutti_ddp *ddp, tutti_tensor *x)
         return without_input(ddp);
     st = tutti_ddp_before_forward(ddp);
     if (st != TUTTI_OK)
-        return failed(st);
+        return failed(lost(ddp, st));
+    if (ddp->mixed != NULL && tutti_tensor_dtype(x) == TUTTI_F32)
+        x = tutti_tensor_to(x, ddp->mixed->o.param_dtype);
     y = tutti_forward(ddp->net, x);
     st = y == NULL ? tti_take_kept() : tutti_ddp_after_forward(ddp, &y, 1);
     if (y == NULL && st == TUTTI_OK)
@@ -258,6 +267,7 @@ tutti_status tutti_ddp_reset(tutti_ddp *ddp)
     if (ddp == NULL)
         return tti_fail(TUTTI_E_ARG, "ddp: it is NULL");
     tti_ddp_stand_down(ddp);
+    (void)tti_ddp_raise_all(ddp);
     st = tti_ddp_point_all(ddp);
     if (st == TUTTI_OK)
         st = tutti_reducer_reset_state(ddp->reducer);

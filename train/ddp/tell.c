@@ -75,4 +75,5 @@ void tutti_ddp_logging_data(tutti_ddp *ddp, tutti_logging_fn fn, void *ctx)
     if (ddp->net != NULL)
         (void)tutti_module_buffers(ddp->net, &n);
     tell_number(fn, ctx, "num_buffers", n);
+    tell_number(fn, ctx, "join_uneven_inputs", ddp->join != NULL);
 }

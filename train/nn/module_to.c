@@ -37,24 +37,10 @@ static tutti_status convert(changes *c, tutti_tensor *t, tutti_dtype dtype)
     return to->data == NULL || (grad != NULL && to->grad == NULL) ? tti_take_kept() : TUTTI_OK;
 }
 
-static void swap_places(tutti_tensor *a, tutti_tensor *b)
-{
-    const tutti_tensor old = *a;
-
-    a->dtype = b->dtype;
-    a->offset = b->offset;
-    memcpy(a->stride, b->stride, sizeof a->stride);
-    a->st = b->st;
-    b->dtype = old.dtype;
-    b->offset = old.offset;
-    memcpy(b->stride, old.stride, sizeof b->stride);
-    b->st = old.st;
-}
-
 static void apply(const change *c)
 {
     (void)tutti_tensor_set_grad(c->of, NULL);
-    swap_places(c->of, c->data);
+    tti_swap_elements(c->of, c->data);
     tti_version_bump(c->of);
     if (c->grad != NULL)
         (void)tutti_tensor_set_grad(c->of, c->grad);

@@ -310,6 +310,20 @@ void tti_version_bump(tutti_tensor *t)
     atomic_fetch_add_explicit(&t->ver->count, 1, memory_order_relaxed);
 }
 
+void tti_swap_elements(tutti_tensor *a, tutti_tensor *b)
+{
+    const tutti_tensor old = *a;
+
+    a->dtype = b->dtype;
+    a->offset = b->offset;
+    memcpy(a->stride, b->stride, sizeof a->stride);
+    a->st = b->st;
+    b->dtype = old.dtype;
+    b->offset = old.offset;
+    memcpy(b->stride, old.stride, sizeof b->stride);
+    b->st = old.st;
+}
+
 bool tti_is_sole(const tutti_tensor *t)
 {
     return atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&

@@ -117,6 +117,8 @@ static inline tutti_status tti_ready(const tutti_tensor *t)
 }
 unsigned tti_version_of(const tutti_tensor *t);
 void tti_version_bump(tutti_tensor *t);
+/* The elements, type and strides of one become those of the other, of the same shape; handles stay. */
+void tti_swap_elements(tutti_tensor *a, tutti_tensor *b);
 /* True if nobody but the caller's one reference sees t or its memory. */
 bool tti_is_sole(const tutti_tensor *t);
 bool tti_same_shape(const tutti_tensor *a, const tutti_tensor *b);
