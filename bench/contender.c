@@ -91,6 +91,12 @@ static bool answer(const bench_side *side, bench_board *board, const char *line,
     const char *why;
     bench_cell cell;
 
+    if (side->answer != NULL) {
+        if (side->answer(board, line, control))
+            return true;
+        fprintf(control, "failed %s\n", bench_words());
+        return false;
+    }
     if ((!behind && strncmp(line, "cell ", 5) != 0) || !bench_cell_read(line + (behind ? 8 : 5), &cell)) {
         fprintf(control, "failed no such cell\n");
         return false;

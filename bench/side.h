@@ -4,6 +4,7 @@
 #ifndef TUTTI_BENCH_SIDE_H
 #define TUTTI_BENCH_SIDE_H
 
+#include <stdio.h>
 #include "board.h"
 #include "cell.h"
 
@@ -39,6 +40,9 @@ typedef struct bench_side {
     /** Optional, both or none. An all_reduce that goes on while the caller computes, and waiting for it. */
     bool (*begin)(const bench_call *call);
     bool (*finish)(const bench_call *call);
+    /** Optional. A contender that does other things than cells: a line, on all ranks the same, and what to answer,
+     * a line that begins with "ok", or false. */
+    bool (*answer)(bench_board *board, const char *line, FILE *control);
     void (*leave)(void);
 } bench_side;
 
