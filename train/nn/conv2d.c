@@ -9,8 +9,9 @@
  *         columns or more; its rows are then dealt out to the images.
  * Back    dW += g * columns', columns made again, for they are 25 times the size of the image in the
  *         tutorial's network;  d(columns) = W' * g, added back into the image;  db = sum of g.
+ * Else    Windows of f32 that step down one row at a time need no columns: conv_planes.c.
  * True    How many images are taken together depends on the shape alone, hence so do the bits. */
-#include "nn/nn.h"
+#include "nn/conv.h"
 
 #include <limits.h>
 #include <string.h>
@@ -19,16 +20,7 @@ enum { TARGET = 512 };
 
 #define SPACE_MAX (INT64_MAX / 16) /* elements of a tensor */
 
-typedef struct geometry {
-    int64_t n, c, h, w;     /* of the input */
-    int64_t o, kh, kw;      /* of the kernels */
-    int64_t sh, sw, ph, pw; /* stride, padding */
-    int64_t dh, dw, groups; /* dilation */
-    int64_t ho, wo;         /* of the output */
-    int64_t cg, og;         /* channels in and out, per group */
-    int64_t rows, cols;     /* K and L above */
-    int64_t batch;          /* images taken together */
-} geometry;
+typedef tti_convolution geometry;
 
 /* Work space of a pass: the columns and one gathered result, for `batch` images and one group. */
 typedef struct space {
@@ -88,17 +80,6 @@ static geometry measure(const int64_t *x, const int64_t *w, const tutti_conv2d_o
     return g;
 }
 
-/* The outputs ow in [lo, hi) whose input column ow * sw + shift lies within the image. */
-static void valid_range(const geometry *g, int64_t shift, int64_t *lo_out, int64_t *hi_out)
-{
-    int64_t lo = shift >= 0 ? 0 : (-shift + g->sw - 1) / g->sw;
-    int64_t hi = g->w - shift <= 0 ? 0 : (g->w - shift + g->sw - 1) / g->sw;
-
-    hi = hi > g->wo ? g->wo : hi;
-    *lo_out = lo > hi ? hi : lo;
-    *hi_out = hi;
-}
-
 /* Columns of one image and group (im), row r at col + r * ld; and the way back, adding up. */
 /* Lines are short: eight elements at a time in registers beat a call of memcpy; the last eight may
  * overlap those before. */
@@ -138,7 +119,7 @@ static void valid_range(const geometry *g, int64_t shift, int64_t *lo_out, int64
             const int64_t shift = j * g->dw - g->pw;                                              \
             int64_t lo, hi;                                                                       \
                                                                                                   \
-            valid_range(g, shift, &lo, &hi);                                                      \
+            tti_conv_valid_range(g, shift, &lo, &hi);                                             \
             for (int64_t oh = 0; oh < g->ho; oh++) {                                              \
                 const int64_t ih = oh * g->sh - g->ph + i * g->dh;                                \
                                                                                                   \
@@ -157,7 +138,7 @@ static void valid_range(const geometry *g, int64_t shift, int64_t *lo_out, int64
             const int64_t shift = j * g->dw - g->pw;                                              \
             int64_t lo, hi;                                                                       \
                                                                                                   \
-            valid_range(g, shift, &lo, &hi);                                                      \
+            tti_conv_valid_range(g, shift, &lo, &hi);                                             \
             for (int64_t oh = 0; oh < g->ho; oh++) {                                              \
                 const int64_t ih = oh * g->sh - g->ph + i * g->dh;                                \
                 const T *from = col + oh * g->wo;                                                 \
@@ -257,8 +238,19 @@ static tutti_tensor *forward(const geometry *g, const tutti_tensor *x, const tut
     tutti_tensor *y = NULL;
     space sp;
 
-    if (x != NULL && w != NULL && take_space(g, x->dtype, &sp))
-        y = tti_raw_empty(x->dtype, 4, (const int64_t[]){ g->n, g->o, g->ho, g->wo });
+    if (x == NULL || w == NULL)
+        return NULL;
+    y = tti_raw_empty(x->dtype, 4, (const int64_t[]){ g->n, g->o, g->ho, g->wo });
+    if (y != NULL && tti_conv_planes_fit(g, x->dtype)) {
+        if (tti_conv_planes_forward(g, tti_at(x), tti_at(w), tutti_tensor_data(b), tti_at(y)))
+            return y;
+        tutti_tensor_release(y);
+        return NULL;
+    }
+    if (y != NULL && !take_space(g, x->dtype, &sp)) {
+        tutti_tensor_release(y);
+        return NULL;
+    }
     for (int64_t q = 0; y != NULL && q < g->groups; q++)
         for (int64_t first = 0; first < g->n; first += g->batch) {
             const int64_t m = g->n - first < g->batch ? g->n - first : g->batch;
@@ -279,8 +271,15 @@ static void backward(const geometry *g, const tutti_tensor *x, const tutti_tenso
 {
     space sp;
 
-    if (x == NULL || w == NULL || dy == NULL || !take_space(g, x->dtype, &sp))
+    if (x == NULL || w == NULL || dy == NULL)
         return; /* the failure is kept */
+    if (tti_conv_planes_fit(g, x->dtype)) {
+        (void)tti_conv_planes_backward(g, tti_at(x), tti_at(w), tti_at(dy), tutti_tensor_data(dx),
+                                       tutti_tensor_data(dw));
+        return;
+    }
+    if (!take_space(g, x->dtype, &sp))
+        return;
     for (int64_t q = 0; q < g->groups; q++)
         for (int64_t first = 0; first < g->n; first += g->batch) {
             const int64_t m = g->n - first < g->batch ? g->n - first : g->batch;
