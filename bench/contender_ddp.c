@@ -5,7 +5,8 @@
  * How     contender.c does the talking. Lines, to all ranks the same, and what rank 0 answers:
  *           check NET BATCH STEPS   a new network; its first losses, means over the ranks, without dropout
  *           step  NET BATCH STEPS   ns of a step: the longest of all ranks, from a barrier on, divided by STEPS
- *           local NET BATCH STEPS   the same without communication
+ *           local NET BATCH STEPS   the same without communication; ranks meet after each step, as averages have them do,
+ *                                   so that waiting for the slower one is not taken for communication
  *           comm  NET BATCH STEPS   ns of the reductions of a step, with nothing beside them
  *         check comes first; a network stays until the next check.
  * True    A step is what a training loop does: forward, the loss as a number, gradients dropped, backward, optimizer. */
@@ -178,19 +179,30 @@ static bool reduce_all(const trainer *t)
 
 /* ---- lines ------------------------------------------------------------------------------------ */
 
+/* One of the things whose time is taken. */
+static bool once(trainer *t, const char *verb, bench_board *board)
+{
+    double loss;
+
+    if (strcmp(verb, "comm") == 0)
+        return reduce_all(t);
+    if (!learn(t, &loss))
+        return false;
+    return strcmp(verb, "local") != 0 || bench_board_barrier(board) ||
+           bench_fail("another rank did not come to the barrier within two minutes");
+}
+
 static bool time_of(trainer *t, const char *verb, int steps, bench_board *board, FILE *control)
 {
-    const bool comm = strcmp(verb, "comm") == 0;
     uint64_t start, longest;
-    double loss;
-    bool went = !comm || take_buckets(t);
+    bool went = strcmp(verb, "comm") != 0 || take_buckets(t);
 
-    if (!bench_board_barrier(board))
-        return bench_fail("another rank did not come to the barrier within two minutes");
+    if (!went || !bench_board_barrier(board))
+        return went && bench_fail("another rank did not come to the barrier within two minutes");
     (void)tutti_ddp_set_sync(t->ddp, strcmp(verb, "local") != 0);
     start = bench_now_ns();
     for (int i = 0; i < steps && went; i++)
-        went = comm ? reduce_all(t) : learn(t, &loss);
+        went = once(t, verb, board);
     if (!went)
         return false;
     if (!bench_board_largest(board, bench_now_ns() - start, &longest))

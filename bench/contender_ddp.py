@@ -161,6 +161,8 @@ class Trainer:
                     self.reduce_all()
                 else:
                     self.learn()
+                if verb == "local":
+                    board.barrier()
         return max(board.all_words(time.monotonic_ns() - begun)) / steps
 
 
