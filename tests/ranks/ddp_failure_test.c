@@ -308,6 +308,55 @@ static void failures_of_one_rank(tt_ctx *t)
     numbers_free(&n);
 }
 
+/* Rank 0 has run out of inputs and plays along: it hears of rank 1's failure as rank 2 does, which has some. */
+static void a_failure_reaches_ranks_without_inputs(tt_ctx *t)
+{
+    tutti_joinable joinable;
+    tutti_join *join = NULL;
+    tutti_status st = TUTTI_OK;
+    numbers n;
+
+    numbers_wrap(&n, t, NULL);
+    OK(tutti_ddp_joinable(n.ddp, NULL, &joinable));
+    OK(tutti_join_begin(&joinable, 1, NULL, &join));
+    for (int step = 0; step < 4 * t->rank && st == TUTTI_OK; step++) {
+        if (t->rank == 1 && step == 2)
+            st = tutti_ddp_fail(n.ddp, TUTTI_E_IO, "cannot open 'data.bin'");
+        else
+            st = numbers_step(&n, (double[]){ 1, 2, 3, 4 });
+        assert_true(st == TUTTI_OK || step == 2);
+    }
+    st = tutti_join_end(join, st);
+    assert_int_equal(st, t->rank == 1 ? TUTTI_E_IO : TUTTI_E_REMOTE);
+    assert_non_null(strstr(tutti_last_error(), "cannot open 'data.bin'"));
+    if (t->rank != 1)
+        assert_non_null(strstr(tutti_last_error(), "rank 1 failed"));
+    tutti_module_zero_grad(n.m);
+    OK(numbers_step(&n, (double[]){ t->rank + 1, 2, 3, 4 })); /* outside of the scope */
+    expect_grad(&n, 0, (t->size + 1) / 2.0);
+    numbers_free(&n);
+}
+
+/* Two modules in one loss, which fails on rank 0: nobody waits, though what is said may be of the order of collectives. */
+static void two_modules_in_a_loss_that_fails(tt_ctx *t)
+{
+    const double ones[NUMBERS] = { 1, 1, 1, 1 };
+    tutti_tensor *y;
+    tutti_status st;
+    numbers a, b;
+
+    numbers_wrap(&a, t, NULL);
+    numbers_wrap(&b, t, NULL);
+    tutti_scope_begin();
+    y = tutti_tensor_add(ahead(&a, ones), ahead(&b, ones));
+    st = tutti_tensor_backward(t->rank == 0 ? NULL : y);
+    tutti_scope_end();
+    if (st == TUTTI_OK || st == TUTTI_E_TIMEOUT || (t->rank == 0 && st != TUTTI_E_ARG))
+        fail_msg("rank %d: %s: %s", t->rank, tutti_status_name(st), tutti_last_error());
+    numbers_free(&a);
+    numbers_free(&b);
+}
+
 /* A parameter of the unused ones comes all the same: it is in the loss, but not in the outputs. */
 static void unused_and_used(tt_ctx *t)
 {
@@ -420,6 +469,8 @@ int main(void)
         TT_TEST(a_backward_fails_on_one_rank, .ranks = 3, .transports = "shm,threads"),
         TT_TEST(a_step_fails_before_its_backward, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(failures_of_one_rank),
+        TT_TEST(a_failure_reaches_ranks_without_inputs, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(two_modules_in_a_loss_that_fails, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(unused_and_used, .ranks = 2),
         TT_TEST(a_static_graph_changes, .ranks = 2),
         TT_TEST(a_step_may_be_given_up),
