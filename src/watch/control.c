@@ -85,22 +85,43 @@ tti_call_note tti_call_note_of(const tutti_call *call)
 
 void tti_call_publish(tti_call_board *board, const tti_call_note *note)
 {
-    _Atomic uint64_t *entry = board->ring[note->seq % TTI_CALL_RING];
+    const uint64_t    before = atomic_load_explicit(&board->published, memory_order_relaxed);
+    _Atomic uint64_t *entry = board->ring[before % TTI_CALL_RING];
 
     atomic_store_explicit(&entry[NOTE_SEQ], 0, memory_order_relaxed);
     atomic_store_explicit(&entry[NOTE_WORD], note->word, memory_order_release);
     atomic_store_explicit(&entry[NOTE_WHAT], note->what, memory_order_release);
     atomic_store_explicit(&entry[NOTE_COUNT], note->count, memory_order_release);
     atomic_store_explicit(&entry[NOTE_SEQ], note->seq, memory_order_release);
+    atomic_store_explicit(&board->published, before + 1, memory_order_release);
     atomic_store_explicit(&board->word, note->word, memory_order_release);
+}
+
+/* The entry of number seq, unless it is overwritten by now: newest first, so that who has not come that far is known at
+ * once. */
+static const _Atomic uint64_t *entry_of(const tti_call_board *board, uint64_t seq)
+{
+    const uint64_t published = atomic_load_explicit(&board->published, memory_order_acquire);
+    uint64_t       back, found;
+
+    for (back = 1; back <= TTI_CALL_RING && back <= published; back++) {
+        const _Atomic uint64_t *entry = board->ring[(published - back) % TTI_CALL_RING];
+
+        found = atomic_load_explicit(&entry[NOTE_SEQ], memory_order_acquire);
+        if (found == seq)
+            return entry;
+        if (found != 0 && found < seq)
+            break;
+    }
+    return NULL;
 }
 
 bool tti_call_find(const tti_call_board *board, uint64_t seq, tti_call_note *note_out)
 {
-    const _Atomic uint64_t *entry = board->ring[seq % TTI_CALL_RING];
+    const _Atomic uint64_t *entry = seq != 0 ? entry_of(board, seq) : NULL;
     tti_call_note           note;
 
-    if (seq == 0 || atomic_load_explicit(&entry[NOTE_SEQ], memory_order_acquire) != seq)
+    if (entry == NULL)
         return false;
     note.word = atomic_load_explicit(&entry[NOTE_WORD], memory_order_acquire);
     note.what = atomic_load_explicit(&entry[NOTE_WHAT], memory_order_acquire);

@@ -31,12 +31,13 @@ typedef struct tti_call_note {
 /** One rank's board: written by its owner only, read by anybody at any time. */
 typedef struct tti_call_board {
     _Atomic uint64_t word; /* of the call the owner is in, or was in last; 0: none yet */
+    _Atomic uint64_t published; /* how many calls; the n-th is entry (n - 1) % TTI_CALL_RING, for numbers have gaps */
     _Atomic uint64_t ring[TTI_CALL_RING][4];
 } tti_call_board;
 
 tti_call_note tti_call_note_of(const tutti_call *call);
 
-/** Publish a call: the ring entry, then the word with release order. */
+/** Publish a call: the ring entry, then the word with release order. Numbers grow. */
 void tti_call_publish(tti_call_board *board, const tti_call_note *note);
 
 /** The note of sequence seq, if board still has it. */

@@ -166,9 +166,31 @@ static void mismatches_are_found_and_quoted(void **state)
     free(board);
 }
 
+/* The last calls are there, whatever their numbers; those before them are not, nor those to come. */
+static void numbers_may_have_gaps(void **state)
+{
+    enum { CALLS = 3 * TTI_CALL_RING, GAP = TTI_CALL_RING };
+    tti_call_board *board = calloc(1, sizeof *board);
+    tti_call_note   note;
+    int             i, k;
+
+    (void)state;
+    for (i = 1; i <= CALLS; i++) {
+        const tutti_call call = sample((uint64_t)i * GAP);
+
+        note = tti_call_note_of(&call);
+        tti_call_publish(board, &note);
+        for (k = 1; k <= CALLS; k++)
+            assert_true(tti_call_find(board, (uint64_t)k * GAP, &note) == (k <= i && k > i - TTI_CALL_RING));
+        assert_false(tti_call_find(board, (uint64_t)i * GAP - 1, &note));
+    }
+    free(board);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(numbers_may_have_gaps),
         cmocka_unit_test(every_field_enters_the_word),
         cmocka_unit_test(sizes_of_parts_enter_where_ranks_agree_on_them),
         cmocka_unit_test(sizes_of_segments_enter),
