@@ -60,14 +60,29 @@ static void drop_net(tti_coll *coll)
     coll->n_nets--;
 }
 
+/* Which cores there are for this rank. */
+static void tell_cores(int as_if, tti_join *mine)
+{
+    int c;
+
+    if (as_if == 0) {
+        mine->cores = (uint64_t)tti_running_cores();
+        tti_usable_cpus(mine->cpus);
+        return;
+    }
+    mine->cores = (uint64_t)as_if;
+    for (c = 0; c < as_if && c < 64 * TTI_CPU_WORDS; c++)
+        mine->cpus[c / 64] |= UINT64_C(1) << c % 64;
+}
+
 /* Make the own part of the shared channel, and tell the others where it is. */
 static tutti_status announce(tti_coll *coll, const tti_coll_config *config)
 {
     tti_team    *team = &coll->team;
-    tti_join     mine = { .cores = (uint64_t)tti_running_cores() };
+    tti_join     mine = { .region = 0 };
     tutti_status st = TUTTI_OK;
 
-    tti_usable_cpus(mine.cpus);
+    tell_cores(config->cores, &mine);
     tti_choice_announce(&coll->choice, team, config->machine, &mine);
     if (team->n_ranks <= TTI_HOST_RANKS_MAX && tti_team_on_one_host(team))
         st = tti_host_channel_create(team, config->patience, &coll->host);

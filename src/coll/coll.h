@@ -33,6 +33,7 @@ typedef struct tti_coll_config {
     const struct tti_machine *machine; /* what the choice of algorithms goes by; NULL: this one; borrowed
                                           while the group is made */
     const struct tti_host_patience *patience; /* how members of one host wait; NULL: as its cores ask for; copied */
+    int            cores;   /* go about as if the host had so many, for all; 0: as it is */
 } tti_coll_config;
 
 typedef struct tti_coll tti_coll;

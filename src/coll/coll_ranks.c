@@ -146,7 +146,8 @@ tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_col
                                      .group_id = group_id, .rank = t->rank, .n_ranks = t->size,
                                      .ranks = all, .name = "test", .board = &board,
                                      .deadline_ns = deadline_ns, .machine = t->world->setting.machine,
-                                     .patience = t->world->setting.patience };
+                                     .patience = t->world->setting.patience,
+                                     .cores = t->world->setting.cores };
 
     snprintf(v.prefix, sizeof v.prefix, "g%u/", group_id);
     return tti_coll_open(&config, coll_out);

@@ -52,6 +52,7 @@ void tt_run(int size, bool tcp, tt_body *body, tt_rank *ranks_out);
 typedef struct tt_setting {
     const tti_machine              *machine;  /* that algorithms are chosen for */
     const struct tti_host_patience *patience; /* how its ranks wait; NULL: as usual */
+    int  cores;       /* that its ranks believe to have; 0: as it is */
     bool fenceless;   /* the port has no fence_others() */
     bool long_sleeps; /* of TT_LONG_MS, unless woken */
 } tt_setting;

@@ -18,6 +18,7 @@
 #include <cmocka.h>
 #include "coll/choose.h"
 #include "coll/coll_ranks.h"
+#include "coll/host/channel.h"
 #include <tutti/memory.h>
 #include "kernel/kernel.h"
 
@@ -711,7 +712,7 @@ static int wish_for(int turn, char text[WISHES_MAX])
     return turns;
 }
 
-static void by_every_algorithm(int least, int most, bool tcp, tt_body *body)
+static void by_every_algorithm_in(const tt_setting *setting, int least, int most, bool tcp, tt_body *body)
 {
     tt_rank ranks[TT_RANKS_MAX];
     char    wish[WISHES_MAX];
@@ -722,9 +723,16 @@ static void by_every_algorithm(int least, int most, bool tcp, tt_body *body)
         wish_for(turn, wish);
         assert_int_equal(setenv("TUTTI_ALGO", wish, 1), 0);
         for (size = least; size <= most; size++)
-            tt_run(size, tcp, body, ranks);
+            tt_run_in(setting, size, tcp, body, ranks);
     }
     assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
+}
+
+static void by_every_algorithm(int least, int most, bool tcp, tt_body *body)
+{
+    const tt_setting usual = { .machine = &tti_machine_default };
+
+    by_every_algorithm_in(&usual, least, most, tcp, body);
 }
 
 static void every_algorithm_on_one_host(void **state)
@@ -732,6 +740,42 @@ static void every_algorithm_on_one_host(void **state)
     (void)state;
     counts = few_counts;
     by_every_algorithm(4, 4, false, all_calls);
+}
+
+static void every_algorithm_between_hosts(void **state)
+{
+    (void)state;
+    counts = few_counts;
+    by_every_algorithm(3, 4, true, all_calls);
+}
+
+/* With a core for each rank there are more and smaller slots, of which several are under way, and flags in another
+ * order; where two share one, few and large ones. Whatever this machine has, all is tried. They wait as ranks do that
+ * share cores, for that is what they do here. */
+static const tti_host_patience few_looks = { .glances = 16, .checks = 1, .yields = 32 };
+static const tt_setting        many_cores = { .machine = &tti_machine_default, .patience = &few_looks, .cores = 64 };
+static const tt_setting        many_fenceless = { .machine = &tti_machine_default, .patience = &few_looks, .cores = 64,
+                                                  .fenceless = true };
+static const tt_setting        one_core = { .machine = &tti_machine_default, .patience = &few_looks, .cores = 1 };
+
+static void every_algorithm_however_cores_are_shared(void **state)
+{
+    (void)state;
+    counts = few_counts;
+    by_every_algorithm_in(&many_cores, 4, 4, false, all_calls);
+    by_every_algorithm_in(&one_core, 2, 2, false, all_calls);
+}
+
+static void calls_follow_each_other_however_cores_are_shared(void **state)
+{
+    static const tt_setting *const settings[] = { &many_cores, &many_fenceless, &one_core };
+    tt_rank ranks[TT_RANKS_MAX];
+    int     i, size;
+
+    (void)state;
+    for (i = 0; i < 3; i++)
+        for (size = 2; size <= TT_RANKS_MAX; size++)
+            tt_run_in(settings[i], size, false, random_calls, ranks);
 }
 
 /* The long form: all numbers of ranks, sizes and operations, and calls in any order. */
@@ -803,14 +847,21 @@ static void random_calls_registered(tt_rank *t)
     TT_CHECK(t, tti_coll_count_registered(t->coll) >= 10);
 }
 
-static void run_on_registered(const char *wish, int size, tt_body *body)
+static void run_on_registered_in(const tt_setting *setting, const char *wish, int size, tt_body *body)
 {
     tt_rank ranks[TT_RANKS_MAX];
 
     if (wish != NULL)
         assert_int_equal(setenv("TUTTI_ALGO", wish, 1), 0);
-    tt_run(size, false, body, ranks);
+    tt_run_in(setting, size, false, body, ranks);
     assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
+}
+
+static void run_on_registered(const char *wish, int size, tt_body *body)
+{
+    const tt_setting usual = { .machine = &tti_machine_default };
+
+    run_on_registered_in(&usual, wish, size, body);
 }
 
 static void values_on_registered_memory(void **state)
@@ -824,6 +875,18 @@ static void values_on_registered_memory(void **state)
         run_on_registered(ALL_FUSED, size, all_calls_fused);
     for (size = 2; size <= TT_RANKS_MAX; size++)
         run_on_registered(NULL, size, random_calls_registered);
+    memory = ORDINARY;
+}
+
+/* Slices of their own for more ranks than this machine has cores, and pieces that are taken for as few. */
+static void registered_memory_however_cores_are_shared(void **state)
+{
+    (void)state;
+    counts = few_counts;
+    memory = REGISTERED;
+    run_on_registered_in(&many_cores, ALL_FUSED, 4, all_calls_fused);
+    run_on_registered_in(&many_fenceless, NULL, 3, random_calls_registered);
+    run_on_registered_in(&one_core, ALL_FUSED, 2, all_calls_fused);
     memory = ORDINARY;
 }
 
@@ -862,8 +925,12 @@ int main(int argc, char **argv)
         cmocka_unit_test(ops_on_one_host),         cmocka_unit_test(ops_between_hosts),
         cmocka_unit_test(calls_follow_each_other), cmocka_unit_test(groups_come_and_go),
         cmocka_unit_test(every_algorithm_on_one_host),
+        cmocka_unit_test(every_algorithm_between_hosts),
+        cmocka_unit_test(every_algorithm_however_cores_are_shared),
+        cmocka_unit_test(calls_follow_each_other_however_cores_are_shared),
         cmocka_unit_test(any_measured_machine_gives_the_same_bits),
         cmocka_unit_test(values_on_registered_memory),
+        cmocka_unit_test(registered_memory_however_cores_are_shared),
         cmocka_unit_test(values_on_memory_that_some_have_registered),
         cmocka_unit_test(another_wish_leaves_registered_memory_alone),
     };
