@@ -9,7 +9,7 @@
  * Method  Ranks are threads with a fixed row of calls, whose inputs every rank can compute; the
  *         expected reduction is one kernel call over the inputs of ranks 0..P-1, and for f32 also a
  *         plain loop. Bytes behind every buffer must stay as they were. Algorithms are taken from their
- *         table, so a new one is tried without a word here; `coll_values_test --long` tries all with
+ *         table, so a new one is tried without a word here; `coll_values_test --long [NAME]` tries all with
  *         all numbers of ranks, sizes and operations. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -779,14 +779,49 @@ static void calls_follow_each_other_however_cores_are_shared(void **state)
 }
 
 /* The long form: all numbers of ranks, sizes and operations, and calls in any order. */
-static void every_algorithm_everywhere(void **state)
+static void long_sizes(void **state)
 {
     (void)state;
     counts = all_counts;
     by_every_algorithm(2, TT_RANKS_MAX, false, all_calls);
+}
+
+static void long_ops(void **state)
+{
+    (void)state;
     by_every_algorithm(2, TT_RANKS_MAX, false, every_op);
+}
+
+static void long_rows(void **state)
+{
+    (void)state;
     by_every_algorithm(2, TT_RANKS_MAX, false, random_calls);
+}
+
+static void long_rows_by_messages(void **state)
+{
+    (void)state;
     by_every_algorithm(2, TT_RANKS_MAX, true, random_calls);
+}
+
+static void long_sizes_with_many_cores(void **state)
+{
+    (void)state;
+    counts = all_counts;
+    by_every_algorithm_in(&many_cores, 3, TT_RANKS_MAX, false, all_calls);
+}
+
+static void long_rows_with_many_cores(void **state)
+{
+    (void)state;
+    by_every_algorithm_in(&many_cores, 3, TT_RANKS_MAX, false, random_calls);
+    by_every_algorithm_in(&many_fenceless, 3, 3, false, random_calls);
+}
+
+static void long_rows_with_one_core(void **state)
+{
+    (void)state;
+    by_every_algorithm_in(&one_core, 2, 3, false, random_calls);
 }
 
 /* One of each sort of dtype and operation, small, medium and several rounds long. */
@@ -934,8 +969,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(values_on_memory_that_some_have_registered),
         cmocka_unit_test(another_wish_leaves_registered_memory_alone),
     };
-    const struct CMUnitTest long_tests[] = { cmocka_unit_test(every_algorithm_everywhere) };
+    const struct CMUnitTest long_tests[] = {
+        cmocka_unit_test(long_sizes),                 cmocka_unit_test(long_ops),
+        cmocka_unit_test(long_rows),                  cmocka_unit_test(long_rows_by_messages),
+        cmocka_unit_test(long_sizes_with_many_cores), cmocka_unit_test(long_rows_with_many_cores),
+        cmocka_unit_test(long_rows_with_one_core),
+    };
 
+    if (argc > 2)
+        cmocka_set_test_filter(argv[2]);
     if (argc > 1 && strcmp(argv[1], "--long") == 0)
         return cmocka_run_group_tests_name("coll_values, long", long_tests, NULL, NULL);
     return cmocka_run_group_tests_name("coll_values", tests, NULL, NULL);
