@@ -38,8 +38,9 @@
  *         A calls, and the others need not be scheduled for each of them. Whoever awaited a member in call n has
  *         compared with it there, so that all this costs a look at memory of one's own; it is for calls that wait for
  *         nobody, such as two members who both believe to be the root, or for nothing, such as those without
- *         elements. Who enters n has left n-1, so the member in the lowest call never waits for this, and a
- *         board's ring of calls, which is more than 2A, never wraps before it was compared.
+ *         elements. Who enters n has left n-1, so the member in the lowest call never waits for this. A board's
+ *         ring of calls never wraps before it was compared: who is in call n compares n-A .. n, and nobody has published
+ *         more than n+A+1.
  * Words   What stands beside counters and behind lines is the word of a call and of all that came before: its number,
  *         and a mark that is made of the call's fingerprint and of the mark before. So who finds its own has found
  *         that the other called the same up to there, in calls too in which neither has waited for the other.
@@ -110,6 +111,7 @@ _Static_assert(offsetof(tti_host_place, word) + sizeof(tti_host_word) == offseto
 #define DOOR_NONCE (~UINT64_C(0) << 25)
 #define DOOR_NONCE_SET (UINT64_C(1) << 25) /* in every nonce: fresh memory is zero */
 
+_Static_assert(TTI_CALL_RING >= 2 * TTI_HOST_AHEAD + 2, "what is compared is still on the board");
 _Static_assert(TTI_HOST_RANKS_MAX < 1 << 12, "the door counts all members");
 
 static uint64_t came(uint64_t door)
