@@ -82,7 +82,7 @@ def check_quoted_include(root, rooms, user, path, name):
         return "includes are written from the root of the rooms, not with .."
     if (root / path).parent.joinpath(name).is_file():
         return None if "/" not in name else "files of the own room are named from the root of the rooms"
-    if user in OUTER and room_of(rooms, name) not in rooms[user].may:
+    if user in OUTER and room_of(rooms, name) not in [user] + rooms[user].may:
         return f"{user} may include {' and '.join(rooms[user].may)} only"
     tree = "train/" if path.startswith("train/") else ""
     used = room_of(rooms, tree + name)
@@ -225,6 +225,7 @@ TREE = {
                              "int tutti_t(void); int tutti_t(void) { return tti_shared() + tti_inner(); }\n",
     "bench/loop.h": "",
     "bench/loop.c": '#include "loop.h"\n#include "tools/run.h"\n',
+    "bench/inner/lap.c": '#include "bench/loop.h"\n',
     "tools/run.h": "",
     "tools/run.c": '#include <tutti/private.h>\n#include "low/low.h"\n#include "bench/loop.h"\n'
                    "int tti_low(void); int main(void) { return tti_low(); }\n",
