@@ -12,8 +12,8 @@
 #include <inttypes.h>
 #include <stdlib.h>
 
+#include "examples/common/say.h"
 #include "net.h"
-#include "say.h"
 #include "sets.h"
 
 int64_t feed_part(int64_t n, int rank, int size, int64_t *first_out)

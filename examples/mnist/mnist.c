@@ -5,30 +5,14 @@
  *     tutti run --standalone --nproc-per-node=4 ./mnist --data DIR */
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <tutti/group.h>
 
+#include "examples/common/differing.h"
+#include "examples/common/say.h"
+#include "examples/common/world.h"
 #include "options.h"
 #include "outcome.h"
-#include "say.h"
 #include "train.h"
-
-/* Under a launcher, its world; else a world of this process alone. */
-static tutti_status join(void)
-{
-    tutti_init_options alone = TUTTI_INIT_OPTIONS;
-    tutti_status st;
-
-    if (getenv("RANK") != NULL || getenv("WORLD_SIZE") != NULL)
-        return tutti_init_process_group(NULL);
-    st = tutti_hash_store_open(&alone.store);
-    if (st != TUTTI_OK)
-        return st;
-    alone.world_size = 1;
-    st = tutti_init_process_group(&alone);
-    tutti_store_close(alone.store);
-    return st;
-}
 
 /* Table, comparison, accuracy. False also if the ranks' parameters differ. */
 static bool tell_outcome(trainer *t)
@@ -37,7 +21,7 @@ static bool tell_outcome(trainer *t)
     int differing;
 
     report_end(&t->report);
-    if (!outcome_table(&t->report) || !outcome_differing(t->net, &differing) ||
+    if (!outcome_table(&t->report) || !differing_ranks(t->net, &differing) ||
         !outcome_accuracy(t->net, t->feed.test, &accuracy))
         return false;
     if (tutti_get_rank(NULL) == 0) {
@@ -101,14 +85,8 @@ int main(int argc, char **argv)
 {
     int exit_code;
 
-    if (join() != TUTTI_OK) {
-        say("%s", tutti_last_error());
+    if (!world_join())
         return 1;
-    }
     exit_code = train_in_world(argc, argv);
-    if (tutti_destroy_process_group(NULL) != TUTTI_OK && exit_code == 0) {
-        say("%s", tutti_last_error());
-        exit_code = 1;
-    }
-    return exit_code;
+    return world_leave() || exit_code != 0 ? exit_code : 1;
 }

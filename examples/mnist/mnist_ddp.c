@@ -8,12 +8,13 @@
 #include <tutti/ddp.h>
 #include <tutti/optim.h>
 
+#include "examples/common/differing.h"
+#include "examples/common/say.h"
 #include "feed.h"
 #include "net.h"
 #include "options.h"
 #include "outcome.h"
 #include "report.h"
-#include "say.h"
 
 typedef struct trainer {
     const options *opts;
@@ -100,7 +101,7 @@ static bool tell(trainer *t)
     int differing;
 
     report_end(&t->report);
-    if (!outcome_table(&t->report) || !outcome_differing(t->net, &differing) ||
+    if (!outcome_table(&t->report) || !differing_ranks(t->net, &differing) ||
         !outcome_accuracy(t->net, t->feed.test, &accuracy))
         return false;
     if (t->rank == 0 && differing == 0)

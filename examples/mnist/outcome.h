@@ -12,9 +12,6 @@
 /* Every rank's losses and rank 0's seconds, a row for each epoch, on rank 0's stdout. */
 bool outcome_table(const report *r);
 
-/* Compare the parameters of each rank with rank 0's, byte by byte. *ranks_out: how many differ. */
-bool outcome_differing(tutti_module *net, int *ranks_out);
-
 /* The part of the held-out samples that net takes for what they are. Each rank tests a share. */
 bool outcome_accuracy(tutti_module *net, const tutti_dataset *test, double *percent_out);
 

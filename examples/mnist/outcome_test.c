@@ -10,6 +10,7 @@
 #include <string.h>
 #include <tutti/group.h>
 
+#include "examples/common/differing.h"
 #include "feed.h"
 #include "net.h"
 #include "outcome.h"
@@ -20,7 +21,7 @@ static int differing(tutti_module *net)
 {
     int ranks = -1;
 
-    assert_true(outcome_differing(net, &ranks));
+    assert_true(differing_ranks(net, &ranks));
     return ranks;
 }
 

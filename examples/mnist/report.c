@@ -1,64 +1,46 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * report.c - progress goes to stderr, results to stdout. A terminal gets one line that changes; a file or
- * the launcher's pipe gets a line now and then, by the clock, for whoever looks in. */
+ * report.c - progress goes to stderr, results to stdout. */
 #include "report.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-#include "say.h"
-
-static const double LIVE_S = 0.1, LINES_S = 5.0; /* at least, between two looks at the progress */
-
-static double now(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
+#include "examples/common/say.h"
 
 bool report_open(report *r, const options *opts, int rank, int64_t samples)
 {
-    r->speaks = rank == 0;
-    r->live = isatty(STDERR_FILENO) == 1;
+    progress_open(&r->progress, rank);
     r->epochs = opts->epochs;
     r->samples = samples;
     r->loss = calloc((size_t)r->epochs, sizeof *r->loss);
     r->seconds = calloc((size_t)r->epochs, sizeof *r->seconds);
     if (r->loss == NULL || r->seconds == NULL)
         return say("no memory for the losses of %" PRId64 " epochs", r->epochs);
-    if (r->speaks && opts->losses != NULL && (r->losses = fopen(opts->losses, "w")) == NULL)
+    if (r->progress.speaks && opts->losses != NULL && (r->losses = fopen(opts->losses, "w")) == NULL)
         return say("cannot write '%s': %s", opts->losses, strerror(errno));
-    r->began = r->epoch_began = r->shown = now();
+    r->began = r->epoch_began = progress_now();
     return true;
 }
 
-static void show(report *r, double at, const char *end)
+static void show(report *r, double at)
 {
     const double done = (double)(r->epoch * r->samples + r->seen);
     const double left = (double)(r->epochs * r->samples) - done;
     const double elapsed = at - r->began;
 
-    fprintf(stderr, "%sepoch %" PRId64 "/%" PRId64 "  %3.0f %%  %.0f images/s  ETA %.0f s%s",
-            r->live ? "\r" : "", r->epoch + 1, r->epochs,
-            100.0 * (double)r->seen / (double)r->samples,
-            (double)r->seen / (at - r->epoch_began + 1e-9), elapsed * left / done, end);
-    r->shown = at;
+    progress_show(&r->progress, "epoch %" PRId64 "/%" PRId64 "  %3.0f %%  %.0f images/s  ETA %.0f s", r->epoch + 1,
+                  r->epochs, 100.0 * (double)r->seen / (double)r->samples,
+                  (double)r->seen / (at - r->epoch_began + 1e-9), elapsed * left / done);
 }
 
 void report_step(report *r, int64_t samples)
 {
-    const double at = now();
-
     r->seen += samples;
-    if (r->speaks && at - r->shown >= (r->live ? LIVE_S : LINES_S))
-        show(r, at, r->live ? "  " : "\n");
+    if (progress_due(&r->progress))
+        show(r, progress_now());
 }
 
 bool report_loss(report *r, double loss)
@@ -69,10 +51,9 @@ bool report_loss(report *r, double loss)
 
 void report_epoch(report *r, double loss)
 {
-    const double at = now();
+    const double at = progress_now();
 
-    if (r->speaks)
-        show(r, at, r->live ? "  " : "\n");
+    show(r, at);
     r->loss[r->epoch] = loss;
     r->seconds[r->epoch] = at - r->epoch_began;
     r->epoch++;
@@ -82,8 +63,7 @@ void report_epoch(report *r, double loss)
 
 void report_end(report *r)
 {
-    if (r->speaks && r->live)
-        fprintf(stderr, "\r%60s\r", "");
+    progress_clear(&r->progress);
 }
 
 bool report_close(report *r)

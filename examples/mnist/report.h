@@ -8,11 +8,11 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "examples/common/progress.h"
 #include "options.h"
 
 typedef struct report {
-    bool speaks;     /* rank 0 */
-    bool live;       /* stderr is a terminal: one line, rewritten */
+    progress progress;
     FILE *losses;    /* --losses, on rank 0 */
     double *loss;    /* [epochs], of this rank */
     double *seconds; /* [epochs] */
@@ -22,7 +22,6 @@ typedef struct report {
     int64_t seen;    /* in this epoch */
     double began;    /* the run; monotonic, in s, as all of these */
     double epoch_began;
-    double shown; /* the line */
 } report;
 
 /* Begin; *r is zeroed. samples: of one epoch, all ranks together. */

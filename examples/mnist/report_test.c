@@ -31,7 +31,7 @@ static void epoch_says(int rank, char text[4096])
     assert_true(report_open(&r, &opts, rank, BATCHES * BATCH));
     for (int i = 0; i < BATCHES; i++) {
         if (i == 50)
-            r.shown -= 60.0;
+            r.progress.shown -= 60.0;
         report_step(&r, BATCH);
     }
     report_epoch(&r, 0.5);

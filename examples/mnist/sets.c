@@ -10,8 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "examples/common/say.h"
 #include "net.h"
-#include "say.h"
 
 static bool is_there(const char *dir, const char *name)
 {

@@ -6,15 +6,15 @@
 
 #include <tutti/group.h>
 
+#include "examples/common/say.h"
+#include "examples/common/world.h"
 #include "net.h"
-#include "say.h"
 
 /* Rank 0 first: what is wrong with the data is mostly wrong for all, and said once. */
 static bool open_feed(trainer *t, int rank)
 {
-    int32_t opened = rank == 0 && feed_open(&t->feed, t->opts, rank, t->size);
+    const bool opened = world_agrees(rank == 0 && feed_open(&t->feed, t->opts, rank, t->size));
 
-    TRY(tutti_broadcast(TUTTI_SPAN(&opened, 1), 0, NULL));
     if (!opened || rank == 0)
         return opened;
     return feed_open(&t->feed, t->opts, rank, t->size);

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * say.h - how the parts of mnist fail: whoever sees it says it, once, and everybody returns false. */
+ * say.h - how the parts of a program fail: whoever sees it says it, once, and everybody returns false. */
 #ifndef SAY_H
 #define SAY_H
 
 #include <stdbool.h>
 #include <tutti/status.h>
 
-/* One message on stderr, after "mnist: ". Returns false. */
+/* One message on stderr, after the name of the program. Returns false. */
 bool say(const char *fmt, ...) TUTTI_PRINTF(1, 2);
 
 /* Whether this is rank 0, or no rank at all: the one to say what all ranks see alike. */

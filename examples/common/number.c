@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * number.c - a word is a number only as a whole: no sign, no blanks, nothing behind it. */
-#include "number.h"
+#include "examples/common/number.h"
 
 #include <errno.h>
 #include <stdlib.h>

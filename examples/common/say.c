@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * say.c - one message, one line begun by the program's name. */
-#include "say.h"
+#include "examples/common/say.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,7 +13,7 @@ static void put(const char *fmt, va_list args) TUTTI_PRINTF(1, 0);
 
 static void put(const char *fmt, va_list args)
 {
-    fputs("mnist: ", stderr);
+    fprintf(stderr, "%s: ", program_invocation_short_name);
     vfprintf(stderr, fmt, args);
     fputc('\n', stderr);
 }
