@@ -6,6 +6,7 @@ JOBS      ?= $(shell nproc)
 TEST_JOBS ?= 2
 NPROC     ?= $(shell nproc)
 EPOCHS    ?= 10
+MINUTES   ?= 10
 DATA      ?= build/demo-data
 
 # OpenBLAS falls back to SSE3 kernels, in silence, on a processor that is younger than itself.
@@ -20,7 +21,7 @@ INSTALL  = apt-get update && \
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: all build release deps demo test neon-test conformance asan ubsan tsan coverage check models install docs torch-venv bench-deps \
+.PHONY: all build release deps demo gpt2 test neon-test conformance asan ubsan tsan coverage check models install docs torch-venv bench-deps \
         bench bench-peers bench-peers-full bench-overlap bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
@@ -59,6 +60,12 @@ demo: release
 	OPENBLAS_CORETYPE=$${OPENBLAS_CORETYPE:-$(BLAS_CORE)} \
 	build/release/bin/tutti run --standalone --nproc-per-node=$(NPROC) \
 	    build/release/bin/mnist --data $(DATA) --epochs $(EPOCHS)
+
+## gpt2      train a language model on this repository's pages for ten minutes (NPROC=, MINUTES=, GPT2_OPTIONS=)
+gpt2: release
+	OPENBLAS_CORETYPE=$${OPENBLAS_CORETYPE:-$(BLAS_CORE)} \
+	build/release/bin/tutti run --standalone --nproc-per-node=$(NPROC) \
+	    build/release/bin/gpt2_train --minutes $(MINUTES) --out build/gpt2 $(GPT2_OPTIONS)
 
 ## test      build and run the whole test suite
 test: build
