@@ -197,7 +197,8 @@ typedef enum tutti_buffer_hook_place {
  * @errors   TUTTI_E_ARG          no ddp, no such place
  *           TUTTI_E_UNSUPPORTED  the ddp is in a scope of uneven inputs, or was made a joinable: ranks without inputs
  *                                could not play along
- *           What a hook fails with comes out of the forward; what its future fails with, out of the backward
+ *           What a hook fails with comes out of the forward, and the step is lost on all ranks; what its future fails
+ *           with, out of the backward
  * @threads  one
  * @source   torch.nn.parallel.DistributedDataParallel._register_buffer_comm_hook */
 TUTTI_API tutti_status tutti_ddp_register_buffer_hook(tutti_ddp *ddp, tutti_buffer_hook hook, void *state,

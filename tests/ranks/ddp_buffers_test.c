@@ -192,7 +192,15 @@ static void what_a_hook_begins_fails_the_backward(tt_ctx *t)
     numbers_free(&b.n);
 }
 
-/* A hook that fails after the forward, on all ranks: the step is lost, the next one is a good one. */
+/* Fails when it is told to, and sends nothing. */
+static tutti_status refuse(void *state, const char *const *names, tutti_tensor *const *buffers, int n,
+                           tutti_future **future_out)
+{
+    (void)buffers, (void)future_out;
+    return note(state, names, n);
+}
+
+/* A hook that fails on rank 0, before or after the forward: the step is lost on all, the next one is a good one. */
 static void a_hook_that_fails_loses_the_step(tt_ctx *t)
 {
     tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
@@ -207,13 +215,15 @@ static void a_hook_that_fails_loses_the_step(tt_ctx *t)
     x = tutti_tensor_ones(TUTTI_F32, 2, SHAPE(1, 3));
     OK(tutti_module_register_buffer(net, "seen", tutti_tensor_zeros(TUTTI_F32, 1, SHAPE(1)), true));
     OK(tutti_ddp_create(net, &opts, &ddp));
-    OK(tutti_ddp_register_buffer_hook(ddp, begin_average, &s, TUTTI_BUFFER_HOOK_AFTER_FORWARD));
-    for (int i = 0; i < 3; i++) {
-        s.fails = i == 1;
+    for (int i = 0; i < 6; i++) {
+        OK(tutti_ddp_register_buffer_hook(ddp, refuse, &s, (tutti_buffer_hook_place)(i % 2)));
+        s.fails = t->rank == 0 && i / 2 == 1;
         y = tutti_ddp_forward(ddp, x);
         st = tutti_tensor_backward(tutti_tensor_sum(y, NULL, 0, false));
-        if (st != (i == 1 ? TUTTI_E_IO : TUTTI_OK))
-            fail_msg("%s", tutti_last_error());
+        if (st != (i / 2 != 1 ? TUTTI_OK : t->rank == 0 ? TUTTI_E_IO : TUTTI_E_REMOTE))
+            fail_msg("step %d: %s", i, tutti_last_error());
+        if (i / 2 == 1)
+            assert_non_null(strstr(tutti_last_error(), "a buffer hook has failed"));
     }
     tutti_scope_end();
     tutti_ddp_free(ddp);

@@ -266,6 +266,46 @@ static void faults_with(tt_ctx *t, const tutti_ddp_options *opts, bool with_hook
     tutti_module_free(net);
 }
 
+/* A forward that is not recorded is nobody else's, also between another one and its backward. */
+static void a_forward_without_recording_fails(tt_ctx *t)
+{
+    tutti_mixed_precision mp = TUTTI_MIXED_PRECISION;
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    faulty f = { NULL, false };
+    tutti_module *net = tutti_module_create("faulty", faulty_forward, &f, NULL);
+    tutti_tensor *x, *y;
+    tutti_ddp *ddp = NULL;
+
+    tutti_scope_begin();
+    f.w = tutti_tensor_full(TUTTI_F32, 2, SHAPE(4, 3), 0.5);
+    x = tutti_tensor_full(TUTTI_F32, 2, SHAPE(2, 3), t->rank + 1.0);
+    OK(tutti_module_register_parameter(net, "w", f.w));
+    opts.group = t->group;
+    for (int mixed = 0; mixed < 2; mixed++) {
+        opts.mixed_precision = mixed ? &mp : NULL;
+        OK(tutti_ddp_create(net, &opts, &ddp));
+        for (int step = 0; step < 3; step++) {
+            y = tutti_ddp_forward(ddp, x);
+            if (t->rank == 0) {
+                (void)tutti_set_grad_enabled(false);
+                f.fails = true;
+                assert_null(tutti_ddp_forward(ddp, x));
+                REFUSED(tutti_tensor_check(), TUTTI_E_ARG, "mm");
+                f.fails = false;
+                assert_non_null(tutti_ddp_forward(ddp, x));
+                (void)tutti_set_grad_enabled(true);
+            }
+            OK(tutti_tensor_backward(tutti_tensor_sum(y, NULL, 0, false)));
+            expect_same_bits(t, tutti_tensor_grad(f.w));
+            assert_int_equal(tutti_tensor_dtype(f.w), TUTTI_F32);
+        }
+        tutti_ddp_free(ddp);
+        tutti_module_zero_grad(net);
+    }
+    tutti_scope_end();
+    tutti_module_free(net);
+}
+
 static void a_step_fails_before_its_backward(tt_ctx *t)
 {
     tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
@@ -469,6 +509,7 @@ int main(void)
         TT_TEST(a_backward_fails_on_one_rank, .ranks = 3, .transports = "shm,threads"),
         TT_TEST(a_step_fails_before_its_backward, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(failures_of_one_rank),
+        TT_TEST(a_forward_without_recording_fails),
         TT_TEST(a_failure_reaches_ranks_without_inputs, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(two_modules_in_a_loss_that_fails, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(unused_and_used, .ranks = 2),

@@ -224,6 +224,13 @@ static void parameters_come_back(tt_ctx *t)
     assert_int_equal(tutti_tensor_dtype(y), TUTTI_BF16);
     expect_equal(net, copy, false);
 
+    y = tutti_ddp_forward(ddp, input(0, t->rank)); /* one that is not recorded, between another and its backward */
+    (void)tutti_set_grad_enabled(false);
+    (void)tutti_ddp_forward(ddp, input(1, t->rank));
+    (void)tutti_set_grad_enabled(true);
+    OK(tutti_tensor_backward(loss_of(y)));
+    expect_equal(net, copy, false);
+
     y = tutti_ddp_forward(ddp, input(0, t->rank));
     assert_int_equal(tutti_tensor_dtype(w), TUTTI_BF16);
     y = tutti_ddp_forward(ddp, input(0, t->rank)); /* from the f32 elements, again */

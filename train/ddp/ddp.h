@@ -28,6 +28,7 @@ typedef struct tti_ddp_mixed {
     tutti_mixed_precision o;
     tti_ddp_twin *params, *buffers; /* those that change */
     int n_params, n_buffers;
+    bool recorded; /* a backward is to come, for parameters as they are */
 } tti_ddp_mixed;
 
 /* A parameter that requires gradients; its index is its place, as in the reducer. */
@@ -125,8 +126,11 @@ tutti_status tti_ddp_mixed_make(tutti_ddp *ddp, const tutti_mixed_precision *opt
 /* Nothing can fail any more: buffers change. */
 void tti_ddp_mixed_begin(tutti_ddp *ddp);
 void tti_ddp_mixed_free(tutti_ddp *ddp);
-/* Parameters become what the module computes with. */
+/* Parameters become what the module computes with, unless they are. */
 tutti_status tti_ddp_lower(tutti_ddp *ddp);
+/* A forward is over, of which a graph has parameters as they are; or one of which nothing is recorded. */
+void tti_ddp_recorded(tutti_ddp *ddp);
+tutti_status tti_ddp_raise_unrecorded(tutti_ddp *ddp);
 /* One of them, or all, become themselves again, with gradients of their type; nothing if they are. */
 tutti_status tti_ddp_raise(tti_ddp_slot *s);
 tutti_status tti_ddp_raise_all(tutti_ddp *ddp);

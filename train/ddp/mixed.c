@@ -6,7 +6,8 @@
  * How     Before the forward each f32 parameter gets its elements rounded, and changes places with them; the graph
  *         saves what it was computed with. A parameter that the backward is through with, and whatever is left at the
  *         backward's end, changes back, and its gradient of 16 bits becomes one of f32, from where on the reducer knows
- *         nothing of it. A forward that nothing is recorded of changes back at its end.
+ *         nothing of it. A forward that nothing is recorded of changes back at its end, unless it came between another
+ *         one and its backward, whose parameters it then computes with.
  *         Gradients that were there before stay f32: the engine adds to them what comes.
  * True    The f32 elements are never touched by a forward or a backward, and are back before anything reads them: the
  *         end of a backward, a failure, the next forward, the ddp's end. Versions go up with every change of places, so
@@ -188,7 +189,7 @@ tutti_status tti_ddp_lower(tutti_ddp *ddp)
     tti_ddp_mixed *m = ddp->mixed;
     tutti_status st = TUTTI_OK;
 
-    for (int i = 0; m != NULL && i < m->n_params && st == TUTTI_OK; i++) {
+    for (int i = 0; m != NULL && !m->recorded && i < m->n_params && st == TUTTI_OK; i++) {
         tti_ddp_twin *t = &m->params[i];
 
         t->other = tti_raw_to(t->tensor, m->o.param_dtype);
@@ -207,11 +208,24 @@ tutti_status tti_ddp_raise(tti_ddp_slot *s)
     return s->twin != NULL ? raise_one(s->twin) : TUTTI_OK;
 }
 
+void tti_ddp_recorded(tutti_ddp *ddp)
+{
+    if (ddp->mixed != NULL)
+        ddp->mixed->recorded = true;
+}
+
+tutti_status tti_ddp_raise_unrecorded(tutti_ddp *ddp)
+{
+    return ddp->mixed != NULL && !ddp->mixed->recorded ? tti_ddp_raise_all(ddp) : TUTTI_OK;
+}
+
 tutti_status tti_ddp_raise_all(tutti_ddp *ddp)
 {
     tti_ddp_mixed *m = ddp->mixed;
     tutti_status st = TUTTI_OK;
 
+    if (m != NULL)
+        m->recorded = false;
     for (int i = 0; m != NULL && i < m->n_params; i++) {
         const tutti_status now = raise_one(&m->params[i]);
 

@@ -141,20 +141,11 @@ tutti_status tti_ddp_on_gradient(tutti_tensor *param, void *ctx)
 
 /* ---- the forward ------------------------------------------------------------------------------ */
 
-tutti_status tutti_ddp_before_forward(tutti_ddp *ddp)
+/* What a step of the reducer begins with. */
+static tutti_status begin_reducer(tutti_ddp *ddp)
 {
-    const bool recording = tutti_is_grad_enabled();
     tutti_status st;
 
-    if (ddp == NULL || ddp->net == NULL)
-        return tti_fail(TUTTI_E_ARG, "ddp: %s", ddp == NULL ? "it is NULL" : "its module was freed");
-    st = tti_ddp_raise_all(ddp); /* of a forward without a backward */
-    if (st == TUTTI_OK && recording)
-        st = tti_ddp_notify(ddp);
-    if (st == TUTTI_OK)
-        st = tti_ddp_sync_buffers(ddp, true, recording);
-    if (st != TUTTI_OK || !recording)
-        return st == TUTTI_OK ? tti_ddp_lower(ddp) : st;
     tutti_reducer_set_sync(ddp->reducer, ddp->sync);
     st = tti_ddp_before_rebuild(ddp);
     if (st == TUTTI_OK)
@@ -162,8 +153,33 @@ tutti_status tutti_ddp_before_forward(tutti_ddp *ddp)
     tti_ddp_after_rebuild(ddp);
     if (st == TUTTI_OK && ddp->sync)
         tti_ddp_tell_step(ddp);
-    tti_ddp_stand_down(ddp); /* of a forward without a backward */
-    ddp->stage = st == TUTTI_OK && ddp->sync ? TTI_DDP_FORWARD : TTI_DDP_BETWEEN;
+    return st;
+}
+
+/* There was a forward without a backward. */
+static tutti_status forget_forward(tutti_ddp *ddp)
+{
+    tti_ddp_stand_down(ddp);
+    return tti_ddp_raise_all(ddp);
+}
+
+tutti_status tutti_ddp_before_forward(tutti_ddp *ddp)
+{
+    const bool recording = tutti_is_grad_enabled();
+    tutti_status st;
+
+    if (ddp == NULL || ddp->net == NULL)
+        return tti_fail(TUTTI_E_ARG, "ddp: %s", ddp == NULL ? "it is NULL" : "its module was freed");
+    st = recording ? forget_forward(ddp) : TUTTI_OK;
+    if (st == TUTTI_OK && recording)
+        st = tti_ddp_notify(ddp);
+    if (st != TUTTI_OK)
+        return st;
+    if (recording && ddp->sync) /* from here on the others count on this rank */
+        ddp->stage = TTI_DDP_FORWARD;
+    st = tti_ddp_sync_buffers(ddp, true, recording);
+    if (st == TUTTI_OK && recording)
+        st = begin_reducer(ddp);
     return st == TUTTI_OK ? tti_ddp_lower(ddp) : st;
 }
 
@@ -194,7 +210,8 @@ tutti_status tutti_ddp_after_forward(tutti_ddp *ddp, tutti_tensor **outputs, int
         return st;
     ddp->buffers_due = tutti_is_grad_enabled() && ddp->sync;
     if (!tutti_is_grad_enabled())
-        return tti_ddp_raise_all(ddp);
+        return tti_ddp_raise_unrecorded(ddp);
+    tti_ddp_recorded(ddp);
     if (dynamic && ddp->sync)
         st = find_unused(ddp, outputs, n, &n_unused);
     if (st == TUTTI_OK)
@@ -207,12 +224,15 @@ tutti_status tutti_ddp_after_forward(tutti_ddp *ddp, tutti_tensor **outputs, int
     return st == TUTTI_OK && (dynamic || ddp->static_graph) ? tti_ddp_sink(ddp, outputs, n) : st;
 }
 
-/* Keep a failure as that of an expression. */
-static tutti_tensor *failed(tutti_status st)
+/* Keep the failure of a forward as that of an expression. One that is not recorded is nobody else's. */
+static tutti_tensor *failed(tutti_ddp *ddp, tutti_status st)
 {
     char words[WORDS];
 
+    if (tutti_is_grad_enabled())
+        st = lost(ddp, st);
     snprintf(words, sizeof words, "%s", tutti_last_error());
+    (void)tti_ddp_raise_unrecorded(ddp);
     return tti_poison(st, "ddp", "%s", words);
 }
 
@@ -241,14 +261,14 @@ tutti_tensor *tutti_ddp_forward(tutti_ddp *ddp, tutti_tensor *x)
         return without_input(ddp);
     st = tutti_ddp_before_forward(ddp);
     if (st != TUTTI_OK)
-        return failed(lost(ddp, st));
+        return failed(ddp, st);
     if (ddp->mixed != NULL && tutti_tensor_dtype(x) == TUTTI_F32)
         x = tutti_tensor_to(x, ddp->mixed->o.param_dtype);
     y = tutti_forward(ddp->net, x);
     st = y == NULL ? tti_take_kept() : tutti_ddp_after_forward(ddp, &y, 1);
     if (y == NULL && st == TUTTI_OK)
         st = tti_fail(TUTTI_E_STATE, "the forward of module '%s' gave no tensor", tti_module_kind(ddp->net));
-    return st == TUTTI_OK ? y : failed(lost(ddp, st));
+    return st == TUTTI_OK ? y : failed(ddp, st);
 }
 
 bool tutti_ddp_set_sync(tutti_ddp *ddp, bool on)
