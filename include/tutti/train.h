@@ -13,6 +13,7 @@
 #include <tutti/optim.h>
 #include <tutti/data.h>
 #include <tutti/ddp.h>
+#include <tutti/in_backward.h>
 #include <tutti/zero.h>
 #include <tutti/averaging.h>
 

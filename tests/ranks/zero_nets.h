@@ -104,4 +104,39 @@ static inline tutti_optim *zero_of(tt_ctx *t, const char *name, tutti_tensor *co
     return zero;
 }
 
+/* ---- a small network --------------------------------------------------------------------------- */
+
+enum { WIDE = 12, ROWS = 8 };
+
+static inline tutti_module *make_net(void)
+{
+    tutti_module *net = tutti_sequential();
+
+    tutti_manual_seed(7);
+    tutti_module_add(net, "a", tutti_linear(5, WIDE, true));
+    tutti_module_add(net, "b", tutti_gelu(true));
+    tutti_module_add(net, "c", tutti_linear(WIDE, 3, true));
+    OK(tutti_tensor_check());
+    return net;
+}
+
+/* A backward of a step: inputs are this rank's. The gradients before are dropped if o is not NULL. */
+static inline tutti_status net_backward(tt_ctx *t, tutti_ddp *ddp, tutti_optim *o, int step)
+{
+    tutti_tensor *x, *loss;
+    tutti_status st;
+
+    tutti_scope_begin();
+    x = tutti_tensor_empty(TUTTI_F32, 2, SHAPE(ROWS, 5));
+    for (int64_t k = 0; k < ROWS * 5; k++)
+        ((float *)tutti_tensor_data(x))[k] = (float)formula(t->rank, k, step);
+    loss = tutti_ddp_forward(ddp, x);
+    loss = tutti_tensor_mean(tutti_tensor_mul(loss, loss), NULL, 0, false);
+    if (o != NULL)
+        tutti_optim_zero_grad(o);
+    st = tutti_tensor_backward(loss);
+    tutti_scope_end();
+    return st;
+}
+
 #endif

@@ -303,37 +303,11 @@ static void frozen_parameters_leave_the_buffer(tt_ctx *t)
 
 /* ---- under a ddp ------------------------------------------------------------------------------- */
 
-enum { WIDE = 12, ROWS = 8 };
-
-static tutti_module *make_net(void)
-{
-    tutti_module *net = tutti_sequential();
-
-    tutti_manual_seed(7);
-    tutti_module_add(net, "a", tutti_linear(5, WIDE, true));
-    tutti_module_add(net, "b", tutti_gelu(true));
-    tutti_module_add(net, "c", tutti_linear(WIDE, 3, true));
-    OK(tutti_tensor_check());
-    return net;
-}
-
 static tutti_status step_net(tt_ctx *t, tutti_ddp *ddp, tutti_optim *o, int step)
 {
-    tutti_tensor *x, *loss;
-    tutti_status st;
+    const tutti_status st = net_backward(t, ddp, o, step);
 
-    tutti_scope_begin();
-    x = tutti_tensor_empty(TUTTI_F32, 2, SHAPE(ROWS, 5));
-    for (int64_t k = 0; k < ROWS * 5; k++)
-        ((float *)tutti_tensor_data(x))[k] = (float)formula(t->rank, k, step);
-    loss = tutti_ddp_forward(ddp, x);
-    loss = tutti_tensor_mean(tutti_tensor_mul(loss, loss), NULL, 0, false);
-    tutti_optim_zero_grad(o);
-    st = tutti_tensor_backward(loss);
-    if (st == TUTTI_OK)
-        st = tutti_optim_step(o);
-    tutti_scope_end();
-    return st;
+    return st == TUTTI_OK ? tutti_optim_step(o) : st;
 }
 
 static void under_ddps(tt_ctx *t, const char *name, bool ddp_views, bool views)

@@ -54,6 +54,7 @@ typedef struct tti_saved_tensor {
 typedef enum tti_hook_kind {
     TTI_HOOK_TENSOR,     /* before the gradient goes on; may replace it */
     TTI_HOOK_ACCUMULATE, /* after a leaf has collected a gradient */
+    TTI_HOOK_STEP,       /* after those: the leaf follows its gradient */
     TTI_HOOK_PASSED      /* after a backward is done with a leaf, gradient or not */
 } tti_hook_kind;
 
@@ -162,6 +163,11 @@ tti_node *tti_gradient_node(tutti_tensor *t);
 tutti_status tti_accumulate(tutti_tensor *leaf, tutti_tensor *grad);
 /* Keep grad, borrowed, as the gradient of a tensor that is no leaf. */
 tutti_status tti_keep_grad(tti_grad_info *info, tutti_tensor *grad);
+/* Hooks of leaves, of any kind: to be removed by tutti_tensor_remove_hook(). */
+tutti_status tti_leaf_add_hook(tutti_tensor *t, tti_hook_kind kind, tutti_grad_hook fn, void *ctx,
+                               int *handle_out);
+/* Whether t has a hook of a kind that is fn; NULL: any. */
+bool tti_leaf_has_hook(const tutti_tensor *t, tti_hook_kind kind, tutti_grad_hook fn);
 /* The accumulator of t if a graph has one now, not counted; else NULL. */
 const tti_node *tti_accumulator_of(const tutti_tensor *t);
 /* The accumulator is about to be freed: forget it. */
@@ -173,6 +179,8 @@ typedef tutti_status (*tti_backward_end_fn)(tutti_status so_far, void *ctx);
 /* From inside a hook, or an apply: have fn called once when the outermost backward of this thread is over, also
  * after a failure. TUTTI_E_STATE if none is running. */
 tutti_status tti_backward_at_end(tti_backward_end_fn fn, void *ctx);
+/* Whether a backward is running on this thread. */
+bool tti_backward_is_running(void);
 /* Around every backward. */
 void tti_backward_begins(void);
 tutti_status tti_backward_ends(tutti_status st);

@@ -47,6 +47,11 @@ tutti_status tti_backward_at_end(tti_backward_end_fn fn, void *ctx)
     return TUTTI_OK;
 }
 
+bool tti_backward_is_running(void)
+{
+    return line.depth > 0;
+}
+
 void tti_backward_begins(void)
 {
     line.depth++;

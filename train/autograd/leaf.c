@@ -166,6 +166,8 @@ tutti_status tti_accumulate(tutti_tensor *t, tutti_tensor *grad)
     }
     if (grad != NULL && st == TUTTI_OK)
         st = run_hooks(leaf, TTI_HOOK_ACCUMULATE, t);
+    if (grad != NULL && st == TUTTI_OK)
+        st = run_hooks(leaf, TTI_HOOK_STEP, t);
     tutti_tensor_release(grad);
     return st == TUTTI_OK ? run_hooks(leaf, TTI_HOOK_PASSED, t) : st;
 }
@@ -263,8 +265,8 @@ tutti_status tutti_tensor_set_grad(tutti_tensor *t, tutti_tensor *grad)
     return TUTTI_OK;
 }
 
-static tutti_status add_leaf_hook(tutti_tensor *t, tti_hook_kind kind, tutti_grad_hook fn,
-                                  void *ctx, int *handle_out)
+tutti_status tti_leaf_add_hook(tutti_tensor *t, tti_hook_kind kind, tutti_grad_hook fn, void *ctx,
+                               int *handle_out)
 {
     const tti_hook hook = { .kind = kind, .fn.leaf = fn, .ctx = ctx };
 
@@ -277,16 +279,27 @@ static tutti_status add_leaf_hook(tutti_tensor *t, tti_hook_kind kind, tutti_gra
     return tti_hooks_add(&tti_info(t)->leaf->hooks, &hook, handle_out);
 }
 
+bool tti_leaf_has_hook(const tutti_tensor *t, tti_hook_kind kind, tutti_grad_hook fn)
+{
+    const tti_grad_info *info = tti_info(t);
+    const tti_hooks *hooks = info != NULL && info->leaf != NULL ? &info->leaf->hooks : NULL;
+
+    for (int i = 0; hooks != NULL && i < hooks->n; i++)
+        if (hooks->list[i].kind == kind && (fn == NULL || hooks->list[i].fn.leaf == fn))
+            return true;
+    return false;
+}
+
 tutti_status tutti_tensor_register_post_accumulate_grad_hook(tutti_tensor *t, tutti_grad_hook fn,
                                                              void *ctx, int *handle_out)
 {
-    return add_leaf_hook(t, TTI_HOOK_ACCUMULATE, fn, ctx, handle_out);
+    return tti_leaf_add_hook(t, TTI_HOOK_ACCUMULATE, fn, ctx, handle_out);
 }
 
 tutti_status tutti_tensor_register_backward_passed_hook(tutti_tensor *t, tutti_grad_hook fn,
                                                         void *ctx, int *handle_out)
 {
-    return add_leaf_hook(t, TTI_HOOK_PASSED, fn, ctx, handle_out);
+    return tti_leaf_add_hook(t, TTI_HOOK_PASSED, fn, ctx, handle_out);
 }
 
 /* Where the hooks of t are: with the leaf, or with the node that made it. NULL: nowhere. */

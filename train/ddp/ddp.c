@@ -84,6 +84,9 @@ static tutti_status take_parameter(tutti_ddp *ddp, tutti_tensor *param, const ch
 {
     tti_ddp_slot *s = &ddp->slots[ddp->n];
 
+    if (tti_leaf_has_hook(param, TTI_HOOK_STEP, NULL))
+        return tti_fail(TUTTI_E_STATE, "ddp: parameter '%s' is stepped in its backward, before it would be averaged\n"
+                                       "  next: tutti_in_backward_free(), and tutti_ddp_register_fused_optim()", name);
     s->ddp = ddp;
     s->index = ddp->n;
     s->name = strdup(name);

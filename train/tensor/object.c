@@ -250,7 +250,6 @@ void tti_repoint(tutti_tensor *t, const tutti_tensor *by, int64_t offset)
     t->st = by->st;
     t->offset = offset;
     tti_contiguous_strides(t->nd, t->shape, t->stride);
-    tti_version_bump(t);
     storage_release(old);
 }
 

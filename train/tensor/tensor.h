@@ -100,7 +100,8 @@ tutti_tensor *tti_lend(tutti_tensor *t, void (*free_fn)(void *data, void *ctx), 
 /* Memory that t was made over by tti_raw_external(), and that nobody is to be told of, goes: t and all views of it
  * look at a copy from now on. False: no memory for it. Nobody else may be looking meanwhile. */
 bool tti_keep_copy(tutti_tensor *t);
-/* t looks at the memory of by from now on, row by row from an element of it; views of t look at the old one. */
+/* t looks at the memory of by from now on, which has its elements already, row by row from an element of it; views of
+ * t look at the old one. */
 void tti_repoint(tutti_tensor *t, const tutti_tensor *by, int64_t offset);
 /* Another tensor over the memory of x. */
 tutti_tensor *tti_raw_alias(const tutti_tensor *x, int nd, const int64_t *shape,
