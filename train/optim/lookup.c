@@ -4,11 +4,12 @@
  *
  * Why     Whoever steps parameter by parameter, as hooks of a backward do, asks for each of them in each step.
  * How     A table of numbers by the address of the tensor, one more than the place so that 0 is free; at most half full,
- *         the next free entry after the one that the address asks for. Parameters only come, so nothing is ever
- *         taken out. */
+ *         the next free entry after the one that the address asks for. Parameters that go, which is
+ *         rare, have the table filled anew. */
 #include "optim/optim.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static size_t entry_of(const tutti_optim *o, const tutti_tensor *param)
 {
@@ -48,4 +49,11 @@ bool tti_optim_reserve(tutti_optim *o, size_t all)
     for (int i = 0; i < o->n; i++)
         tti_optim_note(o, i);
     return true;
+}
+
+void tti_optim_note_all(tutti_optim *o)
+{
+    memset(o->table, 0, o->table_size * sizeof *o->table);
+    for (int i = 0; i < o->n; i++)
+        tti_optim_note(o, i);
 }

@@ -120,6 +120,7 @@ void tti_optim_pop_group(tutti_optim *o)
 
     while (o->n > last->first)
         drop_slot(o, --o->n);
+    tti_optim_note_all(o);
 }
 
 tutti_status tti_unkeep(tutti_status before, tutti_status st)

@@ -165,6 +165,8 @@ tutti_status tti_unkeep(tutti_status before, tutti_status st);
 int tti_optim_find(const tutti_optim *o, const tutti_tensor *param);
 bool tti_optim_reserve(tutti_optim *o, size_t all);
 void tti_optim_note(tutti_optim *o, int i);
+/* The last ones have gone. */
+void tti_optim_note_all(tutti_optim *o);
 /* Have all tensors of parameter i that its group wants, and "step". */
 tutti_status tti_slot_fill(tutti_optim *o, int i);
 const tti_optim_group *tti_group_of(const tutti_optim *o, int i);
