@@ -103,6 +103,51 @@ TUTTI_API tutti_status tutti_zero_state_dict(const tutti_optim *optim, tutti_sta
  * @source   torch.distributed.optim.ZeroRedundancyOptimizer.join_hook */
 TUTTI_API tutti_status tutti_zero_joinable(tutti_optim *optim, tutti_joinable *joinable_out);
 
+/* ---- inside of the backward -------------------------------------------------------------------- */
+
+/** Options of tutti_zero_overlap_with_ddp. Initialise with TUTTI_ZERO_OVERLAP_OPTIONS; zero fields mean the default. */
+typedef struct tutti_zero_overlap_options {
+    size_t                 size;
+    bool                   interleaved;   /* each bucket is worked off when the next one has begun, else all with the last */
+    bool                   shard_buckets; /* buckets are cut into runs for several ranks, else rank b % P has bucket b */
+    const tutti_comm_hook *hook;          /* what averages; NULL: the average. Must live as long as the ddp */
+    void                  *hook_state;
+} tutti_zero_overlap_options;
+
+#define TUTTI_ZERO_OVERLAP_OPTIONS                      \
+    {                                                   \
+        sizeof(tutti_zero_overlap_options), 0, 0, 0, 0  \
+    }
+
+/** Have a divided optimizer step inside of the backward of a ddp, as its communication hook: on each rank those of a
+ * bucket's parameters that it owns, which then go from their owners to all. When the backward returns all have moved, from
+ * the first step on. On all ranks, before the first step of the ddp.
+ *
+ * Parameters get other owners, by buckets; when the ddp rebuilds its buckets, after the first step, once more, and what is
+ * remembered for them moves along. With shard_buckets the smallest bucket comes first; a run ends before the parameter
+ * with which it would reach the share of a rank, and goes to the rank that has least, and nothing of this bucket yet.
+ *
+ * From then on tutti_optim_step() does nothing, and warns once; no parameters can be added, and what requires gradients must
+ * not change. State can be brought together at any time between steps. When the ddp is freed the optimizer is as before.
+ * Free the ddp first.
+ *
+ * @param ddp    of the group of the optimizer, with all of its parameters; others are only averaged
+ * @param opts   NULL: every default
+ * @errors   TUTTI_E_ARG          a NULL, optim is not divided or has several groups, another group, a parameter that is none
+ *                                of the ddp's. The others get TUTTI_E_REMOTE
+ *           TUTTI_E_UNSUPPORTED  the ddp has find_unused_parameters or mixed_precision. In a static graph what no rank uses is stepped
+ *                                with zeros
+ *           TUTTI_E_MISMATCH     ranks have other options: on all of them
+ *           TUTTI_E_STATE        the ddp has a hook already, or has made a step; the optimizer has a ddp already
+ *           TUTTI_E_NOMEM. Of a backward: what a step fails with, on the others TUTTI_E_REMOTE
+ * @threads  one; all is done by the thread of the backward
+ * @cost     interleaved: the backward waits for the averages of a bucket when the next one is complete
+ * @numbers  the bits of steps after the backward
+ * @source   torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook.hook_with_zero_step,
+ *           torch.distributed.algorithms.ddp_comm_hooks.ddp_zero_hook.hook_with_zero_step_interleaved */
+TUTTI_API tutti_status tutti_zero_overlap_with_ddp(tutti_optim *optim, tutti_ddp *ddp,
+                                                   const tutti_zero_overlap_options *opts);
+
 #ifdef __cplusplus
 }
 #endif

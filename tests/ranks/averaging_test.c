@@ -88,6 +88,7 @@ static void a_rank_dies(tt_ctx *t)
     tutti_scope_begin();
     p = param(TUTTI_F32, t->rank, true);
     OK(tutti_average_parameters(&p, 1, t->group));
+    await_all(t, VICTIM);
     if (t->rank == VICTIM)
         tt_die();
     REFUSED(tutti_average_parameters(&p, 1, t->group), TUTTI_E_PEER, "rank 1");

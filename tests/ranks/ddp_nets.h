@@ -129,6 +129,14 @@ static inline tutti_status numbers_step(numbers *n, const double factors[NUMBERS
     return st;
 }
 
+/* The victim goes on when all ranks have come here: none of them is in an earlier operation with it any more. */
+static inline void await_all(tt_ctx *t, int victim)
+{
+    tt_post(t, 0);
+    if (t->rank == victim)
+        tt_await(t, 0, (uint32_t)t->size);
+}
+
 /* Elements are the same on all ranks, to the last bit. */
 static inline void expect_same_bits(tt_ctx *t, const tutti_tensor *x)
 {

@@ -134,12 +134,13 @@ static const tutti_comm_hook elsewhere_hook = { .api = TUTTI_COMM_HOOK_API, .siz
 
 typedef struct mode {
     const char *name;
-    bool views, drop, is_static, find_unused, elsewhere, in_part, accumulate;
+    bool views, drop, is_static, find_unused, elsewhere, in_part, accumulate, mixed;
 } mode;
 
 static void both_step(tt_ctx *t, const mode *m)
 {
     tutti_fused_optim_options fopts = TUTTI_FUSED_OPTIM_OPTIONS;
+    tutti_mixed_precision bf16 = TUTTI_MIXED_PRECISION;
     tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
     tutti_module *net[2] = { make_net(), make_net() };
     tutti_ddp *ddp[2] = { NULL };
@@ -151,6 +152,7 @@ static void both_step(tt_ctx *t, const mode *m)
     opts.gradient_as_bucket_view = m->views;
     opts.static_graph = m->is_static;
     opts.find_unused_parameters = m->find_unused;
+    opts.mixed_precision = m->mixed ? &bf16 : NULL;
     opts.bucket_cap_bytes = 100;
     for (int k = 0; k < 2; k++) {
         p[k] = tutti_module_parameters(net[k], &n);
@@ -220,6 +222,8 @@ static void buckets_are_stepped_as_they_come(tt_ctx *t)
         { "sgd", .in_part = true },
         { "adam", .accumulate = true },
         { "sgd", .accumulate = true, .views = true },
+        { "adam", .mixed = true },
+        { "sgd", .mixed = true, .is_static = true, .drop = true },
     };
 
     for (size_t k = 0; k < sizeof modes / sizeof modes[0]; k++)
@@ -345,6 +349,7 @@ static void a_rank_dies(tt_ctx *t)
     o = tutti_optim_create("adam", n.p, NUMBERS, NULL, 0);
     OK(tutti_ddp_register_fused_optim(n.ddp, o, NULL));
     OK(numbers_step(&n, (double[]){ 1, 2, 3, 4 }));
+    await_all(t, VICTIM);
     if (t->rank == VICTIM)
         OK(tutti_tensor_register_post_accumulate_grad_hook(n.p[1], go, NULL, &handle));
     REFUSED(numbers_step(&n, (double[]){ 1, 2, 3, 4 }), TUTTI_E_PEER, "rank 1");

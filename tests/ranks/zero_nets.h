@@ -22,16 +22,21 @@ static inline double formula(int64_t a, int64_t b, int64_t c)
     return (double)(x >> 8) / (1 << 24) - 0.5;
 }
 
+/* Elements by the formula, rounded to the type. Owned by the scope. */
+static inline tutti_tensor *set_elements(tutti_dtype dtype, int i, int step)
+{
+    tutti_tensor *t = tutti_tensor_zeros(TUTTI_F64, 1, &set_numel[i]);
+
+    for (int64_t k = 0; k < set_numel[i]; k++)
+        ((double *)tutti_tensor_data(t))[k] = formula(i, k, step);
+    return tutti_tensor_to(t, dtype);
+}
+
 static inline void set_make(set *s, tutti_dtype dtype)
 {
     tutti_scope_begin();
     for (int i = 0; i < SET; i++) {
-        s->p[i] = tutti_tensor_retain(tutti_tensor_zeros(dtype, 1, &set_numel[i]));
-        for (int64_t k = 0; k < set_numel[i]; k++)
-            if (dtype == TUTTI_F64)
-                ((double *)tutti_tensor_data(s->p[i]))[k] = formula(i, k, -1);
-            else
-                ((float *)tutti_tensor_data(s->p[i]))[k] = (float)formula(i, k, -1);
+        s->p[i] = tutti_tensor_retain(set_elements(dtype, i, -1));
         (void)tutti_tensor_requires_grad_(s->p[i], true);
     }
     tutti_scope_end();
@@ -45,25 +50,12 @@ static inline void set_free(set *s)
     OK(tutti_tensor_check());
 }
 
-/* The gradient of parameter i at a step. Owned by the scope. */
-static inline tutti_tensor *set_gradient(const tutti_tensor *p, int i, int step)
-{
-    tutti_tensor *g = tutti_tensor_zeros(tutti_tensor_dtype(p), 1, &set_numel[i]);
-
-    for (int64_t k = 0; k < set_numel[i]; k++)
-        if (tutti_tensor_dtype(p) == TUTTI_F64)
-            ((double *)tutti_tensor_data(g))[k] = formula(i, k, step);
-        else
-            ((float *)tutti_tensor_data(g))[k] = (float)formula(i, k, step);
-    return g;
-}
-
 /* Gradients of a step; each parameter has none now and then. */
 static inline void set_gradients(set *s, int step)
 {
     tutti_scope_begin();
     for (int i = 0; i < SET; i++)
-        OK(tutti_tensor_set_grad(s->p[i], (step + i) % 5 == 3 ? NULL : set_gradient(s->p[i], i, step)));
+        OK(tutti_tensor_set_grad(s->p[i], (step + i) % 5 == 3 ? NULL : set_elements(tutti_tensor_dtype(s->p[i]), i, step)));
     tutti_scope_end();
 }
 

@@ -56,6 +56,7 @@ static void steps_have_the_bits_of_the_whole(tt_ctx *t)
         steps(t, "adamw", NULL, 0, TUTTI_F64, views);
         steps(t, "adagrad", NULL, 0, TUTTI_F32, views);
         steps(t, "rprop", NULL, 0, TUTTI_F32, views);
+        steps(t, "adam", NULL, 0, TUTTI_BF16, views);
     }
 }
 
@@ -158,16 +159,16 @@ static void groups_may_be_added(tt_ctx *t)
 
 /* ---- state ------------------------------------------------------------------------------------- */
 
-static void state_of(tt_ctx *t, const char *name, const tutti_optim_option *options, int n)
+static void state_of(tt_ctx *t, const char *name, const tutti_optim_option *options, int n, tutti_dtype dtype)
 {
     const int to = t->size - 1;
     tutti_state_dict *want = NULL, *got = NULL, *part = NULL;
     tutti_optim *plain, *zero, *again;
     set a, b, c;
 
-    set_make(&a, TUTTI_F32);
-    set_make(&b, TUTTI_F32);
-    set_make(&c, TUTTI_F32);
+    set_make(&a, dtype);
+    set_make(&b, dtype);
+    set_make(&c, dtype);
     plain = tutti_optim_create(name, a.p, SET, options, n);
     zero = zero_of(t, name, b.p, SET, options, n, false);
     again = zero_of(t, name, c.p, SET, NULL, 0, true);
@@ -194,7 +195,7 @@ static void state_of(tt_ctx *t, const char *name, const tutti_optim_option *opti
     /* A whole state into a divided optimizer, which goes on. */
     OK(tutti_optim_load_state_dict(again, want));
     for (int i = 0; i < SET; i++)
-        memcpy(tutti_tensor_data(c.p[i]), tutti_tensor_data(a.p[i]), (size_t)set_numel[i] * sizeof(float));
+        memcpy(tutti_tensor_data(c.p[i]), tutti_tensor_data(a.p[i]), (size_t)set_numel[i] * tutti_dtype_size(dtype));
     for (int step = 3; step < 6; step++) {
         set_gradients(&a, step);
         set_gradients(&c, step);
@@ -217,9 +218,10 @@ static void state_of(tt_ctx *t, const char *name, const tutti_optim_option *opti
 
 static void the_state_is_that_of_the_whole(tt_ctx *t)
 {
-    state_of(t, "adam", amsgrad, 3);
-    state_of(t, "sgd", momentum, 3);
-    state_of(t, "sgd", NULL, 0);
+    state_of(t, "adam", amsgrad, 3, TUTTI_F32);
+    state_of(t, "adamw", NULL, 0, TUTTI_F16);
+    state_of(t, "sgd", momentum, 3, TUTTI_F32);
+    state_of(t, "sgd", NULL, 0, TUTTI_F64);
 }
 
 /* By names: each rank has its part, and takes it out of all. */

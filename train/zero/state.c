@@ -65,7 +65,7 @@ static tutti_status make_room(moving *m, int i)
 
         if ((m->there[i] >> k & 1) == 0)
             continue;
-        m->kept[i][k] = is_step ? tti_raw_empty(TUTTI_F32, 0, NULL) : tti_raw_empty(p->dtype, p->nd, p->shape);
+        m->kept[i][k] = is_step ? tti_raw_empty(TUTTI_F32, 0, NULL) : tti_raw_empty(tti_state_dtype(p), p->nd, p->shape);
         if (m->kept[i][k] == NULL)
             return tti_take_kept();
     }

@@ -102,8 +102,11 @@ static tutti_status step(void *ctx, tutti_tensor *const *grads, tutti_status st)
 {
     tti_zero *z = ctx;
     const tti_zero_words words = tti_zero_keep_words();
-    tutti_status told = tutti_join_notify(z->join, z);
+    tutti_status told;
 
+    if (z->overlap != NULL)
+        return tti_overlap_no_step(z->overlap, st);
+    told = tutti_join_notify(z->join, z);
     if (told != TUTTI_OK)
         return told;
     if (st != TUTTI_OK)
@@ -127,6 +130,8 @@ static tutti_status add_group(void *ctx, tutti_tensor *const *params, int n, int
     const int first = z->o->n;
     tutti_status st = TUTTI_OK;
 
+    if (z->overlap != NULL)
+        return tti_fail(TUTTI_E_STATE, "add_param_group: the optimizer steps inside of the backward: its parameters stay");
     if (n < 1 || params == NULL)
         st = tti_fail(TUTTI_E_ARG, "add_param_group: no parameters");
     else
@@ -150,6 +155,7 @@ static void end(void *ctx)
 {
     tti_zero *z = ctx;
 
+    tti_overlap_leave(z->overlap);
     tutti_state_dict_free(z->whole);
     tutti_tensor_release(z->flat);
     free(z->owner);

@@ -7,7 +7,8 @@
  *   agree.c      ranks compare what they are about to make
  *   share.c      parameters go from their owners to all
  *   flat.c       parameters that live side by side
- *   state.c      what owners remember, from one rank to another */
+ *   state.c      what owners remember, from one rank to another
+ *   overlap.c    steps inside of the backward of a ddp; assign.c, who gets which parameter of its buckets */
 #ifndef TTI_TRAIN_ZERO_ZERO_H
 #define TTI_TRAIN_ZERO_ZERO_H
 
@@ -16,6 +17,9 @@
 #include "optim/optim.h"
 
 enum { TTI_ZERO_WORDS = 1024, TTI_KEPT_MAX = TTI_OPTIM_STATES + 1 };
+
+/* overlap.c: steps inside of the backward. */
+typedef struct tti_overlap tti_overlap;
 
 typedef struct tti_zero {
     tti_optim_part part; /* what the optimizer knows of us */
@@ -41,6 +45,7 @@ typedef struct tti_zero {
 
     tutti_state_dict *whole; /* brought together here; NULL: not */
     tutti_join *join;        /* NULL: in no scope */
+    tti_overlap *overlap;    /* NULL: steps are after the backward */
 } tti_zero;
 
 /* Words that the next failure must not overwrite. */
@@ -58,6 +63,10 @@ tutti_status tti_zero_own(tti_zero *z);
 
 /* partition.c: give n parameters away. load, [size], counts on. False: no memory. */
 bool tti_zero_partition(const int64_t *numel, int n, int size, int64_t *load, int *owner_out);
+
+/* assign.c: give away n_buckets buckets of parameters, of which the b-th ends at ends[b]: whole, or in runs. False: no
+ * memory. */
+bool tti_zero_assign(const int64_t *numel, const int *ends, int n_buckets, int size, bool cuts, int *owner_out);
 
 /* agree.c: all ranks call it, with what each came to. n parameters from the first on are compared, and options. */
 tutti_status tti_zero_agree(tti_zero *z, const char *what, tutti_status ours, int first, int n);
@@ -79,5 +88,11 @@ tutti_status tti_flat_follow(tti_zero *z);
 
 /* state.c: give parameters other owners; states move. All ranks call it. */
 tutti_status tti_zero_move(tti_zero *z, const int *owner);
+
+/* overlap.c */
+/* The optimizer is gone. NULL is fine. */
+void tti_overlap_leave(tti_overlap *ov);
+/* A step after the backward, before which all came to st. */
+tutti_status tti_overlap_no_step(tti_overlap *ov, tutti_status st);
 
 #endif
