@@ -260,7 +260,7 @@ TUTTI_API tutti_module *tutti_module_add(tutti_module *m, const char *name, tutt
 
 /** Make t a parameter of m and have it require gradients; m keeps a reference of its own.
  * @param name  copied; not empty, no dot in it
- * @errors  TUTTI_E_ARG  NULL, a name in use, no leaf of f32 or f64; TUTTI_E_NOMEM. Also kept.
+ * @errors  TUTTI_E_ARG  NULL, a name in use, no leaf of a floating type; TUTTI_E_NOMEM. Also kept.
  * @threads one at a time
  * @source  torch.nn.Module.register_parameter */
 TUTTI_API tutti_status tutti_module_register_parameter(tutti_module *m, const char *name,

@@ -11,8 +11,9 @@
  * a backward is still under way do. All forms share state and arithmetic, so that they may be mixed.
  *
  * Constructors are expressions: they return NULL when they failed, which is kept (tutti/tensor.h). Numbers
- * that come from options are computed in f64, elements in the type of the parameter; the bits are the same on
- * every processor. A step takes memory only for what a parameter's first step begins to remember. */
+ * that come from options are computed in f64, elements in the type of the parameter, those of f16 and bf16 in f32,
+ * in which their states are, too, and rounded once; the bits are the same on every processor. A step takes memory
+ * only for what a parameter's first step begins to remember. */
 #ifndef TUTTI_OPTIM_H
 #define TUTTI_OPTIM_H
 
@@ -500,7 +501,7 @@ TUTTI_API tutti_status tutti_named_optim_add_param_group(tutti_named_optim *name
 /** The norm of all elements of n tensors together. Entries that are NULL are left out.
  * @param norm_type           2; 1: the sum of sizes; INFINITY: the largest size; any other number above 0
  * @param error_if_nonfinite  a norm that is no finite number is TUTTI_E_STATE
- * @errors  TUTTI_E_ARG  a NULL, not f32 or f64, norm_type is not above 0; TUTTI_E_STATE
+ * @errors  TUTTI_E_ARG  a NULL, not of a floating type, norm_type is not above 0; TUTTI_E_STATE
  * @threads one at a time
  * @numbers added up in f64, in an order that depends on the shapes alone
  * @source  torch.nn.utils.get_total_norm */

@@ -154,12 +154,14 @@ TUTTI_API tutti_status tutti_reducer_mark_ready(tutti_reducer *reducer, int inde
 TUTTI_API tutti_status tutti_reducer_finish(tutti_reducer *reducer);
 
 /** This rank cannot make the step that the others make, or not to its end: begin what they wait for, with what there
- * is, and tell them why. Instead of finish(); anywhere in a step, or before it.
+ * is, to tell them so. Anywhere in a step, or before it; then tutti_reducer_finish(), which fails with the same, and on
+ * the others with TUTTI_E_REMOTE and these words.
  *
  * @param status  what has failed, not TUTTI_OK
- * @param why     words for the others, who get them with TUTTI_E_REMOTE
- * @errors   status, with the words; TUTTI_E_ARG; what the reductions fail with. Without sync nobody is told
- * @threads  one, not while another is inside mark_ready. Waits as tutti_reducer_finish() does
+ * @param why     words for the others; they may be tutti_last_error()
+ * @errors   status, with the words; TUTTI_E_ARG; what tutti_reducer_prepare_for_forward() fails with. Without sync
+ *           nobody is told
+ * @threads  one, not while another is inside mark_ready
  * @source   ours */
 TUTTI_API tutti_status tutti_reducer_fail(tutti_reducer *reducer, tutti_status status, const char *why);
 

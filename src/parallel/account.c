@@ -75,22 +75,25 @@ tutti_status tti_reducer_account(tutti_reducer *r)
 tutti_status tutti_reducer_fail(tutti_reducer *reducer, tutti_status status, const char *why)
 {
     tutti_reducer *r = reducer;
+    char           words[TTI_REDUCER_WORDS_MAX];
     tutti_status   st;
 
     if (r == NULL || why == NULL || status == TUTTI_OK)
         return tti_fail(TUTTI_E_ARG, "reducer_fail: %s", r == NULL     ? "the reducer is NULL"
                                                          : why == NULL ? "there are no words"
                                                                        : "the status is no failure");
+    snprintf(words, sizeof words, "%s", why); /* it may be the last error itself */
     st = r->expect ? TUTTI_OK : tti_reducer_prepare(r, NULL, 0);
     if (st != TUTTI_OK)
         return st;
-    st = tti_fail(status, "%s", why);
+    st = tti_fail(status, "%s", words);
     if (!r->expect)
         return st;
     tti_lock(&r->lock);
     tti_reducer_fail_locked(r, st);
     tti_unlock(&r->lock);
-    return tutti_reducer_finish(r);
+    tti_reducer_close(r);
+    return tti_fail(status, "%s", r->failure_words);
 }
 
 size_t tti_reports_bytes(int size)

@@ -356,7 +356,7 @@ void tti_begin_locked(tutti_reducer *r, const int *unused, int n_unused)
 {
     begin_parameters(r, unused, n_unused);
     r->expect = true;
-    r->begun = r->unused_marked = r->launching = r->lost = false;
+    r->begun = r->closed = r->unused_marked = r->launching = r->lost = false;
     r->next = r->n_ready = r->n_arrived = 0;
     r->failure = TUTTI_OK;
     r->divisor = r->size;

@@ -233,6 +233,21 @@ tutti_status tti_reducer_complete(tutti_reducer *r)
     return st;
 }
 
+void tti_reducer_close(tutti_reducer *r)
+{
+    tti_lock(&r->lock);
+    if (!r->closed) {
+        r->closed = true;
+        tti_times_backward_end(r);
+        if (tti_is_first_static(r))
+            mark_all_locked(r);
+        tti_mark_unused_locked(r);
+        if (r->n_ready < r->n)
+            mark_missing_locked(r);
+    }
+    tti_unlock(&r->lock);
+}
+
 tutti_status tutti_reducer_finish(tutti_reducer *reducer)
 {
     tutti_reducer *r = reducer;
@@ -241,15 +256,7 @@ tutti_status tutti_reducer_finish(tutti_reducer *reducer)
         return tti_fail(TUTTI_E_ARG, "reducer_finish: the reducer is NULL");
     if (!r->expect)
         return TUTTI_OK;
-    tti_lock(&r->lock);
-    tti_times_backward_end(r);
-    if (tti_is_first_static(r))
-        mark_all_locked(r);
-    tti_mark_unused_locked(r);
-    if (r->n_ready < r->n)
-        mark_missing_locked(r);
-    tti_unlock(&r->lock);
-
+    tti_reducer_close(r);
     return tti_reducer_complete(r);
 }
 

@@ -108,6 +108,7 @@ struct tutti_reducer {
     /* lock, while a step is under way. */
     bool         expect;        /* marks are awaited */
     bool         begun;         /* a mark has come */
+    bool         closed;        /* no more will come: everything has begun */
     bool         unused_marked;
     bool         launching;
     int          next;          /* the bucket to begin next */
@@ -204,6 +205,8 @@ void tti_reducer_keep_error(tutti_reducer *r);
 /* finish.c */
 /** Wait for everything that was begun, whatever it comes to. */
 tutti_status tti_reducer_drain(tutti_reducer *r);
+/** No more marks will come: begin what has not begun. Once a step. */
+void tti_reducer_close(tutti_reducer *r);
 /** The end of a step, when every parameter was marked. */
 tutti_status tti_reducer_complete(tutti_reducer *r);
 

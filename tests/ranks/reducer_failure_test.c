@@ -341,19 +341,19 @@ static void death_in_a_backward_names_the_rank(tt_ctx *t)
 static void give_up_after(tt_ctx *t, tutti_reducer *r, int marked)
 {
     const bool   odd = t->rank == ODD;
-    tutti_status st;
     int          i;
 
     if (odd && marked < 0)
-        st = tutti_reducer_fail(r, TUTTI_E_IO, "cannot read the input 'x.bin'");
+        REFUSED(tutti_reducer_fail(r, TUTTI_E_IO, "cannot read the input 'x.bin'"), TUTTI_E_IO, "'x.bin'");
     else {
         OK(tutti_reducer_prepare_for_forward(r));
         OK(tutti_reducer_prepare_for_backward(r, NULL, 0));
         for (i = N - 1; i >= (odd ? N - marked : 0); i--)
             OK(tutti_reducer_mark_ready(r, i));
-        st = odd ? tutti_reducer_fail(r, TUTTI_E_IO, "cannot read the input 'x.bin'") : tutti_reducer_finish(r);
+        if (odd)
+            REFUSED(tutti_reducer_fail(r, TUTTI_E_IO, "cannot read the input 'x.bin'"), TUTTI_E_IO, "'x.bin'");
     }
-    assert_int_equal(st, odd ? TUTTI_E_IO : TUTTI_E_REMOTE);
+    assert_int_equal(tutti_reducer_finish(r), odd ? TUTTI_E_IO : TUTTI_E_REMOTE);
     words("cannot read the input 'x.bin'");
     if (!odd)
         words("rank 1 failed [TUTTI_E_IO]");
@@ -395,6 +395,7 @@ static void a_failure_without_sync_is_local(tt_ctx *t)
     tutti_reducer_set_sync(r, false);
     if (t->rank == ODD)
         REFUSED(tutti_reducer_fail(r, TUTTI_E_IO, "mine alone"), TUTTI_E_IO, "mine alone");
+    OK(tutti_reducer_finish(r));
     tutti_reducer_set_sync(r, true);
     good_step(t, r, 1);
     tutti_reducer_free(r);

@@ -187,13 +187,15 @@ tutti_status tti_backward_ends(tutti_status st);
 /* A backward to come. */
 typedef struct tti_awaiting {
     tti_backward_end_fn fn;
+    void (*then)(void *ctx);
     void *ctx;
     uint64_t thread;
     struct tti_awaiting *next;
 } tti_awaiting;
-/* Have fn called if a backward of this thread fails before it begins, as its roots could not be computed. w stays where
- * it is until that, or until it is awaited no more, by any thread; both may be said again. */
-void tti_backward_await(tti_awaiting *w, tti_backward_end_fn fn, void *ctx);
+/* Have fn called if a backward of this thread fails before it begins, as its roots could not be computed, and then,
+ * when all who await it have heard, `then`; in which nobody may await another one. w stays where it is until that, or
+ * until it is awaited no more, by any thread; both may be said again. */
+void tti_backward_await(tti_awaiting *w, tti_backward_end_fn fn, void (*then)(void *ctx), void *ctx);
 void tti_backward_unawait(tti_awaiting *w);
 /* A backward could not begin: tell those who await one, the latest first. Returns st, with its words. */
 tutti_status tti_backward_missed(tutti_status st);

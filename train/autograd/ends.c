@@ -116,11 +116,11 @@ static void take_out_locked(tti_awaiting *w)
         }
 }
 
-void tti_backward_await(tti_awaiting *w, tti_backward_end_fn fn, void *ctx)
+void tti_backward_await(tti_awaiting *w, tti_backward_end_fn fn, void (*then)(void *ctx), void *ctx)
 {
     pthread_mutex_lock(&awaited.lock);
     take_out_locked(w);
-    *w = (tti_awaiting){ .fn = fn, .ctx = ctx, .thread = this_thread(), .next = awaited.latest };
+    *w = (tti_awaiting){ .fn = fn, .then = then, .ctx = ctx, .thread = this_thread(), .next = awaited.latest };
     awaited.latest = w;
     pthread_mutex_unlock(&awaited.lock);
 }
@@ -150,10 +150,17 @@ static tti_awaiting *take_latest(void)
 tutti_status tti_backward_missed(tutti_status st)
 {
     tti_awaiting *w = line.depth == 0 ? take_latest() : NULL; /* inside of another one that one tells */
+    tti_awaiting *told = NULL, **last = &told;
     char *words = w != NULL ? strdup(tutti_last_error()) : NULL;
 
-    for (; w != NULL; w = take_latest())
+    for (; w != NULL; w = take_latest()) { /* which are in our list now */
+        w->next = NULL;
+        *last = w;
+        last = &w->next;
         (void)w->fn(st, w->ctx);
+    }
+    for (w = told; w != NULL; w = w->next)
+        w->then(w->ctx);
     if (words != NULL)
         (void)tti_fail(st, "%s", words);
     free(words);

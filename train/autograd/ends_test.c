@@ -220,6 +220,12 @@ static tutti_status note_missed(tutti_status so_far, void *ctx)
     return so_far;
 }
 
+static void then(void *ctx)
+{
+    (void)ctx;
+    strcat(trace, ".");
+}
+
 static tutti_status note_and_spoil(tutti_status so_far, void *ctx)
 {
     strcat(trace, ctx);
@@ -233,22 +239,22 @@ static void who_awaits_a_backward_hears_that_there_is_none(void **state)
 
     (void)state;
     tti_backward_unawait(&a); /* nothing, as it is in no list */
-    tti_backward_await(&a, note_and_spoil, letter('a'));
-    tti_backward_await(&b, note_missed, letter('b'));
-    tti_backward_await(&c, note_missed, letter('c'));
+    tti_backward_await(&a, note_and_spoil, then, letter('a'));
+    tti_backward_await(&b, note_missed, then, letter('b'));
+    tti_backward_await(&c, note_missed, then, letter('c'));
     OK(tutti_tensor_backward(tutti_tensor_exp(x))); /* one that begins is nobody's business */
     tti_backward_unawait(&b);
     assert_string_equal(trace, "");
     assert_int_equal(tutti_tensor_backward(NULL), TUTTI_E_ARG);
-    assert_string_equal(trace, "ca"); /* the latest first */
+    assert_string_equal(trace, "ca.."); /* the latest first, and then everybody */
     assert_non_null(strstr(tutti_last_error(), "root 0 is NULL"));
     assert_int_equal(tutti_tensor_backward(NULL), TUTTI_E_ARG);
-    assert_string_equal(trace, "ca"); /* once */
-    tti_backward_await(&a, note_missed, letter('a'));
-    tti_backward_await(&b, note_missed, letter('b'));
-    tti_backward_await(&a, note_missed, letter('a')); /* again: it is the latest now */
+    assert_string_equal(trace, "ca.."); /* once */
+    tti_backward_await(&a, note_missed, then, letter('a'));
+    tti_backward_await(&b, note_missed, then, letter('b'));
+    tti_backward_await(&a, note_missed, then, letter('a')); /* again: it is the latest now */
     assert_int_equal(tutti_tensor_backward(tutti_tensor_detach(x)), TUTTI_E_ARG);
-    assert_string_equal(trace, "caab");
+    assert_string_equal(trace, "ca..ab..");
 }
 
 static tutti_status fail_inside(tutti_tensor *t, void *ctx)
@@ -264,7 +270,7 @@ static void a_backward_inside_of_another_tells_nobody(void **state)
     tutti_tensor *x = leaf();
 
     (void)state;
-    tti_backward_await(&a, note_missed, letter('a'));
+    tti_backward_await(&a, note_missed, then, letter('a'));
     hook(x, ask, letter('e'));
     hook(x, fail_inside, NULL);
     assert_int_equal(tutti_tensor_backward(tutti_tensor_exp(x)), TUTTI_E_ARG);
@@ -274,7 +280,7 @@ static void a_backward_inside_of_another_tells_nobody(void **state)
 
 static void *wait_elsewhere(void *arg)
 {
-    tti_backward_await(arg, note_missed, letter('o'));
+    tti_backward_await(arg, note_missed, then, letter('o'));
     return NULL;
 }
 

@@ -26,14 +26,22 @@ void tti_ddp_stand_down(tutti_ddp *ddp)
     ddp->stage = TTI_DDP_BETWEEN;
 }
 
-/* Do the rest of the step that has begun, so that the others hear why it is lost. */
-static tutti_status lose(tutti_ddp *ddp, tutti_status st, const char *words)
+/* Begin the rest of the step, so that the others hear why it is lost; tutti_reducer_finish() waits for it. */
+static tutti_status begin_losing(tutti_ddp *ddp, tutti_status st, const char *words)
 {
     (void)tti_ddp_raise_all(ddp);
     (void)tti_ddp_point_all(ddp); /* what does not come travels as zeros, and is not looked at */
     ddp->buffers_due = true;      /* as on the others, whose forward has averaged */
     tti_ddp_stand_down(ddp);
     return tutti_reducer_fail(ddp->reducer, st, words);
+}
+
+static tutti_status lose(tutti_ddp *ddp, tutti_status st, const char *words)
+{
+    const tutti_status begun = begin_losing(ddp, st, words);
+    const tutti_status finished = tutti_reducer_finish(ddp->reducer);
+
+    return finished != TUTTI_OK ? finished : begun;
 }
 
 /* The same of what has just failed. Returns that, whatever telling comes to. */
@@ -49,10 +57,20 @@ static tutti_status lost(tutti_ddp *ddp, tutti_status st)
     return tti_fail(st, "%s", words);
 }
 
-/* The backward that is awaited cannot begin. */
+/* The backward that is awaited cannot begin. Of several ddps that await it all begin before one is waited for, in the
+ * order of a backward. */
 static tutti_status missed(tutti_status st, void *ctx)
 {
-    return lost(ctx, st);
+    char words[WORDS];
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    (void)begin_losing(ctx, st, words);
+    return tti_fail(st, "%s", words);
+}
+
+static void missed_end(void *ctx)
+{
+    (void)tutti_reducer_finish(((tutti_ddp *)ctx)->reducer);
 }
 
 tutti_status tutti_ddp_fail(tutti_ddp *ddp, tutti_status status, const char *why)
@@ -74,15 +92,27 @@ tutti_status tutti_ddp_fail(tutti_ddp *ddp, tutti_status status, const char *why
 
 /* ---- the backward ----------------------------------------------------------------------------- */
 
-/* Averages on all ranks, or none on any: a backward that has failed here tells the others how. */
+/* Whether the backward has come to every parameter. */
+static bool is_through(const tutti_ddp *ddp)
+{
+    int i = 0;
+
+    while (i < ddp->n && ddp->slots[i].fired)
+        i++;
+    return i == ddp->n;
+}
+
+/* Averages on all ranks, or none on any: a backward that has failed here, and not after all was handed in, tells the
+ * others how. */
 static tutti_status finish(tutti_ddp *ddp, tutti_status so_far)
 {
     char words[WORDS];
 
-    if (so_far == TUTTI_OK || !ddp->averages)
-        return tutti_reducer_finish(ddp->reducer);
-    snprintf(words, sizeof words, "%s", tutti_last_error());
-    return tutti_reducer_fail(ddp->reducer, so_far, words);
+    if (so_far != TUTTI_OK && ddp->averages && !is_through(ddp)) {
+        snprintf(words, sizeof words, "%s", tutti_last_error());
+        (void)tutti_reducer_fail(ddp->reducer, so_far, words);
+    }
+    return tutti_reducer_finish(ddp->reducer);
 }
 
 static tutti_status at_end(tutti_status so_far, void *ctx)
@@ -219,7 +249,7 @@ tutti_status tutti_ddp_after_forward(tutti_ddp *ddp, tutti_tensor **outputs, int
     if (st == TUTTI_OK && ddp->sync) {
         ddp->steps++;
         ddp->stage = TTI_DDP_BACKWARD;
-        tti_backward_await(&ddp->awaiting, missed, ddp);
+        tti_backward_await(&ddp->awaiting, missed, missed_end, ddp);
     }
     return st == TUTTI_OK && (dynamic || ddp->static_graph) ? tti_ddp_sink(ddp, outputs, n) : st;
 }
