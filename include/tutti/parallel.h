@@ -262,7 +262,11 @@ typedef enum tutti_builtin_comm_hook {
     TUTTI_HOOK_BF16_COMPRESS = 2, /* the same with bf16 */
     TUTTI_HOOK_NOOP = 3,          /* nothing: gradients stay local. For measuring what communication costs */
     TUTTI_HOOK_QUANTIZE_PER_TENSOR = 4, /* rounded to 8 bits between the extremes of a bucket, then averaged in f32 */
-    TUTTI_HOOK_QUANTIZE_PER_CHANNEL = 5 /* the same for each 512 elements of it */
+    TUTTI_HOOK_QUANTIZE_PER_CHANNEL = 5, /* the same for each 512 elements of it */
+    TUTTI_HOOK_POWER_SGD = 6, /* PowerSGD of 1 column from step 1000 on (tutti/comm_hooks.h, for other options) */
+    TUTTI_HOOK_POWER_SGD_RANK2 = 7,   /* of 2 columns */
+    TUTTI_HOOK_BATCHED_POWER_SGD = 8, /* a bucket as one matrix, 1 column from step 1000 on */
+    TUTTI_HOOK_BATCHED_POWER_SGD_RANK2 = 9
 } tutti_builtin_comm_hook;
 
 /** Have one of the library's hooks reduce the buckets.
@@ -270,6 +274,7 @@ typedef enum tutti_builtin_comm_hook {
  * @errors   TUTTI_E_ARG          there is no such hook
  *           TUTTI_E_UNSUPPORTED  a hook that compresses, and a parameter is complex
  *           TUTTI_E_STATE        there is a hook already, or a step has begun
+ *           PowerSGD             as tutti_powersgd_create()
  * @threads  one
  * @numbers  compressed: half the bytes, 11 or 8 bits of precision; a gradient beyond 65504 is infinity in f16. Quantized:
  *           off by half a step of (largest - smallest) / 255 on each rank; the same bits on all ranks
@@ -277,6 +282,12 @@ typedef enum tutti_builtin_comm_hook {
  * @source   torch.distributed.BuiltinCommHookType, torch.distributed.algorithms.ddp_comm_hooks.default_hooks,
  *           torch.distributed.algorithms.ddp_comm_hooks.quantization_hooks */
 TUTTI_API tutti_status tutti_reducer_register_builtin_comm_hook(tutti_reducer *reducer, tutti_builtin_comm_hook kind);
+
+/** The hook that torch calls so: "POWER_SGD" is TUTTI_HOOK_POWER_SGD, and so on.
+ * @errors   TUTTI_E_ARG  there is none
+ * @threads  any
+ * @source   torch.distributed.algorithms.ddp_comm_hooks.DDPCommHookType */
+TUTTI_API tutti_status tutti_builtin_comm_hook_from_name(const char *name, tutti_builtin_comm_hook *kind_out);
 
 /** Have a hook reduce buckets that were rounded to 16 bits: it sees a bucket whose buffer is of that dtype.
  *

@@ -16,6 +16,7 @@
 #include <tutti/window.h>
 #include <tutti/future.h>
 #include <tutti/parallel.h>
+#include <tutti/comm_hooks.h>
 #include <tutti/join.h>
 #include <tutti/object.h>
 #include <tutti/collective_utils.h>

@@ -16,14 +16,8 @@ tutti_status tti_comm_hook_check(const tutti_comm_hook *hook)
     return TUTTI_OK;
 }
 
-tutti_status tutti_reducer_register_comm_hook(tutti_reducer *reducer, const tutti_comm_hook *hook, void *state)
+tutti_status tti_comm_hook_check_place(const tutti_reducer *r)
 {
-    tutti_reducer *r = reducer;
-    tutti_status   st = r != NULL ? tti_comm_hook_check(hook)
-                                  : tti_fail(TUTTI_E_ARG, "reducer_register_comm_hook: the reducer is NULL");
-
-    if (st != TUTTI_OK)
-        return st;
     if (r->hook != NULL)
         return tti_fail(TUTTI_E_STATE,
                         "reducer_register_comm_hook: it can only be called once, and '%s' is registered already",
@@ -32,6 +26,19 @@ tutti_status tutti_reducer_register_comm_hook(tutti_reducer *reducer, const tutt
         return tti_fail(TUTTI_E_STATE, "reducer_register_comm_hook: step %lld has begun\n"
                                        "  next: register it before the first step",
                         (long long)r->iterations);
+    return TUTTI_OK;
+}
+
+tutti_status tutti_reducer_register_comm_hook(tutti_reducer *reducer, const tutti_comm_hook *hook, void *state)
+{
+    tutti_reducer *r = reducer;
+    tutti_status   st = r != NULL ? tti_comm_hook_check(hook)
+                                  : tti_fail(TUTTI_E_ARG, "reducer_register_comm_hook: the reducer is NULL");
+
+    if (st == TUTTI_OK)
+        st = tti_comm_hook_check_place(r);
+    if (st != TUTTI_OK)
+        return st;
     r->hook = hook;
     r->hook_state = state;
     return TUTTI_OK;

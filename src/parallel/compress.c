@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * compress.c - the average as a hook, the same of 16 bits, any hook on 16 bits, and none at all.
+ * compress.c - the average of 16 bits as a hook, and any hook on 16 bits.
  *
  * How     Compressing rounds a bucket into a buffer of its own, kept from step to step, and averages that, or hands it
  *         to an inner hook in the place of the bucket. A sum of 16 bits is made in f32 and rounded once, so that it
@@ -95,7 +95,7 @@ static tutti_status run_compress(void *state, const tutti_grad_bucket *bucket, t
                             : tti_hook_average(narrow.buffer, bucket->group, future_out);
 }
 
-static tutti_status check_dtypes(const tutti_reducer *r, const char *name, tutti_dtype dtype)
+tutti_status tti_hook_check_dtypes(const tutti_reducer *r, const char *name, tutti_dtype dtype)
 {
     char text[256];
     int  i;
@@ -110,7 +110,7 @@ static tutti_status check_dtypes(const tutti_reducer *r, const char *name, tutti
 
 static tutti_status create(const tutti_reducer *r, const char *name, tutti_dtype dtype, compressor **compressor_out)
 {
-    tutti_status st = check_dtypes(r, name, dtype);
+    tutti_status st = tti_hook_check_dtypes(r, name, dtype);
     compressor  *c;
 
     if (st != TUTTI_OK)
@@ -150,30 +150,8 @@ tutti_status tutti_reducer_register_compressed_comm_hook(tutti_reducer *reducer,
     return TUTTI_OK;
 }
 
-/* ---- hooks of the library by number ---- */
-
-static tutti_status run_allreduce(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
-{
-    (void)state;
-    return tti_hook_average(bucket->buffer, bucket->group, future_out);
-}
-
-static tutti_status run_noop(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
-{
-    tutti_future *future = NULL;
-    tutti_status  st = tutti_future_create(&future);
-
-    (void)state;
-    (void)bucket;
-    if (st == TUTTI_OK)
-        st = tutti_future_set_result(future, NULL, NULL);
-    if (st == TUTTI_OK)
-        *future_out = future;
-    return st;
-}
-
-static tutti_status compress_to(const tutti_reducer *r, tutti_dtype dtype, const tutti_comm_hook **hook_out,
-                                void **state_out)
+tutti_status tti_compress_hook_create(const tutti_reducer *r, tutti_dtype dtype, const tutti_comm_hook **hook_out,
+                                      void **state_out)
 {
     compressor  *c = NULL;
     tutti_status st = create(r, dtype == TUTTI_F16 ? "fp16_compress_hook" : "bf16_compress_hook", dtype, &c);
@@ -183,42 +161,4 @@ static tutti_status compress_to(const tutti_reducer *r, tutti_dtype dtype, const
     *hook_out = &c->hook;
     *state_out = c;
     return TUTTI_OK;
-}
-
-static tutti_status find(const tutti_reducer *r, tutti_builtin_comm_hook kind, const tutti_comm_hook **hook_out,
-                         void **state_out)
-{
-    static const tutti_comm_hook allreduce = { TUTTI_COMM_HOOK_API, sizeof allreduce, "allreduce_hook", run_allreduce,
-                                               NULL };
-    static const tutti_comm_hook noop = { TUTTI_COMM_HOOK_API, sizeof noop, "noop_hook", run_noop, NULL };
-
-    switch (kind) {
-    case TUTTI_HOOK_ALLREDUCE: *hook_out = &allreduce; return TUTTI_OK;
-    case TUTTI_HOOK_FP16_COMPRESS: return compress_to(r, TUTTI_F16, hook_out, state_out);
-    case TUTTI_HOOK_BF16_COMPRESS: return compress_to(r, TUTTI_BF16, hook_out, state_out);
-    case TUTTI_HOOK_NOOP: *hook_out = &noop; return TUTTI_OK;
-    case TUTTI_HOOK_QUANTIZE_PER_TENSOR: /* of real numbers, as compressing is */
-    case TUTTI_HOOK_QUANTIZE_PER_CHANNEL: break;
-    default: return tti_fail(TUTTI_E_ARG, "reducer_register_builtin_comm_hook: there is no hook %d", (int)kind);
-    }
-    if (check_dtypes(r, "quantization_hook", TUTTI_F32) != TUTTI_OK)
-        return TUTTI_E_UNSUPPORTED;
-    return tti_quantize_hook_create(r, kind == TUTTI_HOOK_QUANTIZE_PER_CHANNEL, hook_out, state_out);
-}
-
-tutti_status tutti_reducer_register_builtin_comm_hook(tutti_reducer *reducer, tutti_builtin_comm_hook kind)
-{
-    const tutti_comm_hook *hook = NULL;
-    void                  *state = NULL;
-    tutti_status           st;
-
-    if (reducer == NULL)
-        return tti_fail(TUTTI_E_ARG, "reducer_register_builtin_comm_hook: the reducer is NULL");
-    st = find(reducer, kind, &hook, &state);
-    if (st != TUTTI_OK)
-        return st;
-    st = tutti_reducer_register_comm_hook(reducer, hook, state);
-    if (st != TUTTI_OK && hook->free_state != NULL)
-        hook->free_state(state);
-    return st;
 }

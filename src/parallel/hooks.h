@@ -24,6 +24,15 @@ tutti_status tti_hook_average(tutti_span span, tutti_group *group, tutti_future 
  * @errors TUTTI_E_NOMEM */
 tutti_status tti_hook_value(tutti_span span, void **value_out);
 
+/** Whether every parameter can become dtype.
+ * @errors TUTTI_E_UNSUPPORTED */
+tutti_status tti_hook_check_dtypes(const tutti_reducer *r, const char *name, tutti_dtype dtype);
+
+/** A hook that averages 16 bits: of f16 or bf16.
+ * @errors TUTTI_E_NOMEM, TUTTI_E_UNSUPPORTED */
+tutti_status tti_compress_hook_create(const tutti_reducer *r, tutti_dtype dtype, const tutti_comm_hook **hook_out,
+                                      void **state_out);
+
 /** A hook that rounds to uint8 with a scale for each rank, or for each rank and 512 elements.
  * @errors TUTTI_E_NOMEM */
 tutti_status tti_quantize_hook_create(const tutti_reducer *r, bool per_channel, const tutti_comm_hook **hook_out,

@@ -11,7 +11,9 @@
  *   finish.c     from there to averages in their places
  *   account.c    ranks that could not finish tell the others
  *   words.c      what is said of parameters
- *   comm_hook.c  registering hooks; compress.c, quantize.c, those of the library, over hooks.h
+ *   comm_hook.c  registering hooks; compress.c, quantize.c, those of the library, over hooks.h; builtin.c, by number
+ *                and name; post_local_sgd.c and powersgd.c with its own files, those with options
+ *   lowrank.c    a matrix as the product of two thin ones
  *   convert.c    from one floating dtype to another
  *   timing.c     when things happened; logging.c, telling it
  *   broadcast.c  the same values everywhere, to begin with
@@ -235,6 +237,8 @@ const char *tti_param_text(const tutti_reducer *r, int i, char *out, size_t size
 /* comm_hook.c */
 /** Whether it is a table of this version. */
 tutti_status tti_comm_hook_check(const tutti_comm_hook *hook);
+/** Whether a hook can be registered now. */
+tutti_status tti_comm_hook_check_place(const tutti_reducer *r);
 
 /* convert.c */
 /** Whether elements of one dtype can become those of the other. */

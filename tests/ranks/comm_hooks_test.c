@@ -1,0 +1,719 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * comm_hooks_test.c
+ * Goal    PowerSGD gives the average of gradients that have so few directions, in every dtype, form and mode, and the
+ *         same bits on all ranks for all others, whatever the buckets; what one step leaves out comes with later ones;
+ *         a state that was saved goes on with the same bits; directions that are lost come back. Post-local SGD averages
+ *         where it is to. What goes wrong on one rank ends on all, in time, also between the two messages of a bucket.
+ * Method  gradients drawn from step, parameter and rank; averages are computed by every rank alone. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include "base/half.h"
+#include "harness/harness.h"
+#include <tutti/tutti.h>
+
+#define OK(call)                                                                                       \
+    do {                                                                                               \
+        if ((call) != TUTTI_OK)                                                                        \
+            fail_msg("%s: %s", #call, tutti_last_error());                                             \
+    } while (0)
+#define REFUSED(call, st, word)                                                                        \
+    do {                                                                                               \
+        assert_int_equal((call), (st));                                                                \
+        if (strstr(tutti_last_error(), (word)) == NULL)                                                \
+            fail_msg("%s: no '%s' in: %s", #call, (word), tutti_last_error());                         \
+    } while (0)
+
+enum { N = 6, LARGEST = 96 * 50 };
+
+static const int64_t shapes[N][3] = { { 40, 64, 1 }, { 64, 1, 1 }, { 96, 5, 10 }, { 7, 1, 1 }, { 40, 64, 1 }, { 3, 50, 20 } };
+
+typedef struct model {
+    tt_ctx         *t;
+    tutti_reducer  *r;
+    tutti_powersgd *s;
+    tutti_dtype     dtype;
+    float          *grads[N]; /* [numel], before they are averaged */
+} model;
+
+typedef void (*draw_fn)(const model *m, int step, int i, int rank, float *out);
+
+/* ---- gradients ---- */
+
+static int64_t numel(int i)
+{
+    return shapes[i][0] * shapes[i][1] * shapes[i][2];
+}
+
+static float drawn(int step, int i, int rank, int64_t k)
+{
+    uint32_t x = (uint32_t)(step * 7919 + i * 104729 + rank * 1299709) + (uint32_t)k * 2654435761u;
+
+    x = (x ^ x >> 16) * 0x7feb352du;
+    x = (x ^ x >> 15) * 0x846ca68bu;
+    return (float)(int)(x >> 22) / 256.0f - 2.0f;
+}
+
+/* One direction on each of two ranks, and so two of the average: rows stay, and columns come from the step. */
+static void few_directions(const model *m, int step, int i, int rank, float *out)
+{
+    const int64_t cols = numel(i) / shapes[i][0];
+    int64_t       k;
+
+    for (k = 0; k < numel(i); k++)
+        out[k] = m->t->size > 2 && rank > 1 ? 0.0f
+                                            : drawn(step, i, rank, k / cols) * drawn(0, i + 10, rank, k % cols) / 4.0f;
+}
+
+static void all_directions(const model *m, int step, int i, int rank, float *out)
+{
+    int64_t k;
+
+    (void)m;
+    for (k = 0; k < numel(i); k++)
+        out[k] = drawn(step, i, rank, k);
+}
+
+static void always_the_same(const model *m, int step, int i, int rank, float *out)
+{
+    (void)step;
+    all_directions(m, 0, i, rank, out);
+}
+
+/* One number: of a square, but for its last rows, there is one direction. */
+static void one_number(const model *m, int step, int i, int rank, float *out)
+{
+    int64_t k;
+
+    (void)m;
+    for (k = 0; k < numel(i); k++)
+        out[k] = (float)(step + 1 + rank * 2) + 0.0f * (float)i;
+}
+
+static void put(model *m, int i, const float *from)
+{
+    void   *grad = tutti_reducer_grad(m->r, i);
+    int64_t k;
+
+    for (k = 0; k < numel(i); k++)
+        if (m->dtype == TUTTI_F64)
+            ((double *)grad)[k] = (double)from[k];
+        else if (m->dtype == TUTTI_F32)
+            ((float *)grad)[k] = from[k];
+        else if (m->dtype == TUTTI_F16)
+            ((uint16_t *)grad)[k] = tti_f16_from_f32(from[k]);
+        else
+            ((uint16_t *)grad)[k] = tti_bf16_from_f32(from[k]);
+}
+
+static double get(const model *m, int i, int64_t k)
+{
+    const void *grad = tutti_reducer_grad(m->r, i);
+
+    if (m->dtype == TUTTI_F64)
+        return ((const double *)grad)[k];
+    if (m->dtype == TUTTI_F32)
+        return (double)((const float *)grad)[k];
+    return (double)(m->dtype == TUTTI_F16 ? tti_f32_from_f16(((const uint16_t *)grad)[k])
+                                          : tti_f32_from_bf16(((const uint16_t *)grad)[k]));
+}
+
+static double average(const model *m, int step, int i, draw_fn draw, float *scratch, double *out)
+{
+    double  norm = 0.0;
+    int64_t k;
+    int     q;
+
+    memset(out, 0, (size_t)numel(i) * sizeof *out);
+    for (q = 0; q < m->t->size; q++) {
+        draw(m, step, i, q, scratch);
+        for (k = 0; k < numel(i); k++)
+            out[k] += (double)scratch[k] / m->t->size;
+    }
+    for (k = 0; k < numel(i); k++)
+        norm += out[k] * out[k];
+    return sqrt(norm);
+}
+
+/* ---- models ---- */
+
+static tutti_reducer *make_reducer(tt_ctx *t, tutti_dtype dtype, int64_t cap, bool views)
+{
+    tutti_reducer_options opts = TUTTI_REDUCER_OPTIONS;
+    tutti_reducer_param   params[N];
+    tutti_reducer        *r = NULL;
+    int                   i;
+
+    for (i = 0; i < N; i++)
+        params[i] = (tutti_reducer_param){ .name = "p", .dtype = dtype, .numel = numel(i), .ndim = 3, .sizes = shapes[i],
+                                           .grad = views ? NULL : tt_alloc(t, (size_t)numel(i) * 8) };
+    opts.group = t->group;
+    opts.bucket_cap_bytes = cap;
+    opts.gradient_as_bucket_view = views;
+    OK(tutti_reducer_create(params, N, &opts, &r));
+    return r;
+}
+
+static model make(tt_ctx *t, tutti_dtype dtype, int64_t cap, const tutti_powersgd_options *opts)
+{
+    model m = { .t = t, .dtype = dtype };
+    int   i;
+
+    m.r = make_reducer(t, dtype, cap, cap % 2 == 1);
+    OK(tutti_powersgd_create(m.r, opts, &m.s));
+    OK(tutti_reducer_register_comm_hook(m.r, tutti_powersgd_hook(m.s), m.s));
+    for (i = 0; i < N; i++)
+        m.grads[i] = tt_alloc(t, LARGEST * sizeof(float));
+    return m;
+}
+
+static tutti_status step(model *m, int number, draw_fn draw)
+{
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    OK(tutti_reducer_prepare_for_forward(m->r));
+    OK(tutti_reducer_prepare_for_backward(m->r, NULL, 0));
+    for (i = N - 1; i >= 0; i--) {
+        draw(m, number, i, m->t->rank, m->grads[i]);
+        put(m, i, m->grads[i]);
+        st = tutti_reducer_mark_ready(m->r, i);
+    }
+    return st == TUTTI_OK ? tutti_reducer_finish(m->r) : st;
+}
+
+static void expect_same_bits(model *m)
+{
+    const size_t each = tutti_dtype_size(m->dtype);
+    uint8_t     *copy = tt_alloc(m->t, LARGEST * 8);
+    int          i;
+
+    for (i = 0; i < N; i++) {
+        memcpy(copy, tutti_reducer_grad(m->r, i), (size_t)numel(i) * each);
+        OK(tutti_broadcast_in_group(TUTTI_SPAN(copy, numel(i) * (int64_t)each), 0, m->t->group));
+        assert_memory_equal(copy, tutti_reducer_grad(m->r, i), (size_t)numel(i) * each);
+    }
+}
+
+/* Each gradient within loose of the average's length. */
+static void expect_average(model *m, int number, draw_fn draw, double loose)
+{
+    double *want = tt_alloc(m->t, LARGEST * sizeof *want), norm, off;
+    float  *scratch = tt_alloc(m->t, LARGEST * sizeof *scratch);
+    int64_t k;
+    int     i;
+
+    for (i = 0; i < N; i++) {
+        norm = average(m, number, i, draw, scratch, want);
+        for (off = 0.0, k = 0; k < numel(i); k++)
+            off += (get(m, i, k) - want[k]) * (get(m, i, k) - want[k]);
+        if (!(sqrt(off) <= loose * norm))
+            fail_msg("step %d: gradient %d is off by %g of its length", number, i, sqrt(off) / norm);
+    }
+}
+
+static tutti_powersgd_options options(int rank, bool feedback, bool warm, bool batched)
+{
+    tutti_powersgd_options opts = TUTTI_POWERSGD_OPTIONS;
+
+    opts.matrix_approximation_rank = rank;
+    opts.start_iter = 2;
+    opts.no_error_feedback = !feedback;
+    opts.no_warm_start = !warm;
+    opts.batched = batched;
+    return opts;
+}
+
+/* ---- few directions ---- */
+
+static const struct {
+    tutti_dtype dtype;
+    double      loose;
+} dtypes[] = { { TUTTI_F32, 3e-5 }, { TUTTI_F64, 1e-11 }, { TUTTI_F16, 1e-2 }, { TUTTI_BF16, 8e-2 } };
+
+static void few_directions_are_averaged(tt_ctx *t)
+{
+    tutti_powersgd_options opts;
+    model                  m;
+    int                    mode, d, number;
+
+    for (d = 0; d < 4; d++)
+        for (mode = 0; mode < 8; mode++) {
+            opts = options(3, mode & 1, mode & 2, mode & 4);
+            m = make(t, dtypes[d].dtype, mode & 1 ? 20000 : 30001, &opts);
+            for (number = 0; number < 5; number++) {
+                OK(step(&m, number, mode & 4 ? one_number : few_directions));
+                expect_average(&m, number, mode & 4 ? one_number : few_directions, dtypes[d].loose);
+                expect_same_bits(&m);
+            }
+            assert_true(tutti_reducer_bucket_count(m.r) > 1 || d > 1);
+            tutti_reducer_free(m.r);
+        }
+}
+
+/* From the first step on, which is one bucket. A shorter message than the gradients, of which statistics tell. */
+static void from_the_first_step(tt_ctx *t)
+{
+    tutti_powersgd_options opts = options(2, false, false, false);
+    tutti_powersgd_stats   stats;
+    model                  m;
+    /* 2 columns of 40 + 64, of 96 + 50, of 40 + 64; of 3 x 1000 they would be two thirds: whole, as 64 and 7 are */
+    const int64_t          after = 2 * (104 + 146 + 104) + 3000 + 64 + 7;
+    const int64_t          before = 2560 + 64 + 4800 + 7 + 2560 + 3000;
+
+    opts.start_iter = TUTTI_POWERSGD_AT_ONCE;
+    m = make(t, TUTTI_F32, 20000, &opts);
+    OK(tutti_powersgd_get_stats(m.s, &stats));
+    assert_true(stats.iter == 0 && stats.rate == 0.0);
+    OK(step(&m, 0, few_directions));
+    expect_average(&m, 0, few_directions, 3e-6);
+    OK(step(&m, 1, few_directions));
+    expect_average(&m, 1, few_directions, 3e-6);
+    OK(tutti_powersgd_get_stats(m.s, &stats));
+    assert_int_equal(stats.iter, 2);
+    assert_int_equal(stats.n_before, 2 * before);
+    assert_int_equal(stats.n_after, 2 * after);
+    assert_true(stats.rate == (double)before / (double)after);
+    tutti_reducer_free(m.r);
+}
+
+static void on_16_bits(tt_ctx *t)
+{
+    tutti_powersgd_options opts = options(2, true, true, false);
+    model                  m = { .t = t, .dtype = TUTTI_F32 };
+    int                    i, number;
+
+    m.r = make_reducer(t, TUTTI_F32, 20000, false);
+    for (i = 0; i < N; i++)
+        m.grads[i] = tt_alloc(t, LARGEST * sizeof(float));
+    OK(tutti_powersgd_create(m.r, &opts, &m.s));
+    OK(tutti_reducer_register_compressed_comm_hook(m.r, TUTTI_F16, tutti_powersgd_hook(m.s), m.s));
+    for (number = 0; number < 5; number++) {
+        OK(step(&m, number, few_directions));
+        expect_average(&m, number, few_directions, 1e-2);
+        expect_same_bits(&m);
+    }
+    tutti_reducer_free(m.r);
+}
+
+/* ---- all directions ---- */
+
+/* How far the sum of all results is from the sum of all averages, in lengths of one. */
+static double left_out(tt_ctx *t, bool feedback, bool batched)
+{
+    enum { STEPS = 80 };
+    tutti_powersgd_options opts = options(2, feedback, true, batched);
+    model                  m = make(t, TUTTI_F32, 20000, &opts);
+    double                *sum = tt_alloc(t, LARGEST * sizeof *sum), *want = tt_alloc(t, LARGEST * sizeof *want);
+    float                 *scratch = tt_alloc(t, LARGEST * sizeof *scratch);
+    double                 off = 0.0, norm = average(&m, 0, 2, always_the_same, scratch, want);
+    int                    number;
+    int64_t                k;
+
+    for (number = 0; number < STEPS; number++) {
+        OK(step(&m, number, always_the_same));
+        expect_same_bits(&m);
+        for (k = 0; k < numel(2); k++)
+            sum[k] += get(&m, 2, k) / STEPS;
+    }
+    for (k = 0; k < numel(2); k++)
+        off += (sum[k] - want[k]) * (sum[k] - want[k]);
+    tutti_reducer_free(m.r);
+    return sqrt(off) / norm;
+}
+
+static void what_is_left_out_comes_later(tt_ctx *t)
+{
+    const double without = left_out(t, false, false), with = left_out(t, true, false);
+    const double batched = left_out(t, false, true), batched_with = left_out(t, true, true);
+
+    if (!(without > 0.6 && with < 0.5 * without && batched_with < 0.8 * batched))
+        fail_msg("%g without, %g with; %g and %g batched", without, with, batched, batched_with);
+}
+
+/* Parameters keep what they have when buckets change, so buckets do not matter. */
+static void buckets_do_not_matter(tt_ctx *t)
+{
+    tutti_powersgd_options opts = options(2, true, true, false);
+    model                  one = make(t, TUTTI_F32, 1 << 30, &opts), many = make(t, TUTTI_F32, 3000, &opts);
+    int                    number, i;
+
+    for (number = 0; number < 6; number++) {
+        if (number == 4)
+            OK(tutti_reducer_reset_state(many.r)); /* and once more */
+        OK(step(&one, number, all_directions));
+        OK(step(&many, number, all_directions));
+        for (i = 0; i < N; i++)
+            assert_memory_equal(tutti_reducer_grad(one.r, i), tutti_reducer_grad(many.r, i), (size_t)numel(i) * 4);
+    }
+    assert_int_equal(tutti_reducer_bucket_count(one.r), 1);
+    assert_true(tutti_reducer_bucket_count(many.r) >= 4);
+    tutti_reducer_free(one.r);
+    tutti_reducer_free(many.r);
+}
+
+/* ---- what is saved ---- */
+
+static void expect_goes_on(tt_ctx *t, bool batched)
+{
+    enum { BEFORE = 5, AFTER = 4 };
+    tutti_powersgd_options opts = options(2, true, true, batched);
+    model                  whole = make(t, TUTTI_F32, batched ? 1 << 30 : 20000, &opts), second;
+    tutti_bytes            bytes = { 0 };
+    tutti_powersgd_stats   stats, others;
+    int                    number, i;
+
+    for (number = 0; number < BEFORE; number++)
+        OK(step(&whole, number, all_directions));
+    OK(tutti_powersgd_save(whole.s, &bytes));
+    second = make(t, TUTTI_F32, batched ? 1 << 30 : 9000, &opts);
+    for (number = 0; number < 2 && batched; number++)
+        OK(step(&second, number, all_directions)); /* until the buckets are the same */
+    OK(tutti_powersgd_load(second.s, bytes.data, bytes.size));
+    for (number = BEFORE; number < BEFORE + AFTER; number++) {
+        OK(step(&whole, number, all_directions));
+        OK(step(&second, number, all_directions));
+        for (i = 0; i < N; i++)
+            assert_memory_equal(tutti_reducer_grad(whole.r, i), tutti_reducer_grad(second.r, i), (size_t)numel(i) * 4);
+    }
+    OK(tutti_powersgd_get_stats(whole.s, &stats));
+    OK(tutti_powersgd_get_stats(second.s, &others));
+    assert_memory_equal(&stats, &others, sizeof stats);
+    tutti_bytes_free(&bytes);
+    tutti_reducer_free(whole.r);
+    tutti_reducer_free(second.r);
+}
+
+static void a_saved_state_goes_on(tt_ctx *t)
+{
+    expect_goes_on(t, false);
+    expect_goes_on(t, true);
+}
+
+/* Other buckets than those it was saved with: the batched form takes along what it can. */
+static void a_batched_state_in_other_buckets(tt_ctx *t)
+{
+    tutti_powersgd_options opts = options(2, true, true, true);
+    model                  one = make(t, TUTTI_F32, 1 << 30, &opts), other = make(t, TUTTI_F32, 9000, &opts);
+    tutti_bytes            bytes = { 0 };
+    int                    number;
+
+    for (number = 0; number < 4; number++)
+        OK(step(&one, number, one_number));
+    OK(tutti_powersgd_save(one.s, &bytes));
+    OK(tutti_powersgd_load(other.s, bytes.data, bytes.size));
+    for (number = 4; number < 8; number++) {
+        OK(step(&other, number, one_number));
+        expect_average(&other, number, one_number, 1e-5);
+        expect_same_bits(&other);
+    }
+    tutti_bytes_free(&bytes);
+    tutti_reducer_free(one.r);
+    tutti_reducer_free(other.r);
+}
+
+static void only_its_own_is_loaded(tt_ctx *t)
+{
+    tutti_powersgd_options opts = options(2, true, true, false), three = options(3, true, true, false);
+    tutti_powersgd_options plain = options(2, false, true, false);
+    model                  m = make(t, TUTTI_F32, 20000, &opts);
+    tutti_powersgd        *other = NULL;
+    tutti_bytes            bytes = { 0 };
+    size_t                 size;
+    int                    number;
+
+    for (number = 0; number < 3; number++)
+        OK(step(&m, number, all_directions));
+    OK(tutti_powersgd_save(m.s, &bytes));
+    for (size = 0; size < bytes.size; size += 1 + size / 3)
+        REFUSED(tutti_powersgd_load(m.s, bytes.data, size), TUTTI_E_ARG, "not what powersgd_save() has made");
+    OK(tutti_powersgd_create(m.r, &three, &other));
+    REFUSED(tutti_powersgd_load(other, bytes.data, bytes.size), TUTTI_E_MISMATCH, "with rank 2, and here it is 3");
+    tutti_powersgd_free(other);
+    OK(tutti_powersgd_create(m.r, &plain, &other));
+    REFUSED(tutti_powersgd_load(other, bytes.data, bytes.size), TUTTI_E_MISMATCH, "error feedback 1");
+    tutti_powersgd_free(other);
+    ((char *)bytes.data)[0] ^= 1;
+    REFUSED(tutti_powersgd_load(m.s, bytes.data, bytes.size), TUTTI_E_ARG, "not what");
+    REFUSED(tutti_powersgd_load(m.s, NULL, 0), TUTTI_E_ARG, "NULL");
+    OK(step(&m, 3, all_directions)); /* as if nothing had been */
+    tutti_bytes_free(&bytes);
+    tutti_reducer_free(m.r);
+}
+
+/* ---- corners ---- */
+
+static void nothing(const model *m, int step_no, int i, int rank, float *out)
+{
+    (void)m;
+    (void)step_no;
+    (void)rank;
+    memset(out, 0, (size_t)numel(i) * sizeof *out);
+}
+
+static void with_a_nan(const model *m, int step_no, int i, int rank, float *out)
+{
+    few_directions(m, step_no, i, rank, out);
+    if (rank == 1 && i == 2)
+        out[77] = NAN;
+}
+
+/* Gradients that are zero for a while leave no direction behind, and those that are not finite leave nothing else. */
+static void directions_come_back(tt_ctx *t)
+{
+    tutti_powersgd_options opts = options(2, true, true, false);
+    model                  m = make(t, TUTTI_F32, 20000, &opts);
+    int64_t                k;
+    int                    number;
+
+    for (number = 0; number < 4; number++)
+        OK(step(&m, number, nothing));
+    assert_true(get(&m, 2, 77) == 0.0);
+    OK(step(&m, 4, few_directions));
+    expect_average(&m, 4, few_directions, 1e-4);
+    OK(step(&m, 5, with_a_nan));
+    for (k = 0; k < numel(2); k++)
+        assert_true(isnan(get(&m, 2, k)));
+    assert_true(isfinite(get(&m, 0, 5)));
+    OK(step(&m, 6, few_directions));
+    expect_average(&m, 6, few_directions, 1e-4);
+    expect_same_bits(&m);
+    tutti_reducer_free(m.r);
+}
+
+/* A rank without inputs plays along. */
+static void uneven_inputs(tt_ctx *t)
+{
+    tutti_powersgd_options opts = options(2, true, true, false);
+    model                  m = make(t, TUTTI_F32, 20000, &opts);
+    tutti_joinable         joinable;
+    tutti_join            *join = NULL;
+    int                    number;
+
+    OK(tutti_reducer_joinable(m.r, NULL, &joinable));
+    OK(tutti_join_begin(&joinable, 1, NULL, &join));
+    for (number = 0; number < 4 + 3 * t->rank; number++)
+        OK(step(&m, number, all_directions));
+    OK(tutti_join_end(join, TUTTI_OK));
+    tutti_reducer_free(m.r);
+}
+
+static void by_number_and_name(tt_ctx *t)
+{
+    static const char *const names[] = { "POWER_SGD", "POWER_SGD_RANK2", "BATCHED_POWER_SGD", "BATCHED_POWER_SGD_RANK2" };
+    tutti_builtin_comm_hook  kind;
+    model                    m = { .t = t, .dtype = TUTTI_F32 };
+    int                      i, k;
+
+    for (i = 0; i < N; i++)
+        m.grads[i] = tt_alloc(t, LARGEST * sizeof(float));
+    for (k = 0; k < 4; k++) {
+        m.r = make_reducer(t, TUTTI_F32, 20000, true);
+        OK(tutti_builtin_comm_hook_from_name(names[k], &kind));
+        OK(tutti_reducer_register_builtin_comm_hook(m.r, kind));
+        REFUSED(tutti_reducer_register_builtin_comm_hook(m.r, kind), TUTTI_E_STATE, "can only be called once");
+        OK(step(&m, 0, all_directions)); /* plain averages for long */
+        expect_average(&m, 0, all_directions, 1e-6);
+        tutti_reducer_free(m.r);
+    }
+    REFUSED(tutti_builtin_comm_hook_from_name("power", &kind), TUTTI_E_ARG, "no hook 'power'");
+}
+
+static void senseless_options(tt_ctx *t)
+{
+    const tutti_reducer_param complex = { .name = "w", .dtype = TUTTI_C64, .numel = 4 };
+    tutti_reducer            *r = make_reducer(t, TUTTI_F32, 20000, true), *c = NULL;
+    tutti_reducer_options     ropts = TUTTI_REDUCER_OPTIONS;
+    tutti_powersgd_options    opts = options(1, true, false, false);
+    tutti_powersgd           *s = NULL;
+
+    opts.start_iter = 1;
+    REFUSED(tutti_powersgd_create(r, &opts, &s), TUTTI_E_ARG, "must be larger than 1");
+    opts = options(1, false, true, false);
+    opts.start_iter = TUTTI_POWERSGD_AT_ONCE;
+    REFUSED(tutti_powersgd_create(r, &opts, &s), TUTTI_E_ARG, "must be larger than 1");
+    opts.start_iter = -2;
+    REFUSED(tutti_powersgd_create(r, &opts, &s), TUTTI_E_ARG, "a start_iter of -2");
+    opts = options(-1, true, true, false);
+    REFUSED(tutti_powersgd_create(r, &opts, &s), TUTTI_E_ARG, "rank of -1");
+    opts = options(1, true, true, false);
+    opts.min_compression_rate = NAN;
+    REFUSED(tutti_powersgd_create(r, &opts, &s), TUTTI_E_ARG, "min_compression_rate of");
+    REFUSED(tutti_powersgd_create(NULL, NULL, &s), TUTTI_E_ARG, "the reducer is NULL");
+    ropts.group = t->group;
+    OK(tutti_reducer_create(&complex, 1, &ropts, &c));
+    REFUSED(tutti_powersgd_create(c, NULL, &s), TUTTI_E_UNSUPPORTED, "'w'");
+    assert_null(s);
+    tutti_reducer_free(c);
+    tutti_reducer_free(r);
+}
+
+/* ---- failures ---- */
+
+/* Ranks that compress differently: the first messages do not fit together. */
+static void other_options_on_one_rank(tt_ctx *t)
+{
+    tutti_powersgd_options opts = options(1 + (t->rank == 1), true, true, false);
+    model                  m = make(t, TUTTI_F32, 20000, &opts);
+    tutti_status           st = TUTTI_OK;
+    int                    number;
+
+    for (number = 0; number < 3 && st == TUTTI_OK; number++)
+        st = step(&m, number, all_directions);
+    assert_int_equal(number, 3);
+    assert_true(st == TUTTI_E_MISMATCH || st == TUTTI_E_ABORTED);
+    tutti_reducer_free(m.r); /* ends, too */
+}
+
+/* The odd one ends the reducer's group when some of its buckets are on their way. */
+static void a_group_ended_in_a_backward(tt_ctx *t)
+{
+    tutti_powersgd_options opts = options(2, true, true, false);
+    model                  m = make(t, TUTTI_F32, 3000, &opts);
+    tutti_status           st = TUTTI_OK;
+    int                    number, i;
+
+    for (number = 0; number < 3; number++)
+        OK(step(&m, number, all_directions));
+    OK(tutti_reducer_prepare_for_backward(m.r, NULL, 0));
+    for (i = N - 1; i >= 0; i--) {
+        if (t->rank == 1 && i == 2)
+            OK(tutti_abort_process_group(t->group));
+        tutti_reducer_mark_ready(m.r, i);
+    }
+    st = tutti_reducer_finish(m.r);
+    assert_int_equal(st, TUTTI_E_ABORTED);
+    assert_int_equal(step(&m, 4, all_directions), TUTTI_E_ABORTED);
+    tutti_reducer_free(m.r);
+}
+
+/* Rank 1 dies when some buckets have had their first message, and some their second, or not. */
+static void die_at(tt_ctx *t, int index)
+{
+    tutti_powersgd_options opts = options(2, true, true, false);
+    model                  m = make(t, TUTTI_F32, 3000, &opts);
+    tutti_status           st = TUTTI_OK;
+    int                    number, i;
+
+    for (number = 0; number < 3; number++)
+        OK(step(&m, number, all_directions));
+    OK(tutti_reducer_prepare_for_forward(m.r));
+    OK(tutti_reducer_prepare_for_backward(m.r, NULL, 0));
+    for (i = N - 1; i >= 0; i--) {
+        if (t->rank == 1 && i == index)
+            tt_die();
+        tutti_reducer_mark_ready(m.r, i);
+    }
+    st = tutti_reducer_finish(m.r);
+    assert_true(st == TUTTI_E_PEER || st == TUTTI_E_ABORTED);
+    assert_non_null(strstr(tutti_last_error(), "rank 1"));
+    tutti_reducer_free(m.r);
+}
+
+static void death_in_the_middle(tt_ctx *t)
+{
+    die_at(t, 3);
+}
+
+static void death_before_the_last(tt_ctx *t)
+{
+    die_at(t, 0);
+}
+
+/* ---- post-local SGD ---- */
+
+static void expect_number(model *m, double want)
+{
+    int i;
+
+    for (i = 0; i < N; i++)
+        assert_true(fabs(get(m, i, numel(i) - 1) - want) <= 1e-6 * want);
+}
+
+/* Step s has s + 1 + 2 r on rank r: averages over ranks from .. to. */
+static void expect_mean(model *m, int number, int from, int to)
+{
+    expect_number(m, (double)(number + 1 + from + to));
+}
+
+static void run_post_local(tt_ctx *t, tutti_group *subgroup, bool own, int from, int to)
+{
+    enum { START = 3 };
+    tutti_post_local_sgd_options opts = TUTTI_POST_LOCAL_SGD_OPTIONS;
+    tutti_post_local_sgd        *s = NULL;
+    model                        m = { .t = t, .dtype = TUTTI_F32, .r = make_reducer(t, TUTTI_F32, 3000, true) };
+    int                          number, i;
+
+    for (i = 0; i < N; i++)
+        m.grads[i] = tt_alloc(t, LARGEST * sizeof(float));
+    opts.start_iter = START;
+    opts.subgroup = subgroup;
+    opts.no_gradient_all_reduce = own;
+    OK(tutti_post_local_sgd_create(m.r, &opts, &s));
+    OK(tutti_reducer_register_comm_hook(m.r, tutti_post_local_sgd_hook(s), s));
+    for (number = 0; number < START + 3; number++) {
+        OK(step(&m, number, one_number));
+        if (number < START)
+            expect_mean(&m, number, 0, t->size - 1);
+        else
+            expect_mean(&m, number, from, to);
+    }
+    tutti_reducer_free(m.r);
+}
+
+static void hosts_average_alone(tt_ctx *t)
+{
+    const int half = t->size / 2, first = t->rank / half * half;
+
+    run_post_local(t, NULL, false, first, first + half - 1);
+}
+
+static void averages_over_a_subgroup_or_none(tt_ctx *t)
+{
+    tutti_group                 *pair = NULL;
+    tutti_reducer               *r;
+    tutti_post_local_sgd_options opts = TUTTI_POST_LOCAL_SGD_OPTIONS;
+    tutti_post_local_sgd        *s = NULL;
+
+    run_post_local(t, NULL, false, 0, t->size - 1); /* one host */
+    run_post_local(t, NULL, true, t->rank, t->rank);
+    OK(tutti_split_group_by_color(t->group, t->rank / 2, NULL, &pair));
+    run_post_local(t, pair, false, t->rank / 2 * 2, t->rank / 2 * 2 + 1);
+    r = make_reducer(t, TUTTI_F32, 3000, true);
+    opts.start_iter = -1;
+    REFUSED(tutti_post_local_sgd_create(r, &opts, &s), TUTTI_E_ARG, "a start_iter of -1");
+    opts.start_iter = 0;
+    opts.subgroup = TUTTI_NON_MEMBER;
+    REFUSED(tutti_post_local_sgd_create(r, &opts, &s), TUTTI_E_ARG, "not in the subgroup");
+    tutti_reducer_free(r);
+    OK(tutti_destroy_process_group(pair));
+}
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        TT_TEST(few_directions_are_averaged, .ranks = 1, .limit_ms = 60000),
+        TT_TEST(few_directions_are_averaged, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 90000),
+        TT_TEST(few_directions_are_averaged, .ranks = 4, .transports = "shm", .hosts = 2, .limit_ms = 90000),
+        TT_TEST(from_the_first_step, .ranks = 2, .transports = "shm,threads"),
+        TT_TEST(on_16_bits, .ranks = 2, .transports = "shm,threads"),
+        TT_TEST(what_is_left_out_comes_later, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000),
+        TT_TEST(buckets_do_not_matter, .ranks = 3, .transports = "shm,threads", .limit_ms = 60000),
+        TT_TEST(a_saved_state_goes_on, .ranks = 2, .transports = "shm,threads", .limit_ms = 60000),
+        TT_TEST(a_batched_state_in_other_buckets, .ranks = 2),
+        TT_TEST(only_its_own_is_loaded, .ranks = 2),
+        TT_TEST(directions_come_back, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(uneven_inputs, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(by_number_and_name, .ranks = 2),
+        TT_TEST(senseless_options, .ranks = 2),
+        TT_TEST(other_options_on_one_rank, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(a_group_ended_in_a_backward, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(death_in_the_middle, .ranks = 3, .transports = "shm,tcp", .dies = 1),
+        TT_TEST(death_before_the_last, .ranks = 3, .transports = "shm,tcp", .dies = 1),
+        TT_TEST(hosts_average_alone, .ranks = 4, .transports = "shm", .hosts = 2),
+        TT_TEST(averages_over_a_subgroup_or_none, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}
