@@ -548,6 +548,70 @@ static void inputs_run_out(tt_ctx *t)
     run_out(t, true, true);
 }
 
+/* ---- PowerSGD ---------------------------------------------------------------------------------- */
+
+/* The mean square of what a layer still lacks to another one, over rows that are this rank's own; and a step. */
+static double learn(tutti_ddp *ddp, tutti_module *teacher, tutti_optim *sgd, int step, int rank)
+{
+    tutti_generator *gen = tutti_generator_create((uint64_t)(1000 * step + rank));
+    tutti_tensor *x, *off, *loss;
+    double value = NAN;
+
+    tutti_scope_begin();
+    x = tutti_tensor_randn(TUTTI_F32, 2, SHAPE(64, 24), gen);
+    off = tutti_tensor_sub(tutti_ddp_forward(ddp, x), tutti_forward(teacher, x));
+    loss = tutti_tensor_mean(tutti_tensor_mul(off, off), NULL, 0, false);
+    tutti_optim_zero_grad(sgd);
+    OK(tutti_tensor_backward(loss));
+    OK(tutti_tensor_item(loss, &value));
+    OK(tutti_optim_step(sgd));
+    tutti_scope_end();
+    tutti_generator_free(gen);
+    return value;
+}
+
+static tutti_module *layer(uint64_t seed)
+{
+    tutti_manual_seed(seed);
+    return tutti_linear(24, 16, true);
+}
+
+/* One direction of sixteen in a step, and all of them in the end: errors are fed back. */
+static void a_layer_learns_by_powersgd(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_powersgd_options popts = TUTTI_POWERSGD_OPTIONS;
+    tutti_sgd_options sopts = TUTTI_SGD_OPTIONS;
+    tutti_module *net = layer(7), *teacher = layer(11);
+    tutti_powersgd_stats stats;
+    tutti_powersgd *power = NULL;
+    tutti_ddp *ddp = NULL;
+    tutti_optim *sgd;
+    double first, last = NAN;
+    int n;
+
+    opts.group = t->group;
+    OK(tutti_ddp_create(net, &opts, &ddp));
+    popts.start_iter = 2;
+    OK(tutti_powersgd_create(tutti_ddp_reducer(ddp), &popts, &power));
+    OK(tutti_reducer_register_comm_hook(tutti_ddp_reducer(ddp), tutti_powersgd_hook(power), power));
+    sopts.lr = 0.5;
+    sgd = tutti_sgd(tutti_module_parameters(net, &n), 2, &sopts);
+    first = learn(ddp, teacher, sgd, 0, t->rank);
+    for (int step = 1; step < 300; step++)
+        last = learn(ddp, teacher, sgd, step, t->rank);
+    if (!(last < 1e-3 * first))
+        fail_msg("%g at first, %g at last", first, last);
+    expect_same_bits(t, tutti_module_parameters(net, &n)[0]);
+    expect_same_bits(t, tutti_module_parameters(net, &n)[1]);
+    OK(tutti_powersgd_get_stats(power, &stats));
+    assert_true(stats.iter == 300 && stats.rate == (24.0 * 16 + 16) / (24 + 16 + 16));
+    tutti_optim_free(sgd);
+    tutti_ddp_free(ddp);
+    tutti_module_free(net);
+    tutti_module_free(teacher);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -570,6 +634,7 @@ int main(void)
         TT_TEST(parameters_of_16_bits, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(parameters_of_16_bits, .ranks = 3),
         TT_TEST(hooks_reduce_in_the_place_of_the_average, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(a_layer_learns_by_powersgd, .ranks = 3, .transports = "shm,threads", .limit_ms = 60000),
         TT_TEST(inputs_run_out, .ranks = 4, .transports = "shm,threads"),
     };
 
