@@ -66,7 +66,8 @@ typedef struct tutti_powersgd_options {
 /** tutti_powersgd_options.start_iter: from the first step on. */
 #define TUTTI_POWERSGD_AT_ONCE (-1)
 
-/** Make PowerSGD for a reducer. Every member of its group calls it, with the same options, before the first step.
+/** Make PowerSGD for a reducer, before the first step. Every member of its group does, with the same options; in the first
+ * step they compare them, and make a group for messages of the hook.
  *
  * A gradient M of two dimensions or more, [first][all others], is sent as P Q^T of so many columns: P = M Q, summed and
  * made orthonormal, Q = M^T P, averaged. What is smaller without stays whole, and so do all others. All of them are
@@ -78,7 +79,9 @@ typedef struct tutti_powersgd_options {
  * @errors   TUTTI_E_ARG          an option makes no sense. Error feedback and warm start need start_iter above 1, as
  *                                buckets are rebuilt after the first step: or both no_... and AT_ONCE
  *           TUTTI_E_UNSUPPORTED  a parameter is complex
- *           TUTTI_E_NOMEM, and what tutti_split_group() fails with: the hook has a group of its own
+ *           TUTTI_E_NOMEM
+ *           A step fails with TUTTI_E_MISMATCH if ranks have different options, or have loaded different steps; once it
+ *           has failed it fails on and on, until the reducer gets another group
  * @threads  one
  * @numbers  the same bits on all ranks, whatever buckets the parameters are in. Where a gradient is not finite
  *           the result is NaN on all ranks, and what was kept of the matrix begins anew. A direction in which

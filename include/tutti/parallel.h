@@ -180,7 +180,7 @@ TUTTI_API tutti_status tutti_reducer_reset_state(tutti_reducer *reducer);
 
 /** Average over another group from the next step on: one without the ranks that have gone (tutti/regroup.h), say. After a
  * step that has failed, tutti_reducer_reset_state() comes first. Nothing is sent, parameters are not compared: the
- * members come from the group before, and have its buckets. Communication hooks keep the group that they know.
+ * members come from the group before, and have its buckets. Communication hooks are told (group_changed).
  *
  * @param group  borrowed; NULL: the world. The world in which the reducer was made stays until the reducer is freed
  * @errors   TUTTI_E_STATE  a step, or a scope of uneven inputs, is under way; this rank is not in the group
@@ -243,6 +243,9 @@ typedef struct tutti_comm_hook {
     tutti_status (*run)(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out);
     /* Optional. The reducer is freed. */
     void (*free_state)(void *state);
+    /* Optional. The reducer averages over another group from now on, which comes with the next bucket; the one before, and
+     * groups made from it, may be gone. A table may end before this. */
+    void (*group_changed)(void *state);
 } tutti_comm_hook;
 
 /** Have a hook reduce the buckets. Once, before the first step, on all ranks the same.

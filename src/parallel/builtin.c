@@ -57,8 +57,9 @@ static tutti_status find(const tutti_reducer *r, tutti_builtin_comm_hook kind, c
                          void **state_out)
 {
     static const tutti_comm_hook allreduce = { TUTTI_COMM_HOOK_API, sizeof allreduce, "allreduce_hook", run_allreduce,
-                                               NULL };
-    static const tutti_comm_hook noop = { TUTTI_COMM_HOOK_API, sizeof noop, "noop_hook", run_noop, NULL };
+                                               NULL, NULL };
+    static const tutti_comm_hook noop = { TUTTI_COMM_HOOK_API, sizeof noop, "noop_hook", run_noop, NULL,
+                                          NULL };
 
     switch (kind) {
     case TUTTI_HOOK_ALLREDUCE: *hook_out = &allreduce; return TUTTI_OK;

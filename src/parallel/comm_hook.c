@@ -3,17 +3,27 @@
  * comm_hook.c - having a hook reduce the buckets. */
 #include "parallel/parallel.h"
 
+#include <stddef.h>
 #include <tutti/private.h>
+
+/* What every table has. */
+static const size_t SIZE_MIN = offsetof(tutti_comm_hook, group_changed);
 
 tutti_status tti_comm_hook_check(const tutti_comm_hook *hook)
 {
     if (hook == NULL)
         return tti_fail(TUTTI_E_ARG, "reducer_register_comm_hook: the hook is NULL");
-    if (hook->api != TUTTI_COMM_HOOK_API || hook->size < sizeof *hook || hook->run == NULL)
+    if (hook->api != TUTTI_COMM_HOOK_API || hook->size < SIZE_MIN || hook->run == NULL)
         return tti_fail(TUTTI_E_ARG,
                         "reducer_register_comm_hook: a table of version %u and %u bytes%s, where version %d has %zu",
-                        hook->api, hook->size, hook->run == NULL ? " without run" : "", TUTTI_COMM_HOOK_API, sizeof *hook);
+                        hook->api, hook->size, hook->run == NULL ? " without run" : "", TUTTI_COMM_HOOK_API, SIZE_MIN);
     return TUTTI_OK;
+}
+
+void tti_comm_hook_tell_group(const tutti_comm_hook *hook, void *state)
+{
+    if (hook != NULL && hook->size >= sizeof *hook && hook->group_changed != NULL)
+        hook->group_changed(state);
 }
 
 tutti_status tti_comm_hook_check_place(const tutti_reducer *r)

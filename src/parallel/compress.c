@@ -43,6 +43,13 @@ static void free_compressor(void *state)
     free(c);
 }
 
+static void tell_inner(void *state)
+{
+    const compressor *c = state;
+
+    tti_comm_hook_tell_group(c->inner, c->inner_state);
+}
+
 /* The inner hook's result, in the 16 bits where finish() looks for it. */
 static tutti_status take_result(tutti_future *future, void *ctx, void **value_out, tutti_value_free_fn *free_out)
 {
@@ -119,7 +126,7 @@ static tutti_status create(const tutti_reducer *r, const char *name, tutti_dtype
     if (c == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for %s", name);
     c->hook = (tutti_comm_hook){ .api = TUTTI_COMM_HOOK_API, .size = sizeof c->hook, .name = name,
-                                 .run = run_compress, .free_state = free_compressor };
+                                 .run = run_compress, .free_state = free_compressor, .group_changed = tell_inner };
     c->dtype = dtype;
     c->n = r->n;
     *compressor_out = c;

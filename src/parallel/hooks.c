@@ -32,6 +32,12 @@ tutti_status tti_hook_buffer_fit(tti_hook_buffer *buffer, size_t bytes)
     return TUTTI_OK;
 }
 
+void tti_hook_steps_note(tti_hook_steps *steps, const tutti_grad_bucket *bucket)
+{
+    steps->n += bucket->index <= steps->last;
+    steps->last = bucket->is_last ? TTI_STEP_OVER : bucket->index;
+}
+
 tutti_status tti_hook_average(tutti_span span, tutti_group *group, tutti_future **future_out)
 {
     tutti_work  *work = NULL;

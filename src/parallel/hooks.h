@@ -18,6 +18,17 @@ typedef struct tti_hook_buffer {
 tutti_status tti_hook_buffer_fit(tti_hook_buffer *buffer, size_t bytes);
 void         tti_hook_buffer_release(tti_hook_buffer *buffer);
 
+/** Steps, as a hook sees them: buckets come in their order, and some may be left out. */
+typedef struct tti_hook_steps {
+    int64_t n;    /* that were begun */
+    int     last; /* the bucket that came last; TTI_STEP_OVER: the next one begins a step */
+} tti_hook_steps;
+
+enum { TTI_STEP_OVER = INT32_MAX };
+
+/** Note a bucket: the first one of a step counts it. */
+void tti_hook_steps_note(tti_hook_steps *steps, const tutti_grad_bucket *bucket);
+
 /** The average of a span, as a future of it. */
 tutti_status tti_hook_average(tutti_span span, tutti_group *group, tutti_future **future_out);
 /** A value for futures of hooks: one span. free() releases it.

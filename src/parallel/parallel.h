@@ -237,6 +237,8 @@ const char *tti_param_text(const tutti_reducer *r, int i, char *out, size_t size
 /* comm_hook.c */
 /** Whether it is a table of this version. */
 tutti_status tti_comm_hook_check(const tutti_comm_hook *hook);
+/** The reducer has another group. NULL: there is no hook. */
+void tti_comm_hook_tell_group(const tutti_comm_hook *hook, void *state);
 /** Whether a hook can be registered now. */
 tutti_status tti_comm_hook_check_place(const tutti_reducer *r);
 

@@ -30,12 +30,11 @@ _Static_assert(sizeof(place) == 48, "a place has no gaps");
 
 struct tutti_post_local_sgd {
     tutti_comm_hook hook;
-    int             rank, size;
     tutti_group    *near;      /* averages after the start; NULL: not made yet */
     bool            owns_near;
     bool            stays_own; /* no averages after the start */
     int64_t         start_iter;
-    int64_t         iter;      /* stays at start_iter */
+    tti_hook_steps  steps;
 };
 
 /* ---- hosts ---- */
@@ -66,16 +65,17 @@ static tutti_status find_near(tutti_post_local_sgd *s, tutti_group *group)
 {
     const place         here = find_place();
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    place              *places = calloc((size_t)s->size, sizeof *places);
+    const int           rank = tutti_get_rank(group), size = tutti_get_world_size(group);
+    place              *places = calloc((size_t)size, sizeof *places);
     tutti_status        st;
 
     if (places == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for the hosts of %d ranks", s->size);
-    st = tutti_all_gather_into_tensor(TUTTI_SPAN((uint8_t *)places, (int64_t)(s->size * (int)sizeof *places)),
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the hosts of %d ranks", size);
+    st = tutti_all_gather_into_tensor(TUTTI_SPAN((uint8_t *)places, (int64_t)(size * (int)sizeof *places)),
                                       TUTTI_SPAN((uint8_t *)&here, (int64_t)sizeof here), group);
     opts.desc = "post_local_sgd";
     if (st == TUTTI_OK)
-        st = tutti_split_group_by_color(group, color_of(places, s->rank), &opts, &s->near);
+        st = tutti_split_group_by_color(group, color_of(places, rank), &opts, &s->near);
     s->owns_near = st == TUTTI_OK;
     if (st != TUTTI_OK)
         s->near = NULL;
@@ -102,15 +102,24 @@ static tutti_status run(void *state, const tutti_grad_bucket *bucket, tutti_futu
     tutti_post_local_sgd *s = state;
     tutti_status          st = TUTTI_OK;
 
-    if (s->iter < s->start_iter) {
-        s->iter += bucket->is_last;
+    tti_hook_steps_note(&s->steps, bucket);
+    if (s->steps.n <= s->start_iter)
         return tti_hook_average(bucket->buffer, bucket->group, future_out);
-    }
     if (s->stays_own)
         return stay_own(future_out);
     if (s->near == NULL)
         st = find_near(s, bucket->group);
     return st == TUTTI_OK ? tti_hook_average(bucket->buffer, s->near, future_out) : st;
+}
+
+/* The hosts are looked for anew. */
+static void forget_near(void *state)
+{
+    tutti_post_local_sgd *s = state;
+
+    if (s->owns_near)
+        s->near = NULL;
+    s->owns_near = false;
 }
 
 /* ---- the object ---- */
@@ -140,10 +149,10 @@ tutti_status tutti_post_local_sgd_create(const tutti_reducer *reducer, const tut
     s = calloc(1, sizeof *s);
     if (s == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for post-local SGD");
-    *s = (tutti_post_local_sgd){ .rank = reducer->rank, .size = reducer->size, .near = known.subgroup,
-                                 .stays_own = known.no_gradient_all_reduce, .start_iter = known.start_iter };
+    *s = (tutti_post_local_sgd){ .near = known.subgroup, .stays_own = known.no_gradient_all_reduce,
+                                 .start_iter = known.start_iter, .steps.last = TTI_STEP_OVER };
     s->hook = (tutti_comm_hook){ .api = TUTTI_COMM_HOOK_API, .size = sizeof s->hook, .name = "post_localSGD_hook",
-                                 .run = run, .free_state = free_state };
+                                 .run = run, .free_state = free_state, .group_changed = forget_near };
     *state_out = s;
     return TUTTI_OK;
 }

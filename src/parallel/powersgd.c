@@ -9,7 +9,6 @@
 #include <stdlib.h>
 #include "base/options.h"
 #include <tutti/private.h>
-#include <tutti/regroup.h>
 
 enum { RANK = 1, START_ITER = 1000, LOGGING_FREQUENCY = 10000, RANK_MAX = 1 << 16 };
 static const double MIN_COMPRESSION_RATE = 2.0;
@@ -64,45 +63,35 @@ static void take_param(tti_powersgd_param *p, const tti_reducer_slot *slot, cons
         p->k = (int)k;
 }
 
+static tutti_status make_room(tutti_powersgd *s, size_t n)
+{
+    s->params = calloc(n, sizeof *s->params);
+    s->buckets = calloc(n, sizeof *s->buckets);
+    s->order = calloc(n, sizeof *s->order);
+    if (s->params == NULL || s->buckets == NULL || s->order == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for PowerSGD of %zu parameters", n);
+    s->n = (int)n;
+    return TUTTI_OK;
+}
+
 static tutti_status take_params(tutti_powersgd *s, const tutti_reducer *r)
 {
-    char text[256];
-    int  i;
+    tutti_status st = make_room(s, (size_t)r->n);
+    char         text[256];
+    int          i;
 
-    for (i = 0; i < r->n; i++)
+    for (i = 0; i < s->n && st == TUTTI_OK; i++) {
         if (!tti_can_convert(TUTTI_F32, r->slots[i].dtype))
-            return tti_fail(TUTTI_E_UNSUPPORTED, "powersgd_create: %s is %s", tti_param_text(r, i, text, sizeof text),
-                            tutti_dtype_name(r->slots[i].dtype));
-    s->n = r->n;
-    s->params = calloc((size_t)r->n, sizeof *s->params);
-    s->buckets = calloc((size_t)r->n, sizeof *s->buckets);
-    s->order = calloc((size_t)r->n, sizeof *s->order);
-    if (s->params == NULL || s->buckets == NULL || s->order == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for PowerSGD of %d parameters", r->n);
-    for (i = 0; i < r->n; i++) {
+            st = tti_fail(TUTTI_E_UNSUPPORTED, "powersgd_create: %s is %s", tti_param_text(r, i, text, sizeof text),
+                          tutti_dtype_name(r->slots[i].dtype));
         take_param(&s->params[i], &r->slots[i], &s->opts);
         s->buckets[i].of = s;
         s->buckets[i].index = i;
     }
-    return TUTTI_OK;
+    return st;
 }
 
 /* ---- the object ---- */
-
-/* A group of the reducer's ranks for second messages (powersgd_step.c). One rank alone waits for nobody. */
-static tutti_status make_follow(tutti_powersgd *s, const tutti_reducer *r)
-{
-    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    tutti_status        st;
-
-    s->follow = r->group;
-    if (r->size == 1)
-        return TUTTI_OK;
-    opts.desc = "powersgd";
-    st = tutti_split_group_by_color(r->group, 0, &opts, &s->follow);
-    s->owns_follow = st == TUTTI_OK;
-    return st;
-}
 
 static void free_state(void *state)
 {
@@ -115,10 +104,10 @@ static tutti_status fill(tutti_powersgd *s, const tutti_reducer *r)
     tutti_status st = take_params(s, r);
 
     s->hook = (tutti_comm_hook){ .api = TUTTI_COMM_HOOK_API, .size = sizeof s->hook, .name = name,
-                                 .run = tti_powersgd_run, .free_state = free_state };
-    s->rank = r->rank;
-    s->size = r->size;
-    return st == TUTTI_OK ? make_follow(s, r) : st;
+                                 .run = tti_powersgd_run, .free_state = free_state,
+                                 .group_changed = tti_powersgd_move };
+    s->steps.last = TTI_STEP_OVER;
+    return st;
 }
 
 tutti_status tutti_powersgd_create(const tutti_reducer *reducer, const tutti_powersgd_options *opts,
@@ -180,7 +169,7 @@ tutti_status tutti_powersgd_get_stats(const tutti_powersgd *state, tutti_powersg
     if (state == NULL || stats_out == NULL)
         return tti_fail(TUTTI_E_ARG, "powersgd_get_stats: the %s is NULL", state == NULL ? "state" : "output");
     *stats_out = (tutti_powersgd_stats){
-        .size = sizeof *stats_out, .iter = state->iter, .n_before = state->n_before, .n_after = state->n_after,
+        .size = sizeof *stats_out, .iter = state->steps.n, .n_before = state->n_before, .n_after = state->n_after,
         .rate = state->n_after > 0 ? (double)state->n_before / (double)state->n_after : 0.0,
     };
     return TUTTI_OK;

@@ -3,6 +3,7 @@
  * powersgd.h - what the files of PowerSGD share.
  *
  *   powersgd.c           the object: options, its end, what it tells
+ *   powersgd_meet.c      the ranks of a group agree before the first step
  *   powersgd_step.c      a bucket's way through its two reductions, and in which order they are issued
  *   powersgd_matrices.c  what is computed before, between and after them
  *   powersgd_state.c     all that is kept, as bytes
@@ -66,15 +67,18 @@ typedef struct tti_powersgd_bucket {
 struct tutti_powersgd {
     tutti_comm_hook        hook;
     tutti_powersgd_options opts; /* as they hold */
-    int                    rank, size;
-    tutti_group           *follow; /* second messages */
+    int                    rank, size; /* of the group, once it has met */
+    tutti_group           *follow;     /* second messages; NULL: not made yet */
     bool                   owns_follow;
     int                    n;
     tti_powersgd_param    *params;  /* [n] */
     tti_powersgd_bucket   *buckets; /* [n] as many as there may be */
 
     /* Who runs the hook, one at a time. */
-    int64_t iter, n_before, n_after, next_report;
+    tti_hook_steps steps;
+    bool           has_met; /* the ranks have compared what they have, */
+    bool           moved;   /* for the first time, or in another group */
+    int64_t        n_before, n_after, next_report;
 
     tti_mutex             lock;
     tti_powersgd_bucket **order;   /* [n] those that were begun in this step; lock, as is */
@@ -112,6 +116,12 @@ void tti_powersgd_bucket_release(tti_powersgd_bucket *b);
 /** Nothing is kept of a parameter. */
 void tti_powersgd_param_forget(tti_powersgd_param *p);
 bool tti_powersgd_next(tti_powersgd_bucket *b, tti_powersgd_view *v);
+
+/* powersgd_meet.c */
+/** Compare options and steps with all ranks, and make the follow group: once, and when they may have changed. */
+tutti_status tti_powersgd_meet(tutti_powersgd *s, tutti_group *group);
+/** The reducer has another group. */
+void tti_powersgd_move(void *state);
 
 /* powersgd_step.c */
 tutti_status tti_powersgd_run(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out);

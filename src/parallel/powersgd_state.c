@@ -60,7 +60,7 @@ static head head_of(const tutti_powersgd *s)
 {
     head h = { .version = VERSION, .order = ORDER, .n = s->n, .k = s->opts.matrix_approximation_rank,
                .batched = s->opts.batched, .feedback = !s->opts.no_error_feedback, .warm = !s->opts.no_warm_start,
-               .shapes = shapes_of(s), .iter = s->iter, .n_before = s->n_before, .n_after = s->n_after,
+               .shapes = shapes_of(s), .iter = s->steps.n, .n_before = s->n_before, .n_after = s->n_after,
                .next_report = s->next_report };
 
     memcpy(h.magic, MAGIC, sizeof h.magic);
@@ -269,7 +269,8 @@ static tutti_status take_all(tape *t, tutti_powersgd *s, bool for_good)
         st = fail_broken(t);
     if (st != TUTTI_OK || !for_good)
         return st;
-    s->iter = h.iter;
+    s->steps = (tti_hook_steps){ .n = h.iter, .last = TTI_STEP_OVER };
+    s->has_met = false;
     s->n_before = h.n_before;
     s->n_after = h.n_after;
     s->next_report = h.next_report;
@@ -285,7 +286,9 @@ static void forget(tutti_powersgd *s)
         s->buckets[i].q.valid = false;
         s->buckets[i].list = 0;
     }
-    s->iter = s->n_before = s->n_after = s->next_report = 0;
+    s->steps = (tti_hook_steps){ .n = 0, .last = TTI_STEP_OVER };
+    s->n_before = s->n_after = s->next_report = 0;
+    s->has_met = false;
 }
 
 tutti_status tutti_powersgd_load(tutti_powersgd *state, const void *data, size_t bytes)

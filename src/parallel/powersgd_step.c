@@ -219,10 +219,8 @@ static tutti_status compress(tti_powersgd_bucket *b, const tutti_grad_bucket *bu
                              tutti_future **future_out)
 {
     tutti_powersgd *s = b->of;
-    tutti_status    st = failure(s);
+    tutti_status    st = tti_powersgd_fit(b, bucket);
 
-    if (st == TUTTI_OK)
-        st = tti_powersgd_fit(b, bucket);
     if (st != TUTTI_OK)
         return st;
     count(s, b);
@@ -234,21 +232,28 @@ static tutti_status compress(tti_powersgd_bucket *b, const tutti_grad_bucket *bu
     return st == TUTTI_OK ? issue_first(b, bucket->group, future_out) : st;
 }
 
+/* A step begins: the futures of the one before are complete. */
+static tutti_status begin_step(tutti_powersgd *s, tutti_group *group)
+{
+    tti_lock(&s->lock);
+    s->n_begun = s->turn = 0;
+    tti_unlock(&s->lock);
+    return s->has_met ? TUTTI_OK : tti_powersgd_meet(s, group);
+}
+
 tutti_status tti_powersgd_run(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
 {
     tutti_powersgd *s = state;
-    const int64_t   iter = s->iter;
-    tutti_status    st;
+    tutti_status    st = failure(s);
+    int64_t         iter;
 
-    if (bucket->index == 0) { /* the futures of the step before are complete */
-        tti_lock(&s->lock);
-        s->n_begun = s->turn = 0;
-        tti_unlock(&s->lock);
-    }
-    if (bucket->is_last)
-        s->iter++;
-    if (iter < s->opts.start_iter)
+    if (st == TUTTI_OK && bucket->index <= s->steps.last)
+        st = begin_step(s, bucket->group);
+    tti_hook_steps_note(&s->steps, bucket);
+    iter = s->steps.n - 1;
+    if (st == TUTTI_OK && iter < s->opts.start_iter)
         return tti_hook_average(bucket->buffer, bucket->group, future_out);
-    st = compress(&s->buckets[bucket->index], bucket, iter, future_out);
+    if (st == TUTTI_OK)
+        st = compress(&s->buckets[bucket->index], bucket, iter, future_out);
     return st == TUTTI_OK ? TUTTI_OK : give_up(s, st);
 }

@@ -299,5 +299,6 @@ tutti_status tutti_reducer_update_process_group(tutti_reducer *reducer, tutti_gr
     r->rank = next.rank;
     r->size = r->divisor = next.size;
     r->expect = false; /* of a forward without a backward */
+    tti_comm_hook_tell_group(r->hook, r->hook_state);
     return TUTTI_OK;
 }

@@ -551,7 +551,7 @@ static void senseless_options(tt_ctx *t)
 
 /* ---- failures ---- */
 
-/* Ranks that compress differently: the first messages do not fit together. */
+/* Ranks that compress differently are told so. */
 static void other_options_on_one_rank(tt_ctx *t)
 {
     tutti_powersgd_options opts = options(1 + (t->rank == 1), true, true, false);
@@ -561,9 +561,12 @@ static void other_options_on_one_rank(tt_ctx *t)
 
     for (number = 0; number < 3 && st == TUTTI_OK; number++)
         st = step(&m, number, all_directions);
-    assert_int_equal(number, 3);
-    assert_true(st == TUTTI_E_MISMATCH || st == TUTTI_E_ABORTED);
-    tutti_reducer_free(m.r); /* ends, too */
+    assert_int_equal(number, 1); /* before anything is averaged */
+    assert_int_equal(st, TUTTI_E_MISMATCH);
+    assert_non_null(strstr(tutti_last_error(), "rank 1 of the group has other options than rank 0"));
+    assert_int_equal(step(&m, number, all_directions), TUTTI_E_MISMATCH); /* and so on */
+    tutti_reducer_free(m.r);
+    OK(tutti_barrier(t->group)); /* nobody is left behind */
 }
 
 /* The odd one ends the reducer's group when some of its buckets are on their way. */
@@ -619,6 +622,37 @@ static void death_in_the_middle(tt_ctx *t)
 static void death_before_the_last(tt_ctx *t)
 {
     die_at(t, 0);
+}
+
+/* What is left after a death goes on: in another group, with columns of its own. */
+static void others_go_on(tt_ctx *t)
+{
+    enum { DEAD = 1 };
+    const int              dead = DEAD;
+    tutti_powersgd_options opts = options(2, true, true, false);
+    model                  m = make(t, TUTTI_F32, 3000, &opts);
+    tutti_group           *left = NULL, *before = t->group;
+    tutti_status           st = TUTTI_OK;
+    int                    number, i;
+
+    for (number = 0; number < 3; number++)
+        OK(step(&m, number, few_directions));
+    if (t->rank == DEAD)
+        tt_die();
+    for (; st == TUTTI_OK && number < 5; number++)
+        st = step(&m, number, few_directions);
+    assert_true(st == TUTTI_E_PEER || st == TUTTI_E_ABORTED);
+    OK(tutti_shrink_group(&dead, 1, t->group, TUTTI_SHRINK_ABORT, NULL, &left));
+    tutti_reducer_reset_state(m.r);
+    OK(tutti_reducer_update_process_group(m.r, left));
+    t->group = left;
+    for (i = 0; i < 4; i++) {
+        OK(step(&m, number + i, one_number));
+        expect_same_bits(&m);
+    }
+    tutti_reducer_free(m.r);
+    OK(tutti_destroy_process_group(left));
+    t->group = before;
 }
 
 /* ---- post-local SGD ---- */
@@ -711,6 +745,7 @@ int main(void)
         TT_TEST(a_group_ended_in_a_backward, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(death_in_the_middle, .ranks = 3, .transports = "shm,tcp", .dies = 1),
         TT_TEST(death_before_the_last, .ranks = 3, .transports = "shm,tcp", .dies = 1),
+        TT_TEST(others_go_on, .ranks = 4, .transports = "shm,tcp", .dies = 1),
         TT_TEST(hosts_average_alone, .ranks = 4, .transports = "shm", .hosts = 2),
         TT_TEST(averages_over_a_subgroup_or_none, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000),
     };
