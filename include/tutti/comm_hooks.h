@@ -142,44 +142,45 @@ TUTTI_API tutti_status tutti_powersgd_load(tutti_powersgd *state, const void *da
 /* ---- post-local SGD ------------------------------------------------------------------------------- */
 
 /** Averages over all ranks at first, over some of them later: of one reducer. */
-typedef struct tutti_post_local_sgd tutti_post_local_sgd;
+typedef struct tutti_post_local_hook tutti_post_local_hook;
 
-/** Options of tutti_post_local_sgd_create. Initialise with TUTTI_POST_LOCAL_SGD_OPTIONS; zero fields mean the default. */
-typedef struct tutti_post_local_sgd_options {
+/** Options of tutti_post_local_hook_create. Initialise with TUTTI_POST_LOCAL_HOOK_OPTIONS; zero fields mean the default. */
+typedef struct tutti_post_local_hook_options {
     size_t       size;
     int64_t      start_iter;              /* averages over all ranks before this step */
     tutti_group *subgroup;                /* averages over these after it; NULL: the ranks of this host */
     bool         no_gradient_all_reduce;  /* after it gradients stay this rank's own */
-} tutti_post_local_sgd_options;
+} tutti_post_local_hook_options;
 
-#define TUTTI_POST_LOCAL_SGD_OPTIONS                                                                   \
+#define TUTTI_POST_LOCAL_HOOK_OPTIONS                                                                   \
     {                                                                                                  \
-        sizeof(tutti_post_local_sgd_options), 0, 0, 0                                                  \
+        sizeof(tutti_post_local_hook_options), 0, 0, 0                                                 \
     }
 
-/** Make post-local SGD for a reducer. Who uses it averages parameters over all ranks now and then, from start_iter on.
+/** Make post-local SGD for a reducer. Who uses it averages parameters over all ranks now and then, from start_iter on
+ * (tutti/averaging.h).
  * The group of a host's ranks is made when the first step needs it.
  *
  * @param opts       NULL: every default
- * @param state_out  to be registered with tutti_post_local_sgd_hook(), or freed by tutti_post_local_sgd_free()
+ * @param state_out  to be registered with tutti_post_local_hook_table(), or freed by tutti_post_local_hook_free()
  * @errors   TUTTI_E_ARG    start_iter is negative, or this rank is not in the subgroup
  *           TUTTI_E_NOMEM
  * @threads  one
  * @numbers  the same bits on the ranks that average together
  * @source   torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook.PostLocalSGDState */
-TUTTI_API tutti_status tutti_post_local_sgd_create(const tutti_reducer *reducer,
-                                                   const tutti_post_local_sgd_options *opts,
-                                                   tutti_post_local_sgd **state_out);
+TUTTI_API tutti_status tutti_post_local_hook_create(const tutti_reducer *reducer,
+                                                    const tutti_post_local_hook_options *opts,
+                                                    tutti_post_local_hook **state_out);
 
 /** The table to register it with.
  * @threads  any; it lives as long as the state
  * @source   torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook.post_localSGD_hook */
-TUTTI_API const tutti_comm_hook *tutti_post_local_sgd_hook(const tutti_post_local_sgd *state);
+TUTTI_API const tutti_comm_hook *tutti_post_local_hook_table(const tutti_post_local_hook *state);
 
 /** Free one that was not registered. NULL does nothing.
  * @threads one
  * @source  ours */
-TUTTI_API void tutti_post_local_sgd_free(tutti_post_local_sgd *state);
+TUTTI_API void tutti_post_local_hook_free(tutti_post_local_hook *state);
 
 #ifdef __cplusplus
 }

@@ -28,7 +28,7 @@ typedef struct place {
 
 _Static_assert(sizeof(place) == 48, "a place has no gaps");
 
-struct tutti_post_local_sgd {
+struct tutti_post_local_hook {
     tutti_comm_hook hook;
     tutti_group    *near;      /* averages after the start; NULL: not made yet */
     bool            owns_near;
@@ -61,7 +61,7 @@ static int32_t color_of(const place *places, int rank)
     return rank;
 }
 
-static tutti_status find_near(tutti_post_local_sgd *s, tutti_group *group)
+static tutti_status find_near(tutti_post_local_hook *s, tutti_group *group)
 {
     const place         here = find_place();
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
@@ -99,7 +99,7 @@ static tutti_status stay_own(tutti_future **future_out)
 
 static tutti_status run(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
 {
-    tutti_post_local_sgd *s = state;
+    tutti_post_local_hook *s = state;
     tutti_status          st = TUTTI_OK;
 
     tti_hook_steps_note(&s->steps, bucket);
@@ -115,7 +115,7 @@ static tutti_status run(void *state, const tutti_grad_bucket *bucket, tutti_futu
 /* The hosts are looked for anew. */
 static void forget_near(void *state)
 {
-    tutti_post_local_sgd *s = state;
+    tutti_post_local_hook *s = state;
 
     if (s->owns_near)
         s->near = NULL;
@@ -126,30 +126,30 @@ static void forget_near(void *state)
 
 static void free_state(void *state)
 {
-    tutti_post_local_sgd_free(state);
+    tutti_post_local_hook_free(state);
 }
 
-tutti_status tutti_post_local_sgd_create(const tutti_reducer *reducer, const tutti_post_local_sgd_options *opts,
-                                         tutti_post_local_sgd **state_out)
+tutti_status tutti_post_local_hook_create(const tutti_reducer *reducer, const tutti_post_local_hook_options *opts,
+                                          tutti_post_local_hook **state_out)
 {
-    tutti_post_local_sgd_options known = TUTTI_POST_LOCAL_SGD_OPTIONS;
-    tutti_post_local_sgd        *s;
+    tutti_post_local_hook_options known = TUTTI_POST_LOCAL_HOOK_OPTIONS;
+    tutti_post_local_hook        *s;
     tutti_status                 st = TUTTI_OK;
 
     if (reducer == NULL || state_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "post_local_sgd_create: the %s is NULL", reducer == NULL ? "reducer" : "output");
+        return tti_fail(TUTTI_E_ARG, "post_local_hook_create: the %s is NULL", reducer == NULL ? "reducer" : "output");
     if (opts != NULL)
-        st = tti_options_read(&known, sizeof known, opts, "TUTTI_POST_LOCAL_SGD_OPTIONS");
+        st = tti_options_read(&known, sizeof known, opts, "TUTTI_POST_LOCAL_HOOK_OPTIONS");
     if (st != TUTTI_OK)
         return st;
     if (known.start_iter < 0)
-        return tti_fail(TUTTI_E_ARG, "post_local_sgd_create: a start_iter of %lld", (long long)known.start_iter);
+        return tti_fail(TUTTI_E_ARG, "post_local_hook_create: a start_iter of %lld", (long long)known.start_iter);
     if (known.subgroup != NULL && tutti_get_rank(known.subgroup) < 0)
-        return tti_fail(TUTTI_E_ARG, "post_local_sgd_create: this rank is not in the subgroup");
+        return tti_fail(TUTTI_E_ARG, "post_local_hook_create: this rank is not in the subgroup");
     s = calloc(1, sizeof *s);
     if (s == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for post-local SGD");
-    *s = (tutti_post_local_sgd){ .near = known.subgroup, .stays_own = known.no_gradient_all_reduce,
+    *s = (tutti_post_local_hook){ .near = known.subgroup, .stays_own = known.no_gradient_all_reduce,
                                  .start_iter = known.start_iter, .steps.last = TTI_STEP_OVER };
     s->hook = (tutti_comm_hook){ .api = TUTTI_COMM_HOOK_API, .size = sizeof s->hook, .name = "post_localSGD_hook",
                                  .run = run, .free_state = free_state, .group_changed = forget_near };
@@ -157,7 +157,7 @@ tutti_status tutti_post_local_sgd_create(const tutti_reducer *reducer, const tut
     return TUTTI_OK;
 }
 
-void tutti_post_local_sgd_free(tutti_post_local_sgd *state)
+void tutti_post_local_hook_free(tutti_post_local_hook *state)
 {
     if (state == NULL)
         return;
@@ -166,7 +166,7 @@ void tutti_post_local_sgd_free(tutti_post_local_sgd *state)
     free(state);
 }
 
-const tutti_comm_hook *tutti_post_local_sgd_hook(const tutti_post_local_sgd *state)
+const tutti_comm_hook *tutti_post_local_hook_table(const tutti_post_local_hook *state)
 {
     return state != NULL ? &state->hook : NULL;
 }

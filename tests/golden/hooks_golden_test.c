@@ -169,14 +169,14 @@ static void use_powersgd(tutti_reducer *r, const char *hook)
 
 static void use_post_local(tutti_reducer *r, tutti_group *near, bool own)
 {
-    tutti_post_local_sgd_options opts = TUTTI_POST_LOCAL_SGD_OPTIONS;
-    tutti_post_local_sgd        *s = NULL;
+    tutti_post_local_hook_options opts = TUTTI_POST_LOCAL_HOOK_OPTIONS;
+    tutti_post_local_hook        *s = NULL;
 
     opts.start_iter = START;
     opts.subgroup = near;
     opts.no_gradient_all_reduce = own;
-    OK(tutti_post_local_sgd_create(r, &opts, &s));
-    OK(tutti_reducer_register_comm_hook(r, tutti_post_local_sgd_hook(s), s));
+    OK(tutti_post_local_hook_create(r, &opts, &s));
+    OK(tutti_reducer_register_comm_hook(r, tutti_post_local_hook_table(s), s));
 }
 
 static tutti_status average(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)

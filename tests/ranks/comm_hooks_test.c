@@ -482,6 +482,41 @@ static void directions_come_back(tt_ctx *t)
     tutti_reducer_free(m.r);
 }
 
+/* Buckets that are left out, the first and the last one too: steps are counted all the same. */
+static void buckets_left_out(tt_ctx *t)
+{
+    enum { STEPS = 8 };
+    tutti_reducer_options  ropts = TUTTI_REDUCER_OPTIONS;
+    tutti_powersgd_options opts = options(1, true, true, false);
+    tutti_reducer_param    params[2] = { { .dtype = TUTTI_F32, .numel = 2560, .ndim = 2, .sizes = shapes[0] } };
+    tutti_reducer         *r = NULL;
+    tutti_powersgd        *s = NULL;
+    tutti_powersgd_stats   stats;
+    int                    number, i, k;
+
+    params[1] = params[0];
+    ropts.group = t->group;
+    ropts.bucket_cap_bytes = 2560 * 4;
+    ropts.find_unused_parameters = ropts.skip_all_reduce_unused_params = ropts.gradient_as_bucket_view = true;
+    OK(tutti_reducer_create(params, 2, &ropts, &r));
+    OK(tutti_powersgd_create(r, &opts, &s));
+    OK(tutti_reducer_register_comm_hook(r, tutti_powersgd_hook(s), s));
+    assert_int_equal(tutti_reducer_bucket_count(r), 2);
+    for (number = 0; number < STEPS; number++) {
+        i = number / 2 % 2; /* the other one is not used */
+        OK(tutti_reducer_prepare_for_backward(r, (const int[]){ 1 - i }, 1));
+        for (k = 0; k < 2560; k++)
+            ((float *)tutti_reducer_grad(r, i))[k] = (float)(number + t->rank);
+        OK(tutti_reducer_mark_ready(r, i));
+        OK(tutti_reducer_finish(r));
+        for (k = 0; k < 2560; k++)
+            assert_true(fabs((double)((float *)tutti_reducer_grad(r, i))[k] - number - 0.5 * (t->size - 1)) < 1e-4);
+    }
+    OK(tutti_powersgd_get_stats(s, &stats));
+    assert_true(stats.iter >= STEPS - 2 && stats.iter <= STEPS);
+    tutti_reducer_free(r);
+}
+
 /* A rank without inputs plays along. */
 static void uneven_inputs(tt_ctx *t)
 {
@@ -580,6 +615,8 @@ static void a_group_ended_in_a_backward(tt_ctx *t)
     for (number = 0; number < 3; number++)
         OK(step(&m, number, all_directions));
     OK(tutti_reducer_prepare_for_backward(m.r, NULL, 0));
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size);
     for (i = N - 1; i >= 0; i--) {
         if (t->rank == 1 && i == 2)
             OK(tutti_abort_process_group(t->group));
@@ -603,6 +640,8 @@ static void die_at(tt_ctx *t, int index)
         OK(step(&m, number, all_directions));
     OK(tutti_reducer_prepare_for_forward(m.r));
     OK(tutti_reducer_prepare_for_backward(m.r, NULL, 0));
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size); /* all are in the step */
     for (i = N - 1; i >= 0; i--) {
         if (t->rank == 1 && i == index)
             tt_die();
@@ -637,6 +676,8 @@ static void others_go_on(tt_ctx *t)
 
     for (number = 0; number < 3; number++)
         OK(step(&m, number, few_directions));
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size); /* all have come so far */
     if (t->rank == DEAD)
         tt_die();
     for (; st == TUTTI_OK && number < 5; number++)
@@ -674,8 +715,8 @@ static void expect_mean(model *m, int number, int from, int to)
 static void run_post_local(tt_ctx *t, tutti_group *subgroup, bool own, int from, int to)
 {
     enum { START = 3 };
-    tutti_post_local_sgd_options opts = TUTTI_POST_LOCAL_SGD_OPTIONS;
-    tutti_post_local_sgd        *s = NULL;
+    tutti_post_local_hook_options opts = TUTTI_POST_LOCAL_HOOK_OPTIONS;
+    tutti_post_local_hook        *s = NULL;
     model                        m = { .t = t, .dtype = TUTTI_F32, .r = make_reducer(t, TUTTI_F32, 3000, true) };
     int                          number, i;
 
@@ -684,8 +725,8 @@ static void run_post_local(tt_ctx *t, tutti_group *subgroup, bool own, int from,
     opts.start_iter = START;
     opts.subgroup = subgroup;
     opts.no_gradient_all_reduce = own;
-    OK(tutti_post_local_sgd_create(m.r, &opts, &s));
-    OK(tutti_reducer_register_comm_hook(m.r, tutti_post_local_sgd_hook(s), s));
+    OK(tutti_post_local_hook_create(m.r, &opts, &s));
+    OK(tutti_reducer_register_comm_hook(m.r, tutti_post_local_hook_table(s), s));
     for (number = 0; number < START + 3; number++) {
         OK(step(&m, number, one_number));
         if (number < START)
@@ -707,8 +748,8 @@ static void averages_over_a_subgroup_or_none(tt_ctx *t)
 {
     tutti_group                 *pair = NULL;
     tutti_reducer               *r;
-    tutti_post_local_sgd_options opts = TUTTI_POST_LOCAL_SGD_OPTIONS;
-    tutti_post_local_sgd        *s = NULL;
+    tutti_post_local_hook_options opts = TUTTI_POST_LOCAL_HOOK_OPTIONS;
+    tutti_post_local_hook        *s = NULL;
 
     run_post_local(t, NULL, false, 0, t->size - 1); /* one host */
     run_post_local(t, NULL, true, t->rank, t->rank);
@@ -716,10 +757,10 @@ static void averages_over_a_subgroup_or_none(tt_ctx *t)
     run_post_local(t, pair, false, t->rank / 2 * 2, t->rank / 2 * 2 + 1);
     r = make_reducer(t, TUTTI_F32, 3000, true);
     opts.start_iter = -1;
-    REFUSED(tutti_post_local_sgd_create(r, &opts, &s), TUTTI_E_ARG, "a start_iter of -1");
+    REFUSED(tutti_post_local_hook_create(r, &opts, &s), TUTTI_E_ARG, "a start_iter of -1");
     opts.start_iter = 0;
     opts.subgroup = TUTTI_NON_MEMBER;
-    REFUSED(tutti_post_local_sgd_create(r, &opts, &s), TUTTI_E_ARG, "not in the subgroup");
+    REFUSED(tutti_post_local_hook_create(r, &opts, &s), TUTTI_E_ARG, "not in the subgroup");
     tutti_reducer_free(r);
     OK(tutti_destroy_process_group(pair));
 }
@@ -738,6 +779,7 @@ int main(void)
         TT_TEST(a_batched_state_in_other_buckets, .ranks = 2),
         TT_TEST(only_its_own_is_loaded, .ranks = 2),
         TT_TEST(directions_come_back, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(buckets_left_out, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(uneven_inputs, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(by_number_and_name, .ranks = 2),
         TT_TEST(senseless_options, .ranks = 2),
