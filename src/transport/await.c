@@ -7,9 +7,11 @@
  *         `changed`, which is signalled when a request has ended and when the driver leaves.
  * Spin    The driver first looks at the word in shared memory that its own message will change, without the lock,
  *         then at the lane of that message, then at all that are wanted; it reads the clock and looks for the dead
- *         once in such a round, the first time after some hundred looks. Ranks that share cores give theirs away
- *         in each round. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may
- *         be doing the same.
+ *         once in such a round, the first time after some hundred looks. Ranks that share cores give theirs away,
+ *         after a few glances without a pause between: what each look takes is taken from those who could make it
+ *         come. They do so more often in each round, where nothing else is under way that a turn over all lanes could
+ *         move. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may be doing the
+ *         same.
  * Thread  When nobody waits and requests are under way, or windows have members on other hosts, the messenger's
  *         own thread drives; it is made with the first point-to-point request, such a window, or the first failure
  *         that could not be told at once, because its rank may never call again. Whoever posts usually waits soon:
@@ -24,9 +26,11 @@
 
 enum {
     LOOKS_OWN_CORE = 64,   /* between two rounds */
-    LOOKS_SHARED_CORE = 8,
+    LOOKS_NO_WORD = 8,
+    GLANCES_SHARED_CORE = 16,
+    YIELDS_DOUBLE = 3, /* rounds in which their number does */
     SPIN_NS = 100 * 1000, /* own core: until sleeping */
-    ROUNDS_SHARED_CORE = 64, /* of giving it away, and */
+    ROUNDS_SHARED_CORE = 8, /* of giving it away, and */
     YIELD_NS = 1000 * 1000,
     ROUNDS_OF_A_SEND = 4,  /* until a send that does not fit takes in everything */
     TURNS_TO_LOOK = 16,    /* while bytes move */
@@ -142,19 +146,52 @@ static bool changes(const _Atomic uint64_t *word, uint64_t seen, int looks)
     return false;
 }
 
-/* Let the peers work, without the lock, but look whether there is something to do. */
-static void idle(tti_messenger *m, const tti_request *request)
+/* The same without a pause between; NULL: there is nothing to be seen. */
+static bool has_changed(const _Atomic uint64_t *word, uint64_t seen)
+{
+    int i;
+
+    for (i = 0; i < GLANCES_SHARED_CORE && word != NULL; i++)
+        if (atomic_load_explicit(word, memory_order_relaxed) != seen)
+            return true;
+    return false;
+}
+
+/* Give the core away until word is not what was seen, but at most so many times. */
+static void give_away(tti_port *port, const _Atomic uint64_t *word, uint64_t seen, int times)
+{
+    int i;
+
+    for (i = 0; i < times && !has_changed(word, seen); i++)
+        port->ops->yield(port);
+}
+
+/* How often to do that before the next look at everything else, which is needed where more than this request is under
+ * way; after so many rounds. Without a word there is nothing else to look at. */
+static int times_to_yield(const tti_messenger *m, const _Atomic uint64_t *word, int rounds)
+{
+    if (word == NULL || m->under_way > 1 || m->n_serving > 0)
+        return 1;
+    return rounds < YIELDS_DOUBLE ? 2 << rounds : 2 << YIELDS_DOUBLE;
+}
+
+/* Let the peers work, without the lock, but look whether there is something to do. rounds: nothing was in as many. */
+static void idle(tti_messenger *m, const tti_request *request, int rounds)
 {
     tti_lane               *lane = lane_of(m, request);
     const tti_link         *link = lane != NULL ? lane->link : NULL;
     const _Atomic uint64_t *word = NULL;
     uint64_t                seen = 0;
+    int                     times;
 
     if (link != NULL && link->ops->watch != NULL)
         word = link->ops->watch(lane->link, request->is_send, &seen);
+    times = times_to_yield(m, word, rounds);
     tti_unlock(&m->lock);
-    if (!changes(word, seen, m->own_core && word != NULL ? LOOKS_OWN_CORE : LOOKS_SHARED_CORE) && !m->own_core)
-        m->port->ops->yield(m->port);
+    if (m->own_core)
+        (void)changes(word, seen, word != NULL ? LOOKS_OWN_CORE : LOOKS_NO_WORD);
+    else
+        give_away(m->port, word, seen, times);
     tti_lock(&m->lock);
 }
 
@@ -196,7 +233,7 @@ static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
         if (rounds >= (m->own_core ? 1 : ROUNDS_SHARED_CORE) && now_ns - idle_ns >= (m->own_core ? SPIN_NS : YIELD_NS))
             tti_messenger_sleep(m, p->deadline_ns);
         else
-            idle(m, request);
+            idle(m, request, rounds);
         rounds++;
     }
     return true;
