@@ -63,7 +63,9 @@ tti_at_once tti_recv_at_once(tti_messenger *m, tti_channel channel, const tti_pa
         mailbox->first != NULL || mailbox->has_notice)
         return TTI_NOT_THERE;
     frame = lane->link->ops->next(lane->link);
-    if (frame == NULL || !is_asked_for(frame, channel, parcel))
+    if (frame == NULL)
+        return TTI_NOTHING_THERE;
+    if (!is_asked_for(frame, channel, parcel))
         return TTI_NOT_THERE; /* another one is found, and kept, by the lane */
     got = lane->link->ops->body(lane->link, parcel->data, parcel->bytes);
     if (got == (int64_t)parcel->bytes)

@@ -9,8 +9,8 @@
  *         then at the lane of that message, then at all that are wanted; it reads the clock and looks for the dead
  *         once in such a round, the first time after some hundred looks. Ranks that share cores give theirs away,
  *         after a few glances without a pause between: what each look takes is taken from those who could make it
- *         come. They do so more often in each round, where nothing else is under way that a turn over all lanes could
- *         move. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may be doing the
+ *         come. A receive does so a few times even before it is a request. They do so more often in each round, where
+ *         nothing else is under way that a turn over all lanes could move. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may be doing the
  *         same.
  * Thread  When nobody waits and requests are under way, or windows have members on other hosts, the messenger's
  *         own thread drives; it is made with the first point-to-point request, such a window, or the first failure
@@ -28,6 +28,7 @@ enum {
     LOOKS_OWN_CORE = 64,   /* between two rounds */
     LOOKS_NO_WORD = 8,
     GLANCES_SHARED_CORE = 16,
+    YIELDS_AT_ONCE = 4, /* before there is a request */
     YIELDS_DOUBLE = 3, /* rounds in which their number does */
     SPIN_NS = 100 * 1000, /* own core: until sleeping */
     ROUNDS_SHARED_CORE = 8, /* of giving it away, and */
@@ -334,6 +335,22 @@ static __attribute__((noinline)) tutti_status transfer_rest(tti_messenger *m, tt
     return request->ended || wait_for(m, request, &p) ? TUTTI_OK : expire(m, request, &p, expiry);
 }
 
+/* A message that is not there yet may come as soon as the core is given away: it needs no request then. Where something
+ * else is under way, that has to be moved meanwhile. */
+static tti_at_once recv_soon(tti_messenger *m, tti_channel channel, const tti_parcel *parcel)
+{
+    tti_at_once took = tti_recv_at_once(m, channel, parcel);
+    int         i;
+
+    for (i = 0; i < YIELDS_AT_ONCE && took == TTI_NOTHING_THERE && !m->own_core && m->under_way == 0; i++) {
+        tti_unlock(&m->lock);
+        m->port->ops->yield(m->port);
+        tti_lock(&m->lock);
+        took = tti_recv_at_once(m, channel, parcel);
+    }
+    return took == TTI_NOTHING_THERE ? TTI_NOT_THERE : took;
+}
+
 tutti_status tti_messenger_transfer(tti_messenger *m, tti_channel channel, const tti_parcel *parcel, bool is_send,
                                     const tti_expiry *expiry, int *peer_out)
 {
@@ -349,7 +366,7 @@ tutti_status tti_messenger_transfer(tti_messenger *m, tti_channel channel, const
     if (is_send)
         sent = tti_send_at_once(m, channel, parcel);
     else
-        took = tti_recv_at_once(m, channel, parcel);
+        took = recv_soon(m, channel, parcel);
     if (sent == whole || took == TTI_TAKEN) {
         tti_unlock(&m->lock);
         return TUTTI_OK;

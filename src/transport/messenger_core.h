@@ -77,6 +77,7 @@ tutti_status tti_messenger_need_thread(tti_messenger *m);
 /** What came of a receive that looked before it was posted. */
 typedef enum tti_at_once {
     TTI_NOT_THERE,
+    TTI_NOTHING_THERE, /* nor anything else: it may be what comes next */
     TTI_TAKEN_IN_PART, /* its frame stands in the lane; the request goes into lane->into */
     TTI_TAKEN,
 } tti_at_once;
