@@ -9,7 +9,7 @@
 
 const char *const bench_op_names[BENCH_OPS] = {
     "all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all",
-    "barrier", "send_recv", "line", "yield", "empty",
+    "barrier", "send_recv", "exchange16", "exchange64", "line", "yield", "empty",
 };
 const char *const bench_dtype_names[BENCH_DTYPES] = { "f32", "f64", "bf16" };
 const char *const bench_form_names[BENCH_FORMS] = { "plain", "pass", "pass-nt", "staged", "staged-nt",
@@ -61,6 +61,11 @@ static bool has_parts(bench_op op)
     return op == BENCH_ALL_GATHER || op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_TO_ALL;
 }
 
+int bench_messages(bench_op op)
+{
+    return op == BENCH_EXCHANGE_16 ? 8 : op == BENCH_EXCHANGE_64 ? 32 : 0;
+}
+
 static bool has_data(bench_op op)
 {
     return op != BENCH_BARRIER && op < BENCH_LINE;
@@ -70,6 +75,8 @@ int64_t bench_part_count(const bench_cell *cell, int ranks)
 {
     const int64_t elements = cell->bytes / (int64_t)bench_dtype_size(cell->dtype);
 
+    if (bench_messages(cell->op) > 0)
+        return elements > 0 ? elements : 1;
     return elements >= ranks ? elements / ranks : 1;
 }
 
@@ -79,6 +86,8 @@ int64_t bench_tensor_count(const bench_cell *cell, int ranks)
 
     if (!has_data(cell->op))
         return 0;
+    if (bench_messages(cell->op) > 0)
+        return bench_part_count(cell, ranks) * bench_messages(cell->op);
     if (has_parts(cell->op))
         return bench_part_count(cell, ranks) * ranks;
     return elements > 0 ? elements : 1;
@@ -95,7 +104,7 @@ size_t bench_out_bytes(const bench_cell *cell, int ranks)
 {
     const size_t whole = (size_t)bench_tensor_count(cell, ranks) * bench_dtype_size(cell->dtype);
 
-    if (!has_parts(cell->op))
+    if (!has_parts(cell->op) && bench_messages(cell->op) == 0)
         return 0;
     return cell->op == BENCH_REDUCE_SCATTER ? whole / (size_t)ranks : whole;
 }

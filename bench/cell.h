@@ -4,7 +4,8 @@
  *
  * bytes is the size of the whole tensor: what all_reduce, broadcast, reduce and send_recv move, and the side
  * of all_gather, reduce_scatter and all_to_all that has a part for each rank. A part has at least one
- * element, so that those three are larger than asked for where ranks are more than elements. */
+ * element, so that those three are larger than asked for where ranks are more than elements. Of an exchange bytes
+ * are those of one message. */
 #ifndef TUTTI_BENCH_CELL_H
 #define TUTTI_BENCH_CELL_H
 
@@ -23,6 +24,8 @@ typedef enum bench_op {
     BENCH_ALL_TO_ALL,
     BENCH_BARRIER,
     BENCH_SEND_RECV, /* one message from each even rank to the next one */
+    BENCH_EXCHANGE_16, /* a batch: 8 messages to the next rank, and 8 from the one before; so the next one */
+    BENCH_EXCHANGE_64,
     BENCH_LINE,      /* limits only: two processes, each writes a line and reads the other's */
     BENCH_YIELD,     /* limits only: every process gives its core to the next one once */
     BENCH_EMPTY,     /* limits only: nothing; what the loop and the clock cost */
@@ -51,7 +54,7 @@ typedef struct bench_cell {
     bench_dtype dtype;
     bench_form form;
     int64_t bytes;
-    bool async;    /* begun, then waited for */
+    bool async;    /* begun, then waited for; of an exchange: message by message */
     bool cold;     /* buffers change from call to call, so that they are not in the caches */
     int budget_ms; /* of warming up and of both measures together */
     uint64_t seed;
@@ -71,7 +74,10 @@ size_t bench_dtype_size(bench_dtype dtype);
 /** "OP DTYPE BYTES FORM blocking|async warm|cold BUDGET_MS SEED [ordinary|registered]" to a cell. */
 bool bench_cell_read(const char *line, bench_cell *cell_out);
 
-/** Elements of one rank's part, at least one; of all parts where ops have parts, else of the tensor. */
+/** Messages that a rank sends in an operation, and receives; 0: it is no exchange. */
+int bench_messages(bench_op op);
+
+/** Elements of one rank's part, or of a message, at least one; of all parts where ops have parts, else of the tensor. */
 int64_t bench_part_count(const bench_cell *cell, int ranks);
 int64_t bench_tensor_count(const bench_cell *cell, int ranks);
 

@@ -11,6 +11,8 @@
 #include <mpi.h>
 #include "contender.h"
 
+enum { EXCHANGE_MAX = 32 };
+
 static MPI_Op bf16_sum; /* made by join(), which runs once */
 
 static float from_bf16(uint16_t v)
@@ -194,6 +196,23 @@ static bool send_recv(const bench_call *c)
                          : MPI_Irecv(c->in, n, t, peer, 0, MPI_COMM_WORLD, &q), &q);
 }
 
+/* The messages of an exchange. */
+static bool exchange(const bench_call *c)
+{
+    const int n = bench_messages(c->cell->op), next = (c->rank + 1) % c->ranks;
+    const int last = (c->rank + c->ranks - 1) % c->ranks, count = (int)c->part;
+    const size_t step = (size_t)c->part * bench_dtype_size(c->cell->dtype);
+    MPI_Request q[2 * EXCHANGE_MAX];
+    int i, code = MPI_SUCCESS;
+
+    for (i = 0; i < n && code == MPI_SUCCESS; i++) {
+        code = MPI_Irecv((char *)c->out + (size_t)i * step, count, type_of(c), last, i, MPI_COMM_WORLD, &q[2 * i]);
+        if (code == MPI_SUCCESS)
+            code = MPI_Isend((char *)c->in + (size_t)i * step, count, type_of(c), next, i, MPI_COMM_WORLD, &q[2 * i + 1]);
+    }
+    return ok(code != MPI_SUCCESS ? code : MPI_Waitall(2 * n, q, MPI_STATUSES_IGNORE));
+}
+
 static bench_op_fn op(const bench_cell *cell)
 {
     static const bench_op_fn ops[BENCH_OPS] = {
@@ -201,6 +220,7 @@ static bench_op_fn op(const bench_cell *cell)
         [BENCH_REDUCE] = reduce,                 [BENCH_ALL_GATHER] = all_gather,
         [BENCH_REDUCE_SCATTER] = reduce_scatter, [BENCH_ALL_TO_ALL] = all_to_all,
         [BENCH_BARRIER] = barrier,               [BENCH_SEND_RECV] = send_recv,
+        [BENCH_EXCHANGE_16] = exchange,          [BENCH_EXCHANGE_64] = exchange,
     };
 
     return ops[cell->op];
@@ -212,7 +232,7 @@ static const char *cannot(const bench_cell *cell, int ranks)
         return "for limits only";
     if (cell->memory != BENCH_ORDINARY)
         return "ordinary memory only";
-    return cell->op == BENCH_SEND_RECV && ranks < 2 ? "a message needs two ranks" : NULL;
+    return (cell->op == BENCH_SEND_RECV || bench_messages(cell->op) > 0) && ranks < 2 ? "a message needs two ranks" : NULL;
 }
 
 static MPI_Request begun; /* one at a time */

@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <tutti/tutti.h>
 
+enum { EXCHANGE_MAX = 32 };
+
 tutti_group *bench_tutti_group;
 
 static tutti_span span(void *data, int64_t count, const bench_call *c)
@@ -114,6 +116,59 @@ static bool send_recv(const bench_call *c)
                    &work);
 }
 
+/* All messages of an exchange in one batch. */
+static bool exchange_batch(const bench_call *c, int n)
+{
+    const int next = (c->rank + 1) % c->ranks, last = (c->rank + c->ranks - 1) % c->ranks;
+    const size_t step = (size_t)c->part * bench_dtype_size(c->cell->dtype);
+    tutti_p2p_op ops[2 * EXCHANGE_MAX];
+    tutti_work *works[2 * EXCHANGE_MAX];
+    tutti_status st;
+    int i;
+
+    for (i = 0; i < n; i++) {
+        ops[2 * i] = (tutti_p2p_op){ false, span((char *)c->out + (size_t)i * step, c->part, c), last, i };
+        ops[2 * i + 1] = (tutti_p2p_op){ true, span((char *)c->in + (size_t)i * step, c->part, c), next, i };
+    }
+    st = tutti_batch_isend_irecv(ops, 2 * n, bench_tutti_group, works);
+    if (st != TUTTI_OK)
+        return ok(st);
+    st = tutti_wait_all(works, 2 * n, 0);
+    for (i = 0; i < 2 * n; i++)
+        tutti_work_free(works[i]);
+    return ok(st);
+}
+
+/* The same, one after the other. */
+static bool exchange_each(const bench_call *c, int n)
+{
+    const int next = (c->rank + 1) % c->ranks, last = (c->rank + c->ranks - 1) % c->ranks;
+    const size_t step = (size_t)c->part * bench_dtype_size(c->cell->dtype);
+    tutti_work *works[2 * EXCHANGE_MAX];
+    bool fine = true;
+    int i, begun = 0;
+
+    for (i = 0; i < n && fine; i++) {
+        const tutti_span to = span((char *)c->out + (size_t)i * step, c->part, c);
+        const tutti_span from = span((char *)c->in + (size_t)i * step, c->part, c);
+
+        fine = ok(tutti_irecv(to, last, i, bench_tutti_group, &works[begun]));
+        begun += fine;
+        fine = fine && ok(tutti_isend(from, next, i, bench_tutti_group, &works[begun]));
+        begun += fine;
+    }
+    for (i = 0; i < begun; i++)
+        fine = awaited(TUTTI_OK, &works[i]) && fine;
+    return fine;
+}
+
+static bool exchange(const bench_call *c)
+{
+    const int n = bench_messages(c->cell->op);
+
+    return c->cell->async ? exchange_each(c, n) : exchange_batch(c, n);
+}
+
 static bench_op_fn op(const bench_cell *cell)
 {
     static const bench_op_fn ops[BENCH_OPS] = {
@@ -121,6 +176,7 @@ static bench_op_fn op(const bench_cell *cell)
         [BENCH_REDUCE] = reduce,                 [BENCH_ALL_GATHER] = all_gather,
         [BENCH_REDUCE_SCATTER] = reduce_scatter, [BENCH_ALL_TO_ALL] = all_to_all,
         [BENCH_BARRIER] = barrier,               [BENCH_SEND_RECV] = send_recv,
+        [BENCH_EXCHANGE_16] = exchange,          [BENCH_EXCHANGE_64] = exchange,
     };
 
     return ops[cell->op];
@@ -130,7 +186,7 @@ static const char *cannot(const bench_cell *cell, int ranks)
 {
     if (cell->form != BENCH_PLAIN || op(cell) == NULL)
         return "for limits only";
-    return cell->op == BENCH_SEND_RECV && ranks < 2 ? "a message needs two ranks" : NULL;
+    return (cell->op == BENCH_SEND_RECV || bench_messages(cell->op) > 0) && ranks < 2 ? "a message needs two ranks" : NULL;
 }
 
 static tutti_work *begun; /* one at a time */

@@ -60,9 +60,11 @@ static void sum_all(const bench_cell *cell, int ranks, unsigned sums[16])
 }
 
 /* What stands at index i of this rank's result. */
-static unsigned expected(const bench_cell *cell, const unsigned sums[16], int rank, int root,
+static unsigned expected(const bench_cell *cell, const unsigned sums[16], int rank, int ranks, int root,
                          int64_t part, int64_t i)
 {
+    if (bench_messages(cell->op) > 0)
+        return value(cell, (rank + ranks - 1) % ranks, i);
     switch (cell->op) {
     case BENCH_ALL_REDUCE:
     case BENCH_REDUCE: return sums[of_index(i)];
@@ -85,7 +87,7 @@ int64_t bench_first_wrong(const void *result, const bench_cell *cell, int rank, 
         return -1;
     sum_all(cell, ranks, sums);
     for (i = 0; i < count; i++)
-        if (!is(result, i, cell->dtype, expected(cell, sums, rank, root, part, i)))
+        if (!is(result, i, cell->dtype, expected(cell, sums, rank, ranks, root, part, i)))
             return i;
     return -1;
 }

@@ -22,6 +22,8 @@ static const bench_word words[] = {
     { "all_to_all", "", bench_collective },
     { "barrier", "", bench_collective },
     { "send_recv", "one message from each even rank to the next", bench_collective },
+    { "exchange16", "a batch: 8 messages to the next rank, and 8 from the one before", bench_collective },
+    { "exchange64", "the same with 32; --async: message by message", bench_collective },
     { "overlap", "an all_reduce behind matrix products: how much of it is hidden", bench_collective },
     { "near", "how far two cores are from each other now", bench_near },
     { "store", "many clients count on one tcp store", bench_store },

@@ -71,7 +71,8 @@ static void few_clients_count(void **state)
 static void collectives_are_measured(void **state)
 {
     static const char *const ops[] = { "all_reduce",     "broadcast",  "reduce",  "all_gather",
-                                       "reduce_scatter", "all_to_all", "barrier", "send_recv" };
+                                       "reduce_scatter", "all_to_all", "barrier", "send_recv",
+                                       "exchange16",     "exchange64" };
     char path[] = "/tmp/tutti-bench-XXXXXX";
     char args[256], start[64];
     int fd = mkstemp(path);
