@@ -535,6 +535,19 @@ static tutti_status fake_post(tutti_backend *backend, const tutti_message *messa
     return TUTTI_OK;
 }
 
+static tutti_status fake_post_all(tutti_backend *backend, const tutti_message *messages, int n,
+                                  tutti_request **requests_out, int *n_out)
+{
+    tutti_status st = TUTTI_OK;
+
+    for (*n_out = 0; *n_out < n; ++*n_out) {
+        st = fake_post(backend, &messages[*n_out], &requests_out[*n_out]);
+        if (st != TUTTI_OK)
+            break;
+    }
+    return st;
+}
+
 static tutti_status outcome(const tutti_request *request)
 {
     if (request->status == TUTTI_OK)
@@ -644,6 +657,7 @@ const tutti_backend_ops fake_ops = {
     .create = fake_create,
     .run = fake_run,
     .post = fake_post,
+    .post_all = fake_post_all,
     .wait = fake_wait,
     .test = fake_test,
     .source = fake_source,

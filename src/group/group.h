@@ -50,6 +50,7 @@ enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX 
 typedef struct tti_callback tti_callback;
 typedef struct tti_worker   tti_worker; /* workers.c */
 typedef struct tti_scope    tti_scope; /* scope.c */
+typedef struct tti_work_block tti_work_block; /* work.c */
 typedef struct tutti_window tutti_window;
 typedef struct tti_hooks    tti_hooks; /* hooks.h */
 
@@ -160,6 +161,7 @@ struct tutti_group {
 struct tutti_work {
     bool             is_nothing; /* the constant that non-members get: complete, never freed */
     _Atomic uint32_t refs;       /* the user's, and the queue's or the list of messages' */
+    tti_work_block  *block; /* the memory that it has with others of its batch; NULL: its own */
     tti_runner      *runner;
     int64_t          timeout_ms; /* of the group */
     char             group_name[TTI_GROUP_NAME_MAX];
@@ -346,6 +348,8 @@ void tti_queue_close(tutti_group *group);
 
 /** A new work with one reference, not yet linked anywhere. */
 tutti_status tti_work_create(tutti_group *group, int n_list, tutti_work **work_out);
+/** n of them at once, with no room for lists. */
+tutti_status tti_works_create(tutti_group *group, int n, tutti_work **works_out);
 void         tti_work_retain(tutti_work *work);
 /** Drop a reference. The lock may be held or not. */
 void tti_work_drop(tutti_work *work);
@@ -392,6 +396,11 @@ tutti_status tti_message_lost(const tutti_group *group, const char *what);
 /** Hand a checked message to the backend: work, new and not linked anywhere, becomes its work. The
  * caller is inside group. */
 tutti_status tti_posting_begin(tutti_group *group, const tti_posting *p, tutti_work *work);
+
+/** What the work of a checked message is called; before it is handed to the backend. */
+void tti_posting_name(tutti_group *group, const tti_posting *p, tutti_work *work);
+/** A message was posted: request is its work's from here on; NULL: it is done. Lock held. */
+void tti_posting_begun(tutti_group *group, const tti_posting *p, tutti_request *request, tutti_work *work);
 
 /** A message that was begun in request becomes work's, whose what and name are set. The caller is inside group. */
 void tti_message_adopt(tutti_group *group, const tutti_backend_ops *ops, tutti_request *request, tutti_work *work);

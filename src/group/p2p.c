@@ -14,6 +14,7 @@
 #include <string.h>
 #include "group/check.h"
 #include "group/make.h"
+#include "group/put.h"
 #include <tutti/private.h>
 
 enum { REAP_MAX = 2 };
@@ -60,37 +61,18 @@ tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag
     return TUTTI_OK;
 }
 
-/* Every message that is not waited for is described: snprintf() would cost more than the rest. */
-static char *put(char *at, const char *end, const char *text)
-{
-    while (*text != '\0' && at < end)
-        *at++ = *text++;
-    return at;
-}
-
-static char *put_number(char *at, const char *end, int number)
-{
-    char  digits[16];
-    char *first = digits + sizeof digits - 1;
-
-    *first = '\0';
-    do
-        *--first = (char)('0' + number % 10);
-    while ((number /= 10) > 0);
-    return put(at, end, first);
-}
-
 /* "recv from rank 3, tag 0". Ranks and tags are not negative. */
 static void describe(const tti_posting *p, char out[TTI_GROUP_CAUSE_MAX])
 {
     const char *end = out + TTI_GROUP_CAUSE_MAX - 1;
-    char       *at = put(out, end, p->what);
+    char       *at = tti_put(out, end, p->what);
 
     if (p->message.peer < 0)
-        at = put(at, end, " from any rank");
+        at = tti_put(at, end, " from any rank");
     else
-        at = put_number(put(at, end, p->message.is_send ? " to rank " : " from rank "), end, p->peer);
-    at = put_number(put(at, end, ", tag "), end, p->message.tag);
+        at = tti_put_number(tti_put(at, end, p->message.is_send ? " to rank " : " from rank "), end,
+                            (uint64_t)p->peer);
+    at = tti_put_number(tti_put(at, end, ", tag "), end, (uint64_t)p->message.tag);
     *at = '\0';
 }
 
@@ -316,14 +298,20 @@ static void reap(tutti_group *group)
     }
 }
 
-void tti_message_adopt(tutti_group *group, const tutti_backend_ops *ops, tutti_request *request, tutti_work *work)
+/* Lock held. */
+static void adopt(tutti_group *group, const tutti_backend_ops *ops, tutti_request *request, tutti_work *work)
 {
     work->request = request;
     work->ops = ops;
-    tti_lock(&group->runner->lock);
     reap(group);
     tti_work_retain(work);
     list_append(&group->messages, work);
+}
+
+void tti_message_adopt(tutti_group *group, const tutti_backend_ops *ops, tutti_request *request, tutti_work *work)
+{
+    tti_lock(&group->runner->lock);
+    adopt(group, ops, request, work);
     tti_unlock(&group->runner->lock);
 }
 
@@ -338,26 +326,40 @@ static void complete(tutti_work *work, const tti_posting *p, const tutti_backend
     work->done = true;
 }
 
+void tti_posting_name(tutti_group *group, const tti_posting *p, tutti_work *work)
+{
+    describe(p, work->what);
+    tti_comm_name(group, p->message.device, tti_message_title(p), work->name);
+    if (work->timed)
+        work->began_ns = tti_port_now(group->runner->port);
+}
+
+void tti_posting_begun(tutti_group *group, const tti_posting *p, tutti_request *request, tutti_work *work)
+{
+    const tutti_backend_ops *ops = group->routes[p->message.device].ops;
+
+    if (!p->message.is_send)
+        work->call = (tutti_call){ .dtype = p->message.dtype, .count = p->message.count,
+                                   .out = p->message.data, .device = p->message.device };
+    if (request != NULL)
+        adopt(group, ops, request, work);
+    else
+        complete(work, p, ops);
+}
+
 static tutti_status post(tutti_group *group, const tti_posting *p, tutti_work *work)
 {
     const tti_route *route = &group->routes[p->message.device];
     tutti_request   *request = NULL;
     tutti_status     st;
 
-    describe(p, work->what);
-    tti_comm_name(group, p->message.device, tti_message_title(p), work->name);
-    if (work->timed)
-        work->began_ns = tti_port_now(group->runner->port);
+    tti_posting_name(group, p, work);
     st = route->ops->post(route->backend, &p->message, &request);
     if (st != TUTTI_OK)
         return st;
-    if (!p->message.is_send)
-        work->call = (tutti_call){ .dtype = p->message.dtype, .count = p->message.count,
-                                   .out = p->message.data, .device = p->message.device };
-    if (request != NULL)
-        tti_message_adopt(group, route->ops, request, work);
-    else
-        complete(work, p, route->ops);
+    tti_lock(&group->runner->lock);
+    tti_posting_begun(group, p, request, work);
+    tti_unlock(&group->runner->lock);
     return TUTTI_OK;
 }
 

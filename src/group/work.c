@@ -8,6 +8,7 @@
 #include "group/hooks.h"
 
 #include <assert.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
@@ -19,6 +20,38 @@ tutti_work *tti_work_nothing(void)
     return (tutti_work *)(uintptr_t)&nothing; /* every function here looks at is_nothing first */
 }
 
+/* Many works that come together go together: an allocation for each would be most of what small messages cost. */
+struct tti_work_block {
+    _Alignas(max_align_t) _Atomic int refs; /* works in it that are left */
+};
+
+static void init(tutti_group *group, tutti_work *work)
+{
+    /* Not calloc(), which takes nothing that was just freed, nor a memset() that becomes one. */
+    *work = (tutti_work){ .runner = group->runner, .group = group, .timeout_ms = group->timeout_ms,
+                          .timed = group->timed, .source = -1, .rank = group->rank };
+    atomic_init(&work->refs, 1);
+    memcpy(work->group_name, group->name, sizeof work->group_name);
+}
+
+tutti_status tti_works_create(tutti_group *group, int n, tutti_work **works_out)
+{
+    tti_work_block *block = malloc(sizeof *block + (size_t)n * sizeof(tutti_work));
+    char           *at = (char *)(block + 1);
+    int             i;
+
+    if (block == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for %d asynchronous operations on group '%s'", n, group->name);
+    atomic_init(&block->refs, n);
+    atomic_fetch_add_explicit(&group->runner->refs, (uint32_t)n, memory_order_relaxed);
+    for (i = 0; i < n; i++, at += sizeof(tutti_work)) {
+        works_out[i] = (tutti_work *)(void *)at;
+        init(group, works_out[i]);
+        works_out[i]->block = block;
+    }
+    return TUTTI_OK;
+}
+
 tutti_status tti_work_create(tutti_group *group, int n_list, tutti_work **work_out)
 {
     tutti_work *work = malloc(sizeof *work + (size_t)n_list * sizeof work->list[0]);
@@ -26,12 +59,8 @@ tutti_status tti_work_create(tutti_group *group, int n_list, tutti_work **work_o
     if (work == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for an asynchronous operation on group '%s'",
                         group->name);
-    /* Not calloc(), which takes nothing that was just freed, nor a memset() that becomes one. */
-    *work = (tutti_work){ .runner = tti_runner_retain(group->runner), .group = group,
-                          .timeout_ms = group->timeout_ms, .timed = group->timed, .source = -1,
-                          .rank = group->rank };
-    atomic_init(&work->refs, 1);
-    memcpy(work->group_name, group->name, sizeof work->group_name);
+    init(group, work);
+    tti_runner_retain(group->runner);
     *work_out = work;
     return TUTTI_OK;
 }
@@ -48,7 +77,10 @@ void tti_work_drop(tutti_work *work)
         return;
     tti_runner_drop(work->runner);
     free(work->words);
-    free(work);
+    if (work->block == NULL)
+        free(work);
+    else if (atomic_fetch_sub_explicit(&work->block->refs, 1, memory_order_acq_rel) == 1)
+        free(work->block);
 }
 
 void tti_works_finish(tutti_work *first, tutti_status status, const char *words)
@@ -262,6 +294,7 @@ static tutti_status wait_message(tutti_work *work, int64_t timeout_ms)
     tutti_status st;
 
     tti_lock(&runner->lock);
+    tti_work_look(work); /* of several that were begun most have ended by now */
     st = work->done ? outcome(work) : await_message(work, timeout_ms);
     tti_unlock(&runner->lock);
     return st;

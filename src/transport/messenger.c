@@ -136,6 +136,74 @@ bool tti_messenger_at_once(tti_messenger *m, tti_channel channel, const tti_parc
     return done;
 }
 
+/* Several messages that are posted together. */
+typedef struct posting {
+    tti_messenger     *m;
+    tti_channel        channel;
+    tti_request_block *block; /* of their requests; NULL: none was needed yet */
+    char              *next;  /* one, in it */
+} posting;
+
+/* A request in the block, which is made for n when the first is needed. */
+static tutti_status take_request(posting *p, tti_post *post, int n)
+{
+    if (p->block == NULL) {
+        p->block = malloc(sizeof *p->block + (size_t)n * sizeof *post->request);
+        if (p->block == NULL)
+            return tti_fail(TUTTI_E_NOMEM, "no memory for %d requests", n);
+        atomic_init(&p->block->refs, 1);
+        p->next = (char *)(p->block + 1);
+    }
+    post->request = (tti_request *)(void *)p->next;
+    p->next += sizeof *post->request;
+    tti_request_init(post->request, p->m, p->channel, &post->parcel, post->is_send);
+    post->request->block = p->block;
+    atomic_fetch_add_explicit(&p->block->refs, 1, memory_order_relaxed);
+    return TUTTI_OK;
+}
+
+/* Begin the first of n; what can be moved is moved when all are begun. Lock held. */
+static tutti_status post_first(posting *p, tti_post *post, int n)
+{
+    tti_messenger *m = p->m;
+    tutti_status   st;
+
+    post->request = NULL;
+    tti_count_call(m);
+    if (tti_post_at_once(m, p->channel, &post->parcel, post->is_send))
+        return TUTTI_OK;
+    st = tti_need_driver(m);
+    if (st == TUTTI_OK)
+        st = take_request(p, post, n);
+    if (st != TUTTI_OK)
+        return st;
+    m->under_way++;
+    tti_place(m, post->request); /* may end it; the caller's reference stays */
+    return TUTTI_OK;
+}
+
+tutti_status tti_messenger_post_all(tti_messenger *m, tti_channel channel, tti_post *posts, int n, int *n_out)
+{
+    posting      p = { .m = m, .channel = channel };
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    tti_lock(&m->lock);
+    for (i = 0; i < n; i++) {
+        st = post_first(&p, &posts[i], n - i);
+        if (st != TUTTI_OK)
+            break;
+    }
+    if (m->under_way > 0)
+        (void)tti_messenger_turn(m, false);
+    if (m->under_way > 0)
+        tti_leave_to_others(m);
+    tti_unlock(&m->lock);
+    tti_request_block_drop(p.block);
+    *n_out = i;
+    return st;
+}
+
 /* ---- life ------------------------------------------------------------------------------------------ */
 
 static tutti_status take_lanes(tti_messenger *m)

@@ -62,6 +62,17 @@ tutti_status tti_messenger_recv(tti_messenger *messenger, tti_channel channel, c
 /** Whether a message could be done now, as a whole, and is: then there is no request. Never blocks. */
 bool tti_messenger_at_once(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel, bool is_send);
 
+/** One of several messages. */
+typedef struct tti_post {
+    tti_parcel   parcel;
+    bool         is_send;
+    tti_request *request; /* once it is begun; NULL: it is done, as tti_messenger_at_once() says */
+} tti_post;
+
+/** Begin n messages in their order, under one lock; never blocks. n_out: how many were; if not all, why the next one was
+ * not. */
+tutti_status tti_messenger_post_all(tti_messenger *messenger, tti_channel channel, tti_post *posts, int n, int *n_out);
+
 /** When a transfer has lasted too long. */
 typedef struct tti_expiry {
     int64_t timeout_ms; /* negative: never */
@@ -88,6 +99,10 @@ bool         tti_request_ended(tti_request *request);
  * request, before its release, which does not take it back. Not after tti_messenger_close(), unless the
  * request has ended. */
 void tti_request_notify(tti_request *request, void (*fn)(void *ctx), void *ctx);
+enum { TTI_REQUEST_ROOM = 32 };
+
+/** Memory for whoever holds a request, TTI_REQUEST_ROOM bytes, aligned for anything; it goes when he releases it. */
+void *tti_request_room(tti_request *request);
 /** Mesh rank of the sender of a completed receive, the peer otherwise. */
 int tti_request_peer(const tti_request *request);
 /** Control word that came with the message a receive was matched with; 0 before. */

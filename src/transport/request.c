@@ -80,6 +80,7 @@ void tti_request_init(tti_request *request, tti_messenger *m, tti_channel channe
     request->on_end = NULL;
     request->on_end_ctx = NULL;
     request->on_stack = false;
+    request->block = NULL;
     atomic_init(&request->refs, 2);
     atomic_init(&request->ended, false);
     request->cause.status = TUTTI_OK; /* its words are written when there are any */
@@ -96,6 +97,11 @@ void tti_request_end(tti_request *request, const tti_cause *why)
         request->on_end(request->on_end_ctx);
     if (!request->on_stack)
         tti_request_release(request);
+}
+
+void *tti_request_room(tti_request *request)
+{
+    return request->room;
 }
 
 bool tti_request_ended(tti_request *request)
@@ -118,6 +124,12 @@ uint64_t tti_request_what(const tti_request *request)
     return request->frame.what;
 }
 
+void tti_request_block_drop(tti_request_block *block)
+{
+    if (block != NULL && atomic_fetch_sub_explicit(&block->refs, 1, memory_order_acq_rel) == 1)
+        free(block);
+}
+
 void tti_request_release(tti_request *request)
 {
     if (request == NULL)
@@ -127,5 +139,8 @@ void tti_request_release(tti_request *request)
         atomic_fetch_sub_explicit(&request->refs, 1, memory_order_acq_rel) > 1)
         return;
     free(request->copy);
-    free(request);
+    if (request->block == NULL)
+        free(request);
+    else
+        tti_request_block_drop(request->block);
 }

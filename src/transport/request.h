@@ -8,6 +8,7 @@
 #define TTI_TRANSPORT_REQUEST_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include "transport/frame.h"
 #include "transport/messenger.h"
 
@@ -28,6 +29,14 @@ void tti_cause_set(tti_cause *cause, tutti_status status, const char *fmt, ...) 
 void tti_cause_set_errno(tti_cause *cause, tutti_status status, int err, const char *fmt, ...)
     TUTTI_PRINTF(4, 5);
 
+/** Memory for several requests that are posted together, and go together. */
+typedef struct tti_request_block {
+    _Alignas(max_align_t) _Atomic int refs; /* requests in it that are left, and whoever still takes from it */
+} tti_request_block;
+
+/** A reference to a block less. */
+void tti_request_block_drop(tti_request_block *block);
+
 struct tti_request {
     tti_messenger *messenger;
     int           *under_way; /* the messenger's count of requests that have not ended */
@@ -44,7 +53,9 @@ struct tti_request {
     _Atomic int    refs;
     _Atomic bool   ended;
     bool           on_stack; /* its call waits for its end: nobody else refers to it, and nothing is freed */
+    tti_request_block *block; /* the memory that it has with others; NULL: its own */
     tti_cause      cause; /* status TUTTI_OK: it ended well */
+    _Alignas(max_align_t) char room[TTI_REQUEST_ROOM]; /* the caller's */
 };
 
 /** What goes before a message. */

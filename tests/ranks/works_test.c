@@ -69,6 +69,42 @@ static void batches_in_any_order(tt_ctx *t)
     OK(tutti_barrier(t->group));
 }
 
+enum { LONG_BATCH = 100, LONGEST = 40000 };
+
+/* Round the ranks, more than are posted at a time, of sizes that go by all ways; with one tag, so that their order tells
+ * which is which. Some list what they send first, some what they receive. */
+static void long_batches_of_all_sizes(tt_ctx *t)
+{
+    static const int64_t counts[] = { 1, 2048, 0, 14, LONGEST, 256 };
+    const int            n_counts = sizeof counts / sizeof counts[0];
+    const int            next = (t->rank + 1) % t->size, last = (t->rank + t->size - 1) % t->size;
+    float               *out = tt_floats(t, (size_t)LONG_BATCH * LONGEST, (float)t->rank);
+    float               *in = tt_floats(t, (size_t)LONG_BATCH * LONGEST, -1.0f);
+    tutti_p2p_op         ops[2 * LONG_BATCH];
+    tutti_work          *works[2 * LONG_BATCH];
+    int                  i, k;
+
+    for (i = 0; i < LONG_BATCH; i++) {
+        const int64_t n = counts[i % n_counts];
+        const int     sends_at = t->rank % 2 == 0 ? i : LONG_BATCH + i, recvs_at = LONG_BATCH + 2 * i - sends_at;
+
+        for (k = 0; k < n; k += 7)
+            out[(size_t)i * LONGEST + (size_t)k] = (float)(1000 * t->rank + i + k);
+        ops[sends_at] = (tutti_p2p_op){ true, TUTTI_SPAN(out + (size_t)i * LONGEST, n), next, 5 };
+        ops[recvs_at] = (tutti_p2p_op){ false, TUTTI_SPAN(in + (size_t)i * LONGEST, n), last, 5 };
+    }
+    OK(tutti_batch_isend_irecv(ops, 2 * LONG_BATCH, t->group, works));
+    OK(tutti_wait_all(works, 2 * LONG_BATCH, 0));
+    for (i = 0; i < 2 * LONG_BATCH; i++) {
+        assert_int_equal(tutti_work_source_rank(works[i]), ops[i].is_send ? -1 : last);
+        tutti_work_free(works[i]);
+    }
+    for (i = 0; i < LONG_BATCH; i++)
+        for (k = 0; k < counts[i % n_counts]; k += 7)
+            assert_true(in[(size_t)i * LONGEST + (size_t)k] == (float)(1000 * last + i + k));
+    OK(tutti_barrier(t->group));
+}
+
 /* Rank 0 takes what comes, one after the other, a collective among them. */
 static void whichever_is_first(tt_ctx *t)
 {
@@ -186,6 +222,9 @@ int main(void)
     static const tt_test tests[] = {
         TT_TEST(batches_in_any_order, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(batches_in_any_order, .ranks = 4, .hosts = 2),
+        TT_TEST(long_batches_of_all_sizes, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(long_batches_of_all_sizes, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(long_batches_of_all_sizes, .ranks = 4, .hosts = 2),
         TT_TEST(whichever_is_first, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(callbacks_come_without_a_wait, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(callbacks_come_without_a_wait, .ranks = 4, .hosts = 2),

@@ -242,6 +242,11 @@ typedef struct tutti_backend_ops {
      * backend or abort, if anything of it was done: then run gives its buffers back. One thread at a time, not always the
      * same, and not during a run. Fails as run does. */
     tutti_status (*advance)(tutti_backend *backend, const tutti_call *call, tutti_progress *progress_out);
+    /* Optional; NULL: post, one after the other. Begin n messages in their order, each as post does, with a request, or
+     * NULL there. n_out: how many were begun; if not all, this returns why the next one was not, and may be called again for
+     * those behind it. Any thread. */
+    tutti_status (*post_all)(tutti_backend *backend, const tutti_message *messages, int n, tutti_request **requests_out,
+                             int *n_out);
 } tutti_backend_ops;
 
 struct tutti_backend {

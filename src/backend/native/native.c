@@ -13,6 +13,8 @@
 #include "backend/native/store_board.h"
 #include "store/store.h"
 
+enum { POSTS_MAX = 64 }; /* messages that are posted under one lock */
+
 static tti_membership *members_make(const tutti_backend_config *config)
 {
     const size_t n = (size_t)config->n_ranks;
@@ -128,10 +130,13 @@ static tutti_status native_advance(tutti_backend *backend, const tutti_call *cal
     return tti_coll_advance(((tti_native *)backend)->coll, call, progress_out);
 }
 
-void tti_native_fill(const tti_native *nat, tti_request *message, bool is_send, tutti_request *request)
+tutti_request *tti_native_wrap(const tti_native *nat, tti_request *message, bool is_send)
 {
+    tutti_request *request = tti_request_room(message);
+
     atomic_fetch_add_explicit(&nat->members->refs, 1, memory_order_relaxed);
     *request = (tutti_request){ .message = message, .members = nat->members, .is_send = is_send };
+    return request;
 }
 
 static tti_channel channel_of(const tti_native *nat)
@@ -152,25 +157,38 @@ static tutti_status native_post(tutti_backend *backend, const tutti_message *mes
     tti_native      *nat = (tti_native *)backend;
     const tti_parcel parcel = parcel_of(nat, message);
     tti_request     *posted = NULL;
-    tutti_request   *request;
     tutti_status     st;
 
     if (tti_messenger_at_once(nat->messenger, channel_of(nat), &parcel, message->is_send)) {
         *request_out = NULL;
         return TUTTI_OK;
     }
-    request = malloc(sizeof *request);
-    if (request == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for a request");
     st = (message->is_send ? tti_messenger_send : tti_messenger_recv)(nat->messenger, channel_of(nat), &parcel,
                                                                       &posted);
-    if (st != TUTTI_OK) {
-        free(request);
-        return st;
+    if (st == TUTTI_OK)
+        *request_out = tti_native_wrap(nat, posted, message->is_send);
+    return st;
+}
+
+static tutti_status native_post_all(tutti_backend *backend, const tutti_message *messages, int n,
+                                    tutti_request **requests_out, int *n_out)
+{
+    tti_native  *nat = (tti_native *)backend;
+    tti_post     posts[POSTS_MAX];
+    tutti_status st = TUTTI_OK;
+    int          i, some, begun = 0;
+
+    for (*n_out = 0; *n_out < n && st == TUTTI_OK; *n_out += begun) {
+        some = n - *n_out < POSTS_MAX ? n - *n_out : POSTS_MAX;
+        for (i = 0; i < some; i++)
+            posts[i] = (tti_post){ .parcel = parcel_of(nat, &messages[*n_out + i]),
+                                   .is_send = messages[*n_out + i].is_send };
+        st = tti_messenger_post_all(nat->messenger, channel_of(nat), posts, some, &begun);
+        for (i = 0; i < begun; i++)
+            requests_out[*n_out + i] =
+                posts[i].request != NULL ? tti_native_wrap(nat, posts[i].request, posts[i].is_send) : NULL;
     }
-    tti_native_fill(nat, posted, message->is_send, request);
-    *request_out = request;
-    return TUTTI_OK;
+    return st;
 }
 
 /* The group rank of a mesh rank, or -1. */
@@ -222,9 +240,10 @@ static int native_source(const tutti_request *request)
 
 static void native_release(tutti_request *request)
 {
-    tti_request_release(request->message);
-    members_drop(request->members);
-    free(request);
+    tti_membership *members = request->members;
+
+    tti_request_release(request->message); /* request goes with it */
+    members_drop(members);
 }
 
 static void native_abort(tutti_backend *backend)
@@ -272,4 +291,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .transfer = native_transfer,
     .late_deadlines = true,
     .advance = native_advance,
+    .post_all = native_post_all,
 };

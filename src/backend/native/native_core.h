@@ -25,15 +25,18 @@ typedef struct tti_native {
     uint32_t        group_id;
 } tti_native;
 
+/** Lies in the room of its message. */
 struct tutti_request {
     tti_request    *message;
     tti_membership *members;
     bool            is_send;
 };
 
+_Static_assert(sizeof(tutti_request) <= TTI_REQUEST_ROOM, "a message has room for what the backend knows of it");
+
 extern const tutti_window_ops tti_native_window_ops; /* native_window.c */
 
-/** Make request, which is the caller's memory, stand for one of the messenger's, which is taken over. */
-void tti_native_fill(const tti_native *nat, tti_request *message, bool is_send, tutti_request *request);
+/** What stands for one of the messenger's, which is taken over. */
+tutti_request *tti_native_wrap(const tti_native *nat, tti_request *message, bool is_send);
 
 #endif

@@ -59,48 +59,30 @@ static tutti_status window_attach(tutti_backend_window *w, const uint8_t (*cards
     return st;
 }
 
-static tutti_status make_request(tutti_request **request_out)
-{
-    *request_out = malloc(sizeof **request_out);
-    return *request_out != NULL ? TUTTI_OK : tti_fail(TUTTI_E_NOMEM, "no memory for a request");
-}
-
 /* What was begun, for the caller; message NULL: it is done. */
 static tutti_status hand_out(const tutti_backend_window *w, tutti_status st, tti_request *message,
-                             tutti_request *request, tutti_request **request_out)
+                             tutti_request **request_out)
 {
-    *request_out = NULL;
-    if (st == TUTTI_OK && message != NULL) {
-        tti_native_fill(w->nat, message, true, request);
-        *request_out = request;
-    } else {
-        free(request);
-    }
+    *request_out = st == TUTTI_OK && message != NULL ? tti_native_wrap(w->nat, message, true) : NULL;
     return st;
 }
 
 static tutti_status window_put(tutti_backend_window *w, int peer, uint64_t offset, const void *data, size_t bytes,
                                tutti_request **request_out)
 {
-    tti_request   *message = NULL;
-    tutti_request *request = NULL;
-    tutti_status   st = make_request(&request);
+    tti_request *message = NULL;
+    tutti_status st = tti_window_put(w->window, mesh_rank(w, peer), offset, data, bytes, &message);
 
-    if (st == TUTTI_OK)
-        st = tti_window_put(w->window, mesh_rank(w, peer), offset, data, bytes, &message);
-    return hand_out(w, st, message, request, request_out);
+    return hand_out(w, st, message, request_out);
 }
 
 static tutti_status window_get(tutti_backend_window *w, int peer, uint64_t offset, void *data, size_t bytes,
                                tutti_request **request_out)
 {
-    tti_request   *message = NULL;
-    tutti_request *request = NULL;
-    tutti_status   st = make_request(&request);
+    tti_request *message = NULL;
+    tutti_status st = tti_window_get(w->window, mesh_rank(w, peer), offset, data, bytes, &message);
 
-    if (st == TUTTI_OK)
-        st = tti_window_get(w->window, mesh_rank(w, peer), offset, data, bytes, &message);
-    return hand_out(w, st, message, request, request_out);
+    return hand_out(w, st, message, request_out);
 }
 
 static tutti_status window_signal(tutti_backend_window *w, int peer)
@@ -110,13 +92,10 @@ static tutti_status window_signal(tutti_backend_window *w, int peer)
 
 static tutti_status window_wait_signal(tutti_backend_window *w, int peer, tutti_request **request_out)
 {
-    tti_request   *message = NULL;
-    tutti_request *request = NULL;
-    tutti_status   st = make_request(&request);
+    tti_request *message = NULL;
+    tutti_status st = tti_window_wait_signal(w->window, mesh_rank(w, peer), &message);
 
-    if (st == TUTTI_OK)
-        st = tti_window_wait_signal(w->window, mesh_rank(w, peer), &message);
-    return hand_out(w, st, message, request, request_out);
+    return hand_out(w, st, message, request_out);
 }
 
 static bool window_cancel(tutti_backend_window *w, tutti_request *request)
@@ -126,13 +105,10 @@ static bool window_cancel(tutti_backend_window *w, tutti_request *request)
 
 static tutti_status window_flush(tutti_backend_window *w, int peer, tutti_request **request_out)
 {
-    tti_request   *message = NULL;
-    tutti_request *request = NULL;
-    tutti_status   st = make_request(&request);
+    tti_request *message = NULL;
+    tutti_status st = tti_window_flush(w->window, mesh_rank(w, peer), &message);
 
-    if (st == TUTTI_OK)
-        st = tti_window_flush(w->window, mesh_rank(w, peer), &message);
-    return hand_out(w, st, message, request, request_out);
+    return hand_out(w, st, message, request_out);
 }
 
 static bool window_is_direct(tutti_backend_window *w, int peer)
