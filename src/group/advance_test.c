@@ -300,6 +300,91 @@ static void test_a_later_one_fails(void **state)
     tutti_destroy_process_group(world);
 }
 
+/* Works that are waited for at once, until one is put off; soon_from_out: how many of them are asked for then. */
+static tutti_work *start_one_put_off(tutti_group *world, int *soon_from_out)
+{
+    const int64_t deadline_ns = tti_now_ns() + LONG_MS * TTI_MS;
+    tutti_work   *work;
+    bool          is_put_off;
+
+    for (;;) {
+        work = start(world);
+        tti_lock(&world->runner->lock);
+        is_put_off = work->put_off;
+        *soon_from_out = world->soon_from;
+        tti_unlock(&world->runner->lock);
+        if (is_put_off)
+            return work;
+        assert_true(tti_now_ns() < deadline_ns);
+        assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+        tutti_work_free(work);
+    }
+}
+
+/* A worker comes for one that was put off in vain, and the next one is not. */
+static void test_nobody_comes_for_it(void **state)
+{
+    tutti_group *world = new_world(TUTTI_PROGRESS_BEGUN, false);
+    tutti_work  *works[2];
+    int          soon_from;
+
+    (void)state;
+    works[0] = start_one_put_off(world, &soon_from);
+    await(&runs, works[0]->seq);
+    assert_true(atomic_load(&runs_in_background));
+    works[1] = start(world);
+    tti_lock(&world->runner->lock);
+    assert_int_equal(world->soon, 0);
+    assert_int_equal(world->soon_from, soon_from * 2); /* once bitten */
+    assert_false(works[1]->put_off);
+    tti_unlock(&world->runner->lock);
+    assert_int_equal(tutti_wait_all(works, 2, 0), TUTTI_OK);
+    tutti_work_free(works[0]);
+    tutti_work_free(works[1]);
+    tutti_destroy_process_group(world);
+}
+
+/* Whoever asks for the end of one, and does not run it, has a worker come. */
+static void test_who_asks_wants_it(void **state)
+{
+    tutti_group *world = new_world(TUTTI_PROGRESS_BEGUN, false);
+    tutti_work  *works[2];
+    int          soon_from;
+
+    (void)state;
+    works[0] = start_one_put_off(world, &soon_from);
+    works[1] = start(world);
+    tutti_work_is_completed(works[0]);
+    tti_lock(&world->runner->lock);
+    assert_true(works[0]->done || works[0]->wanted);
+    assert_false(works[0]->put_off);
+    tti_unlock(&world->runner->lock);
+    assert_int_equal(tutti_wait_all(works, 2, 0), TUTTI_OK);
+    tutti_work_free(works[0]);
+    tutti_work_free(works[1]);
+
+    works[0] = start_one_put_off(world, &soon_from);
+    assert_int_equal(tutti_work_wait_for(works[0], LONG_MS / 2), TUTTI_OK); /* too short to help */
+    assert_true(atomic_load(&runs_in_background));
+    tutti_work_free(works[0]);
+    tutti_destroy_process_group(world);
+}
+
+/* The end of a group does not wait for naps. */
+static void test_the_end_of_one_put_off(void **state)
+{
+    tutti_group *world = new_world(TUTTI_PROGRESS_BEGUN, false);
+    int          soon_from;
+    tutti_work  *work = start_one_put_off(world, &soon_from);
+
+    (void)state;
+    assert_int_equal(tutti_abort_process_group(world), TUTTI_OK);
+    assert_int_equal(tutti_work_wait(work), TUTTI_E_ABORTED);
+    assert_false(work->put_off); /* it has ended */
+    tutti_work_free(work);
+    tutti_destroy_process_group(world);
+}
+
 static void test_a_failure_finishes_the_group(void **state)
 {
     tutti_group *world = new_world(TUTTI_PROGRESS_GIVEN, false);
@@ -473,9 +558,9 @@ static void call_all_ways(void *arg)
         }
         if (!CHECK(tutti_barrier_async(arg, &work) == TUTTI_OK))
             return;
-        if (dice >> 62 == 1)
+        if (dice >> 62 == 1 || i / 32 % 2 == 1) /* for a while all are waited for, so that some are put off */
             CHECK(tutti_work_wait(work) == TUTTI_OK);
-        if (dice >> 62 == 2)
+        else if (dice >> 62 == 2)
             tutti_work_is_completed(work);
         tutti_work_free(work);
     }
@@ -511,6 +596,9 @@ int main(void)
         TEST(test_what_has_come_makes_room),
         TEST(test_several_have_given),
         TEST(test_a_later_one_fails),
+        TEST(test_nobody_comes_for_it),
+        TEST(test_who_asks_wants_it),
+        TEST(test_the_end_of_one_put_off),
         TEST(test_a_failure_finishes_the_group),
         TEST(test_the_end_of_the_group),
         TEST(test_an_abort_ends_it),

@@ -64,10 +64,14 @@ typedef struct tti_runner {
     tti_event todo;    /* there may be work for a worker */
 
     /* Guarded by lock. */
+    int         n_listening; /* threads that sleep on changed, or are about to: it is signalled if there are any */
     tti_worker *workers; /* the first is started by the first asynchronous call; some may have ended */
     int         n_workers; /* that have not */
     int         n_idle;    /* of them, asleep or not come to their first work yet */
     int         n_watching; /* of them, whether those that are busy are stuck */
+    int         n_napping;  /* of them, at most one: it looks for works that are put off */
+    uint64_t    n_soon;     /* asynchronous calls so far that could be put off */
+    int64_t     touched_ns; /* when the program last issued a work that a worker is to run, or had waited for one */
     int         workers_max;
     int64_t     idle_ns;   /* after which they end */
     uint64_t    n_pushed;  /* asynchronous calls so far */
@@ -139,6 +143,8 @@ struct tutti_group {
     uint64_t     next_seq; /* the next collective gets it; from 1 */
     uint64_t     turn;     /* the collective that may run or is running */
     bool         advancing; /* a thread has the backend begin works: none is run meanwhile */
+    int          soon;      /* of its latest works, how many in a row were waited for at once; progress.c */
+    int          soon_from; /* so many of them, and works are put off */
     int          inside;   /* callers that use the backend or wait for a turn; the gate's, too, when held */
     bool         closing;
     bool         gaps;     /* works that were not begun were taken out: turns behind them do not come */
@@ -184,6 +190,7 @@ struct tutti_work {
     bool    advanced; /* the backend has begun it, and has its buffers until it is run */
     bool    given;    /* no other member waits for it: it is run when somebody here asks for its end */
     bool    wanted;   /* somebody does who does not run it himself */
+    bool    put_off;  /* it will soon be waited for, and if not, a worker that naps finds it */
 
     bool        recorded;  /* in a coalescing scope that has not ended */
     tutti_work *followers; /* end as this one does; each is a reference. Linked by next */
@@ -286,6 +293,13 @@ tti_runner  *tti_runner_retain(tti_runner *runner);
 /** Ends the workers; nothing may be queued any more. */
 void tti_runner_stop(tti_runner *runner);
 void tti_runner_drop(tti_runner *runner);
+/** Something that callers wait for has changed. Lock held. */
+static inline void tti_runner_tell(tti_runner *runner)
+{
+    if (runner->n_listening > 0)
+        tti_event_signal(runner->port, &runner->changed);
+}
+
 /** Sleep until something changes or the deadline. Lock held, also on return. */
 void tti_runner_sleep(tti_runner *runner, int64_t deadline_ns);
 
@@ -294,6 +308,11 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
                             tutti_work **work_out);
 /** Run the oldest work of group whose turn it is, if nobody does. Lock held, also on return. */
 bool tti_queue_help(tutti_group *group);
+/** Somebody comes to wait for work, which has not ended, and helps: run it, if its turn has come and nobody does. Lock
+ * held as above. */
+bool tti_queue_take(tutti_work *work);
+/** The program was here for a work that a worker was to run. Lock held. */
+void tti_queue_touch(tti_runner *runner);
 /** Do what is left of the works of group that have given all, as far as it waits for nobody. Lock held, also on
  * return, and released in between. */
 void tti_queue_advance(tutti_group *group);

@@ -16,15 +16,22 @@
  *         rest at that moment, and the program's computing is not disturbed. Who asks without being able to
  *         run it makes it wanted, and a worker comes: callbacks, times, short waits, works behind it that cannot begin
  *         yet. Those that can, because all before them have given all, begin as well, and end in their order.
+ * Soon    To wake a worker costs more than a call of some KiB takes, and more still when it comes in between. A program that
+ *         waits for its works at once needs none. So a group notes how many of its works in a row were waited for
+ *         within SOON_NS of the program's last being here; from SOON on its works are put off: no worker is woken,
+ *         but one naps instead of sleeping (workers.c), and takes what nobody has come for when it looks. Then
+ *         twice as many in a row are needed next time. Who asks for the end of one without running it wants it.
  * True    The queue and every work are read and written under runner->lock, and never without. A work that runs is
  *         counted inside its group, which stays until it has ended.
  *         No work whose turn has come is left alone, but one that has given all and is not wanted: whoever queues it,
- *         ends the turn before it, or wants it, rouses a worker.
+ *         ends the turn before it, or wants it, rouses a worker. A work is put off only while a worker naps, or was woken
+ *         to, and no longer.
  *         While a thread has the backend begin works of a group (advancing), none of them is run, and none begins on
  *         another thread: a worker that looks meanwhile finds none, and is roused again afterwards. What was begun is
  *         run in any case, also after the group has failed: then the backend gives the buffers back, and the work
  *         ends after that. */
 #include "group/hooks.h"
+#include "group/put.h"
 #include "group/queue.h"
 
 #include <assert.h>
@@ -33,6 +40,10 @@
 #include <string.h>
 #include "watch/control.h"
 #include <tutti/private.h>
+
+enum { SOON = 4, SOON_MOST = 4096 };
+
+static const int64_t SOON_NS = 20 * 1000;
 
 /* ---- the queue ---- */
 
@@ -80,7 +91,8 @@ static tutti_work *find_ready(const tutti_group *group)
 /* Whether a worker is to come for a work. */
 static bool needs_worker(const tutti_work *work)
 {
-    return work->call.seq == work->group->turn && !work->group->advancing && (!work->given || work->wanted);
+    return work->call.seq == work->group->turn && !work->group->advancing && (!work->given || work->wanted) &&
+           !work->put_off;
 }
 
 tutti_work *tti_queue_oldest(const tti_runner *runner)
@@ -137,7 +149,7 @@ static bool advance_work(tti_runner *runner, tutti_work *work)
     }
     if (group->finished != TUTTI_OK)
         tti_queue_want(group); /* whoever ended it has left to this thread what it was at */
-    tti_event_signal(runner->port, &runner->changed); /* who waits may go on with what is left */
+    tti_runner_tell(runner); /* who waits may go on with what is left */
     group->inside--;
     return ended;
 }
@@ -185,8 +197,10 @@ void tti_queue_want(tutti_group *group)
     tutti_work *work;
 
     for (work = group->runner->first; work != NULL; work = work->next)
-        if (work->group == group)
+        if (work->group == group) {
             work->wanted = true;
+            work->put_off = false;
+        }
     tti_queue_rouse(group->runner);
 }
 
@@ -200,7 +214,97 @@ bool tti_queue_help(tutti_group *group)
     return true;
 }
 
+/* ---- soon ---- */
+
+void tti_queue_touch(tti_runner *runner)
+{
+    runner->touched_ns = tti_port_now(runner->port);
+}
+
+/* Somebody comes to wait for a work that a worker is to run: was the program away for long? */
+static void note_wait(tutti_group *group)
+{
+    const tti_runner *runner = group->runner;
+    const bool        at_once = tti_port_now(runner->port) - runner->touched_ns < SOON_NS;
+
+    if (group->soon_from == 0)
+        group->soon_from = SOON;
+    group->soon = at_once ? group->soon + (group->soon < group->soon_from) : 0;
+}
+
+bool tti_queue_take(tutti_work *work)
+{
+    tti_runner *runner = work->runner;
+    const bool  given = work->given; /* then nobody is to be woken, and no clock needs to be read */
+
+    if (!given)
+        note_wait(work->group);
+    if (find_ready(work->group) != work)
+        return false;
+    tti_queue_run_work(runner, work, false); /* the caller has a reference of his own */
+    if (!given && runner->first != NULL) /* else the next one that is issued does */
+        tti_queue_touch(runner);
+    return true;
+}
+
+/* Whether to leave a new work to whoever will wait for it. */
+static bool put_off(tutti_work *work)
+{
+    tti_runner *runner = work->runner;
+
+    if (work->done || work->given || work->wanted || work->group->soon == 0 || work->group->soon < work->group->soon_from)
+        return false;
+    if (runner->n_idle == runner->n_watching)
+        return false;
+    runner->n_soon++;
+    work->put_off = true;
+    if (runner->n_napping == 0)
+        tti_event_signal(runner->port, &runner->todo); /* to nap from now on */
+    return true;
+}
+
+bool tti_queue_any_put_off(const tti_runner *runner)
+{
+    const tutti_work *work;
+
+    for (work = runner->first; work != NULL; work = work->next)
+        if (work->put_off)
+            return true;
+    return false;
+}
+
+/* Nobody has come for a work of group that was put off. */
+static void doubt(tutti_group *group)
+{
+    if (group->soon > 0 && group->soon_from < SOON_MOST)
+        group->soon_from *= 2;
+    group->soon = 0;
+}
+
+void tti_queue_recall(tti_runner *runner, bool all)
+{
+    const bool  away = tti_port_now(runner->port) - runner->touched_ns >= SOON_NS;
+    tutti_work *work;
+
+    for (work = runner->first; work != NULL && (away || all); work = work->next) {
+        const bool left = away && work->call.seq == work->group->turn && work->group->inside == 0;
+
+        if (work->put_off && left)
+            doubt(work->group);
+        work->put_off = work->put_off && !left && !all;
+    }
+}
+
 /* ---- queueing ---- */
+
+/* "all_reduce #12" */
+static void describe(tutti_work *work)
+{
+    const char *end = work->what + sizeof work->what - 1;
+    char       *at = tti_put(work->what, end, tti_call_kind_name(work->call.kind));
+
+    *tti_put_number(tti_put(at, end, " #"), end, work->call.seq) = '\0';
+}
 
 /* Give work its number and its place. Lock held. */
 static tutti_status admit(tutti_group *group, tutti_work *work)
@@ -218,17 +322,19 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
     runner->n_pushed++;
     tti_queue_hold(group);
     work->call.seq = group->next_seq++;
-    snprintf(work->what, sizeof work->what, "%s #%llu", tti_call_kind_name(work->call.kind),
-             (unsigned long long)work->call.seq);
     work->seq = work->call.seq;
     tti_work_retain(work);
     queue_append(runner, work);
     work->wanted = work->timed;
-    advance_works(group);
+    describe(work);
+    advance_works(group); /* what is not needed for that comes behind it: others wait for what it gives */
+    tti_comm_name(group, work->call.device, tti_call_kind_name(work->call.kind), work->name);
     if (!work->done && !work->given && work->call.seq != group->turn)
         tti_queue_want(group); /* what stands before it is to end */
-    else
+    else if (!put_off(work))
         tti_queue_rouse(runner);
+    if (!work->done && !work->given)
+        tti_queue_touch(runner);
     return TUTTI_OK;
 }
 
@@ -281,7 +387,6 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
         return st;
     keep_arrays(work, call, n_list);
     work->n_list = n_list;
-    tti_comm_name(group, call->device, tti_call_kind_name(call->kind), work->name);
     tti_lock(&runner->lock);
     st = admit(group, work);
     tti_unlock(&runner->lock);

@@ -145,7 +145,7 @@ void tti_group_leave(tutti_group *group, const char *what, tutti_status st)
         tti_group_fail(group, what, st, tutti_last_error());
     group->inside--;
     if (group->closing)
-        tti_event_signal(runner->port, &runner->changed);
+        tti_runner_tell(runner);
     tti_unlock(&runner->lock);
 }
 
@@ -197,7 +197,7 @@ static void end_turns(tutti_group *group, uint64_t n, bool is_worker)
 
     group->turn += n;
     settle(group);
-    tti_event_signal(runner->port, &runner->changed);
+    tti_runner_tell(runner);
     if (!is_worker)
         tti_queue_rouse(runner); /* a worker looks for its next work itself */
 }
@@ -256,7 +256,7 @@ static tutti_status await_turn(tutti_group *group, uint64_t seq)
     if (group->turn == seq)
         return TUTTI_OK;
     group->inside--;
-    tti_event_signal(group->runner->port, &group->runner->changed); /* who closes waits for it */
+    tti_runner_tell(group->runner); /* who closes waits for it */
     return tti_queue_refuse(group);
 }
 

@@ -26,6 +26,10 @@ void tti_queue_abort_works(tutti_group *group, const char *happened);
 
 /** The oldest work that needs a worker; NULL: none does. */
 tutti_work *tti_queue_oldest(const tti_runner *runner);
+/** Whether a work is put off. */
+bool tti_queue_any_put_off(const tti_runner *runner);
+/** A nap is over: nothing is put off any more, if the program has gone to something else, or all are meant. */
+void tti_queue_recall(tti_runner *runner, bool all);
 /** Run a work whose turn it is, on a worker or on another thread. The lock is released in between. */
 void tti_queue_run_work(tti_runner *runner, tutti_work *work, bool is_worker);
 

@@ -53,7 +53,7 @@ void tti_queue_abort(tutti_group *group)
 {
     tti_queue_finish(group, "tutti_abort_process_group", TUTTI_E_ABORTED, "it was aborted in this process");
     tti_queue_abort_works(group, "aborted");
-    tti_event_signal(group->runner->port, &group->runner->changed);
+    tti_runner_tell(group->runner);
     tti_fail(TUTTI_E_ABORTED, "rank %d aborted group '%s'", group->ranks[group->rank], group->name);
     tti_routes_end(group, TUTTI_E_ABORTED);
     tti_queue_want(group);
@@ -72,7 +72,7 @@ void tti_queue_close(tutti_group *group)
     tti_queue_finish(group, "tutti_destroy_process_group", TUTTI_E_ABORTED,
                  "it is being destroyed in this process");
     tti_queue_abort_works(group, "destroyed");
-    tti_event_signal(runner->port, &runner->changed);
+    tti_runner_tell(runner);
     tti_unlock(&runner->lock);
 
     /* An idle group leaves quietly: abort would also reach members that are still inside the last

@@ -96,18 +96,26 @@ static int find_ended(tutti_work *const *works, int n_works)
     return -1;
 }
 
-/* Whether the event of runner tells of every work's end. */
-static bool event_tells(tti_runner *runner, tutti_work *const *works, int n_works)
+/* From here on the event of runner is signalled: whether it tells of every work's end. */
+static bool listen_to(tti_runner *runner, tutti_work *const *works, int n_works)
 {
     bool told = true;
     int  i;
 
     tti_lock(&runner->lock);
+    runner->n_listening++;
     for (i = 0; told && i < n_works; i++)
         if (works[i] != NULL && !works[i]->is_nothing)
             told = works[i]->runner == runner && tti_work_hear(works[i]);
     tti_unlock(&runner->lock);
     return told;
+}
+
+static void stop_listening(tti_runner *runner)
+{
+    tti_lock(&runner->lock);
+    runner->n_listening--;
+    tti_unlock(&runner->lock);
 }
 
 static tutti_status none_ended(const tti_runner *runner, int n_works, int64_t began_ns)
@@ -132,12 +140,11 @@ static tutti_status check_issued(tutti_work *const *works, int n_works)
     return st;
 }
 
-/* Wait on the port and the event of real's world. */
-static tutti_status wait_any(const tutti_work *real, tutti_work *const *works, int n_works,
-                             int64_t timeout_ms, int *index_out)
+/* Wait on the port and the event of real's world, which is signalled. */
+static tutti_status await_any(const tutti_work *real, tutti_work *const *works, int n_works, bool told,
+                              int64_t timeout_ms, int *index_out)
 {
     tti_runner   *runner = real->runner;
-    const bool    told = event_tells(runner, works, n_works);
     const int64_t began_ns = tti_port_now(runner->port);
     const int64_t deadline_ns = tti_deadline(runner->port, timeout_ms, real->timeout_ms);
     int64_t       until_ns;
@@ -161,6 +168,17 @@ static tutti_status wait_any(const tutti_work *real, tutti_work *const *works, i
     }
     *index_out = i;
     return TUTTI_OK;
+}
+
+static tutti_status wait_any(const tutti_work *real, tutti_work *const *works, int n_works, int64_t timeout_ms,
+                             int *index_out)
+{
+    tti_runner  *runner = real->runner;
+    const bool   told = listen_to(runner, works, n_works);
+    tutti_status st = await_any(real, works, n_works, told, timeout_ms, index_out);
+
+    stop_listening(runner);
+    return st;
 }
 
 tutti_status tutti_wait_any(tutti_work *const *works, int n_works, int64_t timeout_ms,

@@ -138,7 +138,7 @@ void tti_work_finish(tutti_work *work, tutti_status status, const char *words)
         work->ended_ns = tti_port_now(work->runner->port);
     work->done = true;
     tti_callbacks_ready(work);
-    tti_event_signal(work->runner->port, &work->runner->changed);
+    tti_runner_tell(work->runner);
 }
 
 /* A message has ended, perhaps with the backend's locks held. The runner is there: this holds it. */
@@ -208,29 +208,40 @@ static bool may_help(int64_t timeout_ms, int64_t group_ms)
     return timeout_ms <= 0 || (group_ms > 0 && timeout_ms >= group_ms);
 }
 
-static tutti_status wait_collective(tutti_work *work, int64_t timeout_ms)
+/* Wait for a work that has not ended, and that this thread cannot just run. Lock held, also on return. */
+static tutti_status await_collective(tutti_work *work, int64_t timeout_ms, bool help)
 {
     tti_runner   *runner = work->runner;
     const int64_t began_ns = tti_port_now(runner->port);
     const int64_t deadline_ns = tti_deadline(runner->port, timeout_ms, work->timeout_ms);
-    const bool    help = may_help(timeout_ms, work->timeout_ms);
-    tutti_status  st = TUTTI_E_TIMEOUT;
 
-    tti_lock(&runner->lock);
-    if (!help && !work->done && !work->recorded)
-        tti_queue_want(work->group);
-    while (!work->done && !work->recorded) {
+    while (!work->done) {
         if (help && tti_queue_help(work->group))
             continue;
         if (tti_port_now(runner->port) >= deadline_ns)
-            break;
+            return out_of_time(work, began_ns);
         tti_runner_sleep(runner, deadline_ns);
     }
-    if (work->done)
+    tti_queue_touch(runner);
+    return outcome(work);
+}
+
+static tutti_status wait_collective(tutti_work *work, int64_t timeout_ms)
+{
+    const bool   help = may_help(timeout_ms, work->timeout_ms);
+    tutti_status st;
+
+    tti_lock(&work->runner->lock);
+    if (work->done || (!work->recorded && help && tti_queue_take(work))) {
         st = outcome(work);
-    else
-        st = work->recorded ? not_issued(work) : out_of_time(work, began_ns);
-    tti_unlock(&runner->lock);
+    } else if (work->recorded) {
+        st = not_issued(work);
+    } else {
+        if (!help)
+            tti_queue_want(work->group);
+        st = await_collective(work, timeout_ms, help);
+    }
+    tti_unlock(&work->runner->lock);
     return st;
 }
 
@@ -255,7 +266,7 @@ static tutti_status wait_request(tutti_work *work, int64_t deadline_ns)
     tti_lock(&runner->lock);
     work->pins--;
     if (work->group->closing)
-        tti_event_signal(runner->port, &runner->changed); /* the closing thread waits for pins */
+        tti_runner_tell(runner); /* the closing thread waits for pins */
     else if (ended && work->pins == 0)
         tti_message_settle(work, st, tutti_last_error());
     else if (work->watched)
@@ -335,6 +346,8 @@ static void look(tutti_work *work)
 {
     if (work->ops != NULL)
         tti_work_look(work);
+    else if (!work->done && !work->recorded && work->put_off)
+        tti_queue_want(work->group); /* this thread asks, and does not wait */
     else if (!work->done && !work->recorded && !work->wanted)
         tti_queue_advance(work->group);
 }

@@ -8,7 +8,8 @@
  *         late member. So beside one that is busy another one watches: if the first is still at the same work
  *         after GRACE_MS, it takes the next, and all that come after it. At most one work of a group runs, so there
  *         are never more workers busy than groups that have works. Those that have had nothing to do for a while
- *         end.
+ *         end. While calls come that their callers will soon wait for (progress.c), one idle worker naps: it looks
+ *         every NAP_MS whether one of them was left.
  * True    All is read and written under runner->lock. No work that needs a worker is left alone: whoever makes it so
  *         rouses one. A worker that sleeps, or was just started, may be meant for two works: so who takes one
  *         rouses another for the next before it begins. While a work is queued the last worker does not end; if no
@@ -19,7 +20,7 @@
 #include <stdlib.h>
 #include <tutti/private.h>
 
-enum { WORKERS_MAX = 64, IDLE_MS = 1000, GRACE_MS = 50 };
+enum { WORKERS_MAX = 64, IDLE_MS = 1000, GRACE_MS = 50, NAP_MS = 10 };
 
 /** A thread that runs works. */
 struct tti_worker {
@@ -82,9 +83,11 @@ void tti_runner_sleep(tti_runner *runner, int64_t deadline_ns)
 {
     const uint32_t seen = tti_event_now(&runner->changed);
 
+    runner->n_listening++;
     tti_unlock(&runner->lock);
     tti_event_wait(runner->port, &runner->changed, seen, deadline_ns);
     tti_lock(&runner->lock);
+    runner->n_listening--;
 }
 
 /* ---- workers ---- */
@@ -116,6 +119,27 @@ static bool stays_idle(tti_runner *runner, int64_t *until_ns, uint64_t *n_pushed
     return runner->n_workers == 1 && (runner->first != NULL || runner->n_pushed != *n_pushed);
 }
 
+/* Whether to nap: there are works put off, or there were calls since the last look that would be. Lock held. */
+static bool should_nap(const tti_runner *runner, uint64_t *n_soon)
+{
+    const bool more = runner->n_soon != *n_soon;
+
+    *n_soon = runner->n_soon;
+    return runner->n_napping == 0 && (more || tti_queue_any_put_off(runner));
+}
+
+/* Who is woken from a nap is about to be busy: nothing is put off meanwhile. Lock held, also on return, and released in
+ * between. */
+static void nap(tti_runner *runner)
+{
+    const uint32_t seen = tti_event_now(&runner->todo);
+
+    runner->n_napping++;
+    await_work(runner, tti_port_now(runner->port) + NAP_MS * TTI_MS);
+    runner->n_napping--;
+    tti_queue_recall(runner, tti_event_now(&runner->todo) != seen);
+}
+
 /* When an idle worker may take a work: at once, unless others are busy that may come to it; whoever has been at one work
  * for long is stuck, and does not count. Lock held. */
 static int64_t due_ns(const tti_runner *runner)
@@ -141,13 +165,15 @@ static void worker_main(void *arg)
     tti_worker *worker = arg;
     tti_runner *runner = worker->runner;
     int64_t     until_ns = 0;
-    uint64_t    n_pushed = 0;
+    uint64_t    n_pushed = 0, n_soon = 0;
     tutti_work *work;
 
     tti_lock(&runner->lock);
     runner->n_idle--; /* it was counted when it was started */
     while (!runner->stop) {
         work = tti_queue_oldest(runner);
+        if (work != NULL && runner->n_napping == 0)
+            tti_queue_recall(runner, true); /* this one was perhaps woken to nap, and will not */
         if (work != NULL && is_due(runner)) {
             worker->busy_since_ns = tti_port_now(runner->port);
             tti_queue_run_work(runner, work, true);
@@ -157,6 +183,9 @@ static void worker_main(void *arg)
             runner->n_watching++;
             await_work(runner, due_ns(runner));
             runner->n_watching--;
+        } else if (should_nap(runner, &n_soon)) {
+            nap(runner);
+            until_ns = 0;
         } else if (!stays_idle(runner, &until_ns, &n_pushed)) {
             break;
         }

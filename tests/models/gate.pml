@@ -27,6 +27,7 @@
  *   stuck  -DCALLERS=2 -DCALLS=2 -DLEAVE_BLIND           without looking whether somebody holds the gate
  *   stuck  -DCALLERS=2 -DCALLS=1 -DNO_SIGNAL
  *   stuck  -DCALLERS=2 -DCALLS=1 -DCOUNT_TOO_LATE        the event's count is taken after the lock is let go
+ *   stuck  -DCALLERS=2 -DCALLS=1 -DLISTENS_TOO_LATE      who is about to sleep says so after the lock is let go
  *   wrong  -DCALLERS=2 -DCALLS=1 -DCLOSER -DHOLD_FORGETS who is inside by the gate is not counted
  *   wrong  -DCALLERS=1 -DCALLS=1 -DCLOSER -DTOUCH_AFTER  the group is used after leave
  *   wrong  -DCALLERS=3 -DCALLS=1 -DOPEN_TOO_EARLY        while numbers given out have not run
@@ -72,6 +73,7 @@ bit  locked, held, closing, aborted, gaps, stop;
 byte next_seq = 1, turn = 1, inside;
 byte work, last_work; /* the numbers of those that are queued; 0: none */
 byte works_done;
+byte listening; /* threads that sleep on CHANGED, or are about to */
 
 /* Of the model. */
 byte running, last, entering;
@@ -96,13 +98,36 @@ inline signal(event)
     n = 0
 }
 
-inline runner_sleep(event) /* = group/workers.c: tti_unlock(&runner->lock); tti_event_wait(runner->port, &runner->changed, seen, deadline_ns); tti_lock(&runner->lock); */
+inline listen(event, by)
+{
+    if
+    :: event == CHANGED -> listening = listening + by
+    :: else
+    fi
+}
+
+/* tti_runner_tell() */
+inline tell()
+{
+    if
+    :: listening > 0 -> signal(CHANGED) /* = group/group.h: if (runner->n_listening > 0) tti_event_signal(runner->port, &runner->changed); */
+    :: else
+    fi
+}
+
+inline runner_sleep(event) /* = group/workers.c: runner->n_listening++; tti_unlock(&runner->lock); tti_event_wait(runner->port, &runner->changed, seen, deadline_ns); tti_lock(&runner->lock); runner->n_listening--; */
 {
 #ifdef COUNT_TOO_LATE
+    listen(event, 1);
     unlock();
     load(event, seen);
+#elif defined LISTENS_TOO_LATE
+    load(event, seen);
+    unlock();
+    listen(event, 1);
 #else
     load(event, seen);
+    listen(event, 1);
     unlock();
 #endif
     add(event + 1, 1, n);
@@ -114,7 +139,8 @@ inline runner_sleep(event) /* = group/workers.c: tti_unlock(&runner->lock); tti_
     add(event + 1, -1, n);
     n = 0;
     seen = 0;
-    lock()
+    lock();
+    listen(event, -1)
 }
 
 /* ---- the gate: gate.h ---- */
@@ -197,7 +223,7 @@ inline end_turn()
     :: else
     fi;
 #ifndef NO_SIGNAL
-    signal(CHANGED); /* = group/queue.c: tti_event_signal(runner->port, &runner->changed); if (!is_worker) tti_queue_rouse(runner); */
+    tell(); /* = group/queue.c: tti_runner_tell(runner); if (!is_worker) tti_queue_rouse(runner); */
 #endif
     if
     :: work != 0 -> signal(TODO)
@@ -237,7 +263,7 @@ inline run_work()
     inside++;
     run_turn(q, IS_BEGUN);
     works_done++;
-    signal(CHANGED); /* tti_work_finish() */
+    tell(); /* tti_work_finish() */
     inside--;
     q = 0
 }
@@ -276,7 +302,7 @@ inline run_in_turn()
 #ifdef REFUSED_RAISES
         :: else -> end_turn()
 #else
-        :: else -> signal(CHANGED) /* = group/queue.c: if (group->turn == seq) return TUTTI_OK; group->inside--; tti_event_signal(group->runner->port, &group->runner->changed); */
+        :: else -> tell() /* = group/queue.c: if (group->turn == seq) return TUTTI_OK; group->inside--; tti_runner_tell(group->runner); */
 #endif
         fi;
         inside--
@@ -387,7 +413,7 @@ proctype worker(byte me)
     lock();
     do
     :: stop -> break
-    :: !stop && work != 0 && work == turn -> run_work() /* = group/workers.c: work = tti_queue_oldest(runner); if (work != NULL && is_due(runner)) { */
+    :: !stop && work != 0 && work == turn -> run_work() /* = group/workers.c: work = tti_queue_oldest(runner); if (work != NULL && runner->n_napping == 0) */
     :: !stop && (work == 0 || work != turn) -> runner_sleep(TODO) /* = group/workers.c: const uint32_t seen = tti_event_now(&runner->todo); runner->n_idle++; tti_unlock(&runner->lock); */
     od;
     unlock()
@@ -427,7 +453,7 @@ proctype closer(byte me)
 #endif
     closing = 1;
     abort_works();
-    signal(CHANGED);
+    tell();
     unlock();
     lock();
     run_begun();
@@ -451,7 +477,7 @@ proctype aborter(byte me)
     hold();
     aborted = 1;
     abort_works();
-    signal(CHANGED);
+    tell();
     if
     :: work != 0 -> signal(TODO) /* = group/queue_end.c: tti_routes_end(group, TUTTI_E_ABORTED); tti_queue_want(group); */
     :: else
