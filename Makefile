@@ -22,7 +22,7 @@ INSTALL  = apt-get update && \
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 .PHONY: all build release deps demo gpt2 test neon-test conformance asan ubsan tsan coverage check models install docs torch-venv bench-deps \
-        bench bench-peers bench-peers-full bench-overlap bench-report clean help
+        bench bench-peers bench-peers-full bench-overlap bench-ddp bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -167,6 +167,12 @@ OVERLAP ?= bench/results/overlap-$(shell date -u +%Y%m%d-%H%M).tsv
 bench-overlap: release
 	cmake --build --preset release -j $(JOBS) --target bench_peers
 	python3 -B bench/overlap.py --bin build/release/bin --out $(OVERLAP) $(OVERLAP_OPTIONS)
+
+STEPS ?= bench/results/ddp-$(shell date -u +%Y%m%d-%H%M).tsv
+
+## bench-ddp  the time of a training step beside PyTorch's DDP on gloo, 1 and 2 processes: some minutes (STEPS=)
+bench-ddp: release
+	python3 -B bench/ddp_step.py --bin build/release/bin --out $(STEPS) $(DDP_OPTIONS)
 
 ## bench-report  docs/performance.md and its pictures from bench/results/core-*.tsv
 bench-report:

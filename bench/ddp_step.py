@@ -11,7 +11,7 @@ True    OPENBLAS_CORETYPE is set, as OpenBLAS chooses kernels by the processor's
         which may be younger than OpenBLAS: it then computes with SSE3. PyTorch's libraries go by features.
         Threads: one each, one core each.
 
-usage: ddp_step.py --bin DIR --out FILE [--before DIR --cells mnist:128,mnist:64,gpt:8 --ranks 1,2 --rounds 10]
+usage: ddp_step.py --bin DIR --out FILE [--before DIR --cells mnist:128,mnist:64,gpt:4 --ranks 1,2 --rounds 10]
 """
 import argparse
 import itertools
@@ -58,8 +58,8 @@ def arguments():
     p = argparse.ArgumentParser(description="the time of a training step")
     p.add_argument("--bin", type=pathlib.Path, required=True, help="where contender_ddp and tutti were built")
     p.add_argument("--before", type=pathlib.Path, help="where an older build's are: the contender before")
-    p.add_argument("--out", type=pathlib.Path, required=True, help="rows are added")
-    p.add_argument("--cells", type=cells, default=cells("mnist:128,mnist:64,gpt:8"), help="network:samples of a rank")
+    p.add_argument("--out", type=pathlib.Path, required=True, help="rows are added; rounds count on")
+    p.add_argument("--cells", type=cells, default=cells("mnist:128,mnist:64,gpt:4"), help="network:samples of a rank")
     p.add_argument("--ranks", type=peers.numbers, default=(1, 2))
     p.add_argument("--rounds", type=int, default=10)
     p.add_argument("--block-ms", type=float, default=150, help="of steps, for a contender and round")
@@ -85,10 +85,8 @@ def agree(found, net, batch, ranks):
 
 
 def block_of(crew, net, batch, s):
-    """So many steps as fill the block: the second guess counts, as the first steps are slow."""
-    crew.numbers("step", net, batch, 3)
-    each = crew.numbers("step", net, batch, 3)[0]
-    return max(2, round(s.block_ms * 1e6 / each))
+    """So many steps as fill the block; they were warmed up by the check."""
+    return max(2, round(s.block_ms * 1e6 / crew.numbers("step", net, batch, 2)[0]))
 
 
 def a_round(crews, blocks, cell, number, s):
@@ -113,7 +111,19 @@ def text_of(row):
     return "\t".join(text(row.get(name)) for name in COLUMNS) + "\n"
 
 
-def measure(s, out):
+def rows_of(path):
+    """What was measured before into the same file."""
+    lines = path.read_text().splitlines() if path.exists() else []
+    old = [dict(zip(COLUMNS, line.split("\t"))) for line in lines if not line.startswith("commit\t")]
+    for row in old:
+        for name in ("batch", "ranks", "round"):
+            row[name] = int(row[name])
+        for name in ("step_us", "local_us", "comm_us", "hidden"):
+            row[name] = float(row[name]) if row[name] != "-" else None
+    return old
+
+
+def measure(s, out, old):
     crews = {(name, ranks): Trainers(name, ranks, s) for ranks in s.ranks for name in s.contenders}
     found = []
     try:
@@ -121,7 +131,8 @@ def measure(s, out):
             for ranks in s.ranks:
                 agree({name: crews[name, ranks].numbers("check", *cell, CHECKED) for name in s.contenders}, *cell, ranks)
             blocks = {key: block_of(crew, *cell, s) for key, crew in crews.items()}
-            for number in range(s.rounds):
+            first = 1 + max((r["round"] for r in old if (r["net"], r["batch"]) == cell), default=-1)
+            for number in range(first, first + s.rounds):
                 for row in a_round(crews, blocks, cell, number, s):
                     found.append(row)
                     out.write(text_of(row))
@@ -172,17 +183,17 @@ def main():
     core = blas_core()
     if core is not None:
         os.environ.setdefault("OPENBLAS_CORETYPE", core)
-    fresh = not s.out.exists()
+    old = rows_of(s.out)
     s.out.parent.mkdir(parents=True, exist_ok=True)
     fast = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     with tempfile.TemporaryDirectory(prefix="tutti-bench-", dir=fast) as scratch, open(s.out, "a") as out:
         s.scratch, s.stems = pathlib.Path(scratch), itertools.count()
-        out.write("\t".join(COLUMNS) + "\n" if fresh else "")
-        found, versions = measure(s, out)
+        out.write("\t".join(COLUMNS) + "\n" if not old else "")
+        found, versions = measure(s, out, old)
     with open(f"{s.out}.env", "a") as env:
         env.write(environment(s, versions) + "\n")
-    print(summary(found))
+    print(summary(old + found))
     return 0
 
 
