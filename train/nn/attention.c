@@ -25,7 +25,7 @@
 #include "tensor/level.h"
 #include "tensor/philox.h"
 
-enum { QUERIES = 128, KEYS = 256 };
+enum { QUERIES = 128, KEYS = 256, FEW_QUERIES = 64 };
 
 /* A factor: matrices one after another in some order of memory. */
 typedef struct matrices {
@@ -174,6 +174,13 @@ static void finish_row(const attention *a, int64_t b, int64_t i)
         a->rows->scale(a->v, rows_at(a, &a->y, b, i), 1.0 / l);
 }
 
+/* Queries of a block. Where one block of keys is all and queries see only a part of it, smaller blocks compute fewer
+ * products in vain. */
+static int64_t queries_of(const attention *a)
+{
+    return a->causal && a->s <= KEYS ? FEW_QUERIES : QUERIES;
+}
+
 /* The keys that the last query of the block can see. */
 static int64_t keys_of(const attention *a, const block *k)
 {
@@ -183,9 +190,11 @@ static int64_t keys_of(const attention *a, const block *k)
 /* y is zero at first. */
 static void forward(const attention *a)
 {
+    const int64_t queries = queries_of(a);
+
     for (int64_t b = 0; b < a->batches; b++)
-        for (int64_t i = 0; i < a->t; i += QUERIES) {
-            block k = { .b = b, .i = i, .n = a->t - i < QUERIES ? a->t - i : QUERIES };
+        for (int64_t i = 0; i < a->t; i += queries) {
+            block k = { .b = b, .i = i, .n = a->t - i < queries ? a->t - i : queries };
             const int64_t keys = keys_of(a, &k);
 
             for (int64_t r = 0; r < k.n; r++) {
@@ -248,12 +257,14 @@ static void back_block(const attention *a, const slopes *w, const block *k)
 /* The gradients are zero at first. Rows of g and y are contiguous. */
 static void backward(const attention *a, const slopes *w)
 {
+    const int64_t queries = queries_of(a);
+
     for (int64_t b = 0; b < a->batches; b++) {
         for (int64_t i = 0; i < a->t; i++)
             w->d[b * a->t + i] =
                 a->rows->dot(a->v, rows_at(a, &w->g, b, i), rows_at(a, &a->y, b, i));
-        for (int64_t i = 0; i < a->t; i += QUERIES) {
-            block k = { .b = b, .i = i, .n = a->t - i < QUERIES ? a->t - i : QUERIES };
+        for (int64_t i = 0; i < a->t; i += queries) {
+            block k = { .b = b, .i = i, .n = a->t - i < queries ? a->t - i : queries };
             const int64_t keys = keys_of(a, &k);
 
             for (k.j = 0; k.j < keys; k.j += KEYS) {

@@ -487,7 +487,9 @@ static void attention_of_many_blocks(void **state)
 {
     const attention_case large[] = { { 4, { 1, 2 }, 300, 300, 16, 16, true, 0.0, 0.0 },
                                      { 3, { 2 }, 150, 600, 8, 24, false, 0.0, 0.0 },
-                                     { 3, { 1 }, 600, 270, 8, 8, true, 0.25, 0.0 } };
+                                     { 3, { 1 }, 600, 270, 8, 8, true, 0.25, 0.0 },
+                                     { 3, { 2 }, 150, 150, 16, 8, true, 0.0, 0.0 },
+                                     { 3, { 1 }, 200, 100, 8, 8, true, 0.25, 0.0 } };
 
     (void)state;
     for (size_t i = 0; i < 2 * sizeof large / sizeof large[0]; i++) {
