@@ -260,6 +260,9 @@ static void places_that_cannot_be_written(void **state)
     expect(&r, 1, "nowhere");
     r = run(2, SMALL "--steps 5 --out words/out words");
     expect(&r, 1, "cannot make the folder 'words/out'");
+    r = run(2, SMALL "--steps 5 --checkpoint words words"); /* whatever it is */
+    expect(&r, 1, "'words' is there already\n");
+    assert_int_equal(count(r.output, "gpt2_train: "), 1);
 }
 
 /* ---- training --------------------------------------------------------------------------------- */
@@ -348,9 +351,12 @@ static int kill_ranks(pid_t launcher)
 }
 
 /* A run that is killed, or told to stop, somewhere behind its second checkpoint. */
-static void interrupted(int ranks, const char *args, bool by_force)
+static void interrupted(int ranks, const char *args, const char *checkpoint, bool by_force)
 {
-    for (int i = 0; i < ATTEMPTS; i++) {
+    char path[512];
+
+    path_of(checkpoint, path);
+    for (int i = 0; i < ATTEMPTS; i++, (void)unlink(path)) {
         job j = start(ranks, args);
         result r;
 
@@ -371,7 +377,7 @@ static void killed_it_goes_on(void **state)
     result r;
 
     (void)state;
-    interrupted(2, WHOLE "--out killed words", true);
+    interrupted(2, WHOLE "--out killed words", "killed/checkpoint.safetensors", true);
     r = run(2, WHOLE "--out killed --resume words");
     expect(&r, 0, "goes on from step ");
     same_files("whole/losses.tsv", "killed/losses.tsv");
@@ -384,7 +390,7 @@ static void stopped_it_goes_on(void **state)
 
     (void)state;
     expect(&r, 0, "(3)");
-    interrupted(3, WHOLE "--out stopped words", false);
+    interrupted(3, WHOLE "--out stopped words", "stopped/checkpoint.safetensors", false);
     r = run(3, WHOLE "--out stopped --resume words");
     expect(&r, 0, "goes on from step ");
     same_files("three/losses.tsv", "stopped/losses.tsv");

@@ -27,7 +27,7 @@ static const char help[] =
     "  --eval-every N        steps between two measurements on what is held out (250)\n"
     "  --save-every N        steps between two checkpoints (250)\n"
     "  --out DIR             where losses.tsv, held_out.tsv, curve.svg and sample.txt go (gpt2-out)\n"
-    "  --checkpoint FILE     safetensors, replaced at each checkpoint (checkpoint.safetensors in --out)\n"
+    "  --checkpoint FILE     safetensors, must not be there unless --resume (checkpoint.safetensors in --out)\n"
     "  --resume              go on from it; the other options are those of the run that wrote it\n"
     "  --sample N            bytes to make up at the end (500)\n"
     "  --temperature X       of the sample; 0: always the likeliest byte (0.7)\n";

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tutti/group.h>
+#include <unistd.h>
 
 #include "examples/common/say.h"
 #include "examples/common/world.h"
@@ -106,6 +107,15 @@ static bool open_curve(trainer *t)
     return world_agrees(t->rank != 0 || curve_open(&t->curve, t->opts->out, t->at.step));
 }
 
+/* A run that begins does not take the place of one that somebody may want to go on with. */
+static bool may_write(const trainer *t)
+{
+    const bool taken = t->rank == 0 && !t->opts->resume && access(t->checkpoint, F_OK) == 0;
+
+    return world_agrees(!taken || say("'%s' is there already\n  next: --resume goes on from it; else another --out, or "
+                                      "remove it", t->checkpoint));
+}
+
 static bool name_checkpoint(trainer *t)
 {
     const options *o = t->opts;
@@ -122,7 +132,7 @@ bool train_open(trainer *t, const options *opts)
     t->rank = tutti_get_rank(NULL);
     t->size = tutti_get_world_size(NULL);
     progress_open(&t->progress, t->rank);
-    if (!name_checkpoint(t) || !text_open(&t->text, opts->texts, opts->n_texts, t->rank) ||
+    if (!name_checkpoint(t) || !may_write(t) || !text_open(&t->text, opts->texts, opts->n_texts, t->rank) ||
         !windows_open(&t->windows, &t->text, opts->shape.context, opts->batch, opts->seed, t->rank, t->size) ||
         !make_model(t) || !open_curve(t))
         return false;
