@@ -97,7 +97,8 @@ TUTTI_API tutti_status tutti_zero_consolidate_state_dict(tutti_optim *optim, int
 TUTTI_API tutti_status tutti_zero_state_dict(const tutti_optim *optim, tutti_state_dict **sd_out);
 
 /** A divided optimizer as a joinable (tutti/join.h), for inputs of different lengths: a rank that has none any more goes
- * on to step its parameters, with the gradients that they have. In a scope together with a ddp the ddp comes first.
+ * on to step its parameters, with the gradients that they have. In a scope together with a ddp the ddp comes first; its
+ * averages reach the steps of such a rank where these are made inside of the backward: tutti_zero_overlap_with_ddp().
  * @errors   TUTTI_E_ARG  optim is not divided, or a NULL
  * @threads  one
  * @source   torch.distributed.optim.ZeroRedundancyOptimizer.join_hook */
