@@ -9,8 +9,9 @@
  *         tutti_post_local_sgd_step(local);                         a step of this rank, then perhaps an average
  *     }
  *
- * This is post-local SGD: gradients of all ranks in the first steps, then steps of each rank alone. The averages before
- * are those of a ddp, whose communication hook ends with the step at which an averager begins.
+ * This is post-local SGD: gradients of all ranks in the first steps, then steps of each rank, or host, alone. The averages
+ * before are those of a ddp with the communication hook of post-local SGD (tutti/comm_hooks.h), whose start_iter is the
+ * warmup_steps of the averager.
  *
  * An averager only counts and averages; it knows no parameters, they are given to each call. All members of its group
  * call it in the same steps, with the same parameters. */

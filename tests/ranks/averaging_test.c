@@ -4,7 +4,7 @@
  * Goal    parameters with gradients become averages, over the ranks and at the steps that the rules say, in every type and
  *         layout; ranks that disagree hear of it; a run that goes on from a state goes the same way.
  * Method  parameters whose averages can be told; a table of steps; ranks that do other things, or die. */
-#include "ddp_nets.h"
+#include "zero_nets.h"
 
 #include <tutti/private.h>
 
@@ -278,6 +278,57 @@ static void a_run_goes_on_from_a_state(tt_ctx *t)
     training_free(&b);
 }
 
+/* ---- together with a ddp ------------------------------------------------------------------------ */
+
+static bool same_as_rank_0(tt_ctx *t, const tutti_tensor *x)
+{
+    const size_t bytes = (size_t)tutti_tensor_numel(x) * sizeof(float);
+    uint8_t *copy = tt_alloc(t, bytes);
+
+    memcpy(copy, tutti_tensor_data((tutti_tensor *)x), bytes);
+    OK(tutti_broadcast_in_group(TUTTI_SPAN(copy, (int64_t)bytes), 0, t->group));
+    return memcmp(copy, tutti_tensor_data((tutti_tensor *)x), bytes) == 0;
+}
+
+/* The hook of the ddp ends with the step at which the averager begins: ranks are together up to it, and then after every
+ * second step. */
+static void a_ddp_ends_where_an_averager_begins(tt_ctx *t)
+{
+    tutti_post_local_hook_options hopts = TUTTI_POST_LOCAL_HOOK_OPTIONS;
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_model_averager *averager = NULL;
+    tutti_post_local_hook *hook = NULL;
+    tutti_post_local_sgd *local = NULL;
+    tutti_module *net = make_net();
+    tutti_tensor *const *p;
+    tutti_ddp *ddp = NULL;
+    tutti_optim *o;
+    int n;
+
+    opts.group = t->group;
+    p = tutti_module_parameters(net, &n);
+    OK(tutti_ddp_create(net, &opts, &ddp));
+    hopts.start_iter = 3;
+    hopts.no_gradient_all_reduce = true;
+    OK(tutti_post_local_hook_create(tutti_ddp_reducer(ddp), &hopts, &hook));
+    OK(tutti_reducer_register_comm_hook(tutti_ddp_reducer(ddp), tutti_post_local_hook_table(hook), hook));
+    OK(tutti_periodic_model_averager(2, 3, t->group, &averager));
+    o = tutti_optim_create("sgd", p, n, (tutti_optim_option[]){ { "lr", { 0.1 } } }, 1);
+    OK(tutti_post_local_sgd_create(o, averager, &local));
+    for (int step = 0; step < 8; step++) {
+        OK(net_backward(t, ddp, o, step));
+        OK(tutti_post_local_sgd_step(local));
+        for (int i = 0; i < n; i++)
+            assert_int_equal(same_as_rank_0(t, p[i]), t->rank == 0 || step < 3 || (step - 3) % 2 == 0);
+    }
+    tutti_post_local_sgd_free(local);
+    tutti_model_averager_free(averager);
+    tutti_optim_free(o);
+    tutti_ddp_free(ddp);
+    tutti_module_free(net);
+    OK(tutti_tensor_check());
+}
+
 /* ---- over time -------------------------------------------------------------------------------- */
 
 static void averages_follow_slowly(tt_ctx *t)
@@ -327,6 +378,7 @@ int main(void)
         TT_TEST(levels_that_make_no_sense, .ranks = 4),
         TT_TEST(steps_are_followed_by_averages, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(a_run_goes_on_from_a_state, .ranks = 2),
+        TT_TEST(a_ddp_ends_where_an_averager_begins, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(averages_follow_slowly, .ranks = 1),
     };
 

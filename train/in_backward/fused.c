@@ -197,8 +197,18 @@ static void end(void *state)
     free(f);
 }
 
+/* The inner hook is told, if its table goes as far. */
+static void group_changed(void *state)
+{
+    const fused *f = state;
+
+    if (f->hook != NULL && f->hook->size >= sizeof *f->hook && f->hook->group_changed != NULL)
+        f->hook->group_changed(f->hook_state);
+}
+
 static const tutti_comm_hook fused_hook = { .api = TUTTI_COMM_HOOK_API, .size = sizeof(tutti_comm_hook),
-                                            .name = "fused_optim", .run = run, .free_state = end };
+                                            .name = "fused_optim", .run = run, .free_state = end,
+                                            .group_changed = group_changed };
 
 static tutti_status match(fused *f)
 {
