@@ -314,7 +314,7 @@ static void plain_hooks(tt_ctx *t)
 static void powersgd(tt_ctx *t)
 {
     const golden g = read_golden(t);
-    char         hook[NAME];
+    char         hook[2 * NAME];
     int          k, modes;
 
     for (k = 1; k <= 4; k *= 2)
