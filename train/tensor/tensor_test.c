@@ -172,6 +172,7 @@ static void as_much_is_kept_as_was_in_use(void **state)
     int64_t misses = 0;
 
     (void)state;
+    tutti_empty_cache(); /* blocks that earlier tests left count, too, and are not asked for again */
     for (int round = 0; round < 3; round++) {
         tutti_scope_begin();
         for (int i = 0; i < 5; i++)
