@@ -19,6 +19,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/falloc.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -153,6 +154,20 @@ static tutti_status wrap(int fd, size_t directory_words, bool owner, tti_heap **
     return TUTTI_OK;
 }
 
+/* Have the pages: an errno. A signal ends that, and the kernel undoes it, so that a program's timer would end it again
+ * and again: they come afterwards. */
+static int reserve(int fd, uint64_t offset, uint64_t bytes)
+{
+    sigset_t all, before;
+    int      err;
+
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    err = posix_fallocate(fd, (off_t)offset, (off_t)bytes);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return err;
+}
+
 static tutti_status make_memfd(uint64_t first_bytes, int *fd_out)
 {
     int fd = memfd_create("tutti-heap", MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -160,7 +175,7 @@ static tutti_status make_memfd(uint64_t first_bytes, int *fd_out)
 
     if (fd < 0)
         return tti_fail_errno(errno, "cannot create a shared heap");
-    err = ftruncate(fd, (off_t)HEAP_BYTES) != 0 ? errno : posix_fallocate(fd, 0, (off_t)first_bytes);
+    err = ftruncate(fd, (off_t)HEAP_BYTES) != 0 ? errno : reserve(fd, 0, first_bytes);
     if (err == 0 && fcntl(fd, F_ADD_SEALS, HEAP_SEALS) != 0)
         err = errno;
     if (err != 0) {
@@ -346,7 +361,7 @@ tutti_status tti_heap_alloc(tti_heap *heap, size_t bytes, uint64_t *offset_out)
     tti_unlock(&heap->lock);
     if (st != TUTTI_OK)
         return st;
-    err = posix_fallocate(heap->fd, (off_t)offset, (off_t)rounded);
+    err = reserve(heap->fd, offset, rounded);
     if (err != 0) {
         tti_heap_release(heap, offset);
         return tti_fail_errno(err, "cannot reserve %llu bytes of shared memory",

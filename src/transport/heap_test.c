@@ -3,9 +3,11 @@
  * heap_test.c - regions, bounds, sharing inside a process, and descriptors that are no heaps. */
 #include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include "transport/heap.h"
@@ -31,6 +33,39 @@ static void regions_are_zeroed_and_reused(void **state)
     assert_int_equal(tti_heap_alloc(heap, (size_t)1 << 40, &c), TUTTI_E_NOMEM);
     assert_int_equal(tti_heap_alloc(heap, (size_t)255 << 20, &c), TUTTI_OK);
     assert_int_equal(tti_heap_alloc(heap, (size_t)800 << 20, &c), TUTTI_E_NOMEM);
+    tti_heap_free(heap);
+}
+
+static _Atomic int ticks;
+
+static void tick(int signal)
+{
+    (void)signal;
+    ticks++;
+}
+
+/* A program with a timer, as profilers have: it ticks many times while pages are reserved, which are there all the
+ * same. */
+static void signals_do_not_end_a_reservation(void **state)
+{
+    const struct itimerval fast = { { 0, 500 }, { 0, 500 } }, off = { { 0, 0 }, { 0, 0 } };
+    const struct sigaction counts = { .sa_handler = tick, .sa_flags = SA_RESTART };
+    struct sigaction       before;
+    tti_heap              *heap = NULL;
+    uint64_t               at;
+    tutti_status           st;
+    int                    i;
+
+    (void)state;
+    assert_int_equal(tti_heap_create(token, 8, &heap), TUTTI_OK);
+    assert_int_equal(sigaction(SIGALRM, &counts, &before), 0);
+    assert_int_equal(setitimer(ITIMER_REAL, &fast, NULL), 0);
+    for (i = 0, st = TUTTI_OK; i < 4 && st == TUTTI_OK; i++)
+        st = tti_heap_alloc(heap, (size_t)64 << 20, &at);
+    assert_int_equal(setitimer(ITIMER_REAL, &off, NULL), 0);
+    assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+    assert_int_equal(st, TUTTI_OK);
+    assert_true(ticks > 0);
     tti_heap_free(heap);
 }
 
@@ -120,6 +155,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(regions_are_zeroed_and_reused),
+        cmocka_unit_test(signals_do_not_end_a_reservation),
         cmocka_unit_test(retired_regions_wait_for_their_readers),
         cmocka_unit_test(offsets_are_only_indices),
         cmocka_unit_test(one_process_has_one_mapping),
