@@ -317,6 +317,7 @@ tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
 tutti_status tti_turns_take(tutti_group *group, int n, tti_turns *turns_out)
 {
     tti_runner  *runner = group->runner;
+    uint64_t     first;
     tutti_status st = TUTTI_OK;
 
     tti_lock(&runner->lock);
@@ -324,10 +325,11 @@ tutti_status tti_turns_take(tutti_group *group, int n, tti_turns *turns_out)
         st = tti_queue_refuse(group);
     } else {
         tti_queue_hold(group);
-        *turns_out = (tti_turns){ .group = group, .first = group->next_seq, .next = group->next_seq,
-                                  .end = group->next_seq + (uint64_t)n };
-        group->next_seq = turns_out->end;
-        st = await_turn(group, turns_out->first);
+        first = group->next_seq;
+        group->next_seq += (uint64_t)n;
+        st = await_turn(group, first);
+        if (st == TUTTI_OK)
+            *turns_out = (tti_turns){ .group = group, .first = first, .next = first, .end = first + (uint64_t)n };
     }
     tti_unlock(&runner->lock);
     return st;
