@@ -27,7 +27,9 @@ enum { GUARD = 64, GUARD_BYTE = 0xa5, SHIFT = 48, N_LIST = TT_RANKS_MAX, MANY = 
 static const int64_t *counts; /* of the row of calls; the last is -1 */
 #ifdef __SANITIZE_THREAD__ /* each element costs a hundred times as much; several rounds remain */
 static const int64_t all_counts[] = { 0, 1, 3, 1000, 40009, -1 };
+enum { FEW = 3, MORE = 3 };
 #else
+enum { FEW = 4, MORE = TT_RANKS_MAX }; /* ranks, where all algorithms are tried */
 static const int64_t all_counts[] = { 0, 1, 3, 1000, 65537, 200001, -1 };
 #endif
 static const int64_t few_counts[] = { 0, 3, 1000, 40009, -1 };
@@ -746,7 +748,7 @@ static void every_algorithm_between_hosts(void **state)
 {
     (void)state;
     counts = few_counts;
-    by_every_algorithm(3, 4, true, all_calls);
+    by_every_algorithm(3, FEW, true, all_calls);
 }
 
 /* With a core for each rank there are more and smaller slots, of which several are under way, and flags in another
@@ -762,7 +764,7 @@ static void every_algorithm_however_cores_are_shared(void **state)
 {
     (void)state;
     counts = few_counts;
-    by_every_algorithm_in(&many_cores, 4, 4, false, all_calls);
+    by_every_algorithm_in(&many_cores, FEW, FEW, false, all_calls);
     by_every_algorithm_in(&one_core, 2, 2, false, all_calls);
 }
 
@@ -774,7 +776,7 @@ static void calls_follow_each_other_however_cores_are_shared(void **state)
 
     (void)state;
     for (i = 0; i < 3; i++)
-        for (size = 2; size <= TT_RANKS_MAX; size++)
+        for (size = 2; size <= MORE; size++)
             tt_run_in(settings[i], size, false, random_calls, ranks);
 }
 
