@@ -391,6 +391,12 @@ tutti_status tti_coll_advance(tti_coll *coll, const tutti_call *call, tutti_prog
     return TUTTI_OK;
 }
 
+void tti_coll_hasten(tti_coll *coll, uint64_t seq)
+{
+    if (coll->host != NULL)
+        atomic_store_explicit(&coll->host->hurried, seq, memory_order_relaxed);
+}
+
 uint64_t tti_coll_count_registered(const tti_coll *coll)
 {
     return coll->host != NULL ? tti_fused_count(coll->host) : 0;

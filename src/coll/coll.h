@@ -52,6 +52,9 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call);
  * another that has not ended only ends in its run. */
 tutti_status tti_coll_advance(tti_coll *coll, const tutti_call *call, tutti_progress *progress_out);
 
+/** A thread waits for the call of number seq: none up to it needs to leave the core to others. A hint. Any thread. */
+void tti_coll_hasten(tti_coll *coll, uint64_t seq);
+
 /** How many calls were done on registered memory, with nothing staged. */
 uint64_t tti_coll_count_registered(const tti_coll *coll);
 

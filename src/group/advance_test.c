@@ -60,9 +60,22 @@ static tutti_status advance(tutti_backend *backend, const tutti_call *call, tutt
     return TUTTI_OK;
 }
 
-static tutti_status run(tutti_backend *backend, const tutti_call *call)
+static _Atomic bool     wants_haste; /* run waits until it is hastened */
+static _Atomic uint64_t hastened;    /* the call that was */
+
+static void hasten(tutti_backend *backend, uint64_t seq)
 {
     (void)backend;
+    atomic_store(&hastened, seq);
+}
+
+static tutti_status run(tutti_backend *backend, const tutti_call *call)
+{
+    const int64_t deadline_ns = tti_now_ns() + LONG_MS * TTI_MS;
+
+    (void)backend;
+    while (atomic_load(&wants_haste) && atomic_load(&hastened) < call->seq && tti_now_ns() < deadline_ns)
+        tti_port_system()->ops->yield(tti_port_system());
     CHECK(atomic_fetch_add(&in_run, 1) == 0);
     CHECK(call->seq == turn.last + 1);
     stay(&holds_run);
@@ -86,6 +99,9 @@ static tutti_group *new_world(int progress, bool timed)
     ops = fake_ops;
     ops.run = run;
     ops.advance = advance;
+    ops.hasten = hasten;
+    atomic_store(&wants_haste, false);
+    atomic_store(&hastened, 0);
     ops.late_deadlines = true;
     turn.last = turn.begun = 0;
     atomic_store(&says, progress);
@@ -297,6 +313,24 @@ static void test_a_later_one_fails(void **state)
     assert_int_equal(atomic_load(&runs), 1); /* the first has its buffers back, the second had not begun */
     tutti_work_free(works[0]);
     tutti_work_free(works[1]);
+    tutti_destroy_process_group(world);
+}
+
+/* A worker that runs what a thread has come to wait for is told so. */
+static void test_who_waits_hastens(void **state)
+{
+    tutti_group *world = new_world(TUTTI_PROGRESS_NONE, false);
+    tutti_work  *work;
+
+    (void)state;
+    atomic_store(&wants_haste, true);
+    work = start(world);
+    assert_false(tutti_work_is_completed(work)); /* looking does not */
+    assert_int_equal(atomic_load(&hastened), 0);
+    assert_int_equal(tutti_work_wait_for(work, LONG_MS / 2), TUTTI_OK); /* shorter than the group's: it does not help */
+    assert_int_equal(atomic_load(&hastened), 1);
+    assert_true(atomic_load(&runs_in_background));
+    tutti_work_free(work);
     tutti_destroy_process_group(world);
 }
 
@@ -596,6 +630,7 @@ int main(void)
         TEST(test_what_has_come_makes_room),
         TEST(test_several_have_given),
         TEST(test_a_later_one_fails),
+        TEST(test_who_waits_hastens),
         TEST(test_nobody_comes_for_it),
         TEST(test_who_asks_wants_it),
         TEST(test_the_end_of_one_put_off),

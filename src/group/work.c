@@ -208,6 +208,15 @@ static bool may_help(int64_t timeout_ms, int64_t group_ms)
     return timeout_ms <= 0 || (group_ms > 0 && timeout_ms >= group_ms);
 }
 
+/* This thread is about to sleep until work has ended, which perhaps runs on a worker. Lock held. */
+static void hasten(const tutti_work *work)
+{
+    const tti_route *route = &work->group->routes[work->call.device];
+
+    if (route->ops->hasten != NULL)
+        route->ops->hasten(route->backend, work->call.seq);
+}
+
 /* Wait for a work that has not ended, and that this thread cannot just run. Lock held, also on return. */
 static tutti_status await_collective(tutti_work *work, int64_t timeout_ms, bool help)
 {
@@ -220,6 +229,7 @@ static tutti_status await_collective(tutti_work *work, int64_t timeout_ms, bool 
             continue;
         if (tti_port_now(runner->port) >= deadline_ns)
             return out_of_time(work, began_ns);
+        hasten(work);
         tti_runner_sleep(runner, deadline_ns);
     }
     tti_queue_touch(runner);

@@ -242,6 +242,9 @@ typedef struct tutti_backend_ops {
      * backend or abort, if anything of it was done: then run gives its buffers back. One thread at a time, not always the
      * same, and not during a run. Fails as run does. */
     tutti_status (*advance)(tutti_backend *backend, const tutti_call *call, tutti_progress *progress_out);
+    /* Optional. A thread of the program waits for the call of number seq: if that or one before it runs in background, its
+     * waits need not leave the core to others any more. A hint. Any thread; never blocks. */
+    void (*hasten)(tutti_backend *backend, uint64_t seq);
     /* Optional; NULL: post, one after the other. Begin n messages in their order, each as post does, with a request, or
      * NULL there. n_out: how many were begun; if not all, this returns why the next one was not, and may be called again for
      * those behind it. Any thread. */

@@ -130,6 +130,11 @@ static tutti_status native_advance(tutti_backend *backend, const tutti_call *cal
     return tti_coll_advance(((tti_native *)backend)->coll, call, progress_out);
 }
 
+static void native_hasten(tutti_backend *backend, uint64_t seq)
+{
+    tti_coll_hasten(((tti_native *)backend)->coll, seq);
+}
+
 tutti_request *tti_native_wrap(const tti_native *nat, tti_request *message, bool is_send)
 {
     tutti_request *request = tti_request_room(message);
@@ -291,5 +296,6 @@ const tutti_backend_ops tti_native_backend_ops = {
     .transfer = native_transfer,
     .late_deadlines = true,
     .advance = native_advance,
+    .hasten = native_hasten,
     .post_all = native_post_all,
 };

@@ -143,7 +143,8 @@ typedef struct tti_host_channel {
     tti_host_patience patience; /* checks 0: not settled yet */
     tti_host_patience settled;  /* in background: what patience is else */
     bool              in_background;
-    _Atomic bool     connected; /* all members were found; stored, with release order, after that */
+    _Atomic uint64_t  hurried; /* the call that somebody was last known to wait for; a hint, so in no order */
+    _Atomic bool      connected; /* all members were found; stored, with release order, after that */
 
     /* The operation under way, for those who wait. */
     tti_call_note note;

@@ -10,6 +10,7 @@
  *         beside      none      64        none              none          A thread of the library's, beside what the
  *                                                                         program computes: a look costs that its
  *                                                                         time, and a yield a whole slice of it
+ *                                                                         (until a thread of it comes to wait, too)
  *         Looks have a pause between, glances have none: a pause is as long as two transfers of a line on some
  *         processors, and where ranks share a core, whoever is awaited may be waiting for it.
  *         Between two bursts, after a number of yields and after each sleep the member looks around (trouble.c):
@@ -159,12 +160,15 @@ static void sleep_on(tti_host_channel *channel, const watched *w, uint64_t value
 static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_kind kind,
                               uint64_t value)
 {
-    const tti_host_patience patience = channel->patience;
+    tti_host_patience patience;
     const watched w = watched_of(channel, rank, kind);
     tti_port     *port = channel->team->port;
     tutti_status  st = TUTTI_OK;
     int           turn;
 
+    if (channel->in_background && atomic_load_explicit(&channel->hurried, memory_order_relaxed) >= channel->note.seq)
+        tti_host_wait_in_background(channel, false);
+    patience = channel->patience;
     for (turn = 0; turn < patience.bursts && st == TUTTI_OK; turn++) {
         st = tti_host_look(channel, rank, kind, value);
         if (st == TUTTI_OK && comes_soon(&w, value, patience.checks))
