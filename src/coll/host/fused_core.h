@@ -14,12 +14,14 @@ typedef struct tti_fused_entry {
     int64_t  wants;
 } tti_fused_entry;
 
-/** What a member's card does not hold: in its staging slot, in the call's round. */
+/** What a member's card does not hold: in its staging slot, in the call's round. Slots begin on a line of 64 bytes, and
+ * not all of them on a pair of lines. */
 typedef struct tti_fused_table {
     /* Of member 0: pieces of the work that all share, where ranks outnumber cores. */
-    _Alignas(TTI_LINE) _Atomic int64_t taken;
-    _Alignas(TTI_LINE) _Atomic int64_t finished;
-    _Alignas(TTI_LINE) tti_fused_entry entries[]; /* [n_ranks], where a member has something for each */
+    _Alignas(64) _Atomic int64_t taken;
+    _Alignas(64) char            apart[64];
+    _Alignas(64) _Atomic int64_t finished;
+    _Alignas(64) tti_fused_entry entries[]; /* [n_ranks], where a member has something for each */
 } tti_fused_table;
 
 static inline tti_fused_table *tti_fused_table_of(const tti_host_channel *channel, int rank)
