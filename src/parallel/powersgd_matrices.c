@@ -140,10 +140,13 @@ static uint64_t fingerprint(const tti_powersgd_bucket *b)
     return tti_fnv(TTI_FNV_BEGIN, b->params, (size_t)b->n_params * sizeof *b->params);
 }
 
-/* The square of another list of parameters has other columns, and another end. */
-static void forget_others(tti_powersgd_bucket *b, uint64_t list, int64_t n_tail)
+/* The square of another list of parameters has other columns, and another end. What was loaded says which one it is of:
+ * the number of columns follows from the side, whatever the rest says. */
+static void forget_others(tti_powersgd_bucket *b, uint64_t list, int64_t side)
 {
-    if (b->list == list && b->kept_dtype == b->dtype && b->n_tail == n_tail)
+    const int64_t n_tail = side * side - b->buffer.count;
+
+    if (b->list == list && b->kept_dtype == b->dtype && b->side == side && b->n_tail == n_tail)
         return;
     free(b->q.data);
     free(b->tail);
@@ -151,6 +154,7 @@ static void forget_others(tti_powersgd_bucket *b, uint64_t list, int64_t n_tail)
     b->tail = NULL;
     b->list = list;
     b->kept_dtype = b->dtype;
+    b->side = side;
     b->n_tail = n_tail;
 }
 
@@ -159,8 +163,7 @@ static tutti_status fit_square(tti_powersgd_bucket *b)
     const size_t each = tutti_dtype_size(b->dtype);
     tutti_status st = TUTTI_OK;
 
-    b->side = (int64_t)ceil(sqrt((double)b->buffer.count));
-    forget_others(b, fingerprint(b), b->side * b->side - b->buffer.count);
+    forget_others(b, fingerprint(b), (int64_t)ceil(sqrt((double)b->buffer.count)));
     if (b->square == NULL || b->square_bytes != (size_t)(b->side * b->side) * each) {
         b->square_bytes = (size_t)(b->side * b->side) * each;
         st = fit_memory(&b->square, b->square_bytes);

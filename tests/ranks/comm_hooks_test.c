@@ -442,6 +442,63 @@ static void only_its_own_is_loaded(tt_ctx *t)
     tutti_reducer_free(m.r);
 }
 
+/* The state of a bucket as the file has it, behind a head and N parameters of which nothing is kept. */
+typedef struct bucket_record {
+    uint32_t m_each, q_each;
+    int64_t  side, n_m, n_q;
+    uint64_t list;
+} bucket_record;
+
+/* Other columns of the first bucket than were saved; as many as that side has. */
+static tutti_status load_with(model *m, const tutti_bytes *bytes, uint32_t q_each, int64_t side, int64_t n_q)
+{
+    enum { HEAD = 72 };
+    const size_t at = HEAD + N * sizeof(bucket_record);
+    char        *data = tt_alloc(m->t, bytes->size);
+    const float  first = 1.0f;
+    size_t       old, new;
+    bucket_record r;
+
+    memcpy(data, bytes->data, bytes->size);
+    memcpy(&r, data + at, sizeof r);
+    assert_int_equal(r.m_each, 0);
+    assert_int_equal(r.q_each, sizeof first);
+    old = (size_t)r.n_q * r.q_each;
+    new = q_each > 0 ? sizeof first : 0;
+    r.q_each = q_each;
+    r.side = side > 0 ? side : r.side;
+    r.n_q = side > 0 ? n_q : r.n_q;
+    memcpy(data + at, &r, sizeof r);
+    memcpy(data + at + sizeof r, &first, new);
+    memcpy(data + at + sizeof r + new, (const char *)bytes->data + at + sizeof r + old,
+           bytes->size - at - sizeof r - old);
+    return tutti_powersgd_load(m->s, data, bytes->size - old + new);
+}
+
+/* A file that says that the columns of a square are those of a smaller one: as if it had none. */
+static void squares_of_another_side(tt_ctx *t)
+{
+    tutti_powersgd_options opts = options(2, false, true, true);
+    model                  none = make(t, TUTTI_F32, 1 << 30, &opts), lying = make(t, TUTTI_F32, 1 << 30, &opts);
+    tutti_bytes            bytes = { 0 };
+    int                    number, i;
+
+    for (number = 0; number < 4; number++) {
+        OK(step(&none, number, all_directions));
+        OK(step(&lying, number, all_directions));
+    }
+    OK(tutti_powersgd_save(none.s, &bytes));
+    OK(load_with(&none, &bytes, 0, 0, 0));
+    OK(load_with(&lying, &bytes, sizeof(float), 1, 1));
+    OK(step(&none, number, all_directions));
+    OK(step(&lying, number, all_directions));
+    for (i = 0; i < N; i++)
+        assert_memory_equal(tutti_reducer_grad(none.r, i), tutti_reducer_grad(lying.r, i), (size_t)numel(i) * 4);
+    tutti_bytes_free(&bytes);
+    tutti_reducer_free(none.r);
+    tutti_reducer_free(lying.r);
+}
+
 /* ---- corners ---- */
 
 static void nothing(const model *m, int step_no, int i, int rank, float *out)
@@ -778,6 +835,7 @@ int main(void)
         TT_TEST(a_saved_state_goes_on, .ranks = 2, .transports = "shm,threads", .limit_ms = 60000),
         TT_TEST(a_batched_state_in_other_buckets, .ranks = 2),
         TT_TEST(only_its_own_is_loaded, .ranks = 2),
+        TT_TEST(squares_of_another_side, .ranks = 2),
         TT_TEST(directions_come_back, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(buckets_left_out, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(uneven_inputs, .ranks = 3, .transports = "shm,tcp"),
