@@ -400,6 +400,22 @@ static void stopped_it_goes_on(void **state)
     same_files("three/losses.tsv", "stopped/losses.tsv");
 }
 
+/* The step of the epoch that a checkpoint of n bytes says it goes on from. */
+static void change_window(char *bytes, size_t n, int64_t window)
+{
+    const char *place = strstr(bytes + 8, "\"place\""), *offsets; /* behind the length of the header */
+    uint64_t header;
+    size_t at;
+
+    assert_non_null(place);
+    offsets = strstr(place, "\"data_offsets\":[");
+    assert_non_null(offsets);
+    memcpy(&header, bytes, sizeof header);
+    at = sizeof header + header + strtoull(strchr(offsets, '[') + 1, NULL, 10) + 3 * sizeof window;
+    assert_true(at + sizeof window <= n);
+    memcpy(bytes + at, &window, sizeof window);
+}
+
 static void checkpoints_of_others(void **state)
 {
     size_t n;
@@ -423,6 +439,11 @@ static void checkpoints_of_others(void **state)
     write_file("half.safetensors", one, n / 2);
     r = run(2, WHOLE "--out whole --checkpoint half.safetensors --resume words");
     expect(&r, 1, "'half.safetensors'");
+    change_window(one, n, 1000000);
+    write_file("half.safetensors", one, n);
+    r = run(2, WHOLE "--out whole --checkpoint half.safetensors --resume words");
+    expect(&r, 1, "'half.safetensors' goes on from step 1000000 of an epoch, which has");
+    assert_int_equal(count(r.output, "gpt2_train: "), 1);
     write_file("half.safetensors", "words of no meaning", 19);
     r = run(2, WHOLE "--out whole --checkpoint half.safetensors --resume words");
     expect(&r, 1, "'half.safetensors'");

@@ -44,6 +44,14 @@ void train_catch_signals(void)
 
 /* ---- beginning --------------------------------------------------------------------------------- */
 
+/* Where a checkpoint goes on is in this text. */
+static bool check_place(const trainer *t)
+{
+    return t->at.window < t->windows.steps ||
+           say_once("'%s' goes on from step %" PRId64 " of an epoch, which has %" PRId64, t->checkpoint, t->at.window,
+                    t->windows.steps);
+}
+
 /* Matrices lose weight, vectors do not. */
 static bool make_optim(trainer *t)
 {
@@ -134,7 +142,7 @@ bool train_open(trainer *t, const options *opts)
     progress_open(&t->progress, t->rank);
     if (!name_checkpoint(t) || !may_write(t) || !text_open(&t->text, opts->texts, opts->n_texts, t->rank) ||
         !windows_open(&t->windows, &t->text, opts->shape.context, opts->batch, opts->seed, t->rank, t->size) ||
-        !make_model(t) || !open_curve(t))
+        !make_model(t) || !check_place(t) || !open_curve(t))
         return false;
     t->windows.epoch = t->at.epoch;
     t->windows.step = t->at.window;
