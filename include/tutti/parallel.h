@@ -67,7 +67,9 @@ typedef struct tutti_reducer_options {
     bool           skip_init_sync;          /* do not compare the parameters of the ranks */
     const char    *name;                    /* of the module, in logging data; copied */
     bool           skip_all_reduce_unused_params; /* find_unused_parameters: a bucket of unused ones alone is not
-                                                     reduced. All ranks must leave out the same parameters */
+                                                     reduced. All ranks must leave out the same parameters. One that
+                                                     fails before it knows which (tutti_reducer_fail()) ends in
+                                                     TUTTI_E_MISMATCH on all of them, and the group with it */
 } tutti_reducer_options;
 
 #define TUTTI_REDUCER_OPTIONS                                                                          \

@@ -211,6 +211,25 @@ static void ranks_must_leave_out_the_same(tt_ctx *t)
     numbers_free(&n);
 }
 
+/* A rank that fails before it knows which buckets are left out cannot follow the others: an error on all ranks. */
+static void a_rank_fails_that_does_not_know(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_status st;
+    numbers n;
+
+    opts.find_unused_parameters = opts.skip_all_reduce_unused_params = true;
+    opts.bucket_cap_bytes = 8;
+    numbers_wrap(&n, t, &opts);
+    OK(numbers_step(&n, (double[]){ 1, 2, 3, 4 }));
+    st = t->rank == 0 ? tutti_ddp_fail(n.ddp, TUTTI_E_IO, "cannot open 'data.bin'")
+                      : numbers_step(&n, (double[]){ 0, 0, 3, 4 });
+    assert_int_not_equal(st, TUTTI_OK);
+    if (t->rank != 0 && st != TUTTI_E_MISMATCH && st != TUTTI_E_ABORTED && st != TUTTI_E_REMOTE)
+        fail_msg("rank %d: %s: %s", t->rank, tutti_status_name(st), tutti_last_error());
+    numbers_free(&n);
+}
+
 static void varies(const char *key, const char *value, void *ctx)
 {
     if (strcmp(key, "can_set_static_graph") == 0)
@@ -624,6 +643,7 @@ int main(void)
         TT_TEST(a_rank_may_use_nothing, .ranks = 3),
         TT_TEST(buckets_may_be_left_out, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(buckets_may_be_left_out, .ranks = 4),
+        TT_TEST(a_rank_fails_that_does_not_know, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(ranks_must_leave_out_the_same, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(graphs_that_vary_are_seen),
         TT_TEST(tied_parameters_are_reduced_once),
