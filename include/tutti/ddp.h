@@ -223,7 +223,8 @@ typedef struct tutti_ddp_join_options {
  *
  * @param opts  NULL: every default
  * @errors   TUTTI_E_ARG, TUTTI_E_NOMEM
- *           TUTTI_E_UNSUPPORTED  the ddp has a buffer hook, or skip_all_reduce_unused_params
+ *           TUTTI_E_UNSUPPORTED  the ddp has a buffer hook, or skip_all_reduce_unused_params, or an optimizer steps at the
+ *                                end of its backwards (tutti_ddp_register_fused_optim())
  * @threads  one
  * @source   torch.nn.parallel.DistributedDataParallel.join (whose divide_by_initial_world_size is the opposite of
  *           divide_by_active) */

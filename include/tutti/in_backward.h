@@ -74,7 +74,8 @@ typedef struct tutti_fused_optim_options {
  *
  * Steps without sync only accumulate; the next one with sync steps with the average of the sums. With
  * find_unused_parameters or static_graph it is known at the end of the backward only which parameters nobody has used:
- * all are stepped then.
+ * all are stepped then; inputs of different lengths (tutti_ddp_joinable()) are refused with them. Without them a rank that
+ * has run out of inputs makes the steps of the others, too.
  *
  * @param optim  of parameters that the ddp averages, all or some of them; the others are only averaged. Not stepped
  *               otherwise. It must outlive the ddp
@@ -82,6 +83,7 @@ typedef struct tutti_fused_optim_options {
  * @errors   TUTTI_E_ARG    a NULL, options without a beginning, a parameter that is none of the ddp's, or the optimizer is
  *                          divided among ranks: tutti_zero_overlap_with_ddp()
  *           TUTTI_E_STATE  the ddp has a hook already, or a step has begun
+ *           TUTTI_E_UNSUPPORTED  inputs of different lengths, as above
  *           TUTTI_E_NOMEM. Of a backward: what a step fails with
  * @threads  one; steps run on the thread that learns of the averages, one at a time
  * @cost     nothing that the step costs otherwise; it runs beside the backward, where there is a core for it

@@ -276,6 +276,71 @@ static void what_nobody_uses_rests(tt_ctx *t)
     unused(t, true);
 }
 
+/* A rank without inputs makes the steps of the others, and what the optimizer remembers goes along. */
+static void uneven_inputs(tt_ctx *t)
+{
+    tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+    tutti_module *net = make_net();
+    tutti_status st = TUTTI_OK;
+    tutti_joinable joinable;
+    tutti_join *join = NULL;
+    tutti_ddp *ddp = NULL;
+    tutti_optim *o;
+    int n;
+    tutti_tensor *const *p = tutti_module_parameters(net, &n);
+
+    opts.group = t->group;
+    opts.bucket_cap_bytes = 100;
+    OK(tutti_ddp_create(net, &opts, &ddp));
+    o = tutti_optim_create("sgd", p, n, decay, 3);
+    OK(tutti_ddp_register_fused_optim(ddp, o, NULL));
+    OK(tutti_ddp_joinable(ddp, NULL, &joinable));
+    OK(tutti_join_begin(&joinable, 1, NULL, &join));
+    for (int step = 0; step < 2 + t->rank && st == TUTTI_OK; step++) {
+        tutti_module_zero_grad(net);
+        st = net_backward(t, ddp, NULL, step);
+    }
+    OK(tutti_join_end(join, st));
+    for (int step = 0; step < 2; step++) {
+        for (int i = 0; i < n; i++)
+            expect_same_bits(t, p[i]);
+        tutti_module_zero_grad(net);
+        OK(net_backward(t, ddp, NULL, step));
+    }
+    for (int i = 0; i < n; i++)
+        expect_same_bits(t, p[i]);
+    tutti_ddp_free(ddp);
+    tutti_optim_free(o);
+    tutti_module_free(net);
+    OK(tutti_tensor_check());
+}
+
+/* Steps at the end of a backward are none on a rank that has no backward: it would go its own way after the scope. */
+static void uneven_inputs_and_unused_parameters(tt_ctx *t)
+{
+    for (int k = 0; k < 4; k++) {
+        tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
+        const bool joinable_first = k >= 2;
+        tutti_joinable joinable;
+        tutti_optim *o;
+        numbers n;
+
+        opts.find_unused_parameters = k % 2 == 0;
+        opts.static_graph = k % 2 == 1;
+        numbers_wrap(&n, t, &opts);
+        o = tutti_optim_create("sgd", n.p, NUMBERS, NULL, 0);
+        if (joinable_first) {
+            OK(tutti_ddp_joinable(n.ddp, NULL, &joinable));
+            REFUSED(tutti_ddp_register_fused_optim(n.ddp, o, NULL), TUTTI_E_UNSUPPORTED, "inputs may be uneven");
+        } else {
+            OK(tutti_ddp_register_fused_optim(n.ddp, o, NULL));
+            REFUSED(tutti_ddp_joinable(n.ddp, NULL, &joinable), TUTTI_E_UNSUPPORTED, "at the end of each backward");
+        }
+        numbers_free(&n);
+        tutti_optim_free(o);
+    }
+}
+
 /* ---- what is refused, and what fails ------------------------------------------------------------ */
 
 static void wrong_order_and_wrong_parameters(tt_ctx *t)
@@ -374,6 +439,8 @@ int main(void)
         TT_TEST(buckets_are_stepped_as_they_come, .ranks = 4, .transports = "shm,threads-tcp", .limit_ms = 60000),
         TT_TEST(what_nobody_uses_rests, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(what_nobody_uses_rests, .ranks = 4),
+        TT_TEST(uneven_inputs, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(uneven_inputs_and_unused_parameters, .ranks = 2),
         TT_TEST(wrong_order_and_wrong_parameters),
         TT_TEST(ranks_stay_together, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(a_rank_dies, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),

@@ -95,6 +95,7 @@ struct tutti_ddp {
     tutti_join *join;        /* NULL: in no scope */
     tutti_joinable reducers; /* the reducer's part in it */
     bool is_joinable;        /* somebody may open one */
+    bool steps_at_end;       /* an optimizer does at the end of backwards, and a rank without inputs has none */
 };
 
 /* ddp.c: whether a name stands in the list of those left alone. */

@@ -58,6 +58,9 @@ tutti_status tutti_ddp_joinable(tutti_ddp *ddp, const tutti_ddp_join_options *op
                         opts->size);
     if (ddp->buffer_hook != NULL)
         return tti_fail(TUTTI_E_UNSUPPORTED, "ddp_joinable: with a buffer hook a rank without inputs could not play along");
+    if (ddp->steps_at_end)
+        return tti_fail(TUTTI_E_UNSUPPORTED, "ddp_joinable: an optimizer steps at the end of each backward, which a rank "
+                                             "without inputs has none of\n  next: tutti_optim_step() after the backward");
     reducers.divide_by_active = opts != NULL && opts->divide_by_active;
     st = tutti_reducer_joinable(ddp->reducer, &reducers, &ddp->reducers);
     if (st != TUTTI_OK)

@@ -206,9 +206,32 @@ static void group_changed(void *state)
         f->hook->group_changed(f->hook_state);
 }
 
+/* Only then it is known what nobody has used. */
+static bool steps_at_end(const tutti_ddp *ddp)
+{
+    return ddp->find_unused || ddp->static_graph;
+}
+
 static const tutti_comm_hook fused_hook = { .api = TUTTI_COMM_HOOK_API, .size = sizeof(tutti_comm_hook),
                                             .name = "fused_optim", .run = run, .free_state = end,
                                             .group_changed = group_changed };
+
+/* What can be said before anything is made. */
+static tutti_status check(const tutti_ddp *ddp, const tutti_optim *optim, const tutti_fused_optim_options *opts)
+{
+    if (ddp == NULL || optim == NULL || (opts != NULL && opts->size != sizeof *opts))
+        return tti_fail(TUTTI_E_ARG, "fused_optim: %s",
+                        ddp == NULL     ? "the ddp is NULL"
+                        : optim == NULL ? "the optimizer is NULL"
+                                        : "no options\n  next: begin with TUTTI_FUSED_OPTIM_OPTIONS");
+    if (optim->part != NULL)
+        return tti_fail(TUTTI_E_ARG, "fused_optim: the optimizer is divided among ranks\n"
+                                     "  next: tutti_zero_overlap_with_ddp()");
+    if (ddp->is_joinable && steps_at_end(ddp))
+        return tti_fail(TUTTI_E_UNSUPPORTED, "fused_optim: inputs may be uneven, and a rank without some has no end of a "
+                                             "backward to step at\n  next: tutti_optim_step() after the backward");
+    return TUTTI_OK;
+}
 
 static tutti_status match(fused *f)
 {
@@ -231,22 +254,16 @@ static tutti_status match(fused *f)
 
 tutti_status tutti_ddp_register_fused_optim(tutti_ddp *ddp, tutti_optim *optim, const tutti_fused_optim_options *opts)
 {
-    tutti_status st;
+    tutti_status st = check(ddp, optim, opts);
     fused *f;
 
-    if (ddp == NULL || optim == NULL || (opts != NULL && opts->size != sizeof *opts))
-        return tti_fail(TUTTI_E_ARG, "fused_optim: %s",
-                        ddp == NULL     ? "the ddp is NULL"
-                        : optim == NULL ? "the optimizer is NULL"
-                                        : "no options\n  next: begin with TUTTI_FUSED_OPTIM_OPTIONS");
-    if (optim->part != NULL)
-        return tti_fail(TUTTI_E_ARG, "fused_optim: the optimizer is divided among ranks\n"
-                                     "  next: tutti_zero_overlap_with_ddp()");
+    if (st != TUTTI_OK)
+        return st;
     f = calloc(1, sizeof *f);
     if (f == NULL)
         return tti_fail(TUTTI_E_NOMEM, "fused_optim: no memory");
     *f = (fused){ .ddp = ddp, .optim = optim, .n = ddp->n, .drops = opts != NULL && opts->drop_gradients,
-                  .at_end = ddp->find_unused || ddp->static_graph };
+                  .at_end = steps_at_end(ddp) };
     pthread_mutex_init(&f->lock, NULL);
     st = match(f);
     if (st == TUTTI_OK && opts != NULL) {
@@ -255,7 +272,9 @@ tutti_status tutti_ddp_register_fused_optim(tutti_ddp *ddp, tutti_optim *optim, 
     }
     if (st == TUTTI_OK)
         st = tutti_reducer_register_comm_hook(ddp->reducer, &fused_hook, f);
-    if (st != TUTTI_OK) {
+    if (st == TUTTI_OK) {
+        ddp->steps_at_end = f->at_end;
+    } else {
         f->hook = NULL; /* its state stays the caller's */
         end(f);
     }
