@@ -8,6 +8,8 @@
  *           local NET BATCH STEPS   the same without communication; ranks meet after each step, as averages have them do,
  *                                   so that waiting for the slower one is not taken for communication
  *           comm  NET BATCH STEPS   ns of the reductions of a step, with nothing beside them
+ *           tail  NET BATCH STEPS   ns from the end of a backward to that of its reductions, by the reducer's clock, on the
+ *                                   rank that waits least, for the others wait for its backward; steps begin together
  *         check comes first; a network stays until the next check.
  * True    A step is what a training loop does: forward, the loss as a number, gradients dropped, backward, optimizer. */
 #include <inttypes.h>
@@ -212,6 +214,40 @@ static bool time_of(trainer *t, const char *verb, int steps, bench_board *board,
     return true;
 }
 
+/* What a step's logging data say of its reductions. */
+typedef struct reductions {
+    int64_t whole, inside; /* ns: all of it, and while the backward ran */
+} reductions;
+
+static void note_reductions(const char *key, const char *value, void *ctx)
+{
+    reductions *r = ctx;
+
+    if (strcmp(key, "backward_comm_time") == 0)
+        r->whole = strtoll(value, NULL, 10);
+    if (strcmp(key, "backward_compute_comm_overlap_time") == 0)
+        r->inside = strtoll(value, NULL, 10);
+}
+
+static bool tail_of(trainer *t, int steps, bench_board *board, FILE *control)
+{
+    double sum = 0.0, loss;
+
+    for (int i = 0; i < steps; i++) {
+        reductions r = { 0, 0 };
+        uint64_t rest; /* of all ones: its largest is the least tail's */
+
+        if (!learn(t, &loss))
+            return false;
+        tutti_ddp_logging_data(t->ddp, note_reductions, &r);
+        if (!bench_board_largest(board, UINT64_MAX - (uint64_t)(r.whole - r.inside), &rest))
+            return bench_fail("another rank did not come to the barrier within two minutes");
+        sum += (double)(UINT64_MAX - rest);
+    }
+    fprintf(control, "ok %.1f\n", sum / steps);
+    return true;
+}
+
 static bool answer(bench_board *board, const char *line, FILE *control)
 {
     char verb[16], name[16];
@@ -225,7 +261,7 @@ static bool answer(bench_board *board, const char *line, FILE *control)
         return take(&it, name, batch, board->rank) && check(&it, steps, control, board->rank);
     if (it.kind == NULL || strcmp(it.kind->name, name) != 0 || it.batch != batch)
         return bench_fail("'%s' of %" PRId64 " was not checked", name, batch);
-    return time_of(&it, verb, steps, board, control);
+    return strcmp(verb, "tail") == 0 ? tail_of(&it, steps, board, control) : time_of(&it, verb, steps, board, control);
 }
 
 static bool join(int *rank_out, int *ranks_out)

@@ -148,10 +148,22 @@ class Trainer:
         for work in [dist.all_reduce(bucket, async_op=True) for bucket in self.buckets]:
             work.wait()
 
+    def tail(self, steps, board):
+        """From the end of a backward to that of its reductions, by the reducer's clock, on the rank that waits least."""
+        self.ddp._set_ddp_runtime_logging_sample_rate(1)
+        total = 0
+        for _ in range(steps):
+            self.learn()
+            told = self.ddp._get_ddp_logging_data()
+            total += min(board.all_words(told["backward_comm_time"] - told["backward_compute_comm_overlap_time"]))
+        return total / steps
+
     def ns_of(self, verb, steps, board):
         if verb == "comm" and not self.buckets:
             sizes = self.ddp._get_ddp_logging_data()["rebuilt_bucket_sizes"]
             self.buckets = [torch.zeros(int(size) // 4) for size in sizes.split(",")]
+        if verb == "tail":
+            return self.tail(steps, board)
         alone = self.ddp.no_sync() if verb == "local" else contextlib.nullcontext()
         board.barrier()
         begun = time.monotonic_ns()

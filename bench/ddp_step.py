@@ -6,7 +6,8 @@ How     All contenders are there all the time, as in peers.py, and are asked in 
         a few steps from the same parameters on the same batches: their losses must agree. Then, round after round in an
         order that rotates, each trains a block of steps; with two processes or more also a block without communication,
         and the reductions of a step alone. Ratios are formed inside a round, and the median over rounds is told.
-        Of communication there is hidden   1 - (step - step without) / reductions alone.
+        Of communication there is hidden   1 - (step - step without) / reductions alone, and of the reductions of a step
+        there is covered by its backward   1 - what of them lies behind the last rank's backward / reductions alone.
 True    OPENBLAS_CORETYPE is set, as OpenBLAS chooses kernels by the processor's model, which a hypervisor may hide or
         which may be younger than OpenBLAS: it then computes with SSE3. PyTorch's libraries go by features.
         Threads: one each, one core each.
@@ -24,7 +25,7 @@ import tempfile
 import peers
 import rows
 
-COLUMNS = "commit cores net batch ranks round contender status load steps step_us local_us comm_us hidden".split()
+COLUMNS = "commit cores net batch ranks round contender status load steps step_us local_us comm_us hidden tail_us covered".split()
 CHECKED, CLOSE = 6, 1e-4  # losses, and how near in relation
 OURS, THEIRS = "tutti", "torch"
 
@@ -102,6 +103,8 @@ def a_round(crews, blocks, cell, number, s):
             row["local_us"] = crew.numbers("local", net, batch, steps)[0] / 1e3
             row["comm_us"] = crew.numbers("comm", net, batch, steps)[0] / 1e3
             row["hidden"] = 1 - (row["step_us"] - row["local_us"]) / row["comm_us"]
+            row["tail_us"] = crew.numbers("tail", net, batch, steps)[0] / 1e3
+            row["covered"] = 1 - row["tail_us"] / row["comm_us"]
         yield row
 
 
@@ -118,8 +121,8 @@ def rows_of(path):
     for row in old:
         for name in ("batch", "ranks", "round"):
             row[name] = int(row[name])
-        for name in ("step_us", "local_us", "comm_us", "hidden"):
-            row[name] = float(row[name]) if row[name] != "-" else None
+        for name in COLUMNS[COLUMNS.index("step_us"):]:
+            row[name] = float(row[name]) if row.get(name, "-") != "-" else None
     return old
 
 
@@ -150,7 +153,7 @@ def ratios(some, name, other, figure="step_us"):
 
 
 def summary(found):
-    lines = [f"{'':18}{'ranks':>6}{'contender':>10}{'step us':>10}{'without':>10}{'comm':>9}{'hidden':>8}"
+    lines = [f"{'':18}{'ranks':>6}{'contender':>10}{'step us':>10}{'without':>10}{'comm':>9}{'tail':>9}{'covered':>9}"
              f"{'/torch':>8}{'10-90 %':>12}{'/before':>9}"]
     for net, batch, ranks in dict.fromkeys((r["net"], r["batch"], r["ranks"]) for r in found):
         some = [r for r in found if (r["net"], r["batch"], r["ranks"]) == (net, batch, ranks)]
@@ -163,7 +166,8 @@ def summary(found):
             against, before = ratios(some, name, THEIRS), ratios(some, name, "before")
             spread = f"{rows.quantile(against, .1):.2f}-{rows.quantile(against, .9):.2f}" if against else "-"
             lines.append(f"{net + ', batch ' + str(batch):18}{ranks:>6}{name:>10}{of('step_us', '.0f'):>10}"
-                         f"{of('local_us', '.0f'):>10}{of('comm_us', '.0f'):>9}{of('hidden', '.0%'):>8}"
+                         f"{of('local_us', '.0f'):>10}{of('comm_us', '.0f'):>9}{of('tail_us', '.0f'):>9}"
+                         f"{of('covered', '.0%'):>9}"
                          f"{rows.median(against) if against else float('nan'):>8.2f}{spread:>12}"
                          f"{rows.median(before) if before else float('nan'):>9.2f}")
     return "\n".join(lines)
