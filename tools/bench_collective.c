@@ -6,7 +6,6 @@
  *         rank, by that or by `tutti run tutti bench OP`, it joins and measures (bench_rank.c). What is done
  *         and how it is timed is bench/measure.h, which the comparison with others shares. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +14,7 @@
 #include <tutti/launch.h>
 #include "bench.h"
 #include "bench_files.h"
+#include "bench_line.h"
 #include "bench_options.h"
 #include "tool.h"
 
@@ -32,7 +32,7 @@ static int print_help(FILE *out, int code)
             "exchange16 or exchange64: messages to the next rank and from the one before, in a batch or one by one; or\n"
             "overlap: an all_reduce (of 25 MiB) that is begun, matrix products, and waiting for it, beside each alone.\n"
             "Rank r runs on core r, counted round. Results are verified before they are timed.\n\n"
-            "  --sizes LIST      bytes of the whole tensor, or of a message (4,8K,64K,512K,4M,32M)\n"
+            "  --sizes LIST      bytes of the whole tensor, or of a message; whole elements (4,8K,64K,512K,4M,32M)\n"
             "  --ranks LIST      a job for each; not under `tutti run` (2)\n"
             "  --dtype TYPE      f32, f64 or bf16 (f32)\n"
             "  --transport NAME  auto or tcp, as TUTTI_TRANSPORT\n"
@@ -43,6 +43,8 @@ static int print_help(FILE *out, int code)
             "  --seed N          of the contents (1)\n"
             "  --tsv FILE        append rows\n"
             "  --plot FILE       draw them with gnuplot, as .svg or .png; not under `tutti run`\n\n"
+            "bytes is what was measured: in all_gather, reduce_scatter and all_to_all each rank's part has as many\n"
+            "whole elements, at least one. In an exchange bytes is one message, GB/s are of all that a rank sends.\n"
             "median and the like: all ranks leave a barrier, each times one call, the longest counts.\n"
             "back to back: calls without a barrier between them. The root goes round. GB/s are of the\n"
             "median, bus GB/s the same times 2(n-1)/n for all_reduce, (n-1)/n where each rank has a part.\n");
@@ -136,8 +138,12 @@ static bool read_option(int option, bench_options *o)
     bool ok = true;
 
     switch (option) {
-    case 's': return bench_read_list(optarg, "sizes", 0, BYTES_MAX, o->sizes, &o->n_sizes);
-    case 'n': return bench_read_list(optarg, "ranks", 1, BENCH_RANKS_MAX, o->ranks, &o->n_ranks);
+    case 's':
+        o->sizes_given = true;
+        return bench_read_list(optarg, "sizes", 0, BYTES_MAX, o->sizes, &o->n_sizes);
+    case 'n':
+        o->ranks_given = true;
+        return bench_read_list(optarg, "ranks", 1, BENCH_RANKS_MAX, o->ranks, &o->n_ranks);
     case 'd': return read_dtype(optarg, &o->cell);
     case 't': return read_transport(optarg, o);
     case 'm': return read_memory(optarg, &o->cell);
@@ -153,9 +159,45 @@ static bool read_option(int option, bench_options *o)
         return ok;
     case 'r': o->tsv = optarg; return true;
     case 'p': o->plot = optarg; return true;
+    case 'l': o->launched = true; return true;
     case 'h': o->help = true; return true;
     default: return false;
     }
+}
+
+/* "--sizes 3" of f32 is refused, not rounded: who asks for it measures something else than is thought. The
+ * default sizes begin with one element. */
+static bool check_sizes(bench_options *o, const char *word)
+{
+    const int64_t element = (int64_t)bench_dtype_size(o->cell.dtype);
+    int i;
+
+    if (o->cell.op == BENCH_BARRIER)
+        return true;
+    if (!o->sizes_given && o->sizes[0] < element)
+        o->sizes[0] = element;
+    for (i = 0; i < o->n_sizes; i++)
+        if (o->sizes[i] < element || o->sizes[i] % element != 0) {
+            fprintf(stderr,
+                    "tutti bench %s: --sizes: %" PRId64 " bytes are no whole number of %s elements, of %" PRId64
+                    " bytes each\n",
+                    word, o->sizes[i], bench_dtype_names[o->cell.dtype], element);
+            return false;
+        }
+    return true;
+}
+
+/* What needs a launcher of its own is refused under another, not passed over. */
+static bool check_launcher(const bench_options *o, const char *word)
+{
+    if (o->launched || getenv("RANK") == NULL || getenv("WORLD_SIZE") == NULL)
+        return true;
+    if (o->plot != NULL)
+        fprintf(stderr, "tutti bench %s: no --plot under a launcher: take --tsv here, or `tutti bench %s` alone\n",
+                word, word);
+    else if (o->ranks_given)
+        fprintf(stderr, "tutti bench %s: no --ranks under a launcher, whose ranks are measured\n", word);
+    return o->plot == NULL && !o->ranks_given;
 }
 
 static bool read_options(int argc, char **argv, bench_options *o)
@@ -167,16 +209,17 @@ static bool read_options(int argc, char **argv, bench_options *o)
         { "budget-ms", required_argument, NULL, 'b' }, { "seed", required_argument, NULL, 'e' },
         { "tsv", required_argument, NULL, 'r' },       { "plot", required_argument, NULL, 'p' },
         { "memory", required_argument, NULL, 'm' },    { "help", no_argument, NULL, 'h' },
+        { "launched", no_argument, NULL, 'l' }, /* by run_jobs() */
         { NULL, 0, NULL, 0 },
     };
     int option;
 
-    while ((option = getopt_long(argc, argv, "h", names, NULL)) >= 0)
+    while ((option = bench_next_option(argc, argv, names)) >= 0)
         if (!read_option(option, o))
             return false;
     if (optind < argc)
         fprintf(stderr, "tutti bench %s: '%.200s' is no option\n", argv[0], argv[optind]);
-    return optind == argc;
+    return optind == argc && (o->help || (check_sizes(o, argv[0]) && check_launcher(o, argv[0])));
 }
 
 static void set_defaults(bench_options *o, bench_op op, bool overlap)
@@ -233,10 +276,14 @@ int bench_launch(int argc, char **argv, int64_t ranks, char *rows)
 
 static int run_jobs(const bench_options *o, int argc, char **argv, char *rows)
 {
+    static char launched[] = "--launched";
+    char *words[BENCH_ARGS_MAX + 1] = { argv[0], launched };
     int i, code = EXIT_SUCCESS;
 
+    for (i = 1; i < argc && i < BENCH_ARGS_MAX; i++)
+        words[i + 1] = argv[i];
     for (i = 0; i < o->n_ranks && code == EXIT_SUCCESS; i++)
-        code = bench_launch(argc, argv, o->ranks[i], rows);
+        code = bench_launch(argc + 1, words, o->ranks[i], rows);
     return code;
 }
 
@@ -285,10 +332,10 @@ int bench_collective(int argc, char **argv)
         words[i] = argv[i]; /* getopt_long() moves them about */
     set_defaults(&o, (bench_op)op, overlap);
     if (!read_options(argc, argv, &o))
-        return print_help(stderr, TOOL_USAGE);
+        return bench_see_help(argv[0]);
     if (overlap && (o.plot != NULL || o.cell.cold)) {
         fprintf(stderr, "tutti bench: overlap takes no --plot and no --cold\n");
-        return TOOL_USAGE;
+        return bench_see_help(argv[0]);
     }
     if (o.help)
         return print_help(stdout, EXIT_SUCCESS);

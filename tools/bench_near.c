@@ -15,6 +15,7 @@
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include "bench.h"
+#include "bench_line.h"
 #include "bench/board.h"
 #include "tool.h"
 
@@ -109,9 +110,12 @@ int bench_near(int argc, char **argv)
     if (argc > 1) {
         const bool help = strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0;
 
-        fprintf(help ? stdout : stderr,
-                "usage: tutti bench near\n\nHow far two cores are from each other now.\n");
-        return help ? EXIT_SUCCESS : TOOL_USAGE;
+        if (help) {
+            printf("usage: tutti bench near\n\nHow far two cores are from each other now.\n");
+            return EXIT_SUCCESS;
+        }
+        fprintf(stderr, "tutti bench near: takes no '%.200s'\n", argv[1]);
+        return bench_see_help(argv[0]);
     }
     if (bench_cores() < 2) {
         printf("alone: this process may use one core\n");

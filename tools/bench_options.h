@@ -21,6 +21,8 @@ typedef struct bench_options {
     const char *tsv;       /* NULL: no rows */
     const char *plot;      /* NULL: no picture */
     bool help;
+    bool sizes_given, ranks_given;
+    bool launched; /* by this command itself, which draws, and not by `tutti run` */
     bool overlap; /* `tutti bench overlap`: an all_reduce behind something that is computed */
 } bench_options;
 

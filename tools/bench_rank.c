@@ -93,11 +93,19 @@ static double gb_per_s(const bench_figures *f)
     return f->median > 0 ? (double)f->bytes / f->median / 1e3 : 0;
 }
 
+/* As --sizes has it: of an exchange the bytes of one message. */
+static int64_t bytes_shown(const bench_options *o, const bench_figures *f)
+{
+    const int messages = bench_messages(o->cell.op);
+
+    return messages > 0 ? f->bytes / messages : f->bytes;
+}
+
 static void print_line(const bench_options *o, const bench_figures *f, int ranks)
 {
     const double rate = gb_per_s(f);
 
-    printf("%12" PRId64 " %8d %11.3f %11.3f %11.3f %11.3f %13.3f %8.2f %8.2f\n", f->bytes, f->calls, f->p10,
+    printf("%12" PRId64 " %8d %11.3f %11.3f %11.3f %11.3f %13.3f %8.2f %8.2f\n", bytes_shown(o, f), f->calls, f->p10,
            f->median, f->p90, f->p99, f->each, rate, rate * bus_factor(o->cell.op, ranks));
     fflush(stdout);
 }
@@ -131,7 +139,7 @@ static void print_row(FILE *tsv, const bench_options *o, const bench_figures *f,
         return;
     fprintf(tsv, "%s\t%s\t%d\t%s\t%s\t%s\t%" PRIu64 "\t%" PRId64 "\t%d\t", bench_op_names[c->op],
             bench_dtype_names[c->dtype], ranks, transport_of(o), c->async ? "async" : "blocking",
-            c->cold ? "cold" : "warm", c->seed, f->bytes, f->calls);
+            c->cold ? "cold" : "warm", c->seed, bytes_shown(o, f), f->calls);
     fprintf(tsv, "%.4f\t%.4f\t%.4f\t%.4f\t%.4f\t%" PRId64 "\t%.5f\t%.4f\t%.4f\t%s\n", f->least, f->p10,
             f->median, f->p90, f->p99, f->chained, f->each, rate, rate * bus_factor(c->op, ranks),
             bench_memory_names[c->memory]);

@@ -9,7 +9,6 @@
  *         interleaved; every round has fresh processes, whose start is not timed.
  * True    Both times run from telling all processes to having heard all of them. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -20,6 +19,7 @@
 #include <sys/resource.h>
 #include <sys/utsname.h>
 #include "bench.h"
+#include "bench_line.h"
 #include "bench_clients.h"
 #include "bench_process.h"
 #include "tool.h"
@@ -322,7 +322,7 @@ static bool read_options(int argc, char **argv, options *o, bool *help_out)
     bool ok = true;
     int option;
 
-    while (ok && (option = getopt_long(argc, argv, "h", names, NULL)) >= 0) {
+    while (ok && (option = bench_next_option(argc, argv, names)) >= 0) {
         switch (option) {
         case 'c': ok = read_count(optarg, "clients", CLIENTS_MAX, &o->clients); break;
         case 'a': ok = read_count(optarg, "adds", ADDS_MAX, &o->adds); break;
@@ -349,7 +349,7 @@ int bench_store(int argc, char **argv)
     int code;
 
     if (!read_options(argc, argv, &o, &help))
-        return print_help(stderr, TOOL_USAGE);
+        return bench_see_help(argv[0]);
     if (help)
         return print_help(stdout, EXIT_SUCCESS);
     if (o.processes > o.clients)

@@ -207,6 +207,7 @@ static void wrong_lines_are_refused(void **state)
     assert_int_equal(run("bench reduce --memory lent"), 2);
     says("'lent' is not ordinary or registered");
     assert_int_equal(run("bench near me"), 2);
+    says("takes no 'me'");
     assert_int_equal(run("bench reduce --ranks 1000"), 2);
     assert_int_equal(run("bench send_recv --ranks 1 --sizes 4"), 1);
     says("a message needs two ranks");
@@ -220,6 +221,75 @@ static void wrong_lines_are_refused(void **state)
     says("cannot write '/nowhere/x'");
     assert_int_equal(run("bench store --clients 2 --rounds 1 --peer /nowhere/python"), 1);
     says("cannot run '/nowhere/python'");
+}
+
+/* Two lines: what is wrong, and where the help is. */
+static void is_short(const char *first, const char *next)
+{
+    const char *end = strchr(text, '\n');
+
+    says(first);
+    says(next);
+    if (end == NULL || strchr(end + 1, '\n') == NULL || strchr(end + 1, '\n')[1] != '\0')
+        fail_msg("not two lines: %s", text);
+}
+
+static void wrong_options_take_two_lines(void **state)
+{
+    (void)state;
+    assert_int_equal(run("bench all_reduce --sise 4"), 2);
+    is_short("tutti bench all_reduce: unknown option '--sise', did you mean '--sizes'?",
+             "\n  next: tutti bench all_reduce --help\n");
+    assert_int_equal(run("bench all_reduce --qwertzuiop=7"), 2);
+    is_short("tutti bench all_reduce: unknown option '--qwertzuiop=7'\n", "\n  next: ");
+    assert_int_equal(run("bench all_reduce -x"), 2);
+    is_short("tutti bench all_reduce: unknown option '-x'\n", "\n  next: ");
+    assert_int_equal(run("bench all_reduce --cold=yes"), 2);
+    is_short("option '--cold' takes no value\n", "\n  next: ");
+    assert_int_equal(run("bench all_reduce --sizes"), 2);
+    is_short("option '--sizes' needs a value\n", "\n  next: ");
+    assert_int_equal(run("bench all_reduce --sizes 4,x"), 2);
+    is_short("--sizes '4,x' is not a list of numbers", "\n  next: ");
+    assert_int_equal(run("bench store --client=4x"), 2);
+    is_short("'4x' is not a number between 1 and", "\n  next: tutti bench store --help\n");
+    assert_int_equal(run("bench --tune"), 2);
+    is_short("the file to write is missing", "\n  next: tutti bench --tune --help\n");
+}
+
+static void sizes_are_whole_elements(void **state)
+{
+    (void)state;
+    assert_int_equal(run("bench all_reduce --sizes 3"), 2);
+    is_short("3 bytes are no whole number of f32 elements, of 4 bytes each", "\n  next: ");
+    assert_int_equal(run("bench send_recv --dtype f64 --sizes 8,12"), 2);
+    is_short("12 bytes are no whole number of f64 elements, of 8 bytes each", "\n  next: ");
+    assert_int_equal(run("bench broadcast --sizes 0"), 2);
+    if (run("bench all_reduce --sizes 6 --dtype bf16 --budget-ms 2") != 0)
+        fail_msg("%s", text);
+}
+
+/* The column has what --sizes asks for: one message. */
+static void an_exchange_shows_a_message(void **state)
+{
+    (void)state;
+    if (run("bench exchange16 --sizes 1000 --budget-ms 4") != 0)
+        fail_msg("%s", text);
+    says("\n        1000 ");
+}
+
+static void a_launcher_draws_nothing(void **state)
+{
+    char args[512];
+
+    (void)state;
+    snprintf(args, sizeof args,
+             "run --standalone --nproc-per-node=2 %s/tutti bench all_reduce --sizes 4 --plot /tmp/x.svg", TUTTI_BIN_DIR);
+    assert_int_not_equal(run(args), 0);
+    says("no --plot under a launcher");
+    snprintf(args, sizeof args,
+             "run --standalone --nproc-per-node=2 %s/tutti bench all_reduce --sizes 4 --ranks 3", TUTTI_BIN_DIR);
+    assert_int_not_equal(run(args), 0);
+    says("no --ranks under a launcher");
 }
 
 /* In a shell of its own, with a hard limit that no server of so many could live with. */
@@ -253,6 +323,10 @@ int main(void)
         cmocka_unit_test(products_are_computed_behind_an_all_reduce),
         cmocka_unit_test(distance_of_cores_is_told),
         cmocka_unit_test(wrong_lines_are_refused),
+        cmocka_unit_test(wrong_options_take_two_lines),
+        cmocka_unit_test(sizes_are_whole_elements),
+        cmocka_unit_test(an_exchange_shows_a_message),
+        cmocka_unit_test(a_launcher_draws_nothing),
         cmocka_unit_test(too_few_descriptors_are_named),
     };
 

@@ -10,7 +10,6 @@
  * True    The usual choice stays where nothing else is clearly quicker (CLEARLY): noise makes no rows. An
  *         algorithm's row reaches to the middle between two sizes, as ratios go. */
 #include <errno.h>
-#include <getopt.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
@@ -23,6 +22,7 @@
 #include "bench/sample.h"
 #include "bench/tutti_side.h"
 #include "bench_files.h"
+#include "bench_line.h"
 #include "bench_options.h"
 #include "tool.h"
 
@@ -80,7 +80,7 @@ static bool read_options(int argc, char **argv, tune_options *o)
     *o = (tune_options){ .bench = { .n_ranks = 1, .n_sizes = sizeof sizes / sizeof sizes[0] } };
     o->bench.ranks[0] = 2;
     memcpy(o->bench.sizes, sizes, sizeof sizes);
-    while (ok && (option = getopt_long(argc, argv, "h", names, NULL)) >= 0)
+    while (ok && (option = bench_next_option(argc, argv, names)) >= 0)
         switch (option) {
         case 'n':
             ok = bench_read_list(optarg, "ranks", JOB_RANKS_MIN, BENCH_RANKS_MAX, o->bench.ranks, &o->bench.n_ranks);
@@ -97,7 +97,13 @@ static bool read_options(int argc, char **argv, tune_options *o)
     o->bench.cell = (bench_cell){ .budget_ms = (int)budget, .seed = 1 };
     if (ok && optind < argc)
         o->file = argv[optind++];
-    return ok && (o->help || (o->file != NULL && optind == argc));
+    if (!ok || o->help)
+        return ok;
+    if (o->file == NULL)
+        fprintf(stderr, "tutti bench --tune: the file to write is missing\n");
+    else if (optind < argc)
+        fprintf(stderr, "tutti bench --tune: '%.200s' is one word too many\n", argv[optind]);
+    return o->file != NULL && optind == argc;
 }
 
 /* ---- the ways of an operation ------------------------------------------------------------------ */
@@ -384,7 +390,7 @@ int bench_tune(int argc, char **argv)
     for (i = 0; i < argc && i < BENCH_ARGS_MAX; i++)
         words[i] = argv[i]; /* getopt_long() moves them about */
     if (!read_options(argc, argv, &o))
-        return print_help(stderr, TOOL_USAGE);
+        return bench_see_help(argv[0]);
     if (o.help)
         return print_help(stdout, EXIT_SUCCESS);
     setenv("OMP_NUM_THREADS", "1", 0); /* else the launcher does, and says so */
