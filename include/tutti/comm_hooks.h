@@ -11,8 +11,8 @@
  *     tutti_powersgd_create(reducer, &opts, &sgd);
  *     tutti_reducer_register_comm_hook(reducer, tutti_powersgd_hook(sgd), sgd);
  *
- * From there on it is the reducer's, which frees it; the pointer stays good for tutti_powersgd_stats() and the like
- * until then. tutti_reducer_register_compressed_comm_hook() takes it as well: then it sees 16 bits.
+ * From there on it is the reducer's, which frees it; the pointer stays good for tutti_powersgd_get_stats() and the
+ * like until then. tutti_reducer_register_compressed_comm_hook() takes it as well: then it sees 16 bits.
  *
  * With usual options tutti_reducer_register_builtin_comm_hook() does all that in one call. */
 #ifndef TUTTI_COMM_HOOKS_H
@@ -181,6 +181,25 @@ TUTTI_API const tutti_comm_hook *tutti_post_local_hook_table(const tutti_post_lo
  * @threads one
  * @source  ours */
 TUTTI_API void tutti_post_local_hook_free(tutti_post_local_hook *state);
+
+/** The steps so far, for a checkpoint: without them a run that goes on averages over all ranks until start_iter once more.
+ * They are the same on all ranks, so that one rank may save them for all.
+ *
+ * @param bytes_out  a few bytes; the caller frees it with tutti_bytes_free()
+ * @errors   TUTTI_E_ARG, TUTTI_E_NOMEM
+ * @threads  one, not inside a step
+ * @source   ours; torch pickles torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook.PostLocalSGDState */
+TUTTI_API tutti_status tutti_post_local_hook_save(const tutti_post_local_hook *state, tutti_bytes *bytes_out);
+
+/** Go on where tutti_post_local_hook_save() was called, in this process or another one: the same bits come. All ranks do,
+ * with the same steps: they average with the same ranks then. Not inside a step. Options, the subgroup among them,
+ * stay those that it was made with.
+ *
+ * @param data  [bytes] from any post-local SGD
+ * @errors   TUTTI_E_ARG  it is not what tutti_post_local_hook_save() has made; nothing has changed
+ * @threads  one
+ * @source   ours; torch unpickles torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook.PostLocalSGDState */
+TUTTI_API tutti_status tutti_post_local_hook_load(tutti_post_local_hook *state, const void *data, size_t bytes);
 
 #ifdef __cplusplus
 }

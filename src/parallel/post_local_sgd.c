@@ -6,6 +6,7 @@
  *         place become a group. All ranks are in that bucket, so the exchange has its turn on the reducer's group.
  *         A place is this boot of a machine and the network that it sees: containers that share no network count as
  *         hosts, as they do for connections. Where that cannot be read a rank is a host of its own.
+ *         What is saved is the number of steps, in bytes like those of PowerSGD: hosts are looked for anew.
  * True    Both groups see the same order on all their ranks: buckets are begun in it. */
 #include "parallel/hooks.h"
 
@@ -36,6 +37,18 @@ struct tutti_post_local_hook {
     int64_t         start_iter;
     tti_hook_steps  steps;
 };
+
+static const char MAGIC[8] = "tuttiPLS";
+enum { VERSION = 1, ORDER = 0x01020304 };
+
+/* What is saved. Numbers as the machine has them: one from another kind of machine is not one. */
+typedef struct saved {
+    char     magic[8];
+    uint32_t version, order;
+    int64_t  iter;
+} saved;
+
+_Static_assert(sizeof(saved) == 24, "what is saved has no gaps");
 
 /* ---- hosts ---- */
 
@@ -169,4 +182,39 @@ void tutti_post_local_hook_free(tutti_post_local_hook *state)
 const tutti_comm_hook *tutti_post_local_hook_table(const tutti_post_local_hook *state)
 {
     return state != NULL ? &state->hook : NULL;
+}
+
+/* ---- what is saved ---- */
+
+tutti_status tutti_post_local_hook_save(const tutti_post_local_hook *state, tutti_bytes *bytes_out)
+{
+    saved  now = { .version = VERSION, .order = ORDER };
+    saved *data;
+
+    if (state == NULL || bytes_out == NULL)
+        return tti_fail(TUTTI_E_ARG, "post_local_hook_save: the %s is NULL", state == NULL ? "state" : "output");
+    data = malloc(sizeof *data);
+    if (data == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the state of post-local SGD: %zu bytes", sizeof *data);
+    memcpy(now.magic, MAGIC, sizeof now.magic);
+    now.iter = state->steps.n;
+    *data = now;
+    *bytes_out = (tutti_bytes){ .data = (char *)data, .size = sizeof *data };
+    return TUTTI_OK;
+}
+
+tutti_status tutti_post_local_hook_load(tutti_post_local_hook *state, const void *data, size_t bytes)
+{
+    saved then;
+
+    if (state == NULL || data == NULL)
+        return tti_fail(TUTTI_E_ARG, "post_local_hook_load: the %s is NULL", state == NULL ? "state" : "data");
+    if (bytes == sizeof then)
+        memcpy(&then, data, sizeof then);
+    if (bytes != sizeof then || memcmp(then.magic, MAGIC, sizeof then.magic) != 0 || then.version != VERSION ||
+        then.order != ORDER || then.iter < 0)
+        return tti_fail(TUTTI_E_ARG, "post_local_hook_load: these %zu bytes are not what post_local_hook_save() has made, "
+                                     "or not all of it", bytes);
+    state->steps = (tti_hook_steps){ .n = then.iter, .last = TTI_STEP_OVER };
+    return TUTTI_OK;
 }

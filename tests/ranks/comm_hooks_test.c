@@ -822,6 +822,64 @@ static void averages_over_a_subgroup_or_none(tt_ctx *t)
     OK(tutti_destroy_process_group(pair));
 }
 
+static tutti_post_local_hook *post_local_model(tt_ctx *t, tutti_group *pair, model *m_out)
+{
+    tutti_post_local_hook_options opts = TUTTI_POST_LOCAL_HOOK_OPTIONS;
+    tutti_post_local_hook        *s = NULL;
+    int                           i;
+
+    *m_out = (model){ .t = t, .dtype = TUTTI_F32, .r = make_reducer(t, TUTTI_F32, 3000, true) };
+    for (i = 0; i < N; i++)
+        m_out->grads[i] = tt_alloc(t, LARGEST * sizeof(float));
+    opts.start_iter = 3;
+    opts.subgroup = pair;
+    OK(tutti_post_local_hook_create(m_out->r, &opts, &s));
+    OK(tutti_reducer_register_comm_hook(m_out->r, tutti_post_local_hook_table(s), s));
+    return s;
+}
+
+/* Saved after so many steps and loaded into another one, both do the rest with the same bits. */
+static void expect_post_local_goes_on(tt_ctx *t, tutti_group *pair, int saved_after)
+{
+    model                  whole, second;
+    tutti_post_local_hook *from = post_local_model(t, pair, &whole), *to = post_local_model(t, pair, &second);
+    tutti_bytes            bytes = { 0 };
+    char                   spoilt[64];
+    int                    number, i;
+
+    for (number = 0; number < saved_after; number++)
+        OK(step(&whole, number, all_directions));
+    OK(tutti_post_local_hook_save(from, &bytes));
+    REFUSED(tutti_post_local_hook_load(to, bytes.data, bytes.size - 1), TUTTI_E_ARG, "or not all of it");
+    OK(tutti_post_local_hook_load(to, bytes.data, bytes.size));
+    assert_true(bytes.size <= sizeof spoilt);
+    memcpy(spoilt, bytes.data, bytes.size);
+    spoilt[0] ^= 1;
+    REFUSED(tutti_post_local_hook_load(to, spoilt, bytes.size), TUTTI_E_ARG, "are not what");
+    for (; number < 6; number++) {
+        OK(step(&whole, number, all_directions));
+        OK(step(&second, number, all_directions));
+        for (i = 0; i < N; i++)
+            assert_memory_equal(tutti_reducer_grad(whole.r, i), tutti_reducer_grad(second.r, i), (size_t)numel(i) * 4);
+    }
+    tutti_bytes_free(&bytes);
+    tutti_reducer_free(whole.r);
+    tutti_reducer_free(second.r);
+}
+
+static void saved_steps_of_post_local_sgd(tt_ctx *t)
+{
+    tutti_group *pair = NULL;
+
+    OK(tutti_split_group_by_color(t->group, t->rank / 2, NULL, &pair));
+    expect_post_local_goes_on(t, pair, 2); /* a step before the start */
+    expect_post_local_goes_on(t, pair, 4); /* after it */
+    expect_post_local_goes_on(t, NULL, 4);
+    REFUSED(tutti_post_local_hook_save(NULL, NULL), TUTTI_E_ARG, "the state is NULL");
+    REFUSED(tutti_post_local_hook_load(NULL, "", 0), TUTTI_E_ARG, "the state is NULL");
+    OK(tutti_destroy_process_group(pair));
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -848,6 +906,7 @@ int main(void)
         TT_TEST(others_go_on, .ranks = 4, .transports = "shm,tcp", .dies = 1),
         TT_TEST(hosts_average_alone, .ranks = 4, .transports = "shm", .hosts = 2),
         TT_TEST(averages_over_a_subgroup_or_none, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000),
+        TT_TEST(saved_steps_of_post_local_sgd, .ranks = 4, .transports = "shm,threads", .limit_ms = 60000),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);
