@@ -176,8 +176,9 @@ const tti_optim_group *tti_group_of(const tutti_optim *o, int i);
 int tti_kept_count(const tti_optim_class *cls);
 const char *tti_kept_name(const tti_optim_class *cls, int k);
 tutti_tensor **tti_kept_at(const tti_optim_class *cls, tti_slot *slot, int k);
-/* Whether anything of parameter i would be saved: a step has seen it. */
-bool tti_slot_has_stepped(const tutti_optim *o, int i);
+/* Whether anything of parameter i would be saved: it is there, and says itself how many steps have seen it, or
+ * one has. */
+bool tti_slot_is_saved(const tutti_optim *o, int i);
 /* Put group g: its options, and which parameters it has. */
 tutti_status tti_group_put(const tutti_optim *o, int g, tutti_state_dict *sd);
 /* Put the values of a group under "param_groups.<word>.<option>". */

@@ -5,7 +5,8 @@
  * How     Loading builds new slots and new values beside the old ones, from what the state has, and exchanges them when
  *         all is there and sound. So a failure leaves the optimizer as it was, and nothing of the state's memory is
  *         kept, which may be a mapped file.
- * True    A momentum that no step has seen is not saved: its first step would not be a first step any more. */
+ * True    What counts its steps is saved from when it is there, with a step of 0 as well. A momentum, which has no count,
+ *         is not saved before a step has seen it: its first step would not be a first step any more. */
 #include "optim/optim.h"
 
 #include <stdio.h>
@@ -151,11 +152,11 @@ tutti_status tti_options_get(const tti_optim_class *cls, const char *word,
 
 /* ---- saving ----------------------------------------------------------------------------------- */
 
-bool tti_slot_has_stepped(const tutti_optim *o, int i)
+bool tti_slot_is_saved(const tutti_optim *o, int i)
 {
     const tti_slot *s = &o->slots[i];
 
-    return o->cls->counts ? s->step != NULL && *(float *)tti_at(s->step) != 0.0f : s->fresh == 0;
+    return o->cls->counts ? s->step != NULL : s->fresh == 0;
 }
 
 static tutti_status put_slot(const tutti_optim *o, int i, tutti_state_dict *sd)
@@ -165,7 +166,7 @@ static tutti_status put_slot(const tutti_optim *o, int i, tutti_state_dict *sd)
     tutti_status st = TUTTI_OK;
     char word[16];
 
-    if (!tti_slot_has_stepped(o, i))
+    if (!tti_slot_is_saved(o, i))
         return TUTTI_OK;
     snprintf(word, sizeof word, "%d", i);
     for (int k = 0; k < tti_kept_count(cls) && st == TUTTI_OK; k++)

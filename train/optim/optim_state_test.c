@@ -286,6 +286,39 @@ static void making_state_is_no_step(void **state)
     tutti_optim_free(o);
 }
 
+/* What counts its steps is saved with a count of 0, and whoever loads that begins like everybody. */
+static void made_state_is_saved(void **state)
+{
+    static const char *const kinds[] = { "adamw", "adam", "adamax", "adagrad", "rmsprop", "adadelta", "rprop" };
+
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof kinds[0]; k++) {
+        tutti_tensor *p[PARAMS], *q[PARAMS];
+        tutti_state_dict *made = NULL, *stepped = NULL;
+        tutti_optim *o, *r;
+
+        parameters(p);
+        parameters(q);
+        take_over(q, p);
+        o = optimizer(kinds[k], p);
+        r = optimizer(kinds[k], q);
+        assert_int_equal(tutti_optim_init_state(o), TUTTI_OK);
+        assert_int_equal(tutti_optim_state_dict(o, &made), TUTTI_OK);
+        assert_true(item(tutti_state_dict_get(made, "state.0.step")) == 0.0);
+        assert_int_equal(tutti_optim_load_state_dict(r, made), TUTTI_OK);
+        steps(r, q, 1, 4);
+        steps(o, p, 1, 4);
+        for (int i = 0; i < PARAMS; i++)
+            assert_true(tutti_tensor_equal(p[i], q[i]));
+        assert_int_equal(tutti_optim_state_dict(o, &stepped), TUTTI_OK);
+        assert_int_equal(tutti_state_dict_length(made), tutti_state_dict_length(stepped));
+        tutti_state_dict_free(made);
+        tutti_state_dict_free(stepped);
+        tutti_optim_free(o);
+        tutti_optim_free(r);
+    }
+}
+
 static void schedules_go_on(void **state)
 {
     tutti_tensor *p[PARAMS];
@@ -459,6 +492,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(other_numbers_and_types_fit, begin, end),
         cmocka_unit_test_setup_teardown(what_does_not_fit_changes_nothing, begin, end),
         cmocka_unit_test_setup_teardown(making_state_is_no_step, begin, end),
+        cmocka_unit_test_setup_teardown(made_state_is_saved, begin, end),
         cmocka_unit_test_setup_teardown(schedules_go_on, begin, end),
         cmocka_unit_test_setup_teardown(by_names_the_order_does_not_matter, begin, end),
         cmocka_unit_test_setup_teardown(by_names_what_is_absent_stays, begin, end),

@@ -35,7 +35,7 @@ static tutti_status count_tensors(moving *m)
 
     for (int i = 0; i < o->n; i++)
         for (int k = 0; k < tti_kept_count(o->cls); k++)
-            if (m->z->mine[i] && tti_slot_has_stepped(o, i) && *tti_kept_at(o->cls, &o->slots[i], k) != NULL)
+            if (m->z->mine[i] && tti_slot_is_saved(o, i) && *tti_kept_at(o->cls, &o->slots[i], k) != NULL)
                 m->there[i] |= 1 << k;
     return tutti_all_reduce(TUTTI_SPAN(m->there, o->n), TUTTI_SUM, m->z->group);
 }
