@@ -557,6 +557,42 @@ static void bad_options_of_groups_are_refused(void **state)
     tutti_optim_free(o);
 }
 
+static void refuse_create(const char *name, tutti_tensor *const *params, int n,
+                          const tutti_optim_option *options, const char *words)
+{
+    assert_null(tutti_optim_create(name, params, n, options, options != NULL));
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
+    if (strstr(tutti_last_error(), words) == NULL)
+        fail_msg("'%s' does not say '%s'", tutti_last_error(), words);
+}
+
+/* A name that there is not comes with those that there are. */
+static void mistaken_names_are_answered(void **state)
+{
+    const tutti_optim_option wrong = { "moment", { 0.9 } }, nameless = { NULL, { 0.9 } };
+    tutti_tensor *x = leaf(3.0);
+    tutti_optim *o = tutti_optim_create("adam", &x, 1, NULL, 0);
+    double value;
+
+    (void)state;
+    refuse_create("sgdd", &x, 1, NULL, "there is no optimizer 'sgdd', but sgd, adam, ");
+    refuse_create(NULL, &x, 1, NULL, "the name is NULL\n  next: one of sgd, ");
+    refuse_create("sgd", &x, -1, NULL, "'sgd' of -1 parameters");
+    refuse_create("sgd", NULL, 1, NULL, "'sgd' with a NULL for its list of parameters");
+    refuse_create("sgd", &x, 1, &wrong, "sgd: has no option 'moment', but lr, momentum, ");
+    refuse_create("sgd", &x, 1, &nameless, "sgd: the name of an option is NULL");
+    assert_null(tutti_optim_create("sgd", &x, 1, NULL, 1));
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "'sgd' with a NULL for its list of options"));
+    assert_int_equal(tutti_optim_get_option(o, 0, "beta", 0, &value), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "adam has no option 'beta', but lr, betas, "));
+    assert_int_equal(tutti_optim_get_option(o, 0, "betas", 2, &value), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "option 'betas' of adam has 2 values, and no value 2"));
+    assert_int_equal(tutti_optim_get_option(o, 0, NULL, 0, &value), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "the name of an option is NULL"));
+    tutti_optim_free(o);
+}
+
 static void bad_constructions_are_refused(void **state)
 {
     tutti_tensor *x = leaf(3.0);
@@ -596,6 +632,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(groups_have_options_of_their_own, begin, end),
         cmocka_unit_test_setup_teardown(momentum_can_be_switched_on, begin, end),
         cmocka_unit_test_setup_teardown(bad_options_of_groups_are_refused, begin, end),
+        cmocka_unit_test_setup_teardown(mistaken_names_are_answered, begin, end),
         cmocka_unit_test_setup_teardown(bad_constructions_are_refused, begin, end),
     };
 

@@ -7,6 +7,7 @@
 #include "optim/optim.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
 
@@ -88,6 +89,36 @@ tutti_status tti_options_check(const tti_optim_class *cls, const double *value)
 
 /* ---- by name ---------------------------------------------------------------------------------- */
 
+/* Names to choose from, in words. */
+typedef struct choice {
+    char s[256];
+} choice;
+
+static void add_name(choice *c, const char *name)
+{
+    const size_t n = strlen(c->s);
+
+    snprintf(c->s + n, sizeof c->s - n, "%s%s", n > 0 ? ", " : "", name);
+}
+
+static choice optimizers(void)
+{
+    choice c = { "" };
+
+    for (int k = 0; k < CLASSES; k++)
+        add_name(&c, classes[k]->name);
+    return c;
+}
+
+static choice options_of(const tti_optim_class *cls)
+{
+    choice c = { "" };
+
+    for (int k = 0; k < cls->n_options; k++)
+        add_name(&c, cls->options[k].name);
+    return c;
+}
+
 /* Put n values of an option into a row. */
 static tutti_status put(const tti_optim_class *cls, double *row, const char *name,
                         const double *value, int n)
@@ -95,9 +126,11 @@ static tutti_status put(const tti_optim_class *cls, double *row, const char *nam
     const tti_option *option = NULL;
     const int at = name != NULL ? tti_option_find(cls, name, &option) : -1;
 
+    if (name == NULL)
+        return tti_refuse(TUTTI_E_ARG, cls->name, "the name of an option is NULL");
     if (at < 0)
-        return tti_refuse(TUTTI_E_ARG, cls->name, "has no option '%s'",
-                          name != NULL ? name : "(null)");
+        return tti_refuse(TUTTI_E_ARG, cls->name, "has no option '%.100s', but %s", name,
+                          options_of(cls).s);
     if (value == NULL || n != option->count)
         return tti_refuse(TUTTI_E_ARG, cls->name, "option '%s' has %d values, not %d", name,
                           option->count, value == NULL ? 0 : n);
@@ -113,6 +146,21 @@ static int count_of(const tti_optim_class *cls, const char *name)
     return name != NULL && tti_option_find(cls, name, &option) >= 0 ? option->count : 0;
 }
 
+static tutti_status refuse_create(const char *name, tutti_tensor *const *params, int n)
+{
+    static const char op[] = "optim_create";
+
+    if (name == NULL)
+        return tti_refuse(TUTTI_E_ARG, op, "the name is NULL\n  next: one of %s", optimizers().s);
+    if (tti_optim_class_find(name) == NULL)
+        return tti_refuse(TUTTI_E_ARG, op, "there is no optimizer '%.100s', but %s", name,
+                          optimizers().s);
+    if (n < 0)
+        return tti_refuse(TUTTI_E_ARG, op, "'%s' of %d parameters", name, n);
+    return tti_refuse(TUTTI_E_ARG, op, "'%s' with a NULL for its list of %s", name,
+                      params == NULL && n > 0 ? "parameters" : "options");
+}
+
 tutti_optim *tutti_optim_create(const char *name, tutti_tensor *const *params, int n,
                                 const tutti_optim_option *options, int n_options)
 {
@@ -120,9 +168,7 @@ tutti_optim *tutti_optim_create(const char *name, tutti_tensor *const *params, i
     double row[TTI_OPTIM_VALUES];
 
     if (cls == NULL || n < 0 || (params == NULL && n > 0) || (options == NULL && n_options > 0)) {
-        (void)tti_refuse(TUTTI_E_ARG, "optim_create",
-                         cls == NULL ? "there is no optimizer '%s'" : "'%s' with a NULL for a list",
-                         name != NULL ? name : "(null)");
+        (void)refuse_create(name, params, n);
         return NULL;
     }
     memcpy(row, cls->defaults, sizeof row);
@@ -175,10 +221,15 @@ tutti_status tutti_optim_get_option(const tutti_optim *o, int group, const char 
 
     if (st != TUTTI_OK)
         return st;
-    at = name != NULL ? tti_option_find(o->cls, name, &option) : -1;
-    if (at < 0 || i < 0 || i >= option->count)
-        return tti_fail(TUTTI_E_ARG, "get_option: %s has no option '%s' with a value %d",
-                        o->cls->name, name != NULL ? name : "(null)", i);
+    if (name == NULL)
+        return tti_fail(TUTTI_E_ARG, "get_option: the name of an option is NULL");
+    at = tti_option_find(o->cls, name, &option);
+    if (at < 0)
+        return tti_fail(TUTTI_E_ARG, "get_option: %s has no option '%.100s', but %s", o->cls->name,
+                        name, options_of(o->cls).s);
+    if (i < 0 || i >= option->count)
+        return tti_fail(TUTTI_E_ARG, "get_option: option '%s' of %s has %d values, and no value %d",
+                        name, o->cls->name, option->count, i);
     *value_out = o->groups[group].value[at + i];
     return TUTTI_OK;
 }
