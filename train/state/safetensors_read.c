@@ -25,6 +25,10 @@
 
 enum { LENGTH = 8, SHOWN = 60 };
 
+/* What may be behind an error, where it can be told. */
+static const char FOREIGN[] = ": this is no safetensors file\n  next: the path of one";
+static const char CUT_OFF[] = ": the file is cut off\n  next: copy it again, all of it";
+
 /* A mapped file; counted. */
 typedef struct mapping {
     atomic_int refs;
@@ -206,8 +210,9 @@ static tutti_status read_range(const tutti_safetensors *f, const char *name, con
         return broken(f, name, "no 'data_offsets' of two whole numbers from 0 on");
     if (end < begin || (uint64_t)end > f->data_bytes)
         return tti_fail(TUTTI_E_IO,
-                        "'%s': tensor '%s': data_offsets %lld to %lld, of %zu bytes of data",
-                        f->path, show(name).s, (long long)begin, (long long)end, f->data_bytes);
+                        "'%s': tensor '%s': data_offsets %lld to %lld, of %zu bytes of data%s",
+                        f->path, show(name).s, (long long)begin, (long long)end, f->data_bytes,
+                        end < begin ? "" : CUT_OFF);
     e->begin = (uint64_t)begin;
     e->end = (uint64_t)end;
     e->public.data = f->data + begin;
@@ -324,6 +329,12 @@ static tutti_status read_entries(tutti_safetensors *f, json_t *header)
     return st;
 }
 
+/* Whether a header follows its length, as far as it is there. */
+static bool has_header(const tutti_safetensors *f)
+{
+    return f->map->bytes > LENGTH && f->map->at[LENGTH] == '{';
+}
+
 /* The header's length, and where the data are. */
 static tutti_status measure(tutti_safetensors *f, size_t *length_out)
 {
@@ -333,13 +344,14 @@ static tutti_status measure(tutti_safetensors *f, size_t *length_out)
     memcpy(&length, f->map->at, sizeof length);
     length = le64toh(length);
     if (length > TUTTI_SAFETENSORS_HEADER_MAX)
-        return tti_fail(TUTTI_E_IO, "'%s': a header of %llu bytes, of at most %d", f->path,
-                        (unsigned long long)length, TUTTI_SAFETENSORS_HEADER_MAX);
+        return tti_fail(TUTTI_E_IO, "'%s': a header of %llu bytes, of at most %d%s", f->path,
+                        (unsigned long long)length, TUTTI_SAFETENSORS_HEADER_MAX,
+                        has_header(f) ? "" : FOREIGN);
     if (length > rest)
-        return tti_fail(TUTTI_E_IO, "'%s': a header of %llu bytes in a file of %zu", f->path,
-                        (unsigned long long)length, f->map->bytes);
-    if (length == 0 || f->map->at[LENGTH] != '{')
-        return tti_fail(TUTTI_E_IO, "'%s': the header does not begin with '{'", f->path);
+        return tti_fail(TUTTI_E_IO, "'%s': a header of %llu bytes in a file of %zu%s", f->path,
+                        (unsigned long long)length, f->map->bytes, has_header(f) ? CUT_OFF : FOREIGN);
+    if (length == 0 || !has_header(f))
+        return tti_fail(TUTTI_E_IO, "'%s': the header does not begin with '{'%s", f->path, FOREIGN);
     f->data = f->map->at + LENGTH + length;
     f->data_bytes = rest - (size_t)length;
     *length_out = (size_t)length;

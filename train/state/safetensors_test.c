@@ -390,7 +390,7 @@ static const malformed headers[] = {
     { "{" T("a", "F32", "[1]", "0", "4,8") "}", 4, "tensor 'a': no 'data_offsets'" },
     { "{" T("a", "F32", "[1]", "-4", "0") "}", 4, "tensor 'a': no 'data_offsets'" },
     { "{" T("a", "F32", "[1]", "4", "0") "}", 4, "tensor 'a': data_offsets 4 to 0" },
-    { "{" T("a", "F32", "[1]", "0", "8") "}", 4, "data_offsets 0 to 8, of 4 bytes" },
+    { "{" T("a", "F32", "[1]", "0", "8") "}", 4, "data_offsets 0 to 8, of 4 bytes of data: the file is cut off\n  next: " },
     { "{" T("a", "F32", "[1]", "0", "9223372036854775807") "}", 4, "of 4 bytes of data" },
     { "{" T("a", "F32", "[2]", "0", "4") "}", 4, "tensor 'a': 2 elements of F32 are not the 4" },
     { "{" T("a", "F4", "[1]", "0", "0") "}", 0, "1 elements of F4 are not" },
@@ -445,7 +445,10 @@ static void malformed_files_are_named(void **state)
     check_bytes("1234567", 7, "7 bytes are too few");
     check_bytes("", 0, "0 bytes are too few");
     check_bytes("\0\0\0\0\0\0\0\0", 8, "does not begin with '{'");
-    check_bytes("\3\0\0\0\0\0\0\0{}", 10, "a header of 3 bytes in a file of 10");
+    check_bytes("\3\0\0\0\0\0\0\0{}", 10, "a header of 3 bytes in a file of 10: the file is cut off\n  next: ");
+    check_bytes("Title\n\0\0some words", 18, "this is no safetensors file");
+    check_bytes("<!DOCTYPE html>", 15, "of at most 100000000: this is no safetensors file\n  next: ");
+    check_bytes("\2\0\0\0\0\0\0\0[]", 10, "does not begin with '{': this is no safetensors file\n  next: ");
     check_bytes("\1\341\365\5\0\0\0\0{}", 10, "a header of 100000001 bytes, of at most 100000000");
     check_bytes("\377\377\377\377\377\377\377\377{}", 10, "of at most 100000000");
     assert_int_equal(tutti_safetensors_open("/nowhere/file", &file), TUTTI_E_IO);
