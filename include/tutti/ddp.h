@@ -116,8 +116,9 @@ TUTTI_API void tutti_ddp_free(tutti_ddp *ddp);
  * Buffers become rank 0's before, if the forward before this one averaged gradients (the first one does), and neither
  * the forwards without, nor those that were not recorded, lie in between.
  *
- * @errors   NULL and kept: of the module's forward; TUTTI_E_STATE  the step before was not finished;
- *           what collectives fail with
+ * A forward whose backward never came is no mistake: the next one begins the step anew.
+ *
+ * @errors   NULL and kept: of the module's forward; TUTTI_E_STATE  it gave no tensor; what collectives fail with
  * @threads  one
  * @source   torch.nn.parallel.DistributedDataParallel.forward */
 TUTTI_API tutti_tensor *tutti_ddp_forward(tutti_ddp *ddp, tutti_tensor *x);

@@ -440,7 +440,9 @@ TUTTI_API tutti_status tutti_optim_state_dict(const tutti_optim *o, tutti_state_
 TUTTI_API tutti_status tutti_optim_load_state_dict(tutti_optim *o, const tutti_state_dict *sd);
 
 /** Make all tensors that steps of the parameters remember, as they are before the first step, without a step.
- * For those who load in place what others saved.
+ * For those who load in place what others saved. It is in the state dict then, with a step of 0, and makes no
+ * difference to the steps that come; a momentum of SGD, which has no count, comes into tutti_optim_state_dict() with its
+ * first step.
  * @errors  TUTTI_E_ARG  o is NULL; TUTTI_E_NOMEM
  * @threads one at a time
  * @source  torch.distributed.optim._NamedOptimizer.init_state */
@@ -478,8 +480,7 @@ TUTTI_API tutti_status tutti_named_optim_state_dict(const tutti_named_optim *nam
 
 /** Copy a state by names into what the optimizer keeps, in place. Parameters that it does not name keep their state,
  * groups none of whose parameters it names keep their options; names that nobody has here are left out.
- * @errors  TUTTI_E_STATE     a parameter has no state yet
-  next: tutti_optim_init_state()
+ * @errors  TUTTI_E_STATE     a parameter has no state yet: tutti_optim_init_state() makes it
  *          TUTTI_E_MISMATCH  of a parameter it names another set of tensors, or another shape; it names some of the
  *                            parameters of a group, or gives them options that differ, or other options
  *          TUTTI_E_ARG       a NULL, an option out of its range; after each of them the optimizer is as before
