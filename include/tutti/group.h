@@ -56,7 +56,9 @@ typedef struct tutti_group_options {
     }
 
 /** Make a group of some ranks of the world. Every rank of the world calls it, members or not, in the
- * same order; ranks are sorted, the order given does not matter. Returns when all members have come.
+ * same order; ranks are sorted, the order given does not matter. Returns when all members have come. A group of one
+ * rank waits for nobody: if another was given more ranks and comes later, that one gets TUTTI_E_MISMATCH, and the
+ * first collective in the group of one after it.
  *
  * With use_local_synchronization only the members call, and nobody waits: the first collective meets the
  * others, and reports who has not come; messages may go at once. Members make the groups that the same

@@ -37,6 +37,7 @@ struct tti_coll {
     int               n_nets;    /* calls that were begun by messages */
     tti_board         board;  /* of the exchange */
     bool              joined; /* has met the others; of the calls' thread, like failed */
+    bool              alone;  /* of one in a larger world, and has not yet looked whether others think so too */
     bool              begun;  /* the latest call has been entered, but not done */
     tutti_status      failed;
     tti_words         words; /* of failed */
@@ -96,6 +97,16 @@ static tutti_status announce(tti_coll *coll, const tti_coll_config *config)
     return st == TUTTI_OK ? tti_team_announce(team, &coll->board, config->deadline_ns, &mine) : st;
 }
 
+/* A group of one waits for nobody. But in a larger world others may have been given a list with more: they find what it
+ * leaves here, and it looks now, and in its first call, whether they have come. */
+static tutti_status announce_alone(tti_coll *coll, const tti_coll_config *config)
+{
+    tti_join     mine = { .region = 0 };
+    tutti_status st = tti_team_announce(&coll->team, &coll->board, config->deadline_ns, &mine);
+
+    return st == TUTTI_OK ? tti_team_look_around(&coll->team, &coll->board, &mine) : st;
+}
+
 /* Find the others, and their memory where it is shared. */
 static tutti_status join(tti_coll *coll, int64_t deadline_ns)
 {
@@ -128,6 +139,9 @@ tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
     st = tti_team_init(&coll->team, config);
     if (st == TUTTI_OK)
         st = tti_choice_read(&coll->choice);
+    coll->alone = st == TUTTI_OK && coll->joined && !config->lazy && tti_mesh_size(coll->team.mesh) > 1;
+    if (coll->alone)
+        st = announce_alone(coll, config);
     if (st == TUTTI_OK && !coll->joined)
         st = announce(coll, config);
     if (st == TUTTI_OK && !coll->joined && !config->lazy)
@@ -208,10 +222,18 @@ static tutti_status name_cause(const tti_coll *coll, tutti_status st)
 }
 
 /* A call of a group of one: nobody to compare with, and nobody to wait for. */
-static tutti_status run_alone(const tti_coll *coll, const tutti_call *call)
+static tutti_status run_alone(tti_coll *coll, const tutti_call *call)
 {
+    tutti_status st;
+
     if (is_aborted(coll))
         return fail_aborted(coll, call);
+    if (coll->alone) {
+        coll->alone = false;
+        st = tti_team_look_for_mismatch(&coll->team, &coll->board);
+        if (st != TUTTI_OK)
+            return st;
+    }
     tti_solo_run(call);
     return TUTTI_OK;
 }
@@ -373,8 +395,8 @@ tutti_status tti_coll_advance(tti_coll *coll, const tutti_call *call, tutti_prog
     tutti_progress progress = TUTTI_PROGRESS_NONE;
     tutti_status   st = TUTTI_OK;
 
-    if (coll->failed != TUTTI_OK || !coll->joined || is_aborted(coll)) {
-        *progress_out = progress; /* run has the words, or meets the others */
+    if (coll->failed != TUTTI_OK || !coll->joined || coll->alone || is_aborted(coll)) {
+        *progress_out = progress; /* run has the words, or meets the others, or looks for them */
         return TUTTI_OK;
     }
     if (coll->team.n_ranks == 1) {

@@ -94,7 +94,7 @@ static tutti_status fail_not_joined(const tti_team *team, const tti_board *board
 }
 
 /* What another member has found to be wrong; TUTTI_OK: nothing that is known of. */
-static tutti_status look_for_mismatch(const tti_team *team, const tti_board *board)
+tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *board)
 {
     const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
     char          words[TOLD_MAX];
@@ -118,7 +118,7 @@ static tutti_status look_at(const tti_team *team, const tti_board *board, int ra
     if (!tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words))
         return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d has not joined, and %s",
                         team->name, team->ranks[rank], words);
-    return look_for_mismatch(team, board);
+    return tti_team_look_for_mismatch(team, board);
 }
 
 /* Read what rank has announced, once it has. */
@@ -212,6 +212,22 @@ static tutti_status compare_members(const tti_team *team, const tti_join *mine, 
     return tti_fail(TUTTI_E_MISMATCH,
                     "group '%s' is of %s on rank %d; who came as number %d has another list, of %llu" NEXT_SAME_MEMBERS,
                     team->name, words.text, team->ranks[team->rank], rank, (unsigned long long)other->n_members);
+}
+
+tutti_status tti_team_look_around(const tti_team *team, const tti_board *board, const tti_join *mine)
+{
+    const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
+    const int     next = team->n_ranks; /* the first place that only longer lists have */
+    tti_join      other;
+    char          key[KEY_MAX];
+    bool          there = false;
+
+    key_of(next, key);
+    if (board->has(board->context, key, deadline_ns, &there) == TUTTI_OK && there &&
+        board->get(board->context, key, &other, sizeof other, deadline_ns) == TUTTI_OK &&
+        compare_members(team, mine, &other, next) != TUTTI_OK)
+        return tell_mismatch(team, board);
+    return tti_team_look_for_mismatch(team, board);
 }
 
 /* Both choose alike. */

@@ -61,6 +61,13 @@ tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
                            tti_join *all_out);
 
+/** Whether somebody with a longer list has come already, or has said that lists differ; waits for nobody.
+ * @errors TUTTI_E_MISMATCH */
+tutti_status tti_team_look_around(const tti_team *team, const tti_board *board, const tti_join *mine);
+/** Whether somebody has said that lists differ.
+ * @errors TUTTI_E_MISMATCH */
+tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *board);
+
 /** When a call ends that first waits at now_ns. */
 static inline int64_t tti_call_deadline(const tutti_call *call, int64_t now_ns)
 {

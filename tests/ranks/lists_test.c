@@ -59,12 +59,72 @@ static void two_in_one_place(tt_ctx *t)
     expect_world_that_works(t);
 }
 
+/* Who makes a group of itself alone waits for nobody: it hears of longer lists at once if they have come, otherwise in
+ * its first collective. Those with a longer list hear of it in any order. */
+static void one_is_alone_and_first(tt_ctx *t)
+{
+    const int    all[] = { 0, 1, 2 };
+    tutti_group *group = NULL;
+    float        x = 1.0f;
+
+    if (t->rank == 0)
+        assert_int_equal(tutti_new_group(all, 1, NULL, &group), TUTTI_OK);
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    if (t->rank != 0)
+        expect_mismatch(all, 3, "ranks 0, 1, 2 on rank");
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    if (t->rank == 0) {
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group), TUTTI_E_MISMATCH);
+        assert_non_null(strstr(tutti_last_error(), "next: give all ranks the same lists"));
+        assert_int_equal(tutti_barrier(group), TUTTI_E_MISMATCH); /* it is finished */
+        assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
+    }
+    expect_world_that_works(t);
+}
+
+/* Ranks 1 and 2 wait for rank 0 as long as the list of all three lasts; their card may be there already or not. */
+static void one_is_alone(tt_ctx *t)
+{
+    const int    all[] = { 0, 1, 2 };
+    tutti_group *group = NULL;
+    tutti_status st;
+
+    if (t->rank != 0) {
+        expect_mismatch(all, 3, "ranks 0, 1, 2 on rank");
+    } else {
+        st = tutti_new_group(all, 1, NULL, &group);
+        assert_true(st == TUTTI_OK || st == TUTTI_E_MISMATCH);
+    }
+    expect_world_that_works(t);
+    if (t->rank == 0 && group != TUTTI_NO_GROUP)
+        assert_int_equal(tutti_barrier(group), TUTTI_E_MISMATCH);
+}
+
+static void each_is_alone(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL, *mine = NULL;
+
+    for (int r = 0; r < t->size; r++) {
+        assert_int_equal(tutti_new_group(&r, 1, NULL, &group), TUTTI_OK);
+        mine = r == t->rank ? group : mine;
+    }
+    assert_int_equal(tutti_barrier(mine), TUTTI_OK);
+    opts.use_local_synchronization = true;
+    assert_int_equal(tutti_new_group(&t->rank, 1, &opts, &mine), TUTTI_OK);
+    assert_int_equal(tutti_barrier(mine), TUTTI_OK);
+    expect_world_that_works(t);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
         TT_TEST(one_has_a_shorter_list, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(two_in_one_place, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(two_in_one_place, .ranks = 4, .hosts = 2),
+        TT_TEST(one_is_alone_and_first, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(one_is_alone, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(each_is_alone, .ranks = 3, .transports = "shm,tcp,threads"),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);
