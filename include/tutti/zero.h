@@ -79,10 +79,11 @@ TUTTI_API int tutti_zero_owner(const tutti_optim *optim, const tutti_tensor *par
 /** Bring the states of all ranks together on one, as copies. All ranks call it.
  * @param to  rank of the group
  * @errors   TUTTI_E_ARG     optim is not divided, or there is no such rank
+ *           TUTTI_E_MISMATCH  another rank gives another rank: on all of them, with both. Nothing has changed
  *           TUTTI_E_NOMEM   on that rank; the others get TUTTI_E_REMOTE. What was there before stays
  *           what messages fail with
  * @threads  one
- * @cost     an all_reduce of 4 bytes for each parameter; each tensor is sent once, to that rank alone
+ * @cost     an all_gather of 4 bytes and an all_reduce of 4 bytes for each parameter; each tensor is sent once, to that rank alone
  * @source   torch.distributed.optim.ZeroRedundancyOptimizer.consolidate_state_dict */
 TUTTI_API tutti_status tutti_zero_consolidate_state_dict(tutti_optim *optim, int to);
 

@@ -149,6 +149,30 @@ static void a_step_fails_on_one_rank(tt_ctx *t)
     steps_that_fail(t, true);
 }
 
+/* ---- the state --------------------------------------------------------------------------------- */
+
+static void the_state_is_to_come_to_two_ranks(tt_ctx *t)
+{
+    tutti_state_dict *sd = NULL;
+    tutti_optim *zero;
+    set s;
+
+    set_make(&s, TUTTI_F32);
+    zero = zero_of(t, "adam", s.p, SET, NULL, 0, false);
+    set_gradients(&s, 0);
+    OK(tutti_optim_step(zero));
+    REFUSED(tutti_zero_consolidate_state_dict(zero, last(t) ? 1 : 0), TUTTI_E_MISMATCH,
+            "to rank 0, says rank 0, and to rank 1, says rank 2");
+    REFUSED(tutti_zero_consolidate_state_dict(zero, last(t) ? 9 : 0), TUTTI_E_MISMATCH, "and to rank 9, says rank 2");
+    REFUSED(tutti_zero_state_dict(zero, &sd), TUTTI_E_STATE, "has not been brought together");
+    OK(tutti_zero_consolidate_state_dict(zero, 1));
+    if (t->rank == 1)
+        OK(tutti_zero_state_dict(zero, &sd));
+    tutti_state_dict_free(sd);
+    tutti_optim_free(zero);
+    set_free(&s);
+}
+
 /* ---- ranks that go ------------------------------------------------------------------------------ */
 
 enum { VICTIM = 1 };
@@ -188,6 +212,7 @@ int main(void)
         TT_TEST(ranks_make_other_things, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(groups_that_differ, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(a_step_fails_on_one_rank, .ranks = 3, .transports = "shm,tcp,threads"),
+        TT_TEST(the_state_is_to_come_to_two_ranks, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(a_rank_dies, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(a_rank_dies_with_views, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
     };

@@ -147,6 +147,29 @@ static tutti_status bring_together(moving *m, int to, tutti_state_dict **sd_out)
     return st;
 }
 
+/* All ranks bring it to the same one, of those that there are. */
+static tutti_status agree_on_target(const tti_zero *z, int to)
+{
+    int32_t *all = calloc((size_t)z->size + 1, sizeof *all);
+    tutti_status st;
+
+    if (all == NULL) {
+        (void)tutti_abort_process_group(z->group); /* the others wait for it */
+        return tti_fail(TUTTI_E_NOMEM, "consolidate_state_dict: no memory to compare %d ranks", z->size);
+    }
+    all[z->size] = to;
+    st = tutti_all_gather_into_tensor(TUTTI_SPAN(all, z->size), TUTTI_SPAN(all + z->size, 1), z->group);
+    for (int r = 1; r < z->size && st == TUTTI_OK; r++)
+        if (all[r] != all[0])
+            st = tti_fail(TUTTI_E_MISMATCH, "consolidate_state_dict: the state is to come to rank %d, says rank 0, and "
+                                            "to rank %d, says rank %d\n  next: give the same rank on all ranks",
+                          all[0], all[r], r);
+    if (st == TUTTI_OK && (to < 0 || to >= z->size))
+        st = tti_fail(TUTTI_E_ARG, "consolidate_state_dict: there is no rank %d in a group of %d", to, z->size);
+    free(all);
+    return st;
+}
+
 tutti_status tutti_zero_consolidate_state_dict(tutti_optim *optim, int to)
 {
     tti_zero *z = tti_zero_of(optim, "consolidate_state_dict");
@@ -157,8 +180,9 @@ tutti_status tutti_zero_consolidate_state_dict(tutti_optim *optim, int to)
 
     if (z == NULL)
         return TUTTI_E_ARG;
-    if (to < 0 || to >= z->size)
-        return tti_fail(TUTTI_E_ARG, "consolidate_state_dict: there is no rank %d in a group of %d", to, z->size);
+    st = agree_on_target(z, to);
+    if (st != TUTTI_OK)
+        return tti_unkeep(before, st);
     st = moving_begin(&m, z, "consolidate_state_dict");
     if (st == TUTTI_OK)
         st = bring_together(&m, to, &sd);
