@@ -14,7 +14,8 @@
  * warmup_steps of the averager.
  *
  * An averager only counts and averages; it knows no parameters, they are given to each call. All members of its group
- * call it in the same steps, with the same parameters. */
+ * call it in the same steps, with the same parameters. Averagers whose settings differ are an error: of a periodic one
+ * before its first average, of one with levels when it is made. */
 #ifndef TUTTI_AVERAGING_H
 #define TUTTI_AVERAGING_H
 
@@ -70,9 +71,10 @@ typedef struct tutti_averaging_level {
  * @param levels        [n] periods and sizes grow; the first period is above 0, sizes divide the group's, and the last
  *                      one is the group's
  * @errors   TUTTI_E_ARG  a level or warmup_steps make no sense
+ *           TUTTI_E_MISMATCH  a rank has other levels or warmup_steps: on all of them, with what differs
  *           TUTTI_E_STATE, TUTTI_E_NOMEM, and what tutti_split_group_by_color fails with
  * @threads  one
- * @cost     makes groups for all levels but the last
+ * @cost     an all_gather of 528 bytes; makes groups for all levels but the last
  * @source   torch.distributed.algorithms.model_averaging.hierarchical_model_averager.HierarchicalModelAverager */
 TUTTI_API tutti_status tutti_hierarchical_model_averager(const tutti_averaging_level *levels, int n,
                                                          int64_t warmup_steps, tutti_group *group,
@@ -85,7 +87,10 @@ TUTTI_API void tutti_model_averager_free(tutti_model_averager *averager);
 
 /** Average if it is time to, then count the step.
  * @errors   TUTTI_E_ARG  the averager is NULL; as tutti_average_parameters(): the step is not counted
+ *           TUTTI_E_MISMATCH  in the first average of a periodic one: a rank has another period, warmup_steps or step, on all
+ *           of them, with both
  * @threads  one
+ * @cost     the first average of a periodic one: an all_gather of 528 bytes more
  * @source   torch.distributed.algorithms.model_averaging.averagers.ModelAverager.average_parameters */
 TUTTI_API tutti_status tutti_model_averager_average_parameters(tutti_model_averager *averager,
                                                                tutti_tensor *const *params, int n);

@@ -165,6 +165,46 @@ static void levels_that_make_no_sense(tt_ctx *t)
     tutti_model_averager_free(a);
 }
 
+/* Each rank goes on to its own first average. */
+static void expect_other_settings(tt_ctx *t, int64_t period, int64_t warmup, int64_t step, const char *words)
+{
+    tutti_model_averager *a = NULL;
+    tutti_status st = TUTTI_OK;
+    tutti_tensor *p;
+
+    OK(tutti_periodic_model_averager(period, warmup, t->group, &a));
+    OK(tutti_model_averager_set_step(a, step));
+    tutti_scope_begin();
+    p = param(TUTTI_F32, t->rank, true);
+    while (tutti_model_averager_next_size(a) == 0)
+        OK(tutti_model_averager_average_parameters(a, &p, 1));
+    st = tutti_model_averager_average_parameters(a, &p, 1);
+    if (st != TUTTI_E_MISMATCH || strstr(tutti_last_error(), words) == NULL)
+        fail_msg("%s instead of '%s': %s", tutti_status_name(st), words, tutti_last_error());
+    expect_all(p, t->rank); /* nothing has been averaged */
+    tutti_scope_end();
+    tutti_model_averager_free(a);
+    OK(tutti_tensor_check());
+}
+
+static void settings_differ(tt_ctx *t)
+{
+    const bool last = t->rank == t->size - 1;
+    const tutti_averaging_level levels[] = { { last ? 3 : 2, 1 }, { 6, t->size } };
+    tutti_model_averager *a = NULL;
+
+    expect_other_settings(t, last ? 3 : 2, 1, 0, "a period of 2 on rank 0, and of 3 on rank 2");
+    expect_other_settings(t, 2, last ? 4 : 0, 0, "0 warm-up steps on rank 0, and 4 on rank 2");
+    expect_other_settings(t, 2, 0, last ? 4 : 2, "at step 2 on rank 0, and at 4 on rank 2");
+    REFUSED(tutti_hierarchical_model_averager(levels, 2, 0, t->group, &a), TUTTI_E_MISMATCH,
+            "level 0 has a period of 2 for 1 ranks on rank 0, and of 3 for 1 on rank 2");
+    REFUSED(tutti_hierarchical_model_averager(levels + last, last ? 1 : 2, 0, t->group, &a), TUTTI_E_MISMATCH,
+            "2 levels on rank 0, and 1 on rank 2");
+    REFUSED(tutti_hierarchical_model_averager(levels + 1, 1, last, t->group, &a), TUTTI_E_MISMATCH,
+            "0 warm-up steps on rank 0, and 1 on rank 2");
+    assert_null(a);
+}
+
 /* ---- behind an optimizer ---------------------------------------------------------------------- */
 
 typedef struct training {
@@ -376,6 +416,7 @@ int main(void)
         TT_TEST(periods_count_from_the_warm_up, .ranks = 2, .transports = "shm,threads"),
         TT_TEST(levels_take_the_largest_period, .ranks = 8, .transports = "shm,threads-tcp", .limit_ms = 40000),
         TT_TEST(levels_that_make_no_sense, .ranks = 4),
+        TT_TEST(settings_differ, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(steps_are_followed_by_averages, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(a_run_goes_on_from_a_state, .ranks = 2),
         TT_TEST(a_ddp_ends_where_an_averager_begins, .ranks = 3, .transports = "shm,tcp,threads"),

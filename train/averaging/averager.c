@@ -3,7 +3,9 @@
  * averager.c - when parameters are averaged, and over which ranks.
  *
  * How     An averager is a list of levels, each a period and a group; a periodic one has a single level.
- * True    Which level a step takes follows from the step alone, the same on all ranks. */
+ *         Ranks compare their settings once: where levels are made, or before the first average.
+ * True    Which level a step takes follows from the step and the settings alone, the same on all ranks. The last level's
+ *         group is that of all ranks. */
 #include "averaging/averaging.h"
 
 #include <stdlib.h>
@@ -19,6 +21,7 @@ typedef struct level {
 struct tutti_model_averager {
     int64_t step, warmup;
     bool counts_from_warmup; /* a period does, not from step 0 */
+    bool compared;           /* with the settings of the other ranks */
     int n;
     level levels[];
 };
@@ -40,6 +43,69 @@ static tutti_status make(int n, int64_t warmup, tutti_group **group, tutti_model
     a->n = n;
     *averager_out = a;
     return TUTTI_OK;
+}
+
+/* ---- settings that must be the same ----------------------------------------------------------- */
+
+enum { LEVELS_MAX = 31 }; /* sizes at least double */
+
+typedef struct settings {
+    int64_t hierarchical, n, warmup, step;
+    int64_t levels[LEVELS_MAX][2]; /* period and ranks */
+} settings;
+
+enum { SETTINGS = sizeof(settings) / sizeof(int64_t) };
+
+static tutti_status tell_levels(const settings *a, const settings *b, int rank)
+{
+    for (int64_t k = 0; k < a->n && k < LEVELS_MAX; k++)
+        if (a->levels[k][0] != b->levels[k][0] || a->levels[k][1] != b->levels[k][1])
+            return tti_fail(TUTTI_E_MISMATCH,
+                            "model averager: level %lld has a period of %lld for %lld ranks on rank 0, and of %lld for %lld on "
+                            "rank %d",
+                            (long long)k, (long long)a->levels[k][0], (long long)a->levels[k][1],
+                            (long long)b->levels[k][0], (long long)b->levels[k][1], rank);
+    return TUTTI_OK;
+}
+
+/* a: rank 0's. */
+static tutti_status compare_two(const settings *a, const settings *b, int rank)
+{
+    if (a->hierarchical != b->hierarchical)
+        return tti_fail(TUTTI_E_MISMATCH, "model averager: it is %s on rank 0, and %s on rank %d",
+                        a->hierarchical ? "hierarchical" : "periodic", b->hierarchical ? "hierarchical" : "periodic", rank);
+    if (a->n != b->n)
+        return tti_fail(TUTTI_E_MISMATCH, "model averager: %lld levels on rank 0, and %lld on rank %d", (long long)a->n,
+                        (long long)b->n, rank);
+    if (a->warmup != b->warmup)
+        return tti_fail(TUTTI_E_MISMATCH, "model averager: %lld warm-up steps on rank 0, and %lld on rank %d",
+                        (long long)a->warmup, (long long)b->warmup, rank);
+    if (!a->hierarchical && a->levels[0][0] != b->levels[0][0])
+        return tti_fail(TUTTI_E_MISMATCH, "model averager: a period of %lld on rank 0, and of %lld on rank %d",
+                        (long long)a->levels[0][0], (long long)b->levels[0][0], rank);
+    if (a->step != b->step)
+        return tti_fail(TUTTI_E_MISMATCH, "model averager: the first average is at step %lld on rank 0, and at %lld on rank %d",
+                        (long long)a->step, (long long)b->step, rank);
+    return tell_levels(a, b, rank);
+}
+
+static tutti_status compare_settings(tutti_model_averager *a, const settings *mine, tutti_group *group)
+{
+    const int size = tutti_get_world_size(group);
+    settings *all = calloc((size_t)size, sizeof *all);
+    tutti_status st;
+
+    if (all == NULL) {
+        (void)tutti_abort_process_group(group); /* the others wait for it */
+        return tti_fail(TUTTI_E_NOMEM, "model averager: no memory to compare %d ranks", size);
+    }
+    st = tutti_all_gather_into_tensor(TUTTI_SPAN((int64_t *)all, (int64_t)SETTINGS * size),
+                                      TUTTI_SPAN((int64_t *)mine, SETTINGS), group);
+    for (int r = 1; r < size && st == TUTTI_OK; r++)
+        st = compare_two(&all[0], &all[r], r);
+    free(all);
+    a->compared = st == TUTTI_OK;
+    return st;
 }
 
 tutti_status tutti_periodic_model_averager(int64_t period, int64_t warmup_steps, tutti_group *group,
@@ -87,6 +153,17 @@ static tutti_status check_levels(const tutti_averaging_level *levels, int n, int
     return TUTTI_OK;
 }
 
+static tutti_status compare_levels(tutti_model_averager *a, const tutti_averaging_level *levels, tutti_group *group)
+{
+    settings mine = { .hierarchical = 1, .n = a->n, .warmup = a->warmup };
+
+    for (int k = 0; k < a->n && k < LEVELS_MAX; k++) {
+        mine.levels[k][0] = levels[k].period;
+        mine.levels[k][1] = levels[k].group_size;
+    }
+    return compare_settings(a, &mine, group);
+}
+
 static tutti_status make_groups(tutti_model_averager *a, const tutti_averaging_level *levels, tutti_group *whole)
 {
     tutti_status st = TUTTI_OK;
@@ -121,6 +198,8 @@ tutti_status tutti_hierarchical_model_averager(const tutti_averaging_level *leve
     if (st == TUTTI_OK)
         st = check_levels(levels, n, tutti_get_world_size(group));
     if (st == TUTTI_OK)
+        st = compare_levels(a, levels, group);
+    if (st == TUTTI_OK)
         st = make_groups(a, levels, group);
     if (st == TUTTI_OK)
         *averager_out = a;
@@ -154,6 +233,16 @@ static const level *due(const tutti_model_averager *a)
     return NULL;
 }
 
+/* Before the first average of a periodic one: it is the first on all ranks, whatever their settings are. */
+static tutti_status compare_period(tutti_model_averager *a)
+{
+    const settings mine = { .n = 1, .warmup = a->warmup, .step = a->step, .levels = { { a->levels[0].period } } };
+
+    if (tutti_get_rank(a->levels[0].group) < 0) /* no member: nothing is averaged */
+        return TUTTI_OK;
+    return compare_settings(a, &mine, a->levels[0].group);
+}
+
 tutti_status tutti_model_averager_average_parameters(tutti_model_averager *averager, tutti_tensor *const *params, int n)
 {
     tutti_status st = TUTTI_OK;
@@ -162,7 +251,9 @@ tutti_status tutti_model_averager_average_parameters(tutti_model_averager *avera
     if (averager == NULL)
         return tti_fail(TUTTI_E_ARG, "model averager: it is NULL");
     l = due(averager);
-    if (l != NULL)
+    if (l != NULL && !averager->compared)
+        st = compare_period(averager);
+    if (l != NULL && st == TUTTI_OK)
         st = tutti_average_parameters(params, n, l->group);
     if (st == TUTTI_OK)
         averager->step++;
