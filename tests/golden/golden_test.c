@@ -2,10 +2,11 @@
  *
  * golden_test.c
  * Goal    the network that mnist trains goes PyTorch's way: the same samples in the same order, the
- *         same losses, the same parameters after 20 steps.
+ *         same losses, the same parameters after 20 steps; and the same gradients, norm-wise to 1e-4 for each tensor.
  * Method  tutorial_losses.tsv against a run of make_golden.py's settings here: one rank, the digits of
  *         seed 1, dropout off. Every line of the file is compared; a kind of line that is missing
- *         fails, as a number that is off does. */
+ *         fails, as a number that is off does. Gradients are those of the first 128 digits of the file, from the
+ *         parameters of the start: tutorial_grads.safetensors. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -22,6 +23,7 @@
 #include <tutti/nn.h>
 #include <tutti/optim.h>
 
+#include "gradients.h"
 #include "harness/scratch.h"
 #include "net.h"
 
@@ -118,21 +120,28 @@ static void hash_data(const char *dir, char hex_out[65])
         snprintf(hex_out + 2 * i, 3, "%02x", digest[i]);
 }
 
-static double step(tutti_module *net, tutti_optim *sgd, const tutti_dataset *ds,
-                   const int64_t *samples)
+static tutti_tensor *loss_of(tutti_module *net, const tutti_dataset *ds, const int64_t *samples)
 {
-    tutti_tensor *x, *y, *loss;
-    double value = NAN;
+    tutti_tensor *x, *y;
 
-    tutti_scope_begin();
     x = tutti_tensor_empty(TUTTI_F32, 4, (int64_t[]){ BATCH, 1, NET_SIDE, NET_SIDE });
     y = tutti_tensor_empty(TUTTI_I64, 1, (int64_t[]){ BATCH });
     assert_int_equal(tutti_tensor_check(), TUTTI_OK);
     assert_int_equal(
         tutti_dataset_fetch(ds, samples, BATCH, tutti_tensor_data(x), tutti_tensor_data(y)),
         TUTTI_OK);
+    return tutti_tensor_nll_loss(tutti_forward(net, x), y, NULL);
+}
+
+static double step(tutti_module *net, tutti_optim *sgd, const tutti_dataset *ds,
+                   const int64_t *samples)
+{
+    tutti_tensor *loss;
+    double value = NAN;
+
+    tutti_scope_begin();
     tutti_optim_zero_grad(sgd);
-    loss = tutti_tensor_nll_loss(tutti_forward(net, x), y, NULL);
+    loss = loss_of(net, ds, samples);
     assert_int_equal(tutti_tensor_item(loss, &value), TUTTI_OK);
     assert_int_equal(tutti_tensor_backward(loss), TUTTI_OK);
     assert_int_equal(tutti_optim_step(sgd), TUTTI_OK);
@@ -221,6 +230,19 @@ static void check_start(const numbers *start)
                      weights[i]);
 }
 
+/* The gradients of the first digits of the file; they stay in the parameters. */
+static void check_gradients(tutti_module *net, const tutti_dataset *ds)
+{
+    int64_t samples[BATCH];
+
+    for (int i = 0; i < BATCH; i++)
+        samples[i] = i;
+    tutti_scope_begin();
+    assert_int_equal(tutti_tensor_backward(loss_of(net, ds, samples)), TUTTI_OK);
+    gradients_check_module(net, GOLDEN_GRADS, "one process", true);
+    tutti_scope_end();
+}
+
 static void goes_pytorchs_way(void **state)
 {
     const char *dir = *state;
@@ -240,6 +262,7 @@ static void goes_pytorchs_way(void **state)
     net = net_create(false, false);
     describe(net, &start);
     check_start(&start);
+    check_gradients(net, ds);
     opts.lr = 0.01;
     opts.momentum = 0.5;
     sgd = tutti_sgd(tutti_module_parameters(net, &got.n_params), PARAMS, &opts);

@@ -1,17 +1,21 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""Write gpt.tsv: a small GPT-2 trained for 50 steps, and modules as seeded, as PyTorch computes them.
+"""Write gpt.tsv: a small GPT-2 trained for 50 steps, and modules as seeded, as PyTorch computes them; and
+gpt_grads.safetensors: the gradients of its first step, all elements, in f32.
 
     OMP_NUM_THREADS=1 python3 tests/golden/make_gpt.py > tests/golden/gpt.tsv
 
-needs PyTorch 2. Two layers, no dropout, head tied to the token embedding, AdamW. Parameter number k has
+needs PyTorch 2 and safetensors. Two layers, no dropout, head tied to the token embedding, AdamW. Parameter number k has
 elements 0.2 sin(0.37 i + k), norms have 1 + that and that. Everything is done in f32 and again in f64: the
 second says how far rounding alone moves the first.
 """
 import math
+import os
+import sys
 
 import torch
 import torch.nn.functional as F
+from safetensors.torch import save_file
 
 V, T, B, D, HEADS, LAYERS, STEPS = 61, 16, 4, 32, 4, 2, 50
 
@@ -58,18 +62,17 @@ def batch(step):
 def train(dtype):
     p = {n: start(k, n, s).to(dtype).requires_grad_() for k, (n, s) in enumerate(names())}
     opt = torch.optim.AdamW(p.values(), lr=1e-3, betas=(0.9, 0.95), weight_decay=0.1)
-    losses, norms = [], {}
+    losses, grads = [], {}
     for step in range(STEPS):
         tokens, target = batch(step)
         loss = F.cross_entropy(forward(p, tokens).reshape(-1, V), target.reshape(-1))
         opt.zero_grad()
         loss.backward()
         if step == 0:
-            norms = {n: (t.grad.double().sum().item(), t.grad.double().norm().item())
-                     for n, t in p.items()}
+            grads = {n: t.grad.clone() for n, t in p.items()}
         opt.step()
         losses.append(loss.item())
-    return losses, norms
+    return losses, grads
 
 
 def seeded():
@@ -79,18 +82,28 @@ def seeded():
     yield "norm", torch.nn.LayerNorm((3, 2))
 
 
+def keep(grads, exact):
+    here = os.path.dirname(os.path.abspath(__file__))
+    save_file(grads, os.path.join(here, "gpt_grads.safetensors"),
+              metadata={"format": "pt", "made by": "make_gpt.py with torch " + torch.__version__})
+    off = {n: ((g - exact[n]).norm() / exact[n].norm()).item() for n, g in grads.items()}
+    worst = max(off, key=off.get)
+    print(f"gradients in f32 are within {off[worst]:.1e} of f64, norm-wise: {worst}", file=sys.stderr)
+
+
 def main():
     print(f"# PyTorch {torch.__version__}; {LAYERS} layers of {D}, {HEADS} heads, {V} tokens, {T} places, batch {B}")
     print("# loss: step, f32, f64; grad: name, sum and norm in f64 at step 0; init: module.name, its values")
-    single, _ = train(torch.float32)
-    double, norms = train(torch.float64)
+    single, grads = train(torch.float32)
+    double, exact = train(torch.float64)
     for i, (a, b) in enumerate(zip(single, double)):
         print(f"loss\t{i}\t{a:.9g}\t{b:.15g}")
-    for name, (total, norm) in norms.items():
-        print(f"grad\t{name}\t{total:.12g}\t{norm:.12g}")
+    for name, g in exact.items():
+        print(f"grad\t{name}\t{g.sum().item():.12g}\t{g.norm().item():.12g}")
     for module, m in seeded():
         for name, t in m.named_parameters():
             print(f"init\t{module}.{name}\t" + " ".join(f"{v:.9g}" for v in t.flatten().tolist()))
+    keep(grads, exact)
 
 
 main()

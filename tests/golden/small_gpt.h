@@ -11,8 +11,11 @@
 #include <cmocka.h>
 
 #include <math.h>
+#include <stdio.h>
 #include <tutti/nn.h>
 #include <tutti/optim.h>
+
+#include "gradients.h"
 
 #define SHAPE(...) ((const int64_t[]){ __VA_ARGS__ })
 
@@ -30,6 +33,22 @@ typedef struct gpt {
 static const int layer_shapes[PARTS][2] = { { D, 0 },     { D, 0 },     { 3 * D, D }, { 3 * D, 0 },
                                             { D, D },     { D, 0 },     { D, 0 },     { D, 0 },
                                             { 4 * D, D }, { 4 * D, 0 }, { D, 4 * D }, { D, 0 } };
+
+/* The parameter's name in the files. */
+static inline void gpt_name(int k, size_t bytes, char *name_out)
+{
+    static const char *const parts[PARTS / 2] = { "ln_1", "attn.c_attn", "attn.c_proj",
+                                                  "ln_2", "mlp.c_fc",    "mlp.c_proj" };
+    const char *last = k % 2 == 0 ? "weight" : "bias";
+    const int at = k - FIRST_LAYER;
+
+    if (k < FIRST_LAYER)
+        snprintf(name_out, bytes, "%s.weight", k == WTE ? "wte" : "wpe");
+    else if (k >= LN_F)
+        snprintf(name_out, bytes, "ln_f.%s", last);
+    else
+        snprintf(name_out, bytes, "h.%d.%s.%s", at / PARTS, parts[at % PARTS / 2], last);
+}
 
 /* 0.2 sin(0.37 i + k), and 1 more for the weights of norms; owned. */
 static inline tutti_tensor *start(int k, tutti_dtype dtype, int rows, int cols, bool norm_weight)
@@ -112,6 +131,20 @@ static inline tutti_tensor *gpt_loss(tutti_tensor *scores, tutti_tensor *tokens)
     tutti_tensor *target = tutti_tensor_reshape(tutti_tensor_narrow(tokens, 1, 1, T), 1, SHAPE(-1));
 
     return tutti_tensor_cross_entropy(tutti_tensor_reshape(scores, 2, SHAPE(-1, V)), target, NULL);
+}
+
+/* The gradients of step 0, all of them, against the file of PyTorch's. */
+static inline void gpt_check_gradients(const gpt *m, const char *path, const char *who, bool tell)
+{
+    char name[64];
+    gradients g;
+
+    gradients_open(&g, path);
+    for (int k = 0; k < PARAMS; k++) {
+        gpt_name(k, sizeof name, name);
+        gradients_compare(&g, who, name, m->p[k]);
+    }
+    gradients_close(&g, who, tell);
 }
 
 /* AdamW as the file has it. */
