@@ -326,14 +326,14 @@ static bool await_words(job *j, const char *words)
     return false;
 }
 
-/* Kill every rank that the launcher has started. Returns how many. */
-static int kill_ranks(pid_t launcher)
+/* Send a signal to ranks that the launcher has started, to so many at most. Returns how many. */
+static int signal_ranks(pid_t launcher, int number, int most)
 {
     DIR *proc = opendir("/proc");
     int killed = 0;
 
     assert_non_null(proc);
-    for (struct dirent *e; (e = readdir(proc)) != NULL;) {
+    for (struct dirent *e; killed < most && (e = readdir(proc)) != NULL;) {
         char path[300], name[64];
         int pid, parent;
         FILE *f;
@@ -343,15 +343,28 @@ static int kill_ranks(pid_t launcher)
             continue;
         if (fscanf(f, "%d (%63[^)]) %*c %d", &pid, name, &parent) == 3 && parent == launcher &&
             strcmp(name, "gpt2_train") == 0)
-            killed += kill(pid, SIGKILL) == 0;
+            killed += kill(pid, number) == 0;
         fclose(f);
     }
     closedir(proc);
     return killed;
 }
 
-/* A run that is killed, or told to stop, somewhere behind its second checkpoint. */
-static void interrupted(int ranks, const char *args, const char *checkpoint, bool by_force)
+enum { KILLED, STOPPED, ONE_STOPPED };
+
+static void strike(pid_t launcher, int ranks, int how)
+{
+    if (how == KILLED)
+        assert_int_equal(signal_ranks(launcher, SIGKILL, ranks), ranks);
+    else if (how == ONE_STOPPED)
+        assert_int_equal(signal_ranks(launcher, SIGTERM, 1), 1);
+    else
+        assert_int_equal(kill(launcher, SIGTERM), 0);
+}
+
+/* A run that is killed, or told to stop, all of it or one of its ranks, somewhere behind its second checkpoint. Nobody
+ * takes it for one that has come to its end. */
+static void interrupted(int ranks, const char *args, const char *checkpoint, int how)
 {
     char path[512];
 
@@ -361,12 +374,11 @@ static void interrupted(int ranks, const char *args, const char *checkpoint, boo
         result r;
 
         assert_true(await_words(&j, "step 80 is in "));
-        if (by_force)
-            assert_int_equal(kill_ranks(j.pid), ranks);
-        else
-            assert_int_equal(kill(j.pid, SIGTERM), 0);
+        strike(j.pid, ranks, how);
         r = finish(j);
-        if (by_force ? r.code != 0 : strstr(r.output, "--resume goes on") != NULL)
+        if (how != KILLED && strstr(r.output, "--resume goes on") != NULL)
+            expect(&r, 128 + SIGTERM, "stopped behind step ");
+        if (r.code != 0)
             return;
     }
     fail_msg("the run ended before it could be stopped, %d times", ATTEMPTS);
@@ -377,7 +389,7 @@ static void killed_it_goes_on(void **state)
     result r;
 
     (void)state;
-    interrupted(2, WHOLE "--out killed words", "killed/checkpoint.safetensors", true);
+    interrupted(2, WHOLE "--out killed words", "killed/checkpoint.safetensors", KILLED);
     r = run(2, WHOLE "--out killed --resume words");
     expect(&r, 0, "goes on from step ");
     same_files("whole/losses.tsv", "killed/losses.tsv");
@@ -390,14 +402,37 @@ static void stopped_it_goes_on(void **state)
 
     (void)state;
     expect(&r, 0, "(3)");
-    interrupted(3, WHOLE "--out stopped words", "stopped/checkpoint.safetensors", false);
-    r = run(3, WHOLE "--out stopped --resume words");
+    interrupted(3, WHOLE "--out stopped --resume-if-there words", "stopped/checkpoint.safetensors", STOPPED);
+    r = run(3, WHOLE "--out stopped --resume-if-there words");
     expect(&r, 0, "goes on from step ");
     same_files("three/losses.tsv", "stopped/losses.tsv");
     same_files("three/sample.txt", "stopped/sample.txt");
     r = run(3, WHOLE "--out stopped --resume words"); /* nothing is left to do, and nothing changes */
     expect(&r, 0, "goes on from step 400");
     same_files("three/losses.tsv", "stopped/losses.tsv");
+}
+
+/* What is held out is measured at step 0 and at the end: a run that goes on, and is stopped again, does not know it. */
+static void one_rank_that_is_stopped_stops_all(void **state)
+{
+    static char saved[FILE_MAX];
+    result r = { 0 };
+    size_t n;
+
+    (void)state;
+    interrupted(2, WHOLE "--out one words", "one/checkpoint.safetensors", ONE_STOPPED);
+    n = read_file("one/checkpoint.safetensors", saved);
+    for (int i = 0; i < ATTEMPTS && r.code != 128 + SIGTERM; i++) {
+        job j;
+
+        write_file("one/checkpoint.safetensors", saved, n);
+        j = start(2, WHOLE "--eval-every 1000 --out one --resume words");
+        assert_true(await_words(&j, " is in "));
+        strike(j.pid, 2, ONE_STOPPED);
+        r = finish(j);
+    }
+    expect(&r, 128 + SIGTERM, "held out not measured yet");
+    assert_null(strstr(r.output, "held out 0.000"));
 }
 
 /* The step of the epoch that a checkpoint of n bytes says it goes on from. */
@@ -424,7 +459,9 @@ static void checkpoints_of_others(void **state)
     (void)state;
     write_text("others", 10000, 2);
     r = run(2, WHOLE "--out none --resume words");
-    expect(&r, 1, "none/checkpoint.safetensors");
+    expect(&r, 1, "'none/checkpoint.safetensors' is not there: nothing to go on from");
+    assert_non_null(strstr(r.output, "  next: begin without --resume"));
+    assert_int_equal(count(r.output, "gpt2_train: "), 1);
     r = run(2, WHOLE "--width 24 --out whole --resume words");
     expect(&r, 1, "'whole/checkpoint.safetensors' cannot be gone on from: its width is 16, and here it is 24");
     assert_int_equal(count(r.output, "gpt2_train: "), 1);
@@ -479,6 +516,7 @@ int main(void)
         cmocka_unit_test(by_the_clock),
         cmocka_unit_test(killed_it_goes_on),
         cmocka_unit_test(stopped_it_goes_on),
+        cmocka_unit_test(one_rank_that_is_stopped_stops_all),
         cmocka_unit_test(checkpoints_of_others),
     };
 

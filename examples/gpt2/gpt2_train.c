@@ -106,7 +106,7 @@ static bool tell(trainer *t)
     if (t->rank != 0)
         return true;
     printf("parameters are bitwise equal on all ranks (%d)\n", t->size);
-    if (t->stopped) {
+    if (t->stopped != 0) {
         printf("stopped behind step %" PRId64 ": '%s' has it, --resume goes on\n", t->at.step, t->checkpoint);
         return curve_draw(&t->curve, t->level, level_name);
     }
@@ -114,12 +114,14 @@ static bool tell(trainer *t)
     return curve_draw(&t->curve, t->level, level_name) && make_up(t);
 }
 
-static bool train(const options *opts)
+/* The exit code: 128 + n where signal n has stopped it before its end, as if it had died of it. */
+static int train(const options *opts)
 {
     trainer t = { 0 };
     bool ok = train_open(&t, opts) && (t.rank != 0 || introduce(&t)) && train_run(&t) && tell(&t);
 
-    return train_close(&t) && ok;
+    ok = train_close(&t) && ok;
+    return !ok ? 1 : t.stopped != 0 ? 128 + t.stopped : 0;
 }
 
 /* Windows of a step: as many on each rank, about 16 in all. */
@@ -140,7 +142,7 @@ static int train_in_world(int argc, char **argv)
     int code = 2;
 
     if (options_parse(argc, argv, &opts, &code) && settle_batch(&opts, tutti_get_world_size(NULL)))
-        return train(&opts) ? 0 : 1;
+        return train(&opts);
     (void)tutti_barrier(NULL);
     return code;
 }

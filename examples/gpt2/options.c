@@ -29,6 +29,7 @@ static const char help[] =
     "  --out DIR             where losses.tsv, held_out.tsv, curve.svg and sample.txt go (gpt2-out)\n"
     "  --checkpoint FILE     safetensors, must not be there unless --resume (checkpoint.safetensors in --out)\n"
     "  --resume              go on from it; the other options are those of the run that wrote it\n"
+    "  --resume-if-there     the same, and begin where there is none: for scripts that start a run until it exits with 0\n"
     "  --sample N            bytes to make up at the end (500)\n"
     "  --temperature X       of the sample; 0: always the likeliest byte (0.7)\n";
 
@@ -51,6 +52,7 @@ static const command_row rows[] = {
     { .name = "out", .kind = COMMAND_WORD, .offset = offsetof(options, out) },
     { .name = "checkpoint", .kind = COMMAND_WORD, .offset = offsetof(options, checkpoint) },
     { .name = "resume", .kind = COMMAND_YES, .offset = offsetof(options, resume) },
+    { .name = "resume-if-there", .kind = COMMAND_YES, .offset = offsetof(options, resume_if_there) },
     { .name = "sample", .kind = COMMAND_COUNT, .offset = offsetof(options, sample) },
     { .name = "temperature", .kind = COMMAND_REAL, .offset = offsetof(options, temperature) },
 };

@@ -24,6 +24,7 @@ typedef struct options {
     const char *out;        /* folder for curves, picture and sample */
     const char *checkpoint; /* file; NULL: in that folder */
     bool resume;            /* go on from the checkpoint */
+    bool resume_if_there;   /* and begin where there is none */
     int64_t sample;         /* bytes to make up at the end */
     double temperature;     /* of them */
     char *const *texts;     /* [n_texts] files to learn from; none: the repository's own */

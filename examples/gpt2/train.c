@@ -3,8 +3,8 @@
  * train.c - the steps of a run.
  *
  * How     measure, if due -> forward, backward (gradients are averages when it returns), clip, AdamW, the next rate
- *         -> checkpoint, if due. At the end of each step all ranks share three numbers: the loss, whether anybody
- *         was told to stop, whether rank 0's time is over; so all stop behind the same step.
+ *         -> checkpoint, if due. At the end of each step all ranks share four numbers: the loss, whether anybody
+ *         was told to stop by SIGTERM, or by SIGINT, whether rank 0's time is over; so all stop behind the same step.
  *         With --minutes, rank 0 times the first PLAN_STEP steps, which are in the warm-up and do not depend on how
  *         many there will be, and counts out how many fit; that number is part of checkpoints.
  * True    Nothing that a step computes comes from the clock once the number of steps is known. A run that goes on from
@@ -24,14 +24,13 @@
 #include "held_out.h"
 
 enum { PLAN_STEP = 20, STEPS_MAX = 1000000000, PARAMS_MAX = 4096 };
-enum { LOSS, STOP, TIME, SHARED };
+enum { LOSS, TERMINATED, INTERRUPTED, TIME, SHARED };
 
-static volatile sig_atomic_t told_to_stop; /* set by the handler, read by the loop: a signal has no other place */
+static volatile sig_atomic_t told_to_stop; /* the signal's number; set by the handler, read by the loop: a signal has no other place */
 
 static void on_signal(int number)
 {
-    (void)number;
-    told_to_stop = 1;
+    told_to_stop = number;
 }
 
 void train_catch_signals(void)
@@ -104,7 +103,7 @@ static bool make_model(trainer *t)
     t->saved = (saved){ .path = t->checkpoint, .opts = o, .text = &t->text, .net = t->net, .optim = t->adamw,
                         .rank = t->rank, .size = t->size };
     t->at.planned = o->steps;
-    if (o->resume && !saved_read(&t->saved, &t->at))
+    if (t->resume && !saved_read(&t->saved, &t->at))
         return false;
     TRY(tutti_ddp_create(t->net, NULL, &t->ddp)); /* all ranks have rank 0's parameters now */
     return make_schedule(t, t->at.planned > 0 ? t->at.planned : STEPS_MAX);
@@ -115,13 +114,21 @@ static bool open_curve(trainer *t)
     return world_agrees(t->rank != 0 || curve_open(&t->curve, t->opts->out, t->at.step));
 }
 
-/* A run that begins does not take the place of one that somebody may want to go on with. */
-static bool may_write(const trainer *t)
+/* Whether to go on or to begin. A run that begins does not take the place of one that somebody may want to go on with,
+ * and one that is to go on does not begin in silence. */
+static bool settle_resume(trainer *t)
 {
-    const bool taken = t->rank == 0 && !t->opts->resume && access(t->checkpoint, F_OK) == 0;
+    const options *o = t->opts;
+    int32_t there = t->rank == 0 && access(t->checkpoint, F_OK) == 0;
 
-    return world_agrees(!taken || say("'%s' is there already\n  next: --resume goes on from it; else another --out, or "
-                                      "remove it", t->checkpoint));
+    TRY(tutti_broadcast(TUTTI_SPAN(&there, 1), 0, NULL)); /* rank 0 reads it, so it is asked alone */
+    t->resume = o->resume || (o->resume_if_there && there);
+    if (there && !t->resume)
+        return say_once("'%s' is there already\n  next: --resume goes on from it; else another --out, or remove it",
+                        t->checkpoint);
+    return there || !t->resume ||
+           say_once("'%s' is not there: nothing to go on from\n  next: begin without --resume, or with --resume-if-there",
+                    t->checkpoint);
 }
 
 static bool name_checkpoint(trainer *t)
@@ -139,8 +146,9 @@ bool train_open(trainer *t, const options *opts)
     t->opts = opts;
     t->rank = tutti_get_rank(NULL);
     t->size = tutti_get_world_size(NULL);
+    t->bits = NAN;
     progress_open(&t->progress, t->rank);
-    if (!name_checkpoint(t) || !may_write(t) || !text_open(&t->text, opts->texts, opts->n_texts, t->rank) ||
+    if (!name_checkpoint(t) || !settle_resume(t) || !text_open(&t->text, opts->texts, opts->n_texts, t->rank) ||
         !windows_open(&t->windows, &t->text, opts->shape.context, opts->batch, opts->seed, t->rank, t->size) ||
         !make_model(t) || !check_place(t) || !open_curve(t))
         return false;
@@ -164,11 +172,12 @@ static bool share(trainer *t, double *loss)
 {
     const bool late = t->opts->minutes > 0.0 && t->rank == 0 &&
                       seconds_so_far(t) + t->eval_seconds >= 60.0 * t->opts->minutes;
-    double all[SHARED] = { [LOSS] = *loss, [STOP] = told_to_stop, [TIME] = late };
+    double all[SHARED] = { [LOSS] = *loss, [TERMINATED] = told_to_stop == SIGTERM,
+                           [INTERRUPTED] = told_to_stop == SIGINT, [TIME] = late };
 
     TRY(tutti_all_reduce(TUTTI_SPAN(all, SHARED), TUTTI_SUM, NULL));
     *loss = all[LOSS] / t->size;
-    t->stopped = all[STOP] > 0.0;
+    t->stopped = all[TERMINATED] > 0.0 ? SIGTERM : all[INTERRUPTED] > 0.0 ? SIGINT : 0;
     t->timed_out = all[TIME] > 0.0;
     return true;
 }
@@ -265,19 +274,21 @@ static void show(trainer *t)
     enum { BAR = 20 };
     const double tokens = (double)((t->at.step - t->first) * t->opts->batch * t->opts->shape.context);
     const int full = t->at.planned > 0 ? (int)(BAR * t->at.step / t->at.planned) : 0;
-    char planned[24] = "?";
+    char planned[24] = "?", bits[40] = "not measured yet";
 
     if (t->at.planned > 0)
         snprintf(planned, sizeof planned, "%" PRId64, t->at.planned);
+    if (!isnan(t->bits))
+        snprintf(bits, sizeof bits, "%.3f bits/byte", t->bits);
     progress_show(&t->progress,
-                  "step %" PRId64 "/%s  [%.*s%*s]  loss %.3f  held out %.3f bits/byte  %.0f tokens/s  ETA %.0f s",
-                  t->at.step, planned, full, "####################", BAR - full, "", t->loss, t->bits,
+                  "step %" PRId64 "/%s  [%.*s%*s]  loss %.3f  held out %s  %.0f tokens/s  ETA %.0f s",
+                  t->at.step, planned, full, "####################", BAR - full, "", t->loss, bits,
                   tokens / t->step_seconds, seconds_left(t));
 }
 
 static bool is_over(const trainer *t)
 {
-    return t->stopped || t->timed_out || (t->at.planned > 0 && t->at.step >= t->at.planned);
+    return t->stopped != 0 || t->timed_out || (t->at.planned > 0 && t->at.step >= t->at.planned);
 }
 
 static bool one_more(trainer *t)
@@ -297,11 +308,11 @@ bool train_run(trainer *t)
 {
     bool ok = true;
 
-    if (!t->opts->resume) /* who cannot write one learns it now */
+    if (!t->resume) /* who cannot write one learns it now */
         ok = save(t);
     while (ok && !is_over(t))
         ok = one_more(t);
-    ok = ok && save(t) && (t->stopped || measure(t));
+    ok = ok && save(t) && (t->stopped != 0 || measure(t));
     if (ok && t->at.step > t->first)
         show(t);
     progress_clear(&t->progress);

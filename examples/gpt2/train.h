@@ -28,7 +28,7 @@ typedef struct trainer {
     progress progress;
     char checkpoint[4096];
     double level;        /* bits per held-out byte of the 3-gram model; on rank 0 */
-    double bits;         /* of the network, the last time it was measured */
+    double bits;         /* of the network, the last time it was measured; NaN: not in this run */
     double loss;         /* of the last step, all ranks */
     double began;        /* this run, and place.seconds, at that moment; monotonic, in s */
     double before;
@@ -36,7 +36,8 @@ typedef struct trainer {
     double step_seconds; /* steps of this run, together */
     int64_t first;       /* the step that this run began with */
     int rank, size;
-    bool stopped;        /* by a signal */
+    int stopped;         /* by a signal: its number; 0: not */
+    bool resume;         /* it goes on from the checkpoint */
     bool timed_out;      /* --minutes are over */
 } trainer;
 
