@@ -381,7 +381,9 @@ static tutti_status check(const tutti_tensor *q, const tutti_tensor *k, const tu
     bool fits = nd >= 2 && k->nd == nd && v->nd == nd;
 
     if (!tti_is_real(q->dtype) || k->dtype != q->dtype || v->dtype != q->dtype)
-        return tti_refuse(TUTTI_E_UNSUPPORTED, op, "all operands must be of one real type");
+        return tti_refuse(TUTTI_E_UNSUPPORTED, op,
+                          "all operands must be of one real type: queries are %s, keys %s, values %s",
+                          tutti_dtype_name(q->dtype), tutti_dtype_name(k->dtype), tutti_dtype_name(v->dtype));
     for (int d = 0; d < nd - 2 && fits; d++)
         fits = k->shape[d] == q->shape[d] && v->shape[d] == q->shape[d];
     fits = fits && k->shape[nd - 1] == q->shape[nd - 1] && v->shape[nd - 2] == k->shape[nd - 2];

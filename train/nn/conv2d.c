@@ -390,7 +390,10 @@ static tutti_status check(const tutti_tensor *x, const tutti_tensor *w, const tu
     tutti_status st;
 
     if (x->dtype != w->dtype || !tti_is_real(x->dtype) || (b != NULL && b->dtype != x->dtype))
-        return tti_refuse(TUTTI_E_UNSUPPORTED, "conv2d", "all operands must be of one real type");
+        return tti_refuse(TUTTI_E_UNSUPPORTED, "conv2d",
+                          "all operands must be of one real type: input is %s, weight %s%s%s", tutti_dtype_name(x->dtype),
+                          tutti_dtype_name(w->dtype), b != NULL ? ", bias " : "",
+                          b != NULL ? tutti_dtype_name(b->dtype) : "");
     if (x->nd != 4 || w->nd != 4)
         return tti_refuse(TUTTI_E_ARG, "conv2d", "input %s and weight %s need four dimensions each",
                           tti_shape_str(x->nd, x->shape).s, tti_shape_str(w->nd, w->shape).s);

@@ -285,6 +285,10 @@ static void linear_gradients(void **state)
     tt_gradcheck("linear without bias", call_linear, NULL, in, 2);
     assert_null(tutti_tensor_linear(in[1], in[0], NULL));
     assert_int_equal(tutti_tensor_check(), TUTTI_E_ARG);
+    in[0] = tutti_tensor_to(in[1], TUTTI_BF16);
+    assert_null(tutti_tensor_linear(in[0], in[1], NULL));
+    assert_int_equal(tutti_tensor_check(), TUTTI_E_UNSUPPORTED);
+    assert_non_null(strstr(tutti_last_error(), "of one real type: input is "));
 }
 
 /* [R, I] times [O, I] with each size 0 in turn: shapes fit both ways, sums over nothing are 0. */

@@ -42,7 +42,10 @@ static void linear_apply(tti_node *node, tutti_tensor *g, tutti_tensor **out)
 static tutti_status check(const tutti_tensor *x, const tutti_tensor *w, const tutti_tensor *b)
 {
     if (x->dtype != w->dtype || !tti_is_real(x->dtype) || (b != NULL && b->dtype != x->dtype))
-        return tti_refuse(TUTTI_E_UNSUPPORTED, "linear", "all operands must be of one real type");
+        return tti_refuse(TUTTI_E_UNSUPPORTED, "linear",
+                          "all operands must be of one real type: input is %s, weight %s%s%s", tutti_dtype_name(x->dtype),
+                          tutti_dtype_name(w->dtype), b != NULL ? ", bias " : "",
+                          b != NULL ? tutti_dtype_name(b->dtype) : "");
     if (w->nd != 2 || x->nd < 1 || x->shape[x->nd - 1] != w->shape[1])
         return tti_refuse(TUTTI_E_ARG, "linear", "input %s does not fit to weight %s",
                           tti_shape_str(x->nd, x->shape).s, tti_shape_str(w->nd, w->shape).s);

@@ -203,22 +203,34 @@ void tutti_lr_scheduler_free(tutti_lr_scheduler *s)
 
 /* ---- schedules -------------------------------------------------------------------------------- */
 
-/* A copy of like on the heap, at epoch 0. sound: its numbers are. */
+/* Not a number is not in range either. */
+static bool real_is_sound(const char *op, const char *name, double value)
+{
+    return value >= 0.0 || tti_refuse(TUTTI_E_ARG, op, "%s is %g, but must be 0 or more", name, value) == TUTTI_OK;
+}
+
+static bool count_is_sound(const char *op, const char *name, int64_t value, int64_t least)
+{
+    return value >= least || tti_refuse(TUTTI_E_ARG, op, "%s is %lld, but must be %lld or more", name, (long long)value,
+                                        (long long)least) == TUTTI_OK;
+}
+
+static bool warmup_is_sound(const char *op, int64_t warmup, int64_t n)
+{
+    return warmup < n || tti_refuse(TUTTI_E_ARG, op, "warmup is %lld, but must be less than n, which is %lld",
+                                    (long long)warmup, (long long)n) == TUTTI_OK;
+}
+
+/* A copy of like on the heap, at epoch 0. sound: its numbers are; if not, it has been said. */
 static tutti_lr_scheduler *make(const char *op, tutti_optim *o, bool sound, tutti_lr_scheduler like)
 {
     tutti_lr_scheduler *s;
     tutti_status st;
 
-    if (o == NULL) {
+    if (o == NULL)
         (void)tti_refuse_null(op);
+    if (o == NULL || !sound)
         return NULL;
-    }
-    if (!sound) {
-        (void)tti_refuse(TUTTI_E_ARG, op, "numbers %g, %g and counts %lld, %lld are out of range",
-                         like.real[0], like.real[1], (long long)like.count[0],
-                         (long long)like.count[1]);
-        return NULL;
-    }
     s = malloc(sizeof *s);
     if (s == NULL) {
         (void)tti_refuse(TUTTI_E_NOMEM, op, "no memory for a schedule");
@@ -238,26 +250,28 @@ static tutti_lr_scheduler *make(const char *op, tutti_optim *o, bool sound, tutt
 tutti_lr_scheduler *tutti_step_lr(tutti_optim *o, int64_t step_size, double gamma)
 {
     return make(
-        "step_lr", o, step_size >= 1 && gamma >= 0.0,
+        "step_lr", o, count_is_sound("step_lr", "step_size", step_size, 1) && real_is_sound("step_lr", "gamma", gamma),
         (tutti_lr_scheduler){ .rate = step_rate, .real = { gamma }, .count = { step_size } });
 }
 
 tutti_lr_scheduler *tutti_multi_step_lr(tutti_optim *o, const int64_t *milestones, int n,
                                         double gamma)
 {
-    const bool sound = n >= 0 && (n == 0 || milestones != NULL) && gamma >= 0.0;
+    static const char op[] = "multi_step_lr";
+    const bool sound = count_is_sound(op, "n", n, 0) && (n == 0 || milestones != NULL || tti_refuse_null(op) == TUTTI_OK) &&
+                       real_is_sound(op, "gamma", gamma);
     int64_t *copy = NULL;
     tutti_lr_scheduler *s;
 
     if (sound && n > 0) {
         copy = malloc((size_t)n * sizeof *copy);
         if (copy == NULL) {
-            (void)tti_refuse(TUTTI_E_NOMEM, "multi_step_lr", "no memory for %d milestones", n);
+            (void)tti_refuse(TUTTI_E_NOMEM, op, "no memory for %d milestones", n);
             return NULL;
         }
         memcpy(copy, milestones, (size_t)n * sizeof *copy);
     }
-    s = make("multi_step_lr", o, sound,
+    s = make(op, o, sound,
              (tutti_lr_scheduler){
                  .rate = multi_step_rate, .real = { gamma }, .count = { n }, .milestones = copy });
     if (s == NULL)
@@ -267,26 +281,33 @@ tutti_lr_scheduler *tutti_multi_step_lr(tutti_optim *o, const int64_t *milestone
 
 tutti_lr_scheduler *tutti_exponential_lr(tutti_optim *o, double gamma)
 {
-    return make("exponential_lr", o, gamma >= 0.0,
+    return make("exponential_lr", o, real_is_sound("exponential_lr", "gamma", gamma),
                 (tutti_lr_scheduler){ .rate = step_rate, .real = { gamma }, .count = { 1 } });
 }
 
 tutti_lr_scheduler *tutti_linear_lr(tutti_optim *o, double first, double last, int64_t n)
 {
     return make(
-        "linear_lr", o, n >= 1 && first >= 0.0 && last >= 0.0,
+        "linear_lr", o,
+        count_is_sound("linear_lr", "n", n, 1) && real_is_sound("linear_lr", "first", first) &&
+            real_is_sound("linear_lr", "last", last),
         (tutti_lr_scheduler){ .rate = linear_rate, .real = { first, last }, .count = { n } });
 }
 
 tutti_lr_scheduler *tutti_cosine_annealing_lr(tutti_optim *o, int64_t n, double lr_min)
 {
-    return make("cosine_annealing_lr", o, n >= 1 && lr_min >= 0.0,
+    return make("cosine_annealing_lr", o,
+                count_is_sound("cosine_annealing_lr", "n", n, 1) && real_is_sound("cosine_annealing_lr", "lr_min", lr_min),
                 (tutti_lr_scheduler){ .rate = cosine_rate, .real = { lr_min }, .count = { n } });
 }
 
 tutti_lr_scheduler *tutti_warmup_cosine_lr(tutti_optim *o, int64_t warmup, int64_t n, double lr_min)
 {
-    return make("warmup_cosine_lr", o, warmup >= 0 && warmup < n && lr_min >= 0.0,
+    static const char op[] = "warmup_cosine_lr";
+
+    return make(op, o,
+                count_is_sound(op, "warmup", warmup, 0) && warmup_is_sound(op, warmup, n) &&
+                    real_is_sound(op, "lr_min", lr_min),
                 (tutti_lr_scheduler){
                     .rate = warmup_cosine_rate, .real = { lr_min }, .count = { warmup, n } });
 }

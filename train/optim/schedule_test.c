@@ -118,6 +118,11 @@ static void bad_schedules_are_refused(void **state)
     assert_null(tutti_linear_lr(o, 0.5, 1.0, 0));
     assert_null(tutti_cosine_annealing_lr(o, 0, 0.0));
     assert_null(tutti_warmup_cosine_lr(o, 5, 5, 0.0));
+    assert_non_null(strstr(tutti_last_error(), "warmup is 5, but must be less than n, which is 5"));
+    assert_null(tutti_warmup_cosine_lr(o, 1, 5, -2.0));
+    assert_non_null(strstr(tutti_last_error(), "lr_min is -2, but must be 0 or more"));
+    assert_null(tutti_step_lr(o, 0, 0.5));
+    assert_non_null(strstr(tutti_last_error(), "step_size is 0, but must be 1 or more"));
     assert_null(tutti_lambda_lr(o, NULL, NULL));
     assert_null(tutti_lambda_lr(o, until_three, &minus));
     assert_true(tutti_optim_lr(o) == 1.0);
