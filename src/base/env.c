@@ -64,6 +64,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_TUNE", NULL, "file with a table of algorithms, as `tutti bench --tune` writes it: where TUTTI_ALGO names none; tutti/tune.h tells the format" },
     { "TUTTI_REPRODUCIBLE", "0", "1: sums are made in the order of ranks 0 .. P-1 wherever the ranks are, so that the same inputs give the same bits on any hosts" },
     { "TUTTI_ISA", "auto", "auto, portable, sse2, avx2, avx512 or neon: instructions of the arithmetic, for experiments; the bits are the same" },
+    { "TUTTI_TORCH_PYTHON", NULL, "read by the comparisons with PyTorch only: the Python that has it" },
     { "OMP_NUM_THREADS", NULL, "threads of a rank's BLAS; the launcher sets 1 when it is unset" },
     { "PATH", "/usr/local/bin:/usr/bin:/bin", "where the launcher looks for programs" },
     { "XDG_RUNTIME_DIR", NULL, "where the launcher keeps a job's secret, if in memory" },

@@ -28,4 +28,11 @@ tutti_status tti_env_timeout(int64_t *timeout_ms_out);
  * @errors TUTTI_E_ARG  anything else */
 tutti_status tti_env_flag(const char *name, bool *value_out);
 
+/** Whether "NAME=value" has a name of ours, TUTTI_..., that is not in the table; then near_out is the one that was
+ * probably meant, or NULL. Names TUTTI_TEST_... are free. */
+bool tti_env_is_unknown(const char *entry, const char **near_out);
+
+/** Log a warning for each such variable, once in a process. */
+void tti_env_tell_unknown(void);
+
 #endif

@@ -15,6 +15,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "base/env.h"
 #include "base/log.h"
 
 enum { NAME_MAX_BYTES = 128 }; /* of tutti_init_options.group_name */
@@ -155,6 +156,8 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
     tutti_status          st;
 
     st = tti_log_check_env();
+    if (st == TUTTI_OK)
+        tti_env_tell_unknown();
     if (st == TUTTI_OK && opts != NULL)
         st = tti_options_read(&known, sizeof known, opts, "TUTTI_INIT_OPTIONS");
     if (st == TUTTI_OK && ops == NULL)

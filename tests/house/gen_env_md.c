@@ -16,7 +16,8 @@ static const char head[] =
     "<!-- Made from the table of src/base/env.c: cmake --build build/dev --target env_md -->\n"
     "\n"
     "What tutti reads from the environment. An empty variable counts as unset. `RANK`, `WORLD_SIZE`,\n"
-    "`MASTER_ADDR` and the other names without `TUTTI_` mean what they mean to torchrun.\n"
+    "`MASTER_ADDR` and the other names without `TUTTI_` mean what they mean to torchrun. Other names that\n"
+    "begin with `TUTTI_` get a warning when a process joins, but for `TUTTI_TEST_...`, which are free.\n"
     "\n"
     "| variable | when unset | meaning |\n"
     "|---|---|---|\n";
