@@ -209,9 +209,19 @@ static bool all_own(tti_port *port, const char *host, const tti_addr *addrs, int
 static const char *advice_for_own(tti_port *port, const char *host, const tti_addr *addrs, int n)
 {
     return all_own(port, host, addrs, n)
-               ? "; that is this host itself\n  next: if the server is on another host, name it by an address "
-                 "that only it has (MASTER_ADDR)"
+               ? "; that is this host itself\n  next: start who is to listen here (rank 0, or the store); if it is on "
+                 "another host, name it by an address that only it has (MASTER_ADDR)"
                : "";
+}
+
+static const char *advice_after(const race *r, const char *host)
+{
+    const char *advice = advice_for_own(r->at->port, host, r->addrs, r->n);
+
+    if (advice[0] != '\0' || r->err != ECONNREFUSED)
+        return advice;
+    return "\n  next: start who is to listen there (rank 0, or the store), or correct the address and port (MASTER_ADDR, "
+           "MASTER_PORT)";
 }
 
 /* Where else a server may be that was told `host`: on this host under its own name, or, where this host is
@@ -265,7 +275,7 @@ static tutti_status try_host(attempt *at, const char *host, uint16_t tcp_port, b
     r.n = add_own(at->port, host, addrs, r.n, &addrs[r.n]);
     if (run_race(&r))
         return TUTTI_OK;
-    at->advice = advice_for_own(at->port, host, addrs, r.n);
+    at->advice = advice_after(&r, host);
     if (r.may_pass)
         return TUTTI_E_NETWORK;
     *again = false;

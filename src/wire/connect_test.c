@@ -210,6 +210,17 @@ static void an_address_of_our_own(void **state)
     assert_int_equal(tti_connect(&port, "172.17.0.1", 80, 2 * TTI_SECOND, &handle), TUTTI_E_NETWORK);
     assert_non_null(strstr(tutti_last_error(), "that is this host itself"));
     assert_non_null(strstr(tutti_last_error(), "MASTER_ADDR"));
+    assert_non_null(strstr(tutti_last_error(), "start who is to listen here (rank 0"));
+}
+
+static void a_refusal_asks_for_rank_0(void **state)
+{
+    tti_handle handle = TTI_NO_HANDLE;
+
+    (void)state;
+    world.addrs[0] = "10.0.0.1";
+    assert_int_equal(tti_connect(&port, "10.0.0.1", 80, 2 * TTI_SECOND, &handle), TUTTI_E_NETWORK);
+    assert_non_null(strstr(tutti_last_error(), "10.0.0.1:80: Connection refused\n  next: start who is to listen there (rank 0"));
 }
 
 static struct {
@@ -296,6 +307,7 @@ int main(void)
         TEST(a_silent_address_does_not_hold_up_rounds),
         TEST(none_answers),
         TEST(an_address_of_our_own),
+        TEST(a_refusal_asks_for_rank_0),
         TEST(waiting_is_explained),
         TEST(without_loopback),
         TEST(behind_a_service),
