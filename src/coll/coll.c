@@ -16,6 +16,7 @@
 
 #include <assert.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 #include <tutti/private.h>
 #include "coll/choice.h"
@@ -277,10 +278,33 @@ static tutti_status run_together(tti_coll *coll, const tutti_call *call)
     return st;
 }
 
-/* The first failure stays. */
-static tutti_status keep_failure(tti_coll *coll, tutti_status st)
+/* Who finds that a peer is gone knows no call: transport and mesh have many users. Here its words get the call and
+ * the group, unless they have them, as those of another member do, and what can be done now. */
+static tutti_status name_call(const tti_coll *coll, const tutti_call *call, tutti_status st)
 {
-    st = name_cause(coll, st);
+    const tti_team *team = &coll->team;
+    tti_call_note   note = tti_call_note_of(call);
+    tti_words       words = { .used = 0 };
+    char            text[TTI_CALL_TEXT_MAX];
+
+    if (!coll->joined || (st != TUTTI_E_PEER && st != TUTTI_E_NETWORK))
+        return st;
+    if (strstr(tutti_last_error(), "group '") == NULL) {
+        tti_team_describe(team, &note, text);
+        tti_words_add(&words, "%s on group '%s' failed on rank %d of %d members, and ends the group: ", text, team->name,
+                      team->ranks[team->rank], team->n_ranks);
+    }
+    tti_words_add(&words, "%s", tutti_last_error());
+    if (strstr(words.text, "\n  next: ") == NULL)
+        tti_words_add(&words, "\n  next: see why that rank ended; those that are left can go on with "
+                              "tutti_shrink_group()");
+    return tti_fail(st, "%s", words.text);
+}
+
+/* The first failure stays. */
+static tutti_status keep_failure(tti_coll *coll, const tutti_call *call, tutti_status st)
+{
+    st = name_call(coll, call, name_cause(coll, st));
     coll->failed = st;
     tti_words_add(&coll->words, "%s", tutti_last_error());
     if (coll->host != NULL)
@@ -300,7 +324,7 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
     if (coll->failed != TUTTI_OK)
         return tti_fail(coll->failed, "%s", coll->words.text);
     st = coll->team.n_ranks == 1 ? run_alone(coll, call) : run_together(coll, call);
-    return st == TUTTI_OK ? TUTTI_OK : keep_failure(coll, st);
+    return st == TUTTI_OK ? TUTTI_OK : keep_failure(coll, call, st);
 }
 
 /* The form of a call that waits for nobody before it has given all; NULL: it has none. */
@@ -408,7 +432,7 @@ tutti_status tti_coll_advance(tti_coll *coll, const tutti_call *call, tutti_prog
         st = advance_by_messages(coll, call, &progress);
     }
     if (st != TUTTI_OK)
-        return keep_failure(coll, st);
+        return keep_failure(coll, call, st);
     *progress_out = progress;
     return TUTTI_OK;
 }

@@ -537,8 +537,13 @@ static void who_left_is_named(void **state)
     tt_run(3, false, rank_1_leaves, ranks);
     assert_non_null(strstr(ranks[0].said, "rank 1"));
     assert_non_null(strstr(ranks[2].said, "rank 1"));
+    assert_non_null(strstr(ranks[0].said, "all_reduce #2 (sum, 1000 f32)"));
+    assert_non_null(strstr(ranks[0].said, "group 'test'"));
+    assert_non_null(strstr(ranks[0].said, "\n  next: "));
     tt_run(2, true, rank_1_leaves, ranks);
+    assert_non_null(strstr(ranks[0].said, "all_reduce #2 (sum, 1000 f32) on group 'test' failed on rank 0 of 2 members"));
     assert_non_null(strstr(ranks[0].said, "rank 1"));
+    assert_non_null(strstr(ranks[0].said, "\n  next: see why that rank ended"));
 }
 
 /* Rank 1 gives its part to the root and leaves before the root looks; rank 2 comes when the

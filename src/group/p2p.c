@@ -78,15 +78,17 @@ static void describe(const tti_posting *p, char out[TTI_GROUP_CAUSE_MAX])
 
 tutti_status tti_message_lost(const tutti_group *group, const char *what)
 {
-    char words[TTI_GROUP_WORDS_MAX];
+    char       words[TTI_GROUP_WORDS_MAX];
+    const bool has_next = strstr(tutti_last_error(), "\n  next: ") != NULL;
 
-    if (strstr(tutti_last_error(), "\n  next: ") != NULL)
+    if (has_next && strstr(tutti_last_error(), "group '") != NULL)
         return TUTTI_E_PEER; /* another member has said it */
     snprintf(words, sizeof words, "%s", tutti_last_error());
     return tti_fail(TUTTI_E_PEER,
-                    "%s on group '%s' failed, and ends the group: %s\n"
-                    "  next: see why that rank ended; those that are left can go on with tutti_shrink_group()",
-                    what, group->name, words);
+                    "%s on group '%s' failed, and ends the group: %s%s", what, group->name, words,
+                    has_next ? ""
+                             : "\n  next: see why that rank ended; those that are left can go on with "
+                               "tutti_shrink_group()");
 }
 
 /* ---- blocking ---- */

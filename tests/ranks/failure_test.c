@@ -51,7 +51,29 @@ static void death_in_a_collective_names_the_rank(tt_ctx *t)
     assert_true(st == TUTTI_E_PEER || st == TUTTI_E_ABORTED);
     assert_true(now_ms() - start < 1000);
     expect_words("rank 2");
+    if (st == TUTTI_E_PEER) {
+        expect_words("all_reduce #");
+        expect_words("group '");
+        expect_words("\n  next: ");
+    }
     assert_int_equal(tutti_barrier(t->group), st); /* the group is finished */
+}
+
+/* Nothing was ever sent to it: all there is to say is that it does not listen, and no firewall stands inside a host. */
+static void death_before_a_link_is_no_firewall(tt_ctx *t)
+{
+    float x = 0.0f;
+
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, (uint32_t)t->size);
+    if (t->rank == VICTIM)
+        tt_die();
+    if (t->rank != 0)
+        return;
+    assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), VICTIM, 5, t->group, NULL), TUTTI_E_PEER);
+    expect_words("recv from rank 2, tag 5 on group '");
+    expect_words("\n  next: ");
+    assert_null(strstr(tutti_last_error(), "firewall"));
 }
 
 static void death_while_receiving_names_the_rank(tt_ctx *t)
@@ -361,6 +383,7 @@ int main(void)
 {
     static const tt_test tests[] = {
         TT_TEST(death_in_a_collective_names_the_rank, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(death_before_a_link_is_no_firewall, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(death_while_receiving_names_the_rank, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .hosts = 2, .dies = VICTIM),

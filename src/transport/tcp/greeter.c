@@ -23,6 +23,7 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "wire/addr.h"
+#include "wire/interfaces.h"
 
 enum { ANYBODY = -1, STRANGER_MS = 30000, CROWDED_MS = 3000, STRANGERS_MAX = 64, PAUSE_MS = 100, WORD_MS = 3000, WARN_MS = 10000 };
 
@@ -170,15 +171,18 @@ static const char *where(const tti_greeter *g, int rank)
     return g->config.whereabouts(g->config.hooks.context, rank);
 }
 
-/* Nobody listens where the rank did: it has ended its world or its life, unless a firewall says so for it.
- * Anything else is the net's. */
+/* Nobody listens where the rank did: it has ended its world or its life, unless a firewall says so for it, which
+ * none does inside a host. Anything else is the net's. */
 static void lose_unreachable(tti_greeter *g, int rank, const tti_addr *addr, int err)
 {
     char      text[TTI_ADDR_TEXT_MAX], reason[64];
     tti_cause why;
 
     tti_addr_format(addr, text, sizeof text);
-    if (err == -ECONNREFUSED || err == -ECONNRESET)
+    if ((err == -ECONNREFUSED || err == -ECONNRESET) && tti_addr_is_own(g->config.port, addr))
+        tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) has left or died: nobody listens at %s any more", rank,
+                      where(g, rank), text);
+    else if (err == -ECONNREFUSED || err == -ECONNRESET)
         tti_cause_set(&why, TUTTI_E_PEER,
                       "rank %d (%s) has left or died: nobody listens at %s any more\n"
                       "  next: see what it reported; if it still runs, a firewall refuses: set "
