@@ -58,13 +58,14 @@ typedef struct tutti_zero_options {
  * @param options     those that are not the default
  * @param opts        NULL: every default
  * @param optim_out   to be freed by tutti_optim_free()
- * @errors   TUTTI_E_ARG       as tutti_optim_create(), and: parameters of different types. The others get TUTTI_E_REMOTE
+ * @errors   TUTTI_E_ARG       as tutti_optim_create(), and: parameters of different types. The others get TUTTI_E_REMOTE,
+ *                             with the words of the first that failed
  *           TUTTI_E_MISMATCH  ranks have other parameters, options or modes: on all of them, with the first that differs
  *           TUTTI_E_STATE     there is no group, or this rank is not in it
  *           TUTTI_E_NOMEM, and what collectives fail with
  * @threads  one
- * @cost     an all_gather of 32 bytes, a second one where ranks differ. A step: a broadcast of each parameter, or the
- *           all_gather, and an all_reduce of a number
+ * @cost     an all_gather of 32 bytes, one or two more where ranks differ, a broadcast where one has failed. A step: a
+ *           broadcast of each parameter, or the all_gather, and an all_reduce of a number
  * @numbers  a step gives the bits that the optimizer gives that is not divided
  * @source   torch.distributed.optim.ZeroRedundancyOptimizer */
 TUTTI_API tutti_status tutti_zero_create(const char *optimizer, tutti_tensor *const *params, int n,
@@ -83,7 +84,8 @@ TUTTI_API int tutti_zero_owner(const tutti_optim *optim, const tutti_tensor *par
  *           TUTTI_E_NOMEM   on that rank; the others get TUTTI_E_REMOTE. What was there before stays
  *           what messages fail with
  * @threads  one
- * @cost     an all_gather of 4 bytes and an all_reduce of 4 bytes for each parameter; each tensor is sent once, to that rank alone
+ * @cost     an all_gather of 4 bytes, an all_reduce of 4 bytes for each parameter; each tensor is sent once, to that rank
+ *           alone
  * @source   torch.distributed.optim.ZeroRedundancyOptimizer.consolidate_state_dict */
 TUTTI_API tutti_status tutti_zero_consolidate_state_dict(tutti_optim *optim, int to);
 
