@@ -11,30 +11,6 @@
 
 static const tutti_optim_option decay[] = { { "lr", { 0.1 } }, { "momentum", { 0.9 } }, { "weight_decay", { 0.1 } } };
 
-/* A hook whose result lies elsewhere, in another type. */
-static tutti_status elsewhere(void *state, const tutti_grad_bucket *bucket, tutti_future **future_out)
-{
-    const int64_t n = bucket->buffer.count;
-    tutti_spans *spans = calloc(1, sizeof *spans + sizeof(tutti_span) + (size_t)n * sizeof(double));
-    double *result;
-    tutti_status st;
-
-    (void)state;
-    st = tutti_all_reduce(bucket->buffer, TUTTI_AVG, bucket->group);
-    spans->at = (tutti_span *)(void *)(spans + 1);
-    spans->n = 1;
-    result = (double *)(void *)(spans->at + 1);
-    for (int64_t i = 0; i < n; i++)
-        result[i] = ((const float *)bucket->buffer.data)[i] * 0.5;
-    spans->at[0] = TUTTI_SPAN(result, n);
-    if (st == TUTTI_OK)
-        st = tutti_future_create(future_out);
-    return st == TUTTI_OK ? tutti_future_set_result(*future_out, spans, free) : st;
-}
-
-static const tutti_comm_hook elsewhere_hook = { .api = TUTTI_COMM_HOOK_API, .size = sizeof(tutti_comm_hook),
-                                                .name = "elsewhere", .run = elsewhere };
-
 typedef struct mode {
     const char *name;
     bool interleaved, shard, views, ddp_views, is_static, elsewhere, accumulate;

@@ -8,6 +8,7 @@
  *   sink.c       outputs that a loss may leave out
  *   mixed.c      parameters of f32 that compute in 16 bits
  *   buffers.c    the same values on all ranks
+ *   bucket.c     for optimizers that step inside of a backward
  *   join.c       a rank that has run out of inputs
  *   tell.c       what is logged */
 #ifndef TTI_TRAIN_DDP_DDP_H
@@ -150,6 +151,15 @@ tutti_status tti_ddp_sync_buffers(tutti_ddp *ddp, bool active, bool recording);
 tutti_status tti_ddp_buffers_after(tutti_ddp *ddp);
 /* Wait for what a buffer hook has begun. */
 tutti_status tti_ddp_await_buffers(tutti_ddp *ddp);
+
+/* bucket.c */
+/* Begin the average of a bucket, by an inner hook if there is one.
+ * @errors TUTTI_E_ARG the hook gave no future; what the hook or the all_reduce ends with */
+tutti_status tti_ddp_begin_average(const tutti_comm_hook *hook, void *state, const tutti_grad_bucket *bucket,
+                                   tutti_future **future_out);
+/* The averaged gradient of p, which lies at data: in p's type. A reference of the caller's, or NULL: a failure is kept.
+ * What has that type already is kept from step to step, in *kept, counted. */
+tutti_tensor *tti_ddp_result(const tutti_tensor *p, void *data, tutti_dtype dtype, tutti_tensor **kept);
 
 /* join.c: nothing outside of a scope. */
 tutti_status tti_ddp_notify(tutti_ddp *ddp);

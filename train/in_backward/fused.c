@@ -39,25 +39,6 @@ struct fused {
 
 /* ---- a bucket ---------------------------------------------------------------------------------- */
 
-/* The gradient of parameter i, which lies at data: of its own type, in the parameter's. A reference of ours, or NULL. */
-static tutti_tensor *gradient(fused *f, int i, void *data, tutti_dtype dtype)
-{
-    const tutti_tensor *p = f->ddp->params[i];
-    tutti_tensor *wide, *narrow;
-
-    if (dtype != p->dtype) {
-        narrow = tti_raw_external("fused_optim", data, dtype, p->nd, p->shape, NULL);
-        wide = narrow != NULL ? tti_raw_to(narrow, p->dtype) : NULL;
-        tutti_tensor_release(narrow);
-        return wide;
-    }
-    if (f->grads[i] == NULL || tti_at(f->grads[i]) != data) {
-        tutti_tensor_release(f->grads[i]);
-        f->grads[i] = tti_raw_external("fused_optim", data, dtype, p->nd, p->shape, NULL);
-    }
-    return tutti_tensor_retain(f->grads[i]);
-}
-
 static tutti_status step_bucket(fused *f, const tutti_grad_bucket *bucket, tutti_span result)
 {
     tutti_status st = TUTTI_OK;
@@ -71,7 +52,7 @@ static tutti_status step_bucket(fused *f, const tutti_grad_bucket *bucket, tutti
 
         if (f->index[i] < 0)
             continue;
-        grad = gradient(f, i, data, result.dtype);
+        grad = tti_ddp_result(f->ddp->params[i], data, result.dtype, &f->grads[i]);
         st = grad != NULL ? tti_optim_step_at(f->optim, f->index[i], grad) : tti_take_kept();
         tutti_tensor_release(grad);
     }
@@ -107,22 +88,6 @@ static tutti_status on_averages(tutti_future *future, void *ctx, void **value_ou
     }
     *free_out = free;
     return st == TUTTI_OK ? value_of(result, value_out) : st;
-}
-
-static tutti_status begin_average(fused *f, const tutti_grad_bucket *bucket, tutti_future **future_out)
-{
-    tutti_work *work = NULL;
-    tutti_status st;
-
-    if (f->hook != NULL)
-        return f->hook->run(f->hook_state, bucket, future_out);
-    st = tutti_all_reduce_async(bucket->buffer, TUTTI_AVG, bucket->group, &work);
-    if (st == TUTTI_OK)
-        st = tutti_work_get_future(work, future_out);
-    if (st != TUTTI_OK && work != NULL)
-        (void)tutti_work_wait(work); /* the buffer is in use until then */
-    tutti_work_free(work);
-    return st;
 }
 
 /* ---- the end of a backward --------------------------------------------------------------------- */
@@ -163,10 +128,7 @@ static tutti_status run(void *state, const tutti_grad_bucket *bucket, tutti_futu
     p->averages = NULL;
     p->f = f;
     p->bucket = *bucket;
-    st = begin_average(f, bucket, &p->averages);
-    if (st == TUTTI_OK && p->averages == NULL)
-        st = tti_fail(TUTTI_E_ARG, "communication hook '%s' gave no future for bucket %d",
-                      f->hook->name != NULL ? f->hook->name : "without a name", bucket->index);
+    st = tti_ddp_begin_average(f->hook, f->hook_state, bucket, &p->averages);
     if (st == TUTTI_OK && bucket->is_last && (f->drops || f->at_end) && tti_backward_is_running())
         st = tti_backward_at_end(at_end, f);
     if (st == TUTTI_OK)

@@ -139,27 +139,6 @@ static void begin(tti_overlap *ov)
 
 /* ---- a bucket ---------------------------------------------------------------------------------- */
 
-static tutti_status begin_average(tti_overlap *ov, const tutti_grad_bucket *bucket, tutti_future **future_out)
-{
-    tutti_work *work = NULL;
-    tutti_status st;
-
-    if (ov->hook != NULL) {
-        st = ov->hook->run(ov->hook_state, bucket, future_out);
-        if (st == TUTTI_OK && *future_out == NULL)
-            st = tti_fail(TUTTI_E_ARG, "communication hook '%s' gave no future for bucket %d",
-                          ov->hook->name != NULL ? ov->hook->name : "without a name", bucket->index);
-        return st;
-    }
-    st = tutti_all_reduce_async(bucket->buffer, TUTTI_AVG, bucket->group, &work);
-    if (st == TUTTI_OK)
-        st = tutti_work_get_future(work, future_out);
-    if (st != TUTTI_OK && work != NULL)
-        (void)tutti_work_wait(work); /* the buffer is in use until then */
-    tutti_work_free(work);
-    return st;
-}
-
 static tutti_status await_average(tutti_future *future, tutti_span *result)
 {
     tutti_spans *spans = NULL;
@@ -170,25 +149,6 @@ static tutti_status await_average(tutti_future *future, tutti_span *result)
     if (st == TUTTI_OK && spans != NULL && spans->n > 0)
         *result = spans->at[0];
     return st;
-}
-
-/* The gradient of parameter i, which lies at data: of its own type, in the parameter's. A reference of ours, or NULL. */
-static tutti_tensor *gradient(tti_overlap *ov, int i, void *data, tutti_dtype dtype)
-{
-    const tutti_tensor *p = ov->ddp->params[i];
-    tutti_tensor *wide, *narrow;
-
-    if (dtype != p->dtype) {
-        narrow = tti_raw_external("zero", data, dtype, p->nd, p->shape, NULL);
-        wide = narrow != NULL ? tti_raw_to(narrow, p->dtype) : NULL;
-        tutti_tensor_release(narrow);
-        return wide;
-    }
-    if (ov->grads[i] == NULL || tti_at(ov->grads[i]) != data) {
-        tutti_tensor_release(ov->grads[i]);
-        ov->grads[i] = tti_raw_external("zero", data, dtype, p->nd, p->shape, NULL);
-    }
-    return tutti_tensor_retain(ov->grads[i]);
 }
 
 static tutti_status step_mine(tti_overlap *ov, const tutti_grad_bucket *bucket, tutti_span result)
@@ -204,7 +164,7 @@ static tutti_status step_mine(tti_overlap *ov, const tutti_grad_bucket *bucket, 
 
         if (at < 0 || !ov->z->mine[at])
             continue;
-        grad = gradient(ov, i, data, result.dtype);
+        grad = tti_ddp_result(ov->ddp->params[i], data, result.dtype, &ov->grads[i]);
         st = grad != NULL ? tti_optim_step_at(ov->z->o, at, grad) : tti_take_kept();
         tutti_tensor_release(grad);
     }
@@ -271,7 +231,7 @@ static tutti_status run(void *state, const tutti_grad_bucket *bucket, tutti_futu
     ov->buckets[b] = *bucket;
     tutti_future_free(ov->futures[b]);
     ov->futures[b] = NULL;
-    note(ov, begin_average(ov, bucket, &ov->futures[b]));
+    note(ov, tti_ddp_begin_average(ov->hook, ov->hook_state, bucket, &ov->futures[b]));
     if (ov->interleaved && b > 0)
         work_off(ov, b - 1);
     for (int c = ov->interleaved ? b : 0; c <= b && bucket->is_last; c++)
