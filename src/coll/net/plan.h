@@ -5,7 +5,13 @@
  * S is the bytes of one rank's part, P the number of ranks. Empty slices are not sent (all_gather's are); in a plan
  * for a count of 0 nothing is. All plans send in shifted order (rank+1, rank+2, ...), so that no
  * rank is the first target of all, and whoever runs them may keep a window of messages under
- * way. */
+ * way.
+ *
+ * A large call is cut into chunks (cut.h): each is a call over a range of the elements, or over the same range
+ * of every block, planned by the same plan. A plan sees one of them: counts are the chunk's, blocks begin where
+ * the chunk does (whoever binds the buffers moves them), and scratch memory is the chunk's own. So offsets need
+ * nothing of the other chunks, and what a plan says of phases, order of summation and IN and OUT that are one memory
+ * holds of each by itself. In chunks behind the first, blocks that both ends know to be empty need not be sent. */
 #ifndef TTI_COLL_NET_PLAN_H
 #define TTI_COLL_NET_PLAN_H
 
@@ -21,6 +27,8 @@ typedef struct tti_plan_input {
     /* [n_ranks], of kinds whose blocks differ in size; NULL: count each */
     const int64_t *list_counts;
     const int64_t *in_counts;
+
+    int chunk; /* number of the chunk, of a call that is cut; 0: the first, or the only one */
 } tti_plan_input;
 
 /** In TTI_PLACE_SIZES: [n_ranks] of what this rank tells each other, then [n_ranks] of what each other
@@ -53,7 +61,8 @@ tti_plan tti_plan_scatter_direct;
 /** Each part to its owner, combined there. 1 phase, (P-1)S sent and received. */
 tti_plan tti_plan_reduce_scatter_direct;
 /** What each pair gives and expects, in TTI_PHASE_OF_SIZES, for whoever moves the data to compare;
- * then each block to its taker. 2 phases: only two ranks know whether a block is empty. With a root
+ * then each block to its taker. 2 phases, of which the first is empty in chunks behind the first: only two ranks know
+ * whether a block is empty. With a root
  * (gather_v, scatter_v) only pairs that it is in have to do with each other. */
 tti_plan tti_plan_all_to_all_direct;
 /** A token to 1, 2, 4, ... further, until all have heard of all. log2 P phases. */

@@ -46,6 +46,12 @@ static tti_block part(int rank, const tti_plan_input *p)
     return p->list_counts != NULL ? block(TTI_PLACE_LIST, rank, p->list_counts, p) : entry(rank, p);
 }
 
+/* Whether a part is sent: empty ones are once, so that ranks with other lists of counts find out. */
+static bool is_told(const tti_plan_input *p, tti_block block)
+{
+    return block.bytes > 0 || p->chunk == 0;
+}
+
 void tti_plan_all_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
 {
     const tti_block own = { .place = TTI_PLACE_IN, .bytes = part(p->rank, p).bytes };
@@ -57,8 +63,10 @@ void tti_plan_all_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
     for (i = 1; i < p->n_ranks; i++) {
         const int from = tti_shifted(p->rank, -i, p->n_ranks);
 
-        tti_schedule_send(schedule, tti_shifted(p->rank, i, p->n_ranks), own);
-        tti_schedule_recv(schedule, from, part(from, p));
+        if (is_told(p, own))
+            tti_schedule_send(schedule, tti_shifted(p->rank, i, p->n_ranks), own);
+        if (is_told(p, part(from, p)))
+            tti_schedule_recv(schedule, from, part(from, p));
     }
     tti_schedule_copy(schedule, part(p->rank, p), own);
 }
@@ -120,7 +128,7 @@ static void all_to_all_sizes(const tti_plan_input *p, tti_schedule *schedule)
     int i;
 
     tti_schedule_phase(schedule);
-    for (i = 1; i < p->n_ranks; i++) {
+    for (i = 1; i < p->n_ranks && p->chunk == 0; i++) {
         const int to = tti_shifted(p->rank, i, p->n_ranks);
         const int from = tti_shifted(p->rank, -i, p->n_ranks);
 
