@@ -26,6 +26,7 @@
 #include <tutti/hooks.h>
 #include <tutti/launch.h>
 #include <tutti/tune.h>
+#include <tutti/simulate.h>
 #include <tutti/debug.h>
 
 #endif

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * motion_test.c
+ * Goal    on networks for which the time of an operation can be written down, a simulation has that time to the
+ *         picosecond; what is sent arrives; ports and uplinks are shared; symmetry changes nothing.
+ * Method  plans of the library and of the test's own on clusters whose figures are whole numbers. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tutti/status.h>
+#include "coll/choose.h"
+#include "coll/pattern.h"
+#include "simulate/motion.h"
+
+/* ns: of a message, and of a byte at a port. */
+enum { LATENCY = 10000, POST = 500, BYTE = 8 };
+
+static tti_cluster plain(int hosts, int per_host, double post)
+{
+    tti_cluster c = { .hosts = hosts, .per_host = per_host, .cores = per_host, .taper = 1 };
+
+    c.figures.far = (tti_tier){ .latency = LATENCY, .post = post };
+    c.figures.local = (tti_tier){ .latency = 100, .post = post };
+    c.figures.port_byte = BYTE;
+    c.figures.machine.cache_bytes = 1 << 20;
+    return c;
+}
+
+static tti_played play_limited(const tti_cluster *c, const tti_tape_call *call, int64_t full)
+{
+    const tti_tape_limits limits = { .full = full, .most = INT64_C(1) << 30 };
+    tti_tape              tape = { .n_ranks = 0 };
+    tti_played            played = { .end_ps = -1 };
+
+    assert_int_equal(tti_tape_make(c, call, &limits, &tape), TUTTI_OK);
+    if (tti_motion_play(c, &tape, &played) != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    assert_int_equal(played.messages, played.received);
+    assert_int_equal(played.bytes, played.bytes_received);
+    tti_tape_release(&tape);
+    return played;
+}
+
+static tti_played play(const tti_cluster *c, tti_plan *plan, int root, int64_t bytes)
+{
+    const tti_tape_call call = { .plan = plan, .root = root, .count = bytes, .element = 1 };
+
+    return play_limited(c, &call, TTI_TAPE_FULL);
+}
+
+static void takes(const tti_cluster *c, tti_plan *plan, int root, int64_t bytes, int64_t ns)
+{
+    assert_int_equal(play(c, plan, root, bytes).end_ps, 1000 * ns);
+}
+
+/* ---- closed forms ------------------------------------------------------------------------------ */
+
+static void a_message_takes_alpha_and_beta(void **state)
+{
+    const int64_t     sizes[] = { 1, 64, 65536, 65537, 1 << 20, 100 * 1000 * 1000 };
+    const tti_cluster c = plain(2, 1, POST);
+    size_t            i;
+
+    (void)state;
+    for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
+        takes(&c, tti_plan_broadcast_binomial, 0, sizes[i], POST + LATENCY + BYTE * sizes[i] + POST);
+}
+
+static void copies_overlap_with_the_wire(void **state)
+{
+    tti_cluster   c = plain(2, 1, POST);
+    const int64_t bytes = 16 << 20, quantum = bytes / 16;
+
+    (void)state;
+    c.figures.far.send_byte = 1;
+    c.figures.far.recv_byte = 2;
+    /* the first quantum is copied before the wire begins, the last one when it has ended */
+    takes(&c, tti_plan_broadcast_binomial, 0, bytes, POST + quantum + LATENCY + BYTE * bytes + 2 * quantum + POST);
+    c.figures.far.send_byte = 2 * BYTE; /* a core that is slower than the wire */
+    c.figures.far.recv_byte = 0;
+    takes(&c, tti_plan_broadcast_binomial, 0, bytes, POST + 2 * BYTE * bytes + LATENCY + BYTE * quantum + POST);
+}
+
+static void one_shot_and_direct_fill_the_ports(void **state)
+{
+    int n;
+
+    (void)state;
+    for (n = 2; n <= 32; n++) {
+        const tti_cluster c = plain(n, 1, 0);
+        const int64_t     slice = 1024, whole = n * slice;
+
+        takes(&c, tti_plan_all_reduce_one_shot, -1, whole, LATENCY + BYTE * (n - 1) * whole);
+        takes(&c, tti_plan_all_reduce_direct, -1, whole, 2 * (LATENCY + BYTE * (n - 1) * slice));
+        takes(&c, tti_plan_all_gather_direct, -1, slice, LATENCY + BYTE * (n - 1) * slice);
+    }
+}
+
+static void steps_of_a_tree_follow_each_other(void **state)
+{
+    int log;
+
+    (void)state;
+    for (log = 1; log <= 8; log++) {
+        const tti_cluster c = plain(1 << log, 1, POST);
+
+        takes(&c, tti_plan_broadcast_binomial, 0, 4096, log * (POST + BYTE * 4096 + LATENCY + POST));
+        takes(&c, tti_plan_barrier_dissemination, -1, 0, log * (2 * POST + LATENCY));
+    }
+}
+
+static void local_steps_take_the_core(void **state)
+{
+    tti_cluster c = plain(4, 1, 0);
+
+    (void)state;
+    c.figures.machine.combine = 2;
+    takes(&c, tti_plan_all_reduce_one_shot, -1, 1000, LATENCY + BYTE * 3 * 1000 + 2 * 4 * 1000);
+    c.figures.machine.copy = 3; /* of the own part */
+    takes(&c, tti_plan_all_gather_direct, -1, 1000, LATENCY + BYTE * 3 * 1000 + 3 * 1000);
+}
+
+/* ---- what is shared ---------------------------------------------------------------------------- */
+
+/* Rank r gives its part to rank r + n/2, in the first half. */
+static void to_the_other_half(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const int       half = p->n_ranks / 2;
+    const tti_block part = { .place = TTI_PLACE_IN, .bytes = p->count };
+
+    tti_schedule_phase(schedule);
+    if (p->rank < half)
+        tti_schedule_send(schedule, p->rank + half, part);
+    else
+        tti_schedule_recv(schedule, p->rank - half, part);
+}
+
+static void ranks_of_a_host_share_its_port(void **state)
+{
+    const int64_t bytes = 8 << 20;
+    int           n;
+
+    (void)state;
+    for (n = 1; n <= 8; n++) {
+        const tti_cluster c = plain(2, n, 0);
+        const tti_played  played = play(&c, to_the_other_half, -1, bytes);
+
+        assert_int_equal(played.end_ps, 1000 * (LATENCY + BYTE * n * bytes));
+        assert_int_equal(played.port_bytes, n * bytes);
+        assert_int_equal(played.bytes_far, n * bytes);
+    }
+}
+
+static void what_comes_together_waits_at_the_port(void **state)
+{
+    const tti_cluster c = plain(33, 1, 0);
+    const tti_played  played = play(&c, tti_plan_gather_direct, 0, 1 << 20);
+
+    (void)state;
+    assert_int_equal(played.end_ps, INT64_C(1000) * (LATENCY + BYTE * INT64_C(32) * (1 << 20)));
+    assert_int_equal(played.port_bytes, INT64_C(32) << 20);
+}
+
+static void racks_share_their_uplinks(void **state)
+{
+    tti_cluster   c = plain(8, 1, 0);
+    const int64_t bytes = 1 << 20;
+    tti_played    played;
+
+    (void)state;
+    c.rack_hosts = 4;
+    c.taper = 1; /* each begins at most a quantum later than alone */
+    played = play(&c, to_the_other_half, -1, bytes);
+    assert_in_range(played.end_ps, 1000 * (LATENCY + BYTE * bytes), 1000 * (LATENCY + BYTE * (bytes + bytes / 16)));
+    c.taper = 4; /* four hosts share what one has */
+    played = play(&c, to_the_other_half, -1, bytes);
+    assert_int_equal(played.uplink_bytes, 4 * bytes);
+    assert_int_equal(played.end_ps, 1000 * (LATENCY + BYTE * 4 * bytes));
+}
+
+static void ranks_of_a_core_take_turns(void **state)
+{
+    tti_cluster c = plain(2, 2, POST);
+
+    (void)state;
+    c.cores = 1;
+    c.figures.machine.give = 50;
+    /* two sends on one core, then two receives on another, a change between them */
+    takes(&c, to_the_other_half, -1, 1, POST + 50 + POST + LATENCY + BYTE + 50 + POST);
+    c.cores = 2;
+    takes(&c, to_the_other_half, -1, 1, POST + LATENCY + 2 * BYTE + POST);
+}
+
+static void messages_inside_a_host_use_no_port(void **state)
+{
+    const tti_cluster c = plain(1, 8, POST);
+    const tti_played  played = play(&c, tti_plan_barrier_dissemination, -1, 0);
+
+    (void)state;
+    assert_int_equal(played.end_ps, 1000 * 3 * (2 * POST + 100));
+    assert_int_equal(played.messages_far, 0);
+    assert_int_equal(play(&c, tti_plan_all_gather_direct, -1, 1 << 20).port_bytes, 0);
+}
+
+/* ---- every plan -------------------------------------------------------------------------------- */
+
+static tti_tape_call call_of(const tti_algorithm *row, int64_t count)
+{
+    const bool rooted = row->kind == TUTTI_CALL_BROADCAST || row->kind == TUTTI_CALL_REDUCE ||
+                        row->kind == TUTTI_CALL_GATHER || row->kind == TUTTI_CALL_SCATTER;
+
+    return (tti_tape_call){ .plan = row->plan, .kind = row->kind, .root = rooted ? 0 : -1, .count = count,
+                            .element = sizeof(float) };
+}
+
+static bool is_played(const tti_algorithm *row)
+{
+    return row->plan != NULL && row->kind != TUTTI_CALL_GATHER_V && row->kind != TUTTI_CALL_SCATTER_V;
+}
+
+/* All that is sent is received, which play_limited() looks at, in no less time than the busiest port takes. */
+static void every_plan_ends(void **state)
+{
+    const int            ranks[] = { 1, 2, 3, 5, 8, 13, 32 };
+    const int64_t        counts[] = { 0, 1, 1000, 100000 };
+    int                  n_rows, i;
+    const tti_algorithm *rows = tti_algorithms(&n_rows);
+    size_t               r, k;
+
+    (void)state;
+    for (i = 0; i < n_rows; i++)
+        for (r = 0; is_played(&rows[i]) && r < sizeof ranks / sizeof ranks[0]; r++)
+            for (k = 0; k < sizeof counts / sizeof counts[0]; k++) {
+                const tti_cluster   c = plain(ranks[r], 1, POST);
+                const tti_tape_call call = call_of(&rows[i], counts[k]);
+                const tti_played    once = play_limited(&c, &call, TTI_TAPE_FULL);
+                const tti_played    again = play_limited(&c, &call, TTI_TAPE_FULL);
+
+                assert_true(once.end_ps >= once.port_bytes * BYTE * 1000);
+                assert_memory_equal(&once, &again, sizeof once);
+            }
+}
+
+/* Of equal hosts the first one alone says what all of them take. */
+static void symmetry_changes_nothing(void **state)
+{
+    int                  n_rows, i, units = 0;
+    const tti_algorithm *rows = tti_algorithms(&n_rows);
+
+    (void)state;
+    for (i = 0; i < n_rows; i++) {
+        const tti_cluster   c = plain(6, 3, POST);
+        const tti_tape_call call = call_of(&rows[i], 18 * 16 * 100);
+        tti_played          all, unit;
+
+        if (!is_played(&rows[i]))
+            continue;
+        all = play_limited(&c, &call, INT64_C(1) << 30);
+        unit = play_limited(&c, &call, 0);
+        assert_int_equal(all.end_ps, unit.end_ps);
+        units += unit.messages * 6 == all.messages;
+    }
+    assert_true(units >= 4);
+}
+
+static void ten_thousand_ranks_are_played(void **state)
+{
+    const tti_cluster c = plain(10000, 1, POST);
+    tti_played        played;
+
+    (void)state;
+    takes(&c, tti_plan_barrier_dissemination, -1, 0, 14 * (2 * POST + LATENCY));
+    played = play(&c, tti_plan_all_reduce_direct, -1, 10000 * 64);
+    assert_int_equal(played.messages, 2 * 9999); /* one host's */
+    assert_true(played.end_ps >= 2 * INT64_C(9999) * 64 * BYTE * 1000);
+}
+
+/* ---- what does not work ------------------------------------------------------------------------ */
+
+static void waits_in_vain(const tti_plan_input *p, tti_schedule *schedule)
+{
+    tti_schedule_phase(schedule);
+    if (p->rank == 1)
+        tti_schedule_recv(schedule, 0, (tti_block){ .place = TTI_PLACE_IN, .bytes = 1 });
+}
+
+static void waits_without_end_are_named(void **state)
+{
+    const tti_cluster     c = plain(3, 1, POST);
+    const tti_tape_call   call = { .plan = waits_in_vain, .root = -1, .count = 1, .element = 1 };
+    const tti_tape_limits limits = { .full = 100, .most = 100 };
+    tti_tape              tape = { .n_ranks = 0 };
+    tti_played            played;
+
+    (void)state;
+    assert_int_equal(tti_tape_make(&c, &call, &limits, &tape), TUTTI_OK);
+    assert_int_equal(tti_motion_play(&c, &tape, &played), TUTTI_E_STATE);
+    assert_non_null(strstr(tutti_last_error(), "rank 1 waits for 1 messages in step 1"));
+    tti_tape_release(&tape);
+}
+
+static void too_many_messages_are_refused(void **state)
+{
+    const tti_cluster     c = plain(100, 1, POST);
+    const tti_tape_call   call = { .plan = tti_plan_reduce_direct, .root = 0, .count = 1 << 20, .element = 4 };
+    const tti_tape_limits limits = { .full = 10, .most = 1000 };
+    tti_tape              tape = { .n_ranks = 0 };
+
+    (void)state;
+    assert_int_equal(tti_tape_make(&c, &call, &limits, &tape), TUTTI_E_UNSUPPORTED);
+    assert_non_null(strstr(tutti_last_error(), "more than the 1000 messages"));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_message_takes_alpha_and_beta),
+        cmocka_unit_test(copies_overlap_with_the_wire),
+        cmocka_unit_test(one_shot_and_direct_fill_the_ports),
+        cmocka_unit_test(steps_of_a_tree_follow_each_other),
+        cmocka_unit_test(local_steps_take_the_core),
+        cmocka_unit_test(ranks_of_a_host_share_its_port),
+        cmocka_unit_test(what_comes_together_waits_at_the_port),
+        cmocka_unit_test(racks_share_their_uplinks),
+        cmocka_unit_test(ranks_of_a_core_take_turns),
+        cmocka_unit_test(messages_inside_a_host_use_no_port),
+        cmocka_unit_test(every_plan_ends),
+        cmocka_unit_test(symmetry_changes_nothing),
+        cmocka_unit_test(ten_thousand_ranks_are_played),
+        cmocka_unit_test(waits_without_end_are_named),
+        cmocka_unit_test(too_many_messages_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sim.c - tutti/simulate.h: from a cluster and a call to a prediction.
+ *
+ * How     The table, the choice and the amounts are those of coll/choose.c and cost.c; the plans of coll/net are
+ *         played (tape.c, motion.c). An algorithm in shared memory is no schedule: its time is what cost.c says.
+ * Choice  As a group would: on one host by what the host takes, between hosts by usual figures, since nothing is
+ *         measured there. An informed choice goes by the links of the cluster. */
+#include <tutti/simulate.h>
+
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+#include "base/options.h"
+#include "coll/choose.h"
+#include "coll/team.h"
+#include "simulate/figures.h"
+#include "simulate/motion.h"
+
+enum { RANKS_MAX = 1 << 20, CORES_MAX = 1 << 16, MESSAGES_MAX = 20 * 1000 * 1000 };
+#define BYTES_MAX (INT64_C(1) << 40)
+#define MESSAGES_LIMIT (INT64_C(1) << 30)
+
+struct tutti_sim {
+    tti_cluster  cluster;
+    int64_t      messages_max;
+    tti_decision usual, informed;
+};
+
+/* ---- the choice -------------------------------------------------------------------------------- */
+
+static bool on_one_host(const tti_cluster *cluster)
+{
+    return cluster->hosts == 1 && !cluster->messages_only;
+}
+
+/* What the model goes by: of messages, what they take on this cluster. */
+static tti_machine machine_of(const tti_cluster *cluster)
+{
+    const tti_tier *tier = cluster->hosts > 1 ? &cluster->figures.far : &cluster->figures.local;
+    tti_machine     machine = cluster->figures.machine;
+    const double    copies = tier->send_byte > tier->recv_byte ? tier->send_byte : tier->recv_byte;
+
+    machine.message = tier->latency + 2 * tier->post;
+    machine.post = tier->post;
+    machine.wire = cluster->hosts > 1 && cluster->figures.port_byte > copies ? cluster->figures.port_byte : copies;
+    return machine;
+}
+
+static tti_question question_of(const tti_cluster *cluster, const tti_wishes *wishes, const tti_tune *tune,
+                                const tti_machine *machine)
+{
+    const bool one_host = on_one_host(cluster);
+
+    return (tti_question){ .wishes = wishes, .tune = tune, .machine = machine,
+                           .turns = one_host ? tti_cluster_turns(cluster) : 1, .one_host = one_host,
+                           .n_ranks = tti_cluster_ranks(cluster) };
+}
+
+static tutti_status decide(tutti_sim *sim)
+{
+    const tti_tune       none = { .n = 0 };
+    const tti_machine    informed = machine_of(&sim->cluster);
+    int                  n;
+    const tti_algorithm *rows = tti_algorithms(&n);
+    tti_wishes           wishes;
+    tti_question         question;
+    tutti_status         st = tti_wishes_parse(NULL, &wishes);
+
+    if (st != TUTTI_OK)
+        return st;
+    question = question_of(&sim->cluster, &wishes, &none, &informed);
+    tti_decide(&question, rows, n, &sim->informed);
+    if (!question.one_host)
+        question.machine = &tti_machine_default;
+    tti_decide(&question, rows, n, &sim->usual);
+    return TUTTI_OK;
+}
+
+/* ---- a cluster --------------------------------------------------------------------------------- */
+
+static tutti_status fail_option(const char *name, double value, double least, double most)
+{
+    return tti_fail(TUTTI_E_ARG, "%s of a simulation is %g, not a number from %g to %g", name, value, least, most);
+}
+
+static tutti_status check(const tutti_sim_options *o)
+{
+    const struct {
+        const char *name;
+        double      value, least, most;
+    } limits[] = {
+        { "hosts", o->hosts, 0, RANKS_MAX },
+        { "ranks_per_host", o->ranks_per_host, 0, RANKS_MAX },
+        { "cores", o->cores, 0, CORES_MAX },
+        { "gbit_per_s", o->gbit_per_s, 0, 1e6 },
+        { "message_us", o->message_us, 0, 1e8 },
+        { "rack_hosts", o->rack_hosts, 0, RANKS_MAX },
+        { "taper", o->taper, 0, 1e6 },
+        { "messages_max", (double)o->messages_max, 0, (double)MESSAGES_LIMIT },
+    };
+    size_t i;
+
+    for (i = 0; i < sizeof limits / sizeof limits[0]; i++)
+        if (!(limits[i].value >= limits[i].least && limits[i].value <= limits[i].most))
+            return fail_option(limits[i].name, limits[i].value, limits[i].least, limits[i].most);
+    if (o->taper != 0 && o->taper < 1)
+        return fail_option("taper", o->taper, 1, 1e6);
+    return TUTTI_OK;
+}
+
+static tutti_status describe(const tutti_sim_options *o, tti_cluster *c)
+{
+    tti_figures *f = &c->figures;
+
+    *c = (tti_cluster){ .hosts = o->hosts > 0 ? o->hosts : 1, .per_host = o->ranks_per_host > 0 ? o->ranks_per_host : 1,
+                        .one_machine = o->one_machine, .messages_only = o->messages_only, .rack_hosts = o->rack_hosts,
+                        .taper = o->taper > 0 ? o->taper : 1, .figures = tti_figures_default };
+    if ((int64_t)c->hosts * c->per_host > RANKS_MAX)
+        return fail_option("the number of ranks", (double)c->hosts * c->per_host, 1, RANKS_MAX);
+    if (c->rack_hosts > 0 && c->hosts % c->rack_hosts != 0)
+        return tti_fail(TUTTI_E_ARG, "%d hosts are no whole number of racks of %d", c->hosts, c->rack_hosts);
+    c->cores = o->cores > 0 ? o->cores : o->one_machine ? tti_cluster_ranks(c) : c->per_host;
+    if (o->figures != NULL) {
+        const tutti_status st = tti_figures_read(o->figures, f);
+
+        if (st != TUTTI_OK)
+            return st;
+    }
+    if (o->gbit_per_s > 0)
+        f->port_byte = tti_port_byte(o->gbit_per_s);
+    if (o->message_us > 0)
+        f->far = tti_tier_of(o->message_us, f->far.post / 1000, f->far.send_byte, f->far.recv_byte);
+    return TUTTI_OK;
+}
+
+tutti_status tutti_sim_open(const tutti_sim_options *options, tutti_sim **sim_out)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+    tutti_sim        *sim;
+    tutti_status      st = tti_options_read(&o, sizeof o, options, "TUTTI_SIM_OPTIONS");
+
+    if (st == TUTTI_OK)
+        st = check(&o);
+    if (st != TUTTI_OK)
+        return st;
+    sim = calloc(1, sizeof *sim);
+    if (sim == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a simulation");
+    sim->messages_max = o.messages_max > 0 ? o.messages_max : MESSAGES_MAX;
+    st = describe(&o, &sim->cluster);
+    if (st == TUTTI_OK)
+        st = decide(sim);
+    if (st == TUTTI_OK)
+        *sim_out = sim;
+    else
+        free(sim);
+    return st;
+}
+
+void tutti_sim_close(tutti_sim *sim)
+{
+    free(sim);
+}
+
+/* ---- a call ------------------------------------------------------------------------------------ */
+
+static tutti_status find_kind(const tutti_sim_call *call, tutti_call_kind *kind_out)
+{
+    const tutti_call_kind kind = call->op != NULL ? tti_kind_named(call->op) : TUTTI_CALL_KIND_COUNT;
+    tti_words             words = { .used = 0 };
+
+    if (kind == TUTTI_CALL_KIND_COUNT) {
+        tti_add_kinds(&words);
+        return tti_fail(TUTTI_E_ARG, "no operation is called '%.40s'\n  next: take one of %s",
+                        call->op != NULL ? call->op : "", words.text);
+    }
+    if (kind == TUTTI_CALL_GATHER_V || kind == TUTTI_CALL_SCATTER_V)
+        return tti_fail(TUTTI_E_UNSUPPORTED,
+                        "blocks of different sizes, as %s has, are not simulated\n  next: take gather or scatter",
+                        call->op);
+    *kind_out = kind;
+    return TUTTI_OK;
+}
+
+static tutti_status check_bytes(const tutti_sim_call *call, int n_ranks, int64_t *count_out)
+{
+    const size_t element = tutti_dtype_size(call->dtype);
+
+    if (element == 0)
+        return tti_fail(TUTTI_E_ARG, "%d is no dtype", (int)call->dtype);
+    if (call->bytes < 0 || call->bytes > BYTES_MAX / n_ranks || call->bytes % (int64_t)element != 0)
+        return tti_fail(TUTTI_E_ARG, "%lld bytes are no whole number of elements of %zu bytes, of at most %lld bytes",
+                        (long long)call->bytes, element, (long long)(BYTES_MAX / n_ranks));
+    *count_out = call->bytes / (int64_t)element;
+    return TUTTI_OK;
+}
+
+static tutti_status find_row(const tutti_sim *sim, const tutti_sim_call *call, tutti_call_kind kind,
+                             const tti_algorithm **row_out)
+{
+    tti_words words = { .used = 0 };
+    int       n, row;
+
+    if (call->algorithm == NULL) {
+        *row_out = tti_choose(call->informed ? &sim->informed : &sim->usual, kind, call->bytes);
+        return TUTTI_OK;
+    }
+    row = tti_algorithm_named(kind, call->algorithm);
+    if (row < 0) {
+        tti_add_algorithms(&words, kind);
+        return tti_fail(TUTTI_E_ARG, "%s has no algorithm '%.40s'\n  next: take one of %s", call->op, call->algorithm,
+                        words.text);
+    }
+    *row_out = &tti_algorithms(&n)[row];
+    return TUTTI_OK;
+}
+
+static tutti_status check_row(const tti_cluster *cluster, const tti_algorithm *row)
+{
+    const int n = tti_cluster_ranks(cluster);
+
+    if (tti_is_fused(row))
+        return tti_fail(TUTTI_E_UNSUPPORTED, "calls on registered memory are not simulated");
+    if (n > row->ranks_max)
+        return tti_fail(TUTTI_E_UNSUPPORTED, "'%s' serves at most %d ranks, not %d", row->name, row->ranks_max, n);
+    if (row->staged != NULL && !on_one_host(cluster))
+        return tti_fail(TUTTI_E_UNSUPPORTED, "'%s' needs all ranks on one host", row->name);
+    return TUTTI_OK;
+}
+
+/* By so much as cost.c knows. */
+static double reckon(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes)
+{
+    const int         n = tti_cluster_ranks(cluster);
+    const tti_machine machine = machine_of(cluster);
+    const tti_amounts amounts = row->amounts(n, (double)bytes);
+
+    return tti_cost(&amounts, &machine, on_one_host(cluster) ? tti_cluster_turns(cluster) : 1, n, (double)bytes) / 1000;
+}
+
+static bool has_root(tutti_call_kind kind)
+{
+    return kind == TUTTI_CALL_BROADCAST || kind == TUTTI_CALL_REDUCE || kind == TUTTI_CALL_GATHER ||
+           kind == TUTTI_CALL_SCATTER;
+}
+
+static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const tutti_sim_call *call, int64_t count,
+                         tutti_sim_result *r)
+{
+    const tti_tape_call played = { .plan = row->plan, .kind = row->kind, .root = has_root(row->kind) ? 0 : -1,
+                                   .count = count, .element = tutti_dtype_size(call->dtype) };
+    const tti_tape_limits limits = { .full = TTI_TAPE_FULL, .most = sim->messages_max };
+    const int           n = tti_cluster_ranks(&sim->cluster);
+    tti_tape            tape = { .n_ranks = 0 };
+    tti_played          p = { .end_ps = 0 };
+    int64_t             units;
+    tutti_status        st = tti_tape_make(&sim->cluster, &played, &limits, &tape);
+
+    if (st == TUTTI_OK)
+        st = tti_motion_play(&sim->cluster, &tape, &p);
+    if (st == TUTTI_OK) {
+        units = n / tape.n_ranks;
+        r->way = units > 1 ? TUTTI_SIM_UNIT : TUTTI_SIM_ALL;
+        r->us = (double)p.end_ps / 1e6;
+        r->messages = p.messages * units;
+        r->far = p.messages_far * units;
+        r->bytes = p.bytes * units;
+        r->bytes_far = p.bytes_far * units;
+        r->port_bytes = p.port_bytes;
+        r->uplink_bytes = p.uplink_bytes;
+        r->events = p.events;
+    }
+    tti_tape_release(&tape);
+    return st;
+}
+
+/* Whether the choice may come to it for some figures. */
+static bool may_be_taken(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes)
+{
+    const bool one_host = on_one_host(cluster);
+
+    return bytes <= row->bytes_best && (row->staged != NULL || !one_host) &&
+           row->order == tti_order_of(row->kind, bytes, one_host, tti_cluster_ranks(cluster));
+}
+
+tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim_result *result_out)
+{
+    const int            n = tti_cluster_ranks(&sim->cluster);
+    const tti_algorithm *row = NULL;
+    tutti_call_kind      kind = TUTTI_CALL_BARRIER;
+    int64_t              count = 0;
+    tutti_sim_result     r = { .way = TUTTI_SIM_AMOUNTS };
+    tutti_status         st = find_kind(call, &kind);
+
+    if (st == TUTTI_OK)
+        st = check_bytes(call, n, &count);
+    if (st == TUTTI_OK)
+        st = find_row(sim, call, kind, &row);
+    if (st == TUTTI_OK)
+        st = check_row(&sim->cluster, row);
+    if (st != TUTTI_OK)
+        return st;
+    r.algorithm = row->name;
+    r.candidate = may_be_taken(&sim->cluster, row, call->bytes);
+    r.model_us = n > 1 ? reckon(&sim->cluster, row, call->bytes) : 0;
+    r.us = r.model_us;
+    if (row->plan != NULL)
+        st = play(sim, row, call, count, &r);
+    if (st == TUTTI_OK)
+        *result_out = r;
+    return st;
+}

@@ -1,0 +1,267 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sim_test.c
+ * Goal    tutti/simulate.h: predictions are those of the plans and of the model, choices those of the library, and what is
+ *         wrong with options, calls and files is said.
+ * Method  small clusters, and one of ten thousand ranks; files in a scratch folder. */
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <tutti/tutti.h>
+
+static tutti_sim *cluster(int hosts, int per_host, double gbit)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+    tutti_sim        *sim = NULL;
+
+    o.hosts = hosts;
+    o.ranks_per_host = per_host;
+    o.gbit_per_s = gbit;
+    if (tutti_sim_open(&o, &sim) != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    return sim;
+}
+
+static tutti_sim_result run(tutti_sim *sim, const char *op, const char *algorithm, int64_t bytes)
+{
+    const tutti_sim_call call = { .op = op, .algorithm = algorithm, .bytes = bytes, .dtype = TUTTI_F32 };
+    tutti_sim_result     result = { .us = -1 };
+
+    if (tutti_sim_run(sim, &call, &result) != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    return result;
+}
+
+static void says(tutti_status wanted, tutti_status got, const char *words)
+{
+    assert_int_equal(got, wanted);
+    if (strstr(tutti_last_error(), words) == NULL)
+        fail_msg("'%s' is not in: %s", words, tutti_last_error());
+}
+
+static void counts_what_is_sent(void **state)
+{
+    tutti_sim       *sim = cluster(4, 2, 10);
+    tutti_sim_result r = run(sim, "all_reduce", "direct", 8 << 20);
+
+    (void)state;
+    assert_string_equal(r.algorithm, "direct");
+    assert_int_equal(r.way, TUTTI_SIM_ALL);
+    assert_int_equal(r.messages, 2 * 8 * 7);
+    assert_int_equal(r.far, 2 * 8 * 6);
+    assert_int_equal(r.bytes, INT64_C(2) * 7 * (8 << 20));
+    assert_int_equal(r.bytes_far, INT64_C(2) * 6 * (8 << 20));
+    assert_int_equal(r.port_bytes, r.bytes_far / 4);
+    assert_true(r.us >= (double)r.port_bytes * 8 / 10e3); /* the port at line rate */
+    tutti_sim_close(sim);
+}
+
+static void one_host_is_reckoned(void **state)
+{
+    tutti_sim       *sim = cluster(1, 4, 0);
+    tutti_sim_result r = run(sim, "all_reduce", "sliced", 1 << 20);
+
+    (void)state;
+    assert_int_equal(r.way, TUTTI_SIM_AMOUNTS);
+    assert_int_equal(r.messages, 0);
+    assert_true(r.us > 0 && r.us == r.model_us);
+    r = run(sim, "barrier", NULL, 0);
+    assert_int_equal(r.way, TUTTI_SIM_AMOUNTS);
+    assert_true(r.candidate);
+    tutti_sim_close(sim);
+}
+
+static void one_rank_takes_no_time(void **state)
+{
+    tutti_sim *sim = cluster(1, 1, 0);
+
+    (void)state;
+    assert_true(run(sim, "all_reduce", "direct", 4096).us >= 0);
+    assert_int_equal(run(sim, "barrier", "dissemination", 0).messages, 0);
+    tutti_sim_close(sim);
+}
+
+/* A rate ten times as high must show where the wire is what takes the time. */
+static void links_tell(void **state)
+{
+    tutti_sim *slow = cluster(4, 1, 1), *quick = cluster(4, 1, 10);
+    const double ratio = run(slow, "all_reduce", "direct", 64 << 20).us / run(quick, "all_reduce", "direct", 64 << 20).us;
+
+    (void)state;
+    assert_true(ratio > 5 && ratio < 11);
+    assert_true(run(slow, "all_reduce", "direct", 4).us < 1.01 * run(quick, "all_reduce", "direct", 4).us);
+    tutti_sim_close(slow);
+    tutti_sim_close(quick);
+}
+
+static void ten_thousand_ranks_choose(void **state)
+{
+    tutti_sim           *sim = cluster(1250, 8, 100);
+    const tutti_sim_call call = { .op = "barrier", .dtype = TUTTI_F32 };
+    tutti_sim_result     r;
+
+    (void)state;
+    assert_int_equal(tutti_sim_run(sim, &call, &r), TUTTI_OK);
+    assert_true(r.us > 0 && r.messages > 10000);
+    tutti_sim_close(sim);
+}
+
+static void wrong_calls_are_refused(void **state)
+{
+    tutti_sim       *sim = cluster(2, 1, 0);
+    tutti_sim_call   call = { .op = "all_reduce", .algorithm = "direct", .bytes = 3, .dtype = TUTTI_F32 };
+    tutti_sim_result r;
+
+    (void)state;
+    says(TUTTI_E_ARG, tutti_sim_run(sim, &call, &r), "3 bytes are no whole number");
+    call.bytes = -4;
+    says(TUTTI_E_ARG, tutti_sim_run(sim, &call, &r), "-4 bytes");
+    call.bytes = INT64_MAX - 3;
+    says(TUTTI_E_ARG, tutti_sim_run(sim, &call, &r), "of at most");
+    call.bytes = 4;
+    call.algorithm = "magic";
+    says(TUTTI_E_ARG, tutti_sim_run(sim, &call, &r), "all_reduce has no algorithm 'magic'");
+    call.algorithm = "sliced";
+    says(TUTTI_E_UNSUPPORTED, tutti_sim_run(sim, &call, &r), "needs all ranks on one host");
+    call.algorithm = "fused";
+    says(TUTTI_E_UNSUPPORTED, tutti_sim_run(sim, &call, &r), "registered memory");
+    call.op = "gather_v";
+    says(TUTTI_E_UNSUPPORTED, tutti_sim_run(sim, &call, &r), "blocks of different sizes");
+    call.op = "all_reduc";
+    says(TUTTI_E_ARG, tutti_sim_run(sim, &call, &r), "no operation is called 'all_reduc'");
+    call.op = NULL;
+    says(TUTTI_E_ARG, tutti_sim_run(sim, &call, &r), "no operation is called ''");
+    call = (tutti_sim_call){ .op = "barrier", .dtype = (tutti_dtype)1000 };
+    says(TUTTI_E_ARG, tutti_sim_run(sim, &call, &r), "no dtype");
+    tutti_sim_close(sim);
+    tutti_sim_close(NULL);
+}
+
+static void wrong_clusters_are_refused(void **state)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+    tutti_sim        *sim = NULL;
+
+    (void)state;
+    o.hosts = -1;
+    says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "hosts of a simulation is -1");
+    o.hosts = 1 << 20;
+    o.ranks_per_host = 2;
+    says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "the number of ranks");
+    o.hosts = 6;
+    o.rack_hosts = 4;
+    says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "6 hosts are no whole number of racks of 4");
+    o.rack_hosts = 3;
+    o.taper = 0.5;
+    says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "taper of a simulation is 0.5");
+    o.taper = 0.0 / 0.0;
+    says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "taper");
+    o.taper = 2;
+    o.gbit_per_s = -1;
+    says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "gbit_per_s");
+    o = (tutti_sim_options){ .size = 0 };
+    says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "TUTTI_SIM_OPTIONS");
+    assert_null(sim);
+}
+
+/* ---- files of figures -------------------------------------------------------------------------- */
+
+static char scratch[] = "/tmp/tutti-sim-XXXXXX";
+
+static int make_scratch(void **state)
+{
+    const int fd = mkstemp(scratch);
+
+    (void)state;
+    return fd < 0 ? -1 : close(fd);
+}
+
+static int drop_scratch(void **state)
+{
+    (void)state;
+    return unlink(scratch);
+}
+
+static tutti_status open_with(const char *text)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+    tutti_sim        *sim = NULL;
+    FILE             *file = fopen(scratch, "w");
+    tutti_status      st;
+
+    assert_non_null(file);
+    fputs(text, file);
+    fclose(file);
+    o.hosts = 2;
+    o.figures = scratch;
+    st = tutti_sim_open(&o, &sim);
+    tutti_sim_close(sim);
+    return st;
+}
+
+static void wrong_files_are_refused(void **state)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+    tutti_sim        *sim = NULL;
+
+    (void)state;
+    says(TUTTI_E_ARG, open_with(""), "line 1");
+    says(TUTTI_E_ARG, open_with("[1]"), "it is not {");
+    says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 2}"), "another version");
+    says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"guest\": {}}"), "there is no 'guest'");
+    says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"host\": 7}"), "\"host\" is not { ... }");
+    says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"host\": {\"lime_ns\": 1}}"), "\"host\" has no 'lime_ns'");
+    says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"host\": {\"line_ns\": -1}}"), "no number from 0");
+    says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"host\": {\"line_ns\": \"1\"}}"), "no number from 0");
+    says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"local\": {\"gbit_per_s\": 1}}"), "has no 'gbit_per_s'");
+    says(TUTTI_E_ARG, open_with("{\"tutti_figures\": 1, \"far\": {\"gbit_per_s\": 0}}"), "no number from 1e-06");
+    assert_int_equal(open_with("{\"tutti_figures\": 1}"), TUTTI_OK);
+    assert_int_equal(open_with("{\"far\": {\"message_us\": 5}, \"tutti_figures\": 1}"), TUTTI_OK);
+    o.figures = "/nowhere/figures.json";
+    says(TUTTI_E_IO, tutti_sim_open(&o, &sim), "cannot open the file of figures");
+    o.figures = "/dev/zero";
+    says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "no file of at most");
+}
+
+static void what_is_fitted_can_be_read(void **state)
+{
+    const tutti_sim_messages far = { .message_us = 12, .post_us = 2, .send_ns_per_byte = 0.25, .recv_ns_per_byte = 0.5 };
+    tutti_sim_options        o = TUTTI_SIM_OPTIONS;
+    tutti_sim               *sim = NULL;
+
+    (void)state;
+    if (tutti_sim_fit(scratch, NULL, &far, 25) != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    o.hosts = 2;
+    o.figures = scratch;
+    if (tutti_sim_open(&o, &sim) != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    assert_true(run(sim, "barrier", "dissemination", 0).us == 12);
+    tutti_sim_close(sim);
+    says(TUTTI_E_IO, tutti_sim_fit("/nowhere/figures.json", NULL, NULL, 0), "cannot write");
+    says(TUTTI_E_ARG, tutti_sim_fit(scratch, NULL, NULL, -1), "negative");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(counts_what_is_sent),
+        cmocka_unit_test(one_host_is_reckoned),
+        cmocka_unit_test(one_rank_takes_no_time),
+        cmocka_unit_test(links_tell),
+        cmocka_unit_test(ten_thousand_ranks_choose),
+        cmocka_unit_test(wrong_calls_are_refused),
+        cmocka_unit_test(wrong_clusters_are_refused),
+        cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(what_is_fitted_can_be_read),
+    };
+
+    return cmocka_run_group_tests(tests, make_scratch, drop_scratch);
+}
