@@ -7,7 +7,7 @@
  * Begun   An asynchronous call enters, and gives what it gives in one phase, when it is issued: then nobody waits
  *         for this rank while it computes. Where it would have to wait for others to enter the call before, or
  *         goes in rounds, run does that. In memory that is one call at a time. Of small calls by messages there may be
- *         several, each with messages and memory of its own; they end in their order.
+ *         several, each with messages and memory of its own; each when all of the one before it is posted. They end in their order.
  * Fails   The first failure is kept with its words, and answers every later call: members are then
  *         in different places, and nothing can be said about what their buffers hold. Members of
  *         this host learn of it through the shared channel, others when their messages do not
@@ -60,6 +60,13 @@ static void drop_net(tti_coll *coll)
 {
     coll->first_net = (coll->first_net + 1) % NETS;
     coll->n_nets--;
+}
+
+/* None is, after a failure. */
+static void let_go_nets(tti_coll *coll)
+{
+    for (; coll->n_nets > 0; drop_net(coll))
+        tti_net_let_go(net_at(coll, 0));
 }
 
 /* Which cores there are for this rank. */
@@ -162,8 +169,7 @@ void tti_coll_close(tti_coll *coll)
     if (coll == NULL)
         return;
     tti_host_channel_close(coll->host);
-    for (; coll->n_nets > 0; drop_net(coll))
-        tti_net_let_go(net_at(coll, 0));
+    let_go_nets(coll);
     for (i = 0; i < NETS; i++)
         tti_net_release(&coll->nets[i]);
     tti_choice_release(&coll->choice);
@@ -316,13 +322,11 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
 {
     tutti_status st;
 
-    assert(coll->n_nets == 0 || net_at(coll, 0)->motion.note.seq == call->seq);
-    if (coll->failed != TUTTI_OK && coll->n_nets > 0) { /* its messages have ended: who failed saw to it */
-        tti_net_let_go(net_at(coll, 0));
-        drop_net(coll);
-    }
-    if (coll->failed != TUTTI_OK)
+    if (coll->failed != TUTTI_OK) {
+        let_go_nets(coll); /* their messages have ended: who failed saw to it */
         return tti_fail(coll->failed, "%s", coll->words.text);
+    }
+    assert(coll->n_nets == 0 || net_at(coll, 0)->note.seq == call->seq);
     st = coll->team.n_ranks == 1 ? run_alone(coll, call) : run_together(coll, call);
     return st == TUTTI_OK ? TUTTI_OK : keep_failure(coll, call, st);
 }
@@ -345,9 +349,17 @@ static int find_net(tti_coll *coll, const tutti_call *call)
     int k;
 
     for (k = 0; k < coll->n_nets; k++)
-        if (net_at(coll, k)->motion.note.seq == call->seq)
+        if (net_at(coll, k)->note.seq == call->seq)
             break;
     return k;
+}
+
+/* Whether a call may be begun behind those that are: all of theirs is posted, so that its messages come behind. */
+static bool may_begin_net(const tti_coll *coll)
+{
+    const int last = (coll->first_net + coll->n_nets - 1) % NETS;
+
+    return coll->n_nets == 0 || (coll->n_nets < NETS && tti_net_has_given(&coll->nets[last]));
 }
 
 static tutti_status begin_net(tti_coll *coll, const tutti_call *call)
@@ -357,8 +369,8 @@ static tutti_status begin_net(tti_coll *coll, const tutti_call *call)
     tutti_status        st;
 
     tti_call_publish(coll->team.board, &note);
-    st = tti_net_begin(net_at(coll, coll->n_nets), &coll->team, tti_choose(&coll->choice.decision, call->kind, bytes)->plan,
-                       call, &note);
+    st = tti_net_begin(net_at(coll, coll->n_nets), &coll->team, 0,
+                       tti_choose(&coll->choice.decision, call->kind, bytes)->plan, call, &note);
     coll->n_nets += st == TUTTI_OK;
     return st;
 }
@@ -369,10 +381,15 @@ static tutti_status advance_by_messages(tti_coll *coll, const tutti_call *call, 
     const int     k = find_net(coll, call);
     tutti_status  st = TUTTI_OK;
 
-    if (k == NETS || call->in_counts != NULL || call->count > most)
+    if (call->in_counts != NULL || call->count > most)
         return TUTTI_OK;
-    if (k == coll->n_nets)
+    if (k == coll->n_nets) {
+        if (!may_begin_net(coll))
+            return TUTTI_OK;
         st = begin_net(coll, call);
+    } else {
+        st = tti_net_advance(net_at(coll, k), &coll->team);
+    }
     if (st != TUTTI_OK)
         return st;
     *progress = tti_net_has_given(net_at(coll, k)) ? TUTTI_PROGRESS_GIVEN : TUTTI_PROGRESS_BEGUN;

@@ -6,8 +6,8 @@
  *                what each costs, choice.c makes one choice for all members
  *   host/        all members on one host: small calls in one phase through lines, others in rounds through slots of
  *                shared memory, or by members that read each other's buffers through the kernel (pull.h)
- *   net/         members anywhere: schedules of messages; plan_*.c makes a schedule (pure arithmetic),
- *                run.c moves the data
+ *   net/         members anywhere: schedules of messages; cut.c cuts a large call into chunks, plan_*.c makes the schedule
+ *                of one (both pure arithmetic), run.c moves the data of several at a time
  *   pattern.c    who talks to whom, and who owns which slice: arithmetic without state
  *
  * Every algorithm of a kind adds up in rank order 0..P-1, so that results have the same bits whichever is

@@ -139,7 +139,7 @@ int64_t tt_in_ms(int64_t ms)
 
 tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_coll **coll_out)
 {
-    static const int all[TT_RANKS_MAX] = { 0, 1, 2, 3, 4 };
+    static const int all[TT_RANKS_MOST] = { 0, 1, 2, 3, 4, 5, 6, 7 };
     view             v = { .world = t->world };
     const tti_board  board = { &v, board_put, board_get, board_has };
     const tti_coll_config config = { .mesh = t->mesh, .messenger = t->messenger,
@@ -248,7 +248,7 @@ void tt_run_on(const tti_machine *machine, int size, bool tcp, tt_body *body, tt
 void tt_run_in(const tt_setting *setting, int size, bool tcp, tt_body *body, tt_rank *ranks_out)
 {
     tt_world *world = calloc(1, sizeof *world);
-    pthread_t threads[TT_RANKS_MAX];
+    pthread_t threads[TT_RANKS_MOST];
     int       rank;
 
     assert_non_null(world);

@@ -12,7 +12,7 @@
 #include "coll/coll.h"
 #include "coll/cost.h"
 
-enum { TT_RANKS_MAX = 5, TT_LIMIT_MS = 240000, TT_LONG_MS = 30000 };
+enum { TT_RANKS_MAX = 5, TT_RANKS_MOST = 8 /* that a world can have */, TT_LIMIT_MS = 240000, TT_LONG_MS = 30000 };
 
 /** The machine's port, which counts how often its owner looks whether another member of its host lives. */
 typedef struct tt_port {

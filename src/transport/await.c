@@ -12,6 +12,9 @@
  *         come. A receive does so a few times even before it is a request. They do so more often in each round, where
  *         nothing else is under way that a turn over all lanes could move. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may be doing the
  *         same.
+ * Any     Who has many under way waits for one of them, whose lane is looked at first, or until the count of those that
+ *         have ended is another than he saw. It changes after a request is marked, and both under the lock: so
+ *         whoever reads the count, then looks at his requests, then waits, misses none.
  * Thread  When nobody waits and requests are under way, or windows have members on other hosts, the messenger's
  *         own thread drives; it is made with the first point-to-point request, such a window, or the first failure
  *         that could not be told at once, because its rank may never call again. Whoever posts usually waits soon:
@@ -96,7 +99,15 @@ typedef struct patience {
     int64_t timeout_ms; /* negative: for ever */
     int64_t began_ns;   /* 0: not begun */
     int64_t deadline_ns;
+    bool     any; /* until any request has ended, since so many had */
+    uint32_t seen;
 } patience;
+
+/* Whether what is waited for has come. */
+static bool has_come(const tti_messenger *m, const tti_request *request, const patience *p)
+{
+    return request->ended || (p->any && atomic_load_explicit(&m->ended, memory_order_relaxed) != p->seen);
+}
 
 static bool has_run_out(patience *p, tti_port *port, int64_t now_ns)
 {
@@ -215,7 +226,7 @@ static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
     unsigned turns = 0;
     int      rounds = 0; /* in which nothing moved, in a row */
 
-    while (!request->ended) {
+    while (!has_come(m, request, p)) {
         const bool moved = move(m, request, rounds);
 
         if (moved) {
@@ -224,12 +235,12 @@ static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
         }
         if (++turns % TURNS_TO_LOOK == 0 || rounds > 0) {
             now_ns = tti_port_now(m->port);
-            if (has_run_out(p, m->port, now_ns) && !request->ended)
+            if (has_run_out(p, m->port, now_ns) && !has_come(m, request, p))
                 return false;
             tti_messenger_look(m, now_ns);
             idle_ns = idle_ns == 0 ? now_ns : idle_ns;
         }
-        if (moved || request->ended)
+        if (moved || has_come(m, request, p))
             continue;
         if (rounds >= (m->own_core ? 1 : ROUNDS_SHARED_CORE) && now_ns - idle_ns >= (m->own_core ? SPIN_NS : YIELD_NS))
             tti_messenger_sleep(m, p->deadline_ns);
@@ -246,7 +257,7 @@ static bool wait_for(tti_messenger *m, const tti_request *request, patience *p)
     bool in_time = true;
 
     m->waiters++;
-    while (!request->ended && in_time) {
+    while (!has_come(m, request, p) && in_time) {
         const uint32_t seen = tti_event_now(&m->changed);
 
         if (!m->driving) {
@@ -269,7 +280,7 @@ static bool wait_for(tti_messenger *m, const tti_request *request, patience *p)
     m->waiters--;
     if (needs_driving(m))
         tti_leave_to_others(m);
-    return request->ended;
+    return has_come(m, request, p);
 }
 
 /* ---- calls ----------------------------------------------------------------------------------------- */
@@ -288,6 +299,34 @@ tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns)
         st = timed_out(m, request);
     tti_unlock(&m->lock);
     return st != TUTTI_OK ? st : outcome(request);
+}
+
+uint32_t tti_messenger_ended(const tti_messenger *m)
+{
+    return atomic_load_explicit(&m->ended, memory_order_acquire);
+}
+
+bool tti_request_wait_any(tti_request *request, uint32_t seen, int64_t deadline_ns)
+{
+    tti_messenger *m = request->messenger;
+    patience       p = { .began_ns = 1, .deadline_ns = deadline_ns, .any = true, .seen = seen };
+    bool           in_time;
+
+    if (tti_request_ended(request))
+        return true;
+    tti_lock(&m->lock);
+    tti_count_call(m);
+    in_time = wait_for(m, request, &p);
+    tti_unlock(&m->lock);
+    return in_time;
+}
+
+void tti_messenger_advance(tti_messenger *m)
+{
+    tti_lock(&m->lock);
+    if (m->under_way > 0 && !m->driving)
+        (void)tti_messenger_turn(m, false);
+    tti_unlock(&m->lock);
 }
 
 /* Wait for a request of this thread's that has run out of patience, and that expired is to end. */

@@ -13,7 +13,9 @@
  *
  * True    A frame that was begun is always finished, and so is its body: giving up a send copies the rest.
  *         Nothing that nobody wants yet is taken out of shared memory, unless all is asked for: it waits where it
- *         is, and its sender with it, until a receive can have it without a copy being kept. */
+ *         is, and its sender with it, until a receive can have it without a copy being kept.
+ *         Behind a large message of a collective a turn ends: who waits for it may ask for the next one before that is
+ *         read, and has to be kept. */
 #include "transport/window_core.h"
 
 #include <errno.h>
@@ -22,7 +24,10 @@
 #include <string.h>
 #include <tutti/private.h>
 
-enum { DRAIN_BYTES_MAX = 4 << 20 /* in one turn, so that other lanes get theirs */ };
+enum {
+    DRAIN_BYTES_MAX = 4 << 20, /* in one turn, so that other lanes get theirs */
+    HAND_OVER_BYTES = 32 * 1024, /* messages of collectives from there on are handed over one by one */
+};
 
 /* err is -errno, or 0 for the end of the stream. */
 static bool broken(const tti_lane *lane, int64_t err, tti_cause *why)
@@ -151,8 +156,10 @@ static void end_body(tti_lane *lane, tti_mailbox *mailbox)
 
     if (is_notice(lane))
         end_notice(lane, mailbox);
-    if (lane->into != NULL)
+    if (lane->into != NULL) {
+        lane->hands_over = lane->frame.plane == TTI_PLANE_COLLECTIVE && lane->frame.bytes >= HAND_OVER_BYTES;
         tti_request_end(lane->into, NULL);
+    }
     if (lane->kept != NULL && (wanted = lane->kept->wanted) != NULL) {
         if (lane->frame.bytes > 0)
             memcpy(wanted->parcel.data, lane->kept->data, lane->frame.bytes);
@@ -220,7 +227,8 @@ bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, bool all, bool *moved,
     size_t  bytes;
     int64_t got;
 
-    while (total < DRAIN_BYTES_MAX && !mailbox->has_notice) {
+    lane->hands_over = false;
+    while (total < DRAIN_BYTES_MAX && !mailbox->has_notice && !lane->hands_over) {
         void *place = next_place(lane, nowhere, sizeof nowhere, &bytes);
 
         if (!all && is_done(lane, mailbox))

@@ -64,6 +64,7 @@ typedef struct tti_lane {
     tti_request *into;
     tti_kept    *kept;
     uint8_t     *place; /* of a put's payload, in a window */
+    bool         hands_over; /* what has come is to be looked at before more is read */
     char         notice[TTI_NOTICE_MAX];
     bool         told; /* a notice has been queued for the peer */
     tti_cause    gone; /* why way is LOST */

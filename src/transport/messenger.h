@@ -94,6 +94,15 @@ tutti_status tti_messenger_transfer(tti_messenger *messenger, tti_channel channe
  * peer is gone. Legal after tti_messenger_close(). */
 tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns);
 bool         tti_request_ended(tti_request *request);
+
+/** How many requests have ended so far, of all there were; it wraps. For tti_request_wait_any(). */
+uint32_t tti_messenger_ended(const tti_messenger *messenger);
+/** Wait until request has ended, or any other since tti_messenger_ended() was seen: what has is for the caller to find
+ * out, who looked after that. False at the deadline. */
+bool tti_request_wait_any(tti_request *request, uint32_t seen, int64_t deadline_ns);
+/** Move what can be moved now, unless another thread sees to it. Never blocks. */
+void tti_messenger_advance(tti_messenger *messenger);
+
 /** Call fn(ctx) once, after the request has ended, on whatever thread ends it, or at once if it has. fn runs
  * with the messenger's lock held, or none: it must be short and call nothing of the messenger. Once per
  * request, before its release, which does not take it back. Not after tti_messenger_close(), unless the

@@ -38,6 +38,7 @@ struct tti_messenger {
     _Atomic uint32_t calls; /* of this rank so far, by which the thread knows that nobody drives any more; written
                              * under the lock, and only a hint to those without it */
     int         under_way; /* requests that have not ended */
+    _Atomic uint32_t ended; /* requests that have; written under the lock, after they are marked */
     int64_t     told_ns;   /* when the last notice was queued; 0: none */
     int64_t     looked_ns; /* when the members of this host were last asked for signs of life */
     bool        driving;
@@ -55,6 +56,12 @@ struct tti_messenger {
 static inline void tti_count_call(tti_messenger *m)
 {
     atomic_store_explicit(&m->calls, atomic_load_explicit(&m->calls, memory_order_relaxed) + 1, memory_order_relaxed);
+}
+
+/** Count a request that has ended: who sees the number sees that. */
+static inline void tti_count_end(tti_messenger *m)
+{
+    atomic_store_explicit(&m->ended, atomic_load_explicit(&m->ended, memory_order_relaxed) + 1, memory_order_release);
 }
 
 /** How many there were. With or without the lock. */

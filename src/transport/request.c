@@ -93,6 +93,8 @@ void tti_request_end(tti_request *request, const tti_cause *why)
         request->cause = *why;
     --*request->under_way;
     atomic_store_explicit(&request->ended, true, memory_order_release);
+    if (request->messenger != NULL) /* notices have none */
+        tti_count_end(request->messenger);
     if (request->on_end != NULL)
         request->on_end(request->on_end_ctx);
     if (!request->on_stack)

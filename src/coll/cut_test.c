@@ -1,0 +1,105 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cut_test.c
+ * Goal    chunks cover every element once, begin on lines, and differ little; how a call is cut is a matter of what all
+ *         ranks share; memory stays bounded, and small calls stay whole.
+ * Method  Arithmetic, over all plans, many sizes and numbers of ranks. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include "coll/choose.h"
+#include "coll/net/cut.h"
+#include "coll/pattern.h"
+
+enum { MIB = 1024 * 1024 };
+
+static const tutti_dtype dtypes[] = { TUTTI_U8, TUTTI_BF16, TUTTI_F32, TUTTI_C128 };
+static const int         ranks[] = { 2, 3, 8, 64, 1000 };
+
+static void check_cover(const tti_cut *cut, int64_t count, size_t element)
+{
+    int64_t sum = 0;
+    int     k;
+
+    assert_true(cut->n_chunks >= 1 && cut->window >= 1 && cut->window <= 16 && cut->sends >= 1);
+    for (k = 0; k < cut->n_chunks; k++) {
+        const int64_t n = tti_cut_count(cut, count, k);
+
+        assert_true(n > 0 || count == 0);
+        assert_true(k == cut->n_chunks - 1 || n == cut->elements);
+        assert_true(cut->n_chunks == 1 || k * cut->elements * (int64_t)element % TTI_SLICE_ALIGN == 0);
+        sum += n;
+    }
+    assert_int_equal(sum, count);
+    assert_int_equal(tti_cut_count(cut, count, cut->n_chunks), 0);
+}
+
+static void chunks_cover_everything_once(void **state)
+{
+    static const int64_t bytes[] = { 0, 1, 100, 65536, MIB, 4 * MIB + 16, 64 * MIB - 48, (int64_t)1024 * MIB };
+    int                  n, i;
+    const tti_algorithm *rows = tti_algorithms(&n);
+    size_t               d, r, b;
+
+    (void)state;
+    for (i = 0; i < n; i++)
+        for (d = 0; d < 4; d++)
+            for (r = 0; r < 5 && rows[i].plan != NULL; r++)
+                for (b = 0; b < sizeof bytes / sizeof bytes[0]; b++) {
+                    const size_t     element = tutti_dtype_size(dtypes[d]);
+                    const tutti_call call = { .kind = rows[i].kind, .dtype = dtypes[d], .op = TUTTI_SUM, .root = -1,
+                                              .count = bytes[b] / (int64_t)element };
+                    const tti_cut    cut = tti_cut_of(rows[i].plan, &call, ranks[r]);
+
+                    check_cover(&cut, call.count, element);
+                    if (bytes[b] <= 65536)
+                        assert_int_equal(cut.n_chunks, 1);
+                }
+}
+
+/* What a call works in does not grow with it, but with the ranks, where slices would become too short. */
+static void memory_is_bounded(void **state)
+{
+    const tutti_call call = { .kind = TUTTI_CALL_ALL_REDUCE, .dtype = TUTTI_F32, .op = TUTTI_SUM, .root = -1,
+                              .count = 256 * MIB };
+    size_t           r;
+
+    (void)state;
+    for (r = 0; r < sizeof ranks / sizeof ranks[0]; r++) {
+        const tti_cut cut = tti_cut_of(tti_plan_all_reduce_direct, &call, ranks[r]);
+
+        assert_in_range((uint64_t)cut.elements * 4 * (uint64_t)cut.window, 1, 16 * MIB + (uint64_t)ranks[r] * 300 * 1024);
+        assert_true(cut.n_chunks > cut.window);
+    }
+}
+
+/* Blocks of which only two ranks know the sizes: both find the same chunks in them. */
+static void both_ends_of_a_block_cut_alike(void **state)
+{
+    const int64_t    few[] = { 10, 0 }, many[] = { 5 * MIB, 10 };
+    const tutti_call giver = { .kind = TUTTI_CALL_ALL_TO_ALL, .dtype = TUTTI_F32, .root = -1, .n_parts = 2,
+                               .in_counts = many, .list_counts = few };
+    const tutti_call taker = { .kind = TUTTI_CALL_ALL_TO_ALL, .dtype = TUTTI_F32, .root = -1, .n_parts = 2,
+                               .in_counts = few, .list_counts = few };
+    const tti_cut    a = tti_cut_into(&giver, 2, 1000, 2), b = tti_cut_into(&taker, 2, 1000, 2);
+    int              k;
+
+    (void)state;
+    assert_int_equal(a.n_chunks, (5 * MIB + 999) / 1000);
+    assert_int_equal(b.n_chunks, 1);
+    for (k = 0; k < 3; k++)
+        assert_int_equal(tti_cut_count(&a, 10, k), tti_cut_count(&b, 10, k));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(chunks_cover_everything_once),
+        cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(both_ends_of_a_block_cut_alike),
+    };
+
+    return cmocka_run_group_tests_name("cut", tests, NULL, NULL);
+}

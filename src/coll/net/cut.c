@@ -1,0 +1,141 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cut.c - how a large call is cut into chunks.
+ *
+ * Why     In one piece a call sends, then combines, then sends: link and cores take turns, and what others sent waits
+ *         in memory of its own, as large as the call. In chunks one is combined while the next arrives, and the memory
+ *         is used again.
+ * How     What costs is the message: it should carry MESSAGE bytes, so that what it costs by itself does not show.
+ *         A plan that sends all it is given has a chunk of one message; one that deals in slices, one for
+ *         each rank; where there are blocks, the same range of all. So many chunks are under way as fill SCRATCH, and
+ *         at least WINDOW_LEAST: one arrives, one is combined, one leaves. With many ranks messages become shorter first,
+ *         then chunks larger.
+ *         Calls that only move blocks gain nothing: what has come is where it belongs. They stay whole.
+ * True    A pure function of what all ranks share: of the plan, kind, count and dtype, and the number of ranks; of
+ *         nothing that was measured, so that a call is cut the same way in every run. Bits are not the cut's matter: a plan
+ *         that sums in an order that goes by the place of an element among all stays whole.
+ *         Where ranks do not share counts (all_to_all and its kin) both ends of a block know its size, and chunks of a
+ *         length that all share would meet; what is gained by that is nothing, so those stay whole, too. */
+#include "coll/net/cut.h"
+
+#include "coll/pattern.h"
+#include "coll/segments.h"
+
+enum {
+    KIB = 1024,
+    MESSAGE = 256 * KIB,
+    MESSAGE_LEAST = 64 * KIB, /* where many ranks ask for more than there should be */
+    CHUNK_LEAST = 512 * KIB,  /* of slices, and */
+    CHUNK_MOST = 8 * 1024 * KIB,
+    SCRATCH = 8 * 1024 * KIB,
+    WINDOW_LEAST = 3,
+    WINDOW_MOST = 16,
+    SENDS = 8,
+};
+
+/* What a message of a plan has. */
+typedef enum plan_form {
+    IN_SLICES,  /* a slice for one of the ranks, of what the call has */
+    AS_A_WHOLE, /* all of it */
+    IN_BLOCKS,  /* one of the blocks that the call has */
+    UNCUT,      /* nothing is gained by chunks, or the order of summation would be theirs */
+} plan_form;
+
+static plan_form form_of(tti_plan *plan, tutti_call_kind kind)
+{
+    static tti_plan *const whole[] = { tti_plan_all_reduce_one_shot, tti_plan_reduce_to_root,
+                                       tti_plan_broadcast_binomial };
+    size_t                 i;
+
+    if (kind == TUTTI_CALL_REDUCE_SCATTER)
+        return IN_BLOCKS;
+    if (kind != TUTTI_CALL_ALL_REDUCE && kind != TUTTI_CALL_REDUCE && kind != TUTTI_CALL_BROADCAST)
+        return UNCUT;
+    for (i = 0; i < sizeof whole / sizeof whole[0]; i++)
+        if (whole[i] == plan)
+            return AS_A_WHOLE;
+    return IN_SLICES;
+}
+
+static int64_t smaller(int64_t a, int64_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The longest range that there is to cut: as this rank knows it, where ranks do not share counts. */
+static int64_t longest(const tutti_call *call, int n_ranks)
+{
+    int64_t most = tti_part_longest(call, n_ranks);
+    int     r;
+
+    for (r = 0; call->in_counts != NULL && r < n_ranks; r++)
+        most = larger(most, call->in_counts[r]);
+    return most;
+}
+
+/* Whether a chunk keeps as much as its range has of every rank: a slice of each is its range once more. */
+static bool keeps_all(plan_form form, const tutti_call *call)
+{
+    return form != IN_SLICES && call->kind != TUTTI_CALL_BROADCAST;
+}
+
+/* Bytes of a chunk's range. */
+static int64_t range_of(plan_form form, const tutti_call *call, int n_ranks)
+{
+    if (form == IN_SLICES)
+        return larger(smaller((int64_t)MESSAGE * n_ranks, CHUNK_MOST), larger((int64_t)MESSAGE_LEAST * n_ranks, CHUNK_LEAST));
+    if (keeps_all(form, call))
+        return larger(smaller(SCRATCH / WINDOW_LEAST / n_ranks, MESSAGE), MESSAGE_LEAST);
+    return MESSAGE;
+}
+
+/* How many chunks of such a range are under way. */
+static int window_of(plan_form form, const tutti_call *call, int64_t range, int n_ranks)
+{
+    const int64_t scratch = keeps_all(form, call) ? range * n_ranks : range;
+
+    return (int)smaller(larger(SCRATCH / scratch, WINDOW_LEAST), WINDOW_MOST);
+}
+
+/* Whole lines, so that what begins on one in a buffer does so in every chunk. */
+static int64_t in_lines(int64_t elements, size_t element)
+{
+    const int64_t per_line = (int64_t)(TTI_SLICE_ALIGN / element);
+
+    return (elements + per_line - 1) / per_line * per_line;
+}
+
+tti_cut tti_cut_into(const tutti_call *call, int n_ranks, int64_t elements, int window)
+{
+    const int64_t most = longest(call, n_ranks);
+    const int64_t n = elements > 0 ? (most + elements - 1) / elements : 1;
+
+    return (tti_cut){ .elements = elements, .n_chunks = (int)larger(n, 1), .window = window, .sends = SENDS };
+}
+
+tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
+{
+    const plan_form form = form_of(plan, call->kind);
+    const size_t    element = tutti_dtype_size(call->dtype);
+    const int64_t   most = longest(call, n_ranks);
+    const int64_t   range = range_of(form, call, n_ranks);
+    const int64_t   fit = range / (int64_t)element;
+    tti_cut         cut;
+
+    if (form == UNCUT || most < 2 * fit)
+        return tti_cut_into(call, n_ranks, most, 1);
+    /* Of equal size, that none is nearly empty. */
+    cut = tti_cut_into(call, n_ranks, in_lines((most + most / fit - 1) / (most / fit), element), 1);
+    cut.window = window_of(form, call, range, n_ranks);
+    return cut;
+}
+
+int64_t tti_cut_count(const tti_cut *cut, int64_t count, int k)
+{
+    return larger(smaller(count - k * cut->elements, cut->elements), 0);
+}

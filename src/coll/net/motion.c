@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * motion.c - the messages of a chunk: post those of a phase, see them end, do its local steps, go on.
+ *
+ * How     All receives of a phase are posted first, so that what arrives lands in its place; sends follow in the plan's
+ *         order with at most cut.sends under way. Sends never wait for the receiver's consent, so the window
+ *         cannot close a circle. Nothing here waits: whoever does (run.c) comes back when a message has ended.
+ *         Messages are seen to have ended in the order of the schedule's rows, each once.
+ *         Tag: lane, chunk and phase; word: the call's. */
+#include "coll/net/motion.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+
+enum { PHASE_BITS = 20, CHUNK_BITS = 8 };
+
+_Static_assert(TTI_LANES == 1 << (31 - PHASE_BITS - CHUNK_BITS), "a tag has lane, chunk and phase, and is not negative");
+
+static tti_channel channel_of(const tti_net *net)
+{
+    return (tti_channel){ .group = net->team->group_id, .plane = TTI_PLANE_COLLECTIVE };
+}
+
+static int tag_of(const tti_net *net, const tti_chunk *chunk)
+{
+    const int k = chunk->number & ((1 << CHUNK_BITS) - 1);
+
+    return (net->lane << CHUNK_BITS | k) << PHASE_BITS | chunk->phase;
+}
+
+static tti_parcel parcel_of(const tti_net *net, const tti_chunk *chunk, const tti_transfer *transfer)
+{
+    return (tti_parcel){ .peer = net->team->ranks[transfer->peer], .tag = tag_of(net, chunk),
+                         .dtype = (uint8_t)chunk->call.dtype, .word = net->note.word, .what = net->note.what,
+                         .data = tti_block_at(&chunk->binding, &transfer->block),
+                         .bytes = (size_t)transfer->block.bytes };
+}
+
+static const tti_phase *phase_of(const tti_chunk *chunk)
+{
+    return (const tti_phase *)chunk->schedule.phases.items + chunk->phase;
+}
+
+int tti_motion_recvs_end(const tti_chunk *chunk)
+{
+    return tti_motion_is_over(chunk) ? chunk->schedule.recvs.n : phase_of(chunk)->recvs_end;
+}
+
+static tutti_status post_recvs(const tti_net *net, tti_chunk *chunk)
+{
+    const tti_transfer *recvs = chunk->schedule.recvs.items;
+    tutti_status        st = TUTTI_OK;
+    int                 i;
+
+    for (i = chunk->n_received; i < phase_of(chunk)->recvs_end && st == TUTTI_OK; i++) {
+        const tti_parcel parcel = parcel_of(net, chunk, &recvs[i]);
+
+        st = tti_messenger_recv(net->team->messenger, channel_of(net), &parcel, &chunk->recvs[i]);
+    }
+    return st;
+}
+
+/* Take what came of a message that has ended. */
+static tutti_status take(const tti_net *net, tti_request **request, int peer)
+{
+    tutti_status st = tti_request_wait(*request, 0);
+
+    if (st != TUTTI_OK)
+        return tti_net_fail_message(net, *request, peer, st);
+    tti_request_release(*request);
+    *request = NULL;
+    return TUTTI_OK;
+}
+
+static tutti_status take_received(const tti_net *net, tti_chunk *chunk)
+{
+    const tti_transfer *recvs = chunk->schedule.recvs.items;
+    tutti_status        st = TUTTI_OK;
+
+    while (chunk->n_received < phase_of(chunk)->recvs_end && tti_request_ended(chunk->recvs[chunk->n_received])) {
+        st = take(net, &chunk->recvs[chunk->n_received], recvs[chunk->n_received].peer);
+        if (st != TUTTI_OK)
+            return st;
+        chunk->n_received++;
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status take_sent(const tti_net *net, tti_chunk *chunk)
+{
+    const tti_transfer *sends = chunk->schedule.sends.items;
+    tutti_status        st = TUTTI_OK;
+
+    while (chunk->n_sent < chunk->n_sending && tti_request_ended(chunk->sends[chunk->n_sent])) {
+        st = take(net, &chunk->sends[chunk->n_sent], sends[chunk->n_sent].peer);
+        if (st != TUTTI_OK)
+            return st;
+        chunk->n_sent++;
+    }
+    return TUTTI_OK;
+}
+
+/* Those that are left, as far as the window allows. */
+static tutti_status post_sends(const tti_net *net, tti_chunk *chunk)
+{
+    const tti_transfer *sends = chunk->schedule.sends.items;
+    tutti_status        st = take_sent(net, chunk);
+
+    while (st == TUTTI_OK && chunk->n_sending < phase_of(chunk)->sends_end &&
+           chunk->n_sending - chunk->n_sent < net->cut.sends) {
+        const tti_parcel parcel = parcel_of(net, chunk, &sends[chunk->n_sending]);
+
+        st = tti_messenger_send(net->team->messenger, channel_of(net), &parcel, &chunk->sends[chunk->n_sending]);
+        if (st != TUTTI_OK)
+            return st;
+        chunk->n_sending++;
+        st = take_sent(net, chunk);
+    }
+    return st;
+}
+
+static bool phase_is_over(const tti_chunk *chunk)
+{
+    const tti_phase *phase = phase_of(chunk);
+
+    return chunk->n_received == phase->recvs_end && chunk->n_sent == phase->sends_end;
+}
+
+static tutti_status end_phase(const tti_net *net, tti_chunk *chunk)
+{
+    tutti_status st = TUTTI_OK;
+
+    if (chunk->binding.sizes != NULL && chunk->phase == TTI_PHASE_OF_SIZES)
+        st = tti_chunk_compare_sizes(chunk, net->team, &net->note);
+    if (st != TUTTI_OK)
+        return st;
+    tti_phase_steps(&chunk->schedule, chunk->phase, &chunk->binding);
+    chunk->phase++;
+    if (!tti_motion_is_over(chunk))
+        return post_recvs(net, chunk);
+    tti_chunk_finish(chunk);
+    return TUTTI_OK;
+}
+
+tutti_status tti_motion_go_on(const tti_net *net, tti_chunk *chunk)
+{
+    tutti_status st = TUTTI_OK;
+
+    while (st == TUTTI_OK && !tti_motion_is_over(chunk)) {
+        st = post_sends(net, chunk);
+        if (st == TUTTI_OK)
+            st = take_received(net, chunk);
+        if (st != TUTTI_OK || !phase_is_over(chunk))
+            break;
+        st = end_phase(net, chunk);
+    }
+    return st;
+}
+
+static tutti_status take_requests(tti_chunk *chunk)
+{
+    const int     n = chunk->schedule.recvs.n + chunk->schedule.sends.n;
+    tti_request **grown;
+
+    chunk->n_requests = 0;
+    if (n > chunk->requests_room) {
+        grown = realloc(chunk->recvs, (size_t)n * sizeof *grown);
+        if (grown == NULL)
+            return tti_fail(TUTTI_E_NOMEM, "no memory for %d messages of a collective", n);
+        chunk->recvs = grown;
+        chunk->requests_room = n;
+    }
+    if (n > 0) {
+        memset(chunk->recvs, 0, (size_t)n * sizeof *chunk->recvs);
+        chunk->sends = chunk->recvs + chunk->schedule.recvs.n;
+    }
+    chunk->n_requests = n;
+    return TUTTI_OK;
+}
+
+tutti_status tti_motion_begin(const tti_net *net, tti_chunk *chunk)
+{
+    tutti_status st = take_requests(chunk);
+
+    chunk->phase = chunk->n_received = chunk->n_sent = chunk->n_sending = 0;
+    return st == TUTTI_OK && !tti_motion_is_over(chunk) ? post_recvs(net, chunk) : st;
+}
+
+bool tti_motion_is_over(const tti_chunk *chunk)
+{
+    return chunk->phase == chunk->schedule.phases.n;
+}
+
+bool tti_motion_has_given(const tti_chunk *chunk)
+{
+    return tti_motion_is_over(chunk) ||
+           (chunk->phase == chunk->schedule.phases.n - 1 && chunk->n_sent == chunk->schedule.sends.n);
+}
+
+tti_request *tti_motion_pending(const tti_chunk *chunk)
+{
+    if (chunk->n_received < tti_motion_recvs_end(chunk))
+        return chunk->recvs[chunk->n_received];
+    return chunk->n_sent < chunk->n_sending ? chunk->sends[chunk->n_sent] : NULL;
+}
+
+void tti_motion_let_go(tti_chunk *chunk)
+{
+    int i;
+
+    for (i = 0; i < chunk->n_requests; i++) {
+        if (chunk->recvs[i] == NULL)
+            continue;
+        (void)tti_request_wait(chunk->recvs[i], TTI_FOREVER);
+        tti_request_release(chunk->recvs[i]);
+        chunk->recvs[i] = NULL;
+    }
+}
