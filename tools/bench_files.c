@@ -18,7 +18,7 @@ int bench_scratch(char path[BENCH_SCRATCH_MAX])
     const int fd = memfd_create("tutti-bench", MFD_CLOEXEC);
 
     if (fd < 0)
-        fprintf(stderr, "tutti bench: cannot make a file in memory: %s\n", strerror(errno));
+        fprintf(stderr, "tutti: cannot make a file in memory: %s\n", strerror(errno));
     else
         snprintf(path, BENCH_SCRATCH_MAX, "/proc/%ld/fd/%d", (long)getpid(), fd);
     return fd;
@@ -26,7 +26,7 @@ int bench_scratch(char path[BENCH_SCRATCH_MAX])
 
 int bench_cannot_write(const char *file)
 {
-    fprintf(stderr, "tutti bench: cannot write '%s': %s\n", file, strerror(errno));
+    fprintf(stderr, "tutti: cannot write '%s': %s\n", file, strerror(errno));
     return EXIT_FAILURE;
 }
 

@@ -27,14 +27,14 @@ static const char *nearest(const struct option *names, const char *name)
     return found;
 }
 
-static void say_unknown(const char *word, const char *arg, const struct option *names)
+static void say_unknown(const char *command, const char *arg, const struct option *names)
 {
     char name[NEAR_WORD_MAX + 1];
     const char *near;
 
     snprintf(name, sizeof name, "%.*s", (int)strcspn(arg + 2, "="), arg + 2);
     near = nearest(names, name);
-    fprintf(stderr, "tutti bench %s: unknown option '%.200s'%s%s%s\n", word, arg,
+    fprintf(stderr, "%s: unknown option '%.200s'%s%s%s\n", command, arg,
             near != NULL ? ", did you mean '--" : "", near != NULL ? near : "", near != NULL ? "'?" : "");
 }
 
@@ -46,7 +46,7 @@ static bool has_value(const char *arg, const struct option *named)
     return len > 0 && arg[2 + len] == '=' && strncmp(named->name, arg + 2, len) == 0;
 }
 
-int bench_next_option(int argc, char **argv, const struct option *names)
+int tool_next_option(const char *command, int argc, char **argv, const struct option *names)
 {
     const struct option *named = names;
     const char *arg;
@@ -60,14 +60,22 @@ int bench_next_option(int argc, char **argv, const struct option *names)
     while (named->name != NULL && named->val != optopt)
         named++;
     if (option == ':')
-        fprintf(stderr, "tutti bench %s: option '--%s' needs a value\n", argv[0], named->name);
+        fprintf(stderr, "%s: option '--%s' needs a value\n", command, named->name);
     else if (optopt == 0)
-        say_unknown(argv[0], arg, names);
+        say_unknown(command, arg, names);
     else if (named->name != NULL && has_value(arg, named))
-        fprintf(stderr, "tutti bench %s: option '--%s' takes no value\n", argv[0], named->name);
+        fprintf(stderr, "%s: option '--%s' takes no value\n", command, named->name);
     else
-        fprintf(stderr, "tutti bench %s: unknown option '-%c'\n", argv[0], optopt);
+        fprintf(stderr, "%s: unknown option '-%c'\n", command, optopt);
     return BENCH_LINE_WRONG;
+}
+
+int bench_next_option(int argc, char **argv, const struct option *names)
+{
+    char command[NEAR_WORD_MAX];
+
+    snprintf(command, sizeof command, "tutti bench %s", argv[0]);
+    return tool_next_option(command, argc, argv, names);
 }
 
 int bench_see_help(const char *word)

@@ -8,7 +8,10 @@
 
 enum { BENCH_LINE_WRONG = '?' };
 
-/** As getopt_long(), for argv[0] the word and with -h. BENCH_LINE_WRONG: it has said what is wrong. */
+/** As getopt_long(), with -h; command, as "tutti sim", begins the lines that say what is wrong. BENCH_LINE_WRONG: it
+ * has. */
+int tool_next_option(const char *command, int argc, char **argv, const struct option *names);
+/** The same for `tutti bench`, argv[0] being the word. */
 int bench_next_option(int argc, char **argv, const struct option *names);
 
 /** Where to read on, below what was said to be wrong; returns the exit code of a wrong line. */

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include "bench/board.h"
 #include "bench/cell.h"
 
@@ -44,6 +45,10 @@ int bench_rank(const bench_options *o);
 
 /** Whether plot can be drawn as far as its name and its folder go; says why not. */
 bool bench_can_draw(const char *plot);
+
+/** Begin a script of gnuplot for a picture of times over bytes, and let gnuplot draw it: an exit code. */
+void bench_begin_script(FILE *script, const char *plot);
+int  bench_run_gnuplot(char *script);
 
 /** Draw the rows that stand in the file `rows` from byte `from` on into o->plot, an .svg or .png, with
  * gnuplot; its commands stay beside it as FILE.gp. Returns an exit code. */

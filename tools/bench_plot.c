@@ -42,13 +42,18 @@ static void copy_rows(FILE *rows, long from, int64_t ranks, FILE *script)
     fprintf(script, "END\n");
 }
 
+void bench_begin_script(FILE *script, const char *plot)
+{
+    fprintf(script, "set terminal %s\nset output '%s'\nset logscale xy\nset grid\nset key left top\n", terminal_of(plot),
+            plot);
+}
+
 static void write_script(const bench_options *o, FILE *rows, long from, FILE *script)
 {
     const bench_cell *c = &o->cell;
     int i;
 
-    fprintf(script, "set terminal %s\nset output '%s'\nset logscale xy\nset grid\nset key left top\n",
-            terminal_of(o->plot), o->plot);
+    bench_begin_script(script, o->plot);
     fprintf(script, "set title '%s, %s, %s, %s buffers: median, and 10%% to 90%%' noenhanced\n",
             bench_op_names[c->op], bench_dtype_names[c->dtype], c->async ? "async" : "blocking",
             c->cold ? "cold" : "warm");
@@ -62,7 +67,7 @@ static void write_script(const bench_options *o, FILE *rows, long from, FILE *sc
     fprintf(script, "\n");
 }
 
-static int run_gnuplot(char *script)
+int bench_run_gnuplot(char *script)
 {
     static char gnuplot[] = "gnuplot";
     char *argv[] = { gnuplot, script, NULL };
@@ -72,7 +77,7 @@ static int run_gnuplot(char *script)
     if (child == 0) {
         execvp(argv[0], argv);
         fprintf(stderr,
-                "tutti bench: cannot run gnuplot: %s\n"
+                "tutti: cannot run gnuplot: %s\n"
                 "  next: apt-get install gnuplot-nox, then gnuplot %s\n",
                 strerror(errno), script);
         _exit(EXIT_FAILURE);
@@ -87,7 +92,7 @@ static bool name_script(const char *plot, char name[NAME_BYTES])
 {
     if (snprintf(name, NAME_BYTES, "%s.gp", plot) < NAME_BYTES && terminal_of(plot) != NULL)
         return true;
-    fprintf(stderr, "tutti bench: '%.200s' is no .svg or .png\n", plot);
+    fprintf(stderr, "tutti: '%.200s' is no .svg or .png\n", plot);
     return false;
 }
 
@@ -117,5 +122,5 @@ int bench_draw(const bench_options *o, const char *rows, long from)
     fclose(in);
     if (fclose(script) != 0)
         return bench_cannot_write(name);
-    return run_gnuplot(name);
+    return bench_run_gnuplot(name);
 }

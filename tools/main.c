@@ -18,6 +18,7 @@ typedef struct word {
 static const word words[] = {
     { "bench", "measure", tool_bench },
     { "run", "start the processes of a job on this host", tool_run },
+    { "sim", "predict what collectives take on other clusters", tool_sim },
     { "store", "serve a key-value store, or look into one", tool_store },
 };
 enum { N_WORDS = sizeof words / sizeof words[0] };

@@ -124,6 +124,15 @@ TUTTI_API void tutti_sim_close(tutti_sim *sim);
  * @source   ours */
 TUTTI_API tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim_result *result_out);
 
+/** What the library would take for a call.
+ *
+ * @param name_out  a constant
+ *
+ * @errors   TUTTI_E_ARG, TUTTI_E_UNSUPPORTED  as tutti_sim_run() without an algorithm
+ * @threads  one call at a time on a sim
+ * @source   ours */
+TUTTI_API tutti_status tutti_sim_choose(const tutti_sim *sim, const tutti_sim_call *call, const char **name_out);
+
 /** Messages as they were measured between two ranks. */
 typedef struct tutti_sim_messages {
     double message_us;       /* half of the time of an empty one there and back */

@@ -284,26 +284,45 @@ static bool may_be_taken(const tti_cluster *cluster, const tti_algorithm *row, i
            row->order == tti_order_of(row->kind, bytes, one_host, tti_cluster_ranks(cluster));
 }
 
-tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim_result *result_out)
+static tutti_status look_up(const tutti_sim *sim, const tutti_sim_call *call, int64_t *count_out,
+                            const tti_algorithm **row_out)
 {
-    const int            n = tti_cluster_ranks(&sim->cluster);
-    const tti_algorithm *row = NULL;
-    tutti_call_kind      kind = TUTTI_CALL_BARRIER;
-    int64_t              count = 0;
-    tutti_sim_result     r = { .way = TUTTI_SIM_AMOUNTS };
-    tutti_status         st = find_kind(call, &kind);
+    tutti_call_kind kind = TUTTI_CALL_BARRIER;
+    tutti_status    st = find_kind(call, &kind);
 
     if (st == TUTTI_OK)
-        st = check_bytes(call, n, &count);
+        st = check_bytes(call, tti_cluster_ranks(&sim->cluster), count_out);
     if (st == TUTTI_OK)
-        st = find_row(sim, call, kind, &row);
+        st = find_row(sim, call, kind, row_out);
+    return st == TUTTI_OK ? check_row(&sim->cluster, *row_out) : st;
+}
+
+tutti_status tutti_sim_choose(const tutti_sim *sim, const tutti_sim_call *call, const char **name_out)
+{
+    tutti_sim_call       chosen = *call;
+    const tti_algorithm *row = NULL;
+    int64_t              count = 0;
+    tutti_status         st;
+
+    chosen.algorithm = NULL;
+    st = look_up(sim, &chosen, &count, &row);
     if (st == TUTTI_OK)
-        st = check_row(&sim->cluster, row);
+        *name_out = row->name;
+    return st;
+}
+
+tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim_result *result_out)
+{
+    const tti_algorithm *row = NULL;
+    int64_t              count = 0;
+    tutti_sim_result     r = { .way = TUTTI_SIM_AMOUNTS };
+    tutti_status         st = look_up(sim, call, &count, &row);
+
     if (st != TUTTI_OK)
         return st;
     r.algorithm = row->name;
     r.candidate = may_be_taken(&sim->cluster, row, call->bytes);
-    r.model_us = n > 1 ? reckon(&sim->cluster, row, call->bytes) : 0;
+    r.model_us = tti_cluster_ranks(&sim->cluster) > 1 ? reckon(&sim->cluster, row, call->bytes) : 0;
     r.us = r.model_us;
     if (row->plan != NULL)
         st = play(sim, row, call, count, &r);

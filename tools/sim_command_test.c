@@ -1,0 +1,186 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * sim_command_test.c
+ * Goal    `tutti sim` sweeps what it is asked for, writes a row for each algorithm, draws, and says what is wrong with a
+ *         line; --fit writes figures that it reads.
+ * Method  the built command on small clusters; nothing about how good predictions are. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+static char text[16384]; /* of the last command, both streams */
+static char folder[] = "/tmp/tutti-sim-XXXXXX";
+
+static int run(const char *args)
+{
+    char command[1024];
+    FILE *out;
+    size_t n;
+
+    snprintf(command, sizeof command, "cd %s && %s/tutti %s 2>&1", folder, TUTTI_BIN_DIR, args);
+    out = popen(command, "r");
+    assert_non_null(out);
+    n = fread(text, 1, sizeof text - 1, out);
+    text[n] = '\0';
+    return WEXITSTATUS(pclose(out));
+}
+
+static void says(const char *words)
+{
+    if (strstr(text, words) == NULL)
+        fail_msg("'%s' is not in: %s", words, text);
+}
+
+static void runs(const char *args)
+{
+    if (run(args) != 0)
+        fail_msg("%s: %s", args, text);
+}
+
+/* Rows of a file in the folder that begin with start. */
+static int rows_of(const char *name, const char *start)
+{
+    char path[256], row[1024];
+    int rows = 0;
+    FILE *tsv;
+
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    tsv = fopen(path, "r");
+    assert_non_null(tsv);
+    while (fgets(row, sizeof row, tsv) != NULL)
+        rows += strncmp(row, start, strlen(start)) == 0;
+    fclose(tsv);
+    return rows;
+}
+
+static void every_algorithm_has_a_row(void **state)
+{
+    (void)state;
+    runs("sim all_reduce --hosts 2,4 --gbit 1,10 --sizes 4,1M --tsv rows.tsv");
+    says("all_reduce, f32, 2 hosts of 1 rank, 1 Gb/s");
+    says("all_reduce, f32, 4 hosts of 1 rank, 10 Gb/s");
+    says("of 8 cells the library takes an algorithm within 5% of the best");
+    assert_int_equal(rows_of("rows.tsv", "op\thosts\t"), 1);
+    assert_true(rows_of("rows.tsv", "all_reduce\t4\t1\t") >= 2 * 2 * 2);
+    runs("sim all_reduce --hosts 2 --sizes 4 --tsv rows.tsv");
+    assert_int_equal(rows_of("rows.tsv", "op\thosts\t"), 1);
+}
+
+static void every_operation_is_simulated(void **state)
+{
+    (void)state;
+    runs("sim all --hosts 3 --sizes 4K");
+    says("all_to_all, f32");
+    says("scatter, f32");
+    says("barrier, f32");
+    assert_null(strstr(text, "none could be simulated"));
+}
+
+static void one_algorithm_can_be_asked_for(void **state)
+{
+    (void)state;
+    runs("sim all_reduce --hosts 5 --sizes 1M --algorithm direct --tsv one.tsv");
+    assert_int_equal(rows_of("one.tsv", "all_reduce\t"), 1);
+    assert_int_equal(run("sim all_reduce --algorithm magic"), 2);
+    says("all_reduce has no algorithm 'magic'");
+}
+
+static void the_same_comes_out_again(void **state)
+{
+    static char first[sizeof text];
+
+    (void)state;
+    runs("sim all_reduce,all_to_all --hosts 7 --per-host 2 --cores 1 --sizes 4,100K --gbit 25");
+    memcpy(first, text, sizeof text);
+    runs("sim all_reduce,all_to_all --hosts 7 --per-host 2 --cores 1 --sizes 4,100K --gbit 25");
+    assert_string_equal(first, text);
+}
+
+static void wrong_lines_are_refused(void **state)
+{
+    static const struct {
+        const char *args, *words;
+    } lines[] = {
+        { "sim", "the operation is missing" },
+        { "sim all_reduc", "'all_reduc' is no operation that is simulated" },
+        { "sim all_reduce broadcast", "'broadcast' is one word too many" },
+        { "sim all_reduce --host 2x", "--hosts '2x' is not a list" },
+        { "sim all_reduce --hosts 0", "--hosts '0' is not a list" },
+        { "sim all_reduce --hosts 1.5", "whole numbers" },
+        { "sim all_reduce --sizes -4", "--sizes '-4' is not a list" },
+        { "sim all_reduce --sizes nan", "--sizes 'nan' is not a list" },
+        { "sim all_reduce --gbit 0", "--gbit '0' is not a list" },
+        { "sim all_reduce --cores 1,2", "--cores takes one number" },
+        { "sim all_reduce --bandwidth 2", "unknown option '--bandwidth'" },
+        { "sim all_reduce --taper 0.5", "--taper '0.5'" },
+        { "sim all_reduce --plot x.gif", "is no .svg or .png" },
+        { "sim all_reduce --tsv /nowhere/x.tsv", "cannot write" },
+    };
+    size_t i;
+
+    (void)state;
+    for (i = 0; i < sizeof lines / sizeof lines[0]; i++) {
+        assert_int_equal(run(lines[i].args), 2);
+        says(lines[i].words);
+        says("next: tutti sim --help");
+    }
+    assert_int_equal(run("sim all_reduce --hosts 6 --rack 4"), 1);
+    says("6 hosts are no whole number of racks of 4");
+    assert_int_equal(run("sim all_reduce --figures nowhere.json"), 1);
+    says("cannot open the file of figures 'nowhere.json'");
+}
+
+static void figures_are_fitted_and_taken(void **state)
+{
+    (void)state;
+    runs("sim --fit figures.json --gbit 1");
+    says("over TCP: ");
+    runs("sim barrier --hosts 4 --figures figures.json");
+    assert_int_equal(run("sim --fit /nowhere/figures.json"), 2);
+    says("cannot write");
+}
+
+static void a_picture_is_drawn(void **state)
+{
+    (void)state;
+    if (system("command -v gnuplot > /dev/null") != 0)
+        skip();
+    runs("sim all_reduce --hosts 2,16 --sizes 4,64K,16M --plot best.svg");
+    assert_int_equal(rows_of("best.svg", "<svg"), 1);
+    assert_true(rows_of("best.svg.gp", "$cluster1 << END") == 1);
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL ? -1 : 0;
+}
+
+static int drop_folder(void **state)
+{
+    char command[128];
+
+    (void)state;
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_algorithm_has_a_row),
+        cmocka_unit_test(every_operation_is_simulated),
+        cmocka_unit_test(one_algorithm_can_be_asked_for),
+        cmocka_unit_test(the_same_comes_out_again),
+        cmocka_unit_test(wrong_lines_are_refused),
+        cmocka_unit_test(figures_are_fitted_and_taken),
+        cmocka_unit_test(a_picture_is_drawn),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}
