@@ -22,7 +22,7 @@ INSTALL  = apt-get update && \
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 .PHONY: all build release deps demo gpt2 test neon-test conformance asan ubsan tsan coverage check models install docs torch-venv bench-deps \
-        bench bench-peers bench-peers-full bench-overlap bench-ddp bench-report clean help
+        bench bench-peers bench-peers-full bench-overlap bench-ddp bench-startup bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -173,6 +173,13 @@ STEPS ?= bench/results/ddp-$(shell date -u +%Y%m%d-%H%M).tsv
 ## bench-ddp  the time of a training step beside PyTorch's DDP on gloo, 1 and 2 processes: some minutes (STEPS=)
 bench-ddp: release
 	python3 -B bench/ddp_step.py --bin build/release/bin --out $(STEPS) $(DDP_OPTIONS)
+
+START ?= bench/results/startup-$(shell date -u +%Y%m%d-%H%M).tsv
+
+## bench-startup  from the command to the first all_reduce, 2 to 256 processes, beside gloo's: some minutes (START=)
+bench-startup: release
+	cmake --build --preset release -j $(JOBS) --target startup_rank
+	python3 -B bench/startup.py --bin build/release/bin --out $(START) $(STARTUP_OPTIONS)
 
 ## bench-report  docs/performance.md and its pictures from bench/results/core-*.tsv
 bench-report:

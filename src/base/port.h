@@ -29,7 +29,7 @@
 typedef int tti_handle; /* TTI_NO_HANDLE: none */
 enum { TTI_NO_HANDLE = -1 };
 
-enum { TTI_LOCAL_NAME_MAX = 64, TTI_FDS_MAX = 8, TTI_INTERFACE_NAME_MAX = 32 };
+enum { TTI_LOCAL_NAME_MAX = 64, TTI_FDS_MAX = 248 /* the kernel takes 253 */, TTI_INTERFACE_NAME_MAX = 32 };
 
 typedef enum tti_addr_family { TTI_ADDR_NONE, TTI_ADDR_IP4, TTI_ADDR_IP6, TTI_ADDR_LOCAL } tti_addr_family;
 

@@ -37,6 +37,7 @@ struct tti_coll {
     int               first_net; /* of the call that was begun first; or which the next one takes */
     int               n_nets;    /* calls that were begun by messages */
     tti_board         board;  /* of the exchange */
+    tti_join          mine;   /* as it was announced */
     bool              joined; /* has met the others; of the calls' thread, like failed */
     bool              alone;  /* of one in a larger world, and has not yet looked whether others think so too */
     bool              begun;  /* the latest call has been entered, but not done */
@@ -88,21 +89,21 @@ static void tell_cores(int as_if, tti_join *mine)
 static tutti_status announce(tti_coll *coll, const tti_coll_config *config)
 {
     tti_team    *team = &coll->team;
-    tti_join     mine = { .region = 0 };
+    tti_join    *mine = &coll->mine;
     tutti_status st = TUTTI_OK;
 
-    tell_cores(config->cores, &mine);
-    tti_choice_announce(&coll->choice, team, config->machine, &mine);
+    tell_cores(config->cores, mine);
+    tti_choice_announce(&coll->choice, team, config->machine, mine);
     if (team->n_ranks <= TTI_HOST_RANKS_MAX && tti_team_on_one_host(team))
         st = tti_host_channel_create(team, config->patience, &coll->host);
     if (st == TUTTI_OK && coll->host != NULL) {
-        mine.region = coll->host->region;
-        mine.nonce = coll->host->members[team->rank].nonce;
-        mine.nonce_at = (uint64_t)(uintptr_t)&coll->host->members[team->rank].nonce;
-        mine.pid = (uint64_t)getpid();
-        mine.fenced = team->port->ops->fence_join != NULL && team->port->ops->fence_join(team->port);
+        mine->region = coll->host->region;
+        mine->nonce = coll->host->members[team->rank].nonce;
+        mine->nonce_at = (uint64_t)(uintptr_t)&coll->host->members[team->rank].nonce;
+        mine->pid = (uint64_t)getpid();
+        mine->fenced = team->port->ops->fence_join != NULL && team->port->ops->fence_join(team->port);
     }
-    return st == TUTTI_OK ? tti_team_announce(team, &coll->board, config->deadline_ns, &mine) : st;
+    return st == TUTTI_OK ? tti_team_announce(team, &coll->board, config->deadline_ns, mine) : st;
 }
 
 /* A group of one waits for nobody. But in a larger world others may have been given a list with more: they find what it
@@ -125,7 +126,7 @@ static tutti_status join(tti_coll *coll, int64_t deadline_ns)
     if (all == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to meet the %d members of group '%s'",
                         team->n_ranks, team->name);
-    st = tti_team_meet(team, &coll->board, deadline_ns, all);
+    st = tti_team_meet(team, &coll->board, deadline_ns, &coll->mine, all);
     if (st == TUTTI_OK)
         tti_choice_settle(&coll->choice, team, all);
     if (st == TUTTI_OK && coll->host != NULL)

@@ -141,7 +141,7 @@ tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_col
 {
     static const int all[TT_RANKS_MOST] = { 0, 1, 2, 3, 4, 5, 6, 7 };
     view             v = { .world = t->world };
-    const tti_board  board = { &v, board_put, board_get, board_has };
+    const tti_board  board = { .context = &v, .put = board_put, .get = board_get, .has = board_has };
     const tti_coll_config config = { .mesh = t->mesh, .messenger = t->messenger,
                                      .group_id = group_id, .rank = t->rank, .n_ranks = t->size,
                                      .ranks = all, .name = "test", .board = &board,
@@ -194,7 +194,7 @@ void tt_await_looks(tt_rank *t, int rank, int n)
 static void enter(tt_rank *t)
 {
     view                  v = { .world = t->world };
-    const tti_board       board = { &v, board_put, board_get, board_has };
+    const tti_board       board = { .context = &v, .put = board_put, .get = board_get, .has = board_has };
     const tti_mesh_config config = { .port = port_of(&t->port, &t->world->setting), .board = &board, .rank = t->rank,
                                      .n_ranks = t->size, .listen_host = "127.0.0.1",
                                      .tcp_only = t->tcp, .deadline_ns = t->deadline_ns };

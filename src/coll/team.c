@@ -10,7 +10,7 @@
 #include <tutti/private.h>
 #include "base/fnv.h"
 
-enum { KEY_MAX = 32, LISTED_MAX = 16, LOOK_MS = 200, TOLD_MAX = 512 };
+enum { LISTED_MAX = 16, LOOK_MS = 200, LOOK_MOST_MS = 2000, MANY_RANKS = 256, TOLD_MAX = 512 };
 
 #define MISMATCH_KEY "mismatch"
 
@@ -61,30 +61,39 @@ int tti_team_ranks_here(const tti_team *team)
     return n_ranks;
 }
 
-static void key_of(int rank, char out[KEY_MAX])
+/* What a reader of the members' joins has at hand. */
+typedef struct reader {
+    const tti_team  *team;
+    const tti_board *board;
+    const tti_join  *mine;
+    const tti_join  *all;
+} reader;
+
+static tti_roll roll_of(const tti_team *team, const tti_board *board)
 {
-    snprintf(out, KEY_MAX, "member/%d", rank);
+    return (tti_roll){ .port = team->port, .board = board, .what = "member", .n = team->n_ranks,
+                       .bytes = sizeof(tti_join) };
+}
+
+static void key_of(const tti_team *team, const tti_board *board, int rank, char key_out[TTI_BOARD_KEY_BYTES])
+{
+    const tti_roll roll = roll_of(team, board);
+
+    tti_roll_key(&roll, rank, key_out);
 }
 
 /* The deadline passed while rank was awaited: look who else has not come. */
-static tutti_status fail_not_joined(const tti_team *team, const tti_board *board, int rank)
+static tutti_status fail_not_joined(const tti_team *team, const tti_roll *roll, int rank)
 {
     const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
     tti_words     words = { .used = 0 };
-    char          key[KEY_MAX];
     bool         *absent = calloc((size_t)team->n_ranks, sizeof *absent);
-    int           r;
 
     if (absent == NULL)
         return tti_fail(TUTTI_E_TIMEOUT, "group '%s': rank %d has not joined in time", team->name,
                         team->ranks[rank]);
-    absent[rank] = true;
-    for (r = rank + 1; r < team->n_ranks; r++) {
-        bool there = false;
-
-        key_of(r, key);
-        absent[r] = board->has(board->context, key, deadline_ns, &there) == TUTTI_OK && !there;
-    }
+    (void)tti_roll_missing(roll, rank, team->n_ranks, deadline_ns, absent);
+    absent[rank] = true; /* it was when the time was up */
     tti_team_add_ranks(team, &words, absent);
     free(absent);
     return tti_fail(TUTTI_E_TIMEOUT,
@@ -108,9 +117,11 @@ tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *b
 }
 
 /* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
-static tutti_status look_at(const tti_team *team, const tti_board *board, int rank)
+static tutti_status look_at(void *ctx, int rank)
 {
-    char words[256];
+    const reader   *r = ctx;
+    const tti_team *team = r->team;
+    char            words[256];
 
     if (atomic_load_explicit(&team->aborted, memory_order_acquire))
         return tti_fail(TUTTI_E_ABORTED, "group '%s' was aborted on rank %d before all had joined it",
@@ -118,31 +129,7 @@ static tutti_status look_at(const tti_team *team, const tti_board *board, int ra
     if (!tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words))
         return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d has not joined, and %s",
                         team->name, team->ranks[rank], words);
-    return tti_team_look_for_mismatch(team, board);
-}
-
-/* Read what rank has announced, once it has. */
-static tutti_status await_one(const tti_team *team, const tti_board *board, int64_t deadline_ns,
-                              int rank, tti_join *join_out)
-{
-    char         key[KEY_MAX];
-    tutti_status st;
-    bool         last = false;
-
-    key_of(rank, key);
-    for (;;) {
-        const int64_t slice_ns = tti_port_now(team->port) + LOOK_MS * TTI_MS;
-
-        st = board->get(board->context, key, join_out, sizeof *join_out,
-                        slice_ns < deadline_ns ? slice_ns : deadline_ns);
-        if (st != TUTTI_E_TIMEOUT)
-            return st;
-        if (last)
-            return look_at(team, board, rank);
-        if (tti_port_now(team->port) >= deadline_ns)
-            return fail_not_joined(team, board, rank);
-        last = look_at(team, board, rank) != TUTTI_OK; /* it may have come just before it went */
-    }
+    return tti_team_look_for_mismatch(team, r->board);
 }
 
 /* Leave the last error for members that wait for somebody who will not come: they look for it. */
@@ -188,12 +175,12 @@ static tutti_status fail_place(const tti_team *team)
 
 tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns, tti_join *mine)
 {
-    char         key[KEY_MAX];
+    char         key[TTI_BOARD_KEY_BYTES];
     tutti_status st;
 
     mine->n_members = (uint64_t)team->n_ranks;
     mine->members = tti_fnv(TTI_FNV_BEGIN, team->ranks, (size_t)team->n_ranks * sizeof *team->ranks);
-    key_of(team->rank, key);
+    key_of(team, board, team->rank, key);
     st = board->put(board->context, key, mine, sizeof *mine, deadline_ns);
     if (st != TUTTI_E_STATE) /* there is one already */
         return st;
@@ -219,10 +206,10 @@ tutti_status tti_team_look_around(const tti_team *team, const tti_board *board, 
     const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
     const int     next = team->n_ranks; /* the first place that only longer lists have */
     tti_join      other;
-    char          key[KEY_MAX];
+    char          key[TTI_BOARD_KEY_BYTES];
     bool          there = false;
 
-    key_of(next, key);
+    key_of(team, board, next, key);
     if (board->has(board->context, key, deadline_ns, &there) == TUTTI_OK && there &&
         board->get(board->context, key, &other, sizeof other, deadline_ns) == TUTTI_OK &&
         compare_members(team, mine, &other, next) != TUTTI_OK)
@@ -246,24 +233,32 @@ static tutti_status compare(const tti_team *team, const tti_join *mine, const tt
                     team->name, team->ranks[team->rank], team->ranks[rank], what);
 }
 
-tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
+/* Rank's join has come. */
+static tutti_status come(void *ctx, int rank)
+{
+    const reader *r = ctx;
+    tutti_status  st = compare_members(r->team, r->mine, &r->all[rank], rank);
+
+    if (st == TUTTI_OK)
+        st = compare(r->team, r->mine, &r->all[rank], rank);
+    return st == TUTTI_E_MISMATCH ? tell_mismatch(r->team, r->board) : st;
+}
+
+tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns, const tti_join *mine,
                            tti_join *all_out)
 {
+    reader       r = { .team = team, .board = board, .mine = mine, .all = all_out };
+    tti_roll     roll = roll_of(team, board);
     tutti_status st;
-    int          r;
+    int          n = 0;
 
-    st = await_one(team, board, deadline_ns, team->rank, &all_out[team->rank]);
-    for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++) {
-        if (r != team->rank)
-            st = await_one(team, board, deadline_ns, r, &all_out[r]);
-        if (st == TUTTI_OK)
-            st = compare_members(team, &all_out[team->rank], &all_out[r], r);
-        if (st == TUTTI_OK)
-            st = compare(team, &all_out[team->rank], &all_out[r], r);
-        if (st == TUTTI_E_MISMATCH)
-            return tell_mismatch(team, board);
-    }
-    return st;
+    roll.come = come;
+    roll.awaited = look_at;
+    roll.ctx = &r;
+    roll.look_ms = LOOK_MS;
+    roll.look_most_ms = team->n_ranks <= MANY_RANKS ? LOOK_MS : LOOK_MOST_MS; /* all of them look, at one store */
+    st = tti_roll_read(&roll, deadline_ns, all_out, &n);
+    return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : st;
 }
 
 void tti_team_describe(const tti_team *team, const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])

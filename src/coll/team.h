@@ -55,10 +55,10 @@ int tti_team_ranks_here(const tti_team *team);
 /** Leave mine on the board, with the list of members. TUTTI_E_MISMATCH: another rank has this rank's place in
  * its own list. */
 tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int64_t deadline_ns, tti_join *mine);
-/** Read everybody's. Returns when all have come; TUTTI_E_TIMEOUT names who has not, TUTTI_E_PEER one
+/** Read everybody's; mine is as it was left. Returns when all have come; TUTTI_E_TIMEOUT names who has not, TUTTI_E_PEER one
  * that is gone, TUTTI_E_MISMATCH a rank with another list of members or choice of algorithms. Ends soon when
  * the team is aborted. */
-tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns,
+tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns, const tti_join *mine,
                            tti_join *all_out);
 
 /** Whether somebody with a longer list has come already, or has said that lists differ; waits for nobody.

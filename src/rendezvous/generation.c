@@ -360,22 +360,38 @@ static tutti_status name_who_is_not_through(tti_port *port, const tti_join *join
                     join->world_size, text);
 }
 
-/* One key after another: the last one to come decides, in whatever order they are looked at. */
+static tutti_status await_keys(const tti_join *join, int64_t n, int64_t until)
+{
+    const size_t n_keys = (size_t)join->world_size - 1;
+    char (*room)[KEY_MAX] = calloc(n_keys, sizeof *room);
+    const char **keys = calloc(n_keys, sizeof *keys);
+    tutti_status st = TUTTI_OK;
+    size_t       i;
+
+    if (room == NULL || keys == NULL)
+        st = tti_fail(TUTTI_E_NOMEM, "no memory to await %zu ranks", n_keys);
+    for (i = 0; i < n_keys && st == TUTTI_OK; i++) {
+        arrival_key(room[i], n, (int)i + 1);
+        keys[i] = room[i];
+    }
+    if (st == TUTTI_OK)
+        st = tti_store_wait_until(join->store, keys, n_keys, until);
+    free(keys);
+    free(room);
+    return st;
+}
+
+/* All at once: the last one to come decides. */
 static tutti_status await_others(tti_port *port, const tti_join *join, int64_t n)
 {
     int64_t      until = tti_port_now(port) + ARRIVE_LIMIT_NS;
-    char         key[KEY_MAX];
-    tutti_status st = TUTTI_OK;
-    int          rank;
+    tutti_status st;
 
     if (join->deadline_ns < until)
         until = join->deadline_ns;
-    for (rank = 1; rank < join->world_size && st == TUTTI_OK; rank++) {
-        const char *one = key;
-
-        arrival_key(key, n, rank);
-        st = tti_store_wait_until(join->store, &one, 1, until);
-    }
+    if (join->world_size == 1)
+        return TUTTI_OK;
+    st = await_keys(join, n, until);
     return st == TUTTI_E_TIMEOUT ? name_who_is_not_through(port, join, n) : st;
 }
 

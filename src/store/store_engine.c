@@ -107,6 +107,7 @@ tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const cha
     tti_hello_begin(&conn->hello, engine->port, &config);
     half_open_enter(engine, conn);
     engine->n_conns++;
+    engine->counts.conns++;
     return conn;
 }
 
@@ -231,6 +232,7 @@ static bool serve_frame(tti_engine *engine, tti_engine_conn *conn)
         return false;
     if (st == TUTTI_OK)
         st = tti_store_request_read(&head, data + TTI_STORE_HEAD_BYTES, &request);
+    engine->counts.requests += st == TUTTI_OK;
     if (st == TUTTI_OK)
         st = tti_engine_serve(engine, conn, &request);
     if (st != TUTTI_OK) {
@@ -274,6 +276,7 @@ void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *dat
         return;
     }
     engine->input_bytes += bytes;
+    engine->counts.came += bytes;
     tti_engine_conn_ready(engine, conn);
     serve_ready(engine);
 }
@@ -313,6 +316,7 @@ void tti_engine_sent(tti_engine *engine, tti_engine_conn *conn, size_t bytes)
     const bool was_high = conn->out.size >= OUT_HIGH;
 
     tti_buffer_consume(&conn->out, bytes);
+    engine->counts.went += bytes;
     if (was_high || conn->out.size > 0)
         tti_engine_conn_dirty(engine, conn);
     if (was_high && conn->out.size < OUT_HIGH && conn->in.size > 0) {
@@ -329,6 +333,11 @@ bool tti_engine_closing(const tti_engine_conn *conn)
 bool tti_engine_reads(const tti_engine_conn *conn)
 {
     return !conn->closing && conn->out.size < OUT_HIGH;
+}
+
+tti_engine_counts tti_engine_counted(const tti_engine *engine)
+{
+    return engine->counts;
 }
 
 size_t tti_engine_n_conns(const tti_engine *engine)

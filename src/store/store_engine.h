@@ -65,7 +65,16 @@ bool tti_engine_closing(const tti_engine_conn *conn);
 /** Whether the driver shall read from it: not while it closes or leaves much unread. */
 bool tti_engine_reads(const tti_engine_conn *conn);
 
+/** What it has done since it was made. */
+typedef struct tti_engine_counts {
+    uint64_t conns;    /* connections that came */
+    uint64_t requests; /* complete ones, of all of them */
+    uint64_t came;     /* bytes */
+    uint64_t went;
+} tti_engine_counts;
+
 /** Facts for tests and status pages. */
+tti_engine_counts tti_engine_counted(const tti_engine *engine);
 size_t tti_engine_n_conns(const tti_engine *engine);
 size_t tti_engine_n_keys(const tti_engine *engine);
 

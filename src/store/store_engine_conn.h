@@ -60,6 +60,7 @@ struct tti_engine {
     size_t            n_conns;
     size_t            n_half_open;
     size_t            input_bytes; /* of all conn->in */
+    tti_engine_counts counts;
 };
 
 void tti_engine_conn_ready(tti_engine *engine, tti_engine_conn *conn);

@@ -13,6 +13,7 @@
  *         one connection each; while descriptors lack, new connections are turned away. */
 #include "store/store_server.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -402,6 +403,14 @@ int tutti_store_server_port(const tutti_store_server *server)
     return server != NULL ? server->at.at[0].port : 0;
 }
 
+static void log_counts(const tutti_store_server *server)
+{
+    const tti_engine_counts n = tti_engine_counted(server->engine);
+
+    tti_log(TTI_LOG_INFO, "store: served %" PRIu64 " requests of %" PRIu64 " connections: %" PRIu64 " bytes came, %" PRIu64
+                          " went", n.requests, n.conns, n.came, n.went);
+}
+
 void tutti_store_server_stop(tutti_store_server *server)
 {
     if (server == NULL)
@@ -409,6 +418,7 @@ void tutti_store_server_stop(tutti_store_server *server)
     uv_async_send(&server->bell);
     tti_thread_join(&server->thread);
     uv_loop_close(&server->loop);
+    log_counts(server);
     tti_engine_destroy(server->engine);
     free(server);
 }

@@ -66,20 +66,34 @@ tutti_status tti_tcp_check(tti_tcp_pool *pool, const char *const *keys, size_t n
     return ask_all(pool, TTI_STORE_CHECK, keys, n_keys, deadline_ns, all_out);
 }
 
-/* After a time-out of several keys: name one that is missing, if the server still answers. */
+/* The first of keys that is missing, as far as the server still answers: by halves. */
+static size_t first_missing(tti_tcp_pool *pool, const char *const *keys, size_t n_keys, int64_t until)
+{
+    size_t at = 0, end = n_keys; /* those before at are there; one before end is not */
+    bool   there = true;
+
+    while (end - at > 1) {
+        const size_t half = at + (end - at) / 2;
+
+        if (tti_tcp_check(pool, keys + at, half - at, until, &there) != TUTTI_OK)
+            break;
+        if (there)
+            at = half;
+        else
+            end = half;
+    }
+    return at;
+}
+
+/* After a time-out of several keys: name one that is missing. */
 static void name_missing(tti_tcp_pool *pool, const char *const *keys, size_t n_keys,
                          int64_t start_ns)
 {
     const int64_t until = tti_port_now(pool->port) + TTI_TCP_ANSWER_MS * TTI_MS;
-    bool          there = true;
-    size_t        i;
+    const size_t  i = first_missing(pool, keys, n_keys, until);
 
-    for (i = 0; i < n_keys; i++)
-        if (tti_tcp_check(pool, keys + i, 1, until, &there) != TUTTI_OK || !there)
-            break;
-    tti_fail(TUTTI_E_TIMEOUT, "key '%s' did not come within %" PRId64 " ms (%s)",
-             keys[i < n_keys ? i : 0], (until - TTI_TCP_ANSWER_MS * TTI_MS - start_ns) / TTI_MS,
-             pool->who);
+    tti_fail(TUTTI_E_TIMEOUT, "key '%s' did not come within %" PRId64 " ms (%s)", keys[i],
+             (until - TTI_TCP_ANSWER_MS * TTI_MS - start_ns) / TTI_MS, pool->who);
 }
 
 tutti_status tti_tcp_wait_all(tti_tcp_pool *pool, const char *const *keys, size_t n_keys,

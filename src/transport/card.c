@@ -9,13 +9,19 @@
 #include "transport/card.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <tutti/private.h>
 #include "base/machine.h"
 
-enum { KEY_MAX = 32, MISSING_TEXT_MAX = 256 };
+enum {
+    MISSING_TEXT_MAX = 256,
+    MISSING_MOST = 64, /* ranks that such a text has room for */
+    LOOK_MS = 200,     /* for a card that contradicts ours, while others are awaited */
+    LOOK_MOST_MS = 3200
+};
 
 #define CARD_MAGIC UINT32_C(0x64726163) /* "card" */
 
@@ -49,6 +55,8 @@ void tti_card_begin(tti_card *card, const tti_mesh_config *config)
     card->pid = getpid();
     make_hint(config, card->host_hint);
     config->port->ops->random(config->port, card->token, sizeof card->token);
+    if (config->rank == 0)
+        config->port->ops->random(config->port, card->world, sizeof card->world);
     config->port->ops->random(config->port, name, sizeof name);
     snprintf(card->local_name, sizeof card->local_name, "tutti-%016llx%016llx",
              (unsigned long long)name[0], (unsigned long long)name[1]);
@@ -56,43 +64,48 @@ void tti_card_begin(tti_card *card, const tti_mesh_config *config)
         snprintf(card->host_name, sizeof card->host_name, "?");
 }
 
-static void card_key(char key[KEY_MAX], int rank)
+/* "1, 2, 5": the ranks that are marked, as many as fit into out. True: these are all of them. */
+static bool list_marked(const bool *marked, int n_ranks, char out[MISSING_TEXT_MAX], int *n_out)
 {
-    snprintf(key, KEY_MAX, "card/%d", rank);
-}
-
-/* List ranks whose card is not on the board, as many as fit into out. True: these are all of them. */
-static bool list_the_missing(const tti_mesh_config *config, char out[MISSING_TEXT_MAX], int *n_out)
-{
-    const int64_t deadline_ns = tti_port_now(config->port) + TTI_BOARD_GRACE_NS;
-    char          key[KEY_MAX];
-    size_t        used = 0;
-    int           rank;
+    size_t used = 0;
+    int    rank;
 
     out[0] = '\0';
-    for (rank = 0, *n_out = 0; rank < config->n_ranks; rank++) {
-        bool there = false;
-
+    for (rank = 0, *n_out = 0; rank < n_ranks; rank++) {
+        if (!marked[rank])
+            continue;
         if (used >= MISSING_TEXT_MAX - 24)
             return false;
-        card_key(key, rank);
-        if (config->board->has(config->board->context, key, deadline_ns, &there) != TUTTI_OK)
-            return false;
-        if (there)
-            continue;
         used += (size_t)snprintf(out + used, MISSING_TEXT_MAX - used, "%s%d", *n_out > 0 ? ", " : "", rank);
         ++*n_out;
     }
     return true;
 }
 
-static tutti_status name_the_missing(const tti_mesh_config *config, int64_t waited_ms)
+/* The same of ranks whose card is not on the board. */
+static bool list_the_missing(const tti_roll *roll, char out[MISSING_TEXT_MAX], int *n_out)
+{
+    const int64_t deadline_ns = tti_port_now(roll->port) + TTI_BOARD_GRACE_NS;
+    bool         *missing = malloc((size_t)roll->n * sizeof *missing);
+    bool          all;
+
+    out[0] = '\0';
+    *n_out = 0;
+    if (missing == NULL)
+        return false;
+    all = tti_roll_missing(roll, 0, MISSING_MOST, deadline_ns, missing);
+    all = list_marked(missing, roll->n, out, n_out) && all;
+    free(missing);
+    return all;
+}
+
+static tutti_status name_the_missing(const tti_mesh_config *config, const tti_roll *roll, int64_t waited_ms)
 {
     char text[MISSING_TEXT_MAX];
     char here[64] = "";
     int  n = 0;
 
-    if (list_the_missing(config, text, &n))
+    if (list_the_missing(roll, text, &n))
         snprintf(here, sizeof here, " (%d of %d here)", config->n_ranks - n, config->n_ranks);
     return tti_fail(TUTTI_E_TIMEOUT,
                     "rank %d waited %lld ms for the world of %d: rank%s %s%s did not come%s\n"
@@ -102,8 +115,18 @@ static tutti_status name_the_missing(const tti_mesh_config *config, int64_t wait
                     here[0] != '\0' ? "" : " and perhaps others", here, config->n_ranks);
 }
 
-static tutti_status check_card(const tti_mesh_config *config, const tti_card *card, int rank)
+/* What a reader of cards has at hand. */
+typedef struct reader {
+    const tti_mesh_config *config;
+    const tti_card        *cards;
+} reader;
+
+static tutti_status check_card(void *ctx, int rank)
 {
+    const reader          *r = ctx;
+    const tti_mesh_config *config = r->config;
+    const tti_card        *card = &r->cards[rank];
+
     if (card->magic != CARD_MAGIC || card->version != TTI_CARD_VERSION || card->size != sizeof *card)
         return tti_fail(TUTTI_E_MISMATCH,
                         "rank %d runs another version of tutti (card version %u of %u bytes, here %d of %zu)",
@@ -120,43 +143,27 @@ static tutti_status check_card(const tti_mesh_config *config, const tti_card *ca
 
 tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards)
 {
-    const tti_board *board = config->board;
-    const int64_t    start = tti_port_now(config->port);
-    char             key[KEY_MAX];
-    tutti_status     st;
-    int              rank;
+    const int64_t  start = tti_port_now(config->port);
+    reader         r = { .config = config, .cards = cards };
+    const tti_roll roll = { .port = config->port, .board = config->board, .what = "card", .n = config->n_ranks,
+                            .bytes = sizeof *cards, .come = check_card, .ctx = &r, .look_ms = LOOK_MS,
+                            .look_most_ms = LOOK_MOST_MS };
+    char           key[TTI_BOARD_KEY_BYTES];
+    tutti_status   st;
+    int            n = 0;
 
-    card_key(key, config->rank);
-    st = board->put(board->context, key, own, sizeof *own, config->deadline_ns);
+    tti_roll_key(&roll, config->rank, key);
+    st = config->board->put(config->board->context, key, own, sizeof *own, config->deadline_ns);
     if (st == TUTTI_E_STATE)
         return tti_fail(TUTTI_E_ARG,
                         "rank %d has joined this world already\n"
                         "  next: give every process a rank of its own; with file://, remove a left-over file",
                         config->rank);
-    for (rank = 0; st == TUTTI_OK && rank < config->n_ranks; rank++) {
-        card_key(key, rank);
-        st = board->get(board->context, key, &cards[rank], sizeof *cards, config->deadline_ns);
-        if (st == TUTTI_E_TIMEOUT)
-            return name_the_missing(config, (tti_port_now(config->port) - start) / TTI_MS);
-        if (st == TUTTI_OK)
-            st = check_card(config, &cards[rank], rank);
-    }
+    if (st == TUTTI_OK)
+        st = tti_roll_read(&roll, config->deadline_ns, cards, &n);
+    if (st == TUTTI_E_TIMEOUT)
+        return name_the_missing(config, &roll, (tti_port_now(config->port) - start) / TTI_MS);
     return st;
-}
-
-tutti_status tti_scope_agree(const tti_mesh_config *config, uint8_t scope_out[TTI_HELLO_SCOPE_BYTES])
-{
-    const tti_board *board = config->board;
-    uint8_t          fresh[TTI_HELLO_SCOPE_BYTES];
-    tutti_status     st;
-
-    if (config->rank == 0) {
-        config->port->ops->random(config->port, fresh, sizeof fresh);
-        st = board->put(board->context, "scope", fresh, sizeof fresh, config->deadline_ns);
-        if (st != TUTTI_OK)
-            return st;
-    }
-    return board->get(board->context, "scope", scope_out, TTI_HELLO_SCOPE_BYTES, config->deadline_ns);
 }
 
 tti_addr tti_card_addr(const tti_card *card)

@@ -7,7 +7,7 @@
 #include "transport/mesh.h"
 #include "wire/hello.h"
 
-enum { TTI_CARD_VERSION = 2, TTI_CARD_HINT_BYTES = 32, TTI_CARD_HOST_MAX = 64 };
+enum { TTI_CARD_VERSION = 3, TTI_CARD_HINT_BYTES = 32, TTI_CARD_HOST_MAX = 64 };
 
 /** Crosses processes and hosts: fixed size, little endian, versioned. */
 typedef struct tti_card {
@@ -26,18 +26,16 @@ typedef struct tti_card {
     uint16_t tcp_port;
     uint32_t scope;
     uint8_t  ip[16];
+    uint8_t  world[TTI_HELLO_SCOPE_BYTES]; /* rank 0's: the world's random number, which binds every connection to it */
 } tti_card;
 
-_Static_assert(sizeof(tti_card) == 224, "the card crosses processes and hosts");
+_Static_assert(sizeof(tti_card) == 240, "the card crosses processes and hosts");
 
 /** Fill in everything but the listeners. */
 void tti_card_begin(tti_card *card, const tti_mesh_config *config);
 
 /** Leave own, and wait for everybody's: cards[n_ranks]. Checks versions and world sizes. */
 tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards);
-
-/** The world's random number, which rank 0 makes: binds every connection to this world. */
-tutti_status tti_scope_agree(const tti_mesh_config *config, uint8_t scope_out[TTI_HELLO_SCOPE_BYTES]);
 
 tti_addr tti_card_addr(const tti_card *card);
 

@@ -15,6 +15,7 @@
  * Gone    kill -9 leaves nothing: the memory has no name. */
 #include "transport/heap.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -248,6 +249,13 @@ void tti_heap_free(tti_heap *heap)
 int tti_heap_fd(const tti_heap *heap)
 {
     return heap->fd;
+}
+
+void tti_heap_drop_fd(tti_heap *heap)
+{
+    assert(!heap->owner);
+    close(heap->fd);
+    heap->fd = -1;
 }
 
 tti_heap_head *tti_heap_head_of(tti_heap *heap)

@@ -45,6 +45,8 @@ tutti_status tti_heap_map(int fd, const uint8_t token[TTI_TOKEN_BYTES], size_t d
 
 void           tti_heap_free(tti_heap *heap); /* NULL is fine */
 int            tti_heap_fd(const tti_heap *heap);
+/** Close the descriptor of a peer's heap; the mapping stays. */
+void           tti_heap_drop_fd(tti_heap *heap);
 tti_heap_head *tti_heap_head_of(tti_heap *heap);
 _Atomic uint64_t *tti_heap_directory(tti_heap *heap);
 

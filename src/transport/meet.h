@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * transport/meet.h - the mesh as its two files see it. */
+ * transport/meet.h - the mesh as the files that make it see it. */
 #ifndef TTI_TRANSPORT_MEET_H
 #define TTI_TRANSPORT_MEET_H
 
@@ -16,7 +16,7 @@ typedef struct tti_member {
     int        pidfd;
     tti_addr   addr; /* of a member of another host: where it listens */
     tti_link  *link; /* to a member of this host, until the messenger takes it */
-    int          registered_fd; /* of a member of this host: its registered memory; -1: ours */
+    int          registered_fd; /* of a member of this host: its registered memory; -1: ours, or mapped */
     tti_foreign *registered;    /* guarded by registered_lock; NULL: not mapped yet */
     char       where[TTI_CARD_HOST_MAX + 48];
 } tti_member;
@@ -25,6 +25,7 @@ struct tti_mesh {
     tti_port   *port;
     int         rank;
     int         n_ranks;
+    int         n_here; /* on this rank's host, from tti_meet_local() on */
     tti_member *members; /* [n_ranks] */
     tti_card   *cards;   /* [n_ranks]; until tti_mesh_open is done */
     tti_handle  local_listener; /* until tti_mesh_open is done */
@@ -35,5 +36,24 @@ struct tti_mesh {
 
 /** Exchange signs with every member whose host hint is ours, and map their heaps. */
 tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config);
+
+/** Whether two members have the same host hint. */
+bool tti_same_host(const tti_mesh *mesh, int a, int b);
+
+/* ---- meet_signs.c ----------------------------------------------------------------------------------- */
+
+/** The first rank of a host, while it hands the descriptors of all to all. */
+typedef struct tti_office {
+    tti_mesh   *mesh;
+    int        *ranks;   /* [n] of this host, rising */
+    int         n;
+    tti_handle *streams; /* by rank; TTI_NO_HANDLE: none */
+    int64_t     deadline_ns;
+} tti_office;
+
+/** The office's part, once all have come to it; may close streams. */
+tutti_status tti_office_exchange(const tti_office *office);
+/** Everybody else's, with the office, which is that rank, behind stream. */
+tutti_status tti_office_visit(tti_mesh *mesh, tti_handle stream, int office, int n_members, int64_t deadline_ns);
 
 #endif

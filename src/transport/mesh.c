@@ -8,7 +8,8 @@
  *         listener, for connections that are made when somebody needs them (connector.c).
  * True    After tti_mesh_open() the members, their hosts, heaps, bells, pidfds and addresses are constant,
  *         and so is the door, so any thread may read them. Links belong to whoever took them. Registered memory
- *         is mapped under a lock when somebody asks for it, and constant from then on. */
+ *         is mapped under a lock when somebody asks for it, or with the rest where there are many peers, and constant
+ *         from then on. */
 #include "transport/mesh.h"
 
 #include <errno.h>
@@ -192,10 +193,9 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
         st = listen_tcp(mesh, config->listen_host, &card);
     if (st == TUTTI_OK)
         st = tti_cards_exchange(config, &card, mesh->cards);
-    if (st == TUTTI_OK)
-        st = tti_scope_agree(config, mesh->door.scope);
     if (st != TUTTI_OK)
         return st;
+    memcpy(mesh->door.scope, mesh->cards[0].world, sizeof mesh->door.scope);
     for (rank = 0; rank < mesh->n_ranks; rank++) {
         mesh->members[rank].addr = tti_card_addr(&mesh->cards[rank]);
         snprintf(mesh->members[rank].where, sizeof mesh->members[rank].where, "host '%s', pid %lld",

@@ -9,25 +9,11 @@
 #define TTI_TRANSPORT_MESH_H
 
 #include "base/port.h"
+#include "transport/board.h"
 #include "transport/heap.h"
 #include "transport/registered.h"
 
 typedef struct tti_mesh tti_mesh;
-
-/** Where members leave and find each other's addresses; the backend puts the store behind it. */
-typedef struct tti_board {
-    void *context;
-    /* Leave bytes under key; TUTTI_E_STATE with words if somebody has done so already. */
-    tutti_status (*put)(void *context, const char *key, const void *data, size_t bytes,
-                        int64_t deadline_ns);
-    /* Wait for key and copy exactly bytes; another size is TUTTI_E_STORE. */
-    tutti_status (*get)(void *context, const char *key, void *out, size_t bytes, int64_t deadline_ns);
-    /* Whether key is there now. */
-    tutti_status (*has)(void *context, const char *key, int64_t deadline_ns, bool *there_out);
-} tti_board;
-
-/** After a wait ran out of time: how long asking the board who is missing may take. */
-#define TTI_BOARD_GRACE_NS TTI_SECOND
 
 typedef struct tti_mesh_config {
     tti_port         *port;

@@ -132,7 +132,7 @@ static tti_mesh_config config_of(const rank_ctx *ctx, const tti_board *board)
 static void *rank_main(void *arg)
 {
     rank_ctx               *ctx = arg;
-    const tti_board         board = { ctx->board, board_put, board_get, board_has };
+    const tti_board         board = { .context = ctx->board, .put = board_put, .get = board_get, .has = board_has };
     const tti_mesh_config   config = config_of(ctx, &board);
 
     CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_OK);
@@ -612,7 +612,7 @@ static void a_failure_is_told_without_further_calls(void **state)
 static void open_alone(void **state, int size, int64_t timeout_ms, test_board *board, const char *expected,
                        tutti_status wanted)
 {
-    const tti_board         table = { board, board_put, board_get, board_has };
+    const tti_board         table = { .context = board, .put = board_put, .get = board_get, .has = board_has };
     rank_ctx                ctx = { .rank = 0, .size = size,
                                     .deadline_ns = tti_deadline(tti_port_system(), timeout_ms, 0) };
     const tti_mesh_config   config = config_of(&ctx, &table);
@@ -628,7 +628,7 @@ static void open_alone(void **state, int size, int64_t timeout_ms, test_board *b
 static void a_secret_is_needed_beyond_loopback(void **state)
 {
     test_board            board = { .n = 0 };
-    const tti_board       table = { &board, board_put, board_get, board_has };
+    const tti_board       table = { .context = &board, .put = board_put, .get = board_get, .has = board_has };
     const tti_mesh_config config = { .port = tti_port_system(), .board = &table, .n_ranks = 2,
                                      .listen_host = "192.0.2.1" };
     tti_mesh             *mesh = NULL;
@@ -654,7 +654,7 @@ static void missing_ranks_are_named(void **state)
 /* Rank leaves its card and goes. */
 static void leave_card(test_board *board, int rank, int size)
 {
-    const tti_board       table = { board, board_put, board_get, board_has };
+    const tti_board       table = { .context = board, .put = board_put, .get = board_get, .has = board_has };
     rank_ctx              ctx = { .rank = rank, .size = size };
     const tti_mesh_config config = config_of(&ctx, &table);
     tti_card              card, cards[RANKS_MAX];
@@ -681,7 +681,7 @@ static void who_did_not_come_to_the_local_socket_is_named(void **state)
 static void *join_with_another_size(void *arg)
 {
     rank_ctx               *ctx = arg;
-    const tti_board         table = { ctx->board, board_put, board_get, board_has };
+    const tti_board         table = { .context = ctx->board, .put = board_put, .get = board_get, .has = board_has };
     const tti_mesh_config   config = config_of(ctx, &table);
 
     CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_E_ARG);

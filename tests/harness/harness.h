@@ -37,7 +37,7 @@
 
 typedef struct tutti_group tutti_group;
 
-enum { TT_RANKS_MAX = 72, TT_HOSTS_MAX = 2, TT_MARKS = 64 };
+enum { TT_RANKS_MAX = 256, TT_HOSTS_MAX = 2, TT_MARKS = 64 };
 enum { TT_PASSED = 0, TT_FAILED = 1, TT_DIED = 42, TT_SKIPPED = 77 };
 
 /** What a body knows. */

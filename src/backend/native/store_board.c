@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * store_board.c - put once, wait, look: three calls over the store's interface. */
+ * store_board.c - put once, wait, look: calls over the store's interface, one request each, or one for every 256 keys
+ * of a list. */
 #include "backend/native/store_board.h"
 
 #include <string.h>
@@ -21,19 +22,41 @@ static tutti_status put(void *context, const char *key, const void *data, size_t
     return mine ? TUTTI_OK : tti_fail(TUTTI_E_STATE, "key '%s' is in the store already", key);
 }
 
+/* Copy a value out, if it is one of bytes. */
+static tutti_status take(const char *key, const tutti_bytes *value, void *out, size_t bytes)
+{
+    if (value->size != bytes)
+        return tti_fail(TUTTI_E_STORE, "key '%s' has %zu bytes, not %zu: another version of tutti wrote it", key,
+                        value->size, bytes);
+    memcpy(out, value->data, bytes);
+    return TUTTI_OK;
+}
+
 static tutti_status get(void *context, const char *key, void *out, size_t bytes, int64_t deadline_ns)
 {
     tutti_bytes  value = { 0 };
     tutti_status st = tti_store_get_until(context, key, deadline_ns, &value);
 
+    if (st == TUTTI_OK)
+        st = take(key, &value, out, bytes);
+    tutti_bytes_free(&value);
+    return st;
+}
+
+static tutti_status get_all(void *context, const char *const *keys, int n, void *out, size_t bytes,
+                            int64_t deadline_ns)
+{
+    tutti_bytes  values[TTI_BOARD_KEYS_MAX];
+    tutti_status st = tti_store_multi_get_until(context, keys, (size_t)n, deadline_ns, values);
+    int          i;
+
     if (st != TUTTI_OK)
         return st;
-    if (value.size != bytes)
-        st = tti_fail(TUTTI_E_STORE, "key '%s' has %zu bytes, not %zu: another version of tutti wrote it", key,
-                      value.size, bytes);
-    else
-        memcpy(out, value.data, bytes);
-    tutti_bytes_free(&value);
+    for (i = 0; i < n; i++) {
+        if (st == TUTTI_OK)
+            st = take(keys[i], &values[i], (char *)out + (size_t)i * bytes, bytes);
+        tutti_bytes_free(&values[i]);
+    }
     return st;
 }
 
@@ -42,7 +65,13 @@ static tutti_status has(void *context, const char *key, int64_t deadline_ns, boo
     return tti_store_check_until(context, &key, 1, deadline_ns, there_out);
 }
 
+static tutti_status has_all(void *context, const char *const *keys, int n, int64_t deadline_ns, bool *all_out)
+{
+    return tti_store_check_until(context, keys, (size_t)n, deadline_ns, all_out);
+}
+
 tti_board tti_store_board(tutti_store *store)
 {
-    return (tti_board){ .context = store, .put = put, .get = get, .has = has };
+    return (tti_board){ .context = store, .put = put, .get = get, .has = has, .get_all = get_all,
+                        .has_all = has_all };
 }

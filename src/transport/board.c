@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * board.c - reading what every rank has left on a board, in few requests.
+ *
+ * Why     Everybody needs everybody's piece: asked for one by one that is a round trip for each rank on each rank,
+ *         and the store serves the square of their number when all start at the same moment.
+ * How     One request asks for up to TTI_BOARD_KEYS_MAX pieces and is answered when the last of them has come. If that
+ *         takes longer than a look, the first piece that had not come is asked for: while it is missing nothing else
+ *         is looked at; when it is there, the next one that is not is looked for, and those before it are
+ *         taken. So pieces are seen in the order of ranks, as if they were asked for one after the
+ *         other, what is wrong with one of them is seen although others never come, and all of it takes one request
+ *         for 256 ranks that come in time. Who has found nothing at a look waits for that one piece first.
+ *         Looks become rarer, up to a limit: a rank that waits long costs the store little.
+ *         Who is missing is found by halves: ranges that are there whole take one question.
+ * True    come() is called for 0, 1, 2, ..., each once. A piece that was left stays as it is.
+ * Fails   A board that answers no questions is not asked further: its words stay. */
+#include "transport/board.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <tutti/private.h>
+
+void tti_roll_key(const tti_roll *roll, int rank, char key_out[TTI_BOARD_KEY_BYTES])
+{
+    snprintf(key_out, TTI_BOARD_KEY_BYTES, "%s/%d", roll->what, rank);
+}
+
+typedef struct key_list {
+    const char *keys[TTI_BOARD_KEYS_MAX];
+    char        room[TTI_BOARD_KEYS_MAX][TTI_BOARD_KEY_BYTES];
+} key_list;
+
+static void list_keys(const tti_roll *roll, int first, int n, key_list *list)
+{
+    int i;
+
+    for (i = 0; i < n; i++) {
+        tti_roll_key(roll, first + i, list->room[i]);
+        list->keys[i] = list->room[i];
+    }
+}
+
+/* The pieces of n ranks, at most TTI_BOARD_KEYS_MAX. */
+static tutti_status get_some(const tti_roll *roll, int first, int n, int64_t deadline_ns, char *out)
+{
+    const tti_board *board = roll->board;
+    tutti_status     st = TUTTI_OK;
+    key_list         list;
+    int              i;
+
+    list_keys(roll, first, n, &list);
+    if (board->get_all != NULL && n > 1)
+        return board->get_all(board->context, list.keys, n, out, roll->bytes, deadline_ns);
+    for (i = 0; i < n && st == TUTTI_OK; i++)
+        st = board->get(board->context, list.keys[i], out + (size_t)i * roll->bytes, roll->bytes, deadline_ns);
+    return st;
+}
+
+/* Whether those of n ranks are all there, at most TTI_BOARD_KEYS_MAX. */
+static tutti_status has_some(const tti_roll *roll, int first, int n, int64_t deadline_ns, bool *all_out)
+{
+    const tti_board *board = roll->board;
+    tutti_status     st = TUTTI_OK;
+    bool             there = true;
+    key_list         list;
+    int              i;
+
+    list_keys(roll, first, n, &list);
+    if (board->has_all != NULL && n > 1)
+        return board->has_all(board->context, list.keys, n, deadline_ns, all_out);
+    for (i = 0; i < n && st == TUTTI_OK && there; i++)
+        st = board->has(board->context, list.keys[i], deadline_ns, &there);
+    if (st == TUTTI_OK)
+        *all_out = there;
+    return st;
+}
+
+static int64_t grace(const tti_roll *roll)
+{
+    return tti_port_now(roll->port) + TTI_BOARD_GRACE_NS;
+}
+
+/* How many ranks from first on are there, of at most n, up to the first that is not: 1, 2, 4, ... more at a time, then by
+ * halves. */
+static tutti_status count_there(const tti_roll *roll, int first, int n, int *n_out)
+{
+    int          step = 1, at = 0, end = n; /* those before at are there; of those before end, one is not */
+    bool         found = false;             /* that end */
+    tutti_status st = TUTTI_OK;
+
+    while (st == TUTTI_OK && at < end && !(found && end - at == 1)) {
+        const int left = end - at;
+        const int some = found ? left / 2 : step < left ? step : left;
+        bool      there = false;
+
+        st = has_some(roll, first + at, some, grace(roll), &there);
+        if (there)
+            at += some;
+        else
+            end = at + some;
+        found = found || !there;
+        step *= 2;
+    }
+    *n_out = at;
+    return st;
+}
+
+/* Those from *n_out on that are there already. */
+static tutti_status take_there(const tti_roll *roll, int n, char *out, int *n_out)
+{
+    int          there = 0, i;
+    tutti_status st = count_there(roll, *n_out, n, &there);
+
+    if (st == TUTTI_OK && there > 0)
+        st = get_some(roll, *n_out, there, grace(roll), out + (size_t)*n_out * roll->bytes);
+    for (i = 0; i < there && st == TUTTI_OK; i++)
+        st = roll->come(roll->ctx, (*n_out)++);
+    return st;
+}
+
+/* At most `most` of those that are left, or what has come of them until then. */
+static tutti_status read_some(const tti_roll *roll, int most, int64_t until_ns, char *out, int *n_out)
+{
+    const int    left = roll->n - *n_out;
+    const int    n = left < most ? left : most;
+    const int    before = *n_out;
+    tutti_status st = get_some(roll, before, n, until_ns, out + (size_t)before * roll->bytes);
+
+    if (st == TUTTI_E_TIMEOUT && n > 1) {
+        st = take_there(roll, n, out, n_out);
+        return st == TUTTI_OK && *n_out < before + n ? TUTTI_E_TIMEOUT : st;
+    }
+    while (st == TUTTI_OK && *n_out < before + n)
+        st = roll->come(roll->ctx, (*n_out)++);
+    return st;
+}
+
+tutti_status tti_roll_read(const tti_roll *roll, int64_t deadline_ns, void *out, int *n_out)
+{
+    int64_t      look_ns = roll->look_ms * TTI_MS;
+    int          most = TTI_BOARD_KEYS_MAX;
+    bool         last = false;
+    tutti_status st = TUTTI_OK;
+
+    *n_out = 0;
+    while (st == TUTTI_OK && *n_out < roll->n) {
+        const int64_t slice_ns = tti_port_now(roll->port) + look_ns;
+        const int     before = *n_out;
+
+        st = read_some(roll, most, slice_ns < deadline_ns ? slice_ns : deadline_ns, out, n_out);
+        most = *n_out > before ? TTI_BOARD_KEYS_MAX : 1;
+        if (st != TUTTI_E_TIMEOUT)
+            continue;
+        st = last && *n_out == before ? roll->awaited(roll->ctx, *n_out) : TUTTI_OK;
+        if (st != TUTTI_OK)
+            return st;
+        if (tti_port_now(roll->port) >= deadline_ns)
+            return TUTTI_E_TIMEOUT;
+        /* it may have come just before whoever is asked finds that it cannot: once more */
+        last = roll->awaited != NULL && roll->awaited(roll->ctx, *n_out) != TUTTI_OK;
+        look_ns = 2 * look_ns < roll->look_most_ms * TTI_MS ? 2 * look_ns : roll->look_most_ms * TTI_MS;
+    }
+    return st;
+}
+
+/* ---- who is missing --------------------------------------------------------------------------------- */
+
+typedef struct search {
+    const tti_roll *roll;
+    int             left; /* that may still be marked */
+    int64_t         deadline_ns;
+    bool           *missing;
+} search;
+
+/* Among n ranks, at most TTI_BOARD_KEYS_MAX. False: it ended before all were looked at. */
+static bool find_missing(search *s, int first, int n)
+{
+    bool there = true;
+
+    if (s->left <= 0 || has_some(s->roll, first, n, s->deadline_ns, &there) != TUTTI_OK)
+        return false;
+    if (there)
+        return true;
+    if (n == 1) {
+        s->missing[first] = true;
+        s->left--;
+        return true;
+    }
+    return find_missing(s, first, n / 2) && find_missing(s, first + n / 2, n - n / 2);
+}
+
+bool tti_roll_missing(const tti_roll *roll, int first, int most, int64_t deadline_ns, bool *missing_out)
+{
+    search s = { .roll = roll, .left = most, .deadline_ns = deadline_ns, .missing = missing_out };
+    int    at, n;
+
+    memset(missing_out + first, false, (size_t)(roll->n - first) * sizeof *missing_out);
+    for (at = first; at < roll->n; at += n) {
+        n = roll->n - at < TTI_BOARD_KEYS_MAX ? roll->n - at : TTI_BOARD_KEYS_MAX;
+        if (!find_missing(&s, at, n))
+            return false;
+    }
+    return true;
+}
