@@ -107,7 +107,7 @@ static tutti_status open_links(tti_mesh *mesh)
         ends.peer = member->heap;
         ends.peer_rank = rank;
         ends.peer_bell = member->bell;
-        ends.peer_pid = tti_pid_of(member->pidfd);
+        ends.peer_pidfd = member->pidfd;
         st = tti_ring_link_open(&ends, &member->link);
     }
     return st;

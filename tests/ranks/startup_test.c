@@ -25,7 +25,12 @@
             fail_msg("%s: %s", #call, tutti_last_error());                                             \
     } while (0)
 
-enum { MANY = 256, FILES = 1024, COUNT = 3000 };
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+enum { SOME = 20, MANY = 70, THREADS = 24 }; /* a process has some 100 MiB there */
+#else
+enum { SOME = 100, MANY = 256, THREADS = 64 };
+#endif
+enum { FILES = 1024, COUNT = 3000 };
 enum { STORED, JOINED, COUNTED, GROUPED, LEFT }; /* counters of the harness */
 
 /* What a process may open, and whom it may not outdo: the kernel lets a user without privileges have no more descriptors
@@ -242,9 +247,9 @@ static void make_worlds_and_a_group(tt_ctx *t)
 int main(void)
 {
     static const tt_test tests[] = {
-        TT_TEST(make_worlds_and_a_group, .ranks = 64, .init = TT_INIT_NONE, .transports = "threads,threads-tcp",
+        TT_TEST(make_worlds_and_a_group, .ranks = THREADS, .init = TT_INIT_NONE, .transports = "threads,threads-tcp",
                 .limit_ms = 60000),
-        TT_TEST(a_host_full, .ranks = 100, .init = TT_INIT_NONE, .limit_ms = 60000),
+        TT_TEST(a_host_full, .ranks = SOME, .init = TT_INIT_NONE, .limit_ms = 60000),
         TT_TEST(a_host_full, .ranks = MANY, .init = TT_INIT_NONE, .limit_ms = 120000),
     };
 

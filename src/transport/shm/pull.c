@@ -157,6 +157,10 @@ static bool prove(tti_puller *p, const tti_proof *proof)
 {
     uint8_t there[PROOF_MAX];
 
+    if (p->pid == 0 && p->pidfd > 0) { /* once: asking costs more than many a message */
+        p->pid = tti_pid_of(p->pidfd);
+        p->pidfd = 0;
+    }
     if (!p->proved && p->pid > 0 && proof->bytes <= sizeof there)
         p->proved = read_memory(p->pid, proof->address, there, proof->bytes) == (ssize_t)proof->bytes &&
                     memcmp(there, proof->expected, proof->bytes) == 0;

@@ -58,7 +58,8 @@ pid_t tti_pid_of(int pidfd);
 
 /** The receiver's side. */
 typedef struct tti_puller {
-    pid_t           pid; /* of the sender, as this process sees it; 0: unknown */
+    pid_t           pid; /* of the sender, as this process sees it; 0: unknown, or not asked for yet: */
+    int             pidfd; /* of the sender; 0: none */
     bool            proved;
     tti_offer_word *word;
     uint64_t        seen;    /* what the word must be for this side to go on */

@@ -406,7 +406,7 @@ tutti_status tti_ring_link_open(const tti_ring_ends *ends, tti_link **link_out)
                          .out = { .fenced = fenced }, .in = { .fenced = fenced },
                          .out_bulk = { .size = ends->bulk_size, .fenced = fenced },
                          .in_bulk = { .size = ends->bulk_size, .fenced = fenced },
-                         .in_pull = { .pid = ends->peer_pid } };
+                         .in_pull = { .pidfd = ends->peer_pidfd } };
     *link_out = &link->base;
     return TUTTI_OK;
 }

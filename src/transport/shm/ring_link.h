@@ -4,19 +4,18 @@
 #ifndef TTI_TRANSPORT_SHM_RING_LINK_H
 #define TTI_TRANSPORT_SHM_RING_LINK_H
 
-#include <sys/types.h>
 #include "transport/heap.h"
 #include "transport/link.h"
 #include "transport/shm/pull.h"
 
-/** Heaps and bell are borrowed until the link is closed; the directory word of each heap at the other's rank
+/** Heaps, bell and pidfd are borrowed until the link is closed; the directory word of each heap at the other's rank
  * says where the ring to it is. */
 typedef struct tti_ring_ends {
     tti_port  *port;
     tti_heap  *own, *peer;
     int        own_rank, peer_rank;
     tti_handle peer_bell;
-    pid_t      peer_pid; /* as this process sees it; 0: unknown */
+    int        peer_pidfd; /* of its process */
     size_t     bulk_size; /* tti_bulk_size(), the same at both ends */
     tti_pull_sizes pulled; /* which payloads are offered */
 } tti_ring_ends;
