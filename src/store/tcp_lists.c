@@ -9,14 +9,28 @@
 #include <tutti/private.h>
 #include "store/store_value.h"
 
-/* Room for the keys of a portion. NULL: no memory (worded). */
-static tti_tcp_key *key_rooms(size_t n_keys)
+/* Give a call its keys, each behind the byte that users' keys begin with: in a block of just their size, which the caller
+ * frees after the call. NULL: no memory (worded). */
+static char *give_keys(tti_tcp_call *call, const char *const *keys, size_t n_keys)
 {
-    tti_tcp_key *rooms = malloc(n_keys * sizeof *rooms);
+    size_t bytes = 0, size, i;
+    char  *block, *at;
 
-    if (rooms == NULL)
+    for (i = 0; i < n_keys; i++)
+        bytes += 1 + strlen(keys[i]);
+    block = at = malloc(bytes);
+    if (block == NULL) {
         tti_fail(TUTTI_E_NOMEM, "no memory for %zu store keys", n_keys);
-    return rooms;
+        return NULL;
+    }
+    for (i = 0; i < n_keys; i++) {
+        size = strlen(keys[i]);
+        *at = '/';
+        memcpy(at + 1, keys[i], size);
+        call->request.keys[call->request.n_keys++] = (tti_slice){ .data = at, .size = size + 1 };
+        at += size + 1;
+    }
+    return block;
 }
 
 static size_t portion(size_t n_keys)
@@ -28,18 +42,16 @@ static size_t portion(size_t n_keys)
 static tutti_status ask_some(tti_tcp_pool *pool, tti_store_op op, const char *const *keys,
                              size_t n_keys, int64_t deadline_ns, int64_t *out)
 {
-    tti_tcp_key *rooms = key_rooms(n_keys);
     tti_tcp_call call;
     tutti_status st;
-    size_t       i;
+    char        *block;
 
-    if (rooms == NULL)
-        return TUTTI_E_NOMEM;
     tti_tcp_call_begin(&call, pool, op, keys[0], deadline_ns);
-    for (i = 0; i < n_keys; i++)
-        tti_tcp_call_key(&call, keys[i], &rooms[i]);
+    block = give_keys(&call, keys, n_keys);
+    if (block == NULL)
+        return TUTTI_E_NOMEM;
     st = tti_tcp_call_number(&call, op == TTI_STORE_CHECK ? 1 : 0, out);
-    free(rooms);
+    free(block);
     return st;
 }
 
@@ -126,18 +138,16 @@ static tutti_status copy_values(const tutti_bytes *body, size_t n_keys, tutti_by
 static tutti_status get_some(tti_tcp_pool *pool, const char *const *keys, size_t n_keys,
                              int64_t deadline_ns, tutti_bytes *vals_out, size_t *n_out)
 {
-    tti_tcp_key *rooms = key_rooms(n_keys);
     tti_tcp_call call;
     tutti_status st;
-    size_t       i;
+    char        *block;
 
-    if (rooms == NULL)
-        return TUTTI_E_NOMEM;
     tti_tcp_call_begin(&call, pool, TTI_STORE_MULTI_GET, keys[0], deadline_ns);
-    for (i = 0; i < n_keys; i++)
-        tti_tcp_call_key(&call, keys[i], &rooms[i]);
+    block = give_keys(&call, keys, n_keys);
+    if (block == NULL)
+        return TUTTI_E_NOMEM;
     st = tti_tcp_call_run(&call);
-    free(rooms);
+    free(block);
     if (st != TUTTI_OK)
         return st;
     st = copy_values(&call.body, n_keys, vals_out, n_out);
@@ -175,20 +185,19 @@ static size_t pairs_that_fit(const tutti_bytes *vals, size_t n_keys)
 static tutti_status set_some(tti_tcp_pool *pool, const char *const *keys, const tutti_bytes *vals,
                              size_t n_keys, int64_t deadline_ns)
 {
-    tti_tcp_key *rooms = key_rooms(n_keys);
     tti_tcp_call call;
     tutti_status st;
+    char        *block;
     size_t       i;
 
-    if (rooms == NULL)
-        return TUTTI_E_NOMEM;
     tti_tcp_call_begin(&call, pool, TTI_STORE_MULTI_SET, keys[0], deadline_ns);
-    for (i = 0; i < n_keys; i++) {
-        tti_tcp_call_key(&call, keys[i], &rooms[i]);
+    block = give_keys(&call, keys, n_keys);
+    if (block == NULL)
+        return TUTTI_E_NOMEM;
+    for (i = 0; i < n_keys; i++)
         call.request.values[i] = (tti_slice){ .data = vals[i].data, .size = vals[i].size };
-    }
     st = tti_tcp_call_number(&call, 0, NULL);
-    free(rooms);
+    free(block);
     return st;
 }
 

@@ -25,7 +25,7 @@ struct tti_mesh {
     tti_port   *port;
     int         rank;
     int         n_ranks;
-    int         n_here; /* on this rank's host, from tti_meet_local() on */
+    bool        few_files; /* this process may not open as many as its host has ranks, some times over */
     tti_member *members; /* [n_ranks] */
     tti_card   *cards;   /* [n_ranks]; until tti_mesh_open is done */
     tti_handle  local_listener; /* until tti_mesh_open is done */

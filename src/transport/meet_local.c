@@ -16,10 +16,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <tutti/private.h>
 
-enum { STRANGER_MS = 2000, LISTED_MAX = 16 };
+enum { STRANGER_MS = 2000, LISTED_MAX = 16, SPARE_FILES = 256 };
 
 bool tti_same_host(const tti_mesh *mesh, int a, int b)
 {
@@ -207,6 +208,14 @@ static tutti_status find_hosts(tti_mesh *mesh)
     return TUTTI_OK;
 }
 
+/* Whether four descriptors for each rank of the host, and one for a store's client, would leave little for others. */
+static bool has_few_files(int n_here)
+{
+    struct rlimit files;
+
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < (rlim_t)(5 * n_here + SPARE_FILES);
+}
+
 tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config)
 {
     tti_office   office = { .mesh = mesh, .deadline_ns = config->deadline_ns };
@@ -221,7 +230,7 @@ tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config)
     for (rank = 0; rank < mesh->n_ranks; rank++)
         if (mesh->members[rank].host == mesh->members[mesh->rank].host)
             office.ranks[office.n++] = rank;
-    mesh->n_here = office.n;
+    mesh->few_files = has_few_files(office.n);
     if (office.n > 1)
         st = office.ranks[0] == mesh->rank ? run_office(&office) : visit_office(mesh, config, office.ranks[0], office.n);
     free(office.ranks);

@@ -15,7 +15,7 @@
  *         connected: it closes what it has handed on, and at the end asks each member once more, and lets that one go.
  * True    There is one message at most on its way to a member, and it is answered, so that messages are never read as
  *         one. At most WINDOW of those with a portion are on their way, which is less than the kernel's limit. For each
- *         peer three descriptors stay, of many peers two; the office holds one portion besides, and a stream to each that
+ *         peer three descriptors stay, or two where they are scarce; the office holds one portion besides, and a stream to each that
  *         it has not adopted. So 256 ranks do with 1024 descriptors, of which rank 0 may need 256 to serve a store.
  * Fails   Descriptors of other programs of this user count as well: then the kernel refuses for a while, and we try
  *         again until the deadline. A process with too few descriptors is told how many it may have. */
@@ -29,7 +29,7 @@
 #include <tutti/private.h>
 #include "wire/addr.h"
 
-enum { SIGNS = 4, PORTION = TTI_FDS_MAX / SIGNS, WINDOW = 4, MANY_HERE = 128 };
+enum { SIGNS = 4, PORTION = TTI_FDS_MAX / SIGNS, WINDOW = 4 };
 
 #define PAUSE_NS TTI_MS
 
@@ -64,11 +64,11 @@ static void close_signs(const signs *s, int n)
             close(s[i].fds[k]);
 }
 
-/* Of many peers registered memory is mapped at once, which costs a few system calls and address space, and not when it is
- * first asked for, so that its descriptor need not be kept. */
-static bool map_now(tti_member *member)
+/* Where descriptors are scarce registered memory is mapped at once, which takes a few system calls and address space, and
+ * not when it is first asked for: then its descriptor need not be kept. */
+static bool map_now(const tti_mesh *mesh, tti_member *member)
 {
-    return tti_foreign_map(member->registered_fd, &member->registered) == TUTTI_OK;
+    return mesh->few_files && tti_foreign_map(member->registered_fd, &member->registered) == TUTTI_OK;
 }
 
 /* Take over a member's descriptors: map its memory, keep the others, but those of a thread of this process. */
@@ -86,7 +86,7 @@ static tutti_status adopt(tti_mesh *mesh, int rank, const signs *theirs)
     member->bell = theirs->fds[1];
     member->pidfd = theirs->fds[2];
     member->registered_fd = theirs->fds[3];
-    if (tti_registered_is(theirs->fds[3]) || (mesh->n_here > MANY_HERE && map_now(member))) {
+    if (tti_registered_is(theirs->fds[3]) || map_now(mesh, member)) {
         close(theirs->fds[3]);
         member->registered_fd = -1;
     }
