@@ -379,6 +379,28 @@ static void rank_1_stays_away(tt_rank *t)
     tti_team_release(&team);
 }
 
+/* Thousands of round trips, of which each comes soon: all of them do not in a millisecond. */
+static void going_on_is_not_coming_to_an_end(tt_rank *t)
+{
+    const tti_algorithm *row = row_of(TUTTI_CALL_ALL_REDUCE, "direct");
+    tti_net              net = { .lane = 0 };
+    tti_team             team;
+    job                 *j;
+
+    if (!enter(t, &team))
+        return;
+    j = make(t, row, 160000, IN_PLACE, 1);
+    tt_all_here(t);
+    j->call.deadline_ns = tt_in_ms(1);
+    if (begin_cut(&net, &team, 0, row, &j->call, 16, 1) == TUTTI_OK) /* else it was told already */
+        TT_CHECK(t, tti_net_end(&net, &team) == TUTTI_E_TIMEOUT);
+    snprintf(t->said, sizeof t->said, "%s", tutti_last_error());
+    drop(j);
+    tt_all_here(t);
+    tti_net_release(&net);
+    tti_team_release(&team);
+}
+
 /* The other rank has another count, and so other chunks. */
 static void counts_differ(tt_rank *t)
 {
@@ -449,6 +471,9 @@ static void test_words(void **state)
     assert_non_null(strstr(said, "all_reduce #1 (sum, 1000 f32) on group 'net' timed out after"));
     assert_non_null(strstr(said, "no message from rank 1"));
     assert_non_null(strstr(said, " (step 1 of 2, chunk 1 of 16)\n  next: "));
+    tt_run(2, true, going_on_is_not_coming_to_an_end, ranks);
+    snprintf(said, sizeof said, "%s%s", ranks[0].said, ranks[1].said);
+    assert_non_null(strstr(said, "all_reduce #1 (sum, 160000 f32) on group 'net' timed out after"));
     tt_run(2, true, counts_differ, ranks);
     snprintf(said, sizeof said, "%s%s", ranks[0].said, ranks[1].said);
     assert_non_null(strstr(said, "all_reduce #1 (sum, f32) with other counts"));

@@ -32,6 +32,8 @@
 #include <tutti/private.h>
 #include "coll/net/motion.h"
 
+enum { WAITS_TO_LOOK = 256 /* from one look at the clock to the next, while messages come */ };
+
 void tti_net_release(tti_net *net)
 {
     int i;
@@ -197,6 +199,12 @@ bool tti_net_may_end(const tti_net *net)
     return net->n_over == net->cut.n_chunks;
 }
 
+/* Messages that go on and on make no call longer than it may be; who only comes late may take what is there. */
+static bool is_too_late(tti_net *net)
+{
+    return ++net->n_waits % WAITS_TO_LOOK == 0 && tti_port_now(net->team->port) >= net->deadline_ns;
+}
+
 /* Wait until a message of any chunk has ended, or any other since as many had as seen says. */
 static tutti_status wait_for_some(tti_net *net, uint32_t seen)
 {
@@ -207,7 +215,7 @@ static tutti_status wait_for_some(tti_net *net, uint32_t seen)
         request = tti_motion_pending(chunk_at(net, k));
     if (request == NULL)
         return TUTTI_OK;
-    if (!tti_request_wait_any(request, seen, net->deadline_ns))
+    if (!tti_request_wait_any(request, seen, net->deadline_ns) || is_too_late(net))
         return tti_net_fail_timeout(net);
     return TUTTI_OK;
 }
@@ -218,6 +226,7 @@ tutti_status tti_net_end(tti_net *net, const tti_team *team)
 
     net->entered_ns = tti_port_now(team->port);
     net->deadline_ns = tti_call_deadline(net->call, net->entered_ns);
+    net->n_waits = 0;
     for (;;) {
         const uint32_t seen = tti_messenger_ended(team->messenger);
 

@@ -22,6 +22,7 @@ typedef struct tti_net {
     bool              sizes_known; /* of blocks, to both ends of each */
     int64_t           entered_ns;  /* when this rank first had time to wait */
     int64_t           deadline_ns;
+    unsigned          n_waits; /* so often it has */
 
     tti_chunk *chunks; /* chunk k has place k % cut.window */
     int        chunks_room;
