@@ -19,7 +19,7 @@
 enum { SEGMENTS = 3, NETS = 4, GROUP = 77 };
 
 #ifdef __SANITIZE_THREAD__
-static const int sizes[] = { 1, 2, 3, 5 };
+static const int sizes[] = { 2, 3 };
 #else
 static const int sizes[] = { 1, 2, 3, 4, 5, 6, 7, 8 };
 #endif
@@ -275,8 +275,9 @@ static void every_plan_however_cut(tt_rank *t)
     for (i = 0; i < n; i++)
         for (shape = 0; rows[i].plan != NULL && shape < SHAPES; shape++)
             for (c = 0; is_there(rows[i].kind, (call_shape)shape) && c < sizeof counts / sizeof counts[0]; c++)
-                for (w = 0; w < sizeof ways / sizeof ways[0] && t->failure[0] == '\0'; w++, seq += 2)
-                    compare(t, &team, &net, &rows[i], counts[c], (call_shape)shape, &ways[w], seq);
+                for (w = 0; w < 2 && t->failure[0] == '\0'; w++, seq += 2) /* in turn, and two for each count */
+                    compare(t, &team, &net, &rows[i], counts[c], (call_shape)shape,
+                            &ways[(c + 3 * w + (size_t)(i + shape)) % (sizeof ways / sizeof ways[0])], seq);
     tti_net_release(&net);
     tti_team_release(&team);
 }
