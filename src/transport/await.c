@@ -99,6 +99,7 @@ typedef struct patience {
     int64_t timeout_ms; /* negative: for ever */
     int64_t began_ns;   /* 0: not begun */
     int64_t deadline_ns;
+    bool     lies_down; /* sleep as soon as nothing moves: the core is wanted for something else */
     bool     any; /* until any request has ended, since so many had */
     uint32_t seen;
 } patience;
@@ -242,7 +243,8 @@ static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
         }
         if (moved || has_come(m, request, p))
             continue;
-        if (rounds >= (m->own_core ? 1 : ROUNDS_SHARED_CORE) && now_ns - idle_ns >= (m->own_core ? SPIN_NS : YIELD_NS))
+        if (p->lies_down ||
+            (rounds >= (m->own_core ? 1 : ROUNDS_SHARED_CORE) && now_ns - idle_ns >= (m->own_core ? SPIN_NS : YIELD_NS)))
             tti_messenger_sleep(m, p->deadline_ns);
         else
             idle(m, request, rounds);
@@ -306,10 +308,10 @@ uint32_t tti_messenger_ended(const tti_messenger *m)
     return atomic_load_explicit(&m->ended, memory_order_acquire);
 }
 
-bool tti_request_wait_any(tti_request *request, uint32_t seen, int64_t deadline_ns)
+bool tti_request_wait_any(tti_request *request, uint32_t seen, int64_t deadline_ns, bool in_background)
 {
     tti_messenger *m = request->messenger;
-    patience       p = { .began_ns = 1, .deadline_ns = deadline_ns, .any = true, .seen = seen };
+    patience       p = { .began_ns = 1, .deadline_ns = deadline_ns, .any = true, .seen = seen, .lies_down = in_background };
     bool           in_time;
 
     if (tti_request_ended(request))

@@ -98,8 +98,8 @@ bool         tti_request_ended(tti_request *request);
 /** How many requests have ended so far, of all there were; it wraps. For tti_request_wait_any(). */
 uint32_t tti_messenger_ended(const tti_messenger *messenger);
 /** Wait until request has ended, or any other since tti_messenger_ended() was seen: what has is for the caller to find
- * out, who looked after that. False at the deadline. */
-bool tti_request_wait_any(tti_request *request, uint32_t seen, int64_t deadline_ns);
+ * out, who looked after that. False at the deadline. in_background: leave the core to others as soon as nothing moves. */
+bool tti_request_wait_any(tti_request *request, uint32_t seen, int64_t deadline_ns, bool in_background);
 /** Move what can be moved now, unless another thread sees to it. Never blocks. */
 void tti_messenger_advance(tti_messenger *messenger);
 

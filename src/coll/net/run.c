@@ -205,6 +205,13 @@ static bool is_too_late(tti_net *net)
     return ++net->n_waits % WAITS_TO_LOOK == 0 && tti_port_now(net->team->port) >= net->deadline_ns;
 }
 
+/* Beside what the program computes, a large call waits asleep: bytes come all the time, and to look for them takes the
+ * core away. A small one is over sooner than whoever sleeps is awake. */
+static bool lies_down(const tti_net *net)
+{
+    return net->call->in_background && net->cut.n_chunks > 1;
+}
+
 /* Wait until a message of any chunk has ended, or any other since as many had as seen says. */
 static tutti_status wait_for_some(tti_net *net, uint32_t seen)
 {
@@ -215,7 +222,7 @@ static tutti_status wait_for_some(tti_net *net, uint32_t seen)
         request = tti_motion_pending(chunk_at(net, k));
     if (request == NULL)
         return TUTTI_OK;
-    if (!tti_request_wait_any(request, seen, net->deadline_ns) || is_too_late(net))
+    if (!tti_request_wait_any(request, seen, net->deadline_ns, lies_down(net)) || is_too_late(net))
         return tti_net_fail_timeout(net);
     return TUTTI_OK;
 }
