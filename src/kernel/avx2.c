@@ -180,3 +180,5 @@ INLINE bool any_nan_f64(v_f64 a, v_f64 b, v_f64 c, v_f64 d)
 
 #define LOOP_TABLE tti_loops_avx2
 #include "kernel/loops.h"
+#define QUANTIZE_TABLE tti_quantize_avx2
+#include "kernel/quantize_loops.h"

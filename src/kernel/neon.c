@@ -103,3 +103,5 @@ INLINE v_f32 f32_of_f8e5m2(raw_4 raw)
 
 #define LOOP_TABLE tti_loops_neon
 #include "kernel/loops.h"
+#define QUANTIZE_TABLE tti_quantize_neon
+#include "kernel/quantize_loops.h"
