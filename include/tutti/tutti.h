@@ -13,6 +13,7 @@
 #include <tutti/group.h>
 #include <tutti/coalesce.h>
 #include <tutti/sparse.h>
+#include <tutti/compressed.h>
 #include <tutti/window.h>
 #include <tutti/future.h>
 #include <tutti/parallel.h>

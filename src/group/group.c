@@ -12,7 +12,7 @@
  *         their carrier.
  * Source  torch.distributed's names and layout, so that what a store holds looks familiar. */
 #include "group/make.h"
-#include "group/hooks.h"
+#include "group/compound.h"
 #include "group/scope.h"
 
 #include <stdio.h>
@@ -51,6 +51,7 @@ void tti_group_free(tutti_group *group)
     tutti_store_close(group->store);
     tutti_store_close(group->root);
     tti_local_names_free(group->local_names);
+    tti_compound_room_release(group);
     free(group->former);
     free(group->ranks);
     free(group->desc);

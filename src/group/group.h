@@ -17,6 +17,7 @@
  *   lists.c       the arrays of a call; one span as a list
  *   coalesce.c    several buffers in one call; bundle.c makes one of many, scope.c records them
  *   sparse.c      sums of sparse tensors, over coo.c
+ *   compound.c    operations made of several, of this room and of those above
  *   p2p.c         send, recv, isend, irecv
  *   batch.c       several messages at once
  *   queue.c       in which order a group's collectives run; gate.h: without the lock
@@ -51,6 +52,7 @@ typedef struct tti_callback tti_callback;
 typedef struct tti_worker   tti_worker; /* workers.c */
 typedef struct tti_scope    tti_scope; /* scope.c */
 typedef struct tti_work_block tti_work_block; /* work.c */
+typedef struct tti_compound   tti_compound; /* compound.h */
 typedef struct tutti_window tutti_window;
 typedef struct tti_hooks    tti_hooks; /* hooks.h */
 
@@ -130,6 +132,8 @@ struct tutti_group {
     char                     handle[TTI_HANDLE_MAX]; /* of a world: names it among all processes */
     bool                     timed;  /* its works take times */
     _Atomic bool             hooked; /* hooks.c: there may be hooks */
+    void                    *room;   /* compound.c; whoever has the turn uses it. NULL: none yet */
+    size_t                   room_bytes;
     _Atomic uintptr_t        scope_owner; /* scope.c: the thread that has a scope open; 0: none */
     tti_scope               *scope;       /* its own */
 
@@ -205,6 +209,7 @@ struct tutti_work {
     int                      pins;    /* threads inside an entry of ops with request */
 
     tutti_call call;   /* a collective; of a receive dtype, count, out and device */
+    tti_compound *compound; /* is run in the place of call, which has its number; NULL: none, or it was */
     int        rank;   /* of this process in the group */
     int        n_list; /* entries of call.list */
     void      *list[]; /* what call.list and the call's other arrays point to */
@@ -306,6 +311,9 @@ void tti_runner_sleep(tti_runner *runner, int64_t deadline_ns);
 /** Queue call, with n_list entries of its list and its other arrays copied; work_out has a reference of the caller's. */
 tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
                             tutti_work **work_out);
+/** Queue a compound, which is the caller's again if this fails. */
+tutti_status tti_queue_push_compound(tutti_group *group, tti_compound *compound, tutti_device_type device,
+                                     tutti_work **work_out);
 /** Run the oldest work of group whose turn it is, if nobody does. Lock held, also on return. */
 bool tti_queue_help(tutti_group *group);
 /** Somebody comes to wait for work, which has not ended, and helps: run it, if its turn has come and nobody does. Lock
@@ -333,6 +341,7 @@ typedef struct tti_turns {
     uint64_t     first; /* what the operation as a whole is called by */
     uint64_t     next;
     uint64_t     end;
+    bool         in_background; /* as of a call */
 } tti_turns;
 
 /** Take n numbers, and wait until it is their turn. tti_turns_give() must follow.

@@ -21,9 +21,10 @@ static inline bool tti_hooks_any(tutti_group *group)
     return atomic_load_explicit(&group->hooked, memory_order_relaxed);
 }
 
-/** Begin to observe an operation that is made of several collectives, which nobody observes: it reads in. */
-tutti_status tti_observe_whole_begin(tutti_group *group, const char *op, tutti_op reduce, tutti_span in,
-                                     tti_observation **seen_out);
+/** Begin to observe an operation that is made of several collectives, which nobody observes: it reads buf, and perhaps
+ * writes it. */
+tutti_status tti_observe_whole_begin(tutti_group *group, const char *op, tutti_op reduce, tutti_span buf, bool writes,
+                                     bool async, tti_observation **seen_out);
 /** Begin to observe a collective, whose list has n_list entries: its pre hooks are called.
  * @errors TUTTI_E_NOMEM */
 tutti_status tti_observe_call_begin(tutti_group *group, const tutti_call *call, int n_list, bool async,
@@ -41,10 +42,10 @@ static inline tutti_status tti_observe_call(tutti_group *group, const tutti_call
     return tti_hooks_any(group) ? tti_observe_call_begin(group, call, n_list, async, seen_out) : TUTTI_OK;
 }
 
-static inline tutti_status tti_observe_whole(tutti_group *group, const char *op, tutti_op reduce, tutti_span in,
-                                             tti_observation **seen_out)
+static inline tutti_status tti_observe_whole(tutti_group *group, const char *op, tutti_op reduce, tutti_span buf,
+                                             bool writes, bool async, tti_observation **seen_out)
 {
-    return tti_hooks_any(group) ? tti_observe_whole_begin(group, op, reduce, in, seen_out) : TUTTI_OK;
+    return tti_hooks_any(group) ? tti_observe_whole_begin(group, op, reduce, buf, writes, async, seen_out) : TUTTI_OK;
 }
 
 static inline tutti_status tti_observe_message(tutti_group *group, const tti_posting *p, bool async,

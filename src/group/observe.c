@@ -157,8 +157,8 @@ tutti_status tti_observe_call_begin(tutti_group *group, const tutti_call *call, 
     return TUTTI_OK;
 }
 
-tutti_status tti_observe_whole_begin(tutti_group *group, const char *op, tutti_op reduce, tutti_span in,
-                                     tti_observation **seen_out)
+tutti_status tti_observe_whole_begin(tutti_group *group, const char *op, tutti_op reduce, tutti_span buf, bool writes,
+                                     bool async, tti_observation **seen_out)
 {
     tti_observation *seen = NULL;
     tutti_op_event  *event;
@@ -166,16 +166,17 @@ tutti_status tti_observe_whole_begin(tutti_group *group, const char *op, tutti_o
 
     if (tti_hooks_inside())
         return TUTTI_OK;
-    st = observation_create(group, op, 1, &seen);
+    st = observation_create(group, op, 2, &seen);
     if (st != TUTTI_OK || seen == NULL)
         return st;
     event = &seen->event;
-    tti_comm_name(group, in.device.type, op, seen->name);
+    tti_comm_name(group, buf.device.type, op, seen->name);
     event->reduce = reduce;
-    seen->spans[0] = in;
+    seen->spans[0] = seen->spans[1] = buf;
     event->n_ins = 1;
     event->outs = seen->spans + 1;
-    begin(group, seen, true, false);
+    event->n_outs = writes ? 1 : 0;
+    begin(group, seen, true, async);
     *seen_out = seen;
     return TUTTI_OK;
 }

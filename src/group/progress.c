@@ -30,7 +30,7 @@
  *         another thread: a worker that looks meanwhile finds none, and is roused again afterwards. What was begun is
  *         run in any case, also after the group has failed: then the backend gives the buffers back, and the work
  *         ends after that. */
-#include "group/hooks.h"
+#include "group/compound.h"
 #include "group/put.h"
 #include "group/queue.h"
 
@@ -117,7 +117,11 @@ void tti_queue_run_work(tti_runner *runner, tutti_work *work, bool is_worker)
     group->inside++;
     if (work->timed && work->began_ns == 0)
         work->began_ns = tti_port_now(runner->port);
-    st = tti_queue_run_turn(group, &work->call, work->advanced);
+    if (work->compound != NULL)
+        st = tti_queue_run_compound(group, work->compound, work->call.seq, is_worker);
+    else
+        st = tti_queue_run_turn(group, &work->call, work->advanced);
+    work->compound = NULL;
     tti_work_finish(work, st, st != TUTTI_OK ? tutti_last_error() : NULL);
     group->inside--;
     tti_work_drop(work); /* the queue's reference */
@@ -156,7 +160,7 @@ static bool advance_work(tti_runner *runner, tutti_work *work)
 
 static bool can_advance(const tutti_group *group, const tutti_work *work)
 {
-    return group->finished == TUTTI_OK && !group->advancing &&
+    return group->finished == TUTTI_OK && !group->advancing && work->compound == NULL &&
            group->routes[work->call.device].ops->advance != NULL;
 }
 
@@ -297,11 +301,16 @@ void tti_queue_recall(tti_runner *runner, bool all)
 
 /* ---- queueing ---- */
 
+static const char *kind_name(const tutti_work *work)
+{
+    return work->compound != NULL ? work->compound->what : tti_call_kind_name(work->call.kind);
+}
+
 /* "all_reduce #12" */
 static void describe(tutti_work *work)
 {
     const char *end = work->what + sizeof work->what - 1;
-    char       *at = tti_put(work->what, end, tti_call_kind_name(work->call.kind));
+    char       *at = tti_put(work->what, end, kind_name(work));
 
     *tti_put_number(tti_put(at, end, " #"), end, work->call.seq) = '\0';
 }
@@ -310,6 +319,7 @@ static void describe(tutti_work *work)
 static tutti_status admit(tutti_group *group, tutti_work *work)
 {
     tti_runner  *runner = group->runner;
+    const char  *name = kind_name(work);
     tutti_status st;
 
     if (group->finished != TUTTI_OK)
@@ -321,14 +331,14 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
     }
     runner->n_pushed++;
     tti_queue_hold(group);
-    work->call.seq = group->next_seq++;
-    work->seq = work->call.seq;
+    work->call.seq = work->seq = group->next_seq;
+    group->next_seq += work->compound != NULL ? (uint64_t)work->compound->n_turns : 1;
     tti_work_retain(work);
     queue_append(runner, work);
     work->wanted = work->timed;
     describe(work);
     advance_works(group); /* what is not needed for that comes behind it: others wait for what it gives */
-    tti_comm_name(group, work->call.device, tti_call_kind_name(work->call.kind), work->name);
+    tti_comm_name(group, work->call.device, name, work->name);
     if (!work->done && !work->given && work->call.seq != group->turn)
         tti_queue_want(group); /* what stands before it is to end */
     else if (!put_off(work))
@@ -375,18 +385,12 @@ static void keep_arrays(tutti_work *work, const tutti_call *call, int n_list)
     work->call.segments = keep(&room, call->segments, call->n_segments * SEGMENT_ENTRIES);
 }
 
-tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
-                            tutti_work **work_out)
+/* A new work, which is the caller's from here on, or gone. */
+static tutti_status push(tutti_group *group, tutti_work *work, tutti_work **work_out)
 {
     tti_runner  *runner = group->runner;
-    tutti_work  *work = NULL;
     tutti_status st;
 
-    st = tti_work_create(group, n_list + arrays_of(call), &work);
-    if (st != TUTTI_OK)
-        return st;
-    keep_arrays(work, call, n_list);
-    work->n_list = n_list;
     tti_lock(&runner->lock);
     st = admit(group, work);
     tti_unlock(&runner->lock);
@@ -395,6 +399,33 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
     else
         tti_work_drop(work);
     return st;
+}
+
+tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
+                            tutti_work **work_out)
+{
+    tutti_work  *work = NULL;
+    tutti_status st;
+
+    st = tti_work_create(group, n_list + arrays_of(call), &work);
+    if (st != TUTTI_OK)
+        return st;
+    keep_arrays(work, call, n_list);
+    work->n_list = n_list;
+    return push(group, work, work_out);
+}
+
+tutti_status tti_queue_push_compound(tutti_group *group, tti_compound *compound, tutti_device_type device,
+                                     tutti_work **work_out)
+{
+    tutti_work  *work = NULL;
+    tutti_status st = tti_work_create(group, 0, &work);
+
+    if (st != TUTTI_OK)
+        return st;
+    work->call = tti_call_of(TUTTI_CALL_BARRIER, TUTTI_U8, 0, device);
+    work->compound = compound;
+    return push(group, work, work_out);
 }
 
 /* ---- closing ---- */
@@ -414,6 +445,9 @@ void tti_queue_abort_works(tutti_group *group, const char *happened)
         if (work->advanced)
             continue; /* the backend has its buffers: it is run, and fails */
         queue_remove(runner, work);
+        if (work->compound != NULL)
+            work->compound->release(work->compound);
+        work->compound = NULL;
         snprintf(words, sizeof words, "%s on group '%s' was not begun: the group was %s", work->what, group->name,
                  happened);
         tti_work_finish(work, TUTTI_E_ABORTED, words);

@@ -31,7 +31,7 @@
  * Fails   The first failure finishes the group: works behind it and later calls fail with the same
  *         status, and with the words of the operation that broke it. A collective tells the other
  *         members itself; for a message that failed tti_group_fail() does. */
-#include "group/hooks.h"
+#include "group/compound.h"
 #include "group/queue.h"
 
 #include <assert.h>
@@ -343,9 +343,23 @@ tutti_status tti_turns_run(tti_turns *turns, tutti_call *call)
     assert(turns->next < turns->end);
     tti_lock(&runner->lock);
     call->seq = turns->next++;
+    call->in_background = turns->in_background;
     st = tti_queue_run_turn(turns->group, call, false);
     tti_unlock(&runner->lock);
     return st;
+}
+
+/* Lock held, also on return, and released in between. */
+static void give_back(tti_turns *turns, const char *what, tutti_status st)
+{
+    tutti_group *group = turns->group;
+
+    if (group->finished == TUTTI_OK && tti_group_finishes(st)) {
+        tti_group_fail(group, what, st, tutti_last_error());
+        tell_abort(group, what, st);
+    }
+    tti_queue_hold(group); /* after the last turn it may have been opened */
+    end_turns(group, turns->end - turns->next, turns->in_background);
 }
 
 void tti_turns_give(tti_turns *turns, const char *what, tutti_status st)
@@ -354,12 +368,28 @@ void tti_turns_give(tti_turns *turns, const char *what, tutti_status st)
     tti_runner  *runner = group->runner;
 
     tti_lock(&runner->lock);
-    if (group->finished == TUTTI_OK && tti_group_finishes(st)) {
-        tti_group_fail(group, what, st, tutti_last_error());
-        tell_abort(group, what, st);
-    }
-    tti_queue_hold(group); /* after the last turn it may have been opened */
-    end_turns(group, turns->end - turns->next, false);
+    give_back(turns, what, st);
     group->inside--;
     tti_unlock(&runner->lock);
+}
+
+tutti_status tti_queue_run_compound(tutti_group *group, tti_compound *compound, uint64_t first, bool is_worker)
+{
+    tti_runner  *runner = group->runner;
+    const bool   late = group->finished != TUTTI_OK;
+    const char  *what = compound->what;
+    tti_turns    turns = { .group = group, .first = first, .next = first,
+                           .end = first + (uint64_t)compound->n_turns, .in_background = is_worker };
+    tutti_status st, ends;
+
+    assert(group->held && group->turn == first);
+    tti_unlock(&runner->lock);
+    st = late ? TUTTI_OK : tti_compound_run(group, compound, &turns);
+    ends = compound->ends != TUTTI_OK ? compound->ends : st;
+    compound->release(compound);
+    tti_lock(&runner->lock);
+    if (late)
+        st = ends = tti_queue_refuse(group);
+    give_back(&turns, what, ends);
+    return st;
 }

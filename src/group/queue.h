@@ -14,6 +14,10 @@ tutti_status tti_queue_refuse(const tutti_group *group);
 /** Run call, whose turn it is; is_begun: the backend has begun it. The lock is held, also on return, and released in
  * between; group stays, the caller is counted inside. */
 tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call, bool is_begun);
+/** Run a compound in its turns: compound.c. No lock held. */
+tutti_status tti_compound_run(tutti_group *group, tti_compound *compound, tti_turns *turns);
+/** Run a compound whose turns begin with number first, and give them back. As above. */
+tutti_status tti_queue_run_compound(tutti_group *group, tti_compound *compound, uint64_t first, bool is_worker);
 /** Do so much of call as waits for nobody, in its turn, or when all before it have given all. False: it has not ended,
  * and is to be run. True: with *st_out. Lock held as above. */
 bool tti_queue_advance_turn(tutti_group *group, tutti_call *call, tutti_progress *progress_out, tutti_status *st_out);

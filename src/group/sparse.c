@@ -209,7 +209,7 @@ static tutti_status exchange(gathering *g)
 static tutti_status exchange_observed(gathering *g, tutti_op op)
 {
     tti_observation *seen = NULL;
-    tutti_status     st = tti_observe_whole(g->group, WHAT, op, g->mine.values, &seen);
+    tutti_status     st = tti_observe_whole(g->group, WHAT, op, g->mine.values, false, false, &seen);
 
     if (st == TUTTI_OK)
         st = exchange(g);
