@@ -5,7 +5,7 @@
  * Why     Of messages that follow each other most find room, or what they ask for: they need no request, no list and
  *         nobody who drives. What is left is a frame and the payload.
  * How     A send goes at once if nothing waits in its lane before it. A receive from one member takes the next message
- *         of a link through shared memory if no other receive is posted and no message kept, so that no other has a
+ *         of its link if no other receive is posted and no message kept, so that no other has a
  *         claim to it, and none of its key came before. All else is for a request: the rest of what has begun, and
  *         what finds another message there, which stays in the link.
  *         Who posts a message and goes on gets no request for one that is done: that is tried only where it is
@@ -38,8 +38,9 @@ size_t tti_send_at_once(tti_messenger *m, tti_channel channel, const tti_parcel 
 
 static bool is_asked_for(const tti_frame *frame, tti_channel channel, const tti_parcel *parcel)
 {
-    return frame->group == channel.group && frame->plane == (uint8_t)channel.plane && frame->tag == parcel->tag &&
-           frame->bytes == parcel->bytes && frame->dtype == parcel->dtype && frame->word == parcel->word;
+    return tti_frame_is_sound(frame) && frame->group == channel.group && frame->plane == (uint8_t)channel.plane &&
+           frame->tag == parcel->tag && frame->bytes == parcel->bytes && frame->dtype == parcel->dtype &&
+           frame->word == parcel->word;
 }
 
 /* The lane goes on with a message that was taken in part. */

@@ -10,7 +10,10 @@
  *         once in such a round, the first time after some hundred looks. Ranks that share cores give theirs away,
  *         after a few glances without a pause between: what each look takes is taken from those who could make it
  *         come. A receive does so a few times even before it is a request. They do so more often in each round, where
- *         nothing else is under way that a turn over all lanes could move. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may be doing the
+ *         nothing else is under way that a turn over all lanes could move. A socket has no such word: a look is a system
+ *         call, so the one that is waited for is looked at, the others now and then, and the core is given away
+ *         between the looks, also where it is this rank's alone, which costs little then, and much where that is not
+ *         true; poll follows soon where cores are shared. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may be doing the
  *         same.
  * Any     Who has many under way waits for one of them, whose lane is looked at first, or until the count of those that
  *         have ended is another than he saw. It changes after a request is marked, and both under the lock: so
@@ -29,13 +32,14 @@
 
 enum {
     LOOKS_OWN_CORE = 64,   /* between two rounds */
-    LOOKS_NO_WORD = 8,
     GLANCES_SHARED_CORE = 16,
     YIELDS_AT_ONCE = 4, /* before there is a request */
     YIELDS_DOUBLE = 3, /* rounds in which their number does */
     SPIN_NS = 100 * 1000, /* own core: until sleeping */
     ROUNDS_SHARED_CORE = 8, /* of giving it away, and */
     YIELD_NS = 1000 * 1000,
+    ROUNDS_OF_A_SOCKET = 8, /* of looking at that alone */
+    ROUNDS_SHARED_SOCKET = 4, /* of giving the core away, until sleeping */
     ROUNDS_OF_A_SEND = 4,  /* until a send that does not fit takes in everything */
     TURNS_TO_LOOK = 16,    /* while bytes move */
     NAP_MS = 1,
@@ -201,23 +205,39 @@ static void idle(tti_messenger *m, const tti_request *request, int rounds)
         word = link->ops->watch(lane->link, request->is_send, &seen);
     times = times_to_yield(m, word, rounds);
     tti_unlock(&m->lock);
-    if (m->own_core)
-        (void)changes(word, seen, word != NULL ? LOOKS_OWN_CORE : LOOKS_NO_WORD);
+    if (m->own_core && word != NULL)
+        (void)changes(word, seen, LOOKS_OWN_CORE);
     else
         give_away(m->port, word, seen, times);
     tti_lock(&m->lock);
 }
 
-/* Move the lane of what is waited for, or else all: whether anything moved. */
+static bool is_socket(const tti_lane *lane)
+{
+    return lane != NULL && lane->link != NULL && tti_lane_is_socket(lane);
+}
+
+/* Move the lane of what is waited for, or else all: whether anything moved. Looks at a socket are system calls, most of
+ * which are for the one that is waited for. */
 static bool move(tti_messenger *m, const tti_request *request, int rounds)
 {
     tti_lane *lane = lane_of(m, request);
 
     if (lane != NULL && tti_messenger_turn_one(m, lane))
         return true;
-    if (lane != NULL && rounds == 0)
+    if (lane != NULL && (rounds == 0 || (is_socket(lane) && rounds % ROUNDS_OF_A_SOCKET != 0)))
         return false;
     return tti_messenger_turn(m, request->is_send && rounds >= ROUNDS_OF_A_SEND);
+}
+
+/* Whether to sleep in poll after so many rounds and ns in which nothing moved. */
+static bool is_time_to_sleep(tti_messenger *m, const tti_request *request, int rounds, int64_t idle_ns)
+{
+    if (m->own_core)
+        return rounds >= 1 && idle_ns >= SPIN_NS;
+    if (is_socket(lane_of(m, request)))
+        return rounds >= ROUNDS_SHARED_SOCKET;
+    return rounds >= ROUNDS_SHARED_CORE && idle_ns >= YIELD_NS;
 }
 
 /* Drive until request has ended: false, if patience has before. */
@@ -243,8 +263,7 @@ static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
         }
         if (moved || has_come(m, request, p))
             continue;
-        if (p->lies_down ||
-            (rounds >= (m->own_core ? 1 : ROUNDS_SHARED_CORE) && now_ns - idle_ns >= (m->own_core ? SPIN_NS : YIELD_NS)))
+        if (p->lies_down || is_time_to_sleep(m, request, rounds, now_ns - idle_ns))
             tti_messenger_sleep(m, p->deadline_ns);
         else
             idle(m, request, rounds);

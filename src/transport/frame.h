@@ -6,6 +6,7 @@
 #ifndef TTI_TRANSPORT_FRAME_H
 #define TTI_TRANSPORT_FRAME_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { TTI_FRAME_VERSION = 1 };
@@ -31,6 +32,12 @@ typedef struct tti_frame {
 } tti_frame;
 
 _Static_assert(sizeof(tti_frame) == 40, "the frame crosses processes and hosts");
+/** Whether it begins as frames do. */
+static inline bool tti_frame_is_sound(const tti_frame *frame)
+{
+    return frame->magic == TTI_FRAME_MAGIC && frame->version == TTI_FRAME_VERSION && frame->size == sizeof *frame;
+}
+
 _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "frames are sent as they lie in memory");
 
 #endif

@@ -25,7 +25,8 @@
 #include <tutti/private.h>
 
 enum {
-    DRAIN_BYTES_MAX = 4 << 20, /* in one turn, so that other lanes get theirs */
+    DRAIN_BYTES_MAX = 4 << 20, /* in one turn, so that other lanes, and the other direction, get theirs */
+    FLUSH_BYTES_MAX = 1 << 20,
     HAND_OVER_BYTES = 32 * 1024, /* messages of collectives from there on are handed over one by one */
 };
 
@@ -65,15 +66,17 @@ bool tti_lane_flush(tti_lane *lane, bool *moved, tti_cause *why)
 {
     tti_request *request;
     tti_part     parts[2];
+    size_t       total = 0;
     int64_t      taken;
 
-    while ((request = lane->queue.first) != NULL) {
+    while ((request = lane->queue.first) != NULL && total < FLUSH_BYTES_MAX) {
         taken = lane->link->ops->send(lane->link, parts, parts_left(request, parts));
         if (taken == -EAGAIN)
             return true;
         if (taken < 0)
             return broken(lane, taken, why);
         *moved = true;
+        total += (size_t)taken;
         request->sent += (size_t)taken;
         if (request->sent == sizeof(tti_frame) + request->parcel.bytes) {
             tti_request_remove(&lane->queue, request);
@@ -129,8 +132,7 @@ static bool begin_body(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
     const tti_frame *frame = &lane->frame;
     tti_request     *request;
 
-    if (frame->magic != TTI_FRAME_MAGIC || frame->version != TTI_FRAME_VERSION ||
-        frame->size != sizeof *frame ||
+    if (!tti_frame_is_sound(frame) ||
         frame->bytes > (is_notice(lane) ? sizeof lane->notice - 1 : TTI_FRAME_BYTES_MAX))
         return broken(lane, -EPROTO, why);
     lane->into = NULL;
@@ -217,7 +219,7 @@ static bool took(tti_lane *lane, tti_mailbox *mailbox, size_t bytes, tti_cause *
  * what follows may be a notice. */
 static bool is_done(const tti_lane *lane, const tti_mailbox *mailbox)
 {
-    return lane->frame_have == 0 && lane->link->ops->watch != NULL && !tti_mailbox_wants(mailbox, lane->peer);
+    return lane->frame_have == 0 && !tti_lane_is_socket(lane) && !tti_mailbox_wants(mailbox, lane->peer);
 }
 
 bool tti_lane_drain(tti_lane *lane, tti_mailbox *mailbox, bool all, bool *moved, tti_cause *why)

@@ -57,6 +57,7 @@ typedef struct tti_lane {
     int64_t          due_ns; /* of a way that is WANTED: when an attempt begins */
     tti_request_list queue;
     int              wanted; /* receives that wait for this peer */
+    int              polled; /* where in the poll set its socket stands; 0: nowhere */
     /* The message that is arriving: its frame, then into a receive, a kept message or nowhere. */
     tti_frame    frame;
     size_t       frame_have;
@@ -69,6 +70,13 @@ typedef struct tti_lane {
     bool         told; /* a notice has been queued for the peer */
     tti_cause    gone; /* why way is LOST */
 } tti_lane;
+
+/** Whether the way is a socket: a look at it is a system call, and poll tells when one is worth while. There is a
+ * link. */
+static inline bool tti_lane_is_socket(const tti_lane *lane)
+{
+    return lane->link->ops->watch == NULL;
+}
 
 /** Send what fits now, and end what has gone. Moved is set when bytes went. False: the link is broken, why
  * says how; the caller drops the lane. */

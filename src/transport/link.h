@@ -35,6 +35,8 @@ typedef struct tti_link_ops {
      * whole. Take it out, and what is here of its payload: as recv, but 0 if the payload is empty. */
     const tti_frame *(*next)(tti_link *link);
     int64_t (*body)(tti_link *link, void *out, size_t bytes);
+    /* Optional; NULL: never. Whether recv has something that the handle does not tell of, because it was read ahead. */
+    bool (*is_ahead)(const tti_link *link);
 } tti_link_ops;
 
 struct tti_link {

@@ -88,7 +88,7 @@ void tti_messenger_begin(tti_messenger *m, tti_request *request, tti_placing *pl
     m->under_way++;
     place(m, request); /* may end it, and drop the messenger's reference */
     if (!request->ended && peer >= 0)
-        (void)tti_messenger_turn_one(m, &m->lanes[peer]);
+        tti_messenger_turn_new(m, &m->lanes[peer], request);
     else if (!request->ended)
         (void)tti_messenger_turn(m, false);
     if (!request->ended)
@@ -218,6 +218,7 @@ static tutti_status take_lanes(tti_messenger *m)
         m->lanes[i].peer = i;
         m->lanes[i].where = tti_mesh_whereabouts(m->mesh, i);
         m->lanes[i].link = tti_mesh_take_link(m->mesh, i);
+        m->has_near = m->has_near || m->lanes[i].link != NULL;
         m->lanes[i].way = m->lanes[i].link != NULL         ? TTI_WAY_OPEN
                           : i == tti_mesh_rank(m->mesh) ? TTI_WAY_LOST
                                                         : TTI_WAY_NONE;

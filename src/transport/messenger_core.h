@@ -24,6 +24,7 @@ struct tti_messenger {
     tti_port   *port;
     int         n_ranks;
     bool        own_core; /* every rank of the host can have one: waiting may spin */
+    bool        has_near; /* some members are reached through shared memory */
     tti_handle  bell;
     tti_mutex   lock;    /* guards everything below, and requests that have not ended */
     tti_event   changed; /* a request ended, or somebody else may drive: for those who wait */
@@ -101,6 +102,8 @@ bool tti_post_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *p
 bool tti_messenger_turn(tti_messenger *m, bool all);
 /** The same on one lane. */
 bool tti_messenger_turn_one(tti_messenger *m, tti_lane *lane);
+/** The same for a request that was posted there just now. */
+void tti_messenger_turn_new(tti_messenger *m, tti_lane *lane, const tti_request *request);
 /** Ask the members of this host for signs of life, now and then, whatever else goes on. */
 void tti_messenger_look(tti_messenger *m, int64_t now_ns);
 /** Sleep until something may have moved, at most to the deadline. Lets go of the lock meanwhile. */

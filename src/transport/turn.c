@@ -2,8 +2,9 @@
  *
  * turn.c - moving bytes on all lanes, and sleeping when none moves.
  *
- * Sleep   Before it sleeps, the driver sets `sleeping` in its heap, turns once more over all lanes, and
- *         polls the bell and all sockets. Peers ring after moving a ring's word (shm/publish.h has the
+ * Sleep   Before it sleeps, the driver sets `sleeping` in its heap, turns once more over all lanes in shared memory,
+ *         and polls the bell and all sockets; then it turns over those again, and over the sockets that are ready.
+ *         Peers ring after moving a ring's word (shm/publish.h has the
  *         argument); threads of this process ring after posting something that did not end at once, if
  *         the driver is asleep. A
  *         sleep lasts at most SLICE_MS; members of this host are asked for signs of life by the clock. */
@@ -39,6 +40,9 @@ static bool drain_lane(tti_messenger *m, tti_lane *lane, bool all, bool *moved, 
 }
 
 typedef enum drain { DRAIN_NOTHING, DRAIN_WANTED, DRAIN_ALL } drain;
+
+/* Which lanes a turn is about, and what of them. READY: all that can move without a vain system call. */
+typedef enum reach { REACH_WANTED, REACH_ALL, REACH_READY } reach;
 
 /* Flush and drain; a lane whose link is broken is lost. If sending failed, because the peer is gone, then
  * what it said before it went, a notice above all, is still in the link: it is drained first. */
@@ -108,21 +112,62 @@ bool tti_messenger_turn_one(tti_messenger *m, tti_lane *lane)
     return moved;
 }
 
-bool tti_messenger_turn(tti_messenger *m, bool all)
+static bool is_ahead(const tti_lane *lane)
+{
+    return lane->link->ops->is_ahead != NULL && lane->link->ops->is_ahead(lane->link);
+}
+
+/* A socket that neither the last poll nor its own buffer has anything of is left alone: poll will tell. */
+static bool is_ready(const tti_messenger *m, const tti_lane *lane)
+{
+    return lane->link != NULL &&
+           (!tti_lane_is_socket(lane) || (lane->polled > 0 && m->poll_set[lane->polled].got != 0) || is_ahead(lane));
+}
+
+void tti_messenger_turn_new(tti_messenger *m, tti_lane *lane, const tti_request *request)
+{
+    bool moved = false;
+
+    if (lane->link == NULL)
+        return;
+    if (!tti_lane_is_socket(lane) || is_ahead(lane) ||
+        (!request->is_send && request->channel.plane != TTI_PLANE_COLLECTIVE))
+        (void)tti_messenger_turn_one(m, lane);
+    else if (request->is_send) /* who waits for it, or for something else, looks at what has come */
+        turn_lane(m, lane, DRAIN_NOTHING, &moved);
+    if (moved)
+        tti_tell_waiters(m);
+}
+
+static bool turn_all(tti_messenger *m, reach how)
 {
     bool moved = false;
     int  i;
 
-    if (!all)
+    if (how == REACH_WANTED)
         mark_wanted(m);
-    for (i = 0; i < m->n_ranks; i++)
-        turn_lane(m, &m->lanes[i], all ? DRAIN_ALL : m->lanes[i].wanted > 0 ? DRAIN_WANTED : DRAIN_NOTHING,
-                  &moved);
+    for (i = 0; i < m->n_ranks; i++) {
+        tti_lane  *lane = &m->lanes[i];
+        const bool is_meant = how != REACH_READY || is_ready(m, lane);
+
+        lane->polled = 0;
+        if (is_meant)
+            turn_lane(m, lane,
+                      how != REACH_WANTED ? DRAIN_ALL
+                      : lane->wanted > 0    ? DRAIN_WANTED
+                                            : DRAIN_NOTHING,
+                      &moved);
+    }
     if (m->windows != NULL)
         moved = tti_windows_look(m) || moved;
     if (moved)
         tti_tell_waiters(m);
     return moved;
+}
+
+bool tti_messenger_turn(tti_messenger *m, bool all)
+{
+    return turn_all(m, all ? REACH_ALL : REACH_WANTED);
 }
 
 static int fill_poll_set(tti_messenger *m)
@@ -135,11 +180,14 @@ static int fill_poll_set(tti_messenger *m)
         tti_lane  *lane = &m->lanes[i];
         tti_handle handle = lane->link != NULL ? lane->link->ops->handle(lane->link) : TTI_NO_HANDLE;
 
-        if (handle != TTI_NO_HANDLE)
-            m->poll_set[n++] = (tti_poll){
-                .handle = handle,
-                .want = (uint8_t)(TTI_READ | (lane->queue.first != NULL ? TTI_WRITE : 0)),
-            };
+        lane->polled = 0;
+        if (handle == TTI_NO_HANDLE)
+            continue;
+        lane->polled = n;
+        m->poll_set[n++] = (tti_poll){
+            .handle = handle,
+            .want = (uint8_t)(TTI_READ | (lane->queue.first != NULL ? TTI_WRITE : 0)),
+        };
     }
     return n;
 }
@@ -153,9 +201,9 @@ void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns)
     int               n;
 
     atomic_store(sleeping, 1);
-    if (own->fenced != 0 && !m->port->ops->fence_others(m->port))
+    if (own->fenced != 0 && m->has_near && !m->port->ops->fence_others(m->port))
         slice_ms = 1; /* the machine has come to refuse it: a wake-up may be lost */
-    if (!tti_messenger_turn(m, true)) {
+    if (!turn_all(m, REACH_READY)) {
         n = fill_poll_set(m);
         slice = tti_port_now(m->port) + slice_ms * TTI_MS;
         m->asleep = true;
@@ -163,8 +211,9 @@ void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns)
         m->port->ops->poll(m->port, m->poll_set, n, deadline_ns < slice ? deadline_ns : slice);
         tti_lock(&m->lock);
         m->asleep = false;
-        m->port->ops->bell_clear(m->port, m->bell);
-        tti_messenger_turn(m, true);
+        if (m->poll_set[0].got != 0)
+            m->port->ops->bell_clear(m->port, m->bell);
+        turn_all(m, REACH_READY);
     }
     atomic_store_explicit(sleeping, 0, memory_order_release);
     tti_messenger_look(m, tti_port_now(m->port));

@@ -1,0 +1,580 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * lane_test.c
+ * Goal    messages over a socket arrive whole and in order however the stream is cut, with few system calls, and what
+ *         is no stream of messages is refused.
+ * Method  a port that plays the kernel: it hands out a recorded stream in pieces of given sizes, takes bytes in such
+ *         pieces, and counts the calls. Lane and link are the real ones. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tutti/private.h>
+#include "transport/messenger_core.h"
+#include "transport/tcp/tcp_link.h"
+
+enum { PEER = 0, HANDLE = 7, STREAM_MAX = 1 << 20, ALL = STREAM_MAX, AHEAD_MAX = 64 << 10 };
+
+/* ---- a port that plays the kernel ------------------------------------------------------------------- */
+
+typedef struct wire {
+    tti_port port; /* first */
+    uint8_t *bytes; /* [STREAM_MAX] what there is to be received, or what was sent */
+    size_t   have, done;
+    size_t   first, then; /* pieces: the first call gets so much, those after it so much; 0 in between */
+    bool     stutters;    /* after every piece there is nothing for a moment */
+    bool     pause;
+    int      calls, vain;
+    int64_t  last; /* behind the stream: -EAGAIN, 0 or -errno */
+    size_t   asked_most;
+} wire;
+
+static size_t piece(wire *w, size_t most)
+{
+    size_t n = w->first > 0 ? w->first : w->then;
+
+    if (n > most)
+        n = most;
+    w->first -= w->first > 0 ? n : 0;
+    w->pause = w->stutters;
+    return n;
+}
+
+static int64_t wire_recv(tti_port *port, tti_handle handle, void *out, size_t bytes)
+{
+    wire  *w = (wire *)port;
+    size_t n;
+
+    assert_int_equal(handle, HANDLE);
+    assert_true(bytes > 0);
+    w->calls++;
+    if (bytes > w->asked_most)
+        w->asked_most = bytes;
+    if (w->pause || w->done == w->have) {
+        w->vain++;
+        if (w->pause) {
+            w->pause = false;
+            return -EAGAIN;
+        }
+        return w->last;
+    }
+    n = piece(w, bytes < w->have - w->done ? bytes : w->have - w->done);
+    memcpy(out, w->bytes + w->done, n);
+    w->done += n;
+    return (int64_t)n;
+}
+
+static int64_t wire_send(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
+{
+    wire  *w = (wire *)port;
+    size_t room, sent = 0, n;
+    int    i;
+
+    assert_int_equal(handle, HANDLE);
+    w->calls++;
+    if (w->pause) {
+        w->pause = false;
+        return -EAGAIN;
+    }
+    room = piece(w, STREAM_MAX - w->have);
+    for (i = 0; i < n_parts && sent < room; i++, sent += n) {
+        n = parts[i].size < room - sent ? parts[i].size : room - sent;
+        memcpy(w->bytes + w->have, parts[i].data, n);
+        w->have += n;
+    }
+    return (int64_t)sent;
+}
+
+static void wire_close(tti_port *port, tti_handle handle)
+{
+    (void)port;
+    (void)handle;
+}
+
+static const tti_port_ops wire_ops = { .name = "wire", .recv = wire_recv, .send = wire_send, .close = wire_close };
+
+static uint8_t *room_of_a_stream(void)
+{
+    uint8_t *bytes = malloc(STREAM_MAX);
+
+    assert_non_null(bytes);
+    return bytes;
+}
+
+static wire wire_of(uint8_t *bytes, size_t have)
+{
+    return (wire){ .port = { &wire_ops }, .bytes = bytes, .have = have, .then = ALL, .last = -EAGAIN };
+}
+
+/* ---- messages ---------------------------------------------------------------------------------------- */
+
+/* Of a stream: around the read-ahead of small and large messages, and around what goes straight. */
+static const size_t sizes[] = { 0, 4, 0, 100, 1, 8191, 8192, 40, 3000, 70000, 4, 4, 4, 4, 20000, 0, 65496, 65497, 2048, 1 };
+enum { N_SIZES = sizeof sizes / sizeof sizes[0] };
+
+static const tti_channel channel = { .group = 3, .plane = TTI_PLANE_P2P };
+
+static uint8_t byte_of(size_t i, size_t k)
+{
+    return (uint8_t)(i * 37 + k * 11 + (k >> 8));
+}
+
+static tti_parcel parcel_of(size_t i, size_t bytes, void *data)
+{
+    return (tti_parcel){ .peer = PEER, .tag = (int)i, .dtype = TUTTI_U8, .data = data, .bytes = bytes };
+}
+
+static size_t write_message(uint8_t *out, size_t i, size_t bytes)
+{
+    const tti_parcel parcel = parcel_of(i, bytes, NULL);
+    const tti_frame  frame = tti_frame_of(channel, &parcel);
+    size_t           k;
+
+    memcpy(out, &frame, sizeof frame);
+    for (k = 0; k < bytes; k++)
+        out[sizeof frame + k] = byte_of(i, k);
+    return sizeof frame + bytes;
+}
+
+static size_t write_stream(uint8_t *out, size_t n)
+{
+    size_t i, used = 0;
+
+    for (i = 0; i < n; i++)
+        used += write_message(out + used, i, sizes[i]);
+    return used;
+}
+
+static void check_bytes(const uint8_t *data, size_t i)
+{
+    size_t k;
+
+    for (k = 0; k < sizes[i]; k++)
+        if (data[k] != byte_of(i, k))
+            fail_msg("byte %zu of message %zu is wrong", k, i);
+}
+
+/* ---- a lane ------------------------------------------------------------------------------------------ */
+
+typedef struct end {
+    tti_messenger m; /* what a lane and its mailbox look at */
+    tti_lane      lane;
+    tti_request  *requests[N_SIZES];
+    uint8_t      *data[N_SIZES];
+    tti_cause     why;
+} end;
+
+static end *open_end(wire *w)
+{
+    end *e = calloc(1, sizeof *e);
+
+    assert_non_null(e);
+    e->m.mailbox.m = &e->m;
+    e->m.mailbox.last_entered = -1;
+    e->lane.peer = PEER;
+    e->lane.where = "host 'x', pid 1";
+    e->lane.way = TTI_WAY_OPEN;
+    assert_int_equal(tti_tcp_link_open(&w->port, HANDLE, PEER, &e->lane.link), TUTTI_OK);
+    return e;
+}
+
+static tti_request *new_request(end *e, size_t i, bool is_send)
+{
+    tti_request *request = malloc(sizeof *request);
+    tti_parcel   parcel;
+    size_t       k;
+
+    assert_non_null(request);
+    e->data[i] = malloc(sizes[i] + 1);
+    assert_non_null(e->data[i]);
+    for (k = 0; k < sizes[i]; k++)
+        e->data[i][k] = is_send ? byte_of(i, k) : 0;
+    parcel = parcel_of(i, sizes[i], e->data[i]);
+    tti_request_init(request, &e->m, channel, &parcel, is_send);
+    e->m.under_way++;
+    e->requests[i] = request;
+    return request;
+}
+
+static void post(end *e, size_t i)
+{
+    tti_mailbox_post(&e->m.mailbox, new_request(e, i, false));
+}
+
+static void check_received(end *e, size_t i)
+{
+    assert_true(tti_request_ended(e->requests[i]));
+    assert_int_equal(e->requests[i]->cause.status, TUTTI_OK);
+    check_bytes(e->data[i], i);
+}
+
+static void close_end(end *e)
+{
+    size_t i;
+
+    for (i = 0; i < N_SIZES; i++) {
+        tti_request_release(e->requests[i]);
+        free(e->data[i]);
+    }
+    tti_mailbox_release(&e->m.mailbox);
+    e->lane.link->ops->close(e->lane.link);
+    free(e);
+}
+
+/* As a driver does, until nothing moves in two turns. */
+static bool drain(end *e)
+{
+    bool moved = true, moved_before = true;
+
+    while (moved || moved_before) {
+        moved_before = moved;
+        moved = false;
+        if (!tti_lane_drain(&e->lane, &e->m.mailbox, true, &moved, &e->why))
+            return false;
+    }
+    return true;
+}
+
+/* Receives that were posted before, and messages that come before their receives. */
+static void receive_all(wire w, size_t n, size_t n_before)
+{
+    end   *e = open_end(&w);
+    size_t i;
+
+    for (i = 0; i < n_before; i++)
+        post(e, i);
+    assert_true(drain(e));
+    assert_int_equal(w.done, w.have);
+    for (i = n_before; i < n; i++)
+        post(e, i);
+    for (i = 0; i < n; i++)
+        check_received(e, i);
+    assert_int_equal(e->m.under_way, 0);
+    close_end(e);
+}
+
+/* ---- receiving --------------------------------------------------------------------------------------- */
+
+static void a_stream_may_be_cut_anywhere(void **state)
+{
+    enum { FEW = 5 };
+    uint8_t *bytes = room_of_a_stream();
+    size_t   used = write_stream(bytes, FEW), cut;
+
+    (void)state;
+    for (cut = 1; cut < used; cut++) {
+        wire w = wire_of(bytes, used);
+
+        w.first = cut;
+        w.stutters = cut % 2 == 0;
+        receive_all(w, FEW, cut % 3 == 0 ? 0 : FEW);
+    }
+    free(bytes);
+}
+
+static void a_stream_may_come_in_pieces_of_any_size(void **state)
+{
+    static const size_t pieces[] = { 1, 2, 3, 7, 39, 40, 41, 63, 64, 100, 1448, 2087, 2088, 2089, 8191, 8192, 65535, 65536, ALL };
+    uint8_t            *bytes = room_of_a_stream();
+    const size_t        used = write_stream(bytes, N_SIZES);
+    size_t              i;
+
+    (void)state;
+    for (i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        wire w = wire_of(bytes, used);
+
+        w.then = pieces[i];
+        receive_all(w, N_SIZES, N_SIZES);
+        receive_all(w, N_SIZES, 0);
+        w.stutters = true;
+        receive_all(w, N_SIZES, N_SIZES / 2);
+    }
+    free(bytes);
+}
+
+static void a_small_message_costs_one_look(void **state)
+{
+    uint8_t *bytes = room_of_a_stream();
+    wire     w = wire_of(bytes, write_message(bytes, 1, sizes[1]));
+    end     *e = open_end(&w);
+    bool     moved = false;
+
+    (void)state;
+    post(e, 1);
+    assert_true(tti_lane_drain(&e->lane, &e->m.mailbox, true, &moved, &e->why));
+    check_received(e, 1);
+    assert_true(moved);
+    assert_int_equal(w.calls, 1); /* frame, payload, and that there is no more */
+    close_end(e);
+    free(bytes);
+}
+
+static void many_small_messages_cost_few_looks(void **state)
+{
+    enum { MESSAGES = 1000 };
+    uint8_t *bytes = room_of_a_stream();
+    size_t   i, used = 0;
+    wire     w;
+    end     *e;
+
+    (void)state;
+    for (i = 0; i < MESSAGES; i++)
+        used += write_message(bytes + used, i, 24);
+    w = wire_of(bytes, used);
+    e = open_end(&w);
+    assert_true(drain(e));
+    assert_int_equal(w.done, used);
+    assert_true(w.calls - w.vain <= 3); /* 64,000 bytes: 2 KiB, then all that the buffer holds */
+    assert_true(w.asked_most <= AHEAD_MAX);
+    close_end(e);
+    free(bytes);
+}
+
+/* What is large goes where it belongs, but for the little that came with its frame. */
+static void a_large_message_is_not_copied(void **state)
+{
+    enum { LARGE = 9 };
+    uint8_t *bytes = room_of_a_stream();
+    wire     w = wire_of(bytes, write_message(bytes, LARGE, sizes[LARGE]));
+    end     *e = open_end(&w);
+
+    (void)state;
+    post(e, LARGE);
+    assert_true(drain(e));
+    check_received(e, LARGE);
+    assert_int_equal(w.calls - w.vain, 2);
+    assert_true(w.asked_most > sizes[LARGE] - 4096);
+    close_end(e);
+    free(bytes);
+}
+
+static void a_message_is_taken_at_once(void **state)
+{
+    uint8_t   *bytes = room_of_a_stream();
+    size_t     used = write_message(bytes, 1, sizes[1]);
+    uint8_t    got[16];
+    tti_parcel parcel = parcel_of(1, sizes[1], got);
+    wire       w;
+    end       *e;
+
+    (void)state;
+    used += write_message(bytes + used, 2, sizes[2]);
+    w = wire_of(bytes, used);
+    e = open_end(&w);
+    e->m.lanes = &e->lane;
+    e->m.n_ranks = 1;
+    parcel.tag = 2;
+    assert_int_equal(tti_recv_at_once(&e->m, channel, &parcel), TTI_NOT_THERE); /* another is next */
+    parcel.tag = 1;
+    assert_int_equal(tti_recv_at_once(&e->m, channel, &parcel), TTI_TAKEN);
+    check_bytes(got, 1);
+    parcel = parcel_of(2, 0, NULL);
+    assert_int_equal(tti_recv_at_once(&e->m, channel, &parcel), TTI_TAKEN);
+    assert_int_equal(w.calls, 1);
+    assert_int_equal(tti_recv_at_once(&e->m, channel, &parcel), TTI_NOTHING_THERE);
+    close_end(e);
+    free(bytes);
+}
+
+/* At once as far as it has come, the rest by the lane. */
+static void a_message_is_taken_in_part(void **state)
+{
+    enum { LARGE = 9 };
+    uint8_t *bytes = room_of_a_stream();
+    size_t   used = write_message(bytes, LARGE, sizes[LARGE]), cut;
+
+    (void)state;
+    for (cut = 1; cut < used; cut += cut < 200 ? 1 : 4999) {
+        wire         w = wire_of(bytes, used);
+        end         *e = open_end(&w);
+        tti_request *request = new_request(e, LARGE, false);
+        tti_at_once  took;
+
+        e->m.lanes = &e->lane;
+        e->m.n_ranks = 1;
+        w.first = cut;
+        w.stutters = true;
+        took = tti_recv_at_once(&e->m, channel, &request->parcel);
+        assert_int_equal(took, cut < sizeof(tti_frame) ? TTI_NOTHING_THERE : TTI_TAKEN_IN_PART);
+        if (took == TTI_TAKEN_IN_PART)
+            e->lane.into = request;
+        else
+            tti_mailbox_post(&e->m.mailbox, request);
+        assert_true(drain(e));
+        check_received(e, LARGE);
+        close_end(e);
+    }
+    free(bytes);
+}
+
+/* ---- what is no message ------------------------------------------------------------------------------ */
+
+static void refuse(const tti_frame *frame)
+{
+    uint8_t *bytes = room_of_a_stream();
+    wire     w = wire_of(bytes, sizeof *frame + 600);
+    end     *e;
+
+    memset(bytes, 0xee, w.have);
+    memcpy(bytes, frame, sizeof *frame);
+    e = open_end(&w);
+    e->m.lanes = &e->lane;
+    e->m.n_ranks = 1;
+    post(e, 1);
+    assert_false(drain(e));
+    assert_int_equal(e->why.status, TUTTI_E_PEER);
+    assert_non_null(strstr(e->why.words, "nonsense"));
+    assert_false(tti_request_ended(e->requests[1]));
+    tti_request_remove(&e->m.mailbox.posted, e->requests[1]);
+    tti_request_end(e->requests[1], &e->why);
+    close_end(e);
+    free(bytes);
+}
+
+static void frames_that_are_none_are_refused(void **state)
+{
+    const tti_parcel parcel = parcel_of(1, 4, NULL);
+    const tti_frame  good = tti_frame_of(channel, &parcel);
+    tti_frame        bad;
+
+    (void)state;
+    bad = good, bad.magic ^= 1, refuse(&bad);
+    bad = good, bad.version++, refuse(&bad);
+    bad = good, bad.size--, refuse(&bad);
+    bad = good, bad.bytes = TTI_FRAME_BYTES_MAX + 1, refuse(&bad);
+    bad = good, bad.bytes = UINT64_MAX, refuse(&bad);
+    bad = good, bad.plane = TTI_PLANE_NOTICE, bad.bytes = TTI_NOTICE_MAX, refuse(&bad);
+}
+
+/* A frame that is none is not taken at once either, whatever else it says. */
+static void a_bad_frame_is_not_taken_at_once(void **state)
+{
+    uint8_t   *bytes = room_of_a_stream();
+    uint8_t    got[16];
+    tti_parcel parcel = parcel_of(1, sizes[1], got);
+    wire       w = wire_of(bytes, write_message(bytes, 1, sizes[1]));
+    end       *e;
+
+    (void)state;
+    bytes[0] ^= 1;
+    e = open_end(&w);
+    e->m.lanes = &e->lane;
+    e->m.n_ranks = 1;
+    assert_int_equal(tti_recv_at_once(&e->m, channel, &parcel), TTI_NOT_THERE);
+    close_end(e);
+    free(bytes);
+}
+
+/* The kernel tells an error once. */
+static void an_end_stays(void **state)
+{
+    static const int64_t ends[] = { 0, -ECONNRESET, -ETIMEDOUT };
+    uint8_t             *bytes = room_of_a_stream();
+    const size_t         used = write_message(bytes, 1, sizes[1]);
+    uint8_t              out[100];
+    size_t               i;
+
+    (void)state;
+    for (i = 0; i < 3; i++) {
+        wire      w = wire_of(bytes, used);
+        tti_link *link = NULL;
+
+        w.last = ends[i];
+        assert_int_equal(tti_tcp_link_open(&w.port, HANDLE, PEER, &link), TUTTI_OK);
+        assert_int_equal(link->ops->recv(link, out, sizeof(tti_frame)), sizeof(tti_frame));
+        assert_true(link->ops->is_ahead(link));
+        assert_int_equal(link->ops->recv(link, out, sizes[1]), sizes[1]);
+        assert_false(link->ops->is_ahead(link));
+        assert_int_equal(link->ops->recv(link, out, sizeof out), -EAGAIN); /* emptied by the last look */
+        assert_int_equal(link->ops->recv(link, out, sizeof out), ends[i]);
+        w.last = -EAGAIN;
+        assert_int_equal(link->ops->recv(link, out, sizeof out), ends[i]);
+        assert_null(link->ops->next(link));
+        assert_int_equal(link->ops->recv(link, out, sizeof out), ends[i]);
+        link->ops->close(link);
+    }
+    free(bytes);
+}
+
+/* ---- sending ----------------------------------------------------------------------------------------- */
+
+static void send_in_pieces(wire w, const uint8_t *expected, size_t n, size_t used)
+{
+    end   *e = open_end(&w);
+    bool   moved;
+    size_t i, turns;
+
+    for (i = 0; i < n; i++)
+        tti_request_append(&e->lane.queue, new_request(e, i, true));
+    for (turns = 0; e->lane.queue.first != NULL && turns < 4 * used; turns++)
+        assert_true(tti_lane_flush(&e->lane, &moved, &e->why));
+    assert_int_equal(w.have, used);
+    assert_memory_equal(w.bytes, expected, used);
+    for (i = 0; i < n; i++)
+        assert_true(tti_request_ended(e->requests[i]));
+    close_end(e);
+}
+
+static void a_socket_may_take_pieces_of_any_size(void **state)
+{
+    static const size_t pieces[] = { 1, 7, 39, 40, 41, 1448, 65536, ALL };
+    uint8_t            *expected = room_of_a_stream(), *bytes = room_of_a_stream();
+    const size_t        used = write_stream(expected, N_SIZES), few = write_stream(bytes, 5);
+    size_t              i;
+
+    (void)state;
+    for (i = 0; i < sizeof pieces / sizeof pieces[0]; i++) {
+        wire w = wire_of(bytes, 0);
+
+        w.then = pieces[i];
+        w.stutters = i % 2 == 0;
+        send_in_pieces(w, expected, N_SIZES, used);
+    }
+    for (i = 1; i < few; i++) {
+        wire w = wire_of(bytes, 0);
+
+        w.first = i;
+        w.stutters = true;
+        send_in_pieces(w, expected, 5, few);
+    }
+    free(bytes);
+    free(expected);
+}
+
+static void a_message_goes_in_one_call(void **state)
+{
+    uint8_t *bytes = room_of_a_stream();
+    wire     w = wire_of(bytes, 0);
+    end     *e = open_end(&w);
+    bool     moved = false;
+
+    (void)state;
+    tti_request_append(&e->lane.queue, new_request(e, 3, true));
+    assert_true(tti_lane_flush(&e->lane, &moved, &e->why));
+    assert_true(moved && tti_request_ended(e->requests[3]));
+    assert_int_equal(w.calls, 1);
+    close_end(e);
+    free(bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_stream_may_be_cut_anywhere),
+        cmocka_unit_test(a_stream_may_come_in_pieces_of_any_size),
+        cmocka_unit_test(a_small_message_costs_one_look),
+        cmocka_unit_test(many_small_messages_cost_few_looks),
+        cmocka_unit_test(a_large_message_is_not_copied),
+        cmocka_unit_test(a_message_is_taken_at_once),
+        cmocka_unit_test(a_message_is_taken_in_part),
+        cmocka_unit_test(frames_that_are_none_are_refused),
+        cmocka_unit_test(a_bad_frame_is_not_taken_at_once),
+        cmocka_unit_test(an_end_stays),
+        cmocka_unit_test(a_socket_may_take_pieces_of_any_size),
+        cmocka_unit_test(a_message_goes_in_one_call),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
