@@ -59,6 +59,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_PORT_RANGE", NULL, "ports for everything that listens, 'FIRST-LAST'; unset: any free one" },
     { "TUTTI_LISTEN", "route", "route: never the wildcard; any: on all addresses, for a service or NAT in front of rank 0's host; the store is looked for on loopback, too" },
     { "TUTTI_ADVERTISE", NULL, "host or address under which other ranks reach this one, where that is not the address listened on" },
+    { "TUTTI_TCP_CONGESTION", NULL, "congestion control of connections between ranks, as the kernel calls it ('cubic', 'bbr'); unset: the system's" },
     { "TUTTI_FAKE_ERROR", "0", "1: every collective of the backend \"fake\" fails" },
     { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply" },
     { "TUTTI_TUNE", NULL, "file with a table of algorithms, as `tutti bench --tune` writes it: where TUTTI_ALGO names none; tutti/tune.h tells the format" },

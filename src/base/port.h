@@ -70,6 +70,18 @@ typedef struct tti_interface {
     bool     loopback;
 } tti_interface;
 
+/** What the kernel knows of a TCP connection, from this end. */
+typedef struct tti_stream_facts {
+    char     congestion[16]; /* "": unknown */
+    uint32_t round_trip_us;
+    uint32_t retransmits;    /* segments, since it was made */
+    uint32_t in_a_row;       /* of them without an answer, now */
+    uint32_t unheard;        /* segments that were sent and not acknowledged, now */
+    uint32_t window;         /* segments that may be so at most */
+    uint32_t segment_bytes;
+    uint32_t heard_ms;       /* since something last came from the peer */
+} tti_stream_facts;
+
 typedef struct tti_port tti_port;
 
 typedef struct tti_port_ops {
@@ -140,6 +152,12 @@ typedef struct tti_port_ops {
     bool (*fence_others)(tti_port *port);
     /* Optional. The same for the threads of this process alone, once it has joined: cheap if none of them runs. */
     bool (*fence_own)(tti_port *port);
+
+    /* Optional, both or none; of TCP streams and listeners. Use the congestion control that the kernel calls so; a
+     * listener's is that of what it accepts. TUTTI_E_ARG names those that there are. */
+    tutti_status (*set_congestion)(tti_port *port, tti_handle handle, const char *name);
+    /* 0 or -errno; also of a connection that has failed. */
+    int (*stream_facts)(tti_port *port, tti_handle handle, tti_stream_facts *facts_out);
 } tti_port_ops;
 
 struct tti_port {

@@ -225,6 +225,8 @@ static const tti_port_ops system_ops = {
     .fence_join = system_fence_join,
     .fence_others = system_fence_others,
     .fence_own = system_fence_own,
+    .set_congestion = tti_socket_set_congestion,
+    .stream_facts = tti_socket_stream_facts,
 };
 
 static tti_port system_port = { .ops = &system_ops };

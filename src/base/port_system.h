@@ -22,6 +22,8 @@ int tti_socket_send_fds(tti_port *port, tti_handle handle, const void *data, siz
                         int n_fds);
 int64_t tti_socket_recv_fds(tti_port *port, tti_handle handle, void *out, size_t bytes, int *fds_out,
                             int n_fds_max, int *n_fds_out);
+tutti_status tti_socket_set_congestion(tti_port *port, tti_handle handle, const char *name);
+int tti_socket_stream_facts(tti_port *port, tti_handle handle, tti_stream_facts *facts_out);
 int tti_socket_peer_cred(tti_port *port, tti_handle handle, tti_peer_cred *cred_out);
 
 #endif

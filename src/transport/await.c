@@ -38,7 +38,8 @@ enum {
     SPIN_NS = 100 * 1000, /* own core: until sleeping */
     ROUNDS_SHARED_CORE = 8, /* of giving it away, and */
     YIELD_NS = 1000 * 1000,
-    ROUNDS_OF_A_SOCKET = 8, /* of looking at that alone */
+    ROUNDS_OF_A_SOCKET = 8, /* of looking at that alone, */
+    ROUNDS_OF_SEVERAL = 2,  /* and where more is under way */
     ROUNDS_SHARED_SOCKET = 4, /* of giving the core away, until sleeping */
     ROUNDS_OF_A_SEND = 4,  /* until a send that does not fit takes in everything */
     TURNS_TO_LOOK = 16,    /* while bytes move */
@@ -75,7 +76,7 @@ static const char *with_tag(int tag, char out[24])
 static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
 {
     const int peer = request->parcel.peer;
-    char      tag[24];
+    char      tag[24], way[TTI_WAY_TEXT_MAX];
 
     if (peer >= 0 && m->lanes[peer].way < TTI_WAY_OPEN)
         return not_connected(m, peer);
@@ -86,14 +87,15 @@ static tutti_status timed_out(const tti_messenger *m, const tti_request *request
                         request->window != NULL ? "in" : "about what was asked or sent to its", request->parcel.tag);
     if (request->is_send)
         return tti_fail(TUTTI_E_TIMEOUT,
-                        "sending %zu bytes%s to rank %d (%s) is not finished: it does not receive",
+                        "sending %zu bytes%s to rank %d (%s) is not finished: it does not receive%s",
                         request->parcel.bytes, with_tag(request->parcel.tag, tag), peer,
-                        tti_mesh_whereabouts(m->mesh, peer));
+                        tti_mesh_whereabouts(m->mesh, peer), tti_lane_describe(&m->lanes[peer], way));
     if (peer < 0)
         return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from any rank",
                         with_tag(request->parcel.tag, tag));
-    return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)",
-                    with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer));
+    return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)%s",
+                    with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer),
+                    tti_lane_describe(&m->lanes[peer], way));
 }
 
 /* ---- driving --------------------------------------------------------------------------------------- */
@@ -221,11 +223,12 @@ static bool is_socket(const tti_lane *lane)
  * which are for the one that is waited for. */
 static bool move(tti_messenger *m, const tti_request *request, int rounds)
 {
+    const int rounds_alone = m->under_way > 2 ? ROUNDS_OF_SEVERAL : ROUNDS_OF_A_SOCKET;
     tti_lane *lane = lane_of(m, request);
 
     if (lane != NULL && tti_messenger_turn_one(m, lane))
         return true;
-    if (lane != NULL && (rounds == 0 || (is_socket(lane) && rounds % ROUNDS_OF_A_SOCKET != 0)))
+    if (lane != NULL && (rounds == 0 || (is_socket(lane) && rounds % rounds_alone != 0)))
         return false;
     return tti_messenger_turn(m, request->is_send && rounds >= ROUNDS_OF_A_SEND);
 }

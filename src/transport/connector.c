@@ -23,9 +23,12 @@
  *         is waited for by the kernel; requests end before that, with their own time-outs. */
 #include "transport/connector.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/env.h"
+#include "base/log.h"
 #include "transport/mesh_links.h"
 #include "transport/tcp/greeter.h"
 #include "transport/tcp/tcp_link.h"
@@ -39,6 +42,8 @@ struct tti_connector {
     int           *due;     /* [n_ranks] */
     tti_poll      *set;     /* of room for set_max */
     int            set_max;
+    const char    *congestion; /* NULL: the system's */
+    bool           has_logged; /* at level info what connections there are like */
 };
 
 /* ---- what is wanted (lock held) -------------------------------------------------------------------- */
@@ -186,11 +191,32 @@ static void lost(void *context, int rank, const tti_cause *why)
     announce(m);
 }
 
+/* Once for all at level info, for each at level debug. */
+static void log_opened(tti_connector *c, int rank, tti_handle stream)
+{
+    const tti_log_level level = c->has_logged ? TTI_LOG_DEBUG : TTI_LOG_INFO;
+    tti_stream_facts    facts;
+
+    c->has_logged = true;
+    if (!tti_log_wanted(level))
+        return;
+    if (c->port->ops->stream_facts == NULL || c->port->ops->stream_facts(c->port, stream, &facts) != 0)
+        tti_log(level, "connected to rank %d", rank);
+    else
+        tti_log(level, "connected to rank %d: TCP with congestion control '%s', segments of %u bytes, round trip %.2f ms",
+                rank, facts.congestion, facts.segment_bytes, facts.round_trip_us / 1e3);
+}
+
 static void opened(void *context, int rank, tti_handle stream)
 {
-    tti_messenger *m = ((tti_connector *)context)->m;
+    tti_connector *c = context;
+    tti_messenger *m = c->m;
     tti_link      *link = NULL;
     tti_cause      why;
+
+    if (c->congestion != NULL && c->port->ops->set_congestion != NULL &&
+        c->port->ops->set_congestion(c->port, stream, c->congestion) != TUTTI_OK) /* the listener took it */
+        tti_log(TTI_LOG_WARN, "the connection to rank %d keeps the system's: %s", rank, tutti_last_error());
 
     if (tti_tcp_link_open(m->port, stream, rank, &link) != TUTTI_OK) {
         m->port->ops->close(m->port, stream);
@@ -198,7 +224,7 @@ static void opened(void *context, int rank, tti_handle stream)
         lost(context, rank, &why);
         return;
     }
-    tti_log(TTI_LOG_DEBUG, "connected to rank %d", rank);
+    log_opened(c, rank, stream);
     tti_lock(&m->lock);
     m->lanes[rank].link = link;
     m->lanes[rank].way = TTI_WAY_OPEN;
@@ -272,6 +298,21 @@ static void thread_main(void *arg)
     }
 }
 
+/* What is asked for must be to be had: the listener tells, whose connections inherit it. */
+static tutti_status choose_congestion(tti_connector *c, tti_handle listener)
+{
+    char         words[TTI_WORDS_MAX];
+    tutti_status st = TUTTI_OK;
+
+    c->congestion = tti_env("TUTTI_TCP_CONGESTION");
+    if (c->congestion != NULL && c->port->ops->set_congestion != NULL)
+        st = c->port->ops->set_congestion(c->port, listener, c->congestion);
+    if (st == TUTTI_OK)
+        return st;
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    return tti_fail(st, "%s\n  next: set TUTTI_TCP_CONGESTION to one of those, or not at all", words);
+}
+
 static tutti_status prepare(tti_connector *c)
 {
     tti_messenger     *m = c->m;
@@ -281,12 +322,16 @@ static tutti_status prepare(tti_connector *c)
                                   .whereabouts = whereabouts,
                                   .hooks = { c, judge, opened, lost } };
     int                err = c->port->ops->bell_create(c->port, &c->bell);
+    tutti_status       st;
 
     if (err != 0)
         return tti_fail_errno(-err, "cannot create a bell");
     c->due = calloc((size_t)m->n_ranks, sizeof *c->due);
     if (c->due == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to connect to %d ranks", m->n_ranks);
+    st = choose_congestion(c, door->listener);
+    if (st != TUTTI_OK)
+        return st;
     memcpy(config.scope, door->scope, sizeof config.scope);
     return tti_greeter_create(&config, &c->greeter);
 }

@@ -30,14 +30,43 @@ enum {
     HAND_OVER_BYTES = 32 * 1024, /* messages of collectives from there on are handed over one by one */
 };
 
+const char *tti_lane_describe(const tti_lane *lane, char out[TTI_WAY_TEXT_MAX])
+{
+    static const char label[] = "\n  connection: ";
+
+    out[0] = '\0';
+    if (lane->link == NULL || lane->link->ops->describe == NULL)
+        return out;
+    lane->link->ops->describe(lane->link, out + sizeof label - 1, TTI_WAY_TEXT_MAX - sizeof label + 1);
+    if (out[sizeof label - 1] != '\0')
+        memcpy(out, label, sizeof label - 1);
+    return out;
+}
+
+/* A link that failed: what was known of it is in the log, too. */
+static void log_broken(const tti_lane *lane, int64_t err)
+{
+    char text[TTI_WAY_TEXT_MAX], reason[64];
+
+    if (tti_lane_describe(lane, text)[0] != '\0')
+        tti_log(err == 0 ? TTI_LOG_DEBUG : TTI_LOG_INFO, "the connection to rank %d (%s) is over: %s%s", lane->peer, lane->where,
+                err == 0 ? "closed by the peer" : strerror_r((int)-err, reason, sizeof reason), text);
+}
+
 /* err is -errno, or 0 for the end of the stream. */
 static bool broken(const tti_lane *lane, int64_t err, tti_cause *why)
 {
+    char text[TTI_WAY_TEXT_MAX], reason[64];
+
+    log_broken(lane, err);
     if (err == 0)
         tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) has closed its connection", lane->peer, lane->where);
     else if (err == -EPROTO)
         tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) wrote nonsense into its %s link", lane->peer,
                       lane->where, lane->link->ops->name);
+    else if (err == -ETIMEDOUT || err == -EHOSTUNREACH || err == -ENETUNREACH)
+        tti_cause_set(why, TUTTI_E_PEER, "the %s link to rank %d (%s) failed: %s%s", lane->link->ops->name, lane->peer,
+                      lane->where, strerror_r((int)-err, reason, sizeof reason), tti_lane_describe(lane, text));
     else
         tti_cause_set_errno(why, err == -ENOMEM ? TUTTI_E_NOMEM : TUTTI_E_PEER, (int)-err,
                             "the %s link to rank %d (%s) failed", lane->link->ops->name, lane->peer,

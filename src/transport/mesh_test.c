@@ -380,6 +380,103 @@ static void a_wait_that_times_out_can_be_repeated(void **state)
     run_ranks(2, body_time_out);
 }
 
+static void body_connected_time_out(rank_ctx *ctx)
+{
+    int          value = 3;
+    tti_request *request;
+
+    if (ctx->rank == 0) {
+        CHECK(ctx, do_send(ctx, 1, 1, &value, sizeof value) == TUTTI_OK);
+        CHECK(ctx, do_recv(ctx, 1, 2, &value, sizeof value) == TUTTI_OK); /* it has seen the end of its patience */
+        CHECK(ctx, do_send(ctx, 1, 3, &value, sizeof value) == TUTTI_OK);
+        return;
+    }
+    CHECK(ctx, do_recv(ctx, 0, 1, &value, sizeof value) == TUTTI_OK);
+    request = begin(ctx, false, p2p, 0, 3, &value, sizeof value);
+    CHECK(ctx, tti_request_wait(request, tti_deadline(tti_port_system(), 20, 0)) == TUTTI_E_TIMEOUT);
+    CHECK(ctx, (strstr(tutti_last_error(), "\n  connection: 0 retransmissions, ") != NULL) == ctx->tcp);
+    CHECK(ctx, do_send(ctx, 0, 2, &value, sizeof value) == TUTTI_OK);
+    CHECK(ctx, finish(ctx, request) == TUTTI_OK);
+}
+
+static void a_time_out_says_what_the_kernel_knows(void **state)
+{
+    (void)state;
+    run_ranks(2, body_connected_time_out);
+}
+
+/* Of "reno", which every kernel has. */
+static _Atomic int n_reno;
+
+static tutti_status count_reno(tti_port *port, tti_handle handle, const char *name)
+{
+    tti_port        *system = tti_port_system();
+    tti_stream_facts facts;
+    tutti_status     st = system->ops->set_congestion(system, handle, name);
+
+    (void)port;
+    if (st == TUTTI_OK && strcmp(name, "reno") == 0 && system->ops->stream_facts(system, handle, &facts) == 0 &&
+        strcmp(facts.congestion, "reno") == 0)
+        atomic_fetch_add(&n_reno, 1);
+    return st;
+}
+
+static void every_connection_takes_the_congestion_control(void **state)
+{
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = { .ops = &ops };
+
+    (void)state;
+    ops.set_congestion = count_reno;
+    setenv("TUTTI_TCP_CONGESTION", "reno", 1);
+    atomic_store(&n_reno, 0);
+    run_ranks_over(&port, 3, true, body_all_pairs);
+    unsetenv("TUTTI_TCP_CONGESTION");
+    assert_int_equal(atomic_load(&n_reno), 3 + 2 * 3); /* listeners, and both ends of three connections */
+    run_ranks_over(&port, 2, true, body_all_pairs);
+    assert_int_equal(atomic_load(&n_reno), 3 + 2 * 3);
+}
+
+static void *refused_main(void *arg)
+{
+    rank_ctx             *ctx = arg;
+    const tti_board       board = { .context = ctx->board, .put = board_put, .get = board_get, .has = board_has };
+    const tti_mesh_config config = config_of(ctx, &board);
+
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_OK);
+    if (ctx->mesh != NULL) {
+        CHECK(ctx, tti_messenger_open(ctx->mesh, &ctx->messenger) == TUTTI_E_ARG);
+        CHECK(ctx, strstr(tutti_last_error(), "'fastest'") != NULL && strstr(tutti_last_error(), "reno") != NULL &&
+                       strstr(tutti_last_error(), "TUTTI_TCP_CONGESTION") != NULL);
+        tti_mesh_close(ctx->mesh);
+    }
+    return NULL;
+}
+
+static void an_unknown_congestion_control_is_refused(void **state)
+{
+    test_board board = { .n = 0 };
+    rank_ctx   ctx[2];
+    pthread_t  threads[2];
+    int        rank;
+
+    (void)state;
+    setenv("TUTTI_TCP_CONGESTION", "fastest", 1);
+    tti_mutex_init(&board.lock);
+    for (rank = 0; rank < 2; rank++) {
+        ctx[rank] = (rank_ctx){ .rank = rank, .size = 2, .tcp = true, .board = &board,
+                                .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
+        assert_int_equal(pthread_create(&threads[rank], NULL, refused_main, &ctx[rank]), 0);
+    }
+    for (rank = 0; rank < 2; rank++)
+        pthread_join(threads[rank], NULL);
+    tti_mutex_release(&board.lock);
+    unsetenv("TUTTI_TCP_CONGESTION");
+    for (rank = 0; rank < 2; rank++)
+        if (ctx[rank].failure[0] != '\0')
+            fail_msg("%s", ctx[rank].failure);
+}
+
 /* A socket that takes half of a frame at a time, as one that is almost full does. */
 static int64_t send_half_a_frame(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
 {
@@ -868,6 +965,9 @@ int main(void)
         cmocka_unit_test(any_source_tells_who),
         cmocka_unit_test(wrong_sizes_are_refused_and_consumed),
         cmocka_unit_test(a_wait_that_times_out_can_be_repeated),
+        cmocka_unit_test(a_time_out_says_what_the_kernel_knows),
+        cmocka_unit_test(every_connection_takes_the_congestion_control),
+        cmocka_unit_test(an_unknown_congestion_control_is_refused),
         cmocka_unit_test(a_frame_may_go_in_pieces),
         cmocka_unit_test(ends_are_told_of),
         cmocka_unit_test(a_peer_that_leaves_is_named),

@@ -289,6 +289,14 @@ bool tti_messenger_unconnected(tti_messenger *m, int rank, char *text_out, size_
     return unconnected;
 }
 
+const char *tti_messenger_describe(tti_messenger *m, int rank, char out[TTI_WAY_TEXT_MAX])
+{
+    tti_lock(&m->lock);
+    (void)tti_lane_describe(&m->lanes[rank], out);
+    tti_unlock(&m->lock);
+    return out;
+}
+
 /* Everything that is still under way ends, wherever it stands. */
 static void end_everything(tti_messenger *m)
 {

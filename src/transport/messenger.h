@@ -53,6 +53,12 @@ enum { TTI_LISTENS_TEXT_MAX = 80 };
 /** Whether nothing has connected us with a member of another host yet; then text_out is where it listens. */
 bool tti_messenger_unconnected(tti_messenger *messenger, int rank, char *text_out, size_t bytes);
 
+enum { TTI_WAY_TEXT_MAX = 160 };
+
+/** What is known of the TCP connection with a member, for the end of a text: "\n  connection: 3 retransmissions, ...";
+ * "" where there is none. */
+const char *tti_messenger_describe(tti_messenger *messenger, int rank, char out[TTI_WAY_TEXT_MAX]);
+
 /** Begin to send or receive; never blocks. The request is the caller's until tti_request_release(). */
 tutti_status tti_messenger_send(tti_messenger *messenger, tti_channel channel, const tti_parcel *parcel,
                                 tti_request **request_out);

@@ -18,6 +18,7 @@
 #include "transport/tcp/tcp_link.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
@@ -146,6 +147,23 @@ static bool tcp_is_ahead(const tti_link *base)
     return link->at != link->end;
 }
 
+static void tcp_describe(const tti_link *base, char *out, size_t bytes)
+{
+    const tcp_link  *link = (const tcp_link *)base;
+    tti_stream_facts facts;
+    char             row[48] = "";
+
+    out[0] = '\0';
+    if (link->port->ops->stream_facts == NULL || link->port->ops->stream_facts(link->port, link->stream, &facts) != 0)
+        return;
+    if (facts.in_a_row > 0)
+        snprintf(row, sizeof row, " (%u in a row)", facts.in_a_row);
+    snprintf(out, bytes,
+             "%u retransmissions%s, %u segments unacknowledged, round trip %.2f ms, last heard of %u ms ago, %s",
+             facts.retransmits, row, facts.unheard, facts.round_trip_us / 1e3, facts.heard_ms,
+             facts.congestion[0] != '\0' ? facts.congestion : "congestion control unknown");
+}
+
 static tti_handle tcp_handle(const tti_link *base)
 {
     return ((const tcp_link *)base)->stream;
@@ -161,7 +179,7 @@ static void tcp_close(tti_link *base)
 
 static const tti_link_ops tcp_ops = {
     .name = "tcp", .send = tcp_send, .recv = tcp_recv, .handle = tcp_handle, .close = tcp_close,
-    .next = tcp_next, .body = tcp_body, .is_ahead = tcp_is_ahead,
+    .next = tcp_next, .body = tcp_body, .is_ahead = tcp_is_ahead, .describe = tcp_describe,
 };
 
 tutti_status tti_tcp_link_open(tti_port *port, tti_handle stream, int peer_rank, tti_link **link_out)

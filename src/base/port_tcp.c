@@ -1,0 +1,69 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * port_tcp.c - what the kernel does with a TCP connection, and what it knows of it. */
+#include "base/port_system.h"
+
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <tutti/private.h>
+
+enum { NAMES_MAX = 256 };
+
+/* The first line of a file of the kernel's, or "". */
+static void read_line(const char *path, char *out, size_t bytes)
+{
+    FILE *file = fopen(path, "re");
+
+    out[0] = '\0';
+    if (file == NULL)
+        return;
+    if (fgets(out, (int)bytes, file) == NULL)
+        out[0] = '\0';
+    out[strcspn(out, "\n")] = '\0';
+    fclose(file);
+}
+
+tutti_status tti_socket_set_congestion(tti_port *port, tti_handle handle, const char *name)
+{
+    char names[NAMES_MAX];
+    int  err;
+
+    (void)port;
+    if (setsockopt(handle, IPPROTO_TCP, TCP_CONGESTION, name, (socklen_t)strlen(name)) == 0)
+        return TUTTI_OK;
+    err = errno;
+    if (err != ENOENT && err != EPERM)
+        return tti_fail_errno(err, "cannot set the congestion control '%s'", name);
+    read_line("/proc/sys/net/ipv4/tcp_allowed_congestion_control", names, sizeof names);
+    return tti_fail(TUTTI_E_ARG, "this kernel %s no congestion control '%s' for TCP; it allows: %s",
+                    err == ENOENT ? "has" : "allows", name, names[0] != '\0' ? names : "unknown");
+}
+
+int tti_socket_stream_facts(tti_port *port, tti_handle handle, tti_stream_facts *facts_out)
+{
+    tti_stream_facts facts = { .congestion = "" };
+    struct tcp_info  info;
+    socklen_t        bytes = sizeof info;
+    socklen_t        name_bytes = sizeof facts.congestion - 1;
+
+    (void)port;
+    memset(&info, 0, sizeof info);
+    if (getsockopt(handle, IPPROTO_TCP, TCP_INFO, &info, &bytes) != 0)
+        return -errno;
+    if (getsockopt(handle, IPPROTO_TCP, TCP_CONGESTION, facts.congestion, &name_bytes) != 0)
+        facts.congestion[0] = '\0';
+    facts.round_trip_us = info.tcpi_rtt;
+    facts.retransmits = info.tcpi_total_retrans;
+    facts.in_a_row = info.tcpi_retransmits;
+    facts.unheard = info.tcpi_unacked;
+    facts.window = info.tcpi_snd_cwnd;
+    facts.segment_bytes = info.tcpi_snd_mss;
+    facts.heard_ms = info.tcpi_last_ack_recv < info.tcpi_last_data_recv ? info.tcpi_last_ack_recv
+                                                                         : info.tcpi_last_data_recv;
+    *facts_out = facts;
+    return 0;
+}
