@@ -16,7 +16,8 @@
  *         Ranks go through phases as run.c moves schedules: sends in the plan's order, so many of them under way; the
  *         phase ends when all have left the core and all that is expected has come; then its local steps, on the
  *         core. Pieces of a call are so many lanes, each with a phase of its own; lane l has the pieces l,
- *         l + window, ...
+ *         l + window, ... (run.c begins them strictly in their order, which makes a difference only where a later one ends
+ *         first).
  * Units   Where the tape has one unit of many that do the same, a message to another unit comes to this one, in its
  *         stead, from the unit that is as far away on the other side: at the same time, as all clocks are equal.
  * True    Times are whole picoseconds, equal ones in the order of their making: the same tape comes out the same.

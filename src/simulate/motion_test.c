@@ -47,7 +47,7 @@ static tti_played play_limited(const tti_cluster *c, const tti_tape_call *call, 
 
 static tti_played play(const tti_cluster *c, tti_plan *plan, int root, int64_t bytes)
 {
-    const tti_tape_call call = { .plan = plan, .root = root, .count = bytes, .element = 1 };
+    const tti_tape_call call = { .plan = plan, .root = root, .count = bytes, .dtype = TUTTI_U8 };
 
     return play_limited(c, &call, TTI_TAPE_FULL);
 }
@@ -55,6 +55,19 @@ static tti_played play(const tti_cluster *c, tti_plan *plan, int root, int64_t b
 static void takes(const tti_cluster *c, tti_plan *plan, int root, int64_t bytes, int64_t ns)
 {
     assert_int_equal(play(c, plan, root, bytes).end_ps, 1000 * ns);
+}
+
+/* Rank r gives its part to rank r + n/2, in the first half. */
+static void to_the_other_half(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const int       half = p->n_ranks / 2;
+    const tti_block part = { .place = TTI_PLACE_IN, .bytes = p->count };
+
+    tti_schedule_phase(schedule);
+    if (p->rank < half)
+        tti_schedule_send(schedule, p->rank + half, part);
+    else
+        tti_schedule_recv(schedule, p->rank - half, part);
 }
 
 /* ---- closed forms ------------------------------------------------------------------------------ */
@@ -67,7 +80,7 @@ static void a_message_takes_alpha_and_beta(void **state)
 
     (void)state;
     for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++)
-        takes(&c, tti_plan_broadcast_binomial, 0, sizes[i], POST + LATENCY + BYTE * sizes[i] + POST);
+        takes(&c, to_the_other_half, -1, sizes[i], POST + LATENCY + BYTE * sizes[i] + POST);
 }
 
 static void copies_overlap_with_the_wire(void **state)
@@ -79,10 +92,10 @@ static void copies_overlap_with_the_wire(void **state)
     c.figures.far.send_byte = 1;
     c.figures.far.recv_byte = 2;
     /* the first quantum is copied before the wire begins, the last one when it has ended */
-    takes(&c, tti_plan_broadcast_binomial, 0, bytes, POST + quantum + LATENCY + BYTE * bytes + 2 * quantum + POST);
+    takes(&c, to_the_other_half, -1, bytes, POST + quantum + LATENCY + BYTE * bytes + 2 * quantum + POST);
     c.figures.far.send_byte = 2 * BYTE; /* a core that is slower than the wire */
     c.figures.far.recv_byte = 0;
-    takes(&c, tti_plan_broadcast_binomial, 0, bytes, POST + 2 * BYTE * bytes + LATENCY + BYTE * quantum + POST);
+    takes(&c, to_the_other_half, -1, bytes, POST + 2 * BYTE * bytes + LATENCY + BYTE * quantum + POST);
 }
 
 static void one_shot_and_direct_fill_the_ports(void **state)
@@ -124,20 +137,31 @@ static void local_steps_take_the_core(void **state)
     takes(&c, tti_plan_all_gather_direct, -1, 1000, LATENCY + BYTE * 3 * 1000 + 3 * 1000);
 }
 
-/* ---- what is shared ---------------------------------------------------------------------------- */
-
-/* Rank r gives its part to rank r + n/2, in the first half. */
-static void to_the_other_half(const tti_plan_input *p, tti_schedule *schedule)
+/* A large call is cut, which costs nothing on one wire, and lets others go on meanwhile. */
+static void pieces_overlap(void **state)
 {
-    const int       half = p->n_ranks / 2;
-    const tti_block part = { .place = TTI_PLACE_IN, .bytes = p->count };
+    const int64_t       bytes = 32 << 20;
+    const tti_tape_call broadcast = { .plan = tti_plan_broadcast_binomial, .kind = TUTTI_CALL_BROADCAST, .root = 0,
+                                      .count = bytes, .dtype = TUTTI_U8 };
+    const tti_tape_call reduce = { .plan = tti_plan_all_reduce_direct, .kind = TUTTI_CALL_ALL_REDUCE, .root = -1,
+                                   .count = bytes, .dtype = TUTTI_U8 };
+    tti_cluster         c = plain(2, 1, POST);
+    tti_played          played = play_limited(&c, &broadcast, TTI_TAPE_FULL);
 
-    tti_schedule_phase(schedule);
-    if (p->rank < half)
-        tti_schedule_send(schedule, p->rank + half, part);
-    else
-        tti_schedule_recv(schedule, p->rank - half, part);
+    (void)state;
+    assert_true(played.messages > 16);
+    assert_int_equal(played.end_ps, 1000 * (POST + LATENCY + BYTE * bytes + POST));
+    c = plain(8, 1, POST);
+    played = play_limited(&c, &broadcast, TTI_TAPE_FULL);
+    assert_true(played.end_ps < 1000 * 4 * BYTE * bytes); /* the root's port is what takes the time: three times */
+    c = plain(4, 1, POST);
+    c.figures.machine.combine = 2; /* half of what the wire takes for a slice there and back */
+    played = play_limited(&c, &reduce, TTI_TAPE_FULL);
+    assert_true(played.end_ps < 1000 * (BYTE * bytes * 6 / 4 + 2 * bytes));
+    assert_true(played.end_ps > 1000 * (BYTE * bytes * 6 / 4));
 }
+
+/* ---- what is shared ---------------------------------------------------------------------------- */
 
 static void ranks_of_a_host_share_its_port(void **state)
 {
@@ -214,7 +238,7 @@ static tti_tape_call call_of(const tti_algorithm *row, int64_t count)
                         row->kind == TUTTI_CALL_GATHER || row->kind == TUTTI_CALL_SCATTER;
 
     return (tti_tape_call){ .plan = row->plan, .kind = row->kind, .root = rooted ? 0 : -1, .count = count,
-                            .element = sizeof(float) };
+                            .dtype = TUTTI_F32 };
 }
 
 static bool is_played(const tti_algorithm *row)
@@ -291,7 +315,7 @@ static void waits_in_vain(const tti_plan_input *p, tti_schedule *schedule)
 static void waits_without_end_are_named(void **state)
 {
     const tti_cluster     c = plain(3, 1, POST);
-    const tti_tape_call   call = { .plan = waits_in_vain, .root = -1, .count = 1, .element = 1 };
+    const tti_tape_call   call = { .plan = waits_in_vain, .root = -1, .count = 1, .dtype = TUTTI_U8 };
     const tti_tape_limits limits = { .full = 100, .most = 100 };
     tti_tape              tape = { .n_ranks = 0 };
     tti_played            played;
@@ -306,7 +330,7 @@ static void waits_without_end_are_named(void **state)
 static void too_many_messages_are_refused(void **state)
 {
     const tti_cluster     c = plain(100, 1, POST);
-    const tti_tape_call   call = { .plan = tti_plan_reduce_direct, .root = 0, .count = 1 << 20, .element = 4 };
+    const tti_tape_call   call = { .plan = tti_plan_reduce_direct, .root = 0, .count = 1 << 20, .dtype = TUTTI_F32 };
     const tti_tape_limits limits = { .full = 10, .most = 1000 };
     tti_tape              tape = { .n_ranks = 0 };
 
@@ -323,6 +347,7 @@ int main(void)
         cmocka_unit_test(one_shot_and_direct_fill_the_ports),
         cmocka_unit_test(steps_of_a_tree_follow_each_other),
         cmocka_unit_test(local_steps_take_the_core),
+        cmocka_unit_test(pieces_overlap),
         cmocka_unit_test(ranks_of_a_host_share_its_port),
         cmocka_unit_test(what_comes_together_waits_at_the_port),
         cmocka_unit_test(racks_share_their_uplinks),

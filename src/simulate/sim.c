@@ -249,7 +249,7 @@ static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const t
                          tutti_sim_result *r)
 {
     const tti_tape_call played = { .plan = row->plan, .kind = row->kind, .root = has_root(row->kind) ? 0 : -1,
-                                   .count = count, .element = tutti_dtype_size(call->dtype) };
+                                   .count = count, .dtype = call->dtype };
     const tti_tape_limits limits = { .full = TTI_TAPE_FULL, .most = sim->messages_max };
     const int           n = tti_cluster_ranks(&sim->cluster);
     tti_tape            tape = { .n_ranks = 0 };

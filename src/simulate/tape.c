@@ -26,6 +26,8 @@ typedef struct maker {
     tti_tape            *tape;
     tti_schedule         schedule; /* of the rank at hand */
     int64_t             *counts;   /* [ranks] of blocks, or NULL */
+    size_t               element;
+    tti_cut              cut;
 } maker;
 
 void tti_tape_release(tti_tape *tape)
@@ -75,7 +77,7 @@ static bool make_room(tti_tape *tape, const tti_schedule *from)
 static int64_t work_of(const maker *m, int k)
 {
     const tti_machine *machine = &m->cluster->figures.machine;
-    const bool         far = 2.0 * (double)m->call->count * (double)m->call->element > machine->cache_bytes;
+    const bool         far = 2.0 * (double)m->call->count * (double)m->element > machine->cache_bytes;
     const tti_phase   *phases = m->schedule.phases.items;
     const tti_step    *steps = m->schedule.steps.items;
     double             ns = 0;
@@ -109,12 +111,11 @@ static tutti_status add_part(maker *m, int rank, int piece)
 {
     const tti_tape_call *call = m->call;
     const tti_plan_input input = { .n_ranks = tti_cluster_ranks(m->cluster), .rank = rank, .root = call->root,
-                                   .count = call->count, .element = call->element, .list_counts = m->counts,
-                                   .in_counts = m->counts };
+                                   .count = tti_cut_count(&m->cut, call->count, piece), .element = m->element,
+                                   .list_counts = m->counts, .in_counts = m->counts, .chunk = piece };
     tti_tape            *tape = m->tape;
     int                  k;
 
-    (void)piece;
     tti_schedule_clear(&m->schedule);
     call->plan(&input, &m->schedule);
     if (m->schedule.full || tape->n_sends + (size_t)m->schedule.sends.n > UINT32_MAX || !make_room(tape, &m->schedule))
@@ -283,12 +284,25 @@ static tutti_status make(maker *m, const tti_tape_limits *limits)
     return st;
 }
 
+/* As the library cuts it. */
+static void cut_call(maker *m, int n_ranks)
+{
+    const tutti_call call = { .kind = m->call->kind, .dtype = m->call->dtype, .op = { .kind = TUTTI_OP_SUM },
+                              .root = m->call->root, .count = m->call->count, .n_parts = m->counts != NULL ? n_ranks : 0,
+                              .in_counts = m->counts, .list_counts = m->counts };
+
+    m->cut = tti_cut_of(m->call->plan, &call, n_ranks);
+    m->tape->n_pieces = m->cut.n_chunks;
+    m->tape->window = m->cut.window < m->cut.n_chunks ? m->cut.window : m->cut.n_chunks;
+    m->tape->in_flight = m->cut.sends;
+}
+
 tutti_status tti_tape_make(const tti_cluster *cluster, const tti_tape_call *call, const tti_tape_limits *limits,
                            tti_tape *tape_out)
 {
     const int    n = tti_cluster_ranks(cluster);
-    tti_tape     tape = { .n_pieces = 1, .window = 1, .in_flight = 8 };
-    maker        m = { .cluster = cluster, .call = call, .tape = &tape };
+    tti_tape     tape = { .n_ranks = 0 };
+    maker        m = { .cluster = cluster, .call = call, .tape = &tape, .element = tutti_dtype_size(call->dtype) };
     tutti_status st;
     int          r;
 
@@ -299,6 +313,7 @@ tutti_status tti_tape_make(const tti_cluster *cluster, const tti_tape_call *call
         for (r = 0; r < n; r++)
             m.counts[r] = call->count;
     }
+    cut_call(&m, n);
     st = make(&m, limits);
     tti_schedule_release(&m.schedule);
     free(m.counts);

@@ -5,7 +5,7 @@
 #define TTI_SIMULATE_TAPE_H
 
 #include <tutti/plugin/backend.h>
-#include "coll/net/plan.h"
+#include "coll/net/cut.h"
 #include "simulate/cluster.h"
 
 typedef struct tti_tape_send {
@@ -32,8 +32,8 @@ typedef struct tti_tape_part {
     uint32_t n_phases;
 } tti_tape_part;
 
-/** A call's ranks 0 .. n_ranks-1 of those of the cluster. Pieces of the call are under way side by side, each with its
- * own phases; all of them but the last are alike. */
+/** A call's ranks 0 .. n_ranks-1 of those of the cluster. Pieces of the call, as coll/net/cut.h cuts it, are under way side
+ * by side, each with its own phases; all of them but the last are alike. */
 typedef struct tti_tape {
     int             n_ranks;   /* that are there; the others do the same, unit after unit */
     int             n_pieces;
@@ -59,7 +59,7 @@ typedef struct tti_tape_call {
     tutti_call_kind kind;
     int             root;
     int64_t         count; /* elements of one rank's part */
-    size_t          element;
+    tutti_dtype     dtype;
 } tti_tape_call;
 
 /** Messages of a tape. */
