@@ -16,7 +16,7 @@
  * How a host and its links are is told by figures (tutti_sim_options.figures), a file of JSON that `tutti sim --fit` writes:
  *
  *   { "tutti_figures": 1,
- *     "host": { "line_ns": 100, "give_ns": 900, "copy_ns_per_byte": 0.04, ... },
+ *     "host": { "line_ns": 100, "give_ns": 900, "copy_all_ns_per_byte": 0.15, ... },
  *     "far": { "message_us": 30, "post_us": 3, "send_ns_per_byte": 0.2, "recv_ns_per_byte": 0.2, "gbit_per_s": 10 },
  *     "local": { "message_us": 1, "post_us": 0.2, "send_ns_per_byte": 0.1, "recv_ns_per_byte": 0.1 } }
  *

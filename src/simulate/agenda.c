@@ -17,7 +17,7 @@ void tti_agenda_release(tti_agenda *agenda)
     *agenda = (tti_agenda){ .events = NULL };
 }
 
-static bool earlier(const tti_event *a, const tti_event *b)
+static bool earlier(const tti_agenda_event *a, const tti_agenda_event *b)
 {
     return a->at < b->at || (a->at == b->at && a->made < b->made);
 }
@@ -25,7 +25,7 @@ static bool earlier(const tti_event *a, const tti_event *b)
 static bool grow(tti_agenda *agenda)
 {
     const size_t room = agenda->room > 0 ? 2 * agenda->room : ROOM_FIRST;
-    tti_event   *grown = realloc(agenda->events, room * sizeof *grown);
+    tti_agenda_event   *grown = realloc(agenda->events, room * sizeof *grown);
 
     if (grown == NULL)
         return false;
@@ -36,7 +36,7 @@ static bool grow(tti_agenda *agenda)
 
 void tti_agenda_add(tti_agenda *agenda, int64_t at, uint32_t what)
 {
-    const tti_event event = { .at = at, .made = agenda->made, .what = what };
+    const tti_agenda_event event = { .at = at, .made = agenda->made, .what = what };
     size_t          i = agenda->n;
 
     if (agenda->made == UINT32_MAX || (agenda->n == agenda->room && !grow(agenda)))
@@ -65,9 +65,9 @@ static size_t earliest_child(const tti_agenda *agenda, size_t i)
     return best;
 }
 
-bool tti_agenda_take(tti_agenda *agenda, tti_event *event_out)
+bool tti_agenda_take(tti_agenda *agenda, tti_agenda_event *event_out)
 {
-    tti_event last;
+    tti_agenda_event last;
     size_t    i = 0;
 
     if (agenda->n == 0)

@@ -8,15 +8,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-typedef struct tti_event {
+typedef struct tti_agenda_event {
     int64_t  at; /* ps */
     uint32_t made;
     uint32_t what; /* the owner's */
-} tti_event;
+} tti_agenda_event;
 
 /** Zeroed memory is an empty agenda. */
 typedef struct tti_agenda {
-    tti_event *events;
+    tti_agenda_event *events;
     size_t     n;
     size_t     room;
     uint32_t   made; /* events so far: 2^32 at most */
@@ -26,6 +26,6 @@ typedef struct tti_agenda {
 void tti_agenda_release(tti_agenda *agenda);
 void tti_agenda_add(tti_agenda *agenda, int64_t at, uint32_t what);
 /** The earliest event; of several the one that was added first. False: there is none. */
-bool tti_agenda_take(tti_agenda *agenda, tti_event *event_out);
+bool tti_agenda_take(tti_agenda *agenda, tti_agenda_event *event_out);
 
 #endif

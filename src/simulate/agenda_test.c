@@ -39,7 +39,7 @@ static void comes_in_order(void **state)
 {
     static plain p;
     tti_agenda    agenda = { .n = 0 };
-    tti_event    event;
+    tti_agenda_event    event;
     uint32_t     seed = 7;
     int          left = 0;
 
@@ -67,7 +67,7 @@ static void comes_in_order(void **state)
 static void an_empty_queue_has_nothing(void **state)
 {
     tti_agenda agenda = { .n = 0 };
-    tti_event event;
+    tti_agenda_event event;
 
     (void)state;
     assert_false(tti_agenda_take(&agenda, &event));

@@ -23,6 +23,8 @@ typedef struct tti_figures {
     tti_tier    local;     /* messages inside a host */
     tti_tier    far;       /* to another one */
     double      port_byte; /* ns that a byte takes a host's port, out or in */
+    double      copy_all;  /* and that it takes each of a host's cores, where all copy more than their caches hold */
+    double      combine_all;
 } tti_figures;
 
 /** Of the machines that tti_machine_default was measured on, with ports of 10 Gb/s. */

@@ -14,8 +14,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <tutti/private.h>
-#include <tutti/simulate.h>
-#include "coll/calibrate.h"
 
 enum { FILE_MAX = 64 * 1024, VERSION = 1, SHOWN_MAX = 40 };
 
@@ -27,6 +25,8 @@ const tti_figures tti_figures_default = {
     .local = { .latency = 300, .post = 200, .send_byte = 0.06, .recv_byte = 0.06 },
     .far = { .latency = 24000, .post = 3000, .send_byte = 0.2, .recv_byte = 0.2 },
     .port_byte = 8 / (10 * TTI_SHARE_OF_LINE),
+    .copy_all = 0.15,
+    .combine_all = 0.08,
 };
 
 tti_tier tti_tier_of(double message_us, double post_us, double send_byte, double recv_byte)
@@ -56,6 +56,8 @@ static const member members[] = {
     HOST("copy_far_ns_per_byte", copy_far, 1e3),
     HOST("fetch_ns_per_byte", fetch, 1e3),
     HOST("combine_ns_per_byte", combine, 1e3),
+    { "host", "copy_all_ns_per_byte", offsetof(tti_figures, copy_all), 0, 1e3 },
+    { "host", "combine_all_ns_per_byte", offsetof(tti_figures, combine_all), 0, 1e3 },
     HOST("pull_ns_per_byte", pull, 1e3),
     HOST("pull_call_ns", pull_call, 1e9),
     HOST("cache_bytes", cache_bytes, 1e12),
@@ -282,35 +284,4 @@ tutti_status tti_figures_write(const char *path, const tti_figures *figures)
     }
     json_decref(json);
     return err == 0 ? TUTTI_OK : tti_fail_errno(err, "cannot write the file of figures '%s'", path);
-}
-
-/* ---- what is measured -------------------------------------------------------------------------- */
-
-static tutti_status take_messages(const tutti_sim_messages *from, tti_tier *to)
-{
-    if (from == NULL)
-        return TUTTI_OK;
-    if (!(from->message_us >= 0 && from->post_us >= 0 && from->send_ns_per_byte >= 0 && from->recv_ns_per_byte >= 0))
-        return tti_fail(TUTTI_E_ARG, "what messages take is no positive number");
-    *to = tti_tier_of(from->message_us, from->post_us, from->send_ns_per_byte, from->recv_ns_per_byte);
-    return TUTTI_OK;
-}
-
-tutti_status tutti_sim_fit(const char *file, const tutti_sim_messages *local, const tutti_sim_messages *far,
-                           double gbit_per_s)
-{
-    tti_figures  f = tti_figures_default;
-    tutti_status st;
-
-    if (file == NULL || !(gbit_per_s >= 0))
-        return tti_fail(TUTTI_E_ARG, "figures need a file to go to, and a rate that is no negative number");
-    st = take_messages(local, &f.local);
-    if (st == TUTTI_OK)
-        st = take_messages(far, &f.far);
-    if (st != TUTTI_OK)
-        return st;
-    f.machine = *tti_machine_here();
-    if (gbit_per_s > 0)
-        f.port_byte = tti_port_byte(gbit_per_s);
-    return tti_figures_write(file, &f);
 }

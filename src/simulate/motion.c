@@ -434,7 +434,7 @@ static void on_steps_done(player *p, int32_t i)
         try_end(p, rank, l);
 }
 
-static void handle(player *p, const tti_event *event)
+static void handle(player *p, const tti_agenda_event *event)
 {
     static void (*const on[])(player *, int32_t) = {
         [AT_PORT_OUT] = on_port_out, [LEFT_PORT] = on_left_port, [AT_RACK_OUT] = on_rack_out,
@@ -557,7 +557,7 @@ static void count_ports(player *p)
 tutti_status tti_motion_play(const tti_cluster *cluster, const tti_tape *tape, tti_played *played_out)
 {
     player       p = { .cluster = cluster, .tape = tape };
-    tti_event    event;
+    tti_agenda_event    event;
     tutti_status st = set_up(&p);
 
     if (st == TUTTI_OK) {

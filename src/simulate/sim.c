@@ -3,13 +3,14 @@
  * sim.c - tutti/simulate.h: from a cluster and a call to a prediction.
  *
  * How     The table, the choice and the amounts are those of coll/choose.c and cost.c; the plans of coll/net are
- *         played (tape.c, motion.c). An algorithm in shared memory is no schedule: its time is what cost.c says.
+ *         played (tape.c, motion.c). An algorithm in shared memory is no schedule: its time is that of its amounts
+ *         (reckon_host()).
  * Choice  As a group would: on one host by what the host takes, between hosts by usual figures, since nothing is
  *         measured there. An informed choice goes by the links of the cluster. */
 #include <tutti/simulate.h>
 
+#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 #include <tutti/private.h>
 #include "base/options.h"
 #include "coll/choose.h"
@@ -229,14 +230,40 @@ static tutti_status check_row(const tti_cluster *cluster, const tti_algorithm *r
     return TUTTI_OK;
 }
 
-/* By so much as cost.c knows. */
-static double reckon(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes)
+/* By so much as cost.c knows, on such a machine. */
+static double reckon(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes, const tti_machine *machine)
 {
     const int         n = tti_cluster_ranks(cluster);
-    const tti_machine machine = machine_of(cluster);
     const tti_amounts amounts = row->amounts(n, (double)bytes);
 
-    return tti_cost(&amounts, &machine, on_one_host(cluster) ? tti_cluster_turns(cluster) : 1, n, (double)bytes) / 1000;
+    return tti_cost(&amounts, machine, on_one_host(cluster) ? tti_cluster_turns(cluster) : 1, n, (double)bytes) / 1000;
+}
+
+static bool has_parts(tutti_call_kind kind)
+{
+    return kind == TUTTI_CALL_ALL_GATHER || kind == TUTTI_CALL_GATHER || kind == TUTTI_CALL_SCATTER ||
+           kind == TUTTI_CALL_REDUCE_SCATTER || kind == TUTTI_CALL_ALL_TO_ALL;
+}
+
+/* The choice ranks algorithms by what one core takes; a time also depends on what the others leave of the memory, as soon as
+ * the buffers of a core's ranks outgrow its caches, and on what a call takes before it waits for anybody. */
+static double reckon_host(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes)
+{
+    const tti_figures *f = &cluster->figures;
+    const int          n = tti_cluster_ranks(cluster);
+    const double       whole = has_parts(row->kind) ? (double)bytes * n : (double)bytes;
+    const double       turns = tti_cluster_turns(cluster);
+    tti_machine        machine = f->machine;
+
+    if (n > 1 && 2 * whole * turns > machine.near_bytes) {
+        machine.copy_far = fmax(machine.copy_far, f->copy_all);
+        machine.pull = fmax(machine.pull, f->copy_all);
+        machine.fetch = fmax(machine.fetch, f->copy_all);
+        machine.combine = fmax(machine.combine, f->combine_all);
+        if (2 * (double)bytes <= machine.cache_bytes)
+            machine.copy = machine.copy_far;
+    }
+    return reckon(cluster, row, bytes, &machine) + turns * f->local.post / 1000;
 }
 
 static bool has_root(tutti_call_kind kind)
@@ -322,8 +349,12 @@ tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim
         return st;
     r.algorithm = row->name;
     r.candidate = may_be_taken(&sim->cluster, row, call->bytes);
-    r.model_us = tti_cluster_ranks(&sim->cluster) > 1 ? reckon(&sim->cluster, row, call->bytes) : 0;
-    r.us = r.model_us;
+    if (tti_cluster_ranks(&sim->cluster) > 1) {
+        const tti_machine machine = machine_of(&sim->cluster);
+
+        r.model_us = reckon(&sim->cluster, row, call->bytes, &machine);
+        r.us = row->plan == NULL ? reckon_host(&sim->cluster, row, call->bytes) : 0;
+    }
     if (row->plan != NULL)
         st = play(sim, row, call, count, &r);
     if (st == TUTTI_OK)

@@ -71,7 +71,7 @@ static void one_host_is_reckoned(void **state)
     (void)state;
     assert_int_equal(r.way, TUTTI_SIM_AMOUNTS);
     assert_int_equal(r.messages, 0);
-    assert_true(r.us > 0 && r.us == r.model_us);
+    assert_true(r.us > r.model_us && r.model_us > 0);
     r = run(sim, "barrier", NULL, 0);
     assert_int_equal(r.way, TUTTI_SIM_AMOUNTS);
     assert_true(r.candidate);
