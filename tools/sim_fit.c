@@ -5,7 +5,8 @@
  * How     Two ranks of a job of this command exchange messages, over TCP and through shared memory, as `tutti bench` measures
  *         them. One tiny message is message_us. A batch of 64 has 48 more sends and receives on a rank than one of 16:
  *         the difference is what they take a core. Two large messages of different sizes tell what a byte takes; over a
- *         loopback both ends copy at the same time, so that it is each end's. Memory and waits the library measures. No
+ *         loopback both ends copy at the same time, so that it is each end's. They fit into the sockets' memory: beyond, a
+ *         loopback tells more of how two processes take turns than of copying. Memory and waits the library measures. No
  *         collective is part of it. */
 #include <errno.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 
 /* Columns as bench_rank.c prints them. */
 enum { OP = 0, BYTES = 7, MEDIAN = 11, COLUMNS = 18, ROW_MAX = 1024 };
-enum { TINY = 4, LARGE = 512 << 10, LARGEST = 8 << 20, MORE_POSTS = 2 * (32 - 8) };
+enum { TINY = 4, LARGE = 16 << 10, LARGEST = 512 << 10, MORE_POSTS = 2 * (32 - 8) };
 
 typedef struct times {
     double tiny, large, largest;   /* of one message, us */
@@ -75,7 +76,7 @@ static bool measure_messages(const char *transport, times *t)
     *t = (times){ .tiny = 0 };
     if (fd < 0)
         return false;
-    ok = measure("send_recv", "4,512K,8M", transport, path) == EXIT_SUCCESS &&
+    ok = measure("send_recv", "4,16K,512K", transport, path) == EXIT_SUCCESS &&
          measure("exchange16", "4", transport, path) == EXIT_SUCCESS &&
          measure("exchange64", "4", transport, path) == EXIT_SUCCESS;
     if (ok && !read_rows(path, t)) {

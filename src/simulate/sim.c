@@ -223,6 +223,8 @@ static tutti_status check_row(const tti_cluster *cluster, const tti_algorithm *r
 
     if (tti_is_fused(row))
         return tti_fail(TUTTI_E_UNSUPPORTED, "calls on registered memory are not simulated");
+    if (row->amounts == NULL)
+        return tti_fail(TUTTI_E_UNSUPPORTED, "'%s' is not simulated", row->name);
     if (n > row->ranks_max)
         return tti_fail(TUTTI_E_UNSUPPORTED, "'%s' serves at most %d ranks, not %d", row->name, row->ranks_max, n);
     if (row->staged != NULL && !on_one_host(cluster))
