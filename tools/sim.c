@@ -250,6 +250,8 @@ static bool sweep_sizes(const sim_options *o, tutti_sim *sim, const char *op, co
         print_cell(&c);
         for (k = 0; k < c.n && tsv != NULL; k++)
             print_row(tsv, o, &c, k);
+        if (tsv != NULL)
+            fflush(tsv);
         count(&c, s);
         if (best == NULL)
             continue;

@@ -67,7 +67,8 @@ typedef struct message {
 /* One piece of a rank's call on its way. */
 typedef struct lane {
     int32_t  piece;
-    uint32_t phase;
+    uint32_t phase;  /* of the tape's, */
+    uint32_t number; /* and in the schedule */
     uint32_t recvs_left;
     uint32_t next_send, sends_end; /* in the tape's row */
     uint32_t sends_under_way;
@@ -208,7 +209,7 @@ static void send_message(player *p, int rank, const lane *l, const tti_tape_send
     if (i == NOBODY)
         return;
     m = &p->messages[i];
-    *m = (message){ .src = rank, .dst = send->peer % n_here, .piece = l->piece, .phase = (int32_t)l->phase,
+    *m = (message){ .src = rank, .dst = send->peer % n_here, .piece = l->piece, .phase = (int32_t)l->number,
                     .bytes = tti_tape_bytes(send),
                     .far = tti_cluster_host(p->cluster, rank) != tti_cluster_host(p->cluster, send->peer),
                     .other_rack = tti_cluster_rack(p->cluster, rank) != tti_cluster_rack(p->cluster, send->peer) };
@@ -230,7 +231,7 @@ static lane *lane_of(const player *p, int rank, int piece)
 
 static bool is_at(const lane *l, const message *m)
 {
-    return !l->ended && l->piece == m->piece && (int32_t)l->phase == m->phase;
+    return !l->ended && l->piece == m->piece && (int32_t)l->number == m->phase;
 }
 
 /* Those of the messages that came early which belong to the phase that begins. */
@@ -270,6 +271,7 @@ static void begin_phase(player *p, int rank, lane *l)
     const tti_tape_phase *phase = phase_of(p, rank, l);
 
     l->next_send = l->phase == 0 ? part->sends_begin : phase[-1].sends_end;
+    l->number = phase->number;
     l->sends_end = phase->sends_end;
     l->recvs_left = phase->n_recvs;
     l->sends_under_way = 0;
@@ -540,7 +542,7 @@ static tutti_status see_to_the_end(const player *p)
     for (i = 0; i < p->tape->n_ranks * p->tape->window; i++)
         if (!p->lanes[i].ended)
             return tti_fail(TUTTI_E_STATE, "rank %d waits for %u messages in step %u that nobody sends",
-                            i / p->tape->window, p->lanes[i].recvs_left, p->lanes[i].phase + 1);
+                            i / p->tape->window, p->lanes[i].recvs_left, p->lanes[i].number + 1);
     return TUTTI_OK;
 }
 

@@ -94,16 +94,19 @@ static void shorten_phase(const maker *m, int k)
     tti_tape           *tape = m->tape;
     int                 n_sends, n_recvs, i;
     const tti_transfer *sends = tti_phase_sends(&m->schedule, k, &n_sends);
+    const int64_t       work_ps = work_of(m, k);
 
     (void)tti_phase_recvs(&m->schedule, k, &n_recvs);
+    if (n_sends == 0 && n_recvs == 0 && work_ps == 0)
+        return;
     for (i = 0; i < n_sends; i++) {
         const uint64_t bytes = (uint64_t)sends[i].block.bytes;
 
         tape->sends[tape->n_sends++] = (tti_tape_send){ .peer = sends[i].peer, .bytes_low = (uint32_t)bytes,
                                                         .bytes_high = (uint32_t)(bytes >> 32) };
     }
-    tape->phases[tape->n_phases++] = (tti_tape_phase){ .sends_end = (uint32_t)tape->n_sends,
-                                                       .n_recvs = (uint32_t)n_recvs, .work_ps = work_of(m, k) };
+    tape->phases[tape->n_phases++] = (tti_tape_phase){ .number = (uint32_t)k, .sends_end = (uint32_t)tape->n_sends,
+                                                       .n_recvs = (uint32_t)n_recvs, .work_ps = work_ps };
 }
 
 /* What rank does in a piece, at the tape's end. */
@@ -114,17 +117,18 @@ static tutti_status add_part(maker *m, int rank, int piece)
                                    .count = tti_cut_count(&m->cut, call->count, piece), .element = m->element,
                                    .list_counts = m->counts, .in_counts = m->counts, .chunk = piece };
     tti_tape            *tape = m->tape;
+    tti_tape_part       *part;
     int                  k;
 
     tti_schedule_clear(&m->schedule);
     call->plan(&input, &m->schedule);
     if (m->schedule.full || tape->n_sends + (size_t)m->schedule.sends.n > UINT32_MAX || !make_room(tape, &m->schedule))
         return fail_memory();
-    tape->parts[tape->parts_n++] = (tti_tape_part){ .sends_begin = (uint32_t)tape->n_sends,
-                                                    .phases_begin = (uint32_t)tape->n_phases,
-                                                    .n_phases = (uint32_t)m->schedule.phases.n };
+    part = &tape->parts[tape->parts_n++];
+    *part = (tti_tape_part){ .sends_begin = (uint32_t)tape->n_sends, .phases_begin = (uint32_t)tape->n_phases };
     for (k = 0; k < m->schedule.phases.n; k++)
         shorten_phase(m, k);
+    part->n_phases = (uint32_t)tape->n_phases - part->phases_begin;
     return TUTTI_OK;
 }
 
@@ -183,7 +187,8 @@ static bool same_part(const tti_tape *tape, const tti_tape_part *a, const tti_ta
     if (a->n_phases != b->n_phases)
         return false;
     for (k = 0; k < a->n_phases; k++)
-        if (in_a[k].n_recvs != in_b[k].n_recvs || in_a[k].sends_end - a->sends_begin != in_b[k].sends_end - b->sends_begin)
+        if (in_a[k].number != in_b[k].number || in_a[k].n_recvs != in_b[k].n_recvs ||
+            in_a[k].sends_end - a->sends_begin != in_b[k].sends_end - b->sends_begin)
             return false;
     n = a->n_phases > 0 ? in_a[a->n_phases - 1].sends_end - a->sends_begin : 0;
     for (i = 0; i < n; i++)

@@ -19,7 +19,9 @@ static inline int64_t tti_tape_bytes(const tti_tape_send *send)
     return (int64_t)((uint64_t)send->bytes_high << 32 | send->bytes_low);
 }
 
+/** Phases in which a rank has nothing to do are left out. */
 typedef struct tti_tape_phase {
+    uint32_t number;    /* in the schedule: by which ranks tell messages apart */
     uint32_t sends_end; /* in the tape's row; they begin where those of the phase before end */
     uint32_t n_recvs;
     int64_t  work_ps; /* of the local steps, on the rank's core */
