@@ -19,7 +19,7 @@
 #include "simulate/motion.h"
 
 enum { RANKS_MAX = 1 << 20, CORES_MAX = 1 << 16, MESSAGES_MAX = 20 * 1000 * 1000 };
-#define BYTES_MAX (INT64_C(1) << 40)
+#define BYTES_MAX (INT64_C(1) << 50) /* of all ranks: times stay within 63 bits */
 #define MESSAGES_LIMIT (INT64_C(1) << 30)
 
 struct tutti_sim {
