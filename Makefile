@@ -22,7 +22,7 @@ INSTALL  = apt-get update && \
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 .PHONY: all build release deps demo gpt2 test neon-test conformance asan ubsan tsan coverage check models install docs torch-venv bench-deps \
-        bench bench-peers bench-peers-full bench-overlap bench-ddp bench-startup bench-report clean help
+        bench bench-peers bench-peers-full bench-net bench-net-full bench-overlap bench-ddp bench-startup bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -134,11 +134,11 @@ torch-venv:
 	@test ! -x $(TORCH_VENV)/bin/torchrun || { echo "$(TORCH_VENV) is there"; exit 0; }; \
 	python3 -m venv $(TORCH_VENV) && $(TORCH_VENV)/bin/pip install --quiet torch numpy
 
-PEERS = openmpi-bin libopenmpi-dev mpich libmpich-dev gnuplot-nox
+PEERS = openmpi-bin libopenmpi-dev mpich libmpich-dev gnuplot-nox iperf3 iproute2
 ROWS ?= bench/results/core-$(shell date -u +%Y%m%d-%H%M).tsv
 FULL ?= bench/results/full.tsv
 
-## bench-deps  Open MPI, MPICH and gnuplot for bench-peers (Debian, as root), or the command that gets them
+## bench-deps  Open MPI, MPICH, iperf3 and gnuplot for bench-peers and bench-net (Debian, as root), or the command that gets them
 bench-deps:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    export DEBIAN_FRONTEND=noninteractive; apt-get update && apt-get install -y --no-install-recommends $(PEERS); \
@@ -161,6 +161,19 @@ bench-peers-full: release
 	cmake --build --preset release -j $(JOBS) --target bench_peers
 	python3 -B bench/peers.py --bin build/release/bin --grid full --dtypes f32,bf16 --out $(FULL) $(PEERS_OPTIONS)
 
+NET ?= bench/results/net-$(shell date -u +%Y%m%d-%H%M).tsv
+NET_FULL ?= bench/results/net-full.tsv
+
+## bench-net  the same between 2 and 4 hosts (namespaces) on links of 1 and 10 Gb/s: 40 minutes, as root, on a quiet machine (NET=)
+bench-net: release
+	cmake --build --preset release -j $(JOBS) --target bench_peers
+	python3 -B bench/net.py --bin build/release/bin --out $(NET) $(NET_OPTIONS)
+
+## bench-net-full  2, 4 and 8 hosts, all sizes, for hours; may be interrupted, and goes on where it was (NET_FULL=)
+bench-net-full: release
+	cmake --build --preset release -j $(JOBS) --target bench_peers
+	python3 -B bench/net.py --bin build/release/bin --grid full --out $(NET_FULL) $(NET_OPTIONS)
+
 OVERLAP ?= bench/results/overlap-$(shell date -u +%Y%m%d-%H%M).tsv
 
 ## bench-overlap  an all_reduce of 25 MiB behind matrix products, by the same: half a minute (OVERLAP=)
@@ -181,9 +194,11 @@ bench-startup: release
 	cmake --build --preset release -j $(JOBS) --target startup_rank
 	python3 -B bench/startup.py --bin build/release/bin --out $(START) $(STARTUP_OPTIONS)
 
-## bench-report  docs/performance.md and its pictures from bench/results/core-*.tsv
+## bench-report  docs/performance.md and its pictures from bench/results/core-*.tsv and net-*.tsv
 bench-report:
 	python3 -B bench/report.py bench/results/core-*.tsv --page docs/performance.md --pictures docs/pictures
+	@if ls bench/results/net-*.tsv >/dev/null 2>&1; then \
+	    python3 -B bench/net_report.py bench/results/net-*.tsv --page docs/performance.md --pictures docs/pictures; fi
 
 ## clean     remove build/
 clean:

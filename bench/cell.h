@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { BENCH_RANKS_MAX = 16, BENCH_WORDS_MAX = 512 };
+enum { BENCH_RANKS_MAX = 32, BENCH_WORDS_MAX = 512 };
 
 typedef enum bench_op {
     BENCH_ALL_REDUCE,

@@ -22,21 +22,22 @@ import signal
 import sys
 import tempfile
 
-import peers
+import rounds
 import rows
+from crew import HERE, Crew, torch_python
 
 COLUMNS = "commit cores net batch ranks round contender status load steps step_us local_us comm_us hidden tail_us covered".split()
 CHECKED, CLOSE = 6, 1e-4  # losses, and how near in relation
 OURS, THEIRS = "tutti", "torch"
 
 
-class Trainers(peers.Crew):
+class Trainers(Crew):
     def command(self, place):
         s = self.settings
         if self.name == THEIRS:
             init = pathlib.Path(place[1] + ".init")
             init.unlink(missing_ok=True)
-            return [str(s.torch), "-B", str(peers.HERE / "contender_ddp.py"), *place, str(init)], False
+            return [str(s.torch), "-B", str(HERE / "contender_ddp.py"), *place, str(init)], False
         folder = s.bin if self.name == OURS else s.before
         return [str(folder / "tutti"), "run", "--standalone", f"--nproc-per-node={self.ranks}",
                 str(folder / "contender_ddp"), *place], True
@@ -51,7 +52,7 @@ def cells(text):
 
 def blas_core():
     """What OpenBLAS is told to be: see above. None: what it finds is right."""
-    flags = peers.first_of("/proc/cpuinfo", "flags").split()
+    flags = rounds.first_of("/proc/cpuinfo", "flags").split()
     return "SKYLAKEX" if "avx512f" in flags else "HASWELL" if "avx2" in flags else None
 
 
@@ -61,13 +62,13 @@ def arguments():
     p.add_argument("--before", type=pathlib.Path, help="where an older build's are: the contender before")
     p.add_argument("--out", type=pathlib.Path, required=True, help="rows are added; rounds count on")
     p.add_argument("--cells", type=cells, default=cells("mnist:128,mnist:64,gpt:4"), help="network:samples of a rank")
-    p.add_argument("--ranks", type=peers.numbers, default=(1, 2))
+    p.add_argument("--ranks", type=rounds.numbers, default=(1, 2))
     p.add_argument("--rounds", type=int, default=10)
     p.add_argument("--block-ms", type=float, default=150, help="of steps, for a contender and round")
     p.add_argument("--cell-limit", type=float, default=60)
     p.add_argument("--without-torch", action="store_true")
     s = p.parse_args()
-    s.torch, s.cores, s.commit = peers.torch_python(), len(os.sched_getaffinity(0)), peers.commit()
+    s.torch, s.cores, s.commit = torch_python(), len(os.sched_getaffinity(0)), rounds.commit()
     s.contenders = [OURS] + (["before"] if s.before is not None else []) + ([] if s.without_torch else [THEIRS])
     if THEIRS in s.contenders and not s.torch.exists():
         sys.exit(f"ddp_step: {s.torch} is not there\n  next: make torch-venv, or TUTTI_TORCH_PYTHON, or --without-torch")
@@ -174,9 +175,9 @@ def summary(found):
 
 
 def environment(s, versions):
-    facts = {"processor": peers.first_of("/proc/cpuinfo", "model name"), "flags": peers.first_of("/proc/cpuinfo", "flags"),
+    facts = {"processor": rounds.first_of("/proc/cpuinfo", "model name"), "flags": rounds.first_of("/proc/cpuinfo", "flags"),
              "kernel": os.uname().release, "cores": s.cores, "commit": s.commit, "command": " ".join(sys.argv),
-             "commit before": peers.commit(s.before) if s.before is not None else "-",
+             "commit before": rounds.commit(s.before) if s.before is not None else "-",
              "OPENBLAS_CORETYPE": os.environ.get("OPENBLAS_CORETYPE", "-"), "threads": "1 each, rank r on core r % cores",
              "losses": f"{CHECKED} agree to {CLOSE:g}", **{f"contender {n}": v or "?" for n, v in versions.items()}}
     return "".join(f"{name}\t{value}\n" for name, value in facts.items())

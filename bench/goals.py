@@ -58,13 +58,18 @@ class Cells:
         found = [(self.per_run(cell, other(cell)), cell) for cell in self.cells if about(cell)]
         return sorted(((rows.median(rows.together(r)), cell) for r, cell in found if r), reverse=True)
 
+    @staticmethod
+    def same(cell):
+        """What a cell is one with in other runs: there the cores may have been near or far."""
+        return cell._replace(label="")
+
     def runs_behind(self, who=rows.US):
-        """{cell without its label: runs in which it was behind}"""
+        """{same(cell): runs in which it was behind}"""
         found = collections.defaultdict(set)
         for cell in self.cells:
             for run, values in self.per_run(cell, self.rival, who).items():
                 if rows.behind(values):
-                    found[cell._replace(label="")].add(run)
+                    found[self.same(cell)].add(run)
         return found
 
 
@@ -80,8 +85,8 @@ def won_clearly(cells, cell):
 def lost(cells, who=rows.US):
     behind = cells.runs_behind(who)
     judged = cells.medians(cells.rival, who)
-    found = [(ratio, cell) for ratio, cell in judged if len(behind[cell._replace(label="")]) >= 2]
-    once = [(ratio, cell) for ratio, cell in judged if len(behind[cell._replace(label="")]) == 1]
+    found = [(ratio, cell) for ratio, cell in judged if len(behind[cells.same(cell)]) >= 2]
+    once = [(ratio, cell) for ratio, cell in judged if len(behind[cells.same(cell)]) == 1]
     if not judged:
         return []
     words = "on registered memory, " if who != rows.US else ""

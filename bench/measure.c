@@ -20,6 +20,7 @@ enum {
     CHAIN_CALLS_MAX = 100000,
     COLD_BUFFERS_MAX = 1024,
     HALF = BENCH_SAMPLES_MAX / 2,
+    BF16_RANKS_MAX = 16, /* values.h */
 };
 #define COLD_BYTES ((size_t)512 << 20) /* of all ranks together: more than the caches of most machines */
 #define NS_PER_MS UINT64_C(1000000)
@@ -340,6 +341,8 @@ bool bench_measure(const bench_side *side, const bench_cell *cell, bench_board *
     run r = { .side = side, .cell = cell, .board = board, .op = side->op(cell) };
     bool ok;
 
+    if (cell->dtype == BENCH_BF16 && board->ranks > BF16_RANKS_MAX)
+        return bench_fail("bf16 does not hold the sums of %d ranks", board->ranks);
     r.in_bytes = bench_in_bytes(cell, board->ranks);
     r.out_bytes = bench_out_bytes(cell, board->ranks);
     r.call = (bench_call){ .cell = cell, .rank = board->rank, .ranks = board->ranks };

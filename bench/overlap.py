@@ -19,7 +19,9 @@ import sys
 import tempfile
 
 import peers
+import rounds
 import rows
+from crew import Crew, Lost
 
 LIMITS = {"limit": "staged", "limit-pass": "pass"}
 COLUMNS = ("commit cores ranks bytes round contender status label line_before_ns line_after_ns load rounds products "
@@ -34,7 +36,7 @@ def arguments():
     p.add_argument("--before", type=pathlib.Path, help="as in peers.py")
     p.add_argument("--contenders", type=lambda t: tuple(t.split(",")), default=peers.CONTENDERS + ("limit-pass",))
     p.add_argument("--ranks", type=int, default=2)
-    p.add_argument("--bytes", type=peers.numbers, default=(25 << 20,))
+    p.add_argument("--bytes", type=rounds.numbers, default=(25 << 20,))
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--budget-ms", type=int, default=1000, help="for a contender and round")
     p.add_argument("--cell-limit", type=float, default=30)
@@ -50,15 +52,15 @@ def arguments():
 
 
 def program_of(name):
-    return "limit" if name in LIMITS else peers.SERVED_BY.get(name, name)
+    return "limit" if name in LIMITS else rounds.SERVED_BY.get(name, name)
 
 
 def ask(crew, name, size, s):
-    form, memory = LIMITS.get(name, "plain"), "registered" if name in peers.SERVED_BY else "ordinary"
+    form, memory = LIMITS.get(name, "plain"), "registered" if name in rounds.SERVED_BY else "ordinary"
     mode = "blocking" if name in LIMITS else "async"
     try:
         said = crew.ask(f"all_reduce f32 {size} {form} {mode} warm {s.budget_ms} {s.seed} {memory}", "overlap").split()
-    except peers.Lost as lost:
+    except Lost as lost:
         return {"status": f"failed: {lost}"}
     if said[0] != "ok":
         return {"status": " ".join(said)}
@@ -70,7 +72,7 @@ def line_ns(crew):
         return None
     try:
         return float(crew.ask(f"line f32 0 plain blocking warm {peers.LINE_MS} 0 ordinary").split()[8]) * 1000
-    except peers.Lost:
+    except Lost:
         return None
 
 
@@ -106,7 +108,7 @@ def summary(found, label, size):
              f"{'rounds':>7}"]
     for name in dict.fromkeys(r["contender"] for r in some):
         mine = [r for r in some if r["contender"] == name]
-        limit = "limit-pass" if name in (*peers.SERVED_BY, "limit-pass") else "limit"
+        limit = "limit-pass" if name in (*rounds.SERVED_BY, "limit-pass") else "limit"
         ratios = [cost(r) / limits[limit, r["round"]] for r in mine if limits.get((limit, r["round"]), 0) > 0]
         figures = {n: rows.median([r[n] for r in mine]) for n in FIGURES}
         beside = f"{rows.median(ratios):.2f}" if ratios else "-"
@@ -117,9 +119,9 @@ def summary(found, label, size):
 
 
 def measure(s):
-    crews = {n: peers.Crew(n, s.ranks, s) for n in dict.fromkeys(program_of(c) for c in s.contenders)}
+    crews = {n: Crew(n, s.ranks, s) for n in dict.fromkeys(program_of(c) for c in s.contenders)}
     if s.has_limit and s.cores > 1:
-        crews["line"] = peers.Crew("limit", 2, s)
+        crews["line"] = Crew("limit", 2, s)
     found = []
     try:
         for number, size in itertools.product(range(s.rounds), s.sizes):

@@ -290,11 +290,11 @@ def draw(runs, folder, page):
     return found
 
 
-def into_page(page, words):
+def into_page(page, words, begin=BEGIN, end=END):
     old = page.read_text()
-    if BEGIN not in old or END not in old:
-        sys.exit(f"report: {page} has no place for it: {BEGIN} ... {END}")
-    page.write_text(old[:old.index(BEGIN) + len(BEGIN)] + "\n" + words + old[old.index(END):])
+    if begin not in old or end not in old:
+        sys.exit(f"report: {page} has no place for it: {begin} ... {end}")
+    page.write_text(old[:old.index(begin) + len(begin)] + "\n" + words + old[old.index(end):])
 
 
 def main():

@@ -16,6 +16,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import goals  # noqa: E402
 import peers  # noqa: E402
 import report  # noqa: E402
+import rounds  # noqa: E402
 import rows  # noqa: E402
 
 BASE = {"part": 0, "commit": "abc", "seed": 1, "cores": 2, "round": 0, "ranks": 2, "op": "all_reduce", "dtype": "f32",
@@ -203,27 +204,27 @@ class Plan(unittest.TestCase):
         return s
 
     def test_contenders_share_the_time_that_is_left(self):
-        plan = peers.Plan(self.settings(10), {2: 100, 8: 100})
+        plan = rounds.Plan(self.settings(10), {2: 100, 8: 100})
         guess = 100 * (2 + 8) * plan.GUESS_S * 2  # besides, for two contenders
         self.assertAlmostEqual(plan.budget_ms(), 1000 * (600 - guess) / 400, delta=20)
         self.assertAlmostEqual(plan.minutes_left(), 10, delta=0.5)
         for _ in range(50):
             plan.visited(2, 11, 5000)  # a second besides; so four for 8 ranks
         self.assertAlmostEqual(plan.budget_ms(), 1000 * (600 - 50 * 1 - 100 * 4) / 300, delta=20)
-        plan = peers.Plan(self.settings(1), {2: 1000})
-        self.assertEqual(plan.budget_ms(), peers.BUDGET_MIN_MS)
-        self.assertEqual(peers.Plan(self.settings(1000), {2: 1}).budget_ms(), peers.BUDGET_CORE_MS)
+        plan = rounds.Plan(self.settings(1), {2: 1000})
+        self.assertEqual(plan.budget_ms(), rounds.BUDGET_MIN_MS)
+        self.assertEqual(rounds.Plan(self.settings(1000), {2: 1}).budget_ms(), rounds.BUDGET_CORE_MS)
 
     def test_what_was_asked_for_is_kept(self):
-        self.assertEqual(peers.Plan(self.settings(40, budget_ms=7), {2: 1}).budget_ms(), 7)
-        self.assertEqual(peers.Plan(self.settings(40, grid="full"), {2: 1}).budget_ms(), peers.BUDGET_FULL_MS)
+        self.assertEqual(rounds.Plan(self.settings(40, budget_ms=7), {2: 1}).budget_ms(), 7)
+        self.assertEqual(rounds.Plan(self.settings(40, grid="full"), {2: 1}).budget_ms(), rounds.BUDGET_FULL_MS)
 
     def test_what_was_too_slow_is_not_asked_again(self):
-        s = self.settings(1, ops=("reduce",), sizes=(4,), dtypes=("f32",), ranks=(4,), rounds=2, seed=1, cores=1,
+        s = self.settings(1, ops=("reduce",), sizes=(4,), dtypes=("f32",), ranks=(4,), places=(4,), rounds=2, seed=1, cores=1,
                           has_limit=False)
         old = [row(None, contender="gloo", op="reduce", ranks=4, bytes=4096, status="failed: no answer within 15 s"),
                row(1, op="reduce", ranks=4, bytes=4)]
-        m = peers.Measuring(s, 1, old, None)
+        m = peers.Peers(s, 1, old, None)
         self.assertTrue(m.too_slow("gloo", 4, "reduce", 4096) and m.too_slow("gloo", 8, "reduce", 8192))
         self.assertFalse(m.too_slow("gloo", 4, "reduce", 1024) or m.too_slow("gloo", 2, "reduce", 8192) or
                          m.too_slow("tutti", 4, "reduce", 4096) or m.too_slow("gloo", 4, "broadcast", 4096))

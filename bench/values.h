@@ -2,8 +2,8 @@
  *
  * values.h - what goes into the buffers, and what must come out.
  *
- * Elements are integers below 16, whose sums over up to 16 ranks every dtype holds exactly, so that results
- * do not depend on the order of adding and are compared bit by bit. */
+ * Elements are integers below 16, whose sums over up to 16 ranks every dtype holds exactly, and over as many as are
+ * measured all but bf16, so that results do not depend on the order of adding and are compared bit by bit. */
 #ifndef TUTTI_BENCH_VALUES_H
 #define TUTTI_BENCH_VALUES_H
 

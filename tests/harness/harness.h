@@ -31,6 +31,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <tutti/status.h>
+#include "harness/relay.h"
 
 /* Tests name only what differs from TT_TEST's defaults, which are written first. */
 #pragma GCC diagnostic ignored "-Woverride-init"
@@ -72,6 +73,7 @@ typedef struct tt_test {
     int     dies;           /* -1; the rank that must end by a signal or tt_die(), and not otherwise */
     int     hosts;          /* 1; 2: network namespaces joined by a veth pair, store on 10.77.0.1 */
     tt_init init;           /* TT_INIT_WORLD */
+    tt_relay_link link;     /* with hosts = 2: what is between them; nothing said: a veth pair */
 } tt_test;
 
 #define TT_TEST(body_fn, ...)                                                                          \

@@ -33,6 +33,12 @@ void tt_hosts_close(tt_hosts *hosts)
 {
     int i;
 
+    if (hosts->relay > 0) {
+        close(hosts->life_fd);
+        while (waitpid(hosts->relay, NULL, 0) < 0 && errno == EINTR)
+            ;
+        hosts->relay = 0;
+    }
     for (i = 0; i < hosts->n; i++)
         close(hosts->fd[i]);
     hosts->n = 0;

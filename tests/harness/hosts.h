@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hosts.h - a second host on this machine: network namespaces joined by a veth pair.
+ * hosts.h - a second host on this machine: network namespaces joined by a veth pair, or by a relay that is far away.
  *
  * How     Each host is a network namespace without a name, held by a descriptor: host i has the address
  *         10.77.0.(i+1)/24 on the interface "tt0", and its own loopback.
@@ -11,18 +11,26 @@
 #ifndef TT_HOSTS_H
 #define TT_HOSTS_H
 
+#include "harness/relay.h"
+
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 enum { TT_HOSTS = 2, TT_NAMESPACES_MAX = 3 };
 
 typedef struct tt_hosts {
     int n;                     /* 0: closed */
     int fd[TT_NAMESPACES_MAX]; /* the namespaces */
+    pid_t relay;   /* 0: there is none */
+    int   life_fd; /* it ends when this is closed */
 } tt_hosts;
 
 /** Make two hosts. false: the machine refuses, reason_out says what and why. The caller has one thread. */
 bool tt_hosts_open(tt_hosts *hosts_out, char *reason_out, size_t reason_bytes);
+
+/** Make two hosts joined by a relay (relay.h), which runs until tt_hosts_close(), or until this process ends. */
+bool tt_hosts_open_far(const tt_relay_link *link, tt_hosts *hosts_out, char *reason_out, size_t reason_bytes);
 
 /** Make n namespaces that nothing joins: not even their loopback is up. false: as tt_hosts_open(). */
 bool tt_hosts_bare(int n, tt_hosts *hosts_out, char *reason_out, size_t reason_bytes);

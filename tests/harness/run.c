@@ -210,6 +210,21 @@ static verdict judge(const tt_run *run, const child *children)
 
 /* ---- one run ----------------------------------------------------------------------------------- */
 
+/* Whether hosts are joined by a relay. */
+static bool is_far(const tt_test *test)
+{
+    const tt_relay_link *link = &test->link;
+
+    return link->delay_ns > 0 || link->jitter_ns > 0 || link->loss > 0 || link->rate_bps > 0;
+}
+
+static bool open_hosts(tt_run *run, char *reason, size_t bytes)
+{
+    if (is_far(run->test))
+        return tt_hosts_open_far(&run->test->link, &run->hosts, reason, bytes);
+    return tt_hosts_open(&run->hosts, reason, bytes);
+}
+
 /* Words for a table entry that makes no sense; NULL if it does. */
 static const char *nonsense(const tt_run *run)
 {
@@ -222,6 +237,8 @@ static const char *nonsense(const tt_run *run)
     if (strcmp(run->word, "shm") != 0 && strcmp(run->word, "tcp") != 0 &&
         strcmp(run->word, "threads") != 0 && strcmp(run->word, "threads-tcp") != 0)
         return "transports are shm, tcp, threads and threads-tcp";
+    if (is_far(test) && test->hosts != TT_HOSTS)
+        return "what is between hosts needs two of them";
     if (tt_run_threads(run) && (test->dies >= 0 || test->hosts > 1))
         return "a thread cannot die alone, or be on another host";
     return NULL;
@@ -273,7 +290,7 @@ static verdict run_one(tt_run *run)
         fprintf(stderr, "%s (%s): %s\n", run->test->name, run->word, wrong);
         return FAILED;
     }
-    if (run->test->hosts > 1 && !tt_hosts_open(&run->hosts, reason, sizeof reason)) {
+    if (run->test->hosts > 1 && !open_hosts(run, reason, sizeof reason)) {
         printf("%s (%s): SKIP: %s\n", run->test->name, run->word, reason);
         return SKIPPED;
     }

@@ -1,0 +1,208 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""net_test
+Goal    Names of networks survive being read back; what a link has to carry is right; networks are never compared with
+        each other; cells that a burst hides, that lose, or leave the link idle are named; a bare socket program gives right
+        results. Between hosts: contenders are measured, the relay delays and is counted, a run is taken up, nothing is left behind.
+Method  Rows made here; the built contenders, on loopback and, where the machine has namespaces, on hosts; tiny budgets.
+
+usage: net_test.py --bin DIR [--contenders LIST]
+"""
+import argparse
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import types
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+import links  # noqa: E402
+import net_report  # noqa: E402
+import peers_test  # noqa: E402
+import report_test  # noqa: E402
+import rows  # noqa: E402
+from crew import Crew  # noqa: E402
+from links import Link  # noqa: E402
+
+MIB = 1 << 20
+OPS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv", "barrier")
+LIMIT_S = 240
+args = argparse.Namespace()
+
+
+def row(us, label="2x1 1G", **other):
+    return report_test.row(us, label=label, **{"moved": other.get("bytes", 4096), **other})
+
+
+def rate(mb_per_s, label="2x1 1G", number=0):
+    return row(1e6, label, op="rate", contender="limit", form="bare", bytes=MIB, moved=mb_per_s * 10**6, round=number)
+
+
+def pair(mine, theirs, label="2x1 1G", number=0, **other):
+    return [row(mine, label, round=number, **other), row(theirs, label, round=number, contender="gloo", **other)]
+
+
+class Links(unittest.TestCase):
+    def test_a_name_is_read_back(self):
+        for link in (Link(2, 1, 1), Link(4, 2, 10), Link(2, 1, 0), Link(2, 1, 1, 10), Link(2, 2, 1, 1, 0, 0.001),
+                     Link(2, 1, 0, 0, 0, 0.01), Link(2, 1, 1, 10, 2)):
+            self.assertEqual(Link.read(str(link)), link)
+        self.assertEqual(str(Link(2, 2, 1, 10, 0, 0.001)), "2x2 1G 10ms 0.1%")
+
+    def test_what_a_link_carries(self):
+        self.assertAlmostEqual(Link(2, 1, 1).goodput() / 1e6, 125 * 1448 / 1514)
+        self.assertGreaterEqual(Link(2, 1, 1).burst(), 64 << 10)
+
+    def test_the_busiest_host(self):
+        wire = net_report.wire_bytes
+        self.assertEqual([wire("all_reduce", 1000, Link(h, 1)) for h in (2, 4)], [1000, 1500])
+        self.assertEqual([wire("all_gather", 1000, Link(4, n)) for n in (1, 2)], [750, 750])
+        self.assertEqual([wire("all_to_all", 1000, Link(4, n)) for n in (1, 2)], [750, 1500])
+        self.assertEqual([wire("broadcast", 1000, Link(4, 2)), wire("barrier", 0, Link(4, 2))], [1000, 0])
+        self.assertEqual([wire("send_recv", 1000, Link(2, n)) for n in (1, 2)], [1000, 0])
+
+
+class Report(unittest.TestCase):
+    def cells(self, *runs):
+        return net_report.Cells(runs, "median_us")
+
+    def goal(self, start, *runs):
+        goal, = [g for g in net_report.all_goals(self.cells(*runs)) if g.what.startswith(start)]
+        return goal.found, goal.reached, [str(c.label) for _, c in goal.missed]
+
+    def test_goodput_is_that_of_the_round(self):
+        size = 16 * MIB
+        run = [rate(100), rate(50, number=1), row(size / 96, bytes=size), row(size / 48, bytes=size, round=1)]
+        (share, _), = self.cells(run).goodputs()
+        self.assertAlmostEqual(share, 0.96)
+        run += [rate(100, "2x2 1G"), row(size / 90, "2x2 1G", bytes=size), row(9, "2x1 10G", bytes=size), rate(900, "2x1 10G")]
+        self.assertEqual(self.goal("share of the goodput", run), ("1 of 2 cells", False, ["2x2 1G"]))
+
+    def test_networks_are_not_confused(self):
+        """Behind in one run on each of two networks is lost on neither."""
+        slow, fast = [pair(12, 10, label) for label in ("2x1 1G", "4x1 1G")], [pair(10, 12, label) for label in ("2x1 1G", "4x1 1G")]
+        self.assertEqual(self.goal("cells lost", slow[0] + fast[1], fast[0] + slow[1])[:2], ("0 of 2", True))
+        self.assertEqual(self.goal("cells lost", slow[0] + fast[1], slow[0] + fast[1]), ("1 of 2", False, ["2x1 1G"]))
+
+    def test_tiny_cells_stand_beside_bare_sockets(self):
+        bare = {"contender": "limit", "form": "bare", "bytes": 4}
+        run = [row(16, bytes=4), row(10, **bare), row(14, "4x1 1G", bytes=4), row(10, "4x1 1G", **bare)]
+        self.assertEqual(self.goal("up to 64 B", run), ("1 of 2 cells", False, ["2x1 1G"]))
+
+    def test_bursts_hide_and_pages_say_so(self):
+        run = [rate(100)] + pair(30, 20, bytes=4096) + pair(9e5, 1e6, bytes=64 * MIB)
+        words = net_report.text(["x"], [run], {})
+        self.assertIn("| 4 KiB | 30 | gloo | 20 | 1.50 | behind | latency only |", words)
+        self.assertIn("| 64 MiB | 900,000 | gloo | 1,000,000 | 0.90 | won | 75% |", words)
+        order = [words.index(w) for w in ("| 2x1 1G | 100.0 | - | 119.6 |", "Worst cell: all_reduce 4 KiB, 2x1 1G: 1.50 times",
+                                          "| cells lost", "Cells behind the best peer in one run; these cells are:", "#### all_reduce")]
+        self.assertEqual(order, sorted(order))
+        self.assertIn("1.50  gloo", net_report.brief([run]))
+        script = net_report.script([run], "all_reduce", ["2x1 1G"], "x.svg")
+        self.assertIn("title 'tutti'", script)
+        self.assertIn("title 'link'", script)
+
+    def test_what_iperf3_says(self):
+        self.assertEqual(net_report.iperf_figures('{"end": {"sum_received": {"bytes": 1250, "seconds": 0.5}}}'), (1250, 5e5))
+
+
+class SocketCrew(Crew):
+    """Bare sockets on loopback."""
+
+    def launch(self, place, log):
+        with socket.socket() as free:
+            free.bind(("127.0.0.1", 0))
+            port = free.getsockname()[1]
+        # each rank on an address of its own: then one free port is enough
+        addresses = ",".join(f"127.0.0.{r + 1}:{port}" for r in range(self.ranks))
+        for rank in range(self.ranks):
+            env = self.environment(RANK=str(rank), WORLD_SIZE=str(self.ranks), BENCH_ADDRESSES=addresses)
+            self.spawn([str(self.settings.bin / "contender_socket"), *place], env, log)
+
+
+class Sockets(unittest.TestCase):
+    def test_results_are_right(self):
+        with tempfile.TemporaryDirectory() as folder:
+            settings = types.SimpleNamespace(bin=args.bin, scratch=pathlib.Path(folder), stems=iter(range(99)), cell_limit=60)
+            for ranks in (2, 3):
+                crew = SocketCrew("socket", ranks, settings)
+                try:
+                    for op in OPS:
+                        for size in (4, 4000, 300000):
+                            said = crew.ask(f"{op} f32 {size} bare blocking warm 4 1 ordinary")
+                            self.assertTrue(said.startswith("ok "), f"{op} {size} {ranks}: {said}")
+                    self.assertTrue(crew.ask("all_reduce f32 300000 bare async warm 20 1 ordinary", "overlap").startswith("ok "))
+                    self.assertTrue(crew.ask("all_reduce bf16 4 bare blocking warm 4 1 ordinary").startswith("cannot "))
+                finally:
+                    crew.end()
+
+
+class Hosts(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.scratch = pathlib.Path(self.folder.name)
+        self.addCleanup(self.folder.cleanup)
+        try:
+            links.Network(Link(2, 1, 1)).close()
+        except links.Refused as refused:
+            self.skipTest(str(refused))
+
+    def net(self, out, *more):
+        env = dict(os.environ, TMPDIR=str(self.scratch))
+        words = [sys.executable, "-B", HERE / "net.py", "--bin", args.bin, "--out", out, "--budget-ms", 4, *more]
+        done = subprocess.run(list(map(str, words)), capture_output=True, text=True, timeout=LIMIT_S, check=False, env=env)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        peers_test.nothing_is_left(self.scratch)
+        return done.stdout
+
+    def test_everybody_is_measured_or_named(self):
+        out = self.scratch / "rows.tsv"
+        said = self.net(out, "--hosts", "2x1,2x2", "--gbit", 10, "--sizes", "4,64K", "--rounds", 1, "--contenders", args.contenders,
+                        "--brief")
+        found = rows.read(open(out))
+        for name in args.contenders.split(","):
+            for label in ("2x1 10G", "2x2 10G"):
+                fine = [r for r in found if (r["contender"], r["label"], r["status"]) == (name, label, "ok")]
+                self.assertTrue(fine or f"missing: {name}: " in said, f"{name} was measured on {label}, or is missing: {said}")
+        ours = [r for r in found if r["contender"] == "tutti"]
+        self.assertEqual([r["status"] for r in ours], ["ok"] * 2 * (7 * 2 + 1))
+        self.assertFalse([r for r in found if "wrong" in r["status"]])
+        self.assertEqual({r["op"] for r in found if r["form"] == "bare"}, {*OPS, "rate"})
+        self.assertIn("2x2 10G, shaper", pathlib.Path(f"{out}.env").read_text())
+        self.net(out, "--hosts", "2x1", "--gbit", 10, "--sizes", "4", "--ops", "barrier", "--rounds", 2, "--contenders", "tutti")
+        added = rows.read(open(out))[len(found):]
+        self.assertEqual({(r["round"], r["part"]) for r in added if r["op"] == "barrier"}, {(1, 1)})
+
+    def test_a_relay_delays(self):
+        out = self.scratch / "far.tsv"
+        self.net(out, "--hosts", "2x1", "--gbit", 0, "--delay", 5, "--sizes", "4", "--ops", "all_reduce", "--rounds", 1,
+                 "--contenders", "tutti,limit")
+        found = [r for r in rows.read(open(out)) if r["op"] == "all_reduce"]
+        self.assertEqual({(r["contender"], r["status"]) for r in found}, {("tutti", "ok"), ("limit", "ok")})
+        self.assertTrue(all(r["least_us"] >= 5000 for r in found), found)
+        self.assertIn("relay: packets", pathlib.Path(f"{out}.env").read_text())
+
+    def test_a_command_on_every_host_ends_with_the_last(self):
+        done = subprocess.run([sys.executable, "-B", HERE / "links.py", "--hosts", "3", "--gbit", "0", "sh", "-c",
+                               "echo host $HOST of $HOSTS, $(hostname); exit $HOST"], capture_output=True, text=True, timeout=60,
+                              check=False)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        for host in range(3):
+            self.assertIn(f"host {host} of 3, n{host}", done.stdout)
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument("--bin", type=pathlib.Path, required=True)
+    p.add_argument("--contenders", default="tutti,openmpi,gloo,limit")
+    p.parse_args(namespace=args)
+    args.bin = args.bin.resolve()
+    unittest.main(argv=["net_test"], verbosity=2)
+
+
+if __name__ == "__main__":
+    main()
