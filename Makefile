@@ -22,7 +22,7 @@ INSTALL  = apt-get update && \
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 .PHONY: all build release deps demo gpt2 test neon-test conformance asan ubsan tsan coverage check models install docs torch-venv bench-deps \
-        bench bench-peers bench-peers-full bench-net bench-net-full bench-overlap bench-ddp bench-startup bench-report clean help
+        bench bench-peers bench-peers-full bench-net bench-net-full bench-overlap bench-net-overlap bench-ddp bench-startup bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -180,6 +180,13 @@ OVERLAP ?= bench/results/overlap-$(shell date -u +%Y%m%d-%H%M).tsv
 bench-overlap: release
 	cmake --build --preset release -j $(JOBS) --target bench_peers
 	python3 -B bench/overlap.py --bin build/release/bin --out $(OVERLAP) $(OVERLAP_OPTIONS)
+
+NET_OVERLAP ?= bench/results/overlap-net-$(shell date -u +%Y%m%d-%H%M).tsv
+
+## bench-net-overlap  the same between two hosts (namespaces) on a link of 1 Gb/s, as root: a minute (NET_OVERLAP=)
+bench-net-overlap: release
+	cmake --build --preset release -j $(JOBS) --target bench_peers
+	python3 -B bench/overlap.py --bin build/release/bin --out $(NET_OVERLAP) --hosts 2x1 --gbit 1 $(OVERLAP_OPTIONS)
 
 STEPS ?= bench/results/ddp-$(shell date -u +%Y%m%d-%H%M).tsv
 

@@ -186,6 +186,16 @@ class Hosts(unittest.TestCase):
         self.assertTrue(all(r["least_us"] >= 5000 for r in found), found)
         self.assertIn("relay: packets", pathlib.Path(f"{out}.env").read_text())
 
+    def test_an_all_reduce_between_hosts_goes_on_behind_products(self):
+        out = self.scratch / "overlap.tsv"
+        done = subprocess.run([sys.executable, "-B", HERE / "overlap.py", "--bin", args.bin, "--out", out, "--hosts", "2x1", "--gbit", "10",
+                               "--bytes", "64K", "--rounds", "1", "--budget-ms", "4", "--contenders", "tutti,limit"],
+                              capture_output=True, text=True, timeout=LIMIT_S, check=False)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        head, *lines = [line.split("\t") for line in out.read_text().splitlines()]
+        found = [dict(zip(head, line)) for line in lines]
+        self.assertEqual([(r["contender"], r["status"], r["label"]) for r in found], [(n, "ok", "2x1 10G") for n in ("tutti", "limit")])
+
     def test_a_command_on_every_host_ends_with_the_last(self):
         done = subprocess.run([sys.executable, "-B", HERE / "links.py", "--hosts", "3", "--gbit", "0", "sh", "-c",
                                "echo host $HOST of $HOSTS, $(hostname); exit $HOST"], capture_output=True, text=True, timeout=60,

@@ -1,14 +1,19 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: BSD-3-Clause
-"""overlap: an all_reduce behind matrix products, by everybody of peers.py, one after the other in each round.
+"""overlap: an all_reduce behind matrix products, by everybody of peers.py, one after the other in each round; with --hosts between
+hosts, by everybody of net.py.
 
 How     Each contender measures the operation alone, products alone, and both (overlap.h); gloo, which is called from
         Python, computes torch's products. What the machine allows is the limits' lines: the loads and stores alone, in
         a thread of each rank, beside the same products; staged, and for registered memory in one pass. With a rank on
         every core nothing can hide copying: what can be hidden is waiting. So beside the share hidden stands what the
-        operation cost besides the products, both - products, as a ratio to the limit's of the same round.
+        operation cost besides the products, both - products, as a ratio to the limit's of the same round. And how much longer
+        the products took, beside how much longer they took beside the limit.
+        Between hosts most of an operation is waiting for the link, which can be hidden. There the limit is a thread that moves the same
+        bytes on bare sockets.
 
 usage: overlap.py --bin DIR --out FILE [--contenders LIST --ranks 2 --bytes 25M --rounds 3 --budget-ms 1000]
+       overlap.py --bin DIR --out FILE --hosts 2x1 --gbit 1 [...]
 """
 import argparse
 import itertools
@@ -18,12 +23,15 @@ import signal
 import sys
 import tempfile
 
+import links
+import net
 import peers
 import rounds
 import rows
 from crew import Crew, Lost
 
-LIMITS = {"limit": "staged", "limit-pass": "pass"}
+LIMITS = {"limit": "staged", "limit-pass": "pass"}  # and their forms; between hosts there is the one
+BETWEEN = "bare"
 COLUMNS = ("commit cores ranks bytes round contender status label line_before_ns line_after_ns load rounds products "
            "alone_us product_us both_us beside_us hidden slowed").split()
 FIGURES = COLUMNS[-8:]
@@ -34,20 +42,34 @@ def arguments():
     p.add_argument("--bin", type=pathlib.Path, required=True, help="where contender_* and tutti were built")
     p.add_argument("--out", type=pathlib.Path, required=True, help="rows are added")
     p.add_argument("--before", type=pathlib.Path, help="as in peers.py")
-    p.add_argument("--contenders", type=lambda t: tuple(t.split(",")), default=peers.CONTENDERS + ("limit-pass",))
-    p.add_argument("--ranks", type=int, default=2)
+    p.add_argument("--contenders", type=lambda t: tuple(t.split(",")))
+    p.add_argument("--ranks", type=int, default=2, help="on this host")
+    p.add_argument("--hosts", type=net.shapes, help="hosts x ranks on each, as 2x1, instead")
+    p.add_argument("--gbit", type=float, default=1, help="of each link")
     p.add_argument("--bytes", type=rounds.numbers, default=(25 << 20,))
     p.add_argument("--rounds", type=int, default=3)
     p.add_argument("--budget-ms", type=int, default=1000, help="for a contender and round")
-    p.add_argument("--cell-limit", type=float, default=30)
+    p.add_argument("--cell-limit", type=float, default=60)
     p.add_argument("--near-below", type=float, default=200)
     p.add_argument("--dtypes", default=("f32",), help=argparse.SUPPRESS)
-    s = p.parse_args()
+    return complete(p.parse_args())
+
+
+def complete(s):
     s.grid, s.ops, s.sizes, s.minutes, s.seed = "core", ("all_reduce",), s.bytes, None, 1
-    ranks, s.ranks = s.ranks, (s.ranks,)
-    wanted, s.contenders = s.contenders, tuple("limit" if n in LIMITS else n for n in s.contenders)
-    s = peers.complete(s)
-    s.ranks, s.contenders = ranks, tuple(n for n in wanted if program_of(n) not in s.missing)
+    s.delay, s.jitter, s.loss = (0.0,), 0.0, (0.0,)
+    wanted = s.contenders or (net.CONTENDERS if s.hosts else peers.CONTENDERS + ("limit-pass",))
+    s.contenders = tuple("limit" if n in LIMITS else n for n in wanted)
+    if s.hosts:
+        s.gbit = (s.gbit,)
+        s = net.complete(s)
+        s.link, = s.places
+        s.ranks, s.has_limit = s.link.ranks, False
+    else:
+        ranks, s.ranks, s.link = s.ranks, (s.ranks,), None
+        s = peers.complete(s)
+        s.ranks = ranks
+    s.contenders = tuple(n for n in wanted if program_of(n) not in s.missing)
     return s
 
 
@@ -56,8 +78,8 @@ def program_of(name):
 
 
 def ask(crew, name, size, s):
-    form, memory = LIMITS.get(name, "plain"), "registered" if name in rounds.SERVED_BY else "ordinary"
-    mode = "blocking" if name in LIMITS else "async"
+    form, memory = LIMITS.get(name, "plain") if s.link is None or name not in LIMITS else BETWEEN, "registered" if name in rounds.SERVED_BY else "ordinary"
+    mode = "blocking" if name in LIMITS and s.link is None else "async"
     try:
         said = crew.ask(f"all_reduce f32 {size} {form} {mode} warm {s.budget_ms} {s.seed} {memory}", "overlap").split()
     except Lost as lost:
@@ -87,7 +109,7 @@ def a_round(s, crews, number, size):
     after = line_ns(crews.get("line"))
     for row in found:
         row.update(line_before_ns=before, line_after_ns=after, load=load,
-                   label=rows.label_of(before, after, s.near_below))
+                   label=str(s.link) if s.link else rows.label_of(before, after, s.near_below))
     return found
 
 
@@ -97,38 +119,58 @@ def text_of(row):
     return "\t".join(text(row.get(name)) for name in COLUMNS) + "\n"
 
 
+def ratios(some, name, figure):
+    """Of a contender to its limit, formed inside a round; the median of them, as text."""
+    limit = "limit-pass" if name in (*rounds.SERVED_BY, "limit-pass") else "limit"
+    limits = {r["round"]: figure(r) for r in some if r["contender"] == limit}
+    found = [figure(r) / limits[r["round"]] for r in some if r["contender"] == name and limits.get(r["round"], 0) > 0]
+    return f"{rows.median(found):.2f}" if found else "-"
+
+
+def cost(row):
+    return row["both_us"] - row["product_us"]
+
+
+def slower(row):
+    return row["slowed"] - 1
+
+
 def summary(found, label, size):
-    """Medians over the rounds of a label; the ratio to the limit is formed inside a round."""
-    def cost(row):
-        return row["both_us"] - row["product_us"]
+    """Medians over the rounds of a label."""
     some = [r for r in found if r["status"] == "ok" and r["label"] == label and r["bytes"] == size]
-    limits = {(r["contender"], r["round"]): cost(r) for r in some if r["contender"] in LIMITS}
     lines = [f"all_reduce of {size} bytes behind products, {label}; us",
              f"{'':12}{'alone':>10}{'products':>10}{'both':>10}{'hidden':>8}{'slowed':>8}{'cost':>10}{'/limit':>8}"
-             f"{'rounds':>7}"]
+             f"{'slower/limit':>13}{'rounds':>7}"]
     for name in dict.fromkeys(r["contender"] for r in some):
         mine = [r for r in some if r["contender"] == name]
-        limit = "limit-pass" if name in (*rounds.SERVED_BY, "limit-pass") else "limit"
-        ratios = [cost(r) / limits[limit, r["round"]] for r in mine if limits.get((limit, r["round"]), 0) > 0]
         figures = {n: rows.median([r[n] for r in mine]) for n in FIGURES}
-        beside = f"{rows.median(ratios):.2f}" if ratios else "-"
         lines.append(f"{name:12}{figures['alone_us']:>10.0f}{figures['product_us']:>10.0f}{figures['both_us']:>10.0f}"
                      f"{figures['hidden']:>8.0%}{figures['slowed']:>8.2f}{rows.median([cost(r) for r in mine]):>10.0f}"
-                     f"{beside:>8}{len(mine):>7}")
+                     f"{ratios(some, name, cost):>8}{ratios(some, name, slower):>13}{len(mine):>7}")
     return "\n".join(lines)
 
 
-def measure(s):
-    crews = {n: Crew(n, s.ranks, s) for n in dict.fromkeys(program_of(c) for c in s.contenders)}
+def make_crews(s, network):
+    names = dict.fromkeys(program_of(c) for c in s.contenders)
+    if network is not None:
+        return {n: net.NetCrew(n, network, s) for n in names}
+    crews = {n: Crew(n, s.ranks, s) for n in names}
     if s.has_limit and s.cores > 1:
         crews["line"] = Crew("limit", 2, s)
-    found = []
+    return crews
+
+
+def measure(s):
+    network = links.Network(s.link) if s.link else None
+    crews, found = make_crews(s, network), []
     try:
         for number, size in itertools.product(range(s.rounds), s.sizes):
             found += a_round(s, crews, number, size)
     finally:
         for crew in crews.values():
             crew.end()
+        if network is not None:
+            network.close()
     return found
 
 
