@@ -200,7 +200,7 @@ class Network:
                                       stderr=subprocess.STDOUT, text=True)
         said = self.relay.stdout.readline().strip()
         if said != "ready":
-            raise Refused(f"the relay says: {said}")
+            raise Refused(said or "the relay ended without a word")
         for host in self.hosts:
             self._shape(host, DEVICE)
 

@@ -45,16 +45,17 @@ RSH = "agent"
 class NetCrew(Crew):
     """A contender with its ranks on the hosts of a network."""
 
+    ports = itertools.count(FIRST_PORT)  # each start of each crew has its own: sockets of the one before may linger
+
     def __init__(self, name, network, settings):
         self.network, self.link = network, network.link
-        self.ports = itertools.count(FIRST_PORT, 100)  # of each start its own: sockets of the one before may linger
         super().__init__(name, self.link.hosts if name == "limit" else self.link.ranks, settings)
 
     def host_of(self, rank):
         return rank * self.link.hosts // self.ranks
 
     def launch(self, place, log):
-        port = next(self.ports)
+        port = next(NetCrew.ports)
         if self.name == "openmpi":
             self.spawn(self.mpirun(place), self.environment(TMPDIR=str(self.settings.scratch)), log)
             return
@@ -70,7 +71,7 @@ class NetCrew(Crew):
         if self.name == "gloo":
             return {"GLOO_SOCKET_IFNAME": links.DEVICE}
         if self.name == "limit":
-            return {"BENCH_ADDRESSES": ",".join(f"{links.address(h)}:{port + h}" for h in range(self.link.hosts))}
+            return {"BENCH_ADDRESSES": ",".join(f"{links.address(h)}:{port}" for h in range(self.link.hosts))}
         return {"MASTER_ADDR": links.address(0), "MASTER_PORT": str(port), "TUTTI_SECRET_FILE": self.secret(place)}
 
     @staticmethod
@@ -165,11 +166,12 @@ class Networks(rounds.Measuring):
             while time.monotonic() < deadline:
                 words = [self.settings.iperf, "-c", links.address(0), "-p", IPERF_PORT, "-t", IPERF_S, "-O", 1, "-J"]
                 done = subprocess.run(self.network.command(1, *words), capture_output=True, text=True, check=False, timeout=60)
-                if done.returncode == 0:
-                    moved, us = net_report.iperf_figures(done.stdout)
+                found = net_report.iperf_figures(done.stdout)
+                if found is not None:
+                    moved, us = found
                     return {"status": "ok", "moved": moved, "calls": 1, "median_us": us, "each_us": us}
                 time.sleep(0.05)
-            return {"status": f"failed: iperf3 ended with {done.returncode}"}
+            return {"status": f"failed: iperf3: {' '.join((done.stdout + done.stderr).split())[-120:]}"}
         except subprocess.TimeoutExpired:
             return {"status": "failed: iperf3 took longer than 60 s"}
         finally:

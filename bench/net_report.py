@@ -32,9 +32,9 @@ RATE, BARE = "rate", ("limit", "bare")
 
 
 def iperf_figures(text):
-    """(bytes that were received, us) of what iperf3 -J says"""
-    received = json.loads(text)["end"]["sum_received"]
-    return int(received["bytes"]), received["seconds"] * 1e6
+    """(bytes that were received, us) of what iperf3 -J says; None: that it failed, which its exit code need not"""
+    received = json.loads(text)["end"].get("sum_received") if text.strip() else None
+    return (int(received["bytes"]), received["seconds"] * 1e6) if received and received["bytes"] else None
 
 
 # ---- what the link allows --------------------------------------------------------------------------------

@@ -34,6 +34,11 @@ LIMIT_S = 240
 args = argparse.Namespace()
 
 
+def read(path):
+    with open(path, encoding="utf-8") as file:
+        return rows.read(file)
+
+
 def row(us, label="2x1 1G", **other):
     return report_test.row(us, label=label, **{"moved": other.get("bytes", 4096), **other})
 
@@ -108,6 +113,7 @@ class Report(unittest.TestCase):
 
     def test_what_iperf3_says(self):
         self.assertEqual(net_report.iperf_figures('{"end": {"sum_received": {"bytes": 1250, "seconds": 0.5}}}'), (1250, 5e5))
+        self.assertIsNone(net_report.iperf_figures('{"end": {}, "error": "unable to connect"}'))
 
 
 class SocketCrew(Crew):
@@ -163,7 +169,7 @@ class Hosts(unittest.TestCase):
         out = self.scratch / "rows.tsv"
         said = self.net(out, "--hosts", "2x1,2x2", "--gbit", 10, "--sizes", "4,64K", "--rounds", 1, "--contenders", args.contenders,
                         "--brief")
-        found = rows.read(open(out))
+        found = read(out)
         for name in args.contenders.split(","):
             for label in ("2x1 10G", "2x2 10G"):
                 fine = [r for r in found if (r["contender"], r["label"], r["status"]) == (name, label, "ok")]
@@ -174,15 +180,17 @@ class Hosts(unittest.TestCase):
         self.assertEqual({r["op"] for r in found if r["form"] == "bare"}, {*OPS, "rate"})
         self.assertIn("2x2 10G, shaper", pathlib.Path(f"{out}.env").read_text())
         self.net(out, "--hosts", "2x1", "--gbit", 10, "--sizes", "4", "--ops", "barrier", "--rounds", 2, "--contenders", "tutti")
-        added = rows.read(open(out))[len(found):]
+        added = read(out)[len(found):]
         self.assertEqual({(r["round"], r["part"]) for r in added if r["op"] == "barrier"}, {(1, 1)})
 
     def test_a_relay_delays(self):
         out = self.scratch / "far.tsv"
-        self.net(out, "--hosts", "2x1", "--gbit", 0, "--delay", 5, "--sizes", "4", "--ops", "all_reduce", "--rounds", 1,
+        said = self.net(out, "--hosts", "2x1", "--gbit", 0, "--delay", 5, "--sizes", "4", "--ops", "all_reduce", "--rounds", 1,
                  "--contenders", "tutti,limit")
-        found = [r for r in rows.read(open(out)) if r["op"] == "all_reduce"]
-        self.assertEqual({(r["contender"], r["status"]) for r in found}, {("tutti", "ok"), ("limit", "ok")})
+        if "left out: no TUN device" in said:
+            self.skipTest(said)
+        found = [r for r in read(out) if r["op"] == "all_reduce"]
+        self.assertEqual({(r["contender"], r["status"]) for r in found}, {("tutti", "ok"), ("limit", "ok")}, said)
         self.assertTrue(all(r["least_us"] >= 5000 for r in found), found)
         self.assertIn("relay: packets", pathlib.Path(f"{out}.env").read_text())
 
