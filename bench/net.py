@@ -56,6 +56,7 @@ class NetCrew(Crew):
 
     def launch(self, place, log):
         port = next(NetCrew.ports)
+        self.write_secret(place)
         if self.name == "openmpi":
             self.spawn(self.mpirun(place), self.environment(TMPDIR=str(self.settings.scratch)), log)
             return
@@ -72,14 +73,13 @@ class NetCrew(Crew):
             return {"GLOO_SOCKET_IFNAME": links.DEVICE}
         if self.name == "limit":
             return {"BENCH_ADDRESSES": ",".join(f"{links.address(h)}:{port}" for h in range(self.link.hosts))}
-        return {"MASTER_ADDR": links.address(0), "MASTER_PORT": str(port), "TUTTI_SECRET_FILE": self.secret(place)}
+        return {"MASTER_ADDR": links.address(0), "MASTER_PORT": str(port), "TUTTI_SECRET_FILE": f"{place[0]}.secret"}
 
     @staticmethod
-    def secret(place):
-        path = f"{place[0]}.secret"
-        with open(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="ascii") as file:
+    def write_secret(place):
+        fd = os.open(f"{place[0]}.secret", os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with open(fd, "w", encoding="ascii") as file:
             file.write(secrets.token_hex(32) + "\n")
-        return path
 
     def program(self, place):
         s = self.settings
