@@ -22,7 +22,7 @@ INSTALL  = apt-get update && \
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 .PHONY: all build release deps demo gpt2 test neon-test conformance asan ubsan tsan coverage check models install docs torch-venv bench-deps \
-        bench bench-peers bench-peers-full bench-net bench-net-full bench-overlap bench-net-overlap bench-ddp bench-startup bench-report clean help
+        bench bench-peers bench-peers-full bench-overlap bench-ddp bench-startup bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -161,6 +161,7 @@ bench-peers-full: release
 	cmake --build --preset release -j $(JOBS) --target bench_peers
 	python3 -B bench/peers.py --bin build/release/bin --grid full --dtypes f32,bf16 --out $(FULL) $(PEERS_OPTIONS)
 
+.PHONY: bench-net bench-net-full bench-net-overlap
 NET ?= bench/results/net-$(shell date -u +%Y%m%d-%H%M).tsv
 NET_FULL ?= bench/results/net-full.tsv
 
