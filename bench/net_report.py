@@ -6,7 +6,7 @@ How     As report.py, whose ratios, verdicts and words these are, network by net
         goodput   the bytes that the busiest host has to send or receive, at the rate that bare sockets reached in
                   the same round in both directions, as a share of the time that was taken
         bare      the time of a bare exchange on sockets, for cells that are tiny
-        "latency only" are cells whose bytes fit into the burst of the shaper: they show nothing of the rate.
+        "latency only" are cells whose bytes fit into the burst of the shaper, or into the delay: they show nothing of the rate.
 
 usage: net_report.py ROWS ... [--page FILE --pictures DIR | --brief]
 """
@@ -49,7 +49,8 @@ def wire_bytes(op, size, link):
 
 
 def is_latency_only(op, size, link):
-    return bool(link.gbit) and not link.relayed and wire_bytes(op, size, link) <= link.burst()
+    """Whether the bytes fit into the burst of the shaper, or are sent before the first of them has arrived."""
+    return bool(link.gbit) and wire_bytes(op, size, link) <= max(link.burst(), link.goodput() * link.delay_ms / 1e3)
 
 
 def rates_of(cells):
@@ -231,12 +232,12 @@ def text(files, runs, pictures):
 
 
 def brief(runs):
-    lines = [f"{'op':15}{'bytes':>9} {'network':16}{'measure':13}{'us':>11} {'/before':>8} {'/rival':>7}  {'rival':9}{'/bare':>6}"
+    lines = [f"{'op':15}{'bytes':>9} {'network':19}{'measure':13}{'us':>11} {'/before':>8} {'/rival':>7}  {'rival':9}{'/bare':>6}"
              f" {'goodput':>8} {'rounds':>6}"]
     for measure, column in rows.MEASURES.items():
         for s in summaries(Cells(runs, column)):
             what = "latency" if s.latency_only else share(s.goodput)
-            lines.append(f"{s.cell.op:15}{report.size(s.cell.bytes):>9} {s.cell.label:16}{measure:13}{report.number(s.us, 4):>11} "
+            lines.append(f"{s.cell.op:15}{report.size(s.cell.bytes):>9} {s.cell.label:19}{measure:13}{report.number(s.us, 4):>11} "
                          f"{report.times(s.to_before):>8} {report.times(s.ratio):>7}  {s.rival or '-':9}{report.times(s.to_bare):>6}"
                          f" {what:>8} {s.n_rounds:>6}")
     return "\n".join(lines + link_lines(runs)) + "\n"

@@ -107,6 +107,8 @@ class Report(unittest.TestCase):
                                           "| cells lost", "Cells behind the best peer in one run; these cells are:", "#### all_reduce")]
         self.assertEqual(order, sorted(order))
         self.assertIn("1.50  gloo", net_report.brief([run]))
+        far = Link(2, 1, 1, 10)  # 1.2 MB are under way
+        self.assertEqual([net_report.is_latency_only("broadcast", n * MIB, far) for n in (1, 2)], [True, False])
         script = net_report.script([run], "all_reduce", ["2x1 1G"], "x.svg")
         self.assertIn("title 'tutti'", script)
         self.assertIn("title 'link'", script)
