@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * tutti/comm_hooks.h - communication hooks with options and a memory: PowerSGD, which sends a few columns in the
- * place of a gradient, and post-local SGD, which soon averages inside hosts alone.
+ * place of a gradient, post-local SGD, which soon averages inside hosts alone, and averages of 8 bits in blocks.
  *
  * One is made for a reducer (a ddp's: tutti_ddp_reducer()) and registered like a hook of the program:
  *
@@ -200,6 +200,52 @@ TUTTI_API tutti_status tutti_post_local_hook_save(const tutti_post_local_hook *s
  * @threads  one
  * @source   ours; torch unpickles torch.distributed.algorithms.ddp_comm_hooks.post_localSGD_hook.PostLocalSGDState */
 TUTTI_API tutti_status tutti_post_local_hook_load(tutti_post_local_hook *state, const void *data, size_t bytes);
+
+/* ---- 8 bits in blocks ----------------------------------------------------------------------------- */
+
+/** Averages of 8 bits of one reducer, with what their roundings left out. */
+typedef struct tutti_quantized_hook tutti_quantized_hook;
+
+/** Options of tutti_quantized_hook_create. Initialise with TUTTI_QUANTIZED_HOOK_OPTIONS; zero fields mean the default. */
+typedef struct tutti_quantized_hook_options {
+    size_t size;
+    int    block;          /* gradients that share a scale: 64, 128, 256, 512 or 1024; 0: 256. The same on all ranks */
+    bool   error_feedback; /* what roundings leave out is added to the next gradients, else it is lost */
+} tutti_quantized_hook_options;
+
+#define TUTTI_QUANTIZED_HOOK_OPTIONS                                                                   \
+    {                                                                                                  \
+        sizeof(tutti_quantized_hook_options), 0, 0                                                     \
+    }
+
+/** Make averages of 8 bits for a reducer: tutti_all_reduce_quantized() of every bucket (tutti/compressed.h), in the order of
+ * buckets and beside the backward.
+ *
+ * @param opts       NULL: every default
+ * @param state_out  to be registered with tutti_quantized_hook_table(), or freed by tutti_quantized_hook_free()
+ * @errors   TUTTI_E_ARG          block is none of those
+ *           TUTTI_E_UNSUPPORTED  a parameter is none of f32, f16, bf16; the text names it
+ *           TUTTI_E_NOMEM
+ *           A step fails with TUTTI_E_MISMATCH if ranks have different blocks
+ * @threads  one
+ * @numbers  as tutti_all_reduce_quantized: the same bits on all ranks, a block of buckets is NaN where one gradient is not
+ *           finite. A gradient that is small beside others of its block is rounded away: without error feedback it is
+ *           lost for good. Kept errors begin anew when buckets are rebuilt, which is after the first step
+ * @cost     a quarter of the bytes of f32, half of those of 16 bits. Error feedback: an f32 for every element, in memory
+ * @source   ours */
+TUTTI_API tutti_status tutti_quantized_hook_create(const tutti_reducer *reducer,
+                                                   const tutti_quantized_hook_options *opts,
+                                                   tutti_quantized_hook **state_out);
+
+/** The table to register it with.
+ * @threads  any; it lives as long as the state
+ * @source   ours */
+TUTTI_API const tutti_comm_hook *tutti_quantized_hook_table(const tutti_quantized_hook *state);
+
+/** Free one that was not registered. NULL does nothing.
+ * @threads one
+ * @source  ours */
+TUTTI_API void tutti_quantized_hook_free(tutti_quantized_hook *state);
 
 #ifdef __cplusplus
 }

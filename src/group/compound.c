@@ -58,10 +58,10 @@ static tutti_status run_here(tutti_group *group, tti_compound *compound, uint64_
     return st;
 }
 
-static tutti_status queue(tutti_group *group, tti_compound *compound, tutti_device_type device, uint64_t *seq_out,
+static tutti_status queue(tutti_group *group, tti_compound *compound, tutti_span buf, uint64_t *seq_out,
                           tutti_work **work_out)
 {
-    tutti_status st = tti_queue_push_compound(group, compound, device, work_out);
+    tutti_status st = tti_queue_push_compound(group, compound, buf, work_out);
 
     if (st == TUTTI_OK)
         *seq_out = tutti_work_sequence(*work_out);
@@ -80,7 +80,7 @@ tutti_status tti_compound_issue(tutti_group *group, tti_compound *compound, tutt
         compound->release(compound);
         return st;
     }
-    st = how.async ? queue(group, compound, buf.device.type, &seq, how.work_out)
+    st = how.async ? queue(group, compound, buf, &seq, how.work_out)
                    : run_here(group, compound, &seq);
     tti_observe_end(seen, st, seq, how.async && st == TUTTI_OK ? *how.work_out : NULL);
     return st;

@@ -311,8 +311,8 @@ void tti_runner_sleep(tti_runner *runner, int64_t deadline_ns);
 /** Queue call, with n_list entries of its list and its other arrays copied; work_out has a reference of the caller's. */
 tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_list,
                             tutti_work **work_out);
-/** Queue a compound, which is the caller's again if this fails. */
-tutti_status tti_queue_push_compound(tutti_group *group, tti_compound *compound, tutti_device_type device,
+/** Queue a compound, which is the caller's again if this fails. buf is the result of its work. */
+tutti_status tti_queue_push_compound(tutti_group *group, tti_compound *compound, tutti_span buf,
                                      tutti_work **work_out);
 /** Run the oldest work of group whose turn it is, if nobody does. Lock held, also on return. */
 bool tti_queue_help(tutti_group *group);

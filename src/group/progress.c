@@ -415,7 +415,7 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
     return push(group, work, work_out);
 }
 
-tutti_status tti_queue_push_compound(tutti_group *group, tti_compound *compound, tutti_device_type device,
+tutti_status tti_queue_push_compound(tutti_group *group, tti_compound *compound, tutti_span buf,
                                      tutti_work **work_out)
 {
     tutti_work  *work = NULL;
@@ -423,7 +423,9 @@ tutti_status tti_queue_push_compound(tutti_group *group, tti_compound *compound,
 
     if (st != TUTTI_OK)
         return st;
-    work->call = tti_call_of(TUTTI_CALL_BARRIER, TUTTI_U8, 0, device);
+    work->call = tti_call_of(TUTTI_CALL_ALL_REDUCE, buf.dtype, buf.count, buf.device.type);
+    work->call.in = work->call.out = buf.data;
+    work->n_list = 0;
     work->compound = compound;
     return push(group, work, work_out);
 }

@@ -13,6 +13,7 @@
  *   words.c      what is said of parameters
  *   comm_hook.c  registering hooks; compress.c, quantize.c, those of the library, over hooks.h; builtin.c, by number
  *                and name; post_local_sgd.c and powersgd.c with its own files, those with options
+ *                blockwise.c over tutti/compressed.h
  *   lowrank.c    a matrix as the product of two thin ones
  *   convert.c    from one floating dtype to another
  *   timing.c     when things happened; logging.c, telling it

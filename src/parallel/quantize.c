@@ -8,6 +8,7 @@
  *         Scales and codes travel in two all_gathers, issued at once, as a rank's codes need nobody else's scale. When
  *         both are there the average of all x' is made in rank order. Per channel: rows of 512 elements with a scale
  *         each, the last one shorter; torch fills it up with zeros, which changes nothing, as 0 counts as an extreme.
+ * Not     The arithmetic of kernel/quantize.h: that has no zero point, and blocks as they are sent, not as torch has them.
  * True    Every rank computes the same of the same codes: the same bits. Ties are rounded to even. Where an element is
  *         not finite the scale is NaN, and so is all that was rounded with it: nothing is hidden. */
 #include "parallel/hooks.h"

@@ -4,7 +4,7 @@
  * Goal    PowerSGD gives the average of gradients that have so few directions, in every dtype, form and mode, and the
  *         same bits on all ranks for all others, whatever the buckets; what one step leaves out comes with later ones;
  *         a state that was saved goes on with the same bits; directions that are lost come back. Post-local SGD averages
- *         where it is to. What goes wrong on one rank ends on all, in time, also between the two messages of a bucket.
+ *         where it is to. Averages of 8 bits are within their bound, and of many steps without it if errors are fed back. What goes wrong on one rank ends on all, in time, also between the two messages of a bucket.
  * Method  gradients drawn from step, parameter and rank; averages are computed by every rank alone. */
 #include <math.h>
 #include <stdlib.h>
@@ -351,6 +351,91 @@ static void buckets_do_not_matter(tt_ctx *t)
     assert_true(tutti_reducer_bucket_count(many.r) >= 4);
     tutti_reducer_free(one.r);
     tutti_reducer_free(many.r);
+}
+
+/* ---- 8 bits in blocks ---- */
+
+static model make_quantized(tt_ctx *t, tutti_dtype dtype, int64_t cap, bool feedback)
+{
+    tutti_quantized_hook_options opts = TUTTI_QUANTIZED_HOOK_OPTIONS;
+    tutti_quantized_hook        *hook = NULL;
+    model                        m = { .t = t, .dtype = dtype };
+    int                          i;
+
+    m.r = make_reducer(t, dtype, cap, cap % 2 == 1);
+    opts.block = 128;
+    opts.error_feedback = feedback;
+    OK(tutti_quantized_hook_create(m.r, &opts, &hook));
+    OK(tutti_reducer_register_comm_hook(m.r, tutti_quantized_hook_table(hook), hook));
+    for (i = 0; i < N; i++)
+        m.grads[i] = tt_alloc(t, LARGEST * sizeof(float));
+    return m;
+}
+
+static void eight_bits_in_blocks(tt_ctx *t)
+{
+    static const tutti_dtype taken[] = { TUTTI_F32, TUTTI_F16, TUTTI_BF16 };
+    model                    m;
+    int                      d, number;
+
+    for (d = 0; d < 3; d++) {
+        m = make_quantized(t, taken[d], d == 1 ? 20001 : 30000, d == 2);
+        for (number = 0; number < 5; number++) {
+            OK(step(&m, number, all_directions));
+            expect_average(&m, number, all_directions, 0.02); /* of numbers up to 2, each off by 2 / 127 at most */
+            expect_same_bits(&m);
+        }
+        tutti_reducer_free(m.r);
+    }
+}
+
+/* The mean of many steps with the same gradients, in lengths of the average, from the step on in which errors are kept. */
+static double left_out_by_rounding(tt_ctx *t, bool feedback)
+{
+    enum { STEPS = 60 };
+    model   m = make_quantized(t, TUTTI_F32, 20000, feedback);
+    double *sum = tt_alloc(t, LARGEST * sizeof *sum), *want = tt_alloc(t, LARGEST * sizeof *want);
+    float  *scratch = tt_alloc(t, LARGEST * sizeof *scratch);
+    double  off = 0.0, norm = average(&m, 0, 2, always_the_same, scratch, want);
+    int     number;
+    int64_t k;
+
+    OK(step(&m, 0, always_the_same)); /* buckets are rebuilt after it */
+    for (number = 1; number <= STEPS; number++) {
+        OK(step(&m, number, always_the_same));
+        expect_same_bits(&m);
+        for (k = 0; k < numel(2); k++)
+            sum[k] += get(&m, 2, k) / STEPS;
+    }
+    for (k = 0; k < numel(2); k++)
+        off += (sum[k] - want[k]) * (sum[k] - want[k]);
+    tutti_reducer_free(m.r);
+    return sqrt(off) / norm;
+}
+
+static void roundings_are_made_up_for(tt_ctx *t)
+{
+    const double without = left_out_by_rounding(t, false), with = left_out_by_rounding(t, true);
+
+    if (!(without > 1e-3 && with < 0.1 * without))
+        fail_msg("%g without feedback, %g with", without, with);
+}
+
+static void blocks_that_make_no_sense(tt_ctx *t)
+{
+    tutti_quantized_hook_options opts = TUTTI_QUANTIZED_HOOK_OPTIONS;
+    tutti_quantized_hook        *hook = NULL;
+    tutti_reducer               *r = make_reducer(t, TUTTI_F32, 20000, false), *wide = make_reducer(t, TUTTI_F64, 20000, false);
+
+    opts.block = 200;
+    REFUSED(tutti_quantized_hook_create(r, &opts, &hook), TUTTI_E_ARG, "200");
+    REFUSED(tutti_quantized_hook_create(wide, NULL, &hook), TUTTI_E_UNSUPPORTED, "f64");
+    REFUSED(tutti_quantized_hook_create(NULL, NULL, &hook), TUTTI_E_ARG, "reducer");
+    OK(tutti_quantized_hook_create(r, NULL, &hook));
+    tutti_quantized_hook_free(hook);
+    tutti_quantized_hook_free(NULL);
+    tutti_reducer_free(r);
+    tutti_reducer_free(wide);
 }
 
 /* ---- what is saved ---- */
@@ -897,6 +982,11 @@ int main(void)
         TT_TEST(directions_come_back, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(buckets_left_out, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(uneven_inputs, .ranks = 3, .transports = "shm,tcp"),
+        TT_TEST(eight_bits_in_blocks, .ranks = 1),
+        TT_TEST(eight_bits_in_blocks, .ranks = 2, .transports = "shm,tcp,threads"),
+        TT_TEST(eight_bits_in_blocks, .ranks = 4, .transports = "shm", .hosts = 2),
+        TT_TEST(roundings_are_made_up_for, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(blocks_that_make_no_sense, .ranks = 2),
         TT_TEST(by_number_and_name, .ranks = 2),
         TT_TEST(senseless_options, .ranks = 2),
         TT_TEST(other_options_on_one_rank, .ranks = 3, .transports = "shm,tcp"),

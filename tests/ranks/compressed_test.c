@@ -229,7 +229,8 @@ static void works_keep_their_order(tt_ctx *t)
     float       *x[WORKS], *dense[WORKS];
     tutti_work  *works[2 * WORKS];
     uint64_t     before = tutti_get_sequence_number(t->group);
-    int          k, r;
+    tutti_span   result;
+    int          k, r, n_result = 0;
 
     for (k = 0; k < WORKS; k++) {
         tutti_quantize_options opts = TUTTI_QUANTIZE_OPTIONS; /* gone before the work ends */
@@ -241,6 +242,9 @@ static void works_keep_their_order(tt_ctx *t)
     }
     assert_int_equal(tutti_get_sequence_number(t->group), before + 3 * WORKS);
     assert_non_null(strstr(tutti_work_name(works[0]), "all_reduce_quantized"));
+    OK(tutti_work_wait(works[0]));
+    OK(tutti_work_result(works[0], &result, 1, &n_result));
+    assert_true(n_result == 1 && result.data == x[0] && result.count == COUNT);
     for (k = 2 * WORKS - 1; k >= 0; k--) {
         OK(tutti_work_wait(works[k]));
         tutti_work_free(works[k]);
