@@ -35,9 +35,9 @@ static const tti_loop_table *table(void)
 {
 #if defined(__x86_64__)
     if (__builtin_cpu_supports("avx2"))
-        return &tti_loops_avx2;
+        return &tti_optim_loops_avx2;
 #endif
-    return &tti_loops_plain;
+    return &tti_optim_loops_plain;
 }
 
 static cursor cursor_of(const tutti_tensor *t)

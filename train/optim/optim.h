@@ -39,9 +39,9 @@ typedef enum tti_loop_kind {
 typedef void (*tti_step_loop)(int64_t n, void *p, const void *g, void *const *state,
                               const double *c);
 typedef tti_step_loop tti_loop_table[TTI_LOOP_COUNT][2]; /* f32, f64 */
-extern const tti_loop_table tti_loops_plain;
+extern const tti_loop_table tti_optim_loops_plain;
 #if defined(__x86_64__)
-extern const tti_loop_table tti_loops_avx2;
+extern const tti_loop_table tti_optim_loops_avx2;
 #endif
 
 /* ---- classes */
