@@ -22,7 +22,7 @@ INSTALL  = apt-get update && \
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
 .PHONY: all build release deps demo gpt2 test neon-test conformance asan ubsan tsan coverage check models install docs torch-venv bench-deps \
-        bench bench-peers bench-peers-full bench-overlap bench-ddp bench-startup bench-report clean help
+        bench bench-peers bench-peers-full bench-overlap bench-ddp bench-startup bench-compressed bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
 all build: deps
@@ -201,6 +201,13 @@ START ?= bench/results/startup-$(shell date -u +%Y%m%d-%H%M).tsv
 bench-startup: release
 	cmake --build --preset release -j $(JOBS) --target startup_rank
 	python3 -B bench/startup.py --bin build/release/bin --out $(START) $(STARTUP_OPTIONS)
+
+COMPRESSED ?= bench/results/compressed-$(shell date -u +%Y%m%d-%H%M).tsv
+
+## bench-compressed  sums of 8 bits and without blocks of zeros beside dense ones, links of 1 and 10 Gb/s: two minutes, as root
+bench-compressed: release
+	cmake --build --preset release -j $(JOBS) --target compressed
+	python3 -B bench/compressed.py --bin build/release/bin --out $(COMPRESSED) $(COMPRESSED_OPTIONS)
 
 ## bench-report  docs/performance.md and its pictures from bench/results/core-*.tsv and net-*.tsv
 bench-report:

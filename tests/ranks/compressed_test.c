@@ -10,6 +10,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
@@ -316,6 +318,44 @@ static void differences_are_named_and_the_group_goes_on(tt_ctx *t)
         assert_true(fabsf(x[i] - (float)t->size) < 1e-4f);
 }
 
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__) /* they need the addresses */
+static rlim_t pages_now(void)
+{
+    FILE         *statm = fopen("/proc/self/statm", "r");
+    unsigned long pages = 0;
+
+    assert_non_null(statm);
+    assert_int_equal(fscanf(statm, "%lu", &pages), 1);
+    fclose(statm);
+    return pages;
+}
+
+/* The last rank may have 1 MiB more than it has, which is less than what a large sum works in. */
+static void a_rank_without_memory_tells_the_others(tt_ctx *t)
+{
+    enum { COUNT = 4 << 20 };
+    const bool    short_of = t->rank == t->size - 1;
+    const rlim_t  page = (rlim_t)sysconf(_SC_PAGESIZE);
+    float        *x = numbers_of(t, t->rank, COUNT);
+    struct rlimit before, tight;
+
+    OK(tutti_barrier(t->group));
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    tight = before;
+    tight.rlim_cur = (pages_now() + (1 << 20) / page) * page;
+    if (short_of)
+        assert_int_equal(setrlimit(RLIMIT_AS, &tight), 0);
+    if (short_of)
+        REFUSED(tutti_all_reduce_quantized(TUTTI_SPAN(x, COUNT), TUTTI_SUM, NULL, t->group), TUTTI_E_NOMEM, "memory");
+    else
+        REFUSED(tutti_all_reduce_quantized(TUTTI_SPAN(x, COUNT), TUTTI_SUM, NULL, t->group), TUTTI_E_REMOTE, "rank 2");
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_true(x[COUNT / 2] == number(t->rank, COUNT / 2));
+    OK(tutti_all_reduce_quantized(TUTTI_SPAN(x, COUNT), TUTTI_SUM, NULL, t->group));
+    expect_same(t, x, COUNT * sizeof *x);
+}
+#endif
+
 /* ---- blocks of zeros ---- */
 
 /* Of a block of numbers, whether a rank has something in it: some blocks nobody, some one rank, some all. */
@@ -502,6 +542,9 @@ int main(void)
         TT_TEST(works_keep_their_order, .ranks = 3, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(wrong_calls_are_refused, .transports = "shm"),
         TT_TEST(differences_are_named_and_the_group_goes_on, .ranks = 3, .transports = "shm,tcp,threads"),
+#if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
+        TT_TEST(a_rank_without_memory_tells_the_others, .ranks = 3, .transports = "shm,tcp"),
+#endif
         TT_TEST(sparse_sums_have_the_bits_of_dense_ones, .ranks = 1),
         TT_TEST(sparse_sums_have_the_bits_of_dense_ones, .ranks = 2, .transports = "shm,tcp,threads-tcp"),
         TT_TEST(sparse_sums_have_the_bits_of_dense_ones, .ranks = 5, .transports = "shm,tcp", .limit_ms = 60000),
