@@ -261,8 +261,9 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
     return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : st;
 }
 
-void tti_team_describe(const tti_team *team, const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
+void tti_team_describe(const tti_team *part, const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
 {
+    const tti_team     *team = tti_team_whole(part);
     const int           root = tti_call_root(note);
     const tti_call_note global =
         root >= 0 && root < team->n_ranks ? tti_call_with_root(note, team->ranks[root]) : *note;

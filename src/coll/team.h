@@ -24,7 +24,14 @@ typedef struct tti_team {
     tti_call_board  *board; /* where this rank publishes its calls: own_board, or shared memory */
     tti_call_board   own_board;
     _Atomic bool     aborted;
+    const struct tti_team *whole; /* the group that these are some members of; NULL: they are all */
 } tti_team;
+
+/** The group, for a team of some of its members: whose calls these are parts of, and who is told of a failure. */
+static inline const tti_team *tti_team_whole(const tti_team *team)
+{
+    return team->whole != NULL ? team->whole : team;
+}
 
 /** What a member tells the others when the group is made. */
 typedef struct tti_join {
@@ -74,7 +81,7 @@ static inline int64_t tti_call_deadline(const tutti_call *call, int64_t now_ns)
     return call->deadline_ns != 0 ? call->deadline_ns : tti_later(now_ns, call->timeout_ms);
 }
 
-/** As tti_call_describe(), the root in numbers of the world. */
+/** As tti_call_describe(), the root in numbers of the world. note is of a call of the whole group. */
 void tti_team_describe(const tti_team *team, const tti_call_note *note, char out[TTI_CALL_TEXT_MAX]);
 
 /** TUTTI_E_MISMATCH in words: what one rank gives in all_to_all is not what the other expects. */

@@ -268,7 +268,7 @@ static tutti_status fail_timeout(tti_host_channel *channel, const awaited *what,
              "%s on group '%s' timed out after %lld ms on rank %d of %d members\n  %s\n"
              "  next: see what the ranks named do instead, or give the group a longer time-out",
              call, team->name, (long long)((now_ns - channel->waiting_ns) / TTI_MS), team->ranks[team->rank],
-             team->n_ranks, words.text);
+             tti_team_whole(team)->n_ranks, words.text);
     return tell(channel, TUTTI_E_TIMEOUT, what->rank);
 }
 

@@ -331,7 +331,8 @@ static tutti_status bind(tti_chunk *chunk, const tti_team *team, const tutti_cal
     behind = chunk->scratch + planned;
     chunk->binding = (tti_binding){ .in = call->in, .out = call->out, .list = call->list, .ins = call->ins,
                                     .scratch = chunk->scratch, .sizes = has_sizes ? behind : NULL,
-                                    .element = tutti_dtype_size(call->dtype), .n_ranks = team->n_ranks };
+                                    .element = tutti_dtype_size(call->dtype),
+                                    .n_ranks = tti_team_whole(team)->n_ranks };
     if (has_sizes)
         write_sizes(whole, team->n_ranks, chunk->binding.sizes);
     if (reduces(call))

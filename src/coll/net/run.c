@@ -85,7 +85,8 @@ static tutti_status give_up(tti_net *net, tutti_status status)
     if (status == TUTTI_E_ABORTED && atomic_load_explicit(&team->aborted, memory_order_acquire))
         tti_messenger_abort(team->messenger, team->group_id); /* who aborted tells the others, or not */
     else
-        tti_messenger_fail(team->messenger, team->group_id, status, team->ranks, team->n_ranks);
+        tti_messenger_fail(team->messenger, team->group_id, status, tti_team_whole(team)->ranks,
+                           tti_team_whole(team)->n_ranks);
     let_go(net);
     return tti_fail(status, "%s", words.text);
 }

@@ -111,7 +111,7 @@ typedef struct tti_binding {
     void                    *scratch;
     const tti_reduce_kernel *kernel; /* NULL if nothing is combined */
     size_t                   element;
-    int                      n_ranks;
+    int                      n_ranks; /* whose contributions are in a finished sum: AVG */
 } tti_binding;
 
 /** The parts of phase number k, for whoever moves the data. */
