@@ -45,7 +45,7 @@ enum { TT_PASSED = 0, TT_FAILED = 1, TT_DIED = 42, TT_SKIPPED = 77 };
 typedef struct tt_ctx {
     int          rank;
     int          size;
-    int          host;        /* 0 .. hosts-1; the first half of the ranks is on host 0 */
+    int          host;        /* 0 .. hosts-1; tt_host_of() */
     tutti_group *group;       /* NULL, which is this rank's world; ranks as threads: the world itself */
     const char  *transport;   /* the word of this run: "shm", "tcp", "threads", "threads-tcp" */
     const char  *dir;         /* private directory, the same for all ranks, removed at the end */
@@ -69,12 +69,19 @@ typedef struct tt_test {
                                threads, threads-tcp: the same with ranks as threads of one process */
     int     limit_ms;       /* 20000; a run is ended, and has failed, after it */
     int     timeout_ms;     /* of the world's operations; 0: half of the limit, so that its words are seen */
+    bool    mixed;          /* ranks are on the hosts by turns; else the first ones are on host 0 */
     bool    threads;        /* one more run, as if transports had "threads" */
     int     dies;           /* -1; the rank that must end by a signal or tt_die(), and not otherwise */
     int     hosts;          /* 1; 2: network namespaces joined by a veth pair, store on 10.77.0.1 */
     tt_init init;           /* TT_INIT_WORLD */
     tt_relay_link link;     /* with hosts = 2: what is between them; nothing said: a veth pair */
 } tt_test;
+
+/** The host of a rank. */
+static inline int tt_host_of(const tt_test *test, int rank)
+{
+    return test->mixed ? rank % test->hosts : rank * test->hosts / test->ranks;
+}
 
 #define TT_TEST(body_fn, ...)                                                                          \
     {                                                                                                  \

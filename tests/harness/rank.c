@@ -112,7 +112,7 @@ static void job_prepare(rank_job *job, const tt_run *run, int rank, void *store)
     job->ctx = (tt_ctx){
         .rank = rank,
         .size = test->ranks,
-        .host = rank * test->hosts / test->ranks,
+        .host = tt_host_of(test, rank),
         .transport = run->word,
         .dir = run->dir,
         .addr = test->hosts > 1 ? tt_hosts_addr(0) : "127.0.0.1",
@@ -206,7 +206,7 @@ static void environment(const tt_run *run)
 
 void tt_rank_main(const tt_run *run, int rank)
 {
-    const int       host = rank * run->test->hosts / run->test->ranks;
+    const int       host = tt_host_of(run->test, rank);
     static rank_job job;
     sigset_t        none;
 
