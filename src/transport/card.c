@@ -39,7 +39,8 @@ static void make_hint(const tti_mesh_config *config, uint8_t hint[TTI_CARD_HINT_
     place = (uint64_t)netns.st_ino;
     memcpy(hint, boot_id, 16);
     memcpy(hint + 16, &place, sizeof place);
-    memcpy(hint + 24, &user, sizeof user);
+    memcpy(hint + 24, &user, 4); /* Linux has 32 bits of it */
+    memcpy(hint + 28, &config->as_host, sizeof config->as_host);
 }
 
 void tti_card_begin(tti_card *card, const tti_mesh_config *config)

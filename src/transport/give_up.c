@@ -391,3 +391,17 @@ void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, c
     tti_unlock(&m->lock);
     m->port->ops->bell_ring(m->port, m->bell);
 }
+
+tutti_status tti_messenger_ended(tti_messenger *m, uint32_t group)
+{
+    const tti_cause *finished;
+    tti_cause        why = { .status = TUTTI_OK };
+
+    tti_lock(&m->lock);
+    (void)tti_messenger_turn(m, true);
+    finished = tti_mailbox_finished(&m->mailbox, group);
+    if (finished != NULL)
+        why = *finished;
+    tti_unlock(&m->lock);
+    return why.status == TUTTI_OK ? TUTTI_OK : tti_fail(why.status, "%s", why.words);
+}

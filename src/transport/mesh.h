@@ -22,6 +22,7 @@ typedef struct tti_mesh_config {
     int               n_ranks;
     const char       *listen_host; /* numeric */
     bool              tcp_only;    /* every member counts as a host of its own */
+    uint32_t          as_host;     /* as if on a host with this number, for tests of several on one; 0: where it is */
     bool              fresh_secret; /* rank 0 leaves one on the board, unless TUTTI_SECRET_FILE is set */
     int64_t           deadline_ns;
 } tti_mesh_config;

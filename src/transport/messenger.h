@@ -147,4 +147,8 @@ void tti_messenger_abort(tti_messenger *messenger, uint32_t group);
 void tti_messenger_fail(tti_messenger *messenger, uint32_t group, tutti_status status, const int *peers,
                         int n_peers);
 
+/** For those who wait for members of a group in other ways than by its messages: TUTTI_OK, or what another member was
+ * heard to have failed with, in its words. Moves what can be moved; never blocks. */
+tutti_status tti_messenger_ended(tti_messenger *messenger, uint32_t group);
+
 #endif
