@@ -108,11 +108,13 @@ TUTTI_API int tutti_get_group_rank(const tutti_group *group, int global_rank);
  * @shapes   [count] -> [count]
  * @errors   TUTTI_E_ARG  data is NULL and count > 0, or op is not defined for the dtype
  * @threads  any; a second caller on the same group waits for the first
- * @numbers  summed in rank order; same bits on all ranks, and in every run with the same layout; whatever the
- *           layout with TUTTI_REPRODUCIBLE=1 (tutti/tune.h)
+ * @numbers  summed in rank order, on several hosts with several ranks on one inside each host first, and then host by host in
+ *           the order of their lowest ranks, f16, bf16 and f8 being rounded once in each; same bits on all ranks, and in
+ *           every run with the same layout; in rank order whatever the layout with TUTTI_REPRODUCIBLE=1 (tutti/tune.h)
  * @cost     one host: one exchange of cache lines up to some KiB; beyond, each rank reads 3 and writes 2 times the bytes,
  *           two synchronisations per 128 KiB at most, and on registered memory once each (tutti/memory.h);
- *           several hosts: 2(P-1)/P of the bytes sent per rank
+ *           several hosts: 2(P-1)/P of the bytes sent per rank; with several ranks on each, 2(H-1)/H of them per host, or
+ *           all of them between two, in pieces of up to 1 MiB of which three are under way
  * @source   torch.distributed.all_reduce */
 TUTTI_API tutti_status tutti_all_reduce(tutti_span buf, tutti_op op, tutti_group *group);
 /** tutti_all_reduce, not waited for.

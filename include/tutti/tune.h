@@ -16,7 +16,8 @@
  * TUTTI_REPRODUCIBLE=1 promises more than the same bits in every run with the same layout: sums are made in the
  * order of ranks 0 .. P-1 wherever the ranks are, so that other hosts, other numbers of ranks per host, other
  * tables and other machines do not change a bit. Algorithms with another order are then not taken, not even
- * where TUTTI_ALGO names one. There is none so far. All ranks need the same value.
+ * where TUTTI_ALGO names one: on several hosts with several ranks on one, "two_level" and "leaders" (of sums). All ranks
+ * need the same value.
  *
  * A table is JSON. Of its rows the first that fits a call is taken, if its algorithm can serve the group:
  *

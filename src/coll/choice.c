@@ -16,6 +16,7 @@
 #include "base/log.h"
 #include "coll/calibrate.h"
 #include "coll/host/crowd.h"
+#include "coll/level/levels.h"
 
 tutti_status tti_choice_read(tti_choice *choice_out)
 {
@@ -101,17 +102,25 @@ static void log_choice(const tti_choice *choice, const tti_team *team)
         log_kind(choice, team, (tutti_call_kind)kind);
 }
 
-void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join *all)
+void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join *all, tti_levels *levels)
 {
     const bool           one_host = tti_team_on_one_host(team);
-    const tti_question   question = { .wishes = &choice->wishes, .tune = &choice->tune, .machine = &all[0].machine,
+    tti_level_figures    figures;
+    tti_question         question = { .wishes = &choice->wishes, .tune = &choice->tune, .machine = &all[0].machine,
                                       .turns = one_host ? turns_of(team, all) : 1,
                                       .reproducible = choice->reproducible, .one_host = one_host,
                                       .n_ranks = team->n_ranks };
     int                  n;
     const tti_algorithm *rows = tti_algorithms(&n);
 
-    tti_decide(&question, rows, n, &choice->decision);
+    tti_decide(&question, rows, n, &choice->flat);
+    choice->decision = choice->flat;
+    if (levels != NULL) {
+        tti_levels_settle(levels, &question);
+        figures = tti_levels_figures(levels);
+        question.levels = &figures;
+        tti_decide(&question, rows, n, &choice->decision);
+    }
     if (team->rank == 0)
         log_choice(choice, team);
 }

@@ -11,6 +11,7 @@ typedef struct tti_choice {
     tti_tune     tune;
     bool         reproducible;
     tti_decision decision; /* once settled */
+    tti_decision flat;     /* the same, had the group no two levels: for calls that cannot be done so */
 } tti_choice;
 
 /** Read what the environment asks for. TUTTI_E_ARG: it asks for what there is not. */
@@ -22,7 +23,7 @@ void tti_choice_release(tti_choice *choice);
  * which counts if it is rank 0. machine: NULL measures this one, where that matters. */
 void tti_choice_announce(const tti_choice *choice, const tti_team *team, const tti_machine *machine,
                          tti_join *mine);
-/** Decide, from what all have told each other. */
-void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join *all);
+/** Decide, from what all have told each other. levels: NULL, or the group's, with all members met; they settle, too. */
+void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join *all, tti_levels *levels);
 
 #endif

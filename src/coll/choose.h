@@ -8,6 +8,7 @@
 #include "coll/host/fused.h"
 #include "coll/host/one_phase.h"
 #include "coll/host/pulled.h"
+#include "coll/level/level.h"
 #include "coll/net/plan.h"
 #include "coll/tune.h"
 
@@ -17,10 +18,11 @@ typedef enum tti_order {
     TTI_IN_RANK_ORDER, /* 0, 1, ..., P-1; and all that combines nothing */
     TTI_IN_RING_ORDER, /* from each slice's owner on, around the circle */
     TTI_IN_TREE_ORDER, /* pairs, pairs of pairs, ... */
+    TTI_IN_HOST_ORDER, /* inside each host in rank order, then host by host, in the order of their lowest ranks */
     TTI_ORDERS
 } tti_order;
 
-/** One of staged and plan says how; neither: on registered memory (host/fused.h), and where some member's
+/** One of staged, plan and level says how; none: on registered memory (host/fused.h), and where some member's
  * buffers are not, another row takes the call. */
 typedef struct tti_algorithm {
     tutti_call_kind kind;
@@ -31,11 +33,13 @@ typedef struct tti_algorithm {
     int64_t         bytes_best; /* of one rank's part: beyond this many it is not taken unasked */
     tti_amounts_of *amounts;    /* what it does in a call, for the cost model */
     tti_order       order;
+    tti_leveled    *level;      /* members on several hosts, with several on one */
+    tti_level_amounts_of *level_amounts; /* instead of amounts */
 } tti_algorithm;
 
 static inline bool tti_is_fused(const tti_algorithm *row)
 {
-    return row->staged == NULL && row->plan == NULL;
+    return row->staged == NULL && row->plan == NULL && row->level == NULL;
 }
 
 /** All of them; within a kind those that need one host come first. */
@@ -66,6 +70,7 @@ typedef struct tti_question {
     bool               reproducible; /* in rank order, whatever the layout */
     bool               one_host;
     int                n_ranks;
+    const tti_level_figures *levels; /* NULL: the group has no two levels */
 } tti_question;
 
 /** Sizes are told apart in quarters of a power of two: (4, 5], (5, 6], (6, 7], (7, 8], (8, 10], ... */
@@ -85,6 +90,8 @@ void tti_decide(const tti_question *question, const tti_algorithm *rows, int n_r
 
 /** The numeric class of a call: a static rule of what all members share. */
 tti_order tti_order_of(tutti_call_kind kind, int64_t bytes, bool one_host, int n_ranks);
+/** The same in a group of two levels. */
+tti_order tti_order_in_levels(tutti_call_kind kind);
 
 /** Whether calls of a kind are to be done on registered memory, of those that can be. */
 tti_fused_wish tti_wish_for_fused(const tti_wishes *wishes, tutti_call_kind kind);

@@ -54,8 +54,9 @@ static void every_row_is_whole(void **state)
 
     (void)state;
     for (i = 0; i < n; i++) {
-        assert_true(rows[i].staged == NULL || rows[i].plan == NULL);
-        assert_true((rows[i].amounts == NULL) == tti_is_fused(&rows[i]));
+        assert_true((rows[i].staged != NULL) + (rows[i].plan != NULL) + (rows[i].level != NULL) <= 1);
+        assert_true((rows[i].amounts == NULL) == (tti_is_fused(&rows[i]) || rows[i].level != NULL));
+        assert_true((rows[i].level_amounts != NULL) == (rows[i].level != NULL));
         assert_true(rows[i].order >= 0 && rows[i].order < TTI_ORDERS);
         for (j = 0; j < i; j++)
             assert_false(rows[i].kind == rows[j].kind && strcmp(rows[i].name, rows[j].name) == 0);
@@ -117,6 +118,64 @@ static void size_and_place_decide(void **state)
     assert_string_equal(chosen(NULL, TUTTI_CALL_BROADCAST, true, 2, 1 << 20), "staged");
     assert_string_equal(chosen(NULL, kind, false, 4, 64), "one_shot");
     assert_string_equal(chosen(NULL, kind, false, 4, 1 << 20), "direct");
+}
+
+static tti_decision decided_in_levels(const char *text, const tti_machine *machine, bool reproducible,
+                                      const tti_level_figures *levels)
+{
+    const tti_wishes     wishes = wishes_of(text);
+    const tti_question   q = { .wishes = &wishes, .tune = &no_table, .machine = machine, .reproducible = reproducible,
+                               .turns = 1, .n_ranks = levels->hosts * levels->most, .levels = levels };
+    tti_decision         decision;
+    int                  n;
+    const tti_algorithm *rows = tti_algorithms(&n);
+
+    tti_decide(&q, rows, n, &decision);
+    return decision;
+}
+
+static const char *chosen_in_levels(const char *text, bool reproducible, tutti_call_kind kind, int64_t bytes)
+{
+    const tti_level_figures two_by_four = { .hosts = 2, .most = 4, .carriers = 4 };
+    const tti_decision      d = decided_in_levels(text, &tti_machine_default, reproducible, &two_by_four);
+
+    return tti_choose(&d, kind, bytes)->name;
+}
+
+static void hosts_with_several_members_have_two_levels(void **state)
+{
+    (void)state;
+    assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_ALL_REDUCE, 64), "leaders");
+    assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_ALL_REDUCE, 1 << 20), "two_level");
+    assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_REDUCE_SCATTER, 1 << 20), "two_level");
+    assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_BROADCAST, 1 << 20), "two_level");
+    assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_BARRIER, 0), "leaders");
+    assert_string_equal(chosen_in_levels(NULL, true, TUTTI_CALL_ALL_REDUCE, 1 << 20), "direct");
+    assert_string_equal(chosen_in_levels(NULL, true, TUTTI_CALL_ALL_GATHER, 1 << 20), "two_level"); /* no sums */
+    assert_string_equal(chosen_in_levels("all_reduce=direct", false, TUTTI_CALL_ALL_REDUCE, 64), "direct");
+    assert_string_equal(chosen_in_levels("all_reduce=two_level", true, TUTTI_CALL_ALL_REDUCE, 1 << 20), "direct");
+    assert_string_equal(chosen("all_reduce=two_level", TUTTI_CALL_ALL_REDUCE, false, 4, 1 << 20), "direct");
+    assert_string_equal(chosen("all_reduce=two_level", TUTTI_CALL_ALL_REDUCE, true, 4, 1 << 20), "sliced");
+}
+
+/* The order of a sum in two levels is one for all sizes, and no machine moves it. */
+static void drawn_machines_keep_the_order_of_hosts(void **state)
+{
+    uint32_t seed = 13;
+    int      i, kind, size;
+
+    (void)state;
+    for (i = 0; i < 100; i++) {
+        const tti_machine       machine = tt_drawn_machine(&seed);
+        const tti_level_figures levels = { .hosts = 2 + i % 5, .most = 2 + i % 3, .carriers = 1 + i % 2 };
+        const bool              reproducible = i % 4 == 3;
+        const tti_decision      d = decided_in_levels(NULL, &machine, reproducible, &levels);
+
+        for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
+            for (size = 0; size < TTI_SIZE_CLASSES; size++)
+                assert_int_equal(tti_choose(&d, (tutti_call_kind)kind, tti_size_class_most(size))->order,
+                                 reproducible ? TTI_IN_RANK_ORDER : tti_order_in_levels((tutti_call_kind)kind));
+    }
 }
 
 static void what_is_measured_moves_the_choice(void **state)
@@ -209,13 +268,13 @@ enum { IN_ORDER_A, IN_ORDER_B, RING, TREE, N_ORDERS_ROWS };
 /* The rows of other orders cost nothing: whoever looked at costs first would take them. */
 static const tti_algorithm orders[N_ORDERS_ROWS] = {
     { TUTTI_CALL_ALL_REDUCE, "a", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, by_bytes,
-      TTI_IN_RANK_ORDER },
+      TTI_IN_RANK_ORDER, NULL, NULL },
     { TUTTI_CALL_ALL_REDUCE, "b", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, by_waits,
-      TTI_IN_RANK_ORDER },
+      TTI_IN_RANK_ORDER, NULL, NULL },
     { TUTTI_CALL_ALL_REDUCE, "ring", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, nothing,
-      TTI_IN_RING_ORDER },
+      TTI_IN_RING_ORDER, NULL, NULL },
     { TUTTI_CALL_ALL_REDUCE, "tree", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, nothing,
-      TTI_IN_TREE_ORDER },
+      TTI_IN_TREE_ORDER, NULL, NULL },
 };
 
 static tti_decision among_orders(const tti_machine *machine, int wanted, bool reproducible)
@@ -294,6 +353,8 @@ int main(void)
         cmocka_unit_test(measurements_choose_inside_an_order),
         cmocka_unit_test(a_wish_leaves_the_order_unless_it_must_stay),
         cmocka_unit_test(drawn_machines_keep_the_order),
+        cmocka_unit_test(hosts_with_several_members_have_two_levels),
+        cmocka_unit_test(drawn_machines_keep_the_order_of_hosts),
     };
 
     return cmocka_run_group_tests_name("choose", tests, NULL, NULL);

@@ -8,6 +8,9 @@
  *         for this rank while it computes. Where it would have to wait for others to enter the call before, or
  *         goes in rounds, run does that. In memory that is one call at a time. Of small calls by messages there may be
  *         several, each with messages and memory of its own; each when all of the one before it is posted. They end in their order.
+ * Levels  Of a group on several hosts with several members on one the members of a host have a channel, too: there they
+ *         look at each other's calls, and tell each other of failures, whichever row a call takes (level/levels.c). A
+ *         call in two levels is not begun when it is issued; it is done in its run.
  * Fails   The first failure is kept with its words, and answers every later call: members are then
  *         in different places, and nothing can be said about what their buffers hold. Members of
  *         this host learn of it through the shared channel, others when their messages do not
@@ -21,6 +24,7 @@
 #include <tutti/private.h>
 #include "coll/choice.h"
 #include "coll/host/wait.h"
+#include "coll/level/levels.h"
 #include "coll/net/run.h"
 #include "coll/solo.h"
 
@@ -33,6 +37,7 @@ struct tti_coll {
     tti_team          team;
     tti_choice        choice;
     tti_host_channel *host; /* NULL: not all members are on one host, or there is only one */
+    tti_levels       *levels; /* NULL: the group has no two levels */
     tti_net           nets[NETS];
     int               first_net; /* of the call that was begun first; or which the next one takes */
     int               n_nets;    /* calls that were begun by messages */
@@ -70,6 +75,12 @@ static void let_go_nets(tti_coll *coll)
         tti_net_let_go(net_at(coll, 0));
 }
 
+/* What this rank shares with members of its host: all of them, or some. NULL: nothing. */
+static tti_host_channel *shared_of(const tti_coll *coll)
+{
+    return coll->host != NULL ? coll->host : coll->levels != NULL ? coll->levels->channel : NULL;
+}
+
 /* Which cores there are for this rank. */
 static void tell_cores(int as_if, tti_join *mine)
 {
@@ -91,15 +102,19 @@ static tutti_status announce(tti_coll *coll, const tti_coll_config *config)
     tti_team    *team = &coll->team;
     tti_join    *mine = &coll->mine;
     tutti_status st = TUTTI_OK;
+    const tti_host_channel *shared;
 
     tell_cores(config->cores, mine);
     tti_choice_announce(&coll->choice, team, config->machine, mine);
     if (team->n_ranks <= TTI_HOST_RANKS_MAX && tti_team_on_one_host(team))
         st = tti_host_channel_create(team, config->patience, &coll->host);
-    if (st == TUTTI_OK && coll->host != NULL) {
-        mine->region = coll->host->region;
-        mine->nonce = coll->host->members[team->rank].nonce;
-        mine->nonce_at = (uint64_t)(uintptr_t)&coll->host->members[team->rank].nonce;
+    else if (!tti_team_on_one_host(team))
+        st = tti_levels_create(team, config->patience, &coll->levels);
+    shared = shared_of(coll);
+    if (st == TUTTI_OK && shared != NULL) {
+        mine->region = shared->region;
+        mine->nonce = shared->members[shared->team->rank].nonce;
+        mine->nonce_at = (uint64_t)(uintptr_t)&shared->members[shared->team->rank].nonce;
         mine->pid = (uint64_t)getpid();
         mine->fenced = team->port->ops->fence_join != NULL && team->port->ops->fence_join(team->port);
     }
@@ -127,8 +142,10 @@ static tutti_status join(tti_coll *coll, int64_t deadline_ns)
         return tti_fail(TUTTI_E_NOMEM, "no memory to meet the %d members of group '%s'",
                         team->n_ranks, team->name);
     st = tti_team_meet(team, &coll->board, deadline_ns, &coll->mine, all);
+    if (st == TUTTI_OK && coll->levels != NULL)
+        st = tti_levels_connect(coll->levels, all);
     if (st == TUTTI_OK)
-        tti_choice_settle(&coll->choice, team, all);
+        tti_choice_settle(&coll->choice, team, all, coll->levels);
     if (st == TUTTI_OK && coll->host != NULL)
         st = tti_host_channel_connect(coll->host, all);
     free(all);
@@ -170,6 +187,7 @@ void tti_coll_close(tti_coll *coll)
     if (coll == NULL)
         return;
     tti_host_channel_close(coll->host);
+    tti_levels_close(coll->levels);
     let_go_nets(coll);
     for (i = 0; i < NETS; i++)
         tti_net_release(&coll->nets[i]);
@@ -190,9 +208,17 @@ static bool is_aborted(const tti_coll *coll)
     return atomic_load_explicit(&coll->team.aborted, memory_order_acquire);
 }
 
-static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_call_note *note)
+/* The row of a call that is not done on registered memory. */
+static const tti_algorithm *row_of(const tti_coll *coll, const tutti_call *call)
 {
     const int64_t        bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
+    const tti_algorithm *row = tti_choose(&coll->choice.decision, call->kind, bytes);
+
+    return row->level == NULL || tti_levels_do(call) ? row : tti_choose(&coll->choice.flat, call->kind, bytes);
+}
+
+static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_call_note *note)
+{
     const tti_algorithm *how;
     bool                 done = false;
     tutti_status         st;
@@ -204,9 +230,11 @@ static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_ca
         if (st != TUTTI_OK || done)
             return st;
     }
-    how = tti_choose(&coll->choice.decision, call->kind, bytes);
+    how = row_of(coll, call);
     if (how->staged != NULL)
         return how->staged(coll->host, call);
+    if (how->level != NULL)
+        return how->level(coll->levels, call, note);
     return tti_net_run(net_at(coll, 0), &coll->team, how->plan, call, note);
 }
 
@@ -314,8 +342,8 @@ static tutti_status keep_failure(tti_coll *coll, const tutti_call *call, tutti_s
     st = name_call(coll, call, name_cause(coll, st));
     coll->failed = st;
     tti_words_add(&coll->words, "%s", tutti_last_error());
-    if (coll->host != NULL)
-        tti_host_raise_own(coll->host, st, -1);
+    if (shared_of(coll) != NULL)
+        tti_host_raise_own(shared_of(coll), st, -1);
     return st;
 }
 
@@ -335,12 +363,11 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
 /* The form of a call that waits for nobody before it has given all; NULL: it has none. */
 static tti_staged *form_that_gives(const tti_coll *coll, const tutti_call *call)
 {
-    const int64_t bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
-    tti_staged   *form;
+    tti_staged *form;
 
     if (tti_fused_may_ask(coll->host, call, tti_wish_for_fused(&coll->choice.wishes, call->kind)))
         return NULL; /* cards come first, and whoever has shown one may be written to */
-    form = tti_choose(&coll->choice.decision, call->kind, bytes)->staged;
+    form = row_of(coll, call)->staged;
     return tti_one_phase_does(form, call, coll->team.n_ranks) ? form : NULL;
 }
 
@@ -365,13 +392,11 @@ static bool may_begin_net(const tti_coll *coll)
 
 static tutti_status begin_net(tti_coll *coll, const tutti_call *call)
 {
-    const int64_t       bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
     const tti_call_note note = tti_call_note_of(call);
     tutti_status        st;
 
     tti_call_publish(coll->team.board, &note);
-    st = tti_net_begin(net_at(coll, coll->n_nets), &coll->team, 0,
-                       tti_choose(&coll->choice.decision, call->kind, bytes)->plan, call, &note);
+    st = tti_net_begin(net_at(coll, coll->n_nets), &coll->team, 0, row_of(coll, call)->plan, call, &note);
     coll->n_nets += st == TUTTI_OK;
     return st;
 }
@@ -382,7 +407,7 @@ static tutti_status advance_by_messages(tti_coll *coll, const tutti_call *call, 
     const int     k = find_net(coll, call);
     tutti_status  st = TUTTI_OK;
 
-    if (call->in_counts != NULL || call->count > most)
+    if (call->in_counts != NULL || call->count > most || row_of(coll, call)->level != NULL)
         return TUTTI_OK;
     if (k == coll->n_nets) {
         if (!may_begin_net(coll))
@@ -457,8 +482,8 @@ tutti_status tti_coll_advance(tti_coll *coll, const tutti_call *call, tutti_prog
 
 void tti_coll_hasten(tti_coll *coll, uint64_t seq)
 {
-    if (coll->host != NULL)
-        atomic_store_explicit(&coll->host->hurried, seq, memory_order_relaxed);
+    if (shared_of(coll) != NULL)
+        atomic_store_explicit(&shared_of(coll)->hurried, seq, memory_order_relaxed);
 }
 
 uint64_t tti_coll_count_registered(const tti_coll *coll)
@@ -466,21 +491,31 @@ uint64_t tti_coll_count_registered(const tti_coll *coll)
     return coll->host != NULL ? tti_fused_count(coll->host) : 0;
 }
 
+/* For whoever waits, in whichever part of the group. */
+static void set_aborted(tti_coll *coll)
+{
+    atomic_store_explicit(&coll->team.aborted, true, memory_order_release);
+    if (coll->levels != NULL)
+        tti_levels_abort(coll->levels);
+}
+
 void tti_coll_abort(tti_coll *coll)
 {
-    const tti_team *team = &coll->team;
+    const tti_team   *team = &coll->team;
+    tti_host_channel *shared = shared_of(coll);
 
     atomic_store(&coll->ended, true);
-    atomic_store_explicit(&coll->team.aborted, true, memory_order_release);
-    if (coll->host != NULL)
-        tti_host_raise(coll->host, TUTTI_E_ABORTED, team->rank, NULL);
+    set_aborted(coll);
+    if (shared != NULL)
+        tti_host_raise(shared, TUTTI_E_ABORTED, shared->team->rank, NULL);
     if (team->messenger != NULL)
         tti_messenger_abort(team->messenger, team->group_id);
 }
 
 void tti_coll_fail(tti_coll *coll, tutti_status status)
 {
-    const tti_team *team = &coll->team;
+    const tti_team   *team = &coll->team;
+    tti_host_channel *shared = shared_of(coll);
 
     if (atomic_exchange(&coll->ended, true))
         return;
@@ -488,11 +523,11 @@ void tti_coll_fail(tti_coll *coll, tutti_status status)
     atomic_store_explicit(&coll->cause, (int)status, memory_order_release);
     /* The members of this host must find the cause, and not that a call of this rank was aborted by
      * it: so it is raised first. A call of this rank sleeps until it is woken once more. */
-    if (coll->host != NULL)
-        tti_host_raise_own(coll->host, status, team->rank);
-    atomic_store_explicit(&coll->team.aborted, true, memory_order_release);
-    if (coll->host != NULL)
-        tti_host_raise_own(coll->host, status, team->rank);
+    if (shared != NULL)
+        tti_host_raise_own(shared, status, shared->team->rank);
+    set_aborted(coll);
+    if (shared != NULL)
+        tti_host_raise_own(shared, status, shared->team->rank);
     if (team->messenger != NULL)
         tti_messenger_fail(team->messenger, team->group_id, status, team->ranks, team->n_ranks);
 }

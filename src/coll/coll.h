@@ -8,10 +8,11 @@
  *                shared memory, or by members that read each other's buffers through the kernel (pull.h)
  *   net/         members anywhere: schedules of messages; cut.c cuts a large call into chunks, plan_*.c makes the schedule
  *                of one (both pure arithmetic), run.c moves the data of several at a time
+ *   level/       members on several hosts, several on one: through memory inside hosts, by messages between them
  *   pattern.c    who talks to whom, and who owns which slice: arithmetic without state
  *
- * Every algorithm of a kind adds up in rank order 0..P-1, so that results have the same bits whichever is
- * taken. */
+ * Algorithms of a kind that a call may take add up in one order, so that results have the same bits whichever is
+ * taken: 0..P-1, or in two levels host by host (choose.h). */
 #ifndef TTI_COLL_COLL_H
 #define TTI_COLL_COLL_H
 

@@ -197,7 +197,8 @@ static void enter(tt_rank *t)
     const tti_board       board = { .context = &v, .put = board_put, .get = board_get, .has = board_has };
     const tti_mesh_config config = { .port = port_of(&t->port, &t->world->setting), .board = &board, .rank = t->rank,
                                      .n_ranks = t->size, .listen_host = "127.0.0.1",
-                                     .tcp_only = t->tcp, .deadline_ns = t->deadline_ns };
+                                     .tcp_only = t->tcp,
+                                     .as_host = t->hosts != NULL ? (uint32_t)t->hosts[t->rank] + 1 : 0, .deadline_ns = t->deadline_ns };
 
     TT_CHECK(t, tti_mesh_open(&config, &t->mesh) == TUTTI_OK);
     if (t->mesh != NULL)
@@ -259,6 +260,7 @@ void tt_run_in(const tt_setting *setting, int size, bool tcp, tt_body *body, tt_
     pthread_barrier_init(&world->here, NULL, (unsigned)size);
     for (rank = 0; rank < size; rank++) {
         ranks_out[rank] = (tt_rank){ .rank = rank, .size = size, .tcp = tcp, .world = world,
+                                     .hosts = setting->hosts,
                                      .deadline_ns = tt_in_ms(TT_LIMIT_MS) };
         assert_int_equal(pthread_create(&threads[rank], NULL, rank_main, &ranks_out[rank]), 0);
     }
@@ -269,7 +271,7 @@ void tt_run_in(const tt_setting *setting, int size, bool tcp, tt_body *body, tt_
     free(world);
     for (rank = 0; rank < size; rank++)
         if (ranks_out[rank].failure[0] != '\0')
-            fail_msg("%s: %s", tcp ? "tcp" : "shared memory", ranks_out[rank].failure);
+            fail_msg("%s: %s", setting->hosts != NULL ? "several hosts" : tcp ? "tcp" : "shared memory", ranks_out[rank].failure);
 }
 
 tutti_call tt_call(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int64_t count)

@@ -26,6 +26,7 @@ typedef void tt_body(tt_rank *t);
 
 struct tt_rank {
     int            rank, size;
+    const int     *hosts; /* [size] which each is on; NULL: one, or as many as ranks */
     bool           tcp; /* no shared memory: every rank a host of its own */
     struct tt_world *world;
     tti_mesh      *mesh;
@@ -52,6 +53,7 @@ void tt_run(int size, bool tcp, tt_body *body, tt_rank *ranks_out);
 typedef struct tt_setting {
     const tti_machine              *machine;  /* that algorithms are chosen for */
     const struct tti_host_patience *patience; /* how its ranks wait; NULL: as usual */
+    const int *hosts; /* [size] as if on so many, numbered from 0; NULL: as tcp says */
     int  cores;       /* that its ranks believe to have; 0: as it is */
     bool fenceless;   /* the port has no fence_others() */
     bool long_sleeps; /* of TT_LONG_MS, unless woken */

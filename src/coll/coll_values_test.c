@@ -22,7 +22,7 @@
 #include <tutti/memory.h>
 #include "kernel/kernel.h"
 
-enum { GUARD = 64, GUARD_BYTE = 0xa5, SHIFT = 48, N_LIST = TT_RANKS_MAX, MANY = 100000 };
+enum { GUARD = 64, GUARD_BYTE = 0xa5, SHIFT = 48, N_LIST = TT_RANKS_MOST, MANY = 100000 };
 
 static const int64_t *counts; /* of the row of calls; the last is -1 */
 #ifdef __SANITIZE_THREAD__ /* each element costs a hundred times as much; several rounds remain */
@@ -69,6 +69,7 @@ typedef struct buffers {
     char  *inputs[N_LIST + 1]; /* one more to keep */
 } buffers;
 
+static bool rank_order = true; /* how sums are made: or host by host */
 static enum { ORDINARY, REGISTERED, MIXED } memory;
 static _Thread_local uint32_t n_taken; /* buffers, by this rank; it starts elsewhere for each */
 
@@ -148,6 +149,34 @@ static tutti_op op_of_rank(tutti_op op, int rank)
     return op.kind == TUTTI_OP_PREMUL_SUM ? tutti_premul_sum(op.factor + rank) : op;
 }
 
+/* in[] as a group combines them: in rank order, or those of each host first, and then host by host. */
+static void combine_all(const tt_rank *t, const void *const *in, tutti_op op, tutti_dtype dtype, int64_t count, char *want)
+{
+    const tti_reduce_kernel *kernel = tti_reduce_kernel_for(op.kind, dtype);
+    const tti_reduce_kernel *inside = op.kind == TUTTI_OP_AVG ? tti_reduce_kernel_for(TUTTI_OP_SUM, dtype) : kernel;
+    const void              *of_hosts[N_LIST], *here[N_LIST];
+    int                      host, n, r, n_hosts = 0;
+
+    for (host = 0; rank_order || host < t->size; host++) { /* hosts are numbered as they first come */
+        char *sum;
+
+        if (rank_order)
+            break;
+        for (n = 0, r = 0; r < t->size; r++)
+            if (t->hosts[r] == host)
+                here[n++] = in[r];
+        if (n == 0)
+            break;
+        of_hosts[n_hosts++] = sum = malloc((size_t)count * tutti_dtype_size(dtype) + 1);
+        if (sum == NULL)
+            abort();
+        tti_reduce(inside, sum, here, n, count, n);
+    }
+    tti_reduce(kernel, want, rank_order ? in : of_hosts, rank_order ? t->size : n_hosts, count, t->size);
+    for (host = 0; host < n_hosts; host++)
+        free((char *)(uintptr_t)of_hosts[host]);
+}
+
 static void expect_reduction(const tt_rank *t, const tutti_call *call, buffers *b, tutti_op op)
 {
     const void *in[N_LIST];
@@ -159,8 +188,7 @@ static void expect_reduction(const tt_rank *t, const tutti_call *call, buffers *
                       call->dtype);
         in[r] = b->inputs[r];
     }
-    tti_reduce(tti_reduce_kernel_for(op.kind, call->dtype), b->want, in, t->size, call->count,
-               t->size);
+    combine_all(t, in, op, call->dtype, call->count, b->want);
 }
 
 static void check_plain_sum(tt_rank *t, const tutti_call *call, const buffers *b, tutti_op op)
@@ -168,7 +196,7 @@ static void check_plain_sum(tt_rank *t, const tutti_call *call, const buffers *b
     int64_t i;
     int     r;
 
-    if (call->dtype != TUTTI_F32 || op.kind != TUTTI_OP_SUM)
+    if (call->dtype != TUTTI_F32 || op.kind != TUTTI_OP_SUM || !rank_order)
         return;
     for (i = 0; i < call->count; i++) {
         float sum = ((const float *)b->inputs[0])[i];
@@ -464,7 +492,7 @@ static void expect_segment(const tt_rank *t, const tutti_call *call, tutti_op op
             tti_scale(input, input, count, op_of_rank(op, r).factor, call->dtype);
         in[r] = input;
     }
-    tti_reduce(tti_reduce_kernel_for(op.kind, call->dtype), want, in, t->size, count, t->size);
+    combine_all(t, in, op, call->dtype, count, want);
     for (r = 0; r < t->size; r++)
         give_back((char *)(uintptr_t)in[r]);
 }
@@ -780,6 +808,84 @@ static void calls_follow_each_other_however_cores_are_shared(void **state)
             tt_run_in(settings[i], size, false, random_calls, ranks);
 }
 
+/* ---- in two levels ------------------------------------------------------------------------------- */
+
+#define TWO_LEVELS                                                                                      \
+    "barrier=leaders,all_reduce=two_level,reduce=two_level,broadcast=two_level,all_gather=two_level,"   \
+    "reduce_scatter=two_level"
+#define LEADERS                                                                                         \
+    "barrier=leaders,all_reduce=leaders,reduce=leaders,broadcast=leaders,all_gather=leaders,"           \
+    "reduce_scatter=leaders"
+
+/* Which ranks share a host; in hosts with unequal numbers of members, and with ranks that do not follow each other. */
+static const struct in_hosts {
+    int size;
+    int hosts[TT_RANKS_MOST];
+} in_hosts[] = {
+    { 4, { 0, 0, 1, 1 } }, { 5, { 0, 1, 0, 1, 0 } }, { 6, { 0, 1, 1, 2, 2, 2 } }, { 8, { 0, 0, 0, 0, 1, 1, 1, 1 } },
+    { 6, { 0, 1, 0, 2, 1, 0 } },
+};
+enum { LAYOUTS = sizeof in_hosts / sizeof in_hosts[0] };
+
+static void in_levels(const struct in_hosts *where, const char *wish, int cores, tt_body *body)
+{
+    const tt_setting setting = { .machine = &tti_machine_default, .patience = &few_looks, .cores = cores,
+                                 .hosts = where->hosts };
+    tt_rank          ranks[TT_RANKS_MOST];
+
+    if (wish != NULL)
+        assert_int_equal(setenv("TUTTI_ALGO", wish, 1), 0);
+    rank_order = false;
+    tt_run_in(&setting, where->size, false, body, ranks);
+    rank_order = true;
+    assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
+}
+
+static void values_in_two_levels(void **state)
+{
+    int i;
+
+    (void)state;
+    counts = few_counts;
+    for (i = 0; i < LAYOUTS; i++) {
+        in_levels(&in_hosts[i], TWO_LEVELS, 64, all_calls);
+        in_levels(&in_hosts[i], LEADERS, i % 2 ? 1 : 64, all_calls);
+    }
+    counts = all_counts;
+    in_levels(&in_hosts[0], TWO_LEVELS, 2, all_calls);
+    in_levels(&in_hosts[2], TWO_LEVELS, 1, all_calls);
+}
+
+static void ops_in_two_levels(void **state)
+{
+    (void)state;
+    in_levels(&in_hosts[0], NULL, 64, every_op);
+    in_levels(&in_hosts[1], TWO_LEVELS, 64, every_op);
+    in_levels(&in_hosts[4], LEADERS, 1, every_op);
+}
+
+static void calls_follow_each_other_in_two_levels(void **state)
+{
+    int i;
+
+    (void)state;
+    for (i = 0; i < LAYOUTS; i++)
+        in_levels(&in_hosts[i], i % 2 ? TWO_LEVELS : NULL, i % 3 ? 64 : 1, random_calls);
+}
+
+/* Promised sums in rank order are made so wherever the ranks are. */
+static void reproducible_sums_on_several_hosts(void **state)
+{
+    const tt_setting setting = { .machine = &tti_machine_default, .hosts = in_hosts[4].hosts };
+    tt_rank          ranks[TT_RANKS_MOST];
+
+    (void)state;
+    counts = few_counts;
+    assert_int_equal(setenv("TUTTI_REPRODUCIBLE", "1", 1), 0);
+    tt_run_in(&setting, in_hosts[4].size, false, all_calls, ranks);
+    assert_int_equal(unsetenv("TUTTI_REPRODUCIBLE"), 0);
+}
+
 /* The long form: all numbers of ranks, sizes and operations, and calls in any order. */
 static void long_sizes(void **state)
 {
@@ -966,6 +1072,10 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_algorithm_however_cores_are_shared),
         cmocka_unit_test(calls_follow_each_other_however_cores_are_shared),
         cmocka_unit_test(any_measured_machine_gives_the_same_bits),
+        cmocka_unit_test(values_in_two_levels),
+        cmocka_unit_test(ops_in_two_levels),
+        cmocka_unit_test(calls_follow_each_other_in_two_levels),
+        cmocka_unit_test(reproducible_sums_on_several_hosts),
         cmocka_unit_test(values_on_registered_memory),
         cmocka_unit_test(registered_memory_however_cores_are_shared),
         cmocka_unit_test(values_on_memory_that_some_have_registered),

@@ -392,7 +392,7 @@ void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, c
     m->port->ops->bell_ring(m->port, m->bell);
 }
 
-tutti_status tti_messenger_ended(tti_messenger *m, uint32_t group)
+tutti_status tti_messenger_heard(tti_messenger *m, uint32_t group)
 {
     const tti_cause *finished;
     tti_cause        why = { .status = TUTTI_OK };

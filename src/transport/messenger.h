@@ -149,6 +149,6 @@ void tti_messenger_fail(tti_messenger *messenger, uint32_t group, tutti_status s
 
 /** For those who wait for members of a group in other ways than by its messages: TUTTI_OK, or what another member was
  * heard to have failed with, in its words. Moves what can be moved; never blocks. */
-tutti_status tti_messenger_ended(tti_messenger *messenger, uint32_t group);
+tutti_status tti_messenger_heard(tti_messenger *messenger, uint32_t group);
 
 #endif

@@ -4,7 +4,7 @@
  *
  * How     In this order, so that the text has the most that is known: another call on a board, an
  *         abort, a dead member (asked about every 10 ms, and at once when a member reports one), a
- *         member that failed, the deadline. Each ends the operation here, and tells the others.
+ *         failure on another host, where the channel's members are some of a group, a member that failed, the deadline. Each ends the operation here, and tells the others.
  * True    A member that has done its part of this operation cannot spoil it, whatever became of it
  *         since: it may have gone on to the next call, or left. What it wrote before it died is
  *         still there; so the counter is looked at once more before a death is reported. */
@@ -272,6 +272,25 @@ static tutti_status fail_timeout(tti_host_channel *channel, const awaited *what,
     return tell(channel, TUTTI_E_TIMEOUT, what->rank);
 }
 
+/* Members of other hosts tell by messages, for which nobody may be waiting here. */
+static tutti_status check_other_hosts(tti_host_channel *channel)
+{
+    const tti_team *team = channel->team;
+    tutti_status    st;
+    tti_words       words = { .used = 0 };
+    char            call[TTI_CALL_TEXT_MAX];
+
+    if (team->whole == NULL)
+        return TUTTI_OK;
+    st = tti_messenger_heard(team->messenger, team->group_id);
+    if (st == TUTTI_OK)
+        return TUTTI_OK;
+    tti_words_add(&words, "%s", tutti_last_error());
+    tti_team_describe(team, &channel->note, call);
+    tti_fail(st, "%s on group '%s', on rank %d: %s", call, team->name, team->ranks[team->rank], words.text);
+    return tell(channel, st, -1);
+}
+
 tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind kind,
                            uint64_t value)
 {
@@ -288,6 +307,8 @@ tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind
     if (st == TUTTI_OK && now_ns - channel->looked_ns >= LOOK_MS * TTI_MS) {
         channel->looked_ns = now_ns;
         st = check_alive(channel, &what);
+        if (st == TUTTI_OK)
+            st = check_other_hosts(channel);
     }
     if (st == TUTTI_OK)
         st = check_failed(channel, &what);
