@@ -121,6 +121,12 @@ static bool make_group(const char *wish, tutti_group **group_out)
     return st == TUTTI_OK || bench_fail("%s", tutti_last_error());
 }
 
+/* "fused" is no row's algorithm (tutti/tune.h); two levels are of several hosts, and this is one. */
+static bool is_for_tables(const char *name)
+{
+    return strcmp(name, "fused") != 0 && strcmp(name, "two_level") != 0 && strcmp(name, "leaders") != 0;
+}
+
 static bool make_ways(bench_op op, ways *w)
 {
     const char *name;
@@ -131,8 +137,8 @@ static bool make_ways(bench_op op, ways *w)
     *w = (ways){ .op = op, .n = 1 };
     ok = make_group(NULL, &w->all[0].group);
     for (i = 0; ok && w->n < WAYS_MAX && (name = tutti_algorithm_name(bench_op_names[op], i)) != NULL; i++) {
-        if (strcmp(name, "fused") == 0)
-            continue; /* tables have nothing to say about it: tutti/tune.h */
+        if (!is_for_tables(name))
+            continue;
         snprintf(wish, sizeof wish, "%s=%s", bench_op_names[op], name);
         w->all[w->n].name = name;
         ok = make_group(wish, &w->all[w->n].group);
