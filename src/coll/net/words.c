@@ -118,7 +118,7 @@ tutti_status tti_net_fail_timeout(const tti_net *net)
                     "  %s\n"
                     "  next: %s",
                     call, team->name, (long long)(waited_ns / TTI_MS), team->ranks[team->rank],
-                    team->n_ranks, words.text, next);
+                    tti_team_whole(team)->n_ranks, words.text, next);
 }
 
 /* The message was of another call. Of that its frame has all but the count, and 40 bits of the number. */
