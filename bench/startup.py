@@ -68,7 +68,7 @@ def run(command, limit, **settings):
     try:
         out, err = process.communicate(timeout=limit)
     except subprocess.TimeoutExpired:
-        process.send_signal(signal.SIGTERM)
+        os.killpg(process.pid, signal.SIGTERM)  # ranks of ours have groups of their own, which the launcher ends
         try:
             process.communicate(timeout=30)
         except subprocess.TimeoutExpired:
@@ -134,10 +134,11 @@ def measure(s):
     else:
         print(f"without gloo: {s.torch} is not there; next: make torch-venv, or TUTTI_TORCH_PYTHON")
     what, given_up, asked = commit(), {}, {}
+    first = 1 + max((int(row["round"]) for row in read([s.out])), default=-1) if s.out.exists() else 0
     with open(s.out, "a", encoding="ascii", errors="replace") as file:
         if file.tell() == 0:
             file.write("\t".join(COLUMNS) + "\n")
-        for number in range(s.rounds):
+        for number in range(first, first + s.rounds):
             for n in s.ranks:
                 names = list(askers)
                 for name in names[number % len(names):] + names[:number % len(names)]:

@@ -23,9 +23,10 @@ import argparse
 import heapq
 import math
 import pathlib
+import statistics
 import subprocess
 
-LIST = 256
+LIST, RUNS = 256, 5
 CARD_BYTES, JOIN_BYTES, KEY_BYTES = 240, 232, 48
 
 
@@ -147,8 +148,10 @@ def one_by_one(model, ranks):
 
 
 def measured_constants(directory):
-    said = subprocess.run([str(directory / "startup_store")], capture_output=True, text=True, check=True).stdout
-    return tuple(float(n) for n in said.split()[1:])
+    """Medians of some runs."""
+    runs = [subprocess.run([str(directory / "startup_store")], capture_output=True, text=True, check=True).stdout
+            for _ in range(RUNS)]
+    return tuple(statistics.median(column) for column in zip(*([float(n) for n in said.split()[1:]] for said in runs)))
 
 
 def main():

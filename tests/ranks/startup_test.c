@@ -244,10 +244,43 @@ static void make_worlds_and_a_group(tt_ctx *t)
         tutti_store_close(&counted.base);
 }
 
+/* ---- who does not come ------------------------------------------------------------------------------ */
+
+static tutti_store *common;
+
+static void who_stays_away_is_named_by_all(tt_ctx *t)
+{
+    const int          away = t->size / 2 + 1;
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_group       *world = NULL;
+    char               words[128];
+
+    if (t->rank == 0)
+        OK(tutti_hash_store_open(&common));
+    tt_post(t, STORED);
+    tt_await(t, STORED, (uint32_t)t->size);
+    opts.store = common;
+    opts.rank = t->rank;
+    opts.world_size = t->size;
+    opts.timeout_ms = 4000;
+    if (t->rank != away) {
+        assert_int_equal(tutti_create_process_group(&opts, &world), TUTTI_E_TIMEOUT);
+        snprintf(words, sizeof words, "rank %d did not come (%d of %d here)", away, t->size - 1, t->size);
+        if (strstr(tutti_last_error(), words) == NULL)
+            fail_msg("'%s' is not in: %s", words, tutti_last_error());
+    }
+    tt_post(t, LEFT);
+    tt_await(t, LEFT, (uint32_t)t->size);
+    if (t->rank == 0)
+        tutti_store_close(common);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
         TT_TEST(make_worlds_and_a_group, .ranks = THREADS, .init = TT_INIT_NONE, .transports = "threads,threads-tcp",
+                .limit_ms = 60000),
+        TT_TEST(who_stays_away_is_named_by_all, .ranks = THREADS, .init = TT_INIT_NONE, .transports = "threads",
                 .limit_ms = 60000),
         TT_TEST(a_host_full, .ranks = SOME, .init = TT_INIT_NONE, .limit_ms = 60000),
         TT_TEST(a_host_full, .ranks = MANY, .init = TT_INIT_NONE, .limit_ms = 120000),

@@ -1,0 +1,38 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""What startup_model.py plays is what the library does, as far as that can be counted, and adds up."""
+import unittest
+
+import startup_model
+from startup_model import Model, play
+
+
+class Starts(unittest.TestCase):
+    def test_requests_are_those_of_the_library(self):
+        for ranks, each in ((2, 7), (8, 7), (256, 7), (257, 9), (1024, 13)):
+            _, server = play(Model(1000, 100, 1), ranks)
+            # rank 0 waits for no number, and writes two keys instead
+            self.assertEqual(server.requests, each * ranks + 1)
+
+    def test_all_cards_are_sent_to_all(self):
+        _, server = play(Model(1000, 100, 1), 600)
+        cards = server.sent - 600 * (100 + 16 * 5) + 16  # rank 0's number
+        self.assertEqual(cards, 2 * 600 * 600 * startup_model.CARD_BYTES)
+
+    def test_a_busy_server_bounds_the_end(self):
+        for ranks in (16, 512):
+            ended, server = play(Model(50000, 5000, 150), ranks)
+            self.assertGreaterEqual(ended, server.busy_ns)
+
+    def test_nothing_ends_before_the_last_rank_was_started(self):
+        model = Model(0, 0, 0, per_host=64, exec_ms=5.0)
+        ended, _ = play(model, 64)
+        self.assertGreater(ended, 64 * 5e6)
+
+    def test_more_ranks_take_longer(self):
+        ends = [play(Model(50000, 5000, 150), ranks)[0] for ranks in (8, 64, 512, 1024)]
+        self.assertEqual(ends, sorted(ends))
+
+
+if __name__ == "__main__":
+    unittest.main()
