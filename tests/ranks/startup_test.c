@@ -15,6 +15,8 @@
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "backend/native/native.h"
+#include "group/group.h"
 #include "harness/harness.h"
 #include "store/store.h"
 #include <tutti/tutti.h>
@@ -244,6 +246,44 @@ static void make_worlds_and_a_group(tt_ctx *t)
         tutti_store_close(&counted.base);
 }
 
+/* ---- connections between hosts ---------------------------------------------------------------------- */
+
+static int log2_of(int n)
+{
+    int log2 = 0;
+
+    while (1 << log2 < n)
+        log2++;
+    return log2;
+}
+
+static int connections(tt_ctx *t)
+{
+    tutti_group *group = NULL;
+
+    OK(tti_group_resolve(t->group, "connections", &group));
+    return tti_native_connections(group->backend);
+}
+
+/* Every rank counts as a host of its own. Others are reached in steps, also from several roots. */
+static void steps_need_few_connections(tt_ctx *t)
+{
+    float x;
+    int   root;
+
+    for (root = 0; root < t->size; root += t->size / 3) {
+        OK(tutti_barrier(t->group));
+        x = (float)(t->rank == root ? root : -1);
+        OK(tutti_broadcast(TUTTI_SPAN(&x, 1), root, t->group));
+        assert_true(x == (float)root);
+    }
+    tt_post(t, COUNTED);
+    tt_await(t, COUNTED, (uint32_t)t->size);
+    assert_in_range(connections(t), 1, 5 * log2_of(t->size));
+    tt_post(t, LEFT);
+    tt_await(t, LEFT, (uint32_t)t->size);
+}
+
 /* ---- who does not come ------------------------------------------------------------------------------ */
 
 static tutti_store *common;
@@ -282,6 +322,7 @@ int main(void)
                 .limit_ms = 60000),
         TT_TEST(who_stays_away_is_named_by_all, .ranks = THREADS, .init = TT_INIT_NONE, .transports = "threads",
                 .limit_ms = 60000),
+        TT_TEST(steps_need_few_connections, .ranks = THREADS, .transports = "threads-tcp", .limit_ms = 60000),
         TT_TEST(a_host_full, .ranks = SOME, .init = TT_INIT_NONE, .limit_ms = 60000),
         TT_TEST(a_host_full, .ranks = MANY, .init = TT_INIT_NONE, .limit_ms = 120000),
     };
