@@ -10,7 +10,7 @@
 #include <tutti/private.h>
 #include "base/fnv.h"
 
-enum { LISTED_MAX = 16, LOOK_MS = 200, LOOK_MOST_MS = 2000, MANY_RANKS = 256, TOLD_MAX = 512 };
+enum { LISTED_MAX = 16, LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, TOLD_MAX = 512 };
 
 #define MISMATCH_KEY "mismatch"
 
@@ -255,8 +255,10 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
     roll.come = come;
     roll.awaited = look_at;
     roll.ctx = &r;
-    roll.look_ms = LOOK_MS;
-    roll.look_most_ms = team->n_ranks <= MANY_RANKS ? LOOK_MS : LOOK_MOST_MS; /* all of them look, at one store */
+    /* All of them look at one store, and share cores while the group is made: the more, the later, and the more rarely. */
+    roll.look_ms = team->n_ranks < (LOOK_MOST_MS - LOOK_MS) / LOOK_RANK_MS ? LOOK_MS + LOOK_RANK_MS * team->n_ranks
+                                                                           : LOOK_MOST_MS;
+    roll.look_most_ms = roll.look_ms;
     st = tti_roll_read(&roll, deadline_ns, all_out, &n);
     return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : st;
 }

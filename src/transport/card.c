@@ -19,8 +19,8 @@
 enum {
     MISSING_TEXT_MAX = 256,
     MISSING_MOST = 64, /* ranks that such a text has room for */
-    LOOK_MS = 200,     /* for a card that contradicts ours, while others are awaited */
-    LOOK_MOST_MS = 3200
+    LOOK_MS = 1000,    /* for a card that contradicts ours, while others are awaited: starting hundreds takes as long */
+    LOOK_MOST_MS = 8000
 };
 
 #define CARD_MAGIC UINT32_C(0x64726163) /* "card" */
