@@ -178,7 +178,7 @@ def table(paths):
         if median(rows, "done_ms") is None:
             print(f"| {n} | {name} | {rows[-1]['status'].split(':')[0]} |" + " - |" * 8 + f" {len(rows)} |")
             continue
-        asked = median(rows, "requests")
+        asked = ([float(r["requests"]) for r in rows if r["requests"] != "-"] or [None])[-1]  # of the latest build
         print(f"| {n} | {name} | " + " | ".join(f"{median(rows, c):,.0f} ms" for c in ("main_ms", "joined_ms", "done_ms")) +
               f" | {median(rows, 'cpu_s'):.2f} | {median(rows, 'descriptors'):.0f} | {median(rows, 'connections'):.0f} | "
               f"{median(rows, 'own_kib') / 1024:.1f} | {median(rows, 'tables_kib') / 1024:.1f} | "

@@ -168,7 +168,7 @@ def main():
     model = Model(*constants, per_host=s.per_host, latency_us=s.latency_us, gbit=s.gbit)
     print(f"prediction with {constants[0] / 1e3:.0f} us for a connection, {constants[1] / 1e3:.1f} us for a request, "
           f"{constants[2]:.0f} ns for a card; {s.per_host} ranks on a host, {s.latency_us:g} us, {s.gbit:g} Gb/s\n\n"
-          "| ranks | joined, first sum | server busy | requests per rank | bytes from the server "
+          "| ranks | joined, first barrier | server busy | requests per rank | bytes from the server "
           "| one card per request: server busy |\n|---|---|---|---|---|---|")
     for ranks in s.ranks:
         ended, server = play(model, ranks)
