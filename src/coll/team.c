@@ -53,12 +53,7 @@ bool tti_team_on_one_host(const tti_team *team)
 
 int tti_team_ranks_here(const tti_team *team)
 {
-    const int host = tti_mesh_host(team->mesh, tti_mesh_rank(team->mesh));
-    int       n_ranks = 0, r;
-
-    for (r = 0; r < tti_mesh_size(team->mesh); r++)
-        n_ranks += tti_mesh_host(team->mesh, r) == host;
-    return n_ranks;
+    return tti_mesh_ranks_on_machine(team->mesh);
 }
 
 /* What a reader of the members' joins has at hand. */

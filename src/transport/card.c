@@ -5,7 +5,9 @@
  * The host hint is the boot id, the network namespace and the user: members with equal hints try each
  * other's local socket, which the kernel scopes by network namespace, and prove there that they share
  * memory. A hint that cannot be read, or a member that wants TCP everywhere, becomes a random number,
- * which equals nobody's. */
+ * which equals nobody's.
+ *
+ * The boot id alone says who shares this machine's cores, in whatever container: by it ranks decide how to wait. */
 #include "transport/card.h"
 
 #include <stdio.h>
@@ -43,6 +45,16 @@ static void make_hint(const tti_mesh_config *config, uint8_t hint[TTI_CARD_HINT_
     memcpy(hint + 28, &config->as_host, sizeof config->as_host);
 }
 
+static void name_machine(tti_port *port, uint8_t machine[TTI_CARD_MACHINE_BYTES])
+{
+    char boot_id[TTI_BOOT_ID_BYTES];
+
+    if (tti_boot_id(boot_id))
+        memcpy(machine, boot_id, TTI_CARD_MACHINE_BYTES);
+    else
+        port->ops->random(port, machine, TTI_CARD_MACHINE_BYTES);
+}
+
 void tti_card_begin(tti_card *card, const tti_mesh_config *config)
 {
     uint64_t name[2];
@@ -55,6 +67,7 @@ void tti_card_begin(tti_card *card, const tti_mesh_config *config)
     card->n_ranks = config->n_ranks;
     card->pid = getpid();
     make_hint(config, card->host_hint);
+    name_machine(config->port, card->machine);
     config->port->ops->random(config->port, card->token, sizeof card->token);
     if (config->rank == 0)
         config->port->ops->random(config->port, card->world, sizeof card->world);

@@ -7,7 +7,7 @@
 #include "transport/mesh.h"
 #include "wire/hello.h"
 
-enum { TTI_CARD_VERSION = 3, TTI_CARD_HINT_BYTES = 32, TTI_CARD_HOST_MAX = 64 };
+enum { TTI_CARD_VERSION = 4, TTI_CARD_HINT_BYTES = 32, TTI_CARD_MACHINE_BYTES = 16, TTI_CARD_HOST_MAX = 64 };
 
 /** Crosses processes and hosts: fixed size, little endian, versioned. */
 typedef struct tti_card {
@@ -18,6 +18,7 @@ typedef struct tti_card {
     int32_t  n_ranks;
     int64_t  pid;
     uint8_t  host_hint[TTI_CARD_HINT_BYTES]; /* equal: perhaps the same host; then it must be proved */
+    uint8_t  machine[TTI_CARD_MACHINE_BYTES]; /* equal: they share cores, as containers of one machine do */
     uint8_t  token[TTI_TOKEN_BYTES];         /* stands in the member's heap */
     char     local_name[TTI_LOCAL_NAME_MAX]; /* of its abstract socket */
     char     host_name[TTI_CARD_HOST_MAX];   /* for people */
@@ -29,7 +30,7 @@ typedef struct tti_card {
     uint8_t  world[TTI_HELLO_SCOPE_BYTES]; /* rank 0's: the world's random number, which binds every connection to it */
 } tti_card;
 
-_Static_assert(sizeof(tti_card) == 240, "the card crosses processes and hosts");
+_Static_assert(sizeof(tti_card) == 256, "the card crosses processes and hosts");
 
 /** Fill in everything but the listeners. */
 void tti_card_begin(tti_card *card, const tti_mesh_config *config);

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * cores.c - whether the ranks of a host have a core each. What one may use says little: ranks that are pinned have
- * one core each, and yet one for each of them. So each leaves its cores in its heap. */
-#include "transport/mesh_links.h"
+ * cores.c - who shares the cores of this machine, and whether every rank has one. What a rank may use says little: ranks
+ * that are pinned have one core each, and yet one for each of them. So each leaves its cores in its heap. Nobody knows
+ * the cores of ranks of other hosts on this machine: they count against those that it has. */
+#include "transport/meet.h"
+
+int tti_mesh_ranks_on_machine(const tti_mesh *mesh)
+{
+    return mesh->on_machine;
+}
 
 bool tti_mesh_has_own_cores(const tti_mesh *mesh)
 {
@@ -23,5 +29,5 @@ bool tti_mesh_has_own_cores(const tti_mesh *mesh)
     }
     for (w = 0; w < TTI_CPU_WORDS; w++)
         cores += __builtin_popcountll(all[w]);
-    return ranks <= cores && ranks <= running;
+    return ranks <= cores && mesh->on_machine <= running;
 }

@@ -25,6 +25,7 @@ struct tti_mesh {
     tti_port   *port;
     int         rank;
     int         n_ranks;
+    int         on_machine; /* of them share its cores */
     bool        few_files; /* this process may not open as many as its host has ranks, some times over */
     tti_member *members; /* [n_ranks] */
     tti_card   *cards;   /* [n_ranks]; until tti_mesh_open is done */

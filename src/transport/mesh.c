@@ -198,6 +198,8 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
     memcpy(mesh->door.scope, mesh->cards[0].world, sizeof mesh->door.scope);
     for (rank = 0; rank < mesh->n_ranks; rank++) {
         mesh->members[rank].addr = tti_card_addr(&mesh->cards[rank]);
+        mesh->on_machine += memcmp(mesh->cards[rank].machine, mesh->cards[mesh->rank].machine,
+                                   TTI_CARD_MACHINE_BYTES) == 0;
         snprintf(mesh->members[rank].where, sizeof mesh->members[rank].where, "host '%s', pid %lld",
                  mesh->cards[rank].host_name, (long long)mesh->cards[rank].pid);
     }

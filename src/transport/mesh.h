@@ -41,6 +41,10 @@ tti_port *tti_mesh_port(const tti_mesh *mesh);
 /** The lowest rank on rank's host: equal numbers are one host. */
 int tti_mesh_host(const tti_mesh *mesh, int rank);
 
+/** How many members run on the cores of this machine: those of this host, and those of others that are containers
+ * or namespaces beside it. */
+int tti_mesh_ranks_on_machine(const tti_mesh *mesh);
+
 /** The heap of a member of this host (the own one included), NULL for others. */
 tti_heap *tti_mesh_heap(const tti_mesh *mesh, int rank);
 

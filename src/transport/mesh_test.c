@@ -137,6 +137,7 @@ static void *rank_main(void *arg)
 
     CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_OK);
     if (ctx->mesh != NULL) {
+        CHECK(ctx, tti_mesh_ranks_on_machine(ctx->mesh) == ctx->size); /* by TCP, too, as from another host */
         CHECK(ctx, tti_messenger_open(ctx->mesh, &ctx->messenger) == TUTTI_OK);
         if (ctx->messenger != NULL)
             ctx->body(ctx);
