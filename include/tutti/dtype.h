@@ -87,7 +87,7 @@ static inline tutti_span tutti_span_of(const void *data, int64_t count, tutti_dt
  *
  * | op | dtypes | result |
  * |---|---|---|
- * | SUM, PRODUCT | all | integers wrap; bool: or, and; f16/bf16/f8 add in f32 and round once (on several hosts with several ranks on one: once in each host, and once at the end); complex: SUM only |
+ * | SUM, PRODUCT | all | integers wrap; bool: or, and; f16/bf16/f8 add in f32 and round once (on several hosts with several ranks on one: once in each host, and once at the end; of more than 16 along a tree: each level); complex: SUM only |
  * | AVG | f16 bf16 f8 f32 f64 c64 c128 | sum, then divided by the number of ranks |
  * | MIN, MAX | all but complex | NaN of any rank wins; bool: and, or |
  * | BAND, BOR, BXOR | bool and integers | bit by bit |

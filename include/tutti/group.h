@@ -109,11 +109,13 @@ TUTTI_API int tutti_get_group_rank(const tutti_group *group, int global_rank);
  * @errors   TUTTI_E_ARG  data is NULL and count > 0, or op is not defined for the dtype
  * @threads  any; a second caller on the same group waits for the first
  * @numbers  summed in rank order, on several hosts with several ranks on one inside each host first, and then host by host in
- *           the order of their lowest ranks, f16, bf16 and f8 being rounded once in each; same bits on all ranks, and in
+ *           the order of their lowest ranks, f16, bf16 and f8 being rounded once in each; more than 16 hosts, or ranks of
+ *           several hosts with one each, along a tree, of which those types round each level; same bits on all ranks, and in
  *           every run with the same layout; in rank order whatever the layout with TUTTI_REPRODUCIBLE=1 (tutti/tune.h)
  * @cost     one host: one exchange of cache lines up to some KiB; beyond, each rank reads 3 and writes 2 times the bytes,
  *           two synchronisations per 128 KiB at most, and on registered memory once each (tutti/memory.h);
- *           several hosts: 2(P-1)/P of the bytes sent per rank; with several ranks on each, 2(H-1)/H of them per host, or
+ *           several hosts: two ranks swap all; small ones in one or log2 P steps; beyond, 2(P-1)/P of the bytes sent per
+ *           rank; with several ranks on each, 2(H-1)/H of them per host, or
  *           all of them between two, in pieces of up to 1 MiB of which three are under way
  * @source   torch.distributed.all_reduce */
 TUTTI_API tutti_status tutti_all_reduce(tutti_span buf, tutti_op op, tutti_group *group);
@@ -130,7 +132,8 @@ TUTTI_API tutti_status tutti_all_reduce_async(tutti_span buf, tutti_op op, tutti
  * @shapes   [count] -> [count]
  * @errors   TUTTI_E_ARG  data is NULL and count > 0, or src is no member
  * @threads  any; a second caller on the same group waits for the first
- * @cost     one host: every byte is copied twice; several hosts: a binomial tree, ceil(log2 P) steps
+ * @cost     one host: every byte is copied twice; several hosts: small ones in one step or down a tree, large ones in slices
+ *           that ranks hand each other, so that each sends and receives all bytes once
  * @source   torch.distributed.broadcast */
 TUTTI_API tutti_status tutti_broadcast(tutti_span buf, int src, tutti_group *group);
 /** tutti_broadcast, not waited for.

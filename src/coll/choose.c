@@ -10,14 +10,21 @@
  *         goes through messages, without a look at costs. A call then takes one look at a table.
  * True    Every rank takes the same row: kind, count and dtype are compared by the control word, and the
  *         question is the same on all ranks (choice.c). The answer is a pure function of it.
- *         The choice never changes a bit: the order of summation is a static rule of what all ranks
- *         share (tti_order_of), and only rows of that order are candidates. So far that order is 0..P-1
- *         everywhere, but in groups of several hosts with several members on one, where sums are made inside the
- *         hosts first, at every size; TUTTI_REPRODUCIBLE keeps them from it. */
+ *         The choice never changes a bit: where rounding tells orders apart, the order of summation is a static
+ *         rule of what all ranks share (tti_order_of), and only rows of that order are candidates. Integers come out
+ *         the same in any order, so that all rows are.
+ * Orders  Of several hosts with several members on one sums are made inside the hosts first, at every size.
+ *         By memory that all share ranks are summed in their order, and by messages up to 16 ranks. Beyond, what
+ *         that takes grows with P: each rank would have to see the contributions of all to something. A tree takes
+ *         log2 P messages; it has one shape for all operations and sizes, so that reduce, reduce_scatter and all_reduce
+ *         still agree in their bits, however a call is cut into slices or pieces. A ring's order goes by the owners of
+ *         slices: it is for exact numbers, and by asking. In 16 bits or less a tree rounds log2 P times, a ring P - 1
+ *         times; carrying 32 bits would double what the wire takes, for half a unit in the last place of each level. */
 #include "coll/choose.h"
 
 #include <string.h>
 #include <tutti/private.h>
+#include "coll/net/cut.h"
 
 #define ANY_SIZE INT64_MAX
 #define ANY_RANKS INT32_MAX
@@ -27,144 +34,191 @@
 enum {
     KIB = 1024,
     LEADERS_MOST = 16 * KIB, /* beyond, others should carry some of it; less of parts, of which there are several */
+    PEERS_BEST = 256, /* where others do with fewer connections */
     LINES_ONE_WAY = 16 * KIB, /* from a root or to it: beyond, slots are written sooner, of which there are more */
     PULL_ALL_MOST = 24 * 1024 * KIB /* beyond, the second pass of an all_reduce finds nothing in a cache any more */
 };
 
 /* Taken by coll.c before the others, where all members have it. */
 #define ON_REGISTERED(kind) \
-    { kind, "fused", NULL, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE, NULL, TTI_IN_RANK_ORDER }
+    { kind, "fused", NULL, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE, NULL, TTI_IN_RANK_ORDER, 0 }
 
 /* In two levels; several hosts, and several members on one. */
 #define IN_LEVELS(kind, name, most, amounts, order, level) \
-    { kind, name, NULL, NULL, ANY_RANKS, most, NULL, order, level, amounts }
+    { kind, name, NULL, NULL, ANY_RANKS, most, NULL, order, 0, level, amounts }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* most rows end before level */
 static const tti_algorithm table[] = {
     { TUTTI_CALL_BARRIER, "lines", tti_one_phase_barrier, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_meet, TTI_IN_RANK_ORDER },
+      tti_amounts_meet, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_BARRIER, "flags", tti_staged_barrier, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_meet, TTI_IN_RANK_ORDER },
+      tti_amounts_meet, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_BARRIER, "dissemination", NULL, tti_plan_barrier_dissemination, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_doubling, TTI_IN_RANK_ORDER },
+      tti_amounts_net_dissemination, TTI_IN_RANK_ORDER, 0 },
+    { TUTTI_CALL_BARRIER, "flat", NULL, tti_plan_barrier_flat, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_tokens, TTI_IN_RANK_ORDER, PEERS_BEST },
     IN_LEVELS(TUTTI_CALL_BARRIER, "leaders", ANY_SIZE, tti_amounts_level_barrier, TTI_IN_RANK_ORDER, tti_leaders),
 
     ON_REGISTERED(TUTTI_CALL_ALL_REDUCE),
     { TUTTI_CALL_ALL_REDUCE, "lines", tti_one_phase_all_reduce, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES,
-      tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
+      tti_amounts_all_one_phase, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_REDUCE, "one_phase", tti_staged_all_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX,
-      ONLY_ASKED, tti_amounts_all_one_phase, TTI_IN_RANK_ORDER },
+      ONLY_ASKED, tti_amounts_all_one_phase, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_REDUCE, "sliced", tti_staged_all_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_all_sliced, TTI_IN_RANK_ORDER },
+      tti_amounts_all_sliced, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_REDUCE, "pull", tti_pulled_all_reduce, NULL, TTI_HOST_RANKS_MAX, PULL_ALL_MOST,
-      tti_amounts_all_pulled, TTI_IN_RANK_ORDER },
+      tti_amounts_all_pulled, TTI_IN_RANK_ORDER, 0 },
+    { TUTTI_CALL_ALL_REDUCE, "swap", NULL, tti_plan_all_reduce_one_shot, 2, ANY_SIZE,
+      tti_amounts_net_all_to_all_one, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_REDUCE, "one_shot", NULL, tti_plan_all_reduce_one_shot, ANY_RANKS, 64 * KIB,
-      tti_amounts_net_all_to_all_one, TTI_IN_RANK_ORDER },
+      tti_amounts_net_all_to_all_one, TTI_IN_RANK_ORDER, PEERS_BEST },
+    { TUTTI_CALL_ALL_REDUCE, "one_shot_tree", NULL, tti_plan_all_reduce_one_shot_tree, ANY_RANKS, 64 * KIB,
+      tti_amounts_net_all_to_all_tree, TTI_IN_TREE_ORDER, PEERS_BEST },
     { TUTTI_CALL_ALL_REDUCE, "direct", NULL, tti_plan_all_reduce_direct, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_slices, TTI_IN_RANK_ORDER },
+      tti_amounts_net_slices, TTI_IN_RANK_ORDER, PEERS_BEST },
+    { TUTTI_CALL_ALL_REDUCE, "direct_tree", NULL, tti_plan_all_reduce_direct_tree, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_slices_tree, TTI_IN_TREE_ORDER, PEERS_BEST },
+    { TUTTI_CALL_ALL_REDUCE, "doubling", NULL, tti_plan_all_reduce_doubling, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_doubling, TTI_IN_TREE_ORDER, 0 },
+    { TUTTI_CALL_ALL_REDUCE, "halving", NULL, tti_plan_all_reduce_halving, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_halving, TTI_IN_TREE_ORDER, 0 },
+    { TUTTI_CALL_ALL_REDUCE, "ring", NULL, tti_plan_all_reduce_ring, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_ring, TTI_IN_RING_ORDER, 0 },
     IN_LEVELS(TUTTI_CALL_ALL_REDUCE, "leaders", LEADERS_MOST, tti_amounts_leaders, TTI_IN_HOST_ORDER, tti_leaders),
     IN_LEVELS(TUTTI_CALL_ALL_REDUCE, "two_level", ANY_SIZE, tti_amounts_level_all_reduce, TTI_IN_HOST_ORDER, tti_two_level),
 
     ON_REGISTERED(TUTTI_CALL_REDUCE),
     { TUTTI_CALL_REDUCE, "lines", tti_one_phase_reduce, NULL, TTI_HOST_RANKS_MAX, LINES_ONE_WAY,
-      tti_amounts_root_one_phase, TTI_IN_RANK_ORDER },
+      tti_amounts_root_one_phase, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_REDUCE, "one_phase", tti_staged_reduce_one_phase, NULL, TTI_HOST_RANKS_MAX, 128 * KIB,
-      tti_amounts_root_one_phase, TTI_IN_RANK_ORDER },
+      tti_amounts_root_one_phase, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_REDUCE, "sliced", tti_staged_reduce_sliced, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_root_sliced, TTI_IN_RANK_ORDER },
-    { TUTTI_CALL_REDUCE, "to_root", NULL, tti_plan_reduce_to_root, ANY_RANKS, 64 * KIB,
-      tti_amounts_net_to_root, TTI_IN_RANK_ORDER },
+      tti_amounts_root_sliced, TTI_IN_RANK_ORDER, 0 },
+    { TUTTI_CALL_REDUCE, "to_root", NULL, tti_plan_reduce_to_root, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_to_root, TTI_IN_RANK_ORDER, PEERS_BEST },
     { TUTTI_CALL_REDUCE, "direct", NULL, tti_plan_reduce_direct, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_slices_to_root, TTI_IN_RANK_ORDER },
+      tti_amounts_net_slices_to_root, TTI_IN_RANK_ORDER, PEERS_BEST },
+    { TUTTI_CALL_REDUCE, "direct_tree", NULL, tti_plan_reduce_direct_tree, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_slices_to_root_tree, TTI_IN_TREE_ORDER, PEERS_BEST },
+    { TUTTI_CALL_REDUCE, "binomial", NULL, tti_plan_reduce_binomial, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_climb, TTI_IN_TREE_ORDER, 0 },
+    { TUTTI_CALL_REDUCE, "knomial4", NULL, tti_plan_reduce_knomial4, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_climb4, TTI_IN_TREE_ORDER, 0 },
+    { TUTTI_CALL_REDUCE, "chain", NULL, tti_plan_reduce_chain, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_chain_up, TTI_IN_RING_ORDER, 0 },
     IN_LEVELS(TUTTI_CALL_REDUCE, "leaders", LEADERS_MOST, tti_amounts_leaders, TTI_IN_HOST_ORDER, tti_leaders),
     IN_LEVELS(TUTTI_CALL_REDUCE, "two_level", ANY_SIZE, tti_amounts_level_rooted, TTI_IN_HOST_ORDER, tti_two_level),
 
     ON_REGISTERED(TUTTI_CALL_BROADCAST),
     { TUTTI_CALL_BROADCAST, "lines", tti_one_phase_broadcast, NULL, TTI_HOST_RANKS_MAX, LINES_ONE_WAY,
-      tti_amounts_one_to_all, TTI_IN_RANK_ORDER },
+      tti_amounts_one_to_all, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_BROADCAST, "staged", tti_staged_broadcast, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_one_in_pieces, TTI_IN_RANK_ORDER },
+      tti_amounts_one_in_pieces, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_BROADCAST, "pull", tti_pulled_broadcast, NULL, TTI_HOST_RANKS_MAX, ONLY_ASKED,
-      tti_amounts_one_pulled, TTI_IN_RANK_ORDER },
+      tti_amounts_one_pulled, TTI_IN_RANK_ORDER, 0 },
+    { TUTTI_CALL_BROADCAST, "flat", NULL, tti_plan_broadcast_flat, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_from_root, TTI_IN_RANK_ORDER, PEERS_BEST },
     { TUTTI_CALL_BROADCAST, "binomial", NULL, tti_plan_broadcast_binomial, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_tree, TTI_IN_RANK_ORDER },
+      tti_amounts_net_tree, TTI_IN_RANK_ORDER, 0 },
+    { TUTTI_CALL_BROADCAST, "knomial4", NULL, tti_plan_broadcast_knomial4, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_tree4, TTI_IN_RANK_ORDER, 0 },
+    { TUTTI_CALL_BROADCAST, "sliced", NULL, tti_plan_broadcast_sliced, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_slices_from_root, TTI_IN_RANK_ORDER, PEERS_BEST },
+    { TUTTI_CALL_BROADCAST, "chain", NULL, tti_plan_broadcast_chain, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_chain, TTI_IN_RANK_ORDER, 0 },
     IN_LEVELS(TUTTI_CALL_BROADCAST, "leaders", LEADERS_MOST, tti_amounts_leaders, TTI_IN_RANK_ORDER, tti_leaders),
     IN_LEVELS(TUTTI_CALL_BROADCAST, "two_level", ANY_SIZE, tti_amounts_level_rooted, TTI_IN_RANK_ORDER, tti_two_level),
 
     ON_REGISTERED(TUTTI_CALL_ALL_GATHER),
     { TUTTI_CALL_ALL_GATHER, "lines", tti_one_phase_all_gather, NULL, TTI_HOST_RANKS_MAX,
-      TTI_LINES_BYTES, tti_amounts_all_parts, TTI_IN_RANK_ORDER },
+      TTI_LINES_BYTES, tti_amounts_all_parts, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_GATHER, "staged", tti_staged_all_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_all_parts, TTI_IN_RANK_ORDER },
+      tti_amounts_all_parts, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_GATHER, "pull", tti_pulled_all_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_parts_pulled, TTI_IN_RANK_ORDER },
+      tti_amounts_parts_pulled, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_GATHER, "direct", NULL, tti_plan_all_gather_direct, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_parts, TTI_IN_RANK_ORDER },
+      tti_amounts_net_parts, TTI_IN_RANK_ORDER, PEERS_BEST },
+    { TUTTI_CALL_ALL_GATHER, "ring", NULL, tti_plan_all_gather_ring, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_parts_ring, TTI_IN_RANK_ORDER, 0 },
+    { TUTTI_CALL_ALL_GATHER, "bruck", NULL, tti_plan_all_gather_bruck, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_bruck, TTI_IN_RANK_ORDER, 0 },
     IN_LEVELS(TUTTI_CALL_ALL_GATHER, "leaders", LEADERS_MOST / 8, tti_amounts_leaders, TTI_IN_RANK_ORDER, tti_leaders),
     IN_LEVELS(TUTTI_CALL_ALL_GATHER, "two_level", ANY_SIZE, tti_amounts_level_all_gather, TTI_IN_RANK_ORDER, tti_two_level),
 
     ON_REGISTERED(TUTTI_CALL_GATHER),
     { TUTTI_CALL_GATHER, "lines", tti_one_phase_gather, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES,
-      tti_amounts_root_parts, TTI_IN_RANK_ORDER },
+      tti_amounts_root_parts, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_GATHER, "staged", tti_staged_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_root_parts, TTI_IN_RANK_ORDER },
+      tti_amounts_root_parts, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_GATHER, "pull", tti_pulled_gather, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_parts_pulled, TTI_IN_RANK_ORDER },
+      tti_amounts_parts_pulled, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_GATHER, "direct", NULL, tti_plan_gather_direct, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_parts, TTI_IN_RANK_ORDER },
+      tti_amounts_net_root_parts, TTI_IN_RANK_ORDER, PEERS_BEST },
+    { TUTTI_CALL_GATHER, "binomial", NULL, tti_plan_gather_binomial, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_subtrees, TTI_IN_RANK_ORDER, 0 },
 
     ON_REGISTERED(TUTTI_CALL_SCATTER),
     { TUTTI_CALL_SCATTER, "lines", tti_one_phase_scatter, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES / 2,
-      tti_amounts_root_parts, TTI_IN_RANK_ORDER },
+      tti_amounts_root_parts, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_SCATTER, "staged", tti_staged_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_root_parts, TTI_IN_RANK_ORDER },
+      tti_amounts_root_parts, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_SCATTER, "pull", tti_pulled_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_one_pulled, TTI_IN_RANK_ORDER },
+      tti_amounts_one_pulled, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_SCATTER, "direct", NULL, tti_plan_scatter_direct, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_parts, TTI_IN_RANK_ORDER },
+      tti_amounts_net_root_parts, TTI_IN_RANK_ORDER, PEERS_BEST },
+    { TUTTI_CALL_SCATTER, "binomial", NULL, tti_plan_scatter_binomial, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_subtrees, TTI_IN_RANK_ORDER, 0 },
 
     ON_REGISTERED(TUTTI_CALL_REDUCE_SCATTER),
     { TUTTI_CALL_REDUCE_SCATTER, "lines", tti_one_phase_reduce_scatter, NULL, TTI_HOST_RANKS_MAX,
-      TTI_LINES_BYTES / 2, tti_amounts_own_slices, TTI_IN_RANK_ORDER },
+      TTI_LINES_BYTES / 2, tti_amounts_own_slices, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_REDUCE_SCATTER, "staged", tti_staged_reduce_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_own_slices, TTI_IN_RANK_ORDER },
+      tti_amounts_own_slices, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_REDUCE_SCATTER, "pull", tti_pulled_reduce_scatter, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_own_pulled, TTI_IN_RANK_ORDER },
+      tti_amounts_own_pulled, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_REDUCE_SCATTER, "direct", NULL, tti_plan_reduce_scatter_direct, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_own_slices, TTI_IN_RANK_ORDER },
+      tti_amounts_net_own_slices, TTI_IN_RANK_ORDER, PEERS_BEST },
+    { TUTTI_CALL_REDUCE_SCATTER, "direct_tree", NULL, tti_plan_reduce_scatter_direct_tree, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_own_slices_tree, TTI_IN_TREE_ORDER, PEERS_BEST },
+    { TUTTI_CALL_REDUCE_SCATTER, "halving", NULL, tti_plan_reduce_scatter_halving, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_halving_parts, TTI_IN_TREE_ORDER, 0 },
+    { TUTTI_CALL_REDUCE_SCATTER, "ring", NULL, tti_plan_reduce_scatter_ring, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_ring_parts, TTI_IN_RING_ORDER, 0 },
     IN_LEVELS(TUTTI_CALL_REDUCE_SCATTER, "leaders", LEADERS_MOST / 8, tti_amounts_leaders, TTI_IN_HOST_ORDER, tti_leaders),
     IN_LEVELS(TUTTI_CALL_REDUCE_SCATTER, "two_level", ANY_SIZE, tti_amounts_level_reduce_scatter, TTI_IN_HOST_ORDER, tti_two_level),
 
     ON_REGISTERED(TUTTI_CALL_ALL_TO_ALL),
     { TUTTI_CALL_ALL_TO_ALL, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_TO_ALL, "pull", tti_pulled_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_TO_ALL, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_TO_ALL, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_net_blocks, TTI_IN_RANK_ORDER, 0 },
+    { TUTTI_CALL_ALL_TO_ALL, "bruck", NULL, tti_plan_all_to_all_bruck, ANY_RANKS, ANY_SIZE,
+      tti_amounts_net_journeys, TTI_IN_RANK_ORDER, 0 },
 
     ON_REGISTERED(TUTTI_CALL_GATHER_V),
     { TUTTI_CALL_GATHER_V, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_GATHER_V, "pull", tti_pulled_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_GATHER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_GATHER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_net_blocks, TTI_IN_RANK_ORDER, 0 },
 
     ON_REGISTERED(TUTTI_CALL_SCATTER_V),
     { TUTTI_CALL_SCATTER_V, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_SCATTER_V, "pull", tti_pulled_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_SCATTER_V, "staged", tti_staged_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
-      tti_amounts_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_SCATTER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
-      tti_amounts_net_blocks, TTI_IN_RANK_ORDER },
+      tti_amounts_net_blocks, TTI_IN_RANK_ORDER, 0 },
 };
 #pragma GCC diagnostic pop
 enum { ROWS = sizeof table / sizeof table[0] };
@@ -176,21 +230,39 @@ const tti_algorithm *tti_algorithms(int *n_out)
     return table;
 }
 
+static bool combines(tutti_call_kind kind)
+{
+    return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_REDUCE || kind == TUTTI_CALL_REDUCE_SCATTER;
+}
+
+tti_numbers tti_numbers_of(tutti_dtype dtype)
+{
+    switch (dtype) {
+    case TUTTI_BOOL:
+    case TUTTI_U8:
+    case TUTTI_I8:
+    case TUTTI_U16:
+    case TUTTI_I16:
+    case TUTTI_U32:
+    case TUTTI_I32:
+    case TUTTI_U64:
+    case TUTTI_I64: return TTI_EXACT;
+    default: return TTI_ROUNDED;
+    }
+}
+
+/* Not of kind and size: so reduce and reduce_scatter have the bits of all_reduce. */
 tti_order tti_order_of(tutti_call_kind kind, int64_t bytes, bool one_host, int n_ranks)
 {
-    /* The rule has one case: every kind, size and layout is combined from rank 0 to rank P-1. */
-    (void)kind;
     (void)bytes;
-    (void)one_host;
-    (void)n_ranks;
-    return TTI_IN_RANK_ORDER;
+    if (!combines(kind) || n_ranks <= TTI_RANK_ORDER_RANKS || (one_host && n_ranks <= TTI_HOST_RANKS_MAX))
+        return TTI_IN_RANK_ORDER;
+    return TTI_IN_TREE_ORDER;
 }
 
 tti_order tti_order_in_levels(tutti_call_kind kind)
 {
-    const bool combines = kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_REDUCE || kind == TUTTI_CALL_REDUCE_SCATTER;
-
-    return combines ? TTI_IN_HOST_ORDER : TTI_IN_RANK_ORDER;
+    return combines(kind) ? TTI_IN_HOST_ORDER : TTI_IN_RANK_ORDER;
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------- */
@@ -239,43 +311,72 @@ static double on_one_link(const tti_question *q, double sent)
     return sent * local * (ranks - local) / (ranks - 1);
 }
 
-static double cost_of(const tti_question *q, const tti_algorithm *row, double bytes)
-{
-    tti_amounts amounts = row->level != NULL ? row->level_amounts(q->levels, bytes) : row->amounts(q->n_ranks, bytes);
-
-    if (q->levels != NULL && row->level == NULL)
-        amounts.sent = on_one_link(q, amounts.sent);
-    return tti_cost(&amounts, q->machine, q->turns, q->n_ranks, bytes);
-}
-
 /* What is asked for: rows of one kind and one order, for so many bytes. */
 typedef struct cell {
     tutti_call_kind kind;
     int64_t         bytes;
-    tti_order       order;
+    tti_numbers     numbers;
+    tti_order       order; /* of rounded numbers */
 } cell;
+
+static bool keeps_order(const cell *c, tti_order order)
+{
+    return c->numbers == TTI_EXACT || order == c->order;
+}
 
 static bool is_candidate(const tti_question *q, const tti_algorithm *row, const cell *c)
 {
-    return !tti_is_fused(row) && row->kind == c->kind && row->order == c->order && c->bytes <= row->bytes_best &&
+    return !tti_is_fused(row) && row->kind == c->kind && keeps_order(c, row->order) && c->bytes <= row->bytes_best &&
            can_serve(row, q->one_host, q->n_ranks) && has_levels_for(q, row);
+}
+
+static bool has_few_peers(const tti_question *q, const tti_algorithm *row)
+{
+    return row->ranks_best == 0 || q->n_ranks <= row->ranks_best;
+}
+
+/* Whatever they cost: what goes through memory before what goes by messages; and with very many ranks, who has to do
+ * with a few of them before who has to do with all. */
+static bool comes_first(const tti_question *q, const tti_algorithm *row, const tti_algorithm *than)
+{
+    if (row->staged != NULL || than->staged != NULL)
+        return than->staged == NULL;
+    return has_few_peers(q, row) && !has_few_peers(q, than);
+}
+
+/* Chunks that a call of a row takes: elements are bytes here, which is within one line of any other type. */
+static double chunks_of(const tti_algorithm *row, const cell *c, int n_ranks)
+{
+    const tutti_call call = { .kind = c->kind, .dtype = TUTTI_U8, .root = -1, .count = c->bytes };
+
+    return row->plan == NULL || c->bytes == INT64_MAX ? 1 : tti_cut_of(row->plan, &call, n_ranks).n_chunks;
+}
+
+static double cost_of(const tti_question *q, const tti_algorithm *row, const cell *c)
+{
+    const double bytes = c->bytes == INT64_MAX ? 0x1p50 : (double)c->bytes;
+    tti_amounts  amounts = row->level != NULL ? row->level_amounts(q->levels, bytes) : row->amounts(q->n_ranks, bytes);
+
+    amounts.chunks = chunks_of(row, c, q->n_ranks);
+    if (q->levels != NULL && row->level == NULL) {
+        amounts.sent = on_one_link(q, amounts.sent);
+        amounts.link = on_one_link(q, amounts.link);
+    }
+    return tti_cost(&amounts, q->machine, q->turns, q->n_ranks, bytes);
 }
 
 static int cheapest(const tti_question *q, const tti_algorithm *rows, int n_rows, const cell *c)
 {
-    const double bytes = c->bytes == INT64_MAX ? 0x1p50 : (double)c->bytes;
-    double       least = 0;
-    int          best = TTI_ROW_NONE, i;
+    double least = 0;
+    int    best = TTI_ROW_NONE, i;
 
     for (i = 0; i < n_rows; i++) {
         double cost;
 
-        if (!is_candidate(q, &rows[i], c))
+        if (!is_candidate(q, &rows[i], c) || (best != TTI_ROW_NONE && comes_first(q, &rows[best], &rows[i])))
             continue;
-        if (best != TTI_ROW_NONE && rows[best].staged != NULL && rows[i].staged == NULL)
-            continue;
-        cost = cost_of(q, &rows[i], bytes);
-        if (best == TTI_ROW_NONE || cost < least) {
+        cost = cost_of(q, &rows[i], c);
+        if (best == TTI_ROW_NONE || cost < least || comes_first(q, &rows[i], &rows[best])) {
             best = i;
             least = cost;
         }
@@ -294,7 +395,7 @@ static int tuned(const tti_question *q, const tti_algorithm *rows, const cell *c
 
         if (tti_tune_fits(row, c->kind, c->bytes, q->n_ranks, q->one_host) &&
             can_serve(algorithm, q->one_host, q->n_ranks) && has_levels_for(q, algorithm) &&
-            algorithm->order == c->order)
+            keeps_order(c, algorithm->order))
             return row->row;
     }
     return TTI_ROW_NONE;
@@ -306,25 +407,37 @@ static int answer(const tti_question *q, const tti_algorithm *rows, int n_rows, 
     int       row;
 
     if (wanted >= 0 && !tti_is_fused(&rows[wanted]) && can_serve(&rows[wanted], q->one_host, q->n_ranks) &&
-        has_levels_for(q, &rows[wanted]) && (!q->reproducible || rows[wanted].order == TTI_IN_RANK_ORDER))
+        has_levels_for(q, &rows[wanted]) && (!q->reproducible || keeps_order(c, rows[wanted].order)))
         return wanted;
     row = tuned(q, rows, c);
     return row != TTI_ROW_NONE ? row : cheapest(q, rows, n_rows, c);
+}
+
+static uint8_t answer_for(const tti_question *q, const tti_algorithm *rows, int n_rows, tutti_call_kind kind, int size,
+                          tti_numbers numbers)
+{
+    cell c = { .kind = kind, .bytes = tti_size_class_most(size), .numbers = numbers };
+
+    c.order = q->reproducible     ? TTI_IN_RANK_ORDER
+              : q->levels != NULL ? tti_order_in_levels(kind)
+                                  : tti_order_of(kind, c.bytes, q->one_host, q->n_ranks);
+    return (uint8_t)answer(q, rows, n_rows, &c);
 }
 
 void tti_decide(const tti_question *q, const tti_algorithm *rows, int n_rows, tti_decision *decision_out)
 {
     int kind, size;
 
-    memset(decision_out->rows, TTI_ROW_NONE, sizeof decision_out->rows);
+    memset(decision_out, TTI_ROW_NONE, sizeof *decision_out);
     for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
         for (size = 0; size < TTI_SIZE_CLASSES; size++) {
-            cell c = { .kind = (tutti_call_kind)kind, .bytes = tti_size_class_most(size) };
+            uint8_t *exact = &decision_out->exact_rows[kind][size];
+            uint8_t *rounded = &decision_out->rows[kind][size];
 
-            c.order = q->reproducible     ? TTI_IN_RANK_ORDER
-                      : q->levels != NULL ? tti_order_in_levels(c.kind)
-                                          : tti_order_of(c.kind, c.bytes, q->one_host, q->n_ranks);
-            decision_out->rows[kind][size] = (uint8_t)answer(q, rows, n_rows, &c);
+            *rounded = answer_for(q, rows, n_rows, (tutti_call_kind)kind, size, TTI_ROUNDED);
+            *exact = combines((tutti_call_kind)kind)
+                         ? answer_for(q, rows, n_rows, (tutti_call_kind)kind, size, TTI_EXACT)
+                         : *rounded;
         }
 }
 
@@ -340,4 +453,12 @@ tti_fused_wish tti_wish_for_fused(const tti_wishes *wishes, tutti_call_kind kind
 const tti_algorithm *tti_choose(const tti_decision *decision, tutti_call_kind kind, int64_t bytes)
 {
     return &table[decision->rows[kind][tti_size_class(bytes)]];
+}
+
+const tti_algorithm *tti_choose_for(const tti_decision *decision, const tutti_call *call)
+{
+    const int  size = tti_size_class(call->count * (int64_t)tutti_dtype_size(call->dtype));
+    const bool exact = tti_numbers_of(call->dtype) == TTI_EXACT;
+
+    return &table[(exact ? decision->exact_rows : decision->rows)[call->kind][size]];
 }

@@ -16,11 +16,22 @@
  * bits; a call's class depends on the call and on where the ranks are, never on what was measured. */
 typedef enum tti_order {
     TTI_IN_RANK_ORDER, /* 0, 1, ..., P-1; and all that combines nothing */
-    TTI_IN_RING_ORDER, /* from each slice's owner on, around the circle */
-    TTI_IN_TREE_ORDER, /* pairs, pairs of pairs, ... */
-    TTI_IN_HOST_ORDER, /* inside each host in rank order, then host by host, in the order of their lowest ranks */
+    TTI_IN_RING_ORDER, /* from the right neighbour of each slice's owner on, around the circle */
+    TTI_IN_TREE_ORDER, /* pairs of seats (pattern.h), pairs of pairs, ..., each rounded */
+    TTI_IN_HOST_ORDER, /* inside each host in rank order, then the hosts, in the order of their lowest ranks */
     TTI_ORDERS
 } tti_order;
+
+/** What another order does to a call's result. */
+typedef enum tti_numbers {
+    TTI_ROUNDED, /* other bits */
+    TTI_EXACT,   /* nothing */
+    TTI_NUMBERS
+} tti_numbers;
+
+/** Exact are integers and bool, whatever the operation: they wrap. Of floating-point numbers not even min and max are,
+ * which take the right one of two zeros. */
+tti_numbers tti_numbers_of(tutti_dtype dtype);
 
 /** One of staged, plan and level says how; none: on registered memory (host/fused.h), and where some member's
  * buffers are not, another row takes the call. */
@@ -33,6 +44,7 @@ typedef struct tti_algorithm {
     int64_t         bytes_best; /* of one rank's part: beyond this many it is not taken unasked */
     tti_amounts_of *amounts;    /* what it does in a call, for the cost model */
     tti_order       order;
+    int             ranks_best; /* with more, which are as many connections, others come first; 0: it does with few */
     tti_leveled    *level;      /* members on several hosts, with several on one */
     tti_level_amounts_of *level_amounts; /* instead of amounts */
 } tti_algorithm;
@@ -81,14 +93,19 @@ int64_t tti_size_class_most(int size_class);
 
 /** The algorithm of every call of a group: an index of tti_algorithms(). */
 typedef struct tti_decision {
-    uint8_t rows[TUTTI_CALL_KIND_COUNT][TTI_SIZE_CLASSES];
+    uint8_t rows[TUTTI_CALL_KIND_COUNT][TTI_SIZE_CLASSES];       /* rounded numbers */
+    uint8_t exact_rows[TUTTI_CALL_KIND_COUNT][TTI_SIZE_CLASSES]; /* differs where kinds combine */
 } tti_decision;
 
 /** Answer for every kind and size, among n rows; rows is tti_algorithms() but in tests. */
 void tti_decide(const tti_question *question, const tti_algorithm *rows, int n_rows,
                 tti_decision *decision_out);
 
-/** The numeric class of a call: a static rule of what all members share. */
+/** Groups of up to so many ranks combine rounded numbers in rank order by messages, too. */
+enum { TTI_RANK_ORDER_RANKS = 16 };
+
+/** The numeric class of a call on rounded numbers: a static rule of what all members share. Exact ones have
+ * none. */
 tti_order tti_order_of(tutti_call_kind kind, int64_t bytes, bool one_host, int n_ranks);
 /** The same in a group of two levels. */
 tti_order tti_order_in_levels(tutti_call_kind kind);
@@ -96,7 +113,9 @@ tti_order tti_order_in_levels(tutti_call_kind kind);
 /** Whether calls of a kind are to be done on registered memory, of those that can be. */
 tti_fused_wish tti_wish_for_fused(const tti_wishes *wishes, tutti_call_kind kind);
 
-/** The algorithm for a call that is not done on registered memory. bytes: of one rank's part. */
+/** The algorithm for a call on rounded numbers that is not done on registered memory. bytes: of one rank's part. */
 const tti_algorithm *tti_choose(const tti_decision *decision, tutti_call_kind kind, int64_t bytes);
+/** The same for a call, whatever its numbers. */
+const tti_algorithm *tti_choose_for(const tti_decision *decision, const tutti_call *call);
 
 #endif

@@ -178,6 +178,73 @@ static void drawn_machines_keep_the_order_of_hosts(void **state)
     }
 }
 
+static void many_hosts_decide(void **state)
+{
+    const tutti_call_kind kind = TUTTI_CALL_ALL_REDUCE;
+
+    (void)state;
+    assert_string_equal(chosen(NULL, kind, false, 2, 64), "swap");
+    assert_string_equal(chosen(NULL, kind, false, 2, 64 << 10), "swap");
+    assert_string_equal(chosen(NULL, kind, false, 16, 1 << 20), "direct");
+    assert_string_equal(chosen(NULL, kind, false, 64, 64), "doubling");
+    assert_string_equal(chosen(NULL, kind, false, 48, 64 << 20), "direct_tree");
+    assert_string_equal(chosen(NULL, kind, false, 64, 64 << 20), "halving");
+    assert_string_equal(chosen(NULL, kind, false, 10000, 64), "doubling");
+    assert_string_equal(chosen(NULL, kind, false, 10000, 64 << 20), "halving");
+    assert_string_equal(chosen(NULL, TUTTI_CALL_BARRIER, false, 4, 0), "flat");
+    assert_string_equal(chosen(NULL, TUTTI_CALL_BARRIER, false, 64, 0), "dissemination");
+    assert_string_equal(chosen(NULL, TUTTI_CALL_ALL_GATHER, false, 64, 8), "bruck");
+    assert_string_equal(chosen(NULL, TUTTI_CALL_BROADCAST, false, 4, 8), "flat");
+    assert_string_equal(chosen(NULL, TUTTI_CALL_ALL_TO_ALL, false, 16, 0), "direct");
+    assert_string_equal(chosen(NULL, TUTTI_CALL_ALL_TO_ALL, false, 64, 0), "bruck");
+    assert_string_equal(chosen(NULL, TUTTI_CALL_GATHER, false, 1000, 8), "binomial");
+    assert_string_equal(chosen(NULL, TUTTI_CALL_REDUCE_SCATTER, false, 64, 8), "halving");
+}
+
+static const char *chosen_for(tutti_dtype dtype, int n_ranks, int64_t bytes)
+{
+    const tti_decision d = decided(NULL, &tti_machine_default, false, n_ranks);
+    const tutti_call   call = { .kind = TUTTI_CALL_ALL_REDUCE, .dtype = dtype, .op = TUTTI_SUM,
+                                .count = bytes / (int64_t)tutti_dtype_size(dtype) };
+
+    return tti_choose_for(&d, &call)->name;
+}
+
+/* What comes out the same in any order is added in the cheapest one. */
+static void exact_numbers_have_no_order(void **state)
+{
+    (void)state;
+    assert_string_equal(chosen_for(TUTTI_F32, 16, 256), "one_shot");
+    assert_string_equal(chosen_for(TUTTI_F32, 10000, INT64_C(1) << 34), "halving");
+    assert_string_equal(chosen_for(TUTTI_I32, 10000, INT64_C(1) << 34), "ring");
+    assert_string_equal(chosen_for(TUTTI_I64, 48, 64 << 20), "direct");
+    assert_int_equal(tti_numbers_of(TUTTI_BOOL), TTI_EXACT);
+    assert_int_equal(tti_numbers_of(TUTTI_U16), TTI_EXACT);
+    assert_int_equal(tti_numbers_of(TUTTI_BF16), TTI_ROUNDED);
+    assert_int_equal(tti_numbers_of(TUTTI_F8E5M2), TTI_ROUNDED);
+    assert_int_equal(tti_numbers_of(TUTTI_C128), TTI_ROUNDED);
+}
+
+/* reduce and reduce_scatter promise the bits of all_reduce. */
+static void kinds_that_combine_have_one_order(void **state)
+{
+    static const int ranks[] = { 2, 16, 17, 1000, TTI_HOST_RANKS_MAX, TTI_HOST_RANKS_MAX + 1 };
+    size_t           r;
+    int              size, one_host;
+
+    (void)state;
+    for (r = 0; r < sizeof ranks / sizeof ranks[0]; r++)
+        for (one_host = 0; one_host < 2; one_host++)
+            for (size = 0; size < TTI_SIZE_CLASSES; size++) {
+                const int64_t   bytes = tti_size_class_most(size);
+                const tti_order order = tti_order_of(TUTTI_CALL_ALL_REDUCE, 4, one_host, ranks[r]);
+
+                assert_int_equal(tti_order_of(TUTTI_CALL_ALL_REDUCE, bytes, one_host, ranks[r]), order);
+                assert_int_equal(tti_order_of(TUTTI_CALL_REDUCE, bytes, one_host, ranks[r]), order);
+                assert_int_equal(tti_order_of(TUTTI_CALL_REDUCE_SCATTER, bytes, one_host, ranks[r]), order);
+            }
+}
+
 static void what_is_measured_moves_the_choice(void **state)
 {
     tti_machine  slow = tti_machine_default, quick = tti_machine_default;
@@ -268,13 +335,13 @@ enum { IN_ORDER_A, IN_ORDER_B, RING, TREE, N_ORDERS_ROWS };
 /* The rows of other orders cost nothing: whoever looked at costs first would take them. */
 static const tti_algorithm orders[N_ORDERS_ROWS] = {
     { TUTTI_CALL_ALL_REDUCE, "a", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, by_bytes,
-      TTI_IN_RANK_ORDER, NULL, NULL },
+      TTI_IN_RANK_ORDER, 0, NULL, NULL },
     { TUTTI_CALL_ALL_REDUCE, "b", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, by_waits,
-      TTI_IN_RANK_ORDER, NULL, NULL },
+      TTI_IN_RANK_ORDER, 0, NULL, NULL },
     { TUTTI_CALL_ALL_REDUCE, "ring", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, nothing,
-      TTI_IN_RING_ORDER, NULL, NULL },
+      TTI_IN_RING_ORDER, 0, NULL, NULL },
     { TUTTI_CALL_ALL_REDUCE, "tree", tti_staged_all_reduce_sliced, NULL, 1000, INT64_MAX, nothing,
-      TTI_IN_TREE_ORDER, NULL, NULL },
+      TTI_IN_TREE_ORDER, 0, NULL, NULL },
 };
 
 static tti_decision among_orders(const tti_machine *machine, int wanted, bool reproducible)
@@ -326,7 +393,7 @@ static void drawn_machines_keep_the_order(void **state)
     for (i = 0; i < 100; i++) {
         const tti_machine  machine = tt_drawn_machine(&seed);
         const bool         one_host = i % 2;
-        const int          n_ranks = 2 + i % 7;
+        const int          n_ranks = 2 + i % 37;
         const tti_decision d = decided(NULL, &machine, one_host, n_ranks);
 
         for (kind = 1; kind < TUTTI_CALL_KIND_COUNT; kind++)
@@ -346,6 +413,9 @@ int main(void)
         cmocka_unit_test(sizes_fall_into_classes),
         cmocka_unit_test(every_call_has_an_algorithm),
         cmocka_unit_test(size_and_place_decide),
+        cmocka_unit_test(many_hosts_decide),
+        cmocka_unit_test(exact_numbers_have_no_order),
+        cmocka_unit_test(kinds_that_combine_have_one_order),
         cmocka_unit_test(what_is_measured_moves_the_choice),
         cmocka_unit_test(wishes_are_obeyed_where_they_can_be),
         cmocka_unit_test(what_does_not_exist_is_refused),

@@ -211,10 +211,9 @@ static bool is_aborted(const tti_coll *coll)
 /* The row of a call that is not done on registered memory. */
 static const tti_algorithm *row_of(const tti_coll *coll, const tutti_call *call)
 {
-    const int64_t        bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
-    const tti_algorithm *row = tti_choose(&coll->choice.decision, call->kind, bytes);
+    const tti_algorithm *row = tti_choose_for(&coll->choice.decision, call);
 
-    return row->level == NULL || tti_levels_do(call) ? row : tti_choose(&coll->choice.flat, call->kind, bytes);
+    return row->level == NULL || tti_levels_do(call) ? row : tti_choose_for(&coll->choice.flat, call);
 }
 
 static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_call_note *note)

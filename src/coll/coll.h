@@ -11,8 +11,8 @@
  *   level/       members on several hosts, several on one: through memory inside hosts, by messages between them
  *   pattern.c    who talks to whom, and who owns which slice: arithmetic without state
  *
- * Algorithms of a kind that a call may take add up in one order, so that results have the same bits whichever is
- * taken: 0..P-1, or in two levels host by host (choose.h). */
+ * In which order is added up is a rule of what all members share (choose.h), so that results have the same bits whichever
+ * algorithm is taken. */
 #ifndef TTI_COLL_COLL_H
 #define TTI_COLL_COLL_H
 

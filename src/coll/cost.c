@@ -7,6 +7,8 @@
  *         a core does adds up, and waiting for all means giving the core away once for each rank that
  *         shares it, and some more, for whoever comes too early comes again. Rounds overlap,
  *         the next is staged while the last is read: each costs half of its waits.
+ *         Between hosts phases follow each other, of the first chunk of a call; behind it chunks come one after the other,
+ *         as fast as the busiest link or the core with most to do lets them.
  * True    A pure function of sums, products and whole numbers, which every machine rounds alike: the same
  *         amounts and figures give the same cost on every rank. It only ranks the algorithms of a kind
  *         against one another. */
@@ -32,7 +34,7 @@ static double at_least(double value, double least)
     return value > least ? value : least;
 }
 
-double tti_cost(const tti_amounts *a, const tti_machine *m, double turns, double ranks, double bytes)
+static double cost_of_one(const tti_amounts *a, const tti_machine *m, double turns, double ranks, double bytes)
 {
     const bool   far = 2 * bytes > m->cache_bytes; /* the user's buffers; slots stay near */
     const double copy = far ? m->copy_far : m->copy;
@@ -50,6 +52,28 @@ double tti_cost(const tti_amounts *a, const tti_machine *m, double turns, double
            turns * (a->copied * copy + a->combined * m->combine + a->pulled * pull + a->pulls * m->pull_call) +
            a->alone_fetched * fetch + a->alone_combined * m->combine +
            a->messages * m->message + a->posts * m->post + a->sent * m->wire;
+}
+
+/* What one chunk more takes, behind the first. */
+static double cost_of_next(const tti_amounts *chunk, const tti_machine *m, double turns)
+{
+    const double link = chunk->link > 0 ? chunk->link : chunk->sent;
+
+    return at_least(turns * chunk->combined * m->combine + chunk->posts * m->post, link * m->wire);
+}
+
+double tti_cost(const tti_amounts *amounts, const tti_machine *machine, double turns, double ranks, double bytes)
+{
+    const double n = at_least(amounts->chunks, 1);
+    tti_amounts  chunk = *amounts;
+
+    if (n <= 1)
+        return cost_of_one(amounts, machine, turns, ranks, bytes);
+    chunk.copied /= n;
+    chunk.combined /= n;
+    chunk.sent /= n;
+    chunk.link /= n;
+    return cost_of_one(&chunk, machine, turns, ranks, bytes) + (n - 1) * cost_of_next(&chunk, machine, turns);
 }
 
 /* ---- inside a host ----------------------------------------------------------------------------- */
@@ -186,41 +210,136 @@ tti_amounts tti_amounts_all_pulled(double ranks, double bytes)
 
 /* ---- between hosts ----------------------------------------------------------------------------- */
 
-/* To each other rank, and from each, so many messages and bytes. */
+/* With each other rank so many messages both ways in all phases together. */
 static tti_amounts exchange(double ranks, double phases, double sent, double combined)
 {
     return (tti_amounts){ .messages = phases, .posts = 2 * phases * (ranks - 1), .sent = sent,
                           .combined = combined };
 }
 
-tti_amounts tti_amounts_net_doubling(double ranks, double bytes)
+/* One message to one rank and one from another in each phase. */
+static tti_amounts one_by_one(double phases, double sent, double combined)
 {
-    const double steps = doublings(ranks);
+    return (tti_amounts){ .messages = phases, .posts = 2 * phases, .sent = sent, .combined = combined };
+}
 
+/* What all others have, where bytes are those of one rank. */
+static double of_others(double ranks, double bytes)
+{
+    return (ranks - 1) * bytes;
+}
+
+/* All slices of bytes but one. */
+static double but_one(double ranks, double bytes)
+{
+    return bytes * (ranks - 1) / ranks;
+}
+
+tti_amounts tti_amounts_net_dissemination(double ranks, double bytes)
+{
     (void)bytes;
-    return (tti_amounts){ .messages = steps, .posts = 2 * steps };
+    return one_by_one(doublings(ranks), 0, 0);
+}
+
+tti_amounts tti_amounts_net_tokens(double ranks, double bytes)
+{
+    (void)bytes;
+    return exchange(ranks, 1, 0, 0);
 }
 
 tti_amounts tti_amounts_net_all_to_all_one(double ranks, double bytes)
 {
-    return exchange(ranks, 1, (ranks - 1) * bytes, ranks * bytes);
+    return exchange(ranks, 1, of_others(ranks, bytes), ranks * bytes);
+}
+
+tti_amounts tti_amounts_net_all_to_all_tree(double ranks, double bytes)
+{
+    return exchange(ranks, 1, of_others(ranks, bytes), 2 * of_others(ranks, bytes));
 }
 
 tti_amounts tti_amounts_net_slices(double ranks, double bytes)
 {
-    return exchange(ranks, 2, 2 * bytes * (ranks - 1) / ranks, bytes);
+    return exchange(ranks, 2, 2 * but_one(ranks, bytes), bytes);
+}
+
+tti_amounts tti_amounts_net_slices_tree(double ranks, double bytes)
+{
+    return exchange(ranks, 2, 2 * but_one(ranks, bytes), 2 * but_one(ranks, bytes));
+}
+
+/* Phases that ranks need to share seats, each of all the bytes, before and after the steps. */
+static double sharing(double ranks)
+{
+    const tti_seats seats = tti_seats_of((int)ranks);
+
+    return seats.n_pairs > 0 ? 2 : 0;
+}
+
+tti_amounts tti_amounts_net_doubling(double ranks, double bytes)
+{
+    const double steps = tti_seats_of((int)ranks).steps, shares = sharing(ranks);
+
+    return (tti_amounts){ .messages = steps + shares, .posts = 2 * steps + shares, .sent = (steps + shares) * bytes,
+                          .link = (steps + shares / 2) * bytes, .combined = (2 * steps + shares) * bytes };
+}
+
+tti_amounts tti_amounts_net_halving(double ranks, double bytes)
+{
+    const tti_seats seats = tti_seats_of((int)ranks);
+    const double    shares = sharing(ranks), slices = 2 * but_one(seats.n, bytes);
+
+    return (tti_amounts){ .messages = 2 * seats.steps + shares, .posts = 4 * seats.steps + shares,
+                          .sent = slices + shares * bytes, .link = slices + shares / 2 * bytes,
+                          .combined = slices + shares * bytes };
+}
+
+tti_amounts tti_amounts_net_ring(double ranks, double bytes)
+{
+    return one_by_one(2 * (ranks - 1), 2 * but_one(ranks, bytes), 2 * but_one(ranks, bytes));
 }
 
 tti_amounts tti_amounts_net_to_root(double ranks, double bytes)
 {
-    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .sent = (ranks - 1) * bytes,
+    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .sent = of_others(ranks, bytes),
                           .combined = ranks * bytes };
 }
 
+/* All bytes pass the links of the P-1 owners, and then the root's. */
 tti_amounts tti_amounts_net_slices_to_root(double ranks, double bytes)
 {
-    return (tti_amounts){ .messages = 2, .posts = 3 * (ranks - 1),
-                          .sent = 2 * bytes * (ranks - 1) / ranks, .combined = bytes };
+    return (tti_amounts){ .messages = 2, .posts = 3 * ranks - 4, .sent = 2 * bytes, .link = bytes,
+                          .combined = ranks * bytes / (ranks - 1) };
+}
+
+tti_amounts tti_amounts_net_slices_to_root_tree(double ranks, double bytes)
+{
+    tti_amounts a = tti_amounts_net_slices_to_root(ranks, bytes);
+
+    a.combined = 2 * bytes;
+    return a;
+}
+
+tti_amounts tti_amounts_net_climb(double ranks, double bytes)
+{
+    const double steps = tti_seats_of((int)ranks).steps + sharing(ranks) / 2;
+
+    return (tti_amounts){ .messages = steps, .posts = steps, .sent = steps * bytes, .combined = 2 * steps * bytes };
+}
+
+/* Two levels of the tree in a phase; where their number is odd, one in the last. */
+tti_amounts tti_amounts_net_climb4(double ranks, double bytes)
+{
+    const int    steps = tti_seats_of((int)ranks).steps;
+    const double received = 3 * (steps / 2) + steps % 2 + sharing(ranks) / 2;
+
+    return (tti_amounts){ .messages = steps / 2 + steps % 2 + sharing(ranks) / 2, .posts = received,
+                          .sent = received * bytes, .combined = 2 * received * bytes };
+}
+
+tti_amounts tti_amounts_net_chain_up(double ranks, double bytes)
+{
+    return (tti_amounts){ .messages = ranks - 1, .posts = ranks - 1, .sent = of_others(ranks, bytes), .link = bytes,
+                          .combined = 2 * of_others(ranks, bytes) };
 }
 
 tti_amounts tti_amounts_net_tree(double ranks, double bytes)
@@ -230,17 +349,112 @@ tti_amounts tti_amounts_net_tree(double ranks, double bytes)
     return (tti_amounts){ .messages = steps, .posts = steps, .sent = steps * bytes };
 }
 
+tti_amounts tti_amounts_net_tree4(double ranks, double bytes)
+{
+    const int steps = tti_radix_steps((int)ranks, 4);
+    double    sent = 0, reached = 1;
+    int       step;
+
+    for (step = 0; step < steps; step++, reached *= 4)
+        sent += ranks >= 4 * reached ? 3 : ceil(ranks / reached) - 1;
+    return (tti_amounts){ .messages = steps, .posts = sent, .sent = sent * bytes };
+}
+
+tti_amounts tti_amounts_net_from_root(double ranks, double bytes)
+{
+    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .sent = of_others(ranks, bytes) };
+}
+
+tti_amounts tti_amounts_net_slices_from_root(double ranks, double bytes)
+{
+    return (tti_amounts){ .messages = ranks > 2 ? 2 : 1, .posts = 3 * ranks - 5,
+                          .sent = bytes + bytes * (ranks - 2) / (ranks - 1), .link = bytes };
+}
+
+tti_amounts tti_amounts_net_chain(double ranks, double bytes)
+{
+    return (tti_amounts){ .messages = ranks - 1, .posts = ranks - 1, .sent = of_others(ranks, bytes), .link = bytes };
+}
+
 tti_amounts tti_amounts_net_parts(double ranks, double bytes)
 {
-    return exchange(ranks, 1, (ranks - 1) * bytes, 0);
+    return exchange(ranks, 1, of_others(ranks, bytes), 0);
+}
+
+tti_amounts tti_amounts_net_parts_ring(double ranks, double bytes)
+{
+    return one_by_one(ranks - 1, of_others(ranks, bytes), 0);
+}
+
+tti_amounts tti_amounts_net_bruck(double ranks, double bytes)
+{
+    tti_amounts a = one_by_one(doublings(ranks), of_others(ranks, bytes), 0);
+
+    a.copied = ranks * bytes;
+    return a;
+}
+
+tti_amounts tti_amounts_net_root_parts(double ranks, double bytes)
+{
+    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .sent = of_others(ranks, bytes) };
+}
+
+tti_amounts tti_amounts_net_subtrees(double ranks, double bytes)
+{
+    const double steps = doublings(ranks);
+
+    return (tti_amounts){ .messages = steps, .posts = steps, .sent = of_others(ranks, bytes), .copied = ranks * bytes };
 }
 
 tti_amounts tti_amounts_net_own_slices(double ranks, double bytes)
 {
-    return exchange(ranks, 1, (ranks - 1) * bytes, ranks * bytes);
+    return exchange(ranks, 1, of_others(ranks, bytes), ranks * bytes);
+}
+
+tti_amounts tti_amounts_net_own_slices_tree(double ranks, double bytes)
+{
+    return exchange(ranks, 1, of_others(ranks, bytes), 2 * of_others(ranks, bytes));
+}
+
+/* Two ranks of a seat: all parts from one to the other before the steps, one part back after them. */
+tti_amounts tti_amounts_net_halving_parts(double ranks, double bytes)
+{
+    const tti_seats seats = tti_seats_of((int)ranks);
+    const double    halves = but_one(seats.n, ranks * bytes), shares = sharing(ranks) > 0 ? ranks * bytes : 0;
+
+    return (tti_amounts){ .messages = seats.steps + sharing(ranks), .posts = 2 * seats.steps + sharing(ranks),
+                          .sent = halves + shares + (shares > 0 ? bytes : 0), .combined = 2 * (halves + shares),
+                          .copied = (ranks + 1) * bytes };
+}
+
+tti_amounts tti_amounts_net_ring_parts(double ranks, double bytes)
+{
+    return one_by_one(ranks - 1, of_others(ranks, bytes), 2 * of_others(ranks, bytes));
+}
+
+enum { BLOCK_SLOT = 256 }; /* plan_blocks.c */
+
+/* What did not fit into slots, which no two ranks but a block's know. */
+static tti_amounts with_long_blocks(tti_amounts a, double ranks, double bytes)
+{
+    if (bytes + 16 <= BLOCK_SLOT)
+        return a;
+    a.messages += 1;
+    a.posts += 2 * (ranks - 1);
+    a.sent += of_others(ranks, bytes);
+    return a;
 }
 
 tti_amounts tti_amounts_net_blocks(double ranks, double bytes)
 {
-    return exchange(ranks, 2, (ranks - 1) * bytes, 0);
+    return with_long_blocks(exchange(ranks, 1, of_others(ranks, BLOCK_SLOT), 0), ranks, bytes);
+}
+
+tti_amounts tti_amounts_net_journeys(double ranks, double bytes)
+{
+    const double steps = doublings(ranks), moved = steps * ranks / 2 * BLOCK_SLOT;
+    tti_amounts  a = one_by_one(steps, moved, 0);
+
+    a.copied = 2 * moved;
+    return with_long_blocks(a, ranks, bytes);
 }

@@ -34,9 +34,11 @@ typedef struct tti_amounts {
     double combined; /* bytes of input that its kernels read */
     double pulled;   /* bytes it copies through the kernel */
     double pulls;    /* in so many system calls */
-    double messages; /* one after the other */
-    double posts;    /* messages in all */
-    double sent;     /* bytes */
+    double messages; /* phases with messages, one after the other */
+    double posts;    /* messages in all, sent and received */
+    double sent;     /* bytes that pass the links of ranks which wait for one another, one way, one after the other */
+    double link;     /* bytes that pass one rank's link, one way, in the whole call; 0: as many as are sent */
+    double chunks;   /* into which the call is cut, several under way; 0 or 1: it is not */
     double alone_fetched;  /* as fetched and combined, but by one rank, while the others have nothing to do */
     double alone_combined;
 } tti_amounts;
@@ -67,14 +69,36 @@ tti_amounts_of tti_amounts_parts_pulled;   /* each, or the root, reads the parts
 tti_amounts_of tti_amounts_own_pulled;     /* each reads the others' contributions to its part */
 tti_amounts_of tti_amounts_all_pulled;     /* the same with slices, then each reads those of all others */
 
-tti_amounts_of tti_amounts_net_doubling;       /* tokens to 1, 2, 4, ... further */
-tti_amounts_of tti_amounts_net_all_to_all_one; /* everything to everybody, combined there */
-tti_amounts_of tti_amounts_net_slices;         /* slices to owners, combined there, to all */
-tti_amounts_of tti_amounts_net_to_root;        /* everything to the root */
-tti_amounts_of tti_amounts_net_slices_to_root; /* slices to owners, combined there, to the root */
-tti_amounts_of tti_amounts_net_tree;           /* down a binomial tree */
-tti_amounts_of tti_amounts_net_parts;          /* a part to or from each, in one phase */
-tti_amounts_of tti_amounts_net_own_slices;     /* a part to each owner, combined there */
-tti_amounts_of tti_amounts_net_blocks;         /* sizes, then blocks */
+tti_amounts_of tti_amounts_net_dissemination;    /* tokens to 1, 2, 4, ... further */
+tti_amounts_of tti_amounts_net_tokens;           /* a token to everybody */
+tti_amounts_of tti_amounts_net_all_to_all_one;   /* everything to everybody, combined there in one go */
+tti_amounts_of tti_amounts_net_all_to_all_tree;  /* or two by two */
+tti_amounts_of tti_amounts_net_slices;           /* slices to owners, combined there in one go, to all */
+tti_amounts_of tti_amounts_net_slices_tree;      /* or two by two */
+tti_amounts_of tti_amounts_net_doubling;         /* all of it to 1, 2, 4, ... seats further, and back */
+tti_amounts_of tti_amounts_net_halving;          /* a half, a quarter, ..., and back */
+tti_amounts_of tti_amounts_net_ring;             /* slices around the circle, twice */
+tti_amounts_of tti_amounts_net_to_root;          /* everything to the root */
+tti_amounts_of tti_amounts_net_slices_to_root;   /* slices to owners, combined there in one go, to the root */
+tti_amounts_of tti_amounts_net_slices_to_root_tree; /* or two by two */
+tti_amounts_of tti_amounts_net_climb;            /* up a tree of radix 2, combined on the way */
+tti_amounts_of tti_amounts_net_climb4;           /* of radix 4 */
+tti_amounts_of tti_amounts_net_chain_up;         /* around the circle to the root, combined on the way */
+tti_amounts_of tti_amounts_net_tree;             /* down a tree of radix 2 */
+tti_amounts_of tti_amounts_net_tree4;            /* of radix 4 */
+tti_amounts_of tti_amounts_net_from_root;        /* everything from the root to all */
+tti_amounts_of tti_amounts_net_slices_from_root; /* a slice to each, and from each to the others */
+tti_amounts_of tti_amounts_net_chain;            /* from neighbour to neighbour */
+tti_amounts_of tti_amounts_net_parts;            /* a part to each, and from each, in one phase */
+tti_amounts_of tti_amounts_net_parts_ring;       /* parts around the circle */
+tti_amounts_of tti_amounts_net_bruck;            /* parts of 1, 2, 4, ... ranks in a message */
+tti_amounts_of tti_amounts_net_root_parts;       /* a part from each to the root, or to each from it */
+tti_amounts_of tti_amounts_net_subtrees;         /* up or down a tree, parts of a subtree in a message */
+tti_amounts_of tti_amounts_net_own_slices;       /* a part to each owner, combined there in one go */
+tti_amounts_of tti_amounts_net_own_slices_tree;  /* or two by two */
+tti_amounts_of tti_amounts_net_halving_parts;    /* a half of all parts, a quarter, ... */
+tti_amounts_of tti_amounts_net_ring_parts;       /* parts around the circle, combined on the way */
+tti_amounts_of tti_amounts_net_blocks;           /* sizes and short blocks, then long ones */
+tti_amounts_of tti_amounts_net_journeys;         /* the same, sizes and short blocks by way of others */
 
 #endif

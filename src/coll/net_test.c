@@ -60,13 +60,17 @@ static bool reduces(tutti_call_kind kind)
     return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_REDUCE || kind == TUTTI_CALL_REDUCE_SCATTER;
 }
 
-static bool is_there(tutti_call_kind kind, call_shape shape)
+/* Slices of a chunk have other owners than those of the whole, of which a ring adds in another order: it gets integers,
+ * which have no factors. */
+static bool is_there(const tti_algorithm *row, call_shape shape)
 {
+    const tutti_call_kind kind = row->kind;
+
     switch (shape) {
     case IN_PLACE: return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_ALL_GATHER || kind == TUTTI_CALL_REDUCE_SCATTER;
     case UNEVEN: return kind == TUTTI_CALL_ALL_GATHER || kind == TUTTI_CALL_REDUCE_SCATTER || is_exchange(kind);
     case SEVERAL: return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_ALL_GATHER || kind == TUTTI_CALL_REDUCE_SCATTER;
-    case SCALED: return reduces(kind);
+    case SCALED: return reduces(kind) && row->order != TTI_IN_RING_ORDER;
     default: return true;
     }
 }
@@ -184,7 +188,7 @@ static job *make(tt_rank *t, const tti_algorithm *row, int64_t count, call_shape
     lists = out + count + 1;
     ins = lists + t->size * (count + 1);
     j->call = (tutti_call){ .kind = row->kind, .seq = seq, .op = shape == SCALED ? tutti_premul_sum(1.7) : TUTTI_SUM,
-                            .dtype = row->order == TTI_IN_RANK_ORDER ? TUTTI_F32 : TUTTI_I32, .count = count,
+                            .dtype = row->order == TTI_IN_RING_ORDER ? TUTTI_I32 : TUTTI_F32, .count = count,
                             .root = has_root(row->kind) ? (int)(seq % (uint64_t)t->size) : -1,
                             .deadline_ns = t->deadline_ns, .in = in, .out = out, .list = j->list };
     for (r = 0; r < t->size; r++) {
@@ -274,7 +278,7 @@ static void every_plan_however_cut(tt_rank *t)
         return;
     for (i = 0; i < n; i++)
         for (shape = 0; rows[i].plan != NULL && shape < SHAPES; shape++)
-            for (c = 0; is_there(rows[i].kind, (call_shape)shape) && c < sizeof counts / sizeof counts[0]; c++)
+            for (c = 0; is_there(&rows[i], (call_shape)shape) && c < sizeof counts / sizeof counts[0]; c++)
                 for (w = 0; w < 2 && t->failure[0] == '\0'; w++, seq += 2) /* in turn, and two for each count */
                     compare(t, &team, &net, &rows[i], counts[c], (call_shape)shape,
                             &ways[(c + 3 * w + (size_t)(i + shape)) % (sizeof ways / sizeof ways[0])], seq);
@@ -297,7 +301,7 @@ static void long_calls_however_cut(tt_rank *t)
         return;
     for (i = 0; i < n; i++)
         for (shape = 0; rows[i].plan != NULL && shape < SHAPES; shape++)
-            for (w = 0; is_there(rows[i].kind, (call_shape)shape) && w < sizeof ways / sizeof ways[0] && t->failure[0] == '\0';
+            for (w = 0; is_there(&rows[i], (call_shape)shape) && w < sizeof ways / sizeof ways[0] && t->failure[0] == '\0';
                  w++, seq += 2)
                 compare(t, &team, &net, &rows[i], 150001, (call_shape)shape, &ways[w], seq);
     tti_net_release(&net);

@@ -80,29 +80,39 @@ static void shifts_visit_everybody_once(void **state)
         }
 }
 
+/* One rank hands on to its children of a step: how many. */
+static int hand_on(int rank, int root, int n, int radix, int step, const int *has, int *fresh)
+{
+    int i, n_children = 0, heard_in = -1;
+
+    for (i = 1; i < radix; i++) {
+        const int child = tti_radix_child(rank, root, n, radix, step, i);
+
+        if (child < 0)
+            continue;
+        assert_true(has[rank]);
+        assert_false(has[child] || fresh[child]);
+        assert_int_equal(tti_radix_parent(child, root, n, radix, &heard_in), rank);
+        assert_int_equal(heard_in, step);
+        fresh[child] = 1;
+        n_children++;
+    }
+    return n_children;
+}
+
 /* Play the tree: who has it after each step, by the parents' view and by the children's. */
-static void check_tree(int n, int root)
+static void check_tree(int n, int root, int radix)
 {
     int has[RANKS_MAX] = { 0 };
     int step, rank, reached = 1, heard_in = -1;
 
     has[root] = 1;
-    assert_int_equal(tti_tree_parent(root, root, n, &heard_in), -1);
-    for (step = 0; step < tti_doubling_steps(n); step++) {
+    assert_int_equal(tti_radix_parent(root, root, n, radix, &heard_in), -1);
+    for (step = 0; step < tti_radix_steps(n, radix); step++) {
         int fresh[RANKS_MAX] = { 0 };
 
-        for (rank = 0; rank < n; rank++) {
-            const int child = tti_tree_child(rank, root, n, step);
-
-            if (child < 0)
-                continue;
-            assert_true(has[rank]);
-            assert_false(has[child] || fresh[child]);
-            assert_int_equal(tti_tree_parent(child, root, n, &heard_in), rank);
-            assert_int_equal(heard_in, step);
-            fresh[child] = 1;
-            reached++;
-        }
+        for (rank = 0; rank < n; rank++)
+            reached += hand_on(rank, root, n, radix, step, has, fresh);
         for (rank = 0; rank < n; rank++)
             has[rank] |= fresh[rank];
     }
@@ -111,12 +121,57 @@ static void check_tree(int n, int root)
 
 static void trees_span(void **state)
 {
-    int n, root;
+    int n, root, radix;
 
     (void)state;
     for (n = 1; n <= RANKS_MAX; n++)
         for (root = 0; root < n; root++)
-            check_tree(n, root);
+            for (radix = 2; radix <= 5; radix++)
+                check_tree(n, root, radix);
+}
+
+static void radix_two_doubles(void **state)
+{
+    int n;
+
+    (void)state;
+    for (n = 1; n <= RANKS_MAX; n++)
+        assert_int_equal(tti_radix_steps(n, 2), tti_doubling_steps(n));
+}
+
+/* Seats are a power of two, in the order of ranks, with one rank or two neighbours each. */
+static void every_rank_has_a_seat(void **state)
+{
+    int n, rank, seat;
+
+    (void)state;
+    for (n = 1; n <= RANKS_MAX; n++) {
+        const tti_seats seats = tti_seats_of(n);
+        int             next = 0;
+
+        assert_int_equal(seats.n, 1 << seats.steps);
+        assert_true(seats.n <= n && n < 2 * seats.n);
+        for (seat = 0; seat < seats.n; seat++) {
+            assert_int_equal(tti_sitting(&seats, seat), next);
+            for (rank = next; rank < n && tti_seat_of(&seats, rank) == seat; rank++)
+                assert_int_equal(tti_pair_of(&seats, rank), seat < seats.n_pairs ? 4 * seat + 1 - rank : -1);
+            assert_int_equal(rank - next, seat < seats.n_pairs ? 2 : 1);
+            next = rank;
+        }
+        assert_int_equal(next, n);
+    }
+}
+
+static void reversing_twice_changes_nothing(void **state)
+{
+    int bits, x;
+
+    (void)state;
+    for (bits = 0; bits <= 10; bits++)
+        for (x = 0; x < 1 << bits; x++)
+            assert_int_equal(tti_reversed(tti_reversed(x, bits), bits), x);
+    assert_int_equal(tti_reversed(6, 3), 3);
+    assert_int_equal(tti_reversed(1, 6), 32);
 }
 
 /* After the rounds of dissemination everybody has heard, over some way, of everybody. */
@@ -145,6 +200,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_element_has_one_owner), cmocka_unit_test(doubling_reaches_all),
         cmocka_unit_test(shifts_visit_everybody_once), cmocka_unit_test(trees_span),
+        cmocka_unit_test(radix_two_doubles), cmocka_unit_test(every_rank_has_a_seat),
+        cmocka_unit_test(reversing_twice_changes_nothing),
         cmocka_unit_test(dissemination_tells_all),
     };
 

@@ -2,22 +2,24 @@
  *
  * plan_test.c
  * Goal    every plan moves and combines what its kind says, for any number of ranks, root and
- *         count.
+ *         count, in the order that it is said to; and does as much as its amounts say.
  * Method  All ranks in one process: messages are queued by (sender, receiver), phase after phase,
- *         and the results compared bit by bit with plain loops that add from rank 0 on. Sums are of
- *         floats whose sum depends on the order. On the way it is checked that all ranks have as
- *         many phases, that every message sent in a phase is received in it with as many bytes,
- *         that no message lands on memory that is sent in the same phase, and that only memory of
+ *         and the results compared bit by bit with plain loops that add in rank order, around the circle or
+ *         along the tree. Sums and averages are of floats whose sum depends on the order. On the way it is checked that all
+ *         ranks have as many phases, that every message sent in a phase is received in it with as many
+ *         bytes, that no message lands on memory that is sent in the same phase, and that only memory of
  *         the rank is touched. */
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "coll/choose.h"
 #include "coll/net/plan.h"
 #include "coll/pattern.h"
 
-enum { RANKS_MAX = 17, COUNT_MAX = 1023, MESSAGES_MAX = RANKS_MAX * RANKS_MAX };
+enum { RANKS_MAX = 64, FEW_RANKS = 16, COUNT_MAX = 1023 };
 
 typedef enum kind {
     ALL_REDUCE,
@@ -40,28 +42,69 @@ typedef struct plan_case {
     bool        has_root;
     bool        in_place; /* in and out are one buffer; own entries, where lists are both */
     bool        uneven;   /* parts of different sizes */
+    tti_order   order;
 } plan_case;
 
+#define RANK TTI_IN_RANK_ORDER
+#define RING TTI_IN_RING_ORDER
+#define TREE TTI_IN_TREE_ORDER
+
 static const plan_case plans[] = {
-    { "all_reduce one_shot", tti_plan_all_reduce_one_shot, ALL_REDUCE, false, true, false },
-    { "all_reduce direct", tti_plan_all_reduce_direct, ALL_REDUCE, false, true, false },
-    { "reduce to_root", tti_plan_reduce_to_root, REDUCE, true, true, false },
-    { "reduce direct", tti_plan_reduce_direct, REDUCE, true, true, false },
-    { "broadcast binomial", tti_plan_broadcast_binomial, BROADCAST, true, true, false },
-    { "all_gather direct", tti_plan_all_gather_direct, ALL_GATHER, false, false, false },
-    { "all_gather direct uneven", tti_plan_all_gather_direct, ALL_GATHER, false, false, true },
-    { "gather direct", tti_plan_gather_direct, GATHER, true, false, false },
-    { "scatter direct", tti_plan_scatter_direct, SCATTER, true, false, false },
-    { "reduce_scatter direct", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, false, false },
-    { "reduce_scatter direct in place", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, true,
-      false },
-    { "reduce_scatter direct uneven", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, true,
-      true },
-    { "all_to_all direct", tti_plan_all_to_all_direct, ALL_TO_ALL, false, false, false },
-    { "all_to_all direct uneven", tti_plan_all_to_all_direct, ALL_TO_ALL, false, true, true },
-    { "gather_v direct", tti_plan_all_to_all_direct, GATHER_V, true, true, true },
-    { "scatter_v direct", tti_plan_all_to_all_direct, SCATTER_V, true, false, true },
-    { "barrier dissemination", tti_plan_barrier_dissemination, BARRIER, false, false, false },
+    { "all_reduce one_shot", tti_plan_all_reduce_one_shot, ALL_REDUCE, false, true, false, RANK },
+    { "all_reduce one_shot_tree", tti_plan_all_reduce_one_shot_tree, ALL_REDUCE, false, true, false, TREE },
+    { "all_reduce direct", tti_plan_all_reduce_direct, ALL_REDUCE, false, true, false, RANK },
+    { "all_reduce direct out of place", tti_plan_all_reduce_direct, ALL_REDUCE, false, false, false, RANK },
+    { "all_reduce direct_tree", tti_plan_all_reduce_direct_tree, ALL_REDUCE, false, true, false, TREE },
+    { "all_reduce doubling", tti_plan_all_reduce_doubling, ALL_REDUCE, false, true, false, TREE },
+    { "all_reduce doubling out of place", tti_plan_all_reduce_doubling, ALL_REDUCE, false, false, false, TREE },
+    { "all_reduce halving", tti_plan_all_reduce_halving, ALL_REDUCE, false, true, false, TREE },
+    { "all_reduce halving out of place", tti_plan_all_reduce_halving, ALL_REDUCE, false, false, false, TREE },
+    { "all_reduce ring", tti_plan_all_reduce_ring, ALL_REDUCE, false, true, false, RING },
+    { "all_reduce ring out of place", tti_plan_all_reduce_ring, ALL_REDUCE, false, false, false, RING },
+    { "reduce to_root", tti_plan_reduce_to_root, REDUCE, true, true, false, RANK },
+    { "reduce direct", tti_plan_reduce_direct, REDUCE, true, true, false, RANK },
+    { "reduce direct_tree", tti_plan_reduce_direct_tree, REDUCE, true, true, false, TREE },
+    { "reduce binomial", tti_plan_reduce_binomial, REDUCE, true, true, false, TREE },
+    { "reduce binomial out of place", tti_plan_reduce_binomial, REDUCE, true, false, false, TREE },
+    { "reduce knomial4", tti_plan_reduce_knomial4, REDUCE, true, true, false, TREE },
+    { "reduce chain", tti_plan_reduce_chain, REDUCE, true, true, false, RING },
+    { "broadcast binomial", tti_plan_broadcast_binomial, BROADCAST, true, true, false, RANK },
+    { "broadcast knomial4", tti_plan_broadcast_knomial4, BROADCAST, true, true, false, RANK },
+    { "broadcast flat", tti_plan_broadcast_flat, BROADCAST, true, true, false, RANK },
+    { "broadcast sliced", tti_plan_broadcast_sliced, BROADCAST, true, true, false, RANK },
+    { "broadcast chain", tti_plan_broadcast_chain, BROADCAST, true, true, false, RANK },
+    { "all_gather direct", tti_plan_all_gather_direct, ALL_GATHER, false, false, false, RANK },
+    { "all_gather direct uneven", tti_plan_all_gather_direct, ALL_GATHER, false, false, true, RANK },
+    { "all_gather ring", tti_plan_all_gather_ring, ALL_GATHER, false, false, false, RANK },
+    { "all_gather ring in place", tti_plan_all_gather_ring, ALL_GATHER, false, true, false, RANK },
+    { "all_gather ring uneven", tti_plan_all_gather_ring, ALL_GATHER, false, false, true, RANK },
+    { "all_gather bruck", tti_plan_all_gather_bruck, ALL_GATHER, false, false, false, RANK },
+    { "all_gather bruck in place", tti_plan_all_gather_bruck, ALL_GATHER, false, true, false, RANK },
+    { "all_gather bruck uneven", tti_plan_all_gather_bruck, ALL_GATHER, false, true, true, RANK },
+    { "gather direct", tti_plan_gather_direct, GATHER, true, false, false, RANK },
+    { "gather binomial", tti_plan_gather_binomial, GATHER, true, false, false, RANK },
+    { "gather binomial in place", tti_plan_gather_binomial, GATHER, true, true, false, RANK },
+    { "scatter direct", tti_plan_scatter_direct, SCATTER, true, false, false, RANK },
+    { "scatter binomial", tti_plan_scatter_binomial, SCATTER, true, false, false, RANK },
+    { "scatter binomial in place", tti_plan_scatter_binomial, SCATTER, true, true, false, RANK },
+    { "reduce_scatter direct", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, false, false, RANK },
+    { "reduce_scatter direct in place", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, true, false, RANK },
+    { "reduce_scatter direct uneven", tti_plan_reduce_scatter_direct, REDUCE_SCATTER, false, true, true, RANK },
+    { "reduce_scatter direct_tree", tti_plan_reduce_scatter_direct_tree, REDUCE_SCATTER, false, true, false, TREE },
+    { "reduce_scatter halving", tti_plan_reduce_scatter_halving, REDUCE_SCATTER, false, false, false, TREE },
+    { "reduce_scatter halving in place", tti_plan_reduce_scatter_halving, REDUCE_SCATTER, false, true, false, TREE },
+    { "reduce_scatter halving uneven", tti_plan_reduce_scatter_halving, REDUCE_SCATTER, false, true, true, TREE },
+    { "reduce_scatter ring", tti_plan_reduce_scatter_ring, REDUCE_SCATTER, false, false, false, RING },
+    { "reduce_scatter ring in place", tti_plan_reduce_scatter_ring, REDUCE_SCATTER, false, true, false, RING },
+    { "reduce_scatter ring uneven", tti_plan_reduce_scatter_ring, REDUCE_SCATTER, false, true, true, RING },
+    { "all_to_all direct", tti_plan_all_to_all_direct, ALL_TO_ALL, false, false, false, RANK },
+    { "all_to_all direct uneven", tti_plan_all_to_all_direct, ALL_TO_ALL, false, true, true, RANK },
+    { "all_to_all bruck", tti_plan_all_to_all_bruck, ALL_TO_ALL, false, false, false, RANK },
+    { "all_to_all bruck uneven", tti_plan_all_to_all_bruck, ALL_TO_ALL, false, true, true, RANK },
+    { "gather_v direct", tti_plan_all_to_all_direct, GATHER_V, true, true, true, RANK },
+    { "scatter_v direct", tti_plan_all_to_all_direct, SCATTER_V, true, false, true, RANK },
+    { "barrier dissemination", tti_plan_barrier_dissemination, BARRIER, false, false, false, RANK },
+    { "barrier flat", tti_plan_barrier_flat, BARRIER, false, false, false, RANK },
 };
 enum { N_PLANS = sizeof plans / sizeof plans[0] };
 
@@ -69,20 +112,21 @@ typedef struct member {
     tti_schedule schedule;
     tti_binding  binding;
     float        in[COUNT_MAX], out[COUNT_MAX];
-    float        list[RANKS_MAX][COUNT_MAX];
+    float       *list[RANKS_MAX];
     void        *entries[RANKS_MAX];
-    float        ins[RANKS_MAX][COUNT_MAX];
+    float       *ins[RANKS_MAX];
     const void  *in_entries[RANKS_MAX];
     int64_t      list_counts[RANKS_MAX], in_counts[RANKS_MAX];
     tti_block_sizes sizes[2 * RANKS_MAX];
+    float       *room; /* of list and ins */
     char        *scratch;
 } member;
 
+/* From one rank to another, in the order sent. */
 typedef struct message {
-    int     to;
-    int     from;
-    int64_t bytes;
-    char   *data;
+    struct message *next;
+    int64_t         bytes;
+    char            data[];
 } message;
 
 typedef struct play {
@@ -92,9 +136,9 @@ typedef struct play {
     int64_t          count;
 } play;
 
-static member  members[RANKS_MAX];
-static message queue[MESSAGES_MAX];
-static int     n_queued;
+static member   members[RANKS_MAX];
+static message *under_way[RANKS_MAX][RANKS_MAX]; /* from, to */
+static int      n_under_way;
 
 /* Of very different sizes, so that another order of adding gives other bits. */
 static float value(int rank, int64_t i)
@@ -176,12 +220,33 @@ static bool has_input_list(const play *p)
     return p->plan->kind == SCATTER || p->plan->kind == REDUCE_SCATTER;
 }
 
+/* Counts differ by at most a half. */
+static void make_room(member *m, const play *p)
+{
+    const size_t each = (size_t)p->count + 1, all = 2 * (size_t)p->n * each;
+    int          r;
+
+    m->room = malloc(all * sizeof *m->room);
+    assert_non_null(m->room);
+    for (r = 0; r < p->n; r++) {
+        m->list[r] = m->room + (size_t)r * each;
+        m->ins[r] = m->room + (size_t)(p->n + r) * each;
+    }
+}
+
+/* Every second number of ranks averages. */
+static tutti_op_kind op_of(const play *p)
+{
+    return p->n % 2 == 0 ? TUTTI_OP_SUM : TUTTI_OP_AVG;
+}
+
 static void prepare(member *m, const play *p, int rank)
 {
     tti_plan_input input;
-    int64_t              i;
-    int                  r;
+    int64_t        i;
+    int            r;
 
+    make_room(m, p);
     for (i = 0; i < p->count; i++) {
         m->in[i] = value(rank, i);
         m->out[i] = -1.0f;
@@ -203,10 +268,17 @@ static void prepare(member *m, const play *p, int rank)
     m->binding = (tti_binding){ .in = m->in, .out = p->plan->in_place ? m->in : m->out,
                                 .list = m->entries, .ins = m->in_entries, .sizes = m->sizes,
                                 .scratch = m->scratch,
-                                .kernel = tti_reduce_kernel_for(TUTTI_OP_SUM, TUTTI_F32),
+                                .kernel = tti_reduce_kernel_for(op_of(p), TUTTI_F32),
+                                .partial = tti_partial_kernel(op_of(p), TUTTI_F32),
                                 .element = sizeof(float), .n_ranks = p->n };
     if (p->plan->kind == REDUCE_SCATTER)
         m->binding.out = p->plan->in_place ? m->list[rank] : m->out;
+    if (p->plan->in_place && (p->plan->kind == ALL_GATHER || (p->plan->kind == GATHER && rank == p->root))) {
+        memcpy(m->list[rank], m->in, (size_t)part_count(p, rank) * sizeof(float));
+        m->binding.in = m->list[rank];
+    }
+    if (p->plan->in_place && p->plan->kind == SCATTER && rank == p->root)
+        m->binding.out = m->list[rank];
     /* Who must not write has no place to write to. */
     if (p->plan->kind == REDUCE && rank != p->root)
         m->binding.out = NULL;
@@ -247,30 +319,33 @@ static void send_all(const member *m, int rank, int k)
     const tti_transfer *sends = tti_phase_sends(&m->schedule, k, &n);
 
     for (i = 0; i < n; i++) {
-        message *fresh = &queue[n_queued++];
+        const size_t bytes = (size_t)sends[i].block.bytes;
+        message     *fresh = malloc(sizeof *fresh + bytes);
+        message    **last = &under_way[rank][sends[i].peer];
 
-        assert_in_range(n_queued, 1, MESSAGES_MAX);
-        *fresh = (message){ sends[i].peer, rank, sends[i].block.bytes,
-                            malloc((size_t)sends[i].block.bytes + 1) };
-        assert_non_null(fresh->data);
-        if (fresh->bytes > 0)
-            memcpy(fresh->data, tti_block_at(&m->binding, &sends[i].block), (size_t)fresh->bytes);
+        assert_non_null(fresh);
+        assert_int_not_equal(sends[i].peer, rank);
+        *fresh = (message){ .bytes = sends[i].block.bytes };
+        if (bytes > 0)
+            memcpy(fresh->data, tti_block_at(&m->binding, &sends[i].block), bytes);
+        while (*last != NULL)
+            last = &(*last)->next;
+        *last = fresh;
+        n_under_way++;
     }
 }
 
 static void recv_one(const member *m, int rank, const tti_transfer *recv)
 {
-    int i;
+    message *came = under_way[recv->peer][rank];
 
-    for (i = 0; i < n_queued; i++)
-        if (queue[i].to == rank && queue[i].from == recv->peer)
-            break;
-    assert_true(i < n_queued);
-    assert_int_equal(queue[i].bytes, recv->block.bytes);
-    if (queue[i].bytes > 0)
-        memcpy(tti_block_at(&m->binding, &recv->block), queue[i].data, (size_t)queue[i].bytes);
-    free(queue[i].data);
-    memmove(&queue[i], &queue[i + 1], (size_t)(--n_queued - i) * sizeof queue[0]);
+    assert_non_null(came);
+    assert_int_equal(came->bytes, recv->block.bytes);
+    if (came->bytes > 0)
+        memcpy(tti_block_at(&m->binding, &recv->block), came->data, (size_t)came->bytes);
+    under_way[recv->peer][rank] = came->next;
+    free(came);
+    n_under_way--;
 }
 
 static void recv_all(const member *m, int rank, int k)
@@ -296,20 +371,71 @@ static void play_phases(const play *p)
         }
         for (rank = 0; rank < p->n; rank++)
             recv_all(&members[rank], rank, k);
-        assert_int_equal(n_queued, 0);
+        assert_int_equal(n_under_way, 0);
         for (rank = 0; rank < p->n; rank++)
             tti_phase_steps(&members[rank].schedule, k, &members[rank].binding);
     }
 }
 
+/* ---- what sums are ---- */
+
+static float along_the_tree(float *x, int n)
+{
+    const tti_seats seats = tti_seats_of(n);
+    int             seat, reach;
+
+    for (seat = 0; seat < seats.n; seat++)
+        x[seat] = seat < seats.n_pairs ? x[2 * seat] + x[2 * seat + 1] : x[seat + seats.n_pairs];
+    for (reach = 1; reach < seats.n; reach *= 2)
+        for (seat = 0; seat < seats.n; seat += 2 * reach)
+            x[seat] += x[seat + reach];
+    return x[0];
+}
+
+/* The sum, or average, of x[0] .. x[n-1] as a plan's order has it, of a slice that owner has. */
+static float total_of(const play *p, float *x, int owner)
+{
+    float total = 0;
+    int   k;
+
+    if (p->plan->order == RANK)
+        for (total = x[0], k = 1; k < p->n; k++)
+            total += x[k];
+    else if (p->plan->order == RING)
+        for (total = x[(owner + 1) % p->n], k = 2; k <= p->n; k++)
+            total += x[(owner + k) % p->n];
+    else
+        total = along_the_tree(x, p->n);
+    return op_of(p) == TUTTI_OP_AVG ? total / (float)p->n : total;
+}
+
+static int owner_of(const play *p, int64_t i)
+{
+    int owner = 0;
+
+    while (i >= tti_slice_of(p->count, sizeof(float), p->n, owner).end)
+        owner++;
+    return owner;
+}
+
 static float sum(const play *p, int64_t i)
 {
-    float total = value(0, i);
+    float x[RANKS_MAX];
     int   r;
 
-    for (r = 1; r < p->n; r++)
-        total += value(r, i);
-    return total;
+    for (r = 0; r < p->n; r++)
+        x[r] = value(r, i);
+    return total_of(p, x, p->plan->kind == REDUCE ? p->root : owner_of(p, i));
+}
+
+static float sum_of_part(const play *p, int owner, int64_t i)
+{
+    float x[RANKS_MAX];
+    int   r;
+
+    for (r = 0; r < p->n; r++)
+        x[r] = list_value(r, owner, i);
+    return total_of(p, x, owner);
 }
 
 static void check_element(const play *p, int rank, int64_t i, float got, float want)
@@ -323,14 +449,26 @@ static void check_part(const play *p, int rank)
 {
     const float *got = members[rank].binding.out;
     int64_t      i;
-    int          r;
 
-    for (i = 0; i < part_count(p, rank); i++) {
-        float total = list_value(0, rank, i);
+    for (i = 0; i < part_count(p, rank); i++)
+        check_element(p, rank, i, got[i], sum_of_part(p, rank, i));
+}
 
-        for (r = 1; r < p->n; r++)
-            total += list_value(r, rank, i);
-        check_element(p, rank, i, got[i], total);
+/* The same for all ranks that have a result. */
+static void check_sums(const play *p)
+{
+    float   want[COUNT_MAX];
+    int64_t i;
+    int     rank;
+
+    for (i = 0; i < p->count; i++)
+        want[i] = sum(p, i);
+    for (rank = 0; rank < p->n; rank++) {
+        const float *got = members[rank].binding.out;
+
+        if (got != NULL && memcmp(got, want, (size_t)p->count * sizeof(float)) != 0)
+            for (i = 0; i < p->count; i++)
+                check_element(p, rank, i, got[i], want[i]);
     }
 }
 
@@ -356,12 +494,16 @@ static void check_buffer(const play *p, int rank, const float *got, int of)
     const int64_t count = p->plan->uneven ? part_count(p, of) : p->count;
     int64_t       i;
 
-    for (i = 0; i < count; i++) {
-        const bool  sums = p->plan->kind == ALL_REDUCE || p->plan->kind == REDUCE;
-        const float want = sums ? sum(p, i) : of < 0 ? list_value(p->root, rank, i) : value(of, i);
+    for (i = 0; i < count; i++)
+        check_element(p, rank, i, got[i], of < 0 ? list_value(p->root, rank, i) : value(of, i));
+}
 
-        check_element(p, rank, i, got[i], want);
-    }
+static void check_only_read(const play *p, int rank)
+{
+    int64_t i;
+
+    for (i = 0; i < p->count && !p->plan->in_place; i++)
+        check_element(p, rank, i, members[rank].in[i], value(rank, i));
 }
 
 static void check_result(const play *p, int rank)
@@ -371,10 +513,11 @@ static void check_result(const play *p, int rank)
     int           r;
 
     switch (p->plan->kind) {
-    case ALL_REDUCE: check_buffer(p, rank, m->in, 0); break;
+    case ALL_REDUCE:
     case REDUCE:
-        if (is_root)
-            check_buffer(p, rank, m->in, 0);
+        check_only_read(p, rank);
+        if (rank == 0)
+            check_sums(p);
         break;
     case BROADCAST: check_buffer(p, rank, m->in, p->root); break;
     case ALL_GATHER:
@@ -382,7 +525,7 @@ static void check_result(const play *p, int rank)
         for (r = 0; r < p->n && (is_root || p->plan->kind == ALL_GATHER); r++)
             check_buffer(p, rank, m->list[r], r);
         break;
-    case SCATTER: check_buffer(p, rank, m->out, -1); break;
+    case SCATTER: check_buffer(p, rank, m->binding.out, -1); break;
     case REDUCE_SCATTER: check_part(p, rank); break;
     case ALL_TO_ALL:
     case GATHER_V:
@@ -398,68 +541,217 @@ static void play_one(const play *p)
     for (rank = 0; rank < p->n; rank++)
         prepare(&members[rank], p, rank);
     play_phases(p);
-    for (rank = 0; rank < p->n; rank++) {
+    for (rank = 0; rank < p->n; rank++)
         check_result(p, rank);
+    for (rank = 0; rank < p->n; rank++) {
         free(members[rank].scratch);
+        free(members[rank].room);
+    }
+}
+
+static bool takes_root(const play *p)
+{
+    if (!p->plan->has_root)
+        return p->root == 0;
+    return p->n <= FEW_RANKS || p->root <= 1 || p->root == p->n / 2 || p->root == p->n - 1;
+}
+
+static void play_counts(play *p)
+{
+    const int64_t few[] = { 0, 1, 3, 17, 1000, COUNT_MAX }, many[] = { 0, 1, p->n - 1, p->n, 131 };
+    const bool    is_few = p->n <= FEW_RANKS;
+    size_t        c;
+
+    for (c = 0; c < (is_few ? sizeof few / sizeof few[0] : sizeof many / sizeof many[0]); c++) {
+        p->count = is_few ? few[c] : many[c];
+        play_one(p);
     }
 }
 
 static void every_plan_does_what_its_kind_says(void **state)
 {
-    static const int64_t counts[] = { 0, 1, 3, 17, 1000, COUNT_MAX };
-    play                 p;
-    size_t               i, c;
+    play   p;
+    size_t i;
 
     (void)state;
     for (i = 0; i < N_PLANS; i++)
-        for (p.n = 1; p.n <= RANKS_MAX; p.n++)
-            for (p.root = 0; p.root < (plans[i].has_root ? p.n : 1); p.root++)
-                for (c = 0; c < sizeof counts / sizeof counts[0]; c++) {
-                    p.plan = &plans[i];
-                    p.count = counts[c];
-                    play_one(&p);
-                }
+        for (p.plan = &plans[i], p.n = 1; p.n <= RANKS_MAX; p.n++)
+            for (p.root = 0; p.root < p.n; p.root++)
+                if (takes_root(&p))
+                    play_counts(&p);
 }
 
 /* A rank that owns nothing takes part in the second phase all the same. */
 static void a_rank_without_a_slice_gets_the_result(void **state)
 {
-    const play p = { .plan = &plans[1], .n = RANKS_MAX, .count = 3 };
+    const play p = { .plan = &plans[2], .n = FEW_RANKS, .count = 3 };
 
     (void)state;
     assert_true(tti_slice_of(p.count, sizeof(float), p.n, p.n - 1).begin == p.count);
     play_one(&p);
 }
 
-/* The barrier lets nobody through before all have come: knowledge spreads with its messages. */
-static void barrier_waits_for_all(void **state)
+/* ---- barriers ---- */
+
+/* Who has sent something to rank in phase k. */
+static uint64_t heard_of(const uint64_t *knew, int rank, int k)
 {
-    int n, k, rank, i, n_sends;
+    int                 n, i;
+    const tti_transfer *recvs = tti_phase_recvs(&members[rank].schedule, k, &n);
+    uint64_t            knows = knew[rank];
+
+    for (i = 0; i < n; i++)
+        knows |= knew[recvs[i].peer];
+    return knows;
+}
+
+static void check_barrier(tti_plan *plan, int n)
+{
+    uint64_t knew[RANKS_MAX], knows[RANKS_MAX];
+    int      rank, k;
+
+    for (rank = 0; rank < n; rank++) {
+        const tti_plan_input input = { .n_ranks = n, .rank = rank, .root = -1, .element = 1 };
+
+        tti_schedule_clear(&members[rank].schedule);
+        plan(&input, &members[rank].schedule);
+        knows[rank] = UINT64_C(1) << rank;
+    }
+    for (k = 0; k < members[0].schedule.phases.n; k++) {
+        memcpy(knew, knows, sizeof knew);
+        for (rank = 0; rank < n; rank++)
+            knows[rank] = heard_of(knew, rank, k);
+    }
+    for (rank = 0; rank < n; rank++)
+        assert_true(knows[rank] == UINT64_MAX >> (64 - n));
+}
+
+/* A barrier lets nobody through before all have come: knowledge spreads with its messages. */
+static void barriers_wait_for_all(void **state)
+{
+    int n;
 
     (void)state;
     for (n = 1; n <= RANKS_MAX; n++) {
-        uint32_t knows[RANKS_MAX], next[RANKS_MAX];
-
-        for (rank = 0; rank < n; rank++) {
-            const tti_plan_input input = { .n_ranks = n, .rank = rank, .root = -1, .element = 1 };
-
-            tti_schedule_clear(&members[rank].schedule);
-            tti_plan_barrier_dissemination(&input, &members[rank].schedule);
-            knows[rank] = 1u << rank;
-        }
-        for (k = 0; k < members[0].schedule.phases.n; k++) {
-            memcpy(next, knows, sizeof next);
-            for (rank = 0; rank < n; rank++) {
-                const tti_transfer *sends = tti_phase_sends(&members[rank].schedule, k, &n_sends);
-
-                for (i = 0; i < n_sends; i++)
-                    next[sends[i].peer] |= knows[rank];
-            }
-            memcpy(knows, next, sizeof knows);
-        }
-        for (rank = 0; rank < n; rank++)
-            assert_int_equal(knows[rank], (1u << n) - 1);
+        check_barrier(tti_plan_barrier_dissemination, n);
+        check_barrier(tti_plan_barrier_flat, n);
     }
+}
+
+/* ---- amounts ---- */
+
+enum { AMOUNT_COUNT = 1 << 20 };
+
+/* What the rank with most of it does in phase k. */
+static tti_amounts most_of(int n_ranks, int k)
+{
+    tti_amounts most = { .meets = 0 };
+    int         rank, i, n_sends, n_recvs;
+
+    for (rank = 0; rank < n_ranks; rank++) {
+        const tti_schedule *s = &members[rank].schedule;
+        const tti_transfer *sends = tti_phase_sends(s, k, &n_sends), *recvs = tti_phase_recvs(s, k, &n_recvs);
+        const tti_phase    *phases = s->phases.items;
+        const tti_step     *steps = s->steps.items;
+        double              sent = 0, received = 0, combined = 0;
+
+        for (i = 0; i < n_sends; i++)
+            sent += (double)sends[i].block.bytes;
+        for (i = 0; i < n_recvs; i++)
+            received += (double)recvs[i].block.bytes;
+        for (i = k > 0 ? phases[k - 1].steps_end : 0; i < phases[k].steps_end; i++)
+            combined += steps[i].reduces ? (double)steps[i].to.bytes * steps[i].n : 0;
+        most.posts = fmax(most.posts, n_sends + n_recvs);
+        most.sent = fmax(most.sent, fmax(sent, received));
+        most.combined = fmax(most.combined, combined);
+    }
+    most.messages = most.posts > 0;
+    return most;
+}
+
+/* Bytes that pass the busiest rank's link, one way. */
+static double busiest_link(int n_ranks)
+{
+    double most = 0;
+    int    rank, i;
+
+    for (rank = 0; rank < n_ranks; rank++) {
+        const tti_schedule *s = &members[rank].schedule;
+        double              sent = 0, received = 0;
+
+        for (i = 0; i < s->sends.n; i++)
+            sent += (double)((const tti_transfer *)s->sends.items)[i].block.bytes;
+        for (i = 0; i < s->recvs.n; i++)
+            received += (double)((const tti_transfer *)s->recvs.items)[i].block.bytes;
+        most = fmax(most, fmax(sent, received));
+    }
+    return most;
+}
+
+static void make_schedules(tti_plan *plan, bool has_root, int n, int root)
+{
+    int rank;
+
+    for (rank = 0; rank < n; rank++) {
+        const tti_plan_input input = { .n_ranks = n, .rank = rank, .root = has_root ? root : -1,
+                                       .count = AMOUNT_COUNT, .element = sizeof(float) };
+
+        tti_schedule_clear(&members[rank].schedule);
+        plan(&input, &members[rank].schedule);
+        assert_false(members[rank].schedule.full);
+    }
+}
+
+static bool has_root(tutti_call_kind of)
+{
+    return of == TUTTI_CALL_BROADCAST || of == TUTTI_CALL_REDUCE || of == TUTTI_CALL_GATHER || of == TUTTI_CALL_SCATTER;
+}
+
+/* Slices, and parts of seats with two ranks, are not all of one size. */
+static void check_near(const tti_algorithm *row, int n, const char *what, double said, double does)
+{
+    if (fabs(said - does) > does / 6)
+        fail_msg("%s %s of %d ranks: %s are said to be %g, and are %g", tti_call_kind_name(row->kind), row->name, n, what,
+                 said, does);
+}
+
+static void check_amounts(const tti_algorithm *row, int n, int root)
+{
+    const double      bytes = row->kind == TUTTI_CALL_BARRIER ? 0 : AMOUNT_COUNT * (double)sizeof(float);
+    const tti_amounts said = row->amounts(n, bytes);
+    tti_amounts       does = { .meets = 0 };
+    int               k;
+
+    make_schedules(row->plan, has_root(row->kind), n, root);
+    for (k = 0; k < members[0].schedule.phases.n; k++) {
+        const tti_amounts most = most_of(n, k);
+
+        does.messages += most.messages;
+        does.posts += most.posts;
+        does.sent += most.sent;
+        does.combined += most.combined;
+    }
+    check_near(row, n, "phases", said.messages, does.messages);
+    check_near(row, n, "messages", said.posts, does.posts);
+    check_near(row, n, "bytes", said.sent, does.sent);
+    if (root == 0) /* others may be spared a step */
+        check_near(row, n, "bytes of a link", said.link > 0 ? said.link : said.sent, busiest_link(n));
+    check_near(row, n, "combined bytes", said.combined, does.combined);
+}
+
+/* Blocks are left out: which there are no two ranks but theirs know. */
+static void plans_do_what_their_amounts_say(void **state)
+{
+    int                  n_rows, i, n;
+    const tti_algorithm *rows = tti_algorithms(&n_rows);
+
+    (void)state;
+    for (i = 0; i < n_rows; i++)
+        for (n = 2; n <= RANKS_MAX && n <= rows[i].ranks_max && rows[i].plan != NULL &&
+                    rows[i].kind < TUTTI_CALL_ALL_TO_ALL; n++) {
+            check_amounts(&rows[i], n, 0);
+            check_amounts(&rows[i], n, n / 2);
+        }
 }
 
 static int release(void **state)
@@ -477,7 +769,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_plan_does_what_its_kind_says),
         cmocka_unit_test(a_rank_without_a_slice_gets_the_result),
-        cmocka_unit_test(barrier_waits_for_all),
+        cmocka_unit_test(barriers_wait_for_all),
+        cmocka_unit_test(plans_do_what_their_amounts_say),
     };
 
     return cmocka_run_group_tests_name("plan", tests, NULL, release);

@@ -37,6 +37,8 @@ int64_t tti_part_longest(const tutti_call *call, int n_ranks)
     int64_t longest = 0;
     int     r;
 
+    if (call->n_parts == 0)
+        return tti_part_count(call, 0);
     for (r = 0; r < n_ranks; r++)
         if (tti_part_count(call, r) > longest)
             longest = tti_part_count(call, r);

@@ -335,8 +335,10 @@ static tutti_status bind(tti_chunk *chunk, const tti_team *team, const tutti_cal
                                     .n_ranks = tti_team_whole(team)->n_ranks };
     if (has_sizes)
         write_sizes(whole, team->n_ranks, chunk->binding.sizes);
-    if (reduces(call))
+    if (reduces(call)) {
         chunk->binding.kernel = tti_reduce_kernel_for(call->op.kind, call->dtype);
+        chunk->binding.partial = tti_partial_kernel(call->op.kind, call->dtype);
+    }
     if (scaled > 0)
         scale(chunk, team->n_ranks, behind);
     if (call->n_segments > 0) {

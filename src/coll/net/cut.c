@@ -6,14 +6,14 @@
  *         in memory of its own, as large as the call. In chunks one is combined while the next arrives, and the memory
  *         is used again.
  * How     What costs is the message: it should carry MESSAGE bytes, so that what it costs by itself does not show.
- *         A plan that sends all it is given has a chunk of one message; one that deals in slices, one for
- *         each rank; where there are blocks, the same range of all. So many chunks are under way as fill SCRATCH, and
+ *         A plan that sends all it is given has a chunk of one message, and so has one that passes on what it gets; one that
+ *         deals in slices, one for each rank; where there are blocks, the same range of all. So many chunks are under way as fill SCRATCH, and
  *         at least WINDOW_LEAST: one arrives, one is combined, one leaves. With many ranks messages become shorter first,
  *         then chunks larger.
  *         Calls that only move blocks gain nothing: what has come is where it belongs. They stay whole.
  * True    A pure function of what all ranks share: of the plan, kind, count and dtype, and the number of ranks; of
- *         nothing that was measured, so that a call is cut the same way in every run. Bits are not the cut's matter: a plan
- *         that sums in an order that goes by the place of an element among all stays whole.
+ *         nothing that was measured, so that a call is cut the same way in every run: a ring, whose order of adding goes by the
+ *         slices of each chunk, has the same bits in all of them. Those of other plans are not the cut's matter.
  *         Where ranks do not share counts (all_to_all and its kin) both ends of a block know its size, and chunks of a
  *         length that all share would meet; what is gained by that is nothing, so those stay whole, too. */
 #include "coll/net/cut.h"
@@ -37,24 +37,34 @@ enum {
 typedef enum plan_form {
     IN_SLICES,  /* a slice for one of the ranks, of what the call has */
     AS_A_WHOLE, /* all of it */
+    PASSED_ON,  /* all of it, of which a rank keeps no more than a few at a time */
     IN_BLOCKS,  /* one of the blocks that the call has */
-    UNCUT,      /* nothing is gained by chunks, or the order of summation would be theirs */
+    UNCUT,      /* nothing is gained by chunks */
 } plan_form;
+
+/* Of the plans that deal neither in slices nor in blocks. */
+static const struct {
+    tti_plan *plan;
+    plan_form form;
+} forms[] = {
+    { tti_plan_all_reduce_one_shot, AS_A_WHOLE },  { tti_plan_all_reduce_one_shot_tree, AS_A_WHOLE },
+    { tti_plan_reduce_to_root, AS_A_WHOLE },       { tti_plan_all_reduce_doubling, PASSED_ON },
+    { tti_plan_reduce_binomial, PASSED_ON },       { tti_plan_reduce_knomial4, PASSED_ON },
+    { tti_plan_reduce_chain, PASSED_ON },          { tti_plan_reduce_scatter_ring, PASSED_ON },
+    { tti_plan_broadcast_binomial, PASSED_ON },    { tti_plan_broadcast_knomial4, PASSED_ON },
+    { tti_plan_broadcast_flat, PASSED_ON },        { tti_plan_broadcast_chain, PASSED_ON },
+};
 
 static plan_form form_of(tti_plan *plan, tutti_call_kind kind)
 {
-    static tti_plan *const whole[] = { tti_plan_all_reduce_one_shot, tti_plan_reduce_to_root,
-                                       tti_plan_broadcast_binomial };
-    size_t                 i;
+    size_t i;
 
+    for (i = 0; i < sizeof forms / sizeof forms[0]; i++)
+        if (forms[i].plan == plan)
+            return forms[i].form;
     if (kind == TUTTI_CALL_REDUCE_SCATTER)
         return IN_BLOCKS;
-    if (kind != TUTTI_CALL_ALL_REDUCE && kind != TUTTI_CALL_REDUCE && kind != TUTTI_CALL_BROADCAST)
-        return UNCUT;
-    for (i = 0; i < sizeof whole / sizeof whole[0]; i++)
-        if (whole[i] == plan)
-            return AS_A_WHOLE;
-    return IN_SLICES;
+    return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_REDUCE || kind == TUTTI_CALL_BROADCAST ? IN_SLICES : UNCUT;
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -79,25 +89,25 @@ static int64_t longest(const tutti_call *call, int n_ranks)
 }
 
 /* Whether a chunk keeps as much as its range has of every rank: a slice of each is its range once more. */
-static bool keeps_all(plan_form form, const tutti_call *call)
+static bool keeps_all(plan_form form)
 {
-    return form != IN_SLICES && call->kind != TUTTI_CALL_BROADCAST;
+    return form == AS_A_WHOLE || form == IN_BLOCKS;
 }
 
 /* Bytes of a chunk's range. */
-static int64_t range_of(plan_form form, const tutti_call *call, int n_ranks)
+static int64_t range_of(plan_form form, int n_ranks)
 {
     if (form == IN_SLICES)
         return larger(smaller((int64_t)MESSAGE * n_ranks, CHUNK_MOST), larger((int64_t)MESSAGE_LEAST * n_ranks, CHUNK_LEAST));
-    if (keeps_all(form, call))
+    if (keeps_all(form))
         return larger(smaller(SCRATCH / WINDOW_LEAST / n_ranks, MESSAGE), MESSAGE_LEAST);
     return MESSAGE;
 }
 
 /* How many chunks of such a range are under way. */
-static int window_of(plan_form form, const tutti_call *call, int64_t range, int n_ranks)
+static int window_of(plan_form form, int64_t range, int n_ranks)
 {
-    const int64_t scratch = keeps_all(form, call) ? range * n_ranks : range;
+    const int64_t scratch = keeps_all(form) ? range * n_ranks : range;
 
     return (int)smaller(larger(SCRATCH / scratch, WINDOW_LEAST), WINDOW_MOST);
 }
@@ -123,7 +133,7 @@ tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
     const plan_form form = form_of(plan, call->kind);
     const size_t    element = tutti_dtype_size(call->dtype);
     const int64_t   most = longest(call, n_ranks);
-    const int64_t   range = range_of(form, call, n_ranks);
+    const int64_t   range = range_of(form, n_ranks);
     const int64_t   fit = range / (int64_t)element;
     tti_cut         cut;
 
@@ -131,7 +141,7 @@ tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
         return tti_cut_into(call, n_ranks, most, 1);
     /* Of equal size, that none is nearly empty. */
     cut = tti_cut_into(call, n_ranks, in_lines((most + most / fit - 1) / (most / fit), element), 1);
-    cut.window = window_of(form, call, range, n_ranks);
+    cut.window = window_of(form, range, n_ranks);
     return cut;
 }
 

@@ -131,11 +131,11 @@ static tutti_status end_phase(const tti_net *net, tti_chunk *chunk)
 {
     tutti_status st = TUTTI_OK;
 
-    if (chunk->binding.sizes != NULL && chunk->phase == TTI_PHASE_OF_SIZES)
+    tti_phase_steps(&chunk->schedule, chunk->phase, &chunk->binding);
+    if (chunk->binding.sizes != NULL && chunk->phase == chunk->schedule.sizes_phase)
         st = tti_chunk_compare_sizes(chunk, net->team, &net->note);
     if (st != TUTTI_OK)
         return st;
-    tti_phase_steps(&chunk->schedule, chunk->phase, &chunk->binding);
     chunk->phase++;
     if (!tti_motion_is_over(chunk))
         return post_recvs(net, chunk);

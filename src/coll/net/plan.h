@@ -38,34 +38,77 @@ typedef struct tti_block_sizes {
     int64_t wants;
 } tti_block_sizes;
 
-enum { TTI_PHASE_OF_SIZES = 0 };
-
 /** Appends to an empty schedule. */
 typedef void tti_plan(const tti_plan_input *input, tti_schedule *schedule);
 
-/** Everybody sends everything to everybody. 1 phase, (P-1)S sent. */
-tti_plan tti_plan_all_reduce_one_shot;
-/** Slices to their owners, combined there, and back. 2 phases, 2S(P-1)/P sent. */
-tti_plan tti_plan_all_reduce_direct;
-/** Everything to the root. 1 phase, S sent, (P-1)S received by the root. */
+/* In the comments: phases, and the bytes that the rank with most of them sends or receives. In which order is
+ * summed is what choose.h calls it. A pair is there where P is no power of two: see pattern.h. */
+
+/** Everybody sends everything to everybody. 1 phase, (P-1)S. Rank order, or the tree's. */
+tti_plan tti_plan_all_reduce_one_shot, tti_plan_all_reduce_one_shot_tree;
+/** Slices to their owners, combined there, and back. 2 phases, 2S(P-1)/P. Rank order, or the tree's. */
+tti_plan tti_plan_all_reduce_direct, tti_plan_all_reduce_direct_tree;
+/** Pairs, pairs of pairs, ... swap all they have. log2 P phases of S; with pairs 2 more. */
+tti_plan tti_plan_all_reduce_doubling;
+/** The same with half of what they have, then of that, and back. 2 log2 P phases, 2S(P-1)/P; with pairs 2 phases and S
+ * more. */
+tti_plan tti_plan_all_reduce_halving;
+/** Slices around the circle, combined on the way, and around once more. 2(P-1) phases, 2S(P-1)/P. Ring order. */
+tti_plan tti_plan_all_reduce_ring;
+
+/** Everything to the root. 1 phase, (P-1)S. */
 tti_plan tti_plan_reduce_to_root;
-/** Slices to their owners, combined there, and on to the root. 2 phases, at most S sent. */
-tti_plan tti_plan_reduce_direct;
-/** Down a binomial tree. log2 P phases, S log2 P sent by the root. */
-tti_plan tti_plan_broadcast_binomial;
-/** Own part to everybody. 1 phase, (P-1)S sent; empty parts go, too, so that ranks with other lists of
- * counts find out. */
+/** Slices to their owners, combined there, and on to the root, which owns none. 2 phases, S; 2 ranks: 2S. Rank order, or
+ * the tree's. */
+tti_plan tti_plan_reduce_direct, tti_plan_reduce_direct_tree;
+/** Up a tree, two or four at a time. log2 P or log4 P phases, S received in each, or 3S; with pairs one more. */
+tti_plan tti_plan_reduce_binomial, tti_plan_reduce_knomial4;
+/** From the root's right neighbour around the circle to the root. P-1 phases, S. Ring order. */
+tti_plan tti_plan_reduce_chain;
+
+/** The root to all. 1 phase, (P-1)S. */
+tti_plan tti_plan_broadcast_flat;
+/** Down a tree in which whoever has it hands it to one, or to three, in each phase. log2 P or log4 P phases, S sent in each,
+ * or 3S. */
+tti_plan tti_plan_broadcast_binomial, tti_plan_broadcast_knomial4;
+/** From neighbour to neighbour. P-1 phases, S. */
+tti_plan tti_plan_broadcast_chain;
+/** A slice to each, and from each to all others. 2 phases, S. */
+tti_plan tti_plan_broadcast_sliced;
+
+/** Own part to everybody. 1 phase, (P-1)S; empty parts go, too, so that ranks with other lists of
+ * counts find out: here and below. */
 tti_plan tti_plan_all_gather_direct;
-tti_plan tti_plan_gather_direct;
-tti_plan tti_plan_scatter_direct;
-/** Each part to its owner, combined there. 1 phase, (P-1)S sent and received. */
-tti_plan tti_plan_reduce_scatter_direct;
-/** What each pair gives and expects, in TTI_PHASE_OF_SIZES, for whoever moves the data to compare;
- * then each block to its taker. 2 phases, of which the first is empty in chunks behind the first: only two ranks know
- * whether a block is empty. With a root
+/** Parts around the circle. P-1 phases, (P-1)S. */
+tti_plan tti_plan_all_gather_ring;
+/** 1, 2, 4, ... parts in a message. log2 P phases, (P-1)S; parts of different sizes are messages of their own. */
+tti_plan tti_plan_all_gather_bruck;
+
+/** To or from the root. 1 phase, (P-1)S. */
+tti_plan tti_plan_gather_direct, tti_plan_scatter_direct;
+/** Up or down a binomial tree, a subtree's parts in one message. log2 P phases, to the root (P-1)S; scatter: one phase
+ * without messages more. */
+tti_plan tti_plan_gather_binomial, tti_plan_scatter_binomial;
+
+/** Each part to its owner, combined there. 1 phase, (P-1)S. Rank order, or the tree's. */
+tti_plan tti_plan_reduce_scatter_direct, tti_plan_reduce_scatter_direct_tree;
+/** Parts around the circle to their owners, combined on the way. P-1 phases, (P-1)S. Ring order. */
+tti_plan tti_plan_reduce_scatter_ring;
+/** As the first half of all_reduce's. log2 P phases, and one without messages, (P-1)S; with pairs 2 phases and P S more. The tree's
+ * order. Parts of different sizes go directly. */
+tti_plan tti_plan_reduce_scatter_halving;
+
+/** What each pair gives and expects, and short blocks with it, told to whoever moves the data to compare
+ * (tti_schedule_tells_sizes()); then long blocks to their takers. 2 phases, and one without messages before, of which the first two
+ * are empty in chunks behind the first: only two ranks know how long a block is. With a root
  * (gather_v, scatter_v) only pairs that it is in have to do with each other. */
 tti_plan tti_plan_all_to_all_direct;
+/** The same with sizes and short blocks by way of others: log2 P phases instead of the first. Without a root. */
+tti_plan tti_plan_all_to_all_bruck;
+
 /** A token to 1, 2, 4, ... further, until all have heard of all. log2 P phases. */
 tti_plan tti_plan_barrier_dissemination;
+/** A token from each to each. 1 phase. */
+tti_plan tti_plan_barrier_flat;
 
 #endif

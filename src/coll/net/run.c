@@ -124,7 +124,7 @@ static void pass_over(tti_net *net)
 {
     while (net->n_over < net->n_begun && tti_motion_is_over(chunk_at(net, net->n_over)))
         net->n_over++;
-    net->sizes_known = net->sizes_known || net->n_over > 0 || chunk_at(net, 0)->phase > TTI_PHASE_OF_SIZES;
+    net->sizes_known = net->sizes_known || net->n_over > 0 || chunk_at(net, 0)->phase > chunk_at(net, 0)->schedule.sizes_phase;
 }
 
 /* Move all chunks as far as nobody has to be waited for. */

@@ -34,6 +34,7 @@ void tti_schedule_clear(tti_schedule *schedule)
     schedule->phases.n = schedule->sends.n = schedule->recvs.n = 0;
     schedule->steps.n = schedule->inputs.n = schedule->reads.n = 0;
     schedule->scratch_bytes = 0;
+    schedule->sizes_phase = 0;
     schedule->full = false;
 }
 
@@ -84,19 +85,24 @@ void tti_schedule_recv(tti_schedule *schedule, int peer, tti_block block)
         last_phase(schedule)->recvs_end = schedule->recvs.n;
 }
 
-static void add_step(tti_schedule *schedule, bool reduces, tti_block to)
+static void add_step(tti_schedule *schedule, bool reduces, bool partial, tti_block to)
 {
     tti_step *step = row_add(schedule, &schedule->steps, sizeof *step);
 
     if (step == NULL)
         return;
-    *step = (tti_step){ .reduces = reduces, .to = to, .first = schedule->inputs.n };
+    *step = (tti_step){ .reduces = reduces, .partial = partial, .to = to, .first = schedule->inputs.n };
     last_phase(schedule)->steps_end = schedule->steps.n;
 }
 
 void tti_schedule_reduce(tti_schedule *schedule, tti_block to)
 {
-    add_step(schedule, true, to);
+    add_step(schedule, true, false, to);
+}
+
+void tti_schedule_partial(tti_schedule *schedule, tti_block to)
+{
+    add_step(schedule, true, true, to);
 }
 
 /* reads has a place for every input there is, which is enough for those of any one step. */
@@ -112,8 +118,13 @@ void tti_schedule_input(tti_schedule *schedule, tti_block from)
 
 void tti_schedule_copy(tti_schedule *schedule, tti_block to, tti_block from)
 {
-    add_step(schedule, false, to);
+    add_step(schedule, false, false, to);
     tti_schedule_input(schedule, from);
+}
+
+void tti_schedule_tells_sizes(tti_schedule *schedule)
+{
+    schedule->sizes_phase = schedule->phases.n - 1;
 }
 
 tti_block tti_schedule_scratch(tti_schedule *schedule, int64_t bytes)
@@ -181,7 +192,7 @@ static void do_step(const tti_schedule *schedule, const tti_step *step, const tt
     for (i = 0; i < step->n; i++)
         reads[i] = tti_block_at(binding, &inputs[i]);
     if (step->reduces)
-        tti_reduce(binding->kernel, to, reads, step->n, step->to.bytes / (int64_t)binding->element,
+        tti_reduce(step->partial ? binding->partial : binding->kernel, to, reads, step->n, step->to.bytes / (int64_t)binding->element,
                    binding->n_ranks);
     else if (to != reads[0])
         memmove(to, reads[0], (size_t)step->to.bytes);
@@ -212,7 +223,7 @@ static void join_step(tti_schedule *schedule, const tti_schedule *from, const tt
     const tti_block *inputs = (const tti_block *)from->inputs.items + step->first;
     int              i;
 
-    add_step(schedule, step->reduces, moved(step->to, part, scratch_at));
+    add_step(schedule, step->reduces, step->partial, moved(step->to, part, scratch_at));
     for (i = 0; i < step->n; i++)
         tti_schedule_input(schedule, moved(inputs[i], part, scratch_at));
 }

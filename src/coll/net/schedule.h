@@ -41,6 +41,7 @@ typedef struct tti_transfer {
 /** to = the n inputs from first on, combined from left to right; copied if it is no reduction. */
 typedef struct tti_step {
     bool      reduces;
+    bool      partial; /* others will be combined with it: an average is not divided yet */
     tti_block to;
     int       first;
     int       n;
@@ -70,6 +71,7 @@ typedef struct tti_schedule {
     tti_row inputs; /* of tti_block: what steps read */
     tti_row reads;  /* of const void *: room for the inputs of one step */
     int64_t scratch_bytes;
+    int     sizes_phase; /* after whose steps TTI_PLACE_SIZES has what others have told */
     bool    full; /* memory ran out while it was made */
 } tti_schedule;
 
@@ -84,7 +86,11 @@ void tti_schedule_recv(tti_schedule *schedule, int peer, tti_block block);
 void tti_schedule_copy(tti_schedule *schedule, tti_block to, tti_block from);
 /** Begin a reduction into to; tti_schedule_input() adds what it reads, in order. */
 void tti_schedule_reduce(tti_schedule *schedule, tti_block to);
+/** The same, of a result that others will be combined with. */
+void tti_schedule_partial(tti_schedule *schedule, tti_block to);
 void tti_schedule_input(tti_schedule *schedule, tti_block from);
+/** With the last phase this rank knows the sizes of all blocks. */
+void tti_schedule_tells_sizes(tti_schedule *schedule);
 /** A fresh piece of scratch memory, aligned to 64 bytes. */
 tti_block tti_schedule_scratch(tti_schedule *schedule, int64_t bytes);
 
@@ -110,6 +116,7 @@ typedef struct tti_binding {
     void                    *sizes;
     void                    *scratch;
     const tti_reduce_kernel *kernel; /* NULL if nothing is combined */
+    const tti_reduce_kernel *partial; /* the same for partial results: tti_partial_kernel() */
     size_t                   element;
     int                      n_ranks; /* whose contributions are in a finished sum: AVG */
 } tti_binding;
@@ -119,6 +126,12 @@ const tti_transfer *tti_phase_sends(const tti_schedule *schedule, int k, int *n_
 const tti_transfer *tti_phase_recvs(const tti_schedule *schedule, int k, int *n_out);
 /** Do the local steps of phase k. */
 void tti_phase_steps(const tti_schedule *schedule, int k, const tti_binding *binding);
+
+/** What partial results of an operation are made with: averages are sums, until they are divided. */
+static inline const tti_reduce_kernel *tti_partial_kernel(tutti_op_kind op, tutti_dtype dtype)
+{
+    return tti_reduce_kernel_for(op == TUTTI_OP_AVG ? TUTTI_OP_SUM : op, dtype);
+}
 
 void *tti_block_at(const tti_binding *binding, const tti_block *block);
 
