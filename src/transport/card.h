@@ -23,7 +23,7 @@ typedef struct tti_card {
     char     local_name[TTI_LOCAL_NAME_MAX]; /* of its abstract socket */
     char     host_name[TTI_CARD_HOST_MAX];   /* for people */
     uint8_t  family;                         /* of its TCP listener: 4 or 6 */
-    uint8_t  zero[1];
+    uint8_t  stripes;                        /* connections of a pair by TCP; all members have as many */
     uint16_t tcp_port;
     uint32_t scope;
     uint8_t  ip[16];

@@ -42,6 +42,7 @@ struct tti_connector {
     int           *due;     /* [n_ranks] */
     tti_poll      *set;     /* of room for set_max */
     int            set_max;
+    int            n_stripes;
     const char    *congestion; /* NULL: the system's */
     bool           has_logged; /* at level info what connections there are like */
 };
@@ -207,24 +208,31 @@ static void log_opened(tti_connector *c, int rank, tti_handle stream)
                 rank, facts.congestion, facts.segment_bytes, facts.round_trip_us / 1e3);
 }
 
-static void opened(void *context, int rank, tti_handle stream)
+static void take_congestion(tti_connector *c, int rank, tti_handle stream)
+{
+    if (c->congestion != NULL && c->port->ops->set_congestion != NULL &&
+        c->port->ops->set_congestion(c->port, stream, c->congestion) != TUTTI_OK) /* the listener took it */
+        tti_log(TTI_LOG_WARN, "the connection to rank %d keeps the system's: %s", rank, tutti_last_error());
+}
+
+static void opened(void *context, int rank, const tti_handle *streams)
 {
     tti_connector *c = context;
     tti_messenger *m = c->m;
     tti_link      *link = NULL;
     tti_cause      why;
+    int            i;
 
-    if (c->congestion != NULL && c->port->ops->set_congestion != NULL &&
-        c->port->ops->set_congestion(c->port, stream, c->congestion) != TUTTI_OK) /* the listener took it */
-        tti_log(TTI_LOG_WARN, "the connection to rank %d keeps the system's: %s", rank, tutti_last_error());
-
-    if (tti_tcp_link_open(m->port, stream, rank, &link) != TUTTI_OK) {
-        m->port->ops->close(m->port, stream);
+    for (i = 0; i < c->n_stripes; i++)
+        take_congestion(c, rank, streams[i]);
+    if (tti_tcp_link_open(m->port, streams, c->n_stripes, rank, &link) != TUTTI_OK) {
+        for (i = 0; i < c->n_stripes; i++)
+            m->port->ops->close(m->port, streams[i]);
         tti_cause_set(&why, TUTTI_E_NOMEM, "%.400s", tutti_last_error());
         lost(context, rank, &why);
         return;
     }
-    log_opened(c, rank, stream);
+    log_opened(c, rank, streams[0]);
     tti_lock(&m->lock);
     m->lanes[rank].link = link;
     m->lanes[rank].way = TTI_WAY_OPEN;
@@ -317,7 +325,7 @@ static tutti_status prepare(tti_connector *c)
 {
     tti_messenger     *m = c->m;
     const tti_door    *door = tti_mesh_door(m->mesh);
-    tti_greeter_config config = { .port = c->port, .rank = tti_mesh_rank(m->mesh), .n_ranks = m->n_ranks,
+    tti_greeter_config config = { .port = c->port, .rank = tti_mesh_rank(m->mesh), .n_ranks = m->n_ranks, .n_stripes = door->n_stripes,
                                   .listener = door->listener, .secret = &door->secret,
                                   .whereabouts = whereabouts,
                                   .hooks = { c, judge, opened, lost } };
@@ -326,6 +334,7 @@ static tutti_status prepare(tti_connector *c)
 
     if (err != 0)
         return tti_fail_errno(-err, "cannot create a bell");
+    c->n_stripes = door->n_stripes;
     c->due = calloc((size_t)m->n_ranks, sizeof *c->due);
     if (c->due == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to connect to %d ranks", m->n_ranks);

@@ -19,7 +19,7 @@
 #include <tutti/private.h>
 #include "harness/mem_port.h"
 
-enum { SIDES_MAX = 4, SET_MAX = 160, TCP_PORT = 7000, SEEDS = 400 };
+enum { SIDES_MAX = 4, STRIPES = 3, SET_MAX = 160, TCP_PORT = 7000, SEEDS = 400 };
 
 typedef struct scene scene;
 
@@ -35,7 +35,7 @@ typedef struct side {
     tti_addr    *detour;  /* where its attempts end up; NULL: with whom they are for */
     int64_t      wants_ns[SIDES_MAX]; /* 0: not by itself */
     tti_way      way[SIDES_MAX];
-    tti_handle   stream[SIDES_MAX];
+    tti_handle   streams[SIDES_MAX][STRIPES];
     int64_t      opened_ns[SIDES_MAX];
     int          n_opened[SIDES_MAX], n_lost[SIDES_MAX];
     tti_cause    why[SIDES_MAX];
@@ -45,6 +45,7 @@ typedef struct side {
 struct scene {
     tt_mem_world *world;
     int           n;
+    int           n_stripes;
     side          sides[SIDES_MAX];
     int           n_verdicts[3];
     int64_t       slice_ns; /* how often a member looks whether all is over */
@@ -79,13 +80,13 @@ static tti_verdict judge(void *context, int rank, tti_attempt own)
     return verdict;
 }
 
-static void opened(void *context, int rank, tti_handle stream)
+static void opened(void *context, int rank, const tti_handle *streams)
 {
     side *me = context;
 
     check(me, me->way[rank] == TTI_WAY_MAKING, "opened what was not being made", rank);
     me->way[rank] = TTI_WAY_OPEN;
-    me->stream[rank] = stream;
+    memcpy(me->streams[rank], streams, (size_t)me->scene->n_stripes * sizeof *streams);
     me->opened_ns[rank] = tti_port_now(me->port);
     me->n_opened[rank]++;
 }
@@ -137,7 +138,7 @@ static void open_side(side *me)
 {
     const tti_addr     at = { .family = TTI_ADDR_IP4, .port = TCP_PORT };
     tti_greeter_config config = { .port = me->port, .rank = me->rank, .n_ranks = me->scene->n,
-                                  .whereabouts = whereabouts, .hooks = { me, judge, opened, lost } };
+                                  .n_stripes = me->scene->n_stripes, .whereabouts = whereabouts, .hooks = { me, judge, opened, lost } };
 
     check(me, me->port->ops->listen(me->port, &at, 16, &me->addr, &me->listener) == 0, "listen", -1);
     config.listener = me->listener;
@@ -171,29 +172,48 @@ static void turn(side *me, int64_t until_ns)
     tti_greeter_turn(me->greeter, set, n);
 }
 
-static bool wait_ready(side *me, int peer, uint8_t want)
+static bool wait_ready(side *me, tti_handle stream, uint8_t want)
 {
-    tti_poll poll = { .handle = me->stream[peer], .want = want };
+    tti_poll poll = { .handle = stream, .want = want };
 
     return me->port->ops->poll(me->port, &poll, 1, tti_port_now(me->port) + TTI_SECOND) > 0;
 }
 
 /* What one end of a connection sends is what the other end gets, and then the end. */
-static void exchange(side *me, int peer)
+static void exchange(side *me, int peer, int stripe)
 {
-    const uint8_t out[2] = { (uint8_t)me->rank, (uint8_t)peer };
-    uint8_t       in[2] = { 255, 255 };
-    size_t        have = 0;
-    int64_t       n;
+    const tti_handle stream = me->streams[peer][stripe];
+    const uint8_t    out[3] = { (uint8_t)me->rank, (uint8_t)peer, (uint8_t)stripe };
+    uint8_t          in[3] = { 255, 255, 255 };
+    size_t           have = 0;
+    int64_t          n;
 
-    check(me, me->port->ops->send(me->port, me->stream[peer], &(tti_part){ out, 2 }, 1) == 2, "send", peer);
-    while (have < 2 && wait_ready(me, peer, TTI_READ)) {
-        n = me->port->ops->recv(me->port, me->stream[peer], in + have, 2 - have);
+    check(me, me->port->ops->send(me->port, stream, &(tti_part){ out, 3 }, 1) == 3, "send", peer);
+    while (have < 3 && wait_ready(me, stream, TTI_READ)) {
+        n = me->port->ops->recv(me->port, stream, in + have, 3 - have);
         if (n <= 0)
             break;
         have += (size_t)n;
     }
-    check(me, have == 2 && in[0] == peer && in[1] == me->rank, "another message came, or none", peer);
+    check(me, have == 3 && in[0] == peer && in[1] == me->rank && in[2] == stripe, "another message came, or none",
+          peer);
+}
+
+static void no_streams(side *me)
+{
+    int j, k;
+
+    for (j = 0; j < SIDES_MAX; j++)
+        for (k = 0; k < STRIPES; k++)
+            me->streams[j][k] = TTI_NO_HANDLE;
+}
+
+static void close_streams(side *me, int peer)
+{
+    int k;
+
+    for (k = 0; k < STRIPES; k++)
+        me->port->ops->close(me->port, me->streams[peer][k]);
 }
 
 static void close_side(side *me)
@@ -205,14 +225,14 @@ static void close_side(side *me)
     me->port->ops->close(me->port, me->listener);
     for (j = 0; j < me->scene->n; j++)
         if (me->dies_ns != 0)
-            me->port->ops->close(me->port, me->stream[j]);
+            close_streams(me, j);
 }
 
 static void side_main(void *arg)
 {
     side  *me = arg;
     scene *s = me->scene;
-    int    j;
+    int    j, k;
 
     open_side(me);
     while (!all_are_settled(s) && s->failure[0] == '\0') {
@@ -225,7 +245,8 @@ static void side_main(void *arg)
     }
     for (j = 0; j < s->n && me->dies_ns == 0 && s->failure[0] == '\0'; j++)
         if (me->way[j] == TTI_WAY_OPEN && s->sides[j].dies_ns == 0)
-            exchange(me, j);
+            for (k = 0; k < s->n_stripes; k++)
+                exchange(me, j, k);
     close_side(me);
 }
 
@@ -234,11 +255,12 @@ static void side_main(void *arg)
 static void begin_scene(scene *s, uint64_t seed, int n)
 {
     char name[16];
-    int  i, j;
+    int  i;
 
     memset(s, 0, sizeof *s);
     s->world = tt_mem_world_new(seed);
     s->n = n;
+    s->n_stripes = 1;
     s->dice = seed * 2654435761u + 1;
     s->slice_ns = 20000;
     for (i = 0; i < n; i++) {
@@ -246,8 +268,7 @@ static void begin_scene(scene *s, uint64_t seed, int n)
 
         snprintf(name, sizeof name, "h%d", i);
         *me = (side){ .scene = s, .rank = i, .port = tt_mem_host(s->world, name) };
-        for (j = 0; j < n; j++)
-            me->stream[j] = TTI_NO_HANDLE;
+        no_streams(me);
         tt_mem_spawn(s->world, name, 0, side_main, me);
     }
 }
@@ -262,7 +283,7 @@ static void run_scene(scene *s, uint64_t seed)
     for (i = 0; i < s->n; i++)
         for (j = 0; j < s->n; j++)
             if (s->sides[i].dies_ns == 0)
-                s->sides[i].port->ops->close(s->sides[i].port, s->sides[i].stream[j]);
+                close_streams(&s->sides[i], j);
     tt_mem_world_free(s->world);
 }
 
@@ -283,6 +304,7 @@ static void one_connection_is_left(void **state)
         int   i, j;
 
         begin_scene(&s, seed, 2 + (int)(seed % (SIDES_MAX - 1)));
+        s.n_stripes = 1 + (int)(seed / 3 % STRIPES);
         for (i = 0; i < s.n; i++)
             for (j = 0; j < s.n; j++)
                 if (i != j && roll(&s, 4) != 0)
@@ -312,6 +334,7 @@ static void a_death_ends_the_attempts(void **state)
         int   i;
 
         begin_scene(&s, seed, 3);
+        s.n_stripes = 1 + (int)(seed % STRIPES);
         s.sides[1].dies_ns = soon(&s);
         for (i = 0; i < 3; i++) {
             if (i != 1)
@@ -533,13 +556,14 @@ static void unanswered_main(void *arg)
 
 static void silence_is_told_of(void **state)
 {
-    scene s = { .n = 2, .world = tt_mem_world_new(1) };
+    scene s = { .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
     int   i, words = 0;
 
     (void)state;
-    for (i = 0; i < 2; i++)
-        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : "h1"),
-                             .stream = { TTI_NO_HANDLE, TTI_NO_HANDLE, TTI_NO_HANDLE, TTI_NO_HANDLE } };
+    for (i = 0; i < 2; i++) {
+        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : "h1") };
+        no_streams(&s.sides[i]);
+    }
     s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
     tt_mem_spawn(s.world, "unanswered", 2 * TTI_SECOND, unanswered_main, &s);
     assert_int_equal(tutti_log_set_sink("test", note_word, &words), TUTTI_OK);
@@ -582,13 +606,14 @@ static void answer_main(void *arg)
 
 static void an_attempt_can_be_withdrawn(void **state)
 {
-    scene s = { .n = 2, .world = tt_mem_world_new(1) };
+    scene s = { .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
     int   i;
 
     (void)state;
-    for (i = 0; i < 2; i++)
-        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : "h1"),
-                             .stream = { TTI_NO_HANDLE, TTI_NO_HANDLE, TTI_NO_HANDLE, TTI_NO_HANDLE } };
+    for (i = 0; i < 2; i++) {
+        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : "h1") };
+        no_streams(&s.sides[i]);
+    }
     s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
     tt_mem_spawn(s.world, "answer", 0, answer_main, &s);
     tt_mem_spawn(s.world, "withdraw", 2 * TTI_SECOND, withdraw_main, &s);

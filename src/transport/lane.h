@@ -57,7 +57,7 @@ typedef struct tti_lane {
     int64_t          due_ns; /* of a way that is WANTED: when an attempt begins */
     tti_request_list queue;
     int              wanted; /* receives that wait for this peer */
-    int              polled; /* where in the poll set its socket stands; 0: nowhere */
+    int              polled, polled_end; /* where in the poll set its sockets stand; equal: nowhere */
     /* The message that is arriving: its frame, then into a receive, a kept message or nowhere. */
     tti_frame    frame;
     size_t       frame_have;

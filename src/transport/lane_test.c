@@ -176,7 +176,7 @@ static end *open_end(wire *w)
     e->lane.peer = PEER;
     e->lane.where = "host 'x', pid 1";
     e->lane.way = TTI_WAY_OPEN;
-    assert_int_equal(tti_tcp_link_open(&w->port, HANDLE, PEER, &e->lane.link), TUTTI_OK);
+    assert_int_equal(tti_tcp_link_open(&w->port, &(tti_handle){ HANDLE }, 1, PEER, &e->lane.link), TUTTI_OK);
     return e;
 }
 
@@ -482,7 +482,7 @@ static void an_end_stays(void **state)
         tti_link *link = NULL;
 
         w.last = ends[i];
-        assert_int_equal(tti_tcp_link_open(&w.port, HANDLE, PEER, &link), TUTTI_OK);
+        assert_int_equal(tti_tcp_link_open(&w.port, &(tti_handle){ HANDLE }, 1, PEER, &link), TUTTI_OK);
         assert_int_equal(link->ops->recv(link, out, sizeof(tti_frame)), sizeof(tti_frame));
         assert_true(link->ops->is_ahead(link));
         assert_int_equal(link->ops->recv(link, out, sizes[1]), sizes[1]);
@@ -496,6 +496,153 @@ static void an_end_stays(void **state)
         link->ops->close(link);
     }
     free(bytes);
+}
+
+/* ---- several sockets for one stream ------------------------------------------------------------------ */
+
+enum { STRIPES = 3 };
+
+/* A port of several sockets, one behind the other, each with a pipe of its own. */
+typedef struct bundle {
+    tti_port port; /* first */
+    struct {
+        uint8_t *bytes; /* [STREAM_MAX] */
+        size_t   have, done;
+    } pipe[STRIPES];
+    size_t   room;   /* of a pipe */
+    size_t   most;   /* of a call */
+    unsigned dice;
+} bundle;
+
+static unsigned roll(bundle *b, unsigned below)
+{
+    b->dice = b->dice * 1103515245u + 12345u;
+    return (b->dice >> 16) % below;
+}
+
+static size_t least(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+static int64_t bundle_recv(tti_port *port, tti_handle handle, void *out, size_t bytes)
+{
+    bundle   *b = (bundle *)port;
+    const int k = handle - HANDLE;
+    size_t    n;
+
+    assert_in_range(k, 0, STRIPES - 1);
+    n = least(least(bytes, b->most), b->pipe[k].have - b->pipe[k].done);
+    if (n == 0 || roll(b, 4) == 0)
+        return -EAGAIN;
+    memcpy(out, b->pipe[k].bytes + b->pipe[k].done, n);
+    b->pipe[k].done += n;
+    return (int64_t)n;
+}
+
+static int64_t bundle_send(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
+{
+    bundle   *b = (bundle *)port;
+    const int k = handle - HANDLE;
+    size_t    left, total = 0, n;
+    int       i;
+
+    assert_in_range(k, 0, STRIPES - 1);
+    left = least(b->most, b->room - (b->pipe[k].have - b->pipe[k].done));
+    if (left == 0 || roll(b, 4) == 0)
+        return -EAGAIN;
+    for (i = 0; i < n_parts && total < left; i++, total += n) {
+        n = least(parts[i].size, left - total);
+        memcpy(b->pipe[k].bytes + b->pipe[k].have, parts[i].data, n);
+        b->pipe[k].have += n;
+    }
+    return (int64_t)total;
+}
+
+static const tti_port_ops bundle_ops = { .name = "bundle", .recv = bundle_recv, .send = bundle_send, .close = wire_close };
+
+static tti_link *open_striped(bundle *b)
+{
+    tti_handle handles[STRIPES];
+    tti_link  *link = NULL;
+    int        k;
+
+    for (k = 0; k < STRIPES; k++)
+        handles[k] = HANDLE + k;
+    assert_int_equal(tti_tcp_link_open(&b->port, handles, STRIPES, PEER, &link), TUTTI_OK);
+    return link;
+}
+
+static end *open_striped_end(bundle *b)
+{
+    wire none = wire_of(NULL, 0);
+    end *e = open_end(&none);
+
+    e->lane.link->ops->close(e->lane.link);
+    e->lane.link = open_striped(b);
+    return e;
+}
+
+/* The socket that is looked at next is the one that the stream's next byte comes by. */
+static void check_handles(const end *from, const end *to, const bundle *b)
+{
+    size_t got = 0, sent = 0;
+    int    k;
+
+    for (k = 0; k < STRIPES; k++) {
+        got += b->pipe[k].done;
+        sent += b->pipe[k].have;
+    }
+    assert_int_equal(to->lane.link->ops->handle(to->lane.link), HANDLE + (int)(got / TTI_TCP_STRIPE_BYTES % STRIPES));
+    assert_int_equal(from->lane.link->ops->out_handle(from->lane.link),
+                     HANDLE + (int)(sent / TTI_TCP_STRIPE_BYTES % STRIPES));
+}
+
+static void pass_striped(size_t room, size_t most, unsigned seed)
+{
+    bundle    b = { .port = { &bundle_ops }, .room = room, .most = most, .dice = seed };
+    end      *from = open_striped_end(&b), *to = open_striped_end(&b);
+    size_t    i, turns = 0;
+    tti_cause why;
+    bool      moved;
+    int       k;
+
+    for (k = 0; k < STRIPES; k++)
+        b.pipe[k].bytes = room_of_a_stream();
+    for (i = 0; i < N_SIZES; i++) {
+        tti_request_append(&from->lane.queue, new_request(from, i, true));
+        if (i % 3 != 0)
+            post(to, i);
+    }
+    while ((from->lane.queue.first != NULL || to->m.under_way > 0) && turns++ < 2000000) {
+        assert_true(tti_lane_flush(&from->lane, &moved, &why));
+        assert_true(tti_lane_drain(&to->lane, &to->m.mailbox, true, &moved, &why));
+        if (turns % 64 == 0)
+            check_handles(from, to, &b);
+        for (i = 0; from->lane.queue.first == NULL && to->m.under_way == 0 && i < N_SIZES; i += 3)
+            if (to->requests[i] == NULL)
+                post(to, i); /* messages that are kept, or will be */
+    }
+    for (i = 0; i < N_SIZES; i++)
+        check_received(to, i);
+    for (k = 0; k < STRIPES; k++) {
+        assert_true(b.pipe[k].have > TTI_TCP_STRIPE_BYTES / 2);
+        free(b.pipe[k].bytes);
+    }
+    close_end(from);
+    close_end(to);
+}
+
+static void a_stream_is_dealt_to_several_sockets(void **state)
+{
+    static const size_t rooms[] = { 5000, 200000, STREAM_MAX };
+    static const size_t mosts[] = { 977, 65536, 65537, STREAM_MAX };
+    size_t              i, k;
+
+    (void)state;
+    for (i = 0; i < 3; i++)
+        for (k = 0; k < 4; k++)
+            pass_striped(rooms[i], mosts[k], (unsigned)(i * 10 + k + 1));
 }
 
 /* ---- sending ----------------------------------------------------------------------------------------- */
@@ -572,6 +719,7 @@ int main(void)
         cmocka_unit_test(frames_that_are_none_are_refused),
         cmocka_unit_test(a_bad_frame_is_not_taken_at_once),
         cmocka_unit_test(an_end_stays),
+        cmocka_unit_test(a_stream_is_dealt_to_several_sockets),
         cmocka_unit_test(a_socket_may_take_pieces_of_any_size),
         cmocka_unit_test(a_message_goes_in_one_call),
     };

@@ -37,6 +37,8 @@ typedef struct tti_link_ops {
     int64_t (*body)(tti_link *link, void *out, size_t bytes);
     /* Optional; NULL: never. Whether recv has something that the handle does not tell of, because it was read ahead. */
     bool (*is_ahead)(const tti_link *link);
+    /* Optional; NULL: handle. What to poll for room to send. Both may change with every send and recv. */
+    tti_handle (*out_handle)(const tti_link *link);
     /* Optional. What is known of the way, for texts: "3 retransmissions, ..." in at most bytes, "" for nothing. */
     void (*describe)(const tti_link *link, char *out, size_t bytes);
 } tti_link_ops;

@@ -20,11 +20,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/env.h"
 #include "transport/meet.h"
 #include "transport/mesh_links.h"
 #include "transport/shm/bulk_ring.h"
 #include "transport/shm/pull.h"
 #include "transport/shm/ring_link.h"
+#include "transport/tcp/tcp_link.h"
 #include "wire/ports.h"
 
 enum { BACKLOG = 512 };
@@ -45,8 +47,13 @@ static tutti_status listen_local(tti_mesh *mesh, const tti_card *card)
 static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
 {
     tti_addr     at, bound, told;
-    tutti_status st = tti_addr_parse(host, 0, &at);
+    int64_t      stripes = 1;
+    tutti_status st = tti_env_int("TUTTI_TCP_STRIPES", 1, TTI_TCP_STRIPES_MAX, &stripes);
 
+    card->stripes = (uint8_t)stripes;
+    mesh->door.n_stripes = (int)stripes;
+    if (st == TUTTI_OK)
+        st = tti_addr_parse(host, 0, &at);
     if (st == TUTTI_OK)
         st = tti_listen_tcp(mesh->port, &at, BACKLOG, &mesh->door.secret, &bound, &mesh->door.listener);
     if (st == TUTTI_OK)
@@ -177,6 +184,20 @@ static tutti_status find_secret(tti_mesh *mesh, const tti_mesh_config *config)
     return st;
 }
 
+/* Both ends of a way must count on as many connections. */
+static tutti_status check_stripes(const tti_mesh *mesh)
+{
+    int rank;
+
+    for (rank = 0; rank < mesh->n_ranks; rank++)
+        if (mesh->cards[rank].stripes != mesh->door.n_stripes)
+            return tti_fail(TUTTI_E_ARG,
+                            "rank %d was started with TUTTI_TCP_STRIPES=%u, rank %d with %d\n"
+                            "  next: give all ranks the same number",
+                            rank, mesh->cards[rank].stripes, mesh->rank, mesh->door.n_stripes);
+    return TUTTI_OK;
+}
+
 static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
 {
     tti_card     card;
@@ -193,6 +214,8 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
         st = listen_tcp(mesh, config->listen_host, &card);
     if (st == TUTTI_OK)
         st = tti_cards_exchange(config, &card, mesh->cards);
+    if (st == TUTTI_OK)
+        st = check_stripes(mesh);
     if (st != TUTTI_OK)
         return st;
     memcpy(mesh->door.scope, mesh->cards[0].world, sizeof mesh->door.scope);

@@ -20,6 +20,7 @@ typedef struct tti_door {
     tti_handle listener;
     tti_secret secret;
     uint8_t    scope[TTI_HELLO_SCOPE_BYTES]; /* the world's random number */
+    int        n_stripes; /* connections to each member, the same on all */
 } tti_door;
 
 /** The mesh's own, constant; NULL when all members are on this host. */

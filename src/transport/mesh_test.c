@@ -454,28 +454,126 @@ static void *refused_main(void *arg)
     return NULL;
 }
 
-static void an_unknown_congestion_control_is_refused(void **state)
+static void run_refused(void *(*main_of_rank)(void *), int n)
 {
     test_board board = { .n = 0 };
     rank_ctx   ctx[2];
     pthread_t  threads[2];
     int        rank;
 
-    (void)state;
-    setenv("TUTTI_TCP_CONGESTION", "fastest", 1);
     tti_mutex_init(&board.lock);
-    for (rank = 0; rank < 2; rank++) {
+    for (rank = 0; rank < n; rank++) {
         ctx[rank] = (rank_ctx){ .rank = rank, .size = 2, .tcp = true, .board = &board,
                                 .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
-        assert_int_equal(pthread_create(&threads[rank], NULL, refused_main, &ctx[rank]), 0);
+        assert_int_equal(pthread_create(&threads[rank], NULL, main_of_rank, &ctx[rank]), 0);
     }
-    for (rank = 0; rank < 2; rank++)
+    for (rank = 0; rank < n; rank++)
         pthread_join(threads[rank], NULL);
     tti_mutex_release(&board.lock);
-    unsetenv("TUTTI_TCP_CONGESTION");
-    for (rank = 0; rank < 2; rank++)
+    for (rank = 0; rank < n; rank++)
         if (ctx[rank].failure[0] != '\0')
             fail_msg("%s", ctx[rank].failure);
+}
+
+static void an_unknown_congestion_control_is_refused(void **state)
+{
+    (void)state;
+    setenv("TUTTI_TCP_CONGESTION", "fastest", 1);
+    run_refused(refused_main, 2);
+    unsetenv("TUTTI_TCP_CONGESTION");
+}
+
+/* Messages of any size in both directions at once, over ways of several connections. */
+static void body_striped(rank_ctx *ctx)
+{
+    enum { MESSAGES = 24 };
+    const int    peer = 1 - ctx->rank;
+    tti_request *sends[MESSAGES], *recvs[MESSAGES];
+    uint8_t     *out[MESSAGES], *in[MESSAGES];
+    size_t       bytes, k;
+    int          i;
+
+    for (i = 0; i < MESSAGES; i++) {
+        bytes = (size_t)1 << (i % 22);
+        out[i] = malloc(bytes);
+        in[i] = calloc(1, bytes);
+        for (k = 0; k < bytes; k++)
+            out[i][k] = (uint8_t)(k * 31 + (k >> 9) + (size_t)(i + ctx->rank));
+        recvs[i] = begin(ctx, false, p2p, peer, 0, in[i], bytes);
+        sends[i] = begin(ctx, true, p2p, peer, 0, out[i], bytes);
+    }
+    for (i = 0; i < MESSAGES; i++) {
+        CHECK(ctx, finish(ctx, sends[i]) == TUTTI_OK);
+        CHECK(ctx, finish(ctx, recvs[i]) == TUTTI_OK);
+        bytes = (size_t)1 << (i % 22);
+        for (k = 0; k < bytes; k++)
+            if (in[i][k] != (uint8_t)(k * 31 + (k >> 9) + (size_t)(i + peer)))
+                break;
+        CHECK(ctx, k == bytes);
+        free(out[i]);
+        free(in[i]);
+    }
+}
+
+static void ways_may_have_several_connections(void **state)
+{
+    (void)state;
+    setenv("TUTTI_TCP_STRIPES", "3", 1);
+    run_ranks_on(2, true, body_striped);
+    run_ranks_on(5, true, body_all_pairs);
+    setenv("TUTTI_TCP_STRIPES", "8", 1);
+    run_ranks_on(2, true, body_striped);
+    unsetenv("TUTTI_TCP_STRIPES");
+}
+
+static void *nine_stripes_main(void *arg)
+{
+    rank_ctx             *ctx = arg;
+    const tti_board       board = { .context = ctx->board, .put = board_put, .get = board_get, .has = board_has };
+    const tti_mesh_config config = config_of(ctx, &board);
+
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_E_ARG);
+    CHECK(ctx, strstr(tutti_last_error(), "TUTTI_TCP_STRIPES") != NULL);
+    return NULL;
+}
+
+static tutti_status put_more_stripes(void *context, const char *key, const void *data, size_t bytes, int64_t deadline_ns)
+{
+    tti_card card;
+
+    if (bytes != sizeof card)
+        return board_put(context, key, data, bytes, deadline_ns);
+    memcpy(&card, data, sizeof card);
+    card.stripes = 2;
+    return board_put(context, key, &card, sizeof card, deadline_ns);
+}
+
+static void *more_stripes_main(void *arg)
+{
+    rank_ctx             *ctx = arg;
+    const tti_board       board = { .context = ctx->board, .put = ctx->rank == 1 ? put_more_stripes : board_put,
+                                    .get = board_get, .has = board_has };
+    const tti_mesh_config config = config_of(ctx, &board);
+
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_E_ARG);
+    CHECK(ctx, strstr(tutti_last_error(), "rank 1 was started with TUTTI_TCP_STRIPES=2") != NULL);
+    return NULL;
+}
+
+static void ranks_that_count_on_other_numbers_are_named(void **state)
+{
+    (void)state;
+    run_refused(more_stripes_main, 2);
+}
+
+static void too_many_connections_are_refused(void **state)
+{
+    (void)state;
+    setenv("TUTTI_TCP_STRIPES", "9", 1);
+    run_refused(nine_stripes_main, 1);
+    setenv("TUTTI_TCP_STRIPES", "two", 1);
+    run_refused(nine_stripes_main, 1);
+    unsetenv("TUTTI_TCP_STRIPES");
 }
 
 /* A socket that takes half of a frame at a time, as one that is almost full does. */
@@ -759,6 +857,7 @@ static void leave_card(test_board *board, int rank, int size)
 
     tti_card_begin(&card, &config);
     card.family = 4;
+    card.stripes = 1;
     assert_int_equal(tti_cards_exchange(&config, &card, cards), TUTTI_E_TIMEOUT);
 }
 
@@ -969,6 +1068,9 @@ int main(void)
         cmocka_unit_test(a_time_out_says_what_the_kernel_knows),
         cmocka_unit_test(every_connection_takes_the_congestion_control),
         cmocka_unit_test(an_unknown_congestion_control_is_refused),
+        cmocka_unit_test(ways_may_have_several_connections),
+        cmocka_unit_test(ranks_that_count_on_other_numbers_are_named),
+        cmocka_unit_test(too_many_connections_are_refused),
         cmocka_unit_test(a_frame_may_go_in_pieces),
         cmocka_unit_test(ends_are_told_of),
         cmocka_unit_test(a_peer_that_leaves_is_named),

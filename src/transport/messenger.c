@@ -211,7 +211,7 @@ static tutti_status take_lanes(tti_messenger *m)
     int i;
 
     m->lanes = calloc((size_t)m->n_ranks, sizeof *m->lanes);
-    m->poll_set = calloc((size_t)m->n_ranks + 1, sizeof *m->poll_set);
+    m->poll_set = calloc(2 * (size_t)m->n_ranks + 1, sizeof *m->poll_set);
     if (m->lanes == NULL || m->poll_set == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the lanes to %d ranks", m->n_ranks);
     for (i = 0; i < m->n_ranks; i++) {

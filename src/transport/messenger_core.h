@@ -33,7 +33,7 @@ struct tti_messenger {
     tti_mailbox mailbox;
     tti_window *windows;   /* those that are open */
     int         n_serving; /* of them have members on other hosts: somebody must drive all the time */
-    tti_poll   *poll_set;  /* [n_ranks + 1]; the driver's, also while it sleeps without the lock */
+    tti_poll   *poll_set;  /* [2 * n_ranks + 1]; the driver's, also while it sleeps without the lock */
     int         waiters;   /* threads that wait for a request */
     int         sleepers;  /* of them sleep on changed */
     _Atomic uint32_t calls; /* of this rank so far, by which the thread knows that nobody drives any more; written

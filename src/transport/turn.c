@@ -117,11 +117,22 @@ static bool is_ahead(const tti_lane *lane)
     return lane->link->ops->is_ahead != NULL && lane->link->ops->is_ahead(lane->link);
 }
 
+/* Whether the last poll told something of a lane. */
+static bool has_told(const tti_messenger *m, const tti_lane *lane)
+{
+    int i;
+
+    for (i = lane->polled; i < lane->polled_end; i++)
+        if (m->poll_set[i].got != 0)
+            return true;
+    return false;
+}
+
 /* A socket that neither the last poll nor its own buffer has anything of is left alone: poll will tell. */
 static bool is_ready(const tti_messenger *m, const tti_lane *lane)
 {
     return lane->link != NULL &&
-           (!tti_lane_is_socket(lane) || (lane->polled > 0 && m->poll_set[lane->polled].got != 0) || is_ahead(lane));
+           (!tti_lane_is_socket(lane) || has_told(m, lane) || is_ahead(lane));
 }
 
 void tti_messenger_turn_new(tti_messenger *m, tti_lane *lane, const tti_request *request)
@@ -150,7 +161,7 @@ static bool turn_all(tti_messenger *m, reach how)
         tti_lane  *lane = &m->lanes[i];
         const bool is_meant = how != REACH_READY || is_ready(m, lane);
 
-        lane->polled = 0;
+        lane->polled = lane->polled_end = 0;
         if (is_meant)
             turn_lane(m, lane,
                       how != REACH_WANTED ? DRAIN_ALL
@@ -170,6 +181,28 @@ bool tti_messenger_turn(tti_messenger *m, bool all)
     return turn_all(m, all ? REACH_ALL : REACH_WANTED);
 }
 
+static tti_handle out_handle(const tti_lane *lane)
+{
+    return (lane->link->ops->out_handle != NULL ? lane->link->ops->out_handle : lane->link->ops->handle)(lane->link);
+}
+
+/* A socket to be read from and one to be written to, which are the same as a rule: how many. */
+static int poll_lane(const tti_lane *lane, tti_poll out[2])
+{
+    const tti_handle in = lane->link->ops->handle(lane->link);
+
+    if (in == TTI_NO_HANDLE)
+        return 0;
+    out[0] = (tti_poll){ .handle = in, .want = TTI_READ };
+    if (lane->queue.first == NULL)
+        return 1;
+    out[1] = (tti_poll){ .handle = out_handle(lane), .want = TTI_WRITE };
+    if (out[1].handle != in)
+        return 2;
+    out[0].want |= TTI_WRITE;
+    return 1;
+}
+
 static int fill_poll_set(tti_messenger *m)
 {
     int n = 1;
@@ -177,17 +210,11 @@ static int fill_poll_set(tti_messenger *m)
 
     m->poll_set[0] = (tti_poll){ .handle = m->bell, .want = TTI_READ };
     for (i = 0; i < m->n_ranks; i++) {
-        tti_lane  *lane = &m->lanes[i];
-        tti_handle handle = lane->link != NULL ? lane->link->ops->handle(lane->link) : TTI_NO_HANDLE;
+        tti_lane *lane = &m->lanes[i];
 
-        lane->polled = 0;
-        if (handle == TTI_NO_HANDLE)
-            continue;
         lane->polled = n;
-        m->poll_set[n++] = (tti_poll){
-            .handle = handle,
-            .want = (uint8_t)(TTI_READ | (lane->queue.first != NULL ? TTI_WRITE : 0)),
-        };
+        n += lane->link != NULL ? poll_lane(lane, &m->poll_set[n]) : 0;
+        lane->polled_end = n;
     }
     return n;
 }

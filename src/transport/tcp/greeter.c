@@ -7,6 +7,10 @@
  *                                                      \--> HELD --- our own attempt has won ---> closed
  *                                                                 \- our own attempt is lost --> welcome it
  *
+ * Stripes A way of several connections begins with one, as above. Whoever made it makes the others, each with a hello
+ *         that names its place among them, and the way is there when all are. Until then the first is a party that
+ *         gathers. The end that was connected to looks at it meanwhile: no message can come by it before, so that what
+ *         is to be read there is its end.
  * True    At most one attempt of ours per rank, and opened or lost ends it, and everything else that is
  *         under way with the rank.
  * Fails   A failure of our own attempt is about its rank, and the hook hears of it, unless the rank has come
@@ -27,6 +31,8 @@
 
 enum { ANYBODY = -1, STRANGER_MS = 30000, CROWDED_MS = 3000, STRANGERS_MAX = 64, PAUSE_MS = 100, WORD_MS = 3000, WARN_MS = 10000 };
 
+enum { STRIPE_SHIFT = 24 }; /* in a hello: the place of a connection stands above the rank */
+
 typedef enum meeting_state { CONNECT, SHAKE, HELD, OVER } meeting_state;
 
 /* One connection on its way. */
@@ -34,6 +40,7 @@ typedef struct meeting {
     meeting_state state;
     bool          ours;
     int           rank; /* ANYBODY until an accepted one has proved itself */
+    int           stripe; /* 0: the one that a way begins with */
     tti_handle    stream;
     int64_t       until_ns; /* an accepted one that has not proved itself by then goes */
     tti_addr      addr;     /* ours: where to */
@@ -41,10 +48,21 @@ typedef struct meeting {
     tti_handshake shake;
 } meeting;
 
+/* A way of several connections, of which the first is there. */
+typedef struct party {
+    int        rank;
+    bool       ours;
+    int        have;
+    tti_handle streams[TTI_TCP_STRIPES_MAX]; /* TTI_NO_HANDLE: not yet */
+} party;
+
 struct tti_greeter {
     tti_greeter_config config;
     meeting          **list; /* [n] of room for n_max; each stays where it is */
     int                n, n_max;
+    party             *parties; /* [n_parties] of room for [n_ranks]; NULL: ways have one connection each */
+    int                n_parties;
+    int                n_filled; /* meetings in the poll set; parties follow them, then the listener */
     int64_t            accept_ns; /* after a failure: not before */
     int64_t            warn_ns;   /* of strangers: not before */
     int                n_unsaid;  /* of them since the last warning */
@@ -57,6 +75,10 @@ tutti_status tti_greeter_create(const tti_greeter_config *config, tti_greeter **
     if (g == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to connect to other ranks");
     g->config = *config;
+    if (config->n_stripes > 1 && (g->parties = calloc((size_t)config->n_ranks, sizeof *g->parties)) == NULL) {
+        free(g);
+        return tti_fail(TUTTI_E_NOMEM, "no memory to connect to other ranks");
+    }
     *greeter_out = g;
     return TUTTI_OK;
 }
@@ -75,12 +97,43 @@ static void free_meeting(meeting *m)
     free(m);
 }
 
+static party *find_party(const tti_greeter *g, int rank)
+{
+    int i;
+
+    for (i = 0; i < g->n_parties; i++)
+        if (g->parties[i].rank == rank)
+            return &g->parties[i];
+    return NULL;
+}
+
+/* Take a party out of the list; its streams are the caller's. */
+static party take_party(tti_greeter *g, party *p)
+{
+    const party taken = *p;
+
+    *p = g->parties[--g->n_parties];
+    return taken;
+}
+
+static void end_party(tti_greeter *g, party *p)
+{
+    const party ended = take_party(g, p);
+    int         i;
+
+    for (i = 0; i < g->config.n_stripes; i++)
+        g->config.port->ops->close(g->config.port, ended.streams[i]);
+}
+
 void tti_greeter_free(tti_greeter *g)
 {
     int i;
 
     if (g == NULL)
         return;
+    while (g->n_parties > 0)
+        end_party(g, g->parties);
+    free(g->parties);
     for (i = 0; i < g->n; i++) {
         end_meeting(g, g->list[i]);
         free_meeting(g->list[i]);
@@ -90,7 +143,7 @@ void tti_greeter_free(tti_greeter *g)
 }
 
 /* Room for one more, made; NULL without memory. */
-static meeting *add_meeting(tti_greeter *g, tti_handle stream, int rank)
+static meeting *add_meeting(tti_greeter *g, tti_handle stream, int rank, int stripe)
 {
     const int n_max = g->n_max * 2 + 8;
     meeting **list = g->list;
@@ -106,7 +159,7 @@ static meeting *add_meeting(tti_greeter *g, tti_handle stream, int rank)
     m = calloc(1, sizeof *m);
     if (m == NULL)
         return NULL;
-    *m = (meeting){ .state = rank == ANYBODY ? SHAKE : CONNECT, .ours = rank != ANYBODY, .rank = rank,
+    *m = (meeting){ .state = rank == ANYBODY ? SHAKE : CONNECT, .ours = rank != ANYBODY, .rank = rank, .stripe = stripe,
                     .stream = stream, .until_ns = TTI_FOREVER, .word_ns = TTI_FOREVER };
     g->list[g->n++] = m;
     return m;
@@ -117,7 +170,7 @@ static meeting *find_ours(const tti_greeter *g, int rank)
     int i;
 
     for (i = 0; i < g->n; i++)
-        if (g->list[i]->ours && g->list[i]->rank == rank && g->list[i]->state != OVER)
+        if (g->list[i]->ours && g->list[i]->rank == rank && g->list[i]->stripe == 0 && g->list[i]->state != OVER)
             return g->list[i];
     return NULL;
 }
@@ -155,6 +208,7 @@ static void lose(tti_greeter *g, int rank, const tti_cause *why)
 {
     meeting *held = find_held(g, rank);
     meeting *ours = find_ours(g, rank);
+    party   *gathering = find_party(g, rank);
 
     if (held != NULL) {
         if (ours != NULL)
@@ -163,6 +217,8 @@ static void lose(tti_greeter *g, int rank, const tti_cause *why)
         return;
     }
     end_rivals(g, rank);
+    if (gathering != NULL)
+        end_party(g, gathering);
     g->config.hooks.lost(g->config.hooks.context, rank, why);
 }
 
@@ -197,20 +253,27 @@ static void lose_unreachable(tti_greeter *g, int rank, const tti_addr *addr, int
     lose(g, rank, &why);
 }
 
-void tti_greeter_connect(tti_greeter *g, int rank, const tti_addr *addr)
+/* False: the way is lost. */
+static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_addr *addr)
 {
     tti_port  *port = g->config.port;
     tti_handle stream = TTI_NO_HANDLE;
     int        err = port->ops->connect(port, addr, &stream);
-    meeting   *m = err == 0 ? add_meeting(g, stream, rank) : NULL;
+    meeting   *m = err == 0 ? add_meeting(g, stream, rank, stripe) : NULL;
 
     if (m != NULL) {
         m->addr = *addr;
         m->word_ns = tti_deadline(port, WORD_MS, 0);
-        return;
+        return true;
     }
     port->ops->close(port, stream);
     lose_unreachable(g, rank, addr, err != 0 ? err : -ENOMEM);
+    return false;
+}
+
+void tti_greeter_connect(tti_greeter *g, int rank, const tti_addr *addr)
+{
+    (void)begin_connection(g, rank, 0, addr);
 }
 
 bool tti_greeter_withdraw(tti_greeter *g, int rank)
@@ -223,10 +286,16 @@ bool tti_greeter_withdraw(tti_greeter *g, int rank)
     return true;
 }
 
+/* What the hello of a connection says who is there. */
+static uint32_t told_rank(int rank, int stripe)
+{
+    return (uint32_t)rank | (uint32_t)stripe << STRIPE_SHIFT;
+}
+
 static void begin_shake(tti_greeter *g, meeting *m)
 {
     tti_hello_config config = { .client = m->ours, .purpose = TTI_PURPOSE_PEER,
-                                .rank = (uint32_t)g->config.rank, .secret = g->config.secret,
+                                .rank = told_rank(g->config.rank, m->stripe), .secret = g->config.secret,
                                 .peer = "a rank of another host" };
 
     memcpy(config.scope, g->config.scope, sizeof config.scope);
@@ -305,14 +374,34 @@ static tti_attempt attempt_of(const meeting *own)
     return own->state == CONNECT ? TTI_ATTEMPT_CALLS : TTI_ATTEMPT_TALKS;
 }
 
+/* One more connection of a way that gathers is welcome, if it was made by whoever made the first. */
+static void answer_stripe(tti_greeter *g, meeting *m, int rank, int stripe)
+{
+    const party *p = find_party(g, rank);
+
+    if (p == NULL || p->ours || stripe >= g->config.n_stripes || p->streams[stripe] != TTI_NO_HANDLE) {
+        end_meeting(g, m);
+        return;
+    }
+    m->rank = rank;
+    m->stripe = stripe;
+    m->until_ns = TTI_FOREVER;
+    tti_handshake_welcome(&m->shake);
+}
+
 /* An accepted peer has proved itself. */
 static void answer(tti_greeter *g, meeting *m)
 {
-    const uint32_t told = tti_handshake_peer_rank(&m->shake);
+    const int      stripe = (int)(tti_handshake_peer_rank(&m->shake) >> STRIPE_SHIFT);
+    const uint32_t told = tti_handshake_peer_rank(&m->shake) & ((1U << STRIPE_SHIFT) - 1);
     meeting       *own;
 
     if (told >= (uint32_t)g->config.n_ranks || (int)told == g->config.rank) {
         end_wrong(g, m, fail_unexpected(told));
+        return;
+    }
+    if (stripe > 0) {
+        answer_stripe(g, m, (int)told, stripe);
         return;
     }
     own = find_ours(g, (int)told);
@@ -333,19 +422,62 @@ static void answer(tti_greeter *g, meeting *m)
     }
 }
 
+/* The first connection is there: make the others, or wait for them. */
+static void begin_party(tti_greeter *g, int rank, bool ours, const tti_addr *addr)
+{
+    party *p = &g->parties[g->n_parties++]; /* one for each rank at most */
+    int    i;
+
+    *p = (party){ .rank = rank, .ours = ours };
+    for (i = 0; i < g->config.n_stripes; i++)
+        p->streams[i] = TTI_NO_HANDLE;
+    for (i = 1; ours && i < g->config.n_stripes; i++)
+        if (!begin_connection(g, rank, i, addr))
+            return;
+}
+
+/* A connection may carry messages, once all of its way may. */
+static void gather(tti_greeter *g, int rank, int stripe, tti_handle stream)
+{
+    party *p = find_party(g, rank);
+    party  whole;
+
+    if (p == NULL || p->streams[stripe] != TTI_NO_HANDLE) { /* the way was lost while its others were made */
+        g->config.port->ops->close(g->config.port, stream);
+        return;
+    }
+    p->streams[stripe] = stream;
+    p->have++;
+    if (p->have < g->config.n_stripes)
+        return;
+    whole = take_party(g, p);
+    g->config.hooks.opened(g->config.hooks.context, rank, whole.streams);
+}
+
 static void conclude(tti_greeter *g, meeting *m)
 {
     const uint32_t   told = tti_handshake_peer_rank(&m->shake);
-    const int        rank = m->rank;
+    const int        rank = m->rank, stripe = m->stripe;
+    const bool       ours = m->ours;
+    const tti_addr   addr = m->addr;
     const tti_handle stream = m->stream;
 
-    if (told != (uint32_t)rank) {
+    if (told != told_rank(rank, ours ? 0 : stripe)) {
         end_wrong(g, m, fail_unexpected(told));
         return;
     }
     m->stream = TTI_NO_HANDLE;
-    end_rivals(g, rank);
-    g->config.hooks.opened(g->config.hooks.context, rank, stream);
+    if (stripe == 0)
+        end_rivals(g, rank);
+    else
+        end_meeting(g, m);
+    if (g->config.n_stripes <= 1) {
+        g->config.hooks.opened(g->config.hooks.context, rank, &stream);
+        return;
+    }
+    if (stripe == 0)
+        begin_party(g, rank, ours, &addr);
+    gather(g, rank, stripe, stream);
 }
 
 /* One send or receive: its result, as the port's; -EAGAIN also when something was wrong, and ended. */
@@ -420,7 +552,9 @@ static void turn_meeting(tti_greeter *g, meeting *m)
 
 static bool is_crowded(const tti_greeter *g)
 {
-    return g->n >= g->config.n_ranks + STRANGERS_MAX;
+    const int stripes = g->config.n_stripes > 1 ? g->config.n_stripes : 1;
+
+    return g->n >= g->config.n_ranks * stripes + STRANGERS_MAX;
 }
 
 /* When a meeting is given up as a stranger's. */
@@ -438,7 +572,7 @@ static void accept_all(tti_greeter *g)
     meeting   *m;
 
     while ((stream = port->ops->accept(port, g->config.listener, NULL)) >= 0) {
-        m = add_meeting(g, stream, ANYBODY);
+        m = add_meeting(g, stream, ANYBODY, 0);
         if (m == NULL) {
             port->ops->close(port, stream);
             return;
@@ -468,7 +602,34 @@ static void forget_ended(tti_greeter *g)
 
 int tti_greeter_room(const tti_greeter *g)
 {
-    return g->n + 1;
+    return g->n + g->n_parties + 1;
+}
+
+/* Of ways that gather here the connections that nothing but the end can come by. */
+static int fill_parties(const tti_greeter *g, tti_poll *set)
+{
+    int i;
+
+    for (i = 0; i < g->n_parties; i++)
+        set[i] = (tti_poll){ .handle = g->parties[i].ours ? TTI_NO_HANDLE : g->parties[i].streams[0],
+                             .want = TTI_READ };
+    return g->n_parties;
+}
+
+static void turn_party(tti_greeter *g, const tti_poll *polled)
+{
+    tti_cause why;
+    int       i;
+
+    for (i = 0; i < g->n_parties; i++)
+        if (!g->parties[i].ours && g->parties[i].streams[0] == polled->handle) {
+            const int rank = g->parties[i].rank;
+
+            tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) has left or died: it closed the connection to it", rank,
+                          where(g, rank));
+            lose(g, rank, &why);
+            return;
+        }
 }
 
 static uint8_t wants(const meeting *m)
@@ -485,7 +646,7 @@ static uint8_t wants(const meeting *m)
 int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
 {
     bool crowded;
-    int  i;
+    int  i, n;
 
     forget_ended(g);
     crowded = is_crowded(g);
@@ -499,14 +660,16 @@ int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
         if (g->list[i]->state == CONNECT && g->list[i]->word_ns < *until_ns_out)
             *until_ns_out = g->list[i]->word_ns;
     }
-    set[g->n] = (tti_poll){ .handle = TTI_NO_HANDLE };
+    n = g->n + fill_parties(g, set + g->n);
+    set[n] = (tti_poll){ .handle = TTI_NO_HANDLE };
     if (g->accept_ns > tti_port_now(g->config.port)) {
         if (g->accept_ns < *until_ns_out)
             *until_ns_out = g->accept_ns;
     } else if (!crowded) {
-        set[g->n] = (tti_poll){ .handle = g->config.listener, .want = TTI_READ };
+        set[n] = (tti_poll){ .handle = g->config.listener, .want = TTI_READ };
     }
-    return g->n + 1;
+    g->n_filled = g->n;
+    return n + 1;
 }
 
 static void dismiss_strangers(tti_greeter *g)
@@ -548,9 +711,12 @@ void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
 {
     int i;
 
-    for (i = 0; i < n - 1; i++)
+    for (i = 0; i < g->n_filled; i++)
         if (set[i].got != 0 && g->list[i]->state != OVER)
             turn_meeting(g, g->list[i]);
+    for (; i < n - 1; i++)
+        if (set[i].got != 0)
+            turn_party(g, &set[i]);
     if (set[n - 1].got != 0)
         accept_all(g);
     dismiss_strangers(g);

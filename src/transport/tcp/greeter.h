@@ -10,6 +10,7 @@
 
 #include "transport/request.h"
 #include "transport/tcp/handshake.h"
+#include "transport/tcp/tcp_link.h"
 
 /** Called from within the greeter's functions, on the thread that called those. */
 typedef struct tti_greeter_hooks {
@@ -17,8 +18,8 @@ typedef struct tti_greeter_hooks {
     /* Rank has come by itself; own: we may be on the way to it as well. TTI_WELCOME_IT: the way is being
      * made from now on, and opened or lost follows. */
     tti_verdict (*judge)(void *context, int rank, tti_attempt own);
-    /* The way is there; the stream is the hook's. */
-    void (*opened)(void *context, int rank, tti_handle stream);
+    /* The way is there; its streams, as many as were configured, are the hook's. */
+    void (*opened)(void *context, int rank, const tti_handle *streams);
     /* The way that was being made is not to be had. */
     void (*lost)(void *context, int rank, const tti_cause *why);
 } tti_greeter_hooks;
@@ -27,6 +28,7 @@ typedef struct tti_greeter_config {
     tti_port         *port;
     int               rank;
     int               n_ranks;
+    int               n_stripes; /* connections that a way has, TTI_TCP_STRIPES_MAX at most; 0 is 1. The same on all members */
     tti_handle        listener; /* borrowed */
     const tti_secret *secret;   /* borrowed */
     uint8_t           scope[TTI_HELLO_SCOPE_BYTES];

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * tcp_link.c - a connected socket, as a link that reads ahead.
+ * tcp_link.c - connected sockets, as a link that reads ahead.
  *
  * Why     A small message is a frame and a few bytes: asked for one by one they cost a system call each, and one more to
  *         learn that there is nothing else.
@@ -10,6 +10,10 @@
  *         SMALL_ROW small pieces in a row all that the buffer can hold.
  *         A look that got less than it asked for has emptied the socket: the next one, which the drain of a lane always
  *         makes, is answered without a system call.
+ * Stripes A link may have several sockets, where one cannot fill the way. Its stream is dealt to them by its position, a
+ *         piece of STRIPE_BYTES to each in turn; so both ends know without a word which socket has the next byte, and
+ *         the order stays what it is. What is not read yet waits in the sockets, each of which has a window, and
+ *         buffers, of its own: that is what more than one is good for.
  * True    What was read and not handed out is bounded by the buffer, and handed out before the socket is looked at again.
  *         Where it is not empty recv has something, so a drain leaves nothing in it but what it was told to leave.
  *         A look that is only answered changes nothing for those who sleep: poll tells what a socket has, not what is
@@ -17,6 +21,7 @@
  * Fails   The end of a stream, and an error, which the kernel tells once, stay: every later look says the same. */
 #include "transport/tcp/tcp_link.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +29,7 @@
 #include <tutti/private.h>
 
 enum {
+    STRIPE_BYTES = TTI_TCP_STRIPE_BYTES,
     AHEAD_BYTES = 64 << 10,
     STRAIGHT_MIN = 8 << 10,
     LITTLE_AHEAD = 2 << 10, /* between large messages */
@@ -33,7 +39,9 @@ enum {
 typedef struct tcp_link {
     tti_link   base;
     tti_port  *port;
-    tti_handle stream;
+    int        n_streams;
+    tti_handle streams[TTI_TCP_STRIPES_MAX];
+    uint64_t   sent, got; /* bytes of the whole stream */
     bool       dry;  /* the socket was empty after the last look, of which nobody has been told */
     bool       over; /* it will always say what the last look said */
     int64_t    said;
@@ -43,18 +51,79 @@ typedef struct tcp_link {
     uint8_t    ahead[AHEAD_BYTES];
 } tcp_link;
 
+/* The socket that has the byte at a position of the stream. */
+static tti_handle stream_at(const tcp_link *link, uint64_t at)
+{
+    return link->streams[at / STRIPE_BYTES % (uint64_t)link->n_streams];
+}
+
+/* How much of the stream goes by the same socket from there on. */
+static size_t stripe_left(const tcp_link *link, uint64_t at)
+{
+    return link->n_streams > 1 ? STRIPE_BYTES - (size_t)(at % STRIPE_BYTES) : SIZE_MAX;
+}
+
+/* The first bytes of a frame and its payload that are left after skip, at most most of them: how many, in how many
+ * parts. */
+static size_t cut_parts(const tti_part *parts, int n_parts, size_t skip, size_t most, tti_part out[2], int *n_out)
+{
+    size_t total = 0;
+    int    i, n = 0;
+
+    for (i = 0; i < n_parts && total < most; i++) {
+        const size_t begin = skip < parts[i].size ? skip : parts[i].size;
+        const size_t left = parts[i].size - begin;
+        const size_t size = left < most - total ? left : most - total;
+
+        skip -= begin;
+        if (size > 0)
+            out[n++] = (tti_part){ (const uint8_t *)parts[i].data + begin, size };
+        total += size;
+    }
+    *n_out = n;
+    return total;
+}
+
+static int64_t send_striped(tcp_link *link, const tti_part *parts, int n_parts)
+{
+    tti_part piece[2];
+    size_t   total = 0, size;
+    int64_t  taken = -EAGAIN;
+    int      n;
+
+    while ((size = cut_parts(parts, n_parts, total, stripe_left(link, link->sent), piece, &n)) > 0) {
+        taken = link->port->ops->send(link->port, stream_at(link, link->sent), piece, n);
+        if (taken <= 0)
+            break;
+        link->sent += (uint64_t)taken;
+        total += (size_t)taken;
+        if ((size_t)taken < size)
+            break;
+    }
+    return total > 0 ? (int64_t)total : taken; /* a failure is found again by the next send */
+}
+
 static int64_t tcp_send(tti_link *base, const tti_part *parts, int n_parts)
 {
     tcp_link *link = (tcp_link *)base;
 
-    return link->port->ops->send(link->port, link->stream, parts, n_parts);
+    assert(n_parts <= 2);
+    if (link->n_streams > 1)
+        return send_striped(link, parts, n_parts);
+    return link->port->ops->send(link->port, link->streams[0], parts, n_parts);
 }
 
 static int64_t look(tcp_link *link, void *out, size_t bytes)
 {
+    const size_t left = stripe_left(link, link->got);
+
     if (link->over)
         return link->said;
-    link->said = link->port->ops->recv(link->port, link->stream, out, bytes);
+    if (bytes > left)
+        bytes = left;
+    link->said = link->port->ops->recv(link->port, stream_at(link, link->got), out, bytes);
+    if (link->said > 0)
+        link->got += (uint64_t)link->said;
     link->dry = link->said > 0 && (size_t)link->said < bytes;
     link->over = link->said <= 0 && link->said != -EAGAIN;
     return link->said;
@@ -154,7 +223,7 @@ static void tcp_describe(const tti_link *base, char *out, size_t bytes)
     char             row[48] = "";
 
     out[0] = '\0';
-    if (link->port->ops->stream_facts == NULL || link->port->ops->stream_facts(link->port, link->stream, &facts) != 0)
+    if (link->port->ops->stream_facts == NULL || link->port->ops->stream_facts(link->port, stream_at(link, link->got), &facts) != 0)
         return;
     if (facts.in_a_row > 0)
         snprintf(row, sizeof row, " (%u in a row)", facts.in_a_row);
@@ -166,32 +235,46 @@ static void tcp_describe(const tti_link *base, char *out, size_t bytes)
 
 static tti_handle tcp_handle(const tti_link *base)
 {
-    return ((const tcp_link *)base)->stream;
+    const tcp_link *link = (const tcp_link *)base;
+
+    return stream_at(link, link->got);
+}
+
+static tti_handle tcp_out_handle(const tti_link *base)
+{
+    const tcp_link *link = (const tcp_link *)base;
+
+    return stream_at(link, link->sent);
 }
 
 static void tcp_close(tti_link *base)
 {
     tcp_link *link = (tcp_link *)base;
+    int       i;
 
-    link->port->ops->close(link->port, link->stream);
+    for (i = 0; i < link->n_streams; i++)
+        link->port->ops->close(link->port, link->streams[i]);
     free(link);
 }
 
 static const tti_link_ops tcp_ops = {
-    .name = "tcp", .send = tcp_send, .recv = tcp_recv, .handle = tcp_handle, .close = tcp_close,
+    .name = "tcp", .send = tcp_send, .recv = tcp_recv, .handle = tcp_handle, .out_handle = tcp_out_handle, .close = tcp_close,
     .next = tcp_next, .body = tcp_body, .is_ahead = tcp_is_ahead, .describe = tcp_describe,
 };
 
-tutti_status tti_tcp_link_open(tti_port *port, tti_handle stream, int peer_rank, tti_link **link_out)
+tutti_status tti_tcp_link_open(tti_port *port, const tti_handle *streams, int n_streams, int peer_rank,
+                               tti_link **link_out)
 {
     tcp_link *link = malloc(sizeof *link); /* pages of the buffer that nothing is read into are never touched */
 
+    assert(n_streams >= 1 && n_streams <= TTI_TCP_STRIPES_MAX);
     if (link == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the link to rank %d", peer_rank);
     memset(link, 0, offsetof(tcp_link, ahead));
     link->base.ops = &tcp_ops;
     link->port = port;
-    link->stream = stream;
+    link->n_streams = n_streams;
+    memcpy(link->streams, streams, (size_t)n_streams * sizeof *streams);
     *link_out = &link->base;
     return TUTTI_OK;
 }
