@@ -100,7 +100,7 @@ tutti_status tti_net_fail_timeout(const tti_net *net)
     const tti_team *team = net->team;
     const int64_t   waited_ns = tti_port_now(team->port) - net->entered_ns;
     tti_words       words = { .used = 0 };
-    char            call[TTI_CALL_TEXT_MAX];
+    char            call[TTI_CALL_TEXT_MAX], way[TTI_WAY_TEXT_MAX] = "";
     const char     *next;
     int             peer = team->rank;
 
@@ -113,12 +113,14 @@ tutti_status tti_net_fail_timeout(const tti_net *net)
                  "group a longer time-out"
                : "see what the ranks named do instead, or give the group a longer time-out";
     add_step(net, &words);
+    if (peer != team->rank)
+        (void)tti_messenger_describe(team->messenger, team->ranks[peer], way);
     return tti_fail(TUTTI_E_TIMEOUT,
                     "%s on group '%s' timed out after %lld ms on rank %d of %d members\n"
-                    "  %s\n"
+                    "  %s%s\n"
                     "  next: %s",
                     call, team->name, (long long)(waited_ns / TTI_MS), team->ranks[team->rank],
-                    tti_team_whole(team)->n_ranks, words.text, next);
+                    tti_team_whole(team)->n_ranks, words.text, way, next);
 }
 
 /* The message was of another call. Of that its frame has all but the count, and 40 bits of the number. */
