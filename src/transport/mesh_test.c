@@ -576,6 +576,44 @@ static void too_many_connections_are_refused(void **state)
     unsetenv("TUTTI_TCP_STRIPES");
 }
 
+/* A network on which connecting takes longer than a rank that leaves waits for a link that is there. */
+static int connect_late(tti_port *port, const tti_addr *to, tti_handle *handle_out)
+{
+    tti_port *system = tti_port_system();
+
+    (void)port;
+    system->ops->sleep_until(system, tti_port_now(system) + 300 * TTI_MS);
+    return system->ops->connect(system, to, handle_out);
+}
+
+static void body_late_way(rank_ctx *ctx)
+{
+    static const int         ranks[] = { 0, 1 };
+    static const tti_channel failing = { .group = 5, .plane = TTI_PLANE_COLLECTIVE };
+    tti_request             *request;
+    int                      value;
+
+    CHECK(ctx, tti_messenger_enter(ctx->messenger, failing.group, ranks, 2) == TUTTI_OK);
+    if (ctx->rank == 0) {
+        (void)tti_fail(TUTTI_E_REMOTE, "it went wrong");
+        tti_messenger_fail(ctx->messenger, failing.group, TUTTI_E_REMOTE, ranks, 2);
+        return; /* and leaves, before there is a connection */
+    }
+    request = begin(ctx, false, failing, 0, 0, &value, sizeof value);
+    CHECK(ctx, finish(ctx, request) == TUTTI_E_REMOTE);
+    CHECK(ctx, strstr(tutti_last_error(), "rank 0 reported: it went wrong") != NULL);
+}
+
+static void who_leaves_tells_those_it_is_late_with(void **state)
+{
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = { .ops = &ops };
+
+    (void)state;
+    ops.connect = connect_late;
+    run_ranks_over(&port, 2, true, body_late_way);
+}
+
 /* A socket that takes half of a frame at a time, as one that is almost full does. */
 static int64_t send_half_a_frame(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
 {
@@ -1066,6 +1104,7 @@ int main(void)
         cmocka_unit_test(wrong_sizes_are_refused_and_consumed),
         cmocka_unit_test(a_wait_that_times_out_can_be_repeated),
         cmocka_unit_test(a_time_out_says_what_the_kernel_knows),
+        cmocka_unit_test(who_leaves_tells_those_it_is_late_with),
         cmocka_unit_test(every_connection_takes_the_congestion_control),
         cmocka_unit_test(an_unknown_congestion_control_is_refused),
         cmocka_unit_test(ways_may_have_several_connections),

@@ -128,11 +128,15 @@ static bool has_told(const tti_messenger *m, const tti_lane *lane)
     return false;
 }
 
-/* A socket that neither the last poll nor its own buffer has anything of is left alone: poll will tell. */
+/* A socket that is not in the poll set, before a poll or because its link is new, is tried if something is to be sent:
+ * nobody may have done so. One that neither the last poll nor its own buffer has anything of is left alone: poll will tell. */
 static bool is_ready(const tti_messenger *m, const tti_lane *lane)
 {
-    return lane->link != NULL &&
-           (!tti_lane_is_socket(lane) || has_told(m, lane) || is_ahead(lane));
+    if (lane->link == NULL)
+        return false;
+    if (!tti_lane_is_socket(lane) || is_ahead(lane))
+        return true;
+    return lane->polled == lane->polled_end ? lane->queue.first != NULL : has_told(m, lane);
 }
 
 void tti_messenger_turn_new(tti_messenger *m, tti_lane *lane, const tti_request *request)
