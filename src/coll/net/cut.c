@@ -23,10 +23,10 @@
 
 enum {
     KIB = 1024,
-    MESSAGE = 256 * KIB,
+    MESSAGE = 512 * KIB,
     MESSAGE_LEAST = 64 * KIB, /* where many ranks ask for more than there should be */
     CHUNK_LEAST = 512 * KIB,  /* of slices, and */
-    CHUNK_MOST = 8 * 1024 * KIB,
+    CHUNK_MOST = 4 * 1024 * KIB,
     SCRATCH = 8 * 1024 * KIB,
     WINDOW_LEAST = 3,
     WINDOW_MOST = 16,
@@ -137,7 +137,7 @@ tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
     const int64_t   fit = range / (int64_t)element;
     tti_cut         cut;
 
-    if (form == UNCUT || most < 2 * fit)
+    if (form == UNCUT || most < 2 * fit || (call->kind == TUTTI_CALL_BROADCAST && n_ranks == 2)) /* nobody hands it on */
         return tti_cut_into(call, n_ranks, most, 1);
     /* Of equal size, that none is nearly empty. */
     cut = tti_cut_into(call, n_ranks, in_lines((most + most / fit - 1) / (most / fit), element), 1);
