@@ -26,6 +26,7 @@ typedef struct tti_chunk {
     int           n_received;  /* those before have ended */
     int           n_sent;      /* the same */
     int           n_sending;   /* those before have been posted */
+    int           n_ahead;     /* the last phase of which receives were posted before it began; 0: none */
     tti_request **recvs;       /* one for each receive; NULL: not posted, or over */
     tti_request **sends;
     int           n_requests;    /* of both together, and */

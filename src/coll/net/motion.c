@@ -6,14 +6,19 @@
  *         order with at most cut.sends under way. Sends never wait for the receiver's consent, so the window
  *         cannot close a circle. Nothing here waits: whoever does (run.c) comes back when a message has ended.
  *         Messages are seen to have ended in the order of the schedule's rows, each once.
- *         Tag: lane, chunk and phase; word: the call's. */
+ *         Tag: lane, chunk and phase; word: the call's.
+ * Ahead   Others may be a phase ahead, and what comes before it is asked for is kept, and copied. So what the next phase
+ *         needs is asked for as soon as this one's sends are under way, where its place is free: nothing that
+ *         this phase reads or writes, but for what it sends to the very rank that the message comes from. That rank
+ *         sends it when its own part of this phase is over, and so has what it was sent: the place has been
+ *         read by then. */
 #include "coll/net/motion.h"
 
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 
-enum { PHASE_BITS = 20, CHUNK_BITS = 8 };
+enum { PHASE_BITS = 20, CHUNK_BITS = 8, AHEAD_MOST = 1024 };
 
 _Static_assert(TTI_LANES == 1 << (31 - PHASE_BITS - CHUNK_BITS), "a tag has lane, chunk and phase, and is not negative");
 
@@ -22,16 +27,16 @@ static tti_channel channel_of(const tti_net *net)
     return (tti_channel){ .group = net->team->group_id, .plane = TTI_PLANE_COLLECTIVE };
 }
 
-static int tag_of(const tti_net *net, const tti_chunk *chunk)
+static int tag_of(const tti_net *net, const tti_chunk *chunk, int phase)
 {
     const int k = chunk->number & ((1 << CHUNK_BITS) - 1);
 
-    return (net->lane << CHUNK_BITS | k) << PHASE_BITS | chunk->phase;
+    return (net->lane << CHUNK_BITS | k) << PHASE_BITS | phase;
 }
 
-static tti_parcel parcel_of(const tti_net *net, const tti_chunk *chunk, const tti_transfer *transfer)
+static tti_parcel parcel_of(const tti_net *net, const tti_chunk *chunk, int phase, const tti_transfer *transfer)
 {
-    return (tti_parcel){ .peer = net->team->ranks[transfer->peer], .tag = tag_of(net, chunk),
+    return (tti_parcel){ .peer = net->team->ranks[transfer->peer], .tag = tag_of(net, chunk, phase),
                          .dtype = (uint8_t)chunk->call.dtype, .word = net->note.word, .what = net->note.what,
                          .data = tti_block_at(&chunk->binding, &transfer->block),
                          .bytes = (size_t)transfer->block.bytes };
@@ -47,17 +52,87 @@ int tti_motion_recvs_end(const tti_chunk *chunk)
     return tti_motion_is_over(chunk) ? chunk->schedule.recvs.n : phase_of(chunk)->recvs_end;
 }
 
+/* The i-th receive of the schedule, which is phase's. */
+static tutti_status post_recv(const tti_net *net, tti_chunk *chunk, int phase, int i)
+{
+    const tti_transfer *recv = (const tti_transfer *)chunk->schedule.recvs.items + i;
+    const tti_parcel    parcel = parcel_of(net, chunk, phase, recv);
+
+    return tti_messenger_recv(net->team->messenger, channel_of(net), &parcel, &chunk->recvs[i]);
+}
+
+/* Those that were not posted when the phase before was under way. */
 static tutti_status post_recvs(const tti_net *net, tti_chunk *chunk)
 {
-    const tti_transfer *recvs = chunk->schedule.recvs.items;
-    tutti_status        st = TUTTI_OK;
-    int                 i;
+    tutti_status st = TUTTI_OK;
+    int          i;
 
-    for (i = chunk->n_received; i < phase_of(chunk)->recvs_end && st == TUTTI_OK; i++) {
-        const tti_parcel parcel = parcel_of(net, chunk, &recvs[i]);
+    for (i = chunk->n_received; i < phase_of(chunk)->recvs_end && st == TUTTI_OK; i++)
+        if (chunk->recvs[i] == NULL)
+            st = post_recv(net, chunk, chunk->phase, i);
+    return st;
+}
 
-        st = tti_messenger_recv(net->team->messenger, channel_of(net), &parcel, &chunk->recvs[i]);
+static bool overlap(const tti_binding *binding, const tti_block *a, const tti_block *b)
+{
+    const char *at, *bt;
+
+    if ((a->place == TTI_PLACE_SCRATCH) != (b->place == TTI_PLACE_SCRATCH))
+        return false; /* a look at numbers is enough for nearly all; buffers may be one memory */
+    at = tti_block_at(binding, a);
+    bt = tti_block_at(binding, b);
+    return at != NULL && bt != NULL && at < bt + b->bytes && bt < at + a->bytes;
+}
+
+static bool is_in_steps(const tti_chunk *chunk, const tti_block *place)
+{
+    const tti_step  *steps = chunk->schedule.steps.items;
+    const tti_block *inputs = chunk->schedule.inputs.items;
+    int              i, j;
+
+    for (i = chunk->phase > 0 ? phase_of(chunk)[-1].steps_end : 0; i < phase_of(chunk)->steps_end; i++) {
+        if (overlap(&chunk->binding, &steps[i].to, place))
+            return true;
+        for (j = 0; j < steps[i].n; j++)
+            if (overlap(&chunk->binding, &inputs[steps[i].first + j], place))
+                return true;
     }
+    return false;
+}
+
+/* Whether a message of the next phase may come while this one is under way. */
+static bool is_free(const tti_chunk *chunk, const tti_transfer *next)
+{
+    int                 n_sends, n_recvs, i;
+    const tti_transfer *sends = tti_phase_sends(&chunk->schedule, chunk->phase, &n_sends);
+    const tti_transfer *recvs = tti_phase_recvs(&chunk->schedule, chunk->phase, &n_recvs);
+
+    for (i = 0; i < n_sends; i++)
+        if (sends[i].peer != next->peer && overlap(&chunk->binding, &sends[i].block, &next->block))
+            return false;
+    for (i = 0; i < n_recvs; i++)
+        if (overlap(&chunk->binding, &recvs[i].block, &next->block))
+            return false;
+    return !is_in_steps(chunk, &next->block);
+}
+
+/* Ask for what the next phase needs, once in a phase. Of many ranks it would take long to find out what may be. */
+static tutti_status post_ahead(const tti_net *net, tti_chunk *chunk)
+{
+    const int    phase = chunk->phase + 1;
+    int          n_next, n_sends, i;
+    tutti_status st = TUTTI_OK;
+
+    if (phase >= chunk->schedule.phases.n || chunk->n_ahead == phase)
+        return TUTTI_OK;
+    chunk->n_ahead = phase;
+    (void)tti_phase_sends(&chunk->schedule, chunk->phase, &n_sends);
+    (void)tti_phase_recvs(&chunk->schedule, phase, &n_next);
+    if (n_next * n_sends > AHEAD_MOST)
+        return TUTTI_OK;
+    for (i = phase_of(chunk)->recvs_end; i < phase_of(chunk)->recvs_end + n_next && st == TUTTI_OK; i++)
+        if (is_free(chunk, (const tti_transfer *)chunk->schedule.recvs.items + i))
+            st = post_recv(net, chunk, phase, i);
     return st;
 }
 
@@ -109,7 +184,7 @@ static tutti_status post_sends(const tti_net *net, tti_chunk *chunk)
 
     while (st == TUTTI_OK && chunk->n_sending < phase_of(chunk)->sends_end &&
            chunk->n_sending - chunk->n_sent < net->cut.sends) {
-        const tti_parcel parcel = parcel_of(net, chunk, &sends[chunk->n_sending]);
+        const tti_parcel parcel = parcel_of(net, chunk, chunk->phase, &sends[chunk->n_sending]);
 
         st = tti_messenger_send(net->team->messenger, channel_of(net), &parcel, &chunk->sends[chunk->n_sending]);
         if (st != TUTTI_OK)
@@ -150,6 +225,8 @@ tutti_status tti_motion_go_on(const tti_net *net, tti_chunk *chunk)
     while (st == TUTTI_OK && !tti_motion_is_over(chunk)) {
         st = post_sends(net, chunk);
         if (st == TUTTI_OK)
+            st = post_ahead(net, chunk);
+        if (st == TUTTI_OK)
             st = take_received(net, chunk);
         if (st != TUTTI_OK || !phase_is_over(chunk))
             break;
@@ -183,7 +260,7 @@ tutti_status tti_motion_begin(const tti_net *net, tti_chunk *chunk)
 {
     tutti_status st = take_requests(chunk);
 
-    chunk->phase = chunk->n_received = chunk->n_sent = chunk->n_sending = 0;
+    chunk->phase = chunk->n_received = chunk->n_sent = chunk->n_sending = chunk->n_ahead = 0;
     return st == TUTTI_OK && !tti_motion_is_over(chunk) ? post_recvs(net, chunk) : st;
 }
 

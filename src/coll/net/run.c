@@ -21,7 +21,7 @@
  *         has ended, or tti_net_has_given(). Messages with equal keys arrive in the order sent: so nothing of a call can be
  *         taken by the next. Calls in different lanes know nothing of each other.
  *         A rank is at most a window of chunks ahead of what others have given it; what comes before it is asked for
- *         is kept by the messenger.
+ *         is kept by the messenger: so it is asked for early, whole windows of chunks and a phase ahead (motion.c).
  * Fails   The first failure is worded and told to the caller; before that all messages of the group
  *         are aborted and waited for, because they borrow the caller's buffers. The group is
  *         finished then. */
