@@ -2,12 +2,13 @@
  *
  * net_test.c
  * Goal    a call by messages gives the same bits however it is cut into chunks, how many of those are under way, and
- *         whoever moves it when; calls in lanes of their own go on side by side in any order; what is said of a chunk
- *         that cannot go on names it.
+ *         whoever moves it when; calls in lanes of their own go on side by side in any order; what comes a phase ahead
+ *         overwrites nothing that is still to be sent; what is said of a chunk that cannot go on names it.
  * Method  Ranks are threads over sockets. Every plan of the table, of all kinds, with parts of equal and of different sizes,
  *         several buffers, and buffers that are one memory, is done once in one piece, and once cut; then all memory that
  *         the call could have touched must be the same. That one piece is right is what coll_values_test asks. */
 #include <setjmp.h>
+#include <stdatomic.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -361,6 +362,64 @@ static void side_by_side_in_any_order(tt_rank *t)
     tti_team_release(&team);
 }
 
+/* ---- a phase ahead ---- */
+
+enum { ROUND = 4 * 1024 * 1024 /* elements: more than sockets hold */ };
+
+static _Atomic bool is_given;
+
+/* Everything two ranks to the left, in place: what the second phase brings overwrites what the first one sends, to
+ * another rank. */
+static void plan_two_to_the_left(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const int64_t   bytes = p->count * (int64_t)p->element;
+    const tti_block out = { .place = TTI_PLACE_OUT, .bytes = bytes };
+    const tti_block between = tti_schedule_scratch(schedule, bytes);
+    const int       left = (p->rank + p->n_ranks - 1) % p->n_ranks, right = (p->rank + 1) % p->n_ranks;
+
+    tti_schedule_phase(schedule);
+    tti_schedule_send(schedule, left, out);
+    tti_schedule_recv(schedule, right, between);
+    tti_schedule_phase(schedule);
+    tti_schedule_send(schedule, left, between);
+    tti_schedule_recv(schedule, right, out);
+}
+
+/* Rank 0 comes when rank 2 has given rank 1 what the second phase brings, and rank 1 has not got rid of the first. */
+static void what_is_sent_is_not_overwritten(tt_rank *t)
+{
+    const tti_algorithm row = { .kind = TUTTI_CALL_ALL_REDUCE, .name = "two to the left", .plan = plan_two_to_the_left };
+    uint32_t           *x = malloc(ROUND * sizeof *x);
+    const tutti_call    call = { .kind = row.kind, .seq = 1, .dtype = TUTTI_U32, .root = -1, .count = ROUND,
+                                 .deadline_ns = t->deadline_ns, .in = x, .out = x };
+    tti_net             net = { .lane = 0 };
+    tti_team            team;
+    int64_t             i;
+
+    if (!enter(t, &team) || x == NULL)
+        abort();
+    for (i = 0; i < ROUND; i++)
+        x[i] = (uint32_t)(i + t->rank);
+    if (t->rank == 0)
+        atomic_store(&is_given, false);
+    tt_all_here(t);
+    while (t->rank == 0 && !atomic_load(&is_given) && tt_in_ms(0) < t->deadline_ns)
+        t->port.base.ops->yield(&t->port.base);
+    TT_CHECK(t, begin_cut(&net, &team, 0, &row, &call, ROUND, 1) == TUTTI_OK);
+    while (t->rank == 1 && !atomic_load(&is_given) && t->failure[0] == '\0')
+        TT_CHECK(t, tti_net_advance(&net, &team) == TUTTI_OK);
+    while (t->rank == 2 && !tti_net_has_given(&net) && t->failure[0] == '\0')
+        TT_CHECK(t, tti_net_advance(&net, &team) == TUTTI_OK);
+    if (t->rank == 2)
+        atomic_store(&is_given, true);
+    TT_CHECK(t, tti_net_end(&net, &team) == TUTTI_OK);
+    for (i = 0; i < ROUND && t->failure[0] == '\0'; i++)
+        TT_CHECK(t, x[i] == (uint32_t)(i + (t->rank + 2) % t->size));
+    free(x);
+    tti_net_release(&net);
+    tti_team_release(&team);
+}
+
 /* ---- what cannot go on ---- */
 
 static void rank_1_stays_away(tt_rank *t)
@@ -467,6 +526,14 @@ static void test_side_by_side(void **state)
     tt_run(3, false, side_by_side_in_any_order, ranks);
 }
 
+static void test_ahead(void **state)
+{
+    tt_rank ranks[TT_RANKS_MOST];
+
+    (void)state;
+    tt_run(4, true, what_is_sent_is_not_overwritten, ranks);
+}
+
 static void test_words(void **state)
 {
     tt_rank ranks[TT_RANKS_MOST];
@@ -490,7 +557,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_every_plan),   cmocka_unit_test(test_long_calls), cmocka_unit_test(test_rings),
-        cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_words),
+        cmocka_unit_test(test_side_by_side), cmocka_unit_test(test_ahead),      cmocka_unit_test(test_words),
     };
 
     return cmocka_run_group_tests_name("net", tests, NULL, NULL);
