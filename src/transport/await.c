@@ -345,11 +345,22 @@ bool tti_request_wait_any(tti_request *request, uint32_t seen, int64_t deadline_
     return in_time;
 }
 
+/* Whether a send waits for room. */
+static bool is_stuck(const tti_messenger *m)
+{
+    int i;
+
+    for (i = 0; i < m->n_ranks; i++)
+        if (m->lanes[i].link != NULL && m->lanes[i].queue.first != NULL)
+            return true;
+    return false;
+}
+
 void tti_messenger_advance(tti_messenger *m)
 {
     tti_lock(&m->lock);
-    if (m->under_way > 0 && !m->driving)
-        (void)tti_messenger_turn(m, false);
+    if (m->under_way > 0 && !m->driving && !tti_messenger_turn(m, false) && is_stuck(m))
+        (void)tti_messenger_turn(m, true); /* a peer may be stuck, too, until what it sends is taken in */
     tti_unlock(&m->lock);
 }
 
