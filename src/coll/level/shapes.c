@@ -309,24 +309,33 @@ static tti_bit entry_bit(const tti_piece *p, place_in in)
     return (tti_bit){ tti_entry_at(f->call, f->levels->layout.n_ranks, in.rank, s), s.count };
 }
 
-/* The hosts' lanes of the scratch memory, which follow each other in the list: what a carrier has of each. */
-static void lanes_across(const tti_piece *p, int first_host, tutti_call *across)
+/* How much a carrier has of each host. */
+static void counts_across(const tti_piece *p, tutti_call *across)
 {
     const tti_flow *f = p->flow;
-    const int       n_hosts = f->levels->layout.n_hosts;
+    int             host;
+
+    across->count = 0;
+    across->n_parts = f->levels->layout.n_hosts;
+    across->list = p->flight->list;
+    across->list_counts = p->flight->counts;
+    for (host = 0; host < across->n_parts; host++) {
+        p->flight->counts[host] = length_of_host(p, host, f->levels->place);
+        across->count += p->flight->counts[host];
+    }
+}
+
+/* The hosts' lanes of the scratch memory: that of first_host, then those of the others in their order. */
+static void make_lanes(const tti_piece *p, int first_host)
+{
+    const tti_flow *f = p->flow;
     char           *lane = p->flight->scratch;
     int             i;
 
-    across->count = 0;
-    across->n_parts = n_hosts;
-    across->list = p->flight->list;
-    across->list_counts = p->flight->counts;
-    for (i = 0; i < n_hosts; i++) {
+    for (i = 0; i < f->levels->layout.n_hosts; i++) {
         const int host = i == 0 ? first_host : i <= first_host ? i - 1 : i;
 
         p->flight->list[host] = lane;
-        p->flight->counts[host] = length_of_host(p, host, f->levels->place);
-        across->count += p->flight->counts[host];
         lane += (size_t)p->flight->counts[host] * f->element;
     }
 }
@@ -378,7 +387,8 @@ static void spread_own_parts(const tti_piece *p, tti_half *half)
 
 static void parts_reduced_across(const tti_piece *p, tutti_call *across)
 {
-    lanes_across(p, 0, across);
+    counts_across(p, across);
+    make_lanes(p, 0);
     across->op = op_across(p->flow->call);
     across->out = p->flight->list[p->flow->levels->host];
 }
@@ -434,14 +444,42 @@ static tti_bit bits_of_others(const tti_half *half, int stream, int64_t at)
     return entry_bit(piece_of(half), find(piece_of(half), OF_OTHER_HOSTS, stream, at));
 }
 
+/* All members carry their own parts: those lie in one place each, and are sent from there and received to there. */
+static bool lies_in_list(const tti_flow *f)
+{
+    const tti_hosts *layout = &f->levels->layout;
+
+    return layout->least == layout->most && layout->most == f->carriers && f->call->n_segments == 0;
+}
+
+static size_t gathered_bytes(const tti_piece *p)
+{
+    return lies_in_list(p->flow) ? 0 : parts_bytes(p);
+}
+
 static void spread_others(const tti_piece *p, tti_half *half)
 {
     const tti_levels *levels = p->flow->levels;
 
     among_carriers(p, half, false, length_of_others, bits_of_others);
+    if (lies_in_list(p->flow))
+        return;
     half->own = p->flight->scratch;
     if (levels->place < p->flow->carriers)
         half->own += (size_t)length_of_host(p, levels->host, levels->place) * p->flow->element;
+}
+
+/* The list of the counterparts' entries. */
+static void entries_across(const tti_piece *p)
+{
+    const tti_flow *f = p->flow;
+    int             host;
+
+    for (host = 0; host < f->levels->layout.n_hosts; host++) {
+        const int rank = tti_hosts_rank(&f->levels->layout, host, f->levels->place);
+
+        p->flight->list[host] = (char *)f->call->list[rank] + (size_t)p->flight->first * f->element;
+    }
 }
 
 /* The own host's lane comes first, so that those of the others lie together. */
@@ -453,7 +491,13 @@ static void parts_gathered_across(const tti_piece *p, tutti_call *across)
     int64_t           at;
     tti_bit           bit;
 
-    lanes_across(p, levels->host, across);
+    counts_across(p, across);
+    if (lies_in_list(p->flow)) {
+        entries_across(p);
+        across->in = p->flight->list[levels->host];
+        return;
+    }
+    make_lanes(p, levels->host);
     for (at = 0; at < length; at += bit.count) {
         bit = entry_bit(p, find(p, OF_THIS_HOST, levels->place, at));
         memcpy(lane + (size_t)at * p->flow->element, bit.at, (size_t)bit.count * p->flow->element);
@@ -461,7 +505,7 @@ static void parts_gathered_across(const tti_piece *p, tutti_call *across)
     across->in = lane;
 }
 
-static const tti_shape all_gather = { all_parts, parts_bytes, spread_members, spread_others, keep_own_part,
+static const tti_shape all_gather = { all_parts, gathered_bytes, spread_members, spread_others, keep_own_part,
                                       parts_gathered_across };
 
 /* ---- barrier ------------------------------------------------------------------------------------- */
