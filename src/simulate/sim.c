@@ -204,7 +204,10 @@ static tutti_status find_row(const tutti_sim *sim, const tutti_sim_call *call, t
     int       n, row;
 
     if (call->algorithm == NULL) {
-        *row_out = tti_choose(call->informed ? &sim->informed : &sim->usual, kind, call->bytes);
+        const tutti_call chosen = { .kind = kind, .dtype = call->dtype,
+                                    .count = call->bytes / (int64_t)tutti_dtype_size(call->dtype) };
+
+        *row_out = tti_choose_for(call->informed ? &sim->informed : &sim->usual, &chosen);
         return TUTTI_OK;
     }
     row = tti_algorithm_named(kind, call->algorithm);
@@ -232,12 +235,20 @@ static tutti_status check_row(const tti_cluster *cluster, const tti_algorithm *r
     return TUTTI_OK;
 }
 
+static double chunks_of(const tti_algorithm *row, int64_t bytes, int n_ranks)
+{
+    const tutti_call call = { .kind = row->kind, .dtype = TUTTI_U8, .root = -1, .count = bytes };
+
+    return row->plan == NULL ? 1 : tti_cut_of(row->plan, &call, n_ranks).n_chunks;
+}
+
 /* By so much as cost.c knows, on such a machine. */
 static double reckon(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes, const tti_machine *machine)
 {
-    const int         n = tti_cluster_ranks(cluster);
-    const tti_amounts amounts = row->amounts(n, (double)bytes);
+    const int   n = tti_cluster_ranks(cluster);
+    tti_amounts amounts = row->amounts(n, (double)bytes);
 
+    amounts.chunks = chunks_of(row, bytes, n);
     return tti_cost(&amounts, machine, on_one_host(cluster) ? tti_cluster_turns(cluster) : 1, n, (double)bytes) / 1000;
 }
 
@@ -305,12 +316,14 @@ static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const t
 }
 
 /* Whether the choice may come to it for some figures. */
-static bool may_be_taken(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes)
+static bool may_be_taken(const tti_cluster *cluster, const tti_algorithm *row, const tutti_sim_call *call)
 {
     const bool one_host = on_one_host(cluster);
+    const int  n = tti_cluster_ranks(cluster);
 
-    return bytes <= row->bytes_best && (row->staged != NULL || !one_host) &&
-           row->order == tti_order_of(row->kind, bytes, one_host, tti_cluster_ranks(cluster));
+    return call->bytes <= row->bytes_best && (row->staged != NULL || !one_host) &&
+           (row->ranks_best == 0 || n <= row->ranks_best) &&
+           (tti_numbers_of(call->dtype) == TTI_EXACT || row->order == tti_order_of(row->kind, call->bytes, one_host, n));
 }
 
 static tutti_status look_up(const tutti_sim *sim, const tutti_sim_call *call, int64_t *count_out,
@@ -350,7 +363,7 @@ tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim
     if (st != TUTTI_OK)
         return st;
     r.algorithm = row->name;
-    r.candidate = may_be_taken(&sim->cluster, row, call->bytes);
+    r.candidate = may_be_taken(&sim->cluster, row, call);
     if (tti_cluster_ranks(&sim->cluster) > 1) {
         const tti_machine machine = machine_of(&sim->cluster);
 
