@@ -14,6 +14,7 @@ enum { TRIES_MAX = 3, LIMIT_MS = 4 * 3600 * 1000 };
 typedef struct runner {
     tutti_group *group;
     int          rank, size; /* in the group; on the board, too */
+    int          world;      /* its ranks */
     uint32_t     barriers;   /* of which it was part */
     tt_try      *tries;      /* [TRIES_MAX] */
     bool         broken;     /* a call failed: the group is finished */
@@ -48,6 +49,8 @@ static bool prepare(runner *me, int k, int number, uint64_t seed)
     t->group = me->group;
     t->rank = me->rank;
     t->size = me->size;
+    t->world = me->world;
+    t->hosts = cell->at[TT_AXIS_TRANSPORT] == TT_HOSTS ? 2 : 1;
     t->dtype = (tutti_dtype)cell->at[TT_AXIS_DTYPE];
     t->red = cell->at[TT_AXIS_RED] == TT_RED_NONE ? TUTTI_OP_SUM : (tutti_op_kind)cell->at[TT_AXIS_RED];
     t->count = tt_cell_count(cell);
@@ -124,7 +127,8 @@ static tutti_group *group_of(tt_ctx *t)
 
 static void take_part(tt_ctx *t, tutti_group *group)
 {
-    runner me = { .group = group, .rank = tutti_get_rank(group), .size = tutti_get_world_size(group) };
+    runner me = { .group = group, .rank = tutti_get_rank(group), .size = tutti_get_world_size(group),
+                  .world = t->size };
     int    k;
 
     me.tries = tt_alloc(t, TRIES_MAX * sizeof *me.tries);

@@ -94,6 +94,8 @@ typedef struct sums {
 } sums;
 
 static const double no_factors[SAME_PLACE_MAX];
+/* Sums of sparse tensors are made in rank order, wherever ranks are. */
+static const int no_hosts[SAME_PLACE_MAX];
 
 /* Blocks of one rank by place: chains through next, in order, that begin at first; -1 ends them. */
 static void chain(const tt_try *t, int rank, int64_t *first, int64_t *next)
@@ -120,7 +122,7 @@ static bool sum_place(tt_try *t, const unsigned char *values, int64_t block, con
             return tt_wrong(t, "more blocks on one place than SAME_PLACE_MAX");
         rows[n++] = values + (size_t)block * bytes;
     }
-    tt_fold(out, t->dtype, TUTTI_OP_SUM, rows, no_factors, n, dense(t));
+    tt_fold(out, t->dtype, TUTTI_OP_SUM, rows, no_factors, no_hosts, n, dense(t));
     return true;
 }
 
@@ -199,7 +201,7 @@ static bool check_all(tt_try *t, const sums *of)
         if (at == t->summed.nnz)
             return tt_wrong(t, "%lld blocks came; place %lld has none", (long long)at,
                             (long long)p);
-        tt_fold(want, t->dtype, TUTTI_OP_SUM, rows, no_factors, n, dense(t));
+        tt_fold(want, t->dtype, TUTTI_OP_SUM, rows, no_factors, no_hosts, n, dense(t));
         if (!check_block(t, p, at++, want))
             return false;
     }

@@ -31,6 +31,7 @@ static const int64_t MS = 1000000;
 typedef struct shared {
     uint64_t         seed;
     int64_t          run_ms;
+    int              hosts;
     long             steps, operations, groups; /* rank 0's */
     char             words[TT_WORLD_MAX][STORY];
     _Atomic uint32_t arrivals[GROUPS_MAX]; /* at the barriers of each group ever made */
@@ -157,6 +158,8 @@ static void operate(soak *s, int where)
     t->group = g->group;
     t->rank = tutti_get_rank(g->group);
     t->size = tutti_get_world_size(g->group);
+    t->world = s->ctx->size;
+    t->hosts = the->hosts;
     if ((t->row->traits & TT_NO_DATA) != 0) {
         t->arrivals = &the->arrivals[g->number % GROUPS_MAX];
         t->arrivals_due = g->barriers * (uint32_t)t->size;
@@ -315,6 +318,7 @@ static int run(const layout *l, uint64_t seed, int64_t run_ms)
     memset(the, 0, sizeof *the);
     the->seed = seed;
     the->run_ms = run_ms;
+    the->hosts = l->hosts;
     result = tt_main(&test, 1);
     if (result == TT_PASSED)
         printf("  %ld steps, %ld operations of rank 0, %ld groups\n", the->steps, the->operations, the->groups);

@@ -171,7 +171,7 @@ static void content(const tt_try *t, tt_content what, int64_t first, int64_t n, 
         pointers[r] = rows[r];
         factors[r] = factor_of(t, r);
     }
-    tt_fold(out, t->dtype, t->red, pointers, factors, t->size, n);
+    tt_fold(out, t->dtype, t->red, pointers, factors, t->host_of, t->size, n);
 }
 
 /* Buffers of a call are touched by memcpy and memcmp only: these the thread sanitizer sees, while values.c,
@@ -283,8 +283,10 @@ static bool check_rest(tt_try *t, int number)
 
 bool tt_try_prepare(tt_try *t)
 {
-    int b, p;
+    int b, p, r;
 
+    for (r = 0; r < t->size; r++)
+        t->host_of[r] = tt_global(t, r) * t->hosts / t->world;
     t->root = tt_roll(t, 1, 0, 0, t->size);
     t->in_place = tt_roll(t, 2, 0, 0, 2) == 1;
     t->op = (tutti_op){ .kind = t->red, .factor = factor_of(t, t->rank) };

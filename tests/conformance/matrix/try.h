@@ -52,6 +52,7 @@ typedef struct tt_try {
     tutti_op_kind    red;
     int64_t          count; /* of one part */
     uint64_t         seed;  /* the same on all ranks */
+    int              world, hosts; /* ranks of the world, and on how many hosts: the first ones are on the first */
     int              tag;   /* TT_TAGS from here on are nobody else's */
     _Atomic uint32_t *arrivals; /* of the group's barriers, all ranks together; NULL: not counted */
     uint32_t          arrivals_due;
@@ -59,6 +60,7 @@ typedef struct tt_try {
     /* What the operation makes. */
     int         root; /* group rank */
     bool        in_place;
+    int         host_of[TT_WORLD_MAX]; /* the members */
     tutti_op    op;
     tutti_span  outs[TT_BUFS_MAX], ins[TT_WORLD_MAX];
     int         n_entries; /* of a list of buffers; outs[r * n_entries + i] belongs to rank r's list */

@@ -320,33 +320,94 @@ static bool is_real(tutti_dtype dtype)
     return dtype >= TUTTI_F16;
 }
 
+/* What is combined: rows, and whose they are. */
+typedef struct fold {
+    tutti_dtype        dtype;
+    tutti_op_kind      op;
+    const void *const *rows;
+    const double      *factors;
+    const int         *host_of;
+    int                n_rows;
+} fold;
+
+/* A host's sum of these may be too large where the average of all is not. */
+static bool has_small_range(tutti_dtype dtype)
+{
+    return is_small(dtype) && dtype != TUTTI_BF16;
+}
+
+static bool is_host_by_host(const fold *f)
+{
+    int r;
+
+    for (r = 1; r < f->n_rows; r++)
+        if (f->host_of[r] != f->host_of[0])
+            return f->op != TUTTI_OP_AVG || !has_small_range(f->dtype);
+    return false;
+}
+
+static bool is_first_of_host(const fold *f, int r)
+{
+    int k;
+
+    for (k = 0; k < r; k++)
+        if (f->host_of[k] == f->host_of[r])
+            return false;
+    return true;
+}
+
 /* Two f32 added, multiplied or divided in f64 and rounded once more to f32 have the bits of the f32
  * operation: 53 bits are more than twice 24 and two. So one combine_real() serves both. */
-static void fold_f32(void *out, tutti_dtype dtype, tutti_op_kind op, const void *const *rows,
-                     const double *factors, int n_rows, int64_t i)
+static float host_f32(const fold *f, int first, int64_t i)
 {
-    float x = real_f32(rows[0], dtype, op, factors[0], i);
+    float x = real_f32(f->rows[first], f->dtype, f->op, f->factors[first], i);
     int   r;
 
-    for (r = 1; r < n_rows; r++)
-        x = (float)combine_real(op, x, real_f32(rows[r], dtype, op, factors[r], i));
-    if (op == TUTTI_OP_AVG)
-        x /= (float)n_rows;
-    if (is_small(dtype))
-        put_whole(out, dtype, i, tt_small_code(dtype, x));
+    for (r = first + 1; r < f->n_rows; r++)
+        if (f->host_of[r] == f->host_of[first])
+            x = (float)combine_real(f->op, x, real_f32(f->rows[r], f->dtype, f->op, f->factors[r], i));
+    return is_small(f->dtype) ? tt_small_value(f->dtype, tt_small_code(f->dtype, x)) : x;
+}
+
+static double host_f64(const fold *f, int first, int64_t i)
+{
+    double x = real_f64(f->rows[first], f->op, f->factors[first], i);
+    int    r;
+
+    for (r = first + 1; r < f->n_rows; r++)
+        if (f->host_of[r] == f->host_of[first])
+            x = combine_real(f->op, x, real_f64(f->rows[r], f->op, f->factors[r], i));
+    return x;
+}
+
+static void fold_f32(void *out, const fold *f, int64_t i)
+{
+    const bool hosts = is_host_by_host(f);
+    float      x = hosts ? host_f32(f, 0, i) : real_f32(f->rows[0], f->dtype, f->op, f->factors[0], i);
+    int        r;
+
+    for (r = 1; r < f->n_rows; r++)
+        if (!hosts)
+            x = (float)combine_real(f->op, x, real_f32(f->rows[r], f->dtype, f->op, f->factors[r], i));
+        else if (is_first_of_host(f, r))
+            x = (float)combine_real(f->op, x, host_f32(f, r, i));
+    if (f->op == TUTTI_OP_AVG)
+        x /= (float)f->n_rows;
+    if (is_small(f->dtype))
+        put_whole(out, f->dtype, i, tt_small_code(f->dtype, x));
     else
         ((float *)out)[i] = x;
 }
 
-static void fold_f64(double *out, tutti_op_kind op, const void *const *rows, const double *factors,
-                     int n_rows, int64_t i)
+static void fold_f64(double *out, const fold *f, int64_t i)
 {
-    double x = real_f64(rows[0], op, factors[0], i);
+    double x = host_f64(f, 0, i);
     int    r;
 
-    for (r = 1; r < n_rows; r++)
-        x = combine_real(op, x, real_f64(rows[r], op, factors[r], i));
-    out[i] = op == TUTTI_OP_AVG ? x / n_rows : x;
+    for (r = 1; r < f->n_rows; r++)
+        if (is_first_of_host(f, r))
+            x = combine_real(f->op, x, host_f64(f, r, i));
+    out[i] = f->op == TUTTI_OP_AVG ? x / f->n_rows : x;
 }
 
 static void fold_whole(void *out, tutti_dtype dtype, tutti_op_kind op, const void *const *rows,
@@ -361,16 +422,18 @@ static void fold_whole(void *out, tutti_dtype dtype, tutti_op_kind op, const voi
 }
 
 void tt_fold(void *out, tutti_dtype dtype, tutti_op_kind op, const void *const *rows,
-             const double *factors, int n_rows, int64_t n)
+             const double *factors, const int *host_of, int n_rows, int64_t n)
 {
+    const fold    f = { .dtype = dtype, .op = op, .rows = rows, .factors = factors, .host_of = host_of,
+                        .n_rows = n_rows };
     const int64_t numbers = is_complex(dtype) ? 2 * n : n;
     int64_t       i;
 
     for (i = 0; i < numbers; i++)
         if (is_double(dtype))
-            fold_f64(out, op, rows, factors, n_rows, i);
+            fold_f64(out, &f, i);
         else if (is_real(dtype))
-            fold_f32(out, dtype, op, rows, factors, n_rows, i);
+            fold_f32(out, &f, i);
         else
             fold_whole(out, dtype, op, rows, n_rows, i);
 }

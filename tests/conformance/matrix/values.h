@@ -8,8 +8,9 @@
  *         ones have random signs and mantissas, exponents that are near enough to each other for every
  *         bit to count, and now and then a NaN, an infinity, a zero of either sign, a subnormal or the
  *         largest number. bool has bytes other than 0 and 1, too, which mean true.
- * True    The contract is bitwise: rank order, formats below f32 combined in f32 and rounded once,
- *         PREMUL_SUM rounded to the dtype before it is summed. What tutti/dtype.h leaves open, and
+ * True    The contract is bitwise: rank order on each host, then the hosts by their lowest ranks; formats below f32
+ *         combined in f32 and rounded once on each host that has several, and once at the end; averages of formats
+ *         with a small range in rank order all along. PREMUL_SUM is rounded to the dtype before it is summed. What tutti/dtype.h leaves open, and
  *         nothing else, is accepted: which NaN a NaN is, and which zero MIN and MAX give of -0 and +0. */
 #ifndef TT_VALUES_H
 #define TT_VALUES_H
@@ -34,9 +35,10 @@ void tt_values_init(void);
 /** Elements first .. first + n - 1 of the content with that seed. */
 void tt_elements(void *out, tutti_dtype dtype, uint64_t seed, int64_t first, int64_t n);
 
-/** out[i] = rows[0][i] op rows[1][i] op ..., n elements; factors[r] belongs to row r. */
+/** out[i] = rows[0][i] op rows[1][i] op ..., n elements, the rows of each host first; factors[r] belongs to row r, which
+ * is of host_of[r]. */
 void tt_fold(void *out, tutti_dtype dtype, tutti_op_kind op, const void *const *rows,
-             const double *factors, int n_rows, int64_t n);
+             const double *factors, const int *host_of, int n_rows, int64_t n);
 
 /** The first of n elements that is not as wanted, -1 if there is none. exact: every bit counts. */
 int64_t tt_first_wrong(const void *got, const void *want, tutti_dtype dtype, tutti_op_kind op,
