@@ -382,7 +382,7 @@ proctype pusher(byte me)
     fi;
     hold();
     entering--;
-    work = next_seq; /* = group/progress.c: tti_queue_hold(group); work->call.seq = group->next_seq++; */
+    work = next_seq; /* = group/progress.c: tti_queue_hold(group); work->call.seq = work->seq = group->next_seq; */
     next_seq = next_seq + WORKS;
     last_work = next_seq - 1;
     signal(TODO);

@@ -76,7 +76,7 @@ inline sleep(can)
     store_seq_cst(SLEEPING(me), 1);
     drained; /* fence_others() is a barrier for its caller, too */
 #ifndef NO_BARRIER
-    fence_others(n); /* = transport/turn.c: if (own->fenced != 0 && !m->port->ops->fence_others(m->port)) */
+    fence_others(n); /* = transport/turn.c: if (own->fenced != 0 && m->has_near && !m->port->ops->fence_others(m->port)) */
 #endif
 #endif
 #ifndef NO_LOOK_AGAIN
@@ -84,11 +84,11 @@ inline sleep(can)
     none_seq_cst;
 #endif
     if
-    :: can /* = transport/turn.c: if (!tti_messenger_turn(m, true)) { */
+    :: can /* = transport/turn.c: if (!turn_all(m, REACH_READY)) { */
     :: else ->
 #endif
         bell[me] == 1; /* = transport/turn.c: m->port->ops->poll(m->port, m->poll_set, n, deadline_ns < slice ? deadline_ns : slice); */
-        bell[me] = 0   /* = transport/turn.c: m->port->ops->bell_clear(m->port, m->bell); tti_messenger_turn(m, true); */
+        bell[me] = 0   /* = transport/turn.c: m->port->ops->bell_clear(m->port, m->bell); turn_all(m, REACH_READY); */
 #ifndef NO_LOOK_AGAIN
     fi;
 #endif
