@@ -43,7 +43,8 @@ int sim_print_help(FILE *out, int code)
             "  --fit FILE         write figures of this machine, from messages between two processes and from its memory\n\n"
             "Times are until the last rank has ended. best: of all algorithms that can serve. taken: what the library takes,\n"
             "with its time over that of the best one that keeps the call's order of summation; between hosts it goes by\n"
-            "usual figures. knowing: what it would take if it knew the links. (unit): played by one host, as all do the same.\n");
+            "usual figures. knowing: what it would take if it knew the links. (unit): played by one host, as all do the same.\n"
+            "two_level and leaders, which it takes where hosts have several ranks, are named, and not simulated.\n");
     return code;
 }
 
@@ -81,7 +82,7 @@ static bool read_list(const char *text, const range *r, sim_list *list)
     }
     list->n = n;
     if (!ok)
-        fprintf(stderr, "tutti sim: --%s '%.60s' is not a list of at most %d %snumbers from %.0f to %.0f\n", r->option,
+        fprintf(stderr, "tutti sim: --%s '%.60s' is not a list of at most %d %snumbers from %.10g to %.10g\n", r->option,
                 text, SIM_LIST_MAX, r->whole ? "whole " : "", r->least, r->most);
     return ok;
 }

@@ -21,7 +21,7 @@
  *     "local": { "message_us": 1, "post_us": 0.2, "send_ns_per_byte": 0.1, "recv_ns_per_byte": 0.1 } }
  *
  *   message_us   half of the time of an empty message there and back
- *   post_us      what a core has to do for a message that it sends or receives
+ *   post_us      what a core has to do for a message that it sends or receives; at most half of message_us
  *   gbit_per_s   the line rate of a host's port, each way; programs see 94 % of it
  *
  * What is left out is as it usually is; anything else in the file is an error. */
@@ -115,8 +115,10 @@ TUTTI_API void tutti_sim_close(tutti_sim *sim);
  * @units    bytes of one rank's part, as in TUTTI_TUNE: of all_gather, gather, scatter, reduce_scatter and all_to_all
  *           that is what goes between two ranks
  * @errors   TUTTI_E_ARG          there is no such op or algorithm; bytes are no whole elements, or too many
- *           TUTTI_E_UNSUPPORTED  the algorithm cannot serve these ranks; it needs registered memory; or the call takes
- *                                more messages than are allowed, and not all hosts do the same
+ *           TUTTI_E_UNSUPPORTED  the algorithm cannot serve these ranks; it needs registered memory; it goes in two levels,
+ *                                as the library does where hosts have several ranks (name another one, or set
+ *                                messages_only); the call takes more messages than are allowed, and not all hosts do
+ *                                the same; or it takes more than 26 days
  *           TUTTI_E_NOMEM
  * @threads  one call at a time on a sim
  * @numbers  the same in every run
@@ -124,7 +126,7 @@ TUTTI_API void tutti_sim_close(tutti_sim *sim);
  * @source   ours */
 TUTTI_API tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim_result *result_out);
 
-/** What the library would take for a call.
+/** What the library would take for a call, whether that can be simulated or not.
  *
  * @param name_out  a constant
  *

@@ -73,9 +73,14 @@ static inline double tti_cluster_turns(const tti_cluster *cluster)
     return ranks > cluster->cores ? (double)ranks / cluster->cores : 1;
 }
 
+/** Nothing takes longer in a simulation: 26 days. Two of them fit into a number. */
+#define TTI_PS_MAX (INT64_C(1) << 61)
+
 static inline int64_t tti_ps(double ns)
 {
-    return (int64_t)floor(ns * 1000 + 0.5);
+    const double ps = floor(ns * 1000 + 0.5);
+
+    return ps < (double)TTI_PS_MAX ? (int64_t)ps : TTI_PS_MAX;
 }
 
 #endif

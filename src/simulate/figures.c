@@ -31,9 +31,9 @@ const tti_figures tti_figures_default = {
 
 tti_tier tti_tier_of(double message_us, double post_us, double send_byte, double recv_byte)
 {
-    const double latency = 1000 * (message_us - 2 * post_us);
+    const double post = 2 * post_us < message_us ? post_us : message_us / 2; /* it is part of a message */
 
-    return (tti_tier){ .latency = latency > 0 ? latency : 0, .post = 1000 * post_us, .send_byte = send_byte,
+    return (tti_tier){ .latency = 1000 * (message_us - 2 * post), .post = 1000 * post, .send_byte = send_byte,
                        .recv_byte = recv_byte };
 }
 

@@ -23,7 +23,7 @@ tutti_status tti_figures_read(const char *path, tti_figures *figures);
 tutti_status tti_figures_parse(const char *path, const char *text, size_t bytes, tti_figures *figures);
 tutti_status tti_figures_write(const char *path, const tti_figures *figures);
 
-/** message_us and what else is told of messages as a tier, and back. */
+/** message_us and what else is told of messages as a tier. Posts of more than half a message are half of it. */
 tti_tier tti_tier_of(double message_us, double post_us, double send_byte, double recv_byte);
 
 #endif

@@ -20,7 +20,8 @@
  *         first).
  * Units   Where the tape has one unit of many that do the same, a message to another unit comes to this one, in its
  *         stead, from the unit that is as far away on the other side: at the same time, as all clocks are equal.
- * True    Times are whole picoseconds, equal ones in the order of their making: the same tape comes out the same.
+ * True    Times are whole picoseconds, equal ones in the order of their making: the same tape comes out the same. None
+ *         is later than TTI_PS_MAX, whatever figures say; what comes to that is refused.
  *         A message is known by its piece and phase alone, which tell a rank which of its waits it ends; that the peer
  *         expects it is for the tests of plans to show. Messages that come before their phase wait in a list. */
 #include "simulate/motion.h"
@@ -113,15 +114,21 @@ static int64_t later(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
+/* ps after begin, which is no later than a simulation may last, and so is this. */
+static int64_t end_of(int64_t begin, int64_t ps)
+{
+    return ps < TTI_PS_MAX - begin ? begin + ps : TTI_PS_MAX;
+}
+
 /* The rank's core does what takes ps, after what it was given before. Returns when that is done. */
 static int64_t work(player *p, int rank, int64_t ps)
 {
     core         *c = &p->cores[tti_cluster_core(p->cluster, rank)];
     const bool    changes = c->shared && c->last != rank && c->last != NOBODY;
-    const int64_t begin = later(p->now, c->free_at) + (changes ? p->give_ps : 0);
+    const int64_t begin = end_of(later(p->now, c->free_at), changes ? p->give_ps : 0);
 
     c->last = rank;
-    c->free_at = begin + ps;
+    c->free_at = end_of(begin, ps);
     return c->free_at;
 }
 
@@ -130,7 +137,7 @@ static int64_t serve(player *p, server *s, int64_t bytes, double byte_ns)
 {
     const int64_t begin = later(p->now, s->free_at);
 
-    s->free_at = begin + tti_ps((double)bytes * byte_ns);
+    s->free_at = end_of(begin, tti_ps((double)bytes * byte_ns));
     s->bytes += bytes;
     return begin;
 }
@@ -333,7 +340,7 @@ static void enter_port(player *p, int32_t i, int64_t bytes)
     if (m->other_rack)
         add_event(p, head, AT_RACK_OUT, i);
     else
-        add_event(p, head + p->latency_ps[1], AT_PORT_IN, i);
+        add_event(p, end_of(head, p->latency_ps[1]), AT_PORT_IN, i);
 }
 
 static void on_port_out(player *p, int32_t i)
@@ -347,7 +354,7 @@ static void on_port_out(player *p, int32_t i)
     if (m->far)
         enter_port(p, i, bytes);
     else
-        add_event(p, p->now + p->latency_ps[0], AT_CORE, i);
+        add_event(p, end_of(p->now, p->latency_ps[0]), AT_CORE, i);
     copy_more(p, i);
     if (last) {
         l->sends_under_way--;
@@ -373,7 +380,7 @@ static void on_rack_out(player *p, int32_t i)
     const int64_t head = serve(p, &p->rack_out[tti_cluster_rack(p->cluster, m->src)], bytes_of(m, m->rack_out++),
                                uplink_byte(p));
 
-    add_event(p, head + p->latency_ps[1], AT_RACK_IN, i);
+    add_event(p, end_of(head, p->latency_ps[1]), AT_RACK_IN, i);
 }
 
 static void on_rack_in(player *p, int32_t i)
@@ -393,7 +400,7 @@ static void on_port_in(player *p, int32_t i)
     int64_t  bytes = bytes_of(m, m->in++), tail;
 
     serve(p, port, bytes, p->cluster->figures.port_byte);
-    tail = p->now + (m->other_rack ? tti_ps((double)bytes * uplink_byte(p)) : 0);
+    tail = end_of(p->now, m->other_rack ? tti_ps((double)bytes * uplink_byte(p)) : 0);
     add_event(p, later(port->free_at, tail), AT_CORE, i);
 }
 
@@ -536,6 +543,9 @@ static tutti_status see_to_the_end(const player *p)
 {
     int i;
 
+    if (p->now >= TTI_PS_MAX)
+        return tti_fail(TUTTI_E_UNSUPPORTED, "a simulation came to more than %lld days, which is too long",
+                        (long long)(TTI_PS_MAX / 1000000000000 / (24 * 60 * 60)));
     if (p->agenda.full || p->full)
         return tti_fail(TUTTI_E_UNSUPPORTED, "a simulation came to more than %lld events, which is too many",
                         (long long)p->played.events);
@@ -564,7 +574,7 @@ tutti_status tti_motion_play(const tti_cluster *cluster, const tti_tape *tape, t
 
     if (st == TUTTI_OK) {
         begin(&p);
-        while (!p.full && tti_agenda_take(&p.agenda, &event)) {
+        while (!p.full && p.now < TTI_PS_MAX && tti_agenda_take(&p.agenda, &event)) {
             handle(&p, &event);
             p.played.events++;
         }

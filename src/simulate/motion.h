@@ -19,7 +19,7 @@ typedef struct tti_played {
     int64_t uplink_bytes;  /* through the busiest rack's uplink, either way */
 } tti_played;
 
-/** @errors TUTTI_E_NOMEM; TUTTI_E_UNSUPPORTED: it takes more events than are numbered
+/** @errors TUTTI_E_NOMEM; TUTTI_E_UNSUPPORTED: it takes more events than are numbered, or more than TTI_PS_MAX
  *          TUTTI_E_STATE: ranks wait for messages that nobody sends; the text names one */
 tutti_status tti_motion_play(const tti_cluster *cluster, const tti_tape *tape, tti_played *played_out);
 

@@ -6,7 +6,8 @@
  *         played (tape.c, motion.c). An algorithm in shared memory is no schedule: its time is that of its amounts
  *         (reckon_host()).
  * Choice  As a group would: on one host by what the host takes, between hosts by usual figures, since nothing is
- *         measured there. An informed choice goes by the links of the cluster. */
+ *         measured there; in two levels where hosts have several ranks, which is named and not played (coll/level
+ *         has no schedule). An informed choice goes by the links of the cluster. */
 #include <tutti/simulate.h>
 
 #include <math.h>
@@ -25,7 +26,7 @@ enum { RANKS_MAX = 1 << 20, CORES_MAX = 1 << 16, MESSAGES_MAX = 20 * 1000 * 1000
 struct tutti_sim {
     tti_cluster  cluster;
     int64_t      messages_max;
-    tti_decision usual, informed;
+    tti_decision usual, informed; /* in two levels where the cluster has them */
 };
 
 /* ---- the choice -------------------------------------------------------------------------------- */
@@ -33,6 +34,13 @@ struct tutti_sim {
 static bool on_one_host(const tti_cluster *cluster)
 {
     return cluster->hosts == 1 && !cluster->messages_only;
+}
+
+/* As level/levels.c sees it: what is not simulated is chosen all the same. */
+static bool in_levels(const tti_cluster *cluster)
+{
+    return cluster->hosts > 1 && cluster->per_host > 1 && cluster->per_host <= TTI_HOST_RANKS_MAX &&
+           !cluster->messages_only;
 }
 
 /* What the model goes by: of messages, what they take on this cluster. */
@@ -60,8 +68,11 @@ static tti_question question_of(const tti_cluster *cluster, const tti_wishes *wi
 
 static tutti_status decide(tutti_sim *sim)
 {
+    const tti_cluster   *c = &sim->cluster;
     const tti_tune       none = { .n = 0 };
-    const tti_machine    informed = machine_of(&sim->cluster);
+    const tti_machine    informed = machine_of(c);
+    const tti_level_figures levels = { .hosts = c->hosts, .most = c->per_host,
+                                       .carriers = c->cores < c->per_host ? c->cores : c->per_host };
     int                  n;
     const tti_algorithm *rows = tti_algorithms(&n);
     tti_wishes           wishes;
@@ -70,7 +81,8 @@ static tutti_status decide(tutti_sim *sim)
 
     if (st != TUTTI_OK)
         return st;
-    question = question_of(&sim->cluster, &wishes, &none, &informed);
+    question = question_of(c, &wishes, &none, &informed);
+    question.levels = in_levels(c) ? &levels : NULL;
     tti_decide(&question, rows, n, &sim->informed);
     if (!question.one_host)
         question.machine = &tti_machine_default;
@@ -82,7 +94,7 @@ static tutti_status decide(tutti_sim *sim)
 
 static tutti_status fail_option(const char *name, double value, double least, double most)
 {
-    return tti_fail(TUTTI_E_ARG, "%s of a simulation is %g, not a number from %g to %g", name, value, least, most);
+    return tti_fail(TUTTI_E_ARG, "%s of a simulation is %.10g, not a number from %.10g to %.10g", name, value, least, most);
 }
 
 static tutti_status check(const tutti_sim_options *o)
@@ -226,8 +238,11 @@ static tutti_status check_row(const tti_cluster *cluster, const tti_algorithm *r
 
     if (tti_is_fused(row))
         return tti_fail(TUTTI_E_UNSUPPORTED, "calls on registered memory are not simulated");
-    if (row->amounts == NULL)
-        return tti_fail(TUTTI_E_UNSUPPORTED, "'%s' is not simulated", row->name);
+    if (row->level != NULL)
+        return tti_fail(TUTTI_E_UNSUPPORTED,
+                        "'%s' goes in two levels, which are not simulated\n"
+                        "  next: name another algorithm, or let nothing but messages be there (messages_only)",
+                        row->name);
     if (n > row->ranks_max)
         return tti_fail(TUTTI_E_UNSUPPORTED, "'%s' serves at most %d ranks, not %d", row->name, row->ranks_max, n);
     if (row->staged != NULL && !on_one_host(cluster))
@@ -285,6 +300,14 @@ static bool has_root(tutti_call_kind kind)
            kind == TUTTI_CALL_SCATTER;
 }
 
+/* As many as there are numbers for. */
+static int64_t times(int64_t a, int64_t b)
+{
+    int64_t product;
+
+    return __builtin_mul_overflow(a, b, &product) ? INT64_MAX : product;
+}
+
 static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const tutti_sim_call *call, int64_t count,
                          tutti_sim_result *r)
 {
@@ -303,10 +326,10 @@ static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const t
         units = n / tape.n_ranks;
         r->way = units > 1 ? TUTTI_SIM_UNIT : TUTTI_SIM_ALL;
         r->us = (double)p.end_ps / 1e6;
-        r->messages = p.messages * units;
-        r->far = p.messages_far * units;
-        r->bytes = p.bytes * units;
-        r->bytes_far = p.bytes_far * units;
+        r->messages = times(p.messages, units);
+        r->far = times(p.messages_far, units);
+        r->bytes = times(p.bytes, units);
+        r->bytes_far = times(p.bytes_far, units);
         r->port_bytes = p.port_bytes;
         r->uplink_bytes = p.uplink_bytes;
         r->events = p.events;
@@ -323,7 +346,9 @@ static bool may_be_taken(const tti_cluster *cluster, const tti_algorithm *row, c
 
     return call->bytes <= row->bytes_best && (row->staged != NULL || !one_host) &&
            (row->ranks_best == 0 || n <= row->ranks_best) &&
-           (tti_numbers_of(call->dtype) == TTI_EXACT || row->order == tti_order_of(row->kind, call->bytes, one_host, n));
+           (tti_numbers_of(call->dtype) == TTI_EXACT ||
+            row->order == (in_levels(cluster) ? tti_order_in_levels(row->kind)
+                                              : tti_order_of(row->kind, call->bytes, one_host, n)));
 }
 
 static tutti_status look_up(const tutti_sim *sim, const tutti_sim_call *call, int64_t *count_out,
@@ -334,9 +359,7 @@ static tutti_status look_up(const tutti_sim *sim, const tutti_sim_call *call, in
 
     if (st == TUTTI_OK)
         st = check_bytes(call, tti_cluster_ranks(&sim->cluster), count_out);
-    if (st == TUTTI_OK)
-        st = find_row(sim, call, kind, row_out);
-    return st == TUTTI_OK ? check_row(&sim->cluster, *row_out) : st;
+    return st == TUTTI_OK ? find_row(sim, call, kind, row_out) : st;
 }
 
 tutti_status tutti_sim_choose(const tutti_sim *sim, const tutti_sim_call *call, const char **name_out)
@@ -360,6 +383,8 @@ tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim
     tutti_sim_result     r = { .way = TUTTI_SIM_AMOUNTS };
     tutti_status         st = look_up(sim, call, &count, &row);
 
+    if (st == TUTTI_OK)
+        st = check_row(&sim->cluster, row);
     if (st != TUTTI_OK)
         return st;
     r.algorithm = row->name;

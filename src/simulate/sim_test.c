@@ -103,13 +103,52 @@ static void links_tell(void **state)
 
 static void ten_thousand_ranks_choose(void **state)
 {
-    tutti_sim           *sim = cluster(1250, 8, 100);
+    tutti_sim           *sim = cluster(10000, 1, 100);
     const tutti_sim_call call = { .op = "barrier", .dtype = TUTTI_F32 };
     tutti_sim_result     r;
 
     (void)state;
     assert_int_equal(tutti_sim_run(sim, &call, &r), TUTTI_OK);
     assert_true(r.us > 0 && r.messages > 10000);
+    tutti_sim_close(sim);
+}
+
+/* Which go in two levels: told, and not played as something else. */
+static void hosts_of_several_ranks_choose(void **state)
+{
+    tutti_sim           *sim = cluster(2, 4, 10);
+    const tutti_sim_call call = { .op = "all_reduce", .bytes = 8 << 20, .dtype = TUTTI_F32 };
+    tutti_sim_options    o = TUTTI_SIM_OPTIONS;
+    const char          *name = NULL;
+    tutti_sim_result     r;
+
+    (void)state;
+    assert_int_equal(tutti_sim_choose(sim, &call, &name), TUTTI_OK);
+    assert_string_equal(name, "two_level");
+    says(TUTTI_E_UNSUPPORTED, tutti_sim_run(sim, &call, &r), "'two_level' goes in two levels");
+    assert_false(run(sim, "all_reduce", "direct", 8 << 20).candidate); /* other bits */
+    assert_true(run(sim, "broadcast", "sliced", 8 << 20).candidate);
+    tutti_sim_close(sim);
+    o.hosts = 2;
+    o.ranks_per_host = 4;
+    o.messages_only = true;
+    assert_int_equal(tutti_sim_open(&o, &sim), TUTTI_OK);
+    assert_int_equal(tutti_sim_choose(sim, &call, &name), TUTTI_OK);
+    assert_true(run(sim, "all_reduce", name, 8 << 20).candidate);
+    tutti_sim_close(sim);
+}
+
+/* Also where a core is said to be busy with it for longer. */
+static void a_message_takes_what_it_is_told_to(void **state)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+    tutti_sim        *sim = NULL;
+
+    (void)state;
+    o.hosts = 2;
+    o.message_us = 1;
+    assert_int_equal(tutti_sim_open(&o, &sim), TUTTI_OK);
+    assert_true(run(sim, "barrier", "dissemination", 0).us == 1);
     tutti_sim_close(sim);
 }
 
@@ -230,6 +269,25 @@ static void wrong_files_are_refused(void **state)
     says(TUTTI_E_ARG, tutti_sim_open(&o, &sim), "no file of at most");
 }
 
+/* Times have an end, and say so. */
+static void what_takes_too_long_is_refused(void **state)
+{
+    const tutti_sim_call call = { .op = "all_reduce", .algorithm = "direct", .bytes = INT64_C(1) << 36, .dtype = TUTTI_F32 };
+    tutti_sim_options    o = TUTTI_SIM_OPTIONS;
+    tutti_sim           *sim = NULL;
+    tutti_sim_result     r;
+
+    (void)state;
+    assert_int_equal(open_with("{\"tutti_figures\": 1, \"far\": {\"gbit_per_s\": 1e-6, \"send_ns_per_byte\": 1e5}}"), TUTTI_OK);
+    o.hosts = 64;
+    o.rack_hosts = 2;
+    o.taper = 1e6;
+    o.figures = scratch;
+    assert_int_equal(tutti_sim_open(&o, &sim), TUTTI_OK);
+    says(TUTTI_E_UNSUPPORTED, tutti_sim_run(sim, &call, &r), "more than 26 days");
+    tutti_sim_close(sim);
+}
+
 static void what_is_fitted_can_be_read(void **state)
 {
     const tutti_sim_messages far = { .message_us = 12, .post_us = 2, .send_ns_per_byte = 0.25, .recv_ns_per_byte = 0.5 };
@@ -257,9 +315,12 @@ int main(void)
         cmocka_unit_test(one_rank_takes_no_time),
         cmocka_unit_test(links_tell),
         cmocka_unit_test(ten_thousand_ranks_choose),
+        cmocka_unit_test(hosts_of_several_ranks_choose),
+        cmocka_unit_test(a_message_takes_what_it_is_told_to),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(wrong_clusters_are_refused),
         cmocka_unit_test(wrong_files_are_refused),
+        cmocka_unit_test(what_takes_too_long_is_refused),
         cmocka_unit_test(what_is_fitted_can_be_read),
     };
 
