@@ -25,6 +25,7 @@ import net_report  # noqa: E402
 import peers_test  # noqa: E402
 import report_test  # noqa: E402
 import rows  # noqa: E402
+import sim_check  # noqa: E402
 from crew import Crew  # noqa: E402
 from links import Link  # noqa: E402
 
@@ -57,6 +58,10 @@ class Links(unittest.TestCase):
                      Link(2, 1, 0, 0, 0, 0.01), Link(2, 1, 1, 10, 2)):
             self.assertEqual(Link.read(str(link)), link)
         self.assertEqual(str(Link(2, 2, 1, 10, 0, 0.001)), "2x2 1G 10ms 0.1%")
+
+    def test_simulations_are_compared_with_them(self):
+        measured = sim_check.measured_cells([row(7.0, str(Link(4, 2, 10))), row(9.0, str(Link(2, 1, 1, 10)))], "median_us")
+        self.assertEqual([(cell.hosts, cell.per_host, cell.gbit, us) for (cell, _), us in measured.items()], [(4, 2, "10", 7.0)])
 
     def test_what_a_link_carries(self):
         self.assertAlmostEqual(Link(2, 1, 1).goodput() / 1e6, 125 * 1448 / 1514)

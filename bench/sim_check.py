@@ -4,7 +4,7 @@
 
 How     Two kinds of measurements, neither of which the figures were fitted on:
           rows     of peers.py and net.py: tutti on ordinary memory; the median over rounds of each cell is predicted. Of a
-                   network the label says what it is: "4x2 10Gb/s" is four hosts of two ranks on links of 10 Gb/s, which are
+                   network the label says what it is: "4x2 10G" is four hosts of two ranks on links of 10 Gb/s, which are
                    namespaces of one machine
           ratios   as `tutti bench --tune` prints them: of each algorithm to the usual choice. A prediction is right if the
                    algorithm that it puts first was measured within TIE of the quickest, of those that the library may take
@@ -27,7 +27,7 @@ import rows as bench_rows
 
 TIE = 1.05
 OPS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier")
-NETWORK = re.compile(r"(\d+)x(\d+) ([\d.]+) ?Gb/s$")
+NETWORK = re.compile(r"(\d+)x(\d+) ([\d.]+)G$")  # links.Link: with a rate, and neither delay nor loss
 RATIO = re.compile(r"(\w+) ([\d.]+)\*?")
 Cell = collections.namedtuple("Cell", "op bytes hosts per_host gbit")
 
