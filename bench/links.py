@@ -280,7 +280,14 @@ def arguments():
     p.add_argument("--relay", type=pathlib.Path, default=pathlib.Path("build/release/bin/relay"))
     p.add_argument("--seconds", type=float, default=600, help="end them after so long")
     p.add_argument("command", nargs=argparse.REMAINDER)
-    return p.parse_args()
+    a = p.parse_args()
+    if not 1 <= a.hosts <= 250:
+        p.error(f"{a.hosts} hosts: 1 to 250 have an address")
+    if min(a.gbit, a.delay_ms, a.jitter_ms) < 0 or not 0 <= a.loss < 1:
+        p.error("a rate, a delay and a jitter are not negative, and a loss is below 1")
+    if not a.command:
+        p.error("the command is missing")
+    return a
 
 
 def main():

@@ -211,6 +211,12 @@ class Hosts(unittest.TestCase):
         found = [dict(zip(head, line)) for line in lines]
         self.assertEqual([(r["contender"], r["status"], r["label"]) for r in found], [(n, "ok", "2x1 10G") for n in ("tutti", "limit")])
 
+    def test_networks_that_cannot_be_are_refused(self):
+        for words in ("--hosts 0 true", "--gbit -1 true", "--loss 1 true", "--hosts 2"):
+            done = subprocess.run([sys.executable, "-B", HERE / "links.py", *words.split()], capture_output=True, text=True,
+                                  stdin=subprocess.DEVNULL, timeout=LIMIT_S)
+            self.assertEqual(done.returncode, 2, done.stderr)
+
     def test_a_command_on_every_host_ends_with_the_last(self):
         done = subprocess.run([sys.executable, "-B", HERE / "links.py", "--hosts", "3", "--gbit", "0", "sh", "-c",
                                "echo host $HOST of $HOSTS, $(hostname); exit $HOST"], capture_output=True, text=True, timeout=60,

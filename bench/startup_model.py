@@ -164,6 +164,8 @@ def main():
     p.add_argument("--latency-us", type=float, default=25.0)
     p.add_argument("--gbit", type=float, default=10.0)
     s = p.parse_args()
+    if s.bin is None and not s.constants:
+        p.error("--constants, or --bin to measure them, is missing")
     constants = s.constants or measured_constants(s.bin)
     model = Model(*constants, per_host=s.per_host, latency_us=s.latency_us, gbit=s.gbit)
     print(f"prediction with {constants[0] / 1e3:.0f} us for a connection, {constants[1] / 1e3:.1f} us for a request, "
