@@ -26,7 +26,8 @@
  *
  * f16, bf16 and f8 are rounded once in rank order, and at each of the log2 P levels of the tree. "ring" and "chain" add around
  * the circle of ranks, rounding P - 1 times: they do floating-point numbers only where TUTTI_ALGO says so. As does any
- * other algorithm that TUTTI_ALGO names, in its own order; all ranks get the same bits all the same.
+ * other algorithm that TUTTI_ALGO names, in its own order; all ranks get the same bits all the same. Averages (AVG) of f16 and
+ * f8 are made in rank order everywhere, whatever is asked for: a sum on the way may be too large where the average is not.
  *
  * TUTTI_REPRODUCIBLE=1 promises more than the same bits in every run with the same layout: sums are made in the
  * order of ranks 0 .. P-1 wherever the ranks are, so that other hosts, other numbers of ranks per host, other

@@ -113,14 +113,15 @@ void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join 
     int                  n;
     const tti_algorithm *rows = tti_algorithms(&n);
 
-    tti_decide(&question, rows, n, &choice->flat);
-    choice->decision = choice->flat;
     if (levels != NULL) {
         tti_levels_settle(levels, &question);
         figures = tti_levels_figures(levels);
         question.levels = &figures;
-        tti_decide(&question, rows, n, &choice->decision);
     }
+    tti_decide(&question, rows, n, &choice->decision);
+    question.levels = NULL;
+    question.reproducible = true;
+    tti_decide(&question, rows, n, &choice->in_one_go);
     if (team->rank == 0)
         log_choice(choice, team);
 }

@@ -11,7 +11,7 @@ typedef struct tti_choice {
     tti_tune     tune;
     bool         reproducible;
     tti_decision decision; /* once settled */
-    tti_decision flat;     /* the same, had the group no two levels: for calls that cannot be done so */
+    tti_decision in_one_go; /* the same for calls that need all contributions at once: tti_needs_one_go() */
 } tti_choice;
 
 /** Read what the environment asks for. TUTTI_E_ARG: it asks for what there is not. */

@@ -19,7 +19,8 @@
  *         log2 P messages; it has one shape for all operations and sizes, so that reduce, reduce_scatter and all_reduce
  *         still agree in their bits, however a call is cut into slices or pieces. A ring's order goes by the owners of
  *         slices: it is for exact numbers, and by asking. In 16 bits or less a tree rounds log2 P times, a ring P - 1
- *         times; carrying 32 bits would double what the wire takes, for half a unit in the last place of each level. */
+ *         times; carrying 32 bits would double what the wire takes, for half a unit in the last place of each level.
+ *         Averages of types with a narrow range are not summed on the way, whatever is asked for (tti_needs_one_go). */
 #include "coll/choose.h"
 
 #include <string.h>
@@ -263,6 +264,13 @@ tti_order tti_order_of(tutti_call_kind kind, int64_t bytes, bool one_host, int n
 tti_order tti_order_in_levels(tutti_call_kind kind)
 {
     return combines(kind) ? TTI_IN_HOST_ORDER : TTI_IN_RANK_ORDER;
+}
+
+/* f32 and bf16 have room for sums of all the ranks there are, but at the very end of what they hold. */
+bool tti_needs_one_go(const tutti_call *call)
+{
+    return combines(call->kind) && call->op.kind == TUTTI_OP_AVG &&
+           (call->dtype == TUTTI_F16 || call->dtype == TUTTI_F8E4M3FN || call->dtype == TUTTI_F8E5M2);
 }
 
 /* ---- sizes ------------------------------------------------------------------------------------- */

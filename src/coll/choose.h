@@ -110,6 +110,10 @@ tti_order tti_order_of(tutti_call_kind kind, int64_t bytes, bool one_host, int n
 /** The same in a group of two levels. */
 tti_order tti_order_in_levels(tutti_call_kind kind);
 
+/** Whether all contributions to a call must be combined in one go, which is in rank order: of the other orders some sum on
+ * the way may be too large for its type, where the average is not. The same on all members. */
+bool tti_needs_one_go(const tutti_call *call);
+
 /** Whether calls of a kind are to be done on registered memory, of those that can be. */
 tti_fused_wish tti_wish_for_fused(const tti_wishes *wishes, tutti_call_kind kind);
 

@@ -213,7 +213,8 @@ static const tti_algorithm *row_of(const tti_coll *coll, const tutti_call *call)
 {
     const tti_algorithm *row = tti_choose_for(&coll->choice.decision, call);
 
-    return row->level == NULL || tti_levels_do(call) ? row : tti_choose_for(&coll->choice.flat, call);
+    return row->order == TTI_IN_RANK_ORDER || !tti_needs_one_go(call) ? row
+                                                                      : tti_choose_for(&coll->choice.in_one_go, call);
 }
 
 static tutti_status do_call(tti_coll *coll, const tutti_call *call, const tti_call_note *note)

@@ -4,7 +4,7 @@
  * Goal    every collective gives what its kind says, by every algorithm, for groups of 1 to 5
  *         ranks, many types, and counts that are nothing, less than the ranks, odd, and many rounds
  *         long; operations follow each other without anything between them; sums have the same bits
- *         everywhere.
+ *         everywhere; averages are right where sums would be too large.
  *         The same on registered memory, by all ranks and by some, beginning anywhere.
  * Method  Ranks are threads with a fixed row of calls, whose inputs every rank can compute; the
  *         expected reduction is one kernel call over the inputs of ranks 0..P-1, and for f32 also a
@@ -924,6 +924,71 @@ static void calls_follow_each_other_in_two_levels(void **state)
         in_levels(&in_hosts[i], i % 2 ? TWO_LEVELS : NULL, i % 3 ? 64 : 1, random_calls);
 }
 
+/* A number of a type with a narrow range, of which two are too large a sum. */
+static size_t large(tutti_dtype dtype, void *out)
+{
+    static const uint16_t f16 = 0x78e2; /* 40000 */
+    static const uint8_t  f8[] = { 0x7a /* 320 */, 0x7a /* 49152 */ };
+
+    if (dtype == TUTTI_F16)
+        memcpy(out, &f16, sizeof f16);
+    else
+        memcpy(out, &f8[dtype == TUTTI_F8E5M2], 1);
+    return tutti_dtype_size(dtype);
+}
+
+/* The average of equal numbers is that number, however large it is. */
+static void average(tt_rank *t, tutti_call_kind kind, tutti_dtype dtype, int64_t count)
+{
+    tutti_call call = tt_call(t, kind, dtype, count);
+    buffers    b = make_buffers(t, &call);
+    size_t     element = tutti_dtype_size(dtype);
+    int64_t    i, r;
+
+    for (i = 0; i < count; i++)
+        for (r = 0, large(dtype, b.in + (size_t)i * element); r < t->size; r++)
+            large(dtype, b.list[r] + (size_t)i * element);
+    call.op = TUTTI_AVG;
+    call.root = kind == TUTTI_CALL_REDUCE ? (int)(call.seq % (uint64_t)t->size) : -1;
+    call.in = kind == TUTTI_CALL_REDUCE_SCATTER ? NULL : b.in;
+    call.list = kind == TUTTI_CALL_REDUCE_SCATTER ? (void *const *)b.list : NULL;
+    call.out = call.root < 0 || call.root == t->rank ? b.out : NULL;
+    TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
+    if (call.out != NULL)
+        TT_CHECK(t, memcmp(b.out, b.list[0], b.bytes) == 0);
+    free_buffers(t, &b);
+}
+
+static void averages(tt_rank *t)
+{
+    static const tutti_call_kind kinds[] = { TUTTI_CALL_ALL_REDUCE, TUTTI_CALL_REDUCE, TUTTI_CALL_REDUCE_SCATTER };
+    static const tutti_dtype     dtypes[] = { TUTTI_F16, TUTTI_F8E4M3FN, TUTTI_F8E5M2 };
+    int                          k, d;
+
+    for (k = 0; k < 3; k++)
+        for (d = 0; d < 3; d++) {
+            average(t, kinds[k], dtypes[d], 3);
+            average(t, kinds[k], dtypes[d], 70001);
+        }
+}
+
+static void averages_of_large_numbers_are_not_too_large(void **state)
+{
+    static const char *const others[] = { "all_reduce=doubling,reduce=binomial,reduce_scatter=halving",
+                                          "all_reduce=ring,reduce=chain,reduce_scatter=ring" };
+    tt_rank                  ranks[TT_RANKS_MOST];
+    int                      i;
+
+    (void)state;
+    in_levels(&in_hosts[1], NULL, 64, averages);
+    in_levels(&in_hosts[0], TWO_LEVELS, 64, averages);
+    for (i = 0; i < 2; i++) {
+        assert_int_equal(setenv("TUTTI_ALGO", others[i], 1), 0);
+        tt_run(4, true, averages, ranks);
+        assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
+    }
+}
+
 /* Promised sums in rank order are made so wherever the ranks are. */
 static void reproducible_sums_on_several_hosts(void **state)
 {
@@ -1126,6 +1191,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(values_in_two_levels),
         cmocka_unit_test(ops_in_two_levels),
         cmocka_unit_test(calls_follow_each_other_in_two_levels),
+        cmocka_unit_test(averages_of_large_numbers_are_not_too_large),
         cmocka_unit_test(reproducible_sums_on_several_hosts),
         cmocka_unit_test(values_on_registered_memory),
         cmocka_unit_test(registered_memory_however_cores_are_shared),

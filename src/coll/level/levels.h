@@ -52,8 +52,6 @@ void tti_levels_settle(tti_levels *levels, const tti_question *whole);
 /** Waits for nobody. NULL is fine. */
 void tti_levels_close(tti_levels *levels);
 
-/** Whether a call that has a row here can be done in two levels: else it goes by messages. The same on all members. */
-bool tti_levels_do(const tutti_call *call);
 tti_level_figures tti_levels_figures(const tti_levels *levels);
 
 /** The group was aborted on this rank. Any thread. */

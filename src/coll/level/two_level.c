@@ -279,15 +279,3 @@ tutti_status tti_leaders(tti_levels *levels, const tutti_call *call, const tti_c
 {
     return run(levels, call, note, 1);
 }
-
-/* A sum of a host's elements may be too large where the average of all is not. */
-static bool has_small_range(tutti_dtype dtype)
-{
-    return dtype == TUTTI_F16 || dtype == TUTTI_F8E4M3FN || dtype == TUTTI_F8E5M2;
-}
-
-bool tti_levels_do(const tutti_call *call)
-{
-    return !(call->op.kind == TUTTI_OP_AVG && has_small_range(call->dtype) && call->kind != TUTTI_CALL_BROADCAST &&
-             call->kind != TUTTI_CALL_ALL_GATHER && call->kind != TUTTI_CALL_BARRIER);
-}
