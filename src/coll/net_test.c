@@ -3,7 +3,8 @@
  * net_test.c
  * Goal    a call by messages gives the same bits however it is cut into chunks, how many of those are under way, and
  *         whoever moves it when; calls in lanes of their own go on side by side in any order; what comes a phase ahead
- *         overwrites nothing that is still to be sent; what is said of a chunk that cannot go on names it.
+ *         overwrites nothing that is still to be sent, and lands in its own place; what is said of a chunk that cannot
+ *         go on names it.
  * Method  Ranks are threads over sockets. Every plan of the table, of all kinds, with parts of equal and of different sizes,
  *         several buffers, and buffers that are one memory, is done once in one piece, and once cut; then all memory that
  *         the call could have touched must be the same. That one piece is right is what coll_values_test asks. */
@@ -420,6 +421,51 @@ static void what_is_sent_is_not_overwritten(tt_rank *t)
     tti_team_release(&team);
 }
 
+/* Two messages from the right in the second phase: what the first one brings overwrites what the first phase sends to
+ * another rank, and has to wait; what the second brings does not. */
+static void plan_two_from_the_right(const tti_plan_input *p, tti_schedule *schedule)
+{
+    const int64_t   half = p->count / 2 * (int64_t)p->element;
+    const tti_block first = { .place = TTI_PLACE_OUT, .bytes = half };
+    const tti_block second = { .place = TTI_PLACE_OUT, .offset = half, .bytes = half };
+    const tti_block between = tti_schedule_scratch(schedule, half);
+    const int       left = (p->rank + p->n_ranks - 1) % p->n_ranks, right = (p->rank + 1) % p->n_ranks;
+
+    tti_schedule_phase(schedule);
+    tti_schedule_send(schedule, left, first);
+    tti_schedule_recv(schedule, right, between);
+    tti_schedule_phase(schedule);
+    tti_schedule_send(schedule, left, between);
+    tti_schedule_send(schedule, left, (tti_block){ .place = TTI_PLACE_IN, .bytes = half });
+    tti_schedule_recv(schedule, right, first);
+    tti_schedule_recv(schedule, right, second);
+}
+
+static void messages_of_one_rank_keep_their_places(tt_rank *t)
+{
+    const tti_algorithm row = { .kind = TUTTI_CALL_ALL_REDUCE, .name = "two from the right", .plan = plan_two_from_the_right };
+    uint32_t            in[64], out[64];
+    const tutti_call    call = { .kind = row.kind, .seq = 1, .dtype = TUTTI_U32, .root = -1, .count = 64,
+                                 .deadline_ns = t->deadline_ns, .in = in, .out = out };
+    tti_net             net = { .lane = 0 };
+    tti_team            team;
+    int                 i;
+
+    if (!enter(t, &team))
+        return;
+    for (i = 0; i < 64; i++) {
+        in[i] = (uint32_t)(1000 + 100 * t->rank + i);
+        out[i] = (uint32_t)(100 * t->rank + i);
+    }
+    TT_CHECK(t, begin_cut(&net, &team, 0, &row, &call, 64, 1) == TUTTI_OK && tti_net_end(&net, &team) == TUTTI_OK);
+    for (i = 0; i < 32; i++) {
+        TT_CHECK(t, out[i] == (uint32_t)(100 * ((t->rank + 2) % t->size) + i));
+        TT_CHECK(t, out[32 + i] == (uint32_t)(1000 + 100 * ((t->rank + 1) % t->size) + i));
+    }
+    tti_net_release(&net);
+    tti_team_release(&team);
+}
+
 /* ---- what cannot go on ---- */
 
 static void rank_1_stays_away(tt_rank *t)
@@ -532,6 +578,8 @@ static void test_ahead(void **state)
 
     (void)state;
     tt_run(4, true, what_is_sent_is_not_overwritten, ranks);
+    tt_run(4, true, messages_of_one_rank_keep_their_places, ranks);
+    tt_run(3, false, messages_of_one_rank_keep_their_places, ranks);
 }
 
 static void test_words(void **state)

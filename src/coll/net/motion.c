@@ -18,7 +18,7 @@
 #include <string.h>
 #include <tutti/private.h>
 
-enum { PHASE_BITS = 20, CHUNK_BITS = 8, AHEAD_MOST = 1024 };
+enum { PHASE_BITS = 20, CHUNK_BITS = 8, AHEAD_MOST = 4096 };
 
 _Static_assert(TTI_LANES == 1 << (31 - PHASE_BITS - CHUNK_BITS), "a tag has lane, chunk and phase, and is not negative");
 
@@ -116,23 +116,36 @@ static bool is_free(const tti_chunk *chunk, const tti_transfer *next)
     return !is_in_steps(chunk, &next->block);
 }
 
-/* Ask for what the next phase needs, once in a phase. Of many ranks it would take long to find out what may be. */
+/* Of many ranks it would take long to find out what may come ahead. */
+static bool has_few_blocks(const tti_chunk *chunk, int n_next)
+{
+    const int begin = chunk->phase > 0 ? phase_of(chunk)[-1].steps_end : 0;
+    int       n_sends, n_recvs;
+
+    (void)tti_phase_sends(&chunk->schedule, chunk->phase, &n_sends);
+    (void)tti_phase_recvs(&chunk->schedule, chunk->phase, &n_recvs);
+    return (int64_t)n_next * (n_sends + n_recvs + phase_of(chunk)->steps_end - begin) <= AHEAD_MOST;
+}
+
+/* Ask for what the next phase needs, once in a phase; up to the first that may not come yet: of several messages from one
+ * rank each is taken by whoever asked first. */
 static tutti_status post_ahead(const tti_net *net, tti_chunk *chunk)
 {
     const int    phase = chunk->phase + 1;
-    int          n_next, n_sends, i;
+    int          n_next, i;
     tutti_status st = TUTTI_OK;
 
     if (phase >= chunk->schedule.phases.n || chunk->n_ahead == phase)
         return TUTTI_OK;
     chunk->n_ahead = phase;
-    (void)tti_phase_sends(&chunk->schedule, chunk->phase, &n_sends);
     (void)tti_phase_recvs(&chunk->schedule, phase, &n_next);
-    if (n_next * n_sends > AHEAD_MOST)
+    if (!has_few_blocks(chunk, n_next))
         return TUTTI_OK;
-    for (i = phase_of(chunk)->recvs_end; i < phase_of(chunk)->recvs_end + n_next && st == TUTTI_OK; i++)
-        if (is_free(chunk, (const tti_transfer *)chunk->schedule.recvs.items + i))
-            st = post_recv(net, chunk, phase, i);
+    for (i = phase_of(chunk)->recvs_end; i < phase_of(chunk)->recvs_end + n_next && st == TUTTI_OK; i++) {
+        if (!is_free(chunk, (const tti_transfer *)chunk->schedule.recvs.items + i))
+            break;
+        st = post_recv(net, chunk, phase, i);
+    }
     return st;
 }
 
