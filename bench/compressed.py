@@ -56,8 +56,8 @@ def main():
     parser.add_argument("--bin", type=pathlib.Path, required=True)
     parser.add_argument("--out", type=pathlib.Path, help="where rows are kept; else they are only printed")
     parser.add_argument("--only", default="1G,10G,unshaped,tcp,shm")
-    parser.add_argument("--numbers", type=int, default=4 << 20)
-    parser.add_argument("--rounds", type=int, default=9)
+    parser.add_argument("--numbers", type=int, default=2 << 20)
+    parser.add_argument("--rounds", type=int, default=11)
     args = parser.parse_args()
     program, failed = str((args.bin / "compressed").resolve()), False
     if args.out and not args.out.exists():

@@ -133,7 +133,9 @@ static tutti_status describe(const tutti_sim_options *o, tti_cluster *c)
         return fail_option("the number of ranks", (double)c->hosts * c->per_host, 1, RANKS_MAX);
     if (c->rack_hosts > 0 && c->hosts % c->rack_hosts != 0)
         return tti_fail(TUTTI_E_ARG, "%d hosts are no whole number of racks of %d", c->hosts, c->rack_hosts);
-    c->cores = o->cores > 0 ? o->cores : o->one_machine ? tti_cluster_ranks(c) : c->per_host;
+    c->cores = o->one_machine ? tti_cluster_ranks(c) : c->per_host;
+    if (o->cores > 0 && o->cores < c->cores) /* others have nothing to do */
+        c->cores = o->cores;
     if (o->figures != NULL) {
         const tutti_status st = tti_figures_read(o->figures, f);
 

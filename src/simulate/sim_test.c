@@ -138,6 +138,21 @@ static void hosts_of_several_ranks_choose(void **state)
     tutti_sim_close(sim);
 }
 
+/* They make no difference; those of all hosts together are more than an int counts. */
+static void more_cores_than_ranks_are_idle(void **state)
+{
+    tutti_sim_options o = TUTTI_SIM_OPTIONS;
+    tutti_sim        *usual = cluster(65536, 1, 0), *sim = NULL;
+
+    (void)state;
+    o.hosts = 65536;
+    o.cores = 65536;
+    assert_int_equal(tutti_sim_open(&o, &sim), TUTTI_OK);
+    assert_true(run(sim, "broadcast", "binomial", 4).us == run(usual, "broadcast", "binomial", 4).us);
+    tutti_sim_close(sim);
+    tutti_sim_close(usual);
+}
+
 /* Also where a core is said to be busy with it for longer. */
 static void a_message_takes_what_it_is_told_to(void **state)
 {
@@ -316,6 +331,7 @@ int main(void)
         cmocka_unit_test(links_tell),
         cmocka_unit_test(ten_thousand_ranks_choose),
         cmocka_unit_test(hosts_of_several_ranks_choose),
+        cmocka_unit_test(more_cores_than_ranks_are_idle),
         cmocka_unit_test(a_message_takes_what_it_is_told_to),
         cmocka_unit_test(wrong_calls_are_refused),
         cmocka_unit_test(wrong_clusters_are_refused),
