@@ -12,6 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 #include <tutti/private.h>
+#include "transport/meet.h"
 #include "transport/messenger_core.h"
 #include "transport/tcp/tcp_link.h"
 
@@ -219,7 +220,8 @@ static void close_end(end *e)
         free(e->data[i]);
     }
     tti_mailbox_release(&e->m.mailbox);
-    e->lane.link->ops->close(e->lane.link);
+    if (e->lane.link != NULL)
+        e->lane.link->ops->close(e->lane.link);
     free(e);
 }
 
@@ -498,6 +500,126 @@ static void an_end_stays(void **state)
     free(bytes);
 }
 
+/* ---- what came before the end ------------------------------------------------------------------------ */
+
+static const size_t large[] = { 9, 16, 17 }; /* messages behind which a drain ends, if they are a collective's */
+enum { N_LARGE = sizeof large / sizeof large[0] };
+
+static size_t write_large(uint8_t *out)
+{
+    tti_frame frame;
+    size_t    used = 0, k;
+
+    for (k = 0; k < N_LARGE; k++) {
+        const size_t bytes = write_message(out + used, large[k], sizes[large[k]]);
+
+        memcpy(&frame, out + used, sizeof frame);
+        frame.plane = TTI_PLANE_COLLECTIVE;
+        memcpy(out + used, &frame, sizeof frame);
+        used += bytes;
+    }
+    return used;
+}
+
+/* A messenger of one lane, where the large messages are awaited. */
+static end *await_large(wire *w)
+{
+    end   *e = open_end(w);
+    size_t k;
+
+    e->m.lanes = &e->lane;
+    e->m.n_ranks = 1;
+    e->m.port = &w->port;
+    for (k = 0; k < N_LARGE; k++) {
+        tti_request *request = new_request(e, large[k], false);
+
+        request->channel.plane = TTI_PLANE_COLLECTIVE;
+        tti_mailbox_post(&e->m.mailbox, request);
+    }
+    return e;
+}
+
+static void check_large(end *e)
+{
+    size_t k;
+
+    for (k = 0; k < N_LARGE; k++)
+        check_received(e, large[k]);
+    assert_int_equal(e->lane.way, TTI_WAY_LOST);
+}
+
+static int64_t refuse_to_send(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
+{
+    (void)port;
+    (void)handle;
+    (void)parts;
+    (void)n_parts;
+    return -EPIPE;
+}
+
+/* The rest of the first message is read with the look that empties the socket; the others come after it. */
+static void what_came_counts_although_nothing_can_be_sent(void **state)
+{
+    const size_t first = sizeof(tti_frame) + sizes[large[0]];
+    size_t       before;
+
+    (void)state;
+    for (before = 0; before <= first; before += first / 2) {
+        tti_port_ops ops = wire_ops;
+        uint8_t     *bytes = room_of_a_stream();
+        const size_t used = write_large(bytes);
+        wire         w = wire_of(bytes, before);
+        end         *e = await_large(&w);
+        bool         moved;
+
+        ops.send = refuse_to_send;
+        w.port.ops = &ops;
+        w.first = first - 1000;
+        w.then = before > 0 ? ALL : 4000;
+        assert_true(tti_lane_drain(&e->lane, &e->m.mailbox, true, &moved, &e->why));
+        w.have = used;
+        w.last = -ECONNRESET;
+        tti_request_append(&e->lane.queue, new_request(e, 1, true));
+        (void)tti_messenger_turn_one(&e->m, &e->lane);
+        assert_int_equal(e->requests[1]->cause.status, TUTTI_E_PEER);
+        check_large(e);
+        close_end(e);
+        free(bytes);
+    }
+}
+
+static int64_t wire_now(tti_port *port)
+{
+    (void)port;
+    return TTI_SECOND;
+}
+
+/* A member of this host that is found to have left. */
+static void what_came_counts_although_its_sender_has_left(void **state)
+{
+    static const uint8_t token[TTI_TOKEN_BYTES] = { 1 };
+    tti_port_ops         ops = wire_ops;
+    tti_member           members[2] = { { .where = "host 'x', pid 1" } };
+    tti_mesh             mesh = { .rank = 1, .n_ranks = 2, .members = members };
+    uint8_t             *bytes = room_of_a_stream();
+    wire                 w = wire_of(bytes, write_large(bytes));
+    end                 *e = await_large(&w);
+
+    (void)state;
+    ops.now_ns = wire_now;
+    w.port.ops = &ops;
+    mesh.port = &w.port;
+    e->m.mesh = &mesh;
+    assert_int_equal(tti_heap_create(token, 2, &members[PEER].heap), TUTTI_OK);
+    atomic_store(&tti_heap_head_of(members[PEER].heap)->closed, 1);
+    tti_messenger_look(&e->m, tti_port_now(&w.port));
+    check_large(e);
+    assert_non_null(strstr(e->lane.gone.words, "has left"));
+    close_end(e);
+    tti_heap_free(members[PEER].heap);
+    free(bytes);
+}
+
 /* ---- several sockets for one stream ------------------------------------------------------------------ */
 
 enum { STRIPES = 3 };
@@ -719,6 +841,8 @@ int main(void)
         cmocka_unit_test(frames_that_are_none_are_refused),
         cmocka_unit_test(a_bad_frame_is_not_taken_at_once),
         cmocka_unit_test(an_end_stays),
+        cmocka_unit_test(what_came_counts_although_nothing_can_be_sent),
+        cmocka_unit_test(what_came_counts_although_its_sender_has_left),
         cmocka_unit_test(a_stream_is_dealt_to_several_sockets),
         cmocka_unit_test(a_socket_may_take_pieces_of_any_size),
         cmocka_unit_test(a_message_goes_in_one_call),

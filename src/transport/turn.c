@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <tutti/private.h>
 
-enum { SLICE_MS = 50, LOOK_MS = 50 };
+enum { SLICE_MS = 50, LOOK_MS = 50, LAST_DRAINS = 4096 };
 
 static void act_on_notice(tti_messenger *m)
 {
@@ -39,6 +39,25 @@ static bool drain_lane(tti_messenger *m, tti_lane *lane, bool all, bool *moved, 
     }
 }
 
+/* All that a peer said before it went, a notice above all: it is in the link, which is about to be closed. One drain need
+ * not be all of it: it ends behind a large message, and a socket that was found empty says so once more, whatever has
+ * come since. Bounded, because who cannot be sent to may go on sending. */
+static void drain_last(tti_messenger *m, tti_lane *lane, bool *moved)
+{
+    tti_cause ignored;
+    int       n, vain = 0; /* in a row */
+
+    for (n = 0; n < LAST_DRAINS && vain < 2 && lane->link != NULL; n++) {
+        bool       some = false;
+        const bool whole = drain_lane(m, lane, true, &some, &ignored);
+
+        *moved = *moved || some;
+        vain = some ? 0 : vain + 1;
+        if (!whole)
+            return;
+    }
+}
+
 typedef enum drain { DRAIN_NOTHING, DRAIN_WANTED, DRAIN_ALL } drain;
 
 /* Which lanes a turn is about, and what of them. READY: all that can move without a vain system call. */
@@ -48,7 +67,7 @@ typedef enum reach { REACH_WANTED, REACH_ALL, REACH_READY } reach;
  * what it said before it went, a notice above all, is still in the link: it is drained first. */
 static void turn_lane(tti_messenger *m, tti_lane *lane, drain how, bool *moved)
 {
-    tti_cause why, ignored;
+    tti_cause why;
     bool      whole = true;
 
     if (lane->link == NULL)
@@ -56,7 +75,7 @@ static void turn_lane(tti_messenger *m, tti_lane *lane, drain how, bool *moved)
     if (lane->queue.first != NULL)
         whole = tti_lane_flush(lane, moved, &why);
     if (!whole)
-        (void)drain_lane(m, lane, true, moved, &ignored);
+        drain_last(m, lane, moved);
     else if (how != DRAIN_NOTHING)
         whole = drain_lane(m, lane, how == DRAIN_ALL, moved, &why);
     if (!whole && lane->link != NULL)
@@ -94,7 +113,8 @@ void tti_messenger_look(tti_messenger *m, int64_t now_ns)
 
         if (lane->link == NULL || tti_mesh_is_alive(m->mesh, i, why.words, sizeof why.words))
             continue;
-        turn_lane(m, lane, DRAIN_ALL, &moved); /* what it sent before it went still counts */
+        turn_lane(m, lane, DRAIN_NOTHING, &moved);
+        drain_last(m, lane, &moved); /* what it sent before it went still counts */
         if (lane->link != NULL)
             tti_lose_lane(m, lane, &why);
     }

@@ -180,15 +180,18 @@ static void endless_waits_end_with_the_peer(tt_ctx *t)
     tt_await(t, 0, (uint32_t)t->size - 1);
 }
 
+/* Time-outs are short only from where they are measured on: making the world takes what it takes on a busy machine. */
 static void a_late_rank_is_named(tt_ctx *t)
 {
     float   x = 1.0f;
-    int64_t start = now_ms();
+    int64_t start;
 
     if (t->rank == 1) {
         tt_await(t, 0, 1); /* comes when rank 0 has given up */
         return;
     }
+    assert_int_equal(tutti_set_timeout(t->group, TIMEOUT_MS), TUTTI_OK);
+    start = now_ms();
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group), TUTTI_E_TIMEOUT);
     assert_true(now_ms() - start >= TIMEOUT_MS - 50 && now_ms() - start < TIMEOUT_MS + 1000);
     expect_words("all_reduce #1");
@@ -237,8 +240,11 @@ static void a_late_message_ends_the_group_everywhere(tt_ctx *t)
     float               x = 1.0f;
     int64_t             start;
 
-    opts.timeout_ms = t->rank == 1 ? TIMEOUT_MS : 10 * TIMEOUT_MS;
+    opts.timeout_ms = 10 * TIMEOUT_MS;
     assert_int_equal(tutti_new_group(NULL, 0, &opts, &all), TUTTI_OK);
+    if (t->rank == 1)
+        assert_int_equal(tutti_set_timeout(all, TIMEOUT_MS), TUTTI_OK);
+    all_have_begun(t);
     start = now_ms();
     if (t->rank == 1)
         assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), 0, 5, all, NULL), TUTTI_E_TIMEOUT);
@@ -349,6 +355,7 @@ static void a_late_message_ends_in_a_finished_group(tt_ctx *t)
 
     all_have_begun(t);
     if (t->rank == 0) {
+        assert_int_equal(tutti_set_timeout(t->group, TIMEOUT_MS), TUTTI_OK);
         assert_int_equal(tutti_all_reduce_async(TUTTI_SPAN(x, 1), TUTTI_SUM, t->group, &work), TUTTI_OK);
         assert_int_equal(tutti_work_wait_for(work, TIMEOUT_MS / 2), TUTTI_E_TIMEOUT);
         assert_int_equal(tutti_recv(TUTTI_SPAN(x + 1, 1), 1, 0, t->group, NULL), TUTTI_E_TIMEOUT);
@@ -387,7 +394,7 @@ int main(void)
         TT_TEST(death_while_receiving_names_the_rank, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .hosts = 2, .dies = VICTIM),
-        TT_TEST(a_late_rank_is_named, .ranks = 2, .transports = "shm,tcp", .timeout_ms = TIMEOUT_MS),
+        TT_TEST(a_late_rank_is_named, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(different_counts_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(different_operations_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(a_failed_init_says_why, .ranks = 2, .transports = "shm,tcp", .init = TT_INIT_NONE),
@@ -401,8 +408,7 @@ int main(void)
         TT_TEST(two_roots_of_a_gather_are_a_mismatch, .ranks = 3, .transports = "shm"),
         TT_TEST(two_roots_of_a_reduce_are_a_mismatch, .ranks = 3, .transports = "shm"),
         TT_TEST(two_roots_of_nothing_are_a_mismatch, .ranks = 2, .transports = "shm"),
-        TT_TEST(a_late_message_ends_in_a_finished_group, .ranks = 2, .transports = "shm,tcp",
-                .timeout_ms = TIMEOUT_MS),
+        TT_TEST(a_late_message_ends_in_a_finished_group, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(destroy_does_not_wait, .ranks = 2, .transports = "shm,tcp"),
     };
 
