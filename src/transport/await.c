@@ -125,8 +125,11 @@ static bool has_run_out(patience *p, tti_port *port, int64_t now_ns)
     return now_ns >= p->deadline_ns;
 }
 
+/* Another thread may have taken in what the driver waits for, before its poll could see it. */
 void tti_tell_waiters(tti_messenger *m)
 {
+    if (m->asleep && m->awaited != NULL && has_come(m, m->awaited, m->patience))
+        m->port->ops->bell_ring(m->port, m->bell);
     if (m->sleepers > 0)
         tti_event_signal(m->port, &m->changed);
 }
@@ -243,6 +246,14 @@ static bool is_time_to_sleep(tti_messenger *m, const tti_request *request, int r
     return rounds >= ROUNDS_SHARED_CORE && idle_ns >= YIELD_NS;
 }
 
+static void sleep_for(tti_messenger *m, const tti_request *request, const patience *p)
+{
+    m->awaited = request;
+    m->patience = p;
+    tti_messenger_sleep(m, p->deadline_ns);
+    m->awaited = NULL;
+}
+
 /* Drive until request has ended: false, if patience has before. */
 static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
 {
@@ -267,7 +278,7 @@ static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
         if (moved || has_come(m, request, p))
             continue;
         if (p->lies_down || is_time_to_sleep(m, request, rounds, now_ns - idle_ns))
-            tti_messenger_sleep(m, p->deadline_ns);
+            sleep_for(m, request, p);
         else
             idle(m, request, rounds);
         rounds++;
@@ -392,6 +403,16 @@ static void place_rest(tti_messenger *m, tti_request *request, size_t sent, tti_
     tti_place(m, request);
 }
 
+/* The driver's poll set says nothing of a send that was placed while it sleeps, nor of what was read ahead meanwhile. */
+static void wake_driver(tti_messenger *m, const tti_request *request)
+{
+    const tti_lane *lane = lane_of(m, request);
+    const bool      ahead = lane != NULL && lane->link != NULL && tti_lane_is_ahead(lane);
+
+    if (m->asleep && !request->ended && (request->is_send || ahead))
+        m->port->ops->bell_ring(m->port, m->bell);
+}
+
 /* The same with a request. Lock held. */
 static __attribute__((noinline)) tutti_status transfer_rest(tti_messenger *m, tti_request *request, size_t sent,
                                                             tti_at_once took, const tti_expiry *expiry)
@@ -406,6 +427,7 @@ static __attribute__((noinline)) tutti_status transfer_rest(tti_messenger *m, tt
         return st;
     m->under_way++;
     place_rest(m, request, sent, took);
+    wake_driver(m, request);
     return request->ended || wait_for(m, request, &p) ? TUTTI_OK : expire(m, request, &p, expiry);
 }
 

@@ -78,6 +78,12 @@ static inline bool tti_lane_is_socket(const tti_lane *lane)
     return lane->link->ops->watch == NULL;
 }
 
+/** Whether something of it was read ahead, of which poll tells nothing. There is a link. */
+static inline bool tti_lane_is_ahead(const tti_lane *lane)
+{
+    return lane->link->ops->is_ahead != NULL && lane->link->ops->is_ahead(lane->link);
+}
+
 /** What is known of the way, as tti_messenger_describe() says. */
 const char *tti_lane_describe(const tti_lane *lane, char out[TTI_WAY_TEXT_MAX]);
 /** Send what fits now, and end what has gone. Moved is set when bytes went. False: the link is broken, why

@@ -7,6 +7,7 @@
  *         The same code, the same memfds and sockets as between processes, so a race detector sees it all. */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -17,6 +18,8 @@
 #include "base/thread.h"
 #include "transport/card.h"
 #include "transport/frame.h"
+#include "transport/mesh_links.h"
+#include "transport/messenger_core.h"
 #include "transport/window.h"
 
 enum { RANKS_MAX = 5, KEYS_MAX = 64, LIMIT_MS = 30000 };
@@ -614,6 +617,124 @@ static void who_leaves_tells_those_it_is_late_with(void **state)
     run_ranks_over(&port, 2, true, body_late_way);
 }
 
+/* ---- two threads of a rank, of which one sleeps in poll ---- */
+
+enum { NEVER_MS = 10000 }; /* long, for a sleep that somebody is to end */
+
+static _Atomic int slow_bell; /* whoever polls it sleeps until it is rung, or something in its set is ready */
+static _Atomic bool hears_only; /* the bell, as if others took what comes by sockets before */
+static _Atomic int  n_unrung; /* sleeps that nobody ended */
+
+static int poll_slowly(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
+{
+    tti_port *system = tti_port_system();
+    int       ready;
+
+    (void)port;
+    if (n == 0 || set[0].handle != atomic_load(&slow_bell))
+        return system->ops->poll(system, set, n, deadline_ns);
+    ready = system->ops->poll(system, set, atomic_load(&hears_only) ? 1 : n, tti_deadline(system, NEVER_MS, 0));
+    if (ready == 0)
+        atomic_fetch_add(&n_unrung, 1);
+    return ready;
+}
+
+static void never_expires(void *context, int64_t waited_ns)
+{
+    (void)context;
+    (void)waited_ns;
+}
+
+static tutti_status transfer(rank_ctx *ctx, bool send, int peer, int tag, void *data, size_t bytes)
+{
+    const tti_parcel parcel = { .peer = peer, .tag = tag, .dtype = TUTTI_U8, .data = data, .bytes = bytes };
+    const tti_expiry never = { .timeout_ms = -1, .expired = never_expires };
+    int              from;
+
+    return tti_messenger_transfer(ctx->messenger, p2p, &parcel, send, &never, &from);
+}
+
+typedef struct sleeper {
+    rank_ctx    *ctx;
+    int          tag;
+    int          got;
+    _Atomic bool done;
+    pthread_t    thread;
+} sleeper;
+
+static void *sleeper_main(void *arg)
+{
+    sleeper *s = arg;
+
+    CHECK(s->ctx, transfer(s->ctx, false, 1, s->tag, &s->got, sizeof s->got) == TUTTI_OK);
+    atomic_store(&s->done, true);
+    return NULL;
+}
+
+static bool is_asleep(tti_messenger *m)
+{
+    bool asleep;
+
+    tti_lock(&m->lock);
+    asleep = m->asleep && m->waiters > 0;
+    tti_unlock(&m->lock);
+    return asleep;
+}
+
+/* Another thread of rank 0 waits for a message of rank 1, asleep. */
+static void begin_sleeper(sleeper *s, rank_ctx *ctx, int tag)
+{
+    *s = (sleeper){ .ctx = ctx, .tag = tag };
+    CHECK(ctx, pthread_create(&s->thread, NULL, sleeper_main, s) == 0);
+    while (!is_asleep(ctx->messenger))
+        sched_yield();
+}
+
+static void body_sleeper(rank_ctx *ctx)
+{
+    enum { LARGE = 32 << 20 };
+    uint8_t *data = calloc(1, LARGE);
+    sleeper  s;
+    int      value = 5;
+
+    CHECK(ctx, data != NULL);
+    if (ctx->rank == 1) {
+        CHECK(ctx, do_recv(ctx, 0, 8, &value, sizeof value) == TUTTI_OK);
+        CHECK(ctx, do_recv(ctx, 0, 9, &value, sizeof value) == TUTTI_OK);
+        CHECK(ctx, do_send(ctx, 0, 1, &value, sizeof value) == TUTTI_OK);
+        CHECK(ctx, do_recv(ctx, 0, 3, data, LARGE) == TUTTI_OK);
+        CHECK(ctx, do_send(ctx, 0, 2, &value, sizeof value) == TUTTI_OK);
+        free(data);
+        return;
+    }
+    CHECK(ctx, do_send(ctx, 1, 8, &value, sizeof value) == TUTTI_OK); /* there is a connection now */
+    atomic_store(&hears_only, true);
+    atomic_store(&slow_bell, tti_mesh_bell(ctx->mesh));
+    begin_sleeper(&s, ctx, 1);
+    CHECK(ctx, do_send(ctx, 1, 9, &value, sizeof value) == TUTTI_OK);
+    while (!atomic_load(&s.done)) /* takes in what the other thread waits for */
+        CHECK(ctx, tti_messenger_heard(ctx->messenger, 77) == TUTTI_OK);
+    pthread_join(s.thread, NULL);
+    atomic_store(&hears_only, false);
+    begin_sleeper(&s, ctx, 2);
+    CHECK(ctx, transfer(ctx, true, 1, 3, data, LARGE) == TUTTI_OK); /* which the other thread has to go on with */
+    pthread_join(s.thread, NULL);
+    atomic_store(&slow_bell, TTI_NO_HANDLE);
+    CHECK(ctx, atomic_load(&n_unrung) == 0);
+    free(data);
+}
+
+static void who_sleeps_is_woken_by_other_threads(void **state)
+{
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = { .ops = &ops };
+
+    (void)state;
+    ops.poll = poll_slowly;
+    atomic_store(&slow_bell, TTI_NO_HANDLE);
+    run_ranks_over(&port, 2, true, body_sleeper);
+}
+
 /* A socket that takes half of a frame at a time, as one that is almost full does. */
 static int64_t send_half_a_frame(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
 {
@@ -1110,6 +1231,7 @@ int main(void)
         cmocka_unit_test(ways_may_have_several_connections),
         cmocka_unit_test(ranks_that_count_on_other_numbers_are_named),
         cmocka_unit_test(too_many_connections_are_refused),
+        cmocka_unit_test(who_sleeps_is_woken_by_other_threads),
         cmocka_unit_test(a_frame_may_go_in_pieces),
         cmocka_unit_test(ends_are_told_of),
         cmocka_unit_test(a_peer_that_leaves_is_named),

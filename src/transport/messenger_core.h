@@ -44,6 +44,8 @@ struct tti_messenger {
     int64_t     looked_ns; /* when the members of this host were last asked for signs of life */
     bool        driving;
     bool        asleep;        /* the driver is in poll: its bell wakes it */
+    const tti_request     *awaited;  /* what the driver waits for, while it sleeps; NULL: nothing of its own */
+    const struct patience *patience; /* and how, where there is such a thing */
     bool        thread_rests;  /* until todo, without an end */
     bool        thread_drives; /* and leaves as soon as somebody waits */
     bool        closing;

@@ -5,8 +5,8 @@
  * Sleep   Before it sleeps, the driver sets `sleeping` in its heap, turns once more over all lanes in shared memory,
  *         and polls the bell and all sockets; then it turns over those again, and over the sockets that are ready.
  *         Peers ring after moving a ring's word (shm/publish.h has the
- *         argument); threads of this process ring after posting something that did not end at once, if
- *         the driver is asleep. A
+ *         argument); threads of this process ring after posting something that did not end at once, and after taking in
+ *         what the driver waits for, if it is asleep. A
  *         sleep lasts at most SLICE_MS; members of this host are asked for signs of life by the clock. */
 #include "transport/window_core.h"
 
@@ -132,11 +132,6 @@ bool tti_messenger_turn_one(tti_messenger *m, tti_lane *lane)
     return moved;
 }
 
-static bool is_ahead(const tti_lane *lane)
-{
-    return lane->link->ops->is_ahead != NULL && lane->link->ops->is_ahead(lane->link);
-}
-
 /* Whether the last poll told something of a lane. */
 static bool has_told(const tti_messenger *m, const tti_lane *lane)
 {
@@ -154,7 +149,7 @@ static bool is_ready(const tti_messenger *m, const tti_lane *lane)
 {
     if (lane->link == NULL)
         return false;
-    if (!tti_lane_is_socket(lane) || is_ahead(lane))
+    if (!tti_lane_is_socket(lane) || tti_lane_is_ahead(lane))
         return true;
     return lane->polled == lane->polled_end ? lane->queue.first != NULL : has_told(m, lane);
 }
@@ -165,7 +160,7 @@ void tti_messenger_turn_new(tti_messenger *m, tti_lane *lane, const tti_request 
 
     if (lane->link == NULL)
         return;
-    if (!tti_lane_is_socket(lane) || is_ahead(lane) ||
+    if (!tti_lane_is_socket(lane) || tti_lane_is_ahead(lane) ||
         (!request->is_send && request->channel.plane != TTI_PLANE_COLLECTIVE))
         (void)tti_messenger_turn_one(m, lane);
     else if (request->is_send) /* who waits for it, or for something else, looks at what has come */
