@@ -142,3 +142,8 @@ tutti_status tti_backend_check(const tutti_backend_ops *ops)
                         missing);
     return TUTTI_OK;
 }
+
+tutti_status tti_backend_check_env(const tutti_backend_ops *ops)
+{
+    return ops == &tti_native_backend_ops ? tti_native_check_env() : TUTTI_OK;
+}

@@ -27,4 +27,8 @@ const char *tti_backend_default_of(tutti_device_type device);
  *         TUTTI_E_ARG          no name, or a required entry is missing; the text says which */
 tutti_status tti_backend_check(const tutti_backend_ops *ops);
 
+/** Whether the environment says things to a backend that can be meant, before anybody is waited for.
+ * @errors TUTTI_E_ARG  a variable has a wrong value; the text names it */
+tutti_status tti_backend_check_env(const tutti_backend_ops *ops);
+
 #endif

@@ -96,6 +96,31 @@ static void test_current_group(void **state)
     assert_null(tutti_current_group());
 }
 
+/* All hosts have the same mistake: none may wait for another, which has ended because of it. */
+static void test_wrong_environment_waits_for_nobody(void **state)
+{
+    static const char *const wrong[][2] = {
+        { "TUTTI_TRANSPORT", "tpc" }, { "TUTTI_TCP_STRIPES", "9" }, { "TUTTI_PORT_RANGE", "20000" }, { "TUTTI_LISTEN", "all" },
+    };
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_group       *group = NULL;
+    size_t             i;
+
+    (void)state;
+    opts.init_method = "tcp://127.0.0.1:1"; /* nobody serves there */
+    opts.rank = 1;
+    opts.world_size = 2;
+    opts.timeout_ms = SHORT_MS;
+    for (i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        setenv(wrong[i][0], wrong[i][1], 1);
+        assert_int_equal(tutti_create_process_group(&opts, &group), TUTTI_E_ARG);
+        assert_non_null(strstr(tutti_last_error(), wrong[i][0]));
+        unsetenv(wrong[i][0]);
+    }
+    assert_int_equal(tutti_create_process_group(&opts, &group), TUTTI_E_NETWORK); /* else it goes on to look for rank 0 */
+    assert_null(group);
+}
+
 static void refused(fake_rank *r)
 {
     const int           twice[] = { 0, 1, 0 };
@@ -503,6 +528,7 @@ int main(void)
         TEST(test_options_of_other_versions),
         TEST(test_key_layout),
         TEST(test_incomplete_world),
+        TEST(test_wrong_environment_waits_for_nobody),
         TEST(test_sizes_differ),
         TEST(test_plain_store),
         TEST(test_process_world),

@@ -15,6 +15,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include "backend/registry.h"
 #include "base/env.h"
 #include "base/log.h"
 
@@ -98,13 +99,15 @@ bool tutti_is_initialized(void)
 
 /* ---- making ---- */
 
-/* Look at the backend string before anybody is waited for, and whether anybody need be: not for a
- * backend without peers, if rank and size are told, and no way to find others. */
+/* Look at the backend string, and at what the backend reads from the environment, before anybody is waited for; and
+ * whether anybody need be: not for a backend without peers, if rank and size are told, and no way to find others. */
 static tutti_status check_backend(const tutti_init_options *opts, bool *alone_out)
 {
     tutti_group  probe = { .size = 0 };
     tutti_status st = tti_routes_find(&probe, &(tti_backing){ .text = opts->backend });
 
+    if (st == TUTTI_OK)
+        st = tti_backend_check_env(probe.ops);
     if (st == TUTTI_OK)
         *alone_out = probe.ops->needs_no_peers && opts->store == NULL && opts->init_method == NULL &&
                      opts->world_size > 0;

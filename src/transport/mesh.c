@@ -44,11 +44,28 @@ static tutti_status listen_local(tti_mesh *mesh, const tti_card *card)
     return TUTTI_OK;
 }
 
+static tutti_status read_stripes(int64_t *stripes_out)
+{
+    return tti_env_int("TUTTI_TCP_STRIPES", 1, TTI_TCP_STRIPES_MAX, stripes_out);
+}
+
+tutti_status tti_mesh_check_env(void)
+{
+    int64_t      stripes;
+    tti_ports    ports;
+    bool         any;
+    tutti_status st = read_stripes(&stripes);
+
+    if (st == TUTTI_OK)
+        st = tti_ports_wanted(&ports);
+    return st == TUTTI_OK ? tti_listens_any(&any) : st;
+}
+
 static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
 {
     tti_addr     at, bound, told;
     int64_t      stripes = 1;
-    tutti_status st = tti_env_int("TUTTI_TCP_STRIPES", 1, TTI_TCP_STRIPES_MAX, &stripes);
+    tutti_status st = read_stripes(&stripes);
 
     card->stripes = (uint8_t)stripes;
     mesh->door.n_stripes = (int)stripes;

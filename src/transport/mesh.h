@@ -27,6 +27,11 @@ typedef struct tti_mesh_config {
     int64_t           deadline_ns;
 } tti_mesh_config;
 
+/** Whether what tti_mesh_open() will read can be meant at all: for before anybody is waited for, as all hosts have the
+ * same mistake, and the first one to meet it would leave the others to look for it.
+ * @errors TUTTI_E_ARG  TUTTI_TCP_STRIPES, TUTTI_PORT_RANGE or TUTTI_LISTEN */
+tutti_status tti_mesh_check_env(void);
+
 /** Find all members, open the way to those of this host and learn that to the others; the job's secret
  * is read from TUTTI_SECRET_FILE, or from the board.
  * TUTTI_E_TIMEOUT names the ranks that did not come. */

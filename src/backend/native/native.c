@@ -44,6 +44,14 @@ static tutti_status wants_tcp_only(bool *tcp_only_out)
     return TUTTI_OK;
 }
 
+tutti_status tti_native_check_env(void)
+{
+    bool         tcp_only;
+    tutti_status st = wants_tcp_only(&tcp_only);
+
+    return st == TUTTI_OK ? tti_mesh_check_env() : st;
+}
+
 static tutti_status open_world(tti_native *nat, const tutti_backend_config *config, const tti_board *board,
                                int64_t deadline_ns)
 {

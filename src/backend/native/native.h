@@ -8,6 +8,10 @@
 
 extern const tutti_backend_ops tti_native_backend_ops;
 
+/** Whether what a world of it reads from the environment before its ranks meet can be meant at all.
+ * @errors TUTTI_E_ARG  no; the text names the variable */
+tutti_status tti_native_check_env(void);
+
 /** How many TCP connections the world of a native backend has to other ranks now. For tests and tools. */
 int tti_native_connections(const tutti_backend *backend);
 
