@@ -111,6 +111,9 @@ tutti_status tti_net_fail_timeout(const tti_net *net)
            : tti_call_root(&net->note) >= 0
                ? "see what the ranks named do instead, and whether all name the same root; or give the "
                  "group a longer time-out"
+           : tti_team_whole(team) != team /* they carry for hosts */
+               ? "see what the ranks named do instead, and the others of their hosts, for which they may be waiting; or "
+                 "give the group a longer time-out"
                : "see what the ranks named do instead, or give the group a longer time-out";
     add_step(net, &words);
     if (peer != team->rank)
