@@ -123,7 +123,9 @@ tutti_status tti_secret_load(const char *path, tti_secret *out)
         goto out;
     }
     if (!decode(text, (size_t)n, secret.key)) {
-        st = tti_fail(TUTTI_E_AUTH, "secret file '%s' does not hold %d hex digits and nothing else",
+        st = tti_fail(TUTTI_E_AUTH,
+                      "secret file '%s' does not hold %d hex digits and nothing else\n"
+                      "  next: make one with 'openssl rand -hex 32', and copy it to all hosts",
                       path, HEX_DIGITS);
         goto out;
     }
