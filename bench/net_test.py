@@ -225,6 +225,14 @@ class Hosts(unittest.TestCase):
         for host in range(3):
             self.assertIn(f"host {host} of 3, n{host}", done.stdout)
 
+    def test_links_that_cannot_be_are_refused(self):
+        for wrong, words in (("--hosts 0 true", "0 hosts"), ("--hosts 251 true", "251 hosts"), ("--gbit -1 true", "not negative"),
+                             ("--loss 5 true", "a loss is below 1"), ("--hosts 2", "the command is missing")):
+            done = subprocess.run([sys.executable, "-B", HERE / "links.py", *wrong.split()], capture_output=True, text=True, timeout=60,
+                                  check=False)
+            self.assertEqual(done.returncode, 2, wrong)
+            self.assertIn(words, done.stderr)
+
 
 def main():
     p = argparse.ArgumentParser()

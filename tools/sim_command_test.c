@@ -114,7 +114,7 @@ static void wrong_lines_are_refused(void **state)
         { "sim all_reduce --hosts 1.5", "whole numbers" },
         { "sim all_reduce --sizes -4", "--sizes '-4' is not a list" },
         { "sim all_reduce --sizes nan", "--sizes 'nan' is not a list" },
-        { "sim all_reduce --gbit 0", "--gbit '0' is not a list" },
+        { "sim all_reduce --gbit 0", "--gbit '0' is not a list of at most 32 numbers from 0.001 to" },
         { "sim all_reduce --cores 1,2", "--cores takes one number" },
         { "sim all_reduce --bandwidth 2", "unknown option '--bandwidth'" },
         { "sim all_reduce --taper 0.5", "--taper '0.5'" },
