@@ -360,6 +360,7 @@ static double chunks_of(const tti_algorithm *row, const cell *c, int n_ranks)
     return row->plan == NULL || c->bytes == INT64_MAX ? 1 : tti_cut_of(row->plan, &call, n_ranks).n_chunks;
 }
 
+/* In two levels it is the members of a host who wait for each other, and share slots. */
 static double cost_of(const tti_question *q, const tti_algorithm *row, const cell *c)
 {
     const double bytes = c->bytes == INT64_MAX ? 0x1p50 : (double)c->bytes;
@@ -370,7 +371,7 @@ static double cost_of(const tti_question *q, const tti_algorithm *row, const cel
         amounts.sent = on_one_link(q, amounts.sent);
         amounts.link = on_one_link(q, amounts.link);
     }
-    return tti_cost(&amounts, q->machine, q->turns, q->n_ranks, bytes);
+    return tti_cost(&amounts, q->machine, q->turns, row->level != NULL ? q->levels->most : q->n_ranks, bytes);
 }
 
 static int cheapest(const tti_question *q, const tti_algorithm *rows, int n_rows, const cell *c)

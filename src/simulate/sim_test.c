@@ -129,6 +129,10 @@ static void hosts_of_several_ranks_choose(void **state)
     assert_false(run(sim, "all_reduce", "direct", 8 << 20).candidate); /* other bits */
     assert_true(run(sim, "broadcast", "sliced", 8 << 20).candidate);
     tutti_sim_close(sim);
+    sim = cluster(1250, 8, 100);
+    assert_int_equal(tutti_sim_choose(sim, &(tutti_sim_call){ .op = "barrier", .dtype = TUTTI_F32 }, &name), TUTTI_OK);
+    assert_string_equal(name, "leaders"); /* 8 ranks meet on a host, not 10,000 */
+    tutti_sim_close(sim);
     o.hosts = 2;
     o.ranks_per_host = 4;
     o.messages_only = true;
