@@ -4,12 +4,15 @@
  *
  * How     Everything that can fail or allocate is done before fork(): the process may have threads (the
  *         store's server), and the child may then only make async-signal-safe calls.
- *           child   new session; "SIGTERM when my parent dies", and a look whether it has already;
+ *           child   group of its own, no terminal; "SIGTERM when my parent dies", and a look whether it has already;
  *                   pipes to 1 and 2; a word to the keeper; signals as a fresh program expects them; execve
  *           parent  reads the status pipe: its end means that execve has closed it, an errno that it
  *                   failed. So when tti_child_start() returns the process group exists.
  * True    All descriptors of ours are close-on-exec. The two that the child keeps lie above 2, even when
  *         the launcher was started with 0, 1 or 2 closed, so that dup2() never meets its own argument.
+ *         All children stay in the launcher's session: with sched_autogroup_enabled, as Debian has it, the scheduler
+ *         shares a core among sessions first, and who yields in one hands nothing to another. Ranks that share a
+ *         core live from that. Without a controlling terminal they may read it, as if they led sessions.
  * Fails   A child that cannot exec says why and exits with 127; it is collected here. */
 #include "elastic/child.h"
 
@@ -21,6 +24,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -220,13 +224,25 @@ static void close_pipes(pipes *p)
     close_fd(&p->status[1]);
 }
 
+/* Who is in the background of a terminal is stopped when it reads, unless it is not its own. */
+static void leave_terminal(void)
+{
+    const int terminal = open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC);
+
+    if (terminal < 0)
+        return;
+    ioctl(terminal, TIOCNOTTY);
+    close(terminal);
+}
+
 /* The child's side: only async-signal-safe calls from here to execve. */
 static _Noreturn void become(const tti_command *command, const pipes *p, pid_t parent)
 {
     ssize_t done = 0;
     int err;
 
-    setsid();
+    setpgid(0, 0);
+    leave_terminal();
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     if (getppid() != parent)
         _exit(127);

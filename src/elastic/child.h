@@ -9,7 +9,7 @@
 #include <tutti/status.h>
 #include "elastic/keeper.h"
 
-/** A process of ours. It leads a session and a process group of its own. */
+/** A process of ours. It leads a process group of its own, in our session. */
 typedef struct tti_child {
     pid_t pid;
     int pidfd;  /* readable when it has ended */

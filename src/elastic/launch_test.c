@@ -544,6 +544,22 @@ static void a_daemon_is_not_waited_for(void **state)
     tt_capture_free(&r.text);
 }
 
+/* The scheduler shares a core among sessions before it does so among processes: ranks that yield are of one. */
+static void ranks_are_of_one_session(void **state)
+{
+    outcome r = launch_script(2, "read -r all < /proc/$$$$/stat; set -- ${all##*) }; echo \"group $3 session $4 tty $5.\"");
+    char    line[96];
+
+    (void)state;
+    assert_int_equal(r.code, 0);
+    snprintf(line, sizeof line, "session %d tty 0.", (int)getsid(0));
+    assert_int_equal(tt_count_lines(r.text.out, "[default0]:group "), 1);
+    assert_int_equal(tt_count_lines(r.text.out, "[default1]:group "), 1);
+    assert_non_null(strstr(r.text.out, line));
+    assert_non_null(strstr(strstr(r.text.out, line) + 1, line));
+    tt_capture_free(&r.text);
+}
+
 /* ---- output and environment -------------------------------------------------------------------- */
 
 static void output_is_named_and_complete(void **state)
@@ -747,6 +763,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_secret_is_private_and_goes),
         cmocka_unit_test(grandchildren_go_too),
         cmocka_unit_test(a_daemon_is_not_waited_for),
+        cmocka_unit_test(ranks_are_of_one_session),
         cmocka_unit_test(output_is_named_and_complete),
         cmocka_unit_test(a_slow_reader_gets_all),
         cmocka_unit_test(ranks_know_where_they_are),
