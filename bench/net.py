@@ -208,22 +208,41 @@ class Networks(rounds.Measuring):
 # ---- around it -------------------------------------------------------------------------------------------
 
 def shapes(text):
-    return tuple(tuple(int(n) for n in word.split("x")) for word in text.split(","))
+    found = tuple(tuple(int(n) for n in word.split("x")) for word in text.split(","))
+    if any(len(shape) != 2 or min(shape) < 1 or shape[0] > 250 for shape in found):
+        raise argparse.ArgumentTypeError(f"'{text}' is not hosts x ranks on each, 2x1 say")
+    return found
 
 
 def floats(text):
-    return tuple(float(word) for word in text.split(","))
+    found = tuple(float(word) for word in text.split(","))
+    if not all(0 <= value < float("inf") for value in found):
+        raise argparse.ArgumentTypeError(f"'{text}' has what is not finite, or is below 0")
+    return found
+
+
+def per_cents(text):
+    if not max(found := floats(text)) < 100:
+        raise argparse.ArgumentTypeError(f"'{text}': not all are below 100")
+    return found
+
+
+def operations(text):
+    known = peers.OPS + ("barrier", "exchange16", "exchange64")
+    if not all(word in known for word in text.split(",")):
+        raise argparse.ArgumentTypeError(f"'{text}' has more than {', '.join(known)}")
+    return tuple(text.split(","))
 
 
 def arguments():
     p = argparse.ArgumentParser(description="tutti and its peers between hosts that are namespaces")
     rounds.common_arguments(p)
-    p.add_argument("--ops", type=lambda t: tuple(t.split(",")), default=peers.OPS + ("barrier",))
+    p.add_argument("--ops", type=operations, default=peers.OPS + ("barrier",))
     p.add_argument("--hosts", type=shapes, help="hosts x ranks on each, as 2x1,4x1,2x2")
     p.add_argument("--gbit", type=floats, default=(1.0, 10.0), help="of each link, both ways; 0: as fast as it goes")
     p.add_argument("--delay", type=floats, default=(0.0,), help="ms one way, through the relay")
     p.add_argument("--jitter", type=float, default=0.0, help="ms that a delay varies by at most")
-    p.add_argument("--loss", type=floats, default=(0.0,), help="per cent of packets, through the relay")
+    p.add_argument("--loss", type=per_cents, default=(0.0,), help="per cent of packets, through the relay")
     p.add_argument("--contenders", type=lambda t: tuple(t.split(",")), default=CONTENDERS,
                    help=",".join(CONTENDERS) + ", registered, before")
     p.add_argument("--cell-limit", type=float, default=40, help="s until a contender that does not answer is ended")

@@ -233,6 +233,14 @@ class Hosts(unittest.TestCase):
             self.assertEqual(done.returncode, 2, wrong)
             self.assertIn(words, done.stderr)
 
+    def test_grids_that_cannot_be_are_refused(self):
+        for option, wrong in (("--hosts", "2"), ("--hosts", "0x1"), ("--hosts", "251x1"), ("--gbit", "nan"), ("--loss", "100"),
+                              ("--ops", "all_redcue")):
+            done = subprocess.run([sys.executable, "-B", HERE / "net.py", "--bin", args.bin, "--out", self.scratch / "none.tsv", option,
+                                   wrong], capture_output=True, text=True, timeout=60, check=False)
+            self.assertEqual(done.returncode, 2, option + wrong)
+            self.assertIn(f"argument {option}: '{wrong}'", done.stderr)
+
 
 def main():
     p = argparse.ArgumentParser()
