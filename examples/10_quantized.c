@@ -57,7 +57,7 @@ int main(void)
     }
     for (int i = 0; i < COUNT; i++)
         sum[i] /= STEPS;
-    if (first < 0.2 && off(sum, whole) < first / 20)
+    if (first < 0.2 && off(sum, whole) <= first / 20) /* one rank alone keeps its numbers */
         printf("rank %d: a step is off by less than 2 %%, the mean of %d by less than a twentieth of that\n", rank, STEPS);
     TRY(tutti_destroy_process_group(NULL));
     return 0;
