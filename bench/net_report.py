@@ -10,11 +10,9 @@ How     As report.py, whose ratios, verdicts and words these are, network by net
 
 usage: net_report.py ROWS ... [--page FILE --pictures DIR | --brief]
 """
-import argparse
 import collections
 import json
 import pathlib
-import shutil
 import subprocess
 import sys
 
@@ -281,27 +279,5 @@ def draw(runs, folder, page):
     return found
 
 
-def main():
-    p = argparse.ArgumentParser(description="tables and pictures of rows measured between hosts")
-    p.add_argument("rows", nargs="+", help="files of net.py, each one run")
-    p.add_argument("--page", type=pathlib.Path, help="replace what stands between the marks of this page")
-    p.add_argument("--brief", action="store_true", help="a line for each cell and measure instead")
-    p.add_argument("--pictures", type=pathlib.Path, help="folder, below the page's, for gnuplot's pictures")
-    args = p.parse_args()
-    runs = [rows.read(open(file)) for file in args.rows]
-    if args.brief:
-        print(brief(runs), end="")
-        return 0
-    pictures = {}
-    if args.pictures and args.page and shutil.which("gnuplot"):
-        pictures = draw(runs, args.pictures, args.page)
-    words = text(args.rows, runs, pictures)
-    if args.page:
-        report.into_page(args.page, words, BEGIN, END)
-    else:
-        print(words, end="")
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(report.run("tables and pictures of rows measured between hosts", brief, draw, text, (BEGIN, END)))

@@ -297,9 +297,10 @@ def into_page(page, words, begin=BEGIN, end=END):
     page.write_text(old[:old.index(begin) + len(begin)] + "\n" + words + old[old.index(end):])
 
 
-def main():
-    p = argparse.ArgumentParser(description="tables and pictures of measured rows")
-    p.add_argument("rows", nargs="+", help="files of peers.py, each one run")
+def run(description, brief, draw, text, marks=(BEGIN, END)):
+    """The command of a report: brief(runs), draw(runs, folder, page), text(files, runs, pictures)."""
+    p = argparse.ArgumentParser(description=description)
+    p.add_argument("rows", nargs="+", help="files of rows, each one run")
     p.add_argument("--page", type=pathlib.Path, help="replace what stands between the marks of this page")
     p.add_argument("--brief", action="store_true", help="a line for each cell and measure instead")
     p.add_argument("--pictures", type=pathlib.Path, help="folder, below the page's, for gnuplot's pictures")
@@ -315,11 +316,11 @@ def main():
         pictures = draw(runs, args.pictures, args.page or args.pictures)
     words = text(args.rows, runs, pictures)
     if args.page:
-        into_page(args.page, words)
+        into_page(args.page, words, *marks)
     else:
         print(words, end="")
     return 0
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run("tables and pictures of measured rows", brief, draw, text))
