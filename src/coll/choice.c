@@ -72,7 +72,7 @@ void tti_choice_announce(const tti_choice *choice, const tti_team *team, const t
 /* Ranks that share a core of this host, as all members see it. */
 static double turns_of(const tti_team *team, const tti_join *all)
 {
-    const int    n_here = tti_team_ranks_here(team);
+    const int    n_here = tti_mesh_ranks_on_machine(team->mesh);
     const double turns = (double)n_here / tti_crowd_cores(all, team->n_ranks, n_here);
 
     return turns > 1 ? turns : 1;

@@ -51,11 +51,6 @@ bool tti_team_on_one_host(const tti_team *team)
     return true;
 }
 
-int tti_team_ranks_here(const tti_team *team)
-{
-    return tti_mesh_ranks_on_machine(team->mesh);
-}
-
 /* What a reader of the members' joins has at hand. */
 typedef struct reader {
     const tti_team  *team;

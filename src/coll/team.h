@@ -56,8 +56,6 @@ void         tti_team_release(tti_team *team);
 
 /** Whether all members are on this rank's host. */
 bool tti_team_on_one_host(const tti_team *team);
-/** Ranks that share the cores of this rank's machine, in the team or not. */
-int tti_team_ranks_here(const tti_team *team);
 
 /** Leave mine on the board, with the list of members. TUTTI_E_MISMATCH: another rank has this rank's place in
  * its own list. */

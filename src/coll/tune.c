@@ -10,16 +10,13 @@
 #include "coll/tune.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <tutti/private.h>
+#include "base/text_file.h"
 #include "coll/choose.h"
 
 enum { FILE_MAX = 1024 * 1024, ROWS_MAX = 4096, VERSION = 1, SHOWN_MAX = 40 };
@@ -237,54 +234,19 @@ tutti_status tti_tune_parse(const char *path, const char *text, size_t bytes, tt
     return st;
 }
 
-/* A pipe or a device would be waited for, or have no end. */
-static tutti_status open_table(const char *path, int *fd_out)
-{
-    const int   fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat about;
-
-    if (fd < 0 || fstat(fd, &about) != 0) {
-        const int err = errno;
-
-        if (fd >= 0)
-            close(fd);
-        return tti_fail_errno(err, "cannot open the table of algorithms '%s' that TUTTI_TUNE names", path);
-    }
-    if (S_ISREG(about.st_mode) && about.st_size <= FILE_MAX) {
-        *fd_out = fd;
-        return TUTTI_OK;
-    }
-    close(fd);
-    return tti_fail(TUTTI_E_ARG, "table of algorithms '%s' is not a file of at most %d bytes", path, FILE_MAX);
-}
-
 tutti_status tti_tune_read(const char *path, tti_tune *tune_out)
 {
     char        *text = NULL;
     size_t       bytes = 0;
-    ssize_t      got = 1;
-    int          fd = -1;
     tutti_status st;
 
     *tune_out = (tti_tune){ .n = 0 };
     if (path == NULL)
         return TUTTI_OK;
-    st = open_table(path, &fd);
-    if (st != TUTTI_OK)
-        return st;
-    text = malloc(FILE_MAX);
-    while (text != NULL && bytes < FILE_MAX && got > 0) {
-        got = read(fd, text + bytes, FILE_MAX - bytes);
-        bytes += got > 0 ? (size_t)got : 0;
-    }
-    if (text == NULL)
-        st = tti_fail(TUTTI_E_NOMEM, "no memory to read '%s'", path);
-    else if (got < 0)
-        st = tti_fail_errno(errno, "cannot read the table of algorithms '%s'", path);
-    else
+    st = tti_text_file_read("table of algorithms (TUTTI_TUNE)", path, FILE_MAX, &text, &bytes);
+    if (st == TUTTI_OK)
         st = tti_tune_parse(path, text, bytes, tune_out);
     free(text);
-    close(fd);
     return st;
 }
 

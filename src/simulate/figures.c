@@ -7,13 +7,11 @@
 #include "simulate/figures.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <jansson.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 #include <tutti/private.h>
+#include "base/text_file.h"
 
 enum { FILE_MAX = 64 * 1024, VERSION = 1, SHOWN_MAX = 40 };
 
@@ -185,44 +183,15 @@ tutti_status tti_figures_parse(const char *path, const char *text, size_t bytes,
     return st;
 }
 
-/* A pipe or a device would be waited for, or have no end. */
-static tutti_status open_file(const char *path, int *fd_out)
-{
-    const int   fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    struct stat about;
-
-    if (fd < 0 || fstat(fd, &about) != 0) {
-        const int err = errno;
-
-        if (fd >= 0)
-            close(fd);
-        return tti_fail_errno(err, "cannot open the file of figures '%s'", path);
-    }
-    if (S_ISREG(about.st_mode) && about.st_size <= FILE_MAX) {
-        *fd_out = fd;
-        return TUTTI_OK;
-    }
-    close(fd);
-    return tti_fail(TUTTI_E_ARG, "'%s' is no file of at most %d bytes, as a file of figures is", path, FILE_MAX);
-}
-
 tutti_status tti_figures_read(const char *path, tti_figures *figures)
 {
-    char         text[FILE_MAX];
+    char        *text = NULL;
     size_t       bytes = 0;
-    ssize_t      got = 1;
-    int          fd = -1;
-    tutti_status st = open_file(path, &fd);
+    tutti_status st = tti_text_file_read("file of figures", path, FILE_MAX, &text, &bytes);
 
-    if (st != TUTTI_OK)
-        return st;
-    while (bytes < sizeof text && got > 0) {
-        got = read(fd, text + bytes, sizeof text - bytes);
-        bytes += got > 0 ? (size_t)got : 0;
-    }
-    st = got < 0 ? tti_fail_errno(errno, "cannot read the file of figures '%s'", path)
-                 : tti_figures_parse(path, text, bytes, figures);
-    close(fd);
+    if (st == TUTTI_OK)
+        st = tti_figures_parse(path, text, bytes, figures);
+    free(text);
     return st;
 }
 

@@ -251,7 +251,7 @@ static tutti_status find_region(tti_host_channel *channel, int rank, const tti_j
 
 tutti_status tti_host_channel_connect(tti_host_channel *channel, const tti_join *joins)
 {
-    const int    n_here = tti_team_ranks_here(channel->team);
+    const int    n_here = tti_mesh_ranks_on_machine(channel->team->mesh);
     const int    cores = tti_crowd_cores(joins, channel->team->n_ranks, n_here);
     tutti_status st = TUTTI_OK;
     int          r;
