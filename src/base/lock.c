@@ -100,8 +100,22 @@ static void count(tti_mutex *mutex)
     }
 }
 
+/* Threads of a port that stands in for the machine are one thread of the machine's, which must not wait for itself. */
+static void lock_by_turns(tti_port *port, tti_mutex *mutex)
+{
+    port->ops->preempt(port);
+    while (pthread_mutex_trylock(&mutex->m) != 0)
+        port->ops->yield(port);
+}
+
 void tti_lock_slowly(tti_mutex *mutex)
 {
+    tti_port *port = tti_port_stand_in();
+
+    if (port != NULL) {
+        lock_by_turns(port, mutex);
+        return;
+    }
     pthread_mutex_lock(&mutex->m);
     if (mutex->port != NULL && !mutex->refused)
         count(mutex);

@@ -158,14 +158,31 @@ typedef struct tti_port_ops {
     tutti_status (*set_congestion)(tti_port *port, tti_handle handle, const char *name);
     /* 0 or -errno; also of a connection that has failed. */
     int (*stream_facts)(tti_port *port, tti_handle handle, tti_stream_facts *facts_out);
+
+    /* A handle that becomes readable when this process has ended, also in those that it was sent to. 0 or -errno. */
+    int (*life_create)(tti_port *port, tti_handle *life_out);
+
+    /* Optional, all or none; of ports that stand in for the machine (tti_port_stand_in()), whose threads are theirs.
+     * Which of its hosts this process is on, from 1. */
+    uint32_t (*place)(tti_port *port);
+    tutti_status (*thread_start)(tti_port *port, const char *name, void (*body)(void *arg), void *arg, void **thread_out);
+    void (*thread_join)(tti_port *port, void *thread);
+    /* Another thread may go on here: before a lock is taken. */
+    void (*preempt)(tti_port *port);
 } tti_port_ops;
 
 struct tti_port {
     const tti_port_ops *ops; /* first member of every implementation */
 };
 
-/** The machine itself. Constant, never freed. */
+/** The machine itself, or what stands in for it on this thread. Constant, never freed. */
 tti_port *tti_port_system(void);
+
+/** Have a port, which outlives that, stand in for the machine on the calling thread: whatever it makes from here on is on
+ * that port. NULL: the machine again. */
+void tti_port_let_stand_in(tti_port *port);
+/** What stands in for the machine on this thread; NULL: nothing. Costs one load where nothing ever does. */
+tti_port *tti_port_stand_in(void);
 
 static inline int64_t tti_port_now(tti_port *port)
 {

@@ -49,7 +49,7 @@ void tti_usable_cpus(uint64_t words_out[TTI_CPU_WORDS])
 int tti_running_cores(void)
 {
     const long     n = sysconf(_SC_NPROCESSORS_ONLN);
-    const uint64_t quota = tti_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
+    const uint64_t quota = tti_port_stand_in() != NULL ? 1 : tti_cpu_quota("/proc/self/cgroup", "/sys/fs/cgroup");
 
     if (quota != 0 && quota < (uint64_t)n)
         return (int)quota;
@@ -72,11 +72,19 @@ static void *thread_main(void *raw)
 
 tutti_status tti_thread_start(tti_thread *thread, const char *name, void (*body)(void *arg), void *arg)
 {
-    thread_start *start = malloc(sizeof *start);
+    tti_port     *port = tti_port_stand_in();
+    thread_start *start;
     sigset_t      all, before;
     int           err;
 
     assert(!thread->running);
+    if (port != NULL) {
+        const tutti_status st = port->ops->thread_start(port, name, body, arg, &thread->of_port);
+
+        thread->running = st == TUTTI_OK;
+        return st;
+    }
+    start = malloc(sizeof *start);
     if (start == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to start thread '%s'", name);
     *start = (thread_start){ .body = body, .arg = arg };
@@ -97,8 +105,13 @@ tutti_status tti_thread_start(tti_thread *thread, const char *name, void (*body)
 
 void tti_thread_join(tti_thread *thread)
 {
+    tti_port *port = tti_port_stand_in();
+
     if (!thread->running)
         return;
-    pthread_join(thread->id, NULL);
+    if (port != NULL)
+        port->ops->thread_join(port, thread->of_port);
+    else
+        pthread_join(thread->id, NULL);
     thread->running = false;
 }

@@ -109,6 +109,7 @@ int tti_running_cores(void);
 
 typedef struct tti_thread {
     pthread_t id;
+    void     *of_port; /* on a port that stands in for the machine: what it calls the thread */
     bool      running;
 } tti_thread;
 

@@ -55,8 +55,9 @@ static uint64_t print_of_rows(void)
  * are, must not depend on the machine that it happens to run on. */
 static const tti_machine *machine_for(const tti_team *team)
 {
-    return tti_team_on_one_host(team) && team->port == tti_port_system() ? tti_machine_here()
-                                                                         : &tti_machine_default;
+    const bool is_here = team->port == tti_port_system() && tti_port_stand_in() == NULL;
+
+    return tti_team_on_one_host(team) && is_here ? tti_machine_here() : &tti_machine_default;
 }
 
 void tti_choice_announce(const tti_choice *choice, const tti_team *team, const tti_machine *machine,

@@ -55,13 +55,13 @@ static signs own_signs(const tti_mesh *mesh)
     return (signs){ { tti_heap_fd(own->heap), own->bell, own->pidfd, own->registered_fd } };
 }
 
-static void close_signs(const signs *s, int n)
+static void close_signs(tti_port *port, const signs *s, int n)
 {
     int i, k;
 
     for (i = 0; i < n; i++)
         for (k = 0; k < SIGNS; k++)
-            close(s[i].fds[k]);
+            port->ops->close(port, s[i].fds[k]);
 }
 
 /* Where descriptors are scarce registered memory is mapped at once, which takes a few system calls and address space, and
@@ -79,7 +79,7 @@ static tutti_status adopt(tti_mesh *mesh, int rank, const signs *theirs)
 
     st = tti_heap_map(theirs->fds[0], mesh->cards[rank].token, (size_t)mesh->n_ranks, &member->heap);
     if (st != TUTTI_OK) {
-        close_signs(theirs, 1);
+        close_signs(mesh->port, theirs, 1);
         return st;
     }
     tti_heap_drop_fd(member->heap);
@@ -87,7 +87,7 @@ static tutti_status adopt(tti_mesh *mesh, int rank, const signs *theirs)
     member->pidfd = theirs->fds[2];
     member->registered_fd = theirs->fds[3];
     if (tti_registered_is(theirs->fds[3]) || map_now(mesh, member)) {
-        close(theirs->fds[3]);
+        mesh->port->ops->close(mesh->port, theirs->fds[3]);
         member->registered_fd = -1;
     }
     return TUTTI_OK;
@@ -191,7 +191,7 @@ static tutti_status hear(tti_mesh *mesh, tti_handle from, int from_rank, int64_t
         return TUTTI_OK;
     }
     for (i = 0; i < n; i++)
-        close(fds[i]);
+        port->ops->close(port, fds[i]);
     return fail_hearing(mesh, from_rank, got, n);
 }
 
@@ -224,7 +224,7 @@ static tutti_status collect(const tti_office *office, int rank, signs *signs_out
         return TUTTI_OK;
     }
     if (heard.what == GIVE)
-        close_signs(got, heard.n);
+        close_signs(office->mesh->port, got, heard.n);
     return fail_answer(rank);
 }
 
@@ -237,7 +237,7 @@ static tutti_status await_taken(const tti_office *office, int rank)
     if (st != TUTTI_OK || heard.what == TAKEN)
         return st;
     if (heard.what == GIVE)
-        close_signs(got, heard.n);
+        close_signs(office->mesh->port, got, heard.n);
     return fail_answer(rank);
 }
 
@@ -298,7 +298,7 @@ static tutti_status settle(const tti_office *office, const int *ranks, const sig
         if (keep && st == TUTTI_OK)
             st = adopt(office->mesh, ranks[i], &theirs[i]);
         else
-            close_signs(&theirs[i], 1);
+            close_signs(office->mesh->port, &theirs[i], 1);
     }
     return st;
 }
@@ -369,7 +369,7 @@ static tutti_status adopt_all(tti_mesh *mesh, const notice *heard, const signs *
     for (i = 0; i < heard->n && st == TUTTI_OK; i++)
         st = adopt(mesh, heard->ranks[i], &theirs[i]);
     if (i < heard->n)
-        close_signs(&theirs[i], heard->n - i);
+        close_signs(mesh->port, &theirs[i], heard->n - i);
     return st;
 }
 

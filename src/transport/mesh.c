@@ -17,7 +17,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 #include <tutti/private.h>
 #include "base/env.h"
@@ -101,9 +100,9 @@ static tutti_status make_own_member(tti_mesh *mesh, const tti_card *card)
     err = mesh->port->ops->bell_create(mesh->port, &own->bell);
     if (err != 0)
         return tti_fail_errno(-err, "cannot create a bell");
-    own->pidfd = (int)syscall(SYS_pidfd_open, getpid(), 0);
-    if (own->pidfd < 0)
-        return tti_fail_errno(errno, "cannot open a descriptor of this process");
+    err = mesh->port->ops->life_create(mesh->port, &own->pidfd);
+    if (err != 0)
+        return tti_fail_errno(-err, "cannot open a descriptor of this process");
     st = tti_registered_hold(&fd);
     if (st != TUTTI_OK)
         return st;

@@ -62,6 +62,8 @@ static tutti_status open_world(tti_native *nat, const tutti_backend_config *conf
     tutti_status    st = wants_tcp_only(&mesh.tcp_only);
 
     nat->owns_mesh = true;
+    if (mesh.port->ops->place != NULL)
+        mesh.as_host = mesh.port->ops->place(mesh.port);
     if (st == TUTTI_OK)
         st = tti_mesh_open(&mesh, &nat->mesh);
     if (st == TUTTI_OK)
