@@ -29,5 +29,6 @@
 #include <tutti/tune.h>
 #include <tutti/simulate.h>
 #include <tutti/debug.h>
+#include <tutti/host.h>
 
 #endif
