@@ -17,6 +17,7 @@ typedef struct word {
 
 static const word words[] = {
     { "bench", "measure", tool_bench },
+    { "doctor", "say what is wrong with this host, its environment, or a job that hangs", tool_doctor },
     { "run", "start the processes of a job on this host", tool_run },
     { "sim", "predict what collectives take on other clusters", tool_sim },
     { "store", "serve a key-value store, or look into one", tool_store },

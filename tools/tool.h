@@ -8,6 +8,7 @@
 enum { TOOL_USAGE = 2 }; /* exit code of a wrong command line */
 
 int tool_bench(int argc, char **argv);
+int tool_doctor(int argc, char **argv);
 int tool_run(int argc, char **argv);
 int tool_sim(int argc, char **argv);
 int tool_store(int argc, char **argv);
