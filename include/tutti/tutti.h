@@ -30,5 +30,6 @@
 #include <tutti/simulate.h>
 #include <tutti/debug.h>
 #include <tutti/host.h>
+#include <tutti/recorder.h>
 
 #endif

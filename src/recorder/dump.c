@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * dump.c - when a recorder is written to a file: because somebody asks, because something failed, because a signal came.
+ *
+ * How     The file's name is TUTTI_TRACE_FILE with the rank behind it, as PyTorch's. A dump after a failure is written
+ *         once for the process, by the thread that failed first. The signal's handler writes the memory itself: it
+ *         only opens, writes and closes, so it works whatever the threads are at, and needs none of their locks.
+ * True    Files are made with mode 0600 and are not followed through links: a name in a shared folder is not a way to
+ *         write over what is somebody else's. */
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "recorder/dump.h"
+#include "recorder/read.h"
+#include <tutti/private.h>
+
+enum { PATH_LIMIT = 512 };
+
+/* Of the process, as a signal is; path is written before the handler is set. */
+static struct {
+    char path[PATH_LIMIT];
+} on_signal;
+
+static _Atomic bool was_dumped; /* after a failure */
+
+static tutti_status write_file(const char *path, const void *data, size_t bytes)
+{
+    const int    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    size_t       done = 0;
+    ssize_t      n = 1;
+    tutti_status st = TUTTI_OK;
+
+    if (fd < 0)
+        return tti_fail_errno_as(TUTTI_E_IO, errno, "cannot write '%s'", path);
+    while (done < bytes && n > 0) {
+        n = write(fd, (const char *)data + done, bytes - done);
+        done += n > 0 ? (size_t)n : 0;
+    }
+    if (done < bytes)
+        st = tti_fail_errno_as(TUTTI_E_IO, n < 0 ? errno : EIO, "cannot write '%s'", path);
+    close(fd);
+    return st;
+}
+
+tutti_status tutti_recorder_save(const tutti_recorder *recorder, const char *path)
+{
+    const tti_image *image;
+
+    if (recorder == NULL || path == NULL)
+        return tti_fail(TUTTI_E_ARG, "tutti_recorder_save: %s is NULL", recorder == NULL ? "recorder" : "path");
+    image = tti_recorder_image_of(recorder);
+    return write_file(path, image->bytes, image->head.total_bytes);
+}
+
+const char *tti_trace_prefix(void)
+{
+    const char *prefix = tti_env("TUTTI_TRACE_FILE");
+
+    if (prefix == NULL)
+        prefix = tti_env("TORCH_FR_DUMP_TEMP_FILE");
+    return prefix != NULL ? prefix : tti_env("TORCH_NCCL_DEBUG_INFO_TEMP_FILE");
+}
+
+bool tti_trace_path(int rank, const char *suffix, char *path, size_t bytes)
+{
+    const char *prefix = tti_trace_prefix();
+    int         n = -1;
+
+    if (prefix != NULL)
+        n = snprintf(path, bytes, "%s%d%s", prefix, rank < 0 ? 0 : rank, suffix);
+    return n > 0 && (size_t)n < bytes;
+}
+
+static tutti_status dump_to(const tutti_recorder *recorder, const char *path)
+{
+    char        *json = NULL;
+    tutti_status st = tutti_recorder_json(recorder, NULL, &json);
+
+    if (st == TUTTI_OK)
+        st = write_file(path, json, strlen(json));
+    free(json);
+    return st;
+}
+
+tutti_status tti_recorder_dump_of(const tutti_recorder *recorder, char *path_out, size_t bytes)
+{
+    if (!tti_trace_path(tti_recorder_head_of(recorder)->rank, "", path_out, bytes))
+        return tti_fail(TUTTI_E_ARG, "there is no name for a dump of the recorder\n  next: set TUTTI_TRACE_FILE");
+    return dump_to(recorder, path_out);
+}
+
+/* The own ring, read as others read it. */
+static tutti_status open_own(tutti_recorder **recorder_out)
+{
+    const tti_ring *ring = tti_ring_now();
+
+    if (ring == NULL)
+        return tti_fail(TUTTI_E_STATE, "this process has no recorder: it has made no world, or TUTTI_RECORDER is 0");
+    return tti_recorder_read_fd(ring->fd, "of this process", recorder_out);
+}
+
+tutti_status tutti_recorder_dump(const char *path)
+{
+    tutti_recorder *own = NULL;
+    char            made[PATH_LIMIT];
+    tutti_status    st = open_own(&own);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = path != NULL ? dump_to(own, path) : tti_recorder_dump_of(own, made, sizeof made);
+    tutti_recorder_close(own);
+    return st;
+}
+
+void tti_recorder_dump_failure(tutti_status st, char *path_out, size_t bytes)
+{
+    char            words[TUTTI_RECORDER_WORDS_MAX];
+    tutti_recorder *own = NULL;
+    tutti_status    dumped;
+
+    path_out[0] = '\0';
+    if ((st != TUTTI_E_TIMEOUT && st != TUTTI_E_PEER && st != TUTTI_E_MISMATCH) || tti_trace_prefix() == NULL ||
+        tti_ring_now() == NULL || atomic_exchange(&was_dumped, true))
+        return;
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    dumped = open_own(&own);
+    if (dumped == TUTTI_OK)
+        dumped = tti_recorder_dump_of(own, path_out, bytes);
+    if (dumped != TUTTI_OK) {
+        path_out[0] = '\0';
+        tti_log(TTI_LOG_WARN, "the recorder could not be dumped: %s", tutti_last_error());
+    }
+    tutti_recorder_close(own);
+    tti_fail(st, "%s", words);
+}
+
+/* ---- by signal ---- */
+
+static void save_memory(int number)
+{
+    const int       kept = errno;
+    const tti_ring *ring = tti_ring_now();
+    int             fd;
+    size_t          done = 0;
+    ssize_t         n = 1;
+
+    (void)number;
+    if (ring == NULL)
+        return;
+    fd = open(on_signal.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+    while (fd >= 0 && n > 0 && done < ring->head->total_bytes) {
+        n = write(fd, (const char *)ring->head + done, ring->head->total_bytes - done);
+        done += n > 0 ? (size_t)n : 0;
+    }
+    if (fd >= 0)
+        close(fd);
+    errno = kept;
+}
+
+static int signal_number(const char *text)
+{
+    static const struct {
+        const char *name;
+        int         number;
+    } known[] = { { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "HUP", SIGHUP }, { "QUIT", SIGQUIT }, { "PROF", SIGPROF } };
+    size_t i;
+
+    for (i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(text, known[i].name) == 0 || (strncmp(text, "SIG", 3) == 0 && strcmp(text + 3, known[i].name) == 0))
+            return known[i].number;
+    return 0;
+}
+
+tutti_status tti_recorder_listen(int rank)
+{
+    const char      *text = tti_env("TUTTI_TRACE_SIGNAL");
+    struct sigaction act = { .sa_handler = save_memory, .sa_flags = SA_RESTART };
+    struct sigaction before;
+    const int        number = text != NULL ? signal_number(text) : 0;
+
+    if (text == NULL)
+        return TUTTI_OK;
+    if (number == 0)
+        return tti_fail(TUTTI_E_ARG, "TUTTI_TRACE_SIGNAL is '%.32s', not USR1, USR2, HUP, QUIT or PROF", text);
+    if (!tti_trace_path(rank, ".rec", on_signal.path, sizeof on_signal.path))
+        return tti_fail(TUTTI_E_ARG, "TUTTI_TRACE_SIGNAL is set, and TUTTI_TRACE_FILE is not");
+    sigemptyset(&act.sa_mask);
+    if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN &&
+        before.sa_handler != save_memory) {
+        tti_log(TTI_LOG_WARN, "signal %s has a handler of the program's: it does not save the recorder", text);
+        return TUTTI_OK;
+    }
+    if (sigaction(number, &act, NULL) != 0)
+        return tti_fail_errno(errno, "cannot have signal %s save the recorder", text);
+    return TUTTI_OK;
+}

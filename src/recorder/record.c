@@ -1,0 +1,98 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * record.c - the rest of a record, where there is more to say than that an operation has ended well and at once. */
+#include "recorder/memory.h"
+
+static const uint64_t NOTE_EVERY = 1024; /* records, between two notes of the clock */
+
+/* The entry of id, unless it is another's by now. */
+static tutti_recorder_slot *entry_of(const tti_ring *ring, uint64_t id)
+{
+    tutti_recorder_slot *slot;
+
+    if (ring == NULL || id == 0)
+        return NULL;
+    slot = tti_record_slot(ring, id);
+    return tti_word_peek(&slot->id) == id ? slot : NULL;
+}
+
+static unsigned flags_of(const tutti_recorder_slot *slot)
+{
+    return (unsigned)(tti_word_peek(&slot->state) >> 16 & 0xffff);
+}
+
+static void change(tutti_recorder_slot *slot, uint64_t id, unsigned flags, tutti_status status, tutti_record_state state)
+{
+    tti_word_set(&slot->state, tti_record_state_word(id, flags_of(slot) | flags, status, state));
+}
+
+void tti_record_change(uint64_t id, unsigned flags, tutti_status status, tutti_record_state state)
+{
+    tutti_recorder_slot *slot = entry_of(tti_ring_now(), id);
+
+    if (slot != NULL)
+        change(slot, id, flags, status, state);
+}
+
+void tti_record_start(uint64_t id)
+{
+    tti_ring            *ring = tti_ring_now();
+    tutti_recorder_slot *slot = entry_of(ring, id);
+
+    if (slot == NULL)
+        return;
+    tti_word_set(&slot->ran, tti_ticks(ring->counter));
+    change(slot, id, TUTTI_RECORD_RAN, TUTTI_OK, TUTTI_RECORD_STARTED);
+}
+
+void tti_record_bytes(uint64_t id, uint64_t in_bytes, uint64_t out_bytes)
+{
+    tutti_recorder_slot *slot = entry_of(tti_ring_now(), id);
+
+    if (slot == NULL)
+        return;
+    tti_word_set(&slot->in_bytes, in_bytes);
+    tti_word_set(&slot->out_bytes, out_bytes);
+    change(slot, id, TUTTI_RECORD_BYTES, TUTTI_OK, (tutti_record_state)(tti_word_peek(&slot->state) & 0xff));
+}
+
+/* What this thread slept for belongs to the record that ends now, if to any. */
+static unsigned note_waits(tutti_recorder_slot *slot)
+{
+    tti_waited *waited = &tti_waited_of_thread;
+
+    if (waited->n == 0)
+        return 0;
+    tti_word_set(&slot->late, (uint64_t)(waited->late + 1));
+    tti_word_set(&slot->waited_ns, (uint64_t)waited->waited_ns);
+    return TUTTI_RECORD_WAITED;
+}
+
+void tti_record_mark_end(uint64_t id)
+{
+    tti_ring            *ring = tti_ring_now();
+    tutti_recorder_slot *slot = entry_of(ring, id);
+
+    if (slot == NULL)
+        return;
+    tti_word_set(&slot->ended, tti_ticks(ring->counter));
+    change(slot, id, 0, TUTTI_OK, TUTTI_RECORD_DONE);
+}
+
+void tti_record_end_slowly(uint64_t id, tutti_status status)
+{
+    tti_ring            *ring = tti_ring_now();
+    tutti_recorder_slot *slot = entry_of(ring, id);
+    unsigned             flags = 0;
+
+    if (slot != NULL) {
+        tti_word_set(&slot->ended, tti_ticks(ring->counter));
+        flags = note_waits(slot);
+        change(slot, id, flags, status, status == TUTTI_OK ? TUTTI_RECORD_DONE : TUTTI_RECORD_FAILED);
+    }
+    if (ring != NULL && status != TUTTI_OK)
+        __atomic_fetch_add(&ring->head->failures, 1, __ATOMIC_RELAXED);
+    if (ring != NULL && (id % NOTE_EVERY == 0 || status != TUTTI_OK))
+        tti_recorder_note_clock(ring);
+    tti_waited_of_thread = (tti_waited){ .n = 0 };
+}

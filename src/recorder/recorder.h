@@ -1,0 +1,178 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * recorder/recorder.h - what writes the flight recorder: how a process gets its memory, and the few stores that an
+ * operation pays.
+ *
+ * Whoever runs operations holds a tti_place for its group, and for each operation an id:
+ *
+ *     id = tti_record_begin(place, kind, ...);        0: nothing is recorded
+ *     ... the operation ...
+ *     tti_record_end(id, status, quick);
+ *
+ * Ids are taken by an atomic addition, so any thread may record; what follows is plain stores into the id's entry.
+ * A thread that stands still between the two while others go once around the ring writes into an entry that is
+ * another's by then: the check in the record tells (layout.h). What an operation changes later is the one word that
+ * has its id in it, so a late change of an entry that is another's is seen as such. */
+#ifndef TTI_RECORDER_RECORDER_H
+#define TTI_RECORDER_RECORDER_H
+
+#include <stdatomic.h>
+#include "recorder/clock.h"
+#include "recorder/layout.h"
+
+/** The memory of this process, as it writes it. */
+typedef struct tti_ring {
+    tutti_recorder_head       *head;
+    tutti_recorder_slot       *records;
+    tutti_recorder_group_slot *groups;
+    tutti_recorder_name_slot  *names;
+    int32_t                   *ranks;
+    uint64_t                   mask; /* record_count - 1 */
+    bool                       counter;
+    int                        fd;
+} tti_ring;
+
+/** The ring, or NULL: none yet, none wanted, or this is a child of fork(). One for the process: that is what a reader
+ * looks for. Set once, after all of it is there (release); a reader of the pointer that finds it (consume, as acquire)
+ * finds the rest. */
+extern _Atomic(tti_ring *) tti_ring_of_process;
+
+static inline tti_ring *tti_ring_now(void)
+{
+    return atomic_load_explicit(&tti_ring_of_process, memory_order_acquire);
+}
+
+/** A group's place in the table of groups. */
+typedef struct tti_place {
+    tutti_recorder_group_slot *slot; /* NULL: the group is not recorded */
+    unsigned                   index;
+} tti_place;
+
+/** What this thread slept for since its last record ended; whoever waits notes it. The thread's own, read where an
+ * operation ends. */
+typedef struct tti_waited {
+    uint32_t n;         /* waits that slept */
+    int32_t  late;      /* group rank that the last one was for; -1: nobody is known */
+    int64_t  waited_ns; /* all of them */
+} tti_waited;
+
+extern _Thread_local tti_waited tti_waited_of_thread __attribute__((tls_model("initial-exec")));
+
+static inline void tti_record_waited(int late, int64_t waited_ns)
+{
+    tti_waited_of_thread.n++;
+    tti_waited_of_thread.late = late;
+    tti_waited_of_thread.waited_ns += waited_ns;
+}
+
+/** What a record says besides its ring's part. */
+typedef struct tti_record_facts {
+    unsigned    kind; /* tutti_record_kind */
+    tutti_dtype dtype;
+    unsigned    op;
+    unsigned    device;
+    unsigned    name; /* tti_record_name(), 0: none was given */
+    uint64_t    seq;
+    int         peer; /* group rank; -1 */
+    int         tag;
+    int64_t     count;
+} tti_record_facts;
+
+static inline tutti_recorder_slot *tti_record_slot(const tti_ring *ring, uint64_t id)
+{
+    return &ring->records[(id - 1) & ring->mask];
+}
+
+/** Write one record, in state: its id. */
+static inline uint64_t tti_record_write(tti_ring *ring, unsigned group, const tti_record_facts *facts, unsigned flags,
+                                        tutti_record_state state)
+{
+    const uint64_t       id = __atomic_add_fetch(&ring->head->issued, 1, __ATOMIC_RELAXED);
+    const uint64_t       began = tti_ticks(ring->counter);
+    const uint64_t       call = tti_record_call(facts->kind, facts->dtype, facts->op, facts->device, group, facts->name);
+    const uint64_t       place = (uint64_t)(uint32_t)(facts->peer + 1) | (uint64_t)(uint32_t)facts->tag << 32;
+    const uint64_t       seq = facts->seq & TTI_SEQ_MASK;
+    const uint64_t       count = (uint64_t)facts->count;
+    tutti_recorder_slot *slot = tti_record_slot(ring, id);
+
+    tti_word_put(&slot->id, 0);
+    tti_word_set(&slot->state, tti_record_state_word(id, flags, TUTTI_OK, state));
+    tti_word_set(&slot->call, call);
+    tti_word_set(&slot->seq, seq | tti_record_check(id, call, seq, place, count, began) << TTI_SEQ_BITS);
+    tti_word_set(&slot->place, place);
+    tti_word_set(&slot->count, count);
+    tti_word_set(&slot->began, began);
+    tti_word_set(&slot->ended, 0);
+    tti_word_set(&slot->id, id);
+    return id;
+}
+
+/** Give an id's entry a new state; flags are added. */
+void tti_record_change(uint64_t id, unsigned flags, tutti_status status, tutti_record_state state);
+
+/** It begins to run now, later than it was issued. */
+void tti_record_start(uint64_t id);
+
+/** Its bytes, where they do not follow from kind and count. */
+void tti_record_bytes(uint64_t id, uint64_t in_bytes, uint64_t out_bytes);
+
+/** It has ended well, now; on any thread, whatever that one slept for. */
+void tti_record_mark_end(uint64_t id);
+
+/** It has ended, and took its time, slept, or failed: with the moment, and what it slept for. */
+void tti_record_end_slowly(uint64_t id, tutti_status status);
+
+/** An operation that was recorded as flags and state STARTED has ended on this thread. small: without sleeping it
+ * takes some microseconds at most. */
+static inline void tti_record_end(uint64_t id, unsigned flags, tutti_status status, bool small)
+{
+    tti_ring *ring = tti_ring_now();
+
+    if (id == 0 || ring == NULL)
+        return;
+    if (!small || status != TUTTI_OK || tti_waited_of_thread.n != 0)
+        tti_record_end_slowly(id, status);
+    else
+        tti_word_set(&tti_record_slot(ring, id)->state,
+                     tti_record_state_word(id, flags | TUTTI_RECORD_QUICK, TUTTI_OK, TUTTI_RECORD_DONE));
+}
+
+/* memory.c */
+
+/** Make the memory of this process, or take what its launcher has made, unless there is one. Whatever fails, but for
+ * variables, is logged, and nothing is recorded then.
+ * @errors TUTTI_E_ARG  a variable is wrong */
+tutti_status tti_recorder_start(int rank, int world_size);
+
+/* tables.c */
+
+/** What the table has of a group. ranks may be NULL: 0 .. size-1. */
+typedef struct tti_group_facts {
+    const char *name;
+    const char *desc;
+    const char *backend;
+    const char *world;
+    uint32_t    number;
+    int         rank;
+    int         world_rank;
+    int         size;
+    const int  *ranks;
+} tti_group_facts;
+
+/** Give a group a place; none if there is no recorder, or no place is left. */
+tti_place tti_recorder_add_group(const tti_group_facts *facts);
+/** It is gone. */
+void tti_recorder_drop_group(tti_place *place);
+/** It has failed, by the operation of record id (0: unknown) with words. */
+void tti_recorder_fail_group(const tti_place *place, uint64_t id, const char *words);
+
+/** The number of a name among those that are kept; 0: "". A name that there is no room for is "?". Never fails. */
+unsigned tti_record_name(const char *text);
+
+/* dump.c */
+
+/** After a failure with st: if TUTTI_TRACE_FILE is set, write the dump, once for the process; path_out says where, "" if
+ * not. The thread's last error stays. */
+void tti_recorder_dump_failure(tutti_status st, char *path_out, size_t bytes);
+
+#endif
