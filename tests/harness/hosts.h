@@ -17,7 +17,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-enum { TT_HOSTS = 2, TT_NAMESPACES_MAX = 3 };
+enum { TT_HOSTS = 2, TT_NAMESPACES_MAX = 9 };
 
 typedef struct tt_hosts {
     int n;                     /* 0: closed */
@@ -35,7 +35,7 @@ bool tt_hosts_open_far(const tt_relay_link *link, tt_hosts *hosts_out, char *rea
 /** Make n namespaces that nothing joins: not even their loopback is up. false: as tt_hosts_open(). */
 bool tt_hosts_bare(int n, tt_hosts *hosts_out, char *reason_out, size_t reason_bytes);
 
-/** Let a program read script inside a namespace: "ip" (-batch) or "nft" (-f). "@0/", "@1/", "@2/" in
+/** Let a program read script inside a namespace: "ip" (-batch) or "nft" (-f). "@0/", "@1/", ... in
  * script become the paths of the namespaces' descriptors, as `ip link ... netns` wants them.
  * false: words_out has the first line of what it said. */
 bool tt_hosts_script(const tt_hosts *hosts, int host, const char *program, const char *script, char *words_out,

@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * act.c - this process's points are counted, and at one of them it does something to itself.
+ *
+ * The thread that passes the point does it, whichever of the library's that is, before what it was about to do. The
+ * time is taken last of all before. */
+#include "faults.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+#include <tutti/private.h>
+
+enum { HANDLES = 1024 };
+
+static struct {
+    const tt_job      *job; /* NULL: only counting */
+    round_page     *page;
+    int             slot;
+    unsigned        points;
+    int64_t         nth;
+    _Atomic int64_t passed;
+    _Atomic bool    done;
+} armed;
+
+/* A connected TCP stream of this process, not a listener. */
+static bool is_stream(int fd)
+{
+    int       domain = 0, type = 0, listens = 0;
+    socklen_t n = sizeof(int);
+
+    return getsockopt(fd, SOL_SOCKET, SO_DOMAIN, &domain, &n) == 0 && (domain == AF_INET || domain == AF_INET6) &&
+           getsockopt(fd, SOL_SOCKET, SO_TYPE, &type, &n) == 0 && type == SOCK_STREAM &&
+           getsockopt(fd, SOL_SOCKET, SO_ACCEPTCONN, &listens, &n) == 0 && listens == 0;
+}
+
+/* Connecting to nowhere drops a connection with a RST, and leaves the descriptor as it is. */
+static void reset(int fd)
+{
+    const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
+
+    connect(fd, &nowhere, sizeof nowhere);
+}
+
+static void on_streams(tt_fault what)
+{
+    int fd;
+
+    for (fd = 3; fd < HANDLES; fd++)
+        if (is_stream(fd) && what == F_RESET)
+            reset(fd);
+        else if (is_stream(fd))
+            shutdown(fd, SHUT_WR);
+}
+
+static void act(void)
+{
+    volatile int *volatile nothing = NULL;
+
+    switch (armed.page->plan.what) {
+    case F_KILL:
+        kill(getpid(), SIGKILL);
+        break;
+    case F_STOP:
+        kill(getpid(), SIGSTOP);
+        break;
+    case F_EXIT:
+        syscall(SYS_exit_group, 0);
+        break;
+    case F_SEGV:
+        *nothing = 0;
+        break;
+    case F_ABORT:
+        abort();
+    case F_RESET:
+    case F_HALF:
+        on_streams(armed.page->plan.what);
+        break;
+    case F_HOLE:
+        tt_net_plug(armed.job->switch_fd, tt_host_of_slot(armed.job, armed.slot), false);
+        break;
+    default:
+        break;
+    }
+}
+
+static void happen(int at)
+{
+    if (atomic_exchange(&armed.done, true))
+        return;
+    atomic_store(&armed.page->hit_at, at);
+    atomic_store(&armed.page->hit_ns, tti_now_ns());
+    act();
+}
+
+static int at_point(tt_point at, tti_handle handle)
+{
+    int64_t passed;
+
+    (void)handle;
+    if ((armed.points & TT_POINT_BIT(at)) == 0)
+        return 0;
+    passed = atomic_fetch_add(&armed.passed, 1) + 1;
+    if (armed.job != NULL && passed == armed.nth)
+        happen((int)at);
+    return 0;
+}
+
+void tt_count(unsigned points)
+{
+    atomic_store(&tt_at_point, NULL);
+    armed.job = NULL;
+    armed.points = points;
+    atomic_store(&armed.passed, 0);
+    atomic_store(&tt_at_point, at_point);
+}
+
+void tt_arm(const tt_job *job, round_page *page, int slot, int64_t nth)
+{
+    atomic_store(&tt_at_point, NULL);
+    armed.job = job;
+    armed.page = page;
+    armed.slot = slot;
+    armed.points = page->plan.points;
+    armed.nth = nth;
+    atomic_store(&armed.passed, 0);
+    atomic_store(&armed.done, false);
+    atomic_store(&tt_at_point, at_point);
+}
+
+int64_t tt_counted(void)
+{
+    atomic_store(&tt_at_point, NULL);
+    return atomic_load(&armed.passed);
+}
+
+void tt_act_now(void)
+{
+    happen(TT_POINTS);
+}

@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * faults.h - ranks that die, stop or are cut off at a counted point, and what the others make of it.
+ *
+ * How     A job is 2 to 8 processes, which the runner forks. They go through rounds. In each, one rank, the victim,
+ *         does something to itself in the middle of a call: at its n-th point (points.h), where n is drawn from as
+ *         many as it passed when all went well a moment before. The others find an error, shrink to those that are
+ *         left, check a sum, and begin the next round; the last rank ends the job.
+ *             draw.c     what happens in a round: a function of the job's seed and the round, so that all know
+ *             act.c      points are counted, and the fault
+ *             calls.c    the calls in which it happens, and whether their results are right
+ *             words.c    whom an error names
+ *             rank.c     one rank's way through the rounds
+ *             net.c      hosts: namespaces around a bridge
+ *             job.c      processes, the time they may take, and what became of them
+ *             main.c     jobs until the time is up, rows for the table
+ * True    Ranks tell each other and the runner what they do on a page that they share, the board; nothing of the
+ *         library takes part in that, and nothing of it knows of faults.
+ * Fails   A round that lasts longer than HANG_MS is a hang: who was where is printed, and the job is killed. */
+#ifndef TT_TORTURE_FAULTS_H
+#define TT_TORTURE_FAULTS_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <tutti/tutti.h>
+#include "harness/hosts.h"
+#include "torture/points.h"
+
+enum {
+    RANKS_MAX = 8,
+    ROUNDS_MAX = 8,
+    WORDS_MAX = 600,
+    CALL_NAME_MAX = 48,
+    BEAT_MS = 250,          /* between heartbeats: silence is to be reported within four of them */
+    TIMEOUT_MS = 2000,      /* of operations in which a rank falls silent */
+    CALM_MS = 20000,        /* of all others: time is not what ends them */
+    JOIN_FAULT_MS = 4000,   /* of joining and shrinking while a rank fails */
+    HANG_MS = 45000
+};
+
+typedef enum tt_fault { F_KILL, F_STOP, F_EXIT, F_SEGV, F_ABORT, F_RESET, F_HOLE, F_HALF, FAULTS, F_NONE = FAULTS } tt_fault;
+typedef enum tt_phase { P_CONNECT, P_HANDSHAKE, P_ALGORITHM, P_P2P, P_TEARDOWN, P_SHRINK, PHASES } tt_phase;
+typedef enum tt_layout { L_SHM, L_TCP, L_TWO_LEVEL, LAYOUTS } tt_layout;
+
+/** What happens in a round. */
+typedef struct tt_draw {
+    tt_fault what;
+    tt_phase    when;
+    int      call;    /* of the table in calls.c */
+    int64_t  count;   /* elements */
+    int      victim;  /* rank in the world of this round */
+    int      leaves;  /* P_SHRINK: who is excluded without a fault; -1 */
+    uint64_t dice;    /* where: dice % points + 1 */
+    unsigned points;  /* bits: those that count */
+} tt_draw;
+
+/** What a rank came to know in a round. */
+typedef struct seen {
+    tutti_status status;   /* of the call that ended with an error; TUTTI_OK: none did */
+    int64_t      begun_ns; /* when the calls began that were to fail */
+    int64_t      ended_ns; /* when that call returned */
+    int64_t      on_ns;    /* when a sum was right after shrinking; 0: never */
+    bool         wrong;    /* a call succeeded with wrong values */
+    bool         named;
+    char         words[WORDS_MAX];
+} seen;
+
+/** One round, as all of them left it. */
+typedef struct round_page {
+    tt_draw          plan;
+    int              size;           /* of the world */
+    int              slots[RANKS_MAX]; /* of its ranks */
+    _Atomic int64_t  points;         /* that the victim passed when all went well */
+    _Atomic int64_t  nth;            /* at which it happens */
+    _Atomic int64_t  hit_ns;         /* 0: it has not happened */
+    _Atomic int      hit_at;         /* the tt_point; TT_POINTS: after the call */
+    seen             by[RANKS_MAX];  /* by rank */
+    char             call[CALL_NAME_MAX];
+    _Atomic bool     over;           /* every survivor is done with it */
+} round_page;
+
+enum { MEETINGS = 64 * ROUNDS_MAX };
+
+/** What a job's processes share. */
+typedef struct tt_board {
+    _Atomic uint32_t met[MEETINGS];
+    _Atomic int      round;
+    _Atomic int      pids[RANKS_MAX];
+    char             where[RANKS_MAX][WORDS_MAX];
+    round_page       rounds[ROUNDS_MAX];
+    _Atomic int64_t  next[2]; /* --every: the call and the point whose turn it is */
+} tt_board;
+
+typedef struct tt_job {
+    uint64_t    seed;
+    tt_layout   layout;
+    int         size;
+    int         hosts;     /* 1 .. size */
+    int         faults[FAULTS]; /* weights; 0: never */
+    bool        every;     /* no dice: each store of each small call, one after the other */
+    char        dir[160];
+    int         store_port;
+    const char *store_host;
+    tt_hosts   *net;       /* NULL: there is one host */
+    int         switch_fd; /* a socket of the namespace of the bridge */
+    tt_board   *board;
+} tt_job;
+
+/* draw.c */
+uint64_t    tt_dice(uint64_t seed, uint64_t what);
+/** What a whole job is like; its layout is chosen by the caller. */
+void        tt_draw_job(uint64_t seed, tt_job *job);
+tt_draw tt_draw_round(const tt_job *job, int round, int size, const int *slots);
+int         tt_host_of_slot(const tt_job *job, int slot);
+const char *tt_fault_name(tt_fault what);
+const char *tt_phase_name(tt_phase when);
+const char *tt_layout_name(tt_layout where);
+/** Whether the process of the victim goes on. */
+bool        tt_fault_leaves_alive(tt_fault what);
+/** Dead is proved; silent is not. */
+bool        tt_fault_is_silent(tt_fault what);
+
+/* act.c */
+/** Count this process's points of those kinds from now on. */
+void    tt_count(unsigned points);
+/** The same, and let it happen at the n-th, which goes to page. */
+void    tt_arm(const tt_job *job, round_page *page, int slot, int64_t nth);
+/** Stop counting: how many there were. */
+int64_t tt_counted(void);
+/** It has not happened by itself: now. */
+void    tt_act_now(void);
+
+/* calls.c */
+typedef struct call_args {
+    tutti_group *world;
+    int          rank, size;
+    int64_t      count;
+    int          salt; /* other values for another round */
+} call_args;
+
+int         tt_n_calls(tt_phase when);
+const char *tt_call_name(tt_phase when, int call);
+/** Every rank makes it; wrong_out: it returned TUTTI_OK, and values that are not right. */
+tutti_status tt_call(tt_phase when, int call, const call_args *args, bool *wrong_out);
+/** TUTTI_ALGO for the next world: for every operation one of its algorithms, or none. */
+void         tt_wish_algorithms(uint64_t dice, bool every);
+
+/* words.c */
+/** Whether an error's words accuse one of these ranks. */
+bool tt_words_name(const char *words, const bool *guilty, int size);
+
+/* rank.c */
+_Noreturn void tt_fault_rank(const tt_job *job, int slot);
+
+/* net.c */
+typedef struct tt_net {
+    tt_hosts hosts;     /* 0 .. n-2 have ranks, the last one the bridge and the store */
+    int      switch_fd;
+} tt_net;
+
+bool tt_net_open(tt_net *net_out, char *reason_out, size_t bytes);
+void tt_net_close(tt_net *net);
+const char *tt_net_store_host(void);
+/** Whether packets of a host pass the bridge. */
+bool tt_net_plug(int switch_fd, int host, bool in);
+
+/* job.c */
+typedef enum job_end { JOB_OVER, JOB_HUNG, JOB_BROKEN } job_end;
+
+/** Run it to its end. words_out: what was wrong, where something was. */
+job_end tt_job_run(tt_job *job, char *words_out, size_t bytes);
+
+#endif

@@ -1,0 +1,313 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * main.c - jobs with faults until the time is up, and a row for each fault.
+ *
+ *     faults [--seconds N] [--jobs N] [--seed S] [--layout shm|tcp|two-level] [--faults SIGKILL,RST,...]
+ *            [--every] [--rows FILE] [--commit WORD]
+ *
+ * Seeds count up from S; one seed is one job, so that `--seed S --jobs 1 --layout L` plays a row again, as far as its
+ * draws go: the machine draws, too. Without --layout the layouts take turns. With --every nothing is drawn: ranks die
+ * at each store to shared memory of each small call, one after the other.
+ * Exit code: 0 all well, 1 something hung, broke, was late or accused the wrong rank, 77 the machine refuses. */
+#include "faults.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+#include "harness/scratch.h"
+#include <tutti/private.h>
+
+enum { DEAD_MS = 1000, GRACE_MS = 1000 };
+
+typedef struct options {
+    int64_t     seconds; /* 0: no limit */
+    int64_t     jobs;    /* 0: no limit */
+    uint64_t    seed;
+    int         layout;  /* -1: by turns */
+    bool        every;
+    const char *rows;
+    const char *commit;
+    int         faults[FAULTS];
+} options;
+
+typedef struct totals {
+    int64_t injected, hung, broken, late, unnamed, wrong, worst_dead_ms;
+} totals;
+
+/* ---- options ---- */
+
+static bool read_faults(char *text, int *weights)
+{
+    char *word;
+    int   i;
+
+    memset(weights, 0, FAULTS * sizeof *weights);
+    while ((word = strsep(&text, ",")) != NULL) {
+        for (i = 0; i < FAULTS && strcmp(word, tt_fault_name((tt_fault)i)) != 0; i++)
+            continue;
+        if (i == FAULTS)
+            return false;
+        weights[i] = 1;
+    }
+    return true;
+}
+
+static bool read_layout(const char *text, int *out)
+{
+    for (*out = 0; *out < LAYOUTS; (*out)++)
+        if (strcmp(text, tt_layout_name((tt_layout)*out)) == 0)
+            return true;
+    return false;
+}
+
+static bool read_option(options *o, const char *name, char *value)
+{
+    if (strcmp(name, "--seconds") == 0)
+        o->seconds = strtoll(value, NULL, 10);
+    else if (strcmp(name, "--jobs") == 0)
+        o->jobs = strtoll(value, NULL, 10);
+    else if (strcmp(name, "--seed") == 0)
+        o->seed = strtoull(value, NULL, 10);
+    else if (strcmp(name, "--rows") == 0)
+        o->rows = value;
+    else if (strcmp(name, "--commit") == 0)
+        o->commit = value;
+    else if (strcmp(name, "--layout") == 0)
+        return read_layout(value, &o->layout);
+    else if (strcmp(name, "--faults") == 0)
+        return read_faults(value, o->faults);
+    else
+        return false;
+    return true;
+}
+
+static bool read_options(int argc, char **argv, options *out)
+{
+    /* Those that are silent take seconds each: the others come more often. */
+    options o = { .jobs = 0, .seed = 1, .layout = -1, .commit = "-",
+                  .faults = { [F_KILL] = 10, [F_STOP] = 3, [F_EXIT] = 10, [F_SEGV] = 10, [F_ABORT] = 10,
+                              [F_RESET] = 10, [F_HOLE] = 3, [F_HALF] = 10 } };
+    int     i;
+
+    for (i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--every") == 0)
+            o.every = true;
+        else if (i + 1 >= argc || !read_option(&o, argv[i], argv[i + 1]))
+            return false;
+        else
+            i++;
+    }
+    if (o.seconds == 0 && o.jobs == 0)
+        o.jobs = 10;
+    *out = o;
+    return true;
+}
+
+/* ---- rows ---- */
+
+static bool is_gone(const tt_job *job, const round_page *p, int rank)
+{
+    return rank == p->plan.victim || rank == p->plan.leaves ||
+           (p->plan.what == F_HOLE &&
+            tt_host_of_slot(job, p->slots[rank]) == tt_host_of_slot(job, p->slots[p->plan.victim]));
+}
+
+/* What the survivors of a round made of it. */
+typedef struct judged {
+    int64_t     found_ms; /* until the last one had its error */
+    int64_t     on_ms;    /* until the last one had a right sum; -1: none was made */
+    bool        named, wrong;
+    const char *result;
+} judged;
+
+static int64_t allowed_ms(const tt_draw *d)
+{
+    if (!tt_fault_is_silent(d->what))
+        return DEAD_MS;
+    return (d->when == P_ALGORITHM || d->when == P_P2P ? TIMEOUT_MS : JOIN_FAULT_MS) + GRACE_MS;
+}
+
+static judged judge(const tt_job *job, const round_page *p)
+{
+    const int64_t hit = atomic_load(&p->hit_ns);
+    judged        j = { .named = true, .on_ms = -1 };
+    int           r;
+
+    for (r = 0; r < p->size; r++) {
+        const seen   *s = &p->by[r];
+        const int64_t found = (s->ended_ns - hit) / TTI_MS, on = (s->on_ns - hit) / TTI_MS;
+
+        if (is_gone(job, p, r))
+            continue;
+        j.found_ms = found > j.found_ms ? found : j.found_ms;
+        j.on_ms = s->on_ns != 0 && on > j.on_ms ? on : j.on_ms;
+        j.named = j.named && s->named;
+        j.wrong = j.wrong || s->wrong;
+    }
+    j.result = j.wrong ? "wrong-values" : !j.named ? "unnamed" : j.found_ms > allowed_ms(&p->plan) ? "late" : "ok";
+    return j;
+}
+
+static void print_row(FILE *to, const options *o, const tt_job *job, int round, const judged *j)
+{
+    const round_page *p = &job->board->rounds[round];
+    const int         at = atomic_load(&p->hit_at);
+
+    fprintf(to, "%" PRIu64 "\t%d\t%s\t%s\t%s\t%s\t%s\t%" PRId64 "\t%" PRId64 "\t%s\t%d\t%" PRId64 "\t%" PRId64
+                "\t%s\t%d\t%s\n",
+            job->seed, round, o->commit, tt_fault_name(p->plan.what), tt_phase_name(p->plan.when), p->call,
+            at < TT_POINTS ? tt_point_name((tt_point)at) : "after", atomic_load(&p->nth), atomic_load(&p->points),
+            tt_layout_name(job->layout), p->size, j->found_ms, j->on_ms, j->named ? "yes" : "no",
+            strcmp(j->result, "hang") == 0, j->result);
+    fflush(to);
+}
+
+/* The words of those that accused nobody, or the wrong one. */
+static void print_words(const tt_job *job, int round)
+{
+    const round_page *p = &job->board->rounds[round];
+    int               r;
+
+    fprintf(stderr, "seed %" PRIu64 " round %d: %s of rank %d of %d at %s %s\n", job->seed, round,
+            tt_fault_name(p->plan.what), p->plan.victim, p->size, tt_phase_name(p->plan.when), p->call);
+    for (r = 0; r < p->size; r++)
+        if (!is_gone(job, p, r))
+            fprintf(stderr, "  rank %d, %" PRId64 " ms after, %s%s: %s\n", r,
+                    (p->by[r].ended_ns - atomic_load(&p->hit_ns)) / TTI_MS, p->by[r].named ? "" : "UNNAMED ",
+                    tutti_status_name(p->by[r].status), p->by[r].words);
+}
+
+static void take_round(FILE *rows, const options *o, const tt_job *job, int round, totals *sum)
+{
+    const round_page *p = &job->board->rounds[round];
+    const judged      j = judge(job, p);
+
+    sum->injected++;
+    sum->late += strcmp(j.result, "late") == 0;
+    sum->unnamed += !j.named;
+    sum->wrong += j.wrong;
+    if (!tt_fault_is_silent(p->plan.what) && j.found_ms > sum->worst_dead_ms)
+        sum->worst_dead_ms = j.found_ms;
+    if (rows != NULL)
+        print_row(rows, o, job, round, &j);
+    if (strcmp(j.result, "ok") != 0)
+        print_words(job, round);
+}
+
+static void take_job(FILE *rows, const options *o, const tt_job *job, job_end end, const char *words, totals *sum)
+{
+    const int over = atomic_load(&job->board->round);
+    int       round;
+
+    for (round = 0; round < over; round++)
+        take_round(rows, o, job, round, sum);
+    if (end == JOB_OVER)
+        return;
+    fprintf(stderr, "seed %" PRIu64 ", %s, %d ranks, round %d %s: %s\n", job->seed, tt_layout_name(job->layout),
+            job->size, over, end == JOB_HUNG ? "HANGS" : "IS BROKEN", words);
+    sum->injected++;
+    sum->hung += end == JOB_HUNG;
+    sum->broken += end == JOB_BROKEN;
+    if (rows != NULL && over < ROUNDS_MAX)
+        print_row(rows, o, job, over, &(judged){ .found_ms = -1, .on_ms = -1,
+                                                 .result = end == JOB_HUNG ? "hang" : "broken" });
+}
+
+/* ---- jobs ---- */
+
+static void one_job(const options *o, const tt_net *net, uint64_t seed, tt_job *job, FILE *rows, totals *sum)
+{
+    char    words[WORDS_MAX + 64] = "";
+    job_end end;
+
+    job->layout = o->every ? L_SHM : o->layout >= 0 ? (tt_layout)o->layout : (tt_layout)(seed % LAYOUTS);
+    memcpy(job->faults, o->faults, sizeof job->faults);
+    tt_draw_job(seed, job);
+    job->net = net != NULL && job->layout != L_SHM ? (tt_hosts *)(uintptr_t)&net->hosts : NULL;
+    job->switch_fd = net != NULL ? net->switch_fd : -1;
+    job->store_host = job->net != NULL ? tt_net_store_host() : "127.0.0.1";
+    end = tt_job_run(job, words, sizeof words);
+    take_job(rows, o, job, end, words, sum);
+}
+
+static FILE *open_rows(const options *o)
+{
+    FILE *rows = o->rows != NULL ? fopen(o->rows, "a") : NULL;
+
+    if (rows != NULL && ftell(rows) == 0)
+        fprintf(rows, "seed\tround\tcommit\tfault\tphase\tcall\tpoint\tn\tof\ttransport\tranks\tfound_ms\ton_ms"
+                      "\tnamed\thang\tresult\n");
+    return rows;
+}
+
+static void run_jobs(const options *o, const tt_net *net, tt_job *job, totals *sum)
+{
+    const int64_t end_ns = o->seconds > 0 ? tti_now_ns() + o->seconds * TTI_SECOND : TTI_FOREVER;
+    FILE         *rows = open_rows(o);
+    int64_t       n;
+
+    for (n = 0; (o->jobs == 0 || n < o->jobs) && tti_now_ns() < end_ns; n++)
+        one_job(o, net, o->seed + (uint64_t)n, job, rows, sum);
+    printf("%" PRId64 " jobs from seed %" PRIu64 ", %" PRId64 " faults: %" PRId64 " hung, %" PRId64 " broken, %" PRId64
+           " late, %" PRId64 " accused nobody or another, %" PRId64 " wrong values; dead found within %" PRId64 " ms\n",
+           n, o->seed, sum->injected, sum->hung, sum->broken, sum->late, sum->unnamed, sum->wrong, sum->worst_dead_ms);
+    if (rows != NULL)
+        fclose(rows);
+}
+
+static bool prepare(tt_job *job)
+{
+    const struct rlimit none = { 0, 0 };
+    sigset_t            chld;
+    char                secret[200];
+
+    setvbuf(stdout, NULL, _IOLBF, 0);
+    tt_env_clear();
+    setrlimit(RLIMIT_CORE, &none);
+    sigemptyset(&chld);
+    sigaddset(&chld, SIGCHLD);
+    sigprocmask(SIG_BLOCK, &chld, NULL);
+    job->board = mmap(NULL, sizeof *job->board, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (job->board == MAP_FAILED || !tt_dir_make(job->dir, sizeof job->dir))
+        return false;
+    snprintf(secret, sizeof secret, "%s/secret", job->dir);
+    return tt_secret_write(secret);
+}
+
+int main(int argc, char **argv)
+{
+    static tt_job job;
+    char       reason[256];
+    options    o;
+    totals     sum = { 0 };
+    tt_net     net = { .switch_fd = -1 };
+    bool       has_net = false;
+
+    if (!read_options(argc, argv, &o)) {
+        fprintf(stderr, "faults [--seconds N] [--jobs N] [--seed S] [--layout shm|tcp|two-level]\n"
+                        "       [--faults SIGKILL,RST,...] [--every] [--rows FILE] [--commit WORD]\n");
+        return 2;
+    }
+    if (!prepare(&job))
+        return 1;
+    if (!o.every && o.layout != L_SHM) {
+        has_net = tt_net_open(&net, reason, sizeof reason);
+        if (!has_net)
+            printf("SKIP: %s\n", reason);
+    }
+    job.every = o.every;
+    if (has_net || o.every || o.layout == L_SHM)
+        run_jobs(&o, has_net ? &net : NULL, &job, &sum);
+    if (has_net)
+        tt_net_close(&net);
+    tt_dir_remove(job.dir);
+    if (!has_net && !o.every && o.layout != L_SHM)
+        return 77;
+    return sum.hung + sum.broken + sum.late + sum.unnamed + sum.wrong > 0;
+}

@@ -1,0 +1,531 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rank.c - one rank's way through the rounds of a job.
+ *
+ * A round: all make the call once while the victim counts its points; all make it again while the victim is armed;
+ * whoever has come out of it with TUTTI_OK goes on with barriers, until there is an error. Then the survivors leave
+ * the others behind and check a sum. A victim that lives goes the same way as far as the error, then it leaves.
+ *
+ * Ranks that are cut off with a victim's host are gone like the victim. */
+#include "faults.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#include <tutti/private.h>
+
+enum { CHECKS = 3, POINTS_GUESSED = 300 };
+
+typedef struct me {
+    const tt_job   *job;
+    int          slot;
+    tutti_group *world; /* NULL: there is none */
+    int          rank, size;
+    int          slots[RANKS_MAX]; /* of the world's ranks */
+    int          attempt;          /* worlds joined */
+    int          salt;
+    int          meeting;
+    int64_t      shrink_points; /* that the last shrinking took; 0: there was none */
+    /* the round */
+    round_page *page;
+    bool        gone[RANKS_MAX];   /* by rank */
+    bool        guilty[RANKS_MAX]; /* the same, as the world that fails numbers them */
+    int         n_gone;
+} me;
+
+/* ---- beside the library ---- */
+
+static void at(const me *m, const char *what)
+{
+    snprintf(m->job->board->where[m->slot], WORDS_MAX, "round %d, rank %d of %d: %s",
+             atomic_load(&m->job->board->round), m->rank, m->size, what);
+}
+
+static void post(_Atomic uint32_t *mark)
+{
+    atomic_fetch_add(mark, 1);
+    syscall(SYS_futex, mark, 1 /* FUTEX_WAKE */, INT32_MAX, NULL, NULL, 0);
+}
+
+static void await(_Atomic uint32_t *mark, uint32_t at_least)
+{
+    uint32_t now;
+
+    while ((now = atomic_load(mark)) < at_least)
+        syscall(SYS_futex, mark, 0 /* FUTEX_WAIT */, now, NULL, NULL, 0);
+}
+
+/* Until n ranks are here; all that meet have met as often. */
+static void meet(me *m, int n)
+{
+    _Atomic uint32_t *mark = &m->job->board->met[m->meeting++ % MEETINGS];
+
+    at(m, "meets the others, on the board");
+    post(mark);
+    await(mark, (uint32_t)n);
+}
+
+static _Noreturn void leave(me *m, int code)
+{
+    if (m->world != NULL) {
+        at(m, "destroys its world");
+        tutti_destroy_process_group(m->world);
+    }
+    fflush(NULL);
+    syscall(SYS_exit_group, code);
+    abort();
+}
+
+/* Something that must go well has not. */
+static _Noreturn void broken(me *m, const char *what)
+{
+    snprintf(m->job->board->where[m->slot], WORDS_MAX, "rank %d of %d: %.80s: %.400s", m->rank, m->size, what,
+             tutti_last_error());
+    fprintf(stderr, "%s\n", m->job->board->where[m->slot]);
+    fflush(NULL);
+    syscall(SYS_exit_group, 1);
+    abort();
+}
+
+/* ---- worlds ---- */
+
+static tutti_status join(me *m, int64_t timeout_ms)
+{
+    tutti_tcp_store_options to = TUTTI_TCP_STORE_OPTIONS;
+    tutti_init_options      opts = TUTTI_INIT_OPTIONS;
+    tutti_store            *store = NULL;
+    char                    name[64];
+    tutti_status            st;
+
+    at(m, "joins");
+    snprintf(name, sizeof name, "attempt-%d", m->attempt++);
+    tt_wish_algorithms(tt_dice(m->job->seed, 50 + (uint64_t)m->attempt), m->job->every);
+    to.host = m->job->store_host;
+    to.port = m->job->store_port;
+    to.timeout_ms = timeout_ms;
+    st = tutti_tcp_store_open(&to, &store);
+    if (st != TUTTI_OK)
+        return st;
+    opts.store = store;
+    opts.rank = m->rank;
+    opts.world_size = m->size;
+    opts.timeout_ms = timeout_ms;
+    opts.group_name = name;
+    st = tutti_create_process_group(&opts, &m->world);
+    tutti_store_close(store);
+    if (st != TUTTI_OK)
+        m->world = NULL;
+    else
+        st = tutti_set_timeout(m->world, timeout_ms);
+    return st;
+}
+
+static tutti_status call_once(me *m, tt_phase when, int call, int64_t count, bool *wrong_out)
+{
+    const call_args args = { m->world, m->rank, m->size, count, m->salt };
+
+    return tt_call(when, call, &args, wrong_out);
+}
+
+/* Joining, and the first time that each rank talks to its neighbours. */
+static tutti_status join_and_talk(me *m, int64_t timeout_ms)
+{
+    bool         wrong = false;
+    tutti_status st = join(m, timeout_ms);
+
+    if (st == TUTTI_OK)
+        st = tutti_barrier(m->world);
+    if (st == TUTTI_OK)
+        st = call_once(m, P_P2P, 0, 10, &wrong);
+    return st;
+}
+
+static void end_world(me *m)
+{
+    at(m, "destroys its world");
+    if (m->world != NULL && tutti_destroy_process_group(m->world) != TUTTI_OK)
+        broken(m, "destroy");
+    m->world = NULL;
+}
+
+/* Number those that are not in gone anew. */
+static void count_off(me *m)
+{
+    int n = 0, r, mine = -1;
+
+    for (r = 0; r < m->size; r++) {
+        if (m->gone[r])
+            continue;
+        if (r == m->rank)
+            mine = n;
+        m->slots[n++] = m->slots[r];
+    }
+    m->size = n;
+    m->rank = mine;
+}
+
+static tutti_status shrink_without(me *m, const bool *out, int64_t timeout_ms)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *left = NULL;
+    int                 ranks[RANKS_MAX], n = 0, r;
+    tutti_status        st;
+
+    for (r = 0; r < m->size; r++)
+        if (out[r])
+            ranks[n++] = r;
+    opts.timeout_ms = timeout_ms;
+    st = tutti_shrink_group(ranks, n, m->world, TUTTI_SHRINK_ABORT, &opts, &left);
+    if (st != TUTTI_OK)
+        return st;
+    m->world = left;
+    return tutti_set_timeout(left, timeout_ms);
+}
+
+/* ---- a round ---- */
+
+static void page_fill(me *m, int round)
+{
+    const tt_draw plan = tt_draw_round(m->job, round, m->size, m->slots);
+
+    m->page = &m->job->board->rounds[round];
+    if (m->rank == 0) {
+        m->page->plan = plan;
+        m->page->size = m->size;
+        memcpy(m->page->slots, m->slots, sizeof m->slots);
+        snprintf(m->page->call, sizeof m->page->call, "%s", tt_call_name(plan.when, plan.call));
+    }
+    meet(m, m->size);
+}
+
+static void find_gone(me *m)
+{
+    const tt_draw *plan = &m->page->plan;
+    int         r;
+
+    m->n_gone = 0;
+    for (r = 0; r < m->size; r++) {
+        m->gone[r] = r == plan->victim || r == plan->leaves ||
+                     (plan->what == F_HOLE && tt_host_of_slot(m->job, m->slots[r]) ==
+                                                  tt_host_of_slot(m->job, m->slots[plan->victim]));
+        m->n_gone += m->gone[r];
+    }
+    memcpy(m->guilty, m->gone, sizeof m->gone);
+}
+
+static bool is_victim(const me *m)
+{
+    return m->rank == m->page->plan.victim;
+}
+
+/* With --every the n-th is the board's, until a call has been through all of them. */
+static int64_t choose_nth(me *m, int64_t points)
+{
+    tt_board *b = m->job->board;
+    int64_t n;
+
+    if (points < 1)
+        points = 1;
+    if (!m->job->every)
+        return 1 + (int64_t)(m->page->plan.dice % (uint64_t)points);
+    n = atomic_fetch_add(&b->next[1], 1) + 1;
+    if (n >= points) {
+        atomic_store(&b->next[1], 0);
+        atomic_store(&b->next[0], (atomic_load(&b->next[0]) + 1) % tt_n_calls(P_ALGORITHM));
+    }
+    return n <= points ? n : points;
+}
+
+static void arm(me *m, int64_t points)
+{
+    const int64_t nth = choose_nth(m, points);
+
+    atomic_store(&m->page->points, points);
+    atomic_store(&m->page->nth, nth);
+    tt_arm(m->job, m->page, m->slot, nth);
+}
+
+/* The call has ended without its n-th point. */
+static void act_late(me *m)
+{
+    if (is_victim(m))
+        tt_act_now();
+}
+
+static void note(me *m, tutti_status st, int64_t begun_ns)
+{
+    seen *s = &m->page->by[m->rank];
+
+    s->begun_ns = begun_ns;
+    s->ended_ns = tti_now_ns();
+    s->status = st;
+    snprintf(s->words, sizeof s->words, "%s", st == TUTTI_OK ? "" : tutti_last_error());
+    s->named = st == TUTTI_OK || tt_words_name(s->words, m->guilty, m->size);
+}
+
+static void note_wrong(me *m, bool wrong)
+{
+    if (wrong)
+        m->page->by[m->rank].wrong = true;
+}
+
+/* Go on with barriers until one fails. */
+static void until_it_fails(me *m, tutti_status st, int64_t begun_ns)
+{
+    act_late(m);
+    if (m->world != NULL && tt_fault_is_silent(m->page->plan.what))
+        tutti_set_timeout(m->world, TIMEOUT_MS);
+    while (st == TUTTI_OK && m->world != NULL && tutti_get_world_size(m->world) > m->size - m->n_gone) {
+        at(m, "waits in a barrier that is to fail");
+        st = tutti_barrier(m->world);
+    }
+    note(m, st, begun_ns);
+    tt_counted();
+}
+
+/* Those that are gone have nothing more to do here. */
+static void leave_if_gone(me *m)
+{
+    if (!m->gone[m->rank])
+        return;
+    leave(m, 0);
+}
+
+static void do_call(me *m)
+{
+    const tt_draw *plan = &m->page->plan;
+    int64_t     points = 0, begun;
+    bool        wrong = false;
+
+    at(m, "makes the call that goes well");
+    if (is_victim(m))
+        tt_count(plan->points);
+    if (call_once(m, plan->when, plan->call, plan->count, &wrong) != TUTTI_OK || wrong)
+        broken(m, wrong ? "wrong values though nobody has failed" : "an error though nobody has failed");
+    if (is_victim(m))
+        points = tt_counted();
+    meet(m, m->size);
+    if (is_victim(m))
+        arm(m, points);
+    if (tt_fault_is_silent(plan->what))
+        tutti_set_timeout(m->world, TIMEOUT_MS);
+    at(m, m->page->call);
+    begun = tti_now_ns();
+    m->salt++;
+    until_it_fails(m, call_once(m, plan->when, plan->call, plan->count, &wrong), begun);
+    note_wrong(m, wrong);
+}
+
+static void do_join(me *m)
+{
+    const tt_draw *plan = &m->page->plan;
+    int64_t     points = 0, begun;
+
+    if (is_victim(m))
+        tt_count(plan->points);
+    if (join_and_talk(m, CALM_MS) != TUTTI_OK)
+        broken(m, "join");
+    if (is_victim(m))
+        points = tt_counted();
+    meet(m, m->size);
+    end_world(m);
+    meet(m, m->size);
+    if (is_victim(m))
+        arm(m, points);
+    begun = tti_now_ns();
+    at(m, "joins, and somebody fails");
+    until_it_fails(m, join_and_talk(m, JOIN_FAULT_MS), begun);
+}
+
+/* Shrinking has gone well: the victim has another number now. */
+static void renumber_guilty(me *m, int left_out)
+{
+    int r;
+
+    for (r = left_out; r + 1 < m->size; r++)
+        m->guilty[r] = m->guilty[r + 1];
+    m->guilty[m->size - 1] = false;
+}
+
+/* One leaves, and the victim fails while the others shrink. They may well find that out by themselves. */
+static void do_shrink(me *m)
+{
+    const tt_draw   *plan = &m->page->plan;
+    const int64_t begun = tti_now_ns();
+    bool          out[RANKS_MAX] = { false };
+    tutti_status  st;
+
+    meet(m, m->size);
+    if (m->rank == plan->leaves)
+        kill(getpid(), SIGKILL);
+    out[plan->leaves] = true;
+    if (is_victim(m))
+        arm(m, m->shrink_points > 0 ? m->shrink_points : POINTS_GUESSED);
+    at(m, "shrinks, and somebody fails");
+    st = shrink_without(m, out, JOIN_FAULT_MS);
+    if (st == TUTTI_OK)
+        renumber_guilty(m, plan->leaves);
+    until_it_fails(m, st, begun);
+}
+
+static void do_destroy(me *m)
+{
+    const int64_t begun = tti_now_ns();
+    tutti_status  st;
+
+    meet(m, m->size);
+    if (is_victim(m))
+        arm(m, m->shrink_points > 0 ? m->shrink_points / 4 + 1 : POINTS_GUESSED);
+    at(m, "destroys its world, and somebody fails");
+    st = tutti_destroy_process_group(m->world);
+    m->world = NULL;
+    act_late(m);
+    note(m, st, begun);
+    tt_counted();
+}
+
+/* ---- going on ---- */
+
+/* Those that were only stopped or cut off find their way back, to nobody. */
+static void let_go_on(me *m)
+{
+    const tt_draw *plan = &m->page->plan;
+    int         r, first = 0;
+
+    while (m->gone[first])
+        first++;
+    if (m->rank != first)
+        return;
+    if (plan->what == F_HOLE)
+        tt_net_plug(m->job->switch_fd, tt_host_of_slot(m->job, m->slots[plan->victim]), true);
+    for (r = 0; r < m->size; r++)
+        if (m->gone[r] && plan->what == F_STOP)
+            kill((pid_t)atomic_load(&m->job->board->pids[m->slots[r]]), SIGCONT);
+}
+
+static void check_sum(me *m, seen *s)
+{
+    bool wrong = false;
+    int  i;
+
+    for (i = 0; i < CHECKS; i++) {
+        m->salt++;
+        if (call_once(m, P_ALGORITHM, 0, 1000, &wrong) != TUTTI_OK)
+            broken(m, "the sum after shrinking");
+        if (wrong)
+            broken(m, "the sum after shrinking is wrong");
+        if (s->on_ns == 0)
+            s->on_ns = tti_now_ns();
+    }
+}
+
+/* A new world of those that are left: by shrinking, or, where there is none to shrink, by joining anew. */
+static void go_on(me *m)
+{
+    const int     round = atomic_load(&m->job->board->round);
+    const tt_phase   when = m->page->plan.when;
+    seen         *s = &m->page->by[m->rank];
+    const int     left = m->size - m->n_gone;
+    const bool    has_world = left >= 2 && when != P_TEARDOWN;
+    tutti_status  st;
+
+    meet(m, left);
+    tt_wish_algorithms(tt_dice(m->job->seed, 70 + (uint64_t)round), m->job->every);
+    if (has_world && when != P_ALGORITHM && when != P_P2P) {
+        end_world(m);
+        let_go_on(m);
+        count_off(m);
+        if (join(m, CALM_MS) != TUTTI_OK)
+            broken(m, "joining anew");
+    } else if (has_world) {
+        at(m, "shrinks");
+        tt_count(TT_POINTS_ALL);
+        st = shrink_without(m, m->gone, CALM_MS);
+        m->shrink_points = tt_counted();
+        if (st != TUTTI_OK)
+            broken(m, "shrinking");
+        check_sum(m, s); /* before a stopped one wakes up, */
+        let_go_on(m);
+        count_off(m);
+    } else {
+        end_world(m);
+        let_go_on(m);
+        count_off(m);
+    }
+    if (has_world)
+        check_sum(m, s); /* and while it does */
+    meet(m, m->size);
+    if (m->rank == 0) {
+        atomic_store(&m->page->over, true);
+        atomic_store(&m->job->board->round, round + 1);
+    }
+    meet(m, m->size);
+}
+
+static void one_round(me *m, int round)
+{
+    page_fill(m, round);
+    find_gone(m);
+    switch (m->page->plan.when) {
+    case P_CONNECT:
+    case P_HANDSHAKE:
+        do_join(m);
+        break;
+    case P_SHRINK:
+        do_shrink(m);
+        break;
+    case P_TEARDOWN:
+        do_destroy(m);
+        break;
+    default:
+        do_call(m);
+    }
+    leave_if_gone(m);
+    go_on(m);
+}
+
+static bool begins_without_world(const me *m)
+{
+    const tt_phase when = tt_draw_round(m->job, 0, m->size, m->slots).when;
+
+    return when == P_CONNECT || when == P_HANDSHAKE;
+}
+
+static void enter(const tt_job *job, int slot)
+{
+    char path[200];
+
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    snprintf(path, sizeof path, "%s/rank-%d.log", job->dir, slot);
+    if (freopen(path, "w", stderr) == NULL || dup2(2, 1) < 0)
+        _exit(1);
+    setvbuf(stderr, NULL, _IOLBF, 0);
+    if (job->net != NULL && job->layout != L_SHM && !tt_hosts_enter(job->net, tt_host_of_slot(job, slot)))
+        _exit(1);
+    snprintf(path, sizeof path, "%s/secret", job->dir);
+    setenv("TUTTI_SECRET_FILE", path, 1);
+    if (job->net == NULL && job->layout == L_TCP)
+        setenv("TUTTI_TRANSPORT", "tcp", 1);
+}
+
+void tt_fault_rank(const tt_job *job, int slot)
+{
+    me  m = { .job = job, .slot = slot, .rank = slot, .size = job->size };
+    int r, round;
+
+    enter(job, slot);
+    for (r = 0; r < job->size; r++)
+        m.slots[r] = r;
+    if (!begins_without_world(&m) && join(&m, CALM_MS) != TUTTI_OK)
+        broken(&m, "the first join");
+    for (round = 0; round < ROUNDS_MAX && m.size >= 2; round++) {
+        one_round(&m, round);
+        if (m.page->plan.when == P_TEARDOWN)
+            break;
+    }
+    leave(&m, 0);
+}

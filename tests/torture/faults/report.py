@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The table of injected faults, as the rows of injections.tsv tell it.
+
+    report.py [injections.tsv] [--commit WORD]
+
+Per fault, phase and transport: how many, how many hung or went wrong otherwise, how long until the last survivor knew
+(median, 99th of 100, most), and how long until the survivors had a right sum again."""
+import argparse
+import collections
+import csv
+import os
+import sys
+
+FAULTS = ['SIGKILL', 'SIGSTOP', '_exit', 'segfault', 'abort', 'RST', 'black-hole', 'half-close']
+SILENT = {'SIGSTOP', 'black-hole'}
+
+
+def quantile(values, share):
+    values = sorted(values)
+    return values[min(len(values) - 1, int(share * len(values)))] if values else None
+
+
+def figures(values):
+    if not values:
+        return '-'
+    return '%d / %d / %d' % (quantile(values, 0.5), quantile(values, 0.99), max(values))
+
+
+def line(what, rows):
+    results = collections.Counter(row['result'] for row in rows)
+    found = [int(row['found_ms']) for row in rows if int(row['found_ms']) >= 0]
+    on = [int(row['on_ms']) for row in rows if int(row['on_ms']) >= 0]
+    bad = ', '.join('%d %s' % (n, result) for result, n in sorted(results.items()) if result != 'ok')
+    return '| %s | %d | %s | %s | %s |' % (what, len(rows), figures(found), figures(on), bad or '-')
+
+
+def table(title, key, rows):
+    parts = collections.defaultdict(list)
+    for row in rows:
+        parts[key(row)].append(row)
+    yield '| %s | faults | found ms: p50 / p99 / most | on again ms: the same | not ok |' % title
+    yield '|---|---|---|---|---|'
+    for part in sorted(parts, key=lambda p: FAULTS.index(p) if p in FAULTS else p if isinstance(p, int) else -1):
+        yield line(part, parts[part])
+    yield ''
+
+
+def report(rows):
+    dead = [row for row in rows if row['fault'] not in SILENT]
+    yield '%d faults, %d hangs, %d named the right rank' % (
+        len(rows), sum(row['hang'] == '1' for row in rows), sum(row['named'] == 'yes' for row in rows))
+    yield ''
+    yield '| all | faults | found ms: p50 / p99 / most | on again ms: the same | not ok |'
+    yield '|---|---|---|---|---|'
+    yield line('dead', dead)
+    yield line('silent', [row for row in rows if row['fault'] in SILENT])
+    yield ''
+    yield from table('fault', lambda row: row['fault'], rows)
+    yield from table('phase', lambda row: row['phase'], rows)
+    yield from table('transport', lambda row: row['transport'], rows)
+    yield from table('call', lambda row: row['call'], rows)
+    counts = collections.Counter((row['fault'], row['phase'], row['transport']) for row in rows)
+    where = sorted({key[1:] for key in counts})
+    yield '| faults | %s |' % ' | '.join('%s, %s' % w for w in where)
+    yield '|---' * (len(where) + 1) + '|'
+    for fault in FAULTS:
+        yield '| %s | %s |' % (fault, ' | '.join(str(counts[(fault,) + w] or '-') for w in where))
+
+
+def main():
+    default = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'injections.tsv')
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('rows', nargs='?', default=default)
+    parser.add_argument('--commit', help='only rows of this one')
+    args = parser.parse_args()
+    with open(args.rows, newline='') as f:
+        rows = [row for row in csv.DictReader(f, delimiter='\t') if args.commit in (None, row['commit'])]
+    if not rows:
+        sys.exit('there are no rows in %s' % args.rows)
+    print('\n'.join(report(rows)))
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,235 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * memory.c - what the library's code calls for memory, mappings and threads: it may fail, and is counted.
+ *
+ * Blocks are in a table by their address, open addressing, under one lock: a block that another library gave us to
+ * free is simply not there. What tests allocate themselves, on nobody's side, is not in it either. */
+#include "fails.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+
+enum { SLOTS = 1 << 18, PRINTED = 12 };
+
+typedef struct block {
+    void    *at; /* NULL: free; GONE: was taken once */
+    void    *caller;
+    size_t   bytes;
+    uint64_t number;
+} block;
+
+#define GONE ((void *)1)
+
+static struct {
+    pthread_mutex_t lock;
+    block           slots[SLOTS];
+    uint64_t        number;
+    int64_t         n;
+    _Atomic int64_t maps;
+} held = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void *__real_malloc(size_t n);
+void *__real_calloc(size_t n, size_t size);
+void *__real_realloc(void *at, size_t n);
+void *__real_aligned_alloc(size_t align, size_t n);
+char *__real_strdup(const char *text);
+void  __real_free(void *at);
+void *__real_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
+int   __real_munmap(void *at, size_t bytes);
+int   __real_memfd_create(const char *name, unsigned flags);
+int   __real_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*body)(void *), void *arg);
+
+void *__wrap_malloc(size_t n);
+void *__wrap_calloc(size_t n, size_t size);
+void *__wrap_realloc(void *at, size_t n);
+void *__wrap_aligned_alloc(size_t align, size_t n);
+char *__wrap_strdup(const char *text);
+void  __wrap_free(void *at);
+void *__wrap_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
+int   __wrap_munmap(void *at, size_t bytes);
+int   __wrap_memfd_create(const char *name, unsigned flags);
+int   __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*body)(void *), void *arg);
+
+int tt_side_of_thread(void);
+
+/* ---- the table ---- */
+
+static size_t slot_of(const void *at)
+{
+    return (size_t)(((uintptr_t)at >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> 46) % SLOTS;
+}
+
+static void *keep(void *at, size_t bytes, void *caller)
+{
+    size_t i;
+
+    if (at == NULL || tt_side_of_thread() == TT_NOBODY)
+        return at;
+    pthread_mutex_lock(&held.lock);
+    for (i = slot_of(at); held.slots[i].at != NULL && held.slots[i].at != GONE; i = (i + 1) % SLOTS)
+        continue;
+    held.slots[i] = (block){ at, caller, bytes, ++held.number };
+    held.n++;
+    pthread_mutex_unlock(&held.lock);
+    return at;
+}
+
+static void forget(const void *at)
+{
+    size_t i;
+
+    if (at == NULL)
+        return;
+    pthread_mutex_lock(&held.lock);
+    for (i = slot_of(at); held.slots[i].at != NULL && held.slots[i].at != at; i = (i + 1) % SLOTS)
+        continue;
+    if (held.slots[i].at == at) {
+        held.slots[i].at = held.slots[(i + 1) % SLOTS].at == NULL ? NULL : GONE;
+        held.n--;
+    }
+    pthread_mutex_unlock(&held.lock);
+}
+
+uint64_t tt_block_mark(void)
+{
+    return held.number;
+}
+
+void tt_print_blocks_since(uint64_t mark)
+{
+    int    printed = 0;
+    size_t i;
+
+    pthread_mutex_lock(&held.lock);
+    for (i = 0; i < SLOTS && printed < PRINTED; i++)
+        if (held.slots[i].at != NULL && held.slots[i].at != GONE && held.slots[i].number > mark) {
+            fprintf(stderr, "    %zu bytes, taken at %p\n", held.slots[i].bytes, held.slots[i].caller);
+            printed++;
+        }
+    pthread_mutex_unlock(&held.lock);
+}
+
+static int64_t entries_of(const char *folder)
+{
+    DIR    *dir = opendir(folder);
+    int64_t n = 0;
+
+    while (dir != NULL && readdir(dir) != NULL)
+        n++;
+    if (dir != NULL)
+        closedir(dir);
+    return n;
+}
+
+tt_held tt_holds(void)
+{
+    return (tt_held){ .blocks = held.n, .maps = atomic_load(&held.maps), .descriptors = entries_of("/proc/self/fd"),
+                      .threads = entries_of("/proc/self/task") };
+}
+
+/* ---- what is called instead ---- */
+
+static bool refused(tt_resource what)
+{
+    int64_t which;
+
+    if (!tt_is_to_fail(what, &which))
+        return false;
+    errno = ENOMEM;
+    return true;
+}
+
+void *__wrap_malloc(size_t n)
+{
+    return refused(TT_MEMORY) ? NULL : keep(__real_malloc(n), n, __builtin_return_address(0));
+}
+
+void *__wrap_calloc(size_t n, size_t size)
+{
+    return refused(TT_MEMORY) ? NULL : keep(__real_calloc(n, size), n * size, __builtin_return_address(0));
+}
+
+void *__wrap_realloc(void *at, size_t n)
+{
+    if (refused(TT_MEMORY))
+        return NULL;
+    forget(at);
+    return keep(__real_realloc(at, n), n, __builtin_return_address(0));
+}
+
+void *__wrap_aligned_alloc(size_t align, size_t n)
+{
+    return refused(TT_MEMORY) ? NULL : keep(__real_aligned_alloc(align, n), n, __builtin_return_address(0));
+}
+
+char *__wrap_strdup(const char *text)
+{
+    return refused(TT_MEMORY) ? NULL : keep(__real_strdup(text), strlen(text) + 1, __builtin_return_address(0));
+}
+
+void __wrap_free(void *at)
+{
+    forget(at);
+    __real_free(at);
+}
+
+void *__wrap_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset)
+{
+    void *map = refused(TT_SYSTEM) ? MAP_FAILED : __real_mmap(at, bytes, prot, flags, fd, offset);
+
+    if (map != MAP_FAILED && (flags & MAP_FIXED) == 0)
+        atomic_fetch_add(&held.maps, 1);
+    return map;
+}
+
+int __wrap_munmap(void *at, size_t bytes)
+{
+    const int rc = __real_munmap(at, bytes);
+
+    if (rc == 0)
+        atomic_fetch_sub(&held.maps, 1);
+    return rc;
+}
+
+int __wrap_memfd_create(const char *name, unsigned flags)
+{
+    return refused(TT_SYSTEM) ? -1 : __real_memfd_create(name, flags);
+}
+
+typedef struct start {
+    void *(*body)(void *);
+    void *arg;
+    int   side;
+} start;
+
+static void *thread_main(void *raw)
+{
+    const start s = *(start *)raw;
+
+    __real_free(raw);
+    tt_be_side(s.side);
+    return s.body(s.arg);
+}
+
+int __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*body)(void *), void *arg)
+{
+    start *s;
+    int    err;
+
+    if (refused(TT_SYSTEM))
+        return EAGAIN;
+    s = __real_malloc(sizeof *s);
+    if (s == NULL)
+        return EAGAIN;
+    *s = (start){ body, arg, tt_side_of_thread() };
+    err = __real_pthread_create(id, attr, thread_main, s);
+    if (err != 0)
+        __real_free(s);
+    return err;
+}
