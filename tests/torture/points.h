@@ -30,7 +30,7 @@ typedef enum tt_point {
     TT_AT_SEND_FDS,
     TT_AT_RECV_FDS,
     TT_AT_ASK,  /* the kernel, about a stream or the machine */
-    TT_AT_BELL, /* one is made, or rung */
+    TT_AT_BELL, /* one is made, or rung; or a sign of life is made */
     TT_AT_POLL,
     TT_AT_WAIT, /* on a word of memory */
     TT_AT_WAKE,

@@ -163,6 +163,14 @@ static int point_bell_create(tti_port *port, tti_handle *bell_out)
     return err > 0 ? -err : ops->bell_create(real, bell_out);
 }
 
+static int point_life_create(tti_port *port, tti_handle *life_out)
+{
+    const int err = tt_pass(TT_AT_BELL, TTI_NO_HANDLE);
+
+    (void)port;
+    return err > 0 ? -err : ops->life_create(real, life_out);
+}
+
 static void point_bell_ring(tti_port *port, tti_handle bell)
 {
     (void)port;
@@ -209,6 +217,7 @@ static void make_port(void)
     point_ops.recv_fds = point_recv_fds;
     point_ops.peer_cred = point_peer_cred;
     point_ops.bell_create = point_bell_create;
+    point_ops.life_create = point_life_create;
     point_ops.bell_ring = point_bell_ring;
     point_ops.wait_word = point_wait_word;
     point_ops.wake_word = point_wake_word;

@@ -6,6 +6,7 @@
  * time is taken last of all before. */
 #include "faults.h"
 
+#include <netinet/in.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/socket.h>
@@ -45,15 +46,30 @@ static void reset(int fd)
     connect(fd, &nowhere, sizeof nowhere);
 }
 
-static void on_streams(tt_fault what)
+/* Whether the other end is a rank, not the store. */
+static bool leads_to_rank(const tt_job *job, int fd)
 {
-    int fd;
+    struct sockaddr_in to;
+    socklen_t          n = sizeof to;
 
-    for (fd = 3; fd < HANDLES; fd++)
-        if (is_stream(fd) && what == F_RESET)
+    return getpeername(fd, (struct sockaddr *)&to, &n) == 0 && ntohs(to.sin_port) != job->store_port;
+}
+
+/* How many of them led to ranks. */
+static int on_streams(tt_fault what)
+{
+    int n = 0, fd;
+
+    for (fd = 3; fd < HANDLES; fd++) {
+        if (!is_stream(fd))
+            continue;
+        n += leads_to_rank(armed.job, fd);
+        if (what == F_RESET)
             reset(fd);
-        else if (is_stream(fd))
+        else
             shutdown(fd, SHUT_WR);
+    }
+    return n;
 }
 
 static void act(void)
@@ -77,7 +93,10 @@ static void act(void)
         abort();
     case F_RESET:
     case F_HALF:
-        on_streams(armed.page->plan.what);
+        if (on_streams(armed.page->plan.what) > 0 || armed.page->plan.when == P_CONNECT)
+            break;
+        armed.page->plan.what = F_KILL; /* nobody was connected to it: there was nothing to see */
+        kill(getpid(), SIGKILL);
         break;
     case F_HOLE:
         tt_net_plug(armed.job->switch_fd, tt_host_of_slot(armed.job, armed.slot), false);

@@ -8,8 +8,8 @@
  * Seeds count up from S; one seed is one job, so that `--seed S --jobs 1 --layout L` plays a row again, as far as its
  * draws go: the machine draws, too. Without --layout the layouts take turns. With --every nothing is drawn: ranks die
  * at each store to shared memory of each small call, one after the other.
- * Exit code: 0 all well, 1 something hung, broke, was late (not with --lenient: the machine is busy) or accused the
- * wrong rank, 77 the machine refuses. */
+ * Exit code: 0 all well, 1 something hung, broke or had wrong values, was late or accused the wrong rank (these two not
+ * with --lenient: the machine is busy), 77 the machine refuses. */
 #include "faults.h"
 
 #include <errno.h>
@@ -243,7 +243,7 @@ static FILE *open_rows(const options *o)
 {
     FILE *rows = o->rows != NULL ? fopen(o->rows, "a") : NULL;
 
-    if (rows != NULL && ftell(rows) == 0)
+    if (rows != NULL && fseek(rows, 0, SEEK_END) == 0 && ftell(rows) == 0)
         fprintf(rows, "seed\tround\tcommit\tfault\tphase\tcall\tpoint\tn\tof\ttransport\tranks\tfound_ms\ton_ms"
                       "\tnamed\thang\tresult\n");
     return rows;
@@ -312,5 +312,5 @@ int main(int argc, char **argv)
     tt_dir_remove(job.dir);
     if (!has_net && !o.every && o.layout != L_SHM)
         return 77;
-    return sum.hung + sum.broken + (o.lenient ? 0 : sum.late) + sum.unnamed + sum.wrong > 0;
+    return sum.hung + sum.broken + sum.wrong + (o.lenient ? 0 : sum.late + sum.unnamed) > 0;
 }

@@ -3,7 +3,7 @@
  * rank.c - one rank's way through the rounds of a job.
  *
  * A round: all make the call once while the victim counts its points; all make it again while the victim is armed;
- * whoever has come out of it with TUTTI_OK goes on with barriers, until there is an error. Then the survivors leave
+ * whoever has come out of it with TUTTI_OK goes on with other calls, until there is an error. Then the survivors leave
  * the others behind and check a sum. A victim that lives goes the same way as far as the error, then it leaves.
  *
  * Ranks that are cut off with a victim's host are gone like the victim. */
@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <tutti/private.h>
 
-enum { CHECKS = 3, POINTS_GUESSED = 300 };
+enum { CHECKS = 3, POINTS_GUESSED = 300, BATCH = 2 /* of the messages in calls.c */ };
 
 typedef struct me {
     const tt_job   *job;
@@ -126,7 +126,7 @@ static tutti_status join(me *m, int64_t timeout_ms)
 
 static tutti_status call_once(me *m, tt_phase when, int call, int64_t count, bool *wrong_out)
 {
-    const call_args args = { m->world, m->rank, m->size, count, m->salt };
+    const call_args args = { m->world, tutti_get_rank(m->world), tutti_get_world_size(m->world), count, m->salt };
 
     return tt_call(when, call, &args, wrong_out);
 }
@@ -273,16 +273,22 @@ static void note_wrong(me *m, bool wrong)
         m->page->by[m->rank].wrong = true;
 }
 
-/* Go on with barriers until one fails. */
+/* Go on with barriers, and with messages between all pairs, until one fails: a connection that nothing uses may be lost
+ * without anybody's notice. */
 static void until_it_fails(me *m, tutti_status st, int64_t begun_ns)
 {
+    bool wrong = false;
+
     act_late(m);
     if (m->world != NULL && tt_fault_is_silent(m->page->plan.what))
         tutti_set_timeout(m->world, TIMEOUT_MS);
     while (st == TUTTI_OK && m->world != NULL && tutti_get_world_size(m->world) > m->size - m->n_gone) {
         at(m, "waits in a barrier that is to fail");
         st = tutti_barrier(m->world);
+        if (st == TUTTI_OK)
+            st = call_once(m, P_P2P, BATCH, 1, &wrong);
     }
+    note_wrong(m, wrong);
     note(m, st, begun_ns);
     tt_counted();
 }

@@ -9,13 +9,13 @@
 #include <dirent.h>
 #include <errno.h>
 #include <pthread.h>
-#include <stdatomic.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
-enum { SLOTS = 1 << 18, PRINTED = 12 };
+enum { SLOTS = 1 << 18, MAPS = 4096, PRINTED = 12 };
 
 typedef struct block {
     void    *at; /* NULL: free; GONE: was taken once */
@@ -31,7 +31,8 @@ static struct {
     block           slots[SLOTS];
     uint64_t        number;
     int64_t         n;
-    _Atomic int64_t maps;
+    void           *maps[MAPS]; /* where mappings begin; NULL: free */
+    int64_t         n_maps;
 } held = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void *__real_malloc(size_t n);
@@ -42,6 +43,7 @@ char *__real_strdup(const char *text);
 void  __real_free(void *at);
 void *__real_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
 int   __real_munmap(void *at, size_t bytes);
+void *__real_mremap(void *at, size_t bytes, size_t wanted, int flags, ...);
 int   __real_memfd_create(const char *name, unsigned flags);
 int   __real_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*body)(void *), void *arg);
 
@@ -53,6 +55,7 @@ char *__wrap_strdup(const char *text);
 void  __wrap_free(void *at);
 void *__wrap_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
 int   __wrap_munmap(void *at, size_t bytes);
+void *__wrap_mremap(void *at, size_t bytes, size_t wanted, int flags, ...);
 int   __wrap_memfd_create(const char *name, unsigned flags);
 int   __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*body)(void *), void *arg);
 
@@ -115,6 +118,21 @@ void tt_print_blocks_since(uint64_t mark)
     pthread_mutex_unlock(&held.lock);
 }
 
+/* Put at, if that is not NULL, in the place of was, if that is there or NULL. */
+static void replace_map(const void *was, void *at)
+{
+    int i;
+
+    pthread_mutex_lock(&held.lock);
+    for (i = 0; i < MAPS && held.maps[i] != was; i++)
+        continue;
+    if (i < MAPS) {
+        held.maps[i] = at;
+        held.n_maps += (at != NULL) - (was != NULL);
+    }
+    pthread_mutex_unlock(&held.lock);
+}
+
 static int64_t entries_of(const char *folder)
 {
     DIR    *dir = opendir(folder);
@@ -129,7 +147,7 @@ static int64_t entries_of(const char *folder)
 
 tt_held tt_holds(void)
 {
-    return (tt_held){ .blocks = held.n, .maps = atomic_load(&held.maps), .descriptors = entries_of("/proc/self/fd"),
+    return (tt_held){ .blocks = held.n, .maps = held.n_maps, .descriptors = entries_of("/proc/self/fd"),
                       .threads = entries_of("/proc/self/task") };
 }
 
@@ -184,7 +202,7 @@ void *__wrap_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t off
     void *map = refused(TT_SYSTEM) ? MAP_FAILED : __real_mmap(at, bytes, prot, flags, fd, offset);
 
     if (map != MAP_FAILED && (flags & MAP_FIXED) == 0)
-        atomic_fetch_add(&held.maps, 1);
+        replace_map(NULL, map);
     return map;
 }
 
@@ -192,9 +210,24 @@ int __wrap_munmap(void *at, size_t bytes)
 {
     const int rc = __real_munmap(at, bytes);
 
-    if (rc == 0)
-        atomic_fetch_sub(&held.maps, 1);
+    if (rc == 0 && at != NULL)
+        replace_map(at, NULL);
     return rc;
+}
+
+/* Over another one: then that is as it was, and the first is gone. */
+void *__wrap_mremap(void *at, size_t bytes, size_t wanted, int flags, ...)
+{
+    va_list args;
+    void   *to, *map;
+
+    va_start(args, flags);
+    to = (flags & MREMAP_FIXED) != 0 ? va_arg(args, void *) : NULL;
+    va_end(args);
+    map = refused(TT_SYSTEM) ? MAP_FAILED : __real_mremap(at, bytes, wanted, flags, to);
+    if (map != MAP_FAILED)
+        replace_map(at, to != NULL ? NULL : map);
+    return map;
 }
 
 int __wrap_memfd_create(const char *name, unsigned flags)

@@ -275,12 +275,14 @@ static void more_groups(tt_actor *a)
     tutti_group *group = NULL, *part = NULL;
     float        x = 1.0f;
 
+    tutti_use_group(a->group);
     if (TRY(tutti_new_group(all, a->size, NULL, &group)) && TRY(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group)))
         must_be(a, x == (float)a->size, "wrong sum in a new group");
     if (!a->failed && TRY(tutti_split_group_by_color(a->group, a->rank == 0, NULL, &part)))
         TRY(tutti_barrier(part));
     if (!a->failed)
         TRY(tutti_destroy_process_group(group));
+    tutti_use_group(NULL);
 }
 
 static void shrinking(tt_actor *a)
