@@ -3,6 +3,8 @@
  * draw.c - what happens in a job and in each of its rounds, as functions of a seed. */
 #include "faults.h"
 
+enum { STOPS_EVERY = 12 };
+
 const char *tt_fault_name(tt_fault what)
 {
     static const char *const names[FAULTS + 1] = { "SIGKILL", "SIGSTOP", "_exit",      "segfault",  "abort",
@@ -131,9 +133,10 @@ static unsigned draw_points(const tt_job *job, tt_phase when)
 /* Each store of each small call, one after the other: the board says whose turn it is. */
 static tt_draw next_round(const tt_job *job, int round, int size)
 {
-    const int call = (int)atomic_load(&job->board->next[0]);
+    const int  call = (int)atomic_load(&job->board->next[0]);
+    const bool stops = atomic_load(&job->board->next[1]) % STOPS_EVERY == 0; /* that takes seconds each time */
 
-    return (tt_draw){ .what = job->faults[F_STOP] > 0 ? F_STOP : F_KILL, .when = P_ALGORITHM, .call = call, .count = 8,
+    return (tt_draw){ .what = stops ? F_STOP : F_KILL, .when = P_ALGORITHM, .call = call, .count = 8,
                    .victim = (int)(tt_dice(job->seed, (uint64_t)round) % (uint64_t)size), .leaves = -1,
                    .points = draw_points(job, P_ALGORITHM) };
 }
