@@ -246,6 +246,8 @@ static FILE *open_rows(const options *o)
     if (rows != NULL && fseek(rows, 0, SEEK_END) == 0 && ftell(rows) == 0)
         fprintf(rows, "seed\tround\tcommit\tfault\tphase\tcall\tpoint\tn\tof\ttransport\tranks\tfound_ms\ton_ms"
                       "\tnamed\thang\tresult\n");
+    if (rows != NULL)
+        fflush(rows); /* else every rank has it, too, and writes it when it ends */
     return rows;
 }
 
