@@ -93,6 +93,7 @@ typedef struct tutti_recorder_head {
     uint64_t use;          /* tutti_recorder_use */
     uint64_t issued;       /* records so far: the latest has this id */
     uint64_t failures;     /* operations that failed so far */
+    uint64_t dumps;        /* that the process has written, after a failure */
     uint64_t failed_id;    /* the record of the first of them; 0: none, or its words are being written */
     char     failed_words[TUTTI_RECORDER_WORDS_MAX]; /* of that one; written once */
 } tutti_recorder_head;

@@ -27,6 +27,7 @@
 #include "coll/level/levels.h"
 #include "coll/net/run.h"
 #include "coll/solo.h"
+#include "recorder/recorder.h"
 
 enum {
     NETS = 4, /* calls by messages under way */
@@ -45,6 +46,7 @@ struct tti_coll {
     tti_join          mine;   /* as it was announced */
     bool              joined; /* has met the others; of the calls' thread, like failed */
     bool              alone;  /* of one in a larger world, and has not yet looked whether others think so too */
+    int               held;   /* the recorder of the next member of this host; -1: it is not held here */
     bool              begun;  /* the latest call has been entered, but not done */
     tutti_status      failed;
     tti_words         words; /* of failed */
@@ -116,6 +118,7 @@ static tutti_status announce(tti_coll *coll, const tti_coll_config *config)
         mine->nonce = shared->members[shared->team->rank].nonce;
         mine->nonce_at = (uint64_t)(uintptr_t)&shared->members[shared->team->rank].nonce;
         mine->pid = (uint64_t)getpid();
+        mine->recorder = tti_recorder_to_hold();
         mine->fenced = team->port->ops->fence_join != NULL && team->port->ops->fence_join(team->port);
     }
     return st == TUTTI_OK ? tti_team_announce(team, &coll->board, config->deadline_ns, mine) : st;
@@ -129,6 +132,23 @@ static tutti_status announce_alone(tti_coll *coll, const tti_coll_config *config
     tutti_status st = tti_team_announce(&coll->team, &coll->board, config->deadline_ns, &mine);
 
     return st == TUTTI_OK ? tti_team_look_around(&coll->team, &coll->board, &mine) : st;
+}
+
+/* Keep what the next one of this host did last, should it be killed: nobody else holds it without a launcher. Its number
+ * was proved to be that of a process here by the memory that was found in it. */
+static void hold_neighbour(tti_coll *coll, const tti_join *all)
+{
+    const tti_host_channel *shared = shared_of(coll);
+    const tti_team         *here;
+    int                     next, r = 0;
+
+    if (shared == NULL || coll->team.group_id != 0 || coll->held >= 0)
+        return;
+    here = shared->team;
+    next = here->ranks[(here->rank + 1) % here->n_ranks];
+    while (coll->team.ranks[r] != next)
+        r++;
+    coll->held = tti_recorder_hold((int64_t)all[r].pid, all[r].recorder);
 }
 
 /* Find the others, and their memory where it is shared. */
@@ -148,6 +168,8 @@ static tutti_status join(tti_coll *coll, int64_t deadline_ns)
         tti_choice_settle(&coll->choice, team, all, coll->levels);
     if (st == TUTTI_OK && coll->host != NULL)
         st = tti_host_channel_connect(coll->host, all);
+    if (st == TUTTI_OK)
+        hold_neighbour(coll, all);
     free(all);
     coll->joined = st == TUTTI_OK;
     return st;
@@ -161,6 +183,7 @@ tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
     if (coll == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the collectives of group '%s'", config->name);
     coll->board = *config->board;
+    coll->held = -1;
     coll->joined = config->n_ranks == 1;
     st = tti_team_init(&coll->team, config);
     if (st == TUTTI_OK)
@@ -186,6 +209,8 @@ void tti_coll_close(tti_coll *coll)
 
     if (coll == NULL)
         return;
+    if (coll->held >= 0)
+        close(coll->held);
     tti_host_channel_close(coll->host);
     tti_levels_close(coll->levels);
     let_go_nets(coll);

@@ -47,6 +47,7 @@ typedef struct tti_join {
     uint64_t algorithms;   /* fingerprint of those there are, and of what TUTTI_ALGO asks for */
     uint64_t tune;         /* the same, of the table of TUTTI_TUNE */
     uint64_t reproducible; /* TUTTI_REPRODUCIBLE */
+    uint64_t recorder;     /* for the neighbour who holds it: tti_recorder_to_hold() */
     tti_machine machine;   /* as it has measured it; rank 0's is what all choose by */
 } tti_join;
 

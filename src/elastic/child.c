@@ -249,6 +249,8 @@ static _Noreturn void become(const tti_command *command, const pipes *p, pid_t p
     if (dup2(p->out[1], STDOUT_FILENO) >= 0 && dup2(p->err[1], STDERR_FILENO) >= 0) {
         tti_keeper_watch(command->keeper, getpid());
         tti_signals_in_child();
+        if (command->recorder_fd >= 0)
+            fcntl(command->recorder_fd, F_SETFD, 0);
         if (command->files != NULL)
             setrlimit(RLIMIT_NOFILE, command->files);
         execve(command->path, command->argv, command->envp);

@@ -13,7 +13,7 @@
 #include <tutti/private.h>
 
 enum {
-    FILES_PER_RANK = 3,
+    FILES_PER_RANK = 4,
     FILES_SPARE = 32, /* the store's loop, signals, pipes of a rank that is being started */
     FILES_OPEN = 16   /* where they cannot be counted */
 };

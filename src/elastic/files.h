@@ -10,7 +10,7 @@
 
 /** Make sure that this process may open as many more as a job takes: raise the soft limit to the hard one
  * where it is too low.
- * @param n_ranks     of this host: a process descriptor and two pipes each
+ * @param n_ranks     of this host: a process descriptor, two pipes and a recorder each
  * @param n_clients   of the store served here
  * @param before_out  what the limit was: for the ranks, and for tti_files_restore()
  * @errors TUTTI_E_NOMEM  the hard limit is too low; the text has both numbers */

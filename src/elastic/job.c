@@ -3,7 +3,7 @@
  * job.c - store, secret, environments; then the supervisor; then nothing is left of it.
  *
  * How     signals are ours -> room for descriptors -> secret file -> store server (host 0)
- *         -> argument and environment lists
+ *         -> memory for recorders -> argument and environment lists
  *         -> tti_supervise() -> all of it undone in reverse.
  * True    From the first thing that could be left behind on, a signal no longer ends this process: it
  *         waits in the pipe until the ranks run, and then ends the job in order. The store lives as
@@ -21,6 +21,7 @@
 #include "base/port.h"
 #include "elastic/files.h"
 #include "elastic/job_secret.h"
+#include "elastic/recorders.h"
 #include "elastic/signals.h"
 #include "elastic/worker.h"
 
@@ -79,6 +80,7 @@ typedef struct job {
     tutti_store_server *server;
     int port;
     char run_id[RUN_ID_MAX];
+    int *recorders; /* [nproc] descriptors */
     char ***argvs;
     char ***envps;
 } job;
@@ -153,6 +155,7 @@ static tutti_status make_lists(job *j)
     if (j->argvs == NULL || j->envps == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to prepare %d ranks", o->nproc);
     for (i = 0; i < o->nproc && st == TUTTI_OK; i++) {
+        place.recorder_fd = j->recorders[i];
         st = tti_worker_args(j->program->argv, i, &j->argvs[i]);
         if (st == TUTTI_OK)
             st = tti_worker_env(&place, i, &j->envps[i]);
@@ -171,9 +174,13 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
                      .shutdown_ns = o->shutdown_ms * TTI_MS,
                      .signal_fd = j->signal_fd,
                      .files = &j->files,
-                     .keeper = &j->secret.keeper };
+                     .keeper = &j->secret.keeper,
+                     .recorders = j->recorders };
+    tutti_status st = tti_supervise(&what, result_out);
 
-    return tti_supervise(&what, result_out);
+    if (st == TUTTI_OK && result_out->exit_code != 0)
+        tti_recorders_dump(j->recorders, o->nproc);
+    return st;
 }
 
 /* On host 0 every rank of the job is a client of the store. */
@@ -197,6 +204,8 @@ static void undo(job *j)
     }
     free(j->envps);
     free(j->argvs);
+    tti_recorders_close(j->recorders, j->opts->nproc);
+    free(j->recorders);
     tutti_store_server_stop(j->server);
     tti_job_secret_remove(&j->secret);
     tti_files_restore(&j->files);
@@ -219,6 +228,8 @@ tutti_status tti_job_run(const tti_job_program *program, const tutti_launch_opti
     st = choose_secret(&j);
     if (st == TUTTI_OK)
         st = serve_store(&j);
+    if (st == TUTTI_OK)
+        st = tti_recorders_make(opts->nproc, &j.recorders);
     if (st == TUTTI_OK)
         st = make_lists(&j);
     if (st == TUTTI_OK)

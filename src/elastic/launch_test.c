@@ -23,6 +23,9 @@
 #include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
+#include <jansson.h>
+#include <tutti/group.h>
+#include <tutti/init.h>
 #include <tutti/launch.h>
 #include "elastic/testing.h"
 
@@ -87,6 +90,40 @@ static void exit_codes(void **state)
     r = launch_script(1, "kill -KILL $$$$");
     assert_int_equal(r.code, 128 + SIGKILL);
     assert_non_null(strstr(r.text.err, "signal SIGKILL (9)"));
+    tt_capture_free(&r.text);
+}
+
+/* Rank 1 makes a world, records, and is killed: the launcher has its recorder, and dumps it. */
+static void what_the_killed_did_is_dumped(void **state)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char                 dir[] = "/tmp/tutti-launch-test-XXXXXX", part[] = "recorded";
+    char                *argv[] = { self, part, NULL };
+    char                 path[64];
+    json_t              *json;
+    outcome              r;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/trace_", dir);
+    setenv("TUTTI_TRACE_FILE", path, 1);
+    o.nproc = 2;
+    r = launch(o, argv);
+    unsetenv("TUTTI_TRACE_FILE");
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 128 + SIGKILL);
+    assert_non_null(strstr(r.text.err, "did last was written"));
+    snprintf(path, sizeof path, "%s/trace_1", dir);
+    json = json_load_file(path, 0, NULL);
+    assert_non_null(json);
+    assert_int_equal(json_integer_value(json_object_get(json, "rank")), 1);
+    assert_true(json_is_false(json_object_get(json, "alive")));
+    assert_true(json_array_size(json_object_get(json, "entries")) >= 1);
+    json_decref(json);
+    unlink(path);
+    snprintf(path, sizeof path, "%s/trace_0", dir);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(rmdir(dir), 0);
     tt_capture_free(&r.text);
 }
 
@@ -744,10 +781,20 @@ static int part_hold(char *script, int nproc)
     return st == TUTTI_OK ? code : (int)st & 0x7f;
 }
 
+static int part_recorded(void)
+{
+    if (tutti_init_process_group(NULL) != TUTTI_OK || tutti_barrier(NULL) != TUTTI_OK)
+        return 3;
+    if (tutti_get_rank(NULL) == 1)
+        raise(SIGKILL);
+    return tutti_barrier(NULL) == TUTTI_OK ? 4 : 5;
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_codes),
+        cmocka_unit_test(what_the_killed_did_is_dumped),
         cmocka_unit_test(the_first_failure_wins),
         cmocka_unit_test(a_crash_goes_before_what_it_caused),
         cmocka_unit_test(an_abort_ends_all_within_a_second),
@@ -773,6 +820,8 @@ int main(int argc, char **argv)
 
     if (argc > 1 && strcmp(argv[1], "abort") == 0)
         return part_abort();
+    if (argc > 1 && strcmp(argv[1], "recorded") == 0)
+        return part_recorded();
     if (argc > 2 && strcmp(argv[1], "hold") == 0)
         return part_hold(argv[2], 1);
     if (argc > 2 && strcmp(argv[1], "hold3") == 0)

@@ -371,7 +371,7 @@ static tutti_status start_all(supervisor *s)
 
     for (i = 0; i < job->n_ranks; i++) {
         rank *r = &s->ranks[i];
-        tti_command command = { job->path, job->argvs[i], job->envps[i], job->files, job->keeper };
+        tti_command command = { job->path, job->argvs[i], job->envps[i], job->files, job->keeper, job->recorders[i] };
 
         name_streams(s, i);
         st = tti_child_start(&command, &r->child, &s->ends[i].exec_errno);

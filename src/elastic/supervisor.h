@@ -23,6 +23,7 @@ typedef struct tti_job {
     int signal_fd;              /* of tti_signals_take() */
     const struct rlimit *files; /* the ranks' limit of open files */
     const tti_keeper *keeper;   /* ends the ranks, should this process be killed */
+    const int *recorders;       /* [n_ranks] descriptors that the ranks inherit; -1: none */
 } tti_job;
 
 /** How one rank ended. */

@@ -129,6 +129,10 @@ static void set_job(list *l, const tti_place *place)
     set_or_unset(l, "TUTTI_SECRET_FILE", place->secret_file);
     set_or_unset(l, "TUTTI_SPAWN_NAME", place->spawn_name);
     set_or_unset(l, "TUTTI_SPAWN_ARG", place->spawn_arg);
+    if (place->recorder_fd > 0)
+        set_int(l, "TUTTI_RECORDER_FD", place->recorder_fd);
+    else
+        unset(l, "TUTTI_RECORDER_FD");
     /* A threaded BLAS would start a thread per core in every rank. */
     if (place->nproc > 1 && tti_env("OMP_NUM_THREADS") == NULL)
         set_int(l, "OMP_NUM_THREADS", 1);

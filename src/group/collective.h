@@ -81,6 +81,7 @@ static inline tutti_call tti_call_of(tutti_call_kind kind, tutti_dtype dtype, in
     call.device = device;
     call.timeout_ms = 0;
     call.in_background = false;
+    call.record = 0;
     return call;
 }
 

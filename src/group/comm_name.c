@@ -15,6 +15,12 @@ enum { PART_MAX = TUTTI_COMM_NAME_MAX / 2 - 2 };
 static _Thread_local char given[TUTTI_COMM_DEPTH_MAX][TUTTI_COMM_NAME_MAX];
 static _Thread_local int  n_given;
 
+/* The recorder writes the number of the name that holds now. */
+static void tell_recorder(void)
+{
+    tti_facts_of_thread.name = n_given > 0 ? tti_record_name(given[n_given - 1]) : 0;
+}
+
 tutti_status tutti_record_comm_begin(const char *name)
 {
     if (name == NULL || name[0] == '\0' || strlen(name) >= TUTTI_COMM_NAME_MAX)
@@ -25,6 +31,7 @@ tutti_status tutti_record_comm_begin(const char *name)
                         "tutti_record_comm_begin: '%s' would be name %d, one inside of the other", name,
                         n_given + 1);
     snprintf(given[n_given++], TUTTI_COMM_NAME_MAX, "%s", name);
+    tell_recorder();
     return TUTTI_OK;
 }
 
@@ -33,6 +40,7 @@ tutti_status tutti_record_comm_end(void)
     if (n_given == 0)
         return tti_fail(TUTTI_E_STATE, "tutti_record_comm_end: this thread has given no name");
     n_given--;
+    tell_recorder();
     return TUTTI_OK;
 }
 

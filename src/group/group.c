@@ -13,6 +13,7 @@
  * Source  torch.distributed's names and layout, so that what a store holds looks familiar. */
 #include "group/make.h"
 #include "group/compound.h"
+#include "group/recorded.h"
 #include "group/scope.h"
 
 #include <stdio.h>
@@ -47,11 +48,13 @@ void tti_group_free(tutti_group *group)
 {
     if (group == NULL)
         return;
+    tti_recorded_group_end(group);
     tti_hooks_drop(group->hooks);
     tutti_store_close(group->store);
     tutti_store_close(group->root);
     tti_local_names_free(group->local_names);
     tti_compound_room_release(group);
+    free(group->straggler);
     free(group->former);
     free(group->ranks);
     free(group->desc);
@@ -122,6 +125,8 @@ tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, boo
     st = tti_detail_log_attach(group);
     if (st == TUTTI_OK)
         st = tti_routes_open(group, &config);
+    if (st == TUTTI_OK)
+        tti_recorded_group_begin(group);
     free(carried);
     return st;
 }

@@ -32,6 +32,8 @@
  *   route.c       which backend a device's spans go to
  *   hooks.c       what is called around operations; observe.c: one operation as hooks see it
  *   window.c, window_make.c  memory that members read and write, over one_sided.h
+ *   recorded.c    what the flight recorder is told of
+ *   straggler.c   who is always the last to come
  *   comm_name.c   what operations are called, how they are numbered and timed
  *   detail_log.c  a log line for each operation */
 #ifndef TTI_GROUP_GROUP_H
@@ -41,6 +43,7 @@
 #include "base/options.h"
 #include "base/thread.h"
 #include "group/gate.h"
+#include "recorder/recorder.h"
 #include "rendezvous/rendezvous.h"
 #include <tutti/group.h>
 #include <tutti/hooks.h>
@@ -51,6 +54,7 @@ enum { TTI_GROUP_NAME_MAX = 64, TTI_GROUP_WORDS_MAX = 1024, TTI_GROUP_CAUSE_MAX 
 typedef struct tti_callback tti_callback;
 typedef struct tti_worker   tti_worker; /* workers.c */
 typedef struct tti_scope    tti_scope; /* scope.c */
+typedef struct tti_straggler tti_straggler; /* straggler.h */
 typedef struct tti_work_block tti_work_block; /* work.c */
 typedef struct tti_compound   tti_compound; /* compound.h */
 typedef struct tutti_window tutti_window;
@@ -121,6 +125,7 @@ struct tutti_group {
     tutti_store             *root;          /* of a world: where others find it (reconfigure.c) */
     _Atomic int64_t          timeout_ms;    /* -1: none; never 0. Read without the lock: one number */
     tti_gate                 gate;          /* the order of collectives, unless held: see queue.c */
+    tti_ring_place                place;         /* in the flight recorder; constant once the backends are there */
     uint32_t                 id;            /* 0: a carrier */
     int                      rank;
     int                      size;
@@ -134,6 +139,7 @@ struct tutti_group {
     _Atomic bool             hooked; /* hooks.c: there may be hooks */
     void                    *room;   /* compound.c; whoever has the turn uses it. NULL: none yet */
     size_t                   room_bytes;
+    tti_straggler           *straggler; /* the same; NULL: nobody was waited for yet */
     _Atomic uintptr_t        scope_owner; /* scope.c: the thread that has a scope open; 0: none */
     tti_scope               *scope;       /* its own */
 

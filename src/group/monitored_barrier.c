@@ -12,6 +12,7 @@
  * Source  torch.distributed.monitored_barrier, whose budget with wait_all_ranks is the time-out for each
  *         rank, and where only rank 0 learns who is missing. */
 #include "group/hooks.h"
+#include "group/recorded.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -237,6 +238,7 @@ tutti_status tutti_monitored_barrier(tutti_group *group, int64_t timeout_ms, boo
 {
     tutti_group *g = NULL;
     tutti_status st = tti_group_resolve(group, WHAT, &g);
+    uint64_t     record;
 
     if (st != TUTTI_OK || g == NULL)
         return st;
@@ -246,7 +248,11 @@ tutti_status tutti_monitored_barrier(tutti_group *group, int64_t timeout_ms, boo
     st = tti_group_enter(g);
     if (st != TUTTI_OK)
         return st;
+    record = tti_recorded_other(g, TUTTI_RECORD_MONITORED_BARRIER);
     st = run(g, timeout_ms, wait_all_ranks);
+    tti_record_end_slowly(record, st);
+    if (st != TUTTI_OK)
+        st = tti_recorder_dump_failure(st);
     tti_group_leave(g, WHAT, TUTTI_OK); /* what failed has been told */
     return st;
 }

@@ -15,6 +15,7 @@
 #include "group/check.h"
 #include "group/make.h"
 #include "group/put.h"
+#include "group/recorded.h"
 #include <tutti/private.h>
 
 enum { REAP_MAX = 2 };
@@ -165,16 +166,21 @@ static tutti_status transfer(tutti_group *group, const tti_posting *p, int *sour
 static tutti_status run_message(tutti_group *group, const tti_posting *p, int *source_out)
 {
     char         what[TTI_GROUP_CAUSE_MAX];
+    uint64_t     record;
     tutti_status st;
 
     st = tti_group_enter(group);
     if (st != TUTTI_OK)
         return st;
+    record = tti_recorded_message(group, p, 0);
     st = transfer(group, p, source_out);
+    tti_recorded_message_end(group, p, record, st);
     if (st != TUTTI_OK)
         describe(p, what);
     if (st == TUTTI_E_PEER)
         st = tti_message_lost(group, what);
+    if (st != TUTTI_OK)
+        st = tti_recorder_dump_failure(st);
     if (tti_group_finishes(st))
         tti_hooks_abort(group, what, st);
     tti_group_leave(group, st != TUTTI_OK ? what : p->what, st);
@@ -320,6 +326,7 @@ void tti_message_adopt(tutti_group *group, const tutti_backend_ops *ops, tutti_r
 /* The message was done when it was begun. Nobody else knows its work yet. */
 static void complete(tutti_work *work, const tti_posting *p, const tutti_backend_ops *ops)
 {
+    tti_record_mark_end(work->call.record);
     work->ops = ops;
     work->source = p->message.is_send ? -1 : p->peer;
     work->group = NULL;
@@ -343,6 +350,7 @@ void tti_posting_begun(tutti_group *group, const tti_posting *p, tutti_request *
     if (!p->message.is_send)
         work->call = (tutti_call){ .dtype = p->message.dtype, .count = p->message.count,
                                    .out = p->message.data, .device = p->message.device };
+    work->call.record = tti_recorded_message(group, p, TUTTI_RECORD_ASYNC);
     if (request != NULL)
         adopt(group, ops, request, work);
     else

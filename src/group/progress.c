@@ -33,6 +33,7 @@
 #include "group/compound.h"
 #include "group/put.h"
 #include "group/queue.h"
+#include "group/recorded.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -337,6 +338,8 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
     queue_append(runner, work);
     work->wanted = work->timed;
     describe(work);
+    if (work->compound == NULL)
+        tti_recorded_issue(group, &work->call);
     advance_works(group); /* what is not needed for that comes behind it: others wait for what it gives */
     tti_comm_name(group, work->call.device, name, work->name);
     if (!work->done && !work->given && work->call.seq != group->turn)

@@ -33,6 +33,7 @@
  *         members itself; for a message that failed tti_group_fail() does. */
 #include "group/compound.h"
 #include "group/queue.h"
+#include "group/recorded.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -98,6 +99,8 @@ void tti_queue_finish(tutti_group *group, const char *by, tutti_status st, const
     group->finished = st;
     snprintf(group->finished_by, sizeof group->finished_by, "%s", by);
     snprintf(group->finished_words, sizeof group->finished_words, "%s", words);
+    if (!group->closing)
+        tti_recorder_fail_group(&group->place, st, words);
 }
 
 /* The others only concern the call. */
@@ -182,12 +185,17 @@ static void set_time(const tutti_group *group, const tti_route *route, tutti_cal
 }
 
 /* Hand call, which has its number, to its backend. No lock held. */
-static tutti_status run_call(tutti_group *group, tutti_call *call)
+static inline tutti_status run_call(tutti_group *group, tutti_call *call)
 {
     const tti_route *route = &group->routes[call->device];
+    const bool       blocking = call->record == 0;
+    tutti_status     st;
 
     set_time(group, route, call);
-    return route->ops->run(route->backend, call);
+    tti_recorded_begin(group, call);
+    st = route->ops->run(route->backend, call);
+    tti_recorded_end(group, call, st, blocking);
+    return st == TUTTI_OK ? st : tti_recorder_dump_failure(st);
 }
 
 /* n turns have ended, on a worker or another thread. Lock held. */
@@ -232,7 +240,10 @@ bool tti_queue_advance_turn(tutti_group *group, tutti_call *call, tutti_progress
     assert(group->held);
     tti_unlock(&group->runner->lock);
     set_time(group, route, call);
+    tti_recorded_begin(group, call);
     st = route->ops->advance(route->backend, call, &progress);
+    if (st != TUTTI_OK || progress == TUTTI_PROGRESS_DONE)
+        tti_recorded_end(group, call, st, false);
     tti_lock(&group->runner->lock);
     assert(in_turn || progress != TUTTI_PROGRESS_DONE);
     if (st != TUTTI_OK)
@@ -304,6 +315,7 @@ tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
 {
     tutti_status st;
 
+    call->record = 0;
     if (!tti_gate_enter(&group->gate, &call->seq))
         return run_in_turn(group, call);
     st = run_call(group, call);
@@ -344,6 +356,7 @@ tutti_status tti_turns_run(tti_turns *turns, tutti_call *call)
     tti_lock(&runner->lock);
     call->seq = turns->next++;
     call->in_background = turns->in_background;
+    call->record = 0;
     st = tti_queue_run_turn(turns->group, call, false);
     tti_unlock(&runner->lock);
     return st;

@@ -129,6 +129,8 @@ void tti_work_lead(tutti_work *work, tutti_work *followers)
 void tti_work_finish(tutti_work *work, tutti_status status, const char *words)
 {
     assert(!work->done);
+    if (work->call.record != 0)
+        tti_record_end_slowly(work->call.record, status);
     finish_followers(work, work->followers, status, words);
     work->followers = NULL;
     work->status = status;

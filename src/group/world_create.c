@@ -34,6 +34,8 @@ static tutti_status fill_world(tutti_group *world, tti_port *port, const tti_bac
     tutti_status st = tti_routes_find(world, backing);
     int          i;
 
+    if (st == TUTTI_OK)
+        st = tti_recorder_start(join->rank, join->world_size);
     if (st != TUTTI_OK)
         return st;
     world->timeout_ms = join->timeout_ms;

@@ -116,26 +116,31 @@ tutti_status tutti_recorder_dump(const char *path)
     return st;
 }
 
-void tti_recorder_dump_failure(tutti_status st, char *path_out, size_t bytes)
+static bool is_others_fault(tutti_status st)
 {
-    char            words[TUTTI_RECORDER_WORDS_MAX];
+    return st == TUTTI_E_TIMEOUT || st == TUTTI_E_PEER || st == TUTTI_E_MISMATCH || st == TUTTI_E_NETWORK;
+}
+
+tutti_status tti_recorder_dump_failure(tutti_status st)
+{
+    char            words[2 * TUTTI_RECORDER_WORDS_MAX], path[PATH_LIMIT];
     tutti_recorder *own = NULL;
     tutti_status    dumped;
 
-    path_out[0] = '\0';
-    if ((st != TUTTI_E_TIMEOUT && st != TUTTI_E_PEER && st != TUTTI_E_MISMATCH) || tti_trace_prefix() == NULL ||
-        tti_ring_now() == NULL || atomic_exchange(&was_dumped, true))
-        return;
+    if (!is_others_fault(st) || tti_trace_prefix() == NULL || tti_ring_now() == NULL ||
+        atomic_exchange(&was_dumped, true))
+        return st;
     snprintf(words, sizeof words, "%s", tutti_last_error());
     dumped = open_own(&own);
     if (dumped == TUTTI_OK)
-        dumped = tti_recorder_dump_of(own, path_out, bytes);
-    if (dumped != TUTTI_OK) {
-        path_out[0] = '\0';
-        tti_log(TTI_LOG_WARN, "the recorder could not be dumped: %s", tutti_last_error());
-    }
+        dumped = tti_recorder_dump_of(own, path, sizeof path);
     tutti_recorder_close(own);
-    tti_fail(st, "%s", words);
+    if (dumped == TUTTI_OK)
+        tti_word_set(&tti_ring_now()->head->dumps, 1);
+    if (dumped == TUTTI_OK)
+        return tti_fail(st, "%s\n  recorder: '%s'", words, path);
+    tti_log(TTI_LOG_WARN, "the recorder could not be dumped: %s", tutti_last_error());
+    return tti_fail(st, "%s", words);
 }
 
 /* ---- by signal ---- */

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include "base/machine.h"
+#include "base/port.h"
 #include "recorder/memory.h"
 #include "recorder/read.h"
 #include <tutti/private.h>
@@ -186,6 +186,33 @@ static tutti_status look_everywhere(search *s)
     }
     closedir(dir);
     return s->no_memory ? tti_fail(TUTTI_E_NOMEM, "no memory for a list of recorders") : TUTTI_OK;
+}
+
+/* ---- neighbours ---- */
+
+uint64_t tti_recorder_to_hold(void)
+{
+    const tti_ring *ring = tti_port_stand_in() == NULL ? tti_ring_now() : NULL;
+
+    return ring != NULL && !ring->is_held ? (uint64_t)ring->fd + 1 : 0;
+}
+
+int tti_recorder_hold(int64_t pid, uint64_t number)
+{
+    tutti_recorder_head head;
+    char                path[64];
+    int                 fd;
+
+    if (number == 0 || number > INT32_MAX)
+        return -1;
+    snprintf(path, sizeof path, "/proc/%lld/fd/%llu", (long long)pid, (unsigned long long)number - 1);
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd >= 0 && tti_recorder_is_memory(fd) && pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head &&
+        memcmp(head.magic, TUTTI_RECORDER_MAGIC, sizeof head.magic) == 0 && head.pid == pid)
+        return fd;
+    if (fd >= 0)
+        close(fd);
+    return -1;
 }
 
 /* ---- answers ---- */

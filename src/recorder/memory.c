@@ -24,6 +24,8 @@
 #include <unistd.h>
 #include "base/env.h"
 #include "base/machine.h"
+#include "base/port.h"
+#include "recorder/dump.h"
 #include "recorder/find.h"
 #include "recorder/recorder.h"
 #include <tutti/private.h>
@@ -36,7 +38,7 @@ enum { PAGE = 4096 };
 
 _Atomic(tti_ring *) tti_ring_of_process;
 
-_Thread_local tti_waited tti_waited_of_thread;
+_Thread_local tti_thread_facts tti_facts_of_thread;
 
 /* Filled by whoever starts first, under the lock; read by all through tti_ring_of_process. */
 static struct {
@@ -239,6 +241,7 @@ static tutti_status take_prepared(tti_ring *ring)
         return TUTTI_E_STATE;
     }
     fcntl(fd, F_SETFD, FD_CLOEXEC);
+    ring->is_held = true;
     return TUTTI_OK;
 }
 
@@ -297,6 +300,8 @@ tutti_status tti_recorder_start(int rank, int world_size)
     tutti_status st = TUTTI_OK;
     tti_ring    *ring;
 
+    if (tti_port_stand_in() != NULL)
+        return TUTTI_OK; /* a rehearsal: its ranks are no processes, and its time is none of ours */
     pthread_mutex_lock(&process.lock);
     if (!process.was_tried) {
         st = start();
@@ -304,6 +309,7 @@ tutti_status tti_recorder_start(int rank, int world_size)
     }
     ring = tti_ring_now();
     if (ring != NULL && rank >= 0 && ring->head->rank < 0) {
+        st = tti_recorder_listen(rank);
         ring->head->world_size = world_size;
         __atomic_store_n(&ring->head->rank, rank, __ATOMIC_RELEASE);
     }

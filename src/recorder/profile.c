@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "base/port.h"
 #include "recorder/memory.h"
 #include "recorder/probe.h"
 #include <tutti/private.h>
@@ -62,7 +63,7 @@ tutti_status tutti_profile_push(const char *name)
     range = &stack.ranges[stack.n++];
     memcpy(range->text, name, strlen(name) + 1);
     range->id = 0;
-    ring = tti_ring_now();
+    ring = tti_port_stand_in() == NULL ? tti_ring_now() : NULL;
     if (ring != NULL)
         begin(ring, range);
     TTI_PROBE2(range_begin, range->text, range->id);

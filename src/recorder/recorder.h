@@ -3,7 +3,7 @@
  * recorder/recorder.h - what writes the flight recorder: how a process gets its memory, and the few stores that an
  * operation pays.
  *
- * Whoever runs operations holds a tti_place for its group, and for each operation an id:
+ * Whoever runs operations holds a tti_ring_place for its group, and for each operation an id:
  *
  *     id = tti_record_begin(place, kind, ...);        0: nothing is recorded
  *     ... the operation ...
@@ -30,6 +30,8 @@ typedef struct tti_ring {
     uint64_t                   mask; /* record_count - 1 */
     bool                       counter;
     int                        fd;
+    bool                       is_held; /* by a launcher */
+    _Atomic uint64_t           failed; /* the record that failed first; 0: none */
 } tti_ring;
 
 /** The ring, or NULL: none yet, none wanted, or this is a child of fork(). One for the process: that is what a reader
@@ -43,26 +45,27 @@ static inline tti_ring *tti_ring_now(void)
 }
 
 /** A group's place in the table of groups. */
-typedef struct tti_place {
+typedef struct tti_ring_place {
     tutti_recorder_group_slot *slot; /* NULL: the group is not recorded */
     unsigned                   index;
-} tti_place;
+} tti_ring_place;
 
-/** What this thread slept for since its last record ended; whoever waits notes it. The thread's own, read where an
- * operation ends. */
-typedef struct tti_waited {
-    uint32_t n;         /* waits that slept */
-    int32_t  late;      /* group rank that the last one was for; -1: nobody is known */
+/** What a thread knows that its next record says. */
+typedef struct tti_thread_facts {
+    unsigned name;      /* what the program calls its operations now: tti_record_name(); 0: nothing */
+    uint32_t n_waits;   /* long ones, since its last record ended; whoever waits notes them */
+    int32_t  late;      /* rank in the group that the last one was for; -1: nobody is known */
     int64_t  waited_ns; /* all of them */
-} tti_waited;
+} tti_thread_facts;
 
-extern _Thread_local tti_waited tti_waited_of_thread __attribute__((tls_model("initial-exec")));
+extern _Thread_local tti_thread_facts tti_facts_of_thread __attribute__((tls_model("initial-exec")));
 
+/** This thread has waited for rank late of the group whose operation it is in. */
 static inline void tti_record_waited(int late, int64_t waited_ns)
 {
-    tti_waited_of_thread.n++;
-    tti_waited_of_thread.late = late;
-    tti_waited_of_thread.waited_ns += waited_ns;
+    tti_facts_of_thread.n_waits++;
+    tti_facts_of_thread.late = late;
+    tti_facts_of_thread.waited_ns += waited_ns;
 }
 
 /** What a record says besides its ring's part. */
@@ -71,7 +74,7 @@ typedef struct tti_record_facts {
     tutti_dtype dtype;
     unsigned    op;
     unsigned    device;
-    unsigned    name; /* tti_record_name(), 0: none was given */
+    unsigned    name; /* tti_record_name(); 0: none was given */
     uint64_t    seq;
     int         peer; /* group rank; -1 */
     int         tag;
@@ -110,7 +113,7 @@ static inline uint64_t tti_record_write(tti_ring *ring, unsigned group, const tt
 /** Give an id's entry a new state; flags are added. */
 void tti_record_change(uint64_t id, unsigned flags, tutti_status status, tutti_record_state state);
 
-/** It begins to run now, later than it was issued. */
+/** It begins to run now, later than it was issued; nothing if it has begun before. */
 void tti_record_start(uint64_t id);
 
 /** Its bytes, where they do not follow from kind and count. */
@@ -119,7 +122,8 @@ void tti_record_bytes(uint64_t id, uint64_t in_bytes, uint64_t out_bytes);
 /** It has ended well, now; on any thread, whatever that one slept for. */
 void tti_record_mark_end(uint64_t id);
 
-/** It has ended, and took its time, slept, or failed: with the moment, and what it slept for. */
+/** It has ended, and took its time, waited long, or failed: with the moment, and what it waited for. Nothing if it has
+ * ended before. */
 void tti_record_end_slowly(uint64_t id, tutti_status status);
 
 /** An operation that was recorded as flags and state STARTED has ended on this thread. small: without sleeping it
@@ -130,7 +134,7 @@ static inline void tti_record_end(uint64_t id, unsigned flags, tutti_status stat
 
     if (id == 0 || ring == NULL)
         return;
-    if (!small || status != TUTTI_OK || tti_waited_of_thread.n != 0)
+    if (!small || status != TUTTI_OK || tti_facts_of_thread.n_waits != 0)
         tti_record_end_slowly(id, status);
     else
         tti_word_set(&tti_record_slot(ring, id)->state,
@@ -143,6 +147,13 @@ static inline void tti_record_end(uint64_t id, unsigned flags, tutti_status stat
  * variables, is logged, and nothing is recorded then.
  * @errors TUTTI_E_ARG  a variable is wrong */
 tutti_status tti_recorder_start(int rank, int world_size);
+
+/* find.c */
+
+/** What a neighbour needs to hold the memory of this process; 0: there is none, or a launcher holds it. */
+uint64_t tti_recorder_to_hold(void);
+/** Hold the memory of process pid, which has told that number: a descriptor, -1 if it cannot be had. */
+int tti_recorder_hold(int64_t pid, uint64_t number);
 
 /* tables.c */
 
@@ -160,19 +171,20 @@ typedef struct tti_group_facts {
 } tti_group_facts;
 
 /** Give a group a place; none if there is no recorder, or no place is left. */
-tti_place tti_recorder_add_group(const tti_group_facts *facts);
+tti_ring_place tti_recorder_add_group(const tti_group_facts *facts);
 /** It is gone. */
-void tti_recorder_drop_group(tti_place *place);
-/** It has failed, by the operation of record id (0: unknown) with words. */
-void tti_recorder_fail_group(const tti_place *place, uint64_t id, const char *words);
+void tti_recorder_drop_group(tti_ring_place *place);
+/** It has failed with status and words. Those of the first group of the process to fail, by itself, are kept, with the
+ * record that failed first. */
+void tti_recorder_fail_group(const tti_ring_place *place, tutti_status status, const char *words);
 
 /** The number of a name among those that are kept; 0: "". A name that there is no room for is "?". Never fails. */
 unsigned tti_record_name(const char *text);
 
 /* dump.c */
 
-/** After a failure with st: if TUTTI_TRACE_FILE is set, write the dump, once for the process; path_out says where, "" if
- * not. The thread's last error stays. */
-void tti_recorder_dump_failure(tutti_status st, char *path_out, size_t bytes);
+/** After a failure with st, of which this thread has the words: if TUTTI_TRACE_FILE is set, and st is such that others may
+ * be to blame, write the dump, once for the process, and add to the words where it is. Returns st. */
+tutti_status tti_recorder_dump_failure(tutti_status st);
 
 #endif

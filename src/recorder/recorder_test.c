@@ -28,7 +28,7 @@ static char folder[] = "/tmp/tutti-recorder-XXXXXX";
 
 /* ---- writing ---- */
 
-static tti_place add_group(const char *name, int size, const int *ranks)
+static tti_ring_place add_group(const char *name, int size, const int *ranks)
 {
     return tti_recorder_add_group(&(tti_group_facts){ .name = name, .desc = "of a test", .backend = "cpu:native",
                                                       .world = "tutti:w", .number = 1, .rank = 1, .world_rank = 3,
@@ -81,7 +81,7 @@ static bool find_group(const tutti_recorder *r, const char *name, tutti_recorder
 static void states_and_fields(void **state)
 {
     const int       ranks[] = { 1, 3, 5 };
-    tti_place       place = add_group("dp", 3, ranks);
+    tti_ring_place       place = add_group("dp", 3, ranks);
     tutti_record    rec = TUTTI_RECORD;
     tutti_recorder *r;
     uint64_t        id[5];
@@ -133,7 +133,7 @@ static void states_and_fields(void **state)
 
 static void ring_wraps(void **state)
 {
-    tti_place       place = add_group("wrap", 2, NULL);
+    tti_ring_place       place = add_group("wrap", 2, NULL);
     tutti_record    rec = TUTTI_RECORD;
     tutti_recorder *r;
     uint64_t        last = 0, seq;
@@ -175,7 +175,7 @@ static void *write_on(void *arg)
 
 static void read_while_written(void **state)
 {
-    tti_place       place = add_group("busy", 2, NULL);
+    tti_ring_place       place = add_group("busy", 2, NULL);
     tutti_record    rec = TUTTI_RECORD;
     tutti_recorder *r = read_self();
     pthread_t       threads[WRITERS];
@@ -210,7 +210,7 @@ static void read_while_written(void **state)
 /* The same through the addresses that the writer has, where a sanitizer sees both. */
 static void copy_while_written(void **state)
 {
-    tti_place            place = add_group("same", 2, NULL);
+    tti_ring_place            place = add_group("same", 2, NULL);
     const tti_ring      *ring = tti_ring_now();
     tutti_recorder_slot  slot;
     pthread_t            threads[WRITERS];
@@ -237,7 +237,7 @@ static void copy_while_written(void **state)
 static void groups_have_members(void **state)
 {
     const int            even[] = { 0, 2, 4, 6 };
-    tti_place            first = add_group("even", 4, even), all = add_group("all", 5, NULL), again;
+    tti_ring_place            first = add_group("even", 4, even), all = add_group("all", 5, NULL), again;
     tutti_recorder_group g = TUTTI_RECORDER_GROUP;
     tutti_record         rec = TUTTI_RECORD;
     tutti_recorder      *r;
@@ -245,7 +245,7 @@ static void groups_have_members(void **state)
     int                  i;
 
     (void)state;
-    tti_recorder_fail_group(&first, id, "rank 2 is gone");
+    tti_recorder_fail_group(&first, TUTTI_E_PEER, "rank 2 is gone");
     tti_recorder_drop_group(&first);
     r = read_self();
     assert_true(find_group(r, "even", &g));
@@ -276,7 +276,7 @@ static void lists_are_closed_up(void **state)
 {
     enum { SIZE = TTI_RECORDED_RANKS / 4 };
     static int           ranks[SIZE];
-    tti_place            kept, place[8];
+    tti_ring_place            kept, place[8];
     tutti_recorder_group g = TUTTI_RECORDER_GROUP;
     tutti_recorder      *r;
     int                  i;
@@ -385,7 +385,7 @@ static json_t *parse(const tutti_recorder *r, const tutti_dump_options *opts)
 static void json_has_the_known_form(void **state)
 {
     const int          ranks[] = { 4, 6 };
-    tti_place          place = add_group("pair", 2, ranks);
+    tti_ring_place          place = add_group("pair", 2, ranks);
     tti_record_facts   recv = { .kind = TUTTI_RECORD_RECV, .dtype = TUTTI_BF16, .peer = 0, .tag = 3, .count = 8, .seq = 9 };
     tutti_dump_options active = TUTTI_DUMP_OPTIONS;
     tutti_recorder    *r;
@@ -530,7 +530,7 @@ static void damage_is_found_or_harmless(void **state)
 static _Noreturn void record_and_die(int fd)
 {
     char      text[16];
-    tti_place place;
+    tti_ring_place place;
 
     snprintf(text, sizeof text, "%d", fd);
     setenv("TUTTI_RECORDER_FD", text, 1);
@@ -581,6 +581,65 @@ static void dead_are_read(void **state)
     assert_non_null(strstr(tutti_last_error(), "nobody holds it"));
 }
 
+/* In a child: a signal that comes while the only thread does something else saves the ring. */
+static _Noreturn void record_until_signal(void)
+{
+    char prefix[64];
+
+    snprintf(prefix, sizeof prefix, "%s/trace_", folder);
+    setenv("TUTTI_TRACE_FILE", prefix, 1);
+    setenv("TUTTI_TRACE_SIGNAL", "USR2", 1);
+    if (tti_recorder_start(3, 4) != TUTTI_OK)
+        _exit(3);
+    begin(add_group("signalled", 4, NULL).index, 7);
+    raise(SIGUSR2);
+    _exit(0);
+}
+
+static void signals_save(void **state)
+{
+    tutti_recorder_info info = TUTTI_RECORDER_INFO;
+    tutti_record        rec = TUTTI_RECORD;
+    tutti_recorder     *r = NULL;
+    char                path[64];
+    int                 how = 0;
+    pid_t               pid = fork();
+
+    (void)state;
+    if (pid == 0)
+        record_until_signal();
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    snprintf(path, sizeof path, "%s/trace_3.rec", folder);
+    assert_int_equal(tutti_recorder_open_file(path, &r), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(r, &info), TUTTI_OK);
+    assert_true(info.pid == pid && info.rank == 3);
+    assert_int_equal(tutti_recorder_count_records(r), 1);
+    assert_int_equal(tutti_recorder_get_record(r, 0, &rec), TUTTI_OK);
+    assert_int_equal(rec.seq, 7);
+    tutti_recorder_close(r);
+    unlink(path);
+}
+
+static void variables_are_checked(void **state)
+{
+    int how = 0, i;
+
+    (void)state;
+    for (i = 0; i < 3; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            setenv("TUTTI_TRACE_SIGNAL", i == 0 ? "SEGV" : "USR1", 1);
+            if (i == 2)
+                setenv("TUTTI_TRACE_BUFFER_SIZE", "many", 1);
+            _exit(tti_recorder_start(0, 1) != TUTTI_E_ARG); /* what is no signal, has no file, is no number */
+        }
+        assert_int_equal(waitpid(pid, &how, 0), pid);
+        assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    }
+}
+
 /* A child of fork() writes nothing into its parent's ring. */
 static void fork_forgets(void **state)
 {
@@ -625,7 +684,8 @@ static int begin_ring(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest before[] = { cmocka_unit_test(dead_are_read) };
+    const struct CMUnitTest before[] = { cmocka_unit_test(dead_are_read), cmocka_unit_test(signals_save),
+                                         cmocka_unit_test(variables_are_checked) };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_and_fields), cmocka_unit_test(ring_wraps), cmocka_unit_test(read_while_written),
         cmocka_unit_test(copy_while_written), cmocka_unit_test(groups_have_members),

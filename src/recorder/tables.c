@@ -166,10 +166,10 @@ static void fill(tti_ring *ring, tutti_recorder_group_slot *slot, const tti_grou
     turn_end(slot);
 }
 
-tti_place tti_recorder_add_group(const tti_group_facts *facts)
+tti_ring_place tti_recorder_add_group(const tti_group_facts *facts)
 {
     tti_ring *ring = tti_ring_now();
-    tti_place place = { .slot = NULL };
+    tti_ring_place place = { .slot = NULL };
 
     if (ring == NULL)
         return place;
@@ -191,7 +191,7 @@ static void set_flags(tutti_recorder_group_slot *slot, uint32_t flags)
     turn_end(slot);
 }
 
-void tti_recorder_drop_group(tti_place *place)
+void tti_recorder_drop_group(tti_ring_place *place)
 {
     if (place->slot == NULL || tti_ring_now() == NULL)
         return;
@@ -201,22 +201,30 @@ void tti_recorder_drop_group(tti_place *place)
     place->slot = NULL;
 }
 
-void tti_recorder_fail_group(const tti_place *place, uint64_t id, const char *words)
+/* The words of the first failure. Lock held. */
+static void keep_words(tti_ring *ring, const char *words)
 {
-    tti_ring            *ring = tti_ring_now();
-    tutti_recorder_head *head;
+    tutti_recorder_head *head = ring->head;
     char                 text[TUTTI_RECORDER_WORDS_MAX] = "";
+    uint64_t             id = atomic_load(&ring->failed);
+
+    if (tti_word_peek(&head->failed_id) != 0)
+        return;
+    snprintf(text, sizeof text, "%s", words);
+    tti_words_set(head->failed_words, text, sizeof text);
+    tti_word_set(&head->failed_id, id != 0 ? id : tti_word_peek(&head->issued));
+}
+
+void tti_recorder_fail_group(const tti_ring_place *place, tutti_status status, const char *words)
+{
+    tti_ring *ring = tti_ring_now();
 
     if (place->slot == NULL || ring == NULL)
         return;
-    head = ring->head;
     pthread_mutex_lock(&tables_lock);
     set_flags(place->slot, place->slot->flags | TTI_GROUP_FAILED);
-    if (id != 0 && tti_word_peek(&head->failed_id) == 0) {
-        snprintf(text, sizeof text, "%s", words);
-        tti_words_set(head->failed_words, text, sizeof text);
-        tti_word_set(&head->failed_id, id);
-    }
+    if (status != TUTTI_E_ABORTED) /* that was the program's own wish, here or elsewhere */
+        keep_words(ring, words);
     pthread_mutex_unlock(&tables_lock);
 }
 

@@ -98,6 +98,8 @@ typedef struct tutti_call {
 
     bool in_background; /* done on a thread of the library's, beside what the program computes: its waits should
                            leave the core to others at once */
+
+    uint64_t record; /* what the flight recorder calls it; 0: it is not recorded. The group layer's own */
 } tutti_call;
 
 /** One message. */

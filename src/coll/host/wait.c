@@ -39,6 +39,7 @@
 #include "coll/host/wait.h"
 
 #include "base/thread.h"
+#include "recorder/recorder.h"
 
 enum {
     GLANCES_OWN_CORE = 512,
@@ -156,6 +157,53 @@ static void sleep_on(tti_host_channel *channel, const watched *w, uint64_t value
     atomic_fetch_sub(w->waiters, 1);
 }
 
+/* ---- who is waited for ---- */
+
+static uint64_t entered_of(const tti_host_channel *channel, int rank)
+{
+    return atomic_load_explicit(&channel->members[rank].lines->counters[TTI_ENTERED].at.value, memory_order_acquire);
+}
+
+/* The one that is furthest behind, of equals the awaited one; -1: all have entered the call. Whoever is awaited may itself
+ * wait for another, but never for one that is further on. */
+static int find_late(const tti_host_channel *channel, int rank)
+{
+    uint64_t least = entered_of(channel, rank);
+    int      late = rank;
+    int      r;
+
+    for (r = 0; r < channel->team->n_ranks; r++)
+        if (entered_of(channel, r) < least) {
+            least = entered_of(channel, r);
+            late = r;
+        }
+    return least < channel->note.seq ? late : -1;
+}
+
+/* Tell the recorder: late is a rank of the channel, which may have some of the group's members. */
+static void note_wait(const tti_host_channel *channel, int late, int64_t began_ns)
+{
+    const tti_team *team = channel->team;
+    const tti_team *whole = tti_team_whole(team);
+    int             r = late;
+
+    if (late >= 0 && whole != team)
+        for (r = whole->n_ranks - 1; r >= 0 && whole->ranks[r] != team->ranks[late]; r--)
+            continue;
+    tti_record_waited(r, tti_port_now(team->port) - began_ns);
+}
+
+/* Who came last, of whom late was known: the next one that has not come, if late has. */
+static int still_late(const tti_host_channel *channel, int rank, int late)
+{
+    int other;
+
+    if (late < 0 || !tti_host_entered(channel, late, channel->note.seq))
+        return late;
+    other = find_late(channel, rank);
+    return other >= 0 ? other : late;
+}
+
 /* A wait that is not over soon. */
 static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_kind kind,
                               uint64_t value)
@@ -163,7 +211,9 @@ static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_k
     tti_host_patience patience;
     const watched w = watched_of(channel, rank, kind);
     tti_port     *port = channel->team->port;
+    const int64_t began_ns = tti_port_now(port);
     tutti_status  st = TUTTI_OK;
+    int           late = find_late(channel, rank);
     int           turn;
 
     if (channel->in_background && atomic_load_explicit(&channel->hurried, memory_order_relaxed) >= channel->note.seq)
@@ -171,17 +221,21 @@ static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_k
     patience = channel->patience;
     for (turn = 0; turn < patience.bursts && st == TUTTI_OK; turn++) {
         st = tti_host_look(channel, rank, kind, value);
-        if (st == TUTTI_OK && comes_soon(&w, value, patience.checks))
+        if (st == TUTTI_OK && comes_soon(&w, value, patience.checks)) {
+            note_wait(channel, late, began_ns);
             return TUTTI_OK;
+        }
     }
     for (turn = 1; !has_come(&w, value) && st == TUTTI_OK; turn++) {
         if (turn <= patience.yields)
             port->ops->yield(port);
         else
             sleep_on(channel, &w, value);
+        late = still_late(channel, rank, late);
         if ((turn > patience.yields || turn % YIELDS_A_LOOK == 0) && !has_come(&w, value))
             st = tti_host_look(channel, rank, kind, value);
     }
+    note_wait(channel, late, began_ns);
     return st;
 }
 

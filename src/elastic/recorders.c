@@ -1,0 +1,87 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * recorders.c - holds the ranks' recorders, so that they can be read when the ranks are dead.
+ *
+ * How     Memory without a name is made for each rank before it is started; the rank inherits the descriptor, and its
+ *         number in TUTTI_RECORDER_FD. `tutti doctor` and others find it among this process's descriptors
+ *         (recorder/find.c), and after a failure it is dumped from here. With the launcher the memory goes, however it
+ *         ends. */
+#include "elastic/recorders.h"
+
+#include <stdlib.h>
+#include <unistd.h>
+#include "recorder/dump.h"
+#include "recorder/memory.h"
+#include "recorder/read.h"
+#include <tutti/private.h>
+
+enum { PATH_LIMIT = 512 };
+
+tutti_status tti_recorders_make(int n, int **fds_out)
+{
+    int         *fds = malloc((size_t)n * sizeof *fds);
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    if (fds == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the recorders of %d ranks", n);
+    for (i = 0; i < n; i++)
+        fds[i] = -1;
+    for (i = 0; i < n && st == TUTTI_OK; i++)
+        st = tti_recorder_prepare(&fds[i]);
+    if (st == TUTTI_E_ARG) {
+        tti_recorders_close(fds, n);
+        free(fds);
+        return st;
+    }
+    if (st != TUTTI_OK)
+        tti_log(TTI_LOG_WARN, "ranks that are killed cannot be asked what they did: %s", tutti_last_error());
+    *fds_out = fds;
+    return TUTTI_OK;
+}
+
+void tti_recorders_close(const int *fds, int n)
+{
+    int i;
+
+    for (i = 0; fds != NULL && i < n; i++)
+        if (fds[i] >= 0)
+            close(fds[i]);
+}
+
+static tutti_status dump(const tutti_recorder *recorder, char *path, size_t bytes)
+{
+    const tutti_recorder_head *head = tti_recorder_head_of(recorder);
+
+    path[0] = '\0';
+    if (head->use == TUTTI_RECORDER_FREE || head->dumps > 0)
+        return TUTTI_OK; /* it has made no world, or has done so itself */
+    return tti_recorder_dump_of(recorder, path, bytes);
+}
+
+void tti_recorders_dump(const int *fds, int n)
+{
+    tutti_recorder *recorder = NULL;
+    char            path[PATH_LIMIT], last[PATH_LIMIT] = "";
+    tutti_status    st = TUTTI_OK;
+    int             i, n_dumped = 0;
+
+    for (i = 0; i < n && tti_trace_prefix() != NULL && st == TUTTI_OK; i++) {
+        if (fds[i] < 0)
+            continue;
+        st = tti_recorder_read_fd(fds[i], "of a rank", &recorder);
+        if (st != TUTTI_OK)
+            break;
+        st = dump(recorder, path, sizeof path);
+        tutti_recorder_close(recorder);
+        if (st != TUTTI_OK || path[0] == '\0')
+            continue;
+        n_dumped++;
+        memcpy(last, path, sizeof last);
+    }
+    if (st != TUTTI_OK)
+        tti_log(TTI_LOG_WARN, "the recorder of a rank could not be dumped: %s", tutti_last_error());
+    else if (n_dumped > 0)
+        tti_log(TTI_LOG_WARN, "what %d rank%s did last was written, to '%s'%s", n_dumped, n_dumped == 1 ? "" : "s", last,
+                n_dumped == 1 ? "" : " and the like");
+}

@@ -1,0 +1,112 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * group/recorded.h - what the room tells the flight recorder (recorder/), and when.
+ *
+ * A collective is recorded where it is handed to its backend (queue.c), which all of them pass, whichever thread runs
+ * them; an asynchronous one when it gets its number (progress.c). A message is when it is posted (p2p.c). Works end in
+ * one place (work.c). What is said here is a few stores; a group without a place, as under a port that is not the
+ * machine's, pays one load. */
+#ifndef TTI_GROUP_RECORDED_H
+#define TTI_GROUP_RECORDED_H
+
+#include "group/straggler.h"
+#include "recorder/probe.h"
+
+/* Elements of a collective that ends within some microseconds if nobody is waited for: its end is not timed. */
+enum { TTI_SMALL_COUNT = 1024 };
+
+/** Give a group whose backends are there its place, and take it back. */
+void tti_recorded_group_begin(tutti_group *group);
+void tti_recorded_group_end(tutti_group *group);
+
+/** Its bytes, where count does not tell them. */
+void tti_recorded_parts(const tutti_group *group, const tutti_call *call);
+
+static inline uint64_t tti_recorded_call(const tutti_group *group, const tutti_call *call, unsigned flags,
+                                         tutti_record_state state)
+{
+    tti_ring              *ring = tti_ring_now();
+    const tti_record_facts facts = { .kind = call->kind, .dtype = call->dtype, .op = call->op.kind,
+                                     .device = call->device, .name = tti_facts_of_thread.name, .seq = call->seq,
+                                     .peer = call->root, .count = call->count };
+
+    if (group->place.slot == NULL || ring == NULL)
+        return 0;
+    return tti_record_write(ring, group->place.index, &facts, flags, state);
+}
+
+/** A collective that gets its number now and runs later. Lock held. */
+static inline void tti_recorded_issue(const tutti_group *group, tutti_call *call)
+{
+    call->record = tti_recorded_call(group, call, TUTTI_RECORD_ASYNC, TUTTI_RECORD_ISSUED);
+    if (group->place.slot != NULL)
+        tti_word_put(&group->place.slot->issued, call->seq);
+    if (call->n_parts > 0)
+        tti_recorded_parts(group, call);
+}
+
+/** A collective is handed to its backend. */
+static inline void tti_recorded_begin(const tutti_group *group, tutti_call *call)
+{
+    if (call->record == 0) {
+        call->record = tti_recorded_call(group, call, 0, TUTTI_RECORD_STARTED);
+        if (call->n_parts > 0)
+            tti_recorded_parts(group, call);
+    } else {
+        tti_record_start(call->record);
+    }
+    if (group->place.slot != NULL)
+        tti_word_put(&group->place.slot->began, call->seq);
+    TTI_PROBE4(call_begin, group->name, call->seq, call->kind, call->count);
+}
+
+/** It has ended; blocking: nobody but this thread knows of it. */
+static inline void tti_recorded_end(tutti_group *group, const tutti_call *call, tutti_status st, bool blocking)
+{
+    if (tti_facts_of_thread.n_waits != 0)
+        tti_straggler_look(group, call);
+    if (blocking)
+        tti_record_end(call->record, 0, st, call->count <= TTI_SMALL_COUNT && call->n_parts == 0);
+    else
+        tti_record_end_slowly(call->record, st);
+    if (group->place.slot != NULL)
+        tti_word_put(&group->place.slot->ended, call->seq);
+    TTI_PROBE4(call_end, group->name, call->seq, call->kind, st);
+}
+
+/** A message is posted: its record. */
+static inline uint64_t tti_recorded_message(const tutti_group *group, const tti_posting *p, unsigned flags)
+{
+    const tutti_message   *m = &p->message;
+    tti_ring              *ring = tti_ring_now();
+    tti_record_facts       facts = { .kind = m->is_send ? TUTTI_RECORD_SEND : TUTTI_RECORD_RECV, .dtype = m->dtype,
+                                     .device = m->device, .name = tti_facts_of_thread.name, .peer = m->peer,
+                                     .tag = m->tag, .count = m->count };
+
+    TTI_PROBE4(message_begin, group->name, m->is_send, p->peer, m->count);
+    if (group->place.slot == NULL || ring == NULL)
+        return 0;
+    facts.seq = __atomic_add_fetch(&group->place.slot->messages, 1, __ATOMIC_RELAXED);
+    return tti_record_write(ring, group->place.index, &facts, flags, TUTTI_RECORD_STARTED);
+}
+
+/** Another operation of the group, without data and without a number, begins: its record. */
+static inline uint64_t tti_recorded_other(const tutti_group *group, tutti_record_kind kind)
+{
+    tti_ring              *ring = tti_ring_now();
+    const tti_record_facts facts = { .kind = (unsigned)kind, .name = tti_facts_of_thread.name, .peer = -1 };
+
+    if (group->place.slot == NULL || ring == NULL)
+        return 0;
+    return tti_record_write(ring, group->place.index, &facts, 0, TUTTI_RECORD_STARTED);
+}
+
+/** A blocking message has ended. */
+static inline void tti_recorded_message_end(const tutti_group *group, const tti_posting *p, uint64_t record,
+                                            tutti_status st)
+{
+    tti_record_end(record, 0, st, p->message.count <= TTI_SMALL_COUNT);
+    TTI_PROBE4(message_end, group->name, p->message.is_send, p->peer, st);
+}
+
+#endif
