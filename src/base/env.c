@@ -60,6 +60,8 @@ static const tti_env_entry table[] = {
     { "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", NULL, "the same where neither is set" },
     { "TUTTI_TRACE_SIGNAL", NULL, "USR1, USR2, HUP, QUIT or PROF: the signal that has a process save its recorder, as TUTTI_TRACE_FILE, rank, '.rec'" },
     { "TUTTI_TIMEOUT_MS", "1800000", "default time-out of groups, ms" },
+    { "TUTTI_HEARTBEAT_MS", "1000", "how often each rank gives a sign of life, ms; one that gives none for three times as long is called silent" },
+    { "TUTTI_SILENT_MS", NULL, "after how long a silent rank is given up, ms, as if it were dead; unset: never, what waits for it ends with its own time-out" },
     { "TUTTI_OBJECT_MAX", "268435456", "bytes of the largest object that tutti/object.h sends or takes" },
     { "TUTTI_OBJECTS_MAX", "1073741824", "bytes of all objects of one such call" },
     { "TUTTI_TRANSPORT", "auto", "auto: shared memory inside a host, TCP between; tcp: TCP everywhere" },

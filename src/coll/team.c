@@ -10,7 +10,7 @@
 #include <tutti/private.h>
 #include "base/fnv.h"
 
-enum { LISTED_MAX = 16, LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, TOLD_MAX = 512 };
+enum { LISTED_MAX = 16, LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, TOLD_MAX = 512, UNWELL_MAX = 4 };
 
 #define MISMATCH_KEY "mismatch"
 
@@ -301,4 +301,39 @@ void tti_team_add_ranks(const tti_team *team, tti_words *words, const bool *mark
             tti_words_add(words, "%s%d", said++ > 0 ? ", " : "", team->ranks[r]);
     if (n > said)
         tti_words_add(words, " and %d more", n - said);
+}
+
+void tti_team_add_health(const tti_team *team, tti_words *words, int rank)
+{
+    char how[TTI_HEALTH_TEXT_MAX];
+
+    if (tti_health_describe(tti_mesh_health(team->mesh), team->ranks[rank], how)[0] != '\0')
+        tti_words_add(words, ", and %s", how);
+}
+
+static bool is_marked(const tti_team *team, const bool *marked, int mesh_rank)
+{
+    int r;
+
+    for (r = 0; r < team->n_ranks && marked != NULL; r++)
+        if (team->ranks[r] == mesh_rank)
+            return marked[r];
+    return false;
+}
+
+void tti_team_add_unwell(const tti_team *team, tti_words *words, const bool *marked)
+{
+    const tti_team   *whole = tti_team_whole(team);
+    const tti_health *health = tti_mesh_health(team->mesh);
+    char              how[TTI_HEALTH_TEXT_MAX];
+    int               said = 0, r;
+
+    for (r = 0; r < whole->n_ranks && said < UNWELL_MAX; r++) {
+        const int rank = whole->ranks[r];
+
+        if (r == whole->rank || is_marked(team, marked, rank) || tti_health_describe(health, rank, how)[0] == '\0')
+            continue;
+        tti_words_add(words, "\n  rank %d (%s) %s", rank, tti_mesh_whereabouts(team->mesh, rank), how);
+        said++;
+    }
 }

@@ -10,6 +10,8 @@
 
 #include <stdio.h>
 #include "rendezvous/generation.h"
+#include "store/store.h"
+#include "watch/trouble.h"
 #include <tutti/private.h>
 
 /* The store below which a world's name stands. */
@@ -108,15 +110,39 @@ static tutti_status give_up(tti_port *port, const tti_join *join, int64_t genera
     return tti_fail(failure, "%s", words);
 }
 
-tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
-                                    const tti_join *join, const char *name, tutti_group **group_out)
+/* This process may not be in world number n, because of this thread's last error: those who are wait for somebody who is
+ * not to be had, as a rule, and look for such words. */
+static void tell_who_waits(tti_port *port, const tti_join *join, int64_t n, tutti_status failure)
 {
-    tutti_group *world = NULL;
-    tutti_store *root = NULL;
-    int64_t      generation = 0;
-    tutti_status st;
+    const int64_t until = tti_port_now(port) + TTI_SECOND;
+    tti_trouble   trouble = { .status = (int32_t)failure };
+    tutti_bytes   kept = { 0 };
+    tutti_store  *root = NULL;
+    char          words[TTI_GROUP_WORDS_MAX];
 
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    snprintf(trouble.words, sizeof trouble.words, "%s", words);
+    if (open_root(join, n, &root) == TUTTI_OK &&
+        tti_store_compare_set_until(root, "0//" TTI_TROUBLE_KEY, "", 0, &trouble, sizeof trouble, until, &kept) == TUTTI_OK)
+        tutti_bytes_free(&kept);
+    tutti_store_close(root);
+    tti_fail(failure, "%s", words);
+}
+
+tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
+                                    const tti_join *joining, const char *name, tutti_group **group_out)
+{
+    tti_join        mine = *joining;
+    const tti_join *join = &mine;
+    tutti_group    *world = NULL;
+    tutti_store    *root = NULL;
+    int64_t         generation = 0, refused = 0;
+    tutti_status    st;
+
+    mine.refused_out = &refused;
     st = tti_generation_join(port, join, &generation);
+    if (refused != 0)
+        tell_who_waits(port, join, refused, st);
     if (st == TUTTI_OK)
         st = open_root(join, generation, &root);
     if (st == TUTTI_OK)

@@ -291,6 +291,8 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
             st = await_number(port, join, n, began_ns, &size);
         if (st == TUTTI_OK && size != 0)
             st = take_place(join, &mine, n, &found);
+        if (st != TUTTI_OK && found == PLACE_TAKEN && join->refused_out != NULL)
+            *join->refused_out = n;
         if (st == TUTTI_OK && found == PLACE_OURS)
             break;
     }
@@ -298,6 +300,8 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
         *join->number_out = n;
     if (st == TUTTI_OK)
         st = join->rank == 0 ? open_number(join, n) : check_size(join, size);
+    if (st == TUTTI_E_MISMATCH && size != join->world_size && join->refused_out != NULL)
+        *join->refused_out = n;
     if (st == TUTTI_OK)
         *generation_out = n;
     return st;

@@ -30,6 +30,8 @@ typedef struct tti_join {
     struct tti_beacon *beacon;              /* rank 0, under a scheduler on one host: tells the store's port */
     int64_t     *number_out;                /* NULL; or where joining leaves the world's number, also when the
                                                world cannot be made then */
+    int64_t     *refused_out; /* NULL; or where joining leaves the number of the world that this process may not be in, as
+                                 somebody else has its place, or all others were told another size */
     bool         alone;                     /* there is no other process, whatever world_size says */
 } tti_join;
 

@@ -73,28 +73,40 @@ static const char *with_tag(int tag, char out[24])
     return out;
 }
 
+/* ", which is stopped by a signal for 3.2 s": what is known to be wrong with a peer. */
+static const char *which_is(const tti_messenger *m, int peer, char out[TTI_HEALTH_TEXT_MAX + 16])
+{
+    char how[TTI_HEALTH_TEXT_MAX];
+
+    tti_health_describe(tti_mesh_health(m->mesh), peer, how);
+    snprintf(out, TTI_HEALTH_TEXT_MAX + 16, "%s%s", how[0] != '\0' ? ", which " : "", how);
+    return out;
+}
+
 static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
 {
     const int peer = request->parcel.peer;
-    char      tag[24], way[TTI_WAY_TEXT_MAX];
+    char      tag[24], way[TTI_WAY_TEXT_MAX], how[TTI_HEALTH_TEXT_MAX + 16] = "";
 
+    if (peer >= 0)
+        (void)which_is(m, peer, how);
     if (peer >= 0 && m->lanes[peer].way < TTI_WAY_OPEN)
         return not_connected(m, peer);
     if (request->window != NULL || request->channel.plane == TTI_PLANE_REPLY)
-        return tti_fail(TUTTI_E_TIMEOUT, "%s rank %d (%s) %s window %d",
+        return tti_fail(TUTTI_E_TIMEOUT, "%s rank %d (%s) %s window %d%s",
                         request->window != NULL ? "no signal came from" : "nothing was heard of", peer,
                         tti_mesh_whereabouts(m->mesh, peer),
-                        request->window != NULL ? "in" : "about what was asked or sent to its", request->parcel.tag);
+                        request->window != NULL ? "in" : "about what was asked or sent to its", request->parcel.tag, how);
     if (request->is_send)
         return tti_fail(TUTTI_E_TIMEOUT,
-                        "sending %zu bytes%s to rank %d (%s) is not finished: it does not receive%s",
+                        "sending %zu bytes%s to rank %d (%s)%s is not finished: it does not receive%s",
                         request->parcel.bytes, with_tag(request->parcel.tag, tag), peer,
-                        tti_mesh_whereabouts(m->mesh, peer), tti_lane_describe(&m->lanes[peer], way));
+                        tti_mesh_whereabouts(m->mesh, peer), how, tti_lane_describe(&m->lanes[peer], way));
     if (peer < 0)
         return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from any rank",
                         with_tag(request->parcel.tag, tag));
-    return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)%s",
-                    with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer),
+    return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)%s%s",
+                    with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer), how,
                     tti_lane_describe(&m->lanes[peer], way));
 }
 

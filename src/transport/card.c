@@ -17,6 +17,7 @@
 #include <unistd.h>
 #include <tutti/private.h>
 #include "base/machine.h"
+#include "watch/trouble.h"
 
 enum {
     MISSING_TEXT_MAX = 256,
@@ -55,6 +56,20 @@ static void name_machine(tti_port *port, uint8_t machine[TTI_CARD_MACHINE_BYTES]
         port->ops->random(port, machine, TTI_CARD_MACHINE_BYTES);
 }
 
+/* Which numbering of processes ours counts in; where that cannot be read, a number that another program hardly has. */
+static uint64_t pid_space(void)
+{
+    static const char here;
+    struct stat       space;
+
+    return stat("/proc/self/ns/pid", &space) == 0 ? (uint64_t)space.st_ino : (uint64_t)(uintptr_t)&here;
+}
+
+bool tti_card_same_process(const tti_card *a, const tti_card *b)
+{
+    return a->pid == b->pid && a->pid_space == b->pid_space && memcmp(a->machine, b->machine, sizeof a->machine) == 0;
+}
+
 void tti_card_begin(tti_card *card, const tti_mesh_config *config)
 {
     uint64_t name[2];
@@ -66,6 +81,7 @@ void tti_card_begin(tti_card *card, const tti_mesh_config *config)
     card->rank = config->rank;
     card->n_ranks = config->n_ranks;
     card->pid = getpid();
+    card->pid_space = pid_space();
     make_hint(config, card->host_hint);
     name_machine(config->port, card->machine);
     config->port->ops->random(config->port, card->token, sizeof card->token);
@@ -155,12 +171,30 @@ static tutti_status check_card(void *ctx, int rank)
     return TUTTI_OK;
 }
 
+/* Whether somebody who could not join has said why. */
+static tutti_status look_for_trouble(void *ctx, int rank)
+{
+    const tti_mesh_config *config = ((const reader *)ctx)->config;
+    const tti_board       *board = config->board;
+    const int64_t          deadline_ns = tti_port_now(config->port) + TTI_BOARD_GRACE_NS;
+    tti_trouble            trouble;
+    bool                   there = false;
+
+    if (board->has(board->context, TTI_TROUBLE_KEY, deadline_ns, &there) != TUTTI_OK || !there ||
+        board->get(board->context, TTI_TROUBLE_KEY, &trouble, sizeof trouble, deadline_ns) != TUTTI_OK ||
+        trouble.status <= TUTTI_OK || trouble.status > TUTTI_E_REMOTE)
+        return TUTTI_OK;
+    trouble.words[sizeof trouble.words - 1] = '\0';
+    return tti_fail((tutti_status)trouble.status, "rank %d waits for rank %d, which has not come; another process reported: %s",
+                    config->rank, rank, trouble.words);
+}
+
 tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards)
 {
     const int64_t  start = tti_port_now(config->port);
     reader         r = { .config = config, .cards = cards };
     const tti_roll roll = { .port = config->port, .board = config->board, .what = "card", .n = config->n_ranks,
-                            .bytes = sizeof *cards, .come = check_card, .ctx = &r, .look_ms = LOOK_MS,
+                            .bytes = sizeof *cards, .come = check_card, .awaited = look_for_trouble, .ctx = &r, .look_ms = LOOK_MS,
                             .look_most_ms = LOOK_MOST_MS };
     char           key[TTI_BOARD_KEY_BYTES];
     tutti_status   st;

@@ -7,7 +7,7 @@
 #include "transport/mesh.h"
 #include "wire/hello.h"
 
-enum { TTI_CARD_VERSION = 4, TTI_CARD_HINT_BYTES = 32, TTI_CARD_MACHINE_BYTES = 16, TTI_CARD_HOST_MAX = 64 };
+enum { TTI_CARD_VERSION = 5, TTI_CARD_HINT_BYTES = 32, TTI_CARD_MACHINE_BYTES = 16, TTI_CARD_HOST_MAX = 64 };
 
 /** Crosses processes and hosts: fixed size, little endian, versioned. */
 typedef struct tti_card {
@@ -28,15 +28,19 @@ typedef struct tti_card {
     uint32_t scope;
     uint8_t  ip[16];
     uint8_t  world[TTI_HELLO_SCOPE_BYTES]; /* rank 0's: the world's random number, which binds every connection to it */
+    uint64_t pid_space;                    /* where pid counts: with machine and pid it names a process */
 } tti_card;
 
-_Static_assert(sizeof(tti_card) == 256, "the card crosses processes and hosts");
+_Static_assert(sizeof(tti_card) == 264, "the card crosses processes and hosts");
 
 /** Fill in everything but the listeners. */
 void tti_card_begin(tti_card *card, const tti_mesh_config *config);
 
 /** Leave own, and wait for everybody's: cards[n_ranks]. Checks versions and world sizes. */
 tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards);
+
+/** Whether two members are threads of one process. */
+bool tti_card_same_process(const tti_card *a, const tti_card *b);
 
 tti_addr tti_card_addr(const tti_card *card);
 

@@ -40,6 +40,8 @@ struct tti_connector {
     tti_thread     thread;
     tti_greeter   *greeter; /* the thread's from here on */
     int           *due;     /* [n_ranks] */
+    bool          *to_watch;  /* [n_ranks] the watch thread wants a stream; the messenger's lock guards it */
+    bool           has_to_watch; /* any of them; so does it this */
     tti_poll      *set;     /* of room for set_max */
     int            set_max;
     int            n_stripes;
@@ -158,6 +160,20 @@ static int take_due(tti_connector *c, int64_t *next_ns_out)
     return n;
 }
 
+/* Whom the watch thread wants a stream to: how many, in due[]. */
+static int take_watches(tti_connector *c)
+{
+    int i, n = 0;
+
+    for (i = 0; i < c->m->n_ranks && c->has_to_watch; i++) {
+        if (c->to_watch[i])
+            c->due[n++] = i;
+        c->to_watch[i] = false;
+    }
+    c->has_to_watch = false;
+    return n;
+}
+
 /* ---- what the greeter asks and tells (no lock held) ------------------------------------------------ */
 
 static tti_verdict judge(void *context, int rank, tti_attempt own)
@@ -243,6 +259,24 @@ static void opened(void *context, int rank, const tti_handle *streams)
     announce(m);
 }
 
+/* The watch thread's wish, on that thread. */
+static void dial(void *context, int rank)
+{
+    tti_connector *c = context;
+
+    tti_lock(&c->m->lock);
+    c->to_watch[rank] = c->has_to_watch = true;
+    tti_unlock(&c->m->lock);
+    c->port->ops->bell_ring(c->port, c->bell);
+}
+
+static void watched(void *context, int rank, tti_handle stream)
+{
+    tti_connector *c = context;
+
+    tti_health_adopt(tti_mesh_health(c->m->mesh), rank, stream);
+}
+
 static const char *whereabouts(void *context, int rank)
 {
     return tti_mesh_whereabouts(((tti_connector *)context)->m->mesh, rank);
@@ -302,6 +336,11 @@ static void thread_main(void *arg)
             return;
         for (i = 0; i < n; i++)
             tti_greeter_connect(c->greeter, c->due[i], tti_mesh_addr(m->mesh, c->due[i]));
+        tti_lock(&m->lock);
+        n = take_watches(c);
+        tti_unlock(&m->lock);
+        for (i = 0; i < n; i++)
+            tti_greeter_watch(c->greeter, c->due[i], tti_mesh_addr(m->mesh, c->due[i]));
         sleep_and_turn(c, next_ns);
     }
 }
@@ -328,15 +367,18 @@ static tutti_status prepare(tti_connector *c)
     tti_greeter_config config = { .port = c->port, .rank = tti_mesh_rank(m->mesh), .n_ranks = m->n_ranks, .n_stripes = door->n_stripes,
                                   .listener = door->listener, .secret = &door->secret,
                                   .whereabouts = whereabouts,
-                                  .hooks = { c, judge, opened, lost } };
+                                  .hooks = { c, judge, opened, lost, NULL } };
     int                err = c->port->ops->bell_create(c->port, &c->bell);
     tutti_status       st;
 
     if (err != 0)
         return tti_fail_errno(-err, "cannot create a bell");
     c->n_stripes = door->n_stripes;
+    if (tti_mesh_health(m->mesh) != NULL)
+        config.hooks.watched = watched;
     c->due = calloc((size_t)m->n_ranks, sizeof *c->due);
-    if (c->due == NULL)
+    c->to_watch = calloc((size_t)m->n_ranks, sizeof *c->to_watch);
+    if (c->due == NULL || c->to_watch == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to connect to %d ranks", m->n_ranks);
     st = choose_congestion(c, door->listener);
     if (st != TUTTI_OK)
@@ -357,13 +399,18 @@ tutti_status tti_connector_open(tti_messenger *m)
     c->bell = TTI_NO_HANDLE;
     m->connector = c; /* before the thread is, which looks at it */
     st = prepare(c);
-    return st == TUTTI_OK ? tti_thread_start(&c->thread, "tutti-connect", thread_main, c) : st;
+    if (st == TUTTI_OK)
+        st = tti_thread_start(&c->thread, "tutti-connect", thread_main, c);
+    if (st == TUTTI_OK)
+        tti_health_set_dialer(tti_mesh_health(m->mesh), dial, c);
+    return st;
 }
 
 void tti_connector_close(tti_connector *c)
 {
     if (c == NULL)
         return;
+    tti_health_set_dialer(tti_mesh_health(c->m->mesh), NULL, NULL);
     tti_lock(&c->m->lock);
     c->m->connects_no_more = true;
     tti_unlock(&c->m->lock);
@@ -372,6 +419,7 @@ void tti_connector_close(tti_connector *c)
     tti_greeter_free(c->greeter);
     c->port->ops->close(c->port, c->bell);
     free(c->due);
+    free(c->to_watch);
     free(c->set);
     free(c);
 }

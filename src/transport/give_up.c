@@ -225,6 +225,7 @@ tutti_status tti_messenger_enter(tti_messenger *m, uint32_t group, const int *ra
         memcpy(copy, ranks, bytes);
         known->ranks = copy;
         known->n_ranks = n_ranks;
+        m->mourning.verdicts = 0; /* a member may be lost already */
         if (group < TTI_GROUP_ANY_ORDER && (int64_t)group > m->mailbox.last_entered)
             m->mailbox.last_entered = group;
     }
@@ -399,6 +400,7 @@ tutti_status tti_messenger_heard(tti_messenger *m, uint32_t group)
 
     tti_lock(&m->lock);
     (void)tti_messenger_turn(m, true);
+    tti_messenger_mourn(m, tti_port_now(m->port));
     finished = tti_mailbox_finished(&m->mailbox, group);
     if (finished != NULL)
         why = *finished;

@@ -29,7 +29,7 @@
 #include <tutti/private.h>
 #include "base/thread.h"
 
-enum { HEAP_VERSION = 2, PAGE = 4096 };
+enum { HEAP_VERSION = 3, PAGE = 4096 };
 
 #define HEAP_MAGIC UINT32_C(0x70616574) /* "teap" */
 #define HEAP_BYTES (UINT64_C(1) << 30) /* of address space: some 400 groups. Memory is what its regions take */

@@ -6,6 +6,7 @@
 
 #include "transport/card.h"
 #include "base/thread.h"
+#include "transport/health/health.h"
 #include "transport/mesh_links.h"
 
 /** One member, as this rank sees it. */
@@ -33,7 +34,13 @@ struct tti_mesh {
     tti_door    door;           /* until then, or as long as there are members of other hosts */
     tti_mutex   registered_lock; /* guards the members' registered */
     bool        holds_registered;
+    tti_health *health; /* NULL: all members are threads of this process, or not made yet */
 };
+
+/** Words of a heap's directory: where rings lie, by rank, then the owner's page of health. */
+size_t tti_directory_words(int n_ranks);
+/** Watch over the members, unless they are threads of this process; while there are cards. */
+tutti_status tti_mesh_begin_watch(tti_mesh *mesh);
 
 /** Exchange signs with every member whose host hint is ours, and map their heaps. */
 tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config);

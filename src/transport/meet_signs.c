@@ -77,7 +77,7 @@ static tutti_status adopt(tti_mesh *mesh, int rank, const signs *theirs)
     tti_member  *member = &mesh->members[rank];
     tutti_status st;
 
-    st = tti_heap_map(theirs->fds[0], mesh->cards[rank].token, (size_t)mesh->n_ranks, &member->heap);
+    st = tti_heap_map(theirs->fds[0], mesh->cards[rank].token, tti_directory_words(mesh->n_ranks), &member->heap);
     if (st != TUTTI_OK) {
         close_signs(mesh->port, theirs, 1);
         return st;

@@ -53,10 +53,13 @@ tutti_status tti_mesh_check_env(void)
     int64_t      stripes;
     tti_ports    ports;
     bool         any;
+    int64_t      heartbeat_ms, silent_ms;
     tutti_status st = read_stripes(&stripes);
 
     if (st == TUTTI_OK)
         st = tti_ports_wanted(&ports);
+    if (st == TUTTI_OK)
+        st = tti_health_read_env(&heartbeat_ms, &silent_ms);
     return st == TUTTI_OK ? tti_listens_any(&any) : st;
 }
 
@@ -88,7 +91,7 @@ static tutti_status make_own_member(tti_mesh *mesh, const tti_card *card)
 {
     tti_member    *own = &mesh->members[mesh->rank];
     tti_heap_head *head;
-    tutti_status   st = tti_heap_create(card->token, (size_t)mesh->n_ranks, &own->heap);
+    tutti_status   st = tti_heap_create(card->token, tti_directory_words(mesh->n_ranks), &own->heap);
     int            err, fd = -1;
 
     if (st != TUTTI_OK)
@@ -271,6 +274,8 @@ tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out)
     if (mesh == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a world of %d ranks", config->n_ranks);
     st = meet(mesh, config);
+    if (st == TUTTI_OK)
+        st = tti_mesh_begin_watch(mesh);
     if (st != TUTTI_OK) {
         tti_mesh_close(mesh);
         return st;
@@ -304,6 +309,7 @@ void tti_mesh_close(tti_mesh *mesh)
     if (mesh == NULL)
         return;
     say_goodbye(mesh);
+    tti_health_close(mesh->health);
     end_bootstrap(mesh);
     close_door(mesh);
     for (rank = 0; rank < mesh->n_ranks; rank++) {
@@ -402,27 +408,45 @@ const char *tti_mesh_whereabouts(const tti_mesh *mesh, int rank)
     return mesh->members[rank].where;
 }
 
+tti_health *tti_mesh_health(const tti_mesh *mesh)
+{
+    return mesh->health;
+}
+
+/* Whether the process of a member of this host has ended: a pidfd is readable then. */
+static bool has_ended(const tti_mesh *mesh, const tti_member *member)
+{
+    tti_poll poll = { .handle = member->pidfd, .want = TTI_READ };
+
+    return member->heap != NULL && mesh->port->ops->poll(mesh->port, &poll, 1, 0) != 0;
+}
+
 bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes)
 {
-    tti_member *member = &mesh->members[rank];
-    tti_poll    poll = { .handle = member->pidfd, .want = TTI_READ };
+    const tti_member *member = &mesh->members[rank];
+    tti_health_report report = { .life = TTI_LIFE_DEAD };
+    char              how[TTI_HEALTH_TEXT_MAX];
 
-    if (rank == mesh->rank || member->heap == NULL)
+    if (rank == mesh->rank)
         return true;
-    if (atomic_load(&tti_heap_head_of(member->heap)->closed) != 0) {
+    if (member->heap != NULL && atomic_load(&tti_heap_head_of(member->heap)->closed) != 0) {
         snprintf(words_out, bytes, "rank %d (%s) has left", rank, member->where);
         return false;
     }
-    if (mesh->port->ops->poll(mesh->port, &poll, 1, 0) == 0)
+    if (has_ended(mesh, member))
+        report.cause = tti_kernel_cause_of(NULL, member->pidfd);
+    else if (tti_health_is_lost(mesh->health, rank))
+        report = tti_health_of(mesh->health, rank);
+    else
         return true;
-    /* a pidfd is readable when its process has ended */
-    snprintf(words_out, bytes, "rank %d (%s) is gone: its process has ended", rank, member->where);
+    snprintf(words_out, bytes, "rank %d (%s) %s", rank, member->where,
+             tti_health_words(&report, tti_port_now(mesh->port), how));
     return false;
 }
 
 tutti_status tti_mesh_alive(tti_mesh *mesh, int rank)
 {
-    char words[TTI_CARD_HOST_MAX + 128];
+    char words[TTI_CARD_HOST_MAX + 128 + TTI_HEALTH_TEXT_MAX];
 
     if (tti_mesh_is_alive(mesh, rank, words, sizeof words))
         return TUTTI_OK;

@@ -10,6 +10,7 @@
 
 #include "base/port.h"
 #include "transport/board.h"
+#include "transport/health/health.h"
 #include "transport/heap.h"
 #include "transport/registered.h"
 
@@ -29,7 +30,7 @@ typedef struct tti_mesh_config {
 
 /** Whether what tti_mesh_open() will read can be meant at all: for before anybody is waited for, as all hosts have the
  * same mistake, and the first one to meet it would leave the others to look for it.
- * @errors TUTTI_E_ARG  TUTTI_TCP_STRIPES, TUTTI_PORT_RANGE or TUTTI_LISTEN */
+ * @errors TUTTI_E_ARG  TUTTI_TCP_STRIPES, TUTTI_PORT_RANGE, TUTTI_LISTEN, TUTTI_HEARTBEAT_MS or TUTTI_SILENT_MS */
 tutti_status tti_mesh_check_env(void);
 
 /** Find all members, open the way to those of this host and learn that to the others; the job's secret
@@ -57,8 +58,12 @@ tti_heap *tti_mesh_heap(const tti_mesh *mesh, int rank);
  * it stays until the mesh is closed. */
 tutti_status tti_mesh_registered(tti_mesh *mesh, int rank, const tti_foreign **foreign_out);
 
-/** Whether a member is known to be gone: its process has ended, or it has left. Says so with
- * TUTTI_E_PEER, naming rank, host and pid. TUTTI_OK: nothing is known against it. */
+/** How the members are; NULL, which is fine: nobody watches, as all are threads of this process. */
+tti_health *tti_mesh_health(const tti_mesh *mesh);
+
+/** Whether a member is known to be gone: its process has ended, or it has left, or it was silent for longer than
+ * TUTTI_SILENT_MS allows. Says so with TUTTI_E_PEER, naming rank, host, pid and the cause. TUTTI_OK: nothing is known
+ * against it. Members of other hosts that have left may have something on its way, and count as there. */
 tutti_status tti_mesh_alive(tti_mesh *mesh, int rank);
 
 /** The same without touching the last error: false, and the words, when it is gone. */

@@ -7,6 +7,7 @@
  *   mailbox.c    which message is for which receive; lane.c: the way to one peer
  *   turn.c       one turn over the lanes, and sleeping until another may help
  *   give_up.c    requests that cannot end well: lost links, finished groups
+ *   mourn.c      groups of which a member is dead
  *   connector.c  the thread that makes TCP connections when they are needed
  *   window.c, window_serve.c  memory that others read and write
  *
@@ -18,6 +19,16 @@
 #include "transport/lane.h"
 
 typedef struct tti_connector tti_connector;
+
+/** What is known of those that were given up, and when something last moved here. */
+typedef struct tti_mourning {
+    uint32_t moves;      /* how often something moved, as counted so far; it wraps */
+    uint32_t seen_moves; /* at the last look */
+    uint32_t verdicts;   /* tti_health_verdicts() that were acted on */
+    uint32_t known;      /* and that were seen */
+    int64_t  known_ns;   /* when the first of those that were not acted on was seen */
+    int64_t  moved_ns;   /* when moves was last seen to have changed */
+} tti_mourning;
 
 struct tti_messenger {
     tti_mesh   *mesh;
@@ -42,6 +53,7 @@ struct tti_messenger {
     _Atomic uint32_t ended; /* requests that have; written under the lock, after they are marked */
     int64_t     told_ns;   /* when the last notice was queued; 0: none */
     int64_t     looked_ns; /* when the members of this host were last asked for signs of life */
+    tti_mourning mourning; /* mourn.c's */
     bool        driving;
     bool        asleep;        /* the driver is in poll: its bell wakes it */
     const tti_request     *awaited;  /* what the driver waits for, while it sleeps; NULL: nothing of its own */
@@ -108,6 +120,8 @@ bool tti_messenger_turn_one(tti_messenger *m, tti_lane *lane);
 void tti_messenger_turn_new(tti_messenger *m, tti_lane *lane, const tti_request *request);
 /** Ask the members of this host for signs of life, now and then, whatever else goes on. */
 void tti_messenger_look(tti_messenger *m, int64_t now_ns);
+/** Finish the groups of those that were given up, if nothing moves any more. */
+void tti_messenger_mourn(tti_messenger *m, int64_t now_ns);
 /** Sleep until something may have moved, at most to the deadline. Lets go of the lock meanwhile. */
 void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns);
 

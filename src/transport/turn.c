@@ -99,6 +99,20 @@ static void mark_wanted(tti_messenger *m)
         m->lanes[i].wanted += anybody;
 }
 
+static void note_moves(tti_messenger *m, bool moved)
+{
+    if (!moved)
+        return;
+    m->mourning.moves++;
+    tti_tell_waiters(m);
+}
+
+/* Whether the end of a socket will tell all there is, behind what its peer sent before it died. */
+static bool is_ending(const tti_messenger *m, const tti_lane *lane)
+{
+    return tti_lane_is_socket(lane) && tti_health_of(tti_mesh_health(m->mesh), lane->peer).life == TTI_LIFE_DEAD;
+}
+
 void tti_messenger_look(tti_messenger *m, int64_t now_ns)
 {
     tti_cause why = { .status = TUTTI_E_PEER };
@@ -108,18 +122,18 @@ void tti_messenger_look(tti_messenger *m, int64_t now_ns)
     if (now_ns - m->looked_ns < LOOK_MS * TTI_MS)
         return;
     m->looked_ns = now_ns;
+    tti_messenger_mourn(m, now_ns);
     for (i = 0; i < m->n_ranks; i++) {
         tti_lane *lane = &m->lanes[i];
 
-        if (lane->link == NULL || tti_mesh_is_alive(m->mesh, i, why.words, sizeof why.words))
+        if (lane->link == NULL || is_ending(m, lane) || tti_mesh_is_alive(m->mesh, i, why.words, sizeof why.words))
             continue;
         turn_lane(m, lane, DRAIN_NOTHING, &moved);
         drain_last(m, lane, &moved); /* what it sent before it went still counts */
         if (lane->link != NULL)
             tti_lose_lane(m, lane, &why);
     }
-    if (moved)
-        tti_tell_waiters(m);
+    note_moves(m, moved);
 }
 
 bool tti_messenger_turn_one(tti_messenger *m, tti_lane *lane)
@@ -127,8 +141,7 @@ bool tti_messenger_turn_one(tti_messenger *m, tti_lane *lane)
     bool moved = false;
 
     turn_lane(m, lane, DRAIN_WANTED, &moved);
-    if (moved)
-        tti_tell_waiters(m);
+    note_moves(m, moved);
     return moved;
 }
 
@@ -165,8 +178,7 @@ void tti_messenger_turn_new(tti_messenger *m, tti_lane *lane, const tti_request 
         (void)tti_messenger_turn_one(m, lane);
     else if (request->is_send) /* who waits for it, or for something else, looks at what has come */
         turn_lane(m, lane, DRAIN_NOTHING, &moved);
-    if (moved)
-        tti_tell_waiters(m);
+    note_moves(m, moved);
 }
 
 static bool turn_all(tti_messenger *m, reach how)
@@ -190,8 +202,7 @@ static bool turn_all(tti_messenger *m, reach how)
     }
     if (m->windows != NULL)
         moved = tti_windows_look(m) || moved;
-    if (moved)
-        tti_tell_waiters(m);
+    note_moves(m, moved);
     return moved;
 }
 

@@ -116,6 +116,7 @@ tutti_status tti_net_fail_timeout(const tti_net *net)
                  "give the group a longer time-out"
                : "see what the ranks named do instead, or give the group a longer time-out";
     add_step(net, &words);
+    tti_team_add_unwell(team, &words, NULL);
     if (peer != team->rank)
         (void)tti_messenger_describe(team->messenger, team->ranks[peer], way);
     return tti_fail(TUTTI_E_TIMEOUT,

@@ -11,6 +11,8 @@
  *         that names its place among them, and the way is there when all are. Until then the first is a party that
  *         gathers. The end that was connected to looks at it meanwhile: no message can come by it before, so that what
  *         is to be read there is its end.
+ * Watch   A stream for the watch threads is made as others are, but nobody asks whether it is welcome: it is no way, has
+ *         no rivals, and whether it can be had concerns only who wants it, who asks again.
  * True    At most one attempt of ours per rank, and opened or lost ends it, and everything else that is
  *         under way with the rank.
  * Fails   A failure of our own attempt is about its rank, and the hook hears of it, unless the rank has come
@@ -32,6 +34,9 @@
 enum { ANYBODY = -1, STRANGER_MS = 30000, CROWDED_MS = 3000, STRANGERS_MAX = 64, PAUSE_MS = 100, WORD_MS = 3000, WARN_MS = 10000 };
 
 enum { STRIPE_SHIFT = 24 }; /* in a hello: the place of a connection stands above the rank */
+enum { WATCH_STRIPE = 0x7f }; /* that of a stream for the watch threads, which belongs to no way */
+
+_Static_assert((int)TTI_TCP_STRIPES_MAX < (int)WATCH_STRIPE, "places of connections differ from that of a watch's");
 
 typedef enum meeting_state { CONNECT, SHAKE, HELD, OVER } meeting_state;
 
@@ -191,7 +196,7 @@ static void end_rivals(tti_greeter *g, int rank)
     int i;
 
     for (i = 0; i < g->n; i++)
-        if (g->list[i]->rank == rank && g->list[i]->state != OVER)
+        if (g->list[i]->rank == rank && g->list[i]->state != OVER && g->list[i]->stripe != WATCH_STRIPE)
             end_meeting(g, g->list[i]);
 }
 
@@ -276,6 +281,19 @@ void tti_greeter_connect(tti_greeter *g, int rank, const tti_addr *addr)
     (void)begin_connection(g, rank, 0, addr);
 }
 
+void tti_greeter_watch(tti_greeter *g, int rank, const tti_addr *addr)
+{
+    tti_port  *port = g->config.port;
+    tti_handle stream = TTI_NO_HANDLE;
+    int        i;
+
+    for (i = 0; i < g->n; i++)
+        if (g->list[i]->ours && g->list[i]->rank == rank && g->list[i]->stripe == WATCH_STRIPE && g->list[i]->state != OVER)
+            return;
+    if (port->ops->connect(port, addr, &stream) != 0 || add_meeting(g, stream, rank, WATCH_STRIPE) == NULL)
+        port->ops->close(port, stream);
+}
+
 bool tti_greeter_withdraw(tti_greeter *g, int rank)
 {
     meeting *m = find_ours(g, rank);
@@ -311,10 +329,13 @@ static void begin_shake(tti_greeter *g, meeting *m)
 static void end_broken(tti_greeter *g, meeting *m, int err)
 {
     const int  rank = m->rank;
+    const bool watch = m->stripe == WATCH_STRIPE;
     const bool awaited = m->ours || rank != ANYBODY; /* the way is being made over this stream */
     tti_cause  why;
 
     end_meeting(g, m);
+    if (watch)
+        return;
     if (!awaited) {
         tti_log(TTI_LOG_DEBUG, "a connection ended before its hello was over");
         return;
@@ -352,7 +373,7 @@ static void end_wrong(tti_greeter *g, meeting *m, tutti_status st)
     const int rank = m->rank;
     tti_cause why;
 
-    if (!m->ours) {
+    if (!m->ours || m->stripe == WATCH_STRIPE) {
         tell_of_stranger(g, tutti_last_error());
         end_meeting(g, m);
         return;
@@ -389,6 +410,18 @@ static void answer_stripe(tti_greeter *g, meeting *m, int rank, int stripe)
     tti_handshake_welcome(&m->shake);
 }
 
+/* One for the watch threads is welcome where there is one. */
+static void answer_watch(tti_greeter *g, meeting *m, int rank)
+{
+    if (g->config.hooks.watched == NULL) {
+        end_meeting(g, m);
+        return;
+    }
+    m->rank = rank;
+    m->stripe = WATCH_STRIPE;
+    tti_handshake_welcome(&m->shake);
+}
+
 /* An accepted peer has proved itself. */
 static void answer(tti_greeter *g, meeting *m)
 {
@@ -398,6 +431,10 @@ static void answer(tti_greeter *g, meeting *m)
 
     if (told >= (uint32_t)g->config.n_ranks || (int)told == g->config.rank) {
         end_wrong(g, m, fail_unexpected(told));
+        return;
+    }
+    if (stripe == WATCH_STRIPE) {
+        answer_watch(g, m, (int)told);
         return;
     }
     if (stripe > 0) {
@@ -467,6 +504,11 @@ static void conclude(tti_greeter *g, meeting *m)
         return;
     }
     m->stream = TTI_NO_HANDLE;
+    if (stripe == WATCH_STRIPE) {
+        end_meeting(g, m);
+        g->config.hooks.watched(g->config.hooks.context, rank, stream);
+        return;
+    }
     if (stripe == 0)
         end_rivals(g, rank);
     else
@@ -537,6 +579,8 @@ static void turn_meeting(tti_greeter *g, meeting *m)
             const int rank = m->rank;
 
             end_meeting(g, m);
+            if (m->stripe == WATCH_STRIPE)
+                return;
             lose_unreachable(g, rank, &m->addr, err);
             return;
         }

@@ -22,6 +22,8 @@ typedef struct tti_greeter_hooks {
     void (*opened)(void *context, int rank, const tti_handle *streams);
     /* The way that was being made is not to be had. */
     void (*lost)(void *context, int rank, const tti_cause *why);
+    /* A stream for the watch threads of both members, made here or there; it is the hook's. NULL: none is wanted. */
+    void (*watched)(void *context, int rank, tti_handle stream);
 } tti_greeter_hooks;
 
 typedef struct tti_greeter_config {
@@ -44,6 +46,8 @@ void tti_greeter_free(tti_greeter *greeter);
 
 /** Begin to connect to rank; opened or lost follows, perhaps at once. */
 void tti_greeter_connect(tti_greeter *greeter, int rank, const tti_addr *addr);
+/** Begin to make a stream for the watch threads, beside the way: watched follows, or nothing. One at a time to a rank. */
+void tti_greeter_watch(tti_greeter *greeter, int rank, const tti_addr *addr);
 /** Give up an attempt at rank, if nothing has passed yet and it does not wait for ours: whether it was
  * given up. Neither opened nor lost follows then. */
 bool tti_greeter_withdraw(tti_greeter *greeter, int rank);

@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * transport/health/health.h - how every rank of a world is, as far as this one knows.
+ *
+ * A watch thread keeps it up to date (watch.c): about ten times a second it counts a word of its own rank, looks at
+ * those of its host, and at descriptors that tell of a death; one rank of each host speaks with those of others. What it
+ * finds lies in words that any thread may read at any time: they cost a load each, and no lock.
+ *
+ * Dead is proved, by the descriptor of the process or the end of its connection, and stays. Silent is only that nothing
+ * moves: a rank that is stopped, starved of a core, or out of reach; it may be heard again. */
+#ifndef TTI_TRANSPORT_HEALTH_HEALTH_H
+#define TTI_TRANSPORT_HEALTH_HEALTH_H
+
+#include "base/port.h"
+
+/** The order counts: from TTI_LIFE_DEAD on it is final, and the higher one is believed. */
+typedef enum tti_life {
+    TTI_LIFE_WELL,
+    TTI_LIFE_SILENT,      /* its process lives, and does not run: its beat stands still */
+    TTI_LIFE_STOPPED,     /* the kernel says that a signal stopped it */
+    TTI_LIFE_PAUSED,      /* a debugger holds it: no reason to give it up */
+    TTI_LIFE_MUTE,        /* its host answers, but nobody speaks for the ranks there */
+    TTI_LIFE_UNREACHABLE, /* nothing comes from its host */
+    TTI_LIFE_DEAD,        /* its process has ended without leaving */
+    TTI_LIFE_LEFT         /* it has left the world */
+} tti_life;
+
+/** What is known of an end. */
+typedef enum tti_cause_kind {
+    TTI_CAUSE_UNKNOWN,
+    TTI_CAUSE_STREAM, /* its connection ended without a goodbye */
+    TTI_CAUSE_EXIT,   /* value: the exit code */
+    TTI_CAUSE_SIGNAL  /* value: the signal */
+} tti_cause_kind;
+
+typedef struct tti_end_cause {
+    tti_cause_kind kind;
+    int            value;
+} tti_end_cause;
+
+typedef struct tti_health_report {
+    tti_life      life;
+    int64_t       since_ns; /* of the port's clock; of those that are well 0 */
+    tti_end_cause cause;    /* of the dead */
+} tti_health_report;
+
+typedef struct tti_health tti_health;
+
+/** Any thread, any time, until tti_health_close(). Of a NULL health everybody is well. */
+tti_health_report tti_health_of(const tti_health *health, int rank);
+
+/** Grows when somebody is given up: what waits look at. 0: nobody is. */
+uint32_t tti_health_verdicts(const tti_health *health);
+/** Whether rank is given up: dead, or silent for longer than TUTTI_SILENT_MS allows, if that is set. Who has left is not:
+ * what it sent before may be on its way. */
+bool tti_health_is_lost(const tti_health *health, int rank);
+
+enum { TTI_HEALTH_TEXT_MAX = 160 };
+
+/** How a rank is, as the end of a sentence about it: "is stopped by a signal for 3.2 s", "has died: signal 9 (Killed)";
+ * "" of one that is well. */
+const char *tti_health_describe(const tti_health *health, int rank, char out[TTI_HEALTH_TEXT_MAX]);
+
+/** The same of a report, at now_ns of the port's clock. */
+const char *tti_health_words(const tti_health_report *report, int64_t now_ns, char out[TTI_HEALTH_TEXT_MAX]);
+
+/* ---- for the mesh and the connector --------------------------------------------------------------------- */
+
+/** A rank's part of its heap: written by its watch thread only, read by those of its host. All zero at first. */
+typedef struct tti_health_page {
+    _Alignas(128) _Atomic uint64_t beat; /* grows with each wake-up */
+    _Alignas(128) _Atomic uint64_t news; /* grows when words have changed */
+    _Alignas(128) _Atomic uint64_t words[]; /* [2 * n_ranks]: of each rank, then of each host at its lowest rank; book.h */
+} tti_health_page;
+
+/** Bytes of it: a multiple of 128. */
+size_t tti_health_page_bytes(int n_ranks);
+
+/** A rank of this host, this one included. */
+typedef struct tti_health_member {
+    int                     rank;
+    tti_health_page        *page;
+    const _Atomic uint32_t *closed; /* not 0: it has left */
+    tti_handle              life;   /* becomes readable when its process has ended; TTI_NO_HANDLE: nothing tells */
+} tti_health_member;
+
+typedef struct tti_health_config {
+    tti_port                *port;
+    int                      rank, n_ranks;
+    const int               *hosts;   /* [n_ranks] the lowest rank on each one's host; copied */
+    const tti_health_member *members; /* [n_members] rising; copied */
+    int                      n_members;
+    int64_t                  heartbeat_ms;
+    int64_t                  silent_ms; /* 0: silence alone gives nobody up */
+    const char *(*whereabouts)(void *context, int rank); /* "host 'n2', pid 40112" */
+    /* What the kernel calls the state of the process behind a member's life: 'T', 't', 'R', ...; 0: unknown. */
+    char (*state_of)(void *context, tti_handle life);
+    /* How that process ended. */
+    tti_end_cause (*cause_of)(void *context, tti_handle life);
+    void *context;
+} tti_health_config;
+
+/** TUTTI_HEARTBEAT_MS and TUTTI_SILENT_MS.
+ * @errors TUTTI_E_ARG */
+tutti_status tti_health_read_env(int64_t *heartbeat_ms_out, int64_t *silent_ms_out);
+
+/** Handles and pages are borrowed until tti_health_close(). Nothing runs yet. */
+tutti_status tti_health_make(const tti_health_config *config, tti_health **health_out);
+/** Start the thread. */
+tutti_status tti_health_start(tti_health *health);
+/** What the thread does, until tti_health_stop(), and the goodbyes to those of other hosts: for a caller that has a
+ * thread of his own for it. */
+void tti_health_run(tti_health *health);
+void tti_health_stop(tti_health *health);
+/** Stop, wait for the thread's end, and free everything. NULL is fine. */
+void tti_health_close(tti_health *health);
+
+/** What makes a stream to a member of another host, which comes by tti_health_adopt() or not at all; must not block.
+ * NULL: nobody does from here on; when this returns it is not being called. */
+void tti_health_set_dialer(tti_health *health, void (*dial)(void *context, int rank), void *context);
+/** A stream to or from rank's watch thread, which is this one's from here on. Any thread. */
+void tti_health_adopt(tti_health *health, int rank, tti_handle stream);
+/** Close such a stream that nobody wants, so that the other end does not take it for a death. */
+void tti_health_refuse(tti_port *port, tti_handle stream);
+
+/** What the system's kernel tells of a process by its pidfd: for state_of and cause_of. */
+char          tti_kernel_state_of(void *context, tti_handle pidfd);
+tti_end_cause tti_kernel_cause_of(void *context, tti_handle pidfd);
+
+#endif

@@ -1,0 +1,606 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * watch.c - the watch thread: one for each rank, awake about ten times a second.
+ *
+ * How     Inside a host each watch thread counts a word of its own and looks at those of the others. It sleeps in poll, on
+ *         what tells of the death of its nearest living neighbours, four on either side, and finds what the others have
+ *         found on their pages: so a death is known to the whole host within a wake-up, and nobody holds more than
+ *         a few descriptors in his poll set.
+ *
+ *           host 0        speaker ==== digests, twice a heartbeat ====> hosts 1, 2, 4, ... further on
+ *                        /   |   \                                      (and what they tell comes back)
+ *                    pages of the others
+ *
+ *         Between hosts one rank of each speaks: the lowest whose beat moves. It has a stream to a living rank of the
+ *         hosts 1, 2, 4, ... further on, so that each host has O(log hosts) of them, and any may fall silent without
+ *         cutting the others off. A digest has all that is known. An end goes out at once, and each that hears of it for
+ *         the first time passes it on at once: it is everywhere after as many hops as there are powers of two.
+ *         A speaker that dies or stops is followed by the next one within a heartbeat and a half, before anybody
+ *         else takes its silence for its host's. Two that speak for one host do no harm.
+ * True    This thread alone writes the book, the own page, and the talks; the lock guards what is handed to it. It
+ *         touches no buffer of a user's, and makes nothing but the buffers of a new stream.
+ *         A stream that ends without a goodbye is the end of its rank's process: nobody else closes one. So who leaves
+ *         says goodbye and stays until the others have hung up, for a socket that is closed with unread bytes would take
+ *         that back.
+ * Fails   Whoever cannot be connected to is tried again, another rank of its host first, once a heartbeat. Without memory
+ *         for a stream there is none: what it would have told comes later, by another. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+#include "base/thread.h"
+#include "transport/health/talk.h"
+
+enum {
+    TALKS_MAX = 64,
+    NEIGHBOURS = 4,    /* on either side, whose lives are polled */
+    POLLS_MAX = 1 + 2 * NEIGHBOURS + TALKS_MAX,
+    DISTANCES_MAX = 31,
+    ALL_AT_ONCE = 64,  /* ranks of a host whose beats are looked at every time */
+    SLOW_TICKS = 4,    /* from one look at what changes slowly to the next */
+    GOODBYE_MS = 50,
+};
+
+typedef struct arrival {
+    int        rank;
+    tti_handle stream;
+} arrival;
+
+struct tti_health {
+    tti_book           book;
+    tti_health_config  config; /* its lists are the caller's: not used after the beginning */
+    tti_port          *port;
+    tti_health_member *members;   /* [n_members] */
+    uint64_t          *news_seen; /* [n_members] */
+    int                n_members, own; /* which of them is this rank */
+    int               *far;       /* [n_far] the lowest ranks of all hosts, rising */
+    int                n_far, own_far;
+    tti_talk           talks[TALKS_MAX];
+    int                n_talks;
+    tti_poll           set[POLLS_MAX];
+    int                polled[2 * NEIGHBOURS]; /* whose lives are in it, from set[1] on */
+    int                n_polled;
+    unsigned           ticks;
+    int64_t            next_tick_ns;
+    int64_t            dial_ns[DISTANCES_MAX];   /* not before */
+    int                dial_turn[DISTANCES_MAX]; /* which of the host's ranks is next */
+    tti_handle         bell;
+    tti_thread         thread;
+    _Atomic bool       closing;
+
+    tti_mutex lock; /* guards what follows */
+    arrival   arrivals[TALKS_MAX];
+    int       n_arrivals;
+    void (*dial)(void *context, int rank);
+    void *dial_context;
+};
+
+/* ---- words for the log ----------------------------------------------------------------------------- */
+
+/* One rank of its host warns; the others know it, and say so at level info. */
+static tti_log_level level_for(const tti_health *h, int rank, tti_life life)
+{
+    const bool near = h->book.hosts[rank] == h->book.hosts[h->book.rank];
+    const bool seen_from_here = near || life == TTI_LIFE_MUTE || life == TTI_LIFE_UNREACHABLE;
+
+    return seen_from_here && !tti_life_is_final(life) && tti_book_speaker(&h->book) == h->book.rank ? TTI_LOG_WARN
+                                                                                                    : TTI_LOG_INFO;
+}
+
+static void log_change(void *context, int rank, tti_life before)
+{
+    const tti_health *h = context;
+    const tti_life    life = tti_book_report(&h->book, rank).life;
+    const char       *where = h->config.whereabouts(h->config.context, rank);
+    char              text[TTI_HEALTH_TEXT_MAX];
+
+    if (life == TTI_LIFE_WELL)
+        tti_log(level_for(h, rank, before), "rank %d (%s) is heard again, after %.1f s", rank, where,
+                (double)(h->book.now_ns - tti_book_since(&h->book, rank)) / (double)TTI_SECOND);
+    else
+        tti_log(level_for(h, rank, life), "rank %d (%s) %s", rank, where, tti_health_describe(h, rank, text));
+}
+
+/* ---- this host ------------------------------------------------------------------------------------- */
+
+static bool has_ended(const tti_health *h, int rank)
+{
+    return tti_life_is_final(tti_said_life(tti_book_said(&h->book, rank)));
+}
+
+static bool has_closed(const tti_health_member *member)
+{
+    return atomic_load_explicit(member->closed, memory_order_acquire) != 0;
+}
+
+static void look_at_member(tti_health *h, int i, bool slowly)
+{
+    const tti_health_member *member = &h->members[i];
+    const uint64_t           news = atomic_load_explicit(&member->page->news, memory_order_acquire);
+
+    if (news != h->news_seen[i]) {
+        h->news_seen[i] = news;
+        tti_book_merge_page(&h->book, member->page);
+    }
+    if (has_ended(h, member->rank))
+        return;
+    if (has_closed(member)) {
+        tti_book_has_left(&h->book, member->rank);
+        return;
+    }
+    if (h->n_members <= ALL_AT_ONCE || ((unsigned)i + h->ticks) % SLOW_TICKS == 0)
+        tti_book_see_beat(&h->book, member->rank, atomic_load_explicit(&member->page->beat, memory_order_relaxed));
+    if (!tti_book_is_quiet(&h->book, member->rank))
+        tti_book_judge(&h->book, member->rank, 0);
+    else if (slowly) /* to ask costs a few system calls */
+        tti_book_judge(&h->book, member->rank, h->config.state_of(h->config.context, member->life));
+}
+
+/* The end of a process, as its descriptor tells. */
+static void end_member(tti_health *h, int i)
+{
+    const tti_health_member *member = &h->members[i];
+
+    if (has_ended(h, member->rank))
+        return;
+    if (has_closed(member))
+        tti_book_has_left(&h->book, member->rank);
+    else
+        tti_book_has_died(&h->book, member->rank, h->config.cause_of(h->config.context, member->life));
+}
+
+/* ---- other hosts ----------------------------------------------------------------------------------- */
+
+static bool is_closing(const tti_health *h)
+{
+    return atomic_load_explicit(&h->closing, memory_order_acquire);
+}
+
+static void end_talk(tti_health *h, int i)
+{
+    tti_talk_release(&h->talks[i], h->port);
+    h->talks[i] = h->talks[--h->n_talks];
+}
+
+static void conclude_talk(tti_health *h, int i, tti_talk_end end)
+{
+    static const tti_end_cause cut = { .kind = TTI_CAUSE_STREAM };
+    const int                  rank = h->talks[i].rank;
+
+    if (end == TTI_TALK_GOODBYE)
+        tti_book_has_left(&h->book, rank);
+    else if (end == TTI_TALK_CUT && !is_closing(h)) /* who was told goodbye hangs up */
+        tti_book_has_died(&h->book, rank, cut);
+    end_talk(h, i);
+}
+
+static bool is_fresh(const tti_health *h, const tti_talk *talk)
+{
+    return h->book.awake_ns - talk->heard_ns < 2 * h->book.heartbeat_ns;
+}
+
+/* Whether there is a stream with a rank of that host by which something comes. */
+static bool talks_with(const tti_health *h, int host)
+{
+    int i;
+
+    for (i = 0; i < h->n_talks; i++)
+        if (h->book.hosts[h->talks[i].rank] == host && is_fresh(h, &h->talks[i]))
+            return true;
+    return false;
+}
+
+/* Whether the kernel of a host acknowledges what is sent there. */
+static bool answers(const tti_health *h, int host)
+{
+    tti_stream_facts facts;
+    int              i;
+
+    for (i = 0; i < h->n_talks && h->port->ops->stream_facts != NULL; i++)
+        if (h->book.hosts[h->talks[i].rank] == host &&
+            h->port->ops->stream_facts(h->port, h->talks[i].stream, &facts) == 0 && facts.in_a_row == 0)
+            return true;
+    return false;
+}
+
+/* The turn-th rank of a host that may be connected to; -1: none is left. Those that are well come first. */
+static int candidate(const tti_health *h, int host, int turn)
+{
+    int n_well = 0, n = 0, pass, r, k = 0;
+
+    for (r = host; r < h->book.n_ranks; r++)
+        if (h->book.hosts[r] == host && !has_ended(h, r)) {
+            n++;
+            n_well += tti_said_life(tti_book_said(&h->book, r)) == TTI_LIFE_WELL;
+        }
+    if (n == 0)
+        return -1;
+    turn %= n_well > 0 ? n_well : n;
+    for (pass = n_well > 0 ? 0 : 1; pass < 2; pass++)
+        for (r = host; r < h->book.n_ranks; r++)
+            if (h->book.hosts[r] == host && !has_ended(h, r) &&
+                (pass == 1 || tti_said_life(tti_book_said(&h->book, r)) == TTI_LIFE_WELL) && k++ == turn)
+                return r;
+    return -1;
+}
+
+/* The first host from there on that has a rank left, in the order of all, round behind the last. */
+static int living_host(const tti_health *h, int at)
+{
+    int i;
+
+    for (i = 0; i < h->n_far; i++) {
+        const int host = h->far[(at + i) % h->n_far];
+
+        if (candidate(h, host, 0) >= 0)
+            return host;
+    }
+    return h->far[h->own_far];
+}
+
+static void dial_one(tti_health *h, int k)
+{
+    const int host = living_host(h, h->own_far + (1 << k));
+    int       rank;
+
+    if (host == h->far[h->own_far] || talks_with(h, host) || h->book.now_ns < h->dial_ns[k])
+        return;
+    rank = candidate(h, host, h->dial_turn[k]++);
+    h->dial_ns[k] = h->book.now_ns + h->book.heartbeat_ns;
+    tti_lock(&h->lock);
+    if (h->dial != NULL && rank >= 0)
+        h->dial(h->dial_context, rank);
+    tti_unlock(&h->lock);
+}
+
+/* Connect to those further on that nothing comes from. */
+static void dial_others(tti_health *h)
+{
+    int k;
+
+    if (tti_book_speaker(&h->book) != h->book.rank)
+        return;
+    for (k = 0; k < DISTANCES_MAX && (1 << k) < h->n_far; k++)
+        dial_one(h, k);
+}
+
+static void judge_others(tti_health *h)
+{
+    int i;
+
+    for (i = 0; i < h->n_far; i++)
+        if (i != h->own_far)
+            tti_book_judge_host(&h->book, h->far[i], answers(h, h->far[i]));
+}
+
+/* Streams that were handed over. */
+static void take_arrivals(tti_health *h)
+{
+    arrival taken[TALKS_MAX];
+    int     i, n;
+
+    tti_lock(&h->lock);
+    n = h->n_arrivals;
+    memcpy(taken, h->arrivals, (size_t)n * sizeof *taken);
+    h->n_arrivals = 0;
+    tti_unlock(&h->lock);
+    for (i = 0; i < n; i++)
+        if (h->n_talks < TALKS_MAX && tti_talk_begin(&h->talks[h->n_talks], &h->book, taken[i].rank, taken[i].stream))
+            h->n_talks++;
+        else
+            tti_health_refuse(h->port, taken[i].stream);
+}
+
+/* What a rank said before it was cut off counts: a goodbye above all. */
+static void send_all(tti_health *h)
+{
+    int i;
+
+    if (h->n_talks == 0)
+        return;
+    tti_book_speak(&h->book);
+    for (i = h->n_talks - 1; i >= 0; i--) {
+        tti_talk_end end, last;
+
+        h->talks[i].urgent = h->talks[i].urgent || h->book.has_final;
+        end = tti_talk_send(&h->talks[i], h->port, &h->book);
+        if (end == TTI_TALK_GOES_ON)
+            continue;
+        last = tti_talk_receive(&h->talks[i], h->port, &h->book);
+        conclude_talk(h, i, last != TTI_TALK_GOES_ON ? last : end);
+    }
+    h->book.has_final = false;
+}
+
+/* ---- the thread ------------------------------------------------------------------------------------ */
+
+static void wake_up(tti_health *h, int64_t now_ns)
+{
+    const bool slowly = ++h->ticks % SLOW_TICKS == 2; /* soon after the beginning, too */
+    int        i;
+
+    tti_book_tick(&h->book, now_ns);
+    h->next_tick_ns = now_ns + h->book.tick_ns;
+    for (i = 0; i < h->n_members; i++)
+        if (i != h->own)
+            look_at_member(h, i, slowly);
+    if (slowly && h->n_far > 1) {
+        judge_others(h);
+        dial_others(h);
+    }
+    if (slowly)
+        tti_book_lose_silent(&h->book);
+}
+
+/* The nearest living neighbours on one side. */
+static int fill_lives(tti_health *h, int step, int n)
+{
+    int i, found = 0;
+
+    for (i = 1; i < h->n_members && found < NEIGHBOURS; i++) {
+        const int at = (h->own + step * i + h->n_members * NEIGHBOURS) % h->n_members;
+
+        if (2 * i > h->n_members && step > 0) /* the other side has them */
+            break;
+        if (2 * i >= h->n_members && step < 0)
+            break;
+        if (has_ended(h, h->members[at].rank) || h->members[at].life == TTI_NO_HANDLE)
+            continue;
+        h->polled[n - 1] = at;
+        h->set[n++] = (tti_poll){ .handle = h->members[at].life, .want = TTI_READ };
+        found++;
+    }
+    return n;
+}
+
+static int fill_talks(const tti_health *h, tti_poll *set)
+{
+    int i;
+
+    for (i = 0; i < h->n_talks; i++)
+        set[i] = (tti_poll){ .handle = h->talks[i].stream,
+                             .want = (uint8_t)(TTI_READ | (tti_talk_is_stuck(&h->talks[i]) ? TTI_WRITE : 0)) };
+    return h->n_talks;
+}
+
+static void turn_talks(tti_health *h, const tti_poll *set)
+{
+    tti_talk_end end;
+    int          i;
+
+    for (i = h->n_talks - 1; i >= 0; i--) {
+        if ((set[i].got & (TTI_READ | TTI_HANGUP)) == 0)
+            continue;
+        end = tti_talk_receive(&h->talks[i], h->port, &h->book);
+        if (end != TTI_TALK_GOES_ON)
+            conclude_talk(h, i, end);
+    }
+}
+
+static void sleep_and_turn(tti_health *h)
+{
+    int n, i;
+
+    h->set[0] = (tti_poll){ .handle = h->bell, .want = TTI_READ };
+    n = fill_lives(h, 1, 1);
+    n = fill_lives(h, -1, n);
+    h->n_polled = n - 1;
+    h->port->ops->poll(h->port, h->set, n + fill_talks(h, h->set + n), h->next_tick_ns);
+    if (h->set[0].got != 0)
+        h->port->ops->bell_clear(h->port, h->bell);
+    for (i = 0; i < h->n_polled; i++)
+        if (h->set[1 + i].got != 0)
+            end_member(h, h->polled[i]);
+    turn_talks(h, h->set + n);
+}
+
+/* Say goodbye, and wait until those who were told hang up. */
+static void leave(tti_health *h)
+{
+    const int64_t until_ns = tti_port_now(h->port) + GOODBYE_MS * TTI_MS;
+    int           i;
+
+    for (i = h->n_talks - 1; i >= 0; i--)
+        if (!tti_talk_say_last(&h->talks[i], h->port, &h->book, TTI_DIGEST_GOODBYE))
+            end_talk(h, i);
+    while (h->n_talks > 0 && tti_port_now(h->port) < until_ns) {
+        h->port->ops->poll(h->port, h->set, fill_talks(h, h->set), until_ns);
+        turn_talks(h, h->set);
+    }
+    while (h->n_talks > 0)
+        end_talk(h, 0);
+}
+
+void tti_health_run(tti_health *h)
+{
+    int64_t now_ns;
+
+    while (!is_closing(h)) {
+        now_ns = tti_port_now(h->port);
+        if (now_ns >= h->next_tick_ns)
+            wake_up(h, now_ns);
+        take_arrivals(h);
+        send_all(h);
+        sleep_and_turn(h);
+    }
+    take_arrivals(h);
+    leave(h);
+}
+
+static void thread_main(void *arg)
+{
+    tti_health_run(arg);
+}
+
+/* ---- what others ask ------------------------------------------------------------------------------- */
+
+tti_health_report tti_health_of(const tti_health *h, int rank)
+{
+    if (h == NULL)
+        return (tti_health_report){ .life = TTI_LIFE_WELL };
+    return tti_book_report(&h->book, rank);
+}
+
+uint32_t tti_health_verdicts(const tti_health *h)
+{
+    return h != NULL ? atomic_load_explicit(&h->book.verdicts, memory_order_acquire) : 0;
+}
+
+bool tti_health_is_lost(const tti_health *h, int rank)
+{
+    return h != NULL && tti_book_is_lost(&h->book, rank);
+}
+
+/* What the kernel says just now of a rank of this host that is believed to be well: nobody is silent at once. */
+static char state_now(const tti_health *h, int rank)
+{
+    int i;
+
+    for (i = 0; i < h->n_members; i++)
+        if (h->members[i].rank == rank && i != h->own && h->members[i].life != TTI_NO_HANDLE)
+            return h->config.state_of(h->config.context, h->members[i].life);
+    return 0;
+}
+
+const char *tti_health_describe(const tti_health *h, int rank, char out[TTI_HEALTH_TEXT_MAX])
+{
+    tti_health_report report = tti_health_of(h, rank);
+    char              state;
+
+    out[0] = '\0';
+    if (h == NULL)
+        return out;
+    if (report.life == TTI_LIFE_WELL) {
+        state = state_now(h, rank);
+        report.life = state == 'T' ? TTI_LIFE_STOPPED : state == 't' ? TTI_LIFE_PAUSED : TTI_LIFE_WELL;
+        report.since_ns = 0;
+    }
+    return tti_health_words(&report, tti_port_now(h->port), out);
+}
+
+/* ---- life ------------------------------------------------------------------------------------------ */
+
+static tutti_status copy_lists(tti_health *h, const tti_health_config *config)
+{
+    const size_t n = (size_t)config->n_members;
+    int          r;
+
+    h->members = malloc(n * sizeof *h->members);
+    h->news_seen = calloc(n, sizeof *h->news_seen);
+    h->far = malloc((size_t)config->n_ranks * sizeof *h->far);
+    if (h->members == NULL || h->news_seen == NULL || h->far == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to watch over %d ranks", config->n_ranks);
+    memcpy(h->members, config->members, n * sizeof *h->members);
+    h->n_members = config->n_members;
+    for (r = 0; r < h->n_members; r++)
+        if (h->members[r].rank == config->rank)
+            h->own = r;
+    for (r = 0; r < config->n_ranks; r++)
+        if (config->hosts[r] == r) {
+            if (r == config->hosts[config->rank])
+                h->own_far = h->n_far;
+            h->far[h->n_far++] = r;
+        }
+    return TUTTI_OK;
+}
+
+static tutti_status prepare(tti_health *h, const tti_health_config *config)
+{
+    tutti_status st = tti_book_init(&h->book, config);
+    int          err;
+
+    if (st == TUTTI_OK)
+        st = copy_lists(h, config);
+    if (st != TUTTI_OK)
+        return st;
+    h->book.changed = log_change;
+    h->book.context = h;
+    err = h->port->ops->bell_create(h->port, &h->bell);
+    return err == 0 ? TUTTI_OK : tti_fail_errno(-err, "cannot create a bell");
+}
+
+tutti_status tti_health_make(const tti_health_config *config, tti_health **health_out)
+{
+    tti_health  *h = calloc(1, sizeof *h);
+    tutti_status st;
+
+    if (h == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to watch over %d ranks", config->n_ranks);
+    h->config = *config;
+    h->port = config->port;
+    h->bell = TTI_NO_HANDLE;
+    tti_mutex_init(&h->lock);
+    st = prepare(h, config);
+    if (st != TUTTI_OK) {
+        tti_health_close(h);
+        return st;
+    }
+    *health_out = h;
+    return TUTTI_OK;
+}
+
+tutti_status tti_health_start(tti_health *h)
+{
+    return tti_thread_start(&h->thread, "tutti-watch", thread_main, h);
+}
+
+void tti_health_set_dialer(tti_health *h, void (*dial)(void *context, int rank), void *context)
+{
+    if (h == NULL)
+        return;
+    tti_lock(&h->lock);
+    h->dial = dial;
+    h->dial_context = context;
+    tti_unlock(&h->lock);
+}
+
+void tti_health_adopt(tti_health *h, int rank, tti_handle stream)
+{
+    bool taken;
+
+    tti_lock(&h->lock);
+    taken = h->n_arrivals < TALKS_MAX;
+    if (taken)
+        h->arrivals[h->n_arrivals++] = (arrival){ rank, stream };
+    tti_unlock(&h->lock);
+    if (taken)
+        h->port->ops->bell_ring(h->port, h->bell);
+    else
+        tti_health_refuse(h->port, stream);
+}
+
+void tti_health_refuse(tti_port *port, tti_handle stream)
+{
+    uint8_t        last[TTI_DIGEST_HEAD_BYTES];
+    const tti_part part = { last, sizeof last };
+
+    tti_digest_hang_up(last);
+    (void)port->ops->send(port, stream, &part, 1);
+    port->ops->close(port, stream);
+}
+
+void tti_health_stop(tti_health *h)
+{
+    atomic_store_explicit(&h->closing, true, memory_order_release);
+    h->port->ops->bell_ring(h->port, h->bell);
+}
+
+void tti_health_close(tti_health *h)
+{
+    int i;
+
+    if (h == NULL)
+        return;
+    if (h->bell != TTI_NO_HANDLE)
+        tti_health_stop(h);
+    tti_thread_join(&h->thread);
+    for (i = 0; i < h->n_arrivals; i++)
+        tti_health_refuse(h->port, h->arrivals[i].stream);
+    h->port->ops->close(h->port, h->bell);
+    tti_mutex_release(&h->lock);
+    tti_book_release(&h->book);
+    free(h->members);
+    free(h->news_seen);
+    free(h->far);
+    free(h);
+}

@@ -1,0 +1,577 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * watch_test.c
+ * Goal    what happens to one rank is known on all, in time, whoever speaks for a host at that moment.
+ * Method  watch threads of several hosts in one process on the port in memory: virtual time, several seeds. A rank's port
+ *         can be frozen, which is a stopped process; a bell is its pidfd; connecting is a doorman's. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include <tutti/private.h>
+#include "base/thread.h"
+#include "harness/mem_port.h"
+#include "transport/health/health.h"
+
+enum { RANKS_MAX = 8, BEAT_MS = 1000, SEEDS = 6, DOOR = 4000 };
+
+typedef struct sim sim;
+
+/* A port that stands still while its rank does. */
+typedef struct rank_port {
+    tti_port  port; /* first: the two pointers convert both ways */
+    tti_port *real;
+    bool      frozen;
+} rank_port;
+
+typedef struct sim_rank {
+    sim             *s;
+    int              rank;
+    char             host[16];
+    rank_port        door; /* of its watch thread */
+    tti_health_page *page;
+    _Atomic uint32_t closed;
+    tti_handle       life, bell;
+    char             state;
+    tti_end_cause    cause;
+    tti_health      *health;
+    bool             ended; /* its watch thread has */
+    int              wanted[RANKS_MAX], n_wanted; /* whom the watch thread wants a stream to */
+} sim_rank;
+
+struct sim {
+    tt_mem_world *world;
+    int           n, per_host;
+    int           hosts[RANKS_MAX];
+    sim_rank      ranks[RANKS_MAX];
+    bool          over;
+    void (*story)(sim *s);
+    char          failure[256];
+};
+
+#define CHECK(s, cond)                                                                                  \
+    do {                                                                                                \
+        if (!(cond) && (s)->failure[0] == '\0')                                                         \
+            snprintf((s)->failure, sizeof(s)->failure, "line %d: %s", __LINE__, #cond);                 \
+    } while (0)
+
+/* ---- the port of a rank ---- */
+
+static tti_port *real_of(tti_port *port)
+{
+    rank_port *p = (rank_port *)port;
+
+    while (p->frozen)
+        p->real->ops->sleep_until(p->real, tti_port_now(p->real) + 10 * TTI_MS);
+    return p->real;
+}
+
+static int64_t now_of(tti_port *port)
+{
+    return tti_port_now(((rank_port *)port)->real);
+}
+
+static int64_t send_of(tti_port *port, tti_handle handle, const tti_part *parts, int n)
+{
+    tti_port *real = real_of(port);
+
+    return real->ops->send(real, handle, parts, n);
+}
+
+static int64_t recv_of(tti_port *port, tti_handle handle, void *out, size_t bytes)
+{
+    tti_port *real = real_of(port);
+
+    return real->ops->recv(real, handle, out, bytes);
+}
+
+static int poll_of(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
+{
+    tti_port *real = real_of(port);
+    int       ready = real->ops->poll(real, set, n, deadline_ns);
+
+    (void)real_of(port); /* frozen meanwhile */
+    return ready;
+}
+
+static void close_of(tti_port *port, tti_handle handle)
+{
+    tti_port *real = ((rank_port *)port)->real;
+
+    real->ops->close(real, handle);
+}
+
+static int bell_create_of(tti_port *port, tti_handle *bell_out)
+{
+    tti_port *real = ((rank_port *)port)->real;
+
+    return real->ops->bell_create(real, bell_out);
+}
+
+static void bell_ring_of(tti_port *port, tti_handle bell)
+{
+    tti_port *real = ((rank_port *)port)->real;
+
+    real->ops->bell_ring(real, bell);
+}
+
+static void bell_clear_of(tti_port *port, tti_handle bell)
+{
+    tti_port *real = ((rank_port *)port)->real;
+
+    real->ops->bell_clear(real, bell);
+}
+
+static const tti_port_ops rank_ops = {
+    .name = "rank", .now_ns = now_of, .send = send_of, .recv = recv_of, .poll = poll_of, .close = close_of,
+    .bell_create = bell_create_of, .bell_ring = bell_ring_of, .bell_clear = bell_clear_of,
+};
+
+/* ---- doormen: what the greeter is in earnest ---- */
+
+static tti_port *port_of(const sim_rank *r)
+{
+    return r->door.real;
+}
+
+static void wait_for(tti_port *port, tti_handle handle, uint8_t want)
+{
+    tti_poll poll = { .handle = handle, .want = want };
+
+    (void)port->ops->poll(port, &poll, 1, tti_port_now(port) + TTI_SECOND);
+}
+
+/* Connect, say who it is, and wait for the welcome: a process that does not run gives none. */
+static void call(sim_rank *r, int rank)
+{
+    tti_port  *port = port_of(r);
+    tti_addr   at;
+    tti_handle stream = TTI_NO_HANDLE;
+    tti_part   who = { &r->rank, sizeof r->rank };
+    char       word = 0;
+    int        n;
+
+    CHECK(r->s, port->ops->resolve(port, r->s->ranks[rank].host, (uint16_t)(DOOR + rank), &at, 1, &n) == TUTTI_OK);
+    if (port->ops->connect(port, &at, &stream) != 0)
+        return;
+    wait_for(port, stream, TTI_WRITE);
+    if (port->ops->connect_result(port, stream) == 0 && port->ops->send(port, stream, &who, 1) > 0)
+        wait_for(port, stream, TTI_READ);
+    if (port->ops->recv(port, stream, &word, 1) == 1 && !r->ended)
+        tti_health_adopt(r->health, rank, stream);
+    else
+        port->ops->close(port, stream);
+}
+
+static void welcome(sim_rank *r, tti_handle listener)
+{
+    tti_port      *port = port_of(r);
+    tti_handle     stream = port->ops->accept(port, listener, NULL);
+    const tti_part word = { "w", 1 };
+    int            who = -1;
+
+    if (stream < 0)
+        return;
+    wait_for(port, stream, TTI_READ);
+    if (port->ops->recv(port, stream, &who, sizeof who) == sizeof who && !r->ended && !r->door.frozen &&
+        port->ops->send(port, stream, &word, 1) == 1)
+        tti_health_adopt(r->health, who, stream);
+    else
+        port->ops->close(port, stream);
+}
+
+static void doorman(void *arg)
+{
+    sim_rank  *r = arg;
+    tti_port  *port = port_of(r);
+    tti_handle listener;
+    tti_addr   at = { .family = TTI_ADDR_NONE }, bound;
+    int        n;
+
+    CHECK(r->s, port->ops->resolve(port, r->host, (uint16_t)(DOOR + r->rank), &at, 1, &n) == TUTTI_OK);
+    CHECK(r->s, port->ops->listen(port, &at, 16, &bound, &listener) == 0);
+    while (!r->s->over) {
+        tti_poll poll = { .handle = listener, .want = TTI_READ };
+
+        if (port->ops->poll(port, &poll, 1, tti_port_now(port) + 100 * TTI_MS) > 0)
+            welcome(r, listener);
+    }
+    port->ops->close(port, listener);
+}
+
+static void caller(void *arg)
+{
+    sim_rank *r = arg;
+    tti_port *port = port_of(r);
+
+    while (!r->s->over) {
+        tti_poll poll = { .handle = r->bell, .want = TTI_READ };
+
+        (void)port->ops->poll(port, &poll, 1, tti_port_now(port) + 100 * TTI_MS);
+        port->ops->bell_clear(port, r->bell);
+        while (r->n_wanted > 0 && !r->door.frozen)
+            call(r, r->wanted[--r->n_wanted]);
+    }
+}
+
+static void dial(void *context, int rank)
+{
+    sim_rank *r = context;
+
+    if (r->n_wanted < RANKS_MAX)
+        r->wanted[r->n_wanted++] = rank;
+    port_of(r)->ops->bell_ring(port_of(r), r->bell);
+}
+
+/* ---- the world ---- */
+
+static char state_of(void *context, tti_handle life)
+{
+    const sim *s = context;
+    int        r;
+
+    for (r = 0; r < s->n; r++)
+        if (s->ranks[r].life == life)
+            return s->ranks[r].state;
+    return 0;
+}
+
+static tti_end_cause cause_of(void *context, tti_handle life)
+{
+    const sim *s = context;
+    int        r;
+
+    for (r = 0; r < s->n && s->ranks[r].life != life; r++)
+        continue;
+    return s->ranks[r].cause;
+}
+
+static const char *whereabouts(void *context, int rank)
+{
+    const sim *s = context;
+
+    return s->ranks[rank].host;
+}
+
+static void watch(void *arg)
+{
+    sim_rank *r = arg;
+
+    tti_health_run(r->health);
+    r->ended = true;
+}
+
+static void make_rank(sim *s, int rank)
+{
+    sim_rank    *r = &s->ranks[rank];
+    const size_t bytes = tti_health_page_bytes(s->n);
+
+    *r = (sim_rank){ .s = s, .rank = rank, .state = 'S' };
+    s->hosts[rank] = rank / s->per_host * s->per_host;
+    snprintf(r->host, sizeof r->host, "host%d", rank / s->per_host);
+    r->door = (rank_port){ .port = { .ops = &rank_ops }, .real = tt_mem_host(s->world, r->host) };
+    r->page = aligned_alloc(128, bytes);
+    assert_non_null(r->page);
+    memset(r->page, 0, bytes);
+    assert_int_equal(port_of(r)->ops->bell_create(port_of(r), &r->life), 0);
+    assert_int_equal(port_of(r)->ops->bell_create(port_of(r), &r->bell), 0);
+}
+
+static void make_health(sim *s, int rank)
+{
+    sim_rank         *r = &s->ranks[rank];
+    tti_health_member members[RANKS_MAX];
+    tti_health_config config = { .port = &r->door.port, .rank = rank, .n_ranks = s->n, .hosts = s->hosts, .members = members,
+                                 .heartbeat_ms = BEAT_MS, .whereabouts = whereabouts, .state_of = state_of,
+                                 .cause_of = cause_of, .context = s };
+    int               i;
+
+    for (i = 0; i < s->n; i++)
+        if (s->hosts[i] == s->hosts[rank])
+            members[config.n_members++] = (tti_health_member){ .rank = i, .page = s->ranks[i].page,
+                                                               .closed = &s->ranks[i].closed, .life = s->ranks[i].life };
+    assert_int_equal(tti_health_make(&config, &r->health), TUTTI_OK);
+    tti_health_set_dialer(r->health, dial, r);
+}
+
+/* Tell the story, then let everybody leave. */
+static void narrator(void *arg)
+{
+    sim *s = arg;
+    int  r;
+
+    s->story(s);
+    for (r = 0; r < s->n; r++) {
+        s->ranks[r].door.frozen = false;
+        tti_health_stop(s->ranks[r].health);
+    }
+    s->over = true;
+}
+
+static void run_seed(uint64_t seed, int n, int per_host, void (*story)(sim *s))
+{
+    sim  s = { .world = tt_mem_world_new(seed), .n = n, .per_host = per_host, .story = story };
+    char name[16];
+    int  r;
+
+    for (r = 0; r < n; r++)
+        make_rank(&s, r);
+    for (r = 0; r < n; r++)
+        make_health(&s, r);
+    for (r = 0; r < n; r++) {
+        snprintf(name, sizeof name, "watch%d", r);
+        tt_mem_spawn(s.world, name, TTI_SECOND, watch, &s.ranks[r]);
+        snprintf(name, sizeof name, "door%d", r);
+        tt_mem_spawn(s.world, name, TTI_SECOND, doorman, &s.ranks[r]);
+        snprintf(name, sizeof name, "caller%d", r);
+        tt_mem_spawn(s.world, name, TTI_SECOND, caller, &s.ranks[r]);
+    }
+    tt_mem_spawn(s.world, "narrator", TTI_SECOND, narrator, &s);
+    tt_mem_run(s.world);
+    for (r = 0; r < n; r++) {
+        tti_health_close(s.ranks[r].health);
+        port_of(&s.ranks[r])->ops->close(port_of(&s.ranks[r]), s.ranks[r].life);
+        port_of(&s.ranks[r])->ops->close(port_of(&s.ranks[r]), s.ranks[r].bell);
+        free(s.ranks[r].page);
+    }
+    tt_mem_world_free(s.world);
+    if (s.failure[0] != '\0')
+        fail_msg("seed %llu: %s", (unsigned long long)seed, s.failure);
+}
+
+static void run(int n, int per_host, void (*story)(sim *s))
+{
+    uint64_t seed;
+
+    for (seed = 1; seed <= SEEDS; seed++)
+        run_seed(seed, n, per_host, story);
+}
+
+static void sleep_ms(sim *s, int64_t ms)
+{
+    tti_port *port = s->ranks[0].door.real;
+
+    port->ops->sleep_until(port, tti_port_now(port) + ms * TTI_MS);
+}
+
+static tti_health_report seen_by(const sim *s, int by, int rank)
+{
+    return tti_health_of(s->ranks[by].health, rank);
+}
+
+/* Whether all but those two see rank so. */
+static bool all_see(const sim *s, int rank, int but, tti_life life)
+{
+    int by;
+
+    for (by = 0; by < s->n; by++)
+        if (by != rank && by != but && seen_by(s, by, rank).life != life)
+            return false;
+    return true;
+}
+
+/* How long until all do, in ms; -1: not within most. */
+static int64_t until_all_see(sim *s, int rank, int but, tti_life life, int64_t most_ms)
+{
+    int64_t ms;
+
+    for (ms = 0; ms <= most_ms; ms += 10) {
+        if (all_see(s, rank, but, life))
+            return ms;
+        sleep_ms(s, 10);
+    }
+    return -1;
+}
+
+static bool all_are_well(const sim *s)
+{
+    int r;
+
+    for (r = 0; r < s->n; r++)
+        if (!all_see(s, r, -1, TTI_LIFE_WELL))
+            return false;
+    return true;
+}
+
+/* A process ends: its thread runs no more, its descriptor tells. One that had streams loses them. */
+static void end_rank(sim *s, int rank, tti_end_cause cause, bool cut)
+{
+    s->ranks[rank].door.frozen = true;
+    s->ranks[rank].cause = cause;
+    if (cut)
+        tt_mem_cut(s->world, s->ranks[rank].host);
+    port_of(&s->ranks[rank])->ops->bell_ring(port_of(&s->ranks[rank]), s->ranks[rank].life);
+}
+
+static void stop_rank(sim *s, int rank, bool on)
+{
+    s->ranks[rank].door.frozen = on;
+    s->ranks[rank].state = on ? 'T' : 'S';
+}
+
+/* ---- stories ---- */
+
+static void nothing_happens(sim *s)
+{
+    int i;
+
+    for (i = 0; i < 120; i++) {
+        sleep_ms(s, BEAT_MS);
+        CHECK(s, all_are_well(s));
+    }
+}
+
+static void a_death_is_known_to_all(sim *s)
+{
+    int64_t ms;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    end_rank(s, 1, (tti_end_cause){ TTI_CAUSE_SIGNAL, 9 }, false);
+    ms = until_all_see(s, 1, -1, TTI_LIFE_DEAD, 1000);
+    CHECK(s, ms >= 0 && ms < 600);
+    CHECK(s, seen_by(s, s->n - 1, 1).cause.kind == TTI_CAUSE_SIGNAL && seen_by(s, s->n - 1, 1).cause.value == 9);
+    CHECK(s, tti_health_is_lost(s->ranks[s->n - 1].health, 1));
+    CHECK(s, tti_health_verdicts(s->ranks[s->n - 1].health) == 1);
+    CHECK(s, !tti_health_is_lost(s->ranks[s->n - 1].health, 0));
+}
+
+static void a_speaker_dies_and_the_next_one_goes_on(sim *s)
+{
+    int64_t ms;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    end_rank(s, 0, (tti_end_cause){ TTI_CAUSE_EXIT, 3 }, true);
+    ms = until_all_see(s, 0, -1, TTI_LIFE_DEAD, 1000);
+    CHECK(s, ms >= 0 && ms < 600);
+    sleep_ms(s, 10 * BEAT_MS);
+    CHECK(s, all_see(s, 1, 0, TTI_LIFE_WELL)); /* another speaks for its host */
+    end_rank(s, 1, (tti_end_cause){ TTI_CAUSE_SIGNAL, 6 }, true);
+    ms = until_all_see(s, 1, 0, TTI_LIFE_DEAD, 1000);
+    CHECK(s, ms >= 0 && ms < 600);
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, seen_by(s, s->n - 1, 0).cause.kind == TTI_CAUSE_EXIT && seen_by(s, s->n - 1, 0).cause.value == 3);
+}
+
+static void a_stopped_rank_is_reported_and_heard_again(sim *s)
+{
+    int64_t ms;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    stop_rank(s, 1, true);
+    ms = until_all_see(s, 1, -1, TTI_LIFE_STOPPED, 6 * BEAT_MS);
+    CHECK(s, ms >= 2900 && ms <= 4 * BEAT_MS);
+    CHECK(s, seen_by(s, s->n - 1, 1).since_ns <= tti_port_now(s->ranks[0].door.real) - 2900 * TTI_MS);
+    sleep_ms(s, 20 * BEAT_MS);
+    CHECK(s, all_see(s, 1, -1, TTI_LIFE_STOPPED));
+    CHECK(s, tti_health_verdicts(s->ranks[s->n - 1].health) == 0);
+    stop_rank(s, 1, false);
+    CHECK(s, until_all_see(s, 1, -1, TTI_LIFE_WELL, 3 * BEAT_MS) >= 0);
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, all_are_well(s)); /* nor has it accused anybody */
+}
+
+static void a_stopped_speaker_is_not_taken_for_its_host(sim *s)
+{
+    int i;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    stop_rank(s, 0, true);
+    for (i = 0; i < 100; i++) {
+        sleep_ms(s, 100);
+        CHECK(s, all_see(s, 1, 0, TTI_LIFE_WELL));
+    }
+    CHECK(s, all_see(s, 0, -1, TTI_LIFE_STOPPED));
+    stop_rank(s, 0, false);
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, all_are_well(s));
+}
+
+static void a_host_out_of_reach_comes_back(sim *s)
+{
+    int64_t ms;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    tt_mem_isolate(s->world, "host0", true);
+    sleep_ms(s, 5 * BEAT_MS);
+    ms = seen_by(s, s->n - 1, 0).life;
+    CHECK(s, ms == TTI_LIFE_UNREACHABLE);
+    CHECK(s, seen_by(s, 0, s->n - 1).life == TTI_LIFE_UNREACHABLE);
+    CHECK(s, seen_by(s, 0, 1).life == TTI_LIFE_WELL);
+    tt_mem_isolate(s->world, "host0", false);
+    sleep_ms(s, 6 * BEAT_MS);
+    CHECK(s, all_are_well(s));
+}
+
+static void who_leaves_is_not_dead(sim *s)
+{
+    sleep_ms(s, 3 * BEAT_MS);
+    atomic_store(&s->ranks[0].closed, 1);
+    tti_health_stop(s->ranks[0].health);
+    CHECK(s, until_all_see(s, 0, -1, TTI_LIFE_LEFT, 1000) >= 0);
+    port_of(&s->ranks[0])->ops->bell_ring(port_of(&s->ranks[0]), s->ranks[0].life); /* and its process ends */
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, all_see(s, 0, -1, TTI_LIFE_LEFT));
+    CHECK(s, tti_health_verdicts(s->ranks[s->n - 1].health) == 0);
+}
+
+static void quiet_worlds_are_well(void **state)
+{
+    (void)state;
+    run(4, 4, nothing_happens);
+    run(4, 2, nothing_happens);
+    run(8, 1, nothing_happens);
+}
+
+static void deaths_flood(void **state)
+{
+    (void)state;
+    run(4, 4, a_death_is_known_to_all);
+    run(4, 2, a_death_is_known_to_all);
+    run(8, 2, a_death_is_known_to_all);
+}
+
+static void speakers_are_followed(void **state)
+{
+    (void)state;
+    run(4, 2, a_speaker_dies_and_the_next_one_goes_on);
+    run(8, 2, a_speaker_dies_and_the_next_one_goes_on);
+}
+
+static void stopped_ranks_are_told_from_dead_ones(void **state)
+{
+    (void)state;
+    run(3, 3, a_stopped_rank_is_reported_and_heard_again);
+    run(4, 2, a_stopped_rank_is_reported_and_heard_again);
+    run(8, 2, a_stopped_rank_is_reported_and_heard_again);
+    run(4, 2, a_stopped_speaker_is_not_taken_for_its_host);
+    run(8, 2, a_stopped_speaker_is_not_taken_for_its_host);
+}
+
+static void partitions_heal(void **state)
+{
+    (void)state;
+    run(4, 2, a_host_out_of_reach_comes_back);
+    run(6, 2, a_host_out_of_reach_comes_back);
+}
+
+static void leaving_is_no_death(void **state)
+{
+    (void)state;
+    run(3, 3, who_leaves_is_not_dead);
+    run(4, 2, who_leaves_is_not_dead);
+    run(4, 1, who_leaves_is_not_dead);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(quiet_worlds_are_well),        cmocka_unit_test(deaths_flood),
+        cmocka_unit_test(speakers_are_followed),        cmocka_unit_test(stopped_ranks_are_told_from_dead_ones),
+        cmocka_unit_test(partitions_heal),              cmocka_unit_test(leaving_is_no_death),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * words.c - what is said of a rank, and what the environment says of silence. */
+#include <stdio.h>
+#include <string.h>
+#include <tutti/private.h>
+#include "base/env.h"
+#include "transport/health/book.h"
+
+/* "before for 3.2 s, behind". */
+typedef struct form {
+    const char *before, *behind;
+} form;
+
+static const form forms[] = {
+    [TTI_LIFE_SILENT] = { "gives no sign of life", ", though its process is there: it gets no core, or hangs in the kernel" },
+    [TTI_LIFE_STOPPED] = { "is stopped by a signal", "" },
+    [TTI_LIFE_PAUSED] = { "is held by a debugger", "" },
+    [TTI_LIFE_MUTE] = { "gives no sign of life", ", though its host answers: it is stopped, or gets no core" },
+    [TTI_LIFE_UNREACHABLE] = { "is unreachable: nothing came from its host", "" },
+};
+
+static void word_cause(const tti_end_cause *cause, char *out, size_t bytes)
+{
+    switch (cause->kind) {
+    case TTI_CAUSE_UNKNOWN: snprintf(out, bytes, "cause unknown"); break;
+    case TTI_CAUSE_STREAM: snprintf(out, bytes, "its connection ended without a goodbye, cause unknown"); break;
+    case TTI_CAUSE_EXIT: snprintf(out, bytes, "exit code %d", cause->value); break;
+    case TTI_CAUSE_SIGNAL:
+        snprintf(out, bytes, "signal %d (%s)", cause->value,
+                 sigdescr_np(cause->value) != NULL ? sigdescr_np(cause->value) : "unknown");
+        break;
+    }
+}
+
+const char *tti_health_words(const tti_health_report *report, int64_t now_ns, char out[TTI_HEALTH_TEXT_MAX])
+{
+    const double seconds = report->since_ns != 0 ? (double)(now_ns - report->since_ns) / (double)TTI_SECOND : 0;
+    char         how[80], since[32] = "";
+
+    out[0] = '\0';
+    if (report->since_ns != 0)
+        snprintf(since, sizeof since, " for %.1f s", seconds);
+    if (report->life == TTI_LIFE_LEFT) {
+        snprintf(out, TTI_HEALTH_TEXT_MAX, "has left");
+    } else if (report->life == TTI_LIFE_DEAD) {
+        word_cause(&report->cause, how, sizeof how);
+        snprintf(out, TTI_HEALTH_TEXT_MAX, "is gone: its process has ended (%s)", how);
+    } else if (report->life != TTI_LIFE_WELL) {
+        snprintf(out, TTI_HEALTH_TEXT_MAX, "%s%s%s", forms[report->life].before, since, forms[report->life].behind);
+    }
+    return out;
+}
+
+tutti_status tti_health_read_env(int64_t *heartbeat_ms_out, int64_t *silent_ms_out)
+{
+    int64_t      heartbeat_ms = 0, silent_ms = 0;
+    tutti_status st = tti_env_int("TUTTI_HEARTBEAT_MS", 10, 3600000, &heartbeat_ms);
+
+    if (st == TUTTI_OK && tti_env("TUTTI_SILENT_MS") != NULL)
+        st = tti_env_int("TUTTI_SILENT_MS", 1, INT64_MAX / 1000000, &silent_ms);
+    if (st != TUTTI_OK)
+        return st;
+    *heartbeat_ms_out = heartbeat_ms;
+    *silent_ms_out = silent_ms;
+    return TUTTI_OK;
+}

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * mourn.c - groups of which a member was given up, while everybody here waits for somebody else.
+ *
+ * Why     Who waits for a dead rank learns it from the link to it. Who waits for one that waits for it, or for nobody in
+ *         particular, learns it from the watch thread, which hears of every death in the world.
+ * How     A wait looks at the number of verdicts, as often as it asks the members of its host for signs of life. When it
+ *         has grown, groups with a member that is lost are finished here, with its name and what is known of its end;
+ *         every other member does so by itself.
+ * True    What the dead has sent before is still on its way, from the hands of others too, and a call that it has done its
+ *         part of may end well. So nothing is finished while bytes move: only when none has for QUIET_MS, or when
+ *         PATIENCE_MS have passed all the same. That is well within the second in which everybody has to know.
+ *         Groups that are entered with a member that is lost already are finished at the next look. */
+#include "transport/messenger_core.h"
+
+#include <tutti/private.h>
+
+enum { QUIET_MS = 200, PATIENCE_MS = 3000 };
+
+/* The first of a group's members that is lost; -1: none is. */
+static int lost_member(const tti_messenger *m, const tti_known_group *known)
+{
+    int i;
+
+    for (i = 0; i < known->n_ranks; i++)
+        if (tti_health_is_lost(tti_mesh_health(m->mesh), known->ranks[i]))
+            return known->ranks[i];
+    return -1;
+}
+
+static void finish_groups(tti_messenger *m)
+{
+    char      how[TTI_HEALTH_TEXT_MAX];
+    tti_cause why;
+    size_t    i;
+    int       lost;
+
+    for (i = 0; i < m->mailbox.n_groups; i++) {
+        const tti_known_group *known = &m->mailbox.groups[i];
+
+        if (known->finished.status != TUTTI_OK || (lost = lost_member(m, known)) < 0)
+            continue;
+        tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) %s", lost, tti_mesh_whereabouts(m->mesh, lost),
+                      tti_health_describe(tti_mesh_health(m->mesh), lost, how));
+        tti_finish_group(m, known->group, &why);
+    }
+}
+
+void tti_messenger_mourn(tti_messenger *m, int64_t now_ns)
+{
+    tti_mourning  *mourning = &m->mourning;
+    const uint32_t verdicts = tti_health_verdicts(tti_mesh_health(m->mesh));
+
+    if (verdicts == mourning->verdicts)
+        return;
+    if (verdicts != mourning->known) {
+        mourning->known = verdicts;
+        mourning->known_ns = mourning->moved_ns = now_ns;
+    }
+    if (mourning->moves != mourning->seen_moves) {
+        mourning->seen_moves = mourning->moves;
+        mourning->moved_ns = now_ns;
+    }
+    if (now_ns - mourning->moved_ns < QUIET_MS * TTI_MS && now_ns - mourning->known_ns < PATIENCE_MS * TTI_MS)
+        return;
+    mourning->verdicts = verdicts;
+    finish_groups(m);
+}

@@ -1,0 +1,22 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * watch/trouble.h - what a process that cannot join leaves in a world's store for those who wait for it.
+ *
+ * Under TTI_TROUBLE_KEY, below the world's own prefix. Written once: the first stays. Crosses processes and hosts. */
+#ifndef TTI_WATCH_TROUBLE_H
+#define TTI_WATCH_TROUBLE_H
+
+#include <stdint.h>
+
+#define TTI_TROUBLE_KEY "trouble"
+
+enum { TTI_TROUBLE_WORDS_MAX = 508 };
+
+typedef struct tti_trouble {
+    int32_t status; /* what joining came to there */
+    char    words[TTI_TROUBLE_WORDS_MAX];
+} tti_trouble;
+
+_Static_assert(sizeof(tti_trouble) == 512, "trouble crosses processes and hosts");
+
+#endif

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * health_test.c
+ * Goal    a death is known to every rank, whomever it waits for; a rank that is stopped is told from a dead one, and named
+ *         as such; silence alone accuses nobody, unless the program says how long is too long.
+ * Method  real processes on one host and on two, over shared memory and TCP. The waits of the living are for each other, so
+ *         that nothing but news of the victim can end them. Signals come from rank 0, which is told the victim's number.
+ *         Bounds are those of the promise, several times over: the machine may be busy. */
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "harness/harness.h"
+#include <tutti/tutti.h>
+
+enum { VICTIM_PID = TT_MARKS - 1, BEGUN = TT_MARKS - 2, TOLD = TT_MARKS - 3, BEAT_MS = 200, KNOWN_MS = 5000 };
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+/* Let so much time pass: what is tested is what becomes of it. */
+static void pass_ms(int64_t ms)
+{
+    const struct timespec pause = { .tv_sec = ms / 1000, .tv_nsec = ms % 1000 * 1000000 };
+
+    nanosleep(&pause, NULL);
+}
+
+static void expect_words(const char *part)
+{
+    if (strstr(tutti_last_error(), part) == NULL)
+        fail_msg("'%s' is not in: %s", part, tutti_last_error());
+}
+
+static int victim_of(const tt_ctx *t)
+{
+    return t->size - 1;
+}
+
+/* A world with short heartbeats. Its watch threads have found each other when this returns. */
+static void join(const tt_ctx *t, int64_t timeout_ms, const char *silent_ms)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    setenv("TUTTI_HEARTBEAT_MS", "200", 1);
+    if (silent_ms != NULL)
+        setenv("TUTTI_SILENT_MS", silent_ms, 1);
+    opts.init_method = t->init_method;
+    opts.rank = t->rank;
+    opts.world_size = t->size;
+    opts.timeout_ms = timeout_ms;
+    if (tutti_init_process_group(&opts) != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+    pass_ms(5 * BEAT_MS);
+    assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+}
+
+static void all_have_begun(tt_ctx *t)
+{
+    if (t->rank == victim_of(t))
+        atomic_store(&t->marks[VICTIM_PID], (uint32_t)getpid());
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, (uint32_t)t->size);
+}
+
+/* From rank 0, which goes on. */
+static void signal_victim(const tt_ctx *t, int number)
+{
+    if (t->rank == 0)
+        assert_int_equal(kill((pid_t)atomic_load(&t->marks[VICTIM_PID]), number), 0);
+}
+
+_Noreturn static void wait_for_the_end(void)
+{
+    for (;;)
+        pause();
+}
+
+/* All the living wait for a message of the next one of them. */
+static tutti_status wait_in_a_ring(const tt_ctx *t)
+{
+    const int living = t->size - 1;
+    float     x = 0.0f;
+
+    return tutti_recv(TUTTI_SPAN(&x, 1), (t->rank + 1) % living, 7, NULL, NULL);
+}
+
+/* ---- death ---- */
+
+static void a_death_ends_the_waits_of_all(tt_ctx *t)
+{
+    int64_t start;
+
+    join(t, t->limit_ms, NULL);
+    all_have_begun(t);
+    if (t->rank == victim_of(t))
+        wait_for_the_end();
+    start = now_ms();
+    signal_victim(t, SIGKILL);
+    assert_int_equal(wait_in_a_ring(t), TUTTI_E_PEER);
+    assert_true(now_ms() - start < KNOWN_MS);
+    expect_words("rank 3");
+    expect_words("pid ");
+    tt_post(t, TOLD); /* nobody leaves before all know: a rank that has left is another reason to end */
+    tt_await(t, TOLD, (uint32_t)t->size - 1);
+}
+
+/* The kernel tells the members of its host how it ended, and they tell the others. */
+static void the_cause_is_told(tt_ctx *t)
+{
+    join(t, t->limit_ms, NULL);
+    all_have_begun(t);
+    if (t->rank == victim_of(t))
+        wait_for_the_end();
+    signal_victim(t, SIGKILL);
+    assert_int_equal(wait_in_a_ring(t), TUTTI_E_PEER);
+    expect_words("rank 3");
+    expect_words("signal 9 (Killed)");
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size - 1);
+}
+
+/* In a collective, of which the dead has not done its part; with what it did before. */
+static void a_death_in_a_collective_tells_its_last_call(tt_ctx *t)
+{
+    float   x = 1.0f;
+    int64_t start;
+
+    join(t, t->limit_ms, NULL);
+    all_have_begun(t);
+    if (t->rank == victim_of(t))
+        wait_for_the_end();
+    start = now_ms();
+    signal_victim(t, SIGKILL);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_PEER);
+    assert_true(now_ms() - start < KNOWN_MS);
+    expect_words("rank 3");
+    if (strcmp(t->transport, "shm") == 0)
+        expect_words("last entered barrier #1");
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size - 1);
+}
+
+/* ---- silence ---- */
+
+static void a_stopped_rank_is_named_as_such(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    join(t, t->limit_ms, NULL);
+    assert_int_equal(tutti_set_timeout(NULL, 10 * BEAT_MS), TUTTI_OK);
+    all_have_begun(t);
+    if (t->rank == victim_of(t))
+        wait_for_the_end();
+    signal_victim(t, SIGSTOP);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_TIMEOUT);
+    expect_words("rank 3");
+    expect_words("stopped");
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    signal_victim(t, SIGKILL);
+}
+
+/* Before three heartbeats have passed the kernel is asked. */
+static void a_short_time_out_asks_the_kernel(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    join(t, t->limit_ms, NULL);
+    assert_int_equal(tutti_set_timeout(NULL, 2 * BEAT_MS), TUTTI_OK);
+    all_have_begun(t);
+    if (t->rank == victim_of(t))
+        wait_for_the_end();
+    signal_victim(t, SIGSTOP);
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size - 1);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_TIMEOUT);
+    expect_words("stopped by a signal");
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    signal_victim(t, SIGKILL);
+}
+
+static void too_long_a_silence_is_a_loss(tt_ctx *t)
+{
+    int64_t start;
+
+    join(t, t->limit_ms, "1500");
+    all_have_begun(t);
+    if (t->rank == victim_of(t))
+        wait_for_the_end();
+    start = now_ms();
+    signal_victim(t, SIGSTOP);
+    assert_int_equal(wait_in_a_ring(t), TUTTI_E_PEER);
+    assert_true(now_ms() - start >= 1000 && now_ms() - start < 2 * KNOWN_MS);
+    expect_words("rank 3");
+    expect_words("stopped");
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    signal_victim(t, SIGKILL);
+}
+
+/* Silent for ten heartbeats, then it goes on, and so does everybody. */
+static void who_was_stopped_goes_on(tt_ctx *t)
+{
+    float x = 1.0f;
+    int   i;
+
+    join(t, t->limit_ms, NULL);
+    for (i = 0; i < 3; i++) {
+        if (t->rank == victim_of(t))
+            atomic_store(&t->marks[VICTIM_PID], (uint32_t)getpid());
+        assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+        signal_victim(t, SIGSTOP);
+        if (t->rank == 0) {
+            pass_ms(10 * BEAT_MS);
+            signal_victim(t, SIGCONT);
+        }
+        x = 1.0f;
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_OK);
+        assert_true(x == (float)t->size);
+    }
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+}
+
+/* Who leaves ends nothing: two others go on talking in the world that it was in. */
+static void who_has_left_ends_no_wait_of_others(tt_ctx *t)
+{
+    float x = (float)t->rank;
+
+    join(t, t->limit_ms, NULL);
+    if (t->rank == victim_of(t)) {
+        assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+        tt_post(t, 0);
+        return;
+    }
+    tt_await(t, 0, 1);
+    if (t->rank == 1) {
+        pass_ms(5 * BEAT_MS);
+        assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), 0, 3, NULL), TUTTI_OK);
+    } else if (t->rank == 0) {
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), 1, 3, NULL, NULL), TUTTI_OK);
+        assert_true(x == 1.0f);
+    }
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+}
+
+/* ---- joining ---- */
+
+/* Two processes believe to be rank 1, nobody is rank 2: who waits for that one is told what is wrong. */
+static void a_rank_started_twice_is_told_to_all(tt_ctx *t)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    const int64_t      start = now_ms();
+
+    opts.init_method = t->init_method;
+    opts.rank = t->rank == 2 ? 1 : t->rank;
+    opts.world_size = t->size;
+    opts.timeout_ms = t->limit_ms / 2;
+    assert_int_equal(tutti_init_process_group(&opts), TUTTI_E_ARG);
+    assert_true(now_ms() - start < t->limit_ms / 3);
+    expect_words("rank 1");
+    expect_words("already");
+}
+
+static void another_world_size_is_told_to_all(tt_ctx *t)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    const int64_t      start = now_ms();
+
+    opts.init_method = t->init_method;
+    opts.rank = t->rank;
+    opts.world_size = t->rank == 1 ? t->size + 1 : t->size;
+    opts.timeout_ms = t->limit_ms / 2;
+    assert_int_equal(tutti_init_process_group(&opts), TUTTI_E_MISMATCH);
+    assert_true(now_ms() - start < t->limit_ms / 3);
+    expect_words("world size");
+    expect_words("rank 1");
+}
+
+int main(void)
+{
+    const tt_test tests[] = {
+        TT_TEST(a_death_ends_the_waits_of_all, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
+                .init = TT_INIT_NONE),
+        TT_TEST(a_death_ends_the_waits_of_all, .name = "a_death_ends_the_waits_of_all_on_two_hosts", .ranks = 4, .hosts = 2,
+                .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
+        TT_TEST(the_cause_is_told, .ranks = 4, .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
+        TT_TEST(the_cause_is_told, .name = "the_cause_is_told_on_two_hosts", .ranks = 4, .hosts = 2, .limit_ms = 30000,
+                .dies = 3, .init = TT_INIT_NONE),
+        TT_TEST(a_death_in_a_collective_tells_its_last_call, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000,
+                .dies = 3, .init = TT_INIT_NONE),
+        TT_TEST(a_stopped_rank_is_named_as_such, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
+                .init = TT_INIT_NONE),
+        TT_TEST(a_stopped_rank_is_named_as_such, .name = "a_stopped_rank_of_another_host_is_named", .ranks = 4, .hosts = 2,
+                .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
+        TT_TEST(a_short_time_out_asks_the_kernel, .ranks = 4, .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
+        TT_TEST(too_long_a_silence_is_a_loss, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
+                .init = TT_INIT_NONE),
+        TT_TEST(too_long_a_silence_is_a_loss, .name = "too_long_a_silence_is_a_loss_on_two_hosts", .ranks = 4, .hosts = 2,
+                .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
+        TT_TEST(who_was_stopped_goes_on, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .init = TT_INIT_NONE),
+        TT_TEST(who_was_stopped_goes_on, .name = "who_was_stopped_goes_on_on_two_hosts", .ranks = 4, .hosts = 2,
+                .limit_ms = 30000, .init = TT_INIT_NONE),
+        TT_TEST(who_has_left_ends_no_wait_of_others, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000,
+                .init = TT_INIT_NONE),
+        TT_TEST(a_rank_started_twice_is_told_to_all, .ranks = 3, .limit_ms = 40000, .init = TT_INIT_NONE),
+        TT_TEST(another_world_size_is_told_to_all, .ranks = 3, .limit_ms = 40000, .init = TT_INIT_NONE),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}
