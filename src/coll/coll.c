@@ -311,7 +311,7 @@ static tutti_status begin(tti_coll *coll, const tutti_call *call, const tti_call
     tutti_status st = TUTTI_OK;
 
     if (!coll->begun)
-        tti_call_publish(coll->team.board, note);
+        tti_team_publish(&coll->team, note);
     if (!coll->joined)
         st = join(coll, tti_call_deadline(call, tti_port_now(coll->team.port)));
     if (st != TUTTI_OK || coll->host == NULL)
@@ -420,7 +420,7 @@ static tutti_status begin_net(tti_coll *coll, const tutti_call *call)
     const tti_call_note note = tti_call_note_of(call);
     tutti_status        st;
 
-    tti_call_publish(coll->team.board, &note);
+    tti_team_publish(&coll->team, &note);
     st = tti_net_begin(net_at(coll, coll->n_nets), &coll->team, 0, row_of(coll, call)->plan, call, &note);
     coll->n_nets += st == TUTTI_OK;
     return st;

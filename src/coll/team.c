@@ -28,6 +28,7 @@ tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a group of %d ranks", config->n_ranks);
     }
     memcpy(team->ranks, config->ranks, bytes);
+    team->deed = tti_health_deed(tti_mesh_health(config->mesh));
     team->board = &team->own_board;
     return TUTTI_OK;
 }
@@ -305,9 +306,10 @@ void tti_team_add_ranks(const tti_team *team, tti_words *words, const bool *mark
 
 void tti_team_add_health(const tti_team *team, tti_words *words, int rank)
 {
-    char how[TTI_HEALTH_TEXT_MAX];
+    const tti_health_report report = tti_health_now(tti_mesh_health(team->mesh), team->ranks[rank]);
+    char                    how[TTI_HEALTH_TEXT_MAX];
 
-    if (tti_health_describe(tti_mesh_health(team->mesh), team->ranks[rank], how)[0] != '\0')
+    if (tti_health_words(&report, tti_port_now(team->port), how)[0] != '\0')
         tti_words_add(words, ", and %s", how);
 }
 

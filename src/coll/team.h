@@ -23,6 +23,7 @@ typedef struct tti_team {
     char            *name;
     tti_call_board  *board; /* where this rank publishes its calls: own_board, or shared memory */
     tti_call_board   own_board;
+    _Atomic uint64_t *deed; /* where this rank notes its last call for those that watch it; NULL: nobody does */
     _Atomic bool     aborted;
     const struct tti_team *whole; /* the group that these are some members of; NULL: they are all */
 } tti_team;
@@ -78,6 +79,14 @@ tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *b
 static inline int64_t tti_call_deadline(const tutti_call *call, int64_t now_ns)
 {
     return call->deadline_ns != 0 ? call->deadline_ns : tti_later(now_ns, call->timeout_ms);
+}
+
+/** Tell all who look that this rank is in a call: the board, and with one store more the watch. */
+static inline void tti_team_publish(const tti_team *team, const tti_call_note *note)
+{
+    tti_call_publish(team->board, note);
+    if (team->deed != NULL)
+        atomic_store_explicit(team->deed, tti_deed_of((unsigned)(note->what & 0xff), note->seq), memory_order_relaxed);
 }
 
 /** As tti_call_describe(), the root in numbers of the world. note is of a call of the whole group. */

@@ -121,7 +121,7 @@ static void tell_who_waits(tti_port *port, const tti_join *join, int64_t n, tutt
     char          words[TTI_GROUP_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    snprintf(trouble.words, sizeof trouble.words, "%s", words);
+    snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, words);
     if (open_root(join, n, &root) == TUTTI_OK &&
         tti_store_compare_set_until(root, "0//" TTI_TROUBLE_KEY, "", 0, &trouble, sizeof trouble, until, &kept) == TUTTI_OK)
         tutti_bytes_free(&kept);

@@ -39,6 +39,8 @@ struct tti_mesh {
 
 /** Words of a heap's directory: where rings lie, by rank, then the owner's page of health. */
 size_t tti_directory_words(int n_ranks);
+/** How the process behind a life has ended, as the kernel tells, where it is the kernel's. */
+tti_end_cause tti_mesh_cause_of(void *mesh, tti_handle life);
 /** Watch over the members, unless they are threads of this process; while there are cards. */
 tutti_status tti_mesh_begin_watch(tti_mesh *mesh);
 

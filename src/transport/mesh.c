@@ -424,7 +424,7 @@ static bool has_ended(const tti_mesh *mesh, const tti_member *member)
 bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes)
 {
     const tti_member *member = &mesh->members[rank];
-    tti_health_report report = { .life = TTI_LIFE_DEAD };
+    tti_health_report report = tti_health_of(mesh->health, rank);
     char              how[TTI_HEALTH_TEXT_MAX];
 
     if (rank == mesh->rank)
@@ -433,14 +433,15 @@ bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes)
         snprintf(words_out, bytes, "rank %d (%s) has left", rank, member->where);
         return false;
     }
-    if (has_ended(mesh, member))
-        report.cause = tti_kernel_cause_of(NULL, member->pidfd);
-    else if (tti_health_is_lost(mesh->health, rank))
-        report = tti_health_of(mesh->health, rank);
-    else
+    if (has_ended(mesh, member)) {
+        report = tti_health_now(mesh->health, rank);
+        report.life = TTI_LIFE_DEAD;
+        report.cause = tti_mesh_cause_of(mesh, member->pidfd);
+    } else if (!tti_health_is_lost(mesh->health, rank)) {
         return true;
+    }
     snprintf(words_out, bytes, "rank %d (%s) %s", rank, member->where,
-             tti_health_words(&report, tti_port_now(mesh->port), how));
+             tti_report_words(&report, tti_port_now(mesh->port), how));
     return false;
 }
 

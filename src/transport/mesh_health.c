@@ -35,6 +35,22 @@ static const char *whereabouts(void *context, int rank)
     return tti_mesh_whereabouts(context, rank);
 }
 
+/* A port that stands in for the machine has processes of its own, of which the kernel knows nothing. */
+static bool has_processes(const tti_mesh *mesh)
+{
+    return mesh->port->ops->place == NULL;
+}
+
+tti_end_cause tti_mesh_cause_of(void *context, tti_handle life)
+{
+    return has_processes(context) ? tti_kernel_cause_of(life) : (tti_end_cause){ .kind = TTI_CAUSE_UNKNOWN };
+}
+
+static char state_of(void *context, tti_handle life)
+{
+    return has_processes(context) ? tti_kernel_state_of(life) : 0;
+}
+
 static tti_health_member member_of(const tti_mesh *mesh, int rank)
 {
     const tti_member *member = &mesh->members[rank];
@@ -50,8 +66,8 @@ static tti_health_member member_of(const tti_mesh *mesh, int rank)
 static tutti_status begin_with(tti_mesh *mesh, int *hosts, tti_health_member *members)
 {
     tti_health_config config = { .port = mesh->port, .rank = mesh->rank, .n_ranks = mesh->n_ranks, .hosts = hosts,
-                                 .members = members, .whereabouts = whereabouts, .state_of = tti_kernel_state_of,
-                                 .cause_of = tti_kernel_cause_of, .context = mesh };
+                                 .members = members, .whereabouts = whereabouts, .state_of = state_of,
+                                 .cause_of = tti_mesh_cause_of, .context = mesh };
     tutti_status      st = tti_health_read_env(&config.heartbeat_ms, &config.silent_ms);
     int               r;
 

@@ -115,32 +115,6 @@ static uint32_t failure_of(const tti_host_channel *channel, int rank)
     return atomic_load_explicit(&channel->members[rank].lines->failed, memory_order_acquire);
 }
 
-/* The call that rank is in or was in last, if its board still has it. The word tells 40 bits of its
- * number, which is near our own. */
-static bool last_call(const tti_host_channel *channel, int rank, tti_call_note *note_out)
-{
-    const tti_call_board *board = &channel->members[rank].lines->board;
-    const uint64_t        word = atomic_load_explicit(&board->word, memory_order_acquire);
-    const uint64_t        ours = channel->note.seq;
-    const int64_t         further = (int64_t)(((word >> 24) - ours) << 24) / (INT64_C(1) << 24);
-
-    return word != 0 && tti_call_find(board, ours + (uint64_t)further, note_out);
-}
-
-/* This thread's last error says that rank is gone: what it did last stands in its memory. */
-static tutti_status add_last_deed(const tti_host_channel *channel, int rank, tutti_status st)
-{
-    tti_words     words = { .used = 0 };
-    tti_call_note note;
-    char          call[TTI_CALL_TEXT_MAX];
-
-    tti_words_add(&words, "%s", tutti_last_error());
-    if (!last_call(channel, rank, &note))
-        return tti_fail(st, "%s; it had entered no call", words.text);
-    tti_team_describe(channel->team, &note, call);
-    return tti_fail(st, "%s; it last entered %s", words.text, call);
-}
-
 /* A member that has failed and left is not the cause: it has said what was. */
 static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
 {
@@ -154,7 +128,7 @@ static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
         st = tti_mesh_alive(team->mesh, team->ranks[r]);
         if (st != TUTTI_OK && !has_done_its_part(channel, r) &&
             failure_of(channel, r) == TUTTI_OK && !has_come(channel, what->rank, what))
-            return tell(channel, add_last_deed(channel, r, st), r);
+            return tell(channel, st, r);
     }
     return TUTTI_OK;
 }
@@ -218,6 +192,18 @@ tutti_status tti_host_look_back(tti_host_channel *channel)
             return fail_reported(channel, r, failed);
     }
     return TUTTI_OK;
+}
+
+/* The call that rank is in or was in last, if its board still has it. The word tells 40 bits of its
+ * number, which is near our own. */
+static bool last_call(const tti_host_channel *channel, int rank, tti_call_note *note_out)
+{
+    const tti_call_board *board = &channel->members[rank].lines->board;
+    const uint64_t        word = atomic_load_explicit(&board->word, memory_order_acquire);
+    const uint64_t        ours = channel->note.seq;
+    const int64_t         further = (int64_t)(((word >> 24) - ours) << 24) / (INT64_C(1) << 24);
+
+    return word != 0 && tti_call_find(board, ours + (uint64_t)further, note_out);
 }
 
 /* "; rank 5 (host 'n2', pid 40112) last entered broadcast #1840 (...)". */

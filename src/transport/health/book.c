@@ -57,7 +57,7 @@ struct tti_sight {
 
 size_t tti_health_page_bytes(int n_ranks)
 {
-    const size_t bytes = sizeof(tti_health_page) + 2 * (size_t)n_ranks * sizeof(uint64_t);
+    const size_t bytes = sizeof(tti_health_page) + 3 * (size_t)n_ranks * sizeof(uint64_t);
 
     return (bytes + 127) / 128 * 128;
 }
@@ -144,6 +144,16 @@ tti_said tti_book_said(const tti_book *book, int rank)
 int64_t tti_book_stamp_ms(const tti_book *book, int host)
 {
     return (int64_t)atomic_load_explicit(&book->page->words[book->n_ranks + host], memory_order_relaxed);
+}
+
+void tti_book_note_deed(tti_book *book, int rank, uint64_t deed)
+{
+    atomic_store_explicit(&book->page->words[2 * book->n_ranks + rank], deed, memory_order_relaxed);
+}
+
+uint64_t tti_book_deed(const tti_book *book, int rank)
+{
+    return atomic_load_explicit(&book->page->words[2 * book->n_ranks + rank], memory_order_relaxed);
 }
 
 static int64_t stamp_now(const tti_book *book)
@@ -307,6 +317,14 @@ void tti_book_hear_stamp(tti_book *book, int host, int64_t stamp_ms)
     count_news(book);
 }
 
+void tti_book_hear_deed(tti_book *book, int rank, uint64_t deed)
+{
+    if (is_near(book, rank) || deed == 0 || deed == tti_book_deed(book, rank))
+        return;
+    tti_book_note_deed(book, rank, deed);
+    count_news(book);
+}
+
 void tti_book_merge_page(tti_book *book, const tti_health_page *page)
 {
     int r;
@@ -317,6 +335,8 @@ void tti_book_merge_page(tti_book *book, const tti_health_page *page)
         if (book->hosts[r] == r)
             tti_book_hear_stamp(book, r,
                                 (int64_t)atomic_load_explicit(&page->words[book->n_ranks + r], memory_order_relaxed));
+        tti_book_hear_deed(book, r,
+                           atomic_load_explicit(&page->words[2 * book->n_ranks + r], memory_order_relaxed));
         if (!is_near(book, r))
             tti_book_hear_said(book, r, said);
         else if (r != book->rank && tti_life_is_final(tti_said_life(said)))
@@ -415,5 +435,6 @@ tti_health_report tti_book_report(const tti_book *book, int rank)
         .life = life,
         .since_ns = life == TTI_LIFE_WELL ? 0 : tti_book_since(book, rank),
         .cause = tti_said_cause(said),
+        .deed = life == TTI_LIFE_WELL ? 0 : tti_book_deed(book, rank),
     };
 }

@@ -62,6 +62,7 @@ void tti_book_merge_page(tti_book *book, const tti_health_page *page);
 /** What came from another host: of a rank, and when a host last spoke, by its own clock. */
 void tti_book_hear_said(tti_book *book, int rank, tti_said said);
 void tti_book_hear_stamp(tti_book *book, int host, int64_t stamp_ms);
+void tti_book_hear_deed(tti_book *book, int rank, uint64_t deed);
 /** Give up those that have been silent for too long. */
 void tti_book_lose_silent(tti_book *book);
 
@@ -70,6 +71,9 @@ int tti_book_speaker(const tti_book *book);
 /** This host speaks: its stamp is now. */
 void tti_book_speak(tti_book *book);
 
+/** What rank did last, as it is told to others while it is not well. */
+void              tti_book_note_deed(tti_book *book, int rank, uint64_t deed);
+uint64_t          tti_book_deed(const tti_book *book, int rank);
 tti_said          tti_book_said(const tti_book *book, int rank);
 int64_t           tti_book_stamp_ms(const tti_book *book, int host);
 tti_health_report tti_book_report(const tti_book *book, int rank);

@@ -230,7 +230,7 @@ static void an_end_stays_and_the_better_word_of_it(void **state)
 
 static void tell(rank_book *from, rank_book *to)
 {
-    uint8_t         bytes[TTI_DIGEST_HEAD_BYTES + 2 * RANKS * TTI_DIGEST_RECORD_BYTES];
+    uint8_t         bytes[TTI_DIGEST_HEAD_BYTES + 3 * RANKS * TTI_DIGEST_RECORD_BYTES];
     tti_digest_kind kind = TTI_DIGEST_GOODBYE;
     size_t          size;
 

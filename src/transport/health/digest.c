@@ -14,6 +14,8 @@ typedef struct head {
     uint16_t kind;
     uint32_t n_stamps;
     uint32_t n_words;
+    uint32_t n_deeds;
+    uint32_t zero;
 } head;
 
 typedef struct record {
@@ -28,7 +30,7 @@ _Static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "digests are sent as t
 
 size_t tti_digest_bytes_max(int n_ranks)
 {
-    return sizeof(head) + 2 * (size_t)n_ranks * sizeof(record);
+    return sizeof(head) + 3 * (size_t)n_ranks * sizeof(record);
 }
 
 static uint8_t *add_record(uint8_t *at, int rank, uint64_t value)
@@ -55,6 +57,11 @@ size_t tti_digest_write(const tti_book *book, tti_digest_kind kind, uint8_t *out
             at = add_record(at, r, tti_book_said(book, r));
             h.n_words++;
         }
+    for (r = 0; r < book->n_ranks; r++)
+        if (tti_book_report(book, r).deed != 0) {
+            at = add_record(at, r, tti_book_deed(book, r));
+            h.n_deeds++;
+        }
     memcpy(out, &h, sizeof h);
     return (size_t)(at - out);
 }
@@ -75,9 +82,10 @@ int64_t tti_digest_size(const tti_book *book, const uint8_t *data, size_t bytes)
         return 0;
     memcpy(&h, data, sizeof h);
     if (h.magic != DIGEST_MAGIC || h.version != TTI_DIGEST_VERSION || h.n_stamps > n_ranks || h.n_words > n_ranks ||
+        h.n_deeds > n_ranks || h.zero != 0 ||
         h.kind < TTI_DIGEST_BEAT || h.kind > TTI_DIGEST_HANG_UP)
         return -1;
-    return (int64_t)(sizeof h + ((size_t)h.n_stamps + h.n_words) * sizeof(record));
+    return (int64_t)(sizeof h + ((size_t)h.n_stamps + h.n_words + h.n_deeds) * sizeof(record));
 }
 
 bool tti_digest_read(tti_book *book, const uint8_t *data, size_t bytes, tti_digest_kind *kind_out)
@@ -94,8 +102,10 @@ bool tti_digest_read(tti_book *book, const uint8_t *data, size_t bytes, tti_dige
             return false;
         if (i < h.n_stamps)
             tti_book_hear_stamp(book, (int)r.rank, (int64_t)(r.value & INT64_MAX));
-        else
+        else if (i < h.n_stamps + h.n_words)
             tti_book_hear_said(book, (int)r.rank, r.value);
+        else
+            tti_book_hear_deed(book, (int)r.rank, r.value);
     }
     *kind_out = (tti_digest_kind)h.kind;
     return true;

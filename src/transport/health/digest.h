@@ -2,10 +2,11 @@
  *
  * transport/health/digest.h - what one host tells another: all that it knows, small enough to be told twice a beat.
  *
- *     | magic 4 | version 2 | kind 2 | stamps 4 | words 4 |  then records of 16 bytes, stamps first:
+ *     | magic 4 | version 2 | kind 2 | stamps 4 | words 4 | deeds 4 | zero 4 |  then records of 16 bytes, in that order:
  *     | rank 4 | zero 4 | value 8 |
  *
- * Little endian. Hosts that nobody heard of, and ranks of whom nothing was ever said, are left out. A stream of digests
+ * Little endian. Hosts that nobody heard of, ranks of whom nothing was ever said, and what those did last who are well, are
+ * left out. A stream of digests
  * ends with one of kind goodbye, when the rank leaves, or hang-up, when it needs only the stream no more; one that ends
  * without either is a death. */
 #ifndef TTI_TRANSPORT_HEALTH_DIGEST_H
@@ -13,7 +14,7 @@
 
 #include "transport/health/book.h"
 
-enum { TTI_DIGEST_VERSION = 1, TTI_DIGEST_HEAD_BYTES = 16, TTI_DIGEST_RECORD_BYTES = 16 };
+enum { TTI_DIGEST_VERSION = 1, TTI_DIGEST_HEAD_BYTES = 24, TTI_DIGEST_RECORD_BYTES = 16 };
 
 typedef enum tti_digest_kind { TTI_DIGEST_BEAT = 1, TTI_DIGEST_GOODBYE = 2, TTI_DIGEST_HANG_UP = 3 } tti_digest_kind;
 

@@ -42,6 +42,7 @@ typedef struct tti_health_report {
     tti_life      life;
     int64_t       since_ns; /* of the port's clock; of those that are well 0 */
     tti_end_cause cause;    /* of the dead */
+    uint64_t      deed;     /* what it did last, of those that are not well; 0: unknown, or nothing */
 } tti_health_report;
 
 typedef struct tti_health tti_health;
@@ -55,14 +56,20 @@ uint32_t tti_health_verdicts(const tti_health *health);
  * what it sent before may be on its way. */
 bool tti_health_is_lost(const tti_health *health, int rank);
 
-enum { TTI_HEALTH_TEXT_MAX = 160 };
+/** The same, and of one that is believed to be well what the kernel says just now, if it is of this host: before three
+ * heartbeats nobody is silent. Costs some system calls. */
+tti_health_report tti_health_now(const tti_health *health, int rank);
 
-/** How a rank is, as the end of a sentence about it: "is stopped by a signal for 3.2 s", "has died: signal 9 (Killed)";
+enum { TTI_HEALTH_TEXT_MAX = 224 };
+
+/** How a rank is now, as the end of a sentence about it: "is stopped by a signal for 3.2 s; it last entered barrier #4";
  * "" of one that is well. */
 const char *tti_health_describe(const tti_health *health, int rank, char out[TTI_HEALTH_TEXT_MAX]);
 
-/** The same of a report, at now_ns of the port's clock. */
+/** The same of a report, at now_ns of the port's clock, without what the rank did last. */
 const char *tti_health_words(const tti_health_report *report, int64_t now_ns, char out[TTI_HEALTH_TEXT_MAX]);
+/** And with that. */
+const char *tti_report_words(const tti_health_report *report, int64_t now_ns, char out[TTI_HEALTH_TEXT_MAX]);
 
 /* ---- for the mesh and the connector --------------------------------------------------------------------- */
 
@@ -70,8 +77,17 @@ const char *tti_health_words(const tti_health_report *report, int64_t now_ns, ch
 typedef struct tti_health_page {
     _Alignas(128) _Atomic uint64_t beat; /* grows with each wake-up */
     _Alignas(128) _Atomic uint64_t news; /* grows when words have changed */
-    _Alignas(128) _Atomic uint64_t words[]; /* [2 * n_ranks]: of each rank, then of each host at its lowest rank; book.h */
+    _Alignas(128) _Atomic uint64_t deed; /* what the rank did last: its calls' threads write it */
+    _Alignas(128) _Atomic uint64_t words[]; /* [3 * n_ranks]: of each rank; of each host at its lowest rank; deeds; book.h */
 } tti_health_page;
+
+/** Where this rank notes what it does, with one store: tti_deed_of(). NULL: nobody watches. */
+_Atomic uint64_t *tti_health_deed(tti_health *health);
+/** Call number seq of that kind, a tutti_call_kind, as one word that is never 0. */
+static inline uint64_t tti_deed_of(unsigned kind, uint64_t seq)
+{
+    return (uint64_t)(kind + 1) << 56 | (seq & ((UINT64_C(1) << 56) - 1));
+}
 
 /** Bytes of it: a multiple of 128. */
 size_t tti_health_page_bytes(int n_ranks);
@@ -124,7 +140,7 @@ void tti_health_adopt(tti_health *health, int rank, tti_handle stream);
 void tti_health_refuse(tti_port *port, tti_handle stream);
 
 /** What the system's kernel tells of a process by its pidfd: for state_of and cause_of. */
-char          tti_kernel_state_of(void *context, tti_handle pidfd);
-tti_end_cause tti_kernel_cause_of(void *context, tti_handle pidfd);
+char          tti_kernel_state_of(tti_handle pidfd);
+tti_end_cause tti_kernel_cause_of(tti_handle pidfd);
 
 #endif

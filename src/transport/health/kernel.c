@@ -71,11 +71,10 @@ static const char *field_of(const char *stat, int field)
     return at != NULL ? at + 1 : "";
 }
 
-char tti_kernel_state_of(void *context, tti_handle pidfd)
+char tti_kernel_state_of(tti_handle pidfd)
 {
     char stat[STAT_BYTES];
 
-    (void)context;
     return read_stat(pidfd, stat) ? field_of(stat, FIELD_STATE)[0] : 0;
 }
 
@@ -86,12 +85,11 @@ static tti_end_cause cause_of_status(int status)
     return (tti_end_cause){ TTI_CAUSE_EXIT, WEXITSTATUS(status) };
 }
 
-tti_end_cause tti_kernel_cause_of(void *context, tti_handle pidfd)
+tti_end_cause tti_kernel_cause_of(tti_handle pidfd)
 {
     pidfd_facts facts = { .mask = INFO_HAS_EXIT };
     char        stat[STAT_BYTES];
 
-    (void)context;
     if (ioctl(pidfd, PIDFD_FACTS, &facts) == 0 && (facts.mask & INFO_HAS_EXIT) != 0)
         return cause_of_status(facts.exit_code);
     if (read_stat(pidfd, stat) && field_of(stat, FIELD_STATE)[0] == 'Z')

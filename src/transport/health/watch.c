@@ -113,6 +113,11 @@ static bool has_closed(const tti_health_member *member)
     return atomic_load_explicit(member->closed, memory_order_acquire) != 0;
 }
 
+static void note_deed(tti_health *h, const tti_health_member *member)
+{
+    tti_book_note_deed(&h->book, member->rank, atomic_load_explicit(&member->page->deed, memory_order_relaxed));
+}
+
 static void look_at_member(tti_health *h, int i, bool slowly)
 {
     const tti_health_member *member = &h->members[i];
@@ -130,9 +135,12 @@ static void look_at_member(tti_health *h, int i, bool slowly)
     }
     if (h->n_members <= ALL_AT_ONCE || ((unsigned)i + h->ticks) % SLOW_TICKS == 0)
         tti_book_see_beat(&h->book, member->rank, atomic_load_explicit(&member->page->beat, memory_order_relaxed));
-    if (!tti_book_is_quiet(&h->book, member->rank))
+    if (!tti_book_is_quiet(&h->book, member->rank)) {
         tti_book_judge(&h->book, member->rank, 0);
-    else if (slowly) /* to ask costs a few system calls */
+        return;
+    }
+    note_deed(h, member);
+    if (slowly) /* to ask costs a few system calls */
         tti_book_judge(&h->book, member->rank, h->config.state_of(h->config.context, member->life));
 }
 
@@ -143,6 +151,7 @@ static void end_member(tti_health *h, int i)
 
     if (has_ended(h, member->rank))
         return;
+    note_deed(h, member);
     if (has_closed(member))
         tti_book_has_left(&h->book, member->rank);
     else
@@ -451,31 +460,44 @@ bool tti_health_is_lost(const tti_health *h, int rank)
     return h != NULL && tti_book_is_lost(&h->book, rank);
 }
 
-/* What the kernel says just now of a rank of this host that is believed to be well: nobody is silent at once. */
-static char state_now(const tti_health *h, int rank)
+_Atomic uint64_t *tti_health_deed(tti_health *h)
+{
+    return h != NULL ? &h->book.page->deed : NULL;
+}
+
+/* Another rank of this host; NULL for those of others. */
+static const tti_health_member *neighbour(const tti_health *h, int rank)
 {
     int i;
 
     for (i = 0; i < h->n_members; i++)
-        if (h->members[i].rank == rank && i != h->own && h->members[i].life != TTI_NO_HANDLE)
-            return h->config.state_of(h->config.context, h->members[i].life);
-    return 0;
+        if (h->members[i].rank == rank && i != h->own)
+            return &h->members[i];
+    return NULL;
+}
+
+tti_health_report tti_health_now(const tti_health *h, int rank)
+{
+    tti_health_report        report = tti_health_of(h, rank);
+    const tti_health_member *member = h != NULL ? neighbour(h, rank) : NULL;
+    char                     state;
+
+    if (member == NULL)
+        return report;
+    if (report.life == TTI_LIFE_WELL && member->life != TTI_NO_HANDLE) {
+        state = h->config.state_of(h->config.context, member->life);
+        report.life = state == 'T' ? TTI_LIFE_STOPPED : state == 't' ? TTI_LIFE_PAUSED : TTI_LIFE_WELL;
+    }
+    report.deed = atomic_load_explicit(&member->page->deed, memory_order_relaxed);
+    return report;
 }
 
 const char *tti_health_describe(const tti_health *h, int rank, char out[TTI_HEALTH_TEXT_MAX])
 {
-    tti_health_report report = tti_health_of(h, rank);
-    char              state;
+    const tti_health_report report = tti_health_now(h, rank);
 
     out[0] = '\0';
-    if (h == NULL)
-        return out;
-    if (report.life == TTI_LIFE_WELL) {
-        state = state_now(h, rank);
-        report.life = state == 'T' ? TTI_LIFE_STOPPED : state == 't' ? TTI_LIFE_PAUSED : TTI_LIFE_WELL;
-        report.since_ns = 0;
-    }
-    return tti_health_words(&report, tti_port_now(h->port), out);
+    return h != NULL ? tti_report_words(&report, tti_port_now(h->port), out) : out;
 }
 
 /* ---- life ------------------------------------------------------------------------------------------ */

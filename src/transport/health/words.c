@@ -6,6 +6,7 @@
 #include <tutti/private.h>
 #include "base/env.h"
 #include "transport/health/book.h"
+#include "watch/control.h"
 
 /* "before for 3.2 s, behind". */
 typedef struct form {
@@ -64,4 +65,16 @@ tutti_status tti_health_read_env(int64_t *heartbeat_ms_out, int64_t *silent_ms_o
     *heartbeat_ms_out = heartbeat_ms;
     *silent_ms_out = silent_ms;
     return TUTTI_OK;
+}
+
+const char *tti_report_words(const tti_health_report *report, int64_t now_ns, char out[TTI_HEALTH_TEXT_MAX])
+{
+    size_t used;
+
+    used = strlen(tti_health_words(report, now_ns, out));
+    if (used > 0 && report->deed != 0 && report->life != TTI_LIFE_LEFT)
+        snprintf(out + used, TTI_HEALTH_TEXT_MAX - used, "; it last entered %s #%llu",
+                 tti_call_kind_name((tutti_call_kind)((report->deed >> 56) - 1)),
+                 (unsigned long long)(report->deed & ((UINT64_C(1) << 56) - 1)));
+    return out;
 }
