@@ -14,6 +14,9 @@
 #include "watch/trouble.h"
 #include <tutti/private.h>
 
+/* Below that: where the members of a world look for each other, its name "0" and the backend of its memory (route.c). */
+#define WAITED_AT "0//cpu//"
+
 /* The store below which a world's name stands. */
 static tutti_status open_root(const tti_join *join, int64_t generation, tutti_store **store_out)
 {
@@ -123,7 +126,7 @@ static void tell_who_waits(tti_port *port, const tti_join *join, int64_t n, tutt
     snprintf(words, sizeof words, "%s", tutti_last_error());
     snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, words);
     if (open_root(join, n, &root) == TUTTI_OK &&
-        tti_store_compare_set_until(root, "0//" TTI_TROUBLE_KEY, "", 0, &trouble, sizeof trouble, until, &kept) == TUTTI_OK)
+        tti_store_compare_set_until(root, WAITED_AT TTI_TROUBLE_KEY, "", 0, &trouble, sizeof trouble, until, &kept) == TUTTI_OK)
         tutti_bytes_free(&kept);
     tutti_store_close(root);
     tti_fail(failure, "%s", words);

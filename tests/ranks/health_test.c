@@ -7,6 +7,7 @@
  *         that nothing but news of the victim can end them. Signals come from rank 0, which is told the victim's number.
  *         Bounds are those of the promise, several times over: the machine may be busy. */
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -52,8 +53,6 @@ static void join(const tt_ctx *t, int64_t timeout_ms, const char *silent_ms)
     if (silent_ms != NULL)
         setenv("TUTTI_SILENT_MS", silent_ms, 1);
     opts.init_method = t->init_method;
-    opts.rank = t->rank;
-    opts.world_size = t->size;
     opts.timeout_ms = timeout_ms;
     if (tutti_init_process_group(&opts) != TUTTI_OK)
         fail_msg("%s", tutti_last_error());
@@ -258,8 +257,10 @@ static void a_rank_started_twice_is_told_to_all(tt_ctx *t)
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
     const int64_t      start = now_ms();
+    char               url[512];
 
-    opts.init_method = t->init_method;
+    snprintf(url, sizeof url, "file://%s/store", t->dir);
+    opts.init_method = url;
     opts.rank = t->rank == 2 ? 1 : t->rank;
     opts.world_size = t->size;
     opts.timeout_ms = t->limit_ms / 2;
@@ -273,8 +274,10 @@ static void another_world_size_is_told_to_all(tt_ctx *t)
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
     const int64_t      start = now_ms();
+    char               url[512];
 
-    opts.init_method = t->init_method;
+    snprintf(url, sizeof url, "file://%s/store", t->dir);
+    opts.init_method = url;
     opts.rank = t->rank;
     opts.world_size = t->rank == 1 ? t->size + 1 : t->size;
     opts.timeout_ms = t->limit_ms / 2;
