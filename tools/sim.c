@@ -18,6 +18,8 @@
 
 #define NEAR_BEST 1.05
 
+enum { WHY_MAX = 200, MANY_RANKS = 1 << 16 };
+
 /* Of one cluster, operation and size: every algorithm that could be simulated, the best first. */
 typedef struct cell {
     const char *op;
@@ -27,12 +29,15 @@ typedef struct cell {
     tutti_sim_result results[SIM_ALGORITHMS_MAX];
     int n;
     const char *taken, *knowing; /* algorithms; NULL: not among those asked for */
+    char why[WHY_MAX];           /* that none could be simulated */
 } cell;
 
 /* Over all cells: how the library's choice compares with the best that it may take. */
 typedef struct score {
     int cells, usual, knowing; /* near the best */
     double worst;
+    int simulated;     /* cells with anything */
+    char why[WHY_MAX]; /* of the last cell that has nothing */
 } score;
 
 /* ---- one cell ---------------------------------------------------------------------------------- */
@@ -67,6 +72,25 @@ static tutti_status choose(tutti_sim *sim, cell *c, bool informed, const char **
     return tutti_sim_choose(sim, &call, name_out);
 }
 
+/* Why an algorithm could not be simulated: the first line of what it said. */
+static void note_why(tutti_sim *sim, const char *name, cell *c)
+{
+    const tutti_sim_call call = { .op = c->op, .algorithm = name, .bytes = c->part, .dtype = TUTTI_F32 };
+    tutti_sim_result r;
+
+    if (tutti_sim_run(sim, &call, &r) != TUTTI_OK)
+        snprintf(c->why, sizeof c->why, "%.*s", (int)strcspn(tutti_last_error(), "\n"), tutti_last_error());
+}
+
+/* With so many ranks an algorithm may take minutes. */
+static void say_playing(const cell *c, const char *name)
+{
+    const int64_t ranks = (int64_t)c->cluster.hosts * c->cluster.per_host;
+
+    if (ranks >= MANY_RANKS)
+        fprintf(stderr, "tutti sim: %s of %" PRId64 " bytes by '%s' among %" PRId64 " ranks\n", c->op, c->bytes, name, ranks);
+}
+
 static bool fill(tutti_sim *sim, const char *only, cell *c)
 {
     const char *name;
@@ -78,6 +102,7 @@ static bool fill(tutti_sim *sim, const char *only, cell *c)
 
         if (only != NULL && strcmp(only, name) != 0)
             continue;
+        say_playing(c, name);
         st = tutti_sim_run(sim, &call, &c->results[c->n]);
         c->n += st == TUTTI_OK;
         if (st == TUTTI_E_UNSUPPORTED)
@@ -89,6 +114,8 @@ static bool fill(tutti_sim *sim, const char *only, cell *c)
         st = choose(sim, c, true, &c->knowing);
     if (st != TUTTI_OK)
         fprintf(stderr, "tutti sim: %s\n", tutti_last_error());
+    else if (c->n == 0)
+        note_why(sim, only != NULL ? only : c->taken, c);
     qsort(c->results, (size_t)c->n, sizeof c->results[0], by_time);
     return st == TUTTI_OK;
 }
@@ -126,6 +153,9 @@ static void count(const cell *c, score *s)
 {
     const double usual = over_best(c, c->taken), knowing = over_best(c, c->knowing);
 
+    s->simulated += c->n > 0;
+    if (c->n == 0)
+        snprintf(s->why, sizeof s->why, "%s", c->why);
     if (usual == 0 || knowing == 0)
         return;
     s->cells++;
@@ -166,7 +196,7 @@ static void print_cell(const cell *c)
 
     printf("%12" PRId64 " ", c->bytes);
     if (c->n == 0) {
-        printf("%12s  none could be simulated\n", "-");
+        printf("%12s  none could be simulated: %s\n", "-", c->why);
         return;
     }
     printf("%12.1f  %-16s", c->results[0].us, c->results[0].algorithm);
@@ -261,6 +291,11 @@ static bool sweep_sizes(const sim_options *o, tutti_sim *sim, const char *op, co
     return ok;
 }
 
+static bool has_one_rank(const sim_cluster *c)
+{
+    return c->hosts == 1 && c->per_host == 1;
+}
+
 static bool sweep(const sim_options *o, FILE *tsv, sim_best *best)
 {
     const int n = sim_n_clusters(o);
@@ -271,17 +306,24 @@ static bool sweep(const sim_options *o, FILE *tsv, sim_best *best)
     for (op = 0; op < o->n_ops && ok; op++)
         for (i = 0; i < n && ok; i++) {
             const sim_cluster cluster = sim_cluster_at(o, i);
-            tutti_sim *sim = open_cluster(o, &cluster);
+            tutti_sim *sim;
 
             if (op > 0 || i > 0)
                 printf("\n");
+            if (has_one_rank(&cluster)) {
+                printf("%s, 1 host of 1 rank: one rank sends nothing, so there is nothing to predict\n", o->ops[op]);
+                continue;
+            }
+            sim = open_cluster(o, &cluster);
             ok = sim != NULL &&
                  sweep_sizes(o, sim, o->ops[op], &cluster, tsv, op == 0 ? best + i * o->sizes.n : NULL, &s);
             tutti_sim_close(sim);
         }
     if (ok)
         print_score(&s);
-    return ok;
+    if (ok && s.simulated == 0)
+        fprintf(stderr, "tutti sim: nothing could be simulated%s%s\n", s.why[0] != '\0' ? ": " : "", s.why);
+    return ok && s.simulated > 0;
 }
 
 static int simulate(const sim_options *o)

@@ -90,6 +90,20 @@ static void one_algorithm_can_be_asked_for(void **state)
     says("all_reduce has no algorithm 'magic'");
 }
 
+static void what_cannot_be_simulated_is_said(void **state)
+{
+    (void)state;
+    assert_int_equal(run("sim all_reduce --hosts 5 --rack 5 --sizes 1M --messages 1"), 1);
+    says("none could be simulated: ");
+    says("tutti sim: nothing could be simulated: ");
+    says("messages");
+    assert_int_equal(run("sim all_reduce --hosts 1 --sizes 1M --algorithm ring"), 1);
+    says("one rank sends nothing");
+    runs("sim all_reduce --hosts 1,2 --sizes 1M");
+    says("one rank sends nothing");
+    says("all_reduce, f32, 2 hosts of 1 rank");
+}
+
 static void the_same_comes_out_again(void **state)
 {
     static char first[sizeof text];
@@ -176,6 +190,7 @@ int main(void)
         cmocka_unit_test(every_algorithm_has_a_row),
         cmocka_unit_test(every_operation_is_simulated),
         cmocka_unit_test(one_algorithm_can_be_asked_for),
+        cmocka_unit_test(what_cannot_be_simulated_is_said),
         cmocka_unit_test(the_same_comes_out_again),
         cmocka_unit_test(wrong_lines_are_refused),
         cmocka_unit_test(figures_are_fitted_and_taken),
