@@ -17,6 +17,7 @@ typedef struct word {
 } word;
 
 static const word words[] = {
+    { "hang", "who is missing from what in a job that hangs, and why", doctor_hang },
     { "host", "what of this host matters: limits, memory, interfaces, names", doctor_host },
     { "env", "the variables that are set: known, valid, without contradiction?", doctor_env },
 };

@@ -21,6 +21,7 @@ static const word words[] = {
     { "run", "start the processes of a job on this host", tool_run },
     { "sim", "predict what collectives take on other clusters", tool_sim },
     { "store", "serve a key-value store, or look into one", tool_store },
+    { "trace", "write the latest operations of a job for Perfetto", tool_trace },
 };
 enum { N_WORDS = sizeof words / sizeof words[0] };
 

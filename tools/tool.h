@@ -12,5 +12,6 @@ int tool_doctor(int argc, char **argv);
 int tool_run(int argc, char **argv);
 int tool_sim(int argc, char **argv);
 int tool_store(int argc, char **argv);
+int tool_trace(int argc, char **argv);
 
 #endif

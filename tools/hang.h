@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hang.h - who waits for whom in a job, and who is behind it. */
+#ifndef TUTTI_HANG_H
+#define TUTTI_HANG_H
+
+#include <jansson.h>
+#include <stdio.h>
+#include "job_view.h"
+#include "process.h"
+
+/** What a rank is at. */
+typedef enum hang_at {
+    HANG_WAITS,      /* in an operation */
+    HANG_BUSY,       /* in none */
+    HANG_DEAD,       /* it was killed, or crashed */
+    HANG_LEFT,       /* its process came to its end by itself */
+    HANG_STOPPED,    /* by a signal */
+    HANG_TRACED,     /* in a debugger */
+    HANG_FROZEN,     /* with its control group */
+    HANG_NOT_JOINED, /* it runs, and has made no world */
+    HANG_UNSEEN      /* nothing was read of it: on another host, or never started */
+} hang_at;
+
+typedef struct hang_rank {
+    const view_rank *seen; /* NULL: no recorder */
+    int rank;
+    int64_t pid; /* 0: unknown */
+    hang_at at;
+    process_facts now;
+    double cpu_share; /* of a core, between the two looks; negative: unknown */
+    const view_op *wait; /* the oldest operation that it is in; NULL: none */
+    double since_s;      /* how long */
+    const view_op *last; /* the latest that has ended */
+    double last_s;       /* how long ago; negative: unknown */
+    int *awaits;         /* ranks that it waits for */
+    int n_awaits;
+} hang_rank;
+
+/** A rank that others wait for and that waits for nobody; or the members of a circle. */
+typedef struct hang_cause {
+    bool circle;
+    int *ranks; /* the one, or all of the circle, each waiting for the next */
+    int n;
+    int *waiters; /* who waits for it, or for somebody who does */
+    int n_waiters;
+} hang_cause;
+
+typedef struct hang {
+    const job_view *view;
+    hang_rank *ranks; /* by global rank */
+    int n;
+    hang_cause *causes;
+    int n_causes;
+    int n_waiting;
+    double longest_s;
+} hang;
+
+/** What was open at the first look, to tell what has not moved at the second. */
+typedef struct hang_look {
+    uint64_t *issued; /* [view->n_recorders] */
+    double *cpu_s;
+    int64_t at_ns;
+} hang_look;
+
+bool hang_look_begin(const job_view *view, hang_look *look);
+void hang_look_release(hang_look *look);
+
+/** Put together who waits for whom, from a view that was read again and arranged. Operations younger than least_s do
+ * not count. False: no memory. */
+bool hang_find(const job_view *view, const hang_look *look, double least_s, hang *h);
+void hang_release(hang *h);
+
+/** In words for people; all: a line for each rank, however many. */
+void hang_print(const hang *h, bool all);
+json_t *hang_json(const hang *h);
+
+/** "is stopped by a signal". */
+const char *hang_at_words(hang_at at);
+
+#endif

@@ -1,0 +1,314 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * hang_test.c
+ * Goal    from recorders alone `tutti doctor hang` finds who is behind a hang, of any kind, and does not take fright at
+ *         files that are none; `tutti trace` puts them on one time line.
+ * Method  recorders that were made up, as files; the built command. Jobs that really hang: tests/hangs. */
+#include <jansson.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include "made_recorder.h"
+
+#define NOW_NS INT64_C(1000000000000)
+#define S_NS   INT64_C(1000000000)
+
+static char text[65536]; /* of the last command, both streams */
+static char folder[] = "/tmp/tutti-hang-XXXXXX";
+static made_recorder made[8];
+
+static int run(const char *args)
+{
+    char command[1024];
+    FILE *out;
+    size_t n;
+
+    snprintf(command, sizeof command, "%s/tutti %s 2>&1", TUTTI_BIN_DIR, args);
+    out = popen(command, "r");
+    assert_non_null(out);
+    n = fread(text, 1, sizeof text - 1, out);
+    text[n] = '\0';
+    return WEXITSTATUS(pclose(out));
+}
+
+static void says(const char *words)
+{
+    if (strstr(text, words) == NULL)
+        fail_msg("'%s' is not in: %s", words, text);
+}
+
+static void expect(const char *args, int code, const char *words)
+{
+    const int got = run(args);
+
+    if (got != code)
+        fail_msg("%s: code %d, not %d: %s", args, got, code, text);
+    says(words);
+}
+
+/* ---- making ------------------------------------------------------------------------------------ */
+
+/* A world of n ranks on one host, each of which has done all_reduce #1. */
+static void begin_world(int n)
+{
+    const made_op first = { TUTTI_RECORD_ALL_REDUCE, TUTTI_RECORD_DONE, 0, 1, -1, 0, 10, NOW_NS - 60 * S_NS, NOW_NS - 59 * S_NS };
+    int rank;
+
+    for (rank = 0; rank < n; rank++) {
+        made_begin(&made[rank], rank, n, "n1", NOW_NS, 0);
+        made_group(&made[rank], 0, "world", NULL, n);
+        made_add(&made[rank], &first);
+    }
+}
+
+/* An operation that has not ended. */
+static void add_open(int rank, tutti_record_kind kind, int place, uint64_t seq, int peer, int tag, int64_t count)
+{
+    made_add(&made[rank], &(made_op){ kind, TUTTI_RECORD_STARTED, place, seq, peer, tag, count, NOW_NS - (30 + rank) * S_NS, 0 });
+}
+
+/* Write those of a world's first n ranks, and look at them. */
+static void look(int n, int code, const char *words)
+{
+    char name[16];
+    int rank;
+
+    for (rank = 0; rank < n; rank++) {
+        snprintf(name, sizeof name, "%d.rec", rank);
+        made_write(&made[rank], name);
+    }
+    expect("doctor hang --dumps *.rec", code, words);
+    while (--rank >= 0) {
+        snprintf(name, sizeof name, "%d.rec", rank);
+        unlink(name);
+    }
+}
+
+/* ---- tests ------------------------------------------------------------------------------------- */
+
+static void nobody_waits(void **state)
+{
+    (void)state;
+    begin_world(3);
+    look(3, 0, "job 'made': 3 ranks, 3 read from files; nobody waits in an operation");
+    made_add(&made[0], &(made_op){ TUTTI_RECORD_BARRIER, TUTTI_RECORD_STARTED, 0, 2, -1, 0, 0, NOW_NS - S_NS, 0 });
+    look(3, 0, "nobody waits"); /* not that long */
+}
+
+static void who_has_not_come_is_named(void **state)
+{
+    (void)state;
+    begin_world(4);
+    add_open(0, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 1000);
+    add_open(1, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 1000);
+    add_open(3, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 1000);
+    look(4, 1, "rank 2 (pid 1002, n1) has not come");
+    says("3 wait in an operation, the longest for 33.0 s");
+    says("ranks 0, 1, 3 wait for it, rank 3 since 33.0 s in all_reduce #2 (sum, 1000 f32) on group 'world'");
+    says("its last operation: all_reduce #1 (sum, 10 f32) on group 'world', done 59.0 s ago");
+}
+
+static void who_was_not_read_is_named(void **state)
+{
+    (void)state;
+    begin_world(4);
+    add_open(0, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    add_open(1, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    add_open(2, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    look(3, 1, "rank 3 is not to be seen here");
+    says("ranks 0-2 wait for it");
+    says("next: run tutti doctor hang on its host, or bring its dump");
+}
+
+static void different_calls_are_shown(void **state)
+{
+    (void)state;
+    begin_world(2);
+    add_open(0, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 1000);
+    add_open(1, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 2000);
+    look(2, 1, "ranks wait for each other");
+    says("rank 0 (pid 1000, n1) waits for rank 1, since 30.0 s, in all_reduce #2 (sum, 1000 f32)");
+    says("rank 1 (pid 1001, n1) waits for rank 0, since 31.0 s, in all_reduce #2 (sum, 2000 f32)");
+    says("next: all members of a group have to call the same");
+}
+
+static void circles_over_groups_are_found(void **state)
+{
+    static const int pairs[3][2] = { { 0, 1 }, { 1, 2 }, { 0, 2 } };
+    static const char *const names[] = { "a", "b", "c" };
+    int rank, g;
+
+    (void)state;
+    begin_world(4);
+    for (rank = 0; rank < 3; rank++)
+        for (g = 0; g < 3; g++)
+            if (pairs[g][0] == rank || pairs[g][1] == rank)
+                made_group(&made[rank], 1 + g, names[g], pairs[g], 2);
+    add_open(0, TUTTI_RECORD_ALL_REDUCE, 1, 1, -1, 0, 4); /* a: waits for 1 */
+    add_open(1, TUTTI_RECORD_ALL_REDUCE, 2, 1, -1, 0, 4); /* b: waits for 2 */
+    add_open(2, TUTTI_RECORD_ALL_REDUCE, 3, 1, -1, 0, 4); /* c: waits for 0 */
+    add_open(3, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    look(4, 1, "rank 0 (pid 1000, n1) waits for rank 1, since 30.0 s, in all_reduce #1 (sum, 4 f32) on group 'a'");
+    says("rank 1 (pid 1001, n1) waits for rank 2, since 31.0 s, in all_reduce #1 (sum, 4 f32) on group 'b'");
+    says("rank 2 (pid 1002, n1) waits for rank 0, since 32.0 s, in all_reduce #1 (sum, 4 f32) on group 'c'");
+    says("and rank 3 with them");
+    says("in one order");
+}
+
+static void messages_are_looked_at_from_both_ends(void **state)
+{
+    (void)state;
+    begin_world(3);
+    add_open(0, TUTTI_RECORD_SEND, 0, 1, 1, 7, 1 << 20);
+    look(3, 1, "rank 1 (pid 1001, n1) has not come");
+    says("rank 0 waits for it, rank 0 since 30.0 s in send to rank 1, tag 7 (1048576 f32) on group 'world'");
+    says("next: rank 1 has to post the receive: recv from rank 0, tag 7; or rank 0 sends with tutti_isend()");
+    begin_world(3);
+    add_open(0, TUTTI_RECORD_SEND, 0, 1, 1, 7, 4);
+    add_open(1, TUTTI_RECORD_RECV, 0, 1, 0, 8, 4); /* another tag */
+    look(3, 1, "rank 1 (pid 1001, n1) waits for rank 0, since 31.0 s, in recv from rank 0, tag 8 (4 f32)");
+    begin_world(3);
+    add_open(0, TUTTI_RECORD_SEND, 0, 1, 1, 7, 4);
+    add_open(1, TUTTI_RECORD_RECV, 0, 1, 0, 7, 4);
+    look(3, 1, "nobody is missing: all members are in it");
+}
+
+static void a_root_that_is_missing_is_enough(void **state)
+{
+    (void)state;
+    begin_world(3);
+    add_open(1, TUTTI_RECORD_BROADCAST, 0, 2, 0, 0, 100);
+    look(3, 1, "rank 0 (pid 1000, n1) has not come");
+    says("in broadcast #2, root rank 0 (100 f32)");
+    if (strstr(text, "rank 2 (pid 1002, n1) has not come") != NULL)
+        fail_msg("rank 2 is none of it: %s", text);
+}
+
+static void who_has_left_or_failed_is_named(void **state)
+{
+    (void)state;
+    begin_world(3);
+    made[2].head.use = TUTTI_RECORDER_LEFT;
+    add_open(0, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    look(3, 1, "rank 2 (pid 1002, n1) has ended");
+    says("rank 1 (pid 1001, n1) has not come");
+    begin_world(2);
+    made_add(&made[1], &(made_op){ TUTTI_RECORD_ALL_REDUCE, TUTTI_RECORD_FAILED, 0, 2, -1, 0, 8, NOW_NS - 9 * S_NS, NOW_NS - 8 * S_NS });
+    made[1].head.failures = 1;
+    made[1].head.failed_id = 2;
+    snprintf(made[1].head.failed_words, sizeof made[1].head.failed_words, "somebody went\n  next: look");
+    add_open(0, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 8);
+    look(2, 1, "under that number it has called all_reduce #2 (sum, 8 f32) on group 'world', which failed");
+    says("rank 1 was told (1 failure in all, this was the first):\n  somebody went\n");
+}
+
+static void programs_read_json(void **state)
+{
+    json_t *all, *cause;
+
+    (void)state;
+    begin_world(3);
+    add_open(0, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    add_open(2, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    made_write(&made[0], "0.rec");
+    made_write(&made[1], "1.rec");
+    made_write(&made[2], "2.rec");
+    assert_int_equal(run("doctor hang --json --dumps *.rec"), 1);
+    all = json_loads(text, 0, NULL);
+    assert_non_null(all);
+    assert_int_equal(json_integer_value(json_object_get(all, "waiting")), 2);
+    cause = json_array_get(json_object_get(all, "causes"), 0);
+    assert_int_equal(json_integer_value(json_array_get(json_object_get(cause, "ranks"), 0)), 1);
+    assert_int_equal(json_array_size(json_object_get(cause, "waiting")), 2);
+    assert_int_equal(json_array_size(json_object_get(all, "ranks")), 3);
+    json_decref(all);
+    assert_int_equal(run("doctor hang --save saved --dumps *.rec"), 1);
+    expect("doctor hang --dumps saved/*.rec", 1, "rank 1 (pid 1001, n1) has not come");
+    assert_int_equal(system("rm -r saved *.rec"), 0);
+}
+
+/* Every word of the head, and some of each table, set to numbers that were not meant. */
+static void files_that_are_none_do_no_harm(void **state)
+{
+    static const uint64_t odd[] = { 0, 1, 3, 0x7fffffff, 0x80000000, 0xffffffff, UINT64_C(1) << 40, UINT64_MAX };
+    size_t at, i;
+    int code;
+
+    (void)state;
+    for (at = 0; at < sizeof made[0]; at += at < 192 ? 8 : 8 * 97)
+        for (i = 0; i < sizeof odd / sizeof odd[0]; i += at < 192 ? 1 : 5) {
+            begin_world(1);
+            add_open(0, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+            memcpy((char *)&made[0] + at, &odd[i], sizeof odd[i]);
+            made_write(&made[0], "odd.rec");
+            code = run("doctor hang --dumps odd.rec");
+            if (code < 0 || code > 2)
+                fail_msg("word %zu set to %llx: code %d: %s", at, (unsigned long long)odd[i], code, text);
+            code = run("trace --out - --dumps odd.rec");
+            if (code < 0 || code > 2)
+                fail_msg("trace: word %zu set to %llx: code %d", at, (unsigned long long)odd[i], code);
+        }
+    unlink("odd.rec");
+}
+
+static void wrong_lines_are_refused(void **state)
+{
+    (void)state;
+    expect("doctor hang --help", 0, "usage: tutti doctor hang");
+    expect("doctor hang now", 2, "'now' is one word too many");
+    expect("doctor hang --pid", 2, "--pid needs numbers of processes");
+    expect("doctor hang --pid one", 2, "'one' is no number of a process");
+    expect("doctor hang --pid 1 2", 2, "recorder");
+    expect("doctor hang --dumps", 2, "--dumps needs files");
+    expect("doctor hang --dumps /nowhere/x.rec", 2, "/nowhere/x.rec");
+    expect("doctor hang --dumps /etc/passwd", 2, "/etc/passwd");
+    expect("doctor hang --job x --pid 1", 2, "exclude each other");
+    expect("doctor hang --least soon", 2, "--least 'soon' is no number of seconds");
+    expect("doctor hang --job no-such-job", 2, "no process of job 'no-such-job' is found on this host");
+    expect("doctor hang --jbo x", 2, "did you mean '--job'");
+    expect("trace --help", 0, "usage: tutti trace");
+    expect("trace --dumps", 2, "--dumps needs files");
+    expect("trace now", 2, "'now' is one word too many");
+    expect("trace --job no-such-job", 2, "no process of job 'no-such-job'");
+    expect("trace --dumps /etc/passwd", 2, "/etc/passwd");
+}
+
+static int make_folder(void **state)
+{
+    (void)state;
+    return mkdtemp(folder) == NULL || chdir(folder) != 0 ? -1 : 0;
+}
+
+static int drop_folder(void **state)
+{
+    char command[128];
+
+    (void)state;
+    snprintf(command, sizeof command, "cd / && rm -r %s", folder);
+    return system(command);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nobody_waits),
+        cmocka_unit_test(who_has_not_come_is_named),
+        cmocka_unit_test(who_was_not_read_is_named),
+        cmocka_unit_test(different_calls_are_shown),
+        cmocka_unit_test(circles_over_groups_are_found),
+        cmocka_unit_test(messages_are_looked_at_from_both_ends),
+        cmocka_unit_test(a_root_that_is_missing_is_enough),
+        cmocka_unit_test(who_has_left_or_failed_is_named),
+        cmocka_unit_test(programs_read_json),
+        cmocka_unit_test(files_that_are_none_do_no_harm),
+        cmocka_unit_test(wrong_lines_are_refused),
+    };
+
+    return cmocka_run_group_tests(tests, make_folder, drop_folder);
+}

@@ -1,0 +1,85 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * job_view.h - the recorders of a job's ranks, side by side: ranks, groups, operations.
+ *
+ * Processes may hold several ranks (threads), so a rank is a world of a recorder. A group is the same on two ranks if its
+ * name and its members are. */
+#ifndef TUTTI_JOB_VIEW_H
+#define TUTTI_JOB_VIEW_H
+
+#include <jansson.h>
+#include <tutti/recorder.h>
+
+enum { VIEW_TEXT_MAX = 256, VIEW_RANKS_MAX = 4096 };
+
+typedef struct view_op {
+    tutti_record r;
+    int group; /* which of the job's; -1: a range, or one that nobody remembers */
+} view_op;
+
+typedef struct view_rank {
+    const tutti_recorder *recorder;
+    tutti_recorder_info info;
+    const char *world; /* NULL: all of the process, or none yet */
+    int rank;          /* global; -1: not known */
+    view_op *ops;      /* oldest first */
+    int n_ops;
+    tutti_recorder_group *own; /* [n_groups] the job's groups as this rank has them; name NULL: it is in none such */
+} view_rank;
+
+typedef struct view_group {
+    const char *name;
+    const char *label; /* for people: its description, else its name */
+    const int *ranks;  /* global, by group rank; NULL: not known */
+    int n_ranks;
+} view_group;
+
+typedef struct job_view {
+    tutti_recorder **recorders;
+    int n_recorders;
+    bool from_files;
+    view_rank *ranks; /* by rank */
+    int n_ranks;
+    view_group *groups;
+    int n_groups;
+} job_view;
+
+/** Read the recorders of a job of this host, of processes, or of files. Words of what fails are printed, command
+ * beginning them.
+ * @param job  its name, as TORCHELASTIC_RUN_ID; NULL: the only one that there is */
+bool job_view_find(const char *command, const char *job, job_view *view);
+bool job_view_open_pids(const char *command, char *const *pids, int n, job_view *view);
+bool job_view_open_files(const char *command, char *const *files, int n, job_view *view);
+
+/** Read all of them again; those that cannot be read any more keep what they had. */
+void job_view_update(job_view *view);
+
+/** Make ranks, groups and operations of what was read. separate: each world that is there is a rank of its own, and
+ * those that are not are left out where there is one; else all worlds of a process in which it has the same rank are one.
+ * False: no memory. */
+bool job_view_arrange(job_view *view, bool separate);
+
+void job_view_release(job_view *view);
+
+/** "all_reduce #17 (sum, 1000 f32)", "recv from rank 3, tag 7 (4 f32)". */
+void view_describe(const view_op *op, char out[VIEW_TEXT_MAX]);
+
+/** A text as JSON; what is no UTF-8 as "?". */
+json_t *view_text(const char *text);
+
+/** "0-3, 7" of a list of ranks, cut with "..." where it does not fit. */
+void view_write_ranks(const int *ranks, int n, char *out, size_t bytes);
+
+/** Which of the view's ranks is rank in the group; NULL: none was read. */
+const view_rank *view_find_rank(const job_view *view, int rank, int group);
+
+/** The operation of a collective's number in a group, as this rank issued it; NULL: its ring has none such. */
+const view_op *view_find_op(const view_rank *rank, int group, uint64_t seq);
+
+/** Whether the operation is a collective, with a number that all members share. */
+bool view_is_collective(const view_op *op);
+
+/** Whether it was issued and has not ended. */
+bool view_is_open(const view_op *op);
+
+#endif

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * made_recorder.h - recorders that no process has written: files for tests of what reads them. */
+#ifndef TUTTI_MADE_RECORDER_H
+#define TUTTI_MADE_RECORDER_H
+
+#include <tutti/recorder.h>
+
+enum { MADE_RECORDS = 256, MADE_GROUPS = 8, MADE_NAMES = 4, MADE_RANKS = 64 };
+
+/** The whole of one, tables behind each other; times are ns of the monotonic clock. */
+typedef struct made_recorder {
+    tutti_recorder_head       head;
+    tutti_recorder_group_slot groups[MADE_GROUPS];
+    tutti_recorder_name_slot  names[MADE_NAMES];
+    int32_t                   ranks[MADE_RANKS];
+    tutti_recorder_slot       records[MADE_RECORDS];
+} made_recorder;
+
+/** Of one rank of a job, read at now_ns; the wall clock is real_ns ahead. */
+void made_begin(made_recorder *m, int rank, int world_size, const char *host, int64_t now_ns, int64_t real_ns);
+
+/** Group number place, of n ranks; ranks NULL: all of the world. Numbers of collectives follow from what is added. */
+void made_group(made_recorder *m, int place, const char *name, const int *ranks, int n);
+
+typedef struct made_op {
+    tutti_record_kind  kind;
+    tutti_record_state state;
+    int                place; /* of its group */
+    uint64_t           seq;
+    int                peer;  /* group rank; -1: none */
+    int                tag;
+    int64_t            count; /* of f32, summed where that applies */
+    int64_t            began_ns, ended_ns;
+} made_op;
+
+void made_add(made_recorder *m, const made_op *op);
+
+/** Write it to a file of the working folder. */
+void made_write(const made_recorder *m, const char *path);
+
+#endif

@@ -1,0 +1,223 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * trace_write.c - Chrome's trace events, which Perfetto reads: one event at a time, so that a large job needs no memory for
+ * its text.
+ *
+ * A rank is a process of the trace. Each of its groups has a track, and a further one for each operation that runs beside
+ * others: events of one track may only be nested. Ranges have a track for each thread. */
+#include <jansson.h>
+#include <stdlib.h>
+#include <string.h>
+#include "trace.h"
+
+enum { LANES_MAX = 64, RANGE_TRACKS = 1 << 20 };
+
+typedef struct writer {
+    FILE *out;
+    int64_t zero_ns; /* of the trace */
+    bool first, ok;
+} writer;
+
+/* Write an event, and free it. */
+static void put(writer *w, json_t *event)
+{
+    w->ok = w->ok && event != NULL && fputs(w->first ? "\n" : ",\n", w->out) >= 0 &&
+            json_dumpf(event, w->out, JSON_COMPACT | JSON_REAL_PRECISION(15)) == 0;
+    w->first = false;
+    json_decref(event);
+}
+
+static double us(const writer *w, int64_t ns)
+{
+    return (double)(ns - w->zero_ns) / 1000;
+}
+
+/* ---- names of processes and tracks ------------------------------------------------------------- */
+
+static void name_track(writer *w, int rank, int track, const char *name)
+{
+    put(w, json_pack("{ss ss si si s{so}}", "ph", "M", "name", "thread_name", "pid", rank, "tid", track, "args", "name", view_text(name)));
+    put(w, json_pack("{ss ss si si s{si}}", "ph", "M", "name", "thread_sort_index", "pid", rank, "tid", track, "args", "sort_index",
+                     track));
+}
+
+static void name_rank(writer *w, const view_rank *r, int number)
+{
+    char name[256];
+
+    if (r->rank >= 0)
+        snprintf(name, sizeof name, "rank %d (%.100s, pid %lld)", r->rank, r->info.host, (long long)r->info.pid);
+    else
+        snprintf(name, sizeof name, "no rank yet (%.100s, pid %lld)", r->info.host, (long long)r->info.pid);
+    put(w, json_pack("{ss ss si s{so}}", "ph", "M", "name", "process_name", "pid", number, "args", "name", view_text(name)));
+    put(w, json_pack("{ss ss si s{si}}", "ph", "M", "name", "process_sort_index", "pid", number, "args", "sort_index", number));
+}
+
+/* ---- tracks ------------------------------------------------------------------------------------ */
+
+/* The first lane of a group that is free when the span begins; the last one takes what no other can. */
+static int free_lane(int64_t *lanes, int *n_lanes, const trace_span *span)
+{
+    int k = 0;
+
+    while (k < *n_lanes && k < LANES_MAX - 1 && lanes[k] > span->begin_ns)
+        k++;
+    if (k == *n_lanes)
+        (*n_lanes)++;
+    lanes[k] = span->end_ns;
+    return k;
+}
+
+static void lay_out_group(writer *w, const trace *t, int rank, int group)
+{
+    const view_rank *r = &t->view->ranks[rank];
+    int64_t lanes[LANES_MAX]; /* until when each is taken */
+    char name[128];
+    int n_lanes = 0, k;
+
+    for (k = 0; k < r->n_ops; k++)
+        if (r->ops[k].group == group && r->ops[k].r.kind != TUTTI_RECORD_RANGE)
+            t->spans[rank][k].track = 1 + group * LANES_MAX + free_lane(lanes, &n_lanes, &t->spans[rank][k]);
+    for (k = 0; k < n_lanes; k++) {
+        snprintf(name, sizeof name, k == 0 ? "group '%.64s'" : "group '%.64s', beside", t->view->groups[group].label);
+        name_track(w, rank, 1 + group * LANES_MAX + k, name);
+    }
+}
+
+/* Ranges, a track for each thread; the tracks are numbered in the order in which threads come. */
+static void lay_out_ranges(writer *w, const trace *t, int rank)
+{
+    const view_rank *r = &t->view->ranks[rank];
+    int n = 0, i, k;
+    char name[64];
+
+    for (k = 0; k < r->n_ops; k++) {
+        if (r->ops[k].r.kind != TUTTI_RECORD_RANGE)
+            continue;
+        for (i = 0; i < k && (r->ops[i].r.kind != TUTTI_RECORD_RANGE || r->ops[i].r.thread != r->ops[k].r.thread);)
+            i++;
+        t->spans[rank][k].track = i < k ? t->spans[rank][i].track : RANGE_TRACKS + n++;
+        if (i < k)
+            continue;
+        snprintf(name, sizeof name, "ranges of thread %lld", (long long)r->ops[k].r.thread);
+        name_track(w, rank, t->spans[rank][k].track, name);
+    }
+}
+
+/* ---- events ------------------------------------------------------------------------------------ */
+
+static const char *state_name(const tutti_record *r)
+{
+    switch (r->state) {
+    case TUTTI_RECORD_ISSUED: return "issued";
+    case TUTTI_RECORD_STARTED: return "started";
+    case TUTTI_RECORD_FAILED: return tutti_status_name(r->status);
+    default: return "done";
+    }
+}
+
+static json_t *details(const trace *t, const view_op *op)
+{
+    const tutti_record *r = &op->r;
+    json_t *args = json_pack("{sI ss sb}", "id", (json_int_t)r->id, "state", state_name(r), "async", r->is_async);
+
+    if (r->kind == TUTTI_RECORD_RANGE || args == NULL)
+        return args;
+    json_object_set_new(args, "name", view_text(r->name));
+    json_object_set_new(args, "group", view_text(op->group >= 0 ? t->view->groups[op->group].label : "?"));
+    json_object_set_new(args, "seq", json_integer((json_int_t)r->seq));
+    json_object_set_new(args, "count", json_integer(r->count));
+    json_object_set_new(args, "dtype", json_string(tutti_dtype_name(r->dtype)));
+    json_object_set_new(args, "in_bytes", json_integer((json_int_t)r->in_bytes));
+    json_object_set_new(args, "out_bytes", json_integer((json_int_t)r->out_bytes));
+    if (r->peer >= 0)
+        json_object_set_new(args, view_is_collective(op) ? "root" : "peer", json_integer(r->peer));
+    if (!view_is_collective(op))
+        json_object_set_new(args, "tag", json_integer(r->tag));
+    if (r->waited_ns > 0)
+        json_object_set_new(args, "waited_us", json_real((double)r->waited_ns / 1000));
+    if (r->late >= 0)
+        json_object_set_new(args, "waited_for", json_integer(r->late));
+    return args;
+}
+
+static const char *category(const view_op *op)
+{
+    return op->r.kind == TUTTI_RECORD_RANGE ? "range" : view_is_collective(op) ? "collective" : "message";
+}
+
+static void put_op(writer *w, const trace *t, int rank, int k)
+{
+    const view_op *op = &t->view->ranks[rank].ops[k];
+    const trace_span *span = &t->spans[rank][k];
+    char name[VIEW_TEXT_MAX];
+
+    if (op->group < 0 && op->r.kind != TUTTI_RECORD_RANGE)
+        return;
+    if (op->r.kind == TUTTI_RECORD_RANGE || !view_is_collective(op))
+        snprintf(name, sizeof name, "%s", op->r.kind == TUTTI_RECORD_RANGE ? op->r.name : op->r.op);
+    else
+        snprintf(name, sizeof name, "%s #%llu", op->r.op, (unsigned long long)op->r.seq);
+    put(w, json_pack("{ss so ss sf sf si si so*}", "ph", "X", "name", view_text(name), "cat", category(op), "ts", us(w, span->begin_ns), "dur",
+                     (double)(span->end_ns - span->begin_ns) / 1000, "pid", rank, "tid", span->track, "args", details(t, op)));
+}
+
+/* An arrow from where it was sent to where it had come. */
+static void put_flow(writer *w, const trace *t, const trace_flow *f, int id)
+{
+    const trace_span *from = &t->spans[f->from_rank][f->from_op], *to = &t->spans[f->to_rank][f->to_op];
+
+    put(w, json_pack("{ss ss ss si sf si si}", "ph", "s", "name", "message", "cat", "message", "id", id, "ts", us(w, from->begin_ns),
+                     "pid", f->from_rank, "tid", from->track));
+    put(w, json_pack("{ss ss ss ss si sf si si}", "ph", "f", "bp", "e", "name", "message", "cat", "message", "id", id, "ts",
+                     us(w, to->end_ns), "pid", f->to_rank, "tid", to->track));
+}
+
+static int64_t earliest(const trace *t)
+{
+    int64_t zero_ns = INT64_MAX;
+    int i, k;
+
+    for (i = 0; i < t->view->n_ranks; i++)
+        for (k = 0; k < t->view->ranks[i].n_ops; k++)
+            if (t->spans[i][k].begin_ns < zero_ns)
+                zero_ns = t->spans[i][k].begin_ns;
+    return zero_ns == INT64_MAX ? 0 : zero_ns;
+}
+
+static json_t *about(const trace *t)
+{
+    json_t *hosts = json_array();
+    int c;
+
+    for (c = 0; c < t->n_clocks; c++)
+        json_array_append_new(hosts, json_pack("{so sI sb}", "host", view_text(t->clocks[c].host), "moved_ns", (json_int_t)t->clocks[c].offset_ns,
+                                               "by_operations",
+                                               c == 0 || (t->clocks[c].least_ns != INT64_MIN && t->clocks[c].most_ns != INT64_MAX)));
+    return json_pack("{ss si so}", "made_by", "tutti trace", "ranks", t->view->n_ranks, "hosts", hosts);
+}
+
+bool trace_write(const trace *t, const trace_flow *flows, int n_flows, FILE *out)
+{
+    writer w = { .out = out, .zero_ns = earliest(t), .first = true, .ok = true };
+    json_t *other = about(t);
+    int i, k;
+
+    fputs("{\"displayTimeUnit\":\"ns\",\"otherData\":", out);
+    w.ok = other != NULL && json_dumpf(other, out, JSON_COMPACT) == 0;
+    json_decref(other);
+    fputs(",\"traceEvents\":[", out);
+    for (i = 0; i < t->view->n_ranks; i++) {
+        name_rank(&w, &t->view->ranks[i], i);
+        for (k = 0; k < t->view->n_groups; k++)
+            lay_out_group(&w, t, i, k);
+        lay_out_ranges(&w, t, i);
+    }
+    for (i = 0; i < t->view->n_ranks; i++)
+        for (k = 0; k < t->view->ranks[i].n_ops; k++)
+            put_op(&w, t, i, k);
+    for (i = 0; i < n_flows; i++)
+        put_flow(&w, t, &flows[i], i + 1);
+    fputs("\n]}\n", out);
+    return w.ok && fflush(out) == 0 && ferror(out) == 0;
+}
