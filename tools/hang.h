@@ -12,6 +12,7 @@
 /** What a rank is at. */
 typedef enum hang_at {
     HANG_WAITS,      /* in an operation */
+    HANG_JOINS,      /* in making its world: it waits for the others */
     HANG_BUSY,       /* in none */
     HANG_DEAD,       /* it was killed, or crashed */
     HANG_LEFT,       /* its process came to its end by itself */
@@ -52,7 +53,7 @@ typedef struct hang {
     int n;
     hang_cause *causes;
     int n_causes;
-    int n_waiting;
+    int n_waiting, n_joining;
     double longest_s;
 } hang;
 

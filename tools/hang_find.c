@@ -142,7 +142,7 @@ static void look_at_rank(const job_view *view, const hang_look *look, double lea
     if (r->at == HANG_BUSY && r->wait != NULL)
         r->at = HANG_WAITS;
     else if (r->at == HANG_BUSY && tutti_recorder_count_groups(r->seen->recorder) == 0)
-        r->at = HANG_NOT_JOINED;
+        r->at = HANG_JOINS;
 }
 
 /* Ranks of which nothing was read: does a process of theirs run here? */
@@ -169,7 +169,7 @@ static void look_for_unseen(hang *h)
 
 static bool cannot_go_on(hang_at at)
 {
-    return at != HANG_WAITS && at != HANG_BUSY;
+    return at != HANG_WAITS && at != HANG_BUSY && at != HANG_JOINS;
 }
 
 static bool differs(const view_op *a, const view_op *b)
@@ -231,14 +231,26 @@ static bool is_rooted_elsewhere(const hang *h, const hang_rank *r)
     return view_is_collective(op) && root >= 0 && root < h->n && root != r->rank && !has_come(&h->ranks[root], op);
 }
 
+/* A world is made when all have come. */
+static void await_joining(hang *h, hang_rank *r)
+{
+    int m;
+
+    for (m = 0; m < h->n; m++)
+        if (m != r->rank && (h->ranks[m].seen == NULL || cannot_go_on(h->ranks[m].at)))
+            r->awaits[r->n_awaits++] = m;
+}
+
 static bool find_awaited(hang *h, hang_rank *r)
 {
-    const view_group *g = r->wait->group >= 0 ? &h->view->groups[r->wait->group] : NULL;
+    const view_group *g = r->wait != NULL && r->wait->group >= 0 ? &h->view->groups[r->wait->group] : NULL;
     int i, m;
 
     r->awaits = calloc((size_t)h->n, sizeof *r->awaits);
     if (r->awaits == NULL)
         return false;
+    if (r->at == HANG_JOINS)
+        await_joining(h, r);
     if (g == NULL)
         return true;
     if (is_rooted_elsewhere(h, r)) {
@@ -257,7 +269,7 @@ static bool find_awaited(hang *h, hang_rank *r)
 
 static bool is_cause(const hang_rank *r)
 {
-    return r->at != HANG_WAITS;
+    return r->at != HANG_WAITS && r->at != HANG_JOINS;
 }
 
 /* Mark all ranks from which one of the marked is reached. */
@@ -430,8 +442,9 @@ bool hang_find(const job_view *view, const hang_look *look, double least_s, hang
     if (ok)
         look_for_unseen(h);
     for (i = 0; i < h->n && ok; i++) {
-        if (h->ranks[i].wait != NULL)
+        if (h->ranks[i].wait != NULL || h->ranks[i].at == HANG_JOINS)
             ok = find_awaited(h, &h->ranks[i]);
+        h->n_joining += h->ranks[i].at == HANG_JOINS;
         if (h->ranks[i].at == HANG_WAITS) {
             h->n_waiting++;
             h->longest_s = h->ranks[i].since_s > h->longest_s ? h->ranks[i].since_s : h->longest_s;

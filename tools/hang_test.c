@@ -205,7 +205,19 @@ static void who_has_left_or_failed_is_named(void **state)
     snprintf(made[1].head.failed_words, sizeof made[1].head.failed_words, "somebody went\n  next: look");
     add_open(0, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 8);
     look(2, 1, "under that number it has called all_reduce #2 (sum, 8 f32) on group 'world', which failed");
-    says("rank 1 was told (1 failure in all, this was the first):\n  somebody went\n");
+    says("rank 1 was told 8.0 s ago (1 failure in all, this was the first):\n  somebody went\n");
+}
+
+static void who_has_not_joined_is_named(void **state)
+{
+    int rank;
+
+    (void)state;
+    for (rank = 0; rank < 2; rank++)
+        made_begin(&made[rank], rank, 3, "n1", NOW_NS, 0); /* they have no group yet */
+    look(2, 1, "2 join; nobody waits in an operation");
+    says("rank 2 is not to be seen here\n  ranks 0, 1 wait for it to join");
+    says("joins, in tutti_init_process_group()");
 }
 
 static void programs_read_json(void **state)
@@ -305,6 +317,7 @@ int main(void)
         cmocka_unit_test(messages_are_looked_at_from_both_ends),
         cmocka_unit_test(a_root_that_is_missing_is_enough),
         cmocka_unit_test(who_has_left_or_failed_is_named),
+        cmocka_unit_test(who_has_not_joined_is_named),
         cmocka_unit_test(programs_read_json),
         cmocka_unit_test(files_that_are_none_do_no_harm),
         cmocka_unit_test(wrong_lines_are_refused),

@@ -10,6 +10,7 @@ enum { LIST_BYTES = 160, WHO_BYTES = 256, LINE_BYTES = 768, CAUSES_SHOWN = 8, RA
 
 static const char *const at_words[] = {
     [HANG_WAITS] = "waits",
+    [HANG_JOINS] = "joins, in tutti_init_process_group()",
     [HANG_BUSY] = "is in no operation",
     [HANG_DEAD] = "is dead",
     [HANG_LEFT] = "has ended",
@@ -109,7 +110,7 @@ static const hang_rank *waiter_of(const hang *h, const hang_cause *c)
     for (i = 0; i < c->n_waiters; i++) {
         const hang_rank *w = &h->ranks[c->waiters[i]];
 
-        for (k = 0; k < w->n_awaits; k++)
+        for (k = 0; k < w->n_awaits && w->wait != NULL; k++)
             if (w->awaits[k] == c->ranks[0] && (found == NULL || is_message(w) > is_message(found) ||
                                                 (is_message(w) == is_message(found) && w->since_s > found->since_s)))
                 found = w;
@@ -128,7 +129,7 @@ static void print_waiters(const hang *h, const hang_cause *c)
     }
     view_write_ranks(c->waiters, c->n_waiters, list, sizeof list);
     if (w == NULL) {
-        printf("  rank%s %s wait%s\n", c->n_waiters == 1 ? "" : "s", list, c->n_waiters == 1 ? "s" : "");
+        printf("  rank%s %s wait%s for it to join\n", c->n_waiters == 1 ? "" : "s", list, c->n_waiters == 1 ? "s" : "");
         return;
     }
     write_op(h, w->wait, op);
@@ -270,19 +271,59 @@ static void print_ranks(const hang *h, bool all)
         printf("  and %d more (--all)\n", h->n - i);
 }
 
-/* The first failure of each rank that had one: what its program was told. */
-static void print_failures(const hang *h)
+static bool has_failed(const hang_rank *r)
 {
-    int i, shown = 0;
+    return r->seen != NULL && r->seen->info.failures > 0 && r->seen->info.failed_words[0] != '\0';
+}
 
-    for (i = 0; i < h->n; i++) {
-        const view_rank *seen = h->ranks[i].seen;
+/* When a rank's first failure was, as long ago as the ring tells; negative: it does not. */
+static double failed_s(const hang_rank *r)
+{
+    int i;
 
-        if (seen == NULL || seen->info.failures == 0 || seen->info.failed_words[0] == '\0' || shown++ >= CAUSES_SHOWN)
-            continue;
-        printf("\nrank %d was told (%llu failure%s in all, this was the first):\n  %.*s\n", i, (unsigned long long)seen->info.failures,
-               seen->info.failures == 1 ? "" : "s", (int)strcspn(seen->info.failed_words, "\n"), seen->info.failed_words);
+    for (i = 0; i < r->seen->n_ops; i++)
+        if (r->seen->ops[i].r.id == r->seen->info.failed_id && r->seen->ops[i].r.ended_ns != 0)
+            return 1e-9 * (double)(r->seen->info.read_ns - r->seen->ops[i].r.ended_ns);
+    return -1;
+}
+
+static void print_failure(const hang_rank *r)
+{
+    const tutti_recorder_info *info = &r->seen->info;
+    char time[32], ago[48] = "before what its ring has";
+
+    if (failed_s(r) >= 0) {
+        write_time(failed_s(r), time);
+        snprintf(ago, sizeof ago, "%s ago", time);
     }
+    printf("\nrank %d was told %s (%llu failure%s in all, this was the first):\n  %.*s\n", r->rank, ago,
+           (unsigned long long)info->failures, info->failures == 1 ? "" : "s", (int)strcspn(info->failed_words, "\n"),
+           info->failed_words);
+}
+
+/* What programs were told, the earliest failure first: it is the cause of others more often than the other way round. */
+static void print_failures(const hang *h, bool all)
+{
+    const hang_rank *first = NULL;
+    int others[VIEW_RANKS_MAX], n = 0, i;
+    char list[LIST_BYTES];
+
+    for (i = 0; i < h->n; i++)
+        if (has_failed(&h->ranks[i]) && (first == NULL || failed_s(&h->ranks[i]) > failed_s(first)))
+            first = &h->ranks[i];
+    if (first != NULL)
+        print_failure(first);
+    for (i = 0; i < h->n; i++) {
+        if (!has_failed(&h->ranks[i]) || &h->ranks[i] == first)
+            continue;
+        if (all)
+            print_failure(&h->ranks[i]);
+        others[n++] = i;
+    }
+    if (n == 0 || all)
+        return;
+    view_write_ranks(others, n, list, sizeof list);
+    printf("and rank%s %s later (--all)\n", n == 1 ? "" : "s", list);
 }
 
 static void print_summary(const hang *h)
@@ -296,6 +337,8 @@ static void print_summary(const hang *h)
     write_time(h->longest_s, longest);
     printf("job%s%s%s: %d rank%s, %d read%s; ", job[0] != '\0' ? " '" : "", job, job[0] != '\0' ? "'" : "", h->n, h->n == 1 ? "" : "s",
            seen, h->view->from_files ? " from files" : "");
+    if (h->n_joining > 0)
+        printf("%d join%s; ", h->n_joining, h->n_joining == 1 ? "s" : "");
     if (h->n_waiting == 0)
         printf("nobody waits in an operation\n");
     else
@@ -318,7 +361,7 @@ void hang_print(const hang *h, bool all)
     if (h->n_causes == 0 && h->n_waiting > 0)
         printf("\nnobody is missing: all members are in it, and what they send moves slowly, or not at all\n"
                "  next: look again whether the numbers have changed; else gdb -p PID on one of them\n");
-    print_failures(h);
+    print_failures(h, all);
     print_ranks(h, all);
 }
 
