@@ -1,0 +1,203 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""hangs: five jobs that hang, and what `tutti doctor hang` says of each.
+
+Each way of stage.c is started as four processes without a launcher, as a scheduler would. When all of them stand where they
+hang, the doctor looks. Its words have to name the rank behind it, within LIMIT_S.
+
+usage: hangs.py --bin DIR [--write docs/hangs.md]
+--write makes the page; numbers of processes, the host's name and times are left as they came.
+"""
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import textwrap
+import time
+
+LIMIT_S = 5.0
+STARTED_S = 60
+RANKS = 4
+
+# way, title, what it is, regular expressions that the doctor's words match
+WAYS = [
+    ("dead", "A rank is dead",
+     "Rank 2 is killed. The others are told, as the error says, but the program has no plan for that and waits for ever.",
+     [r"rank 2 \(pid \d+, \S+\) is dead", r"its last operation: all_reduce #1 \(sum, 1000 f32\)", r"next: see its last lines",
+      r"rank \d was told \S+ m?s ago", r"rank 2 \(host '\S+', pid \d+\) is gone"]),
+    ("stopped", "A rank is stopped",
+     "Somebody has stopped rank 1 with a signal: a terminal, a batch system that wants the node, a hand that slipped.",
+     [r"rank 1 \(pid \d+, \S+\) is stopped by a signal", r"ranks 0, 2, 3 wait for it, rank \d since \S+ m?s in all_reduce #2",
+      r"next: kill -CONT \d+"]),
+    ("late", "A rank is late",
+     "Rank 3 has something else to do before the operation in which the others wait for it.",
+     [r"rank 3 \(pid \d+, \S+\) has not come", r"ranks 0-2 wait for it, rank \d since \S+ m?s in all_reduce #2",
+      r"it sleeps in \S*nanosleep", r"its last operation: all_reduce #1", r"next: see where it is: gdb -p \d+"]),
+    ("different", "Ranks call different operations",
+     "Ranks 0 and 1 add up over two groups, each in an order of its own. (Different calls in one group are an error at once, "
+     "`TUTTI_E_MISMATCH`, and no hang.)",
+     [r"ranks wait for each other", r"rank 0 \(pid \d+, \S+\) waits for rank 1, since \S+ m?s, in all_reduce #1 .* on group 'model'",
+      r"rank 1 \(pid \d+, \S+\) waits for rank 0, since \S+ m?s, in all_reduce #1 .* on group 'metrics'",
+      r"and ranks 2, 3 with them", r"next: all ranks have to call operations of several groups in one order"]),
+    ("send", "A send is blocked",
+     "Rank 1 waits for a file, and receives then; rank 0 sends 16 MiB, and makes the file then. What is small is on its way when "
+     "the send returns; this is not.",
+     [r"rank 1 \(pid \d+, \S+\) has not come", r"ranks 0, 2, 3 wait for it, rank 0 since \S+ m?s in send to rank 1, tag 7",
+      r"it sleeps in \S*nanosleep", r"next: rank 1 has to post the receive: recv from rank 0, tag 7; or rank 0 sends with tutti_isend"]),
+]
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Job:
+    """Four ranks of one way; whoever leaves the block ends them."""
+
+    def __init__(self, bin_dir, way):
+        self.name = f"hang-{way}-{os.getpid()}"
+        self.out = tempfile.TemporaryFile("w+")
+        self.ranks = []
+        keep = {k: v for k, v in os.environ.items() if not k.startswith(("TUTTI_", "TORCH", "PET_", "SLURM", "OMPI", "PMI"))}
+        common = {**keep, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(RANKS),
+                  "LOCAL_WORLD_SIZE": str(RANKS), "TORCHELASTIC_RUN_ID": self.name, "TUTTI_TIMEOUT_MS": "600000",
+                  "TUTTI_TEST_SIGN": f"/nowhere/{self.name}"}
+        for rank in range(RANKS):
+            self.ranks.append(subprocess.Popen([str(bin_dir / "stage"), way], stdout=self.out, stderr=self.out,
+                                               env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        for rank in self.ranks:
+            if rank.poll() is None:
+                rank.send_signal(signal.SIGKILL)
+            rank.wait()
+
+    def words(self):
+        self.out.seek(0)
+        return self.out.read()
+
+    def wait_for(self, words, n):
+        end = time.monotonic() + STARTED_S
+        while self.words().count(words) < n:
+            if time.monotonic() > end:
+                sys.exit(f"hangs: {self.name}: {n} times '{words}' did not come; the ranks said:\n{self.words()}")
+            time.sleep(0.05)
+
+
+def settle(command, rules, end):
+    """Look again until the words are there: ranks go from saying that they are here to where they hang."""
+    while True:
+        begin = time.monotonic()
+        run = subprocess.run(command, text=True, capture_output=True, timeout=60)
+        took = time.monotonic() - begin
+        missing = [rule for rule in rules if not re.search(rule, run.stdout)]
+        if not missing or time.monotonic() > end:
+            return run, took, missing
+
+
+def check_trace(bin_dir, job):
+    """What `tutti trace` makes of the same job: every rank is in it."""
+    run = subprocess.run([str(bin_dir / "tutti"), "trace", "--job", job, "--out", "-"], text=True, capture_output=True, timeout=60)
+    if run.returncode != 0:
+        return [f"trace: {run.stderr}"]
+    ranks = {event["pid"] for event in json.loads(run.stdout)["traceEvents"] if event["ph"] == "X"}
+    return [] if ranks == set(range(RANKS)) else [f"trace: only ranks {ranks} are in it"]
+
+
+def look(bin_dir, way, rules):
+    """(complaints, what the doctor said, the ranks' own words)"""
+    with Job(bin_dir, way) as job:
+        job.wait_for("is here", RANKS)
+        if way == "dead":
+            job.wait_for("has no plan", RANKS - 1)
+            job.ranks[2].wait()
+        command = [str(bin_dir / "tutti"), "doctor", "hang", "--job", job.name, "--least", "0.2"]
+        run, took, missing = settle(command, rules, time.monotonic() + 15)
+        bad = [f"{way}: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
+        if run.returncode != 1:
+            bad.append(f"{way}: exit code {run.returncode}: {run.stderr}")
+        if took > LIMIT_S:
+            bad.append(f"{way}: took {took:.1f} s")
+        bad += check_trace(bin_dir, job.name)
+        print(f"hangs: {way}: {took:.2f} s, {len(bad)} complaints", flush=True)
+        return bad, run.stdout, took
+
+
+def look_at_launched(bin_dir):
+    """A job of `tutti run` is found by its name, too."""
+    name = f"hang-launched-{os.getpid()}"
+    job = subprocess.Popen([str(bin_dir / "tutti"), "run", "--nproc-per-node", str(RANKS), "--rdzv-id", name, "--shutdown-timeout", "1",
+                            str(bin_dir / "stage"), "late"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    rules = next(rules for way, _, _, rules in WAYS if way == "late")
+    try:
+        command = [str(bin_dir / "tutti"), "doctor", "hang", "--job", name, "--least", "0.2"]
+        run, _, missing = settle(command, rules, time.monotonic() + STARTED_S)
+        return [f"launched: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
+    finally:
+        job.terminate()
+        job.wait()
+
+
+HEAD = """# Jobs that hang
+
+<!-- Made by tests/hangs/hangs.py --write, which starts these jobs and looks at them. -->
+
+`tutti doctor hang` looks at a job that runs and says which rank is missing from what, what it does instead, and who waits for
+it. It reads each process's flight recorder (`tutti/recorder.h`) and what the kernel tells of the process. Nothing is attached
+to and nothing is stopped; a process that is dead or stopped can be read all the same.
+
+```sh
+tutti doctor hang                       # the one job of this host; several are listed
+tutti doctor hang --job NAME            # one of them (TORCHELASTIC_RUN_ID, tutti run --rdzv-id)
+tutti doctor hang --pid 4711 4712       # these processes
+tutti doctor hang --save DIR            # on each host: what was read, a file for each rank
+tutti doctor hang --dumps DIR/*.rec     # anywhere: the files of all hosts together
+```
+
+Exit code 0: nobody waits; 1: somebody does; 2: there is nothing to look at. `--json` is for programs. A rank of another host
+"is not to be seen here": run it there, too, or bring its file.
+
+Five hangs follow: what was done, and what the doctor said. The program is [stage.c](../tests/hangs/stage.c), four ranks of one
+host; a test stages them and checks these words, and that each look takes less than 5 s.
+"""
+
+
+def page(said):
+    text = HEAD
+    for (way, title, what, _), (words, took) in zip(WAYS, said):
+        text += f"\n## {title}\n\n{textwrap.fill(what, 118)}\n\n```console\n$ tutti doctor hang --job hang-{way} --least 0.2     # {took:.1f} s\n"
+        text += re.sub(r"hang-(\w+)-\d+", r"hang-\1", words) + "```\n"
+    return text
+
+
+def main():
+    args = argparse.ArgumentParser()
+    args.add_argument("--bin", type=pathlib.Path, required=True)
+    args.add_argument("--write", type=pathlib.Path)
+    args = args.parse_args()
+    bad, said = [], []
+    for way, _, _, rules in WAYS:
+        more, words, took = look(args.bin, way, rules)
+        bad += more
+        said.append((words, took))
+    bad += look_at_launched(args.bin)
+    for line in bad:
+        print(line)
+    if args.write and not bad:
+        args.write.write_text(page(said))
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

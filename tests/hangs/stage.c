@@ -1,0 +1,118 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * stage.c - a job of four ranks that hangs in one of five ways. `stage WAY`; hangs.py starts it and looks at it.
+ *
+ *   dead       rank 2 is killed, and the others have no plan for that
+ *   stopped    rank 1 is stopped by a signal
+ *   late       rank 3 sleeps where the others expect it
+ *   different  ranks 0 and 1 use two groups, each in its own order
+ *   send       rank 1 receives when it has seen a sign that rank 0 gives when it has sent
+ *
+ * Who has come to the point where it hangs says so in a line. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <tutti/tutti.h>
+#include <unistd.h>
+
+enum { LARGE = 4 << 20 }; /* floats: more than waits anywhere on the way */
+
+static float data[LARGE];
+
+static int fail(const char *what)
+{
+    fprintf(stderr, "rank %d: %s: %s\n", tutti_get_rank(NULL), what, tutti_last_error());
+    return 1;
+}
+
+static void say(const char *what)
+{
+    printf("rank %d %s\n", tutti_get_rank(NULL), what);
+    fflush(stdout);
+}
+
+static tutti_status sum(tutti_group *group)
+{
+    return tutti_all_reduce(TUTTI_SPAN(data, 1000), TUTTI_SUM, group);
+}
+
+static int dead(int rank)
+{
+    say("is here");
+    if (rank == 2)
+        raise(SIGKILL);
+    if (sum(NULL) != TUTTI_OK)
+        fail("all_reduce"); /* and now? */
+    say("has no plan");
+    pause();
+    return 1;
+}
+
+static int stopped(int rank)
+{
+    say("is here");
+    if (rank == 1)
+        raise(SIGSTOP);
+    return sum(NULL) == TUTTI_OK ? 0 : fail("all_reduce");
+}
+
+static int late(int rank)
+{
+    say("is here");
+    if (rank == 3)
+        sleep(600);
+    return sum(NULL) == TUTTI_OK ? 0 : fail("all_reduce");
+}
+
+static int different(int rank)
+{
+    static const int    pair[] = { 0, 1 };
+    tutti_group_options options = TUTTI_GROUP_OPTIONS;
+    tutti_group        *model = NULL, *metrics = NULL;
+
+    options.desc = "model";
+    if (tutti_new_group(pair, 2, &options, &model) != TUTTI_OK)
+        return fail("new_group");
+    options.desc = "metrics";
+    if (tutti_new_group(pair, 2, &options, &metrics) != TUTTI_OK)
+        return fail("new_group");
+    say("is here");
+    if (rank < 2 && (sum(rank == 0 ? model : metrics) != TUTTI_OK || sum(rank == 0 ? metrics : model) != TUTTI_OK))
+        return fail("all_reduce");
+    return tutti_barrier(NULL) == TUTTI_OK ? 0 : fail("barrier");
+}
+
+/* What rank 1 waits for, outside of tutti: a file that rank 0 makes. */
+static int blocked_send(int rank)
+{
+    const char *sign = getenv("TUTTI_TEST_SIGN");
+
+    say("is here");
+    if (rank == 0 && (tutti_send(TUTTI_SPAN(data, LARGE), 1, 7, NULL) != TUTTI_OK || sign == NULL || mknod(sign, S_IFREG | 0600, 0) != 0))
+        return fail("send");
+    while (rank == 1 && sign != NULL && access(sign, F_OK) != 0)
+        usleep(20000);
+    if (rank == 1 && tutti_recv(TUTTI_SPAN(data, LARGE), 0, 7, NULL, NULL) != TUTTI_OK)
+        return fail("recv");
+    return tutti_barrier(NULL) == TUTTI_OK ? 0 : fail("barrier");
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        int (*run)(int rank);
+    } ways[] = { { "dead", dead }, { "stopped", stopped }, { "late", late }, { "different", different }, { "send", blocked_send } };
+    size_t i;
+
+    for (i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        if (argc == 2 && strcmp(argv[1], ways[i].name) == 0) {
+            if (tutti_init_process_group(NULL) != TUTTI_OK || sum(NULL) != TUTTI_OK)
+                return fail("joining");
+            return ways[i].run(tutti_get_rank(NULL));
+        }
+    fprintf(stderr, "usage: stage dead | stopped | late | different | send\n");
+    return 2;
+}
