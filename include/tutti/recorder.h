@@ -91,7 +91,7 @@ typedef struct tutti_recorder_head {
     uint64_t ticks_last;   /* two of the clocks at a later moment, now and then */
     int64_t  mono_last_ns;
     uint64_t use;          /* tutti_recorder_use */
-    uint64_t issued;       /* records so far: the latest has this id */
+    uint64_t issued;       /* ids that were given out: no record has a larger one. Threads take some at a time */
     uint64_t failures;     /* operations that failed so far */
     uint64_t dumps;        /* that the process has written, after a failure */
     uint64_t failed_id;    /* the record of the first of them; 0: none, or its words are being written */
@@ -108,7 +108,7 @@ typedef struct tutti_recorder_group_slot {
     int32_t  world_rank;  /* of this process in the group's world */
     int32_t  ranks_at;    /* where its members stand in the table of ranks, by group rank; -1: 0 .. size-1; -2: not kept */
     uint64_t made;        /* groups made before it, itself included */
-    uint64_t first_id;    /* records issued before it: those up to here were of the place's former group */
+    uint64_t made_ticks;  /* when it was made: earlier records are of the place's former group */
     uint64_t issued;      /* numbers of the latest collective that was issued, that began, that ended */
     uint64_t began;
     uint64_t ended;
@@ -174,6 +174,11 @@ typedef enum tutti_record_kind {
     TUTTI_RECORD_SEND = 32,
     TUTTI_RECORD_RECV = 33,
     TUTTI_RECORD_MONITORED_BARRIER = 34,
+    TUTTI_RECORD_PUT = 40, /* on a window */
+    TUTTI_RECORD_GET = 41,
+    TUTTI_RECORD_SIGNAL = 42,
+    TUTTI_RECORD_WAIT_SIGNAL = 43,
+    TUTTI_RECORD_FLUSH = 44,
     TUTTI_RECORD_RANGE = 64 /* tutti_profile_push() .. tutti_profile_pop() */
 } tutti_record_kind;
 
@@ -214,7 +219,7 @@ typedef struct tutti_recorder_info {
     const char           *job;         /* strings are the recorder's, until it is read again or closed */
     const char           *host;
     const char           *program;
-    uint64_t              issued;      /* records so far; the ring has the latest */
+    uint64_t              issued;      /* records so far, or some more; the ring has the latest */
     uint64_t              failures;    /* operations that failed */
     uint64_t              failed_id;   /* the record of the first; 0: none */
     const char           *failed_words; /* its words; "" */
@@ -248,14 +253,14 @@ typedef struct tutti_recorder_group {
 /** An operation, or a range. Times are ns of CLOCK_MONOTONIC, 0 where unknown. */
 typedef struct tutti_record {
     size_t             size;
-    uint64_t           id;    /* from 1, in the order they were issued in */
+    uint64_t           id;    /* from 1, in the order in which each thread issued them */
     tutti_record_kind  kind;
     tutti_record_state state;
     tutti_status       status; /* of a failed one */
     const char        *op;    /* "all_reduce", "send", "range" */
     const char        *name;  /* what it was called: "native:all_reduce", or what the program said */
     int                group; /* which of the recorder's groups; -1: it is not known any more, or a range */
-    uint64_t           seq;   /* a collective's number in its group, from 1; a message's among this process's */
+    uint64_t           seq;   /* a collective's number in its group, from 1; a message's among this process's; 0: it has none */
     tutti_dtype        dtype;
     tutti_op_kind      reduce; /* of all_reduce, reduce, reduce_scatter */
     int                peer;  /* global rank: root, or other end of a message; -1: none, or any, or not known */
@@ -352,7 +357,7 @@ TUTTI_API tutti_status tutti_recorder_get_group(const tutti_recorder *recorder, 
  * @source   ours */
 TUTTI_API int tutti_recorder_count_records(const tutti_recorder *recorder);
 
-/** Record i, oldest first; ids have gaps where one was overwritten while it was read. Set record with TUTTI_RECORD
+/** Record i, in the order they were issued in; one that was overwritten while it was read is left out. Set record with TUTTI_RECORD
  * first.
  * @errors   TUTTI_E_ARG  there is none, an argument is NULL, or record was not set
  * @threads  any

@@ -248,7 +248,7 @@ tutti_status tutti_monitored_barrier(tutti_group *group, int64_t timeout_ms, boo
     st = tti_group_enter(g);
     if (st != TUTTI_OK)
         return st;
-    record = tti_recorded_other(g, TUTTI_RECORD_MONITORED_BARRIER);
+    record = tti_recorded_other(g, TUTTI_RECORD_MONITORED_BARRIER, -1, (tutti_span){ .count = 0 }, 0);
     st = run(g, timeout_ms, wait_all_ranks);
     tti_record_end_slowly(record, st);
     if (st != TUTTI_OK)

@@ -90,15 +90,17 @@ static inline uint64_t tti_recorded_message(const tutti_group *group, const tti_
     return tti_record_write(ring, group->place.index, &facts, flags, TUTTI_RECORD_STARTED);
 }
 
-/** Another operation of the group, without data and without a number, begins: its record. */
-static inline uint64_t tti_recorded_other(const tutti_group *group, tutti_record_kind kind)
+/** Another operation of the group, without a number, begins: its record. buf is what it copies, if anything. */
+static inline uint64_t tti_recorded_other(const tutti_group *group, tutti_record_kind kind, int peer, tutti_span buf,
+                                          unsigned flags)
 {
     tti_ring              *ring = tti_ring_now();
-    const tti_record_facts facts = { .kind = (unsigned)kind, .name = tti_facts_of_thread.name, .peer = -1 };
+    const tti_record_facts facts = { .kind = (unsigned)kind, .dtype = buf.dtype, .device = buf.device.type,
+                                     .name = tti_facts_of_thread.name, .peer = peer, .count = buf.count };
 
     if (group->place.slot == NULL || ring == NULL)
         return 0;
-    return tti_record_write(ring, group->place.index, &facts, 0, TUTTI_RECORD_STARTED);
+    return tti_record_write(ring, group->place.index, &facts, flags, TUTTI_RECORD_STARTED);
 }
 
 /** A blocking message has ended. */

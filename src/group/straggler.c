@@ -6,9 +6,10 @@
  *         knows for whom.
  * How     Whoever waits long in a collective notes for which member that had not entered it (coll/host/wait.c). Calls
  *         are looked at TTI_STRAGGLER_CALLS at a time, when the first wait behind them comes: so calls without waits cost
- *         nothing. A member is a straggler when it was the last in half of them, and the waits for it took a fifth of
- *         the time; it is one no more when it was the last in less than a quarter. Between these nothing is said, and
- *         somebody who stays one is not named again.
+ *         nothing. A member is a straggler when it was the last in three quarters of them, the waits for it took a fifth
+ *         of the time, and that has gone on for PERSISTENT_MS: two that share a core wait for each other in turns, and
+ *         a core that is taken away is given back. It is one no more when it was the last in less than a quarter.
+ *         Between these nothing is said, and somebody who stays one is not named again.
  *         All others find the same. The lowest of them says it.
  * True    A member is counted late only if it had not entered the call: one that waits for another itself is not.
  * Limits  Members on other hosts are not known to be late: what is awaited from there may have been awaited there. */
@@ -18,7 +19,7 @@
 #include <string.h>
 #include <tutti/private.h>
 
-enum { MANY = TTI_STRAGGLER_CALLS / 2, FEW = TTI_STRAGGLER_CALLS / 4, SHARE = 5 };
+enum { MANY = TTI_STRAGGLER_CALLS * 3 / 4, FEW = TTI_STRAGGLER_CALLS / 4, SHARE = 5, PERSISTENT_MS = 500 };
 
 static void begin_window(tti_straggler *s, int size, uint64_t seq, int64_t now_ns)
 {
@@ -38,17 +39,31 @@ static int latest(const tti_straggler *s, int size)
     return most;
 }
 
-/* The window is over: whether it shows a straggler who was none before. */
-static bool judge(tti_straggler *s, int size, int64_t window_ns, bool is_followed, int *rank_out)
+/* Whether the window shows a member that is late; whom, and since when it does, is kept. */
+static bool suspects(tti_straggler *s, int size, int64_t window_ns, bool is_followed)
 {
     const int rank = latest(s, size);
 
+    if (s->late[rank].calls < MANY || s->late[rank].waited_ns < window_ns / SHARE) {
+        s->suspect = -1;
+        return false;
+    }
+    if (s->suspect != rank || !is_followed)
+        s->since_ns = s->began_ns;
+    s->suspect = rank;
+    return true;
+}
+
+/* The window is over: whether it shows a straggler who was none before. is_followed: the next one begins behind it. */
+static bool judge(tti_straggler *s, int size, int64_t window_ns, bool is_followed, int *rank_out)
+{
     if (s->named >= 0 && (!is_followed || s->late[s->named].calls < FEW))
         s->named = -1;
-    if (s->late[rank].calls < MANY || s->late[rank].waited_ns < window_ns / SHARE || s->named == rank)
+    if (!suspects(s, size, window_ns, is_followed) || s->named == s->suspect ||
+        s->began_ns + window_ns - s->since_ns < PERSISTENT_MS * TTI_MS)
         return false;
-    s->named = rank;
-    *rank_out = rank;
+    s->named = s->suspect;
+    *rank_out = s->named;
     return true;
 }
 
@@ -83,7 +98,7 @@ static tti_straggler *straggler_of(tutti_group *group)
     if (s == NULL)
         s = group->straggler = calloc(1, sizeof *s + (size_t)group->size * sizeof s->late[0]);
     if (s != NULL && s->from == 0)
-        s->named = -1;
+        s->named = s->suspect = -1;
     return s; /* without memory nobody is named */
 }
 

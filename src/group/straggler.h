@@ -12,6 +12,8 @@ enum { TTI_STRAGGLER_CALLS = 64 }; /* that are looked at together */
 typedef struct tti_straggler {
     uint64_t from;     /* the first of them; 0: none was waited in yet */
     int64_t  began_ns;
+    int64_t  since_ns; /* suspect has been late */
+    int      suspect;  /* group rank that was late in the latest window; -1: nobody */
     int      named;    /* group rank that the log has named, -1: nobody; until it comes in time again */
     struct {
         uint32_t calls;

@@ -6,6 +6,7 @@
  * stands in the group's list of messages. A blocking call that runs out of time ends the group, because its buffer,
  * or the peer's memory, would stay in use; a wait for a signal borrows nothing, and is given up alone. */
 #include "group/one_sided.h"
+#include "group/recorded.h"
 
 #include <stdio.h>
 #include "group/check.h"
@@ -22,6 +23,8 @@ typedef struct access {
     uint64_t                offset; /* bytes */
     size_t                  bytes;
     tutti_span              buf;
+    tutti_record_kind       kind;
+    uint64_t                record; /* 0: none, or it is the work's */
 } access;
 
 typedef tutti_status begin_fn(const access *a, tutti_request **request_out);
@@ -110,6 +113,8 @@ static tutti_status leave(const access *a, tutti_status st)
 {
     char what[TTI_GROUP_CAUSE_MAX];
 
+    if (a->record != 0)
+        tti_record_end_slowly(a->record, st);
     describe(a, what);
     if (tti_group_finishes(st))
         tti_hooks_abort(a->group, what, st);
@@ -154,11 +159,19 @@ static tutti_status await(const access *a, tutti_request *request)
     return st;
 }
 
-static tutti_status run(const access *a, begin_fn *begin)
+/* It begins, and is waited for: leave() ends the record. */
+static void record(access *a)
+{
+    a->record = tti_recorded_other(a->group, a->kind, a->peer, a->buf, 0);
+}
+
+static tutti_status run(access *a, begin_fn *begin)
 {
     tutti_request *request = NULL;
-    tutti_status   st = begin(a, &request);
+    tutti_status   st;
 
+    record(a);
+    st = begin(a, &request);
     return leave(a, st == TUTTI_OK ? await(a, request) : st);
 }
 
@@ -202,6 +215,7 @@ static tutti_status issue(const access *a, begin_fn *begin, tutti_work **work_ou
     describe(a, work->what);
     tti_comm_name(a->group, TUTTI_CPU, a->what, work->name);
     note_result(a, begin, work);
+    work->call.record = tti_recorded_other(a->group, a->kind, a->peer, a->buf, TUTTI_RECORD_ASYNC);
     work->ops = backend_ops(a->group); /* as of a message, also if it is done */
     if (request != NULL)
         tti_message_adopt(a->group, backend_ops(a->group), request, work);
@@ -232,7 +246,7 @@ static tutti_status check_work_out(const char *what, tutti_work **work_out)
 
 tutti_status tutti_window_put(tutti_window *window, tutti_span buf, int peer, int64_t offset)
 {
-    access             a = { .what = "window_put", .window = window };
+    access             a = { .what = "window_put", .kind = TUTTI_RECORD_PUT, .window = window };
     const tutti_status st = enter_copy(&a, buf, peer, offset);
 
     return st == TUTTI_OK ? run(&a, begin_put) : st;
@@ -241,7 +255,7 @@ tutti_status tutti_window_put(tutti_window *window, tutti_span buf, int peer, in
 tutti_status tutti_window_put_async(tutti_window *window, tutti_span buf, int peer, int64_t offset,
                                     tutti_work **work_out)
 {
-    access       a = { .what = "window_put", .window = window };
+    access       a = { .what = "window_put", .kind = TUTTI_RECORD_PUT, .window = window };
     tutti_status st = check_work_out(a.what, work_out);
 
     if (st == TUTTI_OK)
@@ -251,7 +265,7 @@ tutti_status tutti_window_put_async(tutti_window *window, tutti_span buf, int pe
 
 tutti_status tutti_window_get(tutti_window *window, tutti_span buf, int peer, int64_t offset)
 {
-    access             a = { .what = "window_get", .window = window };
+    access             a = { .what = "window_get", .kind = TUTTI_RECORD_GET, .window = window };
     const tutti_status st = enter_copy(&a, buf, peer, offset);
 
     return st == TUTTI_OK ? run(&a, begin_get) : st;
@@ -260,7 +274,7 @@ tutti_status tutti_window_get(tutti_window *window, tutti_span buf, int peer, in
 tutti_status tutti_window_get_async(tutti_window *window, tutti_span buf, int peer, int64_t offset,
                                     tutti_work **work_out)
 {
-    access       a = { .what = "window_get", .window = window };
+    access       a = { .what = "window_get", .kind = TUTTI_RECORD_GET, .window = window };
     tutti_status st = check_work_out(a.what, work_out);
 
     if (st == TUTTI_OK)
@@ -277,10 +291,13 @@ static tutti_status begin_wait(const access *a, tutti_request **request_out)
 
 tutti_status tutti_window_signal(tutti_window *window, int peer)
 {
-    access       a = { .what = "window_signal", .window = window };
+    access       a = { .what = "window_signal", .kind = TUTTI_RECORD_SIGNAL, .window = window };
     tutti_status st = enter(&a, peer);
 
-    return st == TUTTI_OK ? leave(&a, a.ops->signal(window->handle, a.peer)) : st;
+    if (st != TUTTI_OK)
+        return st;
+    record(&a);
+    return leave(&a, a.ops->signal(window->handle, a.peer));
 }
 
 static tutti_status none_came(const access *a, int64_t began_ns)
@@ -292,18 +309,21 @@ static tutti_status none_came(const access *a, int64_t began_ns)
                     rank, (long long)waited_ms);
 }
 
-static tutti_status wait_signal(const access *a, int64_t timeout_ms)
+static tutti_status wait_signal(access *a, int64_t timeout_ms)
 {
     tti_port      *port = a->group->runner->port;
     const int64_t  began_ns = tti_port_now(port);
     tutti_request *request = NULL;
-    tutti_status   st = begin_wait(a, &request);
+    tutti_status   st;
 
+    record(a);
+    st = begin_wait(a, &request);
     if (st != TUTTI_OK || request == NULL)
         return leave(a, st);
     st = backend_ops(a->group)->wait(request, tti_deadline(port, timeout_ms, a->group->timeout_ms));
     if (st == TUTTI_E_TIMEOUT && a->ops->cancel(a->window->handle, request)) {
         backend_ops(a->group)->release(request);
+        tti_record_end_slowly(a->record, TUTTI_E_TIMEOUT);
         tti_group_leave(a->group, a->what, TUTTI_OK); /* nothing is in use: the group goes on */
         return none_came(a, began_ns);
     }
@@ -315,7 +335,7 @@ static tutti_status wait_signal(const access *a, int64_t timeout_ms)
 
 tutti_status tutti_window_wait_signal(tutti_window *window, int peer, int64_t timeout_ms)
 {
-    access       a = { .what = "window_wait_signal", .window = window };
+    access       a = { .what = "window_wait_signal", .kind = TUTTI_RECORD_WAIT_SIGNAL, .window = window };
     tutti_status st;
 
     if (timeout_ms < TUTTI_INFINITE)
@@ -327,7 +347,7 @@ tutti_status tutti_window_wait_signal(tutti_window *window, int peer, int64_t ti
 
 tutti_status tutti_window_wait_signal_async(tutti_window *window, int peer, tutti_work **work_out)
 {
-    access       a = { .what = "window_wait_signal", .window = window };
+    access       a = { .what = "window_wait_signal", .kind = TUTTI_RECORD_WAIT_SIGNAL, .window = window };
     tutti_status st = check_work_out(a.what, work_out);
 
     if (st == TUTTI_OK)
@@ -362,7 +382,7 @@ tutti_status tti_window_flush_peers(tutti_window *window, tutti_group *group, co
 
 tutti_status tutti_window_flush(tutti_window *window, int peer)
 {
-    access       a = { .what = "window_flush", .window = window };
+    access       a = { .what = "window_flush", .kind = TUTTI_RECORD_FLUSH, .window = window };
     tutti_status st = tti_window_enter(window, a.what, true, &a.group);
 
     if (st != TUTTI_OK)
@@ -374,7 +394,10 @@ tutti_status tutti_window_flush(tutti_window *window, int peer)
         tti_group_leave(a.group, a.what, TUTTI_OK);
         return st;
     }
-    st = tti_window_flush_peers(window, a.group, a.what, peer == -1 ? -1 : a.peer);
+    a.peer = peer == -1 ? -1 : a.peer;
+    record(&a);
+    st = tti_window_flush_peers(window, a.group, a.what, a.peer);
+    a.peer = a.peer < 0 ? a.group->rank : a.peer; /* for words */
     return leave(&a, st);
 }
 

@@ -198,15 +198,14 @@ void tti_image_release(tti_image *image)
 
 /* ---- its entries ---- */
 
-bool tti_image_record(const tti_image *image, uint64_t id, tutti_recorder_slot *slot_out)
+bool tti_image_record(const tti_image *image, uint32_t i, tutti_recorder_slot *slot_out)
 {
     const tutti_recorder_head *head = &image->head;
-    const uint64_t             at = head->records_at + (id - 1) % head->record_count * head->record_bytes;
     tutti_recorder_slot        s;
 
-    memcpy(&s, image->bytes + at, sizeof s);
-    if (id == 0 || s.id != id || s.state >> 32 != (id & UINT32_MAX) ||
-        s.seq >> TTI_SEQ_BITS != tti_record_check(id, s.call, s.seq, s.place, s.count, s.began))
+    memcpy(&s, image->bytes + head->records_at + (uint64_t)i * head->record_bytes, sizeof s);
+    if (s.id == 0 || (s.id - 1) % head->record_count != i || s.state >> 32 != (s.id & UINT32_MAX) ||
+        s.seq >> TTI_SEQ_BITS != tti_record_check(s.id, s.call, s.seq, s.place, s.count, s.began))
         return false;
     *slot_out = s;
     return true;

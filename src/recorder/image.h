@@ -18,9 +18,9 @@ typedef struct tti_image {
 tutti_status tti_image_take(int fd, const char *name, tti_image *image_out);
 void         tti_image_release(tti_image *image);
 
-/** Entry i of a table, which has that many, as far as this version knows it: zeros where the writer's entries end. False:
- * it was being written. */
-bool tti_image_record(const tti_image *image, uint64_t id, tutti_recorder_slot *slot_out);
+/** Entry i of a table, which has that many, as far as this version knows it. False: nobody's, or it was being written, or
+ * what is in it does not belong together. */
+bool tti_image_record(const tti_image *image, uint32_t i, tutti_recorder_slot *slot_out);
 bool tti_image_group(const tti_image *image, uint32_t i, tutti_recorder_group_slot *slot_out);
 bool tti_image_name(const tti_image *image, uint32_t i, tutti_recorder_name_slot *slot_out);
 /** The members of a group: the list, in the image; NULL: it is not there. */

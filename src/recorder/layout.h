@@ -17,7 +17,8 @@
 
 enum {
     TTI_RECORDS_DEFAULT = 2048,
-    TTI_RECORDS_MIN = 16,
+    TTI_RECORDS_MIN = 64,
+    TTI_ID_BLOCK = 16, /* ids that a thread takes at a time */
     TTI_RECORDS_MAX = 1 << 20,
     TTI_RECORDED_GROUPS = 256,
     TTI_RECORDED_NAMES = 512,

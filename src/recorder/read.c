@@ -192,22 +192,34 @@ static tutti_status decode_groups(tutti_recorder *r)
     return TUTTI_OK;
 }
 
-/* Records from the oldest that may be there to the newest. Those that were issued while the copy was made are newer than
- * the head's count: they are found a little beyond it. */
+static int by_time(const void *a, const void *b)
+{
+    const tutti_recorder_slot *x = a, *y = b;
+
+    if (x->began != y->began)
+        return x->began < y->began ? -1 : 1;
+    return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Whether an id can be of the latest: a writer that stood still while others went around the ring leaves an old one, and
+ * some were issued while the copy was made. */
+static bool is_recent(const tutti_recorder_head *head, uint64_t id)
+{
+    return id <= head->issued + head->record_count && head->issued <= id + 2 * (uint64_t)head->record_count;
+}
+
 static tutti_status decode_records(tutti_recorder *r)
 {
     const tutti_recorder_head *head = &r->image.head;
-    const uint64_t             newest = head->issued + head->record_count / 2;
-    uint64_t                   id = newest > head->record_count + head->record_count / 2
-                                        ? newest - head->record_count - head->record_count / 2
-                                        : 0;
+    uint32_t                   i;
 
     r->records = calloc(head->record_count, sizeof *r->records);
     if (r->records == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the records of recorder '%s'", r->path);
-    for (id++; id <= newest && r->n_records < (int)head->record_count; id++)
-        if (tti_image_record(&r->image, id, &r->records[r->n_records]))
+    for (i = 0; i < head->record_count; i++)
+        if (tti_image_record(&r->image, i, &r->records[r->n_records]) && is_recent(head, r->records[r->n_records].id))
             r->n_records++;
+    qsort(r->records, (size_t)r->n_records, sizeof *r->records, by_time); /* each thread has ids of its own */
     return TUTTI_OK;
 }
 
@@ -429,6 +441,11 @@ const char *tti_record_kind_name(unsigned kind)
     case TUTTI_RECORD_SEND: return "send";
     case TUTTI_RECORD_RECV: return "recv";
     case TUTTI_RECORD_MONITORED_BARRIER: return "monitored_barrier";
+    case TUTTI_RECORD_PUT: return "window_put";
+    case TUTTI_RECORD_GET: return "window_get";
+    case TUTTI_RECORD_SIGNAL: return "window_signal";
+    case TUTTI_RECORD_WAIT_SIGNAL: return "window_wait_signal";
+    case TUTTI_RECORD_FLUSH: return "window_flush";
     case TUTTI_RECORD_RANGE: return "range";
     default: return tti_call_kind_name((tutti_call_kind)kind);
     }
@@ -442,7 +459,7 @@ static const group *group_of(const tutti_recorder *r, const tutti_recorder_slot 
 
     *index_out = -1;
     for (i = 0; (s->call & 0xff) != TUTTI_RECORD_RANGE && i < r->n_groups; i++)
-        if (r->groups[i].place == place && s->id > r->groups[i].slot.first_id) {
+        if (r->groups[i].place == place && s->began >= r->groups[i].slot.made_ticks) {
             *index_out = i;
             return &r->groups[i];
         }
@@ -473,8 +490,10 @@ static void derive_bytes(const tutti_recorder_slot *s, const group *g, tutti_rec
     case TUTTI_RECORD_GATHER: out->in_bytes = n; out->out_bytes = is_root ? all : 0; break;
     case TUTTI_RECORD_SCATTER: out->in_bytes = is_root ? all : 0; out->out_bytes = n; break;
     case TUTTI_RECORD_REDUCE_SCATTER: out->in_bytes = all; out->out_bytes = n; break;
-    case TUTTI_RECORD_SEND: out->in_bytes = n; break;
-    case TUTTI_RECORD_RECV: out->out_bytes = n; break;
+    case TUTTI_RECORD_SEND:
+    case TUTTI_RECORD_PUT: out->in_bytes = n; break;
+    case TUTTI_RECORD_RECV:
+    case TUTTI_RECORD_GET: out->out_bytes = n; break;
     default: break;
     }
 }

@@ -3,7 +3,18 @@
  * record.c - the rest of a record, where there is more to say than that an operation has ended well and at once. */
 #include "recorder/memory.h"
 
-static const uint64_t NOTE_EVERY = 1024; /* records, between two notes of the clock */
+static const uint64_t NOTE_EVERY = 1024; /* ids, between two notes of the clock */
+
+uint64_t tti_record_take_ids(tti_ring *ring)
+{
+    const uint64_t before = __atomic_fetch_add(&ring->head->issued, TTI_ID_BLOCK, __ATOMIC_RELAXED);
+
+    tti_facts_of_thread.next_id = before + 2;
+    tti_facts_of_thread.end_id = before + TTI_ID_BLOCK + 1;
+    if (before % NOTE_EVERY == 0)
+        tti_recorder_note_clock(ring);
+    return before + 1;
+}
 
 /* The entry of id, unless it is another's by now. */
 static tutti_recorder_slot *entry_of(const tti_ring *ring, uint64_t id)
@@ -111,7 +122,7 @@ void tti_record_end_slowly(uint64_t id, tutti_status status)
         status = TUTTI_OK; /* it was counted then */
     if (ring != NULL && id != 0 && status != TUTTI_OK)
         count_failure(ring, id);
-    if (ring != NULL && (id % NOTE_EVERY == 0 || status != TUTTI_OK))
+    if (ring != NULL && status != TUTTI_OK)
         tti_recorder_note_clock(ring);
     tti_facts_of_thread.n_waits = 0;
     tti_facts_of_thread.waited_ns = 0;

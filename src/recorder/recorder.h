@@ -9,9 +9,10 @@
  *     ... the operation ...
  *     tti_record_end(id, status, quick);
  *
- * Ids are taken by an atomic addition, so any thread may record; what follows is plain stores into the id's entry.
- * A thread that stands still between the two while others go once around the ring writes into an entry that is
- * another's by then: the check in the record tells (layout.h). What an operation changes later is the one word that
+ * A thread takes ids by an atomic addition, TTI_ID_BLOCK at a time, for one costs as much as all stores of a record; what
+ * follows is plain stores into the id's entry, so any thread may record. It leaves what it has taken when others have come
+ * half around the ring since. A thread that stands still in between while they go once around it writes into an entry that
+ * is another's by then: the check in the record tells (layout.h). What an operation changes later is the one word that
  * has its id in it, so a late change of an entry that is another's is seen as such. */
 #ifndef TTI_RECORDER_RECORDER_H
 #define TTI_RECORDER_RECORDER_H
@@ -56,6 +57,8 @@ typedef struct tti_thread_facts {
     uint32_t n_waits;   /* long ones, since its last record ended; whoever waits notes them */
     int32_t  late;      /* rank in the group that the last one was for; -1: nobody is known */
     int64_t  waited_ns; /* all of them */
+    uint64_t next_id;   /* of those that it has taken */
+    uint64_t end_id;
 } tti_thread_facts;
 
 extern _Thread_local tti_thread_facts tti_facts_of_thread __attribute__((tls_model("initial-exec")));
@@ -86,11 +89,23 @@ static inline tutti_recorder_slot *tti_record_slot(const tti_ring *ring, uint64_
     return &ring->records[(id - 1) & ring->mask];
 }
 
+/** More ids for this thread: the first of them. */
+uint64_t tti_record_take_ids(tti_ring *ring);
+
+static inline uint64_t tti_record_new_id(tti_ring *ring)
+{
+    tti_thread_facts *thread = &tti_facts_of_thread;
+
+    if (thread->next_id == thread->end_id || tti_word_peek(&ring->head->issued) - thread->next_id > ring->mask / 2)
+        return tti_record_take_ids(ring);
+    return thread->next_id++;
+}
+
 /** Write one record, in state: its id. */
 static inline uint64_t tti_record_write(tti_ring *ring, unsigned group, const tti_record_facts *facts, unsigned flags,
                                         tutti_record_state state)
 {
-    const uint64_t       id = __atomic_add_fetch(&ring->head->issued, 1, __ATOMIC_RELAXED);
+    const uint64_t       id = tti_record_new_id(ring);
     const uint64_t       began = tti_ticks(ring->counter);
     const uint64_t       call = tti_record_call(facts->kind, facts->dtype, facts->op, facts->device, group, facts->name);
     const uint64_t       place = (uint64_t)(uint32_t)(facts->peer + 1) | (uint64_t)(uint32_t)facts->tag << 32;

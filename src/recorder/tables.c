@@ -152,7 +152,7 @@ static void fill(tti_ring *ring, tutti_recorder_group_slot *slot, const tti_grou
 {
     tutti_recorder_group_slot mine = {
         .number = facts->number, .flags = TTI_GROUP_THERE, .rank = facts->rank, .size = facts->size,
-        .world_rank = facts->world_rank, .made = ++n_made, .first_id = tti_word_peek(&ring->head->issued),
+        .world_rank = facts->world_rank, .made = ++n_made, .made_ticks = tti_ticks(ring->counter),
     };
 
     put_text(mine.name, sizeof mine.name, facts->name);

@@ -87,7 +87,7 @@ proctype reader(byte me)
 #ifdef NO_ID_IN_STATE
     :: a != 0 && a == b ->
 #else
-    :: a != 0 && a == b && s / 2 == a -> /* = recorder/image.c: if (id == 0 || s.id != id || s.state >> 32 != (id & UINT32_MAX) || */
+    :: a != 0 && a == b && s / 2 == a -> /* = recorder/image.c: if (s.id == 0 || (s.id - 1) % head->record_count != i || s.state >> 32 != (s.id & UINT32_MAX) || */
 #endif
         assert(c == a);
         assert(s % 2 == 0 || ended[a])

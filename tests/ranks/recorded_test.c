@@ -204,6 +204,34 @@ static void a_group(tt_ctx *t)
     OK(tutti_barrier(t->group));
 }
 
+/* A barrier that names, and a window. */
+static void others(tt_ctx *t, const char *name)
+{
+    tutti_recorder_group g = TUTTI_RECORDER_GROUP;
+    tutti_record         rec = TUTTI_RECORD;
+    tutti_recorder      *r;
+    tutti_window        *window = NULL;
+    void                *part = NULL;
+    tutti_span           span;
+    float                x = 1;
+    int                  group;
+
+    OK(tutti_monitored_barrier(t->group, 0, true));
+    OK(tutti_alloc(64, &part));
+    span = tutti_span_of(part, 4, TUTTI_F32);
+    OK(tutti_window_create(&span, t->group, &window));
+    OK(tutti_window_put(window, TUTTI_SPAN(&x, 1), (t->rank + 1) % t->size, 0));
+    r = read_self();
+    group = find_group(r, name, t->rank, &g);
+    assert_true(find_record(r, group, TUTTI_RECORD_MONITORED_BARRIER, 0, &rec));
+    assert_int_equal(rec.state, TUTTI_RECORD_DONE);
+    assert_true(find_record(r, group, TUTTI_RECORD_PUT, 0, &rec));
+    assert_true(rec.state == TUTTI_RECORD_DONE && rec.in_bytes == 4 && rec.peer == (t->rank + 1) % t->size);
+    tutti_recorder_close(r);
+    OK(tutti_window_free(window));
+    OK(tutti_free(part));
+}
+
 static void everything_is_recorded(tt_ctx *t)
 {
     const char *name = tutti_get_group_name(t->group);
@@ -211,6 +239,7 @@ static void everything_is_recorded(tt_ctx *t)
     collectives(t, name);
     messages(t, name);
     parts(t, name);
+    others(t, name);
     a_group(t);
 }
 
