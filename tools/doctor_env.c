@@ -134,6 +134,8 @@ static void tell_aliases(report *r)
         { "TUTTI_LOG", "TORCH_CPP_LOG_LEVEL" },
         { "TUTTI_DEBUG", "TORCH_DISTRIBUTED_DEBUG" },
         { "TUTTI_SOCKET_IFNAME", "GLOO_SOCKET_IFNAME" },
+        { "TUTTI_TRACE_BUFFER_SIZE", "TORCH_FR_BUFFER_SIZE" },
+        { "TUTTI_TRACE_FILE", "TORCH_FR_DUMP_TEMP_FILE" },
     };
     size_t i;
 
@@ -144,6 +146,9 @@ static void tell_aliases(report *r)
             report_add(r, WARN, pairs[i].first, "keep one of the two", "is %.60s and %s is %.60s: the first is taken", a,
                        pairs[i].second, b);
     }
+    if (get("TUTTI_TRACE_SIGNAL") != NULL && get("TUTTI_TRACE_FILE") == NULL && get("TORCH_FR_DUMP_TEMP_FILE") == NULL &&
+        get("TORCH_NCCL_DEBUG_INFO_TEMP_FILE") == NULL)
+        report_add(r, FAILS, "TUTTI_TRACE_SIGNAL", "set TUTTI_TRACE_FILE", "is set, and no file is named to save the recorder to");
     if (get("TUTTI_ALGO") != NULL && get("TUTTI_TUNE") != NULL)
         report_add(r, NOTE, "TUTTI_ALGO", NULL, "goes before TUTTI_TUNE for the operations that it names");
 }

@@ -134,6 +134,7 @@ static void an_environment_is_told_of(void **state)
     expect("TUTTI_QUITE_ANOTHER_THING=1 $T doctor env", 0, "next: docs/env.md");
     expect("TUTTI_TEST_X=1 $T doctor env", 0, "0 warnings");
     expect("NCCL_DEBUG=INFO $T doctor env", 0, "note  NCCL_DEBUG     is not read by tutti");
+    expect("TUTTI_TRACE_SIGNAL=USR1 $T doctor env", 1, "next: set TUTTI_TRACE_FILE");
     expect("TUTTI_LOG=info TORCH_CPP_LOG_LEVEL=ERROR $T doctor env", 0, "TORCH_CPP_LOG_LEVEL is ERROR: the first is taken");
 }
 

@@ -172,6 +172,10 @@ static const row rows[] = {
     { "TUTTI_TUNE", check_choice, 0, 0 },
     { "TUTTI_REPRODUCIBLE", check_choice, 0, 0 },
     { "TUTTI_ISA", check_isa, 0, 0 },
+    { "TUTTI_RECORDER", check_flag, 0, 0 },
+    { "TUTTI_TRACE_BUFFER_SIZE", NULL, 0, 1 << 20 },
+    { "TORCH_FR_BUFFER_SIZE", NULL, 0, 1 << 20 },
+    { "TORCH_NCCL_TRACE_BUFFER_SIZE", NULL, 0, 1 << 20 },
 };
 
 static bool is_read(const char *name)

@@ -68,6 +68,9 @@ static void values_are_checked_by_their_readers(void **state)
     check("TUTTI_REPRODUCIBLE", "1", true, NULL);
     check("TUTTI_ISA", "portable", true, NULL);
     check("TUTTI_ISA", "mmx", false, "TUTTI_ISA is 'mmx'");
+    check("TUTTI_RECORDER", "no", true, NULL);
+    check("TUTTI_RECORDER", "2", false, "TUTTI_RECORDER is '2'");
+    check("TUTTI_TRACE_BUFFER_SIZE", "-5", false, "TUTTI_TRACE_BUFFER_SIZE is '-5'");
     check("TUTTI_DEBUGGER", "anything", true, NULL);
     check("TUTTI_AUTH", "maybe", false, "not 'secret' or 'none'");
     check("TUTTI_SECRET_FILE", "/nowhere/secret", false, "cannot open secret file");
