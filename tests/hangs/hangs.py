@@ -134,6 +134,19 @@ def look(bin_dir, way, rules):
         return bad, run.stdout, took
 
 
+def look_at_well(bin_dir):
+    """Of a job that goes on nothing is said, however often one looks."""
+    bad = []
+    with Job(bin_dir, "well") as job:
+        job.wait_for("is here", RANKS)
+        for _ in range(5):
+            run = subprocess.run([str(bin_dir / "tutti"), "doctor", "hang", "--job", job.name, "--least", "10"], text=True,
+                                 capture_output=True, timeout=60)
+            if run.returncode != 0 or "nobody waits in an operation" not in run.stdout:
+                bad.append(f"well: exit code {run.returncode}: {run.stdout}{run.stderr}")
+    return bad
+
+
 def look_at_launched(bin_dir):
     """A job of `tutti run` is found by its name, too."""
     name = f"hang-launched-{os.getpid()}"
@@ -191,7 +204,7 @@ def main():
         more, words, took = look(args.bin, way, rules)
         bad += more
         said.append((words, took))
-    bad += look_at_launched(args.bin)
+    bad += look_at_well(args.bin) + look_at_launched(args.bin)
     for line in bad:
         print(line)
     if args.write and not bad:

@@ -99,12 +99,23 @@ static int blocked_send(int rank)
     return tutti_barrier(NULL) == TUTTI_OK ? 0 : fail("barrier");
 }
 
+/* None of the five: nothing is wrong. */
+static int well(int rank)
+{
+    (void)rank;
+    say("is here");
+    while (sum(NULL) == TUTTI_OK)
+        usleep(1000);
+    return fail("all_reduce");
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
         const char *name;
         int (*run)(int rank);
-    } ways[] = { { "dead", dead }, { "stopped", stopped }, { "late", late }, { "different", different }, { "send", blocked_send } };
+    } ways[] = { { "dead", dead }, { "stopped", stopped }, { "late", late }, { "different", different }, { "send", blocked_send },
+             { "well", well } };
     size_t i;
 
     for (i = 0; i < sizeof ways / sizeof ways[0]; i++)
@@ -113,6 +124,6 @@ int main(int argc, char **argv)
                 return fail("joining");
             return ways[i].run(tutti_get_rank(NULL));
         }
-    fprintf(stderr, "usage: stage dead | stopped | late | different | send\n");
+    fprintf(stderr, "usage: stage dead | stopped | late | different | send | well\n");
     return 2;
 }
