@@ -57,10 +57,9 @@ typedef struct hang {
     double longest_s;
 } hang;
 
-/** What was open at the first look, to tell what has not moved at the second. */
+/** The first look, to tell what has not moved at the second. */
 typedef struct hang_look {
-    uint64_t *issued; /* [view->n_recorders] */
-    double *cpu_s;
+    double *cpu_s; /* [view->n_recorders]: what each process had used */
     int64_t at_ns;
 } hang_look;
 

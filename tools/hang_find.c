@@ -42,22 +42,19 @@ bool hang_look_begin(const job_view *view, hang_look *look)
     int i;
 
     *look = (hang_look){ .at_ns = now_ns() };
-    look->issued = calloc((size_t)view->n_recorders + 1, sizeof *look->issued);
     look->cpu_s = calloc((size_t)view->n_recorders + 1, sizeof *look->cpu_s);
-    for (i = 0; i < view->n_recorders && look->issued != NULL && look->cpu_s != NULL; i++) {
+    for (i = 0; i < view->n_recorders && look->cpu_s != NULL; i++) {
         const tutti_recorder_info info = info_of(view->recorders[i]);
 
-        look->issued[i] = info.issued;
         look->cpu_s[i] = info.is_alive ? process_look((pid_t)info.pid).cpu_s : 0;
     }
-    return look->issued != NULL && look->cpu_s != NULL;
+    return look->cpu_s != NULL;
 }
 
 void hang_look_release(hang_look *look)
 {
-    free(look->issued);
     free(look->cpu_s);
-    *look = (hang_look){ .issued = NULL };
+    *look = (hang_look){ .cpu_s = NULL };
 }
 
 /* ---- what a rank is at ------------------------------------------------------------------------- */
@@ -100,18 +97,22 @@ static hang_at by_process(const job_view *view, const hang_rank *r)
     }
 }
 
+/* Whether the rank has issued anything since the first look. */
+static bool has_moved(const hang_look *look, const hang_rank *r)
+{
+    return r->seen->n_ops > 0 && r->seen->ops[r->seen->n_ops - 1].r.issued_ns > look->at_ns;
+}
+
 /* Whether the rank may be in this operation, and nowhere else. */
 static bool counts(const job_view *view, const hang_look *look, const hang_rank *r, const view_op *op)
 {
-    const uint64_t before = look->issued[recorder_index(view, r->seen->recorder)];
-
     if (!view_is_open(op) || op->r.kind == TUTTI_RECORD_RANGE)
         return false;
     if (view->from_files)
         return true;
-    if (op->r.id > before)
+    if (op->r.issued_ns > look->at_ns)
         return false; /* it came between the looks */
-    return !op->r.is_async || (r->seen->info.issued == before && r->cpu_share < IDLE_SHARE);
+    return !op->r.is_async || (!has_moved(look, r) && r->cpu_share < IDLE_SHARE);
 }
 
 static void find_operations(const job_view *view, const hang_look *look, double least_s, hang_rank *r)
@@ -215,8 +216,12 @@ static bool is_awaited(const hang_rank *r, const hang_rank *m, const view_op *op
 {
     if (op->r.kind == TUTTI_RECORD_SEND || op->r.kind == TUTTI_RECORD_RECV)
         return (op->r.peer < 0 || op->r.peer == m->rank) && (cannot_go_on(m->at) || !is_other_end(m, r->rank, op));
-    if (op->r.kind == TUTTI_RECORD_MONITORED_BARRIER)
+    if (op->r.kind == TUTTI_RECORD_WAIT_SIGNAL)
+        return op->r.peer < 0 || op->r.peer == m->rank;
+    if (op->r.kind == TUTTI_RECORD_MONITORED_BARRIER || (view_is_collective(op) && op->r.seq == 0))
         return cannot_go_on(m->at) || !is_in_kind(m, op);
+    if (!view_is_collective(op)) /* on a window: nobody need be there for it, but alive */
+        return op->r.peer == m->rank && cannot_go_on(m->at);
     if (!has_come(m, op))
         return true;
     return cannot_go_on(m->at) && m->at != HANG_LEFT && m->wait != NULL; /* stopped, or dead, on the way */

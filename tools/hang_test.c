@@ -179,6 +179,19 @@ static void messages_are_looked_at_from_both_ends(void **state)
     look(3, 1, "nobody is missing: all members are in it");
 }
 
+static void windows_wait_for_signals_only(void **state)
+{
+    (void)state;
+    begin_world(3);
+    add_open(0, TUTTI_RECORD_WAIT_SIGNAL, 0, 0, 1, 0, 0);
+    add_open(2, TUTTI_RECORD_PUT, 0, 0, 1, 0, 8);
+    look(3, 1, "rank 1 (pid 1001, n1) has not come");
+    says("rank 0 waits for it, rank 0 since 30.0 s in");
+    begin_world(2); /* a barrier without a number: is the other in one? */
+    add_open(0, TUTTI_RECORD_BARRIER, 0, 0, -1, 0, 0);
+    look(2, 1, "rank 1 (pid 1001, n1) has not come");
+}
+
 static void a_root_that_is_missing_is_enough(void **state)
 {
     (void)state;
@@ -315,6 +328,7 @@ int main(void)
         cmocka_unit_test(different_calls_are_shown),
         cmocka_unit_test(circles_over_groups_are_found),
         cmocka_unit_test(messages_are_looked_at_from_both_ends),
+        cmocka_unit_test(windows_wait_for_signals_only),
         cmocka_unit_test(a_root_that_is_missing_is_enough),
         cmocka_unit_test(who_has_left_or_failed_is_named),
         cmocka_unit_test(who_has_not_joined_is_named),

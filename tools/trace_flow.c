@@ -56,11 +56,15 @@ static int gather(const job_view *view, tutti_record_kind kind, end *ends)
     return n;
 }
 
+/* Whether the ring still has its first record, so that nothing was written over. */
 static bool is_whole(const job_view *view, int rank)
 {
     const view_rank *r = &view->ranks[rank];
+    int i = 0;
 
-    return r->n_ops == 0 || (uint64_t)tutti_recorder_count_records(r->recorder) >= r->info.issued;
+    while (i < r->n_ops && r->ops[i].r.id != 1)
+        i++;
+    return i < r->n_ops;
 }
 
 /* Which of the sends the last recv goes with. */
