@@ -66,7 +66,8 @@ static inline void tti_recorded_end(tutti_group *group, const tutti_call *call, 
     if (tti_facts_of_thread.n_waits != 0)
         tti_straggler_look(group, call);
     if (blocking)
-        tti_record_end(call->record, 0, st, call->count <= TTI_SMALL_COUNT && call->n_parts == 0);
+        tti_record_end(call->record, call->n_parts > 0 ? TUTTI_RECORD_BYTES : 0, st,
+                       call->count <= TTI_SMALL_COUNT && call->n_parts == 0);
     else
         tti_record_end_slowly(call->record, st);
     if (group->place.slot != NULL)

@@ -51,7 +51,7 @@ proctype writer(byte me)
         if
         :: n != 1 -> /* of the fast path: no look at the id, for nobody else has come meanwhile */
             ended[n] = true;
-            put(STATE(e), DONE(n)) /* = recorder/recorder.h: tti_record_state_word(id, flags | TUTTI_RECORD_QUICK, TUTTI_OK, TUTTI_RECORD_DONE)); */
+            put(STATE(e), DONE(n)) /* = recorder/recorder.h: tti_word_set(&slot->state, tti_record_state_word(id, flags, TUTTI_OK, TUTTI_RECORD_DONE)); */
         :: true
         fi
     }
