@@ -109,7 +109,7 @@ typedef struct tutti_recorder_group_slot {
     int32_t  ranks_at;    /* where its members stand in the table of ranks, by group rank; -1: 0 .. size-1; -2: not kept */
     uint64_t made;        /* groups made before it, itself included */
     uint64_t made_ticks;  /* when it was made: earlier records are of the place's former group */
-    uint64_t issued;      /* numbers of the latest collective that was issued, that began, that ended */
+    uint64_t issued;      /* numbers of the latest collective that was issued to run later, that began, that ended */
     uint64_t began;
     uint64_t ended;
     uint64_t messages;    /* issued so far */

@@ -134,10 +134,13 @@ static void put_title(const tutti_record *rec, const tutti_recorder_group *g, ch
         snprintf(out, bytes, "%.*s:%s", (int)strcspn(backend, ","), backend, op);
 }
 
+/* Of a broadcast and a reduction to one that form has the buffer of every member, read or not. */
 static json_t *sizes(uint64_t bytes, const tutti_record *rec)
 {
     const size_t size = tutti_dtype_size(rec->dtype);
 
+    if (rec->kind == TUTTI_RECORD_BROADCAST || rec->kind == TUTTI_RECORD_REDUCE)
+        bytes = (uint64_t)rec->count * size;
     return json_pack("[[I]]", number(size != 0 ? bytes / size : 0));
 }
 

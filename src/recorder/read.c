@@ -427,7 +427,7 @@ tutti_status tutti_recorder_get_group(const tutti_recorder *recorder, int i, tut
         .name = slot->name, .desc = slot->desc, .backend = slot->backend, .world = slot->world, .number = slot->number,
         .is_there = (slot->flags & TTI_GROUP_THERE) != 0, .has_failed = (slot->flags & TTI_GROUP_FAILED) != 0,
         .rank = slot->rank, .world_rank = slot->world_rank, .n_ranks = slot->size, .ranks = recorder->groups[i].ranks,
-        .issued = slot->issued, .began = slot->began, .ended = slot->ended, .messages = slot->messages,
+        .issued = slot->issued > slot->began ? slot->issued : slot->began, .began = slot->began, .ended = slot->ended, .messages = slot->messages,
     };
     hand_out(out, out->size, &mine, sizeof mine);
     return TUTTI_OK;
