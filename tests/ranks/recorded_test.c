@@ -305,8 +305,9 @@ static void a_time_out_is_dumped(tt_ctx *t)
     snprintf(path, sizeof path, "%s0", prefix);
     setenv("TUTTI_TRACE_FILE", prefix, 1);
     opts.init_method = t->init_method;
-    opts.timeout_ms = 700;
+    opts.timeout_ms = t->limit_ms;
     OK(tutti_init_process_group(&opts));
+    OK(tutti_set_timeout(NULL, 700)); /* joining may take longer */
     if (t->rank == 0) {
         assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_TIMEOUT);
         assert_non_null(strstr(tutti_last_error(), "\n  recorder: '"));
