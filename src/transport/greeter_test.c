@@ -39,6 +39,10 @@ typedef struct side {
     int64_t      opened_ns[SIDES_MAX];
     int          n_opened[SIDES_MAX], n_lost[SIDES_MAX];
     tti_cause    why[SIDES_MAX];
+    int64_t      watch_ns[SIDES_MAX]; /* when it wants a stream for its watch thread; 0: never */
+    bool         watches[SIDES_MAX];
+    tti_handle   watch[SIDES_MAX][2]; /* made here, or there */
+    int          n_watched[SIDES_MAX];
     bool         over;
 } side;
 
@@ -101,6 +105,15 @@ static void lost(void *context, int rank, const tti_cause *why)
     me->n_lost[rank]++;
 }
 
+static void watched(void *context, int rank, tti_handle stream)
+{
+    side *me = context;
+
+    check(me, me->n_watched[rank] < 2, "more streams for the watch threads than are wanted", rank);
+    if (me->n_watched[rank] < 2)
+        me->watch[rank][me->n_watched[rank]++] = stream;
+}
+
 static const char *whereabouts(void *context, int rank)
 {
     (void)context;
@@ -120,6 +133,8 @@ static bool is_settled(const side *me)
 
         if (j != me->rank && wanted && me->way[j] < TTI_WAY_OPEN)
             return false;
+        if (me->n_watched[j] < (me->watch_ns[j] != 0) + (other->watch_ns[me->rank] != 0))
+            return false;
     }
     return true;
 }
@@ -138,7 +153,7 @@ static void open_side(side *me)
 {
     const tti_addr     at = { .family = TTI_ADDR_IP4, .port = TCP_PORT };
     tti_greeter_config config = { .port = me->port, .rank = me->rank, .n_ranks = me->scene->n,
-                                  .n_stripes = me->scene->n_stripes, .whereabouts = whereabouts, .hooks = { me, judge, opened, lost } };
+                                  .n_stripes = me->scene->n_stripes, .whereabouts = whereabouts, .hooks = { me, judge, opened, lost, watched } };
 
     check(me, me->port->ops->listen(me->port, &at, 16, &me->addr, &me->listener) == 0, "listen", -1);
     config.listener = me->listener;
@@ -154,6 +169,12 @@ static void begin_due(side *me, int64_t now_ns)
         if (me->wants_ns[j] != 0 && now_ns >= me->wants_ns[j] && me->way[j] == TTI_WAY_NONE) {
             me->way[j] = TTI_WAY_MAKING;
             tti_greeter_connect(me->greeter, j, me->detour != NULL ? me->detour : &me->scene->sides[j].addr);
+        }
+    for (j = 0; j < me->scene->n; j++)
+        if (me->watch_ns[j] != 0 && now_ns >= me->watch_ns[j] && !me->watches[j]) {
+            me->watches[j] = true;
+            tti_greeter_watch(me->greeter, j, &me->scene->sides[j].addr);
+            tti_greeter_watch(me->greeter, j, &me->scene->sides[j].addr); /* one at a time */
         }
 }
 
@@ -214,6 +235,8 @@ static void close_streams(side *me, int peer)
 
     for (k = 0; k < STRIPES; k++)
         me->port->ops->close(me->port, me->streams[peer][k]);
+    for (k = 0; k < me->n_watched[peer]; k++)
+        me->port->ops->close(me->port, me->watch[peer][k]);
 }
 
 static void close_side(side *me)
@@ -309,6 +332,10 @@ static void one_connection_is_left(void **state)
             for (j = 0; j < s.n; j++)
                 if (i != j && roll(&s, 4) != 0)
                     s.sides[i].wants_ns[j] = soon(&s);
+        for (i = 0; i < s.n; i++) /* beside the ways, whatever becomes of those */
+            for (j = 0; j < s.n; j++)
+                if (i != j && roll(&s, 3) == 0)
+                    s.sides[i].watch_ns[j] = soon(&s);
         run_scene(&s, seed);
         for (i = 0; i < s.n; i++)
             for (j = 0; j < s.n; j++) {
@@ -316,6 +343,8 @@ static void one_connection_is_left(void **state)
 
                 assert_int_equal(s.sides[i].n_opened[j], wanted ? 1 : 0);
                 assert_int_equal(s.sides[i].n_lost[j], 0);
+                assert_int_equal(s.sides[i].n_watched[j],
+                                 (s.sides[i].watch_ns[j] != 0) + (s.sides[j].watch_ns[i] != 0));
             }
         for (i = 0; i < 3; i++)
             seen[i] += s.n_verdicts[i];

@@ -36,7 +36,7 @@ enum {
     NEIGHBOURS = 4,    /* on either side, whose lives are polled */
     POLLS_MAX = 1 + 2 * NEIGHBOURS + TALKS_MAX,
     DISTANCES_MAX = 31,
-    ALL_AT_ONCE = 64,  /* ranks of a host whose beats are looked at every time */
+    ALL_AT_ONCE = 64,  /* ranks of a host that are looked at every time; of more each time a part */
     SLOW_TICKS = 4,    /* from one look at what changes slowly to the next */
     GOODBYE_MS = 50,
 };
@@ -133,8 +133,7 @@ static void look_at_member(tti_health *h, int i, bool slowly)
         tti_book_has_left(&h->book, member->rank);
         return;
     }
-    if (h->n_members <= ALL_AT_ONCE || ((unsigned)i + h->ticks) % SLOW_TICKS == 0)
-        tti_book_see_beat(&h->book, member->rank, atomic_load_explicit(&member->page->beat, memory_order_relaxed));
+    tti_book_see_beat(&h->book, member->rank, atomic_load_explicit(&member->page->beat, memory_order_relaxed));
     if (!tti_book_is_quiet(&h->book, member->rank)) {
         tti_book_judge(&h->book, member->rank, 0);
         return;
@@ -326,13 +325,14 @@ static void send_all(tti_health *h)
 static void wake_up(tti_health *h, int64_t now_ns)
 {
     const bool slowly = ++h->ticks % SLOW_TICKS == 2; /* soon after the beginning, too */
+    const bool many = h->n_members > ALL_AT_ONCE;
     int        i;
 
     tti_book_tick(&h->book, now_ns);
     h->next_tick_ns = now_ns + h->book.tick_ns;
     for (i = 0; i < h->n_members; i++)
-        if (i != h->own)
-            look_at_member(h, i, slowly);
+        if (i != h->own && (!many || ((unsigned)i + h->ticks) % SLOW_TICKS == 0))
+            look_at_member(h, i, slowly || many);
     if (slowly && h->n_far > 1) {
         judge_others(h);
         dial_others(h);
