@@ -81,6 +81,14 @@ _Noreturn static void wait_for_the_end(void)
         pause();
 }
 
+/* Nobody leaves before all know: a rank that has left is another reason to end. */
+static void part(tt_ctx *t)
+{
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+}
+
 /* All the living wait for a message of the next one of them. */
 static tutti_status wait_in_a_ring(const tt_ctx *t)
 {
@@ -106,8 +114,7 @@ static void a_death_ends_the_waits_of_all(tt_ctx *t)
     assert_true(now_ms() - start < KNOWN_MS);
     expect_words("rank 3");
     expect_words("pid ");
-    tt_post(t, TOLD); /* nobody leaves before all know: a rank that has left is another reason to end */
-    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    part(t);
 }
 
 /* The kernel tells the members of its host how it ended, and they tell the others. */
@@ -121,8 +128,7 @@ static void the_cause_is_told(tt_ctx *t)
     assert_int_equal(wait_in_a_ring(t), TUTTI_E_PEER);
     expect_words("rank 3");
     expect_words("signal 9 (Killed)");
-    tt_post(t, TOLD);
-    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    part(t);
 }
 
 /* In a collective, of which the dead has not done its part; with what it did before. */
@@ -142,8 +148,7 @@ static void a_death_in_a_collective_tells_its_last_call(tt_ctx *t)
     expect_words("rank 3");
     if (strcmp(t->transport, "shm") == 0)
         expect_words("last entered barrier #1");
-    tt_post(t, TOLD);
-    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    part(t);
 }
 
 /* ---- silence ---- */
@@ -161,8 +166,7 @@ static void a_stopped_rank_is_named_as_such(tt_ctx *t)
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_TIMEOUT);
     expect_words("rank 3");
     expect_words("stopped");
-    tt_post(t, TOLD);
-    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    part(t);
     signal_victim(t, SIGKILL);
 }
 
@@ -181,8 +185,7 @@ static void a_short_time_out_asks_the_kernel(tt_ctx *t)
     tt_await(t, 0, (uint32_t)t->size - 1);
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_TIMEOUT);
     expect_words("stopped by a signal");
-    tt_post(t, TOLD);
-    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    part(t);
     signal_victim(t, SIGKILL);
 }
 
@@ -200,8 +203,7 @@ static void too_long_a_silence_is_a_loss(tt_ctx *t)
     assert_true(now_ms() - start >= 1000 && now_ms() - start < 2 * KNOWN_MS);
     expect_words("rank 3");
     expect_words("stopped");
-    tt_post(t, TOLD);
-    tt_await(t, TOLD, (uint32_t)t->size - 1);
+    part(t);
     signal_victim(t, SIGKILL);
 }
 

@@ -314,7 +314,7 @@ static void narrator(void *arg)
 static void run_seed(uint64_t seed, int n, int per_host, void (*story)(sim *s))
 {
     sim  s = { .world = tt_mem_world_new(seed), .n = n, .per_host = per_host, .story = story };
-    char name[16];
+    char name[24];
     int  r;
 
     for (r = 0; r < n; r++)
