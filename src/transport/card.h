@@ -7,7 +7,7 @@
 #include "transport/mesh.h"
 #include "wire/hello.h"
 
-enum { TTI_CARD_VERSION = 5, TTI_CARD_HINT_BYTES = 32, TTI_CARD_MACHINE_BYTES = 16, TTI_CARD_HOST_MAX = 64 };
+enum { TTI_CARD_VERSION = 6, TTI_CARD_HINT_BYTES = 32, TTI_CARD_MACHINE_BYTES = 16, TTI_CARD_HOST_MAX = 64 };
 
 /** Crosses processes and hosts: fixed size, little endian, versioned. */
 typedef struct tti_card {
@@ -29,9 +29,11 @@ typedef struct tti_card {
     uint8_t  ip[16];
     uint8_t  world[TTI_HELLO_SCOPE_BYTES]; /* rank 0's: the world's random number, which binds every connection to it */
     uint64_t pid_space;                    /* where pid counts: with machine and pid it names a process */
+    uint16_t assembly_port; /* of the TCP listener for agreeing without a store; 0: none */
+    uint8_t  spare[6];      /* 0 */
 } tti_card;
 
-_Static_assert(sizeof(tti_card) == 264, "the card crosses processes and hosts");
+_Static_assert(sizeof(tti_card) == 272, "the card crosses processes and hosts");
 
 /** Fill in everything but the listeners. */
 void tti_card_begin(tti_card *card, const tti_mesh_config *config);

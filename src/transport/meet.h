@@ -16,6 +16,7 @@ typedef struct tti_member {
     tti_handle bell;
     int        pidfd;
     tti_addr   addr; /* of a member of another host: where it listens */
+    tti_addr   assembly; /* where it can be asked to agree without a store; family NONE: nowhere */
     tti_link  *link; /* to a member of this host, until the messenger takes it */
     int          registered_fd; /* of a member of this host: its registered memory; -1: ours, or mapped */
     tti_foreign *registered;    /* guarded by registered_lock; NULL: not mapped yet */
@@ -30,11 +31,13 @@ struct tti_mesh {
     bool        few_files; /* this process may not open as many as its host has ranks, some times over */
     tti_member *members; /* [n_ranks] */
     tti_card   *cards;   /* [n_ranks]; until tti_mesh_open is done */
-    tti_handle  local_listener; /* until tti_mesh_open is done */
+    tti_handle  local_listener; /* members of this host come here, first to meet, then to agree */
+    tti_handle  assembly_listener; /* members of other hosts come here to agree; none where all are on this one */
     tti_door    door;           /* until then, or as long as there are members of other hosts */
     tti_mutex   registered_lock; /* guards the members' registered */
     bool        holds_registered;
     tti_health *health; /* NULL: all members are threads of this process, or not made yet */
+    bool        can_assemble;
 };
 
 /** Words of a heap's directory: where rings lie, by rank, then the owner's page of health. */

@@ -22,6 +22,8 @@
 
 enum { STRANGER_MS = 2000, LISTED_MAX = 16, SPARE_FILES = 256 };
 
+#define LOOK_NS (250 * TTI_MS)
+
 bool tti_same_host(const tti_mesh *mesh, int a, int b)
 {
     return memcmp(mesh->cards[a].host_hint, mesh->cards[b].host_hint, TTI_CARD_HINT_BYTES) == 0;
@@ -99,8 +101,35 @@ static tutti_status fail_missing(const tti_office *office, int n_missing)
                     n_missing == 1 ? "rank" : "ranks", list, office->mesh->rank);
 }
 
+/* A member that has ended closes its local socket: nobody need wait for it. What was begun here stays in the queue of
+ * one that lives, which finds it closed. */
+static tutti_status look_for_the_gone(const tti_office *office)
+{
+    tti_mesh *mesh = office->mesh;
+    tti_port *port = mesh->port;
+    int       i;
+
+    for (i = 0; i < office->n; i++) {
+        const int  rank = office->ranks[i];
+        tti_addr   at = { .family = TTI_ADDR_LOCAL };
+        tti_handle probe = TTI_NO_HANDLE;
+        int        err;
+
+        if (rank == mesh->rank || office->streams[rank] != TTI_NO_HANDLE)
+            continue;
+        memcpy(at.name, mesh->cards[rank].local_name, sizeof at.name);
+        err = port->ops->connect(port, &at, &probe);
+        port->ops->close(port, err == 0 ? probe : TTI_NO_HANDLE);
+        if (err == -ECONNREFUSED)
+            return tti_fail(TUTTI_E_PEER, "rank %d (%s) has ended before it came to the others of this host", rank,
+                            mesh->members[rank].where);
+    }
+    return TUTTI_OK;
+}
+
 static tutti_status accept_member(tti_office *office, int *n_missing)
 {
+    const int64_t look_ns = tti_port_now(office->mesh->port) + LOOK_NS;
     tti_mesh    *mesh = office->mesh;
     tti_port    *port = mesh->port;
     tti_poll     poll = { .handle = mesh->local_listener, .want = TTI_READ };
@@ -108,8 +137,9 @@ static tutti_status accept_member(tti_office *office, int *n_missing)
     tutti_status st;
     int          rank;
 
-    if (port->ops->poll(port, &poll, 1, office->deadline_ns) == 0)
-        return fail_missing(office, *n_missing);
+    if (port->ops->poll(port, &poll, 1, look_ns < office->deadline_ns ? look_ns : office->deadline_ns) == 0)
+        return tti_port_now(port) >= office->deadline_ns ? fail_missing(office, *n_missing)
+                                                         : look_for_the_gone(office);
     stream = port->ops->accept(port, mesh->local_listener, NULL);
     if (stream < 0)
         return stream == -EAGAIN ? TUTTI_OK

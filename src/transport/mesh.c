@@ -6,8 +6,9 @@
  *         host (meet_local.c). Every step is bounded by one deadline, and a failure names the ranks it is
  *         about. To members of other hosts nothing is opened here: their addresses are kept, and the
  *         listener, for connections that are made when somebody needs them (connector.c).
+ *         A second door stays open for as long as the mesh: for members that must agree without a store.
  * True    After tti_mesh_open() the members, their hosts, heaps, bells, pidfds and addresses are constant,
- *         and so is the door, so any thread may read them. Links belong to whoever took them. Registered memory
+ *         and so are the doors, so any thread may read them. Links belong to whoever took them. Registered memory
  *         is mapped under a lock when somebody asks for it, or with the rest where there are many peers, and constant
  *         from then on. */
 #include "transport/mesh.h"
@@ -28,7 +29,7 @@
 #include "transport/tcp/tcp_link.h"
 #include "wire/ports.h"
 
-enum { BACKLOG = 512 };
+enum { BACKLOG = 512, SPARE_PORTS = 4 /* for each rank */ };
 
 static tutti_status listen_local(tti_mesh *mesh, const tti_card *card)
 {
@@ -84,6 +85,29 @@ static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
     card->scope = told.scope;
     memcpy(card->ip, told.ip, sizeof card->ip);
     return TUTTI_OK;
+}
+
+/* Of the ports that a firewall lets through the first ones are for messages, of this world and others. */
+static bool has_spare_ports(const tti_mesh *mesh)
+{
+    tti_ports ports = { .first = 1, .last = UINT16_MAX };
+
+    return tti_ports_wanted(&ports) == TUTTI_OK && ports.last - ports.first >= SPARE_PORTS * mesh->n_ranks;
+}
+
+/* A second listener, for agreeing when the store is gone. A world can do without: then it can shrink only while it has its
+ * store. */
+static void listen_for_assembly(tti_mesh *mesh, const char *host, tti_card *card)
+{
+    tti_addr at, bound;
+
+    if (mesh->n_ranks == 1 || !has_spare_ports(mesh) || tti_addr_parse(host, 0, &at) != TUTTI_OK)
+        return;
+    if (tti_listen_tcp(mesh->port, &at, BACKLOG, &mesh->door.secret, &bound, &mesh->assembly_listener) == TUTTI_OK)
+        card->assembly_port = bound.port;
+    else
+        tti_log(TTI_LOG_INFO, "rank %d has no second port: this world shrinks only while its store lives (%s)",
+                mesh->rank, tutti_last_error());
 }
 
 /* The own memory, bell and sign of life, which the others will be lent. */
@@ -148,7 +172,8 @@ static tti_mesh *make_mesh(const tti_mesh_config *config)
     if (mesh == NULL)
         return NULL;
     *mesh = (tti_mesh){ .port = config->port, .rank = config->rank, .n_ranks = config->n_ranks,
-                        .local_listener = TTI_NO_HANDLE, .door = { .listener = TTI_NO_HANDLE } };
+                        .local_listener = TTI_NO_HANDLE, .assembly_listener = TTI_NO_HANDLE,
+                        .door = { .listener = TTI_NO_HANDLE } };
     mesh->members = calloc(n, sizeof *mesh->members);
     mesh->cards = calloc(n, sizeof *mesh->cards);
     if (mesh->members == NULL || mesh->cards == NULL) {
@@ -166,18 +191,18 @@ static tti_mesh *make_mesh(const tti_mesh_config *config)
     return mesh;
 }
 
+/* What leads to members of other hosts. */
 static void close_door(tti_mesh *mesh)
 {
-    tti_secret_release(&mesh->door.secret);
     mesh->port->ops->close(mesh->port, mesh->door.listener);
     mesh->door.listener = TTI_NO_HANDLE;
+    mesh->port->ops->close(mesh->port, mesh->assembly_listener);
+    mesh->assembly_listener = TTI_NO_HANDLE;
 }
 
 /* What only the bootstrap needs. */
 static void end_bootstrap(tti_mesh *mesh)
 {
-    mesh->port->ops->close(mesh->port, mesh->local_listener);
-    mesh->local_listener = TTI_NO_HANDLE;
     free(mesh->cards);
     mesh->cards = NULL;
 }
@@ -217,6 +242,34 @@ static tutti_status check_stripes(const tti_mesh *mesh)
     return TUTTI_OK;
 }
 
+/* Members of this host by their local socket, which no network can take away. */
+static tti_addr assembly_of(const tti_mesh *mesh, int rank)
+{
+    const tti_card *card = &mesh->cards[rank];
+    tti_addr        at = { .family = TTI_ADDR_LOCAL };
+
+    if (mesh->members[rank].heap != NULL) {
+        memcpy(at.name, card->local_name, sizeof at.name);
+        return at;
+    }
+    at = tti_card_addr(card);
+    at.port = card->assembly_port;
+    return at;
+}
+
+static void find_assembly(tti_mesh *mesh)
+{
+    bool one_host = true, ports = true;
+    int  rank;
+
+    for (rank = 0; rank < mesh->n_ranks; rank++) {
+        mesh->members[rank].assembly = assembly_of(mesh, rank);
+        one_host = one_host && mesh->members[rank].heap != NULL;
+        ports = ports && mesh->cards[rank].assembly_port != 0;
+    }
+    mesh->can_assemble = one_host || ports;
+}
+
 static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
 {
     tti_card     card;
@@ -232,6 +285,8 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
     if (st == TUTTI_OK)
         st = listen_tcp(mesh, config->listen_host, &card);
     if (st == TUTTI_OK)
+        listen_for_assembly(mesh, config->listen_host, &card);
+    if (st == TUTTI_OK)
         st = tti_cards_exchange(config, &card, mesh->cards);
     if (st == TUTTI_OK)
         st = check_stripes(mesh);
@@ -246,6 +301,8 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
                  mesh->cards[rank].host_name, (long long)mesh->cards[rank].pid);
     }
     st = tti_meet_local(mesh, config);
+    if (st == TUTTI_OK)
+        find_assembly(mesh);
     return st == TUTTI_OK ? open_links(mesh) : st;
 }
 
@@ -312,6 +369,8 @@ void tti_mesh_close(tti_mesh *mesh)
     tti_health_close(mesh->health);
     end_bootstrap(mesh);
     close_door(mesh);
+    mesh->port->ops->close(mesh->port, mesh->local_listener);
+    tti_secret_release(&mesh->door.secret);
     for (rank = 0; rank < mesh->n_ranks; rank++) {
         tti_member *member = &mesh->members[rank];
 
@@ -393,6 +452,22 @@ const tti_door *tti_mesh_door(const tti_mesh *mesh)
         if (mesh->members[rank].heap == NULL)
             return &mesh->door;
     return NULL;
+}
+
+tti_assembly_door tti_mesh_assembly_door(const tti_mesh *mesh)
+{
+    return (tti_assembly_door){ .local = mesh->local_listener, .tcp = mesh->assembly_listener,
+                                .secret = &mesh->door.secret, .scope = mesh->door.scope };
+}
+
+bool tti_mesh_can_assemble(const tti_mesh *mesh)
+{
+    return mesh->can_assemble;
+}
+
+const tti_addr *tti_mesh_assembly_addr(const tti_mesh *mesh, int rank)
+{
+    return &mesh->members[rank].assembly;
 }
 
 tti_link *tti_mesh_take_link(tti_mesh *mesh, int rank)

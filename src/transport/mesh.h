@@ -13,6 +13,7 @@
 #include "transport/health/health.h"
 #include "transport/heap.h"
 #include "transport/registered.h"
+#include "wire/secret.h"
 
 typedef struct tti_mesh tti_mesh;
 
@@ -68,6 +69,22 @@ tutti_status tti_mesh_alive(tti_mesh *mesh, int rank);
 
 /** The same without touching the last error: false, and the words, when it is gone. */
 bool tti_mesh_is_alive(tti_mesh *mesh, int rank, char *words_out, size_t bytes);
+
+/** Where the members of a world can reach each other when there is no store any more: a door of their own, which stays
+ * open as long as the mesh. Nobody sits behind it until somebody does (regroup/assembly.c): whoever comes before waits in
+ * the kernel's queue, and is told by it when the process ends. */
+typedef struct tti_assembly_door {
+    tti_handle        local; /* listens for members of this host */
+    tti_handle        tcp;   /* for the others; TTI_NO_HANDLE: there are none, or no port was free */
+    const tti_secret *secret;
+    const uint8_t    *scope; /* [TTI_HELLO_SCOPE_BYTES] the world's random number */
+} tti_assembly_door;
+
+tti_assembly_door tti_mesh_assembly_door(const tti_mesh *mesh);
+/** Whether every member has one that the others can reach; the same on all. */
+bool tti_mesh_can_assemble(const tti_mesh *mesh);
+/** Where a member's is, if all have one. */
+const tti_addr *tti_mesh_assembly_addr(const tti_mesh *mesh, int rank);
 
 /** Host name and pid of a member for a text: "host 'n2', pid 40112". */
 const char *tti_mesh_whereabouts(const tti_mesh *mesh, int rank);

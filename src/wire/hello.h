@@ -44,7 +44,8 @@ enum {
 typedef enum tti_purpose {
     TTI_PURPOSE_STORE = 1,
     TTI_PURPOSE_PEER = 2,
-    TTI_PURPOSE_LOCAL = 3
+    TTI_PURPOSE_LOCAL = 3,
+    TTI_PURPOSE_ASSEMBLY = 4
 } tti_purpose;
 
 /** A rank that is not known yet. */
