@@ -20,6 +20,17 @@ tutti_status tti_tcp_store_open_on(tti_port *port, const tutti_tcp_store_options
  * false: another kind of store, or just then no connection is idle. */
 bool tti_tcp_store_way(const tutti_store *store, tti_addr *local_out);
 
+/** Connect to a tcp store that is known to be served: who finds nobody there does not try again.
+ * @errors as tutti_tcp_store_open() */
+tutti_status tti_tcp_store_reach(tti_port *port, const char *host, uint16_t tcp_port, int64_t timeout_ms,
+                                 int64_t deadline_ns, tutti_store **store_out);
+/** A tcp store that serves: stop the server, so that every call on it ends, from any thread, on this process and others.
+ * The store stays, to be closed. Once; does nothing for others. */
+void tti_tcp_store_stop_serving(tutti_store *store);
+/** A tcp store whose server is dead: have it, and every view of it, speak to the one at host from now on, which has the
+ * same secret. Nobody is inside a call on it. False: another kind of store. */
+bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_port);
+
 /** No warning about the server, which asks nobody for a secret. */
 tutti_status tti_torch_store_open_on(tti_port *port, const tutti_torch_store_options *options,
                                      tutti_store **store_out);

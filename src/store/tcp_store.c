@@ -413,6 +413,52 @@ const char *tutti_tcp_store_host(const tutti_store *store)
     return store != NULL && store->ops == &tcp_ops ? ((const tcp_store *)store)->pool.host : NULL;
 }
 
+tutti_status tti_tcp_store_reach(tti_port *port, const char *host, uint16_t tcp_port, int64_t timeout_ms,
+                                 int64_t deadline_ns, tutti_store **store_out)
+{
+    tcp_store   *ts = NULL;
+    tti_handle   handle = TTI_NO_HANDLE;
+    tutti_status st = make(port, host, tcp_port, timeout_ms, &ts);
+
+    if (st != TUTTI_OK)
+        return st;
+    name_server(ts);
+    st = tti_secret_load(NULL, &ts->pool.secret);
+    if (st == TUTTI_OK)
+        st = tti_tcp_pool_open(&ts->pool, deadline_ns, &handle);
+    if (st == TUTTI_OK)
+        tti_tcp_pool_put(&ts->pool, handle);
+    if (st != TUTTI_OK) {
+        unmake(ts);
+        return st;
+    }
+    *store_out = &ts->base;
+    return TUTTI_OK;
+}
+
+void tti_tcp_store_stop_serving(tutti_store *store)
+{
+    tcp_store *ts = (tcp_store *)store;
+
+    if (store->ops != &tcp_ops)
+        return;
+    tutti_store_server_stop(ts->server);
+    ts->server = NULL; /* written by who stops it, read by who closes the store afterwards */
+}
+
+bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_port)
+{
+    tcp_store *ts = (tcp_store *)store;
+
+    if (store->ops != &tcp_ops)
+        return false;
+    tti_tcp_pool_close(&ts->pool);
+    snprintf(ts->pool.host, sizeof ts->pool.host, "%s", host);
+    ts->pool.tcp_port = tcp_port;
+    name_server(ts);
+    return true;
+}
+
 bool tti_tcp_store_way(const tutti_store *store, tti_addr *local_out)
 {
     tti_tcp_pool *pool;
