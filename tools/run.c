@@ -69,6 +69,8 @@ static int launch(const run_options *o, char **argv)
     l.master_port = o->master_port > 0 ? o->master_port : o->nnodes > 1 ? MANY_HOSTS_PORT : 0;
     l.run_id = o->rdzv_id;
     l.shutdown_ms = o->shutdown_ms;
+    l.keep = o->keep;
+    l.replacements = o->replacements;
     st = tutti_launch(&l, &code);
     if (st == TUTTI_OK)
         return code;

@@ -147,8 +147,16 @@ static bool read_no_python(run_options *o, const char *name, const char *value)
 
 static bool read_on_failure(run_options *o, const char *name, const char *value)
 {
-    if (strcmp(value, "kill") != 0)
-        return wrong(o, "%s is '%s', but only 'kill' is supported", name, value);
+    o->keep = strcmp(value, "keep") == 0;
+    if (!o->keep && strcmp(value, "kill") != 0)
+        return wrong(o, "%s is '%s', but must be 'kill' or 'keep'", name, value);
+    return true;
+}
+
+static bool read_replace(run_options *o, const char *name, const char *value)
+{
+    if (!read_int(value, 0, INT_MAX, &o->replacements))
+        return wrong(o, "%s is '%s', but must be a number of processes, 0 or more", name, value);
     return true;
 }
 
@@ -177,7 +185,8 @@ static const option options[] = {
     { "master-port", "PORT", "the store's port (any free one; 29500 with several hosts)", read_port,
       NULL, 0 },
     { "standalone", NULL, "one host, free port, whatever else is said", read_standalone, NULL, 0 },
-    { "on-failure", "kill", "when a rank fails: end all others, so none can shrink and go on (kill)", read_on_failure, NULL, 0 },
+    { "on-failure", "kill|keep", "when a rank fails: end all others, or let them go on (kill)", read_on_failure, NULL, 0 },
+    { "replace", "N", "with keep: start up to N processes in the places of those that fail (0)", read_replace, NULL, 0 },
     { "rdzv-id", "ID", "name of the job (random)", read_id, NULL, 0 },
     { "shutdown-timeout", "S", "seconds between SIGTERM and SIGKILL (30)", read_shutdown, NULL, 0 },
     { "no-python", NULL, "execute the program itself, even if its name ends in .py", read_no_python,
@@ -226,7 +235,9 @@ void run_options_help(FILE *out)
           "the\n"
           "local rank. The exit code is that of the first rank that failed, 128 plus the number of "
           "the\n"
-          "signal that ended it, 127 if the program cannot be run, or 1 if output was lost.\n"
+          "signal that ended it, 127 if the program cannot be run, or 1 if output was lost. With\n"
+          "--on-failure=keep it is 0 as soon as one rank has ended well, and a report tells of the\n"
+          "others; a replacement finds TUTTI_REPLACEMENT set, and comes in by tutti_join_group().\n"
           "\nAll ranks share standard input: what one reads, no other gets. Their output comes out "
           "in\n"
           "whole lines behind \"[default0]:\" and so on; a line is cut after every 16 KiB.\n",

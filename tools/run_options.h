@@ -21,6 +21,8 @@ typedef struct run_options {
     bool standalone;
     bool no_python;
     int64_t shutdown_ms; /* 0: the library's default */
+    bool keep;           /* the others, when a rank fails */
+    int replacements;
     char **program;      /* the program and its arguments, NULL at the end */
     char words[RUN_WORDS_MAX];
 } run_options;

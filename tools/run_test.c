@@ -82,7 +82,7 @@ static void the_command_explains_itself(void **state)
     check_out("tutti --version", "tutti 0.");
     check_out("tutti run --help", "--nproc-per-node N");
     check_out("tuttirun -h", "-n, --nproc-per-node N");
-    check_out("tutti run --help", "none can shrink and go on");
+    check_out("tutti run --help", "or let them go on");
     check_err("tutti", 2, "usage: tutti COMMAND");
     check_out("tutti help", "usage: tutti COMMAND");
     check_out("tutti help run", "--nproc-per-node N");
@@ -148,7 +148,8 @@ static void wrong_options_get_one_message(void **state)
         { "tutti run --nnodes=a true", "--nnodes is 'a'" },
         { "tutti run --node-rank=2 true", "host rank 2 of 1" },
         { "tutti run --master-port=99999 true", "--master-port is '99999'" },
-        { "tutti run --on-failure=restart true", "only 'kill' is supported" },
+        { "tutti run --on-failure=restart true", "must be 'kill' or 'keep'" },
+        { "tutti run --replace=1 true", "keep is not set" },
         { "tutti run --shutdown-timeout=-1 true", "--shutdown-timeout is '-1'" },
         { "tutti run --max-restarts=3 true", "'--max-restarts' is not supported yet" },
         { "PET_MAX_RESTARTS=3 tutti run true", "'PET_MAX_RESTARTS' is not supported yet" },

@@ -25,11 +25,13 @@ typedef struct tutti_launch_options {
     const char *run_id;       /* NULL: a random one */
     bool        plain_output; /* do not put "[default0]:" before the ranks' lines */
     int64_t     shutdown_ms;  /* between SIGTERM and SIGKILL when a rank has failed; 0: 30 s */
+    bool        keep;         /* when a rank fails, let the others go on: tutti_shrink_group() */
+    int         replacements; /* with keep: start so many processes, one for each rank that fails: tutti_join_group() */
 } tutti_launch_options;
 
 #define TUTTI_LAUNCH_OPTIONS                                                                           \
     {                                                                                                  \
-        sizeof(tutti_launch_options), 0, 0, 0, 0, 0, 0, 0, 0, 0                                        \
+        sizeof(tutti_launch_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0                                      \
     }
 
 /** Run a job to its end: serve the store, make the secret, start the ranks, pass on their output and
@@ -40,7 +42,10 @@ typedef struct tutti_launch_options {
  * A job that fails is reported on standard error. With several ranks and no OMP_NUM_THREADS they get 1,
  * which is said there, too.
  *
- * @param exit_code_out  0 when all ranks ended with 0; else the first failure's exit code, 128 plus the
+ * With keep a rank that fails does not end the others, and the job has done its work if one rank ends with 0: the report
+ * tells of those that failed. A replacement has no RANK; TUTTI_REPLACEMENT is its number, from 1.
+ *
+ * @param exit_code_out  0 when all ranks ended with 0, with keep when one of them has; else the first failure's exit code, 128 plus the
  *                       signal's number if one ended it, 127 if the program cannot be run;
  *                       128 plus the signal's number if one came from outside first; 1 when all went
  *                       well but output was lost (a full disk)

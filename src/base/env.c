@@ -43,6 +43,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_AGENT_STORE", NULL, "1: the launcher's store speaks tutti's protocol (set by tutti run)" },
     { "TUTTI_SECRET_FILE", NULL, "file with the job's secret, mode 0600 (set by tutti run)" },
     { "TUTTI_AUTH", "secret", "secret: beyond loopback nobody gets in without the job's secret; none: whoever reaches a port does" },
+    { "TUTTI_REPLACEMENT", NULL, "set by tutti run --replace: this process is the Nth that was started in the place of a rank that failed" },
     { "TUTTI_SPAWN_NAME", NULL, "set by tutti_spawn: the function that this process is to run" },
     { "TUTTI_SPAWN_ARG", "", "set by tutti_spawn: the function's argument" },
     { "TUTTI_LOG", NULL, "error, warn, info, debug or trace: the most that is logged; unset: TORCH_CPP_LOG_LEVEL" },

@@ -46,6 +46,10 @@ static tutti_status check_sizes(const tutti_launch_options *o)
     if (o->nnodes > 1 && o->master_port == 0)
         return tti_fail(TUTTI_E_ARG, "%d hosts need a master port that all of them know",
                         o->nnodes);
+    if (o->replacements < 0 || o->replacements > NPROC_MAX - o->nproc)
+        return tti_fail(TUTTI_E_ARG, "%d replacements: must be 0 .. %d", o->replacements, NPROC_MAX - o->nproc);
+    if (o->replacements > 0 && !o->keep)
+        return tti_fail(TUTTI_E_ARG, "replacements are for jobs whose ranks are kept when one fails, and keep is not set");
     if (o->shutdown_ms < 0)
         return tti_fail(TUTTI_E_ARG, "shutdown time-out of %lld ms: must not be negative",
                         (long long)o->shutdown_ms);
@@ -80,7 +84,7 @@ typedef struct job {
     tutti_store_server *server;
     int port;
     char run_id[RUN_ID_MAX];
-    int *recorders; /* [nproc] descriptors */
+    int *recorders; /* [nproc + replacements] descriptors */
     char ***argvs;
     char ***envps;
 } job;
@@ -138,6 +142,7 @@ static const char *name_run(job *j)
 static tutti_status make_lists(job *j)
 {
     const tutti_launch_options *o = j->opts;
+    const int n = o->nproc + o->replacements;
     tti_place place = { .nproc = o->nproc,
                         .nnodes = o->nnodes,
                         .node_rank = o->node_rank,
@@ -150,11 +155,11 @@ static tutti_status make_lists(job *j)
     tutti_status st = TUTTI_OK;
     int i;
 
-    j->argvs = calloc((size_t)o->nproc, sizeof *j->argvs);
-    j->envps = calloc((size_t)o->nproc, sizeof *j->envps);
+    j->argvs = calloc((size_t)n, sizeof *j->argvs);
+    j->envps = calloc((size_t)n, sizeof *j->envps);
     if (j->argvs == NULL || j->envps == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to prepare %d ranks", o->nproc);
-    for (i = 0; i < o->nproc && st == TUTTI_OK; i++) {
+    for (i = 0; i < n && st == TUTTI_OK; i++) {
         place.recorder_fd = j->recorders[i];
         st = tti_worker_args(j->program->argv, i, &j->argvs[i]);
         if (st == TUTTI_OK)
@@ -167,6 +172,8 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
 {
     const tutti_launch_options *o = j->opts;
     tti_job what = { .n_ranks = o->nproc,
+                     .n_spares = o->replacements,
+                     .keep = o->keep,
                      .path = j->program->path,
                      .argvs = (char *const *const *)j->argvs,
                      .envps = (char *const *const *)j->envps,
@@ -179,7 +186,7 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
     tutti_status st = tti_supervise(&what, result_out);
 
     if (st == TUTTI_OK && result_out->exit_code != 0)
-        tti_recorders_dump(j->recorders, o->nproc);
+        tti_recorders_dump(j->recorders, o->nproc + o->replacements);
     return st;
 }
 
@@ -187,16 +194,17 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
 static tutti_status reserve_files(job *j)
 {
     const tutti_launch_options *o = j->opts;
-    int64_t n_clients = o->node_rank == 0 ? (int64_t)o->nnodes * o->nproc : 0;
+    const int n = o->nproc + o->replacements;
+    int64_t n_clients = o->node_rank == 0 ? (int64_t)o->nnodes * n : 0;
 
-    return tti_files_reserve(o->nproc, n_clients, &j->files);
+    return tti_files_reserve(n, n_clients, &j->files);
 }
 
 static void undo(job *j)
 {
     int i;
 
-    for (i = 0; i < j->opts->nproc; i++) {
+    for (i = 0; i < j->opts->nproc + j->opts->replacements; i++) {
         if (j->envps != NULL)
             tti_strings_free(j->envps[i]);
         if (j->argvs != NULL)
@@ -204,7 +212,7 @@ static void undo(job *j)
     }
     free(j->envps);
     free(j->argvs);
-    tti_recorders_close(j->recorders, j->opts->nproc);
+    tti_recorders_close(j->recorders, j->opts->nproc + j->opts->replacements);
     free(j->recorders);
     tutti_store_server_stop(j->server);
     tti_job_secret_remove(&j->secret);
@@ -229,7 +237,7 @@ tutti_status tti_job_run(const tti_job_program *program, const tutti_launch_opti
     if (st == TUTTI_OK)
         st = serve_store(&j);
     if (st == TUTTI_OK)
-        st = tti_recorders_make(opts->nproc, &j.recorders);
+        st = tti_recorders_make(opts->nproc + opts->replacements, &j.recorders);
     if (st == TUTTI_OK)
         st = make_lists(&j);
     if (st == TUTTI_OK)

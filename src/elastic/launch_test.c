@@ -141,6 +141,61 @@ static void the_first_failure_wins(void **state)
     tt_capture_free(&r.text);
 }
 
+static outcome launch_kept(int nproc, int replacements, char *script)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char *argv[] = { shell, dash_c, script, NULL };
+
+    o.nproc = nproc;
+    o.keep = true;
+    o.replacements = replacements;
+    return launch(o, argv);
+}
+
+static void the_others_are_kept(void **state)
+{
+    char one[] = "test $RANK = 1 && kill -KILL $$$$; exit 0";
+    char all[] = "exit 3";
+    outcome r = launch_kept(3, 0, one);
+
+    (void)state;
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.text.err, "'sh' went on without ranks that had failed"));
+    assert_non_null(strstr(r.text.err, "first: rank 1 (local rank 1, pid "));
+    assert_null(strstr(r.text.err, "stopped by the launcher"));
+    tt_capture_free(&r.text);
+    r = launch_kept(2, 0, all);
+    assert_int_equal(r.code, 3);
+    assert_non_null(strstr(r.text.err, "'sh' failed with exit code 3"));
+    tt_capture_free(&r.text);
+}
+
+/* Rank 0 ends when the replacement has told it to. */
+static void a_replacement_is_started(void **state)
+{
+    char dir[] = "/tmp/tutti-launch-test-XXXXXX";
+    char script[] = "test \"$RANK\" = 1 && exit 5; "
+                    "test \"$TUTTI_REPLACEMENT\" = 1 && { echo new $LOCAL_RANK $RANK; echo go > $TT_LINE; exit 0; }; "
+                    "read x < $TT_LINE";
+    char fifo[64];
+    outcome r;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(fifo, sizeof fifo, "%s/line", dir);
+    assert_int_equal(mkfifo(fifo, 0600), 0);
+    setenv("TT_LINE", fifo, 1);
+    r = launch_kept(2, 1, script);
+    unsetenv("TT_LINE");
+    unlink(fifo);
+    rmdir(dir);
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.text.out, "[default2]:new 2\n"));
+    assert_non_null(strstr(r.text.err, "first: rank 1 (local rank 1"));
+    tt_capture_free(&r.text);
+}
+
 /* A neighbour that sees the connection close, and fails by it, may be the first to be gone. */
 static void a_crash_goes_before_what_it_caused(void **state)
 {
@@ -796,6 +851,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(exit_codes),
         cmocka_unit_test(what_the_killed_did_is_dumped),
         cmocka_unit_test(the_first_failure_wins),
+        cmocka_unit_test(the_others_are_kept),
+        cmocka_unit_test(a_replacement_is_started),
         cmocka_unit_test(a_crash_goes_before_what_it_caused),
         cmocka_unit_test(an_abort_ends_all_within_a_second),
         cmocka_unit_test(one_that_ignores_sigterm_is_killed),

@@ -115,7 +115,11 @@ static void say_all(FILE *out, const tti_job_result *result, const char *program
 {
     char text[64];
 
-    if (result->first >= 0) {
+    if (result->kept && result->first >= 0) {
+        fprintf(out, "tutti: '%s' went on without ranks that had failed, and ended well\n", program);
+        say_first(out, result, first_rank);
+        say_others(out, result, first_rank);
+    } else if (result->first >= 0) {
         fprintf(out, "tutti: '%s' failed with exit code %d\n", program, result->exit_code);
         say_first(out, result, first_rank);
         say_others(out, result, first_rank);

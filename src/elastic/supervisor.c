@@ -11,6 +11,8 @@
  *         STOPPING sends SIGTERM (or the signal that came) to all process groups, KILLING sends
  *         SIGKILL. All phases end when the last rank has ended. What is left of the process groups
  *         then (grandchildren) has LINGER_NS to finish if it holds a pipe of ours, and is killed.
+ * Kept    With job->keep a rank that fails changes no phase: the others run on, and a spare is started in its place,
+ *         if there is one left. Ranks and spares are in one array, spares last.
  * Output  Nobody reads our stdout any more: the ranks' stdout pipes are closed, so that they get SIGPIPE
  *         as they would without us; stderr likewise. It cannot be written (a full disk): it is read and
  *         dropped, and a job that would have succeeded ends with 1.
@@ -68,8 +70,10 @@ typedef struct supervisor {
     struct pollfd *polls;
     tti_sink *out;
     tti_sink *err;
+    int n_slots;   /* ranks and spares */
     int n_started; /* ranks 0 .. n_started-1 have a pid, now or before */
     int n_running;
+    int n_wanted; /* spares that are to be started */
     phase phase;
     int64_t deadline_ns; /* of the phase */
     tutti_status broken; /* TUTTI_OK while poll() works */
@@ -85,7 +89,7 @@ static void close_all(supervisor *s)
 {
     int i;
 
-    for (i = 0; s->ranks != NULL && i < s->job->n_ranks; i++)
+    for (i = 0; s->ranks != NULL && i < s->n_slots; i++)
         tti_child_close(&s->ranks[i].child);
     free(s->ranks);
     free(s->polls);
@@ -95,10 +99,10 @@ static void close_all(supervisor *s)
 
 static tutti_status make(supervisor *s, const tti_job *job)
 {
-    size_t n = (size_t)job->n_ranks;
+    size_t n = (size_t)(job->n_ranks + job->n_spares);
     size_t i;
 
-    *s = (supervisor){ .job = job, .first = -1, .deadline_ns = TTI_FOREVER };
+    *s = (supervisor){ .job = job, .n_slots = (int)n, .first = -1, .deadline_ns = TTI_FOREVER };
     s->ranks = calloc(n, sizeof *s->ranks);
     s->ends = calloc(n, sizeof *s->ends);
     s->polls = calloc(SLOT_RANKS + n * SLOTS_PER_RANK, sizeof *s->polls);
@@ -108,7 +112,7 @@ static tutti_status make(supervisor *s, const tti_job *job)
         for (i = 0; i < n; i++)
             s->ranks[i].child = (tti_child){ .pidfd = -1, .out_fd = -1, .err_fd = -1 };
     if (s->ranks == NULL || s->ends == NULL || s->polls == NULL || s->out == NULL || s->err == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory to watch %d ranks", job->n_ranks);
+        return tti_fail(TUTTI_E_NOMEM, "no memory to watch %d ranks", s->n_slots);
     tti_sink_init(s->out, STDOUT_FILENO);
     tti_sink_init(s->err, STDERR_FILENO);
     return TUTTI_OK;
@@ -121,7 +125,7 @@ static void signal_groups(const supervisor *s, int number)
 {
     int i;
 
-    for (i = 0; i < s->job->n_ranks; i++) {
+    for (i = 0; i < s->n_slots; i++) {
         pid_t pid = s->ranks[i].child.pid;
 
         if (pid > 0 && kill(-pid, number) == 0 && number != SIGKILL)
@@ -147,8 +151,12 @@ static void note_failure(supervisor *s, int i)
         s->ends[i].killed = s->phase == KILLING && s->ends[i].signal == SIGKILL;
         return;
     }
-    if (s->first < 0 || (crash && s->ends[s->first].signal == 0))
+    if (s->first < 0 || (crash && s->ends[s->first].signal == 0 && !s->job->keep))
         s->first = i;
+    if (s->job->keep) {
+        s->n_wanted += s->n_started + s->n_wanted < s->n_slots;
+        return;
+    }
     if (s->phase == RUNNING) {
         s->phase = SETTLING;
         s->deadline_ns = tti_now_ns() + SETTLE_NS;
@@ -336,21 +344,6 @@ static bool pidfd_rang(const supervisor *s, int i)
     return s->polls[SLOT_RANKS + i * SLOTS_PER_RANK + SLOT_PIDFD].revents != 0;
 }
 
-static void watch(supervisor *s)
-{
-    int i;
-
-    while (s->n_running > 0) {
-        wait_for_something(s, s->deadline_ns);
-        move_output(s);
-        for (i = 0; i < s->n_started; i++)
-            if (s->ranks[i].running && (s->broken != TUTTI_OK || pidfd_rang(s, i)))
-                note_end(s, i);
-        note_signals(s);
-        advance(s);
-    }
-}
-
 /* ---- starting ---------------------------------------------------------------------------------- */
 
 static void name_streams(supervisor *s, int i)
@@ -363,33 +356,68 @@ static void name_streams(supervisor *s, int i)
     tti_lines_init(&s->ranks[i].err, prefix, s->err);
 }
 
-static tutti_status start_all(supervisor *s)
+/* The next one. */
+static tutti_status start_next(supervisor *s)
 {
     const tti_job *job = s->job;
+    const int i = s->n_started;
+    rank *r = &s->ranks[i];
+    tti_command command = { job->path, job->argvs[i], job->envps[i], job->files, job->keeper, job->recorders[i] };
     tutti_status st;
+
+    name_streams(s, i);
+    st = tti_child_start(&command, &r->child, &s->ends[i].exec_errno);
+    if (st != TUTTI_OK)
+        return st;
+    s->n_started++;
+    s->ends[i].pid = r->child.pid;
+    if (s->ends[i].exec_errno != 0) {
+        r->child.pid = 0; /* gone and collected: nobody to signal */
+        s->ends[i].exit_code = 127;
+        s->ends[i].when = time(NULL);
+        note_failure(s, i);
+        return TUTTI_OK;
+    }
+    r->running = true;
+    s->n_running++;
+    return TUTTI_OK;
+}
+
+/* A program that cannot be executed on one rank cannot on the others. */
+static tutti_status start_all(supervisor *s)
+{
+    tutti_status st = TUTTI_OK;
+
+    while (st == TUTTI_OK && s->n_started < s->job->n_ranks &&
+           (s->n_started == 0 || s->ends[s->n_started - 1].exec_errno == 0))
+        st = start_next(s);
+    return st;
+}
+
+/* In the places of those that have failed. */
+static void start_spares(supervisor *s)
+{
+    for (; s->n_wanted > 0; s->n_wanted--)
+        if (s->phase != RUNNING || s->n_running == 0) /* nobody is left to come to */
+            continue;
+        else if (start_next(s) != TUTTI_OK)
+            tti_log(TTI_LOG_ERROR, "a replacement cannot be started: %s", tutti_last_error());
+}
+
+static void watch(supervisor *s)
+{
     int i;
 
-    for (i = 0; i < job->n_ranks; i++) {
-        rank *r = &s->ranks[i];
-        tti_command command = { job->path, job->argvs[i], job->envps[i], job->files, job->keeper, job->recorders[i] };
-
-        name_streams(s, i);
-        st = tti_child_start(&command, &r->child, &s->ends[i].exec_errno);
-        if (st != TUTTI_OK)
-            return st;
-        s->n_started++;
-        s->ends[i].pid = r->child.pid;
-        if (s->ends[i].exec_errno != 0) {
-            r->child.pid = 0; /* gone and collected: nobody to signal */
-            s->ends[i].exit_code = 127;
-            s->ends[i].when = time(NULL);
-            note_failure(s, i);
-            return TUTTI_OK;
-        }
-        r->running = true;
-        s->n_running++;
+    while (s->n_running > 0) {
+        wait_for_something(s, s->deadline_ns);
+        move_output(s);
+        for (i = 0; i < s->n_started; i++)
+            if (s->ranks[i].running && (s->broken != TUTTI_OK || pidfd_rang(s, i)))
+                note_end(s, i);
+        note_signals(s);
+        start_spares(s);
+        advance(s);
     }
-    return TUTTI_OK;
 }
 
 /* ---- the end ----------------------------------------------------------------------------------- */
@@ -399,7 +427,7 @@ static void close_pipes(supervisor *s, bool all)
 {
     int i;
 
-    for (i = 0; i < s->job->n_ranks; i++) {
+    for (i = 0; i < s->n_slots; i++) {
         tti_child *child = &s->ranks[i].child;
         tti_lines *lines[] = { &s->ranks[i].out, &s->ranks[i].err };
         int *fds[] = { &child->out_fd, &child->err_fd };
@@ -424,7 +452,7 @@ static bool pipes_open(const supervisor *s)
 {
     int i;
 
-    for (i = 0; i < s->job->n_ranks; i++)
+    for (i = 0; i < s->n_slots; i++)
         if (s->ranks[i].child.out_fd >= 0 || s->ranks[i].child.err_fd >= 0)
             return true;
     return false;
@@ -433,7 +461,7 @@ static bool pipes_open(const supervisor *s)
 /* The ranks are gone. Pass on what they wrote, and let nothing of their groups live on. */
 static void drain(supervisor *s)
 {
-    size_t late_max = (size_t)s->job->n_ranks * LATE_BYTES_MAX;
+    size_t late_max = (size_t)s->n_slots * LATE_BYTES_MAX;
     int64_t deadline = tti_now_ns() + (s->phase == KILLING ? 0 : LINGER_NS);
     bool killed = false;
 
@@ -479,7 +507,7 @@ static void collect_all(supervisor *s)
     int i;
 
     tti_keeper_release(s->job->keeper);
-    for (i = 0; i < s->job->n_ranks; i++) {
+    for (i = 0; i < s->n_slots; i++) {
         pid_t pid = s->ranks[i].child.pid;
 
         while (pid > 0 && waitpid(pid, NULL, 0) < 0 && errno == EINTR)
@@ -488,13 +516,26 @@ static void collect_all(supervisor *s)
     }
 }
 
+static bool any_ended_well(const supervisor *s)
+{
+    int i;
+
+    for (i = 0; i < s->n_started; i++)
+        if (s->ends[i].exit_code == 0)
+            return true;
+    return false;
+}
+
 static void fill(const supervisor *s, tti_job_result *out)
 {
     *out = (tti_job_result){
         .first = s->first, .signal = s->signal, .lost = s->lost, .n_ranks = s->job->n_ranks
     };
     out->ends = s->ends;
-    if (s->first >= 0)
+    if (s->n_started > out->n_ranks)
+        out->n_ranks = s->n_started;
+    out->kept = s->job->keep && s->signal == 0 && any_ended_well(s);
+    if (s->first >= 0 && !out->kept)
         out->exit_code = s->ends[s->first].exit_code;
     else if (s->signal != 0)
         out->exit_code = 128 + s->signal;

@@ -15,6 +15,8 @@
 /** What to run. Everything is borrowed. */
 typedef struct tti_job {
     int n_ranks;                /* on this host, >= 1 */
+    int n_spares;               /* behind them in argvs and envps: started when ranks fail; with keep */
+    bool keep;                  /* a rank that fails does not end the others */
     const char *path;           /* what execve takes */
     char *const *const *argvs;  /* for each rank */
     char *const *const *envps;  /* for each rank */
@@ -23,7 +25,7 @@ typedef struct tti_job {
     int signal_fd;              /* of tti_signals_take() */
     const struct rlimit *files; /* the ranks' limit of open files */
     const tti_keeper *keeper;   /* ends the ranks, should this process be killed */
-    const int *recorders;       /* [n_ranks] descriptors that the ranks inherit; -1: none */
+    const int *recorders;       /* for each, as argvs: descriptors that it inherits; -1: none */
 } tti_job;
 
 /** How one rank ended. */
@@ -41,12 +43,13 @@ typedef struct tti_job_result {
     int exit_code; /* of the job: 0, the first failure's, or 128 + signal; 1 if output was lost */
     int first;     /* local rank of the first failure; -1: none */
     int signal;    /* that came from outside and ended the job, or 0 */
+    bool kept;     /* others went on when ranks had failed, and one of them ended well */
     bool lost;     /* output could not be written, for another reason than that nobody reads it */
-    int n_ranks;
-    tti_rank_end *ends; /* of each rank; free() it */
+    int n_ranks;        /* and spares that were started */
+    tti_rank_end *ends; /* of each; free() it */
 } tti_job_result;
 
-/** Start the ranks, pass on their output and incoming signals, and end the others when one fails.
+/** Start the ranks, pass on their output and incoming signals, and end the others when one fails, unless they are kept.
  * When it returns, the ranks are collected and whatever was left of their process groups is killed.
  * @errors TUTTI_E_NOMEM, TUTTI_E_IO  ranks could not be started or watched; none is left */
 tutti_status tti_supervise(const tti_job *job, tti_job_result *result_out);

@@ -116,6 +116,14 @@ static void set_ranks(list *l, const tti_place *place, int local_rank)
     set(l, "ROLE_NAME", "default");
 }
 
+/* One that is started in the place of a rank that has failed: it asks to come in. */
+static void set_replacement(list *l, int number)
+{
+    unset(l, "RANK");
+    unset(l, "ROLE_RANK");
+    set_int(l, "TUTTI_REPLACEMENT", number);
+}
+
 static void set_job(list *l, const tti_place *place)
 {
     set(l, "MASTER_ADDR", place->master_addr);
@@ -127,6 +135,7 @@ static void set_job(list *l, const tti_place *place)
     set(l, "TORCHELASTIC_ERROR_FILE", "");
     set(l, "TUTTI_AGENT_STORE", "1");
     set_or_unset(l, "TUTTI_SECRET_FILE", place->secret_file);
+    unset(l, "TUTTI_REPLACEMENT");
     set_or_unset(l, "TUTTI_SPAWN_NAME", place->spawn_name);
     set_or_unset(l, "TUTTI_SPAWN_ARG", place->spawn_arg);
     if (place->recorder_fd > 0)
@@ -147,6 +156,8 @@ tutti_status tti_worker_env(const tti_place *place, int local_rank, char ***envp
         list_add(&l, strdup(*item));
     set_ranks(&l, place, local_rank);
     set_job(&l, place);
+    if (local_rank >= place->nproc)
+        set_replacement(&l, local_rank - place->nproc + 1);
     return list_end(&l, "environment", envp_out);
 }
 

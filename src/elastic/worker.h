@@ -20,7 +20,8 @@ typedef struct tti_place {
     int recorder_fd; /* 0, or below: none */
 } tti_place;
 
-/** The environment of one rank: this process's, with the job's variables put in or taken out.
+/** The environment of one rank: this process's, with the job's variables put in or taken out; from nproc on that of
+ * replacements, which have no rank.
  * @param envp_out  NULL at the end; free with tti_strings_free()
  * @errors TUTTI_E_NOMEM */
 tutti_status tti_worker_env(const tti_place *place, int local_rank, char ***envp_out);
