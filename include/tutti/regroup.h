@@ -9,6 +9,7 @@
 #define TUTTI_REGROUP_H
 
 #include <tutti/group.h>
+#include <tutti/init.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -73,11 +74,20 @@ TUTTI_API tutti_status tutti_merge_remote_group(tutti_group *group, tutti_store 
 /** Flags of tutti_shrink_group. */
 enum {
     TUTTI_SHRINK_DEFAULT = 0, /* operations under way are refused */
-    TUTTI_SHRINK_ABORT = 1    /* they end with TUTTI_E_ABORTED first, and stay ended if shrinking fails */
+    TUTTI_SHRINK_ABORT = 1,   /* they end with TUTTI_E_ABORTED first, and stay ended if shrinking fails */
+    TUTTI_SHRINK_MINORITY = 2 /* without a list: go on although the others may, too; on all that stay */
 };
 
-/** Go on without some members, dead or alive. Only those call it that stay, with the same list, also when
+/** Go on without some members: those that are dead, or those of a list. Only those call it that stay, also when
  * group is finished because a rank has died.
+ *
+ * Without a list the members that can reach each other agree who goes on: all that are alive and call it, too. A
+ * member that is known to be dead is not waited for; one of which nothing is known, because it is stopped, is cut off or
+ * still computes, a third of the time-out (a minute at most), and then goes on without. No process is needed for the
+ * agreement, not rank 0 and not who serves the store, and one more may die meanwhile. All survivors get the same members, or
+ * an error. At most one side of a partition goes on: more than half of the members that group has; of two halves that
+ * with rank 0; fewer only with TUTTI_SHRINK_MINORITY. With a list the caller answers for that: it names who does
+ * not go on, the same on all, and all others must come.
  *
  * On success group is destroyed, with the groups that were made from it, and the result has connections of
  * its own, so that nothing an excluded rank still does can reach it. Members keep their order and are
@@ -85,25 +95,70 @@ enum {
  * global ones from now on (tutti_get_former_rank() tells the old). A subgroup stays a group of its world:
  * global ranks are as before. On failure group is there still, and the call may be repeated.
  *
- * The members meet in the store that they had: where rank 0 served it and is dead, it is gone. And `tutti run`
- * ends all processes when one fails, so going on after a death needs a launcher that lets the others live.
+ * The survivor with the lowest rank serves a store for the new group. Where the store that the world was found with is
+ * alive (`tutti run` serves it), it stays what it was. Where it is dead, because rank 0 served it, handles on it lead to
+ * the new one afterwards: what the program had put there is lost, and a warning says so. `tutti run` ends all processes when one
+ * fails, unless it is told --on-failure=keep.
  *
- * @param ranks_to_exclude  ranks of group (not global ones)
- * @param flags             TUTTI_SHRINK_DEFAULT or TUTTI_SHRINK_ABORT
+ * @param ranks_to_exclude  ranks of group (not global ones); NULL: whoever is dead
+ * @param n_ranks           0 with NULL
+ * @param flags             TUTTI_SHRINK_DEFAULT, or some of TUTTI_SHRINK_ABORT and TUTTI_SHRINK_MINORITY
  * @param opts              NULL: every default: time-out, backends and timing as group has them
  * @param group_out         the new group, called "<group>:shrink"
  *
- * @errors   TUTTI_E_ARG      no ranks, one out of range or twice, all of them, unknown flags, or a group of one
- *           TUTTI_E_STATE    this rank is to be excluded; operations are under way; or the caller is a
- *                            callback or a hook that group waits for
- *           TUTTI_E_TIMEOUT  a member did not come, because it is gone or has excluded others; the text
- *                            names it
- *           what the store fails with
+ * @errors   TUTTI_E_ARG          a list without ranks, one out of range or twice, all of them, unknown flags, or a
+ *                                group of one
+ *           TUTTI_E_STATE        this rank is to be excluded, or the others have gone on without it; operations are
+ *                                under way; or the caller is a callback or a hook that group waits for
+ *           TUTTI_E_PEER         one that was to stay is gone; or too few are left. The text says which
+ *           TUTTI_E_MISMATCH     the members passed different lists
+ *           TUTTI_E_TIMEOUT      a member that was to stay did not come; the text names it
+ *           TUTTI_E_UNSUPPORTED  no list, and the members cannot talk to each other without a store, because of the
+ *                                backend, or because TUTTI_PORT_RANGE has fewer than 4 ports for each rank
  * @threads  one, when no other thread is inside a call on group, or about to use groups made from it
- * @source   torch.distributed.shrink_group */
+ * @source   torch.distributed.shrink_group; without a list: ours */
 TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ranks, tutti_group *group,
                                           unsigned flags, const tutti_group_options *opts,
                                           tutti_group **group_out);
+
+/** Let processes that have just been started into a world that is at work, behind its members. All members call it, in the
+ * turn of their collectives, with the same arguments; each newcomer calls tutti_join_group() with the store that the world
+ * was found with, and the same name.
+ *
+ * On success group is destroyed, with the groups that were made from it, and the result, a world called "0:grow", has all
+ * of them: members keep their ranks, newcomers come behind them in the order in which they asked. NULL means it where it
+ * meant the old one. On failure group is there still. What newcomers need to know of the work, the members send
+ * them then: nothing of the group's past is known to them.
+ *
+ * @param group      a world
+ * @param name       of 1 .. 64 bytes; NULL: "default"
+ * @param n_new      how many are awaited; 0: those that have asked already. If nobody has, group_out is group, as it was
+ * @param opts       NULL: every default: time-out, backends and timing as group has them
+ * @param group_out  the new world, or group
+ *
+ * @errors   TUTTI_E_ARG          a bad name or number
+ *           TUTTI_E_STATE        operations are under way; or the caller is a callback or a hook that group waits for
+ *           TUTTI_E_UNSUPPORTED  group is no world
+ *           TUTTI_E_TIMEOUT      fewer have asked, or one that did is gone; the text says how many, or which
+ *           what the store or a broadcast on group fails with
+ * @units    ms
+ * @threads  one, when no other thread is inside a call on group
+ * @source   ours */
+TUTTI_API tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new,
+                                        const tutti_group_options *opts, tutti_group **group_out);
+
+/** Come into a world whose members call tutti_grow_group(), and wait for it. A process that has no world gets this one as
+ * its own, which NULL means.
+ *
+ * @param opts       how to reach the store that the world was found with: store, or init_method (env:// under `tutti run`);
+ *                   rank and world_size do not count, group_name and enable_reconfigure neither. NULL: every default
+ * @param name       as the members'; NULL: "default"
+ *
+ * @errors   TUTTI_E_TIMEOUT  nobody let this process in
+ *           as tutti_create_process_group
+ * @threads  any
+ * @source   ours */
+TUTTI_API tutti_status tutti_join_group(const tutti_init_options *opts, const char *name, tutti_group **group_out);
 
 /** How a world gets other members. Initialise with TUTTI_RECONFIGURE_OPTIONS. */
 typedef struct tutti_reconfigure_options {

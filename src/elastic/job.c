@@ -185,7 +185,7 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
                      .recorders = j->recorders };
     tutti_status st = tti_supervise(&what, result_out);
 
-    if (st == TUTTI_OK && result_out->exit_code != 0)
+    if (st == TUTTI_OK && (result_out->exit_code != 0 || result_out->kept))
         tti_recorders_dump(j->recorders, o->nproc + o->replacements);
     return st;
 }

@@ -534,7 +534,7 @@ static void fill(const supervisor *s, tti_job_result *out)
     out->ends = s->ends;
     if (s->n_started > out->n_ranks)
         out->n_ranks = s->n_started;
-    out->kept = s->job->keep && s->signal == 0 && any_ended_well(s);
+    out->kept = s->first >= 0 && s->job->keep && s->signal == 0 && any_ended_well(s);
     if (s->first >= 0 && !out->kept)
         out->exit_code = s->ends[s->first].exit_code;
     else if (s->signal != 0)

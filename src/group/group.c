@@ -52,6 +52,7 @@ void tti_group_free(tutti_group *group)
     tti_hooks_drop(group->hooks);
     tutti_store_close(group->store);
     tutti_store_close(group->root);
+    tutti_store_close(group->root_server);
     tti_local_names_free(group->local_names);
     tti_compound_room_release(group);
     free(group->straggler);

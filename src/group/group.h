@@ -123,6 +123,7 @@ struct tutti_group {
     char                     backend_config[TTI_DEVICE_MAP_TEXT]; /* "cpu:native,cuda:nccl" */
     tutti_store             *store;         /* this group's keys; its children's stand below */
     tutti_store             *root;          /* of a world: where others find it (reconfigure.c) */
+    tutti_store             *root_server;   /* of a world: what serves root, if this process has done so since a failure */
     _Atomic int64_t          timeout_ms;    /* -1: none; never 0. Read without the lock: one number */
     tti_gate                 gate;          /* the order of collectives, unless held: see queue.c */
     tti_ring_place                place;         /* in the flight recorder; constant once the backends are there */
@@ -243,6 +244,8 @@ const tutti_group *tti_group_peek(const tutti_group *group);
 bool tti_group_calls_us(const tutti_group *group);
 /** Wherever this process or thread meant old by NULL, it means its successor. */
 void tti_world_succeed(const tutti_group *old, tutti_group *successor);
+/** The process's world is this one, if it has none. */
+void tti_world_adopt(tutti_group *world);
 
 /** tutti_init_process_group() over a table of the caller's; NULL: the one that opts name. */
 tutti_status tti_init_with(const tutti_backend_ops *ops, const tutti_init_options *opts);

@@ -249,6 +249,14 @@ void tti_world_succeed(const tutti_group *old, tutti_group *successor)
         thread_default = successor;
 }
 
+void tti_world_adopt(tutti_group *world)
+{
+    tti_lock(&process.lock);
+    if (!process.joining && atomic_load(&process.world) == NULL)
+        atomic_store_explicit(&process.world, world, memory_order_release);
+    tti_unlock(&process.lock);
+}
+
 tutti_status tutti_destroy_process_group(tutti_group *group)
 {
     tutti_group *g = group;

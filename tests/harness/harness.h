@@ -72,6 +72,7 @@ typedef struct tt_test {
     bool    mixed;          /* ranks are on the hosts by turns; else the first ones are on host 0 */
     bool    threads;        /* one more run, as if transports had "threads" */
     int     dies;           /* -1; the rank that must end by a signal or tt_die(), and not otherwise */
+    uint32_t also_die;      /* one bit for each further rank, of the first 32, that must */
     int     hosts;          /* 1; 2: network namespaces joined by a veth pair, store on 10.77.0.1 */
     tt_init init;           /* TT_INIT_WORLD */
     tt_relay_link link;     /* with hosts = 2: what is between them; nothing said: a veth pair */

@@ -84,11 +84,16 @@ static bool clear_group(pid_t group)
     return true;
 }
 
+static bool must_die(const tt_run *run, int i)
+{
+    return i == run->test->dies || (i < 32 && (run->test->also_die >> i & 1u) != 0);
+}
+
 static bool ended_well(const tt_run *run, int i, const child *c)
 {
     if (c->overdue || c->strays)
         return false;
-    if (i == run->test->dies)
+    if (must_die(run, i))
         return WIFSIGNALED(c->status) || WEXITSTATUS(c->status) == TT_DIED;
     return WIFEXITED(c->status) && WEXITSTATUS(c->status) == TT_PASSED;
 }
@@ -109,7 +114,7 @@ static int look(const tt_run *run, child *children, bool *bad_out)
             continue;
         }
         c->done = true;
-        c->strays = clear_group(c->pid) && WIFEXITED(c->status) && i != run->test->dies;
+        c->strays = clear_group(c->pid) && WIFEXITED(c->status) && !must_die(run, i);
         if (!ended_well(run, i, c))
             *bad_out = true;
     }
@@ -162,9 +167,9 @@ static void end_stragglers(const tt_run *run, child *children)
 
 static void say_end(const tt_run *run, int i, const child *c, char *out, size_t bytes)
 {
-    const char *must = i == run->test->dies ? "was to die, but " : "";
+    const char *must = must_die(run, i) ? "was to die, but " : "";
 
-    if (c->pid != 0 && i == run->test->dies && ended_well(run, i, c))
+    if (c->pid != 0 && must_die(run, i) && ended_well(run, i, c))
         snprintf(out, bytes, "died, as it was to");
     else if (c->pid == 0)
         snprintf(out, bytes, "was not started");
@@ -239,7 +244,7 @@ static const char *nonsense(const tt_run *run)
         return "transports are shm, tcp, threads and threads-tcp";
     if (is_far(test) && test->hosts != TT_HOSTS)
         return "what is between hosts needs two of them";
-    if (tt_run_threads(run) && (test->dies >= 0 || test->hosts > 1))
+    if (tt_run_threads(run) && (test->dies >= 0 || test->also_die != 0 || test->hosts > 1))
         return "a thread cannot die alone, or be on another host";
     return NULL;
 }

@@ -269,6 +269,11 @@ static void native_abort(tutti_backend *backend)
     tti_messenger_abort(nat->messenger, nat->group_id);
 }
 
+tti_mesh *tti_native_mesh(const tutti_backend *backend)
+{
+    return backend != NULL && backend->ops == &tti_native_backend_ops ? ((const tti_native *)backend)->mesh : NULL;
+}
+
 int tti_native_connections(const tutti_backend *backend)
 {
     return tti_messenger_connections(((const tti_native *)backend)->messenger);

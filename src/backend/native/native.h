@@ -6,11 +6,16 @@
 
 #include <tutti/plugin/backend.h>
 
+typedef struct tti_mesh tti_mesh;
+
 extern const tutti_backend_ops tti_native_backend_ops;
 
 /** Whether what a world of it reads from the environment before its ranks meet can be meant at all.
  * @errors TUTTI_E_ARG  no; the text names the variable */
 tutti_status tti_native_check_env(void);
+
+/** The members and the ways to them of a native backend, or of the one that it borrows them from; NULL: another backend. */
+tti_mesh *tti_native_mesh(const tutti_backend *backend);
 
 /** How many TCP connections the world of a native backend has to other ranks now. For tests and tools. */
 int tti_native_connections(const tutti_backend *backend);

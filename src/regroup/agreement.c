@@ -1,0 +1,445 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * agreement.c - what every member does: says that it is here, promises, builds, accepts, and looks who leads.
+ *
+ * Why     After a failure the members that are left must go on as one group, or not at all. None of them may be
+ *         needed for that: not rank 0, not who serves the store; and one more may die while they talk.
+ * How     Paxos among the last agreed members, about one value: who goes on. Whoever sees nobody before itself, because
+ *         all lower ranks are dead or have been silent for too long, leads; several may at times.
+ *             JOIN      member -> leader: I am in the call
+ *             PREPARE   leader -> all that are there, with a ballot higher than any before
+ *             PROMISE   back: no lower ballot will have my vote; this is what I last voted for
+ *             PROPOSE   leader -> those: this is the value, meet there. It is new (all that have promised), or one that
+ *                       may have been decided already, which is then kept
+ *             ACCEPT    back, for a new value only after having built the successor with all of them
+ *             COMMIT    leader -> all: it is decided
+ *         The value is built before it is voted for, because a successor that cannot be built is none. A death meanwhile
+ *         makes the attempt vain: the leader ends it, and proposes again without the dead in a higher ballot.
+ * Quorum  Members of a set may go on if they are more than half of all, or half with the lowest rank: two such sets have
+ *         a member in common. A ballot is led only with promises of such a set, so of the two sides of a partition one
+ *         leads at most. With TUTTI_SHRINK_MINORITY, or an explicit list, the caller answers for the others.
+ * True    At most one value is decided. In the ballot in which a value is new its quorum for votes is all of its members:
+ *         if one of them that promised a higher ballot had not voted, it was not decided and never will be, and another
+ *         value may be proposed. A value that all of them that can be asked did vote for is proposed again as it is
+ *         (RECOVER), and needs votes of a majority in that ballot. Every later leader hears of it from a member that is in
+ *         both sets. (Flexible Paxos: quorums of voting differ by ballot, as long as each meets those of promising.)
+ *         The leader counts as not having voted for a new value until all others have.
+ * Fails   Who is told REFUSE, or runs out of time, returns an error and leaves the group as it is. A leader that dies
+ *         while it says COMMIT may leave some with the new group and others with an error, never with another group.
+ * Source  Lamport, "The part-time parliament"; Howard, Malkhi, Spiegelman, "Flexible Paxos" (2016). */
+#include "regroup/agreement_core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+
+/* ---- the object ---- */
+
+static bool make_room(tti_agreement *a)
+{
+    const size_t n = (size_t)a->n;
+
+    a->members = calloc(n, sizeof *a->members);
+    a->room = calloc(4 * n, sizeof *a->room);
+    a->wire = malloc(tti_agreement_message_bytes(a->n));
+    if (a->members == NULL || a->room == NULL || a->wire == NULL)
+        return false;
+    a->value = a->room;
+    a->chosen = a->room + n;
+    a->heard = a->room + 2 * n;
+    a->heard_list = a->room + 3 * n;
+    return true;
+}
+
+tutti_status tti_agreement_create(const tti_agreement_config *config, tti_agreement **agreement_out)
+{
+    tti_agreement *a = calloc(1, sizeof *a);
+
+    if (a == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for an agreement of %d", config->n);
+    a->config = *config;
+    a->n = config->n;
+    a->rank = config->rank;
+    a->now_ns = config->now_ns;
+    a->heard_of = -1;
+    if (!make_room(a)) {
+        tti_agreement_free(a);
+        return tti_fail(TUTTI_E_NOMEM, "no memory for an agreement of %d", config->n);
+    }
+    *agreement_out = a;
+    return TUTTI_OK;
+}
+
+void tti_agreement_free(tti_agreement *a)
+{
+    int r;
+
+    if (a == NULL)
+        return;
+    for (r = 0; a->members != NULL && r < a->n; r++)
+        free(a->members[r].value);
+    free(a->members);
+    free(a->room);
+    free(a->wire);
+    free(a);
+}
+
+/* ---- what files share ---- */
+
+bool tti_agree_eligible(const tti_agreement *a, int rank)
+{
+    return a->config.excluded == NULL || !a->config.excluded[rank];
+}
+
+/* Each counts two, and rank 0, the lowest of those last agreed on, three. */
+bool tti_agree_quorum(const tti_agreement *a, const bool *set)
+{
+    int weight = set[0] ? 1 : 0;
+    int r;
+
+    for (r = 0; r < a->n; r++)
+        weight += set[r] ? 2 : 0;
+    return weight > a->n;
+}
+
+void tti_agree_send(tti_agreement *a, int to, const tti_agree_message *m)
+{
+    a->members[to].wanted = true;
+    tti_agree_encode(a, m, a->wire);
+    a->config.send(a->config.ctx, to, a->wire, tti_agreement_message_bytes(a->n));
+}
+
+void tti_agree_fail(tti_agreement *a, tutti_status status, const char *words)
+{
+    if (a->task == TTI_AGREE_DONE || a->task == TTI_AGREE_FAILED)
+        return;
+    a->task = TTI_AGREE_FAILED;
+    a->failure = status;
+    snprintf(a->words, sizeof a->words, "%s", words);
+}
+
+static void fail_left_out(tti_agreement *a)
+{
+    char words[TTI_AGREE_WORDS_MAX];
+
+    snprintf(words, sizeof words,
+             "%.200s: the others have gone on without rank %d, which they had not heard of for too long\n"
+             "  next: end this process; a new one can come in by tutti_join_group()",
+             a->config.what, a->rank);
+    tti_agree_fail(a, TUTTI_E_STATE, words);
+}
+
+void tti_agree_decided(tti_agreement *a, uint64_t origin, const bool *value)
+{
+    if (a->task == TTI_AGREE_DONE || a->task == TTI_AGREE_FAILED)
+        return;
+    if (a->task == TTI_AGREE_BUILD && a->building == origin) {
+        a->committed = origin; /* it is known when that has ended */
+    } else if (!value[a->rank] || a->built != origin) {
+        fail_left_out(a);
+    } else {
+        memcpy(a->chosen, value, (size_t)a->n * sizeof *value);
+        a->task = TTI_AGREE_DONE;
+    }
+}
+
+/* ---- who leads ---- */
+
+/* The lowest member that may. */
+static int find_leader(const tti_agreement *a)
+{
+    int r;
+
+    for (r = 0; r < a->rank; r++)
+        if (tti_agree_eligible(a, r) && !a->members[r].gone && !a->members[r].given_up)
+            return r;
+    return a->rank;
+}
+
+/* Nothing is heard of who should lead. Behind one that was given up the next has less time: a side of a partition finds
+ * several that say nothing. */
+static void watch_leader(tti_agreement *a, int leader)
+{
+    const int64_t patience_ns = a->members[leader].present ? tti_agree_silence_ns(a) : a->config.patience_ns;
+    const int64_t grace_ns = patience_ns < TTI_AGREE_GRACE_NS ? patience_ns : TTI_AGREE_GRACE_NS;
+    const bool    is_next = a->heard_of >= 0 && a->members[a->heard_of].given_up;
+
+    if (a->heard_of != leader) {
+        a->heard_of = leader;
+        a->heard_ns = is_next ? a->now_ns - patience_ns + grace_ns : a->now_ns;
+    }
+    if (a->now_ns - a->heard_ns >= patience_ns && a->config.excluded == NULL)
+        a->members[leader].given_up = true;
+}
+
+/* Whatever has happened: see what follows. */
+static void go_on(tti_agreement *a)
+{
+    int leader;
+
+    if (a->task == TTI_AGREE_DONE || a->task == TTI_AGREE_FAILED)
+        return;
+    if (a->now_ns >= a->config.deadline_ns) {
+        tti_agree_expire(a);
+        return;
+    }
+    leader = find_leader(a);
+    if (leader != a->rank) {
+        watch_leader(a, leader);
+        leader = find_leader(a);
+    }
+    if (leader == a->rank || a->phase > TTI_AGREE_GATHER)
+        tti_agree_lead(a);
+    else
+        a->phase = TTI_AGREE_FOLLOW;
+}
+
+/* ---- what leaders say ---- */
+
+static tti_agree_message reply(const tti_agree_message *to, tti_agree_type type)
+{
+    return (tti_agree_message){ .type = type, .ballot = to->ballot };
+}
+
+static void say_busy(tti_agreement *a, int from, const tti_agree_message *m)
+{
+    tti_agree_message busy = reply(m, TTI_AGREE_BUSY);
+
+    busy.accepted = a->promised;
+    tti_agree_send(a, from, &busy);
+}
+
+static void promise(tti_agreement *a, int from, const tti_agree_message *m)
+{
+    tti_agree_message answer = reply(m, TTI_AGREE_PROMISE);
+
+    if (m->ballot < a->promised) {
+        say_busy(a, from, m);
+        return;
+    }
+    tti_agree_yield(a, m->ballot);
+    a->promised = m->ballot;
+    answer.accepted = a->accepted;
+    answer.origin = a->origin;
+    answer.value = a->value;
+    tti_agree_send(a, from, &answer);
+}
+
+static void reject(tti_agreement *a, int from, const tti_agree_message *m, const char *words)
+{
+    tti_agree_message no = reply(m, TTI_AGREE_REJECT);
+
+    no.status = TUTTI_E_STATE;
+    snprintf(no.words, sizeof no.words, "%s", words);
+    tti_agree_send(a, from, &no);
+}
+
+/* A value that may have been decided: nothing is built for it. */
+static void vote(tti_agreement *a, int from, const tti_agree_message *m)
+{
+    tti_agree_message yes = reply(m, TTI_AGREE_ACCEPT);
+
+    a->accepted = m->ballot;
+    a->origin = m->origin;
+    memcpy(a->value, m->value, (size_t)a->n * sizeof *a->value);
+    tti_agree_send(a, from, &yes);
+}
+
+static void take_proposal(tti_agreement *a, int from, const tti_agree_message *m)
+{
+    if (m->ballot < a->promised) {
+        say_busy(a, from, m);
+        return;
+    }
+    a->promised = m->ballot;
+    if (m->origin != m->ballot) {
+        vote(a, from, m);
+    } else if (!m->value[a->rank]) {
+        reject(a, from, m, "a value without this member");
+    } else if (!a->config.minority && a->config.excluded == NULL && !tti_agree_quorum(a, m->value)) {
+        reject(a, from, m, "some members are too few to go on\n  next: pass TUTTI_SHRINK_MINORITY on all of them");
+    } else {
+        a->building = m->ballot;
+        memcpy(a->chosen, m->value, (size_t)a->n * sizeof *a->chosen);
+        memcpy(a->place, m->place, sizeof a->place);
+        a->task = TTI_AGREE_BUILD;
+    }
+}
+
+/* It is here, and perhaps should not. */
+static void take_join(tti_agreement *a, int from)
+{
+    tti_agree_message no = { .type = TTI_AGREE_REFUSE, .ballot = UINT64_MAX, .status = TUTTI_E_STATE };
+
+    if (tti_agree_eligible(a, from))
+        return;
+    snprintf(no.words, sizeof no.words, "%.200s: rank %d excludes this rank, %d\n"
+             "  next: pass the same ranks to exclude on all that go on, and nothing on the others",
+             a->config.what, a->rank, from);
+    tti_agree_send(a, from, &no);
+}
+
+static void take(tti_agreement *a, int from, const tti_agree_message *m)
+{
+    switch (m->type) {
+    case TTI_AGREE_JOIN: take_join(a, from); break;
+    case TTI_AGREE_PREPARE: promise(a, from, m); break;
+    case TTI_AGREE_PROPOSE: take_proposal(a, from, m); break;
+    case TTI_AGREE_COMMIT: tti_agree_decided(a, m->origin, m->value); break;
+    case TTI_AGREE_REFUSE:
+        if (m->ballot >= a->promised)
+            tti_agree_fail(a, m->status != TUTTI_OK ? m->status : TUTTI_E_STATE, m->words);
+        break;
+    case TTI_AGREE_ALIVE: break;
+    default: tti_agree_answer(a, from, m); break;
+    }
+}
+
+/* ---- what happened ---- */
+
+void tti_agreement_heard(tti_agreement *a, int from, const void *message, size_t bytes)
+{
+    tti_agree_message m = { .value = a->heard, .list = a->heard_list };
+
+    if (from < 0 || from >= a->n || from == a->rank || !tti_agree_decode(a, message, bytes, &m))
+        return;
+    a->members[from].wanted = true;
+    a->members[from].given_up = false;
+    if (from == a->heard_of)
+        a->heard_ns = a->now_ns;
+    if (a->task != TTI_AGREE_DONE && a->task != TTI_AGREE_FAILED)
+        take(a, from, &m);
+    go_on(a);
+}
+
+void tti_agreement_present(tti_agreement *a, int rank)
+{
+    const tti_agree_message here = { .type = TTI_AGREE_JOIN };
+
+    a->members[rank].present = true;
+    a->members[rank].given_up = false;
+    tti_agree_send(a, rank, &here);
+    if (rank == a->heard_of)
+        a->heard_ns = a->now_ns;
+    go_on(a);
+}
+
+void tti_agreement_absent(tti_agreement *a, int rank)
+{
+    a->members[rank].present = false;
+    tti_agree_lose(a, rank);
+    go_on(a);
+}
+
+void tti_agreement_gone(tti_agreement *a, int rank)
+{
+    tti_agree_member *member = &a->members[rank];
+
+    member->present = false;
+    if (!member->gone)
+        a->attempts = 0;
+    member->gone = true;
+    tti_agree_lose(a, rank);
+    go_on(a);
+}
+
+void tti_agreement_tick(tti_agreement *a, int64_t now_ns)
+{
+    a->now_ns = now_ns;
+    go_on(a);
+}
+
+/* A member has built, or could not; the leader's own is looked at by its phase. */
+static void tell_leader(tti_agreement *a, tutti_status status, const char *words)
+{
+    const int         leader = (int)(a->building % TTI_AGREE_RANKS_MAX);
+    tti_agree_message m = { .type = status == TUTTI_OK ? TTI_AGREE_ACCEPT : TTI_AGREE_REJECT,
+                            .ballot = a->building, .status = status };
+
+    if (status != TUTTI_OK)
+        snprintf(m.words, sizeof m.words, "%s", words);
+    if (leader != a->rank) {
+        tti_agree_send(a, leader, &m);
+    } else if (a->phase == TTI_AGREE_MAKE && a->ballot == a->building) {
+        a->own_built = status == TUTTI_OK;
+        a->vain = a->vain || status != TUTTI_OK;
+        if (status != TUTTI_OK)
+            snprintf(a->words, sizeof a->words, "%s", words);
+        a->failure = status;
+        a->until_ns = a->now_ns + tti_agree_silence_ns(a);
+    }
+}
+
+void tti_agreement_built(tti_agreement *a, tutti_status status, const char *words)
+{
+    const bool led = (int)(a->building % TTI_AGREE_RANKS_MAX) == a->rank;
+
+    if (a->task != TTI_AGREE_BUILD)
+        return;
+    a->task = TTI_AGREE_WAIT;
+    if (status == TUTTI_OK)
+        a->built = a->building;
+    if (status == TUTTI_OK && !led && a->building >= a->promised) {
+        a->accepted = a->origin = a->building;
+        memcpy(a->value, a->chosen, (size_t)a->n * sizeof *a->value);
+    }
+    if (a->committed == a->building)
+        tti_agree_decided(a, a->committed, a->chosen);
+    tell_leader(a, status, words);
+    a->heard_ns = a->now_ns;
+    go_on(a);
+}
+
+/* ---- what it wants ---- */
+
+tti_agreement_task tti_agreement_now(const tti_agreement *a)
+{
+    return a->task;
+}
+
+bool tti_agreement_wants(const tti_agreement *a, int rank)
+{
+    int r, before = 0;
+
+    if (rank == a->rank || a->members[rank].gone)
+        return false;
+    if (a->members[rank].wanted || (a->phase != TTI_AGREE_FOLLOW && tti_agree_eligible(a, rank)))
+        return true;
+    for (r = 0; r < rank; r++)
+        before += tti_agree_eligible(a, r) && !a->members[r].gone;
+    return rank < a->rank && tti_agree_eligible(a, rank) && before < TTI_AGREE_PROBED;
+}
+
+int64_t tti_agreement_next_ns(const tti_agreement *a)
+{
+    const int64_t soon_ns = a->now_ns + TTI_AGREE_ALIVE_NS / 5;
+
+    return soon_ns < a->config.deadline_ns ? soon_ns : a->config.deadline_ns;
+}
+
+const bool *tti_agreement_chosen(const tti_agreement *a)
+{
+    return a->chosen;
+}
+
+const char *tti_agreement_place(const tti_agreement *a)
+{
+    return a->place;
+}
+
+bool tti_agreement_leads(const tti_agreement *a)
+{
+    return a->phase == TTI_AGREE_MAKE && a->ballot == a->building;
+}
+
+bool tti_agreement_in_vain(const tti_agreement *a)
+{
+    return a->vain || a->task == TTI_AGREE_FAILED;
+}
+
+tutti_status tti_agreement_failure(const tti_agreement *a, const char **words_out)
+{
+    *words_out = a->words;
+    return a->failure;
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * regroup/agreement.h - the members of a group agree on who of them goes on.
+ *
+ * A state machine without I/O: what happened and what time it is go in; messages, whom to connect to and what to do come
+ * out. agreement.c has the protocol and why it is right; assembly.c moves its messages. */
+#ifndef TTI_REGROUP_AGREEMENT_H
+#define TTI_REGROUP_AGREEMENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <tutti/status.h>
+
+enum { TTI_AGREE_WORDS_MAX = 512, TTI_AGREE_PLACE_MAX = 320, TTI_AGREE_RANKS_MAX = 1 << 16 };
+
+typedef struct tti_agreement tti_agreement;
+
+typedef struct tti_agreement_config {
+    int         n;        /* last agreed members, 2 .. TTI_AGREE_RANKS_MAX */
+    int         rank;     /* this one among them */
+    const bool *excluded; /* [n] the caller's list, borrowed until the end; NULL: whoever is dead */
+    bool        minority; /* go on without a quorum */
+    const char *what;     /* for words: "shrink_group on group '0'" */
+    int64_t     now_ns;
+    int64_t     deadline_ns;
+    int64_t     patience_ns; /* with a member of which nothing is known, neither that it comes nor that it is dead */
+    void       *ctx;
+    /* This member leads and is about to propose: make the place where the chosen ones meet, and write how to find it. */
+    tutti_status (*open)(void *ctx, const bool *chosen, char place_out[TTI_AGREE_PLACE_MAX]);
+    /* Copy a message for a member; may be lost if the member is. */
+    void (*send)(void *ctx, int to, const void *message, size_t bytes);
+} tti_agreement_config;
+
+/** What the driver has to do. */
+typedef enum tti_agreement_task {
+    TTI_AGREE_WAIT,   /* feed it */
+    TTI_AGREE_BUILD,  /* make the successor for tti_agreement_chosen() at tti_agreement_place(), then say how that went */
+    TTI_AGREE_DONE,   /* what was built last is the successor, on all that are chosen */
+    TTI_AGREE_FAILED  /* tti_agreement_failure() */
+} tti_agreement_task;
+
+tutti_status tti_agreement_create(const tti_agreement_config *config, tti_agreement **agreement_out);
+void         tti_agreement_free(tti_agreement *a);
+
+/** All messages of an agreement have this size. */
+size_t tti_agreement_message_bytes(int n);
+
+/* ---- what happened; each may send ---- */
+
+/** A connection to rank is there: it is inside of the call, too. */
+void tti_agreement_present(tti_agreement *a, int rank);
+/** That connection has ended; what became of rank is not known. */
+void tti_agreement_absent(tti_agreement *a, int rank);
+/** Rank is dead, or has left: proved. */
+void tti_agreement_gone(tti_agreement *a, int rank);
+void tti_agreement_heard(tti_agreement *a, int from, const void *message, size_t bytes);
+void tti_agreement_tick(tti_agreement *a, int64_t now_ns);
+/** The build that was asked for is over. Failed ones are tried again with those that are left then. */
+void tti_agreement_built(tti_agreement *a, tutti_status status, const char *words);
+
+/* ---- what it wants ---- */
+
+tti_agreement_task tti_agreement_now(const tti_agreement *a);
+/** Whether a connection to rank is of use. */
+bool tti_agreement_wants(const tti_agreement *a, int rank);
+/** When to tick next. */
+int64_t tti_agreement_next_ns(const tti_agreement *a);
+/** [n] who goes on, when there is something to build or all is done. */
+const bool *tti_agreement_chosen(const tti_agreement *a);
+const char *tti_agreement_place(const tti_agreement *a);
+/** Whether this member leads the build that is under way. */
+bool tti_agreement_leads(const tti_agreement *a);
+/** Whether the build under way is in vain: one of the chosen is gone, or could not build. On the leader. */
+bool tti_agreement_in_vain(const tti_agreement *a);
+/** The status; words_out is set. */
+tutti_status tti_agreement_failure(const tti_agreement *a, const char **words_out);
+
+#endif

@@ -1,0 +1,140 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * regroup/agreement_core.h - the agreement as its files see it. */
+#ifndef TTI_REGROUP_AGREEMENT_CORE_H
+#define TTI_REGROUP_AGREEMENT_CORE_H
+
+#include "regroup/agreement.h"
+
+#include "base/port.h"
+
+/** A member that is in the call, but says nothing for so long, is done without; where patience is shorter, for as long as
+ * that. */
+#define TTI_AGREE_SILENT_NS (5 * TTI_SECOND)
+/** A leader that waits for others says so this often. */
+#define TTI_AGREE_ALIVE_NS (500 * TTI_MS)
+
+/** The next leader after a silent one has this long to say something. */
+#define TTI_AGREE_GRACE_NS (1 * TTI_SECOND)
+
+enum { TTI_AGREE_ATTEMPTS = 3, TTI_AGREE_PROBED = 4 };
+
+typedef enum tti_agree_type {
+    TTI_AGREE_JOIN = 1, /* to who seems to lead: this member is here */
+    TTI_AGREE_PREPARE,  /* ballot */
+    TTI_AGREE_PROMISE,  /* ballot; accepted, origin, value */
+    TTI_AGREE_BUSY,     /* accepted: the higher ballot that was promised */
+    TTI_AGREE_PROPOSE,  /* ballot; origin, value, place */
+    TTI_AGREE_ACCEPT,   /* ballot */
+    TTI_AGREE_REJECT,   /* ballot; status, words */
+    TTI_AGREE_COMMIT,   /* origin, value */
+    TTI_AGREE_REFUSE,   /* ballot; status, words: the call is over for whoever reads it */
+    TTI_AGREE_ALIVE
+} tti_agree_type;
+
+/** A message, decoded. The sets are by rank. */
+typedef struct tti_agree_message {
+    tti_agree_type type;
+    bool           has_list;
+    tutti_status   status;
+    uint64_t       ballot;
+    uint64_t       accepted;
+    uint64_t       origin;
+    char           place[TTI_AGREE_PLACE_MAX];
+    char           words[TTI_AGREE_WORDS_MAX];
+    bool          *value; /* [n] */
+    bool          *list;  /* [n] of the sender */
+} tti_agree_message;
+
+/** What is known of a member. */
+typedef struct tti_agree_member {
+    bool         present;  /* a connection to it is there */
+    bool         gone;     /* for ever */
+    bool         given_up; /* unless it turns up */
+    bool         wanted;   /* it has said something, or is to be told */
+    bool         asked;    /* leader: by PREPARE or PROPOSE of this ballot */
+    bool         answered; /* leader: with PROMISE or ACCEPT */
+    bool         differs;  /* leader: it has another list */
+    uint64_t     accepted; /* leader: as its PROMISE said */
+    uint64_t     origin;
+    bool        *value;    /* leader: [n]; allocated with the first */
+} tti_agree_member;
+
+typedef enum tti_agree_phase { TTI_AGREE_FOLLOW, TTI_AGREE_GATHER, TTI_AGREE_ASK, TTI_AGREE_MAKE, TTI_AGREE_RECOVER } tti_agree_phase;
+
+struct tti_agreement {
+    tti_agreement_config config;
+    int                  n;
+    int                  rank;
+    int64_t              now_ns;
+    tti_agree_member    *members; /* [n] */
+
+    /* As one that votes. */
+    uint64_t promised;
+    uint64_t accepted; /* 0: nothing */
+    uint64_t origin;   /* the ballot in which the value was new; equal to accepted: it needs all of its members */
+    bool    *value;    /* [n] accepted */
+    uint64_t built;    /* the origin that this member has built; 0: none */
+    uint64_t committed; /* an origin that is decided while it is still being built here */
+
+    /* As one that leads. */
+    tti_agree_phase phase;
+    uint64_t        ballot;
+    int64_t         until_ns; /* of the phase: then it goes on without the silent */
+    int64_t         said_ns;  /* when it last said that it is alive */
+    int64_t         yield_ns; /* somebody else leads: not before */
+    int64_t         heard_ns; /* when whoever leads last said something */
+    int             heard_of; /* who that was */
+    int             attempts; /* builds that failed, and nobody had died */
+    bool            vain;
+    bool            own_built; /* the build of this ballot is over here, and good */
+
+    tti_agreement_task task;
+    uint64_t           building; /* ballot */
+    bool              *chosen;   /* [n] */
+    char               place[TTI_AGREE_PLACE_MAX];
+    tutti_status       failure;
+    char               words[TTI_AGREE_WORDS_MAX];
+    bool              *room;  /* what the sets point into */
+    bool              *heard; /* [n] two sets that messages are read into */
+    bool              *heard_list;
+    uint8_t           *wire;  /* one message */
+};
+
+/** How long a member that is in the call may say nothing. */
+static inline int64_t tti_agree_silence_ns(const tti_agreement *a)
+{
+    return a->config.patience_ns < TTI_AGREE_SILENT_NS ? a->config.patience_ns : TTI_AGREE_SILENT_NS;
+}
+
+/* agreement_message.c */
+
+void tti_agree_encode(const tti_agreement *a, const tti_agree_message *m, uint8_t *out);
+/** False: it is none. m's sets are there. */
+bool tti_agree_decode(const tti_agreement *a, const uint8_t *in, size_t bytes, tti_agree_message *m);
+
+/* agreement.c */
+
+void tti_agree_send(tti_agreement *a, int to, const tti_agree_message *m);
+void tti_agree_fail(tti_agreement *a, tutti_status status, const char *words);
+bool tti_agree_eligible(const tti_agreement *a, int rank);
+/** Whether these members may go on: more than half of all, or half with the lowest rank. */
+bool tti_agree_quorum(const tti_agreement *a, const bool *set);
+/** What is decided. */
+void tti_agree_decided(tti_agreement *a, uint64_t origin, const bool *value);
+
+/* agreement_lead.c */
+
+/** Nobody is left before this member: take the lead, or go on leading. */
+void tti_agree_lead(tti_agreement *a);
+void tti_agree_answer(tti_agreement *a, int from, const tti_agree_message *m);
+/** A member's call is over, or it is dead: what it was asked it will not answer. */
+void tti_agree_lose(tti_agreement *a, int rank);
+/** Somebody else leads. */
+void tti_agree_yield(tti_agreement *a, uint64_t ballot);
+/** The call is over for all that are here. */
+void tti_agree_refuse(tti_agreement *a, tutti_status status, const char *words);
+/** Time is up. */
+void tti_agree_expire(tti_agreement *a);
+
+#endif

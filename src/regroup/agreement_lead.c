@@ -1,0 +1,470 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * agreement_lead.c - what a member does that leads: gathers, asks, proposes, decides.
+ *
+ *     GATHER   until each of the others is there, dead, or silent for too long
+ *     ASK      for promises; with them the value is clear
+ *     MAKE     a new value: all of its members build, this one too, and vote; then it is decided
+ *     RECOVER  a value that may have been decided by a leader that is gone: votes, no building
+ *
+ * agreement.c says why that is right. */
+#include "regroup/agreement_core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+
+enum { NAMED_MAX = 8, LIST_MAX = 128 };
+
+#define YIELD_NS (100 * TTI_MS)
+
+/* ---- saying it to many ---- */
+
+/* To all that are here. */
+static void tell_all(tti_agreement *a, const tti_agree_message *m)
+{
+    int r;
+
+    for (r = 0; r < a->n; r++)
+        if (r != a->rank && a->members[r].present)
+            tti_agree_send(a, r, m); /* also to those that say nothing: it may be heard yet */
+}
+
+void tti_agree_refuse(tti_agreement *a, tutti_status status, const char *words)
+{
+    tti_agree_message no = { .type = TTI_AGREE_REFUSE, .ballot = a->ballot, .status = status };
+
+    snprintf(no.words, sizeof no.words, "%s", words);
+    if (a->phase != TTI_AGREE_FOLLOW)
+        tell_all(a, &no);
+    tti_agree_fail(a, status, words);
+}
+
+static void decide(tti_agreement *a, uint64_t origin, bool *value)
+{
+    const tti_agree_message m = { .type = TTI_AGREE_COMMIT, .origin = origin, .value = value };
+
+    tell_all(a, &m);
+    tti_agree_decided(a, origin, value);
+}
+
+/* "3, 5": who is missing. How many. */
+static int list_missing(const tti_agreement *a, char out[LIST_MAX])
+{
+    size_t used = 0;
+    int    r, n = 0;
+
+    out[0] = '\0';
+    for (r = 0; r < a->n; r++) {
+        const tti_agree_member *member = &a->members[r];
+
+        if (r == a->rank || !tti_agree_eligible(a, r) || (member->present && (!member->asked || member->answered)))
+            continue;
+        if (n++ < NAMED_MAX)
+            used += (size_t)snprintf(out + used, LIST_MAX - used, "%s%d", n > 1 ? ", " : "", r);
+    }
+    if (n > NAMED_MAX)
+        snprintf(out + used, LIST_MAX - used, ", ...");
+    return n;
+}
+
+static void refuse_for_missing(tti_agreement *a, tutti_status status, const char *how, const char *next)
+{
+    char      words[TTI_AGREE_WORDS_MAX], list[LIST_MAX];
+    const int n = list_missing(a, list);
+
+    snprintf(words, sizeof words, "%.150s: rank%s %s %s, on rank %d\n  next: %s", a->config.what, n == 1 ? "" : "s",
+             list, how, a->rank, next);
+    tti_agree_refuse(a, status, words);
+}
+
+void tti_agree_expire(tti_agreement *a)
+{
+    char words[TTI_AGREE_WORDS_MAX];
+
+    if (a->phase != TTI_AGREE_FOLLOW) {
+        refuse_for_missing(a, TUTTI_E_TIMEOUT, "did not come to go on with, or did not answer",
+                           "check that all survivors call it, and pass the same ranks to exclude");
+        return;
+    }
+    snprintf(words, sizeof words, "%.150s: rank %d, which leads the others, did not say who goes on, on rank %d\n"
+             "  next: check that all survivors call it, and pass the same ranks to exclude",
+             a->config.what, a->heard_of, a->rank);
+    tti_agree_fail(a, TUTTI_E_TIMEOUT, words);
+}
+
+/* ---- a ballot ---- */
+
+void tti_agree_yield(tti_agreement *a, uint64_t ballot)
+{
+    if (a->phase == TTI_AGREE_FOLLOW || ballot <= a->ballot)
+        return;
+    a->vain = a->vain || a->phase == TTI_AGREE_MAKE;
+    a->phase = TTI_AGREE_FOLLOW;
+    a->yield_ns = a->now_ns + YIELD_NS + (a->rank % 8) * (YIELD_NS / 4);
+}
+
+static void gather(tti_agreement *a)
+{
+    a->phase = TTI_AGREE_GATHER;
+    a->until_ns = a->now_ns + a->config.patience_ns;
+    a->vain = false;
+    a->own_built = false;
+}
+
+void tti_agree_lose(tti_agreement *a, int rank)
+{
+    if (a->phase == TTI_AGREE_ASK && a->members[rank].asked)
+        gather(a);
+    else if (a->phase == TTI_AGREE_MAKE && a->chosen[rank])
+        a->vain = true;
+}
+
+static void ask(tti_agreement *a)
+{
+    tti_agree_message m = { .type = TTI_AGREE_PREPARE };
+    int               r;
+
+    a->phase = TTI_AGREE_ASK;
+    a->until_ns = a->now_ns + tti_agree_silence_ns(a);
+    a->ballot = (a->promised / TTI_AGREE_RANKS_MAX + 1) * TTI_AGREE_RANKS_MAX + (uint64_t)a->rank;
+    a->promised = a->ballot;
+    m.ballot = a->ballot;
+    for (r = 0; r < a->n; r++) {
+        tti_agree_member *member = &a->members[r];
+
+        member->answered = member->differs = false;
+        member->asked = r != a->rank && member->present && !member->given_up && tti_agree_eligible(a, r);
+        if (member->asked)
+            tti_agree_send(a, r, &m);
+    }
+}
+
+/* Whether all that were asked have answered, or will not. */
+static bool all_answered(const tti_agreement *a)
+{
+    int r;
+
+    for (r = 0; r < a->n; r++)
+        if (a->members[r].asked && !a->members[r].answered && !a->members[r].gone)
+            return false;
+    return true;
+}
+
+/* Who is with this ballot. */
+static void list_with(const tti_agreement *a, bool *set)
+{
+    int r;
+
+    for (r = 0; r < a->n; r++)
+        set[r] = r == a->rank || (a->members[r].asked && a->members[r].answered && !a->members[r].gone);
+}
+
+static int count(const bool *set, int n)
+{
+    int r, sum = 0;
+
+    for (r = 0; r < n; r++)
+        sum += set[r];
+    return sum;
+}
+
+/* ---- the value ---- */
+
+/* Whether the new value of ballot k was voted for by all its members that can be asked: else it was not decided. */
+static bool may_be_decided(const tti_agreement *a, const bool *with, uint64_t k, const bool *value)
+{
+    int r;
+
+    for (r = 0; r < a->n; r++)
+        if (value[r] && with[r] && (r == a->rank ? a->accepted : a->members[r].accepted) != k)
+            return false;
+    return true;
+}
+
+/* The vote of the highest ballot below limit that somebody reports: its ballot; 0: none. */
+static uint64_t highest_vote(const tti_agreement *a, const bool *with, uint64_t limit, uint64_t *origin_out, bool **value_out)
+{
+    uint64_t best = 0;
+    int      r;
+
+    for (r = 0; r < a->n; r++) {
+        const tti_agree_member *member = &a->members[r];
+        const uint64_t          k = r == a->rank ? a->accepted : member->accepted;
+
+        if (!with[r] || k <= best || k >= limit)
+            continue;
+        best = k;
+        *origin_out = r == a->rank ? a->origin : member->origin;
+        *value_out = r == a->rank ? a->value : member->value;
+    }
+    return best;
+}
+
+/* The value that must be kept; NULL: none. */
+static bool *find_bound(const tti_agreement *a, const bool *with, uint64_t *origin_out)
+{
+    bool    *value = NULL;
+    uint64_t k = UINT64_MAX;
+
+    while ((k = highest_vote(a, with, k, origin_out, &value)) != 0)
+        if (k != *origin_out || may_be_decided(a, with, k, value))
+            return value;
+    return NULL;
+}
+
+static void propose(tti_agreement *a, uint64_t origin, bool *value)
+{
+    tti_agree_message m = { .type = TTI_AGREE_PROPOSE, .ballot = a->ballot, .origin = origin, .value = value };
+    int               r;
+
+    memcpy(m.place, a->place, sizeof m.place);
+    a->until_ns = a->now_ns + tti_agree_silence_ns(a);
+    for (r = 0; r < a->n; r++) {
+        tti_agree_member *member = &a->members[r];
+
+        member->asked = member->asked && member->answered && !member->gone;
+        member->answered = false;
+        if (member->asked)
+            tti_agree_send(a, r, &m);
+    }
+}
+
+static void recover(tti_agreement *a, uint64_t origin, const bool *value)
+{
+    a->phase = TTI_AGREE_RECOVER;
+    memmove(a->value, value, (size_t)a->n * sizeof *a->value);
+    a->accepted = a->ballot;
+    a->origin = origin;
+    propose(a, origin, a->value);
+}
+
+static void make(tti_agreement *a, const bool *with)
+{
+    tutti_status st;
+
+    memcpy(a->chosen, with, (size_t)a->n * sizeof *a->chosen);
+    memset(a->place, 0, sizeof a->place);
+    st = a->config.open(a->config.ctx, a->chosen, a->place);
+    if (st != TUTTI_OK) {
+        tti_agree_refuse(a, st, tutti_last_error());
+        return;
+    }
+    a->phase = TTI_AGREE_MAKE;
+    a->vain = a->own_built = false;
+    a->building = a->ballot;
+    a->task = TTI_AGREE_BUILD;
+    propose(a, a->ballot, a->chosen);
+}
+
+static bool refuse_difference(tti_agreement *a)
+{
+    char words[TTI_AGREE_WORDS_MAX];
+    int  r = 0;
+
+    while (r < a->n && !(a->members[r].asked && a->members[r].answered && a->members[r].differs))
+        r++;
+    if (r == a->n)
+        return false;
+    snprintf(words, sizeof words,
+             "%.200s: rank %d excludes other ranks than rank %d\n"
+             "  next: pass the same ranks to exclude on all that go on, or none on any", a->config.what, r, a->rank);
+    tti_agree_refuse(a, TUTTI_E_MISMATCH, words);
+    return true;
+}
+
+static void refuse_minority(tti_agreement *a, const bool *with)
+{
+    char      words[TTI_AGREE_WORDS_MAX];
+    const int n = count(with, a->n);
+
+    snprintf(words, sizeof words,
+             "%.150s: only %d of the last %d members %s here: %s the others may have gone on without, so these may not\n"
+             "  next: if they have not, pass TUTTI_SHRINK_MINORITY on all that are here", a->config.what, n, a->n,
+             n == 1 ? "is" : "are", 2 * n == a->n ? "exactly half, without rank 0:" : "fewer than half:");
+    tti_agree_refuse(a, TUTTI_E_PEER, words);
+}
+
+/* All promises that will come are here. */
+static void conclude(tti_agreement *a)
+{
+    const bool listed = a->config.excluded != NULL;
+    bool      *with = calloc((size_t)a->n, sizeof *with), *bound;
+    uint64_t   origin = 0;
+    char       list[LIST_MAX];
+
+    if (with == NULL) {
+        tti_agree_refuse(a, TUTTI_E_NOMEM, "no memory to agree who goes on");
+        return;
+    }
+    list_with(a, with);
+    bound = find_bound(a, with, &origin);
+    if (refuse_difference(a)) {
+        ;
+    } else if (listed && list_missing(a, list) > 0) {
+        refuse_for_missing(a, TUTTI_E_TIMEOUT, "did not answer", "check that they are not stopped");
+    } else if (!listed && !a->config.minority && !tti_agree_quorum(a, with)) {
+        refuse_minority(a, with);
+    } else if (bound != NULL) {
+        recover(a, origin, bound);
+    } else {
+        make(a, with);
+    }
+    free(with);
+}
+
+/* ---- its phases ---- */
+
+/* Whether nothing is to be waited for any more. */
+static bool all_known(tti_agreement *a)
+{
+    const bool out_of_patience = a->now_ns >= a->until_ns && a->config.excluded == NULL;
+    bool       all = true;
+    int        r;
+
+    for (r = 0; r < a->n; r++) {
+        tti_agree_member *member = &a->members[r];
+
+        if (r == a->rank || !tti_agree_eligible(a, r) || member->present || member->gone || member->given_up)
+            continue;
+        member->given_up = out_of_patience;
+        all = all && out_of_patience;
+    }
+    return all;
+}
+
+/* One of those that the list leaves is dead: it was not in it. */
+static bool refuse_death(tti_agreement *a)
+{
+    char words[TTI_AGREE_WORDS_MAX];
+    int  r = 0;
+
+    if (a->config.excluded == NULL)
+        return false;
+    while (r < a->n && !(tti_agree_eligible(a, r) && a->members[r].gone))
+        r++;
+    if (r == a->n)
+        return false;
+    snprintf(words, sizeof words, "%.200s: rank %d is gone, and not among those to exclude\n"
+             "  next: exclude it as well, on all that go on", a->config.what, r);
+    tti_agree_refuse(a, TUTTI_E_PEER, words);
+    return true;
+}
+
+/* The build of this ballot cannot be decided any more, or has all votes. */
+static void look_at_make(tti_agreement *a)
+{
+    char words[TTI_AGREE_WORDS_MAX];
+
+    if (a->task == TTI_AGREE_BUILD)
+        return;
+    if (!a->vain && a->own_built && all_answered(a)) {
+        a->accepted = a->origin = a->ballot;
+        memcpy(a->value, a->chosen, (size_t)a->n * sizeof *a->value);
+        decide(a, a->ballot, a->value);
+    } else if (a->vain || a->now_ns >= a->until_ns) {
+        if (++a->attempts < TTI_AGREE_ATTEMPTS) {
+            gather(a);
+            return;
+        }
+        snprintf(words, sizeof words, "%s", a->words);
+        tti_agree_refuse(a, a->failure != TUTTI_OK ? a->failure : TUTTI_E_TIMEOUT, words);
+    }
+}
+
+static void look_at_recover(tti_agreement *a)
+{
+    bool *with = calloc((size_t)a->n, sizeof *with);
+
+    if (with == NULL)
+        return;
+    list_with(a, with);
+    if (tti_agree_quorum(a, with) || (all_answered(a) && (a->config.minority || a->config.excluded != NULL)))
+        decide(a, a->origin, a->value);
+    else if (all_answered(a) || a->now_ns >= a->until_ns)
+        gather(a);
+    free(with);
+}
+
+/* Those that wait for this one are not to think it silent. */
+static void say_alive(tti_agreement *a)
+{
+    const tti_agree_message m = { .type = TTI_AGREE_ALIVE };
+
+    if (a->now_ns - a->said_ns < TTI_AGREE_ALIVE_NS)
+        return;
+    a->said_ns = a->now_ns;
+    tell_all(a, &m);
+}
+
+void tti_agree_lead(tti_agreement *a)
+{
+    say_alive(a);
+    if (a->phase == TTI_AGREE_FOLLOW) {
+        if (a->now_ns < a->yield_ns || a->task == TTI_AGREE_BUILD)
+            return;
+        gather(a);
+    }
+    if (a->phase == TTI_AGREE_GATHER && all_known(a)) { /* also a refusal is to reach all */
+        if (refuse_death(a))
+            return;
+        ask(a);
+    }
+    if (a->phase == TTI_AGREE_ASK && (all_answered(a) || a->now_ns >= a->until_ns))
+        conclude(a);
+    if (a->phase == TTI_AGREE_MAKE)
+        look_at_make(a);
+    else if (a->phase == TTI_AGREE_RECOVER)
+        look_at_recover(a);
+}
+
+/* ---- answers ---- */
+
+static bool differs(const tti_agreement *a, const tti_agree_message *m)
+{
+    if (m->has_list != (a->config.excluded != NULL))
+        return true;
+    return m->has_list && memcmp(m->list, a->config.excluded, (size_t)a->n * sizeof *m->list) != 0;
+}
+
+static void take_promise(tti_agreement *a, int from, const tti_agree_message *m)
+{
+    tti_agree_member *member = &a->members[from];
+
+    if (a->phase != TTI_AGREE_ASK)
+        return;
+    if (member->value == NULL && (member->value = malloc((size_t)a->n * sizeof *member->value)) == NULL)
+        return; /* as if it had not answered */
+    memcpy(member->value, m->value, (size_t)a->n * sizeof *member->value);
+    member->accepted = m->accepted;
+    member->origin = m->origin;
+    member->differs = differs(a, m);
+    member->answered = true;
+}
+
+static void take_rejection(tti_agreement *a, const tti_agree_message *m)
+{
+    if (a->phase != TTI_AGREE_MAKE)
+        return;
+    a->vain = true;
+    a->failure = m->status;
+    snprintf(a->words, sizeof a->words, "%s", m->words);
+}
+
+void tti_agree_answer(tti_agreement *a, int from, const tti_agree_message *m)
+{
+    if (a->phase == TTI_AGREE_FOLLOW || m->ballot != a->ballot)
+        return;
+    if (m->type == TTI_AGREE_PROMISE) {
+        take_promise(a, from, m);
+    } else if (m->type == TTI_AGREE_ACCEPT && a->phase >= TTI_AGREE_MAKE) {
+        a->members[from].answered = true;
+    } else if (m->type == TTI_AGREE_REJECT) {
+        take_rejection(a, m);
+    } else if (m->type == TTI_AGREE_BUSY) {
+        if (m->accepted > a->promised)
+            a->promised = m->accepted; /* the next ballot is higher */
+        tti_agree_yield(a, UINT64_MAX);
+    }
+}

@@ -1,0 +1,481 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * agreement_test.c
+ * Goal    whatever dies, stops or is cut off while members agree, all that go on have the same list, and they go on when
+ *         enough of them are left.
+ * Method  all members of an agreement in one thread, on a network and a clock made of arrays: streams keep their order,
+ *         the dead lose the end of what they had sent, the stopped answer late, sides of a partition hear nothing of each
+ *         other. Which event comes next is drawn from a seed, which a failure prints. */
+#include "regroup/agreement.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+#include "base/port.h"
+
+enum { N_MAX = 9, QUEUE_MAX = 512, SEEDS = 400, STEP_MS = 20, LIMIT_S = 60 };
+
+typedef struct letter {
+    unsigned char *bytes;
+    struct letter *next;
+} letter;
+
+typedef struct member {
+    tti_agreement *a;
+    bool           dead;
+    bool           stopped;
+    bool           finished;
+    bool           done;
+    bool           chosen[N_MAX];
+    char           place[TTI_AGREE_PLACE_MAX];
+    int64_t        builds_until; /* 0: not building */
+    int            side;         /* of a partition */
+    int            rank;
+    struct world  *w;
+} member;
+
+typedef struct world {
+    member   m[N_MAX];
+    int      n;
+    int64_t  now;
+    uint64_t dice;
+    unsigned places;
+    bool     is_there[N_MAX][N_MAX]; /* a connection from .. to */
+    bool     told_gone[N_MAX][N_MAX];
+    letter  *first[N_MAX][N_MAX];
+} world;
+
+static unsigned draw(world *w, unsigned below)
+{
+    w->dice = w->dice * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+    return (unsigned)(w->dice >> 33) % below;
+}
+
+static tutti_status open_place(void *ctx, const bool *chosen, char place_out[TTI_AGREE_PLACE_MAX])
+{
+    member *m = ctx;
+
+    (void)chosen;
+    snprintf(place_out, TTI_AGREE_PLACE_MAX, "%u by %d", ++m->w->places, m->rank);
+    return TUTTI_OK;
+}
+
+static void send_letter(void *ctx, int to, const void *message, size_t bytes)
+{
+    member  *m = ctx;
+    letter **at = &m->w->first[m->rank][to];
+    letter  *l = malloc(sizeof *l);
+
+    assert_non_null(l);
+    l->bytes = malloc(bytes);
+    l->next = NULL;
+    memcpy(l->bytes, message, bytes);
+    while (*at != NULL)
+        at = &(*at)->next;
+    *at = l;
+}
+
+static void drop_letters(world *w, int from, int to)
+{
+    letter *l;
+
+    while ((l = w->first[from][to]) != NULL) {
+        w->first[from][to] = l->next;
+        free(l->bytes);
+        free(l);
+    }
+}
+
+static void begin(world *w, int n, uint64_t seed, const bool *excluded, bool minority)
+{
+    int r;
+
+    memset(w, 0, sizeof *w);
+    w->n = n;
+    w->dice = seed * 7919 + 1;
+    w->now = TTI_SECOND;
+    for (r = 0; r < n; r++) {
+        const tti_agreement_config config = { .n = n, .rank = r, .excluded = excluded, .minority = minority, .what = "test",
+                                              .now_ns = w->now, .deadline_ns = w->now + LIMIT_S * TTI_SECOND,
+                                              .patience_ns = 3 * TTI_SECOND, .ctx = &w->m[r], .open = open_place,
+                                              .send = send_letter };
+
+        w->m[r].w = w;
+        w->m[r].rank = r;
+        if (excluded != NULL && excluded[r])
+            w->m[r].dead = true;
+        else
+            assert_int_equal(tti_agreement_create(&config, &w->m[r].a), TUTTI_OK);
+    }
+}
+
+static void end(world *w)
+{
+    int i, j;
+
+    for (i = 0; i < w->n; i++) {
+        tti_agreement_free(w->m[i].a);
+        for (j = 0; j < w->n; j++)
+            drop_letters(w, i, j);
+    }
+}
+
+/* It runs and is inside of the call. */
+static bool is_in(const member *m)
+{
+    return !m->dead && !m->stopped && !m->finished;
+}
+
+static void die(world *w, int r)
+{
+    int to;
+
+    w->m[r].dead = true;
+    for (to = 0; to < w->n; to++) { /* some of what it said last is lost */
+        letter **at = &w->first[r][to];
+
+        while (*at != NULL && draw(w, 3) != 0)
+            at = &(*at)->next;
+        if (*at != NULL) {
+            letter *rest = *at;
+
+            *at = NULL;
+            while (rest != NULL) {
+                letter *next = rest->next;
+
+                free(rest->bytes);
+                free(rest);
+                rest = next;
+            }
+        }
+    }
+}
+
+/* ---- what happens ---- */
+
+static void look_at_connection(world *w, int from, int to)
+{
+    member *m = &w->m[from], *peer = &w->m[to];
+
+    if (m->side != peer->side || !is_in(m) || m->builds_until != 0)
+        return;
+    if (peer->dead || (peer->finished && peer->done)) { /* its door is closed */
+        if (!w->told_gone[from][to] && w->first[to][from] == NULL) {
+            w->told_gone[from][to] = true;
+            drop_letters(w, from, to);
+            tti_agreement_gone(m->a, to);
+        }
+    } else if (peer->finished && w->is_there[from][to]) {
+        w->is_there[from][to] = false;
+        drop_letters(w, from, to);
+        tti_agreement_absent(m->a, to);
+    } else if (is_in(peer) && peer->builds_until == 0 && !w->is_there[from][to] && tti_agreement_wants(m->a, to)) {
+        w->is_there[from][to] = true;
+        tti_agreement_present(m->a, to);
+    }
+}
+
+static void deliver(world *w, int from, int to)
+{
+    letter *l = w->first[from][to];
+    member *m = &w->m[to];
+
+    if (l == NULL || !is_in(m) || (m->builds_until != 0 && !tti_agreement_leads(m->a)) ||
+        w->m[from].side != m->side || (!w->is_there[from][to] && !w->m[from].dead))
+        return;
+    w->first[from][to] = l->next;
+    tti_agreement_heard(m->a, from, l->bytes, tti_agreement_message_bytes(w->n));
+    free(l->bytes);
+    free(l);
+}
+
+/* Whether all chosen are in the same build, or have finished it. */
+static bool can_be_built(world *w, const member *m)
+{
+    const bool *chosen = tti_agreement_chosen(m->a);
+    int         r;
+
+    for (r = 0; r < w->n; r++) {
+        const member *other = &w->m[r];
+
+        if (chosen[r] && (other->dead || other->stopped || other->side != m->side))
+            return false;
+    }
+    return true;
+}
+
+static void step_build(world *w, member *m)
+{
+    bool good;
+
+    if (m->builds_until == 0) {
+        m->builds_until = w->now + (int64_t)(1 + draw(w, 400)) * TTI_MS;
+    } else if (w->now >= m->builds_until || (tti_agreement_leads(m->a) && tti_agreement_in_vain(m->a))) {
+        good = can_be_built(w, m) && !(tti_agreement_leads(m->a) && tti_agreement_in_vain(m->a)) && draw(w, 200) != 0;
+        m->builds_until = 0;
+        tti_agreement_built(m->a, good ? TUTTI_OK : TUTTI_E_NETWORK, "it broke");
+    }
+}
+
+static void step_member(world *w, int r)
+{
+    member            *m = &w->m[r];
+    tti_agreement_task task;
+
+    if (!is_in(m))
+        return;
+    if (m->builds_until == 0 || tti_agreement_leads(m->a))
+        tti_agreement_tick(m->a, w->now);
+    task = tti_agreement_now(m->a);
+    if (task == TTI_AGREE_BUILD) {
+        step_build(w, m);
+    } else if (task >= TTI_AGREE_DONE) {
+        m->builds_until = 0;
+        m->finished = true;
+        m->done = task == TTI_AGREE_DONE;
+        memcpy(m->chosen, tti_agreement_chosen(m->a), sizeof(bool) * (size_t)w->n);
+    }
+}
+
+static void step(world *w)
+{
+    int i, from, to;
+
+    for (i = 0; i < 3 * w->n * w->n; i++) {
+        from = (int)draw(w, (unsigned)w->n);
+        to = (int)draw(w, (unsigned)w->n);
+        if (from == to)
+            continue;
+        if (draw(w, 3) == 0)
+            look_at_connection(w, from, to);
+        else
+            deliver(w, from, to);
+        if (draw(w, 4) == 0)
+            step_member(w, from);
+    }
+    w->now += STEP_MS * TTI_MS;
+}
+
+static bool any_in(const world *w)
+{
+    int r;
+
+    for (r = 0; r < w->n; r++)
+        if (is_in(&w->m[r]))
+            return true;
+    return false;
+}
+
+static void run(world *w)
+{
+    const int64_t limit = w->now + (LIMIT_S + 5) * TTI_SECOND;
+
+    while (any_in(w) && w->now < limit)
+        step(w);
+    assert_false(any_in(w));
+}
+
+/* How many went on; all with one list, which they are in. */
+static int check_one_list(const world *w)
+{
+    const bool *list = NULL;
+    int         r, n = 0;
+
+    for (r = 0; r < w->n; r++) {
+        const member *m = &w->m[r];
+
+        if (!m->finished || !m->done)
+            continue;
+        n++;
+        assert_true(m->chosen[r]);
+        if (list == NULL)
+            list = m->chosen;
+        assert_memory_equal(list, m->chosen, sizeof(bool) * (size_t)w->n);
+    }
+    return n;
+}
+
+/* ---- tests ---- */
+
+static void the_living_go_on(void **state)
+{
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        const int n = 2 + (int)(seed % (N_MAX - 1));
+        world     w;
+        int       r, n_dead = 0;
+
+        begin(&w, n, seed, NULL, false);
+        for (r = 0; r < n; r++)
+            if (2 * (n_dead + 1) < n && draw(&w, 3) == 0) {
+                die(&w, r);
+                n_dead++;
+            }
+        run(&w);
+        if (check_one_list(&w) != n - n_dead)
+            fail_msg("seed %llu: %d of %d went on", (unsigned long long)seed, check_one_list(&w), n - n_dead);
+        end(&w);
+    }
+}
+
+/* Deaths, stops and returns at any time. */
+static void one_list_whatever_happens(void **state)
+{
+    uint64_t seed, went_on = 0;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        const int n = 3 + (int)(seed % (N_MAX - 2));
+        world     w;
+        int       i, r, n_hit = 0;
+
+        begin(&w, n, seed, NULL, false);
+        for (i = 0; i < 400 && any_in(&w); i++) {
+            step(&w);
+            if (draw(&w, 12) != 0)
+                continue;
+            r = (int)draw(&w, (unsigned)n);
+            if (w.m[r].stopped)
+                w.m[r].stopped = false;
+            else if (!w.m[r].dead && draw(&w, 2) == 0 && n_hit < n / 2) {
+                die(&w, r);
+                n_hit++;
+            } else if (!w.m[r].dead)
+                w.m[r].stopped = true;
+        }
+        for (r = 0; r < n; r++)
+            w.m[r].stopped = false; /* zombies wake up */
+        run(&w);
+        went_on += check_one_list(&w) > 0;
+        end(&w);
+    }
+    assert_true(went_on > SEEDS / 2);
+}
+
+/* At most one side; the side that has enough does. */
+static void a_partition_lets_one_side_go_on(void **state)
+{
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        const int n = 2 + (int)(seed % (N_MAX - 1));
+        world     w;
+        int       r, n_there = 0;
+        bool      here;
+
+        begin(&w, n, seed, NULL, false);
+        for (r = 0; r < n; r++)
+            n_there += w.m[r].side = (int)draw(&w, 2);
+        here = 2 * (n - n_there) > n || (2 * n_there == n && w.m[0].side == 0);
+        run(&w);
+        assert_true(check_one_list(&w) > 0);
+        for (r = 0; r < n; r++)
+            assert_int_equal(w.m[r].done, (w.m[r].side == 0) == here);
+        end(&w);
+    }
+}
+
+/* It breaks while they agree, and heals or not. */
+static void a_partition_at_any_time(void **state)
+{
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        const int n = 2 + (int)(seed % (N_MAX - 1));
+        world     w;
+        int       i, r;
+
+        begin(&w, n, seed, NULL, false);
+        for (i = (int)draw(&w, 40); i > 0; i--)
+            step(&w);
+        for (r = 0; r < n; r++)
+            w.m[r].side = (int)draw(&w, 2);
+        for (i = (int)draw(&w, 400); i > 0 && any_in(&w); i--)
+            step(&w);
+        for (r = 0; r < n && seed % 2 == 0; r++)
+            w.m[r].side = 0;
+        run(&w);
+        check_one_list(&w);
+        end(&w);
+    }
+}
+
+static void a_minority_may_if_it_is_told(void **state)
+{
+    world w;
+    int   r;
+
+    (void)state;
+    begin(&w, 5, 1, NULL, true);
+    for (r = 0; r < 3; r++)
+        die(&w, r);
+    run(&w);
+    assert_int_equal(check_one_list(&w), 2);
+    end(&w);
+    begin(&w, 5, 1, NULL, false);
+    for (r = 0; r < 3; r++)
+        die(&w, r);
+    run(&w);
+    assert_int_equal(check_one_list(&w), 0);
+    end(&w);
+}
+
+static void a_list_needs_all_that_it_leaves(void **state)
+{
+    const bool  excluded[5] = { true, false, true, true, false };
+    const char *words;
+    world       w;
+
+    (void)state;
+    begin(&w, 5, 1, excluded, false);
+    run(&w);
+    assert_int_equal(check_one_list(&w), 2);
+    end(&w);
+    begin(&w, 5, 1, excluded, false);
+    die(&w, 4);
+    run(&w);
+    assert_int_equal(check_one_list(&w), 0);
+    assert_int_equal(tti_agreement_failure(w.m[1].a, &words), TUTTI_E_PEER);
+    assert_non_null(strstr(words, "rank 4 is gone"));
+    end(&w);
+}
+
+static void noise_is_ignored(void **state)
+{
+    unsigned char noise[2048];
+    world         w;
+    size_t        i;
+
+    (void)state;
+    begin(&w, 3, 1, NULL, false);
+    for (i = 0; i < sizeof noise; i++)
+        noise[i] = (unsigned char)(i * 37);
+    tti_agreement_heard(w.m[0].a, 1, noise, tti_agreement_message_bytes(3));
+    tti_agreement_heard(w.m[0].a, 1, noise, 3);
+    tti_agreement_heard(w.m[0].a, 7, noise, tti_agreement_message_bytes(3));
+    run(&w);
+    assert_int_equal(check_one_list(&w), 3);
+    end(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_living_go_on),
+        cmocka_unit_test(one_list_whatever_happens),
+        cmocka_unit_test(a_partition_lets_one_side_go_on),
+        cmocka_unit_test(a_partition_at_any_time),
+        cmocka_unit_test(a_minority_may_if_it_is_told),
+        cmocka_unit_test(a_list_needs_all_that_it_leaves),
+        cmocka_unit_test(noise_is_ignored),
+    };
+
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

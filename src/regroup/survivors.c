@@ -1,0 +1,382 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * survivors.c - the members that are left agree, build what they go on in, and have a store again.
+ *
+ * How     The agreement (agreement.c) decides, the assembly (assembly.c) carries its messages, successor.c builds.
+ *             store   Whoever leads serves a store for each attempt, and proposes its address: there the chosen members
+ *                     meet. The successor keeps it for the keys of groups. If the one that the old group was found with is
+ *                     dead, its handles are led to the new one, on all members, and what it held is lost.
+ *                     Where that one is served by another program, which is known to live on, it is used instead.
+ *             watch   Building waits in the store, so the leader has a thread that goes on turning the assembly. When one
+ *                     of the chosen dies, it stops the store's server: every wait in it ends at once, on all of them, and
+ *                     the agreement goes on with those that are left.
+ * True    Agreement and assembly belong to one thread at a time: the caller's, or, while the leader builds, its watcher's,
+ *         between whose start and join the caller does not touch them. What the watcher does to the store is meant for
+ *         other threads.
+ *         Until the agreement is done the old group is untouched. */
+#include "regroup/successor.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include "backend/native/native.h"
+#include "base/fnv.h"
+#include "base/log.h"
+#include "regroup/agreement.h"
+#include "regroup/assembly.h"
+#include "store/store.h"
+#include <tutti/private.h>
+
+#define BUILD_NS (30 * TTI_SECOND)
+#define PATIENCE_NS (60 * TTI_SECOND)
+#define PROBE_NS (500 * TTI_MS)
+#define LAST_WORDS_NS (1 * TTI_SECOND)
+
+typedef struct council {
+    tutti_group               *old;
+    const tutti_group_options *opts;
+    tti_port                  *port;
+    tti_mesh                  *mesh;
+    int                       *ranks; /* [old->size] in the mesh */
+    int                       *left;  /* [old->size] who is chosen */
+    int64_t                    timeout_ms;
+    int64_t                    deadline_ns;
+    tti_agreement             *agreement;
+    tti_assembly              *assembly;
+    tutti_store               *served;    /* on the leader: the store of the latest attempt, with its server */
+    tutti_store               *store;     /* where this attempt meets */
+    tutti_group               *group;     /* what was built last */
+    tti_thread                 watcher;
+    _Atomic bool               watching;
+} council;
+
+/* How the chosen ones meet: "tcp HOST PORT rehost" or "old". */
+typedef struct place {
+    char     host[TTI_HOST_MAX];
+    unsigned port; /* 0: the store that there was */
+    bool     rehost;
+} place;
+
+/* ---- between agreement and assembly ---- */
+
+static void send_message(void *ctx, int to, const void *message, size_t bytes)
+{
+    tti_assembly_send(((council *)ctx)->assembly, to, message, bytes);
+}
+
+static bool wants(void *ctx, int rank)
+{
+    return tti_agreement_wants(((council *)ctx)->agreement, rank);
+}
+
+static void is_present(void *ctx, int rank)
+{
+    tti_agreement_present(((council *)ctx)->agreement, rank);
+}
+
+static void is_absent(void *ctx, int rank)
+{
+    tti_agreement_absent(((council *)ctx)->agreement, rank);
+}
+
+static void is_gone(void *ctx, int rank)
+{
+    tti_agreement_gone(((council *)ctx)->agreement, rank);
+}
+
+static void hear(void *ctx, int rank, const void *message, size_t bytes)
+{
+    tti_agreement_heard(((council *)ctx)->agreement, rank, message, bytes);
+}
+
+static void turn(council *c)
+{
+    tti_assembly_turn(c->assembly, tti_agreement_next_ns(c->agreement));
+    tti_agreement_tick(c->agreement, tti_port_now(c->port));
+}
+
+/* ---- where they meet ---- */
+
+static bool store_is_dead(const council *c)
+{
+    const char *key = "tutti/worlds";
+    bool        there;
+
+    return tti_store_check_until(c->old->world->root, &key, 1, tti_port_now(c->port) + PROBE_NS, &there) != TUTTI_OK;
+}
+
+/* Loopback where all are on one host: it works without any network. */
+static const char *find_host(const council *c, const bool *chosen)
+{
+    const int here = tti_mesh_host(c->mesh, tti_mesh_rank(c->mesh));
+    int       r;
+
+    for (r = 0; r < c->old->size; r++)
+        if (chosen[r] && tti_mesh_host(c->mesh, c->ranks[r]) != here)
+            return c->old->listen_host;
+    return "127.0.0.1";
+}
+
+/* The leader's: serve a store for this attempt. */
+static tutti_status open_place(void *ctx, const bool *chosen, char place_out[TTI_AGREE_PLACE_MAX])
+{
+    council                *c = ctx;
+    tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
+    tutti_status            st;
+
+    tutti_store_close(c->served);
+    c->served = NULL;
+    if (tti_store_is_foreign(c->old->world->root)) {
+        snprintf(place_out, TTI_AGREE_PLACE_MAX, "old");
+        return TUTTI_OK;
+    }
+    options.host = find_host(c, chosen);
+    options.is_master = true;
+    options.timeout_ms = c->timeout_ms;
+    st = tutti_tcp_store_open(&options, &c->served);
+    if (st == TUTTI_OK)
+        snprintf(place_out, TTI_AGREE_PLACE_MAX, "tcp %s %d %d", options.host, tutti_tcp_store_port(c->served),
+                 store_is_dead(c));
+    return st;
+}
+
+static tutti_status read_place(const char *text, place *out)
+{
+    int rehost = 0;
+
+    *out = (place){ .port = 0 };
+    if (strcmp(text, "old") == 0)
+        return TUTTI_OK;
+    if (sscanf(text, "tcp %255s %u %d", out->host, &out->port, &rehost) != 3 || out->port == 0 || out->port > 65535)
+        return tti_fail(TUTTI_E_STORE, "the place to go on at is damaged: '%.80s'", text);
+    out->rehost = rehost != 0;
+    return TUTTI_OK;
+}
+
+/* The attempt's part of the store that there was. */
+static tutti_status open_old(const council *c, tutti_store **store_out)
+{
+    char     prefix[TTI_GROUP_NAME_MAX + 48];
+    uint64_t print = tti_fnv(TTI_FNV_BEGIN, tti_agreement_chosen(c->agreement), (size_t)c->old->size);
+
+    snprintf(prefix, sizeof prefix, "tutti/successor/%s/%016" PRIx64, c->old->name, print);
+    return tutti_prefix_store_open(prefix, c->old->world->root, store_out);
+}
+
+static tutti_status open_store(council *c)
+{
+    tutti_store *store = NULL;
+    place        at;
+    tutti_status st = read_place(tti_agreement_place(c->agreement), &at);
+
+    if (st == TUTTI_OK && at.port == 0)
+        return open_old(c, &c->store);
+    if (st == TUTTI_OK && c->served != NULL && tti_agreement_leads(c->agreement)) {
+        store = tutti_store_retain(c->served);
+    } else if (st == TUTTI_OK) {
+        st = tti_tcp_store_reach(c->port, at.host, (uint16_t)at.port, c->timeout_ms, c->deadline_ns, &store);
+    }
+    if (st == TUTTI_OK)
+        st = tutti_prefix_store_open("tutti/successor", store, &c->store);
+    tutti_store_close(store);
+    return st;
+}
+
+/* ---- building ---- */
+
+static void discard(council *c)
+{
+    if (c->group != NULL)
+        tti_group_destroy(c->group);
+    c->group = NULL;
+    tutti_store_close(c->store);
+    c->store = NULL;
+}
+
+static tutti_status build(council *c)
+{
+    const bool        *chosen = tti_agreement_chosen(c->agreement);
+    const int64_t      until_ns = tti_port_now(c->port) + BUILD_NS;
+    tti_successor_plan plan = { .old = c->old, .ranks = c->left, .opts = c->opts, .timeout_ms = c->timeout_ms,
+                                .deadline_ns = until_ns < c->deadline_ns ? until_ns : c->deadline_ns };
+    tutti_status       st = open_store(c);
+    int                r;
+
+    for (r = 0; r < c->old->size; r++) {
+        if (r == c->old->rank)
+            plan.rank = plan.n;
+        if (chosen[r])
+            c->left[plan.n++] = r;
+    }
+    if (st != TUTTI_OK)
+        return st;
+    plan.store = c->store;
+    plan.listen_host = find_host(c, chosen);
+    return tti_successor_make(&plan, &c->group);
+}
+
+/* The leader's second thread, while the first one builds. */
+static void watch(void *arg)
+{
+    council *c = arg;
+    bool     stopped = false;
+
+    while (atomic_load_explicit(&c->watching, memory_order_acquire)) {
+        turn(c);
+        if (!stopped && tti_agreement_in_vain(c->agreement) && c->served != NULL) {
+            tti_tcp_store_stop_serving(c->served);
+            stopped = true;
+        }
+    }
+}
+
+static tutti_status build_watched(council *c)
+{
+    tutti_status st;
+
+    atomic_store_explicit(&c->watching, true, memory_order_release);
+    st = tti_thread_start(&c->watcher, "tutti-regroup", watch, c);
+    if (st == TUTTI_OK)
+        st = build(c);
+    atomic_store_explicit(&c->watching, false, memory_order_release);
+    tti_assembly_wake(c->assembly);
+    tti_thread_join(&c->watcher);
+    return st;
+}
+
+static void build_and_tell(council *c)
+{
+    char         words[TTI_AGREE_WORDS_MAX] = "";
+    tutti_status st;
+
+    discard(c);
+    st = tti_agreement_leads(c->agreement) ? build_watched(c) : build(c);
+    if (st != TUTTI_OK) {
+        snprintf(words, sizeof words, "%s", tutti_last_error());
+        tti_log(TTI_LOG_INFO, "going on from group '%s': %s", c->old->name, words);
+    }
+    tti_agreement_tick(c->agreement, tti_port_now(c->port));
+    tti_agreement_built(c->agreement, st, words);
+}
+
+/* ---- the end ---- */
+
+/* The store that the old group was found with is dead: what leads to it leads to the new one. */
+static void rehost(council *c)
+{
+    tutti_group *world = c->group->world;
+    tutti_store *root = tutti_store_underlying_non_prefix(c->old->world->root);
+    place        at;
+
+    if (read_place(tti_agreement_place(c->agreement), &at) != TUTTI_OK || !at.rehost)
+        return;
+    if (!tti_tcp_store_redirect(root, at.host, (uint16_t)at.port) || !tti_agreement_leads(c->agreement))
+        return;
+    tutti_store_close(world->root_server);
+    world->root_server = tutti_store_retain(c->served);
+    tti_log(TTI_LOG_WARN,
+            "the store of group '%s' is dead: rank %d of it serves a fresh one at %s port %u; what the program had put "
+            "into the old one is lost",
+            c->old->name, c->old->rank, at.host, at.port);
+}
+
+static tutti_status council_open(council *c, const bool *excluded, bool minority, const char *what)
+{
+    const int64_t            now_ns = tti_port_now(c->port);
+    const int64_t            third_ns = c->deadline_ns == TTI_FOREVER ? PATIENCE_NS : (c->deadline_ns - now_ns) / 3;
+    const tti_assembly_hooks hooks = { c, wants, is_present, is_absent, is_gone, hear };
+    tti_agreement_config     config = { .n = c->old->size, .rank = c->old->rank, .excluded = excluded,
+                                        .minority = minority, .what = what, .now_ns = now_ns,
+                                        .deadline_ns = c->deadline_ns, .ctx = c, .open = open_place,
+                                        .patience_ns = third_ns < PATIENCE_NS ? third_ns : PATIENCE_NS,
+                                        .send = send_message };
+    tutti_status             st;
+
+    st = tti_assembly_open(c->mesh, c->ranks, c->old->size, c->old->rank,
+                           tti_fnv(TTI_FNV_BEGIN, c->old->name, strlen(c->old->name)),
+                           tti_agreement_message_bytes(c->old->size), &hooks, &c->assembly);
+    return st == TUTTI_OK ? tti_agreement_create(&config, &c->agreement) : st;
+}
+
+/* Until it is decided. */
+static tutti_status hold(council *c)
+{
+    const char        *words;
+    tti_agreement_task task;
+    tutti_status       st;
+
+    while ((task = tti_agreement_now(c->agreement)) <= TTI_AGREE_BUILD) {
+        if (task == TTI_AGREE_BUILD)
+            build_and_tell(c);
+        else
+            turn(c);
+    }
+    tti_assembly_flush(c->assembly, tti_port_now(c->port) + LAST_WORDS_NS);
+    if (task == TTI_AGREE_DONE)
+        return TUTTI_OK;
+    st = tti_agreement_failure(c->agreement, &words);
+    return tti_fail(st, "%s", words);
+}
+
+static void council_close(council *c)
+{
+    tti_assembly_close(c->assembly);
+    tti_agreement_free(c->agreement);
+    tutti_store_close(c->store);
+    tutti_store_close(c->served);
+    free(c->ranks);
+    free(c->left);
+}
+
+/* The members of old as members of its connections. */
+static tutti_status find_members(council *c)
+{
+    const tutti_group *old = c->old;
+    int                r;
+
+    c->ranks = malloc((size_t)old->size * sizeof *c->ranks);
+    c->left = malloc((size_t)old->size * sizeof *c->left);
+    if (c->ranks == NULL || c->left == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to shrink a group of %d", old->size);
+    for (r = 0; r < old->size; r++)
+        c->ranks[r] = old->carrier == old ? r : tti_group_find(old->carrier, old->ranks[r]);
+    return TUTTI_OK;
+}
+
+bool tti_survivors_can(const tutti_group *old)
+{
+    const tti_mesh *mesh = tti_native_mesh(old->backend);
+
+    return mesh != NULL && old->carrier->ops == old->ops && tti_mesh_can_assemble(mesh);
+}
+
+tutti_status tti_survivors_agree(tutti_group *old, const bool *excluded, bool minority, const tutti_group_options *opts,
+                                 tutti_group **group_out, int **former_out)
+{
+    council      c = { .old = old, .opts = opts, .port = old->runner->port, .mesh = tti_native_mesh(old->backend),
+                       .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : old->timeout_ms };
+    char         what[TTI_GROUP_NAME_MAX + 32];
+    tutti_status st = find_members(&c);
+
+    snprintf(what, sizeof what, "shrink_group on group '%s'", old->name);
+    c.deadline_ns = tti_deadline(c.port, c.timeout_ms, -1);
+    if (st == TUTTI_OK)
+        st = council_open(&c, excluded, minority, what);
+    if (st == TUTTI_OK)
+        st = hold(&c);
+    if (st == TUTTI_OK) {
+        rehost(&c);
+        *group_out = c.group;
+        *former_out = c.left;
+        c.left = NULL;
+    } else {
+        char words[TTI_AGREE_WORDS_MAX];
+
+        snprintf(words, sizeof words, "%s", tutti_last_error());
+        discard(&c);
+        (void)tti_fail(st, "%s", words);
+    }
+    council_close(&c);
+    return st;
+}

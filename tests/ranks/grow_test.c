@@ -1,0 +1,169 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * grow_test.c
+ * Goal    processes come into a world that is at work: behind its members, also into the place of one that has died, and
+ *         where the store has died as well; what fails leaves the world as it was.
+ * Method  processes over shared memory and TCP; members and newcomers meet in a file store, or in the tcp store that rank 0
+ *         serves. */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "harness/harness.h"
+#include <tutti/tutti.h>
+
+enum { MEMBERS = 3, PATH_BYTES = 4352, SHORT_MS = 1200, BEGUN = 0, ENOUGH = 1 };
+
+static bool said(const char *word)
+{
+    return strstr(tutti_last_error(), word) != NULL;
+}
+
+static void must(tutti_status st)
+{
+    if (st != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+}
+
+static void expect_sum(tutti_group *group, int32_t mine, int32_t sum)
+{
+    must(tutti_all_reduce(TUTTI_SPAN(&mine, 1), TUTTI_SUM, group));
+    assert_int_equal(mine, sum);
+}
+
+static tutti_store *open_store(tt_ctx *t)
+{
+    tutti_store *store = NULL;
+    char         path[PATH_BYTES];
+
+    snprintf(path, sizeof path, "%s/store", t->dir);
+    must(tutti_file_store_open(path, -1, &store));
+    return store;
+}
+
+/* The first MEMBERS ranks are one. */
+static void found_world(tt_ctx *t, tutti_store *store, int64_t timeout_ms)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    opts.store = store;
+    opts.rank = t->rank;
+    opts.world_size = MEMBERS;
+    opts.timeout_ms = timeout_ms;
+    must(tutti_init_process_group(&opts));
+}
+
+static void come_in(tutti_store *store, tutti_group **world_out)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    opts.store = store;
+    must(tutti_join_group(&opts, "crew", world_out));
+}
+
+static void two_come_in(tt_ctx *t)
+{
+    tutti_store *store = open_store(t);
+    tutti_group *world = NULL;
+
+    if (t->rank < MEMBERS) {
+        found_world(t, store, 0);
+        expect_sum(NULL, 1, MEMBERS);
+        must(tutti_grow_group(NULL, "crew", 2, NULL, &world));
+        assert_int_equal(tutti_get_rank(NULL), t->rank); /* members keep their ranks */
+    } else {
+        come_in(store, &world);
+        assert_in_range(tutti_get_rank(NULL), MEMBERS, MEMBERS + 1);
+    }
+    assert_ptr_equal(tutti_find_group("0:grow"), world);
+    assert_int_equal(tutti_get_world_size(NULL), MEMBERS + 2);
+    expect_sum(NULL, tutti_get_rank(NULL), 10);
+    must(tutti_barrier(NULL));
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(store);
+}
+
+/* Rank 0 dies, another process takes part instead. */
+static void one_is_replaced(tt_ctx *t)
+{
+    tutti_store *store = open_store(t);
+    tutti_group *world = NULL;
+    int32_t      x = 1;
+
+    if (t->rank < MEMBERS) {
+        found_world(t, store, 0);
+        must(tutti_barrier(NULL));
+        tt_post(t, BEGUN);
+        tt_await(t, BEGUN, MEMBERS);
+        if (t->rank == 0)
+            kill(getpid(), SIGKILL);
+        assert_int_not_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_OK);
+        must(tutti_shrink_group(NULL, 0, NULL, 0, NULL, &world));
+        assert_int_equal(tutti_get_world_size(NULL), MEMBERS - 1);
+        must(tutti_grow_group(NULL, "crew", 1, NULL, &world));
+    } else {
+        come_in(store, &world);
+    }
+    assert_int_equal(tutti_get_world_size(NULL), MEMBERS);
+    expect_sum(NULL, tutti_get_rank(NULL), 3);
+    expect_sum(NULL, t->rank, 1 + 2 + 3);
+    must(tutti_barrier(NULL));
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(store);
+}
+
+/* Nobody comes: the world is as it was, and may ask again. */
+static void nobody_comes(tt_ctx *t)
+{
+    tutti_store *store = open_store(t);
+    tutti_group *world = NULL;
+
+    found_world(t, store, SHORT_MS);
+    must(tutti_grow_group(NULL, NULL, 0, NULL, &world));
+    assert_ptr_equal(world, tutti_current_group()); /* nobody has asked */
+    assert_int_not_equal(tutti_grow_group(NULL, NULL, 1, NULL, &world), TUTTI_OK);
+    assert_true(said(t->rank == 0 ? "0 of 1 newcomers have asked" : "rank 0 could not let anybody in"));
+    assert_ptr_equal(world, TUTTI_NO_GROUP);
+    expect_sum(NULL, 1, MEMBERS);
+    must(tutti_barrier(NULL));
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(store);
+}
+
+static void wrong_calls(tt_ctx *t)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_group       *world = NULL, *part = NULL;
+    char               name[80];
+
+    memset(name, 'x', sizeof name);
+    name[sizeof name - 1] = '\0';
+    assert_int_equal(tutti_grow_group(t->group, NULL, -1, NULL, &world), TUTTI_E_ARG);
+    assert_int_equal(tutti_grow_group(t->group, name, 1, NULL, &world), TUTTI_E_ARG);
+    assert_true(said("longer than 64 bytes"));
+    assert_int_equal(tutti_grow_group(t->group, NULL, 0, NULL, NULL), TUTTI_E_ARG);
+    assert_int_equal(tutti_grow_group(TUTTI_NON_MEMBER, NULL, 0, NULL, &world), TUTTI_OK);
+    assert_ptr_equal(world, TUTTI_NON_MEMBER);
+    must(tutti_new_group(NULL, 0, NULL, &part));
+    assert_int_equal(tutti_grow_group(part, NULL, 0, NULL, &world), TUTTI_E_UNSUPPORTED);
+    opts.store = open_store(t);
+    opts.timeout_ms = SHORT_MS / 4;
+    assert_int_equal(tutti_join_group(&opts, "nobody", &world), TUTTI_E_TIMEOUT);
+    assert_true(said("nobody has let this process in"));
+    assert_int_equal(tutti_join_group(&opts, "", &world), TUTTI_E_ARG);
+    tutti_store_close(opts.store);
+    must(tutti_barrier(t->group));
+}
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        TT_TEST(two_come_in, .ranks = MEMBERS + 2, .transports = "shm,tcp", .init = TT_INIT_NONE),
+        TT_TEST(one_is_replaced, .ranks = MEMBERS + 1, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0),
+        TT_TEST(nobody_comes, .ranks = MEMBERS, .init = TT_INIT_NONE),
+        TT_TEST(wrong_calls, .transports = "shm,tcp"),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}

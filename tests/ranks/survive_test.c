@@ -1,0 +1,365 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * survive_test.c
+ * Goal    after deaths, stops and partitions the members that are left agree who they are, and go on in the same
+ *         processes: within GO_ON_MS of the kill, whoever died, also when another one dies meanwhile; one side of a
+ *         partition at most; and what a stopped rank does after it wakes changes nothing.
+ * Method  processes over shared memory and TCP, on one host and two, killed and stopped by signals at points that the
+ *         others can tell; the network between two hosts is taken down. tutti_shrink_group() gets no list. */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include "harness/harness.h"
+#include <tutti/tutti.h>
+
+/* GO_ON_MS is what is promised of an idle machine, on which it takes some tens of ms; SLACK_MS is for one that runs other
+ * tests beside. */
+enum { GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, PIDS = 8 };
+
+static bool said(const char *word)
+{
+    return strstr(tutti_last_error(), word) != NULL;
+}
+
+static void must(tutti_status st)
+{
+    if (st != TUTTI_OK)
+        fail_msg("%s", tutti_last_error());
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
+static void expect_sum(tutti_group *group, int32_t mine, int32_t sum)
+{
+    must(tutti_all_reduce(TUTTI_SPAN(&mine, 1), TUTTI_SUM, group));
+    assert_int_equal(mine, sum);
+}
+
+/* All have come, and nobody is inside the barrier any more. */
+static void all_have_begun(tt_ctx *t)
+{
+    must(tutti_barrier(t->group));
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, (uint32_t)t->size);
+}
+
+/* Go on with whoever is left, as often as somebody dies meanwhile. */
+static tutti_group *go_on(tt_ctx *t, tutti_group *group, unsigned flags)
+{
+    tutti_group *left = NULL;
+
+    must(tutti_shrink_group(NULL, 0, group, flags, NULL, &left));
+    if (t->group != NULL)
+        t->group = left;
+    return left;
+}
+
+/* ---- one dies ---- */
+
+static void check_survivors(tt_ctx *t, tutti_group *world, int victim)
+{
+    tutti_group *pair = NULL;
+    const int    ends[] = { 0, t->size - 2 };
+
+    assert_int_equal(tutti_get_world_size(world), t->size - 1);
+    assert_int_equal(tutti_get_rank(world), t->rank - (t->rank > victim));
+    assert_int_equal(tutti_get_former_rank(world, tutti_get_rank(world)), t->rank);
+    must(tutti_new_group(ends, 2, NULL, &pair)); /* in its store */
+    must(tutti_barrier(world));
+}
+
+static void a_death(tt_ctx *t, int victim)
+{
+    const int64_t sum = t->size * (t->size - 1) / 2 - victim;
+    int64_t       began_ms;
+    tutti_status  st;
+    tutti_group  *world;
+    int32_t       x = 1;
+
+    all_have_begun(t);
+    began_ms = now_ms();
+    if (t->rank == victim)
+        kill(getpid(), SIGKILL);
+    st = tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group);
+    assert_true(st == TUTTI_E_PEER || st == TUTTI_E_ABORTED);
+    world = go_on(t, t->group, TUTTI_SHRINK_DEFAULT);
+    expect_sum(world, t->rank, (int32_t)sum);
+    assert_in_range(now_ms() - began_ms, 0, GO_ON_MS + SLACK_MS);
+    check_survivors(t, world, victim);
+}
+
+static void some_rank_dies(tt_ctx *t)
+{
+    a_death(t, 3);
+}
+
+/* Who served the store: it is made anew, on rank 1. */
+static void rank_0_dies(tt_ctx *t)
+{
+    a_death(t, 0);
+}
+
+/* One after the other, until two are left; rank 0 is always the next. */
+static void they_die_by_turns(tt_ctx *t)
+{
+    tutti_group *world = t->group;
+    int32_t      x;
+    int          n;
+
+    all_have_begun(t);
+    for (n = 0; n < t->size - 2; n++) {
+        if (t->rank == n)
+            _exit(TT_PASSED); /* without a word to the others */
+        x = 1;
+        assert_int_not_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, world), TUTTI_OK);
+        world = go_on(t, world, TUTTI_SHRINK_DEFAULT);
+        assert_int_equal(tutti_get_world_size(world), t->size - n - 1);
+        x = 1;
+        expect_sum(world, 1, t->size - n - 1);
+    }
+}
+
+static void a_subgroup_loses_one(tt_ctx *t)
+{
+    const int    odds[] = { 1, 3, 5 };
+    tutti_group *group = NULL;
+
+    must(tutti_new_group(odds, 3, NULL, &group));
+    all_have_begun(t);
+    if (t->rank == 1)
+        kill(getpid(), SIGKILL);
+    if (group == TUTTI_NON_MEMBER)
+        return;
+    group = go_on(t, group, TUTTI_SHRINK_DEFAULT);
+    assert_int_equal(tutti_get_world_size(group), 2);
+    assert_int_equal(tutti_get_process_group_ranks(group)[0], 3);
+    expect_sum(group, t->rank, 8);
+}
+
+/* Nobody has died: all that call it go on, and the one that does not is waited for, then left out. */
+static void one_does_not_come(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *left = NULL;
+
+    all_have_begun(t);
+    if (t->rank == 2) {
+        tt_await(t, AGREED, (uint32_t)t->size - 1);
+        assert_int_not_equal(tutti_shrink_group(NULL, 0, t->group, 0, &opts, &left), TUTTI_OK);
+        return;
+    }
+    opts.timeout_ms = 4000;
+    must(tutti_shrink_group(NULL, 0, t->group, 0, &opts, &left));
+    if (t->group != NULL)
+        t->group = left;
+    tt_post(t, AGREED);
+    assert_int_equal(tutti_get_world_size(left), t->size - 1);
+    expect_sum(left, 1, t->size - 1);
+}
+
+/* ---- one more dies meanwhile ---- */
+
+/* A child ends its parent some time after the call has begun: wherever that is. */
+static void die_in(int us)
+{
+    const pid_t victim = getpid();
+
+    if (fork() == 0) {
+        usleep((useconds_t)us);
+        kill(victim, SIGKILL);
+        _exit(0);
+    }
+}
+
+static void a_second_death(tt_ctx *t, int second, int us)
+{
+    int64_t       began_ms;
+    tutti_group  *world = t->group, *next = NULL;
+    tutti_status  st = TUTTI_OK;
+    int32_t       x = 1;
+
+    all_have_begun(t);
+    began_ms = now_ms();
+    if (t->rank == 2)
+        kill(getpid(), SIGKILL);
+    assert_int_not_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group), TUTTI_OK);
+    if (t->rank == second)
+        die_in(us);
+    for (;;) { /* it may die during the agreement, or right after it */
+        must(tutti_shrink_group(NULL, 0, world, 0, NULL, &next));
+        world = next;
+        if (t->group != NULL)
+            t->group = world;
+        while (t->rank == second)
+            pause();
+        x = 1;
+        st = tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, world);
+        if (st == TUTTI_OK)
+            break;
+    }
+    assert_int_equal(x, t->size - 2);
+    assert_int_equal(tutti_get_world_size(world), t->size - 2);
+    assert_in_range(now_ms() - began_ms, 0, 2 * GO_ON_MS + SLACK_MS);
+}
+
+#define SECOND_DEATH(name, second, us)                                                                                 \
+    static void name(tt_ctx *t)                                                                                        \
+    {                                                                                                                  \
+        a_second_death(t, second, us);                                                                                 \
+    }
+
+SECOND_DEATH(a_leader_dies_at_once, 0, 0)
+SECOND_DEATH(a_leader_dies_early, 0, 2000)
+SECOND_DEATH(a_leader_dies_later, 0, 8000)
+SECOND_DEATH(a_leader_dies_late, 0, 30000)
+SECOND_DEATH(a_follower_dies_early, 5, 1000)
+SECOND_DEATH(a_follower_dies_later, 5, 6000)
+SECOND_DEATH(a_follower_dies_late, 5, 20000)
+
+/* ---- too few ---- */
+
+static void fewer_than_half_must_be_told(tt_ctx *t)
+{
+    tutti_group *left = NULL;
+
+    all_have_begun(t);
+    if (t->rank < 3)
+        kill(getpid(), SIGKILL);
+    assert_int_equal(tutti_shrink_group(NULL, 0, t->group, 0, NULL, &left), TUTTI_E_PEER);
+    assert_true(said("only 2 of the last 5 members are here"));
+    assert_ptr_equal(left, TUTTI_NO_GROUP);
+    tt_post(t, AGREED);
+    tt_await(t, AGREED, 2);
+    left = go_on(t, t->group, TUTTI_SHRINK_MINORITY);
+    expect_sum(left, t->rank, 7);
+}
+
+static void lists_must_be_equal(tt_ctx *t)
+{
+    tutti_group *left = NULL;
+    const int    others[] = { t->rank == 3 ? 1 : 2 };
+
+    all_have_begun(t);
+    if (t->rank == 1 || t->rank == 2)
+        return;
+    assert_int_equal(tutti_shrink_group(others, 1, t->group, 0, NULL, &left) == TUTTI_OK, false);
+    assert_true(said("excludes other ranks than") || said("is gone, and not among those to exclude"));
+}
+
+/* ---- a partition ---- */
+
+static void cut_the_network(void)
+{
+    if (system("ip link set tt0 down") != 0) {
+        print_message("the machine refuses to take a link down\n");
+        exit(TT_SKIPPED);
+    }
+}
+
+/* Three on one host, two on the other; rank 0 is with the many, and so is the store. */
+static void one_side_of_a_partition_goes_on(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *left = NULL;
+    tutti_status        st;
+
+    all_have_begun(t);
+    if (t->rank == t->size - 1)
+        cut_the_network();
+    opts.timeout_ms = 6000;
+    st = tutti_shrink_group(NULL, 0, t->group, TUTTI_SHRINK_ABORT, &opts, &left);
+    if (t->host == 0) {
+        must(st);
+        if (t->group != NULL)
+            t->group = left;
+        expect_sum(left, 1, 3);
+    } else {
+        assert_int_equal(st, TUTTI_E_PEER);
+        assert_true(said("fewer than half"));
+    }
+}
+
+/* ---- a zombie ---- */
+
+/* Stopped in the middle of writing, the others go on, then it runs again: it gets an error, they right results. */
+static void a_zombie_changes_nothing(tt_ctx *t)
+{
+    enum { COUNT = 1 << 20 };
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    float              *x = tt_floats(t, COUNT, 1.0f), *y = tt_floats(t, COUNT, 2.0f);
+    tutti_group        *left = NULL;
+    pid_t               helper;
+    int                 i;
+
+    all_have_begun(t);
+    if (t->rank == 1) {
+        const pid_t self = getpid();
+
+        helper = fork();
+        if (helper == 0) { /* it stops the zombie, and wakes it when the others have gone on */
+            kill(self, SIGSTOP);
+            tt_post(t, ASLEEP);
+            tt_await(t, AGREED, (uint32_t)t->size - 1);
+            kill(self, SIGCONT);
+            _exit(0);
+        }
+        while (tutti_all_reduce(TUTTI_SPAN(x, COUNT), TUTTI_AVG, t->group) == TUTTI_OK)
+            continue;
+        waitpid(helper, NULL, 0);
+        assert_int_not_equal(tutti_shrink_group(NULL, 0, t->group, 0, &opts, &left), TUTTI_OK);
+        return;
+    }
+    while (tutti_all_reduce(TUTTI_SPAN(x, COUNT), TUTTI_AVG, t->group) == TUTTI_OK)
+        continue;
+    tt_await(t, ASLEEP, 1);
+    for (i = 0; i < COUNT; i++)
+        x[i] = 5.0f; /* the buffer is the program's again */
+    opts.timeout_ms = 6000;
+    must(tutti_shrink_group(NULL, 0, t->group, 0, &opts, &left)); /* it waits 2 s for the zombie */
+    if (t->group != NULL)
+        t->group = left;
+    must(tutti_barrier(left));
+    tt_post(t, AGREED);
+    for (i = 0; i < 60; i++)
+        must(tutti_all_reduce(TUTTI_SPAN(y, COUNT), TUTTI_AVG, left));
+    for (i = 0; i < COUNT; i++)
+        if (x[i] != 5.0f || y[i] != 2.0f)
+            fail_msg("element %d is %g and %g", i, (double)x[i], (double)y[i]);
+}
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        TT_TEST(some_rank_dies, .ranks = 8, .transports = "shm,tcp", .dies = 3),
+        TT_TEST(some_rank_dies, .ranks = 8, .hosts = 2, .dies = 3),
+        TT_TEST(rank_0_dies, .ranks = 8, .transports = "shm,tcp", .dies = 0),
+        TT_TEST(rank_0_dies, .ranks = 8, .hosts = 2, .dies = 0),
+        TT_TEST(they_die_by_turns, .ranks = 5, .transports = "shm,tcp", .limit_ms = 60000),
+        TT_TEST(a_subgroup_loses_one, .ranks = 6, .transports = "shm,tcp", .dies = 1),
+        TT_TEST(one_does_not_come, .ranks = 4, .transports = "shm,tcp"),
+        TT_TEST(one_side_of_a_partition_goes_on, .ranks = 5, .hosts = 2, .limit_ms = 60000),
+        TT_TEST(a_zombie_changes_nothing, .ranks = 4, .transports = "shm,tcp", .timeout_ms = 2000, .limit_ms = 60000),
+        TT_TEST(fewer_than_half_must_be_told, .ranks = 5, .transports = "shm,tcp", .dies = 0, .also_die = 6),
+        TT_TEST(a_leader_dies_at_once, .ranks = 8, .dies = 2, .also_die = 1 << 0),
+        TT_TEST(a_leader_dies_early, .ranks = 8, .transports = "shm,tcp", .dies = 2, .also_die = 1 << 0),
+        TT_TEST(a_leader_dies_later, .ranks = 8, .transports = "shm,tcp", .dies = 2, .also_die = 1 << 0),
+        TT_TEST(a_leader_dies_late, .ranks = 8, .dies = 2, .also_die = 1 << 0),
+        TT_TEST(a_follower_dies_early, .ranks = 8, .dies = 2, .also_die = 1 << 5),
+        TT_TEST(a_follower_dies_later, .ranks = 8, .transports = "shm,tcp", .dies = 2, .also_die = 1 << 5),
+        TT_TEST(a_follower_dies_late, .ranks = 8, .dies = 2, .also_die = 1 << 5),
+        TT_TEST(lists_must_be_equal, .ranks = 4, .transports = "shm,tcp"),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}
