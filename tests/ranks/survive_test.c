@@ -19,7 +19,7 @@
 
 /* GO_ON_MS is what is promised of an idle machine, on which it takes some tens of ms; SLACK_MS is for one that runs other
  * tests beside. */
-enum { GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, PIDS = 8 };
+enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, PIDS = 8 };
 
 static bool said(const char *word)
 {
@@ -292,50 +292,138 @@ static void one_side_of_a_partition_goes_on(tt_ctx *t)
 
 /* ---- a zombie ---- */
 
-/* Stopped in the middle of writing, the others go on, then it runs again: it gets an error, they right results. */
-static void a_zombie_changes_nothing(tt_ctx *t)
+/* Stop this process at any point of what it does, and let it go on when the others have gone on without it. */
+static pid_t stop_soon(tt_ctx *t)
 {
-    enum { COUNT = 1 << 20 };
-    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    float              *x = tt_floats(t, COUNT, 1.0f), *y = tt_floats(t, COUNT, 2.0f);
-    tutti_group        *left = NULL;
-    pid_t               helper;
-    int                 i;
+    const pid_t self = getpid();
+    const pid_t helper = fork();
 
-    all_have_begun(t);
-    if (t->rank == 1) {
-        const pid_t self = getpid();
-
-        helper = fork();
-        if (helper == 0) { /* it stops the zombie, and wakes it when the others have gone on */
-            kill(self, SIGSTOP);
-            tt_post(t, ASLEEP);
-            tt_await(t, AGREED, (uint32_t)t->size - 1);
-            kill(self, SIGCONT);
-            _exit(0);
-        }
-        while (tutti_all_reduce(TUTTI_SPAN(x, COUNT), TUTTI_AVG, t->group) == TUTTI_OK)
-            continue;
-        waitpid(helper, NULL, 0);
-        assert_int_not_equal(tutti_shrink_group(NULL, 0, t->group, 0, &opts, &left), TUTTI_OK);
-        return;
+    if (helper == 0) {
+        kill(self, SIGSTOP);
+        tt_post(t, ASLEEP);
+        tt_await(t, AGREED, (uint32_t)t->size - 1);
+        kill(self, SIGCONT);
+        _exit(0);
     }
-    while (tutti_all_reduce(TUTTI_SPAN(x, COUNT), TUTTI_AVG, t->group) == TUTTI_OK)
-        continue;
+    return helper;
+}
+
+static void find_itself_left_out(tt_ctx *t, pid_t helper)
+{
+    tutti_group *left = NULL;
+
+    waitpid(helper, NULL, 0);
+    assert_int_not_equal(tutti_shrink_group(NULL, 0, t->group, TUTTI_SHRINK_ABORT, NULL, &left), TUTTI_OK);
+}
+
+static void go_on_without_it(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *left = NULL;
+
     tt_await(t, ASLEEP, 1);
-    for (i = 0; i < COUNT; i++)
-        x[i] = 5.0f; /* the buffer is the program's again */
     opts.timeout_ms = 6000;
-    must(tutti_shrink_group(NULL, 0, t->group, 0, &opts, &left)); /* it waits 2 s for the zombie */
+    must(tutti_shrink_group(NULL, 0, t->group, TUTTI_SHRINK_ABORT, &opts, &left)); /* it waits 2 s for the zombie */
     if (t->group != NULL)
         t->group = left;
     must(tutti_barrier(left));
+}
+
+/* The others work while it writes wherever it was about to. */
+static void let_it_wake(tt_ctx *t, float *y, int count)
+{
+    int i;
+
     tt_post(t, AGREED);
     for (i = 0; i < 60; i++)
-        must(tutti_all_reduce(TUTTI_SPAN(y, COUNT), TUTTI_AVG, left));
+        must(tutti_all_reduce(TUTTI_SPAN(y, count), TUTTI_AVG, t->group));
+}
+
+static void expect_all(const float *x, int count, float value)
+{
+    int i;
+
+    for (i = 0; i < count; i++)
+        if (x[i] != value)
+            fail_msg("element %d is %g", i, (double)x[i]);
+}
+
+/* x is what the call uses that it is stopped in: the program's again once the call has failed. */
+static void a_zombie_in(tt_ctx *t, float *x, int count)
+{
+    float *y = tt_floats(t, (size_t)count, 2.0f);
+    pid_t  helper;
+    int    i;
+
+    all_have_begun(t);
+    if (t->rank == 1) {
+        helper = stop_soon(t);
+        while (tutti_all_reduce(TUTTI_SPAN(x, count), TUTTI_AVG, t->group) == TUTTI_OK)
+            continue;
+        find_itself_left_out(t, helper);
+        return;
+    }
+    while (tutti_all_reduce(TUTTI_SPAN(x, count), TUTTI_AVG, t->group) == TUTTI_OK)
+        continue;
+    for (i = 0; i < count; i++)
+        x[i] = 5.0f;
+    go_on_without_it(t);
+    let_it_wake(t, y, count);
+    expect_all(x, count, 5.0f);
+    expect_all(y, count, 2.0f);
+}
+
+static void a_zombie_changes_nothing(tt_ctx *t)
+{
+    a_zombie_in(t, tt_floats(t, COUNT, 1.0f), COUNT);
+}
+
+static void a_zombie_changes_no_registered_memory(tt_ctx *t)
+{
+    void *x = NULL;
+    int   i;
+
+    must(tutti_alloc(COUNT * sizeof(float), &x));
     for (i = 0; i < COUNT; i++)
-        if (x[i] != 5.0f || y[i] != 2.0f)
-            fail_msg("element %d is %g and %g", i, (double)x[i], (double)y[i]);
+        ((float *)x)[i] = 1.0f;
+    a_zombie_in(t, x, COUNT);
+    must(tutti_free(x));
+}
+
+/* It writes to the others by itself, without a call of theirs. */
+static void a_zombie_changes_no_window(tt_ctx *t)
+{
+    float        *y = tt_floats(t, COUNT, 2.0f), *out = tt_floats(t, COUNT, 3.0f), *x;
+    void         *memory = NULL;
+    tutti_window *window = NULL;
+    tutti_span    part;
+    pid_t         helper;
+    int           i;
+
+    must(tutti_alloc(COUNT * sizeof(float), &memory));
+    x = memory;
+    part = TUTTI_SPAN(x, COUNT);
+    must(tutti_window_create(&part, t->group, &window));
+    all_have_begun(t);
+    if (t->rank == 1) {
+        helper = stop_soon(t);
+        while (atomic_load(&t->marks[AGREED]) < (uint32_t)t->size - 1)
+            (void)tutti_window_put(window, TUTTI_SPAN(out, COUNT), 0, 0);
+        for (i = 0; i < 20; i++)
+            (void)tutti_window_put(window, TUTTI_SPAN(out, COUNT), 0, 0);
+        find_itself_left_out(t, helper);
+    } else {
+        go_on_without_it(t);
+        tutti_window_free(window);
+        window = NULL;
+        for (i = 0; i < COUNT; i++)
+            x[i] = 5.0f;
+        let_it_wake(t, y, COUNT);
+        expect_all(x, COUNT, 5.0f);
+        expect_all(y, COUNT, 2.0f);
+    }
+    tutti_window_free(window);
+    tutti_free(memory);
 }
 
 int main(void)
@@ -350,6 +438,8 @@ int main(void)
         TT_TEST(one_does_not_come, .ranks = 4, .transports = "shm,tcp"),
         TT_TEST(one_side_of_a_partition_goes_on, .ranks = 5, .hosts = 2, .limit_ms = 60000),
         TT_TEST(a_zombie_changes_nothing, .ranks = 4, .transports = "shm,tcp", .timeout_ms = 2000, .limit_ms = 60000),
+        TT_TEST(a_zombie_changes_no_registered_memory, .ranks = 4, .timeout_ms = 2000, .limit_ms = 60000),
+        TT_TEST(a_zombie_changes_no_window, .ranks = 4, .timeout_ms = 2000, .limit_ms = 60000),
         TT_TEST(fewer_than_half_must_be_told, .ranks = 5, .transports = "shm,tcp", .dies = 0, .also_die = 6),
         TT_TEST(a_leader_dies_at_once, .ranks = 8, .dies = 2, .also_die = 1 << 0),
         TT_TEST(a_leader_dies_early, .ranks = 8, .transports = "shm,tcp", .dies = 2, .also_die = 1 << 0),
