@@ -110,6 +110,44 @@ static void rank_0_dies(tt_ctx *t)
     a_death(t, 0);
 }
 
+/* A store of the program's that rank 0 served: handles lead to the new one, which is empty. */
+static void the_store_is_served_anew(tt_ctx *t)
+{
+    tutti_tcp_store_options at = TUTTI_TCP_STORE_OPTIONS;
+    tutti_init_options      opts = TUTTI_INIT_OPTIONS;
+    tutti_bytes             value = { 0 };
+    tutti_store            *part = NULL;
+    tutti_group            *left = NULL;
+    const char             *key = "before";
+    bool                    there = true;
+
+    at.host = t->addr;
+    at.port = t->port;
+    at.is_master = t->rank == 0;
+    must(tutti_tcp_store_open(&at, &opts.store));
+    must(tutti_prefix_store_open("mine", opts.store, &part));
+    opts.rank = t->rank;
+    opts.world_size = t->size;
+    must(tutti_init_process_group(&opts));
+    if (t->rank == 0)
+        must(tutti_store_set(part, "before", "x", 1));
+    all_have_begun(t);
+    if (t->rank == 0)
+        kill(getpid(), SIGKILL);
+    must(tutti_shrink_group(NULL, 0, NULL, 0, NULL, &left));
+    must(tutti_store_check(part, &key, 1, &there));
+    assert_false(there);
+    if (tutti_get_rank(NULL) == 0)
+        must(tutti_store_set(part, "after", "y", 1));
+    must(tutti_store_get(part, "after", 0, &value));
+    assert_int_equal(value.size, 1);
+    tutti_bytes_free(&value);
+    must(tutti_barrier(NULL));
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(part);
+    tutti_store_close(opts.store);
+}
+
 /* One after the other, until two are left; rank 0 is always the next. */
 static void they_die_by_turns(tt_ctx *t)
 {
@@ -433,6 +471,7 @@ int main(void)
         TT_TEST(some_rank_dies, .ranks = 8, .hosts = 2, .dies = 3),
         TT_TEST(rank_0_dies, .ranks = 8, .transports = "shm,tcp", .dies = 0),
         TT_TEST(rank_0_dies, .ranks = 8, .hosts = 2, .dies = 0),
+        TT_TEST(the_store_is_served_anew, .ranks = 4, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0),
         TT_TEST(they_die_by_turns, .ranks = 5, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(a_subgroup_loses_one, .ranks = 6, .transports = "shm,tcp", .dies = 1),
         TT_TEST(one_does_not_come, .ranks = 4, .transports = "shm,tcp"),
