@@ -251,19 +251,40 @@ static void a_second_death(tt_ctx *t, int second, int us)
     assert_in_range(now_ms() - began_ms, 0, 2 * GO_ON_MS + SLACK_MS);
 }
 
-#define SECOND_DEATH(name, second, us)                                                                                 \
-    static void name(tt_ctx *t)                                                                                        \
-    {                                                                                                                  \
-        a_second_death(t, second, us);                                                                                 \
-    }
+static void a_leader_dies_at_once(tt_ctx *t)
+{
+    a_second_death(t, 0, 0);
+}
 
-SECOND_DEATH(a_leader_dies_at_once, 0, 0)
-SECOND_DEATH(a_leader_dies_early, 0, 2000)
-SECOND_DEATH(a_leader_dies_later, 0, 8000)
-SECOND_DEATH(a_leader_dies_late, 0, 30000)
-SECOND_DEATH(a_follower_dies_early, 5, 1000)
-SECOND_DEATH(a_follower_dies_later, 5, 6000)
-SECOND_DEATH(a_follower_dies_late, 5, 20000)
+static void a_leader_dies_early(tt_ctx *t)
+{
+    a_second_death(t, 0, 2000);
+}
+
+static void a_leader_dies_later(tt_ctx *t)
+{
+    a_second_death(t, 0, 8000);
+}
+
+static void a_leader_dies_late(tt_ctx *t)
+{
+    a_second_death(t, 0, 30000);
+}
+
+static void a_follower_dies_early(tt_ctx *t)
+{
+    a_second_death(t, 5, 1000);
+}
+
+static void a_follower_dies_later(tt_ctx *t)
+{
+    a_second_death(t, 5, 6000);
+}
+
+static void a_follower_dies_late(tt_ctx *t)
+{
+    a_second_death(t, 5, 20000);
+}
 
 /* ---- too few ---- */
 
