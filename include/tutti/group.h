@@ -7,7 +7,7 @@
  *   call warn and return TUTTI_OK with no buffer touched (work_out is then a work that is complete, src_out
  *   -1); TUTTI_NO_GROUP makes it fail with TUTTI_E_STATE.
  * - Every member issues a group's collectives in the same order, with arguments that agree. Ranks that
- *   disagree get TUTTI_E_MISMATCH where it is seen, with both calls in the text: in the call where a rank
+ *   disagree get TUTTI_E_MISMATCH within a second, all of them, with both calls in the text: in the call where a rank
  *   waits for another, in a later one where it does not (tutti/debug.h says what is compared when).
  * - Peers and roots are global ranks, as in torch; calls that end in _in_group take ranks of the group.
  * - A blocking call is done by the calling thread. X_async borrows its spans until the work completes: do

@@ -48,6 +48,8 @@ struct tti_coll {
     bool              alone;  /* of one in a larger world, and has not yet looked whether others think so too */
     int               held;   /* the recorder of the next member of this host; -1: it is not held here */
     bool              begun;  /* the latest call has been entered, but not done */
+    uintptr_t         caller; /* the thread that made it */
+    bool              has_others; /* calls were begun, for others to end */
     tutti_status      failed;
     tti_words         words; /* of failed */
 
@@ -175,6 +177,37 @@ static tutti_status join(tti_coll *coll, int64_t deadline_ns)
     return st;
 }
 
+static bool compares_messages(const tti_coll *coll)
+{
+    return coll->team.n_ranks > 1 && coll->team.messenger != NULL;
+}
+
+static tutti_status compare_from_now(tti_coll *coll)
+{
+    const tti_comparer comparer = tti_team_comparer(&coll->team);
+
+    return tti_messenger_compare(coll->team.messenger, coll->team.group_id, &comparer);
+}
+
+/* Who makes the calls of this rank: one thread, or several. */
+static void note_caller(tti_coll *coll)
+{
+    if (coll->caller == tti_self())
+        return;
+    coll->caller = tti_self();
+    if (coll->team.messenger != NULL)
+        tti_messenger_note_caller(coll->team.messenger, coll->caller);
+}
+
+/* Who begins a call leaves the rest to whichever thread takes it. */
+static void note_others(tti_coll *coll)
+{
+    if (coll->has_others || coll->team.messenger == NULL)
+        return;
+    coll->has_others = true;
+    tti_messenger_note_caller(coll->team.messenger, TTI_OTHERS);
+}
+
 tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
 {
     tti_coll    *coll = calloc(1, sizeof *coll);
@@ -188,11 +221,15 @@ tutti_status tti_coll_open(const tti_coll_config *config, tti_coll **coll_out)
     st = tti_team_init(&coll->team, config);
     if (st == TUTTI_OK)
         st = tti_choice_read(&coll->choice);
+    if (st == TUTTI_OK)
+        note_caller(coll);
     coll->alone = st == TUTTI_OK && coll->joined && !config->lazy && tti_mesh_size(coll->team.mesh) > 1;
     if (coll->alone)
         st = announce_alone(coll, config);
     if (st == TUTTI_OK && !coll->joined)
         st = announce(coll, config);
+    if (st == TUTTI_OK && compares_messages(coll))
+        st = compare_from_now(coll);
     if (st == TUTTI_OK && !coll->joined && !config->lazy)
         st = join(coll, config->deadline_ns);
     if (st != TUTTI_OK) {
@@ -211,6 +248,8 @@ void tti_coll_close(tti_coll *coll)
         return;
     if (coll->held >= 0)
         close(coll->held);
+    if (compares_messages(coll)) /* before the board moves, or goes */
+        (void)tti_messenger_compare(coll->team.messenger, coll->team.group_id, NULL);
     tti_host_channel_close(coll->host);
     tti_levels_close(coll->levels);
     let_go_nets(coll);
@@ -231,6 +270,12 @@ static tutti_status fail_aborted(const tti_coll *coll, const tutti_call *call)
 static bool is_aborted(const tti_coll *coll)
 {
     return atomic_load_explicit(&coll->team.aborted, memory_order_acquire);
+}
+
+/* It was found out between two calls that members do not agree, or another member has failed. */
+static bool is_finished(const tti_coll *coll)
+{
+    return atomic_load_explicit(&coll->team.finished, memory_order_acquire) && !is_aborted(coll);
 }
 
 /* The row of a call that is not done on registered memory. */
@@ -380,6 +425,12 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
         let_go_nets(coll); /* their messages have ended: who failed saw to it */
         return tti_fail(coll->failed, "%s", coll->words.text);
     }
+    if (is_finished(coll)) {
+        st = keep_failure(coll, call, tti_messenger_listen(coll->team.messenger, coll->team.group_id));
+        let_go_nets(coll);
+        return tti_fail(st, "%s", coll->words.text);
+    }
+    note_caller(coll);
     assert(coll->n_nets == 0 || net_at(coll, 0)->note.seq == call->seq);
     st = coll->team.n_ranks == 1 ? run_alone(coll, call) : run_together(coll, call);
     return st == TUTTI_OK ? TUTTI_OK : keep_failure(coll, call, st);
@@ -487,10 +538,11 @@ tutti_status tti_coll_advance(tti_coll *coll, const tutti_call *call, tutti_prog
     tutti_progress progress = TUTTI_PROGRESS_NONE;
     tutti_status   st = TUTTI_OK;
 
-    if (coll->failed != TUTTI_OK || !coll->joined || coll->alone || is_aborted(coll)) {
+    if (coll->failed != TUTTI_OK || !coll->joined || coll->alone || is_aborted(coll) || is_finished(coll)) {
         *progress_out = progress; /* run has the words, or meets the others, or looks for them */
         return TUTTI_OK;
     }
+    note_others(coll);
     if (coll->team.n_ranks == 1) {
         tti_solo_run(call);
         progress = TUTTI_PROGRESS_DONE;

@@ -150,6 +150,12 @@ tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_col
                                      .cores = t->world->setting.cores };
 
     snprintf(v.prefix, sizeof v.prefix, "g%u/", group_id);
+    if (group_id == 0) { /* others are not left, as the groups of a backend are */
+        const tutti_status st = tti_messenger_enter(t->messenger, group_id, all, t->size);
+
+        if (st != TUTTI_OK)
+            return st;
+    }
     return tti_coll_open(&config, coll_out);
 }
 

@@ -25,6 +25,7 @@ typedef struct tti_team {
     tti_call_board   own_board;
     _Atomic uint64_t *deed; /* where this rank notes its last call for those that watch it; NULL: nobody does */
     _Atomic bool     aborted;
+    _Atomic bool     finished; /* the messenger knows why; by the messenger */
     const struct tti_team *whole; /* the group that these are some members of; NULL: they are all */
 } tti_team;
 
@@ -103,6 +104,12 @@ typedef struct tti_words {
 } tti_words;
 
 void tti_words_add(tti_words *words, const char *fmt, ...) TUTTI_PRINTF(2, 3);
+/** That this rank's call and another one's, a rank of the world, differ: both, in the order of ranks, so that all say the
+ * same; what differs, and what to do. Calls of one number, as a rule. */
+void tti_team_add_difference(const tti_team *team, tti_words *words, const tti_call_note *ours, int other,
+                             const tti_call_note *theirs);
+/** What compares for the messenger, from the time when the team's board is where it stays. */
+tti_comparer tti_team_comparer(tti_team *team);
 /** "rank 5" or "ranks 5, 6, 7": those of the team that are marked, in numbers of the world; a long list
  * is cut with a count. */
 void tti_team_add_ranks(const tti_team *team, tti_words *words, const bool *marked);

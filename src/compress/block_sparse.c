@@ -265,7 +265,7 @@ static tutti_status create(tutti_group *group, tutti_span buf, tutti_op op, cons
                         (long long)buf.count);
     }
     s->minus = s->bits + HEAD + s->n_words;
-    s->base = (tti_compound){ .what = WHAT, .n_turns = N_TURNS, .run = run, .release = release };
+    s->base = (tti_compound){ .what = WHAT, .whole = TUTTI_WHOLE_BLOCK_SPARSE, .n_turns = N_TURNS, .run = run, .release = release };
     s->group = group;
     s->buf = buf;
     s->op = op;

@@ -97,7 +97,7 @@ static tutti_status issue(tutti_span buf, tutti_op op, const tutti_quantize_opti
     q = calloc(1, sizeof *q + (size_t)g->size * sizeof q->wishes[0]);
     if (q == NULL)
         return tti_fail(TUTTI_E_NOMEM, "%s on group '%s': no memory for the call", WHAT, g->name);
-    q->base = (tti_compound){ .what = WHAT, .n_turns = N_TURNS, .run = run, .release = release };
+    q->base = (tti_compound){ .what = WHAT, .whole = TUTTI_WHOLE_QUANTIZED, .n_turns = N_TURNS, .run = run, .release = release };
     q->group = g;
     q->buf = buf;
     q->op = op;

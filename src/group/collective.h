@@ -82,6 +82,7 @@ static inline tutti_call tti_call_of(tutti_call_kind kind, tutti_dtype dtype, in
     call.timeout_ms = 0;
     call.in_background = false;
     call.record = 0;
+    call.whole = TUTTI_WHOLE_CALL;
     return call;
 }
 

@@ -51,6 +51,7 @@ static tutti_status run_here(tutti_group *group, tti_compound *compound, uint64_
 
     if (st == TUTTI_OK) {
         *seq_out = turns.first;
+        turns.whole = compound->whole;
         st = tti_compound_run(group, compound, &turns);
         tti_turns_give(&turns, compound->what, compound->ends != TUTTI_OK ? compound->ends : st);
     }

@@ -12,6 +12,7 @@ typedef struct tti_compound tti_compound;
 /** Filled by whoever makes one, as the first member of what it needs; it is the group's from tti_compound_issue() on. */
 struct tti_compound {
     const char *what;    /* "all_reduce_quantized"; a constant */
+    tutti_call_whole whole; /* the same, for those who compare calls */
     int         n_turns; /* numbers of the group that it takes, the same on all members. Whoever sends messages of its
                             own has one that it does not use, so that its turn lasts until it returns */
     tutti_status ends;   /* what it leaves the group finished with, in the words of what it returns, where that alone

@@ -351,6 +351,7 @@ typedef struct tti_turns {
     uint64_t     next;
     uint64_t     end;
     bool         in_background; /* as of a call */
+    tutti_call_whole whole;     /* what is done in them */
 } tti_turns;
 
 /** Take n numbers, and wait until it is their turn. tti_turns_give() must follow.

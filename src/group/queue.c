@@ -357,6 +357,7 @@ tutti_status tti_turns_run(tti_turns *turns, tutti_call *call)
     call->seq = turns->next++;
     call->in_background = turns->in_background;
     call->record = 0;
+    call->whole = turns->whole;
     st = tti_queue_run_turn(turns->group, call, false);
     tti_unlock(&runner->lock);
     return st;
@@ -392,7 +393,8 @@ tutti_status tti_queue_run_compound(tutti_group *group, tti_compound *compound, 
     const bool   late = group->finished != TUTTI_OK;
     const char  *what = compound->what;
     tti_turns    turns = { .group = group, .first = first, .next = first,
-                           .end = first + (uint64_t)compound->n_turns, .in_background = is_worker };
+                           .end = first + (uint64_t)compound->n_turns, .in_background = is_worker,
+                           .whole = compound->whole };
     tutti_status st, ends;
 
     assert(group->held && group->turn == first);

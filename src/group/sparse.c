@@ -201,6 +201,7 @@ static tutti_status exchange(gathering *g)
 
     if (st != TUTTI_OK)
         return st;
+    g->turns.whole = TUTTI_WHOLE_SPARSE;
     st = gather_parts(g);
     tti_turns_give(&g->turns, WHAT, st == TUTTI_E_NOMEM ? TUTTI_E_BACKEND : TUTTI_OK);
     return st;

@@ -44,6 +44,7 @@ enum {
     ROUNDS_OF_A_SEND = 4,  /* until a send that does not fit takes in everything */
     TURNS_TO_LOOK = 16,    /* while bytes move */
     NAP_MS = 1,
+    TELL_MS = 100,
 };
 
 /* ---- words ----------------------------------------------------------------------------------------- */
@@ -118,6 +119,9 @@ typedef struct patience {
     int64_t began_ns;   /* 0: not begun */
     int64_t deadline_ns;
     bool     lies_down; /* sleep as soon as nothing moves: the core is wanted for something else */
+    bool     tells; /* what is waited for, when that takes long */
+    int64_t  told_ns; /* when it did last; 0: not yet */
+    uint64_t number;  /* of what it told */
     bool     any; /* until any request has ended, since so many had */
     uint32_t seen;
 } patience;
@@ -229,6 +233,17 @@ static void idle(tti_messenger *m, const tti_request *request, int rounds)
     tti_lock(&m->lock);
 }
 
+/* A receive that takes long may be a mistake: the sender waits in a call for this rank. */
+static void tell_receive(tti_messenger *m, const tti_request *request, patience *p, int64_t now_ns)
+{
+    if (p->told_ns == 0)
+        p->told_ns = p->began_ns;
+    if (now_ns - p->told_ns < TELL_MS * TTI_MS)
+        return;
+    p->told_ns = now_ns;
+    p->number = tti_tell_receive(m, request, p->number);
+}
+
 static bool is_socket(const tti_lane *lane)
 {
     return lane != NULL && lane->link != NULL && tti_lane_is_socket(lane);
@@ -285,6 +300,8 @@ static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
             if (has_run_out(p, m->port, now_ns) && !has_come(m, request, p))
                 return false;
             tti_messenger_look(m, now_ns);
+            if (p->tells)
+                tell_receive(m, request, p, now_ns);
             idle_ns = idle_ns == 0 ? now_ns : idle_ns;
         }
         if (moved || has_come(m, request, p))
@@ -430,8 +447,10 @@ static __attribute__((noinline)) tutti_status transfer_rest(tti_messenger *m, tt
                                                             tti_at_once took, const tti_expiry *expiry)
 {
     const bool   has_begun = sent > 0 || took != TTI_NOT_THERE;
-    patience     p = { .timeout_ms = expiry->timeout_ms };
+    patience     p = { .timeout_ms = expiry->timeout_ms,
+                       .tells = !request->is_send && request->parcel.peer >= 0 && request->parcel.tag >= 0 };
     tutti_status st = TUTTI_OK;
+    bool         in_time;
 
     if (!m->thread.running)
         st = tti_need_driver(m); /* of what may be left if this fails half-way */
@@ -440,7 +459,10 @@ static __attribute__((noinline)) tutti_status transfer_rest(tti_messenger *m, tt
     m->under_way++;
     place_rest(m, request, sent, took);
     wake_driver(m, request);
-    return request->ended || wait_for(m, request, &p) ? TUTTI_OK : expire(m, request, &p, expiry);
+    in_time = request->ended || wait_for(m, request, &p);
+    if (p.number != 0)
+        tti_end_receive(m, request, p.number);
+    return in_time ? TUTTI_OK : expire(m, request, &p, expiry);
 }
 
 /* A message that is not there yet may come as soon as the core is given away: it needs no request then. Where something

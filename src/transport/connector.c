@@ -19,6 +19,7 @@
  *         never answer, because something failed elsewhere, is told: who fails first connects to every
  *         member, in order to tell it (give_up.c), and this thread accepts that on a member that waits for
  *         somebody else. Who connects later to a member that has failed is told behind the welcome.
+ * Idle    Ten times a second it sees to what others tell a rank that waits for nobody (agree.c).
  * Fails   An attempt that fails loses the lane, which ends what waits for it. A host that does not answer
  *         is waited for by the kernel; requests end before that, with their own time-outs. */
 #include "transport/connector.h"
@@ -32,6 +33,8 @@
 #include "transport/mesh_links.h"
 #include "transport/tcp/greeter.h"
 #include "transport/tcp/tcp_link.h"
+
+#define IDLE_LOOK_NS (100 * TTI_MS)
 
 struct tti_connector {
     tti_messenger *m;
@@ -321,16 +324,22 @@ static void thread_main(void *arg)
 {
     tti_connector *c = arg;
     tti_messenger *m = c->m;
-    int64_t        next_ns;
+    int64_t        next_ns, idle_ns = 0;
     int            i, n;
     bool           ending;
 
     for (;;) {
+        const int64_t now_ns = tti_port_now(c->port);
+
         tti_lock(&m->lock);
         ending = m->connects_no_more;
         if (m->wants_less)
             withdraw(c);
         n = take_due(c, &next_ns);
+        if (now_ns >= idle_ns && !ending) {
+            idle_ns = now_ns + IDLE_LOOK_NS;
+            tti_messenger_look_idle(m);
+        }
         tti_unlock(&m->lock);
         if (ending)
             return;
@@ -341,7 +350,7 @@ static void thread_main(void *arg)
         tti_unlock(&m->lock);
         for (i = 0; i < n; i++)
             tti_greeter_watch(c->greeter, c->due[i], tti_mesh_addr(m->mesh, c->due[i]));
-        sleep_and_turn(c, next_ns);
+        sleep_and_turn(c, next_ns < idle_ns ? next_ns : idle_ns);
     }
 }
 

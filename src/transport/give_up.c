@@ -178,8 +178,7 @@ static void give_up_posted(tti_messenger *m, uint32_t group, const tti_cause *wh
     }
 }
 
-/* The entry of a group, made if there is none; NULL without memory. */
-static tti_known_group *know_group(tti_mailbox *mailbox, uint32_t group)
+tti_known_group *tti_know_group(tti_mailbox *mailbox, uint32_t group)
 {
     tti_known_group *known = tti_mailbox_group(mailbox, group);
 
@@ -196,9 +195,13 @@ static tti_known_group *know_group(tti_mailbox *mailbox, uint32_t group)
 
 void tti_finish_group(tti_messenger *m, uint32_t group, const tti_cause *why)
 {
-    tti_known_group *known = know_group(&m->mailbox, group);
+    tti_known_group *known = tti_know_group(&m->mailbox, group);
     int              i;
 
+    if (known != NULL)
+        tti_end_doubt(m, known);
+    if (known != NULL && known->compared && !why->quiet)
+        atomic_store_explicit(known->comparer.finished, true, memory_order_release);
     if (known == NULL)
         tti_log(TTI_LOG_WARN, "no memory to remember that group %u is finished", group);
     else if (known->finished.status == TUTTI_OK)
@@ -220,7 +223,7 @@ tutti_status tti_messenger_enter(tti_messenger *m, uint32_t group, const int *ra
     tti_known_group *known;
 
     tti_lock(&m->lock);
-    known = copy != NULL ? know_group(&m->mailbox, group) : NULL;
+    known = copy != NULL ? tti_know_group(&m->mailbox, group) : NULL;
     if (known != NULL) {
         memcpy(copy, ranks, bytes);
         known->ranks = copy;
@@ -262,30 +265,38 @@ void tti_messenger_leave(tti_messenger *m, uint32_t group)
     tti_unlock(&m->lock);
 }
 
-/* A send of the messenger's own: its data is a copy, and nobody waits for it. */
-static void queue_notice(tti_messenger *m, tti_lane *lane, uint32_t group, const tti_cause *why)
+bool tti_queue_own(tti_messenger *m, tti_lane *lane, const tti_frame *frame, const void *data)
 {
     tti_request *request = calloc(1, sizeof *request);
-    const char  *words = why->words + why->own_at;
-    const size_t bytes = strnlen(words, TTI_NOTICE_MAX - 1);
-    const int    origin = why->origin != 0 ? why->origin : tti_mesh_rank(m->mesh) + 1;
 
-    if (request == NULL || (request->copy = malloc(bytes + 1)) == NULL) {
+    if (request == NULL || (request->copy = malloc(frame->bytes + 1)) == NULL) {
         free(request);
-        return;
+        return false;
     }
-    memcpy(request->copy, words, bytes);
+    memcpy(request->copy, data, frame->bytes);
     request->is_send = true;
     request->under_way = &m->under_way;
-    request->channel.group = group;
-    request->parcel = (tti_parcel){ .peer = lane->peer, .bytes = bytes };
-    request->frame = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION,
-                                  .size = sizeof(tti_frame), .plane = TTI_PLANE_NOTICE, .group = group,
-                                  .tag = (int32_t)why->status, .word = (uint64_t)origin, .bytes = bytes };
+    request->channel.group = frame->group;
+    request->parcel = (tti_parcel){ .peer = lane->peer, .bytes = frame->bytes };
+    request->frame = *frame;
     atomic_init(&request->refs, 1);
     atomic_init(&request->ended, false);
     m->under_way++;
     tti_request_append(&lane->queue, request);
+    return true;
+}
+
+static void queue_notice(tti_messenger *m, tti_lane *lane, uint32_t group, const tti_cause *why)
+{
+    const char     *words = why->words + why->own_at;
+    const size_t    bytes = strnlen(words, TTI_NOTICE_MAX - 1);
+    const int       origin = why->origin != 0 ? why->origin : tti_mesh_rank(m->mesh) + 1;
+    const tti_frame frame = { .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION, .size = sizeof(tti_frame),
+                              .plane = TTI_PLANE_NOTICE, .group = group, .tag = (int32_t)why->status,
+                              .word = (uint64_t)origin, .bytes = bytes };
+
+    if (!tti_queue_own(m, lane, &frame, words))
+        return;
     lane->told = true;
     m->told_ns = tti_port_now(m->port);
 }
@@ -299,7 +310,7 @@ static bool has_notice(const tti_lane *lane, uint32_t group)
     return request != NULL;
 }
 
-static int index_of(const int *ranks, int n, int rank)
+int tti_index_of(const int *ranks, int n, int rank)
 {
     int i;
 
@@ -317,13 +328,12 @@ void tti_tell_failures(tti_messenger *m, tti_lane *lane)
 
         if (known->finished.status != TUTTI_OK && !known->finished.quiet &&
             lane->peer + 1 != known->finished.origin && !has_notice(lane, known->group) &&
-            index_of(known->ranks, known->n_ranks, lane->peer) < known->n_ranks)
+            tti_index_of(known->ranks, known->n_ranks, lane->peer) < known->n_ranks)
             queue_notice(m, lane, known->group, &known->finished);
     }
 }
 
-/* Whether members i and j of n are 1, 2, 4, ... apart in either direction. */
-static bool are_neighbours(int i, int j, int n)
+bool tti_are_neighbours(int i, int j, int n)
 {
     const int apart = i < j ? j - i : i - j;
 
@@ -332,7 +342,7 @@ static bool are_neighbours(int i, int j, int n)
 
 static void tell(tti_messenger *m, uint32_t group, const tti_cause *why, const int *peers, int n_peers)
 {
-    const int own = index_of(peers, n_peers, tti_mesh_rank(m->mesh));
+    const int own = tti_index_of(peers, n_peers, tti_mesh_rank(m->mesh));
     int       i;
 
     for (i = 0; i < n_peers; i++) {
@@ -340,7 +350,7 @@ static void tell(tti_messenger *m, uint32_t group, const tti_cause *why, const i
 
         if (lane->way == TTI_WAY_LOST || peers[i] + 1 == why->origin)
             continue;
-        if (lane->link == NULL && why->origin != 0 && !are_neighbours(own, i, n_peers))
+        if (lane->link == NULL && why->origin != 0 && !tti_are_neighbours(own, i, n_peers))
             continue;
         queue_notice(m, lane, group, why);
         tti_want_lane(m, lane, 0);
@@ -367,6 +377,19 @@ static void tell_later(tti_messenger *m, const tti_cause *cause)
         tti_fail(cause->status, "%s", cause->words);
     }
     tti_leave_to_others(m);
+}
+
+void tti_fail_group(tti_messenger *m, uint32_t group, const tti_cause *why)
+{
+    tti_known_group *known;
+
+    tti_finish_group(m, group, why);
+    known = tti_mailbox_group(&m->mailbox, group);
+    if (known == NULL || known->told || known->n_ranks == 0)
+        return; /* of one that was not entered the members are not known here */
+    known->told = true;
+    tell(m, group, why, known->ranks, known->n_ranks);
+    tell_later(m, why);
 }
 
 void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, const int *peers,
@@ -401,6 +424,8 @@ tutti_status tti_messenger_heard(tti_messenger *m, uint32_t group)
     tti_lock(&m->lock);
     (void)tti_messenger_turn(m, true);
     tti_messenger_mourn(m, tti_port_now(m->port));
+    if (m->n_doubts > 0)
+        tti_look_at_doubts(m, tti_port_now(m->port));
     finished = tti_mailbox_finished(&m->mailbox, group);
     if (finished != NULL)
         why = *finished;

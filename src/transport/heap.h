@@ -14,6 +14,7 @@
 #include <stdint.h>
 #include <tutti/status.h>
 #include "base/thread.h"
+#include "watch/waits.h"
 
 enum { TTI_TOKEN_BYTES = 16, TTI_LINE = 128 /* the adjacent-line prefetcher pairs 64-byte lines */ };
 
@@ -29,6 +30,7 @@ typedef struct tti_heap_head {
     uint32_t fenced; /* not 0: the owner's process has joined fence_others() of its port */
     _Alignas(TTI_LINE) _Atomic uint32_t sleeping; /* the owner waits on its bell: ring it */
     _Alignas(TTI_LINE) _Atomic uint32_t closed;   /* the owner has left */
+    _Alignas(TTI_LINE) tti_wait_board waits;      /* in what the owner has waited for long */
 } tti_heap_head;
 
 /** One mapping of one heap, the owner's or a peer's. */

@@ -8,8 +8,8 @@
  *                                             or wrong size     -> body nowhere
  *   body   --- all bytes here ------>  end the receive, back to frame
  *
- * A frame on the notice plane is no message: its body says that a peer has failed in a group. Nor is one on the
- * window plane, whose body, if there is one, goes into the window (window_serve.c).
+ * A frame on the notice plane is no message: its body says that a peer has failed in a group. Nor is one on the call
+ * plane, which says in which call a peer waits (waits.c), or on the window plane, whose body, if there is one, goes into the window (window_serve.c).
  *
  * True    A frame that was begun is always finished, and so is its body: giving up a send copies the rest.
  *         Nothing that nobody wants yet is taken out of shared memory, unless all is asked for: it waits where it
@@ -135,9 +135,22 @@ static bool keep(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
     return true;
 }
 
-static bool is_notice(const tti_lane *lane)
+/* What members of a group say to each other: it comes as a whole, into the lane. */
+static bool is_told(const tti_lane *lane)
 {
-    return lane->frame.plane == TTI_PLANE_NOTICE;
+    return lane->frame.plane == TTI_PLANE_NOTICE || lane->frame.plane == TTI_PLANE_CALL;
+}
+
+static uint64_t most_bytes(const tti_frame *frame)
+{
+    return frame->plane == TTI_PLANE_NOTICE ? TTI_NOTICE_MAX - 1
+           : frame->plane == TTI_PLANE_CALL ? TTI_WAIT_WORDS * sizeof(uint64_t)
+                                            : TTI_FRAME_BYTES_MAX;
+}
+
+static bool is_too_short(const tti_frame *frame)
+{
+    return frame->plane == TTI_PLANE_CALL && frame->bytes < TTI_WAIT_WORDS * sizeof(uint64_t);
 }
 
 /* A peer has failed: leave it for the messenger, which ends the group here. */
@@ -148,6 +161,7 @@ static void end_notice(tti_lane *lane, tti_mailbox *mailbox)
 
     lane->notice[lane->frame.bytes] = '\0';
     mailbox->has_notice = true;
+    mailbox->notice_is_ours = false;
     mailbox->notice_group = lane->frame.group;
     tti_cause_set(&mailbox->notice,
                   status > TUTTI_OK && status <= TUTTI_E_REMOTE ? (tutti_status)status : TUTTI_E_ABORTED,
@@ -161,18 +175,22 @@ static bool begin_body(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
     const tti_frame *frame = &lane->frame;
     tti_request     *request;
 
-    if (!tti_frame_is_sound(frame) ||
-        frame->bytes > (is_notice(lane) ? sizeof lane->notice - 1 : TTI_FRAME_BYTES_MAX))
+    if (!tti_frame_is_sound(frame) || frame->bytes > most_bytes(frame) || is_too_short(frame))
         return broken(lane, -EPROTO, why);
     lane->into = NULL;
     lane->kept = NULL;
     lane->place = NULL;
     lane->body_have = 0;
-    if (is_notice(lane) || tti_mailbox_finished(mailbox, frame->group) != NULL)
+    if (is_told(lane) || tti_mailbox_finished(mailbox, frame->group) != NULL)
         return true;
     if (frame->plane == TTI_PLANE_WINDOW)
         return tti_window_take_frame(mailbox->m, lane, why);
+    if (frame->plane == TTI_PLANE_COLLECTIVE && tti_is_in_doubt(mailbox->m, frame->group))
+        return true;
     request = tti_mailbox_find(mailbox, lane->peer, frame);
+    if (frame->plane == TTI_PLANE_COLLECTIVE && (request == NULL || request->parcel.word != frame->word) &&
+        tti_compare_frame(mailbox->m, lane->peer, frame, request != NULL))
+        return true; /* it goes nowhere; a receive ends with the group, which is about to */
     if (request == NULL)
         return keep(lane, mailbox, why);
     tti_request_remove(&mailbox->posted, request);
@@ -185,8 +203,12 @@ static void end_body(tti_lane *lane, tti_mailbox *mailbox)
 {
     tti_request *wanted;
 
-    if (is_notice(lane))
+    if (lane->frame.plane == TTI_PLANE_NOTICE)
         end_notice(lane, mailbox);
+    if (lane->frame.plane == TTI_PLANE_CALL) {
+        tti_take_wait(mailbox->m, lane);
+        lane->hands_over = true; /* to look_at_lane(), which takes one at a time */
+    }
     if (lane->into != NULL) {
         lane->hands_over = lane->frame.plane == TTI_PLANE_COLLECTIVE && lane->frame.bytes >= HAND_OVER_BYTES;
         tti_request_end(lane->into, NULL);
@@ -213,7 +235,7 @@ static void *next_place(tti_lane *lane, uint8_t *nowhere, size_t nowhere_bytes, 
         return (uint8_t *)&lane->frame + lane->frame_have;
     }
     *bytes_out = lane->frame.bytes - lane->body_have;
-    if (is_notice(lane))
+    if (is_told(lane))
         return lane->notice + lane->body_have;
     if (lane->into != NULL)
         return (uint8_t *)lane->into->parcel.data + lane->body_have;

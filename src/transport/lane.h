@@ -22,8 +22,9 @@ typedef struct tti_kept {
 } tti_kept;
 
 /** Frames on these planes carry no message. NOTICE: a peer has failed in the group, tag is the status, the
- * payload its words. WINDOW: one-sided access, window_core.h has the verbs. */
-enum { TTI_PLANE_NOTICE = 2, TTI_PLANE_WINDOW = 3, TTI_NOTICE_MAX = 448 };
+ * payload its words. WINDOW: one-sided access, window_core.h has the verbs. CALL: in which call a peer waits, the payload is
+ * a tti_wait. */
+enum { TTI_PLANE_NOTICE = 2, TTI_PLANE_WINDOW = 3, TTI_PLANE_CALL = 5, TTI_NOTICE_MAX = 448 };
 
 /** A group that this member has entered, or that has failed here. Numbers only grow. */
 typedef struct tti_known_group {
@@ -32,6 +33,12 @@ typedef struct tti_known_group {
     bool      told;     /* this member has told the others, or passed on what it was told */
     int       n_ranks;  /* 0: not told */
     int      *ranks;    /* [n_ranks] mesh ranks */
+
+    /* agree.c */
+    bool         compared; /* by comparer */
+    tti_comparer comparer;
+    tti_cause   *doubt;    /* why the group is finished soon; NULL: it is not */
+    int64_t      doubt_ns; /* when, at the latest */
 } tti_known_group;
 
 /** Receives that were posted and messages that were kept, each in order. */
@@ -45,6 +52,7 @@ typedef struct tti_mailbox {
     uint32_t        *left;         /* those from there on that were left, ascending */
     size_t           n_left;
     bool             has_notice;   /* one came and has not been acted on: draining stops there */
+    bool             notice_is_ours; /* or this rank has found it: the others are to be told */
     uint32_t         notice_group;
     tti_cause        notice;
 } tti_mailbox;

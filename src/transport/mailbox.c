@@ -69,9 +69,26 @@ bool tti_accept_match(tti_request *request, int peer, const tti_frame *frame)
     return false;
 }
 
+/* Whether a message that nobody has taken is of a call that receive's is, or comes behind, and another one. */
+static bool is_of_another(const tti_request *receive, const tti_frame *frame)
+{
+    return frame->plane == TTI_PLANE_COLLECTIVE && receive->channel.plane == TTI_PLANE_COLLECTIVE &&
+           frame->group == receive->channel.group && frame->word != receive->parcel.word &&
+           !tti_call_is_later(frame->word, receive->parcel.word);
+}
+
+static bool is_worthless(const tti_mailbox *mailbox, const tti_request *receive)
+{
+    return receive->channel.plane == TTI_PLANE_COLLECTIVE && tti_is_in_doubt(mailbox->m, receive->channel.group);
+}
+
 /* A receive that finds its message kept already. */
 static void serve_kept(tti_mailbox *mailbox, tti_request *request, tti_kept *kept)
 {
+    if (kept->frame.word != request->parcel.word && tti_compare_frame(mailbox->m, kept->peer, &kept->frame, true)) {
+        tti_request_append(&mailbox->posted, request); /* it ends with the group, which is about to */
+        return;
+    }
     if (!tti_accept_match(request, kept->peer, &kept->frame)) {
         /* Consumed: later receives of the key get the next message. One still arriving is drained. */
         kept->given_up = true;
@@ -93,11 +110,16 @@ void tti_mailbox_post(tti_mailbox *mailbox, tti_request *request)
 {
     tti_kept *kept;
 
-    for (kept = mailbox->first; kept != NULL; kept = kept->next)
-        if (kept->wanted == NULL && !kept->given_up && matches(request, kept->peer, &kept->frame)) {
+    for (kept = mailbox->first; kept != NULL && !is_worthless(mailbox, request); kept = kept->next) {
+        if (kept->wanted != NULL || kept->given_up)
+            continue;
+        if (matches(request, kept->peer, &kept->frame)) {
             serve_kept(mailbox, request, kept);
             return;
         }
+        if (is_of_another(request, &kept->frame))
+            (void)tti_compare_frame(mailbox->m, kept->peer, &kept->frame, false);
+    }
     tti_request_append(&mailbox->posted, request);
 }
 
@@ -182,8 +204,10 @@ void tti_mailbox_release(tti_mailbox *mailbox)
 
     while (mailbox->first != NULL)
         tti_kept_free(mailbox, mailbox->first);
-    for (i = 0; i < mailbox->n_groups; i++)
+    for (i = 0; i < mailbox->n_groups; i++) {
         free(mailbox->groups[i].ranks);
+        free(mailbox->groups[i].doubt);
+    }
     free(mailbox->groups);
     free(mailbox->left);
 }

@@ -10,6 +10,7 @@
 #define TTI_TRANSPORT_MESSENGER_H
 
 #include "transport/mesh.h"
+#include "watch/waits.h"
 #include <tutti/dtype.h>
 
 typedef struct tti_messenger tti_messenger;
@@ -146,6 +147,37 @@ void tti_messenger_abort(tti_messenger *messenger, uint32_t group);
  * unlike after tti_messenger_abort() the others are told so. */
 void tti_messenger_fail(tti_messenger *messenger, uint32_t group, tutti_status status, const int *peers,
                         int n_peers);
+
+/** Whether a member's call is another than this rank's of that number: then words_out says so. theirs is what is known of it:
+ * its count may be TTI_CALL_COUNT_UNKNOWN, and its number of 40 bits. in_place: its message came in the place of one of
+ * this rank's latest call, so that they differ in any case. ours_out: what it was compared with. Called with the messenger's
+ * lock held, on any thread: short, and calls nothing of it. */
+typedef bool tti_differs(void *ctx, int peer, const tti_call_note *theirs, bool in_place, tti_call_note *ours_out,
+                         char *words_out, size_t bytes);
+
+/** What compares the calls of a group. All is used with the messenger's lock held, as differs is. */
+typedef struct tti_comparer {
+    tti_differs          *differs;
+    void (*describe)(void *ctx, const tti_call_note *note, char *out, size_t bytes); /* a call, and the group, for texts */
+    const tti_call_board *board; /* of this rank's calls */
+    _Atomic bool         *finished; /* set, with release order, when the group is, but for an abort of this rank's */
+    void                 *ctx;
+} tti_comparer;
+
+/** Compare what is heard of the calls of a group, until it is left, or comparer, which is copied, is NULL. Where calls differ
+ * the group is finished with TUTTI_E_MISMATCH, on all members.
+ * @errors TUTTI_E_NOMEM */
+tutti_status tti_messenger_compare(tti_messenger *messenger, uint32_t group, const tti_comparer *comparer);
+/** A thread makes calls of groups: tti_self(); TTI_OTHERS: some do that nobody knows yet. */
+void tti_messenger_note_caller(tti_messenger *messenger, uintptr_t thread);
+#define TTI_OTHERS ((uintptr_t)1)
+/** This rank has waited for long in a call: show it and tell the members, and look at what they have told. The call does not
+ * end without the part of rank needs of the mesh; -1: of any member. To be said again every 100 ms or so. Never blocks. */
+void tti_messenger_tell_wait(tti_messenger *messenger, uint32_t group, const tti_call_note *note, int needs);
+/** That wait has ended, one way or the other: before this rank does anything else. */
+void tti_messenger_wait_over(tti_messenger *messenger, uint32_t group, uint64_t seq);
+/** As tti_messenger_heard(), but takes no messages, only what members tell. */
+tutti_status tti_messenger_listen(tti_messenger *messenger, uint32_t group);
 
 /** For those who wait for members of a group in other ways than by its messages: TUTTI_OK, or what another member was
  * heard to have failed with, in its words. Moves what can be moved; never blocks. */

@@ -8,6 +8,7 @@
  *   turn.c       one turn over the lanes, and sleeping until another may help
  *   give_up.c    requests that cannot end well: lost links, finished groups
  *   mourn.c      groups of which a member is dead
+ *   agree.c      whether the members of a group are in the same calls; waits.c: what those say who wait for long
  *   connector.c  the thread that makes TCP connections when they are needed
  *   window.c, window_serve.c  memory that others read and write
  *
@@ -54,6 +55,14 @@ struct tti_messenger {
     int64_t     told_ns;   /* when the last notice was queued; 0: none */
     int64_t     looked_ns; /* when the members of this host were last asked for signs of life */
     tti_mourning mourning; /* mourn.c's */
+    int         n_doubts;  /* groups that are in doubt: agree.c */
+    tti_wait   *heard;      /* [2 * n_ranks] what each of other hosts has told last, and was told; NULL: nothing yet */
+    uint32_t    shown_group; /* the call whose wait this rank shows; seq 0: none */
+    uint64_t    shown_seq;
+    uint64_t    n_receives; /* that were told */
+    uintptr_t   last_caller; /* the thread that made the last call of the messenger */
+    _Atomic uintptr_t caller; /* the first thread that made calls, tti_self(); with or without the lock */
+    _Atomic bool several_callers; /* there are others */
     bool        driving;
     bool        asleep;        /* the driver is in poll: its bell wakes it */
     const tti_request     *awaited;  /* what the driver waits for, while it sleeps; NULL: nothing of its own */
@@ -70,6 +79,10 @@ struct tti_messenger {
 /** Count a call of this rank's. */
 static inline void tti_count_call(tti_messenger *m)
 {
+    if (m->last_caller != tti_self()) {
+        m->last_caller = tti_self();
+        tti_messenger_note_caller(m, m->last_caller);
+    }
     atomic_store_explicit(&m->calls, atomic_load_explicit(&m->calls, memory_order_relaxed) + 1, memory_order_relaxed);
 }
 
@@ -143,6 +156,46 @@ void tti_lose_lane(tti_messenger *m, tti_lane *lane, const tti_cause *why);
 void tti_finish_group(tti_messenger *m, uint32_t group, const tti_cause *why);
 /** A link was made: tell its peer which of the groups it is in have failed here meanwhile. */
 void tti_tell_failures(tti_messenger *m, tti_lane *lane);
+/** End a group because of what this rank has found while nobody may be in a call: tell all members, too. */
+void tti_fail_group(tti_messenger *m, uint32_t group, const tti_cause *why);
+/** The entry of a group, made if there is none; NULL without memory. */
+tti_known_group *tti_know_group(tti_mailbox *mailbox, uint32_t group);
+/** A send of the messenger's own, whose data is copied, and for which nobody waits: false without memory. */
+bool tti_queue_own(tti_messenger *m, tti_lane *lane, const tti_frame *frame, const void *data);
+/** Where rank stands in a list of n; n: nowhere. */
+int tti_index_of(const int *ranks, int n, int rank);
+/** Whether members i and j of n are 1, 2, 4, ... apart in either direction. */
+bool tti_are_neighbours(int i, int j, int n);
+
+/* agree.c */
+
+/** A message of a collective that was not asked for, or came in the place of another: whether it is of another call than
+ * this rank's of that number, of which all are told soon. */
+bool tti_compare_frame(tti_messenger *m, int peer, const tti_frame *frame, bool in_place);
+/** The group, if it is alive and its calls are compared; else NULL. */
+tti_known_group *tti_compared_group(tti_messenger *m, uint32_t group);
+/** Whether the group is about to be finished, and messages of its collectives are worth nothing any more. */
+bool tti_is_in_doubt(const tti_messenger *m, uint32_t group);
+/** Those that nobody has answered in time are certain. */
+void tti_look_at_doubts(tti_messenger *m, int64_t now_ns);
+/** The group is finished. */
+void tti_end_doubt(tti_messenger *m, tti_known_group *known);
+/** The connector's thread, ten times a second: see to what others tell a rank that waits for nobody. */
+void tti_messenger_look_idle(tti_messenger *m);
+/** Take what stands first in a lane: a notice, or a wait that is told. */
+void tti_messenger_drain_one(tti_messenger *m, tti_lane *lane);
+
+/* waits.c */
+
+/** Tell a wait to a member. */
+void tti_queue_wait(tti_messenger *m, tti_lane *lane, const tti_wait *wait);
+/** This rank has waited for long in a blocking receive from a member: as tti_messenger_tell_wait(). number: what this said
+ * when it was first told; 0: now. */
+uint64_t tti_tell_receive(tti_messenger *m, const tti_request *request, uint64_t number);
+void     tti_end_receive(tti_messenger *m, const tti_request *request, uint64_t number);
+/** A wait that a member has told has come as a whole. */
+void tti_take_wait(tti_messenger *m, const tti_lane *lane);
+
 /** Whether a message of the group can still come from anybody. */
 bool tti_somebody_is_there(const tti_messenger *m, uint32_t group);
 

@@ -20,7 +20,10 @@ static void act_on_notice(tti_messenger *m)
     const tti_cause why = m->mailbox.notice;
 
     m->mailbox.has_notice = false;
-    tti_finish_group(m, m->mailbox.notice_group, &why);
+    if (m->mailbox.notice_is_ours)
+        tti_fail_group(m, m->mailbox.notice_group, &why);
+    else
+        tti_finish_group(m, m->mailbox.notice_group, &why);
 }
 
 /* A notice may lose the lane that it came by: a send to there had begun, and there is no memory to finish it
@@ -37,6 +40,18 @@ static bool drain_lane(tti_messenger *m, tti_lane *lane, bool all, bool *moved, 
         if (lane->link == NULL)
             return true; /* it was seen to */
     }
+}
+
+void tti_messenger_drain_one(tti_messenger *m, tti_lane *lane)
+{
+    tti_cause why;
+    bool      moved = false;
+    const bool whole = tti_lane_drain(lane, &m->mailbox, true, &moved, &why);
+
+    if (m->mailbox.has_notice)
+        act_on_notice(m);
+    if (!whole && lane->link != NULL)
+        tti_lose_lane(m, lane, &why);
 }
 
 /* All that a peer said before it went, a notice above all: it is in the link, which is about to be closed. One drain need
@@ -119,6 +134,8 @@ void tti_messenger_look(tti_messenger *m, int64_t now_ns)
     bool      moved = false;
     int       i;
 
+    if (m->n_doubts > 0)
+        tti_look_at_doubts(m, now_ns);
     if (now_ns - m->looked_ns < LOOK_MS * TTI_MS)
         return;
     m->looked_ns = now_ns;

@@ -10,10 +10,23 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { FINGERPRINT_BITS = 24, NOTE_WORD = 0, NOTE_WHAT = 1, NOTE_COUNT = 2, NOTE_SEQ = 3 };
+enum { NOTE_WORD = 0, NOTE_WHAT = 1, NOTE_COUNT = 2, NOTE_SEQ = 3 };
 
-/* In `what`, above the root: the call has segments. */
+/* In `what`: the root and above; above it what the call is a part of, and whether it has segments. */
 #define NOTE_SEGMENTS (UINT64_C(1) << 63)
+enum { ROOT_AT = 32, WHOLE_AT = 56, WHOLE_MASK = 0x7f };
+#define NOTE_ROOT (((UINT64_C(1) << (WHOLE_AT - ROOT_AT)) - 1) << ROOT_AT)
+
+static const char *const whole_names[TUTTI_WHOLE_COUNT] = {
+    "", " of all_reduce_quantized", " of all_reduce_block_sparse", " of sparse_all_reduce",
+};
+
+static const char *whole_of(const tti_call_note *note)
+{
+    const unsigned whole = (unsigned)(note->what >> WHOLE_AT & WHOLE_MASK);
+
+    return whole < TUTTI_WHOLE_COUNT ? whole_names[whole] : "";
+}
 
 static const char *const kind_names[TUTTI_CALL_KIND_COUNT] = {
     "?", "barrier", "all_reduce", "broadcast", "reduce", "all_gather", "gather", "scatter",
@@ -75,11 +88,12 @@ tti_call_note tti_call_note_of(const tutti_call *call)
 
     note.what = (uint64_t)call->kind | (uint64_t)call->dtype << 8 |
                 (uint64_t)(reduces(call->kind) ? call->op.kind : 0) << 16 |
-                mark_of(parts) << 24 | (uint64_t)(uint32_t)(call->root + 1) << 32 |
+                mark_of(parts) << 24 | ((uint64_t)(uint32_t)(call->root + 1) << ROOT_AT & NOTE_ROOT) |
+                (uint64_t)call->whole << WHOLE_AT |
                 (call->n_segments > 0 ? NOTE_SEGMENTS : 0);
     note.count = (uint64_t)call->count;
-    note.word = call->seq << FINGERPRINT_BITS |
-                (mix(note.what, note.count ^ parts) & ((UINT64_C(1) << FINGERPRINT_BITS) - 1));
+    note.word = call->seq << TTI_CALL_MARK_BITS |
+                (mix(note.what, note.count ^ parts) & ((UINT64_C(1) << TTI_CALL_MARK_BITS) - 1));
     return note;
 }
 
@@ -133,22 +147,62 @@ bool tti_call_find(const tti_call_board *board, uint64_t seq, tti_call_note *not
     return true;
 }
 
+/* The `back`-th newest entry. Its owner may be writing to it. */
+static bool read_back(const tti_call_board *board, uint64_t back, tti_call_note *note_out)
+{
+    const uint64_t published = atomic_load_explicit(&board->published, memory_order_acquire);
+    uint64_t       seq;
+
+    if (back > TTI_CALL_RING || back > published)
+        return false;
+    seq = atomic_load_explicit(&board->ring[(published - back) % TTI_CALL_RING][NOTE_SEQ], memory_order_acquire);
+    return tti_call_find(board, seq, note_out);
+}
+
+bool tti_call_last(const tti_call_board *board, tti_call_note *note_out)
+{
+    return read_back(board, 1, note_out);
+}
+
+bool tti_call_find_near(const tti_call_board *board, uint64_t word, tti_call_note *note_out)
+{
+    tti_call_note note;
+    uint64_t      back;
+
+    for (back = 1; read_back(board, back, &note); back++)
+        if (tti_call_number_of(note.word) == tti_call_number_of(word)) {
+            *note_out = note;
+            return true;
+        }
+    return false;
+}
+
 int tti_call_root(const tti_call_note *note)
 {
-    return (int)((note->what & ~NOTE_SEGMENTS) >> 32) - 1;
+    return (int)((note->what & NOTE_ROOT) >> ROOT_AT) - 1;
 }
 
 tti_call_note tti_call_with_root(const tti_call_note *note, int root)
 {
     tti_call_note other = *note;
 
-    other.what = (note->what & (NOTE_SEGMENTS | UINT32_MAX)) | (uint64_t)(uint32_t)(root + 1) << 32;
+    other.what = (note->what & ~NOTE_ROOT) | ((uint64_t)(uint32_t)(root + 1) << ROOT_AT & NOTE_ROOT);
     return other;
+}
+
+tutti_call_kind tti_call_kind_of(const tti_call_note *note)
+{
+    return (tutti_call_kind)(note->what & 0xff);
+}
+
+bool tti_call_has_parts(const tti_call_note *note)
+{
+    return (note->what >> 24 & 0xff) != 0 && (note->what & NOTE_SEGMENTS) == 0;
 }
 
 void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
 {
-    const tutti_call_kind kind = (tutti_call_kind)(note->what & 0xff);
+    const tutti_call_kind kind = tti_call_kind_of(note);
     const tutti_dtype     dtype = (tutti_dtype)(note->what >> 8 & 0xff);
     const int             root = tti_call_root(note);
     const unsigned        mark = (unsigned)(note->what >> 24 & 0xff);
@@ -171,23 +225,23 @@ void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])
                  (note->what & NOTE_SEGMENTS) != 0 ? "segments" : "parts that differ from rank to rank", mark);
     if (note->count != TTI_CALL_COUNT_UNKNOWN)
         snprintf(count, sizeof count, "%llu ", (unsigned long long)note->count);
-    snprintf(out, TTI_CALL_TEXT_MAX, "%s #%llu (%s%s%s%s%s)", tti_call_kind_name(kind),
+    snprintf(out, TTI_CALL_TEXT_MAX, "%s #%llu (%s%s%s%s%s)%s", tti_call_kind_name(kind),
              (unsigned long long)note->seq,
              reduces(kind) ? tutti_op_name((tutti_op_kind)(note->what >> 16 & 0xff)) : "",
-             reduces(kind) ? ", " : "", count, tutti_dtype_name(dtype), tail);
+             reduces(kind) ? ", " : "", count, tutti_dtype_name(dtype), tail, whole_of(note));
 }
 
 const char *tti_call_difference(const tti_call_note *a, const tti_call_note *b)
 {
     const uint64_t what = a->what ^ b->what;
 
-    if ((what & 0xff) != 0)
+    if ((what & 0xff) != 0 || (what >> WHOLE_AT & WHOLE_MASK) != 0)
         return "the kinds of call";
     if ((what >> 8 & 0xff) != 0)
         return "the dtypes";
     if ((what >> 16 & 0xff) != 0)
         return "the operations";
-    if ((what & ~NOTE_SEGMENTS) >> 32 != 0)
+    if ((what & NOTE_ROOT) != 0)
         return "the roots";
     return what == 0 && a->count != b->count ? "the counts" : "the lists of counts";
 }

@@ -7,7 +7,7 @@
  *      63                    24 23                     0
  *     | low 40 bits of sequence | fingerprint of the call |
  *
- * The fingerprint covers kind, dtype, op, root, count, and sizes of parts and segments where ranks must agree on
+ * The fingerprint covers kind, dtype, op, root, what it is a part of, count, and sizes of parts and segments where ranks must agree on
  * them: two ranks in the same step of a group have equal words or have called different things. What ranks need
  * not agree on, the sizes of all_to_all, gather_v and scatter_v, is not in it. The whole call goes to a small ring beside it, so that the text
  * of a mismatch can quote both. */
@@ -18,12 +18,12 @@
 #include <stdbool.h>
 #include <tutti/plugin/backend.h>
 
-enum { TTI_CALL_RING = 16, TTI_CALL_TEXT_MAX = 160 };
+enum { TTI_CALL_RING = 16, TTI_CALL_TEXT_MAX = 160, TTI_CALL_MARK_BITS = 24 /* of a word: the fingerprint */ };
 
 /** A call in four words, as it is kept in shared memory. */
 typedef struct tti_call_note {
     uint64_t word;  /* control word */
-    uint64_t what;  /* kind | dtype << 8 | op << 16 | mark of sizes << 24 | (root + 1) << 32 | has segments << 63 */
+    uint64_t what;  /* kind | dtype << 8 | op << 16 | mark of sizes << 24 | (root + 1) << 32 | whole << 56 | has segments << 63 */
     uint64_t count; /* elements */
     uint64_t seq;
 } tti_call_note;
@@ -42,11 +42,29 @@ void tti_call_publish(tti_call_board *board, const tti_call_note *note);
 
 /** The note of sequence seq, if board still has it. */
 bool tti_call_find(const tti_call_board *board, uint64_t seq, tti_call_note *note_out);
+/** The note of the call whose number has the 40 bits that word tells, and that of the last call, if board has it. */
+bool tti_call_find_near(const tti_call_board *board, uint64_t word, tti_call_note *note_out);
+bool tti_call_last(const tti_call_board *board, tti_call_note *note_out);
+
+/** The 40 bits of the number that a word tells, and whether that of word a is later than that of b, which is near. */
+static inline uint64_t tti_call_number_of(uint64_t word)
+{
+    return word >> TTI_CALL_MARK_BITS;
+}
+
+static inline bool tti_call_is_later(uint64_t a, uint64_t b)
+{
+    return (int64_t)((tti_call_number_of(a) - tti_call_number_of(b)) << TTI_CALL_MARK_BITS) > 0;
+}
+
+tutti_call_kind tti_call_kind_of(const tti_call_note *note);
+/** Whether it has parts that differ from rank to rank. */
+bool tti_call_has_parts(const tti_call_note *note);
 
 /** In place of a count that is not known. */
 #define TTI_CALL_COUNT_UNKNOWN UINT64_MAX
 
-/** "all_reduce #12 (sum, 1000 f32)". */
+/** "all_reduce #12 (sum, 1000 f32)", "all_gather #13 (5 i64) of all_reduce_quantized". */
 void tti_call_describe(const tti_call_note *note, char out[TTI_CALL_TEXT_MAX]);
 
 /** The root of the call, -1 if it has none; and the same call with its root in other numbers. */

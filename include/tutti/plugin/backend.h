@@ -36,6 +36,15 @@ typedef enum tutti_call_kind {
     TUTTI_CALL_KIND_COUNT
 } tutti_call_kind;
 
+/** Operations that are made of several calls: what a call is a part of. Values are part of the wire, too. */
+typedef enum tutti_call_whole {
+    TUTTI_WHOLE_CALL = 0, /* of nothing else */
+    TUTTI_WHOLE_QUANTIZED = 1,    /* all_reduce_quantized */
+    TUTTI_WHOLE_BLOCK_SPARSE = 2, /* all_reduce_block_sparse */
+    TUTTI_WHOLE_SPARSE = 3,       /* sparse_all_reduce */
+    TUTTI_WHOLE_COUNT
+} tutti_call_whole;
+
 /** One of several buffers that a call does in one go. */
 typedef struct tutti_segment {
     int64_t     count; /* elements of one rank's part, the same on all ranks */
@@ -100,6 +109,7 @@ typedef struct tutti_call {
                            leave the core to others at once */
 
     uint64_t record; /* what the flight recorder calls it; 0: it is not recorded. The group layer's own */
+    tutti_call_whole whole; /* what it is a part of, the same on all ranks: two calls of different ones differ */
 } tutti_call;
 
 /** One message. */

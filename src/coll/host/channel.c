@@ -477,7 +477,7 @@ tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
     *past_of(channel, 0) = (tti_host_entry){ .note = *note, .word = channel->word };
     channel->timeout_ms = call->timeout_ms;
     channel->deadline_ns = call->deadline_ns;
-    channel->waiting_ns = 0;
+    channel->waiting_ns = channel->told_ns = 0;
     channel->unread = channel->begin;
     channel->begin = channel->round;
     channel->end = 0;

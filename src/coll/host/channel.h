@@ -160,6 +160,7 @@ typedef struct tti_host_channel {
     uint64_t      end;        /* its last round, plus one; 0: it has come to none yet */
     int64_t       waiting_ns; /* since when this rank has waited in it; 0: not yet */
     int64_t       looked_ns;  /* when it last asked whether the others live */
+    int64_t       told_ns;    /* when it last told that it waits; 0: not in this wait */
 } tti_host_channel;
 
 /** Allocate this rank's region; its offset goes to the others as tti_join.region. patience NULL: as the cores that

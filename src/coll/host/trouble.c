@@ -12,7 +12,7 @@
 
 #include <tutti/private.h>
 
-enum { LOOK_MS = 10, DETAILED_MAX = 4 };
+enum { LOOK_MS = 10, TELL_MS = 100 /* what takes longer may be a mistake */, DETAILED_MAX = 4 };
 
 static uint64_t value_of(const tti_host_channel *channel, int rank, tti_counter_kind kind)
 {
@@ -47,18 +47,12 @@ static tutti_status compare_with(tti_host_channel *channel, int rank, const tti_
 {
     const tti_team *team = channel->team;
     tti_call_note   other;
-    char            ours[TTI_CALL_TEXT_MAX], theirs[TTI_CALL_TEXT_MAX];
+    tti_words       words = { .used = 0 };
 
     if (!tti_call_differs(&channel->members[rank].lines->board, note, &other))
         return TUTTI_OK;
-    tti_team_describe(team, note, ours);
-    tti_team_describe(team, &other, theirs);
-    tti_fail(TUTTI_E_MISMATCH,
-             "ranks of group '%s' called different things\n  rank %d: %s\n  rank %d: %s\n"
-             "  what differs: %s\n  next: let all members make the group's calls in the same order, with equal "
-             "arguments",
-             team->name, team->ranks[team->rank], ours, team->ranks[rank], theirs,
-             tti_call_difference(note, &other));
+    tti_team_add_difference(team, &words, note, team->ranks[rank], &other);
+    tti_fail(TUTTI_E_MISMATCH, "%s", words.text);
     return tell(channel, TUTTI_E_MISMATCH, rank);
 }
 
@@ -141,18 +135,24 @@ static tutti_status fail_reported(tti_host_channel *channel, int rank, uint32_t 
     char               call[TTI_CALL_TEXT_MAX];
     tti_host_report    report = channel->members[rank].lines->report;
     tti_words          words = { .used = 0 };
+    bool               has_words;
 
     report.words[TTI_HOST_WORDS_MAX - 1] = '\0';
+    has_words = report.words[0] != '\0' && report.origin >= 0 && report.origin < team->n_ranks;
     tti_team_describe(team, &channel->note, call);
     tti_words_add(&words, "%s: rank %d (%s) reported %s", call, team->ranks[rank],
                   tti_mesh_whereabouts(team->mesh, team->ranks[rank]), tutti_status_name(status));
     if (culprit >= 0 && culprit != rank)
         tti_words_add(&words, " about rank %d", team->ranks[culprit]);
     tti_words_add(&words, "; group '%s' is finished", team->name);
-    if (report.words[0] != '\0' && report.origin >= 0 && report.origin < team->n_ranks)
+    if (has_words)
         tti_words_add(&words, "\n  rank %d: %s", team->ranks[report.origin], report.words);
+    if (status == TUTTI_E_MISMATCH && team->messenger != NULL) /* another group may have ended with this one */
+        (void)tti_messenger_listen(team->messenger, team->group_id);
     /* The words are passed on as they were, for the origin may be gone before all have read them. */
     tti_host_raise(channel, status, culprit >= 0 ? culprit : rank, &report);
+    if (status == TUTTI_E_MISMATCH && team->whole != NULL && has_words) /* a message has not the room for more */
+        return tti_fail(status, "rank %d reported: %s", team->ranks[report.origin], report.words);
     return tti_fail(status, "%s", words.text);
 }
 
@@ -274,17 +274,44 @@ static tutti_status fail_timeout(tti_host_channel *channel, const awaited *what,
     return tell(channel, TUTTI_E_TIMEOUT, what->rank);
 }
 
-/* Members of other hosts tell by messages, for which nobody may be waiting here. */
-static tutti_status check_other_hosts(tti_host_channel *channel)
+/* What others wait for may be that this rank comes to a call of another group (transport/waits.c). */
+static void tell_wait(tti_host_channel *channel, const awaited *what, int64_t now_ns)
 {
     const tti_team *team = channel->team;
-    tutti_status    st;
+    const int       needs = tti_call_needs_all(&channel->note) ? -1 : team->ranks[what->rank];
+
+    if (now_ns - channel->told_ns < TELL_MS * TTI_MS)
+        return;
+    channel->told_ns = now_ns;
+    tti_messenger_tell_wait(team->messenger, team->group_id, &channel->note, needs);
+}
+
+void tti_host_end_wait(tti_host_channel *channel)
+{
+    if (channel->told_ns == 0)
+        return;
+    channel->told_ns = 0;
+    tti_messenger_wait_over(channel->team->messenger, channel->team->group_id, channel->note.seq);
+}
+
+/* Members of other hosts tell by messages, for which nobody may be waiting here, and so does whoever finds that calls of
+ * several groups are mixed up. */
+static tutti_status check_messages(tti_host_channel *channel, const awaited *what, int64_t now_ns)
+{
+    const tti_team *team = channel->team;
+    const bool      is_long = now_ns - channel->waiting_ns >= TELL_MS * TTI_MS;
+    tutti_status    st = TUTTI_OK;
     tti_words       words = { .used = 0 };
     char            call[TTI_CALL_TEXT_MAX];
 
-    if (team->whole == NULL)
+    if (team->messenger == NULL)
         return TUTTI_OK;
-    st = tti_messenger_heard(team->messenger, team->group_id);
+    if (is_long)
+        tell_wait(channel, what, now_ns);
+    if (team->whole != NULL)
+        st = tti_messenger_heard(team->messenger, team->group_id);
+    else if (is_long)
+        st = tti_messenger_listen(team->messenger, team->group_id);
     if (st == TUTTI_OK)
         return TUTTI_OK;
     tti_words_add(&words, "%s", tutti_last_error());
@@ -310,7 +337,7 @@ tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind
         channel->looked_ns = now_ns;
         st = check_alive(channel, &what);
         if (st == TUTTI_OK)
-            st = check_other_hosts(channel);
+            st = check_messages(channel, &what, now_ns);
     }
     if (st == TUTTI_OK)
         st = check_failed(channel, &what);

@@ -223,6 +223,7 @@ static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_k
         st = tti_host_look(channel, rank, kind, value);
         if (st == TUTTI_OK && comes_soon(&w, value, patience.checks)) {
             note_wait(channel, late, began_ns);
+            tti_host_end_wait(channel);
             return TUTTI_OK;
         }
     }
@@ -236,6 +237,7 @@ static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_k
             st = tti_host_look(channel, rank, kind, value);
     }
     note_wait(channel, late, began_ns);
+    tti_host_end_wait(channel);
     return st;
 }
 

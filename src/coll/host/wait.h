@@ -28,6 +28,8 @@ bool tti_host_has_come(const tti_host_channel *channel, int rank, tti_counter_ki
  * in words, the others told. */
 tutti_status tti_host_look(tti_host_channel *channel, int rank, tti_counter_kind kind,
                            uint64_t value);
+/** A wait that was looked around in has ended, one way or the other. */
+void tti_host_end_wait(tti_host_channel *channel);
 /** When a call is entered: TUTTI_OK, or what a member has failed with that has not gone beyond it. */
 tutti_status tti_host_look_back(tti_host_channel *channel);
 /** Whether rank has entered the call of number seq. */

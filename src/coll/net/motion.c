@@ -295,6 +295,13 @@ tti_request *tti_motion_pending(const tti_chunk *chunk)
     return chunk->n_sent < chunk->n_sending ? chunk->sends[chunk->n_sent] : NULL;
 }
 
+int tti_motion_awaited(const tti_chunk *chunk)
+{
+    const tti_transfer *recvs = chunk->schedule.recvs.items, *sends = chunk->schedule.sends.items;
+
+    return chunk->n_received < tti_motion_recvs_end(chunk) ? recvs[chunk->n_received].peer : sends[chunk->n_sent].peer;
+}
+
 void tti_motion_let_go(tti_chunk *chunk)
 {
     int i;

@@ -32,7 +32,10 @@
 #include <tutti/private.h>
 #include "coll/net/motion.h"
 
-enum { WAITS_TO_LOOK = 256 /* from one look at the clock to the next, while messages come */ };
+enum {
+    WAITS_TO_LOOK = 256, /* from one look at the clock to the next, while messages come */
+    TELL_MS = 100, /* what takes longer may be a mistake */
+};
 
 void tti_net_release(tti_net *net)
 {
@@ -213,18 +216,35 @@ static bool lies_down(const tti_net *net)
     return net->call->in_background && net->cut.n_chunks > 1;
 }
 
+/* peer: a mesh rank without whose message the call does not end. */
+static void tell_wait(tti_net *net, int peer)
+{
+    const tti_team *team = net->team;
+
+    net->told = true;
+    net->tell_ns = tti_port_now(team->port) + TELL_MS * TTI_MS;
+    tti_messenger_tell_wait(team->messenger, team->group_id, &net->note, tti_call_needs_all(&net->note) ? -1 : peer);
+}
+
 /* Wait until a message of any chunk has ended, or any other since as many had as seen says. */
 static tutti_status wait_for_some(tti_net *net, uint32_t seen)
 {
-    tti_request *request = NULL;
-    int          k;
+    const int64_t until_ns = net->tell_ns < net->deadline_ns ? net->tell_ns : net->deadline_ns;
+    tti_request  *request = NULL;
+    bool          in_time;
+    int           k, peer = -1;
 
-    for (k = net->n_over; k < net->n_begun && request == NULL; k++)
+    for (k = net->n_over; k < net->n_begun && request == NULL; k++) {
         request = tti_motion_pending(chunk_at(net, k));
+        peer = request != NULL ? tti_motion_awaited(chunk_at(net, k)) : -1;
+    }
     if (request == NULL)
         return TUTTI_OK;
-    if (!tti_request_wait_any(request, seen, net->deadline_ns, lies_down(net)) || is_too_late(net))
+    in_time = tti_request_wait_any(request, seen, until_ns, lies_down(net));
+    if ((!in_time && until_ns == net->deadline_ns) || is_too_late(net))
         return tti_net_fail_timeout(net);
+    if (!in_time)
+        tell_wait(net, net->team->ranks[peer]);
     return TUTTI_OK;
 }
 
@@ -234,6 +254,8 @@ tutti_status tti_net_end(tti_net *net, const tti_team *team)
 
     net->entered_ns = tti_port_now(team->port);
     net->deadline_ns = tti_call_deadline(net->call, net->entered_ns);
+    net->tell_ns = net->entered_ns + TELL_MS * TTI_MS;
+    net->told = false;
     net->n_waits = 0;
     for (;;) {
         const uint32_t seen = tti_messenger_ended(team->messenger);
@@ -245,6 +267,8 @@ tutti_status tti_net_end(tti_net *net, const tti_team *team)
         if (st != TUTTI_OK)
             break;
     }
+    if (net->told)
+        tti_messenger_wait_over(team->messenger, team->group_id, net->note.seq);
     return st == TUTTI_OK ? TUTTI_OK : give_up(net, st);
 }
 

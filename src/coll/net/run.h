@@ -22,6 +22,8 @@ typedef struct tti_net {
     bool              sizes_known; /* of blocks, to both ends of each */
     int64_t           entered_ns;  /* when this rank first had time to wait */
     int64_t           deadline_ns;
+    int64_t           tell_ns;     /* when it next tells the others in which call it waits */
+    bool              told;        /* it has */
     unsigned          n_waits; /* so often it has */
 
     tti_chunk *chunks; /* chunk k has place k % cut.window */

@@ -1,0 +1,318 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * waits.c - what ranks that have waited for long tell each other, and what follows from it.
+ *
+ * Why     Who has called something else, or the calls of two groups in another order, may send nothing at all: two ranks
+ *         that both take the other for the root of a broadcast only wait.
+ * How     Who waits in a call for long shows it to the ranks of its host (in the head of its heap), and tells it to the
+ *         others of the group: which call it is, whose part it needs, and which wait of theirs it answers. Each looks at what others
+ *         have shown and told
+ *           - when it waits for long itself, again and again, and when something is told;
+ *           - calls of one group and one number are compared: another one is a mismatch;
+ *           - waits in two groups may be a circle. I am in call a of group A, you in call b of group B. You need my part of b,
+ *             and I have not come to b: I answer your wait. I need your part of a, and you answer mine: a circle.
+ * True    A circle is one. Who answers b says that it has not come to b, that it waits in a, and that one thread makes
+ *         all its calls: so it comes to b only when a has ended. When I see that, and have not come to what you
+ *         wait in, yours has not ended since, whenever you said so: it needs my part. And I come to it only when mine has
+ *         ended, which needs yours.
+ *         Parts that were given before are on this side of what is said later: a link keeps its order, and shared memory is
+ *         written in it.
+ *         A wait that has failed is hidden before its rank does anything else, and to other hosts the notice of the
+ *         failure goes first.
+ *         A blocking receive is a wait, too, for a message that the other has not sent: who answers it has nothing queued for
+ *         the receiver, which looks once more at what has come before it says so.
+ * Alone   Threads that make calls, or messages, in this world are counted by the first one that is another. A program whose
+ *         asynchronous calls are run by threads of the library is not alone, and of it nothing is said here.
+ * Cost    Nothing before a wait is long. Then one frame to each member of other hosts, and one for each answer. */
+#include "transport/connector.h"
+#include "transport/window_core.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+
+enum { ALL_TOLD_MAX = 64 /* members; of larger groups only some are told */ };
+
+_Static_assert(TTI_WAIT_WORDS * sizeof(uint64_t) < TTI_NOTICE_MAX, "a wait that is told fits where notices do");
+
+/* The numbers of receives are in this half of all numbers. */
+#define RECEIVE (UINT64_C(1) << 63)
+
+static bool is_receive(const tti_wait *wait)
+{
+    return (wait->note.seq & RECEIVE) != 0;
+}
+
+void tti_messenger_note_caller(tti_messenger *m, uintptr_t thread)
+{
+    uintptr_t first = 0;
+
+    if (!atomic_compare_exchange_strong(&m->caller, &first, thread) && first != thread)
+        atomic_store(&m->several_callers, true);
+}
+
+/* ---- telling --------------------------------------------------------------------------------------- */
+
+void tti_queue_wait(tti_messenger *m, tti_lane *lane, const tti_wait *wait)
+{
+    const tti_frame frame = { .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION, .size = sizeof(tti_frame),
+                              .plane = TTI_PLANE_CALL, .group = wait->group, .word = wait->note.word,
+                              .bytes = TTI_WAIT_WORDS * sizeof(uint64_t) };
+    uint64_t        words[TTI_WAIT_WORDS];
+
+    if (lane->way == TTI_WAY_LOST)
+        return;
+    tti_wait_pack(wait, words);
+    (void)tti_queue_own(m, lane, &frame, words); /* without memory nobody is told: the time-out is left */
+}
+
+static bool is_near(const tti_messenger *m, int rank)
+{
+    return tti_mesh_heap(m->mesh, rank) != NULL;
+}
+
+/* Memory for what was heard of each rank, and what it was told last. */
+static bool has_room(tti_messenger *m)
+{
+    if (m->heard == NULL)
+        m->heard = calloc(2 * (size_t)m->n_ranks, sizeof *m->heard);
+    return m->heard != NULL;
+}
+
+static tti_wait *last_told(tti_messenger *m, int rank)
+{
+    return &m->heard[m->n_ranks + rank];
+}
+
+static bool says_the_same(const tti_wait *a, const tti_wait *b)
+{
+    return a->group == b->group && a->note.seq == b->note.seq && a->answers_group == b->answers_group &&
+           a->answers_seq == b->answers_seq;
+}
+
+/* Members of other hosts: those there is a way to, and so many others that, whoever is told nothing of somebody's, all
+ * hear of each other by way of a few. */
+static void tell_far(tti_messenger *m, const tti_known_group *known, const tti_wait *wait)
+{
+    const int own = tti_index_of(known->ranks, known->n_ranks, tti_mesh_rank(m->mesh));
+    int       i;
+
+    for (i = 0; i < known->n_ranks && has_room(m); i++) {
+        tti_lane *lane = &m->lanes[known->ranks[i]];
+
+        if (i == own || is_near(m, lane->peer) || says_the_same(last_told(m, lane->peer), wait))
+            continue;
+        if (!tti_are_neighbours(own, i, known->n_ranks) && (lane->link == NULL || known->n_ranks > ALL_TOLD_MAX))
+            continue;
+        *last_told(m, lane->peer) = *wait;
+        tti_queue_wait(m, lane, wait);
+        tti_want_lane(m, lane, 0);
+    }
+}
+
+static tti_wait_board *own_board(tti_messenger *m)
+{
+    return &tti_heap_head_of(tti_mesh_heap(m->mesh, tti_mesh_rank(m->mesh)))->waits;
+}
+
+/* ---- looking --------------------------------------------------------------------------------------- */
+
+/* In what rank waits, as far as it is known here. */
+static bool wait_of(tti_messenger *m, int rank, tti_wait *wait_out)
+{
+    if (is_near(m, rank))
+        return tti_wait_read(&tti_heap_head_of(tti_mesh_heap(m->mesh, rank))->waits, wait_out);
+    if (m->heard == NULL || m->heard[rank].note.seq == 0)
+        return false;
+    *wait_out = m->heard[rank];
+    return true;
+}
+
+static bool differs(const tti_known_group *known, int rank, const tti_wait *theirs, tti_cause *why)
+{
+    tti_call_note ours;
+
+    *why = (tti_cause){ .status = TUTTI_E_MISMATCH };
+    return theirs->group == known->group && !is_receive(theirs) &&
+           known->comparer.differs(known->comparer.ctx, rank, &theirs->note, false, &ours, why->words, sizeof why->words);
+}
+
+static bool includes(int needs, int rank)
+{
+    return needs < 0 || needs == rank;
+}
+
+/* Whether nothing that this rank has sent to another as a message is still to go. */
+static bool has_sent_all(const tti_lane *lane)
+{
+    const tti_request *request = lane->queue.first;
+
+    while (request != NULL && request->channel.plane != TTI_PLANE_P2P)
+        request = request->next;
+    return request == NULL;
+}
+
+static bool has_come_to(const tti_known_group *known, uint64_t seq)
+{
+    tti_call_note last;
+
+    return tti_call_last(known->comparer.board, &last) && last.seq >= seq;
+}
+
+/* Whether another's wait, in another group or way, needs this rank's part of a call that it has not come to. */
+static bool waits_for_us(tti_messenger *m, const tti_wait *own, int rank, const tti_wait *theirs)
+{
+    const bool             is_other = theirs->group != own->group || is_receive(theirs) != is_receive(own);
+    const tti_known_group *known = is_other ? tti_compared_group(m, theirs->group) : NULL;
+
+    if (known == NULL || !theirs->alone || !includes(theirs->needs, tti_mesh_rank(m->mesh)))
+        return false;
+    return is_receive(theirs) ? has_sent_all(&m->lanes[rank]) : !has_come_to(known, theirs->note.seq);
+}
+
+static void add_wait(tti_messenger *m, int rank, const tti_wait *wait, char *words, size_t bytes)
+{
+    const tti_known_group *known = tti_mailbox_group(&m->mailbox, wait->group);
+    const size_t           used = strlen(words);
+    char                   text[TTI_CALL_TEXT_MAX + 80];
+
+    if (is_receive(wait))
+        snprintf(text, sizeof text, "recv with tag %d from rank %d", (int)wait->note.count, wait->needs);
+    else
+        known->comparer.describe(known->comparer.ctx, &wait->note, text, sizeof text);
+    snprintf(words + used, bytes - used, "\n  rank %d: %.200s", rank, text);
+}
+
+/* Both groups end: each of the two waits in one of them. */
+static void fail_circle(tti_messenger *m, const tti_wait *own, int rank, const tti_wait *theirs)
+{
+    const int me = tti_mesh_rank(m->mesh);
+    tti_cause why = { .status = TUTTI_E_MISMATCH };
+    size_t    used;
+
+    snprintf(why.words, sizeof why.words, "ranks wait for each other in %s",
+             is_receive(own) || is_receive(theirs) ? "a call and a message" : "calls of different groups");
+
+    add_wait(m, me < rank ? me : rank, me < rank ? own : theirs, why.words, sizeof why.words);
+    add_wait(m, me < rank ? rank : me, me < rank ? theirs : own, why.words, sizeof why.words);
+    used = strlen(why.words);
+    snprintf(why.words + used, sizeof why.words - used,
+             "\n  next: let all members make %s in the same order",
+             is_receive(own) || is_receive(theirs) ? "calls and messages" : "the calls of these groups");
+    /* In this order: whoever waits in theirs, and is told so, knows of own by then, and does not go on there. */
+    tti_fail_group(m, own->group, &why);
+    if (own->group != theirs->group)
+        tti_fail_group(m, theirs->group, &why);
+}
+
+/* What had been sent before its sender waited has come by now: whether any of it had not been looked at. */
+static bool has_moved_since(tti_messenger *m, int rank)
+{
+    const tti_lane *lane = &m->lanes[rank];
+
+    return tti_messenger_turn_one(m, &m->lanes[rank]) || lane->link == NULL || lane->frame_have > 0;
+}
+
+/* Look at what a member waits in; what is to be answered goes into own. Whether that has ended the group. */
+static bool look_at(tti_messenger *m, const tti_known_group *known, int rank, tti_wait *own)
+{
+    tti_wait  theirs;
+    tti_cause why;
+
+    if (rank == tti_mesh_rank(m->mesh) || !wait_of(m, rank, &theirs))
+        return false;
+    if (differs(known, rank, &theirs, &why)) {
+        tti_fail_group(m, known->group, &why);
+        return true;
+    }
+    if (!own->alone || !waits_for_us(m, own, rank, &theirs))
+        return false;
+    if (includes(own->needs, rank) && theirs.answers_group == own->group && theirs.answers_seq == own->note.seq) {
+        if (is_receive(own) && has_moved_since(m, rank))
+            return false;
+        fail_circle(m, own, rank, &theirs);
+        return true;
+    }
+    own->answers_group = theirs.group;
+    own->answers_seq = theirs.note.seq;
+    return false;
+}
+
+static void tell_wait(tti_messenger *m, tti_wait *own)
+{
+    const tti_known_group *known = tti_compared_group(m, own->group);
+    bool                   over = false;
+    int                    i;
+
+    own->alone = !atomic_load(&m->several_callers);
+    for (i = 0; known != NULL && i < known->n_ranks && !over; i++)
+        over = look_at(m, known, known->ranks[i], own);
+    if (known == NULL || over)
+        return;
+    m->shown_group = own->group;
+    m->shown_seq = own->note.seq;
+    tti_wait_show(own_board(m), own);
+    tell_far(m, known, own);
+}
+
+static void end_wait(tti_messenger *m, uint32_t group, uint64_t seq)
+{
+    if (m->shown_group == group && m->shown_seq == seq) {
+        m->shown_seq = 0;
+        tti_wait_hide(own_board(m));
+    }
+}
+
+void tti_messenger_tell_wait(tti_messenger *m, uint32_t group, const tti_call_note *note, int needs)
+{
+    tti_wait own = { .note = *note, .group = group, .needs = needs };
+
+    tti_lock(&m->lock);
+    tell_wait(m, &own);
+    (void)tti_messenger_turn(m, false);
+    tti_unlock(&m->lock);
+}
+
+void tti_messenger_wait_over(tti_messenger *m, uint32_t group, uint64_t seq)
+{
+    tti_lock(&m->lock);
+    end_wait(m, group, seq);
+    tti_unlock(&m->lock);
+}
+
+uint64_t tti_tell_receive(tti_messenger *m, const tti_request *request, uint64_t number)
+{
+    tti_wait own = { .note = { .count = (uint64_t)(uint32_t)request->parcel.tag, .seq = number },
+                     .group = request->channel.group, .needs = request->parcel.peer };
+
+    if (number == 0)
+        own.note.seq = RECEIVE | ++m->n_receives;
+    tell_wait(m, &own);
+    return own.note.seq;
+}
+
+void tti_end_receive(tti_messenger *m, const tti_request *request, uint64_t number)
+{
+    end_wait(m, request->channel.group, number);
+}
+
+void tti_take_wait(tti_messenger *m, const tti_lane *lane)
+{
+    const tti_known_group *known = tti_compared_group(m, lane->frame.group);
+    uint64_t               words[TTI_WAIT_WORDS];
+    tti_wait               wait;
+    tti_cause              why;
+
+    memcpy(words, lane->notice, sizeof words);
+    tti_wait_unpack(words, &wait);
+    if (known == NULL || wait.group != known->group)
+        return;
+    if (differs(known, lane->peer, &wait, &why)) {
+        m->mailbox.has_notice = m->mailbox.notice_is_ours = true; /* the lane is being drained: turn.c acts on it */
+        m->mailbox.notice_group = known->group;
+        m->mailbox.notice = why;
+    } else if (has_room(m)) {
+        m->heard[lane->peer] = wait;
+    }
+}
