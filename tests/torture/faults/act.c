@@ -93,7 +93,7 @@ static void act(void)
         abort();
     case F_RESET:
     case F_HALF:
-        if (on_streams(armed.page->plan.what) > 0 || armed.page->plan.when == P_CONNECT)
+        if (on_streams(armed.page->plan.what) > 0)
             break;
         armed.page->plan.what = F_KILL; /* nobody was connected to it: there was nothing to see */
         kill(getpid(), SIGKILL);
