@@ -77,6 +77,7 @@ typedef struct round_page {
     _Atomic int      hit_at;         /* the tt_point; TT_POINTS: after the call */
     seen             by[RANKS_MAX];  /* by rank */
     char             call[CALL_NAME_MAX];
+    _Atomic int      let_go_pid;     /* a process that was stopped and may go on; 0: none */
     _Atomic bool     over;           /* every survivor is done with it */
 } round_page;
 

@@ -19,7 +19,7 @@
 #include "harness/scratch.h"
 #include <tutti/private.h>
 
-enum { LOOK_MS = 50, STACKS_MAX = 16384 };
+enum { LOOK_MS = 10, STACKS_MAX = 16384 };
 
 typedef struct rank_process {
     pid_t pid; /* 0: has ended */
@@ -148,6 +148,20 @@ static int reap(const tt_job *job, rank_process *ranks, char *words, size_t byte
     return left;
 }
 
+/* Let those that were stopped go on; again and again, for one may stop later than it says. */
+static void let_go(const tt_job *job, const rank_process *ranks)
+{
+    int round, slot;
+
+    for (round = 0; round < ROUNDS_MAX; round++) {
+        const pid_t pid = (pid_t)atomic_load(&job->board->rounds[round].let_go_pid);
+
+        for (slot = 0; slot < job->size && pid > 0; slot++)
+            if (ranks[slot].pid == pid)
+                kill(pid, SIGCONT);
+    }
+}
+
 /* ---- what hangs ---- */
 
 static void print_stacks(pid_t pid)
@@ -208,6 +222,7 @@ static job_end watch(const tt_job *job, rank_process *ranks, char *words, size_t
             round = atomic_load(&job->board->round);
             since = tti_now_ns();
         }
+        let_go(job, ranks);
         if (tti_now_ns() - since > HANG_MS * TTI_MS) {
             snprintf(words, bytes, "round %d has lasted longer than %d ms", round, HANG_MS);
             return JOB_HUNG;

@@ -410,7 +410,7 @@ static void let_go_on(me *m)
         tt_net_plug(m->job->switch_fd, tt_host_of_slot(m->job, m->slots[plan->victim]), true);
     for (r = 0; r < m->size; r++)
         if (m->gone[r] && plan->what == F_STOP)
-            kill((pid_t)atomic_load(&m->job->board->pids[m->slots[r]]), SIGCONT);
+            atomic_store(&m->page->let_go_pid, atomic_load(&m->job->board->pids[m->slots[r]]));
 }
 
 static void check_sum(me *m, seen *s)

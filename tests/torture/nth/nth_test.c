@@ -8,7 +8,7 @@
  *         and threads must be as many as before. A process that crashes or makes no progress is a finding, and the
  *         next one goes on behind it.
  *         By itself the program takes some n of each row; with --all, every n, in minutes. --only NAME takes one
- *         scenario, --n N one n of it. */
+ *         scenario, --n N one n of it; with --seconds N no row begins later. */
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
@@ -50,6 +50,7 @@ typedef struct options {
     bool        all;
     const char *only;
     int64_t     n;
+    int64_t     end_ns; /* rows that would begin later are left out; 0: none */
     int         turn; /* other n of those that are not all */
 } options;
 
@@ -347,7 +348,7 @@ static void play_scenario(const tt_scenario *s, const options *o, const char *di
         for (t = 0; t < transports; t++)
             for (victim = 0; victim < victims; victim++)
                 for (on = 0; on < 2; on++)
-                    if (o->all || o->n > 0 || i++ % 5 == 0)
+                    if ((o->all || o->n > 0 || i++ % 5 == 0) && (o->end_ns == 0 || tti_now_ns() < o->end_ns))
                         play_row(&(row){ s, t == 0 ? "auto" : "tcp", (tt_resource)what, victim, on != 0 }, o, dir, &mine);
     printf("%-16s %6lld calls, %6lld failures, %6lld met, %lld bad\n", s->name, (long long)mine.calls,
            (long long)mine.tried, (long long)mine.hit, (long long)mine.bad);
@@ -367,6 +368,8 @@ static bool read_options(int argc, char **argv, options *o)
             o->all = true;
         else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
             o->only = argv[++i];
+        else if (strcmp(argv[i], "--seconds") == 0 && i + 1 < argc)
+            o->end_ns = tti_now_ns() + strtoll(argv[++i], NULL, 10) * TTI_SECOND;
         else if (strcmp(argv[i], "--n") == 0 && i + 1 < argc)
             o->n = strtoll(argv[++i], NULL, 10);
         else if (strcmp(argv[i], "--turn") == 0 && i + 1 < argc)
@@ -388,7 +391,7 @@ int main(int argc, char **argv)
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     if (!read_options(argc, argv, &o)) {
-        fprintf(stderr, "nth_test [--all] [--turn N] [--only SCENARIO] [--n N]\n");
+        fprintf(stderr, "nth_test [--all] [--turn N] [--only SCENARIO] [--n N] [--seconds N]\n");
         return 2;
     }
     tt_env_clear();
