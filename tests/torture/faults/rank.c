@@ -514,6 +514,8 @@ static void enter(const tt_job *job, int slot)
         _exit(1);
     snprintf(path, sizeof path, "%s/secret", job->dir);
     setenv("TUTTI_SECRET_FILE", path, 1);
+    snprintf(path, sizeof path, "%d", BEAT_MS);
+    setenv("TUTTI_HEARTBEAT_MS", path, 1);
     if (job->net == NULL && job->layout == L_TCP)
         setenv("TUTTI_TRANSPORT", "tcp", 1);
 }
