@@ -68,9 +68,10 @@ static tutti_status below_attempt(tutti_store *store, tutti_store **store_out)
     return st;
 }
 
-static void note_way(const tutti_store *store, tti_join *join)
+/* A program's store may be a part of the one that has a way. */
+static void note_way(tutti_store *store, tti_join *join)
 {
-    if (!tti_tcp_store_way(store, &join->way))
+    if (!tti_tcp_store_way(tutti_store_underlying_non_prefix(store), &join->way))
         join->way.family = TTI_ADDR_NONE;
 }
 

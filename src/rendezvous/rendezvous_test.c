@@ -442,6 +442,29 @@ static void test_torch_url(void **state)
     tt_torch_server_stop(server);
 }
 
+/* A part of a tcp store leads where the whole of it does. */
+static void test_part_of_a_store(void **state)
+{
+    tutti_tcp_store_options opts = TUTTI_TCP_STORE_OPTIONS;
+    tti_rendezvous_config   config = config_of(NULL);
+    tutti_store            *whole = NULL, *part = NULL;
+    tti_join                join;
+
+    (void)state;
+    opts.host = "127.0.0.1";
+    opts.is_master = true;
+    assert_int_equal(tutti_tcp_store_open(&opts, &whole), TUTTI_OK);
+    assert_int_equal(tutti_prefix_store_open("part", whole, &part), TUTTI_OK);
+    config.store = part;
+    config.rank = 0;
+    config.world_size = 1;
+    assert_int_equal(tti_rendezvous(&config, &join), TUTTI_OK);
+    assert_int_equal(join.way.family, TTI_ADDR_IP4);
+    tti_join_release(&join);
+    tutti_store_close(part);
+    tutti_store_close(whole);
+}
+
 /* ---- where to listen ---- */
 
 static void test_listen_host(void **state)
@@ -547,6 +570,7 @@ int main(void)
         TEST(test_agent_store),
         TEST(test_torch_launcher),
         TEST(test_torch_url),
+        TEST(test_part_of_a_store),
         TEST(test_listen_host),
         TEST(test_listen_by_route),
         TEST(test_route_of_the_system),
