@@ -151,6 +151,8 @@ tt_draw tt_draw_round(const tt_job *job, int round, int size, const int *slots)
     d.when = draw_phase(tt_dice(seed, 1), round, size);
     d.victim = (int)(tt_dice(seed, 2) % (uint64_t)size);
     d.what = draw_fault(job, tt_dice(seed, 3), size, slots, d.victim);
+    if (d.when == P_SHRINK && (d.what == F_RESET || d.what == F_HALF))
+        d.what = F_KILL; /* connections are made anew there, and one that is lost while that lasts is made again */
     d.call = (int)(tt_dice(seed, 4) % (uint64_t)tt_n_calls(d.when));
     d.count = draw_count(tt_dice(seed, 5));
     d.dice = tt_dice(seed, 6);
