@@ -409,7 +409,7 @@ static void let_go_on(me *m)
     if (plan->what == F_HOLE)
         tt_net_plug(m->job->switch_fd, tt_host_of_slot(m->job, m->slots[plan->victim]), true);
     for (r = 0; r < m->size; r++)
-        if (m->gone[r] && plan->what == F_STOP)
+        if (r == plan->victim && plan->what == F_STOP)
             atomic_store(&m->page->let_go_pid, atomic_load(&m->job->board->pids[m->slots[r]]));
 }
 
