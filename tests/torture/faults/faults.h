@@ -99,6 +99,7 @@ typedef struct tt_job {
     int         size;
     int         hosts;     /* 1 .. size */
     int         faults[FAULTS]; /* weights; 0: never */
+    bool        lenient;   /* a short run */
     bool        every;     /* no dice: each store of each small call, one after the other */
     char        dir[160];
     int         store_port;

@@ -307,6 +307,7 @@ int main(int argc, char **argv)
             printf("SKIP: %s\n", reason);
     }
     job.every = o.every;
+    job.lenient = o.lenient;
     if (has_net || o.every || o.layout == L_SHM)
         run_jobs(&o, has_net ? &net : NULL, &job, &sum);
     if (has_net)

@@ -429,6 +429,16 @@ static void check_sum(me *m, seen *s)
     }
 }
 
+/* Whether the survivors join anew instead of shrinking: where they have no world in common, and, for a short run, where
+ * connections were cut and all live: who is gone then is what they do not agree upon (README.md). */
+static bool goes_on_anew(const me *m)
+{
+    const tt_draw *plan = &m->page->plan;
+
+    return (plan->when != P_ALGORITHM && plan->when != P_P2P) ||
+           (m->job->lenient && (plan->what == F_RESET || plan->what == F_HALF));
+}
+
 /* A new world of those that are left: by shrinking, or, where there is none to shrink, by joining anew. */
 static void go_on(me *m)
 {
@@ -441,7 +451,7 @@ static void go_on(me *m)
 
     meet(m, left);
     tt_wish_algorithms(tt_dice(m->job->seed, 70 + (uint64_t)round), m->job->every);
-    if (has_world && when != P_ALGORITHM && when != P_P2P) {
+    if (has_world && goes_on_anew(m)) {
         end_world(m);
         let_go_on(m);
         count_off(m);
