@@ -28,6 +28,7 @@
 #include <tutti/launch.h>
 #include <tutti/tune.h>
 #include <tutti/simulate.h>
+#include <tutti/rehearse.h>
 #include <tutti/debug.h>
 #include <tutti/host.h>
 #include <tutti/recorder.h>

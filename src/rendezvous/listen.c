@@ -76,7 +76,7 @@ tutti_status tti_listen_host(tti_port *port, const char *master, const tti_addr 
         return st;
     if (set) {
         write_host(&wanted, host_out);
-    } else if (way != NULL && !tti_addr_is_loopback(way)) {
+    } else if (way != NULL && (master == NULL || !tti_addr_is_loopback(way))) {
         write_host(way, host_out);
     } else if (master == NULL) {
         snprintf(host_out, TTI_HOST_MAX, "127.0.0.1");

@@ -236,8 +236,10 @@ void tti_listen_check_queue(int n_clients)
 
 void tti_listen_close(tti_listen *listen_at)
 {
+    tti_port *port = tti_port_system();
+
     while (listen_at->n > 0)
-        close(listen_at->fds[--listen_at->n]);
+        port->ops->close(port, listen_at->fds[--listen_at->n]);
 }
 
 /* ---- comparing --------------------------------------------------------------------------------- */

@@ -21,6 +21,7 @@
 #include <uv.h>
 #include <tutti/private.h>
 #include "base/thread.h"
+#include "store/store_port_server.h"
 
 enum { READ_BYTES = 64 * 1024 };
 
@@ -32,6 +33,7 @@ struct tutti_store_server {
     tti_listen  at;    /* where it listens; the sockets belong to listeners */
     tti_engine *engine;
     tti_thread  thread;
+    tti_port_server *on_port; /* where another port stands in for the machine: it does all, and nothing above is in use but at */
     char        read_room[READ_BYTES]; /* of whichever connection reads just now */
 };
 
@@ -341,6 +343,28 @@ static tutti_status start(tti_listen *at, const tti_secret *secret, const tti_en
     return TUTTI_OK;
 }
 
+/* The same server without libuv. */
+static tutti_status start_on(tti_port *port, const tti_listen *at, const tti_secret *secret, const tti_engine_limits *limits,
+                             tutti_store_server **server_out)
+{
+    tutti_store_server *server = calloc(1, sizeof *server);
+    tti_listen          theirs = *at;
+    tutti_status        st;
+
+    if (server == NULL) {
+        tti_listen_close(&theirs);
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a store server");
+    }
+    server->at = *at;
+    st = tti_port_server_start(port, at, secret, limits, &server->on_port);
+    if (st != TUTTI_OK) {
+        free(server);
+        return st;
+    }
+    *server_out = server;
+    return TUTTI_OK;
+}
+
 static void close_rest(tti_listen *at)
 {
     int i;
@@ -360,6 +384,8 @@ tutti_status tti_store_server_start_at(const tutti_store_server_options *options
 
     if (st != TUTTI_OK)
         return st;
+    if (tti_port_stand_in() != NULL)
+        return start_on(tti_port_stand_in(), &mine, secret, limits, server_out);
     st = start(&mine, secret, limits, server_out);
     close_rest(&mine); /* those that libuv did not take */
     return st;
@@ -415,6 +441,11 @@ void tutti_store_server_stop(tutti_store_server *server)
 {
     if (server == NULL)
         return;
+    if (server->on_port != NULL) {
+        tti_port_server_stop(server->on_port);
+        free(server);
+        return;
+    }
     uv_async_send(&server->bell);
     tti_thread_join(&server->thread);
     uv_loop_close(&server->loop);

@@ -1,0 +1,505 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * program.c - a seed's program: steps of all kinds, their results, and the judgement.
+ *
+ * Goal    safety: whatever happens, a call that returns TUTTI_OK has the right result on this rank, and never is there a mismatch,
+ *         for all ranks call the same; where nothing happened that may make a call fail, none does.
+ *         liveness: every call returns within its time-out and a margin, of virtual time, and the run comes to its end.
+ * Method  ranks follow a plan that the seed gives. The first error ends a rank's plan, as the group is finished then. */
+#include "simulation/program.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { TIMEOUT_MS = 5000, MARGIN_MS = 1500, STEPS_MAX = 16, COUNT_MAX = 40000, IN_FLIGHT = 4 };
+
+typedef enum step_kind {
+    ALL_REDUCE, BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, BARRIER, SEVERAL, RING, BATCH, SUBGROUP, STEP_KINDS
+} step_kind;
+
+static const char *const step_names[STEP_KINDS] = {
+    "all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "barrier",
+    "several all_reduce_async", "send and recv", "batch_isend_irecv", "new_group and all_reduce",
+};
+
+typedef struct step {
+    step_kind kind;
+    int64_t   count; /* elements of one part */
+    int       root;
+    uint64_t  salt;
+} step;
+
+/* One rank. */
+typedef struct part {
+    tutti_status made;
+    int64_t      made_ns;  /* how long that took */
+    int          n_ok;
+    int          failed_at; /* step; -1: none */
+    tutti_status failure;
+    int64_t      longest_ns; /* of all calls */
+    int          longest_at;
+    bool         returned;
+    bool         wrong;
+    char         words[600];
+} part;
+
+typedef struct plan {
+    int    n_ranks, n_steps;
+    step   steps[STEPS_MAX];
+    part   parts[TT_RANKS_MAX];
+    bool   tells;
+} plan;
+
+/* ---- numbers ---------------------------------------------------------------------------------------------- */
+
+static uint64_t mix(uint64_t x)
+{
+    x = (x ^ (x >> 30)) * UINT64_C(0xbf58476d1ce4e5b9);
+    x = (x ^ (x >> 27)) * UINT64_C(0x94d049bb133111eb);
+    return x ^ (x >> 31);
+}
+
+static uint64_t draw(uint64_t *dice, uint64_t n)
+{
+    return mix(*dice += UINT64_C(0x9e3779b97f4a7c15)) % n;
+}
+
+/* Element i of a rank's input to a step. */
+static int64_t input_of(const step *s, int rank, int64_t i)
+{
+    return (int64_t)(mix(s->salt + (uint64_t)rank * 1000003 + (uint64_t)i) >> 20);
+}
+
+static int64_t sum_of(const step *s, int n_ranks, int64_t i)
+{
+    int64_t sum = 0;
+    int     rank;
+
+    for (rank = 0; rank < n_ranks; rank++)
+        sum += input_of(s, rank, i);
+    return sum;
+}
+
+static int64_t draw_count(uint64_t *dice)
+{
+    switch (draw(dice, 8)) {
+    case 0: return 1 + (int64_t)draw(dice, COUNT_MAX);
+    case 1:
+    case 2: return 1 + (int64_t)draw(dice, 3000);
+    default: return 1 + (int64_t)draw(dice, 64);
+    }
+}
+
+static void make_plan(uint64_t seed, plan *p)
+{
+    uint64_t dice = seed * UINT64_C(0x2545f4914f6cdd1d) + 7;
+    int      i;
+
+    p->n_steps = 1 + (int)draw(&dice, STEPS_MAX);
+    for (i = 0; i < p->n_steps; i++) {
+        p->steps[i].kind = (step_kind)draw(&dice, STEP_KINDS);
+        p->steps[i].count = draw_count(&dice);
+        p->steps[i].root = (int)draw(&dice, (uint64_t)p->n_ranks);
+        p->steps[i].salt = mix(seed + (uint64_t)i * 7919);
+    }
+}
+
+/* ---- what is wrong ------------------------------------------------------------------------------------------ */
+
+__attribute__((format(printf, 2, 3))) static void blame(part *mine, const char *fmt, ...)
+{
+    va_list args;
+
+    if (mine->wrong)
+        return;
+    mine->wrong = true;
+    va_start(args, fmt);
+    vsnprintf(mine->words, sizeof mine->words, fmt, args);
+    va_end(args);
+}
+
+/* got[n] must be what `want` says of element 0 .. n-1. */
+static void check(part *mine, const step *s, const char *what, const int64_t *got, int64_t n,
+                  int64_t (*want)(const step *s, int of, int64_t i), int of)
+{
+    int64_t i;
+
+    for (i = 0; i < n; i++)
+        if (got[i] != want(s, of, i)) {
+            blame(mine, "%s of %" PRId64 " elements said OK, and element %" PRId64 " is %" PRId64 ", not %" PRId64, what,
+                  s->count, i, got[i], want(s, of, i));
+            return;
+        }
+}
+
+static void fill(int64_t *out, const step *s, int rank, int64_t n)
+{
+    int64_t i;
+
+    for (i = 0; i < n; i++)
+        out[i] = input_of(s, rank, i);
+}
+
+/* ---- steps ---------------------------------------------------------------------------------------------------- */
+
+/* What a step works with: room[2] of n_ranks * COUNT_MAX elements each. */
+typedef struct desk {
+    plan        *p;
+    part        *mine;
+    const step  *s;
+    const char  *name;
+    int          rank, n;
+    tutti_group *group;
+    int64_t     *a, *b;
+} desk;
+
+static tutti_status do_all_reduce(desk *d)
+{
+    tutti_status st;
+
+    fill(d->a, d->s, d->rank, d->s->count);
+    st = tutti_all_reduce(TUTTI_SPAN(d->a, d->s->count), TUTTI_SUM, d->group);
+    if (st == TUTTI_OK)
+        check(d->mine, d->s, d->name, d->a, d->s->count, sum_of, d->n);
+    return st;
+}
+
+static tutti_status do_broadcast(desk *d)
+{
+    tutti_status st;
+
+    fill(d->a, d->s, d->rank, d->s->count);
+    st = tutti_broadcast(TUTTI_SPAN(d->a, d->s->count), d->s->root, d->group);
+    if (st == TUTTI_OK)
+        check(d->mine, d->s, d->name, d->a, d->s->count, input_of, d->s->root);
+    return st;
+}
+
+static tutti_status do_reduce(desk *d)
+{
+    tutti_status st;
+
+    fill(d->a, d->s, d->rank, d->s->count);
+    st = tutti_reduce(TUTTI_SPAN(d->a, d->s->count), d->s->root, TUTTI_SUM, d->group);
+    if (st == TUTTI_OK && d->rank == d->s->root)
+        check(d->mine, d->s, d->name, d->a, d->s->count, sum_of, d->n);
+    return st;
+}
+
+static tutti_status do_all_gather(desk *d)
+{
+    tutti_status st;
+    int          r;
+
+    fill(d->a, d->s, d->rank, d->s->count);
+    st = tutti_all_gather_into_tensor(TUTTI_SPAN(d->b, d->s->count * d->n), TUTTI_SPAN(d->a, d->s->count), d->group);
+    for (r = 0; st == TUTTI_OK && r < d->n; r++)
+        check(d->mine, d->s, d->name, d->b + r * d->s->count, d->s->count, input_of, r);
+    return st;
+}
+
+static tutti_status do_reduce_scatter(desk *d)
+{
+    const int64_t at = d->rank * d->s->count;
+    tutti_status  st;
+    int64_t       i;
+
+    fill(d->a, d->s, d->rank, d->s->count * d->n);
+    st = tutti_reduce_scatter_tensor(TUTTI_SPAN(d->b, d->s->count), TUTTI_SPAN(d->a, d->s->count * d->n), TUTTI_SUM, d->group);
+    for (i = 0; st == TUTTI_OK && i < d->s->count && !d->mine->wrong; i++)
+        if (d->b[i] != sum_of(d->s, d->n, at + i))
+            blame(d->mine, "%s of %" PRId64 " elements said OK, and element %" PRId64 " is wrong", d->name, d->s->count, i);
+    return st;
+}
+
+static tutti_status do_all_to_all(desk *d)
+{
+    tutti_status st;
+    int64_t      i;
+    int          r;
+
+    fill(d->a, d->s, d->rank, d->s->count * d->n);
+    st = tutti_all_to_all_single(TUTTI_SPAN(d->b, d->s->count * d->n), TUTTI_SPAN(d->a, d->s->count * d->n), NULL, NULL, d->group);
+    for (r = 0; st == TUTTI_OK && r < d->n; r++)
+        for (i = 0; i < d->s->count; i++)
+            if (d->b[r * d->s->count + i] != input_of(d->s, r, d->rank * d->s->count + i)) {
+                blame(d->mine, "%s of %" PRId64 " elements said OK, and what came from rank %d is wrong at %" PRId64, d->name,
+                      d->s->count, r, i);
+                return st;
+            }
+    return st;
+}
+
+static tutti_status do_several(desk *d)
+{
+    tutti_work  *works[IN_FLIGHT] = { NULL };
+    const step   s = *d->s;
+    step         own = s;
+    tutti_status st = TUTTI_OK, one;
+    int          i, n;
+
+    own.count = s.count / IN_FLIGHT + 1;
+    for (n = 0; n < IN_FLIGHT && st == TUTTI_OK; n++) {
+        own.salt = s.salt + (uint64_t)n;
+        fill(d->a + n * own.count, &own, d->rank, own.count);
+        st = tutti_all_reduce_async(TUTTI_SPAN(d->a + n * own.count, own.count), TUTTI_SUM, d->group, &works[n]);
+    }
+    for (i = 0; i < IN_FLIGHT && works[i] != NULL; i++) {
+        one = tutti_work_wait(works[i]);
+        own.salt = s.salt + (uint64_t)i;
+        if (one == TUTTI_OK)
+            check(d->mine, &own, d->name, d->a + i * own.count, own.count, sum_of, d->n);
+        else if (st == TUTTI_OK)
+            st = one;
+        tutti_work_free(works[i]);
+    }
+    return st;
+}
+
+/* To the next one, from the one before. */
+static tutti_status do_ring(desk *d)
+{
+    const int     to = (d->rank + 1) % d->n, from = (d->rank + d->n - 1) % d->n;
+    tutti_work   *work = NULL;
+    tutti_status  st, sent;
+    int           src = -1;
+
+    fill(d->a, d->s, d->rank, d->s->count);
+    st = tutti_isend(TUTTI_SPAN(d->a, d->s->count), to, 3, d->group, &work);
+    if (st != TUTTI_OK)
+        return st;
+    st = tutti_recv(TUTTI_SPAN(d->b, d->s->count), from, 3, d->group, &src);
+    if (st == TUTTI_OK)
+        check(d->mine, d->s, d->name, d->b, d->s->count, input_of, from);
+    if (st == TUTTI_OK && src != from)
+        blame(d->mine, "recv says that rank %d sent, not %d", src, from);
+    sent = tutti_work_wait(work);
+    tutti_work_free(work);
+    return st != TUTTI_OK ? st : sent;
+}
+
+static tutti_status do_batch(desk *d)
+{
+    const int    to = (d->rank + 1) % d->n, from = (d->rank + d->n - 1) % d->n;
+    tutti_p2p_op ops[2] = { { .span = TUTTI_SPAN(d->b, d->s->count), .peer = from, .tag = 5 },
+                            { .is_send = true, .span = TUTTI_SPAN(d->a, d->s->count), .peer = to, .tag = 5 } };
+    tutti_work  *works[2] = { NULL, NULL };
+    tutti_status st;
+
+    fill(d->a, d->s, d->rank, d->s->count);
+    st = tutti_batch_isend_irecv(ops, 2, d->group, works);
+    if (st == TUTTI_OK)
+        st = tutti_wait_all(works, 2, 0);
+    if (st == TUTTI_OK)
+        check(d->mine, d->s, d->name, d->b, d->s->count, input_of, from);
+    tutti_work_free(works[0]);
+    tutti_work_free(works[1]);
+    return st;
+}
+
+/* All but the root; the group stays until the world goes. */
+static tutti_status do_subgroup(desk *d)
+{
+    int          ranks[TT_RANKS_MAX], n = 0, r;
+    tutti_group *group = NULL;
+    tutti_status st;
+    int64_t      i, sum;
+
+    for (r = 0; r < d->n; r++)
+        if (r != d->s->root || d->n < 3)
+            ranks[n++] = r;
+    st = tutti_new_group(ranks, n, NULL, &group);
+    if (st != TUTTI_OK || group == TUTTI_NON_MEMBER)
+        return st;
+    fill(d->a, d->s, d->rank, d->s->count);
+    st = tutti_all_reduce(TUTTI_SPAN(d->a, d->s->count), TUTTI_SUM, group);
+    for (i = 0; st == TUTTI_OK && i < d->s->count && !d->mine->wrong; i++) {
+        for (r = 0, sum = 0; r < n; r++)
+            sum += input_of(d->s, ranks[r], i);
+        if (d->a[i] != sum)
+            blame(d->mine, "%s of %" PRId64 " elements said OK, and element %" PRId64 " is wrong", d->name, d->s->count, i);
+    }
+    return st;
+}
+
+static tutti_status do_barrier(desk *d)
+{
+    return tutti_barrier(d->group);
+}
+
+static tutti_status (*const doers[STEP_KINDS])(desk *d) = {
+    do_all_reduce, do_broadcast, do_reduce, do_all_gather, do_reduce_scatter, do_all_to_all, do_barrier, do_several, do_ring,
+    do_batch, do_subgroup,
+};
+
+/* ---- a rank ------------------------------------------------------------------------------------------------------ */
+
+static void remember(part *mine, int64_t ns, int at)
+{
+    if (ns <= mine->longest_ns)
+        return;
+    mine->longest_ns = ns;
+    mine->longest_at = at;
+}
+
+static void do_steps(desk *d)
+{
+    part *mine = d->mine;
+    int   i;
+
+    for (i = 0; i < d->p->n_steps && mine->failed_at < 0; i++) {
+        const int64_t before = tutti_rehearsed_ns();
+
+        d->s = &d->p->steps[i];
+        d->name = step_names[d->s->kind];
+        mine->failure = doers[d->s->kind](d);
+        remember(mine, tutti_rehearsed_ns() - before, i);
+        if (d->p->tells)
+            fprintf(stderr, "rank %d: step %d, %s of %" PRId64 ": %s%s%s\n", d->rank, i, d->name, d->s->count,
+                    tutti_status_name(mine->failure), mine->failure != TUTTI_OK ? ": " : "",
+                    mine->failure != TUTTI_OK ? tutti_last_error() : "");
+        if (mine->failure == TUTTI_OK)
+            mine->n_ok++;
+        else
+            mine->failed_at = i;
+        if (mine->failure != TUTTI_OK && !mine->wrong)
+            snprintf(mine->words, sizeof mine->words, "%s", tutti_last_error());
+    }
+}
+
+static void program(const tutti_rehearsed *me, void *arg)
+{
+    plan   *p = arg;
+    part   *mine = &p->parts[me->rank];
+    desk    d = { .p = p, .mine = mine, .rank = me->rank, .n = me->n_ranks, .group = me->world };
+    int64_t bytes = 0;
+    int     i;
+
+    mine->made = me->made;
+    mine->made_ns = tutti_rehearsed_ns();
+    if (me->made != TUTTI_OK)
+        snprintf(mine->words, sizeof mine->words, "%s", tutti_last_error());
+    if (p->tells)
+        fprintf(stderr, "rank %d: world %s%s%s\n", me->rank, tutti_status_name(me->made), me->made != TUTTI_OK ? ": " : "",
+                me->made != TUTTI_OK ? tutti_last_error() : "");
+    for (i = 0; i < p->n_steps; i++)
+        bytes = p->steps[i].count > bytes ? p->steps[i].count : bytes;
+    bytes = (bytes + IN_FLIGHT) * p->n_ranks * (int64_t)sizeof *d.a;
+    d.a = malloc((size_t)bytes);
+    d.b = malloc((size_t)bytes);
+    if (me->made == TUTTI_OK && d.a != NULL && d.b != NULL)
+        do_steps(&d);
+    free(d.a);
+    free(d.b);
+    mine->returned = true;
+}
+
+/* ---- the judgement ------------------------------------------------------------------------------------------------ */
+
+__attribute__((format(printf, 2, 3))) static void judge_wrong(tt_verdict *v, const char *fmt, ...)
+{
+    va_list args;
+
+    if (v->wrong)
+        return;
+    v->wrong = true;
+    va_start(args, fmt);
+    vsnprintf(v->words, sizeof v->words, fmt, args);
+    va_end(args);
+}
+
+/* Whether calls had to go well: nothing was lost, and whatever held things up was short. */
+static bool was_harmless(const tutti_rehearse_report *r)
+{
+    return r->faults[TUTTI_FAULT_KILL] + r->faults[TUTTI_FAULT_POWER] + r->faults[TUTTI_FAULT_RESET] == 0 &&
+           r->faults[TUTTI_FAULT_SLOW] == 0 &&
+           r->longest_ms * (r->faults[TUTTI_FAULT_STOP] + r->faults[TUTTI_FAULT_PART]) < TIMEOUT_MS / 3;
+}
+
+/* An error that a rank may be told when something went wrong; not one that says that ranks call different things. */
+static bool may_be(tutti_status st)
+{
+    return st == TUTTI_OK || st == TUTTI_E_PEER || st == TUTTI_E_TIMEOUT || st == TUTTI_E_ABORTED || st == TUTTI_E_NETWORK ||
+           st == TUTTI_E_STORE || st == TUTTI_E_STATE;
+}
+
+/* Whether nothing happened to the others but that ranks were killed: that is proved, so nobody has to wait for time to be up. */
+static bool was_proved(const tutti_rehearse_report *r)
+{
+    return r->faults[TUTTI_FAULT_KILL] > 0 &&
+           r->faults[TUTTI_FAULT_POWER] + r->faults[TUTTI_FAULT_RESET] + r->faults[TUTTI_FAULT_SLOW] + r->faults[TUTTI_FAULT_STOP] +
+                   r->faults[TUTTI_FAULT_PART] + r->faults[TUTTI_FAULT_CLOG] == 0;
+}
+
+static void judge_rank(const plan *p, int rank, tt_verdict *v)
+{
+    const part   *mine = &p->parts[rank];
+    const bool    lost = (v->report.lost >> rank & 1) != 0;
+    const char   *step_name = mine->failed_at >= 0 ? step_names[p->steps[mine->failed_at].kind] : "";
+    const int64_t held_ms = v->report.longest_ms * (v->report.faults[TUTTI_FAULT_STOP] + v->report.faults[TUTTI_FAULT_PART]);
+    const int64_t most_ns = (TIMEOUT_MS + MARGIN_MS + held_ms) * INT64_C(1000000);
+
+    if (mine->wrong)
+        judge_wrong(v, "safety: rank %d: %s", rank, mine->words);
+    if (!may_be(mine->made))
+        judge_wrong(v, "safety: rank %d: making the world came to %s: %s", rank, tutti_status_name(mine->made), mine->words);
+    if (!may_be(mine->failure))
+        judge_wrong(v, "safety: rank %d: %s came to %s: %s", rank, step_name, tutti_status_name(mine->failure), mine->words);
+    if (v->harmless && mine->made != TUTTI_OK)
+        judge_wrong(v, "safety: rank %d: nothing went wrong, but making the world came to %s: %s", rank,
+                    tutti_status_name(mine->made), mine->words);
+    if (v->harmless && mine->failed_at >= 0)
+        judge_wrong(v, "safety: rank %d: nothing went wrong, but step %d, %s, came to %s: %s", rank, mine->failed_at, step_name,
+                    tutti_status_name(mine->failure), mine->words);
+    if (!lost && was_proved(&v->report) && mine->failed_at >= 0 && mine->failure == TUTTI_E_TIMEOUT)
+        judge_wrong(v, "liveness: rank %d: a rank was killed, but step %d, %s, waited until its time was up: %s", rank,
+                    mine->failed_at, step_name, mine->words);
+    if (!lost && mine->longest_ns > most_ns)
+        judge_wrong(v, "liveness: rank %d: step %d, %s, took %" PRId64 " ms with a time-out of %d", rank, mine->longest_at,
+                    step_names[p->steps[mine->longest_at].kind], mine->longest_ns / 1000000, TIMEOUT_MS);
+    if (!lost && !mine->returned)
+        judge_wrong(v, "liveness: rank %d did not return", rank);
+    v->n_results += mine->n_ok;
+    v->n_errors += mine->failed_at >= 0 || mine->made != TUTTI_OK;
+}
+
+void tt_seed_run(uint64_t seed, bool tells, tt_verdict *out)
+{
+    tutti_rehearse_options o = TUTTI_REHEARSE_OPTIONS;
+    uint64_t               dice = seed ^ UINT64_C(0x5851f42d4c957f2d);
+    plan                  *p = calloc(1, sizeof *p);
+    tt_verdict             v = { .wrong = false };
+    tutti_status           st;
+    int                    rank;
+
+    if (p == NULL)
+        abort();
+    do {
+        o.hosts = 1 + (int)draw(&dice, 4);
+        o.ranks_per_host = 1 + (int)draw(&dice, 3);
+    } while (o.hosts * o.ranks_per_host < 2 || o.hosts * o.ranks_per_host > TT_RANKS_MAX);
+    p->n_ranks = o.hosts * o.ranks_per_host;
+    p->tells = tells;
+    o.seed = seed;
+    o.timeout_ms = TIMEOUT_MS;
+    o.tells = tells;
+    make_plan(seed, p);
+    for (rank = 0; rank < p->n_ranks; rank++)
+        p->parts[rank].failed_at = -1;
+    st = tutti_rehearse(program, p, &o, &v.report);
+    v.n_ranks = p->n_ranks;
+    v.harmless = was_harmless(&v.report);
+    for (rank = 0; rank < p->n_ranks; rank++)
+        if (p->parts[rank].wrong)
+            judge_rank(p, rank, &v);
+    if (st != TUTTI_OK)
+        judge_wrong(&v, "liveness: %s", tutti_last_error());
+    for (rank = 0; st == TUTTI_OK && rank < p->n_ranks; rank++)
+        judge_rank(p, rank, &v);
+    *out = v;
+    if (st == TUTTI_OK) /* else there are ranks that still have it */
+        free(p);
+}
