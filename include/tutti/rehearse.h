@@ -56,7 +56,7 @@ typedef struct tutti_rehearse_options {
     int      ranks_per_host; /* 0: 2; 64 ranks at most in all */
     unsigned faults;         /* 1 << TUTTI_FAULT_KILL | ...: those that may happen; 0: all */
     int      faults_max;     /* 0: 3; 8 at most; negative: nothing goes wrong */
-    int64_t  turns;          /* they begin within so many turns of the run; 0: 3000 for each rank */
+    int64_t  turns;          /* they begin within so many turns of the run; 0: 300 for each rank */
     int64_t  lasts_ms;       /* those that last do so at most so long; 0: 3000 */
     int64_t  timeout_ms;     /* of the ranks' world; 0: 5000 */
     int64_t  limit_ms;       /* the run's, of virtual time; 0: an hour */

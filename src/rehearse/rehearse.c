@@ -18,7 +18,7 @@ enum {
     STORE_PORT = 29500,
     RANKS_MAX = 64, /* of report.lost */
     HOSTS_MAX = 32,
-    TURNS_FOR_A_RANK = 3000,
+    TURNS_FOR_A_RANK = 300,
     TURNS_MAX = 5000000,
 };
 

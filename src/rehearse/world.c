@@ -179,19 +179,18 @@ static int64_t sooner(int64_t best, int64_t at, int64_t now)
     return at > now && at < best ? at : best;
 }
 
-/* When a player could go on by the clock alone. */
-static int64_t alarm_of(const tti_player *player)
+/* When a player could go on by the clock alone; who is stopped may have something to go on with by then. */
+static int64_t alarm_of(const tti_stage *stage, const tti_player *player)
 {
     const tti_process *process = player->process;
-    const bool         by_time = player->kind == TTI_WAITS_TIME || player->kind == TTI_WAITS_WORD ||
-                         player->kind == TTI_WAITS_POLL;
-    const int64_t      at = by_time ? player->deadline_ns : 0;
 
     if (player->kind == TTI_HAS_ENDED || (process->dead && !process->ghost))
         return TTI_FOREVER;
-    if (player->kind == TTI_WAITS_END && process->stopped_until_ns == 0)
-        return TTI_FOREVER;
-    return at > process->stopped_until_ns ? at : process->stopped_until_ns;
+    if (process->stopped_until_ns > stage->now_ns)
+        return process->stopped_until_ns;
+    return player->kind == TTI_WAITS_TIME || player->kind == TTI_WAITS_WORD || player->kind == TTI_WAITS_POLL
+               ? player->deadline_ns
+               : TTI_FOREVER;
 }
 
 static int64_t next_moment(const tti_stage *stage)
@@ -200,7 +199,7 @@ static int64_t next_moment(const tti_stage *stage)
     int     i;
 
     for (i = 0; i < stage->n_players; i++)
-        best = sooner(best, alarm_of(stage->players[i]), stage->now_ns);
+        best = sooner(best, alarm_of(stage, stage->players[i]), stage->now_ns);
     return best;
 }
 
@@ -267,6 +266,8 @@ static tutti_status take_turn(tti_stage *stage)
 
     tti_faults_do(stage);
     player = choose(stage);
+    if (player == NULL && stage->n_ranks_left == 0 && atomic_load(&stage->over) == 0)
+        return TUTTI_OK; /* the last ones were lost while nobody could go on */
     if (player == NULL)
         return fail_stuck(stage, "came to where nobody can go on");
     if (stage->now_ns > stage->limit_ns || stage->steps >= stage->steps_max)
