@@ -112,6 +112,18 @@ TUTTI_API tutti_status tutti_rehearse(tutti_rehearsed_program *program, void *ar
  * @source   ours */
 TUTTI_API int64_t tutti_rehearsed_ns(void);
 
+/** Let time pass, as a program that computes does; does nothing outside of rehearsals.
+ * @param ms  of virtual time
+ * @threads  any
+ * @source   ours */
+TUTTI_API void tutti_rehearsed_sleep(int64_t ms);
+
+/** Which ranks have been killed, or were on a host that was lost, so far: bit r is rank r. What a detector that is never wrong, and
+ * needs no time, would say; 0 outside of rehearsals.
+ * @threads  any
+ * @source   ours */
+TUTTI_API uint64_t tutti_rehearsed_lost(void);
+
 /** "kill", "power", ...; "?" for others.
  * @threads  any
  * @source   ours */

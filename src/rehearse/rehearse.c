@@ -221,9 +221,32 @@ tutti_status tutti_rehearse(tutti_rehearsed_program *program, void *arg, const t
     return st;
 }
 
-int64_t tutti_rehearsed_ns(void)
+/* Of the rehearsal that this thread is in; NULL: none. */
+static tti_stage *stage_here(void)
 {
     tti_port *port = tti_port_stand_in();
 
-    return port != NULL && port->ops == &tti_stage_ops ? ((tti_stage *)port)->now_ns : 0;
+    return port != NULL && port->ops == &tti_stage_ops ? tti_stage_of(port) : NULL;
+}
+
+int64_t tutti_rehearsed_ns(void)
+{
+    const tti_stage *stage = stage_here();
+
+    return stage != NULL ? stage->now_ns : 0;
+}
+
+void tutti_rehearsed_sleep(int64_t ms)
+{
+    tti_stage *stage = stage_here();
+
+    if (stage != NULL)
+        stage->port.ops->sleep_until(&stage->port, tti_later(stage->now_ns, ms > 0 ? ms : 0));
+}
+
+uint64_t tutti_rehearsed_lost(void)
+{
+    const tti_stage *stage = stage_here();
+
+    return stage != NULL ? stage->lost : 0;
 }
