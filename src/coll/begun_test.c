@@ -179,7 +179,7 @@ static void large_between(tt_rank *t)
 }
 
 /* A root that gives once more would wait for the others to enter earlier calls: it does not begin that. Of what is
- * larger than a line that is so in the second call, of lines after a number of calls. */
+ * larger than a packet that is so in the second call, of lines and packets after a number of calls. */
 static void begin_until_somebody_must_come(tt_rank *t, int64_t count, int n_ahead)
 {
     int32_t       *x = calloc((size_t)count, sizeof *x);
@@ -213,6 +213,9 @@ static void nobody_waits_to_begin(tt_rank *t)
     TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
     tt_all_here(t);
     begin_until_somebody_must_come(t, 2, TTI_HOST_AHEAD);
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    tt_all_here(t);
+    begin_until_somebody_must_come(t, TTI_LINES_MIDDLE / 4, TTI_HOST_AHEAD);
 }
 
 static void another_call_is_a_mismatch(tt_rank *t)

@@ -39,7 +39,7 @@ static bool is_of(const int32_t *data, int64_t count, int rank, uint64_t seq)
     return i == count;
 }
 
-/* Sizes in a line, of a few lines, and of many. */
+/* Sizes in a line, in a packet, and of more. */
 static int64_t count_of(uint64_t seq)
 {
     static const int64_t counts[] = { 1, 14, 3, 15, 200, 2, COUNT_MAX };
@@ -164,30 +164,37 @@ static void nothing_is_overwritten_before_it_is_read(void **state)
     }
 }
 
-static void one_value(tt_rank *t, int root)
+static void some_values(tt_rank *t, int root, int64_t count)
 {
-    int32_t    data[1];
-    tutti_call call = tt_call(t, TUTTI_CALL_BROADCAST, TUTTI_I32, 1);
+    int32_t    data[COUNT_MAX];
+    tutti_call call = tt_call(t, TUTTI_CALL_BROADCAST, TUTTI_I32, count);
 
     call.root = root;
     call.in = call.out = data;
-    fill(data, 1, t->rank, call.seq);
+    fill(data, count, t->rank, call.seq);
     TT_CHECK(t, tti_coll_run(t->coll, &call) == TUTTI_OK);
-    TT_CHECK(t, is_of(data, 1, root, call.seq));
+    TT_CHECK(t, is_of(data, count, root, call.seq));
 }
 
 /* The others come when the root is as far ahead as it may be. */
-static void all_is_given_before_any_is_taken(tt_rank *t)
+static void given_before_any_is_taken(tt_rank *t, int64_t count)
 {
     int i;
 
     for (i = 0; i < TTI_HOST_AHEAD && t->rank == 1; i++)
-        one_value(t, 1);
+        some_values(t, 1, count);
     tt_all_here(t);
     for (i = 0; i < TTI_HOST_AHEAD && t->rank != 1; i++)
-        one_value(t, 1);
+        some_values(t, 1, count);
     all_reduce(t);
     tt_all_here(t);
+}
+
+static void all_is_given_before_any_is_taken(tt_rank *t)
+{
+    given_before_any_is_taken(t, 1);
+    given_before_any_is_taken(t, TTI_LINES_SHORT / 4 + 1);
+    given_before_any_is_taken(t, TTI_LINES_MIDDLE / 4);
 }
 
 static void a_root_does_not_wait_for_the_others(void **state)

@@ -11,7 +11,7 @@
  *           STREAM     two rounds, in which member 0 stages, and waits for room only
  *           CARDS      all show cards and read them; member 0 awaits the end of all, the others leave at once
  *           FLOW       with K > 2: FLOW_ROUNDS rounds as in SLICES, of which three are under way at a time
- *         AHEAD stands for TTI_HOST_AHEAD: a member has one line more than that, and two blocks.
+ *         AHEAD stands for TTI_HOST_AHEAD: a member has one place more than that (a line, a packet), and two blocks.
  *         Payload is one word, and has the number of its call or round: a reader finds its own, or has read what is
  *         old, torn or too new. Waits are looks: wait.pml has how they sleep. Whoever is awaited has entered the call.
  * Checks
@@ -184,7 +184,7 @@ inline next()
 
 inline blocks()
 {
-    catch_up(); /* = coll/host/lines.c: if (bytes > TTI_LINES_SHORT) st = channel->in_haste && !tti_host_has_caught_up(channel) ? TTI_NOT_YET : tti_host_catch_up(channel); */
+    catch_up(); /* = coll/host/lines.c: if (bytes > TTI_LINES_MIDDLE) st = channel->in_haste && !tti_host_has_caught_up(channel) ? TTI_NOT_YET : tti_host_catch_up(channel); */
     exchange(BLOCK)
 }
 

@@ -33,8 +33,8 @@
  *         A root that only writes may run ahead of the others by K rounds, no more. Rounds of the call before the
  *         last are known to be done by all (below), so that `room` of a call's first rounds looks at no counter.
  * Calls   Nobody begins call n before all have entered call n-A (TTI_HOST_AHEAD) and were found to have called the
- *         same up to there: `entered` of each. And nobody writes anything but a line (lines.c), or begins rounds, in
- *         call n before all have entered call n-1: it catches up. So givers of lines, who wait for nobody, run ahead by
+ *         same up to there: `entered` of each. And nobody writes anything but a place (lines.c), or begins rounds, in
+ *         call n before all have entered call n-1: it catches up. So givers of places, who wait for nobody, run ahead by
  *         A calls, and the others need not be scheduled for each of them. Whoever awaited a member in call n has
  *         compared with it there, so that all this costs a look at memory of one's own; it is for calls that wait for
  *         nobody, such as two members who both believe to be the root, or for nothing, such as those without
@@ -80,7 +80,7 @@
 #include "coll/host/wait.h"
 
 enum {
-    VERSION = 9,
+    VERSION = 10,
     /* With a core for each rank slots are small, so that they stay in its cache, and many, so that ranks need
      * not go in step. Where ranks share cores a round costs as many changes of hands as ranks share one: few
      * rounds, and nobody runs ahead. */
@@ -98,8 +98,9 @@ enum {
 
 _Static_assert(sizeof(tti_counter) == TTI_LINE, "a counter has a line of its own");
 _Static_assert(sizeof(tti_host_lines) % TTI_LINE == 0, "places begin on a line");
-_Static_assert(sizeof(tti_host_place) % TTI_LINE == 0 && sizeof(tti_host_block) % TTI_LINE == 0,
-               "blocks and slots begin on a line");
+_Static_assert(sizeof(tti_host_place) % TTI_LINE == 0 && sizeof(tti_host_packet) % TTI_LINE == 0 &&
+                   sizeof(tti_host_block) % TTI_LINE == 0,
+               "packets, blocks and slots begin on a line");
 _Static_assert(offsetof(tti_host_place, word) + sizeof(tti_host_word) == offsetof(tti_host_place, line) + 64,
                "the word ends the line");
 
@@ -134,9 +135,14 @@ static size_t places_at(int rank)
     return sizeof(tti_host_lines) + stagger(rank);
 }
 
+static size_t packets_at(int rank)
+{
+    return places_at(rank) + TTI_HOST_PLACES * sizeof(tti_host_place);
+}
+
 static size_t blocks_at(int rank)
 {
-    const size_t heads = sizeof(tti_host_lines) + TTI_HOST_PLACES * sizeof(tti_host_place);
+    const size_t heads = packets_at(0) + TTI_HOST_PLACES * sizeof(tti_host_packet);
 
     return (heads + PAGE - 1) / PAGE * PAGE + PAGE / 2 + stagger(rank);
 }
@@ -155,6 +161,7 @@ static void adopt(tti_host_channel *channel, int rank, void *region, uint64_t no
 {
     channel->members[rank] = (tti_host_member){ .lines = region, .nonce = nonce,
                                                 .places = (void *)((char *)region + places_at(rank)),
+                                                .packets = (void *)((char *)region + packets_at(rank)),
                                                 .blocks = (void *)((char *)region + blocks_at(rank)),
                                                 .slots = (char *)region + slots_at(rank) };
 }

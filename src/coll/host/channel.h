@@ -19,7 +19,8 @@ enum {
     TTI_HOST_AHEAD = TTI_HOST_PLACES - 1, /* calls that a member may be ahead of the others, where it needs nothing of them */
     TTI_HOST_TURNS = 2, /* blocks, and cards: who writes to one is one call ahead at most */
     TTI_LINES_BYTES = 64 * 1024, /* of a member, in a call that goes through lines */
-    TTI_LINES_SHORT = 56         /* and beside the word */
+    TTI_LINES_SHORT = 56,        /* and beside the word, */
+    TTI_LINES_MIDDLE = 1024      /* and in a packet */
 };
 
 typedef enum tti_counter_kind {
@@ -53,7 +54,12 @@ typedef struct tti_host_place {
     char          apart[TTI_LINE - 64]; /* the next line is not fetched with this one */
 } tti_host_place;
 
-/** And what does not fit into a line. */
+/** And what does not fit into a line: every place has a packet. */
+typedef struct tti_host_packet {
+    char bytes[TTI_LINES_MIDDLE];
+} tti_host_packet;
+
+/** Nor into a packet. */
 typedef struct tti_host_block {
     char bytes[TTI_LINES_BYTES];
 } tti_host_block;
@@ -94,6 +100,7 @@ typedef struct tti_host_lines {
 typedef struct tti_host_member {
     tti_host_lines *lines;  /* NULL: not found */
     tti_host_place *places; /* TTI_HOST_PLACES */
+    tti_host_packet *packets; /* TTI_HOST_PLACES */
     tti_host_block *blocks; /* TTI_HOST_TURNS */
     char           *slots;  /* for staging, then as many for results */
     uint64_t        nonce;
@@ -188,7 +195,7 @@ tutti_status tti_host_enter(tti_host_channel *channel, const tutti_call *call,
 /** Whether to enter the next call would wait for nobody. */
 bool tti_host_may_enter(tti_host_channel *channel);
 /** Until all have entered the call before the entered one, and so have left all that came earlier. Before anything but
- * a line is written. */
+ * a place is written. */
 tutti_status tti_host_catch_up(tti_host_channel *channel);
 /** Whether that waits for nobody. */
 bool tti_host_has_caught_up(tti_host_channel *channel);

@@ -11,7 +11,7 @@
  * True    Words are stored with release order and read with acquire order.
  *         Call n is here the n-th that enters the channel, which is the same on all members. Its number in the group
  *         may be a larger one: turns are given back, and others go to another backend.
- *         1. A line is not overwritten while it is read. Call n writes where call n-P did (P = TTI_HOST_PLACES), or
+ *         1. A place is not overwritten while it is read. Call n writes where call n-P did (P = TTI_HOST_PLACES), or
  *            one before it. Nobody begins call n before all have entered call n-P+1 (channel.c), and who has entered
  *            that has left n-P. Each member has that from each other member, by a load with acquire order of what that
  *            one stored after its last read.
@@ -51,7 +51,7 @@ tutti_status tti_lines_to_give(tti_host_channel *channel, size_t bytes, char **a
 {
     tutti_status st = TUTTI_OK;
 
-    if (bytes > TTI_LINES_SHORT)
+    if (bytes > TTI_LINES_MIDDLE)
         st = channel->in_haste && !tti_host_has_caught_up(channel) ? TTI_NOT_YET : tti_host_catch_up(channel);
     if (st != TUTTI_OK)
         return st;

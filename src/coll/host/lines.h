@@ -3,7 +3,8 @@
  * coll/host/lines.h - small calls in one phase: what a member gives and that it is there, in one cache line.
  *
  * Every member has places for what it gives, which the calls of the channel take by turns. A place is a line whose last
- * word is the call's, stored last; what does not fit beside it stands in a block, of which there are two.
+ * word is the call's, stored last, and a packet for what does not fit beside that word; what does not fit there stands in
+ * a block, of which there are two.
  *
  * What may be written when, and why that is enough, stands in lines.c. */
 #ifndef TTI_COLL_HOST_LINES_H
@@ -21,14 +22,16 @@ static inline tti_host_place *tti_lines_place(const tti_host_channel *channel, i
  * where it does not fit in one. */
 static inline char *tti_lines_at(const tti_host_channel *channel, int rank, size_t bytes)
 {
-    tti_host_place *place = tti_lines_place(channel, rank);
-
-    return bytes <= sizeof place->line ? place->line : channel->members[rank].blocks[channel->turn].bytes;
+    if (bytes <= TTI_LINES_SHORT)
+        return tti_lines_place(channel, rank)->line;
+    if (bytes <= TTI_LINES_MIDDLE)
+        return channel->members[rank].packets[channel->place].bytes;
+    return channel->members[rank].blocks[channel->turn].bytes;
 }
 
 /** Ask for lines that others have read, all at once before they are written one by one. */
 void tti_lines_ask(const char *at, size_t bytes);
-/** Where this rank's payload begins; its lines are asked for. Who gives more than a line has catches up; TTI_NOT_YET
+/** Where this rank's payload begins; its lines are asked for. Who gives more than a packet has catches up; TTI_NOT_YET
  * instead of waiting for that, in haste. */
 tutti_status tti_lines_to_give(tti_host_channel *channel, size_t bytes, char **at_out);
 /** What this rank gives is in its place. */
