@@ -18,7 +18,7 @@
 #include <stdbool.h>
 #include <tutti/plugin/backend.h>
 
-enum { TTI_CALL_RING = 16, TTI_CALL_TEXT_MAX = 160, TTI_CALL_MARK_BITS = 24 /* of a word: the fingerprint */ };
+enum { TTI_CALL_RING = 32, TTI_CALL_TEXT_MAX = 160, TTI_CALL_MARK_BITS = 24 /* of a word: the fingerprint */ };
 
 /** A call in four words, as it is kept in shared memory. */
 typedef struct tti_call_note {

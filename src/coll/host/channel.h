@@ -15,7 +15,7 @@ enum {
     TTI_HOST_CHUNK = 128 * 1024,  /* bytes of a slot, or a multiple: tti_host_channel.chunk */
     TTI_HOST_RANKS_MAX = TTI_HOST_CHUNK / 64, /* a slot has a line for each member */
     TTI_HOST_WORDS_MAX = 892,                 /* of a failure, cut off beyond */
-    TTI_HOST_PLACES = 8, /* that calls take by turns */
+    TTI_HOST_PLACES = 16, /* that calls take by turns */
     TTI_HOST_AHEAD = TTI_HOST_PLACES - 1, /* calls that a member may be ahead of the others, where it needs nothing of them */
     TTI_HOST_TURNS = 2, /* blocks, and cards: who writes to one is one call ahead at most */
     TTI_LINES_BYTES = 64 * 1024, /* of a member, in a call that goes through lines */
