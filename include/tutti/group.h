@@ -4,8 +4,8 @@
  *
  * What holds for all of them, so that no doc block repeats it:
  * - group NULL is the calling thread's world, else the process's (tutti/init.h). TUTTI_NON_MEMBER makes a
- *   call warn and return TUTTI_OK with no buffer touched (work_out is then a work that is complete, src_out
- *   -1); TUTTI_NO_GROUP makes it fail with TUTTI_E_STATE.
+ *   call warn, once for each kind of call, and return TUTTI_OK with no buffer touched (work_out is then a work
+ *   that is complete, src_out -1); TUTTI_NO_GROUP makes it fail with TUTTI_E_STATE.
  * - Every member issues a group's collectives in the same order, with arguments that agree. Ranks that
  *   disagree get TUTTI_E_MISMATCH within a second, all of them, with both calls in the text: in the call where a rank
  *   waits for another, in a later one where it does not (tutti/debug.h says what is compared when).
@@ -20,7 +20,7 @@
  *   comers do not find an old result. Only a member that has all it needs before it hears of the failure
  *   ends the call well, and fails in the next one.
  * - Spans are host memory. Zero elements are legal, in their turn.
- * - A child of fork() must not use groups and works of its parent (tutti/init.h). */
+ * - In a child of fork() groups and works from before it are refused with TUTTI_E_STATE (tutti/init.h). */
 #ifndef TUTTI_GROUP_H
 #define TUTTI_GROUP_H
 

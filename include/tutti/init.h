@@ -11,8 +11,12 @@
  * NULL means; tutti_create_process_group() makes one as a plain object, as many per process as wanted, and
  * tutti_use_group() lets NULL mean it on one thread, so that ranks can be threads.
  *
- * A child of fork() must not use, destroy or make anything of its parent's worlds and groups: connections and
- * shared memory are the parent's, and its threads are not there. Fork before joining, or exec() in the child. */
+ * fork() is safe in a process with a world: nothing that its peers see changes. The child has no part in it:
+ * connections and shared memory are the parent's, and its threads are not there. Every call on a group, work, window,
+ * store or future from before the fork fails in it with TUTTI_E_STATE, at once; what returns no status says "not a
+ * member" (-1, NULL, false), and what frees leaves alone. It may join a world of its own, which is then what NULL means.
+ * Its copies of the library's connections are closed. A child of vfork(), or of clone() without the C library, may only
+ * exec(). A library with threads is never unloaded: dlclose() of it does nothing. */
 #ifndef TUTTI_INIT_H
 #define TUTTI_INIT_H
 
@@ -100,7 +104,7 @@ TUTTI_API tutti_group *tutti_current_group(void);
  * inside.
  *
  * Operations under way, and every later call, fail with TUTTI_E_ABORTED; the other members read in it which
- * rank it was. Waits for nobody and frees nothing: end the group with tutti_destroy_process_group() when the
+ * rank it was. Waits for nobody, whatever has become of them, and frees nothing: end the group with tutti_destroy_process_group() when the
  * others have left it. Of a world all groups made from it end, too. A group that is finished already keeps
  * its cause.
  *
@@ -114,9 +118,11 @@ TUTTI_API tutti_status tutti_abort_process_group(tutti_group *group);
 
 /** Leave a group in an orderly way and free it.
  *
- * Local: no rank waits for another. Works of the group that are not complete end with
- * TUTTI_E_ABORTED. Destroying a world also destroys the groups made from it, and returns after the
- * functions that tutti_work_then() attached to its works have run.
+ * Local: no rank waits for another, be it stopped, dead or unreachable. Works of the group that are not complete end
+ * with TUTTI_E_ABORTED. Destroying a world also destroys the groups made from it, and returns after the
+ * functions that tutti_work_then() attached to its works have run; after a failure it stays for at most 70 ms, until those
+ * who are told of it have heard. Without it a process may end in any way: its peers hear that it is gone, where after it they
+ * hear that it has left. A process whose own threads have all ended, main's by pthread_exit(), ends as by exit(0).
  *
  * @param group  NULL: the process's world; TUTTI_NON_MEMBER and TUTTI_NO_GROUP do nothing
  * @errors   TUTTI_E_STATE  NULL and there is no world, or a function attached to a work of a world would

@@ -6,6 +6,7 @@
 #define TTI_BASE_LOG_H
 
 #include <stdbool.h>
+#include "base/fork.h"
 #include <tutti/debug.h>
 #include <tutti/private.h>
 
@@ -22,5 +23,8 @@ tutti_status tti_debug_level_read(tutti_debug_level *level_out);
 
 /** Hand a line to every sink. */
 void tti_log_deliver(tti_log_level level, const char *line);
+
+/** The table of sinks around a fork. */
+tti_fork_part *tti_log_fork_part(void);
 
 #endif

@@ -103,3 +103,25 @@ tutti_status tutti_log_restore_stderr(void)
 {
     return tutti_log_set_sink(STDERR_NAME, write_stderr, NULL);
 }
+
+/* A sink that forks has the lock for reading: nobody writes meanwhile, and it lets go of it itself, on both sides. */
+static void before_fork(void)
+{
+    if (!delivering)
+        pthread_rwlock_wrlock(&table.lock);
+}
+
+static void after_fork(bool in_child)
+{
+    if (in_child && !delivering)
+        (void)pthread_rwlock_init(&table.lock, NULL); /* its writer was a thread by another number */
+    else if (!delivering)
+        pthread_rwlock_unlock(&table.lock);
+}
+
+tti_fork_part *tti_log_fork_part(void)
+{
+    static tti_fork_part part = { .before = before_fork, .after = after_fork, .known = true };
+
+    return &part;
+}

@@ -5,6 +5,7 @@
  * All sockets are close-on-exec and non-blocking; TCP ones send at once and probe silent peers. Listeners set
  * SO_REUSEADDR, so that a port in TIME_WAIT can be taken again, never SO_REUSEPORT, so that a port in use
  * is an error. */
+#include "base/fork.h"
 #include "base/port_system.h"
 
 #include <assert.h>
@@ -167,6 +168,7 @@ int tti_socket_connect(tti_port *port, const tti_addr *to, tti_handle *handle_ou
         close(fd);
         return err;
     }
+    tti_fork_own(fd);
     *handle_out = fd;
     return 0;
 }
@@ -208,6 +210,7 @@ int tti_socket_listen(tti_port *port, const tti_addr *at, int backlog, tti_addr 
             goto failed;
         from_native(&native, bound_out);
     }
+    tti_fork_own(fd);
     *handle_out = fd;
     return 0;
 
@@ -230,6 +233,7 @@ int tti_socket_accept(tti_port *port, tti_handle listener, tti_addr *from_out)
     while (fd < 0 && (errno == EINTR || errno == ECONNABORTED));
     if (fd < 0)
         return -errno;
+    tti_fork_own(fd);
     if (native.any.sa_family != AF_UNIX)
         tune_tcp(fd);
     if (from_out != NULL)
@@ -396,10 +400,12 @@ static int take_fds(struct msghdr *msg, int *fds_out, int n_fds_max)
             int fd;
 
             memcpy(&fd, CMSG_DATA(head) + i * sizeof fd, sizeof fd);
-            if (n < n_fds_max)
+            if (n < n_fds_max) {
+                tti_fork_own(fd);
                 fds_out[n] = fd;
-            else
+            } else {
                 close(fd);
+            }
         }
     }
     return n;
@@ -423,8 +429,10 @@ int64_t tti_socket_recv_fds(tti_port *port, tti_handle handle, void *out, size_t
         return -errno;
     n = take_fds(&msg, fds_out, n_fds_max);
     if (n > n_fds_max || (msg.msg_flags & MSG_CTRUNC)) {
-        for (i = 0; i < n && i < n_fds_max; i++)
+        for (i = 0; i < n && i < n_fds_max; i++) {
+            tti_fork_disown(fds_out[i]);
             close(fds_out[i]);
+        }
         return -EMSGSIZE;
     }
     *n_fds_out = n;

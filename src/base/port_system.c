@@ -4,6 +4,7 @@
  *
  * A handle is a descriptor. There is no state: the port is one constant that all threads share. Sockets
  * stand in port_socket.c. */
+#include "base/fork.h"
 #include "base/port_system.h"
 
 #include <errno.h>
@@ -165,6 +166,7 @@ static int system_bell_create(tti_port *port, tti_handle *bell_out)
     (void)port;
     if (fd < 0)
         return -errno;
+    tti_fork_own(fd);
     *bell_out = fd;
     return 0;
 }
@@ -197,6 +199,7 @@ static int system_life_create(tti_port *port, tti_handle *life_out)
     (void)port;
     if (fd < 0)
         return -errno;
+    tti_fork_own(fd);
     *life_out = fd;
     return 0;
 }
@@ -204,6 +207,7 @@ static int system_life_create(tti_port *port, tti_handle *life_out)
 static void system_close(tti_port *port, tti_handle handle)
 {
     (void)port;
+    tti_fork_disown(handle);
     if (handle >= 0)
         close(handle);
 }

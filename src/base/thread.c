@@ -15,6 +15,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/last.h"
 #include "base/quota.h"
 
 void tti_event_wait(tti_port *port, tti_event *event, uint32_t seen, int64_t deadline_ns)
@@ -66,7 +67,9 @@ static void *thread_main(void *raw)
     thread_start start = *(thread_start *)raw;
 
     free(raw);
+    tti_own_thread_begins();
     start.body(start.arg);
+    tti_own_thread_ends();
     return NULL;
 }
 
@@ -88,6 +91,7 @@ tutti_status tti_thread_start(tti_thread *thread, const char *name, void (*body)
     if (start == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to start thread '%s'", name);
     *start = (thread_start){ .body = body, .arg = arg };
+    tti_note_thread();
 
     /* Signals belong to the program's own threads: ours start with all of them blocked. */
     sigfillset(&all);

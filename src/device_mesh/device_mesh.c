@@ -327,8 +327,9 @@ static tutti_status flatten_to(tutti_device_mesh *mesh, const char *name,
     }
     if (name[0] == '\0')
         return tti_fail(TUTTI_E_ARG, "device mesh: flattening to an empty name");
-    if (mesh->family->world == NULL)
-        return tti_fail(TUTTI_E_STATE, "device mesh: its world was destroyed");
+    st = tti_mesh_check_world(mesh->family);
+    if (st != TUTTI_OK)
+        return st;
     st = tti_mesh_family_flatten(mesh->family, mesh->dims, name, &flat);
     if (st != TUTTI_OK)
         return st;

@@ -106,9 +106,7 @@ static tutti_status check_split(const split *s)
     if (mesh->ndim + s->n > TUTTI_MESH_DIMS_MAX) /* one less, and perhaps the hidden one */
         return tti_fail(TUTTI_E_UNSUPPORTED, "device mesh: %d dimensions, %d are the most",
                         mesh->ndim - 1 + s->n, TUTTI_MESH_DIMS_MAX - 1);
-    if (mesh->family->world == NULL)
-        return tti_fail(TUTTI_E_STATE, "device mesh: its world was destroyed");
-    return TUTTI_OK;
+    return tti_mesh_check_world(mesh->family);
 }
 
 static void add_dim(grid *g, int size, const char *name)

@@ -236,6 +236,15 @@ void tti_mesh_family_retain(tti_mesh_family *family)
     atomic_fetch_add_explicit(&family->refs, 1, memory_order_relaxed);
 }
 
+tutti_status tti_mesh_check_world(const tti_mesh_family *family)
+{
+    if (family->world == NULL)
+        return tti_fail(TUTTI_E_STATE, "device mesh: its world was destroyed");
+    if (tti_is_inherited(family->world->age))
+        return tti_fail_inherited("device mesh", "group", family->world->name);
+    return TUTTI_OK;
+}
+
 void tti_mesh_family_drop(tti_mesh_family *family)
 {
     tti_mesh_family *parent = family->parent;
@@ -244,8 +253,8 @@ void tti_mesh_family_drop(tti_mesh_family *family)
 
     if (atomic_fetch_sub_explicit(&family->refs, 1, memory_order_acq_rel) != 1)
         return;
-    if (family->world != NULL)
-        unlink_family(family);
+    if (family->world != NULL && !tti_is_inherited(family->world->age))
+        unlink_family(family); /* what a parent made a child of fork() leaves alone */
     for (axis = family->axes; axis != NULL; axis = next) {
         next = axis->next;
         tti_mesh_axis_free(axis);

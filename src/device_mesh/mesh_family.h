@@ -49,6 +49,9 @@ typedef struct tti_mesh_plan {
 tutti_status tti_mesh_family_create(tutti_group *world, const tti_mesh_plan *plan,
                                     tti_mesh_family **family_out);
 void         tti_mesh_family_retain(tti_mesh_family *family);
+/** Whether groups can be made of family's world.
+ * @errors TUTTI_E_STATE  it was destroyed, or is that of the process that this one was forked from */
+tutti_status tti_mesh_check_world(const tti_mesh_family *family);
 /** Drop a reference; the last one ends the groups that the family made. */
 void tti_mesh_family_drop(tti_mesh_family *family);
 /** The same after a failure, whose words stay this thread's last error; returns status. */

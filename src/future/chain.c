@@ -41,6 +41,9 @@ tutti_status tutti_future_then(tutti_future *future, tutti_future_fn fn, void *c
     if (future == NULL || fn == NULL || next_out == NULL)
         return tti_fail(TUTTI_E_ARG, "future_then: the %s is NULL",
                         future == NULL ? "future" : fn == NULL ? "function" : "output");
+    st = tti_future_check_own(future, "future_then");
+    if (st != TUTTI_OK)
+        return st;
     l = calloc(1, sizeof *l);
     if (l == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a function on a future");

@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "base/env.h"
+#include "base/fork.h"
 #include "base/thread.h"
 #include <tutti/private.h>
 
@@ -28,6 +29,7 @@ struct tti_future_call {
 
 struct tutti_future {
     _Atomic uint32_t refs;
+    uint32_t         age; /* of the process that made it (base/fork.h) */
     tti_port        *port;
     tti_mutex        lock;
     tti_event        changed;
@@ -87,12 +89,20 @@ static void run_due(void)
 
 /* ---- completing ---- */
 
+tutti_status tti_future_check_own(const tutti_future *future, const char *what)
+{
+    return tti_is_inherited(future->age) ? tti_fail_inherited(what, "a future", "") : TUTTI_OK;
+}
+
 static tutti_status complete(tutti_future *future, tutti_status status, const char *words, void *value,
                              tutti_value_free_fn free_fn)
 {
     tti_future_call *call;
     tti_future_call *next;
+    tutti_status     st = tti_future_check_own(future, "completing a future");
 
+    if (st != TUTTI_OK)
+        return st;
     tti_lock(&future->lock);
     if (atomic_load_explicit(&future->done, memory_order_relaxed)) {
         tti_unlock(&future->lock);
@@ -138,6 +148,8 @@ tutti_status tti_future_create_on(tti_port *port, tutti_future **future_out)
 
     if (future == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a future");
+    tti_fork_watch();
+    future->age = tti_fork_age();
     atomic_init(&future->refs, 1);
     tti_mutex_init(&future->lock);
     future->port = port;
@@ -170,7 +182,8 @@ static void destroy(tutti_future *future)
 
 void tutti_future_free(tutti_future *future)
 {
-    if (future == NULL || atomic_fetch_sub_explicit(&future->refs, 1, memory_order_acq_rel) != 1)
+    if (future == NULL || tti_is_inherited(future->age) ||
+        atomic_fetch_sub_explicit(&future->refs, 1, memory_order_acq_rel) != 1)
         return;
     if (future->calls == NULL) { /* nobody else has it: no lock is needed */
         destroy(future);
@@ -217,8 +230,10 @@ bool tti_future_await(tutti_future *future, int64_t deadline_ns)
 tutti_status tti_future_deadline(tutti_future *future, int64_t timeout_ms, int64_t *deadline_ns_out)
 {
     int64_t      default_ms = 0;
-    tutti_status st = TUTTI_OK;
+    tutti_status st = tti_future_check_own(future, "waiting for a future");
 
+    if (st != TUTTI_OK)
+        return st;
     if (timeout_ms < TUTTI_INFINITE)
         return tti_fail(TUTTI_E_ARG, "waiting for a future: timeout_ms is %lld\n  next: 0 for the default, -1 for none",
                         (long long)timeout_ms);
@@ -306,7 +321,9 @@ tutti_status tutti_future_add_done_callback(tutti_future *future, tutti_future_d
     if (future == NULL || fn == NULL)
         return tti_fail(TUTTI_E_ARG, "future_add_done_callback: the %s is NULL",
                         future == NULL ? "future" : "function");
-    st = tti_future_call_create(fn, ctx, &call);
+    st = tti_future_check_own(future, "future_add_done_callback");
+    if (st == TUTTI_OK)
+        st = tti_future_call_create(fn, ctx, &call);
     if (st == TUTTI_OK)
         tti_future_attach(future, call);
     return st;

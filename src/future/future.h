@@ -26,4 +26,8 @@ tutti_status tti_future_outcome(const tutti_future *future);
  * @errors TUTTI_E_ARG */
 tutti_status tti_future_deadline(tutti_future *future, int64_t timeout_ms, int64_t *deadline_ns_out);
 
+/** Whether future is this process's own, and not its parent's from before a fork.
+ * @errors TUTTI_E_STATE  it is not; what is for words */
+tutti_status tti_future_check_own(const tutti_future *future, const char *what);
+
 #endif

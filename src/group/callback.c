@@ -190,6 +190,8 @@ tutti_status tutti_work_then(tutti_work *work, tutti_work_fn fn, void *ctx)
         fn(work, ctx);
         return TUTTI_OK;
     }
+    if (tti_work_is_inherited(work))
+        return tti_fail_inherited("tutti_work_then", "work", work->what);
     callback = calloc(1, sizeof *callback);
     if (callback == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a callback on %s", work->what);

@@ -73,7 +73,7 @@ uint64_t tutti_work_sequence(const tutti_work *work)
 {
     uint64_t seq;
 
-    if (work == NULL || work->is_nothing)
+    if (work == NULL || work->is_nothing || tti_work_is_inherited(work))
         return 0;
     tti_lock(&work->runner->lock); /* one that was recorded gets its number later */
     seq = work->seq;
@@ -117,6 +117,8 @@ tutti_status tutti_work_duration(const tutti_work *work, double *ms_out)
         return tti_fail(TUTTI_E_ARG, "tutti_work_duration: %s is NULL", work == NULL ? "work" : "ms_out");
     if (work->is_nothing)
         return tti_fail(TUTTI_E_UNSUPPORTED, "tutti_work_duration: this rank is not in the group");
+    if (tti_work_is_inherited(work))
+        return tti_fail_inherited("tutti_work_duration", "work", work->what);
     tti_lock(&work->runner->lock);
     st = duration_of(work, ms_out);
     tti_unlock(&work->runner->lock);

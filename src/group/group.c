@@ -33,6 +33,8 @@ tutti_status tti_group_alloc(int rank, int size, tutti_group **group_out)
         free(ranks);
         return tti_fail(TUTTI_E_NOMEM, "no memory for a group of %d", size);
     }
+    tti_fork_watch();
+    group->age = tti_fork_age();
     group->world = group;
     group->carrier = group;
     group->rank = rank;

@@ -6,6 +6,7 @@
  *   group.c       the object: its parts, its end
  *   world_create.c, new_group.c   making one, over make.h
  *   agreed.c      names and numbers of groups whose members alone make them
+ *   non_member.c  the warning for calls on groups that this rank is not in
  *   handle.c      what names a world among all processes
  *   options.c     reading and checking the options of a group
  *   ranks.c       ranks and their translation
@@ -40,6 +41,7 @@
 #define TTI_GROUP_GROUP_H
 
 #include "backend/device_map.h"
+#include "base/fork.h"
 #include "base/options.h"
 #include "base/thread.h"
 #include "group/gate.h"
@@ -64,6 +66,7 @@ typedef struct tti_hooks    tti_hooks; /* hooks.h */
  * and by every work, because a work may be asked after its group is gone. progress.c has the rules. */
 typedef struct tti_runner {
     tti_port        *port;
+    uint32_t         age; /* of the process that made it: works and windows are its */
     _Atomic uint32_t refs;
     tti_mutex        lock;
     tti_event changed; /* an operation ended, a group is closing: all that callers wait for */
@@ -128,6 +131,7 @@ struct tutti_group {
     tti_gate                 gate;          /* the order of collectives, unless held: see queue.c */
     tti_ring_place                place;         /* in the flight recorder; constant once the backends are there */
     uint32_t                 id;            /* 0: a carrier */
+    uint32_t                 age;           /* of the process that made it (base/fork.h) */
     int                      rank;
     int                      size;
     int                     *ranks;  /* [size] group rank -> global rank, ascending */
@@ -222,6 +226,12 @@ struct tutti_work {
     void      *list[]; /* what call.list and the call's other arrays point to */
 };
 
+/** Whether work is one of a process that this one was forked from. */
+static inline bool tti_work_is_inherited(const tutti_work *work)
+{
+    return !work->is_nothing && tti_is_inherited(work->runner->age);
+}
+
 /** Whether a thread has a coalescing scope open on group. The owner's number is only ever equal to a thread's
  * own if that thread wrote it, so the order of the load does not matter. */
 static inline bool tti_scope_any(tutti_group *group)
@@ -239,6 +249,15 @@ tutti_status tti_group_resolve(tutti_group *group, const char *what, tutti_group
 tutti_status tti_group_resolve_any(tutti_group *group, const char *what, tutti_group **group_out);
 /** The same without words or warnings; NULL where there is no group of which this rank is a member. */
 const tutti_group *tti_group_peek(const tutti_group *group);
+
+/* non_member.c */
+
+/** Warn of a call on TUTTI_NON_MEMBER, the first of its kind. */
+void tti_non_member_warn(const char *what);
+/** This rank comes to be no member of a group: what was warned about is warned about again. */
+void tti_non_member_begins(void);
+
+/* world.c */
 
 /** Whether the calling thread is inside user code that the end of group waits for. */
 bool tti_group_calls_us(const tutti_group *group);

@@ -115,6 +115,7 @@ tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
         id = tti_group_take_number(world);
     group->rank = tti_group_find(group, world->rank);
     if (group->rank < 0) {
+        tti_non_member_begins();
         *group_out = TUTTI_NON_MEMBER;
         goto out;
     }

@@ -18,6 +18,8 @@ static const int64_t LOOK_NS = TTI_MS;
 static tutti_status check_list(const char *what, tutti_work *const *works, int n_works,
                                int64_t timeout_ms)
 {
+    int i;
+
     if (n_works < 0 || (works == NULL && n_works > 0))
         return tti_fail(TUTTI_E_ARG, "%s: %d works%s", what, n_works,
                         works == NULL ? " at NULL" : "");
@@ -26,6 +28,9 @@ static tutti_status check_list(const char *what, tutti_work *const *works, int n
                         "%s: timeout_ms is %lld\n"
                         "  next: 0 for the group's, -1 for none",
                         what, (long long)timeout_ms);
+    for (i = 0; i < n_works; i++)
+        if (works[i] != NULL && tti_work_is_inherited(works[i]))
+            return tti_fail_inherited(what, "work", works[i]->what);
     return TUTTI_OK;
 }
 

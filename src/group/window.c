@@ -38,6 +38,8 @@ tutti_status tti_window_enter(tutti_window *window, const char *what, bool needs
 
     if (window == NULL)
         return tti_fail(TUTTI_E_ARG, "%s: the window is NULL", what);
+    if (tti_is_inherited(window->runner->age))
+        return tti_fail_inherited(what, "a window of group", window->group_name);
     tti_lock(&window->runner->lock);
     group = window->group;
     tti_unlock(&window->runner->lock);

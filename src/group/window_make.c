@@ -358,6 +358,8 @@ tutti_status tutti_window_free(tutti_window *window)
 
     if (window == NULL)
         return TUTTI_OK;
+    if (tti_is_inherited(window->runner->age))
+        return tti_fail_inherited("window_free", "a window of group", window->group_name);
     if (window->handle != NULL && is_alive(window))
         st = deregister(window, "window_free");
     free_window(window);

@@ -13,6 +13,8 @@
 #include <string.h>
 #include <tutti/private.h>
 
+static const int64_t GRACE_NS = 40 * TTI_MS;
+
 static const tutti_work nothing = { .is_nothing = true, .done = true, .source = -1 };
 
 tutti_work *tti_work_nothing(void)
@@ -219,12 +221,21 @@ static void hasten(const tutti_work *work)
         route->ops->hasten(route->backend, work->call.seq);
 }
 
+/* Until when to wait. What runs elsewhere has the group's time-out from when it began, which may be a moment after a
+ * wait with that time-out did: its words say who is missing, so they are waited for. */
+static int64_t end_of_wait(const tutti_work *work, int64_t timeout_ms)
+{
+    const int64_t deadline_ns = tti_deadline(work->runner->port, timeout_ms, work->timeout_ms);
+
+    return timeout_ms != 0 || deadline_ns == TTI_FOREVER ? deadline_ns : deadline_ns + GRACE_NS;
+}
+
 /* Wait for a work that has not ended, and that this thread cannot just run. Lock held, also on return. */
 static tutti_status await_collective(tutti_work *work, int64_t timeout_ms, bool help)
 {
     tti_runner   *runner = work->runner;
     const int64_t began_ns = tti_port_now(runner->port);
-    const int64_t deadline_ns = tti_deadline(runner->port, timeout_ms, work->timeout_ms);
+    const int64_t deadline_ns = end_of_wait(work, timeout_ms);
 
     while (!work->done) {
         if (help && tti_queue_help(work->group))
@@ -334,6 +345,8 @@ tutti_status tutti_work_wait_for(tutti_work *work, int64_t timeout_ms)
                         (long long)timeout_ms);
     if (work->is_nothing)
         return TUTTI_OK;
+    if (tti_work_is_inherited(work))
+        return tti_fail_inherited("tutti_work_wait", "work", work->what);
     if (work->ops != NULL)
         return wait_message(work, timeout_ms);
     return wait_collective(work, timeout_ms);
@@ -378,6 +391,8 @@ tutti_status tutti_work_status(tutti_work *work)
         return tti_fail(TUTTI_E_ARG, "tutti_work_status: the work is NULL");
     if (work->is_nothing)
         return TUTTI_OK;
+    if (tti_work_is_inherited(work))
+        return tti_fail_inherited("tutti_work_status", "work", work->what);
     tti_lock(&work->runner->lock);
     look(work);
     if (work->done)
@@ -397,8 +412,8 @@ bool tutti_work_is_completed(tutti_work *work)
 {
     bool done;
 
-    if (work == NULL || work->is_nothing)
-        return true;
+    if (work == NULL || work->is_nothing || tti_work_is_inherited(work))
+        return true; /* in a child of fork() nothing more comes of it; tutti_work_status() says so */
     tti_lock(&work->runner->lock);
     if (work->ops == NULL)
         look(work);
@@ -411,7 +426,7 @@ int tutti_work_source_rank(const tutti_work *work)
 {
     int source;
 
-    if (work == NULL || work->is_nothing)
+    if (work == NULL || work->is_nothing || tti_work_is_inherited(work))
         return -1;
     tti_lock(&work->runner->lock);
     source = work->source;
@@ -423,6 +438,6 @@ int tutti_work_source_rank(const tutti_work *work)
 
 void tutti_work_free(tutti_work *work)
 {
-    if (work != NULL && !work->is_nothing)
+    if (work != NULL && !work->is_nothing && !tti_work_is_inherited(work))
         tti_work_drop(work);
 }

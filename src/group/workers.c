@@ -40,6 +40,7 @@ tutti_status tti_runner_create(tti_port *port, tti_runner **runner_out)
     if (runner == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the queue of a world");
     runner->port = port;
+    runner->age = tti_fork_age();
     runner->workers_max = WORKERS_MAX;
     runner->idle_ns = IDLE_MS * TTI_MS;
     atomic_init(&runner->refs, 1);

@@ -29,7 +29,33 @@ static struct {
 
 static _Thread_local tutti_group *thread_default;
 
+static void before_fork(void)
+{
+    tti_lock(&process.lock);
+}
+
+/* A world of the parent's stays what NULL means, to be refused in words, until there is one of the child's own. */
+static void after_fork(bool in_child)
+{
+    if (in_child)
+        process.joining = false;
+    tti_unlock(&process.lock);
+}
+
+static tti_fork_part fork_part = { .before = before_fork, .after = after_fork };
+
 /* ---- what NULL means ---- */
+
+static bool is_object(const tutti_group *group)
+{
+    return group != NULL && group != TUTTI_NO_GROUP && group != TUTTI_NON_MEMBER;
+}
+
+/* Whether it is the group of a process that this one was forked from. */
+static bool is_inherited(const tutti_group *group)
+{
+    return is_object(group) && tti_is_inherited(group->age);
+}
 
 static tutti_group *meant(const tutti_group *group)
 {
@@ -44,6 +70,8 @@ tutti_status tti_group_resolve_any(tutti_group *group, const char *what, tutti_g
 {
     tutti_group *g = meant(group);
 
+    if (is_inherited(g))
+        return tti_fail_inherited(what, "group", g->name);
     if (g == NULL)
         return tti_fail(TUTTI_E_STATE,
                         "%s: there is no world\n"
@@ -53,7 +81,7 @@ tutti_status tti_group_resolve_any(tutti_group *group, const char *what, tutti_g
         return tti_fail(TUTTI_E_STATE, "%s: this group was never made, tutti_new_group() failed",
                         what);
     if (g == TUTTI_NON_MEMBER) {
-        tti_log(TTI_LOG_WARN, "%s: this rank is not in the group; nothing is done", what);
+        tti_non_member_warn(what);
         g = NULL;
     }
     *group_out = g;
@@ -79,7 +107,7 @@ const tutti_group *tti_group_peek(const tutti_group *group)
 {
     const tutti_group *g = meant(group);
 
-    return g == TUTTI_NO_GROUP || g == TUTTI_NON_MEMBER ? NULL : g;
+    return !is_object(g) || is_inherited(g) ? NULL : g;
 }
 
 void tutti_use_group(tutti_group *group)
@@ -158,6 +186,7 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
     tti_backing           backing = { .ops = ops };
     tutti_status          st;
 
+    tti_fork_guard(&fork_part);
     st = tti_log_check_env();
     if (st == TUTTI_OK)
         tti_env_tell_unknown();
@@ -200,7 +229,7 @@ static tutti_status claim(void)
     tutti_status st = TUTTI_OK;
 
     tti_lock(&process.lock);
-    if (process.joining || atomic_load(&process.world) != NULL)
+    if (process.joining || (atomic_load(&process.world) != NULL && !is_inherited(atomic_load(&process.world))))
         st = tti_fail(TUTTI_E_STATE, "this process has a world already\n"
                                      "  next: call tutti_destroy_process_group(NULL) first");
     else
@@ -223,6 +252,8 @@ tutti_status tti_init_with(const tutti_backend_ops *ops, const tutti_init_option
     if (st == TUTTI_OK)
         atomic_store_explicit(&process.world, world, memory_order_release);
     tti_unlock(&process.lock);
+    if (st == TUTTI_OK && is_inherited(thread_default))
+        thread_default = NULL;
     return st;
 }
 
@@ -264,6 +295,11 @@ tutti_status tutti_destroy_process_group(tutti_group *group)
 
     if (g == TUTTI_NON_MEMBER || g == TUTTI_NO_GROUP)
         return TUTTI_OK;
+    if (g == NULL)
+        g = atomic_load_explicit(&process.world, memory_order_acquire);
+    if (is_inherited(g))
+        return tti_fail_inherited("tutti_destroy_process_group", "group", g->name);
+    g = group;
     tti_lock(&process.lock);
     if (g == NULL)
         g = atomic_load(&process.world);

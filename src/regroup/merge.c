@@ -76,6 +76,7 @@ static tutti_status merge(tutti_group *group, tutti_store *store, int size,
     tutti_status        st = tti_group_resolve(group, what, &g);
 
     if (st == TUTTI_OK && g == NULL) {
+        tti_non_member_begins();
         *group_out = TUTTI_NON_MEMBER;
         return TUTTI_OK;
     }

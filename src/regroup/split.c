@@ -88,6 +88,7 @@ static tutti_status make_part(tutti_group *parent, const share *mine, const tutt
     tutti_status        st;
 
     if (mine->n == 0) {
+        tti_non_member_begins();
         *group_out = TUTTI_NON_MEMBER;
         return TUTTI_OK;
     }
@@ -153,6 +154,7 @@ static tutti_status split_by_lists(tutti_group *parent, const int *const *lists,
     if (st != TUTTI_OK)
         return st;
     if (g == NULL) {
+        tti_non_member_begins();
         *group_out = TUTTI_NON_MEMBER;
         return TUTTI_OK;
     }
@@ -226,7 +228,7 @@ tutti_status tutti_split_group_by_color(tutti_group *parent, int32_t color,
         return tti_fail(TUTTI_E_ARG, "%s: group_out is NULL", what);
     st = begin_split(what, parent, opts, &known, &g);
     if (st == TUTTI_OK && g == NULL)
-        *group_out = TUTTI_NON_MEMBER;
+        *group_out = TUTTI_NON_MEMBER; /* of parent, too: warned about already */
     else if (st == TUTTI_OK)
         st = exchange_colors(g, color, &known, group_out);
     if (st != TUTTI_OK)

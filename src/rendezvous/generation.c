@@ -37,6 +37,7 @@
 #include "base/thread.h"
 #include "store/store.h"
 #include <tutti/private.h>
+#include "base/fork.h"
 
 #define LATEST_KEY      "tutti/worlds"
 #define CLAIM_MAGIC     UINT32_C(0x6d696c63) /* "clim" */
@@ -93,12 +94,28 @@ static struct {
     joining  *first; /* guarded by lock */
 } process = { .lock = { .m = PTHREAD_MUTEX_INITIALIZER } };
 
+static void before_fork(void)
+{
+    tti_lock(&process.lock);
+}
+
+/* Threads that are joining are not in the child. */
+static void after_fork(bool in_child)
+{
+    if (in_child)
+        process.first = NULL;
+    tti_unlock(&process.lock);
+}
+
+static tti_fork_part fork_part = { .before = before_fork, .after = after_fork };
+
 static tutti_status begin_joining(const tti_join *join, const claim *mine)
 {
     joining *entry = calloc(1, sizeof *entry);
 
     if (entry == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to join a world");
+    tti_fork_guard(&fork_part);
     entry->join = join;
     memcpy(entry->nonce, mine->nonce, sizeof entry->nonce);
     tti_lock(&process.lock);
@@ -311,18 +328,20 @@ void tti_generation_fail(tti_port *port, const tti_join *join, int64_t generatio
 {
     char key[KEY_MAX];
 
+    (void)port; /* the store has it */
     if (join->rank != 0 || generation == 0)
         return;
     snprintf(key, sizeof key, "tutti/world/%" PRId64, generation);
-    (void)tti_store_set_until(join->store, key, "over", 4, tti_port_now(port) + TTI_SECOND);
+    (void)tti_store_set_until(join->store, key, "over", 4, tti_store_grace(join->store));
 }
 
 void tti_generation_absent(tti_port *port, const tti_join *join, int64_t generation, bool *absent_out)
 {
-    const int64_t until = tti_port_now(port) + TTI_SECOND;
+    const int64_t until = tti_store_grace(join->store);
     char          key[KEY_MAX];
     int           rank;
 
+    (void)port; /* the store has it */
     for (rank = 0; rank < join->world_size; rank++) {
         const char *one = key;
         bool        there = true;
@@ -341,9 +360,9 @@ static void arrival_key(char key[KEY_MAX], int64_t n, int rank)
     snprintf(key, KEY_MAX, "tutti/world/%" PRId64 "/%d/in", n, rank);
 }
 
-static tutti_status name_who_is_not_through(tti_port *port, const tti_join *join, int64_t n)
+static tutti_status name_who_is_not_through(const tti_join *join, int64_t n)
 {
-    const int64_t until = tti_port_now(port) + TTI_SECOND;
+    const int64_t until = tti_store_grace(join->store);
     char          key[KEY_MAX];
     char          text[MISSING_MAX] = "";
     size_t        used = 0;
@@ -396,7 +415,7 @@ static tutti_status await_others(tti_port *port, const tti_join *join, int64_t n
     if (join->world_size == 1)
         return TUTTI_OK;
     st = await_keys(join, n, until);
-    return st == TUTTI_E_TIMEOUT ? name_who_is_not_through(port, join, n) : st;
+    return st == TUTTI_E_TIMEOUT ? name_who_is_not_through(join, n) : st;
 }
 
 tutti_status tti_generation_arrive(tti_port *port, const tti_join *join, int64_t generation)

@@ -257,8 +257,10 @@ tutti_status tti_rendezvous(const tti_rendezvous_config *config, tti_join *join_
         return st;
     join.deadline_ns = tti_deadline(config->port, join.timeout_ms, join.timeout_ms);
     if (config->store != NULL)
+        st = tti_store_check_own(config->store);
+    if (st == TUTTI_OK && config->store != NULL)
         st = join_by_store(config, &join);
-    else
+    else if (st == TUTTI_OK)
         st = join_by_url(config, &join);
     if (st == TUTTI_OK)
         *join_out = join;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/fork.h"
 #include <tutti/store.h>
 
 enum {
@@ -261,6 +262,7 @@ static tutti_status open_file(tti_file_log *log, const char *path)
     if (log->path == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a file name");
     log->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+    tti_fork_own(log->fd); /* locks last as long as any process has it open */
     if (log->fd < 0 || fstat(log->fd, &st) != 0)
         return io_failed(log, errno, "open");
     if (!S_ISREG(st.st_mode))
@@ -331,6 +333,7 @@ tutti_status tti_file_log_open(tti_file_log *log, tti_port *port, const char *pa
 
 void tti_file_log_close(tti_file_log *log)
 {
+    tti_fork_disown(log->fd);
     if (log->fd >= 0)
         close(log->fd);
     log->fd = -1;

@@ -21,7 +21,7 @@
 
 #define FIRST_PAUSE_NS   (1 * TTI_MS)
 #define LONGEST_PAUSE_NS (10 * TTI_MS)
-#define CLOSE_NS         (1 * TTI_SECOND) /* how long a close waits for others' locks */
+#define CLOSE_NS         (70 * TTI_MS) /* how long a close waits for others' locks: the end of a world waits for nobody */
 
 typedef struct file_store {
     tutti_store  base; /* first: the two pointers convert both ways */
@@ -124,7 +124,7 @@ static tutti_status enter_when_there(file_store *fs, const char *const *keys, si
     tutti_status  st;
 
     for (;;) {
-        bool   late = tti_port_now(fs->port) >= deadline_ns;
+        bool   late = tti_port_now(fs->port) >= deadline_ns || tti_store_stops();
         size_t missing;
 
         st = enter(fs, false, late ? tti_port_now(fs->port) + LONGEST_PAUSE_NS : deadline_ns);
@@ -139,7 +139,7 @@ static tutti_status enter_when_there(file_store *fs, const char *const *keys, si
         do {
             pause_for(fs, &pause_ns, deadline_ns);
             tti_lock(&fs->lock);
-            late = tti_port_now(fs->port) >= deadline_ns || tti_file_log_grew(&fs->log) ||
+            late = tti_port_now(fs->port) >= deadline_ns || tti_store_stops() || tti_file_log_grew(&fs->log) ||
                    missing_in_copy(fs, keys, n_keys) != missing;
             tti_unlock(&fs->lock);
         } while (!late);

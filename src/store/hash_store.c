@@ -75,9 +75,9 @@ static tutti_status lock_when_there(hash_store *hs, const char *const *keys, siz
         if (missing == NULL)
             return TUTTI_OK;
         tti_unlock(&hs->lock);
-        if (tti_port_now(port) >= deadline_ns)
+        if (tti_port_now(port) >= deadline_ns || tti_store_stops())
             return tti_store_timed_out(port, missing, start);
-        tti_event_wait(port, &hs->changed, seen, deadline_ns);
+        tti_event_wait(port, &hs->changed, seen, tti_store_slice(port, deadline_ns));
     }
 }
 

@@ -290,10 +290,14 @@ static tutti_status open_view(const char *prefix, size_t size, tutti_store *inne
 tutti_status tutti_prefix_store_open(const char *prefix, tutti_store *inner,
                                      tutti_store **store_out)
 {
-    size_t size;
+    size_t       size;
+    tutti_status st;
 
     if (prefix == NULL || prefix[0] == '\0' || inner == NULL || store_out == NULL)
         return tti_fail(TUTTI_E_ARG, "a prefix store needs a prefix, a store and store_out");
+    st = tti_store_check_own(inner);
+    if (st != TUTTI_OK)
+        return st;
     size = strlen(prefix);
     if (size > TUTTI_STORE_KEY_MAX - 2)
         return tti_fail(TUTTI_E_ARG, "a prefix of %zu bytes leaves no room for a key", size);

@@ -14,6 +14,8 @@
 #include <tutti/private.h>
 #include "store/store_value.h"
 
+static const int64_t HEED_NS = 20 * TTI_MS;
+
 /* The first required entry that the table lacks. NULL: none. */
 static const char *missing_entry(const tutti_store_ops *ops)
 {
@@ -65,6 +67,8 @@ tutti_status tti_store_init(tutti_store *store, tti_port *port, int64_t timeout_
         free(front);
         return st;
     }
+    tti_fork_watch();
+    front->age = tti_fork_age();
     front->port = port;
     front->inner = inner;
     atomic_init(&front->timeout_ms, timeout_ms != 0 ? timeout_ms : TUTTI_STORE_TIMEOUT_MS);
@@ -86,6 +90,33 @@ tutti_status tutti_store_adopt(tutti_store *store)
     return tti_store_init(store, tti_port_system(), 0, NULL);
 }
 
+tutti_status tti_store_check_own(const tutti_store *store)
+{
+    const struct tutti_store_front *front = store->front;
+
+    return tti_is_inherited(front->age) ? tti_fail_inherited("a call on a store", "store", front->ops.scheme) : TUTTI_OK;
+}
+
+/* Of the thread, because a wait is: whoever ends it has no handle of it. */
+static _Thread_local const _Atomic bool *heeded;
+
+void tti_store_heed(const _Atomic bool *stop)
+{
+    heeded = stop;
+}
+
+bool tti_store_stops(void)
+{
+    return heeded != NULL && atomic_load_explicit(heeded, memory_order_acquire);
+}
+
+int64_t tti_store_slice(tti_port *port, int64_t deadline_ns)
+{
+    const int64_t slice_ns = heeded != NULL ? tti_port_now(port) + HEED_NS : deadline_ns;
+
+    return slice_ns < deadline_ns ? slice_ns : deadline_ns;
+}
+
 tti_port *tti_store_port(const tutti_store *store)
 {
     return store->front->port;
@@ -102,8 +133,8 @@ void tutti_store_close(tutti_store *store)
 {
     struct tutti_store_front *front;
 
-    if (store == NULL || atomic_fetch_sub(&store->front->references, 1) != 1)
-        return;
+    if (store == NULL || tti_is_inherited(store->front->age) || atomic_fetch_sub(&store->front->references, 1) != 1)
+        return; /* what a parent opened a child leaves alone */
     front = store->front;
     front->ops.close(store);
     free(front);
@@ -300,6 +331,8 @@ tutti_status tti_store_enter(const tutti_store *store, bool output_given, int64_
 {
     if (store == NULL)
         return tti_fail(TUTTI_E_ARG, "store is NULL");
+    if (tti_is_inherited(store->front->age))
+        return tti_store_check_own(store);
     if (!output_given)
         return tti_fail(TUTTI_E_ARG, "the output of a call on store '%s' is NULL",
                         store->front->ops.scheme);

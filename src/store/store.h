@@ -30,6 +30,16 @@ void tti_tcp_store_stop_serving(tutti_store *store);
 /** A tcp store whose server is dead: have it, and every view of it, speak to the one at host from now on, which has the
  * same secret. Nobody is inside a call on it. False: another kind of store. */
 bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_port);
+/** Have waits of the calling thread, in any store, end early, as time-outs, soon after *stop has become true; NULL: they
+ * last as they were told to. */
+void tti_store_heed(const _Atomic bool *stop);
+/** For stores: how long to sleep before looking at tti_store_stops() again, of a wait until deadline_ns. */
+int64_t tti_store_slice(tti_port *port, int64_t deadline_ns);
+bool    tti_store_stops(void);
+
+/** When the time of a call is up: until when a store that lives has answered what still has to be asked, as who is
+ * missing. 40 ms from now, and more where it is far. */
+int64_t tti_store_grace(const tutti_store *store);
 
 /** No warning about the server, which asks nobody for a secret. */
 tutti_status tti_torch_store_open_on(tti_port *port, const tutti_torch_store_options *options,
@@ -43,6 +53,10 @@ bool tti_store_is_foreign(tutti_store *store);
  * caller's. */
 tutti_status tti_store_init(tutti_store *store, tti_port *port, int64_t timeout_ms,
                             tutti_store *inner);
+/** Whether store is this process's own, and not its parent's from before a fork.
+ * @errors TUTTI_E_STATE  it is not */
+tutti_status tti_store_check_own(const tutti_store *store);
+
 /** Undo it when the rest of a constructor fails: frees the front, calls nothing. */
 void tti_store_uninit(tutti_store *store);
 

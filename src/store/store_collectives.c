@@ -27,7 +27,6 @@ enum {
     NAMED_MAX = 8    /* ranks that a time-out names */
 };
 
-#define COUNT_NS (1 * TTI_SECOND) /* after a time-out: how long to ask who came */
 
 struct tutti_store_collectives {
     tutti_store *store;
@@ -54,11 +53,15 @@ tutti_status tutti_store_collectives_create(tutti_store *store, int rank, int wo
                                             tutti_store_collectives **collectives_out)
 {
     tutti_store_collectives *c;
+    tutti_status             st;
 
     if (store == NULL || collectives_out == NULL)
         return tti_fail(TUTTI_E_ARG, "store collectives need a store and an output");
     if (world_size < 1 || rank < 0 || rank >= world_size)
         return tti_fail(TUTTI_E_ARG, "store collectives for rank %d of %d", rank, world_size);
+    st = tti_store_check_own(store);
+    if (st != TUTTI_OK)
+        return st;
     c = calloc(1, sizeof *c);
     if (c == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for store collectives");
@@ -113,7 +116,9 @@ static tutti_status begin(call *out, tutti_store_collectives *c, const char *wha
     if (timeout_ms < TUTTI_INFINITE)
         return tti_fail(TUTTI_E_ARG, "a time-out of %" PRId64 " ms; -1 is no limit, 0 the default",
                         timeout_ms);
-    st = tti_store_check_key(key);
+    st = tti_store_check_own(c->store);
+    if (st == TUTTI_OK)
+        st = tti_store_check_key(key);
     if (st == TUTTI_OK && strlen(key) > TUTTI_STORE_KEY_MAX - SUFFIX_MAX)
         st = tti_fail(TUTTI_E_ARG, "%s over a store: a key of %zu bytes, %d is the most", what,
                       strlen(key), TUTTI_STORE_KEY_MAX - SUFFIX_MAX);
@@ -163,7 +168,7 @@ static const char **of_all_ranks(const call *k)
 /* "1, 4, 5 and 2 more": the ranks without a key; how many. Negative: the store does not say. */
 static int list_missing(const call *k, char *out, size_t bytes)
 {
-    const int64_t until = tti_port_now(k->c->port) + COUNT_NS;
+    const int64_t until = tti_store_grace(k->c->store);
     size_t        used = 0;
     int           missing = 0, i;
 

@@ -16,7 +16,6 @@
 
 #define COUNTER_SUFFIX "/num_members"
 #define RELEASE_SUFFIX "/last_member"
-#define COUNT_NS       (1 * TTI_SECOND) /* after a time-out: how long to ask how many came */
 
 void tutti_store_keys_free(tutti_store_keys *keys)
 {
@@ -171,7 +170,7 @@ static tutti_status barrier_late(tutti_store *store, const char *key, const char
     const int64_t ms = (now - start_ns) / TTI_MS;
     int64_t       came;
 
-    if (tti_store_add_until(store, counter, 0, now + COUNT_NS, &came) != TUTTI_OK)
+    if (tti_store_add_until(store, counter, 0, tti_store_grace(store), &came) != TUTTI_OK)
         return tti_fail(TUTTI_E_TIMEOUT, "barrier '%s' timed out after %" PRId64 " ms", key, ms);
     return tti_fail(TUTTI_E_TIMEOUT, "barrier '%s': %" PRId64 " of %d came within %" PRId64 " ms",
                     key, came, world_size, ms);

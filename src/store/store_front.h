@@ -5,6 +5,7 @@
 #define TTI_STORE_STORE_FRONT_H
 
 #include <stdatomic.h>
+#include "base/fork.h"
 #include "store/store.h"
 
 struct tutti_store_front {
@@ -13,6 +14,7 @@ struct tutti_store_front {
     tutti_store     *inner; /* of a view; NULL: none */
     _Atomic int64_t  timeout_ms;
     _Atomic uint32_t references;
+    uint32_t         age; /* of the process that made it (base/fork.h) */
 };
 
 /** Check the handle, an output and the time-out; turn that into a deadline. */

@@ -11,6 +11,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/fork.h"
 #include "wire/interfaces.h"
 #include "wire/ports.h"
 
@@ -77,6 +78,7 @@ static tutti_status open_given(int fd, const tti_secret *secret, tti_listen *lis
         close(own);
         return tti_fail_errno_as(TUTTI_E_NETWORK, err, "cannot serve a store on descriptor %d", fd);
     }
+    tti_fork_own(own);
     listen_at->fds[0] = own;
     return TUTTI_OK;
 }

@@ -20,6 +20,7 @@
 #include <unistd.h>
 #include <uv.h>
 #include <tutti/private.h>
+#include "base/fork.h"
 #include "base/thread.h"
 #include "store/store_port_server.h"
 
@@ -34,6 +35,7 @@ struct tutti_store_server {
     tti_engine *engine;
     tti_thread  thread;
     tti_port_server *on_port; /* where another port stands in for the machine: it does all, and nothing above is in use but at */
+    uint32_t    age;                   /* of the process whose thread it is (base/fork.h) */
     char        read_room[READ_BYTES]; /* of whichever connection reads just now */
 };
 
@@ -49,6 +51,15 @@ typedef struct conn {
 
 static void flush_all(tutti_store_server *server);
 
+/* What libuv opened a child of fork() closes, as long as it is open. */
+static void mark(const uv_handle_t *handle, bool ours)
+{
+    uv_os_fd_t fd;
+
+    if (uv_fileno(handle, &fd) == 0)
+        (ours ? tti_fork_own : tti_fork_disown)(fd);
+}
+
 static void on_closed(uv_handle_t *handle)
 {
     conn *c = handle->data;
@@ -62,8 +73,10 @@ static void close_conn(conn *c)
     if (c->engine_conn != NULL)
         tti_engine_drop(c->server->engine, c->engine_conn);
     c->engine_conn = NULL;
-    if (!uv_is_closing((uv_handle_t *)&c->tcp))
-        uv_close((uv_handle_t *)&c->tcp, on_closed);
+    if (uv_is_closing((uv_handle_t *)&c->tcp))
+        return;
+    mark((uv_handle_t *)&c->tcp, false);
+    uv_close((uv_handle_t *)&c->tcp, on_closed);
 }
 
 static void give_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
@@ -228,6 +241,7 @@ static void on_connection(uv_stream_t *listener, int status)
         close_conn(c);
         return;
     }
+    mark((uv_handle_t *)&c->tcp, true);
     uv_tcp_nodelay(&c->tcp, 1);
     uv_tcp_keepalive(&c->tcp, 1, 30);
     peer_text(&c->tcp, from, sizeof from);
@@ -245,10 +259,13 @@ static void close_walked(uv_handle_t *handle, void *arg)
 
     if (uv_is_closing(handle))
         return;
-    if (handle->data == server)
-        uv_close(handle, NULL);
-    else
+    if (handle->data != server) {
         close_conn(handle->data);
+        return;
+    }
+    if (handle->type == UV_TCP)
+        mark(handle, false);
+    uv_close(handle, NULL);
 }
 
 static void on_bell(uv_async_t *bell)
@@ -321,6 +338,8 @@ static tutti_status start(tti_listen *at, const tti_secret *secret, const tti_en
 
     if (server == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a store server");
+    tti_fork_watch();
+    server->age = tti_fork_age();
     err = uv_loop_init(&server->loop);
     if (err != 0) {
         free(server);
@@ -370,8 +389,7 @@ static void close_rest(tti_listen *at)
     int i;
 
     for (i = 0; i < at->n; i++)
-        if (at->fds[i] >= 0)
-            close(at->fds[i]);
+        tti_port_system()->ops->close(tti_port_system(), at->fds[i]);
 }
 
 tutti_status tti_store_server_start_at(const tutti_store_server_options *options,
@@ -439,8 +457,8 @@ static void log_counts(const tutti_store_server *server)
 
 void tutti_store_server_stop(tutti_store_server *server)
 {
-    if (server == NULL)
-        return;
+    if (server == NULL || tti_is_inherited(server->age))
+        return; /* in a child of fork() its thread is not there */
     if (server->on_port != NULL) {
         tti_port_server_stop(server->on_port);
         free(server);

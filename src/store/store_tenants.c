@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/fork.h"
 #include "base/thread.h"
 
 typedef enum tenancy_state { BUSY, READY } tenancy_state;
@@ -31,6 +32,19 @@ struct tti_tenancy {
 static tti_mutex    lock = { .m = PTHREAD_MUTEX_INITIALIZER };
 static tti_event    changed;
 static tti_tenancy *list;
+
+static void before_fork(void)
+{
+    tti_lock(&lock);
+}
+
+static void after_fork(bool in_child)
+{
+    (void)in_child; /* entries say whose they are */
+    tti_unlock(&lock);
+}
+
+static tti_fork_part fork_part = { .before = before_fork, .after = after_fork };
 
 static tti_tenancy *find_locked(const tti_listen *at)
 {
@@ -110,6 +124,7 @@ static tutti_status take_place(const tti_listen *at, const tti_secret *secret, t
     tti_port    *port = tti_port_system();
     tutti_status st = TUTTI_OK;
 
+    tti_fork_guard(&fork_part);
     tti_lock(&lock);
     for (;;) {
         const uint32_t seen = tti_event_now(&changed);

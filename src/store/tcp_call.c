@@ -8,13 +8,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "store/store.h"
 #include "store/store_value.h"
 #include "wire/bytes.h"
 #include "wire/hello.h"
-
-/* Beyond the caller's time, for the reply to a CANCEL or the rest of one that has begun: a server that is
- * slower hangs. */
-#define GRACE_NS (5 * TTI_SECOND)
 
 /* Both ends of a connection are loopback, or neither is. */
 static tutti_status check_secret(const tti_tcp_pool *pool, tti_handle handle)
@@ -60,14 +57,22 @@ static tutti_status send_request(tti_tcp_call *call, const tti_store_request *re
     return st;
 }
 
+static bool waits(const tti_tcp_call *call)
+{
+    const tti_store_op op = call->request.op;
+
+    return op == TTI_STORE_GET || op == TTI_STORE_WAIT || op == TTI_STORE_MULTI_GET ||
+           op == TTI_STORE_QUEUE_POP;
+}
+
 /* Wait for the first byte of the reply, or the end of the stream. False: neither came in time. */
 static bool reply_begins(tti_tcp_call *call, int64_t deadline_ns)
 {
     tti_port *port = call->pool->port;
     tti_poll  set = { .handle = call->handle, .want = TTI_READ };
 
-    while (port->ops->poll(port, &set, 1, deadline_ns) == 0)
-        if (tti_port_now(port) >= deadline_ns)
+    while (port->ops->poll(port, &set, 1, tti_store_slice(port, deadline_ns)) == 0)
+        if (tti_port_now(port) >= deadline_ns || (waits(call) && tti_store_stops()))
             return false;
     return true;
 }
@@ -106,19 +111,11 @@ static tutti_status read_reply(tti_tcp_call *call, int64_t deadline_ns)
     return TUTTI_OK;
 }
 
-static bool waits(const tti_tcp_call *call)
-{
-    const tti_store_op op = call->request.op;
-
-    return op == TTI_STORE_GET || op == TTI_STORE_WAIT || op == TTI_STORE_MULTI_GET ||
-           op == TTI_STORE_QUEUE_POP;
-}
-
 /* The time of a request that waits is up. Afterwards call has the one reply that comes in any case. */
 static tutti_status cancel(tti_tcp_call *call)
 {
     const tti_store_request request = { .op = TTI_STORE_CANCEL, .id = call->request.id };
-    const int64_t           until = tti_port_now(call->pool->port) + GRACE_NS;
+    const int64_t           until = tti_port_now(call->pool->port) + tti_tcp_pool_grace_ns(call->pool);
     tutti_status            st = send_request(call, &request, until);
 
     if (st != TUTTI_OK)
@@ -138,8 +135,9 @@ static int64_t ms_since_start(const tti_tcp_call *call)
 static int64_t rest_deadline(const tti_tcp_call *call)
 {
     const int64_t most = tti_deadline(call->pool->port, TUTTI_STORE_TIMEOUT_MS, 0);
+    const int64_t grace_ns = tti_tcp_pool_grace_ns(call->pool);
 
-    return call->deadline_ns < most - GRACE_NS ? call->deadline_ns + GRACE_NS : most;
+    return call->deadline_ns < most - grace_ns ? call->deadline_ns + grace_ns : most;
 }
 
 static tutti_status exchange(tti_tcp_call *call)

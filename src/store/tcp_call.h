@@ -4,8 +4,9 @@
  *
  * How     One request, one reply, per connection at a time (store_proto.h). A wait whose time is up
  *         sends CANCEL and then still reads one reply: either the cancelled one or the real one,
- *         which crossed it and counts. So the connection stays usable. A reply that has begun has five
- *         seconds more than the call, and 300 s in all.
+ *         which crossed it and counts. So the connection stays usable. That, and a reply that has begun,
+ *         has a grace beyond the call's time: 40 ms and four round trips. A server that is slower loses
+ *         the connection, and what a queue gave meanwhile is lost with it.
  * Fails   Closed or reset: TUTTI_E_NETWORK naming host and port, at once, whatever the deadline;
  *         all idle connections are then closed too, they lead to the same server. A call may have
  *         been carried out although it failed: it is not tried again. */

@@ -12,6 +12,9 @@
 #define FIRST_PAUSE_NS   (100 * TTI_MS)
 #define LONGEST_PAUSE_NS (2 * TTI_SECOND)
 #define WORD_NS          (10 * TTI_SECOND)
+#define GRACE_NS         (40 * TTI_MS)
+
+enum { GRACE_TRIPS = 4 };
 
 /* The greeting on a fresh connection, which is closed on failure. */
 static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
@@ -21,6 +24,19 @@ static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadlin
     if (st != TUTTI_OK)
         pool->port->ops->close(pool->port, handle);
     return st;
+}
+
+static void note_way(tti_tcp_pool *pool, tti_handle handle)
+{
+    tti_stream_facts facts;
+
+    if (pool->port->ops->stream_facts != NULL && pool->port->ops->stream_facts(pool->port, handle, &facts) == 0)
+        atomic_store_explicit(&pool->round_trip_us, facts.round_trip_us, memory_order_relaxed);
+}
+
+int64_t tti_tcp_pool_grace_ns(const tti_tcp_pool *pool)
+{
+    return GRACE_NS + GRACE_TRIPS * 1000 * (int64_t)atomic_load_explicit(&pool->round_trip_us, memory_order_relaxed);
 }
 
 void tti_tcp_pool_init(tti_tcp_pool *pool, tti_port *port, const char *host, uint16_t tcp_port)
@@ -39,9 +55,11 @@ tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_hand
     st = tti_connect_once(pool->port, pool->host, pool->tcp_port, deadline_ns, &handle);
     if (st == TUTTI_OK)
         st = greet(pool, handle, deadline_ns);
-    if (st == TUTTI_OK)
-        *handle_out = handle;
-    return st;
+    if (st != TUTTI_OK)
+        return st;
+    note_way(pool, handle);
+    *handle_out = handle;
+    return TUTTI_OK;
 }
 
 tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
@@ -121,9 +139,11 @@ tutti_status tti_tcp_pool_connect(tti_tcp_pool *pool, int64_t deadline_ns)
             return greetings_failed(pool, tries, start);
         pause_ns = pause_ns * 3 / 2 < LONGEST_PAUSE_NS ? pause_ns * 3 / 2 : LONGEST_PAUSE_NS;
     }
-    if (st == TUTTI_OK)
-        tti_tcp_pool_put(pool, handle);
-    return st;
+    if (st != TUTTI_OK)
+        return st;
+    note_way(pool, handle);
+    tti_tcp_pool_put(pool, handle);
+    return TUTTI_OK;
 }
 
 void tti_tcp_pool_close(tti_tcp_pool *pool)

@@ -26,7 +26,8 @@ struct tti_tcp_pool {
     tti_secret secret;
     /* What goes first over a fresh connection, which stays the pool's on failure. */
     tutti_status (*greet)(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns);
-    _Atomic uint32_t next_id; /* of requests, where the protocol numbers them */
+    _Atomic uint32_t next_id;       /* of requests, where the protocol numbers them */
+    _Atomic uint32_t round_trip_us; /* of the latest connection that was opened; 0: not known */
     tti_mutex        lock;    /* guards what follows */
     tti_handle       idle[TTI_TCP_IDLE_MAX];
     int              n_idle;
@@ -41,6 +42,8 @@ tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_hand
 tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out);
 /** Give a connection back on which nothing is under way. */
 void tti_tcp_pool_put(tti_tcp_pool *pool, tti_handle handle);
+/** How long a server that lives takes to answer at most, for what is asked when a call's time is up. */
+int64_t tti_tcp_pool_grace_ns(const tti_tcp_pool *pool);
 /** Close all idle connections. */
 void tti_tcp_pool_close(tti_tcp_pool *pool);
 

@@ -18,6 +18,7 @@
 
 #define JOIN_KEY     "init/"
 #define JOIN_POLL_NS (10 * TTI_MS)
+#define NEAR_GRACE_NS (40 * TTI_MS)
 
 typedef struct tcp_store {
     tutti_store         base; /* first: the two pointers convert both ways */
@@ -294,7 +295,7 @@ static tutti_status join(tcp_store *ts, const tutti_tcp_store_options *opts, int
         const int64_t now = tti_port_now(ts->pool.port);
 
         if (now >= deadline_ns) {
-            join_count(ts, -1, tti_deadline(ts->pool.port, TTI_TCP_ANSWER_MS, 0), NULL);
+            join_count(ts, -1, now + tti_tcp_pool_grace_ns(&ts->pool), NULL);
             return tti_fail(TUTTI_E_TIMEOUT,
                             "%s: %" PRId64 " of %d processes joined within %" PRId64 " ms",
                             ts->pool.who, joined - before, opts->world_size,
@@ -457,6 +458,15 @@ bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_p
     ts->pool.tcp_port = tcp_port;
     name_server(ts);
     return true;
+}
+
+int64_t tti_store_grace(const tutti_store *store)
+{
+    const tutti_store *keeper = tutti_store_underlying_non_prefix((tutti_store *)(uintptr_t)store);
+    const bool         is_tcp = keeper->ops == &tcp_ops;
+
+    return tti_port_now(tti_store_port(store)) +
+           (is_tcp ? tti_tcp_pool_grace_ns(&((const tcp_store *)keeper)->pool) : NEAR_GRACE_NS);
 }
 
 bool tti_tcp_store_way(const tutti_store *store, tti_addr *local_out)

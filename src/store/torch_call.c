@@ -8,7 +8,6 @@
 #include <tutti/private.h>
 
 /* For the answer to a CANCEL_WAIT: a server that is slower hangs. */
-#define CANCEL_GRACE_NS (5 * TTI_SECOND)
 
 static tutti_status read_reply(tti_tcp_pool *pool, tti_handle handle, tti_torch_reader *reader,
                                int64_t deadline_ns)
@@ -194,7 +193,7 @@ static tutti_status send_one(tti_tcp_pool *pool, tti_handle handle, const tti_to
 static tutti_status cancel(tti_tcp_pool *pool, tti_handle handle, tti_torch_wait *wait)
 {
     const tti_torch_request request = { .op = TTI_TORCH_CANCEL_WAIT };
-    const int64_t           until = tti_port_now(pool->port) + CANCEL_GRACE_NS;
+    const int64_t           until = tti_port_now(pool->port) + tti_tcp_pool_grace_ns(pool);
     tutti_status            st = send_one(pool, handle, &request, until);
 
     *wait = TTI_TORCH_CANCELLED;

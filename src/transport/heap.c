@@ -27,6 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/fork.h"
 #include "base/thread.h"
 
 enum { HEAP_VERSION = 3, PAGE = 4096 };
@@ -66,6 +67,21 @@ struct tti_heap {
 static pthread_mutex_t mappings_lock = PTHREAD_MUTEX_INITIALIZER; /* guards mappings and every refs */
 static mapping        *mappings;
 
+static void before_fork(void)
+{
+    pthread_mutex_lock(&mappings_lock);
+}
+
+/* A child has none of them: MADV_DONTFORK. */
+static void after_fork(bool in_child)
+{
+    if (in_child)
+        mappings = NULL;
+    pthread_mutex_unlock(&mappings_lock);
+}
+
+static tti_fork_part fork_part = { .before = before_fork, .after = after_fork };
+
 static mapping *find_mapping(const struct stat *info)
 {
     mapping *map;
@@ -88,6 +104,7 @@ static tutti_status add_mapping(int fd, const struct stat *info, mapping **map_o
         return tti_fail_errno(errno, "cannot map a shared heap of %llu MiB",
                               (unsigned long long)(HEAP_BYTES >> 20));
     }
+    (void)madvise(map->base, HEAP_BYTES, MADV_DONTFORK); /* what a child wrote there its parent's peers would read */
     map->dev = info->st_dev;
     map->ino = info->st_ino;
     map->next = mappings;
@@ -108,6 +125,7 @@ static tutti_status take_mapping(int fd, mapping **map_out)
         return tti_fail(TUTTI_E_AUTH,
                         "a peer sent a descriptor that is no sealed heap of %llu bytes (it has %lld)",
                         (unsigned long long)HEAP_BYTES, (long long)info.st_size);
+    tti_fork_guard(&fork_part);
     pthread_mutex_lock(&mappings_lock);
     map = find_mapping(&info);
     if (map == NULL)
@@ -205,6 +223,7 @@ tutti_status tti_heap_create(const uint8_t token[TTI_TOKEN_BYTES], size_t direct
         return st;
     }
     heap->fd = fd;
+    tti_fork_own(fd);
     head = tti_heap_head_of(heap);
     head->magic = HEAP_MAGIC;
     head->version = HEAP_VERSION;
@@ -239,6 +258,7 @@ void tti_heap_free(tti_heap *heap)
     if (heap == NULL)
         return;
     drop_mapping(heap->map);
+    tti_fork_disown(heap->fd);
     if (heap->fd >= 0)
         close(heap->fd);
     tti_mutex_release(&heap->lock);
@@ -254,6 +274,7 @@ int tti_heap_fd(const tti_heap *heap)
 void tti_heap_drop_fd(tti_heap *heap)
 {
     assert(!heap->owner);
+    tti_fork_disown(heap->fd);
     close(heap->fd);
     heap->fd = -1;
 }

@@ -23,9 +23,23 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/fork.h"
 
 pthread_mutex_t tti_registered_lock = PTHREAD_MUTEX_INITIALIZER;
 registered_heap tti_registered;
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&tti_registered_lock);
+}
+
+static void after_fork(bool in_child)
+{
+    (void)in_child; /* is_mine() tells */
+    pthread_mutex_unlock(&tti_registered_lock);
+}
+
+static tti_fork_part fork_part = { .before = before_fork, .after = after_fork };
 
 /* Whether there was ever a piece: a hint for who asks often, without the lock. */
 static _Atomic bool ever;
@@ -105,6 +119,7 @@ static tutti_status hold(void)
 {
     tutti_status st;
 
+    tti_fork_guard(&fork_part);
     if (tti_registered.refs > 0 && !is_mine())
         forget();
     if (tti_registered.refs == 0) {

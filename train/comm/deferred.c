@@ -17,18 +17,20 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <tutti/private.h>
 
 /* Of the process, because its exit is: how many have not landed. They are told of then and otherwise
  * left alone, for what they write to is in use. */
 static atomic_int under_way;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pid_t process; /* that they are under way in, and not in its children; written by once */
 
 static void tell_of_them(void)
 {
     const int n = atomic_load(&under_way);
 
-    if (n > 0)
+    if (n > 0 && getpid() == process)
         tti_log(TTI_LOG_WARN,
                 "%d collective%s on tensors had not been waited for when the program ended"
                 "\n  next: tutti_wait_tensor(), or release the results",
@@ -37,6 +39,7 @@ static void tell_of_them(void)
 
 static void at_exit(void)
 {
+    process = getpid();
     (void)atexit(tell_of_them);
 }
 

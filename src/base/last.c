@@ -1,0 +1,119 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * last.c - the end of a process that only the library's threads are left of.
+ *
+ * Why     main() may leave by pthread_exit(): the process then lasts as long as its threads, and ends as by exit(0) when
+ *         the last one has. Threads of a world that nobody ends never do; such a program would hang for ever, on a core
+ *         that it was not asked to keep.
+ * How     Threads that make worlds, or start our threads, are noted by a key, whose destructor runs when they end, and
+ *         not when the process does. If the main thread has ended by then, a thread is started that looks every
+ *         LOOK_NS how many threads the process has, and ends it when all of them are ours.
+ * True    n_ours counts threads that have begun and not come to their end, so the kernel never lists fewer of ours than
+ *         are counted: the program's are over-estimated for a moment, and never missed. The main thread stays in the list
+ *         when it has ended.
+ * Fails   Threads of other libraries count as the program's: with them the process lasts, as it would without us. Without
+ *         /proc, or the memory for a thread, it lasts, too. */
+#include "base/last.h"
+
+#include <dirent.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include "base/thread.h"
+
+static const int64_t LOOK_NS = 20 * TTI_MS;
+
+/* Of the process, as its end is. */
+static pthread_key_t    key;
+static pthread_once_t   once = PTHREAD_ONCE_INIT;
+static bool             has_key; /* written inside once */
+static _Atomic int      n_ours;
+static _Atomic bool     looking;
+static tti_thread       looker; /* of the one thread that set looking; never joined: it ends with the process */
+
+void tti_own_thread_begins(void)
+{
+    atomic_fetch_add(&n_ours, 1);
+}
+
+void tti_own_thread_ends(void)
+{
+    atomic_fetch_sub(&n_ours, 1);
+}
+
+void tti_own_threads_gone(void)
+{
+    atomic_store(&n_ours, 0);
+    atomic_store(&looking, false);
+    looker.running = false;
+}
+
+/* How many threads the process has; -1: nobody knows. */
+static int count_threads(void)
+{
+    DIR           *dir = opendir("/proc/self/task");
+    struct dirent *entry;
+    int            n = 0;
+
+    if (dir == NULL)
+        return -1;
+    while ((entry = readdir(dir)) != NULL)
+        n += entry->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+/* The main thread is a zombie from its end to the process's. */
+static bool main_has_ended(void)
+{
+    char  path[64], line[256] = "";
+    FILE *file;
+    char *at;
+
+    if (gettid() == getpid())
+        return true; /* this is it, on its way out */
+    snprintf(path, sizeof path, "/proc/self/task/%ld/stat", (long)getpid());
+    file = fopen(path, "re");
+    if (file == NULL)
+        return false;
+    at = fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
+    fclose(file);
+    return at != NULL && strncmp(at, ") Z", 3) == 0;
+}
+
+static void look(void *arg)
+{
+    tti_port *port = tti_port_system();
+    int       n, ours;
+
+    (void)arg;
+    for (;;) {
+        ours = atomic_load(&n_ours); /* before the list: who begins meanwhile counts as the program's */
+        n = count_threads();
+        if (n >= 0 && n <= ours + 1)
+            exit(0);
+        port->ops->sleep_until(port, tti_port_now(port) + LOOK_NS);
+    }
+}
+
+static void on_thread_end(void *arg)
+{
+    (void)arg;
+    if (atomic_load(&n_ours) > 0 && main_has_ended() && !atomic_exchange(&looking, true))
+        (void)tti_thread_start(&looker, "tutti-last", look, NULL);
+}
+
+static void make_key(void)
+{
+    has_key = pthread_key_create(&key, on_thread_end) == 0;
+}
+
+void tti_note_thread(void)
+{
+    (void)pthread_once(&once, make_key);
+    if (has_key)
+        (void)pthread_setspecific(key, &n_ours); /* anything but NULL */
+}
