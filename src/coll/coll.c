@@ -336,7 +336,7 @@ static tutti_status run_alone(tti_coll *coll, const tutti_call *call)
         return fail_aborted(coll, call);
     if (coll->alone) {
         coll->alone = false;
-        st = tti_team_look_for_mismatch(&coll->team, &coll->board);
+        st = tti_team_look_for_mismatch(&coll->team, &coll->board, 0);
         if (st != TUTTI_OK)
             return st;
     }

@@ -58,6 +58,7 @@ typedef struct reader {
     const tti_board *board;
     const tti_join  *mine;
     const tti_join  *all;
+    int64_t          deadline_ns;
 } reader;
 
 static tti_roll roll_of(const tti_team *team, const tti_board *board)
@@ -76,7 +77,7 @@ static void key_of(const tti_team *team, const tti_board *board, int rank, char 
 /* The deadline passed while rank was awaited: look who else has not come. */
 static tutti_status fail_not_joined(const tti_team *team, const tti_roll *roll, int rank)
 {
-    const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
+    const int64_t deadline_ns = tti_board_grace(roll->board, team->port);
     tti_words     words = { .used = 0 };
     bool         *absent = calloc((size_t)team->n_ranks, sizeof *absent);
 
@@ -94,9 +95,9 @@ static tutti_status fail_not_joined(const tti_team *team, const tti_roll *roll, 
 }
 
 /* What another member has found to be wrong; TUTTI_OK: nothing that is known of. */
-tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *board)
+tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *board, int64_t until_ns)
 {
-    const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
+    const int64_t deadline_ns = tti_board_patience(board, team->port, until_ns);
     char          words[TOLD_MAX];
     bool          there = false;
 
@@ -120,13 +121,13 @@ static tutti_status look_at(void *ctx, int rank)
     if (!tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words))
         return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d has not joined, and %s",
                         team->name, team->ranks[rank], words);
-    return tti_team_look_for_mismatch(team, r->board);
+    return tti_team_look_for_mismatch(team, r->board, r->deadline_ns);
 }
 
 /* Leave the last error for members that wait for somebody who will not come: they look for it. */
 static tutti_status tell_mismatch(const tti_team *team, const tti_board *board)
 {
-    const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
+    const int64_t deadline_ns = tti_board_grace(board, team->port);
     char          words[TOLD_MAX] = "";
     tti_words     kept = { .used = 0 };
 
@@ -194,7 +195,7 @@ static tutti_status compare_members(const tti_team *team, const tti_join *mine, 
 
 tutti_status tti_team_look_around(const tti_team *team, const tti_board *board, const tti_join *mine)
 {
-    const int64_t deadline_ns = tti_port_now(team->port) + TTI_BOARD_GRACE_NS;
+    const int64_t deadline_ns = tti_board_grace(board, team->port);
     const int     next = team->n_ranks; /* the first place that only longer lists have */
     tti_join      other;
     char          key[TTI_BOARD_KEY_BYTES];
@@ -205,7 +206,7 @@ tutti_status tti_team_look_around(const tti_team *team, const tti_board *board, 
         board->get(board->context, key, &other, sizeof other, deadline_ns) == TUTTI_OK &&
         compare_members(team, mine, &other, next) != TUTTI_OK)
         return tell_mismatch(team, board);
-    return tti_team_look_for_mismatch(team, board);
+    return tti_team_look_for_mismatch(team, board, 0);
 }
 
 /* Both choose alike. */
@@ -238,7 +239,7 @@ static tutti_status come(void *ctx, int rank)
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns, const tti_join *mine,
                            tti_join *all_out)
 {
-    reader       r = { .team = team, .board = board, .mine = mine, .all = all_out };
+    reader       r = { .team = team, .board = board, .mine = mine, .all = all_out, .deadline_ns = deadline_ns };
     tti_roll     roll = roll_of(team, board);
     tutti_status st;
     int          n = 0;
@@ -250,7 +251,11 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
     roll.look_ms = team->n_ranks < (LOOK_MOST_MS - LOOK_MS) / LOOK_RANK_MS ? LOOK_MS + LOOK_RANK_MS * team->n_ranks
                                                                            : LOOK_MOST_MS;
     roll.look_most_ms = roll.look_ms;
+    if (board->heed != NULL)
+        board->heed(board->context, &team->aborted);
     st = tti_roll_read(&roll, deadline_ns, all_out, &n);
+    if (board->heed != NULL)
+        board->heed(board->context, NULL);
     return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : st;
 }
 

@@ -74,7 +74,7 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
 tutti_status tti_team_look_around(const tti_team *team, const tti_board *board, const tti_join *mine);
 /** Whether somebody has said that lists differ.
  * @errors TUTTI_E_MISMATCH */
-tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *board);
+tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *board, int64_t until_ns);
 
 /** When a call ends that first waits at now_ns. */
 static inline int64_t tti_call_deadline(const tutti_call *call, int64_t now_ns)

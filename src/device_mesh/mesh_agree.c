@@ -22,8 +22,7 @@
 #include "store/store.h"
 #include <tutti/private.h>
 
-#define LOOK_NS  (200 * TTI_MS)   /* between two looks at whether waiting is of use */
-#define GRACE_NS (5 * TTI_SECOND) /* for the verdict, and for naming who is missing */
+#define LOOK_NS (200 * TTI_MS) /* between two looks at whether waiting is of use */
 
 enum { KEY_MAX = 48, NAMED_MAX = 8, WORDS_MAX = 1024, VERDICT_MAX = WORDS_MAX + 16 };
 
@@ -58,15 +57,16 @@ static bool is_there(const meeting *m, const char *key, int64_t deadline_ns)
 static tutti_status name_the_missing(const meeting *m)
 {
     const int64_t now_ns = tti_port_now(m->port);
+    const int64_t until_ns = tti_store_grace(m->world->store);
     char          key[KEY_MAX];
     char          list[NAMED_MAX * 16] = "";
     size_t        used = 0;
     int           n = 0;
     int           r;
 
-    for (r = 0; r < m->world->size && tti_port_now(m->port) < now_ns + GRACE_NS; r++) {
+    for (r = 0; r < m->world->size && tti_port_now(m->port) < until_ns; r++) {
         text_key(m, r, key);
-        if (is_there(m, key, now_ns + GRACE_NS))
+        if (is_there(m, key, until_ns))
             continue;
         if (n++ < NAMED_MAX)
             used += (size_t)snprintf(list + used, sizeof list - used, "%s%d", n > 1 ? ", " : "", r);
@@ -150,7 +150,8 @@ static tutti_status decide(const meeting *m, tutti_status st)
     snprintf(text, sizeof text, "%d %s", (int)st, words);
     verdict_key(m, key);
     wrote = tti_store_compare_set_until(m->world->store, key, "", 0, text, strlen(text),
-                                        tti_port_now(m->port) + GRACE_NS, &kept);
+                                        st == TUTTI_E_TIMEOUT ? tti_store_grace(m->world->store) : m->deadline_ns,
+                                        &kept);
     if (wrote == TUTTI_OK)
         wrote = obey(&kept);
     else if (st != TUTTI_OK)

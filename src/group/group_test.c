@@ -491,6 +491,33 @@ static void test_destroy_of_no_group(void **state)
     assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_E_STATE);
 }
 
+/* ---- warnings ---- */
+
+static void count_line(tutti_log_level level, const char *line, void *ctx)
+{
+    (void)level;
+    *(int *)ctx += strstr(line, "is not in the group") != NULL;
+}
+
+/* A program that calls on a group in each step, in it or not, is told once, and again of another group. */
+static void test_non_members_are_warned_once(void **state)
+{
+    int lines = 0, i;
+
+    (void)state;
+    assert_int_equal(tutti_log_set_sink("count", count_line, &lines), TUTTI_OK);
+    tti_non_member_begins();
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(tutti_barrier(TUTTI_NON_MEMBER), TUTTI_OK);
+        assert_int_equal(tutti_set_timeout(TUTTI_NON_MEMBER, 1000), TUTTI_OK);
+    }
+    assert_int_equal(lines, 2); /* once for each kind */
+    tti_non_member_begins();
+    assert_int_equal(tutti_barrier(TUTTI_NON_MEMBER), TUTTI_OK);
+    assert_int_equal(lines, 3);
+    assert_int_equal(tutti_log_set_sink("count", NULL, NULL), TUTTI_OK);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
 
 /* Whoever steps through a rank makes the others wait: time-outs grow, and never shrink. */
@@ -535,6 +562,7 @@ int main(void)
         TEST(test_thread_world),
         TEST(test_failed_init_leaves_nothing),
         TEST(test_destroy_of_no_group),
+        TEST(test_non_members_are_warned_once),
         TEST(test_a_breakpoint_raises_time_outs),
     };
 

@@ -61,7 +61,8 @@ typedef struct tti_thread_facts {
     uint64_t end_id;
 } tti_thread_facts;
 
-extern _Thread_local tti_thread_facts tti_facts_of_thread __attribute__((tls_model("initial-exec")));
+/* Not in the static memory of threads: dlopen() has little of that to give. */
+extern _Thread_local tti_thread_facts tti_facts_of_thread;
 
 /** This thread has waited for rank late of the group whose operation it is in. */
 static inline void tti_record_waited(int late, int64_t waited_ns)

@@ -118,9 +118,9 @@ static tutti_status check_world(tutti_group *world)
 /* ---- the agreement ---- */
 
 /* Time is up: the first new rank that did not come, and how many. The words stay as they are where all came. */
-static tutti_status name_the_missing(tti_port *port, const tti_join *join, const members *m, int64_t uuid)
+static tutti_status name_the_missing(const tti_join *join, const members *m, int64_t uuid)
 {
-    const int64_t until = tti_port_now(port) + TTI_SECOND;
+    const int64_t until = tti_store_grace(join->store);
     char          words[TTI_GROUP_WORDS_MAX];
     char          key[KEY_MAX];
     int           first = -1;
@@ -289,7 +289,7 @@ static tutti_status meet(tutti_group *world, const members *m, const tutti_recon
     if (st == TUTTI_OK)
         st = tti_world_found(port, &(tti_backing){ .like = world }, &join, world->name, "0", join.store, &fresh);
     if (st == TUTTI_E_TIMEOUT)
-        st = name_the_missing(port, &join, m, opts->uuid);
+        st = name_the_missing(&join, m, opts->uuid);
     if (st == TUTTI_OK)
         become(world, fresh);
     tutti_store_close(join.store);

@@ -16,22 +16,26 @@
 
 enum { GRACE_TRIPS = 4 };
 
+/* How far the server is: as the kernel says, or else as the greeting took. */
+static void note_way(tti_tcp_pool *pool, tti_handle handle, int64_t greeting_ns)
+{
+    tti_stream_facts facts = { .round_trip_us = (uint32_t)(greeting_ns / 1000) };
+
+    if (pool->port->ops->stream_facts == NULL || pool->port->ops->stream_facts(pool->port, handle, &facts) == 0)
+        atomic_store_explicit(&pool->round_trip_us, facts.round_trip_us, memory_order_relaxed);
+}
+
 /* The greeting on a fresh connection, which is closed on failure. */
 static tutti_status greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
 {
+    const int64_t      start_ns = tti_port_now(pool->port);
     const tutti_status st = pool->greet(pool, handle, deadline_ns);
 
-    if (st != TUTTI_OK)
+    if (st == TUTTI_OK)
+        note_way(pool, handle, tti_port_now(pool->port) - start_ns);
+    else
         pool->port->ops->close(pool->port, handle);
     return st;
-}
-
-static void note_way(tti_tcp_pool *pool, tti_handle handle)
-{
-    tti_stream_facts facts;
-
-    if (pool->port->ops->stream_facts != NULL && pool->port->ops->stream_facts(pool->port, handle, &facts) == 0)
-        atomic_store_explicit(&pool->round_trip_us, facts.round_trip_us, memory_order_relaxed);
 }
 
 int64_t tti_tcp_pool_grace_ns(const tti_tcp_pool *pool)
@@ -55,11 +59,9 @@ tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_hand
     st = tti_connect_once(pool->port, pool->host, pool->tcp_port, deadline_ns, &handle);
     if (st == TUTTI_OK)
         st = greet(pool, handle, deadline_ns);
-    if (st != TUTTI_OK)
-        return st;
-    note_way(pool, handle);
-    *handle_out = handle;
-    return TUTTI_OK;
+    if (st == TUTTI_OK)
+        *handle_out = handle;
+    return st;
 }
 
 tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
@@ -139,11 +141,9 @@ tutti_status tti_tcp_pool_connect(tti_tcp_pool *pool, int64_t deadline_ns)
             return greetings_failed(pool, tries, start);
         pause_ns = pause_ns * 3 / 2 < LONGEST_PAUSE_NS ? pause_ns * 3 / 2 : LONGEST_PAUSE_NS;
     }
-    if (st != TUTTI_OK)
-        return st;
-    note_way(pool, handle);
-    tti_tcp_pool_put(pool, handle);
-    return TUTTI_OK;
+    if (st == TUTTI_OK)
+        tti_tcp_pool_put(pool, handle);
+    return st;
 }
 
 void tti_tcp_pool_close(tti_tcp_pool *pool)

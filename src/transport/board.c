@@ -20,6 +20,8 @@
 #include <string.h>
 #include <tutti/private.h>
 
+static const int64_t GRACE_NS = 40 * TTI_MS;
+
 void tti_roll_key(const tti_roll *roll, int rank, char key_out[TTI_BOARD_KEY_BYTES])
 {
     snprintf(key_out, TTI_BOARD_KEY_BYTES, "%s/%d", roll->what, rank);
@@ -75,9 +77,23 @@ static tutti_status has_some(const tti_roll *roll, int first, int n, int64_t dea
     return st;
 }
 
+int64_t tti_board_grace(const tti_board *board, tti_port *port)
+{
+    return board->grace != NULL ? board->grace(board->context) : tti_port_now(port) + GRACE_NS;
+}
+
+int64_t tti_board_patience(const tti_board *board, tti_port *port, int64_t deadline_ns)
+{
+    const int64_t grace_ns = tti_board_grace(board, port);
+    const int64_t second_ns = tti_port_now(port) + TTI_SECOND;
+    const int64_t left_ns = second_ns < deadline_ns ? second_ns : deadline_ns;
+
+    return left_ns > grace_ns ? left_ns : grace_ns;
+}
+
 static int64_t grace(const tti_roll *roll)
 {
-    return tti_port_now(roll->port) + TTI_BOARD_GRACE_NS;
+    return tti_board_patience(roll->board, roll->port, roll->until_ns);
 }
 
 /* How many ranks from first on are there, of at most n, up to the first that is not: 1, 2, 4, ... more at a time, then by
@@ -135,7 +151,7 @@ static tutti_status read_some(const tti_roll *roll, int most, int64_t until_ns, 
     return st;
 }
 
-tutti_status tti_roll_read(const tti_roll *roll, int64_t deadline_ns, void *out, int *n_out)
+static tutti_status read_all(const tti_roll *roll, int64_t deadline_ns, void *out, int *n_out)
 {
     int64_t      look_ns = roll->look_ms * TTI_MS;
     int          most = TTI_BOARD_KEYS_MAX;
@@ -161,6 +177,14 @@ tutti_status tti_roll_read(const tti_roll *roll, int64_t deadline_ns, void *out,
         look_ns = 2 * look_ns < roll->look_most_ms * TTI_MS ? 2 * look_ns : roll->look_most_ms * TTI_MS;
     }
     return st;
+}
+
+tutti_status tti_roll_read(const tti_roll *roll, int64_t deadline_ns, void *out, int *n_out)
+{
+    tti_roll own = *roll;
+
+    own.until_ns = deadline_ns;
+    return read_all(&own, deadline_ns, out, n_out);
 }
 
 /* ---- who is missing --------------------------------------------------------------------------------- */

@@ -25,12 +25,19 @@ typedef struct tti_board {
     tutti_status (*get_all)(void *context, const char *const *keys, int n, void *out, size_t bytes,
                             int64_t deadline_ns);
     tutti_status (*has_all)(void *context, const char *const *keys, int n, int64_t deadline_ns, bool *all_out);
+    /* Optional: when a wait has run out of time, until when a board that lives has answered who is missing. */
+    int64_t (*grace)(void *context);
+    /* Optional: waits of this thread end early, as time-outs, soon after *stop has become true. NULL: they do not. */
+    void (*heed)(void *context, const _Atomic bool *stop);
 } tti_board;
 
 enum { TTI_BOARD_KEYS_MAX = 256, TTI_BOARD_KEY_BYTES = 32 };
 
-/** After a wait ran out of time: how long asking the board who is missing may take. */
-#define TTI_BOARD_GRACE_NS TTI_SECOND
+
+/** The board's grace from now on, or that of one that does not say. */
+int64_t tti_board_grace(const tti_board *board, tti_port *port);
+/** The same for what is asked in the midst of a wait until deadline_ns: a second, if there is that much left. */
+int64_t tti_board_patience(const tti_board *board, tti_port *port, int64_t deadline_ns);
 
 /** What every rank of n leaves: the same number of bytes, under "what/rank". */
 typedef struct tti_roll {
@@ -47,6 +54,7 @@ typedef struct tti_roll {
     void *ctx;
     int   look_ms; /* the first such time; later ones may be longer, up to look_most_ms */
     int   look_most_ms;
+    int64_t until_ns; /* tti_roll_read()'s own */
 } tti_roll;
 
 /** The key of rank's piece. */

@@ -115,7 +115,7 @@ static bool list_marked(const bool *marked, int n_ranks, char out[MISSING_TEXT_M
 /* The same of ranks whose card is not on the board. */
 static bool list_the_missing(const tti_roll *roll, char out[MISSING_TEXT_MAX], int *n_out)
 {
-    const int64_t deadline_ns = tti_port_now(roll->port) + TTI_BOARD_GRACE_NS;
+    const int64_t deadline_ns = tti_board_grace(roll->board, roll->port);
     bool         *missing = malloc((size_t)roll->n * sizeof *missing);
     bool          all;
 
@@ -176,7 +176,7 @@ static tutti_status look_for_trouble(void *ctx, int rank)
 {
     const tti_mesh_config *config = ((const reader *)ctx)->config;
     const tti_board       *board = config->board;
-    const int64_t          deadline_ns = tti_port_now(config->port) + TTI_BOARD_GRACE_NS;
+    const int64_t          deadline_ns = tti_board_patience(board, config->port, config->deadline_ns);
     tti_trouble            trouble;
     bool                   there = false;
 

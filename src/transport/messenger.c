@@ -18,7 +18,7 @@
 #include "transport/mesh_links.h"
 #include "wire/addr.h"
 
-enum { LINGER_MS = 100, CALL_MS = 1000 };
+enum { LINGER_MS = 70 };
 
 /* ---- posting --------------------------------------------------------------------------------------- */
 
@@ -321,36 +321,33 @@ static void end_everything(tti_messenger *m)
     }
 }
 
-/* How long after a failure to stay, because a notice may not have arrived: CALL_MS while one is queued for a
- * connection that is being made; LINGER_MS while one is queued, or in a socket whose peer has not hung up. */
-static int64_t linger_ms(const tti_messenger *m)
+/* Whether a notice may not have arrived: it is queued, or its connection is being made, or it is in a socket whose peer
+ * has not hung up. */
+static bool is_telling(const tti_messenger *m)
 {
-    int64_t ms = 0;
-    int     i;
+    int i;
 
     for (i = 0; i < m->n_ranks; i++) {
         const tti_lane *lane = &m->lanes[i];
 
-        if (!lane->told || lane->way == TTI_WAY_LOST)
-            continue;
-        if (lane->link == NULL)
-            return CALL_MS;
-        if (lane->queue.first != NULL || lane->link->ops->handle(lane->link) != TTI_NO_HANDLE)
-            ms = LINGER_MS;
+        if (lane->told && lane->way != TTI_WAY_LOST &&
+            (lane->link == NULL || lane->queue.first != NULL || lane->link->ops->handle(lane->link) != TTI_NO_HANDLE))
+            return true;
     }
-    return ms;
+    return false;
 }
 
 /* After a failure: a notice stands behind what was queued before it, and a socket that is closed with
  * unread bytes throws away what it has not sent. So stay a moment, taking in what comes, until those who
- * were told have hung up. */
+ * were told have hung up. Not longer than LINGER_MS from when they were told: the end of a world waits for nobody, and a
+ * peer that hears nothing finds that this rank has left. */
 static void linger(tti_messenger *m)
 {
     int64_t until_ns;
 
     m->driving = true; /* the connector leaves the links alone that this sleeps on */
-    while (m->told_ns != 0) {
-        until_ns = m->told_ns + linger_ms(m) * TTI_MS;
+    while (m->told_ns != 0 && is_telling(m)) {
+        until_ns = m->told_ns + LINGER_MS * TTI_MS;
         if (tti_port_now(m->port) >= until_ns)
             break;
         tti_messenger_sleep(m, until_ns);

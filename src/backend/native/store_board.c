@@ -70,8 +70,19 @@ static tutti_status has_all(void *context, const char *const *keys, int n, int64
     return tti_store_check_until(context, keys, (size_t)n, deadline_ns, all_out);
 }
 
+static int64_t grace(void *context)
+{
+    return tti_store_grace(context);
+}
+
+static void heed(void *context, const _Atomic bool *stop)
+{
+    (void)context;
+    tti_store_heed(stop);
+}
+
 tti_board tti_store_board(tutti_store *store)
 {
     return (tti_board){ .context = store, .put = put, .get = get, .has = has, .get_all = get_all,
-                        .has_all = has_all };
+                        .has_all = has_all, .grace = grace, .heed = heed };
 }
