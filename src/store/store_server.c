@@ -374,6 +374,7 @@ static tutti_status start_on(tti_port *port, const tti_listen *at, const tti_sec
         tti_listen_close(&theirs);
         return tti_fail(TUTTI_E_NOMEM, "no memory for a store server");
     }
+    server->age = tti_fork_age();
     server->at = *at;
     st = tti_port_server_start(port, at, secret, limits, &server->on_port);
     if (st != TUTTI_OK) {
