@@ -27,7 +27,7 @@
 #include "scenarios.h"
 #include <tutti/private.h>
 
-enum { WARM = 3, FEW = 4, STUCK_MS = 20000, SETTLE_TRIES = 2000, WORDS = 500, ENDS = TT_SCENARIO_RANKS };
+enum { WARM = 2, FEW = 3, STUCK_MS = 20000, SETTLE_TRIES = 2000, WORDS = 500, ENDS = TT_SCENARIO_RANKS };
 
 /* One row: everything but n. */
 typedef struct row {
