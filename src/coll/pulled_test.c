@@ -37,6 +37,7 @@ static some_members *make_members(void)
     assert_non_null(all);
     memset(all, 0, sizeof *all);
     all->team.n_ranks = MEMBERS;
+    all->team.port = tti_port_system();
     all->channel.team = &all->team;
     all->channel.members = all->members;
     for (r = 0; r < MEMBERS; r++) {

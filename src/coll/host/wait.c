@@ -219,7 +219,7 @@ static tutti_status wait_long(tti_host_channel *channel, int rank, tti_counter_k
     if (channel->in_background && atomic_load_explicit(&channel->hurried, memory_order_relaxed) >= channel->note.seq)
         tti_host_wait_in_background(channel, false);
     patience = channel->patience;
-    if (channel->deadline_ns == 0 && patience.bursts == 0 && patience.yields == 0)
+    if (channel->deadline_ns == 0 && patience.bursts == 0 && patience.yields == 0 && !has_come(&w, value))
         st = tti_host_look(channel, rank, kind, value); /* time counts from here, not from the end of the first sleep */
     for (turn = 0; turn < patience.bursts && st == TUTTI_OK; turn++) {
         st = tti_host_look(channel, rank, kind, value);
