@@ -5,7 +5,7 @@
  * How     A job is 2 to 8 processes, which the runner forks. They go through rounds. In each, one rank, the victim,
  *         does something to itself in the middle of a call: at its n-th point (points.h), where n is drawn from as
  *         many as it passed when all went well a moment before. The others find an error, shrink to those that are
- *         left, check a sum, and begin the next round; the last rank ends the job.
+ *         left, check a sum, let new processes in for those that are gone, and begin the next round.
  *             draw.c     what happens in a round: a function of the job's seed and the round, so that all know
  *             act.c      points are counted, and the fault
  *             calls.c    the calls in which it happens, and whether their results are right
@@ -29,7 +29,7 @@
 
 enum {
     RANKS_MAX = 8,
-    ROUNDS_MAX = 8,
+    ROUNDS_MAX = 20,
     WORDS_MAX = 600,
     CALL_NAME_MAX = 48,
     BEAT_MS = 250,          /* between heartbeats: silence is to be reported within four of them */
@@ -88,6 +88,9 @@ typedef struct tt_board {
     _Atomic uint32_t met[MEETINGS];
     _Atomic int      round;
     _Atomic int      pids[RANKS_MAX];
+    _Atomic unsigned wanted;            /* bits: slots for which the runner is to start a process */
+    int              places[RANKS_MAX]; /* by rank of the world that has grown: its slot */
+    int              attempt, salt, meeting, world_round; /* where newcomers come in */
     char             where[RANKS_MAX][WORDS_MAX];
     round_page       rounds[ROUNDS_MAX];
     _Atomic int64_t  next[2]; /* --every: the call and the point whose turn it is */
@@ -154,6 +157,8 @@ bool tt_words_name(const char *words, const bool *guilty, int size);
 
 /* rank.c */
 _Noreturn void tt_fault_rank(const tt_job *job, int slot);
+/** One that comes into the world that is at work, in the place of one that is gone. */
+_Noreturn void tt_fault_newcomer(const tt_job *job, int slot);
 
 /* net.c */
 typedef struct tt_net {

@@ -19,7 +19,7 @@
 #include "harness/scratch.h"
 #include <tutti/private.h>
 
-enum { LOOK_MS = 10, STACKS_MAX = 16384 };
+enum { LOOK_MS = 5, STACKS_MAX = 16384 };
 
 typedef struct rank_process {
     pid_t pid; /* 0: has ended */
@@ -148,6 +148,23 @@ static int reap(const tt_job *job, rank_process *ranks, char *words, size_t byte
     return left;
 }
 
+/* Start processes for the slots that the ranks want filled, once those that sat there have ended. */
+static void start_newcomers(const tt_job *job, rank_process *ranks)
+{
+    unsigned wanted = atomic_load(&job->board->wanted);
+    int      slot;
+
+    for (slot = 0; slot < job->size; slot++) {
+        if ((wanted & 1u << slot) == 0 || ranks[slot].pid > 0)
+            continue;
+        ranks[slot].pid = fork();
+        if (ranks[slot].pid == 0)
+            tt_fault_newcomer(job, slot);
+        atomic_store(&job->board->pids[slot], (int)ranks[slot].pid);
+        atomic_fetch_and(&job->board->wanted, ~(1u << slot));
+    }
+}
+
 /* Let those that were stopped go on; again and again, for one may stop later than it says. */
 static void let_go(const tt_job *job, const rank_process *ranks)
 {
@@ -184,6 +201,21 @@ static void print_stacks(pid_t pid)
     free(text);
 }
 
+/* Whether the kernel sees it run, sleep, stopped or dead. */
+static void print_state(pid_t pid)
+{
+    char  path[64], line[128];
+    FILE *status;
+
+    snprintf(path, sizeof path, "/proc/%d/status", (int)pid);
+    status = pid > 0 ? fopen(path, "r") : NULL;
+    while (status != NULL && fgets(line, sizeof line, status) != NULL)
+        if (strncmp(line, "State:", 6) == 0)
+            fprintf(stderr, "  %s", line);
+    if (status != NULL)
+        fclose(status);
+}
+
 static void print_all(const tt_job *job, const rank_process *ranks, bool stacks)
 {
     char path[200], prefix[32];
@@ -192,6 +224,7 @@ static void print_all(const tt_job *job, const rank_process *ranks, bool stacks)
     for (slot = 0; slot < job->size; slot++) {
         fprintf(stderr, "---- process %d (%s): %s\n", slot, ranks[slot].pid > 0 ? "there" : "has ended",
                 job->board->where[slot]);
+        print_state(ranks[slot].pid);
         snprintf(path, sizeof path, "%s/rank-%d.log", job->dir, slot);
         snprintf(prefix, sizeof prefix, "  %d | ", slot);
         tt_tail(path, prefix, 8);
@@ -222,6 +255,7 @@ static job_end watch(const tt_job *job, rank_process *ranks, char *words, size_t
             round = atomic_load(&job->board->round);
             since = tti_now_ns();
         }
+        start_newcomers(job, ranks);
         let_go(job, ranks);
         if (tti_now_ns() - since > HANG_MS * TTI_MS) {
             snprintf(words, bytes, "round %d has lasted longer than %d ms", round, HANG_MS);
@@ -243,6 +277,7 @@ job_end tt_job_run(tt_job *job, char *words_out, size_t bytes)
     memset(job->board->met, 0, sizeof job->board->met);
     memset(job->board->where, 0, sizeof job->board->where);
     atomic_store(&job->board->round, 0);
+    atomic_store(&job->board->wanted, 0);
     store = start_store(job);
     snprintf(words_out, bytes, "the store cannot be started");
     if (store > 0) {
@@ -250,7 +285,7 @@ job_end tt_job_run(tt_job *job, char *words_out, size_t bytes)
         if (start_ranks(job, ranks))
             end = watch(job, ranks, words_out, bytes);
         if (end != JOB_OVER)
-            print_all(job, ranks, end == JOB_HUNG);
+            print_all(job, ranks, true);
         kill(store, SIGKILL);
         waitpid(store, NULL, 0);
     }

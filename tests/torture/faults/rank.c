@@ -93,30 +93,42 @@ static _Noreturn void broken(me *m, const char *what)
 
 /* ---- worlds ---- */
 
-static tutti_status join(me *m, int64_t timeout_ms)
+/* The store's part for the worlds of an attempt. */
+static tutti_status open_part(me *m, int attempt, int64_t timeout_ms, tutti_store **part_out)
 {
     tutti_tcp_store_options to = TUTTI_TCP_STORE_OPTIONS;
-    tutti_init_options      opts = TUTTI_INIT_OPTIONS;
     tutti_store            *store = NULL;
     char                    name[64];
     tutti_status            st;
 
-    at(m, "joins");
-    snprintf(name, sizeof name, "attempt-%d", m->attempt++);
-    tt_wish_algorithms(tt_dice(m->job->seed, 50 + (uint64_t)m->attempt), m->job->every);
+    snprintf(name, sizeof name, "attempt-%d", attempt);
     to.host = m->job->store_host;
     to.port = m->job->store_port;
     to.timeout_ms = timeout_ms;
     st = tutti_tcp_store_open(&to, &store);
+    if (st == TUTTI_OK)
+        st = tutti_prefix_store_open(name, store, part_out);
+    tutti_store_close(store);
+    return st;
+}
+
+static tutti_status join(me *m, int64_t timeout_ms)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_store       *part = NULL;
+    tutti_status       st;
+
+    at(m, "joins");
+    tt_wish_algorithms(tt_dice(m->job->seed, 50 + (uint64_t)m->attempt), m->job->every);
+    st = open_part(m, m->attempt++, timeout_ms, &part);
     if (st != TUTTI_OK)
         return st;
-    opts.store = store;
+    opts.store = part;
     opts.rank = m->rank;
     opts.world_size = m->size;
     opts.timeout_ms = timeout_ms;
-    opts.group_name = name;
     st = tutti_create_process_group(&opts, &m->world);
-    tutti_store_close(store);
+    tutti_store_close(part);
     if (st != TUTTI_OK)
         m->world = NULL;
     else
@@ -152,6 +164,14 @@ static void end_world(me *m)
     m->world = NULL;
 }
 
+/* Whether the survivors find out by themselves who is gone; those that are silent are named by a list. */
+static bool agrees(const me *m)
+{
+    const tt_draw *plan = &m->page->plan;
+
+    return !tt_fault_leaves_alive(plan->what) && plan->dice / 7 % 2 == 0;
+}
+
 /* Number those that are not in gone anew. */
 static void count_off(me *m)
 {
@@ -166,6 +186,22 @@ static void count_off(me *m)
     }
     m->size = n;
     m->rank = mine;
+}
+
+/* Leave out whoever is dead, by agreement of those that are left. */
+static tutti_status shrink_together(me *m, int64_t timeout_ms)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    const bool          few = 2 * (m->size - m->n_gone) <= m->size;
+    tutti_group        *left = NULL;
+    tutti_status        st;
+
+    opts.timeout_ms = timeout_ms;
+    st = tutti_shrink_group(NULL, 0, m->world, TUTTI_SHRINK_ABORT | (few ? TUTTI_SHRINK_MINORITY : 0u), &opts, &left);
+    if (st != TUTTI_OK)
+        return st;
+    m->world = left;
+    return tutti_set_timeout(left, timeout_ms);
 }
 
 static tutti_status shrink_without(me *m, const bool *out, int64_t timeout_ms)
@@ -372,7 +408,7 @@ static void do_shrink(me *m)
     if (is_victim(m))
         arm(m, m->shrink_points > 0 ? m->shrink_points : POINTS_GUESSED);
     at(m, "shrinks, and somebody fails");
-    st = shrink_without(m, out, JOIN_FAULT_MS);
+    st = agrees(m) ? shrink_together(m, JOIN_FAULT_MS) : shrink_without(m, out, JOIN_FAULT_MS);
     if (st == TUTTI_OK)
         renumber_guilty(m, plan->leaves);
     until_it_fails(m, st, begun);
@@ -429,6 +465,58 @@ static void check_sum(me *m, seen *s)
     }
 }
 
+/* Everybody says where it sits in the world that has grown. */
+static void take_places(me *m)
+{
+    tt_board *b = m->job->board;
+
+    m->rank = tutti_get_rank(m->world);
+    m->size = tutti_get_world_size(m->world);
+    b->places[m->rank] = m->slot;
+    meet(m, m->size);
+    memcpy(m->slots, b->places, sizeof m->slots);
+    tutti_set_timeout(m->world, CALM_MS);
+}
+
+/* Have the runner start others for those that are gone, and let them in. */
+static void grow(me *m, int round)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tt_board           *b = m->job->board;
+    tutti_group        *grown = NULL;
+    seen                nothing = { 0 };
+    unsigned            slots = (1u << m->job->size) - 1;
+    int                 r;
+
+    for (r = 0; r < m->size; r++)
+        slots &= ~(1u << m->slots[r]);
+    if (m->rank == 0) {
+        b->attempt = m->attempt;
+        b->salt = m->salt;
+        b->meeting = m->meeting;
+        b->world_round = round;
+        atomic_store(&b->wanted, slots);
+    }
+    at(m, "lets others in");
+    tt_wish_algorithms(tt_dice(m->job->seed, 90 + (uint64_t)round), m->job->every);
+    opts.timeout_ms = CALM_MS;
+    if (tutti_grow_group(m->world, NULL, m->job->size - m->size, &opts, &grown) != TUTTI_OK)
+        broken(m, "growing");
+    m->world = grown;
+    take_places(m);
+    check_sum(m, &nothing);
+}
+
+static void end_round(me *m, int round)
+{
+    meet(m, m->size);
+    if (m->rank == 0) {
+        atomic_store(&m->job->board->rounds[round].over, true);
+        atomic_store(&m->job->board->round, round + 1);
+    }
+    meet(m, m->size);
+}
+
 /* Whether the survivors join anew instead of shrinking: where they have no world in common, and, for a short run, where
  * connections were cut and all live: who is gone then is what they do not agree upon (README.md). */
 static bool goes_on_anew(const me *m)
@@ -460,7 +548,7 @@ static void go_on(me *m)
     } else if (has_world) {
         at(m, "shrinks");
         tt_count(TT_POINTS_ALL);
-        st = shrink_without(m, m->gone, CALM_MS);
+        st = agrees(m) ? shrink_together(m, CALM_MS) : shrink_without(m, m->gone, CALM_MS);
         m->shrink_points = tt_counted();
         if (st != TUTTI_OK)
             broken(m, "shrinking");
@@ -474,12 +562,9 @@ static void go_on(me *m)
     }
     if (has_world)
         check_sum(m, s); /* and while it does */
-    meet(m, m->size);
-    if (m->rank == 0) {
-        atomic_store(&m->page->over, true);
-        atomic_store(&m->job->board->round, round + 1);
-    }
-    meet(m, m->size);
+    if (has_world && m->page->plan.what != F_HOLE) /* a host that is back on the bridge is not found for seconds */
+        grow(m, round);
+    end_round(m, round);
 }
 
 static void one_round(me *m, int round)
@@ -530,20 +615,49 @@ static void enter(const tt_job *job, int slot)
         setenv("TUTTI_TRANSPORT", "tcp", 1);
 }
 
+static _Noreturn void go_through(me *m, int round)
+{
+    for (; round < ROUNDS_MAX && m->size >= 2; round++) {
+        one_round(m, round);
+        if (m->page->plan.when == P_TEARDOWN)
+            break;
+    }
+    leave(m, 0);
+}
+
 void tt_fault_rank(const tt_job *job, int slot)
 {
     me  m = { .job = job, .slot = slot, .rank = slot, .size = job->size };
-    int r, round;
+    int r;
 
     enter(job, slot);
     for (r = 0; r < job->size; r++)
         m.slots[r] = r;
     if (!begins_without_world(&m) && join(&m, CALM_MS) != TUTTI_OK)
         broken(&m, "the first join");
-    for (round = 0; round < ROUNDS_MAX && m.size >= 2; round++) {
-        one_round(&m, round);
-        if (m.page->plan.when == P_TEARDOWN)
-            break;
-    }
-    leave(&m, 0);
+    go_through(&m, 0);
+}
+
+void tt_fault_newcomer(const tt_job *job, int slot)
+{
+    const tt_board    *b = job->board;
+    me                 m = { .job = job, .slot = slot, .rank = -1, .attempt = b->attempt, .salt = b->salt, .meeting = b->meeting };
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    seen               nothing = { 0 };
+    tutti_store       *part = NULL;
+
+    enter(job, slot);
+    at(&m, "comes in");
+    tt_wish_algorithms(tt_dice(job->seed, 90 + (uint64_t)b->world_round), job->every);
+    opts.timeout_ms = CALM_MS;
+    if (open_part(&m, b->attempt - 1, CALM_MS, &part) != TUTTI_OK)
+        broken(&m, "a newcomer's store");
+    opts.store = part;
+    if (tutti_join_group(&opts, NULL, &m.world) != TUTTI_OK)
+        broken(&m, "coming in");
+    tutti_store_close(part);
+    take_places(&m);
+    check_sum(&m, &nothing);
+    end_round(&m, b->world_round);
+    go_through(&m, b->world_round + 1);
 }
