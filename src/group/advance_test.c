@@ -378,6 +378,24 @@ static void test_nobody_comes_for_it(void **state)
     tutti_destroy_process_group(world);
 }
 
+/* Nor does it matter that a thread is inside the group: it may wait there for a message whose sender waits for the work. */
+static void test_nobody_comes_but_one_is_inside(void **state)
+{
+    tutti_group *world = new_world(TUTTI_PROGRESS_BEGUN, false);
+    tutti_work  *work;
+    int          soon_from;
+
+    (void)state;
+    assert_int_equal(tti_group_enter(world), TUTTI_OK);
+    work = start_one_put_off(world, &soon_from);
+    await(&runs, work->seq);
+    assert_true(atomic_load(&runs_in_background));
+    tti_group_leave(world, "a receive", TUTTI_OK);
+    assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+    tutti_work_free(work);
+    tutti_destroy_process_group(world);
+}
+
 /* Whoever asks for the end of one, and does not run it, has a worker come. */
 static void test_who_asks_wants_it(void **state)
 {
@@ -632,6 +650,7 @@ int main(void)
         TEST(test_a_later_one_fails),
         TEST(test_who_waits_hastens),
         TEST(test_nobody_comes_for_it),
+        TEST(test_nobody_comes_but_one_is_inside),
         TEST(test_who_asks_wants_it),
         TEST(test_the_end_of_one_put_off),
         TEST(test_a_failure_finishes_the_group),

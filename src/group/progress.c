@@ -292,7 +292,7 @@ void tti_queue_recall(tti_runner *runner, bool all)
     tutti_work *work;
 
     for (work = runner->first; work != NULL && (away || all); work = work->next) {
-        const bool left = away && work->call.seq == work->group->turn && work->group->inside == 0;
+        const bool left = away && work->call.seq == work->group->turn; /* who is inside may be in a receive that needs it */
 
         if (work->put_off && left)
             doubt(work->group);

@@ -40,8 +40,8 @@ WAYS = [
      [r"rank 3 \(pid \d+, \S+\) has not come", r"ranks 0-2 wait for it, rank \d since \S+ m?s in all_reduce #2",
       r"it sleeps in \S*nanosleep", r"its last operation: all_reduce #1", r"next: see where it is: gdb -p \d+"]),
     ("different", "Ranks call different operations",
-     "Ranks 0 and 1 add up over two groups, each in an order of its own. (Different calls in one group are an error at once, "
-     "`TUTTI_E_MISMATCH`, and no hang.)",
+     "Ranks 0 and 1 add up over two groups, each in an order of its own, in asynchronous calls. (Different calls in one group, and "
+     "two groups in blocking calls of two ranks, are an error at once, `TUTTI_E_MISMATCH`, and no hang.)",
      [r"ranks wait for each other", r"rank 0 \(pid \d+, \S+\) waits for rank 1, since \S+ m?s, in all_reduce #1 .* on group 'model'",
       r"rank 1 \(pid \d+, \S+\) waits for rank 0, since \S+ m?s, in all_reduce #1 .* on group 'metrics'",
       r"and ranks 2, 3 with them", r"next: all ranks have to call operations of several groups in one order"]),

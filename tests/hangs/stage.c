@@ -5,7 +5,7 @@
  *   dead       rank 2 is killed, and the others have no plan for that
  *   stopped    rank 1 is stopped by a signal
  *   late       rank 3 sleeps where the others expect it
- *   different  ranks 0 and 1 use two groups, each in its own order
+ *   different  ranks 0 and 1 use two groups, each in its own order, from asynchronous calls on
  *   send       rank 1 receives when it has seen a sign that rank 0 gives when it has sent
  *
  * Who has come to the point where it hangs says so in a line. */
@@ -66,6 +66,18 @@ static int late(int rank)
     return sum(NULL) == TUTTI_OK ? 0 : fail("all_reduce");
 }
 
+/* After asynchronous calls it is not proved that a rank which waits does nothing else: so this is no error at once. */
+static tutti_status sum_in_background(tutti_group *group)
+{
+    tutti_work  *work = NULL;
+    tutti_status st = tutti_all_reduce_async(TUTTI_SPAN(data, 1000), TUTTI_SUM, group, &work);
+
+    if (st == TUTTI_OK)
+        st = tutti_work_wait(work);
+    tutti_work_free(work);
+    return st;
+}
+
 static int different(int rank)
 {
     static const int    pair[] = { 0, 1 };
@@ -79,7 +91,8 @@ static int different(int rank)
     if (tutti_new_group(pair, 2, &options, &metrics) != TUTTI_OK)
         return fail("new_group");
     say("is here");
-    if (rank < 2 && (sum(rank == 0 ? model : metrics) != TUTTI_OK || sum(rank == 0 ? metrics : model) != TUTTI_OK))
+    if (rank < 2 && (sum_in_background(rank == 0 ? model : metrics) != TUTTI_OK ||
+                     sum_in_background(rank == 0 ? metrics : model) != TUTTI_OK))
         return fail("all_reduce");
     return tutti_barrier(NULL) == TUTTI_OK ? 0 : fail("barrier");
 }

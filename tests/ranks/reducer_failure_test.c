@@ -418,6 +418,8 @@ static void a_group_without_the_dead(tt_ctx *t)
     OK(tutti_reducer_create(s.params, s.n, &s.opts, &r));
     good_step(t, r, 0);
     OK(tutti_reducer_prepare_for_backward(r, NULL, 0));
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size); /* nobody is in a collective any more */
     if (t->rank == ODD)
         tt_die();
     OK(tutti_reducer_mark_ready(r, 2));
