@@ -158,6 +158,8 @@ static const row rows[] = {
     { "TUTTI_DEBUG", check_log, 0, 0 },
     { "TORCH_DISTRIBUTED_DEBUG", check_log, 0, 0 },
     { "TUTTI_TIMEOUT_MS", check_timeout, 0, 0 },
+    { "TUTTI_HEARTBEAT_MS", NULL, 10, 3600000 },
+    { "TUTTI_SILENT_MS", NULL, 1, INT64_MAX / 1000000 },
     { "TUTTI_OBJECT_MAX", NULL, 1, INT64_C(1) << 40 },
     { "TUTTI_OBJECTS_MAX", NULL, 1, INT64_C(1) << 40 },
     { "TUTTI_TRANSPORT", check_native, 0, 0 },

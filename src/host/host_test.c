@@ -71,6 +71,8 @@ static void values_are_checked_by_their_readers(void **state)
     check("TUTTI_RECORDER", "no", true, NULL);
     check("TUTTI_RECORDER", "2", false, "TUTTI_RECORDER is '2'");
     check("TUTTI_TRACE_BUFFER_SIZE", "-5", false, "TUTTI_TRACE_BUFFER_SIZE is '-5'");
+    check("TUTTI_HEARTBEAT_MS", "0", false, "TUTTI_HEARTBEAT_MS is '0'");
+    check("TUTTI_SILENT_MS", "x", false, "TUTTI_SILENT_MS is 'x'");
     check("TUTTI_DEBUGGER", "anything", true, NULL);
     check("TUTTI_AUTH", "maybe", false, "not 'secret' or 'none'");
     check("TUTTI_SECRET_FILE", "/nowhere/secret", false, "cannot open secret file");
