@@ -300,7 +300,7 @@ static bool drive_for(tti_messenger *m, const tti_request *request, patience *p)
             if (has_run_out(p, m->port, now_ns) && !has_come(m, request, p))
                 return false;
             tti_messenger_look(m, now_ns);
-            if (p->tells)
+            if (p->tells && !has_come(m, request, p))
                 tell_receive(m, request, p, now_ns);
             idle_ns = idle_ns == 0 ? now_ns : idle_ns;
         }

@@ -20,7 +20,8 @@
  *         A wait that has failed is hidden before its rank does anything else, and to other hosts the notice of the
  *         failure goes first.
  *         A blocking receive is a wait, too, for a message that the other has not sent: who answers it has nothing queued for
- *         the receiver, which looks once more at what has come before it says so.
+ *         the receiver. That message may lie here unread, if this rank had no core: so before a receive answers a
+ *         wait it looks once more at what had come before that was shown, and answers nothing if anything had.
  * Alone   Threads that make calls, or messages, in this world are counted by the first one that is another. A program whose
  *         asynchronous calls are run by threads of the library is not alone, and of it nothing is said here.
  * Cost    Nothing before a wait is long. Then one frame to each member of other hosts, and one for each answer. */
@@ -226,11 +227,9 @@ static bool look_at(tti_messenger *m, const tti_known_group *known, int rank, tt
         tti_fail_group(m, known->group, &why);
         return true;
     }
-    if (!own->alone || !waits_for_us(m, own, rank, &theirs))
+    if (!own->alone || !waits_for_us(m, own, rank, &theirs) || (is_receive(own) && has_moved_since(m, rank)))
         return false;
     if (includes(own->needs, rank) && theirs.answers_group == own->group && theirs.answers_seq == own->note.seq) {
-        if (is_receive(own) && has_moved_since(m, rank))
-            return false;
         fail_circle(m, own, rank, &theirs);
         return true;
     }
@@ -246,8 +245,10 @@ static void tell_wait(tti_messenger *m, tti_wait *own)
     int                    i;
 
     own->alone = !atomic_load(&m->several_callers);
-    for (i = 0; known != NULL && i < known->n_ranks && !over; i++)
+    for (i = 0; known != NULL && i < known->n_ranks && !over; i++) {
         over = look_at(m, known, known->ranks[i], own);
+        known = tti_compared_group(m, own->group); /* a notice may have come: of this group, or of one more to be known */
+    }
     if (known == NULL || over)
         return;
     m->shown_group = own->group;
