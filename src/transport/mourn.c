@@ -9,7 +9,8 @@
  *         every other member does so by itself.
  * True    What the dead has sent before is still on its way, from the hands of others too, and a call that it has done its
  *         part of may end well. So nothing is finished while bytes move: only when none has for QUIET_MS, or when
- *         PATIENCE_MS have passed all the same. That is well within the second in which everybody has to know.
+ *         PATIENCE_MS have passed all the same. The first is well within the second in which everybody has to know; the second is
+ *         for those who wait for nobody that is dead, while others keep bytes moving.
  *         Groups that are entered with a member that is lost already are finished at the next look. */
 #include "transport/messenger_core.h"
 

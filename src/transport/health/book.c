@@ -49,6 +49,7 @@ struct tti_sight {
     uint64_t         beat;
     int64_t          moved_ns; /* awake_ns when beat last changed */
     int64_t          spoke_ns; /* the same, of the host's stamp */
+    int64_t          unwell_ns; /* and what since_ns was */
     _Atomic int64_t  since_ns; /* of the port's clock: since when it is not well */
     _Atomic bool     lost;     /* silent for too long */
 };
@@ -82,7 +83,7 @@ tti_end_cause tti_said_cause(tti_said said)
 {
     const uint32_t detail = (uint32_t)(said & DETAIL_MASK);
 
-    if (tti_said_life(said) != TTI_LIFE_DEAD)
+    if (tti_said_life(said) != TTI_LIFE_DEAD || detail >> CAUSE_SHIFT > TTI_CAUSE_SIGNAL)
         return (tti_end_cause){ .kind = TTI_CAUSE_UNKNOWN };
     return (tti_end_cause){ .kind = (tti_cause_kind)(detail >> CAUSE_SHIFT), .value = (int)(detail & 0xffff) };
 }
@@ -184,8 +185,10 @@ static void put(tti_book *book, int rank, tti_said said, int64_t since_ns)
     const tti_life before = tti_said_life(tti_book_said(book, rank)), life = tti_said_life(said);
     tti_sight     *sight = &book->sights[rank];
 
-    if (life != before && (before == TTI_LIFE_WELL || tti_life_is_final(life)))
+    if (life != before && (before == TTI_LIFE_WELL || tti_life_is_final(life))) {
         atomic_store_explicit(&sight->since_ns, since_ns, memory_order_relaxed);
+        sight->unwell_ns = book->awake_ns - (book->now_ns - since_ns);
+    }
     if (life == TTI_LIFE_WELL)
         atomic_store_explicit(&sight->lost, false, memory_order_relaxed);
     atomic_store_explicit(&book->page->words[rank], said, memory_order_release);
@@ -406,7 +409,7 @@ void tti_book_lose_silent(tti_book *book)
 
         if (!counts_as_silence(tti_said_life(tti_book_said(book, r))) ||
             atomic_load_explicit(&sight->lost, memory_order_relaxed) ||
-            book->now_ns - atomic_load_explicit(&sight->since_ns, memory_order_relaxed) < book->silent_ns)
+            book->awake_ns - sight->unwell_ns < book->silent_ns)
             continue;
         atomic_store_explicit(&sight->lost, true, memory_order_relaxed);
         count_verdict(book);

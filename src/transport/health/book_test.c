@@ -141,6 +141,22 @@ static void who_was_not_awake_accuses_nobody(void **state)
     close_book(&b);
 }
 
+static void who_was_not_awake_gives_nobody_up(void **state)
+{
+    rank_book b;
+
+    (void)state;
+    open_book(&b, 0, 10 * BEAT_MS);
+    pass(&b, 5 * BEAT_MS, false, 'T');
+    assert_int_equal(life_of(&b, 1), TTI_LIFE_STOPPED);
+    clock_ns += 60 * TTI_SECOND; /* the whole job stands still */
+    pass(&b, BEAT_MS, false, 'T');
+    assert_false(tti_book_is_lost(&b.book, 1));
+    pass(&b, 5 * BEAT_MS, false, 'T');
+    assert_true(tti_book_is_lost(&b.book, 1));
+    close_book(&b);
+}
+
 static void too_long_a_silence_is_a_loss(void **state)
 {
     rank_book b;
@@ -395,6 +411,7 @@ static void words_tell_what_is_known(void **state)
     assert_string_equal(tti_health_words(&dead, 2, text), "is gone: its process has ended (signal 9 (Killed))");
     assert_string_equal(tti_health_words(&stopped, 4 * TTI_SECOND, text), "is stopped by a signal for 3.0 s");
     assert_string_equal(tti_health_words(&well, 4 * TTI_SECOND, text), "");
+    assert_int_equal(tti_said_cause(tti_said_of(1, TTI_LIFE_DEAD, 0xf0000)).kind, TTI_CAUSE_UNKNOWN); /* no cause there is */
 }
 
 int main(void)
@@ -403,6 +420,7 @@ int main(void)
         cmocka_unit_test(silent_after_three_beats_and_heard_again),
         cmocka_unit_test(the_kernel_says_why),
         cmocka_unit_test(who_was_not_awake_accuses_nobody),
+        cmocka_unit_test(who_was_not_awake_gives_nobody_up),
         cmocka_unit_test(too_long_a_silence_is_a_loss),
         cmocka_unit_test(the_lowest_whose_beat_moves_speaks),
         cmocka_unit_test(joining_does_not_care_for_order),

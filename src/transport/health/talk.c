@@ -35,7 +35,9 @@ bool tti_talk_is_stuck(const tti_talk *talk)
 /* A peer that has ended resets what is sent to it. Anything else is the net's. */
 static tti_talk_end end_of(int64_t err)
 {
-    return err == 0 || err == -ECONNRESET || err == -EPIPE ? TTI_TALK_CUT : TTI_TALK_FAILED;
+    if (err == 0)
+        return TTI_TALK_CUT;
+    return err == -ECONNRESET || err == -EPIPE ? TTI_TALK_RESET : TTI_TALK_FAILED;
 }
 
 static tti_talk_end send_rest(tti_talk *talk, tti_port *port)

@@ -19,7 +19,8 @@
  *         else takes its silence for its host's. Two that speak for one host do no harm.
  * True    This thread alone writes the book, the own page, and the talks; the lock guards what is handed to it. It
  *         touches no buffer of a user's, and makes nothing but the buffers of a new stream.
- *         A stream that ends without a goodbye is the end of its rank's process: nobody else closes one. So who leaves
+ *         A stream that ends without a goodbye is the end of its rank's process: nobody else closes one, unless the net
+ *         has failed. So who leaves
  *         says goodbye and stays until the others have hung up, for a socket that is closed with unread bytes would take
  *         that back.
  * Fails   Whoever cannot be connected to is tried again, another rank of its host first, once a heartbeat. Without memory
@@ -170,6 +171,13 @@ static void end_talk(tti_health *h, int i)
     h->talks[i] = h->talks[--h->n_talks];
 }
 
+/* A net that comes back resets what the other end gave up meanwhile, as it does when that end is no more. */
+static bool tells_of_death(const tti_health *h, int rank, tti_talk_end end)
+{
+    return end == TTI_TALK_CUT ||
+           (end == TTI_TALK_RESET && tti_said_life(tti_book_said(&h->book, rank)) != TTI_LIFE_UNREACHABLE);
+}
+
 static void conclude_talk(tti_health *h, int i, tti_talk_end end)
 {
     static const tti_end_cause cut = { .kind = TTI_CAUSE_STREAM };
@@ -177,7 +185,7 @@ static void conclude_talk(tti_health *h, int i, tti_talk_end end)
 
     if (end == TTI_TALK_GOODBYE)
         tti_book_has_left(&h->book, rank);
-    else if (end == TTI_TALK_CUT && !is_closing(h)) /* who was told goodbye hangs up */
+    else if (tells_of_death(h, rank, end) && !is_closing(h)) /* who was told goodbye hangs up */
         tti_book_has_died(&h->book, rank, cut);
     end_talk(h, i);
 }
@@ -302,22 +310,23 @@ static void take_arrivals(tti_health *h)
 /* What a rank said before it was cut off counts: a goodbye above all. */
 static void send_all(tti_health *h)
 {
-    int i;
+    const bool has_final = h->book.has_final;
+    int        i;
 
     if (h->n_talks == 0)
         return;
+    h->book.has_final = false; /* an end that is found on the way has not been told to all: it goes with the next wake-up */
     tti_book_speak(&h->book);
     for (i = h->n_talks - 1; i >= 0; i--) {
         tti_talk_end end, last;
 
-        h->talks[i].urgent = h->talks[i].urgent || h->book.has_final;
+        h->talks[i].urgent = h->talks[i].urgent || has_final;
         end = tti_talk_send(&h->talks[i], h->port, &h->book);
         if (end == TTI_TALK_GOES_ON)
             continue;
-        last = tti_talk_receive(&h->talks[i], h->port, &h->book);
-        conclude_talk(h, i, last != TTI_TALK_GOES_ON ? last : end);
+        last = tti_talk_receive(&h->talks[i], h->port, &h->book); /* its end says nothing: the failure was told already */
+        conclude_talk(h, i, last == TTI_TALK_GOODBYE || last == TTI_TALK_HUNG_UP ? last : end);
     }
-    h->book.has_final = false;
 }
 
 /* ---- the thread ------------------------------------------------------------------------------------ */
