@@ -158,6 +158,9 @@ typedef struct tti_port_ops {
     tutti_status (*set_congestion)(tti_port *port, tti_handle handle, const char *name);
     /* 0 or -errno; also of a connection that has failed. */
     int (*stream_facts)(tti_port *port, tti_handle handle, tti_stream_facts *facts_out);
+    /* Optional. Let a stream's peer read when it likes: without, one that lives and takes nothing for 20 s is lost. Nor does
+     * silence end what is under way, then: stream_facts tell of it. */
+    void (*let_wait)(tti_port *port, tti_handle handle);
 
     /* A handle that becomes readable when this process has ended, also in those that it was sent to. 0 or -errno. */
     int (*life_create)(tti_port *port, tti_handle *life_out);

@@ -77,7 +77,7 @@ static void from_native(const any_addr *native, tti_addr *out)
 
 /* Send at once; and notice within DEAD_PEER_SECONDS that a peer's host is gone without a word, whether we
  * wait for its bytes (keepalive) or it owes us acknowledgements (user time-out). A peer that is merely
- * stopped still acknowledges. */
+ * stopped still acknowledges, until its buffers are full: let_wait is for streams where it may be. */
 static void tune_tcp(int fd)
 {
     enum { DEAD_PEER_SECONDS = 20, PROBE_SECONDS = 5, PROBES = 3 };

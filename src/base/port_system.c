@@ -243,6 +243,7 @@ static const tti_port_ops system_ops = {
     .fence_own = system_fence_own,
     .set_congestion = tti_socket_set_congestion,
     .stream_facts = tti_socket_stream_facts,
+    .let_wait = tti_socket_let_wait,
     .life_create = system_life_create,
 };
 

@@ -24,6 +24,7 @@ int64_t tti_socket_recv_fds(tti_port *port, tti_handle handle, void *out, size_t
                             int n_fds_max, int *n_fds_out);
 tutti_status tti_socket_set_congestion(tti_port *port, tti_handle handle, const char *name);
 int tti_socket_stream_facts(tti_port *port, tti_handle handle, tti_stream_facts *facts_out);
+void tti_socket_let_wait(tti_port *port, tti_handle handle);
 int tti_socket_peer_cred(tti_port *port, tti_handle handle, tti_peer_cred *cred_out);
 
 #endif

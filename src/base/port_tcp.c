@@ -67,3 +67,12 @@ int tti_socket_stream_facts(tti_port *port, tti_handle handle, tti_stream_facts 
     *facts_out = facts;
     return 0;
 }
+
+/* The kernel's time-out (port_socket.c) is also for a window that stays shut, though the peer answers. */
+void tti_socket_let_wait(tti_port *port, tti_handle handle)
+{
+    const unsigned int none = 0;
+
+    (void)port;
+    setsockopt(handle, IPPROTO_TCP, TCP_USER_TIMEOUT, &none, sizeof none);
+}

@@ -49,7 +49,8 @@ static tutti_status check_sizes(const tutti_launch_options *o)
     if (o->replacements < 0 || o->replacements > NPROC_MAX - o->nproc)
         return tti_fail(TUTTI_E_ARG, "%d replacements: must be 0 .. %d", o->replacements, NPROC_MAX - o->nproc);
     if (o->replacements > 0 && !o->keep)
-        return tti_fail(TUTTI_E_ARG, "replacements are for jobs whose ranks are kept when one fails, and keep is not set\n  next: set tutti_launch_options.keep, or run with --on-failure=keep");
+        return tti_fail(TUTTI_E_ARG, "replacements are for jobs whose ranks are kept when one fails, and keep is not set\n"
+                                     "  next: set tutti_launch_options.keep, or run with --on-failure=keep");
     if (o->shutdown_ms < 0)
         return tti_fail(TUTTI_E_ARG, "shutdown time-out of %lld ms: must not be negative",
                         (long long)o->shutdown_ms);

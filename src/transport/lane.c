@@ -74,6 +74,12 @@ static bool broken(const tti_lane *lane, int64_t err, tti_cause *why)
     return false;
 }
 
+bool tti_lane_is_cut(const tti_lane *lane, tti_cause *why)
+{
+    return lane->link != NULL && lane->link->ops->is_cut != NULL && lane->link->ops->is_cut(lane->link) &&
+           !broken(lane, -ETIMEDOUT, why);
+}
+
 /* What is left of a send: the rest of its frame, then the rest of its data. */
 static int parts_left(const tti_request *request, tti_part parts[2])
 {

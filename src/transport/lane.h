@@ -94,6 +94,8 @@ static inline bool tti_lane_is_ahead(const tti_lane *lane)
 
 /** What is known of the way, as tti_messenger_describe() says. */
 const char *tti_lane_describe(const tti_lane *lane, char out[TTI_WAY_TEXT_MAX]);
+/** Whether the net takes nothing of it any more; why, as below. */
+bool tti_lane_is_cut(const tti_lane *lane, tti_cause *why);
 /** Send what fits now, and end what has gone. Moved is set when bytes went. False: the link is broken, why
  * says how; the caller drops the lane. */
 bool tti_lane_flush(tti_lane *lane, bool *moved, tti_cause *why);

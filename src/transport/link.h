@@ -41,6 +41,8 @@ typedef struct tti_link_ops {
     tti_handle (*out_handle)(const tti_link *link);
     /* Optional. What is known of the way, for texts: "3 retransmissions, ..." in at most bytes, "" for nothing. */
     void (*describe)(const tti_link *link, char *out, size_t bytes);
+    /* Optional; NULL: never. Whether the net takes nothing any more, which no send or recv tells: a system call. */
+    bool (*is_cut)(const tti_link *link);
 } tti_link_ops;
 
 struct tti_link {

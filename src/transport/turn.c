@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <tutti/private.h>
 
-enum { SLICE_MS = 50, LOOK_MS = 50, LAST_DRAINS = 4096 };
+enum { SLICE_MS = 50, LOOK_MS = 50, CUT_MS = 2000, LAST_DRAINS = 4096 };
 
 static void act_on_notice(tti_messenger *m)
 {
@@ -128,6 +128,16 @@ static bool is_ending(const tti_messenger *m, const tti_lane *lane)
     return tti_lane_is_socket(lane) && tti_health_of(tti_mesh_health(m->mesh), lane->peer).life == TTI_LIFE_DEAD;
 }
 
+static void lose_cut(tti_messenger *m)
+{
+    tti_cause why;
+    int       i;
+
+    for (i = 0; i < m->n_ranks; i++)
+        if (tti_lane_is_cut(&m->lanes[i], &why))
+            tti_lose_lane(m, &m->lanes[i], &why);
+}
+
 void tti_messenger_look(tti_messenger *m, int64_t now_ns)
 {
     tti_cause why = { .status = TUTTI_E_PEER };
@@ -140,6 +150,10 @@ void tti_messenger_look(tti_messenger *m, int64_t now_ns)
         return;
     m->looked_ns = now_ns;
     tti_messenger_mourn(m, now_ns);
+    if (now_ns - m->cut_ns >= CUT_MS * TTI_MS) {
+        m->cut_ns = now_ns;
+        lose_cut(m);
+    }
     for (i = 0; i < m->n_ranks; i++) {
         tti_lane *lane = &m->lanes[i];
 

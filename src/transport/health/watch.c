@@ -300,11 +300,14 @@ static void take_arrivals(tti_health *h)
     memcpy(taken, h->arrivals, (size_t)n * sizeof *taken);
     h->n_arrivals = 0;
     tti_unlock(&h->lock);
-    for (i = 0; i < n; i++)
+    for (i = 0; i < n; i++) {
+        if (h->port->ops->let_wait != NULL) /* a rank that is stopped reads nothing for as long as it is */
+            h->port->ops->let_wait(h->port, taken[i].stream);
         if (h->n_talks < TALKS_MAX && tti_talk_begin(&h->talks[h->n_talks], &h->book, taken[i].rank, taken[i].stream))
             h->n_talks++;
         else
             tti_health_refuse(h->port, taken[i].stream);
+    }
 }
 
 /* What a rank said before it was cut off counts: a goodbye above all. */

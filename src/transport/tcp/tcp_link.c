@@ -233,6 +233,21 @@ static void tcp_describe(const tti_link *base, char *out, size_t bytes)
              facts.congestion[0] != '\0' ? facts.congestion : "congestion control unknown");
 }
 
+/* Nothing was heard for so long, though segments were sent again, and keepalives are due in between. */
+static bool tcp_is_cut(const tti_link *base)
+{
+    enum { ROW = 3, UNHEARD_MS = 20000 };
+    const tcp_link  *link = (const tcp_link *)base;
+    tti_stream_facts facts;
+    int              i;
+
+    for (i = 0; i < link->n_streams && link->port->ops->stream_facts != NULL; i++)
+        if (link->port->ops->stream_facts(link->port, link->streams[i], &facts) == 0 && facts.in_a_row >= ROW &&
+            facts.heard_ms >= UNHEARD_MS)
+            return true;
+    return false;
+}
+
 static tti_handle tcp_handle(const tti_link *base)
 {
     const tcp_link *link = (const tcp_link *)base;
@@ -260,12 +275,14 @@ static void tcp_close(tti_link *base)
 static const tti_link_ops tcp_ops = {
     .name = "tcp", .send = tcp_send, .recv = tcp_recv, .handle = tcp_handle, .out_handle = tcp_out_handle, .close = tcp_close,
     .next = tcp_next, .body = tcp_body, .is_ahead = tcp_is_ahead, .describe = tcp_describe,
+    .is_cut = tcp_is_cut,
 };
 
 tutti_status tti_tcp_link_open(tti_port *port, const tti_handle *streams, int n_streams, int peer_rank,
                                tti_link **link_out)
 {
     tcp_link *link = malloc(sizeof *link); /* pages of the buffer that nothing is read into are never touched */
+    int       i;
 
     assert(n_streams >= 1 && n_streams <= TTI_TCP_STRIPES_MAX);
     if (link == NULL)
@@ -275,6 +292,8 @@ tutti_status tti_tcp_link_open(tti_port *port, const tti_handle *streams, int n_
     link->port = port;
     link->n_streams = n_streams;
     memcpy(link->streams, streams, (size_t)n_streams * sizeof *streams);
+    for (i = 0; i < n_streams && port->ops->let_wait != NULL; i++)
+        port->ops->let_wait(port, streams[i]); /* who computes for long reads nothing meanwhile */
     *link_out = &link->base;
     return TUTTI_OK;
 }
