@@ -165,6 +165,8 @@ static void watch_leader(tti_agreement *a, int leader)
     const int64_t grace_ns = patience_ns < TTI_AGREE_GRACE_NS ? patience_ns : TTI_AGREE_GRACE_NS;
     const bool    is_next = a->heard_of >= 0 && a->members[a->heard_of].given_up;
 
+    if (a->task == TTI_AGREE_BUILD)
+        a->heard_ns = a->now_ns; /* who builds listens to nobody */
     if (a->heard_of != leader) {
         a->heard_of = leader;
         a->heard_ns = is_next ? a->now_ns - patience_ns + grace_ns : a->now_ns;
@@ -219,6 +221,11 @@ static void promise(tti_agreement *a, int from, const tti_agree_message *m)
         return;
     }
     tti_agree_yield(a, m->ballot);
+    if (a->task == TTI_AGREE_BUILD) { /* a promise could bring another proposal, and it is inside of this one */
+        a->later = m->ballot > a->later ? m->ballot : a->later;
+        a->later_to = m->ballot == a->later ? from : a->later_to;
+        return;
+    }
     a->promised = m->ballot;
     answer.accepted = a->accepted;
     answer.origin = a->origin;
@@ -248,7 +255,7 @@ static void vote(tti_agreement *a, int from, const tti_agree_message *m)
 
 static void take_proposal(tti_agreement *a, int from, const tti_agree_message *m)
 {
-    if (m->ballot < a->promised) {
+    if (m->ballot < a->promised || a->task == TTI_AGREE_BUILD) {
         say_busy(a, from, m);
         return;
     }
@@ -346,6 +353,12 @@ void tti_agreement_gone(tti_agreement *a, int rank)
 
 void tti_agreement_tick(tti_agreement *a, int64_t now_ns)
 {
+    const int64_t gap_ns = now_ns - a->now_ns;
+
+    if (gap_ns > TTI_AGREE_GRACE_NS) { /* this one was stopped, or held up: in that time nobody could be heard */
+        a->until_ns += gap_ns;
+        a->heard_ns += gap_ns;
+    }
     a->now_ns = now_ns;
     go_on(a);
 }
@@ -365,8 +378,7 @@ static void tell_leader(tti_agreement *a, tutti_status status, const char *words
         a->own_built = status == TUTTI_OK;
         a->vain = a->vain || status != TUTTI_OK;
         if (status != TUTTI_OK)
-            snprintf(a->words, sizeof a->words, "%s", words);
-        a->failure = status;
+            tti_agree_note(a, status, words);
         a->until_ns = a->now_ns + tti_agree_silence_ns(a);
     }
 }
@@ -387,6 +399,13 @@ void tti_agreement_built(tti_agreement *a, tutti_status status, const char *word
     if (a->committed == a->building)
         tti_agree_decided(a, a->committed, a->chosen);
     tell_leader(a, status, words);
+    if (a->later != 0) {
+        const tti_agree_message asked = { .type = TTI_AGREE_PREPARE, .ballot = a->later };
+
+        a->later = 0;
+        if (a->task == TTI_AGREE_WAIT)
+            promise(a, a->later_to, &asked);
+    }
     a->heard_ns = a->now_ns;
     go_on(a);
 }

@@ -11,7 +11,7 @@
 /** A member that is in the call, but says nothing for so long, is done without; where patience is shorter, for as long as
  * that. */
 #define TTI_AGREE_SILENT_NS (5 * TTI_SECOND)
-/** A leader that waits for others says so this often. */
+/** A leader that waits for others says so this often, or more often where patience is short. */
 #define TTI_AGREE_ALIVE_NS (500 * TTI_MS)
 
 /** The next leader after a silent one has this long to say something. */
@@ -76,6 +76,8 @@ struct tti_agreement {
     bool    *value;    /* [n] accepted */
     uint64_t built;    /* the origin that this member has built; 0: none */
     uint64_t committed; /* an origin that is decided while it is still being built here */
+    uint64_t later;     /* the ballot of a PREPARE that came while it built, answered when it has; 0: none */
+    int      later_to;
 
     /* As one that leads. */
     tti_agree_phase phase;
@@ -107,6 +109,14 @@ static inline int64_t tti_agree_silence_ns(const tti_agreement *a)
     return a->config.patience_ns < TTI_AGREE_SILENT_NS ? a->config.patience_ns : TTI_AGREE_SILENT_NS;
 }
 
+/** How often a leader that waits for others says so, before any of them thinks it silent. */
+static inline int64_t tti_agree_alive_ns(const tti_agreement *a)
+{
+    const int64_t often_ns = tti_agree_silence_ns(a) / 4;
+
+    return often_ns < TTI_AGREE_ALIVE_NS ? often_ns : TTI_AGREE_ALIVE_NS;
+}
+
 /* agreement_message.c */
 
 void tti_agree_encode(const tti_agreement *a, const tti_agree_message *m, uint8_t *out);
@@ -130,6 +140,8 @@ void tti_agree_lead(tti_agreement *a);
 void tti_agree_answer(tti_agreement *a, int from, const tti_agree_message *m);
 /** A member's call is over, or it is dead: what it was asked it will not answer. */
 void tti_agree_lose(tti_agreement *a, int rank);
+/** Why the build of this ballot failed. What is noted first counts: it makes the others fail. */
+void tti_agree_note(tti_agreement *a, tutti_status status, const char *words);
 /** Somebody else leads. */
 void tti_agree_yield(tti_agreement *a, uint64_t ballot);
 /** The call is over for all that are here. */

@@ -105,6 +105,14 @@ void tti_agree_yield(tti_agreement *a, uint64_t ballot)
     a->yield_ns = a->now_ns + YIELD_NS + (a->rank % 8) * (YIELD_NS / 4);
 }
 
+void tti_agree_note(tti_agreement *a, tutti_status status, const char *words)
+{
+    if (a->failure != TUTTI_OK)
+        return;
+    a->failure = status;
+    snprintf(a->words, sizeof a->words, "%s", words);
+}
+
 static void gather(tti_agreement *a)
 {
     a->phase = TTI_AGREE_GATHER;
@@ -253,6 +261,7 @@ static void make(tti_agreement *a, const bool *with)
     }
     a->phase = TTI_AGREE_MAKE;
     a->vain = a->own_built = false;
+    a->failure = TUTTI_OK;
     a->building = a->ballot;
     a->task = TTI_AGREE_BUILD;
     propose(a, a->ballot, a->chosen);
@@ -368,7 +377,11 @@ static void look_at_make(tti_agreement *a)
             gather(a);
             return;
         }
-        snprintf(words, sizeof words, "%s", a->words);
+        if (a->failure != TUTTI_OK)
+            snprintf(words, sizeof words, "%s", a->words);
+        else
+            snprintf(words, sizeof words, "%.200s: in %d attempts members came and went, or did not answer, on rank %d\n"
+                     "  next: check that they are not stopped", a->config.what, TTI_AGREE_ATTEMPTS, a->rank);
         tti_agree_refuse(a, a->failure != TUTTI_OK ? a->failure : TUTTI_E_TIMEOUT, words);
     }
 }
@@ -392,7 +405,7 @@ static void say_alive(tti_agreement *a)
 {
     const tti_agree_message m = { .type = TTI_AGREE_ALIVE };
 
-    if (a->now_ns - a->said_ns < TTI_AGREE_ALIVE_NS)
+    if (a->now_ns - a->said_ns < tti_agree_alive_ns(a))
         return;
     a->said_ns = a->now_ns;
     tell_all(a, &m);
@@ -448,8 +461,7 @@ static void take_rejection(tti_agreement *a, const tti_agree_message *m)
     if (a->phase != TTI_AGREE_MAKE)
         return;
     a->vain = true;
-    a->failure = m->status;
-    snprintf(a->words, sizeof a->words, "%s", m->words);
+    tti_agree_note(a, m->status != TUTTI_OK ? m->status : TUTTI_E_STATE, m->words);
 }
 
 void tti_agree_answer(tti_agreement *a, int from, const tti_agree_message *m)

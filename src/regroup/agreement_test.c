@@ -32,6 +32,8 @@ typedef struct member {
     bool           chosen[N_MAX];
     char           place[TTI_AGREE_PLACE_MAX];
     int64_t        builds_until; /* 0: not building */
+    bool           watches;      /* while it builds: it led when that began */
+    char           builds_at[TTI_AGREE_PLACE_MAX];
     int            side;         /* of a partition */
     int            rank;
     struct world  *w;
@@ -43,6 +45,7 @@ typedef struct world {
     int64_t  now;
     uint64_t dice;
     unsigned places;
+    unsigned longest_ms; /* of a build */
     bool     is_there[N_MAX][N_MAX]; /* a connection from .. to */
     bool     told_gone[N_MAX][N_MAX];
     letter  *first[N_MAX][N_MAX];
@@ -97,6 +100,7 @@ static void begin(world *w, int n, uint64_t seed, const bool *excluded, bool min
     w->n = n;
     w->dice = seed * 7919 + 1;
     w->now = TTI_SECOND;
+    w->longest_ms = 400;
     for (r = 0; r < n; r++) {
         const tti_agreement_config config = { .n = n, .rank = r, .excluded = excluded, .minority = minority, .what = "test",
                                               .now_ns = w->now, .deadline_ns = w->now + LIMIT_S * TTI_SECOND,
@@ -127,6 +131,12 @@ static void end(world *w)
 static bool is_in(const member *m)
 {
     return !m->dead && !m->stopped && !m->finished;
+}
+
+/* It builds, and has no thread that listens meanwhile. */
+static bool is_deaf(const member *m)
+{
+    return m->builds_until != 0 && !m->watches;
 }
 
 static void die(world *w, int r)
@@ -160,7 +170,7 @@ static void look_at_connection(world *w, int from, int to)
 {
     member *m = &w->m[from], *peer = &w->m[to];
 
-    if (m->side != peer->side || !is_in(m) || m->builds_until != 0)
+    if (m->side != peer->side || !is_in(m) || is_deaf(m))
         return;
     if (peer->dead || (peer->finished && peer->done)) { /* its door is closed */
         if (!w->told_gone[from][to] && w->first[to][from] == NULL) {
@@ -172,7 +182,7 @@ static void look_at_connection(world *w, int from, int to)
         w->is_there[from][to] = false;
         drop_letters(w, from, to);
         tti_agreement_absent(m->a, to);
-    } else if (is_in(peer) && peer->builds_until == 0 && !w->is_there[from][to] && tti_agreement_wants(m->a, to)) {
+    } else if (is_in(peer) && !is_deaf(peer) && !w->is_there[from][to] && tti_agreement_wants(m->a, to)) {
         w->is_there[from][to] = true;
         tti_agreement_present(m->a, to);
     }
@@ -183,7 +193,7 @@ static void deliver(world *w, int from, int to)
     letter *l = w->first[from][to];
     member *m = &w->m[to];
 
-    if (l == NULL || !is_in(m) || (m->builds_until != 0 && !tti_agreement_leads(m->a)) ||
+    if (l == NULL || !is_in(m) || is_deaf(m) ||
         w->m[from].side != m->side || (!w->is_there[from][to] && !w->m[from].dead))
         return;
     w->first[from][to] = l->next;
@@ -212,8 +222,15 @@ static void step_build(world *w, member *m)
     bool good;
 
     if (m->builds_until == 0) {
-        m->builds_until = w->now + (int64_t)(1 + draw(w, 400)) * TTI_MS;
-    } else if (w->now >= m->builds_until || (tti_agreement_leads(m->a) && tti_agreement_in_vain(m->a))) {
+        m->builds_until = w->now + (int64_t)(1 + draw(w, w->longest_ms)) * TTI_MS;
+        m->watches = tti_agreement_leads(m->a);
+        memcpy(m->builds_at, tti_agreement_place(m->a), sizeof m->builds_at);
+        return;
+    }
+    assert_string_equal(m->builds_at, tti_agreement_place(m->a)); /* it is read while it builds */
+    if (w->now >= m->builds_until || (tti_agreement_leads(m->a) && tti_agreement_in_vain(m->a))) {
+        if (!m->watches)
+            tti_agreement_tick(m->a, w->now); /* as survivors.c does */
         good = can_be_built(w, m) && !(tti_agreement_leads(m->a) && tti_agreement_in_vain(m->a)) && draw(w, 200) != 0;
         m->builds_until = 0;
         tti_agreement_built(m->a, good ? TUTTI_OK : TUTTI_E_NETWORK, "it broke");
@@ -227,7 +244,7 @@ static void step_member(world *w, int r)
 
     if (!is_in(m))
         return;
-    if (m->builds_until == 0 || tti_agreement_leads(m->a))
+    if (!is_deaf(m))
         tti_agreement_tick(m->a, w->now);
     task = tti_agreement_now(m->a);
     if (task == TTI_AGREE_BUILD) {
@@ -323,6 +340,57 @@ static void the_living_go_on(void **state)
     }
 }
 
+/* Building takes longer than anybody may be silent: who listens to nobody accuses nobody. */
+static void a_long_build_is_no_silence(void **state)
+{
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS / 4; seed++) {
+        const int n = 3 + (int)(seed % 3);
+        world     w;
+
+        begin(&w, n, seed, NULL, false);
+        w.longest_ms = 4500;
+        die(&w, n - 1);
+        run(&w);
+        if (check_one_list(&w) != n - 1)
+            fail_msg("seed %llu: %d of %d went on", (unsigned long long)seed, check_one_list(&w), n - 1);
+        end(&w);
+    }
+}
+
+/* Who should lead comes back while another leads and builds: what is being built stays what it is. */
+static void a_leader_that_comes_back_waits_for_the_build(void **state)
+{
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS / 8; seed++) {
+        const int n = 3 + (int)(seed % 3);
+        world     w;
+        int       i, r;
+
+        begin(&w, n, seed, NULL, false);
+        w.m[0].stopped = true;
+        w.longest_ms = 60000;
+        while (!w.m[1].watches)
+            step(&w);
+        w.m[0].stopped = false;
+        w.longest_ms = 400;
+        for (r = 2; r < n; r++)
+            if (w.m[r].builds_until != 0)
+                w.m[r].builds_until = w.now;
+        for (i = 0; i < 60; i++)
+            step(&w);
+        w.m[1].builds_until = w.m[1].builds_until != 0 ? w.now : 0;
+        run(&w);
+        if (check_one_list(&w) < n - 1) /* it may be too late for it */
+            fail_msg("seed %llu: %d of %d went on", (unsigned long long)seed, check_one_list(&w), n);
+        end(&w);
+    }
+}
+
 /* Deaths, stops and returns at any time. */
 static void one_list_whatever_happens(void **state)
 {
@@ -335,6 +403,7 @@ static void one_list_whatever_happens(void **state)
         int       i, r, n_hit = 0;
 
         begin(&w, n, seed, NULL, false);
+        w.longest_ms = seed % 4 == 0 ? 8000 : 400; /* also beyond anybody's patience */
         for (i = 0; i < 400 && any_in(&w); i++) {
             step(&w);
             if (draw(&w, 12) != 0)
@@ -469,6 +538,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_living_go_on),
+        cmocka_unit_test(a_long_build_is_no_silence),
+        cmocka_unit_test(a_leader_that_comes_back_waits_for_the_build),
         cmocka_unit_test(one_list_whatever_happens),
         cmocka_unit_test(a_partition_lets_one_side_go_on),
         cmocka_unit_test(a_partition_at_any_time),

@@ -30,7 +30,7 @@
 
 #define BUILD_NS (30 * TTI_SECOND)
 #define PATIENCE_NS (60 * TTI_SECOND)
-#define PROBE_NS (500 * TTI_MS)
+#define PROBE_NS (2 * TTI_SECOND) /* who serves may be slow; the dead refuse at once */
 #define LAST_WORDS_NS (1 * TTI_SECOND)
 
 typedef struct council {
@@ -42,6 +42,7 @@ typedef struct council {
     int                       *left;  /* [old->size] who is chosen */
     int64_t                    timeout_ms;
     int64_t                    deadline_ns;
+    int64_t                    patience_ns;
     tti_agreement             *agreement;
     tti_assembly              *assembly;
     tutti_store               *served;    /* on the leader: the store of the latest attempt, with its server */
@@ -100,10 +101,11 @@ static void turn(council *c)
 
 static bool store_is_dead(const council *c)
 {
-    const char *key = "tutti/worlds";
-    bool        there;
+    const char   *key = "tutti/worlds";
+    const int64_t probe_ns = c->patience_ns / 2 < PROBE_NS ? c->patience_ns / 2 : PROBE_NS; /* the others wait meanwhile */
+    bool          there;
 
-    return tti_store_check_until(c->old->world->root, &key, 1, tti_port_now(c->port) + PROBE_NS, &there) != TUTTI_OK;
+    return tti_store_check_until(c->old->world->root, &key, 1, tti_port_now(c->port) + probe_ns, &there) != TUTTI_OK;
 }
 
 /* Loopback where all are on one host: it works without any network. */
@@ -223,7 +225,10 @@ static void watch(void *arg)
     bool     stopped = false;
 
     while (atomic_load_explicit(&c->watching, memory_order_acquire)) {
-        turn(c);
+        if (tti_agreement_now(c->agreement) == TTI_AGREE_BUILD)
+            turn(c);
+        else /* it has failed: nothing is due, until building ends and rings */
+            tti_assembly_turn(c->assembly, TTI_FOREVER);
         if (!stopped && tti_agreement_in_vain(c->agreement) && c->served != NULL) {
             tti_tcp_store_stop_serving(c->served);
             stopped = true;
@@ -293,6 +298,7 @@ static tutti_status council_open(council *c, const bool *excluded, bool minority
                                         .send = send_message };
     tutti_status             st;
 
+    c->patience_ns = config.patience_ns;
     st = tti_assembly_open(c->mesh, c->ranks, c->old->size, c->old->rank,
                            tti_fnv(TTI_FNV_BEGIN, c->old->name, strlen(c->old->name)),
                            tti_agreement_message_bytes(c->old->size), &hooks, &c->assembly);
