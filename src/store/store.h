@@ -28,7 +28,7 @@ tutti_status tti_tcp_store_reach(tti_port *port, const char *host, uint16_t tcp_
  * The store stays, to be closed. Once; does nothing for others. */
 void tti_tcp_store_stop_serving(tutti_store *store);
 /** A tcp store whose server is dead: have it, and every view of it, speak to the one at host from now on, which has the
- * same secret. Nobody is inside a call on it. False: another kind of store. */
+ * same secret. Calls of other threads that are under way fail, as their server is dead. False: another kind of store. */
 bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_port);
 /** Have waits of the calling thread, in any store, end early, as time-outs, soon after *stop has become true; NULL: they
  * last as they were told to. */

@@ -54,9 +54,15 @@ void tti_tcp_pool_init(tti_tcp_pool *pool, tti_port *port, const char *host, uin
 tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
 {
     tti_handle   handle = TTI_NO_HANDLE;
+    char         host[sizeof pool->host];
+    uint16_t     tcp_port;
     tutti_status st;
 
-    st = tti_connect_once(pool->port, pool->host, pool->tcp_port, deadline_ns, &handle);
+    tti_lock(&pool->lock); /* it may be led elsewhere */
+    memcpy(host, pool->host, sizeof host);
+    tcp_port = pool->tcp_port;
+    tti_unlock(&pool->lock);
+    st = tti_connect_once(pool->port, host, tcp_port, deadline_ns, &handle);
     if (st == TUTTI_OK)
         st = greet(pool, handle, deadline_ns);
     if (st == TUTTI_OK)

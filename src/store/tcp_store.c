@@ -454,9 +454,11 @@ bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_p
     if (store->ops != &tcp_ops)
         return false;
     tti_tcp_pool_close(&ts->pool);
+    tti_lock(&ts->pool.lock);
     snprintf(ts->pool.host, sizeof ts->pool.host, "%s", host);
     ts->pool.tcp_port = tcp_port;
     name_server(ts);
+    tti_unlock(&ts->pool.lock);
     return true;
 }
 
