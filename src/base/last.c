@@ -9,8 +9,9 @@
  *         not when the process does. If the main thread has ended by then, a thread is started that looks every
  *         LOOK_NS how many threads the process has, and ends it when all of them are ours.
  * True    n_ours counts threads that have begun and not come to their end, so the kernel never lists fewer of ours than
- *         are counted: the program's are over-estimated for a moment, and never missed. The main thread stays in the list
- *         when it has ended.
+ *         are counted: the program's are over-estimated for a moment, and never missed. A list during which one of ours
+ *         came to its end does not count: who was counted may be missing in it. The main thread stays in the list when it
+ *         has ended.
  * Fails   Threads of other libraries count as the program's: with them the process lasts, as it would without us. Without
  *         /proc, or the memory for a thread, it lasts, too. */
 #include "base/last.h"
@@ -31,6 +32,7 @@ static pthread_key_t    key;
 static pthread_once_t   once = PTHREAD_ONCE_INIT;
 static bool             has_key; /* written inside once */
 static _Atomic int      n_ours;
+static _Atomic uint32_t n_ended; /* of ours: after it is no longer counted */
 static _Atomic bool     looking;
 static tti_thread       looker; /* of the one thread that set looking; never joined: it ends with the process */
 
@@ -42,6 +44,7 @@ void tti_own_thread_begins(void)
 void tti_own_thread_ends(void)
 {
     atomic_fetch_sub(&n_ours, 1);
+    atomic_fetch_add(&n_ended, 1);
 }
 
 void tti_own_threads_gone(void)
@@ -87,13 +90,15 @@ static bool main_has_ended(void)
 static void look(void *arg)
 {
     tti_port *port = tti_port_system();
+    uint32_t  ended;
     int       n, ours;
 
     (void)arg;
     for (;;) {
+        ended = atomic_load(&n_ended);
         ours = atomic_load(&n_ours); /* before the list: who begins meanwhile counts as the program's */
         n = count_threads();
-        if (n >= 0 && n <= ours + 1)
+        if (n >= 0 && n <= ours + 1 && atomic_load(&n_ended) == ended)
             exit(0);
         port->ops->sleep_until(port, tti_port_now(port) + LOOK_NS);
     }
