@@ -282,10 +282,16 @@ void tti_world_succeed(const tutti_group *old, tutti_group *successor)
 
 void tti_world_adopt(tutti_group *world)
 {
+    tutti_group *before;
+
+    tti_fork_guard(&fork_part);
     tti_lock(&process.lock);
-    if (!process.joining && atomic_load(&process.world) == NULL)
+    before = atomic_load(&process.world);
+    if (!process.joining && (before == NULL || is_inherited(before)))
         atomic_store_explicit(&process.world, world, memory_order_release);
     tti_unlock(&process.lock);
+    if (is_inherited(thread_default))
+        thread_default = NULL;
 }
 
 tutti_status tutti_destroy_process_group(tutti_group *group)
