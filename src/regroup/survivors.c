@@ -30,8 +30,11 @@
 
 #define BUILD_NS (30 * TTI_SECOND)
 #define PATIENCE_NS (60 * TTI_SECOND)
-#define PROBE_NS (2 * TTI_SECOND) /* who serves may be slow; the dead refuse at once */
+/* Who serves may be slow; the dead refuse at once. */
+#define PROBE_LEAST_NS (500 * TTI_MS)
+#define PROBE_MOST_NS (2 * TTI_SECOND)
 #define LAST_WORDS_NS (1 * TTI_SECOND)
+#define LATE_NS (50 * TTI_MS) /* of them, beyond the deadline */
 
 typedef struct council {
     tutti_group               *old;
@@ -102,10 +105,12 @@ static void turn(council *c)
 static bool store_is_dead(const council *c)
 {
     const char   *key = "tutti/worlds";
-    const int64_t probe_ns = c->patience_ns / 2 < PROBE_NS ? c->patience_ns / 2 : PROBE_NS; /* the others wait meanwhile */
+    const int64_t fair_ns = c->patience_ns / 2 < PROBE_MOST_NS ? c->patience_ns / 2 : PROBE_MOST_NS; /* others wait, too */
+    const int64_t until_ns = tti_port_now(c->port) + (fair_ns > PROBE_LEAST_NS ? fair_ns : PROBE_LEAST_NS);
     bool          there;
 
-    return tti_store_check_until(c->old->world->root, &key, 1, tti_port_now(c->port) + probe_ns, &there) != TUTTI_OK;
+    return tti_store_check_until(c->old->world->root, &key, 1, until_ns < c->deadline_ns ? until_ns : c->deadline_ns,
+                                 &there) != TUTTI_OK;
 }
 
 /* Loopback where all are on one host: it works without any network. */
@@ -305,6 +310,15 @@ static tutti_status council_open(council *c, const bool *excluded, bool minority
     return st == TUTTI_OK ? tti_agreement_create(&config, &c->agreement) : st;
 }
 
+/* One that is stopped takes no words any more: the call does not wait for it beyond its time. */
+static int64_t last_words_until(const council *c)
+{
+    const int64_t now_ns = tti_port_now(c->port);
+    const int64_t left_ns = c->deadline_ns > now_ns ? c->deadline_ns - now_ns : 0;
+
+    return now_ns + (left_ns < LAST_WORDS_NS - LATE_NS ? left_ns + LATE_NS : LAST_WORDS_NS);
+}
+
 /* Until it is decided. */
 static tutti_status hold(council *c)
 {
@@ -318,7 +332,7 @@ static tutti_status hold(council *c)
         else
             turn(c);
     }
-    tti_assembly_flush(c->assembly, tti_port_now(c->port) + LAST_WORDS_NS);
+    tti_assembly_flush(c->assembly, last_words_until(c));
     if (task == TTI_AGREE_DONE)
         return TUTTI_OK;
     st = tti_agreement_failure(c->agreement, &words);
