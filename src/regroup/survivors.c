@@ -51,6 +51,7 @@ typedef struct council {
     tutti_store               *served;    /* on the leader: the store of the latest attempt, with its server */
     tutti_store               *store;     /* where this attempt meets */
     tutti_group               *group;     /* what was built last */
+    bool                       led;       /* this member led that, and served */
     tti_thread                 watcher;
     _Atomic bool               watching;
 } council;
@@ -179,7 +180,7 @@ static tutti_status open_store(council *c)
 
     if (st == TUTTI_OK && at.port == 0)
         return open_old(c, &c->store);
-    if (st == TUTTI_OK && c->served != NULL && tti_agreement_leads(c->agreement)) {
+    if (st == TUTTI_OK && c->served != NULL && c->led) {
         store = tutti_store_retain(c->served);
     } else if (st == TUTTI_OK) {
         st = tti_tcp_store_reach(c->port, at.host, (uint16_t)at.port, c->timeout_ms, c->deadline_ns, &store);
@@ -261,7 +262,8 @@ static void build_and_tell(council *c)
     tutti_status st;
 
     discard(c);
-    st = tti_agreement_leads(c->agreement) ? build_watched(c) : build(c);
+    c->led = tti_agreement_leads(c->agreement);
+    st = c->led ? build_watched(c) : build(c);
     if (st != TUTTI_OK) {
         snprintf(words, sizeof words, "%s", tutti_last_error());
         tti_log(TTI_LOG_INFO, "going on from group '%s': %s", c->old->name, words);
@@ -281,7 +283,7 @@ static void rehost(council *c)
 
     if (read_place(tti_agreement_place(c->agreement), &at) != TUTTI_OK || !at.rehost)
         return;
-    if (!tti_tcp_store_redirect(root, at.host, (uint16_t)at.port) || !tti_agreement_leads(c->agreement))
+    if (!tti_tcp_store_redirect(root, at.host, (uint16_t)at.port) || !c->led || c->served == NULL)
         return;
     tutti_store_close(world->root_server);
     world->root_server = tutti_store_retain(c->served);
