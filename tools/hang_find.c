@@ -262,8 +262,8 @@ static bool find_awaited(hang *h, hang_rank *r)
         r->awaits[r->n_awaits++] = r->wait->r.peer;
         return true;
     }
-    for (i = 0; i < g->n_ranks && (g->ranks != NULL || g->n_ranks == h->n); i++) {
-        m = g->ranks != NULL ? g->ranks[i] : i;
+    for (i = 0; i < g->n_ranks && (g->ranks != NULL || g->n_ranks == h->n) && r->n_awaits < h->n; i++) {
+        m = g->ranks != NULL ? g->ranks[i] : i; /* a damaged list may have somebody twice */
         if (m >= 0 && m < h->n && m != r->rank && is_awaited(r, &h->ranks[m], r->wait))
             r->awaits[r->n_awaits++] = m;
     }
@@ -272,9 +272,10 @@ static bool find_awaited(hang *h, hang_rank *r)
 
 /* ---- causes ------------------------------------------------------------------------------------ */
 
+/* Also who is in an operation in which nobody is missing: that one is slow, and it is no circle. */
 static bool is_cause(const hang_rank *r)
 {
-    return r->at != HANG_WAITS && r->at != HANG_JOINS;
+    return (r->at != HANG_WAITS && r->at != HANG_JOINS) || r->n_awaits == 0;
 }
 
 /* Mark all ranks from which one of the marked is reached. */
