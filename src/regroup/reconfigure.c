@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "group/recorded.h"
 #include "store/store.h"
 #include <tutti/private.h>
 #include <tutti/regroup.h>
@@ -245,6 +246,7 @@ static void exchange(tutti_group *world, tutti_group *other)
     SWAP(int *, world->ranks, other->ranks);
     SWAP(int *, world->former, other->former);
     SWAP(tti_local_name *, world->local_names, other->local_names);
+    SWAP(tti_straggler *, world->straggler, other->straggler); /* it has a place for each member */
     world->rank = other->rank;
     world->size = other->size;
     world->n_made = 1;
@@ -252,6 +254,7 @@ static void exchange(tutti_group *world, tutti_group *other)
     world->n_meshes = 0;
     world->n_windows = 0;
     tti_queue_init(world);
+    tti_recorded_group_begin(world); /* other members: another group, for who reads the recorder */
 }
 
 /* fresh is whole: world becomes it, and fresh, with the old insides, ends. */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 #include "harness/harness.h"
+#include <tutti/recorder.h>
 #include <tutti/tutti.h>
 
 enum { PATH_BYTES = 4352, RANKS_MAX = 4, TIMEOUT_MS = 8000, SHORT_MS = 700, BEGUN = 0, GONE = 1 };
@@ -33,6 +34,27 @@ static void expect_sum(tutti_group *group, int32_t mine, int32_t sum)
 {
     must(tutti_all_reduce(TUTTI_SPAN(&mine, 1), TUTTI_SUM, group));
     assert_int_equal(mine, sum);
+}
+
+/* Who reads the recorder sees the world as it is now: one group, with its members and what it has done. */
+static void expect_recorded(const tutti_group *world)
+{
+    tutti_recorder      *r = NULL;
+    tutti_recorder_group g = TUTTI_RECORDER_GROUP;
+    const int            rank = tutti_get_rank(world);
+    int                  i, n = 0;
+
+    must(tutti_recorder_open_pid(0, &r));
+    for (i = 0; i < tutti_recorder_count_groups(r); i++) {
+        must(tutti_recorder_get_group(r, i, &g));
+        if (!g.is_there || g.rank != rank || strcmp(g.name, tutti_get_group_name(world)) != 0)
+            continue;
+        n++;
+        assert_int_equal(g.n_ranks, tutti_get_world_size(world));
+        assert_true(g.ended > 0);
+    }
+    assert_int_equal(n, 1);
+    tutti_recorder_close(r);
 }
 
 /* A world that has met nobody. */
@@ -150,6 +172,7 @@ static void a_newcomer_replaces_the_dead(tt_ctx *t)
     assert_int_equal(tutti_get_rank(world), t->rank == 2 ? 0 : t->rank == 3 ? 1 : 2);
     for (i = 0; i < 5; i++)
         expect_sum(world, t->rank, 5); /* the failure is forgotten, and all count from 1 */
+    expect_recorded(world);
     must(tutti_barrier(world));
     must(tutti_destroy_process_group(world));
 }
