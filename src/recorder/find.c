@@ -105,7 +105,7 @@ static bool is_named(int dir, const char *entry)
 
 static bool is_wanted(const search *s, const tutti_recorder_head *head)
 {
-    if (head->use == TUTTI_RECORDER_FREE || (s->pid != 0 && head->pid != s->pid) ||
+    if (head->use == TUTTI_RECORDER_FREE || head->pid == 0 || (s->pid != 0 && head->pid != s->pid) ||
         (s->began != 0 && head->pid_began != s->began))
         return false;
     return s->job == NULL || strncmp(head->job, s->job, sizeof head->job) == 0;
@@ -146,7 +146,7 @@ static void look_at(search *s, int64_t pid, int dir, const char *entry)
 
     if (!is_named(dir, entry))
         return;
-    fd = openat(dir, entry, O_RDONLY | O_CLOEXEC);
+    fd = openat(dir, entry, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a pipe may have that name in another's folders */
     if (fd < 0)
         return;
     snprintf(path, sizeof path, "/proc/%lld/fd/%.16s", (long long)pid, entry);

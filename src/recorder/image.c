@@ -133,8 +133,22 @@ static void copy_table(const uint8_t *from, uint8_t *to, uint64_t at, uint64_t e
             tti_record_copy(from + at, to + at, entry);
 }
 
-/* All of memory that is written meanwhile. Groups before records: those that are looked for by a record are older. Lists
- * of members before groups: a list that moved behind its copy has changed its group's turn. */
+/* A list that moved while lists were copied has changed its group's turn: it is not what the group's copy points to. */
+static void forget_moved(const tutti_recorder_head *head, const uint8_t *from, uint8_t *to)
+{
+    uint64_t at = head->groups_at;
+    uint32_t i;
+
+    for (i = 0; i < head->group_count; i++, at += head->group_bytes) {
+        tutti_recorder_group_slot *copy = (void *)(to + at);
+
+        if (tti_word_get((const void *)(from + at)) != copy->turn && copy->ranks_at >= 0)
+            copy->ranks_at = TTI_RANKS_LOST;
+    }
+}
+
+/* All of memory that is written meanwhile. Records before groups: a group that is made in between is younger than the
+ * records of its place, and is seen to be none of theirs. Lists of members last: see forget_moved(). */
 static void copy_shared(const tutti_recorder_head *head, const uint8_t *from, uint8_t *to)
 {
     tti_words_get(to, from, head->head_bytes / 8 * 8);
@@ -142,6 +156,8 @@ static void copy_shared(const tutti_recorder_head *head, const uint8_t *from, ui
     tti_words_get(to + head->names_at, from + head->names_at, (size_t)head->name_bytes * head->name_count);
     copy_table(from, to, head->groups_at, head->group_bytes, head->group_count, true);
     tti_words_get(to + head->ranks_at, from + head->ranks_at, head->rank_count / 2 * sizeof(uint64_t));
+    __atomic_thread_fence(__ATOMIC_ACQUIRE);
+    forget_moved(head, from, to);
 }
 
 static tutti_status copy_mapped(int fd, const char *name, const tutti_recorder_head *head, uint8_t *to)
@@ -159,6 +175,7 @@ tutti_status tti_image_take(int fd, const char *name, tti_image *image_out)
 {
     tti_image    image = { .bytes = NULL };
     struct stat  about;
+    uint64_t     taken;
     tutti_status st;
 
     if (fstat(fd, &about) != 0)
@@ -177,12 +194,11 @@ tutti_status tti_image_take(int fd, const char *name, tti_image *image_out)
                         (unsigned long long)image.head.total_bytes, name);
     st = image.is_shared ? copy_mapped(fd, name, &image.head, image.bytes)
                          : read_all(fd, name, image.bytes, image.head.total_bytes);
+    taken = image.head.total_bytes;
     if (st == TUTTI_OK)
         memcpy(&image.head, image.bytes, sizeof image.head); /* of the same moment as the rest */
     if (st == TUTTI_OK)
-        st = check_head(&image.head, image.head.total_bytes < (uint64_t)about.st_size ? image.head.total_bytes
-                                                                                      : (uint64_t)about.st_size,
-                        name);
+        st = check_head(&image.head, taken, name); /* it may be another one by now: what was copied is no longer for it */
     if (st == TUTTI_OK)
         *image_out = image;
     else

@@ -43,7 +43,7 @@ _Thread_local tti_thread_facts tti_facts_of_thread;
 /* Filled by whoever starts first, under the lock; read by all through tti_ring_of_process. */
 static struct {
     pthread_mutex_t lock;
-    bool            was_tried;
+    _Atomic bool    was_tried; /* and the ring is there, if there is to be one */
     tti_ring        ring;
 } process = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -196,14 +196,13 @@ static void put_text(char to[TUTTI_RECORDER_TEXT_MAX], const char *text)
     snprintf(to, TUTTI_RECORDER_TEXT_MAX, "%s", text != NULL ? text : "");
 }
 
-/* Who this process is. Readers look at it once use says so. */
+/* Who this process is: its number last, without which readers do not take it for one. */
 static void sign(tti_ring *ring)
 {
     tutti_recorder_head *head = ring->head;
 
     ring->counter = tti_counter_is_steady();
     head->clock = ring->counter ? TUTTI_CLOCK_COUNTER : TUTTI_CLOCK_MONOTONIC;
-    head->pid = getpid();
     head->pid_began = tti_process_began(getpid());
     put_text(head->job, tti_env("TORCHELASTIC_RUN_ID"));
     put_text(head->program, program_invocation_short_name);
@@ -215,6 +214,7 @@ static void sign(tti_ring *ring)
     head->real_first_ns = tti_clock_read(CLOCK_REALTIME);
     head->ticks_last = head->ticks_first;
     head->mono_last_ns = head->mono_first_ns;
+    __atomic_store_n(&head->pid, getpid(), __ATOMIC_RELEASE);
 }
 
 /* Take the memory of fd: false if another process has it. */
@@ -262,9 +262,10 @@ static tutti_status take_own(tti_ring *ring, uint32_t n)
 
 /* ---- the process's ---- */
 
-/* In a child of fork(), which has one thread: the ring is its parent's. */
+/* In a child of fork(), which has one thread: the ring is its parent's. Whoever held the lock is not here. */
 static void forget(void)
 {
+    process.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
     atomic_store(&tti_ring_of_process, NULL);
     process.was_tried = true;
 }
@@ -302,6 +303,8 @@ tutti_status tti_recorder_start(int rank, int world_size)
 
     if (tti_port_stand_in() != NULL)
         return TUTTI_OK; /* a rehearsal: its ranks are no processes, and its time is none of ours */
+    if (rank < 0 && process.was_tried)
+        return TUTTI_OK; /* each range asks */
     pthread_mutex_lock(&process.lock);
     if (!process.was_tried) {
         st = start();

@@ -32,7 +32,6 @@ typedef struct group {
     tutti_recorder_group_slot slot;
     uint32_t                  place;
     const int32_t            *ranks; /* [slot.size]; NULL */
-    int                      *all;   /* the same where they are 0 .. size-1; owned */
 } group;
 
 typedef struct range {
@@ -48,6 +47,7 @@ struct tutti_recorder {
     bool      is_alive;
     int       n_groups;
     group    *groups;
+    int      *all; /* 0, 1, ..., of the largest group that has just these */
     int       n_records;
     tutti_recorder_slot *records;
     int       n_ranges;
@@ -147,18 +147,29 @@ static int by_age(const void *a, const void *b)
     return x->slot.made < y->slot.made ? -1 : x->slot.made > y->slot.made;
 }
 
-/* The members of a group that are 0 .. size-1. A size that no memory is left for has no list. */
-static int *count_up(int size)
-{
-    int *all = malloc((size_t)size * sizeof *all);
-    int  i;
+enum { SIZE_MAX_LISTED = 1 << 20 };
 
-    for (i = 0; all != NULL && i < size; i++)
-        all[i] = i;
-    return all;
+static bool has_all(const group *g)
+{
+    return g->slot.ranks_at == TTI_RANKS_ALL && g->slot.size <= SIZE_MAX_LISTED;
 }
 
-enum { SIZE_MAX_LISTED = 1 << 24 };
+/* The members of groups that are 0 .. size-1: one list for all of them, as damaged ones may be many, and large. Without
+ * memory they have no list. */
+static void list_all(tutti_recorder *r)
+{
+    int most = 0, i;
+
+    for (i = 0; i < r->n_groups; i++)
+        if (has_all(&r->groups[i]) && r->groups[i].slot.size > most)
+            most = r->groups[i].slot.size;
+    r->all = most > 0 ? malloc((size_t)most * sizeof *r->all) : NULL;
+    for (i = 0; r->all != NULL && i < most; i++)
+        r->all[i] = i;
+    for (i = 0; i < r->n_groups; i++)
+        if (has_all(&r->groups[i]))
+            r->groups[i].ranks = r->all;
+}
 
 static void decode_group(const tutti_recorder *r, group *g)
 {
@@ -167,8 +178,6 @@ static void decode_group(const tutti_recorder *r, group *g)
     clean(g->slot.backend, sizeof g->slot.backend);
     clean(g->slot.world, sizeof g->slot.world);
     g->ranks = tti_image_ranks(&r->image, &g->slot);
-    if (g->slot.ranks_at == TTI_RANKS_ALL && g->slot.size <= SIZE_MAX_LISTED)
-        g->ranks = g->all = count_up(g->slot.size);
 }
 
 static tutti_status decode_groups(tutti_recorder *r)
@@ -189,6 +198,7 @@ static tutti_status decode_groups(tutti_recorder *r)
         r->n_groups++;
     }
     qsort(r->groups, (size_t)r->n_groups, sizeof *r->groups, by_age);
+    list_all(r);
     return TUTTI_OK;
 }
 
@@ -244,11 +254,8 @@ static tutti_status decode_names(tutti_recorder *r)
 
 static void forget(tutti_recorder *r)
 {
-    int i;
-
-    for (i = 0; i < r->n_groups; i++)
-        free(r->groups[i].all);
     free(r->groups);
+    free(r->all);
     free(r->records);
     free(r->ranges);
     free(r->names);
