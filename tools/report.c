@@ -41,23 +41,25 @@ static void print_text(verdict v, const char *topic, const char *text)
 
 void report_add(report *r, verdict v, const char *topic, const char *next, const char *fmt, ...)
 {
-    char text[TEXT_MAX], todo[TEXT_MAX] = "";
+    char text[TEXT_MAX], todo[TEXT_MAX] = "", name[TEXT_MAX];
     va_list args;
 
     if (next != NULL)
         snprintf(todo, sizeof todo, "%s", next);
     clean(todo);
+    snprintf(name, sizeof name, "%s", topic);
+    clean(name);
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
     clean(text);
     r->n[v]++;
     if (r->json) {
-        json_array_append_new(r->rows, json_pack("{ss ss ss ss?}", "verdict", names[v], "topic", topic, "text", text, "next",
+        json_array_append_new(r->rows, json_pack("{ss ss ss ss?}", "verdict", names[v], "topic", name, "text", text, "next",
                                                  next != NULL ? todo : NULL));
         return;
     }
-    print_text(v, topic, text);
+    print_text(v, name, text);
     if (next != NULL)
         printf("%20s next: %s\n", "", todo);
     fflush(stdout);

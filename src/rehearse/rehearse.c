@@ -147,7 +147,7 @@ static void report(const tti_stage *stage, tutti_rehearse_report *out)
 
 static tutti_status check(const tutti_rehearse_options *o)
 {
-    if (o->hosts < 1 || o->hosts > HOSTS_MAX || o->ranks_per_host < 1 || o->hosts * o->ranks_per_host > RANKS_MAX)
+    if (o->hosts < 1 || o->hosts > HOSTS_MAX || o->ranks_per_host < 1 || o->ranks_per_host > RANKS_MAX / o->hosts)
         return tti_fail(TUTTI_E_ARG, "a rehearsal of %d hosts with %d ranks each: 1 to %d hosts and %d ranks in all can be",
                         o->hosts, o->ranks_per_host, HOSTS_MAX, RANKS_MAX);
     if (o->faults_max > TTI_STAGE_FAULTS_MAX || (o->faults & ~TUTTI_FAULTS_ALL) != 0 || o->turns < 1 || o->lasts_ms < 1 ||
@@ -198,6 +198,8 @@ tutti_status tutti_rehearse(tutti_rehearsed_program *program, void *arg, const t
 
     if (st != TUTTI_OK)
         return st;
+    if (program == NULL)
+        return tti_fail(TUTTI_E_ARG, "tutti_rehearse: program is NULL");
     if (tti_port_stand_in() != NULL)
         return tti_fail(TUTTI_E_STATE, "this thread rehearses already");
     s = calloc(1, sizeof *s);
