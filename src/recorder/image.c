@@ -148,7 +148,8 @@ static void forget_moved(const tutti_recorder_head *head, const uint8_t *from, u
 }
 
 /* All of memory that is written meanwhile. Records before groups: a group that is made in between is younger than the
- * records of its place, and is seen to be none of theirs. Lists of members last: see forget_moved(). */
+ * records of its place, and is seen to be none of theirs. Lists of members last, each word with acquire
+ * order, so that the turns are looked at after them: see forget_moved(). */
 static void copy_shared(const tutti_recorder_head *head, const uint8_t *from, uint8_t *to)
 {
     tti_words_get(to, from, head->head_bytes / 8 * 8);
@@ -156,7 +157,6 @@ static void copy_shared(const tutti_recorder_head *head, const uint8_t *from, ui
     tti_words_get(to + head->names_at, from + head->names_at, (size_t)head->name_bytes * head->name_count);
     copy_table(from, to, head->groups_at, head->group_bytes, head->group_count, true);
     tti_words_get(to + head->ranks_at, from + head->ranks_at, head->rank_count / 2 * sizeof(uint64_t));
-    __atomic_thread_fence(__ATOMIC_ACQUIRE);
     forget_moved(head, from, to);
 }
 
