@@ -27,21 +27,24 @@ static const uint64_t TOTAL_MAX = UINT64_C(1) << 28;
 
 /* ---- entries ---- */
 
+/* Whether the first word of an entry, the copy's as well, was the same before and after. */
+static bool copy_once(const uint64_t *shared, uint64_t *copy, size_t bytes)
+{
+    const uint64_t before = tti_word_get(&shared[0]);
+
+    tti_words_get(copy, shared, bytes);
+    copy[0] = before;
+    return tti_word_get(&shared[0]) == before;
+}
+
 bool tti_record_copy(const void *at, void *out, size_t bytes)
 {
-    const uint64_t *shared = at;
-    uint64_t       *copy = out;
-    uint64_t        before, after;
-    int             i;
+    uint64_t *copy = out;
+    int       i;
 
-    for (i = 0; i < TRIES; i++) {
-        before = tti_word_get(&shared[0]);
-        tti_words_get(copy, shared, bytes);
-        after = tti_word_get(&shared[0]);
-        copy[0] = before;
-        if (before == after && before != 0)
+    for (i = 0; i < TRIES; i++)
+        if (copy_once(at, copy, bytes) && copy[0] != 0)
             return true;
-    }
     copy[0] = 0;
     return false;
 }
@@ -49,19 +52,12 @@ bool tti_record_copy(const void *at, void *out, size_t bytes)
 /* The same for entries whose first word is a turn. */
 static void copy_turned(const void *at, void *out, size_t bytes)
 {
-    const uint64_t *shared = at;
-    uint64_t       *copy = out;
-    uint64_t        before, after;
-    int             i;
+    uint64_t *copy = out;
+    int       i;
 
-    for (i = 0; i < TRIES; i++) {
-        before = tti_word_get(&shared[0]);
-        tti_words_get(copy, shared, bytes);
-        after = tti_word_get(&shared[0]);
-        copy[0] = before;
-        if (before == after && (before & 1) == 0)
+    for (i = 0; i < TRIES; i++)
+        if (copy_once(at, copy, bytes) && (copy[0] & 1) == 0)
             return;
-    }
     copy[0] = 1; /* odd: it was being written */
 }
 

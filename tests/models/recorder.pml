@@ -76,12 +76,12 @@ proctype reader(byte me)
     byte e, a, s, c, b;
 
     select(e : 0 .. RING - 1);
-    load(ID(e), a); /* = recorder/image.c: before = tti_word_get(&shared[0]); */
+    load(ID(e), a); /* = recorder/image.c: const uint64_t before = tti_word_get(&shared[0]); */
     load(STATE(e), s);
     load(CALL(e), c);
     b = a;
 #ifndef NO_SECOND_LOOK
-    load(ID(e), b); /* = recorder/image.c: after = tti_word_get(&shared[0]); */
+    load(ID(e), b); /* = recorder/image.c: return tti_word_get(&shared[0]) == before; */
 #endif
     if
 #ifdef NO_ID_IN_STATE
