@@ -41,12 +41,12 @@ static void print_text(verdict v, const char *topic, const char *text)
 
 void report_add(report *r, verdict v, const char *topic, const char *next, const char *fmt, ...)
 {
-    char text[TEXT_MAX], todo[TEXT_MAX] = "", name[TEXT_MAX];
+    char text[TEXT_MAX], step[TEXT_MAX] = "", name[TEXT_MAX];
     va_list args;
 
     if (next != NULL)
-        snprintf(todo, sizeof todo, "%s", next);
-    clean(todo);
+        snprintf(step, sizeof step, "%s", next);
+    clean(step);
     snprintf(name, sizeof name, "%s", topic);
     clean(name);
     va_start(args, fmt);
@@ -56,12 +56,12 @@ void report_add(report *r, verdict v, const char *topic, const char *next, const
     r->n[v]++;
     if (r->json) {
         json_array_append_new(r->rows, json_pack("{ss ss ss ss?}", "verdict", names[v], "topic", name, "text", text, "next",
-                                                 next != NULL ? todo : NULL));
+                                                 next != NULL ? step : NULL));
         return;
     }
     print_text(v, name, text);
     if (next != NULL)
-        printf("%20s next: %s\n", "", todo);
+        printf("%20s next: %s\n", "", step);
     fflush(stdout);
 }
 

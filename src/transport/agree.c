@@ -139,18 +139,9 @@ void tti_messenger_look_idle(tti_messenger *m)
 
 tutti_status tti_messenger_listen(tti_messenger *m, uint32_t group)
 {
-    const tti_cause *finished;
-    tti_cause        why = { .status = TUTTI_OK };
-
     tti_lock(&m->lock);
     look_at_lanes(m, true);
-    if (m->n_doubts > 0)
-        tti_look_at_doubts(m, tti_port_now(m->port));
-    finished = tti_mailbox_finished(&m->mailbox, group);
-    if (finished != NULL)
-        why = *finished;
-    tti_unlock(&m->lock);
-    return why.status == TUTTI_OK ? TUTTI_OK : tti_fail(why.status, "%s", why.words);
+    return tti_messenger_end_look(m, group);
 }
 
 /* ---- who compares ---------------------------------------------------------------------------------- */

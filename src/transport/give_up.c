@@ -416,14 +416,11 @@ void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, c
     m->port->ops->bell_ring(m->port, m->bell);
 }
 
-tutti_status tti_messenger_heard(tti_messenger *m, uint32_t group)
+tutti_status tti_messenger_end_look(tti_messenger *m, uint32_t group)
 {
     const tti_cause *finished;
     tti_cause        why = { .status = TUTTI_OK };
 
-    tti_lock(&m->lock);
-    (void)tti_messenger_turn(m, true);
-    tti_messenger_mourn(m, tti_port_now(m->port));
     if (m->n_doubts > 0)
         tti_look_at_doubts(m, tti_port_now(m->port));
     finished = tti_mailbox_finished(&m->mailbox, group);
@@ -431,4 +428,12 @@ tutti_status tti_messenger_heard(tti_messenger *m, uint32_t group)
         why = *finished;
     tti_unlock(&m->lock);
     return why.status == TUTTI_OK ? TUTTI_OK : tti_fail(why.status, "%s", why.words);
+}
+
+tutti_status tti_messenger_heard(tti_messenger *m, uint32_t group)
+{
+    tti_lock(&m->lock);
+    (void)tti_messenger_turn(m, true);
+    tti_messenger_mourn(m, tti_port_now(m->port));
+    return tti_messenger_end_look(m, group);
 }

@@ -179,6 +179,8 @@ tti_known_group *tti_compared_group(tti_messenger *m, uint32_t group);
 bool tti_is_in_doubt(const tti_messenger *m, uint32_t group);
 /** Those that nobody has answered in time are certain. */
 void tti_look_at_doubts(tti_messenger *m, int64_t now_ns);
+/** The end of a look at what has come: doubts, and how group has ended, if it has. Lock held, and released. */
+tutti_status tti_messenger_end_look(tti_messenger *m, uint32_t group);
 /** The group is finished. */
 void tti_end_doubt(tti_messenger *m, tti_known_group *known);
 /** The connector's thread, ten times a second: see to what others tell a rank that waits for nobody. */
