@@ -15,7 +15,7 @@ BLAS_CORE = $(shell grep -qw avx512f /proc/cpuinfo && echo SKYLAKEX || \
 
 PACKAGES = build-essential cmake ninja-build pkg-config git python3 iproute2 \
            libuv1-dev libssl-dev libmsgpack-dev libjansson-dev uthash-dev libopenblas-dev zlib1g-dev libcmocka-dev
-MODULES  = libuv 'libcrypto >= 3' jansson zlib openblas cmocka
+MODULES  = libuv 'libssl >= 3' 'libcrypto >= 3' jansson zlib openblas cmocka
 INSTALL  = apt-get update && \
            apt-get install -y --no-install-recommends $(PACKAGES)
 
@@ -99,6 +99,34 @@ models: deps
 	else echo "next, as root on Debian: apt-get install spin"; exit 1; fi
 	cmake --preset dev
 	ctest --preset dev -L model -j $(TEST_JOBS)
+
+SECONDS ?= 60
+FUZZERS = clang llvm afl++
+
+.PHONY: fuzz fuzz-afl fuzz-coverage fuzz-deps
+fuzz-deps: deps
+	@if command -v clang >/dev/null && command -v llvm-cov >/dev/null && command -v afl-fuzz >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    export DEBIAN_FRONTEND=noninteractive; apt-get update && apt-get install -y --no-install-recommends $(FUZZERS); \
+	else echo "next, as root on Debian: apt-get install $(FUZZERS)"; exit 1; fi
+
+## fuzz      every parser under libFuzzer, SECONDS= each (60); installs clang and afl++ (Debian, as root)
+fuzz: fuzz-deps
+	cmake --preset fuzz
+	cmake --build --preset fuzz -j $(JOBS) --target fuzz_targets
+	python3 -B tests/fuzz/run.py --seconds $(SECONDS) $(FUZZ_OPTIONS)
+
+## fuzz-afl  AFL++ on the store's server and the hello, SECONDS= each
+fuzz-afl: fuzz-deps
+	cmake --preset fuzz-afl
+	cmake --build --preset fuzz-afl -j $(JOBS) --target fuzz_store_server fuzz_hello fuzz_peer_frames
+	python3 -B tests/fuzz/run.py --tool afl --seconds $(SECONDS) --targets store_server,hello,peer_frames $(FUZZ_OPTIONS)
+
+## fuzz-coverage  the lines of each parser that seeds and what the fuzzers have collected reach
+fuzz-coverage: fuzz-deps
+	cmake --preset fuzz-coverage
+	cmake --build --preset fuzz-coverage -j $(JOBS) --target fuzz_targets
+	python3 -B tests/fuzz/run.py --coverage
 
 ## coverage  the test suite with counters, and a summary where gcovr is installed
 coverage: deps

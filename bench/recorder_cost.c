@@ -1,15 +1,17 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * recorder_cost.c - what the flight recorder costs an operation: with it against without it, by turns.
+ * recorder_cost.c - what the flight recorder, or the comparing of calls, costs an operation: with it against without it, by turns.
  *
- *     recorder_cost [--ranks N] [--rounds N] [--ms N]      rows on standard output, goals beside them
+ *     recorder_cost [--of recorder|checks] [--ranks N] [--rounds N] [--ms N]   rows on standard output, goals beside them
  *
- * How     Two jobs of N processes each are there at the same time, one with TUTTI_RECORDER=0. A round asks one of them for a
- *         block of calls of some ms while the other sleeps in a read(), then the other; which one is first changes from round
- *         to round. The cost is the median of the rounds' differences, with their quartiles: what the machine does
- *         meanwhile meets both. With one rank nothing but the library's own instructions is left.
- * Reads   ns of a call without, ns that the recorder adds, and these in percent. */
+ * How     Two jobs of N processes each are there at the same time, one with TUTTI_RECORDER=0; or, as nothing switches the
+ *         comparing off, one with a library in which it is left out (unchecked.c), and both without a recorder. A round asks one
+ *         of them for a block of calls of some ms while the other sleeps in a read(), then the other; which one is first changes
+ *         from round to round. The cost is the median of the rounds' differences, with their quartiles: what the machine
+ *         does meanwhile meets both. With one rank nothing but the library's own instructions is left.
+ * Reads   ns of a call without, ns that it adds, and these in percent. */
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -92,51 +94,71 @@ static double run_calls(const order *o, float *x, int rank)
     return (now_ns() - began) / (double)o->calls;
 }
 
-static _Noreturn void be_rank(const char *url, bool recorded, int rank, int ranks, int asked, int tell)
+/* argv: "rank", URL, rank, ranks, two descriptors; the environment says the rest. */
+static int be_rank(char **argv)
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
     float             *x = calloc(1048576, 1);
+    const int          asked = atoi(argv[5]), tell = atoi(argv[6]);
     order              o;
     double             ns;
 
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    setenv("TUTTI_RECORDER", recorded ? "1" : "0", 1);
-    opts.init_method = url;
-    opts.rank = rank;
-    opts.world_size = ranks;
+    opts.init_method = argv[2];
+    opts.rank = atoi(argv[3]);
+    opts.world_size = atoi(argv[4]);
     if (x == NULL || tutti_init_process_group(&opts) != TUTTI_OK)
         give_up(x == NULL ? "no memory" : tutti_last_error());
     while (read(asked, &o, sizeof o) == (ssize_t)sizeof o && o.calls > 0) {
-        ns = run_calls(&o, x, rank);
-        if (rank == 0 && write(tell, &ns, sizeof ns) != (ssize_t)sizeof ns)
+        ns = run_calls(&o, x, opts.rank);
+        if (opts.rank == 0 && write(tell, &ns, sizeof ns) != (ssize_t)sizeof ns)
             give_up("nobody listens");
     }
     tutti_destroy_process_group(NULL);
-    exit(0);
+    return 0;
+}
+
+/* In a child: this program again, with or without what is measured. */
+static _Noreturn void exec_rank(const char *url, bool with, bool checks, int rank, int ranks, int asked, int tell)
+{
+    char  numbers[4][16], program[] = "/proc/self/exe", word[] = "rank", path[256];
+    char *argv[] = { program, word, path, numbers[0], numbers[1], numbers[2], numbers[3], NULL };
+
+    snprintf(path, sizeof path, "%s", url);
+    snprintf(numbers[0], sizeof numbers[0], "%d", rank);
+    snprintf(numbers[1], sizeof numbers[1], "%d", ranks);
+    snprintf(numbers[2], sizeof numbers[2], "%d", asked);
+    snprintf(numbers[3], sizeof numbers[3], "%d", tell);
+    setenv("TUTTI_RECORDER", with && !checks ? "1" : "0", 1);
+    if (checks && !with)
+        setenv("LD_LIBRARY_PATH", UNCHECKED_DIR, 1);
+    execv(program, argv);
+    give_up(strerror(errno));
 }
 
 /* ---- who asks ---- */
 
-static job start(const char *folder, bool recorded, int ranks)
+static job start(const char *folder, bool with, bool checks, int ranks)
 {
     char url[256];
     int  ask[2], told[2], rank;
     job  j;
 
-    snprintf(url, sizeof url, "file://%s/%s", folder, recorded ? "with" : "without");
+    snprintf(url, sizeof url, "file://%s/%s", folder, with ? "with" : "without");
     if (pipe(told) != 0)
         give_up(strerror(errno));
     for (rank = 0; rank < ranks; rank++) {
-        if (pipe(ask) != 0)
+        if (pipe2(ask, O_CLOEXEC) != 0)
             give_up(strerror(errno));
         if (fork() == 0) {
-            close(ask[1]);
-            be_rank(url, recorded, rank, ranks, ask[0], told[1]);
+            fcntl(ask[0], F_SETFD, 0);
+            exec_rank(url, with, checks, rank, ranks, ask[0], told[1]);
         }
         close(ask[0]);
         j.ask[rank] = ask[1];
     }
     close(told[1]);
+    fcntl(told[0], F_SETFD, FD_CLOEXEC);
     j.told = told[0];
     return j;
 }
@@ -204,7 +226,7 @@ static long number(const char *text, long most)
     const long n = strtol(text, &end, 10);
 
     if (end == text || *end != '\0' || n < 1 || n > most)
-        give_up("usage: recorder_cost [--ranks N] [--rounds N] [--ms N]");
+        give_up("usage: recorder_cost [--of recorder|checks] [--ranks N] [--rounds N] [--ms N]");
     return n;
 }
 
@@ -212,22 +234,29 @@ int main(int argc, char **argv)
 {
     char folder[] = "/tmp/tutti-recorder-cost-XXXXXX", path[64];
     long ranks = 1, rounds = 41, ms = 5;
+    bool checks = false;
     job  jobs[JOBS];
     int  i, rank;
 
+    if (argc == 7 && strcmp(argv[1], "rank") == 0)
+        return be_rank(argv);
     for (i = 1; i < argc; i += 2) {
         if (i + 1 < argc && strcmp(argv[i], "--ranks") == 0)
             ranks = number(argv[i + 1], RANKS_MAX);
         else if (i + 1 < argc && strcmp(argv[i], "--rounds") == 0)
             rounds = number(argv[i + 1], ROUNDS_MAX);
+        else if (i + 1 < argc && strcmp(argv[i], "--of") == 0)
+            checks = strcmp(argv[i + 1], "checks") == 0;
         else
             ms = number(i + 1 < argc && strcmp(argv[i], "--ms") == 0 ? argv[i + 1] : "", 1000);
     }
     if (mkdtemp(folder) == NULL)
         give_up(strerror(errno));
     signal(SIGPIPE, SIG_IGN);
+    if (checks && access(UNCHECKED_DIR "/libtutti.so.0", R_OK) != 0)
+        give_up("there is no library without checks\n  next: build the target tutti_unchecked");
     for (i = 0; i < JOBS; i++)
-        jobs[i] = start(folder, i == 1, (int)ranks);
+        jobs[i] = start(folder, i == 1, checks, (int)ranks);
     printf("ranks\tcall\tbytes\twithout ns\tmore ns\tquarter\tthree quarters\tmore %%\tgoal\n");
     for (i = 0; i < (int)CELLS; i++)
         if (!cells[i].is_message || ranks > 1)

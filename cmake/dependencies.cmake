@@ -3,6 +3,7 @@
 find_package(PkgConfig REQUIRED)
 find_package(Threads REQUIRED)
 pkg_check_modules(UV REQUIRED IMPORTED_TARGET libuv)
+pkg_check_modules(SSL REQUIRED IMPORTED_TARGET libssl>=3)
 pkg_check_modules(CRYPTO REQUIRED IMPORTED_TARGET libcrypto>=3)
 pkg_check_modules(JANSSON REQUIRED IMPORTED_TARGET jansson)
 pkg_search_module(MSGPACK REQUIRED IMPORTED_TARGET msgpack msgpack-c)

@@ -3,9 +3,11 @@
 #
 #   tutti_room(NAME [TRAIN] SOURCES ... [LIBS ...])   one object library; goes into libtutti, or with
 #                                                     TRAIN into libtutti_train
-#   tutti_test(NAME [SOURCES ...] [LIBS ...] [LIMIT s] [TRAIN] [LABELS ...])
+#   tutti_test(NAME [SOURCES ...] [LIBS ...] [LIMIT s] [COST s] [TRAIN] [LABELS ...])
 #                                                     cmocka test NAME.c beside the code
-#   tutti_ranks_test(NAME [LIMIT s] [TRAIN] [ARGS ...] [LABELS ...])  tests/ranks/NAME.c: real processes
+#   tutti_ranks_test(NAME [LIMIT s] [COST s] [TRAIN] [ARGS ...] [LABELS ...])  tests/ranks/NAME.c: real processes
+#
+# LIMIT is when it is ended, COST about how long it takes, if that is long: those start first.
 
 function(tutti_room name)
     cmake_parse_arguments(R "TRAIN" "" "SOURCES;LIBS" ${ARGN})
@@ -39,30 +41,36 @@ function(tutti_test name)
     if(NOT BUILD_TESTING)
         return()
     endif()
-    cmake_parse_arguments(T "TRAIN" "LIMIT" "SOURCES;LIBS;LABELS" ${ARGN})
+    cmake_parse_arguments(T "TRAIN" "LIMIT;COST" "SOURCES;LIBS;LABELS" ${ARGN})
     if(NOT T_LIMIT)
         set(T_LIMIT 60)
+    endif()
+    if(NOT T_COST)
+        set(T_COST 0)
     endif()
     add_executable(${name} ${name}.c ${T_SOURCES})
     tutti_add_test_program(${name} "${T_TRAIN}")
     target_link_libraries(${name} PRIVATE ${T_LIBS})
     add_test(NAME ${name} COMMAND ${name})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${T_LIMIT} SKIP_RETURN_CODE 77
-                         LABELS "unit;${T_LABELS}" ENVIRONMENT "${TUTTI_TEST_ENV}")
+                         LABELS "unit;${T_LABELS}" ENVIRONMENT "${TUTTI_TEST_ENV}" COST "${T_COST}")
 endfunction()
 
 function(tutti_ranks_test name)
     if(NOT BUILD_TESTING)
         return()
     endif()
-    cmake_parse_arguments(T "TRAIN" "LIMIT" "SOURCES;LIBS;LABELS;ARGS" ${ARGN})
+    cmake_parse_arguments(T "TRAIN" "LIMIT;COST" "SOURCES;LIBS;LABELS;ARGS" ${ARGN})
     if(NOT T_LIMIT)
         set(T_LIMIT 120)
+    endif()
+    if(NOT T_COST)
+        set(T_COST 0)
     endif()
     add_executable(${name} ${name}.c ${T_SOURCES})
     tutti_add_test_program(${name} "${T_TRAIN}")
     target_link_libraries(${name} PRIVATE tutti_harness ${T_LIBS})
     add_test(NAME ${name} COMMAND ${name} ${T_ARGS})
     set_tests_properties(${name} PROPERTIES TIMEOUT ${T_LIMIT} SKIP_RETURN_CODE 77
-                         LABELS "ranks;${T_LABELS}" ENVIRONMENT "${TUTTI_TEST_ENV}")
+                         LABELS "ranks;${T_LABELS}" ENVIRONMENT "${TUTTI_TEST_ENV}" COST "${T_COST}")
 endfunction()

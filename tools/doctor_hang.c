@@ -116,6 +116,18 @@ static void sleep_ms(int ms)
     nanosleep(&t, NULL);
 }
 
+/* A process that came in later may have been given a number that somebody else has had. */
+static bool is_first_of_rank(const job_view *view, int at, int rank)
+{
+    tutti_recorder_info info = TUTTI_RECORDER_INFO;
+    int i;
+
+    for (i = 0; i < at; i++)
+        if (tutti_recorder_get_info(view->recorders[i], &info) == TUTTI_OK && info.rank == rank)
+            return false;
+    return true;
+}
+
 /* What was read, in files that --dumps reads. */
 static bool save(const job_view *view, const char *dir)
 {
@@ -131,7 +143,7 @@ static bool save(const job_view *view, const char *dir)
 
         if (tutti_recorder_get_info(view->recorders[i], &info) != TUTTI_OK)
             continue;
-        if (info.rank >= 0)
+        if (info.rank >= 0 && is_first_of_rank(view, i, info.rank))
             snprintf(path, sizeof path, "%s/%d.rec", dir, info.rank);
         else
             snprintf(path, sizeof path, "%s/pid%lld.rec", dir, (long long)info.pid);
@@ -143,20 +155,53 @@ static bool save(const job_view *view, const char *dir)
     return true;
 }
 
-static int print(const hang *h, const hang_options *o)
+/* Worlds that are there now, those with most members first: -1 in the place of none. *n_out is at least 1. */
+static int *worlds_of(const job_view *view, int *n_out)
 {
-    json_t *all;
+    int *list = calloc((size_t)view->n_worlds + 1, sizeof *list), n = 0, i, k;
 
-    if (!o->json) {
-        hang_print(h, o->all);
-    } else {
-        all = hang_json(h);
-        if (all == NULL || json_dumpf(all, stdout, JSON_INDENT(2)) != 0)
-            return EXIT_FAILURE;
-        putchar('\n');
-        json_decref(all);
+    for (i = 0; i < view->n_worlds && list != NULL; i++) {
+        if (view->worlds[i].is_past)
+            continue;
+        for (k = n++; k > 0 && view->worlds[list[k - 1]].n_living < view->worlds[i].n_living; k--)
+            list[k] = list[k - 1];
+        list[k] = i;
     }
-    return h->n_causes > 0 || h->n_waiting > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    if (n == 0 && list != NULL)
+        list[n++] = -1;
+    *n_out = n;
+    return list;
+}
+
+static int print_json(const hang *h, int n)
+{
+    json_t *all = json_array();
+    int i, code;
+
+    for (i = 0; i < n; i++)
+        json_array_append_new(all, hang_json(&h[i]));
+    code = all != NULL && json_dumpf(n == 1 ? json_array_get(all, 0) : all, stdout, JSON_INDENT(2)) == 0 ? EXIT_SUCCESS
+                                                                                                        : EXIT_FAILURE;
+    putchar('\n');
+    json_decref(all);
+    return code;
+}
+
+/* Of several worlds those in which something hangs; if it is none, the first. */
+static int print(const hang *h, int n, const hang_options *o)
+{
+    int hanging = 0, code = EXIT_SUCCESS, i;
+
+    for (i = 0; i < n; i++)
+        hanging += hang_is_one(&h[i]);
+    if (o->json)
+        code = print_json(h, n);
+    for (i = 0; i < n && !o->json; i++)
+        if (hanging > 0 ? hang_is_one(&h[i]) : i == 0) {
+            printf("%s", i > 0 ? "\n" : "");
+            hang_print(&h[i], o->all);
+        }
+    return hanging > 0 ? EXIT_FAILURE : code;
 }
 
 static bool open_view(const hang_options *o, job_view *view)
@@ -168,27 +213,48 @@ static bool open_view(const hang_options *o, job_view *view)
     return job_view_find("tutti doctor hang", o->job, view);
 }
 
+/* In each world that is there. */
+static int find(const hang_options *o, const job_view *view, const hang_look *first)
+{
+    int n = 0, n_found = 0, code = TOOL_USAGE, i;
+    int *worlds = worlds_of(view, &n);
+    hang *h = calloc((size_t)n + 1, sizeof *h);
+    bool ok = worlds != NULL && h != NULL;
+
+    for (i = 0; i < n && ok; i++) {
+        ok = hang_find(view, worlds[i], first, o->least_s, &h[i]);
+        n_found++;
+    }
+    if (ok)
+        code = print(h, n, o);
+    else
+        fprintf(stderr, "tutti doctor hang: no memory\n");
+    for (i = 0; i < n_found; i++)
+        hang_release(&h[i]);
+    free(h);
+    free(worlds);
+    return code;
+}
+
 /* Two looks, so that what moves is told from what does not. */
 static int look(const hang_options *o, job_view *view)
 {
     hang_look first;
-    hang h = { .n = 0 };
     int code = TOOL_USAGE;
 
-    if (!hang_look_begin(view, &first))
-        goto no_memory;
+    if (!hang_look_begin(view, &first)) {
+        fprintf(stderr, "tutti doctor hang: no memory\n");
+        return TOOL_USAGE;
+    }
     if (!view->from_files)
         sleep_ms(LOOK_MS);
     job_view_update(view);
-    if (!job_view_arrange(view, true) || !hang_find(view, &first, o->least_s, &h))
-        goto no_memory;
-    code = o->save != NULL && !save(view, o->save) ? EXIT_FAILURE : print(&h, o);
-    goto out;
-
-no_memory:
-    fprintf(stderr, "tutti doctor hang: no memory\n");
-out:
-    hang_release(&h);
+    if (o->save != NULL && !save(view, o->save))
+        code = EXIT_FAILURE;
+    else if (job_view_arrange(view, true))
+        code = find(o, view, &first);
+    else
+        fprintf(stderr, "tutti doctor hang: no memory\n");
     hang_look_release(&first);
     return code;
 }

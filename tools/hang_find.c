@@ -3,168 +3,15 @@
  * hang_find.c - from operations to causes.
  *
  * Why     A job that hangs has many ranks that wait and few that are waited for. Those are to be named.
- * How     1. What each rank is at: its process's state, and the oldest operation that it is in and was in at the first
- *            look. An asynchronous one counts if the process does nothing else meanwhile.
+ * How     1. What each rank is at (hang_ranks.c), in one world, the one that is there now: numbers of former ones are others'
+ *            by now.
  *         2. Whom it waits for. In a collective: members that have not issued that number, or something else under it, or
  *            that have failed, or are dead or stopped on the way. In a message: the other end, unless both are in it.
  *         3. A cause is a rank that is waited for and waits for nobody, or cannot go on. Ranks from which no cause is
- *            reached go round in a circle, which is then the cause.
- * True    Numbers are copies of what the ranks wrote while they went on, so two ranks may have been read some
- *         milliseconds apart: what moves between the two looks is left out. */
-#include "hang.h"
+ *            reached go round in a circle, which is then the cause. */
+#include "hang_find.h"
 
 #include <stdlib.h>
-#include <string.h>
-#include <time.h>
-
-#define IDLE_SHARE 0.2
-
-static int64_t now_ns(void)
-{
-    struct timespec t;
-
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (int64_t)t.tv_sec * 1000000000 + t.tv_nsec;
-}
-
-/* ---- two looks --------------------------------------------------------------------------------- */
-
-static tutti_recorder_info info_of(const tutti_recorder *recorder)
-{
-    tutti_recorder_info info = TUTTI_RECORDER_INFO;
-
-    (void)tutti_recorder_get_info(recorder, &info); /* neither is NULL, and info is set */
-    return info;
-}
-
-bool hang_look_begin(const job_view *view, hang_look *look)
-{
-    int i;
-
-    *look = (hang_look){ .at_ns = now_ns() };
-    look->cpu_s = calloc((size_t)view->n_recorders + 1, sizeof *look->cpu_s);
-    for (i = 0; i < view->n_recorders && look->cpu_s != NULL; i++) {
-        const tutti_recorder_info info = info_of(view->recorders[i]);
-
-        look->cpu_s[i] = info.is_alive ? process_look((pid_t)info.pid).cpu_s : 0;
-    }
-    return look->cpu_s != NULL;
-}
-
-void hang_look_release(hang_look *look)
-{
-    free(look->cpu_s);
-    *look = (hang_look){ .cpu_s = NULL };
-}
-
-/* ---- what a rank is at ------------------------------------------------------------------------- */
-
-static int recorder_index(const job_view *view, const tutti_recorder *recorder)
-{
-    int i = 0;
-
-    while (i < view->n_recorders && view->recorders[i] != recorder)
-        i++;
-    return i;
-}
-
-static void look_at_process(const job_view *view, const hang_look *look, hang_rank *r)
-{
-    const int at = recorder_index(view, r->seen->recorder);
-    const double took_s = 1e-9 * (double)(now_ns() - look->at_ns);
-
-    r->pid = r->seen->info.pid;
-    r->cpu_share = -1;
-    if (r->seen->info.is_alive && !view->from_files) {
-        r->now = process_look((pid_t)r->pid);
-        r->cpu_share = took_s > 0.05 ? (r->now.cpu_s - look->cpu_s[at]) / took_s : -1;
-    }
-}
-
-static hang_at by_process(const job_view *view, const hang_rank *r)
-{
-    if (r->seen->info.has_left)
-        return HANG_LEFT;
-    if (view->from_files && !r->seen->info.is_alive)
-        return HANG_BUSY; /* a file does not tell */
-    if (!r->seen->info.is_alive || (!view->from_files && r->now.life == PROCESS_GONE))
-        return HANG_DEAD;
-    switch (r->now.life) {
-    case PROCESS_STOPPED: return HANG_STOPPED;
-    case PROCESS_TRACED: return HANG_TRACED;
-    case PROCESS_FROZEN: return HANG_FROZEN;
-    default: return HANG_BUSY;
-    }
-}
-
-/* Whether the rank has issued anything since the first look. */
-static bool has_moved(const hang_look *look, const hang_rank *r)
-{
-    return r->seen->n_ops > 0 && r->seen->ops[r->seen->n_ops - 1].r.issued_ns > look->at_ns;
-}
-
-/* Whether the rank may be in this operation, and nowhere else. */
-static bool counts(const job_view *view, const hang_look *look, const hang_rank *r, const view_op *op)
-{
-    if (!view_is_open(op) || op->r.kind == TUTTI_RECORD_RANGE)
-        return false;
-    if (view->from_files)
-        return true;
-    if (op->r.issued_ns > look->at_ns)
-        return false; /* it came between the looks */
-    return !op->r.is_async || (!has_moved(look, r) && r->cpu_share < IDLE_SHARE);
-}
-
-static void find_operations(const job_view *view, const hang_look *look, double least_s, hang_rank *r)
-{
-    const double now_s = 1e-9 * (double)r->seen->info.read_ns;
-    int i;
-
-    r->last_s = -1;
-    for (i = r->seen->n_ops - 1; i >= 0; i--) {
-        const view_op *op = &r->seen->ops[i];
-        const double since_s = now_s - 1e-9 * (double)op->r.issued_ns;
-
-        if (counts(view, look, r, op) && since_s >= least_s) {
-            r->wait = op;
-            r->since_s = since_s;
-        } else if (r->last == NULL && !view_is_open(op) && op->r.kind != TUTTI_RECORD_RANGE) {
-            r->last = op;
-            r->last_s = op->r.ended_ns != 0 ? now_s - 1e-9 * (double)op->r.ended_ns : since_s;
-        }
-    }
-}
-
-static void look_at_rank(const job_view *view, const hang_look *look, double least_s, hang_rank *r)
-{
-    look_at_process(view, look, r);
-    r->at = by_process(view, r);
-    find_operations(view, look, least_s, r);
-    if (r->at == HANG_BUSY && r->wait != NULL)
-        r->at = HANG_WAITS;
-    else if (r->at == HANG_BUSY && tutti_recorder_count_groups(r->seen->recorder) == 0)
-        r->at = HANG_JOINS;
-}
-
-/* Ranks of which nothing was read: does a process of theirs run here? */
-static void look_for_unseen(hang *h)
-{
-    const char *job = h->view->n_recorders > 0 ? info_of(h->view->recorders[0]).job : "";
-    pid_t *pids = calloc((size_t)VIEW_RANKS_MAX, sizeof *pids);
-    int *ranks = calloc((size_t)VIEW_RANKS_MAX, sizeof *ranks);
-    int n = 0, i;
-
-    if (pids != NULL && ranks != NULL && job[0] != '\0' && !h->view->from_files)
-        n = process_find(job, pids, ranks, VIEW_RANKS_MAX);
-    for (i = 0; i < n; i++)
-        if (ranks[i] < h->n && h->ranks[ranks[i]].seen == NULL && (pid_t)h->ranks[ranks[i]].pid < pids[i]) {
-            h->ranks[ranks[i]].pid = pids[i];
-            h->ranks[ranks[i]].at = HANG_NOT_JOINED;
-            h->ranks[ranks[i]].now = process_look(pids[i]);
-        }
-    free(pids);
-    free(ranks);
-}
 
 /* ---- whom it waits for ------------------------------------------------------------------------- */
 
@@ -408,45 +255,25 @@ static bool find_causes(hang *h)
 
 /* ---- all of it --------------------------------------------------------------------------------- */
 
-/* The rank that a process has, or was started as where it has made no world yet; -1: unknown. */
-static int rank_of(const view_rank *r)
+/* The one that most wait for first: it is in the first line. */
+static int by_waiters(const void *a, const void *b)
 {
-    char text[16];
+    const hang_cause *x = a, *y = b;
 
-    if (r->rank >= 0 || !r->info.is_alive || !process_variable((pid_t)r->info.pid, "RANK", text, sizeof text))
-        return r->rank < VIEW_RANKS_MAX ? r->rank : -1;
-    return atoi(text) >= 0 && atoi(text) < VIEW_RANKS_MAX ? atoi(text) : -1;
+    if (x->n_waiters != y->n_waiters)
+        return x->n_waiters > y->n_waiters ? -1 : 1;
+    return (x->ranks[0] > y->ranks[0]) - (x->ranks[0] < y->ranks[0]);
 }
 
-static int size_of(const job_view *view)
-{
-    int n = 0, i;
-
-    for (i = 0; i < view->n_ranks; i++) {
-        n = view->ranks[i].info.world_size > n ? view->ranks[i].info.world_size : n;
-        n = rank_of(&view->ranks[i]) >= n ? rank_of(&view->ranks[i]) + 1 : n;
-    }
-    return n < VIEW_RANKS_MAX ? n : VIEW_RANKS_MAX;
-}
-
-bool hang_find(const job_view *view, const hang_look *look, double least_s, hang *h)
+bool hang_find(const job_view *view, int world, const hang_look *look, double least_s, hang *h)
 {
     bool ok;
     int i;
 
-    *h = (hang){ .view = view, .n = size_of(view) };
-    h->ranks = calloc((size_t)h->n + 1, sizeof *h->ranks);
-    ok = h->ranks != NULL;
-    for (i = 0; i < h->n && ok; i++)
-        h->ranks[i] = (hang_rank){ .rank = i, .at = HANG_UNSEEN, .last_s = -1, .cpu_share = -1 };
-    for (i = view->n_ranks - 1; i >= 0 && ok; i--)
-        if (rank_of(&view->ranks[i]) >= 0)
-            h->ranks[rank_of(&view->ranks[i])].seen = &view->ranks[i];
-    for (i = 0; i < h->n && ok; i++)
-        if (h->ranks[i].seen != NULL)
-            look_at_rank(view, look, least_s, &h->ranks[i]);
+    *h = (hang){ .view = view, .world = world };
+    ok = hang_place_ranks(h);
     if (ok)
-        look_for_unseen(h);
+        hang_look_at_ranks(h, look, least_s);
     for (i = 0; i < h->n && ok; i++) {
         if (h->ranks[i].wait != NULL || h->ranks[i].at == HANG_JOINS)
             ok = find_awaited(h, &h->ranks[i]);
@@ -456,7 +283,15 @@ bool hang_find(const job_view *view, const hang_look *look, double least_s, hang
             h->longest_s = h->ranks[i].since_s > h->longest_s ? h->ranks[i].since_s : h->longest_s;
         }
     }
-    return ok && find_causes(h);
+    ok = ok && find_causes(h);
+    if (ok && h->n_causes > 1)
+        qsort(h->causes, (size_t)h->n_causes, sizeof *h->causes, by_waiters);
+    return ok;
+}
+
+bool hang_is_one(const hang *h)
+{
+    return h->n_causes > 0 || h->n_waiting > 0;
 }
 
 void hang_release(hang *h)
@@ -470,6 +305,7 @@ void hang_release(hang *h)
         free(h->causes[i].waiters);
     }
     free(h->ranks);
+    free(h->others);
     free(h->causes);
     *h = (hang){ .n = 0 };
 }

@@ -111,6 +111,7 @@ static void who_has_not_come_is_named(void **state)
     add_open(1, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 1000);
     add_open(3, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 1000);
     look(4, 1, "rank 2 (pid 1002, n1) has not come");
+    assert_int_equal(strncmp(text, "rank 2", 6), 0); /* it is the first that is read */
     says("3 wait in an operation, the longest for 33.0 s");
     says("ranks 0, 1, 3 wait for it, rank 3 since 33.0 s in all_reduce #2 (sum, 1000 f32) on group 'world'");
     says("its last operation: all_reduce #1 (sum, 10 f32) on group 'world', done 59.0 s ago");
@@ -134,7 +135,8 @@ static void different_calls_are_shown(void **state)
     begin_world(2);
     add_open(0, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 1000);
     add_open(1, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 2000);
-    look(2, 1, "ranks wait for each other");
+    look(2, 1, "ranks 0, 1 wait for each other");
+    assert_int_equal(strncmp(text, "ranks 0, 1", 10), 0); /* it is the first that is read */
     says("rank 0 (pid 1000, n1) waits for rank 1, since 30.0 s, in all_reduce #2 (sum, 1000 f32)");
     says("rank 1 (pid 1001, n1) waits for rank 0, since 31.0 s, in all_reduce #2 (sum, 2000 f32)");
     says("next: all members of a group have to call the same");
@@ -273,6 +275,127 @@ static void a_damaged_list_of_members_does_no_harm(void **state)
     look(2, 1, "rank 0 (pid 1000, n1) has not come");
 }
 
+/* Of four ranks rank 1 was killed; the others went on as ranks 0, 1 and 2 of another world, in which each has done a barrier. */
+static void begin_second_world(void)
+{
+    static const int survivors[] = { 0, 2, 3 };
+    int i;
+
+    begin_world(4);
+    for (i = 0; i < 4; i++)
+        made_world(&made[i], 0, 11, 1, i, -1);
+    made[1].head.saved_state = 'X';
+    for (i = 0; i < 3; i++) {
+        made_recorder *m = &made[survivors[i]];
+
+        m->head.saved_state = 'S';
+        made_group(m, 1, "0:shrink", NULL, 3);
+        made_world(m, 1, 22, 2, i, 0);
+        made_add(m, &(made_op){ TUTTI_RECORD_BARRIER, TUTTI_RECORD_DONE, 1, 1, -1, 0, 0, NOW_NS - 50 * S_NS, NOW_NS - 49 * S_NS });
+    }
+}
+
+static void says_nothing_of(const char *words)
+{
+    if (strstr(text, words) != NULL)
+        fail_msg("'%s' is in: %s", words, text);
+}
+
+static void worlds_are_told_apart(void **state)
+{
+    (void)state;
+    begin_second_world();
+    add_open(0, TUTTI_RECORD_ALL_REDUCE, 1, 2, -1, 0, 8);
+    add_open(2, TUTTI_RECORD_ALL_REDUCE, 1, 2, -1, 0, 8);
+    look(4, 1, "job 'made', world 2: 3 ranks, 3 read from files; 2 wait in an operation");
+    says("rank 2 (pid 1003, n1, rank 3 at first) has not come\n  ranks 0, 1 wait for it");
+    says("not in it:\n  rank 1 of world 1 (pid 1001, n1) is dead");
+    says_nothing_of("rank 3 (");
+    says_nothing_of("rank 1 (pid 1001");
+    begin_second_world(); /* a message goes to the new number */
+    add_open(0, TUTTI_RECORD_SEND, 1, 1, 2, 7, 1 << 20);
+    look(4, 1, "rank 2 (pid 1003, n1, rank 3 at first) has not come\n  rank 0 waits for it");
+    begin_second_world(); /* what was not over in the old world is */
+    add_open(0, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 8);
+    look(4, 0, "nobody waits in an operation");
+}
+
+/* The others went on without a rank that was stopped; it still has the old world. */
+static void who_was_left_behind_is_told(void **state)
+{
+    (void)state;
+    begin_second_world();
+    made[1].head.saved_state = 'T';
+    add_open(1, TUTTI_RECORD_ALL_REDUCE, 0, 2, -1, 0, 8);
+    look(4, 0, "job 'made', world 2: 3 ranks, 3 read from files; nobody waits");
+    says("rank 1 of world 1 (pid 1001, n1) is stopped by a signal");
+}
+
+/* Two worlds that are there at once, not one in the place of the other. */
+static void worlds_beside_each_other_are_both_looked_at(void **state)
+{
+    int i;
+
+    (void)state;
+    begin_world(3);
+    for (i = 0; i < 3; i++) {
+        made_world(&made[i], 0, 11, 1, i, -1);
+        made_group(&made[i], 1, "other", NULL, 3);
+        made_world(&made[i], 1, 33, 1, 2 - i, -1); /* the other way round */
+    }
+    add_open(0, TUTTI_RECORD_BARRIER, 1, 1, -1, 0, 0);
+    add_open(1, TUTTI_RECORD_BARRIER, 1, 1, -1, 0, 0);
+    add_open(2, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    look(3, 1, "rank 0 (pid 1002, n1, rank 2 at first) has not come\n  ranks 1, 2 wait for it, rank 1 since 31.0 s in barrier #1 on group 'other'\n"
+               "  it is in barrier #2 on group 'world' of another world");
+    says("rank 0 (pid 1000, n1) has not come\n  rank 2 waits for it");
+}
+
+/* A process that was told by its launcher that it is rank 1, and is not in the second world, is none of its ranks. */
+static void newcomers_are_not_taken_for_members(void **state)
+{
+    (void)state;
+    begin_second_world();
+    made_begin(&made[4], 1, 4, "n1", NOW_NS, 0);
+    made[4].head.pid = 1004;
+    made[4].head.saved_state = 'S';
+    add_open(0, TUTTI_RECORD_BARRIER, 1, 2, -1, 0, 0);
+    look(5, 1, "job 'made', world 2: 3 ranks, 3 read");
+    says("rank 1 (pid 1002, n1, rank 2 at first) has not come");
+    says("  pid 1004 (n1) runs, and is in no world yet");
+}
+
+/* What was under way when a file was written lasted until then, and what its process was then is known. */
+static void files_are_of_their_time(void **state)
+{
+    (void)state;
+    begin_world(3);
+    add_open(0, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    add_open(2, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    made[0].head.saved_ns = (int64_t)(made[0].head.saved_ticks = (uint64_t)(NOW_NS - 20 * S_NS));
+    made[1].head.saved_state = 'T';
+    look(3, 1, "rank 1 (pid 1001, n1) is stopped by a signal");
+    says("3 read from files; 2 wait in an operation, the longest for 32.0 s");
+    says("in barrier #2 on group 'world', since 10.0 s"); /* rank 0, 20 s before */
+    says("next: kill -CONT 1001");
+}
+
+/* What TUTTI_TRACE_FILE has written for other tools leads to what stands beside it. */
+static void json_leads_to_what_is_beside_it(void **state)
+{
+    (void)state;
+    begin_world(2);
+    add_open(0, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    made_write(&made[0], "t0.rec");
+    made_write(&made[1], "t1.rec");
+    assert_int_equal(system("echo '{ \"version\": \"2.10\" }' > t0; cp t0 t1"), 0);
+    expect("doctor hang --dumps t0 t1", 1, "2 ranks, 2 read from files");
+    expect("doctor hang --dumps t*", 1, "2 ranks, 2 read from files");
+    assert_int_equal(unlink("t1.rec"), 0);
+    expect("doctor hang --dumps t0 t1", 2, "'t1' is JSON, for other tools, and 't1.rec' is not beside it");
+    assert_int_equal(system("rm t0 t1 t0.rec"), 0);
+}
+
 static void programs_read_json(void **state)
 {
     json_t *all, *cause;
@@ -375,6 +498,12 @@ int main(void)
         cmocka_unit_test(a_slow_operation_is_no_circle),
         cmocka_unit_test(who_joins_may_be_waited_for),
         cmocka_unit_test(a_damaged_list_of_members_does_no_harm),
+        cmocka_unit_test(worlds_are_told_apart),
+        cmocka_unit_test(who_was_left_behind_is_told),
+        cmocka_unit_test(worlds_beside_each_other_are_both_looked_at),
+        cmocka_unit_test(newcomers_are_not_taken_for_members),
+        cmocka_unit_test(files_are_of_their_time),
+        cmocka_unit_test(json_leads_to_what_is_beside_it),
         cmocka_unit_test(programs_read_json),
         cmocka_unit_test(files_that_are_none_do_no_harm),
         cmocka_unit_test(wrong_lines_are_refused),

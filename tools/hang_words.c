@@ -1,23 +1,26 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * hang_words.c - what was found, in plain words: the causes first, each with what it does instead, who waits for it, and
- * one next step; then a line for each rank. */
+ * hang_words.c - what was found, in plain words: the causes first, in the first line the one that most wait for, each with
+ * what it does instead, who waits for it, and one next step; then a line for each rank, and what the program was told. */
 #include "hang.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-enum { LIST_BYTES = 160, WHO_BYTES = 256, LINE_BYTES = 768, CAUSES_SHOWN = 8, RANKS_SHOWN = 16 };
+enum { LIST_BYTES = 160, WHO_BYTES = 256, CAUSES_SHOWN = 8, RANKS_SHOWN = 16 };
 
 static const char *const at_words[] = {
     [HANG_WAITS] = "waits",
     [HANG_JOINS] = "joins, in tutti_init_process_group()",
     [HANG_BUSY] = "is in no operation",
+    [HANG_PARTED] = "has destroyed its world",
     [HANG_DEAD] = "is dead",
     [HANG_LEFT] = "has ended",
     [HANG_STOPPED] = "is stopped by a signal",
     [HANG_TRACED] = "is held by a debugger",
     [HANG_FROZEN] = "is frozen with its control group",
     [HANG_NOT_JOINED] = "runs, and has not joined",
+    [HANG_UNRECORDED] = "runs, and records nothing",
     [HANG_UNSEEN] = "is not to be seen here",
 };
 
@@ -28,11 +31,16 @@ const char *hang_at_words(hang_at at)
 
 /* ---- pieces ------------------------------------------------------------------------------------ */
 
+/* "rank 2 (pid 4711, n1, rank 3 at first)": the launcher, and what it writes before lines, knows it by the first. */
 static void write_who(const hang_rank *r, char out[WHO_BYTES])
 {
+    char first[32] = "";
+
+    if (r->seen != NULL && r->seen->info.rank >= 0 && r->seen->info.rank != r->rank)
+        snprintf(first, sizeof first, ", rank %d at first", r->seen->info.rank);
     if (r->pid != 0)
-        snprintf(out, WHO_BYTES, "rank %d (pid %lld%s%.64s)", r->rank, (long long)r->pid, r->seen != NULL ? ", " : "",
-                 r->seen != NULL ? r->seen->info.host : "");
+        snprintf(out, WHO_BYTES, "rank %d (pid %lld%s%.64s%s)", r->rank, (long long)r->pid, r->seen != NULL ? ", " : "",
+                 r->seen != NULL ? r->seen->info.host : "", first);
     else
         snprintf(out, WHO_BYTES, "rank %d", r->rank);
 }
@@ -52,46 +60,45 @@ static const char *group_name(const hang *h, const view_op *op)
     return op->group >= 0 ? h->view->groups[op->group].label : "?";
 }
 
-/* "all_reduce #3 (sum, 4 f32) on group 'world'". */
-static void write_op(const hang *h, const view_op *op, char out[LINE_BYTES])
+void hang_write_op(const hang *h, const view_op *op, char out[HANG_LINE_MAX])
 {
     char text[VIEW_TEXT_MAX];
 
     view_describe(op, text);
-    snprintf(out, LINE_BYTES, "%s on group '%.64s'", text, group_name(h, op));
+    snprintf(out, HANG_LINE_MAX, "%s on group '%.64s'", text, group_name(h, op));
 }
 
 /* What a process does that is in no operation. */
-static void write_doing(const hang_rank *r, char out[LINE_BYTES])
+static void write_doing(const hang_rank *r, char out[HANG_LINE_MAX])
 {
     const char *in = r->now.waits_in;
 
     if (r->cpu_share > 0.3)
-        snprintf(out, LINE_BYTES, "computes (%.0f%% of a core)", 100 * r->cpu_share);
+        snprintf(out, HANG_LINE_MAX, "computes (%.0f%% of a core)", 100 * r->cpu_share);
     else if (r->now.life == PROCESS_DISK)
-        snprintf(out, LINE_BYTES, "waits for a device%s%s (state D)", in[0] != '\0' ? " in " : "", in);
+        snprintf(out, HANG_LINE_MAX, "waits for a device%s%s (state D)", in[0] != '\0' ? " in " : "", in);
     else if (r->now.life == PROCESS_SLEEPS && in[0] != '\0')
-        snprintf(out, LINE_BYTES, "sleeps in %s", in);
+        snprintf(out, HANG_LINE_MAX, "sleeps in %s", in);
     else if (r->now.life == PROCESS_RUNS)
-        snprintf(out, LINE_BYTES, "is ready to run%s", r->cpu_share >= 0 ? ", and gets little time" : "");
+        snprintf(out, HANG_LINE_MAX, "is ready to run%s", r->cpu_share >= 0 ? ", and gets little time" : "");
     else
-        snprintf(out, LINE_BYTES, "does something else");
+        snprintf(out, HANG_LINE_MAX, "does something else");
 }
 
-static void write_last(const hang *h, const hang_rank *r, char out[LINE_BYTES])
+static void write_last(const hang *h, const hang_rank *r, char out[HANG_LINE_MAX])
 {
-    char op[LINE_BYTES], ago[32];
+    char op[HANG_LINE_MAX], ago[32];
 
     if (r->last == NULL) {
-        snprintf(out, LINE_BYTES, "it has done no operation yet");
+        snprintf(out, HANG_LINE_MAX, "it has done no operation yet");
         return;
     }
-    write_op(h, r->last, op);
+    hang_write_op(h, r->last, op);
     write_time(r->last_s, ago);
     if (r->last->r.state == TUTTI_RECORD_FAILED)
-        snprintf(out, LINE_BYTES, "its last operation, %.300s, failed %s ago: %s", op, ago, tutti_status_name(r->last->r.status));
+        snprintf(out, HANG_LINE_MAX, "its last operation, %.300s, failed %s ago: %s", op, ago, tutti_status_name(r->last->r.status));
     else
-        snprintf(out, LINE_BYTES, "its last operation: %.300s, done %s ago", op, ago);
+        snprintf(out, HANG_LINE_MAX, "its last operation: %.300s, done %s ago", op, ago);
 }
 
 /* ---- one cause --------------------------------------------------------------------------------- */
@@ -121,7 +128,7 @@ static const hang_rank *waiter_of(const hang *h, const hang_cause *c)
 static void print_waiters(const hang *h, const hang_cause *c)
 {
     const hang_rank *w = waiter_of(h, c);
-    char list[LIST_BYTES], op[LINE_BYTES], since[32];
+    char list[LIST_BYTES], op[HANG_LINE_MAX], since[32];
 
     if (c->n_waiters == 0) {
         printf("  nobody waits for it in an operation\n");
@@ -132,7 +139,7 @@ static void print_waiters(const hang *h, const hang_cause *c)
         printf("  rank%s %s wait%s for it to join\n", c->n_waiters == 1 ? "" : "s", list, c->n_waiters == 1 ? "s" : "");
         return;
     }
-    write_op(h, w->wait, op);
+    hang_write_op(h, w->wait, op);
     write_time(w->since_s, since);
     printf("  rank%s %s wait%s for it, rank %d since %s in %s\n", c->n_waiters == 1 ? "" : "s", list,
            c->n_waiters == 1 ? "s" : "", w->rank, since, op);
@@ -151,21 +158,28 @@ static const view_op *instead(const hang_rank *r, const hang_rank *w)
 static void print_what_it_does(const hang *h, const hang_rank *r, const hang_rank *w)
 {
     const view_op *other = instead(r, w);
-    char text[LINE_BYTES], since[32];
+    char text[HANG_LINE_MAX], since[32];
 
     if (r->wait != NULL) {
-        write_op(h, r->wait, text);
+        hang_write_op(h, r->wait, text);
         write_time(r->since_s, since);
         printf("  it is in %s, since %s\n", text, since);
     } else if (other != NULL) {
-        write_op(h, other, text);
+        hang_write_op(h, other, text);
         printf("  under that number it has called %s%s\n", text, other->r.state == TUTTI_RECORD_FAILED ? ", which failed" : "");
+    }
+    if (r->elsewhere != NULL) {
+        hang_write_op(h, r->elsewhere, text);
+        write_time(r->elsewhere_s, since);
+        printf("  it is in %s of another world, since %s\n", text, since);
     }
     if (r->at == HANG_BUSY && !h->view->from_files) {
         write_doing(r, text);
         printf("  it %s\n", text);
     }
-    if (r->seen != NULL && r->at != HANG_NOT_JOINED) {
+    if (r->at == HANG_UNRECORDED)
+        printf("  it was started with %s: what it does is not known\n", r->why);
+    if (r->seen != NULL) {
         write_last(h, r, text);
         printf("  %s\n", text);
     }
@@ -184,6 +198,11 @@ static void print_next(const hang_rank *r, const hang_rank *w)
         printf("  next: let it go on in the debugger%s%s\n", r->now.tracer_name[0] != '\0' ? " " : "", r->now.tracer_name);
         break;
     case HANG_FROZEN: printf("  next: thaw its control group (cgroup.freeze, or docker unpause)\n"); break;
+    case HANG_PARTED: printf("  next: see why it called tutti_destroy_process_group() before the others were done\n"); break;
+    case HANG_UNRECORDED:
+        printf("  next: see where it is: gdb -p %lld; start the job without %.*s for the next time\n", (long long)r->pid,
+               (int)strcspn(r->why, "="), r->why);
+        break;
     case HANG_NOT_JOINED: printf("  next: see what it does before tutti_init_process_group(): gdb -p %lld\n", (long long)r->pid); break;
     case HANG_UNSEEN: printf("  next: run tutti doctor hang on its host, or bring its dump (--save, then --dumps)\n"); break;
     default:
@@ -202,7 +221,7 @@ static void print_single(const hang *h, const hang_cause *c)
     char who[WHO_BYTES];
 
     write_who(r, who);
-    printf("\n%s %s\n", who, r->at == HANG_BUSY && w != NULL ? "has not come" : at_words[r->at]);
+    printf("%s %s\n", who, r->at == HANG_BUSY && w != NULL ? "has not come" : at_words[r->at]);
     print_waiters(h, c);
     print_what_it_does(h, r, w);
     print_next(r, w);
@@ -215,18 +234,29 @@ static bool is_mismatch(const hang_rank *a, const hang_rank *b)
            a->wait->r.seq == b->wait->r.seq;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const int x = *(const int *)a, y = *(const int *)b;
+
+    return (x > y) - (x < y);
+}
+
 static void print_circle(const hang *h, const hang_cause *c)
 {
-    char list[LIST_BYTES], op[LINE_BYTES], since[32], who[WHO_BYTES];
+    char list[LIST_BYTES], op[HANG_LINE_MAX], since[32], who[WHO_BYTES];
+    int ranks[VIEW_RANKS_MAX];
     bool messages = true, mismatch = false;
     int i;
 
-    printf("\nranks wait for each other\n");
+    memcpy(ranks, c->ranks, (size_t)c->n * sizeof *ranks);
+    qsort(ranks, (size_t)c->n, sizeof *ranks, by_number);
+    view_write_ranks(ranks, c->n, list, sizeof list);
+    printf("ranks %s wait for each other\n", list);
     for (i = 0; i < c->n; i++) {
         const hang_rank *r = &h->ranks[c->ranks[i]], *next = &h->ranks[c->ranks[(i + 1) % c->n]];
 
         write_who(r, who);
-        write_op(h, r->wait, op);
+        hang_write_op(h, r->wait, op);
         write_time(r->since_s, since);
         printf("  %s waits for rank %d, since %s, in %s\n", who, next->rank, since, op);
         messages = messages && is_message(r);
@@ -241,15 +271,49 @@ static void print_circle(const hang *h, const hang_cause *c)
                                       : "all ranks have to call operations of several groups in one order");
 }
 
+/* ---- those that are not in it ------------------------------------------------------------------ */
+
+const char *hang_other_words(const hang_rank *r)
+{
+    if (r->at == HANG_JOINS)
+        return "runs, and is in no world yet";
+    if (r->at != HANG_BUSY && r->at != HANG_PARTED && r->at != HANG_WAITS)
+        return at_words[r->at];
+    return r->seen->is_left ? "lives, and the others went on without it" : "lives, and has no part in it";
+}
+
+static void print_other(const hang *h, const hang_rank *r)
+{
+    const view_rank *seen = r->seen;
+
+    if (seen->is_left)
+        printf("  rank %d of world %d (pid %lld, %.64s) %s\n", seen->rank, h->view->worlds[seen->left].generation, (long long)r->pid,
+               seen->info.host, hang_other_words(r));
+    else
+        printf("  pid %lld (%.64s) %s\n", (long long)r->pid, seen->info.host, hang_other_words(r));
+}
+
+static void print_others(const hang *h, bool all)
+{
+    int i;
+
+    if (h->n_others > 0)
+        printf("\nnot in it:\n");
+    for (i = 0; i < h->n_others && (all || i < CAUSES_SHOWN); i++)
+        print_other(h, &h->others[i]);
+    if (i < h->n_others)
+        printf("  and %d more (--all)\n", h->n_others - i);
+}
+
 /* ---- the rest ---------------------------------------------------------------------------------- */
 
 static void print_rank(const hang *h, const hang_rank *r)
 {
-    char text[LINE_BYTES], since[32];
+    char text[HANG_LINE_MAX], since[32];
 
     printf("  %5d  %8lld  %-12.12s  ", r->rank, (long long)r->pid, r->seen != NULL ? r->seen->info.host : "");
     if (r->at == HANG_WAITS) {
-        write_op(h, r->wait, text);
+        hang_write_op(h, r->wait, text);
         write_time(r->since_s, since);
         printf("in %s, since %s\n", text, since);
     } else if (r->at == HANG_BUSY && !h->view->from_files) {
@@ -264,7 +328,7 @@ static void print_ranks(const hang *h, bool all)
 {
     int i;
 
-    printf("\n  %5s  %8s  %-12s  %s\n", "rank", "pid", "host", "is");
+    printf("  %5s  %8s  %-12s  %s\n", "rank", "pid", "host", "is");
     for (i = 0; i < h->n && (all || i < RANKS_SHOWN); i++)
         print_rank(h, &h->ranks[i]);
     if (i < h->n)
@@ -329,14 +393,17 @@ static void print_failures(const hang *h, bool all)
 static void print_summary(const hang *h)
 {
     const char *job = h->view->n_recorders > 0 && h->n > 0 ? h->view->ranks[0].info.job : "";
-    char longest[32];
+    const int generation = h->world >= 0 ? h->view->worlds[h->world].generation : 0;
+    char longest[32], world[32] = "";
     int seen = 0, i;
 
+    if (generation > 1)
+        snprintf(world, sizeof world, ", world %d", generation);
     for (i = 0; i < h->n; i++)
         seen += h->ranks[i].seen != NULL;
     write_time(h->longest_s, longest);
-    printf("job%s%s%s: %d rank%s, %d read%s; ", job[0] != '\0' ? " '" : "", job, job[0] != '\0' ? "'" : "", h->n, h->n == 1 ? "" : "s",
-           seen, h->view->from_files ? " from files" : "");
+    printf("job%s%s%s%s: %d rank%s, %d read%s; ", job[0] != '\0' ? " '" : "", job, job[0] != '\0' ? "'" : "", world, h->n,
+           h->n == 1 ? "" : "s", seen, h->view->from_files ? " from files" : "");
     if (h->n_joining > 0)
         printf("%d join%s; ", h->n_joining, h->n_joining == 1 ? "s" : "");
     if (h->n_waiting == 0)
@@ -345,62 +412,29 @@ static void print_summary(const hang *h)
         printf("%d wait%s in an operation, the longest for %s\n", h->n_waiting, h->n_waiting == 1 ? "s" : "", longest);
 }
 
-void hang_print(const hang *h, bool all)
+static void print_causes(const hang *h, bool all)
 {
     int i;
 
-    print_summary(h);
     for (i = 0; i < h->n_causes && (all || i < CAUSES_SHOWN); i++) {
         if (h->causes[i].circle)
             print_circle(h, &h->causes[i]);
         else
             print_single(h, &h->causes[i]);
+        putchar('\n');
     }
     if (i < h->n_causes)
-        printf("\nand %d more causes (--all)\n", h->n_causes - i);
+        printf("and %d more causes (--all)\n\n", h->n_causes - i);
+}
+
+void hang_print(const hang *h, bool all)
+{
+    print_causes(h, all);
+    print_summary(h);
     if (h->n_causes == 0 && h->n_waiting > 0)
-        printf("\nnobody is missing: all members are in it, and what they send moves slowly, or not at all\n"
+        printf("nobody is missing: all members are in it, and what they send moves slowly, or not at all\n"
                "  next: look again whether the numbers have changed; else gdb -p PID on one of them\n");
-    print_failures(h, all);
     print_ranks(h, all);
-}
-
-/* ---- for programs ------------------------------------------------------------------------------ */
-
-static json_t *list_of(const int *ranks, int n)
-{
-    json_t *list = json_array();
-    int i;
-
-    for (i = 0; i < n; i++)
-        json_array_append_new(list, json_integer(ranks[i]));
-    return list;
-}
-
-static json_t *json_of_rank(const hang *h, const hang_rank *r)
-{
-    char op[LINE_BYTES] = "", last[LINE_BYTES] = "";
-
-    if (r->wait != NULL)
-        write_op(h, r->wait, op);
-    if (r->last != NULL)
-        write_op(h, r->last, last);
-    return json_pack("{si sI ss so sf so so}", "rank", r->rank, "pid", (json_int_t)r->pid, "is", at_words[r->at], "operation",
-                     view_text(op), "since_s", r->wait != NULL ? r->since_s : 0.0, "last", view_text(last), "waits_for",
-                     list_of(r->awaits, r->n_awaits));
-}
-
-json_t *hang_json(const hang *h)
-{
-    json_t *ranks = json_array(), *causes = json_array();
-    int i;
-
-    for (i = 0; i < h->n; i++)
-        json_array_append_new(ranks, json_of_rank(h, &h->ranks[i]));
-    for (i = 0; i < h->n_causes; i++)
-        json_array_append_new(causes, json_pack("{ss so so}", "is",
-                                                h->causes[i].circle ? "a circle" : at_words[h->ranks[h->causes[i].ranks[0]].at],
-                                                "ranks", list_of(h->causes[i].ranks, h->causes[i].n), "waiting",
-                                                list_of(h->causes[i].waiters, h->causes[i].n_waiters)));
-    return json_pack("{ss si so so}", "doctor", "hang", "waiting", h->n_waiting, "causes", causes, "ranks", ranks);
+    print_others(h, all);
+    print_failures(h, all);
 }

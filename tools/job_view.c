@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * job_view.c - recorders in, ranks and groups out. */
+ * job_view.c - which recorders are looked at, and words for what is in them. */
 #include "job_view.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "process.h"
+
+enum { PATH_BYTES = 4096, PIDS_SHOWN = 8 };
 
 /* ---- which recorders --------------------------------------------------------------------------- */
 
@@ -61,15 +64,46 @@ static bool is_one_job(tutti_recorder **list, int n)
     return true;
 }
 
+/* The job runs here, and nothing of it is recorded: why. */
+static void say_unrecorded(const char *command, const char *job, const pid_t *pids, int n)
+{
+    char why[PROCESS_WORD_MAX];
+    int i;
+
+    fprintf(stderr, "%s: job '%s' has %d process%s here (pid", command, job, n, n == 1 ? "" : "es");
+    for (i = 0; i < n && i < PIDS_SHOWN; i++)
+        fprintf(stderr, "%s %ld", i > 0 ? "," : "", (long)pids[i]);
+    if (process_records_nothing(pids[0], why))
+        fprintf(stderr, "%s), and no recorder: they were started with %s\n  next: start it without that; until then gdb -p %ld\n",
+                n > PIDS_SHOWN ? ", ..." : "", why, (long)pids[0]);
+    else
+        fprintf(stderr, "%s), and no recorder: none has made a world yet, or this user may not look\n"
+                        "  next: see what they do: gdb -p %ld; or ask as their user\n",
+                n > PIDS_SHOWN ? ", ..." : "", (long)pids[0]);
+}
+
+static bool say_none(const char *command, const char *job)
+{
+    pid_t *pids = calloc(VIEW_RANKS_MAX, sizeof *pids);
+    int *ranks = calloc(VIEW_RANKS_MAX, sizeof *ranks);
+    const int n = job != NULL && pids != NULL && ranks != NULL ? process_find(job, pids, ranks, VIEW_RANKS_MAX) : 0;
+
+    if (n > 0)
+        say_unrecorded(command, job, pids, n);
+    else
+        fprintf(stderr, "%s: no process of %s%s%s is found on this host\n  next: name processes (--pid), or files (--dumps)\n",
+                command, job != NULL ? "job '" : "any job", job != NULL ? job : "", job != NULL ? "'" : "");
+    free(pids);
+    free(ranks);
+    return false;
+}
+
 bool job_view_find(const char *command, const char *job, job_view *view)
 {
     if (tutti_recorder_find(job, &view->recorders, &view->n_recorders) != TUTTI_OK)
         return failed(command);
-    if (view->n_recorders == 0) {
-        fprintf(stderr, "%s: no process of %s%s%s is found on this host\n  next: name processes (--pid), or files (--dumps)\n",
-                command, job != NULL ? "job '" : "any job", job != NULL ? job : "", job != NULL ? "'" : "");
-        return false;
-    }
+    if (view->n_recorders == 0)
+        return say_none(command, job);
     if (job != NULL || is_one_job(view->recorders, view->n_recorders))
         return true;
     fprintf(stderr, "%s: there are several jobs on this host; choose one:\n", command);
@@ -105,6 +139,56 @@ bool job_view_open_pids(const char *command, char *const *pids, int n, job_view 
     return true;
 }
 
+/* Whether a file has what TUTTI_TRACE_FILE writes for other tools: the recorder itself stands beside it. */
+static bool is_json(const char *path)
+{
+    FILE *file = fopen(path, "re");
+    int c = ' ';
+
+    while (file != NULL && (c == ' ' || c == '\n'))
+        c = fgetc(file);
+    if (file != NULL)
+        fclose(file);
+    return c == '{';
+}
+
+static bool is_among(const char *path, char *const *files, int n)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (strcmp(files[i], path) == 0)
+            return true;
+    return false;
+}
+
+static bool say_json(const char *command, const char *file, const char *beside)
+{
+    fprintf(stderr, "%s: '%.500s' is JSON, for other tools, and '%.500s' is not beside it\n"
+                    "  next: bring that, too; or recorders that --save, TUTTI_TRACE_SIGNAL or tutti_recorder_save() has written\n",
+            command, file, beside);
+    return false;
+}
+
+/* One of files; in the place of JSON what stands beside it, unless that is among them, too. */
+static bool open_file(const char *command, char *const *files, int n, int i, job_view *view)
+{
+    tutti_recorder **at = &view->recorders[view->n_recorders];
+    char beside[PATH_BYTES];
+    tutti_status st = tutti_recorder_open_file(files[i], at);
+
+    snprintf(beside, sizeof beside, "%s.rec", files[i]);
+    if (st == TUTTI_E_IO && is_json(files[i])) {
+        if (is_among(beside, files, n))
+            return true;
+        st = tutti_recorder_open_file(beside, at);
+        if (st != TUTTI_OK)
+            return say_json(command, files[i], beside);
+    }
+    view->n_recorders += st == TUTTI_OK;
+    return st == TUTTI_OK || failed(command);
+}
+
 bool job_view_open_files(const char *command, char *const *files, int n, job_view *view)
 {
     int i;
@@ -112,11 +196,9 @@ bool job_view_open_files(const char *command, char *const *files, int n, job_vie
     if (!make_list(command, n, view))
         return false;
     view->from_files = true;
-    for (i = 0; i < n; i++) {
-        if (tutti_recorder_open_file(files[i], &view->recorders[i]) != TUTTI_OK)
-            return failed(command);
-        view->n_recorders++;
-    }
+    for (i = 0; i < n; i++)
+        if (!open_file(command, files, n, i, view))
+            return false;
     return true;
 }
 
@@ -128,209 +210,18 @@ void job_view_update(job_view *view)
         (void)tutti_recorder_update(view->recorders[i]); /* a process that is gone meanwhile keeps its last copy */
 }
 
-/* ---- groups ------------------------------------------------------------------------------------ */
-
-static bool same_members(const tutti_recorder_group *a, const view_group *b)
-{
-    return a->n_ranks == b->n_ranks && (a->ranks == NULL || b->ranks == NULL ||
-                                        memcmp(a->ranks, b->ranks, (size_t)a->n_ranks * sizeof *a->ranks) == 0);
-}
-
-/* The job's group that g is, made if it is new; -1: no memory. */
-static int group_of(job_view *view, const tutti_recorder_group *g)
-{
-    view_group *more;
-    int i;
-
-    for (i = 0; i < view->n_groups; i++)
-        if (strcmp(view->groups[i].name, g->name) == 0 && same_members(g, &view->groups[i]))
-            return i;
-    more = realloc(view->groups, (size_t)(view->n_groups + 1) * sizeof *more);
-    if (more == NULL)
-        return -1;
-    view->groups = more;
-    more[view->n_groups] = (view_group){ .name = g->name, .label = g->desc[0] != '\0' ? g->desc : g->name, .ranks = g->ranks,
-                                          .n_ranks = g->n_ranks };
-    return view->n_groups++;
-}
-
-static bool gather_groups(job_view *view)
-{
-    int i, k;
-
-    for (i = 0; i < view->n_recorders; i++)
-        for (k = 0; k < tutti_recorder_count_groups(view->recorders[i]); k++) {
-            tutti_recorder_group g = TUTTI_RECORDER_GROUP;
-
-            if (tutti_recorder_get_group(view->recorders[i], k, &g) == TUTTI_OK && group_of(view, &g) < 0)
-                return false;
-        }
-    return true;
-}
-
-/* ---- ranks ------------------------------------------------------------------------------------- */
-
-/* A rank of the view, with room for what it will have. */
-static view_rank *add_rank(job_view *view, tutti_recorder *recorder, const char *world, int rank)
-{
-    const int most = tutti_recorder_count_records(recorder);
-    view_rank *more = realloc(view->ranks, (size_t)(view->n_ranks + 1) * sizeof *more), *r;
-
-    if (more == NULL)
-        return NULL;
-    view->ranks = more;
-    r = &more[view->n_ranks];
-    *r = (view_rank){ .recorder = recorder, .info = info_of(recorder), .world = world, .rank = rank };
-    r->ops = calloc((size_t)most + 1, sizeof *r->ops);
-    r->own = calloc((size_t)view->n_groups + 1, sizeof *r->own);
-    view->n_ranks++;
-    return r->ops != NULL && r->own != NULL ? r : NULL;
-}
-
-/* Whether a group of the process belongs to the rank: by its world, or by the number it has there. */
-static bool is_of(const view_rank *r, const tutti_recorder_group *g)
-{
-    return r->world != NULL ? strcmp(g->world, r->world) == 0 : g->world_rank == r->rank;
-}
-
-static void take_groups(job_view *view, view_rank *r)
-{
-    int k, at;
-
-    for (k = 0; k < tutti_recorder_count_groups(r->recorder); k++) {
-        tutti_recorder_group g = TUTTI_RECORDER_GROUP;
-
-        if (tutti_recorder_get_group(r->recorder, k, &g) != TUTTI_OK || !is_of(r, &g))
-            continue;
-        at = group_of(view, &g); /* it is there */
-        if (r->own[at].name == NULL || !r->own[at].is_there || g.is_there)
-            r->own[at] = g;
-    }
-}
-
-static void take_ops(job_view *view, view_rank *r, bool ranges)
-{
-    int i;
-
-    for (i = 0; i < tutti_recorder_count_records(r->recorder); i++) {
-        view_op op = { .r = TUTTI_RECORD, .group = -1 };
-        tutti_recorder_group g = TUTTI_RECORDER_GROUP;
-
-        if (tutti_recorder_get_record(r->recorder, i, &op.r) != TUTTI_OK)
-            continue;
-        if (op.r.group >= 0 && tutti_recorder_get_group(r->recorder, op.r.group, &g) == TUTTI_OK) {
-            if (!is_of(r, &g))
-                continue;
-            op.group = group_of(view, &g);
-        } else if (!ranges) {
-            continue;
-        }
-        r->ops[r->n_ops++] = op;
-    }
-}
-
-/* Whether some rank of the view is that world of the recorder (world NULL: that number). */
-static bool is_taken(const job_view *view, const tutti_recorder *recorder, const char *world, int rank)
-{
-    int i;
-
-    for (i = 0; i < view->n_ranks; i++)
-        if (view->ranks[i].recorder == recorder &&
-            (world != NULL ? strcmp(view->ranks[i].world, world) == 0 : view->ranks[i].rank == rank))
-            return true;
-    return false;
-}
-
-/* Of one recorder: a rank for each world that is there, or for each number that it had. */
-static bool add_worlds(job_view *view, tutti_recorder *recorder, bool separate)
-{
-    const int before = view->n_ranks;
-    int k;
-
-    for (k = 0; k < tutti_recorder_count_groups(recorder); k++) {
-        tutti_recorder_group g = TUTTI_RECORDER_GROUP;
-
-        if (tutti_recorder_get_group(recorder, k, &g) != TUTTI_OK || (separate && !g.is_there) ||
-            is_taken(view, recorder, separate ? g.world : NULL, g.world_rank))
-            continue;
-        if (add_rank(view, recorder, separate ? g.world : NULL, g.world_rank) == NULL)
-            return false;
-    }
-    return view->n_ranks > before || add_rank(view, recorder, NULL, info_of(recorder).rank) != NULL;
-}
-
-/* Ranges are of threads, not of worlds: the first rank of a process has them. */
-static bool is_first(const job_view *view, int at)
-{
-    int i;
-
-    for (i = 0; i < at; i++)
-        if (view->ranks[i].recorder == view->ranks[at].recorder)
-            return false;
-    return true;
-}
-
-static int by_rank(const void *a, const void *b)
-{
-    const view_rank *x = a, *y = b;
-
-    return x->rank != y->rank ? (x->rank > y->rank) - (x->rank < y->rank) : (x->info.pid > y->info.pid) - (x->info.pid < y->info.pid);
-}
-
-static void release_ranks(job_view *view)
-{
-    int i;
-
-    for (i = 0; i < view->n_ranks; i++) {
-        free(view->ranks[i].ops);
-        free(view->ranks[i].own);
-    }
-    free(view->ranks);
-    free(view->groups);
-    view->ranks = NULL;
-    view->groups = NULL;
-    view->n_ranks = view->n_groups = 0;
-}
-
-bool job_view_arrange(job_view *view, bool separate)
-{
-    bool ok;
-    int i;
-
-    release_ranks(view);
-    ok = gather_groups(view);
-    for (i = 0; i < view->n_recorders && ok; i++)
-        ok = add_worlds(view, view->recorders[i], separate);
-    for (i = 0; i < view->n_ranks && ok; i++) {
-        take_groups(view, &view->ranks[i]);
-        take_ops(view, &view->ranks[i], is_first(view, i));
-    }
-    if (ok && view->n_ranks > 0)
-        qsort(view->ranks, (size_t)view->n_ranks, sizeof *view->ranks, by_rank);
-    return ok;
-}
-
 void job_view_release(job_view *view)
 {
-    release_ranks(view);
+    job_view_forget(view);
     tutti_recorder_list_free(view->recorders, view->n_recorders);
     *view = (job_view){ .recorders = NULL };
 }
 
 /* ---- looking ----------------------------------------------------------------------------------- */
 
-const view_rank *view_find_rank(const job_view *view, int rank, int group)
+int view_rank_in(const view_rank *rank, int group)
 {
-    const view_rank *any = NULL;
-    int i;
-
-    for (i = 0; i < view->n_ranks; i++)
-        if (view->ranks[i].rank == rank) {
-            if (view->ranks[i].own[group].name != NULL)
-                return &view->ranks[i];
-            any = &view->ranks[i];
-        }
-    return any;
+    return group >= 0 && rank->own[group].name != NULL ? rank->own[group].world_rank : -1;
 }
 
 const view_op *view_find_op(const view_rank *rank, int group, uint64_t seq)

@@ -2,8 +2,8 @@
  *
  * job_view.h - the recorders of a job's ranks, side by side: ranks, groups, operations.
  *
- * Processes may hold several ranks (threads), so a rank is a world of a recorder. A group is the same on two ranks if its
- * name and its members are. */
+ * Processes may hold several ranks (threads), so a rank is a world of a recorder. A world is the same on two ranks if its
+ * number is, a group if its world, its name and its members are. */
 #ifndef TUTTI_JOB_VIEW_H
 #define TUTTI_JOB_VIEW_H
 
@@ -17,11 +17,22 @@ typedef struct view_op {
     int group; /* which of the job's; -1: a range, or one that nobody remembers */
 } view_op;
 
+typedef struct view_world {
+    uint64_t id;    /* 0: its backend gives none */
+    int generation; /* 1, or more if it took the place of another one; 0: not known */
+    int size;       /* 0: not known */
+    int n_living;   /* processes that have it and live, as far as is known */
+    bool is_past;   /* another one has its place */
+} view_world;
+
 typedef struct view_rank {
     const tutti_recorder *recorder;
     tutti_recorder_info info;
-    const char *world; /* NULL: all of the process, or none yet */
-    int rank;          /* global; -1: not known */
+    int world;      /* which of the job's, the youngest that it has; -1: none, or only such as are past: */
+    bool is_left;   /* the others went on without it, or it did not go with them */
+    int left;       /* the youngest that it had */
+    int rank;       /* in that world; -1: not known */
+    int first_rank; /* in the first world that it has here */
     view_op *ops;      /* oldest first */
     int n_ops;
     tutti_recorder_group *own; /* [n_groups] the job's groups as this rank has them; name NULL: it is in none such */
@@ -32,13 +43,16 @@ typedef struct view_group {
     const char *label; /* for people: its description, else its name */
     const int *ranks;  /* global, by group rank; NULL: not known */
     int n_ranks;
+    int world;
 } view_group;
 
 typedef struct job_view {
     tutti_recorder **recorders;
     int n_recorders;
     bool from_files;
-    view_rank *ranks; /* by rank */
+    view_world *worlds;
+    int n_worlds;
+    view_rank *ranks; /* by rank, those that left behind the others */
     int n_ranks;
     view_group *groups;
     int n_groups;
@@ -54,10 +68,11 @@ bool job_view_open_files(const char *command, char *const *files, int n, job_vie
 /** Read all of them again; those that cannot be read any more keep what they had. */
 void job_view_update(job_view *view);
 
-/** Make ranks, groups and operations of what was read. separate: each world that is there is a rank of its own, and
- * those that are not are left out where there is one; else all worlds of a process in which it has the same rank are one.
- * False: no memory. */
+/** Make worlds, ranks, groups and operations of what was read (job_arrange.c). separate: each world is a rank of its own, and
+ * those that are past are left out; else a process's worlds that follow each other are one. False: no memory. */
 bool job_view_arrange(job_view *view, bool separate);
+/** Undo that. */
+void job_view_forget(job_view *view);
 
 void job_view_release(job_view *view);
 
@@ -70,8 +85,8 @@ json_t *view_text(const char *text);
 /** "0-3, 7" of a list of ranks, cut with "..." where it does not fit. */
 void view_write_ranks(const int *ranks, int n, char *out, size_t bytes);
 
-/** Which of the view's ranks is rank in the group; NULL: none was read. */
-const view_rank *view_find_rank(const job_view *view, int rank, int group);
+/** Which rank this one is in the world of a group that it is in; -1: it is not, or group is. */
+int view_rank_in(const view_rank *rank, int group);
 
 /** The operation of a collective's number in a group, as this rank issued it; NULL: its ring has none such. */
 const view_op *view_find_op(const view_rank *rank, int group, uint64_t seq);

@@ -44,6 +44,22 @@ void made_group(made_recorder *m, int place, const char *name, const int *ranks,
     }
 }
 
+void made_world(made_recorder *m, int place, uint64_t id, int generation, int rank, int follows)
+{
+    tutti_recorder_group_slot *g = &m->groups[place];
+
+    g->world_id = id;
+    g->generation = (uint32_t)generation;
+    g->world_size = (uint32_t)g->size;
+    g->rank = g->world_rank = rank;
+    g->number = 0;
+    snprintf(g->world, sizeof g->world, "world %llu of %d", (unsigned long long)id, m->head.rank);
+    if (follows < 0)
+        return;
+    g->follows = m->groups[follows].made;
+    m->groups[follows].flags = 0;
+}
+
 static uint64_t check_of(const tutti_recorder_slot *s)
 {
     const uint64_t x = s->id ^ s->call ^ s->seq ^ s->place ^ s->count ^ s->began;

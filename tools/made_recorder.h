@@ -23,6 +23,10 @@ void made_begin(made_recorder *m, int rank, int world_size, const char *host, in
 /** Group number place, of n ranks; ranks NULL: all of the world. Numbers of collectives follow from what is added. */
 void made_group(made_recorder *m, int place, const char *name, const int *ranks, int n);
 
+/** Make group number place the world of that number and generation, in which the rank is rank; follows: the place of the one
+ * whose place it took, which is there no longer; -1: of none. */
+void made_world(made_recorder *m, int place, uint64_t id, int generation, int rank, int follows);
+
 typedef struct made_op {
     tutti_record_kind  kind;
     tutti_record_state state;

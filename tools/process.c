@@ -164,6 +164,24 @@ bool process_variable(pid_t pid, const char *name, char *value, size_t bytes)
     return found != NULL;
 }
 
+bool process_records_nothing(pid_t pid, char why_out[PROCESS_WORD_MAX])
+{
+    static const char *const switches[] = { "TUTTI_RECORDER", "TUTTI_TRACE_BUFFER_SIZE", "TORCH_FR_BUFFER_SIZE",
+                                            "TORCH_NCCL_TRACE_BUFFER_SIZE" };
+    char value[16];
+    size_t i;
+
+    for (i = 0; i < sizeof switches / sizeof switches[0]; i++)
+        if (process_variable(pid, switches[i], value, sizeof value)) {
+            snprintf(why_out, PROCESS_WORD_MAX, "%s=%s", switches[i], value);
+            if (i == 0 ? value[0] != '\0' && strchr("0nNfF", value[0]) != NULL : strcmp(value, "0") == 0)
+                return true;
+            if (i > 0)
+                return false; /* the first of the sizes counts */
+        }
+    return false;
+}
+
 /* The rank that a process was given in a job, or -1. */
 static int rank_in(pid_t pid, const char *run_id)
 {

@@ -34,6 +34,9 @@ process_facts process_look(pid_t pid);
 /** The value of a variable that the process was started with; false: not set, or not to be read. */
 bool process_variable(pid_t pid, const char *name, char *value, size_t bytes);
 
+/** Whether the process was started with a variable that says that nothing is to be recorded: which, and its value. */
+bool process_records_nothing(pid_t pid, char why_out[PROCESS_WORD_MAX]);
+
 /** All processes that were started with RANK and with this TORCHELASTIC_RUN_ID: at most max of them, with their ranks. */
 int process_find(const char *run_id, pid_t *pids, int *ranks, int max);
 

@@ -236,8 +236,11 @@ void run_options_help(FILE *out)
           "local rank. The exit code is that of the first rank that failed, 128 plus the number of "
           "the\n"
           "signal that ended it, 127 if the program cannot be run, or 1 if output was lost. With\n"
-          "--on-failure=keep it is 0 as soon as one rank has ended well, and a report tells of the\n"
-          "others; a replacement finds TUTTI_REPLACEMENT set, and comes in by tutti_join_group().\n"
+          "--on-failure=keep it is 0 if all survivors ended well: ranks that were not the first to fail,\n"
+          "not ended by a signal and not replaced. A report tells of the others. A replacement finds\n"
+          "TUTTI_REPLACEMENT set, and comes in by tutti_join_group(). Ranks that a signal has stopped,\n"
+          "and that are left when all others have ended, are named every 10 s, and ended after the\n"
+          "shutdown time-out.\n"
           "\nAll ranks share standard input: what one reads, no other gets. Their output comes out "
           "in\n"
           "whole lines behind \"[default0]:\" and so on; a line is cut after every 16 KiB.\n",

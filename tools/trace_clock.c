@@ -89,7 +89,7 @@ static int by_operation(const void *a, const void *b)
 static part part_of(const trace *t, int rank, const view_op *op)
 {
     const tutti_record_kind kind = op->r.kind;
-    const bool is_root = op->r.peer == t->view->ranks[rank].rank;
+    const bool is_root = op->r.peer == view_rank_in(&t->view->ranks[rank], op->group);
     const bool from_root = kind == TUTTI_RECORD_BROADCAST || kind == TUTTI_RECORD_SCATTER || kind == TUTTI_RECORD_SCATTER_V;
     const bool to_root = kind == TUTTI_RECORD_REDUCE || kind == TUTTI_RECORD_GATHER || kind == TUTTI_RECORD_GATHER_V;
     part p = { .group = op->group, .seq = op->r.seq, .clock = t->clock_of[rank], .begin_ns = UNKNOWN, .end_ns = UNKNOWN };

@@ -44,7 +44,7 @@ static int gather(const job_view *view, tutti_record_kind kind, end *ends)
     for (i = 0; i < view->n_ranks; i++)
         for (k = 0; k < view->ranks[i].n_ops; k++) {
             const view_op *op = &view->ranks[i].ops[k];
-            const int own = view->ranks[i].rank;
+            const int own = view_rank_in(&view->ranks[i], op->group);
 
             if (op->r.kind != kind || op->group < 0 || op->r.peer < 0 || op->r.state == TUTTI_RECORD_FAILED ||
                 (kind == TUTTI_RECORD_RECV && op->r.state != TUTTI_RECORD_DONE))

@@ -22,6 +22,8 @@
 #define MS_NS INT64_C(1000000)
 #define APART (INT64_C(5000) * 1000000000) /* the second host was started so much later */
 
+#define EARLIEST INT64_C(6000000) /* ms for which the first host has been up, so that the second is, too */
+
 enum { RANKS = 4, CALLS = 20 };
 
 static char folder[] = "/tmp/tutti-trace-XXXXXX";
@@ -35,10 +37,10 @@ static void make_job(void)
     for (rank = 0; rank < RANKS; rank++) {
         const int64_t away = rank < 2 ? 0 : APART;
 
-        made_begin(&made[rank], rank, RANKS, rank < 2 ? "n1" : "n2", 100000 * MS_NS - away, rank < 2 ? 7 : 7 + away + 40 * MS_NS);
+        made_begin(&made[rank], rank, RANKS, rank < 2 ? "n1" : "n2", (EARLIEST + 100000) * MS_NS - away, rank < 2 ? 7 : 7 + away + 40 * MS_NS);
         made_group(&made[rank], 0, "world", NULL, RANKS);
         for (i = 0; i < CALLS; i++) { /* each in turn comes last, by 2 ms */
-            const int64_t at = (90000 + 10 * i) * MS_NS, begin = at + (i % RANKS == rank ? 2 * MS_NS : 0);
+            const int64_t at = (EARLIEST + 90000 + 10 * i) * MS_NS, begin = at + (i % RANKS == rank ? 2 * MS_NS : 0);
 
             made_add(&made[rank], &(made_op){ TUTTI_RECORD_ALL_REDUCE, TUTTI_RECORD_DONE, 0, (uint64_t)i + 1, -1, 0, 100,
                                               begin - away, at + 3 * MS_NS + rank * MS_NS / 10 - away });
@@ -46,13 +48,13 @@ static void make_job(void)
     }
     for (i = 0; i < 3; i++) { /* rank 0 sends to rank 3; what it sends last is under way */
         made_add(&made[0], &(made_op){ TUTTI_RECORD_SEND, i < 2 ? TUTTI_RECORD_DONE : TUTTI_RECORD_STARTED, 0, (uint64_t)i + 1, 3, 5, 10,
-                                       (91000 + 10 * i) * MS_NS, i < 2 ? (91002 + 10 * i) * MS_NS : 0 });
+                                       (EARLIEST + 91000 + 10 * i) * MS_NS, i < 2 ? (EARLIEST + 91002 + 10 * i) * MS_NS : 0 });
         if (i < 2)
             made_add(&made[3], &(made_op){ TUTTI_RECORD_RECV, TUTTI_RECORD_DONE, 0, (uint64_t)i + 1, 0, 5, 10,
-                                           (91000 + 10 * i) * MS_NS - APART, (91004 + 10 * i) * MS_NS - APART });
+                                           (EARLIEST + 91000 + 10 * i) * MS_NS - APART, (EARLIEST + 91004 + 10 * i) * MS_NS - APART });
     }
-    made_add(&made[1], &(made_op){ TUTTI_RECORD_RECV, TUTTI_RECORD_STARTED, 0, 1, 0, 6, 10, 91100 * MS_NS, 0 }); /* beside */
-    made_add(&made[1], &(made_op){ TUTTI_RECORD_RECV, TUTTI_RECORD_STARTED, 0, 2, 0, 6, 10, 91101 * MS_NS, 0 });
+    made_add(&made[1], &(made_op){ TUTTI_RECORD_RECV, TUTTI_RECORD_STARTED, 0, 1, 0, 6, 10, (EARLIEST + 91100) * MS_NS, 0 }); /* beside */
+    made_add(&made[1], &(made_op){ TUTTI_RECORD_RECV, TUTTI_RECORD_STARTED, 0, 2, 0, 6, 10, (EARLIEST + 91101) * MS_NS, 0 });
 }
 
 static json_t *trace_of_job(void)

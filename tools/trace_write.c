@@ -10,7 +10,7 @@
 #include <string.h>
 #include "trace.h"
 
-enum { LANES_MAX = 64, RANGE_TRACKS = 1 << 20 };
+enum { LANES_MAX = 64, THREADS_MAX = 512, RANGE_TRACKS = 1 << 20 };
 
 typedef struct writer {
     FILE *out;
@@ -41,12 +41,17 @@ static void name_track(writer *w, int rank, int track, const char *name)
                      track));
 }
 
-static void name_rank(writer *w, const view_rank *r, int number)
+static void name_rank(writer *w, const job_view *view, int number)
 {
-    char name[256];
+    const view_rank *r = &view->ranks[number];
+    char name[256], before[48] = "";
 
+    if (r->world >= 0 && view->worlds[r->world].is_past)
+        snprintf(before, sizeof before, " of world %d", view->worlds[r->world].generation);
+    else if (r->first_rank >= 0 && r->first_rank != r->rank)
+        snprintf(before, sizeof before, ", rank %d at first", r->first_rank);
     if (r->rank >= 0)
-        snprintf(name, sizeof name, "rank %d (%.100s, pid %lld)", r->rank, r->info.host, (long long)r->info.pid);
+        snprintf(name, sizeof name, "rank %d%s (%.100s, pid %lld)", r->rank, before, r->info.host, (long long)r->info.pid);
     else
         snprintf(name, sizeof name, "no rank yet (%.100s, pid %lld)", r->info.host, (long long)r->info.pid);
     put(w, json_pack("{ss ss si s{so}}", "ph", "M", "name", "process_name", "pid", number, "args", "name", view_text(name)));
@@ -68,6 +73,17 @@ static int free_lane(int64_t *lanes, int *n_lanes, const trace_span *span)
     return k;
 }
 
+/* "group 'dp'", and of which world, where there were several. */
+static void name_group(const job_view *view, int group, bool beside, char *out, size_t bytes)
+{
+    const view_group *g = &view->groups[group];
+    char world[32] = "";
+
+    if (view->n_worlds > 1 && view->worlds[g->world].generation > 0)
+        snprintf(world, sizeof world, " of world %d", view->worlds[g->world].generation);
+    snprintf(out, bytes, "group '%.64s'%s%s", g->label, world, beside ? ", beside" : "");
+}
+
 static void lay_out_group(writer *w, const trace *t, int rank, int group)
 {
     const view_rank *r = &t->view->ranks[rank];
@@ -75,32 +91,43 @@ static void lay_out_group(writer *w, const trace *t, int rank, int group)
     char name[128];
     int n_lanes = 0, k;
 
+    if (r->own[group].name == NULL)
+        return;
     for (k = 0; k < r->n_ops; k++)
         if (r->ops[k].group == group && r->ops[k].r.kind != TUTTI_RECORD_RANGE)
             t->spans[rank][k].track = 1 + group * LANES_MAX + free_lane(lanes, &n_lanes, &t->spans[rank][k]);
     for (k = 0; k < n_lanes; k++) {
-        snprintf(name, sizeof name, k == 0 ? "group '%.64s'" : "group '%.64s', beside", t->view->groups[group].label);
+        name_group(t->view, group, k > 0, name, sizeof name);
         name_track(w, rank, 1 + group * LANES_MAX + k, name);
     }
+}
+
+/* Which of the threads that have come so far; a new one is added. The last one stands for all that there is no room for. */
+static int number_of(int64_t thread, int64_t threads[THREADS_MAX], int *n)
+{
+    int i = 0;
+
+    while (i < *n && i < THREADS_MAX - 1 && threads[i] != thread)
+        i++;
+    if (i == *n)
+        threads[(*n)++] = thread;
+    return i;
 }
 
 /* Ranges, a track for each thread; the tracks are numbered in the order in which threads come. */
 static void lay_out_ranges(writer *w, const trace *t, int rank)
 {
     const view_rank *r = &t->view->ranks[rank];
-    int n = 0, i, k;
+    int64_t threads[THREADS_MAX];
+    int n = 0, k;
     char name[64];
 
-    for (k = 0; k < r->n_ops; k++) {
-        if (r->ops[k].r.kind != TUTTI_RECORD_RANGE)
-            continue;
-        for (i = 0; i < k && (r->ops[i].r.kind != TUTTI_RECORD_RANGE || r->ops[i].r.thread != r->ops[k].r.thread);)
-            i++;
-        t->spans[rank][k].track = i < k ? t->spans[rank][i].track : RANGE_TRACKS + n++;
-        if (i < k)
-            continue;
-        snprintf(name, sizeof name, "ranges of thread %lld", (long long)r->ops[k].r.thread);
-        name_track(w, rank, t->spans[rank][k].track, name);
+    for (k = 0; k < r->n_ops; k++)
+        if (r->ops[k].r.kind == TUTTI_RECORD_RANGE)
+            t->spans[rank][k].track = RANGE_TRACKS + number_of(r->ops[k].r.thread, threads, &n);
+    for (k = 0; k < n; k++) {
+        snprintf(name, sizeof name, "ranges of thread %lld%s", (long long)threads[k], k == THREADS_MAX - 1 ? " and others" : "");
+        name_track(w, rank, RANGE_TRACKS + k, name);
     }
 }
 
@@ -208,7 +235,7 @@ bool trace_write(const trace *t, const trace_flow *flows, int n_flows, FILE *out
     json_decref(other);
     fputs(",\"traceEvents\":[", out);
     for (i = 0; i < t->view->n_ranks; i++) {
-        name_rank(&w, &t->view->ranks[i], i);
+        name_rank(&w, t->view, i);
         for (k = 0; k < t->view->n_groups; k++)
             lay_out_group(&w, t, i, k);
         lay_out_ranges(&w, t, i);

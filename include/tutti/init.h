@@ -71,6 +71,8 @@ typedef struct tutti_init_options {
  *                            process has joined with this rank; the text has its pid and host
  *           TUTTI_E_MISMATCH ranks were started with different world sizes; the text has both
  *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
+ *           TUTTI_E_PEER     one that has not come never will: its process has ended, as tutti's launcher says at once, on
+ *                            all hosts. Under other launchers, or none, nobody says so: that is a TUTTI_E_TIMEOUT
  *           TUTTI_E_NETWORK  the store cannot be reached, or its port is taken
  *           TUTTI_E_AUTH     the store does not know this job's secret, or there is none and an address is
  *                            not loopback: TUTTI_SECRET_FILE, or TUTTI_AUTH=none

@@ -42,16 +42,23 @@ typedef struct tutti_launch_options {
  * A job that fails is reported on standard error. With several ranks and no OMP_NUM_THREADS they get 1,
  * which is said there, too.
  *
- * With keep a rank that fails does not end the others, and the job has done its work if one rank ends with 0: the report
- * tells of those that failed. A replacement has no RANK; TUTTI_REPLACEMENT is its number, from 1.
+ * With keep a rank that fails does not end the others, and the job has done its work if all survivors end with 0, one at
+ * least: the report tells of those that failed. No survivor is who failed first, who was ended by a signal, who was replaced, and a
+ * replacement that was not let in before all ranks had ended. A replacement has no RANK; TUTTI_REPLACEMENT is its number,
+ * from 1. When all that are left of a job are stopped by a signal, which is said every 10 s, with keep they are ended after
+ * shutdown_ms: the others have gone on without them.
  *
- * @param exit_code_out  0 when all ranks ended with 0, with keep when one of them has; else the first failure's exit code, 128 plus the
+ * Ranks are told of each other's ends. Who waits, in tutti_init_process_group(), for a rank that ended before it came fails
+ * at once, on every host; and where the launcher ends ranks because of another one, that one is named as the cause. A host
+ * that fails before there is a store stays 3 s longer to tell.
+ *
+ * @param exit_code_out  0 when all ranks ended with 0, with keep all survivors; else the first failure's exit code, 128 plus the
  *                       signal's number if one ended it, 127 if the program cannot be run;
  *                       128 plus the signal's number if one came from outside first; 1 when all went
  *                       well but output was lost (a full disk)
  *
  * @errors   TUTTI_E_ARG      a bad option; TUTTI_E_NETWORK: the port is taken; TUTTI_E_NOMEM, TUTTI_E_IO;
- *           TUTTI_E_AUTH     several hosts, and no TUTTI_SECRET_FILE
+ *           TUTTI_E_AUTH     several hosts, and no TUTTI_SECRET_FILE, or one that others could have read
  *           TUTTI_E_STATE    a launch runs in this process already
  *           A rank that fails is no error of this call.
  * @threads  one call at a time per process: it takes SIGINT, SIGTERM, SIGHUP and SIGQUIT while it runs

@@ -4,8 +4,9 @@
  *
  * Every process that makes a world has one, from then on until it ends, unless TUTTI_RECORDER=0. It is a piece of
  * shared memory without a name: a table of groups, a table of names, and a ring with one record for each of the
- * latest operations on any group (2048, or TUTTI_TRACE_BUFFER_SIZE). Writing a record costs some 20 ns and no system
- * call. Reading needs nothing of the process that is read: it may be stuck, stopped or dead.
+ * latest operations on any group (2048, or TUTTI_TRACE_BUFFER_SIZE), 450 KiB in all. Writing a record costs some 20 ns
+ * and no system call. Reading needs nothing of the process that is read: it may be stuck, stopped or dead. A child of
+ * fork() writes nothing there, and gets its own with its first world, or range.
  *
  * A reader copies what it finds into a tutti_recorder and checks every bound; what it copied stays as it is until
  * tutti_recorder_update(). Whoever may read a process's memory may read its recorder: the same user, or root.
@@ -96,6 +97,11 @@ typedef struct tutti_recorder_head {
     uint64_t dumps;        /* that the process has written, after a failure */
     uint64_t failed_id;    /* the record of the first of them; 0: none, or its words are being written */
     char     failed_words[TUTTI_RECORDER_WORDS_MAX]; /* of that one; written once */
+
+    /* Of a file, 0 in memory. Writers before these were known have shorter heads. */
+    int64_t  saved_ns;     /* CLOCK_MONOTONIC when it was copied: to it what had not ended was under way */
+    uint64_t saved_ticks;  /* at the same moment */
+    uint64_t saved_state;  /* of the process then, as /proc/PID/stat has it: 'R', 'S', 'T', ...; 'X': gone; 0: unknown */
 } tutti_recorder_head;
 
 /** A group, from when it is made until its place is needed for another one. */
@@ -117,6 +123,13 @@ typedef struct tutti_recorder_group_slot {
     char     desc[TUTTI_RECORDER_TEXT_MAX];
     char     backend[32];
     char     world[TUTTI_RECORDER_TEXT_MAX]; /* of the world's handle: tells worlds of one process apart */
+
+    /* Of the group's world, to put recorders of several processes side by side. */
+    uint64_t world_id;    /* a random number that all its members have, and no other world; 0: not known */
+    uint32_t generation;  /* 1; one more in the place of a world that was shrunk, grown, reconfigured, or destroyed and
+                             made anew */
+    uint32_t world_size;
+    uint64_t follows;     /* of a world: made of the one whose place it took; 0: of none */
 } tutti_recorder_group_slot;
 
 /** A name that operations were given, or of ranges; never changed once used is not 0. */
@@ -210,9 +223,9 @@ typedef struct tutti_recorder tutti_recorder;
 /** Whose recorder it is, and when it was read. */
 typedef struct tutti_recorder_info {
     size_t                size;
-    int64_t               pid;
-    bool                  is_alive;    /* there is a process of that number that began when this one did; by file: false
-                                          unless it is of this machine and boot */
+    int64_t               pid;         /* as it is numbered here; of the dead, and of files, as it saw itself */
+    bool                  is_alive;    /* there was such a process when it was read. Of a file: when that was saved, as far
+                                          as the file says */
     bool                  has_left;    /* it came to its end by itself */
     int                   rank;        /* -1: it has made no world yet */
     int                   world_size;
@@ -224,8 +237,11 @@ typedef struct tutti_recorder_info {
     uint64_t              failed_id;   /* the record of the first; 0: none */
     const char           *failed_words; /* its words; "" */
     int64_t               read_ns;     /* when this copy was made, CLOCK_MONOTONIC of the machine that wrote it; of a
-                                          file the last moment that the writer noted */
+                                          file when that was saved, or the last moment that the writer noted */
     int64_t               real_ns;     /* CLOCK_REALTIME - CLOCK_MONOTONIC there: add it to any time below */
+    bool                  is_file;
+    char                  state;       /* of the process then, as /proc/PID/stat has it: 'T' is stopped; 'X': it is gone; '\0':
+                                          not known */
 } tutti_recorder_info;
 #define TUTTI_RECORDER_INFO TUTTI_RECORDER_SIZED(tutti_recorder_info)
 
@@ -247,6 +263,10 @@ typedef struct tutti_recorder_group {
     uint64_t    began;      /* begun, */
     uint64_t    ended;      /* and ended; 0: none */
     uint64_t    messages;   /* issued so far */
+    uint64_t    world_id;   /* of its world: all members have this number, and no other world; 0: not known */
+    int         generation; /* of its world: 1, or one more than that of the world whose place it took; 0: not known */
+    int         world_size;
+    int         follows;    /* of a world: which of the recorder's groups it took the place of; -1: none that is known */
 } tutti_recorder_group;
 #define TUTTI_RECORDER_GROUP TUTTI_RECORDER_SIZED(tutti_recorder_group)
 
@@ -405,9 +425,9 @@ TUTTI_API tutti_status tutti_recorder_save(const tutti_recorder *recorder, const
 
 /* ---- the own process ------------------------------------------------------------------------------------------- */
 
-/** Write the recorder of this process as JSON, mode 0600.
+/** Write the recorder of this process as JSON, mode 0600; with path NULL also as it is, with ".rec" behind the name.
  *
- * The same happens when an operation runs out of time or loses a peer, if TUTTI_TRACE_FILE is set: the error says
+ * The latter happens when an operation runs out of time or loses a peer, if TUTTI_TRACE_FILE is set: the error says
  * where. With TUTTI_TRACE_SIGNAL a signal makes the process save it as it is, to TUTTI_TRACE_FILE, rank, ".rec", whatever
  * its threads are at.
  *

@@ -84,8 +84,9 @@ enum {
  * Without a list the members that can reach each other agree who goes on: all that are alive and call it, too. A
  * member that is known to be dead is not waited for; one of which nothing is known, because it is stopped, is cut off or
  * still computes, a third of the time-out (a minute at most), and then goes on without. No process is needed for the
- * agreement, not rank 0 and not who serves the store, and one more may die meanwhile. All survivors get the same members, or
- * an error. At most one side of a partition goes on: more than half of the members that group has; of two halves that
+ * agreement, not rank 0 and not who serves the store, and one more may die meanwhile: it may be a member of the result
+ * still, whose first operation says so then. One that is in the call and slow is waited for as long as one that did not come,
+ * while its process is seen to run. All survivors get the same members, or an error. At most one side of a partition goes on: more than half of the members that group has; of two halves that
  * with rank 0; fewer only with TUTTI_SHRINK_MINORITY. With a list the caller answers for that: it names who does
  * not go on, the same on all, and all others must come.
  *
@@ -97,8 +98,10 @@ enum {
  *
  * The survivor with the lowest rank serves a store for the new group. Where the store that the world was found with is
  * alive (`tutti run` serves it), it stays what it was. Where it is dead, because rank 0 served it, handles on it lead to
- * the new one afterwards: what the program had put there is lost, and a warning says so. `tutti run` ends all processes when one
- * fails, unless it is told --on-failure=keep.
+ * the new one afterwards: what the program had put there is lost, and a warning says so. Of a subgroup that holds for its
+ * members, until its world goes on: then all members of that get a new one. In a store that another program
+ * serves (torchrun's) waits cannot be ended from here: there it takes half a minute to go on after one more death, if that comes
+ * while the new group is made. `tutti run` ends all processes when one fails, unless it is told --on-failure=keep.
  *
  * @param ranks_to_exclude  ranks of group (not global ones); NULL: whoever is dead
  * @param n_ranks           0 with NULL
@@ -141,7 +144,8 @@ TUTTI_API tutti_status tutti_shrink_group(const int *ranks_to_exclude, int n_ran
  *           TUTTI_E_UNSUPPORTED  group is no world
  *           TUTTI_E_TIMEOUT      fewer have asked, or one that did is gone; the text says how many, or which
  *           what the store or a broadcast on group fails with
- * @units    ms
+ * @units    ms. The time-out of opts, else that of group, is for waiting for newcomers, for rank 0, and for making the
+ *           world, and not for each of them
  * @threads  one, when no other thread is inside a call on group
  * @source   ours */
 TUTTI_API tutti_status tutti_grow_group(tutti_group *group, const char *name, int n_new,
@@ -155,6 +159,7 @@ TUTTI_API tutti_status tutti_grow_group(tutti_group *group, const char *name, in
  * @param name       as the members'; NULL: "default"
  *
  * @errors   TUTTI_E_TIMEOUT  nobody let this process in
+ *           TUTTI_E_PEER     nobody can any more: it is a replacement of `tutti run`, and all members have ended
  *           as tutti_create_process_group
  * @threads  any
  * @source   ours */

@@ -124,6 +124,19 @@ TUTTI_API void tutti_rehearsed_sleep(int64_t ms);
  * @source   ours */
 TUTTI_API uint64_t tutti_rehearsed_lost(void);
 
+/** Have one more thing go wrong at a point of the program, besides what the seed has drawn: say, while the ranks agree who is
+ * left. Happens whatever options.faults says, unless there is nothing to befall: a rank that has returned, or is dead already.
+ *
+ * @param kind      what
+ * @param target    a rank; for POWER, PART, CLOG and SLOW a host. For RESET and DOUBLE the rank whose connection it is
+ * @param in_turns  at least 1: so many turns from now on, of that rank; where it is a host, of the run
+ * @param lasts_ms  of STOP, PART, CLOG and SLOW; ignored by the others
+ * @errors   TUTTI_E_ARG    no such fault, target, or time
+ *           TUTTI_E_STATE  outside of a rehearsal, or there were 32 such faults and those of the seed already
+ * @threads  any
+ * @source   ours */
+TUTTI_API tutti_status tutti_rehearsed_fault(tutti_fault_kind kind, int target, int64_t in_turns, int64_t lasts_ms);
+
 /** "kill", "power", ...; "?" for others.
  * @threads  any
  * @source   ours */

@@ -106,7 +106,8 @@ TUTTI_API const char *tutti_state_dict_metadata_key(const tutti_state_dict *sd, 
 
 /* ---- files ------------------------------------------------------------------------------------ */
 
-/** The longest header of a file; a longer one is refused before memory is taken for it. */
+/** The longest header of a file; a longer one is refused before memory is taken for it. Reading one takes some tens of times
+ * its bytes for a while; lists in it may be 2048 deep, of which one is ever of use. */
 enum { TUTTI_SAFETENSORS_HEADER_MAX = 100000000 };
 
 /** Write all tensors and metadata of sd as a safetensors file.

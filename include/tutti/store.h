@@ -94,6 +94,8 @@ TUTTI_API tutti_status tutti_hash_store_open(tutti_store **store_out);
  * @errors  TUTTI_E_ARG    path empty, world_size 0
  *          TUTTI_E_STATE  the file is left over; the text names it
  *          TUTTI_E_IO     the file cannot be created, locked, read, or is no store
+ *          TUTTI_E_AUTH   it, or the link that path is, is another user's, or others may write to it; TUTTI_AUTH=none
+ *                         takes it all the same
  *          TUTTI_E_NOMEM
  * @threads any
  * @cost    every call reads what was appended since the last; waiting looks every 10 ms
@@ -156,6 +158,7 @@ typedef struct tutti_tcp_store_options {
  *                           last cause
  *          TUTTI_E_AUTH     the other side is no tutti store, or does not know the secret; or
  *                           multi_tenant, and the server has another one
+ *          TUTTI_E_MISMATCH this process or the server has TUTTI_TLS set, and not both; nothing goes on in plain
  *          TUTTI_E_TIMEOUT  fewer than world_size processes joined; the text gives both numbers
  *          TUTTI_E_NOMEM
  * @threads any; is_master not after fork() in the child
@@ -515,6 +518,11 @@ typedef struct tutti_store_server_options {
  * A host name is served at all its addresses that are this machine's, IPv4 and IPv6, at one port.
  * "::" is every address of both kinds, and so is any host with TUTTI_LISTEN=any. While none is this
  * machine's they are waited for, 3 s. Port 0 is chosen from TUTTI_PORT_RANGE, if set.
+ *
+ * What it takes is bounded. 16384 connections; of those that have not proved the secret the oldest go first, after 10 s at
+ * the latest. 4 GiB of keys and values in 4194304 keys and queues, of which one connection may have added 1 GiB in 1048576;
+ * a call beyond is TUTTI_E_STORE in words, and changes nothing. 1 GiB each of requests that are not complete and of replies
+ * that nobody reads; who goes beyond is disconnected.
  *
  * @param options  NULL: every default. listen_fd is a TCP socket that is bound, or listening; its
  *                 port must be `port`, unless that is 0. It is duplicated: the caller keeps his own

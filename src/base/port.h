@@ -56,9 +56,9 @@ typedef struct tti_poll {
     uint8_t    got;    /* out: what is ready; TTI_HANGUP: closed or failed, recv tells */
 } tti_poll;
 
-/** Who is at the other end of a LOCAL stream, as the kernel says. */
+/** Who is at the other end of a stream inside of this host, as the kernel says. */
 typedef struct tti_peer_cred {
-    int64_t pid;
+    int64_t pid; /* 0: a TCP stream, of which only the user is known */
     int64_t uid;
 } tti_peer_cred;
 
@@ -82,7 +82,8 @@ typedef struct tti_stream_facts {
     uint32_t heard_ms;       /* since something last came from the peer */
 } tti_stream_facts;
 
-typedef struct tti_port tti_port;
+typedef struct tti_port   tti_port;
+typedef struct tti_filter tti_filter; /* base/port_filter.h */
 
 typedef struct tti_port_ops {
     const char *name;
@@ -136,6 +137,7 @@ typedef struct tti_port_ops {
      * the end, or -errno. Descriptors beyond the maximum are closed and -EMSGSIZE returned. */
     int64_t (*recv_fds)(tti_port *port, tti_handle handle, void *out, size_t bytes, int *fds_out,
                         int n_fds_max, int *n_fds_out);
+    /* LOCAL streams, and TCP streams through loopback: 0 or -errno; -EOPNOTSUPP: this port has no users. */
     int (*peer_cred)(tti_port *port, tti_handle handle, tti_peer_cred *cred_out);
 
     /* A bell: a handle that becomes readable when rung, from any thread, and from any process that was
@@ -162,12 +164,18 @@ typedef struct tti_port_ops {
      * silence end what is under way, then: stream_facts tell of it. */
     void (*let_wait)(tti_port *port, tti_handle handle);
 
+    /* Optional. From here on the bytes of a stream go through filter, which is the port's and ends with the handle.
+     * 0 or -errno: then the filter is still the caller's. */
+    int (*attach_filter)(tti_port *port, tti_handle handle, tti_filter *filter);
+
     /* A handle that becomes readable when this process has ended, also in those that it was sent to. 0 or -errno. */
     int (*life_create)(tti_port *port, tti_handle *life_out);
 
     /* Optional, all or none; of ports that stand in for the machine (tti_port_stand_in()), whose threads are theirs.
      * Which of its hosts this process is on, from 1. */
     uint32_t (*place)(tti_port *port);
+    /* And which of its processes, from 1: they have one pid. */
+    int64_t (*process)(tti_port *port);
     tutti_status (*thread_start)(tti_port *port, const char *name, void (*body)(void *arg), void *arg, void **thread_out);
     void (*thread_join)(tti_port *port, void *thread);
     /* Another thread may go on here: before a lock is taken. */

@@ -443,8 +443,20 @@ int tti_socket_peer_cred(tti_port *port, tti_handle handle, tti_peer_cred *cred_
 {
     struct ucred cred;
     socklen_t    bytes = sizeof cred;
+    int          domain = AF_UNIX;
+    socklen_t    domain_bytes = sizeof domain;
+    int64_t      uid = -1;
+    int          err;
 
     (void)port;
+    if (getsockopt(handle, SOL_SOCKET, SO_DOMAIN, &domain, &domain_bytes) != 0)
+        return -errno;
+    if (domain != AF_UNIX) {
+        err = tti_socket_peer_user(handle, &uid);
+        if (err == 0)
+            *cred_out = (tti_peer_cred){ .uid = uid };
+        return err;
+    }
     if (getsockopt(handle, SOL_SOCKET, SO_PEERCRED, &cred, &bytes) != 0)
         return -errno;
     *cred_out = (tti_peer_cred){ .pid = cred.pid, .uid = cred.uid };

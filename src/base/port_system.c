@@ -5,6 +5,7 @@
  * A handle is a descriptor. There is no state: the port is one constant that all threads share. Sockets
  * stand in port_socket.c. */
 #include "base/fork.h"
+#include "base/port_filter.h"
 #include "base/port_system.h"
 
 #include <errno.h>
@@ -132,7 +133,7 @@ static uint8_t events_got(short revents)
                      ((revents & (POLLHUP | POLLERR | POLLNVAL)) ? TTI_HANGUP : 0));
 }
 
-static int system_poll(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
+static int poll_sockets(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
 {
     enum { ON_STACK = 64 };
     struct pollfd  few[ON_STACK];
@@ -157,6 +158,47 @@ static int system_poll(tti_port *port, tti_poll *set, int n, int64_t deadline_ns
     if (fds != few)
         free(fds);
     return ready > 0 ? ready : 0;
+}
+
+static int system_poll(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
+{
+    if (tti_filters_in_use())
+        return tti_filter_poll(port, set, n, deadline_ns, poll_sockets);
+    return poll_sockets(port, set, n, deadline_ns);
+}
+
+/* ---- streams, and what some of them go through ---- */
+
+static int64_t system_send(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
+{
+    tti_filter *filter = tti_filters_in_use() ? tti_filter_take(handle) : NULL;
+    int64_t     sent;
+
+    if (filter == NULL)
+        return tti_socket_send(port, handle, parts, n_parts);
+    sent = filter->ops->send(filter, parts, n_parts);
+    tti_filter_drop(filter);
+    return sent;
+}
+
+static int64_t system_recv(tti_port *port, tti_handle handle, void *out, size_t bytes)
+{
+    tti_filter *filter = tti_filters_in_use() ? tti_filter_take(handle) : NULL;
+    int64_t     got;
+
+    if (filter == NULL)
+        return tti_socket_recv(port, handle, out, bytes);
+    got = filter->ops->recv(filter, out, bytes);
+    tti_filter_drop(filter);
+    return got;
+}
+
+static int system_attach_filter(tti_port *port, tti_handle handle, tti_filter *filter)
+{
+    (void)port;
+    filter->raw_send = tti_socket_send;
+    filter->raw_recv = tti_socket_recv;
+    return tti_filter_attach(handle, filter) ? 0 : -ENOMEM;
 }
 
 static int system_bell_create(tti_port *port, tti_handle *bell_out)
@@ -207,6 +249,8 @@ static int system_life_create(tti_port *port, tti_handle *life_out)
 static void system_close(tti_port *port, tti_handle handle)
 {
     (void)port;
+    if (tti_filters_in_use())
+        tti_filter_end(handle);
     tti_fork_disown(handle);
     if (handle >= 0)
         close(handle);
@@ -228,8 +272,8 @@ static const tti_port_ops system_ops = {
     .local_addr = tti_socket_local_addr,
     .route = tti_socket_route,
     .interfaces = tti_socket_interfaces,
-    .send = tti_socket_send,
-    .recv = tti_socket_recv,
+    .send = system_send,
+    .recv = system_recv,
     .poll = system_poll,
     .close = system_close,
     .send_fds = tti_socket_send_fds,
@@ -244,6 +288,7 @@ static const tti_port_ops system_ops = {
     .set_congestion = tti_socket_set_congestion,
     .stream_facts = tti_socket_stream_facts,
     .let_wait = tti_socket_let_wait,
+    .attach_filter = system_attach_filter,
     .life_create = system_life_create,
 };
 

@@ -26,5 +26,7 @@ tutti_status tti_socket_set_congestion(tti_port *port, tti_handle handle, const 
 int tti_socket_stream_facts(tti_port *port, tti_handle handle, tti_stream_facts *facts_out);
 void tti_socket_let_wait(tti_port *port, tti_handle handle);
 int tti_socket_peer_cred(tti_port *port, tti_handle handle, tti_peer_cred *cred_out);
+/** The user at the other end of a TCP connection whose other end is on this host, too. 0 or -errno. */
+int tti_socket_peer_user(int fd, int64_t *uid_out);
 
 #endif

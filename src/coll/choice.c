@@ -111,18 +111,16 @@ void tti_choice_settle(tti_choice *choice, const tti_team *team, const tti_join 
                                       .turns = one_host ? turns_of(team, all) : 1,
                                       .reproducible = choice->reproducible, .one_host = one_host,
                                       .n_ranks = team->n_ranks };
-    int                  n;
-    const tti_algorithm *rows = tti_algorithms(&n);
 
     if (levels != NULL) {
         tti_levels_settle(levels, &question);
         figures = tti_levels_figures(levels);
         question.levels = &figures;
     }
-    tti_decide(&question, rows, n, &choice->decision);
+    tti_decide_once(&question, &choice->decision);
     question.levels = NULL;
     question.reproducible = true;
-    tti_decide(&question, rows, n, &choice->in_one_go);
+    tti_decide_once(&question, &choice->in_one_go);
     if (team->rank == 0)
         log_choice(choice, team);
 }

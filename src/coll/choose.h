@@ -101,6 +101,9 @@ typedef struct tti_decision {
 void tti_decide(const tti_question *question, const tti_algorithm *rows, int n_rows,
                 tti_decision *decision_out);
 
+/** The same among all that there are, which other groups of this process may have asked before. Any thread. */
+void tti_decide_once(const tti_question *question, tti_decision *decision_out);
+
 /** Groups of up to so many ranks combine rounded numbers in rank order by messages, too. */
 enum { TTI_RANK_ORDER_RANKS = 16 };
 

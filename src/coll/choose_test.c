@@ -406,6 +406,32 @@ static void drawn_machines_keep_the_order(void **state)
     }
 }
 
+/* More questions than are kept, twice, each different from all others in one thing. */
+static void what_was_answered_stays_right(void **state)
+{
+    const tti_wishes     wishes = wishes_of(NULL), asked = wishes_of("all_reduce=ring,barrier=flat");
+    tti_level_figures    figures = { .hosts = 2, .most = 3, .carriers = 1 };
+    tti_machine          machine = tti_machine_default;
+    tti_decision         fresh, kept;
+    int                  n, i;
+    const tti_algorithm *rows = tti_algorithms(&n);
+
+    (void)state;
+    for (i = 0; i < 200; i++) {
+        tti_question q = { .wishes = i % 7 == 0 ? &asked : &wishes, .tune = &no_table, .machine = &machine,
+                           .one_host = i % 5 == 0, .reproducible = i % 3 == 0, .turns = 1 + i % 2, .n_ranks = 6 };
+
+        figures.carriers = 1 + i % 3;
+        machine.wire = i % 100 < 50 ? tti_machine_default.wire : 0.01 * (1 + i % 50);
+        q.levels = !q.one_host && i % 4 == 0 ? &figures : NULL;
+        tti_decide(&q, rows, n, &fresh);
+        tti_decide_once(&q, &kept);
+        assert_memory_equal(&fresh, &kept, sizeof fresh);
+        tti_decide_once(&q, &kept);
+        assert_memory_equal(&fresh, &kept, sizeof fresh);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -425,6 +451,7 @@ int main(void)
         cmocka_unit_test(drawn_machines_keep_the_order),
         cmocka_unit_test(hosts_with_several_members_have_two_levels),
         cmocka_unit_test(drawn_machines_keep_the_order_of_hosts),
+        cmocka_unit_test(what_was_answered_stays_right),
     };
 
     return cmocka_run_group_tests_name("choose", tests, NULL, NULL);

@@ -246,8 +246,7 @@ void tti_coll_close(tti_coll *coll)
 
     if (coll == NULL)
         return;
-    if (coll->held >= 0)
-        close(coll->held);
+    tti_recorder_let_go(coll->held);
     if (compares_messages(coll)) /* before the board moves, or goes */
         (void)tti_messenger_compare(coll->team.messenger, coll->team.group_id, NULL);
     tti_host_channel_close(coll->host);

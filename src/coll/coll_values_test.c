@@ -22,7 +22,7 @@
 #include <tutti/memory.h>
 #include "kernel/kernel.h"
 
-enum { GUARD = 64, GUARD_BYTE = 0xa5, SHIFT = 48, N_LIST = TT_RANKS_MOST, MANY = 100000 };
+enum { GUARD = 64, GUARD_BYTE = 0xa5, SHIFT = 48, N_LIST = TT_RANKS_MOST, SEVERAL = 10000, MANY = 100000 };
 
 static const int64_t *counts; /* of the row of calls; the last is -1 */
 #ifdef __SANITIZE_THREAD__ /* each element costs a hundred times as much; several rounds remain */
@@ -588,16 +588,22 @@ static void do_all_kinds(tt_rank *t, tutti_dtype dtype, int64_t count, tutti_op 
     TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
 }
 
+/* Of what takes several rounds, in which only sizes of elements differ, one dtype of each size: every_op() and cells() have
+ * others there. */
+static size_t dtypes_of(int64_t count)
+{
+    return count > MANY ? 2 : count > SEVERAL ? 3 : 6;
+}
+
 static void all_calls(tt_rank *t)
 {
-    static const tutti_dtype dtypes[] = { TUTTI_F32, TUTTI_U8, TUTTI_I32, TUTTI_BF16, TUTTI_F64,
-                                          TUTTI_C64 };
+    static const tutti_dtype dtypes[] = { TUTTI_F32, TUTTI_U8, TUTTI_F64, TUTTI_BF16, TUTTI_I32, TUTTI_C64 };
     int                      i;
     size_t                   d;
 
     n_taken = (uint32_t)t->rank * 1000;
     for (i = 0; counts[i] >= 0; i++)
-        for (d = 0; d < (counts[i] > MANY ? 2 : sizeof dtypes / sizeof dtypes[0]); d++)
+        for (d = 0; d < dtypes_of(counts[i]); d++)
             do_all_kinds(t, dtypes[d], counts[i], TUTTI_SUM);
 }
 

@@ -108,12 +108,26 @@ tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *b
     return tti_fail(TUTTI_E_MISMATCH, "group '%s' on rank %d: %s", team->name, team->ranks[team->rank], words);
 }
 
+/* A member behind the one that is awaited, which may never come because of that: the first that is dead. */
+static tutti_status look_behind(const tti_team *team, int rank)
+{
+    char words[256];
+    int  r;
+
+    for (r = rank + 1; r < team->n_ranks; r++)
+        if (tti_health_is_lost(tti_mesh_health(team->mesh), team->ranks[r]) &&
+            !tti_mesh_is_alive(team->mesh, team->ranks[r], words, sizeof words))
+            return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: %s", team->name, words);
+    return TUTTI_OK;
+}
+
 /* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
 static tutti_status look_at(void *ctx, int rank)
 {
     const reader   *r = ctx;
     const tti_team *team = r->team;
     char            words[256];
+    tutti_status    st;
 
     if (atomic_load_explicit(&team->aborted, memory_order_acquire))
         return tti_fail(TUTTI_E_ABORTED, "group '%s' was aborted on rank %d before all had joined it",
@@ -121,7 +135,8 @@ static tutti_status look_at(void *ctx, int rank)
     if (!tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words))
         return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d has not joined, and %s",
                         team->name, team->ranks[rank], words);
-    return tti_team_look_for_mismatch(team, r->board, r->deadline_ns);
+    st = look_behind(team, rank);
+    return st == TUTTI_OK ? tti_team_look_for_mismatch(team, r->board, r->deadline_ns) : st;
 }
 
 /* Leave the last error for members that wait for somebody who will not come: they look for it. */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * coll/tune.h - tables of algorithms for a machine, as TUTTI_TUNE names them. The format is told in
- * tutti/tune.h. */
+ * tutti/tune.h. Limits: a file of 1 MiB, 4096 rows; jansson's own 2048 lists inside each other. */
 #ifndef TTI_COLL_TUNE_H
 #define TTI_COLL_TUNE_H
 

@@ -129,7 +129,7 @@ static tutti_status obey(const tutti_bytes *verdict)
     char       *words = NULL;
     const long  status = strtol(text, &words, 10);
 
-    if (words == text || status < 0)
+    if (words == text || status < 0 || status > TUTTI_E_REMOTE)
         return tti_fail(TUTTI_E_STORE, "device mesh: what the ranks agreed on is damaged in the store");
     if (status == TUTTI_OK)
         return TUTTI_OK;

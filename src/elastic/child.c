@@ -251,6 +251,8 @@ static _Noreturn void become(const tti_command *command, const pipes *p, pid_t p
         tti_signals_in_child();
         if (command->recorder_fd >= 0)
             fcntl(command->recorder_fd, F_SETFD, 0);
+        if (command->bulletin_fd >= 0)
+            fcntl(command->bulletin_fd, F_SETFD, 0);
         if (command->files != NULL)
             setrlimit(RLIMIT_NOFILE, command->files);
         execve(command->path, command->argv, command->envp);

@@ -25,6 +25,7 @@ typedef struct tti_command {
     const struct rlimit *files; /* its limit of open files; NULL: ours */
     const tti_keeper *keeper;   /* is told of its process group */
     int recorder_fd;            /* stays open in it; -1: none */
+    int bulletin_fd;            /* the same */
 } tti_command;
 
 /** Find a program as a shell does: through PATH unless it has a slash.

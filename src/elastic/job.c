@@ -3,7 +3,7 @@
  * job.c - store, secret, environments; then the supervisor; then nothing is left of it.
  *
  * How     signals are ours -> room for descriptors -> secret file -> store server (host 0)
- *         -> memory for recorders -> argument and environment lists
+ *         -> memory for recorders -> the herald -> argument and environment lists
  *         -> tti_supervise() -> all of it undone in reverse.
  * True    From the first thing that could be left behind on, a signal no longer ends this process: it
  *         waits in the pipe until the ranks run, and then ends the job in order. The store lives as
@@ -20,10 +20,12 @@
 #include <tutti/store.h>
 #include "base/port.h"
 #include "elastic/files.h"
+#include "elastic/herald.h"
 #include "elastic/job_secret.h"
 #include "elastic/recorders.h"
 #include "elastic/signals.h"
 #include "elastic/worker.h"
+#include "wire/secret.h"
 
 enum {
     NPROC_MAX = TTI_KEEPER_GROUPS_MAX,
@@ -31,6 +33,8 @@ enum {
     SHUTDOWN_MS = 30000,
     RUN_ID_MAX = 24
 };
+
+#define TELL_LATE_NS (3 * TTI_SECOND) /* how long a host that has failed looks for a store that is not there yet */
 
 static tutti_status check_sizes(const tutti_launch_options *o)
 {
@@ -86,9 +90,21 @@ typedef struct job {
     int port;
     char run_id[RUN_ID_MAX];
     int *recorders; /* [nproc + replacements] descriptors */
+    tti_herald *herald; /* NULL: ranks are not told of each other's ends */
     char ***argvs;
     char ***envps;
 } job;
+
+/* Once, and not by each rank. */
+static tutti_status check_secret(const char *file)
+{
+    tti_secret secret;
+    tutti_status st = tti_secret_load(file, &secret);
+
+    if (st == TUTTI_OK)
+        tti_secret_release(&secret);
+    return st;
+}
 
 /* Ranks of one host get a secret of their own. Those of several have to be given the same one. */
 static tutti_status choose_secret(job *j)
@@ -108,7 +124,8 @@ static tutti_status choose_secret(job *j)
                         "is not set\n  next: copy a file with 64 random hex digits, mode 0600, to "
                         "every host and name it in TUTTI_SECRET_FILE",
                         j->opts->nnodes);
-    return tti_keeper_start("", "", &j->secret.keeper); /* that file is not ours to remove */
+    st = check_secret(j->secret_file);
+    return st == TUTTI_OK ? tti_keeper_start("", "", &j->secret.keeper) : st; /* that file is not ours to remove */
 }
 
 static tutti_status serve_store(job *j)
@@ -126,6 +143,22 @@ static tutti_status serve_store(job *j)
     if (st == TUTTI_OK)
         j->port = tutti_store_server_port(j->server);
     return st;
+}
+
+/* A job can do without. */
+static void begin_telling(job *j)
+{
+    const tutti_launch_options *o = j->opts;
+    const tti_herald_config config = { .nproc = o->nproc,
+                                       .spares = o->replacements,
+                                       .nnodes = o->nnodes,
+                                       .node = o->node_rank,
+                                       .store_host = o->master_addr,
+                                       .store_port = j->port,
+                                       .secret_file = j->secret_file };
+
+    if (tti_herald_begin(&config, &j->herald) != TUTTI_OK)
+        tti_log(TTI_LOG_WARN, "ranks that wait for one that has ended are not told: %s", tutti_last_error());
 }
 
 static const char *name_run(job *j)
@@ -151,6 +184,7 @@ static tutti_status make_lists(job *j)
                         .master_port = j->port,
                         .run_id = name_run(j),
                         .secret_file = j->secret_file,
+                        .bulletin_fd = tti_herald_fd(j->herald),
                         .spawn_name = j->program->spawn_name,
                         .spawn_arg = j->program->spawn_arg };
     tutti_status st = TUTTI_OK;
@@ -183,20 +217,26 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
                      .signal_fd = j->signal_fd,
                      .files = &j->files,
                      .keeper = &j->secret.keeper,
-                     .recorders = j->recorders };
+                     .recorders = j->recorders,
+                     .first_rank = o->node_rank * o->nproc,
+                     .herald = j->herald };
     tutti_status st = tti_supervise(&what, result_out);
 
+    if (st == TUTTI_OK && result_out->exit_code != 0 && result_out->signal == 0) {
+        tti_herald_finish(j->herald, tti_now_ns() + TELL_LATE_NS);
+        result_out->elsewhere = tti_herald_first_elsewhere(j->herald, &result_out->origin);
+    }
     if (st == TUTTI_OK && (result_out->exit_code != 0 || result_out->kept))
         tti_recorders_dump(j->recorders, o->nproc + o->replacements);
     return st;
 }
 
-/* On host 0 every rank of the job is a client of the store. */
+/* On host 0 every rank of the job is a client of the store, and two threads of each launcher. */
 static tutti_status reserve_files(job *j)
 {
     const tutti_launch_options *o = j->opts;
     const int n = o->nproc + o->replacements;
-    int64_t n_clients = o->node_rank == 0 ? (int64_t)o->nnodes * n : 0;
+    int64_t n_clients = o->node_rank == 0 ? (int64_t)o->nnodes * (n + 2) : 0;
 
     return tti_files_reserve(n, n_clients, &j->files);
 }
@@ -215,6 +255,7 @@ static void undo(job *j)
     free(j->argvs);
     tti_recorders_close(j->recorders, j->opts->nproc + j->opts->replacements);
     free(j->recorders);
+    tti_herald_end(j->herald);
     tutti_store_server_stop(j->server);
     tti_job_secret_remove(&j->secret);
     tti_files_restore(&j->files);
@@ -239,6 +280,8 @@ tutti_status tti_job_run(const tti_job_program *program, const tutti_launch_opti
         st = serve_store(&j);
     if (st == TUTTI_OK)
         st = tti_recorders_make(opts->nproc + opts->replacements, &j.recorders);
+    if (st == TUTTI_OK)
+        begin_telling(&j);
     if (st == TUTTI_OK)
         st = make_lists(&j);
     if (st == TUTTI_OK)

@@ -4,10 +4,14 @@
  *
  * How     XDG_RUNTIME_DIR, /run/user/UID, /dev/shm in this order, if they are file systems in memory: a
  *         secret should not get onto a disk. TMPDIR or /tmp is the last resort, and said to be.
+ * Left    Should launcher and keeper be killed at once, nobody is there to remove the directory. So a launcher holds a lock on its
+ *         own, which goes with it, and the next one of this user removes those that nobody has locked and that are older than
+ *         YOUNG_S: a younger one may be about to be locked.
  * True    The directory's name is unpredictable and made new, so nobody can have prepared it. The
  *         value is in this process's memory only while the file is written. */
 #include "elastic/job_secret.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -16,13 +20,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
+#include <time.h>
 #include <unistd.h>
 #include <tutti/private.h>
 #include "base/port.h"
 
-enum { SECRET_BYTES = 32, HEX_BYTES = 2 * SECRET_BYTES + 1 };
+#define PREFIX "tutti-job-"
+
+enum { SECRET_BYTES = 32, HEX_BYTES = 2 * SECRET_BYTES + 1, YOUNG_S = 60 };
 
 static bool in_memory(const char *dir)
 {
@@ -31,18 +39,70 @@ static bool in_memory(const char *dir)
     return statfs(dir, &fs) == 0 && (fs.f_type == TMPFS_MAGIC || fs.f_type == RAMFS_MAGIC);
 }
 
+/* ---- what others have left ---------------------------------------------------------------------- */
+
+/* Whether dir is this user's, and its launcher is gone. */
+static bool is_left_over(int dir)
+{
+    struct stat st;
+
+    return fstat(dir, &st) == 0 && st.st_uid == geteuid() && time(NULL) - st.st_mtime > YOUNG_S &&
+           flock(dir, LOCK_EX | LOCK_NB) == 0;
+}
+
+static void remove_left_over(int base, const char *name)
+{
+    const int dir = openat(base, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir < 0)
+        return;
+    if (is_left_over(dir)) {
+        unlinkat(dir, "secret", 0);
+        unlinkat(base, name, AT_REMOVEDIR);
+    }
+    close(dir);
+}
+
+static void sweep(const char *base)
+{
+    DIR *dir = opendir(base);
+    const struct dirent *entry;
+
+    while (dir != NULL && (entry = readdir(dir)) != NULL)
+        if (strncmp(entry->d_name, PREFIX, sizeof PREFIX - 1) == 0)
+            remove_left_over(dirfd(dir), entry->d_name);
+    if (dir != NULL)
+        closedir(dir);
+}
+
+/* ---- our own ------------------------------------------------------------------------------------ */
+
+/* Without a lock, where the file system has none, it is only less certain to go. */
+static void lock_dir(tti_job_secret *secret)
+{
+    const int dir = open(secret->dir, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+
+    if (dir > 0)
+        (void)flock(dir, LOCK_EX | LOCK_NB);
+    secret->lock = dir > 0 ? dir : 0;
+}
+
 static bool make_dir(const char *base, tti_job_secret *secret)
 {
     int n;
 
     if (base == NULL)
         return false;
-    n = snprintf(secret->dir, sizeof secret->dir, "%s/tutti-XXXXXX", base);
+    n = snprintf(secret->dir, sizeof secret->dir, "%s/" PREFIX "XXXXXX", base);
     if (n < 0 || (size_t)n >= sizeof secret->dir - sizeof "/secret") {
         errno = ENAMETOOLONG;
         return false;
     }
-    return mkdtemp(secret->dir) != NULL;
+    sweep(base);
+    if (mkdtemp(secret->dir) == NULL)
+        return false;
+    lock_dir(secret);
+    return true;
 }
 
 static tutti_status find_dir(tti_job_secret *secret)
@@ -127,5 +187,7 @@ void tti_job_secret_remove(tti_job_secret *secret)
         unlink(secret->file);
     if (secret->dir[0] != '\0')
         rmdir(secret->dir);
+    if (secret->lock > 0)
+        close(secret->lock);
     *secret = (tti_job_secret){ .dir = "" };
 }

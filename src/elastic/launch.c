@@ -7,11 +7,12 @@
 #include <unistd.h>
 #include <tutti/launch.h>
 #include <tutti/private.h>
+#include "base/thread.h"
 #include "elastic/child.h"
 #include "elastic/job.h"
 #include "elastic/report.h"
 
-enum { NOT_FOUND = 127 };
+enum { NOT_FOUND = 127, MANY_A_CORE = 64 };
 
 /* As a shell does: a program that cannot be run is a command that failed, with 127. */
 static void say_not_found(void)
@@ -28,6 +29,16 @@ static void say_threads(const tutti_launch_options *o)
             "tutti: OMP_NUM_THREADS is not set: 1 for each of the %d ranks, so that they do not "
             "compete for cores\n",
             o->nproc);
+}
+
+/* They work, one after the other; whoever meant it knows. */
+static void say_many(const tutti_launch_options *o)
+{
+    const int n_cores = tti_running_cores();
+
+    if (o->nproc > MANY_A_CORE * n_cores)
+        dprintf(STDERR_FILENO, "tutti: %d ranks share %d core%s of this host, %d each: they mostly wait for each other\n", o->nproc,
+                n_cores, n_cores == 1 ? "" : "s", o->nproc / n_cores);
 }
 
 tutti_status tutti_launch(const tutti_launch_options *opts, int *exit_code_out)
@@ -49,6 +60,7 @@ tutti_status tutti_launch(const tutti_launch_options *opts, int *exit_code_out)
     if (st != TUTTI_OK)
         return st;
     say_threads(&o);
+    say_many(&o);
     program.path = path;
     program.argv = o.argv;
     st = tti_job_run(&program, &o, &result);

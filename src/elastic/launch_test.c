@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -27,6 +28,7 @@
 #include <tutti/group.h>
 #include <tutti/init.h>
 #include <tutti/launch.h>
+#include <tutti/recorder.h>
 #include "elastic/testing.h"
 
 enum { GONE_MS = 1000 };
@@ -35,33 +37,16 @@ static char shell[] = "sh";
 static char dash_c[] = "-c";
 static char self[] = "/proc/self/exe";
 
-typedef struct outcome {
-    tutti_status status;
-    int code;
-    tt_capture text;
-} outcome;
-
-static outcome launch(tutti_launch_options o, char *const *argv)
-{
-    outcome r = { .code = -1 };
-
-    o.argv = argv;
-    tt_capture_begin(&r.text);
-    r.status = tutti_launch(&o, &r.code);
-    tt_capture_end(&r.text);
-    return r;
-}
-
 /* In scripts "$$$$" is what the shell reads as "$$": the launcher puts the local rank in. */
-static outcome launch_script(int nproc, const char *script)
+static tt_outcome launch_script(int nproc, const char *script)
 {
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
     char *copy = strdup(script);
     char *argv[] = { shell, dash_c, copy, NULL };
-    outcome r;
+    tt_outcome r;
 
     o.nproc = nproc;
-    r = launch(o, argv);
+    r = tt_launch(o, argv);
     free(copy);
     return r;
 }
@@ -76,7 +61,7 @@ static double uptime_s(void)
 
 static void exit_codes(void **state)
 {
-    outcome r = launch_script(3, "exit 0");
+    tt_outcome r = launch_script(3, "exit 0");
 
     (void)state;
     assert_int_equal(r.status, TUTTI_OK);
@@ -99,16 +84,18 @@ static void what_the_killed_did_is_dumped(void **state)
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
     char                 dir[] = "/tmp/tutti-launch-test-XXXXXX", part[] = "recorded";
     char                *argv[] = { self, part, NULL };
+    tutti_recorder_info  info = TUTTI_RECORDER_INFO;
+    tutti_recorder      *saved = NULL;
     char                 path[64];
     json_t              *json;
-    outcome              r;
+    tt_outcome           r;
 
     (void)state;
     assert_non_null(mkdtemp(dir));
     snprintf(path, sizeof path, "%s/trace_", dir);
     setenv("TUTTI_TRACE_FILE", path, 1);
     o.nproc = 2;
-    r = launch(o, argv);
+    r = tt_launch(o, argv);
     unsetenv("TUTTI_TRACE_FILE");
     assert_int_equal(r.status, TUTTI_OK);
     assert_int_equal(r.code, 128 + SIGKILL);
@@ -123,13 +110,21 @@ static void what_the_killed_did_is_dumped(void **state)
     unlink(path);
     snprintf(path, sizeof path, "%s/trace_0", dir);
     assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof path, "%s/trace_1.rec", dir); /* beside each the memory itself */
+    assert_int_equal(tutti_recorder_open_file(path, &saved), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(saved, &info), TUTTI_OK);
+    assert_true(info.rank == 1 && info.is_file && info.state == 'X' && !info.is_alive);
+    tutti_recorder_close(saved);
+    assert_int_equal(unlink(path), 0);
+    snprintf(path, sizeof path, "%s/trace_0.rec", dir);
+    assert_int_equal(unlink(path), 0);
     assert_int_equal(rmdir(dir), 0);
     tt_capture_free(&r.text);
 }
 
 static void the_first_failure_wins(void **state)
 {
-    outcome r = launch_script(3, "test $RANK = 1 && exit 7; trap 'exit 9' TERM; sleep 100 & wait");
+    tt_outcome r = launch_script(3, "test $RANK = 1 && exit 7; trap 'exit 9' TERM; sleep 100 & wait");
 
     (void)state;
     assert_int_equal(r.status, TUTTI_OK);
@@ -141,7 +136,7 @@ static void the_first_failure_wins(void **state)
     tt_capture_free(&r.text);
 }
 
-static outcome launch_kept(int nproc, int replacements, char *script)
+static tt_outcome launch_kept(int nproc, int replacements, char *script)
 {
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
     char *argv[] = { shell, dash_c, script, NULL };
@@ -149,14 +144,14 @@ static outcome launch_kept(int nproc, int replacements, char *script)
     o.nproc = nproc;
     o.keep = true;
     o.replacements = replacements;
-    return launch(o, argv);
+    return tt_launch(o, argv);
 }
 
 static void the_others_are_kept(void **state)
 {
     char one[] = "test $RANK = 1 && kill -KILL $$$$; exit 0";
     char all[] = "exit 3";
-    outcome r = launch_kept(3, 0, one);
+    tt_outcome r = launch_kept(3, 0, one);
 
     (void)state;
     assert_int_equal(r.status, TUTTI_OK);
@@ -179,7 +174,7 @@ static void a_replacement_is_started(void **state)
                     "test \"$TUTTI_REPLACEMENT\" = 1 && { echo new $LOCAL_RANK $RANK; echo go > $TT_LINE; exit 0; }; "
                     "read x < $TT_LINE";
     char fifo[64];
-    outcome r;
+    tt_outcome r;
 
     (void)state;
     assert_non_null(mkdtemp(dir));
@@ -201,7 +196,7 @@ static void a_crash_goes_before_what_it_caused(void **state)
 {
     char dir[] = "/tmp/tutti-launch-test-XXXXXX";
     char fifo[64];
-    outcome r;
+    tt_outcome r;
 
     (void)state;
     assert_non_null(mkdtemp(dir));
@@ -224,13 +219,13 @@ static void an_abort_ends_all_within_a_second(void **state)
     char *argv[] = { self, part, NULL };
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
     int marks = tt_marks_open();
-    outcome r;
+    tt_outcome r;
     double took;
     int rank;
 
     (void)state;
     o.nproc = 4;
-    r = launch(o, argv);
+    r = tt_launch(o, argv);
     tt_marks_close(marks);
     took = uptime_s() - (double)tt_number_after(r.text.out, "[default1]:abort at ms ") / 1000;
     assert_int_equal(r.status, TUTTI_OK);
@@ -256,13 +251,13 @@ static void one_that_ignores_sigterm_is_killed(void **state)
         "test $RANK = 1 && { read up <&8; exit 5; }; trap '' TERM; echo up >&9; sleep 100";
     char *argv[] = { shell, dash_c, script, NULL };
     int marks = tt_marks_open();
-    outcome r;
+    tt_outcome r;
 
     (void)state;
     assert_int_equal(dup2(marks, TT_WAIT_FD), TT_WAIT_FD); /* rank 1 waits until rank 0 is deaf */
     o.nproc = 2;
     o.shutdown_ms = 50;
-    r = launch(o, argv);
+    r = tt_launch(o, argv);
     tt_marks_close(marks);
     assert_int_equal(r.code, 5);
     assert_non_null(strstr(r.text.err, "killed, having outlived the first signal: rank 0\n"));
@@ -298,10 +293,10 @@ static void *send_when_up(void *arg)
     return NULL;
 }
 
-static outcome launch_signalled(const char *script, int first, int second)
+static tt_outcome launch_signalled(const char *script, int first, int second)
 {
     sender s = { .marks = tt_marks_open(), .n_marks = 2, .signals = { first, second } };
-    outcome r;
+    tt_outcome r;
 
     assert_int_equal(pthread_create(&s.thread, NULL, send_when_up, &s), 0);
     r = launch_script(2, script);
@@ -333,7 +328,7 @@ static void signals_are_forwarded(void **state)
 
     (void)state;
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        outcome r;
+        tt_outcome r;
 
         sigaction(rows[i].number, NULL, &before);
         r = launch_signalled(rows[i].script, rows[i].number, 0);
@@ -350,7 +345,7 @@ static void signals_are_forwarded(void **state)
 
 static void a_second_signal_does_not_hurry(void **state)
 {
-    outcome r = launch_signalled("trap 'trap \"echo second; exit 0\" TERM; echo first >&9' TERM; "
+    tt_outcome r = launch_signalled("trap 'trap \"echo second; exit 0\" TERM; echo first >&9' TERM; "
                                  "echo up >&9; while :; do sleep 100 & wait; done",
                                  SIGTERM, SIGTERM);
 
@@ -430,7 +425,7 @@ static void a_low_soft_limit_is_raised(void **state)
     struct rlimit before;
     struct rlimit low;
     struct rlimit after;
-    outcome r;
+    tt_outcome r;
 
     (void)state;
     assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
@@ -497,11 +492,11 @@ static void check_words(const char *program, const char *text, const char *words
     char *name = strdup(program);
     char *argv[] = { name, NULL };
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
-    outcome r;
+    tt_outcome r;
 
     if (text != NULL)
         write_text(program, text);
-    r = launch(o, argv);
+    r = tt_launch(o, argv);
     assert_int_equal(r.status, TUTTI_OK);
     assert_int_equal(r.code, 127);
     assert_non_null(strstr(r.text.err, words));
@@ -517,7 +512,7 @@ static void programs_that_cannot_run(void **state)
     char *file_argv[] = { path, NULL };
     int fd = mkstemp(path);
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
-    outcome r = launch(o, argv);
+    tt_outcome r = tt_launch(o, argv);
 
     (void)state;
     assert_int_equal(r.status, TUTTI_OK);
@@ -528,7 +523,7 @@ static void programs_that_cannot_run(void **state)
     assert_true(fd >= 0);
     close(fd);
     write_text(path, "neither\n");
-    r = launch(o, file_argv);
+    r = tt_launch(o, file_argv);
     assert_int_equal(r.code, 127);
     assert_non_null(strstr(r.text.err, path));
     assert_non_null(strstr(r.text.err, "is not executable"));
@@ -541,7 +536,7 @@ static void programs_that_cannot_run(void **state)
     check_words("/tmp", NULL, "program '/tmp' is a directory");
     write_text(path, "neither\n");
     o.nproc = 2;
-    r = launch(o, file_argv);
+    r = tt_launch(o, file_argv);
     assert_int_equal(r.code, 127);
     assert_non_null(strstr(r.text.err, "rank 0"));
     assert_non_null(strstr(r.text.err, "cannot be executed: Exec format error"));
@@ -557,7 +552,7 @@ static void a_port_that_is_taken(void **state)
     char *argv[] = { shell, NULL };
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
     char port[16];
-    outcome r;
+    tt_outcome r;
 
     (void)state;
     addr.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -565,7 +560,7 @@ static void a_port_that_is_taken(void **state)
     assert_int_equal(listen(fd, 1), 0);
     assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
     o.master_port = ntohs(addr.sin_port);
-    r = launch(o, argv);
+    r = tt_launch(o, argv);
     snprintf(port, sizeof port, "%d", o.master_port);
     assert_int_equal(r.status, TUTTI_E_NETWORK);
     assert_int_equal(r.code, -1);
@@ -577,7 +572,7 @@ static void a_port_that_is_taken(void **state)
 
 static void the_secret_is_private_and_goes(void **state)
 {
-    outcome r =
+    tt_outcome r =
         launch_script(1, "echo path $TUTTI_SECRET_FILE; stat -c 'file %a' $TUTTI_SECRET_FILE;"
                          "stat -c 'dir %a' $(dirname $TUTTI_SECRET_FILE);"
                          "tr -d '0-9a-f' < $TUTTI_SECRET_FILE | od -An -c;"
@@ -599,6 +594,63 @@ static void the_secret_is_private_and_goes(void **state)
     tt_capture_free(&r.text);
 }
 
+static void leave_over(const char *base, const char *name, int age_s, char path[128])
+{
+    struct timespec times[2] = { { .tv_nsec = UTIME_NOW }, { .tv_sec = time(NULL) - age_s } };
+    char file[160];
+    int fd;
+
+    snprintf(path, 128, "%s/%s", base, name);
+    snprintf(file, sizeof file, "%s/secret", path);
+    assert_int_equal(mkdir(path, 0700), 0);
+    fd = open(file, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    assert_true(fd >= 0);
+    close(fd);
+    assert_int_equal(utimensat(AT_FDCWD, path, times, 0), 0);
+}
+
+static void take_away(const char *path)
+{
+    char file[160];
+
+    snprintf(file, sizeof file, "%s/secret", path);
+    assert_int_equal(unlink(file), 0);
+    assert_int_equal(rmdir(path), 0);
+}
+
+/* Of jobs whose keeper was killed, too. What is locked, young, or called otherwise is somebody's. */
+static void secrets_that_were_left_go_with_the_next_job(void **state)
+{
+    char base[] = "/dev/shm/tutti-launch-test-XXXXXX";
+    char old[128], locked[128], young[128], other[128];
+    tt_outcome r;
+    int fd;
+
+    (void)state;
+    if (access("/dev/shm", W_OK) != 0)
+        skip();
+    assert_non_null(mkdtemp(base));
+    leave_over(base, "tutti-job-aaaaaa", 3600, old);
+    leave_over(base, "tutti-job-bbbbbb", 3600, locked);
+    leave_over(base, "tutti-job-cccccc", 0, young);
+    leave_over(base, "tutti-dddddd", 3600, other);
+    fd = open(locked, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+    setenv("XDG_RUNTIME_DIR", base, 1);
+    r = launch_script(1, "echo at $TUTTI_SECRET_FILE; flock -n $(dirname $TUTTI_SECRET_FILE) true || echo held");
+    unsetenv("XDG_RUNTIME_DIR");
+    assert_int_equal(r.code, 0);
+    assert_non_null(strstr(r.text.out, base));
+    assert_non_null(strstr(r.text.out, "[default0]:held\n"));
+    tt_capture_free(&r.text);
+    assert_int_equal(access(old, F_OK), -1);
+    close(fd);
+    take_away(locked);
+    take_away(young);
+    take_away(other);
+    assert_int_equal(rmdir(base), 0); /* the job's own is gone, too */
+}
+
 static void grandchildren_go_too(void **state)
 {
     static const struct {
@@ -614,7 +666,7 @@ static void grandchildren_go_too(void **state)
 
     (void)state;
     for (i = 0; i < sizeof rows / sizeof rows[0]; i++) {
-        outcome r = launch_script(1, rows[i].script);
+        tt_outcome r = launch_script(1, rows[i].script);
 
         assert_int_equal(r.code, rows[i].code);
         assert_true(tt_gone_within((pid_t)tt_number_after(r.text.out, "pid "), GONE_MS));
@@ -625,7 +677,7 @@ static void grandchildren_go_too(void **state)
 /* A process that left the group still holds the pipes: the launcher does not wait for it. */
 static void a_daemon_is_not_waited_for(void **state)
 {
-    outcome r = launch_script(1, "setsid sleep 100 & echo pid $!; echo end; exit 0");
+    tt_outcome r = launch_script(1, "setsid sleep 100 & echo pid $!; echo end; exit 0");
     pid_t pid = (pid_t)tt_number_after(r.text.out, "pid ");
 
     (void)state;
@@ -639,7 +691,7 @@ static void a_daemon_is_not_waited_for(void **state)
 /* The scheduler shares a core among sessions before it does so among processes: ranks that yield are of one. */
 static void ranks_are_of_one_session(void **state)
 {
-    outcome r = launch_script(2, "read -r all < /proc/$$$$/stat; set -- ${all##*) }; echo \"group $3 session $4 tty $5.\"");
+    tt_outcome r = launch_script(2, "read -r all < /proc/$$$$/stat; set -- ${all##*) }; echo \"group $3 session $4 tty $5.\"");
     char    line[96];
 
     (void)state;
@@ -656,7 +708,7 @@ static void ranks_are_of_one_session(void **state)
 
 static void output_is_named_and_complete(void **state)
 {
-    outcome r = launch_script(2, "echo out $RANK; echo err $RANK >&2; "
+    tt_outcome r = launch_script(2, "echo out $RANK; echo err $RANK >&2; "
                                  "yes 123456789012345678901234567890 | head -n 20000; printf end");
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
     char script[] = "echo bare; printf ' end'";
@@ -674,7 +726,7 @@ static void output_is_named_and_complete(void **state)
     assert_int_equal(tt_count_lines(r.text.out, ""), 2 * 20002);
     tt_capture_free(&r.text);
     o.plain_output = true;
-    r = launch(o, argv);
+    r = tt_launch(o, argv);
     assert_string_equal(r.text.out, "bare\n end\n");
     tt_capture_free(&r.text);
 }
@@ -731,7 +783,7 @@ static void a_slow_reader_gets_all(void **state)
 
 static void ranks_know_where_they_are(void **state)
 {
-    outcome r = launch_script(2, "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK "
+    tt_outcome r = launch_script(2, "echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $GROUP_RANK "
                                  "$MASTER_ADDR $TORCHELASTIC_USE_AGENT_STORE $TUTTI_AGENT_STORE; "
                                  "echo port $MASTER_PORT; echo id $TORCHELASTIC_RUN_ID");
 
@@ -746,7 +798,7 @@ static void ranks_know_where_they_are(void **state)
 
 static void threads_are_mentioned_once(void **state)
 {
-    outcome r;
+    tt_outcome r;
 
     (void)state;
     unsetenv("OMP_NUM_THREADS");
@@ -865,6 +917,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(programs_that_cannot_run),
         cmocka_unit_test(a_port_that_is_taken),
         cmocka_unit_test(the_secret_is_private_and_goes),
+        cmocka_unit_test(secrets_that_were_left_go_with_the_next_job),
         cmocka_unit_test(grandchildren_go_too),
         cmocka_unit_test(a_daemon_is_not_waited_for),
         cmocka_unit_test(ranks_are_of_one_session),

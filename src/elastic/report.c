@@ -4,6 +4,7 @@
  *
  *   tutti: 'train' failed with exit code 134
  *     first: rank 1 (local rank 1, pid 4712, host 'n1'): signal SIGABRT (6) at 2026-03-01 12:00:07
+ *     in the whole job: rank 5 (host 'n2', pid 911) was ended by signal 9 (Killed), before that
  *     also: rank 3 (local rank 3, pid 4714): exit code 1
  *     stopped by the launcher: ranks 0, 2
  *     killed, they did not end after the first signal: rank 2 */
@@ -59,6 +60,15 @@ static void say_first(FILE *out, const tti_job_result *result, int first_rank)
     fprintf(out, "  first: rank %d (local rank %d, pid %ld, host '%s'): %s at %s\n",
             first_rank + result->first, result->first, (long)end->pid, host,
             tti_end_text(end, text), when);
+}
+
+/* What failed here may be what came of it. */
+static void say_origin(FILE *out, const tti_job_result *result)
+{
+    char words[TTI_ENDING_TEXT_MAX];
+
+    if (result->elsewhere)
+        fprintf(out, "  in the whole job: %s, before that\n", tti_ending_words(&result->origin, words));
 }
 
 static void say_others(FILE *out, const tti_job_result *result, int first_rank)
@@ -122,6 +132,7 @@ static void say_all(FILE *out, const tti_job_result *result, const char *program
     } else if (result->first >= 0) {
         fprintf(out, "tutti: '%s' failed with exit code %d\n", program, result->exit_code);
         say_first(out, result, first_rank);
+        say_origin(out, result);
         say_others(out, result, first_rank);
     } else if (result->signal == SIGINT) {
         fprintf(out, "tutti: '%s' was interrupted (SIGINT)\n", program);

@@ -4,15 +4,20 @@
  *
  * How     poll() on the signal pipe, our own two outputs, and per rank a pidfd and two pipes.
  *
- *           RUNNING --a rank fails by exit code--> SETTLING --20 ms--> STOPPING --shutdown--> KILLING
+ *           RUNNING --a rank fails by exit code--> SETTLING --20 ms--> TELLING --> STOPPING --shutdown--> KILLING
  *              |                                      |                  ^
  *              +--a rank dies of a signal, or a signal comes from outside+
  *
- *         STOPPING sends SIGTERM (or the signal that came) to all process groups, KILLING sends
+ *         TELLING lasts until the launchers of other hosts know why (herald.c), TELL_NS at the most; alone on a host,
+ *         no time. STOPPING sends SIGTERM (or the signal that came) to all process groups, KILLING sends
  *         SIGKILL. All phases end when the last rank has ended. What is left of the process groups
  *         then (grandchildren) has LINGER_NS to finish if it holds a pipe of ours, and is killed.
  * Kept    With job->keep a rank that fails changes no phase: the others run on, and a spare is started in its place,
- *         if there is one left. Ranks and spares are in one array, spares last.
+ *         if there is one left. Ranks and spares are in one array, spares last. The job has done its work if a rank ended well,
+ *         and no survivor ended with another code: who failed first, died of a signal or was replaced is lost, and not a
+ *         survivor, nor is a spare that fails when all ranks have ended, as nobody let it in.
+ * Stopped Who is stopped by a signal when all others have ended is told of (stopped.c); with job->keep they have gone on
+ *         without it, so after the time for a shutdown it is ended.
  * Output  Nobody reads our stdout any more: the ranks' stdout pipes are closed, so that they get SIGPIPE
  *         as they would without us; stderr likewise. It cannot be written (a full disk): it is read and
  *         dropped, and a job that would have succeeded ends with 1.
@@ -38,10 +43,13 @@
 #include <tutti/private.h>
 #include "base/port.h"
 #include "elastic/child.h"
+#include "elastic/herald.h"
 #include "elastic/output.h"
 #include "elastic/signals.h"
+#include "elastic/stopped.h"
 
 #define SETTLE_NS         (20 * TTI_MS)
+#define TELL_NS           (500 * TTI_MS) /* for other hosts to know why ranks of this one are ended */
 #define LINGER_NS         (500 * TTI_MS) /* for grandchildren that still write, after the last rank */
 #define DRAIN_NS          (100 * TTI_MS) /* for pipes held by processes that left their group */
 #define BLIND_MS          10             /* between looks at the ranks, when poll() does not work */
@@ -51,7 +59,7 @@ enum {
     LATE_BYTES_MAX = 1 << 20
 }; /* per rank: what a pipe can hold, written by processes we killed */
 
-typedef enum phase { RUNNING, SETTLING, STOPPING, KILLING } phase;
+typedef enum phase { RUNNING, SETTLING, TELLING, STOPPING, KILLING } phase;
 
 typedef struct rank {
     tti_child child;
@@ -60,7 +68,7 @@ typedef struct rank {
     tti_lines err;
 } rank;
 
-enum { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_RANKS };
+enum { SLOT_SIGNAL, SLOT_OUT, SLOT_ERR, SLOT_TOLD, SLOT_RANKS };
 enum { SLOT_PIDFD, SLOT_RANK_OUT, SLOT_RANK_ERR, SLOTS_PER_RANK };
 
 typedef struct supervisor {
@@ -76,6 +84,10 @@ typedef struct supervisor {
     int n_wanted; /* spares that are to be started */
     phase phase;
     int64_t deadline_ns; /* of the phase */
+    int stop_with;       /* the signal that ends the ranks, from TELLING on */
+    tti_stopped stopped; /* whoever is left */
+    int64_t look_ns;     /* when to look at that */
+    tti_left *left;      /* [n_slots] room for it */
     tutti_status broken; /* TUTTI_OK while poll() works */
     int first;
     int signal;
@@ -93,6 +105,7 @@ static void close_all(supervisor *s)
         tti_child_close(&s->ranks[i].child);
     free(s->ranks);
     free(s->polls);
+    free(s->left);
     free(s->out);
     free(s->err);
 }
@@ -106,12 +119,13 @@ static tutti_status make(supervisor *s, const tti_job *job)
     s->ranks = calloc(n, sizeof *s->ranks);
     s->ends = calloc(n, sizeof *s->ends);
     s->polls = calloc(SLOT_RANKS + n * SLOTS_PER_RANK, sizeof *s->polls);
+    s->left = calloc(n, sizeof *s->left);
     s->out = malloc(sizeof *s->out);
     s->err = malloc(sizeof *s->err);
     if (s->ranks != NULL)
         for (i = 0; i < n; i++)
             s->ranks[i].child = (tti_child){ .pidfd = -1, .out_fd = -1, .err_fd = -1 };
-    if (s->ranks == NULL || s->ends == NULL || s->polls == NULL || s->out == NULL || s->err == NULL)
+    if (s->ranks == NULL || s->ends == NULL || s->polls == NULL || s->left == NULL || s->out == NULL || s->err == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to watch %d ranks", s->n_slots);
     tti_sink_init(s->out, STDOUT_FILENO);
     tti_sink_init(s->err, STDERR_FILENO);
@@ -133,28 +147,70 @@ static void signal_groups(const supervisor *s, int number)
     }
 }
 
-static void begin_stopping(supervisor *s, int number)
+static void stop_now(supervisor *s)
 {
-    signal_groups(s, number);
-    if (s->phase >= STOPPING)
-        return;
+    signal_groups(s, s->stop_with);
     s->phase = STOPPING;
     s->deadline_ns = tti_now_ns() + s->job->shutdown_ns;
+}
+
+/* Why the ranks are ended: a failure, a signal from outside, or neither, if some could not be started. */
+static void tell_why(const supervisor *s)
+{
+    if (s->first >= 0 && !s->job->keep)
+        tti_herald_tell_why(s->job->herald, s->first, 0);
+    else if (s->signal != 0)
+        tti_herald_tell_why(s->job->herald, -1, s->signal);
+}
+
+/* Others hear why, then the ranks get the signal. */
+static void begin_stopping(supervisor *s, int number)
+{
+    s->stop_with = number;
+    if (s->phase >= STOPPING) {
+        signal_groups(s, number);
+    } else if (s->phase != TELLING) {
+        s->phase = TELLING;
+        s->deadline_ns = tti_now_ns() + TELL_NS;
+        tell_why(s);
+        if (tti_herald_is_told(s->job->herald))
+            stop_now(s);
+    }
+}
+
+static bool ranks_run(const supervisor *s)
+{
+    int i;
+
+    for (i = 0; i < s->job->n_ranks; i++)
+        if (s->ranks[i].running)
+            return true;
+    return false;
+}
+
+/* With keep: a spare goes to the place of i, if there is one. */
+static void note_loss(supervisor *s, int i)
+{
+    const bool replaced = s->n_started + s->n_wanted < s->n_slots;
+    const bool uninvited = i >= s->job->n_ranks && !ranks_run(s);
+
+    s->ends[i].lost = i == s->first || s->ends[i].signal != 0 || replaced || uninvited;
+    s->n_wanted += replaced;
 }
 
 static void note_failure(supervisor *s, int i)
 {
     bool crash = s->ends[i].signal != 0;
 
-    if (s->phase >= STOPPING) {
-        s->ends[i].stopped = true;
+    if (s->phase >= TELLING) { /* the first has been told of */
+        s->ends[i].stopped = s->phase >= STOPPING;
         s->ends[i].killed = s->phase == KILLING && s->ends[i].signal == SIGKILL;
         return;
     }
     if (s->first < 0 || (crash && s->ends[s->first].signal == 0 && !s->job->keep))
         s->first = i;
     if (s->job->keep) {
-        s->n_wanted += s->n_started + s->n_wanted < s->n_slots;
+        note_loss(s, i);
         return;
     }
     if (s->phase == RUNNING) {
@@ -171,6 +227,8 @@ static void advance(supervisor *s)
         return;
     if (s->phase == SETTLING) {
         begin_stopping(s, SIGTERM);
+    } else if (s->phase == TELLING) {
+        stop_now(s);
     } else if (s->phase == STOPPING) {
         s->phase = KILLING;
         s->deadline_ns = TTI_FOREVER;
@@ -227,6 +285,7 @@ static void note_end(supervisor *s, int i)
         end->exit_code = 128 + end->signal;
     if (end->exit_code != 0)
         note_failure(s, i);
+    tti_herald_tell(s->job->herald, i, end);
 }
 
 /* Read once; the end of the stream closes it. */
@@ -270,6 +329,7 @@ static void wait_for_something(supervisor *s, int64_t deadline_ns)
     s->polls[SLOT_SIGNAL] = want(s->job->signal_fd, true, POLLIN);
     s->polls[SLOT_OUT] = want(s->out->fd, tti_sink_pending(s->out), POLLOUT);
     s->polls[SLOT_ERR] = want(s->err->fd, tti_sink_pending(s->err), POLLOUT);
+    s->polls[SLOT_TOLD] = want(tti_herald_bell(s->job->herald), s->phase == TELLING && !tti_herald_is_told(s->job->herald), POLLIN);
     for (i = 0; i < s->n_started; i++, n += SLOTS_PER_RANK) {
         const tti_child *child = &s->ranks[i].child;
 
@@ -362,7 +422,8 @@ static tutti_status start_next(supervisor *s)
     const tti_job *job = s->job;
     const int i = s->n_started;
     rank *r = &s->ranks[i];
-    tti_command command = { job->path, job->argvs[i], job->envps[i], job->files, job->keeper, job->recorders[i] };
+    tti_command command = { job->path, job->argvs[i], job->envps[i], job->files, job->keeper, job->recorders[i],
+                            tti_herald_fd(job->herald) };
     tutti_status st;
 
     name_streams(s, i);
@@ -376,6 +437,7 @@ static tutti_status start_next(supervisor *s)
         s->ends[i].exit_code = 127;
         s->ends[i].when = time(NULL);
         note_failure(s, i);
+        tti_herald_tell(job->herald, i, &s->ends[i]);
         return TUTTI_OK;
     }
     r->running = true;
@@ -404,19 +466,50 @@ static void start_spares(supervisor *s)
             tti_log(TTI_LOG_ERROR, "a replacement cannot be started: %s", tutti_last_error());
 }
 
+/* Once others have ended: whether those that are left run. */
+static void look_at_left(supervisor *s)
+{
+    const int64_t now_ns = tti_now_ns();
+    const int64_t limit_ns = s->job->keep ? s->job->shutdown_ns : 0;
+    int           n = 0, i;
+
+    if (s->phase != RUNNING || s->n_running == 0 || s->n_running == s->n_started || now_ns < s->look_ns)
+        return;
+    for (i = 0; i < s->n_started; i++)
+        if (s->ranks[i].running)
+            s->left[n++] = (tti_left){ .pid = s->ranks[i].child.pid,
+                                       .rank = i < s->job->n_ranks ? s->job->first_rank + i : -1 };
+    s->look_ns = now_ns + TTI_STOPPED_LOOK_MS * TTI_MS;
+    if (tti_stopped_look(&s->stopped, s->left, n, now_ns, limit_ns) <= limit_ns || !s->job->keep)
+        return;
+    s->stop_with = SIGTERM;
+    stop_now(s);
+}
+
+/* Of the phase, or of the next look. */
+static int64_t next_deadline(const supervisor *s)
+{
+    const bool looks = s->phase == RUNNING && s->n_running < s->n_started;
+
+    return looks && s->look_ns < s->deadline_ns ? s->look_ns : s->deadline_ns;
+}
+
 static void watch(supervisor *s)
 {
     int i;
 
     while (s->n_running > 0) {
-        wait_for_something(s, s->deadline_ns);
+        wait_for_something(s, next_deadline(s));
         move_output(s);
         for (i = 0; i < s->n_started; i++)
             if (s->ranks[i].running && (s->broken != TUTTI_OK || pidfd_rang(s, i)))
                 note_end(s, i);
         note_signals(s);
         start_spares(s);
+        if (s->phase == TELLING && tti_herald_is_told(s->job->herald))
+            s->deadline_ns = tti_now_ns();
         advance(s);
+        look_at_left(s);
     }
 }
 
@@ -516,14 +609,20 @@ static void collect_all(supervisor *s)
     }
 }
 
-static bool any_ended_well(const supervisor *s)
+/* Whether somebody went on when others had failed, and all that did ended well. */
+static bool survivors_ended_well(const supervisor *s)
 {
-    int i;
+    bool any = false;
+    int  i;
 
-    for (i = 0; i < s->n_started; i++)
-        if (s->ends[i].exit_code == 0)
-            return true;
-    return false;
+    for (i = 0; i < s->n_started; i++) {
+        const tti_rank_end *end = &s->ends[i];
+
+        any = any || end->exit_code == 0;
+        if (end->exit_code != 0 && !end->lost && !end->stopped)
+            return false;
+    }
+    return any;
 }
 
 static void fill(const supervisor *s, tti_job_result *out)
@@ -534,7 +633,7 @@ static void fill(const supervisor *s, tti_job_result *out)
     out->ends = s->ends;
     if (s->n_started > out->n_ranks)
         out->n_ranks = s->n_started;
-    out->kept = s->first >= 0 && s->job->keep && s->signal == 0 && any_ended_well(s);
+    out->kept = s->first >= 0 && s->job->keep && s->signal == 0 && survivors_ended_well(s);
     if (s->first >= 0 && !out->kept)
         out->exit_code = s->ends[s->first].exit_code;
     else if (s->signal != 0)
@@ -554,6 +653,8 @@ tutti_status tti_supervise(const tti_job *job, tti_job_result *result_out)
     if (st != TUTTI_OK)
         begin_stopping(&s, SIGTERM);
     watch(&s);
+    if (s.phase < TELLING)
+        tell_why(&s); /* there was nobody left to end */
     drain(&s);
     collect_all(&s);
     flush(&s);

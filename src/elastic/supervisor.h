@@ -11,6 +11,7 @@
 #include <time.h>
 #include <tutti/status.h>
 #include "elastic/keeper.h"
+#include "watch/bulletin.h"
 
 /** What to run. Everything is borrowed. */
 typedef struct tti_job {
@@ -26,6 +27,8 @@ typedef struct tti_job {
     const struct rlimit *files; /* the ranks' limit of open files */
     const tti_keeper *keeper;   /* ends the ranks, should this process be killed */
     const int *recorders;       /* for each, as argvs: descriptors that it inherits; -1: none */
+    int first_rank;             /* of this host, for words */
+    struct tti_herald *herald;  /* is told of every end, and why others are ended; NULL: nobody is */
 } tti_job;
 
 /** How one rank ended. */
@@ -36,6 +39,7 @@ typedef struct tti_rank_end {
     int exec_errno; /* why it could not be executed, or 0 */
     bool stopped;   /* it ended after the launcher had begun to stop the job */
     bool killed;    /* by the launcher's SIGKILL */
+    bool lost;      /* with keep: its failure is one that others go on after; they, or who comes in its place */
     time_t when;
 } tti_rank_end;
 
@@ -43,8 +47,10 @@ typedef struct tti_job_result {
     int exit_code; /* of the job: 0, the first failure's, or 128 + signal; 1 if output was lost */
     int first;     /* local rank of the first failure; -1: none */
     int signal;    /* that came from outside and ended the job, or 0 */
-    bool kept;     /* others went on when ranks had failed, and one of them ended well */
+    bool kept;     /* others went on when ranks had failed, and ended well */
     bool lost;     /* output could not be written, for another reason than that nobody reads it */
+    bool elsewhere;     /* what failed first in the whole job was on another host: */
+    tti_ending origin;
     int n_ranks;        /* and spares that were started */
     tti_rank_end *ends; /* of each; free() it */
 } tti_job_result;

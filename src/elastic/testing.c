@@ -63,6 +63,17 @@ void tt_capture_free(tt_capture *c)
     free(c->err);
 }
 
+tt_outcome tt_launch(tutti_launch_options o, char *const *argv)
+{
+    tt_outcome r = { .code = -1 };
+
+    o.argv = argv;
+    tt_capture_begin(&r.text);
+    r.status = tutti_launch(&o, &r.code);
+    tt_capture_end(&r.text);
+    return r;
+}
+
 int tt_count_lines(const char *text, const char *prefix)
 {
     int n = 0;

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <sys/types.h>
+#include <tutti/launch.h>
 
 /* Ranks write to TT_MARK_FD to say that they are up ("echo up >&9"), and read from TT_WAIT_FD. */
 enum { TT_WAIT_FD = 8, TT_MARK_FD = 9 };
@@ -25,6 +26,16 @@ void tt_capture_begin(tt_capture *c);
 /** Back to the real ones; out and err have the texts, until tt_capture_free(). */
 void tt_capture_end(tt_capture *c);
 void tt_capture_free(tt_capture *c);
+
+/** What a launch came to. */
+typedef struct tt_outcome {
+    tutti_status status;
+    int          code;
+    tt_capture   text;
+} tt_outcome;
+
+/** tutti_launch() with all that is written meanwhile in text, which is the caller's to free. */
+tt_outcome tt_launch(tutti_launch_options o, char *const *argv);
 
 /** How many lines of text begin with prefix. */
 int tt_count_lines(const char *text, const char *prefix);

@@ -100,6 +100,14 @@ static void set_or_unset(list *l, const char *name, const char *text)
         unset(l, name);
 }
 
+static void set_fd(list *l, const char *name, int fd)
+{
+    if (fd > 0)
+        set_int(l, name, fd);
+    else
+        unset(l, name);
+}
+
 static void set_ranks(list *l, const tti_place *place, int local_rank)
 {
     int rank = place->node_rank * place->nproc + local_rank;
@@ -138,10 +146,8 @@ static void set_job(list *l, const tti_place *place)
     unset(l, "TUTTI_REPLACEMENT");
     set_or_unset(l, "TUTTI_SPAWN_NAME", place->spawn_name);
     set_or_unset(l, "TUTTI_SPAWN_ARG", place->spawn_arg);
-    if (place->recorder_fd > 0)
-        set_int(l, "TUTTI_RECORDER_FD", place->recorder_fd);
-    else
-        unset(l, "TUTTI_RECORDER_FD");
+    set_fd(l, "TUTTI_RECORDER_FD", place->recorder_fd);
+    set_fd(l, "TUTTI_LAUNCHER_FD", place->bulletin_fd);
     /* A threaded BLAS would start a thread per core in every rank. */
     if (place->nproc > 1 && tti_env("OMP_NUM_THREADS") == NULL)
         set_int(l, "OMP_NUM_THREADS", 1);

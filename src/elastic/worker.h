@@ -18,6 +18,7 @@ typedef struct tti_place {
     const char *spawn_name;  /* NULL: not a spawned function */
     const char *spawn_arg;
     int recorder_fd; /* 0, or below: none */
+    int bulletin_fd; /* the same */
 } tti_place;
 
 /** The environment of one rank: this process's, with the job's variables put in or taken out; from nproc on that of

@@ -15,6 +15,7 @@
 #include "group/compound.h"
 #include "group/recorded.h"
 #include "group/scope.h"
+#include "watch/bulletin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,6 +56,7 @@ void tti_group_free(tutti_group *group)
     tutti_store_close(group->store);
     tutti_store_close(group->root);
     tutti_store_close(group->root_server);
+    tti_bulletin_close(group->bulletin);
     tti_local_names_free(group->local_names);
     tti_compound_room_release(group);
     free(group->straggler);

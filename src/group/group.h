@@ -127,11 +127,14 @@ struct tutti_group {
     tutti_store             *store;         /* this group's keys; its children's stand below */
     tutti_store             *root;          /* of a world: where others find it (reconfigure.c) */
     tutti_store             *root_server;   /* of a world: what serves root, if this process has done so since a failure */
+    struct tti_bulletin     *bulletin;      /* of a world: what the launcher says of its ranks; NULL: nothing. blame.c */
+    bool                     root_is_partial; /* of a world: a subgroup has led root to a store that the others do not know */
     _Atomic int64_t          timeout_ms;    /* -1: none; never 0. Read without the lock: one number */
     tti_gate                 gate;          /* the order of collectives, unless held: see queue.c */
     tti_ring_place                place;         /* in the flight recorder; constant once the backends are there */
     uint32_t                 id;            /* 0: a carrier */
     uint32_t                 age;           /* of the process that made it (base/fork.h) */
+    uint32_t                 generation;    /* of a world: 1, or one more than that of the world whose place it took */
     int                      rank;
     int                      size;
     int                     *ranks;  /* [size] group rank -> global rank, ascending */
@@ -447,6 +450,9 @@ typedef struct tti_posting {
 /** Check a message whose what, is_send and peer are set, and fill in the rest.
  * @errors TUTTI_E_ARG, TUTTI_E_UNSUPPORTED */
 tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag, tti_posting *p);
+/** st, with which an operation of group fails. Where a peer is lost, because a launcher ends its ranks, this thread's words
+ * begin with the reason. */
+tutti_status tti_group_blame(const tutti_group *group, tutti_status st);
 /** A message failed because its peer is gone: this thread's words say of which message, and what now.
  * @errors TUTTI_E_PEER, always */
 tutti_status tti_message_lost(const tutti_group *group, const char *what);

@@ -83,13 +83,14 @@ tutti_status tti_message_lost(const tutti_group *group, const char *what)
     const bool has_next = strstr(tutti_last_error(), "\n  next: ") != NULL;
 
     if (has_next && strstr(tutti_last_error(), "group '") != NULL)
-        return TUTTI_E_PEER; /* another member has said it */
+        return tti_group_blame(group, TUTTI_E_PEER); /* another member has said it */
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    return tti_fail(TUTTI_E_PEER,
-                    "%s on group '%s' failed, and ends the group: %s%s", what, group->name, words,
-                    has_next ? ""
-                             : "\n  next: see why that rank ended; those that are left can go on with "
-                               "tutti_shrink_group()");
+    tti_fail(TUTTI_E_PEER,
+             "%s on group '%s' failed, and ends the group: %s%s", what, group->name, words,
+             has_next ? ""
+                      : "\n  next: see why that rank ended; those that are left can go on with "
+                        "tutti_shrink_group()");
+    return tti_group_blame(group, TUTTI_E_PEER);
 }
 
 /* ---- blocking ---- */
@@ -165,16 +166,17 @@ static tutti_status transfer(tutti_group *group, const tti_posting *p, int *sour
 /* source_out: group rank of the sender; -1 for a send. */
 static tutti_status run_message(tutti_group *group, const tti_posting *p, int *source_out)
 {
-    char         what[TTI_GROUP_CAUSE_MAX];
-    uint64_t     record;
-    tutti_status st;
+    tti_thread_facts *thread = tti_thread_facts_now();
+    char              what[TTI_GROUP_CAUSE_MAX];
+    uint64_t          record;
+    tutti_status      st;
 
     st = tti_group_enter(group);
     if (st != TUTTI_OK)
         return st;
-    record = tti_recorded_message(group, p, 0);
+    record = tti_recorded_message(thread, group, p, 0);
     st = transfer(group, p, source_out);
-    tti_recorded_message_end(group, p, record, st);
+    tti_recorded_message_end(thread, group, p, record, st);
     if (st != TUTTI_OK)
         describe(p, what);
     if (st == TUTTI_E_PEER)
@@ -350,7 +352,7 @@ void tti_posting_begun(tutti_group *group, const tti_posting *p, tutti_request *
     if (!p->message.is_send)
         work->call = (tutti_call){ .dtype = p->message.dtype, .count = p->message.count,
                                    .out = p->message.data, .device = p->message.device };
-    work->call.record = tti_recorded_message(group, p, TUTTI_RECORD_ASYNC);
+    work->call.record = tti_recorded_message(tti_thread_facts_now(), group, p, TUTTI_RECORD_ASYNC);
     if (request != NULL)
         adopt(group, ops, request, work);
     else

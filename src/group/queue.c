@@ -184,18 +184,19 @@ static void set_time(const tutti_group *group, const tti_route *route, tutti_cal
     call->deadline_ns = route->ops->late_deadlines ? 0 : tti_deadline(group->runner->port, ms, ms);
 }
 
-/* Hand call, which has its number, to its backend. No lock held. */
-static inline tutti_status run_call(tutti_group *group, tutti_call *call)
+/* Hand call, which has its number and was issued at moment, to its backend. No lock held. */
+static inline tutti_status run_call(tutti_group *group, tutti_call *call, uint64_t moment)
 {
-    const tti_route *route = &group->routes[call->device];
-    const bool       blocking = call->record == 0;
-    tutti_status     st;
+    const tti_route  *route = &group->routes[call->device];
+    const bool        blocking = call->record == 0;
+    tti_thread_facts *thread = tti_thread_facts_now();
+    tutti_status      st;
 
     set_time(group, route, call);
-    tti_recorded_begin(group, call);
+    tti_recorded_begin(thread, group, call, moment);
     st = route->ops->run(route->backend, call);
-    tti_recorded_end(group, call, st, blocking);
-    return st == TUTTI_OK ? st : tti_recorder_dump_failure(st);
+    tti_recorded_end(thread, group, call, st, blocking);
+    return st == TUTTI_OK ? st : tti_recorder_dump_failure(tti_group_blame(group, st));
 }
 
 /* n turns have ended, on a worker or another thread. Lock held. */
@@ -219,7 +220,7 @@ tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call, bool is_be
     assert(group->held && group->turn == call->seq);
     if (!late || is_begun) {
         tti_unlock(&runner->lock);
-        st = run_call(group, call);
+        st = run_call(group, call, 0);
         tti_lock(&runner->lock);
         if (st != TUTTI_OK && !late)
             fail_turn(group, call, st);
@@ -232,18 +233,20 @@ tutti_status tti_queue_run_turn(tutti_group *group, tutti_call *call, bool is_be
 
 bool tti_queue_advance_turn(tutti_group *group, tutti_call *call, tutti_progress *progress_out, tutti_status *st_out)
 {
-    const tti_route *route = &group->routes[call->device];
-    const bool       in_turn = group->turn == call->seq;
-    tutti_progress   progress = TUTTI_PROGRESS_NONE;
-    tutti_status     st;
+    const tti_route  *route = &group->routes[call->device];
+    const bool        in_turn = group->turn == call->seq;
+    tti_thread_facts *thread = tti_thread_facts_now();
+    tutti_progress    progress = TUTTI_PROGRESS_NONE;
+    tutti_status      st;
 
     assert(group->held);
     tti_unlock(&group->runner->lock);
     set_time(group, route, call);
-    tti_recorded_begin(group, call);
+    tti_recorded_begin(thread, group, call, 0);
     st = route->ops->advance(route->backend, call, &progress);
     if (st != TUTTI_OK || progress == TUTTI_PROGRESS_DONE)
-        tti_recorded_end(group, call, st, false);
+        tti_recorded_end(thread, group, call, st, false);
+    st = st == TUTTI_OK ? st : tti_group_blame(group, st);
     tti_lock(&group->runner->lock);
     assert(in_turn || progress != TUTTI_PROGRESS_DONE);
     if (st != TUTTI_OK)
@@ -313,12 +316,13 @@ static __attribute__((noinline, cold)) tutti_status end_in_turn(tutti_group *gro
 
 tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
 {
-    tutti_status st;
+    const uint64_t moment = tti_record_moment();
+    tutti_status   st;
 
     call->record = 0;
     if (!tti_gate_enter(&group->gate, &call->seq))
         return run_in_turn(group, call);
-    st = run_call(group, call);
+    st = run_call(group, call, moment);
     if (st == TUTTI_OK && tti_gate_leave(&group->gate, call->seq))
         return TUTTI_OK;
     return end_in_turn(group, call, st);

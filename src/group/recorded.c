@@ -5,9 +5,16 @@
 
 #include <tutti/private.h>
 
+static uint64_t id_of(const tutti_group *world)
+{
+    return world->backend != NULL && world->ops->world_id != NULL ? world->ops->world_id(world->backend) : 0;
+}
+
 void tti_recorded_group_begin(tutti_group *group)
 {
-    tti_recorded_group_end(group); /* a world that was reconfigured has had one */
+    const uint64_t former = tti_recorder_age(&group->place); /* a world that was reconfigured has had one */
+
+    tti_recorded_group_end(group);
     if (group->runner->port != tti_port_system() || tti_port_stand_in() != NULL)
         return;
     group->place = tti_recorder_add_group(&(tti_group_facts){
@@ -20,6 +27,10 @@ void tti_recorded_group_begin(tutti_group *group)
         .world_rank = group->world->rank,
         .size = group->size,
         .ranks = group->ranks,
+        .world_id = id_of(group->world),
+        .generation = group->world->generation,
+        .world_size = group->world->size,
+        .follows = former,
     });
 }
 

@@ -272,6 +272,7 @@ bool tti_group_calls_us(const tutti_group *group)
 
 void tti_world_succeed(const tutti_group *old, tutti_group *successor)
 {
+    tti_recorder_succeed(&old->place, &successor->place);
     tti_lock(&process.lock);
     if (atomic_load(&process.world) == old)
         atomic_store_explicit(&process.world, successor, memory_order_release);

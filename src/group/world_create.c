@@ -4,13 +4,15 @@
  *
  * Keys    A store that the caller made gets no "default_pg". Who joins through the same store again
  *         joins another world (rendezvous/generation.c), and from the second on the first part has
- *         its number, "default_pg.2": keys of an earlier world are never read. */
+ *         its number, "default_pg.2": keys of an earlier world are never read.
+ * Waits   A rank that has ended will not come. Where a launcher says so (watch/bulletin.h), who waits for it fails at once. */
 #include "group/make.h"
 #include "group/hooks.h"
 
 #include <stdio.h>
 #include "rendezvous/generation.h"
 #include "store/store.h"
+#include "watch/bulletin.h"
 #include "watch/trouble.h"
 #include <tutti/private.h>
 
@@ -44,6 +46,7 @@ static tutti_status fill_world(tutti_group *world, tti_port *port, const tti_bac
     if (st != TUTTI_OK)
         return st;
     world->timeout_ms = join->timeout_ms;
+    world->generation = join->generation != 0 ? join->generation : 1;
     snprintf(world->listen_host, sizeof world->listen_host, "%s", join->listen_host);
     for (i = 0; i < world->size; i++)
         world->ranks[i] = i;
@@ -137,25 +140,33 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
 {
     tti_join        mine = *joining;
     const tti_join *join = &mine;
+    tti_bulletin   *bulletin = join->launched ? tti_bulletin_open() : NULL;
     tutti_group    *world = NULL;
     tutti_store    *root = NULL;
     int64_t         generation = 0, refused = 0;
     tutti_status    st;
 
     mine.refused_out = &refused;
+    tti_bulletin_heed(bulletin);
     st = tti_generation_join(port, join, &generation);
     if (refused != 0)
         tell_who_waits(port, join, refused, st);
+    if (mine.generation == 0)
+        mine.generation = (uint32_t)generation;
     if (st == TUTTI_OK)
         st = open_root(join, generation, &root);
     if (st == TUTTI_OK)
         st = tti_world_found(port, backing, join, name, "0", root, &world);
     if (st == TUTTI_OK)
         st = tti_generation_arrive(port, join, generation);
-    if (st == TUTTI_OK)
+    tti_bulletin_heed(NULL);
+    if (st == TUTTI_OK) {
+        world->bulletin = bulletin;
         *group_out = world;
-    else
+    } else {
+        tti_bulletin_close(bulletin);
         st = give_up(port, join, generation, world, st);
+    }
     tti_generation_end(join);
     tutti_store_close(root);
     return st;

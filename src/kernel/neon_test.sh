@@ -22,7 +22,7 @@ cd "$source/src" || exit 1
 $cc -std=c11 -D_GNU_SOURCE -O3 -ffp-contract=off -Wall -Wextra -Werror -I. -I../include -static -pthread \
     kernel/kernel_digest.c kernel/neon.c kernel/level.c kernel/reduce.c kernel/quantize.c kernel/copy.c \
     base/cache.c base/dtype.c base/env.c base/status.c base/log.c base/log_sink.c base/debug_level.c base/thread.c base/fork.c base/last.c \
-    base/port.c base/port_system.c base/half.c base/port_socket.c base/port_tcp.c base/quota.c \
+    base/port.c base/port_system.c base/half.c base/port_socket.c base/port_filter.c base/port_peer.c base/port_tcp.c base/quota.c \
     -o "$work/digest" || exit 1
 "$qemu" "$work/digest" >"$work/neon" || exit 1
 test -s "$work/neon" || { echo "nothing printed"; exit 1; }

@@ -64,7 +64,7 @@ static bool decode(const tutti_bytes *bytes, result *result_out)
         return false;
     stage_size = tti_get_u32(data + 8);
     words_size = tti_get_u32(data + 12);
-    if (stage_size > room || words_size > room - stage_size)
+    if (stage_size > room || words_size > room - stage_size || stage_size > INT32_MAX || words_size > WORDS_MAX)
         return false;
     result_out->status = (tutti_status)tti_get_u32(data + 4);
     result_out->stage = (const char *)data + HEAD_BYTES;

@@ -2,9 +2,11 @@
  *
  * dump.c - when a recorder is written to a file: because somebody asks, because something failed, because a signal came.
  *
- * How     The file's name is TUTTI_TRACE_FILE with the rank behind it, as PyTorch's. A dump after a failure is written
- *         once for the process, by the thread that failed first. The signal's handler writes the memory itself: it
- *         only opens, writes and closes, so it works whatever the threads are at, and needs none of their locks.
+ * How     The file's name is TUTTI_TRACE_FILE with the rank behind it, as PyTorch's, whose form it has; beside it stands
+ *         the memory itself, under that name and ".rec", for `tutti doctor` and `tutti trace`. A dump after a failure is
+ *         written once for the process, by the thread that failed first. The signal's handler writes the memory only: it
+ *         reads clocks, opens, writes and closes, so it works whatever the threads are at, and needs none of their locks.
+ *         In files the head says when that was, so that what was under way then is not taken for what is under way now.
  * True    Files are made with mode 0600 and are not followed through links: a name in a shared folder is not a way to
  *         write over what is somebody else's. */
 #include <errno.h>
@@ -27,33 +29,53 @@ static struct {
 
 static _Atomic bool was_dumped; /* after a failure */
 
-static tutti_status write_file(const char *path, const void *data, size_t bytes)
+static int open_to_write(const char *path)
 {
-    const int    fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    size_t       done = 0;
-    ssize_t      n = 1;
-    tutti_status st = TUTTI_OK;
+    return open(path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
+}
 
-    if (fd < 0)
-        return tti_fail_errno_as(TUTTI_E_IO, errno, "cannot write '%s'", path);
+/* Also in the handler of a signal. */
+static bool write_all(int fd, const void *data, size_t bytes)
+{
+    size_t  done = 0;
+    ssize_t n = 1;
+
     while (done < bytes && n > 0) {
         n = write(fd, (const char *)data + done, bytes - done);
         done += n > 0 ? (size_t)n : 0;
     }
-    if (done < bytes)
-        st = tti_fail_errno_as(TUTTI_E_IO, n < 0 ? errno : EIO, "cannot write '%s'", path);
+    if (n == 0)
+        errno = EIO;
+    return done == bytes;
+}
+
+/* One piece behind the other. */
+static tutti_status write_file(const char *path, const void *first, size_t first_bytes, const void *rest, size_t rest_bytes)
+{
+    const int    fd = open_to_write(path);
+    tutti_status st = TUTTI_OK;
+
+    if (fd < 0)
+        return tti_fail_errno_as(TUTTI_E_IO, errno, "cannot write '%s'", path);
+    if (!write_all(fd, first, first_bytes) || !write_all(fd, rest, rest_bytes))
+        st = tti_fail_errno_as(TUTTI_E_IO, errno, "cannot write '%s'", path);
     close(fd);
     return st;
 }
 
 tutti_status tutti_recorder_save(const tutti_recorder *recorder, const char *path)
 {
-    const tti_image *image;
+    tutti_recorder_head head;
+    const tti_image    *image;
+    size_t              head_bytes;
 
     if (recorder == NULL || path == NULL)
         return tti_fail(TUTTI_E_ARG, "tutti_recorder_save: %s is NULL", recorder == NULL ? "recorder" : "path");
     image = tti_recorder_image_of(recorder);
-    return write_file(path, image->bytes, image->head.total_bytes);
+    head_bytes = image->head.head_bytes < sizeof head ? image->head.head_bytes : sizeof head;
+    memcpy(&head, image->bytes, head_bytes); /* as it was written: that of the image was cleaned for eyes */
+    tti_recorder_sign_file(recorder, &head);
+    return write_file(path, &head, head_bytes, image->bytes + head_bytes, image->head.total_bytes - head_bytes);
 }
 
 const char *tti_trace_prefix(void)
@@ -81,16 +103,21 @@ static tutti_status dump_to(const tutti_recorder *recorder, const char *path)
     tutti_status st = tutti_recorder_json(recorder, NULL, &json);
 
     if (st == TUTTI_OK)
-        st = write_file(path, json, strlen(json));
+        st = write_file(path, json, strlen(json), NULL, 0);
     free(json);
     return st;
 }
 
 tutti_status tti_recorder_dump_of(const tutti_recorder *recorder, char *path_out, size_t bytes)
 {
-    if (!tti_trace_path(tti_recorder_head_of(recorder)->rank, "", path_out, bytes))
+    const int    rank = tti_recorder_head_of(recorder)->rank;
+    char         as_it_is[PATH_LIMIT];
+    tutti_status st;
+
+    if (!tti_trace_path(rank, "", path_out, bytes) || !tti_trace_path(rank, ".rec", as_it_is, sizeof as_it_is))
         return tti_fail(TUTTI_E_ARG, "there is no name for a dump of the recorder\n  next: set TUTTI_TRACE_FILE");
-    return dump_to(recorder, path_out);
+    st = dump_to(recorder, path_out);
+    return st == TUTTI_OK ? tutti_recorder_save(recorder, as_it_is) : st;
 }
 
 /* The own ring, read as others read it. */
@@ -114,6 +141,11 @@ tutti_status tutti_recorder_dump(const char *path)
     st = path != NULL ? dump_to(own, path) : tti_recorder_dump_of(own, made, sizeof made);
     tutti_recorder_close(own);
     return st;
+}
+
+void tti_dump_begin_anew(void)
+{
+    atomic_store(&was_dumped, false);
 }
 
 static bool is_others_fault(tutti_status st)
@@ -147,20 +179,21 @@ tutti_status tti_recorder_dump_failure(tutti_status st)
 
 static void save_memory(int number)
 {
-    const int       kept = errno;
-    const tti_ring *ring = tti_ring_now();
-    int             fd;
-    size_t          done = 0;
-    ssize_t         n = 1;
+    const int           kept = errno;
+    const tti_ring     *ring = tti_ring_now();
+    tutti_recorder_head head;
+    int                 fd;
 
     (void)number;
     if (ring == NULL)
         return;
-    fd = open(on_signal.path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_CLOEXEC, 0600);
-    while (fd >= 0 && n > 0 && done < ring->head->total_bytes) {
-        n = write(fd, (const char *)ring->head + done, ring->head->total_bytes - done);
-        done += n > 0 ? (size_t)n : 0;
-    }
+    tti_words_get(&head, ring->head, sizeof head);
+    head.saved_ticks = tti_ticks(ring->counter);
+    head.saved_ns = tti_clock_read(CLOCK_MONOTONIC);
+    head.saved_state = 'R'; /* it is writing this */
+    fd = open_to_write(on_signal.path);
+    if (fd >= 0 && write_all(fd, &head, sizeof head))
+        write_all(fd, (const char *)ring->head + sizeof head, ring->head->total_bytes - sizeof head);
     if (fd >= 0)
         close(fd);
     errno = kept;

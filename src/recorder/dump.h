@@ -11,7 +11,11 @@ const char *tti_trace_prefix(void);
 /** The name of rank's; false: none were asked for, or it is too long. */
 bool tti_trace_path(int rank, const char *suffix, char *path, size_t bytes);
 
-/** Write a recorder that was read, of any process, as JSON to its rank's name.
+/** In a child of fork(): nothing was dumped by it. */
+void tti_dump_begin_anew(void);
+
+/** Write a recorder that was read, of any process, as JSON to its rank's name, and as it is to that name with ".rec" behind
+ * it. path_out: the first.
  * @errors TUTTI_E_ARG (no name), TUTTI_E_IO, TUTTI_E_NOMEM */
 tutti_status tti_recorder_dump_of(const tutti_recorder *recorder, char *path_out, size_t bytes);
 

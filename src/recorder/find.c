@@ -17,6 +17,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include "base/fork.h"
 #include "base/port.h"
 #include "recorder/memory.h"
 #include "recorder/read.h"
@@ -24,14 +25,18 @@
 
 /* ---- processes ---- */
 
-/* A small file of /proc as text: false if it is not there. */
+/* A small file of /proc as text: false if it is not there. pid 0: this process, also where /proc is that of another namespace,
+ * in which it has another number than it sees itself. */
 static bool read_proc(int64_t pid, const char *name, char *text, size_t bytes)
 {
     char    path[64];
     int     fd;
     ssize_t got;
 
-    snprintf(path, sizeof path, "/proc/%lld/%s", (long long)pid, name);
+    if (pid == 0)
+        snprintf(path, sizeof path, "/proc/self/%s", name);
+    else
+        snprintf(path, sizeof path, "/proc/%lld/%s", (long long)pid, name);
     fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
         return false;
@@ -42,7 +47,7 @@ static bool read_proc(int64_t pid, const char *name, char *text, size_t bytes)
 }
 
 /* The command's name, in parentheses, may have spaces and parentheses: fields are counted behind the last one. */
-uint64_t tti_process_began(int64_t pid)
+static uint64_t read_stat(int64_t pid, char *state_out)
 {
     enum { FIRST_BEHIND = 3, START = 22 };
     char     text[1024];
@@ -52,9 +57,19 @@ uint64_t tti_process_began(int64_t pid)
     if (!read_proc(pid, "stat", text, sizeof text))
         return 0;
     at = strrchr(text, ')');
+    if (at == NULL || at[1] != ' ')
+        return 0;
+    *state_out = at[2];
     for (field = FIRST_BEHIND - 1; at != NULL && field < START; field++)
         at = strchr(at + 1, ' ');
     return at != NULL ? strtoull(at + 1, NULL, 10) : 0;
+}
+
+uint64_t tti_process_began(int64_t pid)
+{
+    char state;
+
+    return read_stat(pid, &state);
 }
 
 /* The number of process pid as it sees it itself: the last one of its NSpid line. */
@@ -72,6 +87,38 @@ static int64_t inner_pid(int64_t pid)
     line[strcspn(line, "\n")] = '\0';
     last = strrchr(line, '\t');
     return last != NULL ? strtoll(last + 1, NULL, 10) : pid;
+}
+
+/* Whether process pid is the one that sees itself as inner, and began then. */
+static bool is_that(int64_t pid, int64_t inner, uint64_t began, char *state_out)
+{
+    char state = '\0';
+
+    if (read_stat(pid, &state) != began || inner_pid(pid) != inner)
+        return false;
+    *state_out = state;
+    return true;
+}
+
+int64_t tti_process_seen_here(int64_t inner, uint64_t began, char *state_out)
+{
+    DIR           *dir;
+    struct dirent *entry;
+    int64_t        pid, found = 0;
+
+    if (inner <= 0 || began == 0)
+        return 0;
+    if (is_that(inner, inner, began, state_out))
+        return inner;
+    dir = opendir("/proc");
+    while (dir != NULL && found == 0 && (entry = readdir(dir)) != NULL) {
+        pid = strtoll(entry->d_name, NULL, 10); /* what is no number is 0 */
+        if (pid > 0 && is_that(pid, inner, began, state_out))
+            found = pid;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return found;
 }
 
 bool tti_recorder_is_memory(int fd)
@@ -208,11 +255,20 @@ int tti_recorder_hold(int64_t pid, uint64_t number)
     snprintf(path, sizeof path, "/proc/%lld/fd/%llu", (long long)pid, (unsigned long long)number - 1);
     fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd >= 0 && tti_recorder_is_memory(fd) && pread(fd, &head, sizeof head, 0) == (ssize_t)sizeof head &&
-        memcmp(head.magic, TUTTI_RECORDER_MAGIC, sizeof head.magic) == 0 && head.pid == pid)
+        memcmp(head.magic, TUTTI_RECORDER_MAGIC, sizeof head.magic) == 0 && head.pid == pid) {
+        tti_fork_own(fd);
         return fd;
+    }
     if (fd >= 0)
         close(fd);
     return -1;
+}
+
+void tti_recorder_let_go(int fd)
+{
+    tti_fork_disown(fd);
+    if (fd >= 0)
+        close(fd);
 }
 
 /* ---- answers ---- */
@@ -244,6 +300,8 @@ tutti_status tutti_recorder_open_pid(int64_t pid, tutti_recorder **recorder_out)
     if (recorder_out == NULL || pid < 0)
         return tti_fail(TUTTI_E_ARG, "tutti_recorder_open_pid: %s",
                         recorder_out == NULL ? "recorder_out is NULL" : "the number of a process is not negative");
+    if (pid == 0 && tti_ring_now() != NULL)
+        return tti_recorder_read_fd(tti_ring_now()->fd, "of this process", recorder_out);
     if (pid == 0)
         pid = s.pid = getpid();
     s.began = tti_process_began(pid);

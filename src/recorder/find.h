@@ -7,10 +7,16 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/** When a process began, in the kernel's ticks since boot: with its number it names one process. 0: there is none. */
+/** When a process began, in the kernel's ticks since boot: with its number it names one process. 0: there is none.
+ * @param pid  0: this one */
 uint64_t tti_process_began(int64_t pid);
 
-/** Whether an open descriptor is a recorder's memory: by its name, and that nobody can change its size. */
+/** The number that a process has here which sees itself as inner, in a container maybe, and began then; 0: it is gone, or
+ * nowhere to be seen.
+ * @param state_out  as /proc/PID/stat has it */
+int64_t tti_process_seen_here(int64_t inner, uint64_t began, char *state_out);
+
+/** Whether an open descriptor can be a recorder's memory, and may be mapped: nobody can make it shorter. */
 bool tti_recorder_is_memory(int fd);
 
 #endif

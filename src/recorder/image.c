@@ -21,7 +21,22 @@
 #include "recorder/find.h"
 #include <tutti/private.h>
 
-enum { TRIES = 16, ENTRY_MAX = 4096, HEAD_MAX = 65536, TABLE_MAX = 1 << 20 };
+/* As large as any that is written, and a few times more; tables that readers compare entry by entry are smaller. */
+enum {
+    TRIES = 16,
+    ENTRY_MAX = 4096,
+    HEAD_MAX = 65536,
+    RECORDS_MOST = TTI_RECORDS_MAX,
+    GROUPS_MOST = 1024,
+    NAMES_MOST = 4096,
+    RANKS_MOST = 1 << 17
+};
+
+/* What the first writers of this version had; later ones have more. */
+enum {
+    HEAD_LEAST = offsetof(tutti_recorder_head, saved_ns),
+    GROUP_LEAST = offsetof(tutti_recorder_group_slot, world_id)
+};
 
 static const uint64_t TOTAL_MAX = UINT64_C(1) << 28;
 
@@ -63,9 +78,13 @@ static void copy_turned(const void *at, void *out, size_t bytes)
 
 /* ---- bounds ---- */
 
-static bool table_fits(const tutti_recorder_head *head, uint64_t at, uint64_t entry, uint64_t count, uint64_t entry_min)
+typedef struct bounds {
+    uint64_t entry_least, count_most;
+} bounds;
+
+static bool table_fits(const tutti_recorder_head *head, uint64_t at, uint64_t entry, uint64_t count, bounds b)
 {
-    if (entry < entry_min || entry > ENTRY_MAX || entry % 8 != 0 || count > TABLE_MAX)
+    if (entry < b.entry_least || entry > ENTRY_MAX || entry % 8 != 0 || count > b.count_most)
         return false;
     return at % 8 == 0 && at >= head->head_bytes && at <= head->total_bytes && entry * count <= head->total_bytes - at;
 }
@@ -75,20 +94,22 @@ static bool is_power_of_two(uint32_t n)
     return n != 0 && (n & (n - 1)) == 0;
 }
 
-/* A version's first entries had these sizes: no writer makes them shorter. */
 static bool fits(const tutti_recorder_head *head)
 {
-    return head->total_bytes <= TOTAL_MAX && head->head_bytes >= sizeof *head && head->head_bytes <= HEAD_MAX &&
-           head->head_bytes <= head->total_bytes && is_power_of_two(head->record_count) &&
-           table_fits(head, head->records_at, head->record_bytes, head->record_count, sizeof(tutti_recorder_slot)) &&
-           table_fits(head, head->groups_at, head->group_bytes, head->group_count, sizeof(tutti_recorder_group_slot)) &&
-           table_fits(head, head->names_at, head->name_bytes, head->name_count, sizeof(tutti_recorder_name_slot)) &&
-           head->rank_count % 2 == 0 && table_fits(head, head->ranks_at, 8, head->rank_count / 2, 8);
+    const bounds records = { sizeof(tutti_recorder_slot), RECORDS_MOST }, groups = { GROUP_LEAST, GROUPS_MOST },
+                 names = { sizeof(tutti_recorder_name_slot), NAMES_MOST }, ranks = { 8, RANKS_MOST / 2 };
+
+    return head->total_bytes <= TOTAL_MAX && head->head_bytes >= HEAD_LEAST && head->head_bytes <= HEAD_MAX &&
+           head->head_bytes % 8 == 0 && head->head_bytes <= head->total_bytes && is_power_of_two(head->record_count) &&
+           table_fits(head, head->records_at, head->record_bytes, head->record_count, records) &&
+           table_fits(head, head->groups_at, head->group_bytes, head->group_count, groups) &&
+           table_fits(head, head->names_at, head->name_bytes, head->name_count, names) && head->rank_count % 2 == 0 &&
+           table_fits(head, head->ranks_at, 8, head->rank_count / 2, ranks);
 }
 
 static tutti_status check_head(const tutti_recorder_head *head, uint64_t bytes, const char *name)
 {
-    if (bytes < sizeof *head || memcmp(head->magic, TUTTI_RECORDER_MAGIC, sizeof head->magic) != 0)
+    if (bytes < HEAD_LEAST || memcmp(head->magic, TUTTI_RECORDER_MAGIC, sizeof head->magic) != 0)
         return tti_fail(TUTTI_E_IO, "'%s' is no recorder: it does not begin with '%s'", name, TUTTI_RECORDER_MAGIC);
     if (head->version != TUTTI_RECORDER_VERSION)
         return tti_fail(TUTTI_E_IO, "recorder '%s' has version %u, and this is a reader of version %d", name, head->version,
@@ -167,34 +188,56 @@ static tutti_status copy_mapped(int fd, const char *name, const tutti_recorder_h
     return TUTTI_OK;
 }
 
+/* What is beyond the writer's head is none of it. */
+static void cut_head(tutti_recorder_head *head)
+{
+    if (head->head_bytes >= HEAD_LEAST && head->head_bytes < sizeof *head)
+        memset((char *)head + head->head_bytes, 0, sizeof *head - head->head_bytes);
+}
+
+static tutti_status read_head(int fd, uint64_t bytes, const char *name, tutti_recorder_head *head)
+{
+    tutti_status st;
+
+    memset(head, 0, sizeof *head);
+    st = read_all(fd, name, (uint8_t *)head, bytes < sizeof *head ? bytes : sizeof *head);
+    cut_head(head);
+    return st == TUTTI_OK ? check_head(head, bytes, name) : st;
+}
+
+/* That of the copy, of the same moment as the rest. It may be another one by now: what was copied is no longer for it. */
+static tutti_status take_head(tti_image *image, const char *name)
+{
+    const uint64_t taken = image->head.total_bytes;
+
+    memset(&image->head, 0, sizeof image->head);
+    memcpy(&image->head, image->bytes, taken < sizeof image->head ? taken : sizeof image->head);
+    cut_head(&image->head);
+    return check_head(&image->head, taken, name);
+}
+
 tutti_status tti_image_take(int fd, const char *name, tti_image *image_out)
 {
     tti_image    image = { .bytes = NULL };
     struct stat  about;
-    uint64_t     taken;
     tutti_status st;
 
+    image.is_shared = tti_recorder_is_memory(fd); /* before its size is looked at: it cannot shrink after this */
     if (fstat(fd, &about) != 0)
         return tti_fail_errno(errno, "cannot look at recorder '%s'", name);
-    if (about.st_size < (off_t)sizeof image.head)
+    if (about.st_size < HEAD_LEAST)
         return tti_fail(TUTTI_E_IO, "'%s' is no recorder: it has %lld bytes", name, (long long)about.st_size);
-    st = read_all(fd, name, (uint8_t *)&image.head, sizeof image.head);
-    if (st == TUTTI_OK)
-        st = check_head(&image.head, (uint64_t)about.st_size, name);
+    st = read_head(fd, (uint64_t)about.st_size, name, &image.head);
     if (st != TUTTI_OK)
         return st;
-    image.is_shared = tti_recorder_is_memory(fd);
     image.bytes = calloc(1, image.head.total_bytes);
     if (image.bytes == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for %llu bytes of recorder '%s'",
                         (unsigned long long)image.head.total_bytes, name);
     st = image.is_shared ? copy_mapped(fd, name, &image.head, image.bytes)
                          : read_all(fd, name, image.bytes, image.head.total_bytes);
-    taken = image.head.total_bytes;
     if (st == TUTTI_OK)
-        memcpy(&image.head, image.bytes, sizeof image.head); /* of the same moment as the rest */
-    if (st == TUTTI_OK)
-        st = check_head(&image.head, taken, name); /* it may be another one by now: what was copied is no longer for it */
+        st = take_head(&image, name);
     if (st == TUTTI_OK)
         *image_out = image;
     else
@@ -226,9 +269,10 @@ bool tti_image_record(const tti_image *image, uint32_t i, tutti_recorder_slot *s
 bool tti_image_group(const tti_image *image, uint32_t i, tutti_recorder_group_slot *slot_out)
 {
     const tutti_recorder_head *head = &image->head;
-    tutti_recorder_group_slot  s;
+    tutti_recorder_group_slot  s = { .turn = 0 };
 
-    memcpy(&s, image->bytes + head->groups_at + (uint64_t)i * head->group_bytes, sizeof s);
+    memcpy(&s, image->bytes + head->groups_at + (uint64_t)i * head->group_bytes,
+           head->group_bytes < sizeof s ? head->group_bytes : sizeof s);
     if (s.turn == 0 || (s.turn & 1) != 0 || s.size <= 0 || s.rank < 0 || s.rank >= s.size)
         return false;
     *slot_out = s;

@@ -1,6 +1,10 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * recorder/image.h - a copy of a recorder's memory whose bounds were checked. */
+ * recorder/image.h - a copy of a recorder's memory whose bounds were checked.
+ *
+ * Limits  256 MiB in all, and no more than the file has; a head of 64 KiB, entries of 4 KiB; 2^20 records, 1024
+ *         groups, 4096 names, 2^17 members: what is compared entry by entry is so small that it ends soon.
+ *         Memory is taken for what the file has, not for what it says. */
 #ifndef TTI_RECORDER_IMAGE_H
 #define TTI_RECORDER_IMAGE_H
 

@@ -10,7 +10,11 @@
  *         hold, as under a shell that closes descriptors, it makes its own.
  * True    The memory of a launcher is taken once: use goes from free to in use by compare and swap, so two
  *         processes of one rank do not write to one ring. It is never unmapped: threads may record until the
- *         process ends. A child of fork() shares the pages, so it forgets the ring before fork() returns in it.
+ *         process ends. A child of fork() shares the pages, so it forgets the ring before fork() returns in it, and
+ *         gets one of its own if it makes a world.
+ * Memory  All of it is taken at once, as a shortage later would kill the process where it records: 128 bytes for each
+ *         record, 256 KiB for 2048 of them, and 190 KiB of tables (groups 83, names 48, members 64). One for each
+ *         process: 54 MiB on a host with 120 ranks. A reader has a copy of it, and as much again while it reads.
  * Fails   Without memory there is no recorder, and one line in the log. */
 #include "recorder/memory.h"
 
@@ -23,6 +27,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include "base/env.h"
+#include "base/fork.h"
 #include "base/machine.h"
 #include "base/port.h"
 #include "recorder/dump.h"
@@ -43,7 +48,7 @@ _Thread_local tti_thread_facts tti_facts_of_thread;
 /* Filled by whoever starts first, under the lock; read by all through tti_ring_of_process. */
 static struct {
     pthread_mutex_t lock;
-    _Atomic bool    was_tried; /* and the ring is there, if there is to be one */
+    _Atomic bool    was_tried; /* by this process; and the ring is there, if there is to be one */
     tti_ring        ring;
 } process = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -203,7 +208,7 @@ static void sign(tti_ring *ring)
 
     ring->counter = tti_counter_is_steady();
     head->clock = ring->counter ? TUTTI_CLOCK_COUNTER : TUTTI_CLOCK_MONOTONIC;
-    head->pid_began = tti_process_began(getpid());
+    head->pid_began = tti_process_began(0);
     put_text(head->job, tti_env("TORCHELASTIC_RUN_ID"));
     put_text(head->program, program_invocation_short_name);
     if (gethostname(head->host, sizeof head->host - 1) != 0)
@@ -262,13 +267,24 @@ static tutti_status take_own(tti_ring *ring, uint32_t n)
 
 /* ---- the process's ---- */
 
-/* In a child of fork(), which has one thread: the ring is its parent's. Whoever held the lock is not here. */
-static void forget(void)
+static void before_fork(void)
 {
-    process.lock = (pthread_mutex_t)PTHREAD_MUTEX_INITIALIZER;
-    atomic_store(&tti_ring_of_process, NULL);
-    process.was_tried = true;
+    pthread_mutex_lock(&process.lock);
 }
+
+/* In a child, which has one thread: the ring is its parent's. Its descriptor is closed by then (tti_fork_own()). */
+static void after_fork(bool in_child)
+{
+    if (in_child) {
+        atomic_store(&tti_ring_of_process, NULL);
+        atomic_store(&process.was_tried, false);
+        tti_facts_of_thread = (tti_thread_facts){ .late = -1 };
+        tti_dump_begin_anew();
+    }
+    pthread_mutex_unlock(&process.lock);
+}
+
+static tti_fork_part fork_part = { .before = before_fork, .after = after_fork };
 
 static void leave(void)
 {
@@ -285,12 +301,14 @@ static tutti_status start(void)
 
     if (st != TUTTI_OK || n == 0)
         return st;
+    process.ring.is_held = false; /* they may be those of a parent */
+    atomic_store(&process.ring.failed, 0);
     if (take_prepared(&process.ring) != TUTTI_OK && take_own(&process.ring, n) != TUTTI_OK) {
         tti_log(TTI_LOG_WARN, "there is no flight recorder: %s", tutti_last_error());
         return TUTTI_OK;
     }
     sign(&process.ring);
-    pthread_atfork(NULL, NULL, forget);
+    tti_fork_own(process.ring.fd);
     atexit(leave);
     atomic_store_explicit(&tti_ring_of_process, &process.ring, memory_order_release);
     return TUTTI_OK;
@@ -305,6 +323,7 @@ tutti_status tti_recorder_start(int rank, int world_size)
         return TUTTI_OK; /* a rehearsal: its ranks are no processes, and its time is none of ours */
     if (rank < 0 && process.was_tried)
         return TUTTI_OK; /* each range asks */
+    tti_fork_guard(&fork_part);
     pthread_mutex_lock(&process.lock);
     if (!process.was_tried) {
         st = start();

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include "base/fork.h"
 #include "base/port.h"
 #include "recorder/memory.h"
 #include "recorder/probe.h"
@@ -17,19 +18,23 @@ typedef struct open_range {
     uint64_t id;    /* 0: it is not recorded */
     uint64_t began;
     unsigned name;
+    uint32_t age; /* of the process: what a parent has begun is in the parent's ring */
     char     text[TUTTI_RECORDER_TEXT_MAX];
 } open_range;
 
 static _Thread_local struct {
     int        n;
     uint64_t   thread; /* 0: not asked for yet */
+    uint32_t   age;    /* of the process that asked */
     open_range ranges[TUTTI_PROFILE_DEPTH_MAX];
 } stack;
 
 static uint64_t thread_number(void)
 {
-    if (stack.thread == 0)
+    if (stack.thread == 0 || tti_is_inherited(stack.age)) {
         stack.thread = (uint64_t)syscall(SYS_gettid);
+        stack.age = tti_fork_age();
+    }
     return stack.thread;
 }
 
@@ -63,6 +68,7 @@ tutti_status tutti_profile_push(const char *name)
     range = &stack.ranges[stack.n++];
     memcpy(range->text, name, strlen(name) + 1);
     range->id = 0;
+    range->age = tti_fork_age();
     ring = tti_port_stand_in() == NULL ? tti_ring_now() : NULL;
     if (ring != NULL)
         begin(ring, range);
@@ -97,7 +103,7 @@ tutti_status tutti_profile_pop(void)
     if (stack.n == 0)
         return tti_fail(TUTTI_E_STATE, "tutti_profile_pop: this thread has no range open");
     range = &stack.ranges[--stack.n];
-    if (ring != NULL && range->id != 0) {
+    if (ring != NULL && range->id != 0 && !tti_is_inherited(range->age)) {
         tti_record_mark_end(range->id);
         add_up(ring, range);
     }

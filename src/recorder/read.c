@@ -3,8 +3,9 @@
  * read.c - answers from a copied recorder: whose it is, its groups, its records, in order and in ns.
  *
  * How     The copy is decoded once: groups by age, records by id, texts with an end and without control characters.
- *         Ticks become ns by two moments at which both clocks were read: the writer's first, and the reader's own if
- *         it runs on the same boot of the same machine, else the latest that the writer has noted.
+ *         Ticks become ns by two moments at which both clocks were read: the writer's first, and a later one. Of memory
+ *         that is the reader's own, of a file the one at which it was saved; where neither is known, as on another boot,
+ *         the latest that the writer has noted.
  * True    What a record says of its group counts only if the group's place was its group's when it was made. */
 #include "recorder/read.h"
 
@@ -44,9 +45,11 @@ struct tutti_recorder {
     tti_image image;
     moment    first, last;
     int64_t   read_ns;
-    bool      is_alive;
+    int64_t   pid_here; /* of the process, as it is numbered here; 0: of a file, or it is gone */
+    char      state;    /* of tutti_recorder_info */
     int       n_groups;
     group    *groups;
+    int      *group_at; /* [image.head.group_count] which of groups is at a place; -1: none */
     int      *all; /* 0, 1, ..., of the largest group that has just these */
     int       n_records;
     tutti_recorder_slot *records;
@@ -106,13 +109,28 @@ static bool is_here(const tutti_recorder_head *head)
     return tti_boot_id(boot) && strncmp(boot, head->boot, sizeof head->boot) == 0;
 }
 
+/* Times of damaged recorders, too, may be added and subtracted: a machine runs for 36 years at most, and the year is at most
+ * 2116. */
+static const int64_t MONO_MOST = INT64_MAX / 8, REAL_MOST = INT64_MAX / 2;
+
+static int64_t within_ns(int64_t ns, int64_t most)
+{
+    return ns < 0 ? 0 : ns > most ? most : ns;
+}
+
 static void set_clocks(tutti_recorder *r)
 {
-    const tutti_recorder_head *head = &r->image.head;
+    tutti_recorder_head *head = &r->image.head;
 
+    head->mono_first_ns = within_ns(head->mono_first_ns, MONO_MOST);
+    head->mono_last_ns = within_ns(head->mono_last_ns, MONO_MOST);
+    head->real_first_ns = within_ns(head->real_first_ns, REAL_MOST);
+    head->saved_ns = within_ns(head->saved_ns, MONO_MOST);
     r->first = (moment){ head->ticks_first, head->mono_first_ns };
     r->last = (moment){ head->ticks_last, head->mono_last_ns };
-    if (is_here(head))
+    if (head->saved_ns != 0 && !r->image.is_shared)
+        r->last = (moment){ head->saved_ticks, head->saved_ns };
+    else if (r->image.is_shared && is_here(head))
         r->last = (moment){ tti_ticks(head->clock == TUTTI_CLOCK_COUNTER && tti_counter_is_steady()),
                             tti_clock_read(CLOCK_MONOTONIC) };
     r->read_ns = r->last.ns;
@@ -122,15 +140,18 @@ static void set_clocks(tutti_recorder *r)
 static int64_t to_ns(const tutti_recorder *r, uint64_t ticks)
 {
     const double span = (double)(r->last.ticks - r->first.ticks);
-    double       pace = 1;
+    double       pace = 1, behind;
 
     if (ticks == 0)
         return 0;
     if (r->image.head.clock == TUTTI_CLOCK_MONOTONIC)
-        return (int64_t)(ticks & INT64_MAX);
+        return within_ns((int64_t)(ticks & INT64_MAX), MONO_MOST);
     if (span > 0 && r->last.ns > r->first.ns)
         pace = (double)(r->last.ns - r->first.ns) / span;
-    return r->first.ns + (int64_t)((double)(int64_t)(ticks - r->first.ticks) * pace);
+    behind = (double)(int64_t)(ticks - r->first.ticks) * pace;
+    if (behind > (double)MONO_MOST || behind < -(double)MONO_MOST)
+        return behind > 0 ? MONO_MOST : 0;
+    return within_ns(r->first.ns + (int64_t)behind, MONO_MOST);
 }
 
 static int64_t span_ns(const tutti_recorder *r, uint64_t ticks)
@@ -147,7 +168,7 @@ static int by_age(const void *a, const void *b)
     return x->slot.made < y->slot.made ? -1 : x->slot.made > y->slot.made;
 }
 
-enum { SIZE_MAX_LISTED = 1 << 20 };
+enum { SIZE_MAX_LISTED = 1 << 16 };
 
 static bool has_all(const group *g)
 {
@@ -186,7 +207,8 @@ static tutti_status decode_groups(tutti_recorder *r)
     uint32_t       i;
 
     r->groups = calloc(n > 0 ? n : 1, sizeof *r->groups);
-    if (r->groups == NULL)
+    r->group_at = calloc(n > 0 ? n : 1, sizeof *r->group_at);
+    if (r->groups == NULL || r->group_at == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the groups of recorder '%s'", r->path);
     for (i = 0; i < n; i++) {
         group *g = &r->groups[r->n_groups];
@@ -198,6 +220,10 @@ static tutti_status decode_groups(tutti_recorder *r)
         r->n_groups++;
     }
     qsort(r->groups, (size_t)r->n_groups, sizeof *r->groups, by_age);
+    for (i = 0; i < n; i++)
+        r->group_at[i] = -1;
+    for (i = 0; i < (uint32_t)r->n_groups; i++)
+        r->group_at[r->groups[i].place] = (int)i;
     list_all(r);
     return TUTTI_OK;
 }
@@ -255,11 +281,39 @@ static tutti_status decode_names(tutti_recorder *r)
 static void forget(tutti_recorder *r)
 {
     free(r->groups);
+    free(r->group_at);
     free(r->all);
     free(r->records);
     free(r->ranges);
     free(r->names);
     tti_image_release(&r->image);
+}
+
+/* Memory is held here: its process is here, or gone. */
+static void look_at_process(tutti_recorder *r, const tutti_recorder_head *head)
+{
+    r->pid_here = 0;
+    r->state = (char)(head->saved_state < 0x7f && head->saved_state >= 'A' ? head->saved_state : 0);
+    if (!r->image.is_shared || !is_here(head))
+        return;
+    r->state = 'X';
+    r->pid_here = tti_process_seen_here(head->pid, head->pid_began, &r->state);
+    if (r->state == 'Z')
+        r->pid_here = 0; /* nobody has collected it yet */
+}
+
+static bool is_alive(const tutti_recorder *r)
+{
+    return r->pid_here != 0 || (!r->image.is_shared && r->state != '\0' && strchr("XxZ", r->state) == NULL);
+}
+
+void tti_recorder_sign_file(const tutti_recorder *recorder, tutti_recorder_head *head)
+{
+    if (!recorder->image.is_shared)
+        return;
+    head->saved_ns = recorder->last.ns;
+    head->saved_ticks = recorder->last.ticks;
+    head->saved_state = (uint64_t)(unsigned char)recorder->state;
 }
 
 static tutti_status decode(tutti_recorder *r)
@@ -274,8 +328,8 @@ static tutti_status decode(tutti_recorder *r)
         st = decode_groups(r);
     if (st == TUTTI_OK)
         st = decode_records(r);
-    r->is_alive = st == TUTTI_OK && is_here(head) && head->pid_began != 0 &&
-                  tti_process_began(head->pid) == head->pid_began;
+    if (st == TUTTI_OK)
+        look_at_process(r, head);
     return st;
 }
 
@@ -404,11 +458,12 @@ tutti_status tutti_recorder_get_info(const tutti_recorder *recorder, tutti_recor
         return st;
     head = &recorder->image.head;
     mine = (tutti_recorder_info){
-        .pid = head->pid, .is_alive = recorder->is_alive, .has_left = head->use == TUTTI_RECORDER_LEFT,
+        .pid = recorder->pid_here != 0 ? recorder->pid_here : head->pid, .is_alive = is_alive(recorder), .has_left = head->use == TUTTI_RECORDER_LEFT,
         .rank = head->rank, .world_size = head->world_size, .job = head->job, .host = head->host,
         .program = head->program, .issued = head->issued, .failures = head->failures, .failed_id = head->failed_id,
         .failed_words = head->failed_id != 0 ? head->failed_words : "", .read_ns = recorder->read_ns,
         .real_ns = (int64_t)((uint64_t)head->real_first_ns - (uint64_t)head->mono_first_ns),
+        .is_file = !recorder->image.is_shared, .state = recorder->state,
     };
     hand_out(info, info->size, &mine, sizeof mine);
     return TUTTI_OK;
@@ -417,6 +472,21 @@ tutti_status tutti_recorder_get_info(const tutti_recorder *recorder, tutti_recor
 int tutti_recorder_count_groups(const tutti_recorder *recorder)
 {
     return recorder != NULL ? recorder->n_groups : 0;
+}
+
+/* Groups are sorted by it; -1: it is none of theirs, or 0. */
+static int find_made(const tutti_recorder *r, uint64_t made)
+{
+    int low = 0, high = r->n_groups, at;
+
+    while (low < high) {
+        at = low + (high - low) / 2;
+        if (r->groups[at].slot.made < made)
+            low = at + 1;
+        else
+            high = at;
+    }
+    return made != 0 && low < r->n_groups && r->groups[low].slot.made == made ? low : -1;
 }
 
 tutti_status tutti_recorder_get_group(const tutti_recorder *recorder, int i, tutti_recorder_group *out)
@@ -435,6 +505,8 @@ tutti_status tutti_recorder_get_group(const tutti_recorder *recorder, int i, tut
         .is_there = (slot->flags & TTI_GROUP_THERE) != 0, .has_failed = (slot->flags & TTI_GROUP_FAILED) != 0,
         .rank = slot->rank, .world_rank = slot->world_rank, .n_ranks = slot->size, .ranks = recorder->groups[i].ranks,
         .issued = slot->issued > slot->began ? slot->issued : slot->began, .began = slot->began, .ended = slot->ended, .messages = slot->messages,
+        .world_id = slot->world_id, .generation = (int)(slot->generation & INT32_MAX),
+        .world_size = (int)(slot->world_size & INT32_MAX), .follows = find_made(recorder, slot->follows),
     };
     hand_out(out, out->size, &mine, sizeof mine);
     return TUTTI_OK;
@@ -465,12 +537,13 @@ static const group *group_of(const tutti_recorder *r, const tutti_recorder_slot 
     int            i;
 
     *index_out = -1;
-    for (i = 0; (s->call & 0xff) != TUTTI_RECORD_RANGE && i < r->n_groups; i++)
-        if (r->groups[i].place == place && s->began >= r->groups[i].slot.made_ticks) {
-            *index_out = i;
-            return &r->groups[i];
-        }
-    return NULL;
+    if ((s->call & 0xff) == TUTTI_RECORD_RANGE || place >= r->image.head.group_count)
+        return NULL;
+    i = r->group_at[place];
+    if (i < 0 || s->began < r->groups[i].slot.made_ticks)
+        return NULL;
+    *index_out = i;
+    return &r->groups[i];
 }
 
 static int global_rank(const group *g, uint64_t rank_above)

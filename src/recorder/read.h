@@ -16,6 +16,10 @@ bool tti_recorder_reads_same(const tutti_recorder *recorder, int fd);
 const tutti_recorder_head *tti_recorder_head_of(const tutti_recorder *recorder);
 const tti_image           *tti_recorder_image_of(const tutti_recorder *recorder);
 
+/** Write into the head of a file what only this reader knows: when it was read, and what its process was then. What a file
+ * said that it was read from stays. */
+void tti_recorder_sign_file(const tutti_recorder *recorder, tutti_recorder_head *head);
+
 /** Name of a kind: "all_reduce"; "?" for none. */
 const char *tti_record_kind_name(unsigned kind);
 

@@ -64,6 +64,16 @@ typedef struct tti_thread_facts {
 /* Not in the static memory of threads: dlopen() has little of that to give. */
 extern _Thread_local tti_thread_facts tti_facts_of_thread;
 
+/** Those of this thread. To ask where a thread's variables are is a call in a shared object, and compilers do it at each use:
+ * who records asks once, when an operation begins, and keeps the answer until it ends. */
+static inline tti_thread_facts *tti_thread_facts_now(void)
+{
+    tti_thread_facts *facts = &tti_facts_of_thread;
+
+    __asm__("" : "+r"(facts)); /* so that it is kept, not asked for again */
+    return facts;
+}
+
 /** This thread has waited for rank late of the group whose operation it is in. */
 static inline void tti_record_waited(int late, int64_t waited_ns)
 {
@@ -93,21 +103,18 @@ static inline tutti_recorder_slot *tti_record_slot(const tti_ring *ring, uint64_
 /** More ids for this thread: the first of them. */
 uint64_t tti_record_take_ids(tti_ring *ring);
 
-static inline uint64_t tti_record_new_id(tti_ring *ring)
+static inline uint64_t tti_record_new_id(tti_ring *ring, tti_thread_facts *thread)
 {
-    tti_thread_facts *thread = &tti_facts_of_thread;
-
     if (thread->next_id == thread->end_id || tti_word_peek(&ring->head->issued) - thread->next_id > ring->mask / 2)
         return tti_record_take_ids(ring);
     return thread->next_id++;
 }
 
-/** Write one record, in state: its id. */
-static inline uint64_t tti_record_write(tti_ring *ring, unsigned group, const tti_record_facts *facts, unsigned flags,
-                                        tutti_record_state state)
+/** Write one record of what was issued at began, tti_ticks(), in state: its id. thread: tti_thread_facts_now(). */
+static inline uint64_t tti_record_write_by(tti_thread_facts *thread, tti_ring *ring, unsigned group, const tti_record_facts *facts,
+                                           uint64_t began, unsigned flags, tutti_record_state state)
 {
-    const uint64_t       id = tti_record_new_id(ring);
-    const uint64_t       began = tti_ticks(ring->counter);
+    const uint64_t       id = tti_record_new_id(ring, thread);
     const uint64_t       call = tti_record_call(facts->kind, facts->dtype, facts->op, facts->device, group, facts->name);
     const uint64_t       place = (uint64_t)(uint32_t)(facts->peer + 1) | (uint64_t)(uint32_t)facts->tag << 32;
     const uint64_t       seq = facts->seq & TTI_SEQ_MASK;
@@ -125,6 +132,21 @@ static inline uint64_t tti_record_write(tti_ring *ring, unsigned group, const tt
     tti_word_set(&slot->id, id);
     __builtin_prefetch(tti_record_slot(ring, id + 1), 1); /* what is stored behind a record waits for its line */
     return id;
+}
+
+/** The moment for a record that is written soon; 0: nothing is recorded. To read the counter takes longer than all stores of
+ * a record: before a locked instruction, for which the processor waits anyway, that costs less. */
+static inline uint64_t tti_record_moment(void)
+{
+    const tti_ring *ring = tti_ring_now();
+
+    return ring != NULL ? tti_ticks(ring->counter) : 0;
+}
+
+static inline uint64_t tti_record_write(tti_ring *ring, unsigned group, const tti_record_facts *facts, unsigned flags,
+                                        tutti_record_state state)
+{
+    return tti_record_write_by(tti_thread_facts_now(), ring, group, facts, tti_ticks(ring->counter), flags, state);
 }
 
 /** Give an id's entry a new state; flags are added. */
@@ -145,14 +167,14 @@ void tti_record_end_slowly(uint64_t id, tutti_status status);
 
 /** An operation that was recorded with flags has ended on this thread. small: without waiting it takes some
  * microseconds at most, and its end is not stamped. */
-static inline void tti_record_end(uint64_t id, unsigned flags, tutti_status status, bool small)
+static inline void tti_record_end_by(const tti_thread_facts *thread, uint64_t id, unsigned flags, tutti_status status, bool small)
 {
     tti_ring            *ring = tti_ring_now();
     tutti_recorder_slot *slot;
 
     if (id == 0 || ring == NULL)
         return;
-    if (status != TUTTI_OK || tti_facts_of_thread.n_waits != 0) {
+    if (status != TUTTI_OK || thread->n_waits != 0) {
         tti_record_end_slowly(id, status);
         return;
     }
@@ -162,6 +184,11 @@ static inline void tti_record_end(uint64_t id, unsigned flags, tutti_status stat
     else
         tti_word_set(&slot->ended, tti_ticks(ring->counter));
     tti_word_set(&slot->state, tti_record_state_word(id, flags, TUTTI_OK, TUTTI_RECORD_DONE));
+}
+
+static inline void tti_record_end(uint64_t id, unsigned flags, tutti_status status, bool small)
+{
+    tti_record_end_by(tti_thread_facts_now(), id, flags, status, small);
 }
 
 /* memory.c */
@@ -177,6 +204,8 @@ tutti_status tti_recorder_start(int rank, int world_size);
 uint64_t tti_recorder_to_hold(void);
 /** Hold the memory of process pid, which has told that number: a descriptor, -1 if it cannot be had. */
 int tti_recorder_hold(int64_t pid, uint64_t number);
+/** Hold it no longer. -1 is fine. */
+void tti_recorder_let_go(int fd);
 
 /* tables.c */
 
@@ -191,12 +220,23 @@ typedef struct tti_group_facts {
     int         world_rank;
     int         size;
     const int  *ranks;
+    uint64_t    world_id; /* of its world, as are the next two */
+    uint32_t    generation;
+    int         world_size;
+    uint64_t    follows; /* made of the group whose place this one takes: tti_recorder_age(); 0 */
 } tti_group_facts;
 
 /** Give a group a place; none if there is no recorder, or no place is left. */
 tti_ring_place tti_recorder_add_group(const tti_group_facts *facts);
 /** It is gone. */
 void tti_recorder_drop_group(tti_ring_place *place);
+/** A world goes on in the place of a former one. Both are there. */
+void tti_recorder_succeed(const tti_ring_place *former, const tti_ring_place *place);
+/** What a group is called as the former of another one; 0: it is not recorded. */
+static inline uint64_t tti_recorder_age(const tti_ring_place *place)
+{
+    return place->slot != NULL ? place->slot->made : 0;
+}
 /** It has failed with status and words. Those of the first group of the process to fail, by itself, are kept, with the
  * record that failed first. */
 void tti_recorder_fail_group(const tti_ring_place *place, tutti_status status, const char *words);

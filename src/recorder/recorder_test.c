@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -23,6 +24,12 @@
 #include "recorder/read.h"
 
 enum { RING = 64 };
+
+#if defined(__SANITIZE_THREAD__)
+enum { CHILDREN_HAVE_LOCKS = 0 }; /* a thread sanitizer takes the log's, made anew in a child, for one that is held still */
+#else
+enum { CHILDREN_HAVE_LOCKS = 1 };
+#endif
 
 static char folder[] = "/tmp/tutti-recorder-XXXXXX";
 
@@ -553,7 +560,7 @@ static void dead_are_read(void **state)
     pid_t                pid;
 
     (void)state;
-    assert_null(tti_ring_now()); /* a child of a process that has one records nothing */
+    assert_null(tti_ring_now()); /* the child takes what was prepared */
     assert_int_equal(tti_recorder_prepare(&fd), TUTTI_OK);
     assert_true(fd >= 0);
     pid = fork();
@@ -640,23 +647,195 @@ static void variables_are_checked(void **state)
     }
 }
 
-/* A child of fork() writes nothing into its parent's ring. */
+/* A child of fork() writes nothing into its parent's ring, but may have one of its own. */
 static void fork_forgets(void **state)
 {
-    const uint64_t issued = tti_ring_now()->head->issued;
-    int            how = 0;
-    pid_t          pid = fork();
+    const int       fd = tti_ring_now()->fd;
+    tutti_recorder *own = NULL;
+    uint64_t        issued;
+    int             how = 0;
+    pid_t           pid;
 
     (void)state;
+    assert_int_equal(tutti_profile_push("of the parent"), TUTTI_OK);
+    issued = tti_ring_now()->head->issued;
+    pid = fork();
     if (pid == 0) {
+        if (tti_ring_now() != NULL || tutti_profile_pop() != TUTTI_OK || fcntl(fd, F_GETFD) >= 0)
+            _exit(2);
+        if (!CHILDREN_HAVE_LOCKS)
+            _exit(0);
         tutti_profile_push("child");
         tutti_profile_pop();
-        _exit(tti_ring_now() != NULL);
+        _exit(tti_ring_now() == NULL || tti_ring_now()->head->pid != getpid() || tti_ring_now()->head->issued != TTI_ID_BLOCK ||
+              tutti_recorder_open_pid(0, &own) != TUTTI_OK);
     }
     assert_int_equal(waitpid(pid, &how, 0), pid);
     assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
     assert_int_equal(tti_ring_now()->head->issued, issued);
     assert_int_equal(tti_ring_now()->head->use, TUTTI_RECORDER_IN_USE);
+    assert_int_equal(tutti_profile_pop(), TUTTI_OK);
+}
+
+static _Atomic bool enough;
+
+static void *start_again_and_again(void *arg)
+{
+    (void)arg;
+    while (!enough)
+        if (tti_recorder_start(0, 1) != TUTTI_OK || tti_record_name(enough ? "a" : "b") > TTI_RECORDED_NAMES)
+            return &enough;
+    return NULL;
+}
+
+/* In a child: forks while another of its threads is inside; each of its children has to come through there, too. */
+static _Noreturn void fork_while_locked(const char *recorded)
+{
+    pthread_t thread;
+    int       i, how = 0;
+
+    setenv("TUTTI_RECORDER", recorded, 1);
+    if (pthread_create(&thread, NULL, start_again_and_again, NULL) != 0)
+        _exit(3);
+    for (i = 0; i < 60 && how == 0; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0) {
+            alarm(20);
+            _exit(tti_recorder_start(0, 1) != TUTTI_OK || (recorded[0] == '1' && tti_record_name("c") == 0));
+        }
+        if (waitpid(pid, &how, 0) != pid)
+            _exit(3);
+    }
+    enough = true;
+    pthread_join(thread, NULL);
+    _exit(how != 0);
+}
+
+static void locks_are_whole_in_children(void **state)
+{
+    int how = 0, i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        pid_t pid = fork();
+
+        if (pid == 0)
+            fork_while_locked(i == 0 ? "0" : "1");
+        assert_int_equal(waitpid(pid, &how, 0), pid);
+        assert_true(WIFEXITED(how) && WEXITSTATUS(how) == 0);
+    }
+}
+
+/* In a child: the first process of a namespace of its own, where it is number 1. */
+static _Noreturn void record_as_first(int fd, int told)
+{
+    char  text[16];
+    pid_t first;
+
+    if (unshare(CLONE_NEWUSER | CLONE_NEWPID) != 0)
+        _exit(77);
+    snprintf(text, sizeof text, "%d", fd);
+    setenv("TUTTI_RECORDER_FD", text, 1);
+    first = fork();
+    if (first != 0) {
+        if (first < 0 || write(told, &first, sizeof first) != (ssize_t)sizeof first)
+            _exit(77);
+        waitpid(first, NULL, 0);
+        _exit(0);
+    }
+    if (tti_recorder_start(0, 1) == TUTTI_OK)
+        while (true)
+            pause();
+    _exit(3);
+}
+
+static void those_in_containers_are_alive(void **state)
+{
+    tutti_recorder_info info = TUTTI_RECORDER_INFO;
+    tutti_recorder     *r = NULL;
+    pid_t               pid, first = 0;
+    int                 fd = -1, told[2], tries;
+
+    (void)state;
+    assert_int_equal(tti_recorder_prepare(&fd), TUTTI_OK);
+    assert_int_equal(pipe(told), 0);
+    pid = fork();
+    if (pid == 0)
+        record_as_first(fd, told[1]);
+    close(told[1]);
+    if (read(told[0], &first, sizeof first) == (ssize_t)sizeof first) { /* else no namespaces are to be had */
+        for (tries = 0; tries < 2000 && tutti_recorder_open_pid(first, &r) != TUTTI_OK; tries++)
+            usleep(10000);
+        assert_non_null(r);
+        assert_int_equal(tutti_recorder_get_info(r, &info), TUTTI_OK);
+        assert_true(info.is_alive && info.pid == first && !info.is_file);
+        assert_true(info.state == 'S' || info.state == 'R');
+        kill(first, SIGKILL);
+    }
+    assert_int_equal(waitpid(pid, NULL, 0), pid);
+    if (first != 0) {
+        assert_int_equal(tutti_recorder_update(r), TUTTI_OK); /* it is held here */
+        assert_int_equal(tutti_recorder_get_info(r, &info), TUTTI_OK);
+        assert_true(!info.is_alive && info.state == 'X');
+        tutti_recorder_close(r);
+    }
+    close(told[0]);
+    close(fd);
+}
+
+/* A file says when it was written, and what its process was then; whoever reads it later sees that. */
+static void files_have_their_time(void **state)
+{
+    tutti_recorder_info then = TUTTI_RECORDER_INFO, now = TUTTI_RECORDER_INFO;
+    tutti_recorder     *r = read_self();
+    char                path[64];
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/saved", folder);
+    assert_int_equal(tutti_recorder_get_info(r, &then), TUTTI_OK);
+    assert_int_equal(tutti_recorder_save(r, path), TUTTI_OK);
+    tutti_recorder_close(r);
+    usleep(20000); /* the clock goes on */
+    assert_int_equal(tutti_recorder_open_file(path, &r), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(r, &now), TUTTI_OK);
+    assert_true(now.is_file && !then.is_file);
+    assert_true(now.read_ns == then.read_ns && now.state == then.state && now.is_alive);
+    assert_int_equal(tutti_recorder_save(r, path), TUTTI_OK); /* what was read from a file stays what it said */
+    tutti_recorder_close(r);
+    assert_int_equal(tutti_recorder_open_file(path, &r), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(r, &now), TUTTI_OK);
+    assert_true(now.read_ns == then.read_ns);
+    tutti_recorder_close(r);
+    unlink(path);
+}
+
+/* The files of writers that did not know what is behind failed_words, nor the worlds of groups. */
+static void older_files_are_read(void **state)
+{
+    tutti_recorder_head  head;
+    tutti_recorder_group g = TUTTI_RECORDER_GROUP;
+    tutti_recorder_info  info = TUTTI_RECORDER_INFO;
+    tutti_recorder      *r = read_self();
+    char                 path[64];
+    int                  fd;
+
+    (void)state;
+    snprintf(path, sizeof path, "%s/older", folder);
+    assert_int_equal(tutti_recorder_save(r, path), TUTTI_OK);
+    tutti_recorder_close(r);
+    fd = open(path, O_RDWR);
+    assert_int_equal(pread(fd, &head, sizeof head, 0), sizeof head);
+    head.head_bytes = offsetof(tutti_recorder_head, saved_ns);
+    assert_int_equal(pwrite(fd, &head, sizeof head, 0), sizeof head);
+    close(fd);
+    assert_int_equal(tutti_recorder_open_file(path, &r), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(r, &info), TUTTI_OK);
+    assert_true(info.state == '\0' && !info.is_alive && info.is_file);
+    assert_int_equal(tutti_recorder_get_group(r, 0, &g), TUTTI_OK);
+    assert_true(g.follows == -1 && strlen(g.name) > 0);
+    tutti_recorder_close(r);
+    unlink(path);
 }
 
 static void own_dump(void **state)
@@ -685,13 +864,15 @@ static int begin_ring(void **state)
 int main(void)
 {
     const struct CMUnitTest before[] = { cmocka_unit_test(dead_are_read), cmocka_unit_test(signals_save),
-                                         cmocka_unit_test(variables_are_checked) };
+                                         cmocka_unit_test(variables_are_checked), cmocka_unit_test(locks_are_whole_in_children),
+                                         cmocka_unit_test(those_in_containers_are_alive) };
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(states_and_fields), cmocka_unit_test(ring_wraps), cmocka_unit_test(read_while_written),
         cmocka_unit_test(copy_while_written), cmocka_unit_test(groups_have_members),
         cmocka_unit_test(lists_are_closed_up), cmocka_unit_test(ranges_add_up),
         cmocka_unit_test(json_has_the_known_form), cmocka_unit_test(damage_is_found_or_harmless),
-        cmocka_unit_test(fork_forgets), cmocka_unit_test(own_dump), cmocka_unit_test(names_run_out),
+        cmocka_unit_test(fork_forgets), cmocka_unit_test(files_have_their_time), cmocka_unit_test(older_files_are_read),
+        cmocka_unit_test(own_dump), cmocka_unit_test(names_run_out),
     };
     int failed;
 

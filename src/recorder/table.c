@@ -3,6 +3,7 @@
  * table.c - totals for eyes: ranges since the process began, operations as far as the ring goes back. */
 #include <stdio.h>
 #include <stdlib.h>
+#include "base/map.h"
 #include "recorder/read.h"
 #include <tutti/private.h>
 
@@ -16,19 +17,33 @@ typedef struct line {
 } line;
 
 typedef struct lines {
-    line *at;
-    int   n;
-    int   room;
+    line   *at;
+    int     n;
+    int     room;
+    tti_map by_name; /* to the number of each */
 } lines;
+
+static void begin_lines(lines *all)
+{
+    *all = (lines){ .n = 0 };
+    tti_map_init(&all->by_name, tti_port_system());
+}
+
+static void release_lines(lines *all)
+{
+    tti_map_release(&all->by_name);
+    free(all->at);
+}
 
 static line *find_line(lines *all, const char *name)
 {
-    line *more;
-    int   i;
+    const void *known;
+    line       *more;
 
-    for (i = 0; i < all->n; i++)
-        if (strcmp(all->at[i].name, name) == 0)
-            return &all->at[i];
+    if (tti_map_get(&all->by_name, name, strlen(name), &known, NULL))
+        return &all->at[*(const int *)known];
+    if (tti_map_put(&all->by_name, name, strlen(name), &all->n, sizeof all->n) != TUTTI_OK)
+        return NULL;
     if (all->n == all->room) {
         more = realloc(all->at, ((size_t)all->room * 2 + 16) * sizeof *more);
         if (more == NULL)
@@ -80,6 +95,7 @@ static bool add_operations(const tutti_recorder *r, lines *all)
     tutti_record rec = TUTTI_RECORD;
     char         name[sizeof((line *)NULL)->name];
     line        *l;
+    int64_t      took;
     int          i;
 
     for (i = 0; i < tutti_recorder_count_records(r); i++) {
@@ -94,9 +110,10 @@ static bool add_operations(const tutti_recorder *r, lines *all)
         if (rec.ended_ns == 0 || rec.began_ns == 0)
             continue;
         l->timed++;
-        l->total_ns += rec.ended_ns - rec.began_ns;
-        if (rec.ended_ns - rec.began_ns > l->most_ns)
-            l->most_ns = rec.ended_ns - rec.began_ns;
+        took = rec.ended_ns > rec.began_ns ? rec.ended_ns - rec.began_ns : 0; /* not so only of damaged ones, as is too much */
+        l->total_ns = l->total_ns > INT64_MAX - took ? INT64_MAX : l->total_ns + took;
+        if (took > l->most_ns)
+            l->most_ns = took;
     }
     return true;
 }
@@ -129,7 +146,7 @@ static void print(FILE *out, const char *title, lines *all)
 
 tutti_status tutti_recorder_table(const tutti_recorder *recorder, char **table_out)
 {
-    lines  ranges = { .n = 0 }, operations = { .n = 0 };
+    lines  ranges, operations;
     char  *text = NULL;
     size_t bytes = 0;
     FILE  *out = NULL;
@@ -137,6 +154,8 @@ tutti_status tutti_recorder_table(const tutti_recorder *recorder, char **table_o
 
     if (recorder == NULL || table_out == NULL)
         return tti_fail(TUTTI_E_ARG, "tutti_recorder_table: %s is NULL", recorder == NULL ? "recorder" : "table_out");
+    begin_lines(&ranges);
+    begin_lines(&operations);
     fine = add_ranges(recorder, &ranges) && add_operations(recorder, &operations);
     if (fine)
         out = open_memstream(&text, &bytes);
@@ -145,8 +164,8 @@ tutti_status tutti_recorder_table(const tutti_recorder *recorder, char **table_o
         print(out, "operation", &operations);
         fine = fclose(out) == 0;
     }
-    free(ranges.at);
-    free(operations.at);
+    release_lines(&ranges);
+    release_lines(&operations);
     if (out == NULL || !fine) {
         free(text);
         return tti_fail(TUTTI_E_NOMEM, "no memory for a table of totals");

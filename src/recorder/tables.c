@@ -11,12 +11,27 @@
  *         words, each with one writer at a time: whoever has the group's turn, or its lock. */
 #include <pthread.h>
 #include <stdio.h>
+#include "base/fork.h"
 #include "recorder/memory.h"
 
 /* Of the process, like the ring: it guards the shared tables against its threads. */
 static pthread_mutex_t tables_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static uint64_t n_made; /* groups so far; guarded by tables_lock */
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&tables_lock);
+}
+
+static void after_fork(bool in_child)
+{
+    if (in_child)
+        n_made = 0; /* it has other tables, if any */
+    pthread_mutex_unlock(&tables_lock);
+}
+
+static tti_fork_part fork_part = { .before = before_fork, .after = after_fork };
 
 /* ---- lists of members ---- */
 
@@ -153,6 +168,8 @@ static void fill(tti_ring *ring, tutti_recorder_group_slot *slot, const tti_grou
     tutti_recorder_group_slot mine = {
         .number = facts->number, .flags = TTI_GROUP_THERE, .rank = facts->rank, .size = facts->size,
         .world_rank = facts->world_rank, .made = ++n_made, .made_ticks = tti_ticks(ring->counter),
+        .world_id = facts->world_id, .generation = facts->generation, .world_size = (uint32_t)facts->world_size,
+        .follows = facts->follows,
     };
 
     put_text(mine.name, sizeof mine.name, facts->name);
@@ -173,6 +190,7 @@ tti_ring_place tti_recorder_add_group(const tti_group_facts *facts)
 
     if (ring == NULL)
         return place;
+    tti_fork_guard(&fork_part);
     pthread_mutex_lock(&tables_lock);
     place.slot = find_place(ring);
     if (place.slot != NULL) {
@@ -199,6 +217,17 @@ void tti_recorder_drop_group(tti_ring_place *place)
     set_flags(place->slot, place->slot->flags & ~(uint32_t)TTI_GROUP_THERE);
     pthread_mutex_unlock(&tables_lock);
     place->slot = NULL;
+}
+
+void tti_recorder_succeed(const tti_ring_place *former, const tti_ring_place *place)
+{
+    if (former->slot == NULL || place->slot == NULL || tti_ring_now() == NULL)
+        return;
+    pthread_mutex_lock(&tables_lock);
+    turn_begin(place->slot);
+    tti_word_set(&place->slot->follows, former->slot->made);
+    turn_end(place->slot);
+    pthread_mutex_unlock(&tables_lock);
 }
 
 /* The words of the first failure. Lock held. */
@@ -256,6 +285,7 @@ static unsigned add_name(tti_ring *ring, const char *text)
     bool     found;
     unsigned at;
 
+    tti_fork_guard(&fork_part);
     pthread_mutex_lock(&tables_lock);
     at = look_up(ring, text, &found);
     if (!found && at == TTI_RECORDED_NAMES - 1)

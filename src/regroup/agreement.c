@@ -24,8 +24,11 @@
  *         (RECOVER), and needs votes of a majority in that ballot. Every later leader hears of it from a member that is in
  *         both sets. (Flexible Paxos: quorums of voting differ by ballot, as long as each meets those of promising.)
  *         The leader counts as not having voted for a new value until all others have.
- * Fails   Who is told REFUSE, or runs out of time, returns an error and leaves the group as it is. A leader that dies
- *         while it says COMMIT may leave some with the new group and others with an error, never with another group.
+ * Fails   Who is told REFUSE, or runs out of time, returns an error and leaves the group as it is. What is decided becomes
+ *         known to all that live, also if the leader dies while it says COMMIT (agreement_end.c).
+ *         A member that dies after it has voted may be among those that go on: a value that is kept stays what it is,
+ *         because somebody may have it already, and one that has left the call can be asked nothing. Its death is then met in
+ *         the new group like any other, by the first operation, and left behind by the next call.
  * Source  Lamport, "The part-time parliament"; Howard, Malkhi, Spiegelman, "Flexible Paxos" (2016). */
 #include "regroup/agreement_core.h"
 
@@ -119,29 +122,30 @@ void tti_agree_fail(tti_agreement *a, tutti_status status, const char *words)
     snprintf(a->words, sizeof a->words, "%s", words);
 }
 
-static void fail_left_out(tti_agreement *a)
+/* Whether rank was seen to run not long ago, although it says nothing. */
+static bool is_alive(const tti_agreement *a, int rank)
 {
-    char words[TTI_AGREE_WORDS_MAX];
-
-    snprintf(words, sizeof words,
-             "%.200s: the others have gone on without rank %d, which they had not heard of for too long\n"
-             "  next: end this process; a new one can come in by tutti_join_group()",
-             a->config.what, a->rank);
-    tti_agree_fail(a, TUTTI_E_STATE, words);
+    return a->members[rank].alive_ns != 0 && a->now_ns - a->members[rank].alive_ns < tti_agree_silence_ns(a);
 }
 
-void tti_agree_decided(tti_agreement *a, uint64_t origin, const bool *value)
+bool tti_agree_is_over(const tti_agreement *a)
 {
-    if (a->task == TTI_AGREE_DONE || a->task == TTI_AGREE_FAILED)
-        return;
-    if (a->task == TTI_AGREE_BUILD && a->building == origin) {
-        a->committed = origin; /* it is known when that has ended */
-    } else if (!value[a->rank] || a->built != origin) {
-        fail_left_out(a);
-    } else {
-        memcpy(a->chosen, value, (size_t)a->n * sizeof *value);
-        a->task = TTI_AGREE_DONE;
-    }
+    int r;
+
+    if (a->now_ns < a->until_ns)
+        return false;
+    if (a->now_ns - a->since_ns >= a->config.patience_ns)
+        return true;
+    for (r = 0; r < a->n; r++)
+        if (a->members[r].asked && !a->members[r].answered && a->members[r].present && is_alive(a, r))
+            return false;
+    return true;
+}
+
+void tti_agree_begin(tti_agreement *a, int64_t ns)
+{
+    a->since_ns = a->now_ns;
+    a->until_ns = a->now_ns + ns;
 }
 
 /* ---- who leads ---- */
@@ -161,7 +165,8 @@ static int find_leader(const tti_agreement *a)
  * several that say nothing. */
 static void watch_leader(tti_agreement *a, int leader)
 {
-    const int64_t patience_ns = a->members[leader].present ? tti_agree_silence_ns(a) : a->config.patience_ns;
+    const bool    is_slow = a->members[leader].present && is_alive(a, leader);
+    const int64_t patience_ns = a->members[leader].present && !is_slow ? tti_agree_silence_ns(a) : a->config.patience_ns;
     const int64_t grace_ns = patience_ns < TTI_AGREE_GRACE_NS ? patience_ns : TTI_AGREE_GRACE_NS;
     const bool    is_next = a->heard_of >= 0 && a->members[a->heard_of].given_up;
 
@@ -182,6 +187,10 @@ static void go_on(tti_agreement *a)
 
     if (a->task == TTI_AGREE_DONE || a->task == TTI_AGREE_FAILED)
         return;
+    if (a->decided) {
+        tti_agree_spread(a);
+        return;
+    }
     if (a->now_ns >= a->config.deadline_ns) {
         tti_agree_expire(a);
         return;
@@ -287,13 +296,25 @@ static void take_join(tti_agreement *a, int from)
     tti_agree_send(a, from, &no);
 }
 
+/* Nobody asks for another's ballot: who leads one is looked up by its number. */
+static bool asks_for_another(int from, const tti_agree_message *m)
+{
+    return (m->type == TTI_AGREE_PREPARE || m->type == TTI_AGREE_PROPOSE) &&
+           m->ballot % TTI_AGREE_RANKS_MAX != (uint64_t)from;
+}
+
 static void take(tti_agreement *a, int from, const tti_agree_message *m)
 {
+    if (asks_for_another(from, m))
+        return;
     switch (m->type) {
     case TTI_AGREE_JOIN: take_join(a, from); break;
     case TTI_AGREE_PREPARE: promise(a, from, m); break;
     case TTI_AGREE_PROPOSE: take_proposal(a, from, m); break;
-    case TTI_AGREE_COMMIT: tti_agree_decided(a, m->origin, m->value); break;
+    case TTI_AGREE_COMMIT:
+        a->members[from].knows = true;
+        tti_agree_decided(a, from, m->origin, m->value);
+        break;
     case TTI_AGREE_REFUSE:
         if (m->ballot >= a->promised)
             tti_agree_fail(a, m->status != TUTTI_OK ? m->status : TUTTI_E_STATE, m->words);
@@ -315,7 +336,9 @@ void tti_agreement_heard(tti_agreement *a, int from, const void *message, size_t
     a->members[from].given_up = false;
     if (from == a->heard_of)
         a->heard_ns = a->now_ns;
-    if (a->task != TTI_AGREE_DONE && a->task != TTI_AGREE_FAILED)
+    if (a->decided && a->task == TTI_AGREE_WAIT)
+        tti_agree_hear_knowing(a, from, &m);
+    else if (a->task != TTI_AGREE_DONE && a->task != TTI_AGREE_FAILED)
         take(a, from, &m);
     go_on(a);
 }
@@ -351,14 +374,31 @@ void tti_agreement_gone(tti_agreement *a, int rank)
     go_on(a);
 }
 
+void tti_agreement_alive(tti_agreement *a, int rank)
+{
+    a->members[rank].alive_ns = a->now_ns;
+}
+
+/* This one was stopped, or held up: in that time nobody could be heard. */
+static void forget_gap(tti_agreement *a, int64_t gap_ns)
+{
+    int r;
+
+    a->since_ns += gap_ns;
+    a->until_ns += gap_ns;
+    a->heard_ns += gap_ns;
+    a->spread_until_ns += gap_ns;
+    for (r = 0; r < a->n; r++)
+        if (a->members[r].alive_ns != 0)
+            a->members[r].alive_ns += gap_ns;
+}
+
 void tti_agreement_tick(tti_agreement *a, int64_t now_ns)
 {
     const int64_t gap_ns = now_ns - a->now_ns;
 
-    if (gap_ns > TTI_AGREE_GRACE_NS) { /* this one was stopped, or held up: in that time nobody could be heard */
-        a->until_ns += gap_ns;
-        a->heard_ns += gap_ns;
-    }
+    if (gap_ns > TTI_AGREE_GRACE_NS)
+        forget_gap(a, gap_ns);
     a->now_ns = now_ns;
     go_on(a);
 }
@@ -379,7 +419,7 @@ static void tell_leader(tti_agreement *a, tutti_status status, const char *words
         a->vain = a->vain || status != TUTTI_OK;
         if (status != TUTTI_OK)
             tti_agree_note(a, status, words);
-        a->until_ns = a->now_ns + tti_agree_silence_ns(a);
+        tti_agree_begin(a, tti_agree_silence_ns(a));
     }
 }
 
@@ -397,13 +437,15 @@ void tti_agreement_built(tti_agreement *a, tutti_status status, const char *word
         memcpy(a->value, a->chosen, (size_t)a->n * sizeof *a->value);
     }
     if (a->committed == a->building)
-        tti_agree_decided(a, a->committed, a->chosen);
+        tti_agree_decided(a, a->committed_by, a->committed, a->chosen);
     tell_leader(a, status, words);
     if (a->later != 0) {
         const tti_agree_message asked = { .type = TTI_AGREE_PREPARE, .ballot = a->later };
 
         a->later = 0;
-        if (a->task == TTI_AGREE_WAIT)
+        if (a->decided)
+            tti_agree_hear_knowing(a, a->later_to, &asked);
+        else if (a->task == TTI_AGREE_WAIT)
             promise(a, a->later_to, &asked);
     }
     a->heard_ns = a->now_ns;

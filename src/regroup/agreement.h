@@ -54,6 +54,8 @@ void tti_agreement_present(tti_agreement *a, int rank);
 void tti_agreement_absent(tti_agreement *a, int rank);
 /** Rank is dead, or has left: proved. */
 void tti_agreement_gone(tti_agreement *a, int rank);
+/** Rank's process runs, as others know: it may be slow, but is not silent. To be said again and again. */
+void tti_agreement_alive(tti_agreement *a, int rank);
 void tti_agreement_heard(tti_agreement *a, int from, const void *message, size_t bytes);
 void tti_agreement_tick(tti_agreement *a, int64_t now_ns);
 /** The build that was asked for is over. Failed ones are tried again with those that are left then. */

@@ -8,8 +8,7 @@
 
 #include "base/port.h"
 
-/** A member that is in the call, but says nothing for so long, is done without; where patience is shorter, for as long as
- * that. */
+/** tti_agree_silence_ns(), where patience is not shorter. */
 #define TTI_AGREE_SILENT_NS (5 * TTI_SECOND)
 /** A leader that waits for others says so this often, or more often where patience is short. */
 #define TTI_AGREE_ALIVE_NS (500 * TTI_MS)
@@ -29,7 +28,9 @@ typedef enum tti_agree_type {
     TTI_AGREE_REJECT,   /* ballot; status, words */
     TTI_AGREE_COMMIT,   /* origin, value */
     TTI_AGREE_REFUSE,   /* ballot; status, words: the call is over for whoever reads it */
-    TTI_AGREE_ALIVE
+    TTI_AGREE_ALIVE,
+    TTI_AGREE_KNOWN,   /* to who said COMMIT */
+    TTI_AGREE_ALL_KNOW /* the call is over, and good, for whoever knows what was decided */
 } tti_agree_type;
 
 /** A message, decoded. The sets are by rank. */
@@ -55,6 +56,8 @@ typedef struct tti_agree_member {
     bool         asked;    /* leader: by PREPARE or PROPOSE of this ballot */
     bool         answered; /* leader: with PROMISE or ACCEPT */
     bool         differs;  /* leader: it has another list */
+    bool         knows;    /* what was decided */
+    int64_t      alive_ns; /* when its process was last known to run, whatever it says */
     uint64_t     accepted; /* leader: as its PROMISE said */
     uint64_t     origin;
     bool        *value;    /* leader: [n]; allocated with the first */
@@ -76,13 +79,15 @@ struct tti_agreement {
     bool    *value;    /* [n] accepted */
     uint64_t built;    /* the origin that this member has built; 0: none */
     uint64_t committed; /* an origin that is decided while it is still being built here */
+    int      committed_by;
     uint64_t later;     /* the ballot of a PREPARE that came while it built, answered when it has; 0: none */
     int      later_to;
 
     /* As one that leads. */
     tti_agree_phase phase;
     uint64_t        ballot;
-    int64_t         until_ns; /* of the phase: then it goes on without the silent */
+    int64_t         since_ns; /* of what the phase waits for */
+    int64_t         until_ns; /* of that: then it goes on without the silent */
     int64_t         said_ns;  /* when it last said that it is alive */
     int64_t         yield_ns; /* somebody else leads: not before */
     int64_t         heard_ns; /* when whoever leads last said something */
@@ -90,6 +95,12 @@ struct tti_agreement {
     int             attempts; /* builds that failed, and nobody had died */
     bool            vain;
     bool            own_built; /* the build of this ballot is over here, and good */
+
+    /* As one that knows what was decided: agreement_end.c. */
+    bool    decided;
+    bool    spreads; /* in the place of who told it */
+    int     told_by;
+    int64_t spread_until_ns;
 
     tti_agreement_task task;
     uint64_t           building; /* ballot */
@@ -103,7 +114,8 @@ struct tti_agreement {
     uint8_t           *wire;  /* one message */
 };
 
-/** How long a member that is in the call may say nothing. */
+/** A member that is in the call, but says nothing for so long, is done without, if nothing tells that its process runs: one
+ * that is merely slow is waited for as long as one that did not come. */
 static inline int64_t tti_agree_silence_ns(const tti_agreement *a)
 {
     return a->config.patience_ns < TTI_AGREE_SILENT_NS ? a->config.patience_ns : TTI_AGREE_SILENT_NS;
@@ -120,7 +132,7 @@ static inline int64_t tti_agree_alive_ns(const tti_agreement *a)
 /* agreement_message.c */
 
 void tti_agree_encode(const tti_agreement *a, const tti_agree_message *m, uint8_t *out);
-/** False: it is none. m's sets are there. */
+/** False: it is none, as its size, n, type or status is not one that there is. m's sets are there. */
 bool tti_agree_decode(const tti_agreement *a, const uint8_t *in, size_t bytes, tti_agree_message *m);
 
 /* agreement.c */
@@ -128,10 +140,19 @@ bool tti_agree_decode(const tti_agreement *a, const uint8_t *in, size_t bytes, t
 void tti_agree_send(tti_agreement *a, int to, const tti_agree_message *m);
 void tti_agree_fail(tti_agreement *a, tutti_status status, const char *words);
 bool tti_agree_eligible(const tti_agreement *a, int rank);
+/** The phase waits from now on, for so long; then for those that were asked, are here, and whose processes run. */
+void tti_agree_begin(tti_agreement *a, int64_t ns);
+bool tti_agree_is_over(const tti_agreement *a);
 /** Whether these members may go on: more than half of all, or half with the lowest rank. */
 bool tti_agree_quorum(const tti_agreement *a, const bool *set);
-/** What is decided. */
-void tti_agree_decided(tti_agreement *a, uint64_t origin, const bool *value);
+
+/* agreement_end.c */
+
+/** It is decided, as from says, or this member. */
+void tti_agree_decided(tti_agreement *a, int from, uint64_t origin, const bool *value);
+/** Once it is: see whether the others know, too. */
+void tti_agree_spread(tti_agreement *a);
+void tti_agree_hear_knowing(tti_agreement *a, int from, const tti_agree_message *m);
 
 /* agreement_lead.c */
 

@@ -31,10 +31,19 @@ static void tell_all(tti_agreement *a, const tti_agree_message *m)
             tti_agree_send(a, r, m); /* also to those that say nothing: it may be heard yet */
 }
 
+/* Higher than any that was heard of. */
+static uint64_t next_ballot(const tti_agreement *a)
+{
+    return (a->promised / TTI_AGREE_RANKS_MAX + 1) * TTI_AGREE_RANKS_MAX + (uint64_t)a->rank;
+}
+
+/* Before anybody was asked it is said in the ballot that would have been: who has promised one of a leader that has died since
+ * is to hear it, too. */
 void tti_agree_refuse(tti_agreement *a, tutti_status status, const char *words)
 {
-    tti_agree_message no = { .type = TTI_AGREE_REFUSE, .ballot = a->ballot, .status = status };
+    tti_agree_message no = { .type = TTI_AGREE_REFUSE, .status = status };
 
+    no.ballot = a->phase == TTI_AGREE_GATHER ? next_ballot(a) : a->ballot;
     snprintf(no.words, sizeof no.words, "%s", words);
     if (a->phase != TTI_AGREE_FOLLOW)
         tell_all(a, &no);
@@ -46,7 +55,7 @@ static void decide(tti_agreement *a, uint64_t origin, bool *value)
     const tti_agree_message m = { .type = TTI_AGREE_COMMIT, .origin = origin, .value = value };
 
     tell_all(a, &m);
-    tti_agree_decided(a, origin, value);
+    tti_agree_decided(a, a->rank, origin, value);
 }
 
 /* "3, 5": who is missing. How many. */
@@ -116,7 +125,7 @@ void tti_agree_note(tti_agreement *a, tutti_status status, const char *words)
 static void gather(tti_agreement *a)
 {
     a->phase = TTI_AGREE_GATHER;
-    a->until_ns = a->now_ns + a->config.patience_ns;
+    tti_agree_begin(a, a->config.patience_ns);
     a->vain = false;
     a->own_built = false;
 }
@@ -135,8 +144,8 @@ static void ask(tti_agreement *a)
     int               r;
 
     a->phase = TTI_AGREE_ASK;
-    a->until_ns = a->now_ns + tti_agree_silence_ns(a);
-    a->ballot = (a->promised / TTI_AGREE_RANKS_MAX + 1) * TTI_AGREE_RANKS_MAX + (uint64_t)a->rank;
+    tti_agree_begin(a, tti_agree_silence_ns(a));
+    a->ballot = next_ballot(a);
     a->promised = a->ballot;
     m.ballot = a->ballot;
     for (r = 0; r < a->n; r++) {
@@ -228,7 +237,7 @@ static void propose(tti_agreement *a, uint64_t origin, bool *value)
     int               r;
 
     memcpy(m.place, a->place, sizeof m.place);
-    a->until_ns = a->now_ns + tti_agree_silence_ns(a);
+    tti_agree_begin(a, tti_agree_silence_ns(a));
     for (r = 0; r < a->n; r++) {
         tti_agree_member *member = &a->members[r];
 
@@ -372,7 +381,7 @@ static void look_at_make(tti_agreement *a)
         a->accepted = a->origin = a->ballot;
         memcpy(a->value, a->chosen, (size_t)a->n * sizeof *a->value);
         decide(a, a->ballot, a->value);
-    } else if (a->vain || a->now_ns >= a->until_ns) {
+    } else if (a->vain || tti_agree_is_over(a)) {
         if (++a->attempts < TTI_AGREE_ATTEMPTS) {
             gather(a);
             return;
@@ -395,7 +404,7 @@ static void look_at_recover(tti_agreement *a)
     list_with(a, with);
     if (tti_agree_quorum(a, with) || (all_answered(a) && (a->config.minority || a->config.excluded != NULL)))
         decide(a, a->origin, a->value);
-    else if (all_answered(a) || a->now_ns >= a->until_ns)
+    else if (all_answered(a) || tti_agree_is_over(a))
         gather(a);
     free(with);
 }
@@ -424,7 +433,7 @@ void tti_agree_lead(tti_agreement *a)
             return;
         ask(a);
     }
-    if (a->phase == TTI_AGREE_ASK && (all_answered(a) || a->now_ns >= a->until_ns))
+    if (a->phase == TTI_AGREE_ASK && (all_answered(a) || tti_agree_is_over(a)))
         conclude(a);
     if (a->phase == TTI_AGREE_MAKE)
         look_at_make(a);

@@ -68,6 +68,8 @@ bool tti_agree_decode(const tti_agreement *a, const uint8_t *in, size_t bytes, t
     if (bytes != tti_agreement_message_bytes(a->n) || tti_get_u32(in) != MAGIC || tti_get_u16(in + 4) != VERSION ||
         tti_get_u32(in + 8) != (uint32_t)a->n)
         return false;
+    if (in[6] < TTI_AGREE_JOIN || in[6] > TTI_AGREE_ALL_KNOW || tti_get_u32(in + 12) > TUTTI_E_REMOTE)
+        return false;
     m->type = (tti_agree_type)in[6];
     m->has_list = (in[7] & HAS_LIST) != 0;
     m->status = (tutti_status)tti_get_u32(in + 12);

@@ -46,6 +46,7 @@ typedef struct world {
     uint64_t dice;
     unsigned places;
     unsigned longest_ms; /* of a build */
+    bool     is_patient; /* builds wait for who is stopped */
     bool     is_there[N_MAX][N_MAX]; /* a connection from .. to */
     bool     told_gone[N_MAX][N_MAX];
     letter  *first[N_MAX][N_MAX];
@@ -92,7 +93,7 @@ static void drop_letters(world *w, int from, int to)
     }
 }
 
-static void begin(world *w, int n, uint64_t seed, const bool *excluded, bool minority)
+static void begin_with(world *w, int n, uint64_t seed, const bool *excluded, bool minority, int patience_s)
 {
     int r;
 
@@ -104,7 +105,7 @@ static void begin(world *w, int n, uint64_t seed, const bool *excluded, bool min
     for (r = 0; r < n; r++) {
         const tti_agreement_config config = { .n = n, .rank = r, .excluded = excluded, .minority = minority, .what = "test",
                                               .now_ns = w->now, .deadline_ns = w->now + LIMIT_S * TTI_SECOND,
-                                              .patience_ns = 3 * TTI_SECOND, .ctx = &w->m[r], .open = open_place,
+                                              .patience_ns = patience_s * TTI_SECOND, .ctx = &w->m[r], .open = open_place,
                                               .send = send_letter };
 
         w->m[r].w = w;
@@ -114,6 +115,11 @@ static void begin(world *w, int n, uint64_t seed, const bool *excluded, bool min
         else
             assert_int_equal(tti_agreement_create(&config, &w->m[r].a), TUTTI_OK);
     }
+}
+
+static void begin(world *w, int n, uint64_t seed, const bool *excluded, bool minority)
+{
+    begin_with(w, n, seed, excluded, minority, 3);
 }
 
 static void end(world *w)
@@ -217,6 +223,16 @@ static bool can_be_built(world *w, const member *m)
     return true;
 }
 
+static bool awaits_stopped(const world *w, const member *m)
+{
+    int r;
+
+    for (r = 0; r < w->n; r++)
+        if (tti_agreement_chosen(m->a)[r] && w->m[r].stopped)
+            return true;
+    return false;
+}
+
 static void step_build(world *w, member *m)
 {
     bool good;
@@ -228,6 +244,8 @@ static void step_build(world *w, member *m)
         return;
     }
     assert_string_equal(m->builds_at, tti_agreement_place(m->a)); /* it is read while it builds */
+    if (w->is_patient && awaits_stopped(w, m))
+        return;
     if (w->now >= m->builds_until || (tti_agreement_leads(m->a) && tti_agreement_in_vain(m->a))) {
         if (!m->watches)
             tti_agreement_tick(m->a, w->now); /* as survivors.c does */
@@ -336,6 +354,103 @@ static void the_living_go_on(void **state)
         run(&w);
         if (check_one_list(&w) != n - n_dead)
             fail_msg("seed %llu: %d of %d went on", (unsigned long long)seed, check_one_list(&w), n - n_dead);
+        end(&w);
+    }
+}
+
+static bool any_lives_on(const world *w, bool done)
+{
+    int r;
+
+    for (r = 0; r < w->n; r++)
+        if (!w->m[r].dead && w->m[r].done == done)
+            return true;
+    return false;
+}
+
+/* Fewer than half die, each at any time: also a leader between two words of what is decided. Then all that live go on, or,
+ * where builds have failed too often, none. */
+static void deaths_leave_nobody_behind(void **state)
+{
+    uint64_t seed, failed = 0;
+
+    (void)state;
+    for (seed = 1; seed <= 5 * SEEDS; seed++) {
+        const int n = 3 + (int)(seed % (N_MAX - 2));
+        world     w;
+        int       i, n_dead = 0;
+
+        begin(&w, n, seed, NULL, false);
+        w.longest_ms = 40;
+        for (i = 0; any_in(&w) && i < 1000; i++) {
+            const int r = (int)draw(&w, seed % 2 == 0 ? (unsigned)n : 2);
+
+            step(&w);
+            if (2 * (n_dead + 1) < n && draw(&w, 4) == 0 && !w.m[r].dead) {
+                die(&w, r);
+                n_dead++;
+            }
+        }
+        run(&w);
+        check_one_list(&w);
+        if (any_lives_on(&w, true) && any_lives_on(&w, false))
+            fail_msg("seed %llu: some of %d went on, and others that live did not", (unsigned long long)seed, n);
+        failed += any_lives_on(&w, false);
+        end(&w);
+    }
+    assert_true(failed < SEEDS / 20);
+}
+
+/* Nobody waits to see whether the others know: they say so. */
+static void all_leave_when_all_know(void **state)
+{
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= 20; seed++) {
+        world   w;
+        int64_t began;
+
+        begin(&w, 5, seed, NULL, false);
+        w.longest_ms = 40;
+        began = w.now;
+        run(&w);
+        if (check_one_list(&w) != 5 || w.now - began > TTI_SECOND)
+            fail_msg("seed %llu: %d of 5 went on after %lld ms", (unsigned long long)seed, check_one_list(&w),
+                     (long long)((w.now - began) / TTI_MS));
+        end(&w);
+    }
+}
+
+/* One stands still for longer than anybody may be silent, but its process is seen to run. */
+static void who_is_slow_is_not_left_out(void **state)
+{
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS / 4; seed++) {
+        const int n = 4 + (int)(seed % 3);
+        world     w;
+        int       i, slow, steps;
+
+        begin_with(&w, n, seed, NULL, false, 20);
+        w.is_patient = true;
+        die(&w, n - 1);
+        slow = (int)draw(&w, (unsigned)n - 1);
+        for (i = (int)draw(&w, 8); i > 0; i--)
+            step(&w);
+        w.m[slow].stopped = true;
+        for (steps = 0; steps < 8000 / STEP_MS; steps++) {
+            for (i = 0; i < n; i++)
+                if (is_in(&w.m[i]))
+                    tti_agreement_alive(w.m[i].a, slow);
+            step(&w);
+        }
+        w.m[slow].stopped = false;
+        run(&w);
+        if (check_one_list(&w) != n - 1)
+            fail_msg("seed %llu: %d of %d went on, rank %d was slow", (unsigned long long)seed, check_one_list(&w), n - 1,
+                     slow);
         end(&w);
     }
 }
@@ -516,6 +631,32 @@ static void a_list_needs_all_that_it_leaves(void **state)
     end(&w);
 }
 
+/* Who leads then cannot go on, and says so also to those that have promised the vote to the dead one. */
+static void a_death_beside_a_list_ends_the_call_of_all(void **state)
+{
+    const bool excluded[4] = { false, false, true, false };
+    uint64_t   seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        world   w;
+        int64_t died;
+        int     i;
+
+        begin(&w, 4, seed, excluded, false);
+        for (i = (int)draw(&w, 60); i > 0; i--)
+            step(&w);
+        die(&w, 0);
+        died = w.now;
+        run(&w);
+        check_one_list(&w);
+        if (w.now - died > 10 * TTI_SECOND)
+            fail_msg("seed %llu: %lld ms after the death somebody still waited", (unsigned long long)seed,
+                     (long long)((w.now - died) / TTI_MS));
+        end(&w);
+    }
+}
+
 static void noise_is_ignored(void **state)
 {
     unsigned char noise[2048];
@@ -538,6 +679,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_living_go_on),
+        cmocka_unit_test(deaths_leave_nobody_behind),
+        cmocka_unit_test(all_leave_when_all_know),
+        cmocka_unit_test(who_is_slow_is_not_left_out),
         cmocka_unit_test(a_long_build_is_no_silence),
         cmocka_unit_test(a_leader_that_comes_back_waits_for_the_build),
         cmocka_unit_test(one_list_whatever_happens),
@@ -545,6 +689,7 @@ int main(void)
         cmocka_unit_test(a_partition_at_any_time),
         cmocka_unit_test(a_minority_may_if_it_is_told),
         cmocka_unit_test(a_list_needs_all_that_it_leaves),
+        cmocka_unit_test(a_death_beside_a_list_ends_the_call_of_all),
         cmocka_unit_test(noise_is_ignored),
     };
 

@@ -10,7 +10,7 @@
  * Proof   A door that refuses belongs to nobody any more: its process has ended, or has ended that world. So a stream that
  *         breaks is made again at once, and the answer tells death from a call that was over. On this host the mesh's own
  *         signs of life count, too. What it had said is heard before it counts as gone: until its own streams have ended. Whatever else a network says (no route, no answer) proves nothing: again, a little later.
- * True    Nothing is read before the hello's proof. A message from a stream counts as that of the rank its hello told; who
+ * True    Nothing is read before the hello's proof; strangers are STRANGERS_MAX at most, each for STRANGER_NS. A message from a stream counts as that of the rank its hello told; who
  *         knows the secret is believed that, as everywhere. */
 #include "regroup/assembly.h"
 
@@ -21,14 +21,15 @@
 #include <tutti/private.h>
 #include "wire/buffer.h"
 #include "wire/hello.h"
+#include "wire/tls_stream.h"
 
 #define AGAIN_NS (50 * TTI_MS)
 #define STRANGER_NS (10 * TTI_SECOND)
 #define LAST_WORDS_NS (1 * TTI_SECOND)
 
-enum { WORDS_MAX = 192, COMERS_MORE = 16 };
+enum { WORDS_MAX = 384, COMERS_MORE = 16, STRANGERS_MAX = 64 };
 
-typedef enum way_state { WAY_NONE, WAY_CONNECTING, WAY_HELLO, WAY_OPEN, WAY_ENDING, WAY_GONE } way_state;
+typedef enum way_state { WAY_NONE, WAY_CONNECTING, WAY_HELLO, WAY_SEAL, WAY_OPEN, WAY_ENDING, WAY_GONE } way_state;
 
 /* The stream to a member. */
 typedef struct way {
@@ -45,6 +46,7 @@ typedef struct comer {
     tti_handle stream;
     int64_t    until_ns; /* a stranger goes then */
     tti_hello  hello;
+    bool       sealed; /* it goes through TLS, whose handshake may be under way */
     bool       known;
     int        rank;
     tti_buffer in;
@@ -60,6 +62,7 @@ struct tti_assembly {
     size_t             message_bytes;
     tti_assembly_hooks hooks;
     tti_handle         bell;
+    int64_t            closed_until_ns; /* nobody is let in before: there were no descriptors */
     way               *ways; /* [n] */
     comer            **comers; /* [n_comers] of room for max_comers */
     int                n_comers, max_comers;
@@ -67,10 +70,10 @@ struct tti_assembly {
     int                max_set;
 };
 
-static tti_hello_config hello_config(const tti_assembly *as, bool client)
+static tti_hello_config hello_config(const tti_assembly *as, bool client, bool local)
 {
     const tti_assembly_door door = tti_mesh_assembly_door(as->mesh);
-    tti_hello_config        hello = { .client = client, .purpose = TTI_PURPOSE_ASSEMBLY, .rank = (uint32_t)as->rank,
+    tti_hello_config        hello = { .client = client, .local = local, .purpose = TTI_PURPOSE_ASSEMBLY, .rank = (uint32_t)as->rank,
                                       .generation = as->topic, .secret = door.secret, .peer = "a member" };
 
     memcpy(hello.scope, door.scope, sizeof hello.scope);
@@ -140,6 +143,14 @@ void tti_assembly_close(tti_assembly *as)
 const char *tti_assembly_words(const tti_assembly *as, int rank)
 {
     return as->ways[rank].words;
+}
+
+/* By which door a stream has come. */
+static bool is_local(const tti_assembly *as, tti_handle stream)
+{
+    tti_addr here = { .family = TTI_ADDR_NONE };
+
+    return as->port->ops->local_addr(as->port, stream, &here) == 0 && here.family == TTI_ADDR_LOCAL;
 }
 
 /* ---- ways out ---- */
@@ -220,6 +231,24 @@ static void begin_way(tti_assembly *as, int rank)
     }
 }
 
+static void open_way(tti_assembly *as, int rank)
+{
+    as->ways[rank].state = WAY_OPEN;
+    as->hooks.present(as->hooks.ctx, rank);
+}
+
+/* Behind the hello, where there is TLS. */
+static void step_seal(tti_assembly *as, int rank)
+{
+    way *w = &as->ways[rank];
+    bool done = false;
+
+    if (tti_tls_shake_on(w->stream, &done) != TUTTI_OK)
+        lose_way(as, rank, tti_port_now(as->port) + AGAIN_NS);
+    else if (done)
+        open_way(as, rank);
+}
+
 /* The other side knows us, or we it: what the hello wants next. */
 static void step_hello(tti_assembly *as, int rank)
 {
@@ -240,16 +269,25 @@ static void step_hello(tti_assembly *as, int rank)
     }
     if (n == 0 || (n < 0 && n != -EAGAIN))
         lose_way(as, rank, tti_port_now(as->port) + (n < 0 ? 0 : AGAIN_NS));
-    else if (tti_hello_done(&w->hello)) {
-        w->state = WAY_OPEN;
-        as->hooks.present(as->hooks.ctx, rank);
+    else if (tti_hello_done(&w->hello) &&
+             tti_secret_check_user(tti_mesh_assembly_door(as->mesh).secret, as->port, w->stream, "a member") != TUTTI_OK)
+        lose_way(as, rank, tti_port_now(as->port) + AGAIN_NS);
+    else if (tti_hello_done(&w->hello) && tti_hello_seal(&w->hello) == TTI_SEAL_NONE) {
+        open_way(as, rank);
+    } else if (tti_hello_done(&w->hello)) {
+        w->state = WAY_SEAL;
+        if (tti_tls_attach(as->port, w->stream, &w->hello) != TUTTI_OK)
+            lose_way(as, rank, tti_port_now(as->port) + AGAIN_NS);
+        else
+            step_seal(as, rank);
     }
 }
 
 static void take_connection(tti_assembly *as, int rank)
 {
     way                   *w = &as->ways[rank];
-    const tti_hello_config hello = hello_config(as, true);
+    const bool             local = tti_mesh_assembly_addr(as->mesh, as->ranks[rank])->family == TTI_ADDR_LOCAL;
+    const tti_hello_config hello = hello_config(as, true, local);
     const int              err = as->port->ops->connect_result(as->port, w->stream);
 
     if (err != 0) {
@@ -298,6 +336,8 @@ static void turn_way(tti_assembly *as, int rank, uint8_t got)
         take_connection(as, rank);
     else if (w->state == WAY_HELLO)
         step_hello(as, rank);
+    else if (w->state == WAY_SEAL)
+        step_seal(as, rank);
     else if (w->state == WAY_OPEN && (got & (TTI_READ | TTI_HANGUP)) != 0)
         look_at_end(as, rank);
     if (w->state == WAY_OPEN)
@@ -339,11 +379,29 @@ static void begin_ways(tti_assembly *as, int64_t now_ns)
 
 /* ---- who comes ---- */
 
+/* With too many strangers the oldest goes: a member that is pushed out comes again. */
+static void make_place(tti_assembly *as)
+{
+    int i, oldest = -1, n = 0;
+
+    for (i = as->n_comers - 1; i >= 0; i--)
+        if (!as->comers[i]->known) {
+            oldest = i;
+            n++;
+        }
+    if (n < STRANGERS_MAX)
+        return;
+    free_comer(as, as->comers[oldest]);
+    as->n_comers--;
+    memmove(&as->comers[oldest], &as->comers[oldest + 1], (size_t)(as->n_comers - oldest) * sizeof(comer *));
+}
+
 static void take_comer(tti_assembly *as, tti_handle stream)
 {
-    const tti_hello_config hello = hello_config(as, false);
+    const tti_hello_config hello = hello_config(as, false, is_local(as, stream));
     comer                 *c = calloc(1, sizeof *c);
 
+    make_place(as);
     if (as->n_comers == as->max_comers) {
         comer **more = realloc(as->comers, (size_t)(as->max_comers + COMERS_MORE) * sizeof(comer *));
 
@@ -365,12 +423,18 @@ static void take_comer(tti_assembly *as, tti_handle stream)
     as->comers[as->n_comers++] = c;
 }
 
+/* Who cannot be let in waits at the door: looking at it all the time would not help. */
 static void accept_all(tti_assembly *as, tti_handle listener)
 {
     int stream;
 
     while ((stream = as->port->ops->accept(as->port, listener, NULL)) >= 0)
-        take_comer(as, stream);
+        if (tti_secret_check_user(tti_mesh_assembly_door(as->mesh).secret, as->port, stream, "a process") == TUTTI_OK)
+            take_comer(as, stream);
+        else
+            as->port->ops->close(as->port, stream);
+    if (stream != -EAGAIN)
+        as->closed_until_ns = tti_port_now(as->port) + AGAIN_NS;
 }
 
 /* More bytes of a comer's; false: it has ended, or is a stranger. */
@@ -382,14 +446,20 @@ static bool read_comer(tti_assembly *as, comer *c)
     int64_t  n;
 
     part.data = c->known ? NULL : tti_hello_output(&c->hello, &part.size);
+    if (c->sealed && !c->known)
+        return true; /* know_comer() goes on with it */
     if (part.data != NULL) {
         n = as->port->ops->send(as->port, c->stream, &part, 1);
         if (n > 0)
             tti_hello_sent(&c->hello, (size_t)n);
     } else if (!c->known) {
         n = as->port->ops->recv(as->port, c->stream, in, tti_hello_wants(&c->hello));
-        if (n > 0 && tti_hello_feed(&c->hello, in, (size_t)n) != TUTTI_OK)
+        if (n > 0 && tti_hello_feed(&c->hello, in, (size_t)n) != TUTTI_OK) {
+            part.data = tti_hello_last_words(&c->hello, &part.size);
+            if (part.data != NULL)
+                (void)as->port->ops->send(as->port, c->stream, &part, 1);
             return false;
+        }
     } else {
         room = tti_buffer_reserve(&c->in, as->message_bytes);
         n = room != NULL ? as->port->ops->recv(as->port, c->stream, room, as->message_bytes) : 0;
@@ -399,9 +469,24 @@ static bool read_comer(tti_assembly *as, comer *c)
     return n > 0 || n == -EAGAIN;
 }
 
+/* Its TLS. False: it is a stranger. */
+static bool seal_comer(tti_assembly *as, comer *c, bool *done_out)
+{
+    if (!c->sealed && tti_tls_attach(as->port, c->stream, &c->hello) != TUTTI_OK)
+        return false;
+    c->sealed = true;
+    return tti_tls_shake_on(c->stream, done_out) == TUTTI_OK;
+}
+
 static bool know_comer(tti_assembly *as, comer *c)
 {
+    bool done = true;
+
     if (c->known || !tti_hello_done(&c->hello))
+        return true;
+    if (tti_hello_seal(&c->hello) != TTI_SEAL_NONE && !seal_comer(as, c, &done))
+        return false;
+    if (!done)
         return true;
     c->known = true;
     c->rank = (int)tti_hello_peer_rank(&c->hello);
@@ -459,6 +544,7 @@ static uint8_t wish_of(const way *w)
     switch (w->state) {
     case WAY_CONNECTING: return TTI_WRITE;
     case WAY_HELLO: return tti_hello_output(&w->hello, &bytes) != NULL ? TTI_WRITE : TTI_READ;
+    case WAY_SEAL: return TTI_READ;
     case WAY_OPEN: return w->queue.size > 0 ? TTI_READ | TTI_WRITE : TTI_READ;
     default: return 0;
     }
@@ -468,13 +554,14 @@ static uint8_t wish_of(const way *w)
 static void fill_set(tti_assembly *as)
 {
     const tti_assembly_door door = tti_mesh_assembly_door(as->mesh);
+    const uint8_t           door_wish = tti_port_now(as->port) < as->closed_until_ns ? 0 : TTI_READ;
     tti_poll               *set = as->set;
     size_t                  bytes = 0;
     int                     i;
 
     set[0] = (tti_poll){ .handle = as->bell, .want = TTI_READ };
-    set[1] = (tti_poll){ .handle = door.local, .want = TTI_READ };
-    set[2] = (tti_poll){ .handle = door.tcp, .want = TTI_READ };
+    set[1] = (tti_poll){ .handle = door.local, .want = door_wish };
+    set[2] = (tti_poll){ .handle = door.tcp, .want = door_wish };
     for (i = 0; i < as->n; i++)
         set[3 + i] = (tti_poll){ .handle = as->ways[i].stream, .want = wish_of(&as->ways[i]) };
     for (i = 0; i < as->n_comers; i++) {

@@ -249,6 +249,7 @@ static void exchange(tutti_group *world, tutti_group *other)
     SWAP(tti_straggler *, world->straggler, other->straggler); /* it has a place for each member */
     world->rank = other->rank;
     world->size = other->size;
+    world->generation = other->generation;
     world->n_made = 1;
     world->n_splits = 0;
     world->n_meshes = 0;
@@ -279,7 +280,8 @@ static tutti_status meet(tutti_group *world, const members *m, const tutti_recon
     tutti_group *fresh = NULL;
     char         prefix[48];
     tti_join     join = { .user_store = true, .rank = m->rank, .world_size = m->n,
-                          .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : world->timeout_ms };
+                          .timeout_ms = opts->timeout_ms != 0 ? opts->timeout_ms : world->timeout_ms,
+                          .generation = world->generation + 1 };
     tutti_status st;
 
     join.deadline_ns = tti_deadline(port, join.timeout_ms, -1);

@@ -17,7 +17,8 @@
 static tti_join join_of(const tti_successor_plan *plan)
 {
     tti_join join = { .store = plan->store, .user_store = true, .rank = plan->rank, .world_size = plan->n,
-                      .timeout_ms = plan->timeout_ms, .deadline_ns = plan->deadline_ns };
+                      .timeout_ms = plan->timeout_ms, .deadline_ns = plan->deadline_ns,
+                      .generation = plan->old->generation + 1 };
 
     snprintf(join.listen_host, sizeof join.listen_host, "%s", plan->listen_host);
     return join;

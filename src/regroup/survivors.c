@@ -4,8 +4,9 @@
  *
  * How     The agreement (agreement.c) decides, the assembly (assembly.c) carries its messages, successor.c builds.
  *             store   Whoever leads serves a store for each attempt, and proposes its address: there the chosen members
- *                     meet. The successor keeps it for the keys of groups. If the one that the old group was found with is
- *                     dead, its handles are led to the new one, on all members, and what it held is lost.
+ *                     meet. The successor keeps it for the keys of groups. If the one that the world was found with is
+ *                     dead, its handles are led to the new one, on all members, and what it held is lost. Those of a
+ *                     subgroup have one that the rest of their world does not know: when that goes on, all get a new one.
  *                     Where that one is served by another program, which is known to live on, it is used instead.
  *             watch   Building waits in the store, so the leader has a thread that goes on turning the assembly. When one
  *                     of the chosen dies, it stops the store's server: every wait in it ends at once, on all of them, and
@@ -27,6 +28,8 @@
 #include "regroup/assembly.h"
 #include "store/store.h"
 #include <tutti/private.h>
+
+enum { SILENT_TEXT_MAX = TTI_HEALTH_TEXT_MAX + 160 };
 
 #define BUILD_NS (30 * TTI_SECOND)
 #define PATIENCE_NS (60 * TTI_SECOND)
@@ -95,8 +98,20 @@ static void hear(void *ctx, int rank, const void *message, size_t bytes)
     tti_agreement_heard(((council *)ctx)->agreement, rank, message, bytes);
 }
 
+/* What the watch threads know: who merely has no core for a while is no less waited for. */
+static void look_at_health(council *c)
+{
+    const tti_health *health = tti_mesh_health(c->mesh);
+    int               r;
+
+    for (r = 0; r < c->old->size; r++)
+        if (tti_health_of(health, c->ranks[r]).life == TTI_LIFE_WELL)
+            tti_agreement_alive(c->agreement, r);
+}
+
 static void turn(council *c)
 {
+    look_at_health(c);
     tti_assembly_turn(c->assembly, tti_agreement_next_ns(c->agreement));
     tti_agreement_tick(c->agreement, tti_port_now(c->port));
 }
@@ -145,7 +160,7 @@ static tutti_status open_place(void *ctx, const bool *chosen, char place_out[TTI
     st = tutti_tcp_store_open(&options, &c->served);
     if (st == TUTTI_OK)
         snprintf(place_out, TTI_AGREE_PLACE_MAX, "tcp %s %d %d", options.host, tutti_tcp_store_port(c->served),
-                 store_is_dead(c));
+                 c->old->world->root_is_partial || store_is_dead(c));
     return st;
 }
 
@@ -274,7 +289,7 @@ static void build_and_tell(council *c)
 
 /* ---- the end ---- */
 
-/* The store that the old group was found with is dead: what leads to it leads to the new one. */
+/* The store that the world was found with is dead: what leads to it leads to the new one. */
 static void rehost(council *c)
 {
     tutti_group *world = c->group->world;
@@ -283,6 +298,7 @@ static void rehost(council *c)
 
     if (read_place(tti_agreement_place(c->agreement), &at) != TUTTI_OK || !at.rehost)
         return;
+    world->root_is_partial = c->old->world != c->old;
     if (!tti_tcp_store_redirect(root, at.host, (uint16_t)at.port) || !c->led || c->served == NULL)
         return;
     tutti_store_close(world->root_server);
@@ -321,6 +337,34 @@ static int64_t last_words_until(const council *c)
     return now_ns + (left_ns < LAST_WORDS_NS - LATE_NS ? left_ns + LATE_NS : LAST_WORDS_NS);
 }
 
+/* "; rank 3 (host 'n2', pid 40112) is stopped by a signal for 3.2 s": the first member that is silent. Whoever waits for one
+ * that waits for it would name the wrong one. */
+static const char *who_is_silent(const council *c, char out[SILENT_TEXT_MAX])
+{
+    const tti_health *health = tti_mesh_health(c->mesh);
+    char              how[TTI_HEALTH_TEXT_MAX];
+    int               r;
+
+    out[0] = '\0';
+    for (r = 0; r < c->old->size && out[0] == '\0'; r++) {
+        const tti_life life = tti_health_now(health, c->ranks[r]).life;
+
+        if (r != c->old->rank && life != TTI_LIFE_WELL && life < TTI_LIFE_DEAD)
+            snprintf(out, SILENT_TEXT_MAX, "; rank %d (%s) %s", r, tti_mesh_whereabouts(c->mesh, c->ranks[r]),
+                     tti_health_describe(health, c->ranks[r], how));
+    }
+    return out;
+}
+
+/* What is said, then what to do next. */
+static tutti_status fail_in_time(const council *c, const char *words)
+{
+    char      silent[SILENT_TEXT_MAX];
+    const int said = (int)strcspn(words, "\n");
+
+    return tti_fail(TUTTI_E_TIMEOUT, "%.*s%s%s", said, words, who_is_silent(c, silent), words + said);
+}
+
 /* Until it is decided. */
 static tutti_status hold(council *c)
 {
@@ -338,7 +382,7 @@ static tutti_status hold(council *c)
     if (task == TTI_AGREE_DONE)
         return TUTTI_OK;
     st = tti_agreement_failure(c->agreement, &words);
-    return tti_fail(st, "%s", words);
+    return st == TUTTI_E_TIMEOUT ? fail_in_time(c, words) : tti_fail(st, "%s", words);
 }
 
 static void council_close(council *c)

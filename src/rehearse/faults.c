@@ -13,7 +13,7 @@ const char *tutti_fault_name(tutti_fault_kind kind)
     return (unsigned)kind < TUTTI_FAULT_KINDS ? names[kind] : "?";
 }
 
-static bool is_of_host(tutti_fault_kind kind)
+bool tti_fault_is_of_host(tutti_fault_kind kind)
 {
     return kind == TUTTI_FAULT_POWER || kind == TUTTI_FAULT_PART || kind == TUTTI_FAULT_CLOG || kind == TUTTI_FAULT_SLOW;
 }
@@ -35,7 +35,7 @@ static void draw(tti_stage *stage, const tutti_rehearse_options *o, tti_fault *o
 
     out->kind = draw_kind(stage, o->faults);
     out->at_step = tti_stage_roll(stage, (uint64_t)o->turns);
-    out->target = (int)tti_stage_roll(stage, (uint64_t)(is_of_host(out->kind) ? o->hosts : n_ranks));
+    out->target = (int)tti_stage_roll(stage, (uint64_t)(tti_fault_is_of_host(out->kind) ? o->hosts : n_ranks));
     if (out->kind == TUTTI_FAULT_POWER && o->hosts > 1)
         out->target = 1 + (int)tti_stage_roll(stage, (uint64_t)o->hosts - 1);
     /* as often short as long */
@@ -64,6 +64,21 @@ static tti_process *process_of(tti_stage *stage, int rank)
     return i < stage->n_processes ? stage->processes[i] : NULL;
 }
 
+bool tti_faults_add(tti_stage *stage, tutti_fault_kind kind, int target, int64_t in_turns, int64_t lasts_ns)
+{
+    const bool of_rank = !tti_fault_is_of_host(kind);
+    uint64_t   before;
+
+    if (atomic_load(&stage->over) != 0)
+        return true; /* who asks is dead, and alone */
+    if (stage->n_faults == TTI_STAGE_FAULTS_ROOM)
+        return false;
+    before = of_rank ? process_of(stage, target)->turns : stage->steps;
+    stage->faults[stage->n_faults++] = (tti_fault){ .kind = kind, .at_step = before + (uint64_t)in_turns, .of_rank = of_rank,
+                                                    .target = target, .lasts_ns = lasts_ns };
+    return true;
+}
+
 /* Not again, and not who has returned. */
 static bool kill_process(tti_stage *stage, tti_process *process, bool silently)
 {
@@ -76,6 +91,7 @@ static bool kill_process(tti_stage *stage, tti_process *process, bool silently)
         stage->lost |= UINT64_C(1) << process->rank;
     if (!silently)
         tti_wires_end_process(stage, process);
+    tti_wires_note_end(stage, process);
     return true;
 }
 
@@ -89,6 +105,7 @@ static bool power_off(tti_stage *stage, int host)
             any = kill_process(stage, stage->processes[i], true) || any;
     if (any)
         stage->parted_until[host] = TTI_FOREVER;
+    tti_wires_unsettle(stage);
     return any;
 }
 
@@ -119,6 +136,7 @@ static bool stop(tti_stage *stage, const tti_fault *fault)
 static bool part(tti_stage *stage, const tti_fault *fault)
 {
     remember_length(stage, fault->lasts_ns);
+    tti_wires_unsettle(stage);
     return is_longer(&stage->parted_until[fault->target], stage->now_ns + fault->lasts_ns);
 }
 
@@ -161,7 +179,7 @@ void tti_faults_do(tti_stage *stage)
     for (i = 0; i < stage->n_faults; i++) {
         tti_fault *fault = &stage->faults[i];
 
-        if (fault->done || fault->at_step > stage->steps)
+        if (fault->done || fault->at_step > (fault->of_rank ? process_of(stage, fault->target)->turns : stage->steps))
             continue;
         fault->done = true;
         tti_stage_note(stage, names[fault->kind], fault->target, fault->lasts_ns);

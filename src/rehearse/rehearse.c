@@ -126,7 +126,8 @@ static void set_scene(tti_stage *stage, const tutti_rehearse_options *o)
     static const size_t  rooms[] = { 4096, 65536, 262144 };
 
     *stage = (tti_stage){ .port = { &tti_stage_ops }, .dice = o->seed, .trace = TTI_FNV_BEGIN, .tells = o->tells,
-                          .now_ns = TTI_SECOND, .next_port = 30000, .n_hosts = o->hosts, .steps_max = TURNS_MAX };
+                          .now_ns = TTI_SECOND, .next_port = 30000, .n_hosts = o->hosts,
+                          .n_ranks = o->hosts * o->ranks_per_host, .steps_max = TURNS_MAX };
     stage->limit_ns = stage->now_ns + o->limit_ms * TTI_MS;
     stage->preempt_every = preempts[tti_stage_roll(stage, 4)];
     stage->room = rooms[tti_stage_roll(stage, 3)];
@@ -177,8 +178,10 @@ static tutti_status read_options(const tutti_rehearse_options *given, tutti_rehe
 
 static tutti_status play(show *s)
 {
-    tutti_status st;
+    tutti_status st = tti_crew_begin(&s->stage.crew);
 
+    if (st != TUTTI_OK)
+        return st;
     tti_port_let_stand_in(&s->stage.port);
     st = add_all(s);
     if (st == TUTTI_OK) {
@@ -251,4 +254,19 @@ uint64_t tutti_rehearsed_lost(void)
     const tti_stage *stage = stage_here();
 
     return stage != NULL ? stage->lost : 0;
+}
+
+tutti_status tutti_rehearsed_fault(tutti_fault_kind kind, int target, int64_t in_turns, int64_t lasts_ms)
+{
+    tti_stage *stage = stage_here();
+
+    if (stage == NULL)
+        return tti_fail(TUTTI_E_STATE, "rehearsed_fault: this thread rehearses nothing");
+    if ((unsigned)kind >= TUTTI_FAULT_KINDS || target < 0 ||
+        target >= (tti_fault_is_of_host(kind) ? stage->n_hosts : stage->n_ranks) || in_turns < 1 || lasts_ms < 0)
+        return tti_fail(TUTTI_E_ARG, "rehearsed_fault: kind %d at %d, in %" PRId64 " turns, for %" PRId64 " ms cannot be", (int)kind,
+                        target, in_turns, lasts_ms);
+    if (!tti_faults_add(stage, kind, target, in_turns, lasts_ms * TTI_MS))
+        return tti_fail(TUTTI_E_STATE, "rehearsed_fault: a run has %d faults at most", TTI_STAGE_FAULTS_ROOM);
+    return TUTTI_OK;
 }

@@ -151,6 +151,81 @@ static void who_is_killed_is_missed(void **state)
     assert_int_equal(killed, 8);
 }
 
+/* Rank 0 waits for rank 1, which lives and does not call; rank 3, on the other host, is killed meanwhile. */
+static void wait_for_another(const tutti_rehearsed *me, void *arg)
+{
+    seen *s = arg;
+    float x = 0;
+
+    s->made[me->rank] = me->made;
+    if (me->made != TUTTI_OK || me->rank != 0) {
+        tutti_rehearsed_sleep(60000);
+        return;
+    }
+    if (tutti_rehearsed_fault(TUTTI_FAULT_KILL, 4, 1, 0) != TUTTI_E_ARG || tutti_rehearsed_fault(TUTTI_FAULT_PART, 2, 1, 0) != TUTTI_E_ARG)
+        s->made[0] = TUTTI_E_STATE;
+    s->st[1] = tutti_rehearsed_fault(TUTTI_FAULT_KILL, 3, 20, 0);
+    s->st[0] = tutti_recv(TUTTI_SPAN(&x, 1), 1, 0, NULL, NULL);
+    s->x[0] = (float)tutti_rehearsed_ns() / 1e9f;
+    snprintf(s->words[0], sizeof s->words[0], "%s", tutti_last_error());
+}
+
+/* Nothing but the watch threads can tell it. */
+static void a_death_is_told_to_who_waits_for_another(void **state)
+{
+    tutti_rehearse_options o = options_of(11, -1);
+    tutti_rehearse_report  report;
+    seen                   s = { .st = { TUTTI_OK } };
+
+    (void)state;
+    o.timeout_ms = 600000;
+    assert_int_equal(tutti_rehearse(wait_for_another, &s, &o, &report), TUTTI_OK);
+    assert_int_equal(s.made[0], TUTTI_OK);
+    assert_int_equal(s.st[1], TUTTI_OK);
+    assert_int_equal(report.faults[TUTTI_FAULT_KILL], 1);
+    assert_true(report.lost == 1u << 3);
+    assert_int_equal(s.st[0], TUTTI_E_PEER);
+    assert_non_null(strstr(s.words[0], "rank 3"));
+    assert_true(s.x[0] < 10.0f); /* the clock begins at 1 s */
+}
+
+/* Rank 3 is killed while ranks 0 and 1 make a group with it and with rank 2, which lives and does not call. */
+static void make_with_a_dead_one(const tutti_rehearsed *me, void *arg)
+{
+    seen        *s = arg;
+    tutti_group *group = NULL;
+
+    s->made[me->rank] = me->made;
+    if (me->rank == 0)
+        s->st[3] = tutti_rehearsed_fault(TUTTI_FAULT_KILL, 3, 20, 0);
+    if (me->made == TUTTI_OK && me->rank < 2) {
+        s->st[me->rank] = tutti_new_group(NULL, 0, NULL, &group);
+        s->x[me->rank] = (float)tutti_rehearsed_ns() / 1e9f;
+        snprintf(s->words[me->rank], sizeof s->words[0], "%s", tutti_last_error());
+    }
+    tutti_rehearsed_sleep(60000);
+}
+
+static void a_death_is_told_to_who_makes_a_group(void **state)
+{
+    tutti_rehearse_options o = options_of(11, -1);
+    tutti_rehearse_report  report;
+    seen                   s = { .st = { TUTTI_OK } };
+    int                    r;
+
+    (void)state;
+    o.timeout_ms = 600000;
+    assert_int_equal(tutti_rehearse(make_with_a_dead_one, &s, &o, &report), TUTTI_OK);
+    assert_int_equal(s.st[3], TUTTI_OK);
+    assert_true(report.lost == 1u << 3);
+    for (r = 0; r < 2; r++) {
+        assert_int_equal(s.made[r], TUTTI_OK);
+        assert_int_equal(s.st[r], TUTTI_E_PEER);
+        assert_non_null(strstr(s.words[r], "rank 3"));
+        assert_true(s.x[r] < 10.0f);
+    }
+}
+
 enum { IN_VAIN_MS = 1200000 };
 
 static void recv_in_vain(const tutti_rehearsed *me, void *arg)
@@ -187,6 +262,7 @@ static void options_that_cannot_be(void **state)
     o.hosts = 33;
     assert_int_equal(tutti_rehearse(sum_up, NULL, &o, NULL), TUTTI_E_ARG);
     assert_int_equal(tutti_rehearsed_ns(), 0);
+    assert_int_equal(tutti_rehearsed_fault(TUTTI_FAULT_KILL, 0, 1, 0), TUTTI_E_STATE);
     assert_string_equal(tutti_fault_name(TUTTI_FAULT_POWER), "power");
     assert_string_equal(tutti_fault_name(TUTTI_FAULT_KINDS), "?");
 }
@@ -198,6 +274,8 @@ int main(void)
         cmocka_unit_test(a_seed_is_a_run),
         cmocka_unit_test(ranks_have_errors_of_their_own),
         cmocka_unit_test(who_is_killed_is_missed),
+        cmocka_unit_test(a_death_is_told_to_who_waits_for_another),
+        cmocka_unit_test(a_death_is_told_to_who_makes_a_group),
         cmocka_unit_test(time_outs_take_no_time),
         cmocka_unit_test(options_that_cannot_be),
     };

@@ -85,6 +85,7 @@ static int stage_poll(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
     stage->running->deadline_ns = deadline_ns;
     stage->running->set = set;
     stage->running->n_set = n;
+    stage->running->look_ns = 0;
     tti_stage_wait(stage);
     return tti_wires_look(stage, set, n);
 }
@@ -130,6 +131,11 @@ static int stage_interfaces(tti_port *port, tti_interface *out, int max)
 static uint32_t stage_place(tti_port *port)
 {
     return (uint32_t)tti_stage_of(port)->running->process->host + 1;
+}
+
+static int64_t stage_process(tti_port *port)
+{
+    return tti_stage_pid(tti_stage_of(port)->running->process);
 }
 
 static tutti_status stage_thread_start(tti_port *port, const char *name, void (*body)(void *arg), void *arg,
@@ -190,6 +196,7 @@ const tti_port_ops tti_stage_ops = {
     .bell_clear = tti_wire_bell_clear,
     .life_create = tti_wire_life_create,
     .place = stage_place,
+    .process = stage_process,
     .thread_start = stage_thread_start,
     .thread_join = stage_thread_join,
     .preempt = stage_preempt,

@@ -23,7 +23,7 @@
 #include <unistd.h>
 #include <tutti/private.h>
 
-enum { SLOW = 50, PID_FIRST = 1000 };
+enum { SLOW = 50 };
 
 static const int64_t LOCAL_NS = 3000;
 static const int64_t UNHEARD_NS = 20 * TTI_SECOND;
@@ -44,14 +44,38 @@ static tti_thing *thing_at(tti_stage *stage, tti_handle handle)
     return stage->slots[i].thing;
 }
 
+/* Who polls it may find it ready. What has several handles may be polled by any process of its host. */
+static void note_change(tti_stage *stage, const tti_thing *thing)
+{
+    int i;
+
+    thing->process->changes++;
+    if (thing->refs <= 1)
+        return;
+    for (i = 0; i < stage->n_processes; i++)
+        stage->processes[i]->changes += stage->processes[i]->host == thing->host;
+}
+
+void tti_wires_note_end(tti_stage *stage, const tti_process *process)
+{
+    int i;
+
+    for (i = 0; i < stage->n_processes; i++)
+        stage->processes[i]->changes += stage->processes[i]->host == process->host;
+}
+
+void tti_wires_unsettle(tti_stage *stage)
+{
+    stage->settle_ns = 0;
+}
+
 static tti_thing *new_thing(tti_stage *stage, tti_thing_kind kind, tti_process *process)
 {
     tti_thing *thing = calloc(1, sizeof *thing);
 
     if (thing == NULL)
         return NULL;
-    *thing = (tti_thing){ .kind = kind, .process = process, .host = process != NULL ? process->host : 0,
-                          .next = stage->things };
+    *thing = (tti_thing){ .kind = kind, .process = process, .host = process->host, .next = stage->things };
     if (stage->things != NULL)
         stage->things->prev = thing;
     stage->things = thing;
@@ -59,7 +83,7 @@ static tti_thing *new_thing(tti_stage *stage, tti_thing_kind kind, tti_process *
 }
 
 /* A handle of the process's for a thing, which it keeps alive; -1: no memory. */
-static tti_handle open_handle(tti_stage *stage, tti_thing *thing, const tti_process *process)
+static tti_handle open_handle(tti_stage *stage, tti_thing *thing, tti_process *process)
 {
     tti_slot *more;
     int       i;
@@ -75,6 +99,7 @@ static tti_handle open_handle(tti_stage *stage, tti_thing *thing, const tti_proc
         memset(&more[i], 0, (size_t)(stage->n_slots - i) * sizeof *more);
     }
     stage->slots[i] = (tti_slot){ .thing = thing, .owner = process->index };
+    process->changes++;
     thing->refs++;
     return TTI_FIRST_HANDLE + i;
 }
@@ -145,6 +170,7 @@ static void post(tti_stage *stage, int from_host, tti_thing *to, tti_piece *piec
     *(to->last != NULL ? &to->last->next : &to->first) = piece;
     to->last = piece;
     to->queued += piece->size;
+    note_change(stage, to);
 }
 
 static bool post_bytes(tti_stage *stage, int from_host, tti_thing *to, const void *data, size_t bytes, tti_passed *passed)
@@ -169,6 +195,7 @@ static void post_reset(tti_stage *stage, int from_host, tti_thing *to)
         at = to->last->arrives_ns;
     if (to->reset_ns == 0)
         to->reset_ns = at;
+    note_change(stage, to);
 }
 
 static bool is_reset(const tti_stage *stage, const tti_thing *thing)
@@ -186,12 +213,12 @@ static void part_ends(tti_stage *stage, tti_thing *thing)
 {
     tti_thing *peer = thing->peer;
 
-    if (thing->connecting)
-        stage->n_connecting--;
     thing->connecting = false;
     thing->peer = NULL;
+    note_change(stage, thing);
     if (peer != NULL) {
         peer->peer = NULL;
+        note_change(stage, peer);
         if (thing->queued > 0 || !post_bytes(stage, thing->host, peer, NULL, 0, NULL))
             post_reset(stage, thing->host, peer);
     }
@@ -267,6 +294,8 @@ static tti_thing *arrive_at(tti_stage *stage, tti_thing *listener, const tti_add
     twin->far = *from;
     twin->refs = 1;
     listener->pending[listener->n_pending++] = twin;
+    note_change(stage, listener);
+    tti_wires_unsettle(stage);
     return twin;
 }
 
@@ -281,7 +310,7 @@ static void connect_ends(tti_stage *stage, tti_thing *thing)
         return;
     }
     thing->connecting = false;
-    stage->n_connecting--;
+    note_change(stage, thing);
     thing->peer = listener != NULL ? arrive_at(stage, listener, &thing->addr) : NULL;
     if (thing->peer == NULL) {
         thing->error = ECONNREFUSED;
@@ -289,6 +318,8 @@ static void connect_ends(tti_stage *stage, tti_thing *thing)
         return;
     }
     thing->peer->peer = thing;
+    thing->whose = listener->process;
+    thing->peer->whose = thing->process;
     thing->door = listener;
     tti_stage_note(stage, "connected", thing->addr.port, thing->far.port);
 }
@@ -313,7 +344,7 @@ int tti_wire_connect(tti_port *port, const tti_addr *to, tti_handle *handle_out)
     thing->addr = tti_stage_addr(process->host, stage->next_port++);
     thing->far = *to;
     thing->connecting = true;
-    stage->n_connecting++;
+    tti_wires_unsettle(stage);
     thing->connect_ns = stage->now_ns + 2 * way_ns(stage, process->host, host_at(stage, to, process->host) < 0
                                                                              ? process->host
                                                                              : host_at(stage, to, process->host));
@@ -422,11 +453,12 @@ static size_t crumb(tti_stage *stage, const tti_thing *thing, size_t bytes)
 int64_t tti_wire_send(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
 {
     tti_stage *stage = tti_stage_of(port);
-    tti_thing *thing = thing_at(stage, handle);
+    tti_thing *thing;
     int        err, i;
     size_t     sent = 0;
 
-    tti_stage_preempt(stage);
+    tti_stage_preempt(stage); /* before the handle is looked at: another thread may close it */
+    thing = thing_at(stage, handle);
     err = check_sending(stage, thing);
     if (err != 0)
         return err;
@@ -475,6 +507,8 @@ static int64_t take(tti_stage *stage, tti_thing *thing, void *out, size_t bytes)
     memcpy(out, piece->data + piece->read, n);
     piece->read += n;
     thing->queued -= n;
+    if (thing->peer != NULL)
+        note_change(stage, thing->peer); /* there is room again */
     if (piece->read == piece->size) {
         thing->first = piece->next;
         if (thing->first == NULL)
@@ -499,12 +533,13 @@ static int check_receiving(const tti_stage *stage, const tti_thing *thing)
 int64_t tti_wire_recv(tti_port *port, tti_handle handle, void *out, size_t bytes)
 {
     tti_stage *stage = tti_stage_of(port);
-    tti_thing *thing = thing_at(stage, handle);
+    tti_thing *thing;
     int        err;
     uint8_t   *at = out;
     int64_t    n, got = 0;
 
     tti_stage_preempt(stage);
+    thing = thing_at(stage, handle);
     err = check_receiving(stage, thing);
     if (err != 0)
         return err;
@@ -519,11 +554,12 @@ int64_t tti_wire_recv(tti_port *port, tti_handle handle, void *out, size_t bytes
 int tti_wire_send_fds(tti_port *port, tti_handle handle, const void *data, size_t bytes, const int *fds, int n_fds)
 {
     tti_stage  *stage = tti_stage_of(port);
-    tti_thing  *thing = thing_at(stage, handle);
+    tti_thing  *thing;
     tti_passed *passed;
     int         err, i;
 
     tti_stage_preempt(stage);
+    thing = thing_at(stage, handle);
     err = check_sending(stage, thing);
     if (err != 0)
         return err;
@@ -570,9 +606,9 @@ int tti_wire_peer_cred(tti_port *port, tti_handle handle, tti_peer_cred *cred_ou
 {
     const tti_thing *thing = thing_at(tti_stage_of(port), handle);
 
-    if (thing->peer == NULL)
+    if (thing->whose == NULL)
         return -ENOTCONN;
-    *cred_out = (tti_peer_cred){ .pid = PID_FIRST + thing->peer->process->index, .uid = (int64_t)geteuid() };
+    *cred_out = (tti_peer_cred){ .pid = tti_stage_pid(thing->whose), .uid = (int64_t)geteuid() };
     return 0;
 }
 
@@ -587,6 +623,7 @@ void tti_wire_close(tti_port *port, tti_handle handle)
         return;
     }
     thing = thing_at(stage, handle);
+    stage->processes[stage->slots[handle - TTI_FIRST_HANDLE].owner]->changes++;
     stage->slots[handle - TTI_FIRST_HANDLE].thing = NULL;
     tti_stage_note(stage, "zcloses", thing->kind, thing->addr.port);
     unref(stage, thing);
@@ -618,8 +655,11 @@ int tti_wire_life_create(tti_port *port, tti_handle *life_out)
 void tti_wire_bell_ring(tti_port *port, tti_handle bell)
 {
     tti_stage *stage = tti_stage_of(port);
+    tti_thing *thing = thing_at(stage, bell);
 
-    thing_at(stage, bell)->rung = true;
+    if (!thing->rung)
+        note_change(stage, thing);
+    thing->rung = true;
     tti_stage_note(stage, "bell", bell, 0);
 }
 
@@ -691,59 +731,60 @@ static void lose_unheard(tti_stage *stage, tti_thing *thing)
         thing->parted_ns = stage->now_ns;
     else if (stage->now_ns - thing->parted_ns >= UNHEARD_NS && thing->error == 0) {
         thing->error = ETIMEDOUT;
+        note_change(stage, thing);
         tti_stage_note(stage, "unheard", thing->addr.port, thing->far.port);
     }
 }
 
-static bool somebody_is_parted(const tti_stage *stage)
+static int64_t sooner(int64_t best, int64_t at)
 {
-    int i;
+    return at < best ? at : best;
+}
 
-    for (i = 0; i < stage->n_hosts; i++)
-        if (stage->parted_until[i] > stage->now_ns)
-            return true;
-    return false;
+/* When there is something to do about a stream. */
+static int64_t settles_ns(const tti_thing *thing)
+{
+    int64_t at = thing->connecting ? thing->connect_ns : TTI_FOREVER;
+
+    if (thing->parted_ns != 0 && thing->error == 0)
+        at = sooner(at, thing->parted_ns + UNHEARD_NS);
+    return at;
 }
 
 void tti_wires_settle(tti_stage *stage)
 {
-    const bool parted = somebody_is_parted(stage);
     tti_thing *thing, *next;
+    int64_t    at;
 
-    if (stage->n_connecting == 0 && !parted)
-        return;
-    for (thing = stage->things; thing != NULL; thing = next) {
-        next = thing->next;
-        if (thing->kind != TTI_THING_STREAM)
-            continue;
-        if (thing->connecting && thing->connect_ns <= stage->now_ns)
-            connect_ends(stage, thing);
-        if (parted || thing->parted_ns != 0)
+    while (stage->now_ns >= stage->settle_ns) { /* who is connected to is there only then */
+        stage->settle_ns = TTI_FOREVER;
+        for (thing = stage->things, at = TTI_FOREVER; thing != NULL; thing = next) {
+            next = thing->next;
+            if (thing->kind != TTI_THING_STREAM)
+                continue;
+            if (thing->connecting && thing->connect_ns <= stage->now_ns)
+                connect_ends(stage, thing);
             lose_unheard(stage, thing);
+            at = sooner(at, settles_ns(thing));
+        }
+        stage->settle_ns = sooner(stage->settle_ns, at);
     }
 }
 
-static int64_t later(int64_t best, int64_t at, int64_t now)
+int64_t tti_wires_due(tti_stage *stage, const tti_poll *set, int n)
 {
-    return at > now && at < best ? at : best;
-}
+    int64_t best = TTI_FOREVER;
+    int     i;
 
-int64_t tti_wires_next(const tti_stage *stage)
-{
-    const tti_thing *thing;
-    int64_t          best = TTI_FOREVER;
+    for (i = 0; i < n; i++) {
+        const tti_thing *thing = set[i].handle >= TTI_FIRST_HANDLE ? thing_at(stage, set[i].handle) : NULL;
 
-    for (thing = stage->things; thing != NULL; thing = thing->next) {
-        if (thing->kind != TTI_THING_STREAM)
+        if (thing == NULL || thing->kind != TTI_THING_STREAM)
             continue;
-        if (thing->connecting)
-            best = later(best, thing->connect_ns, stage->now_ns);
-        if (thing->first != NULL)
-            best = later(best, thing->first->arrives_ns, stage->now_ns);
-        if (thing->reset_ns != 0)
-            best = later(best, thing->reset_ns, stage->now_ns);
-        if (thing->parted_ns != 0 && thing->error == 0)
-            best = later(best, thing->parted_ns + UNHEARD_NS, stage->now_ns);
+        if (thing->first != NULL && thing->first->arrives_ns > stage->now_ns)
+            best = sooner(best, thing->first->arrives_ns);
+        if (thing->reset_ns != 0 && thing->reset_ns > stage->now_ns)
+            best = sooner(best, thing->reset_ns);
     }
     return best;
 }
@@ -761,6 +802,7 @@ void tti_wires_end_process(tti_stage *stage, const tti_process *process)
             continue;
         part_ends(stage, thing);
         thing->error = ECONNRESET;
+        note_change(stage, thing);
     }
 }
 
@@ -778,12 +820,14 @@ static void set_out_again(tti_stage *stage, tti_thing *thing, int from)
         thing->reset_ns = at;
     if (thing->connecting && thing->connect_ns == TTI_FOREVER)
         thing->connect_ns = at;
+    note_change(stage, thing);
 }
 
 void tti_wires_release(tti_stage *stage, int host)
 {
     tti_thing *thing;
 
+    tti_wires_unsettle(stage);
     for (thing = stage->things; thing != NULL; thing = thing->next) {
         const int far = thing->kind == TTI_THING_STREAM ? far_host(stage, thing) : -1;
 
@@ -804,6 +848,8 @@ bool tti_wires_reset_one(tti_stage *stage, int rank)
     if (chosen == NULL)
         return false;
     chosen->reset_ns = chosen->peer->reset_ns = stage->now_ns;
+    note_change(stage, chosen);
+    note_change(stage, chosen->peer);
     tti_stage_note(stage, "reset", chosen->addr.port, chosen->far.port);
     return true;
 }
@@ -825,7 +871,7 @@ bool tti_wires_double_one(tti_stage *stage, int rank)
     if (chosen->n_heard > 0)
         post_bytes(stage, twin->host, twin, chosen->heard, chosen->n_heard, NULL);
     post_bytes(stage, twin->host, twin, NULL, 0, NULL);
-    twin->last->arrives_ns += (int64_t)tti_stage_roll(stage, TTI_SECOND);
+    twin->last->arrives_ns += (int64_t)tti_stage_roll(stage, TTI_SECOND); /* nobody has looked at it yet */
     tti_stage_note(stage, "doubled", chosen->addr.port, (int64_t)chosen->n_heard);
     return true;
 }

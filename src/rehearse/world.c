@@ -5,6 +5,7 @@
  * How     Players are fibers. One goes on until it waits, yields, or loses its turn (tti_stage_preempt); then one of those
  *         that can go on, chosen by the dice, does. Each turn takes a little time. If nobody can go on, the clock jumps to
  *         the next moment at which somebody can: a deadline, bytes that arrive, the end of a fault.
+ *         Who polls is looked at again when something has changed that its process may poll, or time has come for it.
  *         Who yields is left alone for a while, longer each time in a row, so that a loop of yields lets the clock move.
  * True    A run is a function of its seed: the machine's clock and dice are not looked at.
  * Dead    A process that was killed does not go on, its streams end, its sign of life is given. When all ranks that are
@@ -20,7 +21,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
-#include "base/fnv.h"
 
 enum { TURN_NS = 200, TURN_MORE_NS = 1000, YIELD_NS = 1000, YIELD_DOUBLES = 12 };
 
@@ -42,8 +42,12 @@ uint64_t tti_stage_roll(tti_stage *stage, uint64_t n)
 void tti_stage_note(tti_stage *stage, const char *what, int64_t a, int64_t b)
 {
     const int64_t parts[] = { stage->now_ns, stage->running != NULL ? stage->running->index : -1, what[0], a, b };
+    size_t        i;
 
-    stage->trace = tti_fnv(stage->trace, parts, sizeof parts);
+    for (i = 0; i < sizeof parts / sizeof parts[0]; i++) {
+        stage->trace = (stage->trace ^ (uint64_t)parts[i]) * UINT64_C(0xff51afd7ed558ccd);
+        stage->trace ^= stage->trace >> 32;
+    }
     if (stage->tells)
         fprintf(stderr, "%12.6f ms %-10s %-16s %s %" PRId64 " %" PRId64 "\n", (double)stage->now_ns / 1e6,
                 stage->running != NULL ? stage->running->process->name : "-",
@@ -92,6 +96,7 @@ static void player_main(void *arg)
     stage->n_live--;
     if (--player->process->n_fibers == 0 && !player->process->dead)
         tti_wires_end_process(stage, player->process);
+    tti_wires_note_end(stage, player->process);
 }
 
 tutti_status tti_stage_add_player(tti_stage *stage, tti_process *process, const char *name, void (*body)(void *arg),
@@ -115,7 +120,7 @@ tutti_status tti_stage_add_player(tti_stage *stage, tti_process *process, const 
     *player = (tti_player){ .stage = stage, .process = process, .body = body, .arg = arg,
                             .index = stage->next_index++, .is_first = process->n_fibers == 0 && !process->done };
     snprintf(player->name, sizeof player->name, "%s", name);
-    st = tti_fiber_create(player_main, player, &player->fiber);
+    st = tti_fiber_create(&stage->crew, player_main, player, &player->fiber);
     if (st != TUTTI_OK) {
         free(player);
         return st;
@@ -153,6 +158,20 @@ static bool may_go_on(const tti_stage *stage, const tti_process *process)
     return (!process->dead || process->ghost) && process->stopped_until_ns <= stage->now_ns;
 }
 
+/* Whether what it polls is ready, or time is up. Remembers that it is not. */
+static bool poll_ends(tti_stage *stage, tti_player *player)
+{
+    if (player->looked == player->process->changes && stage->now_ns < player->look_ns)
+        return false;
+    if (tti_wires_look(stage, player->set, player->n_set) > 0 || stage->now_ns >= player->deadline_ns)
+        return true;
+    player->looked = player->process->changes;
+    player->look_ns = tti_wires_due(stage, player->set, player->n_set);
+    if (player->deadline_ns < player->look_ns)
+        player->look_ns = player->deadline_ns;
+    return false;
+}
+
 static bool can_go_on(tti_stage *stage, tti_player *player)
 {
     if (player->kind == TTI_HAS_ENDED || !may_go_on(stage, player->process))
@@ -164,10 +183,7 @@ static bool can_go_on(tti_stage *stage, tti_player *player)
         if (player->woken)
             return true;
         break;
-    case TTI_WAITS_POLL:
-        if (tti_wires_look(stage, player->set, player->n_set) > 0)
-            return true;
-        break;
+    case TTI_WAITS_POLL: return poll_ends(stage, player);
     case TTI_WAITS_TIME:
     case TTI_HAS_ENDED: break;
     }
@@ -188,14 +204,14 @@ static int64_t alarm_of(const tti_stage *stage, const tti_player *player)
         return TTI_FOREVER;
     if (process->stopped_until_ns > stage->now_ns)
         return process->stopped_until_ns;
-    return player->kind == TTI_WAITS_TIME || player->kind == TTI_WAITS_WORD || player->kind == TTI_WAITS_POLL
-               ? player->deadline_ns
-               : TTI_FOREVER;
+    if (player->kind == TTI_WAITS_POLL)
+        return player->look_ns;
+    return player->kind == TTI_WAITS_TIME || player->kind == TTI_WAITS_WORD ? player->deadline_ns : TTI_FOREVER;
 }
 
 static int64_t next_moment(const tti_stage *stage)
 {
-    int64_t best = sooner(tti_wires_next(stage), tti_faults_next(stage), stage->now_ns);
+    int64_t best = sooner(stage->settle_ns, tti_faults_next(stage), stage->now_ns);
     int     i;
 
     for (i = 0; i < stage->n_players; i++)
@@ -240,13 +256,14 @@ static const char *describe(const tti_stage *stage, const tti_player *player, ch
     return out;
 }
 
-static tutti_status fail_stuck(const tti_stage *stage, const char *why)
+static tutti_status fail_stuck(tti_stage *stage, const char *why)
 {
     char   lines[1500];
     char   text[96];
     size_t used = 0;
     int    i;
 
+    tti_crew_home(&stage->crew);
     lines[0] = '\0';
     for (i = 0; i < stage->n_players && used < sizeof lines - 160; i++) {
         const tti_player *player = stage->players[i];
@@ -273,6 +290,7 @@ static tutti_status take_turn(tti_stage *stage)
     if (stage->now_ns > stage->limit_ns || stage->steps >= stage->steps_max)
         return fail_stuck(stage, "did not come to its end");
     stage->steps++;
+    player->process->turns++;
     stage->now_ns += TURN_NS + (int64_t)tti_stage_roll(stage, TURN_MORE_NS);
     stage->running = player;
     tti_stage_note(stage, ">", player->kind, 0);
@@ -307,6 +325,7 @@ tutti_status tti_stage_play(tti_stage *stage)
         let_ghosts_go(stage);
     while (st == TUTTI_OK && stage->n_live > 0)
         st = take_turn(stage);
+    tti_crew_home(&stage->crew);
     return st;
 }
 
@@ -354,4 +373,5 @@ void tti_stage_free(tti_stage *stage)
         free(stage->processes[i]);
     free(stage->players);
     free(stage->processes);
+    tti_crew_end(&stage->crew);
 }

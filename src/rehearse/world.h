@@ -15,7 +15,7 @@
 #include "base/port.h"
 #include "rehearse/fiber.h"
 
-enum { TTI_STAGE_NAME_MAX = 32, TTI_STAGE_HOSTS_MAX = 64, TTI_STAGE_FAULTS_MAX = 8 };
+enum { TTI_STAGE_NAME_MAX = 32, TTI_STAGE_HOSTS_MAX = 64, TTI_STAGE_FAULTS_MAX = 8, TTI_STAGE_FAULTS_ROOM = 40 };
 
 /* Handles begin here; what is below is a descriptor of the machine's, say of shared memory. */
 enum { TTI_FIRST_HANDLE = 1 << 24 };
@@ -28,6 +28,8 @@ typedef struct tti_process {
     int     host;
     int     rank; /* -1: it is none */
     int     n_fibers; /* that have not returned */
+    uint64_t turns;
+    uint64_t changes; /* of things that its players may poll: who found nothing need not look again before the next */
     int64_t stopped_until_ns;
     bool    done;  /* its first player has returned */
     bool    dead;  /* for the others */
@@ -55,6 +57,8 @@ typedef struct tti_player {
     bool                    woken; /* or there is nothing to wait for */
     tti_poll               *set;
     int                     n_set;
+    uint64_t                looked; /* at the set, after so many changes, and found nothing, */
+    int64_t                 look_ns; /* which time alone does not change before then; nor does the deadline */
     struct tti_player      *other; /* whose end */
     bool                    joined;
 } tti_player;
@@ -92,6 +96,7 @@ typedef struct tti_thing {
     int               n_pending;
     /* stream */
     struct tti_thing *peer; /* NULL: gone, or not there yet */
+    tti_process      *whose; /* was the other end, as the kernel remembers it; NULL: there was none */
     bool              connecting;
     int64_t           connect_ns;
     int               error; /* errno that sending and receiving say; 0: none */
@@ -109,6 +114,7 @@ typedef struct tti_thing {
 typedef struct tti_fault {
     tutti_fault_kind kind;
     uint64_t         at_step;
+    bool             of_rank; /* a turn of the target's, not of the run */
     int              target; /* rank, or host */
     int64_t          lasts_ns;
     bool             done;
@@ -121,6 +127,7 @@ typedef struct tti_slot {
 
 struct tti_stage {
     tti_port port; /* first: the two pointers convert both ways */
+    tti_crew crew;
     uint64_t dice;
     uint64_t trace;
     bool     tells;
@@ -142,14 +149,15 @@ struct tti_stage {
     tti_slot     *slots;
     int           n_slots;
     tti_thing    *things;
+    int64_t       settle_ns; /* when connections end their way, or are unheard for too long, next; 0: look at all */
     int           n_hosts;
     int64_t       parted_until[TTI_STAGE_HOSTS_MAX]; /* from everybody else; 0: not */
     int64_t       clogged_until[TTI_STAGE_HOSTS_MAX];
     int64_t       slow_until[TTI_STAGE_HOSTS_MAX];
-    tti_fault     faults[TTI_STAGE_FAULTS_MAX];
+    tti_fault     faults[TTI_STAGE_FAULTS_ROOM]; /* drawn, and then those that the program asked for */
     int           n_faults;
+    int           n_ranks;
     int           n_live;       /* players that have not ended */
-    int           n_connecting; /* streams */
     int           n_ranks_left; /* ranks that are alive and have not returned */
     _Atomic uint32_t over;      /* there are none: whoever serves them may go */
     int           n_done[TUTTI_FAULT_KINDS]; /* faults, by kind */
@@ -183,10 +191,14 @@ void tti_stage_free(tti_stage *stage);
 
 /** Do what is due by now. */
 void tti_wires_settle(tti_stage *stage);
-/** When something arrives next. */
-int64_t tti_wires_next(const tti_stage *stage);
+/** Which hosts reach each other has changed. */
+void tti_wires_unsettle(tti_stage *stage);
 /** Fill in what is ready: how many are. */
 int tti_wires_look(tti_stage *stage, tti_poll *set, int n);
+/** When time alone may make one of them ready; TTI_FOREVER: never. */
+int64_t tti_wires_due(tti_stage *stage, const tti_poll *set, int n);
+/** Its sign of life has changed. */
+void tti_wires_note_end(tti_stage *stage, const tti_process *process);
 /** As the kernel does for a process that is gone. */
 void tti_wires_end_process(tti_stage *stage, const tti_process *process);
 /** Everything that is held back to or from the host sets out. */
@@ -218,6 +230,11 @@ int     tti_wire_life_create(tti_port *port, tti_handle *life_out);
 extern const tti_port_ops tti_stage_ops;
 
 tti_addr tti_stage_addr(int host, uint16_t tcp_port);
+/** What a process of the world's has for a pid. */
+static inline int64_t tti_stage_pid(const tti_process *process)
+{
+    return 1000 + process->index;
+}
 static inline tti_stage *tti_stage_of(tti_port *port)
 {
     return (tti_stage *)port;
@@ -227,6 +244,10 @@ static inline tti_stage *tti_stage_of(tti_port *port)
 
 /** Draw what goes wrong. */
 void tti_faults_draw(tti_stage *stage, const tutti_rehearse_options *options);
+/** One more; false: there is no room. */
+bool tti_faults_add(tti_stage *stage, tutti_fault_kind kind, int target, int64_t in_turns, int64_t lasts_ns);
+/** Whether kinds happen to a host, not to a rank. */
+bool tti_fault_is_of_host(tutti_fault_kind kind);
 /** Do what is due. */
 void tti_faults_do(tti_stage *stage);
 /** When one that lasts is over next. */

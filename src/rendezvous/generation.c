@@ -38,10 +38,12 @@
 #include "store/store.h"
 #include <tutti/private.h>
 #include "base/fork.h"
+#include "watch/bulletin.h"
 
 #define LATEST_KEY      "tutti/worlds"
 #define CLAIM_MAGIC     UINT32_C(0x6d696c63) /* "clim" */
 #define ARRIVE_LIMIT_NS (30 * TTI_SECOND)
+#define LAST_LOOK_NS    (200 * TTI_MS) /* for what was written before an end that is known: it is there */
 
 enum { KEY_MAX = 64, CLAIM_VERSION = 1, MISSING_MAX = 200 };
 
@@ -236,6 +238,8 @@ static tutti_status look_ahead(const tti_join *join, int64_t n, int64_t *n_out)
     int64_t      latest = 0;
     tutti_status st = tti_store_add_until(join->store, LATEST_KEY, 0, join->deadline_ns, &latest);
 
+    if (st == TUTTI_OK && (latest >= INT64_MAX - 1 || n >= INT64_MAX - 1)) /* there is none behind it */
+        return tti_fail(TUTTI_E_STORE, "the number of the latest world is damaged in the store: %" PRId64, latest);
     if (st == TUTTI_OK)
         *n_out = latest > n ? latest : n;
     return st;
@@ -256,6 +260,46 @@ static tutti_status open_number(const tti_join *join, int64_t n)
     return tti_store_set_until(join->store, LATEST_KEY, text, strlen(text), join->deadline_ns);
 }
 
+/* Rank 0 has not opened its number: whether it ended, as its launcher says. It may have opened it before it did: that is
+ * for the caller to look at once more. */
+static bool has_rank0_ended(tti_ending *ending_out)
+{
+    const tti_bulletin *bulletin = tti_bulletin_heeded();
+
+    (void)tti_store_catch_up(); /* before looking: what is put up from here on ends the next wait */
+    return bulletin != NULL && tti_bulletin_find(bulletin, 0, ending_out);
+}
+
+/* Wait for key until the deadline, or until it is known that it will not come. */
+static tutti_status await_rank0_heeding(tti_port *port, const tti_join *join, const char *key, tutti_bytes *text_out)
+{
+    tti_ending   ending;
+    tutti_status st;
+
+    for (;;) {
+        st = tti_store_get_until(join->store, key, join->deadline_ns, text_out);
+        if (st != TUTTI_E_TIMEOUT)
+            return st;
+        if (has_rank0_ended(&ending))
+            break;
+        if (tti_port_now(port) >= join->deadline_ns)
+            return st;
+    }
+    st = tti_store_get_until(join->store, key, tti_port_now(port) + LAST_LOOK_NS, text_out);
+    return st == TUTTI_E_TIMEOUT ? tti_bulletin_fail(tti_bulletin_heeded(), &ending, join->rank, join->world_size) : st;
+}
+
+static tutti_status await_rank0(tti_port *port, const tti_join *join, const char *key, tutti_bytes *text_out)
+{
+    const tti_bulletin *bulletin = tti_bulletin_heeded();
+    tutti_status        st;
+
+    tti_store_heed_news(bulletin != NULL ? tti_bulletin_news(bulletin) : NULL);
+    st = await_rank0_heeding(port, join, key, text_out);
+    tti_store_heed_news(NULL);
+    return st;
+}
+
 /* Wait until world number n is open: its size; 0: it is over. */
 static tutti_status await_number(tti_port *port, const tti_join *join, int64_t n, int64_t began_ns,
                                  int *size_out)
@@ -265,7 +309,7 @@ static tutti_status await_number(tti_port *port, const tti_join *join, int64_t n
     tutti_status st;
 
     snprintf(key, sizeof key, "tutti/world/%" PRId64, n);
-    st = tti_store_get_until(join->store, key, join->deadline_ns, &text);
+    st = await_rank0(port, join, key, &text);
     if (st == TUTTI_E_TIMEOUT)
         return tti_fail(TUTTI_E_TIMEOUT,
                         "rank %d waited %" PRId64 " ms for the world of %d: rank 0 did not come\n"

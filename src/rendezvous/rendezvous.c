@@ -124,6 +124,16 @@ static void warn_of_foreign_store(const tti_url *url, const tti_join *join)
                 url->host, url->port);
 }
 
+/* Whether the launcher's rank n is rank n here. */
+static bool is_as_launched(const tti_join *join)
+{
+    int64_t rank = -1, size = -1;
+
+    return tti_env("RANK") != NULL && tti_env("WORLD_SIZE") != NULL &&
+           tti_env_int("RANK", 0, TTI_WORLD_MAX - 1, &rank) == TUTTI_OK &&
+           tti_env_int("WORLD_SIZE", 1, TTI_WORLD_MAX, &size) == TUTTI_OK && rank == join->rank && size == join->world_size;
+}
+
 /* PyTorch serves the store: every rank is a client. */
 static tutti_status open_torch(tti_port *port, const tti_url *url, bool agent, tti_join *join)
 {
@@ -172,6 +182,7 @@ static tutti_status open_tcp(tti_port *port, const tti_who *who, tti_join *join)
     if (st != TUTTI_OK)
         return st;
     note_way(store, join);
+    join->launched = agent && is_as_launched(join);
     if (agent)
         return below_attempt(store, &join->store);
     join->rank0_serves = join->world_size > 1;

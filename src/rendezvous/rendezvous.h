@@ -32,7 +32,11 @@ typedef struct tti_join {
                                                world cannot be made then */
     int64_t     *refused_out; /* NULL; or where joining leaves the number of the world that this process may not be in, as
                                  somebody else has its place, or all others were told another size */
+    bool         launched; /* these are the rank and the size that tutti's launcher has given, and its store: its bulletin is
+                              about the ranks of this world */
     bool         alone;                     /* there is no other process, whatever world_size says */
+    uint32_t     generation; /* of the world that is to be made, for who looks at what its members recorded; 0: 1, or the
+                                number that joining finds */
 } tti_join;
 
 /** Reach, or on rank 0 of a job without a launcher's store also serve, the store of the job.

@@ -86,11 +86,23 @@ static tutti_status who_by_scheduler(tti_who *who)
     return TUTTI_OK;
 }
 
+/* One that was started in the place of a rank that had failed has none, whatever a scheduler around its launcher says. */
+static tutti_status refuse_replacement(void)
+{
+    return tti_fail(TUTTI_E_ARG,
+                    "this process is replacement %.16s of a job that is at work, and has no rank: it cannot be there when the "
+                    "world begins\n"
+                    "  next: where TUTTI_REPLACEMENT is set, call tutti_join_group(), and tutti_grow_group() on the others",
+                    tti_env("TUTTI_REPLACEMENT"));
+}
+
 static tutti_status who_by_env(tti_port *port, tti_who *who)
 {
     tutti_status st;
     int64_t      value = 0;
 
+    if (who->rank < 0 && tti_env("RANK") == NULL && tti_env("TUTTI_REPLACEMENT") != NULL)
+        return refuse_replacement();
     if (tti_env("RANK") == NULL && who->rank < 0 && who->world_size == 0) {
         st = tti_scheduler_find(port, &who->scheduler);
         if (st != TUTTI_OK)

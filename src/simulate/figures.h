@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * simulate/figures.h - files of figures. The format is told in tutti/simulate.h. */
+ * simulate/figures.h - files of figures. The format is told in tutti/simulate.h. Limits: 64 KiB; jansson's own 2048 lists
+ * inside each other; each number has its range. */
 #ifndef TTI_SIMULATE_FIGURES_H
 #define TTI_SIMULATE_FIGURES_H
 

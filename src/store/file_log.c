@@ -12,6 +12,8 @@
 #include <tutti/private.h>
 #include "base/fork.h"
 #include <tutti/store.h>
+#include "wire/own_file.h"
+#include "wire/secret.h"
 
 enum {
     CHUNK_BYTES = 64 * 1024,
@@ -256,17 +258,18 @@ tutti_status tti_file_log_delete(tti_file_log *log, const char *key)
 
 static tutti_status open_file(tti_file_log *log, const char *path)
 {
-    struct stat st;
+    bool         wanted = true;
+    tutti_status st = tti_auth_wanted(&wanted);
 
+    if (st != TUTTI_OK)
+        return st;
     log->path = strdup(path);
     if (log->path == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a file name");
-    log->fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOCTTY | O_NONBLOCK, 0600);
+    st = tti_own_file_open(path, O_RDWR | O_CREAT, 0600, wanted ? TTI_OWN_WRITTEN : TTI_OWN_ANYBODY, "store file", &log->fd);
+    if (st != TUTTI_OK)
+        return st;
     tti_fork_own(log->fd); /* locks last as long as any process has it open */
-    if (log->fd < 0 || fstat(log->fd, &st) != 0)
-        return io_failed(log, errno, "open");
-    if (!S_ISREG(st.st_mode))
-        return tti_fail(TUTTI_E_IO, "store file '%s' is not a regular file", path);
     free(log->path); /* absolute from here on: the program may change its directory */
     log->path = realpath(path, NULL);
     if (log->path == NULL) {

@@ -20,7 +20,9 @@
  *         one.
  * Fails   A writer that died may leave part of a record at the end: readers stop before it, the
  *         next writer cuts it off. A record that cannot be (empty key, sizes beyond the limits) is
- *         TUTTI_E_IO: the file is not ours. */
+ *         TUTTI_E_IO: the file is not ours.
+ * Limits  Keys of TUTTI_STORE_KEY_MAX + 2 bytes, values of TUTTI_STORE_VALUE_MAX, looked at before they are
+ *         waited for; at most one record and 64 KiB are in memory beside the copy. */
 #ifndef TTI_STORE_FILE_LOG_H
 #define TTI_STORE_FILE_LOG_H
 
@@ -38,8 +40,8 @@ typedef struct tti_file_log {
 } tti_file_log;
 
 /** Open path, making it if need be (mode 0600), and lock it exclusively; what is there has been
- * read.
- * @errors TUTTI_E_IO, TUTTI_E_NOMEM, TUTTI_E_TIMEOUT: nothing is open */
+ * read. Somebody else's file or link, or one that others may write to, is refused unless TUTTI_AUTH is "none".
+ * @errors TUTTI_E_IO, TUTTI_E_AUTH, TUTTI_E_NOMEM, TUTTI_E_TIMEOUT: nothing is open */
 tutti_status tti_file_log_open(tti_file_log *log, tti_port *port, const char *path,
                                int64_t deadline_ns);
 /** Close it; the lock goes too. */

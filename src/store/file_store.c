@@ -14,6 +14,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 #include <tutti/private.h>
 #include "base/thread.h"
 #include "store/file_log.h"
@@ -478,4 +480,13 @@ tutti_status tutti_file_store_open(const char *path, int world_size, tutti_store
 const char *tutti_file_store_path(const tutti_store *store)
 {
     return store != NULL && store->ops == &file_ops ? ((const file_store *)store)->log.path : NULL;
+}
+
+bool tti_store_is_private_file(tutti_store *store)
+{
+    tutti_store *below = tutti_store_underlying_non_prefix(store);
+    struct stat  st;
+
+    return below->ops == &file_ops && fstat(((const file_store *)below)->log.fd, &st) == 0 && st.st_uid == geteuid() &&
+           (st.st_mode & 077) == 0;
 }

@@ -15,6 +15,7 @@
 #include "store/store_value.h"
 
 static const int64_t HEED_NS = 20 * TTI_MS;
+static const int64_t NEWS_NS = 100 * TTI_MS; /* many ranks look for them at once, which need not know within 20 ms */
 
 /* The first required entry that the table lacks. NULL: none. */
 static const char *missing_entry(const tutti_store_ops *ops)
@@ -105,14 +106,33 @@ void tti_store_heed(const _Atomic bool *stop)
     heeded = stop;
 }
 
+static _Thread_local struct {
+    const _Atomic uint32_t *count;
+    uint32_t                seen;
+} news;
+
+void tti_store_heed_news(const _Atomic uint32_t *count)
+{
+    news.count = count;
+    news.seen = 0;
+}
+
+uint32_t tti_store_catch_up(void)
+{
+    news.seen = news.count != NULL ? atomic_load_explicit(news.count, memory_order_acquire) : 0;
+    return news.seen;
+}
+
 bool tti_store_stops(void)
 {
-    return heeded != NULL && atomic_load_explicit(heeded, memory_order_acquire);
+    return (heeded != NULL && atomic_load_explicit(heeded, memory_order_acquire)) ||
+           (news.count != NULL && atomic_load_explicit(news.count, memory_order_acquire) != news.seen);
 }
 
 int64_t tti_store_slice(tti_port *port, int64_t deadline_ns)
 {
-    const int64_t slice_ns = heeded != NULL ? tti_port_now(port) + HEED_NS : deadline_ns;
+    const int64_t look_ns = heeded != NULL ? HEED_NS : NEWS_NS;
+    const int64_t slice_ns = heeded != NULL || news.count != NULL ? tti_port_now(port) + look_ns : deadline_ns;
 
     return slice_ns < deadline_ns ? slice_ns : deadline_ns;
 }

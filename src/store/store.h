@@ -33,6 +33,10 @@ bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_p
 /** Have waits of the calling thread, in any store, end early, as time-outs, soon after *stop has become true; NULL: they
  * last as they were told to. */
 void tti_store_heed(const _Atomic bool *stop);
+/** The same when *news is another number than the latest tti_store_catch_up() has returned, at first 0. Both may be heeded
+ * at once. NULL: not any more. */
+void     tti_store_heed_news(const _Atomic uint32_t *news);
+uint32_t tti_store_catch_up(void);
 /** For stores: how long to sleep before looking at tti_store_stops() again, of a wait until deadline_ns. */
 int64_t tti_store_slice(tti_port *port, int64_t deadline_ns);
 bool    tti_store_stops(void);
@@ -47,6 +51,9 @@ tutti_status tti_torch_store_open_on(tti_port *port, const tutti_torch_store_opt
 
 /** Whether the store below all views is served by a program that asks nobody for the job's secret. */
 bool tti_store_is_foreign(tutti_store *store);
+
+/** Whether the store below all views is a file that nobody but this user can read: a place for a secret. */
+bool tti_store_is_private_file(tutti_store *store);
 
 /** tutti_store_adopt() with a port, a default time-out in ms (0: the library's), and, for a view of
  * another store, that store, which then keeps the time-out. The reference to inner stays the

@@ -1,16 +1,24 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * store_engine.c - connections of the engine: hello, frames in, replies out, queues. What requests
- * do to the map stands in store_serve.c, who waits for which key in store_wait.c. */
+ * do to the map stands in store_serve.c, who waits for which key in store_wait.c, who has not proved itself in
+ * store_half_open.c, TLS in store_engine_tls.c. */
 #include "store/store_engine_conn.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "store/store_half_open.h"
 
-enum { OUT_HIGH = 64 * 1024 }; /* unsent bytes from which on a connection is not served */
+enum {
+    OUT_HIGH = 64 * 1024,  /* unsent bytes from which on a connection is not served */
+    FAIR_INPUT = 64 * 1024 /* of an incomplete request, which is always taken */
+};
+
+#define WARN_NS (10 * TTI_SECOND)
 
 static tti_engine_limits limits_or_defaults(const tti_engine_limits *given)
 {
@@ -19,13 +27,21 @@ static tti_engine_limits limits_or_defaults(const tti_engine_limits *given)
     if (limits.conns_max == 0)
         limits.conns_max = 16384;
     if (limits.half_open_max == 0)
-        limits.half_open_max = 4096;
+        limits.half_open_max = 12288;
     if (limits.stored_bytes_max == 0)
         limits.stored_bytes_max = (size_t)4 << 30;
     if (limits.input_bytes_max == 0)
         limits.input_bytes_max = (size_t)1 << 30;
     if (limits.hello_ns == 0)
         limits.hello_ns = 10 * TTI_SECOND;
+    if (limits.stored_keys_max == 0)
+        limits.stored_keys_max = (size_t)4 << 20;
+    if (limits.client_bytes_max == 0)
+        limits.client_bytes_max = (size_t)1 << 30;
+    if (limits.client_keys_max == 0)
+        limits.client_keys_max = (size_t)1 << 20;
+    if (limits.output_bytes_max == 0)
+        limits.output_bytes_max = (size_t)1 << 30;
     return limits;
 }
 
@@ -44,8 +60,14 @@ tutti_status tti_engine_create(tti_port *port, const tti_secret *secret,
     tti_store_queues_init(&engine->queues, port);
     tti_map_init(&engine->waiters, port);
     tti_map_init(&engine->poppers, port);
+    tti_map_init(&engine->shares, port);
     *engine_out = engine;
     return TUTTI_OK;
+}
+
+const tti_secret *tti_engine_secret(const tti_engine *engine)
+{
+    return &engine->secret;
 }
 
 void tti_engine_destroy(tti_engine *engine)
@@ -57,29 +79,47 @@ void tti_engine_destroy(tti_engine *engine)
     tti_store_queues_release(&engine->queues);
     tti_map_release(&engine->waiters);
     tti_map_release(&engine->poppers);
+    tti_half_open_release(engine);
     tti_secret_release(&engine->secret);
     free(engine);
 }
 
-static void half_open_enter(tti_engine *engine, tti_engine_conn *conn)
+/* A crowd must not fill the log. */
+static void tell_of_dropped(tti_engine *engine, const tti_engine_conn *conn, int64_t now_ns)
 {
-    /* At the end: the list stays in order of hello_until_ns, since all get the same time. */
-    conn->half_open = true;
-    conn->prev = engine->last_half_open;
-    *(conn->prev != NULL ? &conn->prev->next : &engine->half_open) = conn;
-    engine->last_half_open = conn;
-    engine->n_half_open++;
+    if (now_ns < engine->warn_ns) {
+        engine->n_unsaid++;
+        return;
+    }
+    tti_log(TTI_LOG_WARN,
+            "store: %s has not proved that it belongs to the job, and makes room for another one (%" PRIu64
+            " more before; %zu connections, %zu of them not proved)",
+            conn->from, engine->n_unsaid, engine->n_conns, engine->n_half_open + engine->n_spoken);
+    engine->n_unsaid = 0;
+    engine->warn_ns = now_ns + WARN_NS;
 }
 
-static void half_open_leave(tti_engine *engine, tti_engine_conn *conn)
+/* False: there is none to drop. */
+static bool drop_stranger(tti_engine *engine, int64_t now_ns, tti_engine_conn *victim)
 {
-    if (!conn->half_open)
-        return;
-    conn->half_open = false;
-    *(conn->prev != NULL ? &conn->prev->next : &engine->half_open) = conn->next;
-    *(conn->next != NULL ? &conn->next->prev : &engine->last_half_open) = conn->prev;
-    conn->prev = conn->next = NULL;
-    engine->n_half_open--;
+    if (victim == NULL)
+        return false;
+    tell_of_dropped(engine, victim, now_ns);
+    tti_fail(TUTTI_E_AUTH, "it has not proved itself, and others wait");
+    tti_engine_conn_end(engine, victim);
+    return true;
+}
+
+bool tti_engine_relieve(tti_engine *engine, int64_t now_ns)
+{
+    tti_engine_conn *newest = engine->last_half_open, *victim;
+
+    if (engine->n_half_open + engine->n_spoken < 2 || newest == NULL)
+        return false;
+    victim = tti_half_open_victim(engine, newest->from);
+    if (victim == newest)
+        victim = engine->half_open != newest ? engine->half_open : engine->spoken;
+    return drop_stranger(engine, now_ns, victim);
 }
 
 tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const char *from,
@@ -91,10 +131,9 @@ tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const cha
                                 .secret = &engine->secret };
     tti_engine_conn *conn;
 
-    if (engine->n_conns >= engine->limits.conns_max ||
-        engine->n_half_open >= engine->limits.half_open_max) {
-        tti_log(TTI_LOG_INFO, "store: refused %s: %zu connections, %zu of them without hello", from,
-                engine->n_conns, engine->n_half_open);
+    if ((engine->n_conns >= engine->limits.conns_max || engine->n_half_open + engine->n_spoken >= engine->limits.half_open_max) &&
+        !drop_stranger(engine, now_ns, tti_half_open_victim(engine, from))) {
+        tti_log(TTI_LOG_INFO, "store: refused %s: %zu connections, all of them of the job", from, engine->n_conns);
         return NULL;
     }
     conn = calloc(1, sizeof *conn);
@@ -104,8 +143,11 @@ tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const cha
     conn->owner = owner;
     conn->hello_until_ns = now_ns + engine->limits.hello_ns;
     config.peer = conn->from;
+    if (tti_half_open_enter(engine, conn) != TUTTI_OK) {
+        free(conn);
+        return NULL;
+    }
     tti_hello_begin(&conn->hello, engine->port, &config);
-    half_open_enter(engine, conn);
     engine->n_conns++;
     engine->counts.conns++;
     return conn;
@@ -164,7 +206,7 @@ void tti_engine_conn_end(tti_engine *engine, tti_engine_conn *conn)
     tti_log(TTI_LOG_INFO, "store: closing %s: %s", conn->from, tutti_last_error());
     conn->closing = true;
     tti_engine_wait_end(engine, conn); /* nothing shall be handed to it any more */
-    half_open_leave(engine, conn);
+    tti_half_open_leave(engine, conn);
     tti_engine_conn_dirty(engine, conn);
 }
 
@@ -173,13 +215,25 @@ void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn)
     tti_engine_wait_end(engine, conn);
     queue_remove(&engine->ready, conn, QUEUE_READY);
     queue_remove(&engine->dirty, conn, QUEUE_DIRTY);
-    half_open_leave(engine, conn);
+    tti_half_open_leave(engine, conn);
     engine->n_conns--;
-    engine->input_bytes -= conn->in.size;
+    engine->input_bytes -= conn->in.size + conn->wire_in.size;
+    engine->output_bytes -= conn->out_counted;
+    tti_tls_free(conn->tls);
     tti_buffer_release(&conn->in);
     tti_buffer_release(&conn->out);
+    tti_buffer_release(&conn->wire_in);
+    tti_buffer_release(&conn->wire_out);
     tti_hello_release(&conn->hello);
     free(conn);
+}
+
+void tti_engine_count_output(tti_engine *engine, tti_engine_conn *conn)
+{
+    const size_t size = conn->out.size + conn->wire_out.size;
+
+    engine->output_bytes += size - conn->out_counted;
+    conn->out_counted = size;
 }
 
 /* Bytes at the front of conn->in are done with. */
@@ -187,6 +241,28 @@ static void consume(tti_engine *engine, tti_engine_conn *conn, size_t bytes)
 {
     tti_buffer_consume(&conn->in, bytes);
     engine->input_bytes -= bytes;
+}
+
+/* What the peer may still have is all that is left in out. */
+static void end_hello(tti_engine *engine, tti_engine_conn *conn)
+{
+    size_t      bytes;
+    const void *words = tti_hello_last_words(&conn->hello, &bytes);
+
+    tti_buffer_consume(&conn->out, conn->out.size);
+    conn->has_last_words = bytes > 0 && tti_buffer_append(&conn->out, words, bytes) == TUTTI_OK;
+    if (bytes > 0) { /* perhaps a member that was set up otherwise, which somebody waits for; strangers can say as much */
+        tti_log(engine->has_warned ? TTI_LOG_DEBUG : TTI_LOG_WARN, "store: %s", tutti_last_error());
+        engine->has_warned = true;
+    }
+    tti_engine_conn_end(engine, conn);
+}
+
+static void open_conn(tti_engine *engine, tti_engine_conn *conn)
+{
+    tti_half_open_leave(engine, conn);
+    conn->open = true;
+    tti_hello_release(&conn->hello);
 }
 
 static void serve_hello(tti_engine *engine, tti_engine_conn *conn)
@@ -197,7 +273,7 @@ static void serve_hello(tti_engine *engine, tti_engine_conn *conn)
     if (bytes > conn->in.size)
         bytes = conn->in.size;
     if (tti_hello_feed(&conn->hello, tti_buffer_data(&conn->in), bytes) != TUTTI_OK) {
-        tti_engine_conn_end(engine, conn);
+        end_hello(engine, conn);
         return;
     }
     consume(engine, conn, bytes);
@@ -207,14 +283,34 @@ static void serve_hello(tti_engine *engine, tti_engine_conn *conn)
             tti_engine_conn_end(engine, conn);
             return;
         }
+        tti_engine_count_output(engine, conn);
+        tti_half_open_spoke(engine, conn);
         tti_hello_sent(&conn->hello, bytes);
         tti_engine_conn_dirty(engine, conn);
     }
-    if (tti_hello_done(&conn->hello)) {
-        half_open_leave(engine, conn);
-        conn->open = true;
-        tti_hello_release(&conn->hello);
-    }
+    if (!tti_hello_done(&conn->hello))
+        return;
+    if (tti_hello_seal(&conn->hello) == TTI_SEAL_NONE)
+        open_conn(engine, conn);
+    else if (tti_engine_tls_begin(conn) != TUTTI_OK)
+        tti_engine_conn_end(engine, conn);
+}
+
+/* Go on with TLS as far as what has come allows. */
+static void serve_tls(tti_engine *engine, tti_engine_conn *conn)
+{
+    bool open = false;
+
+    if (tti_engine_tls_input(engine, conn, &open) != TUTTI_OK)
+        tti_engine_conn_end(engine, conn);
+    else if (open && !conn->open)
+        open_conn(engine, conn);
+}
+
+/* Bytes that the driver has not sent yet. */
+static size_t unsent(const tti_engine_conn *conn)
+{
+    return conn->out.size + conn->wire_out.size;
 }
 
 /* One complete frame at the front of conn->in. False: there is none yet, or the connection ends. */
@@ -247,7 +343,9 @@ static void serve_conn(tti_engine *engine, tti_engine_conn *conn)
 {
     while (!conn->closing && !conn->open && conn->in.size > 0 && tti_hello_wants(&conn->hello) > 0)
         serve_hello(engine, conn);
-    while (!conn->closing && conn->open && conn->out.size < OUT_HIGH && serve_frame(engine, conn))
+    if (!conn->closing && conn->tls != NULL)
+        serve_tls(engine, conn);
+    while (!conn->closing && conn->open && unsent(conn) < OUT_HIGH && serve_frame(engine, conn))
         continue;
 }
 
@@ -260,17 +358,25 @@ static void serve_ready(tti_engine *engine)
         serve_conn(engine, conn);
 }
 
+/* Whoever has no more than that is not to blame for a lack of room. */
+static size_t fair_input(const tti_engine *engine)
+{
+    const size_t part = engine->limits.input_bytes_max / 16;
+
+    return part < FAIR_INPUT ? part : FAIR_INPUT;
+}
+
 void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *data, size_t bytes)
 {
     tutti_status st = TUTTI_OK;
 
     if (conn->closing)
         return;
-    if (engine->input_bytes + bytes > engine->limits.input_bytes_max)
+    if (engine->input_bytes + bytes > engine->limits.input_bytes_max && conn->in.size + bytes > fair_input(engine))
         st = tti_fail(TUTTI_E_NOMEM, "%zu bytes of incomplete requests, %zu are the most",
                       engine->input_bytes + bytes, engine->limits.input_bytes_max);
     if (st == TUTTI_OK)
-        st = tti_buffer_append(&conn->in, data, bytes);
+        st = tti_buffer_append(conn->tls != NULL ? &conn->wire_in : &conn->in, data, bytes);
     if (st != TUTTI_OK) {
         tti_engine_conn_end(engine, conn);
         return;
@@ -283,21 +389,36 @@ void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *dat
 
 int64_t tti_engine_deadline(const tti_engine *engine)
 {
-    return engine->half_open != NULL ? engine->half_open->hello_until_ns : TTI_FOREVER;
+    const int64_t silent = engine->half_open != NULL ? engine->half_open->hello_until_ns : TTI_FOREVER;
+    const int64_t spoken = engine->spoken != NULL ? engine->spoken->hello_until_ns : TTI_FOREVER;
+
+    return silent < spoken ? silent : spoken;
+}
+
+static void end_late(tti_engine *engine, int64_t now_ns, tti_engine_conn *const *oldest)
+{
+    while (*oldest != NULL && (*oldest)->hello_until_ns <= now_ns) {
+        tti_fail(TUTTI_E_TIMEOUT, "no hello within %lld ms",
+                 (long long)(engine->limits.hello_ns / TTI_MS));
+        tti_engine_conn_end(engine, *oldest);
+    }
 }
 
 void tti_engine_tick(tti_engine *engine, int64_t now_ns)
 {
-    while (engine->half_open != NULL && engine->half_open->hello_until_ns <= now_ns) {
-        tti_fail(TUTTI_E_TIMEOUT, "no hello within %lld ms",
-                 (long long)(engine->limits.hello_ns / TTI_MS));
-        tti_engine_conn_end(engine, engine->half_open);
-    }
+    end_late(engine, now_ns, &engine->half_open);
+    end_late(engine, now_ns, &engine->spoken);
 }
 
 tti_engine_conn *tti_engine_next(tti_engine *engine)
 {
-    return dequeue(&engine->dirty, QUEUE_DIRTY);
+    tti_engine_conn *conn = dequeue(&engine->dirty, QUEUE_DIRTY);
+
+    if (conn != NULL && conn->tls != NULL && !conn->closing && tti_engine_tls_output(conn) != TUTTI_OK) {
+        tti_engine_conn_end(engine, conn);
+        conn = dequeue(&engine->dirty, QUEUE_DIRTY); /* there is one: that, if no other */
+    }
+    return conn;
 }
 
 void *tti_engine_owner(const tti_engine_conn *conn)
@@ -307,19 +428,22 @@ void *tti_engine_owner(const tti_engine_conn *conn)
 
 const void *tti_engine_output(const tti_engine_conn *conn, size_t *bytes_out)
 {
-    *bytes_out = conn->closing ? 0 : conn->out.size;
-    return tti_buffer_data(&conn->out);
+    const tti_buffer *out = conn->tls != NULL ? &conn->wire_out : &conn->out;
+
+    *bytes_out = conn->closing && !conn->has_last_words ? 0 : out->size;
+    return tti_buffer_data(out);
 }
 
 void tti_engine_sent(tti_engine *engine, tti_engine_conn *conn, size_t bytes)
 {
-    const bool was_high = conn->out.size >= OUT_HIGH;
+    const bool was_high = unsent(conn) >= OUT_HIGH;
 
-    tti_buffer_consume(&conn->out, bytes);
+    tti_buffer_consume(conn->tls != NULL ? &conn->wire_out : &conn->out, bytes);
+    tti_engine_count_output(engine, conn);
     engine->counts.went += bytes;
-    if (was_high || conn->out.size > 0)
+    if (was_high || unsent(conn) > 0)
         tti_engine_conn_dirty(engine, conn);
-    if (was_high && conn->out.size < OUT_HIGH && conn->in.size > 0) {
+    if (was_high && unsent(conn) < OUT_HIGH && conn->in.size > 0) {
         tti_engine_conn_ready(engine, conn);
         serve_ready(engine);
     }
@@ -332,7 +456,7 @@ bool tti_engine_closing(const tti_engine_conn *conn)
 
 bool tti_engine_reads(const tti_engine_conn *conn)
 {
-    return !conn->closing && conn->out.size < OUT_HIGH;
+    return !conn->closing && unsent(conn) < OUT_HIGH;
 }
 
 tti_engine_counts tti_engine_counted(const tti_engine *engine)
@@ -343,6 +467,11 @@ tti_engine_counts tti_engine_counted(const tti_engine *engine)
 size_t tti_engine_n_conns(const tti_engine *engine)
 {
     return engine->n_conns;
+}
+
+size_t tti_engine_n_half_open(const tti_engine *engine)
+{
+    return engine->n_half_open + engine->n_spoken;
 }
 
 size_t tti_engine_n_keys(const tti_engine *engine)

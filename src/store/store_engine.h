@@ -5,7 +5,7 @@
  * How     The driver reports: a connection came, these bytes came, these went, it is gone, it is
  *         now that late. After each report it asks for the connections that need it
  *         (tti_engine_next) and sends their output, then closes those that shall be closed. Nothing
- *         is served before the hello is done.
+ *         is served before the hello is done, and TLS where the secret asks for it.
  *
  *           input --> hello --> frames --> map, queues --> replies --> output
  *                                 |            |
@@ -14,7 +14,9 @@
  *         key that it misses. A change of a key moves all who wait for it, a push one of those who
  *         wait for the queue; they are served from a list, so nothing here recurses.
  * Limits  tti_engine_limits. A connection that breaks the protocol, or leaves its hello undone for
- *         too long, is closed; one that does not read its replies is not read from. */
+ *         too long, is closed; one that does not read its replies is not read from. With too many connections the newcomer is
+ *         taken, and one goes that has not proved itself (store_half_open.c). What does not fit into the store is refused,
+ *         and the connection goes on. */
 #ifndef TTI_STORE_STORE_ENGINE_H
 #define TTI_STORE_STORE_ENGINE_H
 
@@ -27,10 +29,14 @@ typedef struct tti_engine_conn tti_engine_conn;
 /** Zero fields mean the default in brackets. */
 typedef struct tti_engine_limits {
     size_t  conns_max;        /* connections (16384) */
-    size_t  half_open_max;    /* of them, before their hello is done (4096) */
+    size_t  half_open_max;    /* of them, before their hello is done (12288) */
     size_t  stored_bytes_max; /* keys and values (4 GiB) */
     size_t  input_bytes_max;  /* of requests that are not complete yet, all connections (1 GiB) */
     int64_t hello_ns;         /* from the connection to the end of its hello (10 s) */
+    size_t  stored_keys_max;  /* keys and queues (4194304) */
+    size_t  client_bytes_max; /* by which the store grows by requests of one connection (1 GiB) */
+    size_t  client_keys_max;  /* the same, keys and queues (1048576) */
+    size_t  output_bytes_max; /* of replies that are not sent yet, all connections (1 GiB) */
 } tti_engine_limits;
 
 /** port gives nonces and the key of the map, nothing else. secret is copied; limits may be NULL.
@@ -40,10 +46,16 @@ tutti_status tti_engine_create(tti_port *port, const tti_secret *secret,
 /** Every connection must have been dropped. NULL is fine. */
 void tti_engine_destroy(tti_engine *engine);
 
-/** A connection came from `from` (a text for the log, copied). owner comes back from
- * tti_engine_owner(). NULL: refused, close it. */
+/** What connections have to prove; for drivers, who can look at sockets. */
+const tti_secret *tti_engine_secret(const tti_engine *engine);
+
+/** A connection came from `from` (its address, copied: for the log, and for the part of all that an address may have).
+ * owner comes back from tti_engine_owner(). NULL: refused, close it. */
 tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const char *from,
                                    void *owner);
+/** The driver's means run short (descriptors): end a connection that has not proved itself, but not the newest. False:
+ * there is none. */
+bool tti_engine_relieve(tti_engine *engine, int64_t now_ns);
 /** Bytes came. */
 void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *data, size_t bytes);
 /** The connection is closed; conn is gone. */
@@ -56,7 +68,7 @@ int64_t tti_engine_deadline(const tti_engine *engine);
 /** The next connection with output or the wish to be closed, each once; NULL: no more. */
 tti_engine_conn *tti_engine_next(tti_engine *engine);
 void            *tti_engine_owner(const tti_engine_conn *conn);
-/** Bytes to be sent, valid until the next call on the engine. */
+/** Bytes to be sent, valid until the next call on the engine. Of one that is closing: as far as they fit at once. */
 const void *tti_engine_output(const tti_engine_conn *conn, size_t *bytes_out);
 /** So many of them have gone. */
 void tti_engine_sent(tti_engine *engine, tti_engine_conn *conn, size_t bytes);
@@ -76,6 +88,7 @@ typedef struct tti_engine_counts {
 /** Facts for tests and status pages. */
 tti_engine_counts tti_engine_counted(const tti_engine *engine);
 size_t tti_engine_n_conns(const tti_engine *engine);
+size_t tti_engine_n_half_open(const tti_engine *engine);
 size_t tti_engine_n_keys(const tti_engine *engine);
 
 #endif

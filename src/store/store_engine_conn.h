@@ -9,7 +9,7 @@
 #include "store/store_engine.h"
 #include "store/store_proto.h"
 #include "store/store_queue.h"
-#include "wire/hello.h"
+#include "wire/tls.h"
 
 enum { QUEUE_READY, QUEUE_DIRTY, QUEUE_COUNT, FROM_MAX = 96 };
 
@@ -26,19 +26,30 @@ typedef struct conn_wait {
     struct tti_engine_conn *prev, *next;
 } conn_wait;
 
+/** The half-open connections of one address: store_half_open.c. */
+typedef struct tti_half_open_share tti_half_open_share;
+
 struct tti_engine_conn {
     tti_engine_conn *prev, *next; /* half-open ones, oldest first */
+    tti_engine_conn *share_prev, *share_next; /* those of its address */
+    tti_half_open_share *share; /* NULL: it is not half-open, or */
+    bool             has_spoken; /* it has said hello, and is to prove it: prev and next are of those */
     tti_engine_conn *queue_next[QUEUE_COUNT];
     bool             queued[QUEUE_COUNT];
     void            *owner;
     char             from[FROM_MAX];
-    bool             half_open; /* in that list */
     bool             open;      /* the hello is done */
     bool             closing;   /* the driver shall close it; serves nothing any more */
     int64_t          hello_until_ns;
     tti_hello        hello;
     tti_buffer       in;
     tti_buffer       out;
+    tti_tls         *tls;              /* NULL: in and out are what the driver brings and takes */
+    tti_buffer       wire_in, wire_out; /* with TLS these are */
+    bool             has_last_words;   /* closing: the peer is to have what is left, if it fits */
+    size_t           out_counted; /* of out's and wire_out's bytes, in the engine's output_bytes */
+    int64_t          stored_bytes; /* by how much the store has grown by its requests */
+    int64_t          stored_keys;
     conn_wait        wait;
 };
 
@@ -55,16 +66,25 @@ struct tti_engine {
     tti_map           waiters; /* key -> first connection of its circle, for a value */
     tti_map           poppers; /* the same, for the next value of a queue */
     tti_engine_conn  *half_open, *last_half_open;
+    tti_map           shares; /* address -> its half-open connections */
     conn_queue        ready; /* may have input to serve */
     conn_queue        dirty; /* for tti_engine_next() */
     size_t            n_conns;
-    size_t            n_half_open;
+    size_t            n_half_open; /* that have said nothing yet */
+    tti_engine_conn  *spoken, *last_spoken;
+    size_t            n_spoken; /* that have said hello, and are to prove it */
     size_t            input_bytes; /* of all conn->in */
+    size_t            output_bytes; /* of all conn->out and wire_out */
+    int64_t           warn_ns;      /* of dropped half-open ones: not before */
+    uint64_t          n_unsaid;     /* of them since the last warning */
     tti_engine_counts counts;
+    bool              has_warned; /* of a client that does not agree on TLS */
 };
 
 void tti_engine_conn_ready(tti_engine *engine, tti_engine_conn *conn);
 void tti_engine_conn_dirty(tti_engine *engine, tti_engine_conn *conn);
+/** After every change of conn->out. */
+void tti_engine_count_output(tti_engine *engine, tti_engine_conn *conn);
 /** Close it, for the reason that is this thread's last error. */
 void tti_engine_conn_end(tti_engine *engine, tti_engine_conn *conn);
 
@@ -77,6 +97,12 @@ tutti_status tti_engine_reply(tti_engine *engine, tti_engine_conn *conn, tti_sto
                               uint32_t id, const void *body, size_t size);
 tutti_status tti_engine_reply_failure(tti_engine *engine, tti_engine_conn *conn, tti_store_op op,
                                       uint32_t id, tutti_status status);
+
+/** With TLS: its hello is done; what came is to be read (open: the handshake is done, too); what is to go is to be
+ * encrypted. A failure ends the connection. */
+tutti_status tti_engine_tls_begin(tti_engine_conn *conn);
+tutti_status tti_engine_tls_input(tti_engine *engine, tti_engine_conn *conn, bool *open_out);
+tutti_status tti_engine_tls_output(tti_engine_conn *conn);
 
 /** GET, WAIT and MULTI_GET; QUEUE_POP; CANCEL. */
 tutti_status tti_engine_serve_wait(tti_engine *engine, tti_engine_conn *conn,

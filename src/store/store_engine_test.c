@@ -423,7 +423,7 @@ static void unread_replies_hold_the_reader_up(void **state)
 static void limits_hold(void **state)
 {
     char             big[1001];
-    tti_engine_conn *a = join(), *b, *c;
+    tti_engine_conn *a = join(), *b, *c, *d;
 
     (void)state;
     memset(big, 'b', 1000);
@@ -441,12 +441,165 @@ static void limits_hold(void **state)
     c = tti_engine_accept(engine, 0, "c", NULL);
     assert_non_null(b);
     assert_non_null(c);
-    assert_null(tti_engine_accept(engine, 0, "d", NULL)); /* three are the most */
+    d = tti_engine_accept(engine, 0, "d", NULL); /* three are the most: the oldest stranger goes */
+    assert_non_null(d);
+    assert_true(tti_engine_closing(b));
+    assert_false(tti_engine_closing(c));
+    tti_engine_drop(engine, b);
+    tti_engine_drop(engine, c);
+    tti_engine_drop(engine, d);
+    b = join();
+    c = join();
+    assert_null(tti_engine_accept(engine, 0, "e", NULL)); /* all of them are of the job */
     tti_engine_drop(engine, a);
-    assert_null(tti_engine_accept(engine, 0, "e", NULL)); /* two without hello */
     tti_engine_drop(engine, b);
     tti_engine_drop(engine, c);
     assert_int_equal(tti_engine_n_conns(engine), 0);
+}
+
+/* 20,000 connections that say nothing, from one address: somebody else's hello is not disturbed, and of the flood the
+ * oldest go. */
+static void a_flood_drops_its_own(void **state)
+{
+    enum { FLOOD = 20000 };
+    tti_engine_conn *other = tti_engine_accept(engine, 0, "10.0.0.2", NULL), *conn, *proved;
+    int              i;
+
+    (void)state;
+    for (i = 0; i < FLOOD; i++) {
+        conn = tti_engine_accept(engine, i, "10.0.0.1", NULL);
+        assert_non_null(conn);
+        while ((conn = tti_engine_next(engine)) != NULL)
+            tti_engine_drop(engine, conn);
+        if (i % 1000 == 0) {
+            proved = join();
+            tti_engine_drop(engine, proved);
+        }
+    }
+    assert_false(tti_engine_closing(other));
+    assert_int_equal(tti_engine_n_half_open(engine), 12288);
+    assert_true(tti_engine_relieve(engine, 0));
+    assert_false(tti_engine_closing(other));
+    assert_int_equal(tti_engine_n_half_open(engine), 12287);
+    tti_engine_tick(engine, 20 * TTI_SECOND);
+    while ((conn = tti_engine_next(engine)) != NULL)
+        tti_engine_drop(engine, conn);
+    assert_int_equal(tti_engine_n_conns(engine), 0);
+    assert_false(tti_engine_relieve(engine, 0));
+}
+
+/* Somebody who has said hello, and is waited for to prove it, outlives a flood from its own address. */
+static void who_has_said_hello_outlives_the_silent(void **state)
+{
+    const tti_hello_config config = { .client = true, .purpose = TTI_PURPOSE_STORE, .rank = TTI_HELLO_NO_RANK };
+    tti_engine_conn       *member = tti_engine_accept(engine, 0, "10.0.0.1", NULL), *conn;
+    tti_hello              hello;
+    const void            *data;
+    size_t                 bytes;
+    int                    i;
+
+    (void)state;
+    tti_hello_begin(&hello, tti_port_system(), &config);
+    data = tti_hello_output(&hello, &bytes);
+    tti_engine_input(engine, member, data, bytes);
+    for (i = 0; i < 20000; i++) {
+        conn = tti_engine_accept(engine, i, "10.0.0.1", NULL);
+        assert_non_null(conn);
+        while ((conn = tti_engine_next(engine)) != NULL)
+            if (tti_engine_closing(conn))
+                tti_engine_drop(engine, conn);
+    }
+    assert_false(tti_engine_closing(member));
+    tti_engine_tick(engine, 20 * TTI_SECOND);
+    assert_true(tti_engine_closing(member)); /* but not its own time */
+    while ((conn = tti_engine_next(engine)) != NULL)
+        tti_engine_drop(engine, conn);
+    tti_hello_release(&hello);
+    assert_int_equal(tti_engine_n_conns(engine), 0);
+}
+
+/* Several addresses that flood at once, and one member of each: who has more than its part loses its oldest. */
+static void floods_from_several_addresses_share(void **state)
+{
+    enum { HOSTS = 8, EACH = 2000 };
+    tti_engine_conn *conn, *last = NULL;
+    char             from[16];
+    int              i;
+
+    (void)state;
+    for (i = 0; i < HOSTS * EACH; i++) {
+        snprintf(from, sizeof from, "10.0.1.%d", i % HOSTS);
+        last = tti_engine_accept(engine, i, from, NULL);
+        assert_non_null(last);
+        while ((conn = tti_engine_next(engine)) != NULL) {
+            assert_ptr_not_equal(conn, last);
+            tti_engine_drop(engine, conn);
+        }
+    }
+    assert_false(tti_engine_closing(last));
+    assert_int_equal(tti_engine_n_half_open(engine), 12288);
+    tti_engine_tick(engine, 20 * TTI_SECOND);
+    while ((conn = tti_engine_next(engine)) != NULL)
+        tti_engine_drop(engine, conn);
+}
+
+static int setup_quotas(void **state)
+{
+    const tti_engine_limits limits = { .stored_keys_max = 4, .client_keys_max = 3, .client_bytes_max = 100,
+                                       .output_bytes_max = 300 };
+
+    (void)state;
+    return setup_with(&limits);
+}
+
+static void clients_have_quotas(void **state)
+{
+    tti_engine_conn *a = join(), *b = join();
+    char             big[91];
+
+    (void)state;
+    memset(big, 'b', 90);
+    big[90] = '\0';
+    ask(a, TTI_STORE_SET, 1, "k", big);
+    assert_int_equal(answer(a, 1, ""), TUTTI_OK);
+    ask(a, TTI_STORE_SET, 2, "second", "0123456789");
+    assert_int_equal(answer(a, 2, NULL), TUTTI_E_STORE); /* its bytes */
+    ask(b, TTI_STORE_SET, 1, "second", "0123456789");
+    assert_int_equal(answer(b, 1, ""), TUTTI_OK); /* the other's are not touched */
+    ask(a, TTI_STORE_DELETE, 3, "k", NULL);
+    assert_int_equal(answer(a, 3, NULL), TUTTI_OK);
+    ask(a, TTI_STORE_MULTI_SET, 4, "1 2 3", "x");
+    assert_int_equal(answer(a, 4, ""), TUTTI_OK); /* what was deleted counts no more */
+    ask(a, TTI_STORE_SET, 5, "4", "x");
+    assert_int_equal(answer(a, 5, NULL), TUTTI_E_STORE); /* keys */
+    ask(a, TTI_STORE_SET, 6, "3", "another");
+    assert_int_equal(answer(a, 6, ""), TUTTI_OK); /* one that is there */
+    ask(b, TTI_STORE_QUEUE_PUSH, 2, "q", "x");
+    assert_int_equal(answer(b, 2, NULL), TUTTI_E_STORE); /* of all clients */
+    assert_int_equal(tti_engine_n_keys(engine), 4);
+    tti_engine_drop(engine, a);
+    tti_engine_drop(engine, b);
+}
+
+/* Who asks for much and reads nothing loses its connection, not the others theirs. */
+static void unread_replies_are_bounded(void **state)
+{
+    tti_engine_conn *a = join(), *b = join();
+    char             big[81];
+    uint32_t         id;
+
+    (void)state;
+    memset(big, 'b', 80);
+    big[80] = '\0';
+    ask(a, TTI_STORE_SET, 0, "k", big);
+    assert_int_equal(answer(a, 0, ""), TUTTI_OK);
+    for (id = 1; id <= 8 && !tti_engine_closing(b); id++)
+        ask(b, TTI_STORE_GET, id, "k", NULL);
+    assert_true(tti_engine_closing(b));
+    tti_engine_drop(engine, b);
+    ask(a, TTI_STORE_GET, 1, "k", NULL);
+    assert_int_equal(answer(a, 1, big), TUTTI_OK);
+    tti_engine_drop(engine, a);
 }
 
 static void slow_hellos_and_slow_requests_are_ended(void **state)
@@ -508,6 +661,11 @@ int main(void)
         cmocka_unit_test_setup_teardown(pieces_do_not_matter, setup, teardown),
         cmocka_unit_test_setup_teardown(unread_replies_hold_the_reader_up, setup, teardown),
         cmocka_unit_test_setup_teardown(limits_hold, setup_tight, teardown),
+        cmocka_unit_test_setup_teardown(a_flood_drops_its_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(who_has_said_hello_outlives_the_silent, setup, teardown),
+        cmocka_unit_test_setup_teardown(floods_from_several_addresses_share, setup, teardown),
+        cmocka_unit_test_setup_teardown(clients_have_quotas, setup_quotas, teardown),
+        cmocka_unit_test_setup_teardown(unread_replies_are_bounded, setup_quotas, teardown),
         cmocka_unit_test_setup_teardown(slow_hellos_and_slow_requests_are_ended, setup_tight,
                                         teardown),
         cmocka_unit_test_setup_teardown(nothing_is_served_before_the_hello, setup, teardown),

@@ -91,8 +91,9 @@ static bool make_room(tti_port_server *s)
 /* False: it is refused. */
 static bool take_in(tti_port_server *s, tti_handle handle, const tti_addr *from)
 {
-    char  text[TTI_ADDR_TEXT_MAX];
-    conn *c;
+    tti_addr address = *from;
+    char     text[TTI_ADDR_TEXT_MAX];
+    conn    *c;
 
     if (s->n_conns == s->room && !make_room(s))
         return false;
@@ -101,7 +102,12 @@ static bool take_in(tti_port_server *s, tti_handle handle, const tti_addr *from)
         return false;
     c->handle = handle;
     c->at = s->n_conns;
-    c->engine_conn = tti_engine_accept(s->engine, tti_port_now(s->port), tti_addr_format(from, text, sizeof text), c);
+    if (tti_secret_check_user(tti_engine_secret(s->engine), s->port, handle, "a client") != TUTTI_OK) {
+        free(c);
+        return false;
+    }
+    address.port = 0; /* all connections of a process are from one */
+    c->engine_conn = tti_engine_accept(s->engine, tti_port_now(s->port), tti_addr_format(&address, text, sizeof text), c);
     if (c->engine_conn == NULL) {
         free(c);
         return false;

@@ -12,28 +12,69 @@
 tutti_status tti_engine_reply(tti_engine *engine, tti_engine_conn *conn, tti_store_op op,
                               uint32_t id, const void *body, size_t size)
 {
+    tutti_status st;
+
+    if (engine->output_bytes + size > engine->limits.output_bytes_max)
+        return tti_fail(TUTTI_E_NOMEM, "%zu bytes of replies that nobody reads, %zu are the most", engine->output_bytes,
+                        engine->limits.output_bytes_max);
     tti_engine_conn_dirty(engine, conn);
-    return tti_store_reply_write(op, id, TUTTI_OK, body, size, &conn->out);
+    st = tti_store_reply_write(op, id, TUTTI_OK, body, size, &conn->out);
+    tti_engine_count_output(engine, conn);
+    return st;
 }
 
 tutti_status tti_engine_reply_failure(tti_engine *engine, tti_engine_conn *conn, tti_store_op op,
                                       uint32_t id, tutti_status status)
 {
-    const char *words = tutti_last_error();
+    const char  *words = tutti_last_error();
+    tutti_status st;
 
     tti_engine_conn_dirty(engine, conn);
-    return tti_store_reply_write(op, id, status, words, strnlen(words, TTI_STORE_WORDS_MAX),
-                                 &conn->out);
+    st = tti_store_reply_write(op, id, status, words, strnlen(words, TTI_STORE_WORDS_MAX), &conn->out);
+    tti_engine_count_output(engine, conn);
+    return st;
+}
+
+static size_t bytes_stored(const tti_engine *engine)
+{
+    return engine->values.bytes + engine->queues.bytes + engine->queues.map.bytes;
+}
+
+static size_t keys_stored(const tti_engine *engine)
+{
+    return engine->values.count + engine->queues.map.count;
+}
+
+/* What of the store a connection has made, by what one of its requests has changed. */
+static void count_stored(const tti_engine *engine, tti_engine_conn *conn, size_t bytes_before, size_t keys_before)
+{
+    conn->stored_bytes += (int64_t)(bytes_stored(engine) - bytes_before);
+    conn->stored_keys += (int64_t)(keys_stored(engine) - keys_before);
+}
+
+static bool has_key(const tti_engine *engine, tti_slice key)
+{
+    return tti_map_get(&engine->values, key.data, key.size, NULL, NULL) ||
+           tti_store_queues_len(&engine->queues, key.data, key.size) > 0;
 }
 
 /* Whether so many bytes more fit; deleting makes room again. */
-static tutti_status check_room(const tti_engine *engine, tti_slice key, size_t bytes)
+static tutti_status check_room(const tti_engine *engine, const tti_engine_conn *conn, tti_slice key, size_t bytes)
 {
-    const size_t used = engine->values.bytes + engine->queues.bytes + engine->queues.map.bytes;
+    const tti_engine_limits *limits = &engine->limits;
+    const size_t             used = bytes_stored(engine), keys = keys_stored(engine), more = key.size + bytes;
 
-    if (used + key.size + bytes > engine->limits.stored_bytes_max)
-        return tti_fail(TUTTI_E_STORE, "the store is full: %zu of %zu bytes are in use", used,
-                        engine->limits.stored_bytes_max);
+    if (used + more > limits->stored_bytes_max)
+        return tti_fail(TUTTI_E_STORE, "the store is full: %zu of %zu bytes are in use", used, limits->stored_bytes_max);
+    if (keys >= limits->stored_keys_max && !has_key(engine, key))
+        return tti_fail(TUTTI_E_STORE, "the store is full: it has %zu keys, %zu are the most", keys,
+                        limits->stored_keys_max);
+    if (conn->stored_bytes + (int64_t)more > (int64_t)limits->client_bytes_max)
+        return tti_fail(TUTTI_E_STORE, "this client has filled its part of the store: %lld of %zu bytes",
+                        (long long)conn->stored_bytes, limits->client_bytes_max);
+    if (conn->stored_keys >= (int64_t)limits->client_keys_max && !has_key(engine, key))
+        return tti_fail(TUTTI_E_STORE, "this client has filled its part of the store: %lld keys, %zu are the most",
+                        (long long)conn->stored_keys, limits->client_keys_max);
     return TUTTI_OK;
 }
 
@@ -41,7 +82,7 @@ static tutti_status serve_set(tti_engine *engine, tti_engine_conn *conn,
                               const tti_store_request *request)
 {
     const tti_slice key = request->keys[0];
-    tutti_status    st = check_room(engine, key, request->value.size);
+    tutti_status    st = check_room(engine, conn, key, request->value.size);
 
     if (st == TUTTI_OK)
         st = tti_map_put(&engine->values, key.data, key.size, request->value.data,
@@ -82,7 +123,7 @@ static tutti_status serve_add(tti_engine *engine, tti_engine_conn *conn,
     const tti_slice key = request->keys[0];
     shown_key       room;
     int64_t         sum = 0;
-    tutti_status    st = check_room(engine, key, TTI_STORE_NUMBER_MAX);
+    tutti_status    st = check_room(engine, conn, key, TTI_STORE_NUMBER_MAX);
 
     if (st == TUTTI_OK)
         st = tti_store_map_add(&engine->values, key.data, key.size, request->number,
@@ -98,7 +139,7 @@ static tutti_status serve_append(tti_engine *engine, tti_engine_conn *conn,
 {
     const tti_slice key = request->keys[0];
     shown_key       room;
-    tutti_status    st = check_room(engine, key, request->value.size);
+    tutti_status    st = check_room(engine, conn, key, request->value.size);
 
     if (st == TUTTI_OK)
         st = tti_store_map_append(&engine->values, key.data, key.size, request->value.data,
@@ -119,7 +160,7 @@ static tutti_status serve_multi_set(tti_engine *engine, tti_engine_conn *conn,
     for (i = 0; i < request->n_keys && st == TUTTI_OK; i++) {
         const tti_slice key = request->keys[i], value = request->values[i];
 
-        st = check_room(engine, key, value.size);
+        st = check_room(engine, conn, key, value.size);
         if (st == TUTTI_OK)
             st = tti_map_put(&engine->values, key.data, key.size, value.data, value.size);
         if (st == TUTTI_OK)
@@ -138,7 +179,7 @@ static tutti_status serve_push(tti_engine *engine, tti_engine_conn *conn,
     tutti_status    st;
 
     if (!tti_engine_hand_over(engine, key, request->value)) {
-        st = check_room(engine, key, request->value.size);
+        st = check_room(engine, conn, key, request->value.size);
         if (st == TUTTI_OK)
             st = tti_store_queues_push(&engine->queues, key.data, key.size, request->value.data,
                                        request->value.size);
@@ -208,7 +249,7 @@ static tutti_status serve_compare_set(tti_engine *engine, tti_engine_conn *conn,
     const void     *val = NULL;
     size_t          size = 0;
     bool            changed = false;
-    tutti_status    st = check_room(engine, key, request->value.size);
+    tutti_status    st = check_room(engine, conn, key, request->value.size);
 
     if (st == TUTTI_OK)
         st = tti_store_map_compare_set(&engine->values, key.data, key.size, request->expected.data,
@@ -230,14 +271,10 @@ static tutti_status reply_u8(tti_engine *engine, tti_engine_conn *conn,
     return tti_engine_reply(engine, conn, request->op, request->id, &body, sizeof body);
 }
 
-tutti_status tti_engine_serve(tti_engine *engine, tti_engine_conn *conn,
-                              const tti_store_request *request)
+static tutti_status serve(tti_engine *engine, tti_engine_conn *conn, const tti_store_request *request)
 {
     const tti_slice key = request->keys[0];
 
-    if (conn->wait.active && request->op != TTI_STORE_CANCEL)
-        return tti_fail(TUTTI_E_STORE, "'%s' came while '%s' was waiting",
-                        tti_store_op_name(request->op), tti_store_op_name(conn->wait.op));
     switch (request->op) {
     case TTI_STORE_SET: return serve_set(engine, conn, request);
     case TTI_STORE_GET:
@@ -264,4 +301,18 @@ tutti_status tti_engine_serve(tti_engine *engine, tti_engine_conn *conn,
     case TTI_STORE_OP_END: break;
     }
     return tti_fail(TUTTI_E_STORE, "unknown operation %d", (int)request->op);
+}
+
+tutti_status tti_engine_serve(tti_engine *engine, tti_engine_conn *conn,
+                              const tti_store_request *request)
+{
+    const size_t bytes = bytes_stored(engine), keys = keys_stored(engine);
+    tutti_status st;
+
+    if (conn->wait.active && request->op != TTI_STORE_CANCEL)
+        return tti_fail(TUTTI_E_STORE, "'%s' came while '%s' was waiting",
+                        tti_store_op_name(request->op), tti_store_op_name(conn->wait.op));
+    st = serve(engine, conn, request);
+    count_stored(engine, conn, bytes, keys);
+    return st;
 }

@@ -10,13 +10,15 @@
  * True    No default loop, no uv_spawn, no uv_signal. A uv_tcp_t lives until its close callback,
  *         and with it the connection; the engine forgets the connection before that.
  * Fails   A port that is taken, an address that is not ours: store_listen.c says so. Later failures close
- *         one connection each; while descriptors lack, new connections are turned away. */
+ *         one connection each. Where few descriptors are left a connection that has not proved itself goes for each that
+ *         comes; while there is none at all, new ones are turned away. */
 #include "store/store_server.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include <uv.h>
 #include <tutti/private.h>
@@ -24,13 +26,15 @@
 #include "base/thread.h"
 #include "store/store_port_server.h"
 
-enum { READ_BYTES = 64 * 1024 };
+enum { READ_BYTES = 64 * 1024, SPARE_FILES = 128 };
 
 struct tutti_store_server {
     uv_loop_t   loop;
     uv_tcp_t    listeners[TTI_LISTEN_MAX];
     uv_async_t  bell;
     uv_timer_t  timer; /* of the next half-open connection */
+    uv_idle_t   taker; /* runs once where a listener has a connection */
+    bool        waits[TTI_LISTEN_MAX];
     tti_listen  at;    /* where it listens; the sockets belong to listeners */
     tti_engine *engine;
     tti_thread  thread;
@@ -50,6 +54,7 @@ typedef struct conn {
 } conn;
 
 static void flush_all(tutti_store_server *server);
+static void on_taker(uv_idle_t *taker);
 
 /* What libuv opened a child of fork() closes, as long as it is open. */
 static void mark(const uv_handle_t *handle, bool ours)
@@ -154,12 +159,14 @@ static void flush(conn *c)
     uv_buf_t    buf;
     int         sent;
 
+    buf = uv_buf_init((char *)(uintptr_t)data, (unsigned)bytes);
     if (tti_engine_closing(c->engine_conn)) {
+        if (bytes > 0 && c->unsent == NULL)
+            (void)uv_try_write((uv_stream_t *)&c->tcp, &buf, 1);
         close_conn(c);
         return;
     }
     if (bytes > 0 && c->unsent == NULL) {
-        buf = uv_buf_init((char *)(uintptr_t)data, (unsigned)bytes);
         sent = uv_try_write((uv_stream_t *)&c->tcp, &buf, 1);
         if (sent < 0 && sent != UV_EAGAIN) {
             close_conn(c);
@@ -218,14 +225,39 @@ static void peer_text(const uv_tcp_t *tcp, char *out, size_t bytes)
     snprintf(out, bytes, "the client at %s", ip);
 }
 
-static void on_connection(uv_stream_t *listener, int status)
+/* Descriptors are given out from the lowest one on, so a high one tells that few are left: the rest is for those who belong
+ * to the job, and for the program. */
+static bool is_short_of_files(const uv_tcp_t *tcp)
+{
+    struct rlimit files;
+    uv_os_fd_t    fd;
+    rlim_t        spare;
+
+    if (uv_fileno((const uv_handle_t *)tcp, &fd) != 0 || getrlimit(RLIMIT_NOFILE, &files) != 0)
+        return false;
+    spare = files.rlim_cur / 4 < SPARE_FILES ? files.rlim_cur / 4 : SPARE_FILES;
+    return (rlim_t)fd + spare >= files.rlim_cur;
+}
+
+/* Where there is no secret. */
+static bool is_of_user(const tutti_store_server *server, const uv_tcp_t *tcp, const char *from)
+{
+    uv_os_fd_t fd;
+
+    if (uv_fileno((const uv_handle_t *)tcp, &fd) != 0)
+        return false;
+    if (tti_secret_check_user(tti_engine_secret(server->engine), tti_port_system(), fd, from) == TUTTI_OK)
+        return true;
+    tti_log(TTI_LOG_INFO, "store: closing %s: %s", from, tutti_last_error());
+    return false;
+}
+
+static void take_connection(uv_stream_t *listener)
 {
     tutti_store_server *server = listener->data;
     char                from[96];
     conn               *c;
 
-    if (status != 0)
-        return;
     c = calloc(1, sizeof *c);
     if (c == NULL) { /* libuv accepts no more until this one is taken */
         tti_log(TTI_LOG_ERROR, "store: no memory for a connection, no more are accepted");
@@ -245,12 +277,40 @@ static void on_connection(uv_stream_t *listener, int status)
     uv_tcp_nodelay(&c->tcp, 1);
     uv_tcp_keepalive(&c->tcp, 1, 30);
     peer_text(&c->tcp, from, sizeof from);
-    c->engine_conn = tti_engine_accept(server->engine, tti_now_ns(), from, c);
+    if (is_of_user(server, &c->tcp, from))
+        c->engine_conn = tti_engine_accept(server->engine, tti_now_ns(), from, c);
     if (c->engine_conn == NULL)
         close_conn(c);
     else
         set_reading(c, true);
+    if (is_short_of_files(&c->tcp))
+        tti_engine_relieve(server->engine, tti_now_ns());
     flush_all(server);
+}
+
+/* libuv would accept for as long as there is somebody, and a flood always is: who came before would have to go before it was
+ * heard once; it also sleeps a while after each. So one is taken in each turn of the loop: until then libuv accepts no more. */
+static void on_connection(uv_stream_t *listener, int status)
+{
+    tutti_store_server *server = listener->data;
+
+    if (status != 0)
+        return;
+    server->waits[(uv_tcp_t *)listener - server->listeners] = true;
+    uv_idle_start(&server->taker, on_taker);
+}
+
+static void on_taker(uv_idle_t *taker)
+{
+    tutti_store_server *server = taker->data;
+    int                 i;
+
+    uv_idle_stop(taker);
+    for (i = 0; i < server->at.n; i++)
+        if (server->waits[i]) {
+            server->waits[i] = false;
+            take_connection((uv_stream_t *)&server->listeners[i]);
+        }
 }
 
 static void close_walked(uv_handle_t *handle, void *arg)
@@ -313,6 +373,9 @@ static tutti_status open_handles(tutti_store_server *server)
     int err = uv_timer_init(&server->loop, &server->timer);
 
     server->timer.data = server;
+    if (err == 0)
+        err = uv_idle_init(&server->loop, &server->taker);
+    server->taker.data = server;
     if (err == 0)
         err = uv_async_init(&server->loop, &server->bell, on_bell);
     server->bell.data = server;

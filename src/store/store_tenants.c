@@ -68,8 +68,8 @@ static void unlink_locked(const tti_tenancy *tenancy)
 
 static bool same_secret(const tti_secret *a, const tti_secret *b)
 {
-    return a->present == b->present &&
-           (!a->present || memcmp(a->key, b->key, sizeof a->key) == 0);
+    return a->present == b->present && a->seal == b->seal &&
+           (!a->present || memcmp(a->padded, b->padded, sizeof a->padded) == 0);
 }
 
 static tutti_status share_locked(tti_tenancy *tenancy, const tti_secret *secret)

@@ -40,6 +40,8 @@ tutti_status tti_tcp_greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadli
     if (st == TUTTI_OK)
         st = tti_hello_run(pool->port, handle, &config, until < deadline_ns ? until : deadline_ns,
                            NULL);
+    if (st == TUTTI_OK) /* it has accepted by now, so that the kernel knows whose it is */
+        st = tti_secret_check_user(&pool->secret, pool->port, handle, pool->who);
     return st;
 }
 
@@ -65,14 +67,15 @@ static bool waits(const tti_tcp_call *call)
            op == TTI_STORE_QUEUE_POP;
 }
 
-/* Wait for the first byte of the reply, or the end of the stream. False: neither came in time. */
-static bool reply_begins(tti_tcp_call *call, int64_t deadline_ns)
+/* Wait for the first byte of the reply, or the end of the stream. False: neither came in time, or the wait, if it heeds
+ * that, is to end early. */
+static bool reply_begins(tti_tcp_call *call, int64_t deadline_ns, bool heeds)
 {
     tti_port *port = call->pool->port;
     tti_poll  set = { .handle = call->handle, .want = TTI_READ };
 
     while (port->ops->poll(port, &set, 1, tti_store_slice(port, deadline_ns)) == 0)
-        if (tti_port_now(port) >= deadline_ns || (waits(call) && tti_store_stops()))
+        if (tti_port_now(port) >= deadline_ns || (heeds && tti_store_stops()))
             return false;
     return true;
 }
@@ -120,7 +123,7 @@ static tutti_status cancel(tti_tcp_call *call)
 
     if (st != TUTTI_OK)
         return st;
-    if (!reply_begins(call, until))
+    if (!reply_begins(call, until, false))
         return tti_fail(TUTTI_E_TIMEOUT, "%s stopped answering during '%s'", call->pool->who,
                         tti_store_op_name(call->request.op));
     return read_reply(call, until);
@@ -146,7 +149,7 @@ static tutti_status exchange(tti_tcp_call *call)
 
     if (st != TUTTI_OK)
         return st;
-    if (!reply_begins(call, call->deadline_ns)) {
+    if (!reply_begins(call, call->deadline_ns, waits(call))) {
         if (waits(call))
             return cancel(call);
         return tti_fail(TUTTI_E_TIMEOUT, "%s did not answer '%s' within %" PRId64 " ms",

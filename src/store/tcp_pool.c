@@ -14,7 +14,9 @@
 #define WORD_NS          (10 * TTI_SECOND)
 #define GRACE_NS         (40 * TTI_MS)
 
-enum { GRACE_TRIPS = 4 };
+#define AGAIN_NS         (20 * TTI_MS)
+
+enum { GRACE_TRIPS = 4, GREETINGS_MAX = 6 };
 
 /* How far the server is: as the kernel says, or else as the greeting took. */
 static void note_way(tti_tcp_pool *pool, tti_handle handle, int64_t greeting_ns)
@@ -51,20 +53,39 @@ void tti_tcp_pool_init(tti_tcp_pool *pool, tti_port *port, const char *host, uin
     tti_mutex_init(&pool->lock);
 }
 
+/* Sleep for 0.5 to 1.5 times pause; never past the deadline. */
+static void rest(tti_port *port, int64_t pause_ns, int64_t deadline_ns)
+{
+    const int64_t now = tti_port_now(port);
+    uint32_t      dice;
+    int64_t       ns;
+
+    port->ops->random(port, &dice, sizeof dice);
+    ns = pause_ns / 2 + (int64_t)((double)pause_ns * (double)dice / 4294967296.0);
+    port->ops->sleep_until(port, ns < deadline_ns - now ? now + ns : deadline_ns);
+}
+
 tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_handle *handle_out)
 {
     tti_handle   handle = TTI_NO_HANDLE;
     char         host[sizeof pool->host];
     uint16_t     tcp_port;
+    int          tries = 0;
     tutti_status st;
 
     tti_lock(&pool->lock); /* it may be led elsewhere */
     memcpy(host, pool->host, sizeof host);
     tcp_port = pool->tcp_port;
     tti_unlock(&pool->lock);
-    st = tti_connect_once(pool->port, host, tcp_port, deadline_ns, &handle);
-    if (st == TUTTI_OK)
+    for (;;) {
+        st = tti_connect_once(pool->port, host, tcp_port, deadline_ns, &handle);
+        if (st != TUTTI_OK)
+            return st;
         st = greet(pool, handle, deadline_ns);
+        if (st != TUTTI_E_NETWORK || ++tries == GREETINGS_MAX || tti_port_now(pool->port) >= deadline_ns)
+            break;
+        rest(pool->port, tries * AGAIN_NS, deadline_ns); /* a crowd of strangers may have pushed it out */
+    }
     if (st == TUTTI_OK)
         *handle_out = handle;
     return st;
@@ -93,18 +114,6 @@ void tti_tcp_pool_put(tti_tcp_pool *pool, tti_handle handle)
     }
     tti_unlock(&pool->lock);
     pool->port->ops->close(pool->port, handle);
-}
-
-/* Sleep for 0.5 to 1.5 times pause; never past the deadline. */
-static void rest(tti_port *port, int64_t pause_ns, int64_t deadline_ns)
-{
-    const int64_t now = tti_port_now(port);
-    uint32_t      dice;
-    int64_t       ns;
-
-    port->ops->random(port, &dice, sizeof dice);
-    ns = pause_ns / 2 + (int64_t)((double)pause_ns * (double)dice / 4294967296.0);
-    port->ops->sleep_until(port, ns < deadline_ns - now ? now + ns : deadline_ns);
 }
 
 /* Time is up for a server that takes connections and loses them. */

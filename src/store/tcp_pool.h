@@ -5,7 +5,8 @@
  * Why     A thread that waits for a key must not hold up another's set on the same handle, so a
  *         handle is a small pool of connections: a call takes an idle one, or opens one more, and
  *         puts it back when its reply has come.
- * True    Opening retries only while the handle is being made. Later a server that refuses is dead.
+ * True    Opening retries only while the handle is being made. Later a server that refuses is dead; one that takes a
+ *         connection and drops it in its greeting is tried a few times more.
  *         Every connection that leaves the pool has been greeted. */
 #ifndef TTI_STORE_TCP_POOL_H
 #define TTI_STORE_TCP_POOL_H

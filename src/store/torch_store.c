@@ -342,6 +342,20 @@ static tutti_status join(tti_torch_store *ts, int64_t deadline_ns)
     return tti_torch_run_number(&ts->pool, &request, deadline_ns, NULL);
 }
 
+/* That store has no TLS: what goes to it would go in plain, the peers' secret included. */
+static tutti_status check_seal(const tutti_torch_store_options *opts)
+{
+    tti_seal     seal = TTI_SEAL_NONE;
+    tutti_status st = tti_seal_wanted(&seal);
+
+    if (st == TUTTI_OK && seal != TTI_SEAL_NONE)
+        st = tti_fail(TUTTI_E_UNSUPPORTED,
+                      "TUTTI_TLS is 1, but PyTorch's store at %s port %d speaks plain TCP only\n"
+                      "  next: start the job with tutti run, which serves a store with TLS, or meet by tcp:// or file://",
+                      opts->host, opts->port);
+    return st;
+}
+
 tutti_status tti_torch_store_open_on(tti_port *port, const tutti_torch_store_options *options,
                                      tutti_store **store_out)
 {
@@ -354,6 +368,8 @@ tutti_status tti_torch_store_open_on(tti_port *port, const tutti_torch_store_opt
         return tti_fail(TUTTI_E_ARG, "a torch-tcp store needs options and store_out");
     memcpy(&opts, options, options->size < sizeof opts ? options->size : sizeof opts);
     st = check_options(&opts);
+    if (st == TUTTI_OK)
+        st = check_seal(&opts);
     if (st != TUTTI_OK)
         return st;
     deadline = tti_deadline(port, opts.timeout_ms, TUTTI_STORE_TIMEOUT_MS);

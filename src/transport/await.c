@@ -30,6 +30,8 @@
 #include "transport/mesh_links.h"
 #include "wire/addr.h"
 
+enum { UNWELL_TEXT_MAX = TTI_HEALTH_TEXT_MAX + 160 };
+
 enum {
     LOOKS_OWN_CORE = 64,   /* between two rounds */
     GLANCES_SHARED_CORE = 16,
@@ -56,14 +58,14 @@ static tutti_status outcome(const tti_request *request)
 }
 
 /* Nothing was heard of the peer, not even that it is there. */
-static tutti_status not_connected(const tti_messenger *m, int peer)
+static tutti_status not_connected(const tti_messenger *m, int peer, const char *how)
 {
     char text[TTI_ADDR_TEXT_MAX];
 
     return tti_fail(TUTTI_E_TIMEOUT,
-                    "there is no connection yet to rank %d (%s), which listens at %s\n"
+                    "there is no connection yet to rank %d (%s)%s; it listens at %s\n"
                     "  next: let that port through between the hosts, or set TUTTI_PORT_RANGE to ports that are",
-                    peer, tti_mesh_whereabouts(m->mesh, peer),
+                    peer, tti_mesh_whereabouts(m->mesh, peer), how,
                     tti_addr_format(tti_mesh_addr(m->mesh, peer), text, sizeof text));
 }
 
@@ -84,15 +86,35 @@ static const char *which_is(const tti_messenger *m, int peer, char out[TTI_HEALT
     return out;
 }
 
+/* "; rank 2 (host 'n2', pid 40112) is stopped by a signal for 3.2 s": the first of a group's members that is not well, if a
+ * receive could have been from any of them. */
+static const char *who_is_unwell(const tti_messenger *m, uint32_t group, char out[UNWELL_TEXT_MAX])
+{
+    const tti_known_group *known = tti_mailbox_group(&m->mailbox, group);
+    const bool             told = known != NULL && known->n_ranks > 0;
+    const int              n = told ? known->n_ranks : m->n_ranks;
+    char                   how[TTI_HEALTH_TEXT_MAX] = "";
+    int                    i;
+
+    out[0] = '\0';
+    for (i = 0; i < n && how[0] == '\0'; i++) {
+        const int rank = told ? known->ranks[i] : i;
+
+        if (tti_health_describe(tti_mesh_health(m->mesh), rank, how)[0] != '\0')
+            snprintf(out, UNWELL_TEXT_MAX, "; rank %d (%s) %s", rank, tti_mesh_whereabouts(m->mesh, rank), how);
+    }
+    return out;
+}
+
 static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
 {
     const int peer = request->parcel.peer;
-    char      tag[24], way[TTI_WAY_TEXT_MAX], how[TTI_HEALTH_TEXT_MAX + 16] = "";
+    char      tag[24], way[TTI_WAY_TEXT_MAX], how[TTI_HEALTH_TEXT_MAX + 16] = "", unwell[UNWELL_TEXT_MAX];
 
     if (peer >= 0)
         (void)which_is(m, peer, how);
     if (peer >= 0 && m->lanes[peer].way < TTI_WAY_OPEN)
-        return not_connected(m, peer);
+        return not_connected(m, peer, how);
     if (request->window != NULL || request->channel.plane == TTI_PLANE_REPLY)
         return tti_fail(TUTTI_E_TIMEOUT, "%s rank %d (%s) %s window %d%s",
                         request->window != NULL ? "no signal came from" : "nothing was heard of", peer,
@@ -104,8 +126,8 @@ static tutti_status timed_out(const tti_messenger *m, const tti_request *request
                         request->parcel.bytes, with_tag(request->parcel.tag, tag), peer,
                         tti_mesh_whereabouts(m->mesh, peer), how, tti_lane_describe(&m->lanes[peer], way));
     if (peer < 0)
-        return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from any rank",
-                        with_tag(request->parcel.tag, tag));
+        return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from any rank%s", with_tag(request->parcel.tag, tag),
+                        who_is_unwell(m, request->channel.group, unwell));
     return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)%s%s",
                     with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer), how,
                     tti_lane_describe(&m->lanes[peer], way));

@@ -21,6 +21,7 @@
 #include <tutti/private.h>
 
 static const int64_t GRACE_NS = 40 * TTI_MS;
+static const int64_t LAST_LOOK_NS = 200 * TTI_MS; /* for what has been left before somebody was found to be unable to */
 
 void tti_roll_key(const tti_roll *roll, int rank, char key_out[TTI_BOARD_KEY_BYTES])
 {
@@ -160,7 +161,7 @@ static tutti_status read_all(const tti_roll *roll, int64_t deadline_ns, void *ou
 
     *n_out = 0;
     while (st == TUTTI_OK && *n_out < roll->n) {
-        const int64_t slice_ns = tti_port_now(roll->port) + look_ns;
+        const int64_t slice_ns = tti_port_now(roll->port) + (last && look_ns > LAST_LOOK_NS ? LAST_LOOK_NS : look_ns);
         const int     before = *n_out;
 
         st = read_some(roll, most, slice_ns < deadline_ns ? slice_ns : deadline_ns, out, n_out);

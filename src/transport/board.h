@@ -29,6 +29,9 @@ typedef struct tti_board {
     int64_t (*grace)(void *context);
     /* Optional: waits of this thread end early, as time-outs, soon after *stop has become true. NULL: they do not. */
     void (*heed)(void *context, const _Atomic bool *stop);
+    /* Optional: the same when *news is another number than at the latest catch_up, at first 0. NULL: they do not. */
+    void (*heed_news)(void *context, const _Atomic uint32_t *news);
+    void (*catch_up)(void *context);
 } tti_board;
 
 enum { TTI_BOARD_KEYS_MAX = 256, TTI_BOARD_KEY_BYTES = 32 };

@@ -21,7 +21,7 @@
  *         somebody else. Who connects later to a member that has failed is told behind the welcome.
  * Idle    Ten times a second it sees to what others tell a rank that waits for nobody (agree.c).
  * Fails   An attempt that fails loses the lane, which ends what waits for it. A host that does not answer
- *         is waited for by the kernel; requests end before that, with their own time-outs. */
+ *         is asked again by the greeter; requests end before that, with their own time-outs. */
 #include "transport/connector.h"
 
 #include <stdio.h>
@@ -280,6 +280,13 @@ static void watched(void *context, int rank, tti_handle stream)
     tti_health_adopt(tti_mesh_health(c->m->mesh), rank, stream);
 }
 
+static void answered(void *context, int rank, int err)
+{
+    tti_connector *c = context;
+
+    tti_health_answered(tti_mesh_health(c->m->mesh), rank, err);
+}
+
 static const char *whereabouts(void *context, int rank)
 {
     return tti_mesh_whereabouts(((tti_connector *)context)->m->mesh, rank);
@@ -376,15 +383,17 @@ static tutti_status prepare(tti_connector *c)
     tti_greeter_config config = { .port = c->port, .rank = tti_mesh_rank(m->mesh), .n_ranks = m->n_ranks, .n_stripes = door->n_stripes,
                                   .listener = door->listener, .secret = &door->secret,
                                   .whereabouts = whereabouts,
-                                  .hooks = { c, judge, opened, lost, NULL } };
+                                  .hooks = { c, judge, opened, lost, NULL, NULL } };
     int                err = c->port->ops->bell_create(c->port, &c->bell);
     tutti_status       st;
 
     if (err != 0)
         return tti_fail_errno(-err, "cannot create a bell");
     c->n_stripes = door->n_stripes;
-    if (tti_mesh_health(m->mesh) != NULL)
+    if (tti_mesh_health(m->mesh) != NULL) {
         config.hooks.watched = watched;
+        config.hooks.answered = answered;
+    }
     c->due = calloc((size_t)m->n_ranks, sizeof *c->due);
     c->to_watch = calloc((size_t)m->n_ranks, sizeof *c->to_watch);
     if (c->due == NULL || c->to_watch == NULL)

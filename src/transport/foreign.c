@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <sys/mman.h>
 #include <tutti/private.h>
+#include "transport/heap.h"
 #include "transport/registered_core.h"
 
 struct tti_foreign {
@@ -19,7 +20,7 @@ static tutti_status check_heap(int fd, struct stat *info_out)
         return tti_fail_errno(errno, "cannot look at the descriptor of registered memory");
     if (info_out->st_size < (off_t)TTI_REGISTERED_BYTES_MIN || info_out->st_size > (off_t)TTI_REGISTERED_BYTES_MAX ||
         info_out->st_size % TTI_REGISTERED_LARGE != 0 ||
-        (fcntl(fd, F_GET_SEALS) & TTI_REGISTERED_SEALS) != TTI_REGISTERED_SEALS)
+        !tti_is_sealed_memory(fd, TTI_REGISTERED_SEALS))
         return tti_fail(TUTTI_E_AUTH, "a peer sent a descriptor that is no sealed heap of registered memory");
     return TUTTI_OK;
 }

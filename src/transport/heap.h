@@ -45,6 +45,10 @@ tutti_status tti_heap_create(const uint8_t token[TTI_TOKEN_BYTES], size_t direct
 tutti_status tti_heap_map(int fd, const uint8_t token[TTI_TOKEN_BYTES], size_t directory_words,
                           tti_heap **heap_out);
 
+/** Whether fd is memory without a name that has these seals, and small pages: in huge ones, of which the system may run
+ * out, a mere look at memory that its owner has not touched ends the process that looks. */
+bool tti_is_sealed_memory(int fd, int seals);
+
 void           tti_heap_free(tti_heap *heap); /* NULL is fine */
 int            tti_heap_fd(const tti_heap *heap);
 /** Close the descriptor of a peer's heap; the mapping stays. */

@@ -151,6 +151,21 @@ static void strangers_are_refused(void **state)
     tti_heap_free(own);
 }
 
+/* Memory in huge pages has the right size and seals, but is only there where the system has such pages left: whoever looks
+ * at it elsewhere is killed. */
+static void huge_pages_are_refused(void **state)
+{
+    const int huge = memfd_create("huge", MFD_CLOEXEC | MFD_ALLOW_SEALING | MFD_HUGETLB);
+    tti_heap *peer = NULL;
+
+    (void)state;
+    if (huge < 0 || ftruncate(huge, (off_t)1 << 30) != 0 ||
+        fcntl(huge, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0)
+        skip(); /* this kernel has none */
+    assert_int_equal(tti_heap_map(huge, token, 8, &peer), TUTTI_E_AUTH);
+    close(huge);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -160,6 +175,7 @@ int main(void)
         cmocka_unit_test(offsets_are_only_indices),
         cmocka_unit_test(one_process_has_one_mapping),
         cmocka_unit_test(strangers_are_refused),
+        cmocka_unit_test(huge_pages_are_refused),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

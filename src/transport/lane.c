@@ -28,6 +28,7 @@ enum {
     DRAIN_BYTES_MAX = 4 << 20, /* in one turn, so that other lanes, and the other direction, get theirs */
     FLUSH_BYTES_MAX = 1 << 20,
     HAND_OVER_BYTES = 32 * 1024, /* messages of collectives from there on are handed over one by one */
+    KEEP_BYTES = 4 << 20,        /* memory for a message that nobody wants yet, before more of it has come */
 };
 
 const char *tti_lane_describe(const tti_lane *lane, char out[TTI_WAY_TEXT_MAX])
@@ -59,8 +60,9 @@ static bool broken(const tti_lane *lane, int64_t err, tti_cause *why)
     char text[TTI_WAY_TEXT_MAX], reason[64];
 
     log_broken(lane, err);
-    if (err == 0)
-        tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) has closed its connection", lane->peer, lane->where);
+    if (err == 0 || err == -ECONNRESET || err == -EPIPE) /* nobody can tell which from one end: health/watch.c asks */
+        tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) has left or died, or something on the way has %s the connection to it",
+                      lane->peer, lane->where, err == 0 ? "closed" : "cut");
     else if (err == -EPROTO)
         tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) wrote nonsense into its %s link", lane->peer,
                       lane->where, lane->link->ops->name);
@@ -121,22 +123,45 @@ bool tti_lane_flush(tti_lane *lane, bool *moved, tti_cause *why)
     return true;
 }
 
+static bool no_memory_to_keep(const tti_lane *lane, tti_cause *why)
+{
+    tti_cause_set(why, TUTTI_E_NOMEM, "no memory to keep a message of %llu bytes from rank %d that nobody has asked for",
+                  (unsigned long long)lane->frame.bytes, lane->peer);
+    return false;
+}
+
 static bool keep(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
 {
-    tti_kept *kept = malloc(sizeof *kept + lane->frame.bytes);
+    const size_t room = lane->frame.bytes < KEEP_BYTES ? lane->frame.bytes : KEEP_BYTES;
+    tti_kept    *kept = malloc(sizeof *kept + room);
 
-    if (kept == NULL) {
-        tti_cause_set(why, TUTTI_E_NOMEM,
-                      "no memory to keep a message of %llu bytes from rank %d that nobody has asked for",
-                      (unsigned long long)lane->frame.bytes, lane->peer);
-        return false;
-    }
-    *kept = (tti_kept){ .prev = mailbox->last, .peer = lane->peer, .frame = lane->frame };
+    if (kept == NULL)
+        return no_memory_to_keep(lane, why);
+    *kept = (tti_kept){ .prev = mailbox->last, .peer = lane->peer, .frame = lane->frame, .room = room };
     if (mailbox->last != NULL)
         mailbox->last->next = kept;
     else
         mailbox->first = kept;
     mailbox->last = kept;
+    lane->kept = kept;
+    return true;
+}
+
+/* Room for more of what is being kept: twice as much as has come. */
+static bool keep_more(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
+{
+    tti_kept *kept = lane->kept;
+    size_t    room;
+
+    if (kept == NULL || kept->have < kept->room || kept->room == lane->frame.bytes)
+        return true;
+    room = lane->frame.bytes - kept->room > kept->room ? 2 * kept->room : lane->frame.bytes;
+    kept = realloc(kept, sizeof *kept + room);
+    if (kept == NULL)
+        return no_memory_to_keep(lane, why);
+    kept->room = room;
+    *(kept->prev != NULL ? &kept->prev->next : &mailbox->first) = kept;
+    *(kept->next != NULL ? &kept->next->prev : &mailbox->last) = kept;
     lane->kept = kept;
     return true;
 }
@@ -162,8 +187,9 @@ static bool is_too_short(const tti_frame *frame)
 /* A peer has failed: leave it for the messenger, which ends the group here. */
 static void end_notice(tti_lane *lane, tti_mailbox *mailbox)
 {
-    const int32_t status = lane->frame.tag;
-    const int     origin = lane->frame.word <= INT32_MAX ? (int)lane->frame.word : 0;
+    const int32_t  status = lane->frame.tag;
+    const uint64_t word = lane->frame.word; /* a rank that is none says nothing: then it is the peer's own */
+    const int      origin = word >= 1 && word <= (uint64_t)mailbox->m->n_ranks ? (int)word : lane->peer + 1;
 
     lane->notice[lane->frame.bytes] = '\0';
     mailbox->has_notice = true;
@@ -245,8 +271,10 @@ static void *next_place(tti_lane *lane, uint8_t *nowhere, size_t nowhere_bytes, 
         return lane->notice + lane->body_have;
     if (lane->into != NULL)
         return (uint8_t *)lane->into->parcel.data + lane->body_have;
-    if (lane->kept != NULL)
-        return lane->kept->data + lane->body_have;
+    if (lane->kept != NULL) {
+        *bytes_out = lane->kept->room - lane->kept->have;
+        return lane->kept->data + lane->kept->have;
+    }
     if (lane->place != NULL)
         return lane->place + lane->body_have;
     if (*bytes_out > nowhere_bytes)
@@ -269,7 +297,7 @@ static bool took(tti_lane *lane, tti_mailbox *mailbox, size_t bytes, tti_cause *
     }
     if (lane->body_have == lane->frame.bytes)
         end_body(lane, mailbox);
-    return true;
+    return keep_more(lane, mailbox, why);
 }
 
 /* Whether the rest can stay in shared memory. A socket is read as far as it goes: it costs its peer nothing, and

@@ -15,6 +15,7 @@ typedef struct tti_kept {
     struct tti_kept *prev, *next;
     int              peer;
     tti_frame        frame;
+    size_t           room;   /* of data: grows with what comes, whatever the frame says */
     size_t           have;   /* payload bytes that have come */
     tti_request     *wanted; /* matched while still arriving */
     bool             given_up; /* offered to nobody any more; goes when it is complete */

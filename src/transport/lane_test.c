@@ -411,6 +411,43 @@ static void a_message_is_taken_in_part(void **state)
     free(bytes);
 }
 
+/* Memory for a message that nobody wants follows what has come of it, not what its frame says. */
+static void a_large_message_is_kept_as_it_comes(void **state)
+{
+    enum { LARGE = (9 << 20) + 5 };
+    uint8_t        *bytes = malloc(sizeof(tti_frame) + LARGE), *got = malloc(LARGE);
+    tti_request    *request = malloc(sizeof *request);
+    tti_parcel      parcel = parcel_of(1, LARGE, NULL);
+    const tti_frame frame = tti_frame_of(channel, &parcel);
+    wire            w;
+    end            *e;
+    size_t          k;
+
+    (void)state;
+    assert_true(bytes != NULL && got != NULL && request != NULL);
+    memcpy(bytes, &frame, sizeof frame);
+    for (k = 0; k < LARGE; k++)
+        bytes[sizeof frame + k] = byte_of(1, k);
+    w = wire_of(bytes, sizeof frame + 100);
+    e = open_end(&w);
+    assert_true(drain(e));
+    assert_int_equal(e->lane.kept->have, 100);
+    assert_true(e->lane.kept->room < LARGE / 2);
+    w.have = sizeof frame + LARGE;
+    assert_true(drain(e));
+    assert_null(e->lane.kept);
+    parcel.data = got;
+    tti_request_init(request, &e->m, channel, &parcel, false);
+    e->m.under_way++;
+    tti_mailbox_post(&e->m.mailbox, request);
+    assert_true(tti_request_ended(request) && request->cause.status == TUTTI_OK);
+    assert_memory_equal(got, bytes + sizeof frame, LARGE);
+    tti_request_release(request);
+    close_end(e);
+    free(got);
+    free(bytes);
+}
+
 /* ---- what is no message ------------------------------------------------------------------------------ */
 
 static void refuse(const tti_frame *frame)
@@ -448,6 +485,45 @@ static void frames_that_are_none_are_refused(void **state)
     bad = good, bad.bytes = TTI_FRAME_BYTES_MAX + 1, refuse(&bad);
     bad = good, bad.bytes = UINT64_MAX, refuse(&bad);
     bad = good, bad.plane = TTI_PLANE_NOTICE, bad.bytes = TTI_NOTICE_MAX, refuse(&bad);
+}
+
+/* Of whom a notice tells that says it is of the one with that word. */
+static int origin_of(uint64_t word)
+{
+    const tti_parcel parcel = parcel_of(1, 4, NULL);
+    tti_frame        frame = tti_frame_of(channel, &parcel);
+    uint8_t         *bytes = room_of_a_stream();
+    wire             w = wire_of(bytes, sizeof frame + 4);
+    int              origin;
+    end             *e;
+
+    frame.plane = TTI_PLANE_NOTICE;
+    frame.tag = TUTTI_E_PEER;
+    frame.word = word;
+    memcpy(bytes, &frame, sizeof frame);
+    memcpy(bytes + sizeof frame, "gone", 4);
+    e = open_end(&w);
+    e->m.lanes = &e->lane;
+    e->m.n_ranks = PEER + 2;
+    assert_true(drain(e));
+    assert_true(e->m.mailbox.has_notice);
+    assert_non_null(strstr(e->m.mailbox.notice.words, "gone"));
+    origin = e->m.mailbox.notice.origin;
+    close_end(e);
+    free(bytes);
+    return origin;
+}
+
+/* Ranks that are none are not taken for what is wrong: it is the one then that says so. */
+static void a_notice_is_of_a_rank_that_there_is(void **state)
+{
+    (void)state;
+    assert_int_equal(origin_of(1), 1);
+    assert_int_equal(origin_of(PEER + 2), PEER + 2);
+    assert_int_equal(origin_of(0), PEER + 1);
+    assert_int_equal(origin_of(PEER + 3), PEER + 1);
+    assert_int_equal(origin_of(INT32_MAX), PEER + 1);
+    assert_int_equal(origin_of(UINT64_MAX), PEER + 1);
 }
 
 /* A frame that is none is not taken at once either, whatever else it says. */
@@ -836,9 +912,11 @@ int main(void)
         cmocka_unit_test(a_small_message_costs_one_look),
         cmocka_unit_test(many_small_messages_cost_few_looks),
         cmocka_unit_test(a_large_message_is_not_copied),
+        cmocka_unit_test(a_large_message_is_kept_as_it_comes),
         cmocka_unit_test(a_message_is_taken_at_once),
         cmocka_unit_test(a_message_is_taken_in_part),
         cmocka_unit_test(frames_that_are_none_are_refused),
+        cmocka_unit_test(a_notice_is_of_a_rank_that_there_is),
         cmocka_unit_test(a_bad_frame_is_not_taken_at_once),
         cmocka_unit_test(an_end_stays),
         cmocka_unit_test(what_came_counts_although_nothing_can_be_sent),

@@ -9,7 +9,9 @@
  * Proof   The socket is scoped by network namespace, its peer's user must be ours, the hello proves the
  *         job's secret, and the token on a member's card must be readable in the memory that it sent.
  *         Whoever has our hint and fails any of it is an error, never a guess.
- * Fails   Strangers at the socket are turned away and do not disturb the others. */
+ * Fails   Strangers at the socket are turned away and do not disturb the others. Who runs the office, and cannot go on
+ *         because a member has ended, leaves its words on the board before it hangs up on the others, who would take it
+ *         for the one that failed. */
 #include "transport/meet.h"
 
 #include <errno.h>
@@ -19,6 +21,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "transport/trouble.h"
 
 enum { STRANGER_MS = 2000, LISTED_MAX = 16, SPARE_FILES = 256 };
 
@@ -29,7 +32,9 @@ bool tti_same_host(const tti_mesh *mesh, int a, int b)
     return memcmp(mesh->cards[a].host_hint, mesh->cards[b].host_hint, TTI_CARD_HINT_BYTES) == 0;
 }
 
-static tutti_status check_user(tti_port *port, tti_handle stream, int rank)
+/* For who accepts before anything is said: every process of the host can reach an abstract socket, and other users have no
+ * business here. */
+static tutti_status check_user(tti_port *port, tti_handle stream, const char *who, int own_rank)
 {
     tti_peer_cred cred;
     int           err = port->ops->peer_cred(port, stream, &cred);
@@ -37,8 +42,8 @@ static tutti_status check_user(tti_port *port, tti_handle stream, int rank)
     if (err != 0)
         return tti_fail_errno_as(TUTTI_E_AUTH, -err, "cannot tell who is at the local socket");
     if (cred.uid != (int64_t)geteuid())
-        return tti_fail(TUTTI_E_AUTH, "rank %d runs as user %lld, this rank as %lld", rank,
-                        (long long)cred.uid, (long long)geteuid());
+        return tti_fail(TUTTI_E_AUTH, "%s runs as user %lld, rank %d as user %lld", who, (long long)cred.uid, own_rank,
+                        (long long)geteuid());
     return TUTTI_OK;
 }
 
@@ -61,7 +66,7 @@ static int greet(tti_office *office, tti_handle stream)
 
     if (office->deadline_ns < deadline)
         deadline = office->deadline_ns;
-    if (tti_hello_run(mesh->port, stream, &hello, deadline, &rank) != TUTTI_OK ||
+    if (check_user(mesh->port, stream, "a process at the local socket", mesh->rank) != TUTTI_OK || tti_hello_run(mesh->port, stream, &hello, deadline, &rank) != TUTTI_OK ||
         rank >= (uint32_t)mesh->n_ranks || (int)rank == mesh->rank ||
         !tti_same_host(mesh, (int)rank, mesh->rank) || office->streams[rank] != TTI_NO_HANDLE) {
         tti_log(TTI_LOG_WARN, "turned away a stranger at the local socket: %s", tutti_last_error());
@@ -134,7 +139,6 @@ static tutti_status accept_member(tti_office *office, int *n_missing)
     tti_port    *port = mesh->port;
     tti_poll     poll = { .handle = mesh->local_listener, .want = TTI_READ };
     tti_handle   stream;
-    tutti_status st;
     int          rank;
 
     if (port->ops->poll(port, &poll, 1, look_ns < office->deadline_ns ? look_ns : office->deadline_ns) == 0)
@@ -150,13 +154,11 @@ static tutti_status accept_member(tti_office *office, int *n_missing)
         return TUTTI_OK;
     }
     office->streams[rank] = stream; /* closed with the others */
-    st = check_user(port, stream, rank);
-    if (st == TUTTI_OK)
-        --*n_missing;
-    return st;
+    --*n_missing;
+    return TUTTI_OK;
 }
 
-static tutti_status run_office(tti_office *office)
+static tutti_status run_office(tti_office *office, const tti_board *board)
 {
     tti_port    *port = office->mesh->port;
     const int    n_ranks = office->mesh->n_ranks;
@@ -173,6 +175,8 @@ static tutti_status run_office(tti_office *office)
         st = accept_member(office, &n_missing);
     if (st == TUTTI_OK)
         st = tti_office_exchange(office);
+    if (st != TUTTI_OK)
+        tti_trouble_leave(board, port, st);
     for (rank = 0; rank < n_ranks; rank++)
         port->ops->close(port, office->streams[rank]);
     free(office->streams);
@@ -185,6 +189,7 @@ static tutti_status visit_office(tti_mesh *mesh, const tti_mesh_config *config, 
     tti_port              *port = mesh->port;
     tti_addr               at = { .family = TTI_ADDR_LOCAL };
     tti_handle             stream = TTI_NO_HANDLE;
+    char                   who[24];
     tutti_status           st;
     int                    err;
 
@@ -196,8 +201,9 @@ static tutti_status visit_office(tti_mesh *mesh, const tti_mesh_config *config, 
                                  "on the same host\n  next: TUTTI_TRANSPORT=tcp on all ranks",
                                  mesh->rank, office);
     st = tti_hello_run(port, stream, &hello, config->deadline_ns, NULL);
+    snprintf(who, sizeof who, "rank %d", office);
     if (st == TUTTI_OK)
-        st = check_user(port, stream, office);
+        st = check_user(port, stream, who, mesh->rank);
     if (st == TUTTI_OK)
         st = tti_office_visit(mesh, stream, office, n_members, config->deadline_ns);
     port->ops->close(port, stream);
@@ -262,7 +268,10 @@ tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config)
             office.ranks[office.n++] = rank;
     mesh->few_files = has_few_files(office.n);
     if (office.n > 1)
-        st = office.ranks[0] == mesh->rank ? run_office(&office) : visit_office(mesh, config, office.ranks[0], office.n);
+        st = office.ranks[0] == mesh->rank ? run_office(&office, config->board)
+                                           : visit_office(mesh, config, office.ranks[0], office.n);
+    if (st != TUTTI_OK && office.n > 1 && office.ranks[0] != mesh->rank)
+        st = tti_trouble_explain(config->board, mesh->port, office.ranks[0], st);
     free(office.ranks);
     return st;
 }

@@ -21,6 +21,7 @@
 #include <unistd.h>
 #include <tutti/private.h>
 #include "base/env.h"
+#include "base/fnv.h"
 #include "transport/meet.h"
 #include "transport/mesh_links.h"
 #include "transport/shm/bulk_ring.h"
@@ -71,6 +72,7 @@ static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
     tutti_status st = read_stripes(&stripes);
 
     card->stripes = (uint8_t)stripes;
+    card->seal = (uint8_t)mesh->door.secret.seal;
     mesh->door.n_stripes = (int)stripes;
     if (st == TUTTI_OK)
         st = tti_addr_parse(host, 0, &at);
@@ -214,17 +216,22 @@ static tutti_status find_secret(tti_mesh *mesh, const tti_mesh_config *config)
     static const char key[] = "secret";
     tti_secret       *secret = &mesh->door.secret;
     const tti_board  *board = config->board;
+    uint8_t           fresh[TTI_SECRET_BYTES];
     tutti_status      st = tti_secret_load(NULL, secret);
+    const tti_seal    seal = secret->seal;
 
     if (st != TUTTI_OK || secret->present || !config->fresh_secret)
         return st;
     if (config->rank == 0) {
-        config->port->ops->random(config->port, secret->key, sizeof secret->key);
-        st = board->put(board->context, key, secret->key, sizeof secret->key, config->deadline_ns);
+        config->port->ops->random(config->port, fresh, sizeof fresh);
+        st = board->put(board->context, key, fresh, sizeof fresh, config->deadline_ns);
     } else {
-        st = board->get(board->context, key, secret->key, sizeof secret->key, config->deadline_ns);
+        st = board->get(board->context, key, fresh, sizeof fresh, config->deadline_ns);
     }
-    secret->present = st == TUTTI_OK;
+    if (st == TUTTI_OK)
+        st = tti_secret_make(fresh, secret);
+    secret->seal = seal;
+    explicit_bzero(fresh, sizeof fresh);
     return st;
 }
 
@@ -239,6 +246,26 @@ static tutti_status check_stripes(const tti_mesh *mesh)
                             "rank %d was started with TUTTI_TCP_STRIPES=%u, rank %d with %d\n"
                             "  next: give all ranks the same number",
                             rank, mesh->cards[rank].stripes, mesh->rank, mesh->door.n_stripes);
+    return TUTTI_OK;
+}
+
+static const char *seal_setting(uint8_t seal)
+{
+    return seal == TTI_SEAL_NONE ? "without TUTTI_TLS" : seal == TTI_SEAL_KEY ? "with TUTTI_TLS=1" : "with TUTTI_TLS_CERT";
+}
+
+/* Where only some encrypt no connection would be made, of which one end alone would tell. */
+static tutti_status check_seals(const tti_mesh *mesh)
+{
+    const uint8_t own = (uint8_t)mesh->door.secret.seal;
+    int           rank;
+
+    for (rank = 0; rank < mesh->n_ranks; rank++)
+        if (mesh->cards[rank].seal != own)
+            return tti_fail(TUTTI_E_MISMATCH,
+                            "rank %d was started %s, rank %d %s: connections are encrypted by both ends or by none\n"
+                            "  next: set it for all ranks, or for none",
+                            rank, seal_setting(mesh->cards[rank].seal), mesh->rank, seal_setting(own));
     return TUTTI_OK;
 }
 
@@ -290,6 +317,8 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
         st = tti_cards_exchange(config, &card, mesh->cards);
     if (st == TUTTI_OK)
         st = check_stripes(mesh);
+    if (st == TUTTI_OK)
+        st = check_seals(mesh);
     if (st != TUTTI_OK)
         return st;
     memcpy(mesh->door.scope, mesh->cards[0].world, sizeof mesh->door.scope);
@@ -452,6 +481,12 @@ const tti_door *tti_mesh_door(const tti_mesh *mesh)
         if (mesh->members[rank].heap == NULL)
             return &mesh->door;
     return NULL;
+}
+
+/* Of what every connection carries: a fingerprint, as that is longer. */
+uint64_t tti_mesh_world_id(const tti_mesh *mesh)
+{
+    return tti_fnv(TTI_FNV_BEGIN, mesh->door.scope, TTI_HELLO_SCOPE_BYTES);
 }
 
 tti_assembly_door tti_mesh_assembly_door(const tti_mesh *mesh)

@@ -41,6 +41,9 @@ tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out);
 /** Leave: marks this rank as gone for those who still wait for it. NULL is fine. */
 void tti_mesh_close(tti_mesh *mesh);
 
+/** A random number that all members have, and no other world. No secret. */
+uint64_t tti_mesh_world_id(const tti_mesh *mesh);
+
 int       tti_mesh_rank(const tti_mesh *mesh);
 int       tti_mesh_size(const tti_mesh *mesh);
 tti_port *tti_mesh_port(const tti_mesh *mesh);

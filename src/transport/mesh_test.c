@@ -1034,6 +1034,41 @@ static void who_did_not_come_to_the_local_socket_is_named(void **state)
     tti_mutex_release(&board.lock);
 }
 
+static void *join_with_a_dead_one(void *arg)
+{
+    rank_ctx              *ctx = arg;
+    const tti_board        table = { .context = ctx->board, .put = board_put, .get = board_get, .has = board_has };
+    const tti_mesh_config  config = config_of(ctx, &table);
+
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_E_PEER);
+    CHECK(ctx, strstr(tutti_last_error(), "rank 3 (") != NULL);
+    return NULL;
+}
+
+/* Its local socket is closed: rank 0 finds that, and leaves, but rank 0 is not whom the others lack. */
+static void who_ended_is_named_not_who_found_it(void **state)
+{
+    test_board board = { .n = 0 };
+    rank_ctx   ctx[3];
+    pthread_t  threads[3];
+    int        rank;
+
+    (void)state;
+    tti_mutex_init(&board.lock);
+    leave_card(&board, 3, 4);
+    for (rank = 0; rank < 3; rank++) {
+        ctx[rank] = (rank_ctx){ .rank = rank, .size = 4, .board = &board,
+                                .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
+        assert_int_equal(pthread_create(&threads[rank], NULL, join_with_a_dead_one, &ctx[rank]), 0);
+    }
+    for (rank = 0; rank < 3; rank++) {
+        assert_int_equal(pthread_join(threads[rank], NULL), 0);
+        if (ctx[rank].failure[0] != '\0')
+            fail_msg("%s", ctx[rank].failure);
+    }
+    tti_mutex_release(&board.lock);
+}
+
 static void *join_with_another_size(void *arg)
 {
     rank_ctx               *ctx = arg;
@@ -1242,6 +1277,7 @@ int main(void)
         cmocka_unit_test(a_secret_is_needed_beyond_loopback),
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(who_did_not_come_to_the_local_socket_is_named),
+        cmocka_unit_test(who_ended_is_named_not_who_found_it),
         cmocka_unit_test(world_sizes_must_agree),
     };
 

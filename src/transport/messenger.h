@@ -4,7 +4,7 @@
  *
  * A message is matched by (channel, sender, tag): equal keys arrive in the order sent, others in any
  * order. Sending is eager: a message nobody has asked for yet is kept in the receiver's memory, however
- * many there are. Calls of any thread
+ * many there are, as it comes: 4 MiB, or twice what has come, are taken for one. Calls of any thread
  * drive all messages under way; while some are and nobody waits, a thread of the messenger's own does. */
 #ifndef TTI_TRANSPORT_MESSENGER_H
 #define TTI_TRANSPORT_MESSENGER_H

@@ -9,14 +9,17 @@
  *         every other member does so by itself.
  * True    What the dead has sent before is still on its way, from the hands of others too, and a call that it has done its
  *         part of may end well. So nothing is finished while bytes move: only when none has for QUIET_MS, or when
- *         PATIENCE_MS have passed all the same. The first is well within the second in which everybody has to know; the second is
- *         for those who wait for nobody that is dead, while others keep bytes moving.
+ *         PATIENCE_MS have passed all the same: for those who wait for nobody that is dead, while others keep bytes moving.
+ *         Everybody has to know within a second of a death. Of that the watch thread takes two wake-ups at most inside a
+ *         host, or two round trips between hosts, before there is a verdict, and a look comes every 50 ms: a quarter of it
+ *         is left for those. What still moves after PATIENCE_MS belongs to a call that can end well without the dead, and
+ *         does not: it is the price of the second, and paid by a group that is finished anyway.
  *         Groups that are entered with a member that is lost already are finished at the next look. */
 #include "transport/messenger_core.h"
 
 #include <tutti/private.h>
 
-enum { QUIET_MS = 200, PATIENCE_MS = 3000 };
+enum { QUIET_MS = 200, PATIENCE_MS = 700 };
 
 /* The first of a group's members that is lost; -1: none is. */
 static int lost_member(const tti_messenger *m, const tti_known_group *known)

@@ -35,7 +35,8 @@ static void before_fork(void)
 
 static void after_fork(bool in_child)
 {
-    (void)in_child; /* is_mine() tells */
+    if (in_child)
+        tti_registered.fd = -1; /* it was closed; is_mine() tells that the rest is the parent's */
     pthread_mutex_unlock(&tti_registered_lock);
 }
 
@@ -103,13 +104,16 @@ static tutti_status make_heap(void)
         return st;
     }
     tti_registered = (registered_heap){ .mine = mark, .fd = fd, .bytes = bytes };
+    tti_fork_own(fd); /* a child would keep all of the heap's pages */
     return TUTTI_OK;
 }
 
 static void forget(void)
 {
     munmap((void *)(uintptr_t)tti_registered.mine, TTI_REGISTERED_PAGE);
-    close(tti_registered.fd);
+    tti_fork_disown(tti_registered.fd);
+    if (tti_registered.fd >= 0)
+        close(tti_registered.fd);
     free(tti_registered.pieces);
     tti_registered = (registered_heap){ .refs = 0 };
 }

@@ -90,6 +90,8 @@ static tutti_status lend_part(tti_window *w, tti_window_card *card_out)
     return TUTTI_OK;
 }
 
+enum { REASON_MS = 500 };
+
 static tutti_status finished_words(tti_messenger *m, uint32_t group)
 {
     const tti_cause *why = tti_mailbox_finished(&m->mailbox, group);
@@ -188,13 +190,22 @@ tutti_status tti_window_attach(tti_window *w, const tti_window_card *cards)
 
 /* ---- inside a host --------------------------------------------------------------------------------- */
 
+/* A peer closes its part when its group fails, and then tells why: the reason is on its way. */
+static tutti_status hear_why(tti_window *w)
+{
+    tti_port     *port = w->m->port;
+    const int64_t until_ns = tti_port_now(port) + REASON_MS * TTI_MS;
+    tutti_status  st;
+
+    while ((st = tti_messenger_heard(w->m, w->group)) == TUTTI_OK && tti_port_now(port) < until_ns)
+        port->ops->sleep_until(port, tti_port_now(port) + TTI_MS);
+    return st;
+}
+
 static tutti_status refuse(tti_window *w, int rank)
 {
-    tutti_status st;
+    const tutti_status st = hear_why(w);
 
-    tti_lock(&w->m->lock);
-    st = finished_words(w->m, w->group);
-    tti_unlock(&w->m->lock);
     if (st != TUTTI_OK)
         return st;
     return tti_fail(TUTTI_E_PEER, "rank %d (%s) has closed its part of the window: the group has failed there, or was destroyed",

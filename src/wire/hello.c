@@ -13,6 +13,7 @@
 #include <openssl/hmac.h>
 #include <tutti/private.h>
 #include "wire/bytes.h"
+#include "wire/tls_stream.h"
 
 enum state {
     SEND_CLIENT,
@@ -43,6 +44,8 @@ _Static_assert(TTI_HELLO_CLIENT_BYTES == 72 && TTI_HELLO_SERVER_BYTES == 104 &&
                    TTI_HELLO_FINISH_BYTES == 32,
                "version 1 on the wire");
 
+enum { SEAL_SHIFT = 16 }; /* in the purpose */
+
 static const uint8_t magic[4] = { 'T', 'U', 'T', 'I' };
 static const char    server_label[16] = "tutti-server-1";
 static const char    client_label[16] = "tutti-client-1";
@@ -52,6 +55,14 @@ static const char *peer_name(const tti_hello *hello)
     return hello->config.peer != NULL ? hello->config.peer : "the peer";
 }
 
+tti_seal tti_hello_seal(const tti_hello *hello)
+{
+    const tti_secret *secret = hello->config.secret;
+
+    return hello->config.local || hello->config.purpose == TTI_PURPOSE_LOCAL || secret == NULL ? TTI_SEAL_NONE
+                                                                                                 : secret->seal;
+}
+
 static void write_fields(tti_hello *hello, tti_port *port, uint16_t size)
 {
     uint8_t *at = hello->out;
@@ -59,7 +70,7 @@ static void write_fields(tti_hello *hello, tti_port *port, uint16_t size)
     memcpy(at, magic, sizeof magic);
     at = tti_put_u16(at + sizeof magic, TTI_HELLO_VERSION);
     at = tti_put_u16(at, size);
-    at = tti_put_u32(at, (uint32_t)hello->config.purpose);
+    at = tti_put_u32(at, (uint32_t)hello->config.purpose | (uint32_t)tti_hello_seal(hello) << SEAL_SHIFT);
     at = tti_put_u32(at, hello->config.rank);
     at = tti_put_u64(at, hello->config.generation);
     memcpy(at, hello->config.scope, TTI_HELLO_SCOPE_BYTES);
@@ -74,14 +85,20 @@ static bool make_proof(const tti_hello *hello, const char label[16],
     const tti_secret *secret = hello->config.secret;
     const bool        present = secret != NULL && secret->present;
     uint8_t           text[16 + 1 + sizeof hello->transcript];
+    uint8_t           key[TTI_SECRET_BYTES];
     unsigned          size = 0;
+    bool              made;
 
     memcpy(text, label, 16);
     text[16] = present;
     memcpy(text + 17, hello->transcript, sizeof hello->transcript);
-    return HMAC(EVP_sha256(), present ? secret->key : (const uint8_t *)"",
-                present ? TTI_SECRET_BYTES : 0, text, sizeof text, out, &size) != NULL &&
+    if (present)
+        tti_secret_reveal(secret, key);
+    made = HMAC(EVP_sha256(), present ? key : (const uint8_t *)"", present ? TTI_SECRET_BYTES : 0, text, sizeof text, out,
+                &size) != NULL &&
            size == TTI_HELLO_PROOF_BYTES;
+    OPENSSL_cleanse(key, sizeof key);
+    return made;
 }
 
 void tti_hello_begin(tti_hello *hello, tti_port *port, const tti_hello_config *config)
@@ -172,9 +189,33 @@ static tutti_status check_head(const tti_hello *hello)
     return TUTTI_OK;
 }
 
+static const char *seal_words(unsigned seal)
+{
+    switch (seal) {
+    case TTI_SEAL_NONE: return "plain TCP";
+    case TTI_SEAL_KEY: return "TLS with the job's secret";
+    case TTI_SEAL_CERT: return "TLS with certificates";
+    default: return "an encryption that is not known here";
+    }
+}
+
+/* After the other fields: who gets an answer to this belongs here by all the rest. */
+static tutti_status check_seal(const tti_hello *hello)
+{
+    const unsigned theirs = tti_get_u32(hello->in + AT_PURPOSE) >> SEAL_SHIFT;
+    const unsigned ours = tti_hello_seal(hello);
+
+    if (theirs == ours)
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_MISMATCH,
+                    "%s goes on with %s, this process with %s\n"
+                    "  next: set TUTTI_TLS, and TUTTI_TLS_CERT where it is used, in all processes of the job or in none",
+                    peer_name(hello), seal_words(theirs), seal_words(ours));
+}
+
 static tutti_status check_fields(const tti_hello *hello)
 {
-    const unsigned purpose = tti_get_u32(hello->in + AT_PURPOSE);
+    const unsigned purpose = tti_get_u32(hello->in + AT_PURPOSE) & ((1U << SEAL_SHIFT) - 1);
     const uint64_t generation = tti_get_u64(hello->in + AT_GENERATION);
 
     if (purpose != (unsigned)hello->config.purpose)
@@ -221,8 +262,11 @@ static tutti_status take_client(tti_hello *hello)
     hello->peer_rank = tti_get_u32(hello->in + AT_RANK);
     enter(hello, SEND_SERVER);
     memcpy(hello->out, ours, sizeof ours);
-    hello->out_size = sizeof ours;
-    return TUTTI_OK;
+    st = check_seal(hello);
+    hello->has_last_words = st != TUTTI_OK;
+    if (st == TUTTI_OK)
+        hello->out_size = sizeof ours;
+    return st;
 }
 
 static tutti_status take_server(tti_hello *hello)
@@ -233,6 +277,8 @@ static tutti_status take_server(tti_hello *hello)
         return st;
     memcpy(hello->transcript + TTI_HELLO_FIELDS_BYTES, hello->in, TTI_HELLO_FIELDS_BYTES);
     st = check_proof(hello, server_label, hello->in + TTI_HELLO_FIELDS_BYTES);
+    if (st == TUTTI_OK)
+        st = check_seal(hello);
     if (st != TUTTI_OK)
         return st;
     hello->peer_rank = tti_get_u32(hello->in + AT_RANK);
@@ -289,6 +335,12 @@ uint32_t tti_hello_peer_rank(const tti_hello *hello)
     return hello->peer_rank;
 }
 
+const void *tti_hello_last_words(const tti_hello *hello, size_t *bytes_out)
+{
+    *bytes_out = hello->has_last_words ? TTI_HELLO_SERVER_BYTES : 0;
+    return hello->has_last_words ? hello->out : NULL;
+}
+
 void tti_hello_release(tti_hello *hello)
 {
     OPENSSL_cleanse(hello, sizeof *hello);
@@ -306,6 +358,17 @@ static tutti_status wait_for(tti_port *port, tti_handle handle, uint8_t want,
     return TUTTI_OK;
 }
 
+static tutti_status take(tti_port *port, tti_handle handle, tti_hello *hello, const uint8_t *data, size_t bytes)
+{
+    const tutti_status st = tti_hello_feed(hello, data, bytes);
+    tti_part           part;
+
+    part.data = st != TUTTI_OK ? tti_hello_last_words(hello, &part.size) : NULL;
+    if (part.data != NULL)
+        (void)port->ops->send(port, handle, &part, 1);
+    return st;
+}
+
 /* One send or one receive; -EAGAIN becomes a wait. */
 static tutti_status step(tti_port *port, tti_handle handle, tti_hello *hello, int64_t deadline_ns)
 {
@@ -321,7 +384,7 @@ static tutti_status step(tti_port *port, tti_handle handle, tti_hello *hello, in
     } else {
         n = port->ops->recv(port, handle, in, tti_hello_wants(hello));
         if (n > 0)
-            return tti_hello_feed(hello, in, (size_t)n);
+            return take(port, handle, hello, in, (size_t)n);
         if (n == 0)
             return tti_fail(
                 TUTTI_E_NETWORK,
@@ -346,6 +409,8 @@ tutti_status tti_hello_run(tti_port *port, tti_handle handle, const tti_hello_co
     tti_hello_begin(&hello, port, config);
     while (st == TUTTI_OK && !tti_hello_done(&hello))
         st = step(port, handle, &hello, deadline_ns);
+    if (st == TUTTI_OK && tti_hello_seal(&hello) != TTI_SEAL_NONE)
+        st = tti_tls_run(port, handle, &hello, deadline_ns);
     if (st == TUTTI_OK && peer_rank_out != NULL)
         *peer_rank_out = tti_hello_peer_rank(&hello);
     tti_hello_release(&hello);

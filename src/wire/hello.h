@@ -17,6 +17,9 @@
  *         with one label per role, so that nobody's proof can be sent back to him. Both nonces are
  *         fresh and random, so that nothing recorded works twice. A job without a secret runs the
  *         same messages with an empty key.
+ * TLS     The upper half of the purpose says what the connection goes through from here on (tti_seal), so that both
+ *         proofs cover it and nobody in between can talk the two ends out of it. A server that does something else
+ *         answers all the same before it closes: both ends can say what is wrong then. tls.h has what follows.
  * True    The machine does no I/O. It never wants more bytes than the message it waits for, so what
  *         the peer sends behind its hello stays in the socket. After a failure it wants nothing and
  *         has no output: close the connection.
@@ -37,7 +40,8 @@ enum {
     TTI_HELLO_FIELDS_BYTES = 72,
     TTI_HELLO_CLIENT_BYTES = TTI_HELLO_FIELDS_BYTES,
     TTI_HELLO_SERVER_BYTES = TTI_HELLO_FIELDS_BYTES + TTI_HELLO_PROOF_BYTES,
-    TTI_HELLO_FINISH_BYTES = TTI_HELLO_PROOF_BYTES
+    TTI_HELLO_FINISH_BYTES = TTI_HELLO_PROOF_BYTES,
+    TTI_HELLO_TRANSCRIPT_BYTES = 2 * TTI_HELLO_FIELDS_BYTES
 };
 
 /** What the connection is for; a server serves one purpose. */
@@ -57,7 +61,8 @@ typedef struct tti_hello_config {
     uint64_t          generation;                   /* equal at both ends */
     uint8_t           scope[TTI_HELLO_SCOPE_BYTES]; /* the world's id; equal at both ends */
     uint32_t          rank;                         /* ours; told, not compared */
-    const tti_secret *secret; /* borrowed until the hello is done; NULL: none */
+    bool              local;  /* a Unix socket, which no network sees: it stays plain whatever the secret says */
+    const tti_secret *secret; /* borrowed until the hello, and a handshake behind it, is done; NULL: none */
     const char       *peer;   /* who it is, for words: "store 10.0.0.1:29500"; NULL: "the peer" */
 } tti_hello_config;
 
@@ -71,7 +76,8 @@ typedef struct tti_hello {
     size_t           out_size;
     uint8_t          in[TTI_HELLO_SERVER_BYTES];
     uint8_t          out[TTI_HELLO_SERVER_BYTES];
-    uint8_t          transcript[2 * TTI_HELLO_FIELDS_BYTES];
+    uint8_t          transcript[TTI_HELLO_TRANSCRIPT_BYTES]; /* equal at both ends when it is done */
+    bool             has_last_words;
 } tti_hello;
 
 /** Start: the client has its first message ready, the server waits. port gives the nonce. */
@@ -92,13 +98,18 @@ tutti_status tti_hello_feed(tti_hello *hello, const void *data, size_t bytes);
 bool tti_hello_done(const tti_hello *hello);
 /** The rank that the peer told; TTI_HELLO_NO_RANK if it has none. After tti_hello_done(). */
 uint32_t tti_hello_peer_rank(const tti_hello *hello);
+/** What the connection is to go through from here on. */
+tti_seal tti_hello_seal(const tti_hello *hello);
+/** After a failure: what the peer may still be sent, as far as it fits at once, so that it can say what is wrong, too.
+ * NULL and 0 as a rule. */
+const void *tti_hello_last_words(const tti_hello *hello, size_t *bytes_out);
 /** Wipe it. */
 void tti_hello_release(tti_hello *hello);
 
-/** All of it on a connected stream, waiting through port. peer_rank_out may be NULL. The stream
- * stays the caller's; close it after a failure.
+/** All of it on a connected stream, waiting through port, and the handshake of TLS behind it where there is one.
+ * peer_rank_out may be NULL. The stream stays the caller's; close it after a failure.
  *
- * @errors as above, TUTTI_E_TIMEOUT, TUTTI_E_NETWORK when the peer closes or the stream fails */
+ * @errors as above and in tls.h, TUTTI_E_TIMEOUT, TUTTI_E_NETWORK when the peer closes or the stream fails */
 tutti_status tti_hello_run(tti_port *port, tti_handle handle, const tti_hello_config *config,
                            int64_t deadline_ns, uint32_t *peer_rank_out);
 

@@ -12,8 +12,8 @@
 #include "wire/bytes.h"
 #include "wire/hello.h"
 
-static const tti_secret secret_a = { .present = true, .key = { 1, 2, 3 } };
-static const tti_secret secret_b = { .present = true, .key = { 1, 2, 4 } };
+static const tti_secret secret_a = { .present = true, .padded = { 1, 2, 3 } };
+static const tti_secret secret_b = { .present = true, .padded = { 1, 2, 4 } };
 static const tti_secret zeros = { .present = true };
 
 static tti_hello_config config_of(bool client, const tti_secret *secret)

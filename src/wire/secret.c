@@ -8,31 +8,15 @@
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 #include <openssl/crypto.h>
 #include <tutti/private.h>
+#include "wire/own_file.h"
+#include "wire/pad.h"
 
 enum { HEX_DIGITS = 2 * TTI_SECRET_BYTES };
 
-static tutti_status check_file(int fd, const char *path)
-{
-    struct stat st;
-
-    if (fstat(fd, &st) != 0)
-        return tti_fail_errno_as(TUTTI_E_IO, errno, "cannot look at secret file '%s'", path);
-    if (!S_ISREG(st.st_mode))
-        return tti_fail(TUTTI_E_AUTH, "secret file '%s' is not a regular file", path);
-    if (st.st_uid != geteuid())
-        return tti_fail(TUTTI_E_AUTH, "secret file '%s' belongs to user %ld, not to user %ld", path,
-                        (long)st.st_uid, (long)geteuid());
-    if ((st.st_mode & 077) != 0)
-        return tti_fail(
-            TUTTI_E_AUTH,
-            "secret file '%s' has mode %04o: others may touch it\n  next: chmod 600 '%s'", path,
-            (unsigned)(st.st_mode & 07777), path);
-    return TUTTI_OK;
-}
+_Static_assert((int)TTI_PAD_BYTES == (int)TTI_SECRET_BYTES, "the pad is as long as a key");
 
 static int hex_value(char c)
 {
@@ -82,7 +66,7 @@ static ssize_t read_start(int fd, char *out, size_t max)
     return (ssize_t)n;
 }
 
-static tutti_status wants_auth(bool *wanted_out)
+tutti_status tti_auth_wanted(bool *wanted_out)
 {
     const char *auth = tti_env("TUTTI_AUTH");
 
@@ -92,50 +76,94 @@ static tutti_status wants_auth(bool *wanted_out)
     return TUTTI_OK;
 }
 
+/* TLS where it is asked for: all connections or none, so a value that says neither is refused. */
+tutti_status tti_seal_wanted(tti_seal *seal_out)
+{
+    const char *tls = tti_env("TUTTI_TLS");
+    const int   named = (tti_env("TUTTI_TLS_CERT") != NULL) + (tti_env("TUTTI_TLS_KEY") != NULL) +
+                      (tti_env("TUTTI_TLS_CA") != NULL);
+
+    if (strcmp(tls, "0") != 0 && strcmp(tls, "1") != 0)
+        return tti_fail(TUTTI_E_ARG, "TUTTI_TLS is '%.64s', not '0' or '1'", tls);
+    if (named != 0 && named != 3)
+        return tti_fail(TUTTI_E_ARG, "certificates need TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA; %d of them %s set",
+                        named, named == 1 ? "is" : "are");
+    if (named == 3 && strcmp(tls, "0") == 0)
+        return tti_fail(TUTTI_E_ARG, "TUTTI_TLS_CERT is set, but TUTTI_TLS is not 1: nothing would be encrypted\n"
+                                     "  next: set TUTTI_TLS=1, or unset TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA");
+    *seal_out = strcmp(tls, "0") == 0 || tti_port_stand_in() != NULL ? TTI_SEAL_NONE
+                : named == 3                                         ? TTI_SEAL_CERT
+                                                                     : TTI_SEAL_KEY;
+    return TUTTI_OK;
+}
+
 tutti_status tti_secret_load(const char *path, tti_secret *out)
 {
     char         text[HEX_DIGITS + 2]; /* one more than allowed, to see that there is more */
-    tti_secret   secret = { .present = true };
+    uint8_t      key[TTI_SECRET_BYTES];
     tutti_status st;
+    tti_seal     seal = TTI_SEAL_NONE;
     ssize_t      n;
     bool         wanted;
     int          fd;
 
-    st = wants_auth(&wanted); /* a wrong value is refused wherever one joins, not only where it would matter */
+    st = tti_auth_wanted(&wanted); /* a wrong value is refused wherever one joins, not only where it would matter */
+    if (st == TUTTI_OK)
+        st = tti_seal_wanted(&seal);
     if (st != TUTTI_OK)
         return st;
     if (path == NULL)
         path = tti_env("TUTTI_SECRET_FILE");
     if (path == NULL) {
-        *out = (tti_secret){ .present = false };
+        *out = (tti_secret){ .present = false, .seal = seal };
         return TUTTI_OK;
     }
-    /* Without O_NONBLOCK the open of a fifo would wait for a writer. */
-    fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
-    if (fd < 0)
-        return tti_fail_errno_as(TUTTI_E_IO, errno, "cannot open secret file '%s'", path);
-    st = check_file(fd, path);
+    st = tti_own_file_open(path, O_RDONLY, 0, TTI_OWN_PRIVATE, "secret file", &fd);
     if (st != TUTTI_OK)
-        goto out;
+        return st;
     n = read_start(fd, text, sizeof text);
     if (n < 0) {
         st = tti_fail_errno_as(TUTTI_E_IO, (int)-n, "cannot read secret file '%s'", path);
         goto out;
     }
-    if (!decode(text, (size_t)n, secret.key)) {
+    if (!decode(text, (size_t)n, key)) {
         st = tti_fail(TUTTI_E_AUTH,
                       "secret file '%s' does not hold %d hex digits and nothing else\n"
                       "  next: make one with 'openssl rand -hex 32', and copy it to all hosts",
                       path, HEX_DIGITS);
         goto out;
     }
-    *out = secret;
+    st = tti_secret_make(key, out);
+    out->seal = seal;
 
 out:
     OPENSSL_cleanse(text, sizeof text);
-    tti_secret_release(&secret);
+    OPENSSL_cleanse(key, sizeof key);
     close(fd);
     return st;
+}
+
+tutti_status tti_secret_make(const uint8_t key[TTI_SECRET_BYTES], tti_secret *out)
+{
+    const volatile uint8_t *pad = tti_pad();
+    int                     i;
+
+    *out = (tti_secret){ .present = false };
+    if (pad == NULL)
+        return tti_fail_errno(errno, "no memory that stays out of cores, for the job's secret");
+    for (i = 0; i < TTI_SECRET_BYTES; i++)
+        out->padded[i] = key[i] ^ pad[i];
+    out->present = true;
+    return TUTTI_OK;
+}
+
+void tti_secret_reveal(const tti_secret *secret, uint8_t key_out[TTI_SECRET_BYTES])
+{
+    const volatile uint8_t *pad = tti_pad();
+    int                     i;
+
+    for (i = 0; i < TTI_SECRET_BYTES; i++)
+        key_out[i] = secret->padded[i] ^ (pad != NULL ? pad[i] : 0);
 }
 
 tutti_status tti_secret_suffices(const tti_secret *secret, const tti_addr *addr, const char *what)
@@ -145,9 +173,15 @@ tutti_status tti_secret_suffices(const tti_secret *secret, const tti_addr *addr,
     bool               wanted = true;
     tutti_status       st;
 
-    if (secret->present || tti_addr_is_loopback(addr))
+    if (secret->seal == TTI_SEAL_KEY && !secret->present)
+        return tti_fail(TUTTI_E_AUTH,
+                        "will not %s: TUTTI_TLS is 1, and there is no secret to make its keys of\n"
+                        "  next: set TUTTI_SECRET_FILE to a file of mode 0600 with 64 hex digits, the same on all hosts; "
+                        "or TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA",
+                        what);
+    if (secret->present || secret->seal == TTI_SEAL_CERT || tti_addr_is_loopback(addr))
         return TUTTI_OK;
-    st = wants_auth(&wanted);
+    st = tti_auth_wanted(&wanted);
     if (st != TUTTI_OK)
         return st;
     tti_addr_format(addr, at, sizeof at);
@@ -160,6 +194,33 @@ tutti_status tti_secret_suffices(const tti_secret *secret, const tti_addr *addr,
     if (!atomic_exchange(&warned, true))
         tti_log(TTI_LOG_WARN, "TUTTI_AUTH is none: whoever reaches %s may join this job", at);
     return TUTTI_OK;
+}
+
+tutti_status tti_secret_check_user(const tti_secret *secret, tti_port *port, tti_handle stream, const char *who)
+{
+    tti_peer_cred cred = { .uid = -1 };
+    tti_addr      here;
+    bool          wanted = true;
+    tutti_status  st;
+    int           err;
+
+    if ((secret != NULL && secret->present) || port->ops->peer_cred == NULL || port->ops->local_addr == NULL ||
+        port->ops->local_addr(port, stream, &here) != 0 || !tti_addr_is_loopback(&here))
+        return TUTTI_OK;
+    st = tti_auth_wanted(&wanted);
+    if (st != TUTTI_OK || !wanted)
+        return st;
+    err = port->ops->peer_cred(port, stream, &cred);
+    if (err == -EOPNOTSUPP || (err == 0 && (cred.uid == 0 || cred.uid == (int64_t)geteuid())))
+        return TUTTI_OK;
+    if (err == -ENOTCONN)
+        return tti_fail(TUTTI_E_NETWORK, "%s closed the connection", who);
+    if (err != 0)
+        return tti_fail_errno_as(TUTTI_E_AUTH, -err, "cannot tell whose process %s is", who);
+    return tti_fail(TUTTI_E_AUTH,
+                    "%s is a process of user %lld, this one is of user %lld, and the job has no secret\n"
+                    "  next: give all processes the same TUTTI_SECRET_FILE, or set TUTTI_AUTH=none",
+                    who, (long long)cred.uid, (long long)geteuid());
 }
 
 void tti_secret_release(tti_secret *secret)

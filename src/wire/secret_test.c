@@ -8,6 +8,7 @@
 #include <string.h>
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <tutti/private.h>
@@ -58,17 +59,20 @@ static void no_variable_is_no_secret(void **state)
 static void good_files_are_read(void **state)
 {
     tti_secret secret = { .present = false };
+    uint8_t    key[TTI_SECRET_BYTES];
 
     (void)state;
     write_key(DIGITS "\n", 0600);
     assert_int_equal(setenv("TUTTI_SECRET_FILE", path, 1), 0);
     assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_OK);
     assert_true(secret.present);
-    assert_int_equal(secret.key[1], 0x11);
-    assert_int_equal(secret.key[31], 0xff);
+    tti_secret_reveal(&secret, key);
+    assert_int_equal(key[1], 0x11);
+    assert_int_equal(key[31], 0xff);
+    assert_memory_not_equal(secret.padded, key, sizeof key);
     tti_secret_release(&secret);
     assert_false(secret.present);
-    assert_int_equal(secret.key[31], 0);
+    assert_int_equal(secret.padded[31], 0);
     unsetenv("TUTTI_SECRET_FILE");
     write_key(DIGITS, 0400);
     assert_int_equal(tti_secret_load(path, &secret), TUTTI_OK);
@@ -121,6 +125,33 @@ static void bad_files_are_refused(void **state)
     }
 }
 
+/* What a child of fork() has of a secret is no key; what it reads itself is. */
+static void a_child_has_none(void **state)
+{
+    tti_secret secret = { .present = false };
+    uint8_t    key[TTI_SECRET_BYTES], theirs[TTI_SECRET_BYTES];
+    int        status = -1;
+    pid_t      child;
+
+    (void)state;
+    write_key(DIGITS, 0600);
+    assert_int_equal(tti_secret_load(path, &secret), TUTTI_OK);
+    tti_secret_reveal(&secret, key);
+    child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        tti_secret_reveal(&secret, theirs);
+        if (memcmp(theirs, key, sizeof key) == 0 || tti_secret_load(path, &secret) != TUTTI_OK)
+            _exit(1);
+        tti_secret_reveal(&secret, theirs);
+        _exit(memcmp(theirs, key, sizeof key) != 0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    tti_secret_reveal(&secret, theirs);
+    assert_memory_equal(theirs, key, sizeof key);
+}
+
 static void beyond_loopback_it_is_needed(void **state)
 {
     tti_secret secret = { .present = false };
@@ -144,13 +175,48 @@ static void beyond_loopback_it_is_needed(void **state)
     assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_OK);
 }
 
+static void what_follows_the_hello_is_read(void **state)
+{
+    const tti_addr loopback = { .family = TTI_ADDR_IP4, .ip = { 127, 0, 0, 1 } };
+    tti_secret     secret = { .seal = TTI_SEAL_CERT };
+
+    (void)state;
+    assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_OK);
+    assert_int_equal(secret.seal, TTI_SEAL_NONE);
+    setenv("TUTTI_TLS", "1", 1);
+    assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_OK);
+    assert_int_equal(secret.seal, TTI_SEAL_KEY);
+    assert_int_equal(tti_secret_suffices(&secret, &loopback, "listen"), TUTTI_E_AUTH); /* of what would the key be? */
+    secret.present = true;
+    assert_int_equal(tti_secret_suffices(&secret, &loopback, "listen"), TUTTI_OK);
+    setenv("TUTTI_TLS_CERT", "cert", 1);
+    assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "1 of them is set"));
+    setenv("TUTTI_TLS_KEY", "key", 1);
+    setenv("TUTTI_TLS_CA", "ca", 1);
+    assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_OK);
+    assert_int_equal(secret.seal, TTI_SEAL_CERT);
+    assert_int_equal(tti_secret_suffices(&secret, &loopback, "listen"), TUTTI_OK);
+    setenv("TUTTI_TLS", "0", 1);
+    assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "nothing would be encrypted"));
+    setenv("TUTTI_TLS", "on", 1);
+    assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_E_ARG);
+    unsetenv("TUTTI_TLS");
+    unsetenv("TUTTI_TLS_CERT");
+    unsetenv("TUTTI_TLS_KEY");
+    unsetenv("TUTTI_TLS_CA");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_variable_is_no_secret),
         cmocka_unit_test(good_files_are_read),
         cmocka_unit_test(bad_files_are_refused),
+        cmocka_unit_test(a_child_has_none),
         cmocka_unit_test(beyond_loopback_it_is_needed),
+        cmocka_unit_test(what_follows_the_hello_is_read),
     };
 
     return cmocka_run_group_tests(tests, make_dir, remove_dir);

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <tutti/plugin/store.h>
@@ -97,6 +98,31 @@ static int open_tcp(fixture *f)
     return tutti_tcp_store_open(&options, &f->b) == TUTTI_OK ? 0 : -1;
 }
 
+/* The same where what goes over the wire is encrypted. */
+static int open_tls(fixture *f)
+{
+    static const char digits[] = "00112233445566778899aabbccddeeff00112233445566778899aabbccddeeff";
+    FILE             *file;
+    int               err;
+
+    snprintf(f->dir, sizeof f->dir, "/tmp/tutti-store-XXXXXX");
+    if (mkdtemp(f->dir) == NULL)
+        return -1;
+    snprintf(f->path, sizeof f->path, "%s/secret", f->dir);
+    file = fopen(f->path, "wx");
+    if (file == NULL || fchmod(fileno(file), 0600) != 0 || fputs(digits, file) < 0 || fclose(file) != 0)
+        return -1;
+    setenv("TUTTI_SECRET_FILE", f->path, 1);
+    setenv("TUTTI_TLS", "1", 1);
+    err = open_tcp(f);
+    if (err != 0)
+        print_error("%s\n", tutti_last_error());
+    unsetenv("TUTTI_TLS"); /* handles keep what they began with */
+    unsetenv("TUTTI_SECRET_FILE");
+    unlink(f->path);
+    return err;
+}
+
 static int open_prefix(fixture *f)
 {
     fixture tcp = { .name = "tcp" };
@@ -156,11 +182,11 @@ static int open_real_torch(fixture *f)
     return open_torch_at(f, port);
 }
 
-const char *store_kinds[] = { "hash", "file", "tcp", "prefix", "bare", "torch", "old torch" };
+const char *store_kinds[] = { "hash", "file", "tcp", "prefix", "bare", "torch", "old torch", "tcp with TLS" };
 size_t      n_store_kinds = sizeof store_kinds / sizeof store_kinds[0];
 
 static int (*openers[])(fixture *f) = { open_hash, open_file,  open_tcp,      open_prefix,
-                                        open_bare, open_torch, open_old_torch };
+                                        open_bare, open_torch, open_old_torch, open_tls };
 
 fixture current;
 

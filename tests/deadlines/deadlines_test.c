@@ -425,10 +425,10 @@ static void a_stopped_first_rank(tt_ctx *t)
 int main(void)
 {
     static const tt_test tests[] = {
-        EVERYWHERE(an_absent_peer, .init = TT_INIT_NONE, .limit_ms = 120000),
-        EVERYWHERE(a_stopped_peer, .init = TT_INIT_NONE, .limit_ms = 120000),
-        TT_TEST(an_absent_first_rank, .hosts = 2, .init = TT_INIT_NONE, .limit_ms = 120000),
-        TT_TEST(a_stopped_first_rank, .hosts = 2, .init = TT_INIT_NONE, .limit_ms = 120000),
+        EVERYWHERE(an_absent_peer, .init = TT_INIT_NONE, .limit_ms = 120000, .waits = true),
+        EVERYWHERE(a_stopped_peer, .init = TT_INIT_NONE, .limit_ms = 120000, .waits = true),
+        TT_TEST(an_absent_first_rank, .hosts = 2, .init = TT_INIT_NONE, .limit_ms = 120000, .waits = true),
+        TT_TEST(a_stopped_first_rank, .hosts = 2, .init = TT_INIT_NONE, .limit_ms = 120000, .waits = true),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);

@@ -42,7 +42,7 @@ WAYS = [
     ("different", "Ranks call different operations",
      "Ranks 0 and 1 add up over two groups, each in an order of its own, in asynchronous calls. (Different calls in one group, and "
      "two groups in blocking calls of two ranks, are an error at once, `TUTTI_E_MISMATCH`, and no hang.)",
-     [r"ranks wait for each other", r"rank 0 \(pid \d+, \S+\) waits for rank 1, since \S+ m?s, in all_reduce #1 .* on group 'model'",
+     [r"ranks 0, 1 wait for each other", r"rank 0 \(pid \d+, \S+\) waits for rank 1, since \S+ m?s, in all_reduce #1 .* on group 'model'",
       r"rank 1 \(pid \d+, \S+\) waits for rank 0, since \S+ m?s, in all_reduce #1 .* on group 'metrics'",
       r"and ranks 2, 3 with them", r"next: all ranks have to call operations of several groups in one order"]),
     ("send", "A send is blocked",
@@ -51,6 +51,13 @@ WAYS = [
      [r"rank 1 \(pid \d+, \S+\) has not come", r"ranks 0, 2, 3 wait for it, rank 0 since \S+ m?s in send to rank 1, tag 7",
       r"it sleeps in \S*nanosleep", r"next: rank 1 has to post the receive: recv from rank 0, tag 7; or rank 0 sends with tutti_isend"]),
 ]
+
+# How the first line begins.
+CULPRITS = {"dead": "rank 2 ", "stopped": "rank 1 ", "late": "rank 3 ", "different": "ranks 0, 1 ", "send": "rank 1 "}
+
+# After a death, in the world of those that are left.
+REGROUPED = [r"world 2: 3 ranks, 3 read", r"rank 2 \(pid \d+, [^ ]+, rank 3 at first\) has not come\n  ranks 0, 1 wait for it",
+             r"it sleeps in \S*nanosleep", r"not in it:\n  rank 1 of world 1 \(pid \d+, \S+\) is dead"]
 
 
 def free_port():
@@ -62,14 +69,14 @@ def free_port():
 class Job:
     """Four ranks of one way; whoever leaves the block ends them."""
 
-    def __init__(self, bin_dir, way):
+    def __init__(self, bin_dir, way, **more):
         self.name = f"hang-{way}-{os.getpid()}"
         self.out = tempfile.TemporaryFile("w+")
         self.ranks = []
         keep = {k: v for k, v in os.environ.items() if not k.startswith(("TUTTI_", "TORCH", "PET_", "SLURM", "OMPI", "PMI"))}
         common = {**keep, "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": str(RANKS),
                   "LOCAL_WORLD_SIZE": str(RANKS), "TORCHELASTIC_RUN_ID": self.name, "TUTTI_TIMEOUT_MS": "600000",
-                  "TUTTI_TEST_SIGN": f"/nowhere/{self.name}"}
+                  "TUTTI_TEST_SIGN": f"/nowhere/{self.name}", **more}
         for rank in range(RANKS):
             self.ranks.append(subprocess.Popen([str(bin_dir / "stage"), way], stdout=self.out, stderr=self.out,
                                                env={**common, "RANK": str(rank), "LOCAL_RANK": str(rank)}))
@@ -127,6 +134,8 @@ def look(bin_dir, way, rules):
         bad = [f"{way}: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
         if run.returncode != 1:
             bad.append(f"{way}: exit code {run.returncode}: {run.stderr}")
+        if not re.match(CULPRITS[way], run.stdout):
+            bad.append(f"{way}: who is behind it is not in the first line: {run.stdout}")
         if took > LIMIT_S:
             bad.append(f"{way}: took {took:.1f} s")
         bad += check_trace(bin_dir, job.name)
@@ -147,19 +156,49 @@ def look_at_well(bin_dir):
     return bad
 
 
-def look_at_launched(bin_dir):
+def look_at_launched(bin_dir, way, rules, *options):
     """A job of `tutti run` is found by its name, too."""
-    name = f"hang-launched-{os.getpid()}"
+    name = f"hang-launched-{way}-{os.getpid()}"
     job = subprocess.Popen([str(bin_dir / "tutti"), "run", "--nproc-per-node", str(RANKS), "--rdzv-id", name, "--shutdown-timeout", "1",
-                            str(bin_dir / "stage"), "late"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
-    rules = next(rules for way, _, _, rules in WAYS if way == "late")
+                            *options, str(bin_dir / "stage"), way], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         command = [str(bin_dir / "tutti"), "doctor", "hang", "--job", name, "--least", "0.2"]
         run, _, missing = settle(command, rules, time.monotonic() + STARTED_S)
-        return [f"launched: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
+        bad = [f"launched: {way}: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
+        return bad + look_later(bin_dir, name, rules) if not bad else bad
     finally:
         job.terminate()
         job.wait()
+
+
+def look_later(bin_dir, name, rules):
+    """The same from files, which say what was, not what is."""
+    with tempfile.TemporaryDirectory() as folder:
+        subprocess.run([str(bin_dir / "tutti"), "doctor", "hang", "--job", name, "--save", folder], stdout=subprocess.DEVNULL, check=False,
+                       timeout=60)
+        command = [str(bin_dir / "tutti"), "doctor", "hang", "--least", "0.2", "--dumps", *map(str, pathlib.Path(folder).glob("*.rec"))]
+        run = subprocess.run(command, text=True, capture_output=True, timeout=60, check=False)
+        return [f"from files: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in rules
+                if "nanosleep" not in rule and not re.search(rule, run.stdout)]
+
+
+def look_at_unrecorded(bin_dir):
+    """Where nothing is recorded, it is said why."""
+    rule = r"has 4 processes here \(pid [\d, ]+\), and no recorder: they were started with TUTTI_RECORDER=0"
+    with Job(bin_dir, "well", TUTTI_RECORDER="0") as job:
+        job.wait_for("is here", RANKS)
+        run = subprocess.run([str(bin_dir / "tutti"), "doctor", "hang", "--job", job.name], text=True, capture_output=True, timeout=60,
+                             check=False)
+        return [] if run.returncode == 2 and re.search(rule, run.stderr) else [f"unrecorded: {run.returncode}: {run.stdout}{run.stderr}"]
+
+
+def look_before_joining(bin_dir):
+    """Who was stopped before it had a recorder is not said to run."""
+    rules = [r"rank 1 \(pid \d+\) is stopped by a signal\n  ranks 0, 2, 3 wait for it to join", r"next: kill -CONT \d+"]
+    with Job(bin_dir, "before") as job:
+        command = [str(bin_dir / "tutti"), "doctor", "hang", "--job", job.name]
+        run, _, missing = settle(command, rules, time.monotonic() + STARTED_S)
+        return [f"before joining: '{rule}' is not in:\n{run.stdout}{run.stderr}" for rule in missing]
 
 
 HEAD = """# Jobs that hang
@@ -179,7 +218,11 @@ tutti doctor hang --dumps DIR/*.rec     # anywhere: the files of all hosts toget
 ```
 
 Exit code 0: nobody waits; 1: somebody does; 2: there is nothing to look at. `--json` is for programs. A rank of another host
-"is not to be seen here": run it there, too, or bring its file.
+"is not to be seen here": run it there, too, or bring its file. Files say when they were written: what hung then is told as of then.
+Where `TUTTI_TRACE_FILE` is set a rank that runs out of time, or loses a peer, leaves such a file by itself (`.rec`, beside the JSON).
+
+The first line has who is behind it. After a death, when the others have gone on (`tutti_shrink_group`), ranks are those of the world
+that is there now, "rank 2 (pid 4711, n1, rank 3 at first)", and those that are not in it any more are named below.
 
 Five hangs follow: what was done, and what the doctor said. The program is [stage.c](../tests/hangs/stage.c), four ranks of one
 host; a test stages them and checks these words, and that each look takes less than 5 s.
@@ -204,7 +247,11 @@ def main():
         more, words, took = look(args.bin, way, rules)
         bad += more
         said.append((words, took))
-    bad += look_at_well(args.bin) + look_at_launched(args.bin)
+    bad += look_at_well(args.bin)
+    bad += look_at_launched(args.bin, "late", next(rules for way, _, _, rules in WAYS if way == "late"))
+    bad += look_at_launched(args.bin, "regrouped", REGROUPED, "--on-failure", "keep")
+    bad += look_at_unrecorded(args.bin)
+    bad += look_before_joining(args.bin)
     for line in bad:
         print(line)
     if args.write and not bad:

@@ -112,6 +112,28 @@ static int blocked_send(int rank)
     return tutti_barrier(NULL) == TUTTI_OK ? 0 : fail("barrier");
 }
 
+/* None of the five: rank 1 was stopped before it joined. */
+static int before(int rank)
+{
+    (void)rank;
+    return 0;
+}
+
+/* None of the five: rank 1 is killed, the others go on without it, under other numbers, and the last of them is late. */
+static int regrouped(int rank)
+{
+    tutti_group *world = NULL;
+
+    if (rank == 1)
+        raise(SIGKILL);
+    if (sum(NULL) == TUTTI_OK || tutti_shrink_group(NULL, 0, NULL, TUTTI_SHRINK_ABORT, NULL, &world) != TUTTI_OK || sum(NULL) != TUTTI_OK)
+        return fail("going on");
+    say("goes on");
+    if (tutti_get_rank(NULL) == 2)
+        sleep(600);
+    return sum(NULL) == TUTTI_OK ? 0 : fail("all_reduce");
+}
+
 /* None of the five: nothing is wrong. */
 static int well(int rank)
 {
@@ -128,15 +150,17 @@ int main(int argc, char **argv)
         const char *name;
         int (*run)(int rank);
     } ways[] = { { "dead", dead }, { "stopped", stopped }, { "late", late }, { "different", different }, { "send", blocked_send },
-             { "well", well } };
+             { "well", well }, { "regrouped", regrouped }, { "before", before } };
     size_t i;
 
     for (i = 0; i < sizeof ways / sizeof ways[0]; i++)
         if (argc == 2 && strcmp(argv[1], ways[i].name) == 0) {
+            if (ways[i].run == before && getenv("RANK") != NULL && strcmp(getenv("RANK"), "1") == 0)
+                raise(SIGSTOP);
             if (tutti_init_process_group(NULL) != TUTTI_OK || sum(NULL) != TUTTI_OK)
                 return fail("joining");
             return ways[i].run(tutti_get_rank(NULL));
         }
-    fprintf(stderr, "usage: stage dead | stopped | late | different | send | well\n");
+    fprintf(stderr, "usage: stage dead | stopped | late | different | send | well | regrouped | before\n");
     return 2;
 }

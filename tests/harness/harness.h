@@ -70,12 +70,14 @@ typedef struct tt_test {
     int     limit_ms;       /* 20000; a run is ended, and has failed, after it */
     int     timeout_ms;     /* of the world's operations; 0: half of the limit, so that its words are seen */
     bool    mixed;          /* ranks are on the hosts by turns; else the first ones are on host 0 */
+    bool    tls;            /* TUTTI_TLS=1, with a secret: what goes by TCP is encrypted */
     bool    threads;        /* one more run, as if transports had "threads" */
     int     dies;           /* -1; the rank that must end by a signal or tt_die(), and not otherwise */
     uint32_t also_die;      /* one bit for each further rank, of the first 32, that must */
     int     hosts;          /* 1; 2: network namespaces joined by a veth pair, store on 10.77.0.1 */
     tt_init init;           /* TT_INIT_WORLD */
     tt_relay_link link;     /* with hosts = 2: what is between them; nothing said: a veth pair */
+    bool    waits;      /* it waits more than it computes: it runs beside others that do */
 } tt_test;
 
 /** The host of a rank. */

@@ -198,10 +198,12 @@ static void environment(const tt_run *run)
     char path[TT_PATH_MAX];
 
     setenv("TUTTI_TRANSPORT", strstr(run->word, "tcp") != NULL ? "tcp" : "auto", 1);
-    if (run->test->hosts > 1) {
+    if (run->test->hosts > 1 || run->test->tls) {
         snprintf(path, sizeof path, "%s/secret", run->dir);
         setenv("TUTTI_SECRET_FILE", path, 1);
     }
+    if (run->test->tls)
+        setenv("TUTTI_TLS", "1", 1);
 }
 
 void tt_rank_main(const tt_run *run, int rank)

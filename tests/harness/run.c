@@ -270,7 +270,7 @@ static bool prepare(tt_run *run, int *port_lock_out)
         return false;
     }
     snprintf(secret, sizeof secret, "%s/secret", run->dir);
-    return run->test->hosts == 1 || tt_secret_write(secret);
+    return (run->test->hosts == 1 && !run->test->tls) || tt_secret_write(secret);
 }
 
 static void clear_away(tt_run *run, int port_lock)
@@ -313,41 +313,47 @@ out:
     return result;
 }
 
-/* All transports of a test; *skipped_out becomes true when one was. */
-static bool run_transports(const tt_test *test, const tt_world_ops *world, bool *skipped_out)
+int tt_run_and_say(tt_run *run)
 {
-    char    words[128];
-    char   *rest = words;
-    char   *word;
-    bool    passed = true;
+    const tt_test *test = run->test;
+    const int64_t  begin = tti_now_ns();
+    const verdict  result = run_one(run);
+
+    if (result == SKIPPED)
+        return TT_SKIPPED;
+    printf("%s (%s, %d ranks%s): %s, %lld ms\n", test->name, run->word, test->ranks, test->hosts > 1 ? ", 2 hosts" : "",
+           result == PASSED ? "ok" : "FAILED", (long long)((tti_now_ns() - begin) / MS));
+    return result == PASSED ? TT_PASSED : TT_FAILED;
+}
+
+/* All transports of a test. */
+static void run_transports(const tt_test *test, const tt_world_ops *world, tt_beside *beside)
+{
+    char  words[128];
+    char *rest = words;
+    char *word;
 
     snprintf(words, sizeof words, "%s%s", test->transports, test->threads ? ",threads" : "");
     while ((word = strsep(&rest, ", ")) != NULL) {
-        tt_run        run = { .test = test, .world = world, .parent = getpid() };
-        const int64_t begin = tti_now_ns();
-        verdict       result;
+        tt_run run = { .test = test, .world = world, .parent = getpid() };
 
         if (*word == '\0')
             continue;
         snprintf(run.word, sizeof run.word, "%s", word);
-        result = run_one(&run);
-        if (result == SKIPPED)
-            *skipped_out = true;
-        else
-            printf("%s (%s, %d ranks%s): %s, %lld ms\n", test->name, word, test->ranks,
-                   test->hosts > 1 ? ", 2 hosts" : "",
-                   result == PASSED ? "ok" : "FAILED", (long long)((tti_now_ns() - begin) / MS));
-        passed = passed && result != FAILED;
+        if (test->waits) {
+            tt_beside_start(beside, &run);
+        } else {
+            tt_beside_end(beside);
+            tt_verdicts_add(&beside->verdicts, tt_run_and_say(&run));
+        }
     }
-    return passed;
 }
 
 int tt_run_all(const tt_test *tests, size_t n, const tt_world_ops *world)
 {
-    sigset_t chld;
-    size_t   i;
-    bool     passed = true;
-    bool     skipped = false;
+    tt_beside beside = { .n = 0 };
+    sigset_t  chld;
+    size_t    i;
 
     setvbuf(stdout, NULL, _IOLBF, 0);
     tt_env_clear();
@@ -356,11 +362,11 @@ int tt_run_all(const tt_test *tests, size_t n, const tt_world_ops *world)
     sigaddset(&chld, SIGCHLD);
     sigprocmask(SIG_BLOCK, &chld, NULL);
     for (i = 0; i < n; i++)
-        if (!run_transports(&tests[i], world, &skipped))
-            passed = false;
-    if (!passed)
+        run_transports(&tests[i], world, &beside);
+    tt_beside_end(&beside);
+    if (beside.verdicts.failed)
         return TT_FAILED;
-    return skipped ? TT_SKIPPED : TT_PASSED;
+    return beside.verdicts.skipped ? TT_SKIPPED : TT_PASSED;
 }
 
 int tt_main_bare(const tt_test *tests, size_t n)

@@ -32,6 +32,44 @@ typedef struct tt_run {
     _Atomic uint32_t   *marks;
 } tt_run;
 
+/** What has come of several runs. */
+typedef struct tt_verdicts {
+    bool failed;
+    bool skipped;
+} tt_verdicts;
+
+static inline void tt_verdicts_add(tt_verdicts *all, int verdict)
+{
+    all->skipped = all->skipped || verdict == TT_SKIPPED;
+    all->failed = all->failed || (verdict != TT_PASSED && verdict != TT_SKIPPED);
+}
+
+/** Do one run, and print what came of it: TT_PASSED, TT_FAILED or TT_SKIPPED. run->parent is this process. */
+int tt_run_and_say(tt_run *run);
+
+/** Runs that are under way beside each other: under tsan, which computes where others wait, two. */
+#ifdef __SANITIZE_THREAD__
+enum { TT_BESIDE_MAX = 2 };
+#else
+enum { TT_BESIDE_MAX = 8 };
+#endif
+
+typedef struct tt_runner {
+    pid_t  pid; /* 0: none */
+    int    words;
+    tt_run run;
+} tt_runner;
+
+typedef struct tt_beside {
+    tt_runner   runners[TT_BESIDE_MAX];
+    int         n;
+    tt_verdicts verdicts;
+} tt_beside;
+
+/** Begin a run beside those that are under way, as soon as there is room for it; then wait for all. */
+void tt_beside_start(tt_beside *b, const tt_run *run);
+void tt_beside_end(tt_beside *b);
+
 /** Run all tests with these worlds; the exit code. */
 int tt_run_all(const tt_test *tests, size_t n, const tt_world_ops *world);
 

@@ -23,6 +23,7 @@ PUBLIC, PLUGIN = "public headers", "plug-in headers"
 Room = collections.namedtuple("Room", "name level may")
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 OUTER = ("tools", "examples", "bench", "plugins")
+NM_MOST = 200  # objects that one nm looks at: starting one for each takes longer than looking
 
 
 def read_table(text):
@@ -121,19 +122,22 @@ def check_includes(root, rooms):
     return bad, seen
 
 
-def nm(obj):
-    """(defined, undefined) global symbols of an object."""
-    out = subprocess.run(["nm", "-g", "-P", str(obj)], check=True, capture_output=True, text=True).stdout
-    defined, undefined = set(), set()
-    for line in out.splitlines():
-        name, kind = line.split()[:2]
-        (undefined if kind in "Uvw" else defined).add(name)
-    return defined, undefined
+def nm(objs):
+    """(defined, undefined) global symbols of each object."""
+    found = {str(obj): (set(), set()) for obj in objs}
+    paths = list(found)
+    for i in range(0, len(paths), NM_MOST):
+        out = subprocess.run(["nm", "-g", "-P", "-A", *paths[i:i + NM_MOST]], check=True, capture_output=True, text=True).stdout
+        for line in out.splitlines():
+            path, symbol = line.split(": ", 1)
+            name, kind = symbol.split()[:2]
+            found[path][kind in "Uvw"].add(name)
+    return found
 
 
 def objects(build):
     """(path below the root of the sources, object) of everything that is linked into something."""
-    for obj in sorted(build.rglob("*.dir/**/*.o")):
+    for obj in sorted(obj for obj in build.rglob("*.o") if ".dir/" in obj.as_posix()):
         parts = obj.relative_to(build).as_posix().split("/")
         at = parts.index("CMakeFiles")
         source = "/".join(parts[:at] + parts[at + 2:])[:-len(".o")]
@@ -164,11 +168,12 @@ def check_symbol(rooms, user, used, symbol, private):
 def check_symbols(build, rooms, private):
     """(complaints, number of objects seen)"""
     table, home = [], collections.defaultdict(set)
-    for source, obj in objects(build):
-        room = room_of(rooms, short(source))
+    linked = [(source, room_of(rooms, short(source)), obj) for source, obj in objects(build)]
+    symbols = nm([obj for _, room, obj in linked if room is not None])
+    for source, room, obj in linked:
         if room is None:
             continue
-        defined, undefined = nm(obj)
+        defined, undefined = symbols[str(obj)]
         table.append((source, room, undefined))
         if room not in OUTER:
             for symbol in defined:

@@ -180,7 +180,7 @@ inline fail()
 {
     store_seq_cst(FAILED(me), 1); /* = coll/host/channel.c: atomic_store(&own->failed, (uint32_t)status | (uint32_t)(culprit + 1) << 8); */
 #ifndef NO_LOOK_AT_IT
-    load_seq_cst(FAILED(me), x);  /* = coll/host/channel.c: while (atomic_load(&own->failed) == TUTTI_OK) */
+    load_seq_cst(FAILED(me), x);  /* = coll/host/channel.c: while (!atomic_load(&channel->has_failed)) */
 #endif
 #if defined THREADS_HERE && !defined NO_AWAIT
     for (r : 0 .. RANKS - 1) {

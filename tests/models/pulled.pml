@@ -43,14 +43,14 @@
 /* tti_host_raise() */
 inline raise(rank)
 {
-    add(FAILING(rank), 1, x); /* = coll/host/channel.c: if (atomic_exchange(&own->failing, 1) == 0) { */
+    add(FAILING(rank), 1, x); /* = coll/host/channel.c: if (!atomic_exchange(&channel->failing, true)) { */
     if
     :: x == 0 -> store_seq_cst(FAILED(rank), 1) /* = coll/host/channel.c: atomic_store(&own->failed, (uint32_t)status | (uint32_t)(culprit + 1) << 8); */
     :: x != 0
     fi;
 #ifndef NO_AWAIT_FIRST
     do
-    :: load_seq_cst(FAILED(rank), x); /* = coll/host/channel.c: while (atomic_load(&own->failed) == TUTTI_OK) */
+    :: load_seq_cst(FAILED(rank), x); /* = coll/host/channel.c: while (!atomic_load(&channel->has_failed)) */
         if
         :: x != 0 -> break
         :: else -> mem[FAILED(rank)] != 0

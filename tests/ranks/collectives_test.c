@@ -452,6 +452,7 @@ int main(void)
         TT_TEST(a_few_sizes, .ranks = 8, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(a_few_sizes, .ranks = 2, .hosts = 2, .limit_ms = 60000),
         TT_TEST(a_few_sizes, .ranks = 4, .hosts = 2, .limit_ms = 60000),
+        TT_TEST(a_few_sizes, .name = "a_few_sizes_with_tls", .ranks = 4, .hosts = 2, .tls = true, .limit_ms = 60000),
         TT_TEST(asynchronous_calls_keep_their_order, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(the_same_bits_everywhere, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(the_same_bits_on_two_hosts, .ranks = 4, .hosts = 2),

@@ -232,15 +232,15 @@ int main(void)
 {
     static const tt_test tests[] = {
         EVERYWHERE(all_come, .ranks = 4),
-        EVERYWHERE(all_missing_are_named, .ranks = 4),
-        EVERYWHERE(the_first_missing_is_named, .ranks = 4),
-        TT_TEST(the_default_is_the_groups, .transports = "shm,tcp", .timeout_ms = 1000),
+        EVERYWHERE(all_missing_are_named, .ranks = 4, .waits = true),
+        EVERYWHERE(the_first_missing_is_named, .ranks = 4, .waits = true),
+        TT_TEST(the_default_is_the_groups, .transports = "shm,tcp", .timeout_ms = 1000, .waits = true),
         EVERYWHERE(another_op_is_told, .ranks = 4),
         EVERYWHERE(another_shape_is_told, .ranks = 4),
         EVERYWHERE(another_dtype_is_told, .ranks = 4),
-        EVERYWHERE(a_missing_rank_is_told, .ranks = 2, .timeout_ms = SHORT_MS),
-        EVERYWHERE(a_time_out_can_be_changed, .ranks = 2, .limit_ms = 40000),
-        EVERYWHERE(a_wait_can_be_repeated, .ranks = 4),
+        EVERYWHERE(a_missing_rank_is_told, .ranks = 2, .timeout_ms = SHORT_MS, .waits = true),
+        EVERYWHERE(a_time_out_can_be_changed, .ranks = 2, .limit_ms = 40000, .waits = true),
+        EVERYWHERE(a_wait_can_be_repeated, .ranks = 4, .waits = true),
         EVERYWHERE(a_barrier_waits_for_earlier_works, .ranks = 4),
     };
 

@@ -131,6 +131,26 @@ static void nobody_comes(tt_ctx *t)
     tutti_store_close(store);
 }
 
+/* The world's operations may take long, this call may not. */
+static void rank_0_does_not_come(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_store        *store = open_store(t);
+    tutti_group        *world = NULL;
+
+    found_world(t, store, 2 * t->limit_ms);
+    must(tutti_barrier(NULL));
+    opts.timeout_ms = SHORT_MS;
+    if (t->rank > 0) {
+        assert_int_equal(tutti_grow_group(NULL, NULL, 1, &opts, &world), TUTTI_E_TIMEOUT);
+        assert_true(said("rank 0"));
+        tt_post(t, ENOUGH);
+    }
+    tt_await(t, ENOUGH, MEMBERS - 1);
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(store);
+}
+
 static void wrong_calls(tt_ctx *t)
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
@@ -162,6 +182,7 @@ int main(void)
         TT_TEST(two_come_in, .ranks = MEMBERS + 2, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(one_is_replaced, .ranks = MEMBERS + 1, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0),
         TT_TEST(nobody_comes, .ranks = MEMBERS, .init = TT_INIT_NONE),
+        TT_TEST(rank_0_does_not_come, .ranks = MEMBERS, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(wrong_calls, .transports = "shm,tcp"),
     };
 

@@ -219,6 +219,33 @@ static void second_host_hangs(tt_ctx *t)
         tt_await(t, 0, 1);
 }
 
+/* One of two tests that both need the other to be there at the same time: opening the pipe waits for it. */
+static void meet(int how)
+{
+    char path[128];
+    int  fd;
+
+    snprintf(path, sizeof path, "%s/meet", getenv("TMPDIR"));
+    assert_true(mkfifo(path, 0600) == 0 || errno == EEXIST);
+    fd = open(path, how);
+    assert_true(fd >= 0);
+    if (how == O_RDONLY)
+        unlink(path);
+    close(fd);
+}
+
+static void meets_the_next(tt_ctx *t)
+{
+    (void)t;
+    meet(O_RDONLY);
+}
+
+static void meets_the_one_before(tt_ctx *t)
+{
+    (void)t;
+    meet(O_WRONLY);
+}
+
 /* ---- running them ------------------------------------------------------------------------------ */
 
 static void begin(run *r, const tt_test *tests, size_t n, void (*before)(void))
@@ -302,17 +329,22 @@ static void finish(run *r)
         fail_msg("left in %s: %s", r->dir, strerror(errno));
 }
 
-static void check(const tt_test *test, int code, const char *const *words)
+static void check_all(const tt_test *tests, size_t n, int code, const char *const *words)
 {
     run r;
 
-    begin(&r, test, 1, NULL);
+    begin(&r, tests, n, NULL);
     finish(&r);
     if (r.code != code)
         fail_msg("exit code %d instead of %d:\n%s", r.code, code, r.text);
     for (; *words != NULL; words++)
         if (strstr(r.text, *words) == NULL)
             fail_msg("'%s' is not in:\n%s", *words, r.text);
+}
+
+static void check(const tt_test *test, int code, const char *const *words)
+{
+    check_all(test, 1, code, words);
 }
 
 #define SAYS(...) ((const char *const[]){ __VA_ARGS__, NULL })
@@ -447,15 +479,31 @@ static void a_table_that_makes_no_sense_fails(void **state)
     check(&dead_thread, TT_FAILED, SAYS("a thread cannot die alone"));
 }
 
-static void ranks_die_with_a_killed_harness(void **state)
+static void tests_that_wait_run_beside_each_other(void **state)
 {
-    const tt_test test = TT_TEST(waits_for_ever, .ranks = 2, .limit_ms = 600000);
-    char          rm[160];
-    char          c;
-    run           r;
+    const tt_test tests[] = {
+        TT_TEST(meets_the_next, .ranks = 1, .waits = true),
+        TT_TEST(meets_the_one_before, .ranks = 1, .waits = true),
+        TT_TEST(one_asserts, .ranks = 3, .transports = "shm,tcp", .waits = true),
+        TT_TEST(passes, .ranks = 2, .waits = true),
+        TT_TEST(passes, .ranks = 3),
+    };
 
     (void)state;
-    begin(&r, &test, 1, NULL);
+    check_all(tests, 4, TT_FAILED, SAYS("meets_the_next (shm, 1 ranks): ok", "meets_the_one_before (shm, 1 ranks): ok",
+                                        "one_asserts (shm, 3 ranks): FAILED", "one_asserts (tcp, 3 ranks): FAILED",
+                                        "rank 1 failed", "\"cheese\" != \"chalk\"", "passes (shm, 2 ranks): ok"));
+    check_all(tests + 3, 2, TT_PASSED, SAYS("passes (shm, 2 ranks): ok", "passes (shm, 3 ranks): ok"));
+}
+
+/* Ranks that both have said that they run. */
+static void kill_the_harness(const tt_test *test)
+{
+    char rm[160];
+    char c;
+    run  r;
+
+    begin(&r, test, 1, NULL);
     assert_int_equal(read(r.alive, &c, 1), 1);
     assert_int_equal(read(r.alive, &c, 1), 1);
     kill(r.pid, SIGKILL);
@@ -464,6 +512,16 @@ static void ranks_die_with_a_killed_harness(void **state)
     close(r.alive);
     snprintf(rm, sizeof rm, "rm -r '%s' '%s.txt'", r.dir, r.dir); /* this once, the directory stays */
     assert_int_equal(system(rm), 0);
+}
+
+static void ranks_die_with_a_killed_harness(void **state)
+{
+    const tt_test alone = TT_TEST(waits_for_ever, .ranks = 2, .limit_ms = 600000);
+    const tt_test beside = TT_TEST(waits_for_ever, .ranks = 2, .limit_ms = 600000, .waits = true);
+
+    (void)state;
+    kill_the_harness(&alone);
+    kill_the_harness(&beside);
 }
 
 /* Whether a mount holds the network namespace. Without one it ends with its last process. */
@@ -550,6 +608,7 @@ int main(void)
         cmocka_unit_test(every_run_has_a_port),
         cmocka_unit_test(threads_are_ranks_of_one_process),
         cmocka_unit_test(a_table_that_makes_no_sense_fails),
+        cmocka_unit_test(tests_that_wait_run_beside_each_other),
         cmocka_unit_test(ranks_die_with_a_killed_harness),
         cmocka_unit_test(two_hosts_meet_and_vanish),
         cmocka_unit_test(a_machine_that_refuses_hosts_is_a_skip),

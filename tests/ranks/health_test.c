@@ -189,6 +189,23 @@ static void a_short_time_out_asks_the_kernel(tt_ctx *t)
     signal_victim(t, SIGKILL);
 }
 
+static void a_receive_from_anybody_names_the_silent(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    join(t, t->limit_ms, NULL);
+    assert_int_equal(tutti_set_timeout(NULL, 10 * BEAT_MS), TUTTI_OK);
+    all_have_begun(t);
+    if (t->rank == victim_of(t))
+        wait_for_the_end();
+    signal_victim(t, SIGSTOP);
+    assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 9, NULL, NULL), TUTTI_E_TIMEOUT);
+    expect_words("rank 3 (");
+    expect_words("stopped");
+    part(t);
+    signal_victim(t, SIGKILL);
+}
+
 static void too_long_a_silence_is_a_loss(tt_ctx *t)
 {
     int64_t start;
@@ -205,6 +222,39 @@ static void too_long_a_silence_is_a_loss(tt_ctx *t)
     expect_words("stopped");
     part(t);
     signal_victim(t, SIGKILL);
+}
+
+static void cut_the_network(void)
+{
+    if (system("ip link set tt0 down") != 0) {
+        print_message("the machine refuses to take a link down\n");
+        exit(TT_SKIPPED);
+    }
+}
+
+/* Both sides say the same of each other: who took its own link down has nothing that waits for an answer. */
+static void a_host_that_is_cut_off_is_unreachable(tt_ctx *t)
+{
+    const int other = (t->rank + 2) % t->size;
+    float     x = 1.0f, y = 0.0f;
+
+    join(t, t->limit_ms, NULL);
+    if (t->rank < other) { /* so that there is a connection */
+        assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), other, 5, NULL), TUTTI_OK);
+    } else {
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&y, 1), other, 5, NULL, NULL), TUTTI_OK);
+    }
+    assert_int_equal(tutti_set_timeout(NULL, 10 * BEAT_MS), TUTTI_OK);
+    all_have_begun(t);
+    if (t->rank == victim_of(t))
+        cut_the_network();
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size);
+    assert_int_equal(tutti_recv(TUTTI_SPAN(&y, 1), other, 7, NULL, NULL), TUTTI_E_TIMEOUT);
+    expect_words("unreachable");
+    tt_post(t, TOLD);
+    tt_await(t, TOLD, (uint32_t)t->size);
+    (void)tutti_destroy_process_group(NULL); /* without a network */
 }
 
 /* Silent for ten heartbeats, then it goes on, and so does everybody. */
@@ -292,31 +342,36 @@ static void another_world_size_is_told_to_all(tt_ctx *t)
 int main(void)
 {
     const tt_test tests[] = {
+        TT_TEST(a_death_ends_the_waits_of_all, .name = "a_death_ends_the_waits_of_all_with_tls", .ranks = 4, .hosts = 2,
+                .tls = true, .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
         TT_TEST(a_death_ends_the_waits_of_all, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
-                .init = TT_INIT_NONE),
+                .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_death_ends_the_waits_of_all, .name = "a_death_ends_the_waits_of_all_on_two_hosts", .ranks = 4, .hosts = 2,
-                .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
-        TT_TEST(the_cause_is_told, .ranks = 4, .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
+                .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(the_cause_is_told, .ranks = 4, .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(the_cause_is_told, .name = "the_cause_is_told_on_two_hosts", .ranks = 4, .hosts = 2, .limit_ms = 30000,
-                .dies = 3, .init = TT_INIT_NONE),
+                .dies = 3, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_death_in_a_collective_tells_its_last_call, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000,
-                .dies = 3, .init = TT_INIT_NONE),
+                .dies = 3, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_stopped_rank_is_named_as_such, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
-                .init = TT_INIT_NONE),
+                .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_stopped_rank_is_named_as_such, .name = "a_stopped_rank_of_another_host_is_named", .ranks = 4, .hosts = 2,
-                .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
-        TT_TEST(a_short_time_out_asks_the_kernel, .ranks = 4, .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
+                .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(a_receive_from_anybody_names_the_silent, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
+                .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(a_short_time_out_asks_the_kernel, .ranks = 4, .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(too_long_a_silence_is_a_loss, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
-                .init = TT_INIT_NONE),
+                .init = TT_INIT_NONE, .waits = true),
         TT_TEST(too_long_a_silence_is_a_loss, .name = "too_long_a_silence_is_a_loss_on_two_hosts", .ranks = 4, .hosts = 2,
-                .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE),
-        TT_TEST(who_was_stopped_goes_on, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .init = TT_INIT_NONE),
+                .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(a_host_that_is_cut_off_is_unreachable, .ranks = 4, .hosts = 2, .limit_ms = 30000, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(who_was_stopped_goes_on, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(who_was_stopped_goes_on, .name = "who_was_stopped_goes_on_on_two_hosts", .ranks = 4, .hosts = 2,
-                .limit_ms = 30000, .init = TT_INIT_NONE),
+                .limit_ms = 30000, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(who_has_left_ends_no_wait_of_others, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000,
-                .init = TT_INIT_NONE),
-        TT_TEST(a_rank_started_twice_is_told_to_all, .ranks = 3, .limit_ms = 40000, .init = TT_INIT_NONE),
-        TT_TEST(another_world_size_is_told_to_all, .ranks = 3, .limit_ms = 40000, .init = TT_INIT_NONE),
+                .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(a_rank_started_twice_is_told_to_all, .ranks = 3, .limit_ms = 40000, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(another_world_size_is_told_to_all, .ranks = 3, .limit_ms = 40000, .init = TT_INIT_NONE, .waits = true),
     };
 
     return tt_main(tests, sizeof tests / sizeof tests[0]);

@@ -240,6 +240,7 @@ int main(void)
         TT_TEST(asked_for_when_it_is_there, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(large_messages_cross, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(large_messages_cross, .ranks = 4, .hosts = 2),
+        TT_TEST(large_messages_cross, .name = "large_messages_cross_with_tls", .ranks = 3, .transports = "tcp,threads-tcp", .tls = true),
         TT_TEST(messages_and_collectives_mix, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(tags_are_queues_while_collectives_run, .ranks = 3, .transports = "shm,tcp,threads"),
         TT_TEST(tags_are_queues_while_collectives_run, .ranks = 2, .hosts = 2),

@@ -6,11 +6,13 @@
  *         partition at most; and what a stopped rank does after it wakes changes nothing.
  * Method  processes over shared memory and TCP, on one host and two, killed and stopped by signals at points that the
  *         others can tell; the network between two hosts is taken down. tutti_shrink_group() gets no list. */
+#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -19,7 +21,7 @@
 
 /* GO_ON_MS is what is promised of an idle machine, on which it takes some tens of ms; SLACK_MS is for one that runs other
  * tests beside. */
-enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, PIDS = 8 };
+enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, SHUT = 4, SHUT_MS = 1500, PIDS = 8 };
 
 static bool said(const char *word)
 {
@@ -172,6 +174,44 @@ static void they_die_by_turns(tt_ctx *t)
     }
 }
 
+/* A subgroup has a store that the rest of the world does not know. When the world goes on, all have the same again. */
+static void a_subgroup_has_a_store_until_the_world_has(tt_ctx *t)
+{
+    tutti_tcp_store_options at = TUTTI_TCP_STORE_OPTIONS;
+    tutti_init_options      opts = TUTTI_INIT_OPTIONS;
+    const int               some[] = { 0, 1, 2 };
+    tutti_group            *group = NULL, *pair = NULL;
+    tutti_bytes             value = { 0 };
+
+    at.host = t->addr;
+    at.port = t->port;
+    at.is_master = t->rank == 0;
+    must(tutti_tcp_store_open(&at, &opts.store));
+    opts.rank = t->rank;
+    opts.world_size = t->size;
+    must(tutti_init_process_group(&opts));
+    must(tutti_new_group(some, 3, NULL, &group));
+    all_have_begun(t);
+    if (t->rank == 0)
+        kill(getpid(), SIGKILL);
+    if (group != TUTTI_NON_MEMBER) {
+        group = go_on(t, group, TUTTI_SHRINK_DEFAULT);
+        expect_sum(group, t->rank, 3);
+        must(tutti_split_group_by_color(group, 0, NULL, &pair)); /* with keys */
+        expect_sum(pair, t->rank, 3);
+    }
+    must(tutti_shrink_group(NULL, 0, NULL, 0, NULL, &group));
+    expect_sum(NULL, t->rank, 6);
+    if (t->rank == 1)
+        must(tutti_store_set(opts.store, "after", "y", 1));
+    must(tutti_store_get(opts.store, "after", 0, &value));
+    assert_int_equal(value.size, 1);
+    tutti_bytes_free(&value);
+    must(tutti_barrier(NULL));
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(opts.store);
+}
+
 static void a_subgroup_loses_one(tt_ctx *t)
 {
     const int    odds[] = { 1, 3, 5 };
@@ -208,6 +248,90 @@ static void one_does_not_come(tt_ctx *t)
     tt_post(t, AGREED);
     assert_int_equal(tutti_get_world_size(left), t->size - 1);
     expect_sum(left, 1, t->size - 1);
+}
+
+/* The lowest number that a process could give a descriptor. */
+static rlim_t lowest_free(pid_t pid)
+{
+    char   path[64], what[8];
+    rlim_t fd = 0;
+
+    do
+        snprintf(path, sizeof path, "/proc/%d/fd/%lu", (int)pid, (unsigned long)fd++);
+    while (readlink(path, what, sizeof what) >= 0);
+    return fd - 1;
+}
+
+/* Bells of a process: it has one more inside of the call. */
+static int count_bells(pid_t pid)
+{
+    char           dir_path[64], path[320], what[64];
+    struct dirent *entry;
+    DIR           *dir;
+    int            n = 0;
+
+    snprintf(dir_path, sizeof dir_path, "/proc/%d/fd", (int)pid);
+    dir = opendir(dir_path);
+    while (dir != NULL && (entry = readdir(dir)) != NULL) {
+        ssize_t size;
+
+        snprintf(path, sizeof path, "%s/%s", dir_path, entry->d_name);
+        size = readlink(path, what, sizeof what - 1);
+        what[size > 0 ? size : 0] = '\0';
+        n += strstr(what, "eventfd") != NULL;
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return n;
+}
+
+/* A child takes its parent's descriptors away, once that is inside of the call, for a while. */
+static void shut_soon(tt_ctx *t)
+{
+    const pid_t   parent = getpid();
+    const int     before = count_bells(parent);
+    struct rlimit limit, none;
+
+    if (fork() != 0)
+        return;
+    if (getrlimit(RLIMIT_NOFILE, &limit) != 0)
+        _exit(1);
+    while (count_bells(parent) <= before)
+        usleep(1000);
+    none = (struct rlimit){ .rlim_cur = lowest_free(parent), .rlim_max = limit.rlim_max };
+    if (prlimit(parent, RLIMIT_NOFILE, &none, NULL) != 0)
+        _exit(1);
+    tt_post(t, SHUT);
+    usleep(SHUT_MS * 1000);
+    _exit(prlimit(parent, RLIMIT_NOFILE, &limit, NULL));
+}
+
+static int64_t cpu_ms(void)
+{
+    struct rusage used;
+
+    getrusage(RUSAGE_THREAD, &used);
+    return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * INT64_C(1000) +
+           (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+}
+
+/* Others stand at the door of one that has no descriptor for them: it lets them in later, and does not spin. */
+static void without_descriptors_it_waits(tt_ctx *t)
+{
+    int64_t      used_ms;
+    tutti_group *world;
+
+    all_have_begun(t);
+    if (t->rank == 2)
+        kill(getpid(), SIGKILL);
+    if (t->rank == 0)
+        shut_soon(t);
+    else
+        tt_await(t, SHUT, 1);
+    used_ms = cpu_ms();
+    world = go_on(t, t->group, TUTTI_SHRINK_DEFAULT);
+    assert_in_range(cpu_ms() - used_ms, 0, SHUT_MS / 3);
+    expect_sum(world, t->rank, 1);
 }
 
 /* ---- one more dies meanwhile ---- */
@@ -318,6 +442,32 @@ static void lists_must_be_equal(tt_ctx *t)
         return;
     assert_int_equal(tutti_shrink_group(others, 1, t->group, 0, NULL, &left) == TUTTI_OK, false);
     assert_true(said("excludes other ranks than") || said("is gone, and not among those to exclude"));
+}
+
+/* Rank 3 is excluded, rank 2 is stopped and not: the others wait for it, and one of them for the other, too. */
+static void a_silent_one_is_named_by_all(tt_ctx *t)
+{
+    static const int    excluded[] = { 3 };
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *left = NULL;
+
+    atomic_store(&t->marks[PIDS + t->rank], (uint32_t)getpid());
+    all_have_begun(t);
+    if (t->rank == 3) {
+        tt_await(t, AGREED, 2);
+        kill((pid_t)atomic_load(&t->marks[PIDS + 2]), SIGCONT);
+        return;
+    }
+    if (t->rank == 2) {
+        kill(getpid(), SIGSTOP);
+        return;
+    }
+    opts.timeout_ms = 1500;
+    assert_int_not_equal(tutti_shrink_group(excluded, 1, t->group, TUTTI_SHRINK_ABORT, &opts, &left), TUTTI_OK);
+    if (!said("rank 2 (") || !said("is stopped by a signal"))
+        fail_msg("%s", tutti_last_error());
+    tt_post(t, AGREED);
+    tt_await(t, AGREED, 2);
 }
 
 /* ---- a partition ---- */
@@ -496,14 +646,21 @@ int main(void)
         TT_TEST(some_rank_dies, .ranks = 8, .hosts = 2, .dies = 3),
         TT_TEST(rank_0_dies, .ranks = 8, .transports = "shm,tcp", .dies = 0),
         TT_TEST(rank_0_dies, .ranks = 8, .hosts = 2, .dies = 0),
+        TT_TEST(rank_0_dies, .name = "rank_0_dies_with_tls", .ranks = 4, .hosts = 2, .dies = 0, .tls = true),
         TT_TEST(the_store_is_served_anew, .ranks = 4, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0),
         TT_TEST(they_die_by_turns, .ranks = 5, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(a_subgroup_loses_one, .ranks = 6, .transports = "shm,tcp", .dies = 1),
-        TT_TEST(one_does_not_come, .ranks = 4, .transports = "shm,tcp"),
-        TT_TEST(one_side_of_a_partition_goes_on, .ranks = 5, .hosts = 2, .limit_ms = 60000),
-        TT_TEST(a_zombie_changes_nothing, .ranks = 4, .transports = "shm,tcp", .timeout_ms = 2000, .limit_ms = 60000),
-        TT_TEST(a_zombie_changes_no_registered_memory, .ranks = 4, .timeout_ms = 2000, .limit_ms = 60000),
-        TT_TEST(a_zombie_changes_no_window, .ranks = 4, .timeout_ms = 2000, .limit_ms = 60000),
+        TT_TEST(a_subgroup_has_a_store_until_the_world_has, .ranks = 4, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0),
+        TT_TEST(without_descriptors_it_waits, .ranks = 3, .transports = "shm,tcp", .dies = 2),
+        TT_TEST(one_does_not_come, .ranks = 4, .transports = "shm,tcp", .waits = true),
+        TT_TEST(a_silent_one_is_named_by_all, .ranks = 4, .waits = true),
+        TT_TEST(one_side_of_a_partition_goes_on, .ranks = 5, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(a_zombie_changes_nothing, .ranks = 4, .transports = "shm,tcp", .timeout_ms = 2000,
+                .limit_ms = 60000, .waits = true),
+        TT_TEST(a_zombie_changes_no_registered_memory, .ranks = 4, .timeout_ms = 2000,
+                .limit_ms = 60000, .waits = true),
+        TT_TEST(a_zombie_changes_no_window, .ranks = 4, .timeout_ms = 2000,
+                .limit_ms = 60000, .waits = true),
         TT_TEST(fewer_than_half_must_be_told, .ranks = 5, .transports = "shm,tcp", .dies = 0, .also_die = 6),
         TT_TEST(a_leader_dies_at_once, .ranks = 8, .dies = 2, .also_die = 1 << 0),
         TT_TEST(a_leader_dies_early, .ranks = 8, .transports = "shm,tcp", .dies = 2, .also_die = 1 << 0),

@@ -446,6 +446,33 @@ static void a_death_ends_waits(tt_ctx *t)
     OK(tutti_free(part));
 }
 
+/* Rank 0 has met the death, and its part of the window is closed: rank 1 has heard of nothing yet. */
+static void a_closed_window_says_what_for(tt_ctx *t)
+{
+    int32_t      *part = take(10), value = 3;
+    tutti_window *window = open_window(t, part, 10);
+    const int64_t until = now_ms() + 10000;
+    tutti_status  st;
+
+    OK(tutti_barrier(t->group));
+    if (t->rank == VICTIM)
+        tt_die();
+    if (t->rank == 0) {
+        assert_int_equal(tutti_window_wait_signal(window, VICTIM, 0), TUTTI_E_PEER);
+        tt_post(t, BEGUN);
+        tt_await(t, BEGUN, 2);
+    } else {
+        tt_await(t, BEGUN, 1);
+        while ((st = tutti_window_put(window, TUTTI_SPAN(&value, 1), 0, 0)) == TUTTI_OK && now_ms() < until)
+            continue; /* it closes while rank 0 tells the others */
+        assert_int_equal(st, TUTTI_E_PEER);
+        expect_words("rank 2 (");
+        tt_post(t, BEGUN);
+    }
+    OK(tutti_window_free(window));
+    OK(tutti_free(part));
+}
+
 /* Rank 1 is stopped, rank 0 gives up, takes its memory back, and lets rank 1 go on, which writes through the pointer
  * that it has: rank 0 does not see it. */
 static void a_stopped_writer_hits_other_pages(tt_ctx *t)
@@ -483,6 +510,8 @@ int main(void)
         TT_TEST(random_puts_agree_with_a_model, .ranks = 4, .transports = "shm,tcp,threads,threads-tcp",
                 .limit_ms = 60000),
         TT_TEST(random_puts_agree_with_a_model, .ranks = 4, .hosts = 2, .limit_ms = 60000),
+        TT_TEST(random_puts_agree_with_a_model, .name = "random_puts_agree_with_a_model_with_tls", .ranks = 4, .hosts = 2, .tls = true,
+                .limit_ms = 60000),
         TT_TEST(targets_need_no_calls, .ranks = 2, .transports = "shm,tcp,threads,threads-tcp"),
         TT_TEST(targets_need_no_calls, .ranks = 2, .hosts = 2),
         TT_TEST(works_complete, .ranks = 3, .transports = "shm,tcp,threads,threads-tcp"),
@@ -499,6 +528,7 @@ int main(void)
         TT_TEST(groups_have_windows_of_their_own, .ranks = 2, .transports = "shm,tcp,threads"),
         TT_TEST(a_death_ends_waits, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(a_death_ends_waits, .ranks = 4, .hosts = 2, .dies = VICTIM),
+        TT_TEST(a_closed_window_says_what_for, .ranks = 3, .transports = "shm", .dies = VICTIM),
         TT_TEST(a_stopped_writer_hits_other_pages, .ranks = 2, .transports = "shm", .timeout_ms = 500),
     };
 

@@ -7,7 +7,9 @@
  *         liveness: every call returns within its time-out and a margin, of virtual time, and the run comes to its end.
  * Method  ranks follow a plan that the seed gives, and come late to some steps. The first error ends a rank's plan, as the group is
  *         finished then. It does not leave at once, so that the others must be told, and do not just see it go. Then those who are
- *         left shrink the world, without those that are lost by then, and add up once more. */
+ *         left shrink the world and add up once more: without those on a list, that are lost by then, or, in half of the
+ *         seeds, without a list, so that they have to agree who is left; and should that world fail, a second time. Whoever
+ *         agreed must have agreed on the same. */
 #include "simulation/program.h"
 
 #include <inttypes.h>
@@ -17,7 +19,8 @@
 #include <string.h>
 
 enum { TIMEOUT_MS = 5000, MARGIN_MS = 1500, STEPS_MAX = 16, COUNT_MAX = 40000, IN_FLIGHT = 4,
-       LATE_MS = 200, STAYS_MS = 2 * TIMEOUT_MS };
+       LATE_MS = 200, STAYS_MS = 2 * TIMEOUT_MS, ROUNDS = 2, SECOND_MS = 8000, CUT_OFF_MS = 30000,
+       TURNS_LEAST = 60, TURNS_MORE = 240 /* for each rank: as many as they may take */ };
 
 typedef enum step_kind {
     ALL_REDUCE, BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, BARRIER, SEVERAL, RING, BATCH, SUBGROUP, STEP_KINDS
@@ -47,18 +50,31 @@ typedef struct part {
     int64_t      longest_ns; /* of all calls */
     int          longest_at;
     bool         shrunk; /* and the sum in the smaller world was right */
-    int64_t      shrinking_ns;
+    int64_t      shrinking_ns; /* the longest */
     tutti_status shrinking;
+    uint64_t     went_on[ROUNDS]; /* with whom, as bits; 0: not */
     bool         returned;
     bool         wrong;
     char         words[600];
 } part;
 
+/* What goes wrong once more, when somebody begins to shrink the world. */
+typedef struct trouble {
+    bool             armed;
+    tutti_fault_kind kind;
+    int              target;
+    int64_t          in_turns, lasts_ms;
+} trouble;
+
 typedef struct plan {
-    int    n_ranks, n_steps;
-    step   steps[STEPS_MAX];
-    part   parts[TT_RANKS_MAX];
-    bool   tells;
+    int      n_ranks, n_steps;
+    step     steps[STEPS_MAX];
+    part     parts[TT_RANKS_MAX];
+    bool     agrees; /* who is lost; else there is a list */
+    trouble  second;
+    int64_t  meet_ns[ROUNDS]; /* when those that failed come together; 0: none has */
+    uint64_t salt;
+    bool     tells;
 } plan;
 
 /* ---- numbers ---------------------------------------------------------------------------------------------- */
@@ -101,12 +117,29 @@ static int64_t draw_count(uint64_t *dice)
     }
 }
 
-static void make_plan(uint64_t seed, plan *p)
+static void draw_second(uint64_t *dice, int n_hosts, int n_ranks, trouble *out)
+{
+    static const tutti_fault_kind kinds[] = { TUTTI_FAULT_KILL, TUTTI_FAULT_KILL, TUTTI_FAULT_STOP, TUTTI_FAULT_STOP,
+                                              TUTTI_FAULT_PART, TUTTI_FAULT_RESET };
+
+    out->armed = draw(dice, 2) == 0;
+    out->kind = kinds[draw(dice, sizeof kinds / sizeof kinds[0])];
+    out->target = (int)draw(dice, (uint64_t)(out->kind == TUTTI_FAULT_PART ? n_hosts : n_ranks));
+    if (draw(dice, 2) == 0)
+        out->target = 0; /* who leads, as a rule */
+    out->in_turns = 1 + (int64_t)draw(dice, draw(dice, 2) == 0 ? 30 : 120);
+    out->lasts_ms = (int64_t)draw(dice, SECOND_MS);
+}
+
+static void make_plan(uint64_t seed, int n_hosts, plan *p)
 {
     uint64_t dice = seed * UINT64_C(0x2545f4914f6cdd1d) + 7;
     int      i;
 
     p->n_steps = 1 + (int)draw(&dice, STEPS_MAX);
+    p->salt = draw(&dice, UINT64_MAX);
+    p->agrees = draw(&dice, 2) == 0;
+    draw_second(&dice, n_hosts, p->n_ranks, &p->second);
     for (i = 0; i < p->n_steps; i++) {
         p->steps[i].kind = (step_kind)draw(&dice, STEP_KINDS);
         p->steps[i].count = draw_count(&dice);
@@ -383,51 +416,128 @@ static void do_steps(desk *d)
     }
 }
 
-/* Go on without those that are lost by now. */
-static tutti_status shrink(desk *d, const int *lost, int n_lost, const int *left, int n_left)
+static uint64_t bit(int rank)
+{
+    return UINT64_C(1) << rank;
+}
+
+/* Add up once more, among those that are left. */
+static tutti_status add_up(desk *d, uint64_t left)
 {
     static const step s = { .count = 100, .salt = 99 };
-    tutti_group      *smaller = NULL;
-    tutti_status      st = tutti_shrink_group(lost, n_lost, d->group, TUTTI_SHRINK_ABORT, NULL, &smaller);
+    tutti_status      st;
     int64_t           i, sum;
     int               r;
 
-    if (st != TUTTI_OK)
-        return st;
-    if (tutti_get_world_size(smaller) != n_left)
-        blame(d->mine, "the smaller world has %d ranks, not %d", tutti_get_world_size(smaller), n_left);
     fill(d->a, &s, d->rank, s.count);
     st = tutti_all_reduce(TUTTI_SPAN(d->a, s.count), TUTTI_SUM, NULL);
-    for (i = 0; st == TUTTI_OK && i < s.count; i++) {
-        for (r = 0, sum = 0; r < n_left; r++)
-            sum += input_of(&s, left[r], i);
+    for (i = 0; st == TUTTI_OK && i < s.count && !d->mine->wrong; i++) {
+        for (r = 0, sum = 0; r < d->n; r++)
+            sum += (left & bit(r)) != 0 ? input_of(&s, r, i) : 0;
         if (d->a[i] != sum)
             blame(d->mine, "all_reduce in the smaller world said OK, and element %" PRId64 " is wrong", i);
     }
-    d->mine->shrunk = st == TUTTI_OK;
     return st;
 }
 
-static void go_on_without(desk *d)
+/* The members of a group that came out of one with `before`. */
+static uint64_t members_of(const tutti_group *group, uint64_t before)
 {
-    const uint64_t gone = tutti_rehearsed_lost();
-    const int64_t  before = tutti_rehearsed_ns();
-    int            lost[TT_RANKS_MAX], left[TT_RANKS_MAX], n_lost = 0, n_left = 0, r;
+    uint64_t members = 0;
+    int      former, r, i;
 
-    for (r = 0; r < d->n; r++)
-        if ((gone >> r & 1) != 0)
-            lost[n_lost++] = r;
-        else
-            left[n_left++] = r;
-    if (n_lost == 0 || n_left == 0 || (gone >> d->rank & 1) != 0)
-        return;
-    d->mine->shrinking = shrink(d, lost, n_lost, left, n_left);
-    d->mine->shrinking_ns = tutti_rehearsed_ns() - before;
+    for (i = 0; i < tutti_get_world_size(group); i++) {
+        former = tutti_get_former_rank(group, i);
+        for (r = 0; former >= 0 && r < TT_RANKS_MAX; r++)
+            if ((before & bit(r)) != 0 && former-- == 0)
+                members |= bit(r);
+    }
+    return members;
+}
+
+/* Go on from a world of `before` without those that are lost: with whom. */
+static tutti_status shrink(desk *d, uint64_t before, uint64_t lost, uint64_t *left_out)
+{
+    tutti_group *smaller = NULL;
+    int          list[TT_RANKS_MAX], n = 0, r, in_old = 0;
+    tutti_status st;
+
+    for (r = 0; r < d->n; r++) {
+        if ((lost & bit(r)) != 0 && (before & bit(r)) != 0)
+            list[n++] = in_old;
+        in_old += (before & bit(r)) != 0;
+    }
+    if (d->p->agrees)
+        n = 0;
+    st = tutti_shrink_group(n > 0 ? list : NULL, n, NULL, TUTTI_SHRINK_ABORT, NULL, &smaller);
+    if (st != TUTTI_OK)
+        return st;
+    *left_out = members_of(smaller, before);
+    if (n > 0 && *left_out != (before & ~lost))
+        blame(d->mine, "the smaller world has ranks %#" PRIx64 ", not %#" PRIx64, *left_out, before & ~lost);
+    if ((*left_out & bit(d->rank)) == 0)
+        blame(d->mine, "the smaller world has ranks %#" PRIx64 ", and not this one", *left_out);
+    return TUTTI_OK;
+}
+
+static void trouble_once(plan *p)
+{
+    if (p->agrees && p->second.armed)
+        (void)tutti_rehearsed_fault(p->second.kind, p->second.target, p->second.in_turns, p->second.lasts_ms);
+    p->second.armed = false;
+}
+
+/* Whether there is another round. */
+static bool go_on_once(desk *d, int round, uint64_t *left)
+{
+    const uint64_t lost = tutti_rehearsed_lost();
+    const int64_t  before_ns = tutti_rehearsed_ns();
+    const uint64_t before = *left;
+    part          *mine = d->mine;
+    bool           again = false;
+
+    if ((lost & bit(d->rank)) != 0 || (before & ~bit(d->rank)) == 0 || (!d->p->agrees && (lost & before) == 0))
+        return false;
+    mine->shrunk = false;
+    trouble_once(d->p);
+    mine->shrinking = shrink(d, before, lost, left);
+    if (mine->shrinking == TUTTI_OK) {
+        mine->went_on[round] = *left;
+        mine->shrinking = add_up(d, *left);
+        mine->shrunk = mine->shrinking == TUTTI_OK;
+        again = !mine->shrunk && d->p->agrees;
+    }
+    if (tutti_rehearsed_ns() - before_ns > mine->shrinking_ns)
+        mine->shrinking_ns = tutti_rehearsed_ns() - before_ns;
     if (d->p->tells)
-        fprintf(stderr, "rank %d: a world of %d: %s: %s\n", d->rank, n_left, tutti_status_name(d->mine->shrinking),
-                d->mine->shrinking != TUTTI_OK ? tutti_last_error() : "");
-    if (d->mine->shrinking != TUTTI_OK && !d->mine->wrong)
-        snprintf(d->mine->words, sizeof d->mine->words, "%s", tutti_last_error());
+        fprintf(stderr, "rank %d: a world of %#" PRIx64 ": %s: %s\n", d->rank, *left, tutti_status_name(mine->shrinking),
+                mine->shrinking != TUTTI_OK ? tutti_last_error() : "");
+    if (mine->shrinking != TUTTI_OK && !mine->wrong)
+        snprintf(mine->words, sizeof mine->words, "%s", tutti_last_error());
+    return again;
+}
+
+/* All come at the same time, more or less: who agrees without a list waits for nobody for long. */
+static void await_others(desk *d, int round)
+{
+    int64_t *meet_ns = &d->p->meet_ns[round];
+
+    if (*meet_ns == 0)
+        *meet_ns = tutti_rehearsed_ns() + STAYS_MS * INT64_C(1000000);
+    tutti_rehearsed_sleep((*meet_ns - tutti_rehearsed_ns()) / 1000000 + (int64_t)(mix(d->p->salt + (uint64_t)d->rank) % LATE_MS));
+}
+
+/* After a failure: stay, so that others have to be told, and then go on with those that are left. */
+static void go_on(desk *d)
+{
+    uint64_t left = bit(d->n) - 1;
+    int      round;
+
+    for (round = 0; round < ROUNDS; round++) {
+        await_others(d, round);
+        if (!go_on_once(d, round, &left))
+            return;
+    }
 }
 
 static void program(const tutti_rehearsed *me, void *arg)
@@ -452,10 +562,8 @@ static void program(const tutti_rehearsed *me, void *arg)
     d.b = malloc((size_t)bytes);
     if (me->made == TUTTI_OK && d.a != NULL && d.b != NULL)
         do_steps(&d);
-    if (mine->failed_at >= 0) {
-        tutti_rehearsed_sleep(STAYS_MS);
-        go_on_without(&d);
-    }
+    if (mine->failed_at >= 0)
+        go_on(&d);
     free(d.a);
     free(d.b);
     mine->returned = true;
@@ -491,19 +599,14 @@ static bool may_be(tutti_status st)
 }
 
 /* Whether nothing happened to the others but that ranks were killed: that is proved, so nobody has to wait for time to be up. */
-static bool was_proved(const plan *p, const tutti_rehearse_report *r)
+static bool was_proved(const tutti_rehearse_report *r)
 {
-    int i;
-
-    for (i = 0; i < p->n_steps; i++)
-        if (p->steps[i].kind == SUBGROUP)
-            return false; /* tests/BUGS.md, open: who hears of a death in one group says nothing in the others */
     return r->faults[TUTTI_FAULT_KILL] > 0 &&
            r->faults[TUTTI_FAULT_POWER] + r->faults[TUTTI_FAULT_RESET] + r->faults[TUTTI_FAULT_SLOW] + r->faults[TUTTI_FAULT_STOP] +
                    r->faults[TUTTI_FAULT_PART] + r->faults[TUTTI_FAULT_CLOG] == 0;
 }
 
-/* One was killed, and all that are left met an error by it: they agree on whom to leave out. */
+/* One was killed, and all that are left met an error by it: they agree on whom to leave out, unless they are the other half. */
 static bool all_came_to_shrink(const plan *p, const tutti_rehearse_report *r)
 {
     int rank;
@@ -511,7 +614,7 @@ static bool all_came_to_shrink(const plan *p, const tutti_rehearse_report *r)
     for (rank = 0; rank < p->n_ranks; rank++)
         if ((r->lost >> rank & 1) == 0 && p->parts[rank].failed_at < 0)
             return false;
-    return r->faults[TUTTI_FAULT_KILL] == 1;
+    return r->faults[TUTTI_FAULT_KILL] == 1 && !(p->agrees && p->n_ranks == 2 && (r->lost & 1) != 0);
 }
 
 static void judge_rank(const plan *p, int rank, tt_verdict *v)
@@ -536,7 +639,7 @@ static void judge_rank(const plan *p, int rank, tt_verdict *v)
     if (v->harmless && mine->failed_at >= 0)
         judge_wrong(v, "safety: rank %d: nothing went wrong, but step %d, %s, came to %s: %s", rank, mine->failed_at, step_name,
                     tutti_status_name(mine->failure), mine->words);
-    if (!lost && was_proved(p, &v->report) && mine->failed_at >= 0 && mine->failure == TUTTI_E_TIMEOUT)
+    if (!lost && was_proved(&v->report) && mine->failed_at >= 0 && mine->failure == TUTTI_E_TIMEOUT)
         judge_wrong(v, "liveness: rank %d: a rank was killed, but step %d, %s, waited until its time was up: %s", rank,
                     mine->failed_at, step_name, mine->words);
     if (!lost && mine->longest_ns > most_ns)
@@ -544,7 +647,7 @@ static void judge_rank(const plan *p, int rank, tt_verdict *v)
                     step_names[p->steps[mine->longest_at].kind], mine->longest_ns / 1000000, TIMEOUT_MS);
     if (!lost && mine->shrinking_ns > 2 * most_ns)
         judge_wrong(v, "liveness: rank %d: going on without the lost took %" PRId64 " ms", rank, mine->shrinking_ns / 1000000);
-    if (!lost && was_proved(p, &v->report) && all_came_to_shrink(p, &v->report) && !mine->shrunk)
+    if (!lost && was_proved(&v->report) && all_came_to_shrink(p, &v->report) && !mine->shrunk)
         judge_wrong(v, "liveness: rank %d: ranks were killed, and those that are left did not go on: %s: %s", rank,
                     tutti_status_name(mine->shrinking), mine->words);
     if (!lost && !mine->returned)
@@ -552,6 +655,26 @@ static void judge_rank(const plan *p, int rank, tt_verdict *v)
     v->n_results += mine->n_ok;
     v->n_shrunk += mine->shrunk;
     v->n_errors += mine->failed_at >= 0 || mine->made != TUTTI_OK;
+}
+
+/* Whoever went on from one world has gone on with the same ranks: no two smaller worlds came out of it. */
+static void judge_worlds(const plan *p, tt_verdict *v)
+{
+    uint64_t first;
+    int      round, rank, who;
+
+    for (round = 0; round < ROUNDS; round++)
+        for (first = 0, who = -1, rank = 0; rank < p->n_ranks; rank++) {
+            const uint64_t with = p->parts[rank].went_on[round];
+
+            if (with != 0 && first == 0) {
+                first = with;
+                who = rank;
+            } else if (with != 0 && with != first) {
+                judge_wrong(v, "safety: rank %d went on with ranks %#" PRIx64 ", and rank %d with %#" PRIx64, who, first, rank,
+                            with);
+            }
+        }
 }
 
 void tt_seed_run(uint64_t seed, bool tells, tt_verdict *out)
@@ -573,8 +696,11 @@ void tt_seed_run(uint64_t seed, bool tells, tt_verdict *out)
     p->tells = tells;
     o.seed = seed;
     o.timeout_ms = TIMEOUT_MS;
+    o.turns = (TURNS_LEAST + (int64_t)draw(&dice, TURNS_MORE)) * p->n_ranks;
     o.tells = tells;
-    make_plan(seed, p);
+    make_plan(seed, o.hosts, p);
+    if (p->agrees && draw(&dice, 4) == 0)
+        o.lasts_ms = CUT_OFF_MS; /* until after they have agreed, or not */
     for (rank = 0; rank < p->n_ranks; rank++)
         p->parts[rank].failed_at = -1;
     st = tutti_rehearse(program, p, &o, &v.report);
@@ -587,6 +713,8 @@ void tt_seed_run(uint64_t seed, bool tells, tt_verdict *out)
         judge_wrong(&v, "liveness: %s", tutti_last_error());
     for (rank = 0; st == TUTTI_OK && rank < p->n_ranks; rank++)
         judge_rank(p, rank, &v);
+    if (st == TUTTI_OK)
+        judge_worlds(p, &v);
     *out = v;
     if (st == TUTTI_OK) /* else there are ranks that still have it */
         free(p);

@@ -262,6 +262,9 @@ typedef struct tutti_backend_ops {
      * those behind it. Any thread. */
     tutti_status (*post_all)(tutti_backend *backend, const tutti_message *messages, int n, tutti_request **requests_out,
                              int *n_out);
+    /* Optional; NULL: 0. A random number that all members of the world have, and no other world; the same at every call.
+     * Who puts what members have recorded side by side goes by it. */
+    uint64_t (*world_id)(tutti_backend *backend);
 } tutti_backend_ops;
 
 struct tutti_backend {

@@ -57,7 +57,8 @@ static tutti_status open_world(tti_native *nat, const tutti_backend_config *conf
 {
     tti_mesh_config mesh = { .port = tti_port_system(), .board = board, .rank = config->rank,
                              .n_ranks = config->n_ranks, .listen_host = config->listen_host,
-                             .fresh_secret = tti_store_is_foreign(config->store),
+                             .fresh_secret = tti_store_is_foreign(config->store) ||
+                                             tti_store_is_private_file(config->store),
                              .deadline_ns = deadline_ns };
     tutti_status    st = wants_tcp_only(&mesh.tcp_only);
 
@@ -291,6 +292,11 @@ static tutti_status native_alive(tutti_backend *backend, int rank)
     return tti_mesh_alive(nat->mesh, nat->members->ranks[rank]);
 }
 
+static uint64_t native_world_id(tutti_backend *backend)
+{
+    return tti_mesh_world_id(((const tti_native *)backend)->mesh);
+}
+
 const tutti_backend_ops tti_native_backend_ops = {
     .api = TUTTI_BACKEND_API,
     .size = sizeof(tutti_backend_ops),
@@ -313,4 +319,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .advance = native_advance,
     .hasten = native_hasten,
     .post_all = native_post_all,
+    .world_id = native_world_id,
 };

@@ -81,8 +81,20 @@ static void heed(void *context, const _Atomic bool *stop)
     tti_store_heed(stop);
 }
 
+static void heed_news(void *context, const _Atomic uint32_t *news)
+{
+    (void)context;
+    tti_store_heed_news(news);
+}
+
+static void catch_up(void *context)
+{
+    (void)context;
+    (void)tti_store_catch_up();
+}
+
 tti_board tti_store_board(tutti_store *store)
 {
     return (tti_board){ .context = store, .put = put, .get = get, .has = has, .get_all = get_all,
-                        .has_all = has_all, .grace = grace, .heed = heed };
+                        .has_all = has_all, .grace = grace, .heed = heed, .heed_news = heed_news, .catch_up = catch_up };
 }

@@ -337,14 +337,15 @@ void tti_host_raise(tti_host_channel *channel, tutti_status status, int culprit,
     tti_host_lines *own = channel->members[team->rank].lines;
     int             r;
 
-    if (atomic_exchange(&own->failing, 1) == 0) {
+    if (!atomic_exchange(&channel->failing, true)) {
         if (report != NULL)
             own->report = *report;
         atomic_store(&own->failed, (uint32_t)status | (uint32_t)(culprit + 1) << 8);
+        atomic_store(&channel->has_failed, true);
     }
     /* Another thread of this rank may be about to: who returns a failure has said so, for others look at `failed`
      * before they use its buffers, and after they have read them (fused.c, pull.c). */
-    while (atomic_load(&own->failed) == TUTTI_OK)
+    while (!atomic_load(&channel->has_failed))
         team->port->ops->yield(team->port);
     /* Before all were found nobody waits for this rank's counters that would not look around. */
     if (!atomic_load_explicit(&channel->connected, memory_order_acquire))

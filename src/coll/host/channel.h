@@ -80,14 +80,16 @@ typedef struct tti_host_report {
     char words[TTI_HOST_WORDS_MAX];    /* empty: there are none */
 } tti_host_report;
 
-/** The head of a member's region. Written by its owner only, but for the counters' waiters. */
+/** The head of a member's region. Written by its owner only, but for the counters' waiters. All processes of the group have
+ * it mapped, and any of them could write anything there: no word of it is an index, a size or a pointer before it was
+ * copied and checked. */
 typedef struct tti_host_lines {
     _Atomic uint64_t door; /* tti_join.nonce, and who came and left: channel.c */
     uint64_t         region_bytes;
     uint32_t         version;
     _Atomic uint32_t failed; /* status | (rank it is about + 1) << 8, once the owner has failed */
     _Atomic uint32_t pulls;  /* whether the owner can read all others' memory: pull.c */
-    _Atomic uint32_t failing; /* whether a thread of the owner writes the report, or has */
+    _Atomic uint32_t spare;
     _Alignas(TTI_LINE) tti_call_board board;
     tti_counter      counters[TTI_COUNTERS];
     _Alignas(TTI_LINE) _Atomic uint32_t place_waiters; /* who sleep on a place's word, or a card's */
@@ -151,6 +153,8 @@ typedef struct tti_host_channel {
     tti_host_patience settled;  /* in background: what patience is else */
     bool              in_background;
     _Atomic uint64_t  hurried; /* the call that somebody was last known to wait for; a hint, so in no order */
+    _Atomic bool      failing;    /* whether a thread of this rank writes the report, or has */
+    _Atomic bool      has_failed; /* and `failed` behind it: what waits asks this one, which no other process can change */
     _Atomic bool      connected; /* all members were found; stored, with release order, after that */
 
     /* The operation under way, for those who wait. */
@@ -218,6 +222,17 @@ void tti_host_next(tti_host_channel *channel);
 /** What is said of "the round" is about this one, from here on. Whoever has several under way goes to and fro between
  * them, posts in each in the order of rounds, and ends the last one with next. */
 void tti_host_turn(tti_host_channel *channel, uint64_t round);
+
+/** A number that another process has written: loaded once, so that what was checked is what is used. */
+static inline uint64_t tti_host_read_u64(const uint64_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
+
+static inline int64_t tti_host_read_i64(const int64_t *at)
+{
+    return __atomic_load_n(at, __ATOMIC_RELAXED);
+}
 
 /** The slots of rank for this round. */
 char *tti_host_staging(const tti_host_channel *channel, int rank);

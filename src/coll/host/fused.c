@@ -50,6 +50,7 @@ enum {
     KIB = 1024,
     BYTES_BEST = 4 * KIB,          /* of one rank's part: from here on it pays */
     BYTES_BEST_CROWDED = 32 * KIB,
+    IN_PIECE_MS = 30000,
 };
 
 tutti_status tti_fused_make(int n_ranks, tti_fused **fused_out)
@@ -195,16 +196,21 @@ static tutti_status fail_cut_off(const tti_fused_call *f)
                     "cut off from it", call, f->channel->team->ranks[f->rank]);
 }
 
-/* Threads of this process that are in a piece leave it, and enter no other: this rank has failed. */
+/* Threads of this process that are in a piece leave it, and enter no other: this rank has failed. A piece takes
+ * milliseconds; a word that still says so after IN_PIECE_MS is not theirs. */
 static void await_threads(const tti_fused_call *f)
 {
-    tti_port *port = f->channel->team->port;
-    int       r;
+    tti_port     *port = f->channel->team->port;
+    const int64_t until_ns = tti_deadline(port, IN_PIECE_MS, 0);
+    int           r;
 
     for (r = 0; f->fused->threads && r < f->n_ranks; r++)
         while (r != f->rank && tti_foreign_is_ours(f->fused->foreign[r]) &&
-               atomic_load(&f->channel->members[r].lines->in_piece) != 0)
+               atomic_load(&f->channel->members[r].lines->in_piece) != 0) {
+            if (tti_port_now(port) >= until_ns)
+                return;
             port->ops->yield(port);
+        }
 }
 
 /* End the uses; after a failure out of everybody's reach. What others only read is whole in any case, and so is

@@ -6,7 +6,8 @@
  *         has for each of the others stands in its table, in its staging slot. What others write to is listed first, in
  *         the uses that end with the call (transport/lent.c).
  * True    Offsets become pointers by tti_foreign_at() alone, so that a wrong card reaches nothing but the registered
- *         memory of its owner. Cards and tables are read after the card's word, which is written last: fused.c. */
+ *         memory of its owner. What a card says is loaded once, checked, and used as it was loaded. Cards and tables are
+ *         read after the card's word, which is written last: fused.c. */
 #include "coll/host/fused_core.h"
 
 #include <stddef.h>
@@ -107,13 +108,13 @@ static bool has_entries(const tti_fused_call *f)
 static void fill_table(tti_fused_call *f, tti_host_card *card)
 {
     tti_fused_table *table = tti_fused_table_of(f->channel, f->rank);
+    int64_t          gives = 0;
     int              r;
 
     if (f->rank == 0 && f->channel->crowded) {
         atomic_store_explicit(&table->taken, 0, memory_order_relaxed);
         atomic_store_explicit(&table->finished, 0, memory_order_relaxed);
     }
-    card->gives = 0;
     for (r = 0; has_entries(f) && r < f->n_ranks; r++) {
         tti_fused_entry *entry = &table->entries[r];
 
@@ -121,9 +122,10 @@ static void fill_table(tti_fused_call *f, tti_host_card *card)
         if (f->call->in_counts != NULL) {
             entry->gives = f->call->in_counts[r];
             entry->wants = f->call->list_counts[r];
-            card->gives += entry->gives;
+            gives += f->call->in_counts[r];
         }
     }
+    card->gives = gives;
 }
 
 /* As kernels need it. Offsets are aligned as addresses are: the memory begins on a page. */
@@ -176,13 +178,16 @@ tutti_status tti_fused_await_cards(tti_fused_call *f)
 
 bool tti_fused_all_are_ready(const tti_fused_call *f, tti_fused_wish wish)
 {
-    int64_t gives = 0;
-    bool    ready = true;
-    int     r;
+    const int64_t most = INT64_MAX / (int64_t)f->element / f->n_ranks;
+    int64_t       gives = 0;
+    bool          ready = f->shown; /* what its own card says by now may be somebody else's word */
+    int           r;
 
     for (r = 0; r < f->n_ranks; r++) {
-        ready = ready && card_of(f, r)->ready != 0;
-        gives += card_of(f, r)->gives;
+        const int64_t theirs = tti_host_read_i64(&card_of(f, r)->gives);
+
+        ready = ready && tti_host_read_u64(&card_of(f, r)->ready) != 0;
+        gives += theirs < 0 ? 0 : theirs < most ? theirs : most;
     }
     if (f->call->in_counts == NULL)
         return ready;
@@ -210,45 +215,46 @@ static void *at_offset(const tti_fused_call *f, int rank, uint64_t offset, size_
 static bool find_buffers(tti_fused_call *f, int rank)
 {
     const tutti_call      *call = f->call;
-    const tti_host_card   *card = card_of(f, rank);
+    const uint64_t         card_in = tti_host_read_u64(&card_of(f, rank)->in);
+    const uint64_t         card_out = tti_host_read_u64(&card_of(f, rank)->out);
+    const uint64_t         offset = has_entries(f) ? tti_host_read_u64(&entry_of(f, rank, f->rank)->offset) : 0;
     const size_t           bytes = bytes_of(f, call->count);
-    const tti_fused_entry *entry = has_entries(f) ? entry_of(f, rank, f->rank) : NULL;
     const bool             of_root = rank == call->root;
     void                 **in = &f->fused->ins[rank], **out = &f->fused->outs[rank];
 
     *in = *out = NULL;
     switch (call->kind) {
     case TUTTI_CALL_ALL_REDUCE:
-        *in = at_offset(f, rank, card->in, bytes, call->in);
-        *out = at_offset(f, rank, card->out, bytes, call->out);
+        *in = at_offset(f, rank, card_in, bytes, call->in);
+        *out = at_offset(f, rank, card_out, bytes, call->out);
         return *in != NULL && *out != NULL;
     case TUTTI_CALL_REDUCE:
-        *in = at_offset(f, rank, card->in, bytes, call->in);
+        *in = at_offset(f, rank, card_in, bytes, call->in);
         if (of_root)
-            *out = at_offset(f, rank, card->out, bytes, call->out);
+            *out = at_offset(f, rank, card_out, bytes, call->out);
         return *in != NULL && (!of_root || *out != NULL);
     case TUTTI_CALL_BROADCAST:
         if (of_root)
-            *in = at_offset(f, rank, card->in, bytes, call->in);
+            *in = at_offset(f, rank, card_in, bytes, call->in);
         else
-            *out = at_offset(f, rank, card->out, bytes, call->out);
+            *out = at_offset(f, rank, card_out, bytes, call->out);
         return (of_root ? *in : *out) != NULL;
     case TUTTI_CALL_ALL_GATHER:
-        *in = at_offset(f, rank, card->in, bytes_of(f, tti_part_count(call, rank)), call->in);
+        *in = at_offset(f, rank, card_in, bytes_of(f, tti_part_count(call, rank)), call->in);
         return *in != NULL || tti_part_count(call, rank) == 0;
     case TUTTI_CALL_GATHER:
         if (of_root)
-            *out = at_offset(f, rank, entry->offset, bytes, call->list != NULL ? call->list[rank] : NULL);
+            *out = at_offset(f, rank, offset, bytes, call->list != NULL ? call->list[rank] : NULL);
         return !of_root || *out != NULL;
     case TUTTI_CALL_SCATTER:
         if (of_root)
-            *in = at_offset(f, rank, entry->offset, bytes, call->list != NULL ? call->list[rank] : NULL);
+            *in = at_offset(f, rank, offset, bytes, call->list != NULL ? call->list[rank] : NULL);
         return !of_root || *in != NULL;
     case TUTTI_CALL_REDUCE_SCATTER:
-        *in = at_offset(f, rank, entry->offset, bytes_of(f, tti_part_count(call, f->rank)), call->list[f->rank]);
+        *in = at_offset(f, rank, offset, bytes_of(f, tti_part_count(call, f->rank)), call->list[f->rank]);
         return *in != NULL || tti_part_count(call, f->rank) == 0;
     default:
-        *in = at_offset(f, rank, entry->offset, bytes_of(f, call->list_counts[rank]), call->ins[rank]);
+        *in = at_offset(f, rank, offset, bytes_of(f, call->list_counts[rank]), call->ins[rank]);
         return *in != NULL || call->list_counts[rank] == 0;
     }
 }
@@ -256,8 +262,9 @@ static bool find_buffers(tti_fused_call *f, int rank)
 /* all_to_all: what one gives must be what the other expects. */
 static tutti_status compare_entry(tti_fused_call *f, int peer)
 {
-    const tti_fused_entry entry = *entry_of(f, peer, f->rank);
-    const int64_t         wants = f->call->list_counts[peer], gives = f->call->in_counts[peer];
+    const tti_fused_entry *told = entry_of(f, peer, f->rank);
+    const tti_fused_entry  entry = { .gives = tti_host_read_i64(&told->gives), .wants = tti_host_read_i64(&told->wants) };
+    const int64_t          wants = f->call->list_counts[peer], gives = f->call->in_counts[peer];
 
     if (entry.gives != wants)
         return tti_team_fail_block(f->channel->team, &f->channel->note, peer, f->rank, entry.gives, wants);

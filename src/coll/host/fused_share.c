@@ -34,9 +34,13 @@ enum {
 /* Whether rank's failure, if it has failed, is one of this call. */
 static tutti_status look_at(const tti_fused_call *f, int rank)
 {
+    tutti_status st;
+
     if (rank == f->rank || atomic_load(&f->channel->members[rank].lines->failed) == TUTTI_OK)
         return TUTTI_OK;
-    return tti_host_look(f->channel, rank, TTI_RESULT, f->channel->round + 1);
+    st = tti_host_look(f->channel, rank, TTI_RESULT, f->channel->round + 1);
+    tti_host_end_wait(f->channel); /* it does not wait, whatever the look has told */
+    return st;
 }
 
 static tutti_status look_at_all(const tti_fused_call *f)

@@ -11,7 +11,8 @@
  *         each beginning on a line: the member's stream, of which the line tells the length. Where blocks are to be
  *         read from their owner (pull.h), addresses stand in place of their data.
  * True    A copy ends where the caller's memory ends: its bounds come from the own counts, which were compared with
- *         the other's. Where a block begins the other has told: it is not read beyond the place.
+ *         the other's. Where a block begins the other has told: it is not read beyond the place. Each thing that is told is
+ *         loaded once, or leads to no other memory than its owner's region whatever it has become.
  *         All read all lines, so that all know the longest stream, and whether every one goes through its block; if not,
  *         all go on in rounds, or read blocks from their owners (staged_all_to_all.c). Whether a member is even is its own matter: others read it there.
  * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any of its data moves; whoever depends
@@ -65,7 +66,7 @@ static header *header_of(const exchange *x, int giver)
 
 static bool is_even(const exchange *x, int giver)
 {
-    return header_of(x, giver)->count != UNEVEN;
+    return tti_host_read_i64(&header_of(x, giver)->count) != UNEVEN;
 }
 
 static cell *cell_of(const exchange *x, int giver, int taker)
@@ -231,14 +232,17 @@ static tutti_status all_tell_addresses(const exchange *x, bool *tell_out)
     int          r;
 
     for (r = 0; r < x->channel->team->n_ranks && tell && st == TUTTI_OK; r++)
-        st = tti_staged_wants_pull(x->channel, header_of(x, r)->stream, &tell);
+        st = tti_staged_wants_pull(x->channel, tti_host_read_u64(&header_of(x, r)->stream), &tell);
     *tell_out = tell && st == TUTTI_OK;
     return st;
 }
 
+/* Who is even with more others than that has not told the truth: there is nothing at 0, and reading it fails. */
 static uint64_t address_told_by(const exchange *x, int giver, int i)
 {
-    return is_even(x, giver) ? header_of(x, giver)->addresses[i - 1] : cell_of(x, giver, x->channel->team->rank)->address;
+    if (!is_even(x, giver))
+        return tti_host_read_u64(&cell_of(x, giver, x->channel->team->rank)->address);
+    return i <= LINE_ADDRESSES ? tti_host_read_u64(&header_of(x, giver)->addresses[i - 1]) : 0;
 }
 
 /* Sizes, and where the block begins in the stream. */
@@ -250,14 +254,13 @@ typedef struct terms {
 /* What giver tells this rank, which is the i-th to its right. */
 static terms told_by(const exchange *x, int giver, int i)
 {
-    const header *theirs = header_of(x, giver);
+    const int64_t count = tti_host_read_i64(&header_of(x, giver)->count);
     const cell   *from;
 
-    if (is_even(x, giver))
-        return (terms){ theirs->count, theirs->count,
-                       (uint64_t)(i - 1) * tti_staged_stream_room(bytes_of(x, theirs->count)) };
+    if (count != UNEVEN)
+        return (terms){ count, count, (uint64_t)(i - 1) * tti_staged_stream_room(bytes_of(x, count)) };
     from = cell_of(x, giver, x->channel->team->rank);
-    return (terms){ from->gives, from->wants, from->begin };
+    return (terms){ tti_host_read_i64(&from->gives), tti_host_read_i64(&from->wants), tti_host_read_u64(&from->begin) };
 }
 
 /* What the others tell this rank. */
@@ -268,13 +271,16 @@ static tutti_status compare(exchange *x)
     int             i;
 
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++) {
-        const int  peer = tti_shifted(team->rank, -i, team->n_ranks);
-        const terms from = told_by(x, peer, i);
+        const int      peer = tti_shifted(team->rank, -i, team->n_ranks);
+        const terms    from = told_by(x, peer, i);
+        const uint64_t length = tti_host_read_u64(&header_of(x, peer)->stream);
 
         st = tti_staged_compare_block(x->channel, x->call, peer, from.gives, from.wants);
+        if (st == TUTTI_OK)
+            st = tti_staged_check_stream(x->channel, peer, length);
         x->channel->begins[peer] = from.begin;
-        if (header_of(x, peer)->stream > x->longest)
-            x->longest = header_of(x, peer)->stream;
+        if (length > x->longest)
+            x->longest = length;
     }
     return st;
 }

@@ -117,6 +117,7 @@ static tutti_status check_failed(tti_host_channel *channel)
     for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++)
         if (r != team->rank && atomic_load(&channel->members[r].lines->failed) != TUTTI_OK)
             st = tti_host_look(channel, r, TTI_DONE, channel->end);
+    tti_host_end_wait(channel); /* who looks does not wait */
     return st;
 }
 

@@ -50,6 +50,9 @@ static inline uint64_t tti_staged_stream_room(uint64_t bytes)
  * others told. */
 tutti_status tti_staged_compare_block(tti_host_channel *channel, const tutti_call *call, int peer, int64_t gives,
                                       int64_t wants);
+/** No stream is longer: whoever says so is wrong, TUTTI_E_BACKEND in words, the others told. */
+#define TTI_STAGED_STREAM_MAX (UINT64_C(1) << 46)
+tutti_status tti_staged_check_stream(tti_host_channel *channel, int peer, uint64_t bytes);
 /** Whether streams of which the longest has so many bytes are read from their owners (pull.h). */
 tutti_status tti_staged_wants_pull(tti_host_channel *channel, uint64_t longest, bool *wants_out);
 /** The rounds of an all_to_all whose sizes all know: channel->begins says where the others' blocks for this rank

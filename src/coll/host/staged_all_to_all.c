@@ -15,6 +15,7 @@
  * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any data moves;
  *         whoever depends on them finds that they have failed. */
 #include <string.h>
+#include <tutti/private.h>
 #include "coll/host/past.h"
 #include "coll/host/pull.h"
 #include "coll/host/pulled.h"
@@ -80,7 +81,8 @@ static uint64_t room_of(const window *w, int64_t count)
 
 /* ---- the first round: sizes ---- */
 
-static void write_table(const window *w)
+/* Bytes of the own stream. */
+static uint64_t write_table(const window *w)
 {
     const tti_team *team = w->channel->team;
     table          *mine = (table *)(void *)tti_host_staging(w->channel, team->rank);
@@ -95,6 +97,7 @@ static void write_table(const window *w)
         at += room_of(w, w->call->in_counts[peer]);
     }
     mine->stream_bytes = at;
+    return at;
 }
 
 tutti_status tti_staged_compare_block(tti_host_channel *channel, const tutti_call *call, int peer, int64_t gives,
@@ -112,34 +115,50 @@ tutti_status tti_staged_compare_block(tti_host_channel *channel, const tutti_cal
     return st;
 }
 
+tutti_status tti_staged_check_stream(tti_host_channel *channel, int peer, uint64_t bytes)
+{
+    const tti_team *team = channel->team;
+    char            call[TTI_CALL_TEXT_MAX];
+    tutti_status    st;
+
+    if (bytes <= TTI_STAGED_STREAM_MAX)
+        return TUTTI_OK;
+    tti_team_describe(team, &channel->note, call);
+    st = tti_fail(TUTTI_E_BACKEND, "%s on group '%s': rank %d (%s) says that it gives %llu bytes", call, team->name,
+                  team->ranks[peer], tti_mesh_whereabouts(team->mesh, team->ranks[peer]), (unsigned long long)bytes);
+    tti_host_raise_own(channel, st, peer);
+    return st;
+}
+
 /* Compare what peer says about this rank with what this rank says about peer. */
 static tutti_status read_table(window *w, int peer)
 {
     tti_host_channel *channel = w->channel;
     const table      *theirs = (const table *)(const void *)tti_host_staging(channel, peer);
-    const pair_entry  entry = theirs->to[channel->team->rank];
-    tutti_status      st = tti_staged_compare_block(channel, w->call, peer, entry.gives, entry.wants);
+    const pair_entry *entry = &theirs->to[channel->team->rank];
+    const uint64_t    length = tti_host_read_u64(&theirs->stream_bytes);
+    tutti_status      st = tti_staged_compare_block(channel, w->call, peer, tti_host_read_i64(&entry->gives),
+                                                    tti_host_read_i64(&entry->wants));
 
+    if (st == TUTTI_OK)
+        st = tti_staged_check_stream(channel, peer, length);
     if (st != TUTTI_OK)
         return st;
-    channel->begins[peer] = entry.begin;
-    if (theirs->stream_bytes > w->longest)
-        w->longest = theirs->stream_bytes;
+    channel->begins[peer] = tti_host_read_u64(&entry->begin);
+    if (length > w->longest)
+        w->longest = length;
     return TUTTI_OK;
 }
 
 static tutti_status exchange_tables(window *w)
 {
     const tti_team *team = w->channel->team;
-    const table    *mine;
     tutti_status    st = tti_host_room(w->channel);
     int             i;
 
     if (st != TUTTI_OK)
         return st;
-    write_table(w);
-    mine = (const table *)(const void *)tti_host_staging(w->channel, team->rank);
-    w->longest = mine->stream_bytes;
+    w->longest = write_table(w);
     tti_host_post(w->channel, TTI_STAGED);
     st = tti_host_await_all(w->channel, TTI_STAGED);
     for (i = 1; i < team->n_ranks && st == TUTTI_OK; i++)

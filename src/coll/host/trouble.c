@@ -7,7 +7,8 @@
  *         failure on another host, where the channel's members are some of a group, a member that failed, the deadline. Each ends the operation here, and tells the others.
  * True    A member that has done its part of this operation cannot spoil it, whatever became of it
  *         since: it may have gone on to the next call, or left. What it wrote before it died is
- *         still there; so the counter is looked at once more before a death is reported. */
+ *         still there; so the counter is looked at once more before a death is reported. Who is waited for has its
+ *         part before it until the counter has come that is waited for. */
 #include "coll/host/wait.h"
 
 #include <tutti/private.h>
@@ -109,6 +110,13 @@ static uint32_t failure_of(const tti_host_channel *channel, int rank)
     return atomic_load_explicit(&channel->members[rank].lines->failed, memory_order_acquire);
 }
 
+/* Whether its death would not matter to this wait. That of who is awaited does, whatever its other counters say: it may have
+ * died between the one that ends its part and the one that says that it has left the call. */
+static bool is_through(const tti_host_channel *channel, int rank, const awaited *what)
+{
+    return rank == what->rank ? has_come(channel, rank, what) : has_done_its_part(channel, rank);
+}
+
 /* A member that has failed and left is not the cause: it has said what was. */
 static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
 {
@@ -117,21 +125,36 @@ static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
     int             r;
 
     for (r = 0; r < team->n_ranks; r++) {
-        if (r == team->rank || has_done_its_part(channel, r) || failure_of(channel, r) != TUTTI_OK)
+        if (r == team->rank || is_through(channel, r, what) || failure_of(channel, r) != TUTTI_OK)
             continue;
         st = tti_mesh_alive(team->mesh, team->ranks[r]);
-        if (st != TUTTI_OK && !has_done_its_part(channel, r) &&
+        if (st != TUTTI_OK && !is_through(channel, r, what) &&
             failure_of(channel, r) == TUTTI_OK && !has_come(channel, what->rank, what))
             return tell(channel, st, r);
     }
     return TUTTI_OK;
 }
 
+/* What a member's `failed` says; a status or a rank that cannot be is taken for "a peer" and "nobody". */
+static tutti_status status_of(uint32_t failed)
+{
+    const uint32_t status = failed & 0xff;
+
+    return status > TUTTI_OK && status <= TUTTI_E_REMOTE ? (tutti_status)status : TUTTI_E_PEER;
+}
+
+static int culprit_of(const tti_host_channel *channel, uint32_t failed)
+{
+    const uint32_t about = failed >> 8;
+
+    return about <= (uint32_t)channel->team->n_ranks ? (int)about - 1 : -1;
+}
+
 static tutti_status fail_reported(tti_host_channel *channel, int rank, uint32_t failed)
 {
     const tti_team    *team = channel->team;
-    const tutti_status status = (tutti_status)(failed & 0xff);
-    const int          culprit = (int)(failed >> 8) - 1;
+    const tutti_status status = status_of(failed);
+    const int          culprit = culprit_of(channel, failed);
     char               call[TTI_CALL_TEXT_MAX];
     tti_host_report    report = channel->members[rank].lines->report;
     tti_words          words = { .used = 0 };

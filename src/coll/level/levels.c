@@ -178,13 +178,11 @@ tutti_status tti_levels_connect(tti_levels *levels, const tti_join *all)
 
 void tti_levels_settle(tti_levels *levels, const tti_question *whole)
 {
-    tti_question         q = *whole;
-    int                  n;
-    const tti_algorithm *rows = tti_algorithms(&n);
+    tti_question q = *whole;
 
     q.n_ranks = levels->layout.n_hosts;
     q.levels = NULL;
-    tti_decide(&q, rows, n, &levels->decision);
+    tti_decide_once(&q, &levels->decision);
 }
 
 tti_level_figures tti_levels_figures(const tti_levels *levels)

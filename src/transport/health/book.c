@@ -137,9 +137,16 @@ void tti_book_release(tti_book *book)
 
 /* ---- reading and writing --------------------------------------------------------------------------- */
 
+/* Every process of the host has the pages mapped, this rank's own included: a word that nobody can have meant counts as
+ * none. */
+static tti_said sound(tti_said said)
+{
+    return tti_said_life(said) <= TTI_LIFE_LEFT ? said : 0;
+}
+
 tti_said tti_book_said(const tti_book *book, int rank)
 {
-    return atomic_load_explicit(&book->page->words[rank], memory_order_acquire);
+    return sound(atomic_load_explicit(&book->page->words[rank], memory_order_acquire));
 }
 
 int64_t tti_book_stamp_ms(const tti_book *book, int host)
@@ -333,7 +340,7 @@ void tti_book_merge_page(tti_book *book, const tti_health_page *page)
     int r;
 
     for (r = 0; r < book->n_ranks; r++) {
-        const tti_said said = atomic_load_explicit(&page->words[r], memory_order_relaxed);
+        const tti_said said = sound(atomic_load_explicit(&page->words[r], memory_order_relaxed));
 
         if (book->hosts[r] == r)
             tti_book_hear_stamp(book, r,
@@ -342,7 +349,7 @@ void tti_book_merge_page(tti_book *book, const tti_health_page *page)
                            atomic_load_explicit(&page->words[2 * book->n_ranks + r], memory_order_relaxed));
         if (!is_near(book, r))
             tti_book_hear_said(book, r, said);
-        else if (r != book->rank && tti_life_is_final(tti_said_life(said)))
+        else if (r != book->rank && tti_life_is_final(tti_said_life(said)) && tti_said_life(said) <= TTI_LIFE_LEFT)
             finish(book, r, said);
     }
 }
@@ -429,6 +436,20 @@ int64_t tti_book_since(const tti_book *book, int rank)
     return atomic_load_explicit(&book->sights[rank].since_ns, memory_order_relaxed);
 }
 
+/* Whether all of those on other hosts that have not ended are out of reach. */
+static bool hears_nobody(const tti_book *book)
+{
+    int r;
+
+    for (r = 0; r < book->n_ranks; r++) {
+        const tti_life life = tti_said_life(tti_book_said(book, r));
+
+        if (!is_near(book, r) && life != TTI_LIFE_UNREACHABLE && !tti_life_is_final(life))
+            return false;
+    }
+    return true;
+}
+
 tti_health_report tti_book_report(const tti_book *book, int rank)
 {
     const tti_said said = tti_book_said(book, rank);
@@ -439,5 +460,6 @@ tti_health_report tti_book_report(const tti_book *book, int rank)
         .since_ns = life == TTI_LIFE_WELL ? 0 : tti_book_since(book, rank),
         .cause = tti_said_cause(said),
         .deed = life == TTI_LIFE_WELL ? 0 : tti_book_deed(book, rank),
+        .nobody_heard = life == TTI_LIFE_UNREACHABLE && hears_nobody(book),
     };
 }

@@ -317,7 +317,9 @@ static void pass_afar(rank_book *b, int ms, bool answers)
 
 static void a_host_that_speaks_no_more_is_unreachable(void **state)
 {
-    rank_book near, far;
+    tti_health_report report;
+    char              words[TTI_HEALTH_TEXT_MAX];
+    rank_book         near, far;
 
     (void)state;
     open_book(&near, 0, 0);
@@ -331,8 +333,12 @@ static void a_host_that_speaks_no_more_is_unreachable(void **state)
     pass_afar(&near, TICK_MS, false);
     assert_int_equal(life_of(&near, 2), TTI_LIFE_UNREACHABLE);
     assert_int_equal(life_of(&near, 3), TTI_LIFE_UNREACHABLE);
+    report = tti_book_report(&near.book, 3);
+    assert_non_null(strstr(tti_health_words(&report, clock_ns, words), "it may be this one that is cut off"));
     pass_afar(&near, TICK_MS, true); /* its kernel answers, after all */
     assert_int_equal(life_of(&near, 3), TTI_LIFE_MUTE);
+    report = tti_book_report(&near.book, 3);
+    assert_false(report.nobody_heard);
     tti_book_tick(&far.book, clock_ns);
     tell(&far, &near);
     pass_afar(&near, TICK_MS, true);
@@ -409,9 +415,37 @@ static void words_tell_what_is_known(void **state)
 
     (void)state;
     assert_string_equal(tti_health_words(&dead, 2, text), "is gone: its process has ended (signal 9 (Killed))");
-    assert_string_equal(tti_health_words(&stopped, 4 * TTI_SECOND, text), "is stopped by a signal for 3.0 s");
+    assert_string_equal(tti_health_words(&stopped, 4 * TTI_SECOND, text), "is stopped by a signal for 3.0 s; kill -CONT lets it go on");
     assert_string_equal(tti_health_words(&well, 4 * TTI_SECOND, text), "");
     assert_int_equal(tti_said_cause(tti_said_of(1, TTI_LIFE_DEAD, 0xf0000)).kind, TTI_CAUSE_UNKNOWN); /* no cause there is */
+}
+
+/* Every process of the host can write to every page, this rank's own included. */
+static void impossible_words_count_as_none(void **state)
+{
+    char      text[TTI_HEALTH_TEXT_MAX];
+    rank_book b, other;
+    int       life;
+
+    (void)state;
+    open_book(&b, 0, 0);
+    open_book(&other, 1, 0);
+    for (life = TTI_LIFE_LEFT + 1; life < 16; life++) {
+        const tti_said nonsense = UINT64_MAX << 24 | (uint64_t)life << 20 | 0xfffff;
+        tti_health_report report;
+
+        atomic_store(&b.page->words[1], nonsense);
+        atomic_store(&other.page->words[1], nonsense);
+        atomic_store(&other.page->words[3], nonsense);
+        tti_book_merge_page(&b.book, other.page);
+        report = tti_book_report(&b.book, 1);
+        assert_int_equal(report.life, TTI_LIFE_WELL);
+        assert_string_equal(tti_report_words(&report, clock_ns, text), "");
+        assert_int_equal(tti_book_report(&b.book, 3).life, TTI_LIFE_WELL);
+    }
+    assert_int_equal(b.changes, 0);
+    close_book(&other);
+    close_book(&b);
 }
 
 int main(void)
@@ -431,6 +465,7 @@ int main(void)
         cmocka_unit_test(a_claim_that_nobody_renews_is_void),
         cmocka_unit_test(nonsense_is_no_digest),
         cmocka_unit_test(words_tell_what_is_known),
+        cmocka_unit_test(impossible_words_count_as_none),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

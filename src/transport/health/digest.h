@@ -6,7 +6,8 @@
  *     | rank 4 | zero 4 | value 8 |
  *
  * Little endian. Hosts that nobody heard of, ranks of whom nothing was ever said, and what those did last who are well, are
- * left out. A stream of digests
+ * left out. Limits: each of the three counts is at most the number of the world's ranks, ranks are below it, and of lives
+ * only those that have names are believed. A stream of digests
  * ends with one of kind goodbye, when the rank leaves, or hang-up, when it needs only the stream no more; one that ends
  * without either is a death. */
 #ifndef TTI_TRANSPORT_HEALTH_DIGEST_H

@@ -6,7 +6,7 @@
  * those of its host, and at descriptors that tell of a death; one rank of each host speaks with those of others. What it
  * finds lies in words that any thread may read at any time: they cost a load each, and no lock.
  *
- * Dead is proved, by the descriptor of the process or the end of its connection, and stays. Silent is only that nothing
+ * Dead is proved, by the descriptor of the process, or by a connection that ended and a door that is shut, and stays. Silent is only that nothing
  * moves: a rank that is stopped, starved of a core, or out of reach; it may be heard again. */
 #ifndef TTI_TRANSPORT_HEALTH_HEALTH_H
 #define TTI_TRANSPORT_HEALTH_HEALTH_H
@@ -28,10 +28,16 @@ typedef enum tti_life {
 /** What is known of an end. */
 typedef enum tti_cause_kind {
     TTI_CAUSE_UNKNOWN,
-    TTI_CAUSE_STREAM, /* its connection ended without a goodbye */
+    TTI_CAUSE_STREAM, /* its connection ended without a goodbye; value: a tti_stream_end */
     TTI_CAUSE_EXIT,   /* value: the exit code */
     TTI_CAUSE_SIGNAL  /* value: the signal */
 } tti_cause_kind;
+
+/** How that was proved. */
+typedef enum tti_stream_end {
+    TTI_STREAM_CUT,    /* nothing answers where it was */
+    TTI_STREAM_REFUSED /* nobody listens where it did */
+} tti_stream_end;
 
 typedef struct tti_end_cause {
     tti_cause_kind kind;
@@ -43,6 +49,7 @@ typedef struct tti_health_report {
     int64_t       since_ns; /* of the port's clock; of those that are well 0 */
     tti_end_cause cause;    /* of the dead */
     uint64_t      deed;     /* what it did last, of those that are not well; 0: unknown, or nothing */
+    bool          nobody_heard; /* it is unreachable, and so is everybody else on another host */
 } tti_health_report;
 
 typedef struct tti_health tti_health;
@@ -131,9 +138,14 @@ void tti_health_stop(tti_health *health);
 /** Stop, wait for the thread's end, and free everything. NULL is fine. */
 void tti_health_close(tti_health *health);
 
-/** What makes a stream to a member of another host, which comes by tti_health_adopt() or not at all; must not block.
+/** What makes a stream to a member of another host, which comes by tti_health_adopt() or not at all, while
+ * tti_health_answered() tells how its door is; must not block.
  * NULL: nobody does from here on; when this returns it is not being called. */
 void tti_health_set_dialer(tti_health *health, void (*dial)(void *context, int rank), void *context);
+/** What came of such an attempt: 0 when rank's kernel has taken the connection, -ECONNREFUSED when it refuses, -ECONNRESET
+ * when it has ended again before it was anybody's, -ETIMEDOUT when there is no answer; else it proves nothing. Each attempt
+ * comes to something. Any thread. */
+void tti_health_answered(tti_health *health, int rank, int err);
 /** A stream to or from rank's watch thread, which is this one's from here on. Any thread. */
 void tti_health_adopt(tti_health *health, int rank, tti_handle stream);
 /** Close such a stream that nobody wants, so that the other end does not take it for a death. */

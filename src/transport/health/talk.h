@@ -22,8 +22,8 @@ typedef enum tti_talk_end {
     TTI_TALK_GOES_ON,
     TTI_TALK_GOODBYE, /* the rank has left */
     TTI_TALK_HUNG_UP, /* the rank does not want this stream */
-    TTI_TALK_CUT,     /* it ended without a goodbye: the rank's process has */
-    TTI_TALK_RESET,   /* the other end knows nothing of it: so has the process, if the net was well */
+    TTI_TALK_CUT,     /* it ended without a goodbye: the rank's process may have */
+    TTI_TALK_RESET,   /* the other end knows nothing of it: the same, if the net was well */
     TTI_TALK_FAILED   /* the net has failed, or nonsense came */
 } tti_talk_end;
 

@@ -19,17 +19,26 @@
  *         else takes its silence for its host's. Two that speak for one host do no harm.
  * True    This thread alone writes the book, the own page, and the talks; the lock guards what is handed to it. It
  *         touches no buffer of a user's, and makes nothing but the buffers of a new stream.
- *         A stream that ends without a goodbye is the end of its rank's process: nobody else closes one, unless the net
- *         has failed. So who leaves
- *         says goodbye and stays until the others have hung up, for a socket that is closed with unread bytes would take
- *         that back.
+ *         Who leaves says goodbye, closes its door after that, and stays until the others have hung up, for a socket that
+ *         is closed with unread bytes would take that back.
+ * Proof   A stream that ends without a goodbye makes its rank a suspect, no more: a process that ends closes its streams, but
+ *         so does a box on the way that has forgotten them, and then both ends live, accuse each other, and tell the others.
+ *         So the suspect's door is knocked at, which is open from before anybody knew where until after its goodbye:
+ *             its kernel refuses   nobody holds the door: the process has ended, as no goodbye came. (A queue that is
+ *                                  full does not refuse, it lets the knocking go unanswered.)
+ *             it answers           the process lives, also when it is stopped: the kernel answers for it
+ *             nothing              its host has gone with it, as a container's network does. Whether there is nothing is
+                                  said by who has knocked, who may have been without a core himself
+ *         The same holds of one that was out of reach, with the last stream long given up: refused, it is dead.
  * Fails   Whoever cannot be connected to is tried again, another rank of its host first, once a heartbeat. Without memory
  *         for a stream there is none: what it would have told comes later, by another. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 #include "base/thread.h"
+#include "transport/health/suspects.h"
 #include "transport/health/talk.h"
 
 enum {
@@ -40,7 +49,15 @@ enum {
     ALL_AT_ONCE = 64,  /* ranks of a host that are looked at every time; of more each time a part */
     SLOW_TICKS = 4,    /* from one look at what changes slowly to the next */
     GOODBYE_MS = 50,
+    ANSWERS_MAX = TALKS_MAX + DISTANCES_MAX, /* each is of a knock of this thread's, which takes them all when it wakes up */
+    AGAIN_MS = 100,  /* from an answer that was taken back to the next knock */
 };
+
+/* What came of a knock at a rank's door. */
+typedef struct answer {
+    int rank;
+    int err; /* 0: it is open */
+} answer;
 
 typedef struct arrival {
     int        rank;
@@ -58,10 +75,12 @@ struct tti_health {
     int                n_far, own_far;
     tti_talk           talks[TALKS_MAX];
     int                n_talks;
+    tti_suspects       suspects;
     tti_poll           set[POLLS_MAX];
     int                polled[2 * NEIGHBOURS]; /* whose lives are in it, from set[1] on */
     int                n_polled;
     unsigned           ticks;
+    bool               looks_far; /* the others are to be judged */
     int64_t            next_tick_ns;
     int64_t            dial_ns[DISTANCES_MAX];   /* not before */
     int                dial_turn[DISTANCES_MAX]; /* which of the host's ranks is next */
@@ -72,6 +91,8 @@ struct tti_health {
     tti_mutex lock; /* guards what follows */
     arrival   arrivals[TALKS_MAX];
     int       n_arrivals;
+    answer    answers[ANSWERS_MAX];
+    int       n_answers;
     void (*dial)(void *context, int rank);
     void *dial_context;
 };
@@ -171,23 +192,92 @@ static void end_talk(tti_health *h, int i)
     h->talks[i] = h->talks[--h->n_talks];
 }
 
-/* A net that comes back resets what the other end gave up meanwhile, as it does when that end is no more. */
-static bool tells_of_death(const tti_health *h, int rank, tti_talk_end end)
+static void knock_at(tti_health *h, int rank)
 {
-    return end == TTI_TALK_CUT ||
-           (end == TTI_TALK_RESET && tti_said_life(tti_book_said(&h->book, rank)) != TTI_LIFE_UNREACHABLE);
+    tti_lock(&h->lock);
+    if (h->dial != NULL)
+        h->dial(h->dial_context, rank);
+    tti_unlock(&h->lock);
+}
+
+static bool can_knock(tti_health *h)
+{
+    bool can;
+
+    tti_lock(&h->lock);
+    can = h->dial != NULL;
+    tti_unlock(&h->lock);
+    return can;
+}
+
+static bool is_out_of_reach(const tti_health *h, int rank)
+{
+    const tti_life life = tti_said_life(tti_book_said(&h->book, rank));
+
+    return life == TTI_LIFE_UNREACHABLE || life == TTI_LIFE_MUTE;
+}
+
+/* Its stream has ended, and it may have, too. A net that comes back resets what the other end gave up meanwhile: whoever is
+ * still out of reach after that is no more than that. Who leaves cannot knock any more, and has nothing to say about others:
+ * of a rank that cut itself off, all that it would say is wrong. */
+static void suspect(tti_health *h, int rank, bool in_time, int64_t after_ns)
+{
+    const tti_suspect s = { .rank = rank, .ask_ns = h->book.awake_ns + after_ns, .in_time = in_time };
+
+    if (!is_closing(h) && !has_ended(h, rank) && can_knock(h))
+        (void)tti_suspects_add(&h->suspects, &s); /* without room: others find it, or it is out of reach after a while */
 }
 
 static void conclude_talk(tti_health *h, int i, tti_talk_end end)
 {
-    static const tti_end_cause cut = { .kind = TTI_CAUSE_STREAM };
-    const int                  rank = h->talks[i].rank;
+    const int rank = h->talks[i].rank;
 
+    end_talk(h, i);
     if (end == TTI_TALK_GOODBYE)
         tti_book_has_left(&h->book, rank);
-    else if (tells_of_death(h, rank, end) && !is_closing(h)) /* who was told goodbye hangs up */
-        tti_book_has_died(&h->book, rank, cut);
-    end_talk(h, i);
+    else if (end == TTI_TALK_CUT || end == TTI_TALK_RESET)
+        suspect(h, rank, end == TTI_TALK_CUT || !is_out_of_reach(h, rank), 0);
+}
+
+static void take_answer(tti_health *h, const answer *a)
+{
+    const tti_end_cause  cut = { .kind = TTI_CAUSE_STREAM, .value = TTI_STREAM_CUT };
+    const tti_end_cause  refused = { .kind = TTI_CAUSE_STREAM, .value = TTI_STREAM_REFUSED };
+    tti_suspect          before;
+    const bool           was_suspect = tti_suspects_drop(&h->suspects, a->rank, &before);
+
+    if (has_ended(h, a->rank) || a->err == 0)
+        return;
+    if (a->err == -ECONNREFUSED && (was_suspect || is_out_of_reach(h, a->rank)))
+        tti_book_has_died(&h->book, a->rank, refused);
+    else if (a->err == -ETIMEDOUT && was_suspect && before.in_time)
+        tti_book_has_died(&h->book, a->rank, cut);
+    else if (a->err == -ECONNRESET) /* it was open, and closed behind us */
+        suspect(h, a->rank, true, AGAIN_MS * TTI_MS);
+    else if (a->err != -ECONNREFUSED && was_suspect) /* no descriptor, no way there: later */
+        suspect(h, a->rank, before.in_time, AGAIN_MS * TTI_MS);
+}
+
+static void take_answers(tti_health *h)
+{
+    answer taken[ANSWERS_MAX];
+    int    i, n;
+
+    tti_lock(&h->lock);
+    n = h->n_answers;
+    memcpy(taken, h->answers, (size_t)n * sizeof *taken);
+    h->n_answers = 0;
+    tti_unlock(&h->lock);
+    for (i = 0; i < n; i++)
+        take_answer(h, &taken[i]);
+}
+
+static void see_to_suspects(tti_health *h)
+{
+    int rank;
+
+    while ((rank = tti_suspects_ask(&h->suspects, h->book.awake_ns)) >= 0)
+        knock_at(h, rank);
 }
 
 static bool is_fresh(const tti_health *h, const tti_talk *talk)
@@ -206,15 +296,22 @@ static bool talks_with(const tti_health *h, int host)
     return false;
 }
 
-/* Whether the kernel of a host acknowledges what is sent there. */
-static bool answers(const tti_health *h, int host)
+/* Whether the kernel there acknowledges what is sent, twice in a heartbeat. Where the own link is down nothing is sent at all,
+ * and nothing waits for an answer: so it must have come lately. */
+static bool acknowledges(const tti_health *h, const tti_talk *talk)
 {
     tti_stream_facts facts;
-    int              i;
+
+    return h->port->ops->stream_facts(h->port, talk->stream, &facts) == 0 && facts.in_a_row == 0 &&
+           (int64_t)facts.heard_ms * TTI_MS < 2 * h->book.heartbeat_ns;
+}
+
+static bool answers(const tti_health *h, int host)
+{
+    int i;
 
     for (i = 0; i < h->n_talks && h->port->ops->stream_facts != NULL; i++)
-        if (h->book.hosts[h->talks[i].rank] == host &&
-            h->port->ops->stream_facts(h->port, h->talks[i].stream, &facts) == 0 && facts.in_a_row == 0)
+        if (h->book.hosts[h->talks[i].rank] == host && acknowledges(h, &h->talks[i]))
             return true;
     return false;
 }
@@ -263,10 +360,8 @@ static void dial_one(tti_health *h, int k)
         return;
     rank = candidate(h, host, h->dial_turn[k]++);
     h->dial_ns[k] = h->book.now_ns + h->book.heartbeat_ns;
-    tti_lock(&h->lock);
-    if (h->dial != NULL && rank >= 0)
-        h->dial(h->dial_context, rank);
-    tti_unlock(&h->lock);
+    if (rank >= 0)
+        knock_at(h, rank);
 }
 
 /* Connect to those further on that nothing comes from. */
@@ -337,6 +432,7 @@ static void send_all(tti_health *h)
 static void wake_up(tti_health *h, int64_t now_ns)
 {
     const bool slowly = ++h->ticks % SLOW_TICKS == 2; /* soon after the beginning, too */
+    const bool was_away = now_ns - h->book.now_ns > 2 * h->book.tick_ns; /* what came meanwhile is not read yet */
     const bool many = h->n_members > ALL_AT_ONCE;
     int        i;
 
@@ -345,7 +441,9 @@ static void wake_up(tti_health *h, int64_t now_ns)
     for (i = 0; i < h->n_members; i++)
         if (i != h->own && (!many || ((unsigned)i + h->ticks) % SLOW_TICKS == 0))
             look_at_member(h, i, slowly || many);
-    if (slowly && h->n_far > 1) {
+    h->looks_far = h->looks_far || slowly;
+    if (h->looks_far && !was_away && h->n_far > 1) {
+        h->looks_far = false;
         judge_others(h);
         dial_others(h);
     }
@@ -441,6 +539,8 @@ void tti_health_run(tti_health *h)
         if (now_ns >= h->next_tick_ns)
             wake_up(h, now_ns);
         take_arrivals(h);
+        take_answers(h);
+        see_to_suspects(h);
         send_all(h);
         sleep_and_turn(h);
     }
@@ -601,6 +701,15 @@ void tti_health_adopt(tti_health *h, int rank, tti_handle stream)
         h->port->ops->bell_ring(h->port, h->bell);
     else
         tti_health_refuse(h->port, stream);
+}
+
+void tti_health_answered(tti_health *h, int rank, int err)
+{
+    tti_lock(&h->lock);
+    if (h->n_answers < ANSWERS_MAX)
+        h->answers[h->n_answers++] = (answer){ rank, err };
+    tti_unlock(&h->lock);
+    h->port->ops->bell_ring(h->port, h->bell);
 }
 
 void tti_health_refuse(tti_port *port, tti_handle stream)

@@ -16,7 +16,7 @@
 #include "harness/mem_port.h"
 #include "transport/health/health.h"
 
-enum { RANKS_MAX = 8, BEAT_MS = 1000, SEEDS = 6, DOOR = 4000 };
+enum { RANKS_MAX = 8, BEAT_MS = 1000, SEEDS = 6, DOOR = 4000, DOOR_MS = 50 };
 
 typedef struct sim sim;
 
@@ -39,6 +39,7 @@ typedef struct sim_rank {
     tti_end_cause    cause;
     tti_health      *health;
     bool             ended; /* its watch thread has */
+    bool             died;  /* its process has: nobody listens */
     int              wanted[RANKS_MAX], n_wanted; /* whom the watch thread wants a stream to */
 } sim_rank;
 
@@ -141,7 +142,13 @@ static void wait_for(tti_port *port, tti_handle handle, uint8_t want)
 {
     tti_poll poll = { .handle = handle, .want = want };
 
-    (void)port->ops->poll(port, &poll, 1, tti_port_now(port) + TTI_SECOND);
+    (void)port->ops->poll(port, &poll, 1, tti_port_now(port) + TTI_SECOND / 2);
+}
+
+static void tell(sim_rank *r, int rank, int err)
+{
+    if (!r->ended)
+        tti_health_answered(r->health, rank, err);
 }
 
 /* Connect, say who it is, and wait for the welcome: a process that does not run gives none. */
@@ -152,13 +159,15 @@ static void call(sim_rank *r, int rank)
     tti_handle stream = TTI_NO_HANDLE;
     tti_part   who = { &r->rank, sizeof r->rank };
     char       word = 0;
-    int        n;
+    int        n, err;
 
     CHECK(r->s, port->ops->resolve(port, r->s->ranks[rank].host, (uint16_t)(DOOR + rank), &at, 1, &n) == TUTTI_OK);
     if (port->ops->connect(port, &at, &stream) != 0)
         return;
     wait_for(port, stream, TTI_WRITE);
-    if (port->ops->connect_result(port, stream) == 0 && port->ops->send(port, stream, &who, 1) > 0)
+    err = port->ops->connect_result(port, stream);
+    tell(r, rank, err == -EINPROGRESS ? -ETIMEDOUT : err);
+    if (err == 0 && port->ops->send(port, stream, &who, 1) > 0)
         wait_for(port, stream, TTI_READ);
     if (port->ops->recv(port, stream, &word, 1) == 1 && !r->ended)
         tti_health_adopt(r->health, rank, stream);
@@ -193,10 +202,10 @@ static void doorman(void *arg)
 
     CHECK(r->s, port->ops->resolve(port, r->host, (uint16_t)(DOOR + r->rank), &at, 1, &n) == TUTTI_OK);
     CHECK(r->s, port->ops->listen(port, &at, 16, &bound, &listener) == 0);
-    while (!r->s->over) {
+    while (!r->s->over && !r->died) {
         tti_poll poll = { .handle = listener, .want = TTI_READ };
 
-        if (port->ops->poll(port, &poll, 1, tti_port_now(port) + 100 * TTI_MS) > 0)
+        if (port->ops->poll(port, &poll, 1, tti_port_now(port) + DOOR_MS * TTI_MS) > 0)
             welcome(r, listener);
     }
     port->ops->close(port, listener);
@@ -396,11 +405,13 @@ static bool all_are_well(const sim *s)
     return true;
 }
 
-/* A process ends: its thread runs no more, its descriptor tells. One that had streams loses them. */
+/* A process ends: its thread runs no more, nobody holds its door, its descriptor tells. One that had streams loses them. */
 static void end_rank(sim *s, int rank, tti_end_cause cause, bool cut)
 {
     s->ranks[rank].door.frozen = true;
+    s->ranks[rank].died = true;
     s->ranks[rank].cause = cause;
+    sleep_ms(s, DOOR_MS + 1);
     if (cut)
         tt_mem_cut(s->world, s->ranks[rank].host);
     port_of(&s->ranks[rank])->ops->bell_ring(port_of(&s->ranks[rank]), s->ranks[rank].life);
@@ -517,6 +528,48 @@ static void who_leaves_is_not_dead(sim *s)
     CHECK(s, tti_health_verdicts(s->ranks[s->n - 1].health) == 0);
 }
 
+/* What a box on the way does that forgets its connections, or a process to its own: both ends live. */
+static void a_cut_stream_is_no_death(sim *s)
+{
+    int i;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    for (i = 0; i < 3; i++) {
+        tt_mem_cut(s->world, "host0");
+        sleep_ms(s, 2 * BEAT_MS);
+        CHECK(s, all_are_well(s));
+    }
+    stop_rank(s, 0, true); /* whose kernel answers for it */
+    tt_mem_cut(s->world, "host0");
+    sleep_ms(s, 2 * BEAT_MS);
+    for (i = 0; i < s->n; i++)
+        CHECK(s, tti_health_verdicts(s->ranks[i].health) == 0);
+    stop_rank(s, 0, false);
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, all_are_well(s));
+}
+
+static void a_host_that_goes_with_its_process_is_dead(sim *s)
+{
+    sleep_ms(s, 3 * BEAT_MS);
+    tt_mem_isolate(s->world, "host0", true);
+    end_rank(s, 0, (tti_end_cause){ TTI_CAUSE_SIGNAL, 9 }, true);
+    CHECK(s, until_all_see(s, 0, -1, TTI_LIFE_DEAD, 1000) >= 0);
+}
+
+static void who_dies_out_of_reach_is_found_dead(sim *s)
+{
+    sleep_ms(s, 3 * BEAT_MS);
+    tt_mem_isolate(s->world, "host0", true);
+    sleep_ms(s, 5 * BEAT_MS);
+    end_rank(s, 0, (tti_end_cause){ TTI_CAUSE_SIGNAL, 9 }, false);
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, all_see(s, 0, -1, TTI_LIFE_UNREACHABLE));
+    tt_mem_isolate(s->world, "host0", false);
+    CHECK(s, until_all_see(s, 0, -1, TTI_LIFE_DEAD, 6 * BEAT_MS) >= 0); /* what it had said comes first, and counts */
+    CHECK(s, seen_by(s, s->n - 1, 0).cause.value == TTI_STREAM_REFUSED);
+}
+
 static void quiet_worlds_are_well(void **state)
 {
     (void)state;
@@ -565,12 +618,24 @@ static void leaving_is_no_death(void **state)
     run(4, 1, who_leaves_is_not_dead);
 }
 
+static void a_connection_is_no_process(void **state)
+{
+    (void)state;
+    run(4, 2, a_cut_stream_is_no_death);
+    run(3, 1, a_cut_stream_is_no_death);
+    run(8, 1, a_cut_stream_is_no_death);
+    run(3, 1, a_host_that_goes_with_its_process_is_dead);
+    run(3, 1, who_dies_out_of_reach_is_found_dead);
+    run(6, 1, who_dies_out_of_reach_is_found_dead);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quiet_worlds_are_well),        cmocka_unit_test(deaths_flood),
         cmocka_unit_test(speakers_are_followed),        cmocka_unit_test(stopped_ranks_are_told_from_dead_ones),
         cmocka_unit_test(partitions_heal),              cmocka_unit_test(leaving_is_no_death),
+        cmocka_unit_test(a_connection_is_no_process),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -15,7 +15,7 @@ typedef struct form {
 
 static const form forms[] = {
     [TTI_LIFE_SILENT] = { "gives no sign of life", ", though its process is there: it gets no core, or hangs in the kernel" },
-    [TTI_LIFE_STOPPED] = { "is stopped by a signal", "" },
+    [TTI_LIFE_STOPPED] = { "is stopped by a signal", "; kill -CONT lets it go on" },
     [TTI_LIFE_PAUSED] = { "is held by a debugger", "" },
     [TTI_LIFE_MUTE] = { "gives no sign of life", ", though its host answers: it is stopped, or gets no core" },
     [TTI_LIFE_UNREACHABLE] = { "is unreachable: nothing came from its host", "" },
@@ -25,7 +25,10 @@ static void word_cause(const tti_end_cause *cause, char *out, size_t bytes)
 {
     switch (cause->kind) {
     case TTI_CAUSE_UNKNOWN: snprintf(out, bytes, "cause unknown"); break;
-    case TTI_CAUSE_STREAM: snprintf(out, bytes, "its connection ended without a goodbye, cause unknown"); break;
+    case TTI_CAUSE_STREAM:
+        snprintf(out, bytes, "%s, cause unknown",
+                 cause->value == TTI_STREAM_REFUSED ? "nobody listens where it did" : "its connection ended without a goodbye");
+        break;
     case TTI_CAUSE_EXIT: snprintf(out, bytes, "exit code %d", cause->value); break;
     case TTI_CAUSE_SIGNAL:
         snprintf(out, bytes, "signal %d (%s)", cause->value,
@@ -48,7 +51,8 @@ const char *tti_health_words(const tti_health_report *report, int64_t now_ns, ch
         word_cause(&report->cause, how, sizeof how);
         snprintf(out, TTI_HEALTH_TEXT_MAX, "is gone: its process has ended (%s)", how);
     } else if (report->life != TTI_LIFE_WELL) {
-        snprintf(out, TTI_HEALTH_TEXT_MAX, "%s%s%s", forms[report->life].before, since, forms[report->life].behind);
+        snprintf(out, TTI_HEALTH_TEXT_MAX, "%s%s%s%s", forms[report->life].before, since, forms[report->life].behind,
+                 report->nobody_heard ? "; nothing comes from any other host: it may be this one that is cut off" : "");
     }
     return out;
 }

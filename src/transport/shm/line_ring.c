@@ -213,7 +213,7 @@ int tti_lines_frame(tti_line_reader *r, tti_frame *frame_out)
                               .plane = (uint8_t)BITS_OF(word, PLANE_SHIFT, PLANE_BITS),
                               .dtype = (uint8_t)BITS_OF(word, DTYPE_SHIFT, 8), .bytes = r->near };
     r->skip = read_facts(r, first->data, BITS_OF(word, WIDE_SHIFT, 1) != 0, far, frame_out);
-    if (far && tti_frame_is_near(frame_out))
+    if (far && (tti_frame_is_near(frame_out) || r->near > 0))
         return -EPROTO;
     r->lines = lines_of(r->skip + r->near);
     r->taken = 0;

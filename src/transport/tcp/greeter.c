@@ -12,15 +12,22 @@
  *         gathers. The end that was connected to looks at it meanwhile: no message can come by it before, so that what
  *         is to be read there is its end.
  * Watch   A stream for the watch threads is made as others are, but nobody asks whether it is welcome: it is no way, has
- *         no rivals, and whether it can be had concerns only who wants it, who asks again.
+ *         no rivals, and whether it can be had concerns only who wants it, who asks again. Who wants it may want no more
+ *         than to know whether the rank is there: so it is told what came of connecting.
+ * Silence The kernel asks a host that does not answer again after 1, 3, 7, ... 63 s. One that comes back may wait for a
+ *         minute for that: so every AGAIN_MS the attempt is begun anew, for CONNECT_MS in all.
+ * Refused A member listens from before its address is known to anybody until it has left the world, and a queue that is full
+ *         does not refuse, it drops what comes. So who is refused knows that there is nobody, if no firewall says so.
  * True    At most one attempt of ours per rank, and opened or lost ends it, and everything else that is
  *         under way with the rank.
  * Fails   A failure of our own attempt is about its rank, and the hook hears of it, unless the rank has come
  *         by itself: its own way here may be open where ours to it is not. What fails on an
  *         accepted connection is a stranger's: it is turned away, and disturbs nobody. Strangers that have
- *         not proved themselves go after STRANGER_MS, however they divide their bytes; with too many under
- *         way after CROWDED_MS, while the next ones wait in the kernel's queue. One warning in WARN_MS tells
- *         of them, with how many others there were; the log at level debug has each. */
+ *         not proved themselves go after STRANGER_MS, however they divide their bytes. With too many under way each newcomer
+ *         takes the place of one of them (make_place()). One warning in WARN_MS tells
+ *         of them, with how many others there were; the log at level debug has each.
+ *         A member may be pushed out, too: an attempt of ours that ends before its hello is over is made again, TRIES
+ *         times. Who has really ended refuses it then. */
 #include "transport/tcp/greeter.h"
 
 #include <errno.h>
@@ -30,8 +37,21 @@
 #include <tutti/private.h>
 #include "wire/addr.h"
 #include "wire/interfaces.h"
+#include "wire/tls_stream.h"
 
-enum { ANYBODY = -1, STRANGER_MS = 30000, CROWDED_MS = 3000, STRANGERS_MAX = 64, PAUSE_MS = 100, WORD_MS = 3000, WARN_MS = 10000 };
+enum {
+    ANYBODY = -1,
+    STRANGER_MS = 30000, /* a member may be stopped, or have no core, for a while */
+    STRANGERS_MAX = 64,
+    ACCEPTS_MAX = 16, /* in one turn, so that whoever comes is looked at some times before it may have to go */
+    TRIES = 6,
+    PAUSE_MS = 100,
+    WORD_MS = 3000,
+    WARN_MS = 10000
+};
+
+enum { NO_ANSWER_MS = 500 }; /* a round trip, or two if one is lost; and within the second in which a death is known */
+enum { AGAIN_MS = 2000, CONNECT_MS = 120000 }; /* the kernel, too, asks once more within the first */
 
 enum { STRIPE_SHIFT = 24 }; /* in a hello: the place of a connection stands above the rank */
 enum { WATCH_STRIPE = 0x7f }; /* that of a stream for the watch threads, which belongs to no way */
@@ -47,9 +67,14 @@ typedef struct meeting {
     int           rank; /* ANYBODY until an accepted one has proved itself */
     int           stripe; /* 0: the one that a way begins with */
     tti_handle    stream;
+    bool          sealed;   /* it goes through TLS, whose handshake may be under way */
     int64_t       until_ns; /* an accepted one that has not proved itself by then goes */
-    tti_addr      addr;     /* ours: where to */
+    tti_addr      addr;     /* ours: where to; else from where */
+    int           tries;    /* ours: that ended before their hello was over */
     int64_t       word_ns;  /* ours: when to say that nobody answers */
+    int64_t       silent_ns; /* ours, for a watch thread: when to tell it that there is no answer */
+    int64_t       again_ns; /* ours, while it connects: when to begin anew */
+    int64_t       over_ns;  /* and when it has failed */
     tti_handshake shake;
 } meeting;
 
@@ -258,8 +283,17 @@ static void lose_unreachable(tti_greeter *g, int rank, const tti_addr *addr, int
     lose(g, rank, &why);
 }
 
+/* One of ours is on its way. */
+static void await_answer(const tti_greeter *g, meeting *m, const tti_addr *addr)
+{
+    m->addr = *addr;
+    m->silent_ns = m->stripe == WATCH_STRIPE ? tti_deadline(g->config.port, NO_ANSWER_MS, 0) : TTI_FOREVER;
+    m->again_ns = tti_deadline(g->config.port, AGAIN_MS, 0);
+    m->over_ns = tti_deadline(g->config.port, CONNECT_MS, 0);
+}
+
 /* False: the way is lost. */
-static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_addr *addr)
+static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_addr *addr, int tries)
 {
     tti_port  *port = g->config.port;
     tti_handle stream = TTI_NO_HANDLE;
@@ -267,7 +301,8 @@ static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_add
     meeting   *m = err == 0 ? add_meeting(g, stream, rank, stripe) : NULL;
 
     if (m != NULL) {
-        m->addr = *addr;
+        await_answer(g, m, addr);
+        m->tries = tries;
         m->word_ns = tti_deadline(port, WORD_MS, 0);
         return true;
     }
@@ -278,20 +313,69 @@ static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_add
 
 void tti_greeter_connect(tti_greeter *g, int rank, const tti_addr *addr)
 {
-    (void)begin_connection(g, rank, 0, addr);
+    (void)begin_connection(g, rank, 0, addr, 0);
+}
+
+/* The watch thread is told how a door is. */
+static void tell_watch(const tti_greeter *g, int rank, int err)
+{
+    if (g->config.hooks.answered != NULL)
+        g->config.hooks.answered(g->config.hooks.context, rank, err);
+}
+
+/* 0, or what connecting failed with, which ends the meeting. */
+static int connect_anew(tti_greeter *g, meeting *m)
+{
+    tti_port  *port = g->config.port;
+    tti_handle stream = TTI_NO_HANDLE;
+    const int  err = port->ops->connect(port, &m->addr, &stream);
+
+    port->ops->close(port, m->stream);
+    m->stream = stream;
+    m->again_ns = tti_deadline(port, AGAIN_MS, 0);
+    if (err != 0)
+        end_meeting(g, m);
+    return err;
+}
+
+static meeting *find_watch(const tti_greeter *g, int rank)
+{
+    int i;
+
+    for (i = 0; i < g->n; i++)
+        if (g->list[i]->ours && g->list[i]->rank == rank && g->list[i]->stripe == WATCH_STRIPE && g->list[i]->state != OVER)
+            return g->list[i];
+    return NULL;
 }
 
 void tti_greeter_watch(tti_greeter *g, int rank, const tti_addr *addr)
 {
     tti_port  *port = g->config.port;
+    meeting   *known = find_watch(g, rank);
     tti_handle stream = TTI_NO_HANDLE;
-    int        i;
+    meeting   *m = NULL;
+    int        err;
 
-    for (i = 0; i < g->n; i++)
-        if (g->list[i]->ours && g->list[i]->rank == rank && g->list[i]->stripe == WATCH_STRIPE && g->list[i]->state != OVER)
-            return;
-    if (port->ops->connect(port, addr, &stream) != 0 || add_meeting(g, stream, rank, WATCH_STRIPE) == NULL)
-        port->ops->close(port, stream);
+    if (known != NULL && known->state == SHAKE) {
+        tell_watch(g, rank, 0); /* it has answered, and not ended since, as far as one can see: else that is told, too */
+        return;
+    }
+    if (known != NULL) {
+        err = connect_anew(g, known);
+        if (known->silent_ns == TTI_FOREVER) /* that was told, and is asked once more */
+            known->silent_ns = tti_deadline(port, NO_ANSWER_MS, 0);
+    } else {
+        err = port->ops->connect(port, addr, &stream);
+        m = err == 0 ? add_meeting(g, stream, rank, WATCH_STRIPE) : NULL;
+        if (err == 0 && m == NULL)
+            err = -ENOMEM;
+        if (m != NULL)
+            await_answer(g, m, addr);
+        else
+            port->ops->close(port, stream);
+    }
+    if (err != 0)
+        tell_watch(g, rank, err);
 }
 
 bool tti_greeter_withdraw(tti_greeter *g, int rank)
@@ -331,11 +415,21 @@ static void end_broken(tti_greeter *g, meeting *m, int err)
     const int  rank = m->rank;
     const bool watch = m->stripe == WATCH_STRIPE;
     const bool awaited = m->ours || rank != ANYBODY; /* the way is being made over this stream */
+    const bool early = m->ours && m->tries < TRIES && tti_handshake_in_hello(&m->shake);
+    const int  stripe = m->stripe, tries = m->tries;
+    const tti_addr addr = m->addr;
     tti_cause  why;
 
     end_meeting(g, m);
-    if (watch)
+    if (watch) {
+        if (m->ours)
+            tell_watch(g, rank, err == 0 || err == -EPIPE ? -ECONNRESET : err);
         return;
+    }
+    if (early) {
+        (void)begin_connection(g, rank, stripe, &addr, tries + 1);
+        return;
+    }
     if (!awaited) {
         tti_log(TTI_LOG_DEBUG, "a connection ended before its hello was over");
         return;
@@ -469,7 +563,7 @@ static void begin_party(tti_greeter *g, int rank, bool ours, const tti_addr *add
     for (i = 0; i < g->config.n_stripes; i++)
         p->streams[i] = TTI_NO_HANDLE;
     for (i = 1; ours && i < g->config.n_stripes; i++)
-        if (!begin_connection(g, rank, i, addr))
+        if (!begin_connection(g, rank, i, addr, 0))
             return;
 }
 
@@ -501,6 +595,10 @@ static void conclude(tti_greeter *g, meeting *m)
 
     if (told != told_rank(rank, ours ? 0 : stripe)) {
         end_wrong(g, m, fail_unexpected(told));
+        return;
+    }
+    if (ours && tti_secret_check_user(g->config.secret, g->config.port, stream, where(g, rank)) != TUTTI_OK) {
+        end_wrong(g, m, TUTTI_E_AUTH);
         return;
     }
     m->stream = TTI_NO_HANDLE;
@@ -544,8 +642,31 @@ static int64_t step(tti_greeter *g, meeting *m)
     st = tti_handshake_feed(&m->shake, in, (size_t)n);
     if (st == TUTTI_OK)
         return n;
+    part.data = tti_handshake_last_words(&m->shake, &part.size);
+    if (part.data != NULL)
+        (void)port->ops->send(port, m->stream, &part, 1);
     end_wrong(g, m, st);
     return -EAGAIN;
+}
+
+/* Between the hello and the word. False: more has to come, or it is over. */
+static bool seal(tti_greeter *g, meeting *m)
+{
+    tutti_status st = TUTTI_OK;
+    bool         done = false;
+
+    if (!m->sealed)
+        st = tti_tls_attach(g->config.port, m->stream, tti_handshake_hello(&m->shake));
+    m->sealed = true;
+    if (st == TUTTI_OK)
+        st = tti_tls_shake_on(m->stream, &done);
+    if (done)
+        tti_handshake_sealed(&m->shake);
+    else if (st == TUTTI_E_NETWORK)
+        end_broken(g, m, 0);
+    else if (st != TUTTI_OK)
+        end_wrong(g, m, st);
+    return done;
 }
 
 static void turn_shake(tti_greeter *g, meeting *m)
@@ -556,6 +677,11 @@ static void turn_shake(tti_greeter *g, meeting *m)
         if (tti_handshake_done(&m->shake)) {
             conclude(g, m);
             return;
+        }
+        if (tti_handshake_seals(&m->shake)) {
+            if (!seal(g, m))
+                return;
+            continue;
         }
         if (tti_handshake_asks(&m->shake)) {
             answer(g, m);
@@ -580,10 +706,13 @@ static void turn_meeting(tti_greeter *g, meeting *m)
 
             end_meeting(g, m);
             if (m->stripe == WATCH_STRIPE)
-                return;
-            lose_unreachable(g, rank, &m->addr, err);
+                tell_watch(g, rank, err);
+            else
+                lose_unreachable(g, rank, &m->addr, err);
             return;
         }
+        if (m->stripe == WATCH_STRIPE)
+            tell_watch(g, m->rank, 0);
         begin_shake(g, m);
     }
     if (m->state == SHAKE)
@@ -601,35 +730,51 @@ static bool is_crowded(const tti_greeter *g)
     return g->n >= g->config.n_ranks * stripes + STRANGERS_MAX;
 }
 
-/* When a meeting is given up as a stranger's. */
-static int64_t patience_until(const meeting *m, bool crowded)
+static bool is_stranger(const meeting *m)
 {
-    if (m->until_ns == TTI_FOREVER || !crowded)
-        return m->until_ns;
-    return m->until_ns - (STRANGER_MS - CROWDED_MS) * TTI_MS;
+    return !m->ours && m->rank == ANYBODY && m->state == SHAKE;
 }
 
-static void accept_all(tti_greeter *g)
+static bool is_from(const meeting *m, const tti_addr *addr)
 {
-    tti_port  *port = g->config.port;
-    tti_handle stream;
-    meeting   *m;
+    return m->addr.family == addr->family && memcmp(m->addr.ip, addr->ip, sizeof addr->ip) == 0;
+}
 
-    while ((stream = port->ops->accept(port, g->config.listener, NULL)) >= 0) {
-        m = add_meeting(g, stream, ANYBODY, 0);
-        if (m == NULL) {
-            port->ops->close(port, stream);
-            return;
+/* The strangers from addr: how many, and the oldest. */
+static int count_from(const tti_greeter *g, const tti_addr *addr, meeting **oldest_out)
+{
+    int i, n = 0;
+
+    for (i = g->n - 1; i >= 0; i--)
+        if (is_stranger(g->list[i]) && is_from(g->list[i], addr)) {
+            *oldest_out = g->list[i];
+            n++;
         }
-        begin_shake(g, m);
-        if (is_crowded(g))
-            return;
+    return n;
+}
+
+/* Too many are under way, and one more comes from addr: the oldest stranger from there goes, or from one of two addresses
+ * that are drawn, whichever has more of them. So a flood drops its own, and whoever comes from elsewhere has time. */
+static void make_place(tti_greeter *g, const tti_addr *addr)
+{
+    meeting *victim = NULL, *oldest = NULL;
+    int      most = count_from(g, addr, &victim), n, turn;
+    uint32_t dice[2];
+
+    g->config.port->ops->random(g->config.port, dice, sizeof dice);
+    for (turn = 0; turn < 2; turn++) {
+        const meeting *drawn = g->list[dice[turn] % (uint32_t)g->n];
+
+        n = is_stranger(drawn) ? count_from(g, &drawn->addr, &oldest) : 0;
+        if (n > most) {
+            most = n;
+            victim = oldest;
+        }
     }
-    if (stream == -EAGAIN)
+    if (victim == NULL)
         return;
-    /* No descriptor or no memory is left, and the listener stays readable: try again a little later. */
-    tti_log(TTI_LOG_WARN, "cannot accept a connection of another rank: error %d; trying again", -stream);
-    g->accept_ns = tti_port_now(port) + PAUSE_MS * TTI_MS;
+    tell_of_stranger(g, "it had not proved itself when others came");
+    end_meeting(g, victim);
 }
 
 static void forget_ended(tti_greeter *g)
@@ -642,6 +787,39 @@ static void forget_ended(tti_greeter *g)
         else
             free_meeting(g->list[i]);
     g->n = n;
+}
+
+static void accept_all(tti_greeter *g)
+{
+    tti_port  *port = g->config.port;
+    tti_handle stream = -EAGAIN;
+    tti_addr   from;
+    meeting   *m;
+    int        n;
+
+    for (n = 0; n < ACCEPTS_MAX && (stream = port->ops->accept(port, g->config.listener, &from)) >= 0; n++) {
+        if (is_crowded(g)) {
+            make_place(g, &from);
+            forget_ended(g);
+        }
+        m = add_meeting(g, stream, ANYBODY, 0);
+        if (m == NULL) {
+            port->ops->close(port, stream);
+            return;
+        }
+        m->addr = from;
+        if (tti_secret_check_user(g->config.secret, port, stream, "a process at this rank's port") == TUTTI_OK) {
+            begin_shake(g, m);
+            continue;
+        }
+        tell_of_stranger(g, tutti_last_error());
+        end_meeting(g, m);
+    }
+    if (stream >= 0 || stream == -EAGAIN)
+        return;
+    /* No descriptor or no memory is left, and the listener stays readable: try again a little later. */
+    tti_log(TTI_LOG_WARN, "cannot accept a connection of another rank: error %d; trying again", -stream);
+    g->accept_ns = tti_port_now(port) + PAUSE_MS * TTI_MS;
 }
 
 int tti_greeter_room(const tti_greeter *g)
@@ -689,27 +867,29 @@ static uint8_t wants(const meeting *m)
 
 int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
 {
-    bool crowded;
-    int  i, n;
+    int i, n;
 
     forget_ended(g);
-    crowded = is_crowded(g);
     *until_ns_out = TTI_FOREVER;
     for (i = 0; i < g->n; i++) {
-        const int64_t until_ns = patience_until(g->list[i], crowded);
+        const int64_t until_ns = g->list[i]->until_ns;
 
         set[i] = (tti_poll){ .handle = g->list[i]->stream, .want = wants(g->list[i]) };
         if (until_ns < *until_ns_out)
             *until_ns_out = until_ns;
         if (g->list[i]->state == CONNECT && g->list[i]->word_ns < *until_ns_out)
             *until_ns_out = g->list[i]->word_ns;
+        if (g->list[i]->state == CONNECT && g->list[i]->again_ns < *until_ns_out)
+            *until_ns_out = g->list[i]->again_ns;
+        if (g->list[i]->state == CONNECT && g->list[i]->silent_ns < *until_ns_out)
+            *until_ns_out = g->list[i]->silent_ns;
     }
     n = g->n + fill_parties(g, set + g->n);
     set[n] = (tti_poll){ .handle = TTI_NO_HANDLE };
     if (g->accept_ns > tti_port_now(g->config.port)) {
         if (g->accept_ns < *until_ns_out)
             *until_ns_out = g->accept_ns;
-    } else if (!crowded) {
+    } else {
         set[n] = (tti_poll){ .handle = g->config.listener, .want = TTI_READ };
     }
     g->n_filled = g->n;
@@ -719,13 +899,12 @@ int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
 static void dismiss_strangers(tti_greeter *g)
 {
     const int64_t now_ns = tti_port_now(g->config.port);
-    const bool    crowded = is_crowded(g);
     char          why[64];
     int           i;
 
     for (i = 0; i < g->n; i++)
-        if (g->list[i]->state == SHAKE && now_ns >= patience_until(g->list[i], crowded)) {
-            snprintf(why, sizeof why, "it did not prove itself within %d ms", crowded ? CROWDED_MS : STRANGER_MS);
+        if (g->list[i]->state == SHAKE && now_ns >= g->list[i]->until_ns) {
+            snprintf(why, sizeof why, "it did not prove itself within %d ms", STRANGER_MS);
             tell_of_stranger(g, why);
             end_meeting(g, g->list[i]);
         }
@@ -751,6 +930,51 @@ static void say_unanswered(tti_greeter *g)
     }
 }
 
+/* This thread may have had no core since the last poll: what counts is that nothing has come until now. */
+static bool is_unanswered(const tti_greeter *g, const meeting *m)
+{
+    tti_poll poll = { .handle = m->stream, .want = TTI_WRITE };
+
+    return g->config.port->ops->poll(g->config.port, &poll, 1, 0) == 0;
+}
+
+static void tell_of_silence(tti_greeter *g)
+{
+    const int64_t now_ns = tti_port_now(g->config.port);
+    int           i;
+
+    for (i = 0; i < g->n; i++) {
+        meeting *m = g->list[i];
+
+        if (m->state != CONNECT || now_ns < m->silent_ns || !is_unanswered(g, m))
+            continue;
+        m->silent_ns = TTI_FOREVER;
+        tell_watch(g, m->rank, -ETIMEDOUT);
+    }
+}
+
+/* Those that nobody has answered for long. */
+static void ask_again(tti_greeter *g)
+{
+    const int64_t now_ns = tti_port_now(g->config.port);
+    int           i, err;
+
+    for (i = 0; i < g->n; i++) {
+        meeting *m = g->list[i];
+
+        if (m->state != CONNECT || now_ns < m->again_ns)
+            continue;
+        err = now_ns < m->over_ns ? connect_anew(g, m) : -ETIMEDOUT;
+        if (err == 0)
+            continue;
+        end_meeting(g, m);
+        if (m->stripe == WATCH_STRIPE)
+            tell_watch(g, m->rank, err);
+        else
+            lose_unreachable(g, m->rank, &m->addr, err);
+    }
+}
+
 void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
 {
     int i;
@@ -765,4 +989,6 @@ void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
         accept_all(g);
     dismiss_strangers(g);
     say_unanswered(g);
+    tell_of_silence(g);
+    ask_again(g);
 }

@@ -8,7 +8,7 @@
 #include <tutti/private.h>
 #include "wire/bytes.h"
 
-enum state { HELLO, ASKS, SEND_WORD, READ_WORD, DONE, FAILED };
+enum state { HELLO, SEALS, ASKS, SEND_WORD, READ_WORD, DONE, FAILED };
 
 static const uint8_t magic[4] = { 'T', 'U', 'T', 'W' };
 
@@ -24,11 +24,41 @@ void tti_handshake_begin(tti_handshake *shake, tti_port *port, const tti_hello_c
     tti_hello_begin(&shake->hello, port, config);
 }
 
+static void go_on(tti_handshake *shake)
+{
+    shake->state = shake->hello.config.client ? READ_WORD : ASKS;
+}
+
 /* After every step of the hello: is it over? */
 static void look_at_hello(tti_handshake *shake)
 {
-    if (shake->state == HELLO && tti_hello_done(&shake->hello))
-        shake->state = shake->hello.config.client ? READ_WORD : ASKS;
+    if (shake->state != HELLO || !tti_hello_done(&shake->hello))
+        return;
+    if (tti_hello_seal(&shake->hello) != TTI_SEAL_NONE)
+        shake->state = SEALS;
+    else
+        go_on(shake);
+}
+
+const void *tti_handshake_last_words(const tti_handshake *shake, size_t *bytes_out)
+{
+    return tti_hello_last_words(&shake->hello, bytes_out);
+}
+
+bool tti_handshake_seals(const tti_handshake *shake)
+{
+    return shake->state == SEALS;
+}
+
+const tti_hello *tti_handshake_hello(const tti_handshake *shake)
+{
+    return &shake->hello;
+}
+
+void tti_handshake_sealed(tti_handshake *shake)
+{
+    assert(shake->state == SEALS);
+    go_on(shake);
 }
 
 const void *tti_handshake_output(const tti_handshake *shake, size_t *bytes_out)
@@ -83,6 +113,11 @@ tutti_status tti_handshake_feed(tti_handshake *shake, const void *data, size_t b
     if (st != TUTTI_OK)
         shake->state = FAILED;
     return st;
+}
+
+bool tti_handshake_in_hello(const tti_handshake *shake)
+{
+    return shake->state == HELLO;
 }
 
 bool tti_handshake_asks(const tti_handshake *shake)

@@ -2,8 +2,8 @@
  *
  * transport/tcp/handshake.h - what stands before the first message on a connection of two members.
  *
- * How     The hello, which proves who is there, and behind it one word of the server's, who may have a
- *         better connection to the same member:
+ * How     The hello, which proves who is there, that of TLS where it is wanted (wire/tls.h), and behind it one word of the
+ *         server's, who may have a better connection to the same member:
  *
  *           client                       server
  *             | hello  <------------->  hello |
@@ -47,6 +47,16 @@ size_t tti_handshake_wants(const tti_handshake *shake);
  * @errors as tti_hello_feed(); TUTTI_E_AUTH when the word is none */
 tutti_status tti_handshake_feed(tti_handshake *shake, const void *data, size_t bytes);
 
+/** After a failure: as tti_hello_last_words(). */
+const void *tti_handshake_last_words(const tti_handshake *shake, size_t *bytes_out);
+
+/** The hello is over, and the stream is to be sealed: nothing else goes on until tti_handshake_sealed(). */
+bool tti_handshake_seals(const tti_handshake *shake);
+const tti_hello *tti_handshake_hello(const tti_handshake *shake);
+void tti_handshake_sealed(tti_handshake *shake);
+
+/** Whether the hello is not over yet. */
+bool tti_handshake_in_hello(const tti_handshake *shake);
 /** Server: the peer has proved itself, and waits for tti_handshake_welcome() or the end of the stream. */
 bool tti_handshake_asks(const tti_handshake *shake);
 void tti_handshake_welcome(tti_handshake *shake);

@@ -237,7 +237,7 @@ static int judge(int world, tt_tally tallies[TT_OPS_MAX])
     return k;
 }
 
-static int start(const tt_cell *cell, int timeout_s)
+static int start(const tt_cell *cell, int timeout_s, bool tls)
 {
     const int   transport = cell->at[TT_AXIS_TRANSPORT];
     const bool  threads = cell->at[TT_AXIS_MODE] == TT_THREADS;
@@ -250,7 +250,8 @@ static int start(const tt_cell *cell, int timeout_s)
                            .limit_ms = LIMIT_MS,
                            .timeout_ms = timeout_s * 1000,
                            .dies = -1,
-                           .hosts = transport == TT_HOSTS ? 2 : 1 };
+                           .hosts = transport == TT_HOSTS ? 2 : 1,
+                           .tls = tls };
 
     snprintf(name, sizeof name, "%d cells, %s", tt_the_board->n_cells,
              tt_value_name(TT_AXIS_MODE, cell->at[TT_AXIS_MODE]));
@@ -275,7 +276,7 @@ static bool everybody_left(int world)
     return true;
 }
 
-bool tt_launch(const tt_cell *cells, int n, int timeout_s, tt_tally tallies[TT_OPS_MAX])
+bool tt_launch(const tt_cell *cells, int n, int timeout_s, bool tls, tt_tally tallies[TT_OPS_MAX])
 {
     const int world = tt_members[cells[0].at[TT_AXIS_WORLD]];
     int       done = 0;
@@ -289,7 +290,7 @@ bool tt_launch(const tt_cell *cells, int n, int timeout_s, tt_tally tallies[TT_O
         tt_board_clear();
         tt_the_board->n_cells = n - done < TT_CELLS_MAX ? n - done : TT_CELLS_MAX;
         memcpy(tt_the_board->cells, cells + done, (size_t)tt_the_board->n_cells * sizeof *cells);
-        result = start(cells, timeout_s);
+        result = start(cells, timeout_s, tls);
         if (result == TT_SKIPPED) {
             pass_over(cells + done, n - done, tallies);
             return true;

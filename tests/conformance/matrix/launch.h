@@ -21,6 +21,6 @@ typedef struct tt_tally {
 /** Run cells of one world, transport and mode; adds to the tallies of their operations. A failed cell is
  * printed with the command that runs it again. false: the ranks failed where no cell was to blame, or
  * could not be started. */
-bool tt_launch(const tt_cell *cells, int n, int timeout_s, tt_tally tallies[TT_OPS_MAX]);
+bool tt_launch(const tt_cell *cells, int n, int timeout_s, bool tls, tt_tally tallies[TT_OPS_MAX]);
 
 #endif

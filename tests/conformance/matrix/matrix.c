@@ -4,6 +4,7 @@
  *
  * Why     A fault hides where nobody looked: one dtype, in place, three ranks, over TCP.
  * How     --core runs a set of cells that has every pair of values; without it every selected cell is run.
+ *         --tls encrypts what goes by TCP.
  *         --append FILE keeps the results and leaves out what has passed before; small sizes and small
  *         worlds come first. Data come from the seed, which is printed; a failed cell is printed with the
  *         command that runs it again, on the same data.
@@ -19,7 +20,7 @@
 typedef struct options {
     tt_selection selection;
     bool         narrowed; /* to some values of operations' own axes */
-    bool         core, count_only;
+    bool         core, count_only, tls;
     uint64_t     seed;
     int          timeout_s;
     const char  *append, *report, *commit;
@@ -30,7 +31,7 @@ static int usage(const char *wrong)
     int axis;
 
     fprintf(stderr, "conformance_matrix: %s\n", wrong);
-    fprintf(stderr, "usage: conformance_matrix [--core] [--seed N] [--timeout-s N] [--count]\n"
+    fprintf(stderr, "usage: conformance_matrix [--core] [--tls] [--seed N] [--timeout-s N] [--count]\n"
                     "           [--append FILE --commit WORD] [--report FILE] [--AXIS NAME,NAME...]...\n");
     for (axis = 0; axis < TT_AXES; axis++) {
         int value;
@@ -101,6 +102,8 @@ static const char *parse(options *o, int argc, char **argv)
             return argv[i];
         if (strcmp(argv[i], "--core") == 0)
             o->core = true;
+        else if (strcmp(argv[i], "--tls") == 0)
+            o->tls = true;
         else if (strcmp(argv[i], "--count") == 0)
             o->count_only = true;
         else if (i + 1 == argc || !take_option(o, argv[i], argv[i + 1]))
@@ -108,6 +111,8 @@ static const char *parse(options *o, int argc, char **argv)
         else
             i++;
     }
+    if (o->append != NULL && o->tls)
+        return "--append is for connections without TLS";
     if (o->append != NULL && (o->narrowed || o->core))
         return "--append is for all cells of an operation";
     return NULL;
@@ -184,7 +189,7 @@ static bool run_all(const options *o, tt_results *results, const tt_cell *cells,
         m = collect(o, results, cells, n, launch, mine);
         if (m == 0)
             continue;
-        ok = tt_launch(mine, m, o->timeout_s, tallies) && ok;
+        ok = tt_launch(mine, m, o->timeout_s, o->tls, tallies) && ok;
         for (op = 0; op < tt_n_ops; op++)
             tt_tally_add(sum, &tallies[op]);
         if (results->path != NULL)

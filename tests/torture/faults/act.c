@@ -72,6 +72,12 @@ static int on_streams(tt_fault what)
     return n;
 }
 
+static void kill_instead(void)
+{
+    armed.page->plan.what = F_KILL;
+    kill(getpid(), SIGKILL);
+}
+
 static void act(void)
 {
     volatile int *volatile nothing = NULL;
@@ -95,8 +101,7 @@ static void act(void)
     case F_HALF:
         if (on_streams(armed.page->plan.what) > 0)
             break;
-        armed.page->plan.what = F_KILL; /* nobody was connected to it: there was nothing to see */
-        kill(getpid(), SIGKILL);
+        kill_instead(); /* nobody was connected to it: there was nothing to see */
         break;
     case F_HOLE:
         tt_net_plug(armed.job->switch_fd, tt_host_of_slot(armed.job, armed.slot), false);
@@ -159,4 +164,10 @@ int64_t tt_counted(void)
 void tt_act_now(void)
 {
     happen(TT_POINTS);
+}
+
+void tt_act_instead(void)
+{
+    atomic_store(&armed.page->hit_ns, tti_now_ns());
+    kill_instead();
 }

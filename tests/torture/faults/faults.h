@@ -14,6 +14,7 @@
  *             net.c      hosts: namespaces around a bridge
  *             job.c      processes, the time they may take, and what became of them
  *             main.c     jobs until the time is up, rows for the table
+ *         The runner is the launcher as well: it serves the store, and tells who has ended.
  * True    Ranks tell each other and the runner what they do on a page that they share, the board; nothing of the
  *         library takes part in that, and nothing of it knows of faults.
  * Fails   A round that lasts longer than HANG_MS is a hang: who was where is printed, and the job is killed. */
@@ -26,6 +27,7 @@
 #include <tutti/tutti.h>
 #include "harness/hosts.h"
 #include "torture/points.h"
+#include "watch/bulletin.h"
 
 enum {
     RANKS_MAX = 8,
@@ -33,7 +35,7 @@ enum {
     WORDS_MAX = 600,
     CALL_NAME_MAX = 48,
     BEAT_MS = 250,          /* between heartbeats: silence is to be reported within four of them */
-    TIMEOUT_MS = 2000,      /* of operations in which a rank falls silent */
+    TIMEOUT_MS = 1250,      /* of operations in which a rank falls silent: by then that has been reported */
     CALM_MS = 20000,        /* of all others: time is not what ends them */
     JOIN_FAULT_MS = 4000,   /* of joining and shrinking while a rank fails */
     HANG_MS = 45000
@@ -63,6 +65,7 @@ typedef struct seen {
     int64_t      on_ns;    /* when a sum was right after shrinking; 0: never */
     bool         wrong;    /* a call succeeded with wrong values */
     bool         named;
+    bool         said;     /* the words tell how the silent one is */
     char         words[WORDS_MAX];
 } seen;
 
@@ -107,6 +110,8 @@ typedef struct tt_job {
     char        dir[160];
     int         store_port;
     const char *store_host;
+    tti_bulletin *bulletin; /* the runner is the launcher: who has ended, for those that join */
+    int           bulletin_fd;
     tt_hosts   *net;       /* NULL: there is one host */
     int         switch_fd; /* a socket of the namespace of the bridge */
     tt_board   *board;
@@ -135,6 +140,8 @@ void    tt_arm(const tt_job *job, round_page *page, int slot, int64_t nth);
 int64_t tt_counted(void);
 /** It has not happened by itself: now. */
 void    tt_act_now(void);
+/** It has happened, and nobody was concerned: kill this process. */
+void    tt_act_instead(void);
 
 /* calls.c */
 typedef struct call_args {
@@ -154,6 +161,8 @@ void         tt_wish_algorithms(uint64_t dice, bool every);
 /* words.c */
 /** Whether an error's words accuse one of these ranks. */
 bool tt_words_name(const char *words, const bool *guilty, int size);
+/** Whether they say of somebody that he is silent, and how. */
+bool tt_words_tell_silence(const char *words);
 
 /* rank.c */
 _Noreturn void tt_fault_rank(const tt_job *job, int slot);

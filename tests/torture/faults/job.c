@@ -125,6 +125,19 @@ static bool ended_well(const tt_job *job, int slot, int status)
     return false;
 }
 
+/* As a launcher does: those that wait for it to join look there. */
+static void tell_end(const tt_job *job, int slot, pid_t pid, int status)
+{
+    tti_ending ending = { .version = TTI_ENDING_VERSION, .rank = slot, .local = slot, .pid = pid };
+
+    if (WIFSIGNALED(status))
+        ending.signal = WTERMSIG(status);
+    else
+        ending.exit_code = WEXITSTATUS(status);
+    gethostname(ending.host, sizeof ending.host - 1);
+    tti_bulletin_post(job->bulletin, &ending);
+}
+
 /* Take the ends of ranks; how many are left, or -1: one has ended that should not have. */
 static int reap(const tt_job *job, rank_process *ranks, char *words, size_t bytes)
 {
@@ -134,6 +147,7 @@ static int reap(const tt_job *job, rank_process *ranks, char *words, size_t byte
         rank_process *r = &ranks[slot];
 
         if (r->pid > 0 && waitpid(r->pid, &r->status, WNOHANG) == r->pid) {
+            tell_end(job, slot, r->pid, r->status);
             r->pid = 0;
             if (!ended_well(job, slot, r->status)) {
                 snprintf(words, bytes, "process %d ended with %s %d: %s", slot,
@@ -278,6 +292,9 @@ job_end tt_job_run(tt_job *job, char *words_out, size_t bytes)
     memset(job->board->where, 0, sizeof job->board->where);
     atomic_store(&job->board->round, 0);
     atomic_store(&job->board->wanted, 0);
+    snprintf(words_out, bytes, "%s", "there is no memory for who has ended");
+    if (tti_bulletin_make(job->size, job->size, &job->bulletin, &job->bulletin_fd) != TUTTI_OK)
+        return JOB_BROKEN;
     store = start_store(job);
     snprintf(words_out, bytes, "the store cannot be started");
     if (store > 0) {
@@ -291,6 +308,8 @@ job_end tt_job_run(tt_job *job, char *words_out, size_t bytes)
     }
     for (slot = 0; slot < job->size; slot++)
         end_rank(&ranks[slot]);
+    tti_bulletin_close(job->bulletin);
+    close(job->bulletin_fd);
     for (slot = 0; slot < RANKS_MAX && job->net != NULL; slot++)
         tt_net_plug(job->switch_fd, slot, true);
     return end;

@@ -2,11 +2,12 @@
  *
  * main.c - jobs with faults until the time is up, and a row for each fault.
  *
- *     faults [--seconds N] [--jobs N] [--seed S] [--layout shm|tcp|two-level] [--faults SIGKILL,RST,...]
+ *     faults [--seconds N] [--jobs N] [--seed S] [--lanes N] [--layout shm|tcp|two-level] [--faults SIGKILL,RST,...]
  *            [--every] [--lenient] [--rows FILE] [--commit WORD]
  *
- * Seeds count up from S; one seed is one job, so that `--seed S --jobs 1 --layout L` plays a row again, as far as its
- * draws go: the machine draws, too. Without --layout the layouts take turns. With --every nothing is drawn: ranks die
+ * Seeds count up from S, or from behind the last one in FILE; one seed is one job, so that `--seed S --jobs 1 --layout L`
+ * plays a row again, as far as its draws go: the machine draws, too. Without --layout the layouts take turns. Jobs run
+ * side by side in lanes: those in which a silent rank is waited for leave the cores to the others. With --every nothing is drawn: ranks die
  * at each store to shared memory of each small call, one after the other.
  * Exit code: 0 all well, 1 something hung, broke or had wrong values, was late or accused the wrong rank (these two not
  * with --lenient: the machine is busy), 77 the machine refuses. */
@@ -19,17 +20,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include "harness/scratch.h"
 #include <tutti/private.h>
 
-enum { DEAD_MS = 1000, GRACE_MS = 1000 };
+enum { DEAD_MS = 1000, GRACE_MS = 1000, LANES_MAX = 32, LINE_MAX_BYTES = 512 };
 
 typedef struct options {
     int64_t     seconds; /* 0: no limit */
     int64_t     jobs;    /* 0: no limit */
     uint64_t    seed;
+    bool        has_seed;
+    int         lanes, lane; /* this one takes every lanes-th seed */
     int         layout;  /* -1: by turns */
     bool        every, lenient;
     const char *rows;
@@ -38,7 +43,7 @@ typedef struct options {
 } options;
 
 typedef struct totals {
-    int64_t injected, hung, broken, late, unnamed, wrong, worst_dead_ms;
+    int64_t injected, hung, broken, late, unnamed, unsaid, wrong, worst_dead_ms;
 } totals;
 
 /* ---- options ---- */
@@ -74,7 +79,9 @@ static bool read_option(options *o, const char *name, char *value)
     else if (strcmp(name, "--jobs") == 0)
         o->jobs = strtoll(value, NULL, 10);
     else if (strcmp(name, "--seed") == 0)
-        o->seed = strtoull(value, NULL, 10);
+        o->seed = strtoull(value, NULL, 10), o->has_seed = true;
+    else if (strcmp(name, "--lanes") == 0)
+        o->lanes = atoi(value);
     else if (strcmp(name, "--rows") == 0)
         o->rows = value;
     else if (strcmp(name, "--commit") == 0)
@@ -91,7 +98,7 @@ static bool read_option(options *o, const char *name, char *value)
 static bool read_options(int argc, char **argv, options *out)
 {
     /* Those that are silent take seconds each: the others come more often. */
-    options o = { .jobs = 0, .seed = 1, .layout = -1, .commit = "-",
+    options o = { .jobs = 0, .seed = 1, .lanes = 1, .layout = -1, .commit = "-",
                   .faults = { [F_KILL] = 10, [F_STOP] = 3, [F_EXIT] = 10, [F_SEGV] = 10, [F_ABORT] = 10,
                               [F_RESET] = 10, [F_HOLE] = 3, [F_HALF] = 10 } };
     int     i;
@@ -109,7 +116,7 @@ static bool read_options(int argc, char **argv, options *out)
     if (o.seconds == 0 && o.jobs == 0)
         o.jobs = 10;
     *out = o;
-    return true;
+    return o.lanes >= 1 && o.lanes <= LANES_MAX;
 }
 
 /* ---- rows ---- */
@@ -125,7 +132,7 @@ static bool is_gone(const tt_job *job, const round_page *p, int rank)
 typedef struct judged {
     int64_t     found_ms; /* until the last one had its error */
     int64_t     on_ms;    /* until the last one had a right sum; -1: none was made */
-    bool        named, wrong;
+    bool        named, said, wrong;
     const char *result;
 } judged;
 
@@ -139,7 +146,7 @@ static int64_t allowed_ms(const tt_draw *d)
 static judged judge(const tt_job *job, const round_page *p)
 {
     const int64_t hit = atomic_load(&p->hit_ns);
-    judged        j = { .named = true, .on_ms = -1 };
+    judged        j = { .named = true, .said = true, .on_ms = -1 };
     int           r;
 
     for (r = 0; r < p->size; r++) {
@@ -151,9 +158,14 @@ static judged judge(const tt_job *job, const round_page *p)
         j.found_ms = found > j.found_ms ? found : j.found_ms;
         j.on_ms = s->on_ns != 0 && on > j.on_ms ? on : j.on_ms;
         j.named = j.named && s->named;
+        j.said = j.said && s->said;
         j.wrong = j.wrong || s->wrong;
     }
-    j.result = j.wrong ? "wrong-values" : !j.named ? "unnamed" : j.found_ms > allowed_ms(&p->plan) ? "late" : "ok";
+    j.result = j.wrong                                 ? "wrong-values"
+               : !j.named                              ? "unnamed"
+               : j.found_ms > allowed_ms(&p->plan)     ? "late"
+               : tt_fault_is_silent(p->plan.what) && !j.said ? "unsaid"
+                                                       : "ok";
     return j;
 }
 
@@ -194,6 +206,7 @@ static void take_round(FILE *rows, const options *o, const tt_job *job, int roun
     sum->injected++;
     sum->late += strcmp(j.result, "late") == 0;
     sum->unnamed += !j.named;
+    sum->unsaid += strcmp(j.result, "unsaid") == 0;
     sum->wrong += j.wrong;
     if (!tt_fault_is_silent(p->plan.what) && j.found_ms > sum->worst_dead_ms)
         sum->worst_dead_ms = j.found_ms;
@@ -239,29 +252,55 @@ static void one_job(const options *o, const tt_net *net, uint64_t seed, tt_job *
     take_job(rows, o, job, end, words, sum);
 }
 
-static FILE *open_rows(const options *o)
+/* The head, if there is no row yet; and where the seeds go on. */
+static bool begin_rows(options *o)
 {
-    FILE *rows = o->rows != NULL ? fopen(o->rows, "a") : NULL;
+    FILE    *rows = o->rows != NULL ? fopen(o->rows, "a+") : NULL;
+    char     line[LINE_MAX_BYTES];
+    uint64_t last = 0, seed;
 
-    if (rows != NULL && fseek(rows, 0, SEEK_END) == 0 && ftell(rows) == 0)
+    if (rows == NULL)
+        return o->rows == NULL;
+    if (fseek(rows, 0, SEEK_END) == 0 && ftell(rows) == 0)
         fprintf(rows, "seed\tround\tcommit\tfault\tphase\tcall\tpoint\tn\tof\ttransport\tranks\tfound_ms\ton_ms"
                       "\tnamed\thang\tresult\n");
-    if (rows != NULL)
-        fflush(rows); /* else every rank has it, too, and writes it when it ends */
-    return rows;
+    rewind(rows);
+    while (fgets(line, sizeof line, rows) != NULL) {
+        seed = strtoull(line, NULL, 10);
+        last = seed > last ? seed : last;
+    }
+    if (!o->has_seed)
+        o->seed = last + 1;
+    return fclose(rows) == 0;
+}
+
+/* What a fault takes of a core, by all processes of its job. */
+static int64_t cpu_ms(void)
+{
+    struct rusage used;
+
+    getrusage(RUSAGE_CHILDREN, &used);
+    return (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000 + (used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1000;
+}
+
+static void print_totals(const options *o, int64_t n, const totals *sum)
+{
+    printf("%" PRId64 " jobs from seed %" PRIu64 ", %" PRId64 " faults: %" PRId64 " hung, %" PRId64 " broken, %" PRId64
+           " late, %" PRId64 " accused nobody or another, %" PRId64 " did not say that it is silent, %" PRId64 " wrong values; dead found within %" PRId64
+           " ms; %" PRId64 " ms of a core for each\n",
+           n, o->seed + (uint64_t)o->lane, sum->injected, sum->hung, sum->broken, sum->late, sum->unnamed, sum->unsaid, sum->wrong,
+           sum->worst_dead_ms, sum->injected > 0 ? cpu_ms() / sum->injected : 0);
 }
 
 static void run_jobs(const options *o, const tt_net *net, tt_job *job, totals *sum)
 {
     const int64_t end_ns = o->seconds > 0 ? tti_now_ns() + o->seconds * TTI_SECOND : TTI_FOREVER;
-    FILE         *rows = open_rows(o);
-    int64_t       n;
+    FILE         *rows = o->rows != NULL ? fopen(o->rows, "a") : NULL; /* a row is one write: lanes share the file */
+    int64_t       n, mine = 0;
 
-    for (n = 0; (o->jobs == 0 || n < o->jobs) && tti_now_ns() < end_ns; n++)
+    for (n = o->lane; (o->jobs == 0 || n < o->jobs) && tti_now_ns() < end_ns; n += o->lanes, mine++)
         one_job(o, net, o->seed + (uint64_t)n, job, rows, sum);
-    printf("%" PRId64 " jobs from seed %" PRIu64 ", %" PRId64 " faults: %" PRId64 " hung, %" PRId64 " broken, %" PRId64
-           " late, %" PRId64 " accused nobody or another, %" PRId64 " wrong values; dead found within %" PRId64 " ms\n",
-           n, o->seed, sum->injected, sum->hung, sum->broken, sum->late, sum->unnamed, sum->wrong, sum->worst_dead_ms);
+    print_totals(o, mine, sum);
     if (rows != NULL)
         fclose(rows);
 }
@@ -285,35 +324,69 @@ static bool prepare(tt_job *job)
     return tt_secret_write(secret);
 }
 
-int main(int argc, char **argv)
+static int run_lane(const options *o)
 {
     static tt_job job;
-    char       reason[256];
-    options    o;
-    totals     sum = { 0 };
-    tt_net     net = { .switch_fd = -1 };
-    bool       has_net = false;
+    char          reason[256];
+    totals        sum = { 0 };
+    tt_net        net = { .switch_fd = -1 };
+    const bool    wants_net = !o->every && o->layout != L_SHM;
+    bool          has_net = false;
 
-    if (!read_options(argc, argv, &o)) {
-        fprintf(stderr, "faults [--seconds N] [--jobs N] [--seed S] [--layout shm|tcp|two-level]\n"
-                        "       [--faults SIGKILL,RST,...] [--every] [--lenient] [--rows FILE] [--commit WORD]\n");
-        return 2;
-    }
     if (!prepare(&job))
         return 1;
-    if (!o.every && o.layout != L_SHM) {
+    if (wants_net) {
         has_net = tt_net_open(&net, reason, sizeof reason);
         if (!has_net)
             printf("SKIP: %s\n", reason);
     }
-    job.every = o.every;
-    job.lenient = o.lenient;
-    if (has_net || o.every || o.layout == L_SHM)
-        run_jobs(&o, has_net ? &net : NULL, &job, &sum);
+    job.every = o->every;
+    job.lenient = o->lenient;
+    if (has_net || !wants_net)
+        run_jobs(o, has_net ? &net : NULL, &job, &sum);
     if (has_net)
         tt_net_close(&net);
     tt_dir_remove(job.dir);
-    if (!has_net && !o.every && o.layout != L_SHM)
+    if (!has_net && wants_net)
         return 77;
-    return sum.hung + sum.broken + sum.wrong + (o.lenient ? 0 : sum.late + sum.unnamed) > 0;
+    return sum.hung + sum.broken + sum.wrong + (o->lenient ? 0 : sum.late + sum.unnamed + sum.unsaid) > 0;
+}
+
+/* The worst of their exit codes; those that were refused count only if all were. */
+static int run_lanes(options *o)
+{
+    pid_t pids[LANES_MAX] = { 0 };
+    int   code = 77, status, i;
+
+    for (i = 0; i < o->lanes; i++) {
+        o->lane = i;
+        pids[i] = fork();
+        if (pids[i] == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
+            exit(run_lane(o));
+        }
+    }
+    for (i = 0; i < o->lanes; i++) {
+        if (pids[i] < 0 || waitpid(pids[i], &status, 0) != pids[i] || !WIFEXITED(status))
+            code = 1;
+        else if (WEXITSTATUS(status) != 77 && code != 1)
+            code = WEXITSTATUS(status);
+    }
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    options o;
+
+    if (!read_options(argc, argv, &o)) {
+        fprintf(stderr, "faults [--seconds N] [--jobs N] [--seed S] [--lanes N, at most %d] [--layout shm|tcp|two-level]\n"
+                        "       [--faults SIGKILL,RST,...] [--every] [--lenient] [--rows FILE] [--commit WORD]\n", LANES_MAX);
+        return 2;
+    }
+    if (!begin_rows(&o)) {
+        fprintf(stderr, "cannot open '%s': %s\n", o.rows, strerror(errno));
+        return 1;
+    }
+    return o.lanes == 1 ? run_lane(&o) : run_lanes(&o);
 }

@@ -18,7 +18,7 @@
 #include <unistd.h>
 #include <tutti/private.h>
 
-enum { CHECKS = 3, POINTS_GUESSED = 300, BATCH = 2 /* of the messages in calls.c */ };
+enum { VAIN_MAX = 5, CHECKS = 3, POINTS_GUESSED = 300, BATCH = 2 /* of the messages in calls.c */ };
 
 typedef struct me {
     const tt_job   *job;
@@ -143,11 +143,44 @@ static tutti_status call_once(me *m, tt_phase when, int call, int64_t count, boo
     return tt_call(when, call, &args, wrong_out);
 }
 
+static void set_number(const char *name, int value)
+{
+    char text[16];
+
+    snprintf(text, sizeof text, "%d", value);
+    setenv(name, text, 1);
+}
+
+/* As a program does that a launcher has started, which tells who has ended before it came. */
+static tutti_status join_launched(me *m, int64_t timeout_ms)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_status       st;
+
+    at(m, "joins as it was launched");
+    tt_wish_algorithms(tt_dice(m->job->seed, 50 + (uint64_t)m->attempt), m->job->every);
+    set_number("RANK", m->rank);
+    set_number("WORLD_SIZE", m->size);
+    set_number("MASTER_PORT", m->job->store_port);
+    set_number("TORCHELASTIC_RESTART_COUNT", m->attempt++);
+    set_number("TUTTI_LAUNCHER_FD", m->job->bulletin_fd);
+    set_number("TUTTI_AGENT_STORE", 1);
+    setenv("MASTER_ADDR", m->job->store_host, 1);
+    setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
+    opts.timeout_ms = timeout_ms;
+    st = tutti_create_process_group(&opts, &m->world);
+    if (st != TUTTI_OK)
+        m->world = NULL;
+    else
+        st = tutti_set_timeout(m->world, timeout_ms);
+    return st;
+}
+
 /* Joining, and the first time that each rank talks to its neighbours. */
 static tutti_status join_and_talk(me *m, int64_t timeout_ms)
 {
     bool         wrong = false;
-    tutti_status st = join(m, timeout_ms);
+    tutti_status st = join_launched(m, timeout_ms);
 
     if (st == TUTTI_OK)
         st = tutti_barrier(m->world);
@@ -301,6 +334,8 @@ static void note(me *m, tutti_status st, int64_t begun_ns)
     s->status = st;
     snprintf(s->words, sizeof s->words, "%s", st == TUTTI_OK ? "" : tutti_last_error());
     s->named = st == TUTTI_OK || tt_words_name(s->words, m->guilty, m->size);
+    s->said = st == TUTTI_OK || m->page->plan.when == P_CONNECT || m->page->plan.when == P_HANDSHAKE ||
+              m->page->plan.when == P_SHRINK || tt_words_tell_silence(s->words); /* of a world that is not made yet nobody knows */
 }
 
 static void note_wrong(me *m, bool wrong)
@@ -310,16 +345,19 @@ static void note_wrong(me *m, bool wrong)
 }
 
 /* Go on with barriers, and with messages between all pairs, until one fails: a connection that nothing uses may be lost
- * without anybody's notice. */
+ * without anybody's notice. If only such ones were, the victim dies after all. */
 static void until_it_fails(me *m, tutti_status st, int64_t begun_ns)
 {
     bool wrong = false;
+    int  vain = 0;
 
     act_late(m);
     if (m->world != NULL && tt_fault_is_silent(m->page->plan.what))
         tutti_set_timeout(m->world, TIMEOUT_MS);
     while (st == TUTTI_OK && m->world != NULL && tutti_get_world_size(m->world) > m->size - m->n_gone) {
         at(m, "waits in a barrier that is to fail");
+        if (is_victim(m) && vain++ == VAIN_MAX && tt_fault_leaves_alive(m->page->plan.what))
+            tt_act_instead();
         st = tutti_barrier(m->world);
         if (st == TUTTI_OK)
             st = call_once(m, P_P2P, BATCH, 1, &wrong);
@@ -562,7 +600,7 @@ static void go_on(me *m)
     }
     if (has_world)
         check_sum(m, s); /* and while it does */
-    if (has_world && m->page->plan.what != F_HOLE) /* a host that is back on the bridge is not found for seconds */
+    if (has_world && m->page->plan.what != F_HOLE)
         grow(m, round);
     end_round(m, round);
 }
@@ -620,6 +658,8 @@ static _Noreturn void go_through(me *m, int round)
     for (; round < ROUNDS_MAX && m->size >= 2; round++) {
         one_round(m, round);
         if (m->page->plan.when == P_TEARDOWN)
+            break;
+        if (m->page->plan.what == F_HOLE) /* a host that is back on the bridge has no way to the others for seconds */
             break;
     }
     leave(m, 0);

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The table of injected faults, as the rows of injections.tsv tell it.
 
-    report.py [injections.tsv] [--commit WORD]
+    report.py [injections.tsv] [--commit WORD[,WORD...]] [--since WORD]
 
 Per fault, phase and transport: how many, how many hung or went wrong otherwise, how long until the last survivor knew
-(median, 99th of 100, most), and how long until the survivors had a right sum again."""
+(median, 99th of 100, most), and how long until the survivors had a right sum again. Commits come in the order in which they
+stand in the file: with --since everything from one of them on, so that what was mended is told from what is open."""
 import argparse
 import collections
 import csv
@@ -41,7 +42,7 @@ def table(title, key, rows):
         parts[key(row)].append(row)
     yield '| %s | faults | found ms: p50 / p99 / most | on again ms: the same | not ok |' % title
     yield '|---|---|---|---|---|'
-    for part in sorted(parts, key=lambda p: FAULTS.index(p) if p in FAULTS else p if isinstance(p, int) else -1):
+    for part in sorted(parts, key=lambda p: FAULTS.index(p)) if set(parts) <= set(FAULTS) else parts:
         yield line(part, parts[part])
     yield ''
 
@@ -56,10 +57,12 @@ def report(rows):
     yield line('dead', dead)
     yield line('silent', [row for row in rows if row['fault'] in SILENT])
     yield ''
+    yield from table('commit', lambda row: row['commit'], rows)
     yield from table('fault', lambda row: row['fault'], rows)
     yield from table('phase', lambda row: row['phase'], rows)
     yield from table('transport', lambda row: row['transport'], rows)
     yield from table('call', lambda row: row['call'], rows)
+    yield from table('ranks', lambda row: row['ranks'], sorted(rows, key=lambda row: int(row['ranks'])))
     counts = collections.Counter((row['fault'], row['phase'], row['transport']) for row in rows)
     where = sorted({key[1:] for key in counts})
     yield '| faults | %s |' % ' | '.join('%s, %s' % w for w in where)
@@ -68,16 +71,30 @@ def report(rows):
         yield '| %s | %s |' % (fault, ' | '.join(str(counts[(fault,) + w] or '-') for w in where))
 
 
+def chosen(rows, args):
+    if args.since:
+        commits = list(dict.fromkeys(row['commit'] for row in rows))
+        if args.since not in commits:
+            sys.exit('there is no row of %s' % args.since)
+        wanted = commits[commits.index(args.since):]
+    elif args.commit:
+        wanted = args.commit.split(',')
+    else:
+        return rows
+    return [row for row in rows if row['commit'] in wanted]
+
+
 def main():
     default = os.path.join(os.path.dirname(os.path.abspath(__file__)), '..', 'injections.tsv')
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('rows', nargs='?', default=default)
-    parser.add_argument('--commit', help='only rows of this one')
+    parser.add_argument('--commit', help='only rows of these, with commas between them')
+    parser.add_argument('--since', help='only rows of this one and those behind it')
     args = parser.parse_args()
     with open(args.rows, newline='') as f:
-        rows = [row for row in csv.DictReader(f, delimiter='\t') if args.commit in (None, row['commit'])]
+        rows = chosen(list(csv.DictReader(f, delimiter='\t')), args)
     if not rows:
-        sys.exit('there are no rows in %s' % args.rows)
+        sys.exit('there are no such rows in %s' % args.rows)
     print('\n'.join(report(rows)))
 
 

@@ -47,3 +47,14 @@ bool tt_words_name(const char *words, const bool *guilty, int size)
     }
     return false;
 }
+
+bool tt_words_tell_silence(const char *words)
+{
+    static const char *const ways[] = { "is stopped by", "is unreachable", "no sign of life" };
+    size_t i;
+
+    for (i = 0; i < sizeof ways / sizeof ways[0]; i++)
+        if (strstr(words, ways[i]) != NULL)
+            return true;
+    return false;
+}

@@ -1,0 +1,410 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * herald.c - launchers tell their ranks, and each other, who has ended.
+ *
+ * Why     A launcher knows within a millisecond how a process of its host has ended. Ranks that wait for that one, and have
+ *         never heard of it, would wait until their time is up; and those on other hosts, who see connections close, cannot
+ *         tell the rank that failed from those that were ended because of it.
+ * How     The supervisor says what happens. Each ending goes onto the bulletin of this host (watch/bulletin.h) at once.
+ *         With several hosts two threads share a handle of the job's store:
+ *
+ *           speaker    "tutti/launcher/news" += 1 gives n; "tutti/launcher/news/n" = endings, as many as have gathered
+ *           listener   reads news/1, news/2, ... as they come, puts up what others tell, and counts up "heard/n"
+ *           "here"     how many launchers listen
+ *
+ *         Before a launcher ends its ranks it tells why, and waits until news of that number was heard by all that are
+ *         here, HEARD_NS at the most: so whoever sees one of those ranks vanish can look up the reason.
+ * True    Reasons are put up in the order of news, so that all hosts take the same one for the first; a reason of this
+ *         host's that could not be told is put up here, when that is known.
+ *         The bulletin has one writer at a time: `lock` is held for each posting. The supervisor's thread never waits for
+ *         the store: it takes the lock, which nobody holds for longer than a copy.
+ * Fails   No store yet: the speaker goes on trying. A store that was lost does not come back, its launcher has ended: then this
+ *         host's ranks are told of this host. Of a launcher that was killed the others wait HEARD_NS in vain, once. */
+#include "elastic/herald.h"
+
+#include <inttypes.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+#include <tutti/private.h>
+#include <tutti/store.h>
+#include "base/port.h"
+#include "base/thread.h"
+#include "store/store.h"
+
+#define HEARD_NS   (300 * TTI_MS)
+#define LOOK_NS    (2 * TTI_MS)   /* between looks whether all have heard */
+#define CONNECT_MS 500            /* one try */
+#define ANSWER_NS  (5 * TTI_SECOND)
+#define FOLDER     "tutti/launcher"
+
+enum { BATCH_MAX = 64, KEY_MAX = 48 };
+
+struct tti_herald {
+    tti_herald_config config;
+    char              host[TTI_ENDING_HOST_MAX];
+    int               fd;   /* of the bulletin */
+    int               bell; /* -1: one host */
+    tti_bulletin     *bulletin;
+    tutti_store      *store; /* the speaker's, who shares it with the listener; NULL until it is found */
+    tti_thread        speaker, listener;
+
+    tti_mutex  lock;    /* guards what follows, and who posts */
+    tti_event  changed; /* queue, ending, leaving, deadline_ns */
+    tti_ending *queue;  /* [room] to be told elsewhere */
+    int        n_queued, room;
+    bool       ending;      /* the supervisor wants nothing any more */
+    int64_t    deadline_ns; /* of telling, then */
+
+    _Atomic bool leaving; /* the listener is to end */
+    _Atomic bool lost;    /* there is no store any more */
+    _Atomic bool told;    /* the reason is known, or cannot be told */
+};
+
+/* ---- what was told ---- */
+
+static void post(tti_herald *h, const tti_ending *ending)
+{
+    tti_lock(&h->lock);
+    tti_bulletin_post(h->bulletin, ending);
+    tti_unlock(&h->lock);
+}
+
+static void ring(tti_herald *h)
+{
+    const uint64_t one = 1;
+    ssize_t        done;
+
+    atomic_store(&h->told, true);
+    if (h->bell < 0)
+        return;
+    done = write(h->bell, &one, sizeof one);
+    (void)done; /* it cannot be full */
+}
+
+/* To other hosts, too; and there, and here, in their order. */
+static void enqueue(tti_herald *h, const tti_ending *ending)
+{
+    tti_lock(&h->lock);
+    if (h->n_queued < h->room) /* two for each process: that it has ended, and that it was the first */
+        h->queue[h->n_queued++] = *ending;
+    tti_unlock(&h->lock);
+    tti_event_signal(tti_port_system(), &h->changed);
+}
+
+static tti_ending ending_of(const tti_herald *h, int local)
+{
+    tti_ending ending = { .version = TTI_ENDING_VERSION, .node = h->config.node, .local = local };
+
+    ending.rank = local >= 0 && local < h->config.nproc ? h->config.node * h->config.nproc + local : -1;
+    memcpy(ending.host, h->host, sizeof ending.host);
+    return ending;
+}
+
+void tti_herald_tell(tti_herald *h, int local, const tti_rank_end *end)
+{
+    tti_ending ending;
+
+    if (h == NULL)
+        return;
+    ending = ending_of(h, local);
+    ending.pid = end->pid;
+    ending.exit_code = end->exit_code;
+    ending.signal = end->signal;
+    ending.flags = end->stopped ? TTI_ENDING_ASKED : 0;
+    post(h, &ending);
+    if (h->config.nnodes > 1)
+        enqueue(h, &ending);
+}
+
+void tti_herald_tell_why(tti_herald *h, int local, int signal)
+{
+    tti_ending ending;
+
+    if (h == NULL)
+        return;
+    ending = ending_of(h, local);
+    if (local < 0) {
+        ending.flags = TTI_ENDING_LAUNCHER;
+        ending.pid = getpid();
+        ending.signal = signal;
+    } else if (!tti_bulletin_find_at(h->bulletin, ending.node, local, &ending)) {
+        return; /* more have ended than are told */
+    }
+    ending.flags |= TTI_ENDING_FIRST;
+    if (h->config.nnodes > 1 && !atomic_load(&h->lost)) {
+        enqueue(h, &ending);
+        return;
+    }
+    post(h, &ending);
+    ring(h);
+}
+
+bool tti_herald_is_told(const tti_herald *h)
+{
+    return h == NULL || atomic_load(&h->told);
+}
+
+int tti_herald_bell(const tti_herald *h)
+{
+    return h == NULL ? -1 : h->bell;
+}
+
+int tti_herald_fd(const tti_herald *h)
+{
+    return h == NULL ? -1 : h->fd;
+}
+
+bool tti_herald_first_elsewhere(const tti_herald *h, tti_ending *out)
+{
+    return h != NULL && tti_bulletin_first(h->bulletin, out) && out->node != h->config.node;
+}
+
+/* ---- the speaker ---- */
+
+static int64_t soon(void)
+{
+    return tti_now_ns() + ANSWER_NS;
+}
+
+/* What is to be told next, waiting for it. 0: nothing any more. */
+static int take_batch(tti_herald *h, tti_ending *batch)
+{
+    for (;;) {
+        const uint32_t seen = tti_event_now(&h->changed);
+        int            n;
+        bool           over;
+
+        tti_lock(&h->lock);
+        n = h->n_queued < BATCH_MAX ? h->n_queued : BATCH_MAX;
+        over = h->ending;
+        memcpy(batch, h->queue, (size_t)n * sizeof *batch);
+        h->n_queued -= n;
+        memmove(h->queue, h->queue + n, (size_t)h->n_queued * sizeof *h->queue);
+        tti_unlock(&h->lock);
+        if (n > 0 || over)
+            return n;
+        tti_event_wait(tti_port_system(), &h->changed, seen, TTI_FOREVER);
+    }
+}
+
+/* Whether the time for telling is over. */
+static bool is_late(tti_herald *h)
+{
+    bool late;
+
+    tti_lock(&h->lock);
+    late = h->ending && tti_now_ns() >= h->deadline_ns;
+    tti_unlock(&h->lock);
+    return late;
+}
+
+/* Try until it is there; false: it is too late, or we may not speak to it, which this host's ranks will say. */
+static bool find_store(tti_herald *h)
+{
+    tutti_tcp_store_options o = TUTTI_TCP_STORE_OPTIONS;
+    tti_port               *port = tti_port_system();
+    tutti_status            st;
+
+    o.host = h->config.store_host;
+    o.port = h->config.store_port;
+    o.secret_file = h->config.secret_file;
+    o.timeout_ms = CONNECT_MS;
+    for (;;) {
+        const uint32_t seen = tti_event_now(&h->changed);
+
+        st = tutti_tcp_store_open(&o, &h->store);
+        if (st == TUTTI_OK || st == TUTTI_E_AUTH || is_late(h))
+            return st == TUTTI_OK;
+        tti_event_wait(port, &h->changed, seen, tti_now_ns() + CONNECT_MS * TTI_MS / 2);
+    }
+}
+
+/* Wait until all that listen have read news n, but not for long. */
+static void await_hearing(tti_herald *h, int64_t n)
+{
+    const int64_t until = tti_now_ns() + HEARD_NS;
+    char          key[KEY_MAX];
+    int64_t       heard = 0, here = 1;
+
+    snprintf(key, sizeof key, FOLDER "/heard/%" PRId64, n);
+    while (heard < here && tti_now_ns() < until) {
+        if (tti_store_add_until(h->store, key, 0, until, &heard) != TUTTI_OK ||
+            tti_store_add_until(h->store, FOLDER "/here", 0, until, &here) != TUTTI_OK)
+            return;
+        if (heard < here)
+            poll(NULL, 0, (int)(LOOK_NS / TTI_MS));
+    }
+}
+
+static bool has_reason(const tti_ending *batch, int n)
+{
+    int i;
+
+    for (i = 0; i < n && (batch[i].flags & TTI_ENDING_FIRST) == 0; i++)
+        continue;
+    return i < n;
+}
+
+static tutti_status tell_others(tti_herald *h, const tti_ending *batch, int n, int64_t *number_out)
+{
+    char         key[KEY_MAX];
+    tutti_status st = tti_store_add_until(h->store, FOLDER "/news", 1, soon(), number_out);
+
+    if (st != TUTTI_OK)
+        return st;
+    snprintf(key, sizeof key, FOLDER "/news/%" PRId64, *number_out);
+    return tti_store_set_until(h->store, key, batch, (size_t)n * sizeof *batch, soon());
+}
+
+/* There is nobody to tell: what would have come back from there is put up here. */
+static void keep_to_ourselves(tti_herald *h, const tti_ending *batch, int n)
+{
+    int i;
+
+    atomic_store(&h->lost, true);
+    for (i = 0; i < n; i++)
+        post(h, &batch[i]);
+}
+
+static void listen_to_others(void *arg);
+
+static void begin_listening(tti_herald *h)
+{
+    int64_t here;
+
+    if (tti_store_add_until(h->store, FOLDER "/here", 1, soon(), &here) != TUTTI_OK ||
+        tti_thread_start(&h->listener, "tutti-listen", listen_to_others, h) != TUTTI_OK)
+        tti_log(TTI_LOG_WARN, "this host's ranks are not told of ranks that end on others: %s", tutti_last_error());
+}
+
+static void speak(void *arg)
+{
+    tti_herald *h = arg;
+    tti_ending  batch[BATCH_MAX];
+    int64_t     number = 0, here;
+    bool        found = find_store(h);
+    int         n;
+
+    if (found)
+        begin_listening(h);
+    while ((n = take_batch(h, batch)) > 0) {
+        if (!found || atomic_load(&h->lost) || tell_others(h, batch, n, &number) != TUTTI_OK)
+            keep_to_ourselves(h, batch, n);
+        else if (has_reason(batch, n))
+            await_hearing(h, number);
+        if (has_reason(batch, n))
+            ring(h);
+    }
+    if (!found || atomic_load(&h->lost))
+        return;
+    if (number > 0)
+        await_hearing(h, number);
+    (void)tti_store_add_until(h->store, FOLDER "/here", -1, tti_now_ns() + HEARD_NS, &here);
+}
+
+/* ---- the listener ---- */
+
+/* What another launcher has told, or this one: reasons in the order of news. */
+static void put_up(tti_herald *h, const tutti_bytes *news)
+{
+    tti_ending ending;
+    size_t     at;
+
+    for (at = 0; at + sizeof ending <= news->size; at += sizeof ending) {
+        memcpy(&ending, (const char *)news->data + at, sizeof ending);
+        if (ending.version == TTI_ENDING_VERSION)
+            post(h, &ending);
+    }
+}
+
+static void listen_to_others(void *arg)
+{
+    tti_herald  *h = arg;
+    tutti_bytes  news = { 0 };
+    char         key[KEY_MAX];
+    int64_t      n, heard;
+    tutti_status st = TUTTI_OK;
+
+    tti_store_heed(&h->leaving);
+    for (n = 1; st == TUTTI_OK; n++) {
+        snprintf(key, sizeof key, FOLDER "/news/%" PRId64, n);
+        st = tti_store_get_until(h->store, key, TTI_FOREVER, &news);
+        if (st != TUTTI_OK)
+            break;
+        put_up(h, &news);
+        tutti_bytes_free(&news);
+        snprintf(key, sizeof key, FOLDER "/heard/%" PRId64, n);
+        st = tti_store_add_until(h->store, key, 1, soon(), &heard);
+    }
+    if (st != TUTTI_E_TIMEOUT)
+        atomic_store(&h->lost, true);
+}
+
+/* ---- beginning and ending ---- */
+
+static tutti_status begin_speaking(tti_herald *h)
+{
+    h->room = 2 * (h->config.nproc + h->config.spares) + 1;
+    h->queue = calloc((size_t)h->room, sizeof *h->queue);
+    h->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    if (h->queue == NULL || h->bell < 0)
+        return tti_fail(TUTTI_E_NOMEM, "no memory or descriptor to tell other hosts of %d ranks", h->config.nproc);
+    return tti_thread_start(&h->speaker, "tutti-herald", speak, h);
+}
+
+tutti_status tti_herald_begin(const tti_herald_config *config, tti_herald **herald_out)
+{
+    const int    n_here = config->nproc + config->spares;
+    tti_herald  *h = calloc(1, sizeof *h);
+    tutti_status st;
+
+    if (h == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory to tell of the ends of ranks");
+    h->config = *config;
+    h->fd = h->bell = -1;
+    tti_mutex_init(&h->lock);
+    if (gethostname(h->host, sizeof h->host - 1) != 0)
+        snprintf(h->host, sizeof h->host, "?");
+    st = tti_bulletin_make(config->nnodes * config->nproc, config->nnodes * (n_here + 1), &h->bulletin, &h->fd);
+    if (st == TUTTI_OK && config->nnodes > 1)
+        st = begin_speaking(h);
+    if (st == TUTTI_OK)
+        *herald_out = h;
+    else
+        tti_herald_end(h);
+    return st;
+}
+
+void tti_herald_finish(tti_herald *h, int64_t deadline_ns)
+{
+    if (h == NULL)
+        return;
+    tti_lock(&h->lock);
+    h->ending = true;
+    h->deadline_ns = deadline_ns;
+    tti_unlock(&h->lock);
+    tti_event_signal(tti_port_system(), &h->changed);
+    tti_thread_join(&h->speaker);
+    atomic_store(&h->leaving, true);
+    tti_thread_join(&h->listener); /* which the speaker has started, if anybody */
+}
+
+void tti_herald_end(tti_herald *h)
+{
+    if (h == NULL)
+        return;
+    tti_herald_finish(h, 0);
+    tutti_store_close(h->store);
+    tti_bulletin_close(h->bulletin);
+    if (h->fd >= 0)
+        close(h->fd);
+    if (h->bell >= 0)
+        close(h->bell);
+    tti_mutex_release(&h->lock);
+    free(h->queue);
+    free(h);
+}

@@ -1,0 +1,520 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * rank_ends_test.c
+ * Goal    who waits for a rank that has ended is told at once, and who it was, on every host; what a launcher ends is not
+ *         taken for the cause; what a kept job ends with, and that it does not wait in silence.
+ * Method  jobs of this program, in the parts that its first argument names, with time-outs of a minute. Two hosts are two
+ *         launchers here, on loopback, whose ranks speak TCP with each other. */
+#include <arpa/inet.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <tutti/tutti.h>
+#include "elastic/testing.h"
+
+enum { TIMEOUT_MS = 60000, SOON_MS = 5000, ROUNDS = 4 };
+
+static char shell[] = "sh";
+static char dash_c[] = "-c";
+static char self[] = "/proc/self/exe";
+
+static tt_outcome launch_part(tutti_launch_options o, char *part)
+{
+    char *argv[] = { self, part, NULL };
+
+    return tt_launch(o, argv);
+}
+
+static void expect(const char *text, const char *words)
+{
+    if (strstr(text, words) == NULL)
+        fail_msg("'%s' is not in:\n%s", words, text);
+}
+
+static bool has_spoken(const tt_outcome *r, int rank)
+{
+    char begin[32];
+
+    snprintf(begin, sizeof begin, "rank %d: ", rank);
+    return strstr(r->text.out, begin) != NULL;
+}
+
+/* The line that begins so, for a format with a rank in it. */
+static void expect_of_rank(const tt_outcome *r, int rank, const char *words)
+{
+    char        begin[32];
+    const char *line;
+    size_t      n;
+
+    snprintf(begin, sizeof begin, "rank %d: ", rank);
+    line = strstr(r->text.out, begin);
+    if (line == NULL)
+        fail_msg("rank %d has said nothing:\n%s%s", rank, r->text.out, r->text.err);
+    n = strcspn(line, "\n");
+    if (memmem(line, n, words, strlen(words)) == NULL)
+        fail_msg("'%s' is not in: %.*s", words, (int)n, line);
+}
+
+/* ---- two hosts ---- */
+
+typedef struct site {
+    char dir[32];
+    char secret[48];
+    int  port;
+} site;
+
+static void make_site(site *s)
+{
+    struct sockaddr_in addr = { .sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+    socklen_t          len = sizeof addr;
+    int                fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    int                file, i;
+
+    snprintf(s->dir, sizeof s->dir, "/tmp/tutti-ends-XXXXXX");
+    assert_non_null(mkdtemp(s->dir));
+    snprintf(s->secret, sizeof s->secret, "%s/secret", s->dir);
+    file = open(s->secret, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    for (i = 0; i < 16; i++)
+        assert_int_equal(write(file, "0a1b", 4), 4);
+    close(file);
+    assert_int_equal(bind(fd, (struct sockaddr *)&addr, sizeof addr), 0);
+    assert_int_equal(getsockname(fd, (struct sockaddr *)&addr, &len), 0);
+    s->port = ntohs(addr.sin_port);
+    close(fd);
+    setenv("TUTTI_SECRET_FILE", s->secret, 1);
+    setenv("TUTTI_TRANSPORT", "tcp", 1);
+}
+
+static void remove_site(const site *s)
+{
+    unsetenv("TUTTI_SECRET_FILE");
+    unsetenv("TUTTI_TRANSPORT");
+    unlink(s->secret);
+    rmdir(s->dir);
+}
+
+static tutti_launch_options host_options(int node_rank, int port)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+
+    o.nnodes = 2;
+    o.nproc = 2;
+    o.node_rank = node_rank;
+    o.master_port = port;
+    return o;
+}
+
+/* A program of its own: a launcher has threads, which a child of a process with threads had better not. */
+static pid_t start_other_host(const char *part, int port)
+{
+    char  text[16];
+    pid_t pid;
+
+    snprintf(text, sizeof text, "%d", port);
+    pid = fork();
+    if (pid == 0) {
+        execl(self, "rank_ends_test", "host-1", part, text, (char *)NULL);
+        _exit(99);
+    }
+    return pid;
+}
+
+/* Two launchers with two ranks each; code is that of host 0, code1 of the other. With marks >= 0 host 0 begins when a rank of
+ * the other has left a mark there. */
+static tt_outcome launch_hosts(const site *s, char *part, int marks, int *code1_out)
+{
+    tutti_launch_options o = host_options(0, s->port);
+    char                *argv[] = { self, part, NULL };
+    tt_outcome              r = { .code = -1 };
+    char                 line[64];
+    pid_t                other;
+    int                  status = 0;
+
+    o.argv = argv;
+    tt_capture_begin(&r.text);
+    other = start_other_host(part, s->port);
+    if (marks >= 0)
+        tt_marks_wait(marks, 1, line);
+    r.status = tutti_launch(&o, &r.code);
+    assert_int_equal(waitpid(other, &status, 0), other);
+    tt_capture_end(&r.text);
+    *code1_out = WEXITSTATUS(status);
+    return r;
+}
+
+/* ---- before the world begins ---- */
+
+static void check_absent(int who, const char *how, bool keep, const char *words)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    int                  marks = tt_marks_open();
+    char                 part[] = "absent", text[64];
+    tt_outcome              r;
+    int                  rank;
+
+    assert_int_equal(dup2(marks, TT_WAIT_FD), TT_WAIT_FD);
+    snprintf(text, sizeof text, "%d", who);
+    setenv("TT_WHO", text, 1);
+    setenv("TT_HOW", how, 1);
+    o.nproc = 3;
+    o.keep = keep;
+    r = launch_part(o, part);
+    tt_marks_close(marks);
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 0);
+    snprintf(text, sizeof text, "rank %d (host '", who);
+    for (rank = 0; rank < 3; rank++)
+        if (rank != who) {
+            expect_of_rank(&r, rank, text);
+            expect_of_rank(&r, rank, words);
+            expect_of_rank(&r, rank, "soon");
+        }
+    tt_capture_free(&r.text);
+}
+
+static void who_ends_before_it_joins_is_named(void **state)
+{
+    (void)state;
+    check_absent(0, "exit 0", false, "ended with exit code 0 before it joined");
+    check_absent(2, "exit 0", false, "ended with exit code 0 before it joined");
+    check_absent(1, "kill", true, "was ended by signal 9 (Killed) before it joined");
+    check_absent(0, "exit 6", true, "ended with exit code 6 before it joined");
+}
+
+static void other_hosts_are_told(void **state)
+{
+    char    part[] = "absent";
+    tt_outcome r;
+    site    s;
+    int     rank, code1 = -1;
+
+    (void)state;
+    make_site(&s);
+    setenv("TT_WHO", "3", 1);
+    setenv("TT_HOW", "exit 0", 1);
+    r = launch_hosts(&s, part, -1, &code1);
+    remove_site(&s);
+    assert_int_equal(r.code, 0);
+    assert_int_equal(code1, 0);
+    for (rank = 0; rank < 3; rank++) {
+        expect_of_rank(&r, rank, "rank 3 (host '");
+        expect_of_rank(&r, rank, "ended with exit code 0 before it joined");
+        expect_of_rank(&r, rank, "soon");
+    }
+    tt_capture_free(&r.text);
+}
+
+/* The other host fails before there is a store to tell it in. */
+static void a_late_host_is_told(void **state)
+{
+    char    part[] = "fails-there";
+    int     marks = tt_marks_open();
+    tt_outcome r;
+    site    s;
+    int     rank, code1 = -1;
+
+    (void)state;
+    make_site(&s);
+    r = launch_hosts(&s, part, marks, &code1);
+    tt_marks_close(marks);
+    remove_site(&s);
+    assert_int_equal(r.code, 1);
+    assert_int_equal(code1, 7);
+    for (rank = 0; rank < 2; rank++) {
+        expect_of_rank(&r, rank, "ended with exit code 7");
+        expect_of_rank(&r, rank, "soon");
+    }
+    expect(r.text.err, "in the whole job: rank ");
+    expect(r.text.err, "ended with exit code 7, before that\n");
+    tt_capture_free(&r.text);
+}
+
+/* ---- in a world ---- */
+
+/* The launcher of its host ends rank 2 because of rank 3: which of them is missed first is chance, and rank 3 is named. Whoever
+ * had no core until its own launcher ended it, too, has said nothing. */
+static void the_cause_is_named_on_other_hosts(void **state)
+{
+    char       part[] = "lost";
+    tt_outcome r;
+    site       s;
+    int        round, rank, code1 = -1, n_said = 0;
+
+    (void)state;
+    for (round = 0; round < ROUNDS; round++) {
+        make_site(&s);
+        r = launch_hosts(&s, part, -1, &code1);
+        remove_site(&s);
+        assert_int_equal(r.code, 1);
+        assert_int_equal(code1, 128 + SIGKILL);
+        for (rank = 0; rank < 2; rank++)
+            if (has_spoken(&r, rank)) {
+                expect_of_rank(&r, rank, "rank 3 (host '");
+                n_said++;
+            }
+        tt_capture_free(&r.text);
+    }
+    assert_true(n_said >= ROUNDS);
+}
+
+/* ---- kept jobs ---- */
+
+static tt_outcome launch_kept(int nproc, int replacements, int64_t shutdown_ms, char *script)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char                *argv[] = { shell, dash_c, script, NULL };
+
+    o.nproc = nproc;
+    o.keep = true;
+    o.replacements = replacements;
+    o.shutdown_ms = shutdown_ms;
+    return tt_launch(o, argv);
+}
+
+/* Rank 2 fails when rank 1 has: the job has lost rank 1, but rank 2 is a survivor that did not end well. */
+static void a_survivor_that_fails_is_the_jobs_failure(void **state)
+{
+    char    script[] = "case $RANK in "
+                       "1) echo $$$$ >&9; kill -KILL $$$$;; "
+                       "2) read pid <&8; until grep -q ') Z' /proc/$pid/stat; do :; done; exit 4;; "
+                       "esac";
+    int     marks = tt_marks_open();
+    tt_outcome r;
+
+    (void)state;
+    assert_int_equal(dup2(marks, TT_WAIT_FD), TT_WAIT_FD);
+    r = launch_kept(3, 0, 0, script);
+    tt_marks_close(marks);
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 128 + SIGKILL);
+    expect(r.text.err, "first: rank 1 (local rank 1");
+    expect(r.text.err, "also: rank 2 (local rank 2");
+    tt_capture_free(&r.text);
+}
+
+static void a_stopped_rank_is_not_waited_for_in_silence(void **state)
+{
+    char    script[] = "test $RANK = 1 && kill -STOP $$$$; exit 0";
+    tt_outcome r = launch_kept(3, 0, 1200, script);
+
+    (void)state;
+    assert_int_equal(r.status, TUTTI_OK);
+    assert_int_equal(r.code, 0);
+    expect(r.text.err, "tutti: waiting for rank 1 (pid ");
+    expect(r.text.err, "stopped by a signal; all others have ended");
+    tt_capture_free(&r.text);
+}
+
+static void check_replacement(char *part, bool left_alone, const char *words, const char *more)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    int                  marks = tt_marks_open();
+    tt_outcome              r;
+
+    assert_int_equal(dup2(marks, TT_WAIT_FD), TT_WAIT_FD);
+    o.nproc = 2;
+    o.keep = true;
+    o.replacements = 1;
+    r = launch_part(o, part);
+    tt_marks_close(marks);
+    assert_int_equal(r.status, TUTTI_OK);
+    if (left_alone)
+        assert_int_equal(r.code, 0); /* nothing depends on a replacement that nobody let in */
+    expect(r.text.out, words);
+    expect(r.text.out, more);
+    tt_capture_free(&r.text);
+}
+
+static void a_replacement_is_told_what_is(void **state)
+{
+    char left[] = "left", mistaken[] = "mistaken";
+
+    (void)state;
+    check_replacement(left, true, "all members of the job have ended", "soon");
+    check_replacement(mistaken, false, "replacement 1 of a job that is at work", "call tutti_join_group()");
+}
+
+/* ---- the parts that this program plays ---- */
+
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
+static int own_rank(void)
+{
+    const char *text = getenv("RANK");
+
+    return text != NULL ? atoi(text) : -1;
+}
+
+/* One line, whatever the words are. */
+static void say(int64_t began_ms)
+{
+    char words[2048], *at;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    for (at = words; *at != '\0'; at++)
+        if (*at == '\n')
+            *at = ' ';
+    printf("rank %d: %s; %s\n", own_rank(), words, now_ms() - began_ms < SOON_MS ? "soon" : "late");
+    fflush(stdout);
+}
+
+static tutti_status init(void)
+{
+    tutti_init_options o = TUTTI_INIT_OPTIONS;
+
+    o.timeout_ms = TIMEOUT_MS;
+    return tutti_init_process_group(&o);
+}
+
+/* Whoever is to be absent waits for two others here, where there are marks. */
+static int part_absent(void)
+{
+    const int64_t began_ms = now_ms();
+    const char   *how = getenv("TT_HOW");
+    char          line[64];
+
+    if (own_rank() == atoi(getenv("TT_WHO"))) {
+        if (strcmp(getenv("WORLD_SIZE"), "3") == 0)
+            tt_marks_wait(TT_WAIT_FD, 2, line);
+        if (strcmp(how, "kill") == 0)
+            raise(SIGKILL);
+        return atoi(how + 5);
+    }
+    dprintf(TT_MARK_FD, "up\n");
+    if (init() != TUTTI_E_PEER)
+        return 3;
+    say(began_ms);
+    return 0;
+}
+
+/* Ranks of host 0 outlive their launcher's signal, to say what they have seen. */
+static void outlive_the_launcher(void)
+{
+    if (own_rank() < 2)
+        signal(SIGTERM, SIG_IGN);
+}
+
+/* Both ranks of host 1 end with 7; then host 0 begins. */
+static int part_fails_there(void)
+{
+    const int64_t began_ms = now_ms();
+
+    if (own_rank() >= 2) {
+        dprintf(TT_MARK_FD, "up\n");
+        return 7;
+    }
+    outlive_the_launcher();
+    if (init() != TUTTI_E_PEER)
+        return 3;
+    say(began_ms);
+    return 1;
+}
+
+static int part_lost(void)
+{
+    float   x[4] = { 0 };
+    int64_t began_ms;
+
+    outlive_the_launcher();
+    if (init() != TUTTI_OK || tutti_barrier(NULL) != TUTTI_OK)
+        return 3;
+    if (own_rank() == 3)
+        raise(SIGKILL);
+    began_ms = now_ms();
+    while (tutti_all_reduce(TUTTI_SPAN(x, 4), TUTTI_SUM, NULL) == TUTTI_OK)
+        continue;
+    say(began_ms);
+    return 1;
+}
+
+/* Rank 1 fails, rank 0 ends when the replacement is there. */
+static int play_replaced(tutti_status (*come)(tutti_group **))
+{
+    const int64_t began_ms = now_ms();
+    tutti_group  *world;
+    char          line[64];
+
+    if (own_rank() == 1)
+        return 5;
+    if (own_rank() == 0) {
+        tt_marks_wait(TT_WAIT_FD, 1, line);
+        return 0;
+    }
+    dprintf(TT_MARK_FD, "up\n");
+    if (come(&world) == TUTTI_OK)
+        return 3;
+    say(began_ms);
+    return 1;
+}
+
+static tutti_status come_by_join(tutti_group **world_out)
+{
+    tutti_init_options o = TUTTI_INIT_OPTIONS;
+
+    o.timeout_ms = TIMEOUT_MS;
+    return tutti_join_group(&o, NULL, world_out);
+}
+
+static tutti_status come_by_init(tutti_group **world_out)
+{
+    *world_out = NULL;
+    return init();
+}
+
+static int play_host_1(char *part, const char *port)
+{
+    tutti_launch_options o = host_options(1, atoi(port));
+    char                *argv[] = { self, part, NULL };
+    int                  code = 99;
+
+    o.argv = argv;
+    if (tutti_launch(&o, &code) != TUTTI_OK)
+        fprintf(stderr, "%s\n", tutti_last_error());
+    return code;
+}
+
+static int play(const char *part)
+{
+    if (strcmp(part, "absent") == 0)
+        return part_absent();
+    if (strcmp(part, "fails-there") == 0)
+        return part_fails_there();
+    if (strcmp(part, "lost") == 0)
+        return part_lost();
+    return play_replaced(strcmp(part, "left") == 0 ? come_by_join : come_by_init);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(who_ends_before_it_joins_is_named),
+        cmocka_unit_test(other_hosts_are_told),
+        cmocka_unit_test(a_late_host_is_told),
+        cmocka_unit_test(the_cause_is_named_on_other_hosts),
+        cmocka_unit_test(a_survivor_that_fails_is_the_jobs_failure),
+        cmocka_unit_test(a_stopped_rank_is_not_waited_for_in_silence),
+        cmocka_unit_test(a_replacement_is_told_what_is),
+    };
+
+    if (argc > 3)
+        return play_host_1(argv[2], argv[3]);
+    if (argc > 1)
+        return play(argv[1]);
+    setenv("OMP_NUM_THREADS", "1", 1);
+    tt_marks_reserve();
+    return cmocka_run_group_tests_name("rank_ends", tests, NULL, NULL);
+}

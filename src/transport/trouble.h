@@ -1,0 +1,21 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * transport/trouble.h - why a member could not join, on the board, for those that wait for it or lose it.
+ *
+ * Who fails leaves, and what it has found goes with it: the others see only that it is gone, and would accuse it. So it
+ * says why before it lets go of them. The first words stay. */
+#ifndef TTI_TRANSPORT_TROUBLE_H
+#define TTI_TRANSPORT_TROUBLE_H
+
+#include "transport/board.h"
+#include "watch/trouble.h"
+
+/** Leave what this thread's last error says, which stays; within a second. */
+void tti_trouble_leave(const tti_board *board, tti_port *port, tutti_status st);
+/** Whether somebody has; asks the board until deadline_ns at most. The last error may be another then. */
+bool tti_trouble_find(const tti_board *board, int64_t deadline_ns, tti_trouble *trouble_out);
+/** The failure st, with this thread's words, of one that has lost `rank`: what that one has said is the reason, if it has
+ * said anything. Returns the status. */
+tutti_status tti_trouble_explain(const tti_board *board, tti_port *port, int rank, tutti_status st);
+
+#endif

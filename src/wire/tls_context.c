@@ -1,0 +1,242 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * tls_context.c - what is allowed on a TLS connection, and the files of certificates.
+ *
+ * State   A context is made once for a process and each kind, because reading certificates takes longer than a
+ *         handshake; it never changes after that, and connections keep the one that they began with. With certificates it
+ *         is made anew when a file is another than it was, so that those which are renewed are used from then on.
+ *         A child of fork() finds the lock free: it is held across the fork. */
+#include "wire/tls_context.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <openssl/err.h>
+#include <tutti/private.h>
+#include "base/fork.h"
+#include "wire/tls.h"
+
+enum { CERT, KEY, CA, FILES, AHEAD_BYTES = 64 << 10 };
+
+static const char *const variables[FILES] = { "TUTTI_TLS_CERT", "TUTTI_TLS_KEY", "TUTTI_TLS_CA" };
+
+/* Which files a context was made of. */
+typedef struct origin {
+    dev_t           dev;
+    ino_t           ino;
+    struct timespec changed;
+} origin;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static SSL_CTX        *contexts[TTI_SEAL_CERT + 1]; /* by tti_seal; NULL: not yet */
+static origin          origins[FILES];              /* of the one with certificates */
+static BIO_METHOD     *method;                      /* NULL: not yet */
+
+/* ---- the stream ---- */
+
+static int bio_write(BIO *bio, const char *data, int bytes)
+{
+    const tti_tls_io *io = BIO_get_data(bio);
+
+    BIO_clear_retry_flags(bio);
+    return io->write(io->context, data, (size_t)bytes) ? bytes : -1;
+}
+
+static int bio_read(BIO *bio, char *out, int bytes)
+{
+    const tti_tls_io *io = BIO_get_data(bio);
+    const int64_t     got = io->read(io->context, out, (size_t)bytes);
+
+    BIO_clear_retry_flags(bio);
+    if (got == -EAGAIN)
+        BIO_set_retry_read(bio);
+    return got >= 0 ? (int)got : -1;
+}
+
+static long bio_control(BIO *bio, int command, long number, void *pointer)
+{
+    (void)bio;
+    (void)number;
+    (void)pointer;
+    return command == BIO_CTRL_FLUSH; /* everything else does not exist here */
+}
+
+static bool make_method(void)
+{
+    BIO_METHOD *fresh = method != NULL ? NULL : BIO_meth_new(BIO_get_new_index() | BIO_TYPE_SOURCE_SINK, "tutti stream");
+
+    if (fresh == NULL)
+        return method != NULL;
+    BIO_meth_set_write(fresh, bio_write);
+    BIO_meth_set_read(fresh, bio_read);
+    BIO_meth_set_ctrl(fresh, bio_control);
+    method = fresh;
+    return true;
+}
+
+BIO *tti_tls_bio(const void *io)
+{
+    BIO *bio = BIO_new(method); /* there is a context, and so it */
+
+    if (bio == NULL)
+        return NULL;
+    BIO_set_data(bio, (void *)(uintptr_t)io);
+    BIO_set_init(bio, 1);
+    return bio;
+}
+
+const char *tti_tls_reason(char *out, size_t bytes)
+{
+    const unsigned long code = ERR_peek_last_error();
+    const char         *reason = ERR_reason_error_string(code);
+
+    snprintf(out, bytes, "%s", reason != NULL ? reason : "no reason given");
+    ERR_clear_error();
+    return out;
+}
+
+/* ---- the context ---- */
+
+/* The same on all ends, so nothing is left to choose. */
+static bool restrict_it(SSL_CTX *context)
+{
+    SSL_CTX_set_options(context, SSL_OP_NO_TICKET | SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION);
+    SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_OFF);
+    SSL_CTX_set_mode(context, SSL_MODE_RELEASE_BUFFERS);
+    SSL_CTX_set_mode(context, SSL_MODE_AUTO_RETRY); /* a new key is no reason to wait for more */
+    SSL_CTX_set_read_ahead(context, 1);
+    SSL_CTX_set_default_read_buffer_len(context, AHEAD_BYTES);
+    return SSL_CTX_set_min_proto_version(context, TLS1_3_VERSION) == 1 &&
+           SSL_CTX_set_max_proto_version(context, TLS1_3_VERSION) == 1 &&
+           SSL_CTX_set_ciphersuites(context, "TLS_AES_128_GCM_SHA256") == 1 &&
+           SSL_CTX_set1_groups_list(context, "X25519:P-256") == 1 && SSL_CTX_set_num_tickets(context, 0) == 1;
+}
+
+static tutti_status look_at(const char *variable, origin *out)
+{
+    const char *path = tti_env(variable);
+    struct stat st;
+
+    if (path == NULL || stat(path, &st) != 0)
+        return tti_fail_errno_as(TUTTI_E_IO, path == NULL ? ENOENT : errno, "cannot look at %s '%s'", variable,
+                                 path != NULL ? path : "");
+    if (strcmp(variable, variables[KEY]) == 0 && ((st.st_mode & 077) != 0 || st.st_uid != geteuid()))
+        return tti_fail(TUTTI_E_AUTH, "private key '%s' has mode %04o and belongs to user %ld: it must be 0600 and user %ld's",
+                        path, (unsigned)(st.st_mode & 07777), (long)st.st_uid, (long)geteuid());
+    *out = (origin){ st.st_dev, st.st_ino, st.st_mtim };
+    return TUTTI_OK;
+}
+
+static tutti_status refuse_file(int which, const char *what)
+{
+    char reason[128];
+
+    return tti_fail(TUTTI_E_AUTH, "%s '%s' %s: %s", variables[which], tti_env(variables[which]), what,
+                    tti_tls_reason(reason, sizeof reason));
+}
+
+static tutti_status load_files(SSL_CTX *context)
+{
+    ERR_clear_error();
+    if (SSL_CTX_use_certificate_chain_file(context, tti_env(variables[CERT])) != 1)
+        return refuse_file(CERT, "holds no certificate in PEM");
+    if (SSL_CTX_use_PrivateKey_file(context, tti_env(variables[KEY]), SSL_FILETYPE_PEM) != 1)
+        return refuse_file(KEY, "is no private key in PEM, or not that of the certificate");
+    if (SSL_CTX_load_verify_file(context, tti_env(variables[CA])) != 1)
+        return refuse_file(CA, "holds no certificate in PEM");
+    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    return TUTTI_OK;
+}
+
+/* A passphrase is asked for at a terminal; nobody sits at a rank's. */
+static int no_passphrase(char *out, int bytes, int writing, void *arg)
+{
+    (void)out;
+    (void)bytes;
+    (void)writing;
+    (void)arg;
+    return 0;
+}
+
+static tutti_status make(tti_seal seal, SSL_CTX **context_out)
+{
+    SSL_CTX     *context = SSL_CTX_new(TLS_method());
+    tutti_status st = TUTTI_OK;
+
+    if (context == NULL || !restrict_it(context))
+        st = tti_fail(TUTTI_E_NOMEM, "cannot prepare TLS connections");
+    if (st == TUTTI_OK)
+        SSL_CTX_set_default_passwd_cb(context, no_passphrase);
+    if (st == TUTTI_OK && seal == TTI_SEAL_CERT)
+        st = load_files(context);
+    if (st != TUTTI_OK) {
+        SSL_CTX_free(context);
+        return st;
+    }
+    *context_out = context;
+    return TUTTI_OK;
+}
+
+/* Lock held. The context of certificates is that of the files as they are now. While they are being renewed they may not
+ * fit each other: the one before serves until they do. */
+static tutti_status look_at_files(void)
+{
+    SSL_CTX     *fresh = NULL;
+    origin       now[FILES];
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    memset(now, 0, sizeof now);
+    for (i = 0; i < FILES && st == TUTTI_OK; i++)
+        st = look_at(variables[i], &now[i]);
+    if (st == TUTTI_OK && contexts[TTI_SEAL_CERT] != NULL && memcmp(now, origins, sizeof now) == 0)
+        return TUTTI_OK;
+    if (st == TUTTI_OK)
+        st = make(TTI_SEAL_CERT, &fresh);
+    if (st == TUTTI_OK) {
+        SSL_CTX_free(contexts[TTI_SEAL_CERT]);
+        contexts[TTI_SEAL_CERT] = fresh;
+        memcpy(origins, now, sizeof origins);
+    } else if (contexts[TTI_SEAL_CERT] != NULL) {
+        tti_log(TTI_LOG_WARN, "going on with the certificate that there was: %s", tutti_last_error());
+        st = TUTTI_OK;
+    }
+    return st;
+}
+
+static void before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+static void after_fork(bool in_child)
+{
+    (void)in_child;
+    pthread_mutex_unlock(&lock);
+}
+
+tutti_status tti_tls_context(tti_seal seal, SSL_CTX **context_out)
+{
+    static tti_fork_part part = { .before = before_fork, .after = after_fork };
+    tutti_status         st = TUTTI_OK;
+
+    tti_fork_guard(&part);
+    /* As for the hello: what OpenSSL has stays when main() returns while a thread of ours speaks. */
+    (void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
+    pthread_mutex_lock(&lock);
+    if (!make_method())
+        st = tti_fail(TUTTI_E_NOMEM, "cannot prepare TLS connections");
+    if (st == TUTTI_OK && seal == TTI_SEAL_CERT)
+        st = look_at_files();
+    if (st == TUTTI_OK && contexts[seal] == NULL)
+        st = make(seal, &contexts[seal]);
+    if (st == TUTTI_OK) {
+        SSL_CTX_up_ref(contexts[seal]);
+        *context_out = contexts[seal];
+    }
+    pthread_mutex_unlock(&lock);
+    return st;
+}

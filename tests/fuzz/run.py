@@ -1,0 +1,184 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""Run fuzzers, and add up what they did in executions.tsv.
+
+    python3 tests/fuzz/run.py --seconds 60                       libFuzzer on each target, so long (make fuzz SECONDS=60)
+    python3 tests/fuzz/run.py --seconds 60 --targets hello,idx   on some
+    python3 tests/fuzz/run.py --seconds 60 --tool afl            the same with AFL++
+    python3 tests/fuzz/run.py --coverage                         which lines all that was collected reaches
+
+Programs are those of the presets fuzz, fuzz-afl and fuzz-coverage. What a fuzzer collects stays in build/fuzz-corpus/TARGET,
+where the next run, and the other tool, begin with it. A finding is kept in build/fuzz-found/, and makes this fail: mend it, and
+put the input into regressions/TARGET/.
+"""
+import argparse
+import fcntl
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parent.parent
+BUILD = ROOT / "build"
+TABLE = HERE / "executions.tsv"  # or what --table says
+COLUMNS = ["target", "tool", "commit", "seconds", "executions", "lines_of_files", "lines_reached_%"]
+ENV = dict(os.environ, UBSAN_OPTIONS="halt_on_error=1:print_stacktrace=1", OMP_NUM_THREADS="1", TUTTI_LOG="error",
+           ASAN_OPTIONS="allocator_may_return_null=1:detect_leaks=1", LSAN_OPTIONS=f"suppressions={ROOT}/tests/lsan.supp:print_suppressions=0")
+
+
+def targets():
+    rows = [line.split("\t") for line in (HERE / "targets.tsv").read_text().splitlines()[1:]]
+    return {row[0]: row[3].split() for row in rows}
+
+
+def commit():
+    return subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], capture_output=True, text=True).stdout.strip() or "-"
+
+
+def read_table():
+    rows = {}
+    if TABLE.exists():
+        for line in TABLE.read_text().splitlines()[1:]:
+            row = dict(zip(COLUMNS, line.split("\t")))
+            rows[row["target"], row["tool"]] = row
+    return rows
+
+
+def write_table(rows):
+    order = {name: i for i, name in enumerate(targets())}
+    lines = ["\t".join(COLUMNS)]
+    lines += ["\t".join(row[c] for c in COLUMNS) for key, row in sorted(rows.items(), key=lambda item: (order[item[0][0]], item[0][1]))]
+    part = TABLE.with_suffix(".part")
+    part.write_text("\n".join(lines) + "\n")
+    part.rename(TABLE)
+
+
+def add(target, tool, seconds, executions):
+    """Runs may go on side by side: one at a time changes the table."""
+    (BUILD / "fuzz-found").mkdir(parents=True, exist_ok=True)
+    with open(BUILD / "fuzz-found" / ".lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        rows = read_table()
+        row = rows.setdefault((target, tool), {"target": target, "tool": tool, "seconds": "0", "executions": "0", "lines_of_files": "-",
+                                               "lines_reached_%": "-"})
+        row["commit"] = commit()
+        row["seconds"] = str(int(row["seconds"]) + round(seconds))
+        row["executions"] = str(int(row["executions"]) + executions)
+        write_table(rows)
+
+
+def corpus_of(target):
+    corpus = BUILD / "fuzz-corpus" / target
+    corpus.mkdir(parents=True, exist_ok=True)
+    return corpus
+
+
+def inputs_of(target):
+    return [str(folder) for folder in (HERE / "seeds" / target, HERE / "regressions" / target) if folder.is_dir()]
+
+
+def run_libfuzzer(target, seconds):
+    found = BUILD / "fuzz-found"
+    program = BUILD / "fuzz" / "bin" / f"fuzz_{target}"
+    began = time.monotonic()
+    result = subprocess.run([program, f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=2048", "-malloc_limit_mb=256", "-max_len=16384",
+                             "-print_final_stats=1", "-verbosity=0", f"-artifact_prefix={found}/{target}-", corpus_of(target), *inputs_of(target)],
+                            env=ENV, capture_output=True, text=True, errors="replace")
+    done = re.search(r"stat::number_of_executed_units:\s*(\d+)", result.stderr)
+    return time.monotonic() - began, int(done[1]) if done else 0, result.returncode, result.stderr
+
+
+def run_afl(target, seconds):
+    program = BUILD / "fuzz-afl" / "bin" / f"fuzz_{target}"
+    env = dict(ENV, AFL_NO_UI="1", AFL_SKIP_CPUFREQ="1", AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES="1", AFL_NO_AFFINITY="1", AFL_BENCH_UNTIL_CRASH="1",
+               AFL_NO_STARTUP_CALIBRATION="1")
+    out = BUILD / "fuzz-afl-out" / target
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory() as seeds:
+        for i, path in enumerate(p for folder in [*inputs_of(target), corpus_of(target)] for p in sorted(pathlib.Path(folder).iterdir())):
+            shutil.copyfile(path, f"{seeds}/{i:06}")
+        began = time.monotonic()
+        start = "-" if (out / "default" / "fuzzer_stats").exists() else seeds
+        before = afl_executions(out)
+        result = subprocess.run(["afl-fuzz", "-i", start, "-o", out, "-V", str(seconds), "-t", "2000", "-m", "none", "--", program],
+                                env=env, capture_output=True, text=True, errors="replace")
+    crashes = [p for p in (out / "default" / "crashes").glob("id:*")]
+    for path in (out / "default" / "queue").glob("id:*"):
+        shutil.copyfile(path, corpus_of(target) / re.sub(r"\W", "_", path.name)[:80])
+    for path in crashes:
+        shutil.copyfile(path, BUILD / "fuzz-found" / f"{target}-afl-{path.name[:9].replace(':', '_')}")
+    return time.monotonic() - began, afl_executions(out) - before, result.returncode or len(crashes), result.stdout + result.stderr
+
+
+def afl_executions(out):
+    stats = out / "default" / "fuzzer_stats"
+    done = re.search(r"execs_done\s*:\s*(\d+)", stats.read_text()) if stats.exists() else None
+    return int(done[1]) if done else 0
+
+
+def fuzz(names, tool, seconds):
+    (BUILD / "fuzz-found").mkdir(parents=True, exist_ok=True)
+    failed = []
+    for target in names:
+        took, executions, code, text = (run_afl if tool == "afl" else run_libfuzzer)(target, seconds)
+        add(target, tool, took, executions)
+        print(f"{target}: {executions} executions in {took:.0f} s{'' if code == 0 else ', and a finding'}", flush=True)
+        if code != 0:
+            failed.append(target)
+            print("\n".join(text.splitlines()[-60:]), file=sys.stderr)
+    return failed
+
+
+def lines_of(profile, program, files):
+    """(lines, those that were reached)"""
+    text = subprocess.run(["llvm-cov", "export", "--summary-only", f"--instr-profile={profile}", program, *(str(ROOT / f) for f in files)],
+                          capture_output=True, text=True, check=True).stdout
+    totals = json.loads(text)["data"][0]["totals"]["lines"]
+    return totals["count"], totals["covered"]
+
+
+def coverage(names):
+    rows = read_table()
+    for target in names:
+        program = BUILD / "fuzz-coverage" / "bin" / f"fuzz_{target}"
+        with tempfile.TemporaryDirectory() as folder:
+            raw, profile = f"{folder}/raw", f"{folder}/profile"
+            subprocess.run([program, "--mutations", "4000", *inputs_of(target), corpus_of(target)], env=dict(ENV, LLVM_PROFILE_FILE=raw), check=True,
+                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            subprocess.run(["llvm-profdata", "merge", "-o", profile, raw], check=True)
+            lines, reached = lines_of(profile, program, targets()[target])
+        print(f"{target}: {reached} of {lines} lines, {100 * reached / lines:.1f} %", flush=True)
+        for (name, _), row in rows.items():
+            if name == target:
+                row["lines_of_files"], row["lines_reached_%"] = str(lines), f"{100 * reached / lines:.1f}"
+    write_table(rows)
+
+
+def main():
+    global TABLE
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--seconds", type=int, default=60, help="on each target (60)")
+    parser.add_argument("--targets", help="some, with commas between; all")
+    parser.add_argument("--tool", choices=["libfuzzer", "afl"], default="libfuzzer")
+    parser.add_argument("--coverage", action="store_true")
+    parser.add_argument("--table", type=pathlib.Path, default=TABLE, help="where it is added up (executions.tsv)")
+    args = parser.parse_args()
+    TABLE = args.table
+    names = args.targets.split(",") if args.targets else list(targets())
+    unknown = [name for name in names if name not in targets()]
+    if unknown:
+        sys.exit(f"there is no target '{unknown[0]}'; targets.tsv has them")
+    if args.coverage:
+        coverage(names)
+        return 0
+    return 1 if fuzz(names, args.tool, args.seconds) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * cards.c - what members leave on the board for each other before they can talk.
+ *
+ * How     The store behind the board holds the input: cards of four members, whole or not, and a note of somebody who could not join.
+ *         A card may be an honest one of which some bytes were changed. Time passes with every wait.
+ * Holds   Cards that were exchanged have names that end, and are of the rank and the world that they say. */
+#include "fuzz/fuzz.h"
+
+#include <tutti/private.h>
+#include "transport/card.h"
+#include "watch/trouble.h"
+
+enum { RANKS = 4, RANK = 1 };
+
+typedef struct shelf {
+    tti_port port; /* first */
+    int64_t  now_ns;
+    uint32_t dice;
+    uint8_t  cards[RANKS][sizeof(tti_card)];
+    size_t   bytes[RANKS]; /* of each, 0: it has not come */
+    uint8_t  trouble[sizeof(tti_trouble)];
+    bool     has_trouble;
+} shelf;
+
+static int64_t shelf_now(tti_port *port)
+{
+    return ((shelf *)port)->now_ns;
+}
+
+static void shelf_random(tti_port *port, void *out, size_t bytes)
+{
+    shelf   *s = (shelf *)port;
+    uint8_t *at = out;
+
+    for (; bytes > 0; bytes--)
+        *at++ = (uint8_t)(s->dice = s->dice * 1103515245 + 12345) >> 8;
+}
+
+static const tti_port_ops shelf_ops = { .name = "shelf", .now_ns = shelf_now, .random = shelf_random };
+
+static tutti_status put(void *context, const char *key, const void *data, size_t bytes, int64_t deadline_ns)
+{
+    (void)context;
+    (void)key;
+    (void)data;
+    (void)deadline_ns;
+    TT_MUST(bytes == sizeof(tti_card));
+    return TUTTI_OK;
+}
+
+/* Which piece a key names: its bytes; NULL: it has not come. */
+static const uint8_t *find(const shelf *s, const char *key, size_t *bytes_out)
+{
+    const char *slash = strrchr(key, '/');
+    const int   rank = slash != NULL ? atoi(slash + 1) : 0;
+
+    if (strcmp(key, TTI_TROUBLE_KEY) == 0) {
+        *bytes_out = sizeof s->trouble;
+        return s->has_trouble ? s->trouble : NULL;
+    }
+    TT_MUST(slash != NULL && rank >= 0 && rank < RANKS);
+    *bytes_out = s->bytes[rank];
+    return s->bytes[rank] > 0 ? s->cards[rank] : NULL;
+}
+
+static tutti_status get(void *context, const char *key, void *out, size_t bytes, int64_t deadline_ns)
+{
+    shelf         *s = context;
+    size_t         have = 0;
+    const uint8_t *piece = find(s, key, &have);
+
+    if (piece == NULL) {
+        s->now_ns = deadline_ns > s->now_ns ? deadline_ns : s->now_ns;
+        return tti_fail(TUTTI_E_TIMEOUT, "'%s' did not come", key);
+    }
+    if (have != bytes)
+        return tti_fail(TUTTI_E_STORE, "'%s' has %zu bytes", key, have);
+    memcpy(out, piece, bytes);
+    return TUTTI_OK;
+}
+
+static tutti_status has(void *context, const char *key, int64_t deadline_ns, bool *there_out)
+{
+    size_t bytes;
+
+    (void)deadline_ns;
+    *there_out = find(context, key, &bytes) != NULL;
+    return TUTTI_OK;
+}
+
+static tutti_status get_all(void *context, const char *const *keys, int n, void *out, size_t bytes, int64_t deadline_ns)
+{
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    for (i = 0; i < n && st == TUTTI_OK; i++)
+        st = get(context, keys[i], (uint8_t *)out + (size_t)i * bytes, bytes, deadline_ns);
+    return st;
+}
+
+static tutti_status has_all(void *context, const char *const *keys, int n, int64_t deadline_ns, bool *all_out)
+{
+    int i;
+
+    *all_out = true;
+    for (i = 0; i < n && *all_out; i++)
+        (void)has(context, keys[i], deadline_ns, all_out);
+    return TUTTI_OK;
+}
+
+/* An honest card of rank, then some of its bytes changed; or whatever comes. */
+static void make_card(shelf *s, int rank, tt_input *in, const tti_mesh_config *config)
+{
+    const uint8_t   how = (uint8_t)tt_take(in, 1);
+    tti_mesh_config theirs = *config;
+    tti_card        card;
+    tt_input        part;
+    int             n;
+
+    theirs.rank = rank;
+    s->bytes[rank] = sizeof card;
+    if (how == 0xff) {
+        s->bytes[rank] = 0;
+        return;
+    }
+    if (how >= 0xf0) {
+        part = tt_take_part(in, sizeof card);
+        memcpy(s->cards[rank], part.at, part.left);
+        s->bytes[rank] = how == 0xfe ? part.left : sizeof card;
+        return;
+    }
+    tti_card_begin(&card, &theirs);
+    memcpy(s->cards[rank], &card, sizeof card);
+    for (n = 0; n < (how & 7); n++) {
+        const size_t at = (size_t)tt_take(in, 2) % sizeof card;
+
+        s->cards[rank][at] = (uint8_t)tt_take(in, 1);
+    }
+}
+
+static void check(const tti_card *cards)
+{
+    int r;
+
+    for (r = 0; r < RANKS; r++) {
+        const tti_addr addr = tti_card_addr(&cards[r]);
+
+        TT_MUST(cards[r].rank == r && cards[r].n_ranks == RANKS && cards[r].size == sizeof(tti_card));
+        TT_MUST(memchr(cards[r].local_name, '\0', sizeof cards[r].local_name) != NULL);
+        TT_MUST(memchr(cards[r].host_name, '\0', sizeof cards[r].host_name) != NULL);
+        TT_MUST(addr.family == TTI_ADDR_IP4 || addr.family == TTI_ADDR_IP6);
+        (void)tti_card_same_process(&cards[0], &cards[r]);
+    }
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    tt_input        in = tt_input_of(data, size);
+    shelf           s = { .port = { &shelf_ops }, .now_ns = TTI_SECOND, .dice = 1 };
+    const bool      at_once = size % 4 >= 2;
+    const tti_board board = { .context = &s, .put = put, .get = get, .has = has, .get_all = at_once ? get_all : NULL,
+                              .has_all = at_once ? has_all : NULL };
+    tti_mesh_config config = { .port = &s.port, .board = &board, .rank = RANK, .n_ranks = RANKS, .listen_host = "127.0.0.1",
+                               .tcp_only = size % 2 == 1, .deadline_ns = 60 * TTI_SECOND };
+    tti_card        own, cards[RANKS];
+    int             r;
+
+    tti_card_begin(&own, &config);
+    for (r = 0; r < RANKS; r++)
+        make_card(&s, r, &in, &config);
+    s.has_trouble = in.left > 0;
+    if (s.has_trouble)
+        memcpy(s.trouble, in.at, in.left < sizeof s.trouble ? in.left : sizeof s.trouble);
+    if (tti_cards_exchange(&config, &own, cards) == TUTTI_OK)
+        check(cards);
+    else
+        TT_MUST(strlen(tutti_last_error()) > 0);
+    return 0;
+}

@@ -1,0 +1,190 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * environment.c - what variables of the environment say.
+ *
+ * How     Each line NAME=value of the input sets a variable; names that the table does not know are only looked at. A line may begin
+ *         with a number instead, which stands for a name of the table.
+ * Holds   Numbers are within the bounds that were asked for; rank and size that come out make a world. */
+#include "fuzz/fuzz.h"
+
+#include <errno.h>
+#include <unistd.h>
+#include "base/env.h"
+#include "rendezvous/scheduler.h"
+#include "rendezvous/who.h"
+#include "transport/health/health.h"
+#include "wire/interfaces.h"
+#include "wire/ports.h"
+#include <tutti/private.h>
+
+enum { ROUND = 32 };
+
+/* Three interfaces, with addresses of both families. */
+static int some_interfaces(tti_port *port, tti_interface *out, int max)
+{
+    static const struct {
+        const char *name, *addr;
+    } have[] = { { "lo", "127.0.0.1" }, { "eth0", "10.0.0.7" }, { "eth0", "fe80::1" }, { "ib0", "192.168.1.2" } };
+    int i;
+
+    (void)port;
+    for (i = 0; i < 4 && i < max; i++) {
+        out[i] = (tti_interface){ .up = true, .loopback = i == 0 };
+        snprintf(out[i].name, sizeof out[i].name, "%s", have[i].name);
+        TT_MUST(tti_addr_parse(have[i].addr, 0, &out[i].addr) == TUTTI_OK);
+    }
+    return i;
+}
+
+/* Ways lead from the first address of the family. */
+static int some_route(tti_port *port, const tti_addr *to, tti_addr *local_out)
+{
+    (void)port;
+    return tti_addr_parse(to->family == TTI_ADDR_IP4 ? "10.0.0.7" : "fe80::1", 0, local_out) == TUTTI_OK ? 0 : -ENETUNREACH;
+}
+
+/* The launcher is at the other end of descriptors with even numbers. */
+static int some_cred(tti_port *port, tti_handle handle, tti_peer_cred *cred_out)
+{
+    (void)port;
+    *cred_out = (tti_peer_cred){ .pid = handle % 4 == 0 ? getpid() : INT32_MAX, .uid = geteuid() };
+    return handle % 2 == 0 ? 0 : -ENOTSOCK;
+}
+
+static tti_port *host_port(void)
+{
+    static tti_port_ops ops;
+    static tti_port     port = { &ops };
+
+    if (ops.name == NULL) {
+        ops = *tt_still_port()->ops;
+        ops.interfaces = some_interfaces;
+        ops.route = some_route;
+        ops.peer_cred = some_cred;
+    }
+    return &port;
+}
+
+/* Of the table; NULL: the name is to stay what it was, as others read it. */
+static const char *variable(const char *name)
+{
+    static const char *const left[] = { "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "TUTTI_LOG", "TORCH_CPP_LOG_LEVEL", "TUTTI_DEBUG",
+                                        "TORCH_DISTRIBUTED_DEBUG" };
+    const tti_env_entry *table;
+    size_t               n, i;
+
+    for (i = 0; i < sizeof left / sizeof left[0]; i++)
+        if (strcmp(name, left[i]) == 0)
+            return NULL;
+    table = tti_env_table(&n);
+    for (i = 0; i < n; i++)
+        if (strcmp(name, table[i].name) == 0)
+            return table[i].name;
+    return NULL;
+}
+
+static const char *numbered(const char *text)
+{
+    const tti_env_entry *table;
+    char                *end = NULL;
+    size_t               n;
+    const unsigned long  i = strtoul(text, &end, 10);
+
+    table = tti_env_table(&n);
+    return end != text && *end == '\0' ? variable(table[i % n].name) : NULL;
+}
+
+static void take_line(char *line)
+{
+    const char *near = NULL;
+    const char *name;
+    char       *equals;
+
+    if (tti_env_is_unknown(line, &near) && near != NULL)
+        TT_MUST(strncmp(near, "TUTTI_", 6) == 0);
+    equals = strchr(line, '=');
+    if (equals == NULL)
+        return;
+    *equals = '\0';
+    name = variable(line) != NULL ? variable(line) : numbered(line);
+    if (name != NULL)
+        tt_set_env(name, equals + 1);
+}
+
+static void forget_all(void)
+{
+    const tti_env_entry *table;
+    size_t               n, i;
+
+    table = tti_env_table(&n);
+    for (i = 0; i < n; i++)
+        if (variable(table[i].name) != NULL && getenv(table[i].name) != NULL)
+            tt_set_env(table[i].name, NULL);
+}
+
+static void ask_numbers(void)
+{
+    int64_t number = 0, other = 0;
+    bool    flag = false;
+
+    if (tti_env_int("TUTTI_TCP_STRIPES", 1, 8, &number) == TUTTI_OK)
+        TT_MUST(number >= 1 && number <= 8);
+    if (tti_env_int("TUTTI_OBJECT_MAX", INT64_MIN, INT64_MAX, &number) != TUTTI_OK)
+        TT_MUST(strstr(tutti_last_error(), "TUTTI_OBJECT_MAX") != NULL);
+    if (tti_env_timeout(&number) == TUTTI_OK)
+        TT_MUST(number == -1 || number > 0);
+    (void)tti_env_flag("TUTTI_REPRODUCIBLE", &flag);
+    if (tti_health_read_env(&number, &other) == TUTTI_OK)
+        TT_MUST(number >= 10 && other >= 0);
+}
+
+static void ask_places(void)
+{
+    tti_ports ports = { .first = 0 };
+    tti_addr  addr, to;
+    bool      set = false, any = false;
+
+    if (tti_ports_wanted(&ports) == TUTTI_OK && ports.last != 0)
+        TT_MUST(ports.first >= 1 && ports.first <= ports.last);
+    (void)tti_listens_any(&any);
+    TT_MUST(tti_addr_parse("10.0.0.1", 1, &to) == TUTTI_OK);
+    if (tti_interface_wanted(host_port(), NULL, &set, &addr) == TUTTI_OK && set)
+        TT_MUST(addr.family != TTI_ADDR_NONE);
+    (void)tti_interface_wanted(host_port(), &to, &set, &addr);
+    TT_MUST(tti_own_addr(host_port(), &addr) && tti_addr_is_own(host_port(), &addr));
+    (void)tti_addr_beyond_loopback(host_port(), "host", &to, 1, &addr);
+}
+
+static void ask_who(const char *url, int rank, int world_size)
+{
+    const tti_rendezvous_config config = { .port = host_port(), .url = url, .rank = rank, .world_size = world_size };
+    tti_scheduler               scheduler;
+    tti_who                     who;
+
+    if (tti_scheduler_find(host_port(), &scheduler) == TUTTI_OK && scheduler.name != NULL)
+        TT_MUST(strlen(scheduler.master) < sizeof scheduler.master && strlen(scheduler.job_name) < sizeof scheduler.job_name);
+    TT_MUST(tti_scheduler_advice() != NULL);
+    if (tti_who_find(&config, &who) == TUTTI_OK)
+        TT_MUST(who.rank >= 0 && who.rank < who.world_size && who.world_size <= TTI_WORLD_MAX);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    char *text = tt_text(data, size);
+    char *rest = text, *line;
+    int   n = 0;
+
+    forget_all();
+    while (n++ < ROUND && (line = strsep(&rest, "\n")) != NULL)
+        take_line(line);
+    ask_numbers();
+    ask_places();
+    ask_who(NULL, -1, 0);
+    if (rest != NULL) {
+        ask_who(rest, -1, 0);
+        ask_who(rest, (int)(size % 5), (int)(size % 7) - 1);
+    }
+    forget_all();
+    free(text);
+    return 0;
+}

@@ -1,0 +1,189 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * job_dumps.c - saved recorders of several ranks, as `tutti doctor hang` and `tutti trace` put them together.
+ *
+ * How     The input is one to three files. Its first byte says which of them are of a process that lives here, and how that is
+ *         doing, which the tools would ask /proc.
+ * Holds   What is written is JSON; whom somebody waits for is a rank of the job. */
+#include "fuzz/fuzz.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <unistd.h>
+#include <jansson.h>
+#include "base/machine.h"
+#include "recorder/find.h"
+#include "../tools/hang.h"
+#include "../tools/trace.h"
+
+enum { FILES_MAX = 3, WORLDS_MAX = 4 };
+
+/* ---- in place of tools/process.c ---- */
+
+static uint8_t how; /* the first byte of the input */
+
+process_facts process_look(pid_t pid)
+{
+    (void)pid;
+    return (process_facts){ .life = (process_life)(how >> 3 & 7) % (PROCESS_DISK + 1), .state = 'S', .waits_in = "futex", .cpu_s = how >> 6 };
+}
+
+bool process_variable(pid_t pid, const char *name, char *value, size_t bytes)
+{
+    (void)pid;
+    (void)name;
+    (void)value;
+    (void)bytes;
+    return false;
+}
+
+bool process_records_nothing(pid_t pid, char why_out[PROCESS_WORD_MAX])
+{
+    (void)pid;
+    (void)why_out;
+    return false;
+}
+
+int process_find(const char *run_id, pid_t *pids, int *ranks, int max)
+{
+    (void)run_id;
+    (void)pids;
+    (void)ranks;
+    (void)max;
+    return 0;
+}
+
+/* ---- the files ---- */
+
+typedef struct files {
+    char  names[FILES_MAX][64];
+    char *list[FILES_MAX];
+    int   fds[FILES_MAX];
+    int   n;
+} files;
+
+/* Have the process that a recorder is of be this one. */
+static void bring_to_life(uint8_t *data, size_t size)
+{
+    const int64_t  pid = getpid();
+    const uint64_t began = tti_process_began(pid);
+    char           boot[TTI_BOOT_ID_BYTES] = "";
+
+    TT_MUST(tti_boot_id(boot) && sizeof boot <= sizeof((tutti_recorder_head *)NULL)->boot);
+    if (size < sizeof(tutti_recorder_head))
+        return;
+    memcpy(data + offsetof(tutti_recorder_head, pid), &pid, sizeof pid);
+    memcpy(data + offsetof(tutti_recorder_head, pid_began), &began, sizeof began);
+    memcpy(data + offsetof(tutti_recorder_head, boot), boot, sizeof boot);
+}
+
+static void add_file(files *f, const uint8_t *data, size_t size)
+{
+    const int fd = memfd_create("dump", MFD_CLOEXEC);
+    uint8_t  *copy = tt_copy(data, size);
+
+    if (how >> f->n & 1)
+        bring_to_life(copy, size);
+    TT_MUST(fd >= 0 && write(fd, copy, size) == (ssize_t)size);
+    free(copy);
+    snprintf(f->names[f->n], sizeof f->names[0], "/proc/self/fd/%d", fd);
+    f->list[f->n] = f->names[f->n];
+    f->fds[f->n++] = fd;
+}
+
+static void close_files(files *f)
+{
+    while (f->n > 0)
+        close(f->fds[--f->n]);
+}
+
+/* ---- the tools ---- */
+
+static void look_at_world(const job_view *view, int world, const hang_look *look)
+{
+    hang    h = { .n = 0 };
+    json_t *json;
+    char   *text;
+    int     i, k;
+
+    TT_MUST(hang_find(view, world, look, 0, &h));
+    for (i = 0; i < h.n; i++)
+        for (k = 0; k < h.ranks[i].n_awaits; k++)
+            TT_MUST(h.ranks[i].awaits[k] >= 0 && h.ranks[i].awaits[k] < h.n);
+    hang_print(&h, true);
+    json = hang_json(&h);
+    TT_MUST(json != NULL && (text = json_dumps(json, 0)) != NULL);
+    free(text);
+    json_decref(json);
+    hang_release(&h);
+}
+
+static void try_hang(job_view *view)
+{
+    hang_look look;
+    int       i;
+
+    TT_MUST(hang_look_begin(view, &look));
+    job_view_update(view);
+    TT_MUST(job_view_arrange(view, true));
+    for (i = -1; i < view->n_worlds && i < WORLDS_MAX; i++)
+        look_at_world(view, i, &look);
+    hang_look_release(&look);
+}
+
+static void try_trace(job_view *view)
+{
+    trace       t = { .view = NULL };
+    trace_flow *flows = NULL;
+    char       *text = NULL;
+    size_t      bytes = 0;
+    FILE       *out = open_memstream(&text, &bytes);
+    json_t     *json;
+    int         n = 0;
+
+    TT_MUST(out != NULL && job_view_arrange(view, false) && trace_make(view, &t) && trace_match(&t, &flows, &n));
+    TT_MUST(trace_write(&t, flows, n, out) && fclose(out) == 0);
+    json = json_loadb(text, bytes, 0, NULL);
+    TT_MUST(json != NULL);
+    json_decref(json);
+    free(text);
+    free(flows);
+    trace_release(&t);
+}
+
+/* What is meant for people goes nowhere. */
+static void run(files *f)
+{
+    static FILE *nowhere;
+    FILE *const  out = stdout, *const err = stderr;
+    job_view     view = { .recorders = NULL };
+
+    if (nowhere == NULL)
+        nowhere = fopen("/dev/null", "we");
+    TT_MUST(nowhere != NULL);
+    stdout = stderr = nowhere;
+    if (job_view_open_files("fuzz", f->list, f->n, &view)) {
+        try_hang(&view);
+        try_trace(&view);
+    }
+    job_view_release(&view);
+    stdout = out;
+    stderr = err;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    tt_input in = tt_input_of(data, size);
+    files    f = { .n = 0 };
+    tt_input part;
+
+    how = (uint8_t)tt_take(&in, 1);
+    while (in.left > 2 && f.n < FILES_MAX) {
+        part = tt_take_sized(&in);
+        add_file(&f, part.at, part.left);
+    }
+    if (f.n > 0)
+        run(&f);
+    close_files(&f);
+    return 0;
+}

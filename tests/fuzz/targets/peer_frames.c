@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * peer_frames.c - what a member that has proved itself says on its connection: messages, notices, calls, one-sided access.
+ *
+ * How     The lane, its link over a socket, the mailbox and the windows are the real ones; the socket plays the input, in pieces
+ *         of which its front tells the size. Receives are posted before and between, some for what may come.
+ * Holds   Nothing is written but into receives and the window; every receive ends once, or stays posted; the counts of what is
+ *         under way are right at the end. */
+#include "fuzz/fuzz.h"
+
+#include <errno.h>
+#include "transport/meet.h"
+#include "transport/tcp/tcp_link.h"
+#include "transport/window_core.h"
+
+enum { PEER = 1, RANKS = 2, HANDLE = 7, RECEIVES = 8, ROOM = 64, WINDOW_BYTES = 64, GUARD = 0x5a, KEPT_MAX = 1 << 20 };
+
+typedef struct wire {
+    tti_port port; /* first */
+    tt_input in;
+    size_t   piece;
+    bool     pause, clogged;
+} wire;
+
+static int64_t wire_recv(tti_port *port, tti_handle handle, void *out, size_t bytes)
+{
+    wire    *w = (wire *)port;
+    tt_input part;
+
+    TT_MUST(handle == HANDLE && bytes > 0);
+    w->pause = !w->pause && w->piece < 16;
+    if (w->pause || (w->in.left == 0 && w->piece % 8 != 5))
+        return -EAGAIN;
+    if (w->in.left == 0)
+        return w->piece % 16 == 5 ? -ECONNRESET : -ETIMEDOUT;
+    part = tt_take_part(&w->in, bytes < w->piece ? bytes : w->piece);
+    memcpy(out, part.at, part.left);
+    return (int64_t)part.left;
+}
+
+static int64_t wire_send(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
+{
+    wire   *w = (wire *)port;
+    int64_t sent = 0;
+    int     i;
+
+    (void)handle;
+    w->clogged = !w->clogged && w->piece % 4 == 1;
+    if (w->clogged)
+        return w->piece % 64 == 33 ? -EPIPE : -EAGAIN;
+    for (i = 0; i < n_parts; i++)
+        sent += (int64_t)parts[i].size;
+    return w->piece % 4 == 2 && sent > 7 ? 7 : sent;
+}
+
+static void wire_close(tti_port *port, tti_handle handle)
+{
+    (void)port;
+    (void)handle;
+}
+
+static int64_t wire_now(tti_port *port)
+{
+    (void)port;
+    return TTI_SECOND;
+}
+
+static const tti_port_ops wire_ops = { .name = "wire", .now_ns = wire_now, .recv = wire_recv, .send = wire_send,
+                                       .close = wire_close };
+
+typedef struct stage {
+    wire             w;
+    tti_messenger    m;
+    tti_lane         lanes[RANKS];
+    tti_window       window;
+    tti_window_peer  peers[RANKS];
+    tti_window_control *control;
+    uint8_t          memory[WINDOW_BYTES + 32]; /* of the window, between guards */
+    tti_request     *receives[RECEIVES];
+    uint8_t         *data[RECEIVES];
+    int              n_receives;
+    tti_cause        why;
+} stage;
+
+/* A call of the same number is another one if its word's lower bits differ. */
+static bool differs(void *ctx, int rank, const tti_call_note *theirs, bool in_place, tti_call_note *ours, char *words, size_t bytes)
+{
+    (void)ctx;
+    (void)in_place;
+    *ours = (tti_call_note){ .seq = theirs->seq, .word = theirs->word ^ 1 };
+    snprintf(words, bytes, "rank %d is elsewhere", rank);
+    return (theirs->word & 3) == 3;
+}
+
+static void open_window(stage *s)
+{
+    s->control = aligned_alloc(128, (sizeof *s->control + RANKS * sizeof s->control->signals[0] + 127) / 128 * 128);
+    TT_MUST(s->control != NULL);
+    memset(s->control, 0, sizeof *s->control + RANKS * sizeof s->control->signals[0]);
+    memset(s->memory, GUARD, sizeof s->memory);
+    s->peers[PEER].member = true;
+    s->window = (tti_window){ .m = &s->m, .group = 2, .id = 1, .n_ranks = RANKS, .data = s->memory + 16, .bytes = WINDOW_BYTES,
+                              .control = s->control, .peers = s->peers, .serving = true };
+    s->m.windows = &s->window;
+    s->m.n_serving = 1;
+}
+
+static void add_group(stage *s, uint32_t number, bool finished)
+{
+    tti_known_group *known = tti_know_group(&s->m.mailbox, number);
+
+    TT_MUST(known != NULL);
+    known->compared = number == 3;
+    known->comparer.differs = differs;
+    if (finished)
+        tti_cause_set(&known->finished, TUTTI_E_ABORTED, "it was ended");
+}
+
+static void open_stage(stage *s, tt_input in)
+{
+    const size_t piece = 1 + (size_t)tt_take(&in, 1);
+
+    memset(s, 0, sizeof *s);
+    s->w = (wire){ .port = { &wire_ops }, .piece = piece, .in = in };
+    s->m.port = &s->w.port;
+    s->m.mailbox.m = &s->m;
+    s->m.mailbox.last_entered = 3;
+    s->m.lanes = s->lanes;
+    s->m.n_ranks = RANKS;
+    s->lanes[PEER] = (tti_lane){ .peer = PEER, .where = "host 'x', pid 1", .way = TTI_WAY_OPEN };
+    TT_MUST(tti_tcp_link_open(&s->w.port, &(tti_handle){ HANDLE }, 1, PEER, &s->lanes[PEER].link) == TUTTI_OK);
+    open_window(s);
+    add_group(s, 1, false);
+    add_group(s, 2, false);
+    add_group(s, 3, false);
+    add_group(s, 0, true);
+    TT_MUST(tti_mailbox_note_left(&s->m.mailbox, TTI_GROUP_ANY_ORDER + 5));
+    TT_MUST(tti_mailbox_note_left(&s->m.mailbox, TTI_GROUP_ANY_ORDER + 1));
+}
+
+static void post(stage *s, uint32_t group, tti_plane plane, int tag, size_t bytes)
+{
+    const tti_channel channel = { .group = group, .plane = plane };
+    tti_request      *request = malloc(sizeof *request);
+    uint8_t          *data = malloc(ROOM);
+    tti_parcel parcel = { .peer = tag == 2 ? -1 : PEER, .tag = tag, .dtype = TUTTI_U8, .data = data, .bytes = bytes };
+
+    TT_MUST(request != NULL && data != NULL && bytes <= ROOM);
+    memset(data, GUARD, ROOM);
+    parcel.word = plane == TTI_PLANE_COLLECTIVE ? 5 : 0;
+    tti_request_init(request, &s->m, channel, &parcel, false);
+    s->m.under_way++;
+    s->receives[s->n_receives] = request;
+    s->data[s->n_receives++] = data;
+    tti_mailbox_post(&s->m.mailbox, request);
+}
+
+/* A receive more, each time there is nothing to read. */
+static void post_next(stage *s)
+{
+    static const struct {
+        uint32_t  group;
+        tti_plane plane;
+        int       tag;
+        size_t    bytes;
+    } kinds[RECEIVES] = { { 1, TTI_PLANE_P2P, 0, 4 }, { 1, TTI_PLANE_P2P, 1, 40 }, { 3, TTI_PLANE_COLLECTIVE, 0, 8 },
+                          { 1, TTI_PLANE_P2P, 2, 0 }, { 2, TTI_PLANE_REPLY, 1, 16 }, { 1, TTI_PLANE_P2P, 0, 4 },
+                          { 3, TTI_PLANE_COLLECTIVE, 1, 8 }, { 1, TTI_PLANE_P2P, 0, 60 } };
+
+    if (s->n_receives < RECEIVES)
+        post(s, kinds[s->n_receives].group, kinds[s->n_receives].plane, kinds[s->n_receives].tag,
+             kinds[s->n_receives].bytes);
+}
+
+static void check(const stage *s)
+{
+    size_t k;
+    int    i;
+
+    for (k = 0; k < 16; k++)
+        TT_MUST(s->memory[k] == GUARD && s->memory[sizeof s->memory - 1 - k] == GUARD);
+    for (i = 0; i < s->n_receives; i++)
+        for (k = s->receives[i]->parcel.bytes; k < ROOM; k++)
+            TT_MUST(s->data[i][k] == GUARD);
+}
+
+static void end_posted(stage *s)
+{
+    static const tti_cause over = { .status = TUTTI_E_ABORTED, .words = "over" };
+    tti_lane              *lane = &s->lanes[PEER];
+    tti_request           *request;
+
+    if (lane->into != NULL)
+        tti_request_end(lane->into, &over);
+    if (lane->kept != NULL && lane->kept->wanted != NULL)
+        tti_request_end(lane->kept->wanted, &over);
+    while ((request = s->m.mailbox.posted.first) != NULL) {
+        tti_request_remove(&s->m.mailbox.posted, request);
+        tti_request_end(request, &over);
+    }
+    while ((request = lane->queue.first) != NULL) { /* answers of the window */
+        tti_request_remove(&lane->queue, request);
+        tti_request_end(request, &over);
+    }
+}
+
+static void close_stage(stage *s)
+{
+    int i;
+
+    end_posted(s);
+    tti_mailbox_drop_group(&s->m.mailbox, 1);
+    TT_MUST(s->m.under_way == 0);
+    for (i = 0; i < s->n_receives; i++) {
+        TT_MUST(tti_request_ended(s->receives[i]));
+        tti_request_release(s->receives[i]);
+        free(s->data[i]);
+    }
+    tti_mailbox_release(&s->m.mailbox);
+    free(s->m.heard);
+    s->lanes[PEER].link->ops->close(s->lanes[PEER].link);
+    free(s->control);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    static stage s;
+    bool         moved = true, sound = true;
+    int          quiet = 0;
+
+    open_stage(&s, tt_input_of(data, size));
+    post_next(&s);
+    while (sound && quiet < 2) {
+        moved = false;
+        sound = tti_lane_drain(&s.lanes[PEER], &s.m.mailbox, true, &moved, &s.why);
+        if (sound)
+            sound = tti_lane_flush(&s.lanes[PEER], &moved, &s.why);
+        check(&s);
+        s.m.mailbox.has_notice = false; /* the messenger acts on it */
+        quiet = moved ? 0 : quiet + 1;
+        if (!moved || s.w.piece % 2 == 1)
+            post_next(&s);
+    }
+    TT_MUST(sound || (s.why.status != TUTTI_OK && strlen(s.why.words) > 0));
+    close_stage(&s);
+    return 0;
+}

@@ -1,0 +1,198 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store_server.c - the store's server: its state machine, from the first byte of a connection on.
+ *
+ * How     The input is a list of events on eight connections. Some come with a hello that is done by the real client side, so
+ *         that what follows is requests; others are strangers. Requests come raw, in any pieces, or are made by the encoder.
+ * Holds   Every reply is a frame that the client's side can read; what is served stays within the limits; connections that are
+ *         gone leave nothing behind. */
+#include "fuzz/fuzz.h"
+
+#include "store/store_engine.h"
+#include "store/store_proto.h"
+#include "wire/bytes.h"
+#include "wire/hello.h"
+
+enum { CONNS = 8, STORED_MAX = 1 << 13, INPUT_MAX = 1 << 14, AT_ONCE = 1 << 20 };
+
+typedef struct table {
+    tti_engine      *engine;
+    tti_engine_conn *conns[CONNS];
+    bool             greeted[CONNS]; /* its hello is behind it: what comes back is replies */
+    tti_buffer       replies[CONNS];
+    int64_t          now_ns;
+    size_t           most; /* of what is sent at once */
+} table;
+
+static void drop(table *t, int i)
+{
+    if (t->conns[i] != NULL)
+        tti_engine_drop(t->engine, t->conns[i]);
+    t->conns[i] = NULL;
+    t->greeted[i] = false;
+    tti_buffer_release(&t->replies[i]);
+}
+
+/* Whole frames at the front of what came back. */
+static void read_replies(tti_buffer *in)
+{
+    tti_store_head head;
+
+    while (in->size >= TTI_STORE_HEAD_BYTES) {
+        TT_MUST(tti_store_head_read(tti_buffer_data(in), false, &head) == TUTTI_OK);
+        if (in->size < TTI_STORE_HEAD_BYTES + head.size)
+            return;
+        tti_buffer_consume(in, TTI_STORE_HEAD_BYTES + head.size);
+    }
+}
+
+/* As a driver does: send, then close. Sockets may take little. */
+static void settle(table *t)
+{
+    tti_engine_conn *conn;
+    const void      *data;
+    size_t           bytes;
+    int              n = 0;
+
+    while ((t->most == AT_ONCE || n++ < CONNS) && (conn = tti_engine_next(t->engine)) != NULL) {
+        const int i = (int)(intptr_t)tti_engine_owner(conn);
+
+        if (tti_engine_closing(conn)) {
+            TT_MUST(!tti_engine_reads(conn));
+            drop(t, i);
+            continue;
+        }
+        data = tti_engine_output(conn, &bytes);
+        bytes = bytes < t->most ? bytes : t->most;
+        if (t->greeted[i] && bytes > 0)
+            TT_MUST(tti_buffer_append(&t->replies[i], data, bytes) == TUTTI_OK);
+        tti_engine_sent(t->engine, conn, bytes);
+        read_replies(&t->replies[i]);
+    }
+}
+
+/* The hello, as an honest client speaks it. */
+static void greet(table *t, int i)
+{
+    const tti_hello_config config = { .client = true, .purpose = TTI_PURPOSE_STORE, .rank = TTI_HELLO_NO_RANK };
+    tti_hello              hello;
+    const void            *data;
+    size_t                 bytes;
+
+    tti_hello_begin(&hello, tt_still_port(), &config);
+    data = tti_hello_output(&hello, &bytes);
+    tti_engine_input(t->engine, t->conns[i], data, bytes);
+    tti_hello_sent(&hello, bytes);
+    data = tti_engine_output(t->conns[i], &bytes);
+    TT_MUST(tti_hello_feed(&hello, data, bytes) == TUTTI_OK);
+    tti_engine_sent(t->engine, t->conns[i], bytes);
+    data = tti_hello_output(&hello, &bytes);
+    tti_engine_input(t->engine, t->conns[i], data, bytes);
+    tti_hello_release(&hello);
+    t->greeted[i] = true;
+}
+
+static void accept_one(table *t, int i, bool with_hello)
+{
+    drop(t, i);
+    t->most = AT_ONCE;
+    t->conns[i] = tti_engine_accept(t->engine, t->now_ns, "a fuzzer", (void *)(intptr_t)i);
+    if (t->conns[i] != NULL && with_hello)
+        greet(t, i);
+}
+
+static void feed(table *t, int i, tt_input bytes)
+{
+    uint8_t *copy = tt_copy(bytes.at, bytes.left);
+
+    tti_engine_input(t->engine, t->conns[i], copy, bytes.left);
+    free(copy);
+}
+
+/* A key of one or two bytes, so that requests meet. */
+static tti_slice key_of(tt_input *in, char room[2])
+{
+    const uint8_t byte = (uint8_t)tt_take(in, 1);
+
+    room[0] = (char)('a' + (byte & 3));
+    room[1] = (char)('a' + (byte >> 2 & 3));
+    return (tti_slice){ .data = room, .size = 1 + (byte >> 7) };
+}
+
+/* A request that the encoder makes. */
+static void ask(table *t, int i, tt_input *in)
+{
+    static tti_store_request request;
+    static char              room[TTI_STORE_KEYS_MAX][2];
+    const tti_store_op       op = (tti_store_op)(TTI_STORE_SET + tt_take(in, 1) % (TTI_STORE_OP_END - TTI_STORE_SET));
+    const bool list = op == TTI_STORE_WAIT || op == TTI_STORE_CHECK || op == TTI_STORE_MULTI_GET || op == TTI_STORE_MULTI_SET;
+    tti_buffer frame = { .memory = NULL };
+    tt_input   value;
+    uint32_t   k;
+
+    request.op = op;
+    request.id = (uint32_t)tt_take(in, 1);
+    request.n_keys = op == TTI_STORE_NUM_KEYS || op == TTI_STORE_CANCEL ? 0 : list ? 1 + (uint32_t)tt_take(in, 1) % 5 : 1;
+    request.number = (int64_t)tt_take(in, 8);
+    value = tt_take_part(in, tt_take(in, 1) & 63);
+    request.value = (tti_slice){ .data = value.at, .size = value.left };
+    value = tt_take_part(in, tt_take(in, 1) & 7);
+    request.expected = (tti_slice){ .data = value.at, .size = value.left };
+    for (k = 0; k < request.n_keys; k++) {
+        request.keys[k] = key_of(in, room[k]);
+        request.values[k] = request.value;
+    }
+    TT_MUST(tti_store_request_write(&request, &frame) == TUTTI_OK);
+    feed(t, i, (tt_input){ .at = tti_buffer_data(&frame), .left = frame.size });
+    tti_buffer_release(&frame);
+}
+
+static void event(table *t, tt_input *in)
+{
+    const uint8_t what = (uint8_t)tt_take(in, 1);
+    const int     i = what >> 5;
+
+    switch (what & 31) {
+    case 0: accept_one(t, i, false); return;
+    case 1: accept_one(t, i, true); return;
+    case 2: drop(t, i); return;
+    case 3:
+        t->now_ns += (int64_t)tt_take(in, 2) * TTI_MS;
+        tti_engine_tick(t->engine, t->now_ns);
+        return;
+    default: break;
+    }
+    if (t->conns[i] == NULL)
+        accept_one(t, i, true);
+    if (t->conns[i] == NULL)
+        return;
+    if ((what & 31) == 11)
+        t->most = 1 + (size_t)tt_take(in, 1);
+    else if ((what & 31) < 11)
+        feed(t, i, tt_take_sized(in));
+    else
+        ask(t, i, in);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const tti_engine_limits limits = { .conns_max = CONNS - 1, .half_open_max = CONNS / 2, .stored_bytes_max = STORED_MAX,
+                                       .input_bytes_max = INPUT_MAX, .hello_ns = TTI_SECOND };
+    tt_input                in = tt_input_of(data, size);
+    table                   t = { .most = AT_ONCE };
+    int                     i;
+
+    TT_MUST(tti_engine_create(tt_still_port(), NULL, &limits, &t.engine) == TUTTI_OK);
+    while (in.left > 0) {
+        event(&t, &in);
+        settle(&t);
+        TT_MUST(tti_engine_n_conns(t.engine) < CONNS && tti_engine_n_keys(t.engine) <= STORED_MAX);
+        TT_MUST(tti_engine_deadline(t.engine) > t.now_ns - TTI_SECOND || tti_engine_deadline(t.engine) == TTI_FOREVER);
+    }
+    TT_MUST(tti_engine_counted(t.engine).conns <= size);
+    for (i = 0; i < CONNS; i++)
+        drop(&t, i);
+    TT_MUST(tti_engine_n_conns(t.engine) == 0);
+    tti_engine_destroy(t.engine);
+    return 0;
+}

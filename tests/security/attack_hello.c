@@ -1,0 +1,291 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * attack_hello.c - who does not know the secret, or makes something of what others said. Each is tried at the store and at
+ * the port of a rank. */
+#include "attacks.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SOON_MS = 3000, PEER = 0, STORE = -1, AT_FIELD_SIZE = 6, AT_NONCE = 40 };
+
+static const char *name_of(int rank)
+{
+    return rank < 0 ? "the store" : "a rank";
+}
+
+static tti_secret secret_of(const job *j)
+{
+    tti_secret secret = { .present = false };
+
+    (void)tti_secret_make(j->key, &secret);
+    return secret;
+}
+
+/* Both ends of a world have one, and neither is this. */
+static outcome refused_with(const job *j, const tti_hello_config *at_store, const tti_hello_config *at_peer)
+{
+    const uint8_t nonsense[TTI_HELLO_FINISH_BYTES] = { 1, 2, 3 };
+    int           rank;
+
+    for (rank = STORE; rank <= PEER; rank++) {
+        const int fd = dial(j, rank);
+        bool      taken;
+
+        if (fd < 0)
+            return failed("%s does not answer", name_of(rank));
+        taken = shake_hands(fd, rank < 0 ? at_store : at_peer);
+        push(fd, nonsense, sizeof nonsense); /* who knows no better goes on with something */
+        if (taken || !is_closed_within(fd, SOON_MS, 0)) {
+            close(fd);
+            return failed("%s %s", name_of(rank), taken ? "took it in" : "kept the connection");
+        }
+        close(fd);
+    }
+    return held("closed by the store and by a rank");
+}
+
+static outcome wrong_secret(const job *j, bool at_length)
+{
+    uint8_t          key[TTI_SECRET_BYTES];
+    tti_secret       wrong = { .present = false };
+    tti_hello_config store, peer;
+
+    (void)at_length;
+    memcpy(key, j->key, sizeof key);
+    key[31] ^= 1;
+    if (tti_secret_make(key, &wrong) != TUTTI_OK)
+        return failed("no memory");
+    store = genuine(j, STORE, &wrong);
+    peer = genuine(j, PEER, &wrong);
+    return refused_with(j, &store, &peer);
+}
+
+static outcome no_secret(const job *j, bool at_length)
+{
+    const tti_hello_config store = genuine(j, STORE, NULL), peer = genuine(j, PEER, NULL);
+
+    (void)at_length;
+    return refused_with(j, &store, &peer);
+}
+
+static outcome another_purpose(const job *j, bool at_length)
+{
+    const tti_secret secret = secret_of(j);
+    tti_hello_config store = genuine(j, STORE, &secret), peer = genuine(j, PEER, &secret);
+
+    (void)at_length;
+    store.purpose = TTI_PURPOSE_PEER;
+    peer.purpose = TTI_PURPOSE_STORE;
+    return refused_with(j, &store, &peer);
+}
+
+static outcome another_generation(const job *j, bool at_length)
+{
+    const tti_secret secret = secret_of(j);
+    tti_hello_config store = genuine(j, STORE, &secret), peer = genuine(j, PEER, &secret);
+
+    (void)at_length;
+    store.generation = peer.generation = 1;
+    return refused_with(j, &store, &peer);
+}
+
+static outcome another_world(const job *j, bool at_length)
+{
+    const tti_secret secret = secret_of(j);
+    tti_hello_config store = genuine(j, STORE, &secret), peer = genuine(j, PEER, &secret);
+
+    (void)at_length;
+    store.scope[0] ^= 1;
+    peer.scope[0] ^= 1;
+    return refused_with(j, &store, &peer);
+}
+
+/* ---- byte by byte --------------------------------------------------------------------------------------- */
+
+/* One who knows the secret says hello; what it sends is kept. */
+typedef struct recording {
+    uint8_t hello[TTI_HELLO_CLIENT_BYTES];
+    uint8_t proof[TTI_HELLO_FINISH_BYTES];
+    uint8_t answer[TTI_HELLO_SERVER_BYTES];
+} recording;
+
+/* The server's answer to a hello. */
+static bool get_answer(int fd, uint8_t answer[TTI_HELLO_SERVER_BYTES])
+{
+    return tti_io_recv_all(tti_port_system(), fd, answer, TTI_HELLO_SERVER_BYTES, "the job",
+                           tti_deadline(tti_port_system(), SOON_MS, 0)) == TUTTI_OK;
+}
+
+static bool record(const job *j, int rank, recording *out)
+{
+    const tti_secret       secret = secret_of(j);
+    const tti_hello_config config = genuine(j, rank, &secret);
+    const int              fd = dial(j, rank);
+    tti_hello              hello;
+    size_t                 bytes = 0;
+    bool                   ok;
+
+    tti_hello_begin(&hello, tti_port_system(), &config);
+    memcpy(out->hello, tti_hello_output(&hello, &bytes), sizeof out->hello);
+    push(fd, out->hello, sizeof out->hello);
+    tti_hello_sent(&hello, bytes);
+    ok = get_answer(fd, out->answer) && tti_hello_feed(&hello, out->answer, sizeof out->answer) == TUTTI_OK;
+    if (ok)
+        memcpy(out->proof, tti_hello_output(&hello, &bytes), sizeof out->proof);
+    tti_hello_release(&hello);
+    close(fd);
+    return ok;
+}
+
+/* Send a hello, take the answer, send a proof that is none of it: closed, without another word. */
+static bool is_refused(const job *j, int rank, const uint8_t *hello, const uint8_t *proof)
+{
+    uint8_t   answer[TTI_HELLO_SERVER_BYTES];
+    const int fd = dial(j, rank);
+    bool      refused = false;
+
+    push(fd, hello, TTI_HELLO_CLIENT_BYTES);
+    if (get_answer(fd, answer)) {
+        push(fd, proof, TTI_HELLO_FINISH_BYTES);
+        refused = is_closed_within(fd, SOON_MS, 0);
+    }
+    close(fd);
+    return refused;
+}
+
+static outcome replay(const job *j, bool at_length)
+{
+    recording r;
+    int       rank;
+
+    (void)at_length;
+    for (rank = STORE; rank <= PEER; rank++) {
+        if (!record(j, rank, &r))
+            return failed("no hello of %s to record", name_of(rank));
+        if (!is_refused(j, rank, r.hello, r.proof))
+            return failed("%s took a recorded hello", name_of(rank));
+    }
+    return held("a recorded hello and proof are refused");
+}
+
+/* A proof that a server has made, sent back to it: as it is, and one that it makes for the nonce that it has just sent. */
+static outcome reflection(const job *j, bool at_length)
+{
+    uint8_t answer[TTI_HELLO_SERVER_BYTES], other[TTI_HELLO_SERVER_BYTES];
+    recording r;
+    int       rank, fd, second;
+    bool      closed;
+
+    (void)at_length;
+    for (rank = STORE; rank <= PEER; rank++) {
+        if (!record(j, rank, &r) || !is_refused(j, rank, r.hello, r.answer + TTI_HELLO_FIELDS_BYTES))
+            return failed("%s took its own proof for ours", name_of(rank));
+        fd = dial(j, rank);
+        second = dial(j, rank);
+        push(fd, r.hello, sizeof r.hello);
+        if (!get_answer(fd, answer))
+            return failed("%s does not answer", name_of(rank));
+        memcpy(r.hello + AT_NONCE, answer + AT_NONCE, TTI_HELLO_NONCE_BYTES);
+        push(second, r.hello, sizeof r.hello);
+        closed = get_answer(second, other);
+        push(fd, other + TTI_HELLO_FIELDS_BYTES, TTI_HELLO_PROOF_BYTES);
+        closed = closed && is_closed_within(fd, SOON_MS, 0);
+        close(fd);
+        close(second);
+        if (!closed)
+            return failed("%s proved us to itself", name_of(rank));
+    }
+    return held("a server's proof proves nobody else");
+}
+
+static outcome truncated(const job *j, bool at_length)
+{
+    const int step = at_length ? 1 : 9;
+    recording r;
+    int       rank, bytes, fd, n = 0;
+
+    for (rank = STORE; rank <= PEER; rank++) {
+        if (!record(j, rank, &r))
+            return failed("no hello of %s to cut", name_of(rank));
+        for (bytes = 0; bytes < TTI_HELLO_CLIENT_BYTES; bytes += step, n++) {
+            fd = dial(j, rank);
+            if (fd < 0)
+                return failed("%s does not answer after %d of them", name_of(rank), n);
+            push(fd, r.hello, (size_t)bytes);
+            close(fd);
+        }
+    }
+    return proven_client_ms(j, SOON_MS) >= 0 ? held("%d cut hellos, and the next client is served", n)
+                                             : failed("nobody is served after %d cut hellos", n);
+}
+
+static outcome oversized(const job *j, bool at_length)
+{
+    const size_t more = at_length ? (size_t)64 << 20 : (size_t)1 << 20;
+    uint8_t     *data = calloc(1, more);
+    recording    r;
+    int          rank, fd;
+    bool         closed = data != NULL;
+
+    for (rank = STORE; rank <= PEER && closed; rank++) {
+        closed = record(j, rank, &r);
+        r.hello[AT_FIELD_SIZE] = r.hello[AT_FIELD_SIZE + 1] = 0xff; /* it says that it has 65535 bytes, */
+        memcpy(data, r.hello, sizeof r.hello);
+        fd = dial(j, rank);
+        push(fd, data, more);
+        closed = closed && is_closed_within(fd, SOON_MS, 0);
+        close(fd);
+        fd = dial(j, rank); /* and this one begins as none does */
+        memset(data, 'G', sizeof r.hello);
+        push(fd, data, more);
+        closed = closed && is_closed_within(fd, SOON_MS, 0);
+        close(fd);
+    }
+    free(data);
+    return closed ? held("closed after the first 8 bytes") : failed("more than 8 bytes of a wrong hello were taken");
+}
+
+/* A byte at a time. In short, others are served meanwhile; at length, the connection is closed. */
+static outcome slow(const job *j, bool at_length)
+{
+    enum { CONNECTIONS = 20, BYTES = 10, STORE_MS = 12000, PEER_MS = 33000 };
+    const int64_t start = now_ms();
+    int           fds[CONNECTIONS], i, n;
+    int64_t       served = 0;
+    recording     r;
+    bool          closed = true;
+
+    if (!record(j, STORE, &r))
+        return failed("no hello to send slowly");
+    for (i = 0; i < CONNECTIONS; i++)
+        fds[i] = dial(j, i % 2 == 0 ? STORE : PEER);
+    for (n = 0; n < BYTES && served >= 0; n++) {
+        for (i = 0; i < CONNECTIONS; i++)
+            push(fds[i], r.hello + n, 1);
+        served = proven_client_ms(j, SOON_MS);
+    }
+    for (i = 0; i < CONNECTIONS; i++) {
+        closed = closed && (!at_length || is_closed_within(fds[i], start + (i % 2 == 0 ? STORE_MS : PEER_MS) - now_ms(), 0));
+        close(fds[i]);
+    }
+    if (served < 0 || !closed)
+        return failed(served < 0 ? "nobody else is served meanwhile" : "they were still open after 12 and 33 s");
+    return held(at_length ? "closed within 12 s at the store, 33 s at a rank" : "others are served meanwhile, in %lld ms",
+                (long long)served);
+}
+
+const attack hello_attacks[] = {
+    { "wrong secret", "a hello with a key that differs in one bit", "closed", wrong_secret, false },
+    { "no secret", "a hello with the empty key", "closed", no_secret, false },
+    { "another purpose", "the right key, for what this port does not serve", "closed", another_purpose, false },
+    { "another generation", "the right key, of another generation", "closed", another_generation, false },
+    { "another world", "the right key, of another world", "closed", another_world, false },
+    { "replay", "what a member has said, once more", "closed", replay, false },
+    { "reflection", "what the server has said, sent back to it", "closed", reflection, false },
+    { "truncated hello", "a part of one, then the end", "others served", truncated, false },
+    { "oversized hello", "one that claims to be longer, and what begins as none does", "closed early", oversized, false },
+    { "slow hello", "a byte now and then, on 20 connections", "others served; closed", slow, false },
+};
+const size_t n_hello_attacks = sizeof hello_attacks / sizeof hello_attacks[0];

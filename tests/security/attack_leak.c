@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * attack_leak.c - the secret is looked for where others may come to look: arguments, environment, log, and all memory that
+ * a core of a rank or of the launcher would have, as bytes and as digits. That it is found in the file shows that the
+ * search finds. */
+#include "attacks.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
+
+enum { HEX = 2 * TTI_SECRET_BYTES, BLOCK = 1 << 20, SOME_BYTES = 12 /* of the key: less may be there by chance */ };
+
+typedef struct wanted {
+    uint8_t key[TTI_SECRET_BYTES];
+    char    hex[HEX + 1];
+} wanted;
+
+static wanted wanted_of(const job *j)
+{
+    wanted w;
+    int    i;
+
+    memcpy(w.key, j->key, sizeof w.key);
+    for (i = 0; i < TTI_SECRET_BYTES; i++)
+        snprintf(w.hex + 2 * i, 3, "%02x", j->key[i]);
+    return w;
+}
+
+/* Parts of it count: a block may end in the middle. */
+static bool is_in(const wanted *w, const void *data, size_t bytes)
+{
+    int at;
+
+    for (at = 0; at + SOME_BYTES <= TTI_SECRET_BYTES; at += SOME_BYTES / 2)
+        if (memmem(data, bytes, w->key + at, SOME_BYTES) != NULL || memmem(data, bytes, w->hex + 2 * at, 2 * SOME_BYTES) != NULL)
+            return true;
+    return false;
+}
+
+static bool is_in_file(const wanted *w, const char *path, size_t *bytes_out)
+{
+    char  *block = malloc(BLOCK);
+    int    fd = open(path, O_RDONLY | O_CLOEXEC);
+    size_t have = 0;
+    bool   found = false;
+    ssize_t n;
+
+    while (block != NULL && fd >= 0 && !found && (n = read(fd, block + have, BLOCK - have)) > 0) {
+        *bytes_out += (size_t)n;
+        have += (size_t)n;
+        found = is_in(w, block, have);
+        if (have == BLOCK) {
+            memmove(block, block + BLOCK - HEX, HEX);
+            have = HEX;
+        }
+    }
+    if (fd >= 0)
+        close(fd);
+    free(block);
+    return found;
+}
+
+static outcome arguments_and_logs(const job *j, bool at_length)
+{
+    static const char *const places[] = { "cmdline", "environ" };
+    const wanted             w = wanted_of(j);
+    char                     path[PATH_BYTES];
+    size_t                   bytes = 0;
+    int                      i, k;
+
+    (void)at_length;
+    if (!is_in_file(&w, j->secret_file, &bytes))
+        return failed("the search does not find it in its own file");
+    bytes = 0;
+    for (i = -1; i < RANKS; i++)
+        for (k = 0; k < 2; k++) {
+            snprintf(path, sizeof path, "/proc/%ld/%s", (long)(i < 0 ? j->launcher : j->ranks[i]), places[k]);
+            if (is_in_file(&w, path, &bytes))
+                return failed("it is in %.100s", path);
+        }
+    snprintf(path, sizeof path, "%.200s/log", j->dir);
+    return is_in_file(&w, path, &bytes) ? failed("it is in the log") : held("not in %zu bytes of them", bytes);
+}
+
+/* Whether a core has this mapping; the lines of smaps behind its first one. */
+static bool is_dumped(FILE *maps, char *line, size_t bytes)
+{
+    bool dumped = true;
+
+    while (fgets(line, (int)bytes, maps) != NULL)
+        if (strncmp(line, "VmFlags:", 8) == 0) {
+            dumped = strstr(line, " dd") == NULL && strstr(line, " io") == NULL;
+            break;
+        }
+    return dumped;
+}
+
+static bool is_in_range(const wanted *w, int memory, uint64_t begin, uint64_t end, char *block, size_t *bytes_out)
+{
+    uint64_t at;
+    ssize_t  n;
+
+    for (at = begin; at < end; at += BLOCK - HEX) {
+        n = pread(memory, block, end - at < BLOCK ? end - at : BLOCK, (off_t)at);
+        if (n <= 0)
+            return false;
+        *bytes_out += (size_t)n;
+        if (is_in(w, block, (size_t)n))
+            return true;
+    }
+    return false;
+}
+
+static bool is_in_core(const wanted *w, pid_t pid, size_t *bytes_out)
+{
+    char          path[64], line[512];
+    char         *block = malloc(BLOCK);
+    FILE         *maps;
+    unsigned long begin, end;
+    char          rights[8];
+    bool          found = false;
+    int           memory;
+
+    snprintf(path, sizeof path, "/proc/%ld/mem", (long)pid);
+    memory = open(path, O_RDONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "/proc/%ld/smaps", (long)pid);
+    maps = fopen(path, "re");
+    while (block != NULL && memory >= 0 && maps != NULL && !found && fgets(line, sizeof line, maps) != NULL) {
+        const bool shared = strstr(line, "memfd:") != NULL; /* sparse, and large */
+
+        if (sscanf(line, "%lx-%lx %7s", &begin, &end, rights) != 3)
+            continue;
+        if (is_dumped(maps, line, sizeof line) && rights[0] == 'r' && rights[1] == 'w' && !shared)
+            found = is_in_range(w, memory, begin, end, block, bytes_out);
+    }
+    if (maps != NULL)
+        fclose(maps);
+    if (memory >= 0)
+        close(memory);
+    free(block);
+    return found;
+}
+
+static outcome cores(const job *j, bool at_length)
+{
+    const wanted w = wanted_of(j);
+    size_t       bytes = 0, own = 0;
+    int          i;
+
+    (void)at_length;
+    if (!is_in_core(&w, getpid(), &own))
+        return failed("the search does not find it in this process, which has it");
+    for (i = -1; i < RANKS; i++)
+        if (is_in_core(&w, i < 0 ? j->launcher : j->ranks[i], &bytes))
+            return failed("it is in the memory of %s that a core would have", i < 0 ? "the launcher" : "a rank");
+    return bytes > 0 ? held("not in %zu MiB of a launcher and %d ranks", bytes >> 20, RANKS)
+                     : failed("nothing could be read");
+}
+
+const attack leak_attacks[] = {
+    { "secret in arguments, logs", "/proc/*/cmdline and environ, and the log at level debug", "not found", arguments_and_logs, false },
+    { "secret in a core", "all memory of launcher and ranks that a core would have", "not found", cores, false },
+};
+const size_t n_leak_attacks = sizeof leak_attacks / sizeof leak_attacks[0];
