@@ -10,8 +10,9 @@
  * Proof   A door that refuses belongs to nobody any more: its process has ended, or has ended that world. So a stream that
  *         breaks is made again at once, and the answer tells death from a call that was over. On this host the mesh's own
  *         signs of life count, too. What it had said is heard before it counts as gone: until its own streams have ended. Whatever else a network says (no route, no answer) proves nothing: again, a little later.
- * True    Nothing is read before the hello's proof; strangers are STRANGERS_MAX at most, each for STRANGER_NS. A message from a stream counts as that of the rank its hello told; who
- *         knows the secret is believed that, as everywhere. */
+ * True    Nothing is read before the hello's proof; strangers are STRANGERS_MAX at most, each for STRANGER_NS, and some are let
+ *         in at a time, so that each is heard before it may have to go for another (wire/strangers.h). A message from a stream
+ *         counts as that of the rank its hello told; who knows the secret is believed that, as everywhere. */
 #include "regroup/assembly.h"
 
 #include <errno.h>
@@ -21,6 +22,7 @@
 #include <tutti/private.h>
 #include "wire/buffer.h"
 #include "wire/hello.h"
+#include "wire/strangers.h"
 #include "wire/tls_stream.h"
 
 #define AGAIN_NS (50 * TTI_MS)
@@ -44,6 +46,7 @@ typedef struct way {
 /* A stream that has come. */
 typedef struct comer {
     tti_handle stream;
+    tti_addr   from;
     int64_t    until_ns; /* a stranger goes then */
     tti_hello  hello;
     bool       sealed; /* it goes through TLS, whose handshake may be under way */
@@ -379,29 +382,41 @@ static void begin_ways(tti_assembly *as, int64_t now_ns)
 
 /* ---- who comes ---- */
 
-/* With too many strangers the oldest goes: a member that is pushed out comes again. */
-static void make_place(tti_assembly *as)
+static const tti_addr *stranger_at(const void *context, int i)
 {
-    int i, oldest = -1, n = 0;
+    const tti_assembly *as = context;
 
-    for (i = as->n_comers - 1; i >= 0; i--)
-        if (!as->comers[i]->known) {
-            oldest = i;
-            n++;
-        }
-    if (n < STRANGERS_MAX)
-        return;
-    free_comer(as, as->comers[oldest]);
-    as->n_comers--;
-    memmove(&as->comers[oldest], &as->comers[oldest + 1], (size_t)(as->n_comers - oldest) * sizeof(comer *));
+    return as->comers[i]->known ? NULL : &as->comers[i]->from;
 }
 
-static void take_comer(tti_assembly *as, tti_handle stream)
+static int count_strangers(const tti_assembly *as)
+{
+    int i, n = 0;
+
+    for (i = 0; i < as->n_comers; i++)
+        n += !as->comers[i]->known;
+    return n;
+}
+
+/* One more comes from there: a member that is pushed out for it comes again. */
+static void make_place(tti_assembly *as, const tti_addr *from)
+{
+    const tti_strangers crowd = { .context = as, .n = as->n_comers, .stranger_at = stranger_at };
+    const int       victim = count_strangers(as) >= STRANGERS_MAX ? tti_stranger_to_go(&crowd, as->port, from) : -1;
+
+    if (victim < 0)
+        return;
+    free_comer(as, as->comers[victim]);
+    as->n_comers--;
+    memmove(&as->comers[victim], &as->comers[victim + 1], (size_t)(as->n_comers - victim) * sizeof(comer *));
+}
+
+static void take_comer(tti_assembly *as, tti_handle stream, const tti_addr *from)
 {
     const tti_hello_config hello = hello_config(as, false, is_local(as, stream));
     comer                 *c = calloc(1, sizeof *c);
 
-    make_place(as);
+    make_place(as, from);
     if (as->n_comers == as->max_comers) {
         comer **more = realloc(as->comers, (size_t)(as->max_comers + COMERS_MORE) * sizeof(comer *));
 
@@ -418,22 +433,24 @@ static void take_comer(tti_assembly *as, tti_handle stream)
         return;
     }
     c->stream = stream;
+    c->from = *from;
     c->until_ns = tti_port_now(as->port) + STRANGER_NS;
     tti_hello_begin(&c->hello, as->port, &hello);
     as->comers[as->n_comers++] = c;
 }
 
 /* Who cannot be let in waits at the door: looking at it all the time would not help. */
-static void accept_all(tti_assembly *as, tti_handle listener)
+static void accept_some(tti_assembly *as, tti_handle listener)
 {
-    int stream;
+    tti_addr from = { .family = TTI_ADDR_NONE };
+    int      stream = -EAGAIN, n;
 
-    while ((stream = as->port->ops->accept(as->port, listener, NULL)) >= 0)
+    for (n = 0; n < TTI_STRANGERS_ACCEPTS_MAX && (stream = as->port->ops->accept(as->port, listener, &from)) >= 0; n++)
         if (tti_secret_check_user(tti_mesh_assembly_door(as->mesh).secret, as->port, stream, "a process") == TUTTI_OK)
-            take_comer(as, stream);
+            take_comer(as, stream, &from);
         else
             as->port->ops->close(as->port, stream);
-    if (stream != -EAGAIN)
+    if (stream < 0 && stream != -EAGAIN)
         as->closed_until_ns = tti_port_now(as->port) + AGAIN_NS;
 }
 
@@ -595,7 +612,7 @@ void tti_assembly_turn(tti_assembly *as, int64_t until_ns)
     turn_comers(as, as->set + 3 + as->n, n_comers, tti_port_now(as->port));
     for (i = 1; i <= 2; i++)
         if (as->set[i].got != 0)
-            accept_all(as, i == 1 ? door.local : door.tcp);
+            accept_some(as, i == 1 ? door.local : door.tcp);
     tell_gone(as, tti_port_now(as->port));
 }
 

@@ -37,13 +37,13 @@
 #include <tutti/private.h>
 #include "wire/addr.h"
 #include "wire/interfaces.h"
+#include "wire/strangers.h"
 #include "wire/tls_stream.h"
 
 enum {
     ANYBODY = -1,
     STRANGER_MS = 30000, /* a member may be stopped, or have no core, for a while */
     STRANGERS_MAX = 64,
-    ACCEPTS_MAX = 16, /* in one turn, so that whoever comes is looked at some times before it may have to go */
     TRIES = 6,
     PAUSE_MS = 100,
     WORD_MS = 3000,
@@ -735,46 +735,23 @@ static bool is_stranger(const meeting *m)
     return !m->ours && m->rank == ANYBODY && m->state == SHAKE;
 }
 
-static bool is_from(const meeting *m, const tti_addr *addr)
+static const tti_addr *stranger_at(const void *context, int i)
 {
-    return m->addr.family == addr->family && memcmp(m->addr.ip, addr->ip, sizeof addr->ip) == 0;
+    const tti_greeter *g = context;
+
+    return is_stranger(g->list[i]) ? &g->list[i]->addr : NULL;
 }
 
-/* The strangers from addr: how many, and the oldest. */
-static int count_from(const tti_greeter *g, const tti_addr *addr, meeting **oldest_out)
-{
-    int i, n = 0;
-
-    for (i = g->n - 1; i >= 0; i--)
-        if (is_stranger(g->list[i]) && is_from(g->list[i], addr)) {
-            *oldest_out = g->list[i];
-            n++;
-        }
-    return n;
-}
-
-/* Too many are under way, and one more comes from addr: the oldest stranger from there goes, or from one of two addresses
- * that are drawn, whichever has more of them. So a flood drops its own, and whoever comes from elsewhere has time. */
+/* Too many are under way, and one more comes from addr. */
 static void make_place(tti_greeter *g, const tti_addr *addr)
 {
-    meeting *victim = NULL, *oldest = NULL;
-    int      most = count_from(g, addr, &victim), n, turn;
-    uint32_t dice[2];
+    const tti_strangers crowd = { .context = g, .n = g->n, .stranger_at = stranger_at };
+    const int       victim = tti_stranger_to_go(&crowd, g->config.port, addr);
 
-    g->config.port->ops->random(g->config.port, dice, sizeof dice);
-    for (turn = 0; turn < 2; turn++) {
-        const meeting *drawn = g->list[dice[turn] % (uint32_t)g->n];
-
-        n = is_stranger(drawn) ? count_from(g, &drawn->addr, &oldest) : 0;
-        if (n > most) {
-            most = n;
-            victim = oldest;
-        }
-    }
-    if (victim == NULL)
+    if (victim < 0)
         return;
     tell_of_stranger(g, "it had not proved itself when others came");
-    end_meeting(g, victim);
+    end_meeting(g, g->list[victim]);
 }
 
 static void forget_ended(tti_greeter *g)
@@ -797,7 +774,7 @@ static void accept_all(tti_greeter *g)
     meeting   *m;
     int        n;
 
-    for (n = 0; n < ACCEPTS_MAX && (stream = port->ops->accept(port, g->config.listener, &from)) >= 0; n++) {
+    for (n = 0; n < TTI_STRANGERS_ACCEPTS_MAX && (stream = port->ops->accept(port, g->config.listener, &from)) >= 0; n++) {
         if (is_crowded(g)) {
             make_place(g, &from);
             forget_ended(g);
