@@ -7,11 +7,13 @@
  *             COMMIT     leader -> all: it is decided
  *             KNOWN      back: this member knows
  *             ALL_KNOW   leader -> all: they all do, or are gone. Whoever hears it leaves
- *         Whoever knows and loses the leader, or hears nothing of it for a while, says COMMIT to all the others itself, and
- *         leaves when they have answered. Whatever else somebody asks who does not know, COMMIT is the answer.
+ *         Whoever knows and loses the leader, or hears nothing of it for twice as long as that may take, says COMMIT to all
+ *         the others itself, and leaves when they have answered: each then talks to all, which is not to happen where the
+ *         leader is merely about to say ALL_KNOW. Whatever else somebody asks who does not know, COMMIT is the answer.
  * True    What is said here was decided: it is passed on, and nothing follows from it.
- * Fails   It takes SPREAD_NS at most, and as long again where the leader is lost: one that is stopped then finds out later,
- *         from what it was sent. It is an error for whoever was told by nobody only if all that knew have died. */
+ * Fails   It takes SPREAD_NS at most, as long again where the leader is lost, and three times as long where it says
+ *         nothing: one that is stopped then finds out later, from what it was sent. It is an error for whoever was told by
+ *         nobody only if all that knew have died. */
 #include "regroup/agreement_core.h"
 
 #include <stdio.h>
@@ -65,7 +67,7 @@ void tti_agree_decided(tti_agreement *a, int from, uint64_t origin, const bool *
     a->decided = true;
     a->told_by = from;
     a->phase = TTI_AGREE_FOLLOW;
-    a->spread_until_ns = a->now_ns + SPREAD_NS;
+    a->spread_until_ns = a->now_ns + (from == a->rank ? SPREAD_NS : 2 * SPREAD_NS);
     if (from != a->rank)
         say(a, from, TTI_AGREE_KNOWN);
 }

@@ -6,7 +6,7 @@
  * Method  all members of an agreement in one thread, on a network and a clock made of arrays: streams keep their order,
  *         the dead lose the end of what they had sent, the stopped answer late, sides of a partition hear nothing of each
  *         other. Which event comes next is drawn from a seed, which a failure prints. */
-#include "regroup/agreement.h"
+#include "regroup/agreement_core.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -422,6 +422,32 @@ static void all_leave_when_all_know(void **state)
     }
 }
 
+/* One is stopped when it has voted, and cannot say that it knows: the leader waits for it. The others wait for the leader, and
+ * do not all begin to tell each other. */
+static void only_the_leader_tells(void **state)
+{
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= 40; seed++) {
+        const int n = 5 + (int)(seed % 3);
+        world     w;
+        int       r;
+
+        begin(&w, n, seed, NULL, false);
+        w.longest_ms = 40;
+        while (w.m[n - 1].a->built == 0)
+            step(&w);
+        w.m[n - 1].stopped = true;
+        run(&w);
+        assert_int_equal(check_one_list(&w), n - 1);
+        for (r = 0; r < n; r++)
+            if (w.m[r].a->spreads)
+                fail_msg("seed %llu: rank %d of %d told the others", (unsigned long long)seed, r, n);
+        end(&w);
+    }
+}
+
 /* One stands still for longer than anybody may be silent, but its process is seen to run. */
 static void who_is_slow_is_not_left_out(void **state)
 {
@@ -681,6 +707,7 @@ int main(void)
         cmocka_unit_test(the_living_go_on),
         cmocka_unit_test(deaths_leave_nobody_behind),
         cmocka_unit_test(all_leave_when_all_know),
+        cmocka_unit_test(only_the_leader_tells),
         cmocka_unit_test(who_is_slow_is_not_left_out),
         cmocka_unit_test(a_long_build_is_no_silence),
         cmocka_unit_test(a_leader_that_comes_back_waits_for_the_build),

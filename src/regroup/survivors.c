@@ -12,8 +12,9 @@
  *                     of the chosen dies, it stops the store's server: every wait in it ends at once, on all of them, and
  *                     the agreement goes on with those that are left.
  * True    Agreement and assembly belong to one thread at a time: the caller's, or, while the leader builds, its watcher's,
- *         between whose start and join the caller does not touch them. What the watcher does to the store is meant for
- *         other threads.
+ *         between whose start and join the caller does not touch them, but for reading the place and the chosen of what it
+ *         builds: nothing is written there until it says that it has built. What the watcher does to the store is meant
+ *         for other threads.
  *         Until the agreement is done the old group is untouched. */
 #include "regroup/successor.h"
 
