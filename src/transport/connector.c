@@ -280,11 +280,11 @@ static void watched(void *context, int rank, tti_handle stream)
     tti_health_adopt(tti_mesh_health(c->m->mesh), rank, stream);
 }
 
-static void answered(void *context, int rank, int err)
+static void shut(void *context, int rank)
 {
     tti_connector *c = context;
 
-    tti_health_answered(tti_mesh_health(c->m->mesh), rank, err);
+    tti_health_is_shut(tti_mesh_health(c->m->mesh), rank);
 }
 
 static const char *whereabouts(void *context, int rank)
@@ -392,7 +392,7 @@ static tutti_status prepare(tti_connector *c)
     c->n_stripes = door->n_stripes;
     if (tti_mesh_health(m->mesh) != NULL) {
         config.hooks.watched = watched;
-        config.hooks.answered = answered;
+        config.hooks.shut = shut;
     }
     c->due = calloc((size_t)m->n_ranks, sizeof *c->due);
     c->to_watch = calloc((size_t)m->n_ranks, sizeof *c->to_watch);

@@ -35,6 +35,11 @@ static const char *whereabouts(void *context, int rank)
     return tti_mesh_whereabouts(context, rank);
 }
 
+static const tti_addr *addr_of(const void *context, int rank)
+{
+    return tti_mesh_addr(context, rank);
+}
+
 /* A port that stands in for the machine has processes of its own, of which the kernel knows nothing. */
 static bool has_processes(const tti_mesh *mesh)
 {
@@ -66,7 +71,7 @@ static tti_health_member member_of(const tti_mesh *mesh, int rank)
 static tutti_status begin_with(tti_mesh *mesh, int *hosts, tti_health_member *members)
 {
     tti_health_config config = { .port = mesh->port, .rank = mesh->rank, .n_ranks = mesh->n_ranks, .hosts = hosts,
-                                 .members = members, .whereabouts = whereabouts, .state_of = state_of,
+                                 .members = members, .whereabouts = whereabouts, .addr_of = addr_of, .state_of = state_of,
                                  .cause_of = tti_mesh_cause_of, .context = mesh };
     tutti_status      st = tti_health_read_env(&config.heartbeat_ms, &config.silent_ms);
     int               r;

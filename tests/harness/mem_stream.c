@@ -93,13 +93,13 @@ static void connect_ends(tt_mem_world *w, tti_handle handle)
     mem_host   *far_host = host_at(w, &h->far);
     tti_handle  twin;
 
-    if (h->host->isolated || (far_host != NULL && far_host->isolated)) {
+    if (h->host->isolated || (far_host != NULL && far_host->isolated) ||
+        (listener != NULL && listener->n_pending == 128)) { /* a queue that is full drops what comes */
         h->connect_ns = TTI_FOREVER; /* no answer, ever: the caller gives up */
         return;
     }
     h->connecting = false;
-    twin = listener != NULL && listener->n_pending < 128 ? tt_mem_new_handle(listener->host, STREAM)
-                                                         : TTI_NO_HANDLE;
+    twin = listener != NULL ? tt_mem_new_handle(listener->host, STREAM) : TTI_NO_HANDLE;
     if (twin == TTI_NO_HANDLE) {
         h->error = ECONNREFUSED;
         tt_mem_note(w, 'x', handle, 0);

@@ -209,11 +209,16 @@ static void put(tti_book *book, int rank, tti_said said, int64_t since_ns)
         book->changed(book->context, rank, before);
 }
 
-void tti_book_tick(tti_book *book, int64_t now_ns)
+int64_t tti_book_awake_ns(const tti_book *book, int64_t now_ns)
 {
     const int64_t gap_ns = now_ns - book->now_ns;
 
-    book->awake_ns += gap_ns < 2 * book->tick_ns ? gap_ns : 2 * book->tick_ns;
+    return book->awake_ns + (gap_ns < 2 * book->tick_ns ? gap_ns : 2 * book->tick_ns);
+}
+
+void tti_book_tick(tti_book *book, int64_t now_ns)
+{
+    book->awake_ns = tti_book_awake_ns(book, now_ns);
     book->now_ns = now_ns;
     atomic_store_explicit(&book->page->beat, atomic_load_explicit(&book->page->beat, memory_order_relaxed) + 1,
                           memory_order_relaxed);
@@ -295,9 +300,27 @@ void tti_book_has_died(tti_book *book, int rank, tti_end_cause cause)
            tti_said_of(stamp_now(book), TTI_LIFE_DEAD, (uint32_t)cause.kind << CAUSE_SHIFT | ((uint32_t)cause.value & 0xffff)));
 }
 
+/* Who has said so itself has said when, by its host's clock: that stays. */
 void tti_book_has_left(tti_book *book, int rank)
 {
-    finish(book, rank, tti_said_of(stamp_now(book), TTI_LIFE_LEFT, 0));
+    if (tti_said_life(tti_book_said(book, rank)) != TTI_LIFE_LEFT)
+        finish(book, rank, tti_said_of(stamp_now(book), TTI_LIFE_LEFT, 0));
+}
+
+/* The host's stamp and those of its ranks that left are of one clock. */
+bool tti_book_is_behind(const tti_book *book, int rank)
+{
+    const int host = book->hosts[rank];
+    int64_t   left_ms = 0;
+    int       r;
+
+    for (r = host; r < book->n_ranks; r++) {
+        const tti_said said = tti_book_said(book, r);
+
+        if (book->hosts[r] == host && tti_said_life(said) == TTI_LIFE_LEFT && tti_said_stamp_ms(said) > left_ms)
+            left_ms = tti_said_stamp_ms(said);
+    }
+    return left_ms > 0 && tti_book_stamp_ms(book, host) <= left_ms;
 }
 
 /* ---- what others say ------------------------------------------------------------------------------- */

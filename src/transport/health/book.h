@@ -56,6 +56,8 @@ void tti_book_judge_host(tti_book *book, int host, bool answers);
 
 void tti_book_has_died(tti_book *book, int rank, tti_end_cause cause);
 void tti_book_has_left(tti_book *book, int rank);
+/** Whether another of rank's host has left, and nobody there has spoken since. */
+bool tti_book_is_behind(const tti_book *book, int rank);
 
 /** What another rank of this host has written. */
 void tti_book_merge_page(tti_book *book, const tti_health_page *page);
@@ -79,6 +81,8 @@ int64_t           tti_book_stamp_ms(const tti_book *book, int host);
 tti_health_report tti_book_report(const tti_book *book, int rank);
 /** Since when it is not well, or when that last began. */
 int64_t           tti_book_since(const tti_book *book, int rank);
+/** How long this rank has been awake at now_ns, also between two ticks. */
+int64_t           tti_book_awake_ns(const tti_book *book, int64_t now_ns);
 bool              tti_book_is_lost(const tti_book *book, int rank);
 static inline bool tti_life_is_final(tti_life life)
 {

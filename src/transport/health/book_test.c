@@ -281,6 +281,32 @@ static void what_a_host_knows_is_known_elsewhere(void **state)
     close_book(&far);
 }
 
+/* Rank 2 says that it leaves, rank 3 of its host nothing, at first. What rank 0's clock shows does not count. */
+static void who_is_behind_has_not_spoken_since(void **state)
+{
+    rank_book far, leaver, stayer;
+
+    (void)state;
+    open_book(&far, 0, 0);
+    open_book(&leaver, 2, 0);
+    open_book(&stayer, 3, 0);
+    tell(&stayer, &far);
+    assert_false(tti_book_is_behind(&far.book, 3));
+    pass(&leaver, BEAT_MS, true, 'S');
+    tti_book_has_left(&leaver.book, 2);
+    tell(&leaver, &far);
+    pass(&far, 20 * BEAT_MS, true, 'S');
+    tti_book_has_left(&far.book, 2);
+    assert_true(tti_book_is_behind(&far.book, 3));
+    assert_false(tti_book_is_behind(&far.book, 1));
+    tti_book_tick(&stayer.book, START_NS + 3 * BEAT_MS * TTI_MS);
+    tell(&stayer, &far);
+    assert_false(tti_book_is_behind(&far.book, 3));
+    close_book(&far);
+    close_book(&leaver);
+    close_book(&stayer);
+}
+
 static void pages_of_one_host_are_joined(void **state)
 {
     rank_book speaker, other, far;
@@ -460,6 +486,7 @@ int main(void)
         cmocka_unit_test(joining_does_not_care_for_order),
         cmocka_unit_test(an_end_stays_and_the_better_word_of_it),
         cmocka_unit_test(what_a_host_knows_is_known_elsewhere),
+        cmocka_unit_test(who_is_behind_has_not_spoken_since),
         cmocka_unit_test(pages_of_one_host_are_joined),
         cmocka_unit_test(a_host_that_speaks_no_more_is_unreachable),
         cmocka_unit_test(a_claim_that_nobody_renews_is_void),

@@ -116,6 +116,7 @@ typedef struct tti_health_config {
     int64_t                  heartbeat_ms;
     int64_t                  silent_ms; /* 0: silence alone gives nobody up */
     const char *(*whereabouts)(void *context, int rank); /* "host 'n2', pid 40112" */
+    const tti_addr *(*addr_of)(const void *context, int rank); /* of a rank of another host: where its door is */
     /* What the kernel calls the state of the process behind a member's life: 'T', 't', 'R', ...; 0: unknown. */
     char (*state_of)(void *context, tti_handle life);
     /* How that process ended. */
@@ -138,14 +139,12 @@ void tti_health_stop(tti_health *health);
 /** Stop, wait for the thread's end, and free everything. NULL is fine. */
 void tti_health_close(tti_health *health);
 
-/** What makes a stream to a member of another host, which comes by tti_health_adopt() or not at all, while
- * tti_health_answered() tells how its door is; must not block.
+/** What makes a stream to a member of another host, which comes by tti_health_adopt(), or, if its door is shut,
+ * tti_health_is_shut() tells that, or nothing comes; must not block.
  * NULL: nobody does from here on; when this returns it is not being called. */
 void tti_health_set_dialer(tti_health *health, void (*dial)(void *context, int rank), void *context);
-/** What came of such an attempt: 0 when rank's kernel has taken the connection, -ECONNREFUSED when it refuses, -ECONNRESET
- * when it has ended again before it was anybody's, -ETIMEDOUT when there is no answer; else it proves nothing. Each attempt
- * comes to something. Any thread. */
-void tti_health_answered(tti_health *health, int rank, int err);
+/** Such an attempt was refused: nobody listens where rank did. Any thread. */
+void tti_health_is_shut(tti_health *health, int rank);
 /** A stream to or from rank's watch thread, which is this one's from here on. Any thread. */
 void tti_health_adopt(tti_health *health, int rank, tti_handle stream);
 /** Close such a stream that nobody wants, so that the other end does not take it for a death. */

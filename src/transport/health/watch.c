@@ -21,18 +21,9 @@
  *         touches no buffer of a user's, and makes nothing but the buffers of a new stream.
  *         Who leaves says goodbye, closes its door after that, and stays until the others have hung up, for a socket that
  *         is closed with unread bytes would take that back.
- * Proof   A stream that ends without a goodbye makes its rank a suspect, no more: a process that ends closes its streams, but
- *         so does a box on the way that has forgotten them, and then both ends live, accuse each other, and tell the others.
- *         So the suspect's door is knocked at, which is open from before anybody knew where until after its goodbye:
- *             its kernel refuses   nobody holds the door: the process has ended, as no goodbye came. (A queue that is
- *                                  full does not refuse, it lets the knocking go unanswered.)
- *             it answers           the process lives, also when it is stopped: the kernel answers for it
- *             nothing              its host has gone with it, as a container's network does. Whether there is nothing is
-                                  said by who has knocked, who may have been without a core himself
- *         The same holds of one that was out of reach, with the last stream long given up: refused, it is dead.
+ * Proof   A stream that ends without a goodbye makes its rank a suspect, no more. What proves its death stands in proof.c.
  * Fails   Whoever cannot be connected to is tried again, another rank of its host first, once a heartbeat. Without memory
  *         for a stream there is none: what it would have told comes later, by another. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -44,20 +35,15 @@
 enum {
     TALKS_MAX = 64,
     NEIGHBOURS = 4,    /* on either side, whose lives are polled */
-    POLLS_MAX = 1 + 2 * NEIGHBOURS + TALKS_MAX,
+    KNOCKS_MAX = TTI_SUSPECTS_MAX * TTI_KNOCKS_MAX,
+    POLLS_MAX = 1 + 2 * NEIGHBOURS + KNOCKS_MAX + TALKS_MAX,
     DISTANCES_MAX = 31,
     ALL_AT_ONCE = 64,  /* ranks of a host that are looked at every time; of more each time a part */
     SLOW_TICKS = 4,    /* from one look at what changes slowly to the next */
     GOODBYE_MS = 50,
-    ANSWERS_MAX = TALKS_MAX + DISTANCES_MAX, /* each is of a knock of this thread's, which takes them all when it wakes up */
-    AGAIN_MS = 100,  /* from an answer that was taken back to the next knock */
+    SHUT_MAX = DISTANCES_MAX, /* each is of a dial of this thread's, which takes them all when it wakes up */
+    AGAIN_MS = 100,    /* from what a door said to the next knock */
 };
-
-/* What came of a knock at a rank's door. */
-typedef struct answer {
-    int rank;
-    int err; /* 0: it is open */
-} answer;
 
 typedef struct arrival {
     int        rank;
@@ -76,11 +62,12 @@ struct tti_health {
     tti_talk           talks[TALKS_MAX];
     int                n_talks;
     tti_suspects       suspects;
-    tti_poll           set[POLLS_MAX];
+    tti_poll           set[POLLS_MAX]; /* bell, lives, knocks, talks */
     int                polled[2 * NEIGHBOURS]; /* whose lives are in it, from set[1] on */
     int                n_polled;
     unsigned           ticks;
     bool               looks_far; /* the others are to be judged */
+    bool               was_late;  /* the last wake-up was */
     int64_t            next_tick_ns;
     int64_t            dial_ns[DISTANCES_MAX];   /* not before */
     int                dial_turn[DISTANCES_MAX]; /* which of the host's ranks is next */
@@ -91,8 +78,8 @@ struct tti_health {
     tti_mutex lock; /* guards what follows */
     arrival   arrivals[TALKS_MAX];
     int       n_arrivals;
-    answer    answers[ANSWERS_MAX];
-    int       n_answers;
+    int       shut[SHUT_MAX]; /* ranks whose doors are */
+    int       n_shut;
     void (*dial)(void *context, int rank);
     void *dial_context;
 };
@@ -116,6 +103,8 @@ static void log_change(void *context, int rank, tti_life before)
     const char       *where = h->config.whereabouts(h->config.context, rank);
     char              text[TTI_HEALTH_TEXT_MAX];
 
+    if (rank == h->book.rank)
+        return;
     if (life == TTI_LIFE_WELL)
         tti_log(level_for(h, rank, before), "rank %d (%s) is heard again, after %.1f s", rank, where,
                 (double)(h->book.now_ns - tti_book_since(&h->book, rank)) / (double)TTI_SECOND);
@@ -192,7 +181,7 @@ static void end_talk(tti_health *h, int i)
     h->talks[i] = h->talks[--h->n_talks];
 }
 
-static void knock_at(tti_health *h, int rank)
+static void want_stream(tti_health *h, int rank)
 {
     tti_lock(&h->lock);
     if (h->dial != NULL)
@@ -200,85 +189,106 @@ static void knock_at(tti_health *h, int rank)
     tti_unlock(&h->lock);
 }
 
-static bool can_knock(tti_health *h)
+/* ---- suspects -------------------------------------------------------------------------------------- */
+
+/* Who leaves has nothing to say about others: of a rank that cut itself off, all that it would say is wrong. */
+static bool may_accuse(tti_health *h)
 {
-    bool can;
+    bool stays;
 
     tti_lock(&h->lock);
-    can = h->dial != NULL;
+    stays = h->dial != NULL;
     tti_unlock(&h->lock);
-    return can;
+    return stays && !is_closing(h);
 }
 
-static bool is_out_of_reach(const tti_health *h, int rank)
+static bool is_out_of_reach(tti_life life)
 {
-    const tti_life life = tti_said_life(tti_book_said(&h->book, rank));
-
     return life == TTI_LIFE_UNREACHABLE || life == TTI_LIFE_MUTE;
 }
 
-/* Its stream has ended, and it may have, too. A net that comes back resets what the other end gave up meanwhile: whoever is
- * still out of reach after that is no more than that. Who leaves cannot knock any more, and has nothing to say about others:
- * of a rank that cut itself off, all that it would say is wrong. */
-static void suspect(tti_health *h, int rank, bool in_time, int64_t after_ns)
+/* Its host's own word is that the process is there. */
+static bool is_held(tti_life life)
 {
-    const tti_suspect s = { .rank = rank, .ask_ns = h->book.awake_ns + after_ns, .in_time = in_time };
-
-    if (!is_closing(h) && !has_ended(h, rank) && can_knock(h))
-        (void)tti_suspects_add(&h->suspects, &s); /* without room: others find it, or it is out of reach after a while */
+    return life == TTI_LIFE_SILENT || life == TTI_LIFE_STOPPED || life == TTI_LIFE_PAUSED;
 }
 
-static void conclude_talk(tti_health *h, int i, tti_talk_end end)
+/* Silence is measured by it, also between two ticks. */
+static int64_t awake_now(const tti_health *h)
 {
-    const int rank = h->talks[i].rank;
-
-    end_talk(h, i);
-    if (end == TTI_TALK_GOODBYE)
-        tti_book_has_left(&h->book, rank);
-    else if (end == TTI_TALK_CUT || end == TTI_TALK_RESET)
-        suspect(h, rank, end == TTI_TALK_CUT || !is_out_of_reach(h, rank), 0);
+    return tti_book_awake_ns(&h->book, tti_port_now(h->port));
 }
 
-static void take_answer(tti_health *h, const answer *a)
+static tti_standing standing_of(const tti_health *h, int rank)
 {
-    const tti_end_cause  cut = { .kind = TTI_CAUSE_STREAM, .value = TTI_STREAM_CUT };
-    const tti_end_cause  refused = { .kind = TTI_CAUSE_STREAM, .value = TTI_STREAM_REFUSED };
-    tti_suspect          before;
-    const bool           was_suspect = tti_suspects_drop(&h->suspects, a->rank, &before);
+    const tti_suspect *suspect = tti_suspects_find(&h->suspects, rank);
+    const tti_life     life = tti_said_life(tti_book_said(&h->book, rank));
 
-    if (has_ended(h, a->rank) || a->err == 0)
-        return;
-    if (a->err == -ECONNREFUSED && (was_suspect || is_out_of_reach(h, a->rank)))
-        tti_book_has_died(&h->book, a->rank, refused);
-    else if (a->err == -ETIMEDOUT && was_suspect && before.in_time)
-        tti_book_has_died(&h->book, a->rank, cut);
-    else if (a->err == -ECONNRESET) /* it was open, and closed behind us */
-        suspect(h, a->rank, true, AGAIN_MS * TTI_MS);
-    else if (a->err != -ECONNREFUSED && was_suspect) /* no descriptor, no way there: later */
-        suspect(h, a->rank, before.in_time, AGAIN_MS * TTI_MS);
+    if (suspect != NULL)
+        return suspect->in_time && !suspect->answered && !is_held(life) ? TTI_STANDING_CUT : TTI_STANDING_DOUBTED;
+    if (!is_out_of_reach(life))
+        return TTI_STANDING_HEARD;
+    return tti_book_is_behind(&h->book, rank) ? TTI_STANDING_BEHIND : TTI_STANDING_AWAY;
 }
 
-static void take_answers(tti_health *h)
+/* Rank's door says something. */
+static void take_sign(tti_health *h, int rank, tti_sign sign)
 {
-    answer taken[ANSWERS_MAX];
-    int    i, n;
+    const tti_end_cause cut = { .kind = TTI_CAUSE_STREAM, .value = TTI_STREAM_CUT };
+    const tti_end_cause refused = { .kind = TTI_CAUSE_STREAM, .value = TTI_STREAM_REFUSED };
+    const tti_ruling    ruling = has_ended(h, rank) || !may_accuse(h) ? TTI_RULING_CLEAR : tti_rule(standing_of(h, rank), sign);
+
+    switch (ruling) {
+    case TTI_RULING_NOTHING: break;
+    case TTI_RULING_CLEAR: break;
+    case TTI_RULING_AGAIN: tti_suspects_again(&h->suspects, rank, awake_now(h) + AGAIN_MS * TTI_MS); return;
+    case TTI_RULING_LEFT: tti_book_has_left(&h->book, rank); break;
+    case TTI_RULING_DEAD_REFUSED: tti_book_has_died(&h->book, rank, refused); break;
+    case TTI_RULING_DEAD_SILENT: tti_book_has_died(&h->book, rank, cut); break;
+    }
+    tti_suspects_drop(&h->suspects, rank);
+}
+
+/* The doors that a dial has found shut. */
+static void take_shut(tti_health *h)
+{
+    int taken[SHUT_MAX];
+    int i, n;
 
     tti_lock(&h->lock);
-    n = h->n_answers;
-    memcpy(taken, h->answers, (size_t)n * sizeof *taken);
-    h->n_answers = 0;
+    n = h->n_shut;
+    memcpy(taken, h->shut, (size_t)n * sizeof *taken);
+    h->n_shut = 0;
     tti_unlock(&h->lock);
     for (i = 0; i < n; i++)
-        take_answer(h, &taken[i]);
+        take_sign(h, taken[i], TTI_SIGN_REFUSED);
 }
 
 static void see_to_suspects(tti_health *h)
 {
-    int rank;
+    const int64_t now_ns = awake_now(h);
+    tti_sign      sign;
+    int           rank;
 
-    while ((rank = tti_suspects_ask(&h->suspects, h->book.awake_ns)) >= 0)
-        knock_at(h, rank);
+    while ((rank = tti_suspects_turn(&h->suspects, now_ns, &sign)) >= 0)
+        take_sign(h, rank, sign);
 }
+
+/* A net that comes back resets what the other end gave up meanwhile: then silence proves nothing. */
+static void conclude_talk(tti_health *h, int i, tti_talk_end end)
+{
+    const int  rank = h->talks[i].rank;
+    const bool in_time = end == TTI_TALK_CUT || !is_out_of_reach(tti_said_life(tti_book_said(&h->book, rank)));
+
+    end_talk(h, i);
+    if (end == TTI_TALK_GOODBYE)
+        tti_book_has_left(&h->book, rank);
+    else if ((end == TTI_TALK_CUT || end == TTI_TALK_RESET) && !has_ended(h, rank) && may_accuse(h))
+        (void)tti_suspects_add(&h->suspects, rank, in_time, awake_now(h)); /* without room: others find it, or it is out of reach
+                                                                              after a while */
+}
+
+/* ---- streams to other hosts ------------------------------------------------------------------------ */
 
 static bool is_fresh(const tti_health *h, const tti_talk *talk)
 {
@@ -361,7 +371,7 @@ static void dial_one(tti_health *h, int k)
     rank = candidate(h, host, h->dial_turn[k]++);
     h->dial_ns[k] = h->book.now_ns + h->book.heartbeat_ns;
     if (rank >= 0)
-        knock_at(h, rank);
+        want_stream(h, rank);
 }
 
 /* Connect to those further on that nothing comes from. */
@@ -398,10 +408,12 @@ static void take_arrivals(tti_health *h)
     for (i = 0; i < n; i++) {
         if (h->port->ops->let_wait != NULL) /* a rank that is stopped reads nothing for as long as it is */
             h->port->ops->let_wait(h->port, taken[i].stream);
-        if (h->n_talks < TALKS_MAX && tti_talk_begin(&h->talks[h->n_talks], &h->book, taken[i].rank, taken[i].stream))
+        if (h->n_talks < TALKS_MAX && tti_talk_begin(&h->talks[h->n_talks], &h->book, taken[i].rank, taken[i].stream)) {
             h->n_talks++;
-        else
+            tti_suspects_drop(&h->suspects, taken[i].rank); /* its process has just proved itself */
+        } else {
             tti_health_refuse(h->port, taken[i].stream);
+        }
     }
 }
 
@@ -432,7 +444,7 @@ static void send_all(tti_health *h)
 static void wake_up(tti_health *h, int64_t now_ns)
 {
     const bool slowly = ++h->ticks % SLOW_TICKS == 2; /* soon after the beginning, too */
-    const bool was_away = now_ns - h->book.now_ns > 2 * h->book.tick_ns; /* what came meanwhile is not read yet */
+    const bool is_late = now_ns - h->book.now_ns > 2 * h->book.tick_ns;
     const bool many = h->n_members > ALL_AT_ONCE;
     int        i;
 
@@ -442,11 +454,14 @@ static void wake_up(tti_health *h, int64_t now_ns)
         if (i != h->own && (!many || ((unsigned)i + h->ticks) % SLOW_TICKS == 0))
             look_at_member(h, i, slowly || many);
     h->looks_far = h->looks_far || slowly;
-    if (h->looks_far && !was_away && h->n_far > 1) {
-        h->looks_far = false;
-        judge_others(h);
+    if (h->looks_far && h->n_far > 1) {
+        /* Who comes back from somewhere has not read what came meanwhile. Who was late the last time has, up to then. */
+        h->looks_far = is_late && !h->was_late;
+        if (!h->looks_far)
+            judge_others(h);
         dial_others(h);
     }
+    h->was_late = is_late;
     if (slowly)
         tti_book_lose_silent(&h->book);
 }
@@ -496,15 +511,28 @@ static void turn_talks(tti_health *h, const tti_poll *set)
     }
 }
 
+/* When to wake up at the latest. */
+static int64_t next_ns(const tti_health *h)
+{
+    const int64_t now_ns = tti_port_now(h->port), due_ns = tti_suspects_next_ns(&h->suspects);
+    const int64_t in_ns = due_ns - tti_book_awake_ns(&h->book, now_ns);
+
+    return due_ns == TTI_FOREVER || in_ns > h->next_tick_ns - now_ns ? h->next_tick_ns : now_ns + in_ns;
+}
+
+/* The goodbye of a rank comes before its door is shut: so knocks are polled before talks, and looked at behind them. */
 static void sleep_and_turn(tti_health *h)
 {
-    int n, i;
+    int n, i, knocks;
 
     h->set[0] = (tti_poll){ .handle = h->bell, .want = TTI_READ };
     n = fill_lives(h, 1, 1);
     n = fill_lives(h, -1, n);
     h->n_polled = n - 1;
-    h->port->ops->poll(h->port, h->set, n + fill_talks(h, h->set + n), h->next_tick_ns);
+    knocks = n;
+    n += tti_suspects_fill(&h->suspects, h->set + n);
+    h->port->ops->poll(h->port, h->set, n + fill_talks(h, h->set + n), next_ns(h));
+    tti_suspects_note(&h->suspects, h->set + knocks);
     if (h->set[0].got != 0)
         h->port->ops->bell_clear(h->port, h->bell);
     for (i = 0; i < h->n_polled; i++)
@@ -513,12 +541,17 @@ static void sleep_and_turn(tti_health *h)
     turn_talks(h, h->set + n);
 }
 
-/* Say goodbye, and wait until those who were told hang up. */
+/* Say goodbye, for those of the host that leave as well, too, and wait until those who were told hang up. */
 static void leave(tti_health *h)
 {
     const int64_t until_ns = tti_port_now(h->port) + GOODBYE_MS * TTI_MS;
     int           i;
 
+    tti_suspects_drop_all(&h->suspects);
+    tti_book_has_left(&h->book, h->book.rank);
+    for (i = 0; i < h->n_members; i++)
+        if (!has_ended(h, h->members[i].rank) && has_closed(&h->members[i]))
+            tti_book_has_left(&h->book, h->members[i].rank);
     for (i = h->n_talks - 1; i >= 0; i--)
         if (!tti_talk_say_last(&h->talks[i], h->port, &h->book, TTI_DIGEST_GOODBYE))
             end_talk(h, i);
@@ -539,7 +572,7 @@ void tti_health_run(tti_health *h)
         if (now_ns >= h->next_tick_ns)
             wake_up(h, now_ns);
         take_arrivals(h);
-        take_answers(h);
+        take_shut(h);
         see_to_suspects(h);
         send_all(h);
         sleep_and_turn(h);
@@ -638,6 +671,13 @@ static tutti_status copy_lists(tti_health *h, const tti_health_config *config)
     return TUTTI_OK;
 }
 
+static const tti_addr *addr_of(const void *context, int rank)
+{
+    const tti_health *h = context;
+
+    return h->config.addr_of(h->config.context, rank);
+}
+
 static tutti_status prepare(tti_health *h, const tti_health_config *config)
 {
     tutti_status st = tti_book_init(&h->book, config);
@@ -649,6 +689,9 @@ static tutti_status prepare(tti_health *h, const tti_health_config *config)
         return st;
     h->book.changed = log_change;
     h->book.context = h;
+    h->suspects.port = h->port;
+    h->suspects.context = h;
+    h->suspects.addr_of = addr_of;
     err = h->port->ops->bell_create(h->port, &h->bell);
     return err == 0 ? TUTTI_OK : tti_fail_errno(-err, "cannot create a bell");
 }
@@ -703,11 +746,11 @@ void tti_health_adopt(tti_health *h, int rank, tti_handle stream)
         tti_health_refuse(h->port, stream);
 }
 
-void tti_health_answered(tti_health *h, int rank, int err)
+void tti_health_is_shut(tti_health *h, int rank)
 {
     tti_lock(&h->lock);
-    if (h->n_answers < ANSWERS_MAX)
-        h->answers[h->n_answers++] = (answer){ rank, err };
+    if (h->n_shut < SHUT_MAX)
+        h->shut[h->n_shut++] = rank;
     tti_unlock(&h->lock);
     h->port->ops->bell_ring(h->port, h->bell);
 }

@@ -16,7 +16,7 @@
 #include "harness/mem_port.h"
 #include "transport/health/health.h"
 
-enum { RANKS_MAX = 8, BEAT_MS = 1000, SEEDS = 6, DOOR = 4000, DOOR_MS = 50 };
+enum { RANKS_MAX = 8, BEAT_MS = 1000, SEEDS = 6, DOOR = 4000, DOOR_MS = 50, GUESTS_MAX = 16, QUEUE = 128 };
 
 typedef struct sim sim;
 
@@ -25,12 +25,15 @@ typedef struct rank_port {
     tti_port  port; /* first: the two pointers convert both ways */
     tti_port *real;
     bool      frozen;
+    bool      is_full; /* it has no descriptor left */
+    int64_t   late_ms; /* each time that it waits it gets its core so much later */
 } rank_port;
 
 typedef struct sim_rank {
     sim             *s;
     int              rank;
     char             host[16];
+    tti_addr         at; /* its door */
     rank_port        door; /* of its watch thread */
     tti_health_page *page;
     _Atomic uint32_t closed;
@@ -40,6 +43,7 @@ typedef struct sim_rank {
     tti_health      *health;
     bool             ended; /* its watch thread has */
     bool             died;  /* its process has: nobody listens */
+    bool             turns_away; /* whoever comes: there are too many strangers */
     int              wanted[RANKS_MAX], n_wanted; /* whom the watch thread wants a stream to */
 } sim_rank;
 
@@ -94,8 +98,24 @@ static int poll_of(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
     tti_port *real = real_of(port);
     int       ready = real->ops->poll(real, set, n, deadline_ns);
 
+    if (((rank_port *)port)->late_ms > 0 && deadline_ns > 0)
+        real->ops->sleep_until(real, tti_port_now(real) + ((rank_port *)port)->late_ms * TTI_MS);
     (void)real_of(port); /* frozen meanwhile */
     return ready;
+}
+
+static int connect_of(tti_port *port, const tti_addr *to, tti_handle *handle_out)
+{
+    tti_port *real = real_of(port);
+
+    return ((rank_port *)port)->is_full ? -EMFILE : real->ops->connect(real, to, handle_out);
+}
+
+static int connect_result_of(tti_port *port, tti_handle handle)
+{
+    tti_port *real = real_of(port);
+
+    return real->ops->connect_result(real, handle);
 }
 
 static void close_of(tti_port *port, tti_handle handle)
@@ -128,6 +148,7 @@ static void bell_clear_of(tti_port *port, tti_handle bell)
 
 static const tti_port_ops rank_ops = {
     .name = "rank", .now_ns = now_of, .send = send_of, .recv = recv_of, .poll = poll_of, .close = close_of,
+    .connect = connect_of, .connect_result = connect_result_of,
     .bell_create = bell_create_of, .bell_ring = bell_ring_of, .bell_clear = bell_clear_of,
 };
 
@@ -145,28 +166,21 @@ static void wait_for(tti_port *port, tti_handle handle, uint8_t want)
     (void)port->ops->poll(port, &poll, 1, tti_port_now(port) + TTI_SECOND / 2);
 }
 
-static void tell(sim_rank *r, int rank, int err)
-{
-    if (!r->ended)
-        tti_health_answered(r->health, rank, err);
-}
-
 /* Connect, say who it is, and wait for the welcome: a process that does not run gives none. */
 static void call(sim_rank *r, int rank)
 {
     tti_port  *port = port_of(r);
-    tti_addr   at;
     tti_handle stream = TTI_NO_HANDLE;
     tti_part   who = { &r->rank, sizeof r->rank };
     char       word = 0;
-    int        n, err;
+    int        err;
 
-    CHECK(r->s, port->ops->resolve(port, r->s->ranks[rank].host, (uint16_t)(DOOR + rank), &at, 1, &n) == TUTTI_OK);
-    if (port->ops->connect(port, &at, &stream) != 0)
+    if (port->ops->connect(port, &r->s->ranks[rank].at, &stream) != 0)
         return;
     wait_for(port, stream, TTI_WRITE);
     err = port->ops->connect_result(port, stream);
-    tell(r, rank, err == -EINPROGRESS ? -ETIMEDOUT : err);
+    if (err == -ECONNREFUSED && !r->ended)
+        tti_health_is_shut(r->health, rank);
     if (err == 0 && port->ops->send(port, stream, &who, 1) > 0)
         wait_for(port, stream, TTI_READ);
     if (port->ops->recv(port, stream, &word, 1) == 1 && !r->ended)
@@ -175,39 +189,52 @@ static void call(sim_rank *r, int rank)
         port->ops->close(port, stream);
 }
 
-static void welcome(sim_rank *r, tti_handle listener)
+/* Who says who he is is welcome; who says nothing stays. False: there is nothing more to do with this one. */
+static bool serve(sim_rank *r, tti_handle guest)
 {
     tti_port      *port = port_of(r);
-    tti_handle     stream = port->ops->accept(port, listener, NULL);
     const tti_part word = { "w", 1 };
     int            who = -1;
+    const int64_t  n = port->ops->recv(port, guest, &who, sizeof who);
 
-    if (stream < 0)
-        return;
-    wait_for(port, stream, TTI_READ);
-    if (port->ops->recv(port, stream, &who, sizeof who) == sizeof who && !r->ended && !r->door.frozen &&
-        port->ops->send(port, stream, &word, 1) == 1)
-        tti_health_adopt(r->health, who, stream);
+    if (n == -EAGAIN && !r->turns_away)
+        return true;
+    if (n == sizeof who && !r->ended && port->ops->send(port, guest, &word, 1) == 1)
+        tti_health_adopt(r->health, who, guest);
     else
-        port->ops->close(port, stream);
+        port->ops->close(port, guest);
+    return false;
+}
+
+static bool is_open(const sim_rank *r)
+{
+    return !r->s->over && !r->died && !(r->ended && atomic_load(&r->closed) != 0);
 }
 
 static void doorman(void *arg)
 {
     sim_rank  *r = arg;
     tti_port  *port = port_of(r);
-    tti_handle listener;
-    tti_addr   at = { .family = TTI_ADDR_NONE }, bound;
-    int        n;
+    tti_poll   set[1 + GUESTS_MAX];
+    tti_handle listener, comer;
+    tti_addr   bound;
+    int        n = 1, i, kept;
 
-    CHECK(r->s, port->ops->resolve(port, r->host, (uint16_t)(DOOR + r->rank), &at, 1, &n) == TUTTI_OK);
-    CHECK(r->s, port->ops->listen(port, &at, 16, &bound, &listener) == 0);
-    while (!r->s->over && !r->died) {
-        tti_poll poll = { .handle = listener, .want = TTI_READ };
-
-        if (port->ops->poll(port, &poll, 1, tti_port_now(port) + DOOR_MS * TTI_MS) > 0)
-            welcome(r, listener);
+    CHECK(r->s, port->ops->listen(port, &r->at, 16, &bound, &listener) == 0);
+    while (is_open(r)) {
+        set[0] = (tti_poll){ .handle = r->door.frozen ? TTI_NO_HANDLE : listener, .want = TTI_READ };
+        (void)port->ops->poll(port, set, r->door.frozen ? 1 : n, tti_port_now(port) + DOOR_MS * TTI_MS);
+        if (r->door.frozen)
+            continue;
+        while (n <= GUESTS_MAX && (comer = port->ops->accept(port, listener, NULL)) >= 0)
+            set[n++] = (tti_poll){ .handle = comer, .want = TTI_READ };
+        for (i = kept = 1; i < n; i++)
+            if (serve(r, set[i].handle))
+                set[kept++] = set[i];
+        n = kept;
     }
+    for (i = 1; i < n; i++)
+        port->ops->close(port, set[i].handle);
     port->ops->close(port, listener);
 }
 
@@ -258,6 +285,13 @@ static tti_end_cause cause_of(void *context, tti_handle life)
     return s->ranks[r].cause;
 }
 
+static const tti_addr *addr_of(const void *context, int rank)
+{
+    const sim *s = context;
+
+    return &s->ranks[rank].at;
+}
+
 static const char *whereabouts(void *context, int rank)
 {
     const sim *s = context;
@@ -277,11 +311,13 @@ static void make_rank(sim *s, int rank)
 {
     sim_rank    *r = &s->ranks[rank];
     const size_t bytes = tti_health_page_bytes(s->n);
+    int          n;
 
     *r = (sim_rank){ .s = s, .rank = rank, .state = 'S' };
     s->hosts[rank] = rank / s->per_host * s->per_host;
     snprintf(r->host, sizeof r->host, "host%d", rank / s->per_host);
     r->door = (rank_port){ .port = { .ops = &rank_ops }, .real = tt_mem_host(s->world, r->host) };
+    assert_int_equal(port_of(r)->ops->resolve(port_of(r), r->host, (uint16_t)(DOOR + rank), &r->at, 1, &n), TUTTI_OK);
     r->page = aligned_alloc(128, bytes);
     assert_non_null(r->page);
     memset(r->page, 0, bytes);
@@ -294,7 +330,7 @@ static void make_health(sim *s, int rank)
     sim_rank         *r = &s->ranks[rank];
     tti_health_member members[RANKS_MAX];
     tti_health_config config = { .port = &r->door.port, .rank = rank, .n_ranks = s->n, .hosts = s->hosts, .members = members,
-                                 .heartbeat_ms = BEAT_MS, .whereabouts = whereabouts, .state_of = state_of,
+                                 .heartbeat_ms = BEAT_MS, .whereabouts = whereabouts, .addr_of = addr_of, .state_of = state_of,
                                  .cause_of = cause_of, .context = s };
     int               i;
 
@@ -315,6 +351,7 @@ static void narrator(void *arg)
     s->story(s);
     for (r = 0; r < s->n; r++) {
         s->ranks[r].door.frozen = false;
+        s->ranks[r].door.late_ms = 0;
         tti_health_stop(s->ranks[r].health);
     }
     s->over = true;
@@ -423,6 +460,22 @@ static void stop_rank(sim *s, int rank, bool on)
     s->ranks[rank].state = on ? 'T' : 'S';
 }
 
+static bool nobody_is_lost(const sim *s)
+{
+    int r;
+
+    for (r = 0; r < s->n; r++)
+        if (tti_health_verdicts(s->ranks[r].health) != 0)
+            return false;
+    return true;
+}
+
+static void leave(sim *s, int rank)
+{
+    atomic_store(&s->ranks[rank].closed, 1);
+    tti_health_stop(s->ranks[rank].health);
+}
+
 /* ---- stories ---- */
 
 static void nothing_happens(sim *s)
@@ -519,8 +572,7 @@ static void a_host_out_of_reach_comes_back(sim *s)
 static void who_leaves_is_not_dead(sim *s)
 {
     sleep_ms(s, 3 * BEAT_MS);
-    atomic_store(&s->ranks[0].closed, 1);
-    tti_health_stop(s->ranks[0].health);
+    leave(s, 0);
     CHECK(s, until_all_see(s, 0, -1, TTI_LIFE_LEFT, 1000) >= 0);
     port_of(&s->ranks[0])->ops->bell_ring(port_of(&s->ranks[0]), s->ranks[0].life); /* and its process ends */
     sleep_ms(s, 5 * BEAT_MS);
@@ -542,10 +594,164 @@ static void a_cut_stream_is_no_death(sim *s)
     stop_rank(s, 0, true); /* whose kernel answers for it */
     tt_mem_cut(s->world, "host0");
     sleep_ms(s, 2 * BEAT_MS);
-    for (i = 0; i < s->n; i++)
-        CHECK(s, tti_health_verdicts(s->ranks[i].health) == 0);
+    CHECK(s, nobody_is_lost(s));
     stop_rank(s, 0, false);
     sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, all_are_well(s));
+}
+
+/* The same, and the box needs a moment before it lets anything through: what asks first is lost. */
+static void a_knock_that_is_lost_is_no_death(sim *s)
+{
+    int i;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    for (i = 0; i < 3; i++) {
+        tt_mem_isolate(s->world, "host0", true);
+        tt_mem_cut(s->world, "host0");
+        sleep_ms(s, 200);
+        tt_mem_isolate(s->world, "host0", false);
+        sleep_ms(s, 3 * BEAT_MS);
+        CHECK(s, nobody_is_lost(s));
+        CHECK(s, all_are_well(s));
+    }
+}
+
+/* What was begun before the streams ended says nothing about what is so since: dials to those that are away are on their
+ * way, unanswered, when the net is back, and what was there before is reset. */
+static void a_knock_is_not_measured_by_a_dial(sim *s)
+{
+    int64_t away_ms;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    tt_mem_latency(s->world, 15 * TTI_MS);
+    for (away_ms = 2 * BEAT_MS + 300; away_ms < 2 * BEAT_MS + 800; away_ms += 70) {
+        tt_mem_isolate(s->world, "host0", true);
+        sleep_ms(s, away_ms);
+        tt_mem_isolate(s->world, "host0", false);
+        tt_mem_cut(s->world, "host0");
+        sleep_ms(s, 3 * BEAT_MS);
+        CHECK(s, nobody_is_lost(s));
+        CHECK(s, all_are_well(s));
+    }
+}
+
+/* Strangers come without pause: some of what is asked is let in and turned away, the rest is dropped. */
+static void a_crowded_door_is_no_death(sim *s)
+{
+    sleep_ms(s, 3 * BEAT_MS);
+    s->ranks[0].turns_away = true;
+    tt_mem_cut(s->world, "host0");
+    sleep_ms(s, 300);
+    tt_mem_isolate(s->world, "host0", true);
+    sleep_ms(s, 2 * BEAT_MS);
+    CHECK(s, nobody_is_lost(s));
+    tt_mem_isolate(s->world, "host0", false);
+    s->ranks[0].turns_away = false;
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, nobody_is_lost(s));
+    CHECK(s, all_are_well(s));
+}
+
+/* Who cannot ask knows nothing, and asks again, now and then. */
+static void who_cannot_knock_accuses_nobody(sim *s)
+{
+    int r;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    for (r = 0; r < s->n; r++)
+        s->ranks[r].door.is_full = true;
+    tt_mem_cut(s->world, "host0");
+    sleep_ms(s, 2 * BEAT_MS);
+    CHECK(s, nobody_is_lost(s));
+    end_rank(s, 0, (tti_end_cause){ TTI_CAUSE_SIGNAL, 9 }, true);
+    for (r = 0; r < s->n; r++)
+        s->ranks[r].door.is_full = false;
+    CHECK(s, until_all_see(s, 0, -1, TTI_LIFE_DEAD, 1000) >= 0);
+}
+
+/* Nobody opens the door of one that is stopped, and its kernel drops what comes when the queue is full. */
+static void a_full_queue_is_no_death(sim *s)
+{
+    tti_port  *port = tt_mem_host(s->world, "host9");
+    tti_handle crowd[QUEUE];
+    int        i;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    stop_rank(s, 0, true);
+    CHECK(s, until_all_see(s, 0, -1, TTI_LIFE_STOPPED, 6 * BEAT_MS) >= 0);
+    for (i = 0; i < QUEUE; i++)
+        CHECK(s, port->ops->connect(port, &s->ranks[0].at, &crowd[i]) == 0);
+    sleep_ms(s, 50);
+    tt_mem_cut(s->world, "host0");
+    sleep_ms(s, 2 * BEAT_MS);
+    CHECK(s, nobody_is_lost(s));
+    for (i = 0; i < QUEUE; i++)
+        port->ops->close(port, crowd[i]);
+    stop_rank(s, 0, false);
+    sleep_ms(s, 6 * BEAT_MS);
+    CHECK(s, all_are_well(s));
+}
+
+/* The one that speaks says goodbye before it knows of the other, and that one has nobody to say it to. */
+static void a_host_leaves_rank_by_rank(sim *s)
+{
+    const int first = s->n - s->per_host;
+    int       r;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    leave(s, first);
+    CHECK(s, until_all_see(s, first, first + 1, TTI_LIFE_LEFT, 200) >= 0);
+    for (r = first + 1; r < s->n; r++)
+        leave(s, r);
+    sleep_ms(s, 10 * BEAT_MS);
+    for (r = 0; r < first; r++) {
+        CHECK(s, tti_health_verdicts(s->ranks[r].health) == 0);
+        CHECK(s, seen_by(s, r, first + 1).life == TTI_LIFE_LEFT);
+    }
+}
+
+/* Both at once: the last word of the one that speaks has both. */
+static void a_host_leaves_as_one(sim *s)
+{
+    const int first = s->n - s->per_host;
+    int       r;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    for (r = s->n - 1; r >= first; r--)
+        atomic_store(&s->ranks[r].closed, 1);
+    for (r = first; r < s->n; r++)
+        tti_health_stop(s->ranks[r].health);
+    sleep_ms(s, 200);
+    for (r = 0; r < first; r++)
+        CHECK(s, seen_by(s, r, first + 1).life == TTI_LIFE_LEFT);
+}
+
+/* One that stays behind, and is heard, has not left when it dies. */
+static void who_stays_behind_can_die(sim *s)
+{
+    const int last = s->n - 1;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    leave(s, last - 1);
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, seen_by(s, 0, last).life == TTI_LIFE_WELL);
+    end_rank(s, last, (tti_end_cause){ TTI_CAUSE_SIGNAL, 9 }, true);
+    sleep_ms(s, BEAT_MS);
+    CHECK(s, seen_by(s, 0, last).life == TTI_LIFE_DEAD);
+}
+
+/* A quota of its processor lets it run late, every time. */
+static void who_is_always_late_judges_too(sim *s)
+{
+    s->ranks[0].door.late_ms = 250;
+    sleep_ms(s, 4 * BEAT_MS);
+    CHECK(s, all_are_well(s));
+    tt_mem_isolate(s->world, s->ranks[s->n - 1].host, true);
+    sleep_ms(s, 8 * BEAT_MS);
+    CHECK(s, seen_by(s, 0, s->n - 1).life == TTI_LIFE_UNREACHABLE);
+    tt_mem_isolate(s->world, s->ranks[s->n - 1].host, false);
+    sleep_ms(s, 6 * BEAT_MS);
     CHECK(s, all_are_well(s));
 }
 
@@ -616,6 +822,10 @@ static void leaving_is_no_death(void **state)
     run(3, 3, who_leaves_is_not_dead);
     run(4, 2, who_leaves_is_not_dead);
     run(4, 1, who_leaves_is_not_dead);
+    run(4, 2, a_host_leaves_rank_by_rank);
+    run(6, 2, a_host_leaves_rank_by_rank);
+    run(4, 2, a_host_leaves_as_one);
+    run(4, 2, who_stays_behind_can_die);
 }
 
 static void a_connection_is_no_process(void **state)
@@ -629,13 +839,33 @@ static void a_connection_is_no_process(void **state)
     run(6, 1, who_dies_out_of_reach_is_found_dead);
 }
 
+static void silence_is_no_proof(void **state)
+{
+    (void)state;
+    run(4, 2, a_knock_that_is_lost_is_no_death);
+    run(3, 1, a_knock_that_is_lost_is_no_death);
+    run(3, 1, a_knock_is_not_measured_by_a_dial);
+    run(4, 2, a_crowded_door_is_no_death);
+    run(3, 1, a_crowded_door_is_no_death);
+    run(4, 2, a_full_queue_is_no_death);
+    run(3, 1, who_cannot_knock_accuses_nobody);
+}
+
+static void lateness_is_no_absence(void **state)
+{
+    (void)state;
+    run(2, 1, who_is_always_late_judges_too);
+    run(4, 2, who_is_always_late_judges_too);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quiet_worlds_are_well),        cmocka_unit_test(deaths_flood),
         cmocka_unit_test(speakers_are_followed),        cmocka_unit_test(stopped_ranks_are_told_from_dead_ones),
         cmocka_unit_test(partitions_heal),              cmocka_unit_test(leaving_is_no_death),
-        cmocka_unit_test(a_connection_is_no_process),
+        cmocka_unit_test(a_connection_is_no_process),   cmocka_unit_test(silence_is_no_proof),
+        cmocka_unit_test(lateness_is_no_absence),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,8 +12,8 @@
  *         gathers. The end that was connected to looks at it meanwhile: no message can come by it before, so that what
  *         is to be read there is its end.
  * Watch   A stream for the watch threads is made as others are, but nobody asks whether it is welcome: it is no way, has
- *         no rivals, and whether it can be had concerns only who wants it, who asks again. Who wants it may want no more
- *         than to know whether the rank is there: so it is told what came of connecting.
+ *         no rivals, and whether it can be had concerns only who wants it, who asks again. One that ends on its way says
+ *         nothing about its rank: it may have been pushed out, as any that has not proved itself. A door that is shut does.
  * Silence The kernel asks a host that does not answer again after 1, 3, 7, ... 63 s. One that comes back may wait for a
  *         minute for that: so every AGAIN_MS the attempt is begun anew, for CONNECT_MS in all.
  * Refused A member listens from before its address is known to anybody until it has left the world, and a queue that is full
@@ -50,7 +50,6 @@ enum {
     WARN_MS = 10000
 };
 
-enum { NO_ANSWER_MS = 500 }; /* a round trip, or two if one is lost; and within the second in which a death is known */
 enum { AGAIN_MS = 2000, CONNECT_MS = 120000 }; /* the kernel, too, asks once more within the first */
 
 enum { STRIPE_SHIFT = 24 }; /* in a hello: the place of a connection stands above the rank */
@@ -72,7 +71,6 @@ typedef struct meeting {
     tti_addr      addr;     /* ours: where to; else from where */
     int           tries;    /* ours: that ended before their hello was over */
     int64_t       word_ns;  /* ours: when to say that nobody answers */
-    int64_t       silent_ns; /* ours, for a watch thread: when to tell it that there is no answer */
     int64_t       again_ns; /* ours, while it connects: when to begin anew */
     int64_t       over_ns;  /* and when it has failed */
     tti_handshake shake;
@@ -287,7 +285,6 @@ static void lose_unreachable(tti_greeter *g, int rank, const tti_addr *addr, int
 static void await_answer(const tti_greeter *g, meeting *m, const tti_addr *addr)
 {
     m->addr = *addr;
-    m->silent_ns = m->stripe == WATCH_STRIPE ? tti_deadline(g->config.port, NO_ANSWER_MS, 0) : TTI_FOREVER;
     m->again_ns = tti_deadline(g->config.port, AGAIN_MS, 0);
     m->over_ns = tti_deadline(g->config.port, CONNECT_MS, 0);
 }
@@ -316,11 +313,11 @@ void tti_greeter_connect(tti_greeter *g, int rank, const tti_addr *addr)
     (void)begin_connection(g, rank, 0, addr, 0);
 }
 
-/* The watch thread is told how a door is. */
+/* Connecting for the watch thread has failed. */
 static void tell_watch(const tti_greeter *g, int rank, int err)
 {
-    if (g->config.hooks.answered != NULL)
-        g->config.hooks.answered(g->config.hooks.context, rank, err);
+    if (err == -ECONNREFUSED && g->config.hooks.shut != NULL)
+        g->config.hooks.shut(g->config.hooks.context, rank);
 }
 
 /* 0, or what connecting failed with, which ends the meeting. */
@@ -351,31 +348,20 @@ static meeting *find_watch(const tti_greeter *g, int rank)
 void tti_greeter_watch(tti_greeter *g, int rank, const tti_addr *addr)
 {
     tti_port  *port = g->config.port;
-    meeting   *known = find_watch(g, rank);
     tti_handle stream = TTI_NO_HANDLE;
-    meeting   *m = NULL;
+    meeting   *m;
     int        err;
 
-    if (known != NULL && known->state == SHAKE) {
-        tell_watch(g, rank, 0); /* it has answered, and not ended since, as far as one can see: else that is told, too */
+    if (find_watch(g, rank) != NULL)
+        return;
+    err = port->ops->connect(port, addr, &stream);
+    m = err == 0 ? add_meeting(g, stream, rank, WATCH_STRIPE) : NULL;
+    if (m != NULL) {
+        await_answer(g, m, addr);
         return;
     }
-    if (known != NULL) {
-        err = connect_anew(g, known);
-        if (known->silent_ns == TTI_FOREVER) /* that was told, and is asked once more */
-            known->silent_ns = tti_deadline(port, NO_ANSWER_MS, 0);
-    } else {
-        err = port->ops->connect(port, addr, &stream);
-        m = err == 0 ? add_meeting(g, stream, rank, WATCH_STRIPE) : NULL;
-        if (err == 0 && m == NULL)
-            err = -ENOMEM;
-        if (m != NULL)
-            await_answer(g, m, addr);
-        else
-            port->ops->close(port, stream);
-    }
-    if (err != 0)
-        tell_watch(g, rank, err);
+    port->ops->close(port, stream);
+    tell_watch(g, rank, err);
 }
 
 bool tti_greeter_withdraw(tti_greeter *g, int rank)
@@ -421,11 +407,8 @@ static void end_broken(tti_greeter *g, meeting *m, int err)
     tti_cause  why;
 
     end_meeting(g, m);
-    if (watch) {
-        if (m->ours)
-            tell_watch(g, rank, err == 0 || err == -EPIPE ? -ECONNRESET : err);
+    if (watch)
         return;
-    }
     if (early) {
         (void)begin_connection(g, rank, stripe, &addr, tries + 1);
         return;
@@ -711,8 +694,6 @@ static void turn_meeting(tti_greeter *g, meeting *m)
                 lose_unreachable(g, rank, &m->addr, err);
             return;
         }
-        if (m->stripe == WATCH_STRIPE)
-            tell_watch(g, m->rank, 0);
         begin_shake(g, m);
     }
     if (m->state == SHAKE)
@@ -858,8 +839,6 @@ int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
             *until_ns_out = g->list[i]->word_ns;
         if (g->list[i]->state == CONNECT && g->list[i]->again_ns < *until_ns_out)
             *until_ns_out = g->list[i]->again_ns;
-        if (g->list[i]->state == CONNECT && g->list[i]->silent_ns < *until_ns_out)
-            *until_ns_out = g->list[i]->silent_ns;
     }
     n = g->n + fill_parties(g, set + g->n);
     set[n] = (tti_poll){ .handle = TTI_NO_HANDLE };
@@ -907,29 +886,6 @@ static void say_unanswered(tti_greeter *g)
     }
 }
 
-/* This thread may have had no core since the last poll: what counts is that nothing has come until now. */
-static bool is_unanswered(const tti_greeter *g, const meeting *m)
-{
-    tti_poll poll = { .handle = m->stream, .want = TTI_WRITE };
-
-    return g->config.port->ops->poll(g->config.port, &poll, 1, 0) == 0;
-}
-
-static void tell_of_silence(tti_greeter *g)
-{
-    const int64_t now_ns = tti_port_now(g->config.port);
-    int           i;
-
-    for (i = 0; i < g->n; i++) {
-        meeting *m = g->list[i];
-
-        if (m->state != CONNECT || now_ns < m->silent_ns || !is_unanswered(g, m))
-            continue;
-        m->silent_ns = TTI_FOREVER;
-        tell_watch(g, m->rank, -ETIMEDOUT);
-    }
-}
-
 /* Those that nobody has answered for long. */
 static void ask_again(tti_greeter *g)
 {
@@ -966,6 +922,5 @@ void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
         accept_all(g);
     dismiss_strangers(g);
     say_unanswered(g);
-    tell_of_silence(g);
     ask_again(g);
 }

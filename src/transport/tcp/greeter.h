@@ -24,10 +24,8 @@ typedef struct tti_greeter_hooks {
     void (*lost)(void *context, int rank, const tti_cause *why);
     /* A stream for the watch threads of both members, made here or there; it is the hook's. NULL: none is wanted. */
     void (*watched)(void *context, int rank, tti_handle stream);
-    /* What came of connecting for such a stream: 0, rank's kernel has taken it; -ECONNRESET, it has ended after that, before
-     * it was anybody's; -ETIMEDOUT, nothing has come for half a second, and something else may follow; else what connecting
-     * failed with. NULL: nobody wants to know. */
-    void (*answered)(void *context, int rank, int err);
+    /* Connecting for such a stream was refused: nobody listens where rank did. NULL: nobody wants to know. */
+    void (*shut)(void *context, int rank);
 } tti_greeter_hooks;
 
 typedef struct tti_greeter_config {
@@ -50,8 +48,8 @@ void tti_greeter_free(tti_greeter *greeter);
 
 /** Begin to connect to rank; opened or lost follows, perhaps at once. */
 void tti_greeter_connect(tti_greeter *greeter, int rank, const tti_addr *addr);
-/** Begin to make a stream for the watch threads, beside the way: answered follows, perhaps at once, then watched, or
- * nothing. One at a time to a rank. */
+/** Begin to make a stream for the watch threads, beside the way: watched follows, or shut, perhaps at once, or nothing. One at
+ * a time to a rank: one that is under way goes on, however long the way. */
 void tti_greeter_watch(tti_greeter *greeter, int rank, const tti_addr *addr);
 /** Give up an attempt at rank, if nothing has passed yet and it does not wait for ours: whether it was
  * given up. Neither opened nor lost follows then. */

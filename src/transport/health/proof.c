@@ -1,0 +1,46 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * proof.c - when a silence or a refusal proves that a rank of another host has ended: one table, and why.
+ *
+ * Why     A verdict is final and everybody's: whoever is declared dead is dead for the whole job. So what can also come about
+ *         while both ends live proves nothing, however often it comes.
+ * Stream  One that ends without a goodbye proves nothing by itself: a process that ends closes its streams, but so does a box
+ *         on the way that has forgotten them, and then both ends live, accuse each other, and tell the others. It makes its
+ *         rank a suspect, whose door is knocked at (suspects.c).
+ * Door    It is open from before anybody knew where until after the rank's goodbye. So:
+ *             refused   nobody holds the door: the process has ended, by a death or by leaving. (A queue that is full does
+ *                       not refuse, it drops what comes.)
+ *             open      the kernel has taken the connection: the process lives, also when it is stopped
+ *             ended     it was taken and has ended since: by the end of the process, or because strangers crowd the door and
+ *                       somebody had to go. The kernel there lives in any case, so that silence proves nothing from here on
+ *             silence   the host has gone, as a container's network goes with it; or what was asked was lost, or dropped at
+ *                       a door that is crowded. One packet is lost now and then, three in a row over a third of a second are
+ *                       not, where a stream has just ended that was well. Nothing else makes silence a proof, nor is it
+ *                       one of a rank that its own host says is stopped
+ *         A refusal of one whose streams have not ended proves nothing while its host speaks: it may have left, and whoever
+ *         speaks there will say so.
+ * Behind  Ranks of a host may leave together: the one that speaks says goodbye before it knows of the other, which has no
+ *         streams, and so tells nobody. When nothing has come from a host since a goodbye, who is refused there has left.
+ *
+ *                    open      ended     refused    silence    none
+ *         heard      -         -         -          -          -
+ *         away       -         -         dead       -          -
+ *         behind     -         -         left       -          -
+ *         cut        clear     again     dead       dead       again
+ *         doubted    clear     again     dead       again      again
+ */
+#include "transport/health/proof.h"
+
+static const unsigned char table[TTI_STANDINGS][TTI_SIGNS] = {
+    [TTI_STANDING_AWAY] = { [TTI_SIGN_REFUSED] = TTI_RULING_DEAD_REFUSED },
+    [TTI_STANDING_BEHIND] = { [TTI_SIGN_REFUSED] = TTI_RULING_LEFT },
+    [TTI_STANDING_CUT] = { TTI_RULING_CLEAR, TTI_RULING_AGAIN, TTI_RULING_DEAD_REFUSED, TTI_RULING_DEAD_SILENT,
+                           TTI_RULING_AGAIN },
+    [TTI_STANDING_DOUBTED] = { TTI_RULING_CLEAR, TTI_RULING_AGAIN, TTI_RULING_DEAD_REFUSED, TTI_RULING_AGAIN,
+                               TTI_RULING_AGAIN },
+};
+
+tti_ruling tti_rule(tti_standing standing, tti_sign sign)
+{
+    return (tti_ruling)table[standing][sign];
+}
