@@ -19,7 +19,7 @@
 #include <tutti/private.h>
 #include "harness/mem_port.h"
 
-enum { SIDES_MAX = 4, STRIPES = 3, SET_MAX = 160, TCP_PORT = 7000, SEEDS = 400 };
+enum { SIDES_MAX = 4, STRIPES = 3, SET_MAX = 160, TCP_PORT = 7000, SEEDS = 400, REST_MIN_MS = 20 };
 
 typedef struct scene scene;
 
@@ -55,6 +55,8 @@ struct scene {
     int           n_verdicts[3];
     int64_t       slice_ns; /* how often a member looks whether all is over */
     uint64_t      dice;
+    uint8_t       host[4];         /* where members listen */
+    const tti_secret *secret;      /* NULL: none */
     char          failure[256];
 };
 
@@ -159,10 +161,11 @@ static bool all_are_settled(const scene *s)
 
 static void open_side(side *me)
 {
-    const tti_addr     at = { .family = TTI_ADDR_IP4, .port = TCP_PORT };
-    tti_greeter_config config = { .port = me->port, .rank = me->rank, .n_ranks = me->scene->n,
+    tti_addr           at = { .family = TTI_ADDR_IP4, .port = me->scene->world != NULL ? TCP_PORT : 0 };
+    tti_greeter_config config = { .port = me->port, .secret = me->scene->secret, .rank = me->rank, .n_ranks = me->scene->n,
                                   .n_stripes = me->scene->n_stripes, .whereabouts = whereabouts, .hooks = { me, judge, opened, lost, watched, shut } };
 
+    memcpy(at.ip, me->scene->host, sizeof me->scene->host);
     check(me, me->port->ops->listen(me->port, &at, 16, &me->addr, &me->listener) == 0, "listen", -1);
     config.listener = me->listener;
     memset(config.scope, 7, sizeof config.scope);
@@ -527,6 +530,244 @@ static void a_silent_crowd_makes_room(void **state)
     assert_true(s.sides[0].opened_ns[1] < 4 * TTI_SECOND); /* nobody waits for the crowd to go */
 }
 
+/* ---- a member that is pushed out -------------------------------------------------------------------- */
+
+/* Rank 1's door, where the first connections are closed as those of strangers are when too many have come. */
+typedef struct door {
+    side             *me;
+    const tti_secret *secret;
+    int               n_pushed; /* how many are to be closed */
+    int               n_came;
+    tti_handle        stream;   /* of the one that talks; TTI_NO_HANDLE: none */
+    tti_hello         hello;
+} door;
+
+static int64_t step_hello(door *d)
+{
+    tti_port *port = d->me->port;
+    uint8_t   in[TTI_HELLO_SERVER_BYTES];
+    tti_part  part;
+    int64_t   n;
+
+    part.data = tti_hello_output(&d->hello, &part.size);
+    if (part.size > 0) {
+        n = port->ops->send(port, d->stream, &part, 1);
+        if (n > 0)
+            tti_hello_sent(&d->hello, (size_t)n);
+        return n;
+    }
+    n = port->ops->recv(port, d->stream, in, tti_hello_wants(&d->hello));
+    if (n > 0)
+        check(d->me, tti_hello_feed(&d->hello, in, (size_t)n) == TUTTI_OK, "a hello that is not believed", 0);
+    return n;
+}
+
+/* The client has said its last word, the proof, or with TLS the one behind it; the server has not read that. */
+static bool has_said_all(door *d)
+{
+    tti_poll poll = { .handle = d->stream, .want = TTI_READ };
+    size_t   bytes;
+
+    if (tti_hello_output(&d->hello, &bytes) != NULL)
+        return false;
+    if (tti_hello_seal(&d->hello) != TTI_SEAL_NONE ? !tti_hello_done(&d->hello)
+                                                   : tti_hello_wants(&d->hello) != TTI_HELLO_FINISH_BYTES)
+        return false;
+    return d->me->port->ops->poll(d->me->port, &poll, 1, 0) == 1;
+}
+
+static void open_door(door *d)
+{
+    tti_hello_config config = { .purpose = TTI_PURPOSE_PEER, .rank = (uint32_t)d->me->rank, .secret = d->secret };
+
+    d->stream = d->me->port->ops->accept(d->me->port, d->me->listener, NULL);
+    if (d->stream < 0) {
+        d->stream = TTI_NO_HANDLE;
+        return;
+    }
+    d->n_came++;
+    memset(config.scope, 7, sizeof config.scope);
+    tti_hello_begin(&d->hello, d->me->port, &config);
+}
+
+/* One step of the door; false: the greeter has it from now on. */
+static bool turn_door(door *d, int64_t until_ns)
+{
+    tti_poll poll = { .handle = d->stream != TTI_NO_HANDLE ? d->stream : d->me->listener, .want = TTI_READ };
+
+    if (d->stream == TTI_NO_HANDLE && d->n_came == d->n_pushed)
+        return false;
+    if (d->me->port->ops->poll(d->me->port, &poll, 1, until_ns) == 0)
+        return true;
+    if (d->stream == TTI_NO_HANDLE) {
+        open_door(d);
+        return true;
+    }
+    while (!has_said_all(d))
+        if (step_hello(d) <= 0)
+            return true;
+    d->me->port->ops->close(d->me->port, d->stream);
+    d->stream = TTI_NO_HANDLE;
+    return true;
+}
+
+static void pushing_main(void *arg)
+{
+    door        *d = arg;
+    side        *me = d->me;
+    const int64_t limit_ns = 9 * TTI_SECOND;
+
+    open_side(me);
+    while (me->scene->sides[0].way[1] < TTI_WAY_OPEN && turn_door(d, tti_port_now(me->port) + TTI_MS))
+        check(me, tti_port_now(me->port) < limit_ns, "nobody came", 0);
+    while (me->scene->sides[0].way[1] < TTI_WAY_OPEN && me->scene->failure[0] == '\0')
+        turn(me, tti_port_now(me->port) + TTI_MS);
+    close_side(me);
+}
+
+static void pushed_main(void *arg)
+{
+    side *me = arg;
+
+    open_side(me);
+    me->way[1] = TTI_WAY_MAKING;
+    tti_greeter_connect(me->greeter, 1, &me->scene->sides[1].addr);
+    while (me->way[1] == TTI_WAY_MAKING && me->scene->failure[0] == '\0')
+        turn(me, tti_port_now(me->port) + TTI_SECOND);
+    close_side(me);
+}
+
+/* What becomes of rank 0 where the first n_pushed of its connections are closed behind its proof. */
+static void push_out(scene *s, door *d, int n_pushed)
+{
+    int i;
+
+    *s = (scene){ .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
+    for (i = 0; i < 2; i++) {
+        s->sides[i] = (side){ .scene = s, .rank = i, .port = tt_mem_host(s->world, i == 0 ? "h0" : "h1") };
+        no_streams(&s->sides[i]);
+    }
+    s->sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    *d = (door){ .me = &s->sides[1], .n_pushed = n_pushed, .stream = TTI_NO_HANDLE };
+    tt_mem_spawn(s->world, "pushing", 0, pushing_main, d);
+    tt_mem_spawn(s->world, "pushed", 2 * TTI_SECOND, pushed_main, &s->sides[0]);
+    run_scene(s, 1);
+}
+
+/* Its proof was sent, and not read: it cannot know more than that, and lets the crowd pass before it tries again. */
+static void who_is_pushed_out_comes_again(void **state)
+{
+    scene s;
+    door  d;
+
+    (void)state;
+    push_out(&s, &d, 3);
+    assert_int_equal(d.n_came, 3);
+    assert_int_equal(s.sides[0].n_lost[1], 0);
+    assert_int_equal(s.sides[0].n_opened[1], 1);
+    assert_in_range(s.sides[0].opened_ns[1] - 2 * TTI_SECOND, 60 * TTI_MS, 400 * TTI_MS);
+}
+
+/* However often: that a rank has died is another's to say. */
+static void a_door_that_closes_is_no_death(void **state)
+{
+    scene s;
+    door  d;
+
+    (void)state;
+    push_out(&s, &d, 1000);
+    assert_in_range(d.n_came, 5, 20);
+    assert_int_equal(s.sides[0].n_lost[1], 1);
+    assert_int_equal(s.sides[0].why[1].status, TUTTI_E_NETWORK);
+    assert_null(strstr(s.sides[0].why[1].words, "died"));
+    assert_non_null(strstr(s.sides[0].why[1].words, "ended before they were welcomed"));
+}
+
+/* From the member's own address, so many in each millisecond, for a while: less than a hello takes push out all others. */
+typedef struct flood {
+    tti_port *port;
+    tti_addr  to;
+    int       rate;
+    int64_t   until_ns;
+} flood;
+
+static void flood_main(void *arg)
+{
+    enum { KEPT = 150 };
+    const flood *f = arg;
+    tti_handle   streams[KEPT];
+    int          i, n = 0;
+
+    for (i = 0; i < KEPT; i++)
+        streams[i] = TTI_NO_HANDLE;
+    while (tti_port_now(f->port) < f->until_ns) {
+        for (i = 0; i < f->rate; i++, n++) {
+            f->port->ops->close(f->port, streams[n % KEPT]);
+            if (f->port->ops->connect(f->port, &f->to, &streams[n % KEPT]) != 0)
+                streams[n % KEPT] = TTI_NO_HANDLE;
+        }
+        f->port->ops->sleep_until(f->port, tti_port_now(f->port) + TTI_MS);
+    }
+    for (i = 0; i < KEPT; i++)
+        f->port->ops->close(f->port, streams[i]);
+}
+
+static void floods_are_outlived(void **state)
+{
+    int rate;
+
+    (void)state;
+    for (rate = 8; rate <= 20; rate += 6) {
+        flood f = { .rate = rate, .until_ns = 2 * TTI_SECOND + 150 * TTI_MS };
+        scene s;
+
+        begin_scene(&s, (uint64_t)rate, 2);
+        tt_mem_latency(s.world, 2 * TTI_MS);
+        s.sides[0].wants_ns[1] = 2 * TTI_SECOND + 30 * TTI_MS;
+        f.port = tt_mem_host(s.world, "h0");
+        f.to = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+        tt_mem_spawn(s.world, "flood", 2 * TTI_SECOND, flood_main, &f);
+        run_scene(&s, (uint64_t)rate);
+        assert_int_equal(s.sides[0].n_lost[1], 0);
+        assert_int_equal(s.sides[0].n_opened[1], 1);
+        if (rate > 12) /* it was pushed out at least once */
+            assert_true(s.sides[0].opened_ns[1] > s.sides[0].wants_ns[1] + REST_MIN_MS * TTI_MS);
+    }
+}
+
+/* The same with TLS, which worlds of memory do not have: over loopback, all of it on this thread. */
+static void pushed_out_of_tls(void **state)
+{
+    const tti_secret secret = { .present = true, .seal = TTI_SEAL_KEY, .padded = { 1, 2, 3 } };
+    tti_port        *port = tti_port_system();
+    const int64_t    limit_ns = tti_deadline(port, 20000, 0);
+    scene            s = { .n = 2, .n_stripes = 1, .host = { 127, 0, 0, 1 }, .secret = &secret };
+    door             d = { .me = &s.sides[1], .secret = &secret, .n_pushed = 2, .stream = TTI_NO_HANDLE };
+    int              i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        s.sides[i] = (side){ .scene = &s, .rank = i, .port = port };
+        no_streams(&s.sides[i]);
+        open_side(&s.sides[i]);
+    }
+    s.sides[0].way[1] = TTI_WAY_MAKING;
+    tti_greeter_connect(s.sides[0].greeter, 1, &s.sides[1].addr);
+    while (s.sides[0].way[1] == TTI_WAY_MAKING && s.failure[0] == '\0' && tti_port_now(port) < limit_ns) {
+        turn(&s.sides[0], tti_port_now(port) + TTI_MS);
+        if (!turn_door(&d, tti_port_now(port) + TTI_MS))
+            turn(&s.sides[1], tti_port_now(port) + TTI_MS);
+    }
+    assert_string_equal(s.failure, "");
+    assert_int_equal(d.n_came, 2);
+    assert_int_equal(s.sides[0].n_lost[1], 0);
+    assert_int_equal(s.sides[0].n_opened[1], 1);
+    for (i = 0; i < 2; i++) {
+        close_side(&s.sides[i]);
+        close_streams(&s.sides[i], 1 - i);
+    }
+}
+
 /* Something in between takes what rank 0 sends to rank 1, says nothing, and closes. */
 typedef struct trap {
     tti_port *port;
@@ -782,6 +1023,10 @@ int main(void)
         cmocka_unit_test(strangers_disturb_nobody),
         cmocka_unit_test(a_slow_stranger_does_not_stay),
         cmocka_unit_test(a_silent_crowd_makes_room),
+        cmocka_unit_test(who_is_pushed_out_comes_again),
+        cmocka_unit_test(a_door_that_closes_is_no_death),
+        cmocka_unit_test(floods_are_outlived),
+        cmocka_unit_test(pushed_out_of_tls),
         cmocka_unit_test(who_waits_takes_the_place_of_a_lost_attempt),
         cmocka_unit_test(silence_is_told_of),
         cmocka_unit_test(an_attempt_can_be_withdrawn),

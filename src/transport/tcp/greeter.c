@@ -3,6 +3,7 @@
  * greeter.c - connecting, accepting, shaking hands.
  *
  *   connect: CONNECT --- connected ---> SHAKE --- welcomed ------------------> handed over
+ *                                        \--- closed before ---> REST --- after a pause ---> CONNECT
  *   accept:                             SHAKE --- asks ---> welcome it ------> handed over
  *                                                      \--> HELD --- our own attempt has won ---> closed
  *                                                                 \- our own attempt is lost --> welcome it
@@ -26,8 +27,10 @@
  *         not proved themselves go after STRANGER_MS, however they divide their bytes. With too many under way each newcomer
  *         takes the place of one of them (make_place()). One warning in WARN_MS tells
  *         of them, with how many others there were; the log at level debug has each.
- *         A member may be pushed out, too: an attempt of ours that ends before its hello is over is made again, TRIES
- *         times. Who has really ended refuses it then. */
+ *         A member may be pushed out, too, for as long as its proof has not been read, which it knows by the welcome alone: an
+ *         attempt of ours that ends before that is made again, TRIES times, each after a pause that others do not have.
+ *         Who has really ended refuses it then. That somebody closes all of them is no proof of its end, so the words for it
+ *         are the net's; whether it lives is for the watch threads to say. */
 #include "transport/tcp/greeter.h"
 
 #include <errno.h>
@@ -44,7 +47,9 @@ enum {
     ANYBODY = -1,
     STRANGER_MS = 30000, /* a member may be stopped, or have no core, for a while */
     STRANGERS_MAX = 64,
-    TRIES = 6,
+    TRIES = 10, /* with their rests less than a second, as a rule */
+    REST_MS = 20,
+    REST_MORE_MS = 80, /* at most, by chance */
     PAUSE_MS = 100,
     WORD_MS = 3000,
     WARN_MS = 10000
@@ -57,7 +62,7 @@ enum { WATCH_STRIPE = 0x7f }; /* that of a stream for the watch threads, which b
 
 _Static_assert((int)TTI_TCP_STRIPES_MAX < (int)WATCH_STRIPE, "places of connections differ from that of a watch's");
 
-typedef enum meeting_state { CONNECT, SHAKE, HELD, OVER } meeting_state;
+typedef enum meeting_state { REST, CONNECT, SHAKE, HELD, OVER } meeting_state;
 
 /* One connection on its way. */
 typedef struct meeting {
@@ -69,9 +74,9 @@ typedef struct meeting {
     bool          sealed;   /* it goes through TLS, whose handshake may be under way */
     int64_t       until_ns; /* an accepted one that has not proved itself by then goes */
     tti_addr      addr;     /* ours: where to; else from where */
-    int           tries;    /* ours: that ended before their hello was over */
+    int           tries;    /* ours: that ended before they were welcomed */
     int64_t       word_ns;  /* ours: when to say that nobody answers */
-    int64_t       again_ns; /* ours, while it connects: when to begin anew */
+    int64_t       again_ns; /* ours, while it connects or rests: when to begin anew */
     int64_t       over_ns;  /* and when it has failed */
     tti_handshake shake;
 } meeting;
@@ -290,7 +295,7 @@ static void await_answer(const tti_greeter *g, meeting *m, const tti_addr *addr)
 }
 
 /* False: the way is lost. */
-static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_addr *addr, int tries)
+static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_addr *addr)
 {
     tti_port  *port = g->config.port;
     tti_handle stream = TTI_NO_HANDLE;
@@ -299,7 +304,6 @@ static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_add
 
     if (m != NULL) {
         await_answer(g, m, addr);
-        m->tries = tries;
         m->word_ns = tti_deadline(port, WORD_MS, 0);
         return true;
     }
@@ -310,7 +314,7 @@ static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_add
 
 void tti_greeter_connect(tti_greeter *g, int rank, const tti_addr *addr)
 {
-    (void)begin_connection(g, rank, 0, addr, 0);
+    (void)begin_connection(g, rank, 0, addr);
 }
 
 /* Connecting for the watch thread has failed. */
@@ -368,7 +372,7 @@ bool tti_greeter_withdraw(tti_greeter *g, int rank)
 {
     meeting *m = find_ours(g, rank);
 
-    if (m == NULL || m->state != CONNECT || find_held(g, rank) != NULL)
+    if (m == NULL || m->state == SHAKE || find_held(g, rank) != NULL)
         return false;
     end_meeting(g, m);
     return true;
@@ -395,29 +399,70 @@ static void begin_shake(tti_greeter *g, meeting *m)
 
 /* ---- shaking hands ---- */
 
+static bool is_closing(int err)
+{
+    return err == 0 || err == -ECONNRESET || err == -EPIPE;
+}
+
+/* An attempt of ours has ended before it was welcomed: later again. */
+static void rest(tti_greeter *g, meeting *m)
+{
+    tti_port *port = g->config.port;
+    uint32_t  dice;
+
+    port->ops->random(port, &dice, sizeof dice);
+    port->ops->close(port, m->stream);
+    tti_handshake_release(&m->shake);
+    m->stream = TTI_NO_HANDLE;
+    m->sealed = false;
+    m->tries++;
+    m->again_ns = tti_deadline(port, REST_MS + dice % (REST_MORE_MS + 1), 0);
+    m->state = REST;
+}
+
+/* All attempts have ended like this one. */
+static void lose_unwelcome(tti_greeter *g, meeting *m, int err)
+{
+    char      text[TTI_ADDR_TEXT_MAX], reason[64];
+    tti_cause why;
+
+    tti_cause_set(&why, TUTTI_E_NETWORK,
+                  "rank %d cannot join rank %d (%s): %d connections to %s ended before they were welcomed, last: %s\n"
+                  "  next: see what it reported: strangers may crowd its port, or it may have given this rank up",
+                  g->config.rank, m->rank, where(g, m->rank), m->tries + 1, tti_addr_format(&m->addr, text, sizeof text),
+                  is_closing(err) ? "closed by the other side" : strerror_r(-err, reason, sizeof reason));
+    end_meeting(g, m);
+    lose(g, m->rank, &why);
+}
+
+/* The stream of one of ours has ended. Who waits for us meanwhile need not wait for another. */
+static void end_ours(tti_greeter *g, meeting *m, int err)
+{
+    if (m->tries < TRIES && find_held(g, m->rank) == NULL)
+        rest(g, m);
+    else
+        lose_unwelcome(g, m, err);
+}
+
 /* The stream has ended (err 0) or failed. */
 static void end_broken(tti_greeter *g, meeting *m, int err)
 {
     const int  rank = m->rank;
     const bool watch = m->stripe == WATCH_STRIPE;
-    const bool awaited = m->ours || rank != ANYBODY; /* the way is being made over this stream */
-    const bool early = m->ours && m->tries < TRIES && tti_handshake_in_hello(&m->shake);
-    const int  stripe = m->stripe, tries = m->tries;
-    const tti_addr addr = m->addr;
     tti_cause  why;
 
+    if (m->ours && !watch) {
+        end_ours(g, m, err);
+        return;
+    }
     end_meeting(g, m);
     if (watch)
         return;
-    if (early) {
-        (void)begin_connection(g, rank, stripe, &addr, tries + 1);
-        return;
-    }
-    if (!awaited) {
+    if (rank == ANYBODY) {
         tti_log(TTI_LOG_DEBUG, "a connection ended before its hello was over");
         return;
     }
-    if (err == 0 || err == -ECONNRESET || err == -EPIPE)
+    if (is_closing(err)) /* it was welcomed: the way was being made over it */
         tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) has left or died: it closed the connection to it",
                       rank, where(g, rank));
     else
@@ -469,7 +514,7 @@ static tti_attempt attempt_of(const meeting *own)
 {
     if (own == NULL)
         return TTI_ATTEMPT_NONE;
-    return own->state == CONNECT ? TTI_ATTEMPT_CALLS : TTI_ATTEMPT_TALKS;
+    return own->state == SHAKE ? TTI_ATTEMPT_TALKS : TTI_ATTEMPT_CALLS;
 }
 
 /* One more connection of a way that gathers is welcome, if it was made by whoever made the first. */
@@ -546,7 +591,7 @@ static void begin_party(tti_greeter *g, int rank, bool ours, const tti_addr *add
     for (i = 0; i < g->config.n_stripes; i++)
         p->streams[i] = TTI_NO_HANDLE;
     for (i = 1; ours && i < g->config.n_stripes; i++)
-        if (!begin_connection(g, rank, i, addr, 0))
+        if (!begin_connection(g, rank, i, addr))
             return;
 }
 
@@ -837,7 +882,7 @@ int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
             *until_ns_out = until_ns;
         if (g->list[i]->state == CONNECT && g->list[i]->word_ns < *until_ns_out)
             *until_ns_out = g->list[i]->word_ns;
-        if (g->list[i]->state == CONNECT && g->list[i]->again_ns < *until_ns_out)
+        if (g->list[i]->state <= CONNECT && g->list[i]->again_ns < *until_ns_out)
             *until_ns_out = g->list[i]->again_ns;
     }
     n = g->n + fill_parties(g, set + g->n);
@@ -886,6 +931,29 @@ static void say_unanswered(tti_greeter *g)
     }
 }
 
+/* Those that have rested. */
+static void try_again(tti_greeter *g)
+{
+    const int64_t now_ns = tti_port_now(g->config.port);
+    int           i, err;
+
+    for (i = 0; i < g->n; i++) {
+        meeting *m = g->list[i];
+
+        if (m->state != REST || now_ns < m->again_ns)
+            continue;
+        err = g->config.port->ops->connect(g->config.port, &m->addr, &m->stream);
+        if (err != 0) {
+            m->stream = TTI_NO_HANDLE;
+            lose_unreachable(g, m->rank, &m->addr, err);
+            continue;
+        }
+        m->state = CONNECT;
+        await_answer(g, m, &m->addr);
+        m->word_ns = tti_deadline(g->config.port, WORD_MS, 0);
+    }
+}
+
 /* Those that nobody has answered for long. */
 static void ask_again(tti_greeter *g)
 {
@@ -923,4 +991,5 @@ void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
     dismiss_strangers(g);
     say_unanswered(g);
     ask_again(g);
+    try_again(g);
 }

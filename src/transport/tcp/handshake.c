@@ -115,11 +115,6 @@ tutti_status tti_handshake_feed(tti_handshake *shake, const void *data, size_t b
     return st;
 }
 
-bool tti_handshake_in_hello(const tti_handshake *shake)
-{
-    return shake->state == HELLO;
-}
-
 bool tti_handshake_asks(const tti_handshake *shake)
 {
     return shake->state == ASKS;

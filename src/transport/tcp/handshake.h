@@ -55,8 +55,6 @@ bool tti_handshake_seals(const tti_handshake *shake);
 const tti_hello *tti_handshake_hello(const tti_handshake *shake);
 void tti_handshake_sealed(tti_handshake *shake);
 
-/** Whether the hello is not over yet. */
-bool tti_handshake_in_hello(const tti_handshake *shake);
 /** Server: the peer has proved itself, and waits for tti_handshake_welcome() or the end of the stream. */
 bool tti_handshake_asks(const tti_handshake *shake);
 void tti_handshake_welcome(tti_handshake *shake);
