@@ -178,6 +178,7 @@ tutti_status tti_tls_create(const tti_hello *hello, const tti_tls_io *io, tti_tl
     tls->client = config->client;
     tls->seal = tti_hello_seal(hello);
     tls->records_max = RECORDS_MAX;
+    tls->read = -EAGAIN; /* a handshake may fail before anything was read: 0 would be the end of the stream */
     tls->secret = *config->secret;
     memcpy(tls->transcript, hello->transcript, sizeof tls->transcript);
     snprintf(tls->who, sizeof tls->who, "%s", config->peer != NULL ? config->peer : "the peer");
@@ -253,25 +254,33 @@ static tutti_status fail_refused(const tti_tls *tls, const char *reason)
                     alert != NULL ? alert + strlen("alert ") : reason);
 }
 
+/* The peer's, and not a reason of our own: those of OpenSSL as a whole, "malloc failure", are larger numbers. */
+static bool is_alert(unsigned long error)
+{
+    const int reason = ERR_GET_REASON(error);
+
+    return ERR_GET_LIB(error) == ERR_LIB_SSL && reason >= SSL_AD_REASON_OFFSET && reason <= SSL_AD_REASON_OFFSET + UINT8_MAX;
+}
+
 /* code: SSL_get_error() of the call that failed. */
 static tutti_status fail_shake(tti_tls *tls, int code)
 {
     const long verdict = SSL_get_verify_result(tls->ssl);
     char       reason[128];
-    bool       is_alert;
+    bool       refused;
 
     tls->state = FAILED;
     if (tls->full || (code == SSL_ERROR_SYSCALL && tls->read <= 0) || (tls->read <= 0 && tls->read != -EAGAIN)) {
         ERR_clear_error();
         return fail_stream(tls);
     }
-    is_alert = ERR_GET_REASON(ERR_peek_last_error()) >= SSL_AD_REASON_OFFSET;
+    refused = is_alert(ERR_peek_last_error());
     tti_tls_reason(reason, sizeof reason);
-    if (tls->seal == TTI_SEAL_CERT && verdict != X509_V_OK && !is_alert)
+    if (tls->seal == TTI_SEAL_CERT && verdict != X509_V_OK && !refused)
         return fail_certificate(tls, verdict);
     if (tls->is_other_key)
         return tti_fail(TUTTI_E_AUTH, "%s has a key for another purpose, generation or world", tls->who);
-    if (code == SSL_ERROR_ZERO_RETURN || is_alert)
+    if (code == SSL_ERROR_ZERO_RETURN || refused)
         return fail_refused(tls, code == SSL_ERROR_ZERO_RETURN ? "closed" : reason);
     return tti_fail(TUTTI_E_AUTH, "the TLS handshake with %s failed: %s", tls->who, reason);
 }

@@ -284,6 +284,27 @@ static void changed_handshakes_fail(void **state)
         }
 }
 
+/* Here no algorithm is to be had: an end fails by itself before it has read anything, and must not say that the other has
+ * closed the connection. */
+static void an_own_failure_is_no_end_of_the_stream(void **state)
+{
+    pair         p;
+    tutti_status st;
+    bool         done;
+
+    (void)state;
+    greet(&p, &by_key);
+    begin(&p.client);
+    assert_int_equal(EVP_set_default_properties(NULL, "provider=nobody"), 1);
+    st = tti_tls_shake(p.client.tls, &done);
+    assert_int_equal(EVP_set_default_properties(NULL, NULL), 1);
+    assert_int_equal(st, TUTTI_E_AUTH);
+    assert_null(strstr(tutti_last_error(), "closed the connection"));
+    assert_non_null(strstr(tutti_last_error(), "the TLS handshake with the server failed"));
+    assert_null(strstr(tutti_last_error(), "no reason given"));
+    end_pair(&p);
+}
+
 static void plain_bytes_are_no_handshake(void **state)
 {
     pair p;
@@ -653,6 +674,7 @@ int main(void)
         cmocka_unit_test(pieces_of_one_byte_are_enough),
         cmocka_unit_test(keys_are_for_one_purpose_and_connection),
         cmocka_unit_test(changed_handshakes_fail),
+        cmocka_unit_test(an_own_failure_is_no_end_of_the_stream),
         cmocka_unit_test(plain_bytes_are_no_handshake),
         cmocka_unit_test(changed_records_are_never_handed_out),
         cmocka_unit_test(records_come_once_and_in_order),
