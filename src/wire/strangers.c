@@ -7,17 +7,14 @@
  * How     The oldest stranger from where the newcomer comes goes, or from one of two addresses that are drawn, whichever has
  *         more of them. So a flood drops its own, and whoever comes from elsewhere has time.
  *         To draw looks at two of them only, and no list of addresses is kept; a flood is drawn almost always, for it is
- *         almost all that stands there. (The store has thousands of them, and keeps such lists: store_half_open.c.) */
+ *         almost all that stands there. What an
+ *         address is for this is said by base/addr_source.h. (The store has thousands of them, and keeps such lists: store_half_open.c.) */
 #include "wire/strangers.h"
 
-#include <string.h>
+#include <stddef.h>
+#include "base/addr_source.h"
 
 enum { DRAWS = 2 };
-
-static bool is_from(const tti_addr *a, const tti_addr *b)
-{
-    return a->family == b->family && memcmp(a->ip, b->ip, sizeof a->ip) == 0;
-}
 
 /* The strangers from addr: how many, and the oldest. */
 static int count_from(const tti_strangers *crowd, const tti_addr *addr, int *oldest_out)
@@ -27,7 +24,7 @@ static int count_from(const tti_strangers *crowd, const tti_addr *addr, int *old
     for (i = crowd->n - 1; i >= 0; i--) {
         const tti_addr *from = crowd->stranger_at(crowd->context, i);
 
-        if (from == NULL || !is_from(from, addr))
+        if (from == NULL || !tti_addr_same_source(from, addr))
             continue;
         *oldest_out = i;
         n++;
