@@ -35,6 +35,7 @@ struct tti_filter { /* first member of every implementation */
     /* The socket, past the filter; attach() sets them. */
     int64_t (*raw_send)(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts);
     int64_t (*raw_recv)(tti_port *port, tti_handle handle, void *out, size_t bytes);
+    int (*raw_poll)(tti_port *port, tti_poll *set, int n, int64_t deadline_ns);
 };
 
 /** How many filters there are; a hint but to the thread that attached one, or was handed its stream. */

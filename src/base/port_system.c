@@ -198,6 +198,7 @@ static int system_attach_filter(tti_port *port, tti_handle handle, tti_filter *f
     (void)port;
     filter->raw_send = tti_socket_send;
     filter->raw_recv = tti_socket_recv;
+    filter->raw_poll = poll_sockets;
     return tti_filter_attach(handle, filter) ? 0 : -ENOMEM;
 }
 

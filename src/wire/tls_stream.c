@@ -9,7 +9,8 @@
  *         BATCH_BYTES, and none while anything is left in out.
  * Taken   A record cannot be taken back, and the user must not be told that all is sent before the socket has it: nobody
  *         would ask for room again. So as long as something of out is left one byte of what it holds is not counted. The
- *         user then waits for room and sends the rest, whose first byte is passed over.
+ *         user then waits for room and sends the rest, whose first byte is passed over. A byte that comes alone cannot be
+ *         told of in part: so it is taken only where the socket says that it has room.
  * More    What was read ahead makes the handle ready without a poll. It is known after every recv: one that was not
  *         filled has emptied the socket, too.
  * Lock    One per stream: poll, on one thread, and send or recv, on another, may come at once. What is under it never
@@ -172,6 +173,24 @@ static int64_t send_parts(stream *s, const tti_part *parts, int n_parts)
     return total;
 }
 
+static bool is_lone_byte(const tti_part *parts, int n_parts)
+{
+    size_t total = 0;
+    int    i;
+
+    for (i = 0; i < n_parts && total <= 1; i++)
+        total += parts[i].size;
+    return total == 1;
+}
+
+/* A socket that says so takes a small record as a whole. */
+static bool has_room(const stream *s)
+{
+    tti_poll set = { .handle = s->base.handle, .want = TTI_WRITE };
+
+    return s->base.raw_poll(s->port, &set, 1, 0) == 1;
+}
+
 static int64_t stream_send(tti_filter *base, const tti_part *parts, int n_parts)
 {
     stream *s = (stream *)base;
@@ -182,7 +201,7 @@ static int64_t stream_send(tti_filter *base, const tti_part *parts, int n_parts)
         sent = -ENOTCONN;
     else if (!flush(s))
         sent = s->broken;
-    else if (s->out.size == 0)
+    else if (s->out.size == 0 && (s->held > 0 || !is_lone_byte(parts, n_parts) || has_room(s)))
         sent = send_parts(s, parts, n_parts);
     tti_unlock(&s->lock);
     return sent;

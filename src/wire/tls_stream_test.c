@@ -258,6 +258,33 @@ static void poll_tells_of_what_was_read_ahead(void **state)
     port->ops->close(port, e.client);
 }
 
+/* What the socket has not taken is not told as sent: not even a single byte, as stands at the end of a stripe. */
+static void a_lone_byte_waits_for_room(void **state)
+{
+    static char    junk[1 << 16];
+    tti_port      *port = tti_port_system();
+    const tti_part byte = { "!", 1 };
+    tti_poll       set;
+    ends           e = { 0 };
+    ssize_t        n;
+
+    (void)state;
+    assert_int_equal(meet(&e, &sealed, &sealed), TUTTI_OK);
+    narrow(e.client);
+    assert_int_equal(port->ops->send(port, e.client, &byte, 1), 1);
+    for (n = sizeof junk; n > 0;) { /* past the filter, until nothing fits any more */
+        n = send(e.client, junk, (size_t)n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        n = n < 0 && errno == EAGAIN ? 0 : (ssize_t)sizeof junk;
+    }
+    assert_int_equal(port->ops->send(port, e.client, &byte, 1), -EAGAIN);
+    assert_int_equal(port->ops->send(port, e.client, &(tti_part){ "", 0 }, 1), 0);
+    set = (tti_poll){ .handle = e.client, .want = TTI_WRITE };
+    while (port->ops->poll(port, &set, 1, 0) == 0)
+        assert_true(recv(e.server, junk, sizeof junk, 0) > 0);
+    assert_int_equal(port->ops->send(port, e.client, &byte, 1), 1);
+    close_ends(&e);
+}
+
 /* A peer that is gone without a word, as after kill -9. */
 static void an_end_is_an_end(void **state)
 {
@@ -416,6 +443,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(much_passes_through_little_room),
         cmocka_unit_test(poll_tells_of_what_was_read_ahead),
+        cmocka_unit_test(a_lone_byte_waits_for_room),
         cmocka_unit_test(an_end_is_an_end),
         cmocka_unit_test(what_is_slipped_in_is_found),
         cmocka_unit_test(ends_that_differ_both_say_so),
