@@ -60,7 +60,7 @@ tutti_status tti_engine_create(tti_port *port, const tti_secret *secret,
     tti_store_queues_init(&engine->queues, port);
     tti_map_init(&engine->waiters, port);
     tti_map_init(&engine->poppers, port);
-    tti_map_init(&engine->shares, port);
+    tti_half_open_init(engine);
     *engine_out = engine;
     return TUTTI_OK;
 }
@@ -94,7 +94,7 @@ static void tell_of_dropped(tti_engine *engine, const tti_engine_conn *conn, int
     tti_log(TTI_LOG_WARN,
             "store: %s has not proved that it belongs to the job, and makes room for another one (%" PRIu64
             " more before; %zu connections, %zu of them not proved)",
-            conn->from, engine->n_unsaid, engine->n_conns, engine->n_half_open + engine->n_spoken);
+            conn->from, engine->n_unsaid, engine->n_conns, tti_half_open_count(engine));
     engine->n_unsaid = 0;
     engine->warn_ns = now_ns + WARN_NS;
 }
@@ -110,29 +110,30 @@ static bool drop_stranger(tti_engine *engine, int64_t now_ns, tti_engine_conn *v
     return true;
 }
 
-bool tti_engine_relieve(tti_engine *engine, int64_t now_ns)
+bool tti_engine_relieve(tti_engine *engine, int64_t now_ns, size_t unproven_max)
 {
-    tti_engine_conn *newest = engine->last_half_open, *victim;
+    tti_engine_conn *newest = engine->silent.last, *victim;
 
-    if (engine->n_half_open + engine->n_spoken < 2 || newest == NULL)
+    if (tti_half_open_count(engine) <= unproven_max || newest == NULL)
         return false;
-    victim = tti_half_open_victim(engine, newest->from);
+    victim = tti_half_open_victim(engine, &newest->source);
     if (victim == newest)
-        victim = engine->half_open != newest ? engine->half_open : engine->spoken;
+        victim = engine->silent.first != newest ? engine->silent.first : engine->spoken.first;
     return drop_stranger(engine, now_ns, victim);
 }
 
-tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const char *from,
+tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const char *from, const tti_addr *at,
                                    void *owner)
 {
+    const tti_addr_source source = tti_addr_source_of(at);
     tti_hello_config config = { .client = false,
                                 .purpose = TTI_PURPOSE_STORE,
                                 .rank = TTI_HELLO_NO_RANK,
                                 .secret = &engine->secret };
     tti_engine_conn *conn;
 
-    if ((engine->n_conns >= engine->limits.conns_max || engine->n_half_open + engine->n_spoken >= engine->limits.half_open_max) &&
-        !drop_stranger(engine, now_ns, tti_half_open_victim(engine, from))) {
+    if ((engine->n_conns >= engine->limits.conns_max || tti_half_open_count(engine) >= engine->limits.half_open_max) &&
+        !drop_stranger(engine, now_ns, tti_half_open_victim(engine, &source))) {
         tti_log(TTI_LOG_INFO, "store: refused %s: %zu connections, all of them of the job", from, engine->n_conns);
         return NULL;
     }
@@ -140,6 +141,7 @@ tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const cha
     if (conn == NULL)
         return NULL;
     snprintf(conn->from, sizeof conn->from, "%s", from);
+    conn->source = source;
     conn->owner = owner;
     conn->hello_until_ns = now_ns + engine->limits.hello_ns;
     config.peer = conn->from;
@@ -206,7 +208,7 @@ void tti_engine_conn_end(tti_engine *engine, tti_engine_conn *conn)
     tti_log(TTI_LOG_INFO, "store: closing %s: %s", conn->from, tutti_last_error());
     conn->closing = true;
     tti_engine_wait_end(engine, conn); /* nothing shall be handed to it any more */
-    tti_half_open_leave(engine, conn);
+    tti_half_open_leave(conn);
     tti_engine_conn_dirty(engine, conn);
 }
 
@@ -215,7 +217,7 @@ void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn)
     tti_engine_wait_end(engine, conn);
     queue_remove(&engine->ready, conn, QUEUE_READY);
     queue_remove(&engine->dirty, conn, QUEUE_DIRTY);
-    tti_half_open_leave(engine, conn);
+    tti_half_open_leave(conn);
     engine->n_conns--;
     engine->input_bytes -= conn->in.size + conn->wire_in.size;
     engine->output_bytes -= conn->out_counted;
@@ -258,9 +260,9 @@ static void end_hello(tti_engine *engine, tti_engine_conn *conn)
     tti_engine_conn_end(engine, conn);
 }
 
-static void open_conn(tti_engine *engine, tti_engine_conn *conn)
+static void open_conn(tti_engine_conn *conn)
 {
-    tti_half_open_leave(engine, conn);
+    tti_half_open_leave(conn);
     conn->open = true;
     tti_hello_release(&conn->hello);
 }
@@ -279,19 +281,18 @@ static void serve_hello(tti_engine *engine, tti_engine_conn *conn)
     consume(engine, conn, bytes);
     data = tti_hello_output(&conn->hello, &bytes);
     if (bytes > 0) {
-        if (tti_buffer_append(&conn->out, data, bytes) != TUTTI_OK) {
+        if (tti_half_open_spoke(engine, conn) != TUTTI_OK || tti_buffer_append(&conn->out, data, bytes) != TUTTI_OK) {
             tti_engine_conn_end(engine, conn);
             return;
         }
         tti_engine_count_output(engine, conn);
-        tti_half_open_spoke(engine, conn);
         tti_hello_sent(&conn->hello, bytes);
         tti_engine_conn_dirty(engine, conn);
     }
     if (!tti_hello_done(&conn->hello))
         return;
     if (tti_hello_seal(&conn->hello) == TTI_SEAL_NONE)
-        open_conn(engine, conn);
+        open_conn(conn);
     else if (tti_engine_tls_begin(conn) != TUTTI_OK)
         tti_engine_conn_end(engine, conn);
 }
@@ -304,7 +305,7 @@ static void serve_tls(tti_engine *engine, tti_engine_conn *conn)
     if (tti_engine_tls_input(engine, conn, &open) != TUTTI_OK)
         tti_engine_conn_end(engine, conn);
     else if (open && !conn->open)
-        open_conn(engine, conn);
+        open_conn(conn);
 }
 
 /* Bytes that the driver has not sent yet. */
@@ -389,35 +390,34 @@ void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *dat
 
 int64_t tti_engine_deadline(const tti_engine *engine)
 {
-    const int64_t silent = engine->half_open != NULL ? engine->half_open->hello_until_ns : TTI_FOREVER;
-    const int64_t spoken = engine->spoken != NULL ? engine->spoken->hello_until_ns : TTI_FOREVER;
+    const int64_t silent = engine->silent.first != NULL ? engine->silent.first->hello_until_ns : TTI_FOREVER;
+    const int64_t spoken = engine->spoken.first != NULL ? engine->spoken.first->hello_until_ns : TTI_FOREVER;
 
     return silent < spoken ? silent : spoken;
 }
 
-static void end_late(tti_engine *engine, int64_t now_ns, tti_engine_conn *const *oldest)
+static void end_late(tti_engine *engine, int64_t now_ns, const tti_half_open_crowd *crowd)
 {
-    while (*oldest != NULL && (*oldest)->hello_until_ns <= now_ns) {
+    while (crowd->first != NULL && crowd->first->hello_until_ns <= now_ns) {
         tti_fail(TUTTI_E_TIMEOUT, "no hello within %lld ms",
                  (long long)(engine->limits.hello_ns / TTI_MS));
-        tti_engine_conn_end(engine, *oldest);
+        tti_engine_conn_end(engine, crowd->first);
     }
 }
 
 void tti_engine_tick(tti_engine *engine, int64_t now_ns)
 {
-    end_late(engine, now_ns, &engine->half_open);
+    end_late(engine, now_ns, &engine->silent);
     end_late(engine, now_ns, &engine->spoken);
 }
 
 tti_engine_conn *tti_engine_next(tti_engine *engine)
 {
-    tti_engine_conn *conn = dequeue(&engine->dirty, QUEUE_DIRTY);
+    tti_engine_conn *conn;
 
-    if (conn != NULL && conn->tls != NULL && !conn->closing && tti_engine_tls_output(conn) != TUTTI_OK) {
-        tti_engine_conn_end(engine, conn);
-        conn = dequeue(&engine->dirty, QUEUE_DIRTY); /* there is one: that, if no other */
-    }
+    while ((conn = dequeue(&engine->dirty, QUEUE_DIRTY)) != NULL && conn->tls != NULL && !conn->closing &&
+           tti_engine_tls_output(conn) != TUTTI_OK)
+        tti_engine_conn_end(engine, conn); /* it comes again, as one that is closing; others first */
     return conn;
 }
 
@@ -469,9 +469,9 @@ size_t tti_engine_n_conns(const tti_engine *engine)
     return engine->n_conns;
 }
 
-size_t tti_engine_n_half_open(const tti_engine *engine)
+size_t tti_engine_n_unproven(const tti_engine *engine)
 {
-    return engine->n_half_open + engine->n_spoken;
+    return tti_half_open_count(engine);
 }
 
 size_t tti_engine_n_keys(const tti_engine *engine)

@@ -29,7 +29,7 @@ typedef struct tti_engine_conn tti_engine_conn;
 /** Zero fields mean the default in brackets. */
 typedef struct tti_engine_limits {
     size_t  conns_max;        /* connections (16384) */
-    size_t  half_open_max;    /* of them, before their hello is done (12288) */
+    size_t  half_open_max;    /* of them, that have not proved themselves: silent or not (12288) */
     size_t  stored_bytes_max; /* keys and values (4 GiB) */
     size_t  input_bytes_max;  /* of requests that are not complete yet, all connections (1 GiB) */
     int64_t hello_ns;         /* from the connection to the end of its hello (10 s) */
@@ -49,13 +49,13 @@ void tti_engine_destroy(tti_engine *engine);
 /** What connections have to prove; for drivers, who can look at sockets. */
 const tti_secret *tti_engine_secret(const tti_engine *engine);
 
-/** A connection came from `from` (its address, copied: for the log, and for the part of all that an address may have).
+/** A connection came from `from` (words for the log, copied), which is at that address: its source has a part of all.
  * owner comes back from tti_engine_owner(). NULL: refused, close it. */
-tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const char *from,
+tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const char *from, const tti_addr *at,
                                    void *owner);
-/** The driver's means run short (descriptors): end a connection that has not proved itself, but not the newest. False:
- * there is none. */
-bool tti_engine_relieve(tti_engine *engine, int64_t now_ns);
+/** The driver's means run short (descriptors): of more than unproven_max connections that have not proved themselves end one,
+ * but not the newest. False: there are no more, or no other. */
+bool tti_engine_relieve(tti_engine *engine, int64_t now_ns, size_t unproven_max);
 /** Bytes came. */
 void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *data, size_t bytes);
 /** The connection is closed; conn is gone. */
@@ -88,7 +88,7 @@ typedef struct tti_engine_counts {
 /** Facts for tests and status pages. */
 tti_engine_counts tti_engine_counted(const tti_engine *engine);
 size_t tti_engine_n_conns(const tti_engine *engine);
-size_t tti_engine_n_half_open(const tti_engine *engine);
+size_t tti_engine_n_unproven(const tti_engine *engine);
 size_t tti_engine_n_keys(const tti_engine *engine);
 
 #endif

@@ -5,6 +5,7 @@
 #ifndef TTI_STORE_STORE_ENGINE_CONN_H
 #define TTI_STORE_STORE_ENGINE_CONN_H
 
+#include "base/addr_source.h"
 #include "base/map.h"
 #include "store/store_engine.h"
 #include "store/store_proto.h"
@@ -26,14 +27,22 @@ typedef struct conn_wait {
     struct tti_engine_conn *prev, *next;
 } conn_wait;
 
-/** The half-open connections of one address: store_half_open.c. */
+/** Those of one source in a crowd: store_half_open.c. */
 typedef struct tti_half_open_share tti_half_open_share;
 
+/** Connections that have not proved themselves, of one kind: in the order of coming to it, and each source's. */
+typedef struct tti_half_open_crowd {
+    tti_engine_conn *first, *last;
+    tti_map          shares; /* source -> its share */
+    size_t           n;
+} tti_half_open_crowd;
+
 struct tti_engine_conn {
-    tti_engine_conn *prev, *next; /* half-open ones, oldest first */
-    tti_engine_conn *share_prev, *share_next; /* those of its address */
-    tti_half_open_share *share; /* NULL: it is not half-open, or */
-    bool             has_spoken; /* it has said hello, and is to prove it: prev and next are of those */
+    tti_half_open_crowd *crowd; /* NULL: it has proved itself, or is closing */
+    tti_half_open_share *share; /* its source's, there */
+    tti_engine_conn *prev, *next; /* in the crowd */
+    tti_engine_conn *share_prev, *share_next;
+    tti_addr_source  source;
     tti_engine_conn *queue_next[QUEUE_COUNT];
     bool             queued[QUEUE_COUNT];
     void            *owner;
@@ -65,14 +74,11 @@ struct tti_engine {
     tti_store_queues  queues;
     tti_map           waiters; /* key -> first connection of its circle, for a value */
     tti_map           poppers; /* the same, for the next value of a queue */
-    tti_engine_conn  *half_open, *last_half_open;
-    tti_map           shares; /* address -> its half-open connections */
+    tti_half_open_crowd silent; /* that have said nothing yet */
+    tti_half_open_crowd spoken; /* that have said hello, and are to prove it */
     conn_queue        ready; /* may have input to serve */
     conn_queue        dirty; /* for tti_engine_next() */
     size_t            n_conns;
-    size_t            n_half_open; /* that have said nothing yet */
-    tti_engine_conn  *spoken, *last_spoken;
-    size_t            n_spoken; /* that have said hello, and are to prove it */
     size_t            input_bytes; /* of all conn->in */
     size_t            output_bytes; /* of all conn->out and wire_out */
     int64_t           warn_ns;      /* of dropped half-open ones: not before */

@@ -3,14 +3,16 @@
  * store_engine_test.c - the server's state machine, fed by hand.
  *
  * Goal    waiting lists, limits and rudeness: what a well-behaved client never does. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
-#include "store/store_engine.h"
+#include "store/store_engine_conn.h"
 #include "store/store_proto.h"
+#include "wire/addr.h"
 #include "wire/bytes.h"
 #include "wire/hello.h"
 
@@ -46,13 +48,23 @@ static int teardown(void **state)
     return 0;
 }
 
+/* A connection from an address, or from nowhere. */
+static tti_engine_conn *come(int64_t now_ns, const char *from)
+{
+    tti_addr at;
+
+    if (tti_addr_parse(from, 0, &at) != TUTTI_OK)
+        at = (tti_addr){ .family = TTI_ADDR_NONE };
+    return tti_engine_accept(engine, now_ns, from, &at, NULL);
+}
+
 /* A connection whose hello is done. */
 static tti_engine_conn *join(void)
 {
     const tti_hello_config config = { .client = true,
                                       .purpose = TTI_PURPOSE_STORE,
                                       .rank = TTI_HELLO_NO_RANK };
-    tti_engine_conn       *conn = tti_engine_accept(engine, 0, "a test", NULL);
+    tti_engine_conn       *conn = come(0, "a test");
     tti_hello              hello;
     const void            *data;
     size_t                 bytes;
@@ -437,11 +449,11 @@ static void limits_hold(void **state)
         "another-key-that-does-not-fit-any-more-because-of-its-own-length-which-counts", NULL);
     assert_int_equal(answer(a, 3, NULL), TUTTI_E_STORE);
 
-    b = tti_engine_accept(engine, 0, "b", NULL);
-    c = tti_engine_accept(engine, 0, "c", NULL);
+    b = come(0, "b");
+    c = come(0, "c");
     assert_non_null(b);
     assert_non_null(c);
-    d = tti_engine_accept(engine, 0, "d", NULL); /* three are the most: the oldest stranger goes */
+    d = come(0, "d"); /* three are the most: the oldest stranger goes */
     assert_non_null(d);
     assert_true(tti_engine_closing(b));
     assert_false(tti_engine_closing(c));
@@ -450,7 +462,7 @@ static void limits_hold(void **state)
     tti_engine_drop(engine, d);
     b = join();
     c = join();
-    assert_null(tti_engine_accept(engine, 0, "e", NULL)); /* all of them are of the job */
+    assert_null(come(0, "e")); /* all of them are of the job */
     tti_engine_drop(engine, a);
     tti_engine_drop(engine, b);
     tti_engine_drop(engine, c);
@@ -462,12 +474,12 @@ static void limits_hold(void **state)
 static void a_flood_drops_its_own(void **state)
 {
     enum { FLOOD = 20000 };
-    tti_engine_conn *other = tti_engine_accept(engine, 0, "10.0.0.2", NULL), *conn, *proved;
+    tti_engine_conn *other = come(0, "10.0.0.2"), *conn, *proved;
     int              i;
 
     (void)state;
     for (i = 0; i < FLOOD; i++) {
-        conn = tti_engine_accept(engine, i, "10.0.0.1", NULL);
+        conn = come(i, "10.0.0.1");
         assert_non_null(conn);
         while ((conn = tti_engine_next(engine)) != NULL)
             tti_engine_drop(engine, conn);
@@ -477,22 +489,109 @@ static void a_flood_drops_its_own(void **state)
         }
     }
     assert_false(tti_engine_closing(other));
-    assert_int_equal(tti_engine_n_half_open(engine), 12288);
-    assert_true(tti_engine_relieve(engine, 0));
+    assert_int_equal(tti_engine_n_unproven(engine), 12288);
+    assert_true(tti_engine_relieve(engine, 0, 100));
     assert_false(tti_engine_closing(other));
-    assert_int_equal(tti_engine_n_half_open(engine), 12287);
+    assert_int_equal(tti_engine_n_unproven(engine), 12287);
     tti_engine_tick(engine, 20 * TTI_SECOND);
     while ((conn = tti_engine_next(engine)) != NULL)
         tti_engine_drop(engine, conn);
     assert_int_equal(tti_engine_n_conns(engine), 0);
-    assert_false(tti_engine_relieve(engine, 0));
+    assert_false(tti_engine_relieve(engine, 0, 0));
+}
+
+static void drop_all_that_close(void)
+{
+    tti_engine_conn *conn;
+
+    while ((conn = tti_engine_next(engine)) != NULL)
+        if (tti_engine_closing(conn))
+            tti_engine_drop(engine, conn);
+}
+
+static void say_hello(tti_engine_conn *conn)
+{
+    const tti_hello_config config = { .client = true, .purpose = TTI_PURPOSE_STORE, .rank = TTI_HELLO_NO_RANK };
+    tti_hello              hello;
+    const void            *data;
+    size_t                 bytes;
+
+    tti_hello_begin(&hello, tti_port_system(), &config);
+    data = tti_hello_output(&hello, &bytes);
+    tti_engine_input(engine, conn, data, bytes);
+    tti_hello_release(&hello);
+}
+
+/* Everybody can say hello: a flood that does, and proves nothing, drops its own as well. */
+static void a_flood_that_speaks_drops_its_own(void **state)
+{
+    tti_engine_conn *member = come(0, "10.0.0.2"), *late = come(0, "10.0.0.2"), *conn;
+    int              i;
+
+    (void)state;
+    say_hello(member); /* first of all, and so the oldest */
+    for (i = 0; i < 20000; i++) {
+        conn = come(i, "10.0.0.1");
+        assert_non_null(conn);
+        say_hello(conn);
+        drop_all_that_close();
+    }
+    assert_false(tti_engine_closing(member));
+    assert_false(tti_engine_closing(late)); /* who has said nothing yet */
+    assert_int_equal(tti_engine_n_unproven(engine), 12288);
+    tti_engine_tick(engine, 20 * TTI_SECOND);
+    drop_all_that_close();
+    assert_int_equal(tti_engine_n_conns(engine), 0);
+}
+
+/* One that has as many addresses as it likes is one all the same: a process on this host, a host of a net of IPv6. */
+static void many_addresses_of_one_are_one(void **state)
+{
+    static const char *const nets[] = { "127.", "::ffff:127.", "2001:db8::" };
+    tti_engine_conn         *member;
+    char                     from[64];
+    size_t                   f;
+    int                      i;
+
+    (void)state;
+    for (f = 0; f < sizeof nets / sizeof nets[0]; f++) {
+        member = come(0, "10.0.0.2");
+        for (i = 0; i < 20000; i++) {
+            snprintf(from, sizeof from, f < 2 ? "%s%d.%d.9" : "%s%d:%d", nets[f], i / 250, i % 250);
+            assert_non_null(come(i, from));
+            drop_all_that_close();
+        }
+        assert_false(tti_engine_closing(member));
+        tti_engine_tick(engine, 20 * TTI_SECOND);
+        drop_all_that_close();
+    }
+}
+
+/* Where files are few members that come together do not push each other out: there are not many of them. */
+static void few_are_not_relieved_of(void **state)
+{
+    enum { MEMBERS = 8 };
+    tti_engine_conn *members[MEMBERS];
+    int              i;
+
+    (void)state;
+    for (i = 0; i < MEMBERS; i++) {
+        members[i] = come(0, "10.0.0.2");
+        assert_false(tti_engine_relieve(engine, 0, MEMBERS));
+    }
+    assert_non_null(come(0, "10.0.0.3"));
+    assert_true(tti_engine_relieve(engine, 0, MEMBERS));
+    assert_true(tti_engine_closing(members[0]));
+    tti_engine_tick(engine, 20 * TTI_SECOND);
+    drop_all_that_close();
+    assert_int_equal(tti_engine_n_conns(engine), 0);
 }
 
 /* Somebody who has said hello, and is waited for to prove it, outlives a flood from its own address. */
 static void who_has_said_hello_outlives_the_silent(void **state)
 {
     const tti_hello_config config = { .client = true, .purpose = TTI_PURPOSE_STORE, .rank = TTI_HELLO_NO_RANK };
-    tti_engine_conn       *member = tti_engine_accept(engine, 0, "10.0.0.1", NULL), *conn;
+    tti_engine_conn       *member = come(0, "10.0.0.1"), *conn;
     tti_hello              hello;
     const void            *data;
     size_t                 bytes;
@@ -503,7 +602,7 @@ static void who_has_said_hello_outlives_the_silent(void **state)
     data = tti_hello_output(&hello, &bytes);
     tti_engine_input(engine, member, data, bytes);
     for (i = 0; i < 20000; i++) {
-        conn = tti_engine_accept(engine, i, "10.0.0.1", NULL);
+        conn = come(i, "10.0.0.1");
         assert_non_null(conn);
         while ((conn = tti_engine_next(engine)) != NULL)
             if (tti_engine_closing(conn))
@@ -529,7 +628,7 @@ static void floods_from_several_addresses_share(void **state)
     (void)state;
     for (i = 0; i < HOSTS * EACH; i++) {
         snprintf(from, sizeof from, "10.0.1.%d", i % HOSTS);
-        last = tti_engine_accept(engine, i, from, NULL);
+        last = come(i, from);
         assert_non_null(last);
         while ((conn = tti_engine_next(engine)) != NULL) {
             assert_ptr_not_equal(conn, last);
@@ -537,7 +636,7 @@ static void floods_from_several_addresses_share(void **state)
         }
     }
     assert_false(tti_engine_closing(last));
-    assert_int_equal(tti_engine_n_half_open(engine), 12288);
+    assert_int_equal(tti_engine_n_unproven(engine), 12288);
     tti_engine_tick(engine, 20 * TTI_SECOND);
     while ((conn = tti_engine_next(engine)) != NULL)
         tti_engine_drop(engine, conn);
@@ -609,7 +708,7 @@ static void slow_hellos_and_slow_requests_are_ended(void **state)
 
     (void)state;
     assert_true(tti_engine_deadline(engine) == TTI_FOREVER);
-    b = tti_engine_accept(engine, 5 * TTI_SECOND, "b", NULL);
+    b = come(5 * TTI_SECOND, "b");
     assert_true(tti_engine_deadline(engine) == 6 * TTI_SECOND);
     tti_engine_input(engine, b, "TUT", 3);
     tti_engine_tick(engine, 6 * TTI_SECOND - 1);
@@ -634,7 +733,7 @@ static void slow_hellos_and_slow_requests_are_ended(void **state)
 /* Requests before the hello are a foreign hello. */
 static void nothing_is_served_before_the_hello(void **state)
 {
-    tti_engine_conn *a = tti_engine_accept(engine, 0, "a", NULL);
+    tti_engine_conn *a = come(0, "a");
 
     (void)state;
     ask(a, TTI_STORE_SET, 1, "k", "v");
@@ -644,6 +743,105 @@ static void nothing_is_served_before_the_hello(void **state)
     assert_ptr_equal(tti_engine_next(engine), a);
     assert_null(tti_engine_next(engine));
     tti_engine_drop(engine, a);
+}
+
+/* ---- with TLS ---- */
+
+static const tti_secret sealed = { .present = true, .seal = TTI_SEAL_KEY, .padded = { 1, 2, 3 } };
+
+static int setup_sealed(void **state)
+{
+    (void)state;
+    return tti_engine_create(tti_port_system(), &sealed, NULL, &engine) == TUTTI_OK ? 0 : -1;
+}
+
+static bool to_engine(void *context, const void *data, size_t bytes)
+{
+    tti_engine_input(engine, context, data, bytes);
+    return true;
+}
+
+static int64_t from_engine(void *context, void *out, size_t bytes)
+{
+    size_t      have;
+    const void *data = tti_engine_output(context, &have);
+
+    if (have == 0)
+        return -EAGAIN;
+    if (bytes > have)
+        bytes = have;
+    memcpy(out, data, bytes);
+    tti_engine_sent(engine, context, bytes);
+    return (int64_t)bytes;
+}
+
+static tti_engine_conn *join_sealed(tti_tls **tls_out)
+{
+    const tti_hello_config config = { .client = true, .purpose = TTI_PURPOSE_STORE, .rank = TTI_HELLO_NO_RANK, .secret = &sealed };
+    tti_engine_conn       *conn = come(0, "10.0.0.2");
+    tti_tls_io             io = { .context = conn, .write = to_engine, .read = from_engine };
+    uint8_t                in[TTI_HELLO_SERVER_BYTES];
+    tti_hello              hello;
+    const void            *data;
+    size_t                 bytes;
+    bool                   done = false;
+    int                    i;
+
+    tti_hello_begin(&hello, tti_port_system(), &config);
+    data = tti_hello_output(&hello, &bytes);
+    tti_engine_input(engine, conn, data, bytes);
+    tti_hello_sent(&hello, bytes);
+    assert_int_equal(from_engine(conn, in, sizeof in), sizeof in);
+    assert_int_equal(tti_hello_feed(&hello, in, sizeof in), TUTTI_OK);
+    data = tti_hello_output(&hello, &bytes);
+    tti_engine_input(engine, conn, data, bytes);
+    tti_hello_sent(&hello, bytes);
+    assert_int_equal(tti_tls_create(&hello, &io, tls_out), TUTTI_OK);
+    for (i = 0; i < 10 && !done; i++)
+        assert_int_equal(tti_tls_shake(*tls_out, &done), TUTTI_OK);
+    assert_true(done && conn->open);
+    tti_hello_release(&hello);
+    return conn;
+}
+
+static void count_keys(tti_tls *tls)
+{
+    const tti_store_request request = { .op = TTI_STORE_NUM_KEYS, .id = 1 };
+    tti_buffer              frame = { .memory = NULL };
+
+    assert_int_equal(tti_store_request_write(&request, &frame), TUTTI_OK);
+    assert_int_equal(tti_tls_write(tls, tti_buffer_data(&frame), frame.size), frame.size);
+    tti_buffer_release(&frame);
+}
+
+/* What goes wrong with one connection's encryption is not another's: that has its reply. */
+static void one_that_cannot_be_encrypted_harms_no_other(void **state)
+{
+    tti_tls         *tls[3];
+    tti_engine_conn *conns[3];
+    uint8_t          reply[TTI_STORE_HEAD_BYTES + 8];
+    int              i;
+
+    (void)state;
+    for (i = 0; i < 3; i++)
+        conns[i] = join_sealed(&tls[i]);
+    while (tti_engine_next(engine) != NULL)
+        continue;
+    for (i = 0; i < 3; i++)
+        count_keys(tls[i]);
+    tti_tls_say_end(conns[0]->tls); /* nothing can be written behind that */
+    tti_tls_say_end(conns[1]->tls);
+    assert_ptr_equal(tti_engine_next(engine), conns[2]);
+    assert_int_equal(tti_tls_read(tls[2], reply, sizeof reply), sizeof reply);
+    for (i = 0; i < 2; i++) {
+        assert_ptr_equal(tti_engine_next(engine), conns[i]);
+        assert_true(tti_engine_closing(conns[i]));
+    }
+    assert_null(tti_engine_next(engine));
+    for (i = 0; i < 3; i++) {
+        tti_tls_free(tls[i]);
+        tti_engine_drop(engine, conns[i]);
+    }
 }
 
 int main(void)
@@ -662,6 +860,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(unread_replies_hold_the_reader_up, setup, teardown),
         cmocka_unit_test_setup_teardown(limits_hold, setup_tight, teardown),
         cmocka_unit_test_setup_teardown(a_flood_drops_its_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_flood_that_speaks_drops_its_own, setup, teardown),
+        cmocka_unit_test_setup_teardown(many_addresses_of_one_are_one, setup, teardown),
+        cmocka_unit_test_setup_teardown(few_are_not_relieved_of, setup, teardown),
+        cmocka_unit_test_setup_teardown(one_that_cannot_be_encrypted_harms_no_other, setup_sealed, teardown),
         cmocka_unit_test_setup_teardown(who_has_said_hello_outlives_the_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(floods_from_several_addresses_share, setup, teardown),
         cmocka_unit_test_setup_teardown(clients_have_quotas, setup_quotas, teardown),

@@ -107,7 +107,7 @@ static bool take_in(tti_port_server *s, tti_handle handle, const tti_addr *from)
         return false;
     }
     address.port = 0; /* all connections of a process are from one */
-    c->engine_conn = tti_engine_accept(s->engine, tti_port_now(s->port), tti_addr_format(&address, text, sizeof text), c);
+    c->engine_conn = tti_engine_accept(s->engine, tti_port_now(s->port), tti_addr_format(&address, text, sizeof text), from, c);
     if (c->engine_conn == NULL) {
         free(c);
         return false;

@@ -10,8 +10,8 @@
  * True    No default loop, no uv_spawn, no uv_signal. A uv_tcp_t lives until its close callback,
  *         and with it the connection; the engine forgets the connection before that.
  * Fails   A port that is taken, an address that is not ours: store_listen.c says so. Later failures close
- *         one connection each. Where few descriptors are left a connection that has not proved itself goes for each that
- *         comes; while there is none at all, new ones are turned away. */
+ *         one connection each. Where few descriptors are left, and more connections than half of those have not
+ *         proved themselves, one of them goes for each that comes; while there is none at all, new ones are turned away. Without memory they wait. */
 #include "store/store_server.h"
 
 #include <inttypes.h>
@@ -25,8 +25,9 @@
 #include "base/fork.h"
 #include "base/thread.h"
 #include "store/store_port_server.h"
+#include "wire/addr.h"
 
-enum { READ_BYTES = 64 * 1024, SPARE_FILES = 128 };
+enum { READ_BYTES = 64 * 1024, SPARE_FILES = 128, AGAIN_MS = 50 };
 
 struct tutti_store_server {
     uv_loop_t   loop;
@@ -34,7 +35,9 @@ struct tutti_store_server {
     uv_async_t  bell;
     uv_timer_t  timer; /* of the next half-open connection */
     uv_idle_t   taker; /* runs once where a listener has a connection */
+    uv_timer_t  later; /* and again, where there was no memory to take it */
     bool        waits[TTI_LISTEN_MAX];
+    bool        starved; /* of that, and has said so */
     tti_listen  at;    /* where it listens; the sockets belong to listeners */
     tti_engine *engine;
     tti_thread  thread;
@@ -214,7 +217,8 @@ static void flush_all(tutti_store_server *server)
     set_timer(server);
 }
 
-static void peer_text(const uv_tcp_t *tcp, char *out, size_t bytes)
+/* Where it came from, as words and as an address. */
+static void look_at_peer(const uv_tcp_t *tcp, char *out, size_t bytes, tti_addr *at_out)
 {
     struct sockaddr_storage name;
     int                     size = sizeof name;
@@ -223,20 +227,23 @@ static void peer_text(const uv_tcp_t *tcp, char *out, size_t bytes)
     if (uv_tcp_getpeername(tcp, (struct sockaddr *)&name, &size) == 0)
         uv_ip_name((const struct sockaddr *)&name, ip, sizeof ip);
     snprintf(out, bytes, "the client at %s", ip);
+    if (tti_addr_parse(ip, 0, at_out) != TUTTI_OK) /* it is gone already */
+        *at_out = (tti_addr){ .family = TTI_ADDR_NONE };
 }
 
-/* Descriptors are given out from the lowest one on, so a high one tells that few are left: the rest is for those who belong
- * to the job, and for the program. */
-static bool is_short_of_files(const uv_tcp_t *tcp)
+/* Descriptors are given out from the lowest one on, so a high one tells that few are left. Those are for members and for the
+ * program, but half of them for whoever comes: members that arrive together have not proved themselves yet, either. */
+static void save_files(tutti_store_server *server, const uv_tcp_t *tcp)
 {
     struct rlimit files;
     uv_os_fd_t    fd;
     rlim_t        spare;
 
     if (uv_fileno((const uv_handle_t *)tcp, &fd) != 0 || getrlimit(RLIMIT_NOFILE, &files) != 0)
-        return false;
+        return;
     spare = files.rlim_cur / 4 < SPARE_FILES ? files.rlim_cur / 4 : SPARE_FILES;
-    return (rlim_t)fd + spare >= files.rlim_cur;
+    if ((rlim_t)fd + spare >= files.rlim_cur)
+        tti_engine_relieve(server->engine, tti_now_ns(), (size_t)spare / 2);
 }
 
 /* Where there is no secret. */
@@ -252,40 +259,46 @@ static bool is_of_user(const tutti_store_server *server, const uv_tcp_t *tcp, co
     return false;
 }
 
-static void take_connection(uv_stream_t *listener)
+static conn *make_conn(tutti_store_server *server)
 {
-    tutti_store_server *server = listener->data;
-    char                from[96];
-    conn               *c;
+    conn *c = calloc(1, sizeof *c);
 
-    c = calloc(1, sizeof *c);
-    if (c == NULL) { /* libuv accepts no more until this one is taken */
-        tti_log(TTI_LOG_ERROR, "store: no memory for a connection, no more are accepted");
-        return;
+    if (c == NULL || uv_tcp_init(&server->loop, &c->tcp) != 0) {
+        free(c);
+        return NULL;
     }
     c->server = server;
     c->tcp.data = c;
-    if (uv_tcp_init(&server->loop, &c->tcp) != 0) {
-        free(c);
-        return;
-    }
+    return c;
+}
+
+/* False: there is no memory for it, and it waits. */
+static bool take_connection(uv_stream_t *listener)
+{
+    tutti_store_server *server = listener->data;
+    conn               *c = make_conn(server);
+    char                from[96];
+    tti_addr            at;
+
+    if (c == NULL)
+        return false;
     if (uv_accept(listener, (uv_stream_t *)&c->tcp) != 0) {
         close_conn(c);
-        return;
+        return true;
     }
     mark((uv_handle_t *)&c->tcp, true);
     uv_tcp_nodelay(&c->tcp, 1);
     uv_tcp_keepalive(&c->tcp, 1, 30);
-    peer_text(&c->tcp, from, sizeof from);
+    look_at_peer(&c->tcp, from, sizeof from, &at);
     if (is_of_user(server, &c->tcp, from))
-        c->engine_conn = tti_engine_accept(server->engine, tti_now_ns(), from, c);
+        c->engine_conn = tti_engine_accept(server->engine, tti_now_ns(), from, &at, c);
     if (c->engine_conn == NULL)
         close_conn(c);
     else
         set_reading(c, true);
-    if (is_short_of_files(&c->tcp))
-        tti_engine_relieve(server->engine, tti_now_ns());
+    save_files(server, &c->tcp);
     flush_all(server);
+    return true;
 }
 
 /* libuv would accept for as long as there is somebody, and a flood always is: who came before would have to go before it was
@@ -300,17 +313,38 @@ static void on_connection(uv_stream_t *listener, int status)
     uv_idle_start(&server->taker, on_taker);
 }
 
+static void on_later(uv_timer_t *later)
+{
+    tutti_store_server *server = later->data;
+
+    uv_idle_start(&server->taker, on_taker);
+}
+
+/* A connection that is not taken would be the last: libuv accepts none of that listener until it is. */
+static void try_later(tutti_store_server *server)
+{
+    if (!server->starved)
+        tti_log(TTI_LOG_WARN, "store: no memory for a connection; trying again");
+    server->starved = true;
+    uv_timer_start(&server->later, on_later, AGAIN_MS, 0);
+}
+
 static void on_taker(uv_idle_t *taker)
 {
     tutti_store_server *server = taker->data;
+    bool                left = false;
     int                 i;
 
     uv_idle_stop(taker);
     for (i = 0; i < server->at.n; i++)
         if (server->waits[i]) {
-            server->waits[i] = false;
-            take_connection((uv_stream_t *)&server->listeners[i]);
+            server->waits[i] = !take_connection((uv_stream_t *)&server->listeners[i]);
+            left = left || server->waits[i];
         }
+    if (left)
+        try_later(server);
+    else
+        server->starved = false;
 }
 
 static void close_walked(uv_handle_t *handle, void *arg)
@@ -367,7 +401,7 @@ static tutti_status watch_listeners(tutti_store_server *server, tti_listen *at)
     return TUTTI_OK;
 }
 
-/* Timer and bell; without them the loop can still be closed. */
+/* Timers and bell; without them the loop can still be closed. */
 static tutti_status open_handles(tutti_store_server *server)
 {
     int err = uv_timer_init(&server->loop, &server->timer);
@@ -376,6 +410,9 @@ static tutti_status open_handles(tutti_store_server *server)
     if (err == 0)
         err = uv_idle_init(&server->loop, &server->taker);
     server->taker.data = server;
+    if (err == 0)
+        err = uv_timer_init(&server->loop, &server->later);
+    server->later.data = server;
     if (err == 0)
         err = uv_async_init(&server->loop, &server->bell, on_bell);
     server->bell.data = server;

@@ -27,24 +27,6 @@ static tutti_status check_secret(const tti_tcp_pool *pool, tti_handle handle)
     return tti_secret_suffices(&pool->secret, &here, "speak to a store");
 }
 
-tutti_status tti_tcp_greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
-{
-    const tti_hello_config config = { .client = true,
-                                      .purpose = TTI_PURPOSE_STORE,
-                                      .rank = TTI_HELLO_NO_RANK,
-                                      .secret = &pool->secret,
-                                      .peer = pool->who };
-    const int64_t          until = tti_deadline(pool->port, TTI_TCP_ANSWER_MS, 0);
-    tutti_status           st = check_secret(pool, handle);
-
-    if (st == TUTTI_OK)
-        st = tti_hello_run(pool->port, handle, &config, until < deadline_ns ? until : deadline_ns,
-                           NULL);
-    if (st == TUTTI_OK) /* it has accepted by now, so that the kernel knows whose it is */
-        st = tti_secret_check_user(&pool->secret, pool->port, handle, pool->who);
-    return st;
-}
-
 /* Send a request, or the CANCEL of one. */
 static tutti_status send_request(tti_tcp_call *call, const tti_store_request *request,
                                  int64_t deadline_ns)
@@ -112,6 +94,44 @@ static tutti_status read_reply(tti_tcp_call *call, int64_t deadline_ns)
     body[call->head.size] = '\0';
     call->body = (tutti_bytes){ .data = body, .size = call->head.size };
     return TUTTI_OK;
+}
+
+/* A client is done with its hello when its proof is sent, and may be pushed out by a flood before that is read. The answer to a
+ * question that changes nothing shows that it was: until then a connection that is lost is one that was never made, and
+ * may be tried again. With TLS the server has said so already (wire/tls.h). */
+static tutti_status hear_answer(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
+{
+    tti_tcp_call call;
+    tutti_status st;
+
+    tti_tcp_call_begin(&call, pool, TTI_STORE_NUM_KEYS, NULL, deadline_ns);
+    call.handle = handle;
+    call.request.id = atomic_fetch_add(&pool->next_id, 1) + 1;
+    st = send_request(&call, &call.request, deadline_ns);
+    if (st == TUTTI_OK)
+        st = read_reply(&call, deadline_ns);
+    tutti_bytes_free(&call.body);
+    return st;
+}
+
+tutti_status tti_tcp_greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
+{
+    const tti_hello_config config = { .client = true,
+                                      .purpose = TTI_PURPOSE_STORE,
+                                      .rank = TTI_HELLO_NO_RANK,
+                                      .secret = &pool->secret,
+                                      .peer = pool->who };
+    const int64_t          most = tti_deadline(pool->port, TTI_TCP_ANSWER_MS, 0);
+    const int64_t          until = most < deadline_ns ? most : deadline_ns;
+    tutti_status           st = check_secret(pool, handle);
+
+    if (st == TUTTI_OK)
+        st = tti_hello_run(pool->port, handle, &config, until, NULL);
+    if (st == TUTTI_OK && pool->secret.seal == TTI_SEAL_NONE)
+        st = hear_answer(pool, handle, until);
+    if (st == TUTTI_OK) /* it has accepted by now, so that the kernel knows whose it is */
+        st = tti_secret_check_user(&pool->secret, pool->port, handle, pool->who);
+    return st;
 }
 
 /* The time of a request that waits is up. Afterwards call has the one reply that comes in any case. */

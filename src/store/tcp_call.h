@@ -18,7 +18,8 @@
 
 enum { TTI_TCP_ANSWER_MS = 10000 /* a live server answers within */ };
 
-/** The greeting of these connections: the hello, with the pool's secret. */
+/** The greeting of these connections: the hello, with the pool's secret, and the server's word that it took the proof.
+ * @errors as tti_hello_run(); TUTTI_E_NETWORK: it may be tried again, nothing was asked for */
 tutti_status tti_tcp_greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns);
 
 /** One call: what is asked, until when, and where the reply goes. */

@@ -96,7 +96,7 @@ static void accept_one(table *t, int i, bool with_hello)
 {
     drop(t, i);
     t->most = AT_ONCE;
-    t->conns[i] = tti_engine_accept(t->engine, t->now_ns, "a fuzzer", (void *)(intptr_t)i);
+    t->conns[i] = tti_engine_accept(t->engine, t->now_ns, "a fuzzer", &(tti_addr){ .family = TTI_ADDR_NONE }, (void *)(intptr_t)i);
     if (t->conns[i] != NULL && with_hello)
         greet(t, i);
 }
