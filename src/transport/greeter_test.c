@@ -768,6 +768,60 @@ static void pushed_out_of_tls(void **state)
     }
 }
 
+/* A host of a net of IPv6, which has as many addresses as it likes. */
+typedef struct many {
+    tti_port *ports[40];
+    tti_addr  to;
+} many;
+
+static void many_main(void *arg)
+{
+    enum { EACH = 5, PORTS = 40 };
+    many      *m = arg;
+    tti_handle streams[EACH * PORTS];
+    tti_port  *port = m->ports[0];
+    int        i;
+
+    for (i = 0; i < EACH * PORTS; i++) {
+        if (m->ports[i % PORTS]->ops->connect(m->ports[i % PORTS], &m->to, &streams[i]) != 0)
+            streams[i] = TTI_NO_HANDLE;
+        if (i % 10 == 9)
+            port->ops->sleep_until(port, tti_port_now(port) + TTI_MS);
+    }
+    port->ops->sleep_until(port, 100 * TTI_SECOND);
+    for (i = 0; i < EACH * PORTS; i++)
+        port->ops->close(port, streams[i]);
+}
+
+/* It has the part of one, so that who comes from elsewhere keeps its time. */
+static void many_addresses_of_one_have_one_part(void **state)
+{
+    stranger other = { .says = "" };
+    many     m;
+    scene    s;
+    int      i;
+
+    (void)state;
+    begin_scene(&s, 1, 2);
+    s.sides[0].wants_ns[1] = 60 * TTI_SECOND; /* so that the world lasts that long */
+    s.slice_ns = 10 * TTI_MS;
+    other.port = tt_mem_host(s.world, "else");
+    m.to = other.to = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    for (i = 0; i < 40; i++) {
+        const tti_addr at = { .family = TTI_ADDR_IP6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = (uint8_t)i } };
+        char           name[16];
+
+        snprintf(name, sizeof name, "many-%d", i);
+        m.ports[i] = tt_mem_host(s.world, name);
+        tt_mem_place(s.world, name, &at);
+    }
+    tt_mem_spawn(s.world, "other", 2 * TTI_SECOND, stranger_main, &other);
+    tt_mem_spawn(s.world, "many", 3 * TTI_SECOND, many_main, &m);
+    run_scene(&s, 1);
+    assert_int_equal(s.sides[0].n_opened[1], 1);
+    assert_true(other.ended_ns > 31 * TTI_SECOND);
+}
+
 /* Something in between takes what rank 0 sends to rank 1, says nothing, and closes. */
 typedef struct trap {
     tti_port *port;
@@ -1027,6 +1081,7 @@ int main(void)
         cmocka_unit_test(a_door_that_closes_is_no_death),
         cmocka_unit_test(floods_are_outlived),
         cmocka_unit_test(pushed_out_of_tls),
+        cmocka_unit_test(many_addresses_of_one_have_one_part),
         cmocka_unit_test(who_waits_takes_the_place_of_a_lost_attempt),
         cmocka_unit_test(silence_is_told_of),
         cmocka_unit_test(an_attempt_can_be_withdrawn),

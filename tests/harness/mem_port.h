@@ -27,6 +27,8 @@ void tt_mem_world_free(tt_mem_world *world);
 
 /** The port of a host, made when it is first named. Its name resolves in the whole world. */
 tti_port *tt_mem_host(tt_mem_world *world, const char *name);
+/** What is accepted from a host comes from that address, whatever its port; nobody can connect there. */
+void tt_mem_place(tt_mem_world *world, const char *name, const tti_addr *at);
 /** A program: body(arg) on a thread that begins when the clock shows start_ns; before the run. */
 void tt_mem_spawn(tt_mem_world *world, const char *name, int64_t start_ns, void (*body)(void *arg),
                   void *arg);

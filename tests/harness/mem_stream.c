@@ -227,6 +227,19 @@ int tt_mem_listen(tti_port *port, const tti_addr *at, int backlog, tti_addr *bou
     return 0;
 }
 
+/* Where the other end of an accepted stream is. */
+static tti_addr seen_at(tt_mem_world *w, const mem_handle *h)
+{
+    const mem_host *host = host_at(w, &h->far);
+    tti_addr        at = h->far;
+
+    if (host != NULL && host->place.family != TTI_ADDR_NONE) {
+        at = host->place;
+        at.port = h->far.port;
+    }
+    return at;
+}
+
 int tt_mem_accept(tti_port *port, tti_handle listener, tti_addr *from_out)
 {
     tt_mem_world *w = host_of(port)->world;
@@ -238,7 +251,7 @@ int tt_mem_accept(tti_port *port, tti_handle listener, tti_addr *from_out)
     handle = h->pending[0];
     memmove(h->pending, h->pending + 1, (size_t)--h->n_pending * sizeof h->pending[0]);
     if (from_out != NULL)
-        *from_out = w->handles[handle].far;
+        *from_out = seen_at(w, &w->handles[handle]);
     tt_mem_note(w, 'a', listener, handle);
     return handle;
 }
@@ -395,6 +408,14 @@ void tt_mem_cut_after(tt_mem_world *world, const char *host, int64_t bytes)
 
     assert(which != NULL && bytes > 0);
     which->cut_after = bytes;
+}
+
+void tt_mem_place(tt_mem_world *world, const char *name, const tti_addr *at)
+{
+    mem_host *host = tt_mem_find_host(world, name);
+
+    assert(host != NULL);
+    host->place = *at;
 }
 
 void tt_mem_isolate(tt_mem_world *world, const char *host, bool on)

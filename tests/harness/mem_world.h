@@ -39,6 +39,7 @@ typedef struct mem_host {
     bool                 isolated;
     int64_t              cut_after; /* bytes; negative: never */
     uint16_t             next_port;
+    tti_addr             place; /* family NONE: that of its index */
 } mem_host;
 
 /* Bytes, or the end of the stream, on their way. */
