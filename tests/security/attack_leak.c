@@ -64,12 +64,27 @@ static bool is_in_file(const wanted *w, const char *path, size_t *bytes_out)
     return found;
 }
 
+/* What cannot be read is not searched, and not shown to be free of it: *bytes_out grows, or that is a failure. */
+static bool is_free_of_it(const wanted *w, const char *path, size_t *bytes_out, outcome *why_out)
+{
+    const size_t before = *bytes_out;
+
+    if (is_in_file(w, path, bytes_out))
+        *why_out = failed("it is in %.100s", path);
+    else if (*bytes_out == before)
+        *why_out = failed("nothing could be read of %.100s", path);
+    else
+        return true;
+    return false;
+}
+
 static outcome arguments_and_logs(const job *j, bool at_length)
 {
     static const char *const places[] = { "cmdline", "environ" };
     const wanted             w = wanted_of(j);
     char                     path[PATH_BYTES];
     size_t                   bytes = 0;
+    outcome                  why;
     int                      i, k;
 
     (void)at_length;
@@ -79,11 +94,11 @@ static outcome arguments_and_logs(const job *j, bool at_length)
     for (i = -1; i < RANKS; i++)
         for (k = 0; k < 2; k++) {
             snprintf(path, sizeof path, "/proc/%ld/%s", (long)(i < 0 ? j->launcher : j->ranks[i]), places[k]);
-            if (is_in_file(&w, path, &bytes))
-                return failed("it is in %.100s", path);
+            if (!is_free_of_it(&w, path, &bytes, &why))
+                return why;
         }
     snprintf(path, sizeof path, "%.200s/log", j->dir);
-    return is_in_file(&w, path, &bytes) ? failed("it is in the log") : held("not in %zu bytes of them", bytes);
+    return is_free_of_it(&w, path, &bytes, &why) ? held("not in %zu bytes of them", bytes) : why;
 }
 
 /* Whether a core has this mapping; the lines of smaps behind its first one. */
@@ -148,17 +163,20 @@ static bool is_in_core(const wanted *w, pid_t pid, size_t *bytes_out)
 static outcome cores(const job *j, bool at_length)
 {
     const wanted w = wanted_of(j);
-    size_t       bytes = 0, own = 0;
+    size_t       bytes = 0, own = 0, before;
     int          i;
 
     (void)at_length;
     if (!is_in_core(&w, getpid(), &own))
         return failed("the search does not find it in this process, which has it");
-    for (i = -1; i < RANKS; i++)
+    for (i = -1; i < RANKS; i++) {
+        before = bytes;
         if (is_in_core(&w, i < 0 ? j->launcher : j->ranks[i], &bytes))
             return failed("it is in the memory of %s that a core would have", i < 0 ? "the launcher" : "a rank");
-    return bytes > 0 ? held("not in %zu MiB of a launcher and %d ranks", bytes >> 20, RANKS)
-                     : failed("nothing could be read");
+        if (bytes == before)
+            return failed("nothing could be read of the memory of %s", i < 0 ? "the launcher" : "a rank");
+    }
+    return held("not in %zu MiB of a launcher and %d ranks", bytes >> 20, RANKS);
 }
 
 const attack leak_attacks[] = {

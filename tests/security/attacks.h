@@ -13,6 +13,9 @@
 
 enum { RANKS = 3, PATH_BYTES = 256, WORDS_BYTES = 160 };
 
+/* In a rank's hello: where the place of a connection stands, and that of one for the watch threads. */
+enum { STRIPE_SHIFT = 24, WATCH_STRIPE = 0x7f };
+
 /** A training under `tutti run`, ranks over TCP, which goes on until it is told to stop. */
 typedef struct job {
     char     dir[PATH_BYTES]; /* private; job.c */
@@ -66,6 +69,8 @@ int dial(const job *j, int rank);
 tti_hello_config genuine(const job *j, int rank, const tti_secret *secret);
 /** The whole hello; whether it was taken. */
 bool shake_hands(int fd, const tti_hello_config *config);
+/** After the hello, at a rank: whether its welcome comes, which says that it has read the proof. */
+bool is_welcome(int fd);
 /** Send all, as far as the other end takes it. */
 void push(int fd, const void *data, size_t bytes);
 /** Whether the other end closes it within that, having said no more than most bytes. */

@@ -14,7 +14,10 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <tutti/private.h>
 #include <tutti/store.h>
+#include "transport/tcp/handshake.h"
+#include "wire/addr.h"
 
 enum { SHAKE_MS = 5000 };
 
@@ -88,6 +91,15 @@ tti_hello_config genuine(const job *j, int rank, const tti_secret *secret)
 bool shake_hands(int fd, const tti_hello_config *config)
 {
     return tti_hello_run(tti_port_system(), fd, config, tti_deadline(tti_port_system(), SHAKE_MS, 0), NULL) == TUTTI_OK;
+}
+
+bool is_welcome(int fd)
+{
+    tti_port *port = tti_port_system();
+    uint8_t   word[TTI_WELCOME_BYTES];
+
+    return tti_io_recv_all(port, fd, word, sizeof word, "a rank", tti_deadline(port, SHAKE_MS, 0)) == TUTTI_OK &&
+           memcmp(word, "TUTW", 4) == 0;
 }
 
 void push(int fd, const void *data, size_t bytes)
