@@ -32,7 +32,7 @@ static tutti_status check(int fd, const char *path, tti_own_rule rule, const cha
         return tti_fail(rule == TTI_OWN_PRIVATE ? TUTTI_E_AUTH : TUTTI_E_IO, "%s '%s' is not a regular file", what, path);
     if (rule == TTI_OWN_ANYBODY)
         return TUTTI_OK;
-    if (st.st_uid != geteuid())
+    if (st.st_uid != geteuid() && !(rule == TTI_OWN_GIVEN && st.st_uid == 0))
         return tti_fail(TUTTI_E_AUTH, "%s '%s' belongs to user %ld, not to user %ld", what, path, (long)st.st_uid,
                         (long)geteuid());
     if ((st.st_mode & closed) != 0)

@@ -10,6 +10,7 @@
 typedef enum tti_own_rule {
     TTI_OWN_PRIVATE, /* others': and of our own those that others may read or write */
     TTI_OWN_WRITTEN, /* others', and those that others may write */
+    TTI_OWN_GIVEN,   /* the same, but root's are fine: what a host's keeper gives out */
     TTI_OWN_ANYBODY  /* none: the user asked for no proofs */
 } tti_own_rule;
 

@@ -83,6 +83,28 @@ static void modes_are_looked_at(void **state)
     opens(path, TTI_OWN_ANYBODY);
 }
 
+/* What root gives out others use, as long as only root can write to it; its private files are none of theirs. */
+static void roots_files_may_be_given(void **state)
+{
+    uid_t was = geteuid();
+    int   fd = -1;
+
+    (void)state;
+    if (was != 0)
+        skip();
+    make_file(0644);
+    assert_int_equal(chmod(dir, 0755), 0);
+    assert_int_equal(seteuid(SOMEBODY), 0);
+    assert_int_equal(tti_own_file_open(path, O_RDONLY, 0, TTI_OWN_GIVEN, "test file", &fd), TUTTI_OK);
+    close(fd);
+    assert_int_equal(tti_own_file_open(path, O_RDONLY, 0, TTI_OWN_WRITTEN, "test file", &fd), TUTTI_E_AUTH);
+    assert_int_equal(seteuid(was), 0);
+    make_file(0664);
+    refused(path, TTI_OWN_GIVEN, "others may write to it");
+    assert_int_equal(chown(path, SOMEBODY, SOMEBODY), 0);
+    refused(path, TTI_OWN_GIVEN, "belongs to user 12345");
+}
+
 static void own_links_are_followed(void **state)
 {
     int fd;
@@ -119,6 +141,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(modes_are_looked_at),
+        cmocka_unit_test(roots_files_may_be_given),
         cmocka_unit_test(own_links_are_followed),
         cmocka_unit_test(others_are_refused),
     };

@@ -17,7 +17,8 @@
  *         TTI_SEAL_CERT: each end shows a certificate, whose chain must lead to an authority of TUTTI_TLS_CA.
  * Confirm The first record each way is HMAC-SHA-256(secret, role label, transcript, exporter of this TLS connection). It
  *         ties a connection with certificates to the secret, so that whoever has only one of the two is not let in
- *         between; and a client knows that the server has accepted it before it goes on.
+ *         between (where there are certificates and no secret its key is empty, as the hello's: then it is the
+ *         certificate alone that lets in); and a client knows that the server has accepted it before it goes on.
  * Suite   TLS_AES_128_GCM_SHA256, and nothing else: no older version, no ticket, no early data, no compression.
  *         After RECORDS_MAX records a direction has a new key (RFC 8446, 5.5).
  * True    The machine does no I/O but through tti_tls_io. One thread at a time.

@@ -5,30 +5,45 @@
  * State   A context is made once for a process and each kind, because reading certificates takes longer than a
  *         handshake; it never changes after that, and connections keep the one that they began with. With certificates it
  *         is made anew when a file is another than it was, so that those which are renewed are used from then on.
+ * Files   Whoever can write to one of them lets in whom he likes, so they are taken as secret files are (own_file.h): the key
+ *         is private, and the certificates nobody else's but root's, who may give them out on a host. What is read is what was
+ *         looked at, from one descriptor: OpenSSL gets the text.
  *         A child of fork() finds the lock free: it is held across the fork. */
 #include "wire/tls_context.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <openssl/err.h>
+#include <openssl/pem.h>
+#include <openssl/x509.h>
 #include <tutti/private.h>
 #include "base/fork.h"
+#include "wire/own_file.h"
 #include "wire/tls.h"
 
-enum { CERT, KEY, CA, FILES, AHEAD_BYTES = 64 << 10 };
+enum { CERT, KEY, CA, FILES, AHEAD_BYTES = 64 << 10, TEXT_BYTES_MAX = 4 << 20 };
 
 static const char *const variables[FILES] = { "TUTTI_TLS_CERT", "TUTTI_TLS_KEY", "TUTTI_TLS_CA" };
 
-/* Which files a context was made of. */
+/* Which files a context was made of, and when their text, owner or mode had changed. */
 typedef struct origin {
     dev_t           dev;
     ino_t           ino;
     struct timespec changed;
 } origin;
+
+/* One of them, read. */
+typedef struct pem {
+    origin origin;
+    char  *text; /* NULL: not yet */
+    size_t bytes, room;
+} pem;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static SSL_CTX        *contexts[TTI_SEAL_CERT + 1]; /* by tti_seal; NULL: not yet */
@@ -115,6 +130,11 @@ static bool restrict_it(SSL_CTX *context)
            SSL_CTX_set1_groups_list(context, "X25519:P-256") == 1 && SSL_CTX_set_num_tickets(context, 0) == 1;
 }
 
+static origin origin_of(const struct stat *st)
+{
+    return (origin){ st->st_dev, st->st_ino, st->st_ctim };
+}
+
 static tutti_status look_at(const char *variable, origin *out)
 {
     const char *path = tti_env(variable);
@@ -123,11 +143,61 @@ static tutti_status look_at(const char *variable, origin *out)
     if (path == NULL || stat(path, &st) != 0)
         return tti_fail_errno_as(TUTTI_E_IO, path == NULL ? ENOENT : errno, "cannot look at %s '%s'", variable,
                                  path != NULL ? path : "");
-    if (strcmp(variable, variables[KEY]) == 0 && ((st.st_mode & 077) != 0 || st.st_uid != geteuid()))
-        return tti_fail(TUTTI_E_AUTH, "private key '%s' has mode %04o and belongs to user %ld: it must be 0600 and user %ld's",
-                        path, (unsigned)(st.st_mode & 07777), (long)st.st_uid, (long)geteuid());
-    *out = (origin){ st.st_dev, st.st_ino, st.st_mtim };
+    *out = origin_of(&st);
     return TUTTI_OK;
+}
+
+/* All that the file has; it may grow meanwhile, and then it is cut. */
+static tutti_status read_text(int fd, const char *variable, pem *out)
+{
+    struct stat st;
+    ssize_t     got = 1;
+
+    if (fstat(fd, &st) != 0)
+        return tti_fail_errno_as(TUTTI_E_IO, errno, "cannot look at %s '%s'", variable, tti_env(variable));
+    if (st.st_size > TEXT_BYTES_MAX)
+        return tti_fail(TUTTI_E_AUTH, "%s '%s' has %lld bytes, %d are the most", variable, tti_env(variable),
+                        (long long)st.st_size, TEXT_BYTES_MAX);
+    out->origin = origin_of(&st);
+    out->room = (size_t)st.st_size + 1;
+    out->text = malloc(out->room);
+    if (out->text == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for %s '%s'", variable, tti_env(variable));
+    while (got > 0 && out->bytes < (size_t)st.st_size) {
+        got = read(fd, out->text + out->bytes, (size_t)st.st_size - out->bytes);
+        if (got < 0 && errno == EINTR)
+            got = 1;
+        else if (got < 0)
+            return tti_fail_errno_as(TUTTI_E_IO, errno, "cannot read %s '%s'", variable, tti_env(variable));
+        else
+            out->bytes += (size_t)got;
+    }
+    return TUTTI_OK;
+}
+
+static tutti_status read_pem(int which, pem *out)
+{
+    const tti_own_rule rule = which == KEY ? TTI_OWN_PRIVATE : TTI_OWN_GIVEN;
+    tutti_status       st;
+    int                fd;
+
+    st = tti_own_file_open(tti_env(variables[which]), O_RDONLY, 0, rule, variables[which], &fd);
+    if (st != TUTTI_OK)
+        return st;
+    st = read_text(fd, variables[which], out);
+    close(fd);
+    return st;
+}
+
+static void drop_pems(pem pems[FILES])
+{
+    int i;
+
+    for (i = 0; i < FILES; i++)
+        if (pems[i].text != NULL) {
+            OPENSSL_cleanse(pems[i].text, pems[i].room);
+            free(pems[i].text);
+        }
 }
 
 static tutti_status refuse_file(int which, const char *what)
@@ -136,19 +206,6 @@ static tutti_status refuse_file(int which, const char *what)
 
     return tti_fail(TUTTI_E_AUTH, "%s '%s' %s: %s", variables[which], tti_env(variables[which]), what,
                     tti_tls_reason(reason, sizeof reason));
-}
-
-static tutti_status load_files(SSL_CTX *context)
-{
-    ERR_clear_error();
-    if (SSL_CTX_use_certificate_chain_file(context, tti_env(variables[CERT])) != 1)
-        return refuse_file(CERT, "holds no certificate in PEM");
-    if (SSL_CTX_use_PrivateKey_file(context, tti_env(variables[KEY]), SSL_FILETYPE_PEM) != 1)
-        return refuse_file(KEY, "is no private key in PEM, or not that of the certificate");
-    if (SSL_CTX_load_verify_file(context, tti_env(variables[CA])) != 1)
-        return refuse_file(CA, "holds no certificate in PEM");
-    SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
-    return TUTTI_OK;
 }
 
 /* A passphrase is asked for at a terminal; nobody sits at a rank's. */
@@ -161,7 +218,99 @@ static int no_passphrase(char *out, int bytes, int writing, void *arg)
     return 0;
 }
 
-static tutti_status make(tti_seal seal, SSL_CTX **context_out)
+/* What PEM says behind the last of several. */
+static bool is_at_the_end(void)
+{
+    const unsigned long error = ERR_peek_last_error();
+
+    return ERR_GET_LIB(error) == ERR_LIB_PEM && ERR_GET_REASON(error) == PEM_R_NO_START_LINE;
+}
+
+/* The certificate comes first, and then those that lead to the authority. */
+static bool use_chain(SSL_CTX *context, BIO *text)
+{
+    X509 *cert = PEM_read_bio_X509_AUX(text, NULL, no_passphrase, NULL);
+    bool  used = cert != NULL && SSL_CTX_use_certificate(context, cert) == 1;
+
+    X509_free(cert);
+    while (used && (cert = PEM_read_bio_X509(text, NULL, no_passphrase, NULL)) != NULL) {
+        used = SSL_CTX_add0_chain_cert(context, cert) == 1;
+        if (!used)
+            X509_free(cert);
+    }
+    return used && is_at_the_end();
+}
+
+static bool use_key(SSL_CTX *context, BIO *text)
+{
+    EVP_PKEY  *key = PEM_read_bio_PrivateKey(text, NULL, no_passphrase, NULL);
+    const bool used = key != NULL && SSL_CTX_use_PrivateKey(context, key) == 1;
+
+    EVP_PKEY_free(key);
+    return used;
+}
+
+/* Authorities, and what they have withdrawn. */
+static bool use_authorities(SSL_CTX *context, BIO *text)
+{
+    STACK_OF(X509_INFO) *all = PEM_X509_INFO_read_bio(text, NULL, no_passphrase, NULL);
+    X509_STORE          *store = SSL_CTX_get_cert_store(context);
+    bool                 used = all != NULL;
+    int                  i, n = 0;
+
+    for (i = 0; used && i < sk_X509_INFO_num(all); i++) {
+        const X509_INFO *info = sk_X509_INFO_value(all, i);
+
+        used = (info->x509 == NULL || X509_STORE_add_cert(store, info->x509) == 1) &&
+               (info->crl == NULL || X509_STORE_add_crl(store, info->crl) == 1);
+        n += info->x509 != NULL;
+    }
+    if (used && n == 0)
+        ERR_raise(ERR_LIB_X509, X509_R_NO_CERTIFICATE_FOUND);
+    sk_X509_INFO_pop_free(all, X509_INFO_free);
+    return used && n > 0;
+}
+
+static tutti_status use_text(SSL_CTX *context, int which, const pem *file)
+{
+    static bool (*const uses[FILES])(SSL_CTX *context, BIO *text) = { use_chain, use_key, use_authorities };
+    static const char *const wrong[FILES] = { "holds no certificate in PEM",
+                                              "is no private key in PEM, or not that of the certificate",
+                                              "holds no certificate in PEM" };
+    BIO *text = BIO_new_mem_buf(file->text, (int)file->bytes);
+    bool used;
+
+    if (text == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for %s '%s'", variables[which], tti_env(variables[which]));
+    ERR_clear_error();
+    used = uses[which](context, text);
+    BIO_free(text);
+    if (!used)
+        return refuse_file(which, wrong[which]);
+    ERR_clear_error();
+    return TUTTI_OK;
+}
+
+static tutti_status load_files(SSL_CTX *context, origin origins_out[FILES])
+{
+    pem          pems[FILES] = { { .text = NULL } };
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    for (i = 0; i < FILES && st == TUTTI_OK; i++) {
+        st = read_pem(i, &pems[i]);
+        if (st == TUTTI_OK)
+            st = use_text(context, i, &pems[i]);
+        origins_out[i] = pems[i].origin;
+    }
+    drop_pems(pems);
+    if (st == TUTTI_OK)
+        SSL_CTX_set_verify(context, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);
+    return st;
+}
+
+/* origins_out: of those with certificates. */
+static tutti_status make(tti_seal seal, SSL_CTX **context_out, origin origins_out[FILES])
 {
     SSL_CTX     *context = SSL_CTX_new(TLS_method());
     tutti_status st = TUTTI_OK;
@@ -171,7 +320,7 @@ static tutti_status make(tti_seal seal, SSL_CTX **context_out)
     if (st == TUTTI_OK)
         SSL_CTX_set_default_passwd_cb(context, no_passphrase);
     if (st == TUTTI_OK && seal == TTI_SEAL_CERT)
-        st = load_files(context);
+        st = load_files(context, origins_out);
     if (st != TUTTI_OK) {
         SSL_CTX_free(context);
         return st;
@@ -195,7 +344,7 @@ static tutti_status look_at_files(void)
     if (st == TUTTI_OK && contexts[TTI_SEAL_CERT] != NULL && memcmp(now, origins, sizeof now) == 0)
         return TUTTI_OK;
     if (st == TUTTI_OK)
-        st = make(TTI_SEAL_CERT, &fresh);
+        st = make(TTI_SEAL_CERT, &fresh, now);
     if (st == TUTTI_OK) {
         SSL_CTX_free(contexts[TTI_SEAL_CERT]);
         contexts[TTI_SEAL_CERT] = fresh;
@@ -232,7 +381,7 @@ tutti_status tti_tls_context(tti_seal seal, SSL_CTX **context_out)
     if (st == TUTTI_OK && seal == TTI_SEAL_CERT)
         st = look_at_files();
     if (st == TUTTI_OK && contexts[seal] == NULL)
-        st = make(seal, &contexts[seal]);
+        st = make(seal, &contexts[seal], origins);
     if (st == TUTTI_OK) {
         SSL_CTX_up_ref(contexts[seal]);
         *context_out = contexts[seal];

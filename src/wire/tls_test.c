@@ -491,6 +491,7 @@ static void save(const identity *id, const char *cert_name, const char *key_name
     FILE *file = fopen(in_dir(cert_name), "w");
 
     assert_non_null(file);
+    assert_int_equal(fchmod(fileno(file), 0644), 0); /* whatever the umask is: files that others may write to are refused */
     assert_int_equal(PEM_write_X509(file, id->cert), 1);
     fclose(file);
     if (key_name == NULL)
@@ -627,6 +628,24 @@ static void certificates_are_tied_to_the_secret(void **state)
     end_pair(&p);
 }
 
+/* With that mode it is not taken for an authority. */
+static void refuse_ca(const char *name, mode_t mode, const char *words)
+{
+    const tti_tls_io io = { .write = put, .read = take };
+    tti_tls         *tls = NULL;
+    tutti_status     st;
+    pair             p;
+
+    greet(&p, &by_cert);
+    use("good", "good.key", name);
+    assert_int_equal(chmod(in_dir(name), mode), 0);
+    st = tti_tls_create(&p.client.hello, &io, &tls);
+    assert_true(st == TUTTI_E_AUTH || st == TUTTI_E_IO);
+    if (strstr(tutti_last_error(), words) == NULL || strstr(tutti_last_error(), "TUTTI_TLS_CA") == NULL)
+        fail_msg("'%s' does not say '%s'", tutti_last_error(), words);
+    use("good", "good.key", "ca");
+}
+
 static void files_are_looked_at(void **state)
 {
     const tti_tls_io io = { .write = put, .read = take };
@@ -649,6 +668,17 @@ static void files_are_looked_at(void **state)
     assert_int_equal(tti_tls_create(&p.client.hello, &io, &tls), TUTTI_E_AUTH);
     assert_non_null(strstr(tutti_last_error(), "mode 0640"));
     assert_int_equal(chmod(in_dir("good.key"), 0600), 0);
+    refuse_ca("ca", 0666, "others may write to it");
+    refuse_ca("ca", 0620, "has mode 0620");
+    assert_int_equal(mkfifo(in_dir("fifo"), 0600), 0);
+    refuse_ca("fifo", 0600, "not a regular file"); /* and does not wait for somebody to write to it */
+    unlink(in_dir("fifo"));
+    if (geteuid() == 0) {
+        assert_int_equal(chown(in_dir("ca"), 12345, 12345), 0);
+        refuse_ca("ca", 0644, "belongs to user 12345");
+        assert_int_equal(chown(in_dir("ca"), 0, 0), 0);
+    }
+    assert_int_equal(chmod(in_dir("ca"), 0644), 0);
     assert_null(tls);
 }
 

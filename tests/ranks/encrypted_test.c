@@ -234,7 +234,7 @@ static void issue(const tt_ctx *t)
              "cd '%s' && exec 2>/dev/null && "
              "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout ca.key -out ca -subj /CN=job -days 2 && "
              "openssl req -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out request -subj /CN=member && "
-             "openssl x509 -req -in request -CA ca -CAkey ca.key -CAcreateserial -out cert -days 2 && chmod 600 key",
+             "openssl x509 -req -in request -CA ca -CAkey ca.key -CAcreateserial -out cert -days 2 && chmod 600 key && chmod 644 ca cert",
              t->dir);
     if (system(command) == 0)
         return;
