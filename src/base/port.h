@@ -137,7 +137,7 @@ typedef struct tti_port_ops {
      * the end, or -errno. Descriptors beyond the maximum are closed and -EMSGSIZE returned. */
     int64_t (*recv_fds)(tti_port *port, tti_handle handle, void *out, size_t bytes, int *fds_out,
                         int n_fds_max, int *n_fds_out);
-    /* LOCAL streams, and TCP streams through loopback: 0 or -errno; -EOPNOTSUPP: this port has no users. */
+    /* LOCAL, and TCP through loopback, where an end not accepted yet is told as root's: 0 or -errno; -EOPNOTSUPP: no users. */
     int (*peer_cred)(tti_port *port, tti_handle handle, tti_peer_cred *cred_out);
 
     /* A bell: a handle that becomes readable when rung, from any thread, and from any process that was

@@ -26,8 +26,8 @@ static tti_engine_limits limits_or_defaults(const tti_engine_limits *given)
 
     if (limits.conns_max == 0)
         limits.conns_max = 16384;
-    if (limits.half_open_max == 0)
-        limits.half_open_max = 12288;
+    if (limits.unproven_max == 0)
+        limits.unproven_max = 12288;
     if (limits.stored_bytes_max == 0)
         limits.stored_bytes_max = (size_t)4 << 30;
     if (limits.input_bytes_max == 0)
@@ -132,7 +132,7 @@ tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const cha
                                 .secret = &engine->secret };
     tti_engine_conn *conn;
 
-    if ((engine->n_conns >= engine->limits.conns_max || tti_half_open_count(engine) >= engine->limits.half_open_max) &&
+    if ((engine->n_conns >= engine->limits.conns_max || tti_half_open_count(engine) >= engine->limits.unproven_max) &&
         !drop_stranger(engine, now_ns, tti_half_open_victim(engine, &source))) {
         tti_log(TTI_LOG_INFO, "store: refused %s: %zu connections, all of them of the job", from, engine->n_conns);
         return NULL;

@@ -29,7 +29,7 @@ typedef struct tti_engine_conn tti_engine_conn;
 /** Zero fields mean the default in brackets. */
 typedef struct tti_engine_limits {
     size_t  conns_max;        /* connections (16384) */
-    size_t  half_open_max;    /* of them, that have not proved themselves: silent or not (12288) */
+    size_t  unproven_max;     /* of them, that have not proved themselves: silent or not (12288) */
     size_t  stored_bytes_max; /* keys and values (4 GiB) */
     size_t  input_bytes_max;  /* of requests that are not complete yet, all connections (1 GiB) */
     int64_t hello_ns;         /* from the connection to the end of its hello (10 s) */

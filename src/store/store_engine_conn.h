@@ -81,7 +81,7 @@ struct tti_engine {
     size_t            n_conns;
     size_t            input_bytes; /* of all conn->in */
     size_t            output_bytes; /* of all conn->out and wire_out */
-    int64_t           warn_ns;      /* of dropped half-open ones: not before */
+    int64_t           warn_ns;      /* of dropped unproven ones: not before */
     uint64_t          n_unsaid;     /* of them since the last warning */
     tti_engine_counts counts;
     bool              has_warned; /* of a client that does not agree on TLS */

@@ -32,7 +32,7 @@ static int setup(void **state)
 static int setup_tight(void **state)
 {
     const tti_engine_limits limits = { .conns_max = 3,
-                                       .half_open_max = 2,
+                                       .unproven_max = 2,
                                        .stored_bytes_max = 1000,
                                        .input_bytes_max = 2000,
                                        .hello_ns = TTI_SECOND };

@@ -4,7 +4,7 @@
  *
  *   driver --> wire_in --> TLS --> in --> frames ... replies --> out --> TLS --> wire_out --> driver
  *
- * True    Until its handshake is done such a connection is half open: it has the time and the number of those without
+ * True    Until its handshake is done such a connection is unproven: it has the time and the number of those without
  *         a hello. What it sends is counted in wire_in and in as in alone without TLS; out is encrypted when the driver
  *         asks for it, so that many replies share a record. */
 #include "store/store_engine_conn.h"

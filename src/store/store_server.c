@@ -11,7 +11,8 @@
  *         and with it the connection; the engine forgets the connection before that.
  * Fails   A port that is taken, an address that is not ours: store_listen.c says so. Later failures close
  *         one connection each. Where few descriptors are left, and more connections than half of those have not
- *         proved themselves, one of them goes for each that comes; while there is none at all, new ones are turned away. Without memory they wait. */
+ *         proved themselves, one of them goes for each that comes; while there is none at all, new ones are turned away.
+ *         Without memory they wait. */
 #include "store/store_server.h"
 
 #include <inttypes.h>
@@ -33,7 +34,7 @@ struct tutti_store_server {
     uv_loop_t   loop;
     uv_tcp_t    listeners[TTI_LISTEN_MAX];
     uv_async_t  bell;
-    uv_timer_t  timer; /* of the next half-open connection */
+    uv_timer_t  timer; /* of the next connection that is late to prove itself */
     uv_idle_t   taker; /* runs once where a listener has a connection */
     uv_timer_t  later; /* and again, where there was no memory to take it */
     bool        waits[TTI_LISTEN_MAX];

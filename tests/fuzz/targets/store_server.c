@@ -176,7 +176,7 @@ static void event(table *t, tt_input *in)
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    const tti_engine_limits limits = { .conns_max = CONNS - 1, .half_open_max = CONNS / 2, .stored_bytes_max = STORED_MAX,
+    const tti_engine_limits limits = { .conns_max = CONNS - 1, .unproven_max = CONNS / 2, .stored_bytes_max = STORED_MAX,
                                        .input_bytes_max = INPUT_MAX, .hello_ns = TTI_SECOND };
     tt_input                in = tt_input_of(data, size);
     table                   t = { .most = AT_ONCE };
