@@ -2,8 +2,8 @@
  *
  * store_client.c - the client of the tcp store, whose server says anything.
  *
- * How     A port plays a server that proves itself honestly, by the real hello, and then answers out of the input: raw, or
- *         under a head that fits the request. Streams end with the input; time passes with every look at an empty one.
+ * How     A port plays a server that proves itself honestly, by the real hello and the answer that ends a greeting, and then
+ *         answers out of the input: raw, or under a head that fits the request. Streams end with the input; time passes with every look at an empty one.
  * Holds   Values and names that come back can be read to their end. */
 #include "fuzz/fuzz.h"
 
@@ -21,7 +21,8 @@ typedef struct server {
     tt_input   in;
     int64_t    now_ns;
     tti_hello  hello;
-    bool       greeted;
+    bool       greeted; /* the hello is over */
+    bool       heard;   /* and its answer, behind it */
     tti_buffer asked; /* by the client */
     tti_buffer said;  /* to it */
 } server;
@@ -64,7 +65,7 @@ static int server_connect(tti_port *port, const tti_addr *to, tti_handle *handle
     tti_hello_begin(&s->hello, port, &config);
     tti_buffer_release(&s->asked);
     tti_buffer_release(&s->said);
-    s->greeted = false;
+    s->greeted = s->heard = false;
     *handle_out = HANDLE;
     return 0;
 }
@@ -127,6 +128,14 @@ static void answer(server *s, const tti_store_head *head)
     say(s, body.at, body.left);
 }
 
+static void end_greeting(server *s, const tti_store_head *head)
+{
+    uint8_t number[8] = { 0 };
+
+    TT_MUST(tti_store_reply_write(head->op, head->id, TUTTI_OK, number, sizeof number, &s->said) == TUTTI_OK);
+    s->heard = true;
+}
+
 static void look_at_requests(server *s)
 {
     tti_store_head head;
@@ -136,7 +145,10 @@ static void look_at_requests(server *s)
         if (s->asked.size < TTI_STORE_HEAD_BYTES + head.size)
             return;
         tti_buffer_consume(&s->asked, TTI_STORE_HEAD_BYTES + head.size);
-        answer(s, &head);
+        if (s->heard)
+            answer(s, &head);
+        else
+            end_greeting(s, &head);
     }
 }
 
