@@ -274,6 +274,7 @@ static void side_main(void *arg)
 
         if (me->dies_ns != 0 && now_ns >= me->dies_ns)
             break;
+        check(me, now_ns < 200 * TTI_SECOND, "what is wanted is not there, or lost", -1);
         begin_due(me, now_ns);
         turn(me, now_ns + s->slice_ns + (int64_t)roll(s, 30000));
     }
@@ -723,6 +724,7 @@ static void floods_are_outlived(void **state)
 
         begin_scene(&s, (uint64_t)rate, 2);
         tt_mem_latency(s.world, 2 * TTI_MS);
+        s.slice_ns = 2 * TTI_MS;
         s.sides[0].wants_ns[1] = 2 * TTI_SECOND + 30 * TTI_MS;
         f.port = tt_mem_host(s.world, "h0");
         f.to = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
