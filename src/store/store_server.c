@@ -232,19 +232,32 @@ static void look_at_peer(const uv_tcp_t *tcp, char *out, size_t bytes, tti_addr 
         *at_out = (tti_addr){ .family = TTI_ADDR_NONE };
 }
 
-/* Descriptors are given out from the lowest one on, so a high one tells that few are left. Those are for members and for the
- * program, but half of them for whoever comes: members that arrive together have not proved themselves yet, either. */
-static void save_files(tutti_store_server *server, const uv_tcp_t *tcp)
+static rlim_t spared(const struct rlimit *files)
+{
+    return files->rlim_cur / 4 < SPARE_FILES ? files->rlim_cur / 4 : SPARE_FILES;
+}
+
+/* Where descriptors are few: half of those that are spared are for whoever comes. Members that arrive together have not proved
+ * themselves yet, either, and must not push each other out. */
+static size_t unproven_that_may_stay(void)
+{
+    struct rlimit files;
+
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 ? (size_t)spared(&files) / 2 : 0;
+}
+
+/* Descriptors are given out from the lowest one on, so a high one tells that few are left: the rest is for those who belong
+ * to the job, and for the program. */
+static bool is_short_of_files(const uv_tcp_t *tcp)
 {
     struct rlimit files;
     uv_os_fd_t    fd;
     rlim_t        spare;
 
     if (uv_fileno((const uv_handle_t *)tcp, &fd) != 0 || getrlimit(RLIMIT_NOFILE, &files) != 0)
-        return;
-    spare = files.rlim_cur / 4 < SPARE_FILES ? files.rlim_cur / 4 : SPARE_FILES;
-    if ((rlim_t)fd + spare >= files.rlim_cur)
-        tti_engine_relieve(server->engine, tti_now_ns(), (size_t)spare / 2);
+        return false;
+    spare = spared(&files);
+    return (rlim_t)fd + spare >= files.rlim_cur;
 }
 
 /* Where there is no secret. */
@@ -297,7 +310,8 @@ static bool take_connection(uv_stream_t *listener)
         close_conn(c);
     else
         set_reading(c, true);
-    save_files(server, &c->tcp);
+    if (is_short_of_files(&c->tcp))
+        tti_engine_relieve(server->engine, tti_now_ns(), unproven_that_may_stay());
     flush_all(server);
     return true;
 }

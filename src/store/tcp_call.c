@@ -27,6 +27,28 @@ static tutti_status check_secret(const tti_tcp_pool *pool, tti_handle handle)
     return tti_secret_suffices(&pool->secret, &here, "speak to a store");
 }
 
+static tutti_status hear_answer(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns);
+
+tutti_status tti_tcp_greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
+{
+    const tti_hello_config config = { .client = true,
+                                      .purpose = TTI_PURPOSE_STORE,
+                                      .rank = TTI_HELLO_NO_RANK,
+                                      .secret = &pool->secret,
+                                      .peer = pool->who };
+    const int64_t          most = tti_deadline(pool->port, TTI_TCP_ANSWER_MS, 0);
+    const int64_t          until = most < deadline_ns ? most : deadline_ns;
+    tutti_status           st = check_secret(pool, handle);
+
+    if (st == TUTTI_OK)
+        st = tti_hello_run(pool->port, handle, &config, until, NULL);
+    if (st == TUTTI_OK && pool->secret.seal == TTI_SEAL_NONE)
+        st = hear_answer(pool, handle, until);
+    if (st == TUTTI_OK) /* it has accepted by now, so that the kernel knows whose it is */
+        st = tti_secret_check_user(&pool->secret, pool->port, handle, pool->who);
+    return st;
+}
+
 /* Send a request, or the CANCEL of one. */
 static tutti_status send_request(tti_tcp_call *call, const tti_store_request *request,
                                  int64_t deadline_ns)
@@ -111,26 +133,6 @@ static tutti_status hear_answer(tti_tcp_pool *pool, tti_handle handle, int64_t d
     if (st == TUTTI_OK)
         st = read_reply(&call, deadline_ns);
     tutti_bytes_free(&call.body);
-    return st;
-}
-
-tutti_status tti_tcp_greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
-{
-    const tti_hello_config config = { .client = true,
-                                      .purpose = TTI_PURPOSE_STORE,
-                                      .rank = TTI_HELLO_NO_RANK,
-                                      .secret = &pool->secret,
-                                      .peer = pool->who };
-    const int64_t          most = tti_deadline(pool->port, TTI_TCP_ANSWER_MS, 0);
-    const int64_t          until = most < deadline_ns ? most : deadline_ns;
-    tutti_status           st = check_secret(pool, handle);
-
-    if (st == TUTTI_OK)
-        st = tti_hello_run(pool->port, handle, &config, until, NULL);
-    if (st == TUTTI_OK && pool->secret.seal == TTI_SEAL_NONE)
-        st = hear_answer(pool, handle, until);
-    if (st == TUTTI_OK) /* it has accepted by now, so that the kernel knows whose it is */
-        st = tti_secret_check_user(&pool->secret, pool->port, handle, pool->who);
     return st;
 }
 

@@ -770,53 +770,48 @@ static void pushed_out_of_tls(void **state)
     }
 }
 
-/* A host of a net of IPv6, which has as many addresses as it likes. */
+/* A host of a net of IPv6, which has as many addresses as it likes: one for each connection. */
 typedef struct many {
-    tti_port *ports[40];
-    tti_addr  to;
+    tt_mem_world *world;
+    tti_port     *port;
+    tti_addr      to;
 } many;
 
 static void many_main(void *arg)
 {
-    enum { EACH = 5, PORTS = 40 };
-    many      *m = arg;
-    tti_handle streams[EACH * PORTS];
-    tti_port  *port = m->ports[0];
-    int        i;
+    enum { CONNECTIONS = 200 };
+    const many *m = arg;
+    tti_handle  streams[CONNECTIONS];
+    int         i;
 
-    for (i = 0; i < EACH * PORTS; i++) {
-        if (m->ports[i % PORTS]->ops->connect(m->ports[i % PORTS], &m->to, &streams[i]) != 0)
+    for (i = 0; i < CONNECTIONS; i++) {
+        const tti_addr at = { .family = TTI_ADDR_IP6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = (uint8_t)i } };
+
+        tt_mem_place(m->world, "many", &at);
+        if (m->port->ops->connect(m->port, &m->to, &streams[i]) != 0)
             streams[i] = TTI_NO_HANDLE;
         if (i % 10 == 9)
-            port->ops->sleep_until(port, tti_port_now(port) + TTI_MS);
+            m->port->ops->sleep_until(m->port, tti_port_now(m->port) + TTI_MS);
     }
-    port->ops->sleep_until(port, 100 * TTI_SECOND);
-    for (i = 0; i < EACH * PORTS; i++)
-        port->ops->close(port, streams[i]);
+    m->port->ops->sleep_until(m->port, 100 * TTI_SECOND);
+    for (i = 0; i < CONNECTIONS; i++)
+        m->port->ops->close(m->port, streams[i]);
 }
 
 /* It has the part of one, so that who comes from elsewhere keeps its time. */
 static void many_addresses_of_one_have_one_part(void **state)
 {
     stranger other = { .says = "" };
-    many     m;
     scene    s;
-    int      i;
+    many     m;
 
     (void)state;
     begin_scene(&s, 1, 2);
     s.sides[0].wants_ns[1] = 60 * TTI_SECOND; /* so that the world lasts that long */
     s.slice_ns = 10 * TTI_MS;
     other.port = tt_mem_host(s.world, "else");
-    m.to = other.to = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
-    for (i = 0; i < 40; i++) {
-        const tti_addr at = { .family = TTI_ADDR_IP6, .ip = { 0x20, 1, 0xd, 0xb8, [15] = (uint8_t)i } };
-        char           name[16];
-
-        snprintf(name, sizeof name, "many-%d", i);
-        m.ports[i] = tt_mem_host(s.world, name);
-        tt_mem_place(s.world, name, &at);
-    }
+    other.to = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    m = (many){ .world = s.world, .port = tt_mem_host(s.world, "many"), .to = other.to };
     tt_mem_spawn(s.world, "other", 2 * TTI_SECOND, stranger_main, &other);
     tt_mem_spawn(s.world, "many", 3 * TTI_SECOND, many_main, &m);
     run_scene(&s, 1);

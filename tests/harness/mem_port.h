@@ -27,8 +27,6 @@ void tt_mem_world_free(tt_mem_world *world);
 
 /** The port of a host, made when it is first named. Its name resolves in the whole world. */
 tti_port *tt_mem_host(tt_mem_world *world, const char *name);
-/** What is accepted from a host comes from that address, whatever its port; nobody can connect there. */
-void tt_mem_place(tt_mem_world *world, const char *name, const tti_addr *at);
 /** A program: body(arg) on a thread that begins when the clock shows start_ns; before the run. */
 void tt_mem_spawn(tt_mem_world *world, const char *name, int64_t start_ns, void (*body)(void *arg),
                   void *arg);
@@ -43,6 +41,8 @@ int64_t  tt_mem_now(const tt_mem_world *world);
 
 /** From now on bytes take so long. */
 void tt_mem_latency(tt_mem_world *world, int64_t latency_ns);
+/** From now on a host connects from that address, its port aside; nobody can connect to it. */
+void tt_mem_place(tt_mem_world *world, const char *name, const tti_addr *at);
 /** Reset all streams of a host, as a killed process or a firewall does. */
 void tt_mem_cut(tt_mem_world *world, const char *host);
 /** The same as soon as the host has sent so many more bytes. */

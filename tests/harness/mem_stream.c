@@ -175,9 +175,12 @@ int tt_mem_look(tt_mem_world *w, tti_poll *set, int n)
 
 tti_addr tt_mem_addr(const mem_host *host, uint16_t tcp_port)
 {
-    return (tti_addr){ .family = TTI_ADDR_IP4,
-                       .port = tcp_port,
-                       .ip = { 10, 0, 0, (uint8_t)(host->index + 1) } };
+    tti_addr at = { .family = TTI_ADDR_IP4, .ip = { 10, 0, 0, (uint8_t)(host->index + 1) } };
+
+    if (host->place.family != TTI_ADDR_NONE)
+        at = host->place;
+    at.port = tcp_port;
+    return at;
 }
 
 int tt_mem_connect(tti_port *port, const tti_addr *to, tti_handle *handle_out)
@@ -227,19 +230,6 @@ int tt_mem_listen(tti_port *port, const tti_addr *at, int backlog, tti_addr *bou
     return 0;
 }
 
-/* Where the other end of an accepted stream is. */
-static tti_addr seen_at(tt_mem_world *w, const mem_handle *h)
-{
-    const mem_host *host = host_at(w, &h->far);
-    tti_addr        at = h->far;
-
-    if (host != NULL && host->place.family != TTI_ADDR_NONE) {
-        at = host->place;
-        at.port = h->far.port;
-    }
-    return at;
-}
-
 int tt_mem_accept(tti_port *port, tti_handle listener, tti_addr *from_out)
 {
     tt_mem_world *w = host_of(port)->world;
@@ -251,7 +241,7 @@ int tt_mem_accept(tti_port *port, tti_handle listener, tti_addr *from_out)
     handle = h->pending[0];
     memmove(h->pending, h->pending + 1, (size_t)--h->n_pending * sizeof h->pending[0]);
     if (from_out != NULL)
-        *from_out = seen_at(w, &w->handles[handle]);
+        *from_out = w->handles[handle].far;
     tt_mem_note(w, 'a', listener, handle);
     return handle;
 }
