@@ -6,9 +6,9 @@
  *         or the oldest of all went, those would keep out the members of the job for as long as they like.
  * How     The oldest stranger from where the newcomer comes goes, or from one of two addresses that are drawn, whichever has
  *         more of them. So a flood drops its own, and whoever comes from elsewhere has time.
+ *         What counts as one address is said by base/addr_source.h.
  *         To draw looks at two of them only, and no list of addresses is kept; a flood is drawn almost always, for it is
- *         almost all that stands there. What an
- *         address is for this is said by base/addr_source.h. (The store has thousands of them, and keeps such lists: store_half_open.c.) */
+ *         almost all that stands there. (The store has thousands of them, and keeps such lists: store_half_open.c.) */
 #include "wire/strangers.h"
 
 #include <stddef.h>
