@@ -595,6 +595,24 @@ static void who_has_done_its_part_may_go(void **state)
     tt_run(3, false, done_and_gone, ranks);
 }
 
+/* ---- while the group is made ------------------------------------------------------------------- */
+
+/* Rank 0 has found a death, and closes its door: those on other hosts find nobody there. */
+static void who_gave_up_is_not_accused(void **state)
+{
+    const tt_setting setting = { .machine = &tti_machine_default, .given_up_for = "rank 9 (host 'n9', pid 4719) is gone" };
+    tt_rank          ranks[TT_RANKS_MAX];
+    int              tcp, rank;
+
+    (void)state;
+    for (tcp = 0; tcp < 2; tcp++) {
+        tt_run_in(&setting, 3, tcp == 1, NULL, ranks);
+        for (rank = 1; rank < 3; rank++)
+            if (strstr(ranks[rank].said, "reported: rank 9 (host 'n9', pid 4719) is gone") == NULL)
+                fail_msg("rank %d: %s", rank, ranks[rank].said);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -615,6 +633,7 @@ int main(void)
         cmocka_unit_test(an_abort_ends_calls),
         cmocka_unit_test(who_left_is_named),
         cmocka_unit_test(who_has_done_its_part_may_go),
+        cmocka_unit_test(who_gave_up_is_not_accused),
     };
 
     return cmocka_run_group_tests_name("coll_failure", tests, NULL, NULL);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "transport/trouble.h"
 
 enum { KEYS_MAX = 1024, VALUE_MAX = 512, KEY_MAX = 48 };
 
@@ -197,6 +198,27 @@ void tt_await_looks(tt_rank *t, int rank, int n)
     TT_CHECK(t, atomic_load(looks) >= enough);
 }
 
+/* On the board of the group that is not made. */
+static void give_up(tt_rank *t, const char *why)
+{
+    view            v = { .world = t->world, .prefix = "g0/" };
+    const tti_board board = { .context = &v, .put = board_put, .get = board_get, .has = board_has };
+
+    tti_fail(TUTTI_E_PEER, "%s", why);
+    tti_trouble_leave(&board, tti_port_system(), TUTTI_E_PEER);
+    tt_leave(t);
+}
+
+static void make_group_without(tt_rank *t, const char *why)
+{
+    if (t->rank == 0) {
+        give_up(t, why);
+        return;
+    }
+    TT_CHECK(t, tt_open(t, 0, t->deadline_ns, &t->coll) == TUTTI_E_PEER);
+    snprintf(t->said, sizeof t->said, "%s", tutti_last_error());
+}
+
 static void enter(tt_rank *t)
 {
     view                  v = { .world = t->world };
@@ -209,7 +231,9 @@ static void enter(tt_rank *t)
     TT_CHECK(t, tti_mesh_open(&config, &t->mesh) == TUTTI_OK);
     if (t->mesh != NULL)
         TT_CHECK(t, tti_messenger_open(t->mesh, &t->messenger) == TUTTI_OK);
-    if (t->messenger != NULL)
+    if (t->messenger != NULL && t->world->setting.given_up_for != NULL)
+        make_group_without(t, t->world->setting.given_up_for);
+    else if (t->messenger != NULL)
         TT_CHECK(t, tt_open(t, 0, t->deadline_ns, &t->coll) == TUTTI_OK);
 }
 

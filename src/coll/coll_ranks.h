@@ -57,6 +57,8 @@ typedef struct tt_setting {
     int  cores;       /* that its ranks believe to have; 0: as it is */
     bool fenceless;   /* the port has no fence_others() */
     bool long_sleeps; /* of TT_LONG_MS, unless woken */
+    const char *given_up_for; /* NULL, or what rank 0 gives up for when it has met the others, before its group is made; what
+                               * the group came to is said by each of the others, and there is no body */
 } tt_setting;
 
 void tt_run_in(const tt_setting *setting, int size, bool tcp, tt_body *body, tt_rank *ranks_out);

@@ -9,10 +9,13 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "base/fnv.h"
+#include "transport/trouble.h"
+#include "transport/vigil.h"
 
 enum { LISTED_MAX = 16, LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, TOLD_MAX = 512, UNWELL_MAX = 4 };
 
 #define MISMATCH_KEY "mismatch"
+#define MEMBER       "member"
 
 tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
 {
@@ -59,11 +62,13 @@ typedef struct reader {
     const tti_join  *mine;
     const tti_join  *all;
     int64_t          deadline_ns;
+    bool             is_world; /* its making is the world's */
+    tti_vigil        vigil;    /* then */
 } reader;
 
 static tti_roll roll_of(const tti_team *team, const tti_board *board)
 {
-    return (tti_roll){ .port = team->port, .board = board, .what = "member", .n = team->n_ranks,
+    return (tti_roll){ .port = team->port, .board = board, .what = MEMBER, .n = team->n_ranks,
                        .bytes = sizeof(tti_join) };
 }
 
@@ -108,34 +113,61 @@ tutti_status tti_team_look_for_mismatch(const tti_team *team, const tti_board *b
     return tti_fail(TUTTI_E_MISMATCH, "group '%s' on rank %d: %s", team->name, team->ranks[team->rank], words);
 }
 
-/* A member behind the one that is awaited, which may never come because of that: the first that is dead. */
-static tutti_status look_behind(const tti_team *team, int rank)
+/* Whether a member that is dead may be one for which the others do not come. Those of a world come by themselves as far as
+ * here, so that one that had come is missed by nobody before the first call. */
+static bool is_missed(const reader *r, int rank)
 {
-    char words[256];
-    int  r;
+    const tti_board *board = r->board;
+    char             key[TTI_BOARD_KEY_BYTES];
+    bool             there = false;
 
-    for (r = rank + 1; r < team->n_ranks; r++)
-        if (tti_health_is_lost(tti_mesh_health(team->mesh), team->ranks[r]) &&
-            !tti_mesh_is_alive(team->mesh, team->ranks[r], words, sizeof words))
+    if (!r->is_world)
+        return true;
+    key_of(r->team, board, rank, key);
+    return board->has(board->context, key, tti_board_patience(board, r->team->port, r->deadline_ns), &there) != TUTTI_OK || !there;
+}
+
+/* A member behind the one that is awaited, which may never come because of that: the first that is dead. */
+static tutti_status look_behind(const reader *r, int rank)
+{
+    const tti_team *team = r->team;
+    char            words[256];
+    int             i;
+
+    for (i = rank + 1; i < team->n_ranks; i++)
+        if (tti_health_is_lost(tti_mesh_health(team->mesh), team->ranks[i]) &&
+            !tti_mesh_is_alive(team->mesh, team->ranks[i], words, sizeof words) && is_missed(r, i))
             return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: %s", team->name, words);
     return TUTTI_OK;
+}
+
+/* Who is known to be gone: rank, which is awaited, or one behind it. */
+static tutti_status look_for_the_gone(const reader *r, int rank)
+{
+    const tti_team *team = r->team;
+    char            words[256];
+
+    if (tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words))
+        return look_behind(r, rank);
+    return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d has not joined, and %s", team->name, team->ranks[rank],
+                    words);
 }
 
 /* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
 static tutti_status look_at(void *ctx, int rank)
 {
-    const reader   *r = ctx;
+    reader         *r = ctx;
     const tti_team *team = r->team;
-    char            words[256];
     tutti_status    st;
 
     if (atomic_load_explicit(&team->aborted, memory_order_acquire))
         return tti_fail(TUTTI_E_ABORTED, "group '%s' was aborted on rank %d before all had joined it",
                         team->name, team->ranks[team->rank]);
-    if (!tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words))
-        return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d has not joined, and %s",
-                        team->name, team->ranks[rank], words);
-    st = look_behind(team, rank);
+    st = look_for_the_gone(r, rank);
+    if (st == TUTTI_E_PEER && r->is_world) /* it may have given up, for another */
+        st = tti_trouble_explain(r->board, team->port, st);
+    if (st == TUTTI_OK && r->is_world)
+        st = tti_vigil_look(&r->vigil, rank);
     return st == TUTTI_OK ? tti_team_look_for_mismatch(team, r->board, r->deadline_ns) : st;
 }
 
@@ -254,7 +286,10 @@ static tutti_status come(void *ctx, int rank)
 tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns, const tti_join *mine,
                            tti_join *all_out)
 {
-    reader       r = { .team = team, .board = board, .mine = mine, .all = all_out, .deadline_ns = deadline_ns };
+    reader       r = { .team = team, .board = board, .mine = mine, .all = all_out, .deadline_ns = deadline_ns,
+                       .is_world = team->group_id == 0,
+                       .vigil = { .port = team->port, .board = board, .rank = team->rank, .n_ranks = team->n_ranks,
+                                  .what = MEMBER, .is_last = true, .deadline_ns = deadline_ns } };
     tti_roll     roll = roll_of(team, board);
     tutti_status st;
     int          n = 0;
@@ -268,7 +303,11 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
     roll.look_most_ms = roll.look_ms;
     if (board->heed != NULL)
         board->heed(board->context, &team->aborted);
+    if (r.is_world)
+        tti_vigil_begin(&r.vigil);
     st = tti_roll_read(&roll, deadline_ns, all_out, &n);
+    if (r.is_world)
+        tti_vigil_end(&r.vigil);
     if (board->heed != NULL)
         board->heed(board->context, NULL);
     return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : st;

@@ -17,14 +17,14 @@
 #include <unistd.h>
 #include <tutti/private.h>
 #include "base/machine.h"
-#include "watch/bulletin.h"
-#include "watch/trouble.h"
+#include "transport/vigil.h"
 
 enum {
     MISSING_TEXT_MAX = 256,
     MISSING_MOST = 64, /* ranks that such a text has room for */
-    LOOK_MS = 1000,    /* for a card that contradicts ours, while others are awaited: starting hundreds takes as long */
-    LOOK_MOST_MS = 8000
+    LOOK_MS = 200,     /* for a card that contradicts ours, and for who has given up, while others are awaited */
+    LOOK_RANK_MS = 4,  /* all look at one store: the more, the more rarely */
+    LOOK_MOST_MS = 2000
 };
 
 #define CARD_MAGIC UINT32_C(0x64726163) /* "card" */
@@ -151,8 +151,7 @@ static tutti_status name_the_missing(const tti_mesh_config *config, const tti_ro
 typedef struct reader {
     const tti_mesh_config *config;
     const tti_card        *cards;
-    uint32_t               n_endings; /* of the launcher's, that were looked at */
-    int                    ended;     /* the one that leaves us waiting for ever; -1: none */
+    tti_vigil              vigil;
 } reader;
 
 static tutti_status check_card(void *ctx, int rank)
@@ -175,100 +174,37 @@ static tutti_status check_card(void *ctx, int rank)
     return TUTTI_OK;
 }
 
-/* Whether somebody who could not join has said why. */
-static tutti_status look_for_trouble(const tti_mesh_config *config, int rank)
-{
-    const tti_board       *board = config->board;
-    const int64_t          deadline_ns = tti_board_patience(board, config->port, config->deadline_ns);
-    tti_trouble            trouble;
-    bool                   there = false;
-
-    if (board->has(board->context, TTI_TROUBLE_KEY, deadline_ns, &there) != TUTTI_OK || !there ||
-        board->get(board->context, TTI_TROUBLE_KEY, &trouble, sizeof trouble, deadline_ns) != TUTTI_OK ||
-        trouble.status <= TUTTI_OK || trouble.status > TUTTI_E_REMOTE)
-        return TUTTI_OK;
-    trouble.words[sizeof trouble.words - 1] = '\0';
-    return tti_fail((tutti_status)trouble.status, "rank %d waits for rank %d, which has not come; another process reported: %s",
-                    config->rank, rank, trouble.words);
-}
-
-/* Whether the card of somebody who has ended is there: one that is not will not come. */
-static bool has_card(const tti_mesh_config *config, int rank)
-{
-    const tti_board *board = config->board;
-    const tti_roll   roll = { .what = CARD };
-    char             key[TTI_BOARD_KEY_BYTES];
-    bool             there = false;
-
-    tti_roll_key(&roll, rank, key);
-    return board->has(board->context, key, tti_board_patience(board, config->port, config->deadline_ns), &there) != TUTTI_OK ||
-           there; /* a board that does not answer says nothing */
-}
-
-/* Whether a launcher knows that somebody has ended who has not come. Those whose ends are told ask the board, once each. */
-static tutti_status look_for_the_ended(reader *r)
-{
-    const tti_mesh_config *config = r->config;
-    const tti_bulletin    *bulletin = tti_bulletin_heeded();
-    tti_ending             ending;
-
-    if (bulletin == NULL || config->board->heed_news == NULL)
-        return TUTTI_OK;
-    config->board->catch_up(config->board->context); /* first: what is put up from here on ends the next wait */
-    while (r->ended < 0 && tti_bulletin_read(bulletin, r->n_endings, &ending)) {
-        if (ending.rank >= 0 && ending.rank < config->n_ranks && !has_card(config, ending.rank))
-            r->ended = (int)r->n_endings;
-        r->n_endings++;
-    }
-    return r->ended >= 0 && tti_bulletin_read(bulletin, (uint32_t)r->ended, &ending)
-               ? tti_bulletin_fail(bulletin, &ending, config->rank, config->n_ranks)
-               : TUTTI_OK;
-}
-
 static tutti_status look_why(void *ctx, int rank)
 {
-    reader      *r = ctx;
-    tutti_status st = look_for_the_ended(r);
-
-    return st == TUTTI_OK ? look_for_trouble(r->config, rank) : st;
+    return tti_vigil_look(&((reader *)ctx)->vigil, rank);
 }
 
-/* The board is gone, as its host ended before this rank had heard why: somebody who had not come, as far as is known here. */
-static tutti_status name_the_ended(const tti_mesh_config *config, const tti_bulletin *bulletin, int n_come, tutti_status st)
+/* Read everybody's cards, and end when somebody is known to have ended, or to have given up. */
+static tutti_status read_cards(reader *r, const tti_roll *roll, tti_card *cards, int *n_out)
 {
-    tti_ending ending;
-    uint32_t   i;
+    tutti_status st;
 
-    for (i = 0; tti_bulletin_read(bulletin, i, &ending); i++)
-        if (ending.rank >= n_come && ending.rank < config->n_ranks && ending.rank != config->rank)
-            return tti_bulletin_fail(bulletin, &ending, config->rank, config->n_ranks);
-    return st;
+    tti_vigil_begin(&r->vigil);
+    st = tti_roll_read(roll, r->config->deadline_ns, cards, n_out);
+    tti_vigil_end(&r->vigil);
+    return st == TUTTI_E_NETWORK ? tti_vigil_name_the_ended(&r->vigil, *n_out, st) : st;
 }
 
-/* Read everybody's cards, and end when somebody is known to have ended without leaving one. */
-static tutti_status read_cards(const tti_mesh_config *config, const tti_roll *roll, tti_card *cards, int *n_out)
+tti_vigil tti_card_vigil(const tti_mesh_config *config)
 {
-    const tti_bulletin *bulletin = tti_bulletin_heeded();
-    const tti_board    *board = roll->board;
-    const bool          heeds = bulletin != NULL && board->heed_news != NULL;
-    tutti_status        st;
-
-    if (heeds)
-        board->heed_news(board->context, tti_bulletin_news(bulletin));
-    st = tti_roll_read(roll, config->deadline_ns, cards, n_out);
-    if (!heeds)
-        return st;
-    board->heed_news(board->context, NULL);
-    return st == TUTTI_E_NETWORK ? name_the_ended(config, bulletin, *n_out, st) : st;
+    return (tti_vigil){ .port = config->port, .board = config->board, .rank = config->rank, .n_ranks = config->n_ranks,
+                        .what = CARD, .deadline_ns = config->deadline_ns };
 }
 
 tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards)
 {
     const int64_t  start = tti_port_now(config->port);
-    reader         r = { .config = config, .cards = cards, .ended = -1 };
+    const int      look_ms = config->n_ranks < (LOOK_MOST_MS - LOOK_MS) / LOOK_RANK_MS ? LOOK_MS + LOOK_RANK_MS * config->n_ranks
+                                                                                       : LOOK_MOST_MS;
+    reader         r = { .config = config, .cards = cards, .vigil = tti_card_vigil(config) };
     const tti_roll roll = { .port = config->port, .board = config->board, .what = CARD, .n = config->n_ranks,
-                            .bytes = sizeof *cards, .come = check_card, .awaited = look_why, .ctx = &r, .look_ms = LOOK_MS,
-                            .look_most_ms = LOOK_MOST_MS };
+                            .bytes = sizeof *cards, .come = check_card, .awaited = look_why, .ctx = &r, .look_ms = look_ms,
+                            .look_most_ms = look_ms };
     char           key[TTI_BOARD_KEY_BYTES];
     tutti_status   st;
     int            n = 0;
@@ -281,7 +217,7 @@ tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *o
                         "  next: give every process a rank of its own; with file://, remove a left-over file",
                         config->rank);
     if (st == TUTTI_OK)
-        st = read_cards(config, &roll, cards, &n);
+        st = read_cards(&r, &roll, cards, &n);
     if (st == TUTTI_E_TIMEOUT)
         return name_the_missing(config, &roll, (tti_port_now(config->port) - start) / TTI_MS);
     return st;

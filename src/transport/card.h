@@ -5,6 +5,7 @@
 #define TTI_TRANSPORT_CARD_H
 
 #include "transport/mesh.h"
+#include "transport/vigil.h"
 #include "wire/hello.h"
 
 enum { TTI_CARD_VERSION = 6, TTI_CARD_HINT_BYTES = 32, TTI_CARD_MACHINE_BYTES = 16, TTI_CARD_HOST_MAX = 64 };
@@ -41,6 +42,9 @@ void tti_card_begin(tti_card *card, const tti_mesh_config *config);
 
 /** Leave own, and wait for everybody's: cards[n_ranks]. Checks versions and world sizes. */
 tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards);
+
+/** Waiting for cards, or for what comes before them. */
+tti_vigil tti_card_vigil(const tti_mesh_config *config);
 
 /** Whether two members are threads of one process. */
 bool tti_card_same_process(const tti_card *a, const tti_card *b);

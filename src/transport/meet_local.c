@@ -11,7 +11,8 @@
  *         Whoever has our hint and fails any of it is an error, never a guess.
  * Fails   Strangers at the socket are turned away and do not disturb the others. Who runs the office, and cannot go on
  *         because a member has ended, leaves its words on the board before it hangs up on the others, who would take it
- *         for the one that failed. */
+ *         for the one that failed. So that they find words when their time is up, its own is up a little earlier. Whoever loses
+ *         another looks for such words first. */
 #include "transport/meet.h"
 
 #include <errno.h>
@@ -23,9 +24,10 @@
 #include <tutti/private.h>
 #include "transport/trouble.h"
 
-enum { STRANGER_MS = 2000, LISTED_MAX = 16, SPARE_FILES = 256 };
+enum { STRANGER_MS = 2000, LISTED_MAX = 16, SPARE_FILES = 256, WHO_MAX = TTI_CARD_HOST_MAX + 96 };
 
-#define LOOK_NS (250 * TTI_MS)
+#define LOOK_NS  (250 * TTI_MS)
+#define AHEAD_NS (100 * TTI_MS)
 
 bool tti_same_host(const tti_mesh *mesh, int a, int b)
 {
@@ -158,6 +160,16 @@ static tutti_status accept_member(tti_office *office, int *n_missing)
     return TUTTI_OK;
 }
 
+/* The office's own end of waiting: a little before that of the others. */
+static int64_t ahead_of(tti_port *port, int64_t deadline_ns)
+{
+    const int64_t left_ns = deadline_ns - tti_port_now(port);
+
+    if (deadline_ns == TTI_FOREVER || left_ns <= 0)
+        return deadline_ns;
+    return deadline_ns - (left_ns / 8 < AHEAD_NS ? left_ns / 8 : AHEAD_NS);
+}
+
 static tutti_status run_office(tti_office *office, const tti_board *board)
 {
     tti_port    *port = office->mesh->port;
@@ -175,6 +187,8 @@ static tutti_status run_office(tti_office *office, const tti_board *board)
         st = accept_member(office, &n_missing);
     if (st == TUTTI_OK)
         st = tti_office_exchange(office);
+    if (st == TUTTI_E_PEER)
+        st = tti_trouble_explain(board, port, st);
     if (st != TUTTI_OK)
         tti_trouble_leave(board, port, st);
     for (rank = 0; rank < n_ranks; rank++)
@@ -183,25 +197,54 @@ static tutti_status run_office(tti_office *office, const tti_board *board)
     return st;
 }
 
-static tutti_status visit_office(tti_mesh *mesh, const tti_mesh_config *config, int office, int n_members)
+/* Nobody listens at the office's socket: its rank listened there before its card was left. */
+static tutti_status fail_closed(const char *who)
 {
-    const tti_hello_config hello = hello_config(mesh, true, "the first rank of this host");
-    tti_port              *port = mesh->port;
-    tti_addr               at = { .family = TTI_ADDR_LOCAL };
-    tti_handle             stream = TTI_NO_HANDLE;
-    char                   who[24];
-    tutti_status           st;
-    int                    err;
+    return tti_fail(TUTTI_E_PEER, "%s, has ended or given up before the ranks of its host had met", who);
+}
+
+static tutti_status fail_unreachable(const tti_mesh *mesh, int office, int err)
+{
+    return tti_fail_errno_as(TUTTI_E_PEER, -err,
+                             "rank %d cannot reach the local socket of rank %d, which says that it is on the same host\n"
+                             "  next: TUTTI_TRANSPORT=tcp on all ranks",
+                             mesh->rank, office);
+}
+
+static int connect_to_office(const tti_mesh *mesh, int office, tti_handle *stream_out)
+{
+    tti_addr at = { .family = TTI_ADDR_LOCAL };
 
     memcpy(at.name, mesh->cards[office].local_name, sizeof at.name);
-    err = port->ops->connect(port, &at, &stream);
+    return mesh->port->ops->connect(mesh->port, &at, stream_out);
+}
+
+/* The stream has ended, with those words: because the office has? */
+static tutti_status fail_broken(const tti_mesh *mesh, int office, const char *who, tutti_status st)
+{
+    tti_handle probe = TTI_NO_HANDLE;
+    const int  err = connect_to_office(mesh, office, &probe);
+
+    mesh->port->ops->close(mesh->port, err == 0 ? probe : TTI_NO_HANDLE);
+    return err == -ECONNREFUSED ? fail_closed(who) : st;
+}
+
+static tutti_status visit_office(tti_mesh *mesh, const tti_mesh_config *config, int office, int n_members)
+{
+    tti_port        *port = mesh->port;
+    tti_handle       stream = TTI_NO_HANDLE;
+    char             who[WHO_MAX];
+    tti_hello_config hello = hello_config(mesh, true, who);
+    tutti_status     st;
+    int              err;
+
+    snprintf(who, sizeof who, "rank %d (%s), the first of this host", office, mesh->members[office].where);
+    err = connect_to_office(mesh, office, &stream);
     if (err != 0)
-        return tti_fail_errno_as(TUTTI_E_PEER, -err,
-                                 "rank %d cannot reach the local socket of rank %d, which says that it is "
-                                 "on the same host\n  next: TUTTI_TRANSPORT=tcp on all ranks",
-                                 mesh->rank, office);
+        return err == -ECONNREFUSED ? fail_closed(who) : fail_unreachable(mesh, office, err);
     st = tti_hello_run(port, stream, &hello, config->deadline_ns, NULL);
-    snprintf(who, sizeof who, "rank %d", office);
+    if (st == TUTTI_E_NETWORK)
+        st = fail_broken(mesh, office, who, st);
     if (st == TUTTI_OK)
         st = check_user(port, stream, who, mesh->rank);
     if (st == TUTTI_OK)
@@ -254,7 +297,7 @@ static bool has_few_files(int n_here)
 
 tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config)
 {
-    tti_office   office = { .mesh = mesh, .deadline_ns = config->deadline_ns };
+    tti_office   office = { .mesh = mesh, .deadline_ns = ahead_of(mesh->port, config->deadline_ns) };
     tutti_status st = find_hosts(mesh);
     int          rank;
 
@@ -271,7 +314,7 @@ tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config)
         st = office.ranks[0] == mesh->rank ? run_office(&office, config->board)
                                            : visit_office(mesh, config, office.ranks[0], office.n);
     if (st != TUTTI_OK && office.n > 1 && office.ranks[0] != mesh->rank)
-        st = tti_trouble_explain(config->board, mesh->port, office.ranks[0], st);
+        st = tti_trouble_explain(config->board, mesh->port, st);
     free(office.ranks);
     return st;
 }

@@ -122,8 +122,10 @@ static tutti_status say(tti_port *port, tti_handle to, int to_rank, const notice
     char         who[48];
 
     snprintf(who, sizeof who, "rank %d at the local socket", to_rank);
-    if (with == NULL)
-        return tti_io_send_all(port, to, said, sizeof *said, who, deadline_ns);
+    if (with == NULL) {
+        st = tti_io_send_all(port, to, said, sizeof *said, who, deadline_ns);
+        return st == TUTTI_E_NETWORK ? tti_fail(TUTTI_E_PEER, "%s", tutti_last_error()) : st; /* inside a host there is no net */
+    }
     while (st == TUTTI_OK && (err == -EAGAIN || err == -ETOOMANYREFS)) {
         err = port->ops->send_fds(port, to, said, sizeof *said, with->fds, said->n * SIGNS);
         if (err == -EAGAIN)

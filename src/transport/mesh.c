@@ -7,6 +7,7 @@
  *         about. To members of other hosts nothing is opened here: their addresses are kept, and the
  *         listener, for connections that are made when somebody needs them (connector.c).
  *         A second door stays open for as long as the mesh: for members that must agree without a store.
+ * Fails   Who cannot go on leaves its words on the board before its doors close: others find nobody behind them.
  * True    After tti_mesh_open() the members, their hosts, heaps, bells, pidfds and addresses are constant,
  *         and so are the doors, so any thread may read them. Links belong to whoever took them. Registered memory
  *         is mapped under a lock when somebody asks for it, or with the rest where there are many peers, and constant
@@ -28,9 +29,10 @@
 #include "transport/shm/pull.h"
 #include "transport/shm/ring_link.h"
 #include "transport/tcp/tcp_link.h"
+#include "transport/trouble.h"
 #include "wire/ports.h"
 
-enum { BACKLOG = 512, SPARE_PORTS = 4 /* for each rank */ };
+enum { BACKLOG = 512, SPARE_PORTS = 4 /* for each rank */, LOOK_MS = 500 /* whether rank 0 will come at all */ };
 
 static tutti_status listen_local(tti_mesh *mesh, const tti_card *card)
 {
@@ -209,6 +211,28 @@ static void end_bootstrap(tti_mesh *mesh)
     mesh->cards = NULL;
 }
 
+/* Rank 0's piece, unless rank 0 is known to have ended, or somebody to have given up. */
+static tutti_status await_secret(const tti_mesh_config *config, const char *key, uint8_t fresh[TTI_SECRET_BYTES])
+{
+    const tti_board *board = config->board;
+    tti_vigil        vigil = tti_card_vigil(config);
+    tutti_status     st = TUTTI_E_TIMEOUT, why = TUTTI_OK;
+
+    tti_vigil_begin(&vigil);
+    while (st == TUTTI_E_TIMEOUT && why == TUTTI_OK) {
+        const int64_t look_ns = tti_port_now(config->port) + LOOK_MS * TTI_MS;
+        const bool    last = look_ns >= config->deadline_ns;
+
+        st = board->get(board->context, key, fresh, TTI_SECRET_BYTES, last ? config->deadline_ns : look_ns);
+        if (st == TUTTI_E_TIMEOUT && tti_port_now(config->port) >= config->deadline_ns)
+            break;
+        if (st == TUTTI_E_TIMEOUT)
+            why = tti_vigil_look(&vigil, 0);
+    }
+    tti_vigil_end(&vigil);
+    return why != TUTTI_OK ? why : st;
+}
+
 /* The job's secret. Where it comes from the board, it is this world's alone, and as secret as the
  * board. */
 static tutti_status find_secret(tti_mesh *mesh, const tti_mesh_config *config)
@@ -226,7 +250,7 @@ static tutti_status find_secret(tti_mesh *mesh, const tti_mesh_config *config)
         config->port->ops->random(config->port, fresh, sizeof fresh);
         st = board->put(board->context, key, fresh, sizeof fresh, config->deadline_ns);
     } else {
-        st = board->get(board->context, key, fresh, sizeof fresh, config->deadline_ns);
+        st = await_secret(config, key, fresh);
     }
     if (st == TUTTI_OK)
         st = tti_secret_make(fresh, secret);
@@ -363,6 +387,7 @@ tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out)
     if (st == TUTTI_OK)
         st = tti_mesh_begin_watch(mesh);
     if (st != TUTTI_OK) {
+        tti_trouble_leave(config->board, config->port, st);
         tti_mesh_close(mesh);
         return st;
     }

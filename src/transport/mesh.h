@@ -36,7 +36,8 @@ tutti_status tti_mesh_check_env(void);
 
 /** Find all members, open the way to those of this host and learn that to the others; the job's secret
  * is read from TUTTI_SECRET_FILE, or from the board.
- * TUTTI_E_TIMEOUT names the ranks that did not come. */
+ * TUTTI_E_TIMEOUT names the ranks that did not come, TUTTI_E_PEER one that has ended. What it fails with is left on the board:
+ * so must be what fails after it, before the mesh is closed, as long as others may be joining (trouble.h). */
 tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out);
 /** Leave: marks this rank as gone for those who still wait for it. NULL is fine. */
 void tti_mesh_close(tti_mesh *mesh);

@@ -1069,6 +1069,82 @@ static void who_ended_is_named_not_who_found_it(void **state)
     tti_mutex_release(&board.lock);
 }
 
+static void *join_without_office(void *arg)
+{
+    rank_ctx              *ctx = arg;
+    const tti_board        table = { .context = ctx->board, .put = board_put, .get = board_get, .has = board_has };
+    const tti_mesh_config  config = config_of(ctx, &table);
+
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_E_PEER);
+    CHECK(ctx, strstr(tutti_last_error(), "rank 0 (host '") != NULL);
+    return NULL;
+}
+
+/* Three join a world whose lowest rank has left a card and nothing else. */
+static void check_without_office(test_board *board)
+{
+    rank_ctx  ctx[4];
+    pthread_t threads[4];
+    int       rank;
+
+    for (rank = 1; rank < 4; rank++) {
+        ctx[rank] = (rank_ctx){ .rank = rank, .size = 4, .board = board,
+                                .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
+        assert_int_equal(pthread_create(&threads[rank], NULL, join_without_office, &ctx[rank]), 0);
+    }
+    for (rank = 1; rank < 4; rank++) {
+        assert_int_equal(pthread_join(threads[rank], NULL), 0);
+        if (ctx[rank].failure[0] != '\0')
+            fail_msg("%s", ctx[rank].failure);
+    }
+}
+
+static void who_ends_before_its_host_meets_is_named(void **state)
+{
+    test_board board = { .n = 0 };
+
+    (void)state;
+    tti_mutex_init(&board.lock);
+    leave_card(&board, 0, 4);
+    check_without_office(&board);
+    tti_mutex_release(&board.lock);
+}
+
+/* It accepts one, and ends, with the hello unread. */
+static void *end_in_the_hello(void *listener)
+{
+    tti_port  *port = tti_port_system();
+    tti_poll   poll = { .handle = *(tti_handle *)listener, .want = TTI_READ };
+    tti_handle stream;
+
+    port->ops->poll(port, &poll, 1, tti_deadline(port, LIMIT_MS, 0));
+    stream = port->ops->accept(port, poll.handle, NULL);
+    port->ops->close(port, poll.handle);
+    poll.handle = stream;
+    port->ops->poll(port, &poll, 1, tti_deadline(port, LIMIT_MS, 0));
+    port->ops->close(port, stream);
+    return NULL;
+}
+
+static void who_ends_in_its_hello_is_named(void **state)
+{
+    test_board board = { .n = 0 };
+    tti_card  *card = (tti_card *)(void *)board.entry[0].data;
+    tti_addr   at = { .family = TTI_ADDR_LOCAL }, bound;
+    tti_handle listener = TTI_NO_HANDLE;
+    pthread_t  office;
+
+    (void)state;
+    tti_mutex_init(&board.lock);
+    leave_card(&board, 0, 4);
+    memcpy(at.name, card->local_name, sizeof at.name);
+    assert_int_equal(tti_port_system()->ops->listen(tti_port_system(), &at, 4, &bound, &listener), 0);
+    assert_int_equal(pthread_create(&office, NULL, end_in_the_hello, &listener), 0);
+    check_without_office(&board);
+    pthread_join(office, NULL);
+    tti_mutex_release(&board.lock);
+}
+
 static void *join_with_another_size(void *arg)
 {
     rank_ctx               *ctx = arg;
@@ -1278,6 +1354,8 @@ int main(void)
         cmocka_unit_test(missing_ranks_are_named),
         cmocka_unit_test(who_did_not_come_to_the_local_socket_is_named),
         cmocka_unit_test(who_ended_is_named_not_who_found_it),
+        cmocka_unit_test(who_ends_before_its_host_meets_is_named),
+        cmocka_unit_test(who_ends_in_its_hello_is_named),
         cmocka_unit_test(world_sizes_must_agree),
     };
 

@@ -4,17 +4,22 @@
 #include "transport/trouble.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <tutti/private.h>
 
 #define PATIENCE_NS TTI_SECOND
 
+enum { NAME_MAX_BYTES = 40, OWN_WORDS_MAX = 2048 /* of a last error */ };
+
 void tti_trouble_leave(const tti_board *board, tti_port *port, tutti_status st)
 {
     tti_trouble trouble = { .status = (int32_t)st };
+    char        words[OWN_WORDS_MAX];
 
-    snprintf(trouble.words, sizeof trouble.words, "%s", tutti_last_error());
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, words);
     (void)board->put(board->context, TTI_TROUBLE_KEY, &trouble, sizeof trouble, tti_port_now(port) + PATIENCE_NS);
-    tti_fail(st, "%s", trouble.words);
+    tti_fail(st, "%s", words);
 }
 
 bool tti_trouble_find(const tti_board *board, int64_t deadline_ns, tti_trouble *trouble_out)
@@ -31,14 +36,28 @@ bool tti_trouble_find(const tti_board *board, int64_t deadline_ns, tti_trouble *
     return true;
 }
 
-tutti_status tti_trouble_explain(const tti_board *board, tti_port *port, int rank, tutti_status st)
+/* Everybody's words have the process of whom they speak as "pid 4711)". */
+static bool name_the_same(const char *own, const char *theirs)
+{
+    const char *at = strstr(own, "pid ");
+    char        name[NAME_MAX_BYTES];
+    size_t      n = at != NULL ? strcspn(at, ")") : 0;
+
+    if (at == NULL || at[n] != ')' || n + 2 > sizeof name)
+        return false;
+    memcpy(name, at, n + 1);
+    name[n + 1] = '\0';
+    return strstr(theirs, name) != NULL;
+}
+
+tutti_status tti_trouble_explain(const tti_board *board, tti_port *port, tutti_status st)
 {
     tti_trouble trouble;
-    char        words[TTI_TROUBLE_WORDS_MAX];
+    char        words[OWN_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    if (!tti_trouble_find(board, tti_port_now(port) + PATIENCE_NS, &trouble))
+    if (!tti_trouble_find(board, tti_port_now(port) + PATIENCE_NS, &trouble) || name_the_same(words, trouble.words))
         return tti_fail(st, "%s", words);
-    return tti_fail((tutti_status)trouble.status, "rank %d has given up; a rank of its host reported: %s", rank,
-                    trouble.words);
+    return tti_fail((tutti_status)trouble.status, "another rank has given up, and reported: %s\n  seen here: %s", trouble.words,
+                    words);
 }

@@ -12,6 +12,7 @@
 #include <tutti/private.h>
 #include "backend/native/store_board.h"
 #include "store/store.h"
+#include "transport/trouble.h"
 
 enum { POSTS_MAX = 64 }; /* messages that are posted under one lock */
 
@@ -123,6 +124,8 @@ static tutti_status native_create(const tutti_backend_config *config, tutti_back
     }
     if (st == TUTTI_OK)
         st = open_group(nat, config, &board, deadline_ns);
+    if (st != TUTTI_OK && parent == NULL && nat->mesh != NULL) /* the mesh has said itself what it failed with */
+        tti_trouble_leave(&board, tti_port_system(), st);
     if (st != TUTTI_OK) {
         native_destroy(&nat->base);
         return st;

@@ -58,16 +58,26 @@ static void add_step(const tti_net *net, tti_words *words)
     tti_words_add(words, ")");
 }
 
+static bool is_any(const bool *marked, int n)
+{
+    int i;
+
+    for (i = 0; i < n && !marked[i]; i++)
+        continue;
+    return i < n;
+}
+
 /* "no message from ranks 2, 5": whose messages have not come, in all chunks under way, or, if all have, have not been
- * taken. peer_out: one of them. */
-static void add_silent(const tti_net *net, tti_words *words, int *peer_out)
+ * taken. peer_out: one of them. False: nobody is, as it has ended since the time was up. */
+static bool add_silent(const tti_net *net, tti_words *words, int *peer_out)
 {
     bool receiving = true;
     bool *silent = calloc((size_t)net->team->n_ranks, sizeof *silent);
+    bool  any;
     int   n = 0, k;
 
     if (silent == NULL)
-        return;
+        return true;
     for (k = net->n_over; k < net->n_begun; k++)
         n += mark_silent(chunk_at(net, k), true, silent);
     if (n == 0) {
@@ -75,13 +85,17 @@ static void add_silent(const tti_net *net, tti_words *words, int *peer_out)
         for (k = net->n_over; k < net->n_begun; k++)
             (void)mark_silent(chunk_at(net, k), false, silent);
     }
+    any = is_any(silent, net->team->n_ranks);
     for (k = 0; k < net->team->n_ranks - 1 && !silent[k]; k++)
         ;
-    *peer_out = k;
-    tti_words_add(words, receiving ? "no message from " : "message not taken by ");
-    tti_team_add_ranks(net->team, words, silent);
-    add_unreached(net->team, silent, words);
+    if (any) {
+        *peer_out = k;
+        tti_words_add(words, receiving ? "no message from " : "message not taken by ");
+        tti_team_add_ranks(net->team, words, silent);
+        add_unreached(net->team, silent, words);
+    }
     free(silent);
+    return any;
 }
 
 /* A peer may be silent because nothing leads to it: a firewall, say. */
@@ -95,6 +109,17 @@ static bool add_unconnected(const tti_team *team, int peer, tti_words *words)
     return true;
 }
 
+/* Of another rank's time-out this thread's last error has the words; what it called here goes before them. */
+static tutti_status fail_told(const tti_net *net)
+{
+    tti_words words = { .used = 0 };
+    char      call[TTI_CALL_TEXT_MAX];
+
+    tti_words_add(&words, "%s", tutti_last_error());
+    tti_team_describe(net->team, &net->note, call);
+    return tti_fail(TUTTI_E_TIMEOUT, "%s on rank %d: %s", call, net->team->ranks[net->team->rank], words.text);
+}
+
 tutti_status tti_net_fail_timeout(const tti_net *net)
 {
     const tti_team *team = net->team;
@@ -105,7 +130,8 @@ tutti_status tti_net_fail_timeout(const tti_net *net)
     int             peer = team->rank;
 
     tti_team_describe(team, &net->note, call);
-    add_silent(net, &words, &peer);
+    if (!add_silent(net, &words, &peer) && tti_messenger_heard(team->messenger, team->group_id) == TUTTI_E_TIMEOUT)
+        return fail_told(net); /* another rank's time was up first, and what it said has ended all that was under way here */
     next = add_unconnected(team, peer, &words)
                ? "let that port through between the hosts, or set TUTTI_PORT_RANGE to ports that are"
            : tti_call_root(&net->note) >= 0
@@ -150,17 +176,6 @@ static tutti_status fail_mismatch(const tti_net *net, const tti_request *request
                     other.seq != net->note.word >> SEQUENCE_SHIFT ? ", another of the group's calls"
                     : counts                                      ? " with other counts"
                                                                   : "");
-}
-
-/* Of another rank's time-out this thread's last error has the words; what it called here goes before them. */
-static tutti_status fail_told(const tti_net *net)
-{
-    tti_words words = { .used = 0 };
-    char      call[TTI_CALL_TEXT_MAX];
-
-    tti_words_add(&words, "%s", tutti_last_error());
-    tti_team_describe(net->team, &net->note, call);
-    return tti_fail(TUTTI_E_TIMEOUT, "%s on rank %d: %s", call, net->team->ranks[net->team->rank], words.text);
 }
 
 tutti_status tti_net_fail_message(const tti_net *net, const tti_request *request, int peer, tutti_status st)

@@ -1,0 +1,278 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * vigil_test.c
+ * Goal    who waits for pieces of others gives up for an ending that leaves it waiting for ever, and for none else; and for
+ *         what another has given up for, whose words go before what may have come of it.
+ * Method  a board in memory, and a launcher's bulletin, on one thread: rank 0 of four looks while rank 1 is awaited. */
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+#include <tutti/private.h>
+#include "transport/trouble.h"
+#include "transport/vigil.h"
+#include "watch/bulletin.h"
+
+enum { RANKS = 4, AWAITED = 1, VICTIM = 3, KEYS_MAX = 8 };
+
+typedef struct scene {
+    struct {
+        char        key[TTI_BOARD_KEY_BYTES];
+        tti_trouble value;
+    } entries[KEYS_MAX];
+    int           n;
+    int           n_caught_up;
+    bool          dead; /* it answers no questions */
+    tti_bulletin *bulletin;
+    tti_board     board;
+    tti_vigil     vigil;
+} scene;
+
+static int find(const scene *s, const char *key)
+{
+    int i;
+
+    for (i = 0; i < s->n && strcmp(s->entries[i].key, key) != 0; i++)
+        continue;
+    return i;
+}
+
+static tutti_status put(void *context, const char *key, const void *data, size_t bytes, int64_t deadline_ns)
+{
+    scene *s = context;
+
+    (void)deadline_ns;
+    if (find(s, key) < s->n)
+        return tti_fail(TUTTI_E_STATE, "key '%s' is there", key);
+    snprintf(s->entries[s->n].key, sizeof s->entries[0].key, "%s", key);
+    memcpy(&s->entries[s->n++].value, data, bytes);
+    return TUTTI_OK;
+}
+
+static tutti_status get(void *context, const char *key, void *out, size_t bytes, int64_t deadline_ns)
+{
+    scene    *s = context;
+    const int at = find(s, key);
+
+    (void)deadline_ns;
+    if (at == s->n)
+        return tti_fail(TUTTI_E_TIMEOUT, "key '%s' did not come", key);
+    memcpy(out, &s->entries[at].value, bytes);
+    return TUTTI_OK;
+}
+
+static tutti_status has(void *context, const char *key, int64_t deadline_ns, bool *there_out)
+{
+    scene *s = context;
+
+    (void)deadline_ns;
+    if (s->dead)
+        return tti_fail(TUTTI_E_NETWORK, "the board does not answer");
+    *there_out = find(s, key) < s->n;
+    return TUTTI_OK;
+}
+
+static void heed_news(void *context, const _Atomic uint32_t *news)
+{
+    (void)context;
+    (void)news;
+}
+
+static void catch_up(void *context)
+{
+    ((scene *)context)->n_caught_up++;
+}
+
+static int set_up(void **state)
+{
+    static scene s;
+    int          fd = -1;
+
+    memset(&s, 0, sizeof s);
+    if (tti_bulletin_make(RANKS, RANKS, &s.bulletin, &fd) != TUTTI_OK)
+        return -1;
+    close(fd);
+    s.board = (tti_board){ .context = &s, .put = put, .get = get, .has = has, .heed_news = heed_news, .catch_up = catch_up };
+    s.vigil = (tti_vigil){ .port = tti_port_system(), .board = &s.board, .rank = 0, .n_ranks = RANKS, .what = "piece",
+                           .deadline_ns = TTI_FOREVER };
+    tti_bulletin_heed(s.bulletin);
+    tti_vigil_begin(&s.vigil);
+    *state = &s;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    scene *s = *state;
+
+    tti_vigil_end(&s->vigil);
+    tti_bulletin_heed(NULL);
+    tti_bulletin_close(s->bulletin);
+    return 0;
+}
+
+static void leave_piece(scene *s, int rank)
+{
+    const tti_roll roll = { .what = s->vigil.what };
+    char           key[TTI_BOARD_KEY_BYTES];
+
+    tti_roll_key(&roll, rank, key);
+    assert_int_equal(put(s, key, "", 0, 0), TUTTI_OK);
+}
+
+static void post(scene *s, int rank, int signal, int exit_code)
+{
+    const tti_ending ending = { .version = TTI_ENDING_VERSION, .rank = rank, .local = rank, .pid = 4710 + rank,
+                                .signal = signal, .exit_code = exit_code, .host = "n1" };
+
+    tti_bulletin_post(s->bulletin, &ending);
+}
+
+/* What is expected of a look: a status, and words where it is not TUTTI_OK. */
+static void expect_look(scene *s, int awaited, tutti_status wanted, const char *words)
+{
+    const tutti_status st = tti_vigil_look(&s->vigil, awaited);
+
+    assert_int_equal(st, wanted);
+    if (words != NULL && strstr(tutti_last_error(), words) == NULL)
+        fail_msg("'%s' is not in: %s", words, tutti_last_error());
+}
+
+static void nothing_is_known_of_those_that_may_come(void **state)
+{
+    scene *s = *state;
+
+    expect_look(s, AWAITED, TUTTI_OK, NULL);
+    post(s, RANKS, SIGKILL, 0); /* no member */
+    post(s, -1, SIGKILL, 0);
+    post(s, 0, 0, 0); /* that is this one */
+    expect_look(s, AWAITED, TUTTI_OK, NULL);
+    assert_true(s->n_caught_up > 0);
+}
+
+static void who_ended_without_its_piece_is_named(void **state)
+{
+    scene *s = *state;
+
+    expect_look(s, AWAITED, TUTTI_OK, NULL);
+    post(s, VICTIM, SIGKILL, 0);
+    expect_look(s, AWAITED, TUTTI_E_PEER, "rank 3 (host 'n1', pid 4713) was ended by signal 9");
+    expect_look(s, AWAITED, TUTTI_E_PEER, "rank 3 ("); /* as often as it is asked */
+}
+
+/* Nobody can be through while somebody is missing. */
+static void who_ended_behind_its_piece_is_named_while_another_is_missing(void **state)
+{
+    scene *s = *state;
+
+    leave_piece(s, VICTIM);
+    leave_piece(s, AWAITED);
+    post(s, VICTIM, SIGKILL, 0);
+    expect_look(s, AWAITED, TUTTI_OK, NULL); /* which has come since */
+    expect_look(s, 2, TUTTI_E_PEER, "rank 3 (host 'n1', pid 4713)");
+}
+
+/* Others may be through with the last pieces, so that nobody may give up for it. */
+static void who_ended_behind_the_last_piece_is_nobodys_loss(void **state)
+{
+    scene *s = *state;
+
+    s->vigil.is_last = true;
+    leave_piece(s, VICTIM);
+    post(s, VICTIM, SIGKILL, 0);
+    expect_look(s, AWAITED, TUTTI_OK, NULL);
+    post(s, 2, SIGKILL, 0);
+    expect_look(s, AWAITED, TUTTI_E_PEER, "rank 2 (");
+}
+
+static void leave_trouble(scene *s, const char *words)
+{
+    tti_fail(TUTTI_E_PEER, "%s", words);
+    tti_trouble_leave(&s->board, tti_port_system(), TUTTI_E_PEER);
+    assert_string_equal(tutti_last_error(), words);
+}
+
+static void who_gave_up_has_said_why(void **state)
+{
+    scene *s = *state;
+
+    leave_trouble(s, "rank 3 (host 'n1', pid 4713) is gone");
+    leave_trouble(s, "rank 2 (host 'n1', pid 4712) is gone"); /* the first words stay */
+    expect_look(s, AWAITED, TUTTI_E_PEER, "rank 3 (host 'n1', pid 4713) is gone");
+}
+
+/* Rank 1 ends by itself because it has given up; who is killed is a cause, whatever others say. */
+static void what_was_given_up_for_goes_before_who_gave_up(void **state)
+{
+    scene *s = *state;
+
+    leave_trouble(s, "rank 3 (host 'n1', pid 4713) is gone");
+    post(s, AWAITED, 0, 1);
+    expect_look(s, AWAITED, TUTTI_E_PEER, "reported: rank 3 (host 'n1', pid 4713) is gone");
+}
+
+static void a_signal_is_a_cause(void **state)
+{
+    scene *s = *state;
+
+    leave_trouble(s, "rank 3 (host 'n1', pid 4713) is gone");
+    post(s, AWAITED, SIGSEGV, 0);
+    expect_look(s, AWAITED, TUTTI_E_PEER, "rank 1 (host 'n1', pid 4711) was ended by signal 11");
+}
+
+/* Of one process there are not two stories. */
+static void what_others_say_of_the_same_one_adds_nothing(void **state)
+{
+    scene *s = *state;
+
+    leave_trouble(s, "rank 3 (host 'n1', pid 4713) is gone");
+    tti_fail(TUTTI_E_PEER, "rank 3 (host 'n1', pid 4713) has left");
+    assert_int_equal(tti_trouble_explain(&s->board, tti_port_system(), TUTTI_E_PEER), TUTTI_E_PEER);
+    assert_string_equal(tutti_last_error(), "rank 3 (host 'n1', pid 4713) has left");
+    tti_fail(TUTTI_E_PEER, "rank 3 (host 'n1', pid 471) has left"); /* another */
+    assert_int_equal(tti_trouble_explain(&s->board, tti_port_system(), TUTTI_E_PEER), TUTTI_E_PEER);
+    assert_non_null(strstr(tutti_last_error(), "pid 4713) is gone"));
+    assert_non_null(strstr(tutti_last_error(), "seen here: rank 3 (host 'n1', pid 471) has left"));
+}
+
+static void a_board_that_does_not_answer_accuses_nobody(void **state)
+{
+    scene *s = *state;
+
+    s->dead = true;
+    post(s, VICTIM, SIGKILL, 0);
+    expect_look(s, AWAITED, TUTTI_OK, NULL);
+}
+
+static void with_the_board_gone_the_ended_are_named(void **state)
+{
+    scene *s = *state;
+
+    assert_int_equal(tti_vigil_name_the_ended(&s->vigil, 2, TUTTI_E_NETWORK), TUTTI_E_NETWORK);
+    post(s, AWAITED, SIGKILL, 0); /* had come */
+    assert_int_equal(tti_vigil_name_the_ended(&s->vigil, 2, TUTTI_E_NETWORK), TUTTI_E_NETWORK);
+    post(s, VICTIM, SIGKILL, 0);
+    assert_int_equal(tti_vigil_name_the_ended(&s->vigil, 2, TUTTI_E_NETWORK), TUTTI_E_PEER);
+    assert_non_null(strstr(tutti_last_error(), "rank 3 ("));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(nothing_is_known_of_those_that_may_come, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_ended_without_its_piece_is_named, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_ended_behind_its_piece_is_named_while_another_is_missing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_ended_behind_the_last_piece_is_nobodys_loss, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(who_gave_up_has_said_why, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_was_given_up_for_goes_before_who_gave_up, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_signal_is_a_cause, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_others_say_of_the_same_one_adds_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_board_that_does_not_answer_accuses_nobody, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(with_the_board_gone_the_ended_are_named, set_up, tear_down),
+    };
+
+    return cmocka_run_group_tests_name("vigil", tests, NULL, NULL);
+}
