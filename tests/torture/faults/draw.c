@@ -3,7 +3,7 @@
  * draw.c - what happens in a job and in each of its rounds, as functions of a seed. */
 #include "faults.h"
 
-enum { STOPS_EVERY = 12 };
+enum { STOPS_EVERY = 12, DRAWS_MAX = 200 };
 
 const char *tt_fault_name(tt_fault what)
 {
@@ -99,6 +99,19 @@ static tt_fault draw_fault(const tt_job *job, uint64_t dice, int size, const int
     return (tt_fault)i;
 }
 
+enum { JOINING = 1u << P_CONNECT | 1u << P_HANDSHAKE };
+
+static bool is_wanted(const tt_job *job, tt_phase when)
+{
+    return job->phases == 0 || (job->phases & 1u << when) != 0;
+}
+
+/* Where only joining is wanted there is no world to go on with. */
+int tt_rounds(const tt_job *job)
+{
+    return job->phases != 0 && (job->phases & ~JOINING) == 0 ? 1 : ROUNDS_MAX;
+}
+
 /* The first round may be the making of the world, the last one its end. */
 static tt_phase draw_phase(uint64_t dice, int round, int size)
 {
@@ -111,6 +124,17 @@ static tt_phase draw_phase(uint64_t dice, int round, int size)
     if (size > 3 && at < 20)
         return P_SHRINK;
     return at < 72 ? P_ALGORITHM : P_P2P;
+}
+
+/* One of those that are wanted, if the round may have it: the dice are thrown until they show one. */
+static tt_phase draw_wanted(const tt_job *job, uint64_t seed, int round, int size)
+{
+    tt_phase when = draw_phase(tt_dice(seed, 1), round, size);
+    int      n;
+
+    for (n = 1; !is_wanted(job, when) && n < DRAWS_MAX; n++)
+        when = draw_phase(tt_dice(seed, 1000 + (uint64_t)n), round, size);
+    return when;
 }
 
 static int64_t draw_count(uint64_t dice)
@@ -148,7 +172,7 @@ tt_draw tt_draw_round(const tt_job *job, int round, int size, const int *slots)
 
     if (job->every)
         return next_round(job, round, size);
-    d.when = draw_phase(tt_dice(seed, 1), round, size);
+    d.when = draw_wanted(job, seed, round, size);
     d.victim = (int)(tt_dice(seed, 2) % (uint64_t)size);
     d.what = draw_fault(job, tt_dice(seed, 3), size, slots, d.victim);
     if (d.when == P_SHRINK && (d.what == F_RESET || d.what == F_HALF))

@@ -106,6 +106,8 @@ typedef struct tt_job {
     int         hosts;     /* 1 .. size */
     int         faults[FAULTS]; /* weights; 0: never */
     bool        lenient;   /* a short run */
+    bool        no_launcher; /* nobody tells who has ended */
+    unsigned    phases;    /* bits: which are drawn; 0: all */
     bool        every;     /* no dice: each store of each small call, one after the other */
     char        dir[160];
     int         store_port;
@@ -123,6 +125,8 @@ uint64_t    tt_dice(uint64_t seed, uint64_t what);
 void        tt_draw_job(uint64_t seed, tt_job *job);
 tt_draw tt_draw_round(const tt_job *job, int round, int size, const int *slots);
 int         tt_host_of_slot(const tt_job *job, int slot);
+/** How many rounds it may have. */
+int         tt_rounds(const tt_job *job);
 const char *tt_fault_name(tt_fault what);
 const char *tt_phase_name(tt_phase when);
 const char *tt_layout_name(tt_layout where);

@@ -3,12 +3,13 @@
  * main.c - jobs with faults until the time is up, and a row for each fault.
  *
  *     faults [--seconds N] [--jobs N] [--seed S] [--lanes N] [--layout shm|tcp|two-level] [--faults SIGKILL,RST,...]
- *            [--every] [--lenient] [--rows FILE] [--commit WORD]
+ *            [--phases connect,handshake,...] [--no-launcher] [--every] [--lenient] [--rows FILE] [--commit WORD]
  *
  * Seeds count up from S, or from behind the last one in FILE; one seed is one job, so that `--seed S --jobs 1 --layout L`
  * plays a row again, as far as its draws go: the machine draws, too. Without --layout the layouts take turns. Jobs run
  * side by side in lanes: those in which a silent rank is waited for leave the cores to the others. With --every nothing is drawn: ranks die
- * at each store to shared memory of each small call, one after the other.
+ * at each store to shared memory of each small call, one after the other. With --phases only those are drawn, and jobs have one
+ * round where all of them are of joining. With --no-launcher nobody tells the ranks who has ended.
  * Exit code: 0 all well, 1 something hung, broke or had wrong values, was late or accused the wrong rank (these two not
  * with --lenient: the machine is busy), 77 the machine refuses. */
 #include "faults.h"
@@ -36,7 +37,8 @@ typedef struct options {
     bool        has_seed;
     int         lanes, lane; /* this one takes every lanes-th seed */
     int         layout;  /* -1: by turns */
-    bool        every, lenient;
+    bool        every, lenient, no_launcher;
+    unsigned    phases; /* bits; 0: all */
     const char *rows;
     const char *commit;
     int         faults[FAULTS];
@@ -60,6 +62,21 @@ static bool read_faults(char *text, int *weights)
         if (i == FAULTS)
             return false;
         weights[i] = 1;
+    }
+    return true;
+}
+
+static bool read_phases(char *text, unsigned *bits)
+{
+    char *word;
+    int   i;
+
+    while ((word = strsep(&text, ",")) != NULL) {
+        for (i = 0; i < PHASES && strcmp(word, tt_phase_name((tt_phase)i)) != 0; i++)
+            continue;
+        if (i == PHASES)
+            return false;
+        *bits |= 1u << i;
     }
     return true;
 }
@@ -90,6 +107,8 @@ static bool read_option(options *o, const char *name, char *value)
         return read_layout(value, &o->layout);
     else if (strcmp(name, "--faults") == 0)
         return read_faults(value, o->faults);
+    else if (strcmp(name, "--phases") == 0)
+        return read_phases(value, &o->phases);
     else
         return false;
     return true;
@@ -108,6 +127,8 @@ static bool read_options(int argc, char **argv, options *out)
             o.every = true;
         else if (strcmp(argv[i], "--lenient") == 0)
             o.lenient = true;
+        else if (strcmp(argv[i], "--no-launcher") == 0)
+            o.no_launcher = true;
         else if (i + 1 >= argc || !read_option(&o, argv[i], argv[i + 1]))
             return false;
         else
@@ -342,6 +363,8 @@ static int run_lane(const options *o)
     }
     job.every = o->every;
     job.lenient = o->lenient;
+    job.phases = o->phases;
+    job.no_launcher = o->no_launcher;
     if (has_net || !wants_net)
         run_jobs(o, has_net ? &net : NULL, &job, &sum);
     if (has_net)
@@ -381,7 +404,8 @@ int main(int argc, char **argv)
 
     if (!read_options(argc, argv, &o)) {
         fprintf(stderr, "faults [--seconds N] [--jobs N] [--seed S] [--lanes N, at most %d] [--layout shm|tcp|two-level]\n"
-                        "       [--faults SIGKILL,RST,...] [--every] [--lenient] [--rows FILE] [--commit WORD]\n", LANES_MAX);
+                        "       [--faults SIGKILL,RST,...] [--phases connect,handshake,...] [--no-launcher] [--every] [--lenient]\n"
+                        "       [--rows FILE] [--commit WORD]\n", LANES_MAX);
         return 2;
     }
     if (!begin_rows(&o)) {

@@ -163,7 +163,8 @@ static tutti_status join_launched(me *m, int64_t timeout_ms)
     set_number("WORLD_SIZE", m->size);
     set_number("MASTER_PORT", m->job->store_port);
     set_number("TORCHELASTIC_RESTART_COUNT", m->attempt++);
-    set_number("TUTTI_LAUNCHER_FD", m->job->bulletin_fd);
+    if (!m->job->no_launcher)
+        set_number("TUTTI_LAUNCHER_FD", m->job->bulletin_fd);
     set_number("TUTTI_AGENT_STORE", 1);
     setenv("MASTER_ADDR", m->job->store_host, 1);
     setenv("TORCHELASTIC_USE_AGENT_STORE", "True", 1);
@@ -600,7 +601,7 @@ static void go_on(me *m)
     }
     if (has_world)
         check_sum(m, s); /* and while it does */
-    if (has_world && m->page->plan.what != F_HOLE)
+    if (has_world && m->page->plan.what != F_HOLE && round + 1 < tt_rounds(m->job))
         grow(m, round);
     end_round(m, round);
 }
@@ -655,7 +656,7 @@ static void enter(const tt_job *job, int slot)
 
 static _Noreturn void go_through(me *m, int round)
 {
-    for (; round < ROUNDS_MAX && m->size >= 2; round++) {
+    for (; round < tt_rounds(m->job) && m->size >= 2; round++) {
         one_round(m, round);
         if (m->page->plan.when == P_TEARDOWN)
             break;
