@@ -265,6 +265,18 @@ static const tutti_store_ops prefix_ops = {
     .clone = prefix_clone,
 };
 
+bool tti_prefix_store_key(tutti_store *store, const char *key, char *out, size_t bytes, tutti_store **inner_out)
+{
+    const prefix_store *ps = (prefix_store *)store;
+
+    if (store->ops != &prefix_ops || ps->prefix_size + strlen(key) >= bytes)
+        return false;
+    memmove(out + ps->prefix_size, key, strlen(key) + 1); /* out may be key */
+    memcpy(out, ps->prefix, ps->prefix_size);
+    *inner_out = ps->inner;
+    return true;
+}
+
 static tutti_status open_view(const char *prefix, size_t size, tutti_store *inner,
                               tutti_store **store_out)
 {

@@ -30,6 +30,24 @@ void tti_tcp_store_stop_serving(tutti_store *store);
 /** A tcp store whose server is dead: have it, and every view of it, speak to the one at host from now on, which has the
  * same secret. Calls of other threads that are under way fail, as their server is dead. False: another kind of store. */
 bool tti_tcp_store_redirect(tutti_store *store, const char *host, uint16_t tcp_port);
+/** What a tcp store does when this process ends without a further word: of so many bytes at most. */
+typedef struct tti_store_will tti_store_will;
+enum { TTI_STORE_WILL_BYTES = 512 };
+
+/** Have the store append value to key as soon as its connection to this process ends, whatever ends it: it has one of its own
+ * for that. A child of fork() keeps it open. The value is not empty.
+ * @errors TUTTI_E_UNSUPPORTED  another kind of store
+ *         as tutti_store_append() */
+tutti_status tti_store_will_leave(tutti_store *store, const char *key, const void *value, size_t size, int64_t deadline_ns,
+                                  tti_store_will **will_out);
+/** It is not wanted any more, as far as the store still answers until then. NULL is fine. */
+void tti_store_will_take_back(tti_store_will *will, int64_t deadline_ns);
+
+/** The connections of a tcp store; NULL: another kind. */
+struct tti_tcp_pool *tti_tcp_store_pool(tutti_store *store);
+/** A key of a view as the store below it has it; false: store is no view, or the key would be too long. */
+bool tti_prefix_store_key(tutti_store *store, const char *key, char *out, size_t bytes, tutti_store **inner_out);
+
 /** Have waits of the calling thread, in any store, end early, as time-outs, soon after *stop has become true; NULL: they
  * last as they were told to. */
 void tti_store_heed(const _Atomic bool *stop);

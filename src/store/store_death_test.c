@@ -2,7 +2,7 @@
  *
  * store_death_test.c
  * Goal    every wait on a tcp store ends within its bound when the server's process is killed or
- *         stopped, also one without a limit; a client that is killed harms nobody.
+ *         stopped, also one without a limit; a client that is killed harms nobody, and what it left as its will is said.
  * Method  real processes: the server is a child, killed with SIGKILL or stopped with SIGSTOP. The
  *         waits are threads of this process, forked before there are any. */
 #include <setjmp.h>
@@ -17,6 +17,7 @@
 #include <cmocka.h>
 #include <tutti/store_collectives.h>
 #include "base/thread.h"
+#include "store/store.h"
 
 enum { BOUND_MS = 5000 }; /* the kernel says it at once: this is for a busy machine */
 
@@ -313,6 +314,71 @@ static void a_killed_master_frees_its_port(void **state)
     tutti_store_close(store);
 }
 
+/* A client that says what its will is, and whether it takes that back; then it waits to be killed. */
+static pid_t start_testator(const server_process *server, bool takes_back)
+{
+    int   said[2];
+    char  byte;
+    pid_t pid;
+
+    assert_int_equal(pipe(said), 0);
+    pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        tutti_store    *store = NULL, *part = NULL;
+        tti_store_will *will = NULL;
+        const int64_t   until = tti_deadline(tti_port_system(), BOUND_MS, 0);
+
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        if (open_client(server, &store) != TUTTI_OK || tutti_prefix_store_open("part", store, &part) != TUTTI_OK ||
+            tti_store_will_leave(part, "gone", takes_back ? "no." : "yes.", takes_back ? 3 : 4, until, &will) != TUTTI_OK)
+            _exit(1);
+        if (takes_back)
+            tti_store_will_take_back(will, until);
+        if (write(said[1], "x", 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(said[1]);
+    assert_int_equal(read(said[0], &byte, 1), 1);
+    close(said[0]);
+    return pid;
+}
+
+static void kill_client(pid_t pid)
+{
+    int status = 0;
+
+    assert_int_equal(kill(pid, SIGKILL), 0);
+    assert_int_equal(waitpid(pid, &status, 0), pid);
+}
+
+static void the_will_of_a_killed_client_is_said(void **state)
+{
+    const server_process server = start_server();
+    const pid_t          fickle = start_testator(&server, true), victim = start_testator(&server, false);
+    tutti_store         *store = client_of(&server), *files = NULL;
+    tti_store_will      *will = NULL;
+    tutti_bytes          value = { .data = NULL };
+    const char          *key = "part/gone";
+    bool                 there = true;
+
+    (void)state;
+    assert_int_equal(tutti_store_check(store, &key, 1, &there), TUTTI_OK);
+    assert_false(there);
+    kill_client(fickle);
+    kill_client(victim);
+    assert_int_equal(tutti_store_get(store, key, BOUND_MS, &value), TUTTI_OK);
+    assert_string_equal(value.data, "yes.");
+    tutti_bytes_free(&value);
+    assert_int_equal(tutti_hash_store_open(&files), TUTTI_OK);
+    assert_int_equal(tti_store_will_leave(files, "gone", "x", 1, TTI_FOREVER, &will), TUTTI_E_UNSUPPORTED);
+    tutti_store_close(files);
+    tutti_store_close(store);
+    end_server(&server);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -320,6 +386,7 @@ int main(void)
         cmocka_unit_test(a_stopped_server_is_waited_for_until_the_time_out),
         cmocka_unit_test(a_killed_client_harms_nobody),
         cmocka_unit_test(a_killed_master_frees_its_port),
+        cmocka_unit_test(the_will_of_a_killed_client_is_said),
     };
 
     unsetenv("TUTTI_SECRET_FILE");

@@ -212,24 +212,6 @@ void tti_engine_conn_end(tti_engine *engine, tti_engine_conn *conn)
     tti_engine_conn_dirty(engine, conn);
 }
 
-void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn)
-{
-    tti_engine_wait_end(engine, conn);
-    queue_remove(&engine->ready, conn, QUEUE_READY);
-    queue_remove(&engine->dirty, conn, QUEUE_DIRTY);
-    tti_half_open_leave(conn);
-    engine->n_conns--;
-    engine->input_bytes -= conn->in.size + conn->wire_in.size;
-    engine->output_bytes -= conn->out_counted;
-    tti_tls_free(conn->tls);
-    tti_buffer_release(&conn->in);
-    tti_buffer_release(&conn->out);
-    tti_buffer_release(&conn->wire_in);
-    tti_buffer_release(&conn->wire_out);
-    tti_hello_release(&conn->hello);
-    free(conn);
-}
-
 void tti_engine_count_output(tti_engine *engine, tti_engine_conn *conn)
 {
     const size_t size = conn->out.size + conn->wire_out.size;
@@ -357,6 +339,29 @@ static void serve_ready(tti_engine *engine)
 
     while ((conn = dequeue(&engine->ready, QUEUE_READY)) != NULL)
         serve_conn(engine, conn);
+}
+
+void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn)
+{
+    bool has_more;
+
+    tti_engine_wait_end(engine, conn);
+    has_more = tti_engine_carry_out(engine, conn);
+    queue_remove(&engine->ready, conn, QUEUE_READY);
+    queue_remove(&engine->dirty, conn, QUEUE_DIRTY);
+    tti_half_open_leave(conn);
+    engine->n_conns--;
+    engine->input_bytes -= conn->in.size + conn->wire_in.size;
+    engine->output_bytes -= conn->out_counted;
+    tti_tls_free(conn->tls);
+    tti_buffer_release(&conn->in);
+    tti_buffer_release(&conn->out);
+    tti_buffer_release(&conn->wire_in);
+    tti_buffer_release(&conn->wire_out);
+    tti_hello_release(&conn->hello);
+    free(conn);
+    if (has_more) /* who waited for what the will said may have asked more */
+        serve_ready(engine);
 }
 
 /* Whoever has no more than that is not to blame for a lack of room. */

@@ -58,7 +58,7 @@ tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const cha
 bool tti_engine_relieve(tti_engine *engine, int64_t now_ns, size_t unproven_max);
 /** Bytes came. */
 void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *data, size_t bytes);
-/** The connection is closed; conn is gone. */
+/** The connection is closed; conn is gone, and its will is done, which others may have waited for. */
 void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn);
 /** It is now: closes those whose hello took too long. */
 void tti_engine_tick(tti_engine *engine, int64_t now_ns);

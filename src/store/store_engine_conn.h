@@ -60,6 +60,8 @@ struct tti_engine_conn {
     int64_t          stored_bytes; /* by how much the store has grown by its requests */
     int64_t          stored_keys;
     conn_wait        wait;
+    uint8_t         *will; /* its key, and its value behind that; NULL: none */
+    size_t           will_key, will_value; /* bytes */
 };
 
 typedef struct conn_queue {
@@ -109,6 +111,9 @@ tutti_status tti_engine_reply_failure(tti_engine *engine, tti_engine_conn *conn,
 tutti_status tti_engine_tls_begin(tti_engine_conn *conn);
 tutti_status tti_engine_tls_input(tti_engine *engine, tti_engine_conn *conn, bool *open_out);
 tutti_status tti_engine_tls_output(tti_engine_conn *conn);
+
+/** The connection has ended: do what its will says, and forget that. False: it has none. */
+bool tti_engine_carry_out(tti_engine *engine, tti_engine_conn *conn);
 
 /** GET, WAIT and MULTI_GET; QUEUE_POP; CANCEL. */
 tutti_status tti_engine_serve_wait(tti_engine *engine, tti_engine_conn *conn,

@@ -340,6 +340,57 @@ static void full_queues_are_refused(void **state)
     tti_engine_drop(engine, a);
 }
 
+/* What connections leave is said when they end, in that order, and wakes who waits for it; a later will is in the place of an
+ * earlier one, and one without a value in the place of none. */
+static void wills_are_carried_out_when_connections_end(void **state)
+{
+    tti_engine_conn *a = join(), *b = join(), *c = join(), *getter = join();
+
+    (void)state;
+    ask(getter, TTI_STORE_GET, 1, "gone", NULL);
+    ask(a, TTI_STORE_WILL, 1, "gone", "earlier");
+    assert_int_equal(answer(a, 1, ""), TUTTI_OK);
+    ask(a, TTI_STORE_WILL, 2, "gone", "a.");
+    assert_int_equal(answer(a, 2, ""), TUTTI_OK);
+    ask(b, TTI_STORE_WILL, 1, "gone", "b.");
+    assert_int_equal(answer(b, 1, ""), TUTTI_OK);
+    ask(c, TTI_STORE_WILL, 1, "gone", "c.");
+    assert_int_equal(answer(c, 1, ""), TUTTI_OK);
+    ask(c, TTI_STORE_WILL, 2, "gone", "");
+    assert_int_equal(answer(c, 2, ""), TUTTI_OK);
+    assert_true(silent(getter));
+    assert_int_equal(tti_engine_n_keys(engine), 0);
+    tti_engine_drop(engine, c);
+    assert_true(silent(getter));
+    tti_engine_drop(engine, b);
+    assert_int_equal(answer(getter, 1, "b."), TUTTI_OK);
+    tti_engine_drop(engine, a);
+    ask(getter, TTI_STORE_GET, 2, "gone", NULL);
+    assert_int_equal(answer(getter, 2, "b.a."), TUTTI_OK);
+    tti_engine_drop(engine, getter);
+}
+
+/* A will that does not fit when its time comes is lost, and nothing else is. */
+static void a_will_has_to_fit(void **state)
+{
+    char             big[601];
+    tti_engine_conn *a = join(), *b = join();
+
+    (void)state;
+    memset(big, 'b', 600);
+    big[600] = '\0';
+    ask(b, TTI_STORE_WILL, 1, "gone", "b.");
+    assert_int_equal(answer(b, 1, ""), TUTTI_OK);
+    ask(a, TTI_STORE_SET, 1, "k", big);
+    assert_int_equal(answer(a, 1, ""), TUTTI_OK);
+    big[397] = '\0'; /* nearly all that is left */
+    ask(a, TTI_STORE_SET, 2, "l", big);
+    assert_int_equal(answer(a, 2, ""), TUTTI_OK);
+    tti_engine_drop(engine, b);
+    assert_int_equal(tti_engine_n_keys(engine), 2);
+    tti_engine_drop(engine, a);
+}
+
 static void late_cancels_are_ignored(void **state)
 {
     tti_engine_conn *a = join();
@@ -856,6 +907,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(queues_count_as_keys_for_waits_only, setup, teardown),
         cmocka_unit_test_setup_teardown(lists_of_values_wait_and_wake, setup, teardown),
         cmocka_unit_test_setup_teardown(full_queues_are_refused, setup_tight, teardown),
+        cmocka_unit_test_setup_teardown(wills_are_carried_out_when_connections_end, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_will_has_to_fit, setup_tight, teardown),
         cmocka_unit_test_setup_teardown(late_cancels_are_ignored, setup, teardown),
         cmocka_unit_test_setup_teardown(talking_while_waiting_ends_the_connection, setup, teardown),
         cmocka_unit_test_setup_teardown(pieces_do_not_matter, setup, teardown),

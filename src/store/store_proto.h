@@ -22,6 +22,7 @@
  *           QUEUE_POP    key i64 block         -> the value, when there is one; not block: or EMPTY
  *           QUEUE_LEN    key                   -> i64
  *           LIST_KEYS    key                   -> u32 n, the n keys that begin with that one
+ *           WILL         key value             -> nothing; appended when this connection ends. An empty value takes it back
  *
  *         GET, WAIT, MULTI_GET and QUEUE_POP wait. MULTI_GET answers with as many values as fit into
  *         16 MiB, at least one; the client asks again for the rest. A reply has the op and id of its request, a status, and, if that is not 0, words as its
@@ -46,7 +47,8 @@ enum {
         TUTTI_STORE_KEY_MAX + 1,            /* the client puts one byte before user keys */
     TTI_STORE_KEYS_MAX = 256,               /* of one list of keys */
     TTI_STORE_NAMES_MAX = 16 * 1024 * 1024, /* bytes of the answer to LIST_KEYS */
-    TTI_STORE_WORDS_MAX = 1024              /* bytes of the words of a failure */
+    TTI_STORE_WORDS_MAX = 1024,             /* bytes of the words of a failure */
+    TTI_STORE_WILL_MAX = 512                /* bytes of the value of a WILL */
 };
 
 typedef enum tti_store_op {
@@ -66,6 +68,7 @@ typedef enum tti_store_op {
     TTI_STORE_QUEUE_POP,
     TTI_STORE_QUEUE_LEN,
     TTI_STORE_LIST_KEYS,
+    TTI_STORE_WILL,
     TTI_STORE_OP_END
 } tti_store_op;
 

@@ -59,7 +59,7 @@ static int keys_of(int op)
 static bool has_value(int op)
 {
     return op == TTI_STORE_SET || op == TTI_STORE_COMPARE_SET || op == TTI_STORE_APPEND ||
-           op == TTI_STORE_QUEUE_PUSH;
+           op == TTI_STORE_QUEUE_PUSH || op == TTI_STORE_WILL;
 }
 
 static bool has_number(int op)

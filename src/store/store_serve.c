@@ -4,6 +4,7 @@
  * store_wait.c. */
 #include "store/store_engine_conn.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 #include "store/store_value.h"
@@ -263,6 +264,50 @@ static tutti_status serve_compare_set(tti_engine *engine, tti_engine_conn *conn,
     return st;
 }
 
+static void forget_will(tti_engine_conn *conn)
+{
+    free(conn->will);
+    conn->will = NULL;
+    conn->will_key = conn->will_value = 0;
+}
+
+/* A connection has one will, the latest. */
+static tutti_status serve_will(tti_engine *engine, tti_engine_conn *conn, const tti_store_request *request)
+{
+    const tti_slice key = request->keys[0], value = request->value;
+    uint8_t        *will = NULL;
+
+    if (value.size > 0 && (will = malloc(key.size + value.size)) == NULL)
+        return tti_engine_reply_failure(engine, conn, request->op, request->id,
+                                        tti_fail(TUTTI_E_NOMEM, "no memory for a will of %zu bytes", value.size));
+    forget_will(conn);
+    if (will != NULL) {
+        memcpy(will, key.data, key.size);
+        memcpy(will + key.size, value.data, value.size);
+        conn->will = will;
+        conn->will_key = key.size;
+        conn->will_value = value.size;
+    }
+    return tti_engine_reply(engine, conn, request->op, request->id, NULL, 0);
+}
+
+bool tti_engine_carry_out(tti_engine *engine, tti_engine_conn *conn)
+{
+    const tti_slice key = { .data = conn->will, .size = conn->will_key };
+    shown_key       room;
+
+    if (conn->will == NULL)
+        return false;
+    if (check_room(engine, conn, key, conn->will_value) == TUTTI_OK &&
+        tti_store_map_append(&engine->values, key.data, key.size, conn->will + conn->will_key, conn->will_value,
+                             shown(key, &room)) == TUTTI_OK)
+        tti_engine_wake(engine, key);
+    else
+        tti_log(TTI_LOG_WARN, "store: the will of %s is lost: %s", conn->from, tutti_last_error());
+    forget_will(conn);
+    return true;
+}
+
 static tutti_status reply_u8(tti_engine *engine, tti_engine_conn *conn,
                              const tti_store_request *request, bool yes)
 {
@@ -298,6 +343,7 @@ static tutti_status serve(tti_engine *engine, tti_engine_conn *conn, const tti_s
         return reply_i64(engine, conn, request,
                          tti_store_queues_len(&engine->queues, key.data, key.size));
     case TTI_STORE_LIST_KEYS: return serve_list_keys(engine, conn, request);
+    case TTI_STORE_WILL: return serve_will(engine, conn, request);
     case TTI_STORE_OP_END: break;
     }
     return tti_fail(TUTTI_E_STORE, "unknown operation %d", (int)request->op);

@@ -196,26 +196,57 @@ static tutti_status refused(const tti_tcp_call *call)
                     (const char *)call->body.data);
 }
 
-tutti_status tti_tcp_call_run(tti_tcp_call *call)
+/* On the call's connection, which is closed if that fails. */
+static tutti_status run_on(tti_tcp_call *call)
 {
     tti_tcp_pool *pool = call->pool;
     tutti_status  st;
 
     call->request.id = atomic_fetch_add(&pool->next_id, 1) + 1;
-    st = tti_tcp_pool_take(pool, call->deadline_ns, &call->handle);
+    st = exchange(call);
+    if (st == TUTTI_OK)
+        return st;
+    pool->port->ops->close(pool->port, call->handle);
+    tti_tcp_pool_close(pool);
+    return st;
+}
+
+static tutti_status take_status(tti_tcp_call *call)
+{
+    tutti_status st;
+
+    if (call->head.status == TUTTI_OK)
+        return TUTTI_OK;
+    st = refused(call);
+    tutti_bytes_free(&call->body);
+    return st;
+}
+
+tutti_status tti_tcp_call_run(tti_tcp_call *call)
+{
+    tutti_status st = tti_tcp_pool_take(call->pool, call->deadline_ns, &call->handle);
+
+    if (st == TUTTI_OK)
+        st = run_on(call);
     if (st != TUTTI_OK)
         return st;
-    st = exchange(call);
-    if (st != TUTTI_OK) {
-        pool->port->ops->close(pool->port, call->handle);
-        tti_tcp_pool_close(pool);
+    tti_tcp_pool_put(call->pool, call->handle);
+    return take_status(call);
+}
+
+tutti_status tti_tcp_call_keep(tti_tcp_call *call)
+{
+    tutti_status st = TUTTI_OK;
+
+    if (call->handle == TTI_NO_HANDLE)
+        st = tti_tcp_pool_take(call->pool, call->deadline_ns, &call->handle);
+    if (st == TUTTI_OK)
+        st = run_on(call);
+    if (st != TUTTI_OK)
         return st;
-    }
-    tti_tcp_pool_put(pool, call->handle);
-    if (call->head.status != TUTTI_OK) {
-        st = refused(call);
-        tutti_bytes_free(&call->body);
-    }
+    st = take_status(call);
+    if (st != TUTTI_OK)
+        tti_tcp_pool_put(call->pool, call->handle);
     return st;
 }
 
@@ -223,6 +254,7 @@ void tti_tcp_call_begin(tti_tcp_call *call, tti_tcp_pool *pool, tti_store_op op,
                         int64_t deadline_ns)
 {
     call->pool = pool;
+    call->handle = TTI_NO_HANDLE;
     call->key = key;
     call->start_ns = tti_port_now(pool->port);
     call->deadline_ns = deadline_ns;

@@ -47,6 +47,8 @@ void tti_tcp_call_key(tti_tcp_call *call, const char *key, tti_tcp_key *room);
 
 /** Send it and take its reply. On TUTTI_OK the caller frees call->body. */
 tutti_status tti_tcp_call_run(tti_tcp_call *call);
+/** The same on call->handle, or, where there is none, on one of the pool, which then is the caller's. On failure it is gone. */
+tutti_status tti_tcp_call_keep(tti_tcp_call *call);
 /** The same for a reply whose body is a value. */
 tutti_status tti_tcp_call_value(tti_tcp_call *call, tutti_bytes *val_out);
 /** The same for a reply of exactly bytes (0 to 8) that are a number; out may be NULL. */

@@ -437,6 +437,11 @@ tutti_status tti_tcp_store_reach(tti_port *port, const char *host, uint16_t tcp_
     return TUTTI_OK;
 }
 
+tti_tcp_pool *tti_tcp_store_pool(tutti_store *store)
+{
+    return store->ops == &tcp_ops ? pool_of(store) : NULL;
+}
+
 void tti_tcp_store_stop_serving(tutti_store *store)
 {
     tcp_store *ts = (tcp_store *)store;
