@@ -41,6 +41,9 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
 tutti_status tti_world_found(tti_port *port, const tti_backing *backing, const tti_join *join,
                              const char *name, const char *key, tutti_store *root,
                              tutti_group **group_out);
+/** A world that is being made, with its keys in folder "0" of root, cannot be, because of this thread's last error, which stays:
+ * tell those that wait for others there. Within a second. */
+void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure);
 /** Make a world that has met nobody yet: without backend and keys, until it is reconfigured. */
 tutti_status tti_world_begin(tti_port *port, const tti_backing *backing, const tti_join *join,
                              tutti_group **group_out);

@@ -5,11 +5,14 @@
  * Keys    A store that the caller made gets no "default_pg". Who joins through the same store again
  *         joins another world (rendezvous/generation.c), and from the second on the first part has
  *         its number, "default_pg.2": keys of an earlier world are never read.
- * Waits   A rank that has ended will not come. Where a launcher says so (watch/bulletin.h), who waits for it fails at once. */
+ * Waits   A rank that has ended will not come. Where a launcher says so (watch/bulletin.h), who waits for it fails at once. Without
+ *         one the store says so, if it can (store/store_will.c): a rank that has its place leaves a will there, until it has met
+ *         all others. */
 #include "group/make.h"
 #include "group/hooks.h"
 
 #include <stdio.h>
+#include <unistd.h>
 #include "rendezvous/generation.h"
 #include "store/store.h"
 #include "watch/bulletin.h"
@@ -116,23 +119,67 @@ static tutti_status give_up(tti_port *port, const tti_join *join, int64_t genera
     return tti_fail(failure, "%s", words);
 }
 
-/* This process may not be in world number n, because of this thread's last error: those who are wait for somebody who is
- * not to be had, as a rule, and look for such words. */
-static void tell_who_waits(tti_port *port, const tti_join *join, int64_t n, tutti_status failure)
+void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
 {
     const int64_t until = tti_port_now(port) + TTI_SECOND;
     tti_trouble   trouble = { .status = (int32_t)failure };
     tutti_bytes   kept = { 0 };
-    tutti_store  *root = NULL;
     char          words[TTI_GROUP_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
     snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, words);
-    if (open_root(join, n, &root) == TUTTI_OK &&
-        tti_store_compare_set_until(root, WAITED_AT TTI_TROUBLE_KEY, "", 0, &trouble, sizeof trouble, until, &kept) == TUTTI_OK)
+    if (tti_store_compare_set_until(root, WAITED_AT TTI_TROUBLE_KEY, "", 0, &trouble, sizeof trouble, until, &kept) == TUTTI_OK)
         tutti_bytes_free(&kept);
-    tutti_store_close(root);
     tti_fail(failure, "%s", words);
+}
+
+/* This process may not be in world number n, because of this thread's last error: those who are wait for somebody who is
+ * not to be had, as a rule, and look for such words. */
+static void tell_who_waits(tti_port *port, const tti_join *join, int64_t n, tutti_status failure)
+{
+    tutti_store *root = NULL;
+    char         words[TTI_GROUP_WORDS_MAX];
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    if (open_root(join, n, &root) != TUTTI_OK) {
+        tti_fail(failure, "%s", words);
+        return;
+    }
+    tti_fail(failure, "%s", words);
+    tti_world_tell_why(port, root, failure);
+    tutti_store_close(root);
+}
+
+/* For those that wait for this rank, if it ends while they do. Without: they wait until their time is up. */
+static tti_store_will *leave_will(tti_port *port, const tti_join *join, tutti_store *root)
+{
+    const int64_t   until = tti_port_now(port) + TTI_SECOND;
+    tti_ending      ending = { .version = TTI_ENDING_VERSION, .flags = TTI_ENDING_UNKNOWN, .rank = join->rank,
+                               .local = join->rank };
+    tti_store_will *will = NULL;
+
+    if (join->alone || join->world_size < 2)
+        return NULL;
+    ending.pid = port->ops->process != NULL ? port->ops->process(port) : getpid();
+    if (gethostname(ending.host, sizeof ending.host - 1) != 0)
+        snprintf(ending.host, sizeof ending.host, "?");
+    if (tti_store_will_leave(root, WAITED_AT TTI_ENDED_KEY, &ending, sizeof ending, until < join->deadline_ns ? until : join->deadline_ns,
+                             &will) != TUTTI_OK)
+        tti_log(TTI_LOG_DEBUG, "no will is left: %s", tutti_last_error());
+    return will;
+}
+
+/* This rank has met all others, or has said why not, with st. */
+static void take_back(tti_port *port, tti_store_will *will, tutti_status st)
+{
+    char words[TTI_GROUP_WORDS_MAX];
+
+    if (will == NULL)
+        return;
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    tti_store_will_take_back(will, tti_port_now(port) + TTI_SECOND);
+    if (st != TUTTI_OK)
+        tti_fail(st, "%s", words);
 }
 
 tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
@@ -143,6 +190,7 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
     tti_bulletin   *bulletin = join->launched ? tti_bulletin_open() : NULL;
     tutti_group    *world = NULL;
     tutti_store    *root = NULL;
+    tti_store_will *will = NULL;
     int64_t         generation = 0, refused = 0;
     tutti_status    st;
 
@@ -155,8 +203,11 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
         mine.generation = (uint32_t)generation;
     if (st == TUTTI_OK)
         st = open_root(join, generation, &root);
+    if (st == TUTTI_OK && bulletin == NULL)
+        will = leave_will(port, join, root);
     if (st == TUTTI_OK)
         st = tti_world_found(port, backing, join, name, "0", root, &world);
+    take_back(port, will, st);
     if (st == TUTTI_OK)
         st = tti_generation_arrive(port, join, generation);
     tti_bulletin_heed(NULL);

@@ -25,6 +25,8 @@ typedef struct tti_board {
     tutti_status (*get_all)(void *context, const char *const *keys, int n, void *out, size_t bytes,
                             int64_t deadline_ns);
     tutti_status (*has_all)(void *context, const char *const *keys, int n, int64_t deadline_ns, bool *all_out);
+    /* Optional: the first `most` bytes of what key has, which is there, of whatever size: how many in *bytes_out. */
+    tutti_status (*read)(void *context, const char *key, void *out, size_t most, int64_t deadline_ns, size_t *bytes_out);
     /* Optional: when a wait has run out of time, until when a board that lives has answered who is missing. */
     int64_t (*grace)(void *context);
     /* Optional: waits of this thread end early, as time-outs, soon after *stop has become true. NULL: they do not. */

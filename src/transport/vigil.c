@@ -6,6 +6,7 @@
  *         leaves nothing; one that gives up, because of the first, leaves nothing more; and those that wait for either see no
  *         difference.
  * How     bulletin   its launcher tells how a process has ended (watch/bulletin.h): that wakes who waits
+ *         ended      without one, a tcp store tells that a process has ended (store/store_will.c): seen at the next look
  *         trouble    who gives up leaves its words on the board (trouble.h): seen at the next look
  *         A process that has ended is nobody's loss if it was through: it had left the last piece that anybody waits for. At
  *         an earlier piece nobody can be through while one is missing. So an ending counts
@@ -13,14 +14,16 @@
  *             where another piece is still missing, asked for after the ending was known, and more is to follow
  * True    Of the last pieces all members see the same in the end: either all are there, and all go on, or one is missing, and
  *         nobody does. So nobody gives up for one that ended after it had left its own: others may be through.
- *         A process that ends by itself may have done so because it had given up: then its words are on the board, and go before
+ *         A process that ends by itself, or nobody knows how, may have done so because it had given up: then its words are on the board, and go before
  *         what its launcher says of it. One that a signal ended is a cause.
- * Fails   A board that does not answer says nothing against anybody. */
+ * Fails   A board that does not answer says nothing against anybody. Of more endings than ENDED_MAX the store tells nothing. */
 #include "transport/vigil.h"
 
 #include <tutti/private.h>
 #include "transport/trouble.h"
 #include "watch/bulletin.h"
+
+enum { ENDED_MAX = 64 };
 
 /* NULL: nobody tells. */
 static const tti_bulletin *heeded(const tti_vigil *vigil)
@@ -63,24 +66,37 @@ static bool is_member(const tti_vigil *vigil, const tti_ending *ending)
     return ending->rank >= 0 && ending->rank < vigil->n_ranks && ending->rank != vigil->rank;
 }
 
-/* Endings that were not looked at yet: each asks the board once. */
-static void read_endings(tti_vigil *vigil, const tti_bulletin *bulletin)
+/* Where endings come from: number i, from 0. False: there is none yet. */
+typedef bool ending_reader(const void *source, uint32_t i, tti_ending *out);
+
+/* Whether one of them leaves us waiting for ever. Those that were not looked at yet ask the board, once each. */
+static bool find_loss(const tti_vigil *vigil, tti_endings *seen, ending_reader *read, const void *source, int awaited,
+                      tti_ending *loss_out)
 {
     tti_ending ending;
 
-    vigil->board->catch_up(vigil->board->context); /* first: what is put up from here on ends the next wait */
-    while (vigil->ended == 0 && tti_bulletin_read(bulletin, vigil->n_endings, &ending)) {
-        vigil->n_endings++;
+    while (seen->ended == 0 && read(source, seen->n, &ending)) {
+        seen->n++;
         if (!is_member(vigil, &ending))
             continue;
         if (is_missing(vigil, ending.rank))
-            vigil->ended = vigil->n_endings;
-        else if (vigil->came == 0)
-            vigil->came = vigil->n_endings;
+            seen->ended = seen->n;
+        else if (seen->came == 0)
+            seen->came = seen->n;
     }
+    if (seen->ended == 0 && seen->came != 0 && !vigil->is_last && is_missing(vigil, awaited))
+        seen->ended = seen->came;
+    return seen->ended != 0 && read(source, seen->ended - 1, loss_out);
 }
 
-static tutti_status look_at_endings(tti_vigil *vigil, int awaited)
+/* ---- what a launcher tells --------------------------------------------------------------------------- */
+
+static bool read_bulletin(const void *source, uint32_t i, tti_ending *out)
+{
+    return tti_bulletin_read(source, i, out);
+}
+
+static tutti_status look_at_bulletin(tti_vigil *vigil, int awaited)
 {
     const tti_bulletin *bulletin = heeded(vigil);
     tti_ending          ending;
@@ -88,14 +104,59 @@ static tutti_status look_at_endings(tti_vigil *vigil, int awaited)
 
     if (bulletin == NULL)
         return TUTTI_OK;
-    read_endings(vigil, bulletin);
-    if (vigil->ended == 0 && vigil->came != 0 && !vigil->is_last && is_missing(vigil, awaited))
-        vigil->ended = vigil->came;
-    if (vigil->ended == 0 || !tti_bulletin_read(bulletin, vigil->ended - 1, &ending))
+    vigil->board->catch_up(vigil->board->context); /* first: what is put up from here on ends the next wait */
+    if (!find_loss(vigil, &vigil->launchers, read_bulletin, bulletin, awaited, &ending))
         return TUTTI_OK;
     st = tti_bulletin_fail(bulletin, &ending, vigil->rank, vigil->n_ranks);
     return ending.signal != 0 ? st : tti_trouble_explain(vigil->board, vigil->port, st);
 }
+
+/* ---- what the store tells ---------------------------------------------------------------------------- */
+
+typedef struct list {
+    tti_ending endings[ENDED_MAX];
+    size_t     n;
+} list;
+
+static bool read_list(const void *source, uint32_t i, tti_ending *out)
+{
+    const list *l = source;
+
+    if (i >= l->n || l->endings[i].version != TTI_ENDING_VERSION)
+        return false;
+    *out = l->endings[i];
+    out->host[sizeof out->host - 1] = '\0';
+    return true;
+}
+
+static bool get_list(const tti_vigil *vigil, list *out)
+{
+    const tti_board *board = vigil->board;
+    size_t           bytes = 0;
+    bool             there = false;
+
+    if (board->read == NULL || board->has(board->context, TTI_ENDED_KEY, patience(vigil), &there) != TUTTI_OK || !there ||
+        board->read(board->context, TTI_ENDED_KEY, out->endings, sizeof out->endings, patience(vigil), &bytes) != TUTTI_OK)
+        return false;
+    out->n = bytes / sizeof out->endings[0];
+    return out->n > 0;
+}
+
+/* It may have given up: then its words are there, too. */
+static tutti_status look_at_store(tti_vigil *vigil, int awaited)
+{
+    char       words[TTI_ENDING_TEXT_MAX];
+    tti_ending ending;
+    list       l;
+
+    if (!get_list(vigil, &l) || !find_loss(vigil, &vigil->stores, read_list, &l, awaited, &ending))
+        return TUTTI_OK;
+    tti_fail(TUTTI_E_PEER, "rank %d waits for the world of %d, which cannot be made: %s before it joined", vigil->rank,
+             vigil->n_ranks, tti_ending_words(&ending, words));
+    return tti_trouble_explain(vigil->board, vigil->port, TUTTI_E_PEER);
+}
+
+/* ---- what others tell -------------------------------------------------------------------------------- */
 
 static tutti_status look_for_trouble(const tti_vigil *vigil, int awaited)
 {
@@ -109,8 +170,10 @@ static tutti_status look_for_trouble(const tti_vigil *vigil, int awaited)
 
 tutti_status tti_vigil_look(tti_vigil *vigil, int rank)
 {
-    tutti_status st = look_at_endings(vigil, rank);
+    tutti_status st = look_at_bulletin(vigil, rank);
 
+    if (st == TUTTI_OK)
+        st = look_at_store(vigil, rank);
     return st == TUTTI_OK ? look_for_trouble(vigil, rank) : st;
 }
 

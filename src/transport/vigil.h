@@ -6,6 +6,13 @@
 
 #include "transport/board.h"
 
+/** How far a list of endings was looked at. */
+typedef struct tti_endings {
+    uint32_t n;
+    uint32_t came;  /* the first whose piece is there, and one more; 0: none */
+    uint32_t ended; /* the same of the one that leaves us waiting for ever */
+} tti_endings;
+
 /** One wait for everybody's pieces on the board. Fill in the first part. */
 typedef struct tti_vigil {
     tti_port        *port;
@@ -15,9 +22,7 @@ typedef struct tti_vigil {
     bool             is_last;     /* nobody is waited for behind them: who has left one may be through, and end */
     int64_t          deadline_ns; /* of the wait */
 
-    uint32_t n_endings; /* of the launcher's, that were looked at */
-    uint32_t came;      /* the first of them whose piece is there, and one more; 0: none */
-    uint32_t ended;     /* the same of the one that leaves us waiting for ever */
+    tti_endings launchers, stores;
 } tti_vigil;
 
 /** From here on waits of this thread on the board end early, as time-outs, when a launcher tells of an ending. */

@@ -3,7 +3,7 @@
  * vigil_test.c
  * Goal    who waits for pieces of others gives up for an ending that leaves it waiting for ever, and for none else; and for
  *         what another has given up for, whose words go before what may have come of it.
- * Method  a board in memory, and a launcher's bulletin, on one thread: rank 0 of four looks while rank 1 is awaited. */
+ * Method  a board in memory, with what a store has seen, and a launcher's bulletin, on one thread: rank 0 of four looks while rank 1 is awaited. */
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -26,6 +26,8 @@ typedef struct scene {
     int           n;
     int           n_caught_up;
     bool          dead; /* it answers no questions */
+    tti_ending    ended[KEYS_MAX]; /* as the store has seen */
+    size_t        n_ended;
     tti_bulletin *bulletin;
     tti_board     board;
     tti_vigil     vigil;
@@ -71,7 +73,19 @@ static tutti_status has(void *context, const char *key, int64_t deadline_ns, boo
     (void)deadline_ns;
     if (s->dead)
         return tti_fail(TUTTI_E_NETWORK, "the board does not answer");
-    *there_out = find(s, key) < s->n;
+    *there_out = strcmp(key, TTI_ENDED_KEY) == 0 ? s->n_ended > 0 : find(s, key) < s->n;
+    return TUTTI_OK;
+}
+
+static tutti_status read_ended(void *context, const char *key, void *out, size_t most, int64_t deadline_ns, size_t *bytes_out)
+{
+    const scene *s = context;
+
+    (void)deadline_ns;
+    assert_string_equal(key, TTI_ENDED_KEY);
+    *bytes_out = s->n_ended * sizeof s->ended[0];
+    assert_true(*bytes_out <= most);
+    memcpy(out, s->ended, *bytes_out);
     return TUTTI_OK;
 }
 
@@ -95,7 +109,7 @@ static int set_up(void **state)
     if (tti_bulletin_make(RANKS, RANKS, &s.bulletin, &fd) != TUTTI_OK)
         return -1;
     close(fd);
-    s.board = (tti_board){ .context = &s, .put = put, .get = get, .has = has, .heed_news = heed_news, .catch_up = catch_up };
+    s.board = (tti_board){ .context = &s, .put = put, .get = get, .has = has, .read = read_ended, .heed_news = heed_news, .catch_up = catch_up };
     s.vigil = (tti_vigil){ .port = tti_port_system(), .board = &s.board, .rank = 0, .n_ranks = RANKS, .what = "piece",
                            .deadline_ns = TTI_FOREVER };
     tti_bulletin_heed(s.bulletin);
@@ -238,6 +252,35 @@ static void what_others_say_of_the_same_one_adds_nothing(void **state)
     assert_non_null(strstr(tutti_last_error(), "seen here: rank 3 (host 'n1', pid 471) has left"));
 }
 
+/* Without a launcher the store tells; how they ended it does not know. */
+static void what_the_store_has_seen_counts_as_well(void **state)
+{
+    scene           *s = *state;
+    const tti_ending ending = { .version = TTI_ENDING_VERSION, .flags = TTI_ENDING_UNKNOWN, .rank = VICTIM, .local = VICTIM,
+                                .pid = 4713, .host = "n1" };
+
+    s->ended[0] = s->ended[1] = ending;
+    s->ended[0].rank = AWAITED;
+    s->ended[0].pid = 4711;
+    s->vigil.is_last = true;
+    leave_piece(s, AWAITED);
+    s->n_ended = 1;
+    expect_look(s, 2, TUTTI_OK, NULL); /* it had come */
+    s->n_ended = 2;
+    expect_look(s, 2, TUTTI_E_PEER, "rank 3 (host 'n1', pid 4713) has ended, or lost its way to the store, before it joined");
+    leave_trouble(s, "rank 7 (host 'n1', pid 4717) is gone"); /* for which rank 3 had given up */
+    expect_look(s, 2, TUTTI_E_PEER, "reported: rank 7 (host 'n1', pid 4717) is gone");
+}
+
+static void an_ending_of_another_version_is_not_read(void **state)
+{
+    scene *s = *state;
+
+    s->ended[0] = (tti_ending){ .version = TTI_ENDING_VERSION + 1, .rank = VICTIM };
+    s->n_ended = 1;
+    expect_look(s, AWAITED, TUTTI_OK, NULL);
+}
+
 static void a_board_that_does_not_answer_accuses_nobody(void **state)
 {
     scene *s = *state;
@@ -270,6 +313,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(what_was_given_up_for_goes_before_who_gave_up, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_signal_is_a_cause, set_up, tear_down),
         cmocka_unit_test_setup_teardown(what_others_say_of_the_same_one_adds_nothing, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(what_the_store_has_seen_counts_as_well, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(an_ending_of_another_version_is_not_read, set_up, tear_down),
         cmocka_unit_test_setup_teardown(a_board_that_does_not_answer_accuses_nobody, set_up, tear_down),
         cmocka_unit_test_setup_teardown(with_the_board_gone_the_ended_are_named, set_up, tear_down),
     };

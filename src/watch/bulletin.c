@@ -69,6 +69,9 @@ const char *tti_ending_words(const tti_ending *ending, char out[TTI_ENDING_TEXT_
     if ((ending->flags & TTI_ENDING_LAUNCHER) != 0)
         snprintf(out, TTI_ENDING_TEXT_MAX, "%s (host '%.63s', pid %lld) got signal %d (%s), and ends its ranks", who, ending->host,
                  (long long)ending->pid, ending->signal, name != NULL ? name : "unknown");
+    else if ((ending->flags & TTI_ENDING_UNKNOWN) != 0)
+        snprintf(out, TTI_ENDING_TEXT_MAX, "%s (host '%.63s', pid %lld) has ended, or lost its way to the store,", who, ending->host,
+                 (long long)ending->pid);
     else if (ending->signal != 0)
         snprintf(out, TTI_ENDING_TEXT_MAX, "%s (host '%.63s', pid %lld) was ended by signal %d (%s)", who, ending->host,
                  (long long)ending->pid, ending->signal, name != NULL ? name : "unknown");

@@ -2,13 +2,16 @@
  *
  * watch/trouble.h - what a process that cannot join leaves in a world's store for those who wait for it.
  *
- * Under TTI_TROUBLE_KEY, below the world's own prefix. Written once: the first stays. Crosses processes and hosts. */
+ * Under TTI_TROUBLE_KEY, below the world's own prefix. Written once: the first stays. Crosses processes and hosts.
+ * Under TTI_ENDED_KEY, beside it, are the endings (watch/bulletin.h) of those that could not say anything any more, one behind
+ * the other, as the store has seen them (store/store_will.c). */
 #ifndef TTI_WATCH_TROUBLE_H
 #define TTI_WATCH_TROUBLE_H
 
 #include <stdint.h>
 
 #define TTI_TROUBLE_KEY "trouble"
+#define TTI_ENDED_KEY   "ended"
 
 enum { TTI_TROUBLE_WORDS_MAX = 508 };
 

@@ -2,15 +2,18 @@
  *
  * init_test.c
  * Goal    joining between real processes: again and again on one port, two worlds at one port, with a late
- *         rank 0, after a failure, with two processes of the same rank, and between hosts without a secret.
+ *         rank 0, after a failure, with two processes of the same rank, with one that dies while others are awaited, and
+ *         between hosts without a secret.
  * Method  every body joins by itself; marks order what must not happen at once. */
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include "harness/harness.h"
+#include <tutti/private.h>
 #include <tutti/tutti.h>
 
-enum { ROUNDS = 20, SHORT_MS = 200 };
+enum { ROUNDS = 20, SHORT_MS = 200, SOON_MS = 5000 };
 
 static tutti_status join(const char *url, int rank, int size, int64_t timeout_ms)
 {
@@ -149,6 +152,43 @@ static void hosts_need_a_secret(tt_ctx *t)
     works(t);
 }
 
+/* Until this rank waits for others, as far as the store can tell. */
+static void *die_when_it_has_come(void *ctx)
+{
+    const tt_ctx           *t = ctx;
+    tutti_tcp_store_options opts = TUTTI_TCP_STORE_OPTIONS;
+    tutti_store            *store = NULL;
+    tutti_bytes             card = { .data = NULL };
+
+    opts.host = "127.0.0.1";
+    opts.port = t->port;
+    if (tutti_tcp_store_open(&opts, &store) == TUTTI_OK &&
+        tutti_store_get(store, "default_pg/0//cpu//card/1", t->limit_ms, &card) == TUTTI_OK)
+        tt_die();
+    return NULL;
+}
+
+/* Rank 2 does not come. Rank 1 dies, of which no launcher tells, and rank 0 has no connection to it: the store has. */
+static void a_death_is_told_by_the_store(tt_ctx *t)
+{
+    const int64_t begin_ns = tti_now_ns();
+    pthread_t     death;
+    char          url[64];
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", t->port);
+    if (t->rank == 1)
+        assert_int_equal(pthread_create(&death, NULL, die_when_it_has_come, t), 0);
+    if (t->rank == 2) {
+        tt_await(t, 0, 1);
+        return;
+    }
+    assert_int_equal(join(url, t->rank, t->size, t->limit_ms), TUTTI_E_PEER);
+    if (strstr(tutti_last_error(), "rank 1 (host '") == NULL)
+        fail_msg("%s", tutti_last_error());
+    assert_true(tti_now_ns() - begin_ns < SOON_MS * INT64_C(1000000));
+    tt_post(t, 0);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -157,6 +197,7 @@ int main(void)
         TT_TEST(rank_0_comes_late, .ranks = 2, .init = TT_INIT_NONE),
         TT_TEST(a_failed_join_is_repeated, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(two_processes_of_one_rank, .ranks = 3, .init = TT_INIT_NONE),
+        TT_TEST(a_death_is_told_by_the_store, .ranks = 3, .transports = "shm,tcp", .dies = 1, .init = TT_INIT_NONE),
         TT_TEST(hosts_need_a_secret, .ranks = 2, .hosts = 2, .init = TT_INIT_NONE),
     };
 

@@ -70,6 +70,19 @@ static tutti_status has_all(void *context, const char *const *keys, int n, int64
     return tti_store_check_until(context, keys, (size_t)n, deadline_ns, all_out);
 }
 
+static tutti_status read(void *context, const char *key, void *out, size_t most, int64_t deadline_ns, size_t *bytes_out)
+{
+    tutti_bytes  value = { 0 };
+    tutti_status st = tti_store_get_until(context, key, deadline_ns, &value);
+
+    if (st == TUTTI_OK) {
+        *bytes_out = value.size < most ? value.size : most;
+        memcpy(out, value.data, *bytes_out);
+    }
+    tutti_bytes_free(&value);
+    return st;
+}
+
 static int64_t grace(void *context)
 {
     return tti_store_grace(context);
@@ -96,5 +109,5 @@ static void catch_up(void *context)
 tti_board tti_store_board(tutti_store *store)
 {
     return (tti_board){ .context = store, .put = put, .get = get, .has = has, .get_all = get_all,
-                        .has_all = has_all, .grace = grace, .heed = heed, .heed_news = heed_news, .catch_up = catch_up };
+                        .has_all = has_all, .read = read, .grace = grace, .heed = heed, .heed_news = heed_news, .catch_up = catch_up };
 }
