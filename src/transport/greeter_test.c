@@ -1051,6 +1051,60 @@ static void a_long_way_is_waited_for(void **state)
     run_scene(&s, 1);
 }
 
+/* Host 1 is back, but the kernel of host 0 still says that there is no way to it; later it says so for longer than anybody
+ * should wait for. */
+static void way_main(void *arg)
+{
+    const int64_t back_ns = 6 * TTI_SECOND, limit_ns = back_ns + TTI_SECOND, lost_ns = 30 * TTI_SECOND;
+    scene        *s = arg;
+    side         *me = &s->sides[0];
+
+    open_side(me);
+    me->way[1] = TTI_WAY_MAKING;
+    tt_mem_unroute(s->world, "h1", true);
+    tti_greeter_connect(me->greeter, 1, &s->sides[1].addr);
+    while (tti_port_now(me->port) < back_ns)
+        turn(me, back_ns);
+    check(me, me->way[1] == TTI_WAY_MAKING, "lost because there was no way just then", 1);
+    tt_mem_unroute(s->world, "h1", false);
+    while (me->way[1] == TTI_WAY_MAKING && tti_port_now(me->port) < limit_ns)
+        turn(me, limit_ns);
+    check(me, me->way[1] == TTI_WAY_OPEN, "not connected", 1);
+    tt_mem_unroute(s->world, "h1", true);
+    me->way[2] = TTI_WAY_MAKING;
+    tti_greeter_connect(me->greeter, 2, &s->sides[1].addr);
+    while (me->way[2] == TTI_WAY_MAKING && tti_port_now(me->port) < lost_ns)
+        turn(me, lost_ns);
+    check(me, me->way[2] == TTI_WAY_LOST && tti_port_now(me->port) < lost_ns, "waited for too long for a way", 2);
+    close_side(me);
+}
+
+static void way_back_main(void *arg)
+{
+    side *me = &((scene *)arg)->sides[1];
+
+    open_side(me);
+    while (me->way[0] != TTI_WAY_OPEN && tti_port_now(me->port) < 60 * TTI_SECOND)
+        turn(me, 60 * TTI_SECOND);
+    close_side(me);
+}
+
+static void who_has_no_way_just_now_waits(void **state)
+{
+    scene s = { .n = 3, .n_stripes = 1, .world = tt_mem_world_new(1) };
+    int   i;
+
+    (void)state;
+    for (i = 0; i < 3; i++) {
+        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : i == 1 ? "h1" : "h2") };
+        no_streams(&s.sides[i]);
+    }
+    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    tt_mem_spawn(s.world, "back", 0, way_back_main, &s);
+    tt_mem_spawn(s.world, "way", 2 * TTI_SECOND, way_main, &s);
+    run_scene(&s, 2);
+}
+
 /* The rule by itself: of two ends that judge each other's attempt, one holds and one welcomes. */
 static void the_rule_is_one_sided(void **state)
 {
@@ -1084,6 +1138,7 @@ int main(void)
         cmocka_unit_test(an_attempt_can_be_withdrawn),
         cmocka_unit_test(a_host_that_is_back_is_found_soon),
         cmocka_unit_test(a_long_way_is_waited_for),
+        cmocka_unit_test(who_has_no_way_just_now_waits),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,4 +50,7 @@ void tt_mem_cut_after(tt_mem_world *world, const char *host, int64_t bytes);
 /** While on, nothing leaves or reaches the host: bytes are held back, connecting gets no answer. */
 void tt_mem_isolate(tt_mem_world *world, const char *host, bool on);
 
+/** While on, there is no way to the host: connecting fails after a round trip. */
+void tt_mem_unroute(tt_mem_world *world, const char *host, bool on);
+
 #endif

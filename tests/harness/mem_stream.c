@@ -99,6 +99,11 @@ static void connect_ends(tt_mem_world *w, tti_handle handle)
         return;
     }
     h->connecting = false;
+    if (far_host != NULL && far_host->unrouted) {
+        h->error = EHOSTUNREACH;
+        tt_mem_note(w, 'u', handle, 0);
+        return;
+    }
     twin = listener != NULL ? tt_mem_new_handle(listener->host, STREAM) : TTI_NO_HANDLE;
     if (twin == TTI_NO_HANDLE) {
         h->error = ECONNREFUSED;
@@ -425,4 +430,13 @@ void tt_mem_isolate(tt_mem_world *world, const char *host, bool on)
              s = s->next)
             if (s->arrives_ns == TTI_FOREVER)
                 s->arrives_ns = world->now_ns + world->latency_ns;
+}
+
+void tt_mem_unroute(tt_mem_world *world, const char *host, bool on)
+{
+    mem_host *which = tt_mem_find_host(world, host);
+
+    assert(which != NULL);
+    which->unrouted = on;
+    tt_mem_note(world, 'n', which->index, on);
 }

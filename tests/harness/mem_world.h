@@ -37,6 +37,7 @@ typedef struct mem_host {
     char                 name[NAME_MAX_BYTES];
     int                  index;
     bool                 isolated;
+    bool                 unrouted;
     int64_t              cut_after; /* bytes; negative: never */
     uint16_t             next_port;
     tti_addr             place; /* family NONE: that of its index */

@@ -17,6 +17,9 @@
  *         nothing about its rank: it may have been pushed out, as any that has not proved itself. A door that is shut does.
  * Silence The kernel asks a host that does not answer again after 1, 3, 7, ... 63 s. One that comes back may wait for a
  *         minute for that: so every AGAIN_MS the attempt is begun anew, for CONNECT_MS in all.
+ * No way  A host that was cut off and is back has no way to the others for some seconds, nor they to it: the kernel remembers
+ *         that nobody answered it. So an attempt that fails for want of a way is begun anew every NO_WAY_PAUSE_MS, and has failed
+ *         after NO_WAY_MS.
  * Refused A member listens from before its address is known to anybody until it has left the world, and a queue that is full
  *         does not refuse, it drops what comes. So who is refused knows that there is nobody, if no firewall says so.
  * True    At most one attempt of ours per rank, and opened or lost ends it, and everything else that is
@@ -56,6 +59,7 @@ enum {
 };
 
 enum { AGAIN_MS = 2000, CONNECT_MS = 120000 }; /* the kernel, too, asks once more within the first */
+enum { NO_WAY_PAUSE_MS = 250, NO_WAY_MS = 10000 }; /* it remembers for three seconds, as a rule, and then asks for as long */
 
 enum { STRIPE_SHIFT = 24 }; /* in a hello: the place of a connection stands above the rank */
 enum { WATCH_STRIPE = 0x7f }; /* that of a stream for the watch threads, which belongs to no way */
@@ -78,6 +82,7 @@ typedef struct meeting {
     int64_t       word_ns;  /* ours: when to say that nobody answers */
     int64_t       again_ns; /* ours, while it connects or rests: when to begin anew */
     int64_t       over_ns;  /* and when it has failed */
+    int64_t       no_way_ns; /* the same where there is no way; TTI_FOREVER: none was missing yet */
     tti_handshake shake;
 } meeting;
 
@@ -193,7 +198,7 @@ static meeting *add_meeting(tti_greeter *g, tti_handle stream, int rank, int str
     if (m == NULL)
         return NULL;
     *m = (meeting){ .state = rank == ANYBODY ? SHAKE : CONNECT, .ours = rank != ANYBODY, .rank = rank, .stripe = stripe,
-                    .stream = stream, .until_ns = TTI_FOREVER, .word_ns = TTI_FOREVER };
+                    .stream = stream, .until_ns = TTI_FOREVER, .word_ns = TTI_FOREVER, .no_way_ns = TTI_FOREVER };
     g->list[g->n++] = m;
     return m;
 }
@@ -294,20 +299,42 @@ static void await_answer(const tti_greeter *g, meeting *m, const tti_addr *addr)
     m->over_ns = tti_deadline(g->config.port, CONNECT_MS, 0);
 }
 
+/* Whether an attempt that has failed with err is to be begun anew a little later, as there is no way just now. Its stream is
+ * closed then. */
+static bool waits_for_way(const tti_greeter *g, meeting *m, int err)
+{
+    tti_port     *port = g->config.port;
+    const int64_t now_ns = tti_port_now(port);
+
+    if ((err != -EHOSTUNREACH && err != -ENETUNREACH && err != -EHOSTDOWN) || m->stripe == WATCH_STRIPE) /* which is told */
+        return false;
+    if (m->no_way_ns == TTI_FOREVER)
+        m->no_way_ns = now_ns + NO_WAY_MS * TTI_MS;
+    if (now_ns >= m->no_way_ns)
+        return false;
+    port->ops->close(port, m->stream);
+    m->stream = TTI_NO_HANDLE;
+    m->again_ns = now_ns + NO_WAY_PAUSE_MS * TTI_MS;
+    return true;
+}
+
 /* False: the way is lost. */
 static bool begin_connection(tti_greeter *g, int rank, int stripe, const tti_addr *addr)
 {
     tti_port  *port = g->config.port;
     tti_handle stream = TTI_NO_HANDLE;
     int        err = port->ops->connect(port, addr, &stream);
-    meeting   *m = err == 0 ? add_meeting(g, stream, rank, stripe) : NULL;
+    meeting   *m = add_meeting(g, err == 0 ? stream : TTI_NO_HANDLE, rank, stripe);
 
     if (m != NULL) {
         await_answer(g, m, addr);
         m->word_ns = tti_deadline(port, WORD_MS, 0);
-        return true;
+        if (err == 0 || waits_for_way(g, m, err))
+            return true;
+        end_meeting(g, m);
+    } else {
+        port->ops->close(port, err == 0 ? stream : TTI_NO_HANDLE);
     }
-    port->ops->close(port, stream);
     lose_unreachable(g, rank, addr, err != 0 ? err : -ENOMEM);
     return false;
 }
@@ -324,7 +351,7 @@ static void tell_watch(const tti_greeter *g, int rank, int err)
         g->config.hooks.shut(g->config.hooks.context, rank);
 }
 
-/* 0, or what connecting failed with, which ends the meeting. */
+/* 0, or what connecting failed with. */
 static int connect_anew(tti_greeter *g, meeting *m)
 {
     tti_port  *port = g->config.port;
@@ -334,8 +361,6 @@ static int connect_anew(tti_greeter *g, meeting *m)
     port->ops->close(port, m->stream);
     m->stream = stream;
     m->again_ns = tti_deadline(port, AGAIN_MS, 0);
-    if (err != 0)
-        end_meeting(g, m);
     return err;
 }
 
@@ -732,6 +757,8 @@ static void turn_meeting(tti_greeter *g, meeting *m)
         if (err != 0) {
             const int rank = m->rank;
 
+            if (waits_for_way(g, m, err))
+                return;
             end_meeting(g, m);
             if (m->stripe == WATCH_STRIPE)
                 tell_watch(g, rank, err);
@@ -942,15 +969,17 @@ static void try_again(tti_greeter *g)
 
         if (m->state != REST || now_ns < m->again_ns)
             continue;
-        err = g->config.port->ops->connect(g->config.port, &m->addr, &m->stream);
-        if (err != 0) {
-            m->stream = TTI_NO_HANDLE;
-            lose_unreachable(g, m->rank, &m->addr, err);
-            continue;
-        }
         m->state = CONNECT;
         await_answer(g, m, &m->addr);
         m->word_ns = tti_deadline(g->config.port, WORD_MS, 0);
+        err = g->config.port->ops->connect(g->config.port, &m->addr, &m->stream);
+        if (err == 0)
+            continue;
+        m->stream = TTI_NO_HANDLE;
+        if (waits_for_way(g, m, err))
+            continue;
+        end_meeting(g, m);
+        lose_unreachable(g, m->rank, &m->addr, err);
     }
 }
 
@@ -966,7 +995,7 @@ static void ask_again(tti_greeter *g)
         if (m->state != CONNECT || now_ns < m->again_ns)
             continue;
         err = now_ns < m->over_ns ? connect_anew(g, m) : -ETIMEDOUT;
-        if (err == 0)
+        if (err == 0 || waits_for_way(g, m, err))
             continue;
         end_meeting(g, m);
         if (m->stripe == WATCH_STRIPE)
