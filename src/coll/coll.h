@@ -24,6 +24,7 @@ typedef struct tti_coll_config {
     tti_mesh      *mesh;
     tti_messenger *messenger;
     uint32_t       group_id;
+    bool           founds; /* the mesh was made for it: who does not come as far as here had to end, or to give up, before */
     int            rank;
     int            n_ranks;
     const int     *ranks; /* [n_ranks] group rank -> mesh rank; copied */

@@ -144,7 +144,7 @@ tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_col
     view             v = { .world = t->world };
     const tti_board  board = { .context = &v, .put = board_put, .get = board_get, .has = board_has };
     const tti_coll_config config = { .mesh = t->mesh, .messenger = t->messenger,
-                                     .group_id = group_id, .rank = t->rank, .n_ranks = t->size,
+                                     .group_id = group_id, .founds = group_id == 0, .rank = t->rank, .n_ranks = t->size,
                                      .ranks = all, .name = "test", .board = &board,
                                      .deadline_ns = deadline_ns, .machine = t->world->setting.machine,
                                      .patience = t->world->setting.patience,

@@ -22,7 +22,7 @@ tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
     const size_t bytes = (size_t)config->n_ranks * sizeof *team->ranks;
 
     *team = (tti_team){ .mesh = config->mesh, .messenger = config->messenger,
-                        .port = tti_mesh_port(config->mesh), .group_id = config->group_id,
+                        .port = tti_mesh_port(config->mesh), .group_id = config->group_id, .founds = config->founds,
                         .rank = config->rank, .n_ranks = config->n_ranks };
     team->ranks = malloc(bytes);
     team->name = strdup(config->name);
@@ -62,7 +62,7 @@ typedef struct reader {
     const tti_join  *mine;
     const tti_join  *all;
     int64_t          deadline_ns;
-    bool             is_world; /* its making is the world's */
+    bool             founds;   /* as in tti_coll_config */
     tti_vigil        vigil;    /* then */
 } reader;
 
@@ -121,7 +121,7 @@ static bool is_missed(const reader *r, int rank)
     char             key[TTI_BOARD_KEY_BYTES];
     bool             there = false;
 
-    if (!r->is_world)
+    if (!r->founds)
         return true;
     key_of(r->team, board, rank, key);
     return board->has(board->context, key, tti_board_patience(board, r->team->port, r->deadline_ns), &there) != TUTTI_OK || !there;
@@ -164,9 +164,9 @@ static tutti_status look_at(void *ctx, int rank)
         return tti_fail(TUTTI_E_ABORTED, "group '%s' was aborted on rank %d before all had joined it",
                         team->name, team->ranks[team->rank]);
     st = look_for_the_gone(r, rank);
-    if (st == TUTTI_E_PEER && r->is_world) /* it may have given up, for another */
+    if (st == TUTTI_E_PEER && r->founds) /* it may have given up, for another */
         st = tti_trouble_explain(r->board, team->port, st);
-    if (st == TUTTI_OK && r->is_world)
+    if (st == TUTTI_OK && r->founds)
         st = tti_vigil_look(&r->vigil, rank);
     return st == TUTTI_OK ? tti_team_look_for_mismatch(team, r->board, r->deadline_ns) : st;
 }
@@ -287,7 +287,7 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
                            tti_join *all_out)
 {
     reader       r = { .team = team, .board = board, .mine = mine, .all = all_out, .deadline_ns = deadline_ns,
-                       .is_world = team->group_id == 0,
+                       .founds = team->founds,
                        .vigil = { .port = team->port, .board = board, .rank = team->rank, .n_ranks = team->n_ranks,
                                   .what = MEMBER, .is_last = true, .deadline_ns = deadline_ns } };
     tti_roll     roll = roll_of(team, board);
@@ -303,10 +303,10 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
     roll.look_most_ms = roll.look_ms;
     if (board->heed != NULL)
         board->heed(board->context, &team->aborted);
-    if (r.is_world)
+    if (r.founds)
         tti_vigil_begin(&r.vigil);
     st = tti_roll_read(&roll, deadline_ns, all_out, &n);
-    if (r.is_world)
+    if (r.founds)
         tti_vigil_end(&r.vigil);
     if (board->heed != NULL)
         board->heed(board->context, NULL);

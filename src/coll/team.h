@@ -17,6 +17,7 @@ typedef struct tti_team {
     tti_messenger   *messenger;
     tti_port        *port;
     uint32_t         group_id;
+    bool             founds;  /* as in tti_coll_config */
     int              rank;
     int              n_ranks;
     int             *ranks; /* [n_ranks] to mesh rank */

@@ -80,6 +80,7 @@ static tutti_status open_group(tti_native *nat, const tutti_backend_config *conf
                                    .group_id = config->group_id, .rank = config->rank,
                                    .n_ranks = config->n_ranks, .ranks = config->global_ranks,
                                    .name = config->name, .board = board, .deadline_ns = deadline_ns,
+                                   .founds = config->parent == NULL,
                                    .lazy = config->lazy };
     tutti_status          st = tti_messenger_enter(nat->messenger, config->group_id,
                                                    config->global_ranks, config->n_ranks);
