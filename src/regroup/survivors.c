@@ -10,7 +10,8 @@
  *                     Where that one is served by another program, which is known to live on, it is used instead.
  *             watch   Building waits in the store, so the leader has a thread that goes on turning the assembly. When one
  *                     of the chosen dies, it stops the store's server: every wait in it ends at once, on all of them, and
- *                     the agreement goes on with those that are left.
+ *                     the agreement goes on with those that are left. A server of another program it cannot stop: it
+ *                     leaves word there, which all of them look for while they wait.
  * True    Agreement and assembly belong to one thread at a time: the caller's, or, while the leader builds, its watcher's,
  *         between whose start and join the caller does not touch them, but for reading the place and the chosen of what it
  *         builds: nothing is written there until it says that it has built. What the watcher does to the store is meant
@@ -30,7 +31,7 @@
 #include "store/store.h"
 #include <tutti/private.h>
 
-enum { SILENT_TEXT_MAX = TTI_HEALTH_TEXT_MAX + 160 };
+enum { SILENT_TEXT_MAX = TTI_HEALTH_TEXT_MAX + 160, PART_TEXT_MAX = 20 };
 
 #define BUILD_NS (30 * TTI_SECOND)
 #define PATIENCE_NS (60 * TTI_SECOND)
@@ -60,10 +61,11 @@ typedef struct council {
     _Atomic bool               watching;
 } council;
 
-/* How the chosen ones meet: "tcp HOST PORT rehost" or "old". */
+/* How the chosen ones meet: "tcp HOST PORT rehost" or "old PART". */
 typedef struct place {
     char     host[TTI_HOST_MAX];
     unsigned port; /* 0: the store that there was */
+    char     part[PART_TEXT_MAX]; /* of that one: nobody has been there, so that an attempt meets nothing of another one */
     bool     rehost;
 } place;
 
@@ -147,12 +149,14 @@ static tutti_status open_place(void *ctx, const bool *chosen, char place_out[TTI
 {
     council                *c = ctx;
     tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
+    uint64_t                part;
     tutti_status            st;
 
     tutti_store_close(c->served);
     c->served = NULL;
     if (tti_store_is_foreign(c->old->world->root)) {
-        snprintf(place_out, TTI_AGREE_PLACE_MAX, "old");
+        c->port->ops->random(c->port, &part, sizeof part);
+        snprintf(place_out, TTI_AGREE_PLACE_MAX, "old %016" PRIx64, part);
         return TUTTI_OK;
     }
     options.host = find_host(c, chosen);
@@ -170,7 +174,7 @@ static tutti_status read_place(const char *text, place *out)
     int rehost = 0;
 
     *out = (place){ .port = 0 };
-    if (strcmp(text, "old") == 0)
+    if (sscanf(text, "old %16[0-9a-f]", out->part) == 1)
         return TUTTI_OK;
     if (sscanf(text, "tcp %255s %u %d", out->host, &out->port, &rehost) != 3 || out->port == 0 || out->port > 65535)
         return tti_fail(TUTTI_E_STORE, "the place to go on at is damaged: '%.80s'", text);
@@ -179,12 +183,12 @@ static tutti_status read_place(const char *text, place *out)
 }
 
 /* The attempt's part of the store that there was. */
-static tutti_status open_old(const council *c, tutti_store **store_out)
+static tutti_status open_old(const council *c, const char *part, tutti_store **store_out)
 {
-    char     prefix[TTI_GROUP_NAME_MAX + 48];
+    char     prefix[TTI_GROUP_NAME_MAX + 80];
     uint64_t print = tti_fnv(TTI_FNV_BEGIN, tti_agreement_chosen(c->agreement), (size_t)c->old->size);
 
-    snprintf(prefix, sizeof prefix, "tutti/successor/%s/%016" PRIx64, c->old->name, print);
+    snprintf(prefix, sizeof prefix, "tutti/successor/%s/%016" PRIx64 "/%s", c->old->name, print, part);
     return tutti_prefix_store_open(prefix, c->old->world->root, store_out);
 }
 
@@ -195,7 +199,7 @@ static tutti_status open_store(council *c)
     tutti_status st = read_place(tti_agreement_place(c->agreement), &at);
 
     if (st == TUTTI_OK && at.port == 0)
-        return open_old(c, &c->store);
+        return open_old(c, at.part, &c->store);
     if (st == TUTTI_OK && c->served != NULL && c->led) {
         store = tutti_store_retain(c->served);
     } else if (st == TUTTI_OK) {
@@ -240,6 +244,33 @@ static tutti_status build(council *c)
     return tti_successor_make(&plan, &c->group);
 }
 
+/* One of the chosen is gone: who, as far as it is known here. */
+static tutti_status name_the_gone(const council *c)
+{
+    const bool *chosen = tti_agreement_chosen(c->agreement);
+    char        words[SILENT_TEXT_MAX];
+    int         r;
+
+    for (r = 0; r < c->old->size; r++)
+        if (chosen[r] && !tti_mesh_is_alive(c->mesh, c->ranks[r], words, sizeof words))
+            return tti_fail(TUTTI_E_PEER, "group '%s' cannot go on with all that were chosen: %s", c->old->name, words);
+    return tti_fail(TUTTI_E_PEER, "group '%s' cannot go on with all that were chosen", c->old->name);
+}
+
+/* Every wait of this attempt is to end, on all that are chosen. */
+static void end_attempt(council *c)
+{
+    tutti_store *store = NULL;
+    place        at;
+
+    if (c->served != NULL) {
+        tti_tcp_store_stop_serving(c->served);
+    } else if (read_place(tti_agreement_place(c->agreement), &at) == TUTTI_OK && open_old(c, at.part, &store) == TUTTI_OK) {
+        tti_world_tell_why(c->port, store, name_the_gone(c));
+        tutti_store_close(store);
+    }
+}
+
 /* The leader's second thread, while the first one builds. */
 static void watch(void *arg)
 {
@@ -251,8 +282,8 @@ static void watch(void *arg)
             turn(c);
         else /* it has failed: nothing is due, until building ends and rings */
             tti_assembly_turn(c->assembly, TTI_FOREVER);
-        if (!stopped && tti_agreement_in_vain(c->agreement) && c->served != NULL) {
-            tti_tcp_store_stop_serving(c->served);
+        if (!stopped && tti_agreement_in_vain(c->agreement)) {
+            end_attempt(c);
             stopped = true;
         }
     }

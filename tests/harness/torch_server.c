@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -46,6 +47,8 @@ struct tt_torch_server {
     int                listener, stop[2];
     int                port;
     _Atomic int        accepted;
+    pid_t                 victim; /* written before key_end is */
+    _Atomic(const char *) key_end; /* NULL: nobody is to be killed */
     tti_map            map;
     tti_store_queues   queues;
     conn               conns[CONNS_MAX];
@@ -237,6 +240,26 @@ static void multi_set(tt_torch_server *s, cursor *cur)
     }
 }
 
+/* Whether somebody is killed over that key. */
+static bool kills(tt_torch_server *s, text key)
+{
+    const char  *end = atomic_load(&s->key_end);
+    const size_t n = end != NULL ? strlen(end) : 0;
+
+    if (end == NULL || key.size < n || memcmp(key.data + key.size - n, end, n) != 0)
+        return false;
+    atomic_store(&s->key_end, NULL);
+    if (s->victim > 0)
+        kill(s->victim, SIGKILL);
+    return true;
+}
+
+void tt_torch_server_kill_over(tt_torch_server *s, const char *key_end, pid_t victim)
+{
+    s->victim = victim;
+    atomic_store(&s->key_end, key_end);
+}
+
 /* One request behind its code; false: close the connection. */
 static bool serve(tt_torch_server *s, conn *c, int code, cursor *cur)
 {
@@ -281,7 +304,7 @@ static bool serve(tt_torch_server *s, conn *c, int code, cursor *cur)
         return true;
     switch (code) {
     case 1: put(s, key, a); return true;
-    case 2: return compare_set(s, c, key, a, b);
+    case 2: return !kills(s, key) && compare_set(s, c, key, a, b);
     case 8: say_number(c, tti_map_delete(&s->map, key.data, key.size), 8); return true;
     case 9:
         return tti_store_map_append(&s->map, name(key), key.size, a.data, a.size, "x") == TUTTI_OK;

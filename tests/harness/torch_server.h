@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <sys/types.h>
 
 enum { TT_TORCH_CODES = 19 };
 
@@ -27,6 +28,9 @@ tt_torch_server *tt_torch_server_start(const tt_torch_behaviour *how);
 int              tt_torch_server_port(const tt_torch_server *server);
 /** How many connections were accepted so far. */
 int tt_torch_server_accepted(const tt_torch_server *server);
+/** Kill a process (0: none) as soon as anybody compares and sets a key that ends with those words, which stay the caller's. That
+ * is not done, and the connection is closed. From any thread, once. */
+void tt_torch_server_kill_over(tt_torch_server *server, const char *key_end, pid_t victim);
 /** Close everything and join the thread. NULL is fine. */
 void tt_torch_server_stop(tt_torch_server *server);
 

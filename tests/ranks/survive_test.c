@@ -17,11 +17,12 @@
 #include <time.h>
 #include <unistd.h>
 #include "harness/harness.h"
+#include "harness/torch_server.h"
 #include <tutti/tutti.h>
 
 /* GO_ON_MS is what is promised of an idle machine, on which it takes some tens of ms; SLACK_MS is for one that runs other
  * tests beside. */
-enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, SHUT = 4, SHUT_MS = 1500, PIDS = 8 };
+enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, SHUT = 4, SHUT_MS = 1500, PORT = 5, PIDS = 8 };
 
 static bool said(const char *word)
 {
@@ -414,6 +415,83 @@ static void a_follower_dies_late(tt_ctx *t)
     a_second_death(t, 5, 20000);
 }
 
+/* Rank 3 has the store of another program. */
+static tt_torch_server *serve_or_wait(tt_ctx *t)
+{
+    tt_torch_server *server = NULL;
+
+    if (t->rank == 3) {
+        server = tt_torch_server_start(NULL);
+        assert_non_null(server);
+        atomic_store(&t->marks[PIDS + 3], (uint32_t)tt_torch_server_port(server));
+        tt_post(t, PORT);
+    }
+    tt_await(t, PORT, 1);
+    return server;
+}
+
+static tutti_group *join_foreign(const tt_ctx *t)
+{
+    tutti_torch_store_options to = TUTTI_TORCH_STORE_OPTIONS;
+    tutti_init_options        opts = TUTTI_INIT_OPTIONS;
+    tutti_store              *store = NULL;
+    tutti_group              *world = NULL;
+
+    to.host = "127.0.0.1";
+    to.port = (int)atomic_load(&t->marks[PIDS + 3]);
+    must(tutti_torch_store_open(&to, &store));
+    opts.store = store;
+    opts.rank = t->rank;
+    opts.world_size = t->size;
+    opts.timeout_ms = 60000;
+    must(tutti_create_process_group(&opts, &world));
+    tutti_store_close(store);
+    return world;
+}
+
+/* Rank 1 dies. Of the three that go on rank 2 leaves its card in the foreign store: then it dies, or loses its connection. */
+static void go_on_in_a_foreign_store(tt_ctx *t, bool dies, int32_t sum, int size)
+{
+    tt_torch_server *server = serve_or_wait(t);
+    tutti_group     *world = join_foreign(t), *left = NULL;
+    int64_t          began_ms;
+    int32_t          x = 1;
+
+    if (t->rank == 2)
+        atomic_store(&t->marks[PIDS + 2], (uint32_t)getpid());
+    must(tutti_barrier(world));
+    if (server != NULL) /* of the three that go on it is number 1 */
+        tt_torch_server_kill_over(server, "/card/1", dies ? (pid_t)atomic_load(&t->marks[PIDS + 2]) : 0);
+    must(tutti_barrier(world));
+    began_ms = now_ms();
+    if (t->rank == 1)
+        kill(getpid(), SIGKILL);
+    assert_int_not_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, world), TUTTI_OK);
+    must(tutti_shrink_group(NULL, 0, world, TUTTI_SHRINK_DEFAULT, NULL, &left));
+    expect_sum(left, t->rank, sum);
+    assert_int_equal(tutti_get_world_size(left), size);
+    assert_in_range(now_ms() - began_ms, 0, 2 * GO_ON_MS + SLACK_MS);
+    must(tutti_barrier(left));
+    must(tutti_destroy_process_group(left));
+    if (server != NULL)
+        tt_await(t, SHUT, (uint32_t)size - 1);
+    else
+        tt_post(t, SHUT);
+    tt_torch_server_stop(server);
+}
+
+/* Its waits have to end, though nobody here can stop its server. */
+static void one_dies_while_they_meet_in_a_foreign_store(tt_ctx *t)
+{
+    go_on_in_a_foreign_store(t, true, 3, 2);
+}
+
+/* What the attempt has left there is in nobody's way. */
+static void an_attempt_in_a_foreign_store_is_repeated(tt_ctx *t)
+{
+    go_on_in_a_foreign_store(t, false, 5, 3);
+}
+
 /* ---- too few ---- */
 
 static void fewer_than_half_must_be_told(tt_ctx *t)
@@ -669,6 +747,10 @@ int main(void)
         TT_TEST(a_follower_dies_early, .ranks = 8, .dies = 2, .also_die = 1 << 5),
         TT_TEST(a_follower_dies_later, .ranks = 8, .transports = "shm,tcp", .dies = 2, .also_die = 1 << 5),
         TT_TEST(a_follower_dies_late, .ranks = 8, .dies = 2, .also_die = 1 << 5),
+        TT_TEST(one_dies_while_they_meet_in_a_foreign_store, .ranks = 4, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 1,
+                .also_die = 1 << 2, .limit_ms = 60000),
+        TT_TEST(an_attempt_in_a_foreign_store_is_repeated, .ranks = 4, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 1,
+                .limit_ms = 60000),
         TT_TEST(lists_must_be_equal, .ranks = 4, .transports = "shm,tcp"),
     };
 
