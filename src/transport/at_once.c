@@ -33,7 +33,10 @@ size_t tti_send_at_once(tti_messenger *m, tti_channel channel, const tti_parcel 
     if (lane == NULL || lane->queue.first != NULL)
         return 0;
     taken = lane->link->ops->send(lane->link, parts, parcel->bytes > 0 ? 2 : 1);
-    return taken > 0 ? (size_t)taken : 0;
+    if (taken <= 0)
+        return 0;
+    lane->n_sent += channel.plane == TTI_PLANE_P2P;
+    return (size_t)taken;
 }
 
 static bool is_asked_for(const tti_frame *frame, tti_channel channel, const tti_parcel *parcel)
@@ -69,8 +72,10 @@ tti_at_once tti_recv_at_once(tti_messenger *m, tti_channel channel, const tti_pa
     if (!is_asked_for(frame, channel, parcel))
         return TTI_NOT_THERE; /* another one is found, and kept, by the lane */
     got = lane->link->ops->body(lane->link, parcel->data, parcel->bytes);
-    if (got == (int64_t)parcel->bytes)
+    if (got == (int64_t)parcel->bytes) {
+        lane->n_taken += channel.plane == TTI_PLANE_P2P;
         return TTI_TAKEN;
+    }
     begin_body(lane, frame, got > 0 ? (size_t)got : 0);
     return TTI_TAKEN_IN_PART;
 }

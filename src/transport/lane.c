@@ -235,6 +235,7 @@ static void end_body(tti_lane *lane, tti_mailbox *mailbox)
 {
     tti_request *wanted;
 
+    lane->n_taken += lane->frame.plane == TTI_PLANE_P2P;
     if (lane->frame.plane == TTI_PLANE_NOTICE)
         end_notice(lane, mailbox);
     if (lane->frame.plane == TTI_PLANE_CALL) {

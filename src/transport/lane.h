@@ -66,6 +66,8 @@ typedef struct tti_lane {
     int64_t          due_ns; /* of a way that is WANTED: when an attempt begins */
     tti_request_list queue;
     int              wanted; /* receives that wait for this peer */
+    uint64_t         n_sent;  /* point-to-point messages to the peer that were begun, from the first on: waits.c */
+    uint64_t         n_taken; /* and those of the peer that have come as a whole */
     int              polled, polled_end; /* where in the poll set its sockets stand; equal: nowhere */
     /* The message that is arriving: its frame, then into a receive, a kept message or nowhere. */
     tti_frame    frame;

@@ -47,6 +47,7 @@ void tti_place(tti_messenger *m, tti_request *request)
     }
     if (request->is_send && lane->way != TTI_WAY_LOST) {
         tti_request_append(&lane->queue, request);
+        lane->n_sent += request->channel.plane == TTI_PLANE_P2P && request->sent == 0; /* what has begun was counted */
         tti_want_lane(m, lane, 0);
         return;
     }

@@ -172,7 +172,7 @@ tutti_status tti_messenger_compare(tti_messenger *messenger, uint32_t group, con
 void tti_messenger_note_caller(tti_messenger *messenger, uintptr_t thread);
 #define TTI_OTHERS ((uintptr_t)1)
 /** This rank has waited for long in a call: show it and tell the members, and look at what they have told. The call does not
- * end without the part of rank needs of the mesh; -1: of any member. To be said again every 100 ms or so. Never blocks. */
+ * end without the part of rank needs of the mesh, or as tti_needs says. To be said again every 100 ms or so. Never blocks. */
 void tti_messenger_tell_wait(tti_messenger *messenger, uint32_t group, const tti_call_note *note, int needs);
 /** That wait has ended, one way or the other: before this rank does anything else. */
 void tti_messenger_wait_over(tti_messenger *messenger, uint32_t group, uint64_t seq);

@@ -11,17 +11,11 @@
  *           - calls of one group and one number are compared: another one is a mismatch;
  *           - waits in two groups may be a circle. I am in call a of group A, you in call b of group B. You need my part of b,
  *             and I have not come to b: I answer your wait. I need your part of a, and you answer mine: a circle.
- * True    A circle is one. Who answers b says that it has not come to b, that it waits in a, and that one thread makes
- *         all its calls: so it comes to b only when a has ended. When I see that, and have not come to what you
- *         wait in, yours has not ended since, whenever you said so: it needs my part. And I come to it only when mine has
- *         ended, which needs yours.
- *         Parts that were given before are on this side of what is said later: a link keeps its order, and shared memory is
- *         written in it.
+ *         A blocking receive is a wait, too, for a message that the other has not sent: who answers it says how many it has
+ *         sent to the receiver, and who receives says how many have come.
+ * True    A circle is one: watch/waits.c has the argument. It needs no order of what is told, and no connection that lasts.
  *         A wait that has failed is hidden before its rank does anything else, and to other hosts the notice of the
  *         failure goes first.
- *         A blocking receive is a wait, too, for a message that the other has not sent: who answers it has nothing queued for
- *         the receiver. That message may lie here unread, if this rank had no core: so before a receive answers a
- *         wait it looks once more at what had come before that was shown, and answers nothing if anything had.
  * Alone   Threads that make calls, or messages, in this world are counted by the first one that is another. A program whose
  *         asynchronous calls are run by threads of the library is not alone, and of it nothing is said here.
  * Cost    Nothing before a wait is long. Then one frame to each member of other hosts, and one for each answer. */
@@ -36,14 +30,6 @@
 enum { ALL_TOLD_MAX = 64 /* members; of larger groups only some are told */ };
 
 _Static_assert(TTI_WAIT_WORDS * sizeof(uint64_t) < TTI_NOTICE_MAX, "a wait that is told fits where notices do");
-
-/* The numbers of receives are in this half of all numbers. */
-#define RECEIVE (UINT64_C(1) << 63)
-
-static bool is_receive(const tti_wait *wait)
-{
-    return (wait->note.seq & RECEIVE) != 0;
-}
 
 void tti_messenger_note_caller(tti_messenger *m, uintptr_t thread)
 {
@@ -89,7 +75,7 @@ static tti_wait *last_told(tti_messenger *m, int rank)
 static bool says_the_same(const tti_wait *a, const tti_wait *b)
 {
     return a->group == b->group && a->note.seq == b->note.seq && a->answers_group == b->answers_group &&
-           a->answers_seq == b->answers_seq;
+           a->answers_seq == b->answers_seq && a->sent == b->sent && a->taken == b->taken;
 }
 
 /* Members of other hosts: those there is a way to, and so many others that, whoever is told nothing of somebody's, all
@@ -135,23 +121,13 @@ static bool differs(const tti_known_group *known, int rank, const tti_wait *thei
     tti_call_note ours;
 
     *why = (tti_cause){ .status = TUTTI_E_MISMATCH };
-    return theirs->group == known->group && !is_receive(theirs) &&
+    return theirs->group == known->group && !tti_wait_is_receive(theirs) &&
            known->comparer.differs(known->comparer.ctx, rank, &theirs->note, false, &ours, why->words, sizeof why->words);
 }
 
 static bool includes(int needs, int rank)
 {
-    return needs < 0 || needs == rank;
-}
-
-/* Whether nothing that this rank has sent to another as a message is still to go. */
-static bool has_sent_all(const tti_lane *lane)
-{
-    const tti_request *request = lane->queue.first;
-
-    while (request != NULL && request->channel.plane != TTI_PLANE_P2P)
-        request = request->next;
-    return request == NULL;
+    return needs == TTI_NEEDS_ANY || needs == rank;
 }
 
 static bool has_come_to(const tti_known_group *known, uint64_t seq)
@@ -162,14 +138,14 @@ static bool has_come_to(const tti_known_group *known, uint64_t seq)
 }
 
 /* Whether another's wait, in another group or way, needs this rank's part of a call that it has not come to. */
-static bool waits_for_us(tti_messenger *m, const tti_wait *own, int rank, const tti_wait *theirs)
+static bool waits_for_us(tti_messenger *m, const tti_wait *own, const tti_wait *theirs)
 {
-    const bool             is_other = theirs->group != own->group || is_receive(theirs) != is_receive(own);
+    const bool             is_other = theirs->group != own->group || tti_wait_is_receive(theirs) != tti_wait_is_receive(own);
     const tti_known_group *known = is_other ? tti_compared_group(m, theirs->group) : NULL;
 
     if (known == NULL || !theirs->alone || !includes(theirs->needs, tti_mesh_rank(m->mesh)))
         return false;
-    return is_receive(theirs) ? has_sent_all(&m->lanes[rank]) : !has_come_to(known, theirs->note.seq);
+    return tti_wait_is_receive(theirs) || !has_come_to(known, theirs->note.seq);
 }
 
 static void add_wait(tti_messenger *m, int rank, const tti_wait *wait, char *words, size_t bytes)
@@ -178,7 +154,7 @@ static void add_wait(tti_messenger *m, int rank, const tti_wait *wait, char *wor
     const size_t           used = strlen(words);
     char                   text[TTI_CALL_TEXT_MAX + 80];
 
-    if (is_receive(wait))
+    if (tti_wait_is_receive(wait))
         snprintf(text, sizeof text, "recv with tag %d from rank %d", (int)wait->note.count, wait->needs);
     else
         known->comparer.describe(known->comparer.ctx, &wait->note, text, sizeof text);
@@ -193,26 +169,18 @@ static void fail_circle(tti_messenger *m, const tti_wait *own, int rank, const t
     size_t    used;
 
     snprintf(why.words, sizeof why.words, "ranks wait for each other in %s",
-             is_receive(own) || is_receive(theirs) ? "a call and a message" : "calls of different groups");
+             tti_wait_is_receive(own) || tti_wait_is_receive(theirs) ? "a call and a message" : "calls of different groups");
 
     add_wait(m, me < rank ? me : rank, me < rank ? own : theirs, why.words, sizeof why.words);
     add_wait(m, me < rank ? rank : me, me < rank ? theirs : own, why.words, sizeof why.words);
     used = strlen(why.words);
     snprintf(why.words + used, sizeof why.words - used,
              "\n  next: let all members make %s in the same order",
-             is_receive(own) || is_receive(theirs) ? "calls and messages" : "the calls of these groups");
+             tti_wait_is_receive(own) || tti_wait_is_receive(theirs) ? "calls and messages" : "the calls of these groups");
     /* In this order: whoever waits in theirs, and is told so, knows of own by then, and does not go on there. */
     tti_fail_group(m, own->group, &why);
     if (own->group != theirs->group)
         tti_fail_group(m, theirs->group, &why);
-}
-
-/* What had been sent before its sender waited has come by now: whether any of it had not been looked at. */
-static bool has_moved_since(tti_messenger *m, int rank)
-{
-    const tti_lane *lane = &m->lanes[rank];
-
-    return tti_messenger_turn_one(m, &m->lanes[rank]) || lane->link == NULL || lane->frame_have > 0;
 }
 
 /* Look at what a member waits in; what is to be answered goes into own. Whether that has ended the group. */
@@ -227,14 +195,15 @@ static bool look_at(tti_messenger *m, const tti_known_group *known, int rank, tt
         tti_fail_group(m, known->group, &why);
         return true;
     }
-    if (!own->alone || !waits_for_us(m, own, rank, &theirs) || (is_receive(own) && has_moved_since(m, rank)))
+    if (!own->alone || !waits_for_us(m, own, &theirs))
         return false;
-    if (includes(own->needs, rank) && theirs.answers_group == own->group && theirs.answers_seq == own->note.seq) {
+    if (includes(own->needs, rank) && tti_waits_close(own, m->lanes[rank].n_sent, &theirs)) {
         fail_circle(m, own, rank, &theirs);
         return true;
     }
     own->answers_group = theirs.group;
     own->answers_seq = theirs.note.seq;
+    own->sent = m->lanes[rank].n_sent;
     return false;
 }
 
@@ -285,10 +254,11 @@ void tti_messenger_wait_over(tti_messenger *m, uint32_t group, uint64_t seq)
 uint64_t tti_tell_receive(tti_messenger *m, const tti_request *request, uint64_t number)
 {
     tti_wait own = { .note = { .count = (uint64_t)(uint32_t)request->parcel.tag, .seq = number },
-                     .group = request->channel.group, .needs = request->parcel.peer };
+                     .group = request->channel.group, .needs = request->parcel.peer,
+                     .taken = m->lanes[request->parcel.peer].n_taken };
 
     if (number == 0)
-        own.note.seq = RECEIVE | ++m->n_receives;
+        own.note.seq = TTI_WAIT_RECEIVE | (uint64_t)tti_mesh_rank(m->mesh) << 40 | ++m->n_receives;
     tell_wait(m, &own);
     return own.note.seq;
 }

@@ -301,7 +301,7 @@ static tutti_status fail_timeout(tti_host_channel *channel, const awaited *what,
 static void tell_wait(tti_host_channel *channel, const awaited *what, int64_t now_ns)
 {
     const tti_team *team = channel->team;
-    const int       needs = tti_call_needs_all(&channel->note) ? -1 : team->ranks[what->rank];
+    const int       needs = tti_call_needs_all(&channel->note) ? TTI_NEEDS_ANY : team->ranks[what->rank];
 
     if (now_ns - channel->told_ns < TELL_MS * TTI_MS)
         return;

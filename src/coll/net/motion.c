@@ -297,9 +297,9 @@ tti_request *tti_motion_pending(const tti_chunk *chunk)
 
 int tti_motion_awaited(const tti_chunk *chunk)
 {
-    const tti_transfer *recvs = chunk->schedule.recvs.items, *sends = chunk->schedule.sends.items;
+    const tti_transfer *recvs = chunk->schedule.recvs.items;
 
-    return chunk->n_received < tti_motion_recvs_end(chunk) ? recvs[chunk->n_received].peer : sends[chunk->n_sent].peer;
+    return chunk->n_received < tti_motion_recvs_end(chunk) ? recvs[chunk->n_received].peer : -1;
 }
 
 void tti_motion_let_go(tti_chunk *chunk)

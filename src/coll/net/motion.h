@@ -16,7 +16,7 @@ bool tti_motion_is_over(const tti_chunk *chunk);
 bool tti_motion_has_given(const tti_chunk *chunk);
 /** What the chunk needs next: a receive or a send that has not ended. NULL: nothing. */
 tti_request *tti_motion_pending(const tti_chunk *chunk);
-/** Whose message, or whom it is for: a group rank. There is one. */
+/** Whose message that is, a group rank; -1: it is a send, which may end although nobody comes. */
 int tti_motion_awaited(const tti_chunk *chunk);
 /** Wait until none of its messages is under way, and drop them. */
 void tti_motion_let_go(tti_chunk *chunk);

@@ -216,14 +216,15 @@ static bool lies_down(const tti_net *net)
     return net->call->in_background && net->cut.n_chunks > 1;
 }
 
-/* peer: a mesh rank without whose message the call does not end. */
+/* peer: a member without whose message the call does not end; -1: none. */
 static void tell_wait(tti_net *net, int peer)
 {
     const tti_team *team = net->team;
+    const int       needs = tti_call_needs_all(&net->note) ? TTI_NEEDS_ANY : peer >= 0 ? team->ranks[peer] : TTI_NEEDS_NOBODY;
 
     net->told = true;
     net->tell_ns = tti_port_now(team->port) + TELL_MS * TTI_MS;
-    tti_messenger_tell_wait(team->messenger, team->group_id, &net->note, tti_call_needs_all(&net->note) ? -1 : peer);
+    tti_messenger_tell_wait(team->messenger, team->group_id, &net->note, needs);
 }
 
 /* Wait until a message of any chunk has ended, or any other since as many had as seen says. */
@@ -244,7 +245,7 @@ static tutti_status wait_for_some(tti_net *net, uint32_t seen)
     if ((!in_time && until_ns == net->deadline_ns) || is_too_late(net))
         return tti_net_fail_timeout(net);
     if (!in_time)
-        tell_wait(net, net->team->ranks[peer]);
+        tell_wait(net, peer);
     return TUTTI_OK;
 }
 
