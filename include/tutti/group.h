@@ -73,7 +73,9 @@ typedef struct tutti_group_options {
  *           TUTTI_E_STATE    there is no world
  *           TUTTI_E_MISMATCH a member was given another list of ranks, or makes another group now
  *           TUTTI_E_TIMEOUT  a member did not come; the text names it
- *           TUTTI_E_PEER     a member of this host is gone, and had not come
+ *           TUTTI_E_PEER     a member is gone, and had not come
+ *           what the world has failed with meanwhile, unless only the members call: who is told so elsewhere does not come.
+ *                            A call of this rank that was told of it before is another thing: those that are left may make groups
  * @threads  one at a time per world
  * @cost     local: two requests to the store more than otherwise
  * @source   torch.distributed.new_group */

@@ -23,7 +23,7 @@ tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
 
     *team = (tti_team){ .mesh = config->mesh, .messenger = config->messenger,
                         .port = tti_mesh_port(config->mesh), .group_id = config->group_id, .founds = config->founds,
-                        .rank = config->rank, .n_ranks = config->n_ranks };
+                        .rank = config->rank, .n_ranks = config->n_ranks, .within = config->lazy ? NULL : config->within };
     team->ranks = malloc(bytes);
     team->name = strdup(config->name);
     if (team->ranks == NULL || team->name == NULL) {
@@ -153,6 +153,19 @@ static tutti_status look_for_the_gone(const reader *r, int rank)
                     words);
 }
 
+/* The group that this one is made in has failed: whoever was told so there does not come here. */
+static tutti_status look_within(const tti_team *team)
+{
+    tti_words          words = { .used = 0 };
+    const tutti_status st =
+        team->within != NULL && team->messenger != NULL ? tti_messenger_heard(team->messenger, *team->within) : TUTTI_OK;
+
+    if (st == TUTTI_OK)
+        return TUTTI_OK;
+    tti_words_add(&words, "%s", tutti_last_error());
+    return tti_fail(st, "group '%s' cannot be made: %s", team->name, words.text);
+}
+
 /* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
 static tutti_status look_at(void *ctx, int rank)
 {
@@ -168,6 +181,8 @@ static tutti_status look_at(void *ctx, int rank)
         st = tti_trouble_explain(r->board, team->port, st);
     if (st == TUTTI_OK && r->founds)
         st = tti_vigil_look(&r->vigil, rank);
+    if (st == TUTTI_OK)
+        st = look_within(team);
     return st == TUTTI_OK ? tti_team_look_for_mismatch(team, r->board, r->deadline_ns) : st;
 }
 

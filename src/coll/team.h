@@ -27,6 +27,7 @@ typedef struct tti_team {
     _Atomic uint64_t *deed; /* where this rank notes its last call for those that watch it; NULL: nobody does */
     _Atomic bool     aborted;
     _Atomic bool     finished; /* the messenger knows why; by the messenger */
+    const uint32_t  *within; /* while it is made: tti_coll_config */
     const struct tti_team *whole; /* the group that these are some members of; NULL: they are all */
 } tti_team;
 

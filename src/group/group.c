@@ -107,7 +107,7 @@ static void fill_carried(const tutti_group *group, int *ranks)
         ranks[i] = carried ? tti_group_find(group->carrier, group->ranks[i]) : i;
 }
 
-tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, bool lazy)
+tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, tti_opening opening)
 {
     const int64_t        left_ms = tti_left_ms(group->runner->port, deadline_ns);
     int                 *carried = malloc((size_t)group->size * sizeof *carried);
@@ -120,7 +120,8 @@ tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, boo
         .name = group->name,
         .timeout_ms = left_ms != 0 ? left_ms : 1, /* too late: let the backend say who is missing */
         .listen_host = group->listen_host,
-        .lazy = lazy,
+        .lazy = opening == TTI_OPEN_LAZILY,
+        .heeds_parent = opening == TTI_OPEN_IN_WORLD,
     };
     tutti_status st;
 

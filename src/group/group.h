@@ -385,6 +385,8 @@ tutti_status tti_turns_run(tti_turns *turns, tutti_call *call);
  * message do: a failure that only this rank has must be one that finishes, or the others wait for it. */
 void tti_turns_give(tti_turns *turns, const char *what, tutti_status st);
 
+/** Whether a call of this rank has failed in a way that finished the group. */
+bool tti_group_is_finished(tutti_group *group);
 /** Enter group to use its backend: it stays until tti_group_leave().
  * @errors whatever finished the group, with its words */
 tutti_status tti_group_enter(tutti_group *group);

@@ -21,8 +21,15 @@ tti_backing tti_backing_like(const tutti_group *like, const tutti_group_options 
 tutti_status tti_backing_check(const tti_backing *backing);
 /** Fill group's store, below parent in a folder called key. */
 tutti_status tti_group_open_stores(tutti_group *group, const char *key, tutti_store *parent);
-/** Make group's backend; waits for the members, until deadline_ns, unless lazy. */
-tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, bool lazy);
+/** How a backend is made: each waits for the members until deadline_ns, but for the second. */
+typedef enum tti_opening {
+    TTI_OPEN_ALONE,
+    TTI_OPEN_LAZILY,
+    TTI_OPEN_IN_WORLD, /* the world's failure ends the wait */
+} tti_opening;
+
+/** Make group's backend. */
+tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, tti_opening opening);
 /** A child is whole: its world knows it from now on. */
 void tti_group_link(tutti_group *group);
 

@@ -4,6 +4,8 @@
  *
  * Numbered  Every rank of the world makes them all, in one order, and counts: name and number need
  *           no talk. Making one waits for its members.
+ *           A world that fails meanwhile ends that, as those who are told do not come. Where a call has
+ *           said so before, those that are left have chosen to make the group.
  * Local     Only the members make it: name and number are agreed (agreed.c), and making it waits
  *           for nobody, so that ranks may make several in any order. The first collective meets
  *           the others; messages may go at once. */
@@ -58,9 +60,10 @@ uint32_t tti_group_take_number(tutti_group *world)
 /* Open a child whose ranks and name are there: eager, numbered by the world. */
 static tutti_status open_numbered(tutti_group *group, int64_t deadline_ns)
 {
+    const bool   knows = tti_group_is_finished(group->world);
     tutti_status st = tti_group_open_stores(group, group->name, group->world->store);
 
-    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, false) : st;
+    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, knows ? TTI_OPEN_ALONE : TTI_OPEN_IN_WORLD) : st;
 }
 
 /* The same for one of which non-members know nothing. */
@@ -72,7 +75,7 @@ static tutti_status open_local(tutti_group *group, int64_t deadline_ns)
         st = tti_group_open_stores(group, group->name, group->world->store);
     if (st == TUTTI_OK)
         st = tti_group_agree_number(group, deadline_ns);
-    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, true) : st;
+    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, TTI_OPEN_LAZILY) : st;
 }
 
 /* The rest of a child whose ranks are known to be good; id counts if it is not local. */

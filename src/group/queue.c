@@ -126,6 +126,16 @@ void tti_group_fail(tutti_group *group, const char *what, tutti_status st, const
         tti_routes_end(group, st); /* whatever else waits in the group ends, on all members */
 }
 
+bool tti_group_is_finished(tutti_group *group)
+{
+    bool is;
+
+    tti_lock(&group->runner->lock);
+    is = group->finished != TUTTI_OK;
+    tti_unlock(&group->runner->lock);
+    return is;
+}
+
 tutti_status tti_group_enter(tutti_group *group)
 {
     tutti_status st = TUTTI_OK;

@@ -97,7 +97,7 @@ tutti_status tti_world_found(tti_port *port, const tti_backing *backing, const t
     if (st == TUTTI_OK)
         st = tti_group_open_stores(world, key, root);
     if (st == TUTTI_OK)
-        st = tti_group_open_backend(world, join->deadline_ns, false);
+        st = tti_group_open_backend(world, join->deadline_ns, TTI_OPEN_ALONE);
     if (st != TUTTI_OK) {
         discard(world);
         return st;

@@ -74,7 +74,7 @@ static tutti_status open_part(tutti_group *group, tutti_group *parent, uint32_t 
     fill_ranks(group, parent, mine);
     deadline_ns = tti_deadline(group->runner->port, group->timeout_ms, group->timeout_ms);
     st = tti_group_agree_number(group, deadline_ns);
-    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, false) : st;
+    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, TTI_OPEN_ALONE) : st;
 }
 
 /* Make this rank's part; one without members: it has none. */

@@ -63,7 +63,7 @@ static tutti_status open_carrier(tutti_group *group, const tti_successor_plan *p
         st = tti_group_open_stores(group, "0", plan->store);
     snprintf(group->listen_host, sizeof group->listen_host, "%s", plan->listen_host);
     if (st == TUTTI_OK)
-        st = tti_group_open_backend(group, plan->deadline_ns, false);
+        st = tti_group_open_backend(group, plan->deadline_ns, TTI_OPEN_ALONE);
     snprintf(group->listen_host, sizeof group->listen_host, "%s", old->listen_host);
     return st;
 }

@@ -142,6 +142,46 @@ static tutti_status meet(tutti_group *group)
     return tutti_monitored_barrier(group, TUTTI_INFINITE, true);
 }
 
+/* Rank 1 waits for the one that has died, is told so, and does not come: those that make a group with it are told, too. */
+static void who_makes_a_group_hears_of_the_world(tt_ctx *t)
+{
+    static const int left[] = { 0, 1, 3 };
+    tutti_group     *group = NULL;
+    float            x = 0.0f;
+    int64_t          start;
+
+    all_have_begun(t);
+    if (t->rank == VICTIM)
+        tt_die();
+    if (t->rank == 1) {
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), VICTIM, 5, t->group, NULL), TUTTI_E_PEER);
+        tt_await(t, 0, 2);
+        return;
+    }
+    start = now_ms();
+    assert_int_equal(tutti_new_group(left, 3, NULL, &group), TUTTI_E_PEER);
+    assert_true(now_ms() - start < 2000);
+    expect_words("group '1' cannot be made: ");
+    expect_words("rank 2");
+    tt_post(t, 0);
+}
+
+/* Who has been told has chosen to. */
+static void those_that_are_left_make_a_group(tt_ctx *t)
+{
+    static const int left[] = { 0, 1, 3 };
+    tutti_group     *group = NULL;
+
+    all_have_begun(t);
+    if (t->rank == VICTIM)
+        tt_die();
+    assert_int_equal(tutti_barrier(t->group), TUTTI_E_PEER);
+    tt_await(t, 0, (uint32_t)(t->rank == 0 ? 0 : t->rank == 1 ? 1 : 2)); /* one after the other: each waits for the next */
+    tt_post(t, 0);
+    assert_int_equal(tutti_new_group(left, 3, NULL, &group), TUTTI_OK);
+    assert_int_equal(sum(group), TUTTI_OK);
+}
+
 /* The group of all, once more, in which no wait has a limit. */
 static tutti_group *patient_group(void)
 {
@@ -394,6 +434,9 @@ int main(void)
         TT_TEST(death_while_receiving_names_the_rank, .ranks = 3, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .hosts = 2, .dies = VICTIM),
+        TT_TEST(who_makes_a_group_hears_of_the_world, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(who_makes_a_group_hears_of_the_world, .ranks = 4, .hosts = 2, .dies = VICTIM),
+        TT_TEST(those_that_are_left_make_a_group, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(a_late_rank_is_named, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(different_counts_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(different_operations_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),

@@ -149,6 +149,7 @@ typedef struct tutti_backend_config {
     tutti_backend *parent;      /* whose connections to use, by global_ranks; NULL: make own ones */
     const char    *listen_host; /* numeric address of this host that other hosts can reach */
     bool           lazy;        /* create waits for no member; the first run does, until its deadline */
+    bool           heeds_parent; /* who is told that the parent has failed comes no more: create ends with that */
 } tutti_backend_config;
 
 typedef struct tutti_backend_window tutti_backend_window; /* one member's handle; the backend's own type */

@@ -76,12 +76,13 @@ static tutti_status open_world(tti_native *nat, const tutti_backend_config *conf
 static tutti_status open_group(tti_native *nat, const tutti_backend_config *config, const tti_board *board,
                                int64_t deadline_ns)
 {
+    const tti_native     *parent = (const tti_native *)config->parent;
     const tti_coll_config coll = { .mesh = nat->mesh, .messenger = nat->messenger,
                                    .group_id = config->group_id, .rank = config->rank,
                                    .n_ranks = config->n_ranks, .ranks = config->global_ranks,
                                    .name = config->name, .board = board, .deadline_ns = deadline_ns,
-                                   .founds = config->parent == NULL,
-                                   .lazy = config->lazy };
+                                   .founds = config->parent == NULL, .lazy = config->lazy,
+                                   .within = parent != NULL && config->heeds_parent ? &parent->group_id : NULL };
     tutti_status          st = tti_messenger_enter(nat->messenger, config->group_id,
                                                    config->global_ranks, config->n_ranks);
 
