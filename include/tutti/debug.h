@@ -17,8 +17,8 @@
  * That ranks call the same thing is always compared, at any level: kind, number, dtype, operation, root, counts.
  * Every rank is told within a second, on one host and between hosts, also those whose messages nobody sends: in the call,
  * if it waits; in a later one, if its call was over before (the root of a broadcast, so also two ranks who both take
- * themselves for it). Ranks that call two groups in different orders, and so wait for each other, are told too, as long as one thread
- * of each makes the calls of all groups of the world; where asynchronous calls run on the library's threads, or a program has
+ * themselves for it). Ranks that call groups in different orders, and so wait for each other, two of them or more in a circle, are told
+ * too, as long as one thread of each makes the calls of all groups of the world; where asynchronous calls run on the library's threads, or a program has
  * several, nobody can know, and the time-out tells. A value that is none of these is an error of whoever makes a
  * world. */
 #ifndef TUTTI_DEBUG_H

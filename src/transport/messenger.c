@@ -376,6 +376,7 @@ void tti_messenger_close(tti_messenger *m)
     tti_mailbox_release(&m->mailbox);
     tti_mutex_release(&m->lock);
     free(m->heard);
+    free(m->circle);
     free(m->lanes);
     free(m->poll_set);
     free(m);

@@ -61,6 +61,8 @@ struct tti_messenger {
     uint32_t    shown_group; /* the call whose wait this rank shows; seq 0: none */
     uint64_t    shown_seq;
     uint64_t    n_receives; /* that were told */
+    unsigned    n_looks;    /* at what others wait in */
+    struct tti_circle *circle; /* of three and more that this rank was found to be in: waits.c's; NULL: none */
     uintptr_t   last_caller; /* the thread that made the last call of the messenger */
     _Atomic uintptr_t caller; /* the first thread that made calls, tti_self(); with or without the lock */
     _Atomic bool several_callers; /* there are others */
@@ -130,6 +132,9 @@ bool tti_post_at_once(tti_messenger *m, tti_channel channel, const tti_parcel *p
 bool tti_messenger_turn(tti_messenger *m, bool all);
 /** The same on one lane. */
 bool tti_messenger_turn_one(tti_messenger *m, tti_lane *lane);
+/** The same on all that are sockets, whether anything of them is waited for or not: what is not is kept. What is told stands
+ * behind it. */
+void tti_messenger_turn_sockets(tti_messenger *m);
 /** The same for a request that was posted there just now. */
 void tti_messenger_turn_new(tti_messenger *m, tti_lane *lane, const tti_request *request);
 /** Ask the members of this host for signs of life, now and then, whatever else goes on. */

@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <tutti/private.h>
 
-enum { SLICE_MS = 50, LOOK_MS = 50, CUT_MS = 2000, LAST_DRAINS = 4096 };
+enum { SLICE_MS = 50, LOOK_MS = 50, CUT_MS = 2000, LAST_DRAINS = 4096, SOCKET_TURNS = 8 };
 
 static void act_on_notice(tti_messenger *m)
 {
@@ -240,6 +240,21 @@ static bool turn_all(tti_messenger *m, reach how)
 bool tti_messenger_turn(tti_messenger *m, bool all)
 {
     return turn_all(m, all ? REACH_ALL : REACH_WANTED);
+}
+
+void tti_messenger_turn_sockets(tti_messenger *m)
+{
+    bool moved = false, some = true;
+    int  i, n;
+
+    for (n = 0; n < SOCKET_TURNS && some; n++) {
+        some = false;
+        for (i = 0; i < m->n_ranks; i++)
+            if (m->lanes[i].link != NULL && tti_lane_is_socket(&m->lanes[i]))
+                turn_lane(m, &m->lanes[i], DRAIN_ALL, &some);
+        moved = moved || some;
+    }
+    note_moves(m, moved);
 }
 
 static tti_handle out_handle(const tti_lane *lane)

@@ -5,12 +5,13 @@
  * Why     Who has called something else, or the calls of two groups in another order, may send nothing at all: two ranks
  *         that both take the other for the root of a broadcast only wait.
  * How     Who waits in a call for long shows it to the ranks of its host (in the head of its heap), and tells it to the
- *         others of the group: which call it is, whose part it needs, and which wait of theirs it answers. Each looks at what others
- *         have shown and told
+ *         others of the group: which call it is, whose part it needs, and which waits it answers: those that end only
+ *         behind it. Each looks at what others have shown and told
  *           - when it waits for long itself, again and again, and when something is told;
  *           - calls of one group and one number are compared: another one is a mismatch;
- *           - waits in two groups may be a circle. I am in call a of group A, you in call b of group B. You need my part of b,
- *             and I have not come to b: I answer your wait. I need your part of a, and you answer mine: a circle.
+ *           - waits in several groups may be a circle: an answer to this rank's own wait comes back from one that needs it.
+ *             If two are in it, this rank ends both groups. If there are more, who finds it first does not reach the groups of
+ *             all: it waits until the others have found it, too, which nothing can take from them any more.
  *         A blocking receive is a wait, too, for a message that the other has not sent: who answers it says how many it has
  *         sent to the receiver, and who receives says how many have come.
  * True    A circle is one: watch/waits.c has the argument. It needs no order of what is told, and no connection that lasts.
@@ -27,7 +28,21 @@
 #include <string.h>
 #include <tutti/private.h>
 
-enum { ALL_TOLD_MAX = 64 /* members; of larger groups only some are told */ };
+enum {
+    ALL_TOLD_MAX = 64, /* members; of larger groups only some are told */
+    STEP_MS = 100,     /* that an answer takes from one rank to the next */
+    MORE_STEPS = 2,    /* that the last to find a circle may be behind the first */
+    LOOKS_OF_A_TURN = 4,
+};
+
+/* A circle that a wait of this rank is in. */
+typedef struct tti_circle {
+    uint32_t  group; /* the wait's */
+    uint64_t  seq;
+    uint32_t  other;  /* the group of the one that needs this rank's part */
+    int64_t   due_ns; /* when both end */
+    tti_cause why;
+} tti_circle;
 
 _Static_assert(TTI_WAIT_WORDS * sizeof(uint64_t) < TTI_NOTICE_MAX, "a wait that is told fits where notices do");
 
@@ -74,8 +89,11 @@ static tti_wait *last_told(tti_messenger *m, int rank)
 
 static bool says_the_same(const tti_wait *a, const tti_wait *b)
 {
-    return a->group == b->group && a->note.seq == b->note.seq && a->answers_group == b->answers_group &&
-           a->answers_seq == b->answers_seq && a->sent == b->sent && a->taken == b->taken;
+    uint64_t one[TTI_WAIT_WORDS], other[TTI_WAIT_WORDS];
+
+    tti_wait_pack(a, one);
+    tti_wait_pack(b, other);
+    return memcmp(one, other, sizeof one) == 0;
 }
 
 /* Members of other hosts: those there is a way to, and so many others that, whoever is told nothing of somebody's, all
@@ -161,64 +179,113 @@ static void add_wait(tti_messenger *m, int rank, const tti_wait *wait, char *wor
     snprintf(words + used, bytes - used, "\n  rank %d: %.200s", rank, text);
 }
 
-/* Both groups end: each of the two waits in one of them. */
-static void fail_circle(tti_messenger *m, const tti_wait *own, int rank, const tti_wait *theirs)
+/* "ranks wait for each other in calls of different groups": the two that meet here, of `steps` and this one. */
+static void word_circle(tti_messenger *m, const tti_wait *own, int rank, const tti_wait *theirs, int steps, tti_cause *why)
 {
-    const int me = tti_mesh_rank(m->mesh);
-    tti_cause why = { .status = TUTTI_E_MISMATCH };
-    size_t    used;
+    const int   me = tti_mesh_rank(m->mesh);
+    const bool  mixed = tti_wait_is_receive(own) || tti_wait_is_receive(theirs);
+    size_t      used;
 
-    snprintf(why.words, sizeof why.words, "ranks wait for each other in %s",
-             tti_wait_is_receive(own) || tti_wait_is_receive(theirs) ? "a call and a message" : "calls of different groups");
-
-    add_wait(m, me < rank ? me : rank, me < rank ? own : theirs, why.words, sizeof why.words);
-    add_wait(m, me < rank ? rank : me, me < rank ? theirs : own, why.words, sizeof why.words);
-    used = strlen(why.words);
-    snprintf(why.words + used, sizeof why.words - used,
-             "\n  next: let all members make %s in the same order",
-             tti_wait_is_receive(own) || tti_wait_is_receive(theirs) ? "calls and messages" : "the calls of these groups");
-    /* In this order: whoever waits in theirs, and is told so, knows of own by then, and does not go on there. */
-    tti_fail_group(m, own->group, &why);
-    if (own->group != theirs->group)
-        tti_fail_group(m, theirs->group, &why);
+    *why = (tti_cause){ .status = TUTTI_E_MISMATCH };
+    if (steps == 1)
+        snprintf(why->words, sizeof why->words, "ranks wait for each other in %s",
+                 mixed ? "a call and a message" : "calls of different groups");
+    else
+        snprintf(why->words, sizeof why->words, "%d ranks wait for each other in a circle, in %s; two of them", steps + 1,
+                 mixed ? "calls and messages" : "calls of different groups");
+    add_wait(m, me < rank ? me : rank, me < rank ? own : theirs, why->words, sizeof why->words);
+    add_wait(m, me < rank ? rank : me, me < rank ? theirs : own, why->words, sizeof why->words);
+    used = strlen(why->words);
+    snprintf(why->words + used, sizeof why->words - used, "\n  next: let all members make %s in the same order",
+             mixed ? "calls and messages" : "the calls of these groups");
 }
 
-/* Look at what a member waits in; what is to be answered goes into own. Whether that has ended the group. */
-static bool look_at(tti_messenger *m, const tti_known_group *known, int rank, tti_wait *own)
+/* Both groups end: each of the two waits in one of them. In this order: whoever waits in the other, and is told so, knows of own
+ * by then, and does not go on there. */
+static void end_both(tti_messenger *m, uint32_t own_group, uint32_t other_group, const tti_cause *why)
 {
-    tti_wait  theirs;
-    tti_cause why;
+    tti_fail_group(m, own_group, why);
+    if (own_group != other_group)
+        tti_fail_group(m, other_group, why);
+}
 
-    if (rank == tti_mesh_rank(m->mesh) || !wait_of(m, rank, &theirs))
+/* Own is in a circle of three and more, for good, whatever the others show from here on: they may be told of it by somebody
+ * else, and show nothing any more. Without memory it stays where it was not found. */
+static void note_circle(tti_messenger *m, const tti_wait *own, int rank, const tti_wait *theirs, int steps)
+{
+    tti_circle *circle = m->circle;
+
+    if (circle != NULL && circle->group == own->group && circle->seq == own->note.seq)
+        return;
+    if (circle == NULL)
+        circle = m->circle = malloc(sizeof *circle);
+    if (circle == NULL)
+        return;
+    *circle = (tti_circle){ .group = own->group, .seq = own->note.seq, .other = theirs->group,
+                            .due_ns = tti_port_now(m->port) + (steps + MORE_STEPS) * STEP_MS * TTI_MS };
+    word_circle(m, own, rank, theirs, steps, &circle->why);
+}
+
+/* Whether own was in one, and the others can have found it, too. */
+static bool has_ended_circle(tti_messenger *m, const tti_wait *own)
+{
+    const tti_circle *circle = m->circle;
+
+    if (circle == NULL || circle->group != own->group || circle->seq != own->note.seq || tti_port_now(m->port) < circle->due_ns)
         return false;
+    end_both(m, circle->group, circle->other, &circle->why);
+    return true;
+}
+
+/* Look at what a rank waits in; what is to be answered goes into own. Whether that has ended own's group. */
+static bool look_at(tti_messenger *m, int rank, tti_wait *own)
+{
+    const tti_known_group *known = tti_compared_group(m, own->group);
+    const int              me = tti_mesh_rank(m->mesh);
+    const uint64_t         sent = m->lanes[rank].n_sent;
+    tti_wait               theirs;
+    tti_cause              why;
+    int                    steps;
+
+    if (known == NULL || rank == me || !wait_of(m, rank, &theirs))
+        return known == NULL;
     if (differs(known, rank, &theirs, &why)) {
         tti_fail_group(m, known->group, &why);
         return true;
     }
     if (!own->alone || !waits_for_us(m, own, &theirs))
         return false;
-    if (includes(own->needs, rank) && tti_waits_close(own, m->lanes[rank].n_sent, &theirs)) {
-        fail_circle(m, own, rank, &theirs);
+    steps = tti_wait_follows(&theirs, own, sent) ? tti_wait_steps(own, me, &theirs) : 0;
+    if (steps == 1) {
+        word_circle(m, own, rank, &theirs, steps, &why);
+        end_both(m, own->group, theirs.group, &why);
         return true;
     }
-    own->answers_group = theirs.group;
-    own->answers_seq = theirs.note.seq;
-    own->sent = m->lanes[rank].n_sent;
+    if (steps > 1)
+        note_circle(m, own, rank, &theirs, steps);
+    tti_wait_answer_to(own, rank, &theirs, sent);
     return false;
+}
+
+/* The one that is needed first, then all, beginning with another one now and then: there may be more to answer than there is
+ * room for. */
+static bool look_at_all(tti_messenger *m, tti_wait *own)
+{
+    const int first = (int)(m->n_looks++ / LOOKS_OF_A_TURN % (unsigned)m->n_ranks);
+    bool      over = own->needs >= 0 && own->needs < m->n_ranks && look_at(m, own->needs, own);
+    int       i;
+
+    for (i = 0; i < m->n_ranks && !over; i++)
+        over = look_at(m, (first + i) % m->n_ranks, own);
+    return over;
 }
 
 static void tell_wait(tti_messenger *m, tti_wait *own)
 {
     const tti_known_group *known = tti_compared_group(m, own->group);
-    bool                   over = false;
-    int                    i;
 
     own->alone = !atomic_load(&m->several_callers);
-    for (i = 0; known != NULL && i < known->n_ranks && !over; i++) {
-        over = look_at(m, known, known->ranks[i], own);
-        known = tti_compared_group(m, own->group); /* a notice may have come: of this group, or of one more to be known */
-    }
-    if (known == NULL || over)
+    if (known == NULL || look_at_all(m, own) || has_ended_circle(m, own))
         return;
     m->shown_group = own->group;
     m->shown_seq = own->note.seq;
@@ -239,6 +306,7 @@ void tti_messenger_tell_wait(tti_messenger *m, uint32_t group, const tti_call_no
     tti_wait own = { .note = *note, .group = group, .needs = needs };
 
     tti_lock(&m->lock);
+    tti_messenger_turn_sockets(m); /* who waits in shared memory reads them for nothing else */
     tell_wait(m, &own);
     (void)tti_messenger_turn(m, false);
     tti_unlock(&m->lock);

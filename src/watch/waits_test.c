@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * waits_test.c - what is shown of a wait is read as it was shown, or not at all; which two waits are a circle; which calls need
+ * waits_test.c - what is shown of a wait is read as it was shown, or not at all; which waits are a circle; which calls need
  * everybody's part. */
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,19 +15,30 @@ enum { SHOWN = 20000, READ = 2000 };
 /* Every field tells the same number. */
 static tti_wait wait_number(uint32_t i)
 {
-    return (tti_wait){ .note = { .word = i, .what = i, .count = i, .seq = i + 1 }, .group = i, .needs = (int32_t)(i % 7) - 1,
-                       .alone = i % 2 == 0, .answers_group = i, .answers_seq = i, .sent = i, .taken = i };
+    tti_wait wait = { .note = { .word = i, .what = i, .count = i, .seq = i + 1 }, .group = i, .needs = (int32_t)(i % 7) - 1,
+                      .alone = i % 2 == 0, .taken = i };
+    int      k;
+
+    for (k = 0; k < TTI_WAIT_ANSWERS; k++)
+        wait.answers[k] = (tti_wait_answer){ .seq = i, .group = i, .rank = (int32_t)(i % 5000), .steps = (int)(i % 256), .sent = i };
+    return wait;
 }
 
 static void assert_is(const tti_wait *wait, uint32_t i)
 {
     const tti_wait want = wait_number(i);
+    int            k;
 
     assert_true(wait->note.word == want.note.word && wait->note.what == want.note.what);
     assert_true(wait->note.count == want.note.count && wait->note.seq == want.note.seq);
     assert_true(wait->group == want.group && wait->needs == want.needs && wait->alone == want.alone);
-    assert_true(wait->answers_group == want.answers_group && wait->answers_seq == want.answers_seq);
-    assert_true(wait->sent == want.sent && wait->taken == want.taken);
+    assert_true(wait->taken == want.taken);
+    for (k = 0; k < TTI_WAIT_ANSWERS; k++) {
+        const tti_wait_answer *is = &wait->answers[k], *should = &want.answers[k];
+
+        assert_true(is->seq == should->seq && is->group == should->group && is->rank == should->rank);
+        assert_true(is->steps == should->steps && is->sent == should->sent);
+    }
 }
 
 static void what_is_shown_is_read(void **state)
@@ -85,66 +96,116 @@ static void nothing_torn_is_read(void **state)
     free(board);
 }
 
-enum { CALLS = 7, MESSAGES = 8 /* groups */ };
+enum { CALLS = 7, MESSAGES = 8, OTHERS = 9 /* groups */, ME = 0, YOU = 1, HE = 2 };
 
-/* I am in call 4 of a group, and you, as you said, in call 9 of another one; you have not come to mine. */
-static tti_wait my_call(void)
+/* A call that needs the part of a rank. */
+static tti_wait call_of(uint32_t group, uint64_t seq, int needs)
 {
-    return (tti_wait){ .note.seq = 4, .group = CALLS, .needs = 1, .alone = true };
+    return (tti_wait){ .note.seq = seq, .group = group, .needs = needs, .alone = true };
 }
 
-static tti_wait your_call(void)
+static tti_wait receive_of(uint64_t number, int needs, uint64_t taken)
 {
-    return (tti_wait){ .note.seq = 9, .group = MESSAGES, .needs = 0, .alone = true, .answers_group = CALLS, .answers_seq = 4 };
+    return (tti_wait){ .note.seq = TTI_WAIT_RECEIVE | number, .group = MESSAGES, .needs = needs, .alone = true, .taken = taken };
+}
+
+/* Over how many ranks own does not end before itself, by way of theirs. */
+static int circle(const tti_wait *own, uint64_t sent, const tti_wait *theirs)
+{
+    return tti_wait_follows(theirs, own, sent) ? tti_wait_steps(own, ME, theirs) : 0;
 }
 
 static void two_calls_are_a_circle(void **state)
 {
-    tti_wait mine = my_call(), yours = your_call();
+    tti_wait mine = call_of(CALLS, 4, YOU), yours = call_of(OTHERS, 9, ME);
 
     (void)state;
-    assert_true(tti_waits_close(&mine, 3, &yours)); /* messages say nothing of calls */
-    yours.answers_seq = 3;
-    assert_false(tti_waits_close(&mine, 3, &yours)); /* you have come to mine since, or I was in another one */
-    yours = your_call();
-    yours.answers_group = MESSAGES;
-    assert_false(tti_waits_close(&mine, 3, &yours));
-    yours = your_call();
+    assert_int_equal(circle(&mine, 3, &yours), 0); /* you have not said that you have not come to mine */
+    tti_wait_answer_to(&yours, ME, &mine, 0);
+    assert_int_equal(circle(&mine, 3, &yours), 1); /* messages say nothing of calls */
+    assert_int_equal(tti_wait_steps(&mine, HE, &yours), 0);
+    mine.note.seq = 5; /* that was another one */
+    assert_int_equal(circle(&mine, 3, &yours), 0);
+    mine = call_of(MESSAGES, 4, YOU);
+    assert_int_equal(circle(&mine, 3, &yours), 0);
+    mine = call_of(CALLS, 4, YOU);
     yours.alone = false;
-    assert_false(tti_waits_close(&mine, 3, &yours));
+    assert_int_equal(circle(&mine, 3, &yours), 0);
     yours.alone = true;
     mine.alone = false;
-    assert_false(tti_waits_close(&mine, 3, &yours));
+    assert_int_equal(circle(&mine, 3, &yours), 0);
 }
 
-/* I receive, and have taken 5 of your messages; you have sent as many as you say. */
+/* I receive, and have taken 5 of your messages; you are in a call that needs me. */
 static void a_message_that_was_sent_is_no_circle(void **state)
 {
-    tti_wait mine = { .note.seq = TTI_WAIT_RECEIVE | 2, .group = MESSAGES, .needs = 1, .alone = true, .taken = 5 };
-    tti_wait yours = { .note.seq = 9, .group = CALLS, .needs = 0, .alone = true, .answers_group = MESSAGES,
-                       .answers_seq = TTI_WAIT_RECEIVE | 2, .sent = 5 };
+    tti_wait mine = receive_of(2, YOU, 5), yours = call_of(CALLS, 9, ME);
 
     (void)state;
-    assert_true(tti_waits_close(&mine, 0, &yours));
-    yours.sent = 6; /* one is on its way, or lost with a connection */
-    assert_false(tti_waits_close(&mine, 0, &yours));
+    tti_wait_answer_to(&yours, ME, &mine, 6); /* one is on its way, or lost with a connection */
+    assert_int_equal(circle(&mine, 0, &yours), 0);
     mine.taken = 6; /* it has come, and was for another receive */
-    assert_true(tti_waits_close(&mine, 0, &yours));
-    yours.answers_seq = TTI_WAIT_RECEIVE | 1; /* it was for the receive before this one */
-    assert_false(tti_waits_close(&mine, 0, &yours));
+    assert_int_equal(circle(&mine, 0, &yours), 1);
+    mine.note.seq++; /* it was for the receive before this one */
+    assert_int_equal(circle(&mine, 0, &yours), 0);
 }
 
 /* You receive, and had taken 5 of my messages when you said so. */
 static void a_message_that_has_not_come_is_no_circle(void **state)
 {
-    tti_wait mine = my_call();
-    tti_wait yours = { .note.seq = TTI_WAIT_RECEIVE | 2, .group = MESSAGES, .needs = 0, .alone = true,
-                       .answers_group = CALLS, .answers_seq = 4, .taken = 5 };
+    tti_wait mine = call_of(CALLS, 4, YOU), yours = receive_of(2, ME, 5);
 
     (void)state;
-    assert_true(tti_waits_close(&mine, 5, &yours));
-    assert_false(tti_waits_close(&mine, 6, &yours)); /* I had sent one that you had not seen then */
-    assert_false(tti_waits_close(&mine, 4, &yours));
+    tti_wait_answer_to(&yours, ME, &mine, 0);
+    assert_int_equal(circle(&mine, 5, &yours), 1);
+    assert_int_equal(circle(&mine, 6, &yours), 0); /* I had sent one that you had not seen then */
+    assert_int_equal(circle(&mine, 4, &yours), 0);
+}
+
+/* I wait for you, you for him, and he for me. */
+static void three_waits_are_a_circle(void **state)
+{
+    tti_wait mine = call_of(CALLS, 4, YOU), yours = call_of(OTHERS, 9, HE), his = call_of(MESSAGES, 2, ME);
+
+    (void)state;
+    tti_wait_answer_to(&yours, ME, &mine, 0);
+    assert_int_equal(circle(&mine, 0, &his), 0); /* what you have said has not come to him */
+    tti_wait_answer_to(&his, YOU, &yours, 0);
+    assert_int_equal(circle(&mine, 0, &his), 2);
+    assert_int_equal(tti_wait_steps(&yours, YOU, &his), 1);
+    mine.note.seq = 5;
+    assert_int_equal(circle(&mine, 0, &his), 0);
+}
+
+/* The same, but you receive from him. */
+static void a_message_in_a_circle_counts(void **state)
+{
+    tti_wait mine = call_of(CALLS, 4, YOU), yours = receive_of(1, HE, 5), his = call_of(OTHERS, 2, ME);
+
+    (void)state;
+    tti_wait_answer_to(&yours, ME, &mine, 0);
+    tti_wait_answer_to(&his, YOU, &yours, 6); /* he has sent one that you had not taken: you may come to mine */
+    assert_int_equal(circle(&mine, 0, &his), 0);
+    his = call_of(OTHERS, 2, ME);
+    yours.taken = 6;
+    tti_wait_answer_to(&his, YOU, &yours, 6);
+    assert_int_equal(circle(&mine, 0, &his), 2);
+}
+
+static void answers_have_little_room(void **state)
+{
+    tti_wait mine = call_of(CALLS, 4, YOU);
+    int      rank;
+
+    (void)state;
+    for (rank = 1; rank <= 2 * TTI_WAIT_ANSWERS; rank++) {
+        tti_wait theirs = call_of(OTHERS, 1, ME);
+
+        tti_wait_answer_to(&mine, rank, &theirs, 0);
+        tti_wait_answer_to(&mine, rank, &theirs, 0); /* once is enough */
+    }
+    for (rank = 0; rank < TTI_WAIT_ANSWERS; rank++)
+        assert_int_equal(mine.answers[rank].rank, rank + 1);
 }
 
 static bool needs_all(tutti_call_kind kind, int64_t count, int n_parts)
@@ -177,6 +238,9 @@ int main(void)
         cmocka_unit_test(two_calls_are_a_circle),
         cmocka_unit_test(a_message_that_was_sent_is_no_circle),
         cmocka_unit_test(a_message_that_has_not_come_is_no_circle),
+        cmocka_unit_test(three_waits_are_a_circle),
+        cmocka_unit_test(a_message_in_a_circle_counts),
+        cmocka_unit_test(answers_have_little_room),
         cmocka_unit_test(some_calls_need_everybody),
     };
 

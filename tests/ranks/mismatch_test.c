@@ -536,6 +536,75 @@ static void two_groups_in_another_order(tt_ctx *t)
     fprintf(stderr, "rank %d: two groups, told after %lld ms at most\n", t->rank, (long long)worst);
 }
 
+/* Of each two neighbours in the circle of ranks; which of them is this rank's with the next one. */
+static void make_pairs(tt_ctx *t, tutti_group **with_next, tutti_group **with_former)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    int                 r;
+
+    opts.timeout_ms = GROUP_MS;
+    for (r = 0; r < t->size; r++) {
+        const int    pair[] = { r, (r + 1) % t->size };
+        tutti_group *group = NULL;
+
+        if (tutti_new_group(pair, 2, &opts, &group) != TUTTI_OK)
+            fail_msg("new_group: %s", tutti_last_error());
+        if (pair[0] == t->rank)
+            *with_next = group;
+        else if (pair[1] == t->rank)
+            *with_former = group;
+    }
+}
+
+/* Each rank waits for the next one, in a call of their own; in the second round the last one waits for a message. */
+static void a_circle_of_groups(tt_ctx *t)
+{
+    uint32_t round;
+
+    for (round = 1; round <= 2; round++) {
+        const bool   receives = round == 2 && t->rank == t->size - 1;
+        tutti_group *next = NULL, *former = NULL;
+        int32_t      x = 0;
+        tutti_status st;
+        int64_t      began;
+
+        make_pairs(t, &next, &former);
+        meet(t, START, round);
+        began = now_ms();
+        st = receives ? tutti_recv(TUTTI_SPAN(&x, 1), 0, 3, next, NULL) : tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, next);
+        if (st != TUTTI_E_MISMATCH || now_ms() - began > TOLD_MS + BUSY_MS)
+            fail_msg("%s after %lld ms: %s", tutti_status_name(st), (long long)(now_ms() - began), tutti_last_error());
+        if (strstr(tutti_last_error(), " ranks wait for each other in a circle, in ") == NULL)
+            fail_msg("%s", tutti_last_error());
+        fprintf(stderr, "rank %d: a circle, told after %lld ms\n", t->rank, (long long)(now_ms() - began));
+        meet(t, DONE, round);
+        if (tutti_barrier(former) != TUTTI_E_MISMATCH)
+            fail_msg("with the former: %s", tutti_last_error());
+        assert_int_equal(tutti_destroy_process_group(next), TUTTI_OK);
+        assert_int_equal(tutti_destroy_process_group(former), TUTTI_OK);
+    }
+    if (tutti_barrier(t->group) != TUTTI_OK)
+        fail_msg("the world: %s", tutti_last_error());
+}
+
+/* The same, but for one who is only late: nobody is told anything. */
+static void a_chain_of_groups(tt_ctx *t)
+{
+    static const struct timespec lateness = { .tv_nsec = 900 * 1000 * 1000 };
+    tutti_group                 *next = NULL, *former = NULL;
+    int32_t                      x = 1;
+
+    make_pairs(t, &next, &former);
+    if (t->rank == t->size - 1) {
+        nanosleep(&lateness, NULL);
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, former), TUTTI_OK);
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, next), TUTTI_OK);
+        return;
+    }
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, next), TUTTI_OK);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, former), TUTTI_OK);
+}
+
 /* The odd one waits for a message of a rank that waits in a call for it. */
 static void a_call_against_a_receive(tt_ctx *t)
 {
@@ -638,6 +707,11 @@ int main(int argc, char **argv)
         TT_TEST(two_groups_in_another_order, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(two_groups_in_another_order, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(two_groups_in_another_order, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(a_circle_of_groups, .ranks = 3, .transports = "shm,tcp,threads", .waits = true),
+        TT_TEST(a_circle_of_groups, .ranks = 4, .transports = "shm,tcp", .waits = true),
+        TT_TEST(a_circle_of_groups, .ranks = 5, .hosts = 2, .waits = true),
+        TT_TEST(a_chain_of_groups, .ranks = 3, .transports = "shm,tcp", .waits = true),
+        TT_TEST(a_chain_of_groups, .ranks = 5, .hosts = 2, .waits = true),
         TT_TEST(a_call_against_a_receive, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(a_call_against_a_receive, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(a_call_against_a_receive, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
