@@ -433,21 +433,24 @@ TUTTI_API tutti_status tutti_isend(tutti_span buf, int dst, int tag, tutti_group
 TUTTI_API tutti_status tutti_irecv(tutti_span buf, int src, int tag, tutti_group *group,
                                    tutti_work **work_out);
 
-/** Wait for a work at most the group's time-out; the work's own failure, words included, is returned.
+/** Wait until a work has ended; its own failure, words included, is returned. Whatever that is: the operation is over, and
+ * what it worked on may be freed.
  *
  * A collective that nobody runs yet is run by this thread, after those before it: each then has the
- * group's time-out from its own start. Legal after the group was destroyed.
+ * group's time-out from its own start. A message has it from the beginning of this wait, and if it has not ended by then,
+ * it does so, with its group, as in tutti_send and tutti_recv. Legal after the group was destroyed.
  *
- * @errors   TUTTI_E_TIMEOUT  not complete in time; the operation goes on, wait again or destroy the group
+ * @errors   TUTTI_E_TIMEOUT  it took longer than the group's time-out; the group is finished on all ranks
  *           anything the operation failed with, each time it is asked
  * @threads  any, several at once
  * @source   torch.distributed.Work.wait */
 TUTTI_API tutti_status tutti_work_wait(tutti_work *work);
 
-/** The same with a time-out of its own: 0 the group's, TUTTI_INFINITE none. One that is shorter than the
- * group's never ends the operation: it only waits.
+/** The same with a time-out of its own, which ends nothing: it only waits. 0: as tutti_work_wait, TUTTI_INFINITE: none.
  * @units    ms
- * @errors   as tutti_work_wait
+ * @errors   TUTTI_E_TIMEOUT  not complete in time; the operation goes on, and its spans stay borrowed: wait again, or
+ *                            destroy the group
+ *           else as tutti_work_wait
  * @threads  any, several at once
  * @source   torch.distributed.Work.wait(timeout) */
 TUTTI_API tutti_status tutti_work_wait_for(tutti_work *work, int64_t timeout_ms);
@@ -645,9 +648,10 @@ TUTTI_API tutti_status tutti_batch_isend_irecv(const tutti_p2p_op *ops, int n_op
 /** Wait until all works have ended, whatever each came to.
  *
  * @param works       may be of several groups; NULL entries are skipped
- * @param timeout_ms  for all of them together; 0: for each its group's time-out, TUTTI_INFINITE none
+ * @param timeout_ms  for all of them together, TUTTI_INFINITE none; 0: each is waited for as by tutti_work_wait, so that
+ *                    all have ended in any case
  *
- * @errors   TUTTI_E_TIMEOUT  one had not ended in time, the text says which; they go on
+ * @errors   TUTTI_E_TIMEOUT  one had not ended in time, the text says which; unless timeout_ms is 0 they go on
  *           else what the first one of them, in the order of works, failed with
  * @units    ms
  * @threads  any, several at once

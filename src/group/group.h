@@ -458,6 +458,9 @@ tutti_status tti_group_blame(const tutti_group *group, tutti_status st);
 /** A message failed because its peer is gone: this thread's words say of which message, and what now.
  * @errors TUTTI_E_PEER, always */
 tutti_status tti_message_lost(const tutti_group *group, const char *what);
+/** A message has not ended in its time: end it, and the group with it, on all members. The caller has said why, as this
+ * thread's last error; words_out: the same, of which message. Lock held. */
+void tti_message_give_up(tutti_group *group, const char *what, int64_t waited_ns, char words_out[TTI_GROUP_WORDS_MAX]);
 /** Hand a checked message to the backend: work, new and not linked anywhere, becomes its work. The
  * caller is inside group. */
 tutti_status tti_posting_begin(tutti_group *group, const tti_posting *p, tutti_work *work);

@@ -102,25 +102,30 @@ typedef struct overdue {
     char               words[TTI_GROUP_WORDS_MAX];
 } overdue;
 
+void tti_message_give_up(tutti_group *group, const char *what, int64_t waited_ns, char words_out[TTI_GROUP_WORDS_MAX])
+{
+    const bool has_next = strstr(tutti_last_error(), "\n  next: ") != NULL;
+
+    snprintf(words_out, TTI_GROUP_WORDS_MAX, "%s on group '%s' timed out after %lld ms on rank %d: %s%s", what,
+             group->name, (long long)(waited_ns / TTI_MS), group->ranks[group->rank], tutti_last_error(),
+             has_next ? "" : "\n  next: see what the other rank does instead, or give the group a longer time-out");
+    if (group->finished == TUTTI_OK)
+        tti_group_fail(group, what, TUTTI_E_TIMEOUT, words_out);
+    else
+        tti_routes_end(group, TUTTI_E_TIMEOUT); /* a collective has finished it, which ends no message by itself */
+}
+
 /* A blocking call must not leave its buffer in use: one that ran out of time ends the group, on all
  * members. */
 static void give_up(void *ctx, int64_t waited_ns)
 {
-    overdue     *o = ctx;
-    tutti_group *group = o->group;
-    char         what[TTI_GROUP_CAUSE_MAX];
-    bool         has_next = strstr(tutti_last_error(), "\n  next: ") != NULL;
+    overdue *o = ctx;
+    char     what[TTI_GROUP_CAUSE_MAX];
 
     describe(o->p, what);
-    snprintf(o->words, sizeof o->words, "%s on group '%s' timed out after %lld ms on rank %d: %s%s", what,
-             group->name, (long long)(waited_ns / TTI_MS), group->ranks[group->rank], tutti_last_error(),
-             has_next ? "" : "\n  next: see what the other rank does instead, or give the group a longer time-out");
-    tti_lock(&group->runner->lock);
-    if (group->finished == TUTTI_OK)
-        tti_group_fail(group, what, TUTTI_E_TIMEOUT, o->words);
-    else
-        tti_routes_end(group, TUTTI_E_TIMEOUT); /* a collective has finished it, which ends no message by itself */
-    tti_unlock(&group->runner->lock);
+    tti_lock(&o->group->runner->lock);
+    tti_message_give_up(o->group, what, waited_ns, o->words);
+    tti_unlock(&o->group->runner->lock);
 }
 
 /* For backends that cannot transfer. */

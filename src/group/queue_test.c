@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/debug.h>
 #include <tutti/private.h>
 #include <tutti/sparse.h>
 
@@ -276,6 +277,42 @@ static void test_wait_for_times_out_then_succeeds(void **state)
     assert_int_equal(tutti_work_wait_for(work, TUTTI_INFINITE), TUTTI_OK);
     assert_int_equal(tutti_work_wait_for(work, -2), TUTTI_E_ARG);
     tutti_work_free(work);
+    tutti_destroy_process_group(world);
+}
+
+/* Waits, for a while longer than the group's time-out, and then lets go what is held. */
+static void *let_go(void *work)
+{
+    const tutti_status st = tutti_work_wait_for(work, 10 * SHORT_MS);
+
+    fake_hold(false);
+    return st == TUTTI_E_TIMEOUT ? NULL : work;
+}
+
+/* What stands before a work may use its own time up, on another thread: who waits for it with its own has it back when it
+ * has ended, and not before. */
+static void test_wait_outlasts_what_runs_ahead(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_work  *first, *second;
+    int32_t      x = 5, y = 6;
+    pthread_t    other;
+    void        *failed = NULL;
+
+    (void)state;
+    fake_hold(true);
+    first = start(world, &x);
+    fake_await_running(1);
+    assert_int_equal(tutti_set_timeout(world, SHORT_MS), TUTTI_OK); /* the first one has what it began with */
+    second = start(world, &y);
+    assert_int_equal(tutti_set_timeout(world, LONG_MS), TUTTI_OK);
+    assert_int_equal(pthread_create(&other, NULL, let_go, second), 0);
+    assert_int_equal(tutti_work_wait(second), TUTTI_OK);
+    assert_int_equal(pthread_join(other, &failed), 0);
+    assert_null(failed);
+    assert_int_equal(tutti_work_wait(first), TUTTI_OK);
+    tutti_work_free(first);
+    tutti_work_free(second);
     tutti_destroy_process_group(world);
 }
 
@@ -621,6 +658,7 @@ int main(void)
         TEST(test_blocking_waits_its_turn),
         TEST(test_async_barrier_after_earlier),
         TEST(test_wait_for_times_out_then_succeeds),
+        TEST(test_wait_outlasts_what_runs_ahead),
         TEST(test_group_time_out_ends_it),
         TEST(test_failure_finishes_the_group),
         TEST(test_words_reach_other_threads),

@@ -4,7 +4,12 @@
  *
  * A work is held by its user and, until it is done, by the world's queue or its group's list of
  * messages. It keeps its own status and words, and a reference to the runner for the lock; once it
- * is done its group pointer is gone, so that a work may be asked after its group was destroyed. */
+ * is done its group pointer is gone, so that a work may be asked after its group was destroyed.
+ *
+ * Time    A wait with a time-out of its own only waits. One with the operation's own returns when the operation has ended,
+ *         and not before: whoever has it back frees what the operation worked on, whatever it came to. So a message that
+ *         has not ended by then is ended, with its group, as a blocking one is; a collective ends by itself, for it and
+ *         all that run ahead of it have a deadline each. */
 #include "group/hooks.h"
 
 #include <assert.h>
@@ -12,8 +17,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
-
-static const int64_t GRACE_NS = 40 * TTI_MS;
 
 static const tutti_work nothing = { .is_nothing = true, .done = true, .source = -1 };
 
@@ -221,13 +224,10 @@ static void hasten(const tutti_work *work)
         route->ops->hasten(route->backend, work->call.seq);
 }
 
-/* Until when to wait. What runs elsewhere has the group's time-out from when it began, which may be a moment after a
- * wait with that time-out did: its words say who is missing, so they are waited for. */
+/* Until when to wait: with the operation's own time-out as long as it takes, for what runs has a deadline. */
 static int64_t end_of_wait(const tutti_work *work, int64_t timeout_ms)
 {
-    const int64_t deadline_ns = tti_deadline(work->runner->port, timeout_ms, work->timeout_ms);
-
-    return timeout_ms != 0 || deadline_ns == TTI_FOREVER ? deadline_ns : deadline_ns + GRACE_NS;
+    return timeout_ms == 0 ? TTI_FOREVER : tti_deadline(work->runner->port, timeout_ms, work->timeout_ms);
 }
 
 /* Wait for a work that has not ended, and that this thread cannot just run. Lock held, also on return. */
@@ -268,9 +268,16 @@ static tutti_status wait_collective(tutti_work *work, int64_t timeout_ms)
     return st;
 }
 
+/* A message that was given up has ended: late says how, where it has not ended well after all. */
+static tutti_status word_late(tutti_status st, const char *late)
+{
+    return st == TUTTI_OK ? TUTTI_OK : tti_recorder_dump_failure(tti_fail(TUTTI_E_TIMEOUT, "%s", late));
+}
+
 /* One wait inside the backend, with the lock released meanwhile. The thread that leaves last takes
- * the outcome of a message that has ended. Whatever is returned, look at done first. */
-static tutti_status wait_request(tutti_work *work, int64_t deadline_ns)
+ * the outcome of a message that has ended. Whatever is returned, look at done first. late: NULL, or what is said of it,
+ * for it was given up. */
+static tutti_status wait_request(tutti_work *work, int64_t deadline_ns, const char *late)
 {
     tti_runner  *runner = work->runner;
     bool         ended;
@@ -282,6 +289,8 @@ static tutti_status wait_request(tutti_work *work, int64_t deadline_ns)
     ended = work->ops->test(work->request);
     if (ended && st == TUTTI_E_TIMEOUT)
         st = work->ops->wait(work->request, deadline_ns); /* it ended at the last moment */
+    if (ended && late != NULL)
+        st = word_late(st, late);
     if (ended && st == TUTTI_E_PEER)
         st = tti_message_lost(work->group, work->what);
     if (ended && tti_group_finishes(st))
@@ -299,6 +308,17 @@ static tutti_status wait_request(tutti_work *work, int64_t deadline_ns)
     return st;
 }
 
+/* The operation's own time is over: what it works on is given back, as a blocking call does. What this thread's last error
+ * says is why it has not ended. Lock held, also on return, and released in between. */
+static __attribute__((noinline)) tutti_status end_message(tutti_work *work, int64_t began_ns)
+{
+    const int64_t waited_ns = tti_port_now(work->runner->port) - began_ns;
+    char          words[TTI_GROUP_WORDS_MAX];
+
+    tti_message_give_up(work->group, work->what, waited_ns, words);
+    return wait_request(work, TTI_FOREVER, words);
+}
+
 /* Lock held, also on return. */
 static tutti_status await_message(tutti_work *work, int64_t timeout_ms)
 {
@@ -308,12 +328,16 @@ static tutti_status await_message(tutti_work *work, int64_t timeout_ms)
     tutti_status  st = TUTTI_OK;
 
     while (!work->done && (st == TUTTI_OK || st == TUTTI_E_TIMEOUT)) {
+        const bool late = st == TUTTI_E_TIMEOUT && tti_port_now(runner->port) >= deadline_ns;
+
         if (work->group->closing)
             tti_runner_sleep(runner, TTI_FOREVER);
-        else if (st == TUTTI_E_TIMEOUT && tti_port_now(runner->port) >= deadline_ns)
+        else if (late && timeout_ms != 0)
             break;
+        else if (late)
+            st = end_message(work, began_ns);
         else
-            st = wait_request(work, deadline_ns);
+            st = wait_request(work, deadline_ns, NULL);
     }
     if (work->done)
         st = outcome(work);

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <time.h>
 #include <unistd.h>
 #include "harness/harness.h"
@@ -406,6 +407,48 @@ static void a_late_message_ends_in_a_finished_group(tt_ctx *t)
     tt_await(t, 0, 1);
 }
 
+/* Works that are late have ended when the wait for them is over: what they worked on may go, and nobody reads or writes it
+ * later, when the group ends, or the message comes after all. */
+static void late_works_give_their_buffers_back(tt_ctx *t)
+{
+    const int64_t count = 1 << 20; /* it has begun to go, and cannot all be on its way */
+    const size_t  bytes = 2 * (size_t)count * sizeof(float);
+    tutti_work   *works[2] = { NULL };
+    float        *x, y = 1.0f;
+    int64_t       start;
+    tutti_status  sent;
+
+    all_have_begun(t);
+    if (t->rank == 0) {
+        x = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(x != MAP_FAILED);
+        assert_int_equal(tutti_set_timeout(t->group, TIMEOUT_MS), TUTTI_OK);
+        assert_int_equal(tutti_irecv(TUTTI_SPAN(x, 1), 1, 1, t->group, &works[0]), TUTTI_OK);
+        assert_int_equal(tutti_isend(TUTTI_SPAN(x + count, count), 1, 0, t->group, &works[1]), TUTTI_OK);
+        start = now_ms();
+        assert_int_equal(tutti_wait_all(works, 2, 0), TUTTI_E_TIMEOUT);
+        assert_true(tutti_work_is_completed(works[0]) && tutti_work_is_completed(works[1]));
+        assert_true(now_ms() - start >= TIMEOUT_MS && now_ms() - start < TIMEOUT_MS + 1000);
+        expect_words("irecv from rank 1, tag 1 on group '");
+        expect_words("timed out after");
+        sent = tutti_work_wait(works[1]);
+        assert_true(sent == TUTTI_E_TIMEOUT || sent == TUTTI_OK); /* what comes by a socket is taken in, unasked */
+        tutti_work_free(works[0]);
+        tutti_work_free(works[1]);
+        munmap(x, bytes);
+        tt_post(t, 0);
+        tt_await(t, 1, 1);
+    } else {
+        tt_await(t, 0, 1);
+        (void)tutti_send(TUTTI_SPAN(&y, 1), 0, 1, t->group); /* it may not have heard yet */
+        assert_int_equal(tutti_barrier(t->group), TUTTI_E_TIMEOUT);
+        expect_words("rank 0");
+        expect_words("reported");
+        tt_post(t, 1);
+    }
+    tutti_abort_process_group(t->group);
+}
+
 static void destroy_does_not_wait(tt_ctx *t)
 {
     float       x = 1.0f;
@@ -452,6 +495,7 @@ int main(void)
         TT_TEST(two_roots_of_a_reduce_are_a_mismatch, .ranks = 3, .transports = "shm"),
         TT_TEST(two_roots_of_nothing_are_a_mismatch, .ranks = 2, .transports = "shm"),
         TT_TEST(a_late_message_ends_in_a_finished_group, .ranks = 2, .transports = "shm,tcp"),
+        TT_TEST(late_works_give_their_buffers_back, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(destroy_does_not_wait, .ranks = 2, .transports = "shm,tcp"),
     };
 
