@@ -234,6 +234,7 @@ static void a_stopped_server_is_waited_for_until_the_time_out(void **state)
 {
     const server_process server = start_server();
     tutti_store         *store = client_of(&server);
+    const char          *keys[] = { "never", "nor this one" };
     tutti_bytes          value = { .data = NULL };
     int64_t              start, sum = 0;
 
@@ -245,6 +246,9 @@ static void a_stopped_server_is_waited_for_until_the_time_out(void **state)
     assert_non_null(strstr(tutti_last_error(), "stopped answering"));
     assert_true(now_ms() - start >= 100);
     assert_true(now_ms() - start < 100 + 2 * BOUND_MS); /* the server had 5 s for the cancel */
+    start = now_ms();
+    assert_int_equal(tutti_store_wait(store, keys, 2, 100), TUTTI_E_TIMEOUT); /* which is missing is not asked for long */
+    assert_true(now_ms() - start < 100 + BOUND_MS);
     assert_int_equal(tutti_store_set_timeout(store, 100), TUTTI_OK);
     assert_int_equal(tutti_store_set(store, "k", "v", 1), TUTTI_E_TIMEOUT);
     assert_int_equal(kill(server.pid, SIGCONT), 0);

@@ -97,15 +97,16 @@ static size_t first_missing(tti_tcp_pool *pool, const char *const *keys, size_t 
     return at;
 }
 
-/* After a time-out of several keys: name one that is missing. */
+/* After a time-out of several keys: name one that is missing. A server that is stopped is not waited for again: the caller's
+ * time is over. */
 static void name_missing(tti_tcp_pool *pool, const char *const *keys, size_t n_keys,
                          int64_t start_ns)
 {
-    const int64_t until = tti_port_now(pool->port) + TTI_TCP_ANSWER_MS * TTI_MS;
-    const size_t  i = first_missing(pool, keys, n_keys, until);
+    const int64_t now_ns = tti_port_now(pool->port);
+    const size_t  i = first_missing(pool, keys, n_keys, now_ns + tti_tcp_pool_grace_ns(pool));
 
     tti_fail(TUTTI_E_TIMEOUT, "key '%s' did not come within %" PRId64 " ms (%s)", keys[i],
-             (until - TTI_TCP_ANSWER_MS * TTI_MS - start_ns) / TTI_MS, pool->who);
+             (now_ns - start_ns) / TTI_MS, pool->who);
 }
 
 tutti_status tti_tcp_wait_all(tti_tcp_pool *pool, const char *const *keys, size_t n_keys,
