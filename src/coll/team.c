@@ -141,6 +141,7 @@ static tutti_status look_behind(const reader *r, int rank)
     return TUTTI_OK;
 }
 
+<<<<<<< ours
 /* Who is known to be gone: rank, which is awaited, or one behind it. */
 static tutti_status look_for_the_gone(const reader *r, int rank)
 {
@@ -154,13 +155,17 @@ static tutti_status look_for_the_gone(const reader *r, int rank)
 }
 
 /* The group that this one is made in has failed: whoever was told so there does not come here. */
+=======
+/* The group that this one is made in has failed: whoever was told so there does not come here. Calls that differ finish it only
+ * for those that go on calling it. */
+>>>>>>> theirs
 static tutti_status look_within(const tti_team *team)
 {
     tti_words          words = { .used = 0 };
     const tutti_status st =
         team->within != NULL && team->messenger != NULL ? tti_messenger_heard(team->messenger, *team->within) : TUTTI_OK;
 
-    if (st == TUTTI_OK)
+    if (st == TUTTI_OK || st == TUTTI_E_MISMATCH)
         return TUTTI_OK;
     tti_words_add(&words, "%s", tutti_last_error());
     return tti_fail(st, "group '%s' cannot be made: %s", team->name, words.text);

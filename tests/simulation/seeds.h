@@ -20,6 +20,7 @@ typedef struct tt_options {
     bool        trace, must_fail;
     int64_t     for_s;  /* begin nothing after so long; 0: no limit */
     const char *rows;   /* the table's file; NULL: none */
+    const char *again;  /* a file of seeds; NULL: none */
     const char *commit; /* what the table says of the program */
     uint64_t    block;  /* seeds of a row */
     int         jobs;   /* processes side by side */

@@ -6,7 +6,8 @@
  *   simulation --seed 17 --trace        one, with all that happens
  *   simulation --seeds 1..10000 --must-fail   succeeds if one is wrong, and says which: for mutants
  *   simulation --seeds 1..100000 --rows seeds.tsv --commit 1234567 --jobs 2 --for 60
- *                                       those that the table has no row for yet, in blocks */
+ *                                       those that the table has no row for yet, in blocks
+ *   simulation --again once_wrong.txt   those that a file names: the first word of each line that begins with a number */
 #include "simulation/seeds.h"
 
 #include <inttypes.h>
@@ -15,7 +16,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BLOCK = 500, JOBS_MAX = 64 };
+enum { BLOCK = 500, JOBS_MAX = 64, AGAIN_MAX = 1000 };
 
 static void summarise(const tt_options *o, const tt_tally *t, double took_s)
 {
@@ -37,7 +38,8 @@ static void summarise(const tt_options *o, const tt_tally *t, double took_s)
 static int usage(void)
 {
     fprintf(stderr, "simulation --seeds FROM..TO | --seed N  [--trace] [--must-fail] [--for SECONDS]\n"
-                    "           [--rows FILE [--commit WORD] [--block SEEDS] [--jobs N]]\n");
+                    "           [--rows FILE [--commit WORD] [--block SEEDS] [--jobs N]]\n"
+                    "simulation --again FILE\n");
     return 2;
 }
 
@@ -53,6 +55,8 @@ static bool read_value(const char *name, const char *value, tt_options *o)
         return sscanf(value, "%d", &o->jobs) == 1;
     if (strcmp(name, "--rows") == 0)
         o->rows = value;
+    else if (strcmp(name, "--again") == 0)
+        o->again = value;
     else if (strcmp(name, "--commit") == 0)
         o->commit = value;
     else if (strcmp(name, "--seed") == 0 && sscanf(value, "%" SCNu64, &o->from) == 1)
@@ -75,6 +79,8 @@ static bool read_options(int argc, char **argv, tt_options *o)
             return false;
         else
             i++;
+    if (o->again != NULL)
+        return o->from == 0 && o->rows == NULL && !o->trace && !o->must_fail;
     return o->from > 0 && o->to >= o->from && o->block > 0 && o->jobs > 0 && o->jobs <= JOBS_MAX &&
            !(o->rows != NULL && (o->trace || o->must_fail)) && !(o->trace && o->from != o->to);
 }
@@ -90,6 +96,42 @@ static int run_rows(const tt_options *o, double began)
     return wrong > 0;
 }
 
+/* The seeds that a file names, at most AGAIN_MAX; -1: it cannot be read. */
+static int read_seeds(const char *path, uint64_t *seeds)
+{
+    FILE *file = fopen(path, "r");
+    char  line[256];
+    int   n = 0;
+
+    if (file == NULL) {
+        perror(path);
+        return -1;
+    }
+    while (n < AGAIN_MAX && fgets(line, sizeof line, file) != NULL)
+        n += sscanf(line, "%" SCNu64, &seeds[n]) == 1;
+    fclose(file);
+    return n;
+}
+
+/* Seeds that found something once, and should find nothing any more. */
+static int run_again(const tt_options *o)
+{
+    uint64_t  seeds[AGAIN_MAX];
+    const int n = read_seeds(o->again, seeds);
+    tt_tally *t = tt_tally_make(0);
+    bool      wrong;
+    int       i;
+
+    for (i = 0; i < n; i++) {
+        t->next = seeds[i];
+        tt_run_seeds(seeds[i], 0, o, t);
+    }
+    wrong = n <= 0 || t->wrong > 0;
+    printf("%d seeds of '%s'; wrong: %" PRIu64 "\n", n, o->again, t->wrong);
+    tt_tally_free(t);
+    return wrong;
+}
+
 int main(int argc, char **argv)
 {
     tt_options   o = { .self = argv[0], .commit = "-", .block = BLOCK, .jobs = 1 };
@@ -101,6 +143,8 @@ int main(int argc, char **argv)
         return usage();
     if (!o.trace)
         tutti_log_set_sink("stderr", NULL, NULL);
+    if (o.again != NULL)
+        return run_again(&o);
     if (o.rows != NULL)
         return run_rows(&o, began);
     t = tt_tally_make(o.from);
