@@ -11,8 +11,11 @@
 #include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -20,7 +23,7 @@
 #include <tutti/tutti.h>
 #include "elastic/testing.h"
 
-enum { TIMEOUT_MS = 60000, SOON_MS = 5000, ROUNDS = 4 };
+enum { TIMEOUT_MS = 60000, SOON_MS = 5000, ROUNDS = 4, HOLD_MS = 500, NOT_TRACED = 77 };
 
 static char shell[] = "sh";
 static char dash_c[] = "-c";
@@ -239,6 +242,32 @@ static void a_late_host_is_told(void **state)
 
 /* ---- in a world ---- */
 
+/* Rank 1 has seen that rank 0 is gone, and has failed, before rank 0 can be waited for. A tracer holds it in that state for
+ * many times as long as a launcher gives to ranks that end one after the other. */
+static void a_rank_that_is_about_to_be_gone_goes_first(void **state)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char                 part[] = "held";
+    int                  marks = tt_marks_open();
+    tt_outcome           r;
+
+    (void)state;
+    assert_int_equal(dup2(marks, TT_WAIT_FD), TT_WAIT_FD);
+    o.nproc = 2;
+    r = launch_part(o, part);
+    tt_marks_close(marks);
+    assert_int_equal(r.status, TUTTI_OK);
+    if (r.code == NOT_TRACED) {
+        tt_capture_free(&r.text);
+        print_message("a process may not trace its parent here\n");
+        skip();
+    }
+    assert_int_equal(r.code, 128 + SIGKILL);
+    expect(r.text.err, "first: rank 0 (local rank 0");
+    expect(r.text.err, "also: rank 1 (local rank 1");
+    tt_capture_free(&r.text);
+}
+
 /* The launcher of its host ends rank 2 because of rank 3: which of them is missed first is chance, and rank 3 is named. Whoever
  * had no core until its own launcher ended it, too, has said nothing. */
 static void the_cause_is_named_on_other_hosts(void **state)
@@ -424,21 +453,88 @@ static int part_fails_there(void)
     return 1;
 }
 
+/* Whoever comes late out of the barrier may hear of the death in it. */
 static int part_lost(void)
 {
-    float   x[4] = { 0 };
-    int64_t began_ms;
+    float        x[4] = { 0 };
+    int64_t      began_ms;
+    tutti_status st;
 
     outlive_the_launcher();
-    if (init() != TUTTI_OK || tutti_barrier(NULL) != TUTTI_OK)
+    if (init() != TUTTI_OK)
         return 3;
+    began_ms = now_ms();
+    st = tutti_barrier(NULL);
     if (own_rank() == 3)
         raise(SIGKILL);
-    began_ms = now_ms();
-    while (tutti_all_reduce(TUTTI_SPAN(x, 4), TUTTI_SUM, NULL) == TUTTI_OK)
-        continue;
+    while (st == TUTTI_OK)
+        st = tutti_all_reduce(TUTTI_SPAN(x, 4), TUTTI_SUM, NULL);
     say(began_ms);
     return 1;
+}
+
+/* In a process of its own: keep the parent, once it has ended, from whoever waits for it. */
+static _Noreturn void hold_the_parent(int go_fd, int done_fd)
+{
+    const pid_t parent = getppid();
+    siginfo_t   info;
+    char        word = 'n';
+
+    if (read(go_fd, &word, 1) != 1)
+        _exit(1);
+    if (ptrace(PTRACE_SEIZE, parent, NULL, NULL) != 0)
+        word = 'n';
+    if (write(done_fd, &word, 1) == 1 && word == 'y' && waitid(P_PID, (id_t)parent, &info, WEXITED | WNOWAIT) == 0)
+        poll(NULL, 0, HOLD_MS);
+    _exit(0);
+}
+
+static int be_held(void)
+{
+    int   go[2], done[2];
+    char  word = 'y';
+    pid_t holder;
+
+    if (pipe(go) != 0 || pipe(done) != 0)
+        return 3;
+    holder = fork();
+    if (holder == 0)
+        hold_the_parent(go[0], done[1]);
+    prctl(PR_SET_PTRACER, holder); /* no such thing where everybody may */
+    if (write(go[1], &word, 1) != 1 || read(done[0], &word, 1) != 1)
+        return 3;
+    if (word != 'y')
+        return NOT_TRACED;
+    dprintf(TT_MARK_FD, "%d\n", (int)getpid());
+    raise(SIGKILL);
+    return 3;
+}
+
+static bool is_gone(int pid)
+{
+    char  path[32], text[512] = "";
+    FILE *file;
+
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    file = fopen(path, "r");
+    if (file == NULL)
+        return true;
+    if (fgets(text, sizeof text, file) == NULL)
+        text[0] = '\0';
+    fclose(file);
+    return strstr(text, ") Z ") != NULL;
+}
+
+static int part_held(void)
+{
+    char line[64] = "";
+
+    if (own_rank() == 0)
+        return be_held();
+    tt_marks_wait(TT_WAIT_FD, 1, line);
+    while (!is_gone(atoi(line)))
+        continue;
+    return 3;
 }
 
 /* Rank 1 fails, rank 0 ends when the replacement is there. */
@@ -495,6 +591,8 @@ static int play(const char *part)
         return part_fails_there();
     if (strcmp(part, "lost") == 0)
         return part_lost();
+    if (strcmp(part, "held") == 0)
+        return part_held();
     return play_replaced(strcmp(part, "left") == 0 ? come_by_join : come_by_init);
 }
 
@@ -504,6 +602,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(who_ends_before_it_joins_is_named),
         cmocka_unit_test(other_hosts_are_told),
         cmocka_unit_test(a_late_host_is_told),
+        cmocka_unit_test(a_rank_that_is_about_to_be_gone_goes_first),
         cmocka_unit_test(the_cause_is_named_on_other_hosts),
         cmocka_unit_test(a_survivor_that_fails_is_the_jobs_failure),
         cmocka_unit_test(a_stopped_rank_is_not_waited_for_in_silence),

@@ -25,8 +25,9 @@
  *         is its process group's, cannot go to a stranger whom we would signal. Only our own pids are
  *         waited for. Every byte that a rank wrote before it ended is passed on.
  * First   A rank that crashes takes its neighbours along: they see its connections close, fail, and
- *         may even be gone before a large core is written. Hence SETTLING: a death by signal within
- *         these 20 ms goes before exits with a code. Otherwise the order is that of observation.
+ *         may even be gone before it can be waited for. Hence SETTLING: a death by signal within
+ *         these 20 ms goes before exits with a code, and while a rank is in the middle of its end (leaving.c) it is waited
+ *         for, SETTLE_MAX_NS at the most. Otherwise the order is that of observation.
  * Fails   No memory or descriptors for a rank: those started are stopped as after a failure. poll()
  *         itself fails: we are blind, so all are killed, and looked at by turns until they are gone. */
 #include "elastic/supervisor.h"
@@ -44,11 +45,13 @@
 #include "base/port.h"
 #include "elastic/child.h"
 #include "elastic/herald.h"
+#include "elastic/leaving.h"
 #include "elastic/output.h"
 #include "elastic/signals.h"
 #include "elastic/stopped.h"
 
 #define SETTLE_NS         (20 * TTI_MS)
+#define SETTLE_MAX_NS     (2 * TTI_SECOND) /* for ranks that have begun to end */
 #define TELL_NS           (500 * TTI_MS) /* for other hosts to know why ranks of this one are ended */
 #define LINGER_NS         (500 * TTI_MS) /* for grandchildren that still write, after the last rank */
 #define DRAIN_NS          (100 * TTI_MS) /* for pipes held by processes that left their group */
@@ -84,6 +87,7 @@ typedef struct supervisor {
     int n_wanted; /* spares that are to be started */
     phase phase;
     int64_t deadline_ns; /* of the phase */
+    int64_t settle_ns;   /* when SETTLING ends, whoever is about to end */
     int stop_with;       /* the signal that ends the ranks, from TELLING on */
     tti_stopped stopped; /* whoever is left */
     int64_t look_ns;     /* when to look at that */
@@ -216,9 +220,31 @@ static void note_failure(supervisor *s, int i)
     if (s->phase == RUNNING) {
         s->phase = SETTLING;
         s->deadline_ns = tti_now_ns() + SETTLE_NS;
+        s->settle_ns = tti_now_ns() + SETTLE_MAX_NS;
     }
     if (crash)
         s->deadline_ns = tti_now_ns(); /* after this round: others may have ended in it, too */
+}
+
+/* Who failed first may have been the end of it. */
+static bool some_are_leaving(const supervisor *s)
+{
+    int i;
+
+    for (i = 0; i < s->n_started; i++)
+        if (s->ranks[i].running && tti_is_leaving(s->ranks[i].child.pid))
+            return true;
+    return false;
+}
+
+static void settle(supervisor *s)
+{
+    const int64_t now_ns = tti_now_ns();
+
+    if (s->ends[s->first].signal == 0 && now_ns < s->settle_ns && some_are_leaving(s))
+        s->deadline_ns = now_ns + SETTLE_NS; /* its end is noticed before */
+    else
+        begin_stopping(s, SIGTERM);
 }
 
 static void advance(supervisor *s)
@@ -226,7 +252,7 @@ static void advance(supervisor *s)
     if (tti_now_ns() < s->deadline_ns)
         return;
     if (s->phase == SETTLING) {
-        begin_stopping(s, SIGTERM);
+        settle(s);
     } else if (s->phase == TELLING) {
         stop_now(s);
     } else if (s->phase == STOPPING) {
