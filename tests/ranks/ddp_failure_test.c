@@ -492,22 +492,13 @@ static void a_step_may_be_given_up(tt_ctx *t)
 
 enum { VICTIM = 1 };
 
-static tutti_status go(tutti_tensor *leaf, void *ctx)
-{
-    (void)leaf, (void)ctx;
-    tt_die();
-}
-
 static void a_rank_dies_in_its_backward(tt_ctx *t)
 {
     numbers n;
-    int handle;
 
     numbers_wrap(&n, t, NULL);
     good_step(&n);
-    if (t->rank == VICTIM)
-        OK(tutti_tensor_register_post_accumulate_grad_hook(n.p[1], go, NULL, &handle));
-    REFUSED(numbers_step(&n, (double[]){ 1, 2, 3, 4 }), TUTTI_E_PEER, "rank 1");
+    REFUSED(step_with_a_death(&n, VICTIM), TUTTI_E_PEER, "rank 1");
     REFUSED(numbers_step(&n, (double[]){ 1, 2, 3, 4 }), TUTTI_E_PEER, "rank 1"); /* so does all that comes after */
     numbers_free(&n);
 }

@@ -137,6 +137,33 @@ static inline void await_all(tt_ctx *t, int victim)
         tt_await(t, 0, (uint32_t)t->size);
 }
 
+static inline tutti_status die_with_company(tutti_tensor *leaf, void *ctx)
+{
+    tt_ctx *t = ctx;
+
+    (void)leaf;
+    tt_await(t, 0, (uint32_t)t->size);
+    tt_die();
+}
+
+/* A step in whose backward the victim dies, at the gradient of number 1, when all ranks have come to theirs: none of them
+ * is in an earlier operation with it any more. */
+static inline tutti_status step_with_a_death(numbers *n, int victim)
+{
+    tutti_tensor *y;
+    tutti_status st;
+    int handle;
+
+    if (n->t->rank == victim)
+        OK(tutti_tensor_register_post_accumulate_grad_hook(n->p[1], die_with_company, n->t, &handle));
+    tutti_scope_begin();
+    y = ahead(n, (double[]){ 1, 2, 3, 4 });
+    tt_post(n->t, 0);
+    st = tutti_tensor_backward(y);
+    tutti_scope_end();
+    return st;
+}
+
 /* Elements are the same on all ranks, to the last bit. */
 static inline void expect_same_bits(tt_ctx *t, const tutti_tensor *x)
 {

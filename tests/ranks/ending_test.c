@@ -19,7 +19,7 @@
 #include <tutti/tutti.h>
 
 enum { TRIES = 3, BOUND_MS = 100, LARGE = 8 << 20, PEER = 1 };
-enum { READY, OVER, PEER_PID };
+enum { READY, OVER, PEER_PID, BEGUN };
 
 #define OK(call)                                                                                       \
     do {                                                                                               \
@@ -320,6 +320,8 @@ static void run(tt_ctx *t, fate what)
     s->large = tt_floats(t, LARGE / sizeof *s->large, 1.0f);
     make_all(s);
     OK(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, t->group));
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, (uint32_t)t->size); /* nobody is in the sum any more */
     if (t->rank == PEER) {
         be_the_peer(t, what);
         return;

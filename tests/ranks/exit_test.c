@@ -20,7 +20,7 @@ enum { THREADS_OF_OTHERS = 1 }; /* the sanitizer's keeps the process, whatever w
 enum { THREADS_OF_OTHERS = 0 };
 #endif
 
-enum { LEAVER = 1, READY = TT_MARKS - 1, BOUND_MS = 3000, WORKS = 4 };
+enum { LEAVER = 1, READY = TT_MARKS - 1, BEGUN = TT_MARKS - 2, BOUND_MS = 3000, WORKS = 4 };
 
 #define OK(call)                                                                                       \
     do {                                                                                               \
@@ -82,6 +82,8 @@ static bool is_leaver(tt_ctx *t, bool leaves_well)
     float        x = 1.0f;
 
     OK(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group));
+    tt_post(t, BEGUN);
+    tt_await(t, BEGUN, (uint32_t)t->size); /* nobody is in the sum any more */
     if (t->rank != LEAVER) {
         see_it_go(t, group, leaves_well);
         return false;

@@ -381,26 +381,16 @@ static void ranks_stay_together(tt_ctx *t)
 
 enum { VICTIM = 1 };
 
-static tutti_status go(tutti_tensor *leaf, void *ctx)
-{
-    (void)leaf, (void)ctx;
-    tt_die();
-}
-
 static void a_rank_dies(tt_ctx *t)
 {
     tutti_optim *o;
     numbers n;
-    int handle;
 
     numbers_wrap(&n, t, NULL);
     o = tutti_optim_create("adam", n.p, NUMBERS, NULL, 0);
     OK(tutti_ddp_register_fused_optim(n.ddp, o, NULL));
     OK(numbers_step(&n, (double[]){ 1, 2, 3, 4 }));
-    await_all(t, VICTIM);
-    if (t->rank == VICTIM)
-        OK(tutti_tensor_register_post_accumulate_grad_hook(n.p[1], go, NULL, &handle));
-    REFUSED(numbers_step(&n, (double[]){ 1, 2, 3, 4 }), TUTTI_E_PEER, "rank 1");
+    REFUSED(step_with_a_death(&n, VICTIM), TUTTI_E_PEER, "rank 1");
     numbers_free(&n);
     tutti_optim_free(o);
 }

@@ -212,6 +212,8 @@ static void death_along_a_dimension(tt_ctx *t)
     OK(tutti_init_device_mesh(TUTTI_CPU, square, 2, &names[1], &mesh));
     OK(tutti_device_mesh_get_all_groups(mesh, groups));
     OK(tutti_barrier(t->group));
+    tt_post(t, 1);
+    tt_await(t, 1, (uint32_t)t->size); /* nobody is in the barrier any more */
     if (t->rank == 3)
         tt_die();
     for (d = 0; d < 2; d++) {

@@ -18,7 +18,7 @@
             fail_msg("%s: %s", #call, tutti_last_error());                                             \
     } while (0)
 
-enum { VICTIM = 2, BEGUN = 50 };
+enum { VICTIM = 2, BEGUN = 50, PASSED = 51 };
 
 static int64_t now_ms(void)
 {
@@ -455,6 +455,8 @@ static void a_closed_window_says_what_for(tt_ctx *t)
     tutti_status  st;
 
     OK(tutti_barrier(t->group));
+    tt_post(t, PASSED);
+    tt_await(t, PASSED, (uint32_t)t->size); /* nobody is in the barrier any more */
     if (t->rank == VICTIM)
         tt_die();
     if (t->rank == 0) {

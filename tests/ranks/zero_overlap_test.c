@@ -247,19 +247,12 @@ static void ranks_stay_together(tt_ctx *t)
 
 enum { VICTIM = 1 };
 
-static tutti_status go(tutti_tensor *leaf, void *ctx)
-{
-    (void)leaf, (void)ctx;
-    tt_die();
-}
-
 static void a_rank_dies(tt_ctx *t)
 {
     tutti_zero_overlap_options zopts = TUTTI_ZERO_OVERLAP_OPTIONS;
     tutti_ddp_options opts = TUTTI_DDP_OPTIONS;
     tutti_optim *o;
     numbers n;
-    int handle;
 
     opts.bucket_cap_bytes = 4;
     zopts.interleaved = true;
@@ -268,10 +261,7 @@ static void a_rank_dies(tt_ctx *t)
     OK(tutti_zero_overlap_with_ddp(o, n.ddp, &zopts));
     for (int step = 0; step < 2; step++)
         OK(numbers_step(&n, (double[]){ 1, 2, 3, 4 }));
-    await_all(t, VICTIM);
-    if (t->rank == VICTIM)
-        OK(tutti_tensor_register_post_accumulate_grad_hook(n.p[1], go, NULL, &handle));
-    REFUSED(numbers_step(&n, (double[]){ 1, 2, 3, 4 }), TUTTI_E_PEER, "rank 1");
+    REFUSED(step_with_a_death(&n, VICTIM), TUTTI_E_PEER, "rank 1");
     numbers_free(&n);
     tutti_optim_free(o);
 }
