@@ -11,11 +11,17 @@
  *           speaker    "tutti/launcher/news" += 1 gives n; "tutti/launcher/news/n" = endings, as many as have gathered
  *           listener   reads news/1, news/2, ... as they come, puts up what others tell, and counts up "heard/n"
  *           "here"     how many launchers listen
+ *           "life/k"   nobody sets it: the launcher of host k waits for it as long as it is there
  *
  *         Before a launcher ends its ranks it tells why, and waits until news of that number was heard by all that are
  *         here, HEARD_NS at the most: so whoever sees one of those ranks vanish can look up the reason.
+ * Gone    A launcher that is killed tells nobody, and the kernel ends its ranks. But its connections close first, before the
+ *         kernel tells them. So on the host of the store the server says at once who waits for "life/k" no more, which an
+ *         orderly end stops before; and who loses the store has lost the launcher that serves it. Where ranks of that host had
+ *         not ended the launcher is then told of as the first reason, by the name that it gave in its first news.
  * True    Reasons are put up in the order of news, so that all hosts take the same one for the first; a reason of this
- *         host's that could not be told is put up here, when that is known.
+ *         host's that could not be told is put up here, when that is known. A launcher that is gone is put up at once where it is
+ *         missed: its ranks are about to vanish.
  *         The bulletin has one writer at a time: `lock` is held for each posting. The supervisor's thread never waits for
  *         the store: it takes the lock, which nobody holds for longer than a copy.
  * Fails   No store yet: the speaker goes on trying. A store that was lost does not come back, its launcher has ended: then this
@@ -34,6 +40,7 @@
 #include "base/port.h"
 #include "base/thread.h"
 #include "store/store.h"
+#include "store/store_server.h"
 
 #define HEARD_NS   (300 * TTI_MS)
 #define LOOK_NS    (2 * TTI_MS)   /* between looks whether all have heard */
@@ -50,10 +57,11 @@ struct tti_herald {
     int               bell; /* -1: one host */
     tti_bulletin     *bulletin;
     tutti_store      *store; /* the speaker's, who shares it with the listener; NULL until it is found */
-    tti_thread        speaker, listener;
+    tti_thread        speaker, listener, life;
 
     tti_mutex  lock;    /* guards what follows, and who posts */
     tti_event  changed; /* queue, ending, leaving, deadline_ns */
+    tti_ending *cards;  /* [nnodes] launchers that have told who they are; version 0: not yet */
     tti_ending *queue;  /* [room] to be told elsewhere */
     int        n_queued, room;
     bool       ending;      /* the supervisor wants nothing any more */
@@ -89,7 +97,7 @@ static void ring(tti_herald *h)
 static void enqueue(tti_herald *h, const tti_ending *ending)
 {
     tti_lock(&h->lock);
-    if (h->n_queued < h->room) /* two for each process: that it has ended, and that it was the first */
+    if (h->n_queued < h->room) /* two for each process: that it has ended, and that it was the first; and launchers */
         h->queue[h->n_queued++] = *ending;
     tti_unlock(&h->lock);
     tti_event_signal(tti_port_system(), &h->changed);
@@ -161,6 +169,62 @@ int tti_herald_fd(const tti_herald *h)
 bool tti_herald_first_elsewhere(const tti_herald *h, tti_ending *out)
 {
     return h != NULL && tti_bulletin_first(h->bulletin, out) && out->node != h->config.node;
+}
+
+/* ---- launchers that are gone ---- */
+
+static bool has_ended(const tti_herald *h, int node)
+{
+    tti_ending ending;
+    int        i;
+
+    for (i = 0; i < h->config.nproc; i++)
+        if (!tti_bulletin_find_at(h->bulletin, node, i, &ending))
+            return false;
+    return true;
+}
+
+static void note_card(tti_herald *h, const tti_ending *card)
+{
+    if (card->node < 0 || card->node >= h->config.nnodes)
+        return;
+    tti_lock(&h->lock);
+    h->cards[card->node] = *card;
+    tti_unlock(&h->lock);
+}
+
+/* Kept ranks go on without those of that host, and may lose others for other reasons. False: nothing is to be told. */
+static bool put_up_gone(tti_herald *h, int node, tti_ending *gone_out)
+{
+    if (h->config.keep || has_ended(h, node))
+        return false;
+    tti_lock(&h->lock);
+    *gone_out = h->cards[node];
+    tti_unlock(&h->lock);
+    if (gone_out->version != TTI_ENDING_VERSION)
+        return false;
+    gone_out->flags = TTI_ENDING_LAUNCHER | TTI_ENDING_FIRST;
+    post(h, gone_out);
+    return true;
+}
+
+/* On the thread of the store's server, for as long as tti_store_server_tell_missed() says. */
+static void on_missed(void *context, const void *key, size_t bytes)
+{
+    static const char prefix[] = FOLDER "/life/";
+    const size_t      n = sizeof prefix - 1;
+    tti_herald       *h = context;
+    char              number[16];
+    tti_ending        gone;
+    int               node;
+
+    if (bytes <= n || bytes >= n + sizeof number || memcmp(key, prefix, n) != 0)
+        return;
+    memcpy(number, (const char *)key + n, bytes - n);
+    number[bytes - n] = '\0';
+    node = atoi(number);
+    if (node > 0 && node < h->config.nnodes && put_up_gone(h, node, &gone))
+        enqueue(h, &gone);
 }
 
 /* ---- the speaker ---- */
@@ -272,6 +336,31 @@ static void keep_to_ourselves(tti_herald *h, const tti_ending *batch, int n)
 
 static void listen_to_others(void *arg);
 
+/* Wait in vain: see "Gone" above. The heed ends it in order. */
+static void live(void *arg)
+{
+    tti_herald *h = arg;
+    tutti_bytes never = { 0 };
+    char        key[KEY_MAX];
+
+    snprintf(key, sizeof key, FOLDER "/life/%d", h->config.node);
+    tti_store_heed(&h->leaving);
+    if (tti_store_get_until(h->store, key, TTI_FOREVER, &never) == TUTTI_OK)
+        tutti_bytes_free(&never);
+}
+
+/* Others know this launcher, and then miss it. The one that serves the store is missed with that. */
+static void begin_living(tti_herald *h)
+{
+    tti_ending card = ending_of(h, -1);
+    int64_t    number;
+
+    card.flags = TTI_ENDING_LAUNCHER | TTI_ENDING_HERE;
+    card.pid = getpid();
+    if (tell_others(h, &card, 1, &number) == TUTTI_OK && h->config.node != 0)
+        (void)tti_thread_start(&h->life, "tutti-life", live, h);
+}
+
 static void begin_listening(tti_herald *h)
 {
     int64_t here;
@@ -279,6 +368,18 @@ static void begin_listening(tti_herald *h)
     if (tti_store_add_until(h->store, FOLDER "/here", 1, soon(), &here) != TUTTI_OK ||
         tti_thread_start(&h->listener, "tutti-listen", listen_to_others, h) != TUTTI_OK)
         tti_log(TTI_LOG_WARN, "this host's ranks are not told of ranks that end on others: %s", tutti_last_error());
+    begin_living(h);
+}
+
+/* Those that listen no more are not waited for. Where the store is served they are missed. */
+static void forget_gone(tti_herald *h, const tti_ending *batch, int n)
+{
+    int64_t here;
+    int     i;
+
+    for (i = 0; i < n; i++)
+        if ((batch[i].flags & TTI_ENDING_LAUNCHER) != 0 && batch[i].node != h->config.node)
+            (void)tti_store_add_until(h->store, FOLDER "/here", -1, soon(), &here);
 }
 
 static void speak(void *arg)
@@ -292,6 +393,8 @@ static void speak(void *arg)
     if (found)
         begin_listening(h);
     while ((n = take_batch(h, batch)) > 0) {
+        if (found && !atomic_load(&h->lost))
+            forget_gone(h, batch, n);
         if (!found || atomic_load(&h->lost) || tell_others(h, batch, n, &number) != TUTTI_OK)
             keep_to_ourselves(h, batch, n);
         else if (has_reason(batch, n))
@@ -316,7 +419,11 @@ static void put_up(tti_herald *h, const tutti_bytes *news)
 
     for (at = 0; at + sizeof ending <= news->size; at += sizeof ending) {
         memcpy(&ending, (const char *)news->data + at, sizeof ending);
-        if (ending.version == TTI_ENDING_VERSION)
+        if (ending.version != TTI_ENDING_VERSION)
+            continue;
+        if ((ending.flags & TTI_ENDING_HERE) != 0)
+            note_card(h, &ending);
+        else
             post(h, &ending);
     }
 }
@@ -325,6 +432,7 @@ static void listen_to_others(void *arg)
 {
     tti_herald  *h = arg;
     tutti_bytes  news = { 0 };
+    tti_ending   gone;
     char         key[KEY_MAX];
     int64_t      n, heard;
     tutti_status st = TUTTI_OK;
@@ -340,19 +448,25 @@ static void listen_to_others(void *arg)
         snprintf(key, sizeof key, FOLDER "/heard/%" PRId64, n);
         st = tti_store_add_until(h->store, key, 1, soon(), &heard);
     }
-    if (st != TUTTI_E_TIMEOUT)
-        atomic_store(&h->lost, true);
+    if (st == TUTTI_E_TIMEOUT)
+        return;
+    atomic_store(&h->lost, true);
+    if (h->config.node != 0)
+        (void)put_up_gone(h, 0, &gone);
 }
 
 /* ---- beginning and ending ---- */
 
 static tutti_status begin_speaking(tti_herald *h)
 {
-    h->room = 2 * (h->config.nproc + h->config.spares) + 1;
+    h->room = 2 * (h->config.nproc + h->config.spares) + h->config.nnodes;
     h->queue = calloc((size_t)h->room, sizeof *h->queue);
+    h->cards = calloc((size_t)h->config.nnodes, sizeof *h->cards);
     h->bell = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (h->queue == NULL || h->bell < 0)
+    if (h->queue == NULL || h->cards == NULL || h->bell < 0)
         return tti_fail(TUTTI_E_NOMEM, "no memory or descriptor to tell other hosts of %d ranks", h->config.nproc);
+    if (h->config.server != NULL)
+        tti_store_server_tell_missed(h->config.server, on_missed, h);
     return tti_thread_start(&h->speaker, "tutti-herald", speak, h);
 }
 
@@ -391,12 +505,15 @@ void tti_herald_finish(tti_herald *h, int64_t deadline_ns)
     tti_thread_join(&h->speaker);
     atomic_store(&h->leaving, true);
     tti_thread_join(&h->listener); /* which the speaker has started, if anybody */
+    tti_thread_join(&h->life);
 }
 
 void tti_herald_end(tti_herald *h)
 {
     if (h == NULL)
         return;
+    if (h->config.server != NULL)
+        tti_store_server_tell_missed(h->config.server, NULL, NULL);
     tti_herald_finish(h, 0);
     tutti_store_close(h->store);
     tti_bulletin_close(h->bulletin);
@@ -406,5 +523,6 @@ void tti_herald_end(tti_herald *h)
         close(h->bell);
     tti_mutex_release(&h->lock);
     free(h->queue);
+    free(h->cards);
     free(h);
 }

@@ -6,6 +6,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <tutti/store.h>
 #include "elastic/supervisor.h"
 #include "watch/bulletin.h"
 
@@ -20,6 +21,8 @@ typedef struct tti_herald_config {
     const char *store_host; /* where the launchers of several hosts meet */
     int         store_port;
     const char *secret_file;
+    bool        keep;           /* ranks are kept when others fail */
+    tutti_store_server *server; /* of that store, where it is; NULL elsewhere. Outlives the herald */
 } tti_herald_config;
 
 /** Begin; with several hosts this starts threads, which find the job's store when it is there.

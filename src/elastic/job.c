@@ -155,7 +155,9 @@ static void begin_telling(job *j)
                                        .node = o->node_rank,
                                        .store_host = o->master_addr,
                                        .store_port = j->port,
-                                       .secret_file = j->secret_file };
+                                       .secret_file = j->secret_file,
+                                       .keep = o->keep,
+                                       .server = j->server };
 
     if (tti_herald_begin(&config, &j->herald) != TUTTI_OK)
         tti_log(TTI_LOG_WARN, "ranks that wait for one that has ended are not told: %s", tutti_last_error());
@@ -231,12 +233,12 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
     return st;
 }
 
-/* On host 0 every rank of the job is a client of the store, and two threads of each launcher. */
+/* On host 0 every rank of the job is a client of the store, and three threads of each launcher. */
 static tutti_status reserve_files(job *j)
 {
     const tutti_launch_options *o = j->opts;
     const int n = o->nproc + o->replacements;
-    int64_t n_clients = o->node_rank == 0 ? (int64_t)o->nnodes * (n + 2) : 0;
+    int64_t n_clients = o->node_rank == 0 ? (int64_t)o->nnodes * (n + 3) : 0;
 
     return tti_files_reserve(n, n_clients, &j->files);
 }

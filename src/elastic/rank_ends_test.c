@@ -116,15 +116,16 @@ static tutti_launch_options host_options(int node_rank, int port)
 }
 
 /* A program of its own: a launcher has threads, which a child of a process with threads had better not. */
-static pid_t start_other_host(const char *part, int port)
+static pid_t start_host(int node_rank, const char *part, int port)
 {
-    char  text[16];
+    char  text[16], node[16];
     pid_t pid;
 
     snprintf(text, sizeof text, "%d", port);
+    snprintf(node, sizeof node, "%d", node_rank);
     pid = fork();
     if (pid == 0) {
-        execl(self, "rank_ends_test", "host-1", part, text, (char *)NULL);
+        execl(self, "rank_ends_test", node, part, text, (char *)NULL);
         _exit(99);
     }
     return pid;
@@ -143,7 +144,7 @@ static tt_outcome launch_hosts(const site *s, char *part, int marks, int *code1_
 
     o.argv = argv;
     tt_capture_begin(&r.text);
-    other = start_other_host(part, s->port);
+    other = start_host(1, part, s->port);
     if (marks >= 0)
         tt_marks_wait(marks, 1, line);
     r.status = tutti_launch(&o, &r.code);
@@ -215,14 +216,15 @@ static void other_hosts_are_told(void **state)
     tt_capture_free(&r.text);
 }
 
-/* The other host fails before there is a store to tell it in. */
+/* The other host fails before there is a store to tell it in. Whoever had no core until its launcher ended it, because of the
+ * first that failed, has said nothing. */
 static void a_late_host_is_told(void **state)
 {
     char    part[] = "fails-there";
     int     marks = tt_marks_open();
     tt_outcome r;
     site    s;
-    int     rank, code1 = -1;
+    int     rank, code1 = -1, n_said = 0;
 
     (void)state;
     make_site(&s);
@@ -231,10 +233,13 @@ static void a_late_host_is_told(void **state)
     remove_site(&s);
     assert_int_equal(r.code, 1);
     assert_int_equal(code1, 7);
-    for (rank = 0; rank < 2; rank++) {
-        expect_of_rank(&r, rank, "ended with exit code 7");
-        expect_of_rank(&r, rank, "soon");
-    }
+    for (rank = 0; rank < 2; rank++)
+        if (has_spoken(&r, rank)) {
+            expect_of_rank(&r, rank, "ended with exit code 7");
+            expect_of_rank(&r, rank, "soon");
+            n_said++;
+        }
+    assert_true(n_said > 0);
     expect(r.text.err, "in the whole job: rank ");
     expect(r.text.err, "ended with exit code 7, before that\n");
     tt_capture_free(&r.text);
@@ -292,6 +297,49 @@ static void the_cause_is_named_on_other_hosts(void **state)
         tt_capture_free(&r.text);
     }
     assert_true(n_said >= ROUNDS);
+}
+
+/* A rank kills its launcher, and the kernel ends the ranks of that host. Those of the other host name the launcher, at least
+ * when they are asked again. */
+static void check_orphans(int who)
+{
+    const int  other = 1 - who / 2;
+    char       text[16];
+    tt_outcome r = { .code = -1 };
+    site       s;
+    pid_t      hosts[2];
+    int        status[2] = { 0 }, node, rank;
+
+    make_site(&s);
+    snprintf(text, sizeof text, "%d", who);
+    setenv("TT_WHO", text, 1);
+    tt_capture_begin(&r.text);
+    for (node = 0; node < 2; node++)
+        hosts[node] = start_host(node, "orphaned", s.port);
+    for (node = 0; node < 2; node++)
+        assert_int_equal(waitpid(hosts[node], &status[node], 0), hosts[node]);
+    tt_capture_end(&r.text);
+    remove_site(&s);
+    assert_true(WIFSIGNALED(status[1 - other]) && WTERMSIG(status[1 - other]) == SIGKILL);
+    assert_true(WIFEXITED(status[other]) && WEXITSTATUS(status[other]) == 1);
+    for (rank = 2 * other; rank < 2 * other + 2; rank++)
+        expect_of_rank(&r, rank, "is gone without a word, and its ranks with it; seen here: ");
+    snprintf(text, sizeof text, "pid %d)", (int)hosts[1 - other]);
+    expect(r.text.out, text);
+    expect(r.text.err, "in the whole job: the launcher (host '");
+    tt_capture_free(&r.text);
+}
+
+static void a_launcher_that_is_killed_is_named(void **state)
+{
+    (void)state;
+    check_orphans(3);
+}
+
+static void the_one_that_serves_the_store_is_named(void **state)
+{
+    (void)state;
+    check_orphans(1);
 }
 
 /* ---- kept jobs ---- */
@@ -430,10 +478,10 @@ static int part_absent(void)
     return 0;
 }
 
-/* Ranks of host 0 outlive their launcher's signal, to say what they have seen. */
-static void outlive_the_launcher(void)
+/* Ranks of a host outlive their launcher's signal, to say what they have seen. */
+static void outlive_the_launcher(int node)
 {
-    if (own_rank() < 2)
+    if (own_rank() / 2 == node)
         signal(SIGTERM, SIG_IGN);
 }
 
@@ -446,7 +494,7 @@ static int part_fails_there(void)
         dprintf(TT_MARK_FD, "up\n");
         return 7;
     }
-    outlive_the_launcher();
+    outlive_the_launcher(0);
     if (init() != TUTTI_E_PEER)
         return 3;
     say(began_ms);
@@ -460,7 +508,7 @@ static int part_lost(void)
     int64_t      began_ms;
     tutti_status st;
 
-    outlive_the_launcher();
+    outlive_the_launcher(0);
     if (init() != TUTTI_OK)
         return 3;
     began_ms = now_ms();
@@ -469,6 +517,27 @@ static int part_lost(void)
         raise(SIGKILL);
     while (st == TUTTI_OK)
         st = tutti_all_reduce(TUTTI_SPAN(x, 4), TUTTI_SUM, NULL);
+    say(began_ms);
+    return 1;
+}
+
+static int part_orphaned(void)
+{
+    const int     who = atoi(getenv("TT_WHO"));
+    const int64_t began_ms = now_ms();
+    float         x[4] = { 0 };
+    tutti_status  st;
+
+    outlive_the_launcher(1 - who / 2);
+    if (init() != TUTTI_OK)
+        return 3;
+    st = tutti_barrier(NULL);
+    if (own_rank() == who)
+        kill(getppid(), SIGKILL);
+    while (st == TUTTI_OK)
+        st = tutti_all_reduce(TUTTI_SPAN(x, 4), TUTTI_SUM, NULL);
+    while (strstr(tutti_last_error(), "the launcher (") == NULL && now_ms() - began_ms < TIMEOUT_MS / 2)
+        (void)tutti_barrier(NULL);
     say(began_ms);
     return 1;
 }
@@ -571,9 +640,9 @@ static tutti_status come_by_init(tutti_group **world_out)
     return init();
 }
 
-static int play_host_1(char *part, const char *port)
+static int play_host(const char *node, char *part, const char *port)
 {
-    tutti_launch_options o = host_options(1, atoi(port));
+    tutti_launch_options o = host_options(atoi(node), atoi(port));
     char                *argv[] = { self, part, NULL };
     int                  code = 99;
 
@@ -593,6 +662,8 @@ static int play(const char *part)
         return part_lost();
     if (strcmp(part, "held") == 0)
         return part_held();
+    if (strcmp(part, "orphaned") == 0)
+        return part_orphaned();
     return play_replaced(strcmp(part, "left") == 0 ? come_by_join : come_by_init);
 }
 
@@ -604,13 +675,15 @@ int main(int argc, char **argv)
         cmocka_unit_test(a_late_host_is_told),
         cmocka_unit_test(a_rank_that_is_about_to_be_gone_goes_first),
         cmocka_unit_test(the_cause_is_named_on_other_hosts),
+        cmocka_unit_test(a_launcher_that_is_killed_is_named),
+        cmocka_unit_test(the_one_that_serves_the_store_is_named),
         cmocka_unit_test(a_survivor_that_fails_is_the_jobs_failure),
         cmocka_unit_test(a_stopped_rank_is_not_waited_for_in_silence),
         cmocka_unit_test(a_replacement_is_told_what_is),
     };
 
     if (argc > 3)
-        return play_host_1(argv[2], argv[3]);
+        return play_host(argv[1], argv[2], argv[3]);
     if (argc > 1)
         return play(argv[1]);
     setenv("OMP_NUM_THREADS", "1", 1);

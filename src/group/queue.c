@@ -85,10 +85,11 @@ static void settle(tutti_group *group)
 
 /* ---- finished groups ---- */
 
+/* What it was for may have become known meanwhile. */
 tutti_status tti_queue_refuse(const tutti_group *group)
 {
-    return tti_fail(group->finished, "group '%s' is finished since %s: %s", group->name,
-                    group->finished_by, group->finished_words);
+    return tti_group_blame(group, tti_fail(group->finished, "group '%s' is finished since %s: %s", group->name,
+                                           group->finished_by, group->finished_words));
 }
 
 void tti_queue_finish(tutti_group *group, const char *by, tutti_status st, const char *words)

@@ -341,10 +341,19 @@ static void serve_ready(tti_engine *engine)
         serve_conn(engine, conn);
 }
 
+void tti_engine_tell_dropped(tti_engine *engine, void (*dropped)(void *context, const void *key, size_t bytes), void *context)
+{
+    engine->dropped = dropped;
+    engine->context = context;
+}
+
 void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn)
 {
-    bool has_more;
+    const tti_slice *key = conn->wait.active ? &conn->wait.keys[conn->wait.at] : NULL;
+    bool             has_more;
 
+    if (key != NULL && engine->dropped != NULL)
+        engine->dropped(engine->context, key->data, key->size);
     tti_engine_wait_end(engine, conn);
     has_more = tti_engine_carry_out(engine, conn);
     queue_remove(&engine->ready, conn, QUEUE_READY);

@@ -60,6 +60,9 @@ bool tti_engine_relieve(tti_engine *engine, int64_t now_ns, size_t unproven_max)
 void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *data, size_t bytes);
 /** The connection is closed; conn is gone, and its will is done, which others may have waited for. */
 void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn);
+/** Have dropped() called for each connection that is dropped while it waits for a key, with the one that it misses first. It
+ * must not call the engine. */
+void tti_engine_tell_dropped(tti_engine *engine, void (*dropped)(void *context, const void *key, size_t bytes), void *context);
 /** It is now: closes those whose hello took too long. */
 void tti_engine_tick(tti_engine *engine, int64_t now_ns);
 /** When the next tick is due; TTI_FOREVER: none. */

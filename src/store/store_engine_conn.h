@@ -87,6 +87,8 @@ struct tti_engine {
     uint64_t          n_unsaid;     /* of them since the last warning */
     tti_engine_counts counts;
     bool              has_warned; /* of a client that does not agree on TLS */
+    void (*dropped)(void *context, const void *key, size_t bytes); /* NULL: nobody is told */
+    void             *context; /* of that */
 };
 
 void tti_engine_conn_ready(tti_engine *engine, tti_engine_conn *conn);

@@ -166,6 +166,31 @@ static void waits_end_when_the_last_key_comes(void **state)
     tti_engine_drop(engine, c);
 }
 
+static void note_key(void *context, const void *key, size_t bytes)
+{
+    snprintf(context, 16, "%.*s", (int)bytes, (const char *)key);
+}
+
+/* Who is dropped in a wait is told of, with what it misses; who has been answered, or has stopped waiting, is not. */
+static void a_waiter_that_is_dropped_is_missed(void **state)
+{
+    tti_engine_conn *a = join(), *b = join(), *c = join();
+    char             key[16] = "";
+
+    (void)state;
+    tti_engine_tell_dropped(engine, note_key, key);
+    ask(a, TTI_STORE_GET, 1, "x", NULL);
+    ask(b, TTI_STORE_GET, 2, "y", NULL);
+    ask(b, TTI_STORE_CANCEL, 2, NULL, NULL);
+    ask(c, TTI_STORE_SET, 3, "z", "");
+    tti_engine_drop(engine, b);
+    tti_engine_drop(engine, c);
+    assert_string_equal(key, "");
+    tti_engine_drop(engine, a);
+    assert_string_equal(key, "x");
+    tti_engine_tell_dropped(engine, NULL, NULL);
+}
+
 static void waiters_leave_lists_in_any_order(void **state)
 {
     static const int orders[4][3] = { { 0, 1, 2 }, { 2, 1, 0 }, { 1, 0, 2 }, { 1, 2, 0 } };
@@ -901,6 +926,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(waits_end_when_the_last_key_comes, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_waiter_that_is_dropped_is_missed, setup, teardown),
         cmocka_unit_test_setup_teardown(waiters_leave_lists_in_any_order, setup, teardown),
         cmocka_unit_test_setup_teardown(a_push_ends_the_oldest_pop, setup, teardown),
         cmocka_unit_test_setup_teardown(nothing_is_handed_to_a_closing_connection, setup, teardown),

@@ -43,6 +43,9 @@ struct tutti_store_server {
     tti_engine *engine;
     tti_thread  thread;
     tti_port_server *on_port; /* where another port stands in for the machine: it does all, and nothing above is in use but at */
+    tti_mutex   missed_lock; /* guards the two that follow; held during a call of missed() */
+    void (*missed)(void *context, const void *key, size_t bytes);
+    void       *missed_context;
     uint32_t    age;                   /* of the process whose thread it is (base/fork.h) */
     char        read_room[READ_BYTES]; /* of whichever connection reads just now */
 };
@@ -444,6 +447,29 @@ static void close_loop(tutti_store_server *server)
     uv_loop_close(&server->loop);
 }
 
+/* A client that waited is gone, on the server's thread. Keys of users come with a '/' in front (tcp_store.c). */
+static void on_dropped(void *context, const void *key, size_t bytes)
+{
+    tutti_store_server *server = context;
+    const char         *text = key;
+
+    if (bytes == 0 || text[0] != '/')
+        return;
+    tti_lock(&server->missed_lock);
+    if (server->missed != NULL)
+        server->missed(server->missed_context, text + 1, bytes - 1);
+    tti_unlock(&server->missed_lock);
+}
+
+void tti_store_server_tell_missed(tutti_store_server *server, void (*missed)(void *context, const void *key, size_t bytes),
+                                  void *context)
+{
+    tti_lock(&server->missed_lock);
+    server->missed = missed;
+    server->missed_context = context;
+    tti_unlock(&server->missed_lock);
+}
+
 static tutti_status start(tti_listen *at, const tti_secret *secret, const tti_engine_limits *limits,
                           tutti_store_server **server_out)
 {
@@ -460,9 +486,12 @@ static tutti_status start(tti_listen *at, const tti_secret *secret, const tti_en
         free(server);
         return tti_fail(TUTTI_E_NOMEM, "cannot start a store server: %s", uv_strerror(err));
     }
+    tti_mutex_init(&server->missed_lock);
     st = tti_engine_create(tti_port_system(), secret, limits, &server->engine);
-    if (st == TUTTI_OK)
+    if (st == TUTTI_OK) {
+        tti_engine_tell_dropped(server->engine, on_dropped, server);
         st = open_handles(server);
+    }
     if (st == TUTTI_OK)
         st = watch_listeners(server, at);
     if (st == TUTTI_OK)
@@ -470,6 +499,7 @@ static tutti_status start(tti_listen *at, const tti_secret *secret, const tti_en
     if (st != TUTTI_OK) {
         close_loop(server);
         tti_engine_destroy(server->engine);
+        tti_mutex_release(&server->missed_lock);
         free(server);
         return st;
     }
@@ -490,9 +520,11 @@ static tutti_status start_on(tti_port *port, const tti_listen *at, const tti_sec
         return tti_fail(TUTTI_E_NOMEM, "no memory for a store server");
     }
     server->age = tti_fork_age();
+    tti_mutex_init(&server->missed_lock);
     server->at = *at;
     st = tti_port_server_start(port, at, secret, limits, &server->on_port);
     if (st != TUTTI_OK) {
+        tti_mutex_release(&server->missed_lock);
         free(server);
         return st;
     }
@@ -577,6 +609,7 @@ void tutti_store_server_stop(tutti_store_server *server)
         return; /* in a child of fork() its thread is not there */
     if (server->on_port != NULL) {
         tti_port_server_stop(server->on_port);
+        tti_mutex_release(&server->missed_lock);
         free(server);
         return;
     }
@@ -585,5 +618,6 @@ void tutti_store_server_stop(tutti_store_server *server)
     uv_loop_close(&server->loop);
     log_counts(server);
     tti_engine_destroy(server->engine);
+    tti_mutex_release(&server->missed_lock);
     free(server);
 }

@@ -18,6 +18,13 @@ tutti_status tti_store_server_start_at(const tutti_store_server_options *options
                                        const tti_engine_limits *limits,
                                        tutti_store_server     **server_out);
 
+/** Have missed() called, on the server's thread, for each connection that ends while it waits for a key of a user: so a client that is
+ * waiting for one that nobody will set, and stops waiting before it leaves, is missed when it could not. NULL: nobody is
+ * told any more, and when that has returned no call is under way. missed() must not call the server. A server on a port
+ * that stands in for the machine tells nobody. */
+void tti_store_server_tell_missed(tutti_store_server *server, void (*missed)(void *context, const void *key, size_t bytes),
+                                  void *context);
+
 /** Where it listens. */
 const tti_listen *tti_store_server_at(const tutti_store_server *server);
 
