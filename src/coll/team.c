@@ -141,7 +141,6 @@ static tutti_status look_behind(const reader *r, int rank)
     return TUTTI_OK;
 }
 
-<<<<<<< ours
 /* Who is known to be gone: rank, which is awaited, or one behind it. */
 static tutti_status look_for_the_gone(const reader *r, int rank)
 {
@@ -154,11 +153,8 @@ static tutti_status look_for_the_gone(const reader *r, int rank)
                     words);
 }
 
-/* The group that this one is made in has failed: whoever was told so there does not come here. */
-=======
 /* The group that this one is made in has failed: whoever was told so there does not come here. Calls that differ finish it only
  * for those that go on calling it. */
->>>>>>> theirs
 static tutti_status look_within(const tti_team *team)
 {
     tti_words          words = { .used = 0 };
