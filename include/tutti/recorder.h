@@ -425,7 +425,8 @@ TUTTI_API tutti_status tutti_recorder_save(const tutti_recorder *recorder, const
 
 /* ---- the own process ------------------------------------------------------------------------------------------- */
 
-/** Write the recorder of this process as JSON, mode 0600; with path NULL also as it is, with ".rec" behind the name.
+/** Write the recorder of this process as JSON, mode 0600; with path NULL also as it is, with ".rec" behind the name: if
+ * that one cannot be written, a line of the log says so, and the JSON counts.
  *
  * The latter happens when an operation runs out of time or loses a peer, if TUTTI_TRACE_FILE is set: the error says
  * where. With TUTTI_TRACE_SIGNAL a signal makes the process save it as it is, to TUTTI_TRACE_FILE, rank, ".rec", whatever

@@ -117,7 +117,9 @@ tutti_status tti_recorder_dump_of(const tutti_recorder *recorder, char *path_out
     if (!tti_trace_path(rank, "", path_out, bytes) || !tti_trace_path(rank, ".rec", as_it_is, sizeof as_it_is))
         return tti_fail(TUTTI_E_ARG, "there is no name for a dump of the recorder\n  next: set TUTTI_TRACE_FILE");
     st = dump_to(recorder, path_out);
-    return st == TUTTI_OK ? tutti_recorder_save(recorder, as_it_is) : st;
+    if (st == TUTTI_OK && tutti_recorder_save(recorder, as_it_is) != TUTTI_OK)
+        tti_log(TTI_LOG_WARN, "the recorder was dumped as JSON only: %s", tutti_last_error());
+    return st;
 }
 
 /* The own ring, read as others read it. */

@@ -15,7 +15,7 @@ bool tti_trace_path(int rank, const char *suffix, char *path, size_t bytes);
 void tti_dump_begin_anew(void);
 
 /** Write a recorder that was read, of any process, as JSON to its rank's name, and as it is to that name with ".rec" behind
- * it. path_out: the first.
+ * it. path_out: the first. The second is a gift: without it there is a warning, and the dump has not failed.
  * @errors TUTTI_E_ARG (no name), TUTTI_E_IO, TUTTI_E_NOMEM */
 tutti_status tti_recorder_dump_of(const tutti_recorder *recorder, char *path_out, size_t bytes);
 

@@ -16,10 +16,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
+#include <tutti/private.h>
+#include "recorder/dump.h"
 #include "recorder/memory.h"
 #include "recorder/read.h"
 
@@ -855,6 +858,30 @@ static void own_dump(void **state)
     assert_int_equal(tutti_recorder_dump(NULL), TUTTI_E_ARG);
 }
 
+/* Where the second file cannot be written, the first is still named, and nobody dumps it again. */
+static void json_alone_is_a_dump(void **state)
+{
+    char         prefix[64], json[64], as_it_is[64];
+    tutti_status st;
+
+    (void)state;
+    snprintf(prefix, sizeof prefix, "%s/failed-", folder);
+    snprintf(json, sizeof json, "%s/failed-1", folder);
+    snprintf(as_it_is, sizeof as_it_is, "%s/failed-1.rec", folder);
+    assert_int_equal(mkdir(as_it_is, 0700), 0); /* which is no file to write to */
+    setenv("TUTTI_TRACE_FILE", prefix, 1);
+    tti_dump_begin_anew();
+    tti_word_set(&tti_ring_now()->head->dumps, 0);
+    st = tti_recorder_dump_failure(tti_fail(TUTTI_E_TIMEOUT, "it took too long"));
+    assert_int_equal(st, TUTTI_E_TIMEOUT);
+    assert_non_null(strstr(tutti_last_error(), "it took too long\n  recorder: '"));
+    assert_non_null(strstr(tutti_last_error(), json));
+    assert_int_equal(tti_word_get(&tti_ring_now()->head->dumps), 1);
+    unsetenv("TUTTI_TRACE_FILE");
+    assert_int_equal(unlink(json), 0);
+    assert_int_equal(rmdir(as_it_is), 0);
+}
+
 static int begin_ring(void **state)
 {
     (void)state;
@@ -872,7 +899,7 @@ int main(void)
         cmocka_unit_test(lists_are_closed_up), cmocka_unit_test(ranges_add_up),
         cmocka_unit_test(json_has_the_known_form), cmocka_unit_test(damage_is_found_or_harmless),
         cmocka_unit_test(fork_forgets), cmocka_unit_test(files_have_their_time), cmocka_unit_test(older_files_are_read),
-        cmocka_unit_test(own_dump), cmocka_unit_test(names_run_out),
+        cmocka_unit_test(own_dump), cmocka_unit_test(json_alone_is_a_dump), cmocka_unit_test(names_run_out),
     };
     int failed;
 
