@@ -14,8 +14,8 @@
  *             where another piece is still missing, asked for after the ending was known, and more is to follow
  * True    Of the last pieces all members see the same in the end: either all are there, and all go on, or one is missing, and
  *         nobody does. So nobody gives up for one that ended after it had left its own: others may be through.
- *         A process that ends by itself, or nobody knows how, may have done so because it had given up: then its words are on the board, and go before
- *         what its launcher says of it. One that a signal ended is a cause.
+ *         A process that ends by itself, or nobody knows how, may have done so because it had given up: then its words are on
+ *         the board, and go before what its launcher says of it. One that a signal ended is a cause.
  * Fails   A board that does not answer says nothing against anybody. Of more endings than ENDED_MAX the store tells nothing. */
 #include "transport/vigil.h"
 
@@ -50,15 +50,22 @@ static int64_t patience(const tti_vigil *vigil)
     return tti_board_patience(vigil->board, vigil->port, vigil->deadline_ns);
 }
 
-static bool is_missing(const tti_vigil *vigil, int rank)
+/* Whether the piece of rank is on the board. */
+static tutti_status look_for_piece(const tti_vigil *vigil, int rank, bool *there_out)
 {
     const tti_board *board = vigil->board;
     const tti_roll   roll = { .what = vigil->what };
     char             key[TTI_BOARD_KEY_BYTES];
-    bool             there = true;
 
     tti_roll_key(&roll, rank, key);
-    return board->has(board->context, key, patience(vigil), &there) == TUTTI_OK && !there;
+    return board->has(board->context, key, patience(vigil), there_out);
+}
+
+static bool is_missing(const tti_vigil *vigil, int rank)
+{
+    bool there = true;
+
+    return look_for_piece(vigil, rank, &there) == TUTTI_OK && !there;
 }
 
 static bool is_member(const tti_vigil *vigil, const tti_ending *ending)
@@ -69,19 +76,23 @@ static bool is_member(const tti_vigil *vigil, const tti_ending *ending)
 /* Where endings come from: number i, from 0. False: there is none yet. */
 typedef bool ending_reader(const void *source, uint32_t i, tti_ending *out);
 
-/* Whether one of them leaves us waiting for ever. Those that were not looked at yet ask the board, once each. */
+/* Whether one of them leaves us waiting for ever. For each that was not looked at yet the board is asked, once; one that does
+ * not answer says nothing, and is asked again at the next look. */
 static bool find_loss(const tti_vigil *vigil, tti_endings *seen, ending_reader *read, const void *source, int awaited,
                       tti_ending *loss_out)
 {
     tti_ending ending;
+    bool       there = true;
 
     while (seen->ended == 0 && read(source, seen->n, &ending)) {
+        const bool is_of_ours = is_member(vigil, &ending);
+
+        if (is_of_ours && look_for_piece(vigil, ending.rank, &there) != TUTTI_OK)
+            break;
         seen->n++;
-        if (!is_member(vigil, &ending))
-            continue;
-        if (is_missing(vigil, ending.rank))
+        if (is_of_ours && !there)
             seen->ended = seen->n;
-        else if (seen->came == 0)
+        else if (is_of_ours && seen->came == 0)
             seen->came = seen->n;
     }
     if (seen->ended == 0 && seen->came != 0 && !vigil->is_last && is_missing(vigil, awaited))
@@ -177,6 +188,8 @@ tutti_status tti_vigil_look(tti_vigil *vigil, int rank)
     return st == TUTTI_OK ? look_for_trouble(vigil, rank) : st;
 }
 
+/* Did the board's host end because of that, before this rank had heard why? Or has that one, too, lost the board, and failed a
+ * little sooner? Both are said. */
 tutti_status tti_vigil_name_the_ended(const tti_vigil *vigil, int n_come, tutti_status st)
 {
     const tti_bulletin *bulletin = heeded(vigil);
@@ -185,6 +198,6 @@ tutti_status tti_vigil_name_the_ended(const tti_vigil *vigil, int n_come, tutti_
 
     for (i = 0; bulletin != NULL && tti_bulletin_read(bulletin, i, &ending); i++)
         if (ending.rank >= n_come && is_member(vigil, &ending))
-            return tti_bulletin_fail(bulletin, &ending, vigil->rank, vigil->n_ranks);
+            return tti_bulletin_fail_besides(bulletin, &ending, vigil->rank, vigil->n_ranks);
     return st;
 }

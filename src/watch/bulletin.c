@@ -9,7 +9,7 @@
  * True    Only the launcher writes. An ending is whole before `n` counts it (release), and never changes then; a reader that has
  *         seen the number (acquire) may copy it as it is. `first` is stored after the ending that it names, and `left` before
  *         `n`, so that who sees the last ending sees that it is the last.
- * Limits  ROOM_MAX endings; more are counted, but not told. */
+ * Limits  ROOM_MAX endings; more are counted, each rank once, but not told. */
 #include "watch/bulletin.h"
 
 #include <errno.h>
@@ -31,7 +31,7 @@
 #define MAGIC UINT32_C(0x6c6c7562) /* "bull" */
 #define NAME  "tutti-launcher"
 
-enum { VERSION = 1, ROOM_MAX = 8192 };
+enum { VERSION = 1, ROOM_MAX = 8192, CAUSE_TEXT_MAX = TTI_ENDING_TEXT_MAX + 80, OWN_TEXT_MAX = 512 };
 
 typedef struct page {
     uint32_t         magic;
@@ -48,8 +48,10 @@ typedef struct page {
 _Static_assert(offsetof(page, endings) == 32, "the page crosses processes");
 
 struct tti_bulletin {
-    page  *page;
-    size_t bytes;
+    page    *page;
+    size_t   bytes;
+    uint8_t *ended; /* [n_ranks] a launcher's: those that `left` does not count any more */
+    int32_t  n_ranks;
 };
 
 static size_t bytes_of(uint32_t room)
@@ -97,8 +99,10 @@ static tti_bulletin *bulletin_of(void *at, size_t bytes)
 
 void tti_bulletin_close(tti_bulletin *bulletin)
 {
-    if (bulletin != NULL)
-        munmap(bulletin->page, bulletin->bytes);
+    if (bulletin == NULL)
+        return;
+    munmap(bulletin->page, bulletin->bytes);
+    free(bulletin->ended);
     free(bulletin);
 }
 
@@ -179,7 +183,7 @@ bool tti_bulletin_find(const tti_bulletin *bulletin, int rank, tti_ending *out)
     uint32_t   i;
 
     for (i = 0; tti_bulletin_read(bulletin, i, &ending); i++)
-        if (ending.rank == rank && ending.local >= 0) {
+        if (rank >= 0 && ending.rank == rank) {
             *out = ending;
             return true;
         }
@@ -193,21 +197,43 @@ bool tti_bulletin_first(const tti_bulletin *bulletin, tti_ending *out)
     return first != 0 && tti_bulletin_read(bulletin, first - 1, out);
 }
 
-tutti_status tti_bulletin_fail(const tti_bulletin *bulletin, const tti_ending *ending, int rank, int n_ranks)
+/* Why nobody need wait for the one that has ended so, and what to do. */
+static void explain(const tti_bulletin *bulletin, const tti_ending *ending, char out[CAUSE_TEXT_MAX], const char **next_out)
 {
     char       words[TTI_ENDING_TEXT_MAX];
     tti_ending first;
 
-    if ((ending->flags & TTI_ENDING_ASKED) != 0 && tti_bulletin_first(bulletin, &first))
-        return tti_fail(TUTTI_E_PEER,
-                        "rank %d waits for the world of %d, which cannot be made: %s; because of that its launcher ended rank %d "
-                        "before it joined\n"
-                        "  next: see what the first of them wrote",
-                        rank, n_ranks, tti_ending_words(&first, words), ending->rank);
+    if ((ending->flags & TTI_ENDING_ASKED) != 0 && tti_bulletin_first(bulletin, &first)) {
+        snprintf(out, CAUSE_TEXT_MAX, "%s; because of that its launcher ended rank %d before it joined",
+                 tti_ending_words(&first, words), ending->rank);
+        *next_out = "see what the first of them wrote";
+    } else {
+        snprintf(out, CAUSE_TEXT_MAX, "%s before it joined, as its launcher reports", tti_ending_words(ending, words));
+        *next_out = "see what that rank wrote; every rank has to call tutti_init_process_group()";
+    }
+}
+
+tutti_status tti_bulletin_fail(const tti_bulletin *bulletin, const tti_ending *ending, int rank, int n_ranks)
+{
+    char        cause[CAUSE_TEXT_MAX];
+    const char *next;
+
+    explain(bulletin, ending, cause, &next);
+    return tti_fail(TUTTI_E_PEER, "rank %d waits for the world of %d, which cannot be made: %s\n  next: %s", rank, n_ranks, cause,
+                    next);
+}
+
+tutti_status tti_bulletin_fail_besides(const tti_bulletin *bulletin, const tti_ending *ending, int rank, int n_ranks)
+{
+    char        own[OWN_TEXT_MAX], cause[CAUSE_TEXT_MAX];
+    const char *next;
+
+    snprintf(own, sizeof own, "%.*s", (int)strcspn(tutti_last_error(), "\n"), tutti_last_error());
+    explain(bulletin, ending, cause, &next);
     return tti_fail(TUTTI_E_PEER,
-                    "rank %d waits for the world of %d, which cannot be made: %s before it joined, as its launcher reports\n"
-                    "  next: see what that rank wrote; every rank has to call tutti_init_process_group()",
-                    rank, n_ranks, tti_ending_words(ending, words));
+                    "rank %d waits for the world of %d, which cannot be made: %s; and %s\n"
+                    "  next: see which of the two came first: the one may be why the other happened",
+                    rank, n_ranks, own, cause);
 }
 
 bool tti_bulletin_all_ended(const tti_bulletin *bulletin)
@@ -266,7 +292,12 @@ tutti_status tti_bulletin_make(int n_ranks, int n_processes, tti_bulletin **bull
     atomic_init(&at->left, (uint32_t)n_ranks);
     at->magic = MAGIC;
     bulletin = bulletin_of(at, bytes);
-    if (bulletin == NULL) {
+    if (bulletin != NULL) {
+        bulletin->n_ranks = n_ranks;
+        bulletin->ended = calloc((size_t)n_ranks, sizeof *bulletin->ended);
+    }
+    if (bulletin == NULL || bulletin->ended == NULL) {
+        tti_bulletin_close(bulletin);
         close(fd);
         return tti_fail(TUTTI_E_NOMEM, "no memory for the ends of ranks");
     }
@@ -287,12 +318,19 @@ static uint32_t known_at(const page *p, const tti_ending *ending)
     return 0;
 }
 
+/* Of a rank that had not ended yet: one less is left. Whoever was told of without room comes here again, as unknown. */
+static void count(tti_bulletin *bulletin, int32_t rank)
+{
+    if (rank < 0 || rank >= bulletin->n_ranks || bulletin->ended[rank])
+        return;
+    bulletin->ended[rank] = 1;
+    atomic_fetch_sub_explicit(&bulletin->page->left, 1, memory_order_release);
+}
+
 static uint32_t add(page *p, const tti_ending *ending)
 {
     const uint32_t n = atomic_load_explicit(&p->n, memory_order_relaxed);
 
-    if (ending->rank >= 0 && atomic_load_explicit(&p->left, memory_order_relaxed) > 0)
-        atomic_fetch_sub_explicit(&p->left, 1, memory_order_release);
     if (n == p->room)
         return 0;
     p->endings[n] = *ending;
@@ -305,6 +343,7 @@ void tti_bulletin_post(tti_bulletin *bulletin, const tti_ending *ending)
     page    *p = bulletin->page;
     uint32_t at = known_at(p, ending);
 
+    count(bulletin, ending->rank);
     if (at == 0)
         at = add(p, ending);
     if ((ending->flags & TTI_ENDING_FIRST) != 0 && at != 0 && atomic_load_explicit(&p->first, memory_order_relaxed) == 0)

@@ -66,7 +66,7 @@ const _Atomic uint32_t *tti_bulletin_news(const tti_bulletin *bulletin);
 /** Ending number i, from 0. False: there is none yet. */
 bool tti_bulletin_read(const tti_bulletin *bulletin, uint32_t i, tti_ending *out);
 
-/** Of a rank. False: nothing is known. */
+/** Of a rank; -1, as replacements and launchers have it, is none. False: nothing is known. */
 bool tti_bulletin_find(const tti_bulletin *bulletin, int rank, tti_ending *out);
 
 /** Of a process by its place, replacements included. */
@@ -78,6 +78,11 @@ bool tti_bulletin_first(const tti_bulletin *bulletin, tti_ending *out);
 /** Fail, on rank, whose world of n_ranks cannot be made, as that process has not joined it.
  * @errors TUTTI_E_PEER  always */
 tutti_status tti_bulletin_fail(const tti_bulletin *bulletin, const tti_ending *ending, int rank, int n_ranks);
+
+/** The same after this thread's last failure, which stands beside the ending: the wait is over for both, and which of them
+ * came first is not known here.
+ * @errors TUTTI_E_PEER  always */
+tutti_status tti_bulletin_fail_besides(const tti_bulletin *bulletin, const tti_ending *ending, int rank, int n_ranks);
 
 /** Whether every rank that the job was started with has ended. */
 bool tti_bulletin_all_ended(const tti_bulletin *bulletin);

@@ -76,7 +76,7 @@ static void what_is_put_up_is_read(void **state)
     assert_true(tti_bulletin_find_at(s.rank, 0, 3, &read));
     assert_int_equal(read.rank, -1);
     assert_false(tti_bulletin_find_at(s.rank, 1, 3, &read));
-    assert_false(tti_bulletin_find(s.rank, -1, &read) && read.local < 0);
+    assert_false(tti_bulletin_find(s.rank, -1, &read)); /* which is no rank's number, although it stands there */
     assert_false(tti_bulletin_read(s.rank, 2, &read));
     free_sides(&s);
 }
@@ -125,6 +125,31 @@ static void the_last_rank_is_known(void **state)
     free_sides(&s);
 }
 
+/* A page of one place, for three ranks. With several hosts each ending is put up when it is seen, and once more when it is read. */
+static void without_room_ranks_count_once(void **state)
+{
+    sides      s;
+    tti_ending ending;
+    int        i;
+
+    (void)state;
+    assert_int_equal(tti_bulletin_make(RANKS, 1, &s.launcher, &s.fd), TUTTI_OK);
+    name_fd(s.fd);
+    s.rank = tti_bulletin_open();
+    assert_non_null(s.rank);
+    for (i = 0; i < RANKS; i++) {
+        assert_false(tti_bulletin_all_ended(s.rank));
+        ending = ending_of(i, i, 0);
+        tti_bulletin_post(s.launcher, &ending);
+        assert_int_equal(tti_bulletin_all_ended(s.rank), i == RANKS - 1);
+        tti_bulletin_post(s.launcher, &ending);
+        tti_bulletin_post(s.launcher, &ending);
+    }
+    assert_true(tti_bulletin_all_ended(s.rank));
+    assert_int_equal(atomic_load(tti_bulletin_news(s.rank)), 1);
+    free_sides(&s);
+}
+
 static void assert_said(const char *words)
 {
     if (strstr(tutti_last_error(), words) == NULL)
@@ -148,6 +173,12 @@ static void words_tell_cause_from_consequence(void **state)
     assert_said("rank 1 (host 'n1', pid 101) was ended by signal 9 (Killed) before it joined");
     assert_int_equal(tti_bulletin_fail(s.rank, &two, 0, RANKS), TUTTI_E_PEER);
     assert_said("rank 1 (host 'n1', pid 101) was ended by signal 9 (Killed); because of that its launcher ended rank 2");
+    tti_fail(TUTTI_E_NETWORK, "the store is gone\n  next: look for it");
+    assert_int_equal(tti_bulletin_fail_besides(s.rank, &one, 0, RANKS), TUTTI_E_PEER);
+    assert_said("cannot be made: the store is gone; and rank 1 (host 'n1', pid 101) was ended by signal 9 (Killed) before it joined");
+    tti_fail(TUTTI_E_NETWORK, "the store is gone");
+    assert_int_equal(tti_bulletin_fail_besides(s.rank, &two, 0, RANKS), TUTTI_E_PEER);
+    assert_said("the store is gone; and rank 1 (host 'n1', pid 101) was ended by signal 9 (Killed); because of that");
     free_sides(&s);
 }
 
@@ -198,6 +229,7 @@ int main(void)
         cmocka_unit_test(what_is_put_up_is_read),
         cmocka_unit_test(the_first_reason_stays),
         cmocka_unit_test(the_last_rank_is_known),
+        cmocka_unit_test(without_room_ranks_count_once),
         cmocka_unit_test(words_tell_cause_from_consequence),
         cmocka_unit_test(ranks_cannot_write),
         cmocka_unit_test(others_are_not_taken_for_one),
