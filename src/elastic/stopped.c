@@ -4,7 +4,9 @@
  *
  * Why     The others of a stopped rank time out, or go on without it and end. Then the launcher has nothing to do but to wait
  *         for it, and whoever looks at the terminal sees a job that hangs.
- * How     The kernel's state of a process is in /proc. 'T' is stopped by a signal; 't', by a debugger, is somebody's wish. */
+ * How     The kernel's state of a process is in /proc. 'T' is stopped by a signal; 't', by a debugger, is somebody's wish.
+ * Time    Between two looks as much counts as two looks are apart, at the most: a launcher that was stopped itself, with all of
+ *         its job, wakes to find that much time has passed, in which nobody could run, and may look before they do. */
 #include "elastic/stopped.h"
 
 #include <fcntl.h>
@@ -13,7 +15,8 @@
 #include <unistd.h>
 #include "base/port.h"
 
-#define SAY_NS (10 * TTI_SECOND)
+#define SAY_NS    (10 * TTI_SECOND)
+#define COUNTS_NS (2 * TTI_STOPPED_LOOK_MS * TTI_MS) /* of the time between two looks */
 
 enum { LISTED_MAX = 8 };
 
@@ -64,18 +67,21 @@ static void say(const tti_left *left, int n, int64_t for_ns, int64_t limit_ns)
 
 int64_t tti_stopped_look(tti_stopped *stopped, const tti_left *left, int n, int64_t now_ns, int64_t limit_ns)
 {
-    int i;
+    int64_t passed_ns = 0;
+    int     i;
 
     for (i = 0; i < n; i++)
         if (!is_stopped(left[i].pid)) {
-            *stopped = (tti_stopped){ .since_ns = 0 };
+            *stopped = (tti_stopped){ .looked_ns = 0 };
             return 0;
         }
-    if (stopped->since_ns == 0)
-        *stopped = (tti_stopped){ .since_ns = now_ns, .said_ns = now_ns };
-    if (now_ns - stopped->said_ns >= SAY_NS || (limit_ns > 0 && now_ns - stopped->since_ns >= limit_ns)) {
-        stopped->said_ns = now_ns;
-        say(left, n, now_ns - stopped->since_ns, limit_ns);
+    if (stopped->looked_ns != 0)
+        passed_ns = now_ns - stopped->looked_ns;
+    stopped->looked_ns = now_ns;
+    stopped->for_ns += passed_ns < COUNTS_NS ? passed_ns : COUNTS_NS;
+    if (stopped->for_ns - stopped->said_ns >= SAY_NS || (limit_ns > 0 && stopped->for_ns >= limit_ns)) {
+        stopped->said_ns = stopped->for_ns;
+        say(left, n, stopped->for_ns, limit_ns);
     }
-    return now_ns - stopped->since_ns + 1;
+    return stopped->for_ns + 1;
 }

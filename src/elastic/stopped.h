@@ -10,8 +10,9 @@
 
 /** Zeroed: nobody is stopped. */
 typedef struct tti_stopped {
-    int64_t since_ns; /* when all that are left were first seen so; 0: they are not */
-    int64_t said_ns;  /* when that was said last, or since_ns */
+    int64_t looked_ns; /* when all that are left were last seen so; 0: they were not */
+    int64_t for_ns;    /* for how long they have been, as far as somebody looked */
+    int64_t said_ns;   /* how long that was when it was said last */
 } tti_stopped;
 
 /** A process that has not ended, for the words. */
@@ -25,7 +26,7 @@ enum { TTI_STOPPED_LOOK_MS = 1000 };
 /** Look at those that are left, now and then, once others have ended: every 10 s it is said who is stopped by a signal, if all
  * of them are. A debugger's stop does not count.
  * @param limit_ns  for the words: when they are ended; 0: they are not
- * @return how long they have been stopped, ns; 0: they are not */
+ * @return how long they have been stopped, ns, of which a launcher that did not run itself counts little; 0: they are not */
 int64_t tti_stopped_look(tti_stopped *stopped, const tti_left *left, int n, int64_t now_ns, int64_t limit_ns);
 
 #endif
