@@ -6,30 +6,28 @@
  *         never heard of it, would wait until their time is up; and those on other hosts, who see connections close, cannot
  *         tell the rank that failed from those that were ended because of it.
  * How     The supervisor says what happens. Each ending goes onto the bulletin of this host (watch/bulletin.h) at once.
- *         With several hosts two threads share a handle of the job's store:
+ *         With several hosts two threads share a handle of the job's store, and a list in it (news.c):
  *
- *           speaker    "tutti/launcher/news" += 1 gives n; "tutti/launcher/news/n" = endings, as many as have gathered
- *           listener   reads news/1, news/2, ... as they come, puts up what others tell, and counts up "heard/n"
- *           "here"     how many launchers listen
- *           "life/k"   nobody sets it: the launcher of host k waits for it as long as it is there
+ *           speaker    adds endings, as many as have gathered
+ *           listener   puts up what is added, by other launchers and this one
  *
- *         Before a launcher ends its ranks it tells why, and waits until news of that number was heard by all that are
- *         here, HEARD_NS at the most: so whoever sees one of those ranks vanish can look up the reason.
+ *         Before a launcher ends its ranks it tells why, and waits until that was heard by all that listen, HEARD_NS at the
+ *         most: so whoever sees one of those ranks vanish can look up the reason.
  * Gone    A launcher that is killed tells nobody, and the kernel ends its ranks. But its connections close first, before the
- *         kernel tells them. So on the host of the store the server says at once who waits for "life/k" no more, which an
- *         orderly end stops before; and who loses the store has lost the launcher that serves it. Where ranks of that host had
- *         not ended the launcher is then told of as the first reason, by the name that it gave in its first news.
+ *         kernel tells them. So on the host of the store the server says at once who waits for "life/k" no more, which nobody
+ *         sets, and for which the launcher of host k waits until its orderly end; and who loses the store has lost the launcher
+ *         that serves it. Where ranks of that host had not ended the launcher is then told of as the first reason, by the name
+ *         that it gave in its first news.
  * True    Reasons are put up in the order of news, so that all hosts take the same one for the first; a reason of this
  *         host's that could not be told is put up here, when that is known. A launcher that is gone is put up at once where it is
  *         missed: its ranks are about to vanish.
  *         The bulletin has one writer at a time: `lock` is held for each posting. The supervisor's thread never waits for
  *         the store: it takes the lock, which nobody holds for longer than a copy.
- * Fails   No store yet: the speaker goes on trying. A store that was lost does not come back, its launcher has ended: then this
- *         host's ranks are told of this host. Of a launcher that was killed the others wait HEARD_NS in vain, once. */
+ * Fails   No store yet: the speaker goes on trying. One that is slow, as its launcher is stopped: the speaker tells again, until
+ *         this launcher is to end, and the listener waits on. A store that was lost does not come back, its launcher has ended:
+ *         then this host's ranks are told of this host. Of a launcher that was killed the others wait HEARD_NS in vain, once. */
 #include "elastic/herald.h"
 
-#include <inttypes.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +37,14 @@
 #include <tutti/store.h>
 #include "base/port.h"
 #include "base/thread.h"
+#include "elastic/news.h"
 #include "store/store.h"
 #include "store/store_server.h"
 
 #define HEARD_NS   (300 * TTI_MS)
-#define LOOK_NS    (2 * TTI_MS)   /* between looks whether all have heard */
 #define CONNECT_MS 500            /* one try */
-#define ANSWER_NS  (5 * TTI_SECOND)
-#define FOLDER     "tutti/launcher"
+#define ANSWER_NS  (5 * TTI_SECOND) /* one try */
+#define LIFE       "tutti/launcher/life/"
 
 enum { BATCH_MAX = 64, KEY_MAX = 48 };
 
@@ -56,8 +54,9 @@ struct tti_herald {
     int               fd;   /* of the bulletin */
     int               bell; /* -1: one host */
     tti_bulletin     *bulletin;
-    tutti_store      *store; /* the speaker's, who shares it with the listener; NULL until it is found */
+    tti_news          news; /* the speaker's, who shares it with the listener; without a store until that is found */
     tti_thread        speaker, listener, life;
+    bool              listens; /* the speaker's, and after its end the supervisor's: there is a listener */
 
     tti_mutex  lock;    /* guards what follows, and who posts */
     tti_event  changed; /* queue, ending, leaving, deadline_ns */
@@ -211,7 +210,7 @@ static bool put_up_gone(tti_herald *h, int node, tti_ending *gone_out)
 /* On the thread of the store's server, for as long as tti_store_server_tell_missed() says. */
 static void on_missed(void *context, const void *key, size_t bytes)
 {
-    static const char prefix[] = FOLDER "/life/";
+    static const char prefix[] = LIFE;
     const size_t      n = sizeof prefix - 1;
     tti_herald       *h = context;
     char              number[16];
@@ -280,27 +279,10 @@ static bool find_store(tti_herald *h)
     for (;;) {
         const uint32_t seen = tti_event_now(&h->changed);
 
-        st = tutti_tcp_store_open(&o, &h->store);
+        st = tutti_tcp_store_open(&o, &h->news.store);
         if (st == TUTTI_OK || st == TUTTI_E_AUTH || is_late(h))
             return st == TUTTI_OK;
         tti_event_wait(port, &h->changed, seen, tti_now_ns() + CONNECT_MS * TTI_MS / 2);
-    }
-}
-
-/* Wait until all that listen have read news n, but not for long. */
-static void await_hearing(tti_herald *h, int64_t n)
-{
-    const int64_t until = tti_now_ns() + HEARD_NS;
-    char          key[KEY_MAX];
-    int64_t       heard = 0, here = 1;
-
-    snprintf(key, sizeof key, FOLDER "/heard/%" PRId64, n);
-    while (heard < here && tti_now_ns() < until) {
-        if (tti_store_add_until(h->store, key, 0, until, &heard) != TUTTI_OK ||
-            tti_store_add_until(h->store, FOLDER "/here", 0, until, &here) != TUTTI_OK)
-            return;
-        if (heard < here)
-            poll(NULL, 0, (int)(LOOK_NS / TTI_MS));
     }
 }
 
@@ -313,15 +295,22 @@ static bool has_reason(const tti_ending *batch, int n)
     return i < n;
 }
 
-static tutti_status tell_others(tti_herald *h, const tti_ending *batch, int n, int64_t *number_out)
+static void await_hearing(tti_herald *h, const tti_news_item *item)
 {
-    char         key[KEY_MAX];
-    tutti_status st = tti_store_add_until(h->store, FOLDER "/news", 1, soon(), number_out);
+    (void)tti_news_await_hearing(&h->news, item, tti_now_ns() + HEARD_NS);
+}
 
-    if (st != TUTTI_OK)
-        return st;
-    snprintf(key, sizeof key, FOLDER "/news/%" PRId64, *number_out);
-    return tti_store_set_until(h->store, key, batch, (size_t)n * sizeof *batch, soon());
+/* A store that does not answer may do so later: nothing else is to be told meanwhile. */
+static tutti_status tell_others(tti_herald *h, const tti_ending *batch, int n, tti_news_item *item_out)
+{
+    tti_news_item item = { .data = batch, .size = (size_t)n * sizeof *batch };
+    tutti_status  st;
+
+    do
+        st = tti_news_tell(&h->news, &item, soon());
+    while (st == TUTTI_E_TIMEOUT && !is_late(h));
+    *item_out = item;
+    return st;
 }
 
 /* There is nobody to tell: what would have come back from there is put up here. */
@@ -343,76 +332,85 @@ static void live(void *arg)
     tutti_bytes never = { 0 };
     char        key[KEY_MAX];
 
-    snprintf(key, sizeof key, FOLDER "/life/%d", h->config.node);
+    snprintf(key, sizeof key, LIFE "%d", h->config.node);
     tti_store_heed(&h->leaving);
-    if (tti_store_get_until(h->store, key, TTI_FOREVER, &never) == TUTTI_OK)
+    if (tti_store_get_until(h->news.store, key, TTI_FOREVER, &never) == TUTTI_OK)
         tutti_bytes_free(&never);
 }
 
 /* Others know this launcher, and then miss it. The one that serves the store is missed with that. */
 static void begin_living(tti_herald *h)
 {
-    tti_ending card = ending_of(h, -1);
-    int64_t    number;
+    tti_ending    card = ending_of(h, -1);
+    tti_news_item item;
 
     card.flags = TTI_ENDING_LAUNCHER | TTI_ENDING_HERE;
     card.pid = getpid();
-    if (tell_others(h, &card, 1, &number) == TUTTI_OK && h->config.node != 0)
+    if (tell_others(h, &card, 1, &item) == TUTTI_OK && h->config.node != 0)
         (void)tti_thread_start(&h->life, "tutti-life", live, h);
+}
+
+/* Who is counted twice, because an answer was late, is waited for in vain: others lose HEARD_NS, and no news. */
+static bool arrive(tti_herald *h)
+{
+    tutti_status st;
+
+    do
+        st = tti_news_arrive(&h->news, soon());
+    while (st == TUTTI_E_TIMEOUT && !is_late(h));
+    return st == TUTTI_OK;
 }
 
 static void begin_listening(tti_herald *h)
 {
-    int64_t here;
+    const bool arrived = arrive(h);
 
-    if (tti_store_add_until(h->store, FOLDER "/here", 1, soon(), &here) != TUTTI_OK ||
-        tti_thread_start(&h->listener, "tutti-listen", listen_to_others, h) != TUTTI_OK)
+    h->listens = arrived && tti_thread_start(&h->listener, "tutti-listen", listen_to_others, h) == TUTTI_OK;
+    if (!h->listens)
         tti_log(TTI_LOG_WARN, "this host's ranks are not told of ranks that end on others: %s", tutti_last_error());
+    if (arrived && !h->listens)
+        tti_news_leave(&h->news, soon());
     begin_living(h);
 }
 
 /* Those that listen no more are not waited for. Where the store is served they are missed. */
 static void forget_gone(tti_herald *h, const tti_ending *batch, int n)
 {
-    int64_t here;
-    int     i;
+    int i;
 
     for (i = 0; i < n; i++)
         if ((batch[i].flags & TTI_ENDING_LAUNCHER) != 0 && batch[i].node != h->config.node)
-            (void)tti_store_add_until(h->store, FOLDER "/here", -1, soon(), &here);
+            tti_news_leave(&h->news, soon());
 }
 
 static void speak(void *arg)
 {
-    tti_herald *h = arg;
-    tti_ending  batch[BATCH_MAX];
-    int64_t     number = 0, here;
-    bool        found = find_store(h);
-    int         n;
+    tti_herald   *h = arg;
+    tti_ending    batch[BATCH_MAX];
+    tti_news_item item = { .number = 0 };
+    bool          found = find_store(h);
+    int           n;
 
     if (found)
         begin_listening(h);
     while ((n = take_batch(h, batch)) > 0) {
         if (found && !atomic_load(&h->lost))
             forget_gone(h, batch, n);
-        if (!found || atomic_load(&h->lost) || tell_others(h, batch, n, &number) != TUTTI_OK)
+        if (!found || atomic_load(&h->lost) || tell_others(h, batch, n, &item) != TUTTI_OK)
             keep_to_ourselves(h, batch, n);
         else if (has_reason(batch, n))
-            await_hearing(h, number);
+            await_hearing(h, &item);
         if (has_reason(batch, n))
             ring(h);
     }
-    if (!found || atomic_load(&h->lost))
-        return;
-    if (number > 0)
-        await_hearing(h, number);
-    (void)tti_store_add_until(h->store, FOLDER "/here", -1, tti_now_ns() + HEARD_NS, &here);
+    if (found && !atomic_load(&h->lost) && item.number > 0)
+        await_hearing(h, &item);
 }
 
 /* ---- the listener ---- */
 
 /* What another launcher has told, or this one: reasons in the order of news. */
-static void put_up(tti_herald *h, const tutti_bytes *news)
+static void put_up(void *ctx, const tutti_bytes *news)
 {
     tti_ending ending;
     size_t     at;
@@ -422,37 +420,25 @@ static void put_up(tti_herald *h, const tutti_bytes *news)
         if (ending.version != TTI_ENDING_VERSION)
             continue;
         if ((ending.flags & TTI_ENDING_HERE) != 0)
-            note_card(h, &ending);
+            note_card(ctx, &ending);
         else
-            post(h, &ending);
+            post(ctx, &ending);
     }
 }
 
 static void listen_to_others(void *arg)
 {
-    tti_herald  *h = arg;
-    tutti_bytes  news = { 0 };
-    tti_ending   gone;
-    char         key[KEY_MAX];
-    int64_t      n, heard;
-    tutti_status st = TUTTI_OK;
+    tti_herald        *h = arg;
+    tti_ending         gone;
+    const tutti_status st = tti_news_listen(&h->news, &h->leaving, put_up, h);
 
-    tti_store_heed(&h->leaving);
-    for (n = 1; st == TUTTI_OK; n++) {
-        snprintf(key, sizeof key, FOLDER "/news/%" PRId64, n);
-        st = tti_store_get_until(h->store, key, TTI_FOREVER, &news);
-        if (st != TUTTI_OK)
-            break;
-        put_up(h, &news);
-        tutti_bytes_free(&news);
-        snprintf(key, sizeof key, FOLDER "/heard/%" PRId64, n);
-        st = tti_store_add_until(h->store, key, 1, soon(), &heard);
-    }
-    if (st == TUTTI_E_TIMEOUT)
+    if (st == TUTTI_OK)
         return;
     atomic_store(&h->lost, true);
     if (h->config.node != 0)
         (void)put_up_gone(h, 0, &gone);
+    if (st != TUTTI_E_NETWORK) /* which is how a job ends on whoever is not the last */
+        tti_log(TTI_LOG_WARN, "this host's ranks are not told any more of ranks that end on others: %s", tutti_last_error());
 }
 
 /* ---- beginning and ending ---- */
@@ -506,6 +492,9 @@ void tti_herald_finish(tti_herald *h, int64_t deadline_ns)
     atomic_store(&h->leaving, true);
     tti_thread_join(&h->listener); /* which the speaker has started, if anybody */
     tti_thread_join(&h->life);
+    if (h->listens && !atomic_load(&h->lost))
+        tti_news_leave(&h->news, tti_now_ns() + HEARD_NS);
+    h->listens = false;
 }
 
 void tti_herald_end(tti_herald *h)
@@ -515,7 +504,7 @@ void tti_herald_end(tti_herald *h)
     if (h->config.server != NULL)
         tti_store_server_tell_missed(h->config.server, NULL, NULL);
     tti_herald_finish(h, 0);
-    tutti_store_close(h->store);
+    tutti_store_close(h->news.store);
     tti_bulletin_close(h->bulletin);
     if (h->fd >= 0)
         close(h->fd);
