@@ -13,6 +13,8 @@
  *         All have heard n  <=>  heard/n >= arrived - those that had left before n was told. Who leaves hears nothing after
  *         that, so nobody is in both numbers: "left" is asked for before n is told, and "arrived", which only grows, after
  *         "heard/n". Who arrives later has to hear n, too.
+ * Cost    A request for an item that nobody else tells just then; of k launchers that tell at once the last tries k numbers, in
+ *         the time in which all of them have to read k items anyhow.
  * Fails   A store that is slow loses nothing: items are told again, and are heard although nobody could be told so in time. Of a
  *         launcher that was killed, or left between, the others believe that it has not heard. */
 #include "elastic/news.h"
