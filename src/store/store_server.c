@@ -39,6 +39,7 @@ struct tutti_store_server {
     uv_timer_t  later; /* and again, where there was no memory to take it */
     bool        waits[TTI_LISTEN_MAX];
     bool        starved; /* of that, and has said so */
+    size_t      conns_most; /* more connections leave too few descriptors; 0: nothing is known about that */
     tti_listen  at;    /* where it listens; the sockets belong to listeners */
     tti_engine *engine;
     tti_thread  thread;
@@ -251,7 +252,7 @@ static size_t unproven_that_may_stay(void)
 
 /* Descriptors are given out from the lowest one on, so a high one tells that few are left: the rest is for those who belong
  * to the job, and for the program. */
-static bool is_short_of_files(const uv_tcp_t *tcp)
+static bool is_high(const uv_tcp_t *tcp)
 {
     struct rlimit files;
     uv_os_fd_t    fd;
@@ -261,6 +262,19 @@ static bool is_short_of_files(const uv_tcp_t *tcp)
         return false;
     spare = spared(&files);
     return (rlim_t)fd + spare >= files.rlim_cur;
+}
+
+/* A low one tells nothing: it may be one that a stranger who had to go has left behind, while all above are in use. So how many
+ * connections were too many is remembered for as long as there are strangers. */
+static bool is_short_of_files(tutti_store_server *server, const uv_tcp_t *tcp)
+{
+    const size_t n = tti_engine_n_conns(server->engine);
+
+    if (tti_engine_n_half_open(server->engine) < 2) /* the newcomer */
+        server->conns_most = 0;
+    if (is_high(tcp) && (server->conns_most == 0 || n <= server->conns_most))
+        server->conns_most = n - 1;
+    return server->conns_most > 0 && n > server->conns_most;
 }
 
 /* Where there is no secret. */
@@ -313,7 +327,7 @@ static bool take_connection(uv_stream_t *listener)
         close_conn(c);
     else
         set_reading(c, true);
-    if (is_short_of_files(&c->tcp))
+    if (is_short_of_files(server, &c->tcp))
         tti_engine_relieve(server->engine, tti_now_ns(), unproven_that_may_stay());
     flush_all(server);
     return true;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * attack_flood.c - too many connections, from several processes: 10,000. */
+ * attack_flood.c - too many connections, from several processes: 10,000; also where that is far more than the store's process may
+ * have files. */
 #include "attacks.h"
 
 #include <signal.h>
@@ -13,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { SOURCES = 8, EACH = 1250, PATIENCE_MS = 20000, BEGIN_MS = 10000 };
+enum { SOURCES = 8, EACH = 1250, PATIENCE_MS = 20000, BEGIN_MS = 10000, FEW_FILES = 512 };
 enum { LEAST = 300 /* of a flood: a rank has room for 64 */, TRIES = 10 };
 
 /* A process of the flood: it opens all it can, says nothing, and stays. Where one is closed it opens another. It takes no
@@ -121,6 +122,20 @@ static outcome flood_store(const job *j, bool at_length)
     return flood(j, -1, at_length);
 }
 
+/* The process that has the store may open far fewer files than there are connections. */
+static outcome flood_few_files(const job *j, bool at_length)
+{
+    const struct rlimit few = { FEW_FILES, FEW_FILES };
+    struct rlimit       before;
+    outcome             o;
+
+    if (prlimit(j->launcher, RLIMIT_NOFILE, &few, &before) != 0)
+        return skipped("the launcher's limits cannot be set");
+    o = flood(j, -1, at_length);
+    (void)prlimit(j->launcher, RLIMIT_NOFILE, &before, NULL);
+    return o;
+}
+
 static outcome flood_rank(const job *j, bool at_length)
 {
     return flood(j, 0, at_length);
@@ -129,6 +144,8 @@ static outcome flood_rank(const job *j, bool at_length)
 const attack flood_attacks[] = {
     { "half-open at the store", "10,000 connections of 8 processes that say nothing", "a proven client is served",
       flood_store, false },
+    { "half-open, few files", "the same, where the store's process may have 512 files", "a proven client is served",
+      flood_few_files, false },
     { "half-open at a rank", "the same at the port of a rank", "a member gets in", flood_rank, false },
 };
 const size_t n_flood_attacks = sizeof flood_attacks / sizeof flood_attacks[0];
