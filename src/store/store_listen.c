@@ -64,7 +64,7 @@ static tutti_status find_given(const tutti_store_server_options *options, tti_li
 
 static tutti_status open_given(int fd, const tti_secret *secret, tti_listen *listen_at)
 {
-    tutti_status st = tti_secret_suffices(secret, &listen_at->at[0], "serve a store");
+    tutti_status st = tti_secret_suffices_at(secret, &listen_at->at[0], "serve a store");
     int          own;
 
     if (st != TUTTI_OK)
@@ -142,7 +142,7 @@ static tutti_status open_each(const tti_listen *wanted, const tti_secret *secret
     *err_out = 0;
     for (i = 0; i < wanted->n; i++) {
         tti_addr     at = wanted->at[i];
-        tutti_status allowed = tti_secret_suffices(secret, &at, "serve a store");
+        tutti_status allowed = tti_secret_suffices_at(secret, &at, "serve a store");
         int          err;
 
         if (allowed != TUTTI_OK) {

@@ -12,6 +12,17 @@
 #include "store/store_value.h"
 #include "wire/bytes.h"
 #include "wire/hello.h"
+#include "wire/ports.h"
+
+enum { ADDRS_MAX = 16, WHAT_MAX = sizeof((tti_tcp_pool *)NULL)->who + 16 };
+
+static tutti_status suffices(const tti_tcp_pool *pool, const tti_addr *here)
+{
+    char what[WHAT_MAX];
+
+    snprintf(what, sizeof what, "speak to %s", pool->who);
+    return tti_secret_suffices(&pool->secret, here, what);
+}
 
 /* Both ends of a connection are loopback, or neither is. */
 static tutti_status check_secret(const tti_tcp_pool *pool, tti_handle handle)
@@ -24,7 +35,30 @@ static tutti_status check_secret(const tti_tcp_pool *pool, tti_handle handle)
     err = pool->port->ops->local_addr(pool->port, handle, &here);
     if (err != 0)
         return tti_fail_errno(-err, "cannot tell through which address %s is reached", pool->who);
-    return tti_secret_suffices(&pool->secret, &here, "speak to a store");
+    return suffices(pool, &here);
+}
+
+/* From where one would be reached; false: perhaps from loopback, or nobody knows. */
+static bool is_far(tti_port *port, const tti_addr *addr, tti_addr *here_out)
+{
+    return !tti_addr_is_loopback(addr) && port->ops->route != NULL && port->ops->route(port, addr, here_out) == 0 &&
+           !tti_addr_is_loopback(here_out);
+}
+
+tutti_status tti_tcp_may_greet(const tti_tcp_pool *pool)
+{
+    tti_port *port = pool->port;
+    tti_addr  addrs[ADDRS_MAX], here;
+    bool      any = false;
+    int       n = 0, i;
+
+    if (pool->secret.present || tti_listens_any(&any) != TUTTI_OK || any || /* then it is looked for on loopback, too */
+        port->ops->resolve(port, pool->host, pool->tcp_port, addrs, ADDRS_MAX, &n) != TUTTI_OK)
+        return TUTTI_OK;
+    for (i = 0; i < n; i++)
+        if (!is_far(port, &addrs[i], &here))
+            return TUTTI_OK;
+    return n > 0 ? suffices(pool, &here) : TUTTI_OK;
 }
 
 static tutti_status hear_answer(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns);

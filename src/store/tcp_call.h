@@ -21,6 +21,10 @@ enum { TTI_TCP_ANSWER_MS = 10000 /* a live server answers within */ };
 /** The greeting of these connections: the hello, with the pool's secret, and the server's word that it took the proof.
  * @errors as tti_hello_run(); TUTTI_E_NETWORK: it may be tried again, nothing was asked for */
 tutti_status tti_tcp_greet(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns);
+/** Before any connection: whether one may be greeted, for those who would otherwise try until their time is up to reach a server
+ * that they will not speak to. What is not plain yet is seen when there is a connection.
+ * @errors TUTTI_E_AUTH  there is no secret, and every way to the server leads beyond loopback */
+tutti_status tti_tcp_may_greet(const tti_tcp_pool *pool);
 
 /** One call: what is asked, until when, and where the reply goes. */
 typedef struct tti_tcp_call {

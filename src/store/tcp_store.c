@@ -368,7 +368,9 @@ static tutti_status go_online(tcp_store *ts, const tutti_tcp_store_options *opts
     if (st != TUTTI_OK)
         return st;
     name_server(ts);
-    st = tti_tcp_pool_connect(&ts->pool, deadline);
+    st = tti_tcp_may_greet(&ts->pool);
+    if (st == TUTTI_OK)
+        st = tti_tcp_pool_connect(&ts->pool, deadline);
     if (st == TUTTI_OK && opts->wait_for_workers && opts->world_size > 0)
         st = join(ts, opts, deadline);
     return st;

@@ -125,7 +125,7 @@ tutti_status tti_listen_tcp(tti_port *port, const tti_addr *at, int backlog, con
         here.scope = 0;
     }
     if (st == TUTTI_OK)
-        st = tti_secret_suffices(secret, &here, what);
+        st = tti_secret_suffices_at(secret, &here, what);
     if (st != TUTTI_OK)
         return st;
     err = tti_listen_in_range(port, &here, backlog, bound_out, handle_out);

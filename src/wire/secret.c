@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 #include <openssl/crypto.h>
@@ -14,7 +15,7 @@
 #include "wire/own_file.h"
 #include "wire/pad.h"
 
-enum { HEX_DIGITS = 2 * TTI_SECRET_BYTES };
+enum { HEX_DIGITS = 2 * TTI_SECRET_BYTES, WORDS_MAX = 96 };
 
 _Static_assert((int)TTI_PAD_BYTES == (int)TTI_SECRET_BYTES, "the pad is as long as a key");
 
@@ -169,7 +170,6 @@ void tti_secret_reveal(const tti_secret *secret, uint8_t key_out[TTI_SECRET_BYTE
 tutti_status tti_secret_suffices(const tti_secret *secret, const tti_addr *addr, const char *what)
 {
     static atomic_bool warned; /* of the process, as the environment is: one warning, not one a port */
-    char               at[TTI_ADDR_TEXT_MAX];
     bool               wanted = true;
     tutti_status       st;
 
@@ -184,16 +184,23 @@ tutti_status tti_secret_suffices(const tti_secret *secret, const tti_addr *addr,
     st = tti_auth_wanted(&wanted);
     if (st != TUTTI_OK)
         return st;
-    tti_addr_format(addr, at, sizeof at);
     if (wanted)
         return tti_fail(TUTTI_E_AUTH,
-                        "will not %s at %s without a secret: whoever reaches it could join\n"
+                        "will not %s without a secret: whoever reaches it could join\n"
                         "  next: set TUTTI_SECRET_FILE to a file of mode 0600 with 64 hex digits, the "
                         "same on all hosts; or TUTTI_AUTH=none to do without",
-                        what, at);
+                        what);
     if (!atomic_exchange(&warned, true))
-        tti_log(TTI_LOG_WARN, "TUTTI_AUTH is none: whoever reaches %s may join this job", at);
+        tti_log(TTI_LOG_WARN, "TUTTI_AUTH is none: whoever reaches this job's ports may join it; will %s", what);
     return TUTTI_OK;
+}
+
+tutti_status tti_secret_suffices_at(const tti_secret *secret, const tti_addr *addr, const char *what)
+{
+    char words[WORDS_MAX + TTI_ADDR_TEXT_MAX], at[TTI_ADDR_TEXT_MAX];
+
+    snprintf(words, sizeof words, "%.*s at %s", WORDS_MAX - 8, what, tti_addr_format(addr, at, sizeof at));
+    return tti_secret_suffices(secret, addr, words);
 }
 
 tutti_status tti_secret_check_user(const tti_secret *secret, tti_port *port, tti_handle stream, const char *who)

@@ -48,11 +48,13 @@ tutti_status tti_seal_wanted(tti_seal *seal_out);
 
 /** Whether connections at addr may be made and taken with secret. Without one only on loopback, unless
  * TUTTI_AUTH is "none": then it is warned about, once; or both ends show certificates. TLS without certificates needs one
- * anywhere. what is for the words: "serve a store".
+ * anywhere. what is for the words: "speak to store n1:29500".
  *
  * @errors TUTTI_E_AUTH  none, and addr is not loopback, or keys are to be made of it; the text names the variables to set
  *         TUTTI_E_ARG   TUTTI_AUTH is neither "secret" nor "none" */
 tutti_status tti_secret_suffices(const tti_secret *secret, const tti_addr *addr, const char *what);
+/** The same, of what is done there: "serve a store". */
+tutti_status tti_secret_suffices_at(const tti_secret *secret, const tti_addr *addr, const char *what);
 
 /** Whether TUTTI_AUTH does not say "none".
  * @errors TUTTI_E_ARG  it says neither */

@@ -160,19 +160,19 @@ static void beyond_loopback_it_is_needed(void **state)
     (void)state;
     assert_int_equal(tti_addr_parse("127.0.0.1", 80, &near), TUTTI_OK);
     assert_int_equal(tti_addr_parse("192.0.2.1", 80, &far), TUTTI_OK);
-    assert_int_equal(tti_secret_suffices(&secret, &near, "knock"), TUTTI_OK);
-    assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_E_AUTH);
+    assert_int_equal(tti_secret_suffices_at(&secret, &near, "knock"), TUTTI_OK);
+    assert_int_equal(tti_secret_suffices_at(&secret, &far, "knock"), TUTTI_E_AUTH);
     assert_non_null(strstr(tutti_last_error(), "will not knock at 192.0.2.1:80"));
     assert_non_null(strstr(tutti_last_error(), "TUTTI_SECRET_FILE"));
     assert_int_equal(setenv("TUTTI_AUTH", "off", 1), 0);
-    assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_E_ARG);
+    assert_int_equal(tti_secret_suffices_at(&secret, &far, "knock"), TUTTI_E_ARG);
     assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_E_ARG); /* also where it would not matter */
     assert_non_null(strstr(tutti_last_error(), "TUTTI_AUTH is 'off', not 'secret' or 'none'"));
     assert_int_equal(setenv("TUTTI_AUTH", "none", 1), 0);
-    assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_OK);
+    assert_int_equal(tti_secret_suffices_at(&secret, &far, "knock"), TUTTI_OK);
     assert_int_equal(unsetenv("TUTTI_AUTH"), 0);
     secret.present = true;
-    assert_int_equal(tti_secret_suffices(&secret, &far, "knock"), TUTTI_OK);
+    assert_int_equal(tti_secret_suffices_at(&secret, &far, "knock"), TUTTI_OK);
 }
 
 static void what_follows_the_hello_is_read(void **state)
@@ -186,9 +186,9 @@ static void what_follows_the_hello_is_read(void **state)
     setenv("TUTTI_TLS", "1", 1);
     assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_OK);
     assert_int_equal(secret.seal, TTI_SEAL_KEY);
-    assert_int_equal(tti_secret_suffices(&secret, &loopback, "listen"), TUTTI_E_AUTH); /* of what would the key be? */
+    assert_int_equal(tti_secret_suffices_at(&secret, &loopback, "listen"), TUTTI_E_AUTH); /* of what would the key be? */
     secret.present = true;
-    assert_int_equal(tti_secret_suffices(&secret, &loopback, "listen"), TUTTI_OK);
+    assert_int_equal(tti_secret_suffices_at(&secret, &loopback, "listen"), TUTTI_OK);
     setenv("TUTTI_TLS_CERT", "cert", 1);
     assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_E_ARG);
     assert_non_null(strstr(tutti_last_error(), "1 of them is set"));
@@ -196,7 +196,7 @@ static void what_follows_the_hello_is_read(void **state)
     setenv("TUTTI_TLS_CA", "ca", 1);
     assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_OK);
     assert_int_equal(secret.seal, TTI_SEAL_CERT);
-    assert_int_equal(tti_secret_suffices(&secret, &loopback, "listen"), TUTTI_OK);
+    assert_int_equal(tti_secret_suffices_at(&secret, &loopback, "listen"), TUTTI_OK);
     setenv("TUTTI_TLS", "0", 1);
     assert_int_equal(tti_secret_load(NULL, &secret), TUTTI_E_ARG);
     assert_non_null(strstr(tutti_last_error(), "nothing would be encrypted"));
