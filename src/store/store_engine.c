@@ -42,6 +42,8 @@ static tti_engine_limits limits_or_defaults(const tti_engine_limits *given)
         limits.client_keys_max = (size_t)1 << 20;
     if (limits.output_bytes_max == 0)
         limits.output_bytes_max = (size_t)1 << 30;
+    if (limits.strangers_tls_max == 0)
+        limits.strangers_tls_max = 256;
     return limits;
 }
 
@@ -249,6 +251,17 @@ static void open_conn(tti_engine_conn *conn)
     tti_hello_release(&conn->hello);
 }
 
+/* With certificates and no secret a hello proves nothing: what follows costs this process a signature, and memory for whatever
+ * the other end says of itself. So few are in it at once, and
+ * somebody goes as in store_half_open.c. */
+static void bound_handshakes(tti_engine *engine, const tti_engine_conn *newest)
+{
+    if (engine->secret.present || engine->spoken.n <= engine->limits.strangers_tls_max)
+        return;
+    tti_fail(TUTTI_E_AUTH, "it has shown no certificate yet, and %zu others are about to", engine->spoken.n - 1);
+    tti_engine_conn_end(engine, tti_half_open_victim_in(&engine->spoken, &newest->source));
+}
+
 static void serve_hello(tti_engine *engine, tti_engine_conn *conn)
 {
     size_t      bytes = tti_hello_wants(&conn->hello);
@@ -277,6 +290,8 @@ static void serve_hello(tti_engine *engine, tti_engine_conn *conn)
         open_conn(conn);
     else if (tti_engine_tls_begin(conn) != TUTTI_OK)
         tti_engine_conn_end(engine, conn);
+    else
+        bound_handshakes(engine, conn);
 }
 
 /* Go on with TLS as far as what has come allows. */

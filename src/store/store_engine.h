@@ -37,6 +37,7 @@ typedef struct tti_engine_limits {
     size_t  client_bytes_max; /* by which the store grows by requests of one connection (1 GiB) */
     size_t  client_keys_max;  /* the same, keys and queues (1048576) */
     size_t  output_bytes_max; /* of replies that are not sent yet, all connections (1 GiB) */
+    size_t  strangers_tls_max; /* connections in TLS's handshake where nothing was proved before: certificates, no secret (256) */
 } tti_engine_limits;
 
 /** port gives nonces and the key of the map, nothing else. secret is copied; limits may be NULL.

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include "store/store_engine_conn.h"
 #include "store/store_proto.h"
@@ -58,12 +59,13 @@ static tti_engine_conn *come(int64_t now_ns, const char *from)
     return tti_engine_accept(engine, now_ns, from, &at, NULL);
 }
 
-/* A connection whose hello is done. */
-static tti_engine_conn *join(void)
+/* A connection whose hello is done. secret NULL: there is none. */
+static tti_engine_conn *join_with(const tti_secret *secret)
 {
     const tti_hello_config config = { .client = true,
                                       .purpose = TTI_PURPOSE_STORE,
-                                      .rank = TTI_HELLO_NO_RANK };
+                                      .rank = TTI_HELLO_NO_RANK,
+                                      .secret = secret };
     tti_engine_conn       *conn = come(0, "a test");
     tti_hello              hello;
     const void            *data;
@@ -83,6 +85,11 @@ static tti_engine_conn *join(void)
     tti_hello_release(&hello);
     assert_false(tti_engine_closing(conn));
     return conn;
+}
+
+static tti_engine_conn *join(void)
+{
+    return join_with(NULL);
 }
 
 static void send_request(tti_engine_conn *conn, const tti_store_request *request)
@@ -720,6 +727,67 @@ static void floods_from_several_addresses_share(void **state)
         tti_engine_drop(engine, conn);
 }
 
+/* ---- certificates without a secret ---- */
+
+enum { SHAKING = 4 };
+
+static char tls_dir[64];
+
+/* An authority that is a member, too. */
+static int issue(void)
+{
+    char command[512];
+
+    snprintf(tls_dir, sizeof tls_dir, "/tmp/tutti-engine-XXXXXX");
+    if (mkdtemp(tls_dir) == NULL)
+        return -1;
+    snprintf(command, sizeof command,
+             "cd %s && openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout key -out cert -subj /CN=job -days 2 "
+             "2>/dev/null && chmod 600 key", tls_dir);
+    return system(command);
+}
+
+static void show_certificates(bool on)
+{
+    static const char *const names[][2] = { { "TUTTI_TLS_CERT", "cert" }, { "TUTTI_TLS_KEY", "key" }, { "TUTTI_TLS_CA", "cert" } };
+    char                     path[96];
+    size_t                   i;
+
+    for (i = 0; i < sizeof names / sizeof names[0]; i++) {
+        snprintf(path, sizeof path, "%s/%s", tls_dir, names[i][1]);
+        (void)(on ? setenv(names[i][0], path, 1) : unsetenv(names[i][0]));
+        if (!on)
+            (void)unlink(path);
+    }
+    if (!on)
+        (void)rmdir(tls_dir);
+}
+
+/* Whoever has said hello, and shows no certificate after it, is one of few. */
+static void handshakes_that_prove_nothing_are_few(void **state)
+{
+    const tti_secret        secret = { .seal = TTI_SEAL_CERT };
+    const tti_engine_limits limits = { .strangers_tls_max = SHAKING };
+    tti_engine_conn        *conns[SHAKING + 2];
+    int                     i, made = issue();
+
+    (void)state;
+    show_certificates(made == 0);
+    if (made != 0)
+        skip();
+    assert_int_equal(tti_engine_create(tti_port_system(), &secret, &limits, &engine), TUTTI_OK);
+    for (i = 0; i < SHAKING + 2; i++) {
+        conns[i] = join_with(&secret);
+        assert_int_equal(tti_engine_n_unproven(engine), i < SHAKING ? i + 1 : SHAKING);
+    }
+    for (i = 0; i < SHAKING + 2; i++) {
+        assert_int_equal(tti_engine_closing(conns[i]), i < 2); /* the oldest two */
+        tti_engine_drop(engine, conns[i]);
+    }
+    tti_engine_destroy(engine);
+    show_certificates(false);
+}
+
 static int setup_quotas(void **state)
 {
     const tti_engine_limits limits = { .stored_keys_max = 4, .client_keys_max = 3, .client_bytes_max = 100,
@@ -947,6 +1015,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_cannot_be_encrypted_harms_no_other, setup_sealed, teardown),
         cmocka_unit_test_setup_teardown(who_has_said_hello_outlives_the_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(floods_from_several_addresses_share, setup, teardown),
+        cmocka_unit_test(handshakes_that_prove_nothing_are_few),
         cmocka_unit_test_setup_teardown(clients_have_quotas, setup_quotas, teardown),
         cmocka_unit_test_setup_teardown(unread_replies_are_bounded, setup_quotas, teardown),
         cmocka_unit_test_setup_teardown(slow_hellos_and_slow_requests_are_ended, setup_tight,

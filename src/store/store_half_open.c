@@ -125,9 +125,8 @@ static bool has_its_part(const tti_half_open_crowd *crowd, const tti_half_open_s
     return share != NULL && share->n * crowd->shares.count >= crowd->n;
 }
 
-tti_engine_conn *tti_half_open_victim(const tti_engine *engine, const tti_addr_source *source)
+tti_engine_conn *tti_half_open_victim_in(const tti_half_open_crowd *crowd, const tti_addr_source *source)
 {
-    const tti_half_open_crowd *crowd = engine->spoken.n > engine->silent.n ? &engine->spoken : &engine->silent;
     const tti_half_open_share *share = share_of(crowd, source);
     tti_engine_conn           *conn = crowd->first;
 
@@ -136,6 +135,11 @@ tti_engine_conn *tti_half_open_victim(const tti_engine *engine, const tti_addr_s
     while (conn != NULL && !has_its_part(crowd, conn->share)) /* some source has, and then this is its oldest */
         conn = conn->next;
     return conn;
+}
+
+tti_engine_conn *tti_half_open_victim(const tti_engine *engine, const tti_addr_source *source)
+{
+    return tti_half_open_victim_in(engine->spoken.n > engine->silent.n ? &engine->spoken : &engine->silent, source);
 }
 
 void tti_half_open_release(tti_engine *engine)

@@ -19,6 +19,8 @@ void tti_half_open_leave(tti_engine_conn *conn);
 size_t tti_half_open_count(const tti_engine *engine);
 /** Which one is to go, so that another from source can come; NULL: there is none. */
 tti_engine_conn *tti_half_open_victim(const tti_engine *engine, const tti_addr_source *source);
+/** The same in one crowd. */
+tti_engine_conn *tti_half_open_victim_in(const tti_half_open_crowd *crowd, const tti_addr_source *source);
 /** All of it goes; nobody may be left. */
 void tti_half_open_release(tti_engine *engine);
 

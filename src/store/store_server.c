@@ -270,7 +270,7 @@ static bool is_short_of_files(tutti_store_server *server, const uv_tcp_t *tcp)
 {
     const size_t n = tti_engine_n_conns(server->engine);
 
-    if (tti_engine_n_half_open(server->engine) < 2) /* the newcomer */
+    if (tti_engine_n_unproven(server->engine) < 2) /* the newcomer */
         server->conns_most = 0;
     if (is_high(tcp) && (server->conns_most == 0 || n <= server->conns_most))
         server->conns_most = n - 1;
