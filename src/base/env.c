@@ -71,6 +71,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_SILENT_MS", NULL, "after how long a silent rank is given up, ms, as if it were dead; unset: never, what waits for it ends with its own time-out" },
     { "TUTTI_OBJECT_MAX", "268435456", "bytes of the largest object that tutti/object.h sends or takes" },
     { "TUTTI_OBJECTS_MAX", "1073741824", "bytes of all objects of one such call" },
+    { "TUTTI_HELD_MAX", NULL, "bytes that other ranks may have a process hold: messages that nobody has asked for yet, and what they get from windows, on its way; unset: half of the memory that there is" },
     { "TUTTI_TRANSPORT", "auto", "auto: shared memory inside a host, TCP between; tcp: TCP everywhere" },
     { "TUTTI_SOCKET_IFNAME", NULL, "where to listen instead of on the address that routes to the master: addresses, or beginnings of interface names ('eth,ib'); =: whole names ('=eth0'), ^: not these ('^docker,lo')" },
     { "GLOO_SOCKET_IFNAME", NULL, "the same where TUTTI_SOCKET_IFNAME is not set: whole names of interfaces" },

@@ -123,20 +123,31 @@ bool tti_lane_flush(tti_lane *lane, bool *moved, tti_cause *why)
     return true;
 }
 
-static bool no_memory_to_keep(const tti_lane *lane, tti_cause *why)
+/* The kept message becomes so large; NULL: it must not, or there is no memory. */
+static tti_kept *resize_kept(const tti_lane *lane, tti_mailbox *mailbox, tti_kept *kept, size_t room, tti_cause *why)
 {
-    tti_cause_set(why, TUTTI_E_NOMEM, "no memory to keep a message of %llu bytes from rank %d that nobody has asked for",
-                  (unsigned long long)lane->frame.bytes, lane->peer);
-    return false;
+    const size_t more = kept != NULL ? room - kept->room : sizeof *kept + room;
+    tti_kept    *larger;
+    char         what[80];
+
+    snprintf(what, sizeof what, "a message of %llu bytes that nobody has asked for", (unsigned long long)lane->frame.bytes);
+    if (!tti_hold(&mailbox->held, lane->peer, more, what, why))
+        return NULL;
+    larger = realloc(kept, sizeof *kept + room);
+    if (larger == NULL) {
+        tti_let_go(&mailbox->held, more);
+        tti_cause_set(why, TUTTI_E_NOMEM, "no memory to keep %s, from rank %d", what, lane->peer);
+    }
+    return larger;
 }
 
 static bool keep(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
 {
     const size_t room = lane->frame.bytes < KEEP_BYTES ? lane->frame.bytes : KEEP_BYTES;
-    tti_kept    *kept = malloc(sizeof *kept + room);
+    tti_kept    *kept = resize_kept(lane, mailbox, NULL, room, why);
 
     if (kept == NULL)
-        return no_memory_to_keep(lane, why);
+        return false;
     *kept = (tti_kept){ .prev = mailbox->last, .peer = lane->peer, .frame = lane->frame, .room = room };
     if (mailbox->last != NULL)
         mailbox->last->next = kept;
@@ -156,9 +167,9 @@ static bool keep_more(tti_lane *lane, tti_mailbox *mailbox, tti_cause *why)
     if (kept == NULL || kept->have < kept->room || kept->room == lane->frame.bytes)
         return true;
     room = lane->frame.bytes - kept->room > kept->room ? 2 * kept->room : lane->frame.bytes;
-    kept = realloc(kept, sizeof *kept + room);
+    kept = resize_kept(lane, mailbox, kept, room, why);
     if (kept == NULL)
-        return no_memory_to_keep(lane, why);
+        return false;
     kept->room = room;
     *(kept->prev != NULL ? &kept->prev->next : &mailbox->first) = kept;
     *(kept->next != NULL ? &kept->next->prev : &mailbox->last) = kept;

@@ -42,11 +42,29 @@ typedef struct tti_known_group {
     int64_t      doubt_ns; /* when, at the latest */
 } tti_known_group;
 
+/** Memory that other members have this process take: messages that nobody has asked for yet, and answers to gets that have not
+ * gone. held.c. */
+struct tti_held {
+    uint64_t bytes; /* so far */
+    uint64_t most;  /* 0: no bound */
+};
+typedef struct tti_held tti_held;
+
+/** So many bytes more, for a peer, which are for `what` ("a message of 7 bytes that nobody has asked for"). False: that would be too
+ * much, and why says so. */
+bool tti_hold(tti_held *held, int peer, uint64_t bytes, const char *what, tti_cause *why);
+/** They are free again. */
+void tti_let_go(tti_held *held, uint64_t bytes);
+/** What TUTTI_HELD_MAX says, or half of the memory that there is.
+ * @errors TUTTI_E_ARG */
+tutti_status tti_held_begin(tti_held *held);
+
 /** Receives that were posted and messages that were kept, each in order. */
 typedef struct tti_mailbox {
     tti_messenger   *m; /* whose it is */
     tti_request_list posted;
     tti_kept        *first, *last;
+    tti_held         held;
     tti_known_group *groups; /* [n_groups] */
     size_t           n_groups;
     int64_t          last_entered; /* the highest number below TTI_GROUP_ANY_ORDER ever entered; -1: none */

@@ -15,6 +15,7 @@
 #include "transport/meet.h"
 #include "transport/messenger_core.h"
 #include "transport/tcp/tcp_link.h"
+#include "transport/window_core.h"
 
 enum { PEER = 0, HANDLE = 7, STREAM_MAX = 1 << 20, ALL = STREAM_MAX, AHEAD_MAX = 64 << 10 };
 
@@ -348,6 +349,95 @@ static void a_large_message_is_not_copied(void **state)
     check_received(e, LARGE);
     assert_int_equal(w.calls - w.vain, 2);
     assert_true(w.asked_most > sizes[LARGE] - 4096);
+    close_end(e);
+    free(bytes);
+}
+
+/* ---- what a member may have others hold ---------------------------------------------------------------- */
+
+static void says(const end *e, const char *words)
+{
+    if (strstr(e->why.words, words) == NULL)
+        fail_msg("'%s' is not in: %s", words, e->why.words);
+}
+
+static void messages_that_nobody_asks_for_are_bounded(void **state)
+{
+    enum { A_MESSAGE = 8 }; /* of 3000 bytes */
+    uint8_t *bytes = room_of_a_stream();
+    size_t   first = write_message(bytes, A_MESSAGE, sizes[A_MESSAGE]);
+    size_t   both = first + write_message(bytes + first, A_MESSAGE, sizes[A_MESSAGE]);
+    wire     w = wire_of(bytes, both);
+    end     *e = open_end(&w);
+
+    (void)state;
+    e->m.mailbox.held.most = 2 * (sizeof(tti_kept) + sizes[A_MESSAGE]) - 1;
+    assert_false(drain(e));
+    assert_int_equal(e->why.status, TUTTI_E_NOMEM);
+    says(e, "rank 0 would have this process hold too much: a message of 3000 bytes that nobody has asked for, beside");
+    says(e, "TUTTI_HELD_MAX");
+    assert_int_equal(e->m.mailbox.held.bytes, sizeof(tti_kept) + sizes[A_MESSAGE]);
+    post(e, A_MESSAGE);
+    check_received(e, A_MESSAGE);
+    assert_int_equal(e->m.mailbox.held.bytes, 0);
+    close_end(e);
+    free(bytes);
+}
+
+/* It is counted as far as it has come, not as its frame says. */
+static void a_message_that_grows_is_bounded(void **state)
+{
+    enum { LARGE = 9 << 20, MOST = 6 << 20 };
+    uint8_t         *bytes = calloc(1, sizeof(tti_frame) + LARGE);
+    const tti_parcel parcel = parcel_of(1, LARGE, NULL);
+    const tti_frame  frame = tti_frame_of(channel, &parcel);
+    wire             w = wire_of(bytes, sizeof frame + 100);
+    end             *e = open_end(&w);
+
+    (void)state;
+    assert_non_null(bytes);
+    memcpy(bytes, &frame, sizeof frame);
+    e->m.mailbox.held.most = MOST;
+    assert_true(drain(e));
+    w.have = sizeof frame + LARGE;
+    assert_false(drain(e));
+    assert_int_equal(e->why.status, TUTTI_E_NOMEM);
+    says(e, "a message of 9437184 bytes");
+    tti_mailbox_release(&e->m.mailbox);
+    assert_int_equal(e->m.mailbox.held.bytes, 0);
+    close_end(e);
+    free(bytes);
+}
+
+/* A member that asks for what is in a window, again and again, and takes none of it. */
+static void answers_that_nobody_takes_are_bounded(void **state)
+{
+    enum { BYTES = 64, GETS = 3 };
+    static uint8_t  memory[BYTES];
+    tti_window_peer member = { .member = true };
+    tti_window      window = { .group = channel.group, .id = 1, .n_ranks = 1, .data = memory, .bytes = BYTES, .peers = &member };
+    const tti_frame get = { .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION, .size = sizeof get, .plane = TTI_PLANE_WINDOW,
+                            .dtype = TTI_VERB_GET, .group = channel.group, .tag = 1, .reserved = BYTES };
+    uint8_t        *bytes = room_of_a_stream();
+    wire            w = wire_of(bytes, GETS * sizeof get);
+    end            *e = open_end(&w);
+    bool            moved = false;
+    int             i;
+
+    (void)state;
+    for (i = 0; i < GETS; i++)
+        memcpy(bytes + (size_t)i * sizeof get, &get, sizeof get);
+    e->m.windows = &window;
+    e->m.n_ranks = 1;
+    e->m.mailbox.held.most = (GETS - 1) * (sizeof(tti_request) + BYTES);
+    assert_false(drain(e));
+    assert_int_equal(e->why.status, TUTTI_E_NOMEM);
+    says(e, "rank 0 would have this process hold too much: 64 bytes that it gets from a window, beside");
+    assert_int_equal(e->m.mailbox.held.bytes, e->m.mailbox.held.most);
+    assert_true(tti_lane_flush(&e->lane, &moved, &e->why)); /* now it has taken them */
+    assert_int_equal(e->m.mailbox.held.bytes, 0);
+    assert_int_equal(e->m.under_way, 0);
+    e->m.windows = NULL;
     close_end(e);
     free(bytes);
 }
@@ -913,6 +1003,9 @@ int main(void)
         cmocka_unit_test(many_small_messages_cost_few_looks),
         cmocka_unit_test(a_large_message_is_not_copied),
         cmocka_unit_test(a_large_message_is_kept_as_it_comes),
+        cmocka_unit_test(messages_that_nobody_asks_for_are_bounded),
+        cmocka_unit_test(a_message_that_grows_is_bounded),
+        cmocka_unit_test(answers_that_nobody_takes_are_bounded),
         cmocka_unit_test(a_message_is_taken_at_once),
         cmocka_unit_test(a_message_is_taken_in_part),
         cmocka_unit_test(frames_that_are_none_are_refused),

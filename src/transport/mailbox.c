@@ -180,6 +180,7 @@ void tti_kept_free(tti_mailbox *mailbox, tti_kept *kept)
         kept->next->prev = kept->prev;
     else
         mailbox->last = kept->prev;
+    tti_let_go(&mailbox->held, sizeof *kept + kept->room);
     free(kept);
 }
 

@@ -244,7 +244,9 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
     m->own_core = tti_mesh_has_own_cores(mesh);
     tti_mutex_init(&m->lock);
     tti_mutex_favour(&m->lock, m->port);
-    st = take_lanes(m);
+    st = tti_held_begin(&m->mailbox.held);
+    if (st == TUTTI_OK)
+        st = take_lanes(m);
     if (st == TUTTI_OK && tti_mesh_door(mesh) != NULL)
         st = tti_connector_open(m);
     if (st != TUTTI_OK) {

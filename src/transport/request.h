@@ -48,6 +48,7 @@ struct tti_request {
     tti_frame      frame;   /* send: what goes first; receive: what it was matched with */
     size_t         sent;    /* send: bytes of frame and data that have gone */
     void          *copy;    /* send given up half-way: the rest, so that the stream stays whole */
+    struct tti_held *held;  /* an answer to a get: where it is counted */
     void (*on_end)(void *ctx); /* NULL: none */
     void          *on_end_ctx;
     _Atomic int    refs;

@@ -13,6 +13,7 @@
  *         peer. Frames of a group that has failed never come here, they are dropped (lane.c). */
 #include "transport/window_core.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
@@ -64,22 +65,47 @@ static bool check_frame(const tti_window *w, const tti_lane *lane, tti_cause *wh
     }
 }
 
+/* An answer has gone, or never will. */
+static void end_answer(void *arg)
+{
+    const tti_request *request = arg;
+
+    tti_let_go(request->held, sizeof *request + request->parcel.bytes);
+}
+
+/* Memory for an answer, with a copy; NULL: there is none, or it must not be. */
+static tti_request *make_answer(tti_messenger *m, const tti_lane *lane, size_t bytes, tti_cause *why)
+{
+    tti_request *request = NULL;
+    char         what[64];
+
+    snprintf(what, sizeof what, "%zu bytes that it gets from a window", bytes);
+    if (!tti_hold(&m->mailbox.held, lane->peer, sizeof *request + bytes, what, why))
+        return NULL;
+    request = calloc(1, sizeof *request);
+    if (request != NULL && (request->copy = malloc(bytes + 1)) != NULL)
+        return request;
+    free(request);
+    tti_let_go(&m->mailbox.held, sizeof *request + bytes);
+    tti_cause_set(why, TUTTI_E_NOMEM, "no memory for %s, rank %d", what, lane->peer);
+    return NULL;
+}
+
 /* A send of the messenger's own: its data is a copy, and nobody waits for it. */
 static bool answer(tti_messenger *m, tti_lane *lane, const tti_window *w, tti_cause *why)
 {
     const size_t bytes = lane->frame.dtype == TTI_VERB_GET ? lane->frame.reserved : 0;
-    tti_request *request = calloc(1, sizeof *request);
+    tti_request *request = make_answer(m, lane, bytes, why);
 
-    if (request == NULL || (request->copy = malloc(bytes + 1)) == NULL) {
-        free(request);
-        tti_cause_set(why, TUTTI_E_NOMEM, "no memory for %zu bytes that rank %d gets from a window", bytes,
-                      lane->peer);
+    if (request == NULL)
         return false;
-    }
     if (bytes > 0)
         memcpy(request->copy, w->data + lane->frame.word, bytes);
     request->is_send = true;
     request->under_way = &m->under_way;
+    request->held = &m->mailbox.held;
+    request->on_end = end_answer;
+    request->on_end_ctx = request;
     request->channel = (tti_channel){ .group = w->group, .plane = TTI_PLANE_REPLY };
     request->parcel = (tti_parcel){ .peer = lane->peer, .tag = (int)w->id, .bytes = bytes };
     request->frame = (tti_frame){ .magic = TTI_FRAME_MAGIC, .version = TTI_FRAME_VERSION,
