@@ -71,6 +71,7 @@ typedef struct tt_test {
     int     timeout_ms;     /* of the world's operations; 0: half of the limit, so that its words are seen */
     bool    mixed;          /* ranks are on the hosts by turns; else the first ones are on host 0 */
     bool    tls;            /* TUTTI_TLS=1, with a secret: what goes by TCP is encrypted */
+    int     stripes;        /* connections that two ranks have by TCP; 0: nothing is said */
     bool    threads;        /* one more run, as if transports had "threads" */
     int     dies;           /* -1; the rank that must end by a signal or tt_die(), and not otherwise */
     uint32_t also_die;      /* one bit for each further rank, of the first 32, that must */

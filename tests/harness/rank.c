@@ -204,6 +204,10 @@ static void environment(const tt_run *run)
     }
     if (run->test->tls)
         setenv("TUTTI_TLS", "1", 1);
+    if (run->test->stripes > 0) {
+        snprintf(path, sizeof path, "%d", run->test->stripes);
+        setenv("TUTTI_TCP_STRIPES", path, 1);
+    }
 }
 
 void tt_rank_main(const tt_run *run, int rank)

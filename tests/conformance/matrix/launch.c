@@ -237,7 +237,7 @@ static int judge(int world, tt_tally tallies[TT_OPS_MAX])
     return k;
 }
 
-static int start(const tt_cell *cell, int timeout_s, bool tls)
+static int start(const tt_cell *cell, int timeout_s, tt_wires wires)
 {
     const int   transport = cell->at[TT_AXIS_TRANSPORT];
     const bool  threads = cell->at[TT_AXIS_MODE] == TT_THREADS;
@@ -251,7 +251,8 @@ static int start(const tt_cell *cell, int timeout_s, bool tls)
                            .timeout_ms = timeout_s * 1000,
                            .dies = -1,
                            .hosts = transport == TT_HOSTS ? 2 : 1,
-                           .tls = tls };
+                           .tls = wires.tls,
+                           .stripes = wires.stripes };
 
     snprintf(name, sizeof name, "%d cells, %s", tt_the_board->n_cells,
              tt_value_name(TT_AXIS_MODE, cell->at[TT_AXIS_MODE]));
@@ -276,7 +277,7 @@ static bool everybody_left(int world)
     return true;
 }
 
-bool tt_launch(const tt_cell *cells, int n, int timeout_s, bool tls, tt_tally tallies[TT_OPS_MAX])
+bool tt_launch(const tt_cell *cells, int n, int timeout_s, tt_wires wires, tt_tally tallies[TT_OPS_MAX])
 {
     const int world = tt_members[cells[0].at[TT_AXIS_WORLD]];
     int       done = 0;
@@ -290,7 +291,7 @@ bool tt_launch(const tt_cell *cells, int n, int timeout_s, bool tls, tt_tally ta
         tt_board_clear();
         tt_the_board->n_cells = n - done < TT_CELLS_MAX ? n - done : TT_CELLS_MAX;
         memcpy(tt_the_board->cells, cells + done, (size_t)tt_the_board->n_cells * sizeof *cells);
-        result = start(cells, timeout_s, tls);
+        result = start(cells, timeout_s, wires);
         if (result == TT_SKIPPED) {
             pass_over(cells + done, n - done, tallies);
             return true;

@@ -18,9 +18,15 @@ typedef struct tt_tally {
     long cells, run, passed, failed, skipped;
 } tt_tally;
 
+/** What goes by TCP. */
+typedef struct tt_wires {
+    bool tls;
+    int  stripes; /* connections of two ranks; 0: one */
+} tt_wires;
+
 /** Run cells of one world, transport and mode; adds to the tallies of their operations. A failed cell is
  * printed with the command that runs it again. false: the ranks failed where no cell was to blame, or
  * could not be started. */
-bool tt_launch(const tt_cell *cells, int n, int timeout_s, bool tls, tt_tally tallies[TT_OPS_MAX]);
+bool tt_launch(const tt_cell *cells, int n, int timeout_s, tt_wires wires, tt_tally tallies[TT_OPS_MAX]);
 
 #endif

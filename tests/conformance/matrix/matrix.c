@@ -4,7 +4,7 @@
  *
  * Why     A fault hides where nobody looked: one dtype, in place, three ranks, over TCP.
  * How     --core runs a set of cells that has every pair of values; without it every selected cell is run.
- *         --tls encrypts what goes by TCP.
+ *         --tls encrypts what goes by TCP, --stripes has two ranks have so many connections.
  *         --append FILE keeps the results and leaves out what has passed before; small sizes and small
  *         worlds come first. Data come from the seed, which is printed; a failed cell is printed with the
  *         command that runs it again, on the same data.
@@ -20,7 +20,8 @@
 typedef struct options {
     tt_selection selection;
     bool         narrowed; /* to some values of operations' own axes */
-    bool         core, count_only, tls;
+    bool         core, count_only;
+    tt_wires     wires;
     uint64_t     seed;
     int          timeout_s;
     const char  *append, *report, *commit;
@@ -31,7 +32,7 @@ static int usage(const char *wrong)
     int axis;
 
     fprintf(stderr, "conformance_matrix: %s\n", wrong);
-    fprintf(stderr, "usage: conformance_matrix [--core] [--tls] [--seed N] [--timeout-s N] [--count]\n"
+    fprintf(stderr, "usage: conformance_matrix [--core] [--tls] [--stripes N] [--seed N] [--timeout-s N] [--count]\n"
                     "           [--append FILE --commit WORD] [--report FILE] [--AXIS NAME,NAME...]...\n");
     for (axis = 0; axis < TT_AXES; axis++) {
         int value;
@@ -81,6 +82,12 @@ static bool take_option(options *o, const char *name, const char *value)
         o->timeout_s = (int)n;
         return true;
     }
+    if (strcmp(name, "--stripes") == 0) {
+        if (!number(value, &n) || n < 1 || n > 8)
+            return false;
+        o->wires.stripes = (int)n;
+        return true;
+    }
     if (strcmp(name, "--append") == 0)
         o->append = value;
     else if (strcmp(name, "--report") == 0)
@@ -103,7 +110,7 @@ static const char *parse(options *o, int argc, char **argv)
         if (strcmp(argv[i], "--core") == 0)
             o->core = true;
         else if (strcmp(argv[i], "--tls") == 0)
-            o->tls = true;
+            o->wires.tls = true;
         else if (strcmp(argv[i], "--count") == 0)
             o->count_only = true;
         else if (i + 1 == argc || !take_option(o, argv[i], argv[i + 1]))
@@ -111,8 +118,8 @@ static const char *parse(options *o, int argc, char **argv)
         else
             i++;
     }
-    if (o->append != NULL && o->tls)
-        return "--append is for connections without TLS";
+    if (o->append != NULL && (o->wires.tls || o->wires.stripes != 0))
+        return "--append is for connections as they are when nothing is said";
     if (o->append != NULL && (o->narrowed || o->core))
         return "--append is for all cells of an operation";
     return NULL;
@@ -189,7 +196,7 @@ static bool run_all(const options *o, tt_results *results, const tt_cell *cells,
         m = collect(o, results, cells, n, launch, mine);
         if (m == 0)
             continue;
-        ok = tt_launch(mine, m, o->timeout_s, o->tls, tallies) && ok;
+        ok = tt_launch(mine, m, o->timeout_s, o->wires, tallies) && ok;
         for (op = 0; op < tt_n_ops; op++)
             tt_tally_add(sum, &tallies[op]);
         if (results->path != NULL)
