@@ -3,17 +3,18 @@
 """torch-launch: programs without Python in them, started by torchrun, and on a TCPStore that Python serves.
 
 Checks  torchrun starts two processes of an example, which find each other and compute together, with one
-        warning about the store; and on a store of this program, both sides see each other's keys, the
+        warning about the store; it starts the tutorial's training, whose parameters come out equal; and on a store of this program, both sides see each other's keys, the
         world's secret is in the store and 32 bytes long, and what is counted comes out right.
 Skips   (77) where there is no PyTorch.
 
-usage: torch_launch.py --example FILE --tutti FILE
+usage: torch_launch.py --example FILE --tutti FILE [--mnist FILE --make-digits FILE]
 """
 import argparse
 import os
 import pathlib
 import subprocess
 import sys
+import tempfile
 
 try:
     import torch.distributed as dist
@@ -26,14 +27,30 @@ except ImportError:
 LIMIT = 120
 
 
-def check_torchrun(example):
-    torchrun = pathlib.Path(sys.executable).with_name("torchrun")
-    ran = subprocess.run([torchrun, "--nproc-per-node", "2", "--no-python", example], capture_output=True,
-                         text=True, timeout=LIMIT, check=False)
+def torchrun(*command):
+    program = pathlib.Path(sys.executable).with_name("torchrun")
+    ran = subprocess.run([program, "--nproc-per-node", "2", "--no-python", *command], capture_output=True, text=True, timeout=LIMIT,
+                         check=False)
     assert ran.returncode == 0, ran.stderr
+    return ran
+
+
+def check_torchrun(example):
+    ran = torchrun(example)
     for rank in (0, 1):
         assert f"rank {rank} has data 2" in ran.stdout, ran.stdout + ran.stderr
     assert ran.stderr.count("asks nobody for one") == 1, ran.stderr
+
+
+def check_tutorial(mnist, make_digits):
+    """One epoch of a few digits; what it says is shown."""
+    with tempfile.TemporaryDirectory() as folder:
+        data = pathlib.Path(folder) / "digits"
+        subprocess.run([make_digits, data, "--train", "512", "--test", "128"], check=True, timeout=LIMIT, stdout=subprocess.DEVNULL)
+        ran = torchrun(mnist, "--data", data, "--epochs", "1")
+    print("".join(f"torchrun mnist | {line}\n" for line in (ran.stdout + ran.stderr).splitlines()), end="")
+    assert "parameters are bitwise equal on all ranks (2)" in ran.stdout, ran.stdout + ran.stderr
+    assert "test accuracy" in ran.stdout and ran.stderr.count("asks nobody for one") == 1, ran.stdout + ran.stderr
 
 
 def run_ranks(example, port):
@@ -82,8 +99,12 @@ def main():
     args = argparse.ArgumentParser()
     args.add_argument("--example", required=True)
     args.add_argument("--tutti", required=True)
+    args.add_argument("--mnist")
+    args.add_argument("--make-digits")
     args = args.parse_args()
     check_torchrun(args.example)
+    if args.mnist is not None:
+        check_tutorial(args.mnist, args.make_digits)
     store = dist.TCPStore("127.0.0.1", 0, None, True, wait_for_workers=False)
     check_world(store, args.example)
     check_words(store, args.tutti)
