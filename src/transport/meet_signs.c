@@ -157,7 +157,17 @@ static tutti_status fail_hearing(const tti_mesh *mesh, int from_rank, int64_t go
                     (long long)got, n_fds);
 }
 
-/* Whether a notice is well-formed, and its ranks may be of this host. */
+static bool names_twice(const notice *heard, int at)
+{
+    int i;
+
+    for (i = 0; i < at; i++)
+        if (heard->ranks[i] == heard->ranks[at])
+            return true;
+    return false;
+}
+
+/* Whether a notice is well-formed, and its ranks may be of this host, each once. */
 static bool makes_sense(const tti_mesh *mesh, const notice *heard, int n_fds)
 {
     int i;
@@ -168,7 +178,8 @@ static bool makes_sense(const tti_mesh *mesh, const notice *heard, int n_fds)
         return false;
     for (i = 0; i < heard->n; i++)
         if (heard->ranks[i] < 0 || heard->ranks[i] >= mesh->n_ranks || heard->ranks[i] == mesh->rank ||
-            mesh->members[heard->ranks[i]].heap != NULL || !tti_same_host(mesh, heard->ranks[i], mesh->rank))
+            mesh->members[heard->ranks[i]].heap != NULL || !tti_same_host(mesh, heard->ranks[i], mesh->rank) ||
+            names_twice(heard, i))
             return false;
     return true;
 }
