@@ -428,6 +428,7 @@ void tti_connector_close(tti_connector *c)
 {
     if (c == NULL)
         return;
+    tti_health_leave(tti_mesh_health(c->m->mesh)); /* while there is somebody who connects for it */
     tti_health_set_dialer(tti_mesh_health(c->m->mesh), NULL, NULL);
     tti_lock(&c->m->lock);
     c->m->connects_no_more = true;

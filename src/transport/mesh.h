@@ -65,6 +65,8 @@ tutti_status tti_mesh_registered(tti_mesh *mesh, int rank, const tti_foreign **f
 
 /** How the members are; NULL, which is fine: nobody watches, as all are threads of this process. */
 tti_health *tti_mesh_health(const tti_mesh *mesh);
+/** The world is made: every member has opened its mesh. */
+void tti_mesh_complete(tti_mesh *mesh);
 
 /** Whether a member is known to be gone: its process has ended, or it has left, or it was silent for longer than
  * TUTTI_SILENT_MS allows. Says so with TUTTI_E_PEER, naming rank, host, pid and the cause. TUTTI_OK: nothing is known

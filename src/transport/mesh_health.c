@@ -105,3 +105,8 @@ tutti_status tti_mesh_begin_watch(tti_mesh *mesh)
     free(members);
     return st;
 }
+
+void tti_mesh_complete(tti_mesh *mesh)
+{
+    tti_health_complete(mesh->health);
+}

@@ -132,6 +132,8 @@ static tutti_status native_create(const tutti_backend_config *config, tutti_back
         native_destroy(&nat->base);
         return st;
     }
+    if (nat->owns_mesh && !config->lazy) /* all have met: each has a watch thread */
+        tti_mesh_complete(nat->mesh);
     *backend_out = &nat->base;
     return TUTTI_OK;
 }

@@ -13,7 +13,8 @@
  *           other hosts   what was said there, by whoever could see it. Each host has a stamp, which grows while
  *                         anybody there speaks; it came by others if not directly. If it stands still for three
  *                         heartbeats: MUTE or UNREACHABLE, with a stamp just behind it, so that any later word from
- *                         there ends that
+ *                         there ends that. A host that has never spoken is silent from when the world was made: each
+ *                         member watches by then
  *
  *         A claim on a rank of one's own host is renewed once a heartbeat; elsewhere one that is not renewed is void.
  * True    A page has one writer, its rank's watch thread; this book is that thread's, but for words, since_ns, lost and
@@ -224,6 +225,16 @@ void tti_book_tick(tti_book *book, int64_t now_ns)
                           memory_order_relaxed);
 }
 
+void tti_book_complete(tti_book *book)
+{
+    int r;
+
+    book->is_complete = true;
+    for (r = 0; r < book->n_ranks; r++)
+        if (book->hosts[r] == r && tti_book_stamp_ms(book, r) == 0)
+            book->sights[r].spoke_ns = book->awake_ns;
+}
+
 /* ---- this host ------------------------------------------------------------------------------------- */
 
 void tti_book_see_beat(tti_book *book, int rank, uint64_t beat)
@@ -411,7 +422,7 @@ void tti_book_judge_host(tti_book *book, int host, bool answers)
     const int64_t quiet = book->awake_ns - book->sights[host].spoke_ns;
     int           r;
 
-    if (is_near(book, host) || stamp_ms == 0) /* nobody has ever heard of it: it may be on its way */
+    if (is_near(book, host) || (stamp_ms == 0 && !book->is_complete)) /* it may be on its way, or have given up joining */
         return;
     for (r = host; r < book->n_ranks; r++) {
         if (book->hosts[r] != host)

@@ -33,6 +33,7 @@ typedef struct tti_book {
     int64_t          tick_ns;
     int64_t          now_ns;  /* of the last tick */
     int64_t          awake_ns; /* how long this rank has been awake: what silence is measured by */
+    bool             is_complete; /* every member watches */
     bool             has_final; /* somebody's end became known, and has not been told yet */
     _Atomic uint32_t verdicts;
     void (*changed)(void *context, int rank, tti_life before);
@@ -44,6 +45,9 @@ void         tti_book_release(tti_book *book);
 
 /** It is now_ns: count the own beat. Once for each wake-up. */
 void tti_book_tick(tti_book *book, int64_t now_ns);
+
+/** Every member watches by now: a host that has never spoken is silent from here on. */
+void tti_book_complete(tti_book *book);
 
 /** The beat of a rank of this host, as it is now. */
 void tti_book_see_beat(tti_book *book, int rank, uint64_t beat);

@@ -352,9 +352,16 @@ static void a_host_that_speaks_no_more_is_unreachable(void **state)
     open_book(&far, 2, 0);
     pass_afar(&near, 10 * BEAT_MS, false);
     assert_int_equal(life_of(&near, 3), TTI_LIFE_WELL); /* nobody ever heard of it: it may be on its way */
+    tti_book_complete(&near.book);
+    pass_afar(&near, 3 * BEAT_MS - TICK_MS, false);
+    assert_int_equal(life_of(&near, 3), TTI_LIFE_WELL);
+    pass_afar(&near, TICK_MS, false);
+    assert_int_equal(life_of(&near, 3), TTI_LIFE_UNREACHABLE); /* no more */
     tti_book_tick(&far.book, clock_ns);
     tell(&far, &near);
-    pass_afar(&near, 3 * BEAT_MS - TICK_MS, false);
+    pass_afar(&near, TICK_MS, false);
+    assert_int_equal(life_of(&near, 3), TTI_LIFE_WELL);
+    pass_afar(&near, 3 * BEAT_MS - 2 * TICK_MS, false);
     assert_int_equal(life_of(&near, 2), TTI_LIFE_WELL);
     pass_afar(&near, TICK_MS, false);
     assert_int_equal(life_of(&near, 2), TTI_LIFE_UNREACHABLE);

@@ -136,6 +136,11 @@ tutti_status tti_health_start(tti_health *health);
  * thread of his own for it. */
 void tti_health_run(tti_health *health);
 void tti_health_stop(tti_health *health);
+/** The world is made, and so every member watches: from here on one that was never heard of is silent, or dead if nobody holds
+ * its door. Before, it may have given up joining. Any thread; NULL is fine. */
+void tti_health_complete(tti_health *health);
+/** Stop the thread, and wait until it has said goodbye to others, for which it may need the dialer. NULL is fine. */
+void tti_health_leave(tti_health *health);
 /** Stop, wait for the thread's end, and free everything. NULL is fine. */
 void tti_health_close(tti_health *health);
 

@@ -21,11 +21,17 @@
  *         speaks there will say so.
  * Behind  Ranks of a host may leave together: the one that speaks says goodbye before it knows of the other, which has no
  *         streams, and so tells nobody. When nothing has come from a host since a goodbye, who is refused there has left.
+ * First   Before there is a stream a rank may have ended in the first moments of the world, and then nothing but its door
+ *         says so. But it may have left then, and what it said of that be on its way here: so it is dead when it
+ *         refuses a second time, UNHEARD_MS later, and nobody has spoken for its host meanwhile. That somebody hears of it, who
+ *         leaves sees to: if it has had no stream yet it makes one for its goodbye. While the world is being made nobody
+ *         is dead: who gives up joining shuts its door, too, and says why in the store.
  *
  *                    open      ended     refused    silence    none
  *         heard      -         -         -          -          -
  *         away       -         -         dead       -          -
  *         behind     -         -         left       -          -
+ *         unheard    -         -         doubt      -          -
  *         cut        clear     again     dead       dead       again
  *         doubted    clear     again     dead       again      again
  */
@@ -34,6 +40,7 @@
 static const unsigned char table[TTI_STANDINGS][TTI_SIGNS] = {
     [TTI_STANDING_AWAY] = { [TTI_SIGN_REFUSED] = TTI_RULING_DEAD_REFUSED },
     [TTI_STANDING_BEHIND] = { [TTI_SIGN_REFUSED] = TTI_RULING_LEFT },
+    [TTI_STANDING_UNHEARD] = { [TTI_SIGN_REFUSED] = TTI_RULING_DOUBT },
     [TTI_STANDING_CUT] = { TTI_RULING_CLEAR, TTI_RULING_AGAIN, TTI_RULING_DEAD_REFUSED, TTI_RULING_DEAD_SILENT,
                            TTI_RULING_AGAIN },
     [TTI_STANDING_DOUBTED] = { TTI_RULING_CLEAR, TTI_RULING_AGAIN, TTI_RULING_DEAD_REFUSED, TTI_RULING_AGAIN,

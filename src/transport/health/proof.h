@@ -9,6 +9,7 @@ typedef enum tti_standing {
     TTI_STANDING_HEARD,   /* no stream of it has ended, and its host speaks */
     TTI_STANDING_AWAY,    /* no stream of it has ended; nothing comes from its host */
     TTI_STANDING_BEHIND,  /* the same, and the last that came from there was another's goodbye */
+    TTI_STANDING_UNHEARD, /* nobody has ever spoken for its host, and the world is made */
     TTI_STANDING_CUT,     /* a stream of it has ended without a goodbye while the net was well; nobody has answered since */
     TTI_STANDING_DOUBTED, /* a stream of it has ended without a goodbye, which is all that is known */
     TTI_STANDINGS
@@ -28,6 +29,7 @@ typedef enum tti_ruling {
     TTI_RULING_NOTHING,      /* it stays what it was */
     TTI_RULING_CLEAR,        /* it lives: it is no suspect any more */
     TTI_RULING_AGAIN,        /* its door is to be asked again, a little later */
+    TTI_RULING_DOUBT,        /* it is a suspect from now on, whose door is asked a little later */
     TTI_RULING_LEFT,         /* it has left, as the other of its host did */
     TTI_RULING_DEAD_REFUSED, /* it has ended: nobody holds its door */
     TTI_RULING_DEAD_SILENT   /* it has ended, and its host with it */

@@ -71,6 +71,7 @@ bool tti_suspects_add(tti_suspects *s, int rank, bool in_time, int64_t now_ns)
 
     if (known != NULL) {
         known->in_time = known->in_time || in_time;
+        known->unheard = false;
         if (known->stays) /* that was before this end */
             known->over_ns = now_ns + STAYS_NS;
         return true;
@@ -78,6 +79,16 @@ bool tti_suspects_add(tti_suspects *s, int rank, bool in_time, int64_t now_ns)
     if (s->n == TTI_SUSPECTS_MAX)
         return false;
     s->list[s->n++] = (tti_suspect){ .rank = rank, .in_time = in_time, .knock_ns = now_ns };
+    return true;
+}
+
+bool tti_suspects_doubt(tti_suspects *s, int rank, int64_t at_ns)
+{
+    if (find(s, rank) != NULL)
+        return true;
+    if (s->n == TTI_SUSPECTS_MAX)
+        return false;
+    s->list[s->n++] = (tti_suspect){ .rank = rank, .unheard = true, .knock_ns = at_ns };
     return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * transport/health/suspects.h - ranks whose stream has ended without a goodbye, until it is known whether they live: their
- * doors are knocked at. proof.h says what the answers prove.
+ * transport/health/suspects.h - ranks whose stream has ended without a goodbye, or who have refused one before there was any,
+ * until it is known whether they live: their doors are knocked at. proof.h says what the answers prove.
  *
  * Never waits. Times are those of the book's awake time: who was stopped himself has not waited. */
 #ifndef TTI_TRANSPORT_HEALTH_SUSPECTS_H
@@ -15,6 +15,7 @@ enum { TTI_SUSPECTS_MAX = 64, TTI_KNOCKS_MAX = 3 };
 typedef struct tti_suspect {
     int        rank;
     bool       in_time;  /* its stream ended while the net was well */
+    bool       unheard;  /* it had none: nobody had ever spoken for its host */
     bool       answered; /* its kernel has taken a connection since */
     bool       stays;    /* the first knock is such a one, and open */
     int        n_knocks; /* of this round */
@@ -36,6 +37,8 @@ typedef struct tti_suspects {
 /** Rank is one from now on, and knocked at with the next tti_suspects_turn(). One that is one already goes on as it is.
  * False: there is no room. */
 bool tti_suspects_add(tti_suspects *s, int rank, bool in_time, int64_t now_ns);
+/** The same of one that there was no stream with: it is knocked at from at_ns on. */
+bool tti_suspects_doubt(tti_suspects *s, int rank, int64_t at_ns);
 /** It is none any more; fine if it is not. */
 void tti_suspects_drop(tti_suspects *s, int rank);
 void tti_suspects_drop_all(tti_suspects *s);

@@ -237,13 +237,15 @@ static void little_is_a_proof(void **state)
             if (ruling == TTI_RULING_DEAD_SILENT)
                 assert_true(standing == TTI_STANDING_CUT && sign == TTI_SIGN_SILENCE);
             if (ruling == TTI_RULING_DEAD_REFUSED)
-                assert_true(sign == TTI_SIGN_REFUSED && standing != TTI_STANDING_HEARD && standing != TTI_STANDING_BEHIND);
+                assert_true(sign == TTI_SIGN_REFUSED && standing != TTI_STANDING_HEARD && standing != TTI_STANDING_BEHIND &&
+                            standing != TTI_STANDING_UNHEARD);
             if (ruling == TTI_RULING_AGAIN || ruling == TTI_RULING_CLEAR) /* there is a suspect to do that with */
                 assert_true(standing == TTI_STANDING_CUT || standing == TTI_STANDING_DOUBTED);
         }
     assert_int_equal(tti_rule(TTI_STANDING_CUT, TTI_SIGN_SILENCE), TTI_RULING_DEAD_SILENT);
     assert_int_equal(tti_rule(TTI_STANDING_AWAY, TTI_SIGN_REFUSED), TTI_RULING_DEAD_REFUSED);
     assert_int_equal(tti_rule(TTI_STANDING_BEHIND, TTI_SIGN_REFUSED), TTI_RULING_LEFT);
+    assert_int_equal(tti_rule(TTI_STANDING_UNHEARD, TTI_SIGN_REFUSED), TTI_RULING_DOUBT);
 }
 
 int main(void)

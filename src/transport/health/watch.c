@@ -43,6 +43,7 @@ enum {
     GOODBYE_MS = 50,
     SHUT_MAX = DISTANCES_MAX, /* each is of a dial of this thread's, which takes them all when it wakes up */
     AGAIN_MS = 100,    /* from what a door said to the next knock */
+    UNHEARD_MS = 250,  /* from the first to the second knock at a door that nobody has come out of yet */
 };
 
 typedef struct arrival {
@@ -61,6 +62,7 @@ struct tti_health {
     int                n_far, own_far;
     tti_talk           talks[TALKS_MAX];
     int                n_talks;
+    bool               has_talked; /* there was one */
     tti_suspects       suspects;
     tti_poll           set[POLLS_MAX]; /* bell, lives, knocks, talks */
     int                polled[2 * NEIGHBOURS]; /* whose lives are in it, from set[1] on */
@@ -74,6 +76,7 @@ struct tti_health {
     tti_handle         bell;
     tti_thread         thread;
     _Atomic bool       closing;
+    _Atomic bool       complete; /* tti_health_complete() was called */
 
     tti_mutex lock; /* guards what follows */
     arrival   arrivals[TALKS_MAX];
@@ -219,13 +222,23 @@ static int64_t awake_now(const tti_health *h)
     return tti_book_awake_ns(&h->book, tti_port_now(h->port));
 }
 
+/* Whether nobody has ever spoken for the host of a rank. */
+static bool is_unheard(const tti_health *h, int rank)
+{
+    return tti_book_stamp_ms(&h->book, h->book.hosts[rank]) == 0;
+}
+
 static tti_standing standing_of(const tti_health *h, int rank)
 {
     const tti_suspect *suspect = tti_suspects_find(&h->suspects, rank);
     const tti_life     life = tti_said_life(tti_book_said(&h->book, rank));
 
+    if (suspect != NULL && suspect->unheard)
+        return is_unheard(h, rank) ? TTI_STANDING_DOUBTED : TTI_STANDING_HEARD;
     if (suspect != NULL)
         return suspect->in_time && !suspect->answered && !is_held(life) ? TTI_STANDING_CUT : TTI_STANDING_DOUBTED;
+    if (h->book.is_complete && is_unheard(h, rank))
+        return TTI_STANDING_UNHEARD;
     if (!is_out_of_reach(life))
         return TTI_STANDING_HEARD;
     return tti_book_is_behind(&h->book, rank) ? TTI_STANDING_BEHIND : TTI_STANDING_AWAY;
@@ -242,6 +255,7 @@ static void take_sign(tti_health *h, int rank, tti_sign sign)
     case TTI_RULING_NOTHING: break;
     case TTI_RULING_CLEAR: break;
     case TTI_RULING_AGAIN: tti_suspects_again(&h->suspects, rank, awake_now(h) + AGAIN_MS * TTI_MS); return;
+    case TTI_RULING_DOUBT: (void)tti_suspects_doubt(&h->suspects, rank, awake_now(h) + UNHEARD_MS * TTI_MS); return;
     case TTI_RULING_LEFT: tti_book_has_left(&h->book, rank); break;
     case TTI_RULING_DEAD_REFUSED: tti_book_has_died(&h->book, rank, refused); break;
     case TTI_RULING_DEAD_SILENT: tti_book_has_died(&h->book, rank, cut); break;
@@ -410,6 +424,7 @@ static void take_arrivals(tti_health *h)
             h->port->ops->let_wait(h->port, taken[i].stream);
         if (h->n_talks < TALKS_MAX && tti_talk_begin(&h->talks[h->n_talks], &h->book, taken[i].rank, taken[i].stream)) {
             h->n_talks++;
+            h->has_talked = true;
             tti_suspects_drop(&h->suspects, taken[i].rank); /* its process has just proved itself */
         } else {
             tti_health_refuse(h->port, taken[i].stream);
@@ -449,6 +464,8 @@ static void wake_up(tti_health *h, int64_t now_ns)
     int        i;
 
     tti_book_tick(&h->book, now_ns);
+    if (!h->book.is_complete && atomic_load_explicit(&h->complete, memory_order_relaxed))
+        tti_book_complete(&h->book);
     h->next_tick_ns = now_ns + h->book.tick_ns;
     for (i = 0; i < h->n_members; i++)
         if (i != h->own && (!many || ((unsigned)i + h->ticks) % SLOW_TICKS == 0))
@@ -541,6 +558,49 @@ static void sleep_and_turn(tti_health *h)
     turn_talks(h, h->set + n);
 }
 
+/* Want streams with those that this rank would speak with: how many. */
+static int want_all(tti_health *h)
+{
+    int k, n = 0;
+
+    for (k = 0; k < DISTANCES_MAX && (1 << k) < h->n_far; k++) {
+        const int host = living_host(h, h->own_far + (1 << k));
+
+        if (host == h->far[h->own_far])
+            continue;
+        want_stream(h, candidate(h, host, 0));
+        n++;
+    }
+    return n;
+}
+
+/* How many of those doors are shut. */
+static int count_shut(tti_health *h)
+{
+    int n;
+
+    tti_lock(&h->lock);
+    n = h->n_shut;
+    h->n_shut = 0;
+    tti_unlock(&h->lock);
+    return n;
+}
+
+/* Have streams to say goodbye by. */
+static void meet_at_last(tti_health *h, int64_t until_ns)
+{
+    int n = want_all(h);
+
+    while (n > h->n_talks && tti_port_now(h->port) < until_ns) {
+        tti_poll bell = { .handle = h->bell, .want = TTI_READ };
+
+        h->port->ops->poll(h->port, &bell, 1, until_ns);
+        h->port->ops->bell_clear(h->port, h->bell);
+        n -= count_shut(h);
+        take_arrivals(h);
+    }
+}
+
 /* Say goodbye, for those of the host that leave as well, too, and wait until those who were told hang up. */
 static void leave(tti_health *h)
 {
@@ -548,6 +608,11 @@ static void leave(tti_health *h)
     int           i;
 
     tti_suspects_drop_all(&h->suspects);
+    if (!h->has_talked && h->n_far > 1 && atomic_load_explicit(&h->complete, memory_order_relaxed) &&
+        tti_book_speaker(&h->book) == h->book.rank) {
+        meet_at_last(h, until_ns);
+        tti_book_speak(&h->book);
+    }
     tti_book_has_left(&h->book, h->book.rank);
     for (i = 0; i < h->n_members; i++)
         if (!has_ended(h, h->members[i].rank) && has_closed(&h->members[i]))
@@ -771,15 +836,28 @@ void tti_health_stop(tti_health *h)
     h->port->ops->bell_ring(h->port, h->bell);
 }
 
+void tti_health_complete(tti_health *h)
+{
+    if (h != NULL)
+        atomic_store_explicit(&h->complete, true, memory_order_relaxed);
+}
+
+void tti_health_leave(tti_health *h)
+{
+    if (h == NULL)
+        return;
+    if (h->bell != TTI_NO_HANDLE)
+        tti_health_stop(h);
+    tti_thread_join(&h->thread);
+}
+
 void tti_health_close(tti_health *h)
 {
     int i;
 
     if (h == NULL)
         return;
-    if (h->bell != TTI_NO_HANDLE)
-        tti_health_stop(h);
-    tti_thread_join(&h->thread);
+    tti_health_leave(h);
     for (i = 0; i < h->n_arrivals; i++)
         tti_health_refuse(h->port, h->arrivals[i].stream);
     h->port->ops->close(h->port, h->bell);

@@ -53,6 +53,7 @@ struct sim {
     int           hosts[RANKS_MAX];
     sim_rank      ranks[RANKS_MAX];
     bool          over;
+    bool          is_making; /* the world is being made as long as the story lasts */
     void (*story)(sim *s);
     char          failure[256];
 };
@@ -340,6 +341,8 @@ static void make_health(sim *s, int rank)
                                                                .closed = &s->ranks[i].closed, .life = s->ranks[i].life };
     assert_int_equal(tti_health_make(&config, &r->health), TUTTI_OK);
     tti_health_set_dialer(r->health, dial, r);
+    if (!s->is_making)
+        tti_health_complete(r->health);
 }
 
 /* Tell the story, then let everybody leave. */
@@ -357,9 +360,9 @@ static void narrator(void *arg)
     s->over = true;
 }
 
-static void run_seed(uint64_t seed, int n, int per_host, void (*story)(sim *s))
+static void run_seed(uint64_t seed, int n, int per_host, bool is_making, void (*story)(sim *s))
 {
-    sim  s = { .world = tt_mem_world_new(seed), .n = n, .per_host = per_host, .story = story };
+    sim  s = { .world = tt_mem_world_new(seed), .n = n, .per_host = per_host, .is_making = is_making, .story = story };
     char name[24];
     int  r;
 
@@ -393,7 +396,16 @@ static void run(int n, int per_host, void (*story)(sim *s))
     uint64_t seed;
 
     for (seed = 1; seed <= SEEDS; seed++)
-        run_seed(seed, n, per_host, story);
+        run_seed(seed, n, per_host, false, story);
+}
+
+/* The same, of a world that is not made yet. */
+static void run_making(int n, int per_host, void (*story)(sim *s))
+{
+    uint64_t seed;
+
+    for (seed = 1; seed <= SEEDS; seed++)
+        run_seed(seed, n, per_host, true, story);
 }
 
 static void sleep_ms(sim *s, int64_t ms)
@@ -776,6 +788,65 @@ static void who_dies_out_of_reach_is_found_dead(sim *s)
     CHECK(s, seen_by(s, s->n - 1, 0).cause.value == TTI_STREAM_REFUSED);
 }
 
+/* In the first moments, before anybody has had a stream with it. */
+static void who_dies_unheard_is_found_dead(sim *s)
+{
+    end_rank(s, 1, (tti_end_cause){ TTI_CAUSE_SIGNAL, 9 }, false);
+    CHECK(s, until_all_see(s, 1, -1, TTI_LIFE_DEAD, 700) >= 0);
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, tti_health_verdicts(s->ranks[s->n - 1].health) == 1);
+}
+
+static void who_leaves_unheard_is_not_dead(sim *s)
+{
+    int r;
+
+    atomic_store(&s->ranks[0].closed, 1);
+    tti_health_stop(s->ranks[0].health);
+    while (!s->ranks[0].ended)
+        sleep_ms(s, 1);
+    s->ranks[0].died = true; /* nobody holds its door any more */
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, all_see(s, 0, -1, TTI_LIFE_LEFT));
+    for (r = 1; r < s->n; r++)
+        CHECK(s, tti_health_verdicts(s->ranks[r].health) == 0);
+}
+
+/* Something on the way refuses for it, and lets it out. */
+static void who_is_heard_behind_a_shut_door_is_well(sim *s)
+{
+    int i;
+
+    s->ranks[1].died = true; /* for its doorman */
+    for (i = 0; i < 10; i++) {
+        sleep_ms(s, BEAT_MS);
+        CHECK(s, all_see(s, 1, -1, TTI_LIFE_WELL));
+    }
+}
+
+/* Its door is shut, and it will tell why in the store. */
+static void who_gives_up_joining_is_nobodys_death(sim *s)
+{
+    int r;
+
+    s->ranks[1].door.frozen = s->ranks[1].died = true;
+    sleep_ms(s, 10 * BEAT_MS);
+    CHECK(s, all_see(s, 1, -1, TTI_LIFE_WELL));
+    for (r = 0; r < s->n; r++)
+        CHECK(s, tti_health_verdicts(s->ranks[r].health) == 0);
+    s->ranks[1].door.frozen = false;
+}
+
+static void who_stops_unheard_is_silent(sim *s)
+{
+    stop_rank(s, 1, true);
+    sleep_ms(s, 4 * BEAT_MS);
+    CHECK(s, all_see(s, 1, -1, TTI_LIFE_UNREACHABLE));
+    stop_rank(s, 1, false);
+    sleep_ms(s, 6 * BEAT_MS);
+    CHECK(s, all_are_well(s));
+}
+
 static void quiet_worlds_are_well(void **state)
 {
     (void)state;
@@ -858,6 +929,23 @@ static void lateness_is_no_absence(void **state)
     run(4, 2, who_is_always_late_judges_too);
 }
 
+static void the_first_moments_are_watched(void **state)
+{
+    (void)state;
+    run(3, 1, who_dies_unheard_is_found_dead);
+    run(8, 1, who_dies_unheard_is_found_dead);
+    run(4, 2, who_dies_unheard_is_found_dead);
+    run(3, 1, who_leaves_unheard_is_not_dead);
+    run(8, 1, who_leaves_unheard_is_not_dead);
+    run(4, 2, who_leaves_unheard_is_not_dead);
+    run(3, 1, who_is_heard_behind_a_shut_door_is_well);
+    run(8, 1, who_is_heard_behind_a_shut_door_is_well);
+    run_making(3, 1, who_gives_up_joining_is_nobodys_death);
+    run_making(8, 1, who_gives_up_joining_is_nobodys_death);
+    run(3, 1, who_stops_unheard_is_silent);
+    run(8, 1, who_stops_unheard_is_silent);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -865,7 +953,7 @@ int main(void)
         cmocka_unit_test(speakers_are_followed),        cmocka_unit_test(stopped_ranks_are_told_from_dead_ones),
         cmocka_unit_test(partitions_heal),              cmocka_unit_test(leaving_is_no_death),
         cmocka_unit_test(a_connection_is_no_process),   cmocka_unit_test(silence_is_no_proof),
-        cmocka_unit_test(lateness_is_no_absence),
+        cmocka_unit_test(lateness_is_no_absence),       cmocka_unit_test(the_first_moments_are_watched),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
