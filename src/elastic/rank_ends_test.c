@@ -42,6 +42,13 @@ static void expect(const char *text, const char *words)
         fail_msg("'%s' is not in:\n%s", words, text);
 }
 
+/* What a launcher has ended with; where that is wrong, with all that was said. */
+static void expect_code(const tt_outcome *r, int code, int want)
+{
+    if (code != want)
+        fail_msg("exit code %d instead of %d:\n%s%s", code, want, r->text.out, r->text.err);
+}
+
 static bool has_spoken(const tt_outcome *r, int rank)
 {
     char begin[32];
@@ -173,7 +180,7 @@ static void check_absent(int who, const char *how, bool keep, const char *words)
     r = launch_part(o, part);
     tt_marks_close(marks);
     assert_int_equal(r.status, TUTTI_OK);
-    assert_int_equal(r.code, 0);
+    expect_code(&r, r.code, 0);
     snprintf(text, sizeof text, "rank %d (host '", who);
     for (rank = 0; rank < 3; rank++)
         if (rank != who) {
@@ -206,8 +213,8 @@ static void other_hosts_are_told(void **state)
     setenv("TT_HOW", "exit 0", 1);
     r = launch_hosts(&s, part, -1, &code1);
     remove_site(&s);
-    assert_int_equal(r.code, 0);
-    assert_int_equal(code1, 0);
+    expect_code(&r, r.code, 0);
+    expect_code(&r, code1, 0);
     for (rank = 0; rank < 3; rank++) {
         expect_of_rank(&r, rank, "rank 3 (host '");
         expect_of_rank(&r, rank, "ended with exit code 0 before it joined");
@@ -231,8 +238,8 @@ static void a_late_host_is_told(void **state)
     r = launch_hosts(&s, part, marks, &code1);
     tt_marks_close(marks);
     remove_site(&s);
-    assert_int_equal(r.code, 1);
-    assert_int_equal(code1, 7);
+    expect_code(&r, r.code, 1);
+    expect_code(&r, code1, 7);
     for (rank = 0; rank < 2; rank++)
         if (has_spoken(&r, rank)) {
             expect_of_rank(&r, rank, "ended with exit code 7");
@@ -267,7 +274,7 @@ static void a_rank_that_is_about_to_be_gone_goes_first(void **state)
         print_message("a process may not trace its parent here\n");
         skip();
     }
-    assert_int_equal(r.code, 128 + SIGKILL);
+    expect_code(&r, r.code, 128 + SIGKILL);
     expect(r.text.err, "first: rank 0 (local rank 0");
     expect(r.text.err, "also: rank 1 (local rank 1");
     tt_capture_free(&r.text);
@@ -287,8 +294,8 @@ static void the_cause_is_named_on_other_hosts(void **state)
         make_site(&s);
         r = launch_hosts(&s, part, -1, &code1);
         remove_site(&s);
-        assert_int_equal(r.code, 1);
-        assert_int_equal(code1, 128 + SIGKILL);
+        expect_code(&r, r.code, 1);
+        expect_code(&r, code1, 128 + SIGKILL);
         for (rank = 0; rank < 2; rank++)
             if (has_spoken(&r, rank)) {
                 expect_of_rank(&r, rank, "rank 3 (host '");
@@ -371,7 +378,7 @@ static void a_survivor_that_fails_is_the_jobs_failure(void **state)
     r = launch_kept(3, 0, 0, script);
     tt_marks_close(marks);
     assert_int_equal(r.status, TUTTI_OK);
-    assert_int_equal(r.code, 128 + SIGKILL);
+    expect_code(&r, r.code, 128 + SIGKILL);
     expect(r.text.err, "first: rank 1 (local rank 1");
     expect(r.text.err, "also: rank 2 (local rank 2");
     tt_capture_free(&r.text);
@@ -384,7 +391,7 @@ static void a_stopped_rank_is_not_waited_for_in_silence(void **state)
 
     (void)state;
     assert_int_equal(r.status, TUTTI_OK);
-    assert_int_equal(r.code, 0);
+    expect_code(&r, r.code, 0);
     expect(r.text.err, "tutti: waiting for rank 1 (pid ");
     expect(r.text.err, "stopped by a signal; all others have ended");
     tt_capture_free(&r.text);
@@ -404,7 +411,7 @@ static void check_replacement(char *part, bool left_alone, const char *words, co
     tt_marks_close(marks);
     assert_int_equal(r.status, TUTTI_OK);
     if (left_alone)
-        assert_int_equal(r.code, 0); /* nothing depends on a replacement that nobody let in */
+        expect_code(&r, r.code, 0); /* nothing depends on a replacement that nobody let in */
     expect(r.text.out, words);
     expect(r.text.out, more);
     tt_capture_free(&r.text);

@@ -25,8 +25,8 @@
     } while (0)
 
 /* Counters of the harness that ranks share. */
-enum { BEGUN, ENDED, COUNTED, TOTAL };
-enum { RANKS_MAX = 8, VICTIM = 2 };
+enum { BEGUN, ENDED, COUNTED, TOTAL, LATE };
+enum { RANKS_MAX = 8, VICTIM = 2, LONG_MS = 100 };
 
 static int64_t now_ms(void)
 {
@@ -59,6 +59,21 @@ static int n_elsewhere(const tt_ctx *t)
     return one_host ? t->size / 2 : t->size - 1;
 }
 
+/* All are here, having called what they did at began_ms. Whoever has waited for longer than LONG_MS in it, because another
+ * had no core, has asked everybody what it waits for, over connections of its own: then there may be more than what is
+ * counted on, but no fewer. */
+static void expect_connections(tt_ctx *t, int64_t began_ms, int n)
+{
+    if (now_ms() - began_ms >= LONG_MS)
+        tt_post(t, LATE);
+    all_here(t, ENDED);
+    if (atomic_load(&t->marks[LATE]) == 0)
+        assert_int_equal(connections(t), n);
+    else
+        assert_in_range(connections(t), n, n_elsewhere(t));
+    all_here(t, COUNTED);
+}
+
 static void init_makes_none(tt_ctx *t)
 {
     all_here(t, BEGUN);
@@ -68,7 +83,8 @@ static void init_makes_none(tt_ctx *t)
 
 static void a_message_makes_one(tt_ctx *t)
 {
-    float x = (float)t->rank;
+    const int64_t began_ms = now_ms();
+    float         x = (float)t->rank;
 
     if (t->rank == 0)
         OK(tutti_send(TUTTI_SPAN(&x, 1), t->size - 1, 0, t->group));
@@ -76,41 +92,43 @@ static void a_message_makes_one(tt_ctx *t)
         OK(tutti_recv(TUTTI_SPAN(&x, 1), 0, 0, t->group, NULL));
         assert_true(x == 0.0f);
     }
-    all_here(t, ENDED);
-    assert_int_equal(connections(t), t->rank == 0 || t->rank == t->size - 1);
-    all_here(t, COUNTED);
+    expect_connections(t, began_ms, t->rank == 0 || t->rank == t->size - 1);
 }
 
 static void a_ring_makes_two_each(tt_ctx *t)
 {
-    const int   right = (t->rank + 1) % t->size, left = (t->rank + t->size - 1) % t->size;
-    float       out = (float)t->rank, in = -1.0f;
-    tutti_work *work = NULL;
+    const int     right = (t->rank + 1) % t->size, left = (t->rank + t->size - 1) % t->size;
+    const int64_t began_ms = now_ms();
+    float         out = (float)t->rank, in = -1.0f;
+    tutti_work   *work = NULL;
 
     OK(tutti_isend(TUTTI_SPAN(&out, 1), right, 0, t->group, &work));
     OK(tutti_recv(TUTTI_SPAN(&in, 1), left, 0, t->group, NULL));
     OK(tutti_work_wait(work));
     tutti_work_free(work);
     assert_true(in == (float)left);
-    all_here(t, ENDED);
-    assert_int_equal(connections(t), 2);
-    all_here(t, COUNTED);
+    expect_connections(t, began_ms, 2);
 }
 
 /* A tree of n ranks has n - 1 edges, and each has two ends. */
 static void a_tree_makes_its_edges(tt_ctx *t)
 {
-    float x = t->rank == 0 ? 7.0f : 0.0f;
-    int   i, n;
+    const int64_t began_ms = now_ms();
+    float         x = t->rank == 0 ? 7.0f : 0.0f;
+    uint32_t      edges;
+    int           i, n;
 
     OK(tutti_broadcast(TUTTI_SPAN(&x, 1), 0, t->group));
     assert_true(x == 7.0f);
+    if (now_ms() - began_ms >= LONG_MS)
+        tt_post(t, LATE);
     all_here(t, ENDED);
     n = connections(t);
     for (i = 0; i < n; i++)
         tt_post(t, TOTAL);
     all_here(t, COUNTED);
-    assert_int_equal(atomic_load(&t->marks[TOTAL]), 2 * (t->size - 1));
+    edges = atomic_load(&t->marks[TOTAL]) / 2;
+    assert_true(atomic_load(&t->marks[LATE]) == 0 ? edges == (uint32_t)t->size - 1 : edges >= (uint32_t)t->size - 1);
 }
 
 static void all_to_all_makes_all(tt_ctx *t)
