@@ -17,7 +17,8 @@
  *         kernel tells them. So on the host of the store the server says at once who waits for "life/k" no more, which nobody
  *         sets, and for which the launcher of host k waits until its orderly end; and who loses the store has lost the launcher
  *         that serves it. Where ranks of that host had not ended the launcher is then told of as the first reason, by the name
- *         that it gave in its first news.
+ *         that it gave in its first news. A net that cuts that connection off looks the same, so the words say that it may
+ *         be out of reach.
  * True    Reasons are put up in the order of news, so that all hosts take the same one for the first; a reason of this
  *         host's that could not be told is put up here, when that is known. A launcher that is gone is put up at once where it is
  *         missed: its ranks are about to vanish.

@@ -69,7 +69,7 @@ const char *tti_ending_words(const tti_ending *ending, char out[TTI_ENDING_TEXT_
     else
         snprintf(who, sizeof who, "%s", (ending->flags & TTI_ENDING_LAUNCHER) != 0 ? "the launcher" : "a replacement");
     if ((ending->flags & TTI_ENDING_LAUNCHER) != 0 && ending->signal == 0)
-        snprintf(out, TTI_ENDING_TEXT_MAX, "%s (host '%.63s', pid %lld) is gone without a word, and its ranks with it", who,
+        snprintf(out, TTI_ENDING_TEXT_MAX, "%s (host '%.63s', pid %lld) is gone without a word, or out of reach, and its ranks with it", who,
                  ending->host, (long long)ending->pid);
     else if ((ending->flags & TTI_ENDING_LAUNCHER) != 0)
         snprintf(out, TTI_ENDING_TEXT_MAX, "%s (host '%.63s', pid %lld) got signal %d (%s), and ends its ranks", who, ending->host,
