@@ -266,8 +266,9 @@ static const char *whole_of(kind k)
     return k == QUANTIZED ? " of all_reduce_quantized" : k == BLOCK_SPARSE ? " of all_reduce_block_sparse" : "";
 }
 
-/* What is wrong with what this rank was told; "": nothing. */
-static void judge(const cell *c, const deed *usual, const deed *odd, tutti_status st, int64_t ms, char wrong[600])
+/* What is wrong with what this rank was told, ms after it began to wait, and since_ms after the calls that differ began, when
+ * others may have begun to wait for an answer; "": nothing. */
+static void judge(const cell *c, const deed *usual, const deed *odd, tutti_status st, int64_t ms, int64_t since_ms, char wrong[600])
 {
     const char *said = tutti_last_error();
     const unsigned seq = (unsigned)c->before + 1;
@@ -279,7 +280,7 @@ static void judge(const cell *c, const deed *usual, const deed *odd, tutti_statu
     snprintf(who, sizeof who, "  rank %d: ", c->odd);
     if (st != TUTTI_E_MISMATCH)
         snprintf(wrong, 600, "%s after %lld ms: %.400s", tutti_status_name(st), (long long)ms, said);
-    else if (!quotes_both(said, usual, odd, seq, ms) || strstr(said, whole_of(usual->kind)) == NULL ||
+    else if (!quotes_both(said, usual, odd, seq, since_ms) || strstr(said, whole_of(usual->kind)) == NULL ||
              strstr(said, whole_of(odd->kind)) == NULL)
         snprintf(wrong, 600, "'%s' or '%s' is not in: %.300s", one, other, said);
     else if ((strstr(said, who) == NULL && strstr(said, "another of the group's calls") == NULL) || strstr(said, "next: ") == NULL)
@@ -377,14 +378,14 @@ static int64_t do_cell(tt_ctx *t, const cell *c, const buffers *b, uint32_t n)
     tutti_status st = TUTTI_OK;
     const char  *when = "in the call";
     char         wrong[600];
-    int64_t      began, ms;
+    int64_t      first, began, ms;
     int          i;
 
     for (i = 0; i < c->before; i++)
         if (tutti_barrier(group) != TUTTI_OK)
             fail_msg("barrier: %s", tutti_last_error());
     meet(t, START, n);
-    began = now_ms();
+    first = began = now_ms();
     st = call(t, t->rank == c->odd ? &odd : &usual, b, c->manner, group);
     ms = now_ms() - began;
     if (st == TUTTI_OK) {
@@ -395,9 +396,9 @@ static int64_t do_cell(tt_ctx *t, const cell *c, const buffers *b, uint32_t n)
             st = tutti_barrier(group);
             ms = now_ms() - began;
         } while (st == TUTTI_OK && ms < TOLD_MS + BUSY_MS);
-        judge(c, &usual, &odd, st, ms, wrong);
+        judge(c, &usual, &odd, st, ms, now_ms() - first, wrong);
     } else {
-        judge(c, &usual, &odd, st, ms, wrong);
+        judge(c, &usual, &odd, st, ms, now_ms() - first, wrong);
         tt_post(t, DONE);
     }
     if (wrong[0] != '\0')
@@ -467,7 +468,7 @@ static void first_and_last(tt_ctx *t, int odd, int64_t count)
     meet(t, START, 1);
     began = now_ms();
     st = call(t, t->rank == odd ? &other : &usual, &b, BLOCKING, t->group);
-    judge(&c, &usual, &other, st, now_ms() - began, wrong);
+    judge(&c, &usual, &other, st, now_ms() - began, now_ms() - began, wrong);
     if (wrong[0] != '\0')
         complain(t, &c, "in the world's first call", wrong);
 }
