@@ -10,7 +10,7 @@ typedef enum tti_standing {
     TTI_STANDING_AWAY,    /* no stream of it has ended; nothing comes from its host */
     TTI_STANDING_BEHIND,  /* the same, and the last that came from there was another's goodbye */
     TTI_STANDING_UNHEARD, /* nobody has ever spoken for its host, and the world is made */
-    TTI_STANDING_CUT,     /* a stream of it has ended without a goodbye while the net was well; nobody has answered since */
+    TTI_STANDING_CUT,     /* a stream of it has ended without a goodbye, which was well and short; nobody has answered since */
     TTI_STANDING_DOUBTED, /* a stream of it has ended without a goodbye, which is all that is known */
     TTI_STANDINGS
 } tti_standing;

@@ -11,7 +11,8 @@
  *         The kernel would ask again after a second, which is too late: by then a death is to be known. The first knock that
  *         is answered ends the round. It stays for STAYS_MS: a process that is just ending may close its door a moment after
  *         its streams, and with it all that waits there.
- *         Where silence proves nothing one knock is enough.
+ *         Where silence proves nothing one knock is enough, and has until the kernel has asked once more: the way may be long,
+ *         and nothing is lost by waiting.
  * True    Only what has come counts, not that this thread was late to look: before a silence is told of, the knocks are
  *         looked at once more. */
 #include "transport/health/suspects.h"
@@ -21,6 +22,7 @@
 
 #define KNOCK_NS (150 * TTI_MS)
 #define SILENCE_NS (500 * TTI_MS)
+#define PATIENCE_NS (2000 * TTI_MS) /* where it proves nothing */
 #define LAST_NS (200 * TTI_MS) /* that the last knock has at least, whenever it came to it */
 #define STAYS_NS (1000 * TTI_MS)
 
@@ -136,7 +138,10 @@ static tti_sign knock(const tti_suspects *s, tti_suspect *who, int64_t now_ns)
     const int k = who->n_knocks++;
     const int err = s->port->ops->connect(s->port, s->addr_of(s->context, who->rank), &who->knocks[k]);
 
-    who->over_ns = k == 0 ? now_ns + SILENCE_NS : who->over_ns > now_ns + LAST_NS ? who->over_ns : now_ns + LAST_NS;
+    if (k == 0)
+        who->over_ns = now_ns + (can_prove_by_silence(who) ? SILENCE_NS : PATIENCE_NS);
+    else if (who->over_ns < now_ns + LAST_NS)
+        who->over_ns = now_ns + LAST_NS;
     who->knock_ns = can_prove_by_silence(who) && who->n_knocks < TTI_KNOCKS_MAX ? now_ns + KNOCK_NS : TTI_FOREVER;
     if (err == 0)
         return TTI_SIGN_NONE;

@@ -11,10 +11,11 @@
 #include "transport/health/proof.h"
 
 enum { TTI_SUSPECTS_MAX = 64, TTI_KNOCKS_MAX = 3 };
+enum { TTI_KNOCK_WAY_MS = 250 }; /* a round trip that takes longer may outlast a round of knocks, all of which are answered */
 
 typedef struct tti_suspect {
     int        rank;
-    bool       in_time;  /* its stream ended while the net was well */
+    bool       in_time;  /* its stream ended while the net was well, and the way is short: silence proves something */
     bool       unheard;  /* it had none: nobody had ever spoken for its host */
     bool       answered; /* its kernel has taken a connection since */
     bool       stays;    /* the first knock is such a one, and open */

@@ -171,10 +171,15 @@ static void it_is_looked_at_late(scene *s)
     CHECK(s, sign_of(s) == TTI_SIGN_OPEN);
 }
 
-/* Where it says nothing about a life, it is not asked for three times. */
+/* Where it says nothing about a life, it is not asked for three times, and waited for longer. */
 static void a_silence_that_proves_nothing(scene *s)
 {
     open_door(s);
+    tt_mem_latency(s->world, 700 * TTI_MS);
+    suspect(s, false);
+    CHECK(s, sign_of(s) == TTI_SIGN_OPEN);
+    tti_suspects_drop(&s->suspects, RANK);
+    tt_mem_latency(s->world, TTI_MS);
     tt_mem_isolate(s->world, "there", true);
     suspect(s, false);
     CHECK(s, sign_of(s) == TTI_SIGN_SILENCE);

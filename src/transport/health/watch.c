@@ -288,11 +288,20 @@ static void see_to_suspects(tti_health *h)
         take_sign(h, rank, sign);
 }
 
+static bool is_far(const tti_health *h, const tti_talk *talk)
+{
+    tti_stream_facts facts;
+
+    return h->port->ops->stream_facts != NULL && h->port->ops->stream_facts(h->port, talk->stream, &facts) == 0 &&
+           facts.round_trip_us > TTI_KNOCK_WAY_MS * 1000;
+}
+
 /* A net that comes back resets what the other end gave up meanwhile: then silence proves nothing. */
 static void conclude_talk(tti_health *h, int i, tti_talk_end end)
 {
     const int  rank = h->talks[i].rank;
-    const bool in_time = end == TTI_TALK_CUT || !is_out_of_reach(tti_said_life(tti_book_said(&h->book, rank)));
+    const bool was_well = end == TTI_TALK_CUT || !is_out_of_reach(tti_said_life(tti_book_said(&h->book, rank)));
+    const bool in_time = was_well && !is_far(h, &h->talks[i]);
 
     end_talk(h, i);
     if (end == TTI_TALK_GOODBYE)

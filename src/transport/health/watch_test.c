@@ -147,9 +147,20 @@ static void bell_clear_of(tti_port *port, tti_handle bell)
     real->ops->bell_clear(real, bell);
 }
 
+/* Of those the round trip alone is known: the way there and back. */
+static int64_t latency_ns = 100000;
+
+static int stream_facts_of(tti_port *port, tti_handle handle, tti_stream_facts *facts_out)
+{
+    (void)port;
+    (void)handle;
+    *facts_out = (tti_stream_facts){ .round_trip_us = (uint32_t)(2 * latency_ns / 1000), .heard_ms = UINT32_MAX };
+    return 0;
+}
+
 static const tti_port_ops rank_ops = {
     .name = "rank", .now_ns = now_of, .send = send_of, .recv = recv_of, .poll = poll_of, .close = close_of,
-    .connect = connect_of, .connect_result = connect_result_of,
+    .connect = connect_of, .connect_result = connect_result_of, .stream_facts = stream_facts_of,
     .bell_create = bell_create_of, .bell_ring = bell_ring_of, .bell_clear = bell_clear_of,
 };
 
@@ -629,6 +640,53 @@ static void a_knock_that_is_lost_is_no_death(sim *s)
     }
 }
 
+static void set_latency(sim *s, int64_t ns)
+{
+    latency_ns = ns;
+    tt_mem_latency(s->world, ns);
+}
+
+/* An answer takes longer than all the knocks. */
+static void a_long_way_is_no_death(sim *s)
+{
+    const int64_t before_ns = latency_ns;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    set_latency(s, 300 * TTI_MS);
+    sleep_ms(s, BEAT_MS);
+    tt_mem_cut(s->world, "host0");
+    sleep_ms(s, 2 * BEAT_MS);
+    CHECK(s, nobody_is_lost(s));
+    set_latency(s, before_ns);
+    sleep_ms(s, 4 * BEAT_MS);
+    CHECK(s, nobody_is_lost(s));
+    CHECK(s, all_are_well(s));
+}
+
+/* Who cannot ask knows nothing, and asks again, now and then. */
+static void who_cannot_knock_accuses_nobody(sim *s)
+{
+    const int64_t before_ns = latency_ns;
+    int           r;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    for (r = 0; r < s->n; r++)
+        s->ranks[r].door.is_full = true;
+    tt_mem_cut(s->world, "host0");
+    sleep_ms(s, BEAT_MS);
+    CHECK(s, nobody_is_lost(s));
+    set_latency(s, 300 * TTI_MS); /* nor where one knock is enough, as silence proves nothing */
+    tt_mem_cut(s->world, "host0");
+    sleep_ms(s, 10);
+    set_latency(s, before_ns);
+    sleep_ms(s, BEAT_MS);
+    CHECK(s, nobody_is_lost(s));
+    end_rank(s, 0, (tti_end_cause){ TTI_CAUSE_SIGNAL, 9 }, true);
+    for (r = 0; r < s->n; r++)
+        s->ranks[r].door.is_full = false;
+    CHECK(s, until_all_see(s, 0, -1, TTI_LIFE_DEAD, 1000) >= 0);
+}
+
 /* What was begun before the streams ended says nothing about what is so since: dials to those that are away are on their
  * way, unanswered, when the net is back, and what was there before is reset. */
 static void a_knock_is_not_measured_by_a_dial(sim *s)
@@ -663,23 +721,6 @@ static void a_crowded_door_is_no_death(sim *s)
     sleep_ms(s, 5 * BEAT_MS);
     CHECK(s, nobody_is_lost(s));
     CHECK(s, all_are_well(s));
-}
-
-/* Who cannot ask knows nothing, and asks again, now and then. */
-static void who_cannot_knock_accuses_nobody(sim *s)
-{
-    int r;
-
-    sleep_ms(s, 3 * BEAT_MS);
-    for (r = 0; r < s->n; r++)
-        s->ranks[r].door.is_full = true;
-    tt_mem_cut(s->world, "host0");
-    sleep_ms(s, 2 * BEAT_MS);
-    CHECK(s, nobody_is_lost(s));
-    end_rank(s, 0, (tti_end_cause){ TTI_CAUSE_SIGNAL, 9 }, true);
-    for (r = 0; r < s->n; r++)
-        s->ranks[r].door.is_full = false;
-    CHECK(s, until_all_see(s, 0, -1, TTI_LIFE_DEAD, 1000) >= 0);
 }
 
 /* Nobody opens the door of one that is stopped, and its kernel drops what comes when the queue is full. */
@@ -915,6 +956,7 @@ static void silence_is_no_proof(void **state)
     (void)state;
     run(4, 2, a_knock_that_is_lost_is_no_death);
     run(3, 1, a_knock_that_is_lost_is_no_death);
+    run(4, 2, a_long_way_is_no_death);
     run(3, 1, a_knock_is_not_measured_by_a_dial);
     run(4, 2, a_crowded_door_is_no_death);
     run(3, 1, a_crowded_door_is_no_death);
