@@ -12,12 +12,15 @@
 #include "group/hooks.h"
 
 #include <stdio.h>
+#include <sys/resource.h>
 #include <unistd.h>
 #include "rendezvous/generation.h"
 #include "store/store.h"
 #include "watch/bulletin.h"
 #include "watch/trouble.h"
 #include <tutti/private.h>
+
+enum { FILES_A_RANK = 8, SPARE_FILES = 256 };
 
 /* Below that: where the members of a world look for each other, its name "0" and the backend of its memory (route.c). */
 #define WAITED_AT "0//cpu//"
@@ -150,6 +153,15 @@ static void tell_who_waits(tti_port *port, const tti_join *join, int64_t n, tutt
     tutti_store_close(root);
 }
 
+/* Whether rank 0 may have to serve the store, and hand around memory, with as many descriptors as there are ranks, some times
+ * over: then one connection more for each is not asked of it. */
+static bool has_few_files(int n_ranks)
+{
+    struct rlimit files;
+
+    return getrlimit(RLIMIT_NOFILE, &files) == 0 && files.rlim_cur < (rlim_t)n_ranks * FILES_A_RANK + SPARE_FILES;
+}
+
 /* For those that wait for this rank, if it ends while they do. Without: they wait until their time is up. */
 static tti_store_will *leave_will(tti_port *port, const tti_join *join, tutti_store *root)
 {
@@ -158,7 +170,7 @@ static tti_store_will *leave_will(tti_port *port, const tti_join *join, tutti_st
                                .local = join->rank };
     tti_store_will *will = NULL;
 
-    if (join->alone || join->world_size < 2)
+    if (join->alone || join->world_size < 2 || has_few_files(join->world_size))
         return NULL;
     ending.pid = port->ops->process != NULL ? port->ops->process(port) : getpid();
     if (gethostname(ending.host, sizeof ending.host - 1) != 0)

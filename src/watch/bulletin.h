@@ -23,8 +23,8 @@ enum {
 };
 
 enum {
-    TTI_ENDING_ASKED = 1,   /* its launcher ended it: the consequence of something, and no cause */
-    TTI_ENDING_FIRST = 2,   /* because of this one the launcher ends the others of its host */
+    TTI_ENDING_ASKED = 1,    /* its launcher ended it: the consequence of something, and no cause */
+    TTI_ENDING_FIRST = 2,    /* because of this one the launcher ends the others of its host */
     TTI_ENDING_LAUNCHER = 4, /* no rank has ended: the launcher itself, which is pid, got signal, and ends its ranks; 0: it is
                                 gone, and the kernel ends them */
     TTI_ENDING_UNKNOWN = 8,  /* nobody knows how: its connection to the store has ended */
