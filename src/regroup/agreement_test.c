@@ -5,7 +5,8 @@
  *         enough of them are left.
  * Method  all members of an agreement in one thread, on a network and a clock made of arrays: streams keep their order,
  *         the dead lose the end of what they had sent, the stopped answer late, sides of a partition hear nothing of each
- *         other. Which event comes next is drawn from a seed, which a failure prints. */
+ *         other. Which event comes next is drawn from a seed, which a failure prints. And one member, to which the others say
+ *         what schedules rarely bring about. */
 #include "regroup/agreement_core.h"
 
 #include <setjmp.h>
@@ -701,6 +702,148 @@ static void noise_is_ignored(void **state)
     end(&w);
 }
 
+/* ---- one member, and what the others say ---- */
+
+/* What came out of it last, of the kind that is awaited. */
+typedef struct desk {
+    tti_agreement    *a;
+    int               n;
+    tti_agree_type    awaited;
+    int               n_sent;
+    tti_agree_message sent;
+    bool              value[N_MAX];
+} desk;
+
+static void note_letter(void *ctx, int to, const void *message, size_t bytes)
+{
+    desk             *d = ctx;
+    bool              list[N_MAX], value[N_MAX];
+    tti_agree_message m = { .value = value, .list = list };
+
+    (void)to;
+    assert_true(tti_agree_decode(d->a, message, bytes, &m));
+    if (m.type != d->awaited)
+        return;
+    d->n_sent++;
+    d->sent = m;
+    memcpy(d->value, value, sizeof value);
+}
+
+static tutti_status open_nowhere(void *ctx, const bool *chosen, char place_out[TTI_AGREE_PLACE_MAX])
+{
+    (void)ctx;
+    (void)chosen;
+    snprintf(place_out, TTI_AGREE_PLACE_MAX, "nowhere");
+    return TUTTI_OK;
+}
+
+static void sit_down(desk *d, int rank, int n)
+{
+    const tti_agreement_config config = { .n = n, .rank = rank, .what = "test", .now_ns = TTI_SECOND,
+                                          .deadline_ns = LIMIT_S * TTI_SECOND, .patience_ns = 3 * TTI_SECOND, .ctx = d,
+                                          .open = open_nowhere, .send = note_letter };
+
+    memset(d, 0, sizeof *d);
+    d->n = n;
+    assert_int_equal(tti_agreement_create(&config, &d->a), TUTTI_OK);
+}
+
+static void say(desk *d, int from, tti_agree_message m)
+{
+    uint8_t bytes[2048];
+
+    assert_true(tti_agreement_message_bytes(d->n) <= sizeof bytes);
+    tti_agree_encode(d->a, &m, bytes);
+    tti_agreement_heard(d->a, from, bytes, tti_agreement_message_bytes(d->n));
+}
+
+/* The k-th ballot of a leader. */
+static uint64_t ballot_of(int leader, uint64_t k)
+{
+    return k * TTI_AGREE_RANKS_MAX + (uint64_t)leader;
+}
+
+static void who_was_replaced_proposes_in_vain(void **state)
+{
+    bool all[] = { true, true, true };
+    desk d;
+
+    (void)state;
+    sit_down(&d, 2, 3);
+    tti_agreement_present(d.a, 0);
+    tti_agreement_present(d.a, 1);
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PREPARE, .ballot = ballot_of(0, 1) });
+    say(&d, 1, (tti_agree_message){ .type = TTI_AGREE_PREPARE, .ballot = ballot_of(1, 1) });
+    d.awaited = TTI_AGREE_BUSY;
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PROPOSE, .ballot = ballot_of(0, 1), .origin = ballot_of(0, 1), .value = all });
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_WAIT);
+    assert_int_equal(d.n_sent, 1);
+    assert_true(d.sent.accepted == ballot_of(1, 1));
+    say(&d, 1, (tti_agree_message){ .type = TTI_AGREE_PROPOSE, .ballot = ballot_of(1, 1), .origin = ballot_of(1, 1), .value = all });
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_BUILD);
+    tti_agreement_free(d.a);
+}
+
+/* Rank 1 of 5 has voted for what rank 0 proposed, and leads when that one has died. */
+static void lead_after_a_vote(desk *d, bool *all)
+{
+    int r;
+
+    sit_down(d, 1, 5);
+    tti_agreement_present(d->a, 0);
+    say(d, 0, (tti_agree_message){ .type = TTI_AGREE_PREPARE, .ballot = ballot_of(0, 1) });
+    say(d, 0, (tti_agree_message){ .type = TTI_AGREE_PROPOSE, .ballot = ballot_of(0, 1), .origin = ballot_of(0, 1), .value = all });
+    assert_int_equal(tti_agreement_now(d->a), TTI_AGREE_BUILD);
+    tti_agreement_built(d->a, TUTTI_OK, "");
+    for (r = 2; r < 5; r++)
+        tti_agreement_present(d->a, r);
+    d->awaited = TTI_AGREE_PREPARE;
+    tti_agreement_gone(d->a, 0);
+    tti_agreement_tick(d->a, TTI_SECOND + TTI_MS);
+    assert_int_equal(d->n_sent, 3);
+    d->awaited = TTI_AGREE_PROPOSE;
+    d->n_sent = 0;
+}
+
+/* Another one may have been told that it is decided, and be out of reach: what all have voted for stays as it is. */
+static void what_may_be_decided_is_kept(void **state)
+{
+    bool all[] = { true, true, true, true, true };
+    desk d;
+    int  r;
+
+    (void)state;
+    lead_after_a_vote(&d, all);
+    for (r = 2; r < 5; r++)
+        say(&d, r, (tti_agree_message){ .type = TTI_AGREE_PROMISE, .ballot = d.sent.ballot, .accepted = ballot_of(0, 1),
+                                        .origin = ballot_of(0, 1), .value = all });
+    assert_int_equal(d.n_sent, 3);
+    assert_true(d.sent.origin == ballot_of(0, 1));
+    assert_memory_equal(d.value, all, sizeof all);
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_WAIT); /* it was built */
+    tti_agreement_free(d.a);
+}
+
+/* One of them had not voted: it was not decided, and those that are left make a new one. */
+static void what_cannot_be_decided_is_not(void **state)
+{
+    bool all[] = { true, true, true, true, true };
+    desk d;
+    int  r;
+
+    (void)state;
+    lead_after_a_vote(&d, all);
+    for (r = 2; r < 5; r++)
+        say(&d, r, (tti_agree_message){ .type = TTI_AGREE_PROMISE, .ballot = d.sent.ballot,
+                                        .accepted = r < 4 ? ballot_of(0, 1) : 0, .origin = r < 4 ? ballot_of(0, 1) : 0,
+                                        .value = all });
+    assert_int_equal(d.n_sent, 3);
+    assert_true(d.sent.origin == d.sent.ballot && d.sent.ballot > ballot_of(0, 1));
+    assert_false(d.value[0]);
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_BUILD);
+    tti_agreement_free(d.a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -718,6 +861,9 @@ int main(void)
         cmocka_unit_test(a_list_needs_all_that_it_leaves),
         cmocka_unit_test(a_death_beside_a_list_ends_the_call_of_all),
         cmocka_unit_test(noise_is_ignored),
+        cmocka_unit_test(who_was_replaced_proposes_in_vain),
+        cmocka_unit_test(what_may_be_decided_is_kept),
+        cmocka_unit_test(what_cannot_be_decided_is_not),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
