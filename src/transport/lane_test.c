@@ -727,6 +727,8 @@ static int64_t refuse_to_send(tti_port *port, tti_handle handle, const tti_part 
 static void what_came_counts_although_nothing_can_be_sent(void **state)
 {
     const size_t first = sizeof(tti_frame) + sizes[large[0]];
+    tti_member   members[2] = { { .where = "host 'x', pid 1" } };
+    tti_mesh     mesh = { .rank = 1, .n_ranks = 2, .members = members }; /* nobody watches over it */
     size_t       before;
 
     (void)state;
@@ -738,6 +740,7 @@ static void what_came_counts_although_nothing_can_be_sent(void **state)
         end         *e = await_large(&w);
         bool         moved;
 
+        e->m.mesh = &mesh;
         ops.send = refuse_to_send;
         w.port.ops = &ops;
         w.first = first - 1000;
