@@ -115,6 +115,7 @@ static tutti_status add_mapping(int fd, const struct stat *info, mapping **map_o
                               (unsigned long long)(HEAP_BYTES >> 20));
     }
     (void)madvise(map->base, HEAP_BYTES, MADV_DONTFORK); /* what a child wrote there its parent's peers would read */
+    (void)madvise(map->base, HEAP_BYTES, MADV_DONTDUMP); /* for a core the kernel would make every page that nobody ever touched */
     map->dev = info->st_dev;
     map->ino = info->st_ino;
     map->next = mappings;

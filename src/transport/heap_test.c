@@ -5,6 +5,7 @@
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/time.h>
@@ -166,6 +167,32 @@ static void huge_pages_are_refused(void **state)
     close(huge);
 }
 
+/* A core would have each of its pages, touched or not. */
+static void no_core_has_it(void **state)
+{
+    FILE     *maps = fopen("/proc/self/smaps", "re");
+    tti_heap *heap = NULL;
+    char      line[512];
+    bool      is_ours = false;
+    int       n = 0;
+
+    (void)state;
+    assert_int_equal(tti_heap_create(token, 8, &heap), TUTTI_OK);
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps) != NULL) {
+        is_ours = is_ours || strstr(line, "memfd:tutti") != NULL;
+        if (strncmp(line, "VmFlags:", 8) != 0)
+            continue;
+        if (is_ours)
+            assert_non_null(strstr(line, " dd"));
+        n += is_ours;
+        is_ours = false;
+    }
+    fclose(maps);
+    assert_true(n > 0);
+    tti_heap_free(heap);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -176,6 +203,7 @@ int main(void)
         cmocka_unit_test(one_process_has_one_mapping),
         cmocka_unit_test(strangers_are_refused),
         cmocka_unit_test(huge_pages_are_refused),
+        cmocka_unit_test(no_core_has_it),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

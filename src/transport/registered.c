@@ -264,6 +264,7 @@ static tutti_status add_piece(size_t bytes, uint64_t rounded, uint64_t *offset_o
 
 static void remove_piece(piece *p)
 {
+    tti_registered_dump(p->offset, p->bytes, false);
     tti_registered_punch(p->offset, p->bytes);
     memmove(p, p + 1, (size_t)(tti_registered.pieces + tti_registered.n - (p + 1)) * sizeof *p);
     tti_registered.n--;
@@ -296,6 +297,7 @@ static tutti_status take(size_t bytes, void **ptr_out)
         remove_piece(tti_piece_find(tti_registered.base + offset, 1));
         return tti_fail_errno_as(TUTTI_E_NOMEM, err, "cannot reserve %zu bytes of registered memory", bytes);
     }
+    tti_registered_dump(offset, rounded, true);
     *ptr_out = tti_registered.base + offset;
     return TUTTI_OK;
 }

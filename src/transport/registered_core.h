@@ -52,7 +52,9 @@ bool tti_registered_is_own(const struct stat *info);
 /** Map the heap, if it is not. */
 tutti_status tti_registered_map(void);
 
-/** All of fd, at a multiple of TTI_REGISTERED_LARGE; MAP_FAILED, and errno. */
+/** All of fd, at a multiple of TTI_REGISTERED_LARGE; MAP_FAILED, and errno. No core has it. */
 void *tti_registered_map_large(int fd, uint64_t bytes);
+/** Whether a core is to have a part of the own heap. */
+void tti_registered_dump(uint64_t offset, uint64_t bytes, bool on);
 
 #endif

@@ -38,7 +38,15 @@ void *tti_registered_map_large(int fd, uint64_t bytes)
         munmap(room, (size_t)(base - room));
     if (base < room + TTI_REGISTERED_LARGE)
         munmap(base + bytes, (size_t)(room + TTI_REGISTERED_LARGE - base));
+    (void)madvise(base, bytes, MADV_DONTDUMP);
     return base;
+}
+
+/* For a core the kernel makes every page of shared memory that nobody ever touched, and writes it: of a heap as large as the
+ * machine's memory that would be all of the memory there is. So a core has what was handed out, and nothing of others. */
+void tti_registered_dump(uint64_t offset, uint64_t bytes, bool on)
+{
+    (void)madvise(tti_registered.base + offset, bytes, on ? MADV_DODUMP : MADV_DONTDUMP);
 }
 
 void tti_registered_punch(uint64_t offset, uint64_t bytes)

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
@@ -323,9 +324,45 @@ static void large_pieces_lie_on_large_pages(void **state)
     assert_int_equal(tutti_free(p), TUTTI_OK);
 }
 
+/* How many bytes of memory without a name a core of this process would have. */
+static uint64_t bytes_of_a_core(void)
+{
+    FILE         *maps = fopen("/proc/self/smaps", "re");
+    char          line[512];
+    unsigned long begin, end, bytes = 0;
+    uint64_t      total = 0;
+
+    assert_non_null(maps);
+    while (fgets(line, sizeof line, maps) != NULL) {
+        if (strstr(line, "memfd:tutti") != NULL && sscanf(line, "%lx-%lx", &begin, &end) == 2)
+            bytes = end - begin;
+        if (strncmp(line, "VmFlags:", 8) != 0)
+            continue;
+        total += strstr(line, " dd") == NULL ? bytes : 0;
+        bytes = 0;
+    }
+    fclose(maps);
+    return total;
+}
+
+/* The heap is as large as the machine's memory, and the kernel makes every page of it that a core is to have. */
+static void a_core_has_what_was_handed_out(void **state)
+{
+    const uint64_t before = bytes_of_a_core();
+    void          *mine = NULL;
+
+    (void)state;
+    assert_true(before < 64 * MIB);
+    assert_int_equal(tutti_alloc(3 * MIB, &mine), TUTTI_OK);
+    assert_int_equal(bytes_of_a_core(), before + 3 * MIB);
+    assert_int_equal(tutti_free(mine), TUTTI_OK);
+    assert_int_equal(bytes_of_a_core(), before);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_core_has_what_was_handed_out),
         cmocka_unit_test(pieces_are_aligned_zeroed_and_reused),
         cmocka_unit_test(what_is_not_registered_is_refused),
         cmocka_unit_test(late_writers_hit_pages_that_nobody_reads),
