@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/types.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 enum { HEX = 2 * TTI_SECRET_BYTES, BLOCK = 1 << 20, SOME_BYTES = 12 /* of the key: less may be there by chance */ };
@@ -179,8 +181,90 @@ static outcome cores(const job *j, bool at_length)
     return held("not in %zu MiB of a launcher and %d ranks", bytes >> 20, RANKS);
 }
 
+/* ---- what the kernel writes ---------------------------------------------------------------------------- */
+
+/* All that there is of a core: most of its memory was never touched. */
+static bool is_in_core_file(const wanted *w, const char *path, size_t *bytes_out)
+{
+    char *block = malloc(BLOCK);
+    int   fd = open(path, O_RDONLY | O_CLOEXEC);
+    off_t at = 0, end;
+    bool  found = false;
+
+    while (block != NULL && fd >= 0 && !found && (at = lseek(fd, at, SEEK_DATA)) >= 0) {
+        end = lseek(fd, at, SEEK_HOLE);
+        if (end <= at)
+            break;
+        found = is_in_range(w, fd, (uint64_t)at, (uint64_t)end, block, bytes_out);
+        at = end;
+    }
+    if (fd >= 0)
+        close(fd);
+    free(block);
+    return found;
+}
+
+/* Whether the kernel writes cores into the folder of who ends. */
+static bool are_cores_here(void)
+{
+    FILE *file = fopen("/proc/sys/kernel/core_pattern", "re");
+    char  pattern[256] = "|";
+
+    if (file != NULL && fgets(pattern, sizeof pattern, file) == NULL)
+        pattern[0] = '|';
+    if (file != NULL)
+        fclose(file);
+    return strncmp(pattern, "core", 4) == 0 && strchr(pattern, '/') == NULL;
+}
+
+/* Of a process that has the secret as it is. */
+static bool is_found_in_own_core(const wanted *w, const char *dir)
+{
+    const struct rlimit whole = { RLIM_INFINITY, RLIM_INFINITY };
+    char                path[PATH_BYTES];
+    size_t              bytes = 0;
+    bool                found;
+    pid_t               pid = fork();
+
+    if (pid == 0) {
+        if (chdir(dir) == 0 && setrlimit(RLIMIT_CORE, &whole) == 0)
+            abort();
+        _exit(1);
+    }
+    if (pid < 0 || waitpid(pid, NULL, 0) != pid || !find_core(dir, path))
+        return false;
+    found = is_in_core_file(w, path, &bytes);
+    unlink(path);
+    return found;
+}
+
+/* Another job, a rank of which crashes. */
+static outcome kernels_core(const job *j, bool at_length)
+{
+    job     other = { .tutti = j->tutti, .self = j->self, .dumps = true };
+    char    core[PATH_BYTES] = "";
+    size_t  bytes = 0;
+    bool    control, found;
+    wanted  w;
+
+    (void)at_length;
+    if (!are_cores_here())
+        return skipped("the kernel sends cores elsewhere (core_pattern)");
+    if (!job_start(&other, 0))
+        return failed("a job for it does not start");
+    w = wanted_of(&other);
+    control = is_found_in_own_core(&w, other.dir);
+    job_crash(&other, 1, core);
+    found = core[0] != '\0' && is_in_core_file(&w, core, &bytes);
+    job_remove(&other);
+    if (!control || core[0] == '\0' || bytes == 0)
+        return skipped("no core was written, or none that could be searched");
+    return found ? failed("it is in the core") : held("not in the %zu MiB of a rank's core; found in that of a process which has it", bytes >> 20);
+}
+
 const attack leak_attacks[] = {
     { "secret in arguments, logs", "/proc/*/cmdline and environ, and the log at level debug", "not found", arguments_and_logs, false },
+    { "secret in a kernel's core", "a rank of another job is ended by SIGABRT, and its core searched", "not found", kernels_core, true },
     { "secret in a core", "all memory of launcher and ranks that a core would have", "not found", cores, false },
 };
 const size_t n_leak_attacks = sizeof leak_attacks / sizeof leak_attacks[0];

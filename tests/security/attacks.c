@@ -11,6 +11,7 @@
 #include "attacks.h"
 
 #include <inttypes.h>
+#include <limits.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,6 +19,8 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include <tutti/status.h>
+
+enum { END_MS = 60000 };
 
 typedef struct settings {
     const char *tutti, *self, *only;
@@ -61,14 +64,14 @@ static void try_all(const job *j, const settings *s, tally *t)
             try_one(j, &parts[part].list[i], s, t);
 }
 
-/* The same training, with nobody around. */
-static bool compare(const settings *s, long steps, uint64_t sum)
+/* The same training, with nobody around: it may take as long as the other one took. */
+static bool compare(const settings *s, int64_t took_ms, long steps, uint64_t sum)
 {
     long     again = 0;
     uint64_t undisturbed = 0;
-    job      j = { .launcher = 0 };
+    job      j = { .tutti = s->tutti, .self = s->self };
 
-    if (!job_start(&j, s->tutti, s->self, steps) || !job_stop(&j, &again, &undisturbed))
+    if (!job_start(&j, steps) || !job_stop(&j, took_ms + END_MS, &again, &undisturbed))
         return false;
     printf("the job under attack made %ld steps, and came to %016" PRIx64 "; one that nobody attacks to %016" PRIx64 "\n", steps, sum,
            undisturbed);
@@ -77,17 +80,18 @@ static bool compare(const settings *s, long steps, uint64_t sum)
 
 static int attack_all(const settings *s)
 {
-    job      j = { .launcher = 0 };
+    job      j = { .tutti = s->tutti, .self = s->self };
     tally    t = { 0 };
     uint64_t sum = 0;
     long     steps = 0;
     bool     ended;
+    const int64_t start = now_ms();
 
-    if (!job_start(&j, s->tutti, s->self, 0))
+    if (!job_start(&j, 0))
         return 1;
     try_all(&j, s, &t);
-    ended = job_stop(&j, &steps, &sum);
-    if (!ended || steps == 0 || !compare(s, steps, sum)) {
+    ended = job_stop(&j, END_MS, &steps, &sum);
+    if (!ended || steps == 0 || !compare(s, now_ms() - start, steps, sum)) {
         printf("the job did NOT finish its training with the right numbers\n");
         t.n_failed++;
     }
@@ -98,7 +102,7 @@ static int attack_all(const settings *s)
 int main(int argc, char **argv)
 {
     settings      s = { .self = "/proc/self/exe" };
-    char          self[PATH_BYTES] = "";
+    char          self[PATH_BYTES] = "", tutti[PATH_MAX];
     struct rlimit files;
     int           i;
 
@@ -116,6 +120,11 @@ int main(int argc, char **argv)
         return 2;
     }
     s.self = self;
+    s.tutti = realpath(s.tutti, tutti);
+    if (s.tutti == NULL) {
+        fprintf(stderr, "attacks: there is no such program\n");
+        return 2;
+    }
     if (getrlimit(RLIMIT_NOFILE, &files) == 0) {
         files.rlim_cur = files.rlim_max;
         setrlimit(RLIMIT_NOFILE, &files);

@@ -19,6 +19,8 @@ enum { STRIPE_SHIFT = 24, WATCH_STRIPE = 0x7f };
 /** A training under `tutti run`, ranks over TCP, which goes on until it is told to stop. */
 typedef struct job {
     char     dir[PATH_BYTES]; /* private; job.c */
+    const char *tutti, *self; /* programs, by absolute paths */
+    bool     dumps; /* it runs in dir, and the kernel may write cores there */
     pid_t    launcher;
     pid_t    ranks[RANKS];
     uint16_t store_port;
@@ -52,10 +54,16 @@ int64_t now_ms(void);
 
 /* ---- job.c --------------------------------------------------------------------------------------------- */
 
-/** Start it; steps 0: until job_stop(). false: it does not run, and has said why. */
-bool job_start(job *j, const char *tutti, const char *self, long steps);
-/** End its training and wait for it: how many steps it made, and what its parameters came to, by bits. */
-bool job_stop(job *j, long *steps_out, uint64_t *sum_out);
+/** Start it, where tutti, self and dumps are set; steps 0: until job_stop(). false: it does not run, and has said why. */
+bool job_start(job *j, long steps);
+/** Have a rank end by SIGABRT, wait for the end of all of it, and name what dir has of a core: "" nothing. */
+void job_crash(job *j, int rank, char core_out[PATH_BYTES]);
+/** A file in dir whose name begins with "core". */
+bool find_core(const char *dir, char path_out[PATH_BYTES]);
+/** What is left of it goes. */
+void job_remove(const job *j);
+/** End its training and wait for it, at most so long: how many steps it made, and what its parameters came to, by bits. */
+bool job_stop(job *j, int64_t patience_ms, long *steps_out, uint64_t *sum_out);
 /** What a rank of it does. */
 int job_rank(const char *dir, long steps);
 /** Whether all its processes are there, and how many steps it has made. */

@@ -8,12 +8,14 @@
  * and the bits of all parameters as one number). Two jobs with equal numbers of steps have equal sums. */
 #include "attacks.h"
 
+#include <dirent.h>
 #include <fcntl.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -186,8 +188,9 @@ int job_rank(const char *dir, long steps)
 
 /* ---- who starts it ------------------------------------------------------------------------------------- */
 
-static _Noreturn void become_job(const job *j, const char *tutti, const char *self, long steps)
+static _Noreturn void become_job(const job *j, long steps)
 {
+    const struct rlimit whole = { RLIM_INFINITY, RLIM_INFINITY };
     char                log[PATH_BYTES], number[24];
     int                 fd;
 
@@ -195,11 +198,13 @@ static _Noreturn void become_job(const job *j, const char *tutti, const char *se
     fd = open(log, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0 || dup2(fd, STDOUT_FILENO) < 0 || dup2(fd, STDERR_FILENO) < 0)
         _exit(126);
+    if (j->dumps && (chdir(j->dir) != 0 || setrlimit(RLIMIT_CORE, &whole) != 0))
+        _exit(125);
     snprintf(number, sizeof number, "%ld", steps);
     setenv("TUTTI_TRANSPORT", "tcp", 1);
     setenv("TUTTI_LOG", "debug", 1);
     unsetenv("TUTTI_SECRET_FILE");
-    execl(tutti, tutti, "run", "--standalone", "--nproc-per-node=3", "--", self, "--train", j->dir, number, (char *)NULL);
+    execl(j->tutti, j->tutti, "run", "--standalone", "--nproc-per-node=3", "--", j->self, "--train", j->dir, number, (char *)NULL);
     _exit(127);
 }
 
@@ -302,7 +307,7 @@ static bool give_up(job *j, const char *what)
     return false;
 }
 
-bool job_start(job *j, const char *tutti, const char *self, long steps)
+bool job_start(job *j, long steps)
 {
     const int64_t until = now_ms() + START_MS;
     int           rank;
@@ -312,7 +317,7 @@ bool job_start(job *j, const char *tutti, const char *self, long steps)
         return false;
     j->launcher = fork();
     if (j->launcher == 0)
-        become_job(j, tutti, self, steps);
+        become_job(j, steps);
     for (rank = 0; rank < RANKS && j->launcher > 0;) {
         if (read_rank(j, rank))
             rank++;
@@ -346,7 +351,7 @@ bool job_lives(const job *j, long *steps_out)
     return !has_ended(j->launcher);
 }
 
-static void remove_dir(const job *j)
+void job_remove(const job *j)
 {
     static const char *const names[] = { "log", "stop", "steps", "sum" };
     char                     path[PATH_BYTES];
@@ -356,12 +361,44 @@ static void remove_dir(const job *j)
         path_of(j->dir, i < RANKS ? "rank" : names[i - RANKS], i < RANKS ? (int)i : -1, path);
         unlink(path);
     }
+    if (find_core(j->dir, path))
+        unlink(path);
     rmdir(j->dir);
 }
 
-bool job_stop(job *j, long *steps_out, uint64_t *sum_out)
+bool find_core(const char *dir, char path_out[PATH_BYTES])
+{
+    DIR           *files = opendir(dir);
+    struct dirent *file;
+    bool           found = false;
+
+    while (files != NULL && !found && (file = readdir(files)) != NULL) {
+        found = strncmp(file->d_name, "core", 4) == 0;
+        if (found)
+            snprintf(path_out, PATH_BYTES, "%.180s/%.60s", dir, file->d_name);
+    }
+    if (files != NULL)
+        closedir(files);
+    return found;
+}
+
+void job_crash(job *j, int rank, char core_out[PATH_BYTES])
 {
     const int64_t until = now_ms() + END_MS;
+
+    kill(j->ranks[rank], SIGABRT);
+    while (!has_ended(j->launcher) && now_ms() < until)
+        rest_ms(10);
+    if (!has_ended(j->launcher))
+        kill(j->launcher, SIGKILL);
+    waitpid(j->launcher, NULL, 0);
+    if (!find_core(j->dir, core_out))
+        core_out[0] = '\0';
+}
+
+bool job_stop(job *j, int64_t patience_ms, long *steps_out, uint64_t *sum_out)
+{
+    const int64_t until = now_ms() + patience_ms;
     char          path[PATH_BYTES];
     FILE         *file;
     int           status = -1, n = 0;
@@ -382,6 +419,6 @@ bool job_stop(job *j, long *steps_out, uint64_t *sum_out)
         fprintf(stderr, "the job ended with status %x\n", (unsigned)status);
         print_log(j);
     }
-    remove_dir(j);
+    job_remove(j);
     return status == 0 && n == 2;
 }
