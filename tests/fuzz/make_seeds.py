@@ -124,6 +124,10 @@ def file_log():
     yield "torn", u8(3) + record(b"/a", b"1") + record(b"refcount/", b"2")[:-3]
     yield "others", u8(15) + record(b"refcount/", b"1") + record(b"cleanup/", b"")
     yield "large", u8(4) + record(b"/a", bytes(70000)) + record(b"/b", b"x")
+    yield "no_room", u8(0x17) + record(b"/a", b"1")
+    yield "some_room", u8(0xf0) + record(b"/a", b"1")
+    yield "cut", u8(0x21) + record(b"/a", b"1")
+    yield "nothing_to_cut", u8(0x20)
     yield "no_log", u8(0) + b"#!/bin/sh\nexec true\n"
 
 
@@ -179,6 +183,22 @@ def peer_frames():
     yield "get_outside", piece(200, peer_frame(WINDOW, 2, 1, word=1 << 63, dtype=2, last=1 << 63))
     yield "signal", piece(200, peer_frame(WINDOW, 2, 1, dtype=3) + peer_frame(WINDOW, 2, 1, dtype=4))
     yield "no_window", piece(200, peer_frame(WINDOW, 2, 9, dtype=3))
+    yield "signals", piece(200, peer_frame(WINDOW, 2, 1, dtype=3) * 3)
+    yield "put_in_part", piece(200, peer_frame(WINDOW, 2, 1, b"1234", word=8, dtype=1, size=40))
+    yield "get_clogged", piece(5, peer_frame(WINDOW, 2, 1, dtype=2, last=16) * 2)
+    yield "get_broken", piece(33, peer_frame(WINDOW, 2, 1, dtype=2, last=16))
+    yield "held_get", piece(12, peer_frame(WINDOW, 2, 1, dtype=2, last=16) * 8)
+    yield "held_messages", piece(44, peer_frame(P2P, 1, 77, b"x" * 900) * 5)
+    yield "wanted_meanwhile", piece(15, peer_frame(REPLY, 2, 1, bytes(16)) + message)
+    yield "refused_meanwhile", piece(15, peer_frame(REPLY, 2, 1, bytes(90)) + message)
+    yield "dropped_meanwhile", piece(200, peer_frame(P2P, 1, 77, b"half", size=99))
+    yield "kept_of_another_call", piece(200, peer_frame(COLLECTIVE, 3, 1, bytes(8), word=6) + peer_frame(COLLECTIVE, 3, 1, bytes(8), word=5))
+    yield "in_doubt", piece(200, peer_frame(COLLECTIVE, 3, 0, bytes(8), word=7) * 3)
+    yield "ends", piece(3, message)
+    yield "fails", piece(13, message)
+    yield "not_known", piece(7, message)
+    yield "zeros", piece(251, peer_frame(P2P, 1, 9, b"few", size=8 << 20))
+    yield "too_many_zeros", piece(252, peer_frame(P2P, 1, 9, b"few", size=8 << 20))
     yield "huge", piece(200, peer_frame(P2P, 1, 9, b"few", size=1 << 45))
     yield "too_huge", piece(200, peer_frame(P2P, 1, 9, b"few", size=1 << 47))
 
@@ -203,6 +223,12 @@ def cards():
     yield "changed", b"\1" + u16(40) + b"x" + b"\0\2" + u16(8) + b"\7" + u16(4) + b"\1" + b"\0"
     yield "raw", b"\xf0" + bytes(272) + b"\0\0\0"
     yield "short", b"\xfe" + bytes(100)
+    changed = lambda rank, at, to, behind: b"\0" * rank + b"\1" + u16(at) + u8(to) + b"\0" * (3 - rank) + bytes(behind)
+    for behind in range(14):  # the size says who is said to have ended
+        yield f"missing_{behind}", b"\0\0\xff\xff" + bytes(behind)
+    for at, what in ((0, "magic"), (4, "version"), (8, "rank"), (12, "size"), (132, "name"), (264, "family")):
+        yield f"other_{what}", changed(0, at, 9, 0)
+    yield "been_here", bytes(60)
     yield "trouble", b"\xff\0\0\0" + i32(4) + b"rank 2: no memory"
 
 
@@ -247,6 +273,54 @@ def agreement():
     yield "minority", u8(1) + gone(0) + gone(1) + gone(3) + came(4) + tick(40) + said(4, promise, ballot=own) + built
     yield "expires", u8(0) + b"".join(tick(255) for _ in range(4))
     yield "raw", u8(0) + u8(6) + sized(u32(0x65657267) + u16(1) + bytes(20))
+
+
+def assembly():
+    comes = lambda rank, tcp=0, strange=0: u8((tcp | strange << 1 | rank << 2) << 3)
+    says = lambda conn, data: u8(1 | conn << 3) + sized(data)
+    message = lambda conn, data=b"": u8(2 | conn << 3) + data.ljust(24, b".")
+    ends = lambda conn, how=0: u8(3 | conn << 3) + u8(how)
+    sends = lambda rank: u8(4 | rank << 3)
+    waits = lambda n=1, halves=0: u8(5 | halves << 3) * n
+    manner = lambda rank, how: u8(6 | (rank + 4 * how) << 3)
+    reaches = lambda *ranks: u8(7 | sum(4 << r for r in ranks) << 3)
+    short_of_files = u8(7 | 3 << 3)
+    for name, flags in (("", 0), ("_sealed", 1), ("_local", 2)):
+        none, all_of_them = u8(flags), u8(flags | 0xd << 2)
+        yield "comers" + name, none + comes(0) + comes(2, 1) + comes(3, 1) + waits(6) + message(0) + message(1) + says(2, b"half") + waits() + ends(0) + ends(1, 1)
+        yield "strangers" + name, none + comes(7) + comes(1, 1) + comes(0, 1, 1) + says(2, b"GET / HTTP/1.1") + waits(5) + ends(2)
+        yield "ways" + name, all_of_them + sends(0) + waits(6) + sends(0) + sends(2) + sends(3) + waits(4) + ends(0) + ends(1, 1) + waits(5)
+        yield "refused" + name, u8(flags | 8 << 2) + manner(3, 3) + manner(0, 1) + manner(2, 2) + reaches(0, 2) + waits(9, 1) + comes(0) + waits(4)
+        yield "gone" + name, u8(flags) + comes(0, 1) + waits(6) + manner(0, 1) + reaches(0) + waits(3) + message(0) + waits(3) + ends(0) + waits(3) + sends(0)
+    yield "too_many", u8(0) + comes(0, 1, 1) * 90 + waits(3) + waits(1, 31)
+    yield "no_files", u8(0) + short_of_files + comes(0) + comes(2, 1) + waits(8)
+    yield "strange_ways", u8(0xd << 2) + manner(0, 4) + manner(2, 4) + waits(3) + says(0, bytes(104)) + says(1, b"TUTI") + waits(3) + ends(0) + waits(4, 3)
+
+
+def meet_signs():
+    ask, give = 1, 2
+    told = lambda what, ranks=(), more=0: u8(0) + u8(what | len(ranks) << 2 | more) + bytes(ranks).ljust(8, b"\0")
+    yield "office", u8(0)
+    yield "office_of_many", u8(2)
+    yield "office_few_files", u8(4)
+    yield "office_refused", u8(0) + b"\0\0\0\xf8\xf9\0\xfa"
+    yield "office_late", u8(0) + b"\xf0\xfe"
+    for how, name in ((0xd1, "no_heap"), (0xd3, "nothing"), (0xd5, "another_heap"), (0xf1, "end"), (0xf2, "no_files"), (0xf3, "too_many"), (0xf4, "reset"), (0xef, "part")):
+        yield "office_" + name, u8(0) + u8(how) * 9
+        yield "office_then_" + name, u8(0) + bytes(3) + u8(how) * 9
+        yield "visitor_" + name, u8(1) + told(ask) + u8(how)
+    yield "office_told_something_else", u8(0) + u8(0xe0) + told(give, (2,))[1:] + u8(0xe0) + told(3)[1:]
+    yield "office_asked", u8(0) + bytes(3) + u8(0xe0) + told(give, (1,))[1:]
+    yield "visitor", u8(1) + told(ask) + told(give, (0, 2, 3))
+    yield "visitor_one_by_one", u8(5) + told(give, (0,)) + told(give, (2,)) + told(ask) + told(give, (3,))
+    yield "visitor_of_many", u8(3) + told(ask) + told(give, (0, 2, 3, 4, 5)) + told(give, (6, 7)) + told(ask)
+    yield "visitor_twice", u8(1) + told(give, (2,)) + told(give, (2,))
+    yield "visitor_itself", u8(1) + told(give, (0, 1))
+    yield "visitor_elsewhere", u8(9) + told(give, (3,))
+    yield "visitor_nonsense", u8(1) + told(3) + told(0)
+    yield "visitor_other_descriptors", u8(1) + told(give, (0, 2), 0x80) + u8(8) + u8(1)
+    yield "visitor_few_descriptors", u8(1) + told(give, (0, 2), 0x80) + u8(5) + u8(0)
+    yield "visitor_large_numbers", u8(1) + u8(0) + u8(give | 0x60) + u32(1 << 31) + u32(0xffffffff) * 8
 
 
 # ---- texts ----
@@ -388,7 +462,7 @@ MASK = (1 << 64) - 1
 
 def recorder_image(records=(), groups=(), names=(), ranks=(), record_count=8, group_count=2, name_count=2, rank_count=8, **other):
     """As tutti/recorder.h lays it out."""
-    group = struct.Struct("<QIIiiiiQQQQQQ64s64s32s64s")
+    group = struct.Struct("<QIIiiiiQQQQQQ64s64s32s64s" + ("QIIQ" if groups and len(groups[0]) > 17 else ""))  # without: as older ones had it
     name = struct.Struct("<QQQQ64s")
     slot = struct.Struct("<16Q")
     groups_at = (HEAD.size + 7) // 8 * 8
@@ -441,6 +515,32 @@ def recorder():
     yield "cut_off", recorder_image(some)[:2500]
 
 
+def jobs_of_several_worlds():
+    """What a world leaves behind that another one took the place of."""
+    def world(number, ident, generation, size, place, follows=0, there=1, name=b"0", ranks_at=-1, count=8):
+        return (2, number, there, place, size, place, ranks_at, 1, 500, count, count, count - 1, 2, name, b"default_pg", b"native", b"w%d" % ident, ident,
+                generation, size, follows)
+    def rank(n, groups, *records, **other):
+        return sized(recorder_image(records, groups, ((1, 3, 5000, 4000, b"forward"),), (0, 2, 0, 0, 0, 0, 0, 0), pid=100 + n, rank=n, world_size=3,
+                                    issued=8, group_count=4, **other))
+    done = record(1, seq=1, began=1500, ended=1800)
+    stuck = lambda group=0, kind=2, **more: record(2, kind=kind, group=group, seq=2, state=2, ended=0, **more)
+    old, new = (lambda n, there=1: world(0, 11, 1, 3, n, there=there)), (lambda n: world(0, 12, 2, 2, n, follows=11))
+    pair = lambda n: world(1, 11, 1, 2, n, name=b"1", ranks_at=0)
+    yield "regrouped", rank(0, (old(0, 0), new(0)), done, stuck(1)) + rank(1, (old(1, 0), new(1)), done) + rank(2, (old(2),), done, stuck())
+    yield "left_behind", rank(0, (new(0),), stuck()) + rank(1, (new(1),), stuck()) + rank(2, (old(2),), done, record(2, kind=33, seq=1, place=1, state=2, ended=0))
+    yield "subgroups", rank(0, (old(0), pair(0)), done, stuck(1)) + rank(1, (old(1),), done, stuck()) + rank(2, (old(2), pair(1)), done, stuck())
+    yield "elsewhere", rank(0, (old(0), world(0, 13, 1, 2, 0)), done, stuck(1)) + rank(1, (old(1),), done, stuck()) + rank(2, (old(2),), stuck())
+    yield "failed", rank(0, (old(0),), record(2, seq=2, state=4, status=7, flags=8)) + rank(1, (old(1),), done, stuck()) + rank(2, (old(2),))
+    yield "messages", (rank(0, (old(0),), *(record(i, kind=32, seq=i, place=2 | 7 << 32, began=1000 + i, ended=1100 + i) for i in range(1, 6)), stuck(kind=32, place=3)) +
+                       rank(1, (old(1),), *(record(i, kind=33, seq=i, place=1 | 7 << 32, began=1000 + i, ended=1200 + i) for i in range(1, 6))) +
+                       rank(2, (old(2),), record(3, kind=33, seq=1, place=0, state=2, ended=0)))
+    yield "destroyed", rank(0, (old(0, 0),), done) + rank(1, (old(1),), done, stuck()) + rank(2, (old(2),), done, stuck(), use=2)
+    yield "other_calls", rank(0, (old(0),), stuck(kind=2)) + rank(1, (old(1),), stuck(kind=3, count=5)) + rank(2, (old(2),), stuck(kind=2, dtype=5))
+    yield "never_done", rank(0, (old(0),), record(1, seq=1, state=1, began=0, ended=0)) + rank(1, ()) + rank(2, (old(2),))
+    yield "no_recorder", sized(b'{"version": 1}') + rank(1, (old(1),), stuck()) + sized(b"")
+
+
 def jobs():
     def rank(n, *records, size=2, **other):
         world = (2, 0, 1, n, size, n, -1, 1, 500, 8, 8, 7, 2, b"0", b"default_pg", b"native", b"w")
@@ -459,13 +559,16 @@ def jobs():
 
 
 def job_dumps():
-    for name, data in jobs():
+    for name, data in (*jobs(), *jobs_of_several_worlds()):
         yield name, u8(0) + data
         yield name + "_alive", u8(7 | 2 << 3) + data
         yield name + "_stopped", u8(1 | 3 << 3) + data
+    for name, data in jobs_of_several_worlds():
+        for life in range(8 if name in ("regrouped", "other_calls", "never_done") else 0):
+            yield f"{name}_life_{life}", u8((5, 2, 6, 7)[life % 4] | life << 3 | (life % 4) << 6) + data
 
 
-TARGETS = (store_server, store_frames, store_client, torch_client, file_log, hello, peer_frames, health, cards, joining, agreement, addresses, environment,
+TARGETS = (store_server, store_frames, store_client, torch_client, file_log, hello, peer_frames, health, cards, joining, agreement, assembly, meet_signs, addresses, environment,
            secret_file, msgpack, recorder, job_dumps, tune, figures, idx, safetensors)
 
 

@@ -136,11 +136,12 @@ def fuzz(names, tool, seconds):
 
 
 def lines_of(profile, program, files):
-    """(lines, those that were reached)"""
-    text = subprocess.run(["llvm-cov", "export", "--summary-only", f"--instr-profile={profile}", program, *(str(ROOT / f) for f in files)],
-                          capture_output=True, text=True, check=True).stdout
-    totals = json.loads(text)["data"][0]["totals"]["lines"]
-    return totals["count"], totals["covered"]
+    """(lines, those that were reached). Files are named as the compiler was told, with steps back in their paths."""
+    text = subprocess.run(["llvm-cov", "export", "--summary-only", f"--instr-profile={profile}", program], capture_output=True, text=True,
+                          check=True).stdout
+    lines = {os.path.normpath(file["filename"]): file["summary"]["lines"] for file in json.loads(text)["data"][0]["files"]}
+    ours = [lines[str(ROOT / file)] for file in files]
+    return sum(file["count"] for file in ours), sum(file["covered"] for file in ours)
 
 
 def coverage(names):

@@ -3,12 +3,15 @@
  * cards.c - what members leave on the board for each other before they can talk.
  *
  * How     The store behind the board holds the input: cards of four members, whole or not, and a note of somebody who could not join.
- *         A card may be an honest one of which some bytes were changed. Time passes with every wait.
+ *         A card may be an honest one of which some bytes were changed. Time passes with every wait. The input's size says whether a
+ *         launcher tells that somebody has ended, whether the board goes away, and whether this rank has been here before.
  * Holds   Cards that were exchanged have names that end, and are of the rank and the world that they say. */
 #include "fuzz/fuzz.h"
 
+#include <unistd.h>
 #include <tutti/private.h>
 #include "transport/card.h"
+#include "watch/bulletin.h"
 #include "watch/trouble.h"
 
 enum { RANKS = 4, RANK = 1 };
@@ -21,6 +24,7 @@ typedef struct shelf {
     size_t   bytes[RANKS]; /* of each, 0: it has not come */
     uint8_t  trouble[sizeof(tti_trouble)];
     bool     has_trouble;
+    bool     is_ours_taken, goes_away;
 } shelf;
 
 static int64_t shelf_now(tti_port *port)
@@ -41,12 +45,12 @@ static const tti_port_ops shelf_ops = { .name = "shelf", .now_ns = shelf_now, .r
 
 static tutti_status put(void *context, const char *key, const void *data, size_t bytes, int64_t deadline_ns)
 {
-    (void)context;
-    (void)key;
+    const shelf *s = context;
+
     (void)data;
     (void)deadline_ns;
     TT_MUST(bytes == sizeof(tti_card));
-    return TUTTI_OK;
+    return s->is_ours_taken ? tti_fail(TUTTI_E_STATE, "'%s' is there", key) : TUTTI_OK;
 }
 
 /* Which piece a key names: its bytes; NULL: it has not come. */
@@ -72,6 +76,8 @@ static tutti_status get(void *context, const char *key, void *out, size_t bytes,
 
     if (piece == NULL) {
         s->now_ns = deadline_ns > s->now_ns ? deadline_ns : s->now_ns;
+        if (s->goes_away)
+            return tti_fail(TUTTI_E_NETWORK, "the board is gone");
         return tti_fail(TUTTI_E_TIMEOUT, "'%s' did not come", key);
     }
     if (have != bytes)
@@ -107,6 +113,34 @@ static tutti_status has_all(void *context, const char *const *keys, int n, int64
     for (i = 0; i < n && *all_out; i++)
         (void)has(context, keys[i], deadline_ns, all_out);
     return TUTTI_OK;
+}
+
+static void heed_news(void *context, const _Atomic uint32_t *news)
+{
+    (void)context;
+    (void)news;
+}
+
+static void catch_up(void *context)
+{
+    (void)context;
+}
+
+/* What a launcher tells: that a rank has ended. NULL: nothing. */
+static const tti_bulletin *bulletin_of(int which)
+{
+    static tti_bulletin *pages[RANKS];
+    const tti_ending     ending = { .version = TTI_ENDING_VERSION, .rank = which, .signal = 9, .pid = 4711, .host = "host" };
+    int                  fd = -1;
+
+    if (which >= RANKS)
+        return NULL;
+    if (pages[which] == NULL) {
+        TT_MUST(tti_bulletin_make(RANKS, RANKS, &pages[which], &fd) == TUTTI_OK);
+        close(fd);
+        tti_bulletin_post(pages[which], &ending);
+    }
+    return pages[which];
 }
 
 /* An honest card of rank, then some of its bytes changed; or whatever comes. */
@@ -157,10 +191,10 @@ static void check(const tti_card *cards)
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tt_input        in = tt_input_of(data, size);
-    shelf           s = { .port = { &shelf_ops }, .now_ns = TTI_SECOND, .dice = 1 };
+    shelf           s = { .port = { &shelf_ops }, .now_ns = TTI_SECOND, .dice = 1, .goes_away = size / 4 % 3 == 1, .is_ours_taken = size % 61 == 60 };
     const bool      at_once = size % 4 >= 2;
     const tti_board board = { .context = &s, .put = put, .get = get, .has = has, .get_all = at_once ? get_all : NULL,
-                              .has_all = at_once ? has_all : NULL };
+                              .has_all = at_once ? has_all : NULL, .heed_news = heed_news, .catch_up = catch_up };
     tti_mesh_config config = { .port = &s.port, .board = &board, .rank = RANK, .n_ranks = RANKS, .listen_host = "127.0.0.1",
                                .tcp_only = size % 2 == 1, .deadline_ns = 60 * TTI_SECOND };
     tti_card        own, cards[RANKS];
@@ -172,9 +206,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     s.has_trouble = in.left > 0;
     if (s.has_trouble)
         memcpy(s.trouble, in.at, in.left < sizeof s.trouble ? in.left : sizeof s.trouble);
+    tti_bulletin_heed(bulletin_of((int)(size / 3 % (RANKS + 2))));
     if (tti_cards_exchange(&config, &own, cards) == TUTTI_OK)
         check(cards);
     else
         TT_MUST(strlen(tutti_last_error()) > 0);
+    tti_bulletin_heed(NULL);
     return 0;
 }

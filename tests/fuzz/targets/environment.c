@@ -138,6 +138,66 @@ static void ask_numbers(void)
         TT_MUST(number >= 10 && other >= 0);
 }
 
+/* A host of which less is known. */
+static tti_port *bare_port(void)
+{
+    static tti_port_ops ops;
+    static tti_port     port = { &ops };
+
+    if (ops.name == NULL)
+        ops = *tt_still_port()->ops;
+    return &port;
+}
+
+static int no_interfaces(tti_port *port, tti_interface *out, int max)
+{
+    (void)port;
+    (void)out;
+    (void)max;
+    return -EACCES;
+}
+
+/* Containers, and an address that is of this link only, come before the one that others can reach. */
+static int many_interfaces(tti_port *port, tti_interface *out, int max)
+{
+    static const struct {
+        const char *name, *addr;
+    } have[] = { { "lo", "127.0.0.1" }, { "docker0", "172.17.0.1" }, { "eth0", "fe80::1" }, { "eth0", "10.0.0.7" } };
+    int i;
+
+    (void)port;
+    for (i = 0; i < 4 && i < max; i++) {
+        out[i] = (tti_interface){ .up = true, .loopback = i == 0 };
+        snprintf(out[i].name, sizeof out[i].name, "%s", have[i].name);
+        TT_MUST(tti_addr_parse(have[i].addr, 0, &out[i].addr) == TUTTI_OK);
+    }
+    return i;
+}
+
+/* What is not known, or not allowed, is said, or taken as it is meant for those who know nothing. */
+static void ask_lesser_hosts(void)
+{
+    tti_port_ops silent = *bare_port()->ops, unrouted = *bare_port()->ops;
+    tti_port     ports[] = { { bare_port()->ops }, { &silent }, { &unrouted } };
+    tti_addr     addr, loopback;
+    bool         set = false;
+    size_t       i;
+
+    silent.interfaces = no_interfaces;
+    unrouted.interfaces = many_interfaces;
+    TT_MUST(tti_addr_parse("127.0.1.1", 1, &loopback) == TUTTI_OK);
+    for (i = 0; i < sizeof ports / sizeof ports[0]; i++) {
+        if (tti_interface_wanted(&ports[i], NULL, &set, &addr) != TUTTI_OK)
+            TT_MUST(strlen(tutti_last_error()) > 0);
+        if (tti_own_addr(&ports[i], &addr))
+            TT_MUST(addr.family != TTI_ADDR_NONE);
+        TT_MUST(tti_loopback_is_up(&ports[i]));
+        if (tti_addr_beyond_loopback(&ports[i], "n1", &loopback, 1, &addr))
+            TT_MUST(!tti_addr_is_loopback(&addr) && addr.port == 1);
+    }
+    (void)tti_addr_beyond_loopback(&ports[2], "localhost", &loopback, 1, &addr);
+}
+
 static void ask_places(void)
 {
     tti_ports ports = { .first = 0 };
@@ -153,6 +213,16 @@ static void ask_places(void)
     (void)tti_interface_wanted(host_port(), &to, &set, &addr);
     TT_MUST(tti_own_addr(host_port(), &addr) && tti_addr_is_own(host_port(), &addr));
     (void)tti_addr_beyond_loopback(host_port(), "host", &to, 1, &addr);
+}
+
+/* Once for each process; two more than the input has. */
+static void tell_unknown(void)
+{
+    tt_set_env("TUTTI_TIMEOUT_MSS", "1");
+    tt_set_env("TUTTI_QQQQQQQQQQQQ", "1");
+    tti_env_tell_unknown();
+    tt_set_env("TUTTI_TIMEOUT_MSS", NULL);
+    tt_set_env("TUTTI_QQQQQQQQQQQQ", NULL);
 }
 
 static void ask_who(const char *url, int rank, int world_size)
@@ -179,7 +249,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         take_line(line);
     ask_numbers();
     ask_places();
+    ask_lesser_hosts();
+    tell_unknown();
     ask_who(NULL, -1, 0);
+    ask_who("env://", (int)(size % 5) - 1, (int)(size % 9) - 1);
+    ask_who("env://", 1, TTI_WORLD_MAX + 1);
     if (rest != NULL) {
         ask_who(rest, -1, 0);
         ask_who(rest, (int)(size % 5), (int)(size % 7) - 1);

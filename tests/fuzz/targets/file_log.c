@@ -3,11 +3,15 @@
  * file_log.c - the log of a file store.
  *
  * How     The input is the file, found by who opens it; then some records are appended, of which the front of the input chooses.
+ *         Others have it locked, it may not grow, or somebody cuts it.
  * Holds   What opens can be written to, and who opens it after that finds the same records; what was torn is gone then. */
 #include "fuzz/fuzz.h"
 
 #include <fcntl.h>
+#include <signal.h>
+#include <sys/resource.h>
 #include <unistd.h>
+#include <tutti/status.h>
 #include "store/file_log.h"
 
 static char path[64];
@@ -66,9 +70,49 @@ static void write_some(tti_file_log *log, uint8_t what)
     tti_file_log_unlock(log);
 }
 
+/* Another process holds the lock, as far as the kernel is concerned: the one of an open file. */
+static void wait_for_others(tti_file_log *log, tti_file_log *other)
+{
+    tti_file_log late;
+    bool         locked = false;
+
+    TT_MUST(tti_file_log_try_lock(other, true, &locked) == TUTTI_OK && locked);
+    TT_MUST(tti_file_log_try_lock(log, true, &locked) == TUTTI_OK && !locked);
+    TT_MUST(tti_file_log_open(&late, tt_still_port(), path, 0) == TUTTI_E_TIMEOUT && strstr(tutti_last_error(), "stayed locked") != NULL);
+    tti_file_log_unlock(other);
+}
+
+/* No room for one more record: what there was stays. */
+static void write_too_much(tti_file_log *log, uint8_t room)
+{
+    const int64_t before = log->offset;
+    struct rlimit whole, small;
+    bool          locked = false;
+
+    signal(SIGXFSZ, SIG_IGN);
+    TT_MUST(tti_file_log_try_lock(log, true, &locked) == TUTTI_OK && locked && getrlimit(RLIMIT_FSIZE, &whole) == 0);
+    small = (struct rlimit){ .rlim_cur = (rlim_t)before + room % 8, .rlim_max = whole.rlim_max };
+    TT_MUST(setrlimit(RLIMIT_FSIZE, &small) == 0);
+    TT_MUST(tti_file_log_put(log, "/large", "more than there is room for", 27) != TUTTI_OK);
+    TT_MUST(setrlimit(RLIMIT_FSIZE, &whole) == 0 && log->offset == before && !tti_file_log_grew(log));
+    tti_file_log_unlock(log);
+}
+
+/* Somebody cuts what has been read. */
+static void be_cut(tti_file_log *log)
+{
+    bool locked = false;
+
+    if (log->offset == 0)
+        return;
+    TT_MUST(truncate(path, log->offset - 1) == 0);
+    TT_MUST(tti_file_log_try_lock(log, true, &locked) == TUTTI_E_IO && strstr(tutti_last_error(), "was cut") != NULL);
+}
+
 static void use(uint8_t what)
 {
     tti_file_log log, again;
+    bool         locked = false;
 
     if (tti_file_log_open(&log, tt_still_port(), path, 0) != TUTTI_OK)
         return;
@@ -78,7 +122,14 @@ static void use(uint8_t what)
     TT_MUST(tti_file_log_open(&again, tt_still_port(), path, 0) == TUTTI_OK);
     TT_MUST(!again.alone && again.offset == log.offset && again.pending.size == 0);
     TT_MUST(digest_of(&again).sum == digest_of(&log).sum);
+    tti_file_log_unlock(&again);
+    wait_for_others(&log, &again);
+    if (what & 16)
+        write_too_much(&log, what >> 5);
+    if ((what & 40) == 32)
+        be_cut(&log);
     if (what & 8) {
+        TT_MUST(tti_file_log_try_lock(&again, true, &locked) == TUTTI_OK && locked);
         tti_file_log_unlink(&again);
         TT_MUST(tti_file_log_removed(&log));
     }

@@ -8,6 +8,7 @@
  *         read by another book, which then tells the same. */
 #include "fuzz/fuzz.h"
 
+#include <tutti/private.h>
 #include "transport/health/digest.h"
 
 enum { RANKS = 8 };
@@ -123,6 +124,34 @@ static void tell_on(witness *from)
     free(second);
 }
 
+/* How often signs of life are given, and for how long they may be missing, as variables say: the last bytes of the input. */
+static void read_variables(const uint8_t *data, size_t size)
+{
+    static const char *const names[] = { "TUTTI_SILENT_MS", "TUTTI_HEARTBEAT_MS" };
+    const char *name = names[size % 2];
+    char       *text = tt_text(data + size - (size < 8 ? size : 8), size < 8 ? size : 8);
+    int64_t     heartbeat_ms = 0, silent_ms = -1;
+
+    tt_set_env(name, text);
+    if (tti_health_read_env(&heartbeat_ms, &silent_ms) == TUTTI_OK)
+        TT_MUST(heartbeat_ms >= 10 && silent_ms >= 0);
+    else
+        TT_MUST(strstr(tutti_last_error(), name) != NULL);
+    tt_set_env(name, NULL);
+    free(text);
+}
+
+/* Who hangs up says so, and that is all. */
+static void hang_up(witness *w)
+{
+    uint8_t         said[TTI_DIGEST_HEAD_BYTES];
+    tti_digest_kind kind;
+
+    tti_digest_hang_up(said);
+    TT_MUST(tti_digest_size(&w->book, said, sizeof said) == sizeof said);
+    TT_MUST(tti_digest_read(&w->book, said, sizeof said, &kind) && kind == TTI_DIGEST_HANG_UP);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     tt_input in = tt_input_of(data, size);
@@ -140,8 +169,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     }
     look(&w);
     tell_on(&w);
+    hang_up(&w);
     merge(&w, &in);
     look(&w);
     end(&w);
+    read_variables(data, size);
     return 0;
 }

@@ -151,6 +151,27 @@ static void try_trace(job_view *view)
     trace_release(&t);
 }
 
+/* Once for each process: jobs and processes that are named, not files, and are not there. */
+static void ask_for_nobody(void)
+{
+    static bool done;
+    char        own[24], odd[] = "12x", high[] = "999999999", *const nobody[] = { odd, high }, *const self[] = { own };
+    job_view    view = { .recorders = NULL };
+
+    if (done)
+        return;
+    done = true;
+    snprintf(own, sizeof own, "%ld", (long)getpid());
+    TT_MUST(!job_view_find("fuzz", "a job that nobody has", &view));
+    job_view_release(&view);
+    TT_MUST(!job_view_open_pids("fuzz", nobody, 1, &view));
+    job_view_release(&view);
+    TT_MUST(!job_view_open_pids("fuzz", nobody + 1, 1, &view));
+    job_view_release(&view);
+    (void)job_view_open_pids("fuzz", self, 1, &view);
+    job_view_release(&view);
+}
+
 /* What is meant for people goes nowhere. */
 static void run(files *f)
 {
@@ -162,6 +183,7 @@ static void run(files *f)
         nowhere = fopen("/dev/null", "we");
     TT_MUST(nowhere != NULL);
     stdout = stderr = nowhere;
+    ask_for_nobody();
     if (job_view_open_files("fuzz", f->list, f->n, &view)) {
         try_hang(&view);
         try_trace(&view);

@@ -3,8 +3,10 @@
  * joining.c - what a store holds of worlds that others have made, as a rank reads it that joins one.
  *
  * How     A store in this process is filled with the input: the latest number, sizes of worlds, who took which place: honest
- *         claims, changed ones, or whatever comes. No time is left to wait for anything.
- * Holds   A number that is joined is positive; a failure has words. */
+ *         claims, changed ones, or whatever comes. No time is left to wait for anything. Then ranks join, one after the other, twice
+ *         at the same time, while a launcher says that rank 0 has ended, and on a store that cannot compare; and say that they
+ *         are through.
+ * Holds   A number that is joined is positive, and told in all ways; a failure has words. */
 #include "fuzz/fuzz.h"
 
 #include <inttypes.h>
@@ -14,8 +16,18 @@
 #include <tutti/store.h>
 #include "base/machine.h"
 #include "rendezvous/generation.h"
+#include "store/store_front.h"
+#include "watch/bulletin.h"
 
 enum { WORLD = 4, ENTRIES_MAX = 12, CLAIM_BYTES = 144 };
+
+static uint8_t dice;
+
+static void roll(tti_port *port, void *out, size_t bytes)
+{
+    (void)port;
+    memset(out, ++dice, bytes);
+}
 
 static void put(tutti_store *store, const char *key, const void *data, size_t size)
 {
@@ -72,19 +84,92 @@ static void put_entry(tutti_store *store, tt_input *in)
     put(store, key, part.at, part.left);
 }
 
+/* Time stands still; what is random is other each time. */
+static tti_port *rolling_port(void)
+{
+    static tti_port_ops ops;
+    static tti_port     port = { &ops };
+
+    if (ops.name == NULL) {
+        ops = *tt_still_port()->ops;
+        ops.random = roll;
+    }
+    return &port;
+}
+
+/* The number that was joined; 0: none. */
+static int64_t try_join(tti_port *port, const tti_join *join)
+{
+    int64_t n = 0;
+
+    if (tti_generation_join(port, join, &n) != TUTTI_OK)
+        TT_MUST(n == 0 && strlen(tutti_last_error()) > 0);
+    else
+        TT_MUST(n > 0 && (join->number_out == NULL || *join->number_out == n));
+    return n;
+}
+
+/* All of joining, and what follows it. */
 static void join_as(tutti_store *store, int rank)
 {
-    const tti_join join = { .store = store, .rank = rank, .world_size = WORLD, .deadline_ns = 1 };
+    int64_t        number = 0, refused = 0;
+    const tti_join join = { .store = store, .rank = rank, .world_size = WORLD, .deadline_ns = 1, .rank0_serves = true,
+                            .number_out = &number, .refused_out = &refused };
+    const int64_t  n = try_join(tt_still_port(), &join);
     bool           absent[WORLD];
-    int64_t        n = 0;
 
-    if (tti_generation_join(tt_still_port(), &join, &n) == TUTTI_OK)
-        TT_MUST(n > 0);
-    else
-        TT_MUST(strlen(tutti_last_error()) > 0);
+    if (n > 0 && tti_generation_arrive(tt_still_port(), &join, n) != TUTTI_OK)
+        TT_MUST(rank == 0 && strlen(tutti_last_error()) > 0);
     tti_generation_end(&join);
     tti_generation_absent(tt_still_port(), &join, n, absent);
     tti_generation_fail(tt_still_port(), &join, n);
+}
+
+/* Two threads of a process, as far as the list of those who join knows. */
+static void join_twice(tutti_store *store, int rank)
+{
+    const tti_join first = { .store = store, .rank = rank, .world_size = WORLD, .deadline_ns = 1 }, second = first;
+    const int64_t  n = try_join(rolling_port(), &first);
+
+    TT_MUST(try_join(rolling_port(), &second) != n || n == 0);
+    tti_generation_end(&first);
+    tti_generation_end(&second);
+}
+
+static void join_alone(tutti_store *store)
+{
+    const tti_join join = { .store = store, .world_size = 1, .deadline_ns = 1, .alone = true, .rank0_serves = true };
+    const int64_t  n = try_join(tt_still_port(), &join);
+
+    TT_MUST(n == 1 && tti_generation_arrive(tt_still_port(), &join, n) == TUTTI_OK);
+    tti_generation_end(&join);
+}
+
+/* A launcher has told how rank 0 ended. */
+static void join_while_rank_0_has_ended(tutti_store *store)
+{
+    static tti_bulletin *bulletin;
+    const tti_ending     ending = { .version = TTI_ENDING_VERSION, .exit_code = 3, .pid = 4711, .host = "host" };
+    int                  fd = -1;
+
+    if (bulletin == NULL) {
+        TT_MUST(tti_bulletin_make(WORLD, WORLD, &bulletin, &fd) == TUTTI_OK);
+        close(fd);
+        tti_bulletin_post(bulletin, &ending);
+    }
+    tti_bulletin_heed(bulletin);
+    join_as(store, 1);
+    tti_bulletin_heed(NULL);
+}
+
+static void join_without_comparing(tutti_store *store)
+{
+    const tutti_store_ops whole = store->front->ops;
+
+    store->front->ops.compare_set = NULL;
+    join_as(store, 0);
+    join_as(store, 1);
+    store->front->ops = whole;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -93,12 +178,18 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     tutti_store *store = NULL;
     int          n;
 
+    dice = 0;
     TT_MUST(tutti_hash_store_open(&store) == TUTTI_OK);
     for (n = 0; n < ENTRIES_MAX && in.left > 0; n++)
         put_entry(store, &in);
     join_as(store, 1);
     join_as(store, 0);
     join_as(store, 1);
+    join_while_rank_0_has_ended(store);
+    join_twice(store, 0);
+    join_twice(store, 1);
+    join_without_comparing(store);
+    join_alone(store);
     tutti_store_close(store);
     return 0;
 }
