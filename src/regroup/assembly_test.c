@@ -7,6 +7,8 @@
  *         from some address of loopback, in front of every turn of rank 0, more than may stay. */
 #include "regroup/assembly.h"
 
+#include <ifaddrs.h>
+#include <net/if.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -250,10 +252,29 @@ static void talk_in_a_flood(uint32_t address, int n_a_turn, int slowly)
     end(m, &memory);
 }
 
+/* An address of this host that is no part of the loopback net, all of which is one source; 0: there is none. */
+static uint32_t other_address(void)
+{
+    struct ifaddrs *all, *a;
+    uint32_t        address = 0;
+
+    assert_int_equal(getifaddrs(&all), 0);
+    for (a = all; a != NULL && address == 0; a = a->ifa_next)
+        if (a->ifa_addr != NULL && a->ifa_addr->sa_family == AF_INET && (a->ifa_flags & IFF_LOOPBACK) == 0)
+            address = ntohl(((const struct sockaddr_in *)(const void *)a->ifa_addr)->sin_addr.s_addr);
+    freeifaddrs(all);
+    return address;
+}
+
+/* A member is slow, but from elsewhere. Where all addresses are one source strangers_test alone has the rule. */
 static void a_flood_drops_its_own(void **state)
 {
+    const uint32_t address = other_address();
+
     (void)state;
-    talk_in_a_flood(0x7f000009, 20, 6); /* 127.0.0.9: a member is slow, but from elsewhere */
+    if (address == 0)
+        skip();
+    talk_in_a_flood(address, 20, 6);
 }
 
 /* The addresses are the same: each is heard before it may have to go. */
