@@ -193,6 +193,29 @@ static void note_card(tti_herald *h, const tti_ending *card)
     tti_unlock(&h->lock);
 }
 
+/* Whose launcher is gone is gone with it: who waits for one of them to join looks for it by its number. */
+static void post_gone(tti_herald *h, const tti_ending *gone)
+{
+    tti_ending ending = *gone, known;
+    int        i;
+
+    post(h, gone);
+    ending.flags = TTI_ENDING_ASKED;
+    ending.pid = 0;
+    for (i = 0; i < h->config.nproc; i++) {
+        if (tti_bulletin_find_at(h->bulletin, gone->node, i, &known))
+            continue;
+        ending.local = i;
+        ending.rank = gone->node * h->config.nproc + i;
+        post(h, &ending);
+    }
+}
+
+static bool is_gone(const tti_ending *ending)
+{
+    return (ending->flags & TTI_ENDING_LAUNCHER) != 0 && ending->signal == 0;
+}
+
 /* Kept ranks go on without those of that host, and may lose others for other reasons. False: nothing is to be told. */
 static bool put_up_gone(tti_herald *h, int node, tti_ending *gone_out)
 {
@@ -204,7 +227,7 @@ static bool put_up_gone(tti_herald *h, int node, tti_ending *gone_out)
     if (gone_out->version != TTI_ENDING_VERSION)
         return false;
     gone_out->flags = TTI_ENDING_LAUNCHER | TTI_ENDING_FIRST;
-    post(h, gone_out);
+    post_gone(h, gone_out);
     return true;
 }
 
@@ -422,6 +445,8 @@ static void put_up(void *ctx, const tutti_bytes *news)
             continue;
         if ((ending.flags & TTI_ENDING_HERE) != 0)
             note_card(ctx, &ending);
+        else if (is_gone(&ending))
+            post_gone(ctx, &ending);
         else
             post(ctx, &ending);
     }

@@ -182,6 +182,23 @@ static void words_tell_cause_from_consequence(void **state)
     free_sides(&s);
 }
 
+/* A launcher that is gone has told nothing, and neither have its ranks. */
+static void words_tell_whose_launcher_is_gone(void **state)
+{
+    sides      s = make_sides();
+    tti_ending gone = ending_of(-1, 1, -1), one = ending_of(1, 1, 0);
+
+    (void)state;
+    gone.flags = TTI_ENDING_LAUNCHER | TTI_ENDING_FIRST;
+    one.flags = TTI_ENDING_ASKED;
+    tti_bulletin_post(s.launcher, &gone);
+    tti_bulletin_post(s.launcher, &one);
+    assert_int_equal(tti_bulletin_fail(s.rank, &one, 0, RANKS), TUTTI_E_PEER);
+    assert_said("the launcher (host 'n1', pid");
+    assert_said("is gone without a word, or out of reach, and its ranks with it, before rank 1 joined");
+    free_sides(&s);
+}
+
 static void ranks_cannot_write(void **state)
 {
     sides s = make_sides();
@@ -231,6 +248,7 @@ int main(void)
         cmocka_unit_test(the_last_rank_is_known),
         cmocka_unit_test(without_room_ranks_count_once),
         cmocka_unit_test(words_tell_cause_from_consequence),
+        cmocka_unit_test(words_tell_whose_launcher_is_gone),
         cmocka_unit_test(ranks_cannot_write),
         cmocka_unit_test(others_are_not_taken_for_one),
     };

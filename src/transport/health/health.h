@@ -6,8 +6,8 @@
  * those of its host, and at descriptors that tell of a death; one rank of each host speaks with those of others. What it
  * finds lies in words that any thread may read at any time: they cost a load each, and no lock.
  *
- * Dead is proved, by the descriptor of the process, or by a connection that ended and a door that is shut, and stays. Silent is only that nothing
- * moves: a rank that is stopped, starved of a core, or out of reach; it may be heard again. */
+ * Dead is proved, by the descriptor of the process, or as proof.h says of one of another host, and stays. Silent is only that
+ * nothing moves: a rank that is stopped, starved of a core, or out of reach; it may be heard again. */
 #ifndef TTI_TRANSPORT_HEALTH_HEALTH_H
 #define TTI_TRANSPORT_HEALTH_HEALTH_H
 

@@ -263,6 +263,13 @@ static void take_sign(tti_health *h, int rank, tti_sign sign)
     tti_suspects_drop(&h->suspects, rank);
 }
 
+static bool is_doubted_unheard(const tti_health *h, int rank)
+{
+    const tti_suspect *suspect = tti_suspects_find(&h->suspects, rank);
+
+    return suspect != NULL && suspect->unheard;
+}
+
 /* The doors that a dial has found shut. */
 static void take_shut(tti_health *h)
 {
@@ -275,7 +282,8 @@ static void take_shut(tti_health *h)
     h->n_shut = 0;
     tti_unlock(&h->lock);
     for (i = 0; i < n; i++)
-        take_sign(h, taken[i], TTI_SIGN_REFUSED);
+        if (!is_doubted_unheard(h, taken[i])) /* its knock is due later, and decides */
+            take_sign(h, taken[i], TTI_SIGN_REFUSED);
 }
 
 static void see_to_suspects(tti_health *h)
@@ -598,8 +606,10 @@ static int count_shut(tti_health *h)
 /* Have streams to say goodbye by. */
 static void meet_at_last(tti_health *h, int64_t until_ns)
 {
-    int n = want_all(h);
+    int n;
 
+    (void)count_shut(h); /* those were of earlier dials */
+    n = want_all(h);
     while (n > h->n_talks && tti_port_now(h->port) < until_ns) {
         tti_poll bell = { .handle = h->bell, .want = TTI_READ };
 
@@ -618,10 +628,9 @@ static void leave(tti_health *h)
 
     tti_suspects_drop_all(&h->suspects);
     if (!h->has_talked && h->n_far > 1 && atomic_load_explicit(&h->complete, memory_order_relaxed) &&
-        tti_book_speaker(&h->book) == h->book.rank) {
+        tti_book_speaker(&h->book) == h->book.rank)
         meet_at_last(h, until_ns);
-        tti_book_speak(&h->book);
-    }
+    tti_book_speak(&h->book); /* who has not spoken before says it here: by that ranks of this host are behind it (proof.c) */
     tti_book_has_left(&h->book, h->book.rank);
     for (i = 0; i < h->n_members; i++)
         if (!has_ended(h, h->members[i].rank) && has_closed(&h->members[i]))

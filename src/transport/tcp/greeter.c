@@ -306,7 +306,7 @@ static bool waits_for_way(const tti_greeter *g, meeting *m, int err)
     tti_port     *port = g->config.port;
     const int64_t now_ns = tti_port_now(port);
 
-    if ((err != -EHOSTUNREACH && err != -ENETUNREACH && err != -EHOSTDOWN) || m->stripe == WATCH_STRIPE) /* which is told */
+    if ((err != -EHOSTUNREACH && err != -ENETUNREACH && err != -EHOSTDOWN) || m->stripe == WATCH_STRIPE) /* who wants that asks again */
         return false;
     if (m->no_way_ns == TTI_FOREVER)
         m->no_way_ns = now_ns + NO_WAY_MS * TTI_MS;
@@ -418,6 +418,7 @@ static void begin_shake(tti_greeter *g, meeting *m)
     memcpy(config.scope, g->config.scope, sizeof config.scope);
     tti_handshake_begin(&m->shake, g->config.port, &config);
     m->state = SHAKE;
+    m->no_way_ns = TTI_FOREVER; /* there was one */
     if (!m->ours)
         m->until_ns = tti_deadline(g->config.port, STRANGER_MS, 0);
 }
