@@ -1055,7 +1055,7 @@ static void a_long_way_is_waited_for(void **state)
  * should wait for. */
 static void way_main(void *arg)
 {
-    const int64_t back_ns = 6 * TTI_SECOND, limit_ns = back_ns + TTI_SECOND, lost_ns = 30 * TTI_SECOND;
+    const int64_t back_ns = 4 * TTI_SECOND, limit_ns = back_ns + TTI_SECOND, lost_ns = 30 * TTI_SECOND;
     scene        *s = arg;
     side         *me = &s->sides[0];
 

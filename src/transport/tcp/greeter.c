@@ -19,7 +19,7 @@
  *         minute for that: so every AGAIN_MS the attempt is begun anew, for CONNECT_MS in all.
  * No way  A host that was cut off and is back has no way to the others for some seconds, nor they to it: the kernel remembers
  *         that nobody answered it. So an attempt that fails for want of a way is begun anew every NO_WAY_PAUSE_MS, and has failed
- *         after NO_WAY_MS.
+ *         after NO_WAY_MS, also if nobody says anything any more: who rejects it may do so once a second.
  * Refused A member listens from before its address is known to anybody until it has left the world, and a queue that is full
  *         does not refuse, it drops what comes. So who is refused knows that there is nobody, if no firewall says so.
  * True    At most one attempt of ours per rank, and opened or lost ends it, and everything else that is
@@ -59,7 +59,7 @@ enum {
 };
 
 enum { AGAIN_MS = 2000, CONNECT_MS = 120000 }; /* the kernel, too, asks once more within the first */
-enum { NO_WAY_PAUSE_MS = 250, NO_WAY_MS = 10000 }; /* it remembers for three seconds, as a rule, and then asks for as long */
+enum { NO_WAY_PAUSE_MS = 250, NO_WAY_MS = 3000 }; /* from the first failure on; a firewall says the same for ever */
 
 enum { STRIPE_SHIFT = 24 }; /* in a hello: the place of a connection stands above the rank */
 enum { WATCH_STRIPE = 0x7f }; /* that of a stream for the watch threads, which belongs to no way */
@@ -912,6 +912,8 @@ int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
             *until_ns_out = g->list[i]->word_ns;
         if (g->list[i]->state <= CONNECT && g->list[i]->again_ns < *until_ns_out)
             *until_ns_out = g->list[i]->again_ns;
+        if (g->list[i]->state == CONNECT && g->list[i]->no_way_ns < *until_ns_out)
+            *until_ns_out = g->list[i]->no_way_ns;
     }
     n = g->n + fill_parties(g, set + g->n);
     set[n] = (tti_poll){ .handle = TTI_NO_HANDLE };
@@ -993,9 +995,9 @@ static void ask_again(tti_greeter *g)
     for (i = 0; i < g->n; i++) {
         meeting *m = g->list[i];
 
-        if (m->state != CONNECT || now_ns < m->again_ns)
+        if (m->state != CONNECT || (now_ns < m->again_ns && now_ns < m->no_way_ns))
             continue;
-        err = now_ns < m->over_ns ? connect_anew(g, m) : -ETIMEDOUT;
+        err = now_ns >= m->no_way_ns ? -EHOSTUNREACH : now_ns < m->over_ns ? connect_anew(g, m) : -ETIMEDOUT;
         if (err == 0 || waits_for_way(g, m, err))
             continue;
         end_meeting(g, m);
