@@ -211,11 +211,6 @@ static void post_gone(tti_herald *h, const tti_ending *gone)
     }
 }
 
-static bool is_gone(const tti_ending *ending)
-{
-    return (ending->flags & TTI_ENDING_LAUNCHER) != 0 && ending->signal == 0;
-}
-
 /* Kept ranks go on without those of that host, and may lose others for other reasons. False: nothing is to be told. */
 static bool put_up_gone(tti_herald *h, int node, tti_ending *gone_out)
 {
@@ -445,7 +440,7 @@ static void put_up(void *ctx, const tutti_bytes *news)
             continue;
         if ((ending.flags & TTI_ENDING_HERE) != 0)
             note_card(ctx, &ending);
-        else if (is_gone(&ending))
+        else if (tti_ending_is_gone(&ending))
             post_gone(ctx, &ending);
         else
             post(ctx, &ending);

@@ -59,8 +59,7 @@ static size_t bytes_of(uint32_t room)
     return sizeof(page) + (size_t)room * sizeof(tti_ending);
 }
 
-/* A launcher, without a word. */
-static bool is_gone(const tti_ending *ending)
+bool tti_ending_is_gone(const tti_ending *ending)
 {
     return (ending->flags & TTI_ENDING_LAUNCHER) != 0 && ending->signal == 0;
 }
@@ -74,7 +73,7 @@ const char *tti_ending_words(const tti_ending *ending, char out[TTI_ENDING_TEXT_
         snprintf(who, sizeof who, "rank %d", ending->rank);
     else
         snprintf(who, sizeof who, "%s", (ending->flags & TTI_ENDING_LAUNCHER) != 0 ? "the launcher" : "a replacement");
-    if (is_gone(ending))
+    if (tti_ending_is_gone(ending))
         snprintf(out, TTI_ENDING_TEXT_MAX,
                  "%s (host '%.63s', pid %lld) is gone without a word, or out of reach, and its ranks with it", who, ending->host,
                  (long long)ending->pid);
@@ -212,7 +211,8 @@ static void explain(const tti_bulletin *bulletin, const tti_ending *ending, char
 
     if ((ending->flags & TTI_ENDING_ASKED) != 0 && tti_bulletin_first(bulletin, &first)) {
         snprintf(out, CAUSE_TEXT_MAX,
-                 is_gone(&first) ? "%s, before rank %d joined" : "%s; because of that its launcher ended rank %d before it joined",
+                 tti_ending_is_gone(&first) ? "%s, before rank %d joined"
+                                            : "%s; because of that its launcher ended rank %d before it joined",
                  tti_ending_words(&first, words), ending->rank);
         *next_out = "see what the first of them wrote";
     } else {

@@ -47,6 +47,9 @@ typedef struct tti_ending {
 
 _Static_assert(sizeof(tti_ending) == 104, "endings cross processes and hosts");
 
+/** Whether it is a launcher that is gone without a word, and its ranks with it. */
+bool tti_ending_is_gone(const tti_ending *ending);
+
 /** "rank 3 (host 'n1', pid 4714) ended with exit code 0". */
 const char *tti_ending_words(const tti_ending *ending, char out[TTI_ENDING_TEXT_MAX]);
 
