@@ -23,6 +23,7 @@
 #include "base/fnv.h"
 #include "store/store.h"
 #include <tutti/private.h>
+#include "wire/crypto.h"
 
 #define AGREED_FIRST UINT32_C(0x80000000)
 
@@ -46,6 +47,7 @@ tutti_status tti_digest(const void *data, size_t bytes, char hex_out[TTI_DIGEST_
     unsigned      n = 0;
     unsigned      i;
 
+    tti_crypto_begin();
     if (EVP_Digest(data, bytes, md, &n, EVP_sha1(), NULL) != 1 || n != SHA1_BYTES)
         return tti_fail(TUTTI_E_BACKEND, "libcrypto cannot compute a SHA-1 for a group's name");
     for (i = 0; i < n; i++)

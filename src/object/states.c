@@ -11,6 +11,7 @@
 #include <string.h>
 #include <tutti/collective_utils.h>
 #include <tutti/private.h>
+#include "wire/crypto.h"
 
 /* A rank's class is the first rank with the same digest. */
 static void classify(const tutti_objects *digests, int *class_of, int *counts)
@@ -110,6 +111,7 @@ tutti_status tutti_report_random_states(const void *state, size_t size, tutti_gr
     if (report_out == NULL || (state == NULL && size > 0))
         return tti_fail(TUTTI_E_ARG, "%s on group '%s': the %s is NULL", what, g->name,
                         report_out == NULL ? "output" : "state");
+    tti_crypto_begin();
     SHA256(size > 0 ? state : "", size, digest);
     st = tti_object_all_gather(g, what, &offer, &digests);
     if (st == TUTTI_OK)

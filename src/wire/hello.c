@@ -13,6 +13,7 @@
 #include <openssl/hmac.h>
 #include <tutti/private.h>
 #include "wire/bytes.h"
+#include "wire/crypto.h"
 #include "wire/tls_stream.h"
 
 enum state {
@@ -103,8 +104,7 @@ static bool make_proof(const tti_hello *hello, const char label[16],
 
 void tti_hello_begin(tti_hello *hello, tti_port *port, const tti_hello_config *config)
 {
-    /* A program may return from main() while a thread of ours is in a hello: what OpenSSL has then stays. */
-    (void)OPENSSL_init_crypto(OPENSSL_INIT_NO_ATEXIT, NULL);
+    tti_crypto_begin();
     *hello = (tti_hello){ .config = *config, .peer_rank = TTI_HELLO_NO_RANK };
     if (config->client) {
         write_fields(hello, port, TTI_HELLO_CLIENT_BYTES);

@@ -24,6 +24,7 @@
 #include <openssl/x509.h>
 #include <tutti/private.h>
 #include "base/fork.h"
+#include "wire/crypto.h"
 #include "wire/own_file.h"
 #include "wire/tls.h"
 
@@ -373,8 +374,7 @@ tutti_status tti_tls_context(tti_seal seal, SSL_CTX **context_out)
     tutti_status         st = TUTTI_OK;
 
     tti_fork_guard(&part);
-    /* As for the hello: what OpenSSL has stays when main() returns while a thread of ours speaks. */
-    (void)OPENSSL_init_ssl(OPENSSL_INIT_NO_ATEXIT, NULL);
+    tti_crypto_begin();
     pthread_mutex_lock(&lock);
     if (!make_method())
         st = tti_fail(TUTTI_E_NOMEM, "cannot prepare TLS connections");

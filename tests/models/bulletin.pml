@@ -38,7 +38,7 @@ inline name_first()
 
 inline count_left()
 {
-    store_release(LEFT, RANKS - 1 - i) /* = watch/bulletin.c: atomic_fetch_sub_explicit(&p->left, 1, memory_order_release); */
+    store_release(LEFT, RANKS - 1 - i) /* = watch/bulletin.c: atomic_fetch_sub_explicit(&bulletin->page->left, 1, memory_order_release); */
 }
 
 proctype launcher(byte me)
