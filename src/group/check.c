@@ -63,6 +63,11 @@ static bool overlap(tutti_span a, tutti_span b)
     return meet(extent_of(a), extent_of(b));
 }
 
+bool tti_are_apart(tutti_span a, tutti_span b)
+{
+    return a.count > 0 && b.count > 0 && !overlap(a, b);
+}
+
 static tutti_status check_apart(const tutti_group *group, const char *what, const char *name,
                                 const tutti_span *list, int i, tutti_span part)
 {

@@ -75,4 +75,8 @@ tutti_status tti_check_rooted(const tutti_group *group, const char *what, const 
 tutti_status tti_check_cut(const tutti_group *group, const char *what, tutti_span out, tutti_span in,
                            bool cuts_in);
 
+/** Whether two checked spans have no byte in common, and both have bytes: then no part that either is cut into lies where
+ * it may not, and parts need not be looked at one by one. */
+bool tti_are_apart(tutti_span a, tutti_span b);
+
 #endif

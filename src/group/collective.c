@@ -254,12 +254,31 @@ tutti_status tutti_all_gather_async(const tutti_span *outs, int n_outs, tutti_sp
 
 /* ---- all_gather_into_tensor: all_gather with a list that points into out ---- */
 
+/* Checked, and apart. */
+static tutti_status issue_all_gather_into(tutti_group *group, tutti_span out, tutti_span in, tti_how h)
+{
+    tutti_call   call = call_of(TUTTI_CALL_ALL_GATHER, in);
+    tti_arrays   arrays;
+    tutti_status st = tti_arrays_init(&arrays, group->size);
+
+    if (st != TUTTI_OK)
+        return st;
+    call.in = in.data;
+    tti_call_take_whole(&call, &arrays, out, group->size, (size_t)in.count * tutti_dtype_size(in.dtype));
+    st = tti_collective_issue(group, &call, group->size, h);
+    tti_arrays_release(&arrays);
+    return st;
+}
+
 tutti_status tti_all_gather_into_span(const char *what, tutti_group *group, tutti_span out,
                                       tutti_span in, tti_how h)
 {
     tti_parts    parts;
     tutti_status st = tti_check_cut(group, what, out, in, false);
 
+    h.what = what;
+    if (st == TUTTI_OK && tti_are_apart(out, in))
+        return issue_all_gather_into(group, out, in, h);
     if (st == TUTTI_OK)
         st = tti_parts_init(&parts, group, out, NULL);
     if (st != TUTTI_OK)

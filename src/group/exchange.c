@@ -69,17 +69,39 @@ tutti_status tutti_reduce_scatter_async(tutti_span out, const tutti_span *ins, i
 
 /* ---- reduce_scatter_tensor ---- */
 
+/* Checked, and apart. */
+static tutti_status issue_reduce_scatter_tensor(tutti_group *group, tutti_span out, tutti_span in, tutti_op op,
+                                                tti_how h)
+{
+    tutti_call   call = tti_call_of(TUTTI_CALL_REDUCE_SCATTER, out.dtype, out.count, out.device.type);
+    tti_arrays   a;
+    tutti_status st = tutti_op_check(op, out.dtype);
+
+    if (st == TUTTI_OK)
+        st = tti_arrays_init(&a, group->size);
+    if (st != TUTTI_OK)
+        return st;
+    call.op = op;
+    call.out = out.data;
+    tti_call_take_whole(&call, &a, in, group->size, (size_t)out.count * tutti_dtype_size(out.dtype));
+    st = tti_collective_issue(group, &call, group->size, h);
+    tti_arrays_release(&a);
+    return st;
+}
+
 tutti_status tti_reduce_scatter_span(const char *what, tutti_group *group, tutti_span out,
                                      tutti_span in, tutti_op op, tti_how h)
 {
     tti_parts    p;
     tutti_status st = tti_check_cut(group, what, out, in, true);
 
+    h.what = what;
+    if (st == TUTTI_OK && tti_are_apart(out, in))
+        return issue_reduce_scatter_tensor(group, out, in, op, h);
     if (st == TUTTI_OK)
         st = tti_parts_init(&p, group, in, NULL);
     if (st != TUTTI_OK)
         return st;
-    h.what = what;
     st = tti_reduce_scatter_list(what, "part of in", group, out, p.spans, group->size, op, h);
     tti_parts_release(&p);
     return st;
@@ -111,30 +133,35 @@ tutti_status tutti_reduce_scatter_tensor_async(tutti_span out, tutti_span in, tu
 
 /* ---- all_to_all ---- */
 
+static tutti_status issue_blocks(tutti_group *group, tutti_span any, const tti_arrays *a, tti_how h)
+{
+    tutti_call call = tti_call_of(TUTTI_CALL_ALL_TO_ALL, any.dtype, 0, any.device.type);
+
+    call.n_parts = group->size;
+    call.list = a->list;
+    call.list_counts = a->list_counts;
+    call.ins = a->ins;
+    call.in_counts = a->in_counts;
+    return tti_collective_issue(group, &call, group->size, h);
+}
+
 /* Checked: outs and ins. */
 static tutti_status issue_all_to_all(tutti_group *group, const tutti_span *outs,
                                      const tutti_span *ins, tti_how h)
 {
-    const int    n = group->size;
-    tutti_call   call = tti_call_of(TUTTI_CALL_ALL_TO_ALL, ins[0].dtype, 0, ins[0].device.type);
     tti_arrays   a;
-    tutti_status st = tti_arrays_init(&a, n);
+    tutti_status st = tti_arrays_init(&a, group->size);
     int          r;
 
     if (st != TUTTI_OK)
         return st;
-    for (r = 0; r < n; r++) {
+    for (r = 0; r < group->size; r++) {
         a.list[r] = outs[r].data;
         a.list_counts[r] = outs[r].count;
         a.ins[r] = ins[r].data;
         a.in_counts[r] = ins[r].count;
     }
-    call.n_parts = n;
-    call.list = a.list;
-    call.list_counts = a.list_counts;
-    call.ins = a.ins;
-    call.in_counts = a.in_counts;
-    st = tti_collective_issue(group, &call, n, h);
+    st = issue_blocks(group, ins[0], &a, h);
     tti_arrays_release(&a);
     return st;
 }
@@ -188,6 +215,27 @@ static tutti_status check_single(const tutti_group *group, tutti_span out, tutti
     return st;
 }
 
+/* Checked, apart, and both to be cut into equal parts of one size. */
+static tutti_status issue_equal_parts(tutti_group *group, tutti_span out, tutti_span in, tti_how h)
+{
+    const int64_t count = in.count / group->size;
+    const size_t  bytes = (size_t)count * tutti_dtype_size(in.dtype);
+    tti_arrays    a;
+    tutti_status  st = tti_arrays_init(&a, group->size);
+    int           r;
+
+    if (st != TUTTI_OK)
+        return st;
+    for (r = 0; r < group->size; r++) {
+        a.list[r] = (char *)out.data + (size_t)r * bytes;
+        a.ins[r] = (const char *)in.data + (size_t)r * bytes;
+        a.list_counts[r] = a.in_counts[r] = count;
+    }
+    st = issue_blocks(group, in, &a, h);
+    tti_arrays_release(&a);
+    return st;
+}
+
 static tutti_status all_to_all_single(tutti_span out, tutti_span in, const int64_t *out_splits,
                                       const int64_t *in_splits, tutti_group *group, tti_how h)
 {
@@ -199,6 +247,8 @@ static tutti_status all_to_all_single(tutti_span out, tutti_span in, const int64
         st = check_single(g, out, in, out_splits, in_splits);
     if (st != TUTTI_OK || g == NULL)
         return st;
+    if (out_splits == NULL && in_splits == NULL && out.count == in.count && tti_are_apart(out, in))
+        return issue_equal_parts(g, out, in, h);
     outs.spans = outs.few;
     ins.spans = ins.few;
     st = tti_parts_init(&outs, g, out, out_splits);

@@ -113,6 +113,16 @@ static bool is_uneven(const tutti_span *spans, int n)
     return false;
 }
 
+void tti_call_take_whole(tutti_call *call, tti_arrays *arrays, tutti_span whole, int n, size_t part_bytes)
+{
+    char *at = whole.data;
+    int   r;
+
+    call->list = arrays->list;
+    for (r = 0; r < n; r++, at += part_bytes)
+        arrays->list[r] = at;
+}
+
 void tti_call_take_list(tutti_call *call, tti_arrays *arrays, const tutti_span *spans, int n)
 {
     const bool uneven = is_uneven(spans, n);

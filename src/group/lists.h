@@ -45,4 +45,7 @@ tutti_status tti_check_splits(const tutti_group *group, const char *what, const 
  * their sum, and the call has them. */
 void tti_call_take_list(tutti_call *call, tti_arrays *arrays, const tutti_span *spans, int n);
 
+/** The same of whole, which n cut into equal parts, none of them empty; part_bytes is the size of one. */
+void tti_call_take_whole(tutti_call *call, tti_arrays *arrays, tutti_span whole, int n, size_t part_bytes);
+
 #endif
