@@ -174,27 +174,6 @@ static void memory_that_is_not_there_is_refused(void **state)
     end(&e);
 }
 
-/* How many of n payloads go through the ring. */
-static int through_the_ring(tti_ahead *a, int n, bool behind)
-{
-    int i, sum = 0;
-
-    for (i = 0; i < n; i++)
-        sum += tti_runs_ahead(a, behind);
-    return sum;
-}
-
-static void who_comes_again_early_runs_ahead(void **state)
-{
-    tti_ahead a = { .ahead = false };
-
-    (void)state;
-    assert_int_equal(through_the_ring(&a, 1000, true), 1000);
-    assert_int_equal(through_the_ring(&a, 10000, false), 16); /* gaps of 4, 8, ... 1024, 1024 */
-    assert_in_range(through_the_ring(&a, 3000, true), 1975, 2999); /* from the next attempt on */
-    assert_int_equal(through_the_ring(&a, 5, false), 1); /* and they are frequent again */
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -204,7 +183,6 @@ int main(void)
         cmocka_unit_test(an_offer_that_nobody_was_told_of_does_not_count),
         cmocka_unit_test(who_cannot_be_proved_is_not_read),
         cmocka_unit_test(memory_that_is_not_there_is_refused),
-        cmocka_unit_test(who_comes_again_early_runs_ahead),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

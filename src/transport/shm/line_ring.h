@@ -18,7 +18,7 @@ enum {
     TTI_LINE_BYTES = 64,
     TTI_LINE_DATA = TTI_LINE_BYTES - 8,
     /** Larger payloads go through the bulk ring. */
-    TTI_NEAR_MAX = 1024,
+    TTI_NEAR_MAX = 512,
 };
 
 typedef struct tti_line {

@@ -12,23 +12,13 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-/** Payloads of these sizes are offered; others go through the bulk ring. Those up to ahead do either: tti_runs_ahead(). */
+/** Payloads of these sizes are offered; others go through the bulk ring. */
 typedef struct tti_pull_sizes {
-    uint64_t min, ahead, max;
+    uint64_t min, max;
 } tti_pull_sizes;
 
 /** own_cores: every rank of the host can have a core. */
 tti_pull_sizes tti_pull_sizes_of(bool own_cores);
-
-/** Whether a sender comes again before what went through the ring was read. All zero at first. */
-typedef struct tti_ahead {
-    bool     ahead; /* the last one went through the ring */
-    unsigned gap;   /* between two attempts */
-    unsigned rest;  /* until the next one */
-} tti_ahead;
-
-/** Whether the next payload goes through the ring. behind: not all that went there was read. */
-bool tti_runs_ahead(tti_ahead *a, bool behind);
 
 /** In shared memory, on a line of its own; zero at first. Both sides write it, by compare and exchange. */
 typedef _Atomic uint64_t tti_offer_word;

@@ -39,7 +39,6 @@ typedef struct ring_link {
     tti_line_writer out;
     tti_bulk_end    out_bulk;
     tti_offerer     out_offer;
-    tti_ahead       out_ahead;
     uint64_t        out_left; /* of a far payload */
     /* In; NULL until something was received. */
     tti_line_reader in;
@@ -94,19 +93,10 @@ static int make_bulk(ring_link *link)
     return 0;
 }
 
-/* Whether bytes of what went into the ring were not read yet. */
-static bool is_behind(const tti_bulk_end *out)
-{
-    return atomic_load_explicit(&out->ring->head, memory_order_relaxed) != out->own;
-}
-
 /* What the receiver is told of a payload: where it is, 0 if it comes through the ring. */
 static uint64_t offer(ring_link *link, const tti_frame *frame, const tti_part *payload)
 {
     if (frame->bytes < link->pulled.min || frame->bytes > link->pulled.max || link->out_offer.refused)
-        return 0;
-    if (frame->bytes <= link->pulled.ahead &&
-        tti_runs_ahead(&link->out_ahead, link->out_ahead.ahead && is_behind(&link->out_bulk)))
         return 0;
     tti_offer_begin(&link->out_offer, frame->bytes);
     return (uint64_t)(uintptr_t)payload->data;
