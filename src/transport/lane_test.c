@@ -260,6 +260,62 @@ static void receive_all(wire w, size_t n, size_t n_before)
 
 /* ---- receiving --------------------------------------------------------------------------------------- */
 
+/* Of the i-th message, which is of sizes[i] bytes, a receive for so many at most. */
+static void post_at_most(end *e, size_t i, size_t bytes)
+{
+    tti_request *request = new_request(e, i, false);
+
+    free(e->data[i]);
+    e->data[i] = malloc(bytes);
+    assert_non_null(e->data[i]);
+    memset(e->data[i], 0xee, bytes);
+    request->parcel.data = e->data[i];
+    request->parcel.bytes = bytes;
+    request->parcel.at_most = true;
+    tti_mailbox_post(&e->m.mailbox, request);
+}
+
+static void receive_at_most(bool before, size_t i, size_t bytes, bool fits)
+{
+    uint8_t *stream = room_of_a_stream();
+    wire     w = wire_of(stream, write_message(stream, i, sizes[i]));
+    end     *e = open_end(&w);
+
+    if (before)
+        post_at_most(e, i, bytes);
+    assert_true(drain(e));
+    if (!before)
+        post_at_most(e, i, bytes);
+    assert_true(tti_request_ended(e->requests[i]));
+    assert_int_equal(e->requests[i]->cause.status, fits ? TUTTI_OK : TUTTI_E_MISMATCH);
+    if (fits)
+        check_bytes(e->data[i], i);
+    else
+        assert_non_null(strstr(e->requests[i]->cause.words, "the receive is for at most"));
+    if (bytes > sizes[i])
+        assert_int_equal(e->data[i][sizes[i]], 0xee); /* nothing behind it was written */
+    close_end(e);
+    free(stream);
+}
+
+/* Only its sender knows how long it is; it may not be longer than there is room. */
+static void a_message_may_be_shorter_than_its_room(void **state)
+{
+    static const size_t which[] = { 1, 3, 8, 14 };
+    size_t              k;
+    int                 before;
+
+    (void)state;
+    for (k = 0; k < sizeof which / sizeof which[0]; k++)
+        for (before = 0; before < 2; before++) {
+            const size_t i = which[k];
+
+            receive_at_most(before, i, sizes[i] + 5000, true);
+            receive_at_most(before, i, sizes[i], true);
+            receive_at_most(before, i, sizes[i] - 1, false);
+        }
+}
+
 static void a_stream_may_be_cut_anywhere(void **state)
 {
     enum { FEW = 5 };
@@ -1002,6 +1058,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stream_may_be_cut_anywhere),
         cmocka_unit_test(a_stream_may_come_in_pieces_of_any_size),
+        cmocka_unit_test(a_message_may_be_shorter_than_its_room),
         cmocka_unit_test(a_small_message_costs_one_look),
         cmocka_unit_test(many_small_messages_cost_few_looks),
         cmocka_unit_test(a_large_message_is_not_copied),

@@ -18,6 +18,11 @@ static bool matches(const tti_request *receive, int peer, const tti_frame *frame
            (receive->parcel.peer < 0 || receive->parcel.peer == peer);
 }
 
+static bool has_room(const tti_parcel *want, const tti_frame *frame)
+{
+    return want->at_most ? frame->bytes <= want->bytes : frame->bytes == want->bytes;
+}
+
 /* What a receive asked for must be what has come; says what differs. */
 static bool agrees(const tti_request *receive, int peer, const tti_frame *frame, tti_cause *why)
 {
@@ -25,12 +30,12 @@ static bool agrees(const tti_request *receive, int peer, const tti_frame *frame,
 
     if (want->word != frame->word)
         tti_cause_set(why, TUTTI_E_MISMATCH, "rank %d is in another call of the same group", peer);
-    else if (want->bytes != frame->bytes || want->dtype != frame->dtype)
+    else if (!has_room(want, frame) || want->dtype != frame->dtype)
         tti_cause_set(why, TUTTI_E_MISMATCH,
-                      "a message from rank %d with tag %d has %llu bytes of %s, the receive is for %zu "
+                      "a message from rank %d with tag %d has %llu bytes of %s, the receive is for %s%zu "
                       "bytes of %s",
                       peer, frame->tag, (unsigned long long)frame->bytes,
-                      tutti_dtype_name((tutti_dtype)frame->dtype), want->bytes,
+                      tutti_dtype_name((tutti_dtype)frame->dtype), want->at_most ? "at most " : "", want->bytes,
                       tutti_dtype_name((tutti_dtype)want->dtype));
     else
         return true;

@@ -38,6 +38,7 @@ typedef struct tti_parcel {
     uint64_t    what; /* collectives: what it is, for texts of a peer that called another; 0 otherwise */
     void       *data; /* borrowed until the request has ended */
     size_t      bytes;
+    bool        at_most; /* receive: the message may be shorter */
 } tti_parcel;
 
 tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out);
@@ -97,7 +98,7 @@ tutti_status tti_messenger_transfer(tti_messenger *messenger, tti_channel channe
 
 /** Wait for a request to end: what it came to, words included, every time it is asked; TUTTI_E_TIMEOUT at
  * the deadline, naming the peer, with the request still under way. A receive ends with TUTTI_E_MISMATCH
- * when bytes, dtype or word differ from the message's (which is consumed), with TUTTI_E_PEER when the
+ * when bytes, unless those are at most, dtype or word differ from the message's (which is consumed), with TUTTI_E_PEER when the
  * peer is gone. Legal after tti_messenger_close(). */
 tutti_status tti_request_wait(tti_request *request, int64_t deadline_ns);
 bool         tti_request_ended(tti_request *request);
