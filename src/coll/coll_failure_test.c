@@ -184,14 +184,14 @@ static void messages_of_two_roots_are_told_apart(void **state)
 
 /* ---- sizes that do not fit ------------------------------------------------------------------- */
 
-enum { BLOCK_MAX = 64 };
+enum { BLOCK_MAX = 4096 };
 
 /* Everybody gives everybody 8 elements, but rank 0 gives rank 1 `gives`, which expects `wants`. Its place
  * ends there: an overrun is seen by asan. */
 static tutti_status all_to_all(tt_rank *t, int64_t gives, int64_t wants, int64_t deadline_ns)
 {
     int64_t      in_counts[TT_RANKS_MAX], out_counts[TT_RANKS_MAX];
-    int32_t      data[BLOCK_MAX] = { 0 };
+    static const int32_t data[BLOCK_MAX];
     int32_t     *places[TT_RANKS_MAX];
     const void  *ins[TT_RANKS_MAX];
     tutti_call   call = tt_call(t, TUTTI_CALL_ALL_TO_ALL, TUTTI_I32, 0);
@@ -238,7 +238,9 @@ static void blocks_do_not_fit(tt_rank *t)
 
 static void blocks_that_do_not_fit_are_an_error(void **state)
 {
-    static const int64_t pairs[][2] = { { 10, 12 }, { 12, 10 }, { 0, 5 }, { 5, 0 }, { BLOCK_MAX, 1 } };
+    /* By messages those go with their sizes, or behind them: each way for both, or one for each. */
+    static const int64_t pairs[][2] = { { 10, 12 },   { 12, 10 },   { 0, 5 },         { 5, 0 },         { 64, 1 },
+                                        { 100, 2000 }, { 2000, 100 }, { BLOCK_MAX, 1 }, { 1, BLOCK_MAX }, { 3000, BLOCK_MAX } };
     tt_rank              ranks[TT_RANKS_MAX];
     char                 said[128];
     size_t               i;

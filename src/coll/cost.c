@@ -17,6 +17,7 @@
 #include <math.h>
 #include <stdbool.h>
 #include "coll/host/staged.h"
+#include "coll/net/plan.h"
 #include "coll/pattern.h"
 
 /* Measured on servers with two to sixteen cores of one socket; TCP between virtual machines. */
@@ -432,12 +433,12 @@ tti_amounts tti_amounts_net_ring_parts(double ranks, double bytes)
     return one_by_one(ranks - 1, of_others(ranks, bytes), 2 * of_others(ranks, bytes));
 }
 
-enum { BLOCK_SLOT = 256 }; /* plan_blocks.c */
+enum { BLOCK_SLOT = 256, BLOCK_SIZES = 16 }; /* plan_blocks.c */
 
 /* What did not fit into slots, which no two ranks but a block's know. */
-static tti_amounts with_long_blocks(tti_amounts a, double ranks, double bytes)
+static tti_amounts with_long_blocks(tti_amounts a, double ranks, double bytes, double fits)
 {
-    if (bytes + 16 <= BLOCK_SLOT)
+    if (bytes <= fits)
         return a;
     a.messages += 1;
     a.posts += 2 * (ranks - 1);
@@ -447,7 +448,11 @@ static tti_amounts with_long_blocks(tti_amounts a, double ranks, double bytes)
 
 tti_amounts tti_amounts_net_blocks(double ranks, double bytes)
 {
-    return with_long_blocks(exchange(ranks, 1, of_others(ranks, BLOCK_SLOT), 0), ranks, bytes);
+    const double fits = (double)tti_short_block((int)ranks), with = bytes <= fits ? bytes : 0;
+    tti_amounts  a = exchange(ranks, 1, of_others(ranks, BLOCK_SIZES + with), 0);
+
+    a.copied = 2 * of_others(ranks, with);
+    return with_long_blocks(a, ranks, bytes, fits);
 }
 
 tti_amounts tti_amounts_net_journeys(double ranks, double bytes)
@@ -456,5 +461,5 @@ tti_amounts tti_amounts_net_journeys(double ranks, double bytes)
     tti_amounts  a = one_by_one(steps, moved, 0);
 
     a.copied = 2 * moved;
-    return with_long_blocks(a, ranks, bytes);
+    return with_long_blocks(a, ranks, bytes, BLOCK_SLOT - BLOCK_SIZES);
 }

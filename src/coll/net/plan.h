@@ -98,6 +98,8 @@ tti_plan tti_plan_reduce_scatter_ring;
  * order. Parts of different sizes go directly. */
 tti_plan tti_plan_reduce_scatter_halving;
 
+/** Bytes of the longest block that goes in one message with its sizes, directly, among so many ranks. */
+int64_t tti_short_block(int n_ranks);
 /** What each pair gives and expects, and short blocks with it, told to whoever moves the data to compare
  * (tti_schedule_tells_sizes()); then long blocks to their takers. 2 phases, and one without messages before, of which the first two
  * are empty in chunks behind the first: only two ranks know how long a block is. With a root

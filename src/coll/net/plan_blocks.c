@@ -4,15 +4,26 @@
  *
  * Why     What one rank gives must be what the other expects, and both must find out. Blocks are often small: then a
  *         round of messages for their sizes would take as long as they do.
- * How     For each pair there is a slot of SLOT bytes: what the giver gives and wants, and behind it the block, if that is short
+ * How     For each pair there is a slot: what the giver gives and wants, and behind it the block, if that is short
  *         enough. Everybody packs; slots go to their takers; sizes are taken out and compared by whoever moves the data; then long
  *         blocks follow, and short ones are taken out, too.
- *         Slots go directly, P - 1 messages; or by way of others, log2 P: what has d ranks to go makes the steps of d's
- *         bits, P/2 slots in a message.
+ *         Slots go directly, P - 1 messages, as long as what is in them: a copy of some KiB costs less than a message more. Or
+ *         by way of others, log2 P: what has d ranks to go makes the steps of d's bits, P/2 slots of SLOT bytes in a message.
  * True    Nothing is written to a block before its sizes were compared. All phases are there whatever the sizes are. */
 #include "coll/net/blocks.h"
 
-enum { SLOT = 256, SIZES = sizeof(tti_block_sizes), SHORT = SLOT - SIZES };
+enum {
+    SIZES = sizeof(tti_block_sizes),
+    SLOT = 256, /* by way of others, and the shortest */
+    SHORT_MOST = 8 << 10,
+    SLOTS_BYTES = 1 << 20, /* of all ranks, before they become shorter */
+};
+
+/* A row of slots in scratch memory, of equal length. */
+typedef struct slots {
+    tti_block row;
+    int64_t   each;
+} slots;
 
 static tti_block block(tti_place place, int index, const int64_t *counts, const tti_plan_input *p)
 {
@@ -41,15 +52,27 @@ static bool is_pair(const tti_plan_input *p, int peer)
     return p->root < 0 || p->rank == p->root || peer == p->root;
 }
 
-/* Only the first chunk tells sizes, and has slots. */
-static bool is_short(const tti_plan_input *p, tti_block block)
+int64_t tti_short_block(int n_ranks)
 {
-    return p->chunk == 0 && block.bytes <= SHORT;
+    const int64_t room = SLOTS_BYTES / n_ranks / 64 * 64 - SIZES;
+
+    return room > SHORT_MOST ? SHORT_MOST : room > SLOT - SIZES ? room : SLOT - SIZES;
 }
 
-static tti_block slot_of(tti_block slots, int i)
+static slots take_slots(tti_schedule *schedule, int n, int64_t each)
 {
-    return tti_within(slots, (int64_t)SLOT * i, SLOT);
+    return (slots){ .row = tti_schedule_scratch(schedule, each * n), .each = each };
+}
+
+/* Only the first chunk tells sizes, and has slots. */
+static bool is_short(const tti_plan_input *p, const slots *slots, tti_block block)
+{
+    return p->chunk == 0 && block.bytes <= slots->each - SIZES;
+}
+
+static tti_block slot_of(const slots *slots, int i)
+{
+    return tti_within(slots->row, slots->each * i, slots->each);
 }
 
 static tti_block head(tti_block slot)
@@ -62,12 +85,14 @@ static tti_block body(tti_block slot, int64_t bytes)
     return tti_within(slot, SIZES, bytes);
 }
 
-static void fill_slot(const tti_plan_input *p, tti_schedule *schedule, tti_block slot, int to)
+/* The i-th slot, with what the rank i to the right gets. */
+static void fill_slot(const tti_plan_input *p, tti_schedule *schedule, const slots *slots, int i)
 {
-    const tti_block given = given_to(to, p);
+    const int       to = tti_shifted(p->rank, i, p->n_ranks);
+    const tti_block given = given_to(to, p), slot = slot_of(slots, i);
 
     tti_schedule_copy(schedule, head(slot), sizes(to));
-    if (is_short(p, given))
+    if (is_short(p, slots, given) && given.bytes > 0)
         tti_schedule_copy(schedule, body(slot, given.bytes), given);
 }
 
@@ -77,7 +102,7 @@ static void tell_sizes(const tti_plan_input *p, tti_schedule *schedule, tti_bloc
 }
 
 /* The last phase: what did not fit into slots, and what did. The slot of the i-th to the left is the i-th. */
-static void move_blocks(const tti_plan_input *p, tti_schedule *schedule, tti_block slots)
+static void move_blocks(const tti_plan_input *p, tti_schedule *schedule, const slots *slots)
 {
     int i;
 
@@ -87,9 +112,9 @@ static void move_blocks(const tti_plan_input *p, tti_schedule *schedule, tti_blo
         const int       from = tti_shifted(p->rank, -i, p->n_ranks);
         const tti_block given = given_to(to, p), taken = taken_from(from, p);
 
-        if (!is_short(p, given))
+        if (!is_short(p, slots, given))
             tti_send_some(schedule, to, given);
-        if (!is_short(p, taken))
+        if (!is_short(p, slots, taken))
             tti_recv_some(schedule, from, taken);
         else if (taken.bytes > 0)
             tti_schedule_copy(schedule, taken, body(slot_of(slots, i), taken.bytes));
@@ -97,7 +122,16 @@ static void move_blocks(const tti_plan_input *p, tti_schedule *schedule, tti_blo
     tti_schedule_copy(schedule, taken_from(p->rank, p), given_to(p->rank, p));
 }
 
-static void swap_slots(const tti_plan_input *p, tti_schedule *schedule, tti_block out, tti_block in)
+/* Of a slot, what is in it. */
+static tti_block filled(const tti_plan_input *p, const slots *slots, int i)
+{
+    const tti_block given = given_to(tti_shifted(p->rank, i, p->n_ranks), p);
+
+    return tti_within(slot_of(slots, i), 0, SIZES + (is_short(p, slots, given) ? given.bytes : 0));
+}
+
+/* Only the giver knows how long its slot is, until sizes are compared. */
+static void swap_slots(const tti_plan_input *p, tti_schedule *schedule, const slots *out, const slots *in)
 {
     int i;
 
@@ -106,32 +140,33 @@ static void swap_slots(const tti_plan_input *p, tti_schedule *schedule, tti_bloc
         const int from = tti_shifted(p->rank, -i, p->n_ranks);
 
         if (is_pair(p, to))
-            tti_schedule_send(schedule, to, slot_of(out, i));
+            tti_schedule_send(schedule, to, filled(p, out, i));
         if (!is_pair(p, from))
             continue;
-        tti_schedule_recv(schedule, from, slot_of(in, i));
+        tti_schedule_recv_at_most(schedule, from, slot_of(in, i));
         tell_sizes(p, schedule, slot_of(in, i), from);
     }
 }
 
 void tti_plan_all_to_all_direct(const tti_plan_input *p, tti_schedule *schedule)
 {
-    tti_block out = { .bytes = 0 }, in = { .bytes = 0 };
-    int       i;
+    const int64_t each = SIZES + tti_short_block(p->n_ranks);
+    slots         out = { .each = each }, in = { .each = each };
+    int           i;
 
     if (p->chunk == 0) {
-        out = tti_schedule_scratch(schedule, (int64_t)SLOT * p->n_ranks);
-        in = tti_schedule_scratch(schedule, (int64_t)SLOT * p->n_ranks);
+        out = take_slots(schedule, p->n_ranks, each);
+        in = take_slots(schedule, p->n_ranks, each);
     }
     tti_schedule_phase(schedule);
     for (i = 1; i < p->n_ranks && p->chunk == 0; i++)
         if (is_pair(p, tti_shifted(p->rank, i, p->n_ranks)))
-            fill_slot(p, schedule, slot_of(out, i), tti_shifted(p->rank, i, p->n_ranks));
+            fill_slot(p, schedule, &out, i);
     tti_schedule_phase(schedule);
     if (p->chunk == 0)
-        swap_slots(p, schedule, out, in);
+        swap_slots(p, schedule, &out, &in);
     tti_schedule_tells_sizes(schedule);
-    move_blocks(p, schedule, in);
+    move_blocks(p, schedule, &in);
 }
 
 /* ---- by way of others -------------------------------------------------------------------------- */
@@ -139,8 +174,8 @@ void tti_plan_all_to_all_direct(const tti_plan_input *p, tti_schedule *schedule)
 typedef struct journey {
     const tti_plan_input *p;
     tti_schedule         *schedule;
-    tti_block             slots; /* the i-th is of whom it came from i to the left, once all steps are made */
-    tti_block             out, in;
+    slots                 slots; /* the i-th is of whom it came from i to the left, once all steps are made */
+    slots                 out, in;
 } journey;
 
 /* Slots that make the step of a bit, put one behind the other, or back to their places. */
@@ -150,7 +185,7 @@ static int pack(const journey *j, int bit)
 
     for (i = 1; i < j->p->n_ranks; i++)
         if (i & bit)
-            tti_schedule_copy(j->schedule, slot_of(j->out, n++), slot_of(j->slots, i));
+            tti_schedule_copy(j->schedule, slot_of(&j->out, n++), slot_of(&j->slots, i));
     return n;
 }
 
@@ -160,7 +195,7 @@ static void unpack(const journey *j, int bit)
 
     for (i = 1; i < j->p->n_ranks; i++)
         if (i & bit)
-            tti_schedule_copy(j->schedule, slot_of(j->slots, i), slot_of(j->in, n++));
+            tti_schedule_copy(j->schedule, slot_of(&j->slots, i), slot_of(&j->in, n++));
 }
 
 /* What was packed in the phase before goes on. */
@@ -169,33 +204,32 @@ static void step(const journey *j, int bit, int n)
     const int64_t bytes = (int64_t)SLOT * n;
 
     tti_schedule_phase(j->schedule);
-    tti_schedule_send(j->schedule, tti_shifted(j->p->rank, bit, j->p->n_ranks), tti_within(j->out, 0, bytes));
-    tti_schedule_recv(j->schedule, tti_shifted(j->p->rank, -bit, j->p->n_ranks), tti_within(j->in, 0, bytes));
+    tti_schedule_send(j->schedule, tti_shifted(j->p->rank, bit, j->p->n_ranks), tti_within(j->out.row, 0, bytes));
+    tti_schedule_recv(j->schedule, tti_shifted(j->p->rank, -bit, j->p->n_ranks), tti_within(j->in.row, 0, bytes));
     unpack(j, bit);
 }
 
 void tti_plan_all_to_all_bruck(const tti_plan_input *p, tti_schedule *schedule)
 {
-    const int64_t all = (int64_t)SLOT * p->n_ranks;
-    journey       j = { .p = p, .schedule = schedule };
-    int           bit, i, n;
+    journey j = { .p = p, .schedule = schedule };
+    int     bit, i, n;
 
     if (p->chunk > 0 || p->n_ranks == 1 || p->root >= 0) {
         tti_plan_all_to_all_direct(p, schedule);
         return;
     }
-    j.slots = tti_schedule_scratch(schedule, all);
-    j.out = tti_schedule_scratch(schedule, all); /* a little more than half of them at most */
-    j.in = tti_schedule_scratch(schedule, all);
+    j.slots = take_slots(schedule, p->n_ranks, SLOT);
+    j.out = take_slots(schedule, p->n_ranks, SLOT); /* a little more than half of them at most */
+    j.in = take_slots(schedule, p->n_ranks, SLOT);
     tti_schedule_phase(schedule);
     for (i = 1; i < p->n_ranks; i++)
-        fill_slot(p, schedule, slot_of(j.slots, i), tti_shifted(p->rank, i, p->n_ranks));
+        fill_slot(p, schedule, &j.slots, i);
     for (bit = 1; bit < p->n_ranks; bit *= 2) {
         n = pack(&j, bit);
         step(&j, bit, n);
     }
     for (i = 1; i < p->n_ranks; i++)
-        tell_sizes(p, schedule, slot_of(j.slots, i), tti_shifted(p->rank, -i, p->n_ranks));
+        tell_sizes(p, schedule, slot_of(&j.slots, i), tti_shifted(p->rank, -i, p->n_ranks));
     tti_schedule_tells_sizes(schedule);
-    move_blocks(p, schedule, j.slots);
+    move_blocks(p, schedule, &j.slots);
 }

@@ -63,26 +63,36 @@ void tti_schedule_phase(tti_schedule *schedule)
         *phase = (tti_phase){ schedule->sends.n, schedule->recvs.n, schedule->steps.n };
 }
 
-static void add_transfer(tti_schedule *schedule, tti_row *row, int peer, tti_block block)
+static void add_transfer(tti_schedule *schedule, tti_row *row, tti_transfer what)
 {
     tti_transfer *transfer = row_add(schedule, row, sizeof *transfer);
 
     if (transfer != NULL)
-        *transfer = (tti_transfer){ .peer = peer, .block = block };
+        *transfer = what;
 }
 
 void tti_schedule_send(tti_schedule *schedule, int peer, tti_block block)
 {
-    add_transfer(schedule, &schedule->sends, peer, block);
+    add_transfer(schedule, &schedule->sends, (tti_transfer){ .peer = peer, .block = block });
     if (!schedule->full)
         last_phase(schedule)->sends_end = schedule->sends.n;
 }
 
-void tti_schedule_recv(tti_schedule *schedule, int peer, tti_block block)
+static void add_recv(tti_schedule *schedule, tti_transfer what)
 {
-    add_transfer(schedule, &schedule->recvs, peer, block);
+    add_transfer(schedule, &schedule->recvs, what);
     if (!schedule->full)
         last_phase(schedule)->recvs_end = schedule->recvs.n;
+}
+
+void tti_schedule_recv(tti_schedule *schedule, int peer, tti_block block)
+{
+    add_recv(schedule, (tti_transfer){ .peer = peer, .block = block });
+}
+
+void tti_schedule_recv_at_most(tti_schedule *schedule, int peer, tti_block block)
+{
+    add_recv(schedule, (tti_transfer){ .peer = peer, .block = block, .at_most = true });
 }
 
 static void add_step(tti_schedule *schedule, bool reduces, bool partial, tti_block to)
@@ -240,7 +250,8 @@ void tti_schedule_join(tti_schedule *schedule, const tti_schedule *from, int k, 
     for (i = 0; i < n_sends; i++)
         tti_schedule_send(schedule, sends[i].peer, moved(sends[i].block, part, scratch_at));
     for (i = 0; i < n_recvs; i++)
-        tti_schedule_recv(schedule, recvs[i].peer, moved(recvs[i].block, part, scratch_at));
+        add_recv(schedule, (tti_transfer){ .peer = recvs[i].peer, .block = moved(recvs[i].block, part, scratch_at),
+                                           .at_most = recvs[i].at_most });
     for (i = k > 0 ? phases[k - 1].steps_end : 0; i < phases[k].steps_end; i++)
         join_step(schedule, from, &steps[i], part, scratch_at);
 }

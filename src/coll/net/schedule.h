@@ -36,6 +36,7 @@ typedef struct tti_block {
 typedef struct tti_transfer {
     int       peer; /* group rank */
     tti_block block;
+    bool      at_most; /* a receive of which only the sender knows how long it is: no longer than the block */
 } tti_transfer;
 
 /** to = the n inputs from first on, combined from left to right; copied if it is no reduction. */
@@ -83,6 +84,8 @@ void tti_schedule_release(tti_schedule *schedule);
 void tti_schedule_phase(tti_schedule *schedule);
 void tti_schedule_send(tti_schedule *schedule, int peer, tti_block block);
 void tti_schedule_recv(tti_schedule *schedule, int peer, tti_block block);
+/** The same, of a message that may be shorter than the block, which it begins. */
+void tti_schedule_recv_at_most(tti_schedule *schedule, int peer, tti_block block);
 void tti_schedule_copy(tti_schedule *schedule, tti_block to, tti_block from);
 /** Begin a reduction into to; tti_schedule_input() adds what it reads, in order. */
 void tti_schedule_reduce(tti_schedule *schedule, tti_block to);
