@@ -2,7 +2,7 @@
  *
  * cut_test.c
  * Goal    chunks cover every element once, begin on lines, and differ little; how a call is cut is a matter of what all
- *         ranks share; memory stays bounded, and small calls stay whole.
+ *         ranks share; memory stays bounded, and small calls stay whole; a broadcast ends soon behind its root.
  * Method  Arithmetic, over all plans, many sizes and numbers of ranks. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -75,6 +75,25 @@ static void memory_is_bounded(void **state)
     }
 }
 
+/* When the root has dealt out the last chunk the others still have it to pass on, but for their own slices: no more than
+ * a sixteenth of the call, or the shortest messages. */
+static void the_end_of_a_broadcast_is_short(void **state)
+{
+    static const int64_t bytes[] = { 512 * 1024, 4 * MIB, 16 * MIB, 64 * MIB };
+    size_t               b, r;
+
+    (void)state;
+    for (b = 0; b < sizeof bytes / sizeof bytes[0]; b++)
+        for (r = 1; r < sizeof ranks / sizeof ranks[0]; r++) {
+            const tutti_call call = { .kind = TUTTI_CALL_BROADCAST, .dtype = TUTTI_U8, .root = 0, .count = bytes[b] };
+            const tti_cut    cut = tti_cut_of(tti_plan_broadcast_sliced, &call, ranks[r]);
+            const int64_t    slice = cut.elements / (ranks[r] - 1);
+
+            if (slice > 128 * 1024)
+                assert_in_range((uint64_t)(cut.elements - slice), 0, (uint64_t)bytes[b] / 16);
+        }
+}
+
 /* Blocks of which only two ranks know the sizes: both find the same chunks in them. */
 static void both_ends_of_a_block_cut_alike(void **state)
 {
@@ -98,6 +117,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(chunks_cover_everything_once),
         cmocka_unit_test(memory_is_bounded),
+        cmocka_unit_test(the_end_of_a_broadcast_is_short),
         cmocka_unit_test(both_ends_of_a_block_cut_alike),
     };
 

@@ -11,6 +11,8 @@
  *         at least WINDOW_LEAST: one arrives, one is combined, one leaves. With many ranks messages become shorter first,
  *         then chunks larger.
  *         Calls that only move blocks gain nothing: what has come is where it belongs. They stay whole.
+ *         A broadcast in slices sends twice, and combines nothing: what the last chunk takes from rank to rank, when the
+ *         root's link is free already, is added to what the link takes. So it has many short ones.
  * True    A pure function of what all ranks share: of the plan, kind, count and dtype, and the number of ranks; of
  *         nothing that was measured, so that a call is cut the same way in every run: a ring, whose order of adding goes by the
  *         slices of each chunk, has the same bits in all of them. Those of other plans are not the cut's matter.
@@ -31,11 +33,13 @@ enum {
     WINDOW_LEAST = 3,
     WINDOW_MOST = 16,
     SENDS = 8,
+    BROADCAST_CHUNKS = 16, /* in slices, at least, of messages that are long enough */
 };
 
 /* What a message of a plan has. */
 typedef enum plan_form {
     IN_SLICES,  /* a slice for one of the ranks, of what the call has */
+    DEALT_OUT,  /* a slice for one of the ranks but the root, which they pass on to each other */
     AS_A_WHOLE, /* all of it */
     PASSED_ON,  /* all of it, of which a rank keeps no more than a few at a time */
     IN_BLOCKS,  /* one of the blocks that the call has */
@@ -64,7 +68,9 @@ static plan_form form_of(tti_plan *plan, tutti_call_kind kind)
             return forms[i].form;
     if (kind == TUTTI_CALL_REDUCE_SCATTER)
         return IN_BLOCKS;
-    return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_REDUCE || kind == TUTTI_CALL_BROADCAST ? IN_SLICES : UNCUT;
+    if (kind == TUTTI_CALL_BROADCAST)
+        return DEALT_OUT;
+    return kind == TUTTI_CALL_ALL_REDUCE || kind == TUTTI_CALL_REDUCE ? IN_SLICES : UNCUT;
 }
 
 static int64_t smaller(int64_t a, int64_t b)
@@ -94,9 +100,20 @@ static bool keeps_all(plan_form form)
     return form == AS_A_WHOLE || form == IN_BLOCKS;
 }
 
-/* Bytes of a chunk's range. */
-static int64_t range_of(plan_form form, int n_ranks)
+/* What the root deals out at a time, of most bytes. */
+static int64_t deal_of(int64_t most, int n_ranks)
 {
+    const int64_t slices = n_ranks > 1 ? n_ranks - 1 : 1;
+    const int64_t slice = smaller(most / BROADCAST_CHUNKS / slices, MESSAGE);
+
+    return larger(smaller(slice * slices, CHUNK_MOST), MESSAGE_LEAST * slices);
+}
+
+/* Bytes of a chunk's range, where there are so many at most. */
+static int64_t range_of(plan_form form, int64_t most, int n_ranks)
+{
+    if (form == DEALT_OUT)
+        return deal_of(most, n_ranks);
     if (form == IN_SLICES)
         return larger(smaller((int64_t)MESSAGE * n_ranks, CHUNK_MOST), larger((int64_t)MESSAGE_LEAST * n_ranks, CHUNK_LEAST));
     if (keeps_all(form))
@@ -133,7 +150,7 @@ tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
     const plan_form form = form_of(plan, call->kind);
     const size_t    element = tutti_dtype_size(call->dtype);
     const int64_t   most = longest(call, n_ranks);
-    const int64_t   range = range_of(form, n_ranks);
+    const int64_t   range = range_of(form, most * (int64_t)element, n_ranks);
     const int64_t   fit = range / (int64_t)element;
     tti_cut         cut;
 
