@@ -13,7 +13,8 @@
  *         nothing else is under way that a turn over all lanes could move. A socket has no such word: a look is a system
  *         call, so the one that is waited for is looked at, the others now and then, and the core is given away
  *         between the looks, also where it is this rank's alone, which costs little then, and much where that is not
- *         true; poll follows soon where cores are shared. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may be doing the
+ *         true. Where cores are shared poll follows after a fifth of a millisecond: whoever sleeps before that is late by his
+ *         waking up, which the sender of the message pays for. A driver whose send does not fit takes in whatever comes, asked for or not: its peer may be doing the
  *         same.
  * Any     Who has many under way waits for one of them, whose lane is looked at first, or until the count of those that
  *         have ended is another than he saw. It changes after a request is marked, and both under the lock: so
@@ -42,7 +43,8 @@ enum {
     YIELD_NS = 1000 * 1000,
     ROUNDS_OF_A_SOCKET = 8, /* of looking at that alone, */
     ROUNDS_OF_SEVERAL = 2,  /* and where more is under way */
-    ROUNDS_SHARED_SOCKET = 4, /* of giving the core away, until sleeping */
+    ROUNDS_SHARED_SOCKET = 4, /* of giving the core away, and */
+    SOCKET_YIELD_NS = 200 * 1000, /* until sleeping: to be woken costs more than some looks */
     ROUNDS_OF_A_SEND = 4,  /* until a send that does not fit takes in everything */
     TURNS_TO_LOOK = 16,    /* while bytes move */
     NAP_MS = 1,
@@ -291,7 +293,7 @@ static bool is_time_to_sleep(tti_messenger *m, const tti_request *request, int r
     if (m->own_core)
         return rounds >= 1 && idle_ns >= SPIN_NS;
     if (is_socket(lane_of(m, request)))
-        return rounds >= ROUNDS_SHARED_SOCKET;
+        return rounds >= ROUNDS_SHARED_SOCKET && idle_ns >= SOCKET_YIELD_NS;
     return rounds >= ROUNDS_SHARED_CORE && idle_ns >= YIELD_NS;
 }
 
