@@ -51,13 +51,23 @@ static uint64_t print_of_rows(void)
     return print;
 }
 
+/* Whether every host of the world is this machine: namespaces, or containers. */
+static bool is_all_here(const tti_team *team)
+{
+    return tti_mesh_ranks_on_machine(team->mesh) == tti_mesh_size(team->mesh);
+}
+
 /* What rank 0 tells. Between hosts nothing is measured; and a world on a port of its own, as simulations
  * are, must not depend on the machine that it happens to run on. */
-static const tti_machine *machine_for(const tti_team *team)
+static tti_machine machine_for(const tti_team *team)
 {
     const bool is_here = team->port == tti_port_system() && tti_port_stand_in() == NULL;
 
-    return tti_team_on_one_host(team) && is_here ? tti_machine_here() : &tti_machine_default;
+    if (tti_team_on_one_host(team) && is_here)
+        return *tti_machine_here();
+    if (is_here && is_all_here(team))
+        return tti_machine_of_hosts((double)tti_mesh_ranks_on_machine(team->mesh) / tti_running_cores());
+    return tti_machine_default;
 }
 
 void tti_choice_announce(const tti_choice *choice, const tti_team *team, const tti_machine *machine,
@@ -67,7 +77,7 @@ void tti_choice_announce(const tti_choice *choice, const tti_team *team, const t
     mine->tune = tti_fnv(print_of_rows(), choice->tune.rows, (size_t)choice->tune.n * sizeof *choice->tune.rows);
     mine->reproducible = choice->reproducible;
     if (team->rank == 0)
-        mine->machine = machine != NULL ? *machine : *machine_for(team);
+        mine->machine = machine != NULL ? *machine : machine_for(team);
 }
 
 /* Ranks that share a core of this host, as all members see it. */

@@ -259,6 +259,26 @@ static void what_is_measured_moves_the_choice(void **state)
     assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 65536)->name, "sliced");
 }
 
+/* Where hosts are one machine and ranks share its cores, every message is theirs to carry: fewer are better than fewer
+ * steps. A root's messages are as many in any order of sending. */
+static void crowded_hosts_send_few_messages(void **state)
+{
+    const tti_machine free_cores = tti_machine_of_hosts(0.5), shared = tti_machine_of_hosts(2);
+    tti_decision      d;
+
+    (void)state;
+    d = decided(NULL, &free_cores, false, 4);
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_GATHER, 4)->name, "direct");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 4)->name, "one_shot");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_BROADCAST, 4)->name, "flat");
+    d = decided(NULL, &shared, false, 4);
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_GATHER, 4)->name, "bruck");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 4)->name, "direct");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_REDUCE, 8192)->name, "one_shot");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_BROADCAST, 4)->name, "flat");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_TO_ALL, 0)->name, "direct");
+}
+
 static void wishes_are_obeyed_where_they_can_be(void **state)
 {
     const char *text = "all_reduce=sliced,broadcast=binomial";
@@ -443,6 +463,7 @@ int main(void)
         cmocka_unit_test(exact_numbers_have_no_order),
         cmocka_unit_test(kinds_that_combine_have_one_order),
         cmocka_unit_test(what_is_measured_moves_the_choice),
+        cmocka_unit_test(crowded_hosts_send_few_messages),
         cmocka_unit_test(wishes_are_obeyed_where_they_can_be),
         cmocka_unit_test(what_does_not_exist_is_refused),
         cmocka_unit_test(names_are_told),

@@ -130,6 +130,7 @@ tti_machine tt_drawn_machine(uint32_t *state)
     m.cache_bytes = drawn(state, 1e4, 1e8);
     m.near_bytes = drawn(state, 1e3, 1e6);
     m.last_bytes = drawn(state, 1e2, 1e5);
+    m.crowd = drawn(state, 0, 16);
     return m;
 }
 

@@ -27,12 +27,32 @@ const tti_machine tti_machine_default = {
     .cache_bytes = 1024 * 1024, .near_bytes = 2 * 1024 * 1024, .last_bytes = 4 * 1024 * 1024,
 };
 
+/* Between namespaces joined by veth, four ranks on two cores: a message takes the kernel's time of sending, switching and
+ * receiving it, all of it on the cores of those who wait for it. */
+tti_machine tti_machine_of_hosts(double crowd)
+{
+    tti_machine machine = tti_machine_default;
+
+    machine.message = 12000;
+    machine.post = 4500;
+    machine.crowd = crowd;
+    return machine;
+}
+
 /* Where ranks share cores a meeting was seen to take so many times what it takes to give the core away once for each. */
 #define COMES_AGAIN 2.5
 
 static double at_least(double value, double least)
 {
     return value > least ? value : least;
+}
+
+/* Messages of the rank with most of them, or, where ranks share a core, of those that share one. */
+static double posts_of(const tti_amounts *a, const tti_machine *m, double ranks)
+{
+    const double each = a->posts_all > 0 ? a->posts_all / ranks : a->posts;
+
+    return at_least(a->posts, m->crowd * each);
 }
 
 static double cost_of_one(const tti_amounts *a, const tti_machine *m, double turns, double ranks, double bytes)
@@ -52,15 +72,15 @@ static double cost_of_one(const tti_amounts *a, const tti_machine *m, double tur
     return a->meets * all + a->hears * one + a->fetched * fetches +
            turns * (a->copied * copy + a->combined * m->combine + a->pulled * pull + a->pulls * m->pull_call) +
            a->alone_fetched * fetch + a->alone_combined * m->combine +
-           a->messages * m->message + a->posts * m->post + a->sent * m->wire;
+           a->messages * m->message + posts_of(a, m, ranks) * m->post + a->sent * m->wire;
 }
 
 /* What one chunk more takes, behind the first. */
-static double cost_of_next(const tti_amounts *chunk, const tti_machine *m, double turns)
+static double cost_of_next(const tti_amounts *chunk, const tti_machine *m, double turns, double ranks)
 {
     const double link = chunk->link > 0 ? chunk->link : chunk->sent;
 
-    return at_least(turns * chunk->combined * m->combine + chunk->posts * m->post, link * m->wire);
+    return at_least(turns * chunk->combined * m->combine + posts_of(chunk, m, ranks) * m->post, link * m->wire);
 }
 
 double tti_cost(const tti_amounts *amounts, const tti_machine *machine, double turns, double ranks, double bytes)
@@ -74,7 +94,7 @@ double tti_cost(const tti_amounts *amounts, const tti_machine *machine, double t
     chunk.combined /= n;
     chunk.sent /= n;
     chunk.link /= n;
-    return cost_of_one(&chunk, machine, turns, ranks, bytes) + (n - 1) * cost_of_next(&chunk, machine, turns);
+    return cost_of_one(&chunk, machine, turns, ranks, bytes) + (n - 1) * cost_of_next(&chunk, machine, turns, ranks);
 }
 
 /* ---- inside a host ----------------------------------------------------------------------------- */
@@ -218,6 +238,12 @@ static tti_amounts exchange(double ranks, double phases, double sent, double com
                           .combined = combined };
 }
 
+/* A message from each rank but the root, or to each. */
+static double once_for_each(double ranks)
+{
+    return 2 * (ranks - 1);
+}
+
 /* One message to one rank and one from another in each phase. */
 static tti_amounts one_by_one(double phases, double sent, double combined)
 {
@@ -258,14 +284,25 @@ tti_amounts tti_amounts_net_all_to_all_tree(double ranks, double bytes)
     return exchange(ranks, 1, of_others(ranks, bytes), 2 * of_others(ranks, bytes));
 }
 
+/* Of few lines only some ranks have a slice: all others to and from each of those, twice. */
+static tti_amounts deal(double ranks, double bytes, double combined)
+{
+    const double lines = ceil(bytes / TTI_SLICE_ALIGN), owners = lines < 1 ? 1 : lines < ranks ? lines : ranks;
+    tti_amounts  a = exchange(ranks, 2, 2 * but_one(ranks, bytes), combined);
+
+    a.posts = 2 * (ranks - 1) + 2 * (owners - 1);
+    a.posts_all = 4 * owners * (ranks - 1);
+    return a;
+}
+
 tti_amounts tti_amounts_net_slices(double ranks, double bytes)
 {
-    return exchange(ranks, 2, 2 * but_one(ranks, bytes), bytes);
+    return deal(ranks, bytes, bytes);
 }
 
 tti_amounts tti_amounts_net_slices_tree(double ranks, double bytes)
 {
-    return exchange(ranks, 2, 2 * but_one(ranks, bytes), 2 * but_one(ranks, bytes));
+    return deal(ranks, bytes, 2 * but_one(ranks, bytes));
 }
 
 /* Phases that ranks need to share seats, each of all the bytes, before and after the steps. */
@@ -301,15 +338,15 @@ tti_amounts tti_amounts_net_ring(double ranks, double bytes)
 
 tti_amounts tti_amounts_net_to_root(double ranks, double bytes)
 {
-    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .sent = of_others(ranks, bytes),
-                          .combined = ranks * bytes };
+    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .posts_all = once_for_each(ranks),
+                          .sent = of_others(ranks, bytes), .combined = ranks * bytes };
 }
 
 /* All bytes pass the links of the P-1 owners, and then the root's. */
 tti_amounts tti_amounts_net_slices_to_root(double ranks, double bytes)
 {
-    return (tti_amounts){ .messages = 2, .posts = 3 * ranks - 4, .sent = 2 * bytes, .link = bytes,
-                          .combined = ranks * bytes / (ranks - 1) };
+    return (tti_amounts){ .messages = 2, .posts = 3 * ranks - 4, .posts_all = ranks * once_for_each(ranks),
+                          .sent = 2 * bytes, .link = bytes, .combined = ranks * bytes / (ranks - 1) };
 }
 
 tti_amounts tti_amounts_net_slices_to_root_tree(double ranks, double bytes)
@@ -324,7 +361,8 @@ tti_amounts tti_amounts_net_climb(double ranks, double bytes)
 {
     const double steps = tti_seats_of((int)ranks).steps + sharing(ranks) / 2;
 
-    return (tti_amounts){ .messages = steps, .posts = steps, .sent = steps * bytes, .combined = 2 * steps * bytes };
+    return (tti_amounts){ .messages = steps, .posts = steps, .posts_all = once_for_each(ranks), .sent = steps * bytes,
+                          .combined = 2 * steps * bytes };
 }
 
 /* Two levels of the tree in a phase; where their number is odd, one in the last. */
@@ -334,20 +372,20 @@ tti_amounts tti_amounts_net_climb4(double ranks, double bytes)
     const double received = 3 * (steps / 2) + steps % 2 + sharing(ranks) / 2;
 
     return (tti_amounts){ .messages = steps / 2 + steps % 2 + sharing(ranks) / 2, .posts = received,
-                          .sent = received * bytes, .combined = 2 * received * bytes };
+                          .posts_all = once_for_each(ranks), .sent = received * bytes, .combined = 2 * received * bytes };
 }
 
 tti_amounts tti_amounts_net_chain_up(double ranks, double bytes)
 {
-    return (tti_amounts){ .messages = ranks - 1, .posts = ranks - 1, .sent = of_others(ranks, bytes), .link = bytes,
-                          .combined = 2 * of_others(ranks, bytes) };
+    return (tti_amounts){ .messages = ranks - 1, .posts = ranks - 1, .posts_all = once_for_each(ranks),
+                          .sent = of_others(ranks, bytes), .link = bytes, .combined = 2 * of_others(ranks, bytes) };
 }
 
 tti_amounts tti_amounts_net_tree(double ranks, double bytes)
 {
     const double steps = doublings(ranks);
 
-    return (tti_amounts){ .messages = steps, .posts = steps, .sent = steps * bytes };
+    return (tti_amounts){ .messages = steps, .posts = steps, .posts_all = once_for_each(ranks), .sent = steps * bytes };
 }
 
 tti_amounts tti_amounts_net_tree4(double ranks, double bytes)
@@ -358,23 +396,25 @@ tti_amounts tti_amounts_net_tree4(double ranks, double bytes)
 
     for (step = 0; step < steps; step++, reached *= 4)
         sent += ranks >= 4 * reached ? 3 : ceil(ranks / reached) - 1;
-    return (tti_amounts){ .messages = steps, .posts = sent, .sent = sent * bytes };
+    return (tti_amounts){ .messages = steps, .posts = sent, .posts_all = once_for_each(ranks), .sent = sent * bytes };
 }
 
 tti_amounts tti_amounts_net_from_root(double ranks, double bytes)
 {
-    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .sent = of_others(ranks, bytes) };
+    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .posts_all = once_for_each(ranks),
+                          .sent = of_others(ranks, bytes) };
 }
 
 tti_amounts tti_amounts_net_slices_from_root(double ranks, double bytes)
 {
     return (tti_amounts){ .messages = ranks > 2 ? 2 : 1, .posts = 3 * ranks - 5,
-                          .sent = bytes + bytes * (ranks - 2) / (ranks - 1), .link = bytes };
+                          .posts_all = (ranks - 1) * once_for_each(ranks), .sent = bytes + bytes * (ranks - 2) / (ranks - 1), .link = bytes };
 }
 
 tti_amounts tti_amounts_net_chain(double ranks, double bytes)
 {
-    return (tti_amounts){ .messages = ranks - 1, .posts = ranks - 1, .sent = of_others(ranks, bytes), .link = bytes };
+    return (tti_amounts){ .messages = ranks - 1, .posts = ranks - 1, .posts_all = once_for_each(ranks),
+                          .sent = of_others(ranks, bytes), .link = bytes };
 }
 
 tti_amounts tti_amounts_net_parts(double ranks, double bytes)
@@ -397,14 +437,16 @@ tti_amounts tti_amounts_net_bruck(double ranks, double bytes)
 
 tti_amounts tti_amounts_net_root_parts(double ranks, double bytes)
 {
-    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .sent = of_others(ranks, bytes) };
+    return (tti_amounts){ .messages = 1, .posts = ranks - 1, .posts_all = once_for_each(ranks),
+                          .sent = of_others(ranks, bytes) };
 }
 
 tti_amounts tti_amounts_net_subtrees(double ranks, double bytes)
 {
     const double steps = doublings(ranks);
 
-    return (tti_amounts){ .messages = steps, .posts = steps, .sent = of_others(ranks, bytes), .copied = ranks * bytes };
+    return (tti_amounts){ .messages = steps, .posts = steps, .posts_all = once_for_each(ranks),
+                          .sent = of_others(ranks, bytes), .copied = ranks * bytes };
 }
 
 tti_amounts tti_amounts_net_own_slices(double ranks, double bytes)
@@ -460,6 +502,8 @@ tti_amounts tti_amounts_net_journeys(double ranks, double bytes)
     const double steps = doublings(ranks), moved = steps * ranks / 2 * BLOCK_SLOT;
     tti_amounts  a = one_by_one(steps, moved, 0);
 
+    /* Whoever chooses knows no sizes: where every message counts, the long blocks of every second call are its, too. */
+    a.posts_all = ranks * (a.posts + ranks - 1);
     a.copied = 2 * moved;
     return with_long_blocks(a, ranks, bytes, BLOCK_SLOT - BLOCK_SIZES);
 }

@@ -20,10 +20,14 @@ typedef struct tti_machine {
     double cache_bytes; /* of a core */
     double near_bytes;  /* of the cache that a core has for itself */
     double last_bytes;  /* a core's part of the last one */
+    double crowd;       /* ranks that share a core, where all hosts of the world are one machine; 0: they are not */
 } tti_machine;
 
 /** Of the kind of machine that is around, for what was not measured. */
 extern const tti_machine tti_machine_default;
+/** The same where all hosts of a world are one machine, as containers are, whose cores carry every message. crowd: ranks
+ * that share one. */
+tti_machine tti_machine_of_hosts(double crowd);
 
 /** What the rank that has most to do does in one call. Bytes are copied where they are written by it. */
 typedef struct tti_amounts {
@@ -36,6 +40,7 @@ typedef struct tti_amounts {
     double pulls;    /* in so many system calls */
     double messages; /* phases with messages, one after the other */
     double posts;    /* messages in all, sent and received */
+    double posts_all; /* those of all ranks; 0: each has as many */
     double sent;     /* bytes that pass the links of ranks which wait for one another, one way, one after the other */
     double link;     /* bytes that pass one rank's link, one way, in the whole call; 0: as many as are sent */
     double chunks;   /* into which the call is cut, several under way; 0 or 1: it is not */

@@ -699,6 +699,7 @@ static tti_amounts most_of(int n_ranks, int k)
         for (i = k > 0 ? phases[k - 1].steps_end : 0; i < phases[k].steps_end; i++)
             combined += steps[i].reduces ? (double)steps[i].to.bytes * steps[i].n : 0;
         most.posts = fmax(most.posts, n_sends + n_recvs);
+        most.posts_all += n_sends + n_recvs;
         most.sent = fmax(most.sent, fmax(sent, received));
         most.combined = fmax(most.combined, combined);
     }
@@ -765,15 +766,42 @@ static void check_amounts(const tti_algorithm *row, int n, int root)
 
         does.messages += most.messages;
         does.posts += most.posts;
+        does.posts_all += most.posts_all;
         does.sent += most.sent;
         does.combined += most.combined;
     }
     check_near(row, n, "phases", said.messages, does.messages);
     check_near(row, n, "messages", said.posts, does.posts);
+    if (said.posts_all > 0)
+        check_near(row, n, "messages of all", said.posts_all, does.posts_all);
     check_near(row, n, "bytes", said.sent, does.sent);
     if (root == 0) /* others may be spared a step */
         check_near(row, n, "bytes of a link", said.link > 0 ? said.link : said.sent, busiest_link(n));
     check_near(row, n, "combined bytes", said.combined, does.combined);
+}
+
+/* Of one line one rank has the only slice. */
+static void few_lines_have_few_owners(void **state)
+{
+    tti_amounts said;
+    int         n, rank;
+
+    (void)state;
+    for (n = 2; n <= RANKS_MAX; n++) {
+        double does = 0, most = 0;
+
+        said = tti_amounts_net_slices(n, 4);
+        for (rank = 0; rank < n; rank++) {
+            const tti_plan_input input = { .n_ranks = n, .rank = rank, .root = -1, .count = 1, .element = sizeof(float) };
+            const tti_schedule  *s = &members[rank].schedule;
+
+            tti_schedule_clear(&members[rank].schedule);
+            tti_plan_all_reduce_direct(&input, &members[rank].schedule);
+            does += s->sends.n + s->recvs.n;
+            most = fmax(most, s->sends.n + s->recvs.n);
+        }
+        assert_true(said.posts == most && said.posts_all == does);
+    }
 }
 
 /* Blocks are left out: which there are no two ranks but theirs know. */
@@ -809,6 +837,7 @@ int main(void)
         cmocka_unit_test(barriers_wait_for_all),
         cmocka_unit_test(short_blocks_go_with_their_sizes),
         cmocka_unit_test(plans_do_what_their_amounts_say),
+        cmocka_unit_test(few_lines_have_few_owners),
     };
 
     return cmocka_run_group_tests_name("plan", tests, NULL, release);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * amounts.c - what calls in two levels do, for the cost model. */
+ * amounts.c - what calls in two levels do, for the cost model. "All" ranks are those of a host here: where one speaks for
+ * the others, it has all of the host's messages. */
 #include "coll/level/level.h"
 #include "coll/pattern.h"
 
@@ -9,7 +10,7 @@ tti_amounts tti_amounts_level_barrier(const tti_level_figures *levels, double by
     const double steps = tti_doubling_steps(levels->hosts);
 
     (void)bytes;
-    return (tti_amounts){ .meets = 2, .messages = steps, .posts = 2 * steps };
+    return (tti_amounts){ .meets = 2, .messages = steps, .posts = 2 * steps, .posts_all = 2 * steps };
 }
 
 tti_amounts tti_amounts_leaders(const tti_level_figures *levels, double bytes)
@@ -17,7 +18,8 @@ tti_amounts tti_amounts_leaders(const tti_level_figures *levels, double bytes)
     const double others = levels->hosts - 1, local = levels->most;
 
     return (tti_amounts){ .meets = 2, .copied = 2 * bytes, .fetched = bytes, .alone_fetched = (local - 1) * bytes,
-                          .alone_combined = local * bytes, .messages = 1, .posts = 2 * others, .sent = others * bytes };
+                          .alone_combined = local * bytes, .messages = 1, .posts = 2 * others,
+                          .posts_all = 2 * others, .sent = others * bytes };
 }
 
 /* Both halves in a host: each stages all but its slice, combines its slice of all, and copies the slices of others. */
