@@ -12,7 +12,7 @@
  *         then chunks larger.
  *         Calls that only move blocks gain nothing: what has come is where it belongs. They stay whole.
  *         A broadcast in slices sends twice, and combines nothing: what the last chunk takes from rank to rank, when the
- *         root's link is free already, is added to what the link takes. So it has many short ones.
+ *         root's link is free already, is added to what the link takes. So it has several, also where they are short.
  * True    A pure function of what all ranks share: of the plan, kind, count and dtype, and the number of ranks; of
  *         nothing that was measured, so that a call is cut the same way in every run: a ring, whose order of adding goes by the
  *         slices of each chunk, has the same bits in all of them. Those of other plans are not the cut's matter.
@@ -33,7 +33,7 @@ enum {
     WINDOW_LEAST = 3,
     WINDOW_MOST = 16,
     SENDS = 8,
-    BROADCAST_CHUNKS = 16, /* in slices, at least, of messages that are long enough */
+    BROADCAST_CHUNKS = 8, /* in slices, at least, of messages that are long enough */
 };
 
 /* What a message of a plan has. */
@@ -100,22 +100,24 @@ static bool keeps_all(plan_form form)
     return form == AS_A_WHOLE || form == IN_BLOCKS;
 }
 
-/* What the root deals out at a time, of most bytes. */
-static int64_t deal_of(int64_t most, int n_ranks)
+static int64_t range_in_slices(int n_ranks)
 {
-    const int64_t slices = n_ranks > 1 ? n_ranks - 1 : 1;
-    const int64_t slice = smaller(most / BROADCAST_CHUNKS / slices, MESSAGE);
+    return larger(smaller((int64_t)MESSAGE * n_ranks, CHUNK_MOST), larger((int64_t)MESSAGE_LEAST * n_ranks, CHUNK_LEAST));
+}
 
-    return larger(smaller(slice * slices, CHUNK_MOST), MESSAGE_LEAST * slices);
+/* What the root deals out at a time, of most bytes. */
+static int64_t range_dealt_out(int64_t most, int n_ranks)
+{
+    return larger(smaller(most / BROADCAST_CHUNKS, range_in_slices(n_ranks)), (int64_t)MESSAGE_LEAST * (n_ranks - 1));
 }
 
 /* Bytes of a chunk's range, where there are so many at most. */
 static int64_t range_of(plan_form form, int64_t most, int n_ranks)
 {
     if (form == DEALT_OUT)
-        return deal_of(most, n_ranks);
+        return range_dealt_out(most, n_ranks);
     if (form == IN_SLICES)
-        return larger(smaller((int64_t)MESSAGE * n_ranks, CHUNK_MOST), larger((int64_t)MESSAGE_LEAST * n_ranks, CHUNK_LEAST));
+        return range_in_slices(n_ranks);
     if (keeps_all(form))
         return larger(smaller(SCRATCH / WINDOW_LEAST / n_ranks, MESSAGE), MESSAGE_LEAST);
     return MESSAGE;
@@ -154,7 +156,7 @@ tti_cut tti_cut_of(tti_plan *plan, const tutti_call *call, int n_ranks)
     const int64_t   fit = range / (int64_t)element;
     tti_cut         cut;
 
-    if (form == UNCUT || most < 2 * fit || (call->kind == TUTTI_CALL_BROADCAST && n_ranks == 2)) /* nobody hands it on */
+    if (form == UNCUT || most < 2 * fit || (call->kind == TUTTI_CALL_BROADCAST && n_ranks <= 2)) /* nobody hands it on */
         return tti_cut_into(call, n_ranks, most, 1);
     /* Of equal size, that none is nearly empty. */
     cut = tti_cut_into(call, n_ranks, in_lines((most + most / fit - 1) / (most / fit), element), 1);
