@@ -4,7 +4,23 @@
  *
  * The group layer checks arguments, numbers the collectives and keeps their order; a backend is handed one
  * checked call at a time. Ranks in a call are group ranks. Times are CLOCK_MONOTONIC ns; INT64_MAX is
- * never. A backend words its own failures (host table for plug-ins, tti_fail inside the library). */
+ * never. A backend words its own failures (host table for plug-ins, tti_fail inside the library).
+ *
+ * Who has one: the library, "native" and "fake"; programs, tutti_register_backend() of tutti/backends.h; plug-ins,
+ * tutti/plugin/plugin.h. A backend is done when it passes tests/conformance: `conformance_matrix --backend NAME`.
+ *
+ * What may be left out, and what becomes of it:
+ *
+ * | entry | NULL, or false |
+ * |---|---|
+ * | post, wait, test, source, release | all five or none. Messages, and what is made of them, are TUTTI_E_UNSUPPORTED |
+ * | a kind of call, a dtype, an op, a device | run says TUTTI_E_UNSUPPORTED, see there; the group goes on |
+ * | takes_segments | run is called for each segment |
+ * | transfer, post_all | post, wait, source, release; post for each |
+ * | notify | test is asked every millisecond |
+ * | fail | abort |
+ * | windows | TUTTI_E_UNSUPPORTED |
+ * | alive, world_id, hasten, advance, late_deadlines | nothing is known, is done early, or is late | */
 #ifndef TUTTI_PLUGIN_BACKEND_H
 #define TUTTI_PLUGIN_BACKEND_H
 
@@ -18,6 +34,9 @@
 extern "C" {
 #endif
 
+/** The version of the table and of everything that its entries are handed. All of it only grows at the end, and each time it
+ * does this number grows. The library drives tables of older versions as well, from the one of its first
+ * release on: what they do not have yet is as if it were NULL. */
 enum { TUTTI_BACKEND_API = 1 };
 
 /** The kinds of collective. Values are part of the wire: they enter the fingerprint. */
@@ -196,25 +215,27 @@ typedef struct tutti_window_ops {
 typedef struct tutti_backend_ops {
     uint32_t    api;  /* TUTTI_BACKEND_API of the build that made this table */
     uint32_t    size; /* sizeof(tutti_backend_ops) of that build */
-    const char *name; /* "native": what tutti_init_options.backend says */
+    const char *name; /* "native": what tutti_init_options.backend says; of what is registered, or a plug-in, for words */
 
     /* Required. Blocks until all members have called it, at most timeout_ms, unless lazy; the text of
      * TUTTI_E_TIMEOUT names who has not. */
     tutti_status (*create)(const tutti_backend_config *config, tutti_backend **backend_out);
     /* Required. Do call to its end on the calling thread. One at a time per backend, in seq order. After
-     * a failure the backend is finished: every later run returns the same status. */
+     * a failure the backend is finished: every later run returns the same status. But for one: TUTTI_E_UNSUPPORTED, with words, of
+     * a call that this backend does not offer. It is said before anything of it is done, and by what is the same on all
+     * members (kind, dtype, op, counts that must agree), so that all refuse it; then the group goes on with the next. */
     tutti_status (*run)(tutti_backend *backend, const tutti_call *call);
-    /* Required. Begin a message; never blocks. request_out is the caller's until release; NULL there: it has ended
-     * well already, and what a receive got is from the member that it names. Any thread. */
+    /* This one and the next four: all or none. Begin a message; never blocks. request_out is the caller's until release; NULL
+     * there: it has ended well already, and what a receive got is from the member that it names. Any thread. */
     tutti_status (*post)(tutti_backend *backend, const tutti_message *message, tutti_request **request_out);
-    /* Required. Wait for its end: TUTTI_OK, what it failed with (words again each time), or
+    /* Wait for its end: TUTTI_OK, what it failed with (words again each time), or
      * TUTTI_E_TIMEOUT at the deadline with the message still under way. Any thread, several at once. */
     tutti_status (*wait)(tutti_request *request, int64_t deadline_ns);
-    /* Required. Whether it has ended; never blocks. */
+    /* Whether it has ended; never blocks. */
     bool (*test)(tutti_request *request);
-    /* Required. Group rank of the sender of a completed receive, else -1. */
+    /* Group rank of the sender of a completed receive, else -1. */
     int (*source)(const tutti_request *request);
-    /* Required. Drop a request; the message goes on if it has not ended. Legal after destroy. */
+    /* Drop a request; the message goes on if it has not ended. Legal after destroy. */
     void (*release)(tutti_request *request);
     /* Required. Make every wait of this backend, on any thread, return TUTTI_E_ABORTED soon, and end the
      * requests under way with it. Any thread. */
@@ -266,10 +287,13 @@ typedef struct tutti_backend_ops {
     /* Optional; NULL: 0. A random number that all members of the world have, and no other world; the same at every call.
      * Who puts what members have recorded side by side goes by it. */
     uint64_t (*world_id)(tutti_backend *backend);
+    /* run takes calls with segments. If not, it is called for each of them in their order, n_segments being 0 and seq the same
+     * each time. */
+    bool takes_segments;
 } tutti_backend_ops;
 
 struct tutti_backend {
-    const tutti_backend_ops *ops; /* first member of every implementation */
+    const tutti_backend_ops *ops; /* the table that it was made with: first member of every implementation */
 };
 
 #ifdef __cplusplus

@@ -143,4 +143,5 @@ const tutti_backend_ops tti_fake_backend_ops = {
     .abort = fake_abort,
     .destroy = fake_destroy,
     .needs_no_peers = true,
+    .takes_segments = true,
 };

@@ -327,4 +327,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .hasten = native_hasten,
     .post_all = native_post_all,
     .world_id = native_world_id,
+    .takes_segments = true,
 };
