@@ -664,7 +664,6 @@ const tutti_backend_ops fake_ops = {
     .release = fake_release,
     .abort = fake_abort,
     .destroy = fake_destroy,
-    .takes_segments = true,
 };
 
 /* ---- ranks as threads ---- */

@@ -175,11 +175,14 @@ static void tell_abort(tutti_group *group, const char *what, tutti_status st)
     tti_lock(&group->runner->lock);
 }
 
-/* call, whose turn it is, has failed. Lock held, also on return, and released in between. */
+/* call, whose turn it is, has failed. One that the backend does not offer was refused by all members alike, before
+ * anything was done: the group goes on behind it. Lock held, also on return, and released in between. */
 static void fail_turn(tutti_group *group, const tutti_call *call, tutti_status st)
 {
     char what[TTI_GROUP_CAUSE_MAX];
 
+    if (st == TUTTI_E_UNSUPPORTED)
+        return;
     snprintf(what, sizeof what, "%s #%llu", tti_call_kind_name(call->kind),
              (unsigned long long)call->seq);
     tti_queue_finish(group, what, st, tutti_last_error());
@@ -195,6 +198,25 @@ static void set_time(const tutti_group *group, const tti_route *route, tutti_cal
     call->deadline_ns = route->ops->late_deadlines ? 0 : tti_deadline(group->runner->port, ms, ms);
 }
 
+/* For a backend that takes one buffer at a time. If one is refused, those before it are done, on all members alike. */
+static tutti_status run_segments(const tti_route *route, const tutti_call *call, int n_ranks)
+{
+    tutti_call   one = *call;
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    one.n_segments = 0;
+    one.segments = NULL;
+    for (i = 0; i < call->n_segments && st == TUTTI_OK; i++) {
+        one.count = call->segments[i].count;
+        one.in = call->segments[i].in;
+        one.out = call->segments[i].out;
+        one.list = call->list != NULL ? call->list + (size_t)i * (size_t)n_ranks : NULL;
+        st = route->ops->run(route->backend, &one);
+    }
+    return st;
+}
+
 /* Hand call, which has its number and was issued at moment, to its backend. No lock held. */
 static inline tutti_status run_call(tutti_group *group, tutti_call *call, uint64_t moment)
 {
@@ -205,7 +227,10 @@ static inline tutti_status run_call(tutti_group *group, tutti_call *call, uint64
 
     set_time(group, route, call);
     tti_recorded_begin(thread, group, call, moment);
-    st = route->ops->run(route->backend, call);
+    if (__builtin_expect(call->n_segments > 0, 0) && !route->ops->takes_segments)
+        st = run_segments(route, call, group->size);
+    else
+        st = route->ops->run(route->backend, call);
     tti_recorded_end(thread, group, call, st, blocking);
     return st == TUTTI_OK ? st : tti_recorder_dump_failure(tti_group_blame(group, st));
 }

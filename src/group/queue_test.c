@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/coalesce.h>
 #include <tutti/debug.h>
 #include <tutti/private.h>
 #include <tutti/sparse.h>
@@ -366,6 +367,47 @@ static void test_failure_finishes_the_group(void **state)
     tutti_destroy_process_group(world);
 }
 
+/* A call that the backend does not offer ends itself alone, blocking or not. */
+static void test_a_refusal_leaves_the_group(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    tutti_work  *works[3];
+    int32_t      x[3] = { 1, 2, 3 };
+    int          i;
+
+    (void)state;
+    fake_fail_at(2, TUTTI_E_UNSUPPORTED);
+    fake_hold(true);
+    for (i = 0; i < 3; i++)
+        works[i] = start(world, &x[i]);
+    fake_hold(false);
+    for (i = 0; i < 3; i++) {
+        assert_int_equal(tutti_work_wait(works[i]), i == 1 ? TUTTI_E_UNSUPPORTED : TUTTI_OK);
+        tutti_work_free(works[i]);
+    }
+    fake_fail_at(4, TUTTI_E_UNSUPPORTED);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(x, 1), TUTTI_SUM, world), TUTTI_E_UNSUPPORTED);
+    assert_said("told to fail at 4");
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(x, 1), TUTTI_SUM, world), TUTTI_OK);
+    assert_int_equal(tutti_barrier(world), TUTTI_OK);
+    tutti_destroy_process_group(world);
+}
+
+/* A backend that does not take segments has one buffer at a time, all under the number of the call. */
+static void test_segments_one_by_one(void **state)
+{
+    tutti_group *world = fake_world_of_one(LONG_MS);
+    int32_t      x = 1, y = 2, z = 3;
+    tutti_span   bufs[] = { TUTTI_SPAN(&x, 1), TUTTI_SPAN(&y, 1), TUTTI_SPAN(&z, 1) };
+    const int    order[] = { 1, 1, 1, 2 };
+
+    (void)state;
+    assert_int_equal(tutti_all_reduce_coalesced(bufs, 3, TUTTI_SUM, world), TUTTI_OK);
+    assert_int_equal(tutti_barrier(world), TUTTI_OK);
+    assert_runs(order, 4);
+    tutti_destroy_process_group(world);
+}
+
 static void test_words_reach_other_threads(void **state)
 {
     tutti_group *world = fake_world_of_one(LONG_MS);
@@ -661,6 +703,8 @@ int main(void)
         TEST(test_wait_outlasts_what_runs_ahead),
         TEST(test_group_time_out_ends_it),
         TEST(test_failure_finishes_the_group),
+        TEST(test_a_refusal_leaves_the_group),
+        TEST(test_segments_one_by_one),
         TEST(test_words_reach_other_threads),
         TEST(test_destroy_with_pending),
         TEST(test_destroy_under_a_waiter),
