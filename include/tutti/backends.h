@@ -14,7 +14,12 @@
  * | fake | cpu, cuda | moves nothing, waits for nobody: one process plays a rank of a world of any size. It needs
  *   only rank and world_size, no store and no other process. all_gather and its forms copy the caller's part
  *   into every entry; everything else leaves buffers as they are. TUTTI_FAKE_ERROR=1: collectives fail |
- * | nccl, ucc, mpi | | names of plug-ins, which do not exist yet | */
+ * | nccl, ucc, mpi, xccl | as the plug-in says | names that are reserved for plug-ins |
+ * | debug-NAME | as NAME | the backend NAME, with a meeting through the store before each collective: who has not come is named when time is
+ *   up, with its last call, and who is about to run something else is TUTTI_E_MISMATCH on all ranks. For backends that do not see
+ *   to that themselves, as "native" does; a meeting takes some milliseconds |
+ * | any other | as it says | what the program has registered, else the plug-in tutti-backend-NAME.so, which is looked for as
+ *   tutti/plugin/plugin.h tells; not found, it is an error that names all places | */
 #ifndef TUTTI_BACKENDS_H
 #define TUTTI_BACKENDS_H
 
@@ -24,6 +29,8 @@
 #ifdef __cplusplus
 extern "C" {
 #endif
+
+struct tutti_backend_ops; /* tutti/plugin/backend.h */
 
 /** The backend string that group was made with, in lower case; "native" where there was none.
  * @errors   none; NULL for a non-member or without a world
@@ -51,6 +58,21 @@ TUTTI_API tutti_status tutti_get_default_backend_for_device(const char *device, 
  * @source   torch.distributed.is_backend_available */
 TUTTI_API bool tutti_is_backend_available(const char *backend);
 
+/** Make a backend of the program's own known by a name, to this process; every process of a job does so. It can be
+ * named in backend strings from then on.
+ *
+ * @param name     1 to 31 of a-z, 0-9, '_' and '-'; copied
+ * @param table    see tutti/plugin/backend.h; copied, so what its pointers point to has to stay
+ * @param devices  whose memory it takes: 1u << TUTTI_CPU, 1u << TUTTI_CUDA, or both
+ *
+ * @errors   TUTTI_E_ARG          a bad name, no device, or an entry that must be there is not; the text names it
+ *           TUTTI_E_STATE        there is a backend of that name, or it is reserved for a plug-in
+ *           TUTTI_E_UNSUPPORTED  the table is of a version that this library does not drive
+ *           TUTTI_E_NOMEM
+ * @threads  any
+ * @source   torch.distributed.Backend.register_backend */
+TUTTI_API tutti_status tutti_register_backend(const char *name, const struct tutti_backend_ops *table, unsigned devices);
+
 /** Whether distributed communication is there at all: true.
  * @threads  any
  * @source   torch.distributed.is_available */
@@ -71,7 +93,7 @@ TUTTI_API bool tutti_is_gloo_available(void);
  * @threads  any
  * @source   torch.distributed.is_ucc_available */
 TUTTI_API bool tutti_is_ucc_available(void);
-/** Whether a plug-in for XCCL is there; the name is reserved.
+/** Whether a plug-in called "xccl" is there.
  * @threads  any
  * @source   torch.distributed.is_xccl_available */
 TUTTI_API bool tutti_is_xccl_available(void);

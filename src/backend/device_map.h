@@ -17,10 +17,11 @@ typedef struct tti_device_map {
 } tti_device_map;
 
 /** Read a backend string: one name, which stands for all devices that this backend takes; "undefined", the
- * default of the CPU; or device:backend pairs with commas. NULL: "native". Names of plug-ins are known, be
- * they there or not.
+ * default of the CPU; or device:backend pairs with commas. NULL: "native". Names that are reserved for plug-ins
+ * are known, be they there or not; others have to be there.
  * @errors TUTTI_E_ARG  no such device or backend, a device twice, a pair that is none, or a backend that
- *                      does not take the memory of the device; the text shows the format */
+ *                      does not take the memory of the device; the text shows the format
+ *         and those of tti_backend_find(), of a plug-in */
 tutti_status tti_device_map_parse(const char *text, tti_device_map *map_out);
 
 /** The pairs, with commas. */

@@ -8,24 +8,23 @@
 
 #define TTI_BACKEND_DEFAULT "native"
 
-/** The table of the backend called name, in any case of letters; NULL: the default one. The table
+/** The table of the backend called name, in any case of letters; NULL: the default one. A plug-in is loaded. The table
  * has passed tti_backend_check() and is constant.
  * @errors TUTTI_E_ARG          no such backend; the text lists those there are
- *         TUTTI_E_UNSUPPORTED  it would be a plug-in, which is not there; the text names it */
+ *         TUTTI_E_UNSUPPORTED  it would be a plug-in, which is not there; the text names where it was looked for
+ *         and those of tti_plugin_find(), if the plug-in is there */
 tutti_status tti_backend_find(const char *name, const tutti_backend_ops **ops_out);
 
-/** Whose memory a backend takes: a bit for each tutti_device_type. It may be that of a plug-in that is not
- * there.
- * @errors TUTTI_E_ARG  no such backend */
+/** Whose memory a backend takes: a bit for each tutti_device_type. Of some names this is known, be their plug-ins there or
+ * not; others are found.
+ * @errors as tti_backend_find() */
 tutti_status tti_backend_devices(const char *name, unsigned *devices_out);
 
 /** The backend that is meant for a device when none is named. */
 const char *tti_backend_default_of(tutti_device_type device);
 
-/** Whether this library can drive a table: its version, and every required entry.
- * @errors TUTTI_E_UNSUPPORTED  made for another version of the table
- *         TUTTI_E_ARG          no name, or a required entry is missing; the text says which */
-tutti_status tti_backend_check(const tutti_backend_ops *ops);
+/** Whether a table that tti_backend_find() gave has messages. */
+bool tti_backend_has_messages(const tutti_backend_ops *ops);
 
 /** Whether the environment says things to a backend that can be meant, before anybody is waited for.
  * @errors TUTTI_E_ARG  a variable has a wrong value; the text names it */

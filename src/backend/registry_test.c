@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * registry_test.c
- * Goal    unknown names are answered with those there are; tables that cannot be driven are refused. */
+ * Goal    unknown names are answered with those there are, and where plug-ins were looked for; tables that cannot be driven are
+ *         refused; a program's own table is found, and completed. */
 #include "backend/registry.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/backends.h>
+#include "backend/plugin/table.h"
 
 static tutti_status create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
@@ -76,9 +79,29 @@ static const tutti_backend_ops whole = {
     .destroy = drop,
 };
 
+static tutti_status advance(tutti_backend *backend, const tutti_call *call, tutti_progress *progress_out)
+{
+    (void)backend;
+    (void)call;
+    (void)progress_out;
+    return TUTTI_E_UNSUPPORTED;
+}
+
+static tutti_backend_ops without_messages(const tutti_backend_ops *ops)
+{
+    tutti_backend_ops mute = *ops;
+
+    mute.post = NULL;
+    mute.wait = NULL;
+    mute.test = NULL;
+    mute.source = NULL;
+    mute.release = NULL;
+    return mute;
+}
+
 static void assert_refused(const tutti_backend_ops *ops, tutti_status status, const char *word)
 {
-    assert_int_equal(tti_backend_check(ops), status);
+    assert_int_equal(tti_backend_check("backend 'x'", ops), status);
     assert_non_null(strstr(tutti_last_error(), word));
 }
 
@@ -87,12 +110,14 @@ static void test_check(void **state)
     tutti_backend_ops ops = whole;
 
     (void)state;
-    assert_int_equal(tti_backend_check(&whole), TUTTI_OK);
+    assert_int_equal(tti_backend_check("backend 'x'", &whole), TUTTI_OK);
     ops.api = TUTTI_BACKEND_API + 1;
-    assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 2");
+    assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 2, which is too new");
+    ops.api = 0;
+    assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 0, which is too old");
     ops = whole;
-    ops.size -= 8;
-    assert_refused(&ops, TUTTI_E_UNSUPPORTED, "bytes");
+    ops.size -= 8; /* no release had such a table */
+    assert_refused(&ops, TUTTI_E_ARG, "bytes");
     ops = whole;
     ops.name = "";
     assert_refused(&ops, TUTTI_E_ARG, "no name");
@@ -102,6 +127,95 @@ static void test_check(void **state)
     ops = whole;
     ops.destroy = NULL;
     assert_refused(&ops, TUTTI_E_ARG, "'destroy'");
+    ops = whole;
+    ops.windows = &(tutti_window_ops){ .open = NULL };
+    assert_refused(&ops, TUTTI_E_ARG, "'open'");
+    ops = without_messages(&whole);
+    assert_int_equal(tti_backend_check("backend 'x'", &ops), TUTTI_OK);
+    ops.advance = advance;
+    assert_refused(&ops, TUTTI_E_ARG, "does not take segments");
+}
+
+static void assert_not_registered(const char *name, const tutti_backend_ops *ops, unsigned devices, tutti_status status,
+                                  const char *word)
+{
+    assert_int_equal(tutti_register_backend(name, ops, devices), status);
+    assert_non_null(strstr(tutti_last_error(), word));
+}
+
+static void test_register(void **state)
+{
+    const tutti_backend_ops *ops = NULL;
+    tutti_backend_ops        table = whole;
+    unsigned                 devices = 0;
+
+    (void)state;
+    assert_not_registered(NULL, &whole, 1, TUTTI_E_ARG, "name is NULL");
+    assert_not_registered("mine", NULL, 1, TUTTI_E_ARG, "table is NULL");
+    assert_not_registered("my/own", &whole, 1, TUTTI_E_ARG, "'my/own'");
+    assert_not_registered("Mine", &whole, 1, TUTTI_E_ARG, "'Mine'");
+    assert_not_registered("a-name-of-thirty-two-bytes-is-1-2", &whole, 1, TUTTI_E_ARG, "no name");
+    assert_not_registered("fake", &whole, 1, TUTTI_E_STATE, "taken");
+    assert_not_registered("xccl", &whole, 1, TUTTI_E_STATE, "kept for a plug-in");
+    assert_not_registered("mine", &whole, 0, TUTTI_E_ARG, "devices 0x0");
+    assert_not_registered("mine", &whole, 4, TUTTI_E_ARG, "devices 0x4");
+    table.run = NULL;
+    assert_not_registered("mine", &table, 1, TUTTI_E_ARG, "'run'");
+
+    table = without_messages(&whole);
+    assert_int_equal(tutti_register_backend("mine", &table, 1u << TUTTI_CUDA), TUTTI_OK);
+    memset(&table, 0, sizeof table); /* it was copied */
+    assert_not_registered("mine", &whole, 1, TUTTI_E_STATE, "'mine' already");
+    assert_true(tutti_is_backend_available("MINE"));
+    assert_int_equal(tti_backend_find("mine", &ops), TUTTI_OK);
+    assert_string_equal(ops->name, "mine");
+    assert_ptr_equal(ops->run, run);
+    assert_int_equal(tti_backend_devices("mine", &devices), TUTTI_OK);
+    assert_int_equal(devices, 1u << TUTTI_CUDA);
+    assert_int_equal(tti_backend_find("gloop", &ops), TUTTI_E_ARG); /* the words know of it */
+    assert_non_null(strstr(tutti_last_error(), "'mine'"));
+}
+
+/* Every backend has one that looks first. */
+static void test_wrapped(void **state)
+{
+    const tutti_backend_ops *ops = NULL, *again = NULL;
+    unsigned                 devices = 0;
+
+    (void)state;
+    assert_int_equal(tti_backend_find("Debug-Native", &ops), TUTTI_OK);
+    assert_string_equal(ops->name, "debug-native");
+    assert_int_equal(tti_backend_check("backend 'debug-native'", ops), TUTTI_OK);
+    assert_int_equal(tti_backend_find("debug-native", &again), TUTTI_OK);
+    assert_ptr_equal(ops, again);
+    assert_true(tti_backend_has_messages(ops));
+    assert_int_equal(tti_backend_devices("debug-fake", &devices), TUTTI_OK);
+    assert_int_equal(devices, 1u << TUTTI_CPU | 1u << TUTTI_CUDA);
+    assert_int_equal(tti_backend_find("debug-gloop", &ops), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "no backend 'gloop'"));
+    assert_not_registered("debug-mine", &whole, 1, TUTTI_E_STATE, "wrappers");
+}
+
+/* Messages that are not there are refused, by whoever is asked. */
+static void test_no_messages(void **state)
+{
+    const tutti_backend_ops *ops = NULL;
+    const tutti_backend_ops  mute = without_messages(&whole);
+    tutti_backend            backend = { &mute };
+    tutti_request           *request = NULL;
+
+    (void)state;
+    assert_int_equal(tutti_register_backend("mute", &mute, 1u << TUTTI_CPU), TUTTI_OK);
+    assert_int_equal(tti_backend_find("mute", &ops), TUTTI_OK);
+    assert_false(tti_backend_has_messages(ops));
+    assert_int_equal(tti_backend_find("debug-mute", &ops), TUTTI_OK); /* nor do they come of being wrapped */
+    assert_false(tti_backend_has_messages(ops));
+    assert_int_equal(tti_backend_find("mute", &ops), TUTTI_OK);
+    assert_int_equal(ops->post(&backend, &(tutti_message){ .is_send = true, .peer = 3 }, &request), TUTTI_E_UNSUPPORTED);
+    assert_non_null(strstr(tutti_last_error(), "to rank 3"));
+    assert_null(request);
+    assert_int_equal(tti_backend_find("native", &ops), TUTTI_OK);
+    assert_true(tti_backend_has_messages(ops));
 }
 
 static void test_unknown_name(void **state)
@@ -112,7 +226,26 @@ static void test_unknown_name(void **state)
     assert_int_equal(tti_backend_find("gloop", &ops), TUTTI_E_ARG);
     assert_non_null(strstr(tutti_last_error(), "'gloop'"));
     assert_non_null(strstr(tutti_last_error(), "one of this build"));
+    assert_non_null(strstr(tutti_last_error(), "'tutti-backend-gloop.so' is not in '/"));
     assert_ptr_equal(ops, &whole); /* untouched */
+}
+
+/* Names that are kept for plug-ins are no mistakes where there is none; what takes which memory is known but of one. */
+static void test_reserved_names(void **state)
+{
+    const tutti_backend_ops *ops = &whole;
+    unsigned                 devices = 0;
+
+    (void)state;
+    assert_int_equal(tti_backend_find("NCCL", &ops), TUTTI_E_UNSUPPORTED);
+    assert_non_null(strstr(tutti_last_error(), "'tutti-backend-nccl.so'"));
+    assert_non_null(strstr(tutti_last_error(), "TUTTI_PLUGIN_PATH"));
+    assert_int_equal(tti_backend_devices("nccl", &devices), TUTTI_OK);
+    assert_int_equal(devices, 1u << TUTTI_CUDA);
+    assert_int_equal(tti_backend_devices("xccl", &devices), TUTTI_E_UNSUPPORTED);
+    assert_non_null(strstr(tutti_last_error(), "'tutti-backend-xccl.so'"));
+    assert_false(tutti_is_xccl_available());
+    assert_ptr_equal(ops, &whole);
 }
 
 int main(void)
@@ -120,6 +253,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_check),
         cmocka_unit_test(test_unknown_name),
+        cmocka_unit_test(test_reserved_names),
+        cmocka_unit_test(test_register),
+        cmocka_unit_test(test_no_messages),
+        cmocka_unit_test(test_wrapped),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -80,6 +80,7 @@ static const tti_env_entry table[] = {
     { "TUTTI_ADVERTISE", NULL, "host or address under which other ranks reach this one, where that is not the address listened on" },
     { "TUTTI_TCP_CONGESTION", NULL, "congestion control of connections between ranks, as the kernel calls it ('cubic', 'bbr'); unset: the system's" },
     { "TUTTI_TCP_STRIPES", "1", "connections between two ranks of different hosts, 1 to 8, for ways that one does not fill; the same on all ranks" },
+    { "TUTTI_PLUGIN_PATH", NULL, "directories, absolute, with ':' between, in which plug-ins are looked for before the library's own 'tutti'; tutti/plugin/plugin.h" },
     { "TUTTI_FAKE_ERROR", "0", "1: every collective of the backend \"fake\" fails" },
     { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply, in the order of adding that each has; `tutti/tune.h`, docs/performance.md" },
     { "TUTTI_TUNE", NULL, "file with a table of algorithms, as `tutti bench --tune` writes it: where TUTTI_ALGO names none; tutti/tune.h tells the format" },

@@ -76,7 +76,7 @@ static tutti_status check(const tutti_group *group, tutti_span buf, tutti_op op,
                         group->name, opts->block);
     if (buf.device.type != TUTTI_CPU)
         return tti_fail(TUTTI_E_UNSUPPORTED, "%s on group '%s': buf is memory of a device", WHAT, group->name);
-    return TUTTI_OK;
+    return tti_messages_check(group, WHAT, buf.device.type);
 }
 
 static tutti_status issue(tutti_span buf, tutti_op op, const tutti_quantize_options *opts, tutti_group *group, tti_how how)

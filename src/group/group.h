@@ -303,6 +303,9 @@ void tti_routes_close(tutti_group *group);
  *         TUTTI_E_UNSUPPORTED  no backend takes it, or its plug-in is not there */
 tutti_status tti_route_check(const tutti_group *group, const char *what, const char *name,
                              tutti_device_type device);
+/** Whether the backend of a device, which has one, has messages: for what is made of them.
+ * @errors TUTTI_E_UNSUPPORTED */
+tutti_status tti_messages_check(const tutti_group *group, const char *what, tutti_device_type device);
 /** The device whose backend has the control traffic. */
 tutti_device_type tti_control_device(const tutti_group *group);
 /** Abort all backends; or, with st not TUTTI_OK, let them fail with it and this thread's words. */

@@ -245,7 +245,9 @@ tutti_status tutti_monitored_barrier(tutti_group *group, int64_t timeout_ms, boo
     if (timeout_ms < TUTTI_INFINITE)
         return tti_fail(TUTTI_E_ARG, "%s on group '%s': timeout_ms is %lld\n  next: 0 for the group's, -1 for none",
                         WHAT, g->name, (long long)timeout_ms);
-    st = tti_group_enter(g);
+    st = tti_messages_check(g, WHAT, tti_control_device(g));
+    if (st == TUTTI_OK)
+        st = tti_group_enter(g);
     if (st != TUTTI_OK)
         return st;
     record = tti_recorded_other(g, TUTTI_RECORD_MONITORED_BARRIER, -1, (tutti_span){ .count = 0 }, 0);

@@ -133,6 +133,7 @@ static tutti_status open_one(tutti_group *group, int device, tutti_backend_confi
     if (st != TUTTI_OK)
         return st;
     config->store = route->store;
+    config->ops = route->ops;
     config->parent = NULL;
     if (carrier != group && carrier->routes[device].ops == route->ops)
         config->parent = carrier->routes[device].backend;
@@ -226,6 +227,17 @@ tutti_status tti_route_check(const tutti_group *group, const char *what, const c
                     "  next: copy it to the host first, or name a backend when the group is made",
                     what, group->name, name, tti_device_name(device), tti_device_name(device),
                     group->backend_config);
+}
+
+tutti_status tti_messages_check(const tutti_group *group, const char *what, tutti_device_type device)
+{
+    const tutti_backend_ops *ops = group->routes[device].ops;
+
+    if (tti_backend_has_messages(ops))
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_UNSUPPORTED,
+                    "%s on group '%s': it is made of messages, and backend '%s' has none\n  next: use another backend for it",
+                    what, group->name, ops->name);
 }
 
 const char *tutti_get_backend(const tutti_group *group)

@@ -244,7 +244,7 @@ static void test_missing_plugin(void **state)
     make_small("cpu:native,cuda:nccl");
     assert_string_equal(tutti_get_backend_config(world), "cpu:native,cuda:nccl");
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, world), TUTTI_OK);
-    assert_refused(tutti_all_reduce(on_cuda(&x), TUTTI_SUM, world), TUTTI_E_UNSUPPORTED, "libtutti_nccl.so");
+    assert_refused(tutti_all_reduce(on_cuda(&x), TUTTI_SUM, world), TUTTI_E_UNSUPPORTED, "tutti-backend-nccl.so");
     assert_int_equal(tutti_barrier(world), TUTTI_OK); /* the group goes on */
 }
 
@@ -255,7 +255,7 @@ static void test_no_backend(void **state)
     float               x = 1.0f;
 
     (void)state;
-    assert_refused(make("nccl"), TUTTI_E_UNSUPPORTED, "libtutti_nccl.so");
+    assert_refused(make("nccl"), TUTTI_E_UNSUPPORTED, "tutti-backend-nccl.so");
     assert_refused(make("cpu:nccl"), TUTTI_E_ARG, "does not take memory of 'cpu'");
     make_small(NULL);
     assert_string_equal(tutti_get_backend(world), "native");

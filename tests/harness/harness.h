@@ -45,6 +45,7 @@ enum { TT_PASSED = 0, TT_FAILED = 1, TT_DIED = 42, TT_SKIPPED = 77 };
 typedef struct tt_ctx {
     int          rank;
     int          size;
+    const char  *backend;     /* as in the test */
     int          host;        /* 0 .. hosts-1; tt_host_of() */
     tutti_group *group;       /* NULL, which is this rank's world; ranks as threads: the world itself */
     const char  *transport;   /* the word of this run: "shm", "tcp", "threads", "threads-tcp" */
@@ -78,6 +79,8 @@ typedef struct tt_test {
     int     hosts;          /* 1; 2: network namespaces joined by a veth pair, store on 10.77.0.1 */
     tt_init init;           /* TT_INIT_WORLD */
     tt_relay_link link;     /* with hosts = 2: what is between them; nothing said: a veth pair */
+    const char *backend; /* of the world; NULL: the default one */
+    const char *plugins; /* where plug-ins are looked for; NULL: nothing is said */
     bool    waits;      /* it waits more than it computes: it runs beside others that do */
 } tt_test;
 

@@ -112,6 +112,7 @@ static void job_prepare(rank_job *job, const tt_run *run, int rank, void *store)
     job->ctx = (tt_ctx){
         .rank = rank,
         .size = test->ranks,
+        .backend = test->backend,
         .host = tt_host_of(test, rank),
         .transport = run->word,
         .dir = run->dir,
@@ -204,6 +205,8 @@ static void environment(const tt_run *run)
     }
     if (run->test->tls)
         setenv("TUTTI_TLS", "1", 1);
+    if (run->test->plugins != NULL)
+        setenv("TUTTI_PLUGIN_PATH", run->test->plugins, 1);
     if (run->test->stripes > 0) {
         snprintf(path, sizeof path, "%d", run->test->stripes);
         setenv("TUTTI_TCP_STRIPES", path, 1);

@@ -12,6 +12,7 @@ static tutti_status join(tt_ctx *t, int64_t timeout_ms, void *store)
     tutti_status       st;
 
     opts.timeout_ms = timeout_ms;
+    opts.backend = t->backend;
     if (store == NULL) {
         opts.init_method = t->init_method;
         return tutti_init_process_group(&opts);

@@ -169,6 +169,7 @@ typedef struct tutti_backend_config {
     const char    *listen_host; /* numeric address of this host that other hosts can reach */
     bool           lazy;        /* create waits for no member; the first run does, until its deadline */
     bool           heeds_parent; /* who is told that the parent has failed comes no more: create ends with that */
+    const struct tutti_backend_ops *ops; /* the library's table whose create this is: for one that serves several */
 } tutti_backend_config;
 
 typedef struct tutti_backend_window tutti_backend_window; /* one member's handle; the backend's own type */
@@ -288,7 +289,7 @@ typedef struct tutti_backend_ops {
      * Who puts what members have recorded side by side goes by it. */
     uint64_t (*world_id)(tutti_backend *backend);
     /* run takes calls with segments. If not, it is called for each of them in their order, n_segments being 0 and seq the same
-     * each time. */
+     * each time. Required of a table with advance. */
     bool takes_segments;
 } tutti_backend_ops;
 

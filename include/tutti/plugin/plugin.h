@@ -119,14 +119,14 @@ typedef struct tutti_plugin {
     uint32_t    devices; /* whose memory it takes: 1u << TUTTI_CPU, 1u << TUTTI_CUDA, or both */
     /* What moves the data. */
     const tutti_backend_ops *backend;
-    /* Required. Called once, before any entry of the table, by one thread, under a lock of the loader: make no group here.
+    /* Required. Called once, before any entry of the table, by one thread, while no other plug-in is loaded: make no group here.
      * Keep host; look for the libraries that the plug-in stands on. Anything but TUTTI_OK, with words (host->fail), refuses the
      * plug-in: it is unloaded, and may be tried again. */
     tutti_status (*init)(const tutti_plugin_host *host);
 } tutti_plugin;
 
 /** The one symbol that a plug-in shows; each defines its own. */
-extern TUTTI_API const tutti_plugin tutti_plugin_entry;
+TUTTI_API extern const tutti_plugin tutti_plugin_entry;
 
 #ifdef __cplusplus
 }

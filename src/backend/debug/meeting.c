@@ -1,0 +1,208 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * meeting.c - a barrier before each collective, at which members compare what they are about to run.
+ *
+ * How     Before the n-th call member r writes a note of it to "n/r" (watch/control.h has the note), and reads the others'. What
+ *         all must agree on has to be the same. What one gives to each of ALL_TO_ALL stands behind the note, and is
+ *         compared with what is expected.
+ * True    Who has read all notes of call n knows that all have come out of meeting n-1, so nobody reads its note of that any
+ *         more: it takes that away. So a member has two keys at most, and of one that does not come the last note is still there.
+ *         ended is set once, by any thread; who waits looks at it every LOOK_MS, since a store cannot be told to wake it.
+ *         A note is somebody else's: its size is looked at first, and its words are only described. */
+#include "backend/debug/meeting.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+#include "base/port.h"
+#include "watch/control.h"
+
+enum { KEY_BYTES = 64, LOOK_MS = 50, WORDS = 1024, WAS_BYTES = TTI_CALL_TEXT_MAX + 64 };
+
+void tti_meeting_end(tti_meeting *m)
+{
+    atomic_store_explicit(&m->ended, 1, memory_order_release);
+}
+
+static bool is_over(const tti_meeting *m)
+{
+    return atomic_load_explicit(&m->ended, memory_order_acquire) != 0;
+}
+
+static const char *key_of(uint64_t call, int rank, char key[KEY_BYTES])
+{
+    snprintf(key, KEY_BYTES, "%" PRIu64 "/%d", call, rank);
+    return key;
+}
+
+/* ---- notes ---- */
+
+static size_t n_given(const tutti_call *call)
+{
+    return call->in_counts != NULL ? (size_t)call->n_parts : 0;
+}
+
+static tutti_status tell(const tti_meeting *m, const tutti_call *call)
+{
+    const tti_call_note note = tti_call_note_of(call);
+    const size_t        given = n_given(call) * sizeof call->in_counts[0];
+    char               *value = malloc(sizeof note + given);
+    char                key[KEY_BYTES];
+    tutti_status        st;
+
+    if (value == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for what is told of a call");
+    memcpy(value, &note, sizeof note);
+    if (given > 0)
+        memcpy(value + sizeof note, call->in_counts, given);
+    st = tutti_store_set(m->store, key_of(m->calls, m->rank, key), value, sizeof note + given);
+    free(value);
+    return st;
+}
+
+/* Whether bytes can be a note; what stands behind it is for compare(). */
+static bool read_note(const tutti_bytes *bytes, tti_call_note *note_out)
+{
+    if (bytes->size < sizeof *note_out)
+        return false;
+    memcpy(note_out, bytes->data, sizeof *note_out);
+    return true;
+}
+
+static tutti_status differ(const tti_meeting *m, const tti_call_note *own, const tti_call_note *other, int rank)
+{
+    char mine[TTI_CALL_TEXT_MAX], theirs[TTI_CALL_TEXT_MAX];
+
+    tti_call_describe(own, mine);
+    tti_call_describe(other, theirs);
+    return tti_fail(TUTTI_E_MISMATCH,
+                    "ranks of group '%s' call different things: rank %d is about to run %s, rank %d %s; %s differ\n  next: have "
+                    "all ranks make the group's calls in the same order",
+                    m->group, m->global_ranks[m->rank], mine, m->global_ranks[rank], theirs, tti_call_difference(own, other));
+}
+
+/* What member rank gives this one, behind its note. */
+static tutti_status compare_amount(const tti_meeting *m, const tutti_call *call, const tutti_bytes *bytes, int rank)
+{
+    const int64_t want = call->list_counts[rank];
+    int64_t       gives = -1;
+    const size_t  at = sizeof(tti_call_note) + (size_t)m->rank * sizeof gives;
+
+    if (bytes->size >= at + sizeof gives)
+        memcpy(&gives, (const char *)bytes->data + at, sizeof gives);
+    if (gives == want)
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_MISMATCH,
+                    "%s #%" PRIu64 " on group '%s': rank %d gives rank %d %" PRId64 " elements, and %" PRId64 " are expected",
+                    tti_call_kind_name(call->kind), call->seq, m->group, m->global_ranks[rank], m->global_ranks[m->rank], gives, want);
+}
+
+static tutti_status compare(const tti_meeting *m, const tutti_call *call, const tutti_bytes *bytes, int rank)
+{
+    const tti_call_note own = tti_call_note_of(call);
+    tti_call_note       other;
+
+    if (!read_note(bytes, &other))
+        return tti_fail(TUTTI_E_STORE, "what rank %d of group '%s' has told of its call has %zu bytes, and is none",
+                        m->global_ranks[rank], m->group, bytes->size);
+    if (own.word != other.word)
+        return differ(m, &own, &other, rank);
+    return n_given(call) > 0 ? compare_amount(m, call, bytes, rank) : TUTTI_OK;
+}
+
+/* ---- waiting ---- */
+
+/* The note of a member, until the deadline; one look at least. */
+static tutti_status await(const tti_meeting *m, const tutti_call *call, int rank, tutti_bytes *bytes_out)
+{
+    tti_port    *port = tti_port_system();
+    char         key[KEY_BYTES];
+    tutti_status st;
+
+    key_of(m->calls, rank, key);
+    for (;;) {
+        const int64_t left_ms = tti_left_ms(port, call->deadline_ns);
+
+        if (is_over(m))
+            return tti_fail(TUTTI_E_ABORTED, "%s #%" PRIu64 " on group '%s' was aborted", tti_call_kind_name(call->kind),
+                            call->seq, m->group);
+        st = tutti_store_get(m->store, key, left_ms < 0 || left_ms > LOOK_MS ? LOOK_MS : left_ms > 0 ? left_ms : 1, bytes_out);
+        if (st != TUTTI_E_TIMEOUT || left_ms == 0)
+            return st;
+        st = m->inner_ops->alive != NULL ? m->inner_ops->alive(m->inner, rank) : TUTTI_OK;
+        if (st != TUTTI_OK)
+            return st;
+    }
+}
+
+/* "rank 3, last at all_reduce #4 (sum, 3 f32)". */
+static void say_where(const tti_meeting *m, int rank, char out[WAS_BYTES])
+{
+    tutti_bytes   bytes = { NULL, 0 };
+    tti_call_note last;
+    char          key[KEY_BYTES], was[TTI_CALL_TEXT_MAX];
+
+    if (m->calls > 1 && tutti_store_get(m->store, key_of(m->calls - 1, rank, key), 1, &bytes) == TUTTI_OK &&
+        read_note(&bytes, &last)) {
+        tti_call_describe(&last, was);
+        snprintf(out, WAS_BYTES, "rank %d, last at %s", m->global_ranks[rank], was);
+    } else {
+        snprintf(out, WAS_BYTES, "rank %d, which has called nothing yet", m->global_ranks[rank]);
+    }
+    tutti_bytes_free(&bytes);
+}
+
+/* Time is up, and first has not come: who else has not? */
+static tutti_status say_missing(const tti_meeting *m, const tutti_call *call, int first)
+{
+    const tti_call_note own = tti_call_note_of(call);
+    char                words[WORDS], was[WAS_BYTES], mine[TTI_CALL_TEXT_MAX], key[KEY_BYTES];
+    const char         *keys[] = { key };
+    size_t              used = 0;
+    bool                is_there;
+    int                 r;
+
+    words[0] = '\0';
+    for (r = first; r < m->n_ranks && used < sizeof words; r++) {
+        key_of(m->calls, r, key);
+        is_there = false;
+        if (r != first && (tutti_store_check(m->store, keys, 1, &is_there) != TUTTI_OK || is_there))
+            continue;
+        say_where(m, r, was);
+        used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used > 0 ? "; " : "", was);
+    }
+    tti_call_describe(&own, mine);
+    return tti_fail(TUTTI_E_TIMEOUT, "%s on group '%s' timed out after %" PRId64 " ms before it began: not arrived: %s\n  next: see "
+                    "what those ranks do instead", mine, m->group, call->timeout_ms, words);
+}
+
+static tutti_status meet_member(const tti_meeting *m, const tutti_call *call, int rank)
+{
+    tutti_bytes  bytes = { NULL, 0 };
+    tutti_status st = await(m, call, rank, &bytes);
+
+    if (st == TUTTI_E_TIMEOUT)
+        return say_missing(m, call, rank);
+    if (st == TUTTI_OK)
+        st = compare(m, call, &bytes, rank);
+    tutti_bytes_free(&bytes);
+    return st;
+}
+
+tutti_status tti_meeting_hold(tti_meeting *m, const tutti_call *call)
+{
+    char         key[KEY_BYTES];
+    tutti_status st;
+    int          r;
+
+    m->calls++;
+    st = tell(m, call);
+    for (r = 0; r < m->n_ranks && st == TUTTI_OK; r++)
+        if (r != m->rank)
+            st = meet_member(m, call, r);
+    if (st == TUTTI_OK && m->calls > 1) /* a store that cannot delete keeps it, which does no harm */
+        (void)tutti_store_delete_key(m->store, key_of(m->calls - 1, m->rank, key), NULL);
+    return st;
+}

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * search.c - where plug-ins are.
+ *
+ * How     The directories of TUTTI_PLUGIN_PATH in their order, then "tutti" beside libtutti.so. Where the library is part of a
+ *         program it has no directory of its own: that of the build's prefix is taken.
+ * True    A program with another user's rights (set-user-ID) does not read the variable: whoever starts it would choose
+ *         what runs with those rights. */
+#include "backend/plugin/search.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+#include <sys/stat.h>
+#include <tutti/private.h>
+
+static const char here; /* lies in whatever the library is part of */
+
+typedef struct search {
+    const char *name;
+    char       *path; /* [PATH_MAX] */
+    char       *places;
+    size_t      used; /* of places */
+} search;
+
+/* Whether the directory, of which length bytes count, has the file; it is noted where it was looked for. */
+static tutti_status look(search *s, const char *directory, size_t length, bool *found_out)
+{
+    struct stat st;
+    int         n = snprintf(s->path, PATH_MAX, "%.*s/tutti-backend-%s.so", (int)length, directory, s->name);
+
+    if (n < 0 || n >= PATH_MAX)
+        return tti_fail(TUTTI_E_ARG, "a directory of plug-ins has a path of %zu bytes, %.32s...\n  next: give one that is shorter",
+                        length, directory);
+    *found_out = stat(s->path, &st) == 0;
+    if (!*found_out && s->used < TTI_PLACES_TEXT)
+        s->used += (size_t)snprintf(s->places + s->used, TTI_PLACES_TEXT - s->used, "%s'%.*s'", s->used > 0 ? ", " : "",
+                                    (int)length, directory);
+    return TUTTI_OK;
+}
+
+static tutti_status look_in_variable(search *s, const char *paths, bool *found_out)
+{
+    tutti_status st = TUTTI_OK;
+    size_t       length;
+
+    for (; *paths != '\0' && !*found_out && st == TUTTI_OK; paths += length + (paths[length] == ':')) {
+        length = strcspn(paths, ":");
+        if (length == 0)
+            continue;
+        if (paths[0] != '/')
+            return tti_fail(TUTTI_E_ARG, "TUTTI_PLUGIN_PATH has '%.*s', which is not absolute\n  next: give directories that "
+                            "begin with '/', with ':' between them", (int)(length < 256 ? length : 256), paths);
+        st = look(s, paths, length, found_out);
+    }
+    return st;
+}
+
+/* "tutti" beside the shared library; false: the library is part of a program. */
+static bool beside_library(char out[PATH_MAX])
+{
+    static const char library[] = "libtutti.so";
+    Dl_info           info;
+    char             *slash;
+
+    if (dladdr(&here, &info) == 0 || info.dli_fname == NULL || realpath(info.dli_fname, out) == NULL)
+        return false;
+    slash = strrchr(out, '/');
+    if (slash == NULL || strncmp(slash + 1, library, sizeof library - 1) != 0 ||
+        (size_t)(slash - out) + sizeof "/tutti" > PATH_MAX)
+        return false;
+    strcpy(slash, "/tutti");
+    return true;
+}
+
+tutti_status tti_plugin_search(const char *name, char path_out[PATH_MAX], char places_out[TTI_PLACES_TEXT])
+{
+    search       s = { .name = name, .path = path_out, .places = places_out };
+    const char  *paths = getauxval(AT_SECURE) == 0 ? tti_env("TUTTI_PLUGIN_PATH") : NULL;
+    char         beside[PATH_MAX];
+    const char  *last = beside_library(beside) ? beside : TUTTI_PLUGIN_DIR;
+    bool         found = false;
+    tutti_status st = TUTTI_OK;
+
+    places_out[0] = '\0';
+    if (paths != NULL)
+        st = look_in_variable(&s, paths, &found);
+    if (st == TUTTI_OK && !found)
+        st = look(&s, last, strlen(last), &found);
+    if (st == TUTTI_OK && !found)
+        path_out[0] = '\0';
+    return st;
+}

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * backend/plugin/search.h - where a plug-in is looked for, and whose files are taken. */
+#ifndef TTI_BACKEND_PLUGIN_SEARCH_H
+#define TTI_BACKEND_PLUGIN_SEARCH_H
+
+#include <limits.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <tutti/status.h>
+
+enum { TTI_PLACES_TEXT = 1024 };
+
+/** The file of the plug-in called name, which may be one, in the first directory that has it. "" : nowhere; then
+ * places_out names all directories, for words: "'/a', '/b'".
+ * @errors TUTTI_E_ARG  TUTTI_PLUGIN_PATH has a path that is not absolute, or too long */
+tutti_status tti_plugin_search(const char *name, char path_out[PATH_MAX], char places_out[TTI_PLACES_TEXT]);
+
+/** Whether nobody but root and this user can have put the file there, or can replace it. real_out: the path without
+ * links, which is what was looked at.
+ * @errors TUTTI_E_AUTH     it, or a directory on its way, is another user's, or others may write to it; no regular file
+ *         TUTTI_E_BACKEND  it cannot be looked at */
+tutti_status tti_plugin_trust(const char *path, char real_out[PATH_MAX]);
+
+#endif

@@ -1,0 +1,75 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * trust.c - whose plug-ins are loaded: what is loaded runs with all that this user may do.
+ *
+ * True    The path that is looked at has no links left, and is the one that is loaded; if the file was named by a link, that is
+ *         root's or this user's, too. Nobody but root and this user can
+ *         change what it leads to: the file and each directory on its way belong to one of the two, and others may
+ *         not write to them. A directory like /tmp, in which each may replace only what is his, is fine on the way.
+ *         Root can do anything anyway, so between the look and the load nobody can come who could not before. */
+#include "backend/plugin/search.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+#include <tutti/private.h>
+
+/* A group that has nobody else in it, as many systems make one for each user, is no stranger. */
+static bool others_may_write(const struct stat *st)
+{
+    if (S_ISLNK(st->st_mode) || (S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0))
+        return false;
+    if ((st->st_mode & S_IWOTH) != 0)
+        return true;
+    return (st->st_mode & S_IWGRP) != 0 && st->st_gid != 0 && st->st_gid != getegid();
+}
+
+static tutti_status check(const char *plugin, const char *path)
+{
+    struct stat st;
+
+    if (lstat(path, &st) != 0)
+        return tti_fail_errno_as(TUTTI_E_BACKEND, errno, "cannot look at '%s' for the plug-in '%s'", path, plugin);
+    if (st.st_uid != 0 && st.st_uid != geteuid())
+        return tti_fail(TUTTI_E_AUTH,
+                        "the plug-in '%s' is not loaded: '%s' belongs to user %ld, neither to user %ld nor to root\n  next: copy "
+                        "the plug-in to a directory of your own",
+                        plugin, path, (long)st.st_uid, (long)geteuid());
+    if (others_may_write(&st))
+        return tti_fail(TUTTI_E_AUTH,
+                        "the plug-in '%s' is not loaded: '%s' has mode %04o, so others may write to it\n  next: chmod go-w '%s'",
+                        plugin, path, (unsigned)(st.st_mode & 07777), path);
+    return TUTTI_OK;
+}
+
+static tutti_status check_kind(const char *path)
+{
+    struct stat st;
+
+    if (stat(path, &st) != 0 || !S_ISREG(st.st_mode))
+        return tti_fail(TUTTI_E_AUTH, "the plug-in '%s' is not loaded: it is not a regular file", path);
+    return TUTTI_OK;
+}
+
+tutti_status tti_plugin_trust(const char *path, char real_out[PATH_MAX])
+{
+    char         part[PATH_MAX];
+    size_t       end;
+    tutti_status st;
+
+    if (realpath(path, real_out) == NULL)
+        return tti_fail_errno_as(TUTTI_E_BACKEND, errno, "cannot look at the plug-in '%s'", path);
+    st = check(real_out, path);
+    if (st == TUTTI_OK)
+        st = check(real_out, "/");
+    for (end = 1; st == TUTTI_OK && real_out[end - 1] != '\0'; end++) {
+        if (real_out[end] != '/' && real_out[end] != '\0')
+            continue;
+        memcpy(part, real_out, end);
+        part[end] = '\0';
+        st = check(real_out, part);
+    }
+    return st == TUTTI_OK ? check_kind(real_out) : st;
+}
