@@ -1,9 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause */
 #include "board.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 /* Set once before anything is forked; the harness hands no argument to ranks. */
 tt_board *tt_the_board;
@@ -18,12 +20,29 @@ bool tt_board_open(void)
     return true;
 }
 
+bool tt_board_open_file(const char *path)
+{
+    int   fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+    void *at = MAP_FAILED;
+
+    if (fd >= 0 && ftruncate(fd, sizeof *tt_the_board) == 0)
+        at = mmap(NULL, sizeof *tt_the_board, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+    if (fd >= 0)
+        close(fd);
+    if (at == MAP_FAILED)
+        return false;
+    tt_the_board = at;
+    return true;
+}
+
 void tt_board_clear(void)
 {
     const uint64_t seed = tt_the_board->seed;
+    const bool     may_refuse = tt_the_board->may_refuse;
 
     memset(tt_the_board, 0, sizeof *tt_the_board);
     tt_the_board->seed = seed;
+    tt_the_board->may_refuse = may_refuse;
 }
 
 void tt_board_note(int cell, int rank, const char *words)

@@ -14,7 +14,7 @@
 #include "cells.h"
 
 enum { TT_CELLS_MAX = 8192, TT_NOTES = 24 };
-enum { TT_NOT_RUN = 0, TT_CELL_PASSED, TT_CELL_FAILED };
+enum { TT_NOT_RUN = 0, TT_CELL_PASSED, TT_CELL_FAILED, TT_CELL_REFUSED };
 
 typedef struct tt_note {
     int  cell, rank;
@@ -23,6 +23,7 @@ typedef struct tt_note {
 
 typedef struct tt_board {
     uint64_t         seed;
+    bool             may_refuse; /* the backend may lack operations */
     int              n_cells;
     tt_cell          cells[TT_CELLS_MAX];
     _Atomic uint32_t arrivals; /* at barriers of the cells */
@@ -30,6 +31,7 @@ typedef struct tt_board {
     bool             left[TT_WORLD_MAX];  /* whether it went through all of them */
     unsigned char    state[TT_CELLS_MAX][TT_WORLD_MAX];
     uint64_t         bits[TT_CELLS_MAX][TT_WORLD_MAX];
+    char             refusals[TT_OPS_MAX][TT_WORDS]; /* of the first cell of an operation that was refused; by rank 0 of the group */
     _Atomic int      n_notes;
     tt_note          notes[TT_NOTES];
 } tt_board;
@@ -38,7 +40,9 @@ typedef struct tt_board {
 extern tt_board *tt_the_board;
 
 bool tt_board_open(void);
-/** Forget everything but the seed. */
+/** One that ranks share which others have started: memory of a file, which is new and empty for the first of them. */
+bool tt_board_open_file(const char *path);
+/** Forget everything but the seed, and whether calls may be refused. */
 void tt_board_clear(void);
 
 void tt_board_note(int cell, int rank, const char *words);

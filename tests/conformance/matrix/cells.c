@@ -72,7 +72,8 @@ bool tt_select(tt_selection *selection, tt_axis axis, const char *names, const c
         const int    value = value_named(axis, names, length);
 
         if (value < 0) {
-            *bad_out = names;
+            if (bad_out != NULL)
+                *bad_out = names;
             return false;
         }
         on |= (uint64_t)1 << value;

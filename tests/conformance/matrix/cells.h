@@ -48,7 +48,8 @@ const char *tt_axis_name(tt_axis axis); /* as an option: "op", "red", ... */
 const char *tt_value_name(tt_axis axis, int value);
 
 tt_selection tt_select_all(void);
-/** Take a list of names, with commas, as the values of an axis. false: a name that is none, in bad_out. */
+/** Take a list of names, with commas, as the values of an axis. false: a name that is none, in bad_out, if
+ * that is not NULL. */
 bool tt_select(tt_selection *selection, tt_axis axis, const char *names, const char **bad_out);
 bool tt_selected(const tt_selection *selection, const tt_cell *cell);
 

@@ -18,6 +18,7 @@ typedef struct runner {
     uint32_t     barriers;   /* of which it was part */
     tt_try      *tries;      /* [TRIES_MAX] */
     bool         broken;     /* a call failed: the group is finished */
+    bool         refused;    /* in this cell: the backend has no such call */
 } runner;
 
 static int tries_of(const tt_cell *cell, uint64_t seed)
@@ -56,11 +57,20 @@ static bool prepare(runner *me, int k, int number, uint64_t seed)
     t->count = tt_cell_count(cell);
     t->seed = tt_mix(seed + 16 + (uint64_t)number);
     t->tag = (k * TRIES_MAX + number) * TT_TAGS;
+    t->may_refuse = tt_the_board->may_refuse;
     if ((t->row->traits & TT_NO_DATA) != 0) {
         t->arrivals = &tt_the_board->arrivals;
         t->arrivals_due = ++me->barriers * (uint32_t)me->size;
     }
     return tt_try_prepare(t);
+}
+
+/* What a step of try t came to. false: it has come to its end; unless it was refused, so has the group. */
+static bool goes_on(runner *me, const tt_try *t, bool ok)
+{
+    me->refused = me->refused || t->refused;
+    me->broken = me->broken || (!ok && !t->refused);
+    return ok;
 }
 
 /* Each to its end before the next begins. */
@@ -69,11 +79,10 @@ static bool run_blocking(runner *me, int n)
     bool ok = true;
     int  i;
 
-    for (i = 0; i < n && !me->broken; i++) {
-        me->broken = !tt_try_block(&me->tries[i]);
-        ok = !me->broken && tt_try_check(&me->tries[i]) && ok;
-    }
-    return ok;
+    for (i = 0; i < n && !me->broken; i++)
+        if (goes_on(me, &me->tries[i], tt_try_block(&me->tries[i])))
+            ok = tt_try_check(&me->tries[i]) && ok;
+    return ok && !me->broken;
 }
 
 /* All begun before one is waited for. */
@@ -84,15 +93,29 @@ static bool run_async(runner *me, int n)
     int       i;
 
     for (i = 0; i < n && !me->broken; i++)
-        me->broken = !tt_try_start(&me->tries[i]);
+        goes_on(me, &me->tries[i], tt_try_start(&me->tries[i]));
     for (i = 0; i < n && !me->broken; i++)
-        me->broken = !tt_try_wait(&me->tries[(first + i) % n]);
+        goes_on(me, &me->tries[(first + i) % n], tt_try_wait(&me->tries[(first + i) % n]));
     for (i = 0; i < n && !me->broken; i++)
-        ok = tt_try_check(&me->tries[i]) && ok;
+        ok = (me->tries[i].refused || tt_try_check(&me->tries[i])) && ok;
     return ok && !me->broken;
 }
 
-static bool run_cell(runner *me, int k)
+/* Why an operation was refused, for the first of its cells. */
+static void note_refusal(const runner *me, int op)
+{
+    char *words = tt_the_board->refusals[op];
+    int   i;
+
+    if (me->rank != 0)
+        return;
+    for (i = 0; i < TRIES_MAX && words[0] == '\0'; i++)
+        if (me->tries[i].refused)
+            snprintf(words, TT_WORDS, "%s", me->tries[i].words);
+}
+
+/* TT_CELL_PASSED, _FAILED or _REFUSED. */
+static unsigned char run_cell(runner *me, int k)
 {
     const tt_cell *cell = &tt_the_board->cells[k];
     const uint64_t seed = tt_cell_seed(cell, tt_the_board->seed);
@@ -100,18 +123,25 @@ static bool run_cell(runner *me, int k)
     bool           ok = true;
     int            i;
 
+    me->refused = false;
+    for (i = 0; i < TRIES_MAX; i++)
+        me->tries[i].refused = false;
     for (i = 0; i < n && !me->broken; i++)
         me->broken = !prepare(me, k, i, seed);
     if (!me->broken)
         ok = is_async(cell, seed) ? run_async(me, n) : run_blocking(me, n);
     for (i = 0; i < n; i++) {
         tt_the_board->bits[k][me->rank] = tt_mix(tt_the_board->bits[k][me->rank] ^ me->tries[i].bits);
-        if (me->tries[i].words[0] != '\0')
+        if (me->tries[i].words[0] != '\0' && !me->tries[i].refused)
             tt_board_note(k, me->rank, me->tries[i].words);
     }
+    if (me->refused)
+        note_refusal(me, cell->at[TT_AXIS_OP]);
     for (i = 0; i < n; i++)
         tt_try_release(&me->tries[i]);
-    return ok && !me->broken;
+    if (!ok || me->broken)
+        return TT_CELL_FAILED;
+    return me->refused ? TT_CELL_REFUSED : TT_CELL_PASSED;
 }
 
 /* The world, or the group that its cells run on. */
@@ -125,22 +155,37 @@ static tutti_group *group_of(tt_ctx *t)
     return group;
 }
 
-static void take_part(tt_ctx *t, tutti_group *group)
+/* All cells. false: a call failed, and words_out says where. */
+static bool go_through(tutti_group *group, int world, tt_try *tries, char words_out[TT_WORDS])
 {
-    runner me = { .group = group, .rank = tutti_get_rank(group), .size = tutti_get_world_size(group),
-                  .world = t->size };
-    int    k;
+    runner       me = { .group = group, .rank = tutti_get_rank(group), .size = tutti_get_world_size(group),
+                        .world = world, .tries = tries };
+    tutti_status st;
+    int          k;
 
-    me.tries = tt_alloc(t, TRIES_MAX * sizeof *me.tries);
     for (k = 0; k < tt_the_board->n_cells; k++) {
         tt_the_board->begun[me.rank] = k + 1;
-        tt_the_board->state[k][me.rank] = run_cell(&me, k) ? TT_CELL_PASSED : TT_CELL_FAILED;
-        if (me.broken)
-            fail_msg("cell %d: %s", k, tutti_last_error());
+        tt_the_board->state[k][me.rank] = run_cell(&me, k);
+        if (me.broken) {
+            snprintf(words_out, TT_WORDS, "cell %d: %s", k, tutti_last_error());
+            return false;
+        }
     }
-    if (tutti_barrier(group) != TUTTI_OK)
-        fail_msg("barrier after the last cell: %s", tutti_last_error());
+    st = tutti_barrier(group);
+    if (st != TUTTI_OK && !(st == TUTTI_E_UNSUPPORTED && tt_the_board->may_refuse)) {
+        snprintf(words_out, TT_WORDS, "barrier after the last cell: %s", tutti_last_error());
+        return false;
+    }
     tt_the_board->left[me.rank] = true;
+    return true;
+}
+
+static void take_part(tt_ctx *t, tutti_group *group)
+{
+    char words[TT_WORDS];
+
+    if (!go_through(group, t->size, tt_alloc(t, TRIES_MAX * sizeof(tt_try)), words))
+        fail_msg("%s", words);
 }
 
 /* Ranks that take no part stay, so that the others are not alone: for as long as it lasts, which may be
@@ -172,6 +217,17 @@ static void say_failed(int k, const char *why)
     printf("  again: conformance_matrix --seed %llu %s\n", (unsigned long long)tt_the_board->seed, text);
 }
 
+/* One rank is enough: others may have had nothing to do, and what one refuses no other can end. */
+static bool was_refused(int k, int world)
+{
+    int r;
+
+    for (r = 0; r < world; r++)
+        if (tt_the_board->state[k][r] == TT_CELL_REFUSED)
+            return true;
+    return false;
+}
+
 /* Why a cell that all ranks were through with has failed; NULL: it has not. */
 static const char *why_failed(int k, int world)
 {
@@ -179,9 +235,9 @@ static const char *why_failed(int k, int world)
     int        r;
 
     for (r = 0; r < world; r++)
-        if (tt_the_board->state[k][r] != TT_CELL_PASSED)
+        if (tt_the_board->state[k][r] == TT_CELL_FAILED)
             return "not what it must be";
-    for (r = 1; same && r < world; r++)
+    for (r = 1; same && !was_refused(k, world) && r < world; r++)
         if (tt_the_board->bits[k][r] != tt_the_board->bits[k][0])
             return "ranks have different bits";
     return NULL;
@@ -207,10 +263,14 @@ static bool any_began(int k, int world)
     return false;
 }
 
-static void count(tt_tally *tally, const char *why, int k)
+static void count(tt_tally *tally, const char *why, int k, bool refused)
 {
     tally->run++;
-    if (why == NULL) {
+    if (why == NULL && refused) {
+        tally->refused++;
+        if (tally->reason[0] == '\0')
+            snprintf(tally->reason, sizeof tally->reason, "%s", tt_the_board->refusals[tt_the_board->cells[k].at[TT_AXIS_OP]]);
+    } else if (why == NULL) {
         tally->passed++;
     } else {
         tally->failed++;
@@ -221,7 +281,8 @@ static void count(tt_tally *tally, const char *why, int k)
 /* Judge what was run; how many cells that is. A cell that some rank did not come out of is the last. */
 static int judge(int world, tt_tally tallies[TT_OPS_MAX])
 {
-    int k;
+    bool refused;
+    int  k;
 
     for (k = 0; k < tt_the_board->n_cells; k++) {
         tt_tally *tally = &tallies[tt_the_board->cells[k].at[TT_AXIS_OP]];
@@ -229,10 +290,11 @@ static int judge(int world, tt_tally tallies[TT_OPS_MAX])
         if (!all_were_through(k, world)) {
             if (!any_began(k, world))
                 return k;
-            count(tally, "a rank did not come out of it", k);
+            count(tally, "a rank did not come out of it", k, false);
             return k + 1;
         }
-        count(tally, why_failed(k, world), k);
+        refused = was_refused(k, world);
+        count(tally, why_failed(k, world), k, refused);
     }
     return k;
 }
@@ -252,7 +314,9 @@ static int start(const tt_cell *cell, int timeout_s, tt_wires wires)
                            .dies = -1,
                            .hosts = transport == TT_HOSTS ? 2 : 1,
                            .tls = wires.tls,
-                           .stripes = wires.stripes };
+                           .stripes = wires.stripes,
+                           .backend = wires.backend,
+                           .plugins = wires.plugins };
 
     snprintf(name, sizeof name, "%d cells, %s", tt_the_board->n_cells,
              tt_value_name(TT_AXIS_MODE, cell->at[TT_AXIS_MODE]));
@@ -305,4 +369,31 @@ bool tt_launch(const tt_cell *cells, int n, int timeout_s, tt_wires wires, tt_ta
         }
     }
     return true;
+}
+
+bool tt_run_launched(const tt_cell *cells, int n, tt_tally tallies[TT_OPS_MAX])
+{
+    const int size = tutti_get_world_size(NULL);
+    tt_try   *tries = calloc(TRIES_MAX, sizeof *tries);
+    char      words[TT_WORDS] = "";
+    bool      ok;
+    int       k;
+
+    if (tries == NULL || n > TT_CELLS_MAX) {
+        fprintf(stderr, "conformance_matrix: %d cells are more than %d, or there is no memory\n", n, TT_CELLS_MAX);
+        free(tries);
+        return false;
+    }
+    tt_the_board->n_cells = n;
+    memcpy(tt_the_board->cells, cells, (size_t)n * sizeof *cells);
+    ok = go_through(NULL, size, tries, words);
+    free(tries);
+    if (!ok)
+        fprintf(stderr, "conformance_matrix, rank %d: %s\n", tutti_get_rank(NULL), words);
+    if (tutti_get_rank(NULL) != 0)
+        return ok;
+    for (k = 0; k < n; k++)
+        tallies[cells[k].at[TT_AXIS_OP]].cells++;
+    judge(size, tallies);
+    return ok;
 }

@@ -16,17 +16,25 @@
 
 typedef struct tt_tally {
     long cells, run, passed, failed, skipped;
+    long refused;          /* of those that were run: the backend has no such call */
+    char reason[TT_WORDS]; /* of the first of them */
 } tt_tally;
 
-/** What goes by TCP. */
+/** How ranks reach each other. */
 typedef struct tt_wires {
-    bool tls;
-    int  stripes; /* connections of two ranks; 0: one */
+    bool        tls;     /* what goes by TCP is encrypted */
+    int         stripes; /* connections of two ranks by TCP; 0: one */
+    const char *backend; /* NULL: the default one */
+    const char *plugins; /* where plug-ins are looked for; NULL: nothing is said */
 } tt_wires;
 
 /** Run cells of one world, transport and mode; adds to the tallies of their operations. A failed cell is
  * printed with the command that runs it again. false: the ranks failed where no cell was to blame, or
  * could not be started. */
 bool tt_launch(const tt_cell *cells, int n, int timeout_s, tt_wires wires, tt_tally tallies[TT_OPS_MAX]);
+
+/** Run cells of one world as one of its ranks: the world is there, and the board is one file of all ranks, into which each
+ * writes the same cells. The tallies are rank 0's alone. No other launch follows: a call that fails ends it. */
+bool tt_run_launched(const tt_cell *cells, int n, tt_tally tallies[TT_OPS_MAX]);
 
 #endif

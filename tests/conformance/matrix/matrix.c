@@ -5,6 +5,10 @@
  * Why     A fault hides where nobody looked: one dtype, in place, three ranks, over TCP.
  * How     --core runs a set of cells that has every pair of values; without it every selected cell is run.
  *         --tls encrypts what goes by TCP, --stripes has two ranks have so many connections.
+ *         --backend NAME has all of it done by that backend, which --plugins DIR may have as a plug-in: what it
+ *         refuses (TUTTI_E_UNSUPPORTED) is skipped, and told at the end with the reason.
+ *         --launched FILE is for backends whose ranks somebody else has to start, as mpirun does: this process is one
+ *         of them, and runs the cells of a world of that size; FILE is new, and the same for all.
  *         --append FILE keeps the results and leaves out what has passed before; small sizes and small
  *         worlds come first. Data come from the seed, which is printed; a failed cell is printed with the
  *         command that runs it again, on the same data.
@@ -25,6 +29,8 @@ typedef struct options {
     uint64_t     seed;
     int          timeout_s;
     const char  *append, *report, *commit;
+    const char  *launched; /* NULL: the ranks are ours to start */
+    bool         says_transport, says_seed;
 } options;
 
 static int usage(const char *wrong)
@@ -33,6 +39,7 @@ static int usage(const char *wrong)
 
     fprintf(stderr, "conformance_matrix: %s\n", wrong);
     fprintf(stderr, "usage: conformance_matrix [--core] [--tls] [--stripes N] [--seed N] [--timeout-s N] [--count]\n"
+                    "           [--backend NAME] [--plugins DIR] [--launched FILE]\n"
                     "           [--append FILE --commit WORD] [--report FILE] [--AXIS NAME,NAME...]...\n");
     for (axis = 0; axis < TT_AXES; axis++) {
         int value;
@@ -55,6 +62,7 @@ static bool take_axis(options *o, const char *name, const char *values)
             continue;
         if (axis == TT_AXIS_RED || axis == TT_AXIS_DTYPE || axis == TT_AXIS_SIZE)
             o->narrowed = true;
+        o->says_transport = o->says_transport || axis == TT_AXIS_TRANSPORT;
         return tt_select(&o->selection, (tt_axis)axis, values, &bad);
     }
     return false;
@@ -74,8 +82,10 @@ static bool take_option(options *o, const char *name, const char *value)
 {
     uint64_t n;
 
-    if (strcmp(name, "--seed") == 0)
+    if (strcmp(name, "--seed") == 0) {
+        o->says_seed = true;
         return number(value, &o->seed);
+    }
     if (strcmp(name, "--timeout-s") == 0) {
         if (!number(value, &n) || n < 1 || n > 86400)
             return false;
@@ -88,7 +98,13 @@ static bool take_option(options *o, const char *name, const char *value)
         o->wires.stripes = (int)n;
         return true;
     }
-    if (strcmp(name, "--append") == 0)
+    if (strcmp(name, "--backend") == 0)
+        o->wires.backend = value;
+    else if (strcmp(name, "--plugins") == 0)
+        o->wires.plugins = value;
+    else if (strcmp(name, "--launched") == 0)
+        o->launched = value;
+    else if (strcmp(name, "--append") == 0)
         o->append = value;
     else if (strcmp(name, "--report") == 0)
         o->report = value;
@@ -118,8 +134,12 @@ static const char *parse(options *o, int argc, char **argv)
         else
             i++;
     }
-    if (o->append != NULL && (o->wires.tls || o->wires.stripes != 0))
-        return "--append is for connections as they are when nothing is said";
+    if (o->append != NULL && (o->wires.tls || o->wires.stripes != 0 || o->wires.backend != NULL))
+        return "--append is for the default backend, with connections as they are when nothing is said";
+    if (o->launched != NULL && (o->wires.tls || o->wires.stripes != 0 || o->append != NULL))
+        return "--launched goes with a backend and with axes alone";
+    if (o->wires.backend != NULL && !o->says_transport) /* it has its own; this is the one that says nothing */
+        tt_select(&o->selection, TT_AXIS_TRANSPORT, "shm", NULL);
     if (o->append != NULL && (o->narrowed || o->core))
         return "--append is for all cells of an operation";
     return NULL;
@@ -184,7 +204,7 @@ static int collect(const options *o, tt_results *results, const tt_cell *cells, 
     return found;
 }
 
-static bool run_all(const options *o, tt_results *results, const tt_cell *cells, int n, tt_tally *sum)
+static bool run_all(const options *o, tt_results *results, const tt_cell *cells, int n, tt_tally by_op[TT_OPS_MAX])
 {
     tt_cell *mine = calloc((size_t)n + 1, sizeof *mine);
     bool     ok = mine != NULL;
@@ -198,7 +218,7 @@ static bool run_all(const options *o, tt_results *results, const tt_cell *cells,
             continue;
         ok = tt_launch(mine, m, o->timeout_s, o->wires, tallies) && ok;
         for (op = 0; op < tt_n_ops; op++)
-            tt_tally_add(sum, &tallies[op]);
+            tt_tally_add(&by_op[op], &tallies[op]);
         if (results->path != NULL)
             ok = tt_results_add(results, &mine[0], tallies) && ok;
     }
@@ -216,10 +236,11 @@ static uint64_t seed_of_now(void)
 
 static int run(const options *o, tt_results *results)
 {
-    tt_tally sum = { 0 };
-    int      n = 0;
-    tt_cell *cells = cells_of(o, &n);
-    bool     ok;
+    static tt_tally by_op[TT_OPS_MAX];
+    tt_tally        sum = { 0 };
+    int             n = 0, op;
+    tt_cell        *cells = cells_of(o, &n);
+    bool            ok;
 
     if (cells == NULL || !tt_board_open()) {
         fprintf(stderr, "conformance_matrix: no memory\n");
@@ -228,12 +249,73 @@ static int run(const options *o, tt_results *results)
     }
     tt_values_init();
     tt_the_board->seed = o->seed;
-    ok = run_all(o, results, cells, n, &sum);
+    tt_the_board->may_refuse = o->wires.backend != NULL;
+    ok = run_all(o, results, cells, n, by_op);
     free(cells);
+    for (op = 0; op < tt_n_ops; op++)
+        tt_tally_add(&sum, &by_op[op]);
     tt_print_sum(o->core ? "core" : "this run", &sum);
+    if (o->wires.backend != NULL)
+        tt_print_backend(o->wires.backend, by_op);
+    if (o->wires.backend != NULL && sum.passed == 0)
+        ok = false; /* a backend that refuses everything is none */
     if (!ok || sum.failed > 0)
         return TT_FAILED;
     return sum.skipped > 0 ? TT_SKIPPED : TT_PASSED;
+}
+
+/* ---- ranks that somebody else has started ------------------------------------------------------- */
+
+/* Whether there are cells for a world of so many ranks, which are selected then. */
+static bool select_world(options *o, int size)
+{
+    int world;
+
+    for (world = 0; world < TT_WORLD_GROUP; world++)
+        if (tt_worlds[world] == size)
+            return tt_select(&o->selection, TT_AXIS_WORLD, tt_value_name(TT_AXIS_WORLD, world), NULL);
+    fprintf(stderr, "conformance_matrix: there are no cells for %d ranks\n", size);
+    return false;
+}
+
+static tutti_status join(const options *o)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    opts.backend = o->wires.backend;
+    opts.timeout_ms = o->timeout_s * 1000;
+    return tutti_init_process_group(&opts);
+}
+
+/* Every rank finds the same cells, from the same seed; the first of them says what they came to. */
+static int run_launched(options *o)
+{
+    static tt_tally by_op[TT_OPS_MAX];
+    tt_cell        *cells;
+    int             n = 0, op;
+    bool            ok;
+
+    if (!o->says_seed)
+        o->seed = 1;
+    if (join(o) != TUTTI_OK) {
+        fprintf(stderr, "conformance_matrix: cannot join: %s\n", tutti_last_error());
+        return TT_FAILED;
+    }
+    tt_values_init();
+    tt_select(&o->selection, TT_AXIS_MODE, "blocking,async", NULL);
+    if (!select_world(o, tutti_get_world_size(NULL)) || !tt_board_open_file(o->launched) ||
+        (cells = cells_of(o, &n)) == NULL)
+        return TT_FAILED;
+    tt_the_board->may_refuse = o->wires.backend != NULL;
+    tt_the_board->seed = o->seed;
+    ok = tt_run_launched(cells, n, by_op);
+    free(cells);
+    if (tutti_get_rank(NULL) == 0)
+        tt_print_backend(tutti_get_backend(NULL), by_op);
+    for (op = 0; op < tt_n_ops; op++)
+        ok = ok && by_op[op].failed == 0;
+    ok = tutti_destroy_process_group(NULL) == TUTTI_OK && ok;
+    return ok ? TT_PASSED : TT_FAILED;
 }
 
 int main(int argc, char **argv)
@@ -245,6 +327,8 @@ int main(int argc, char **argv)
     if (wrong != NULL)
         return usage(wrong);
     setvbuf(stdout, NULL, _IOLBF, 0);
+    if (o.launched != NULL)
+        return run_launched(&o);
     results.path = o.report != NULL ? o.report : o.append;
     results.commit = o.commit;
     results.seed = o.seed;

@@ -139,12 +139,36 @@ void tt_tally_add(tt_tally *sum, const tt_tally *more)
     sum->passed += more->passed;
     sum->failed += more->failed;
     sum->skipped += more->skipped;
+    sum->refused += more->refused;
+    if (sum->reason[0] == '\0')
+        memcpy(sum->reason, more->reason, sizeof sum->reason);
 }
 
 void tt_print_sum(const char *what, const tt_tally *sum)
 {
     printf("%s: %ld cells: %ld run, %ld passed, %ld failed, %ld skipped, %ld not run yet\n", what, sum->cells,
            sum->run, sum->passed, sum->failed, sum->skipped, sum->cells - sum->run - sum->skipped);
+}
+
+/* The first line of words. */
+static int first_line(const char *words)
+{
+    return (int)strcspn(words, "\n");
+}
+
+void tt_print_backend(const char *backend, const tt_tally by_op[TT_OPS_MAX])
+{
+    tt_tally sum = { 0 };
+    int      op;
+
+    for (op = 0; op < tt_n_ops; op++)
+        tt_tally_add(&sum, &by_op[op]);
+    printf("backend '%s': run %ld, passed %ld, failed %ld, skipped %ld\n", backend, sum.run - sum.refused, sum.passed,
+           sum.failed, sum.refused + sum.skipped);
+    for (op = 0; op < tt_n_ops; op++)
+        if (by_op[op].refused > 0)
+            printf("  skipped %4ld of %4ld %s: %.*s\n", by_op[op].refused, by_op[op].cells, tt_ops[op].name,
+                   first_line(by_op[op].reason), by_op[op].reason);
 }
 
 void tt_print_product(const tt_selection *selection)

@@ -41,6 +41,8 @@ void tt_results_report(tt_results *results);
 /** The product of a selection: cells by rule, and the sum of tallies. */
 void tt_print_product(const tt_selection *selection);
 void tt_print_sum(const char *what, const tt_tally *sum);
+/** What a backend came to: cells, and operations that it does not offer, with why. */
+void tt_print_backend(const char *backend, const tt_tally by_op[TT_OPS_MAX]);
 void tt_tally_add(tt_tally *sum, const tt_tally *more);
 
 #endif

@@ -297,11 +297,15 @@ bool tt_try_prepare(tt_try *t)
     return t->words[0] == '\0';
 }
 
+static bool came_to(tt_try *t, tutti_status st)
+{
+    t->refused = t->refused || (st == TUTTI_E_UNSUPPORTED && t->may_refuse && t->words[0] == '\0');
+    return st == TUTTI_OK || tt_wrong(t, "%s: %s", tutti_status_name(st), tutti_last_error());
+}
+
 static bool call(tt_try *t, tutti_status (*fn)(tt_try *t))
 {
-    const tutti_status st = fn(t);
-
-    return st == TUTTI_OK || tt_wrong(t, "%s: %s", tutti_status_name(st), tutti_last_error());
+    return came_to(t, fn(t));
 }
 
 bool tt_try_block(tt_try *t)
@@ -316,16 +320,13 @@ bool tt_try_start(tt_try *t)
 
 bool tt_try_wait(tt_try *t)
 {
-    const int    from = t->n_works > 0 ? tt_roll_own(t, 3, t->n_works) : 0;
-    tutti_status st;
-    int          i;
+    const int from = t->n_works > 0 ? tt_roll_own(t, 3, t->n_works) : 0;
+    bool      ok = true;
+    int       i;
 
-    for (i = 0; i < t->n_works; i++) {
-        st = tutti_work_wait(t->works[(from + i) % t->n_works]);
-        if (st != TUTTI_OK)
-            return tt_wrong(t, "%s: %s", tutti_status_name(st), tutti_last_error());
-    }
-    return true;
+    for (i = 0; i < t->n_works && (ok || t->refused); i++)
+        ok = came_to(t, tutti_work_wait(t->works[(from + i) % t->n_works])) && ok;
+    return ok;
 }
 
 bool tt_try_check(tt_try *t)

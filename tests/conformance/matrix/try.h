@@ -54,6 +54,7 @@ typedef struct tt_try {
     uint64_t         seed;  /* the same on all ranks */
     int              world, hosts; /* ranks of the world, and on how many hosts: the first ones are on the first */
     int              tag;   /* TT_TAGS from here on are nobody else's */
+    bool              may_refuse; /* the backend may have no such call: TUTTI_E_UNSUPPORTED is no failure */
     _Atomic uint32_t *arrivals; /* of the group's barriers, all ranks together; NULL: not counted */
     uint32_t          arrivals_due;
 
@@ -74,6 +75,7 @@ typedef struct tt_try {
     tutti_sparse_coo given, summed; /* the second is the library's memory */
     int64_t         *indices;       /* of given */
     uint64_t     bits;            /* of the combined elements */
+    bool         refused;         /* words say why */
     char         words[TT_WORDS]; /* "": nothing was wrong */
 } tt_try;
 
@@ -111,7 +113,7 @@ int tt_global(const tt_try *t, int rank);
 tutti_work **tt_work(tt_try *t);
 tutti_status tt_begun(tt_try *t, tutti_status st);
 
-/** Note a failure, unless there is one already. Always false. */
+/** Note a failure, unless there is one already; also of what was refused. Always false. */
 bool tt_wrong(tt_try *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
 /** Buffers, contents, choices of the operation. false: no memory. */
