@@ -297,6 +297,8 @@ static int run_launched(options *o)
 
     if (!o->says_seed)
         o->seed = 1;
+    if (o->wires.plugins != NULL)
+        setenv("TUTTI_PLUGIN_PATH", o->wires.plugins, 1);
     if (join(o) != TUTTI_OK) {
         fprintf(stderr, "conformance_matrix: cannot join: %s\n", tutti_last_error());
         return TT_FAILED;
