@@ -11,6 +11,7 @@ usage: plugin_test.py --root DIR --build DIR --cmake CMAKE --cc COMPILER
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -53,12 +54,12 @@ def build_plugin(cc, prefix, source, out):
 
 
 def ranks(prefix, program, **variables):
-    """The exit code of two ranks under the installed launcher, their lines, and their errors."""
+    """The exit code of two ranks under the installed launcher, their lines (it says before each whose it is), and errors."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("RANK", "WORLD_", "MASTER_", "TUTTI_"))}
     env.update(LD_LIBRARY_PATH=str(lib(prefix)), **variables)
     done = subprocess.run([prefix / "bin/tutti", "run", "--standalone", "--nproc-per-node=2", program], env=env, text=True,
                           capture_output=True, timeout=LIMIT_S)
-    return done.returncode, sorted(line for line in done.stdout.splitlines() if line.startswith("rank ")), done.stderr
+    return done.returncode, sorted(re.findall(r"rank \d: .*", done.stdout)), done.stderr
 
 
 def main():
