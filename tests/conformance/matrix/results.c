@@ -147,7 +147,7 @@ void tt_tally_add(tt_tally *sum, const tt_tally *more)
 void tt_print_sum(const char *what, const tt_tally *sum)
 {
     printf("%s: %ld cells: %ld run, %ld passed, %ld failed, %ld skipped, %ld not run yet\n", what, sum->cells,
-           sum->run, sum->passed, sum->failed, sum->skipped, sum->cells - sum->run - sum->skipped);
+           sum->run - sum->refused, sum->passed, sum->failed, sum->skipped + sum->refused, sum->cells - sum->run - sum->skipped);
 }
 
 /* The first line of words. */
