@@ -17,7 +17,8 @@
  * | nccl, ucc, mpi, xccl | as the plug-in says | names that are reserved for plug-ins |
  * | debug-NAME | as NAME | the backend NAME, with a meeting through the store before each collective: who has not come is named when time is
  *   up, with its last call, and who is about to run something else is TUTTI_E_MISMATCH on all ranks. For backends that do not see
- *   to that themselves, as "native" does; a meeting takes some milliseconds |
+ *   to that themselves, as "native" does; a meeting takes some milliseconds. At the debug level "detail", which is to be
+ *   the same on all ranks then, registered backends and plug-ins are wrapped so without being asked |
  * | any other | as it says | what the program has registered, else the plug-in tutti-backend-NAME.so, which is looked for as
  *   tutti/plugin/plugin.h tells; not found, it is an error that names all places | */
 #ifndef TUTTI_BACKENDS_H

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <strings.h>
 #include <tutti/backends.h>
+#include <tutti/debug.h>
 #include <tutti/private.h>
 #include "backend/debug/debug.h"
 #include "backend/device_map.h"
@@ -148,6 +149,12 @@ static tutti_status find_unwrapped(const char *wanted, const tutti_backend_ops *
     return st;
 }
 
+/* "native" compares calls always, and "fake" has nobody to compare with; of others the library does not know. */
+static bool is_compared(const tutti_backend_ops *ops)
+{
+    return find_own(ops->name) != NULL;
+}
+
 tutti_status tti_backend_find(const char *name, const tutti_backend_ops **ops_out)
 {
     const char              *wanted = name != NULL ? name : TTI_BACKEND_DEFAULT;
@@ -155,7 +162,8 @@ tutti_status tti_backend_find(const char *name, const tutti_backend_ops **ops_ou
     const tutti_backend_ops *ops = NULL;
     tutti_status             st = find_unwrapped(inside != NULL ? inside : wanted, &ops);
 
-    if (st == TUTTI_OK && inside != NULL)
+    if (st == TUTTI_OK &&
+        (inside != NULL || (!is_compared(ops) && tutti_get_debug_level() == TUTTI_DEBUG_DETAIL)))
         st = tti_debug_around(ops, &ops);
     if (st == TUTTI_OK)
         *ops_out = ops;

@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "harness/harness.h"
+#include <tutti/debug.h>
 #include <tutti/tutti.h>
 
 enum { ODD = 2, RANKS = 3, AWAY = 0 /* mark */, SHORT_MS = 1500 };
@@ -110,6 +111,24 @@ static void somebody_is_away(tt_ctx *t)
     tt_post(t, AWAY);
 }
 
+/* Nobody has named the wrapper here. */
+static void at_the_level_detail(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    const int           ranks[] = { 0, 1, 2 };
+    tutti_group        *group = NULL;
+    float               x = 1.0f;
+
+    assert_int_equal(tutti_set_debug_level(TUTTI_DEBUG_DETAIL), TUTTI_OK);
+    opts.backend = "store";
+    assert_int_equal(tutti_new_group(ranks, RANKS, &opts, &group), TUTTI_OK);
+    assert_string_equal(tutti_get_backend(group), "store");
+    assert_int_equal(tutti_barrier(group), TUTTI_OK);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), t->rank == ODD ? TUTTI_MIN : TUTTI_MAX, group), TUTTI_E_MISMATCH);
+    assert_said("the operations differ");
+    assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
+}
+
 #define AROUND_STORE .ranks = RANKS, .transports = "shm,threads", .backend = "debug-store", .plugins = TT_PLUGINS
 #define AROUND_NATIVE .ranks = RANKS, .transports = "shm,tcp", .backend = "debug-native"
 
@@ -120,6 +139,7 @@ int main(void)
         TT_TEST(agree_on_native, AROUND_NATIVE),
         TT_TEST(another_call, AROUND_STORE),
         TT_TEST(another_call, AROUND_NATIVE),
+        TT_TEST(at_the_level_detail, .ranks = RANKS, .plugins = TT_PLUGINS),
         TT_TEST(another_amount, AROUND_STORE, .timeout_ms = SHORT_MS),
         TT_TEST(somebody_is_away, AROUND_STORE, .timeout_ms = SHORT_MS, .waits = true),
         TT_TEST(somebody_is_away, AROUND_NATIVE, .timeout_ms = SHORT_MS, .waits = true),
