@@ -42,7 +42,7 @@ typedef struct tutti_init_options {
     int          world_size;
     int64_t      timeout_ms; /* of the rendezvous and of every operation; 0: TUTTI_TIMEOUT_MS (30 min),
                                 TUTTI_INFINITE: none */
-    const char *backend;     /* "native", "cpu:native,cuda:nccl", ... (tutti/backends.h); NULL: "native" */
+    const char *backend;     /* "native", "cpu:native,cuda:nccl", ... (tutti/backends.h); NULL: TUTTI_BACKEND, else "native" */
     bool        enable_timing; /* works of the world take times: tutti_work_duration() */
     bool        enable_reconfigure; /* meet nobody: the world refuses calls until tutti_reconfigure() */
     const char *group_name;         /* keeps worlds of one store apart: only ranks that give the same one

@@ -66,6 +66,7 @@ static const tti_env_entry table[] = {
     { "TORCH_FR_DUMP_TEMP_FILE", NULL, "the same where TUTTI_TRACE_FILE is not set" },
     { "TORCH_NCCL_DEBUG_INFO_TEMP_FILE", NULL, "the same where neither is set" },
     { "TUTTI_TRACE_SIGNAL", NULL, "USR1, USR2, HUP, QUIT or PROF: the signal that has a process save its recorder, as TUTTI_TRACE_FILE, rank, '.rec'" },
+    { "TUTTI_BACKEND", NULL, "backend string of worlds whose program names none, as `tutti/backends.h` tells; unset: native" },
     { "TUTTI_TIMEOUT_MS", "1800000", "default time-out of groups, ms" },
     { "TUTTI_HEARTBEAT_MS", "1000", "how often each rank gives a sign of life, ms; one that gives none for three times as long is called silent" },
     { "TUTTI_SILENT_MS", NULL, "after how long a silent rank is given up, ms, as if it were dead; unset: never, what waits for it ends with its own time-out" },

@@ -72,6 +72,17 @@ static void test_mesh_code(void **state)
     tutti_device_mesh_free(mesh);
 }
 
+/* A program that names no backend takes the one that its environment names. */
+static void test_backend_of_the_environment(void **state)
+{
+    (void)state;
+    setenv("TUTTI_BACKEND", "fake", 1);
+    assert_int_equal(make(NULL), TUTTI_OK);
+    unsetenv("TUTTI_BACKEND");
+    assert_string_equal(tutti_get_backend(world), "fake");
+    assert_int_equal(tutti_barrier(world), TUTTI_OK); /* of 64, which a backend with peers would wait for */
+}
+
 /* What the documentation says of buffers. */
 static void test_data(void **state)
 {
@@ -275,6 +286,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_mesh_code, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(test_backend_of_the_environment, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_data, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_data_in_parts, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_recorded, set_up, tear_down),

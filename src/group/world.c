@@ -192,6 +192,8 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
         tti_env_tell_unknown();
     if (st == TUTTI_OK && opts != NULL)
         st = tti_options_read(&known, sizeof known, opts, "TUTTI_INIT_OPTIONS");
+    if (known.backend == NULL)
+        known.backend = tti_env("TUTTI_BACKEND");
     if (st == TUTTI_OK && ops == NULL)
         st = check_backend(&known, &alone);
     if (st != TUTTI_OK)
