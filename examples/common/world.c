@@ -23,9 +23,21 @@ static tutti_status alone(void)
     return st;
 }
 
+/* By tutti run or torchrun, by one of the mpiruns, or by srun. */
+static bool launched(void)
+{
+    static const char *const signs[] = { "RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_STEP_ID" };
+    size_t i;
+
+    for (i = 0; i < sizeof signs / sizeof signs[0]; i++)
+        if (getenv(signs[i]) != NULL)
+            return true;
+    return false;
+}
+
 bool world_join(void)
 {
-    if (getenv("RANK") != NULL || getenv("WORLD_SIZE") != NULL)
+    if (launched())
         TRY(tutti_init_process_group(NULL));
     else
         TRY(alone());
