@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * engine.c - MPI itself, of which a process has one.
+ *
+ * Threads  All calls of MPI are made under one lock, and none of them waits, so MPI_THREAD_SERIALIZED is enough for
+ *          us. A program that calls MPI as well does not know the lock: it needs MPI_THREAD_MULTIPLE, which is asked
+ *          for here, and has to be asked for by a program that begins MPI itself. One call does wait, the one
+ *          that makes a group's communicator: with MPI_THREAD_MULTIPLE it is made without the lock.
+ * End      What we have begun is ended when the process exits, as MPI cannot begin twice. MPI_Finalize waits for all
+ *          ranks, so it is called only after an orderly end: every group was destroyed, none had failed, and MPI has
+ *          nothing of ours any more. Else the process goes without, and mpirun, which sees that, ends the others.
+ * Errors   Our communicators return them. If we have begun MPI, MPI_COMM_WORLD does, too. */
+#include "mpi_backend.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+static struct {
+    pthread_mutex_t lock;
+    bool            up;       /* facts are there */
+    bool            ours;     /* we have begun MPI */
+    int             groups;   /* open ones */
+    bool            disorder; /* a group has failed */
+    tmpi_facts      facts;
+} engine = { .lock = PTHREAD_MUTEX_INITIALIZER };
+
+void tmpi_lock(void)
+{
+    pthread_mutex_lock(&engine.lock);
+}
+
+void tmpi_unlock(void)
+{
+    pthread_mutex_unlock(&engine.lock);
+}
+
+const tmpi_facts *tmpi_engine_facts(void)
+{
+    return &engine.facts;
+}
+
+void tmpi_engine_enter(void)
+{
+    engine.groups++;
+}
+
+void tmpi_engine_leave(bool failed)
+{
+    engine.groups--;
+    engine.disorder |= failed;
+}
+
+tutti_status tmpi_fail_mpi(int code, const char *what, const char *group)
+{
+    char words[MPI_MAX_ERROR_STRING] = "";
+    int  length = 0;
+
+    MPI_Error_string(code, words, &length);
+    words[strcspn(words, "\n")] = '\0';
+    return tmpi_host->fail(TUTTI_E_BACKEND, "%s on group '%s': MPI says '%.200s'", what, group, words);
+}
+
+/* ---- beginning ---- */
+
+/* Open MPI opens parts of its own at run time, which look for its symbols among those that everybody sees; a plug-in's
+ * libraries are not seen by everybody. */
+static void show_library(void)
+{
+    Dl_info where;
+    void   *address;
+    int   (*begin)(int *, char ***, int, int *) = MPI_Init_thread;
+
+    memcpy(&address, &begin, sizeof address);
+    if (dladdr(address, &where) != 0 && where.dli_fname != NULL)
+        (void)dlopen(where.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+}
+
+static bool is_orderly(void)
+{
+    return engine.ours && engine.groups == 0 && !engine.disorder && !tmpi_messages_left();
+}
+
+/* At exit. */
+static void end_mpi(void)
+{
+    int ended = 0;
+
+    tmpi_messages_stop();
+    tmpi_lock();
+    if (MPI_Finalized(&ended) == MPI_SUCCESS && !ended) {
+        if (is_orderly())
+            MPI_Finalize();
+        else if (engine.ours)
+            tmpi_host->log(TUTTI_LOG_WARN, "this process ends without MPI_Finalize, as a group of backend 'mpi' %s: mpirun will "
+                                           "end the other ranks", engine.groups > 0 ? "was not destroyed" : "had failed");
+    }
+    tmpi_unlock();
+}
+
+static const char *level_name(int level)
+{
+    return level == MPI_THREAD_SINGLE ? "MPI_THREAD_SINGLE" : "MPI_THREAD_FUNNELED";
+}
+
+static tutti_status begin_mpi(int *level_out)
+{
+    int ended = 0, begun = 0, code;
+
+    MPI_Finalized(&ended);
+    MPI_Initialized(&begun);
+    if (ended)
+        return tmpi_host->fail(TUTTI_E_STATE, "MPI has ended in this process, and cannot begin again\n"
+                                              "  next: call MPI_Finalize after the last group of backend 'mpi' is destroyed");
+    if (begun) {
+        MPI_Query_thread(level_out);
+        if (*level_out >= MPI_THREAD_SERIALIZED)
+            return TUTTI_OK;
+        return tmpi_host->fail(TUTTI_E_STATE, "the program has begun MPI with %s, and backend 'mpi' has a thread of its own\n"
+                                              "  next: begin it with MPI_Init_thread and MPI_THREAD_MULTIPLE, or leave it to the "
+                                              "backend", level_name(*level_out));
+    }
+    show_library();
+    code = MPI_Init_thread(NULL, NULL, MPI_THREAD_MULTIPLE, level_out);
+    if (code != MPI_SUCCESS)
+        return tmpi_host->fail(TUTTI_E_BACKEND, "MPI does not begin: MPI_Init_thread has returned %d", code);
+    engine.ours = true;
+    MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+    MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
+    if (atexit(end_mpi) != 0)
+        return tmpi_host->fail(TUTTI_E_NOMEM, "no memory to note that MPI has to be ended");
+    if (*level_out < MPI_THREAD_SERIALIZED)
+        return tmpi_host->fail(TUTTI_E_UNSUPPORTED, "this MPI library offers %s only, and backend 'mpi' has a thread of its own\n"
+                                                    "  next: take a library that was built with threads",
+                               level_name(*level_out));
+    return TUTTI_OK;
+}
+
+/* "Open MPI v4.1.4" of what may have several lines, and tabs. */
+static void name_library(char *out, size_t bytes)
+{
+    char        all[MPI_MAX_LIBRARY_VERSION_STRING] = "";
+    const char *at;
+    size_t      used = 0;
+    int         length = 0;
+
+    MPI_Get_library_version(all, &length);
+    for (at = all; *at != '\0' && *at != ',' && *at != '\n' && used + 1 < bytes; at++)
+        if (*at != ' ' && *at != '\t')
+            out[used++] = *at;
+        else if (used > 0 && out[used - 1] != ' ')
+            out[used++] = ' ';
+    out[used] = '\0';
+}
+
+static tutti_status find_facts(int level)
+{
+    tmpi_facts *f = &engine.facts;
+    int        *tag_most = NULL;
+    int         there = 0;
+    int         code = MPI_Comm_rank(MPI_COMM_WORLD, &f->rank);
+
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_size(MPI_COMM_WORLD, &f->size);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_get_attr(MPI_COMM_WORLD, MPI_TAG_UB, &tag_most, &there);
+    if (code == MPI_SUCCESS)
+        code = MPI_Type_contiguous(TMPI_BLOCK, MPI_BYTE, &f->block);
+    if (code == MPI_SUCCESS)
+        code = MPI_Type_commit(&f->block);
+    if (code != MPI_SUCCESS)
+        return tmpi_fail_mpi(code, "asking MPI for its world", "world");
+    f->tag_most = there ? *tag_most : 32767; /* what the standard promises at least */
+    f->multiple = level == MPI_THREAD_MULTIPLE;
+    name_library(f->library, sizeof f->library);
+    return TUTTI_OK;
+}
+
+tutti_status tmpi_engine_start(void)
+{
+    tutti_status st = TUTTI_OK;
+    int          level = MPI_THREAD_SINGLE;
+
+    tmpi_lock();
+    if (!engine.up) {
+        st = begin_mpi(&level);
+        if (st == TUTTI_OK)
+            st = find_facts(level);
+        engine.up = st == TUTTI_OK;
+    }
+    tmpi_unlock();
+    return st;
+}

@@ -1,0 +1,212 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * meet.c - who came to the store, and whether they are the ranks of this MPI job.
+ *
+ * Why     An MPI library that was started by the mpirun of another one, or by none, believes in a world of one, and says
+ *         nothing. And the calls that make a communicator have no deadline.
+ * How     Each member looks at MPI's world first, and puts what it found below "mpi/" and a number made of the list of members:
+ *         nothing, if it is the group's world, else words. Member 0 waits for all, and then puts a number that it has drawn, or
+ *         the words of the first that has some; the others wait for that.
+ * True    Only those meet that were given the same list of members.
+ * Waits   In pieces, between which a failure of the world is seen. Who is missing when time is up is looked up then. */
+#include "mpi_backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+
+enum { PIECE_MS = 200, NAMED_MOST = 8, KEY_BYTES = 48 };
+
+typedef struct meeting {
+    const tutti_backend_config *config;
+    int64_t                     deadline_ns;
+    uint64_t                    list; /* a number made of all members */
+} meeting;
+
+static uint64_t number_of(const tutti_backend_config *config)
+{
+    uint64_t hash = 0xcbf29ce484222325u;
+    int      i;
+
+    for (i = 0; i < config->n_ranks; i++)
+        hash = (hash ^ (uint64_t)config->global_ranks[i]) * 0x100000001b3u;
+    return hash;
+}
+
+static void member_key(const meeting *m, int member, char key[KEY_BYTES])
+{
+    snprintf(key, KEY_BYTES, "mpi/%016llx/%d", (unsigned long long)m->list, member);
+}
+
+static void met_key(const meeting *m, char key[KEY_BYTES])
+{
+    snprintf(key, KEY_BYTES, "mpi/%016llx/met", (unsigned long long)m->list);
+}
+
+/* ---- the own world ---- */
+
+static tutti_status check_world(const tutti_backend_config *config)
+{
+    const tmpi_facts *mpi = tmpi_engine_facts();
+
+    if (config->n_ranks != mpi->size)
+        return tmpi_host->fail(TUTTI_E_ARG,
+                               "group '%s' has %d ranks, but MPI's world has %d (%s, on rank %d)\n"
+                               "  next: start the job with the mpirun of the library that the plug-in was built with, and make the "
+                               "world of all its ranks",
+                               config->name, config->n_ranks, mpi->size, mpi->library, config->global_ranks[config->rank]);
+    if (config->rank != mpi->rank)
+        return tmpi_host->fail(TUTTI_E_ARG,
+                               "rank %d of group '%s' is rank %d of MPI's world\n"
+                               "  next: take rank and size from mpirun: set neither RANK nor WORLD_SIZE",
+                               config->rank, config->name, mpi->rank);
+    return TUTTI_OK;
+}
+
+/* ---- waiting in the store ---- */
+
+static tutti_status parent_failed(const tutti_backend_config *config)
+{
+    const tmpi_backend *parent = (const tmpi_backend *)config->parent;
+    tutti_status        st = TUTTI_OK;
+
+    if (parent == NULL || !config->heeds_parent)
+        return TUTTI_OK;
+    tmpi_lock();
+    if (parent->home->status != TUTTI_OK)
+        st = tmpi_say(parent->home);
+    tmpi_unlock();
+    return st;
+}
+
+/* Whether a key is there; who cannot be asked counts as there. */
+static bool has_come(const meeting *m, int member)
+{
+    const char *name;
+    char        key[KEY_BYTES];
+    bool        there = true;
+
+    member_key(m, member, key);
+    name = key;
+    return tmpi_host->store_check(m->config->store, &name, 1, &there) != TUTTI_OK || there;
+}
+
+static tutti_status say_missing(const meeting *m)
+{
+    const tutti_backend_config *config = m->config;
+    char                        text[128] = "";
+    size_t                      used = 0;
+    int                         i, n = 0;
+
+    for (i = 0; i < config->n_ranks && n < NAMED_MOST; i++)
+        if (!has_come(m, i) && used < sizeof text)
+            used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", n++ > 0 ? ", " : "", config->global_ranks[i]);
+    if (n == 0) /* all have, but member 0 has not said so */
+        snprintf(text, sizeof text, "%d", config->global_ranks[0]);
+    return tmpi_host->fail(TUTTI_E_TIMEOUT,
+                           "making group '%s' timed out after %lld ms on rank %d of %d members\n"
+                           "  not arrived: rank%s %s\n"
+                           "  next: see what the ranks named do instead, or give the group a longer time-out",
+                           config->name, (long long)config->timeout_ms, config->global_ranks[config->rank], config->n_ranks,
+                           n > 1 ? "s" : "", text);
+}
+
+static tutti_status await_key(const meeting *m, const char *key, tutti_bytes *value_out)
+{
+    tutti_status st = TUTTI_E_TIMEOUT;
+    int64_t      left_ms;
+
+    while (st == TUTTI_E_TIMEOUT) {
+        left_ms = (m->deadline_ns - tmpi_host->now_ns()) / 1000000;
+        if (left_ms <= 0)
+            return say_missing(m);
+        st = parent_failed(m->config);
+        if (st != TUTTI_OK)
+            return st;
+        st = tmpi_host->store_get(m->config->store, key, left_ms < PIECE_MS ? left_ms : PIECE_MS, value_out);
+    }
+    return st;
+}
+
+/* ---- the meeting ---- */
+
+/* Number, and the words of the first that may not be here. */
+typedef struct verdict {
+    uint64_t token;
+    char     words[TMPI_WORDS];
+} verdict;
+
+static void draw(uint64_t *token_out)
+{
+    if (getrandom(token_out, sizeof *token_out, 0) != (ssize_t)sizeof *token_out)
+        *token_out = (uint64_t)tmpi_host->now_ns();
+}
+
+/* Member 0: what each of the others has found. */
+static tutti_status collect(const meeting *m, verdict *v)
+{
+    tutti_bytes  found = { 0 };
+    tutti_status st = TUTTI_OK;
+    char         key[KEY_BYTES];
+    int          i;
+
+    for (i = 1; i < m->config->n_ranks && st == TUTTI_OK; i++) {
+        member_key(m, i, key);
+        st = await_key(m, key, &found);
+        if (st != TUTTI_OK)
+            return st;
+        if (v->words[0] == '\0' && found.size > 1)
+            snprintf(v->words, sizeof v->words, "%.*s", (int)(found.size < TMPI_WORDS ? found.size : TMPI_WORDS - 1),
+                     (const char *)found.data);
+        tmpi_host->bytes_free(&found);
+    }
+    draw(&v->token);
+    met_key(m, key);
+    return tmpi_host->store_set(m->config->store, key, v, sizeof *v);
+}
+
+static tutti_status hear(const meeting *m, verdict *v)
+{
+    tutti_bytes  said = { 0 };
+    tutti_status st;
+    char         key[KEY_BYTES];
+
+    met_key(m, key);
+    st = await_key(m, key, &said);
+    if (st != TUTTI_OK)
+        return st;
+    if (said.size == sizeof *v)
+        memcpy(v, said.data, sizeof *v);
+    else
+        st = tmpi_host->fail(TUTTI_E_STORE, "group '%s': what rank %d has put into the store has %zu bytes, not %zu",
+                             m->config->name, m->config->global_ranks[0], said.size, sizeof *v);
+    v->words[sizeof v->words - 1] = '\0';
+    tmpi_host->bytes_free(&said);
+    return st;
+}
+
+tutti_status tmpi_meet(const tutti_backend_config *config, uint64_t *token_out)
+{
+    const int64_t until = config->timeout_ms < 0 ? INT64_MAX : tmpi_host->now_ns() + config->timeout_ms * 1000000;
+    const meeting m = { .config = config, .deadline_ns = until, .list = number_of(config) };
+    verdict       v = { 0 };
+    char          key[KEY_BYTES];
+    tutti_status  fits = config->parent == NULL ? check_world(config) : TUTTI_OK, st;
+
+    if (fits != TUTTI_OK)
+        snprintf(v.words, sizeof v.words, "%s", tmpi_host->last_error());
+    member_key(&m, config->rank, key);
+    st = tmpi_host->store_set(config->store, key, v.words, strlen(v.words) + 1);
+    if (st == TUTTI_OK && fits == TUTTI_OK)
+        st = config->rank == 0 ? collect(&m, &v) : hear(&m, &v);
+    else if (st == TUTTI_OK && config->rank == 0) {
+        met_key(&m, key);
+        st = tmpi_host->store_set(config->store, key, &v, sizeof v);
+    }
+    if (st == TUTTI_OK && v.words[0] != '\0')
+        st = tmpi_host->fail(TUTTI_E_ARG, "%s", v.words);
+    if (st == TUTTI_OK)
+        *token_out = v.token;
+    return st;
+}

@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Backend "mpi" under one of the mpiruns.
+
+Goal    ranks      what mpi_ranks.c and
+        failures   mpi_failures.c say holds, for two and for three ranks
+        worlds     a world that is not MPI's is refused by every rank, in words: never a world of one that says nothing
+        mnist      the tutorial's training is the same, loss by loss, as over our own backend
+        matrix     the conformance matrix's core, for a few values
+Method  programs under mpirun, with the plug-in that was built with its library; those that must fail, with another.
+
+    mpi_test.py ranks|failures|worlds|mnist|matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR
+"""
+import argparse
+import os
+import pathlib
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+
+LIMIT_S, SKIPPED = 75, 77
+OF_A_JOB = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "TUTTI_", "SLURM_", "OMPI_", "PMI", "MPI_")
+# Processes that wait give up their core: there may be more of them than cores.
+KIND = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
+
+
+def environment(extra=()):
+    env = {name: value for name, value in os.environ.items() if not name.startswith(OF_A_JOB)}
+    env.update(KIND)
+    env.update(extra)
+    return env
+
+
+def run(command, env, ok=True):
+    """What it said. One that ends too late, or another way than it should, ends this."""
+    try:
+        done = subprocess.run(command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)
+    except subprocess.TimeoutExpired as late:
+        sys.exit("%s\nhas not ended within %d s; it said:\n%s" % (command, LIMIT_S, (late.stdout or b"").decode()))
+    if ok is not None and (done.returncode == 0) != ok:
+        sys.exit("%s\nended with %d; it said:\n%s" % (command, done.returncode, done.stdout))
+    return done.stdout
+
+
+class Job:
+    def __init__(self, options):
+        self.bin = pathlib.Path(options.bin)
+        self.plugins = pathlib.Path(options.plugins)
+        self.launcher = options.launcher
+        self.name = options.launcher.split(".")[-1]
+        self.head = [self.launcher] + (["--oversubscribe"] if self.name == "openmpi" else [])
+
+    def backend(self, plugin=None, **extra):
+        path = self.plugins / (plugin or self.name)
+        return environment({"TUTTI_BACKEND": "mpi", "TUTTI_PLUGIN_PATH": str(path), **extra})
+
+    def ranks(self, n, *command):
+        return self.head + ["-n", str(n)] + [str(word) for word in command]
+
+
+def check_lines(said, n):
+    for rank in range(n):
+        if "rank %d of %d: fine" % (rank, n) not in said.splitlines():
+            sys.exit("rank %d of %d has not said that it is fine:\n%s" % (rank, n, said))
+
+
+def ranks(job):
+    for n in (2, 3):
+        check_lines(run(job.ranks(n, job.bin / "mpi_ranks"), job.backend()), n)
+
+
+def failures(job):
+    for n in (2, 3):  # how it ends is mpirun's to say, which sees processes that have not finalized
+        check_lines(run(job.ranks(n, job.bin / "mpi_failures"), job.backend(), ok=None), n)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return str(s.getsockname()[1])
+
+
+def refused(what, command, env, words):
+    said = run(command, env, ok=False)
+    if words not in said or "fine" in said:
+        sys.exit("%s: no '%s' in what was said:\n%s" % (what, words, said))
+
+
+def worlds(job):
+    program = job.bin / "mpi_ranks"
+    others = [d.name for d in job.plugins.iterdir() if d.name != job.name and (d / "tutti-backend-mpi.so").exists()]
+    for other in others:
+        refused("the library of " + other, job.ranks(3, program), job.backend(other), "has 3 ranks, but MPI's world has 1")
+    refused("no mpirun", [str(job.bin / "tutti"), "run", "--standalone", "--nproc-per-node=2", str(program)], job.backend(),
+            "has 2 ranks, but MPI's world has 1")
+    swapped = 'own=${OMPI_COMM_WORLD_RANK-$PMI_RANK}; exec env RANK=$((1 - own)) WORLD_SIZE=2 "$0"'
+    meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
+    refused("other numbers", job.ranks(2, "sh", "-c", swapped, program), job.backend(**meeting), "of MPI's world")
+    alone = 'exec env RANK=0 WORLD_SIZE=1 MASTER_PORT=0 "$0"'
+    refused("worlds of one", job.ranks(2, "sh", "-c", alone, program), job.backend(MASTER_ADDR="127.0.0.1"),
+            "has 1 ranks, but MPI's world has 2")
+
+
+def losses(path):
+    return pathlib.Path(path).read_text().split()
+
+
+def mnist(job):
+    with tempfile.TemporaryDirectory() as scratch:
+        data = scratch + "/digits"
+        run([str(job.bin / "make_digits"), data, "--train", "640", "--test", "100"], environment())
+        train = [str(job.bin / "mnist"), "--data", data, "--epochs", "1", "--batch", "64", "--global-batches", "--losses"]
+        said = run(job.ranks(2, *train, scratch + "/mpi"), job.backend())
+        if "parameters are bitwise equal on all ranks (2)" not in said:
+            sys.exit("ranks have other parameters:\n" + said)
+        run([str(job.bin / "tutti"), "run", "--standalone", "--nproc-per-node=2"] + train + [scratch + "/native"], environment())
+        ours, theirs = losses(scratch + "/native"), losses(scratch + "/mpi")
+        if ours != theirs or len(ours) != 10:
+            sys.exit("losses over 'native': %s\nover 'mpi': %s" % (ours, theirs))
+
+
+def matrix(job):
+    with tempfile.TemporaryDirectory() as scratch:
+        said = run(job.ranks(3, job.bin / "conformance_matrix", "--core", "--backend", "mpi", "--launched", scratch + "/board",
+                             "--size", "0,1,1000,65537"), job.backend())
+        print(said)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("what", choices=["ranks", "failures", "worlds", "mnist", "matrix"])
+    parser.add_argument("launcher")
+    parser.add_argument("--bin", required=True)
+    parser.add_argument("--plugins", required=True)
+    options = parser.parse_args()
+    job = Job(options)
+    if shutil.which(job.launcher) is None:
+        print("skipped: there is no", job.launcher)
+        sys.exit(SKIPPED)
+    probe = subprocess.run(job.ranks(1, "true"), env=environment(), capture_output=True, text=True, timeout=LIMIT_S)
+    if probe.returncode != 0:
+        print("skipped:", job.launcher, "does not start anything here:", probe.stderr.strip().splitlines()[:1])
+        sys.exit(SKIPPED)
+    globals()[options.what](job)
+
+
+if __name__ == "__main__":
+    main()
