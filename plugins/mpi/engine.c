@@ -16,11 +16,14 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/types.h>
+#include <unistd.h>
 
 static struct {
     pthread_mutex_t lock;
     bool            up;       /* facts are there */
     bool            ours;     /* we have begun MPI */
+    pid_t           process;  /* in this process: a child that was forked has nothing to end */
     int             groups;   /* open ones */
     bool            disorder; /* a group has failed */
     tmpi_facts      facts;
@@ -87,14 +90,18 @@ static void end_mpi(void)
 {
     int ended = 0;
 
+    if (engine.process != getpid())
+        return;
     tmpi_messages_stop();
     tmpi_lock();
     if (MPI_Finalized(&ended) == MPI_SUCCESS && !ended) {
-        if (is_orderly())
+        if (is_orderly()) {
+            MPI_Type_free(&engine.facts.block);
             MPI_Finalize();
-        else if (engine.ours)
+        } else if (engine.ours) {
             tmpi_host->log(TUTTI_LOG_WARN, "this process ends without MPI_Finalize, as a group of backend 'mpi' %s: mpirun will "
                                            "end the other ranks", engine.groups > 0 ? "was not destroyed" : "had failed");
+        }
     }
     tmpi_unlock();
 }
@@ -126,6 +133,7 @@ static tutti_status begin_mpi(int *level_out)
     if (code != MPI_SUCCESS)
         return tmpi_host->fail(TUTTI_E_BACKEND, "MPI does not begin: MPI_Init_thread has returned %d", code);
     engine.ours = true;
+    engine.process = getpid();
     MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
     MPI_Comm_set_errhandler(MPI_COMM_SELF, MPI_ERRORS_RETURN);
     if (atexit(end_mpi) != 0)

@@ -7,7 +7,7 @@
  * How     Each member looks at MPI's world first, and puts what it found below "mpi/" and a number made of the list of members:
  *         nothing, if it is the group's world, else words. Member 0 waits for all, and then puts a number that it has drawn, or
  *         the words of the first that has some; the others wait for that.
- * True    Only those meet that were given the same list of members.
+ * True    Only those meet that were given the same list of members. Who waits looks now and then what the others were given.
  * Waits   In pieces, between which a failure of the world is seen. Who is missing when time is up is looked up then. */
 #include "mpi_backend.h"
 
@@ -80,6 +80,48 @@ static tutti_status parent_failed(const tutti_backend_config *config)
     return st;
 }
 
+static void list_key(int global_rank, char key[KEY_BYTES])
+{
+    snprintf(key, KEY_BYTES, "mpi/list/%d", global_rank);
+}
+
+static tutti_status tell_list(const meeting *m)
+{
+    char key[KEY_BYTES];
+
+    list_key(m->config->global_ranks[m->config->rank], key);
+    return tmpi_host->store_set(m->config->store, key, &m->list, sizeof m->list);
+}
+
+/* Who has come to a group of this name, but with another list, will not come to this one. */
+static tutti_status compare_lists(const meeting *m)
+{
+    const tutti_backend_config *config = m->config;
+    tutti_bytes                 told;
+    const char                 *name;
+    char                        key[KEY_BYTES];
+    bool                        there, same = true;
+    int                         i;
+
+    for (i = 0; i < config->n_ranks && same; i++) {
+        list_key(config->global_ranks[i], key);
+        name = key;
+        there = false;
+        told = (tutti_bytes){ 0 };
+        if (tmpi_host->store_check(config->store, &name, 1, &there) != TUTTI_OK || !there ||
+            tmpi_host->store_get(config->store, key, PIECE_MS, &told) != TUTTI_OK)
+            continue;
+        same = told.size == sizeof m->list && memcmp(told.data, &m->list, sizeof m->list) == 0;
+        tmpi_host->bytes_free(&told);
+    }
+    if (same)
+        return TUTTI_OK;
+    return tmpi_host->fail(TUTTI_E_MISMATCH,
+                           "group '%s': rank %d was given another list of ranks than rank %d\n"
+                           "  next: let all ranks of the world make its groups in the same order, with the same ranks",
+                           config->name, config->global_ranks[i - 1], config->global_ranks[config->rank]);
+}
+
 /* Whether a key is there; who cannot be asked counts as there. */
 static bool has_come(const meeting *m, int member)
 {
@@ -115,13 +157,16 @@ static tutti_status say_missing(const meeting *m)
 static tutti_status await_key(const meeting *m, const char *key, tutti_bytes *value_out)
 {
     tutti_status st = TUTTI_E_TIMEOUT;
+    unsigned     pieces;
     int64_t      left_ms;
 
-    while (st == TUTTI_E_TIMEOUT) {
+    for (pieces = 0; st == TUTTI_E_TIMEOUT; pieces++) {
         left_ms = (m->deadline_ns - tmpi_host->now_ns()) / 1000000;
         if (left_ms <= 0)
             return say_missing(m);
         st = parent_failed(m->config);
+        if (st == TUTTI_OK && pieces > 0 && (pieces & (pieces - 1)) == 0) /* after 1, 2, 4, 8 ... */
+            st = compare_lists(m);
         if (st != TUTTI_OK)
             return st;
         st = tmpi_host->store_get(m->config->store, key, left_ms < PIECE_MS ? left_ms : PIECE_MS, value_out);
@@ -197,7 +242,9 @@ tutti_status tmpi_meet(const tutti_backend_config *config, uint64_t *token_out)
     if (fits != TUTTI_OK)
         snprintf(v.words, sizeof v.words, "%s", tmpi_host->last_error());
     member_key(&m, config->rank, key);
-    st = tmpi_host->store_set(config->store, key, v.words, strlen(v.words) + 1);
+    st = tell_list(&m);
+    if (st == TUTTI_OK)
+        st = tmpi_host->store_set(config->store, key, v.words, strlen(v.words) + 1);
     if (st == TUTTI_OK && fits == TUTTI_OK)
         st = config->rank == 0 ? collect(&m, &v) : hear(&m, &v);
     else if (st == TUTTI_OK && config->rank == 0) {

@@ -113,6 +113,21 @@ static void no_message(void)
     OK(tutti_destroy_process_group(group));
 }
 
+/* Rank 1 makes a group of itself alone where rank 0 makes one of both. The others make what rank 0 says, and are in none. */
+static void other_lists(void)
+{
+    const int    pair[2] = { 0, 1 };
+    tutti_group *group = NULL;
+
+    if (rank == 0)
+        FAILS(tutti_new_group(pair, 2, NULL, &group), TUTTI_E_MISMATCH, "rank 1 was given another list of ranks than rank 0");
+    else
+        OK(tutti_new_group(rank == 1 ? pair + 1 : pair, rank == 1 ? 1 : 2, NULL, &group));
+    OK(tutti_barrier(NULL));
+    if (rank != 0)
+        OK(tutti_destroy_process_group(group));
+}
+
 /* A group that a member does not make: who waits names it. */
 static void group_that_is_not_made(void)
 {
@@ -138,6 +153,7 @@ int main(void)
     abort_is_told();
     wrong_messages();
     no_message();
+    other_lists();
     group_that_is_not_made();
     printf("rank %d of %d: fine\n", rank, size);
     fflush(stdout);

@@ -9,6 +9,8 @@
 
 #include <math.h>
 #include <pthread.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 enum { LARGE = 3 * (1 << 20) + 5, MESSAGES = 40, LONG_BYTES = 5 << 20 };
 
@@ -210,6 +212,18 @@ static void local_groups_are_refused(void)
     FAILS(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_UNSUPPORTED, "without use_local_synchronization");
 }
 
+/* A child that ends by exit() ends neither MPI nor anything of its parent's. */
+static void child_that_exits(void)
+{
+    const pid_t child = fork();
+    int         status = -1;
+
+    if (child == 0)
+        exit(7);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 7);
+}
+
 int main(void)
 {
     OK(tutti_init_process_group(NULL));
@@ -225,6 +239,7 @@ int main(void)
     groups();
     threads();
     local_groups_are_refused();
+    child_that_exits();
     OK(tutti_barrier(NULL));
     OK(tutti_destroy_process_group(NULL));
     OK(tutti_init_process_group(NULL)); /* MPI has not ended: another world can be made */

@@ -3,12 +3,13 @@
 
 Goal    ranks      what mpi_ranks.c and
         failures   mpi_failures.c say holds, for two and for three ranks
+        beside     the same for mpi_beside.c, a program that calls MPI itself
         worlds     a world that is not MPI's is refused by every rank, in words: never a world of one that says nothing
         mnist      the tutorial's training is the same, loss by loss, as over our own backend
         matrix     the conformance matrix's core, for a few values
 Method  programs under mpirun, with the plug-in that was built with its library; those that must fail, with another.
 
-    mpi_test.py ranks|failures|worlds|mnist|matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR
+    mpi_test.py ranks|failures|beside|worlds|mnist|matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR
 """
 import argparse
 import os
@@ -75,6 +76,12 @@ def failures(job):
         check_lines(run(job.ranks(n, job.bin / "mpi_failures"), job.backend(), ok=None), n)
 
 
+def beside(job):
+    program = job.bin / ("mpi_beside_" + job.name)
+    for level in ("multiple", "funneled"):
+        check_lines(run(job.ranks(2, program, level), job.backend()), 2)
+
+
 def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
@@ -125,11 +132,13 @@ def matrix(job):
         said = run(job.ranks(3, job.bin / "conformance_matrix", "--core", "--backend", "mpi", "--launched", scratch + "/board",
                              "--size", "0,1,1000,65537"), job.backend())
         print(said)
+        if "failed 0, skipped 0" not in said:
+            sys.exit("not all cells were run and passed")
 
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["ranks", "failures", "worlds", "mnist", "matrix"])
+    parser.add_argument("what", choices=["ranks", "failures", "beside", "worlds", "mnist", "matrix"])
     parser.add_argument("launcher")
     parser.add_argument("--bin", required=True)
     parser.add_argument("--plugins", required=True)
