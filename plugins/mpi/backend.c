@@ -84,6 +84,17 @@ static tutti_status time_is_up(tmpi_backend *b, const tmpi_wait *wait)
     return st;
 }
 
+/* Under the lock: MPI has failed. */
+static void mpi_failed(tmpi_backend *b, int code, const char *what)
+{
+    const tutti_status st = tmpi_fail_mpi(code, what, b->name);
+
+    if (b->home->status != TUTTI_OK)
+        return;
+    tmpi_finish(b, st, tmpi_host->last_error());
+    tmpi_notices_end(b);
+}
+
 tutti_status tmpi_await(tmpi_backend *b, MPI_Request *request, const tmpi_wait *wait)
 {
     tutti_status st = TUTTI_OK;
@@ -94,7 +105,7 @@ tutti_status tmpi_await(tmpi_backend *b, MPI_Request *request, const tmpi_wait *
         tmpi_lock();
         code = MPI_Test(request, &done, MPI_STATUS_IGNORE);
         if (code != MPI_SUCCESS)
-            tmpi_finish(b, tmpi_fail_mpi(code, wait->what, b->name), tmpi_host->last_error());
+            mpi_failed(b, code, wait->what);
         if (!done && b->notices != NULL)
             tmpi_notices_look(b);
         if (b->home->status != TUTTI_OK)

@@ -84,7 +84,7 @@ def main():
         code, lines, errors = ranks(prefix, scratch / "shared")
         place = f"'{lib(prefix)}/tutti'"
         check(code != 0 and f"'tutti-backend-store.so' is not in {place}" in errors, f"without the plug-in:\n{errors}")
-        (lib(prefix) / "tutti").mkdir()
+        (lib(prefix) / "tutti").mkdir(exist_ok=True)
         shutil.copy(plugin, lib(prefix) / "tutti")
         code, lines, errors = ranks(prefix, scratch / "shared")
         check(code == 0 and lines == WANTED, f"beside the library: {code}, {lines}\n{errors}")
