@@ -33,15 +33,26 @@ def environment(extra=()):
     return env
 
 
+def what_is_left(process):
+    """What one said that has been asked to end."""
+    try:
+        return process.communicate(timeout=10)[0]
+    except subprocess.TimeoutExpired:
+        process.kill()
+        return process.communicate()[0]
+
+
 def run(command, env, ok=True):
     """What it said. One that ends too late, or another way than it should, ends this."""
+    process = subprocess.Popen(command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
     try:
-        done = subprocess.run(command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, timeout=LIMIT_S)
-    except subprocess.TimeoutExpired as late:
-        sys.exit("%s\nhas not ended within %d s; it said:\n%s" % (command, LIMIT_S, (late.stdout or b"").decode()))
-    if ok is not None and (done.returncode == 0) != ok:
-        sys.exit("%s\nended with %d; it said:\n%s" % (command, done.returncode, done.stdout))
-    return done.stdout
+        said = process.communicate(timeout=LIMIT_S)[0]
+    except subprocess.TimeoutExpired:
+        process.terminate()  # mpirun, asked like this, ends its ranks
+        sys.exit("%s\nhas not ended within %d s; it said:\n%s" % (command, LIMIT_S, what_is_left(process)))
+    if ok is not None and (process.returncode == 0) != ok:
+        sys.exit("%s\nended with %d; it said:\n%s" % (command, process.returncode, said))
+    return said
 
 
 class Job:
