@@ -13,7 +13,8 @@
  *         Looks become rarer, up to a limit: a rank that waits long costs the store little.
  *         Who is missing is found by halves: ranges that are there whole take one question.
  * True    come() is called for 0, 1, 2, ..., each once. A piece that was left stays as it is.
- * Fails   A board that answers no questions is not asked further: its words stay. */
+ * Fails   A board that fails is not asked further: its words stay. One that was only not reached within the time of a look has
+ *         not failed: as long as there is more time it is asked again, for the way to it may be cut for a while. */
 #include "transport/board.h"
 
 #include <stdio.h>
@@ -97,6 +98,14 @@ static int64_t grace(const tti_roll *roll)
     return tti_board_patience(roll->board, roll->port, roll->until_ns);
 }
 
+/* A question that had until then, and less time than the roll: who did not reach the board in it asks again. */
+static tutti_status in_time(const tti_roll *roll, int64_t until_ns, tutti_status st)
+{
+    const bool is_cut = until_ns < roll->until_ns && tti_port_now(roll->port) >= until_ns;
+
+    return st == TUTTI_E_NETWORK && is_cut ? TUTTI_E_TIMEOUT : st;
+}
+
 /* How many ranks from first on are there, of at most n, up to the first that is not: 1, 2, 4, ... more at a time, then by
  * halves. */
 static tutti_status count_there(const tti_roll *roll, int first, int n, int *n_out)
@@ -106,11 +115,12 @@ static tutti_status count_there(const tti_roll *roll, int first, int n, int *n_o
     tutti_status st = TUTTI_OK;
 
     while (st == TUTTI_OK && at < end && !(found && end - at == 1)) {
-        const int left = end - at;
-        const int some = found ? left / 2 : step < left ? step : left;
-        bool      there = false;
+        const int     left = end - at;
+        const int     some = found ? left / 2 : step < left ? step : left;
+        const int64_t until_ns = grace(roll);
+        bool          there = false;
 
-        st = has_some(roll, first + at, some, grace(roll), &there);
+        st = in_time(roll, until_ns, has_some(roll, first + at, some, until_ns, &there));
         if (there)
             at += some;
         else
@@ -126,10 +136,13 @@ static tutti_status count_there(const tti_roll *roll, int first, int n, int *n_o
 static tutti_status take_there(const tti_roll *roll, int n, char *out, int *n_out)
 {
     int          there = 0, i;
+    int64_t      until_ns;
     tutti_status st = count_there(roll, *n_out, n, &there);
 
-    if (st == TUTTI_OK && there > 0)
-        st = get_some(roll, *n_out, there, grace(roll), out + (size_t)*n_out * roll->bytes);
+    if (st == TUTTI_OK && there > 0) {
+        until_ns = grace(roll);
+        st = in_time(roll, until_ns, get_some(roll, *n_out, there, until_ns, out + (size_t)*n_out * roll->bytes));
+    }
     for (i = 0; i < there && st == TUTTI_OK; i++)
         st = roll->come(roll->ctx, (*n_out)++);
     return st;
@@ -141,7 +154,7 @@ static tutti_status read_some(const tti_roll *roll, int most, int64_t until_ns, 
     const int    left = roll->n - *n_out;
     const int    n = left < most ? left : most;
     const int    before = *n_out;
-    tutti_status st = get_some(roll, before, n, until_ns, out + (size_t)before * roll->bytes);
+    tutti_status st = in_time(roll, until_ns, get_some(roll, before, n, until_ns, out + (size_t)before * roll->bytes));
 
     if (st == TUTTI_E_TIMEOUT && n > 1) {
         st = take_there(roll, n, out, n_out);

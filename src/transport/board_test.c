@@ -21,6 +21,8 @@ typedef struct fake {
     tti_port  port; /* first */
     int64_t   now;
     int64_t   comes[RANKS]; /* when */
+    int64_t   cut_from, cut_until; /* it cannot be reached then */
+    bool      refuses; /* instead of being silent */
     int       n_requests, n_keys;
     /* what the reader saw */
     int          n_come, wrong; /* rank whose piece is wrong; -1: none */
@@ -41,12 +43,31 @@ static int rank_of(const char *key)
     return atoi(key + 5);
 }
 
+/* Whether it is not reached until the deadline; time passes meanwhile. */
+static bool is_cut_off(fake *f, int64_t deadline_ns)
+{
+    if (f->now < f->cut_from || f->now >= f->cut_until)
+        return false;
+    if (!f->refuses)
+        f->now = deadline_ns < f->cut_until ? deadline_ns : f->cut_until;
+    return f->refuses || f->now < f->cut_until;
+}
+
+static tutti_status fail_cut_off(fake *f)
+{
+    f->n_requests++;
+    return tti_fail(TUTTI_E_NETWORK, "the board is not reached");
+}
+
 /* All of n keys, which ask for one request. */
 static tutti_status get_keys(fake *f, const char *const *keys, int n, char *out, size_t bytes, int64_t deadline_ns)
 {
-    int64_t last = f->now;
+    int64_t last;
     int     i;
 
+    if (is_cut_off(f, deadline_ns))
+        return fail_cut_off(f);
+    last = f->now;
     f->n_requests++;
     f->n_keys += n;
     for (i = 0; i < n; i++)
@@ -83,6 +104,8 @@ static tutti_status fake_has_all(void *context, const char *const *keys, int n, 
 
     assert_in_range(n, 1, TTI_BOARD_KEYS_MAX);
     assert_true(f->now <= deadline_ns);
+    if (is_cut_off(f, deadline_ns))
+        return fail_cut_off(f);
     f->n_requests++;
     f->n_keys += n;
     *all_out = true;
@@ -223,6 +246,47 @@ static void who_is_gone_is_given_up(void **state)
     assert_int_equal(f.n_awaited, 1);
 }
 
+/* The way to the board is cut for a while, at any moment of the reading: all of it is read. */
+static void a_board_that_is_cut_off_is_asked_again(void **state)
+{
+    int64_t from_ms, lasts_ms;
+    fake    f;
+    int     i;
+
+    (void)state;
+    for (from_ms = 0; from_ms < 1600; from_ms += 50)
+        for (lasts_ms = 100; lasts_ms <= 3100; lasts_ms += 600) {
+            begin(&f);
+            for (i = 0; i < 40; i++)
+                f.comes[i] = f.now + (int64_t)(i % 15) * 100 * TTI_MS;
+            f.cut_from = f.now + from_ms * TTI_MS;
+            f.cut_until = f.cut_from + lasts_ms * TTI_MS;
+            assert_int_equal(read_roll(&f, 40, 6000, from_ms % 100 == 0), 40);
+            assert_int_equal(f.said, TUTTI_OK);
+        }
+}
+
+/* One that stays away is what is told of when time is up; one that refuses is told of at once. */
+static void a_board_that_is_lost_is_told_of(void **state)
+{
+    fake f;
+
+    (void)state;
+    begin(&f);
+    f.comes[3] = NEVER;
+    f.cut_from = f.now + 1000 * TTI_MS;
+    f.cut_until = NEVER;
+    assert_int_equal(read_roll(&f, 20, 5000, true), 3);
+    assert_int_equal(f.said, TUTTI_E_NETWORK);
+    assert_int_equal(f.now, TTI_SECOND + 5000 * TTI_MS);
+    begin(&f);
+    f.cut_until = NEVER;
+    f.refuses = true;
+    assert_int_equal(read_roll(&f, 20, 5000, true), 0);
+    assert_int_equal(f.said, TUTTI_E_NETWORK);
+    assert_int_equal(f.now, TTI_SECOND);
+}
+
 static void those_that_are_missing_are_marked(void **state)
 {
     static const int gone[] = { 3, 4, 255, 256, 599 };
@@ -257,6 +321,8 @@ int main(void)
         cmocka_unit_test(what_is_there_is_seen_before_the_end),
         cmocka_unit_test(the_first_that_is_missing_is_known),
         cmocka_unit_test(who_is_gone_is_given_up),
+        cmocka_unit_test(a_board_that_is_cut_off_is_asked_again),
+        cmocka_unit_test(a_board_that_is_lost_is_told_of),
         cmocka_unit_test(those_that_are_missing_are_marked),
     };
 
