@@ -1005,6 +1005,65 @@ static void a_host_that_is_back_is_found_soon(void **state)
     run_scene(&s, 1);
 }
 
+/* Rank 1 has come, and shut its door, and what it says is held up: that its door is shut is told when it has gone. Somebody
+ * from another host concerns nobody. */
+static void visited_main(void *arg)
+{
+    scene *s = arg;
+    side  *me = &s->sides[0];
+
+    open_side(me);
+    while (tti_port_now(me->port) < 2 * TTI_SECOND)
+        turn(me, 2 * TTI_SECOND);
+    tti_greeter_watch(me->greeter, 1, &s->sides[1].addr);
+    while (tti_port_now(me->port) < 4 * TTI_SECOND)
+        turn(me, 4 * TTI_SECOND);
+    check(me, me->n_shut[1] == 0, "its door is shut, and it was at this one", 1);
+    while (tti_port_now(me->port) < 5 * TTI_SECOND)
+        turn(me, 5 * TTI_SECOND);
+    check(me, me->n_shut[1] == 1, "its door is shut, and that is not told", 1);
+    close_side(me);
+}
+
+static void visit(scene *s, int i, int64_t until_ns)
+{
+    tti_port  *port = s->sides[i].port;
+    tti_handle stream = TTI_NO_HANDLE;
+
+    check(&s->sides[i], port->ops->connect(port, &s->sides[0].addr, &stream) == 0, "connect", 0);
+    port->ops->sleep_until(port, until_ns);
+    port->ops->close(port, stream);
+}
+
+static void visitor_main(void *arg)
+{
+    visit(arg, 1, 4 * TTI_SECOND + TTI_MS);
+}
+
+static void another_main(void *arg)
+{
+    visit(arg, 2, 6 * TTI_SECOND);
+}
+
+static void who_has_come_is_heard_first(void **state)
+{
+    scene s = { .n = 3, .n_stripes = 1, .world = tt_mem_world_new(1) };
+    char  name[16];
+    int   i;
+
+    (void)state;
+    for (i = 0; i < 3; i++) {
+        snprintf(name, sizeof name, "h%d", i);
+        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, name) };
+        no_streams(&s.sides[i]);
+    }
+    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    tt_mem_spawn(s.world, "visited", 0, visited_main, &s);
+    tt_mem_spawn(s.world, "visitor", TTI_SECOND + TTI_SECOND / 2, visitor_main, &s);
+    tt_mem_spawn(s.world, "stranger", TTI_SECOND + TTI_SECOND / 2, another_main, &s);
+    run_scene(&s, 1);
+}
+
 /* The way is long, and the watch thread asks for a stream more often than one can be had. */
 static void impatient_main(void *arg)
 {
@@ -1137,6 +1196,7 @@ int main(void)
         cmocka_unit_test(silence_is_told_of),
         cmocka_unit_test(an_attempt_can_be_withdrawn),
         cmocka_unit_test(a_host_that_is_back_is_found_soon),
+        cmocka_unit_test(who_has_come_is_heard_first),
         cmocka_unit_test(a_long_way_is_waited_for),
         cmocka_unit_test(who_has_no_way_just_now_waits),
     };

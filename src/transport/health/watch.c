@@ -41,7 +41,7 @@ enum {
     ALL_AT_ONCE = 64,  /* ranks of a host that are looked at every time; of more each time a part */
     SLOW_TICKS = 4,    /* from one look at what changes slowly to the next */
     GOODBYE_MS = 50,
-    SHUT_MAX = DISTANCES_MAX, /* each is of a dial of this thread's, which takes them all when it wakes up */
+    SHUT_MAX = 2 * DISTANCES_MAX, /* each is of a dial of this thread's, which takes them all when it wakes up */
     AGAIN_MS = 100,    /* from what a door said to the next knock */
     UNHEARD_MS = 250,  /* from the first to the second knock at a door that nobody has come out of yet */
 };
@@ -184,6 +184,22 @@ static void end_talk(tti_health *h, int i)
     h->talks[i] = h->talks[--h->n_talks];
 }
 
+static bool is_fresh(const tti_health *h, const tti_talk *talk)
+{
+    return h->book.awake_ns - talk->heard_ns < 2 * h->book.heartbeat_ns;
+}
+
+/* Whether there is a stream with a rank of that host by which something comes. */
+static bool talks_with(const tti_health *h, int host)
+{
+    int i;
+
+    for (i = 0; i < h->n_talks; i++)
+        if (h->book.hosts[h->talks[i].rank] == host && is_fresh(h, &h->talks[i]))
+            return true;
+    return false;
+}
+
 static void want_stream(tti_health *h, int rank)
 {
     tti_lock(&h->lock);
@@ -222,10 +238,12 @@ static int64_t awake_now(const tti_health *h)
     return tti_book_awake_ns(&h->book, tti_port_now(h->port));
 }
 
-/* Whether nobody has ever spoken for the host of a rank. */
+/* Whether nobody has ever spoken for the host of a rank, and nobody is about to: who has a stream to here says how it ends by it. */
 static bool is_unheard(const tti_health *h, int rank)
 {
-    return tti_book_stamp_ms(&h->book, h->book.hosts[rank]) == 0;
+    const int host = h->book.hosts[rank];
+
+    return tti_book_stamp_ms(&h->book, host) == 0 && !talks_with(h, host);
 }
 
 static tti_standing standing_of(const tti_health *h, int rank)
@@ -320,22 +338,6 @@ static void conclude_talk(tti_health *h, int i, tti_talk_end end)
 }
 
 /* ---- streams to other hosts ------------------------------------------------------------------------ */
-
-static bool is_fresh(const tti_health *h, const tti_talk *talk)
-{
-    return h->book.awake_ns - talk->heard_ns < 2 * h->book.heartbeat_ns;
-}
-
-/* Whether there is a stream with a rank of that host by which something comes. */
-static bool talks_with(const tti_health *h, int host)
-{
-    int i;
-
-    for (i = 0; i < h->n_talks; i++)
-        if (h->book.hosts[h->talks[i].rank] == host && is_fresh(h, &h->talks[i]))
-            return true;
-    return false;
-}
 
 /* Whether the kernel there acknowledges what is sent, twice in a heartbeat. Where the own link is down nothing is sent at all,
  * and nothing waits for an answer: so it must have come lately. */
@@ -575,18 +577,31 @@ static void sleep_and_turn(tti_health *h)
     turn_talks(h, h->set + n);
 }
 
-/* Want streams with those that this rank would speak with: how many. */
+/* Want a stream with the first living host from there on, if none is wanted with it yet: how many are. */
+static int want_host(tti_health *h, int at, int *wanted, int n)
+{
+    const int host = living_host(h, at);
+    int       i;
+
+    for (i = 0; i < n && wanted[i] != host; i++)
+        continue;
+    if (host == h->far[h->own_far] || i < n)
+        return n;
+    want_stream(h, candidate(h, host, 0));
+    wanted[n] = host;
+    return n + 1;
+}
+
+/* Want streams with those that this rank would speak with, and those that would speak with it, who would find its door shut: how
+ * many. */
 static int want_all(tti_health *h)
 {
+    int wanted[2 * DISTANCES_MAX];
     int k, n = 0;
 
     for (k = 0; k < DISTANCES_MAX && (1 << k) < h->n_far; k++) {
-        const int host = living_host(h, h->own_far + (1 << k));
-
-        if (host == h->far[h->own_far])
-            continue;
-        want_stream(h, candidate(h, host, 0));
-        n++;
+        n = want_host(h, h->own_far + (1 << k), wanted, n);
+        n = want_host(h, h->own_far + h->n_far - (1 << k), wanted, n);
     }
     return n;
 }

@@ -45,6 +45,7 @@ typedef struct sim_rank {
     bool             died;  /* its process has: nobody listens */
     bool             turns_away; /* whoever comes: there are too many strangers */
     int              wanted[RANKS_MAX], n_wanted; /* whom the watch thread wants a stream to */
+    bool             dialled[RANKS_MAX]; /* whom it has wanted one to, ever */
 } sim_rank;
 
 struct sim {
@@ -269,6 +270,7 @@ static void dial(void *context, int rank)
 {
     sim_rank *r = context;
 
+    r->dialled[rank] = true;
     if (r->n_wanted < RANKS_MAX)
         r->wanted[r->n_wanted++] = rank;
     port_of(r)->ops->bell_ring(port_of(r), r->bell);
@@ -849,8 +851,26 @@ static void who_leaves_unheard_is_not_dead(sim *s)
     s->ranks[0].died = true; /* nobody holds its door any more */
     sleep_ms(s, 5 * BEAT_MS);
     CHECK(s, all_see(s, 0, -1, TTI_LIFE_LEFT));
-    for (r = 1; r < s->n; r++)
+    for (r = 1; r < s->n; r++) {
         CHECK(s, tti_health_verdicts(s->ranks[r].health) == 0);
+        if (s->per_host == 1 && s->ranks[r].dialled[0]) /* it would find the door shut */
+            CHECK(s, s->ranks[0].dialled[r]);
+    }
+}
+
+/* Rank 2 has come to say something, and has not said it yet, while the door of another of its host is shut. */
+static void who_has_a_stream_is_heard_first(sim *s)
+{
+    s->ranks[2].door.frozen = s->ranks[3].door.frozen = true;
+    s->ranks[3].died = true;
+    sleep_ms(s, 2 * DOOR_MS);
+    call(&s->ranks[2], 0);
+    tti_health_is_shut(s->ranks[0].health, 3);
+    sleep_ms(s, BEAT_MS);
+    CHECK(s, tti_health_verdicts(s->ranks[0].health) == 0);
+    s->ranks[2].door.frozen = s->ranks[3].door.frozen = false;
+    sleep_ms(s, 6 * BEAT_MS);
+    CHECK(s, all_are_well(s));
 }
 
 /* Something on the way refuses for it, and lets it out. */
@@ -980,6 +1000,7 @@ static void the_first_moments_are_watched(void **state)
     run(3, 1, who_leaves_unheard_is_not_dead);
     run(8, 1, who_leaves_unheard_is_not_dead);
     run(4, 2, who_leaves_unheard_is_not_dead);
+    run(4, 2, who_has_a_stream_is_heard_first);
     run(3, 1, who_is_heard_behind_a_shut_door_is_well);
     run(8, 1, who_is_heard_behind_a_shut_door_is_well);
     run_making(3, 1, who_gives_up_joining_is_nobodys_death);

@@ -15,6 +15,8 @@
  * Watch   A stream for the watch threads is made as others are, but nobody asks whether it is welcome: it is no way, has
  *         no rivals, and whether it can be had concerns only who wants it, who asks again. One that ends on its way says
  *         nothing about its rank: it may have been pushed out, as any that has not proved itself. A door that is shut does.
+ *         But that is not told while somebody from there is at our door who has not proved himself: who leaves comes to say
+ *         goodbye before it shuts its door, and what it says may be held up where a refusal is not.
  * Silence The kernel asks a host that does not answer again after 1, 3, 7, ... 63 s. One that comes back may wait for a
  *         minute for that: so every AGAIN_MS the attempt is begun anew, for CONNECT_MS in all.
  * No way  A host that was cut off and is back has no way to the others for some seconds, nor they to it: the kernel remembers
@@ -66,7 +68,7 @@ enum { WATCH_STRIPE = 0x7f }; /* that of a stream for the watch threads, which b
 
 _Static_assert((int)TTI_TCP_STRIPES_MAX < (int)WATCH_STRIPE, "places of connections differ from that of a watch's");
 
-typedef enum meeting_state { REST, CONNECT, SHAKE, HELD, OVER } meeting_state;
+typedef enum meeting_state { REST, CONNECT, SHAKE, HELD, SHUT /* for the watch, and not told yet */, OVER } meeting_state;
 
 /* One connection on its way. */
 typedef struct meeting {
@@ -80,7 +82,7 @@ typedef struct meeting {
     tti_addr      addr;     /* ours: where to; else from where */
     int           tries;    /* ours: that ended before they were welcomed */
     int64_t       word_ns;  /* ours: when to say that nobody answers */
-    int64_t       again_ns; /* ours, while it connects or rests: when to begin anew */
+    int64_t       again_ns; /* ours, while it connects or rests: when to begin anew; SHUT: when to tell it */
     int64_t       over_ns;  /* and when it has failed */
     int64_t       no_way_ns; /* the same where there is no way; TTI_FOREVER: none was missing yet */
     tti_handshake shake;
@@ -344,11 +346,14 @@ void tti_greeter_connect(tti_greeter *g, int rank, const tti_addr *addr)
     (void)begin_connection(g, rank, 0, addr);
 }
 
-/* Connecting for the watch thread has failed. */
-static void tell_watch(const tti_greeter *g, int rank, int err)
+/* Connecting for the watch thread has failed. That a door is shut is told at the end of a turn: tell_shut(). */
+static void end_watch(tti_greeter *g, meeting *m, int err)
 {
-    if (err == -ECONNREFUSED && g->config.hooks.shut != NULL)
-        g->config.hooks.shut(g->config.hooks.context, rank);
+    end_meeting(g, m);
+    if (err != -ECONNREFUSED || g->config.hooks.shut == NULL)
+        return;
+    m->state = SHUT;
+    m->again_ns = 0;
 }
 
 /* 0, or what connecting failed with. */
@@ -384,13 +389,14 @@ void tti_greeter_watch(tti_greeter *g, int rank, const tti_addr *addr)
     if (find_watch(g, rank) != NULL)
         return;
     err = port->ops->connect(port, addr, &stream);
-    m = err == 0 ? add_meeting(g, stream, rank, WATCH_STRIPE) : NULL;
+    m = add_meeting(g, err == 0 ? stream : TTI_NO_HANDLE, rank, WATCH_STRIPE);
     if (m != NULL) {
         await_answer(g, m, addr);
+        if (err != 0)
+            end_watch(g, m, err);
         return;
     }
-    port->ops->close(port, stream);
-    tell_watch(g, rank, err);
+    port->ops->close(port, err == 0 ? stream : TTI_NO_HANDLE);
 }
 
 bool tti_greeter_withdraw(tti_greeter *g, int rank)
@@ -756,15 +762,14 @@ static void turn_meeting(tti_greeter *g, meeting *m)
     if (m->state == CONNECT) {
         err = g->config.port->ops->connect_result(g->config.port, m->stream);
         if (err != 0) {
-            const int rank = m->rank;
-
             if (waits_for_way(g, m, err))
                 return;
+            if (m->stripe == WATCH_STRIPE) {
+                end_watch(g, m, err);
+                return;
+            }
             end_meeting(g, m);
-            if (m->stripe == WATCH_STRIPE)
-                tell_watch(g, rank, err);
-            else
-                lose_unreachable(g, rank, &m->addr, err);
+            lose_unreachable(g, m->rank, &m->addr, err);
             return;
         }
         begin_shake(g, m);
@@ -910,7 +915,7 @@ int tti_greeter_fill(tti_greeter *g, tti_poll *set, int64_t *until_ns_out)
             *until_ns_out = until_ns;
         if (g->list[i]->state == CONNECT && g->list[i]->word_ns < *until_ns_out)
             *until_ns_out = g->list[i]->word_ns;
-        if (g->list[i]->state <= CONNECT && g->list[i]->again_ns < *until_ns_out)
+        if ((g->list[i]->state <= CONNECT || g->list[i]->state == SHUT) && g->list[i]->again_ns < *until_ns_out)
             *until_ns_out = g->list[i]->again_ns;
         if (g->list[i]->state == CONNECT && g->list[i]->no_way_ns < *until_ns_out)
             *until_ns_out = g->list[i]->no_way_ns;
@@ -1000,11 +1005,42 @@ static void ask_again(tti_greeter *g)
         err = now_ns >= m->no_way_ns ? -EHOSTUNREACH : now_ns < m->over_ns ? connect_anew(g, m) : -ETIMEDOUT;
         if (err == 0 || waits_for_way(g, m, err))
             continue;
+        if (m->stripe == WATCH_STRIPE) {
+            end_watch(g, m, err);
+            continue;
+        }
         end_meeting(g, m);
-        if (m->stripe == WATCH_STRIPE)
-            tell_watch(g, m->rank, err);
-        else
-            lose_unreachable(g, m->rank, &m->addr, err);
+        lose_unreachable(g, m->rank, &m->addr, err);
+    }
+}
+
+/* Whether somebody from addr is at our door who has not proved himself. */
+static bool is_visited_from(const tti_greeter *g, const tti_addr *addr)
+{
+    int i;
+
+    for (i = 0; i < g->n; i++)
+        if (!g->list[i]->ours && g->list[i]->state == SHAKE && g->list[i]->addr.family == addr->family &&
+            memcmp(g->list[i]->addr.ip, addr->ip, sizeof addr->ip) == 0)
+            return true;
+    return false;
+}
+
+/* Doors that were found shut. Whoever came from there before it was shut is accepted by now. */
+static void tell_shut(tti_greeter *g)
+{
+    int i;
+
+    for (i = 0; i < g->n; i++) {
+        meeting *m = g->list[i];
+
+        if (m->state != SHUT)
+            continue;
+        m->again_ns = TTI_FOREVER; /* the end of a visit is a turn */
+        if (is_visited_from(g, &m->addr))
+            continue;
+        end_meeting(g, m);
+        g->config.hooks.shut(g->config.hooks.context, m->rank);
     }
 }
 
@@ -1024,4 +1060,5 @@ void tti_greeter_turn(tti_greeter *g, const tti_poll *set, int n)
     say_unanswered(g);
     ask_again(g);
     try_again(g);
+    tell_shut(g);
 }
