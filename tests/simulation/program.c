@@ -9,7 +9,10 @@
  *         finished then. It does not leave at once, so that the others must be told, and do not just see it go. Then those who are
  *         left shrink the world and add up once more: without those on a list, that are lost by then, or, in half of the
  *         seeds, without a list, so that they have to agree who is left; and should that world fail, a second time. Whoever
- *         agreed must have agreed on the same. */
+ *         agreed must have agreed on the same.
+ *         Where nothing but that is of interest they do so at once, in all seeds, and up to three things go wrong meanwhile, at
+ *         any moment of it, and for as long as makes others give up, give or take a little: what is held back then comes when it
+ *         is the least expected. */
 #include "simulation/program.h"
 
 #include <inttypes.h>
@@ -20,7 +23,9 @@
 
 enum { TIMEOUT_MS = 5000, MARGIN_MS = 1500, STEPS_MAX = 16, COUNT_MAX = 40000, IN_FLIGHT = 4,
        LATE_MS = 200, STAYS_MS = 2 * TIMEOUT_MS, ROUNDS = 2, SECOND_MS = 8000, CUT_OFF_MS = 30000,
-       TURNS_LEAST = 60, TURNS_MORE = 240 /* for each rank: as many as they may take */ };
+       TURNS_LEAST = 60, TURNS_MORE = 240 /* for each rank: as many as they may take */,
+       TROUBLES_MAX = 3, RANK_TURNS_BITS = 11, RUN_TURNS_BITS = 14 /* of an agreement, and the group that comes out of it */,
+       PATIENCE_MS = TIMEOUT_MS / 3 /* of those that agree, with one that says nothing */ };
 
 typedef enum step_kind {
     ALL_REDUCE, BROADCAST, REDUCE, ALL_GATHER, REDUCE_SCATTER, ALL_TO_ALL, BARRIER, SEVERAL, RING, BATCH, SUBGROUP, STEP_KINDS
@@ -60,7 +65,6 @@ typedef struct part {
 
 /* What goes wrong once more, when somebody begins to shrink the world. */
 typedef struct trouble {
-    bool             armed;
     tutti_fault_kind kind;
     int              target;
     int64_t          in_turns, lasts_ms;
@@ -70,8 +74,11 @@ typedef struct plan {
     int      n_ranks, n_steps;
     step     steps[STEPS_MAX];
     part     parts[TT_RANKS_MAX];
+    bool     only_agrees; /* there are no steps */
     bool     agrees; /* who is lost; else there is a list */
-    trouble  second;
+    int      victim; /* dies before they do, where that is all; -1: nobody */
+    int      n_troubles; /* that are not there yet */
+    trouble  troubles[TROUBLES_MAX];
     int64_t  meet_ns[ROUNDS]; /* when those that failed come together; 0: none has */
     uint64_t salt;
     bool     tells;
@@ -117,18 +124,57 @@ static int64_t draw_count(uint64_t *dice)
     }
 }
 
-static void draw_second(uint64_t *dice, int n_hosts, int n_ranks, trouble *out)
-{
-    static const tutti_fault_kind kinds[] = { TUTTI_FAULT_KILL, TUTTI_FAULT_KILL, TUTTI_FAULT_STOP, TUTTI_FAULT_STOP,
-                                              TUTTI_FAULT_PART, TUTTI_FAULT_RESET };
+static const tutti_fault_kind kinds_of_trouble[] = { TUTTI_FAULT_KILL, TUTTI_FAULT_KILL, TUTTI_FAULT_STOP, TUTTI_FAULT_STOP,
+                                                     TUTTI_FAULT_PART, TUTTI_FAULT_RESET };
 
-    out->armed = draw(dice, 2) == 0;
-    out->kind = kinds[draw(dice, sizeof kinds / sizeof kinds[0])];
+/* What, and whom. */
+static void draw_trouble(uint64_t *dice, int n_hosts, int n_ranks, trouble *out)
+{
+    out->kind = kinds_of_trouble[draw(dice, sizeof kinds_of_trouble / sizeof kinds_of_trouble[0])];
     out->target = (int)draw(dice, (uint64_t)(out->kind == TUTTI_FAULT_PART ? n_hosts : n_ranks));
     if (draw(dice, 2) == 0)
         out->target = 0; /* who leads, as a rule */
-    out->in_turns = 1 + (int64_t)draw(dice, draw(dice, 2) == 0 ? 30 : 120);
-    out->lasts_ms = (int64_t)draw(dice, SECOND_MS);
+}
+
+static void draw_second(uint64_t *dice, int n_hosts, int n_ranks, plan *p)
+{
+    p->n_troubles = draw(dice, 2) == 0;
+    draw_trouble(dice, n_hosts, n_ranks, &p->troubles[0]);
+    p->troubles[0].in_turns = 1 + (int64_t)draw(dice, draw(dice, 2) == 0 ? 30 : 120);
+    p->troubles[0].lasts_ms = (int64_t)draw(dice, SECOND_MS);
+}
+
+/* As often of each length in binary digits. */
+static int64_t draw_any(uint64_t *dice, int bits)
+{
+    return 1 + (int64_t)draw(dice, UINT64_C(1) << draw(dice, (uint64_t)bits + 1));
+}
+
+static int64_t draw_lasting(uint64_t *dice)
+{
+    const int64_t about = PATIENCE_MS * (1 + (int64_t)draw(dice, 2));
+
+    switch (draw(dice, 4)) {
+    case 0: return draw_any(dice, 13);
+    case 1: return about + (int64_t)draw(dice, 2 * LATE_MS);
+    default: return about - 20 + (int64_t)draw(dice, 60);
+    }
+}
+
+static void draw_troubles(uint64_t *dice, int n_hosts, plan *p)
+{
+    int i;
+
+    p->agrees = true;
+    p->victim = (int)draw(dice, 2 * (uint64_t)p->n_ranks);
+    p->n_troubles = (int)draw(dice, TROUBLES_MAX + 1);
+    for (i = 0; i < p->n_troubles; i++) {
+        trouble *t = &p->troubles[i];
+
+        draw_trouble(dice, n_hosts, p->n_ranks, t);
+        t->in_turns = draw_any(dice, t->kind == TUTTI_FAULT_PART ? RUN_TURNS_BITS : RANK_TURNS_BITS);
+        t->lasts_ms = draw_lasting(dice);
+    }
 }
 
 static void make_plan(uint64_t seed, int n_hosts, plan *p)
@@ -139,7 +185,7 @@ static void make_plan(uint64_t seed, int n_hosts, plan *p)
     p->n_steps = 1 + (int)draw(&dice, STEPS_MAX);
     p->salt = draw(&dice, UINT64_MAX);
     p->agrees = draw(&dice, 2) == 0;
-    draw_second(&dice, n_hosts, p->n_ranks, &p->second);
+    draw_second(&dice, n_hosts, p->n_ranks, p);
     for (i = 0; i < p->n_steps; i++) {
         p->steps[i].kind = (step_kind)draw(&dice, STEP_KINDS);
         p->steps[i].count = draw_count(&dice);
@@ -148,6 +194,11 @@ static void make_plan(uint64_t seed, int n_hosts, plan *p)
         p->steps[i].late_rank = (int)draw(&dice, 4 * (uint64_t)p->n_ranks);
         p->steps[i].late_ms = (int)draw(&dice, LATE_MS) >> draw(&dice, 8);
     }
+    p->victim = -1;
+    if (!p->only_agrees)
+        return;
+    p->n_steps = 0;
+    draw_troubles(&dice, n_hosts, p);
 }
 
 /* ---- what is wrong ------------------------------------------------------------------------------------------ */
@@ -194,10 +245,24 @@ typedef struct desk {
     part        *mine;
     const step  *s;
     const char  *name;
-    int          rank, n;
+    int          rank, n, at; /* which step */
+    int64_t      call_ns;     /* when the call that is under way began */
     tutti_group *group;
     int64_t     *a, *b;
 } desk;
+
+/* A call has returned st, and another one begins: each has the time-out for itself. */
+static tutti_status call_ends(desk *d, tutti_status st)
+{
+    const int64_t now_ns = tutti_rehearsed_ns(), took_ns = now_ns - d->call_ns;
+
+    if (took_ns > d->mine->longest_ns) {
+        d->mine->longest_ns = took_ns;
+        d->mine->longest_at = d->at;
+    }
+    d->call_ns = now_ns;
+    return st;
+}
 
 static tutti_status do_all_reduce(desk *d)
 {
@@ -288,10 +353,10 @@ static tutti_status do_several(desk *d)
     for (n = 0; n < IN_FLIGHT && st == TUTTI_OK; n++) {
         own.salt = s.salt + (uint64_t)n;
         fill(d->a + n * own.count, &own, d->rank, own.count);
-        st = tutti_all_reduce_async(TUTTI_SPAN(d->a + n * own.count, own.count), TUTTI_SUM, d->group, &works[n]);
+        st = call_ends(d, tutti_all_reduce_async(TUTTI_SPAN(d->a + n * own.count, own.count), TUTTI_SUM, d->group, &works[n]));
     }
     for (i = 0; i < IN_FLIGHT && works[i] != NULL; i++) {
-        one = tutti_work_wait(works[i]);
+        one = call_ends(d, tutti_work_wait(works[i]));
         own.salt = s.salt + (uint64_t)i;
         if (one == TUTTI_OK)
             check(d->mine, &own, d->name, d->a + i * own.count, own.count, sum_of, d->n);
@@ -311,10 +376,10 @@ static tutti_status do_ring(desk *d)
     int           src = -1;
 
     fill(d->a, d->s, d->rank, d->s->count);
-    st = tutti_isend(TUTTI_SPAN(d->a, d->s->count), to, 3, d->group, &work);
+    st = call_ends(d, tutti_isend(TUTTI_SPAN(d->a, d->s->count), to, 3, d->group, &work));
     if (st != TUTTI_OK)
         return st;
-    st = tutti_recv(TUTTI_SPAN(d->b, d->s->count), from, 3, d->group, &src);
+    st = call_ends(d, tutti_recv(TUTTI_SPAN(d->b, d->s->count), from, 3, d->group, &src));
     if (st == TUTTI_OK)
         check(d->mine, d->s, d->name, d->b, d->s->count, input_of, from);
     if (st == TUTTI_OK && src != from)
@@ -333,7 +398,7 @@ static tutti_status do_batch(desk *d)
     tutti_status st;
 
     fill(d->a, d->s, d->rank, d->s->count);
-    st = tutti_batch_isend_irecv(ops, 2, d->group, works);
+    st = call_ends(d, tutti_batch_isend_irecv(ops, 2, d->group, works));
     if (st == TUTTI_OK)
         st = tutti_wait_all(works, 2, 0);
     if (st == TUTTI_OK)
@@ -354,7 +419,7 @@ static tutti_status do_subgroup(desk *d)
     for (r = 0; r < d->n; r++)
         if (r != d->s->root || d->n < 3)
             ranks[n++] = r;
-    st = tutti_new_group(ranks, n, NULL, &group);
+    st = call_ends(d, tutti_new_group(ranks, n, NULL, &group));
     if (st != TUTTI_OK || group == TUTTI_NON_MEMBER)
         return st;
     fill(d->a, d->s, d->rank, d->s->count);
@@ -380,29 +445,19 @@ static tutti_status (*const doers[STEP_KINDS])(desk *d) = {
 
 /* ---- a rank ------------------------------------------------------------------------------------------------------ */
 
-static void remember(part *mine, int64_t ns, int at)
-{
-    if (ns <= mine->longest_ns)
-        return;
-    mine->longest_ns = ns;
-    mine->longest_at = at;
-}
-
 static void do_steps(desk *d)
 {
     part *mine = d->mine;
     int   i;
 
     for (i = 0; i < d->p->n_steps && mine->failed_at < 0; i++) {
-        int64_t before;
-
         d->s = &d->p->steps[i];
+        d->at = i;
         if (d->s->late_rank == d->rank)
             tutti_rehearsed_sleep(d->s->late_ms);
-        before = tutti_rehearsed_ns();
+        d->call_ns = tutti_rehearsed_ns();
         d->name = step_names[d->s->kind];
-        mine->failure = doers[d->s->kind](d);
-        remember(mine, tutti_rehearsed_ns() - before, i);
+        mine->failure = call_ends(d, doers[d->s->kind](d));
         if (d->p->tells)
             fprintf(stderr, "rank %d: step %d, %s of %" PRId64 ": %s%s%s\n", d->rank, i, d->name, d->s->count,
                     tutti_status_name(mine->failure), mine->failure != TUTTI_OK ? ": " : "",
@@ -482,9 +537,11 @@ static tutti_status shrink(desk *d, uint64_t before, uint64_t lost, uint64_t *le
 
 static void trouble_once(plan *p)
 {
-    if (p->agrees && p->second.armed)
-        (void)tutti_rehearsed_fault(p->second.kind, p->second.target, p->second.in_turns, p->second.lasts_ms);
-    p->second.armed = false;
+    for (; p->agrees && p->n_troubles > 0; p->n_troubles--) {
+        const trouble *t = &p->troubles[p->n_troubles - 1];
+
+        (void)tutti_rehearsed_fault(t->kind, t->target, t->in_turns, t->lasts_ms);
+    }
 }
 
 /* Whether there is another round. */
@@ -562,7 +619,9 @@ static void program(const tutti_rehearsed *me, void *arg)
     d.b = malloc((size_t)bytes);
     if (me->made == TUTTI_OK && d.a != NULL && d.b != NULL)
         do_steps(&d);
-    if (mine->failed_at >= 0)
+    if (me->made == TUTTI_OK && p->victim == me->rank)
+        (void)tutti_rehearsed_fault(TUTTI_FAULT_KILL, me->rank, 1, 0);
+    if (mine->failed_at >= 0 || (p->only_agrees && me->made == TUTTI_OK))
         go_on(&d);
     free(d.a);
     free(d.b);
@@ -606,11 +665,23 @@ static bool was_proved(const tutti_rehearse_report *r)
                    r->faults[TUTTI_FAULT_PART] + r->faults[TUTTI_FAULT_CLOG] == 0;
 }
 
-/* One was killed, and all that are left met an error by it: they agree on whom to leave out, unless they are the other half. */
+/* Nothing has happened but that the victim died. */
+static bool was_only_the_victim(const plan *p, const tutti_rehearse_report *r)
+{
+    int i, n = 0;
+
+    for (i = 0; i < TUTTI_FAULT_KINDS; i++)
+        n += r->faults[i];
+    return n == 0 || (n == 1 && p->victim < p->n_ranks && r->lost == bit(p->victim));
+}
+
+/* One was killed, and all that are left met an error by it, or agree in any case: on whom to leave out, unless they are the other half. */
 static bool all_came_to_shrink(const plan *p, const tutti_rehearse_report *r)
 {
     int rank;
 
+    if (p->only_agrees)
+        return was_only_the_victim(p, r) && !(p->n_ranks == 2 && (r->lost & 1) != 0);
     for (rank = 0; rank < p->n_ranks; rank++)
         if ((r->lost >> rank & 1) == 0 && p->parts[rank].failed_at < 0)
             return false;
@@ -647,8 +718,8 @@ static void judge_rank(const plan *p, int rank, tt_verdict *v)
                     step_names[p->steps[mine->longest_at].kind], mine->longest_ns / 1000000, TIMEOUT_MS);
     if (!lost && mine->shrinking_ns > 2 * most_ns)
         judge_wrong(v, "liveness: rank %d: going on without the lost took %" PRId64 " ms", rank, mine->shrinking_ns / 1000000);
-    if (!lost && was_proved(&v->report) && all_came_to_shrink(p, &v->report) && !mine->shrunk)
-        judge_wrong(v, "liveness: rank %d: ranks were killed, and those that are left did not go on: %s: %s", rank,
+    if (!lost && (p->only_agrees || was_proved(&v->report)) && all_came_to_shrink(p, &v->report) && !mine->shrunk)
+        judge_wrong(v, "liveness: rank %d: nothing else went wrong, and those that are left did not go on: %s: %s", rank,
                     tutti_status_name(mine->shrinking), mine->words);
     if (!lost && !mine->returned)
         judge_wrong(v, "liveness: rank %d did not return", rank);
@@ -677,7 +748,7 @@ static void judge_worlds(const plan *p, tt_verdict *v)
         }
 }
 
-void tt_seed_run(uint64_t seed, bool tells, tt_verdict *out)
+void tt_seed_run(uint64_t seed, bool only_agrees, bool tells, tt_verdict *out)
 {
     tutti_rehearse_options o = TUTTI_REHEARSE_OPTIONS;
     uint64_t               dice = seed ^ UINT64_C(0x5851f42d4c957f2d);
@@ -694,7 +765,9 @@ void tt_seed_run(uint64_t seed, bool tells, tt_verdict *out)
     } while (o.hosts * o.ranks_per_host < 2 || o.hosts * o.ranks_per_host > TT_RANKS_MAX);
     p->n_ranks = o.hosts * o.ranks_per_host;
     p->tells = tells;
+    p->only_agrees = only_agrees;
     o.seed = seed;
+    o.faults_max = only_agrees ? -1 : 0;
     o.timeout_ms = TIMEOUT_MS;
     o.turns = (TURNS_LEAST + (int64_t)draw(&dice, TURNS_MORE)) * p->n_ranks;
     o.tells = tells;

@@ -24,7 +24,7 @@ typedef struct tt_verdict {
     bool                  harmless;  /* nothing happened that may make a call fail */
 } tt_verdict;
 
-/** Run one seed; tells: everything that happens, on standard error. */
-void tt_seed_run(uint64_t seed, bool tells, tt_verdict *out);
+/** Run one seed; only_agrees: the ranks do nothing but agree who goes on; tells: everything that happens, on standard error. */
+void tt_seed_run(uint64_t seed, bool only_agrees, bool tells, tt_verdict *out);
 
 #endif

@@ -51,7 +51,8 @@ static void note_wrong(uint64_t seed, const char *words, const tt_options *o, tt
         t->wrong_seeds[before] = seed;
     if (before >= WRONG_SHOWN || o->must_fail)
         return;
-    printf("seed %" PRIu64 ": %s\n  replay: %s --seed %" PRIu64 " --trace\n", seed, words, o->self, seed);
+    printf("seed %" PRIu64 ": %s\n  replay: %s --seed %" PRIu64 "%s --trace\n", seed, words, o->self, seed,
+           o->agreements ? " --agreements" : "");
     fflush(stdout);
 }
 
@@ -74,9 +75,9 @@ bool tt_run_one(uint64_t seed, const tt_options *o, tt_tally *t)
     tt_verdict v, again;
 
     alarm(SEED_LIMIT_S);
-    tt_seed_run(seed, o->trace, &v);
+    tt_seed_run(seed, o->agreements, o->trace, &v);
     if (!v.wrong && seed % AGAIN_ONE_IN == 0) {
-        tt_seed_run(seed, false, &again);
+        tt_seed_run(seed, o->agreements, false, &again);
         if (again.report.trace != v.report.trace) {
             v.wrong = true;
             snprintf(v.words, sizeof v.words, "two runs differ: after %" PRId64 " and %" PRId64 " turns", v.report.turns,

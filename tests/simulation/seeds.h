@@ -17,7 +17,7 @@ enum { TT_WRONG_KEPT = 16 };
 typedef struct tt_options {
     const char *self;
     uint64_t    from, to;
-    bool        trace, must_fail;
+    bool        trace, must_fail, agreements;
     int64_t     for_s;  /* begin nothing after so long; 0: no limit */
     const char *rows;   /* the table's file; NULL: none */
     const char *again;  /* a file of seeds; NULL: none */

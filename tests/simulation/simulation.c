@@ -4,6 +4,7 @@
  *
  *   simulation --seeds 1..2000          run them; exits with 1 if one is wrong
  *   simulation --seed 17 --trace        one, with all that happens
+ *   simulation --agreements --seeds 1..2000   the ranks do nothing but agree who goes on, while things go wrong
  *   simulation --seeds 1..10000 --must-fail   succeeds if one is wrong, and says which: for mutants
  *   simulation --seeds 1..100000 --rows seeds.tsv --commit 1234567 --jobs 2 --for 60
  *                                       those that the table has no row for yet, in blocks
@@ -37,7 +38,7 @@ static void summarise(const tt_options *o, const tt_tally *t, double took_s)
 
 static int usage(void)
 {
-    fprintf(stderr, "simulation --seeds FROM..TO | --seed N  [--trace] [--must-fail] [--for SECONDS]\n"
+    fprintf(stderr, "simulation --seeds FROM..TO | --seed N  [--agreements] [--trace] [--must-fail] [--for SECONDS]\n"
                     "           [--rows FILE [--commit WORD] [--block SEEDS] [--jobs N]]\n"
                     "simulation --again FILE\n");
     return 2;
@@ -75,14 +76,16 @@ static bool read_options(int argc, char **argv, tt_options *o)
             o->trace = true;
         else if (strcmp(argv[i], "--must-fail") == 0)
             o->must_fail = true;
+        else if (strcmp(argv[i], "--agreements") == 0)
+            o->agreements = true;
         else if (i + 1 == argc || !read_value(argv[i], argv[i + 1], o))
             return false;
         else
             i++;
     if (o->again != NULL)
-        return o->from == 0 && o->rows == NULL && !o->trace && !o->must_fail;
+        return o->from == 0 && o->rows == NULL && !o->trace && !o->must_fail && !o->agreements;
     return o->from > 0 && o->to >= o->from && o->block > 0 && o->jobs > 0 && o->jobs <= JOBS_MAX &&
-           !(o->rows != NULL && (o->trace || o->must_fail)) && !(o->trace && o->from != o->to);
+           !(o->rows != NULL && (o->trace || o->must_fail || o->agreements)) && !(o->trace && o->from != o->to);
 }
 
 static int run_rows(const tt_options *o, double began)
