@@ -24,7 +24,7 @@
 enum { TIMEOUT_MS = 5000, MARGIN_MS = 1500, STEPS_MAX = 16, COUNT_MAX = 40000, IN_FLIGHT = 4,
        LATE_MS = 200, STAYS_MS = 2 * TIMEOUT_MS, ROUNDS = 2, SECOND_MS = 8000, CUT_OFF_MS = 30000,
        TURNS_LEAST = 60, TURNS_MORE = 240 /* for each rank: as many as they may take */,
-       TROUBLES_MAX = 3, RANK_TURNS_BITS = 11, RUN_TURNS_BITS = 14 /* of an agreement, and the group that comes out of it */,
+       TROUBLES_MAX = 3, RANK_TURNS = 500, RUN_TURNS = 3000 /* of an agreement, as a rule, and the group that comes out of it */,
        PATIENCE_MS = TIMEOUT_MS / 3 /* of those that agree, with one that says nothing */ };
 
 typedef enum step_kind {
@@ -144,10 +144,19 @@ static void draw_second(uint64_t *dice, int n_hosts, int n_ranks, plan *p)
     p->troubles[0].lasts_ms = (int64_t)draw(dice, SECOND_MS);
 }
 
-/* As often of each length in binary digits. */
-static int64_t draw_any(uint64_t *dice, int bits)
+/* As often of each length in binary digits, up to a little more than most. */
+static int64_t draw_any(uint64_t *dice, int64_t most)
 {
-    return 1 + (int64_t)draw(dice, UINT64_C(1) << draw(dice, (uint64_t)bits + 1));
+    uint64_t bits = 0;
+
+    while (INT64_C(1) << bits < most)
+        bits++;
+    return 1 + (int64_t)draw(dice, UINT64_C(1) << draw(dice, bits + 1));
+}
+
+static int64_t draw_turns(uint64_t *dice, int64_t most)
+{
+    return draw(dice, 3) == 0 ? draw_any(dice, 4 * most) : 1 + (int64_t)draw(dice, (uint64_t)most);
 }
 
 static int64_t draw_lasting(uint64_t *dice)
@@ -155,7 +164,7 @@ static int64_t draw_lasting(uint64_t *dice)
     const int64_t about = PATIENCE_MS * (1 + (int64_t)draw(dice, 2));
 
     switch (draw(dice, 4)) {
-    case 0: return draw_any(dice, 13);
+    case 0: return draw_any(dice, SECOND_MS);
     case 1: return about + (int64_t)draw(dice, 2 * LATE_MS);
     default: return about - 20 + (int64_t)draw(dice, 60);
     }
@@ -172,7 +181,11 @@ static void draw_troubles(uint64_t *dice, int n_hosts, plan *p)
         trouble *t = &p->troubles[i];
 
         draw_trouble(dice, n_hosts, p->n_ranks, t);
-        t->in_turns = draw_any(dice, t->kind == TUTTI_FAULT_PART ? RUN_TURNS_BITS : RANK_TURNS_BITS);
+        if (draw(dice, 4) == 0) {
+            t->kind = TUTTI_FAULT_PART; /* what is held back comes afterwards */
+            t->target = draw(dice, 2) == 0 ? 0 : (int)draw(dice, (uint64_t)n_hosts);
+        }
+        t->in_turns = draw_turns(dice, t->kind == TUTTI_FAULT_PART ? RUN_TURNS : RANK_TURNS);
         t->lasts_ms = draw_lasting(dice);
     }
 }
