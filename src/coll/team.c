@@ -12,7 +12,8 @@
 #include "transport/trouble.h"
 #include "transport/vigil.h"
 
-enum { LISTED_MAX = 16, LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, TOLD_MAX = 512, UNWELL_MAX = 4 };
+enum { LISTED_MAX = 16, LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, TOLD_MAX = 512, UNWELL_MAX = 4,
+       REASON_MS = 1000, REASON_LOOK_MS = 5 };
 
 #define MISMATCH_KEY "mismatch"
 #define MEMBER       "member"
@@ -167,6 +168,24 @@ static tutti_status look_within(const tti_team *team)
     return tti_fail(st, "group '%s' cannot be made: %s", team->name, words.text);
 }
 
+/* The board failed with st. If it is lost, whoever served it may have died, or left because of a failure there, and what tells
+ * of that is on its way here: that is the reason, then. */
+static tutti_status hear_why(const tti_team *team, tutti_status st, int64_t deadline_ns)
+{
+    tti_port     *port = team->port;
+    const int64_t reason_ns = tti_port_now(port) + REASON_MS * TTI_MS;
+    const int64_t until_ns = reason_ns < deadline_ns ? reason_ns : deadline_ns;
+    tti_words     kept = { .used = 0 };
+    tutti_status  why;
+
+    if (st != TUTTI_E_NETWORK || team->within == NULL || team->messenger == NULL)
+        return st;
+    tti_words_add(&kept, "%s", tutti_last_error());
+    while ((why = look_within(team)) == TUTTI_OK && tti_port_now(port) < until_ns)
+        port->ops->sleep_until(port, tti_port_now(port) + REASON_LOOK_MS * TTI_MS);
+    return why != TUTTI_OK ? why : tti_fail(st, "%s", kept.text);
+}
+
 /* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
 static tutti_status look_at(void *ctx, int rank)
 {
@@ -238,7 +257,7 @@ tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int
     key_of(team, board, team->rank, key);
     st = board->put(board->context, key, mine, sizeof *mine, deadline_ns);
     if (st != TUTTI_E_STATE) /* there is one already */
-        return st;
+        return hear_why(team, st, deadline_ns);
     fail_place(team);
     return tell_mismatch(team, board);
 }
@@ -326,7 +345,7 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
         tti_vigil_end(&r.vigil);
     if (board->heed != NULL)
         board->heed(board->context, NULL);
-    return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : st;
+    return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : hear_why(team, st, deadline_ns);
 }
 
 void tti_team_describe(const tti_team *part, const tti_call_note *note, char out[TTI_CALL_TEXT_MAX])

@@ -167,6 +167,33 @@ static void who_makes_a_group_hears_of_the_world(tt_ctx *t)
     tt_post(t, 0);
 }
 
+/* Rank 0 serves the store. It is told first, and leaves, before those that wait in the store have looked around. */
+static void who_loses_the_store_hears_why(tt_ctx *t)
+{
+    static const int both[] = { 1, 3 };
+    tutti_group     *group = NULL;
+    float            x = 0.0f;
+
+    all_have_begun(t);
+    if (t->rank == VICTIM) {
+        tt_await(t, 0, 1);
+        tt_die();
+    }
+    if (t->rank == 0) {
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), VICTIM, 5, t->group, NULL), TUTTI_E_PEER);
+        return;
+    }
+    if (t->rank == 1) {
+        tt_await(t, 1, 1);
+        return;
+    }
+    tt_post(t, 0);
+    assert_int_equal(tutti_new_group(both, 2, NULL, &group), TUTTI_E_PEER);
+    expect_words("group '1' cannot be made: ");
+    expect_words("rank 2");
+    tt_post(t, 1);
+}
+
 /* Who has been told has chosen to. */
 static void those_that_are_left_make_a_group(tt_ctx *t)
 {
@@ -479,6 +506,8 @@ int main(void)
         TT_TEST(endless_waits_end_with_the_peer, .ranks = 4, .hosts = 2, .dies = VICTIM),
         TT_TEST(who_makes_a_group_hears_of_the_world, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(who_makes_a_group_hears_of_the_world, .ranks = 4, .hosts = 2, .dies = VICTIM),
+        TT_TEST(who_loses_the_store_hears_why, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
+        TT_TEST(who_loses_the_store_hears_why, .ranks = 4, .hosts = 2, .dies = VICTIM),
         TT_TEST(those_that_are_left_make_a_group, .ranks = 4, .transports = "shm,tcp", .dies = VICTIM),
         TT_TEST(a_late_rank_is_named, .ranks = 2, .transports = "shm,tcp"),
         TT_TEST(different_counts_are_a_mismatch, .ranks = 2, .transports = "shm,tcp"),
