@@ -181,7 +181,8 @@ static tutti_status hear_why(const tti_team *team, tutti_status st, int64_t dead
     if (st != TUTTI_E_NETWORK || team->within == NULL || team->messenger == NULL)
         return st;
     tti_words_add(&kept, "%s", tutti_last_error());
-    while ((why = look_within(team)) == TUTTI_OK && tti_port_now(port) < until_ns)
+    while ((why = look_within(team)) == TUTTI_OK && tti_port_now(port) < until_ns &&
+           !atomic_load_explicit(&team->aborted, memory_order_acquire))
         port->ops->sleep_until(port, tti_port_now(port) + REASON_LOOK_MS * TTI_MS);
     return why != TUTTI_OK ? why : tti_fail(st, "%s", kept.text);
 }
