@@ -16,6 +16,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 #include <tutti/store_collectives.h>
+#include "base/doubt.h"
 #include "base/thread.h"
 #include "store/store.h"
 
@@ -259,6 +260,40 @@ static void a_stopped_server_is_waited_for_until_the_time_out(void **state)
     end_server(&server);
 }
 
+static bool asked_often(void *context)
+{
+    int *asked = context;
+
+    return ++*asked > 5;
+}
+
+/* Who knows from elsewhere that it is stopped does not wait, in whatever call, however much time there is. */
+static void a_stopped_server_is_not_waited_for_in_vain(void **state)
+{
+    const server_process server = start_server();
+    tutti_store         *store = client_of(&server), *another = NULL;
+    int                  asked = 0;
+    const tti_doubt      doubt = { .is_vain = asked_often, .context = &asked };
+    tutti_bytes          value = { .data = NULL };
+    int64_t              sum = 0;
+
+    (void)state;
+    assert_int_equal(kill(server.pid, SIGSTOP), 0);
+    tti_doubt_waits(&doubt);
+    assert_int_equal(tti_store_get_until(store, "never", TTI_FOREVER, &value), TUTTI_E_NETWORK); /* or it hangs */
+    assert_non_null(strstr(tutti_last_error(), "not waited for any more"));
+    asked = 0;
+    assert_int_equal(tti_store_add_until(store, "n", 1, TTI_FOREVER, &sum), TUTTI_E_NETWORK); /* on a fresh connection */
+    asked = 0;
+    assert_int_equal(tti_tcp_store_reach(tti_port_system(), "127.0.0.1", (uint16_t)server.port, TUTTI_INFINITE, TTI_FOREVER,
+                                         &another), TUTTI_E_NETWORK);
+    tti_doubt_waits(NULL);
+    assert_int_equal(kill(server.pid, SIGCONT), 0);
+    assert_int_equal(tutti_store_add(store, "n", 1, &sum), TUTTI_OK);
+    tutti_store_close(store);
+    end_server(&server);
+}
+
 /* In a child, where cmocka must not be used: wait for a key and for a queue at once, until killed. */
 static void wait_in_child(const server_process *server, int ready)
 {
@@ -388,6 +423,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_wait_ends_when_the_server_is_killed),
         cmocka_unit_test(a_stopped_server_is_waited_for_until_the_time_out),
+        cmocka_unit_test(a_stopped_server_is_not_waited_for_in_vain),
         cmocka_unit_test(a_killed_client_harms_nobody),
         cmocka_unit_test(a_killed_master_frees_its_port),
         cmocka_unit_test(the_will_of_a_killed_client_is_said),

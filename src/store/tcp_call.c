@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/doubt.h"
 #include "store/store.h"
 #include "store/store_value.h"
 #include "wire/bytes.h"
@@ -105,15 +106,15 @@ static bool waits(const tti_tcp_call *call)
            op == TTI_STORE_QUEUE_POP;
 }
 
-/* Wait for the first byte of the reply, or the end of the stream. False: neither came in time, or the wait, if it heeds
- * that, is to end early. */
+/* Wait for the first byte of the reply, or the end of the stream. False: neither came in time, or will come, or the wait, if
+ * it heeds that, is to end early. */
 static bool reply_begins(tti_tcp_call *call, int64_t deadline_ns, bool heeds)
 {
     tti_port *port = call->pool->port;
     tti_poll  set = { .handle = call->handle, .want = TTI_READ };
 
-    while (port->ops->poll(port, &set, 1, tti_store_slice(port, deadline_ns)) == 0)
-        if (tti_port_now(port) >= deadline_ns || (heeds && tti_store_stops()))
+    while (tti_doubt_poll(port, &set, 1, tti_store_slice(port, deadline_ns)) == 0)
+        if (tti_port_now(port) >= deadline_ns || (heeds && tti_store_stops()) || tti_doubt_is_vain())
             return false;
     return true;
 }
@@ -206,6 +207,8 @@ static tutti_status exchange(tti_tcp_call *call)
     if (st != TUTTI_OK)
         return st;
     if (!reply_begins(call, call->deadline_ns, waits(call))) {
+        if (tti_doubt_is_vain())
+            return tti_doubt_fail(call->pool->who);
         if (waits(call))
             return cancel(call);
         return tti_fail(TUTTI_E_TIMEOUT, "%s did not answer '%s' within %" PRId64 " ms",

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/doubt.h"
 
 /* Between greetings that were lost: the first pause, and the longest. */
 #define FIRST_PAUSE_NS   (100 * TTI_MS)
@@ -82,7 +83,7 @@ tutti_status tti_tcp_pool_open(tti_tcp_pool *pool, int64_t deadline_ns, tti_hand
         if (st != TUTTI_OK)
             return st;
         st = greet(pool, handle, deadline_ns);
-        if (st != TUTTI_E_NETWORK || ++tries == GREETINGS_MAX || tti_port_now(pool->port) >= deadline_ns)
+        if (st != TUTTI_E_NETWORK || ++tries == GREETINGS_MAX || tti_port_now(pool->port) >= deadline_ns || tti_doubt_is_vain())
             break;
         rest(pool->port, tries * AGAIN_NS, deadline_ns); /* a crowd of strangers may have pushed it out */
     }
@@ -95,6 +96,8 @@ tutti_status tti_tcp_pool_take(tti_tcp_pool *pool, int64_t deadline_ns, tti_hand
 {
     tti_handle handle = TTI_NO_HANDLE;
 
+    if (tti_doubt_is_vain())
+        return tti_doubt_fail(pool->who);
     tti_lock(&pool->lock);
     if (pool->n_idle > 0)
         handle = pool->idle[--pool->n_idle];

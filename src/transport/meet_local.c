@@ -22,6 +22,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/doubt.h"
 #include "transport/trouble.h"
 
 enum { STRANGER_MS = 2000, LISTED_MAX = 16, SPARE_FILES = 256, WHO_MAX = TTI_CARD_HOST_MAX + 96 };
@@ -143,9 +144,10 @@ static tutti_status accept_member(tti_office *office, int *n_missing)
     tti_handle   stream;
     int          rank;
 
-    if (port->ops->poll(port, &poll, 1, look_ns < office->deadline_ns ? look_ns : office->deadline_ns) == 0)
-        return tti_port_now(port) >= office->deadline_ns ? fail_missing(office, *n_missing)
-                                                         : look_for_the_gone(office);
+    if (tti_doubt_poll(port, &poll, 1, look_ns < office->deadline_ns ? look_ns : office->deadline_ns) == 0)
+        return tti_doubt_is_vain()                         ? tti_doubt_fail("a rank of this host")
+               : tti_port_now(port) >= office->deadline_ns ? fail_missing(office, *n_missing)
+                                                           : look_for_the_gone(office);
     stream = port->ops->accept(port, mesh->local_listener, NULL);
     if (stream < 0)
         return stream == -EAGAIN ? TUTTI_OK

@@ -27,6 +27,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/doubt.h"
 #include "wire/addr.h"
 
 enum { SIGNS = 4, PORTION = TTI_FDS_MAX / SIGNS, WINDOW = 4 };
@@ -96,9 +97,14 @@ static tutti_status adopt(tti_mesh *mesh, int rank, const signs *theirs)
 static tutti_status wait_ready(tti_port *port, tti_handle handle, uint8_t want, int rank, int64_t deadline_ns)
 {
     tti_poll poll = { .handle = handle, .want = want };
+    char     who[48];
 
-    if (port->ops->poll(port, &poll, 1, deadline_ns) > 0)
+    if (tti_doubt_poll(port, &poll, 1, deadline_ns) > 0)
         return TUTTI_OK;
+    if (tti_doubt_is_vain()) {
+        snprintf(who, sizeof who, "rank %d at the local socket", rank);
+        return tti_doubt_fail(who);
+    }
     return tti_fail(TUTTI_E_TIMEOUT, "rank %d did not finish the exchange of shared memory in time", rank);
 }
 

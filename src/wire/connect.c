@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/doubt.h"
 #include "wire/interfaces.h"
 #include "wire/ports.h"
 
@@ -176,13 +177,13 @@ static bool run_race(race *r)
         if (r->n_running == 0)
             continue;
         wake_ns = r->n_started < r->n ? earlier(r->until_ns, r->next_ns) : r->until_ns;
-        port->ops->poll(port, r->polls, r->n_started, earlier(wake_ns, r->at->word_ns));
+        tti_doubt_poll(port, r->polls, r->n_started, earlier(wake_ns, r->at->word_ns));
         won = collect(r);
         if (!won)
             say_still_trying(r->at);
         if (!won && r->n_started == r->n && tti_port_now(port) >= r->until_ns)
             break;
-        if (!won && tti_port_now(port) >= r->at->deadline_ns)
+        if (!won && (tti_port_now(port) >= r->at->deadline_ns || tti_doubt_is_vain()))
             break;
     }
     for (i = 0; i < r->n_started; i++)
@@ -346,7 +347,9 @@ static tutti_status io_wait(tti_port *port, tti_handle handle, uint8_t want, con
 {
     tti_poll set = { .handle = handle, .want = want };
 
-    port->ops->poll(port, &set, 1, deadline_ns);
+    tti_doubt_poll(port, &set, 1, deadline_ns);
+    if (set.got == 0 && tti_doubt_is_vain())
+        return tti_doubt_fail(who);
     if (set.got == 0 && tti_port_now(port) >= deadline_ns)
         return tti_fail(TUTTI_E_TIMEOUT, "%s took too long: %zu of %zu bytes %s", who, done, bytes,
                         want == TTI_READ ? "received" : "sent");

@@ -12,6 +12,7 @@
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <tutti/private.h>
+#include "base/doubt.h"
 #include "wire/bytes.h"
 #include "wire/crypto.h"
 #include "wire/tls_stream.h"
@@ -352,7 +353,9 @@ static tutti_status wait_for(tti_port *port, tti_handle handle, uint8_t want,
 {
     tti_poll set = { .handle = handle, .want = want };
 
-    port->ops->poll(port, &set, 1, deadline_ns);
+    tti_doubt_poll(port, &set, 1, deadline_ns);
+    if (set.got == 0 && tti_doubt_is_vain())
+        return tti_doubt_fail(peer_name(hello));
     if (set.got == 0 && tti_port_now(port) >= deadline_ns)
         return tti_fail(TUTTI_E_TIMEOUT, "%s did not finish its hello in time", peer_name(hello));
     return TUTTI_OK;

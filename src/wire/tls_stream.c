@@ -23,6 +23,7 @@
 #include <string.h>
 #include <openssl/crypto.h>
 #include <tutti/private.h>
+#include "base/doubt.h"
 #include "base/port_filter.h"
 #include "base/thread.h"
 #include "wire/buffer.h"
@@ -340,6 +341,7 @@ tutti_status tti_tls_shake_on(tti_handle handle, bool *done_out)
 
 tutti_status tti_tls_run(tti_port *port, tti_handle handle, const tti_hello *hello, int64_t deadline_ns)
 {
+    const char  *who = hello->config.peer != NULL ? hello->config.peer : "the peer";
     tutti_status st = tti_tls_attach(port, handle, hello);
     bool         done = false;
 
@@ -349,10 +351,11 @@ tutti_status tti_tls_run(tti_port *port, tti_handle handle, const tti_hello *hel
         st = tti_tls_shake_on(handle, &done);
         if (st != TUTTI_OK || done)
             return st;
-        port->ops->poll(port, &set, 1, deadline_ns);
-        if (set.got == 0 && tti_port_now(port) >= deadline_ns)
-            st = tti_fail(TUTTI_E_TIMEOUT, "%s did not finish its TLS handshake in time",
-                          hello->config.peer != NULL ? hello->config.peer : "the peer");
+        tti_doubt_poll(port, &set, 1, deadline_ns);
+        if (set.got == 0 && tti_doubt_is_vain())
+            st = tti_doubt_fail(who);
+        else if (set.got == 0 && tti_port_now(port) >= deadline_ns)
+            st = tti_fail(TUTTI_E_TIMEOUT, "%s did not finish its TLS handshake in time", who);
     }
     return st;
 }
