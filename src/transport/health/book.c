@@ -203,7 +203,7 @@ static void put(tti_book *book, int rank, tti_said said, int64_t since_ns)
     count_news(book);
     if (life == before)
         return;
-    book->has_final = book->has_final || tti_life_is_final(life);
+    book->has_change = true;
     if (life == TTI_LIFE_DEAD)
         count_verdict(book);
     if (book->changed != NULL)

@@ -34,7 +34,7 @@ typedef struct tti_book {
     int64_t          now_ns;  /* of the last tick */
     int64_t          awake_ns; /* how long this rank has been awake: what silence is measured by */
     bool             is_complete; /* every member watches */
-    bool             has_final; /* somebody's end became known, and has not been told yet */
+    bool             has_change; /* of somebody's life, which has not been told yet */
     _Atomic uint32_t verdicts;
     void (*changed)(void *context, int rank, tti_life before);
     void *context;

@@ -62,8 +62,18 @@ uint32_t tti_health_verdicts(const tti_health *health);
 /** Whether rank is given up: dead, or silent for longer than TUTTI_SILENT_MS allows, if that is set. Who has left is not:
  * what it sent before may be on its way. */
 bool tti_health_is_lost(const tti_health *health, int rank);
+/** Whether nothing has come from rank for four heartbeats, and one second at least, or for TUTTI_SILENT_MS, if that is set: its
+ * process is stopped or gets no core, or it is out of reach. Not of one that is known to be dead or gone, or is held by a
+ * debugger. */
+bool tti_health_is_silent(const tti_health *health, int rank);
 
-/** The same, and of one that is believed to be well what the kernel says just now, if it is of this host: before three
+/** When rank's host has last spoken, by its own clock, as far as that has come here. */
+int64_t tti_health_stamp_ms(const tti_health *health, int rank);
+/** Whether rank's host has spoken again since stamp_ms, for a heartbeat at least, and says nothing of an end of rank: what rank did
+ * last before that stamp would be known by now. False without a health. */
+bool tti_health_has_outlived(const tti_health *health, int rank, int64_t stamp_ms);
+
+/** As tti_health_of(), and of one that is believed to be well what the kernel says just now, if it is of this host: before three
  * heartbeats nobody is silent. Costs some system calls. */
 tti_health_report tti_health_now(const tti_health *health, int rank);
 

@@ -13,8 +13,9 @@
  *
  *         Between hosts one rank of each speaks: the lowest whose beat moves. It has a stream to a living rank of the
  *         hosts 1, 2, 4, ... further on, so that each host has O(log hosts) of them, and any may fall silent without
- *         cutting the others off. A digest has all that is known. An end goes out at once, and each that hears of it for
- *         the first time passes it on at once: it is everywhere after as many hops as there are powers of two.
+ *         cutting the others off. A digest has all that is known. An end goes out at once, and so does a silence, and each
+ *         that hears of it for the first time passes it on at once: it is everywhere after as many hops as there are powers
+ *         of two.
  *         A speaker that dies or stops is followed by the next one within a heartbeat and a half, before anybody
  *         else takes its silence for its host's. Two that speak for one host do no harm.
  * True    This thread alone writes the book, the own page, and the talks; the lock guards what is handed to it. It
@@ -43,6 +44,7 @@ enum {
     GOODBYE_MS = 50,
     SHUT_MAX = 2 * DISTANCES_MAX, /* each is of a dial of this thread's, which takes them all when it wakes up */
     AGAIN_MS = 100,    /* from what a door said to the next knock */
+    BEATS_TO_GO_ON = 4, /* from its last sign of life to when those that go on without the silent do so */
     UNHEARD_MS = 250,  /* from the first to the second knock at a door that nobody has come out of yet */
 };
 
@@ -454,17 +456,17 @@ static void take_arrivals(tti_health *h)
 /* What a rank said before it was cut off counts: a goodbye above all. */
 static void send_all(tti_health *h)
 {
-    const bool has_final = h->book.has_final;
+    const bool has_change = h->book.has_change;
     int        i;
 
     if (h->n_talks == 0)
         return;
-    h->book.has_final = false; /* an end that is found on the way has not been told to all: it goes with the next wake-up */
+    h->book.has_change = false; /* one that is found on the way has not been told to all: it goes with the next wake-up */
     tti_book_speak(&h->book);
     for (i = h->n_talks - 1; i >= 0; i--) {
         tti_talk_end end, last;
 
-        h->talks[i].urgent = h->talks[i].urgent || has_final;
+        h->talks[i].urgent = h->talks[i].urgent || has_change;
         end = tti_talk_send(&h->talks[i], h->port, &h->book);
         if (end == TTI_TALK_GOES_ON)
             continue;
@@ -701,6 +703,30 @@ uint32_t tti_health_verdicts(const tti_health *h)
 bool tti_health_is_lost(const tti_health *h, int rank)
 {
     return h != NULL && tti_book_is_lost(&h->book, rank);
+}
+
+bool tti_health_is_silent(const tti_health *h, int rank)
+{
+    const tti_health_report report = tti_health_of(h, rank);
+    int64_t                 most_ns;
+
+    if (!is_out_of_reach(report.life) && report.life != TTI_LIFE_SILENT && report.life != TTI_LIFE_STOPPED)
+        return false; /* also where there is no health */
+    most_ns = h->book.silent_ns != 0                                 ? h->book.silent_ns
+              : BEATS_TO_GO_ON * h->book.heartbeat_ns > TTI_SECOND ? BEATS_TO_GO_ON * h->book.heartbeat_ns
+                                                                   : TTI_SECOND;
+    return tti_port_now(h->port) - report.since_ns >= most_ns;
+}
+
+int64_t tti_health_stamp_ms(const tti_health *h, int rank)
+{
+    return h != NULL ? tti_book_stamp_ms(&h->book, h->book.hosts[rank]) : 0;
+}
+
+bool tti_health_has_outlived(const tti_health *h, int rank, int64_t stamp_ms)
+{
+    return h != NULL && !tti_life_is_final(tti_health_of(h, rank).life) &&
+           tti_health_stamp_ms(h, rank) - stamp_ms >= h->book.heartbeat_ns / TTI_MS;
 }
 
 _Atomic uint64_t *tti_health_deed(tti_health *h)

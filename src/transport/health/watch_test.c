@@ -562,6 +562,22 @@ static void a_stopped_rank_is_reported_and_heard_again(sim *s)
     CHECK(s, all_are_well(s)); /* nor has it accused anybody */
 }
 
+/* Those of its host find it; the others hear of it then, however many hosts are between, and whenever the next digest would
+ * have been due. */
+static void a_silence_goes_out_at_once(sim *s)
+{
+    int i;
+
+    for (i = 0; i < 8; i++) {
+        sleep_ms(s, 6 * BEAT_MS + i * BEAT_MS / 8);
+        stop_rank(s, 1, true);
+        while (seen_by(s, 0, 1).life == TTI_LIFE_WELL)
+            sleep_ms(s, 10);
+        CHECK(s, until_all_see(s, 1, -1, TTI_LIFE_STOPPED, BEAT_MS / 4) >= 0);
+        stop_rank(s, 1, false);
+    }
+}
+
 static void a_stopped_speaker_is_not_taken_for_its_host(sim *s)
 {
     int i;
@@ -937,6 +953,8 @@ static void stopped_ranks_are_told_from_dead_ones(void **state)
     run(3, 3, a_stopped_rank_is_reported_and_heard_again);
     run(4, 2, a_stopped_rank_is_reported_and_heard_again);
     run(8, 2, a_stopped_rank_is_reported_and_heard_again);
+    run(4, 2, a_silence_goes_out_at_once);
+    run(8, 2, a_silence_goes_out_at_once);
     run(4, 2, a_stopped_speaker_is_not_taken_for_its_host);
     run(8, 2, a_stopped_speaker_is_not_taken_for_its_host);
 }
