@@ -82,13 +82,14 @@ enum {
  * group is finished because a rank has died.
  *
  * Without a list the members that can reach each other agree who goes on: all that are alive and call it, too. A
- * member that is known to be dead is not waited for; one of which nothing is known, because it is stopped, is cut off or
- * still computes, a third of the time-out (a minute at most), and then goes on without. No process is needed for the
- * agreement, not rank 0 and not who serves the store, and one more may die meanwhile: it may be a member of the result
+ * member that is known to be dead is not waited for; one that has fallen silent, because it is stopped or cut off, for four
+ * heartbeats (TUTTI_HEARTBEAT_MS, a second at least; or as TUTTI_SILENT_MS says), also where it leads the others; one that
+ * lives, and does not come because it still computes, a third of the time-out (a minute at most). Then they go on without.
+ * No process is needed for the agreement, not rank 0 and not who serves the store, and one more may die meanwhile: it may be a member of the result
  * still, whose first operation says so then. One that is in the call and slow is waited for as long as one that did not come,
  * while its process is seen to run. All survivors get the same members, or an error. At most one side of a partition goes on: more than half of the members that group has; of two halves that
  * with rank 0; fewer only with TUTTI_SHRINK_MINORITY. With a list the caller answers for that: it names who does
- * not go on, the same on all, and all others must come.
+ * not go on, the same on all, and all others must come; where one of them falls silent the call fails on all as soon.
  *
  * On success group is destroyed, with the groups that were made from it, and the result has connections of
  * its own, so that nothing an excluded rank still does can reach it. Members keep their order and are

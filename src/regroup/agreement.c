@@ -156,19 +156,19 @@ static int find_leader(const tti_agreement *a)
     int r;
 
     for (r = 0; r < a->rank; r++)
-        if (tti_agree_eligible(a, r) && !a->members[r].gone && !a->members[r].given_up)
+        if (tti_agree_eligible(a, r) && !tti_agree_is_away(&a->members[r]))
             return r;
     return a->rank;
 }
 
-/* Nothing is heard of who should lead. Behind one that was given up the next has less time: a side of a partition finds
- * several that say nothing. */
+/* Nothing is heard of who should lead. Behind one that was given up the next has less time, unless its process is known to run:
+ * a side of a partition finds several that say nothing. */
 static void watch_leader(tti_agreement *a, int leader)
 {
     const bool    is_slow = a->members[leader].present && is_alive(a, leader);
     const int64_t patience_ns = a->members[leader].present && !is_slow ? tti_agree_silence_ns(a) : a->config.patience_ns;
     const int64_t grace_ns = patience_ns < TTI_AGREE_GRACE_NS ? patience_ns : TTI_AGREE_GRACE_NS;
-    const bool    is_next = a->heard_of >= 0 && a->members[a->heard_of].given_up;
+    const bool    is_next = a->heard_of >= 0 && a->members[a->heard_of].given_up && !is_alive(a, leader);
 
     if (a->task == TTI_AGREE_BUILD)
         a->heard_ns = a->now_ns; /* who builds listens to nobody */
@@ -377,6 +377,18 @@ void tti_agreement_gone(tti_agreement *a, int rank)
 void tti_agreement_alive(tti_agreement *a, int rank)
 {
     a->members[rank].alive_ns = a->now_ns;
+    a->members[rank].silent = false;
+}
+
+void tti_agreement_silent(tti_agreement *a, int rank)
+{
+    tti_agree_member *member = &a->members[rank];
+
+    if (member->silent || member->gone)
+        return;
+    member->silent = true;
+    tti_agree_lose(a, rank);
+    go_on(a);
 }
 
 /* This one was stopped, or held up: in that time nobody could be heard. */

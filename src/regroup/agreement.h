@@ -56,6 +56,9 @@ void tti_agreement_absent(tti_agreement *a, int rank);
 void tti_agreement_gone(tti_agreement *a, int rank);
 /** Rank's process runs, as others know: it may be slow, but is not silent. To be said again and again. */
 void tti_agreement_alive(tti_agreement *a, int rank);
+/** Nothing has come from rank for too long, as those who watch it know: until it is said to be alive again it is not waited for.
+ * Those that have no list go on without it; with one nobody can. */
+void tti_agreement_silent(tti_agreement *a, int rank);
 void tti_agreement_heard(tti_agreement *a, int from, const void *message, size_t bytes);
 void tti_agreement_tick(tti_agreement *a, int64_t now_ns);
 /** The build that was asked for is over. Failed ones are tried again with those that are left then. */

@@ -52,6 +52,7 @@ typedef struct tti_agree_member {
     bool         present;  /* a connection to it is there */
     bool         gone;     /* for ever */
     bool         given_up; /* unless it turns up */
+    bool         silent;   /* as others know, until they say otherwise */
     bool         wanted;   /* it has said something, or is to be told */
     bool         asked;    /* leader: by PREPARE or PROPOSE of this ballot */
     bool         answered; /* leader: with PROMISE or ACCEPT */
@@ -140,6 +141,11 @@ bool tti_agree_decode(const tti_agreement *a, const uint8_t *in, size_t bytes, t
 void tti_agree_send(tti_agreement *a, int to, const tti_agree_message *m);
 void tti_agree_fail(tti_agreement *a, tutti_status status, const char *words);
 bool tti_agree_eligible(const tti_agreement *a, int rank);
+/** Whether nothing is expected of a member, now or ever. */
+static inline bool tti_agree_is_away(const tti_agree_member *member)
+{
+    return member->gone || member->given_up || member->silent;
+}
 /** The phase waits from now on, for so long; then for those that were asked, are here, and whose processes run. */
 void tti_agree_begin(tti_agreement *a, int64_t ns);
 bool tti_agree_is_over(const tti_agreement *a);
@@ -159,7 +165,7 @@ void tti_agree_hear_knowing(tti_agreement *a, int from, const tti_agree_message 
 /** Nobody is left before this member: take the lead, or go on leading. */
 void tti_agree_lead(tti_agreement *a);
 void tti_agree_answer(tti_agreement *a, int from, const tti_agree_message *m);
-/** A member's call is over, or it is dead: what it was asked it will not answer. */
+/** A member's call is over, or it is dead or silent: what it was asked it will not answer. */
 void tti_agree_lose(tti_agreement *a, int rank);
 /** Why the build of this ballot failed. What is noted first counts: it makes the others fail. */
 void tti_agree_note(tti_agreement *a, tutti_status status, const char *words);

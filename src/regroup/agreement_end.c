@@ -12,8 +12,8 @@
  *         leader is merely about to say ALL_KNOW. Whatever else somebody asks who does not know, COMMIT is the answer.
  * True    What is said here was decided: it is passed on, and nothing follows from it.
  * Fails   It takes SPREAD_NS at most, as long again where the leader is lost, and three times as long where it says
- *         nothing: one that is stopped then finds out later, from what it was sent. It is an error for whoever was told by
- *         nobody only if all that knew have died. */
+ *         nothing. Who is known to be silent is not waited for: one that is stopped then finds out later, from what it was
+ *         sent. It is an error for whoever was told by nobody only if all that knew have died. */
 #include "regroup/agreement_core.h"
 
 #include <stdio.h>
@@ -77,7 +77,7 @@ static bool all_know(const tti_agreement *a)
     int r;
 
     for (r = 0; r < a->n; r++)
-        if (r != a->rank && a->chosen[r] && !a->members[r].knows && !a->members[r].gone)
+        if (r != a->rank && a->chosen[r] && !a->members[r].knows && !a->members[r].gone && !a->members[r].silent)
             return false;
     return true;
 }
@@ -96,7 +96,7 @@ static bool has_lost_teller(const tti_agreement *a)
 {
     const tti_agree_member *teller = &a->members[a->told_by];
 
-    return teller->gone || a->now_ns >= a->spread_until_ns;
+    return teller->gone || teller->silent || a->now_ns >= a->spread_until_ns;
 }
 
 void tti_agree_spread(tti_agreement *a)

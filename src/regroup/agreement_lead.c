@@ -68,7 +68,8 @@ static int list_missing(const tti_agreement *a, char out[LIST_MAX])
     for (r = 0; r < a->n; r++) {
         const tti_agree_member *member = &a->members[r];
 
-        if (r == a->rank || !tti_agree_eligible(a, r) || (member->present && (!member->asked || member->answered)))
+        if (r == a->rank || !tti_agree_eligible(a, r) ||
+            (member->present && !member->silent && (!member->asked || member->answered)))
             continue;
         if (n++ < NAMED_MAX)
             used += (size_t)snprintf(out + used, LIST_MAX - used, "%s%d", n > 1 ? ", " : "", r);
@@ -152,7 +153,7 @@ static void ask(tti_agreement *a)
         tti_agree_member *member = &a->members[r];
 
         member->answered = member->differs = false;
-        member->asked = r != a->rank && member->present && !member->given_up && tti_agree_eligible(a, r);
+        member->asked = r != a->rank && member->present && !tti_agree_is_away(member) && tti_agree_eligible(a, r);
         if (member->asked)
             tti_agree_send(a, r, &m);
     }
@@ -164,7 +165,7 @@ static bool all_answered(const tti_agreement *a)
     int r;
 
     for (r = 0; r < a->n; r++)
-        if (a->members[r].asked && !a->members[r].answered && !a->members[r].gone)
+        if (a->members[r].asked && !a->members[r].answered && !a->members[r].gone && !a->members[r].silent)
             return false;
     return true;
 }
@@ -344,7 +345,7 @@ static bool all_known(tti_agreement *a)
     for (r = 0; r < a->n; r++) {
         tti_agree_member *member = &a->members[r];
 
-        if (r == a->rank || !tti_agree_eligible(a, r) || member->present || member->gone || member->given_up)
+        if (r == a->rank || !tti_agree_eligible(a, r) || member->present || tti_agree_is_away(member))
             continue;
         member->given_up = out_of_patience;
         all = all && out_of_patience;

@@ -48,6 +48,7 @@ typedef struct world {
     unsigned places;
     unsigned longest_ms; /* of a build */
     bool     is_patient; /* builds wait for who is stopped */
+    bool     silent[N_MAX]; /* as all know that watch */
     bool     is_there[N_MAX][N_MAX]; /* a connection from .. to */
     bool     told_gone[N_MAX][N_MAX];
     letter  *first[N_MAX][N_MAX];
@@ -224,6 +225,16 @@ static bool can_be_built(world *w, const member *m)
     return true;
 }
 
+static bool awaits_silent(const world *w, const member *m)
+{
+    int r;
+
+    for (r = 0; r < w->n; r++)
+        if (tti_agreement_chosen(m->a)[r] && w->silent[r])
+            return true;
+    return false;
+}
+
 static bool awaits_stopped(const world *w, const member *m)
 {
     int r;
@@ -236,7 +247,8 @@ static bool awaits_stopped(const world *w, const member *m)
 
 static void step_build(world *w, member *m)
 {
-    bool good;
+    const bool vain = awaits_silent(w, m) || (tti_agreement_leads(m->a) && tti_agreement_in_vain(m->a));
+    bool       good;
 
     if (m->builds_until == 0) {
         m->builds_until = w->now + (int64_t)(1 + draw(w, w->longest_ms)) * TTI_MS;
@@ -245,12 +257,12 @@ static void step_build(world *w, member *m)
         return;
     }
     assert_string_equal(m->builds_at, tti_agreement_place(m->a)); /* it is read while it builds */
-    if (w->is_patient && awaits_stopped(w, m))
+    if (w->is_patient && !vain && awaits_stopped(w, m))
         return;
-    if (w->now >= m->builds_until || (tti_agreement_leads(m->a) && tti_agreement_in_vain(m->a))) {
+    if (w->now >= m->builds_until || vain) {
         if (!m->watches)
             tti_agreement_tick(m->a, w->now); /* as survivors.c does */
-        good = can_be_built(w, m) && !(tti_agreement_leads(m->a) && tti_agreement_in_vain(m->a)) && draw(w, 200) != 0;
+        good = can_be_built(w, m) && !vain && draw(w, 200) != 0;
         m->builds_until = 0;
         tti_agreement_built(m->a, good ? TUTTI_OK : TUTTI_E_NETWORK, "it broke");
     }
@@ -478,6 +490,91 @@ static void who_is_slow_is_not_left_out(void **state)
         if (check_one_list(&w) != n - 1)
             fail_msg("seed %llu: %d of %d went on, rank %d was slow", (unsigned long long)seed, check_one_list(&w), n - 1,
                      slow);
+        end(&w);
+    }
+}
+
+/* Who watches tells all that listen. */
+static void tell_how_all_are(world *w)
+{
+    int r, of;
+
+    for (r = 0; r < w->n; r++)
+        for (of = 0; of < w->n; of++) {
+            if (!is_in(&w->m[r]) || is_deaf(&w->m[r]) || r == of || w->m[of].dead)
+                continue;
+            if (w->silent[of])
+                tti_agreement_silent(w->m[r].a, of);
+            else if (!w->m[of].stopped)
+                tti_agreement_alive(w->m[r].a, of);
+        }
+}
+
+enum { WATCHED_MS = 4000, ROUND_MS = 1000 };
+
+/* One falls silent some steps after the beginning, while builds wait for it: how long the last of the others is in the call
+ * from then on. */
+static int64_t run_with_a_silent_one(world *w, int silent, int after)
+{
+    int64_t since;
+
+    w->is_patient = true;
+    w->longest_ms = 40;
+    for (; after > 0; after--)
+        step(w);
+    w->m[silent].stopped = true;
+    since = w->now;
+    while (any_in(w) && w->now - since < LIMIT_S * TTI_SECOND) {
+        w->silent[silent] = w->now - since >= WATCHED_MS * TTI_MS;
+        tell_how_all_are(w);
+        step(w);
+    }
+    assert_false(any_in(w));
+    return (w->now - since) / TTI_MS;
+}
+
+/* Also where it leads, and also in a build, which listens to nobody: its silence is known from elsewhere, and the others need
+ * no more than a round beyond that. */
+static void a_silent_one_is_left_behind_as_soon_as_that_is_known(void **state)
+{
+    uint64_t seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        const int n = 4 + (int)(seed % 4);
+        world     w;
+        int64_t   ms;
+        int       silent;
+
+        begin_with(&w, n, seed, NULL, false, 20);
+        silent = seed % 2 == 0 ? 0 : (int)draw(&w, (unsigned)n);
+        ms = run_with_a_silent_one(&w, silent, (int)draw(&w, 12));
+        if (check_one_list(&w) < n - 1 || ms > WATCHED_MS + ROUND_MS)
+            fail_msg("seed %llu: %d of %d went on without rank %d, which fell silent, after %lld ms", (unsigned long long)seed,
+                     check_one_list(&w), n, silent, (long long)ms);
+        end(&w);
+    }
+}
+
+/* With a list nobody can go on without it: that is told to all as soon as it is known, or all have what was decided. */
+static void a_silent_one_beside_a_list_ends_the_call_soon(void **state)
+{
+    const bool excluded[5] = { false, false, false, true, false };
+    uint64_t   seed;
+
+    (void)state;
+    for (seed = 1; seed <= SEEDS; seed++) {
+        world   w;
+        int64_t ms;
+        int     silent, n_done;
+
+        begin_with(&w, 5, seed, excluded, false, 20);
+        silent = seed % 2 == 0 ? 0 : 4;
+        ms = run_with_a_silent_one(&w, silent, (int)draw(&w, 12));
+        n_done = check_one_list(&w);
+        if ((n_done != 0 && n_done < 3) || ms > WATCHED_MS + ROUND_MS)
+            fail_msg("seed %llu: %d of 4 went on after rank %d fell silent, after %lld ms", (unsigned long long)seed, n_done,
+                     silent, (long long)ms);
         end(&w);
     }
 }
@@ -852,6 +949,8 @@ int main(void)
         cmocka_unit_test(all_leave_when_all_know),
         cmocka_unit_test(only_the_leader_tells),
         cmocka_unit_test(who_is_slow_is_not_left_out),
+        cmocka_unit_test(a_silent_one_is_left_behind_as_soon_as_that_is_known),
+        cmocka_unit_test(a_silent_one_beside_a_list_ends_the_call_soon),
         cmocka_unit_test(a_long_build_is_no_silence),
         cmocka_unit_test(a_leader_that_comes_back_waits_for_the_build),
         cmocka_unit_test(one_list_whatever_happens),

@@ -12,6 +12,10 @@
  *                     of the chosen dies, it stops the store's server: every wait in it ends at once, on all of them, and
  *                     the agreement goes on with those that are left. A server of another program it cannot stop: it
  *                     leaves word there, which all of them look for while they wait.
+ *             silent  Nothing ends the waits of a build for one that is stopped, who may be the one that serves. So all
+ *                     that build ask the watch threads of the old group while they wait (base/doubt.h), and fail when one
+ *                     of the chosen has been silent for four heartbeats; the agreement hears of it, too, and goes on without
+ *                     it. Whoever shrinks waits for a silent one that long, and no longer, wherever it fell silent.
  * True    Agreement and assembly belong to one thread at a time: the caller's, or, while the leader builds, its watcher's,
  *         between whose start and join the caller does not touch them, but for reading the place and the chosen of what it
  *         builds: nothing is written there until it says that it has built. What the watcher does to the store is meant
@@ -24,6 +28,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include "backend/native/native.h"
+#include "base/doubt.h"
 #include "base/fnv.h"
 #include "base/log.h"
 #include "regroup/agreement.h"
@@ -57,6 +62,7 @@ typedef struct council {
     tutti_store               *store;     /* where this attempt meets */
     tutti_group               *group;     /* what was built last */
     bool                       led;       /* this member led that, and served */
+    bool                       in_vain;   /* what is being built: one of those that it needs is silent */
     tti_thread                 watcher;
     _Atomic bool               watching;
 } council;
@@ -101,7 +107,7 @@ static void hear(void *ctx, int rank, const void *message, size_t bytes)
     tti_agreement_heard(((council *)ctx)->agreement, rank, message, bytes);
 }
 
-/* What the watch threads know: who merely has no core for a while is no less waited for. */
+/* What the watch threads know: who merely has no core for a while is no less waited for, and who is silent no longer. */
 static void look_at_health(council *c)
 {
     const tti_health *health = tti_mesh_health(c->mesh);
@@ -110,6 +116,8 @@ static void look_at_health(council *c)
     for (r = 0; r < c->old->size; r++)
         if (tti_health_of(health, c->ranks[r]).life == TTI_LIFE_WELL)
             tti_agreement_alive(c->agreement, r);
+        else if (r != c->old->rank && tti_health_is_silent(health, c->ranks[r]))
+            tti_agreement_silent(c->agreement, r);
 }
 
 static void turn(council *c)
@@ -222,6 +230,20 @@ static void discard(council *c)
     c->store = NULL;
 }
 
+/* Whether one that this build needs is silent: then it ends here, whoever serves the store, and also in waits that are not for
+ * the store. */
+static bool is_in_vain(void *ctx)
+{
+    council          *c = ctx;
+    const bool       *chosen = tti_agreement_chosen(c->agreement);
+    const tti_health *health = tti_mesh_health(c->mesh);
+    int               r;
+
+    for (r = 0; r < c->old->size && !c->in_vain; r++)
+        c->in_vain = r != c->old->rank && chosen[r] && tti_health_is_silent(health, c->ranks[r]);
+    return c->in_vain;
+}
+
 static tutti_status build(council *c)
 {
     const bool        *chosen = tti_agreement_chosen(c->agreement);
@@ -289,6 +311,18 @@ static void watch(void *arg)
     }
 }
 
+static tutti_status build_in_doubt(council *c)
+{
+    const tti_doubt doubt = { .is_vain = is_in_vain, .context = c };
+    tutti_status    st;
+
+    c->in_vain = false;
+    tti_doubt_waits(&doubt);
+    st = build(c);
+    tti_doubt_waits(NULL);
+    return st;
+}
+
 static tutti_status build_watched(council *c)
 {
     tutti_status st;
@@ -296,7 +330,7 @@ static tutti_status build_watched(council *c)
     atomic_store_explicit(&c->watching, true, memory_order_release);
     st = tti_thread_start(&c->watcher, "tutti-regroup", watch, c);
     if (st == TUTTI_OK)
-        st = build(c);
+        st = build_in_doubt(c);
     atomic_store_explicit(&c->watching, false, memory_order_release);
     tti_assembly_wake(c->assembly);
     tti_thread_join(&c->watcher);
@@ -310,7 +344,7 @@ static void build_and_tell(council *c)
 
     discard(c);
     c->led = tti_agreement_leads(c->agreement);
-    st = c->led ? build_watched(c) : build(c);
+    st = c->led ? build_watched(c) : build_in_doubt(c);
     if (st != TUTTI_OK) {
         snprintf(words, sizeof words, "%s", tutti_last_error());
         tti_log(TTI_LOG_INFO, "going on from group '%s': %s", c->old->name, words);

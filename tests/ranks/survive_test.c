@@ -22,6 +22,7 @@
 
 /* GO_ON_MS is what is promised of an idle machine, on which it takes some tens of ms; SLACK_MS is for one that runs other
  * tests beside. */
+enum { BUILD_LIMIT_MS = 10000 /* four heartbeats, and some for a busy machine */ };
 enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, SHUT = 4, SHUT_MS = 1500, PORT = 5, ZOMBIE_MS = 2000, PIDS = 8 };
 
 static bool said(const char *word)
@@ -50,11 +51,16 @@ static void expect_sum(tutti_group *group, int32_t mine, int32_t sum)
 }
 
 /* All have come, and nobody is inside the barrier any more. */
-static void all_have_begun(tt_ctx *t)
+static void all_have_begun_in(tt_ctx *t, tutti_group *world)
 {
-    must(tutti_barrier(t->group));
+    must(tutti_barrier(world));
     tt_post(t, BEGUN);
     tt_await(t, BEGUN, (uint32_t)t->size);
+}
+
+static void all_have_begun(tt_ctx *t)
+{
+    all_have_begun_in(t, t->group);
 }
 
 /* Go on with whoever is left, as often as somebody dies meanwhile. */
@@ -286,12 +292,52 @@ static int count_bells(pid_t pid)
     return n;
 }
 
+/* Whether a process sleeps, in all of its threads, the calling one above all. */
+static bool all_sleep(pid_t pid)
+{
+    char           dir_path[64], path[320], line[256];
+    struct dirent *entry;
+    bool           sleep = true;
+    DIR           *dir;
+    FILE          *file;
+
+    snprintf(dir_path, sizeof dir_path, "/proc/%d/task", (int)pid);
+    dir = opendir(dir_path);
+    while (dir != NULL && sleep && (entry = readdir(dir)) != NULL) {
+        const char *state;
+
+        snprintf(path, sizeof path, "%.32s/%.255s/stat", dir_path, entry->d_name);
+        file = fopen(path, "r");
+        state = file != NULL && fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
+        sleep = state == NULL || state[2] == 'S';
+        if (file != NULL)
+            fclose(file);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return sleep;
+}
+
+/* No number is left to a process for one more descriptor. It may have held one for a moment just then, which is free as soon
+ * as it goes: so again, until it sleeps and has none. */
+static bool take_descriptors(pid_t pid, rlim_t most)
+{
+    struct rlimit none = { .rlim_cur = lowest_free(pid), .rlim_max = most };
+
+    do {
+        none.rlim_cur = lowest_free(pid);
+        if (prlimit(pid, RLIMIT_NOFILE, &none, NULL) != 0)
+            return false;
+    } while (!all_sleep(pid) || lowest_free(pid) < none.rlim_cur);
+    return true;
+}
+
 /* A child takes its parent's descriptors away, once that is inside of the call, for a while. */
 static void shut_soon(tt_ctx *t)
 {
     const pid_t   parent = getpid();
     const int     before = count_bells(parent);
-    struct rlimit limit, none;
+    struct rlimit limit;
 
     if (fork() != 0)
         return;
@@ -299,8 +345,7 @@ static void shut_soon(tt_ctx *t)
         _exit(1);
     while (count_bells(parent) <= before)
         usleep(1000);
-    none = (struct rlimit){ .rlim_cur = lowest_free(parent), .rlim_max = limit.rlim_max };
-    if (prlimit(parent, RLIMIT_NOFILE, &none, NULL) != 0)
+    if (!take_descriptors(parent, limit.rlim_max))
         _exit(1);
     tt_post(t, SHUT);
     usleep(SHUT_MS * 1000);
@@ -462,7 +507,7 @@ static void go_on_in_a_foreign_store(tt_ctx *t, bool dies, int32_t sum, int size
     must(tutti_barrier(world));
     if (server != NULL) /* of the three that go on it is number 1 */
         tt_torch_server_kill_over(server, "/card/1", dies ? (pid_t)atomic_load(&t->marks[PIDS + 2]) : 0);
-    must(tutti_barrier(world));
+    all_have_begun_in(t, world);
     began_ms = now_ms();
     if (t->rank == 1)
         kill(getpid(), SIGKILL);
@@ -546,6 +591,75 @@ static void a_silent_one_is_named_by_all(tt_ctx *t)
         fail_msg("%s", tutti_last_error());
     tt_post(t, AGREED);
     tt_await(t, AGREED, 2);
+}
+
+/* Whether a process has a thread of that name. */
+static bool has_thread(pid_t pid, const char *name)
+{
+    char           dir_path[64], path[320], comm[32];
+    struct dirent *entry;
+    bool           found = false;
+    DIR           *dir;
+    FILE          *file;
+
+    snprintf(dir_path, sizeof dir_path, "/proc/%d/task", (int)pid);
+    dir = opendir(dir_path);
+    while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
+        snprintf(path, sizeof path, "%.32s/%.255s/comm", dir_path, entry->d_name);
+        file = fopen(path, "r");
+        found = file != NULL && fgets(comm, sizeof comm, file) != NULL && strncmp(comm, name, strlen(name)) == 0;
+        if (file != NULL)
+            fclose(file);
+    }
+    if (dir != NULL)
+        closedir(dir);
+    return found;
+}
+
+/* A child stops its parent as soon as that leads a build, which is when it has the second thread, until the others have gone
+ * on without it. */
+static pid_t stop_in_build(tt_ctx *t)
+{
+    const pid_t self = getpid();
+    const pid_t helper = fork();
+
+    if (helper == 0) {
+        while (!has_thread(self, "tutti-regroup"))
+            continue;
+        kill(self, SIGSTOP);
+        tt_await(t, AGREED, (uint32_t)t->size - 2);
+        kill(self, SIGCONT);
+        _exit(0);
+    }
+    return helper;
+}
+
+/* Rank 0 leads, and serves the store in which the others wait: nothing that they wait for ends by itself before their time is
+ * up. */
+static void a_leader_stops_in_its_build(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    const pid_t         helper = t->rank == 0 ? stop_in_build(t) : 0;
+    const int           dead = t->size - 1;
+    tutti_group        *left = NULL;
+    int64_t             began_ms;
+
+    all_have_begun(t);
+    if (t->rank == dead)
+        kill(getpid(), SIGKILL);
+    opts.timeout_ms = 3 * BUILD_LIMIT_MS;
+    began_ms = now_ms();
+    if (t->rank == 0) {
+        assert_int_not_equal(tutti_shrink_group(NULL, 0, t->group, TUTTI_SHRINK_ABORT, &opts, &left), TUTTI_OK);
+        waitpid(helper, NULL, 0);
+        return;
+    }
+    must(tutti_shrink_group(NULL, 0, t->group, TUTTI_SHRINK_ABORT, &opts, &left));
+    assert_in_range(now_ms() - began_ms, 0, BUILD_LIMIT_MS);
+    t->group = left;
+    tt_post(t, AGREED);
+    assert_int_equal(tutti_get_world_size(left), t->size - 2);
+    expect_sum(left, 1, t->size - 2);
 }
 
 /* ---- a partition ---- */
@@ -734,6 +848,7 @@ int main(void)
         TT_TEST(without_descriptors_it_waits, .ranks = 3, .transports = "shm,tcp", .dies = 2),
         TT_TEST(one_does_not_come, .ranks = 4, .transports = "shm,tcp", .waits = true),
         TT_TEST(a_silent_one_is_named_by_all, .ranks = 4, .waits = true),
+        TT_TEST(a_leader_stops_in_its_build, .ranks = 5, .transports = "shm,tcp", .dies = 4, .limit_ms = 60000, .waits = true),
         TT_TEST(one_side_of_a_partition_goes_on, .ranks = 5, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(a_zombie_changes_nothing, .ranks = 4, .transports = "shm,tcp",
                 .limit_ms = 60000, .waits = true),
