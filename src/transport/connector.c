@@ -90,7 +90,7 @@ void tti_want_sender(tti_messenger *m, const tti_request *receive)
         tti_want_lane(m, &m->lanes[from != NULL ? from->ranks[i] : i], TTI_HEAD_START_NS);
 }
 
-static bool may_send(const tti_messenger *m, const tti_request *receive, int rank)
+bool tti_may_send(const tti_messenger *m, const tti_request *receive, int rank)
 {
     const tti_known_group *from = senders(m, receive);
     int                    i;
@@ -108,7 +108,7 @@ static bool is_needed(const tti_messenger *m, const tti_lane *lane)
 
     if (lane->queue.first != NULL)
         return true;
-    while (request != NULL && !may_send(m, request, lane->peer))
+    while (request != NULL && !tti_may_send(m, request, lane->peer))
         request = request->next;
     return request != NULL;
 }

@@ -21,6 +21,8 @@ void tti_connector_close(tti_connector *connector);
 void tti_want_lane(tti_messenger *m, tti_lane *lane, int64_t in_ns);
 /** The same for whomever a receive waits for. */
 void tti_want_sender(tti_messenger *m, const tti_request *receive);
+/** Whether rank may send what a receive waits for. */
+bool tti_may_send(const tti_messenger *m, const tti_request *receive, int rank);
 /** Requests were ended: attempts that nothing needs any more may go. */
 void tti_want_less(tti_messenger *m);
 

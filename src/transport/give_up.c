@@ -71,6 +71,7 @@ void tti_lose_lane(tti_messenger *m, tti_lane *lane, const tti_cause *why)
 
     lane->gone = *why;
     lane->way = TTI_WAY_LOST;
+    lane->lost_stamp_ms = tti_health_stamp_ms(tti_mesh_health(m->mesh), lane->peer);
     if (lane->link != NULL)
         lane->link->ops->close(lane->link);
     lane->link = NULL;

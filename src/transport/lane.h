@@ -98,6 +98,7 @@ typedef struct tti_lane {
     char         notice[TTI_NOTICE_MAX];
     bool         told; /* a notice has been queued for the peer */
     tti_cause    gone; /* why way is LOST */
+    int64_t      lost_stamp_ms; /* when the peer's host had last spoken then: mourn.c */
 } tti_lane;
 
 /** Whether the way is a socket: a look at it is a system call, and poll tells when one is worth while. There is a

@@ -141,6 +141,8 @@ void tti_messenger_turn_new(tti_messenger *m, tti_lane *lane, const tti_request 
 void tti_messenger_look(tti_messenger *m, int64_t now_ns);
 /** Finish the groups of those that were given up, if nothing moves any more. */
 void tti_messenger_mourn(tti_messenger *m, int64_t now_ns);
+/** And receives from anybody, where the way of one who may send was lost, and that one lives. */
+void tti_messenger_miss(tti_messenger *m);
 /** Sleep until something may have moved, at most to the deadline. Lets go of the lock meanwhile. */
 void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns);
 

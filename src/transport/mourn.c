@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * mourn.c - groups of which a member was given up, while everybody here waits for somebody else.
+ * mourn.c - groups of which a member was given up, or cut off, while everybody here waits for somebody else.
  *
  * Why     Who waits for a dead rank learns it from the link to it. Who waits for one that waits for it, or for nobody in
  *         particular, learns it from the watch thread, which hears of every death in the world.
@@ -14,8 +14,12 @@
  *         host, or two round trips between hosts, before there is a verdict, and a look comes every 50 ms: a quarter of it
  *         is left for those. What still moves after PATIENCE_MS belongs to a call that can end well without the dead, and
  *         does not: it is the price of the second, and paid by a group that is finished anyway.
- *         Groups that are entered with a member that is lost already are finished at the next look. */
-#include "transport/messenger_core.h"
+ *         Groups that are entered with a member that is lost already are finished at the next look.
+ * Cut     One whose connection was lost may live, and have sent what was lost with the connection: nobody will send it again.
+ *         Who waits for that one alone was told when the way was lost; who waits for anybody is told here. Members that are
+ *         done close their ways, too, and others may still send then: so it is told only when the host of that one has
+ *         spoken for a heartbeat beyond the loss, and does not know that it has left, or died. */
+#include "transport/connector.h"
 
 #include <tutti/private.h>
 
@@ -48,6 +52,33 @@ static void finish_groups(tti_messenger *m)
                       tti_health_describe(tti_mesh_health(m->mesh), lost, how));
         tti_finish_group(m, known->group, &why);
     }
+}
+
+/* Receives from anybody for which peer may have sent what was lost. */
+static void end_waits_for(tti_messenger *m, const tti_lane *lane)
+{
+    tti_request *request, *next;
+
+    for (request = m->mailbox.posted.first; request != NULL; request = next) {
+        next = request->next;
+        if (request->parcel.peer >= 0 || !tti_may_send(m, request, lane->peer))
+            continue;
+        tti_request_remove(&m->mailbox.posted, request);
+        tti_request_end(request, &lane->gone);
+    }
+    tti_tell_waiters(m);
+}
+
+void tti_messenger_miss(tti_messenger *m)
+{
+    int i;
+
+    if (m->mailbox.posted.first == NULL)
+        return;
+    for (i = 0; i < m->n_ranks; i++)
+        if (i != tti_mesh_rank(m->mesh) && m->lanes[i].way == TTI_WAY_LOST && /* there is none to oneself */
+            tti_health_has_outlived(tti_mesh_health(m->mesh), i, m->lanes[i].lost_stamp_ms))
+            end_waits_for(m, &m->lanes[i]);
 }
 
 void tti_messenger_mourn(tti_messenger *m, int64_t now_ns)

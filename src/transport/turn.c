@@ -150,6 +150,7 @@ void tti_messenger_look(tti_messenger *m, int64_t now_ns)
         return;
     m->looked_ns = now_ns;
     tti_messenger_mourn(m, now_ns);
+    tti_messenger_miss(m);
     if (now_ns - m->cut_ns >= CUT_MS * TTI_MS) {
         m->cut_ns = now_ns;
         lose_cut(m);

@@ -5,12 +5,14 @@
  *         dead, stopped or elsewhere before there was a connection ends the wait of those who want one.
  * Method  real processes and threads over TCP, and two hosts with shared memory inside; connections are
  *         counted inside the library, at moments at which every message is known to have arrived. */
+#include <arpa/inet.h>
 #include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
 #include "backend/native/native.h"
@@ -26,7 +28,7 @@
 
 /* Counters of the harness that ranks share. */
 enum { BEGUN, ENDED, COUNTED, TOTAL, LATE };
-enum { RANKS_MAX = 8, VICTIM = 2, LONG_MS = 100 };
+enum { RANKS_MAX = 8, VICTIM = 2, LONG_MS = 100, SEEN_TO_LEAVE_MS = 3000 };
 
 static int64_t now_ms(void)
 {
@@ -277,6 +279,71 @@ static void anybody_is_nobody(tt_ctx *t)
     expect_words("rank 1");
 }
 
+/* What a box on the way does to the connections of this process, but those to the store: connecting to nowhere drops one with
+ * a RST. */
+static void reset_streams(const tt_ctx *t)
+{
+    const struct sockaddr nowhere = { .sa_family = AF_UNSPEC };
+    int                   fd;
+
+    for (fd = 3; fd < 1024; fd++) {
+        struct sockaddr_in to;
+        socklen_t          size = sizeof to;
+
+        if (getpeername(fd, (struct sockaddr *)&to, &size) == 0 && to.sin_family == AF_INET && ntohs(to.sin_port) != t->port)
+            (void)connect(fd, &nowhere, sizeof nowhere);
+    }
+}
+
+/* Rank 1 lives, and what it had sent may be lost with its connection: nobody would send it again. Rank 2 could still send. */
+static void who_was_cut_off_ends_a_wait_for_anybody(tt_ctx *t)
+{
+    float x = 0.0f;
+
+    if (t->rank == 0)
+        OK(tutti_recv(TUTTI_SPAN(&x, 1), 1, 0, t->group, NULL));
+    if (t->rank == 1)
+        OK(tutti_send(TUTTI_SPAN(&x, 1), 0, 0, t->group));
+    all_here(t, BEGUN);
+    if (t->rank == 1)
+        reset_streams(t);
+    if (t->rank == 0) { /* its time is up long after */
+        const int64_t start = now_ms();
+
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 0, t->group, NULL), TUTTI_E_PEER);
+        assert_true(now_ms() - start < 6000);
+        expect_words("rank 1");
+    }
+    all_here(t, ENDED);
+}
+
+/* The same when it has left: rank 2 is waited for, and sends. */
+static void who_has_left_ends_no_wait_for_anybody(tt_ctx *t)
+{
+    float x = 0.0f;
+    int   from = -1;
+
+    if (t->rank == 0)
+        OK(tutti_recv(TUTTI_SPAN(&x, 1), 1, 0, t->group, NULL));
+    if (t->rank == 1)
+        OK(tutti_send(TUTTI_SPAN(&x, 1), 0, 0, t->group));
+    all_here(t, BEGUN);
+    if (t->rank == 1) {
+        OK(tutti_destroy_process_group(t->group));
+        t->group = NULL;
+        tt_post(t, ENDED);
+    }
+    if (t->rank == 0) {
+        OK(tutti_recv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 0, t->group, &from));
+        assert_int_equal(from, 2);
+    }
+    if (t->rank == 2) {
+        tt_await(t, ENDED, 1);
+        usleep(SEEN_TO_LEAVE_MS * 1000); /* for longer than it takes to find that a connection is lost */
+        OK(tutti_send(TUTTI_SPAN(&x, 1), 0, 0, t->group));
+    }
+}
+
 /* Rank 0 waits for rank 1, which lives and does not listen; rank 3 finds that the victim is dead, and leaves.
  * Ranks 0 and 3 have never met. */
 static void who_waits_for_another_is_told(tt_ctx *t)
@@ -417,6 +484,8 @@ int main(void)
         TT_TEST(who_died_before_is_named, .ranks = 4, .transports = "tcp", .dies = VICTIM),
         TT_TEST(who_died_before_is_named, .ranks = 4, .hosts = 2, .dies = VICTIM),
         TT_TEST(anybody_is_nobody, .ranks = 2, .transports = "tcp", .dies = 1),
+        TT_TEST(who_was_cut_off_ends_a_wait_for_anybody, .ranks = 3, .transports = "tcp", .waits = true),
+        TT_TEST(who_has_left_ends_no_wait_for_anybody, .ranks = 3, .transports = "tcp", .waits = true),
         TT_TEST(who_waits_for_another_is_told, .ranks = 4, .transports = "tcp", .dies = VICTIM),
         TT_TEST(a_stopped_rank_is_waited_for_in_vain, .ranks = 2, .transports = "tcp"),
         TT_TEST(a_stopped_rank_is_not_taken_for_a_late_one, .ranks = 2, .transports = "tcp"),
