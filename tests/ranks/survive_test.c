@@ -23,7 +23,7 @@
 /* GO_ON_MS is what is promised of an idle machine, on which it takes some tens of ms; SLACK_MS is for one that runs other
  * tests beside. */
 enum { SILENCE_LIMIT_MS = 10000 /* four heartbeats, and some for a busy machine */ };
-enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, SHUT = 4, SHUT_MS = 1500, PORT = 5, ZOMBIE_MS = 2000, PIDS = 8 };
+enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, SHUT = 4, SETTLE_MS = 200, SHUT_MS = 1500, PORT = 5, ZOMBIE_MS = 2000, PIDS = 8 };
 
 static bool said(const char *word)
 {
@@ -292,44 +292,22 @@ static int count_bells(pid_t pid)
     return n;
 }
 
-/* Whether a process sleeps, in all of its threads, the calling one above all. */
-static bool all_sleep(pid_t pid)
-{
-    char           dir_path[64], path[320], line[256];
-    struct dirent *entry;
-    bool           sleep = true;
-    DIR           *dir;
-    FILE          *file;
-
-    snprintf(dir_path, sizeof dir_path, "/proc/%d/task", (int)pid);
-    dir = opendir(dir_path);
-    while (dir != NULL && sleep && (entry = readdir(dir)) != NULL) {
-        const char *state;
-
-        snprintf(path, sizeof path, "%.32s/%.255s/stat", dir_path, entry->d_name);
-        file = fopen(path, "r");
-        state = file != NULL && fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
-        sleep = state == NULL || state[2] == 'S';
-        if (file != NULL)
-            fclose(file);
-    }
-    if (dir != NULL)
-        closedir(dir);
-    return sleep;
-}
-
-/* No number is left to a process for one more descriptor. It may have held one for a moment just then, which is free as soon
- * as it goes: so again, until it sleeps and has none. */
+/* No number is left to a process for one more descriptor: false, if the system refuses that. */
 static bool take_descriptors(pid_t pid, rlim_t most)
 {
-    struct rlimit none = { .rlim_cur = lowest_free(pid), .rlim_max = most };
+    const struct rlimit none = { .rlim_cur = lowest_free(pid), .rlim_max = most };
 
-    do {
-        none.rlim_cur = lowest_free(pid);
-        if (prlimit(pid, RLIMIT_NOFILE, &none, NULL) != 0)
-            return false;
-    } while (!all_sleep(pid) || lowest_free(pid) < none.rlim_cur);
-    return true;
+    return prlimit(pid, RLIMIT_NOFILE, &none, NULL) == 0;
+}
+
+/* For so long. What it had then, as streams to the one that has died, may go meanwhile, and leave a number. */
+static bool keep_descriptors(pid_t pid, rlim_t most, int ms)
+{
+    const int64_t until_ms = now_ms() + ms;
+
+    while (now_ms() < until_ms && take_descriptors(pid, most))
+        usleep(1000);
+    return now_ms() >= until_ms;
 }
 
 /* A child takes its parent's descriptors away, once that is inside of the call, for a while. */
@@ -345,10 +323,11 @@ static void shut_soon(tt_ctx *t)
         _exit(1);
     while (count_bells(parent) <= before)
         usleep(1000);
-    if (!take_descriptors(parent, limit.rlim_max))
+    if (!keep_descriptors(parent, limit.rlim_max, SETTLE_MS))
         _exit(1);
     tt_post(t, SHUT);
-    usleep(SHUT_MS * 1000);
+    if (!keep_descriptors(parent, limit.rlim_max, SHUT_MS))
+        _exit(1);
     _exit(prlimit(parent, RLIMIT_NOFILE, &limit, NULL));
 }
 
@@ -593,40 +572,22 @@ static void a_silent_one_is_named_by_all(tt_ctx *t)
     tt_await(t, AGREED, 2);
 }
 
-/* Whether a process has a thread of that name. */
-static bool has_thread(pid_t pid, const char *name)
+/* Of the four that are left: whoever has met them in a build stops there, before the others are through. */
+static void stop_when_met(tutti_log_level level, const char *line, void *ctx)
 {
-    char           dir_path[64], path[320], comm[32];
-    struct dirent *entry;
-    bool           found = false;
-    DIR           *dir;
-    FILE          *file;
-
-    snprintf(dir_path, sizeof dir_path, "/proc/%d/task", (int)pid);
-    dir = opendir(dir_path);
-    while (dir != NULL && !found && (entry = readdir(dir)) != NULL) {
-        snprintf(path, sizeof path, "%.32s/%.255s/comm", dir_path, entry->d_name);
-        file = fopen(path, "r");
-        found = file != NULL && fgets(comm, sizeof comm, file) != NULL && strncmp(comm, name, strlen(name)) == 0;
-        if (file != NULL)
-            fclose(file);
-    }
-    if (dir != NULL)
-        closedir(dir);
-    return found;
+    (void)level;
+    (void)ctx;
+    if (strstr(line, "world of 4 on ") != NULL)
+        kill(getpid(), SIGSTOP);
 }
 
-/* A child stops its parent as soon as that leads a build, which is when it has the second thread, until the others have gone
- * on without it. */
-static pid_t stop_in_build(tt_ctx *t)
+/* A child lets its parent go on when the others have gone on without it. */
+static pid_t wake_later(tt_ctx *t)
 {
     const pid_t self = getpid();
     const pid_t helper = fork();
 
     if (helper == 0) {
-        while (!has_thread(self, "tutti-regroup"))
-            continue;
-        kill(self, SIGSTOP);
         tt_await(t, AGREED, (uint32_t)t->size - 2);
         kill(self, SIGCONT);
         _exit(0);
@@ -639,7 +600,7 @@ static pid_t stop_in_build(tt_ctx *t)
 static void a_leader_stops_in_its_build(tt_ctx *t)
 {
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    const pid_t         helper = t->rank == 0 ? stop_in_build(t) : 0;
+    const pid_t         helper = t->rank == 0 ? wake_later(t) : 0;
     const int           dead = t->size - 1;
     tutti_group        *left = NULL;
     int64_t             began_ms;
@@ -650,7 +611,10 @@ static void a_leader_stops_in_its_build(tt_ctx *t)
     opts.timeout_ms = 3 * SILENCE_LIMIT_MS;
     began_ms = now_ms();
     if (t->rank == 0) {
+        assert_int_equal(setenv("TUTTI_LOG", "debug", 1), 0);
+        must(tutti_log_set_sink("stop", stop_when_met, NULL));
         assert_int_not_equal(tutti_shrink_group(NULL, 0, t->group, TUTTI_SHRINK_ABORT, &opts, &left), TUTTI_OK);
+        must(tutti_log_set_sink("stop", NULL, NULL));
         waitpid(helper, NULL, 0);
         return;
     }
@@ -848,7 +812,7 @@ int main(void)
         TT_TEST(they_die_by_turns, .ranks = 5, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(a_subgroup_loses_one, .ranks = 6, .transports = "shm,tcp", .dies = 1),
         TT_TEST(a_subgroup_has_a_store_until_the_world_has, .ranks = 4, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0),
-        TT_TEST(without_descriptors_it_waits, .ranks = 3, .transports = "shm,tcp", .dies = 2),
+        TT_TEST(without_descriptors_it_waits, .ranks = 3, .transports = "shm,tcp", .dies = 2, .limit_ms = 60000),
         TT_TEST(one_does_not_come, .ranks = 4, .transports = "shm,tcp", .waits = true),
         TT_TEST(a_silent_one_is_named_by_all, .ranks = 4, .waits = true),
         TT_TEST(a_leader_stops_in_its_build, .ranks = 5, .transports = "shm,tcp", .dies = 4, .limit_ms = 60000, .waits = true),
