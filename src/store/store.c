@@ -91,6 +91,11 @@ tutti_status tutti_store_adopt(tutti_store *store)
     return tti_store_init(store, tti_port_system(), 0, NULL);
 }
 
+tutti_status tutti_store_fail(tutti_status status, const char *words)
+{
+    return tti_fail(status == TUTTI_OK ? TUTTI_E_STORE : status, "%s", words != NULL ? words : "a store failed without a word");
+}
+
 tutti_status tti_store_check_own(const tutti_store *store)
 {
     const struct tutti_store_front *front = store->front;
@@ -135,6 +140,16 @@ int64_t tti_store_slice(tti_port *port, int64_t deadline_ns)
     const int64_t slice_ns = heeded != NULL || news.count != NULL ? tti_port_now(port) + look_ns : deadline_ns;
 
     return slice_ns < deadline_ns ? slice_ns : deadline_ns;
+}
+
+int64_t tutti_store_slice(int64_t deadline_ns)
+{
+    return tti_store_slice(tti_port_system(), deadline_ns);
+}
+
+bool tutti_store_stops(void)
+{
+    return tti_store_stops();
 }
 
 tti_port *tti_store_port(const tutti_store *store)

@@ -244,6 +244,61 @@ static void a_dead_server_ends_calls(void **state)
     says("127.0.0.1");
 }
 
+/* ---- a program's own store ---- */
+
+static tutti_status own_set(tutti_store *own, const char *key, const void *val, size_t len, int64_t deadline_ns)
+{
+    (void)own, (void)key, (void)val, (void)len, (void)deadline_ns;
+    return tutti_store_fail(TUTTI_E_NETWORK, "the way to 100% of them is gone");
+}
+
+static tutti_status own_get(tutti_store *own, const char *key, int64_t deadline_ns, tutti_bytes *val_out)
+{
+    (void)own, (void)key, (void)deadline_ns, (void)val_out;
+    return tutti_store_fail(TUTTI_OK, NULL);
+}
+
+static tutti_status own_add(tutti_store *own, const char *key, int64_t delta, int64_t deadline_ns, int64_t *sum_out)
+{
+    (void)own, (void)key, (void)deadline_ns;
+    *sum_out = delta;
+    return TUTTI_OK;
+}
+
+static void own_close(tutti_store *own)
+{
+    free(own);
+}
+
+static void a_programs_own_store_is_foreign_and_has_words(void **state)
+{
+    static const tutti_store_ops ops = { .api = TUTTI_STORE_API, .size = sizeof ops, .scheme = "own", .set = own_set,
+                                         .get = own_get, .add = own_add, .close = own_close };
+    const _Atomic bool           stop = true;
+    tutti_store                 *hash = NULL;
+    tutti_bytes                  value = { .data = NULL };
+
+    (void)state;
+    store = calloc(1, sizeof *store);
+    assert_non_null(store);
+    store->ops = &ops;
+    assert_int_equal(tutti_store_adopt(store), TUTTI_OK);
+    assert_true(tti_store_is_foreign(store));
+    assert_int_equal(tutti_store_set(store, "k", "v", 1), TUTTI_E_NETWORK);
+    assert_string_equal(tutti_last_error(), "the way to 100% of them is gone");
+    assert_int_equal(tutti_store_get(store, "k", 1, &value), TUTTI_E_STORE); /* a failure is never TUTTI_OK */
+    says("without a word");
+    assert_false(tutti_store_stops());
+    assert_int_equal(tutti_store_slice(INT64_MAX), INT64_MAX);
+    tti_store_heed(&stop);
+    assert_true(tutti_store_stops());
+    assert_true(tutti_store_slice(INT64_MAX) < tti_port_now(tti_port_system()) + 1000 * TTI_MS);
+    tti_store_heed(NULL);
+    assert_int_equal(tutti_hash_store_open(&hash), TUTTI_OK);
+    assert_false(tti_store_is_foreign(hash));
+    tutti_store_close(hash);
+}
+
 int main(void)
 {
 #define TEST(test) cmocka_unit_test_teardown(test, clean_up)
@@ -260,6 +315,7 @@ int main(void)
         TEST(old_servers_are_asked_once),
         TEST(a_dead_server_is_not_cloned_from),
         TEST(a_dead_server_ends_calls),
+        TEST(a_programs_own_store_is_foreign_and_has_words),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

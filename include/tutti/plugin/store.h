@@ -102,6 +102,29 @@ struct tutti_store {
  * @source  ours */
 TUTTI_API tutti_status tutti_store_adopt(tutti_store *store);
 
+/** Word the failure of an entry: whoever calls the store reads words in tutti_last_error().
+ *
+ * @param status  what the entry will return
+ * @param words   what failed, on which key, and why; lower case, no full stop; copied as it is. NULL counts as none
+ *
+ * @errors  returns status, so that an entry can end by it; TUTTI_OK is TUTTI_E_STORE: a failure is none
+ * @threads any
+ * @source  ours */
+TUTTI_API tutti_status tutti_store_fail(tutti_status status, const char *words);
+
+/** Until when an entry that waits may sleep before it looks at tutti_store_stops() again: the deadline, or sooner where the
+ * library may want the thread back.
+ * @units   CLOCK_MONOTONIC in ns; INT64_MAX is never
+ * @threads any; it answers for the calling one
+ * @source  ours */
+TUTTI_API int64_t tutti_store_slice(int64_t deadline_ns);
+
+/** Whether the wait that the calling thread is in is to end now, as if its time were up: a group is being left, or a rank that
+ * it waits for is gone. An entry that does not look holds up that thread until the deadline.
+ * @threads any; it answers for the calling one
+ * @source  ours */
+TUTTI_API bool tutti_store_stops(void);
+
 #ifdef __cplusplus
 }
 #endif
