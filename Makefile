@@ -162,6 +162,21 @@ torch-venv:
 	@test ! -x $(TORCH_VENV)/bin/torchrun || { echo "$(TORCH_VENV) is there"; exit 0; }; \
 	python3 -m venv $(TORCH_VENV) && $(TORCH_VENV)/bin/pip install --quiet torch numpy
 
+TORCH_PYTHON = $(or $(TUTTI_TORCH_PYTHON),$(TORCH_VENV)/bin/python)
+TORCH_SITE   = $(CURDIR)/build/torch/site
+
+.PHONY: torch-plugin test-torch
+torch-plugin: deps
+	$(MAKE) install PREFIX=$(CURDIR)/build/torch/prefix DESTDIR=
+	PKG_CONFIG_PATH=$(CURDIR)/build/torch/prefix/lib/pkgconfig $(TORCH_PYTHON) -m pip install --quiet --no-build-isolation \
+	    --no-deps --no-cache-dir --upgrade --target $(TORCH_SITE) ./python
+
+## test-torch  the plug-in for PyTorch, built and tested in build/torch; skips where there is no PyTorch (TUTTI_TORCH_PYTHON=)
+test-torch:
+	@if ! $(TORCH_PYTHON) -c 'import torch.distributed' 2>/dev/null; then \
+	    echo "SKIP: $(TORCH_PYTHON) has no PyTorch"; echo "  next: make torch-venv, or TUTTI_TORCH_PYTHON=/path/to/python"; exit 0; fi; \
+	$(MAKE) torch-plugin && cd python/tests && PYTHONPATH=$(TORCH_SITE) $(TORCH_PYTHON) -B -m unittest discover $(TORCH_TESTS)
+
 PEERS = openmpi-bin libopenmpi-dev mpich libmpich-dev gnuplot-nox iperf3 iproute2
 ROWS ?= bench/results/core-$(shell date -u +%Y%m%d-%H%M).tsv
 FULL ?= bench/results/full.tsv

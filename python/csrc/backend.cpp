@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * backend.cpp - a group's life: joining, leaving, time-outs, handing a call over. collectives.cpp has the calls. */
+#include "call.h"
+
+#include "errors.h"
+#include "store.h"
+#include "types.h"
+#include "work.h"
+
+#include <algorithm>
+#include <tutti/debug.h>
+#include <tutti/memory.h>
+
+namespace tutti_torch {
+
+/* ---- joining and leaving ---- */
+
+TuttiBackend::TuttiBackend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+                           c10::intrusive_ptr<Options> options)
+    : Backend(rank, size), options_(std::move(options)), group_(TUTTI_NO_GROUP),
+      timeout_ms_(timeout_of(options_->timeout, 0))
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_status       st;
+
+    opts.store = wrap_store(store);
+    opts.rank = rank;
+    opts.world_size = size;
+    opts.timeout_ms = timeout_ms_;
+    st = tutti_create_process_group(&opts, &group_);
+    tutti_store_close(opts.store);
+    if (st != TUTTI_OK)
+        group_ = TUTTI_NO_GROUP;
+    check(st, "tutti cannot make the group");
+}
+
+TuttiBackend::~TuttiBackend()
+{
+    leave();
+}
+
+/* Calls under way end first, with TUTTI_E_ABORTED. */
+void TuttiBackend::leave()
+{
+    std::unique_lock<std::shared_mutex> alone(calls_, std::try_to_lock);
+
+    if (!alone.owns_lock()) {
+        tutti_abort_process_group(group_);
+        alone.lock();
+    }
+    if (group_ != TUTTI_NO_GROUP)
+        tutti_destroy_process_group(group_);
+    group_ = TUTTI_NO_GROUP;
+}
+
+void TuttiBackend::shutdown()
+{
+    leave();
+}
+
+void TuttiBackend::abort()
+{
+    std::shared_lock<std::shared_mutex> inside(calls_);
+
+    if (group_ != TUTTI_NO_GROUP)
+        check(tutti_abort_process_group(group_), "abort");
+}
+
+c10::intrusive_ptr<c10d::Backend> TuttiBackend::make_another(const c10::intrusive_ptr<c10d::Store> &store, int rank,
+                                                             int size, c10::intrusive_ptr<Options> options)
+{
+    return c10::make_intrusive<TuttiBackend>(store, rank, size, std::move(options));
+}
+
+#if TUTTI_TORCH_AT_LEAST(2, 15)
+c10::intrusive_ptr<c10d::Backend> TuttiBackend::merge(const c10::intrusive_ptr<c10d::Store> &store,
+                                                      const c10::intrusive_ptr<c10d::Backend::Options> &opts,
+                                                      const int &rank, const int &size)
+{
+    auto options = c10::make_intrusive<Options>(opts ? opts->timeout : options_->timeout);
+
+    if (opts) {
+        options->group_name = opts->group_name;
+        options->group_desc = opts->group_desc;
+        options->global_ranks_in_group = opts->global_ranks_in_group;
+    }
+    auto made = make_another(store, rank, size, options);
+
+    made->setGroupUid(options->group_name);
+    return made;
+}
+
+/* Ranks that the list leaves out get none. */
+c10::intrusive_ptr<c10d::Backend> TuttiBackend::split(const c10::intrusive_ptr<c10d::Store> &store,
+                                                      const std::vector<int> &ranks,
+                                                      const c10::intrusive_ptr<c10d::Backend::Options> &opts)
+{
+    const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
+
+    if (mine == ranks.end())
+        return nullptr;
+    return merge(store, opts, static_cast<int>(mine - ranks.begin()), static_cast<int>(ranks.size()));
+}
+#endif
+
+/* ---- time-outs, numbers, memory ---- */
+
+void TuttiBackend::setTimeout(std::chrono::milliseconds timeout)
+{
+    std::shared_lock<std::shared_mutex> inside(calls_);
+    std::lock_guard<std::mutex>         hold(issue_);
+    const int64_t                       ms = timeout_of(timeout, 0);
+
+    check(tutti_set_timeout(group_, ms), "setTimeout");
+    timeout_ms_ = ms;
+    options_->timeout = timeout;
+}
+
+uint64_t TuttiBackend::getSequenceNumberForGroup()
+{
+    return seq_.load();
+}
+
+bool TuttiBackend::supportsTensorAlloc(c10::DeviceIndex)
+{
+    return true;
+}
+
+/* Registered memory: members on one host read and write it directly. */
+at::Tensor TuttiBackend::allocateTensor(long size, at::TensorOptions options)
+{
+    const at::TensorOptions on_host = options.device(at::kCPU);
+    const size_t            bytes = static_cast<size_t>(size) * on_host.dtype().itemsize();
+    void                   *data = nullptr;
+
+    TORCH_CHECK(size >= 0, "allocateTensor: ", size, " elements");
+    if (bytes == 0)
+        return at::empty({ 0 }, on_host);
+    check(tutti_alloc(bytes, &data), "allocateTensor");
+    return at::from_blob(
+        data, { size }, [](void *mine) { tutti_free(mine); }, on_host);
+}
+
+/* ---- handing a call over ---- */
+
+/* The operation's spans stand by the time of begin(); what it fails with at once is thrown here, the rest is the work's. */
+WorkPtr TuttiBackend::start(const Call &call, std::shared_ptr<Operation> operation, const Tensors &inputs,
+                            const Begin &begin)
+{
+    std::shared_lock<std::shared_mutex> inside(calls_);
+    std::unique_lock<std::mutex>        hold(issue_);
+    const int64_t                       own_ms = timeout_of(call.timeout, timeout_ms_);
+    Label                               label = { call.type, call.title, 0, options_->timeout, rank_ };
+
+    if (own_ms != timeout_ms_)
+        check(tutti_set_timeout(group_, own_ms), call.title);
+    tutti_status st = begin(group_, &operation->work);
+    if (own_ms != timeout_ms_)
+        tutti_set_timeout(group_, timeout_ms_);
+    check(st, call.title);
+    if (call.timeout.count() >= 0)
+        label.timeout = call.timeout;
+    label.seq = call.is_message ? seq_.load() : ++seq_;
+    hold.unlock();
+    return c10::make_intrusive<TuttiWork>(label, std::move(operation), inputs);
+}
+
+void TuttiBackend::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ranks)
+{
+    std::shared_lock<std::shared_mutex> inside(calls_);
+
+    check(tutti_monitored_barrier(group_, timeout_of(opts.timeout, 0), wait_all_ranks), "monitored_barrier");
+}
+
+} // namespace tutti_torch

@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * module.cpp - what Python sees of the shim: how a backend is made.
+ *
+ * Leaving a group waits for functions that the library is just calling, which may wait for Python's lock: it is
+ * released around that, also where the last reference is dropped by the collector. When the interpreter ends, threads that
+ * want its lock are ended where they are, so all groups are left before that (leave_all, from atexit).
+ * alive has the backends there are; alive_lock guards it, and is never waited for with Python's lock held. */
+#include "backend.h"
+
+#include <torch/csrc/utils/pybind.h>
+
+#include <mutex>
+#include <optional>
+#include <pybind11/chrono.h>
+#include <pybind11/stl.h>
+#include <set>
+
+namespace tutti_torch {
+namespace {
+
+std::mutex                alive_lock;
+std::set<TuttiBackend *> alive;
+
+class PyBackend : public TuttiBackend {
+public:
+    template <typename... Args> explicit PyBackend(Args &&...args) : TuttiBackend(std::forward<Args>(args)...)
+    {
+        std::lock_guard<std::mutex> hold(alive_lock);
+
+        alive.insert(this);
+    }
+    ~PyBackend() override
+    {
+        std::optional<pybind11::gil_scoped_release> released;
+
+        if (Py_IsInitialized() && PyGILState_Check())
+            released.emplace();
+        {
+            std::lock_guard<std::mutex> hold(alive_lock);
+
+            alive.erase(this);
+        }
+        shutdown();
+    }
+
+protected:
+    c10::intrusive_ptr<c10d::Backend> make_another(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+                                                   c10::intrusive_ptr<Options> options) override
+    {
+        return c10::make_intrusive<PyBackend>(store, rank, size, std::move(options));
+    }
+};
+
+void leave_all()
+{
+    std::lock_guard<std::mutex> hold(alive_lock);
+
+    for (TuttiBackend *backend : alive)
+        backend->shutdown();
+}
+
+c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
+                                               std::chrono::milliseconds timeout, const std::string &name,
+                                               const std::vector<uint64_t> &global_ranks)
+{
+    auto options = c10::make_intrusive<TuttiBackend::Options>(timeout);
+
+    options->group_name = name;
+    options->global_ranks_in_group = global_ranks;
+    return c10::make_intrusive<PyBackend>(store, rank, size, options);
+}
+
+} // namespace
+} // namespace tutti_torch
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
+{
+    m.doc() = "tutti as a backend of torch.distributed; use it by `import tutti_torch`";
+    m.def("make_backend", &tutti_torch::make_backend, pybind11::arg("store"), pybind11::arg("rank"), pybind11::arg("size"),
+          pybind11::arg("timeout"), pybind11::arg("name") = "", pybind11::arg("global_ranks") = std::vector<uint64_t>(),
+          pybind11::call_guard<pybind11::gil_scoped_release>());
+    m.def("leave_all", &tutti_torch::leave_all, pybind11::call_guard<pybind11::gil_scoped_release>());
+}

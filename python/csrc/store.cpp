@@ -1,0 +1,280 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * store.cpp - the table of tutti/plugin/store.h, filled by calls of a c10d::Store.
+ *
+ * Why     The ranks of a group meet at the store that init_process_group() has made, whatever kind that is.
+ * How     A store of PyTorch's has one connection and holds a lock on it as long as it waits, so that a call which
+ *         waits holds up every other one, also PyTorch's own. Therefore each call here borrows a clone, which has
+ *         a connection of its own, and gives it back: there are as many as there were calls at the same time.
+ * True    Nothing is thrown through the library, which is C: entries are wrapped in guarded().
+ *         free_clones is the only thing that changes; lock guards it.
+ * Waits   Nobody can end a wait in a c10d::Store before its time is up, so where the library may want that, a wait is a look
+ *         every few milliseconds: came_in_time().
+ * Limits  A store without clone() is used as it is, one call at a time: its own lock sees to that. */
+#include "store.h"
+
+#include "errors.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <memory>
+#include <mutex>
+#include <thread>
+#include <tutti/plugin/store.h>
+
+namespace tutti_torch {
+namespace {
+
+using Clock = std::chrono::steady_clock; /* CLOCK_MONOTONIC, as deadlines of the table are */
+using Handle = c10::intrusive_ptr<c10d::Store>;
+using Bytes = std::vector<uint8_t>;
+
+struct TorchStore {
+    tutti_store         base; /* first: the two pointers convert both ways */
+    Handle              root;
+    std::mutex          lock;
+    std::vector<Handle> free_clones;
+};
+
+TorchStore *self(tutti_store *store)
+{
+    return reinterpret_cast<TorchStore *>(store);
+}
+
+/* A clone, for the time of one call. */
+class Lease {
+public:
+    explicit Lease(tutti_store *store) : from(self(store))
+    {
+        std::unique_lock<std::mutex> hold(from->lock);
+
+        if (!from->free_clones.empty()) {
+            clone = std::move(from->free_clones.back());
+            from->free_clones.pop_back();
+            return;
+        }
+        hold.unlock();
+        try {
+            clone = from->root->clone();
+        } catch (const std::exception &) {
+            clone = from->root;
+        }
+    }
+    ~Lease()
+    {
+        std::lock_guard<std::mutex> hold(from->lock);
+
+        if (clone != from->root)
+            from->free_clones.push_back(std::move(clone));
+    }
+    Lease(const Lease &) = delete;
+    Lease &operator=(const Lease &) = delete;
+    c10d::Store *operator->() const { return clone.get(); }
+    c10d::Store *get() const { return clone.get(); }
+
+private:
+    TorchStore *from;
+    Handle      clone;
+};
+
+int64_t now_ns()
+{
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now().time_since_epoch()).count();
+}
+
+/* What is left until a deadline, at least 1 ms: 0 would be for ever. A day stands for "never", since that is more than
+ * any connection of such a store lives without a word. */
+std::chrono::milliseconds left(int64_t deadline_ns)
+{
+    const int64_t day_ms = 24LL * 3600 * 1000;
+    const int64_t ms = deadline_ns == INT64_MAX ? day_ms : (deadline_ns - now_ns() + 999999) / 1000000;
+
+    return std::chrono::milliseconds(ms < 1 ? 1 : ms > day_ms ? day_ms : ms);
+}
+
+/* Run an entry and word its failure. A c10d::Store has no kind of exception of its own for "not in time", so the clock
+ * tells. */
+template <typename F> tutti_status guarded(const char *what, const char *key, int64_t deadline_ns, F body)
+{
+    try {
+        return body();
+    } catch (const std::bad_alloc &) {
+        return tutti_store_fail(TUTTI_E_NOMEM, "no memory for a call on PyTorch's store");
+    } catch (const std::exception &e) {
+        const c10::Error *error = dynamic_cast<const c10::Error *>(&e);
+        const std::string cause = error != nullptr ? error->what_without_backtrace() : e.what();
+        const bool        is_late = now_ns() >= deadline_ns;
+        const std::string words = std::string("PyTorch's store could not ") + what + " key '" + key + "'" +
+                                  (is_late ? " in time" : "") + ": " + cause;
+
+        return tutti_store_fail(is_late ? TUTTI_E_TIMEOUT : TUTTI_E_STORE, words.c_str());
+    }
+}
+
+/* Wait for keys; false: time is up, or the library wants the thread back. Where it may want that, the keys are looked for
+ * again and again: a wait of a TCPStore's that ends without them writes a warning, each time. */
+bool came_in_time(c10d::Store *store, const std::vector<std::string> &keys, int64_t deadline_ns)
+{
+    const std::chrono::milliseconds most(10);
+    std::chrono::milliseconds       pause(1);
+
+    while (!store->check(keys)) {
+        if (now_ns() >= deadline_ns || tutti_store_stops())
+            return false;
+        if (tutti_store_slice(deadline_ns) == deadline_ns) {
+            store->wait(keys, left(deadline_ns));
+            return true;
+        }
+        std::this_thread::sleep_for(std::min(pause, left(deadline_ns)));
+        pause = std::min(2 * pause, most);
+    }
+    return true;
+}
+
+tutti_status not_in_time(const char *key)
+{
+    return tutti_store_fail(TUTTI_E_TIMEOUT, (std::string("key '") + key + "' did not come into PyTorch's store in time").c_str());
+}
+
+tutti_status copy_out(const Bytes &value, tutti_bytes *out)
+{
+    char *copy = static_cast<char *>(malloc(value.size() + 1));
+
+    if (copy == nullptr)
+        throw std::bad_alloc();
+    if (!value.empty())
+        memcpy(copy, value.data(), value.size());
+    copy[value.size()] = '\0';
+    *out = tutti_bytes{ copy, value.size() };
+    return TUTTI_OK;
+}
+
+Bytes bytes_of(const void *val, size_t len)
+{
+    const uint8_t *from = static_cast<const uint8_t *>(val);
+
+    return len == 0 ? Bytes() : Bytes(from, from + len);
+}
+
+tutti_status torch_set(tutti_store *store, const char *key, const void *val, size_t len, int64_t deadline_ns)
+{
+    return guarded("set", key, deadline_ns, [&] {
+        Lease(store)->set(key, bytes_of(val, len));
+        return TUTTI_OK;
+    });
+}
+
+tutti_status torch_get(tutti_store *store, const char *key, int64_t deadline_ns, tutti_bytes *val_out)
+{
+    return guarded("get", key, deadline_ns, [&] {
+        Lease lease(store);
+
+        return came_in_time(lease.get(), { key }, deadline_ns) ? copy_out(lease->get(key), val_out) : not_in_time(key);
+    });
+}
+
+tutti_status torch_add(tutti_store *store, const char *key, int64_t delta, int64_t deadline_ns, int64_t *sum_out)
+{
+    return guarded("add to", key, deadline_ns, [&] {
+        *sum_out = Lease(store)->add(key, delta);
+        return TUTTI_OK;
+    });
+}
+
+void torch_close(tutti_store *store)
+{
+    delete self(store);
+}
+
+std::vector<std::string> names_of(const char *const *keys, size_t n_keys)
+{
+    return std::vector<std::string>(keys, keys + n_keys);
+}
+
+tutti_status torch_wait_all(tutti_store *store, const char *const *keys, size_t n_keys, int64_t deadline_ns)
+{
+    return guarded("wait for", keys[0], deadline_ns, [&] {
+        Lease lease(store);
+
+        return came_in_time(lease.get(), names_of(keys, n_keys), deadline_ns) ? TUTTI_OK : not_in_time(keys[0]);
+    });
+}
+
+tutti_status torch_check(tutti_store *store, const char *const *keys, size_t n_keys, int64_t deadline_ns, bool *all_out)
+{
+    return guarded("look for", keys[0], deadline_ns, [&] {
+        *all_out = Lease(store)->check(names_of(keys, n_keys));
+        return TUTTI_OK;
+    });
+}
+
+tutti_status torch_compare_set(tutti_store *store, const char *key, const void *expected, size_t expected_len,
+                               const void *desired, size_t desired_len, int64_t deadline_ns, tutti_bytes *val_out)
+{
+    return guarded("compare and set", key, deadline_ns, [&] {
+        return copy_out(Lease(store)->compareSet(key, bytes_of(expected, expected_len), bytes_of(desired, desired_len)),
+                        val_out);
+    });
+}
+
+tutti_status torch_delete_key(tutti_store *store, const char *key, int64_t deadline_ns, bool *deleted_out)
+{
+    return guarded("delete", key, deadline_ns, [&] {
+        *deleted_out = Lease(store)->deleteKey(key);
+        return TUTTI_OK;
+    });
+}
+
+tutti_status torch_multi_get(tutti_store *store, const char *const *keys, size_t n_keys, int64_t deadline_ns,
+                             tutti_bytes *vals_out)
+{
+    return guarded("get", keys[0], deadline_ns, [&] {
+        Lease              lease(store);
+        std::vector<Bytes> values;
+
+        if (!came_in_time(lease.get(), names_of(keys, n_keys), deadline_ns))
+            return not_in_time(keys[0]);
+        values = lease->multiGet(names_of(keys, n_keys));
+        for (size_t i = 0; i < n_keys; i++)
+            copy_out(values.at(i), &vals_out[i]);
+        return TUTTI_OK;
+    });
+}
+
+/* append, multi_set and num_keys are left out: the library does without, and not every c10d::Store has them. */
+tutti_store_ops make_ops()
+{
+    tutti_store_ops ops = {};
+
+    ops.api = TUTTI_STORE_API;
+    ops.size = sizeof ops;
+    ops.scheme = "c10d";
+    ops.set = torch_set;
+    ops.get = torch_get;
+    ops.add = torch_add;
+    ops.close = torch_close;
+    ops.wait_all = torch_wait_all;
+    ops.check = torch_check;
+    ops.compare_set = torch_compare_set;
+    ops.delete_key = torch_delete_key;
+    ops.multi_get = torch_multi_get;
+    return ops;
+}
+
+} // namespace
+
+tutti_store *wrap_store(const c10::intrusive_ptr<c10d::Store> &store)
+{
+    static const tutti_store_ops ops = make_ops();
+    auto                         wrapped = std::make_unique<TorchStore>();
+
+    wrapped->base.ops = &ops;
+    wrapped->base.front = nullptr;
+    wrapped->root = store;
+    check(tutti_store_adopt(&wrapped->base), "tutti cannot use the store");
+    return &wrapped.release()->base;
+}
+
+} // namespace tutti_torch

@@ -1,0 +1,130 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-3-Clause
+"""The test suite of torch.distributed that ships in PyTorch's wheel, on tutti and on gloo.
+
+Method  The name tutti is added to the suite's sets of backends, and nothing else is changed. Each test is run by itself, its ranks
+        forked as the suite can do it, and gives a row: backend, test, passed, failed or skipped, seconds, why. Rows that are there
+        already are not run again, so that the whole may be interrupted, and goes on where it was. A skip is not a pass.
+        --report compares: what gloo passes and tutti does not is listed, tests that ask for gloo by name apart.
+
+usage: torch_suite.py --rows FILE [--backends tutti,gloo] [--ranks 3] [--minutes N] [--only TEXT] [--again] [--report]
+"""
+import argparse
+import io
+import os
+import pathlib
+import sys
+import tempfile
+import time
+import unittest
+
+ARGS = argparse.ArgumentParser(description=__doc__.split("\n", maxsplit=1)[0])
+ARGS.add_argument("--rows", required=True, type=pathlib.Path)
+ARGS.add_argument("--backends", default="tutti,gloo")
+ARGS.add_argument("--ranks", type=int, default=3)
+ARGS.add_argument("--minutes", type=float, default=1e9)
+ARGS.add_argument("--only", default="", help="tests whose name has this")
+ARGS.add_argument("--again", action="store_true", help="run what has failed again; the last row of a test counts")
+ARGS.add_argument("--report", action="store_true")
+
+
+def read_rows(path):
+    """{(backend, test): (what, why)}, the last row of each."""
+    if not path.exists():
+        return {}
+    split = [line.rstrip("\n").split("\t") for line in path.read_text().splitlines()]
+    return {(row[0], row[1]): (row[2], row[4]) for row in split if len(row) == 5}
+
+
+def load_suite(backend, ranks, folder):
+    """The suite's class for one backend. It reads the environment when it is imported."""
+    os.environ.update(BACKEND=backend, WORLD_SIZE=str(ranks), TEMP_DIR=folder, INIT_METHOD=f"file://{folder}/shared",
+                      MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1")
+    import torch.distributed as dist
+    from torch.testing._internal import common_distributed
+
+    if backend == "tutti":
+        import tutti_torch  # noqa: F401: registers the name
+
+        for feature in ("ddp", "subgroup", "plugin"):
+            common_distributed.DistTestCases.backend_feature[feature].add("tutti")
+    from torch.testing._internal.distributed import distributed_test
+
+    if backend == "tutti":
+        distributed_test.PROFILING_SUPPORTED_BACKENDS.append("tutti")
+        distributed_test.SEND_RECV_PROFILING_SUPPORTED_BACKENDS.append("tutti")
+
+    class Suite(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
+        def setUp(self):
+            super().setUp()
+            self._fork_processes()
+
+    Suite.__module__ = "__main__"
+    assert dist.is_available()
+    return Suite
+
+
+def run_one(suite, name):
+    """What it came to, and the last line of why."""
+    result = unittest.TextTestRunner(stream=io.StringIO(), verbosity=0).run(suite(name))
+    if result.skipped:
+        return "skipped", result.skipped[0][1]
+    wrong = result.failures + result.errors
+    return ("failed", " | ".join(wrong[0][1].strip().splitlines()[-3:])) if wrong else ("passed", "")
+
+
+def run_backend(backend, args):
+    """Everything of one backend that has no row yet, until time is up. In a process of its own."""
+    until = time.monotonic() + 60 * args.minutes
+    done = read_rows(args.rows)
+    with tempfile.TemporaryDirectory() as folder:
+        os.makedirs(f"{folder}/barrier", exist_ok=True)
+        os.makedirs(f"{folder}/test_dir", exist_ok=True)
+        suite = load_suite(backend, args.ranks, folder)
+        names = [n for n in unittest.TestLoader().getTestCaseNames(suite) if args.only in n]
+        for name in names:
+            had = done.get((backend, name), ("", ""))[0]
+            if (had and not (args.again and had == "failed")) or time.monotonic() > until:
+                continue
+            began = time.monotonic()
+            what, why = run_one(suite, name)
+            why = " ".join(why.split())[:300]
+            with args.rows.open("a") as rows:
+                rows.write(f"{backend}\t{name}\t{what}\t{time.monotonic() - began:.1f}\t{why}\n")
+            print(f"{backend} {name} {what} {why if what == 'failed' else ''}", flush=True)
+
+
+def report(path):
+    rows = read_rows(path)
+    for backend in sorted({b for b, _ in rows}):
+        whats = [what for (b, _), (what, _) in rows.items() if b == backend]
+        print(backend, *(f"{whats.count(what)} {what}" for what in ("passed", "failed", "skipped")))
+    missing = [(test, *rows[("tutti", test)]) for (b, test), (what, _) in rows.items()
+               if b == "gloo" and what == "passed" and rows.get(("tutti", test), ("passed",))[0] != "passed"]
+    by_name = [m for m in missing if m[1] == "skipped" and "gloo" in m[2].lower()]
+    print(f"gloo passes, tutti does not: {len(missing) - len(by_name)}")
+    for m in missing:
+        if m not in by_name:
+            print("  ", *m)
+    print(f"of tests that ask for gloo by name: {len(by_name)}")
+    for m in by_name:
+        print("  ", m[0])
+
+
+def main():
+    args = ARGS.parse_args()
+    if args.report:
+        report(args.rows)
+        return
+    for backend in args.backends.split(","):
+        pid = os.fork()
+        if pid == 0:
+            run_backend(backend, args)
+            sys.stdout.flush()
+            os._exit(0)
+        os.waitpid(pid, 0)
+    report(args.rows)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
