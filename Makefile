@@ -177,6 +177,11 @@ test-torch:
 	    echo "SKIP: $(TORCH_PYTHON) has no PyTorch"; echo "  next: make torch-venv, or TUTTI_TORCH_PYTHON=/path/to/python"; exit 0; fi; \
 	$(MAKE) torch-plugin && cd python/tests && PYTHONPATH=$(TORCH_SITE) $(TORCH_PYTHON) -B -m unittest discover $(TORCH_TESTS)
 
+.PHONY: bench-torch
+## bench-torch  tutti and gloo as backends of one PyTorch program: all_reduce, and steps under DDP, in turns: a minute
+bench-torch: torch-plugin
+	PYTHONPATH=$(TORCH_SITE) $(TORCH_PYTHON) -B bench/torch_backends.py $(TORCH_BENCH_OPTIONS)
+
 PEERS = openmpi-bin libopenmpi-dev mpich libmpich-dev gnuplot-nox iperf3 iproute2
 ROWS ?= bench/results/core-$(shell date -u +%Y%m%d-%H%M).tsv
 FULL ?= bench/results/full.tsv

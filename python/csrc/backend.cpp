@@ -14,57 +14,88 @@
 
 namespace tutti_torch {
 
+/* ---- which groups there are ---- */
+
+static std::mutex                             joined_lock; /* guards joined, and is not held while a group is left */
+static std::vector<std::weak_ptr<Membership>> joined;
+
+static void remember(const std::shared_ptr<Membership> &one)
+{
+    const auto                  is_over = [](const std::weak_ptr<Membership> &other) { return other.expired(); };
+    std::lock_guard<std::mutex> hold(joined_lock);
+
+    joined.erase(std::remove_if(joined.begin(), joined.end(), is_over), joined.end());
+    joined.push_back(one);
+}
+
+void leave_all()
+{
+    std::vector<std::weak_ptr<Membership>> all;
+    {
+        std::lock_guard<std::mutex> hold(joined_lock);
+
+        all = joined;
+    }
+    for (const auto &one : all)
+        if (const std::shared_ptr<Membership> held = one.lock())
+            held->leave();
+}
+
 /* ---- joining and leaving ---- */
 
 TuttiBackend::TuttiBackend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                            c10::intrusive_ptr<Options> options)
-    : Backend(rank, size), options_(std::move(options)), group_(TUTTI_NO_GROUP),
+    : Backend(rank, size), options_(std::move(options)), own_(std::make_shared<Membership>()),
       timeout_ms_(timeout_of(options_->timeout, 0))
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_group       *group = TUTTI_NO_GROUP;
     tutti_status       st;
 
     opts.store = wrap_store(store);
     opts.rank = rank;
     opts.world_size = size;
     opts.timeout_ms = timeout_ms_;
-    st = tutti_create_process_group(&opts, &group_);
+    st = tutti_create_process_group(&opts, &group);
     tutti_store_close(opts.store);
-    if (st != TUTTI_OK)
-        group_ = TUTTI_NO_GROUP;
     check(st, "tutti cannot make the group");
+    own_->group = group;
+    remember(own_);
 }
 
 TuttiBackend::~TuttiBackend()
 {
-    leave();
+    own_->leave();
 }
 
-/* Calls under way end first, with TUTTI_E_ABORTED. */
-void TuttiBackend::leave()
+void Membership::leave()
 {
-    std::unique_lock<std::shared_mutex> alone(calls_, std::try_to_lock);
+    std::unique_lock<std::shared_mutex> alone(calls, std::try_to_lock);
 
     if (!alone.owns_lock()) {
-        tutti_abort_process_group(group_);
+        std::shared_lock<std::shared_mutex> inside(calls);
+
+        if (group != TUTTI_NO_GROUP)
+            tutti_abort_process_group(group);
+        inside.unlock();
         alone.lock();
     }
-    if (group_ != TUTTI_NO_GROUP)
-        tutti_destroy_process_group(group_);
-    group_ = TUTTI_NO_GROUP;
+    if (group != TUTTI_NO_GROUP)
+        tutti_destroy_process_group(group);
+    group = TUTTI_NO_GROUP;
 }
 
 void TuttiBackend::shutdown()
 {
-    leave();
+    own_->leave();
 }
 
 void TuttiBackend::abort()
 {
-    std::shared_lock<std::shared_mutex> inside(calls_);
+    std::shared_lock<std::shared_mutex> inside(own_->calls);
 
-    if (group_ != TUTTI_NO_GROUP)
-        check(tutti_abort_process_group(group_), "abort");
+    if (own_->group != TUTTI_NO_GROUP)
+        check(tutti_abort_process_group(own_->group), "abort");
 }
 
 c10::intrusive_ptr<c10d::Backend> TuttiBackend::make_another(const c10::intrusive_ptr<c10d::Store> &store, int rank,
@@ -108,11 +139,11 @@ c10::intrusive_ptr<c10d::Backend> TuttiBackend::split(const c10::intrusive_ptr<c
 
 void TuttiBackend::setTimeout(std::chrono::milliseconds timeout)
 {
-    std::shared_lock<std::shared_mutex> inside(calls_);
+    std::shared_lock<std::shared_mutex> inside(own_->calls);
     std::lock_guard<std::mutex>         hold(issue_);
     const int64_t                       ms = timeout_of(timeout, 0);
 
-    check(tutti_set_timeout(group_, ms), "setTimeout");
+    check(tutti_set_timeout(own_->group, ms), "setTimeout");
     timeout_ms_ = ms;
     options_->timeout = timeout;
 }
@@ -148,16 +179,16 @@ at::Tensor TuttiBackend::allocateTensor(long size, at::TensorOptions options)
 WorkPtr TuttiBackend::start(const Call &call, std::shared_ptr<Operation> operation, const Tensors &inputs,
                             const Begin &begin)
 {
-    std::shared_lock<std::shared_mutex> inside(calls_);
+    std::shared_lock<std::shared_mutex> inside(own_->calls);
     std::unique_lock<std::mutex>        hold(issue_);
     const int64_t                       own_ms = timeout_of(call.timeout, timeout_ms_);
     Label                               label = { call.type, call.title, 0, options_->timeout, rank_ };
 
     if (own_ms != timeout_ms_)
-        check(tutti_set_timeout(group_, own_ms), call.title);
-    tutti_status st = begin(group_, &operation->work);
+        check(tutti_set_timeout(own_->group, own_ms), call.title);
+    tutti_status st = begin(own_->group, &operation->work);
     if (own_ms != timeout_ms_)
-        tutti_set_timeout(group_, timeout_ms_);
+        tutti_set_timeout(own_->group, timeout_ms_);
     check(st, call.title);
     if (call.timeout.count() >= 0)
         label.timeout = call.timeout;
@@ -168,9 +199,9 @@ WorkPtr TuttiBackend::start(const Call &call, std::shared_ptr<Operation> operati
 
 void TuttiBackend::monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ranks)
 {
-    std::shared_lock<std::shared_mutex> inside(calls_);
+    std::shared_lock<std::shared_mutex> inside(own_->calls);
 
-    check(tutti_monitored_barrier(group_, timeout_of(opts.timeout, 0), wait_all_ranks), "monitored_barrier");
+    check(tutti_monitored_barrier(own_->group, timeout_of(opts.timeout, 0), wait_all_ranks), "monitored_barrier");
 }
 
 } // namespace tutti_torch

@@ -4,7 +4,7 @@
  *
  * How     A group of PyTorch's is a world of libtutti's that meets at the store which PyTorch hands over. So its global
  *         ranks are the group's, it fails alone, and it needs no other group to have the same backend.
- * True    group_ is set by the constructor and by leave(). calls_ is held shared by whoever is inside a call on it, and
+ * True    group is set by the constructor and by leave(). calls is held shared by whoever is inside a call on it, and
  *         alone by leave(), which ends those calls first. issue_ is held while a call is handed over, so that a number,
  *         and a time-out of its own, belong to one call.
  * Limits  CPU tensors. One tensor in a call where PyTorch's interface has lists for several devices of a process. */
@@ -26,6 +26,18 @@ namespace tutti_torch {
 using Tensors = std::vector<at::Tensor>;
 using TensorLists = std::vector<Tensors>;
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
+
+/** A group, and who is inside a call on it. It outlives its backend while leave_all() is at it. */
+struct Membership {
+    std::shared_mutex calls;
+    tutti_group      *group = TUTTI_NO_GROUP;
+
+    /** Out of it: calls under way end first, with TUTTI_E_ABORTED. A second time does nothing. @threads any */
+    void leave();
+};
+
+/** Leave every group that this process is in through a backend. @threads any */
+void leave_all();
 
 class TuttiBackend : public c10d::Backend {
 public:
@@ -103,12 +115,10 @@ private:
 
     WorkPtr start(const Call &call, std::shared_ptr<Operation> operation, const Tensors &inputs, const Begin &begin);
     WorkPtr receive(Tensors &tensors, int src, int tag, c10d::OpType type, const char *title);
-    void    leave();
 
     c10::intrusive_ptr<Options> options_;
-    std::shared_mutex           calls_;
+    std::shared_ptr<Membership> own_;
     std::mutex                  issue_;
-    tutti_group                *group_;
     int64_t                     timeout_ms_; /* the group's, as the library has it; under issue_ */
     std::atomic<uint64_t>       seq_{ 0 };
 };

@@ -4,43 +4,28 @@
  *
  * Leaving a group waits for functions that the library is just calling, which may wait for Python's lock: it is
  * released around that, also where the last reference is dropped by the collector. When the interpreter ends, threads that
- * want its lock are ended where they are, so all groups are left before that (leave_all, from atexit).
- * alive has the backends there are; alive_lock guards it, and is never waited for with Python's lock held. */
+ * want its lock are ended where they are, so all groups are left before that (leave_all, from atexit). */
 #include "backend.h"
 
 #include <torch/csrc/utils/pybind.h>
 
-#include <mutex>
 #include <optional>
 #include <pybind11/chrono.h>
 #include <pybind11/stl.h>
-#include <set>
 
 namespace tutti_torch {
 namespace {
 
-std::mutex                alive_lock;
-std::set<TuttiBackend *> alive;
-
+/* The destructor of a backend, without Python's lock. */
 class PyBackend : public TuttiBackend {
 public:
-    template <typename... Args> explicit PyBackend(Args &&...args) : TuttiBackend(std::forward<Args>(args)...)
-    {
-        std::lock_guard<std::mutex> hold(alive_lock);
-
-        alive.insert(this);
-    }
+    using TuttiBackend::TuttiBackend;
     ~PyBackend() override
     {
         std::optional<pybind11::gil_scoped_release> released;
 
         if (Py_IsInitialized() && PyGILState_Check())
             released.emplace();
-        {
-            std::lock_guard<std::mutex> hold(alive_lock);
-
-            alive.erase(this);
-        }
         shutdown();
     }
 
@@ -51,14 +36,6 @@ protected:
         return c10::make_intrusive<PyBackend>(store, rank, size, std::move(options));
     }
 };
-
-void leave_all()
-{
-    std::lock_guard<std::mutex> hold(alive_lock);
-
-    for (TuttiBackend *backend : alive)
-        backend->shutdown();
-}
 
 c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                                                std::chrono::milliseconds timeout, const std::string &name,

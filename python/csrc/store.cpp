@@ -113,17 +113,17 @@ template <typename F> tutti_status guarded(const char *what, const char *key, in
     }
 }
 
-/* Wait for keys; false: time is up, or the library wants the thread back. Where it may want that, the keys are looked for
- * again and again: a wait of a TCPStore's that ends without them writes a warning, each time. */
+/* Wait for keys; false: time is up, or the library wants the thread back. Where it may want that, and in short waits, which
+ * often end without them, the keys are looked for again and again: a wait of a TCPStore's that ends so writes a warning. */
 bool came_in_time(c10d::Store *store, const std::vector<std::string> &keys, int64_t deadline_ns)
 {
-    const std::chrono::milliseconds most(10);
+    const std::chrono::milliseconds most(10), short_wait(2000);
     std::chrono::milliseconds       pause(1);
 
     while (!store->check(keys)) {
         if (now_ns() >= deadline_ns || tutti_store_stops())
             return false;
-        if (tutti_store_slice(deadline_ns) == deadline_ns) {
+        if (tutti_store_slice(deadline_ns) == deadline_ns && left(deadline_ns) > short_wait) {
             store->wait(keys, left(deadline_ns));
             return true;
         }

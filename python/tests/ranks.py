@@ -22,7 +22,7 @@ import torch.distributed as dist
 
 import tutti_torch  # noqa: F401: registers the name
 
-LIMIT_S = 60
+LIMIT_S = float(os.environ.get("LIMIT_S", 60))
 
 
 class Dies(Exception):

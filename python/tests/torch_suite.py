@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The test suite of torch.distributed that ships in PyTorch's wheel, on tutti and on gloo.
 
-Method  The name tutti is added to the suite's sets of backends, and nothing else is changed. Each test is run by itself, its ranks
+Method  The name tutti is added to the suite's sets of backends that have gloo, and to "plugin", and nothing else is changed. Each test is run by itself, its ranks
         forked as the suite can do it, and gives a row: backend, test, passed, failed or skipped, seconds, why. Rows that are there
         already are not run again, so that the whole may be interrupted, and goes on where it was. A skip is not a pass.
         --report compares: what gloo passes and tutti does not is listed, tests that ask for gloo by name apart.
@@ -40,14 +40,18 @@ def load_suite(backend, ranks, folder):
     """The suite's class for one backend. It reads the environment when it is imported."""
     os.environ.update(BACKEND=backend, WORLD_SIZE=str(ranks), TEMP_DIR=folder, INIT_METHOD=f"file://{folder}/shared",
                       MASTER_ADDR="127.0.0.1", OMP_NUM_THREADS="1")
+    import torch
     import torch.distributed as dist
     from torch.testing._internal import common_distributed
 
     if backend == "tutti":
         import tutti_torch  # noqa: F401: registers the name
 
-        for feature in ("ddp", "subgroup", "plugin"):
-            common_distributed.DistTestCases.backend_feature[feature].add("tutti")
+        features = common_distributed.DistTestCases.backend_feature
+        features["plugin"].add("tutti")
+        for backends in features.values():
+            if "gloo" in backends:
+                backends.add("tutti")
     from torch.testing._internal.distributed import distributed_test
 
     if backend == "tutti":
@@ -57,7 +61,7 @@ def load_suite(backend, ranks, folder):
     class Suite(distributed_test.TestDistBackend, distributed_test.DistributedTest._DistTestBase):
         def setUp(self):
             super().setUp()
-            self._fork_processes()
+            self._start_processes(torch.multiprocessing.get_context("fork").Process)
 
     Suite.__module__ = "__main__"
     assert dist.is_available()
