@@ -10,7 +10,9 @@
 
 #include <algorithm>
 #include <tutti/debug.h>
+#include <thread>
 #include <tutti/memory.h>
+#include <utility>
 
 namespace tutti_torch {
 
@@ -68,21 +70,28 @@ TuttiBackend::~TuttiBackend()
     own_->leave();
 }
 
-void Membership::leave()
+static tutti_group *take_away(Membership &own)
 {
-    std::unique_lock<std::shared_mutex> alone(calls, std::try_to_lock);
+    std::unique_lock<std::shared_mutex> alone(own.calls, std::try_to_lock);
 
     if (!alone.owns_lock()) {
-        std::shared_lock<std::shared_mutex> inside(calls);
+        std::shared_lock<std::shared_mutex> inside(own.calls);
 
-        if (group != TUTTI_NO_GROUP)
-            tutti_abort_process_group(group);
+        if (own.group != TUTTI_NO_GROUP)
+            tutti_abort_process_group(own.group);
         inside.unlock();
         alone.lock();
     }
-    if (group != TUTTI_NO_GROUP)
-        tutti_destroy_process_group(group);
-    group = TUTTI_NO_GROUP;
+    return std::exchange(own.group, TUTTI_NO_GROUP);
+}
+
+/* A callback of the group's cannot end it, since that waits for callbacks: then a thread of its own does, behind it. */
+void Membership::leave()
+{
+    tutti_group *mine = take_away(*this);
+
+    if (mine != TUTTI_NO_GROUP && tutti_destroy_process_group(mine) == TUTTI_E_STATE)
+        std::thread([mine] { tutti_destroy_process_group(mine); }).detach();
 }
 
 void TuttiBackend::shutdown()

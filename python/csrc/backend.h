@@ -5,7 +5,8 @@
  * How     A group of PyTorch's is a world of libtutti's that meets at the store which PyTorch hands over. So its global
  *         ranks are the group's, it fails alone, and it needs no other group to have the same backend.
  * True    group is set by the constructor and by leave(). calls is held shared by whoever is inside a call on it, and
- *         alone by leave(), which ends those calls first. issue_ is held while a call is handed over, so that a number,
+ *         alone by leave(), which ends those calls first, and only as long as it takes group away: destroying it waits for
+ *         callbacks, one of which may be dropping the backend. issue_ is held while a call is handed over, so that a number,
  *         and a time-out of its own, belong to one call.
  * Limits  CPU tensors. One tensor in a call where PyTorch's interface has lists for several devices of a process. */
 #ifndef TUTTI_TORCH_BACKEND_H
@@ -32,7 +33,8 @@ struct Membership {
     std::shared_mutex calls;
     tutti_group      *group = TUTTI_NO_GROUP;
 
-    /** Out of it: calls under way end first, with TUTTI_E_ABORTED. A second time does nothing. @threads any */
+    /** Out of it: calls under way end first, with TUTTI_E_ABORTED. A second time does nothing, and does not wait for the
+     * first. @threads any, also one that runs a callback of the group's */
     void leave();
 };
 

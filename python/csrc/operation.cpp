@@ -41,7 +41,8 @@ tutti_span Operation::read_copy(const at::Tensor &tensor, tutti_dtype dtype)
 
 tutti_span Operation::write_aside(const at::Tensor &tensor, tutti_dtype dtype)
 {
-    at::Tensor aside = at::empty(tensor.sizes(), tensor.options().requires_grad(false).memory_format(at::MemoryFormat::Contiguous));
+    const at::TensorOptions like = tensor.options().requires_grad(false).memory_format(at::MemoryFormat::Contiguous);
+    const at::Tensor        aside = at::empty(tensor.sizes(), like);
 
     detours_.emplace_back(tensor, aside);
     return span_of(aside, dtype);

@@ -135,7 +135,9 @@ bool came_in_time(c10d::Store *store, const std::vector<std::string> &keys, int6
 
 tutti_status not_in_time(const char *key)
 {
-    return tutti_store_fail(TUTTI_E_TIMEOUT, (std::string("key '") + key + "' did not come into PyTorch's store in time").c_str());
+    const std::string words = std::string("key '") + key + "' did not come into PyTorch's store in time";
+
+    return tutti_store_fail(TUTTI_E_TIMEOUT, words.c_str());
 }
 
 tutti_status copy_out(const Bytes &value, tutti_bytes *out)

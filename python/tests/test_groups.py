@@ -118,12 +118,49 @@ if rank == 0:
     asked = late.get_future().then(lambda f: print("called"))
 """
 
+# A callback has the last reference to its group's backend. Rank 1 stays until rank 0 has left all groups, or leaves first.
+OWNER = """
+import atexit, sys, torch, torch.distributed as dist
+from datetime import timedelta
+rank, path, how = int(sys.argv[1]), sys.argv[2], sys.argv[3]
+store = dist.FileStore(path, 2)
+if how == "stay":
+    atexit.register(lambda: store.get("over") if rank else store.set("over", "yes"))
+import tutti_torch  # its own function at the end runs before that one
+backend = tutti_torch._C.make_backend(store, rank, 2, timedelta(seconds=30))
+if rank == 0:
+    owner, t = [backend], torch.zeros(1)
+    late = backend.recv([t], 1, 0).get_future().then(lambda f: owner.clear())
+    del backend
+    if how == "leave":
+        try:
+            late.wait()
+        except RuntimeError:
+            pass
+elif how == "stay":
+    tutti_torch.atexit.unregister(tutti_torch._C.leave_all)
+"""
+
 
 class Endings(unittest.TestCase):
-    def test_a_program_that_just_ends(self):
+    def ends_well(self, program, *args):
+        """Two ranks of program end by themselves, with 0."""
         with tempfile.TemporaryDirectory() as folder:
-            ranks = [subprocess.Popen([sys.executable, "-c", PROGRAM, str(rank), f"{folder}/store"]) for rank in range(2)]
-            self.assertEqual([rank.wait(60) for rank in ranks], [0, 0])
+            ranks = [subprocess.Popen([sys.executable, "-c", program, str(rank), f"{folder}/store", *args]) for rank in range(2)]
+            try:
+                self.assertEqual([rank.wait(30) for rank in ranks], [0, 0])
+            finally:
+                for rank in ranks:
+                    rank.kill()
+                    rank.wait()
+
+    def test_a_callback_may_have_the_last_reference(self):
+        for how in ("stay", "leave"):
+            with self.subTest(how):
+                self.ends_well(OWNER, how)
+
+    def test_a_program_that_just_ends(self):
+        self.ends_well(PROGRAM)
 
 
 class Failures(unittest.TestCase):

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """The test suite of torch.distributed that ships in PyTorch's wheel, on tutti and on gloo.
 
-Method  The name tutti is added to the suite's sets of backends that have gloo, and to "plugin", and nothing else is changed. Each test is run by itself, its ranks
-        forked as the suite can do it, and gives a row: backend, test, passed, failed or skipped, seconds, why. Rows that are there
-        already are not run again, so that the whole may be interrupted, and goes on where it was. A skip is not a pass.
+Method  The name tutti is added to the suite's sets of backends that have gloo, and to "plugin", and nothing else is changed.
+        Each test is run by itself, its ranks forked, and gives a row: backend, test, passed, failed or skipped, seconds, why.
+        Rows that are there already are not run again, so that the whole may be interrupted, and goes on where it was. A skip
+        is not a pass. The suite needs the package expecttest.
         --report compares: what gloo passes and tutti does not is listed, tests that ask for gloo by name apart.
 
 usage: torch_suite.py --rows FILE [--backends tutti,gloo] [--ranks 3] [--minutes N] [--only TEXT] [--again] [--report]
@@ -74,7 +75,10 @@ def run_one(suite, name):
     if result.skipped:
         return "skipped", result.skipped[0][1]
     wrong = result.failures + result.errors
-    return ("failed", " | ".join(wrong[0][1].strip().splitlines()[-3:])) if wrong else ("passed", "")
+    if not wrong:
+        return "passed", ""
+    told = [line for line in wrong[0][1].splitlines() if "Error" in line]
+    return "failed", told[-1] if told else wrong[0][1][-300:]
 
 
 def run_backend(backend, args):
