@@ -9,12 +9,11 @@
 #include <inttypes.h>
 #include <string.h>
 #include <openssl/crypto.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <tutti/private.h>
 #include "base/doubt.h"
 #include "wire/bytes.h"
 #include "wire/crypto.h"
+#include "wire/mac.h"
 #include "wire/tls_stream.h"
 
 enum state {
@@ -42,6 +41,7 @@ enum {
 _Static_assert(AT_SCOPE + TTI_HELLO_SCOPE_BYTES == AT_NONCE, "scope ends where the nonce begins");
 _Static_assert(AT_NONCE + TTI_HELLO_NONCE_BYTES == TTI_HELLO_FIELDS_BYTES,
                "the nonce ends the fields");
+_Static_assert((int)TTI_HELLO_PROOF_BYTES == (int)TTI_MAC_BYTES, "a proof is a whole HMAC");
 _Static_assert(TTI_HELLO_CLIENT_BYTES == 72 && TTI_HELLO_SERVER_BYTES == 104 &&
                    TTI_HELLO_FINISH_BYTES == 32,
                "version 1 on the wire");
@@ -88,7 +88,6 @@ static bool make_proof(const tti_hello *hello, const char label[16],
     const bool        present = secret != NULL && secret->present;
     uint8_t           text[16 + 1 + sizeof hello->transcript];
     uint8_t           key[TTI_SECRET_BYTES];
-    unsigned          size = 0;
     bool              made;
 
     memcpy(text, label, 16);
@@ -96,9 +95,7 @@ static bool make_proof(const tti_hello *hello, const char label[16],
     memcpy(text + 17, hello->transcript, sizeof hello->transcript);
     if (present)
         tti_secret_reveal(secret, key);
-    made = HMAC(EVP_sha256(), present ? key : (const uint8_t *)"", present ? TTI_SECRET_BYTES : 0, text, sizeof text, out,
-                &size) != NULL &&
-           size == TTI_HELLO_PROOF_BYTES;
+    made = tti_mac(key, present ? sizeof key : 0, text, sizeof text, out);
     OPENSSL_cleanse(key, sizeof key);
     return made;
 }

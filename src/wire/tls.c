@@ -11,14 +11,15 @@
 #include <string.h>
 #include <openssl/crypto.h>
 #include <openssl/err.h>
-#include <openssl/evp.h>
-#include <openssl/hmac.h>
 #include <openssl/ssl.h>
 #include <tutti/private.h>
 #include "base/log.h"
+#include "wire/mac.h"
 #include "wire/tls_context.h"
 
 enum { KEY_BYTES = 32, CONFIRM_BYTES = 32, WHO_MAX = 96, IDENTITY_MAX = 96 };
+
+_Static_assert((int)KEY_BYTES == (int)TTI_MAC_BYTES && (int)CONFIRM_BYTES == (int)TTI_MAC_BYTES, "each is a whole HMAC");
 
 #define RECORDS_MAX (UINT64_C(1) << 22) /* 2^24.5 are allowed */
 
@@ -54,9 +55,8 @@ static const char client_label[16] = "tutti-confirm-c";
 /* HMAC(secret, label, a byte that keeps "no secret" apart from zeros, transcript, more). */
 static bool derive(const tti_tls *tls, const char label[16], const uint8_t *more, size_t more_bytes, uint8_t out[KEY_BYTES])
 {
-    uint8_t  text[16 + 1 + sizeof tls->transcript + KEY_BYTES], secret[TTI_SECRET_BYTES];
-    unsigned bytes = 0;
-    bool     done;
+    uint8_t text[16 + 1 + sizeof tls->transcript + KEY_BYTES], secret[TTI_SECRET_BYTES];
+    bool    done;
 
     assert(more_bytes <= KEY_BYTES);
     memcpy(text, label, 16);
@@ -65,11 +65,10 @@ static bool derive(const tti_tls *tls, const char label[16], const uint8_t *more
     if (more_bytes > 0)
         memcpy(text + 17 + sizeof tls->transcript, more, more_bytes);
     tti_secret_reveal(&tls->secret, secret);
-    done = HMAC(EVP_sha256(), secret, tls->secret.present ? TTI_SECRET_BYTES : 0, text, 17 + sizeof tls->transcript + more_bytes, out,
-                &bytes) != NULL;
+    done = tti_mac(secret, tls->secret.present ? sizeof secret : 0, text, 17 + sizeof tls->transcript + more_bytes, out);
     OPENSSL_cleanse(secret, sizeof secret);
     OPENSSL_cleanse(text, sizeof text);
-    return done && bytes == KEY_BYTES;
+    return done;
 }
 
 /* ---- the key that both ends have ---- */
