@@ -195,43 +195,40 @@ static bool walk_circle(hang *h, int from, const bool *explained)
     return fill_waiters(h, c);
 }
 
-static bool is_awaited_by_any(const hang *h, int rank)
+/* Who is dead or stopped is one also when nobody waits for it, or does not yet. */
+static bool is_single_cause(const hang_rank *r, bool awaited)
 {
-    int i, k;
-
-    for (i = 0; i < h->n; i++)
-        for (k = 0; k < h->ranks[i].n_awaits; k++)
-            if (h->ranks[i].awaits[k] == rank)
-                return true;
-    return false;
+    return r->at == HANG_DEAD || r->at == HANG_STOPPED || r->at == HANG_FROZEN || r->at == HANG_TRACED || (is_cause(r) && awaited);
 }
 
-/* Who is dead or stopped is one also when nobody waits for it, or does not yet. */
-static bool is_single_cause(const hang *h, const hang_rank *r)
+static bool add_single_cause(hang *h, int rank)
 {
-    return r->at == HANG_DEAD || r->at == HANG_STOPPED || r->at == HANG_FROZEN || r->at == HANG_TRACED ||
-           (is_cause(r) && is_awaited_by_any(h, r->rank));
+    hang_cause *c = add_cause(h);
+
+    if (c == NULL)
+        return false;
+    c->ranks[c->n++] = rank;
+    return fill_waiters(h, c);
 }
 
 static bool find_single_causes(hang *h, bool *explained)
 {
-    int i;
+    bool *awaited = calloc((size_t)h->n + 1, sizeof *awaited); /* by any */
+    bool ok = awaited != NULL;
+    int i, k;
 
-    for (i = 0; i < h->n; i++) {
-        hang_cause *c;
-
-        if (!is_single_cause(h, &h->ranks[i]))
-            continue;
-        c = add_cause(h);
-        if (c == NULL)
-            return false;
-        c->ranks[c->n++] = i;
-        explained[i] = true;
-        if (!fill_waiters(h, c))
-            return false;
-    }
-    spread(h, explained);
-    return true;
+    for (i = 0; i < h->n && ok; i++)
+        for (k = 0; k < h->ranks[i].n_awaits; k++)
+            awaited[h->ranks[i].awaits[k]] = true;
+    for (i = 0; i < h->n && ok; i++)
+        if (is_single_cause(&h->ranks[i], awaited[i])) {
+            explained[i] = true;
+            ok = add_single_cause(h, i);
+        }
+    free(awaited);
+    if (ok)
+        spread(h, explained);
+    return ok;
 }
 
 static bool find_causes(hang *h)
