@@ -2,7 +2,7 @@
  *
  * attacks.c - a table of attacks on a job in training, each with its outcome.
  *
- *   attacks --tutti PATH [--long] [--only TEXT]
+ *   attacks --tutti PATH [--long] [--only TEXT]...
  *
  * Goal    none of the attacks comes to anything, and the job finishes its training with the right numbers.
  * Method  a training under `tutti run`, ranks over TCP (job.c), goes on while one attack after the other is tried. Then it
@@ -20,10 +20,12 @@
 #include <unistd.h>
 #include <tutti/status.h>
 
-enum { END_MS = 60000 };
+enum { END_MS = 60000, TEXTS_MAX = 32 };
 
 typedef struct settings {
-    const char *tutti, *self, *only;
+    const char *tutti, *self;
+    const char *only[TEXTS_MAX]; /* none: all */
+    int         n_only;
     bool        at_length;
 } settings;
 
@@ -31,13 +33,23 @@ typedef struct tally {
     int n, n_failed, n_skipped;
 } tally;
 
+static bool is_wanted(const settings *s, const attack *a)
+{
+    bool named = s->n_only == 0;
+    int  i;
+
+    for (i = 0; i < s->n_only; i++)
+        named = named || strstr(a->name, s->only[i]) != NULL;
+    return named && (s->at_length || !a->only_at_length);
+}
+
 static void try_one(const job *j, const attack *a, const settings *s, tally *t)
 {
     const int64_t start = now_ms();
     outcome       o;
     long          steps;
 
-    if ((a->only_at_length && !s->at_length) || (s->only != NULL && strstr(a->name, s->only) == NULL))
+    if (!is_wanted(s, a))
         return;
     o = a->run(j, s->at_length);
     if (o.held && !job_lives(j, &steps))
@@ -111,12 +123,12 @@ int main(int argc, char **argv)
     for (i = 1; i < argc; i++)
         if (strcmp(argv[i], "--tutti") == 0 && i + 1 < argc)
             s.tutti = argv[++i];
-        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc)
-            s.only = argv[++i];
+        else if (strcmp(argv[i], "--only") == 0 && i + 1 < argc && s.n_only < TEXTS_MAX)
+            s.only[s.n_only++] = argv[++i];
         else if (strcmp(argv[i], "--long") == 0)
             s.at_length = true;
     if (s.tutti == NULL || readlink("/proc/self/exe", self, sizeof self - 1) < 0) {
-        fprintf(stderr, "usage: attacks --tutti PATH [--long] [--only TEXT]\n");
+        fprintf(stderr, "usage: attacks --tutti PATH [--long] [--only TEXT]...\n");
         return 2;
     }
     s.self = self;
