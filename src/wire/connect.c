@@ -239,7 +239,18 @@ static int add_own(tti_port *port, const char *host, tti_addr *addrs, int n, tti
     return n + 1;
 }
 
-/* Packets to one's own addresses travel through loopback: without it they are lost, silently. */
+/* Without loopback 127.0.0.1 cannot be reached, which connecting says at once; packets to one's own other addresses, which travel
+ * through it as well, are lost, silently. Listing the interfaces takes longer than connecting does. */
+static bool would_fail_in_silence(const tti_addr *addrs, int n)
+{
+    int i;
+
+    for (i = 0; i < n; i++)
+        if (!tti_addr_is_loopback(&addrs[i]))
+            return true;
+    return false;
+}
+
 static tutti_status check_loopback(tti_port *port, const char *host, const tti_addr *addrs, int n)
 {
     int i;
@@ -260,6 +271,7 @@ static tutti_status try_host(attempt *at, const char *host, uint16_t tcp_port, b
 {
     tti_addr addrs[ADDRS_MAX];
     race     r = { .at = at, .addrs = addrs };
+    int      n;
 
     *again = true;
     if (at->port->ops->resolve(at->port, host, tcp_port, addrs, ADDRS_MAX - 1, &r.n) != TUTTI_OK) {
@@ -269,13 +281,18 @@ static tutti_status try_host(attempt *at, const char *host, uint16_t tcp_port, b
         at->advice = "\n  next: enter it in DNS or in /etc/hosts of this host, or use an address";
         return TUTTI_E_NETWORK;
     }
-    if (check_loopback(at->port, host, addrs, r.n) != TUTTI_OK) {
+    n = r.n;
+    if (would_fail_in_silence(addrs, n) && check_loopback(at->port, host, addrs, n) != TUTTI_OK) {
         *again = false;
         return TUTTI_E_NETWORK;
     }
-    r.n = add_own(at->port, host, addrs, r.n, &addrs[r.n]);
+    r.n = add_own(at->port, host, addrs, n, &addrs[n]);
     if (run_race(&r))
         return TUTTI_OK;
+    if (!would_fail_in_silence(addrs, n) && check_loopback(at->port, host, addrs, n) != TUTTI_OK) {
+        *again = false;
+        return TUTTI_E_NETWORK;
+    }
     at->advice = advice_after(&r, host);
     if (r.may_pass)
         return TUTTI_E_NETWORK;

@@ -23,6 +23,7 @@ static struct {
     const char *addrs[4];
     int64_t     now_ns;
     bool        no_loopback;
+    int         n_listed; /* so often were the interfaces asked for */
     int         n_opened, n_open;
     int         how[HANDLES];
     int64_t     began_ns[HANDLES];
@@ -114,6 +115,7 @@ static int list(tti_port *port, tti_interface *out, int max)
     memset(out, 0, 2 * sizeof *out);
     memcpy(out[0].name, "br0", 4);
     memcpy(out[1].name, "lo", 3);
+    world.n_listed++;
     out[0].up = out[1].up = out[1].loopback = true;
     assert_int_equal(tti_addr_parse("172.17.0.1", 0, &out[0].addr), TUTTI_OK);
     assert_int_equal(tti_addr_parse("127.0.0.1", 0, &out[1].addr), TUTTI_OK);
@@ -274,9 +276,24 @@ static void without_loopback(void **state)
     assert_int_equal(world.now_ns, 0);
     assert_non_null(strstr(tutti_last_error(), "loopback interface is down"));
     clean(NULL);
+    world.addrs[0] = "127.0.0.1"; /* REFUSES */
+    world.no_loopback = true;
+    assert_int_equal(tti_connect(&port, "localhost", 80, 60 * TTI_SECOND, &handle), TUTTI_E_NETWORK);
+    assert_int_equal(world.now_ns, 0);
+    assert_non_null(strstr(tutti_last_error(), "loopback interface is down"));
+    clean(NULL);
     world.addrs[0] = "10.0.0.3"; /* others are reached all the same */
     world.no_loopback = true;
     assert_int_equal(reaches(1), ANSWERS);
+}
+
+/* That takes longer than to connect. */
+static void nobody_lists_interfaces_to_reach_loopback(void **state)
+{
+    (void)state;
+    world.addrs[0] = "127.0.0.3";
+    assert_int_equal(reaches(1), ANSWERS);
+    assert_int_equal(world.n_listed, 0);
 }
 
 /* On the host behind a service its address may lead nowhere; other hosts do not look at themselves. */
@@ -310,6 +327,7 @@ int main(void)
         TEST(a_refusal_asks_for_rank_0),
         TEST(waiting_is_explained),
         TEST(without_loopback),
+        TEST(nobody_lists_interfaces_to_reach_loopback),
         TEST(behind_a_service),
     };
 
