@@ -103,7 +103,7 @@ models: deps
 SECONDS ?= 60
 FUZZERS = clang llvm afl++
 
-.PHONY: fuzz fuzz-afl fuzz-coverage fuzz-deps
+.PHONY: fuzz fuzz-goal fuzz-afl fuzz-coverage fuzz-deps
 fuzz-deps: deps
 	@if command -v clang >/dev/null && command -v llvm-cov >/dev/null && command -v afl-fuzz >/dev/null; then :; \
 	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
@@ -116,7 +116,19 @@ fuzz: fuzz-deps
 	cmake --build --preset fuzz -j $(JOBS) --target fuzz_targets
 	python3 -B tests/fuzz/run.py --seconds $(SECONDS) $(FUZZ_OPTIONS)
 
-## fuzz-afl  AFL++ on the store's server and the hello, SECONDS= each
+FUZZ_GOAL ?= 10000000
+FUZZ_MINUTES ?= 30
+
+## fuzz-goal FUZZ_GOAL= executions of each (10,000,000) or FUZZ_MINUTES= (30) without sanitizers, then what was collected with them; goes on
+fuzz-goal: fuzz-deps
+	cmake --preset fuzz-swift
+	cmake --build --preset fuzz-swift -j $(JOBS) --target fuzz_targets
+	cmake --preset fuzz
+	cmake --build --preset fuzz -j $(JOBS) --target fuzz_targets
+	python3 -B tests/fuzz/run.py --tool swift --goal $(FUZZ_GOAL) --minutes $(FUZZ_MINUTES) --seconds 60 --jobs $(JOBS) $(FUZZ_OPTIONS)
+	python3 -B tests/fuzz/run.py --seconds 5 --jobs $(JOBS) $(FUZZ_OPTIONS)
+
+## fuzz-afl  AFL++ on the store's server, the hello and members' messages, SECONDS= each
 fuzz-afl: fuzz-deps
 	cmake --preset fuzz-afl
 	cmake --build --preset fuzz-afl -j $(JOBS) --target fuzz_store_server fuzz_hello fuzz_peer_frames

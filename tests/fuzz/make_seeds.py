@@ -76,13 +76,13 @@ def store_server():
     yield "a_wait_that_is_cancelled", raw(0, frame("get", BODIES["get"], 9)) + raw(0, frame("cancel", b"", 9))
     yield "a_pop_that_is_served", raw(0, frame("queue_pop", BODIES["queue_pop"])) + raw(1, frame("queue_push", BODIES["queue_push"]))
     yield "made", b"".join(made(i % 3, op, u8(1), u64(3), u8(4), b"abcd", u8(2), b"ab", bytes(5)) for i, op in enumerate(OPS))
-    large = frame("set", key(b"/a") + value(bytes(4000)))
+    large = frame("set", key(b"/a") + value(bytes(500)))
     yield "slow_sockets", raw(0, large) + u8(11) + u8(3) + raw(0, frame("get", BODIES["get"]) * 30) + raw(1, frame("get", BODIES["get"])) + u8(1)
-    yield "a_full_store", raw(0, large + frame("set", key(b"/b") + value(bytes(4000))) + frame("set", key(b"/c") + value(bytes(4000))) +
-                              frame("add", key(b"/n") + i64(1)) + frame("append", key(b"/a") + value(bytes(400))) +
-                              frame("queue_push", key(b"/q") + value(bytes(400))) + frame("compare_set", key(b"/a") + value(b"") + value(bytes(999))) +
-                              frame("multi_set", BODIES["multi_set"][:4] + key(b"/a") + value(b"1") + key(b"/b") + value(bytes(5000))))
-    half = u32(9000) + frame("set", b"")[4:] + bytes(7000)
+    yield "a_full_store", raw(0, large + frame("set", key(b"/b") + value(bytes(400))) + frame("set", key(b"/c") + value(bytes(500))) +
+                              frame("add", key(b"/n") + i64(1)) + frame("append", key(b"/a") + value(bytes(150))) +
+                              frame("queue_push", key(b"/q") + value(bytes(150))) + frame("compare_set", key(b"/a") + value(b"") + value(bytes(140))) +
+                              frame("multi_set", BODIES["multi_set"][:4] + key(b"/a") + value(b"1") + key(b"/b") + value(bytes(900))))
+    half = u32(1200) + frame("set", b"")[4:] + bytes(800)
     yield "too_much_input", raw(0, half) + raw(1, half) + raw(2, half)
     yield "too_many", b"".join(u8(i << 5 | 1) for i in range(8)) + b"".join(u8(i << 5) for i in range(8))
     yield "no_number", raw(0, frame("set", key(b"/n") + value(b"  x")) + frame("add", BODIES["add"]))
@@ -292,6 +292,7 @@ def assembly():
         yield "ways" + name, all_of_them + sends(0) + waits(6) + sends(0) + sends(2) + sends(3) + waits(4) + ends(0) + ends(1, 1) + waits(5)
         yield "refused" + name, u8(flags | 8 << 2) + manner(3, 3) + manner(0, 1) + manner(2, 2) + reaches(0, 2) + waits(9, 1) + comes(0) + waits(4)
         yield "gone" + name, u8(flags) + comes(0, 1) + waits(6) + manner(0, 1) + reaches(0) + waits(3) + message(0) + waits(3) + ends(0) + waits(3) + sends(0)
+    yield "breaks_when_sent_to", u8(0xd << 2) + sends(0) + sends(0) + sends(2) + waits(9)
     yield "too_many", u8(0) + comes(0, 1, 1) * 90 + waits(3) + waits(1, 31)
     yield "no_files", u8(0) + short_of_files + comes(0) + comes(2, 1) + waits(8)
     yield "strange_ways", u8(0xd << 2) + manner(0, 4) + manner(2, 4) + waits(3) + says(0, bytes(104)) + says(1, b"TUTI") + waits(3) + ends(0) + waits(4, 3)
@@ -559,13 +560,16 @@ def jobs():
 
 
 def job_dumps():
+    how = lambda alive, life, manner: u8(alive | life << 3 | manner << 6)
     for name, data in (*jobs(), *jobs_of_several_worlds()):
-        yield name, u8(0) + data
-        yield name + "_alive", u8(7 | 2 << 3) + data
-        yield name + "_stopped", u8(1 | 3 << 3) + data
-    for name, data in jobs_of_several_worlds():
-        for life in range(8 if name in ("regrouped", "other_calls", "never_done") else 0):
-            yield f"{name}_life_{life}", u8((5, 2, 6, 7)[life % 4] | life << 3 | (life % 4) << 6) + data
+        yield name, how(0, 0, 0) + data
+        yield name + "_alive", how(7, 2, 1) + data
+        yield name + "_stopped", how(1, 3, 0) + data
+        yield name + "_of_more", how(7, 1, 2) + data
+    for name, data in (*jobs(), *jobs_of_several_worlds()):
+        for life in range(8 if name in ("regrouped", "other_calls", "never_done", "one_is_missing", "no_group") else 0):
+            yield f"{name}_life_{life}", how((5, 2, 6, 7)[life % 4], life, life % 4) + data
+            yield f"{name}_life_{life}_later", how(7, life, (life + 1) % 4) + data
 
 
 TARGETS = (store_server, store_frames, store_client, torch_client, file_log, hello, peer_frames, health, cards, joining, agreement, assembly, meet_signs, addresses, environment,

@@ -2,8 +2,9 @@
  *
  * job_dumps.c - saved recorders of several ranks, as `tutti doctor hang` and `tutti trace` put them together.
  *
- * How     The input is one to three files. Its first byte says which of them are of a process that lives here, and how that is
- *         doing, which the tools would ask /proc.
+ * How     The input is one to three files. Its first byte says which of them are of a process that lived when they were written, how
+ *         that one was, or is, and whether they are looked at as files, or as recorders of a job that runs, of whose processes the
+ *         tools then ask /proc.
  * Holds   What is written is JSON; whom somebody waits for is a rank of the job. */
 #include "fuzz/fuzz.h"
 
@@ -16,41 +17,61 @@
 #include "../tools/hang.h"
 #include "../tools/trace.h"
 
-enum { FILES_MAX = 3, WORLDS_MAX = 4 };
+enum { FILES_MAX = 3, WORLDS_MAX = 4, RANKS_MAX = 100 };
 
 /* ---- in place of tools/process.c ---- */
 
-static uint8_t how; /* the first byte of the input */
+typedef enum manner { AS_FILES, AS_JOB, AS_JOB_OF_MORE, AS_JOB_THAT_RECORDS_NOTHING } manner;
+
+static struct {
+    unsigned alive;   /* a bit for each file */
+    unsigned life;    /* 0 .. 7 */
+    manner   manner;
+    double   cpu_s;   /* what processes have used: it grows with every look at one */
+} how; /* the first byte of the input */
+
+static void take_how(uint8_t byte)
+{
+    how.alive = byte & 7;
+    how.life = byte >> 3 & 7;
+    how.manner = (manner)(byte >> 6);
+    how.cpu_s = 0;
+}
 
 process_facts process_look(pid_t pid)
 {
     (void)pid;
-    return (process_facts){ .life = (process_life)(how >> 3 & 7) % (PROCESS_DISK + 1), .state = 'S', .waits_in = "futex", .cpu_s = how >> 6 };
+    how.cpu_s += how.manner == AS_JOB ? 0.5 : 0;
+    return (process_facts){ .life = (process_life)(how.life % (PROCESS_DISK + 1)), .state = 'S', .waits_in = "futex", .cpu_s = how.cpu_s };
 }
 
+/* What the launcher has told it. */
 bool process_variable(pid_t pid, const char *name, char *value, size_t bytes)
 {
-    (void)pid;
-    (void)name;
-    (void)value;
-    (void)bytes;
-    return false;
+    if (how.manner < AS_JOB_OF_MORE || strcmp(name, "RANK") != 0)
+        return false;
+    snprintf(value, bytes, "%d", (int)(pid & 3));
+    return true;
 }
 
 bool process_records_nothing(pid_t pid, char why_out[PROCESS_WORD_MAX])
 {
     (void)pid;
-    (void)why_out;
-    return false;
+    snprintf(why_out, PROCESS_WORD_MAX, "TUTTI_RECORDER=0");
+    return how.manner == AS_JOB_THAT_RECORDS_NOTHING;
 }
 
+/* Others of the job that have no recorder. */
 int process_find(const char *run_id, pid_t *pids, int *ranks, int max)
 {
+    int n = 0;
+
     (void)run_id;
-    (void)pids;
-    (void)ranks;
-    (void)max;
-    return 0;
+    for (; how.manner >= AS_JOB_OF_MORE && n < 4 && n < max; n++) {
+        pids[n] = 1000 + n;
+        ranks[n] = n;
+    }
+    return n;
 }
 
 /* ---- the files ---- */
@@ -62,19 +83,42 @@ typedef struct files {
     int   n;
 } files;
 
-/* Have the process that a recorder is of be this one. */
-static void bring_to_life(uint8_t *data, size_t size)
+/* How the process was that a recorder is of, as its file says. */
+static void tell_state(tutti_recorder_head *head)
 {
-    const int64_t  pid = getpid();
-    const uint64_t began = tti_process_began(pid);
-    char           boot[TTI_BOOT_ID_BYTES] = "";
+    static const char letters[] = "RSDTtXZS";
 
-    TT_MUST(tti_boot_id(boot) && sizeof boot <= sizeof((tutti_recorder_head *)NULL)->boot);
-    if (size < sizeof(tutti_recorder_head))
+    head->saved_state = (uint8_t)letters[how.life];
+}
+
+/* Have it be this process: the file is in memory, as a recorder is, and so it is looked up. What /proc says is asked for once. */
+static void bring_to_life(tutti_recorder_head *head)
+{
+    static int64_t  pid;
+    static uint64_t began;
+    static char     boot[TTI_BOOT_ID_BYTES];
+
+    if (pid != getpid()) {
+        pid = getpid();
+        began = tti_process_began((pid_t)pid);
+        TT_MUST(tti_boot_id(boot) && sizeof boot <= sizeof head->boot);
+    }
+    head->pid = pid;
+    head->pid_began = began;
+    memcpy(head->boot, boot, sizeof boot);
+}
+
+static void change_head(const files *f, uint8_t *data, size_t size)
+{
+    tutti_recorder_head head;
+
+    if (size < sizeof head)
         return;
-    memcpy(data + offsetof(tutti_recorder_head, pid), &pid, sizeof pid);
-    memcpy(data + offsetof(tutti_recorder_head, pid_began), &began, sizeof began);
-    memcpy(data + offsetof(tutti_recorder_head, boot), boot, sizeof boot);
+    memcpy(&head, data, sizeof head);
+    tell_state(&head);
+    if (how.alive >> f->n & 1)
+        bring_to_life(&head);
+    memcpy(data, &head, sizeof head);
 }
 
 static void add_file(files *f, const uint8_t *data, size_t size)
@@ -82,8 +126,7 @@ static void add_file(files *f, const uint8_t *data, size_t size)
     const int fd = memfd_create("dump", MFD_CLOEXEC);
     uint8_t  *copy = tt_copy(data, size);
 
-    if (how >> f->n & 1)
-        bring_to_life(copy, size);
+    change_head(f, copy, size);
     TT_MUST(fd >= 0 && write(fd, copy, size) == (ssize_t)size);
     free(copy);
     snprintf(f->names[f->n], sizeof f->names[0], "/proc/self/fd/%d", fd);
@@ -98,6 +141,19 @@ static void close_files(files *f)
 }
 
 /* ---- the tools ---- */
+
+/* Worlds whose ranks are nearly all unseen take long, with the square of their number, and show nothing that small ones do not. */
+static bool is_small(const job_view *view, int world)
+{
+    int i;
+
+    if (world >= 0 && view->worlds[world].size > RANKS_MAX)
+        return false;
+    for (i = 0; i < view->n_ranks; i++)
+        if (view->ranks[i].rank > RANKS_MAX || view->ranks[i].first_rank > RANKS_MAX || view->ranks[i].info.world_size > RANKS_MAX)
+            return false;
+    return true;
+}
 
 static void look_at_world(const job_view *view, int world, const hang_look *look)
 {
@@ -123,11 +179,14 @@ static void try_hang(job_view *view)
     hang_look look;
     int       i;
 
+    view->from_files = how.manner == AS_FILES;
     TT_MUST(hang_look_begin(view, &look));
+    look.at_ns -= TTI_SECOND; /* the first look was a second ago */
     job_view_update(view);
     TT_MUST(job_view_arrange(view, true));
     for (i = -1; i < view->n_worlds && i < WORLDS_MAX; i++)
-        look_at_world(view, i, &look);
+        if (is_small(view, i))
+            look_at_world(view, i, &look);
     hang_look_release(&look);
 }
 
@@ -199,7 +258,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     files    f = { .n = 0 };
     tt_input part;
 
-    how = (uint8_t)tt_take(&in, 1);
+    take_how((uint8_t)tt_take(&in, 1));
     while (in.left > 2 && f.n < FILES_MAX) {
         part = tt_take_sized(&in);
         add_file(&f, part.at, part.left);

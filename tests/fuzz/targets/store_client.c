@@ -14,7 +14,7 @@
 #include "wire/bytes.h"
 #include "wire/hello.h"
 
-enum { HANDLE = 7 };
+enum { HANDLE = 7, ASKED_MAX = 64 };
 
 typedef struct server {
     tti_port   port; /* first */
@@ -304,12 +304,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     server       s = { .port = { &server_ops }, .in = tt_input_of(data, size), .now_ns = TTI_SECOND };
     tti_tcp_pool pool;
+    int          n = 0;
 
     memset(&pool, 0, sizeof pool);
     tti_tcp_pool_init(&pool, &s.port, "127.0.0.1", 1);
     snprintf(pool.who, sizeof pool.who, "the server");
     pool.greet = tti_tcp_greet;
-    while (s.in.left > 0)
+    while (s.in.left > 0 && n++ < ASKED_MAX)
         ask(&pool, (uint8_t)tt_take(&s.in, 1));
     tti_tcp_pool_close(&pool);
     tti_mutex_release(&pool.lock);
