@@ -60,14 +60,26 @@ struct tutti_recorder {
 
 /* ---- texts ---- */
 
-/* Bytes of a UTF-8 character at s, of at most n; 0: it is none. Forms that are longer than needed are left to whoever
- * minds. */
+/* Whether the second byte may follow the first: not in a form that is longer than needed, in a half of a pair (U+D800 ..
+ * U+DFFF), or beyond the last character (U+10FFFF). Writers of JSON refuse these. */
+static bool may_follow(unsigned char first, unsigned char second)
+{
+    switch (first) {
+    case 0xe0: return second >= 0xa0;
+    case 0xed: return second < 0xa0;
+    case 0xf0: return second >= 0x90;
+    case 0xf4: return second < 0x90;
+    default: return first >= 0xc2 && first < 0xf5;
+    }
+}
+
+/* Bytes of a UTF-8 character at s, of at most n; 0: it is none. */
 static size_t character(const unsigned char *s, size_t n)
 {
     const size_t need = s[0] < 0x80 ? 1 : (s[0] & 0xe0) == 0xc0 ? 2 : (s[0] & 0xf0) == 0xe0 ? 3 : (s[0] & 0xf8) == 0xf0 ? 4 : 0;
     size_t       i;
 
-    if (need == 0 || need > n || s[0] == 0xc0 || s[0] == 0xc1)
+    if (need == 0 || need > n || (need > 1 && !may_follow(s[0], s[1])))
         return 0;
     for (i = 1; i < need; i++)
         if ((s[i] & 0xc0) != 0x80)
