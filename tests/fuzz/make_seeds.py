@@ -458,21 +458,23 @@ def safetensors():
 
 
 HEAD = struct.Struct("<8sIIQQQQQIIIIIIIIqQii64s64s64s40sQqqQQqQQQQQ1024s")
+SAVED = struct.Struct("<qQQ")  # behind it, in files of writers that are not old
 MASK = (1 << 64) - 1
 
 
-def recorder_image(records=(), groups=(), names=(), ranks=(), record_count=8, group_count=2, name_count=2, rank_count=8, **other):
+def recorder_image(records=(), groups=(), names=(), ranks=(), record_count=8, group_count=2, name_count=2, rank_count=8, saved=None, **other):
     """As tutti/recorder.h lays it out."""
     group = struct.Struct("<QIIiiiiQQQQQQ64s64s32s64s" + ("QIIQ" if groups and len(groups[0]) > 17 else ""))  # without: as older ones had it
     name = struct.Struct("<QQQQ64s")
     slot = struct.Struct("<16Q")
-    groups_at = (HEAD.size + 7) // 8 * 8
+    head_bytes = HEAD.size + (SAVED.size if saved else 0)
+    groups_at = (head_bytes + 7) // 8 * 8
     names_at = groups_at + group.size * group_count
     ranks_at = names_at + name.size * name_count
     records_at = ranks_at + 4 * rank_count
     total = records_at + slot.size * record_count
     made = bytearray(total)
-    fields = dict(magic=b"tuttirec", version=1, head_bytes=HEAD.size, total_bytes=total, records_at=records_at, groups_at=groups_at,
+    fields = dict(magic=b"tuttirec", version=1, head_bytes=head_bytes, total_bytes=total, records_at=records_at, groups_at=groups_at,
                   names_at=names_at, ranks_at=ranks_at, record_bytes=slot.size, record_count=record_count, group_bytes=group.size,
                   group_count=group_count, name_bytes=name.size, name_count=name_count, rank_count=rank_count, clock=1, pid=1, pid_began=2,
                   rank=0, world_size=4, job=b"job", host=b"host", program=b"program", boot=b"boot", ticks_first=1000, mono_first_ns=1000,
@@ -480,6 +482,8 @@ def recorder_image(records=(), groups=(), names=(), ranks=(), record_count=8, gr
                   failed_words=b"it failed\nnext: look")
     fields.update(other)
     HEAD.pack_into(made, 0, *fields.values())
+    if saved:
+        SAVED.pack_into(made, HEAD.size, *saved)
     for i, g in enumerate(groups):
         group.pack_into(made, groups_at + i * group.size, *g)
     for i, n in enumerate(names):
@@ -542,10 +546,10 @@ def jobs_of_several_worlds():
     yield "no_recorder", sized(b'{"version": 1}') + rank(1, (old(1),), stuck()) + sized(b"")
 
 
-def jobs():
+def jobs(saved=None):
     def rank(n, *records, size=2, **other):
         world = (2, 0, 1, n, size, n, -1, 1, 500, 8, 8, 7, 2, b"0", b"default_pg", b"native", b"w")
-        return sized(recorder_image(records, (world,), ((1, 3, 5000, 4000, b"forward"),), pid=100 + n, rank=n, world_size=size, issued=8, **other))
+        return sized(recorder_image(records, (world,), ((1, 3, 5000, 4000, b"forward"),), pid=100 + n, rank=n, world_size=size, issued=8, saved=saved, **other))
     done = record(1, kind=2, seq=1, began=1500, ended=1800)
     yield "one_is_missing", rank(0, done, record(2, kind=2, seq=2, state=2, ended=0)) + rank(1, done)
     yield "a_circle", (rank(0, done, record(2, kind=33, seq=1, place=2 | 7 << 32, state=2, ended=0)) +
@@ -569,7 +573,12 @@ def job_dumps():
     for name, data in (*jobs(), *jobs_of_several_worlds()):
         for life in range(8 if name in ("regrouped", "other_calls", "never_done", "one_is_missing", "no_group") else 0):
             yield f"{name}_life_{life}", how((5, 2, 6, 7)[life % 4], life, life % 4) + data
-            yield f"{name}_life_{life}_later", how(7, life, (life + 1) % 4) + data
+    for name, data in jobs(saved=(9500, 9500, ord("S"))):
+        for life in range(8 if name in ("one_is_missing", "no_group") else 1):
+            yield f"{name}_saved_{life}", how(0, life, 0) + data
+            if name == "one_is_missing":
+                yield f"{name}_live_{life}", how(3, life, 1 + life % 3) + data
+                yield f"{name}_seen_{life}", how(1, life, 2) + data
 
 
 TARGETS = (store_server, store_frames, store_client, torch_client, file_log, hello, peer_frames, health, cards, joining, agreement, assembly, meet_signs, addresses, environment,

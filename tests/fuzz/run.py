@@ -36,7 +36,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 BUILD = ROOT / "build"
 TABLE = HERE / "executions.tsv"  # or what --table says
-COLUMNS = ["target", "tool", "commit", "seconds", "executions", "lines_of_files", "lines_reached_%"]
+COLUMNS = ["target", "tool", "commit", "cpu_seconds", "executions", "lines_of_files", "lines_reached_%"]
 # Of where memory was taken three callers are remembered, and little of what was given back is kept: an input takes microseconds,
 # and what it has given back is looked at within them. To see more of a finding, run it again without these two.
 SWIFT = "malloc_context_size=3:quarantine_size_mb=16"
@@ -66,16 +66,18 @@ def stop(*_):
 
 
 def run_fuzzer(command, env):
-    """(exit status, all it said). A signal to the group of this process is passed on once, by stop(): a second one would cut what is
+    """(exit status, all it said, seconds of a processor). A signal to the group of this process is passed on once, by stop(): a second one would cut what is
     said of the first."""
     process = subprocess.Popen([str(word) for word in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                errors="replace", start_new_session=True)
     running.append(process)
     if stopping.is_set():
         process.terminate()
-    text = process.communicate()[0]
+    text = process.stdout.read()
+    _, status, used = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
     running.remove(process)
-    return process.returncode, text
+    return process.returncode, text, used.ru_utime + used.ru_stime
 
 
 def commit():
@@ -100,16 +102,16 @@ def write_table(rows):
     part.rename(TABLE)
 
 
-def add(target, tool, seconds, executions):
+def add(target, tool, cpu_seconds, executions):
     """Runs may go on side by side: one at a time changes the table."""
     (BUILD / "fuzz-found").mkdir(parents=True, exist_ok=True)
     with table_lock, open(BUILD / "fuzz-found" / ".lock", "w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         rows = read_table()
-        row = rows.setdefault((target, tool), {"target": target, "tool": tool, "seconds": "0", "executions": "0", "lines_of_files": "-",
+        row = rows.setdefault((target, tool), {"target": target, "tool": tool, "cpu_seconds": "0", "executions": "0", "lines_of_files": "-",
                                                "lines_reached_%": "-"})
         row["commit"] = commit()
-        row["seconds"] = str(int(row["seconds"]) + round(seconds))
+        row["cpu_seconds"] = f"{float(row['cpu_seconds']) + cpu_seconds:.1f}"
         row["executions"] = str(int(row["executions"]) + executions)
         write_table(rows)
 
@@ -127,12 +129,11 @@ def inputs_of(target):
 def run_libfuzzer(target, seconds, preset="fuzz"):
     found = BUILD / "fuzz-found"
     program = BUILD / preset / "bin" / f"fuzz_{target}"
-    began = time.monotonic()
-    code, text = run_fuzzer([program, f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=2048", "-malloc_limit_mb=256", "-reload=0", "-entropic=0",
-                             f"-max_len={longest_inputs()[target]}", "-print_final_stats=1", "-verbosity=0",
-                             f"-artifact_prefix={found}/{target}-", corpus_of(target), *inputs_of(target)], ENV)
+    code, text, used = run_fuzzer([program, f"-max_total_time={seconds}", "-timeout=20", "-rss_limit_mb=2048", "-malloc_limit_mb=256", "-reload=0",
+                                   "-entropic=0", f"-max_len={longest_inputs()[target]}", "-print_final_stats=1", "-verbosity=0",
+                                   f"-artifact_prefix={found}/{target}-", corpus_of(target), *inputs_of(target)], ENV)
     done = re.search(r"stat::number_of_executed_units:\s*(\d+)", text)
-    return time.monotonic() - began, int(done[1]) if done else 0, 0 if code == INTERRUPTED else code, text
+    return used, int(done[1]) if done else 0, 0 if code == INTERRUPTED else code, text
 
 
 def run_swift(target, seconds):
@@ -142,23 +143,23 @@ def run_swift(target, seconds):
 
 def run_afl(target, seconds):
     program = BUILD / "fuzz-afl" / "bin" / f"fuzz_{target}"
-    env = dict(ENV, AFL_NO_UI="1", AFL_SKIP_CPUFREQ="1", AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES="1", AFL_NO_AFFINITY="1", AFL_BENCH_UNTIL_CRASH="1",
+    env = {name: value for name, value in ENV.items() if not name.endswith("SAN_OPTIONS")}  # it minds those, and has no sanitizer
+    env.update(AFL_NO_UI="1", AFL_SKIP_CPUFREQ="1", AFL_I_DONT_CARE_ABOUT_MISSING_CRASHES="1", AFL_NO_AFFINITY="1", AFL_BENCH_UNTIL_CRASH="1",
                AFL_NO_STARTUP_CALIBRATION="1")
     out = BUILD / "fuzz-afl-out" / target
     out.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory() as seeds:
         for i, path in enumerate(p for folder in [*inputs_of(target), corpus_of(target)] for p in sorted(pathlib.Path(folder).iterdir())):
             shutil.copyfile(path, f"{seeds}/{i:06}")
-        began = time.monotonic()
         start = "-" if (out / "default" / "fuzzer_stats").exists() else seeds
         before = afl_executions(out)
-        code, text = run_fuzzer(["afl-fuzz", "-i", start, "-o", out, "-V", str(seconds), "-t", "2000", "-m", "none", "--", program], env)
+        code, text, used = run_fuzzer(["afl-fuzz", "-i", start, "-o", out, "-V", str(seconds), "-t", "2000", "-m", "none", "--", program], env)
     crashes = [p for p in (out / "default" / "crashes").glob("id:*")]
     for path in (out / "default" / "queue").glob("id:*"):
         shutil.copyfile(path, corpus_of(target) / re.sub(r"\W", "_", path.name)[:80])
     for path in crashes:
         shutil.copyfile(path, BUILD / "fuzz-found" / f"{target}-afl-{path.name[:9].replace(':', '_')}")
-    return time.monotonic() - began, afl_executions(out) - before, code or len(crashes), text
+    return used, afl_executions(out) - before, code or len(crashes), text
 
 
 def afl_executions(out):
@@ -169,9 +170,9 @@ def afl_executions(out):
 
 def turn(target, tool, seconds):
     """One fuzzer for so long. Whether there was no finding."""
-    took, executions, code, text = {"libfuzzer": run_libfuzzer, "swift": run_swift, "afl": run_afl}[tool](target, seconds)
-    add(target, tool, took, executions)
-    print(f"{target}: {executions} executions in {took:.0f} s{'' if code == 0 else ', and a finding'}", flush=True)
+    used, executions, code, text = {"libfuzzer": run_libfuzzer, "swift": run_swift, "afl": run_afl}[tool](target, seconds)
+    add(target, tool, used, executions)
+    print(f"{target}: {executions} executions, {executions / max(used, 0.001):.0f} a second of a processor{'' if code == 0 else ', and a finding'}", flush=True)
     if code != 0:
         print("\n".join(text.splitlines()[-60:]), file=sys.stderr)
     return code == 0

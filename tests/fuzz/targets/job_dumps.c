@@ -83,32 +83,52 @@ typedef struct files {
     int   n;
 } files;
 
-/* How the process was that a recorder is of, as its file says. */
+/* How the process was that a recorder is of, as its file says, if it is of those that do. */
 static void tell_state(tutti_recorder_head *head)
 {
     static const char letters[] = "RSDTtXZS";
 
-    head->saved_state = (uint8_t)letters[how.life];
+    if (head->head_bytes >= sizeof *head)
+        head->saved_state = (uint8_t)letters[how.life];
 }
 
-/* Have it be this process: the file is in memory, as a recorder is, and so it is looked up. What /proc says is asked for once. */
-static void bring_to_life(tutti_recorder_head *head)
-{
-    static int64_t  pid;
-    static uint64_t began;
-    static char     boot[TTI_BOOT_ID_BYTES];
+/* A process that lives here. */
+typedef struct living {
+    int64_t  pid;
+    uint64_t began;
+} living;
 
-    if (pid != getpid()) {
-        pid = getpid();
-        began = tti_process_began((pid_t)pid);
-        TT_MUST(tti_boot_id(boot) && sizeof boot <= sizeof head->boot);
+/* This one, who started it, and the first of all, one for each file: what /proc says of them is asked for once. */
+static const living *living_of(int file)
+{
+    static living all[FILES_MAX];
+    static bool   known;
+    int           i;
+
+    if (!known || all[0].pid != getpid()) {
+        known = true;
+        all[0].pid = getpid();
+        all[1].pid = getppid();
+        all[2].pid = 1;
+        for (i = 0; i < FILES_MAX; i++)
+            all[i].began = tti_process_began((pid_t)all[i].pid);
     }
-    head->pid = pid;
-    head->pid_began = began;
+    return &all[file];
+}
+
+/* Have it be one of those; the file is memory then, as a recorder is, and its process is looked for. */
+static void bring_to_life(tutti_recorder_head *head, int file)
+{
+    static char boot[TTI_BOOT_ID_BYTES];
+
+    if (boot[0] == '\0')
+        TT_MUST(tti_boot_id(boot) && sizeof boot <= sizeof head->boot);
+    head->pid = living_of(file)->pid;
+    head->pid_began = living_of(file)->began;
     memcpy(head->boot, boot, sizeof boot);
 }
 
-static void change_head(const files *f, uint8_t *data, size_t size)
+static void change_head(uint8_t *data, size_t size, int file, bool alive)
 {
     tutti_recorder_head head;
 
@@ -116,18 +136,20 @@ static void change_head(const files *f, uint8_t *data, size_t size)
         return;
     memcpy(&head, data, sizeof head);
     tell_state(&head);
-    if (how.alive >> f->n & 1)
-        bring_to_life(&head);
+    if (alive)
+        bring_to_life(&head, file);
     memcpy(data, &head, sizeof head);
 }
 
 static void add_file(files *f, const uint8_t *data, size_t size)
 {
-    const int fd = memfd_create("dump", MFD_CLOEXEC);
-    uint8_t  *copy = tt_copy(data, size);
+    const bool alive = (how.alive >> f->n & 1) != 0;
+    const int  fd = memfd_create("dump", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    uint8_t   *copy = tt_copy(data, size);
 
-    change_head(f, copy, size);
+    change_head(copy, size, f->n, alive);
     TT_MUST(fd >= 0 && write(fd, copy, size) == (ssize_t)size);
+    TT_MUST(!alive || fcntl(fd, F_ADD_SEALS, F_SEAL_SHRINK) == 0);
     free(copy);
     snprintf(f->names[f->n], sizeof f->names[0], "/proc/self/fd/%d", fd);
     f->list[f->n] = f->names[f->n];
