@@ -48,13 +48,13 @@ typedef struct stage {
 
 static stage s;
 
-static conn *conn_of(tti_handle handle)
+TT_UNTRACED static conn *conn_of(tti_handle handle)
 {
     TT_MUST(handle >= FIRST && handle < FIRST + CONNS && s.conns[handle - FIRST].used);
     return &s.conns[handle - FIRST];
 }
 
-static conn *new_conn(bool client, bool honest, bool local, uint32_t rank)
+TT_UNTRACED static conn *new_conn(bool client, bool honest, bool local, uint32_t rank)
 {
     const tti_hello_config config = { .client = client, .local = local, .purpose = TTI_PURPOSE_ASSEMBLY, .generation = TOPIC, .rank = rank,
                                       .secret = &s.mesh.door.secret };
@@ -100,7 +100,7 @@ static int64_t port_now(tti_port *port)
     return s.now_ns;
 }
 
-static void port_random(tti_port *port, void *out, size_t bytes)
+TT_UNTRACED static void port_random(tti_port *port, void *out, size_t bytes)
 {
     uint8_t *at = out;
 
@@ -142,7 +142,7 @@ static int port_connect_result(tti_port *port, tti_handle handle)
 
 enum { SOURCES = 3 }; /* of those who come */
 
-static int port_accept(tti_port *port, tti_handle listener, tti_addr *from_out)
+TT_UNTRACED static int port_accept(tti_port *port, tti_handle listener, tti_addr *from_out)
 {
     int i;
 
@@ -208,7 +208,7 @@ static int64_t port_recv(tti_port *port, tti_handle handle, void *out, size_t by
     return (int64_t)bytes;
 }
 
-static bool somebody_waits(int door)
+TT_UNTRACED static bool somebody_waits(int door)
 {
     int i;
 
@@ -218,7 +218,7 @@ static bool somebody_waits(int door)
     return false;
 }
 
-static uint8_t ready(const tti_poll *p)
+TT_UNTRACED static uint8_t ready(const tti_poll *p)
 {
     const conn *c;
 
@@ -231,7 +231,7 @@ static uint8_t ready(const tti_poll *p)
                      (c->over ? TTI_HANGUP : 0));
 }
 
-static int port_poll(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
+TT_UNTRACED static int port_poll(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
 {
     int i, n_ready = 0;
 
@@ -392,7 +392,7 @@ static void step(tt_input *in)
     }
 }
 
-static void check(void)
+TT_UNTRACED static void check(void)
 {
     int i, inside = 0;
 

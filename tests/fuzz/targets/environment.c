@@ -67,7 +67,7 @@ static tti_port *host_port(void)
 }
 
 /* Of the table; NULL: the name is to stay what it was, as others read it. */
-static const char *variable(const char *name)
+TT_UNTRACED static const char *variable(const char *name)
 {
     static const char *const left[] = { "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "TUTTI_LOG", "TORCH_CPP_LOG_LEVEL", "TUTTI_DEBUG",
                                         "TORCH_DISTRIBUTED_DEBUG" };
@@ -112,14 +112,14 @@ static void take_line(char *line)
         tt_set_env(name, equals + 1);
 }
 
-static void forget_all(void)
+TT_UNTRACED static void forget_all(void)
 {
     const tti_env_entry *table;
     size_t               n, i;
 
     table = tti_env_table(&n);
     for (i = 0; i < n; i++)
-        if (variable(table[i].name) != NULL && getenv(table[i].name) != NULL)
+        if (getenv(table[i].name) != NULL && variable(table[i].name) != NULL) /* few are set, and a look at the table takes longer */
             tt_set_env(table[i].name, NULL);
 }
 
