@@ -46,6 +46,7 @@ typedef struct hang_rank {
 /** A rank that others wait for and that waits for nobody; or the members of a circle. */
 typedef struct hang_cause {
     bool circle;
+    bool is_death;
     int *ranks; /* the one, or all of the circle, each waiting for the next */
     int n;
     int *waiters; /* who waits for it, or for somebody who does */

@@ -34,7 +34,7 @@ static bool has_come(const hang_rank *m, const view_op *op)
     if (m->seen == NULL || m->seen->own[op->group].name == NULL || m->seen->own[op->group].issued < op->r.seq)
         return false;
     its = view_find_op(m->seen, op->group, op->r.seq);
-    return its == NULL || (its->r.state != TUTTI_RECORD_FAILED && !differs(its, op));
+    return its == NULL || ((its->r.state != TUTTI_RECORD_FAILED || its->until_saved) && !differs(its, op));
 }
 
 /* Whether that rank is in an operation of this kind in this group, whatever its number. */
@@ -52,7 +52,7 @@ static bool is_other_end(const hang_rank *m, int rank, const view_op *op)
     for (i = 0; m->seen != NULL && i < m->seen->n_ops; i++) {
         const view_op *its = &m->seen->ops[i];
 
-        if (view_is_open(its) && its->r.kind == other && its->group == op->group && its->r.tag == op->r.tag &&
+        if (view_was_open(its) && its->r.kind == other && its->group == op->group && its->r.tag == op->r.tag &&
             (its->r.peer == rank || its->r.peer < 0))
             return true;
     }
@@ -208,6 +208,7 @@ static bool add_single_cause(hang *h, int rank)
     if (c == NULL)
         return false;
     c->ranks[c->n++] = rank;
+    c->is_death = h->ranks[rank].at == HANG_DEAD;
     return fill_waiters(h, c);
 }
 
@@ -252,11 +253,19 @@ static bool find_causes(hang *h)
 
 /* ---- all of it --------------------------------------------------------------------------------- */
 
-/* The one that most wait for first: it is in the first line. */
+/* Also who is stopped within an operation; but not who is no more. */
+static bool is_waiting(const hang_rank *r)
+{
+    return (r->wait != NULL && r->at != HANG_DEAD && r->at != HANG_LEFT) || r->at == HANG_JOINS;
+}
+
+/* A death first, as its group ends with it; then the one that most wait for: it is in the first line. */
 static int by_waiters(const void *a, const void *b)
 {
     const hang_cause *x = a, *y = b;
 
+    if (x->is_death != y->is_death)
+        return x->is_death ? -1 : 1;
     if (x->n_waiters != y->n_waiters)
         return x->n_waiters > y->n_waiters ? -1 : 1;
     return (x->ranks[0] > y->ranks[0]) - (x->ranks[0] < y->ranks[0]);
@@ -272,7 +281,7 @@ bool hang_find(const job_view *view, int world, const hang_look *look, double le
     if (ok)
         hang_look_at_ranks(h, look, least_s);
     for (i = 0; i < h->n && ok; i++) {
-        if (h->ranks[i].wait != NULL || h->ranks[i].at == HANG_JOINS)
+        if (is_waiting(&h->ranks[i]))
             ok = find_awaited(h, &h->ranks[i]);
         h->n_joining += h->ranks[i].at == HANG_JOINS;
         if (h->ranks[i].at == HANG_WAITS) {

@@ -5,6 +5,7 @@
  * How     A rank is a process that has that number in this world; who joins one is the rank that its launcher made it. What it is
  *         at is its process's state, and the oldest operation that it is in and was in at the first look; an asynchronous
  *         one counts if the process does nothing else meanwhile.
+ *         Files that ranks wrote because they had failed tell of the moment before: what failed was under way then.
  * True    Numbers are copies of what the ranks wrote while they went on, so two ranks may have been read some
  *         milliseconds apart: what moves between the two looks is left out. */
 #include "hang_find.h"
@@ -119,7 +120,7 @@ static bool has_moved(const hang_look *look, const hang_rank *r)
 /* Whether the rank may be in this operation, and nowhere else. */
 static bool counts(const job_view *view, const hang_look *look, const hang_rank *r, const view_op *op)
 {
-    if (!view_is_open(op) || op->r.kind == TUTTI_RECORD_RANGE)
+    if (!view_was_open(op) || op->r.kind == TUTTI_RECORD_RANGE)
         return false;
     if (view->from_files)
         return true;
@@ -138,10 +139,10 @@ static void find_operations(const job_view *view, const hang_look *look, double 
         const view_op *op = &r->seen->ops[i];
         const double since_s = now_s - 1e-9 * (double)op->r.issued_ns;
 
-        if (counts(view, look, r, op) && since_s >= least_s) {
+        if (counts(view, look, r, op) && (since_s >= least_s || op->until_saved)) {
             r->wait = op;
             r->since_s = since_s;
-        } else if (r->last == NULL && !view_is_open(op) && op->r.kind != TUTTI_RECORD_RANGE) {
+        } else if (r->last == NULL && !view_was_open(op) && op->r.kind != TUTTI_RECORD_RANGE) {
             r->last = op;
             r->last_s = op->r.ended_ns != 0 ? now_s - 1e-9 * (double)op->r.ended_ns : since_s;
         }

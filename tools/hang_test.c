@@ -45,6 +45,12 @@ static void says(const char *words)
         fail_msg("'%s' is not in: %s", words, text);
 }
 
+static void says_nothing_of(const char *words)
+{
+    if (strstr(text, words) != NULL)
+        fail_msg("'%s' is in: %s", words, text);
+}
+
 static void expect(const char *args, int code, const char *words)
 {
     const int got = run(args);
@@ -127,6 +133,7 @@ static void who_was_not_read_is_named(void **state)
     look(3, 1, "rank 3 is not to be seen here");
     says("ranks 0-2 wait for it");
     says("next: run tutti doctor hang on its host, or bring its dump");
+    says("\n      3         -                is not to be seen here"); /* no number of a process */
 }
 
 static void different_calls_are_shown(void **state)
@@ -181,6 +188,64 @@ static void messages_are_looked_at_from_both_ends(void **state)
     add_open(0, TUTTI_RECORD_SEND, 0, 1, 1, 7, 4);
     add_open(1, TUTTI_RECORD_RECV, 0, 1, 0, 7, 4);
     look(3, 1, "nobody is missing: all members are in it");
+}
+
+static void circles_of_messages_say_who_has_to_turn(void **state)
+{
+    (void)state;
+    begin_world(2);
+    add_open(0, TUTTI_RECORD_RECV, 0, 1, 1, 1, 4);
+    add_open(1, TUTTI_RECORD_RECV, 0, 1, 0, 1, 4);
+    look(2, 1, "ranks 0, 1 wait for each other");
+    says("next: all of them receive: one has to send before it receives");
+    begin_world(2);
+    add_open(0, TUTTI_RECORD_SEND, 0, 1, 1, 1, 1 << 20);
+    add_open(1, TUTTI_RECORD_SEND, 0, 1, 0, 1, 1 << 20);
+    look(2, 1, "next: all of them send: one has to receive before it sends, or to send with tutti_isend()");
+    begin_world(2);
+    add_open(0, TUTTI_RECORD_SEND, 0, 1, 1, 7, 4);
+    add_open(1, TUTTI_RECORD_RECV, 0, 1, 0, 8, 4);
+    look(2, 1, "next: see whether both ends of each message have the same tag");
+}
+
+/* Rank 1 was killed in its barrier: it waits for nobody, and comes before rank 0, which others wait for. */
+static void the_dead_wait_for_nobody(void **state)
+{
+    (void)state;
+    begin_world(2);
+    add_open(1, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    made[1].head.saved_state = 'X';
+    look(2, 1, "rank 1 (pid 1001, n1) is dead\n  nobody waits for it in an operation\n  it ended in barrier #2 on group 'world'");
+    assert_int_equal(strncmp(text, "rank 1 (", 8), 0); /* it is the first that is read */
+    says_nothing_of("has not come");
+    begin_world(4);
+    add_open(1, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    add_open(2, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    add_open(3, TUTTI_RECORD_BARRIER, 0, 2, -1, 0, 0);
+    made[1].head.saved_state = 'X';
+    look(4, 1, "rank 0 (pid 1000, n1) has not come\n  ranks 2, 3 wait for it");
+    assert_int_equal(strncmp(text, "rank 1 (pid 1001, n1) is dead", 29), 0);
+}
+
+/* Ranks 0 and 2 failed in all_reduce #2, and wrote their files then; rank 1 was late, and its launcher wrote its. */
+static void what_failed_was_under_way_until_then(void **state)
+{
+    int rank;
+
+    (void)state;
+    begin_world(3);
+    for (rank = 0; rank < 3; rank += 2) {
+        made_add(&made[rank], &(made_op){ TUTTI_RECORD_ALL_REDUCE, TUTTI_RECORD_FAILED, 0, 2, -1, 0, 1000, NOW_NS - S_NS, NOW_NS - 1000 });
+        made[rank].head.saved_for = 2;
+    }
+    made[1].head.saved_state = 'S';
+    look(3, 1, "rank 1 (pid 1001, n1) has not come\n  ranks 0, 2 wait for it, rank 0 since 1.0 s in all_reduce #2");
+    made[1].head.saved_state = 'T';
+    look(3, 1, "rank 1 (pid 1001, n1) is stopped by a signal\n  ranks 0, 2 wait for it");
+    for (rank = 0; rank < 3; rank += 2)
+        made[rank].head.saved_for = 0; /* of a look by hand, a while after: nobody waits any more */
+    made[1].head.saved_state = 'S';
+    look(3, 0, "nobody waits in an operation");
 }
 
 static void windows_wait_for_signals_only(void **state)
@@ -293,12 +358,6 @@ static void begin_second_world(void)
         made_world(m, 1, 22, 2, i, 0);
         made_add(m, &(made_op){ TUTTI_RECORD_BARRIER, TUTTI_RECORD_DONE, 1, 1, -1, 0, 0, NOW_NS - 50 * S_NS, NOW_NS - 49 * S_NS });
     }
-}
-
-static void says_nothing_of(const char *words)
-{
-    if (strstr(text, words) != NULL)
-        fail_msg("'%s' is in: %s", words, text);
 }
 
 static void worlds_are_told_apart(void **state)
@@ -491,6 +550,9 @@ int main(void)
         cmocka_unit_test(different_calls_are_shown),
         cmocka_unit_test(circles_over_groups_are_found),
         cmocka_unit_test(messages_are_looked_at_from_both_ends),
+        cmocka_unit_test(circles_of_messages_say_who_has_to_turn),
+        cmocka_unit_test(the_dead_wait_for_nobody),
+        cmocka_unit_test(what_failed_was_under_way_until_then),
         cmocka_unit_test(windows_wait_for_signals_only),
         cmocka_unit_test(a_root_that_is_missing_is_enough),
         cmocka_unit_test(who_has_left_or_failed_is_named),

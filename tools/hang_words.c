@@ -163,7 +163,10 @@ static void print_what_it_does(const hang *h, const hang_rank *r, const hang_ran
     if (r->wait != NULL) {
         hang_write_op(h, r->wait, text);
         write_time(r->since_s, since);
-        printf("  it is in %s, since %s\n", text, since);
+        if (r->at == HANG_DEAD || r->at == HANG_LEFT)
+            printf("  it ended in %s, which it had begun %s ago\n", text, since);
+        else
+            printf("  it is in %s, since %s\n", text, since);
     } else if (other != NULL) {
         hang_write_op(h, other, text);
         printf("  under that number it has called %s%s\n", text, other->r.state == TUTTI_RECORD_FAILED ? ", which failed" : "");
@@ -234,6 +237,16 @@ static bool is_mismatch(const hang_rank *a, const hang_rank *b)
            a->wait->r.seq == b->wait->r.seq;
 }
 
+/* Of ranks that wait for each other in messages, of which some are sends. */
+static const char *next_of_messages(int sends, int n)
+{
+    if (sends == 0)
+        return "all of them receive: one has to send before it receives";
+    if (sends == n)
+        return "all of them send: one has to receive before it sends, or to send with tutti_isend()";
+    return "see whether both ends of each message have the same tag, and come in the same order";
+}
+
 static int by_number(const void *a, const void *b)
 {
     const int x = *(const int *)a, y = *(const int *)b;
@@ -246,6 +259,7 @@ static void print_circle(const hang *h, const hang_cause *c)
     char list[LIST_BYTES], op[HANG_LINE_MAX], since[32], who[WHO_BYTES];
     int ranks[VIEW_RANKS_MAX];
     bool messages = true, mismatch = false;
+    int sends = 0;
     int i;
 
     memcpy(ranks, c->ranks, (size_t)c->n * sizeof *ranks);
@@ -260,13 +274,14 @@ static void print_circle(const hang *h, const hang_cause *c)
         write_time(r->since_s, since);
         printf("  %s waits for rank %d, since %s, in %s\n", who, next->rank, since, op);
         messages = messages && is_message(r);
+        sends += r->wait->r.kind == TUTTI_RECORD_SEND;
         mismatch = mismatch || is_mismatch(r, next);
     }
     if (c->n_waiters > 0) {
         view_write_ranks(c->waiters, c->n_waiters, list, sizeof list);
         printf("  and rank%s %s with them\n", c->n_waiters == 1 ? "" : "s", list);
     }
-    printf("  next: %s\n", messages   ? "let one of them receive first, or send with tutti_isend()"
+    printf("  next: %s\n", messages   ? next_of_messages(sends, c->n)
                            : mismatch ? "all members of a group have to call the same: see where the program takes another way"
                                       : "all ranks have to call operations of several groups in one order");
 }
@@ -309,9 +324,11 @@ static void print_others(const hang *h, bool all)
 
 static void print_rank(const hang *h, const hang_rank *r)
 {
-    char text[HANG_LINE_MAX], since[32];
+    char text[HANG_LINE_MAX], since[32], pid[24] = "-";
 
-    printf("  %5d  %8lld  %-12.12s  ", r->rank, (long long)r->pid, r->seen != NULL ? r->seen->info.host : "");
+    if (r->pid != 0)
+        snprintf(pid, sizeof pid, "%lld", (long long)r->pid);
+    printf("  %5d  %8s  %-12.12s  ", r->rank, pid, r->seen != NULL ? r->seen->info.host : "");
     if (r->at == HANG_WAITS) {
         hang_write_op(h, r->wait, text);
         write_time(r->since_s, since);

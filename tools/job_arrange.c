@@ -272,6 +272,12 @@ static bool make_room(job_view *view, const table *t, int first)
     return true;
 }
 
+/* What has dumps written. */
+static bool is_others_fault(tutti_status st)
+{
+    return st == TUTTI_E_TIMEOUT || st == TUTTI_E_PEER || st == TUTTI_E_MISMATCH || st == TUTTI_E_NETWORK;
+}
+
 static bool take_ops(job_view *view, const table *t, int first)
 {
     int i, row;
@@ -284,6 +290,7 @@ static bool take_ops(job_view *view, const table *t, int first)
         if (tutti_recorder_get_record(t->recorder, i, &op.r) != TUTTI_OK || (row = row_of_record(t, &op.r, first)) < 0)
             continue;
         op.group = op.r.group >= 0 && op.r.group < t->n ? t->group[op.r.group] : -1;
+        op.until_saved = op.r.id == t->info.saved_for && op.r.state == TUTTI_RECORD_FAILED && is_others_fault(op.r.status);
         view->ranks[row].ops[view->ranks[row].n_ops++] = op;
     }
     return true;

@@ -244,6 +244,11 @@ bool view_is_open(const view_op *op)
     return op->r.state == TUTTI_RECORD_ISSUED || op->r.state == TUTTI_RECORD_STARTED;
 }
 
+bool view_was_open(const view_op *op)
+{
+    return view_is_open(op) || op->until_saved;
+}
+
 /* ---- words ------------------------------------------------------------------------------------- */
 
 static bool adds_up(tutti_record_kind kind)

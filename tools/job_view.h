@@ -15,6 +15,7 @@ enum { VIEW_TEXT_MAX = 256, VIEW_RANKS_MAX = 4096 };
 typedef struct view_op {
     tutti_record r;
     int group; /* which of the job's; -1: a range, or one that nobody remembers */
+    bool until_saved; /* it failed, and for that its file was written: until then it was under way */
 } view_op;
 
 typedef struct view_world {
@@ -96,5 +97,8 @@ bool view_is_collective(const view_op *op);
 
 /** Whether it was issued and has not ended. */
 bool view_is_open(const view_op *op);
+
+/** The same, of the moment that a recorder tells of: of a file that a failure has written, the one before that failure. */
+bool view_was_open(const view_op *op);
 
 #endif

@@ -102,6 +102,7 @@ typedef struct tutti_recorder_head {
     int64_t  saved_ns;     /* CLOCK_MONOTONIC when it was copied: to it what had not ended was under way */
     uint64_t saved_ticks;  /* at the same moment */
     uint64_t saved_state;  /* of the process then, as /proc/PID/stat has it: 'R', 'S', 'T', ...; 'X': gone; 0: unknown */
+    uint64_t saved_for;    /* the record whose failure had it written, at once: until then it was under way; 0: none */
 } tutti_recorder_head;
 
 /** A group, from when it is made until its place is needed for another one. */
@@ -242,6 +243,8 @@ typedef struct tutti_recorder_info {
     bool                  is_file;
     char                  state;       /* of the process then, as /proc/PID/stat has it: 'T' is stopped; 'X': it is gone; '\0':
                                           not known */
+    uint64_t              saved_for;   /* of a file: the record whose failure had it written, and that was under way until
+                                          then; 0: none */
 } tutti_recorder_info;
 #define TUTTI_RECORDER_INFO TUTTI_RECORDER_SIZED(tutti_recorder_info)
 

@@ -54,7 +54,7 @@ static tutti_status check_sizes(const tutti_launch_options *o)
         return tti_fail(TUTTI_E_ARG, "%d replacements: must be 0 .. %d", o->replacements, NPROC_MAX - o->nproc);
     if (o->replacements > 0 && !o->keep)
         return tti_fail(TUTTI_E_ARG, "replacements are for jobs whose ranks are kept when one fails, and keep is not set\n"
-                                     "  next: set tutti_launch_options.keep, or run with --on-failure=keep");
+                                     "  next: run with --on-failure=keep, or set tutti_launch_options.keep");
     if (o->shutdown_ms < 0)
         return tti_fail(TUTTI_E_ARG, "shutdown time-out of %lld ms: must not be negative",
                         (long long)o->shutdown_ms);
@@ -90,6 +90,7 @@ typedef struct job {
     int port;
     char run_id[RUN_ID_MAX];
     int *recorders; /* [nproc + replacements] descriptors */
+    tti_sight *sights; /* [the same] */
     tti_herald *herald; /* NULL: ranks are not told of each other's ends */
     char ***argvs;
     char ***envps;
@@ -220,6 +221,7 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
                      .files = &j->files,
                      .keeper = &j->secret.keeper,
                      .recorders = j->recorders,
+                     .sights = j->sights,
                      .first_rank = o->node_rank * o->nproc,
                      .herald = j->herald };
     tutti_status st = tti_supervise(&what, result_out);
@@ -229,8 +231,16 @@ static tutti_status supervise(job *j, tti_job_result *result_out)
         result_out->elsewhere = tti_herald_first_elsewhere(j->herald, &result_out->origin);
     }
     if (st == TUTTI_OK && (result_out->exit_code != 0 || result_out->kept))
-        tti_recorders_dump(j->recorders, o->nproc + o->replacements);
+        tti_recorders_dump(j->recorders, j->sights, o->nproc + o->replacements);
     return st;
+}
+
+static tutti_status make_sights(job *j)
+{
+    const int n = j->opts->nproc + j->opts->replacements;
+
+    j->sights = calloc((size_t)n, sizeof *j->sights);
+    return j->sights != NULL ? TUTTI_OK : tti_fail(TUTTI_E_NOMEM, "no memory for what %d ranks were at", n);
 }
 
 /* On host 0 every rank of the job is a client of the store, and three threads of each launcher. */
@@ -257,6 +267,7 @@ static void undo(job *j)
     free(j->argvs);
     tti_recorders_close(j->recorders, j->opts->nproc + j->opts->replacements);
     free(j->recorders);
+    free(j->sights);
     tti_herald_end(j->herald);
     tutti_store_server_stop(j->server);
     tti_job_secret_remove(&j->secret);
@@ -282,6 +293,8 @@ tutti_status tti_job_run(const tti_job_program *program, const tutti_launch_opti
         st = serve_store(&j);
     if (st == TUTTI_OK)
         st = tti_recorders_make(opts->nproc + opts->replacements, &j.recorders);
+    if (st == TUTTI_OK)
+        st = make_sights(&j);
     if (st == TUTTI_OK)
         begin_telling(&j);
     if (st == TUTTI_OK)

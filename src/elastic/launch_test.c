@@ -122,6 +122,43 @@ static void what_the_killed_did_is_dumped(void **state)
     tt_capture_free(&r.text);
 }
 
+/* Whoever failed wrote down that it did, and its words; whom the launcher ended for that is dumped as it was before. */
+static void what_was_seen_before_the_end_is_dumped(void **state)
+{
+    tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
+    char                 dir[] = "/tmp/tutti-launch-test-XXXXXX", part[] = "stopped";
+    char                *argv[] = { self, part, NULL };
+    tutti_recorder_info  info = TUTTI_RECORDER_INFO;
+    tutti_record         last = TUTTI_RECORD;
+    tutti_recorder      *saved = NULL;
+    char                 path[64], command[64];
+    tt_outcome           r;
+
+    (void)state;
+    assert_non_null(mkdtemp(dir));
+    snprintf(path, sizeof path, "%s/trace_", dir);
+    setenv("TUTTI_TRACE_FILE", path, 1);
+    o.nproc = 2;
+    r = tt_launch(o, argv);
+    unsetenv("TUTTI_TRACE_FILE");
+    assert_int_equal(r.code, 4);
+    snprintf(path, sizeof path, "%s/trace_1.rec", dir);
+    assert_int_equal(tutti_recorder_open_file(path, &saved), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(saved, &info), TUTTI_OK);
+    assert_true(info.state == 'T' && info.is_alive && info.saved_for == 0);
+    tutti_recorder_close(saved);
+    snprintf(path, sizeof path, "%s/trace_0.rec", dir);
+    assert_int_equal(tutti_recorder_open_file(path, &saved), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(saved, &info), TUTTI_OK);
+    assert_non_null(strstr(info.failed_words, "barrier #2"));
+    assert_int_equal(tutti_recorder_get_record(saved, tutti_recorder_count_records(saved) - 1, &last), TUTTI_OK);
+    assert_true(last.id == info.saved_for && last.status == TUTTI_E_TIMEOUT);
+    tutti_recorder_close(saved);
+    snprintf(command, sizeof command, "rm -r %s", dir);
+    assert_int_equal(system(command), 0);
+    tt_capture_free(&r.text);
+}
+
 static void the_first_failure_wins(void **state)
 {
     tt_outcome r = launch_script(3, "test $RANK = 1 && exit 7; trap 'exit 9' TERM; sleep 100 & wait");
@@ -888,6 +925,19 @@ static int part_hold(char *script, int nproc)
     return st == TUTTI_OK ? code : (int)st & 0x7f;
 }
 
+/* Rank 1 is stopped by a signal, and rank 0 runs out of time. */
+static int part_stopped(void)
+{
+    tutti_init_options o = TUTTI_INIT_OPTIONS;
+
+    o.timeout_ms = 1500;
+    if (tutti_init_process_group(&o) != TUTTI_OK || tutti_barrier(NULL) != TUTTI_OK)
+        return 3;
+    if (tutti_get_rank(NULL) == 1)
+        raise(SIGSTOP);
+    return tutti_barrier(NULL) == TUTTI_E_TIMEOUT ? 4 : 5;
+}
+
 static int part_recorded(void)
 {
     if (tutti_init_process_group(NULL) != TUTTI_OK || tutti_barrier(NULL) != TUTTI_OK)
@@ -902,6 +952,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(exit_codes),
         cmocka_unit_test(what_the_killed_did_is_dumped),
+        cmocka_unit_test(what_was_seen_before_the_end_is_dumped),
         cmocka_unit_test(the_first_failure_wins),
         cmocka_unit_test(the_others_are_kept),
         cmocka_unit_test(a_replacement_is_started),
@@ -932,6 +983,8 @@ int main(int argc, char **argv)
         return part_abort();
     if (argc > 1 && strcmp(argv[1], "recorded") == 0)
         return part_recorded();
+    if (argc > 1 && strcmp(argv[1], "stopped") == 0)
+        return part_stopped();
     if (argc > 2 && strcmp(argv[1], "hold") == 0)
         return part_hold(argv[2], 1);
     if (argc > 2 && strcmp(argv[1], "hold3") == 0)

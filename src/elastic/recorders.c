@@ -5,7 +5,9 @@
  * How     Memory without a name is made for each rank before it is started; the rank inherits the descriptor, and its
  *         number in TUTTI_RECORDER_FD. `tutti doctor` and others find it among this process's descriptors
  *         (recorder/find.c), and after a failure it is dumped from here. With the launcher the memory goes, however it
- *         ends. */
+ *         ends.
+ * True    Who is dumped here was killed, as a rule, and some by this launcher, when others had failed. Of those the dump says
+ *         what they were at before: one that was stopped, or late, is behind the hang, and its death is none of it. */
 #include "elastic/recorders.h"
 
 #include <stdlib.h>
@@ -59,7 +61,7 @@ static tutti_status dump(const tutti_recorder *recorder, char *path, size_t byte
     return tti_recorder_dump_of(recorder, path, bytes);
 }
 
-void tti_recorders_dump(const int *fds, int n)
+void tti_recorders_dump(const int *fds, const tti_sight *sights, int n)
 {
     tutti_recorder *recorder = NULL;
     char            path[PATH_LIMIT], last[PATH_LIMIT] = "";
@@ -72,6 +74,7 @@ void tti_recorders_dump(const int *fds, int n)
         st = tti_recorder_read_fd(fds[i], "of a rank", &recorder);
         if (st != TUTTI_OK)
             break;
+        tti_recorder_date(recorder, &sights[i]);
         st = dump(recorder, path, sizeof path);
         tutti_recorder_close(recorder);
         if (st != TUTTI_OK || path[0] == '\0')

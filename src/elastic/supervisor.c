@@ -49,6 +49,7 @@
 #include "elastic/output.h"
 #include "elastic/signals.h"
 #include "elastic/stopped.h"
+#include "recorder/read.h"
 
 #define SETTLE_NS         (20 * TTI_MS)
 #define SETTLE_MAX_NS     (2 * TTI_SECOND) /* for ranks that have begun to end */
@@ -167,6 +168,16 @@ static void tell_why(const supervisor *s)
         tti_herald_tell_why(s->job->herald, -1, s->signal);
 }
 
+/* What the ranks are at, before anything is done to them. */
+static void note_sights(const supervisor *s)
+{
+    int i;
+
+    for (i = 0; s->job->sights != NULL && i < s->n_started; i++)
+        if (s->ranks[i].running)
+            tti_sight_take(s->ranks[i].child.pid, &s->job->sights[i]);
+}
+
 /* Others hear why, then the ranks get the signal. */
 static void begin_stopping(supervisor *s, int number)
 {
@@ -176,6 +187,7 @@ static void begin_stopping(supervisor *s, int number)
     } else if (s->phase != TELLING) {
         s->phase = TELLING;
         s->deadline_ns = tti_now_ns() + TELL_NS;
+        note_sights(s);
         tell_why(s);
         if (tti_herald_is_told(s->job->herald))
             stop_now(s);

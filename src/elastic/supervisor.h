@@ -27,6 +27,7 @@ typedef struct tti_job {
     const struct rlimit *files; /* the ranks' limit of open files */
     const tti_keeper *keeper;   /* ends the ranks, should this process be killed */
     const int *recorders;       /* for each, as argvs: descriptors that it inherits; -1: none */
+    struct tti_sight *sights;   /* for each, as argvs, zeroed: what it is at is noted here before it is ended; NULL: not wanted */
     int first_rank;             /* of this host, for words */
     struct tti_herald *herald;  /* is told of every end, and why others are ended; NULL: nobody is */
 } tti_job;

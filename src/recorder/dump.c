@@ -7,6 +7,8 @@
  *         written once for the process, by the thread that failed first. The signal's handler writes the memory only: it
  *         reads clocks, opens, writes and closes, so it works whatever the threads are at, and needs none of their locks.
  *         In files the head says when that was, so that what was under way then is not taken for what is under way now.
+ *         A dump after a failure has the failed operation in it, and its words; the head says which one that is, so that
+ *         readers see the hang that it was part of, and not a rank that is in no operation.
  * True    Files are made with mode 0600 and are not followed through links: a name in a shared folder is not a way to
  *         write over what is somebody else's. */
 #include <errno.h>
@@ -165,7 +167,10 @@ tutti_status tti_recorder_dump_failure(tutti_status st)
         atomic_exchange(&was_dumped, true))
         return st;
     snprintf(words, sizeof words, "%s", tutti_last_error());
+    tti_recorder_keep_words(words);
     dumped = open_own(&own);
+    if (dumped == TUTTI_OK)
+        tti_recorder_save_for(own, tti_facts_of_thread.failed);
     if (dumped == TUTTI_OK)
         dumped = tti_recorder_dump_of(own, path, sizeof path);
     tutti_recorder_close(own);
@@ -215,6 +220,17 @@ static int signal_number(const char *text)
     return 0;
 }
 
+tutti_status tti_trace_signal_check(void)
+{
+    const char *text = tti_env("TUTTI_TRACE_SIGNAL");
+
+    if (text != NULL && signal_number(text) == 0)
+        return tti_fail(TUTTI_E_ARG, "TUTTI_TRACE_SIGNAL is '%.32s', not USR1, USR2, HUP, QUIT or PROF\n"
+                                     "  next: set it to one of these, or unset it",
+                        text);
+    return TUTTI_OK;
+}
+
 tutti_status tti_recorder_listen(int rank)
 {
     const char      *text = tti_env("TUTTI_TRACE_SIGNAL");
@@ -222,12 +238,11 @@ tutti_status tti_recorder_listen(int rank)
     struct sigaction before;
     const int        number = text != NULL ? signal_number(text) : 0;
 
-    if (text == NULL)
-        return TUTTI_OK;
-    if (number == 0)
-        return tti_fail(TUTTI_E_ARG, "TUTTI_TRACE_SIGNAL is '%.32s', not USR1, USR2, HUP, QUIT or PROF", text);
+    if (text == NULL || number == 0)
+        return tti_trace_signal_check();
     if (!tti_trace_path(rank, ".rec", on_signal.path, sizeof on_signal.path))
-        return tti_fail(TUTTI_E_ARG, "TUTTI_TRACE_SIGNAL is set, and TUTTI_TRACE_FILE is not");
+        return tti_fail(TUTTI_E_ARG, "TUTTI_TRACE_SIGNAL is set, and TUTTI_TRACE_FILE is not\n"
+                                     "  next: set TUTTI_TRACE_FILE");
     sigemptyset(&act.sa_mask);
     if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN &&
         before.sa_handler != save_memory) {

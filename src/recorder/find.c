@@ -72,6 +72,14 @@ uint64_t tti_process_began(int64_t pid)
     return read_stat(pid, &state);
 }
 
+char tti_process_letter(int64_t pid)
+{
+    char state = '\0';
+
+    (void)read_stat(pid, &state);
+    return state;
+}
+
 /* The number of process pid as it sees it itself: the last one of its NSpid line. */
 static int64_t inner_pid(int64_t pid)
 {

@@ -11,6 +11,9 @@
  * @param pid  0: this one */
 uint64_t tti_process_began(int64_t pid);
 
+/** What it is at, as /proc/PID/stat has it: 'T' is stopped by a signal; '\0': there is none. */
+char tti_process_letter(int64_t pid);
+
 /** The number that a process has here which sees itself as inner, in a container maybe, and began then; 0: it is gone, or
  * nowhere to be seen.
  * @param state_out  as /proc/PID/stat has it */

@@ -47,6 +47,7 @@ struct tutti_recorder {
     int64_t   read_ns;
     int64_t   pid_here; /* of the process, as it is numbered here; 0: of a file, or it is gone */
     char      state;    /* of tutti_recorder_info */
+    bool      is_dated; /* it is what somebody saw before, as is last */
     int       n_groups;
     group    *groups;
     int      *group_at; /* [image.head.group_count] which of groups is at a place; -1: none */
@@ -316,7 +317,27 @@ static void look_at_process(tutti_recorder *r, const tutti_recorder_head *head)
 
 static bool is_alive(const tutti_recorder *r)
 {
-    return r->pid_here != 0 || (!r->image.is_shared && r->state != '\0' && strchr("XxZ", r->state) == NULL);
+    return r->pid_here != 0 || ((!r->image.is_shared || r->is_dated) && r->state != '\0' && strchr("XxZ", r->state) == NULL);
+}
+
+void tti_sight_take(int64_t pid, tti_sight *sight_out)
+{
+    const bool counts = tti_counter_is_steady();
+
+    *sight_out = (tti_sight){ .counter = counts ? tti_ticks(true) : 0, .ns = tti_clock_read(CLOCK_MONOTONIC),
+                              .state = tti_process_letter(pid) };
+}
+
+void tti_recorder_date(tutti_recorder *recorder, const tti_sight *sight)
+{
+    const bool counts = recorder->image.head.clock == TUTTI_CLOCK_COUNTER;
+
+    if (!recorder->image.is_shared || sight->ns == 0 || (counts && sight->counter == 0))
+        return;
+    recorder->last = (moment){ counts ? sight->counter : (uint64_t)sight->ns, sight->ns };
+    recorder->read_ns = sight->ns;
+    recorder->state = sight->state;
+    recorder->is_dated = true;
 }
 
 void tti_recorder_sign_file(const tutti_recorder *recorder, tutti_recorder_head *head)
@@ -326,6 +347,12 @@ void tti_recorder_sign_file(const tutti_recorder *recorder, tutti_recorder_head 
     head->saved_ns = recorder->last.ns;
     head->saved_ticks = recorder->last.ticks;
     head->saved_state = (uint64_t)(unsigned char)recorder->state;
+    head->saved_for = recorder->image.head.saved_for;
+}
+
+void tti_recorder_save_for(tutti_recorder *recorder, uint64_t id)
+{
+    recorder->image.head.saved_for = id;
 }
 
 static tutti_status decode(tutti_recorder *r)
@@ -475,7 +502,7 @@ tutti_status tutti_recorder_get_info(const tutti_recorder *recorder, tutti_recor
         .program = head->program, .issued = head->issued, .failures = head->failures, .failed_id = head->failed_id,
         .failed_words = head->failed_id != 0 ? head->failed_words : "", .read_ns = recorder->read_ns,
         .real_ns = (int64_t)((uint64_t)head->real_first_ns - (uint64_t)head->mono_first_ns),
-        .is_file = !recorder->image.is_shared, .state = recorder->state,
+        .is_file = !recorder->image.is_shared, .state = recorder->state, .saved_for = head->saved_for,
     };
     hand_out(info, info->size, &mine, sizeof mine);
     return TUTTI_OK;

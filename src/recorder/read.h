@@ -20,6 +20,23 @@ const tti_image           *tti_recorder_image_of(const tutti_recorder *recorder)
  * said that it was read from stays. */
 void tti_recorder_sign_file(const tutti_recorder *recorder, tutti_recorder_head *head);
 
+/** A process, as somebody saw it at one moment. Zeroed: nobody did. */
+typedef struct tti_sight {
+    int64_t  ns;      /* CLOCK_MONOTONIC */
+    uint64_t counter; /* tti_ticks() of the counter, at the same moment; 0: it is not steady here */
+    char     state;   /* as /proc/PID/stat has it; '\0': not known */
+} tti_sight;
+
+/** See process pid now, on this host. */
+void tti_sight_take(int64_t pid, tti_sight *sight_out);
+
+/** Say of a recorder that was read from memory what was seen of its process then, in place of what is seen now: whoever was
+ * seen so has ended since, and not by itself. */
+void tti_recorder_date(tutti_recorder *recorder, const tti_sight *sight);
+
+/** What is saved of it from now on is written because record id has failed just now; 0: it is not known which. */
+void tti_recorder_save_for(tutti_recorder *recorder, uint64_t id);
+
 /** Name of a kind: "all_reduce"; "?" for none. */
 const char *tti_record_kind_name(unsigned kind);
 

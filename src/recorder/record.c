@@ -124,6 +124,7 @@ void tti_record_end_slowly(uint64_t id, tutti_status status)
         count_failure(ring, id);
     if (ring != NULL && status != TUTTI_OK)
         tti_recorder_note_clock(ring);
+    tti_facts_of_thread.failed = status != TUTTI_OK ? id : 0;
     tti_facts_of_thread.n_waits = 0;
     tti_facts_of_thread.waited_ns = 0;
 }

@@ -59,6 +59,7 @@ typedef struct tti_thread_facts {
     int64_t  waited_ns; /* all of them */
     uint64_t next_id;   /* of those that it has taken */
     uint64_t end_id;
+    uint64_t failed;    /* of its records the last that it ended as failed; 0: one has ended well, with a moment, since */
 } tti_thread_facts;
 
 /* Not in the static memory of threads: dlopen() has little of that to give. */
@@ -240,6 +241,9 @@ static inline uint64_t tti_recorder_age(const tti_ring_place *place)
 /** It has failed with status and words. Those of the first group of the process to fail, by itself, are kept, with the
  * record that failed first. */
 void tti_recorder_fail_group(const tti_ring_place *place, tutti_status status, const char *words);
+
+/** Those of a failure that a dump is about to be made for: kept in the same way, before its group has failed of it. */
+void tti_recorder_keep_words(const char *words);
 
 /** The number of a name among those that are kept; 0: "". A name that there is no room for is "?". Never fails. */
 unsigned tti_record_name(const char *text);

@@ -858,6 +858,46 @@ static void own_dump(void **state)
     assert_int_equal(tutti_recorder_dump(NULL), TUTTI_E_ARG);
 }
 
+/* A dump that a failure makes has its words, though its group has not failed of it yet, and says which record it was. */
+static void a_failure_is_in_its_dump(void **state)
+{
+    tti_ring_place      place = add_group("late", 2, NULL);
+    tutti_recorder_info info = TUTTI_RECORDER_INFO;
+    tutti_recorder     *r;
+    char                prefix[64], path[64], rec[64];
+    json_t             *json;
+    uint64_t            id;
+
+    (void)state;
+    snprintf(prefix, sizeof prefix, "%s/late-", folder);
+    snprintf(path, sizeof path, "%s/late-1", folder);
+    snprintf(rec, sizeof rec, "%s/late-1.rec", folder);
+    setenv("TUTTI_TRACE_FILE", prefix, 1);
+    tti_dump_begin_anew();
+    tti_word_set(&tti_ring_now()->head->failed_id, 0);
+    id = begin(place.index, 7);
+    tti_record_end(id, 0, TUTTI_E_TIMEOUT, false);
+    assert_int_equal(tti_recorder_dump_failure(tti_fail(TUTTI_E_TIMEOUT, "rank 0 is late")), TUTTI_E_TIMEOUT);
+    unsetenv("TUTTI_TRACE_FILE");
+    json = json_load_file(path, 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(json, "first_failure")), "rank 0 is late");
+    json_decref(json);
+    assert_int_equal(tutti_recorder_open_file(rec, &r), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(r, &info), TUTTI_OK);
+    assert_int_equal(info.saved_for, id);
+    assert_string_equal(info.failed_words, "rank 0 is late");
+    tutti_recorder_close(r);
+    r = read_self(); /* the next look is one for no failure */
+    assert_int_equal(tutti_recorder_save(r, rec), TUTTI_OK);
+    tutti_recorder_close(r);
+    assert_int_equal(tutti_recorder_open_file(rec, &r), TUTTI_OK);
+    assert_int_equal(tutti_recorder_get_info(r, &info), TUTTI_OK);
+    assert_int_equal(info.saved_for, 0);
+    tutti_recorder_close(r);
+    assert_int_equal(unlink(path), 0);
+    assert_int_equal(unlink(rec), 0);
+}
+
 /* Where the second file cannot be written, the first is still named, and nobody dumps it again. */
 static void json_alone_is_a_dump(void **state)
 {
@@ -899,7 +939,8 @@ int main(void)
         cmocka_unit_test(lists_are_closed_up), cmocka_unit_test(ranges_add_up),
         cmocka_unit_test(json_has_the_known_form), cmocka_unit_test(damage_is_found_or_harmless),
         cmocka_unit_test(fork_forgets), cmocka_unit_test(files_have_their_time), cmocka_unit_test(older_files_are_read),
-        cmocka_unit_test(own_dump), cmocka_unit_test(json_alone_is_a_dump), cmocka_unit_test(names_run_out),
+        cmocka_unit_test(own_dump), cmocka_unit_test(a_failure_is_in_its_dump), cmocka_unit_test(json_alone_is_a_dump),
+        cmocka_unit_test(names_run_out),
     };
     int failed;
 

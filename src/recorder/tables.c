@@ -244,6 +244,17 @@ static void keep_words(tti_ring *ring, const char *words)
     tti_word_set(&head->failed_id, id != 0 ? id : tti_word_peek(&head->issued));
 }
 
+void tti_recorder_keep_words(const char *words)
+{
+    tti_ring *ring = tti_ring_now();
+
+    if (ring == NULL)
+        return;
+    pthread_mutex_lock(&tables_lock);
+    keep_words(ring, words);
+    pthread_mutex_unlock(&tables_lock);
+}
+
 void tti_recorder_fail_group(const tti_ring_place *place, tutti_status status, const char *words)
 {
     tti_ring *ring = tti_ring_now();
