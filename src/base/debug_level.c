@@ -33,7 +33,9 @@ tutti_status tti_debug_level_read(tutti_debug_level *level_out)
             return TUTTI_OK;
         }
     }
-    return tti_fail(TUTTI_E_ARG, "%s is '%.64s', not 'off', 'info' or 'detail'", name, text);
+    return tti_fail(TUTTI_E_ARG, "%s is '%.64s', not 'off', 'info' or 'detail'\n"
+                                 "  next: set it to one of these, or unset it",
+                    name, text);
 }
 
 tutti_debug_level tutti_get_debug_level(void)

@@ -126,8 +126,9 @@ tutti_status tti_env_int(const char *name, int64_t min, int64_t max, int64_t *va
     value = strtoll(text, &end, 10);
     if (end == text || *end != '\0' || value < min || value > max)
         return tti_fail(TUTTI_E_ARG,
-                        "environment variable %s is '%s', not a number between %lld and %lld", name, text,
-                        (long long)min, (long long)max);
+                        "environment variable %s is '%s', not a number between %lld and %lld\n"
+                        "  next: set it to such a number",
+                        name, text, (long long)min, (long long)max);
     *value_out = value;
     return TUTTI_OK;
 }

@@ -80,19 +80,29 @@ bool tti_log_wanted(tti_log_level level)
     return level <= level_wanted();
 }
 
+tutti_status tti_log_check(const char *name)
+{
+    const char   *text = tti_env(name);
+    tti_log_level level;
+
+    if (strcmp(name, "TUTTI_LOG") == 0 && text != NULL && !own_level(text, &level))
+        return tti_fail(TUTTI_E_ARG,
+                        "TUTTI_LOG is '%.64s', not 'error', 'warn', 'info', 'debug' or 'trace'\n"
+                        "  next: set it to one of these, or unset it",
+                        text);
+    if (strcmp(name, "TORCH_CPP_LOG_LEVEL") == 0 && !torch_level(text, &level))
+        return tti_fail(TUTTI_E_ARG, "TORCH_CPP_LOG_LEVEL is '%.64s', not 'ERROR', 'WARNING' or 'INFO'\n"
+                                     "  next: set it to one of these, or unset it",
+                        text);
+    return TUTTI_OK;
+}
+
 tutti_status tti_log_check_env(void)
 {
-    tti_log_level     level;
     tutti_debug_level debug;
+    tutti_status      st = tti_log_check(tti_env("TUTTI_LOG") != NULL ? "TUTTI_LOG" : "TORCH_CPP_LOG_LEVEL");
 
-    if (read_level(&level))
-        return tti_debug_level_read(&debug);
-    if (tti_env("TUTTI_LOG") != NULL)
-        return tti_fail(TUTTI_E_ARG,
-                        "TUTTI_LOG is '%.64s', not 'error', 'warn', 'info', 'debug' or 'trace'",
-                        tti_env("TUTTI_LOG"));
-    return tti_fail(TUTTI_E_ARG, "TORCH_CPP_LOG_LEVEL is '%.64s', not 'ERROR', 'WARNING' or 'INFO'",
-                    tti_env("TORCH_CPP_LOG_LEVEL"));
+    return st == TUTTI_OK ? tti_debug_level_read(&debug) : st;
 }
 
 void tti_log(tti_log_level level, const char *fmt, ...)

@@ -17,6 +17,9 @@ bool tti_log_wanted(tti_log_level level);
  * @errors TUTTI_E_ARG  one has not; the text names it and what it may be */
 tutti_status tti_log_check_env(void);
 
+/** The same of one of TUTTI_LOG and TORCH_CPP_LOG_LEVEL, also where the other goes before it. */
+tutti_status tti_log_check(const char *name);
+
 /** Read the debug level from the environment.
  * @errors TUTTI_E_ARG  the variable says nothing known */
 tutti_status tti_debug_level_read(tutti_debug_level *level_out);

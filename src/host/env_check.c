@@ -3,7 +3,8 @@
  * env_check.c - whether the environment says things that can be meant, told before anybody joins.
  *
  * How     A table of variables and of the code that reads them: each check is a call of that code, so that its verdict and
- *         its words are those that a rank would fail with. Variables that take any text have no row.
+ *         its words are those that a rank would fail with. A rank stops at the first mistake; here each variable is read
+ *         apart, so that the second one is told as well, and under its own name. Variables that take any text have no row.
  * True    Nothing is kept: what a check opens it closes. */
 #include <limits.h>
 #include <string.h>
@@ -13,9 +14,11 @@
 #include "base/env.h"
 #include "base/log.h"
 #include "base/port.h"
-#include "coll/choice.h"
+#include "coll/choose.h"
+#include "coll/tune.h"
 #include "host/host.h"
 #include "kernel/level.h"
+#include "recorder/dump.h"
 #include "rendezvous/url.h"
 #include "wire/interfaces.h"
 #include "wire/ports.h"
@@ -48,20 +51,70 @@ static tutti_status check_timeout(const char *name)
     return tti_env_timeout(&ms);
 }
 
-static tutti_status check_log(const char *name)
+/* Whether the last error, of a reader of several variables, is of this one. */
+static bool is_of(const char *name)
+{
+    const size_t n = strlen(name);
+    const char  *at = strstr(tutti_last_error(), name);
+
+    while (at != NULL && at[n] == '_') /* TUTTI_TLS is the beginning of others */
+        at = strstr(at + n, name);
+    return at != NULL;
+}
+
+static tutti_status check_debug(const char *name)
+{
+    tutti_debug_level level;
+    tutti_status      st = tti_debug_level_read(&level);
+
+    return st == TUTTI_OK || is_of(name) ? st : TUTTI_OK;
+}
+
+static tutti_status check_signal(const char *name)
 {
     (void)name;
-    return tti_log_check_env();
+    return tti_trace_signal_check();
+}
+
+static tutti_status check_seal(const char *name)
+{
+    tti_seal     seal;
+    tutti_status st = tti_seal_wanted(&seal);
+
+    return st == TUTTI_OK || is_of(name) ? st : TUTTI_OK;
+}
+
+static tutti_status check_auth(const char *name)
+{
+    bool wanted;
+
+    (void)name;
+    return tti_auth_wanted(&wanted);
 }
 
 static tutti_status check_secret(const char *name)
 {
     tti_secret   secret = { .present = false };
-    tutti_status st = tti_secret_load(NULL, &secret);
+    tutti_status st = tti_secret_read(tti_env(name), &secret);
 
-    (void)name;
     tti_secret_release(&secret);
     return st;
+}
+
+static tutti_status check_ports(const char *name)
+{
+    tti_ports ports;
+
+    (void)name;
+    return tti_ports_wanted(&ports);
+}
+
+static tutti_status check_listen(const char *name)
+{
+    bool any;
+
+    (void)name;
+    return tti_listens_any(&any);
 }
 
 static tutti_status check_native(const char *name)
@@ -69,8 +122,9 @@ static tutti_status check_native(const char *name)
     const tutti_backend_ops *ops = NULL;
     tutti_status             st = tti_backend_find(NULL, &ops);
 
-    (void)name;
-    return st == TUTTI_OK ? tti_backend_check_env(ops) : st;
+    if (st == TUTTI_OK)
+        st = tti_backend_check_env(ops);
+    return st == TUTTI_OK || is_of(name) ? st : TUTTI_OK;
 }
 
 static tutti_status check_interface(const char *name)
@@ -106,14 +160,20 @@ static tutti_status check_congestion(const char *name)
     return st;
 }
 
-static tutti_status check_choice(const char *name)
+static tutti_status check_wishes(const char *name)
 {
-    tti_choice   choice;
-    tutti_status st = tti_choice_read(&choice);
+    tti_wishes wishes;
 
-    (void)name;
+    return tti_wishes_parse(tti_env(name), &wishes);
+}
+
+static tutti_status check_table(const char *name)
+{
+    tti_tune     tune;
+    tutti_status st = tti_tune_read(tti_env(name), &tune);
+
     if (st == TUTTI_OK)
-        tti_choice_release(&choice);
+        tti_tune_release(&tune);
     return st;
 }
 
@@ -152,11 +212,15 @@ static const row rows[] = {
     { "PMI_SIZE", NULL, 1, TTI_WORLD_MAX },
     { "TUTTI_AGENT_STORE", check_flag, 0, 0 },
     { "TUTTI_SECRET_FILE", check_secret, 0, 0 },
-    { "TUTTI_AUTH", check_secret, 0, 0 },
-    { "TUTTI_LOG", check_log, 0, 0 },
-    { "TORCH_CPP_LOG_LEVEL", check_log, 0, 0 },
-    { "TUTTI_DEBUG", check_log, 0, 0 },
-    { "TORCH_DISTRIBUTED_DEBUG", check_log, 0, 0 },
+    { "TUTTI_AUTH", check_auth, 0, 0 },
+    { "TUTTI_TLS", check_seal, 0, 0 },
+    { "TUTTI_TLS_CERT", check_seal, 0, 0 },
+    { "TUTTI_TLS_KEY", check_seal, 0, 0 },
+    { "TUTTI_TLS_CA", check_seal, 0, 0 },
+    { "TUTTI_LOG", tti_log_check, 0, 0 },
+    { "TORCH_CPP_LOG_LEVEL", tti_log_check, 0, 0 },
+    { "TUTTI_DEBUG", check_debug, 0, 0 },
+    { "TORCH_DISTRIBUTED_DEBUG", check_debug, 0, 0 },
     { "TUTTI_TIMEOUT_MS", check_timeout, 0, 0 },
     { "TUTTI_HEARTBEAT_MS", NULL, 10, 3600000 },
     { "TUTTI_SILENT_MS", NULL, 1, INT64_MAX / 1000000 },
@@ -166,16 +230,17 @@ static const row rows[] = {
     { "TUTTI_TRANSPORT", check_native, 0, 0 },
     { "TUTTI_SOCKET_IFNAME", check_interface, 0, 0 },
     { "GLOO_SOCKET_IFNAME", check_interface, 0, 0 },
-    { "TUTTI_PORT_RANGE", check_native, 0, 0 },
-    { "TUTTI_LISTEN", check_native, 0, 0 },
+    { "TUTTI_PORT_RANGE", check_ports, 0, 0 },
+    { "TUTTI_LISTEN", check_listen, 0, 0 },
     { "TUTTI_ADVERTISE", check_host, 0, 0 },
     { "TUTTI_TCP_CONGESTION", check_congestion, 0, 0 },
-    { "TUTTI_TCP_STRIPES", check_native, 0, 0 },
-    { "TUTTI_ALGO", check_choice, 0, 0 },
-    { "TUTTI_TUNE", check_choice, 0, 0 },
-    { "TUTTI_REPRODUCIBLE", check_choice, 0, 0 },
+    { "TUTTI_TCP_STRIPES", NULL, 1, 8 },
+    { "TUTTI_ALGO", check_wishes, 0, 0 },
+    { "TUTTI_TUNE", check_table, 0, 0 },
+    { "TUTTI_REPRODUCIBLE", check_flag, 0, 0 },
     { "TUTTI_ISA", check_isa, 0, 0 },
     { "TUTTI_RECORDER", check_flag, 0, 0 },
+    { "TUTTI_TRACE_SIGNAL", check_signal, 0, 0 },
     { "TUTTI_TRACE_BUFFER_SIZE", NULL, 0, 1 << 20 },
     { "TORCH_FR_BUFFER_SIZE", NULL, 0, 1 << 20 },
     { "TORCH_NCCL_TRACE_BUFFER_SIZE", NULL, 0, 1 << 20 },

@@ -78,6 +78,34 @@ static void values_are_checked_by_their_readers(void **state)
     check("TUTTI_SECRET_FILE", "/nowhere/secret", false, "cannot open secret file");
 }
 
+/* Two mistakes at once: each is told of its own variable, and a right one beside them is not blamed. */
+static void mistakes_are_told_apart(void **state)
+{
+    (void)state;
+    setenv("TUTTI_TRANSPORT", "carrier-pigeon", 1);
+    check("TUTTI_PORT_RANGE", "9-1", false, "TUTTI_PORT_RANGE is '9-1'");
+    check("TUTTI_PORT_RANGE", "10-20", true, NULL);
+    check("TUTTI_TCP_STRIPES", "2", true, NULL);
+    setenv("TUTTI_PORT_RANGE", "9-1", 1);
+    check("TUTTI_TRANSPORT", "tcp", true, NULL);
+    setenv("TUTTI_ALGO", "all_reduce=magic", 1);
+    check("TUTTI_TUNE", "/nowhere/table.json", false, "/nowhere/table.json");
+    check("TUTTI_REPRODUCIBLE", "1", true, NULL);
+    check("TUTTI_TLS", "yes", false, "TUTTI_TLS is 'yes', not '0' or '1'");
+    setenv("TUTTI_TLS", "yes", 1);
+    check("TUTTI_SECRET_FILE", "/nowhere/secret", false, "cannot open secret file");
+    check("TUTTI_AUTH", "none", true, NULL);
+    check("TUTTI_TLS_CERT", "/nowhere/cert", true, NULL); /* with the next one it is looked at */
+    setenv("TUTTI_TLS", "1", 1);
+    check("TUTTI_TLS_CERT", "/nowhere/cert", false, "certificates need TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA; 1 of them is set");
+    check("TUTTI_TRACE_SIGNAL", "KILL", false, "TUTTI_TRACE_SIGNAL is 'KILL'");
+    check("TUTTI_TRACE_SIGNAL", "SIGUSR1", true, NULL);
+    setenv("TORCH_CPP_LOG_LEVEL", "LOUD", 1);
+    check("TUTTI_LOG", "info", true, NULL);
+    setenv("TUTTI_LOG", "info", 1);
+    check("TORCH_CPP_LOG_LEVEL", "LOUD", false, "TORCH_CPP_LOG_LEVEL is 'LOUD'");
+}
+
 static void a_name_that_nobody_reads_is_refused(void **state)
 {
     (void)state;
@@ -145,6 +173,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(values_are_checked_by_their_readers, clear),
+        cmocka_unit_test_setup(mistakes_are_told_apart, clear),
         cmocka_unit_test(a_name_that_nobody_reads_is_refused),
         cmocka_unit_test_setup(all_variables_are_listed_and_known, clear),
         cmocka_unit_test_setup(who_this_is_must_be_told_whole, clear),

@@ -72,7 +72,9 @@ tutti_status tti_auth_wanted(bool *wanted_out)
     const char *auth = tti_env("TUTTI_AUTH");
 
     if (strcmp(auth, "secret") != 0 && strcmp(auth, "none") != 0)
-        return tti_fail(TUTTI_E_ARG, "TUTTI_AUTH is '%.64s', not 'secret' or 'none'", auth);
+        return tti_fail(TUTTI_E_ARG, "TUTTI_AUTH is '%.64s', not 'secret' or 'none'\n"
+                                     "  next: set it to one of these, or unset it",
+                        auth);
     *wanted_out = strcmp(auth, "secret") == 0;
     return TUTTI_OK;
 }
@@ -85,9 +87,12 @@ tutti_status tti_seal_wanted(tti_seal *seal_out)
                       (tti_env("TUTTI_TLS_CA") != NULL);
 
     if (strcmp(tls, "0") != 0 && strcmp(tls, "1") != 0)
-        return tti_fail(TUTTI_E_ARG, "TUTTI_TLS is '%.64s', not '0' or '1'", tls);
+        return tti_fail(TUTTI_E_ARG, "TUTTI_TLS is '%.64s', not '0' or '1'\n"
+                                     "  next: set TUTTI_TLS=1 in all processes of the job, or unset it in all",
+                        tls);
     if (named != 0 && named != 3)
-        return tti_fail(TUTTI_E_ARG, "certificates need TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA; %d of them %s set",
+        return tti_fail(TUTTI_E_ARG, "certificates need TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA; %d of them %s set\n"
+                                     "  next: set all three, or none",
                         named, named == 1 ? "is" : "are");
     if (named == 3 && strcmp(tls, "0") == 0)
         return tti_fail(TUTTI_E_ARG, "TUTTI_TLS_CERT is set, but TUTTI_TLS is not 1: nothing would be encrypted\n"
@@ -98,27 +103,14 @@ tutti_status tti_seal_wanted(tti_seal *seal_out)
     return TUTTI_OK;
 }
 
-tutti_status tti_secret_load(const char *path, tti_secret *out)
+tutti_status tti_secret_read(const char *path, tti_secret *out)
 {
     char         text[HEX_DIGITS + 2]; /* one more than allowed, to see that there is more */
     uint8_t      key[TTI_SECRET_BYTES];
     tutti_status st;
-    tti_seal     seal = TTI_SEAL_NONE;
     ssize_t      n;
-    bool         wanted;
     int          fd;
 
-    st = tti_auth_wanted(&wanted); /* a wrong value is refused wherever one joins, not only where it would matter */
-    if (st == TUTTI_OK)
-        st = tti_seal_wanted(&seal);
-    if (st != TUTTI_OK)
-        return st;
-    if (path == NULL)
-        path = tti_env("TUTTI_SECRET_FILE");
-    if (path == NULL) {
-        *out = (tti_secret){ .present = false, .seal = seal };
-        return TUTTI_OK;
-    }
     st = tti_own_file_open(path, O_RDONLY, 0, TTI_OWN_PRIVATE, "secret file", &fd);
     if (st != TUTTI_OK)
         return st;
@@ -135,12 +127,33 @@ tutti_status tti_secret_load(const char *path, tti_secret *out)
         goto out;
     }
     st = tti_secret_make(key, out);
-    out->seal = seal;
 
 out:
     OPENSSL_cleanse(text, sizeof text);
     OPENSSL_cleanse(key, sizeof key);
     close(fd);
+    return st;
+}
+
+tutti_status tti_secret_load(const char *path, tti_secret *out)
+{
+    tutti_status st;
+    tti_seal     seal = TTI_SEAL_NONE;
+    bool         wanted;
+
+    st = tti_auth_wanted(&wanted); /* a wrong value is refused wherever one joins, not only where it would matter */
+    if (st == TUTTI_OK)
+        st = tti_seal_wanted(&seal);
+    if (st != TUTTI_OK)
+        return st;
+    if (path == NULL)
+        path = tti_env("TUTTI_SECRET_FILE");
+    if (path == NULL)
+        *out = (tti_secret){ .present = false };
+    else
+        st = tti_secret_read(path, out);
+    if (st == TUTTI_OK)
+        out->seal = seal;
     return st;
 }
 

@@ -43,6 +43,10 @@ void tti_secret_reveal(const tti_secret *secret, uint8_t key_out[TTI_SECRET_BYTE
  *         TUTTI_E_ARG   TUTTI_AUTH or TUTTI_TLS has no such value, or the latter's files are not named as a whole */
 tutti_status tti_secret_load(const char *path, tti_secret *out);
 
+/** The secret in that file, whatever the variables say of it: its seal is none.
+ * @errors TUTTI_E_IO, TUTTI_E_AUTH  as above */
+tutti_status tti_secret_read(const char *path, tti_secret *out);
+
 /** What the environment wants connections to go through, as tti_secret_load() has it. */
 tutti_status tti_seal_wanted(tti_seal *seal_out);
 
