@@ -10,18 +10,16 @@
 
 enum { MANY_HOSTS_PORT = 29500 };
 
-/* As torchrun: --standalone wins over what speaks of other hosts, and says so. */
+/* As torchrun: --standalone wins over what speaks of other hosts, and says so. The job keeps its name, which `tutti doctor`
+ * asks for. */
 static void make_standalone(run_options *o)
 {
-    if (o->nnodes != 1 || o->node_rank != 0 || o->master_addr != NULL || o->master_port > 0 ||
-        o->rdzv_id != NULL)
-        fprintf(stderr,
-                "tutti run: --standalone: other hosts, addresses, ports and ids are ignored\n");
+    if (o->nnodes != 1 || o->node_rank != 0 || o->master_addr != NULL || o->master_port > 0)
+        fprintf(stderr, "tutti run: --standalone: other hosts, addresses and ports are ignored\n");
     o->nnodes = 1;
     o->node_rank = 0;
     o->master_addr = NULL;
     o->master_port = -1;
-    o->rdzv_id = NULL;
 }
 
 static bool is_python(const run_options *o)

@@ -119,6 +119,7 @@ static void options_are_spelt_in_all_ways(void **state)
               "[default0]:x\n");
     check_out("tutti run --nnodes=1:1 --rdzv-id=j5 sh -c 'echo id $TORCHELASTIC_RUN_ID'",
               "id j5\n");
+    check_out("tutti run --standalone --rdzv-id=j6 sh -c 'echo id $TORCHELASTIC_RUN_ID'", "id j6\n");
     check_out("tutti run --nproc-per-node=cpu sh -c 'echo of $WORLD_SIZE'", "[default0]:of ");
     check_out("tutti run echo --nproc-per-node 7", "[default0]:--nproc-per-node 7\n");
     check_out("tutti run --nproc-per-node=2 echo 'dev${local_rank}'", "[default1]:dev1\n");
