@@ -13,9 +13,16 @@ DATA      ?= build/demo-data
 BLAS_CORE = $(shell grep -qw avx512f /proc/cpuinfo && echo SKYLAKEX || \
                     { grep -qw avx2 /proc/cpuinfo && echo HASWELL; })
 
-PACKAGES = build-essential cmake ninja-build pkg-config git python3 iproute2 \
-           libuv1-dev libssl-dev libmsgpack-dev libjansson-dev uthash-dev libopenblas-dev zlib1g-dev libcmocka-dev
-MODULES  = libuv 'libssl >= 3' 'libcrypto >= 3' jansson zlib openblas cmocka
+# What a build needs, and what its tests need beside that: `make install` asks for the first only.
+PACKAGES = build-essential cmake ninja-build pkg-config python3 \
+           libuv1-dev libssl-dev libmsgpack-dev libjansson-dev uthash-dev libopenblas-dev zlib1g-dev
+TOOLS    = cc c++ cmake ninja pkg-config python3
+MODULES  = libuv 'libssl >= 3' 'libcrypto >= 3' jansson zlib openblas
+ifneq ($(MAKECMDGOALS),install)
+PACKAGES += git iproute2 libcmocka-dev
+TOOLS    += git ip
+MODULES  += cmocka
+endif
 INSTALL  = apt-get update && \
            apt-get install -y --no-install-recommends $(PACKAGES)
 
@@ -37,7 +44,7 @@ release: deps
 ## deps      install what is missing (Debian, as root), or say which command does
 deps:
 	@missing=""; \
-	for tool in cc c++ cmake ninja pkg-config python3 git ip; do \
+	for tool in $(TOOLS); do \
 	    PATH="$$PATH:/usr/sbin:/sbin" command -v $$tool >/dev/null || missing="$$missing $$tool"; \
 	done; \
 	for module in $(MODULES); do \

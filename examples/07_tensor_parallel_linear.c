@@ -12,7 +12,7 @@
  *
  * Ranks: any number that divides 12.
  *
- *     cc 07_tensor_parallel_linear.c -o 07_tensor_parallel_linear $(pkg-config --cflags --libs tutti-train)
+ *     cc 07_tensor_parallel_linear.c -o 07_tensor_parallel_linear $(pkg-config --cflags --libs tutti-train) -lm
  *     tutti run --standalone --nproc-per-node=3 ./07_tensor_parallel_linear */
 #include <math.h>
 #include <stdio.h>

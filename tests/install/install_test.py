@@ -4,7 +4,8 @@
 
 Installs a build into a private prefix, compiles the README's first program with nothing but the flags that
 pkg-config gives, shared and static, and runs two ranks of it: through the installed `tutti run` if there is
-one, else with the variables set by hand. A second program proves that tutti-train's flags are complete.
+one, else with the variables set by hand. A second program proves that tutti-train's flags are complete. Then each
+numbered example is compiled by the line that stands in it.
 
 usage: install_test.py --root DIR --build DIR --cmake CMAKE --cc COMPILER
 """
@@ -12,6 +13,7 @@ import argparse
 import os
 import pathlib
 import re
+import shutil
 import socket
 import subprocess
 import sys
@@ -84,6 +86,21 @@ def run_ranks(prefix, program, n):
     return "".join(said)
 
 
+def compile_examples(root, cc, prefix, scratch):
+    """By their own lines, beside each other, as a reader would."""
+    place = scratch / "examples"
+    place.mkdir()
+    for source in [*(root / "examples").glob("*.c"), *(root / "examples").glob("*.h")]:
+        shutil.copy(source, place)
+    env = dict(os.environ, PKG_CONFIG_PATH=str(lib(prefix) / "pkgconfig"))
+    for source in sorted(place.glob("[0-9]*.c")):
+        line = re.search(r"^ \*     cc (.*)$", source.read_text(), re.M)
+        if line is None:
+            sys.exit(f"{source.name}: no line says how it is compiled")
+        words = line.group(1).replace("pkg-config", f"pkg-config --define-variable=prefix={prefix}")
+        run(["sh", "-c", f"{cc} {words}"], env=env, cwd=place)
+
+
 def main():
     args = argparse.ArgumentParser()
     for name in ("--root", "--build"):
@@ -106,7 +123,8 @@ def main():
         out = pathlib.Path(scratch) / "train"
         compile_program(args.cc, prefix, "tutti-train", TRAIN, out, False)
         run([out], env=dict(os.environ, LD_LIBRARY_PATH=str(lib(prefix))))
-    print("install: shared, static and train programs compile and run")
+        compile_examples(args.root, args.cc, prefix, pathlib.Path(scratch))
+    print("install: shared, static and train programs compile and run, and the examples by their lines")
 
 
 if __name__ == "__main__":
