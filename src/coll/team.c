@@ -434,3 +434,18 @@ void tti_team_add_unwell(const tti_team *team, tti_words *words, const bool *mar
         said++;
     }
 }
+
+const char *tti_team_next_step(const tti_team *team, const char *otherwise, char out[TTI_NEXT_TEXT_MAX])
+{
+    const tti_team   *whole = tti_team_whole(team);
+    const tti_health *health = tti_mesh_health(team->mesh);
+    int               r;
+
+    for (r = 0; r < whole->n_ranks; r++)
+        if (r != whole->rank && tti_health_now(health, whole->ranks[r]).life == TTI_LIFE_STOPPED) {
+            snprintf(out, TTI_NEXT_TEXT_MAX, "let rank %d (%s) go on: kill -CONT", whole->ranks[r],
+                     tti_mesh_whereabouts(team->mesh, whole->ranks[r]));
+            return out;
+        }
+    return otherwise;
+}

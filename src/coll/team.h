@@ -121,4 +121,10 @@ void tti_team_add_health(const tti_team *team, tti_words *words, int rank);
  * is wrong with, whoever is waited for here, but for those of team that are marked (NULL: none is); a long list is cut. */
 void tti_team_add_unwell(const tti_team *team, tti_words *words, const bool *marked);
 
+enum { TTI_NEXT_TEXT_MAX = 256 };
+
+/** What to do when time was up: where a signal has stopped a member of the group, that it goes on, "let rank 5 (host 'n2', pid
+ * 40112) go on: kill -CONT"; else otherwise. */
+const char *tti_team_next_step(const tti_team *team, const char *otherwise, char out[TTI_NEXT_TEXT_MAX]);
+
 #endif

@@ -70,14 +70,14 @@ static tutti_status fail_row(const reading *r, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(what, sizeof what, fmt, args);
     va_end(args);
-    return tti_fail(TUTTI_E_ARG, "table of algorithms '%s', line %d: %s", r->path,
+    return tti_fail(TUTTI_E_ARG, "table of algorithms '%s' (TUTTI_TUNE), line %d: %s", r->path,
                     line_of_row(r->text, r->bytes, r->index), what);
 }
 
 static tutti_status fail_table(const char *path, const char *what)
 {
     return tti_fail(TUTTI_E_ARG,
-                    "table of algorithms '%s': %s\n"
+                    "table of algorithms '%s' (TUTTI_TUNE): %s\n"
                     "  next: write one with `tutti bench --tune`, or as tutti/tune.h tells",
                     path, what);
 }
@@ -213,6 +213,14 @@ static tutti_status check_table(const char *path, const json_t *json)
     return TUTTI_OK;
 }
 
+static tutti_status fail_json(const char *path, const json_error_t *error)
+{
+    char what[JSON_ERROR_TEXT_LENGTH + 32];
+
+    snprintf(what, sizeof what, "line %d is no JSON: %s", error->line, error->text);
+    return fail_table(path, what);
+}
+
 tutti_status tti_tune_parse(const char *path, const char *text, size_t bytes, tti_tune *tune_out)
 {
     reading      r = { .path = path, .text = text, .bytes = bytes };
@@ -222,7 +230,7 @@ tutti_status tti_tune_parse(const char *path, const char *text, size_t bytes, tt
     tutti_status st;
 
     if (json == NULL)
-        return tti_fail(TUTTI_E_ARG, "table of algorithms '%s', line %d: %s", path, error.line, error.text);
+        return fail_json(path, &error);
     st = check_table(path, json);
     if (st == TUTTI_OK)
         st = read_rows(&r, json_object_get(json, "rows"), &tune);

@@ -100,6 +100,7 @@ static void mistakes_are_told_with_their_line(void **state)
 {
     (void)state;
     refused("", "line 1");
+    refused("garbage", "next: write one with `tutti bench --tune`");
     refused("{ \"tutti_tune\": 1,\n \"rows\": [ }", "line 2");
     refused("[]", "it is not");
     refused("{}", "it is not");

@@ -285,15 +285,16 @@ static tutti_status fail_timeout(tti_host_channel *channel, const awaited *what,
 {
     const tti_team *team = channel->team;
     tti_words       words = { .used = 0 };
-    char            call[TTI_CALL_TEXT_MAX];
+    char            call[TTI_CALL_TEXT_MAX], step[TTI_NEXT_TEXT_MAX];
 
     tti_team_describe(team, &channel->note, call);
     add_missing(channel, what, &words);
     tti_fail(TUTTI_E_TIMEOUT,
              "%s on group '%s' timed out after %lld ms on rank %d of %d members\n  %s\n"
-             "  next: see what the ranks named do instead, or give the group a longer time-out",
+             "  next: %s",
              call, team->name, (long long)((now_ns - channel->waiting_ns) / TTI_MS), team->ranks[team->rank],
-             tti_team_whole(team)->n_ranks, words.text);
+             tti_team_whole(team)->n_ranks, words.text,
+             tti_team_next_step(team, "see what the ranks named do instead, or give the group a longer time-out", step));
     return tell(channel, TUTTI_E_TIMEOUT, what->rank);
 }
 

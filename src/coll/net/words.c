@@ -125,7 +125,7 @@ tutti_status tti_net_fail_timeout(const tti_net *net)
     const tti_team *team = net->team;
     const int64_t   waited_ns = tti_port_now(team->port) - net->entered_ns;
     tti_words       words = { .used = 0 };
-    char            call[TTI_CALL_TEXT_MAX], way[TTI_WAY_TEXT_MAX] = "";
+    char            call[TTI_CALL_TEXT_MAX], way[TTI_WAY_TEXT_MAX] = "", step[TTI_NEXT_TEXT_MAX];
     const char     *next;
     int             peer = team->rank;
 
@@ -150,7 +150,7 @@ tutti_status tti_net_fail_timeout(const tti_net *net)
                     "  %s%s\n"
                     "  next: %s",
                     call, team->name, (long long)(waited_ns / TTI_MS), team->ranks[team->rank],
-                    tti_team_whole(team)->n_ranks, words.text, way, next);
+                    tti_team_whole(team)->n_ranks, words.text, way, tti_team_next_step(team, next, step));
 }
 
 /* The message was of another call. Of that its frame has all but the count, and 40 bits of the number. */
