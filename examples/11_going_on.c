@@ -148,8 +148,8 @@ static const char *train(training *t, bool replaced, bool is_new)
         return failure;
     if (!lost_one || (!is_new && t->loss >= 0.9f * at_loss))
         return "the loss did not go on falling";
-    printf("%s with %d ranks, and the loss went on falling\n", is_new ? "came in, went on" : "went on",
-           tutti_get_world_size(NULL));
+    printf("%s with %d rank%s, and the loss went on falling\n", is_new ? "came in, went on" : "went on",
+           tutti_get_world_size(NULL), tutti_get_world_size(NULL) == 1 ? "" : "s");
     return NULL;
 }
 

@@ -87,7 +87,8 @@ static void one_algorithm_can_be_asked_for(void **state)
     runs("sim all_reduce --hosts 5 --sizes 1M --algorithm direct --tsv one.tsv");
     assert_int_equal(rows_of("one.tsv", "all_reduce\t"), 1);
     assert_int_equal(run("sim all_reduce --algorithm magic"), 2);
-    says("all_reduce has no algorithm 'magic'");
+    says("all_reduce has no algorithm 'magic'\n  next: take one of ");
+    says("direct");
 }
 
 static void what_cannot_be_simulated_is_said(void **state)
@@ -127,7 +128,7 @@ static void wrong_lines_are_refused(void **state)
         { "sim all_reduce --hosts 0", "--hosts '0' is not a list" },
         { "sim all_reduce --hosts 1.5", "whole numbers" },
         { "sim all_reduce --sizes -4", "--sizes '-4' is not a list" },
-        { "sim all_reduce --sizes nan", "--sizes 'nan' is not a list" },
+        { "sim all_reduce --sizes nan", "--sizes 'nan' is not a list of at most 32 whole numbers from 0 to 68719476736" },
         { "sim all_reduce --gbit 0", "--gbit '0' is not a list of at most 32 numbers from 0.001 to" },
         { "sim all_reduce --cores 1,2", "--cores takes one number" },
         { "sim all_reduce --bandwidth 2", "unknown option '--bandwidth'" },

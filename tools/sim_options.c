@@ -73,6 +73,7 @@ static bool read_list(const char *text, const range *r, sim_list *list)
 {
     char copy[512], *rest = copy, *word;
     int n = 0;
+    const int digits = r->whole ? 17 : 10; /* whole numbers as such, without an exponent */
     bool ok = snprintf(copy, sizeof copy, "%s", text) < (int)sizeof copy;
 
     while (ok && (word = strsep(&rest, ",")) != NULL) {
@@ -82,8 +83,8 @@ static bool read_list(const char *text, const range *r, sim_list *list)
     }
     list->n = n;
     if (!ok)
-        fprintf(stderr, "tutti sim: --%s '%.60s' is not a list of at most %d %snumbers from %.10g to %.10g\n", r->option,
-                text, SIM_LIST_MAX, r->whole ? "whole " : "", r->least, r->most);
+        fprintf(stderr, "tutti sim: --%s '%.60s' is not a list of at most %d %snumbers from %.*g to %.*g\n", r->option,
+                text, SIM_LIST_MAX, r->whole ? "whole " : "", digits, r->least, digits, r->most);
     return ok;
 }
 
@@ -152,13 +153,24 @@ static bool has_algorithm(const char *op, const char *name)
     return false;
 }
 
+static void list_algorithms(const char *op)
+{
+    const char *known;
+    int i;
+
+    for (i = 0; (known = tutti_algorithm_name(op, i)) != NULL; i++)
+        fprintf(stderr, "%s%s", i > 0 ? ", " : "", known);
+    fputc('\n', stderr);
+}
+
 static bool check_algorithm(const sim_options *o)
 {
     int i;
 
     for (i = 0; i < o->n_ops && o->algorithm != NULL; i++)
         if (!has_algorithm(o->ops[i], o->algorithm)) {
-            fprintf(stderr, "tutti sim: %s has no algorithm '%.60s'\n", o->ops[i], o->algorithm);
+            fprintf(stderr, "tutti sim: %s has no algorithm '%.60s'\n  next: take one of ", o->ops[i], o->algorithm);
+            list_algorithms(o->ops[i]);
             return false;
         }
     return true;

@@ -121,8 +121,11 @@ tutti_status tti_check_list_shape(const tutti_group *group, const char *what, co
 {
     if (n == group->size && list != NULL)
         return TUTTI_OK;
-    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has %d entries%s, the group has %d members",
-                    what, group->name, name, n, list == NULL ? " (NULL)" : "", group->size);
+    if (n == group->size)
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s is NULL, and the group has %d members", what, group->name, name,
+                        group->size);
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has %d entries, the group has %d members", what, group->name, name, n,
+                    group->size);
 }
 
 tutti_status tti_check_list(const tutti_group *group, const char *what, const char *name,

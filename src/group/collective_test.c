@@ -489,7 +489,7 @@ static void test_bad_lists(void **state)
 
     (void)state;
     REFUSED(tutti_all_gather(two, 2, s, world), "outs has 2 entries, the group has 1");
-    REFUSED(tutti_all_gather(NULL, 1, s, world), "(NULL)");
+    REFUSED(tutti_all_gather(NULL, 1, s, world), "outs is NULL, and the group has 1");
     REFUSED(tutti_all_gather(two, 0, s, world), "0 entries");
     REFUSED(tutti_gather(two, 2, s, 0, world), "outs has 2");
     REFUSED(tutti_gather(NULL, 0, s, 0, world), "outs has 0");
@@ -521,7 +521,7 @@ static void test_bad_reduce_scatter(void **state)
 
     (void)state;
     REFUSED(tutti_reduce_scatter(s, two, 2, TUTTI_SUM, world), "ins has 2 entries, the group has 1");
-    REFUSED(tutti_reduce_scatter(s, NULL, 1, TUTTI_SUM, world), "(NULL)");
+    REFUSED(tutti_reduce_scatter(s, NULL, 1, TUTTI_SUM, world), "ins is NULL");
     REFUSED(tutti_reduce_scatter(s, &shorter, 1, TUTTI_SUM, world), "ins[0] is 1 i32, but this rank's part is 2");
     REFUSED(tutti_reduce_scatter(s, &typed, 1, TUTTI_SUM, world), "ins[0] is u32, others are i32");
     REFUSED(tutti_reduce_scatter(s, &shifted, 1, TUTTI_SUM, world), "ins[0] overlaps");
@@ -543,7 +543,7 @@ static void test_bad_all_to_all(void **state)
     (void)state;
     REFUSED(tutti_all_to_all(two, 2, &s, 1, world), "outs has 2 entries, the group has 1");
     REFUSED(tutti_all_to_all(&s, 1, two, 2, world), "ins has 2 entries");
-    REFUSED(tutti_all_to_all(&s, 1, NULL, 1, world), "ins has 1 entries (NULL)");
+    REFUSED(tutti_all_to_all(&s, 1, NULL, 1, world), "ins is NULL");
     REFUSED(tutti_all_to_all(&s, 1, &shorter, 1, world), "outs[0] is 2 i32, but ins[0], this rank's own, is 1");
     REFUSED(tutti_all_to_all(&s, 1, &typed, 1, world), "ins[0] is u32, others are i32");
     REFUSED(tutti_all_to_all(&shifted, 1, &s, 1, world), "outs[0] overlaps ins[0]");

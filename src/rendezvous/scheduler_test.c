@@ -196,7 +196,7 @@ static void pmi(void **state)
     close(fds[1]);
     refuses("PMI_RANK=1 PMI_SIZE=2 MPI_LOCALNRANKS=2 PMI_FD=999", "gives this job no name");
     refuses("PMI_RANK=1 PMI_SIZE=2 MPI_LOCALNRANKS=2", "mpiexec -genv MASTER_ADDR HOST");
-    refuses("PMI_RANK=1 PMI_SIZE=2 MPI_LOCALNRANKS=1", "does not tell where rank 0 is");
+    refuses("PMI_RANK=1 PMI_SIZE=2 MPI_LOCALNRANKS=1", "tells neither that all are on this host nor where rank 0 is");
     expect(find("PMI_RANK=0 PMI_SIZE=1 MPI_LOCALNRANKS=1"), 0, 1, "127.0.0.1", 0, false);
 }
 

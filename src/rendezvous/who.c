@@ -155,7 +155,7 @@ static tutti_status find_host(tti_who *who)
         host = s->master;
     if (host == NULL && s->name != NULL)
         return tti_fail(TUTTI_E_ARG,
-                        "%s has started ranks on several hosts, but does not tell where rank 0 is, and "
+                        "%s has started ranks, and tells neither that all are on this host nor where rank 0 is, and "
                         "MASTER_ADDR is not set\n  next: %s",
                         s->name, s->pass);
     if (host == NULL)

@@ -354,7 +354,9 @@ static tutti_status wait_for(tti_port *port, tti_handle handle, uint8_t want,
     if (set.got == 0 && tti_doubt_is_vain())
         return tti_doubt_fail(peer_name(hello));
     if (set.got == 0 && tti_port_now(port) >= deadline_ns)
-        return tti_fail(TUTTI_E_TIMEOUT, "%s did not finish its hello in time", peer_name(hello));
+        return tti_fail(TUTTI_E_TIMEOUT, "%s did not finish its hello in time\n"
+                                         "  next: see that a process of this job listens there, and not another program",
+                        peer_name(hello));
     return TUTTI_OK;
 }
 

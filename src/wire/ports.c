@@ -38,7 +38,9 @@ tutti_status tti_listens_any(bool *any_out)
     const char *text = tti_env("TUTTI_LISTEN");
 
     if (strcmp(text, "any") != 0 && strcmp(text, "route") != 0)
-        return tti_fail(TUTTI_E_ARG, "TUTTI_LISTEN is '%.40s', not 'route' or 'any'", text);
+        return tti_fail(TUTTI_E_ARG, "TUTTI_LISTEN is '%.40s', not 'route' or 'any'\n"
+                                     "  next: set it to one of these, or unset it",
+                        text);
     *any_out = strcmp(text, "any") == 0;
     return TUTTI_OK;
 }
@@ -106,7 +108,8 @@ tutti_status tti_listen_failed(int err, const tti_addr *at, const char *what)
     if (err == EADDRINUSE)
         return tti_fail(TUTTI_E_NETWORK,
                         "cannot %s at %s: the port is taken\n"
-                        "  next: choose another port, or 0 for any free one",
+                        "  next: see who has it (ss -ltnp): where it is this job, two of it were started as its first; else "
+                        "choose another port, or 0 for any free one",
                         what, text);
     return tti_fail_errno_as(TUTTI_E_NETWORK, err, "cannot %s at %s", what, text);
 }

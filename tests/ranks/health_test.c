@@ -185,6 +185,8 @@ static void a_short_time_out_asks_the_kernel(tt_ctx *t)
     tt_await(t, 0, (uint32_t)t->size - 1);
     assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_TIMEOUT);
     expect_words("stopped by a signal");
+    expect_words("next: let rank "); /* one step, the one that helps */
+    expect_words(" go on: kill -CONT");
     part(t);
     signal_victim(t, SIGKILL);
 }
