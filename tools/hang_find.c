@@ -208,7 +208,6 @@ static bool add_single_cause(hang *h, int rank)
     if (c == NULL)
         return false;
     c->ranks[c->n++] = rank;
-    c->is_death = h->ranks[rank].at == HANG_DEAD;
     return fill_waiters(h, c);
 }
 
@@ -290,6 +289,8 @@ bool hang_find(const job_view *view, int world, const hang_look *look, double le
         }
     }
     ok = ok && find_causes(h);
+    for (i = 0; i < h->n_causes && ok; i++)
+        h->causes[i].is_death = !h->causes[i].circle && h->ranks[h->causes[i].ranks[0]].at == HANG_DEAD;
     if (ok && h->n_causes > 1)
         qsort(h->causes, (size_t)h->n_causes, sizeof *h->causes, by_waiters);
     return ok;
