@@ -4,6 +4,7 @@
 #include "base/env.h"
 
 #include <assert.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
@@ -166,5 +167,31 @@ tutti_status tti_env_flag(const char *name, bool *value_out)
         return tti_fail(TUTTI_E_ARG, "environment variable %s is '%s', neither yes nor no\n  next: give 1 or 0", name,
                         text);
     *value_out = on;
+    return TUTTI_OK;
+}
+
+static int signal_number(const char *text)
+{
+    static const struct {
+        const char *name;
+        int         number;
+    } known[] = { { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "HUP", SIGHUP }, { "QUIT", SIGQUIT }, { "PROF", SIGPROF } };
+    size_t i;
+
+    for (i = 0; i < sizeof known / sizeof known[0]; i++)
+        if (strcmp(text, known[i].name) == 0 || (strncmp(text, "SIG", 3) == 0 && strcmp(text + 3, known[i].name) == 0))
+            return known[i].number;
+    return 0;
+}
+
+tutti_status tti_env_signal(const char *name, int *number_out)
+{
+    const char *text = tti_env(name);
+
+    *number_out = text != NULL ? signal_number(text) : 0;
+    if (text != NULL && *number_out == 0)
+        return tti_fail(TUTTI_E_ARG, "%s is '%.32s', not USR1, USR2, HUP, QUIT or PROF\n"
+                                     "  next: set it to one of these, or unset it",
+                        name, text);
     return TUTTI_OK;
 }

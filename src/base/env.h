@@ -28,6 +28,10 @@ tutti_status tti_env_timeout(int64_t *timeout_ms_out);
  * @errors TUTTI_E_ARG  anything else */
 tutti_status tti_env_flag(const char *name, bool *value_out);
 
+/** The number of a signal that a program has to spare: USR1, USR2, HUP, QUIT or PROF; 0: it is not set.
+ * @errors TUTTI_E_ARG  anything else */
+tutti_status tti_env_signal(const char *name, int *number_out);
+
 /** Whether "NAME=value" has a name of ours, TUTTI_..., that is not in the table; then near_out is the one that was
  * probably meant, or NULL. Names TUTTI_TEST_... are free. */
 bool tti_env_is_unknown(const char *entry, const char **near_out);

@@ -18,7 +18,6 @@
 #include "coll/tune.h"
 #include "host/host.h"
 #include "kernel/level.h"
-#include "recorder/dump.h"
 #include "rendezvous/url.h"
 #include "wire/interfaces.h"
 #include "wire/ports.h"
@@ -72,8 +71,9 @@ static tutti_status check_debug(const char *name)
 
 static tutti_status check_signal(const char *name)
 {
-    (void)name;
-    return tti_trace_signal_check();
+    int number;
+
+    return tti_env_signal(name, &number);
 }
 
 static tutti_status check_seal(const char *name)

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "base/env.h"
 #include "recorder/dump.h"
 #include "recorder/read.h"
 #include <tutti/private.h>
@@ -206,40 +207,16 @@ static void save_memory(int number)
     errno = kept;
 }
 
-static int signal_number(const char *text)
-{
-    static const struct {
-        const char *name;
-        int         number;
-    } known[] = { { "USR1", SIGUSR1 }, { "USR2", SIGUSR2 }, { "HUP", SIGHUP }, { "QUIT", SIGQUIT }, { "PROF", SIGPROF } };
-    size_t i;
-
-    for (i = 0; i < sizeof known / sizeof known[0]; i++)
-        if (strcmp(text, known[i].name) == 0 || (strncmp(text, "SIG", 3) == 0 && strcmp(text + 3, known[i].name) == 0))
-            return known[i].number;
-    return 0;
-}
-
-tutti_status tti_trace_signal_check(void)
-{
-    const char *text = tti_env("TUTTI_TRACE_SIGNAL");
-
-    if (text != NULL && signal_number(text) == 0)
-        return tti_fail(TUTTI_E_ARG, "TUTTI_TRACE_SIGNAL is '%.32s', not USR1, USR2, HUP, QUIT or PROF\n"
-                                     "  next: set it to one of these, or unset it",
-                        text);
-    return TUTTI_OK;
-}
-
 tutti_status tti_recorder_listen(int rank)
 {
     const char      *text = tti_env("TUTTI_TRACE_SIGNAL");
     struct sigaction act = { .sa_handler = save_memory, .sa_flags = SA_RESTART };
     struct sigaction before;
-    const int        number = text != NULL ? signal_number(text) : 0;
+    int              number = 0;
+    tutti_status     st = tti_env_signal("TUTTI_TRACE_SIGNAL", &number);
 
-    if (text == NULL || number == 0)
-        return tti_trace_signal_check();
+    if (st != TUTTI_OK || number == 0)
+        return st;
     if (!tti_trace_path(rank, ".rec", on_signal.path, sizeof on_signal.path))
         return tti_fail(TUTTI_E_ARG, "TUTTI_TRACE_SIGNAL is set, and TUTTI_TRACE_FILE is not\n"
                                      "  next: set TUTTI_TRACE_FILE");

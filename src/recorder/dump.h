@@ -19,10 +19,6 @@ void tti_dump_begin_anew(void);
  * @errors TUTTI_E_ARG (no name), TUTTI_E_IO, TUTTI_E_NOMEM */
 tutti_status tti_recorder_dump_of(const tutti_recorder *recorder, char *path_out, size_t bytes);
 
-/** Whether TUTTI_TRACE_SIGNAL names a signal that can be had.
- * @errors TUTTI_E_ARG  it does not */
-tutti_status tti_trace_signal_check(void);
-
 /** Have the signal of TUTTI_TRACE_SIGNAL, if any, save the ring of this process.
  * @errors TUTTI_E_ARG  a variable is wrong */
 tutti_status tti_recorder_listen(int rank);
