@@ -20,10 +20,10 @@ enum {
 };
 
 /* A row of slots in scratch memory, of equal length. */
-typedef struct slots {
+typedef struct slot_row {
     tti_block row;
     int64_t   each;
-} slots;
+} slot_row;
 
 static tti_block block(tti_place place, int index, const int64_t *counts, const tti_plan_input *p)
 {
@@ -59,18 +59,18 @@ int64_t tti_short_block(int n_ranks)
     return room > SHORT_MOST ? SHORT_MOST : room > SLOT - SIZES ? room : SLOT - SIZES;
 }
 
-static slots take_slots(tti_schedule *schedule, int n, int64_t each)
+static slot_row take_slots(tti_schedule *schedule, int n, int64_t each)
 {
-    return (slots){ .row = tti_schedule_scratch(schedule, each * n), .each = each };
+    return (slot_row){ .row = tti_schedule_scratch(schedule, each * n), .each = each };
 }
 
 /* Only the first chunk tells sizes, and has slots. */
-static bool is_short(const tti_plan_input *p, const slots *slots, tti_block block)
+static bool is_short(const tti_plan_input *p, const slot_row *slots, tti_block block)
 {
     return p->chunk == 0 && block.bytes <= slots->each - SIZES;
 }
 
-static tti_block slot_of(const slots *slots, int i)
+static tti_block slot_of(const slot_row *slots, int i)
 {
     return tti_within(slots->row, slots->each * i, slots->each);
 }
@@ -86,7 +86,7 @@ static tti_block body(tti_block slot, int64_t bytes)
 }
 
 /* The i-th slot, with what the rank i to the right gets. */
-static void fill_slot(const tti_plan_input *p, tti_schedule *schedule, const slots *slots, int i)
+static void fill_slot(const tti_plan_input *p, tti_schedule *schedule, const slot_row *slots, int i)
 {
     const int       to = tti_shifted(p->rank, i, p->n_ranks);
     const tti_block given = given_to(to, p), slot = slot_of(slots, i);
@@ -102,7 +102,7 @@ static void tell_sizes(const tti_plan_input *p, tti_schedule *schedule, tti_bloc
 }
 
 /* The last phase: what did not fit into slots, and what did. The slot of the i-th to the left is the i-th. */
-static void move_blocks(const tti_plan_input *p, tti_schedule *schedule, const slots *slots)
+static void move_blocks(const tti_plan_input *p, tti_schedule *schedule, const slot_row *slots)
 {
     int i;
 
@@ -123,7 +123,7 @@ static void move_blocks(const tti_plan_input *p, tti_schedule *schedule, const s
 }
 
 /* Of a slot, what is in it. */
-static tti_block filled(const tti_plan_input *p, const slots *slots, int i)
+static tti_block filled(const tti_plan_input *p, const slot_row *slots, int i)
 {
     const tti_block given = given_to(tti_shifted(p->rank, i, p->n_ranks), p);
 
@@ -131,7 +131,7 @@ static tti_block filled(const tti_plan_input *p, const slots *slots, int i)
 }
 
 /* Only the giver knows how long its slot is, until sizes are compared. */
-static void swap_slots(const tti_plan_input *p, tti_schedule *schedule, const slots *out, const slots *in)
+static void swap_slots(const tti_plan_input *p, tti_schedule *schedule, const slot_row *out, const slot_row *in)
 {
     int i;
 
@@ -151,7 +151,7 @@ static void swap_slots(const tti_plan_input *p, tti_schedule *schedule, const sl
 void tti_plan_all_to_all_direct(const tti_plan_input *p, tti_schedule *schedule)
 {
     const int64_t each = SIZES + tti_short_block(p->n_ranks);
-    slots         out = { .each = each }, in = { .each = each };
+    slot_row      out = { .each = each }, in = { .each = each };
     int           i;
 
     if (p->chunk == 0) {
@@ -174,8 +174,8 @@ void tti_plan_all_to_all_direct(const tti_plan_input *p, tti_schedule *schedule)
 typedef struct journey {
     const tti_plan_input *p;
     tti_schedule         *schedule;
-    slots                 slots; /* the i-th is of whom it came from i to the left, once all steps are made */
-    slots                 out, in;
+    slot_row              slots; /* the i-th is of whom it came from i to the left, once all steps are made */
+    slot_row              out, in;
 } journey;
 
 /* Slots that make the step of a bit, put one behind the other, or back to their places. */
