@@ -32,7 +32,7 @@
 #include "base/fork.h"
 #include "base/thread.h"
 
-enum { HEAP_VERSION = 3, PAGE = 4096 };
+enum { HEAP_VERSION = 4, PAGE = 4096 };
 
 #define HEAP_MAGIC UINT32_C(0x70616574) /* "teap" */
 #define HEAP_BYTES (UINT64_C(1) << 30) /* of address space: some 400 groups. Memory is what its regions take */
