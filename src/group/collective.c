@@ -252,7 +252,7 @@ tutti_status tutti_all_gather_async(const tutti_span *outs, int n_outs, tutti_sp
     return all_gather(outs, n_outs, in, group, tti_async(work_out));
 }
 
-/* ---- all_gather_into_tensor: all_gather with a list that points into out ---- */
+/* ---- all_gather_into_tensor: all_gather into parts of out, which are checked one by one only where in meets it ---- */
 
 /* Checked, and apart. */
 static tutti_status issue_all_gather_into(tutti_group *group, tutti_span out, tutti_span in, tti_how h)

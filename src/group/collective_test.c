@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <string.h>
 #include <cmocka.h>
+#include "group/check.h"
 
 enum { N = 3, COUNT = 4, ROOT = 1, LONG_MS = 30000 };
 
@@ -284,6 +285,185 @@ static void test_roots_are_global(void **state)
 {
     (void)state;
     assert_int_equal(fake_ranks(N, sub_group, NULL), 0);
+}
+
+/* ---- one span that is cut into equal parts, beside, over and in the other ---- */
+
+enum { PAIR = 2 };
+
+static void test_apart(void **state)
+{
+    uint8_t          b[8];
+    const tutti_span four = TUTTI_SPAN(b + 2, 4);
+
+    (void)state;
+    assert_true(tti_are_apart(four, TUTTI_SPAN(b + 6, 2)));
+    assert_true(tti_are_apart(TUTTI_SPAN(b + 6, 2), four));
+    assert_true(tti_are_apart(four, TUTTI_SPAN(b, 2)));
+    assert_true(tti_are_apart(TUTTI_SPAN(b, 2), four));
+    assert_false(tti_are_apart(four, TUTTI_SPAN(b + 5, 3)));
+    assert_false(tti_are_apart(TUTTI_SPAN(b + 5, 3), four));
+    assert_false(tti_are_apart(four, TUTTI_SPAN(b, 3)));
+    assert_false(tti_are_apart(TUTTI_SPAN(b, 3), four));
+    assert_false(tti_are_apart(four, four));
+    assert_false(tti_are_apart(four, TUTTI_SPAN(b + 3, 1)));
+    assert_false(tti_are_apart(four, TUTTI_SPAN(b + 6, 0))); /* the way of lists knows what is empty */
+    assert_false(tti_are_apart(TUTTI_SPAN(b + 6, 0), four));
+}
+
+/* Where the span that begins a row of both ends, the other one begins. */
+static void gather_beside(fake_rank *r, bool out_first)
+{
+    int32_t  row[(PAIR + 1) * COUNT] = { 0 };
+    int32_t *out = out_first ? row : row + COUNT, *in = out_first ? row + PAIR * COUNT : row;
+    int      i;
+
+    fill(in, COUNT, 100 * r->rank + 7);
+    CHECK(tutti_all_gather_into_tensor(TUTTI_SPAN(out, PAIR * COUNT), part(in), NULL) == TUTTI_OK);
+    for (i = 0; i < PAIR; i++)
+        CHECK(is(out + i * COUNT, COUNT, 100 * i + 7, 1));
+    CHECK(is(in, COUNT, 100 * r->rank + 7, 1));
+}
+
+static void reduce_scatter_beside(fake_rank *r, bool out_first)
+{
+    int32_t  row[(PAIR + 1) * COUNT] = { 0 };
+    int32_t *out = out_first ? row : row + PAIR * COUNT, *in = out_first ? row + COUNT : row;
+    int      i;
+
+    for (i = 0; i < PAIR; i++)
+        fill(in + i * COUNT, COUNT, 1000 * i + 100 * r->rank);
+    CHECK(tutti_reduce_scatter_tensor(part(out), TUTTI_SPAN(in, PAIR * COUNT), TUTTI_SUM, NULL) == TUTTI_OK);
+    CHECK(is(out, COUNT, 2000 * r->rank + 100, 2));
+    for (i = 0; i < PAIR; i++)
+        CHECK(is(in + i * COUNT, COUNT, 1000 * i + 100 * r->rank, 1));
+}
+
+static void all_to_all_beside(fake_rank *r, bool out_first)
+{
+    int32_t  row[2 * PAIR * COUNT] = { 0 };
+    int32_t *out = out_first ? row : row + PAIR * COUNT, *in = out_first ? row + PAIR * COUNT : row;
+    int      i;
+
+    for (i = 0; i < PAIR; i++)
+        fill(in + i * COUNT, COUNT, 1000 * i + 100 * r->rank);
+    CHECK(tutti_all_to_all_single(TUTTI_SPAN(out, PAIR * COUNT), TUTTI_SPAN(in, PAIR * COUNT), NULL, NULL, NULL) == TUTTI_OK);
+    for (i = 0; i < PAIR; i++) {
+        CHECK(is(out + i * COUNT, COUNT, 1000 * r->rank + 100 * i, 1));
+        CHECK(is(in + i * COUNT, COUNT, 1000 * i + 100 * r->rank, 1));
+    }
+}
+
+static void spans_that_touch(fake_rank *r)
+{
+    int out_first;
+
+    for (out_first = 0; out_first < 2; out_first++) {
+        gather_beside(r, out_first);
+        reduce_scatter_beside(r, out_first);
+        all_to_all_beside(r, out_first);
+    }
+}
+
+static void test_spans_that_touch(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(PAIR, spans_that_touch, NULL), 0);
+}
+
+#define CHECK_REFUSED(call, words) \
+    do { \
+        CHECK((call) == TUTTI_E_ARG); \
+        CHECK(strstr(tutti_last_error(), words) != NULL); \
+    } while (0)
+
+/* The last byte of one is the first of the other. */
+static void spans_that_meet(fake_rank *r)
+{
+    uint8_t    b[2 * PAIR * COUNT] = { 0 };
+    tutti_span whole = TUTTI_SPAN(b, PAIR * COUNT), after_whole = TUTTI_SPAN(b + PAIR * COUNT - 1, COUNT);
+    tutti_span small = TUTTI_SPAN(b, COUNT), after_small = TUTTI_SPAN(b + COUNT - 1, PAIR * COUNT);
+    tutti_span second = TUTTI_SPAN(b + PAIR * COUNT - 1, PAIR * COUNT);
+
+    CHECK_REFUSED(tutti_all_gather_into_tensor(whole, after_whole, NULL), "part of out[1] overlaps this rank's part\n");
+    CHECK_REFUSED(tutti_all_gather_into_tensor(after_small, small, NULL), "part of out[0] overlaps this rank's part\n");
+    CHECK(strstr(tutti_last_error(), r->rank == 0 ? "only its own entry [0] may" : "only its own entry [1] may") != NULL);
+    CHECK_REFUSED(tutti_reduce_scatter_tensor(after_whole, whole, TUTTI_SUM, NULL),
+                  "part of in[1] overlaps this rank's part\n");
+    CHECK_REFUSED(tutti_reduce_scatter_tensor(small, after_small, TUTTI_SUM, NULL),
+                  "part of in[0] overlaps this rank's part\n");
+    CHECK_REFUSED(tutti_all_to_all_single(whole, second, NULL, NULL, NULL), "part of out[1] overlaps part of in[0]\n");
+    CHECK_REFUSED(tutti_all_to_all_single(second, whole, NULL, NULL, NULL), "part of out[0] overlaps part of in[1]\n");
+    /* all of it: the own parts may be one, the others may not */
+    CHECK_REFUSED(tutti_all_to_all_single(whole, whole, NULL, NULL, NULL),
+                  r->rank == 0 ? "part of out[1] overlaps part of in[1]\n" : "part of out[0] overlaps part of in[0]\n");
+    /* the part of the other member */
+    CHECK_REFUSED(tutti_all_gather_into_tensor(whole, TUTTI_SPAN(b + COUNT * (1 - r->rank), COUNT), NULL),
+                  "overlaps this rank's part\n");
+    CHECK_REFUSED(tutti_reduce_scatter_tensor(TUTTI_SPAN(b + COUNT * (1 - r->rank), COUNT), whole, TUTTI_SUM, NULL),
+                  "overlaps this rank's part\n");
+    CHECK(tti_queue_next(r->world) == 1); /* nothing of this has taken a number */
+}
+
+static void test_spans_that_meet(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(PAIR, spans_that_meet, NULL), 0);
+}
+
+/* Rank 0 gives rank 1 the second half of what it has, and gets nothing: out and in begin with its own part. Rank 1 gives
+ * nothing: both end with its own. */
+static void all_to_all_in_place(fake_rank *r)
+{
+    const int64_t both[] = { COUNT, COUNT }, own_of_0[] = { COUNT, 0 }, own_of_1[] = { 0, COUNT };
+    int32_t       x[2 * COUNT];
+    tutti_span    all = TUTTI_SPAN(x, 2 * COUNT);
+
+    fill(x, 2 * COUNT, 100 * r->rank);
+    if (r->rank == 0)
+        CHECK(tutti_all_to_all_single(part(x), all, own_of_0, both, NULL) == TUTTI_OK);
+    else
+        CHECK(tutti_all_to_all_single(all, part(x + COUNT), both, own_of_1, NULL) == TUTTI_OK);
+    CHECK(r->rank == 0 ? is(x, 2 * COUNT, 0, 1) : is(x, COUNT, COUNT, 1) && is(x + COUNT, COUNT, 100 + COUNT, 1));
+}
+
+static void own_parts_in_place(fake_rank *r)
+{
+    int32_t    x[PAIR * COUNT] = { 0 };
+    tutti_span own = part(x + r->rank * COUNT), whole = TUTTI_SPAN(x, PAIR * COUNT);
+    int        i;
+
+    fill(own.data, COUNT, 100 * r->rank + 7);
+    CHECK(tutti_all_gather_into_tensor(whole, own, NULL) == TUTTI_OK);
+    for (i = 0; i < PAIR; i++)
+        CHECK(is(x + i * COUNT, COUNT, 100 * i + 7, 1));
+    for (i = 0; i < PAIR; i++)
+        fill(x + i * COUNT, COUNT, 1000 * i + 100 * r->rank);
+    CHECK(tutti_reduce_scatter_tensor(own, whole, TUTTI_SUM, NULL) == TUTTI_OK);
+    for (i = 0; i < PAIR; i++)
+        CHECK(i == r->rank ? is(x + i * COUNT, COUNT, 2000 * i + 100, 2) : is(x + i * COUNT, COUNT, 1000 * i + 100 * r->rank, 1));
+    all_to_all_in_place(r);
+}
+
+/* Of one member the whole is the own part. */
+static void alone_in_place(fake_rank *r)
+{
+    int32_t    x[COUNT];
+    tutti_span s = part(x);
+
+    (void)r;
+    fill(x, COUNT, 7);
+    CHECK(tutti_all_gather_into_tensor(s, s, NULL) == TUTTI_OK);
+    CHECK(tutti_reduce_scatter_tensor(s, s, TUTTI_SUM, NULL) == TUTTI_OK);
+    CHECK(tutti_all_to_all_single(s, s, NULL, NULL, NULL) == TUTTI_OK);
+    CHECK(is(x, COUNT, 7, 1));
+}
+
+static void test_in_place(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(PAIR, own_parts_in_place, NULL), 0);
+    assert_int_equal(fake_ranks(1, alone_in_place, NULL), 0);
 }
 
 /* ---- more members than there is room for on the stack ---- */
@@ -700,7 +880,8 @@ int main(void)
         TEST_WORLD(test_bad_buffers), TEST_WORLD(test_bad_ops),  TEST_WORLD(test_bad_roots),
         TEST_WORLD(test_bad_lists),   TEST_WORLD(test_bad_into), TEST_WORLD(test_no_work_out),
         TEST_WORLD(test_bad_reduce_scatter), TEST_WORLD(test_bad_all_to_all), TEST(test_bad_for_two),
-        TEST(test_a_crowd),
+        TEST(test_a_crowd),           cmocka_unit_test(test_apart),
+        TEST(test_spans_that_touch),  TEST(test_spans_that_meet), TEST(test_in_place),
         TEST(test_lists_elsewhere),   TEST(test_non_member),     TEST(test_no_group),
         TEST(test_no_world),
     };

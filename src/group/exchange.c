@@ -3,9 +3,10 @@
  * exchange.c - the public collectives in which every rank has something for every other:
  * reduce_scatter and all_to_all, with lists of spans or one span that is cut into parts.
  *
- * The forms with one span make the list that points into it and go the way of lists, so that both
- * have the same checks. Sizes of all_to_all are this rank's own; that they fit the others' is for
- * the backend to find out. */
+ * One span that is to be cut into equal parts, and lies apart from the other span, goes to the backend
+ * as it is: its parts cannot lie wrong. Where the two meet, or there are splits, it becomes the list that
+ * points into it and goes the way of lists, which checks each part. Sizes of all_to_all are this rank's
+ * own; that they fit the others' is for the backend to find out. */
 #include "group/lists.h"
 
 #include <tutti/private.h>
