@@ -23,7 +23,8 @@ static uint32_t next(uint32_t *seed)
 
 static void fill(uint32_t seed, tti_frame *frame, uint8_t *payload)
 {
-    static const unsigned sizes[] = { 0, 1, 4, 31, 32, 33, 48, 49, 56, 104, 105, 1000, TTI_NEAR_MAX };
+    static const unsigned sizes[] = { 0, 1, 4, 31, 32, 33, 48, 49, 56, 104, 105, 160, 161, 200, 300,
+                                      TTI_NEAR_MAX - 1, TTI_NEAR_MAX };
     const uint32_t        r = next(&seed);
     unsigned              i;
 
