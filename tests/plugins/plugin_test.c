@@ -179,6 +179,27 @@ static void test_trust(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* A primary group, which others may be in, too: "users". */
+static void test_group(void **state)
+{
+    const gid_t was = getegid();
+    char        path[PATH_MAX];
+
+    (void)state;
+    if (geteuid() != 0)
+        skip(); /* who is not root cannot take another group */
+    search_in(first);
+    put("other", first, "shared", path);
+    assert_int_equal(setegid(100), 0);
+    assert_int_equal(chown(path, 0, 100), 0);
+    assert_int_equal(chmod(path, 0720), 0);
+    assert_refused("shared", TUTTI_E_AUTH, "mode 0720, so others may write to it");
+    assert_int_equal(chmod(path, 0740), 0);
+    assert_refused("shared", TUTTI_E_BACKEND, "called 'other'");
+    assert_int_equal(setegid(was), 0);
+    assert_int_equal(unlink(path), 0);
+}
+
 static void test_other_owner(void **state)
 {
     char path[PATH_MAX], link[PATH_MAX];
@@ -388,7 +409,7 @@ int main(void)
         cmocka_unit_test(test_broken),      cmocka_unit_test(test_no_object), cmocka_unit_test(test_shy),
         cmocka_unit_test(test_trust),       cmocka_unit_test(test_other_owner), cmocka_unit_test(test_places),
         cmocka_unit_test(test_once),        cmocka_unit_test(test_reserved),  cmocka_unit_test(test_world),
-        cmocka_unit_test(test_devices),     cmocka_unit_test(test_host),
+        cmocka_unit_test(test_devices),     cmocka_unit_test(test_host),      cmocka_unit_test(test_group),
     };
 
     return cmocka_run_group_tests(tests, make_directories, remove_directories);

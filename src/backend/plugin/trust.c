@@ -10,20 +10,43 @@
 #include "backend/plugin/search.h"
 
 #include <errno.h>
+#include <grp.h>
+#include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <tutti/private.h>
 
-/* A group that has nobody else in it, as many systems make one for each user, is no stranger. */
+enum { TEXT_BYTES = 4096 /* of what is known of a user or a group; more members than that are not one */ };
+
+/* Whether a group is this user's own, as many systems make one for each user: the user's primary group, with the user's name,
+ * and nobody else is in it. What cannot be found out counts as no. */
+static bool is_private_group(gid_t gid)
+{
+    char           user_text[TEXT_BYTES], group_text[TEXT_BYTES];
+    struct passwd  user, *found_user = NULL;
+    struct group   group, *found_group = NULL;
+    char         **member;
+
+    if (getpwuid_r(geteuid(), &user, user_text, sizeof user_text, &found_user) != 0 || found_user == NULL || user.pw_gid != gid)
+        return false;
+    if (getgrgid_r(gid, &group, group_text, sizeof group_text, &found_group) != 0 || found_group == NULL)
+        return false;
+    for (member = group.gr_mem; *member != NULL; member++)
+        if (strcmp(*member, user.pw_name) != 0)
+            return false;
+    return strcmp(group.gr_name, user.pw_name) == 0;
+}
+
+/* Root's group is root's. */
 static bool others_may_write(const struct stat *st)
 {
     if (S_ISLNK(st->st_mode) || (S_ISDIR(st->st_mode) && (st->st_mode & S_ISVTX) != 0))
         return false;
     if ((st->st_mode & S_IWOTH) != 0)
         return true;
-    return (st->st_mode & S_IWGRP) != 0 && st->st_gid != 0 && st->st_gid != getegid();
+    return (st->st_mode & S_IWGRP) != 0 && st->st_gid != 0 && !is_private_group(st->st_gid);
 }
 
 static tutti_status check(const char *plugin, const char *path)
