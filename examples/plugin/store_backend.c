@@ -16,7 +16,7 @@
 #include <string.h>
 #include <tutti/plugin/plugin.h>
 
-enum { KEY_BYTES = 96, ROUND_BYTES = 1 << 20, LOOK_MS = 50 };
+enum { KEY_BYTES = 96, ROUND_BYTES = 1 << 20, LOOK_MS = 200 };
 
 static const tutti_plugin_host *host; /* written once, by init, before anything else is called */
 
@@ -74,19 +74,22 @@ static part in_round(const store_backend *b, const tutti_call *c, int from, int 
     return p;
 }
 
-/* The store knows nothing of abort: look for a moment, again and again. */
+/* The store knows nothing of abort: look for a moment, again and again. Once at least: taking from others may have used up the
+ * time, and this one have given long ago. */
 static tutti_status take(store_backend *b, const tutti_call *c, int64_t round, int from, part p, size_t bytes)
 {
-    tutti_status st = TUTTI_E_TIMEOUT;
-    char         key[KEY_BYTES];
+    tutti_status st;
+    char         key[KEY_BYTES], why[256];
 
     snprintf(key, sizeof key, "%llu/%lld/%d/%d", (unsigned long long)b->calls, (long long)round, from, b->rank);
-    while (st == TUTTI_E_TIMEOUT && atomic_load(&b->ended) == 0 && host->now_ns() < c->deadline_ns)
+    do
         st = host->store_get(b->store, key, LOOK_MS, &b->got[from]);
+    while (st == TUTTI_E_TIMEOUT && atomic_load(&b->ended) == 0 && host->now_ns() < c->deadline_ns);
+    snprintf(why, sizeof why, "%s", st != TUTTI_OK ? host->last_error() : "");
     if (st != TUTTI_OK)
         return atomic_load(&b->ended) != 0 ? host->fail(TUTTI_E_ABORTED, "collective #%d was aborted", (int)c->seq)
                : st != TUTTI_E_TIMEOUT     ? st
-               : host->fail(st, "collective #%d: rank %d of the group has given nothing", (int)c->seq, from);
+               : host->fail(st, "collective #%d: nothing came from rank %d of the group, last: %s", (int)c->seq, from, why);
     host->store_delete_key(b->store, key, NULL); /* nobody else reads it; a store that cannot delete keeps it */
     if (b->got[from].size != bytes)
         return host->fail(TUTTI_E_MISMATCH, "collective #%d: rank %d of the group gave %zu bytes, and %zu were to come",

@@ -9,6 +9,7 @@
  * True    An implementation sees only keys and values within the limits. */
 #include "store/store_front.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
@@ -394,6 +395,21 @@ tutti_status tutti_store_get(tutti_store *store, const char *key, int64_t timeou
     tutti_status st = tti_store_enter(store, value_out != NULL, timeout_ms, &deadline);
 
     return st != TUTTI_OK ? st : tti_store_get_until(store, key, deadline, value_out);
+}
+
+tutti_status tti_store_look(tutti_store *store, const char *key, int64_t timeout_ms, tutti_bytes *value_out)
+{
+    char         why[512];
+    int64_t      deadline = 0;
+    tutti_status st = tti_store_enter(store, value_out != NULL, timeout_ms, &deadline);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_store_get_until(store, key, deadline, value_out);
+    if (st != TUTTI_E_NETWORK || tti_port_now(tti_store_port(store)) < deadline)
+        return st;
+    snprintf(why, sizeof why, "%s", tutti_last_error());
+    return tti_fail(TUTTI_E_TIMEOUT, "%s", why);
 }
 
 tutti_status tutti_store_add(tutti_store *store, const char *key, int64_t delta, int64_t *sum_out)

@@ -85,6 +85,10 @@ tutti_status tti_store_check_own(const tutti_store *store);
 /** Undo it when the rest of a constructor fails: frees the front, calls nothing. */
 void tti_store_uninit(tutti_store *store);
 
+/** tutti_store_get() for who looks for a moment, again and again: a store that was not reached in that time is
+ * TUTTI_E_TIMEOUT, too, as it may be reached the next time. One that refuses, or is lost, is TUTTI_E_NETWORK, at once. */
+tutti_status tti_store_look(tutti_store *store, const char *key, int64_t timeout_ms, tutti_bytes *value_out);
+
 /** The port whose clock deadlines of this store refer to. */
 tti_port *tti_store_port(const tutti_store *store);
 

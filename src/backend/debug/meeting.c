@@ -17,9 +17,10 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "base/port.h"
+#include "store/store.h"
 #include "watch/control.h"
 
-enum { KEY_BYTES = 64, LOOK_MS = 50, WORDS = 1024, WAS_BYTES = TTI_CALL_TEXT_MAX + 64 };
+enum { KEY_BYTES = 64, LOOK_MS = 200, WORDS = 1024, WAS_BYTES = TTI_CALL_TEXT_MAX + 64 };
 
 void tti_meeting_end(tti_meeting *m)
 {
@@ -114,7 +115,7 @@ static tutti_status compare(const tti_meeting *m, const tutti_call *call, const 
 
 /* ---- waiting ---- */
 
-/* The note of a member, until the deadline; one look at least. */
+/* The note of a member, until the deadline; one look at least, and the last one is long enough to connect for. */
 static tutti_status await(const tti_meeting *m, const tutti_call *call, int rank, tutti_bytes *bytes_out)
 {
     tti_port    *port = tti_port_system();
@@ -128,7 +129,7 @@ static tutti_status await(const tti_meeting *m, const tutti_call *call, int rank
         if (is_over(m))
             return tti_fail(TUTTI_E_ABORTED, "%s #%" PRIu64 " on group '%s' was aborted", tti_call_kind_name(call->kind),
                             call->seq, m->group);
-        st = tutti_store_get(m->store, key, left_ms < 0 || left_ms > LOOK_MS ? LOOK_MS : left_ms > 0 ? left_ms : 1, bytes_out);
+        st = tti_store_look(m->store, key, left_ms > 0 && left_ms < LOOK_MS ? left_ms : LOOK_MS, bytes_out);
         if (st != TUTTI_E_TIMEOUT || left_ms == 0)
             return st;
         st = m->inner_ops->alive != NULL ? m->inner_ops->alive(m->inner, rank) : TUTTI_OK;
@@ -137,45 +138,52 @@ static tutti_status await(const tti_meeting *m, const tutti_call *call, int rank
     }
 }
 
-/* "rank 3, last at all_reduce #4 (sum, 3 f32)". */
+/* "rank 3, last at all_reduce #4 (sum, 3 f32)". Of the meeting before each note is still there, if the store can be asked. */
 static void say_where(const tti_meeting *m, int rank, char out[WAS_BYTES])
 {
     tutti_bytes   bytes = { NULL, 0 };
     tti_call_note last;
     char          key[KEY_BYTES], was[TTI_CALL_TEXT_MAX];
 
-    if (m->calls > 1 && tutti_store_get(m->store, key_of(m->calls - 1, rank, key), 1, &bytes) == TUTTI_OK &&
+    if (m->calls > 1 && tti_store_look(m->store, key_of(m->calls - 1, rank, key), LOOK_MS, &bytes) == TUTTI_OK &&
         read_note(&bytes, &last)) {
         tti_call_describe(&last, was);
         snprintf(out, WAS_BYTES, "rank %d, last at %s", m->global_ranks[rank], was);
     } else {
-        snprintf(out, WAS_BYTES, "rank %d, which has called nothing yet", m->global_ranks[rank]);
+        snprintf(out, WAS_BYTES, "rank %d%s", m->global_ranks[rank], m->calls > 1 ? "" : ", which has called nothing yet");
     }
     tutti_bytes_free(&bytes);
 }
 
-/* Time is up, and first has not come: who else has not? */
+/* Time is up, and nobody has seen first come: who is not there now? */
 static tutti_status say_missing(const tti_meeting *m, const tutti_call *call, int first)
 {
+    tti_port           *port = tti_port_system();
     const tti_call_note own = tti_call_note_of(call);
     char                words[WORDS], was[WAS_BYTES], mine[TTI_CALL_TEXT_MAX], key[KEY_BYTES];
-    const char         *keys[] = { key };
+    const char         *keys[] = { key }, *what = "not arrived: ", *next = "see what those ranks do instead";
+    tutti_status        st = TUTTI_OK;
     size_t              used = 0;
     bool                is_there;
     int                 r;
 
     words[0] = '\0';
-    for (r = first; r < m->n_ranks && used < sizeof words; r++) {
+    for (r = first; r < m->n_ranks && used < sizeof words && st == TUTTI_OK; r++) {
         key_of(m->calls, r, key);
         is_there = false;
-        if (r != first && (tutti_store_check(m->store, keys, 1, &is_there) != TUTTI_OK || is_there))
+        st = tti_store_check_until(m->store, keys, 1, tti_port_now(port) + LOOK_MS * TTI_MS, &is_there);
+        if (st != TUTTI_OK || is_there)
             continue;
         say_where(m, r, was);
         used += (size_t)snprintf(words + used, sizeof words - used, "%s%s", used > 0 ? "; " : "", was);
     }
+    if (used == 0) {
+        what = st == TUTTI_OK ? "all have come by now" : "the store did not say who has not arrived";
+        next = st == TUTTI_OK ? "give the group a longer time-out" : "see whether the store's host can be reached";
+    }
     tti_call_describe(&own, mine);
-    return tti_fail(TUTTI_E_TIMEOUT, "%s on group '%s' timed out after %" PRId64 " ms before it began: not arrived: %s\n  next: see "
-                    "what those ranks do instead", mine, m->group, call->timeout_ms, words);
+    return tti_fail(TUTTI_E_TIMEOUT, "%s on group '%s' timed out after %" PRId64 " ms before it began: %s%s\n  next: %s", mine,
+                    m->group, call->timeout_ms, what, words, next);
 }
 
 static tutti_status meet_member(const tti_meeting *m, const tutti_call *call, int rank)

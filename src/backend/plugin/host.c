@@ -9,6 +9,7 @@
 #include <tutti/private.h>
 #include "base/thread.h"
 #include "kernel/kernel.h"
+#include "store/store.h"
 
 enum {
     SPINS = 200,           /* looks with nothing but a pause between them, */
@@ -92,7 +93,7 @@ const tutti_plugin_host tti_plugin_host = {
     .reduce = reduce,
     .scale = scale,
     .store_set = tutti_store_set,
-    .store_get = tutti_store_get,
+    .store_get = tti_store_look,
     .store_add = tutti_store_add,
     .store_wait = tutti_store_wait,
     .store_check = tutti_store_check,
