@@ -7,11 +7,14 @@
  *            run before versions and sizes were looked at, what is smaller and in front first.
  *         3. its init gets the host; then the table is copied (table.c), and known from there on.
  *         Whatever fails on the way unloads the object and says so; the next who asks tries again.
- * True    One thread at a time makes something known: `busy`, under the lock. The lock itself is held for a moment only,
+ * True    One thread at a time loads: `busy`, under the lock. The lock itself is held for a moment only,
  *         since what is loaded may take long, and may fork. Who comes meanwhile sleeps on `changed`, and looks again: the
  *         backend may be there then. A child of fork() has nobody who is busy: it has one thread, and if that is the one that loads,
  *         it goes on.
- *         A plug-in that is known is never unloaded: tables of it are in groups, and its code on stacks. */
+ *         Who registers a table never waits for that: a thread may do so in a constructor of an object, with the lock of
+ *         dlopen() held that the one who loads waits for. Who comes first with a name has it (table.c).
+ *         A plug-in that is known is never unloaded: tables of it are in groups, and its code on stacks. Nor is one that may have
+ *         registered something itself while it was loaded. */
 #include "backend/plugin/plugin.h"
 
 #include <dlfcn.h>
@@ -151,9 +154,10 @@ static tutti_status take_in(const char *path, const char *name, void *object)
 
 static tutti_status load(const char *found, const char *name)
 {
-    char         path[PATH_MAX];
-    tutti_status st = tti_plugin_trust(found, path);
-    void        *object;
+    char               path[PATH_MAX];
+    tutti_status       st = tti_plugin_trust(found, path);
+    const tti_adopted *before = tti_adopted_all();
+    void              *object;
 
     if (st != TUTTI_OK)
         return st;
@@ -166,7 +170,7 @@ static tutti_status load(const char *found, const char *name)
     st = take_in(path, name, object);
     if (st == TUTTI_OK)
         tti_log(TTI_LOG_INFO, "backend '%s' is the plug-in '%s'", name, path);
-    else
+    else if (tti_adopted_all() == before)
         dlclose(object);
     return st;
 }
@@ -189,13 +193,15 @@ tutti_status tti_plugin_find(const char *name, const tti_adopted **adopted_out, 
     if (found == NULL) {
         begin();
         found = tti_adopted_find(name); /* since somebody else was busy */
-        if (found == NULL)
+        if (found == NULL) {
             st = search_and_load(name, places_out);
+            found = tti_adopted_find(name); /* or somebody has registered it meanwhile */
+        }
         end();
     }
-    if (st != TUTTI_OK)
+    if (found == NULL && st != TUTTI_OK)
         return st;
-    *adopted_out = found != NULL ? found : tti_adopted_find(name);
+    *adopted_out = found;
     return TUTTI_OK;
 }
 
@@ -208,11 +214,6 @@ tutti_status tti_plugin_register(const char *name, unsigned devices, const tutti
     st = tti_backend_check(whose, ops);
     if (st != TUTTI_OK)
         return st;
-    begin();
-    if (tti_adopted_find(name) != NULL)
-        st = tti_fail(TUTTI_E_STATE, "tutti_register_backend: there is a backend '%s' already", name);
-    else
-        st = tti_adopt(name, devices, ops);
-    end();
-    return st;
+    st = tti_adopt(name, devices, ops);
+    return st == TUTTI_E_STATE ? tti_fail(st, "tutti_register_backend: there is a backend '%s' already", name) : st;
 }

@@ -221,6 +221,14 @@ static void fill(tti_adopted *a, const char *name, unsigned devices, const tutti
     a->ops.post_all = NULL;
 }
 
+static const tti_adopted *find_from(const tti_adopted *a, const char *name)
+{
+    for (; a != NULL; a = a->next)
+        if (strcasecmp(a->name, name) == 0)
+            return a;
+    return NULL;
+}
+
 tutti_status tti_adopt(const char *name, unsigned devices, const tutti_backend_ops *ops)
 {
     tti_adopted *a = calloc(1, sizeof *a);
@@ -228,9 +236,13 @@ tutti_status tti_adopt(const char *name, unsigned devices, const tutti_backend_o
     if (a == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for the table of backend '%s'", name);
     fill(a, name, devices, ops);
-    a->next = atomic_load_explicit(&adopted, memory_order_relaxed);
-    while (!atomic_compare_exchange_weak_explicit(&adopted, &a->next, a, memory_order_release, memory_order_relaxed))
-        ;
+    a->next = atomic_load_explicit(&adopted, memory_order_acquire);
+    do {
+        if (find_from(a->next, name) != NULL) {
+            free(a);
+            return tti_fail(TUTTI_E_STATE, "there is a backend '%s' already", name);
+        }
+    } while (!atomic_compare_exchange_weak_explicit(&adopted, &a->next, a, memory_order_acq_rel, memory_order_acquire));
     return TUTTI_OK;
 }
 
@@ -241,10 +253,5 @@ const tti_adopted *tti_adopted_all(void)
 
 const tti_adopted *tti_adopted_find(const char *name)
 {
-    const tti_adopted *a;
-
-    for (a = tti_adopted_all(); a != NULL; a = a->next)
-        if (strcasecmp(a->name, name) == 0)
-            return a;
-    return NULL;
+    return find_from(tti_adopted_all(), name);
 }

@@ -22,8 +22,9 @@ typedef struct tti_adopted {
  *                              says which */
 tutti_status tti_backend_check(const char *whose, const tutti_backend_ops *ops);
 
-/** Make a table, which has passed the check, known as name, which is new. It is copied.
- * @errors TUTTI_E_NOMEM */
+/** Make a table, which has passed the check, known as name. It is copied. Of two who come with one name the first wins.
+ * @errors TUTTI_E_STATE  there is one of that name already
+ *         TUTTI_E_NOMEM */
 tutti_status tti_adopt(const char *name, unsigned devices, const tutti_backend_ops *ops);
 
 /** NULL: not known. In any case of letters. */
