@@ -204,6 +204,16 @@ tutti_status tutti_register_backend(const char *name, const tutti_backend_ops *t
     return tti_plugin_register(name, devices, table);
 }
 
+const tutti_backend_ops *tti_backend_inside(const tutti_backend_ops *ops)
+{
+    return tti_debug_inside(ops);
+}
+
+tutti_backend *tti_backend_inner(const tutti_backend_ops *ops, tutti_backend *backend)
+{
+    return tti_debug_inner_backend(ops, backend);
+}
+
 bool tti_backend_has_messages(const tutti_backend_ops *ops)
 {
     return tti_table_has_messages(tti_debug_inside(ops));

@@ -30,4 +30,9 @@ bool tti_backend_has_messages(const tutti_backend_ops *ops);
  * @errors TUTTI_E_ARG  a variable has a wrong value; the text names it */
 tutti_status tti_backend_check_env(const tutti_backend_ops *ops);
 
+/** The table that moves the data: what a wrapper is around, any other itself. Backends with one inside share connections. */
+const tutti_backend_ops *tti_backend_inside(const tutti_backend_ops *ops);
+/** The backend of that table, of one that ops has made: the parent of others. NULL: NULL. */
+tutti_backend *tti_backend_inner(const tutti_backend_ops *ops, tutti_backend *backend);
+
 #endif

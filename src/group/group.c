@@ -12,6 +12,7 @@
  *         their carrier.
  * Source  torch.distributed's names and layout, so that what a store holds looks familiar. */
 #include "group/make.h"
+#include "backend/registry.h"
 #include "group/compound.h"
 #include "group/recorded.h"
 #include "group/scope.h"
@@ -100,7 +101,7 @@ tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
 /* The members as ranks of the connections. */
 static void fill_carried(const tutti_group *group, int *ranks)
 {
-    const bool carried = group->carrier != group && group->ops == group->carrier->ops;
+    const bool carried = group->carrier != group && tti_backend_inside(group->ops) == tti_backend_inside(group->carrier->ops);
     int        i;
 
     for (i = 0; i < group->size; i++)

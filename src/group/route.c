@@ -124,6 +124,7 @@ static int first_like(const tutti_group *group, int device)
 static tutti_status open_one(tutti_group *group, int device, tutti_backend_config *config)
 {
     const tutti_group *carrier = group->carrier;
+    const tti_route   *carrying = &carrier->routes[device];
     tti_route         *route = &group->routes[device];
     char               prefix[16];
     tutti_status       st;
@@ -135,8 +136,8 @@ static tutti_status open_one(tutti_group *group, int device, tutti_backend_confi
     config->store = route->store;
     config->ops = route->ops;
     config->parent = NULL;
-    if (carrier != group && carrier->routes[device].ops == route->ops)
-        config->parent = carrier->routes[device].backend;
+    if (carrier != group && carrying->ops != NULL && tti_backend_inside(carrying->ops) == tti_backend_inside(route->ops))
+        config->parent = tti_backend_inner(carrying->ops, carrying->backend);
     return route->ops->create(config, &route->backend);
 }
 

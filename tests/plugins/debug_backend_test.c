@@ -132,6 +132,30 @@ static void at_the_level_detail(tt_ctx *t)
     assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
 }
 
+/* The world is "native", the group is compared, and the other way round: they share connections. */
+static void one_of_both(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    const bool          is_compared = strcmp(tutti_get_backend(t->group), "native") != 0;
+    const int           ranks[] = { 2, 0 };
+    tutti_group        *pair = NULL;
+    int                 x = t->rank;
+
+    opts.backend = is_compared ? "native" : "debug-native";
+    assert_int_equal(tutti_new_group(ranks, 2, &opts, &pair), TUTTI_OK);
+    if (t->rank != 1) {
+        assert_string_equal(tutti_get_backend(pair), opts.backend);
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, pair), TUTTI_OK);
+        assert_int_equal(x, 2);
+        if (t->rank == 0)
+            assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), 2, 0, pair), TUTTI_OK);
+        else
+            assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), 0, 0, pair, NULL), TUTTI_OK);
+        assert_int_equal(tutti_destroy_process_group(pair), TUTTI_OK);
+    }
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+}
+
 #define AROUND_STORE .ranks = RANKS, .transports = "shm,threads", .backend = "debug-store", .plugins = TT_PLUGINS
 #define AROUND_NATIVE .ranks = RANKS, .transports = "shm,tcp", .backend = "debug-native"
 
@@ -140,6 +164,8 @@ int main(void)
     static const tt_test tests[] = {
         TT_TEST(agree, AROUND_STORE),
         TT_TEST(agree_on_native, AROUND_NATIVE),
+        TT_TEST(one_of_both, AROUND_NATIVE),
+        TT_TEST(one_of_both, .ranks = RANKS, .transports = "shm,tcp,threads", .backend = "native"),
         TT_TEST(another_call, AROUND_STORE),
         TT_TEST(another_call, AROUND_NATIVE),
         TT_TEST(at_the_level_detail, .ranks = RANKS, .plugins = TT_PLUGINS),

@@ -10,8 +10,8 @@
  *         Which backend it is for an instance learns from the table that created it (tutti_backend_config.ops): that is
  *         the first member of an `around`.
  * True    Tables are kept in a list that only grows, at its head, under no lock: readers take the head with acquire order,
- *         writers put a whole one there by compare and swap. Two at once may make two for one backend; both are right, and the first
- *         that is found is taken from there on.
+ *         writers put a whole one there by compare and swap, and look again before each try: there is one for a backend.
+ *         A parent is a backend of the inner table: groups with a meeting and without one share connections.
  * Not     advance, hasten and late deadlines: a call begins with the meeting, in run. */
 #include "backend/debug/debug.h"
 
@@ -78,8 +78,6 @@ static tutti_status open_inner(debug_backend *d, const tutti_backend_config *con
         return st;
     its.ops = inner_of(config->ops);
     its.store = d->inner_store;
-    if (config->parent != NULL)
-        its.parent = of(config->parent)->inner;
     return its.ops->create(&its, &d->inner);
 }
 
@@ -211,22 +209,38 @@ const tutti_backend_ops *tti_debug_inside(const tutti_backend_ops *ops)
     return ops->create == debug_create ? inner_of(ops) : ops;
 }
 
+tutti_backend *tti_debug_inner_backend(const tutti_backend_ops *ops, tutti_backend *backend)
+{
+    return backend != NULL && ops->create == debug_create ? of(backend)->inner : backend;
+}
+
+/* From a on. */
+static around *find_around(around *a, const tutti_backend_ops *inner)
+{
+    while (a != NULL && a->inner != inner)
+        a = a->next;
+    return a;
+}
+
 tutti_status tti_debug_around(const tutti_backend_ops *inner, const tutti_backend_ops **ops_out)
 {
-    around *a;
+    around *first = atomic_load_explicit(&all, memory_order_acquire);
+    around *found = find_around(first, inner), *made;
 
-    for (a = atomic_load_explicit(&all, memory_order_acquire); a != NULL; a = a->next)
-        if (a->inner == inner)
-            break;
-    if (a == NULL) {
-        a = calloc(1, sizeof *a);
-        if (a == NULL)
-            return tti_fail(TUTTI_E_NOMEM, "no memory for a table around backend '%s'", inner->name);
-        fill(a, inner);
-        a->next = atomic_load_explicit(&all, memory_order_relaxed);
-        while (!atomic_compare_exchange_weak_explicit(&all, &a->next, a, memory_order_release, memory_order_relaxed))
-            ;
+    if (found != NULL) {
+        *ops_out = &found->ops;
+        return TUTTI_OK;
     }
-    *ops_out = &a->ops;
+    made = calloc(1, sizeof *made);
+    if (made == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for a table around backend '%s'", inner->name);
+    fill(made, inner);
+    do {
+        made->next = first;
+    } while (!atomic_compare_exchange_weak_explicit(&all, &first, made, memory_order_acq_rel, memory_order_acquire) &&
+             (found = find_around(first, inner)) == NULL);
+    if (found != NULL)
+        free(made);
+    *ops_out = found != NULL ? &found->ops : &made->ops;
     return TUTTI_OK;
 }

@@ -13,5 +13,7 @@
 tutti_status tti_debug_around(const tutti_backend_ops *inner, const tutti_backend_ops **ops_out);
 /** The table that one of these is around; any other is its own. */
 const tutti_backend_ops *tti_debug_inside(const tutti_backend_ops *ops);
+/** The backend, made by ops, or by what ops is around; that is what config->parent of either table's create is. NULL: NULL. */
+tutti_backend *tti_debug_inner_backend(const tutti_backend_ops *ops, tutti_backend *backend);
 
 #endif
