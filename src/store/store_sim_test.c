@@ -630,6 +630,38 @@ static void partitions_delay_or_time_out(void **state)
     tutti_bytes_free(&getter->value);
 }
 
+/* As who waits for a member does: it can be told meanwhile to stop. */
+static void look_for_x(client *c, tutti_store *store)
+{
+    tutti_bytes value = { .data = NULL };
+
+    do
+        keep(c, tti_store_look(store, "x", 200, &c->value));
+    while (c->st == TUTTI_E_TIMEOUT && tti_port_now(c->port) < 90 * TTI_SECOND);
+    (void)tutti_store_get(store, "never", TUTTI_INFINITE, &value); /* the server ends, and a look says so, too */
+    c->number = tti_store_look(store, "x", 200, &value);
+}
+
+/* The connection is given up with the first look that hears nothing, and others cannot make one until the partition heals. */
+static void who_looks_again_and_again_outlives_a_partition(void **state)
+{
+    sim     s;
+    client *looker;
+
+    (void)state;
+    sim_begin(&s, 9);
+    s.server.dies_ns = 100 * TTI_SECOND;
+    sim_server_at(&s, 0);
+    looker = sim_client(&s, 0, look_for_x);
+    sim_add(&s, TTI_SECOND + 5 * TTI_MS, isolator_body, NULL);
+    sim_client(&s, 61 * TTI_SECOND, set_x);
+    sim_end(&s);
+    assert_int_equal(looker->st, TUTTI_OK);
+    assert_string_equal(looker->value.data, "five");
+    assert_int_equal(looker->number, TUTTI_E_NETWORK);
+    tutti_bytes_free(&looker->value);
+}
+
 /* One chunk of the reply arrives each 100 ms, from 200 ms on. */
 static void get_large_for_a_second(client *c, tutti_store *store)
 {
@@ -774,6 +806,7 @@ int main(void)
         cmocka_unit_test(who_is_pushed_out_comes_again),
         cmocka_unit_test(nobody_there_is_said_with_numbers),
         cmocka_unit_test(partitions_delay_or_time_out),
+        cmocka_unit_test(who_looks_again_and_again_outlives_a_partition),
         cmocka_unit_test(the_rest_of_a_reply_is_waited_for_briefly),
         cmocka_unit_test(strangers_get_no_service),
         cmocka_unit_test(a_seed_is_a_run),
