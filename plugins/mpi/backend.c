@@ -61,12 +61,12 @@ void tmpi_abort(tutti_backend *backend)
 static tutti_status time_is_up(tmpi_backend *b, const tmpi_wait *wait)
 {
     const long long waited_ms = (long long)((tmpi_host->now_ns() - wait->began_ns) / 1000000);
-    char            missing[128], words[TMPI_WORDS];
+    char            missing[192], words[TMPI_WORDS];
     tutti_status    st;
 
     if (wait->seq != 0 && tmpi_roll_call(b, wait->seq, missing, sizeof missing))
         snprintf(words, sizeof words, "%s on group '%s' timed out after %lld ms on rank %d of %d members\n"
-                                      "  %s not in it\n"
+                                      "  %s\n"
                                       "  next: see what the ranks named do instead, or give the group a longer time-out",
                  wait->what, b->name, waited_ms, b->global_ranks[b->rank], b->n_ranks, missing);
     else

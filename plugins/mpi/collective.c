@@ -21,7 +21,7 @@ static tutti_status begin(tmpi_backend *b, uint64_t seq)
     if (b->home->status != TUTTI_OK)
         st = tmpi_say(b->home);
     else
-        b->call_seq = seq;
+        b->last_seq = seq;
     tmpi_unlock();
     return st;
 }
@@ -30,7 +30,6 @@ static tutti_status begin(tmpi_backend *b, uint64_t seq)
 static void end(tmpi_backend *b, tutti_status st)
 {
     tmpi_lock();
-    b->call_seq = 0;
     if (st != TUTTI_OK && b->home->status == TUTTI_OK) {
         tmpi_finish(b, st, tmpi_host->last_error());
         if (st != TUTTI_E_MISMATCH)

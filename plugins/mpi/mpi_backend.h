@@ -87,8 +87,8 @@ struct tmpi_backend {
     uint64_t      token; /* of the meeting: no other group has it */
     tmpi_notices *notices;
 
-    /* Of the thread inside run, but for call_seq. */
-    uint64_t       call_seq; /* under the lock: the call that run is in; 0: none */
+    /* Of the thread inside run, but for last_seq. */
+    uint64_t       last_seq; /* under the lock: the call that run was in last; 0: none */
     bool           stuck;    /* MPI still has a call that was given up: what it uses is never freed */
     unsigned char *out;      /* what goes to MPI, and */
     unsigned char *in;       /* what comes from it, TMPI_STAGE bytes or a slice for each member */
@@ -190,7 +190,8 @@ void tmpi_notices_close(tmpi_backend *b);
 void tmpi_notices_look(tmpi_backend *b);
 /** Under the lock: tell all that this group has failed. */
 void tmpi_notices_end(tmpi_backend *b);
-/** Ask all whether they are in this call too, and write "rank 2 is", "ranks 2, 5 are" not into text. False: all are. */
+/** Ask all whether they are in this call too, or were, and write "rank 2 has not answered within ..." into text. False: all
+ * are. Takes seconds, if not. */
 bool tmpi_roll_call(tmpi_backend *b, uint64_t seq, char *text, size_t bytes);
 
 #endif

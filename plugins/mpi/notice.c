@@ -7,18 +7,20 @@
  *         open, and looks at it whenever it asks MPI for something else.
  *           end   the sender has failed: status and words
  *           ask   whose time is up asks who is in the call
- *           here  the answer of one that is
+ *           here  the answer of one that is, or was: it may be through, and wait elsewhere
  * True    A notice of another group is no news: MPI may give the communicator of a new group the place of one that is gone, and
  *         what was sent on that, and not taken, is met again. So each has the number of its group's meeting.
- * Limits  A member that waits for nothing looks at nothing: it learns of an end with its next call, and is not in the
- *         call that others ask for, which is the truth. Of a process that has ended mpirun tells, by ending all. */
+ * Limits  A member that waits for nothing looks at nothing: it learns of an end with its next call, and does not answer,
+ *         though it may be through with the call that is asked for. And one may have no core for a while. So who asks waits
+ *         for seconds, and says no more than that there was no answer. Of a process that has ended mpirun tells, by
+ *         ending all. */
 #include "mpi_backend.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { ANSWER_NS = 300 * 1000000, NAMED_MOST = 8 };
+enum { ANSWER_MS = 3000, NAMED_MOST = 8 };
 
 typedef enum notice_kind { NOTICE_END = 1, NOTICE_ASK = 2, NOTICE_HERE = 3 } notice_kind;
 
@@ -121,7 +123,7 @@ static void hear(tmpi_backend *b, notice *n, int source)
         return;
     if (n->kind == NOTICE_END)
         hear_end(b, n, source);
-    else if (n->kind == NOTICE_ASK && n->seq != 0 && n->seq == b->call_seq)
+    else if (n->kind == NOTICE_ASK && n->seq != 0 && n->seq <= b->last_seq)
         tmpi_post_copy(b, source, tag(), &here, sizeof here);
     else if (n->kind == NOTICE_HERE && n->seq == b->notices->asked)
         b->notices->is_here[source] = true;
@@ -164,13 +166,14 @@ static void write_missing(const tmpi_backend *b, int missing, char *text, size_t
         if (r != b->rank && !b->notices->is_here[r])
             used += (size_t)snprintf(text + used, bytes - used, "%s%d", n++ > 0 ? ", " : " ", b->global_ranks[r]);
     if (used < bytes)
-        snprintf(text + used, bytes - used, "%s", missing > n ? " and others are" : missing > 1 ? " are" : " is");
+        snprintf(text + used, bytes - used, "%s not answered within %d ms that %s in it",
+                 missing > n ? " and others have" : missing > 1 ? " have" : " has", ANSWER_MS, missing > 1 ? "they are" : "it is");
 }
 
 bool tmpi_roll_call(tmpi_backend *b, uint64_t seq, char *text, size_t bytes)
 {
     const notice  ask = { .kind = NOTICE_ASK, .token = b->token, .seq = seq };
-    const int64_t until = tmpi_host->now_ns() + ANSWER_NS;
+    const int64_t until = tmpi_host->now_ns() + ANSWER_MS * INT64_C(1000000);
     uint32_t      rounds = 0;
     bool          over = false;
     int           missing = 0;
