@@ -6,9 +6,12 @@
  *         nothing. And the calls that make a communicator have no deadline.
  * How     Each member looks at MPI's world first, and puts what it found below "mpi/" and a number made of the list of members:
  *         nothing, if it is the group's world, else words. Member 0 waits for all, and then puts a number that it has drawn, or
- *         the words of the first that has some; the others wait for that.
- * True    Only those meet that were given the same list of members. Who waits looks now and then what the others were given.
- * Waits   In pieces, between which a failure of the world is seen. Who is missing when time is up is looked up then. */
+ *         the words of the first that has some: the verdict, which the others wait for. Who leaves before, puts why.
+ * True    There is one verdict, the first, and all obey it: nobody leaves for whom others wait in MPI then, which has no
+ *         deadline; and who comes after one has left is told at once. (Of a store without compare_set member 0's is
+ *         the only one.) Only those meet that were given the same list of members. Who waits looks now and then what the others were given.
+ * Waits   In pieces, between which a failure of the world is seen; a store that is out of reach for one is asked again. Each
+ *         looks once at least, however late it is. Who is missing when time is up is looked up then. */
 #include "mpi_backend.h"
 
 #include <stdio.h>
@@ -122,8 +125,8 @@ static tutti_status compare_lists(const meeting *m)
                            config->name, config->global_ranks[i - 1], config->global_ranks[config->rank]);
 }
 
-/* Whether a key is there; who cannot be asked counts as there. */
-static bool has_come(const meeting *m, int member)
+/* Of a member that the store cannot be asked about nothing is said, and asked is false afterwards. */
+static bool is_missing(const meeting *m, int member, bool *asked)
 {
     const char *name;
     char        key[KEY_BYTES];
@@ -131,27 +134,40 @@ static bool has_come(const meeting *m, int member)
 
     member_key(m, member, key);
     name = key;
-    return tmpi_host->store_check(m->config->store, &name, 1, &there) != TUTTI_OK || there;
+    *asked = *asked && tmpi_host->store_check(m->config->store, &name, 1, &there) == TUTTI_OK;
+    return *asked && !there;
 }
 
 static tutti_status say_missing(const meeting *m)
 {
     const tutti_backend_config *config = m->config;
-    char                        text[128] = "";
+    char                        text[160] = "";
     size_t                      used = 0;
+    bool                        asked = true;
     int                         i, n = 0;
 
     for (i = 0; i < config->n_ranks && n < NAMED_MOST; i++)
-        if (!has_come(m, i) && used < sizeof text)
+        if (is_missing(m, i, &asked) && used < sizeof text)
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", n++ > 0 ? ", " : "", config->global_ranks[i]);
-    if (n == 0) /* all have, but member 0 has not said so */
-        snprintf(text, sizeof text, "%d", config->global_ranks[0]);
     return tmpi_host->fail(TUTTI_E_TIMEOUT,
                            "making group '%s' timed out after %lld ms on rank %d of %d members\n"
-                           "  not arrived: rank%s %s\n"
-                           "  next: see what the ranks named do instead, or give the group a longer time-out",
+                           "  %s%s\n"
+                           "  next: %sgive the group a longer time-out",
                            config->name, (long long)config->timeout_ms, config->global_ranks[config->rank], config->n_ranks,
-                           n > 1 ? "s" : "", text);
+                           n > 1    ? "not arrived: ranks "
+                           : n == 1 ? "not arrived: rank "
+                           : asked  ? "all have come by now"
+                                    : "the store does not answer who has come",
+                           text, n > 0 ? "see what the ranks named do instead, or " : "");
+}
+
+/* One piece. Who is not connected to the store within it has not been refused by it. */
+static tutti_status look(const meeting *m, const char *key, tutti_bytes *value_out)
+{
+    const int64_t      until = tmpi_host->now_ns() + PIECE_MS * INT64_C(1000000);
+    const tutti_status st = tmpi_host->store_get(m->config->store, key, PIECE_MS, value_out);
+
+    return st == TUTTI_E_NETWORK && tmpi_host->now_ns() >= until ? TUTTI_E_TIMEOUT : st;
 }
 
 static tutti_status await_key(const meeting *m, const char *key, tutti_bytes *value_out)
@@ -162,23 +178,25 @@ static tutti_status await_key(const meeting *m, const char *key, tutti_bytes *va
 
     for (pieces = 0; st == TUTTI_E_TIMEOUT; pieces++) {
         left_ms = (m->deadline_ns - tmpi_host->now_ns()) / 1000000;
-        if (left_ms <= 0)
+        if (left_ms <= 0 && pieces > 0)
             return say_missing(m);
         st = parent_failed(m->config);
         if (st == TUTTI_OK && pieces > 0 && (pieces & (pieces - 1)) == 0) /* after 1, 2, 4, 8 ... */
             st = compare_lists(m);
         if (st != TUTTI_OK)
             return st;
-        st = tmpi_host->store_get(m->config->store, key, left_ms < PIECE_MS ? left_ms : PIECE_MS, value_out);
+        st = look(m, key, value_out);
     }
     return st;
 }
 
 /* ---- the meeting ---- */
 
-/* Number, and the words of the first that may not be here. */
+/* Number, or why there is no group. */
 typedef struct verdict {
     uint64_t token;
+    uint32_t status;
+    uint32_t unused;
     char     words[TMPI_WORDS];
 } verdict;
 
@@ -186,6 +204,39 @@ static void draw(uint64_t *token_out)
 {
     if (getrandom(token_out, sizeof *token_out, 0) != (ssize_t)sizeof *token_out)
         *token_out = (uint64_t)tmpi_host->now_ns();
+}
+
+static void refuse(verdict *v, tutti_status status, const char *words, size_t size)
+{
+    v->status = (uint32_t)status;
+    snprintf(v->words, sizeof v->words, "%.*s", (int)(size < TMPI_WORDS ? size : TMPI_WORDS - 1), words);
+}
+
+static tutti_status take_verdict(const meeting *m, const tutti_bytes *said, verdict *v)
+{
+    if (said->size != sizeof *v)
+        return tmpi_host->fail(TUTTI_E_STORE, "group '%s': the verdict in the store has %zu bytes, not %zu", m->config->name,
+                               said->size, sizeof *v);
+    memcpy(v, said->data, sizeof *v);
+    v->words[sizeof v->words - 1] = '\0';
+    return TUTTI_OK;
+}
+
+/* Give this verdict, and have the one that holds. */
+static tutti_status decide(const meeting *m, verdict *v)
+{
+    tutti_bytes  holds = { 0 };
+    tutti_status st;
+    char         key[KEY_BYTES];
+
+    met_key(m, key);
+    st = tmpi_host->store_compare_set(m->config->store, key, "", 0, v, sizeof *v, &holds);
+    if (st == TUTTI_E_UNSUPPORTED)
+        return m->config->rank == 0 ? tmpi_host->store_set(m->config->store, key, v, sizeof *v) : TUTTI_OK;
+    if (st == TUTTI_OK)
+        st = take_verdict(m, &holds, v);
+    tmpi_host->bytes_free(&holds);
+    return st;
 }
 
 /* Member 0: what each of the others has found. */
@@ -202,13 +253,11 @@ static tutti_status collect(const meeting *m, verdict *v)
         if (st != TUTTI_OK)
             return st;
         if (v->words[0] == '\0' && found.size > 1)
-            snprintf(v->words, sizeof v->words, "%.*s", (int)(found.size < TMPI_WORDS ? found.size : TMPI_WORDS - 1),
-                     (const char *)found.data);
+            refuse(v, TUTTI_E_ARG, (const char *)found.data, found.size);
         tmpi_host->bytes_free(&found);
     }
     draw(&v->token);
-    met_key(m, key);
-    return tmpi_host->store_set(m->config->store, key, v, sizeof *v);
+    return decide(m, v);
 }
 
 static tutti_status hear(const meeting *m, verdict *v)
@@ -221,14 +270,16 @@ static tutti_status hear(const meeting *m, verdict *v)
     st = await_key(m, key, &said);
     if (st != TUTTI_OK)
         return st;
-    if (said.size == sizeof *v)
-        memcpy(v, said.data, sizeof *v);
-    else
-        st = tmpi_host->fail(TUTTI_E_STORE, "group '%s': what rank %d has put into the store has %zu bytes, not %zu",
-                             m->config->name, m->config->global_ranks[0], said.size, sizeof *v);
-    v->words[sizeof v->words - 1] = '\0';
+    st = take_verdict(m, &said, v);
     tmpi_host->bytes_free(&said);
     return st;
+}
+
+/* Why this member would leave is the verdict, unless there is another one. Where the store cannot be asked, what it said holds. */
+static tutti_status leave(const meeting *m, tutti_status why, verdict *v)
+{
+    refuse(v, why, tmpi_host->last_error(), TMPI_WORDS);
+    return decide(m, v);
 }
 
 tutti_status tmpi_meet(const tutti_backend_config *config, uint64_t *token_out)
@@ -240,19 +291,19 @@ tutti_status tmpi_meet(const tutti_backend_config *config, uint64_t *token_out)
     tutti_status  fits = config->parent == NULL ? check_world(config) : TUTTI_OK, st;
 
     if (fits != TUTTI_OK)
-        snprintf(v.words, sizeof v.words, "%s", tmpi_host->last_error());
+        refuse(&v, fits, tmpi_host->last_error(), TMPI_WORDS);
     member_key(&m, config->rank, key);
     st = tell_list(&m);
     if (st == TUTTI_OK)
         st = tmpi_host->store_set(config->store, key, v.words, strlen(v.words) + 1);
     if (st == TUTTI_OK && fits == TUTTI_OK)
         st = config->rank == 0 ? collect(&m, &v) : hear(&m, &v);
-    else if (st == TUTTI_OK && config->rank == 0) {
-        met_key(&m, key);
-        st = tmpi_host->store_set(config->store, key, &v, sizeof v);
-    }
+    else if (st == TUTTI_OK && config->rank == 0)
+        st = decide(&m, &v);
+    if (st != TUTTI_OK)
+        st = leave(&m, st, &v);
     if (st == TUTTI_OK && v.words[0] != '\0')
-        st = tmpi_host->fail(TUTTI_E_ARG, "%s", v.words);
+        st = tmpi_host->fail((tutti_status)v.status, "%s", v.words);
     if (st == TUTTI_OK)
         *token_out = v.token;
     return st;
