@@ -5,6 +5,9 @@
  * How      A message is one of MPI's, in memory of ours: a head with dtype and count, then the data. What was posted is
  *          never seen by MPI: so a receive knows what was sent, and an abort frees the caller's memory at once, also of a
  *          send that nobody has taken, which MPI cannot take back.
+ * Others   The head has the number of the group's meeting, too: MPI may give a new group the communicator of one that is gone, and
+ *          what was sent on that, and not taken, is met again. A receive that meets it is posted again; but not if another one was
+ *          posted after it, as messages would change places: then it fails.
  * Thread   MPI moves on when it is asked. While messages are under way a thread of ours asks for them, every
  *          millisecond at the latest, so that they end while the program computes; who waits asks by himself. The
  *          thread sleeps for good while there are none.
@@ -24,6 +27,7 @@ typedef struct head {
     uint32_t magic;
     uint32_t dtype;
     int64_t  count;
+    uint64_t token; /* of the group's meeting */
 } head;
 
 struct tutti_request {
@@ -35,6 +39,7 @@ struct tutti_request {
     bool           is_send, ended, over, released;
     int            peer; /* group rank; -1: any source. Of a receive that has ended well: who sent */
     int            tag;
+    uint64_t       place; /* of a receive: among those of its group */
     tutti_dtype    dtype;
     int64_t        count;
     void          *data;
@@ -134,6 +139,50 @@ static tutti_status take(tutti_request *r, int source)
     return TUTTI_OK;
 }
 
+/* How MPI counts a frame: an int is not enough for the bytes of a large one. */
+static int units(size_t bytes, MPI_Datatype *type_out)
+{
+    *type_out = bytes <= PLAIN_MOST ? MPI_BYTE : tmpi_engine_facts()->block;
+    return (int)(bytes <= PLAIN_MOST ? bytes : (bytes + TMPI_BLOCK - 1) / TMPI_BLOCK);
+}
+
+/* Whether what has come was sent in another group. Of a message that is too long some libraries bring nothing, and so
+ * it counts as this group's: an error, though not the right one. */
+static bool is_of_another(const tutti_request *r)
+{
+    head h;
+
+    memcpy(&h, r->frame, sizeof h);
+    return !r->is_send && h.magic == HEAD_MAGIC && h.token != r->home->backend->token;
+}
+
+static int listen(tutti_request *r)
+{
+    const head   none = { 0 };
+    MPI_Datatype type;
+    const int    count = units(r->frame_bytes, &type);
+
+    memcpy(r->frame, &none, sizeof none);
+    return MPI_Irecv(r->frame, count, type, r->peer < 0 ? MPI_ANY_SOURCE : r->peer, r->tag, r->home->backend->comm, &r->mpi);
+}
+
+/* What a receive has ended with, in MPI; false: it has begun again. */
+static bool receive(tutti_request *r, int code, int source, tutti_status *status_out)
+{
+    if (is_of_another(r) && r->place == r->home->places) {
+        code = listen(r);
+        if (code == MPI_SUCCESS)
+            return false;
+    } else if (is_of_another(r)) {
+        snprintf(r->words, sizeof r->words, "in place of a message with tag %d there is one of a group that was destroyed\n"
+                                            "  next: receive all messages before a group is destroyed", r->tag);
+        *status_out = TUTTI_E_BACKEND;
+        return true;
+    }
+    *status_out = code == MPI_SUCCESS ? take(r, source) : bad_code(r, code, source);
+    return true;
+}
+
 /* Ask MPI. r may be gone afterwards, if it was released. */
 static void look(tutti_request *r)
 {
@@ -147,10 +196,10 @@ static void look(tutti_request *r)
     if (!done && code == MPI_SUCCESS)
         return;
     if (!r->ended) {
-        if (code != MPI_SUCCESS)
+        if (!r->is_send && !receive(r, code, status.MPI_SOURCE, &st))
+            return;
+        if (r->is_send && code != MPI_SUCCESS)
             st = bad_code(r, code, status.MPI_SOURCE);
-        else if (!r->is_send)
-            st = take(r, status.MPI_SOURCE);
         be_ended(r, st);
     }
     be_over(r);
@@ -247,13 +296,6 @@ void tmpi_messages_stop(void)
 
 /* ---- beginning ---- */
 
-/* How MPI counts a frame: an int is not enough for the bytes of a large one. */
-static int units(size_t bytes, MPI_Datatype *type_out)
-{
-    *type_out = bytes <= PLAIN_MOST ? MPI_BYTE : tmpi_engine_facts()->block;
-    return (int)(bytes <= PLAIN_MOST ? bytes : (bytes + TMPI_BLOCK - 1) / TMPI_BLOCK);
-}
-
 static size_t room_for(size_t bytes)
 {
     return bytes <= PLAIN_MOST ? bytes : (bytes + TMPI_BLOCK - 1) / TMPI_BLOCK * TMPI_BLOCK;
@@ -261,7 +303,6 @@ static size_t room_for(size_t bytes)
 
 static tutti_status start(tmpi_backend *b, tutti_request *r)
 {
-    const int    peer = r->peer < 0 ? MPI_ANY_SOURCE : r->peer;
     MPI_Datatype type;
     const int    count = units(r->frame_bytes, &type);
     tutti_status st = have_thread();
@@ -269,13 +310,15 @@ static tutti_status start(tmpi_backend *b, tutti_request *r)
 
     if (st != TUTTI_OK)
         return st;
+    r->home = b->home;
     if (r->is_send)
-        code = MPI_Isend(r->frame, count, type, peer, r->tag, b->comm, &r->mpi);
+        code = MPI_Isend(r->frame, count, type, r->peer, r->tag, b->comm, &r->mpi);
     else
-        code = MPI_Irecv(r->frame, count, type, peer, r->tag, b->comm, &r->mpi);
+        code = listen(r);
     if (code != MPI_SUCCESS)
         return tmpi_fail_mpi(code, r->is_send ? "send" : "recv", b->name);
-    r->home = b->home;
+    if (!r->is_send)
+        r->place = ++r->home->places;
     r->home->refs++;
     put_in(r);
     return TUTTI_OK;
@@ -295,9 +338,9 @@ static tutti_request *new_request(size_t frame_bytes)
     return r;
 }
 
-static void fill(tutti_request *r, const tutti_message *message)
+static void fill(tutti_request *r, const tutti_message *message, uint64_t token)
 {
-    const head h = { .magic = message->is_send ? HEAD_MAGIC : 0, .dtype = (uint32_t)message->dtype, .count = message->count };
+    const head h = { .magic = HEAD_MAGIC, .dtype = (uint32_t)message->dtype, .count = message->count, .token = token };
 
     r->is_send = message->is_send;
     r->peer = message->peer;
@@ -305,7 +348,8 @@ static void fill(tutti_request *r, const tutti_message *message)
     r->dtype = message->dtype;
     r->count = message->count;
     r->data = message->data;
-    memcpy(r->frame, &h, sizeof h);
+    if (message->is_send)
+        memcpy(r->frame, &h, sizeof h);
     if (message->is_send && message->count > 0)
         memcpy(r->frame + sizeof h, message->data, r->frame_bytes - sizeof h);
 }
@@ -333,7 +377,7 @@ tutti_status tmpi_post(tutti_backend *backend, const tutti_message *message, tut
     if (r == NULL)
         return tmpi_host->fail(TUTTI_E_NOMEM, "group '%s': no memory for a message of %lld %s", b->name, (long long)message->count,
                                tmpi_host->dtype_name(message->dtype));
-    fill(r, message);
+    fill(r, message, b->token);
     tmpi_lock();
     st = b->home->status != TUTTI_OK ? tmpi_say(b->home) : start(b, r);
     tmpi_unlock();

@@ -70,6 +70,7 @@ typedef struct tmpi_backend tmpi_backend;
 typedef struct tmpi_home {
     int           refs;
     tmpi_backend *backend; /* NULL: destroyed */
+    uint64_t      places;  /* given to receives */
     tutti_status  status;  /* what the group has failed with */
     char          words[TMPI_WORDS];
 } tmpi_home;
