@@ -9,6 +9,8 @@
  * End      What we have begun is ended when the process exits, as MPI cannot begin twice. MPI_Finalize waits for all
  *          ranks, so it is called only after an orderly end: every group was destroyed, none had failed, and MPI has
  *          nothing of ours any more. Else the process goes without, and mpirun, which sees that, ends the others.
+ *          What the program has begun it ends; MPI then first deletes what hangs on MPI_COMM_SELF, which is how we learn
+ *          of it, and call MPI no more.
  * Errors   Our communicators return them. If we have begun MPI, MPI_COMM_WORLD does, too. */
 #include "mpi_backend.h"
 
@@ -100,10 +102,36 @@ static void end_mpi(void)
             MPI_Finalize();
         } else if (engine.ours) {
             tmpi_host->log(TUTTI_LOG_WARN, "this process ends without MPI_Finalize, as a group of backend 'mpi' %s: mpirun will "
-                                           "end the other ranks", engine.groups > 0 ? "was not destroyed" : "had failed");
+                                           "end the other ranks",
+                           engine.groups > 0 ? "was not destroyed"
+                           : engine.disorder ? "had failed"
+                                             : "has messages that nobody took");
         }
     }
     tmpi_unlock();
+}
+
+/* In the program's MPI_Finalize. */
+static int program_ends_mpi(MPI_Comm comm, int key, void *value, void *extra)
+{
+    (void)comm;
+    (void)key;
+    (void)value;
+    (void)extra;
+    tmpi_messages_stop();
+    return MPI_SUCCESS;
+}
+
+static tutti_status learn_of_end(void)
+{
+    int key = MPI_KEYVAL_INVALID;
+    int code = MPI_Comm_create_keyval(MPI_COMM_NULL_COPY_FN, program_ends_mpi, &key, NULL);
+
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_set_attr(MPI_COMM_SELF, key, NULL);
+    if (code == MPI_SUCCESS)
+        code = MPI_Comm_free_keyval(&key); /* it goes with the last use */
+    return code == MPI_SUCCESS ? TUTTI_OK : tmpi_fail_mpi(code, "asking to be told of MPI's end", "world");
 }
 
 static const char *level_name(int level)
@@ -123,7 +151,7 @@ static tutti_status begin_mpi(int *level_out)
     if (begun) {
         MPI_Query_thread(level_out);
         if (*level_out >= MPI_THREAD_SERIALIZED)
-            return TUTTI_OK;
+            return learn_of_end();
         return tmpi_host->fail(TUTTI_E_STATE, "the program has begun MPI with %s, and backend 'mpi' has a thread of its own\n"
                                               "  next: begin it with MPI_Init_thread and MPI_THREAD_MULTIPLE, or leave it to the "
                                               "backend", level_name(*level_out));

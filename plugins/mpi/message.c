@@ -55,6 +55,7 @@ static struct {
     tutti_word     news; /* grows when something is put into the list, and to stop: the thread sleeps on it */
     pthread_t      thread;
     bool           has_thread, stop;
+    bool           closed; /* MPI is about to end: it is asked for nothing any more */
 } mail;
 
 /* ---- the list ---- */
@@ -190,7 +191,7 @@ static void look(tutti_request *r)
     tutti_status st = TUTTI_OK;
     int          done = 0, code;
 
-    if (r->over)
+    if (r->over || mail.closed)
         return;
     code = MPI_Test(&r->mpi, &done, &status);
     if (!done && code == MPI_SUCCESS)
@@ -269,7 +270,7 @@ bool tmpi_messages_left(void)
     return mail.first != NULL;
 }
 
-/* At exit: what others are to be told has a moment to leave. */
+/* MPI is about to end: what others are to be told has a moment to leave. What MPI still has then stays until the process ends. */
 void tmpi_messages_stop(void)
 {
     const int64_t until = tmpi_host->now_ns() + LEAVE_NS;
@@ -279,6 +280,7 @@ void tmpi_messages_stop(void)
     tmpi_lock();
     mail.stop = true;
     has_thread = mail.has_thread;
+    mail.has_thread = false;
     mail.news++;
     tmpi_host->wake_word(&mail.news);
     tmpi_unlock();
@@ -292,6 +294,9 @@ void tmpi_messages_stop(void)
         if (left)
             tmpi_host->idle(&rounds, true);
     }
+    tmpi_lock();
+    mail.closed = true;
+    tmpi_unlock();
 }
 
 /* ---- beginning ---- */

@@ -180,7 +180,7 @@ void tmpi_post_copy(tmpi_backend *b, int peer, int tag, const void *data, size_t
 void tmpi_messages_end(const tmpi_home *home);
 /** Whether MPI still has messages. Under the lock. */
 bool tmpi_messages_left(void);
-/** Let the thread that asks for messages return, and wait for that. */
+/** Let the thread that asks for messages return, and wait for that; what is left is asked for no more. */
 void tmpi_messages_stop(void);
 
 /* ---- notice.c ---- */
