@@ -9,7 +9,8 @@
  *         the words of the first that has some: the verdict, which the others wait for. Who leaves before, puts why.
  * True    There is one verdict, the first, and all obey it: nobody leaves for whom others wait in MPI then, which has no
  *         deadline; and who comes after one has left is told at once. (Of a store without compare_set member 0's is
- *         the only one.) Only those meet that were given the same list of members. Who waits looks now and then what the others were given.
+ *         the only one.) Only those meet that were given the same list of members. Who waits looks now and then what the others
+ *         were given.
  * Waits   In pieces, between which a failure of the world is seen; a store that is out of reach for one is asked again. Each
  *         looks once at least, however late it is. Who is missing when time is up is looked up then. */
 #include "mpi_backend.h"
@@ -275,7 +276,7 @@ static tutti_status hear(const meeting *m, verdict *v)
     return st;
 }
 
-/* Why this member would leave is the verdict, unless there is another one. Where the store cannot be asked, what it said holds. */
+/* Why this member would leave is the verdict, unless there is another one. Where the store cannot be asked, its words hold. */
 static tutti_status leave(const meeting *m, tutti_status why, verdict *v)
 {
     refuse(v, why, tmpi_host->last_error(), TMPI_WORDS);

@@ -5,9 +5,9 @@
  * How      A message is one of MPI's, in memory of ours: a head with dtype and count, then the data. What was posted is
  *          never seen by MPI: so a receive knows what was sent, and an abort frees the caller's memory at once, also of a
  *          send that nobody has taken, which MPI cannot take back.
- * Others   The head has the number of the group's meeting, too: MPI may give a new group the communicator of one that is gone, and
- *          what was sent on that, and not taken, is met again. A receive that meets it is posted again; but not if another one was
- *          posted after it, as messages would change places: then it fails.
+ * Others   The head has the number of the group's meeting, too: MPI may give a new group the communicator of one that is
+ *          gone, and what was sent on that, and not taken, is met again. A receive that meets it is posted again; but not
+ *          if another one was posted after it, as messages would change places: then it fails.
  * Thread   MPI moves on when it is asked. While messages are under way a thread of ours asks for them, every
  *          millisecond at the latest, so that they end while the program computes; who waits asks by himself. The
  *          thread sleeps for good while there are none.
