@@ -8,6 +8,7 @@
  *         others can tell; the network between two hosts is taken down. tutti_shrink_group() gets no list. */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,7 +24,7 @@
 /* GO_ON_MS is what is promised of an idle machine, on which it takes some tens of ms; SLACK_MS is for one that runs other
  * tests beside. */
 enum { SILENCE_LIMIT_MS = 10000 /* four heartbeats, and some for a busy machine */ };
-enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, SHUT = 4, SETTLE_MS = 200, SHUT_MS = 1500, PORT = 5, ZOMBIE_MS = 2000, PIDS = 8 };
+enum { COUNT = 1 << 20, GO_ON_MS = 2000, SLACK_MS = 6000, BEGUN = 0, ASLEEP = 1, AGREED = 2, CUT = 3, SHUT = 4, SHUT_MS = 1500, LOW = 64, PORT = 5, ZOMBIE_MS = 2000, PIDS = 8 };
 
 static bool said(const char *word)
 {
@@ -257,18 +258,6 @@ static void one_does_not_come(tt_ctx *t)
     expect_sum(left, 1, t->size - 1);
 }
 
-/* The lowest number that a process could give a descriptor. */
-static rlim_t lowest_free(pid_t pid)
-{
-    char   path[64], what[8];
-    rlim_t fd = 0;
-
-    do
-        snprintf(path, sizeof path, "/proc/%d/fd/%lu", (int)pid, (unsigned long)fd++);
-    while (readlink(path, what, sizeof what) >= 0);
-    return fd - 1;
-}
-
 /* Bells of a process: it has one more inside of the call. */
 static int count_bells(pid_t pid)
 {
@@ -292,30 +281,25 @@ static int count_bells(pid_t pid)
     return n;
 }
 
-/* No number is left to a process for one more descriptor: false, if the system refuses that. */
-static bool take_descriptors(pid_t pid, rlim_t most)
+/* Every number below LOW: all that the world has is above then, and goes without leaving a number below. */
+static void take_low_numbers(void)
 {
-    const struct rlimit none = { .rlim_cur = lowest_free(pid), .rlim_max = most };
+    int fd;
 
-    return prlimit(pid, RLIMIT_NOFILE, &none, NULL) == 0;
+    do
+        fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    while (fd >= 0 && fd < LOW);
+    assert_true(fd >= 0);
+    close(fd);
 }
 
-/* For so long. What it had then, as streams to the one that has died, may go meanwhile, and leave a number. */
-static bool keep_descriptors(pid_t pid, rlim_t most, int ms)
-{
-    const int64_t until_ms = now_ms() + ms;
-
-    while (now_ms() < until_ms && take_descriptors(pid, most))
-        usleep(1000);
-    return now_ms() >= until_ms;
-}
-
-/* A child takes its parent's descriptors away, once that is inside of the call, for a while. */
+/* A child leaves no number to its parent for one more descriptor, once that is inside of the call, for a while. The limit is not
+ * 0, for it holds for what is polled at once, too. */
 static void shut_soon(tt_ctx *t)
 {
     const pid_t   parent = getpid();
     const int     before = count_bells(parent);
-    struct rlimit limit;
+    struct rlimit limit, none;
 
     if (fork() != 0)
         return;
@@ -323,11 +307,11 @@ static void shut_soon(tt_ctx *t)
         _exit(1);
     while (count_bells(parent) <= before)
         usleep(1000);
-    if (!keep_descriptors(parent, limit.rlim_max, SETTLE_MS))
+    none = (struct rlimit){ .rlim_cur = LOW, .rlim_max = limit.rlim_max };
+    if (prlimit(parent, RLIMIT_NOFILE, &none, NULL) != 0)
         _exit(1);
     tt_post(t, SHUT);
-    if (!keep_descriptors(parent, limit.rlim_max, SHUT_MS))
-        _exit(1);
+    usleep(SHUT_MS * 1000);
     _exit(prlimit(parent, RLIMIT_NOFILE, &limit, NULL));
 }
 
@@ -343,9 +327,19 @@ static int64_t cpu_ms(void)
 /* Others stand at the door of one that has no descriptor for them: it lets them in later, and does not spin. */
 static void without_descriptors_it_waits(tt_ctx *t)
 {
-    int64_t      used_ms;
-    tutti_group *world;
+    tutti_tcp_store_options at = TUTTI_TCP_STORE_OPTIONS;
+    tutti_init_options      opts = TUTTI_INIT_OPTIONS;
+    tutti_group            *left;
+    int64_t                 used_ms;
 
+    take_low_numbers();
+    at.host = t->addr;
+    at.port = t->port;
+    at.is_master = t->rank == 0;
+    must(tutti_tcp_store_open(&at, &opts.store));
+    opts.rank = t->rank;
+    opts.world_size = t->size;
+    must(tutti_init_process_group(&opts));
     all_have_begun(t);
     if (t->rank == 2)
         kill(getpid(), SIGKILL);
@@ -354,9 +348,12 @@ static void without_descriptors_it_waits(tt_ctx *t)
     else
         tt_await(t, SHUT, 1);
     used_ms = cpu_ms();
-    world = go_on(t, t->group, TUTTI_SHRINK_DEFAULT);
+    left = go_on(t, NULL, TUTTI_SHRINK_DEFAULT);
     assert_in_range(cpu_ms() - used_ms, 0, SHUT_MS / 3);
-    expect_sum(world, t->rank, 1);
+    expect_sum(left, 1, 2);
+    must(tutti_barrier(NULL));
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(opts.store);
 }
 
 /* ---- one more dies meanwhile ---- */
@@ -812,7 +809,8 @@ int main(void)
         TT_TEST(they_die_by_turns, .ranks = 5, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(a_subgroup_loses_one, .ranks = 6, .transports = "shm,tcp", .dies = 1),
         TT_TEST(a_subgroup_has_a_store_until_the_world_has, .ranks = 4, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 0),
-        TT_TEST(without_descriptors_it_waits, .ranks = 3, .transports = "shm,tcp", .dies = 2, .limit_ms = 60000),
+        TT_TEST(without_descriptors_it_waits, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE, .dies = 2,
+                .limit_ms = 60000),
         TT_TEST(one_does_not_come, .ranks = 4, .transports = "shm,tcp", .waits = true),
         TT_TEST(a_silent_one_is_named_by_all, .ranks = 4, .waits = true),
         TT_TEST(a_leader_stops_in_its_build, .ranks = 5, .transports = "shm,tcp", .dies = 4, .limit_ms = 60000, .waits = true),
