@@ -109,10 +109,12 @@ static tutti_status wait_ready(tti_port *port, tti_handle handle, uint8_t want, 
 }
 
 /* Others have to take descriptors first that this user has sent. */
-static tutti_status pause_for_others(tti_port *port, int64_t deadline_ns)
+static tutti_status pause_for_others(tti_port *port, const char *who, int64_t deadline_ns)
 {
     const int64_t until = tti_port_now(port) + PAUSE_NS;
 
+    if (tti_doubt_is_vain())
+        return tti_doubt_fail(who);
     if (until >= deadline_ns)
         return tti_fail(TUTTI_E_TIMEOUT, "too many descriptors of this user were on their way between processes, until the "
                                          "time was up");
@@ -137,7 +139,7 @@ static tutti_status say(tti_port *port, tti_handle to, int to_rank, const notice
         if (err == -EAGAIN)
             st = wait_ready(port, to, TTI_WRITE, to_rank, deadline_ns);
         else if (err == -ETOOMANYREFS)
-            st = pause_for_others(port, deadline_ns);
+            st = pause_for_others(port, who, deadline_ns);
     }
     if (st == TUTTI_OK && err != 0)
         return tti_fail_errno_as(TUTTI_E_PEER, -err, "cannot hand shared memory to rank %d", to_rank);

@@ -321,6 +321,7 @@ static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tc
                          .handle = TTI_NO_HANDLE };
     int64_t       pause_ns = FIRST_PAUSE_NS;
     bool          again = true;
+    char          who[240];
     tutti_status  st;
     int           round;
 
@@ -332,6 +333,10 @@ static tutti_status connect_rounds(tti_port *port, const char *host, uint16_t tc
         }
         if (!again)
             return st;
+        if (tti_doubt_is_vain()) {
+            snprintf(who, sizeof who, "the server at %.200s port %u", host, tcp_port);
+            return tti_doubt_fail(who);
+        }
         if (round >= rounds_max)
             break;
         say_still_trying(&at);

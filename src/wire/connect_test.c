@@ -14,6 +14,7 @@
 #include <cmocka.h>
 #include <tutti/debug.h>
 #include <tutti/private.h>
+#include "base/doubt.h"
 
 enum { REFUSES = 1, SILENT = 2, ANSWERS = 3, LACKS = 4, LATE = 5, HANDLES = 64 };
 
@@ -203,6 +204,30 @@ static void none_answers(void **state)
     assert_non_null(strstr(tutti_last_error(), "cannot open a connection to n1"));
 }
 
+static bool is_vain_after_a_second(void *context)
+{
+    (void)context;
+    return world.now_ns >= TTI_SECOND;
+}
+
+/* That it was given up is the cause, and not that time was up, which it was not. */
+static void what_is_in_vain_is_no_time_out(void **state)
+{
+    const tti_doubt doubt = { .is_vain = is_vain_after_a_second };
+    tti_handle      handle = TTI_NO_HANDLE;
+    tutti_status    st;
+
+    (void)state;
+    world.addrs[0] = "10.0.0.2";
+    tti_doubt_waits(&doubt);
+    st = tti_connect(&port, "n1", 80, 60 * TTI_SECOND, &handle);
+    tti_doubt_waits(NULL);
+    assert_int_equal(st, TUTTI_E_NETWORK);
+    assert_in_range(world.now_ns / TTI_MS, 1000, 1050);
+    assert_int_equal(world.n_open, 0);
+    assert_non_null(strstr(tutti_last_error(), "n1 port 80 is not waited for any more"));
+}
+
 static void an_address_of_our_own(void **state)
 {
     tti_handle handle = TTI_NO_HANDLE;
@@ -323,6 +348,7 @@ int main(void)
         TEST(the_first_may_still_win),
         TEST(a_silent_address_does_not_hold_up_rounds),
         TEST(none_answers),
+        TEST(what_is_in_vain_is_no_time_out),
         TEST(an_address_of_our_own),
         TEST(a_refusal_asks_for_rank_0),
         TEST(waiting_is_explained),
