@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * talk.c - digests over a stream, twice in a heartbeat, and at once when somebody's end became known.
+ * talk.c - digests over a stream, twice in a heartbeat, and at once when a life has changed.
  *
  * True    Never waits. A digest that was begun goes out as a whole before the next is made, which has all that is known
  *         then: where a stream is slow some are left out, and nothing piles up. */

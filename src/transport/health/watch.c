@@ -13,9 +13,9 @@
  *
  *         Between hosts one rank of each speaks: the lowest whose beat moves. It has a stream to a living rank of the
  *         hosts 1, 2, 4, ... further on, so that each host has O(log hosts) of them, and any may fall silent without
- *         cutting the others off. A digest has all that is known. An end goes out at once, and so does a silence, and each
- *         that hears of it for the first time passes it on at once: it is everywhere after as many hops as there are powers
- *         of two.
+ *         cutting the others off. A digest has all that is known. Every change of a life goes out at once, be it an end, a
+ *         silence or that one is well again, and each that hears of it for the first time passes it on at once: it is
+ *         everywhere after as many hops as there are powers of two.
  *         A speaker that dies or stops is followed by the next one within a heartbeat and a half, before anybody
  *         else takes its silence for its host's. Two that speak for one host do no harm.
  * True    This thread alone writes the book, the own page, and the talks; the lock guards what is handed to it. It
