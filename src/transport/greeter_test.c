@@ -1064,6 +1064,45 @@ static void who_has_come_is_heard_first(void **state)
     run_scene(&s, 1);
 }
 
+/* Whoever is at this door says nothing for as long as he may stay: that the other one is shut is told soon. */
+static void beset_main(void *arg)
+{
+    scene *s = arg;
+    side  *me = &s->sides[0];
+
+    open_side(me);
+    while (tti_port_now(me->port) < 2 * TTI_SECOND)
+        turn(me, 2 * TTI_SECOND);
+    tti_greeter_watch(me->greeter, 1, &s->sides[1].addr);
+    while (tti_port_now(me->port) < 6 * TTI_SECOND)
+        turn(me, 6 * TTI_SECOND);
+    check(me, me->n_shut[1] == 1, "its door is shut, and that is not told", 1);
+    close_side(me);
+}
+
+static void mute_main(void *arg)
+{
+    visit(arg, 1, 20 * TTI_SECOND);
+}
+
+static void who_says_nothing_keeps_no_secret(void **state)
+{
+    scene s = { .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
+    char  name[16];
+    int   i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        snprintf(name, sizeof name, "h%d", i);
+        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, name) };
+        no_streams(&s.sides[i]);
+    }
+    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    tt_mem_spawn(s.world, "beset", 0, beset_main, &s);
+    tt_mem_spawn(s.world, "mute", TTI_SECOND + TTI_SECOND / 2, mute_main, &s);
+    run_scene(&s, 1);
+}
+
 /* The way is long, and the watch thread asks for a stream more often than one can be had. */
 static void impatient_main(void *arg)
 {
@@ -1197,6 +1236,7 @@ int main(void)
         cmocka_unit_test(an_attempt_can_be_withdrawn),
         cmocka_unit_test(a_host_that_is_back_is_found_soon),
         cmocka_unit_test(who_has_come_is_heard_first),
+        cmocka_unit_test(who_says_nothing_keeps_no_secret),
         cmocka_unit_test(a_long_way_is_waited_for),
         cmocka_unit_test(who_has_no_way_just_now_waits),
     };

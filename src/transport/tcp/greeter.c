@@ -16,7 +16,8 @@
  *         no rivals, and whether it can be had concerns only who wants it, who asks again. One that ends on its way says
  *         nothing about its rank: it may have been pushed out, as any that has not proved itself. A door that is shut does.
  *         But that is not told while somebody from there is at our door who has not proved himself: who leaves comes to say
- *         goodbye before it shuts its door, and what it says may be held up where a refusal is not.
+ *         goodbye before it shuts its door, and what it says may be held up where a refusal is not. After LOOKS it is told
+ *         nevertheless: who is at our door may be somebody else, and say nothing.
  * Silence The kernel asks a host that does not answer again after 1, 3, 7, ... 63 s. One that comes back may wait for a
  *         minute for that: so every AGAIN_MS the attempt is begun anew, for CONNECT_MS in all.
  * No way  A host that was cut off and is back has no way to the others for some seconds, nor they to it: the kernel remembers
@@ -57,6 +58,8 @@ enum {
     REST_MORE_MS = 80, /* at most, by chance */
     PAUSE_MS = 100,
     WORD_MS = 3000,
+    LOOK_MS = 100, /* at who is at our door, where another one was found shut */
+    LOOKS = 30,    /* and no time, for who has no core meanwhile hears nobody */
     WARN_MS = 10000
 };
 
@@ -82,7 +85,8 @@ typedef struct meeting {
     tti_addr      addr;     /* ours: where to; else from where */
     int           tries;    /* ours: that ended before they were welcomed */
     int64_t       word_ns;  /* ours: when to say that nobody answers */
-    int64_t       again_ns; /* ours, while it connects or rests: when to begin anew; SHUT: when to tell it */
+    int64_t       again_ns; /* ours, while it connects or rests: when to begin anew; SHUT: when to look again whether to tell it */
+    int           looks;    /* so often was that done */
     int64_t       over_ns;  /* and when it has failed */
     int64_t       no_way_ns; /* the same where there is no way; TTI_FOREVER: none was missing yet */
     tti_handshake shake;
@@ -1029,15 +1033,19 @@ static bool is_visited_from(const tti_greeter *g, const tti_addr *addr)
 /* Doors that were found shut. Whoever came from there before it was shut is accepted by now. */
 static void tell_shut(tti_greeter *g)
 {
-    int i;
+    const int64_t now_ns = tti_port_now(g->config.port);
+    int           i;
 
     for (i = 0; i < g->n; i++) {
         meeting *m = g->list[i];
 
         if (m->state != SHUT)
             continue;
-        m->again_ns = TTI_FOREVER; /* the end of a visit is a turn */
-        if (is_visited_from(g, &m->addr))
+        if (now_ns >= m->again_ns) {
+            m->looks++;
+            m->again_ns = now_ns + LOOK_MS * TTI_MS;
+        }
+        if (m->looks <= LOOKS && is_visited_from(g, &m->addr))
             continue;
         end_meeting(g, m);
         g->config.hooks.shut(g->config.hooks.context, m->rank);
