@@ -23,7 +23,8 @@
  *         value may be proposed. A value that all of them that can be asked did vote for is proposed again as it is
  *         (RECOVER), and needs votes of a majority in that ballot. Every later leader hears of it from a member that is in
  *         both sets. (Flexible Paxos: quorums of voting differ by ballot, as long as each meets those of promising.)
- *         The leader counts as not having voted for a new value until all others have.
+ *         The leader counts as not having voted for a new value until all others have. Whoever builds a new value has told
+ *         its leader of its vote before, which is void by that, and forgets it: its build is torn down.
  * Fails   Who is told REFUSE, or runs out of time, returns an error and leaves the group as it is. What is decided becomes
  *         known to all that live, also if the leader dies while it says COMMIT (agreement_end.c).
  *         A member that dies after it has voted may be among those that go on: a value that is kept stays what it is,
@@ -120,6 +121,13 @@ void tti_agree_fail(tti_agreement *a, tutti_status status, const char *words)
     a->task = TTI_AGREE_FAILED;
     a->failure = status;
     snprintf(a->words, sizeof a->words, "%s", words);
+}
+
+void tti_agree_build(tti_agreement *a, uint64_t ballot)
+{
+    a->accepted = a->origin = a->built = 0;
+    a->building = ballot;
+    a->task = TTI_AGREE_BUILD;
 }
 
 /* Whether rank was seen to run not long ago, although it says nothing. */
@@ -276,10 +284,9 @@ static void take_proposal(tti_agreement *a, int from, const tti_agree_message *m
     } else if (!a->config.minority && a->config.excluded == NULL && !tti_agree_quorum(a, m->value)) {
         reject(a, from, m, "some members are too few to go on\n  next: pass TUTTI_SHRINK_MINORITY on all of them");
     } else {
-        a->building = m->ballot;
         memcpy(a->chosen, m->value, (size_t)a->n * sizeof *a->chosen);
         memcpy(a->place, m->place, sizeof a->place);
-        a->task = TTI_AGREE_BUILD;
+        tti_agree_build(a, m->ballot);
     }
 }
 

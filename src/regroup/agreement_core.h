@@ -140,6 +140,9 @@ bool tti_agree_decode(const tti_agreement *a, const uint8_t *in, size_t bytes, t
 
 void tti_agree_send(tti_agreement *a, int to, const tti_agree_message *m);
 void tti_agree_fail(tti_agreement *a, tutti_status status, const char *words);
+/** Build the new value of this ballot, which is chosen. That it is new proves that what this one voted for before was not decided,
+ * nor will be; and the build tears down what was built for it: so that vote is forgotten, or it might be taken up again. */
+void tti_agree_build(tti_agreement *a, uint64_t ballot);
 bool tti_agree_eligible(const tti_agreement *a, int rank);
 /** Whether nothing is expected of a member, now or ever. */
 static inline bool tti_agree_is_away(const tti_agree_member *member)

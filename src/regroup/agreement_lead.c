@@ -272,8 +272,7 @@ static void make(tti_agreement *a, const bool *with)
     a->phase = TTI_AGREE_MAKE;
     a->vain = a->own_built = false;
     a->failure = TUTTI_OK;
-    a->building = a->ballot;
-    a->task = TTI_AGREE_BUILD;
+    tti_agree_build(a, a->ballot);
     propose(a, a->ballot, a->chosen);
 }
 

@@ -941,6 +941,65 @@ static void what_cannot_be_decided_is_not(void **state)
     tti_agreement_free(d.a);
 }
 
+/* Whoever builds again has torn down what it had built before: that is not taken up again, whatever others have of it. */
+static void what_was_torn_down_is_forgotten(void **state)
+{
+    bool all[] = { true, true, true, true, true }, most[] = { true, true, true, true, false };
+    desk d;
+    int  r;
+
+    (void)state;
+    sit_down(&d, 1, 5);
+    tti_agreement_present(d.a, 0);
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PROPOSE, .ballot = ballot_of(0, 1), .origin = ballot_of(0, 1), .value = all });
+    tti_agreement_built(d.a, TUTTI_OK, "");
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_PROPOSE, .ballot = ballot_of(0, 2), .origin = ballot_of(0, 2), .value = most });
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_BUILD);
+    tti_agreement_built(d.a, TUTTI_E_PEER, "rank 0 has died");
+    for (r = 2; r < 4; r++)
+        tti_agreement_present(d.a, r);
+    tti_agreement_gone(d.a, 4);
+    d.awaited = TTI_AGREE_PREPARE;
+    tti_agreement_gone(d.a, 0);
+    assert_int_equal(d.n_sent, 2);
+    d.awaited = TTI_AGREE_PROPOSE;
+    for (r = 2; r < 4; r++)
+        say(&d, r, (tti_agree_message){ .type = TTI_AGREE_PROMISE, .ballot = d.sent.ballot, .accepted = ballot_of(0, 1),
+                                        .origin = ballot_of(0, 1), .value = all });
+    assert_true(d.sent.origin == d.sent.ballot && d.sent.ballot > ballot_of(0, 2));
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_BUILD);
+    tti_agreement_free(d.a);
+}
+
+/* The same of one that leads, also if somebody says that it is decided, as where minorities may go on. */
+static void a_leader_forgets_what_it_tears_down(void **state)
+{
+    bool all[] = { true, true, true, true, true };
+    desk d;
+    int  r;
+
+    (void)state;
+    lead_after_a_vote(&d, all);
+    for (r = 2; r < 5; r++)
+        say(&d, r, (tti_agree_message){ .type = TTI_AGREE_PROMISE, .ballot = d.sent.ballot,
+                                        .accepted = r < 4 ? ballot_of(0, 1) : 0, .origin = r < 4 ? ballot_of(0, 1) : 0,
+                                        .value = all });
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_BUILD);
+    d.awaited = TTI_AGREE_PREPARE;
+    tti_agreement_gone(d.a, 4);
+    tti_agreement_built(d.a, TUTTI_E_PEER, "rank 4 has died");
+    tti_agreement_tick(d.a, TTI_SECOND + 2 * TTI_MS);
+    d.awaited = TTI_AGREE_PROPOSE;
+    for (r = 2; r < 4; r++)
+        say(&d, r, (tti_agree_message){ .type = TTI_AGREE_PROMISE, .ballot = d.sent.ballot, .accepted = ballot_of(0, 1),
+                                        .origin = ballot_of(0, 1), .value = all });
+    assert_true(d.sent.origin == d.sent.ballot);
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_BUILD);
+    say(&d, 0, (tti_agree_message){ .type = TTI_AGREE_COMMIT, .origin = ballot_of(0, 1), .value = all });
+    assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_FAILED);
+    tti_agreement_free(d.a);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -963,6 +1022,8 @@ int main(void)
         cmocka_unit_test(who_was_replaced_proposes_in_vain),
         cmocka_unit_test(what_may_be_decided_is_kept),
         cmocka_unit_test(what_cannot_be_decided_is_not),
+        cmocka_unit_test(what_was_torn_down_is_forgotten),
+        cmocka_unit_test(a_leader_forgets_what_it_tears_down),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
