@@ -23,8 +23,9 @@
  *         the words (release): whoever sees it (acquire) sees them.
  *         A beat carries nothing but that it moves, so no order matters for it.
  * Starved Silence is measured by the time that this rank was awake itself: a wake-up counts two ticks at most, however late
- *         it comes. So a rank that was stopped, or had no core, accuses nobody when it comes back. Whoever is
- *         starved for longer than three heartbeats is silent, and well again with its next beat. */
+ *         it comes; and it is too long when this thread has found so, whatever the clock says to others. So a rank that
+ *         was stopped, or had no core, accuses nobody when it comes back. Whoever is starved for longer than three heartbeats
+ *         is silent, and well again with its next beat. */
 #include "transport/health/book.h"
 
 #include <stdlib.h>
@@ -38,6 +39,7 @@ enum {
     TICK_MS_MAX = 100,
     BEATS_TO_SILENCE = 3,
     CLAIM_BEATS = 4, /* a claim from elsewhere that is not renewed for so long is void */
+    BEATS_TO_GO_ON = 4, /* from its last sign of life to when those that go on without the silent do so */
 };
 
 #define DETAIL_MASK ((UINT64_C(1) << LIFE_SHIFT) - 1)
@@ -53,6 +55,7 @@ struct tti_sight {
     int64_t          unwell_ns; /* and what since_ns was */
     _Atomic int64_t  since_ns; /* of the port's clock: since when it is not well */
     _Atomic bool     lost;     /* silent for too long */
+    _Atomic bool     silent;   /* for so long that those that go on do so without it */
 };
 
 /* ---- words ----------------------------------------------------------------------------------------- */
@@ -197,8 +200,10 @@ static void put(tti_book *book, int rank, tti_said said, int64_t since_ns)
         atomic_store_explicit(&sight->since_ns, since_ns, memory_order_relaxed);
         sight->unwell_ns = book->awake_ns - (book->now_ns - since_ns);
     }
-    if (life == TTI_LIFE_WELL)
+    if (life == TTI_LIFE_WELL) {
         atomic_store_explicit(&sight->lost, false, memory_order_relaxed);
+        atomic_store_explicit(&sight->silent, false, memory_order_relaxed);
+    }
     atomic_store_explicit(&book->page->words[rank], said, memory_order_release);
     count_news(book);
     if (life == before)
@@ -441,20 +446,39 @@ static bool counts_as_silence(tti_life life)
     return life != TTI_LIFE_WELL && life != TTI_LIFE_PAUSED && !tti_life_is_final(life);
 }
 
+/* How long those that go on wait for a silent one. */
+static int64_t wait_ns(const tti_book *book)
+{
+    const int64_t beats_ns = BEATS_TO_GO_ON * book->heartbeat_ns;
+
+    if (book->silent_ns > 0)
+        return book->silent_ns;
+    return beats_ns > TTI_SECOND ? beats_ns : TTI_SECOND;
+}
+
 void tti_book_lose_silent(tti_book *book)
 {
-    int r;
+    const int64_t most_ns = wait_ns(book);
+    int           r;
 
-    for (r = 0; r < book->n_ranks && book->silent_ns > 0; r++) {
+    for (r = 0; r < book->n_ranks; r++) {
         tti_sight *sight = &book->sights[r];
+        const bool silent = counts_as_silence(tti_said_life(tti_book_said(book, r))) &&
+                            book->awake_ns - sight->unwell_ns >= most_ns;
 
-        if (!counts_as_silence(tti_said_life(tti_book_said(book, r))) ||
-            atomic_load_explicit(&sight->lost, memory_order_relaxed) ||
-            book->awake_ns - sight->unwell_ns < book->silent_ns)
+        if (silent != atomic_load_explicit(&sight->silent, memory_order_relaxed))
+            atomic_store_explicit(&sight->silent, silent, memory_order_relaxed);
+        if (!silent || book->silent_ns == 0 || atomic_load_explicit(&sight->lost, memory_order_relaxed))
             continue;
         atomic_store_explicit(&sight->lost, true, memory_order_relaxed);
         count_verdict(book);
     }
+}
+
+bool tti_book_is_silent(const tti_book *book, int rank)
+{
+    return counts_as_silence(tti_said_life(tti_book_said(book, rank))) &&
+           atomic_load_explicit(&book->sights[rank].silent, memory_order_relaxed);
 }
 
 bool tti_book_is_lost(const tti_book *book, int rank)

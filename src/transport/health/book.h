@@ -69,7 +69,7 @@ void tti_book_merge_page(tti_book *book, const tti_health_page *page);
 void tti_book_hear_said(tti_book *book, int rank, tti_said said);
 void tti_book_hear_stamp(tti_book *book, int host, int64_t stamp_ms);
 void tti_book_hear_deed(tti_book *book, int rank, uint64_t deed);
-/** Give up those that have been silent for too long. */
+/** Give up those that have been silent for too long. Behind what a wake-up has found. */
 void tti_book_lose_silent(tti_book *book);
 
 /** The rank that speaks for a host as seen from there: the lowest whose beat moves. */
@@ -88,6 +88,8 @@ int64_t           tti_book_since(const tti_book *book, int rank);
 /** How long this rank has been awake at now_ns, also between two ticks. */
 int64_t           tti_book_awake_ns(const tti_book *book, int64_t now_ns);
 bool              tti_book_is_lost(const tti_book *book, int rank);
+/** As tti_health_is_silent(). */
+bool              tti_book_is_silent(const tti_book *book, int rank);
 static inline bool tti_life_is_final(tti_life life)
 {
     return life >= TTI_LIFE_DEAD;

@@ -176,6 +176,48 @@ static void too_long_a_silence_is_a_loss(void **state)
     close_book(&b);
 }
 
+static void who_is_silent_for_four_beats_is_gone_on_without(void **state)
+{
+    rank_book b;
+
+    (void)state;
+    open_book(&b, 0, 0);
+    pass(&b, 4 * BEAT_MS - TICK_MS, false, 'S');
+    assert_int_equal(life_of(&b, 1), TTI_LIFE_SILENT);
+    assert_false(tti_book_is_silent(&b.book, 1));
+    pass(&b, TICK_MS, false, 'S');
+    assert_true(tti_book_is_silent(&b.book, 1));
+    assert_false(tti_book_is_lost(&b.book, 1));
+    pass(&b, TICK_MS, false, 't');
+    assert_false(tti_book_is_silent(&b.book, 1)); /* a debugger has it */
+    pass(&b, TICK_MS, false, 'T');
+    assert_true(tti_book_is_silent(&b.book, 1));
+    pass(&b, TICK_MS, true, 'S');
+    assert_false(tti_book_is_silent(&b.book, 1));
+    pass(&b, 3 * BEAT_MS, false, 'S');
+    assert_int_equal(life_of(&b, 1), TTI_LIFE_SILENT);
+    assert_false(tti_book_is_silent(&b.book, 1)); /* the silence before is over */
+    close_book(&b);
+}
+
+/* The whole host had no core, or this rank alone, while the other ran again: its own clock says that the silence was long. */
+static void who_was_not_awake_goes_on_without_no_one(void **state)
+{
+    rank_book b;
+
+    (void)state;
+    open_book(&b, 0, 0);
+    pass(&b, 3 * BEAT_MS, false, 'S');
+    assert_int_equal(life_of(&b, 1), TTI_LIFE_SILENT);
+    clock_ns += 60 * TTI_SECOND;
+    assert_false(tti_book_is_silent(&b.book, 1)); /* as somebody asks before the watch thread has woken up */
+    pass(&b, TICK_MS, false, 'S');
+    assert_false(tti_book_is_silent(&b.book, 1));
+    pass(&b, TICK_MS, true, 'S');
+    assert_false(tti_book_is_silent(&b.book, 1));
+    close_book(&b);
+}
+
 static void the_lowest_whose_beat_moves_speaks(void **state)
 {
     rank_book b;
@@ -485,6 +527,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(silent_after_three_beats_and_heard_again),
+        cmocka_unit_test(who_is_silent_for_four_beats_is_gone_on_without),
+        cmocka_unit_test(who_was_not_awake_goes_on_without_no_one),
         cmocka_unit_test(the_kernel_says_why),
         cmocka_unit_test(who_was_not_awake_accuses_nobody),
         cmocka_unit_test(who_was_not_awake_gives_nobody_up),

@@ -62,9 +62,9 @@ uint32_t tti_health_verdicts(const tti_health *health);
 /** Whether rank is given up: dead, or silent for longer than TUTTI_SILENT_MS allows, if that is set. Who has left is not:
  * what it sent before may be on its way. */
 bool tti_health_is_lost(const tti_health *health, int rank);
-/** Whether nothing has come from rank for four heartbeats, and one second at least, or for TUTTI_SILENT_MS, if that is set: its
- * process is stopped or gets no core, or it is out of reach. Not of one that is known to be dead or gone, or is held by a
- * debugger. */
+/** Whether nothing has come from rank for four heartbeats, and one second at least, or for TUTTI_SILENT_MS, if that is set, in
+ * which this rank was awake itself: its process is stopped or gets no core, or it is out of reach. Not of one that is known to
+ * be dead or gone, or is held by a debugger. */
 bool tti_health_is_silent(const tti_health *health, int rank);
 
 /** When rank's host has last spoken, by its own clock, as far as that has come here. */

@@ -44,7 +44,6 @@ enum {
     GOODBYE_MS = 50,
     SHUT_MAX = 2 * DISTANCES_MAX, /* each is of a dial of this thread's, which takes them all when it wakes up */
     AGAIN_MS = 100,    /* from what a door said to the next knock */
-    BEATS_TO_GO_ON = 4, /* from its last sign of life to when those that go on without the silent do so */
     UNHEARD_MS = 250,  /* from the first to the second knock at a door that nobody has come out of yet */
 };
 
@@ -481,6 +480,7 @@ static void wake_up(tti_health *h, int64_t now_ns)
 {
     const bool slowly = ++h->ticks % SLOW_TICKS == 2; /* soon after the beginning, too */
     const bool is_late = now_ns - h->book.now_ns > 2 * h->book.tick_ns;
+    const bool is_back = is_late && !h->was_late; /* from somewhere, and has not read what came meanwhile */
     const bool many = h->n_members > ALL_AT_ONCE;
     int        i;
 
@@ -493,14 +493,13 @@ static void wake_up(tti_health *h, int64_t now_ns)
             look_at_member(h, i, slowly || many);
     h->looks_far = h->looks_far || slowly;
     if (h->looks_far && h->n_far > 1) {
-        /* Who comes back from somewhere has not read what came meanwhile. Who was late the last time has, up to then. */
-        h->looks_far = is_late && !h->was_late;
+        h->looks_far = is_back; /* who was late the last time has read what came up to then */
         if (!h->looks_far)
             judge_others(h);
         dial_others(h);
     }
     h->was_late = is_late;
-    if (slowly)
+    if (!is_back)
         tti_book_lose_silent(&h->book);
 }
 
@@ -707,15 +706,7 @@ bool tti_health_is_lost(const tti_health *h, int rank)
 
 bool tti_health_is_silent(const tti_health *h, int rank)
 {
-    const tti_health_report report = tti_health_of(h, rank);
-    int64_t                 most_ns;
-
-    if (!is_out_of_reach(report.life) && report.life != TTI_LIFE_SILENT && report.life != TTI_LIFE_STOPPED)
-        return false; /* also where there is no health */
-    most_ns = h->book.silent_ns != 0                                 ? h->book.silent_ns
-              : BEATS_TO_GO_ON * h->book.heartbeat_ns > TTI_SECOND ? BEATS_TO_GO_ON * h->book.heartbeat_ns
-                                                                   : TTI_SECOND;
-    return tti_port_now(h->port) - report.since_ns >= most_ns;
+    return h != NULL && tti_book_is_silent(&h->book, rank);
 }
 
 int64_t tti_health_stamp_ms(const tti_health *h, int rank)

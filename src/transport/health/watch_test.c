@@ -544,6 +544,16 @@ static void a_speaker_dies_and_the_next_one_goes_on(sim *s)
     CHECK(s, seen_by(s, s->n - 1, 0).cause.kind == TTI_CAUSE_EXIT && seen_by(s, s->n - 1, 0).cause.value == 3);
 }
 
+/* How many of the others would go on without it. */
+static int count_without(sim *s, int rank)
+{
+    int r, n = 0;
+
+    for (r = 0; r < s->n; r++)
+        n += r != rank && tti_health_is_silent(s->ranks[r].health, rank);
+    return n;
+}
+
 static void a_stopped_rank_is_reported_and_heard_again(sim *s)
 {
     int64_t ms;
@@ -553,11 +563,14 @@ static void a_stopped_rank_is_reported_and_heard_again(sim *s)
     ms = until_all_see(s, 1, -1, TTI_LIFE_STOPPED, 6 * BEAT_MS);
     CHECK(s, ms >= 2900 && ms <= 4 * BEAT_MS);
     CHECK(s, seen_by(s, s->n - 1, 1).since_ns <= tti_port_now(s->ranks[0].door.real) - 2900 * TTI_MS);
+    sleep_ms(s, 4 * BEAT_MS + 500 - ms);
+    CHECK(s, count_without(s, 1) == s->n - 1);
     sleep_ms(s, 20 * BEAT_MS);
     CHECK(s, all_see(s, 1, -1, TTI_LIFE_STOPPED));
     CHECK(s, tti_health_verdicts(s->ranks[s->n - 1].health) == 0);
     stop_rank(s, 1, false);
     CHECK(s, until_all_see(s, 1, -1, TTI_LIFE_WELL, 3 * BEAT_MS) >= 0);
+    CHECK(s, count_without(s, 1) == 0);
     sleep_ms(s, 5 * BEAT_MS);
     CHECK(s, all_are_well(s)); /* nor has it accused anybody */
 }
