@@ -921,19 +921,26 @@ static void what_may_be_decided_is_kept(void **state)
     tti_agreement_free(d.a);
 }
 
+/* Promises of ranks 2 to 4, of which the last had not voted. */
+static void all_but_one_had_voted(desk *d, bool *all)
+{
+    int r;
+
+    for (r = 2; r < 5; r++)
+        say(d, r, (tti_agree_message){ .type = TTI_AGREE_PROMISE, .ballot = d->sent.ballot,
+                                       .accepted = r < 4 ? ballot_of(0, 1) : 0, .origin = r < 4 ? ballot_of(0, 1) : 0,
+                                       .value = all });
+}
+
 /* One of them had not voted: it was not decided, and those that are left make a new one. */
 static void what_cannot_be_decided_is_not(void **state)
 {
     bool all[] = { true, true, true, true, true };
     desk d;
-    int  r;
 
     (void)state;
     lead_after_a_vote(&d, all);
-    for (r = 2; r < 5; r++)
-        say(&d, r, (tti_agree_message){ .type = TTI_AGREE_PROMISE, .ballot = d.sent.ballot,
-                                        .accepted = r < 4 ? ballot_of(0, 1) : 0, .origin = r < 4 ? ballot_of(0, 1) : 0,
-                                        .value = all });
+    all_but_one_had_voted(&d, all);
     assert_int_equal(d.n_sent, 3);
     assert_true(d.sent.origin == d.sent.ballot && d.sent.ballot > ballot_of(0, 1));
     assert_false(d.value[0]);
@@ -980,10 +987,7 @@ static void a_leader_forgets_what_it_tears_down(void **state)
 
     (void)state;
     lead_after_a_vote(&d, all);
-    for (r = 2; r < 5; r++)
-        say(&d, r, (tti_agree_message){ .type = TTI_AGREE_PROMISE, .ballot = d.sent.ballot,
-                                        .accepted = r < 4 ? ballot_of(0, 1) : 0, .origin = r < 4 ? ballot_of(0, 1) : 0,
-                                        .value = all });
+    all_but_one_had_voted(&d, all);
     assert_int_equal(tti_agreement_now(d.a), TTI_AGREE_BUILD);
     d.awaited = TTI_AGREE_PREPARE;
     tti_agreement_gone(d.a, 4);

@@ -638,17 +638,25 @@ static void pushed_main(void *arg)
     close_side(me);
 }
 
-/* What becomes of rank 0 where the first n_pushed of its connections are closed behind its proof. */
-static void push_out(scene *s, door *d, int n_pushed)
+/* Its ranks, each on a host of its own; rank 1 has a door. */
+static void set_sides(scene *s)
 {
-    int i;
+    char name[16];
+    int  i;
 
-    *s = (scene){ .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
-    for (i = 0; i < 2; i++) {
-        s->sides[i] = (side){ .scene = s, .rank = i, .port = tt_mem_host(s->world, i == 0 ? "h0" : "h1") };
+    for (i = 0; i < s->n; i++) {
+        snprintf(name, sizeof name, "h%d", i);
+        s->sides[i] = (side){ .scene = s, .rank = i, .port = tt_mem_host(s->world, name) };
         no_streams(&s->sides[i]);
     }
     s->sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+}
+
+/* What becomes of rank 0 where the first n_pushed of its connections are closed behind its proof. */
+static void push_out(scene *s, door *d, int n_pushed)
+{
+    *s = (scene){ .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
+    set_sides(s);
     *d = (door){ .me = &s->sides[1], .n_pushed = n_pushed, .stream = TTI_NO_HANDLE };
     tt_mem_spawn(s->world, "pushing", 0, pushing_main, d);
     tt_mem_spawn(s->world, "pushed", 2 * TTI_SECOND, pushed_main, &s->sides[0]);
@@ -886,14 +894,10 @@ static void unanswered_main(void *arg)
 static void silence_is_told_of(void **state)
 {
     scene s = { .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
-    int   i, words = 0;
+    int   words = 0;
 
     (void)state;
-    for (i = 0; i < 2; i++) {
-        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : "h1") };
-        no_streams(&s.sides[i]);
-    }
-    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    set_sides(&s);
     tt_mem_spawn(s.world, "unanswered", 2 * TTI_SECOND, unanswered_main, &s);
     assert_int_equal(tutti_log_set_sink("test", note_word, &words), TUTTI_OK);
     run_scene(&s, 1);
@@ -936,14 +940,9 @@ static void answer_main(void *arg)
 static void an_attempt_can_be_withdrawn(void **state)
 {
     scene s = { .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
-    int   i;
 
     (void)state;
-    for (i = 0; i < 2; i++) {
-        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : "h1") };
-        no_streams(&s.sides[i]);
-    }
-    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    set_sides(&s);
     tt_mem_spawn(s.world, "answer", 0, answer_main, &s);
     tt_mem_spawn(s.world, "withdraw", 2 * TTI_SECOND, withdraw_main, &s);
     run_scene(&s, 1);
@@ -992,14 +991,9 @@ static void found_main(void *arg)
 static void a_host_that_is_back_is_found_soon(void **state)
 {
     scene s = { .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
-    int   i;
 
     (void)state;
-    for (i = 0; i < 2; i++) {
-        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : "h1") };
-        no_streams(&s.sides[i]);
-    }
-    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    set_sides(&s);
     tt_mem_spawn(s.world, "found", 0, found_main, &s);
     tt_mem_spawn(s.world, "back", 2 * TTI_SECOND, back_main, &s);
     run_scene(&s, 1);
@@ -1048,16 +1042,9 @@ static void another_main(void *arg)
 static void who_has_come_is_heard_first(void **state)
 {
     scene s = { .n = 3, .n_stripes = 1, .world = tt_mem_world_new(1) };
-    char  name[16];
-    int   i;
 
     (void)state;
-    for (i = 0; i < 3; i++) {
-        snprintf(name, sizeof name, "h%d", i);
-        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, name) };
-        no_streams(&s.sides[i]);
-    }
-    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    set_sides(&s);
     tt_mem_spawn(s.world, "visited", 0, visited_main, &s);
     tt_mem_spawn(s.world, "visitor", TTI_SECOND + TTI_SECOND / 2, visitor_main, &s);
     tt_mem_spawn(s.world, "stranger", TTI_SECOND + TTI_SECOND / 2, another_main, &s);
@@ -1088,16 +1075,9 @@ static void mute_main(void *arg)
 static void who_says_nothing_keeps_no_secret(void **state)
 {
     scene s = { .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
-    char  name[16];
-    int   i;
 
     (void)state;
-    for (i = 0; i < 2; i++) {
-        snprintf(name, sizeof name, "h%d", i);
-        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, name) };
-        no_streams(&s.sides[i]);
-    }
-    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    set_sides(&s);
     tt_mem_spawn(s.world, "beset", 0, beset_main, &s);
     tt_mem_spawn(s.world, "mute", TTI_SECOND + TTI_SECOND / 2, mute_main, &s);
     run_scene(&s, 1);
@@ -1136,14 +1116,9 @@ static void watched_main(void *arg)
 static void a_long_way_is_waited_for(void **state)
 {
     scene s = { .n = 2, .n_stripes = 1, .world = tt_mem_world_new(1) };
-    int   i;
 
     (void)state;
-    for (i = 0; i < 2; i++) {
-        s.sides[i] = (side){ .scene = &s, .rank = i, .port = tt_mem_host(s.world, i == 0 ? "h0" : "h1") };
-        no_streams(&s.sides[i]);
-    }
-    s.sides[1].addr = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 10, 0, 0, 2 } };
+    set_sides(&s);
     tt_mem_spawn(s.world, "watched", 0, watched_main, &s);
     tt_mem_spawn(s.world, "impatient", TTI_SECOND, impatient_main, &s);
     run_scene(&s, 1);

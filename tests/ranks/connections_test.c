@@ -27,7 +27,7 @@
     } while (0)
 
 /* Counters of the harness that ranks share. */
-enum { BEGUN, ENDED, COUNTED, TOTAL, LATE };
+enum { BEGUN, ENDED, COUNTED, TOTAL, LATE, WAITED };
 enum { RANKS_MAX = 8, VICTIM = 2, LONG_MS = 100, SEEN_TO_LEAVE_MS = 3000 };
 
 static int64_t now_ms(void)
@@ -317,11 +317,11 @@ static void who_was_cut_off_ends_a_wait_for_anybody(tt_ctx *t)
     all_here(t, ENDED);
 }
 
-/* The same when it has left: rank 2 is waited for, and sends. */
+/* The same when it has left: rank 2 is waited for, for longer than it takes to find that a connection is lost, and sends then. */
 static void who_has_left_ends_no_wait_for_anybody(tt_ctx *t)
 {
-    float x = 0.0f;
-    int   from = -1;
+    float       x = 0.0f;
+    tutti_work *work = NULL;
 
     if (t->rank == 0)
         OK(tutti_recv(TUTTI_SPAN(&x, 1), 1, 0, t->group, NULL));
@@ -334,12 +334,17 @@ static void who_has_left_ends_no_wait_for_anybody(tt_ctx *t)
         tt_post(t, ENDED);
     }
     if (t->rank == 0) {
-        OK(tutti_recv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 0, t->group, &from));
-        assert_int_equal(from, 2);
+        OK(tutti_irecv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 0, t->group, &work));
+        tt_await(t, ENDED, 1);
+        assert_int_equal(tutti_work_wait_for(work, SEEN_TO_LEAVE_MS), TUTTI_E_TIMEOUT);
+        tt_post(t, WAITED);
+        OK(tutti_work_wait_for(work, TUTTI_INFINITE));
+        assert_true(x == 2.0f);
+        tutti_work_free(work);
     }
     if (t->rank == 2) {
-        tt_await(t, ENDED, 1);
-        usleep(SEEN_TO_LEAVE_MS * 1000); /* for longer than it takes to find that a connection is lost */
+        x = 2.0f;
+        tt_await(t, WAITED, 1);
         OK(tutti_send(TUTTI_SPAN(&x, 1), 0, 0, t->group));
     }
 }
