@@ -8,6 +8,7 @@
 #include <string.h>
 #include <tutti/dtype.h>
 #include <tutti/private.h>
+#include "base/dtype.h"
 
 #define BIT(dtype) (1u << (dtype))
 
@@ -20,19 +21,12 @@ enum {
     COMPLEX = BIT(TUTTI_C64) | BIT(TUTTI_C128)
 };
 
-static const struct {
-    const char *name;
-    size_t size;
-} dtypes[TUTTI_DTYPE_COUNT] = {
-    [TUTTI_BOOL] = { "bool", 1 },     [TUTTI_U8] = { "u8", 1 },
-    [TUTTI_I8] = { "i8", 1 },         [TUTTI_U16] = { "u16", 2 },
-    [TUTTI_I16] = { "i16", 2 },       [TUTTI_U32] = { "u32", 4 },
-    [TUTTI_I32] = { "i32", 4 },       [TUTTI_U64] = { "u64", 8 },
-    [TUTTI_I64] = { "i64", 8 },       [TUTTI_F16] = { "f16", 2 },
-    [TUTTI_BF16] = { "bf16", 2 },     [TUTTI_F32] = { "f32", 4 },
-    [TUTTI_F64] = { "f64", 8 },       [TUTTI_F8E4M3FN] = { "f8e4m3fn", 1 },
-    [TUTTI_F8E5M2] = { "f8e5m2", 1 }, [TUTTI_C64] = { "c64", 8 },
-    [TUTTI_C128] = { "c128", 16 },
+static const char *const dtype_names[TUTTI_DTYPE_COUNT] = {
+    [TUTTI_BOOL] = "bool", [TUTTI_U8] = "u8",   [TUTTI_I8] = "i8",             [TUTTI_U16] = "u16",
+    [TUTTI_I16] = "i16",   [TUTTI_U32] = "u32", [TUTTI_I32] = "i32",           [TUTTI_U64] = "u64",
+    [TUTTI_I64] = "i64",   [TUTTI_F16] = "f16", [TUTTI_BF16] = "bf16",         [TUTTI_F32] = "f32",
+    [TUTTI_F64] = "f64",   [TUTTI_C64] = "c64", [TUTTI_F8E4M3FN] = "f8e4m3fn", [TUTTI_F8E5M2] = "f8e5m2",
+    [TUTTI_C128] = "c128",
 };
 
 static const struct {
@@ -93,18 +87,18 @@ static name_list dtypes_for(tutti_op_kind kind)
 
     for (int dtype = 0; dtype < TUTTI_DTYPE_COUNT; dtype++)
         if (ops[kind].defined_for & BIT(dtype))
-            append(&list, dtypes[dtype].name);
+            append(&list, dtype_names[dtype]);
     return list;
 }
 
 size_t tutti_dtype_size(tutti_dtype dtype)
 {
-    return is_dtype(dtype) ? dtypes[dtype].size : 0;
+    return tti_dtype_bytes(dtype);
 }
 
 const char *tutti_dtype_name(tutti_dtype dtype)
 {
-    return is_dtype(dtype) ? dtypes[dtype].name : "?";
+    return is_dtype(dtype) ? dtype_names[dtype] : "?";
 }
 
 const char *tutti_op_name(tutti_op_kind kind)
@@ -128,7 +122,7 @@ tutti_status tutti_op_check(tutti_op op, tutti_dtype dtype)
         return tti_fail(TUTTI_E_ARG,
                         "op '%s' is not defined for dtype '%s', only for %s\n"
                         "  next: reduce '%s' with one of %s",
-                        ops[op.kind].name, dtypes[dtype].name, dtypes_for(op.kind).text,
-                        dtypes[dtype].name, ops_for(dtype).text);
+                        ops[op.kind].name, dtype_names[dtype], dtypes_for(op.kind).text,
+                        dtype_names[dtype], ops_for(dtype).text);
     return TUTTI_OK;
 }

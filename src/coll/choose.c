@@ -25,6 +25,7 @@
 
 #include <string.h>
 #include <tutti/private.h>
+#include "base/dtype.h"
 #include "coll/net/cut.h"
 
 #define ANY_SIZE INT64_MAX
@@ -466,7 +467,7 @@ const tti_algorithm *tti_choose(const tti_decision *decision, tutti_call_kind ki
 
 const tti_algorithm *tti_choose_for(const tti_decision *decision, const tutti_call *call)
 {
-    const int  size = tti_size_class(call->count * (int64_t)tutti_dtype_size(call->dtype));
+    const int  size = tti_size_class(call->count * (int64_t)tti_dtype_bytes(call->dtype));
     const bool exact = tti_numbers_of(call->dtype) == TTI_EXACT;
 
     return &table[(exact ? decision->exact_rows : decision->rows)[call->kind][size]];

@@ -8,6 +8,7 @@
 #define TTI_COLL_SEGMENTS_H
 
 #include <tutti/plugin/backend.h>
+#include "base/dtype.h"
 
 typedef struct tti_segments {
     const tutti_segment *all;
@@ -70,7 +71,7 @@ int64_t tti_part_longest(const tutti_call *call, int n_ranks);
 static inline char *tti_entry_at(const tutti_call *call, int n_ranks, int rank, tti_stretch s)
 {
     return (char *)call->list[s.segment * n_ranks + rank] +
-           (size_t)s.first * tutti_dtype_size(call->dtype);
+           (size_t)s.first * tti_dtype_bytes(call->dtype);
 }
 
 #endif

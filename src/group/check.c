@@ -11,7 +11,7 @@
 
 tutti_status tti_refuse_span(const tutti_group *group, const char *what, const char *name, tutti_span span)
 {
-    const size_t item = tutti_dtype_size(span.dtype);
+    const size_t item = tti_dtype_bytes(span.dtype);
     tutti_status st;
 
     if (item == 0)
@@ -50,7 +50,7 @@ static extent extent_of(tutti_span span)
 {
     const uintptr_t at = (uintptr_t)span.data;
 
-    return (extent){ at, at + (uintptr_t)span.count * tutti_dtype_size(span.dtype) };
+    return (extent){ at, at + (uintptr_t)span.count * tti_dtype_bytes(span.dtype) };
 }
 
 static bool meet(extent a, extent b)

@@ -5,12 +5,13 @@
 #ifndef TTI_GROUP_CHECK_H
 #define TTI_GROUP_CHECK_H
 
+#include "base/dtype.h"
 #include "group/group.h"
 
 /** How many bytes a span has: false if it is none, or none that the group takes. */
 static inline bool tti_measure(const tutti_group *group, tutti_span span, int64_t *bytes_out)
 {
-    const int64_t item = (int64_t)tutti_dtype_size(span.dtype);
+    const int64_t item = (int64_t)tti_dtype_bytes(span.dtype);
 
     return item != 0 && span.count >= 0 && !__builtin_mul_overflow(span.count, item, bytes_out) &&
            (unsigned)span.device.type < TTI_DEVICES && group->routes[span.device.type].ops != NULL &&

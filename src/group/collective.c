@@ -264,7 +264,7 @@ static tutti_status issue_all_gather_into(tutti_group *group, tutti_span out, tu
     if (st != TUTTI_OK)
         return st;
     call.in = in.data;
-    tti_call_take_whole(&call, &arrays, out, group->size, (size_t)in.count * tutti_dtype_size(in.dtype));
+    tti_call_take_whole(&call, &arrays, out, group->size, (size_t)in.count * tti_dtype_bytes(in.dtype));
     st = tti_collective_issue(group, &call, group->size, h);
     tti_arrays_release(&arrays);
     return st;

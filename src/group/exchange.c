@@ -84,7 +84,7 @@ static tutti_status issue_reduce_scatter_tensor(tutti_group *group, tutti_span o
         return st;
     call.op = op;
     call.out = out.data;
-    tti_call_take_whole(&call, &a, in, group->size, (size_t)out.count * tutti_dtype_size(out.dtype));
+    tti_call_take_whole(&call, &a, in, group->size, (size_t)out.count * tti_dtype_bytes(out.dtype));
     st = tti_collective_issue(group, &call, group->size, h);
     tti_arrays_release(&a);
     return st;
@@ -220,7 +220,7 @@ static tutti_status check_single(const tutti_group *group, tutti_span out, tutti
 static tutti_status issue_equal_parts(tutti_group *group, tutti_span out, tutti_span in, tti_how h)
 {
     const int64_t count = in.count / group->size;
-    const size_t  bytes = (size_t)count * tutti_dtype_size(in.dtype);
+    const size_t  bytes = (size_t)count * tti_dtype_bytes(in.dtype);
     tti_arrays    a;
     tutti_status  st = tti_arrays_init(&a, group->size);
     int           r;

@@ -43,6 +43,7 @@
 
 #include <stdlib.h>
 #include <tutti/private.h>
+#include "base/dtype.h"
 #include "coll/host/past.h"
 #include "coll/host/wait.h"
 
@@ -125,7 +126,7 @@ static int64_t bytes_best(const tti_host_channel *channel)
 /* Whether call pays here, as far as is known before cards are shown; the answer is the same on all members. */
 static bool may_pay(const tti_host_channel *channel, const tutti_call *call, tti_fused_wish wish)
 {
-    const int64_t bytes = call->count * (int64_t)tutti_dtype_size(call->dtype);
+    const int64_t bytes = call->count * (int64_t)tti_dtype_bytes(call->dtype);
 
     if (wish == TTI_FUSED_NEVER || !has_body(call->kind) || call->n_segments > 0 ||
         call->op.kind == TUTTI_OP_PREMUL_SUM)
@@ -254,22 +255,29 @@ static void note_first(tti_fused_call *f)
     f->fused->logged |= bit;
 }
 
+static tti_fused_call fused_call_of(tti_host_channel *channel, const tutti_call *call)
+{
+    const size_t element = tti_dtype_bytes(call->dtype);
+    const bool   is_complex = call->dtype == TUTTI_C64 || call->dtype == TUTTI_C128;
+
+    return (tti_fused_call){ .channel = channel, .call = call, .fused = channel->fused, .rank = channel->team->rank,
+                             .n_ranks = channel->team->n_ranks, .element = element,
+                             .align = is_complex ? element / 2 : element, .past = tti_host_past_caches(channel, call) };
+}
+
 tutti_status tti_fused_run(tti_host_channel *channel, const tutti_call *call, tti_fused_wish wish, bool *done_out)
 {
-    tti_fused_call f = { .channel = channel, .call = call, .fused = channel->fused,
-                         .rank = channel->team->rank, .n_ranks = channel->team->n_ranks,
-                         .element = tutti_dtype_size(call->dtype) };
     bool           asked = false, ready = false;
+    tti_fused_call f;
     tutti_status   st;
 
-    f.past = tti_host_past_caches(channel, call);
-    f.align = call->dtype == TUTTI_C64 || call->dtype == TUTTI_C128 ? f.element / 2 : f.element;
     *done_out = false;
     if (!may_pay(channel, call, wish))
         return TUTTI_OK;
     st = ask(channel, wish, &asked);
     if (st != TUTTI_OK || !asked)
         return st;
+    f = fused_call_of(channel, call);
     st = tti_host_begin(channel, 1);
     if (st == TUTTI_OK)
         st = tti_host_room(channel);

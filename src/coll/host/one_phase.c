@@ -34,7 +34,7 @@ static bool is_form_of(tti_staged *form, tutti_call_kind kind)
 
 bool tti_one_phase_does(tti_staged *form, const tutti_call *call, int n_ranks)
 {
-    const int64_t room = (int64_t)(TTI_LINES_BYTES / tutti_dtype_size(call->dtype));
+    const int64_t room = (int64_t)(TTI_LINES_BYTES / tti_dtype_bytes(call->dtype));
 
     return call->count <= room && is_form_of(form, call->kind) && most_given(call, n_ranks) <= room;
 }

@@ -18,6 +18,7 @@
  * Fails   A pair that does not fit is TUTTI_E_MISMATCH on both its ranks before any of its data moves; whoever depends
  *         on them finds that they have failed. */
 #include <string.h>
+#include "base/dtype.h"
 #include "coll/host/fused.h"
 #include "coll/host/lines.h"
 #include "coll/host/one_phase.h"
@@ -333,7 +334,7 @@ static tutti_status go_on(exchange *x)
 tutti_status tti_one_phase_all_to_all(tti_host_channel *channel, const tutti_call *call)
 {
     const int    own = channel->team->rank;
-    exchange     x = { .channel = channel, .call = call, .element = tutti_dtype_size(call->dtype) };
+    exchange     x = { .channel = channel, .call = call, .element = tti_dtype_bytes(call->dtype) };
     tutti_status st;
 
     if (channel->team->n_ranks > RANKS_MAX)

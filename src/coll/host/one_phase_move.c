@@ -23,7 +23,7 @@ static bool is_root(const tti_host_channel *channel, const tutti_call *call)
 
 static size_t bytes_of(const tutti_call *call)
 {
-    return (size_t)call->count * tutti_dtype_size(call->dtype);
+    return (size_t)call->count * tti_dtype_bytes(call->dtype);
 }
 
 static tutti_status give(tti_host_channel *channel, const void *from, size_t bytes)
@@ -63,12 +63,22 @@ static void copy(void *to, const void *from, size_t bytes)
         memmove(to, from, bytes);
 }
 
-tutti_status tti_one_phase_gather(tti_host_channel *channel, const tutti_call *call)
+/* What the others give, bytes each. */
+static tutti_status take_all(tti_host_channel *channel, void *const *list, size_t bytes)
 {
     const tti_team *team = channel->team;
-    const size_t    bytes = bytes_of(call);
-    tutti_status    st;
+    tutti_status    st = tti_lines_await_all(channel);
     int             r;
+
+    for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++)
+        if (r != team->rank)
+            memcpy(list[r], tti_lines_at(channel, r, bytes), bytes);
+    return st;
+}
+
+tutti_status tti_one_phase_gather(tti_host_channel *channel, const tutti_call *call)
+{
+    const size_t bytes = bytes_of(call);
 
     if (bytes > TTI_LINES_BYTES)
         return tti_staged_gather(channel, call);
@@ -76,12 +86,8 @@ tutti_status tti_one_phase_gather(tti_host_channel *channel, const tutti_call *c
         return TUTTI_OK;
     if (!is_root(channel, call))
         return give(channel, call->in, bytes);
-    copy(call->list[team->rank], call->in, bytes);
-    st = tti_lines_await_all(channel);
-    for (r = 0; r < team->n_ranks && st == TUTTI_OK; r++)
-        if (r != team->rank)
-            memcpy(call->list[r], tti_lines_at(channel, r, bytes), bytes);
-    return st;
+    copy(call->list[channel->team->rank], call->in, bytes);
+    return take_all(channel, call->list, bytes);
 }
 
 /* ---- scatter ---- */
@@ -131,7 +137,7 @@ static const char *own_at(const tti_segments *segments, tti_stretch s, size_t el
 
 static tutti_status give_part(tti_host_channel *channel, const tutti_call *call, const tti_segments *segments)
 {
-    const size_t       element = tutti_dtype_size(call->dtype);
+    const size_t       element = tti_dtype_bytes(call->dtype);
     const int64_t      count = tti_part_count(call, channel->team->rank);
     char              *to = NULL;
     const tutti_status st = tti_lines_to_give(channel, (size_t)count * element, &to);
@@ -146,7 +152,7 @@ static tutti_status give_part(tti_host_channel *channel, const tutti_call *call,
 
 static void take_part(tti_host_channel *channel, const tutti_call *call, const tti_segments *segments, int giver)
 {
-    const size_t  element = tutti_dtype_size(call->dtype);
+    const size_t  element = tti_dtype_bytes(call->dtype);
     const int64_t count = tti_part_count(call, giver);
     const char   *from = tti_lines_at(channel, giver, (size_t)count * element);
 
@@ -158,11 +164,26 @@ static void take_part(tti_host_channel *channel, const tutti_call *call, const t
 static void keep_own(tti_host_channel *channel, const tutti_call *call, const tti_segments *segments)
 {
     const int    own = channel->team->rank;
-    const size_t element = tutti_dtype_size(call->dtype);
+    const size_t element = tti_dtype_bytes(call->dtype);
 
     TTI_EACH_STRETCH (s, segments, 0, tti_part_count(call, own))
         copy(tti_entry_at(call, channel->team->n_ranks, own, s), own_at(segments, s, element),
              (size_t)s.count * element);
+}
+
+/* Nearly all calls: one segment, and parts of one size, that fit. */
+static tutti_status gather_equal(tti_host_channel *channel, const tutti_call *call)
+{
+    const size_t bytes = bytes_of(call);
+
+    if (!tti_lines_given(channel)) {
+        const tutti_status st = give(channel, call->in, bytes);
+
+        if (st != TUTTI_OK)
+            return st;
+        copy(call->list[channel->team->rank], call->in, bytes);
+    }
+    return take_all(channel, call->list, bytes);
 }
 
 /* All meet, also for parts without elements, so that lists that differ are seen by all. */
@@ -174,10 +195,12 @@ tutti_status tti_one_phase_all_gather(tti_host_channel *channel, const tutti_cal
     tutti_status    st = TUTTI_OK;
     int             r;
 
-    if (longest > (int64_t)(TTI_LINES_BYTES / tutti_dtype_size(call->dtype)))
+    if (longest > (int64_t)(TTI_LINES_BYTES / tti_dtype_bytes(call->dtype)))
         return tti_staged_all_gather(channel, call);
     if (longest == 0)
         return TUTTI_OK;
+    if (call->n_parts == 0 && call->n_segments == 0)
+        return gather_equal(channel, call);
     tti_segments_init(&segments, call);
     if (!tti_lines_given(channel)) {
         st = give_part(channel, call, &segments);

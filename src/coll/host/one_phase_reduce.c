@@ -21,7 +21,7 @@ typedef struct reduction {
 
 static reduction reduction_of(tti_host_channel *channel, const tutti_call *call)
 {
-    const size_t element = tutti_dtype_size(call->dtype);
+    const size_t element = tti_dtype_bytes(call->dtype);
 
     return (reduction){ .channel = channel, .call = call, .element = element,
                         .kernel = tti_reduce_kernel_for(call->op.kind, call->dtype),
@@ -138,6 +138,12 @@ static void give_part(const reduction *r, const tti_segments *segments, char *to
             tti_entry_at(r->call, r->channel->team->n_ranks, owner, s), s.count);
 }
 
+/* combine() has the own part from where it is. */
+static bool is_given(const reduction *r, int owner)
+{
+    return owner != r->channel->team->rank || r->call->op.kind == TUTTI_OP_PREMUL_SUM;
+}
+
 static tutti_status give_parts(const reduction *r, const tti_segments *segments)
 {
     const tti_team *team = r->channel->team;
@@ -148,12 +154,38 @@ static tutti_status give_parts(const reduction *r, const tti_segments *segments)
     if (st != TUTTI_OK)
         return st;
     for (q = 0; q < team->n_ranks; q++) {
-        if (q != team->rank || r->call->op.kind == TUTTI_OP_PREMUL_SUM) /* combine() has the own part from where it is */
+        if (is_given(r, q))
             give_part(r, segments, to, q);
         to += (size_t)tti_part_count(r->call, q) * r->element;
     }
     tti_lines_post(r->channel);
     return TUTTI_OK;
+}
+
+/* Nearly all calls: one segment, and parts of one size, that fit. */
+static tutti_status scatter_equal(reduction *r)
+{
+    const tutti_call *call = r->call;
+    const tti_team   *team = r->channel->team;
+    const size_t      part = r->bytes;
+    char             *to = NULL;
+    tutti_status      st;
+    int               q;
+
+    r->bytes = part * (size_t)team->n_ranks;
+    if (!tti_lines_given(r->channel)) {
+        st = tti_lines_to_give(r->channel, r->bytes, &to);
+        if (st != TUTTI_OK)
+            return st;
+        for (q = 0; q < team->n_ranks; q++, to += part)
+            if (is_given(r, q))
+                put(r, to, call->list[q], call->count);
+        tti_lines_post(r->channel);
+    }
+    st = tti_lines_await_all(r->channel);
+    if (st == TUTTI_OK)
+        combine(r, call->out, call->count * team->rank, call->count, call->list[team->rank]);
+    return st;
 }
 
 tutti_status tti_one_phase_reduce_scatter(tti_host_channel *channel, const tutti_call *call)
@@ -168,6 +200,8 @@ tutti_status tti_one_phase_reduce_scatter(tti_host_channel *channel, const tutti
         return TUTTI_OK;
     if (r.bytes > TTI_LINES_BYTES || begin_of(call, team->n_ranks) > (int64_t)(TTI_LINES_BYTES / r.element))
         return tti_staged_reduce_scatter(channel, call);
+    if (call->n_parts == 0 && call->n_segments == 0)
+        return scatter_equal(&r);
     r.bytes = (size_t)begin_of(call, team->n_ranks) * r.element;
     tti_segments_init(&segments, call);
     st = tti_lines_given(channel) ? TUTTI_OK : give_parts(&r, &segments);

@@ -54,7 +54,7 @@ static double touched(const tutti_call *call, int rank, int n_ranks)
 
 bool tti_past_caches(const tti_machine *machine, int turns, const tutti_call *call, int rank, int n_ranks)
 {
-    const double element = (double)tutti_dtype_size(call->dtype);
+    const double element = (double)tti_dtype_bytes(call->dtype);
 
     if (call->kind == TUTTI_CALL_BROADCAST)
         return turns * element * (double)call->count >= PARTS_OF_LAST * machine->last_bytes;
