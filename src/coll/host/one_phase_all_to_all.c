@@ -112,12 +112,15 @@ static bool are_short(const exchange *x, size_t bytes)
     return bytes <= LINE_DATA && bytes * ((size_t)x->channel->team->n_ranks - 1) <= LINE_DATA;
 }
 
-static uint64_t own_stream(const exchange *x)
+/* Blocks of one size, or of any. */
+static uint64_t own_stream(const exchange *x, int64_t even)
 {
     const tti_team *team = x->channel->team;
     uint64_t        length = 0;
     int             r;
 
+    if (even != UNEVEN)
+        return tti_staged_stream_room(bytes_of(x, even)) * (uint64_t)(team->n_ranks - 1);
     for (r = 0; r < team->n_ranks; r++)
         if (r != team->rank)
             length += tti_staged_stream_room(bytes_of(x, x->call->in_counts[r]));
@@ -205,7 +208,7 @@ static tutti_status give(exchange *x)
     int64_t      count = even_count(x);
     tutti_status st;
 
-    x->longest = own_stream(x);
+    x->longest = own_stream(x, count);
     st = settle_here(x);
     if (x->pulls && x->channel->team->n_ranks - 1 > LINE_ADDRESSES)
         count = UNEVEN;

@@ -46,13 +46,23 @@ static inline uint64_t tti_staged_stream_room(uint64_t bytes)
     return (bytes + 63) & ~UINT64_C(63);
 }
 
-/** Compare what peer says it gives to and wants of this rank with what the call says: TUTTI_E_MISMATCH in words, the
- * others told. */
-tutti_status tti_staged_compare_block(tti_host_channel *channel, const tutti_call *call, int peer, int64_t gives,
-                                      int64_t wants);
+/** What peer says it gives to and wants of this rank is not what the call says: TUTTI_E_MISMATCH in words, the others told. */
+tutti_status tti_staged_refuse_block(tti_host_channel *channel, const tutti_call *call, int peer, int64_t gives,
+                                     int64_t wants) __attribute__((cold));
+static inline tutti_status tti_staged_compare_block(tti_host_channel *channel, const tutti_call *call, int peer, int64_t gives,
+                                                    int64_t wants)
+{
+    if (gives == call->list_counts[peer] && wants == call->in_counts[peer])
+        return TUTTI_OK;
+    return tti_staged_refuse_block(channel, call, peer, gives, wants);
+}
 /** No stream is longer: whoever says so is wrong, TUTTI_E_BACKEND in words, the others told. */
 #define TTI_STAGED_STREAM_MAX (UINT64_C(1) << 46)
-tutti_status tti_staged_check_stream(tti_host_channel *channel, int peer, uint64_t bytes);
+tutti_status tti_staged_refuse_stream(tti_host_channel *channel, int peer, uint64_t bytes) __attribute__((cold));
+static inline tutti_status tti_staged_check_stream(tti_host_channel *channel, int peer, uint64_t bytes)
+{
+    return bytes <= TTI_STAGED_STREAM_MAX ? TUTTI_OK : tti_staged_refuse_stream(channel, peer, bytes);
+}
 /** Whether streams of which the longest has so many bytes are read from their owners (pull.h). */
 tutti_status tti_staged_wants_pull(tti_host_channel *channel, uint64_t longest, bool *wants_out);
 /** The rounds of an all_to_all whose sizes all know: channel->begins says where the others' blocks for this rank

@@ -100,29 +100,26 @@ static uint64_t write_table(const window *w)
     return at;
 }
 
-tutti_status tti_staged_compare_block(tti_host_channel *channel, const tutti_call *call, int peer, int64_t gives,
-                                      int64_t wants)
+tutti_status tti_staged_refuse_block(tti_host_channel *channel, const tutti_call *call, int peer, int64_t gives,
+                                     int64_t wants)
 {
     const int    own = channel->team->rank;
-    tutti_status st = TUTTI_OK;
+    tutti_status st;
 
     if (gives != call->list_counts[peer])
         st = tti_team_fail_block(channel->team, &channel->note, peer, own, gives, call->list_counts[peer]);
-    else if (wants != call->in_counts[peer])
+    else
         st = tti_team_fail_block(channel->team, &channel->note, own, peer, call->in_counts[peer], wants);
-    if (st != TUTTI_OK)
-        tti_host_raise_own(channel, st, peer);
+    tti_host_raise_own(channel, st, peer);
     return st;
 }
 
-tutti_status tti_staged_check_stream(tti_host_channel *channel, int peer, uint64_t bytes)
+tutti_status tti_staged_refuse_stream(tti_host_channel *channel, int peer, uint64_t bytes)
 {
     const tti_team *team = channel->team;
     char            call[TTI_CALL_TEXT_MAX];
     tutti_status    st;
 
-    if (bytes <= TTI_STAGED_STREAM_MAX)
-        return TUTTI_OK;
     tti_team_describe(team, &channel->note, call);
     st = tti_fail(TUTTI_E_BACKEND, "%s on group '%s': rank %d (%s) says that it gives %llu bytes", call, team->name,
                   team->ranks[peer], tti_mesh_whereabouts(team->mesh, team->ranks[peer]), (unsigned long long)bytes);
