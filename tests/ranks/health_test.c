@@ -191,6 +191,25 @@ static void a_short_time_out_asks_the_kernel(tt_ctx *t)
     signal_victim(t, SIGKILL);
 }
 
+/* Rank 0 alone comes to the barrier: of the many that it waits for the last one is stopped. */
+static void the_stopped_one_of_many_is_told(tt_ctx *t)
+{
+    join(t, t->limit_ms, NULL);
+    all_have_begun(t);
+    if (t->rank == victim_of(t))
+        wait_for_the_end();
+    if (t->rank == 0) {
+        assert_int_equal(tutti_set_timeout(NULL, 10 * BEAT_MS), TUTTI_OK);
+        signal_victim(t, SIGSTOP);
+        assert_int_equal(tutti_barrier(NULL), TUTTI_E_TIMEOUT);
+        expect_words("not arrived: ranks 1, 2, 3, 4, 5, 6;");
+        expect_words("rank 6 (host ");
+        expect_words("is stopped by a signal");
+    }
+    part(t);
+    signal_victim(t, SIGKILL);
+}
+
 static void a_receive_from_anybody_names_the_silent(tt_ctx *t)
 {
     float x = 1.0f;
@@ -362,6 +381,7 @@ int main(void)
         TT_TEST(a_receive_from_anybody_names_the_silent, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
                 .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_short_time_out_asks_the_kernel, .ranks = 4, .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(the_stopped_one_of_many_is_told, .ranks = 7, .limit_ms = 60000, .dies = 6, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(too_long_a_silence_is_a_loss, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
                 .init = TT_INIT_NONE, .waits = true),
         TT_TEST(too_long_a_silence_is_a_loss, .name = "too_long_a_silence_is_a_loss_on_two_hosts", .ranks = 4, .hosts = 2,

@@ -264,21 +264,41 @@ static bool mark_missing(const tti_host_channel *channel, const awaited *what, b
     return absent;
 }
 
+static bool is_unwell(const tti_team *team, int rank)
+{
+    const tti_life life = tti_health_now(tti_mesh_health(team->mesh), team->ranks[rank]).life;
+
+    return rank != team->rank && life != TTI_LIFE_WELL;
+}
+
+/* What those of the missing entered last that are unwell, or are not: DETAILED_MAX in all, n of them before. Whose was told is
+ * marked. */
+static int add_last_calls(const tti_host_channel *channel, const bool *missing, bool unwell, bool *told, int n, tti_words *words)
+{
+    int r;
+
+    for (r = 0; r < channel->team->n_ranks && n < DETAILED_MAX; r++)
+        if (missing[r] && !told[r] && is_unwell(channel->team, r) == unwell) {
+            add_last_call(channel, r, words);
+            told[r] = true;
+            n++;
+        }
+    return n;
+}
+
+/* Many may be missing for the sake of one: who is unwell comes first, as what is passed on to others is cut. */
 static void add_missing(const tti_host_channel *channel, const awaited *what, tti_words *words)
 {
     const tti_team *team = channel->team;
-    bool            missing[TTI_HOST_RANKS_MAX];
+    bool            missing[TTI_HOST_RANKS_MAX], told[TTI_HOST_RANKS_MAX] = { false };
     const bool      absent = mark_missing(channel, what, missing);
-    int             said = 0, r;
+    int             n;
 
     tti_words_add(words, absent ? "not arrived: " : "arrived but not finished: ");
     tti_team_add_ranks(team, words, missing);
-    for (r = 0; r < team->n_ranks && said < DETAILED_MAX; r++)
-        if (missing[r]) {
-            add_last_call(channel, r, words);
-            said++;
-        }
-    tti_team_add_unwell(team, words, missing);
+    n = add_last_calls(channel, missing, true, told, 0, words);
+    (void)add_last_calls(channel, missing, false, told, n, words);
+    tti_team_add_unwell(team, words, told);
 }
 
 static tutti_status fail_timeout(tti_host_channel *channel, const awaited *what, int64_t now_ns)
