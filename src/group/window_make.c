@@ -247,6 +247,16 @@ static void close_part(tutti_window *window, const tutti_window_ops *ops, bool a
     window->handle = NULL;
 }
 
+/* The backend hears that the group has failed before the part is closed: what others send to it is dropped from then on. What
+ * comes for a part that is not there, in a group that goes on, would be nonsense, and cost them the connection, by which they are
+ * to be told why. */
+static void fail_first(tutti_group *group, const char *what, tutti_status st)
+{
+    tti_lock(&group->runner->lock);
+    tti_group_fail(group, what, st, tutti_last_error());
+    tti_unlock(&group->runner->lock);
+}
+
 static tutti_status deregister(tutti_window *window, const char *what)
 {
     const tutti_window_ops *ops = NULL;
@@ -260,6 +270,8 @@ static tutti_status deregister(tutti_window *window, const char *what)
         st = tti_window_flush_peers(window, group, what, -1);
         if (st == TUTTI_OK)
             st = tutti_barrier(group);
+        if (st != TUTTI_OK)
+            fail_first(group, what, st);
         close_part(window, ops, st == TUTTI_OK);
     }
     tti_group_leave(group, what, st);
