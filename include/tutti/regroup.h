@@ -100,7 +100,8 @@ enum {
  * The survivor with the lowest rank serves a store for the new group. Where the store that the world was found with is
  * alive (`tutti run` serves it), it stays what it was. Where it is dead, because rank 0 served it, handles on it lead to
  * the new one afterwards: what the program had put there is lost, and a warning says so. Of a subgroup that holds for its
- * members, until its world goes on: then all members of that get a new one. In a store that another program
+ * members, until its world goes on: then all members of that get a new one; and its store is there until the world of who serves
+ * it ends, also when that one has destroyed the group while others still make parts of it. In a store that another program
  * serves (torchrun's) waits cannot be ended from here: there it takes half a minute to go on after one more death, if that comes
  * while the new group is made. `tutti run` ends all processes when one fails, unless it is told --on-failure=keep.
  *

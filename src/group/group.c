@@ -48,6 +48,17 @@ tutti_status tti_group_alloc(int rank, int size, tutti_group **group_out)
     return TUTTI_OK;
 }
 
+void tti_served_free(tti_served *served)
+{
+    tti_served *next;
+
+    for (; served != NULL; served = next) {
+        next = served->next;
+        tutti_store_close(served->store);
+        free(served);
+    }
+}
+
 void tti_group_free(tutti_group *group)
 {
     if (group == NULL)
@@ -57,6 +68,7 @@ void tti_group_free(tutti_group *group)
     tutti_store_close(group->store);
     tutti_store_close(group->root);
     tutti_store_close(group->root_server);
+    tti_served_free(group->served);
     tti_bulletin_close(group->bulletin);
     tti_local_names_free(group->local_names);
     tti_compound_room_release(group);
@@ -203,6 +215,20 @@ static void destroy_children(tutti_group *world, const tutti_group *carrier)
     }
 }
 
+/* Leave the store that is served for group to its world. */
+static void hand_over_store(tutti_group *group)
+{
+    tutti_group *world = group->world;
+
+    if (group->served == NULL)
+        return;
+    tti_lock(&world->runner->lock);
+    group->served->next = world->served;
+    world->served = group->served;
+    tti_unlock(&world->runner->lock);
+    group->served = NULL;
+}
+
 void tti_group_end_meshes(tutti_group *world)
 {
     if (world->meshes != NULL)
@@ -217,6 +243,7 @@ void tti_group_destroy(tutti_group *group)
         if (group->carrier == group)
             destroy_children(group->world, group);
         unlink_child(group->world, group);
+        hand_over_store(group);
         destroy_one(group);
         return;
     }

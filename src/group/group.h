@@ -97,6 +97,13 @@ typedef struct tti_runner {
     tutti_work   *watched; /* messages with callbacks, looked at by the caller */
 } tti_runner;
 
+/** A store that this process serves for a group. Who serves may be done with the group before the others are, who still make
+ * parts of it there: so it stays until the world of who serves it ends. */
+typedef struct tti_served {
+    tutti_store       *store;
+    struct tti_served *next; /* among the world's; guarded by runner->lock */
+} tti_served;
+
 typedef struct tti_mesh_family tti_mesh_family; /* device_mesh/mesh_family.h */
 typedef struct tti_local_name  tti_local_name;  /* agreed.c */
 
@@ -127,6 +134,8 @@ struct tutti_group {
     tutti_store             *store;         /* this group's keys; its children's stand below */
     tutti_store             *root;          /* of a world: where others find it (reconfigure.c) */
     tutti_store             *root_server;   /* of a world: what serves root, if this process has done so since a failure */
+    tti_served              *served;        /* of a carrier that is no world: what serves its store, if this process does; NULL.
+                                               Of a world: of those that were destroyed. successor.c */
     struct tti_bulletin     *bulletin;      /* of a world: what the launcher says of its ranks; NULL: nothing. blame.c */
     bool                     root_is_partial; /* of a world: a subgroup has led root to a store that the others do not know */
     _Atomic int64_t          timeout_ms;    /* -1: none; never 0. Read without the lock: one number */

@@ -11,6 +11,8 @@
 tutti_status tti_group_alloc(int rank, int size, tutti_group **group_out);
 /** Free the object and its stores; there is no backend any more. NULL is fine. */
 void tti_group_free(tutti_group *group);
+/** Serve no longer what is served, and all that is linked to it. NULL is fine. */
+void tti_served_free(tti_served *served);
 /** Inherit from like, which is of the same world, then apply opts. Name, number and stores are left. */
 tutti_status tti_group_inherit(tutti_group *group, const tutti_group *like,
                                const tutti_group_options *opts);

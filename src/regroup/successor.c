@@ -99,6 +99,9 @@ void tti_successor_take_over(tutti_group *old, tutti_group *group, int *former)
         if (group->root_server == NULL)
             group->root_server = tutti_store_retain(old->root_server);
         tti_world_succeed(old, group);
+    } else { /* its members have left it */
+        tti_served_free(old->served);
+        old->served = NULL;
     }
     tti_group_destroy(old);
 }

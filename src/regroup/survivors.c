@@ -6,7 +6,8 @@
  *             store   Whoever leads serves a store for each attempt, and proposes its address: there the chosen members
  *                     meet. The successor keeps it for the keys of groups. If the one that the world was found with is
  *                     dead, its handles are led to the new one, on all members, and what it held is lost. Those of a
- *                     subgroup have one that the rest of their world does not know: when that goes on, all get a new one.
+ *                     subgroup have one that the rest of their world does not know: when that goes on, all get a new one. It
+ *                     is served until the world ends here, or the group shrinks once more: others may still make parts.
  *                     Where that one is served by another program, which is known to live on, it is used instead.
  *             watch   Building waits in the store, so the leader has a thread that goes on turning the assembly. When one
  *                     of the chosen dies, it stops the store's server: every wait in it ends at once, on all of them, and
@@ -375,6 +376,22 @@ static void rehost(council *c)
             c->old->name, c->old->rank, at.host, at.port);
 }
 
+/* Of a subgroup the store that this member serves is to outlive the group here. Without memory it goes with the group. */
+static void keep_serving(council *c)
+{
+    tti_served *served;
+
+    if (c->old->world == c->old || !c->led || c->served == NULL)
+        return;
+    served = calloc(1, sizeof *served);
+    if (served == NULL) {
+        tti_log(TTI_LOG_WARN, "no memory to keep the store of group '%s' for longer than the group is here", c->group->name);
+        return;
+    }
+    served->store = tutti_store_retain(c->served);
+    c->group->served = served;
+}
+
 static tutti_status council_open(council *c, const bool *excluded, bool minority, const char *what)
 {
     const int64_t            now_ns = tti_port_now(c->port);
@@ -499,6 +516,7 @@ tutti_status tti_survivors_agree(tutti_group *old, const bool *excluded, bool mi
         st = hold(&c);
     if (st == TUTTI_OK) {
         rehost(&c);
+        keep_serving(&c);
         *group_out = c.group;
         *former_out = c.left;
         c.left = NULL;

@@ -13,7 +13,7 @@
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
-enum { VICTIM = 1, TIMEOUT_MS = 1500, BEGUN = 0, STOPPED = 1, SHRUNK = 2 };
+enum { VICTIM = 1, TIMEOUT_MS = 1500, BEGUN = 0, STOPPED = 1, SHRUNK = 2, MADE = 3 };
 
 static bool said(const char *word)
 {
@@ -180,7 +180,35 @@ static void a_subgroup_goes_on(tt_ctx *t)
         must(tutti_destroy_process_group(group)); /* takes its parts along */
         assert_ptr_equal(tutti_find_group(t->rank == 4 ? "1:shrink:split:1.1" : "1:shrink:split:1.0"),
                          TUTTI_NO_GROUP);
+        tt_post(t, MADE);
     }
+    if (t->rank == 0) /* it serves the store in which the others make their part */
+        tt_await(t, MADE, 3);
+}
+
+/* Who serves its store is done with it, and destroys it, before the others have made their parts. */
+static void a_subgroup_is_left_first_by_who_serves_it(tt_ctx *t)
+{
+    const int        evens[] = { 0, 2, 4, 6 }, parts[] = { 0, 1, 2 };
+    const int *const lists[] = { &parts[0], &parts[1], &parts[2] };
+    const int        ones[] = { 1, 1, 1 };
+    tutti_group     *group = NULL, *part = NULL;
+
+    must(tutti_new_group(evens, 4, NULL, &group));
+    all_have_begun(t);
+    if (t->rank == 2)
+        kill(getpid(), SIGKILL);
+    if (group == TUTTI_NON_MEMBER)
+        return;
+    group = shrink(group, 1, TUTTI_SHRINK_DEFAULT);
+    if (t->rank != 0)
+        tt_await(t, MADE, 1);
+    must(tutti_split_group(group, lists, ones, 3, NULL, &part));
+    assert_int_equal(tutti_get_world_size(part), 1);
+    must(tutti_destroy_process_group(group));
+    tt_post(t, MADE);
+    if (t->rank == 0)
+        tt_await(t, MADE, 3); /* it goes with the world */
 }
 
 /* Works of the new group take times if those of the old one did, or if the options say so. */
@@ -291,6 +319,7 @@ int main(void)
         TT_TEST(a_shrunk_world_shrinks, .ranks = 4, .transports = "shm,tcp,threads"),
         TT_TEST(a_zombie_disturbs_nobody, .ranks = 3, .transports = "shm,tcp"),
         TT_TEST(a_subgroup_goes_on, .ranks = 7, .transports = "shm,tcp", .dies = 2),
+        TT_TEST(a_subgroup_is_left_first_by_who_serves_it, .ranks = 7, .transports = "shm,tcp", .dies = 2),
         TT_TEST(timing_goes_on, .ranks = 3, .transports = "shm,threads"),
         TT_TEST(wrong_calls, .transports = "shm,tcp,threads"),
         TT_TEST(a_second_attempt, .ranks = 4, .transports = "shm,tcp"),
