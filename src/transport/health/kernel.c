@@ -5,6 +5,7 @@
  * How     While it is there, /proc has the state, and of one that has ended and was not collected by its parent how it
  *         ended. Once it is collected, kernels from 6.15 on tell that by the descriptor, which all that hold one may
  *         ask. Before that, and where /proc is another's, nothing is known.
+ * Between One that is collected after the descriptor was asked, and before /proc is read, is in neither: so both are asked again.
  * Source  proc_pid_stat(5), linux/pidfd.h. The request is declared here, for headers are older than kernels. */
 #include "transport/health/health.h"
 
@@ -16,7 +17,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { STAT_BYTES = 1024, FIELD_STATE = 3, FIELD_EXIT_CODE = 52, INFO_HAS_EXIT = 1 << 3 };
+enum { STAT_BYTES = 1024, FIELD_STATE = 3, FIELD_EXIT_CODE = 52, INFO_HAS_EXIT = 1 << 3, ASKS = 3 };
 
 typedef struct pidfd_facts {
     uint64_t mask;
@@ -85,7 +86,7 @@ static tti_end_cause cause_of_status(int status)
     return (tti_end_cause){ TTI_CAUSE_EXIT, WEXITSTATUS(status) };
 }
 
-tti_end_cause tti_kernel_cause_of(tti_handle pidfd)
+static tti_end_cause ask_for_cause(tti_handle pidfd)
 {
     pidfd_facts facts = { .mask = INFO_HAS_EXIT };
     char        stat[STAT_BYTES];
@@ -95,4 +96,14 @@ tti_end_cause tti_kernel_cause_of(tti_handle pidfd)
     if (read_stat(pidfd, stat) && field_of(stat, FIELD_STATE)[0] == 'Z')
         return cause_of_status((int)strtol(field_of(stat, FIELD_EXIT_CODE), NULL, 10));
     return (tti_end_cause){ .kind = TTI_CAUSE_UNKNOWN };
+}
+
+tti_end_cause tti_kernel_cause_of(tti_handle pidfd)
+{
+    tti_end_cause cause = ask_for_cause(pidfd);
+    int           i;
+
+    for (i = 1; i < ASKS && cause.kind == TTI_CAUSE_UNKNOWN; i++)
+        cause = ask_for_cause(pidfd);
+    return cause;
 }
