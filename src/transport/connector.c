@@ -287,6 +287,13 @@ static void shut(void *context, int rank)
     tti_health_is_shut(tti_mesh_health(c->m->mesh), rank);
 }
 
+static void reached(void *context, int rank)
+{
+    tti_connector *c = context;
+
+    tti_health_is_reached(tti_mesh_health(c->m->mesh), rank);
+}
+
 static const char *whereabouts(void *context, int rank)
 {
     return tti_mesh_whereabouts(((tti_connector *)context)->m->mesh, rank);
@@ -383,7 +390,7 @@ static tutti_status prepare(tti_connector *c)
     tti_greeter_config config = { .port = c->port, .rank = tti_mesh_rank(m->mesh), .n_ranks = m->n_ranks, .n_stripes = door->n_stripes,
                                   .listener = door->listener, .secret = &door->secret,
                                   .whereabouts = whereabouts,
-                                  .hooks = { c, judge, opened, lost, NULL, NULL } };
+                                  .hooks = { .context = c, .judge = judge, .opened = opened, .lost = lost } };
     int                err = c->port->ops->bell_create(c->port, &c->bell);
     tutti_status       st;
 
@@ -393,6 +400,7 @@ static tutti_status prepare(tti_connector *c)
     if (tti_mesh_health(m->mesh) != NULL) {
         config.hooks.watched = watched;
         config.hooks.shut = shut;
+        config.hooks.reached = reached;
     }
     c->due = calloc((size_t)m->n_ranks, sizeof *c->due);
     c->to_watch = calloc((size_t)m->n_ranks, sizeof *c->to_watch);

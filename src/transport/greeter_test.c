@@ -44,6 +44,7 @@ typedef struct side {
     tti_handle   watch[SIDES_MAX][2]; /* made here, or there */
     int          n_watched[SIDES_MAX];
     int          n_shut[SIDES_MAX];
+    int          n_reached[SIDES_MAX];
     bool         over;
 } side;
 
@@ -117,6 +118,11 @@ static void watched(void *context, int rank, tti_handle stream)
         me->watch[rank][me->n_watched[rank]++] = stream;
 }
 
+static void reached(void *context, int rank)
+{
+    ((side *)context)->n_reached[rank]++;
+}
+
 static void shut(void *context, int rank)
 {
     side *me = context;
@@ -163,7 +169,7 @@ static void open_side(side *me)
 {
     tti_addr           at = { .family = TTI_ADDR_IP4, .port = me->scene->world != NULL ? TCP_PORT : 0 };
     tti_greeter_config config = { .port = me->port, .secret = me->scene->secret, .rank = me->rank, .n_ranks = me->scene->n,
-                                  .n_stripes = me->scene->n_stripes, .whereabouts = whereabouts, .hooks = { me, judge, opened, lost, watched, shut } };
+                                  .n_stripes = me->scene->n_stripes, .whereabouts = whereabouts, .hooks = { me, judge, opened, lost, watched, shut, reached } };
 
     memcpy(at.ip, me->scene->host, sizeof me->scene->host);
     check(me, me->port->ops->listen(me->port, &at, 16, &me->addr, &me->listener) == 0, "listen", -1);
@@ -966,15 +972,18 @@ static void back_main(void *arg)
     while (tti_port_now(me->port) < back_ns)
         turn(me, back_ns);
     check(me, me->n_shut[1] == 0, "no answer is no refusal", 1);
+    check(me, me->n_reached[1] == 0, "nobody has answered", 1);
     tt_mem_isolate(s->world, "h1", false);
     while ((me->way[1] == TTI_WAY_MAKING || me->n_watched[1] == 0) && tti_port_now(me->port) < limit_ns)
         turn(me, limit_ns);
     check(me, me->way[1] == TTI_WAY_OPEN && me->n_watched[1] == 1, "not connected", 1);
+    check(me, me->n_reached[1] == 1, "its kernel has answered, and that is not told", 1);
     while (!s->sides[1].over)
         turn(me, tti_port_now(me->port) + TTI_MS);
     tti_greeter_watch(me->greeter, 1, &s->sides[1].addr);
     turn(me, tti_port_now(me->port) + TTI_SECOND);
     check(me, me->n_shut[1] == 1, "the door is shut, and that is not told", 1);
+    check(me, me->n_reached[1] == 1, "a refusal is no answer", 1);
     close_side(me);
 }
 

@@ -421,10 +421,21 @@ static void judge_unheard(tti_book *book, int rank, int64_t stamp_ms, int64_t qu
         put(book, rank, tti_said_of(stamp_ms + (answers ? 1 : 0), life, (uint32_t)(quiet / TENTH_NS)), book->now_ns - quiet);
 }
 
+static int64_t host_quiet_ns(const tti_book *book, int host)
+{
+    return book->awake_ns - book->sights[host].spoke_ns;
+}
+
+bool tti_book_host_is_quiet(const tti_book *book, int host, int64_t ns)
+{
+    const int64_t quiet = host_quiet_ns(book, host);
+
+    return quiet >= BEATS_TO_SILENCE * book->heartbeat_ns && quiet >= ns;
+}
+
 void tti_book_judge_host(tti_book *book, int host, bool answers)
 {
     const int64_t stamp_ms = tti_book_stamp_ms(book, host);
-    const int64_t quiet = book->awake_ns - book->sights[host].spoke_ns;
     int           r;
 
     if (is_near(book, host) || (stamp_ms == 0 && !book->is_complete)) /* it may be on its way, or have given up joining */
@@ -432,10 +443,10 @@ void tti_book_judge_host(tti_book *book, int host, bool answers)
     for (r = host; r < book->n_ranks; r++) {
         if (book->hosts[r] != host)
             continue;
-        if (quiet < BEATS_TO_SILENCE * book->heartbeat_ns)
-            judge_heard(book, r, stamp_ms);
+        if (tti_book_host_is_quiet(book, host, 0))
+            judge_unheard(book, r, stamp_ms, host_quiet_ns(book, host), answers);
         else
-            judge_unheard(book, r, stamp_ms, quiet, answers);
+            judge_heard(book, r, stamp_ms);
     }
 }
 

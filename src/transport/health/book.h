@@ -57,6 +57,8 @@ bool tti_book_is_quiet(const tti_book *book, int rank);
 void tti_book_judge(tti_book *book, int rank, char state);
 /** The same for the ranks of another host, by what came from there. answers: its kernel acknowledges what is sent. */
 void tti_book_judge_host(tti_book *book, int host, bool answers);
+/** Whether nothing has come from another host for as long as silence takes, or for ns, if that is longer. */
+bool tti_book_host_is_quiet(const tti_book *book, int host, int64_t ns);
 
 void tti_book_has_died(tti_book *book, int rank, tti_end_cause cause);
 void tti_book_has_left(tti_book *book, int rank);

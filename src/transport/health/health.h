@@ -155,11 +155,14 @@ void tti_health_leave(tti_health *health);
 void tti_health_close(tti_health *health);
 
 /** What makes a stream to a member of another host, which comes by tti_health_adopt(), or, if its door is shut,
- * tti_health_is_shut() tells that, or nothing comes; must not block.
+ * tti_health_is_shut() tells that, or nothing comes; tti_health_is_reached() may tell more before. Must not block.
  * NULL: nobody does from here on; when this returns it is not being called. */
 void tti_health_set_dialer(tti_health *health, void (*dial)(void *context, int rank), void *context);
 /** Such an attempt was refused: nobody listens where rank did. Any thread. */
 void tti_health_is_shut(tti_health *health, int rank);
+/** Such an attempt has got as far as rank's kernel, which has taken the connection; whether its process does is not known yet. Any
+ * thread. */
+void tti_health_is_reached(tti_health *health, int rank);
 /** A stream to or from rank's watch thread, which is this one's from here on. Any thread. */
 void tti_health_adopt(tti_health *health, int rank, tti_handle stream);
 /** Close such a stream that nobody wants, so that the other end does not take it for a death. */

@@ -18,6 +18,9 @@
  *         everywhere after as many hops as there are powers of two.
  *         A speaker that dies or stops is followed by the next one within a heartbeat and a half, before anybody
  *         else takes its silence for its host's. Two that speak for one host do no harm.
+ *         Whether the kernel of a silent host answers is seen by who has a stream to there, or connects to it: the speaker.
+ *         The others wait for its word, and so does the next one with its own, for a heartbeat in which it has connected, or
+ *         tried to.
  * True    This thread alone writes the book, the own page, and the talks; the lock guards what is handed to it. It
  *         touches no buffer of a user's, and makes nothing but the buffers of a new stream.
  *         Who leaves says goodbye, closes its door after that, and stays until the others have hung up, for a socket that
@@ -45,7 +48,11 @@ enum {
     SHUT_MAX = 2 * DISTANCES_MAX, /* each is of a dial of this thread's, which takes them all when it wakes up */
     AGAIN_MS = 100,    /* from what a door said to the next knock */
     UNHEARD_MS = 250,  /* from the first to the second knock at a door that nobody has come out of yet */
+    REACH_BEATS = 3,   /* so long that a kernel has taken a connection counts as its answer: as long as silence takes */
+    TOLD_BEATS = 5,    /* of silence, in which who speaks here is to say what it means */
 };
+
+#define NOT_SPEAKING INT64_C(-1)
 
 typedef struct arrival {
     int        rank;
@@ -71,6 +78,10 @@ struct tti_health {
     unsigned           ticks;
     bool               looks_far; /* the others are to be judged */
     bool               was_late;  /* the last wake-up was */
+    int64_t            speaks_ns; /* since when this rank speaks for its host, of the time that it was awake; NOT_SPEAKING */
+    int64_t           *reached_ns; /* [n_ranks] when the kernel of a host, at its lowest rank, was last seen to take one; of that
+                                      time; 0: never */
+    _Atomic bool      *is_reached; /* [n_ranks] that it was, and this thread has not noted it yet */
     int64_t            next_tick_ns;
     int64_t            dial_ns[DISTANCES_MAX];   /* not before */
     int                dial_turn[DISTANCES_MAX]; /* which of the host's ranks is next */
@@ -350,10 +361,18 @@ static bool acknowledges(const tti_health *h, const tti_talk *talk)
            (int64_t)facts.heard_ms * TTI_MS < 2 * h->book.heartbeat_ns;
 }
 
+/* Also one whose process does not run takes a connection, and has no stream with this rank then. */
+static bool was_reached(const tti_health *h, int host)
+{
+    return h->reached_ns[host] != 0 && h->book.awake_ns - h->reached_ns[host] < REACH_BEATS * h->book.heartbeat_ns;
+}
+
 static bool answers(const tti_health *h, int host)
 {
     int i;
 
+    if (was_reached(h, host))
+        return true;
     for (i = 0; i < h->n_talks && h->port->ops->stream_facts != NULL; i++)
         if (h->book.hosts[h->talks[i].rank] == host && acknowledges(h, &h->talks[i]))
             return true;
@@ -419,13 +438,49 @@ static void dial_others(tti_health *h)
         dial_one(h, k);
 }
 
-static void judge_others(tti_health *h)
+static void note_reached(tti_health *h)
 {
     int i;
 
     for (i = 0; i < h->n_far; i++)
+        if (atomic_exchange_explicit(&h->is_reached[h->far[i]], false, memory_order_relaxed))
+            h->reached_ns[h->far[i]] = h->book.awake_ns;
+}
+
+/* True: it speaks for its host from now on. */
+static bool begins_to_speak(tti_health *h)
+{
+    const bool speaks = tti_book_speaker(&h->book) == h->book.rank;
+    const bool spoke = h->speaks_ns != NOT_SPEAKING;
+
+    if (speaks != spoke)
+        h->speaks_ns = speaks ? h->book.awake_ns : NOT_SPEAKING;
+    return speaks && !spoke;
+}
+
+/* Whether this rank would have seen by now if the kernel of a silent host answered. */
+static bool has_looked(const tti_health *h)
+{
+    return h->speaks_ns != NOT_SPEAKING && h->book.awake_ns - h->speaks_ns >= h->book.heartbeat_ns;
+}
+
+static void judge_other(tti_health *h, int host)
+{
+    const bool answering = answers(h, host);
+    const bool knows = answering || has_looked(h) || !tti_book_host_is_quiet(&h->book, host, 0);
+
+    if (knows || tti_book_host_is_quiet(&h->book, host, TOLD_BEATS * h->book.heartbeat_ns))
+        tti_book_judge_host(&h->book, host, answering);
+}
+
+static void judge_others(tti_health *h)
+{
+    int i;
+
+    note_reached(h);
+    for (i = 0; i < h->n_far; i++)
         if (i != h->own_far)
-            tti_book_judge_host(&h->book, h->far[i], answers(h, h->far[i]));
+            judge_other(h, h->far[i]);
 }
 
 /* Streams that were handed over. */
@@ -491,7 +546,7 @@ static void wake_up(tti_health *h, int64_t now_ns)
     for (i = 0; i < h->n_members; i++)
         if (i != h->own && (!many || ((unsigned)i + h->ticks) % SLOW_TICKS == 0))
             look_at_member(h, i, slowly || many);
-    h->looks_far = h->looks_far || slowly;
+    h->looks_far = begins_to_speak(h) || h->looks_far || slowly;
     if (h->looks_far && h->n_far > 1) {
         h->looks_far = is_back; /* who was late the last time has read what came up to then */
         if (!h->looks_far)
@@ -764,13 +819,15 @@ const char *tti_health_describe(const tti_health *h, int rank, char out[TTI_HEAL
 
 static tutti_status copy_lists(tti_health *h, const tti_health_config *config)
 {
-    const size_t n = (size_t)config->n_members;
+    const size_t n = (size_t)config->n_members, n_ranks = (size_t)config->n_ranks;
     int          r;
 
     h->members = malloc(n * sizeof *h->members);
     h->news_seen = calloc(n, sizeof *h->news_seen);
-    h->far = malloc((size_t)config->n_ranks * sizeof *h->far);
-    if (h->members == NULL || h->news_seen == NULL || h->far == NULL)
+    h->far = malloc(n_ranks * sizeof *h->far);
+    h->reached_ns = calloc(n_ranks, sizeof *h->reached_ns);
+    h->is_reached = calloc(n_ranks, sizeof *h->is_reached);
+    if (h->members == NULL || h->news_seen == NULL || h->far == NULL || h->reached_ns == NULL || h->is_reached == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to watch over %d ranks", config->n_ranks);
     memcpy(h->members, config->members, n * sizeof *h->members);
     h->n_members = config->n_members;
@@ -802,6 +859,8 @@ static tutti_status prepare(tti_health *h, const tti_health_config *config)
         st = copy_lists(h, config);
     if (st != TUTTI_OK)
         return st;
+    if (tti_book_speaker(&h->book) != h->book.rank)
+        h->speaks_ns = NOT_SPEAKING;
     h->book.changed = log_change;
     h->book.context = h;
     h->suspects.port = h->port;
@@ -870,6 +929,11 @@ void tti_health_is_shut(tti_health *h, int rank)
     h->port->ops->bell_ring(h->port, h->bell);
 }
 
+void tti_health_is_reached(tti_health *h, int rank)
+{
+    atomic_store_explicit(&h->is_reached[h->book.hosts[rank]], true, memory_order_relaxed); /* says all there is; read now and then */
+}
+
 void tti_health_refuse(tti_port *port, tti_handle stream)
 {
     uint8_t        last[TTI_DIGEST_HEAD_BYTES];
@@ -916,5 +980,7 @@ void tti_health_close(tti_health *h)
     free(h->members);
     free(h->news_seen);
     free(h->far);
+    free(h->reached_ns);
+    free(h->is_reached);
     free(h);
 }

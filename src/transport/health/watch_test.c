@@ -148,14 +148,16 @@ static void bell_clear_of(tti_port *port, tti_handle bell)
     real->ops->bell_clear(real, bell);
 }
 
-/* Of those the round trip alone is known: the way there and back. */
+/* Of those the round trip alone is known: the way there and back; and, if a story wants it, that the kernel there has just
+ * acknowledged something. */
 static int64_t latency_ns = 100000;
+static bool    acknowledges;
 
 static int stream_facts_of(tti_port *port, tti_handle handle, tti_stream_facts *facts_out)
 {
     (void)port;
     (void)handle;
-    *facts_out = (tti_stream_facts){ .round_trip_us = (uint32_t)(2 * latency_ns / 1000), .heard_ms = UINT32_MAX };
+    *facts_out = (tti_stream_facts){ .round_trip_us = (uint32_t)(2 * latency_ns / 1000), .heard_ms = acknowledges ? 0 : UINT32_MAX };
     return 0;
 }
 
@@ -194,6 +196,8 @@ static void call(sim_rank *r, int rank)
     err = port->ops->connect_result(port, stream);
     if (err == -ECONNREFUSED && !r->ended)
         tti_health_is_shut(r->health, rank);
+    if (err == 0 && !r->ended)
+        tti_health_is_reached(r->health, rank);
     if (err == 0 && port->ops->send(port, stream, &who, 1) > 0)
         wait_for(port, stream, TTI_READ);
     if (port->ops->recv(port, stream, &word, 1) == 1 && !r->ended)
@@ -607,6 +611,65 @@ static void a_stopped_speaker_is_not_taken_for_its_host(sim *s)
     CHECK(s, all_are_well(s));
 }
 
+static void stop_host(sim *s, int host, bool on)
+{
+    int r;
+
+    for (r = 0; r < s->n; r++)
+        if (s->hosts[r] == host)
+            stop_rank(s, r, on);
+}
+
+/* From now on no rank of host 0 that runs says for so long that host is out of reach; then all say that it is mute. */
+static void check_mute(sim *s, int host, int64_t for_ms)
+{
+    int64_t ms;
+    int     r;
+
+    for (ms = 0; ms < for_ms; ms += 10) {
+        for (r = 0; r < s->per_host; r++)
+            CHECK(s, s->ranks[r].door.frozen || seen_by(s, r, host).life != TTI_LIFE_UNREACHABLE);
+        sleep_ms(s, 10);
+    }
+    for (r = 0; r < s->per_host; r++)
+        CHECK(s, s->ranks[r].door.frozen || seen_by(s, r, host).life == TTI_LIFE_MUTE);
+}
+
+/* One here sees that its kernel answers, and the others take that from it: whoever looks first. */
+static void a_stopped_host_is_mute_for_all(sim *s)
+{
+    const int host = s->per_host;
+    int       i;
+
+    acknowledges = true;
+    for (i = 0; i < 8; i++) {
+        sleep_ms(s, 6 * BEAT_MS + i * BEAT_MS / 8);
+        stop_host(s, host, true);
+        check_mute(s, host, 5 * BEAT_MS);
+        stop_host(s, host, false);
+    }
+    acknowledges = false;
+}
+
+/* Who speaks here is stopped soon after it: the next one has no stream to there, and a kernel that takes connections. */
+static void a_stopped_host_is_mute_for_the_next_speaker(sim *s)
+{
+    const int host = s->per_host;
+    int       i;
+
+    for (i = 0; i < 6; i++) {
+        sleep_ms(s, 6 * BEAT_MS);
+        stop_host(s, host, true);
+        sleep_ms(s, i * BEAT_MS / 2);
+        stop_rank(s, 0, true);
+        check_mute(s, host, 7 * BEAT_MS);
+        stop_rank(s, 0, false);
+        stop_host(s, host, false);
+    }
+    sleep_ms(s, 6 * BEAT_MS);
+    CHECK(s, all_are_well(s));
+}
+
 static void a_host_out_of_reach_comes_back(sim *s)
 {
     int64_t ms;
@@ -927,11 +990,12 @@ static void who_gives_up_joining_is_nobodys_death(sim *s)
     s->ranks[1].door.frozen = false;
 }
 
+/* Its kernel takes connections, of whoever makes one; the others hear of it. */
 static void who_stops_unheard_is_silent(sim *s)
 {
     stop_rank(s, 1, true);
     sleep_ms(s, 4 * BEAT_MS);
-    CHECK(s, all_see(s, 1, -1, TTI_LIFE_UNREACHABLE));
+    CHECK(s, all_see(s, 1, -1, TTI_LIFE_MUTE));
     stop_rank(s, 1, false);
     sleep_ms(s, 6 * BEAT_MS);
     CHECK(s, all_are_well(s));
@@ -970,6 +1034,13 @@ static void stopped_ranks_are_told_from_dead_ones(void **state)
     run(8, 2, a_silence_goes_out_at_once);
     run(4, 2, a_stopped_speaker_is_not_taken_for_its_host);
     run(8, 2, a_stopped_speaker_is_not_taken_for_its_host);
+}
+
+static void whole_hosts_are_told_from_lost_ones(void **state)
+{
+    (void)state;
+    run(6, 3, a_stopped_host_is_mute_for_all);
+    run(6, 3, a_stopped_host_is_mute_for_the_next_speaker);
 }
 
 static void partitions_heal(void **state)
@@ -1048,6 +1119,7 @@ int main(void)
         cmocka_unit_test(partitions_heal),              cmocka_unit_test(leaving_is_no_death),
         cmocka_unit_test(a_connection_is_no_process),   cmocka_unit_test(silence_is_no_proof),
         cmocka_unit_test(lateness_is_no_absence),       cmocka_unit_test(the_first_moments_are_watched),
+        cmocka_unit_test(whole_hosts_are_told_from_lost_ones),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

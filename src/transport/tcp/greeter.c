@@ -776,6 +776,8 @@ static void turn_meeting(tti_greeter *g, meeting *m)
             lose_unreachable(g, m->rank, &m->addr, err);
             return;
         }
+        if (m->stripe == WATCH_STRIPE && g->config.hooks.reached != NULL)
+            g->config.hooks.reached(g->config.hooks.context, m->rank);
         begin_shake(g, m);
     }
     if (m->state == SHAKE)

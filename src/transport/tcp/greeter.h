@@ -27,6 +27,9 @@ typedef struct tti_greeter_hooks {
     /* Connecting for such a stream was refused: nobody listens where rank did, and nobody from there is at the door here, who may
      * have come to say goodbye. NULL: nobody wants to know. */
     void (*shut)(void *context, int rank);
+    /* Connecting for such a stream has got as far as rank's kernel, which answers for its process also while that stands still.
+     * NULL: nobody wants to know. */
+    void (*reached)(void *context, int rank);
 } tti_greeter_hooks;
 
 typedef struct tti_greeter_config {
@@ -49,7 +52,7 @@ void tti_greeter_free(tti_greeter *greeter);
 
 /** Begin to connect to rank; opened or lost follows, perhaps at once. */
 void tti_greeter_connect(tti_greeter *greeter, int rank, const tti_addr *addr);
-/** Begin to make a stream for the watch threads, beside the way: watched follows, or shut, with a turn, or nothing. One at
+/** Begin to make a stream for the watch threads, beside the way: reached and watched follow, or shut, with a turn, or nothing. One at
  * a time to a rank: one that is under way goes on, however long the way. */
 void tti_greeter_watch(tti_greeter *greeter, int rank, const tti_addr *addr);
 /** Give up an attempt at rank, if nothing has passed yet and it does not wait for ours: whether it was
