@@ -2,13 +2,16 @@
  *
  * recorder_cost.c - what the flight recorder, or the comparing of calls, costs an operation: with it against without it, by turns.
  *
- *     recorder_cost [--of recorder|checks] [--ranks N] [--rounds N] [--ms N]   rows on standard output, goals beside them
+ *     recorder_cost [--of recorder|checks] [--ranks N] [--starts N] [--rounds N] [--ms N]   rows on standard output, goals
+ *                                                                                           beside them
  *
  * How     Two jobs of N processes each are there at the same time, one with TUTTI_RECORDER=0; or, as nothing switches the
  *         comparing off, one with a library in which it is left out (unchecked.c), and both without a recorder. A round asks one
  *         of them for a block of calls of some ms while the other sleeps in a read(), then the other; which one is first changes
  *         from round to round. The cost is the median of the rounds' differences, with their quartiles: what the machine
  *         does meanwhile meets both. With one rank nothing but the library's own instructions is left.
+ * Starts  Where a process's code and memory come to lie is worth some ns either way, for as long as it lives: as much as what is
+ *         measured. So both jobs are started anew, N times, and a row is of the rounds of all of them.
  * Reads   ns of a call without, ns that it adds, and these in percent. */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,7 +27,7 @@
 #include <unistd.h>
 #include <tutti/tutti.h>
 
-enum { JOBS = 2, RANKS_MAX = 8, ROUNDS_MAX = 1000 };
+enum { JOBS = 2, RANKS_MAX = 8, STARTS_MAX = 20, ROUNDS_MAX = 20000 /* of all starts */ };
 
 /* What is measured: bytes of an all_reduce, or a message there and back. */
 static const struct {
@@ -180,6 +183,17 @@ static double ask(const job *j, int ranks, int cell, int64_t calls)
     return ns;
 }
 
+/* It leaves, and so does everybody who waits to be asked. */
+static void end(const job *j, int ranks)
+{
+    int rank;
+
+    ask(j, ranks, 0, 0);
+    for (rank = 0; rank < ranks; rank++)
+        close(j->ask[rank]);
+    close(j->told);
+}
+
 static double quantile(double *sorted, int n, double q)
 {
     const double at = q * (n - 1);
@@ -195,29 +209,39 @@ static int by_value(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-static void measure(const job jobs[JOBS], int ranks, int cell, int rounds, double block_ns)
+/* The rounds of a cell, of all starts: ns of a call without, and what it takes more. */
+typedef struct tally {
+    double off[ROUNDS_MAX], more[ROUNDS_MAX];
+    int    n;
+} tally;
+
+static void measure(const job jobs[JOBS], int ranks, int cell, int rounds, double block_ns, tally *sum)
 {
-    double        off[ROUNDS_MAX], more[ROUNDS_MAX], ns[JOBS];
     const double  one = ask(&jobs[0], ranks, cell, 100);
     const int64_t calls = (int64_t)(block_ns / one) + 1;
-    double        base, cost;
+    double        ns[JOBS];
     int           r, k;
 
     ask(&jobs[1], ranks, cell, 100);
     for (r = 0; r < rounds; r++) {
         for (k = 0; k < JOBS; k++)
             ns[(r + k) % JOBS] = ask(&jobs[(r + k) % JOBS], ranks, cell, calls);
-        off[r] = ns[0];
-        more[r] = ns[1] - ns[0];
+        sum->off[sum->n] = ns[0];
+        sum->more[sum->n++] = ns[1] - ns[0];
     }
-    qsort(off, (size_t)rounds, sizeof *off, by_value);
-    qsort(more, (size_t)rounds, sizeof *more, by_value);
-    base = quantile(off, rounds, 0.5);
-    cost = quantile(more, rounds, 0.5);
+}
+
+static void print_row(int ranks, int cell, tally *sum)
+{
+    double base, cost;
+
+    qsort(sum->off, (size_t)sum->n, sizeof *sum->off, by_value);
+    qsort(sum->more, (size_t)sum->n, sizeof *sum->more, by_value);
+    base = quantile(sum->off, sum->n, 0.5);
+    cost = quantile(sum->more, sum->n, 0.5);
     printf("%d\t%s\t%lld\t%.1f\t%.1f\t%.1f\t%.1f\t%.2f\t%s\n", ranks, cells[cell].what, (long long)cells[cell].bytes, base,
-           cost, quantile(more, rounds, 0.25), quantile(more, rounds, 0.75), 100 * cost / base,
+           cost, quantile(sum->more, sum->n, 0.25), quantile(sum->more, sum->n, 0.75), 100 * cost / base,
            cells[cell].is_message ? "50 ns" : cells[cell].bytes <= 1024 ? "25 ns" : "0.5 %");
-    fflush(stdout);
 }
 
 static long number(const char *text, long most)
@@ -226,49 +250,65 @@ static long number(const char *text, long most)
     const long n = strtol(text, &end, 10);
 
     if (end == text || *end != '\0' || n < 1 || n > most)
-        give_up("usage: recorder_cost [--of recorder|checks] [--ranks N] [--rounds N] [--ms N]");
+        give_up("usage: recorder_cost [--of recorder|checks] [--ranks N] [--starts N] [--rounds N] [--ms N]");
     return n;
 }
 
-int main(int argc, char **argv)
+/* Both jobs from their beginning to their end. */
+static void measure_once(int ranks, bool checks, int rounds, double block_ns, tally *sums)
 {
     char folder[] = "/tmp/tutti-recorder-cost-XXXXXX", path[64];
-    long ranks = 1, rounds = 41, ms = 5;
-    bool checks = false;
     job  jobs[JOBS];
-    int  i, rank;
+    int  i;
 
-    if (argc == 7 && strcmp(argv[1], "rank") == 0)
-        return be_rank(argv);
-    for (i = 1; i < argc; i += 2) {
-        if (i + 1 < argc && strcmp(argv[i], "--ranks") == 0)
-            ranks = number(argv[i + 1], RANKS_MAX);
-        else if (i + 1 < argc && strcmp(argv[i], "--rounds") == 0)
-            rounds = number(argv[i + 1], ROUNDS_MAX);
-        else if (i + 1 < argc && strcmp(argv[i], "--of") == 0)
-            checks = strcmp(argv[i + 1], "checks") == 0;
-        else
-            ms = number(i + 1 < argc && strcmp(argv[i], "--ms") == 0 ? argv[i + 1] : "", 1000);
-    }
     if (mkdtemp(folder) == NULL)
         give_up(strerror(errno));
-    signal(SIGPIPE, SIG_IGN);
-    if (checks && access(UNCHECKED_DIR "/libtutti.so.0", R_OK) != 0)
-        give_up("there is no library without checks\n  next: build the target tutti_unchecked");
     for (i = 0; i < JOBS; i++)
-        jobs[i] = start(folder, i == 1, checks, (int)ranks);
-    printf("ranks\tcall\tbytes\twithout ns\tmore ns\tquarter\tthree quarters\tmore %%\tgoal\n");
+        jobs[i] = start(folder, i == 1, checks, ranks);
     for (i = 0; i < (int)CELLS; i++)
         if (!cells[i].is_message || ranks > 1)
-            measure(jobs, (int)ranks, i, (int)rounds, (double)ms * 1e6);
+            measure(jobs, ranks, i, rounds, block_ns, &sums[i]);
     for (i = 0; i < JOBS; i++)
-        ask(&jobs[i], (int)ranks, 0, 0);
-    for (rank = 0; rank < JOBS * ranks; rank++)
+        end(&jobs[i], ranks);
+    for (i = 0; i < JOBS * ranks; i++)
         wait(NULL);
     for (i = 0; i < JOBS; i++) {
         snprintf(path, sizeof path, "%s/%s", folder, i == 1 ? "with" : "without");
         unlink(path);
     }
     rmdir(folder);
+}
+
+int main(int argc, char **argv)
+{
+    static tally sums[CELLS];
+    long         ranks = 1, starts = 1, rounds = 41, ms = 5;
+    bool         checks = false;
+    int          i;
+
+    if (argc == 7 && strcmp(argv[1], "rank") == 0)
+        return be_rank(argv);
+    for (i = 1; i < argc; i += 2) {
+        if (i + 1 < argc && strcmp(argv[i], "--ranks") == 0)
+            ranks = number(argv[i + 1], RANKS_MAX);
+        else if (i + 1 < argc && strcmp(argv[i], "--starts") == 0)
+            starts = number(argv[i + 1], STARTS_MAX);
+        else if (i + 1 < argc && strcmp(argv[i], "--rounds") == 0)
+            rounds = number(argv[i + 1], ROUNDS_MAX / STARTS_MAX);
+        else if (i + 1 < argc && strcmp(argv[i], "--of") == 0)
+            checks = strcmp(argv[i + 1], "checks") == 0;
+        else
+            ms = number(i + 1 < argc && strcmp(argv[i], "--ms") == 0 ? argv[i + 1] : "", 1000);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    if (checks && access(UNCHECKED_DIR "/libtutti.so.0", R_OK) != 0)
+        give_up("there is no library without checks\n  next: build the target tutti_unchecked");
+    printf("ranks\tcall\tbytes\twithout ns\tmore ns\tquarter\tthree quarters\tmore %%\tgoal\n");
+    fflush(stdout); /* children would have it, too */
+    for (i = 0; i < starts; i++)
+        measure_once((int)ranks, checks, (int)rounds, (double)ms * 1e6, sums);
+    for (i = 0; i < (int)CELLS; i++)
+        if (sums[i].n > 0)
+            print_row((int)ranks, i, &sums[i]);
     return 0;
 }
