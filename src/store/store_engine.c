@@ -101,6 +101,24 @@ static void tell_of_dropped(tti_engine *engine, const tti_engine_conn *conn, int
     engine->warn_ns = now_ns + WARN_NS;
 }
 
+/* Perhaps a member that was given another secret, which somebody waits for; strangers can do as much. Which of the two sees that
+ * secrets differ is a matter of turns: a client that is shown a proof it cannot confirm leaves, and says nothing. */
+static void tell_of_unproven(tti_engine *engine, const tti_engine_conn *conn, const char *what)
+{
+    const int64_t now_ns = tti_port_now(engine->port);
+
+    if (now_ns < engine->warn_proof_ns) {
+        engine->n_proofs_unsaid++;
+        return;
+    }
+    tti_log(TTI_LOG_WARN,
+            "store: turned away %s, which %s (%" PRIu64 " more before)\n"
+            "  next: if it is of this job, give all processes the same TUTTI_SECRET_FILE",
+            conn->from, what, engine->n_proofs_unsaid);
+    engine->n_proofs_unsaid = 0;
+    engine->warn_proof_ns = now_ns + WARN_NS;
+}
+
 /* False: there is none to drop. */
 static bool drop_stranger(tti_engine *engine, int64_t now_ns, tti_engine_conn *victim)
 {
@@ -230,7 +248,7 @@ static void consume(tti_engine *engine, tti_engine_conn *conn, size_t bytes)
 }
 
 /* What the peer may still have is all that is left in out. */
-static void end_hello(tti_engine *engine, tti_engine_conn *conn)
+static void end_hello(tti_engine *engine, tti_engine_conn *conn, bool was_awaited)
 {
     size_t      bytes;
     const void *words = tti_hello_last_words(&conn->hello, &bytes);
@@ -240,6 +258,8 @@ static void end_hello(tti_engine *engine, tti_engine_conn *conn)
     if (bytes > 0) { /* perhaps a member that was set up otherwise, which somebody waits for; strangers can say as much */
         tti_log(engine->has_warned ? TTI_LOG_DEBUG : TTI_LOG_WARN, "store: %s", tutti_last_error());
         engine->has_warned = true;
+    } else if (was_awaited) {
+        tell_of_unproven(engine, conn, "does not know the job's secret");
     }
     tti_engine_conn_end(engine, conn);
 }
@@ -264,13 +284,14 @@ static void bound_handshakes(tti_engine *engine, const tti_engine_conn *newest)
 
 static void serve_hello(tti_engine *engine, tti_engine_conn *conn)
 {
+    const bool  awaited = tti_hello_awaits_proof(&conn->hello);
     size_t      bytes = tti_hello_wants(&conn->hello);
     const void *data;
 
     if (bytes > conn->in.size)
         bytes = conn->in.size;
     if (tti_hello_feed(&conn->hello, tti_buffer_data(&conn->in), bytes) != TUTTI_OK) {
-        end_hello(engine, conn);
+        end_hello(engine, conn, awaited);
         return;
     }
     consume(engine, conn, bytes);
@@ -367,6 +388,8 @@ void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn)
     const tti_slice *key = conn->wait.active ? &conn->wait.keys[conn->wait.at] : NULL;
     bool             has_more;
 
+    if (!conn->open && !conn->closing && tti_hello_awaits_proof(&conn->hello))
+        tell_of_unproven(engine, conn, "was shown this store's proof of the secret, and left without one of its own");
     if (key != NULL && engine->dropped != NULL)
         engine->dropped(engine->context, key->data, key->size);
     tti_engine_wait_end(engine, conn);

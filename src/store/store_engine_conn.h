@@ -85,6 +85,8 @@ struct tti_engine {
     size_t            output_bytes; /* of all conn->out and wire_out */
     int64_t           warn_ns;      /* of dropped unproven ones: not before */
     uint64_t          n_unsaid;     /* of them since the last warning */
+    int64_t           warn_proof_ns; /* of those that do not know the secret: not before */
+    uint64_t          n_proofs_unsaid;
     tti_engine_counts counts;
     bool              has_warned; /* of a client that does not agree on TLS */
     void (*dropped)(void *context, const void *key, size_t bytes); /* NULL: nobody is told */

@@ -990,6 +990,119 @@ static void one_that_cannot_be_encrypted_harms_no_other(void **state)
     }
 }
 
+/* What the log says meanwhile. */
+static FILE *log_begins(int *before_out)
+{
+    FILE *file = tmpfile();
+
+    assert_non_null(file);
+    fflush(stderr);
+    *before_out = dup(STDERR_FILENO);
+    assert_true(*before_out >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    return file;
+}
+
+static void log_ends(FILE *file, int before, char *text_out, size_t bytes)
+{
+    fflush(stderr);
+    assert_true(dup2(before, STDERR_FILENO) >= 0);
+    close(before);
+    rewind(file);
+    text_out[fread(text_out, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+}
+
+static int times(const char *text, const char *words)
+{
+    int n = 0;
+
+    while ((text = strstr(text, words)) != NULL) {
+        text += strlen(words);
+        n++;
+    }
+    return n;
+}
+
+/* Comes with another secret, and leaves as a client does, which cannot confirm what it is shown; or goes on in spite of it. */
+static void come_with(const tti_secret *secret, bool goes_on)
+{
+    const tti_hello_config config = { .client = true, .purpose = TTI_PURPOSE_STORE, .rank = TTI_HELLO_NO_RANK, .secret = secret };
+    static const uint8_t   proof[TTI_HELLO_FINISH_BYTES] = { 1, 2, 3 };
+    tti_engine_conn       *conn = come(0, "192.0.2.7");
+    tti_hello              hello;
+    const void            *data;
+    size_t                 bytes;
+
+    assert_non_null(conn);
+    tti_hello_begin(&hello, tti_port_system(), &config);
+    data = tti_hello_output(&hello, &bytes);
+    tti_engine_input(engine, conn, data, bytes);
+    tti_hello_sent(&hello, bytes);
+    data = tti_engine_output(conn, &bytes);
+    assert_int_equal(tti_hello_feed(&hello, data, bytes), TUTTI_E_AUTH);
+    tti_engine_sent(engine, conn, bytes);
+    if (goes_on) {
+        tti_engine_input(engine, conn, proof, sizeof proof);
+        assert_true(tti_engine_closing(conn));
+    }
+    tti_hello_release(&hello);
+    tti_engine_drop(engine, conn);
+}
+
+static int setup_secret(void **state)
+{
+    static const uint8_t key[TTI_SECRET_BYTES] = { 5 };
+    tti_secret           secret;
+    int                  rc;
+
+    (void)state;
+    assert_int_equal(tti_secret_make(key, &secret), TUTTI_OK);
+    rc = tti_engine_create(tti_port_system(), &secret, NULL, &engine) == TUTTI_OK ? 0 : -1;
+    tti_secret_release(&secret);
+    return rc;
+}
+
+/* The launcher that serves the store says that somebody has another secret, whichever end has seen it first; once, of many. */
+static void another_secret_is_told_here_too(void **state)
+{
+    static const uint8_t other[TTI_SECRET_BYTES] = { 6 };
+    char                 text[4096];
+    tti_secret           secret;
+    FILE                *file;
+    int                  before, i;
+
+    assert_int_equal(tti_secret_make(other, &secret), TUTTI_OK);
+    file = log_begins(&before);
+    (void)state;
+    come_with(&secret, false);
+    for (i = 0; i < 20; i++)
+        come_with(&secret, i % 2 == 0);
+    log_ends(file, before, text, sizeof text);
+    if (times(text, "store: turned away 192.0.2.7") != 1 || strstr(text, "secret") == NULL ||
+        strstr(text, "\n  next: if it is of this job, give all processes the same TUTTI_SECRET_FILE") == NULL)
+        fail_msg("it says '%s'", text);
+    tti_secret_release(&secret);
+}
+
+static void who_proves_itself_is_not_told_of(void **state)
+{
+    static const uint8_t key[TTI_SECRET_BYTES] = { 5 };
+    char                 text[4096];
+    tti_secret           secret;
+    FILE                *file;
+    int                  before;
+
+    (void)state;
+    assert_int_equal(tti_secret_make(key, &secret), TUTTI_OK);
+    file = log_begins(&before);
+    tti_engine_drop(engine, join_with(&secret)); /* a member, and somebody who says nothing */
+    tti_engine_drop(engine, come(0, "192.0.2.7"));
+    log_ends(file, before, text, sizeof text);
+    if (strstr(text, "turned away") != NULL)
+        fail_msg("it says '%s'", text);
+    tti_secret_release(&secret);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1014,6 +1127,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(few_are_not_relieved_of, setup, teardown),
         cmocka_unit_test_setup_teardown(one_that_cannot_be_encrypted_harms_no_other, setup_sealed, teardown),
         cmocka_unit_test_setup_teardown(who_has_said_hello_outlives_the_silent, setup, teardown),
+        cmocka_unit_test_setup_teardown(another_secret_is_told_here_too, setup_secret, teardown),
+        cmocka_unit_test_setup_teardown(who_proves_itself_is_not_told_of, setup_secret, teardown),
         cmocka_unit_test_setup_teardown(floods_from_several_addresses_share, setup, teardown),
         cmocka_unit_test(handshakes_that_prove_nothing_are_few),
         cmocka_unit_test_setup_teardown(clients_have_quotas, setup_quotas, teardown),

@@ -328,6 +328,11 @@ bool tti_hello_done(const tti_hello *hello)
     return hello->state == DONE;
 }
 
+bool tti_hello_awaits_proof(const tti_hello *hello)
+{
+    return hello->state == READ_FINISH && hello->got == 0;
+}
+
 uint32_t tti_hello_peer_rank(const tti_hello *hello)
 {
     return hello->peer_rank;

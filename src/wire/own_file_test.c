@@ -119,6 +119,31 @@ static void own_links_are_followed(void **state)
     assert_int_equal(tti_own_file_open(dir, O_RDONLY, 0, TTI_OWN_PRIVATE, "test file", &fd), TUTTI_E_AUTH);
 }
 
+/* What is said, and the step after it. */
+static void opening_fails(const char *name, int flags, const char *words, const char *step)
+{
+    int fd = -1;
+
+    assert_int_not_equal(tti_own_file_open(name, flags, 0600, TTI_OWN_PRIVATE, "test file", &fd), TUTTI_OK);
+    assert_int_equal(fd, -1);
+    if (strstr(tutti_last_error(), words) == NULL || strstr(tutti_last_error(), step) == NULL)
+        fail_msg("'%s' does not say '%s' and '%s'", tutti_last_error(), words, step);
+}
+
+static void what_to_do_is_said(void **state)
+{
+    char below[80];
+
+    (void)state;
+    snprintf(below, sizeof below, "%s/none/file", dir);
+    unlink(path);
+    opening_fails(path, O_RDONLY, "No such file", "\n  next: check its path");
+    opening_fails(below, O_RDWR | O_CREAT, "No such file", "\n  next: make the folder");
+    opening_fails(dir, O_RDONLY, "is a folder", "\n  next: name a file in it");
+    opening_fails(dir, O_RDWR, "Is a directory", "\n  next: name a file in it");
+    opening_fails("/dev/null", O_RDONLY, "is not a regular file", "\n  next: name a file on a disk");
+}
+
 static void others_are_refused(void **state)
 {
     (void)state;
@@ -143,6 +168,7 @@ int main(void)
         cmocka_unit_test(modes_are_looked_at),
         cmocka_unit_test(roots_files_may_be_given),
         cmocka_unit_test(own_links_are_followed),
+        cmocka_unit_test(what_to_do_is_said),
         cmocka_unit_test(others_are_refused),
     };
 
