@@ -368,6 +368,20 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
     return st;
 }
 
+bool tti_generation_has_rank0(tutti_store *store, int64_t until_ns)
+{
+    tutti_bytes  claimed = { 0 };
+    int64_t      latest = 0;
+    char         key[KEY_MAX];
+    tutti_status st = tti_store_add_until(store, LATEST_KEY, 0, until_ns, &latest);
+
+    snprintf(key, sizeof key, "tutti/world/%" PRId64 "/0", latest > 0 ? latest : 1);
+    if (st == TUTTI_OK) /* it may be about to */
+        st = tti_store_get_until(store, key, until_ns, &claimed);
+    tutti_bytes_free(&claimed);
+    return st == TUTTI_OK;
+}
+
 void tti_generation_fail(tti_port *port, const tti_join *join, int64_t generation)
 {
     char key[KEY_MAX];

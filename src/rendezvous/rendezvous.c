@@ -4,7 +4,7 @@
  *
  * Why     Everything above needs the same four facts, whoever started the process.
  * How     1. who and where: rank, size, host and port, from options, URL, environment or scheduler (who.c).
- *         2. rank 0 serves the tcp store and everybody connects; under `tutti run` the launcher
+ *         2. rank 0 serves the tcp store and everybody connects, a second rank 0, too, to be told that it is one; under `tutti run` the launcher
  *            serves it (TORCHELASTIC_USE_AGENT_STORE), every rank is a client, and the keys of one
  *            attempt stand below "/worker/attempt_N", so that a restart meets none of the last.
  *            Where the launcher is PyTorch's, its store is met in its own protocol, as with
@@ -15,6 +15,7 @@
 
 #include "base/env.h"
 #include "rendezvous/beacon.h"
+#include "rendezvous/generation.h"
 #include "rendezvous/listen.h"
 #include "rendezvous/who.h"
 
@@ -23,6 +24,8 @@
 #include <tutti/plugin/store.h>
 #include <tutti/private.h>
 #include "store/store.h"
+
+enum { SECOND_LOOK_MS = 2000, OWN_WORDS_MAX = 2048 /* of a last error */ };
 
 static tutti_status find_timeout(int64_t wanted_ms, int64_t *timeout_out)
 {
@@ -155,6 +158,28 @@ static tutti_status open_torch(tti_port *port, const tti_url *url, bool agent, t
     return TUTTI_OK;
 }
 
+/* Rank 0 could not serve its store, with st. If a rank 0 is there that serves it, this process is one too many: as its client
+ * it is told so (generation.c), and so is whoever waits there for the rank that this one should have been. */
+static tutti_status open_behind_another(tti_port *port, const tutti_tcp_store_options *own, int64_t timeout_ms, tutti_status st,
+                                        tutti_store **store_out)
+{
+    tutti_tcp_store_options options = *own;
+    tutti_store            *store = NULL;
+    char                    words[OWN_WORDS_MAX];
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    options.is_master = options.multi_tenant = false;
+    options.timeout_ms = SECOND_LOOK_MS;
+    if (tutti_tcp_store_open(&options, &store) == TUTTI_OK &&
+        tti_generation_has_rank0(store, tti_port_now(port) + SECOND_LOOK_MS * TTI_MS) &&
+        tutti_store_set_timeout(store, timeout_ms) == TUTTI_OK) {
+        *store_out = store;
+        return TUTTI_OK;
+    }
+    tutti_store_close(store);
+    return tti_fail(st, "%s", words);
+}
+
 static tutti_status open_tcp(tti_port *port, const tti_who *who, tti_join *join)
 {
     tutti_tcp_store_options options = TUTTI_TCP_STORE_OPTIONS;
@@ -179,6 +204,8 @@ static tutti_status open_tcp(tti_port *port, const tti_who *who, tti_join *join)
     options.multi_tenant = options.is_master; /* two worlds of one process may name one port */
     options.timeout_ms = join->timeout_ms;
     st = tutti_tcp_store_open(&options, &store);
+    if (st == TUTTI_E_NETWORK && options.is_master && join->world_size > 1)
+        st = open_behind_another(port, &options, join->timeout_ms, st, &store);
     if (st != TUTTI_OK)
         return st;
     note_way(store, join);
@@ -242,7 +269,8 @@ static tutti_status join_by_store(const tti_rendezvous_config *config, tti_join 
         return tti_fail(TUTTI_E_ARG, "both a store and an init URL are given\n"
                                      "  next: keep one of the two");
     if (config->world_size <= 0)
-        return tti_fail(TUTTI_E_ARG, "a store is given without world_size (and rank)");
+        return tti_fail(TUTTI_E_ARG, "a store is given without world_size\n"
+                                     "  next: set world_size, and rank to 0 .. world_size - 1");
     st = tti_who_check(config->rank, config->world_size);
     if (st != TUTTI_OK)
         return st;

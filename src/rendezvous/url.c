@@ -26,11 +26,12 @@ static tutti_status take_number(const char *key, const char *value, long min, lo
                                 int *out)
 {
     if (given)
-        return tti_fail(TUTTI_E_ARG, "the init URL gives '%s' twice", key);
+        return tti_fail(TUTTI_E_ARG, "the init URL gives '%s' twice\n  next: keep one of the two", key);
     if (!read_number(value, min, max, out))
         return tti_fail(TUTTI_E_ARG,
-                        "the init URL has %s '%.64s', not a number between %ld and %ld", key, value,
-                        min, max);
+                        "the init URL has %s '%.64s', not a number between %ld and %ld\n"
+                        "  next: write it as ?rank=0&world_size=2, for example",
+                        key, value, min, max);
     return TUTTI_OK;
 }
 
@@ -58,7 +59,9 @@ static tutti_status take_query(char *query, tti_url *url)
          at = strtok_r(NULL, "&", &rest)) {
         equals = strchr(at, '=');
         if (equals == NULL)
-            return tti_fail(TUTTI_E_ARG, "the init URL's parameter '%.64s' has no value", at);
+            return tti_fail(TUTTI_E_ARG, "the init URL's parameter '%.64s' has no value\n"
+                                         "  next: write it as ?rank=0&world_size=2, for example",
+                            at);
         *equals = '\0';
         st = take_parameter(at, equals + 1, url);
     }

@@ -189,6 +189,18 @@ static void a_death_is_told_by_the_store(tt_ctx *t)
     tt_post(t, 0);
 }
 
+/* Rank 0 waits for rank 1, which was started as rank 0, too: both are told, long before their time is up. */
+static void two_processes_of_rank_0(tt_ctx *t)
+{
+    char url[64];
+
+    snprintf(url, sizeof url, "tcp://%s:%d", t->addr, t->port);
+    assert_int_equal(join(url, 0, 2, 10 * t->limit_ms), TUTTI_E_ARG);
+    if (strstr(tutti_last_error(), "rank 0 has joined this world already: pid ") == NULL ||
+        strstr(tutti_last_error(), "\n  next: ") == NULL)
+        fail_msg("%s", tutti_last_error());
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -197,6 +209,8 @@ int main(void)
         TT_TEST(rank_0_comes_late, .ranks = 2, .init = TT_INIT_NONE),
         TT_TEST(a_failed_join_is_repeated, .ranks = 3, .transports = "shm,tcp", .init = TT_INIT_NONE),
         TT_TEST(two_processes_of_one_rank, .ranks = 3, .init = TT_INIT_NONE),
+        TT_TEST(two_processes_of_rank_0, .ranks = 2, .init = TT_INIT_NONE),
+        TT_TEST(two_processes_of_rank_0, .ranks = 2, .hosts = 2, .init = TT_INIT_NONE),
         TT_TEST(a_death_is_told_by_the_store, .ranks = 3, .transports = "shm,tcp", .dies = 1, .init = TT_INIT_NONE),
         TT_TEST(hosts_need_a_secret, .ranks = 2, .hosts = 2, .init = TT_INIT_NONE),
     };
