@@ -39,6 +39,7 @@
 #include "base/port.h"
 #include "base/thread.h"
 #include "elastic/news.h"
+#include "elastic/settings.h"
 #include "store/store.h"
 #include "store/store_server.h"
 
@@ -402,6 +403,17 @@ static void forget_gone(tti_herald *h, const tti_ending *batch, int n)
             tti_news_leave(&h->news, soon());
 }
 
+/* They are this host's: whoever serves the store may be the odd one, and other hosts may have come before it. */
+static void warn_of_settings(tti_herald *h)
+{
+    const tti_settings own = { .node = h->config.node, .host = h->host, .run_id = h->config.run_id, .keep = h->config.keep,
+                               .nproc = h->config.nproc, .nnodes = h->config.nnodes };
+    char               words[TTI_SETTINGS_WORDS_MAX];
+
+    if (tti_settings_differ(h->news.store, &own, soon(), words))
+        tti_log(TTI_LOG_WARN, "the launchers of this job were given different options: %s", words);
+}
+
 static void speak(void *arg)
 {
     tti_herald   *h = arg;
@@ -410,8 +422,10 @@ static void speak(void *arg)
     bool          found = find_store(h);
     int           n;
 
-    if (found)
+    if (found) {
         begin_listening(h);
+        warn_of_settings(h);
+    }
     while ((n = take_batch(h, batch)) > 0) {
         if (found && !atomic_load(&h->lost))
             forget_gone(h, batch, n);

@@ -22,6 +22,7 @@ typedef struct tti_herald_config {
     int         store_port;
     const char *secret_file;
     bool        keep;           /* ranks are kept when others fail */
+    const char *run_id;         /* as it was given; NULL: none */
     tutti_store_server *server; /* of that store, where it is; NULL elsewhere. Outlives the herald */
 } tti_herald_config;
 

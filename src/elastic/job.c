@@ -158,6 +158,7 @@ static void begin_telling(job *j)
                                        .store_port = j->port,
                                        .secret_file = j->secret_file,
                                        .keep = o->keep,
+                                       .run_id = o->run_id,
                                        .server = j->server };
 
     if (tti_herald_begin(&config, &j->herald) != TUTTI_OK)
