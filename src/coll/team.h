@@ -115,9 +115,9 @@ tti_comparer tti_team_comparer(tti_team *team);
 /** "rank 5" or "ranks 5, 6, 7": those of the team that are marked, in numbers of the world; a long list
  * is cut with a count. */
 void tti_team_add_ranks(const tti_team *team, tti_words *words, const bool *marked);
-/** ", and is stopped by a signal for 3.2 s": what is wrong with a member, if anything is. */
+/** ", and has been stopped by a signal for 3.2 s": what is wrong with a member, if anything is. */
 void tti_team_add_health(const tti_team *team, tti_words *words, int rank);
-/** "\n  rank 5 (host 'n2', pid 40112) is stopped by a signal for 3.2 s": a line for each member of the group that something
+/** "\n  rank 5 (host 'n2', pid 40112) has been stopped by a signal for 3.2 s": a line for each member of the group that something
  * is wrong with, whoever is waited for here, but for those of team that are marked (NULL: none is); a long list is cut. */
 void tti_team_add_unwell(const tti_team *team, tti_words *words, const bool *marked);
 

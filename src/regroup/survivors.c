@@ -420,7 +420,7 @@ static int64_t last_words_until(const council *c)
     return now_ns + (left_ns < LAST_WORDS_NS - LATE_NS ? left_ns + LATE_NS : LAST_WORDS_NS);
 }
 
-/* "; rank 3 (host 'n2', pid 40112) is stopped by a signal for 3.2 s": the first member that is silent. Whoever waits for one
+/* "; rank 3 (host 'n2', pid 40112) has been stopped by a signal for 3.2 s": the first member that is silent. Whoever waits for one
  * that waits for it would name the wrong one. */
 static const char *who_is_silent(const council *c, char out[SILENT_TEXT_MAX])
 {

@@ -27,6 +27,7 @@
 #include "transport/window_core.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <tutti/private.h>
 #include "transport/mesh_links.h"
 #include "wire/addr.h"
@@ -78,7 +79,7 @@ static const char *with_tag(int tag, char out[24])
     return out;
 }
 
-/* ", which is stopped by a signal for 3.2 s": what is known to be wrong with a peer. */
+/* ", which has been stopped by a signal for 3.2 s": what is known to be wrong with a peer. */
 static const char *which_is(const tti_messenger *m, int peer, char out[TTI_HEALTH_TEXT_MAX + 16])
 {
     char how[TTI_HEALTH_TEXT_MAX];
@@ -88,7 +89,7 @@ static const char *which_is(const tti_messenger *m, int peer, char out[TTI_HEALT
     return out;
 }
 
-/* "; rank 2 (host 'n2', pid 40112) is stopped by a signal for 3.2 s": the first of a group's members that is not well, if a
+/* "; rank 2 (host 'n2', pid 40112) has been stopped by a signal for 3.2 s": the first of a group's members that is not well, if a
  * receive could have been from any of them. */
 static const char *who_is_unwell(const tti_messenger *m, uint32_t group, char out[UNWELL_TEXT_MAX])
 {
@@ -108,7 +109,7 @@ static const char *who_is_unwell(const tti_messenger *m, uint32_t group, char ou
     return out;
 }
 
-static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
+static tutti_status say_late(const tti_messenger *m, const tti_request *request)
 {
     const int peer = request->parcel.peer;
     char      tag[24], way[TTI_WAY_TEXT_MAX], how[TTI_HEALTH_TEXT_MAX + 16] = "", unwell[UNWELL_TEXT_MAX];
@@ -133,6 +134,38 @@ static tutti_status timed_out(const tti_messenger *m, const tti_request *request
     return tti_fail(TUTTI_E_TIMEOUT, "no message%s came from rank %d (%s)%s%s",
                     with_tag(request->parcel.tag, tag), peer, tti_mesh_whereabouts(m->mesh, peer), how,
                     tti_lane_describe(&m->lanes[peer], way));
+}
+
+/* The one without whom a message does not go on: its peer, or, of a receive from any rank, one of the group's; -1: none is
+ * stopped. */
+static int find_stopped(const tti_messenger *m, const tti_request *request)
+{
+    const tti_known_group *known = tti_mailbox_group(&m->mailbox, request->channel.group);
+    const bool             told = known != NULL && known->n_ranks > 0;
+    const int              n = told ? known->n_ranks : m->n_ranks;
+    int                    i;
+
+    for (i = 0; i < n; i++) {
+        const int rank = told ? known->ranks[i] : i;
+
+        if ((request->parcel.peer < 0 || request->parcel.peer == rank) && rank != tti_mesh_rank(m->mesh) &&
+            tti_health_now(tti_mesh_health(m->mesh), rank).life == TTI_LIFE_STOPPED)
+            return rank;
+    }
+    return -1;
+}
+
+/* With the step that lets it end, where that is known. */
+static tutti_status timed_out(const tti_messenger *m, const tti_request *request)
+{
+    const int    stopped = find_stopped(m, request);
+    tutti_status st = say_late(m, request);
+    char         words[TTI_WORDS_MAX];
+
+    if (stopped < 0)
+        return st;
+    snprintf(words, sizeof words, "%.*s", (int)strcspn(tutti_last_error(), "\n"), tutti_last_error());
+    return tti_fail(st, "%s\n  next: let rank %d (%s) go on: kill -CONT", words, stopped, tti_mesh_whereabouts(m->mesh, stopped));
 }
 
 /* ---- driving --------------------------------------------------------------------------------------- */

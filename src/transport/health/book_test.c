@@ -490,7 +490,8 @@ static void words_tell_what_is_known(void **state)
 
     (void)state;
     assert_string_equal(tti_health_words(&dead, 2, text), "is gone: its process has ended (signal 9 (Killed))");
-    assert_string_equal(tti_health_words(&stopped, 4 * TTI_SECOND, text), "is stopped by a signal for 3.0 s; kill -CONT lets it go on");
+    assert_string_equal(tti_health_words(&stopped, 4 * TTI_SECOND, text),
+                        "has been stopped by a signal for 3.0 s; kill -CONT lets it go on");
     assert_string_equal(tti_health_words(&well, 4 * TTI_SECOND, text), "");
     assert_int_equal(tti_said_cause(tti_said_of(1, TTI_LIFE_DEAD, 0xf0000)).kind, TTI_CAUSE_UNKNOWN); /* no cause there is */
 }

@@ -79,7 +79,7 @@ tti_health_report tti_health_now(const tti_health *health, int rank);
 
 enum { TTI_HEALTH_TEXT_MAX = 224 };
 
-/** How a rank is now, as the end of a sentence about it: "is stopped by a signal for 3.2 s; it last entered barrier #4";
+/** How a rank is now, as the end of a sentence about it: "has been stopped by a signal for 3.2 s; it last entered barrier #4";
  * "" of one that is well. */
 const char *tti_health_describe(const tti_health *health, int rank, char out[TTI_HEALTH_TEXT_MAX]);
 

@@ -222,7 +222,7 @@ static void read_log(const calm_job *job, int rank, tally *sum)
     while (log != NULL && fgets(line, sizeof line, log) != NULL) {
         sum->given_up += has(line, "is gone") || has(line, "given up") || has(line, "ACCUSES");
         sum->unreachable += has(line, "is unreachable");
-        sum->silent += has(line, "is stopped by") || has(line, "no sign of life");
+        sum->silent += has(line, "stopped by a signal") || has(line, "no sign of life");
     }
     if (log != NULL)
         fclose(log);

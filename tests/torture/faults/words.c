@@ -50,7 +50,7 @@ bool tt_words_name(const char *words, const bool *guilty, int size)
 
 bool tt_words_tell_silence(const char *words)
 {
-    static const char *const ways[] = { "is stopped by", "is unreachable", "no sign of life" };
+    static const char *const ways[] = { "stopped by a signal", "is unreachable", "no sign of life" };
     size_t i;
 
     for (i = 0; i < sizeof ways / sizeof ways[0]; i++)
