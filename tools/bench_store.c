@@ -281,6 +281,12 @@ static int run_rounds(const options *o, FILE *tsv)
     return EXIT_SUCCESS;
 }
 
+/* An installed command has no source beside it. */
+static bool has_source(void)
+{
+    return access(BENCH_SCRIPT, R_OK) == 0;
+}
+
 static int print_help(FILE *out, int code)
 {
     fprintf(out,
@@ -290,9 +296,10 @@ static int print_help(FILE *out, int code)
             "  --processes N  that the clients are spread over (4)\n"
             "  --rounds N     (3)\n"
             "  --peer PYTHON  the same with PyTorch's TCPStore, by this Python\n"
-            "  --script FILE  what that runs (%s)\n"
+            "  --script FILE  what that runs%s%s%s\n"
             "  --tsv FILE     append the rows of all rounds\n",
-            BENCH_SCRIPT);
+            has_source() ? " (" : ": bench/store_peer.py of tutti's source, which is not installed",
+            has_source() ? BENCH_SCRIPT : "", has_source() ? ")" : "");
     return code;
 }
 
@@ -352,6 +359,11 @@ int bench_store(int argc, char **argv)
         return bench_see_help(argv[0]);
     if (help)
         return print_help(stdout, EXIT_SUCCESS);
+    if (o.peer != NULL && o.script == script && !has_source()) {
+        fprintf(stderr, "tutti bench: there is no script for --peer here\n"
+                        "  next: --script FILE, with bench/store_peer.py of tutti's source\n");
+        return EXIT_FAILURE;
+    }
     if (o.processes > o.clients)
         o.processes = o.clients;
     if (!raise_files(o.clients))

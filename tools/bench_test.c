@@ -105,6 +105,8 @@ static void a_table_is_written_and_taken(void **state)
     if (run(args) != 0)
         fail_msg("%s", text);
     says("3 ranks on");
+    says("s and more: ");
+    says("table' is written when all has been measured");
     says("TUTTI_TUNE=");
     assert_int_equal(rows_of(path, "{ \"tutti_tune\": 1,"), 1);
     assert_int_equal(setenv("TUTTI_TUNE", path, 1), 0);
@@ -121,6 +123,26 @@ static void a_table_is_written_and_taken(void **state)
     assert_int_equal(rmdir(folder), 0); /* nothing else is left there */
     assert_int_equal(run("bench --tune"), 2);
     assert_int_equal(run("bench --tune x --sizes 8,4"), 2);
+}
+
+/* A job that a signal ends, which its launcher passes on, writes nothing, and says so. */
+static void an_end_in_between_is_told(void **state)
+{
+    char folder[] = "/tmp/tutti-bench-XXXXXX", path[64], args[512];
+
+    (void)state;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/table", folder);
+    snprintf(args, sizeof args,
+             "bench --tune %s --budget-ms 10000 > %s/out 2>&1 & pid=$!; "
+             "until grep -q ' ranks on ' %s/out || ! kill -0 $pid; do sleep 0.05; done; kill -TERM $pid; wait $pid; code=$?; "
+             "cat %s/out; rm %s/out; exit $code",
+             path, folder, folder, folder, folder);
+    assert_int_not_equal(run(args), 0);
+    says("s and more: ");
+    says("table' was not written");
+    assert_int_equal(access(path, F_OK), -1);
+    assert_int_equal(rmdir(folder), 0);
 }
 
 static void files_are_asked_for_before_anything_is_measured(void **state)
@@ -317,6 +339,7 @@ int main(void)
         cmocka_unit_test(few_clients_count),
         cmocka_unit_test(collectives_are_measured),
         cmocka_unit_test(a_table_is_written_and_taken),
+        cmocka_unit_test(an_end_in_between_is_told),
         cmocka_unit_test(files_are_asked_for_before_anything_is_measured),
         cmocka_unit_test(ranks_of_a_job_measure_together),
         cmocka_unit_test(registered_memory_is_measured),

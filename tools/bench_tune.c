@@ -30,6 +30,9 @@ enum { ROUNDS = 5, WAYS_MAX = 16, BUDGET_MAX_MS = 10000, JOB_RANKS_MIN = 2, PATH
 #define BYTES_MAX (INT64_C(1) << 31)
 #define CLEARLY 0.93 /* of the usual choice's time, and less than that time in all rounds but one */
 
+static const bench_op tuned[] = { BENCH_ALL_REDUCE, BENCH_BROADCAST, BENCH_REDUCE, BENCH_ALL_GATHER,
+                                  BENCH_REDUCE_SCATTER, BENCH_ALL_TO_ALL, BENCH_BARRIER };
+
 /* One way to do an operation: an algorithm by its name, or the usual choice. */
 typedef struct way {
     const char *name; /* NULL: the usual choice, always the first way */
@@ -287,8 +290,6 @@ static bool tune_op(const tune_options *o, bench_op op, bench_board *board, FILE
 
 static bool tune_all(const tune_options *o, int rank, int ranks)
 {
-    static const bench_op ops[] = { BENCH_ALL_REDUCE, BENCH_BROADCAST, BENCH_REDUCE, BENCH_ALL_GATHER,
-                                    BENCH_REDUCE_SCATTER, BENCH_ALL_TO_ALL, BENCH_BARRIER };
     bench_board board = { .shared = NULL };
     FILE *rows = rank == 0 ? fopen(o->rows, "ae") : NULL;
     bool ok = rank != 0 || rows != NULL || bench_fail("cannot write '%s': %s", o->rows, strerror(errno));
@@ -298,8 +299,8 @@ static bool tune_all(const tune_options *o, int rank, int ranks)
         printf("%d ranks on %d cores; times of each algorithm over those of the usual choice, * taken\n", ranks,
                bench_cores());
     ok = bench_open_board(&board, rank, ranks) && ok;
-    for (i = 0; i < sizeof ops / sizeof ops[0] && ok; i++)
-        ok = tune_op(o, ops[i], &board, rows);
+    for (i = 0; i < sizeof tuned / sizeof tuned[0] && ok; i++)
+        ok = tune_op(o, tuned[i], &board, rows);
     bench_board_close(&board);
     if (rows != NULL && fclose(rows) != 0)
         ok = bench_fail("cannot write '%s': %s", o->rows, strerror(errno));
@@ -330,8 +331,8 @@ static int tune_rank(const tune_options *o)
 
 /* ---- the table --------------------------------------------------------------------------------- */
 
-/* Lines of rows to a table. */
-static bool write_table(const char *rows_path, FILE *out)
+/* Lines of rows to a table: how many. */
+static bool write_table(const char *rows_path, FILE *out, int *n_out)
 {
     FILE *rows = fopen(rows_path, "re");
     char line[512];
@@ -346,6 +347,7 @@ static bool write_table(const char *rows_path, FILE *out)
     }
     fprintf(out, "%s  ] }\n", n > 0 ? "\n" : "");
     fclose(rows);
+    *n_out = n;
     return ferror(out) == 0;
 }
 
@@ -353,16 +355,19 @@ static int put_in_place(const char *rows_path, const char *file)
 {
     char fresh[PATH_MAX_BYTES];
     FILE *out = NULL;
+    int n_rows = 0;
     bool ok = snprintf(fresh, sizeof fresh, "%s.new", file) < (int)sizeof fresh;
 
     if (!ok)
         errno = ENAMETOOLONG;
     else
         out = fopen(fresh, "we");
-    ok = out != NULL && write_table(rows_path, out);
+    ok = out != NULL && write_table(rows_path, out, &n_rows);
     if (out != NULL && fclose(out) != 0)
         ok = false;
     if (ok && rename(fresh, file) == 0) {
+        if (n_rows == 0)
+            printf("no algorithm was clearly quicker than the usual choice: the table has no rows, and changes nothing\n");
         printf("TUTTI_TUNE=%s\n", file);
         return EXIT_SUCCESS;
     }
@@ -372,6 +377,35 @@ static int put_in_place(const char *rows_path, const char *file)
     return EXIT_FAILURE;
 }
 
+/* Measurements of one job: each way of each operation and size. */
+static int count_cells(const bench_options *o)
+{
+    const char *name;
+    int n = 0;
+    size_t i;
+    int k;
+
+    for (i = 0; i < sizeof tuned / sizeof tuned[0]; i++) {
+        int here = 1;
+
+        for (k = 0; (name = tutti_algorithm_name(bench_op_names[tuned[i]], k)) != NULL; k++)
+            here += is_for_tables(name);
+        n += here * (tuned[i] == BENCH_BARRIER ? 1 : o->n_sizes);
+    }
+    return n;
+}
+
+/* Before anything is measured: a first try with every default is for long. */
+static void tell_how_long(const tune_options *o)
+{
+    const double s = (double)count_cells(&o->bench) * ROUNDS * o->bench.cell.budget_ms / 1000 * o->bench.n_ranks;
+
+    printf("takes %.0f s and more: %d measurements, %d times each, of %d ms, for each number of ranks; fewer --sizes, or a smaller "
+           "--budget-ms, take less\n'%s' is written when all has been measured\n",
+           s, count_cells(&o->bench), ROUNDS, o->bench.cell.budget_ms, o->file);
+    fflush(stdout);
+}
+
 static int run_jobs(const tune_options *o, int argc, char **argv)
 {
     char scratch[BENCH_SCRATCH_MAX];
@@ -379,10 +413,13 @@ static int run_jobs(const tune_options *o, int argc, char **argv)
 
     if (!bench_can_write(o->file) || (fd = bench_scratch(scratch)) < 0)
         return EXIT_FAILURE;
+    tell_how_long(o);
     for (i = 0; i < o->bench.n_ranks && code == EXIT_SUCCESS; i++)
         code = bench_launch(argc, argv, o->bench.ranks[i], scratch);
     if (code == EXIT_SUCCESS)
         code = put_in_place(scratch, o->file);
+    else
+        fprintf(stderr, "tutti bench: not all was measured: '%s' was not written\n", o->file);
     close(fd);
     return code;
 }

@@ -36,16 +36,15 @@ static void print_help(FILE *out)
                  "Each command has its own --help, which \"tutti help COMMAND\" shows, too.\n");
 }
 
-/* A program that was started with 0, 1 or 2 closed would find its pipes there. */
+/* A program that was started with 0, 1 or 2 closed would find its pipes there. What is written to one that was closed is lost,
+ * and that is to be seen: nothing can be written there. */
 static void open_standard_streams(void)
 {
     int fd;
 
-    do
-        fd = open("/dev/null", O_RDWR);
-    while (fd >= 0 && fd <= STDERR_FILENO);
-    if (fd >= 0)
-        close(fd);
+    for (fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) /* the lowest that is free is the one that is open()ed */
+        if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) != fd)
+            return;
 }
 
 /* The word that was probably meant, or NULL. */

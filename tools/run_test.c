@@ -192,6 +192,8 @@ static void output_that_cannot_be_written(void **state)
     check_err("tutti run echo x > /dev/full", 1,
               "standard output cannot be written: No space left");
     check_err("tutti run sh -c 'echo x; exit 4' > /dev/full", 4, "exit code 4");
+    check_err("tutti run echo x >&-", 1, "standard output cannot be written: Bad file descriptor; the ranks' output is lost");
+    check_err("tutti run true >&-", 0, "");
     run("tutti run echo x 2> /dev/full");
     assert_int_equal(r.code, 0);
     assert_string_equal(r.out, "[default0]:x\n");
