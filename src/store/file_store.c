@@ -449,9 +449,11 @@ tutti_status tti_file_store_open_on(tti_port *port, const char *path, int world_
     tutti_status st;
 
     if (path == NULL || path[0] == '\0' || store_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "a file store needs a path and store_out");
+        return tti_fail(TUTTI_E_ARG, "a file store needs a path and store_out\n"
+                                     "  next: pass the path of a file that all processes reach, and where to put the store");
     if (world_size == 0)
-        return tti_fail(TUTTI_E_ARG, "a file store's world_size is 0; negative means not known");
+        return tti_fail(TUTTI_E_ARG, "a file store's world_size is 0\n"
+                                     "  next: pass how many processes use the file, or -1 where that is not known");
     fs = calloc(1, sizeof *fs);
     if (fs == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a file store");

@@ -366,6 +366,6 @@ tutti_status tti_hash_store_open_on(tti_port *port, tutti_store **store_out)
 tutti_status tutti_hash_store_open(tutti_store **store_out)
 {
     if (store_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "store_out is NULL");
+        return tti_fail(TUTTI_E_ARG, "a hash store needs store_out\n  next: pass where to put the store");
     return tti_hash_store_open_on(tti_port_system(), store_out);
 }

@@ -306,12 +306,14 @@ tutti_status tutti_prefix_store_open(const char *prefix, tutti_store *inner,
     tutti_status st;
 
     if (prefix == NULL || prefix[0] == '\0' || inner == NULL || store_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "a prefix store needs a prefix, a store and store_out");
+        return tti_fail(TUTTI_E_ARG, "a prefix store needs a prefix, a store and store_out\n  next: let none of them be NULL");
     st = tti_store_check_own(inner);
     if (st != TUTTI_OK)
         return st;
     size = strlen(prefix);
     if (size > TUTTI_STORE_KEY_MAX - 2)
-        return tti_fail(TUTTI_E_ARG, "a prefix of %zu bytes leaves no room for a key", size);
+        return tti_fail(TUTTI_E_ARG, "a prefix of %zu bytes leaves no room for a key, which has at most %d with it\n"
+                                     "  next: use a shorter prefix",
+                        size, TUTTI_STORE_KEY_MAX);
     return open_view(prefix, size, inner, store_out);
 }

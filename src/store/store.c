@@ -189,10 +189,11 @@ tutti_status tti_store_check_key(const char *key)
     size_t size;
 
     if (key == NULL || key[0] == '\0')
-        return tti_fail(TUTTI_E_ARG, "a store key is %s", key == NULL ? "NULL" : "empty");
+        return tti_fail(TUTTI_E_ARG, "a store key is %s\n  next: give it 1 .. %d bytes", key == NULL ? "NULL" : "empty",
+                        TUTTI_STORE_KEY_MAX);
     size = strnlen(key, TUTTI_STORE_KEY_MAX + 1);
     if (size > TUTTI_STORE_KEY_MAX)
-        return tti_fail(TUTTI_E_ARG, "a store key is longer than %d bytes: '%.32s...'",
+        return tti_fail(TUTTI_E_ARG, "a store key is longer than %d bytes: '%.32s...'\n  next: use a shorter one, or its digest",
                         TUTTI_STORE_KEY_MAX, key);
     return TUTTI_OK;
 }
@@ -203,7 +204,7 @@ tutti_status tti_store_check_list(const char *const *keys, size_t n)
     size_t       i;
 
     if (n > 0 && keys == NULL)
-        return tti_fail(TUTTI_E_ARG, "a list of %zu store keys is NULL", n);
+        return tti_fail(TUTTI_E_ARG, "a list of %zu store keys is NULL\n  next: pass the keys, or 0 for none", n);
     for (i = 0; i < n && st == TUTTI_OK; i++)
         st = tti_store_check_key(keys[i]);
     return st;
@@ -213,10 +214,11 @@ tutti_status tti_store_check_value(const char *key, const void *data, size_t siz
 {
     if (size > TUTTI_STORE_VALUE_MAX)
         return tti_fail(TUTTI_E_ARG,
-                        "a value of %zu bytes for key '%s' is too large, %d is the most", size, key,
-                        TUTTI_STORE_VALUE_MAX);
+                        "a value of %zu bytes for key '%s' is too large, %d is the most\n"
+                        "  next: divide it among several keys, or send it as a message",
+                        size, key, TUTTI_STORE_VALUE_MAX);
     if (size > 0 && data == NULL)
-        return tti_fail(TUTTI_E_ARG, "a value of %zu bytes for key '%s' is NULL", size, key);
+        return tti_fail(TUTTI_E_ARG, "a value of %zu bytes for key '%s' is NULL\n  next: pass its data, or 0 bytes", size, key);
     return TUTTI_OK;
 }
 
@@ -366,15 +368,14 @@ tutti_status tti_store_enter(const tutti_store *store, bool output_given, int64_
                              int64_t *deadline_ns_out)
 {
     if (store == NULL)
-        return tti_fail(TUTTI_E_ARG, "store is NULL");
+        return tti_fail(TUTTI_E_ARG, "store is NULL\n  next: pass what a call such as tutti_tcp_store_open() gave, after it returned TUTTI_OK");
     if (tti_is_inherited(store->front->age))
         return tti_store_check_own(store);
     if (!output_given)
-        return tti_fail(TUTTI_E_ARG, "the output of a call on store '%s' is NULL",
+        return tti_fail(TUTTI_E_ARG, "the output of a call on store '%s' is NULL\n  next: pass where to put what it gives",
                         store->front->ops.scheme);
     if (timeout_ms < TUTTI_INFINITE)
-        return tti_fail(TUTTI_E_ARG, "a time-out of %lld ms; -1 is no limit, 0 the default",
-                        (long long)timeout_ms);
+        return tti_fail(TUTTI_E_ARG, "a time-out of %lld ms\n  next: 0 for the store's, -1 for none", (long long)timeout_ms);
     *deadline_ns_out =
         tti_deadline(store->front->port, timeout_ms, atomic_load(&keeper(store)->timeout_ms));
     return TUTTI_OK;

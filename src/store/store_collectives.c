@@ -56,9 +56,10 @@ tutti_status tutti_store_collectives_create(tutti_store *store, int rank, int wo
     tutti_status             st;
 
     if (store == NULL || collectives_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "store collectives need a store and an output");
+        return tti_fail(TUTTI_E_ARG, "store collectives need a store and an output\n  next: let neither be NULL");
     if (world_size < 1 || rank < 0 || rank >= world_size)
-        return tti_fail(TUTTI_E_ARG, "store collectives for rank %d of %d", rank, world_size);
+        return tti_fail(TUTTI_E_ARG, "store collectives for rank %d of %d\n  next: pass a rank of 0 .. world_size - 1", rank,
+                        world_size);
     st = tti_store_check_own(store);
     if (st != TUTTI_OK)
         return st;
@@ -114,13 +115,12 @@ static tutti_status begin(call *out, tutti_store_collectives *c, const char *wha
         return tti_fail(TUTTI_E_ARG, "%s over a store: %s is NULL", what,
                         c == NULL ? "collectives" : "an argument");
     if (timeout_ms < TUTTI_INFINITE)
-        return tti_fail(TUTTI_E_ARG, "a time-out of %" PRId64 " ms; -1 is no limit, 0 the default",
-                        timeout_ms);
+        return tti_fail(TUTTI_E_ARG, "a time-out of %" PRId64 " ms\n  next: 0 for the store's, -1 for none", timeout_ms);
     st = tti_store_check_own(c->store);
     if (st == TUTTI_OK)
         st = tti_store_check_key(key);
     if (st == TUTTI_OK && strlen(key) > TUTTI_STORE_KEY_MAX - SUFFIX_MAX)
-        st = tti_fail(TUTTI_E_ARG, "%s over a store: a key of %zu bytes, %d is the most", what,
+        st = tti_fail(TUTTI_E_ARG, "%s over a store: a key of %zu bytes, %d is the most\n  next: use a shorter one", what,
                       strlen(key), TUTTI_STORE_KEY_MAX - SUFFIX_MAX);
     if (st == TUTTI_OK)
         st = use_key(c, key);

@@ -84,7 +84,7 @@ tutti_status tti_store_multi_set_until(tutti_store *store, const char *const *ke
     size_t                 i;
 
     if (st == TUTTI_OK && n > 0 && values == NULL)
-        return tti_fail(TUTTI_E_ARG, "a list of %zu values is NULL", n);
+        return tti_fail(TUTTI_E_ARG, "a list of %zu values is NULL\n  next: pass a value for each key", n);
     for (i = 0; i < n && st == TUTTI_OK; i++)
         st = tti_store_check_value(keys[i], values[i].data, values[i].size);
     if (st != TUTTI_OK || n == 0)
@@ -187,7 +187,7 @@ tutti_status tti_store_barrier_until(tutti_store *store, const char *key, int wo
     tutti_status  st = tti_store_check_key(key);
 
     if (st == TUTTI_OK && world_size < 1)
-        st = tti_fail(TUTTI_E_ARG, "barrier '%s' is for %d callers", key, world_size);
+        st = tti_fail(TUTTI_E_ARG, "barrier '%s' is for %d callers\n  next: pass how many call it, 1 or more", key, world_size);
     if (st != TUTTI_OK)
         return st;
     snprintf(counter, sizeof counter, "%s%s", key, COUNTER_SUFFIX);

@@ -581,7 +581,7 @@ tutti_status tti_store_server_start_limited(const tutti_store_server_options *op
     tutti_status               st;
 
     if (server_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "server_out is NULL");
+        return tti_fail(TUTTI_E_ARG, "a store server needs server_out\n  next: pass where to put it");
     if (options != NULL)
         memcpy(&opts, options, options->size < sizeof opts ? options->size : sizeof opts);
     st = tti_listen_find(&opts, &at);

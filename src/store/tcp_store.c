@@ -310,20 +310,23 @@ static tutti_status join(tcp_store *ts, const tutti_tcp_store_options *opts, int
 static tutti_status check_options(const tutti_tcp_store_options *opts)
 {
     if (opts->host == NULL || opts->host[0] == '\0')
-        return tti_fail(TUTTI_E_ARG, "a tcp store needs a host");
+        return tti_fail(TUTTI_E_ARG, "a tcp store needs a host\n  next: set options.host to that of the master, by name or address");
     if (strlen(opts->host) >= TTI_HOST_MAX)
         return tti_fail(TUTTI_E_ARG, "a host name of %zu bytes is too long, %d is the most",
                         strlen(opts->host), TTI_HOST_MAX - 1);
     if (!opts->is_master && (opts->multi_tenant || opts->listen_fd != 0))
-        return tti_fail(TUTTI_E_ARG, "%s is for the master of a tcp store, and is_master is not set",
+        return tti_fail(TUTTI_E_ARG, "%s is for the master of a tcp store, and is_master is not set\n"
+                                     "  next: set is_master in one process, and this one only there",
                         opts->multi_tenant ? "multi_tenant" : "listen_fd");
     if (opts->port < 0 || opts->port > 65535 || (opts->port == 0 && !opts->is_master))
-        return tti_fail(TUTTI_E_ARG, "a tcp store's port is %d, not between 1 and 65535",
+        return tti_fail(TUTTI_E_ARG, "a tcp store's port is %d, not between 1 and 65535\n"
+                                     "  next: give all processes the port of the master, who alone may take 0 for a free one",
                         opts->port);
     if (opts->world_size < 0)
-        return tti_fail(TUTTI_E_ARG, "a tcp store's world_size is %d", opts->world_size);
+        return tti_fail(TUTTI_E_ARG, "a tcp store's world_size is %d\n  next: pass how many processes use it, or 0 where that is not known",
+                        opts->world_size);
     if (opts->timeout_ms < TUTTI_INFINITE)
-        return tti_fail(TUTTI_E_ARG, "a tcp store's timeout_ms is %" PRId64, opts->timeout_ms);
+        return tti_fail(TUTTI_E_ARG, "a tcp store's timeout_ms is %" PRId64 "\n  next: 0 for the default, -1 for none", opts->timeout_ms);
     return TUTTI_OK;
 }
 
@@ -384,7 +387,8 @@ tutti_status tti_tcp_store_open_on(tti_port *port, const tutti_tcp_store_options
     tutti_status            st;
 
     if (options == NULL || store_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "a tcp store needs options and store_out");
+        return tti_fail(TUTTI_E_ARG, "a tcp store needs options and store_out\n"
+                                     "  next: begin with TUTTI_TCP_STORE_OPTIONS, set host and port, and pass where to put the store");
     memcpy(&opts, options, options->size < sizeof opts ? options->size : sizeof opts);
     st = check_options(&opts);
     if (st != TUTTI_OK)

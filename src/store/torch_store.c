@@ -318,15 +318,16 @@ static tutti_status torch_clone(tutti_store *store, int64_t deadline_ns, tutti_s
 static tutti_status check_options(const tutti_torch_store_options *opts)
 {
     if (opts->host == NULL || opts->host[0] == '\0')
-        return tti_fail(TUTTI_E_ARG, "a torch-tcp store needs a host");
+        return tti_fail(TUTTI_E_ARG, "a torch-tcp store needs a host\n  next: set options.host to that of the server, by name or address");
     if (strlen(opts->host) >= TTI_HOST_MAX)
         return tti_fail(TUTTI_E_ARG, "a host name of %zu bytes is too long, %d is the most",
                         strlen(opts->host), TTI_HOST_MAX - 1);
     if (opts->port < 1 || opts->port > 65535)
-        return tti_fail(TUTTI_E_ARG, "a torch-tcp store's port is %d, not between 1 and 65535",
+        return tti_fail(TUTTI_E_ARG, "a torch-tcp store's port is %d, not between 1 and 65535\n"
+                                     "  next: set options.port to that of the server, as in MASTER_PORT",
                         opts->port);
     if (opts->timeout_ms < TUTTI_INFINITE)
-        return tti_fail(TUTTI_E_ARG, "a torch-tcp store's timeout_ms is %" PRId64,
+        return tti_fail(TUTTI_E_ARG, "a torch-tcp store's timeout_ms is %" PRId64 "\n  next: 0 for the default, -1 for none",
                         opts->timeout_ms);
     return TUTTI_OK;
 }
@@ -365,7 +366,8 @@ tutti_status tti_torch_store_open_on(tti_port *port, const tutti_torch_store_opt
     tutti_status st;
 
     if (options == NULL || store_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "a torch-tcp store needs options and store_out");
+        return tti_fail(TUTTI_E_ARG, "a torch-tcp store needs options and store_out\n"
+                                     "  next: set host and port in the options, and pass where to put the store");
     memcpy(&opts, options, options->size < sizeof opts ? options->size : sizeof opts);
     st = check_options(&opts);
     if (st == TUTTI_OK)

@@ -40,7 +40,9 @@ static tutti_status wants_tcp_only(bool *tcp_only_out)
     const char *transport = tti_env("TUTTI_TRANSPORT");
 
     if (strcmp(transport, "auto") != 0 && strcmp(transport, "tcp") != 0)
-        return tti_fail(TUTTI_E_ARG, "TUTTI_TRANSPORT is '%s', not 'auto' or 'tcp'", transport);
+        return tti_fail(TUTTI_E_ARG, "TUTTI_TRANSPORT is '%.64s', not 'auto' or 'tcp'\n"
+                                     "  next: unset it (auto: memory inside a host, TCP between hosts), or set it to tcp",
+                        transport);
     *tcp_only_out = strcmp(transport, "tcp") == 0;
     return TUTTI_OK;
 }
