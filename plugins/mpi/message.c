@@ -114,7 +114,8 @@ static tutti_status bad_code(tutti_request *r, int code, int source)
 
     MPI_Error_class(code, &error);
     if (!r->is_send && error == MPI_ERR_TRUNCATE) {
-        snprintf(r->words, sizeof r->words, "a message from rank %d with tag %d has more than the %lld %s that the receive is for",
+        snprintf(r->words, sizeof r->words, "a message from rank %d with tag %d has more than the %lld %s that the receive is for\n"
+                 "  next: let a send and its receive be of the same count and dtype",
                  named(r, source), r->tag, (long long)r->count, tmpi_host->dtype_name(r->dtype));
         return TUTTI_E_MISMATCH;
     }
@@ -129,7 +130,8 @@ static tutti_status take(tutti_request *r, int source)
 
     memcpy(&h, r->frame, sizeof h);
     if (h.magic != HEAD_MAGIC || h.dtype != (uint32_t)r->dtype || h.count != r->count) {
-        snprintf(r->words, sizeof r->words, "a message from rank %d with tag %d has %lld %s, the receive is for %lld %s",
+        snprintf(r->words, sizeof r->words, "a message from rank %d with tag %d has %lld %s, the receive is for %lld %s\n"
+                 "  next: let a send and its receive be of the same count and dtype",
                  named(r, source), r->tag, (long long)h.count, tmpi_host->dtype_name((tutti_dtype)h.dtype),
                  (long long)r->count, tmpi_host->dtype_name(r->dtype));
         return TUTTI_E_MISMATCH;

@@ -82,6 +82,7 @@ void tti_card_begin(tti_card *card, const tti_mesh_config *config)
     card->size = sizeof *card;
     card->rank = config->rank;
     card->n_ranks = config->n_ranks;
+    card->tcp_only = config->tcp_only;
     card->pid = config->port->ops->process != NULL ? config->port->ops->process(config->port) : getpid();
     card->pid_space = pid_space();
     make_hint(config, card->host_hint);

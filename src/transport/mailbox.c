@@ -7,9 +7,12 @@
  *         was still arriving is not offered again. */
 #include "transport/window_core.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+
+enum { SIZE_TEXT_MAX = 48 };
 
 static bool matches(const tti_request *receive, int peer, const tti_frame *frame)
 {
@@ -23,20 +26,33 @@ static bool has_room(const tti_parcel *want, const tti_frame *frame)
     return want->at_most ? frame->bytes <= want->bytes : frame->bytes == want->bytes;
 }
 
+/* "1000 f32", as collectives count. Messages that are no program's own may end within an element. */
+static const char *word_size(uint64_t bytes, uint8_t dtype, char out[SIZE_TEXT_MAX])
+{
+    const size_t item = tutti_dtype_size((tutti_dtype)dtype);
+    const char  *name = tutti_dtype_name((tutti_dtype)dtype);
+
+    if (item > 0 && bytes % item == 0)
+        snprintf(out, SIZE_TEXT_MAX, "%llu %s", (unsigned long long)(bytes / item), name);
+    else
+        snprintf(out, SIZE_TEXT_MAX, "%llu bytes of %s", (unsigned long long)bytes, name);
+    return out;
+}
+
 /* What a receive asked for must be what has come; says what differs. */
 static bool agrees(const tti_request *receive, int peer, const tti_frame *frame, tti_cause *why)
 {
     const tti_parcel *want = &receive->parcel;
+    char              has[SIZE_TEXT_MAX], wants[SIZE_TEXT_MAX];
 
     if (want->word != frame->word)
         tti_cause_set(why, TUTTI_E_MISMATCH, "rank %d is in another call of the same group", peer);
     else if (!has_room(want, frame) || want->dtype != frame->dtype)
         tti_cause_set(why, TUTTI_E_MISMATCH,
-                      "a message from rank %d with tag %d has %llu bytes of %s, the receive is for %s%zu "
-                      "bytes of %s",
-                      peer, frame->tag, (unsigned long long)frame->bytes,
-                      tutti_dtype_name((tutti_dtype)frame->dtype), want->at_most ? "at most " : "", want->bytes,
-                      tutti_dtype_name((tutti_dtype)want->dtype));
+                      "a message from rank %d with tag %d has %s, the receive is for %s%s\n"
+                      "  next: let a send and its receive be of the same count and dtype; other tags keep messages apart",
+                      peer, frame->tag, word_size(frame->bytes, frame->dtype, has), want->at_most ? "at most " : "",
+                      word_size(want->bytes, want->dtype, wants));
     else
         return true;
     return false;

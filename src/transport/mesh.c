@@ -293,6 +293,31 @@ static tutti_status check_seals(const tti_mesh *mesh)
     return TUTTI_OK;
 }
 
+static const char *transport_setting(const tti_card *card)
+{
+    return card->tcp_only != 0 ? "tcp" : "auto";
+}
+
+/* Works, and is slower than it looks: who says tcp shares no memory with anybody. Rank 0 tells for all. */
+static void warn_of_transports(const tti_mesh *mesh)
+{
+    const tti_card *cards = mesh->cards;
+    int             n = 0, first = 0, rank;
+
+    for (rank = mesh->n_ranks - 1; rank > 0; rank--)
+        if ((cards[rank].tcp_only != 0) != (cards[0].tcp_only != 0)) {
+            first = rank;
+            n++;
+        }
+    if (n > 0 && mesh->rank == 0)
+        tti_log(TTI_LOG_WARN,
+                "TUTTI_TRANSPORT is '%s' on rank 0 (host '%s', pid %lld), '%s' on rank %d (host '%s', pid %lld), and differs on %d "
+                "more: ranks with 'tcp' share no memory with others of their host\n"
+                "  next: give all ranks the same",
+                transport_setting(&cards[0]), cards[0].host_name, (long long)cards[0].pid, transport_setting(&cards[first]), first,
+                cards[first].host_name, (long long)cards[first].pid, n - 1);
+}
+
 /* Members of this host by their local socket, which no network can take away. */
 static tti_addr assembly_of(const tti_mesh *mesh, int rank)
 {
@@ -345,6 +370,7 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
         st = check_seals(mesh);
     if (st != TUTTI_OK)
         return st;
+    warn_of_transports(mesh);
     memcpy(mesh->door.scope, mesh->cards[0].world, sizeof mesh->door.scope);
     for (rank = 0; rank < mesh->n_ranks; rank++) {
         mesh->members[rank].addr = tti_card_addr(&mesh->cards[rank]);

@@ -348,7 +348,7 @@ static void body_wrong_size(rank_ctx *ctx)
         CHECK(ctx, do_recv(ctx, 1, 3, got, sizeof(int)) == TUTTI_OK);
     } else {
         CHECK(ctx, do_recv(ctx, 0, 0, got, sizeof(int)) == TUTTI_E_MISMATCH);
-        CHECK(ctx, strstr(tutti_last_error(), "8 bytes") != NULL && got[0] == 0);
+        CHECK(ctx, strstr(tutti_last_error(), "from rank 0 with tag 0 has 8 ") != NULL && got[0] == 0);
         CHECK(ctx, do_recv(ctx, 0, 0, got, sizeof(int)) == TUTTI_OK && got[0] == 5);
         CHECK(ctx, do_send(ctx, 0, 3, got, sizeof(int)) == TUTTI_OK);
     }
