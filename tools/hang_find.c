@@ -65,7 +65,7 @@ static bool is_awaited(const hang_rank *r, const hang_rank *m, const view_op *op
         return (op->r.peer < 0 || op->r.peer == m->rank) && (cannot_go_on(m->at) || !is_other_end(m, r->rank, op));
     if (op->r.kind == TUTTI_RECORD_WAIT_SIGNAL)
         return op->r.peer < 0 || op->r.peer == m->rank;
-    if (op->r.kind == TUTTI_RECORD_MONITORED_BARRIER || (view_is_collective(op) && op->r.seq == 0))
+    if (op->r.kind == TUTTI_RECORD_MONITORED_BARRIER || op->r.kind == TUTTI_RECORD_NEW_GROUP || (view_is_collective(op) && op->r.seq == 0))
         return cannot_go_on(m->at) || !is_in_kind(m, op);
     if (!view_is_collective(op)) /* on a window: nobody need be there for it, but alive */
         return op->r.peer == m->rank && cannot_go_on(m->at);

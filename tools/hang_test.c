@@ -123,6 +123,23 @@ static void who_has_not_come_is_named(void **state)
     says("its last operation: all_reduce #1 (sum, 10 f32) on group 'world', done 59.0 s ago");
 }
 
+/* Others make a group, which is in the recorder from then on; who has not come to that has no such group. */
+static void a_group_that_is_made_waits_for_its_members(void **state)
+{
+    static const int ranks[] = { 0, 1, 2 };
+    int rank;
+
+    (void)state;
+    begin_world(4);
+    for (rank = 1; rank < 3; rank++) {
+        made_group(&made[rank], 1, "7", ranks, 3);
+        add_open(rank, TUTTI_RECORD_NEW_GROUP, 1, 0, -1, 0, 0);
+    }
+    look(4, 1, "rank 0 (pid 1000, n1) has not come");
+    says("ranks 1, 2 wait for it, rank 2 since 32.0 s in new_group on group '7'");
+    says_nothing_of("rank 3 (pid 1003");
+}
+
 static void who_was_not_read_is_named(void **state)
 {
     (void)state;
@@ -546,6 +563,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(nobody_waits),
         cmocka_unit_test(who_has_not_come_is_named),
+        cmocka_unit_test(a_group_that_is_made_waits_for_its_members),
         cmocka_unit_test(who_was_not_read_is_named),
         cmocka_unit_test(different_calls_are_shown),
         cmocka_unit_test(circles_over_groups_are_found),

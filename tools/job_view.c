@@ -260,7 +260,7 @@ static bool adds_up(tutti_record_kind kind)
 static void describe_data(const tutti_record *r, char *out, size_t bytes)
 {
     out[0] = '\0';
-    if (r->kind == TUTTI_RECORD_BARRIER || r->kind == TUTTI_RECORD_MONITORED_BARRIER)
+    if (r->kind == TUTTI_RECORD_BARRIER || r->kind == TUTTI_RECORD_MONITORED_BARRIER || r->kind == TUTTI_RECORD_NEW_GROUP)
         return;
     snprintf(out, bytes, " (%s%s%lld %s)", adds_up(r->kind) ? tutti_op_name(r->reduce) : "", adds_up(r->kind) ? ", " : "",
              (long long)r->count, tutti_dtype_name(r->dtype));

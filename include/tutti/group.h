@@ -58,7 +58,8 @@ typedef struct tutti_group_options {
 /** Make a group of some ranks of the world. Every rank of the world calls it, members or not, in the
  * same order; ranks are sorted, the order given does not matter. Returns when all members have come. A group of one
  * rank waits for nobody: if another was given more ranks and comes later, that one gets TUTTI_E_MISMATCH, and the
- * first collective in the group of one after it.
+ * first collective in the group of one after it. A call that fails counts as one: what is called next meets the
+ * others' next call.
  *
  * With use_local_synchronization only the members call, and nobody waits: the first collective meets the
  * others, and reports who has not come; messages may go at once. Members make the groups that the same
@@ -71,7 +72,9 @@ typedef struct tutti_group_options {
  *
  * @errors   TUTTI_E_ARG      a rank out of range or twice, or an empty list
  *           TUTTI_E_STATE    there is no world
- *           TUTTI_E_MISMATCH a member was given another list of ranks, or makes another group now
+ *           TUTTI_E_MISMATCH a member was given another list of ranks, makes another group now, has refused its arguments
+ *                            (both only if all ranks call), or waits in a call for this rank
+ *           TUTTI_E_REMOTE   a member has not the memory for it
  *           TUTTI_E_TIMEOUT  a member did not come; the text names it
  *           TUTTI_E_PEER     a member is gone, and had not come
  *           what the world has failed with meanwhile, unless only the members call: who is told so elsewhere does not come.

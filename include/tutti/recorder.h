@@ -188,6 +188,7 @@ typedef enum tutti_record_kind {
     TUTTI_RECORD_SEND = 32,
     TUTTI_RECORD_RECV = 33,
     TUTTI_RECORD_MONITORED_BARRIER = 34,
+    TUTTI_RECORD_NEW_GROUP = 35, /* tutti_new_group() waits for the group's members */
     TUTTI_RECORD_PUT = 40, /* on a window */
     TUTTI_RECORD_GET = 41,
     TUTTI_RECORD_SIGNAL = 42,

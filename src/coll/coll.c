@@ -405,14 +405,34 @@ static tutti_status name_call(const tti_coll *coll, const tutti_call *call, tutt
     return tti_fail(st, "%s", words.text);
 }
 
+/* Another member's words, "rank 1 reported: ...", are of an operation of its own: those of this rank say which call has ended
+ * because of it. Members of this host are told the former, so that words do not grow from rank to rank. */
+static tutti_status name_own(const tti_coll *coll, const tutti_call *call, tutti_status st)
+{
+    const tti_team *team = &coll->team;
+    tti_call_note   note = tti_call_note_of(call);
+    tti_words       words = { .used = 0 };
+    char            text[TTI_CALL_TEXT_MAX];
+
+    if (strncmp(tutti_last_error(), "rank ", 5) != 0 || strstr(tutti_last_error(), " reported: ") == NULL)
+        return st;
+    tti_team_describe(team, &note, text);
+    tti_words_add(&words, "%s on group '%s' ended on rank %d of %d members: %s", text, team->name, team->ranks[team->rank],
+                  team->n_ranks, tutti_last_error());
+    if (strstr(words.text, "\n  next: ") == NULL)
+        tti_words_add(&words, "\n  next: see what that rank waited for, and let all ranks make the same calls and messages");
+    return tti_fail(st, "%s", words.text);
+}
+
 /* The first failure stays. */
 static tutti_status keep_failure(tti_coll *coll, const tutti_call *call, tutti_status st)
 {
     st = name_call(coll, call, name_cause(coll, st));
     coll->failed = st;
-    tti_words_add(&coll->words, "%s", tutti_last_error());
     if (shared_of(coll) != NULL)
         tti_host_raise_own(shared_of(coll), st, -1);
+    st = name_own(coll, call, st);
+    tti_words_add(&coll->words, "%s", tutti_last_error());
     return st;
 }
 

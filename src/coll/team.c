@@ -65,6 +65,8 @@ typedef struct reader {
     int64_t          deadline_ns;
     bool             founds;   /* as in tti_coll_config */
     tti_vigil        vigil;    /* then */
+    bool             crossed;  /* who is awaited waits for this rank, in a call of group `crossed_in` */
+    uint32_t         crossed_in;
 } reader;
 
 static tti_roll roll_of(const tti_team *team, const tti_board *board)
@@ -187,6 +189,31 @@ static tutti_status hear_why(const tti_team *team, tutti_status st, int64_t dead
     return why != TUTTI_OK ? why : tti_fail(st, "%s", kept.text);
 }
 
+/* A member could not make the group for a reason of its own, such as its arguments (group/new_group.c). */
+static tutti_status look_for_refusal(const reader *r)
+{
+    const tti_team *team = r->team;
+    tti_trouble     trouble;
+
+    if (!tti_trouble_find(r->board, tti_board_patience(r->board, team->port, r->deadline_ns), &trouble))
+        return TUTTI_OK;
+    return tti_fail((tutti_status)trouble.status, "group '%s' cannot be made on rank %d: %s", team->name,
+                    team->ranks[team->rank], trouble.words);
+}
+
+/* The one that is awaited does something else: it has refused, or waits for this rank elsewhere. */
+static tutti_status look_elsewhere(reader *r, int rank)
+{
+    const tti_team *team = r->team;
+    tutti_status    st = look_for_refusal(r);
+
+    if (st != TUTTI_OK || team->within == NULL || team->messenger == NULL)
+        return st;
+    st = tti_messenger_look_crossed(team->messenger, team->ranks[rank], team->name, &r->crossed_in);
+    r->crossed = st != TUTTI_OK;
+    return st;
+}
+
 /* Why waiting for rank, which has not come yet, is pointless; TUTTI_OK: it may still come. */
 static tutti_status look_at(void *ctx, int rank)
 {
@@ -204,7 +231,10 @@ static tutti_status look_at(void *ctx, int rank)
         st = tti_vigil_look(&r->vigil, rank);
     if (st == TUTTI_OK)
         st = look_within(team);
-    return st == TUTTI_OK ? tti_team_look_for_mismatch(team, r->board, r->deadline_ns) : st;
+    if (st == TUTTI_OK)
+        st = tti_team_look_for_mismatch(team, r->board, r->deadline_ns);
+    r->crossed = false;
+    return st == TUTTI_OK && !r->founds ? look_elsewhere(r, rank) : st;
 }
 
 /* Leave the last error for members that wait for somebody who will not come: they look for it. */
@@ -346,6 +376,10 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
         tti_vigil_end(&r.vigil);
     if (board->heed != NULL)
         board->heed(board->context, NULL);
+    if (st == TUTTI_E_MISMATCH && r.crossed) { /* the other one has not come, and never will */
+        tell_mismatch(team, board);            /* first: it may serve the board, and end */
+        tti_messenger_end_crossed(team->messenger, r.crossed_in);
+    }
     return st == TUTTI_E_TIMEOUT ? fail_not_joined(team, &roll, n) : hear_why(team, st, deadline_ns);
 }
 

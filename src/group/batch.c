@@ -189,7 +189,7 @@ tutti_status tutti_batch_isend_irecv(const tutti_p2p_op *ops, int n_ops, tutti_g
     int          i;
 
     if (ops == NULL || n_ops < 1 || works_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "batch_isend_irecv: %s",
+        return tti_fail(TUTTI_E_ARG, "batch_isend_irecv: %s\n  next: pass one or more messages, and room for as many works",
                         works_out == NULL ? "works_out is NULL" : "there are no ops");
     st = tti_group_resolve(group, "batch_isend_irecv", &g);
     if (st != TUTTI_OK)

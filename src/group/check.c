@@ -15,16 +15,16 @@ tutti_status tti_refuse_span(const tutti_group *group, const char *what, const c
     tutti_status st;
 
     if (item == 0)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has dtype %d, which is none", what,
-                        group->name, name, (int)span.dtype);
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has dtype %d, which is none\n  next: make it with TUTTI_SPAN() or tutti_span_of()",
+                        what, group->name, name, (int)span.dtype);
     if (span.count < 0 || (uint64_t)span.count > (uint64_t)PTRDIFF_MAX / item)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has a count of %lld %s", what,
-                        group->name, name, (long long)span.count, tutti_dtype_name(span.dtype));
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has a count of %lld %s\n  next: count elements, not bytes, 0 or more",
+                        what, group->name, name, (long long)span.count, tutti_dtype_name(span.dtype));
     st = tti_route_check(group, what, name, span.device.type);
     if (st != TUTTI_OK)
         return st;
-    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has no data for %lld %s", what, group->name,
-                    name, (long long)span.count, tutti_dtype_name(span.dtype));
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has no data for %lld %s\n  next: pass its memory, or a count of 0", what,
+                    group->name, name, (long long)span.count, tutti_dtype_name(span.dtype));
 }
 
 /* "outs[3]". */
@@ -82,9 +82,9 @@ static tutti_status check_apart(const tutti_group *group, const char *what, cons
 static tutti_status fail_devices(const tutti_group *group, const char *what, const char *name,
                                  tutti_span span, tutti_span other)
 {
-    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s is memory of '%s', other spans are of '%s'", what,
-                    group->name, name, tti_device_name(span.device.type),
-                    tti_device_name(other.device.type));
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s is memory of '%s', other spans are of '%s'\n"
+                                 "  next: let all spans of a call be of one device",
+                    what, group->name, name, tti_device_name(span.device.type), tti_device_name(other.device.type));
 }
 
 /* Entry i is not as part is. */
@@ -99,7 +99,8 @@ static __attribute__((noinline, cold)) tutti_status refuse_entry(const tutti_gro
         return tti_refuse_span(group, what, entry.text, list[i]);
     if (list[i].count != part.count || list[i].dtype != part.dtype)
         return tti_fail(
-            TUTTI_E_ARG, "%s on group '%s': %s is %lld %s, but this rank's part is %lld %s", what,
+            TUTTI_E_ARG, "%s on group '%s': %s is %lld %s, but this rank's part is %lld %s\n"
+                         "  next: let all have the same count and dtype", what,
             group->name, entry.text, (long long)list[i].count, tutti_dtype_name(list[i].dtype),
             (long long)part.count, tutti_dtype_name(part.dtype));
     return fail_devices(group, what, entry.text, list[i], part);
@@ -122,10 +123,10 @@ tutti_status tti_check_list_shape(const tutti_group *group, const char *what, co
     if (n == group->size && list != NULL)
         return TUTTI_OK;
     if (n == group->size)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s is NULL, and the group has %d members", what, group->name, name,
-                        group->size);
-    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has %d entries, the group has %d members", what, group->name, name, n,
-                    group->size);
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s is NULL, and the group has %d members\n  next: pass a span for each", what,
+                        group->name, name, group->size);
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has %d entries, the group has %d members\n  next: pass a span for each", what,
+                    group->name, name, n, group->size);
 }
 
 tutti_status tti_check_list(const tutti_group *group, const char *what, const char *name,
@@ -143,11 +144,12 @@ tutti_status tti_check_dtypes(const tutti_group *group, const char *what, tutti_
                               tutti_span in)
 {
     if (out.device.type != in.device.type)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is memory of '%s', but in is of '%s'", what,
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is memory of '%s', but in is of '%s'\n"
+                                     "  next: let both be of one device", what,
                         group->name, tti_device_name(out.device.type), tti_device_name(in.device.type));
     if (out.dtype == in.dtype)
         return TUTTI_OK;
-    return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is %s, but in is %s", what, group->name,
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': out is %s, but in is %s\n  next: let both have the same dtype", what, group->name,
                     tutti_dtype_name(out.dtype), tutti_dtype_name(in.dtype));
 }
 
@@ -164,11 +166,11 @@ static __attribute__((noinline, cold)) tutti_status refuse_loose(const tutti_gro
     if (!tti_measure(group, list[i], &bytes))
         return tti_refuse_span(group, what, entry.text, list[i]);
     if (list[i].dtype != dtype)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s is %s, others are %s", what, group->name,
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s is %s, others are %s\n  next: let all have the same dtype", what, group->name,
                         entry.text, tutti_dtype_name(list[i].dtype), tutti_dtype_name(dtype));
     if (list[i].device.type != list[0].device.type)
         return fail_devices(group, what, entry.text, list[i], list[0]);
-    return tti_fail(TUTTI_E_ARG, "%s on group '%s': up to %s there are more bytes than memory", what,
+    return tti_fail(TUTTI_E_ARG, "%s on group '%s': up to %s there are more bytes than memory\n  next: count elements, not bytes", what,
                     group->name, entry.text);
 }
 
@@ -201,7 +203,8 @@ tutti_status tti_check_parts(const tutti_group *group, const char *what, const c
         st = fail_devices(group, what, name, list[0], own);
     if (st == TUTTI_OK && list[group->rank].count != own.count)
         st = tti_fail(TUTTI_E_ARG,
-                      "%s on group '%s': %s[%d] is %lld %s, but this rank's part is %lld", what,
+                      "%s on group '%s': %s[%d] is %lld %s, but this rank's part is %lld\n"
+                      "  next: give a rank's own entry the count of its part", what,
                       group->name, name, group->rank, (long long)list[group->rank].count,
                       tutti_dtype_name(own.dtype), (long long)own.count);
     for (i = 0; i < n && st == TUTTI_OK; i++)
@@ -257,7 +260,8 @@ tutti_status tti_check_pair(const tutti_group *group, const char *what, const ch
         st = fail_devices(group, what, outs_name, outs[0], ins[0]);
     if (st == TUTTI_OK && outs[own].count != ins[own].count)
         st = tti_fail(TUTTI_E_ARG,
-                      "%s on group '%s': %s[%d] is %lld %s, but %s[%d], this rank's own, is %lld",
+                      "%s on group '%s': %s[%d] is %lld %s, but %s[%d], this rank's own, is %lld\n"
+                      "  next: give both the same count",
                       what, group->name, outs_name, own, (long long)outs[own].count,
                       tutti_dtype_name(outs[own].dtype), ins_name, own,
                       (long long)ins[own].count);
@@ -302,7 +306,8 @@ tutti_status tti_check_cut(const tutti_group *group, const char *what, tutti_spa
     if (st == TUTTI_OK)
         st = tti_check_dtypes(group, what, out, in);
     if (st == TUTTI_OK && (whole.count / group->size != part.count || whole.count % group->size != 0))
-        st = tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has %lld elements, not %d times the %lld of %s", what,
+        st = tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has %lld elements, not %d times the %lld of %s\n"
+                                   "  next: let the larger one have a part for each member", what,
                       group->name, cuts_in ? "in" : "out", (long long)whole.count, group->size,
                       (long long)part.count, cuts_in ? "out" : "in");
     return st;

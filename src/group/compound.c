@@ -103,10 +103,9 @@ tutti_status tti_compound_fail(const tti_compound *compound, tutti_group *group,
     tti_runner *runner = group->runner;
     bool        is_first;
 
-    if (st == TUTTI_E_TIMEOUT)
-        st = say_late(compound, group);
-    else if (st == TUTTI_E_PEER)
-        st = tti_message_lost(group, compound->what);
+    st = tti_message_failed(group, compound->what, st);
+    if (st == TUTTI_E_TIMEOUT && strncmp(tutti_last_error(), compound->what, strlen(compound->what)) != 0)
+        st = say_late(compound, group); /* this rank's own time is over */
     tti_lock(&runner->lock);
     is_first = group->finished == TUTTI_OK;
     if (is_first)

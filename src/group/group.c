@@ -144,7 +144,7 @@ tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, tti
     st = tti_detail_log_attach(group);
     if (st == TUTTI_OK)
         st = tti_routes_open(group, &config);
-    if (st == TUTTI_OK)
+    if (st == TUTTI_OK && (group->world == group || group->place.slot == NULL)) /* else its maker has */
         tti_recorded_group_begin(group);
     free(carried);
     return st;

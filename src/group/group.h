@@ -467,9 +467,9 @@ tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag
 /** st, with which an operation of group fails. Where a peer is lost, because a launcher ends its ranks, this thread's words
  * begin with the reason. */
 tutti_status tti_group_blame(const tutti_group *group, tutti_status st);
-/** A message failed because its peer is gone: this thread's words say of which message, and what now.
- * @errors TUTTI_E_PEER, always */
-tutti_status tti_message_lost(const tutti_group *group, const char *what);
+/** A message failed with st, which is returned: where its peer is gone, or another member has told of a failure of its own, or
+ * sender and receiver differ, this thread's words say of which message, and what now. Said twice it is said once. */
+tutti_status tti_message_failed(const tutti_group *group, const char *what, tutti_status st);
 /** A message has not ended in its time: end it, and the group with it, on all members. The caller has said why, as this
  * thread's last error; words_out: the same, of which message. Lock held. */
 void tti_message_give_up(tutti_group *group, const char *what, int64_t waited_ns, char words_out[TTI_GROUP_WORDS_MAX]);

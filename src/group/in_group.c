@@ -14,8 +14,9 @@ static tutti_status translate(const char *what, const tutti_group *group, int gr
     const tutti_group *g = tti_group_peek(group);
 
     if (g != NULL && (group_rank < 0 || group_rank >= g->size))
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': group rank %d is outside of 0 .. %d", what,
-                        g->name, group_rank, g->size - 1);
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': group rank %d is outside of 0 .. %d\n"
+                                     "  next: number members by their place in the group, or use the twin without _in_group",
+                        what, g->name, group_rank, g->size - 1);
     *rank_out = g != NULL ? g->ranks[group_rank] : group_rank;
     return TUTTI_OK;
 }

@@ -85,19 +85,21 @@ tutti_status tti_check_splits(const tutti_group *group, const char *what, const 
         return check_equal(group, what, name, whole, splits_name);
     for (r = 0; r < group->size; r++) {
         if (splits[r] < 0)
-            return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s[%d] is %lld", what, group->name,
-                            splits_name, r, (long long)splits[r]);
+            return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s[%d] is %lld\n  next: count elements, 0 or more for each member", what,
+                            group->name, splits_name, r, (long long)splits[r]);
         if (splits[r] > left)
             return tti_fail(TUTTI_E_ARG,
                             "%s on group '%s': %s add up to more than the %lld elements of "
-                            "%s: [%d] is %lld, and %lld are left",
+                            "%s: [%d] is %lld, and %lld are left\n"
+                            "  next: let them add up to all elements",
                             what, group->name, splits_name, (long long)whole.count, name, r,
                             (long long)splits[r], (long long)left);
         left -= splits[r];
     }
     if (left != 0)
         return tti_fail(TUTTI_E_ARG,
-                        "%s on group '%s': %s add up to %lld, but %s has %lld elements", what,
+                        "%s on group '%s': %s add up to %lld, but %s has %lld elements\n"
+                        "  next: let them add up to all elements", what,
                         group->name, splits_name, (long long)(whole.count - left), name,
                         (long long)whole.count);
     return TUTTI_OK;

@@ -3,13 +3,16 @@
  * new_group.c - groups of some ranks of the world.
  *
  * Numbered  Every rank of the world makes them all, in one order, and counts: name and number need
- *           no talk. Making one waits for its members.
+ *           no talk. Making one waits for its members. A call that one rank refuses, for its arguments or for
+ *           want of memory, counts, too: the next group has the same number everywhere. Those who wait for that rank
+ *           find in the store who has refused, and why.
  *           A world that fails meanwhile ends that, as those who are told do not come. Where a call has
  *           said so before, those that are left have chosen to make the group.
  * Local     Only the members make it: name and number are agreed (agreed.c), and making it waits
  *           for nobody, so that ranks may make several in any order. The first collective meets
  *           the others; messages may go at once. */
 #include "group/make.h"
+#include "group/recorded.h"
 
 #include <stdio.h>
 #include <tutti/private.h>
@@ -17,14 +20,14 @@
 static tutti_status check_counts(const tutti_group *world, const int *ranks, int n_ranks)
 {
     if (ranks == NULL && n_ranks != 0)
-        return tti_fail(TUTTI_E_ARG, "new_group: ranks is NULL, but n_ranks is %d", n_ranks);
+        return tti_fail(TUTTI_E_ARG, "new_group: ranks is NULL, but n_ranks is %d\n  next: NULL and 0 mean all ranks", n_ranks);
     if (ranks != NULL && n_ranks <= 0)
         return tti_fail(TUTTI_E_ARG,
                         "new_group: the list of ranks is empty (n_ranks is %d)\n"
                         "  next: NULL and 0 mean all ranks",
                         n_ranks);
     if (n_ranks > world->size)
-        return tti_fail(TUTTI_E_ARG, "new_group: %d ranks, but the world has %d", n_ranks,
+        return tti_fail(TUTTI_E_ARG, "new_group: %d ranks, but the world has %d\n  next: name each member once", n_ranks,
                         world->size);
     return TUTTI_OK;
 }
@@ -39,10 +42,10 @@ static tutti_status sort_ranks(const tutti_group *world, const int *ranks, int *
     tti_ranks_sort(sorted, n);
     for (i = 0; i < n; i++) {
         if (sorted[i] < 0 || sorted[i] >= world->size)
-            return tti_fail(TUTTI_E_ARG, "new_group: rank %d is outside of 0 .. %d", sorted[i],
+            return tti_fail(TUTTI_E_ARG, "new_group: rank %d is outside of 0 .. %d\n  next: name ranks of the world", sorted[i],
                             world->size - 1);
         if (i > 0 && sorted[i] == sorted[i - 1])
-            return tti_fail(TUTTI_E_ARG, "new_group: rank %d is there twice", sorted[i]);
+            return tti_fail(TUTTI_E_ARG, "new_group: rank %d is there twice\n  next: name each member once", sorted[i]);
     }
     return TUTTI_OK;
 }
@@ -62,8 +65,15 @@ static tutti_status open_numbered(tutti_group *group, int64_t deadline_ns)
 {
     const bool   knows = tti_group_is_finished(group->world);
     tutti_status st = tti_group_open_stores(group, group->name, group->world->store);
+    uint64_t     record;
 
-    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, knows ? TTI_OPEN_ALONE : TTI_OPEN_IN_WORLD) : st;
+    if (st != TUTTI_OK)
+        return st;
+    tti_recorded_group_begin(group); /* before anybody is waited for: who looks from outside sees for whom */
+    record = tti_recorded_other(group, TUTTI_RECORD_NEW_GROUP, -1, (tutti_span){ .count = 0 }, 0);
+    st = tti_group_open_backend(group, deadline_ns, knows ? TTI_OPEN_ALONE : TTI_OPEN_IN_WORLD);
+    tti_record_end_slowly(record, st);
+    return st;
 }
 
 /* The same for one of which non-members know nothing. */
@@ -95,27 +105,53 @@ static tutti_status open_child(tutti_group *group, tutti_group *world, uint32_t 
     return open_numbered(group, deadline_ns);
 }
 
+/* Only this rank knows of a failure, and others that make the group wait for it: what waits for others has been told of already,
+ * or is told by its own time-out. */
+static bool is_own(tutti_status st)
+{
+    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED || st == TUTTI_E_NOMEM;
+}
+
+/* This rank cannot make group number id. Those who can are told; st stays. */
+static tutti_status refuse(tutti_group *world, uint32_t id, tutti_status st)
+{
+    if (is_own(st) && world->size > 1 && world->store != NULL)
+        tti_group_tell_why(world, id, st == TUTTI_E_NOMEM ? TUTTI_E_REMOTE : TUTTI_E_MISMATCH, st);
+    return st;
+}
+
+/* An object with the ranks in it, once the arguments are known to be good. */
+static tutti_status read_ranks(const tutti_group *world, const int *ranks, int n_ranks, tutti_group **group_out)
+{
+    const int    n = ranks != NULL ? n_ranks : world->size;
+    tutti_group *group = NULL;
+    tutti_status st = check_counts(world, ranks, n_ranks);
+
+    if (st == TUTTI_OK)
+        st = tti_group_alloc(-1, n, &group);
+    if (st == TUTTI_OK)
+        st = sort_ranks(world, ranks, group->ranks, n);
+    if (st == TUTTI_OK)
+        *group_out = group;
+    else
+        tti_group_free(group);
+    return st;
+}
+
 tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
                               const tutti_group_options *opts, tutti_group **group_out)
 {
-    const int           n = ranks != NULL ? n_ranks : world->size;
     tutti_group_options known = TUTTI_GROUP_OPTIONS;
     tutti_group        *group = NULL;
-    tutti_status        st;
     uint32_t            id = 0;
+    tutti_status        st = tti_group_options_read("new_group", opts, &known);
 
-    st = tti_group_options_read("new_group", opts, &known);
-    if (st == TUTTI_OK)
-        st = check_counts(world, ranks, n_ranks);
-    if (st == TUTTI_OK)
-        st = tti_group_alloc(-1, n, &group);
-    if (st != TUTTI_OK)
-        return st;
-    st = sort_ranks(world, ranks, group->ranks, n);
-    if (st != TUTTI_OK)
-        goto out;
-    if (!known.use_local_synchronization)
+    if (!known.use_local_synchronization) /* also if nothing comes of it */
         id = tti_group_take_number(world);
+    if (st == TUTTI_OK)
+        st = read_ranks(world, ranks, n_ranks, &group);
+    if (st != TUTTI_OK)
+        return known.use_local_synchronization ? st : refuse(world, id, st);
     group->rank = tti_group_find(group, world->rank);
     if (group->rank < 0) {
         tti_non_member_begins();
@@ -123,6 +159,8 @@ tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
         goto out;
     }
     st = open_child(group, world, id, &known);
+    if (st != TUTTI_OK && !known.use_local_synchronization)
+        st = refuse(world, id, st);
     if (st != TUTTI_OK)
         goto out;
     tti_group_link(group);
@@ -141,7 +179,7 @@ tutti_status tutti_new_group(const int *ranks, int n_ranks, const tutti_group_op
     tutti_status st;
 
     if (group_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "new_group: group_out is NULL");
+        return tti_fail(TUTTI_E_ARG, "new_group: group_out is NULL\n  next: pass where to put the group");
     st = tti_group_world("new_group", &world);
     if (st == TUTTI_OK)
         st = tti_group_create(world, ranks, n_ranks, opts, group_out);

@@ -30,15 +30,18 @@ static tutti_status find_peer(const tutti_group *group, tti_posting *p)
     if (any && group->size > 1)
         return TUTTI_OK;
     if (any)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': it is from any other rank, and there is none in a group of 1",
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': it is from any other rank, and there is none in a group of 1\n"
+                                     "  next: leave the message out where a rank is alone",
                         p->what, group->name);
     p->message.peer = tti_group_find(group, p->peer);
     if (p->message.peer < 0)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': rank %d is not in the group of %d", p->what,
-                        group->name, p->peer, group->size);
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': rank %d is not in the group of %d\n"
+                                     "  next: name a member by its rank in the world, or use the twin that ends in _in_group",
+                        p->what, group->name, p->peer, group->size);
     if (p->message.peer == group->rank)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': rank %d is this rank itself", p->what,
-                        group->name, p->peer);
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': rank %d is this rank itself\n"
+                                     "  next: copy the memory, or name another rank",
+                        p->what, group->name, p->peer);
     return TUTTI_OK;
 }
 
@@ -49,8 +52,8 @@ tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag
     if (st != TUTTI_OK)
         return st;
     if (tag < 0)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': tag %d is below 0", p->what, group->name,
-                        tag);
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': tag %d is below 0\n  next: use 0 or more, the same on both ranks",
+                        p->what, group->name, tag);
     st = find_peer(group, p);
     if (st != TUTTI_OK)
         return st;
@@ -77,20 +80,36 @@ static void describe(const tti_posting *p, char out[TTI_GROUP_CAUSE_MAX])
     *at = '\0';
 }
 
-tutti_status tti_message_lost(const tutti_group *group, const char *what)
+/* Another member's words: "rank 1 reported: ...", of an operation of its own. */
+static bool is_told(const char *words)
 {
-    char       words[TTI_GROUP_WORDS_MAX];
-    const bool has_next = strstr(tutti_last_error(), "\n  next: ") != NULL;
+    return strncmp(words, "rank ", 5) == 0 && strstr(words, " reported: ") != NULL;
+}
 
-    if (has_next && strstr(tutti_last_error(), "group '") != NULL)
-        return tti_group_blame(group, TUTTI_E_PEER); /* another member has said it */
+static const char *step_after(tutti_status st, bool told)
+{
+    if (st == TUTTI_E_PEER)
+        return "\n  next: see why that rank ended; those that are left can go on with tutti_shrink_group()";
+    return told ? "\n  next: see what that rank waited for, and let all ranks make the same calls and messages"
+                : "\n  next: let all ranks make the same calls and messages";
+}
+
+tutti_status tti_message_failed(const tutti_group *group, const char *what, tutti_status st)
+{
+    const bool told = is_told(tutti_last_error());
+    const bool has_next = strstr(tutti_last_error(), "\n  next: ") != NULL;
+    const bool has_group = strstr(tutti_last_error(), "group '") != NULL;
+    char       words[TTI_GROUP_WORDS_MAX];
+
+    if (st != TUTTI_E_PEER && !(st == TUTTI_E_MISMATCH && !has_group) && !(st == TUTTI_E_TIMEOUT && told) &&
+        !(st == TUTTI_E_MISMATCH && told))
+        return st; /* it says of what already, or is of no peer's doing */
+    if (!told && has_group && has_next)
+        return tti_group_blame(group, st);
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    tti_fail(TUTTI_E_PEER,
-             "%s on group '%s' failed, and ends the group: %s%s", what, group->name, words,
-             has_next ? ""
-                      : "\n  next: see why that rank ended; those that are left can go on with "
-                        "tutti_shrink_group()");
-    return tti_group_blame(group, TUTTI_E_PEER);
+    tti_fail(st, "%s on group '%s' failed%s: %s%s", what, group->name, st == TUTTI_E_PEER || told ? ", and ends the group" : "",
+             words, has_next ? "" : step_after(st, told));
+    return tti_group_blame(group, st);
 }
 
 /* ---- blocking ---- */
@@ -109,6 +128,7 @@ void tti_message_give_up(tutti_group *group, const char *what, int64_t waited_ns
     snprintf(words_out, TTI_GROUP_WORDS_MAX, "%s on group '%s' timed out after %lld ms on rank %d: %s%s", what,
              group->name, (long long)(waited_ns / TTI_MS), group->ranks[group->rank], tutti_last_error(),
              has_next ? "" : "\n  next: see what the other rank does instead, or give the group a longer time-out");
+    tti_fail(TUTTI_E_TIMEOUT, "%s", words_out); /* the others are told so */
     if (group->finished == TUTTI_OK)
         tti_group_fail(group, what, TUTTI_E_TIMEOUT, words_out);
     else
@@ -184,10 +204,8 @@ static tutti_status run_message(tutti_group *group, const tti_posting *p, int *s
     tti_recorded_message_end(thread, group, p, record, st);
     if (st != TUTTI_OK)
         describe(p, what);
-    if (st == TUTTI_E_PEER)
-        st = tti_message_lost(group, what);
     if (st != TUTTI_OK)
-        st = tti_recorder_dump_failure(st);
+        st = tti_recorder_dump_failure(tti_message_failed(group, what, st));
     if (tti_group_finishes(st))
         tti_hooks_abort(group, what, st);
     tti_group_leave(group, st != TUTTI_OK ? what : p->what, st);
@@ -279,9 +297,9 @@ void tti_message_settle(tutti_work *work, tutti_status status, const char *words
     tutti_group *group = work->group;
     char         own[TTI_GROUP_WORDS_MAX];
 
-    if (status == TUTTI_E_PEER) {
+    if (status != TUTTI_OK) {
         tti_fail(status, "%s", words);
-        tti_message_lost(group, work->what);
+        tti_message_failed(group, work->what, status);
         snprintf(own, sizeof own, "%s", tutti_last_error());
         words = own;
     }
@@ -414,7 +432,7 @@ static tutti_status issue(tutti_span buf, int tag, tutti_group *group, tti_posti
     tutti_status st;
 
     if (work_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "%s: work_out is NULL", p->what);
+        return tti_fail(TUTTI_E_ARG, "%s: work_out is NULL\n  next: pass where to put the work, which has to be waited for", p->what);
     st = tti_group_resolve(group, p->what, &g);
     if (st == TUTTI_OK && g == NULL)
         *work_out = tti_work_nothing();

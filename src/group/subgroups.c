@@ -48,7 +48,9 @@ tutti_status tti_joint_options_read(const char *what, const tutti_group_options 
     tutti_status st = tti_group_options_read(what, opts, known);
 
     if (st == TUTTI_OK && known->use_local_synchronization)
-        st = tti_fail(TUTTI_E_ARG, "%s: use_local_synchronization is for tutti_new_group", what);
+        st = tti_fail(TUTTI_E_ARG, "%s: use_local_synchronization is for tutti_new_group\n"
+                                   "  next: leave it out here, or make the groups one by one",
+                      what);
     return st;
 }
 
@@ -58,17 +60,17 @@ static tutti_status claim_list(const char *what, int size, const int *ranks, int
     int j;
 
     if (ranks == NULL || n <= 0)
-        return tti_fail(TUTTI_E_ARG, "%s: list %d is empty", what, i);
+        return tti_fail(TUTTI_E_ARG, "%s: list %d is empty\n  next: give each list a rank, or leave it out", what, i);
     for (j = 0; j < n; j++) {
         const int rank = ranks[j];
 
         if (rank < 0 || rank >= size)
-            return tti_fail(TUTTI_E_ARG, "%s: rank %d in list %d is outside of 0 .. %d", what, rank,
+            return tti_fail(TUTTI_E_ARG, "%s: rank %d in list %d is outside of 0 .. %d\n  next: list ranks of the world", what, rank,
                             i, size - 1);
         if (owner[rank] == i + 1)
-            return tti_fail(TUTTI_E_ARG, "%s: rank %d is in list %d twice", what, rank, i);
+            return tti_fail(TUTTI_E_ARG, "%s: rank %d is in list %d twice\n  next: name each rank once", what, rank, i);
         if (owner[rank] != 0)
-            return tti_fail(TUTTI_E_ARG, "%s: rank %d is in list %d and in list %d", what, rank,
+            return tti_fail(TUTTI_E_ARG, "%s: rank %d is in list %d and in list %d\n  next: name each rank in one list only", what, rank,
                             owner[rank] - 1, i);
         owner[rank] = i + 1;
     }
@@ -83,7 +85,7 @@ tutti_status tti_lists_check(const char *what, int size, const int *const *lists
     int          i;
 
     if (lists == NULL || n_ranks == NULL || n_lists <= 0)
-        return tti_fail(TUTTI_E_ARG, "%s: there are no lists (n_lists %d)", what, n_lists);
+        return tti_fail(TUTTI_E_ARG, "%s: there are no lists (n_lists %d)\n  next: pass one or more, and the length of each", what, n_lists);
     owner = calloc((size_t)size, sizeof *owner);
     if (owner == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to check lists of %d ranks", size);
@@ -130,7 +132,8 @@ static tutti_status subgroups(int block, const tutti_group_options *opts, tutti_
         return st;
     if (block < 1 || world->size % block != 0)
         return tti_fail(TUTTI_E_ARG,
-                        "new_subgroups: group_size is %d, which does not divide the world of %d",
+                        "new_subgroups: group_size is %d, which does not divide the world of %d\n"
+                        "  next: choose one that does, or name the ranks with tutti_new_subgroups_by_enumeration()",
                         block, world->size);
     return create_blocks(world, block, &known, group_out);
 }
@@ -141,7 +144,7 @@ tutti_status tutti_new_subgroups(int group_size, const tutti_group_options *opts
     tutti_status st;
 
     if (group_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "new_subgroups: group_out is NULL");
+        return tti_fail(TUTTI_E_ARG, "new_subgroups: group_out is NULL\n  next: pass where to put this rank's group");
     st = subgroups(group_size, opts, group_out);
     if (st != TUTTI_OK)
         *group_out = TUTTI_NO_GROUP;
@@ -181,7 +184,7 @@ tutti_status tutti_new_subgroups_by_enumeration(const int *const *lists, const i
     tutti_status st;
 
     if (group_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "new_subgroups_by_enumeration: group_out is NULL");
+        return tti_fail(TUTTI_E_ARG, "new_subgroups_by_enumeration: group_out is NULL\n  next: pass where to put this rank's group");
     st = enumerated(lists, n_ranks, n_lists, opts, group_out);
     if (st != TUTTI_OK)
         *group_out = TUTTI_NO_GROUP;

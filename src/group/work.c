@@ -291,8 +291,8 @@ static tutti_status wait_request(tutti_work *work, int64_t deadline_ns, const ch
         st = work->ops->wait(work->request, deadline_ns); /* it ended at the last moment */
     if (ended && late != NULL)
         st = word_late(st, late);
-    if (ended && st == TUTTI_E_PEER)
-        st = tti_message_lost(work->group, work->what);
+    if (ended && st != TUTTI_OK)
+        st = tti_message_failed(work->group, work->what, st);
     if (ended && tti_group_finishes(st))
         tti_hooks_abort(work->group, work->what, st);
     tti_lock(&runner->lock);

@@ -165,7 +165,8 @@ static tutti_status set_apart(const char *name, tti_join *join)
     tutti_status st;
 
     if (name[0] == '\0' || strnlen(name, NAME_MAX_BYTES + 1) > NAME_MAX_BYTES)
-        return tti_fail(TUTTI_E_ARG, "group_name is empty, or longer than %d bytes", NAME_MAX_BYTES);
+        return tti_fail(TUTTI_E_ARG, "group_name is empty, or longer than %d bytes\n  next: use another one, or NULL for none",
+                        NAME_MAX_BYTES);
     snprintf(prefix, sizeof prefix, "tutti/named/%s", name);
     st = tutti_prefix_store_open(prefix, join->store, &part);
     if (st != TUTTI_OK)
@@ -221,7 +222,7 @@ static tutti_status join(const tutti_backend_ops *ops, const tutti_init_options 
 tutti_status tutti_create_process_group(const tutti_init_options *opts, tutti_group **group_out)
 {
     if (group_out == NULL)
-        return tti_fail(TUTTI_E_ARG, "tutti_create_process_group: group_out is NULL");
+        return tti_fail(TUTTI_E_ARG, "tutti_create_process_group: group_out is NULL\n  next: pass where to put the group");
     return join(NULL, opts, group_out);
 }
 

@@ -122,18 +122,36 @@ static tutti_status give_up(tti_port *port, const tti_join *join, int64_t genera
     return tti_fail(failure, "%s", words);
 }
 
-void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
+/* Leave trouble under key; the first stays. This thread's last error stays. */
+static void leave_trouble(tti_port *port, tutti_store *store, const char *key, const tti_trouble *trouble, tutti_status failure)
 {
     const int64_t until = tti_port_now(port) + TTI_SECOND;
-    tti_trouble   trouble = { .status = (int32_t)failure };
     tutti_bytes   kept = { 0 };
     char          words[TTI_GROUP_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, words);
-    if (tti_store_compare_set_until(root, WAITED_AT TTI_TROUBLE_KEY, "", 0, &trouble, sizeof trouble, until, &kept) == TUTTI_OK)
+    if (tti_store_compare_set_until(store, key, "", 0, trouble, sizeof *trouble, until, &kept) == TUTTI_OK)
         tutti_bytes_free(&kept);
     tti_fail(failure, "%s", words);
+}
+
+void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
+{
+    tti_trouble trouble = { .status = (int32_t)failure };
+
+    snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, tutti_last_error());
+    leave_trouble(port, root, WAITED_AT TTI_TROUBLE_KEY, &trouble, failure);
+}
+
+void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutti_status failure)
+{
+    tti_trouble trouble = { .status = (int32_t)told };
+    char        key[64];
+
+    snprintf(key, sizeof key, "%u//%s//" TTI_TROUBLE_KEY, id, tti_device_name(tti_control_device(world)));
+    snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", world->rank, TTI_TROUBLE_WORDS_MAX - 40,
+             tutti_last_error());
+    leave_trouble(world->runner->port, world->store, key, &trouble, failure);
 }
 
 /* This process may not be in world number n, because of this thread's last error: those who are wait for somebody who is

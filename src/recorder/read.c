@@ -559,6 +559,7 @@ const char *tti_record_kind_name(unsigned kind)
     case TUTTI_RECORD_SEND: return "send";
     case TUTTI_RECORD_RECV: return "recv";
     case TUTTI_RECORD_MONITORED_BARRIER: return "monitored_barrier";
+    case TUTTI_RECORD_NEW_GROUP: return "new_group";
     case TUTTI_RECORD_PUT: return "window_put";
     case TUTTI_RECORD_GET: return "window_get";
     case TUTTI_RECORD_SIGNAL: return "window_signal";

@@ -12,6 +12,9 @@
  *           - waits in several groups may be a circle: an answer to this rank's own wait comes back from one that needs it.
  *             If two are in it, this rank ends both groups. If there are more, who finds it first does not reach the groups of
  *             all: it waits until the others have found it, too, which nothing can take from them any more.
+ *         Who makes a group waits for its members outside of any call: where one of them waits in a call for this rank, neither
+ *         goes on. Members that have come may be a call further already, so that is only said once it is known that the other
+ *         one has not come (coll/team.c).
  *         A blocking receive is a wait, too, for a message that the other has not sent: who answers it says how many it has
  *         sent to the receiver, and who receives says how many have come.
  * True    A circle is one: watch/waits.c has the argument. It needs no order of what is told, and no connection that lasts.
@@ -179,6 +182,14 @@ static void add_wait(tti_messenger *m, int rank, const tti_wait *wait, char *wor
     snprintf(words + used, bytes - used, "\n  rank %d: %.200s", rank, text);
 }
 
+static void add_making(int rank, const char *name, char *words, size_t bytes)
+{
+    const size_t used = strlen(words);
+
+    snprintf(words + used, bytes - used, "\n  rank %d: tutti_new_group(), which makes group '%.64s'"
+                                         "\n  next: let all ranks make groups and calls in the same order", rank, name);
+}
+
 /* "ranks wait for each other in calls of different groups": the two that meet here, of `steps` and this one. */
 static void word_circle(tti_messenger *m, const tti_wait *own, int rank, const tti_wait *theirs, int steps, tti_cause *why)
 {
@@ -299,6 +310,51 @@ static void end_wait(tti_messenger *m, uint32_t group, uint64_t seq)
         m->shown_seq = 0;
         tti_wait_hide(own_board(m));
     }
+}
+
+/* ---- a call here, a group that is made there -------------------------------------------------------- */
+
+/* The group of the call in which rank, whose only thread waits there, needs this rank's part; NULL: it is in none. */
+static const tti_known_group *needed_in(tti_messenger *m, int rank, tti_wait *theirs)
+{
+    const tti_known_group *known;
+
+    if (rank == tti_mesh_rank(m->mesh) || atomic_load(&m->several_callers) || !wait_of(m, rank, theirs) ||
+        tti_wait_is_receive(theirs) || !theirs->alone || !includes(theirs->needs, tti_mesh_rank(m->mesh)))
+        return NULL;
+    known = tti_compared_group(m, theirs->group);
+    return known != NULL && !has_come_to(known, theirs->note.seq) ? known : NULL;
+}
+
+tutti_status tti_messenger_look_crossed(tti_messenger *m, int rank, const char *name, uint32_t *group_out)
+{
+    const tti_known_group *known;
+    tti_wait               theirs;
+    tti_cause              why = { .status = TUTTI_OK };
+
+    tti_lock(&m->lock);
+    known = needed_in(m, rank, &theirs);
+    if (known != NULL) {
+        tti_cause_set(&why, TUTTI_E_MISMATCH, "ranks wait for each other, in a call and in a group that is made");
+        add_wait(m, rank, &theirs, why.words, sizeof why.words);
+        add_making(tti_mesh_rank(m->mesh), name, why.words, sizeof why.words);
+        *group_out = known->group;
+    }
+    tti_unlock(&m->lock);
+    return why.status == TUTTI_OK ? TUTTI_OK : tti_fail(why.status, "%s", why.words);
+}
+
+void tti_messenger_end_crossed(tti_messenger *m, uint32_t group)
+{
+    tti_cause why;
+
+    tti_cause_set(&why, TUTTI_E_MISMATCH, "%s", tutti_last_error());
+    tti_lock(&m->lock);
+    tti_fail_group(m, group, &why);
+    (void)tti_messenger_turn(m, false);
+    tti_unlock(&m->lock);
+    m->port->ops->bell_ring(m->port, m->bell);
+    tti_fail(TUTTI_E_MISMATCH, "%s", why.words);
 }
 
 void tti_messenger_tell_wait(tti_messenger *m, uint32_t group, const tti_call_note *note, int needs)

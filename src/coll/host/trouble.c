@@ -117,6 +117,26 @@ static bool is_through(const tti_host_channel *channel, int rank, const awaited 
     return rank == what->rank ? has_come(channel, rank, what) : has_done_its_part(channel, rank);
 }
 
+/* Member r is lost. What it, or another one, has told by a message before is the reason. */
+static tutti_status tell_lost(tti_host_channel *channel, tutti_status st, int r)
+{
+    const tti_team *team = channel->team;
+    tutti_status    heard;
+    tti_words       lost = { .used = 0 }, told = { .used = 0 };
+    char            call[TTI_CALL_TEXT_MAX];
+
+    tti_words_add(&lost, "%s", tutti_last_error());
+    heard = team->messenger != NULL ? tti_messenger_listen(team->messenger, team->group_id) : TUTTI_OK;
+    if (heard == TUTTI_OK || heard == TUTTI_E_PEER || heard == TUTTI_E_ABORTED) {
+        tti_fail(st, "%s", lost.text);
+        return tell(channel, st, r);
+    }
+    tti_words_add(&told, "%s", tutti_last_error());
+    tti_team_describe(team, &channel->note, call);
+    tti_fail(heard, "%s on group '%s', on rank %d: %s", call, team->name, team->ranks[team->rank], told.text);
+    return tell(channel, heard, -1);
+}
+
 /* A member that has failed and left is not the cause: it has said what was. */
 static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
 {
@@ -130,7 +150,7 @@ static tutti_status check_alive(tti_host_channel *channel, const awaited *what)
         st = tti_mesh_alive(team->mesh, team->ranks[r]);
         if (st != TUTTI_OK && !is_through(channel, r, what) &&
             failure_of(channel, r) == TUTTI_OK && !has_come(channel, what->rank, what))
-            return tell(channel, st, r);
+            return tell_lost(channel, st, r);
     }
     return TUTTI_OK;
 }

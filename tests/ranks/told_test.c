@@ -1,0 +1,252 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * told_test.c
+ * Goal    what one rank does wrong is told to the others in words that they can use: their own operation, who did what
+ *         instead, and a next step; and what was wrong once does no harm to what is called after it.
+ * Method  one rank refuses a group for its arguments, is in a call while others make a group, gives up a receive, or has a
+ *         receive that does not fit. Every wait has ten times as long as the test needs: who is told by its own time-out has
+ *         not been told. */
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+#include "harness/harness.h"
+#include <tutti/tutti.h>
+
+enum { SHORT_MS = 500, TOLD_MS = 1000, BUSY_MS = 5000, ROUNDS = 20 };
+enum { COME, DONE }; /* marks */
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+static void expect_words(const char *words)
+{
+    if (strstr(tutti_last_error(), words) == NULL)
+        fail_msg("'%s' is not in: %s", words, tutti_last_error());
+}
+
+static void expect_in_time(int64_t start_ms)
+{
+    if (now_ms() - start_ms > TOLD_MS + BUSY_MS)
+        fail_msg("told after %lld ms", (long long)(now_ms() - start_ms));
+}
+
+static void a_group_works(void)
+{
+    tutti_group *group = NULL;
+    float        x = 1.0f;
+
+    assert_int_equal(tutti_new_group(NULL, 0, NULL, &group), TUTTI_OK);
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group), TUTTI_OK);
+    assert_int_equal((int)x, tutti_get_world_size(group));
+    assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
+}
+
+/* ---- groups that one rank refuses ------------------------------------------------------------------- */
+
+static void one_refuses_its_arguments(tt_ctx *t)
+{
+    const int    ranks[] = { 0, t->rank == 0 ? 0 : 1 };
+    const int64_t start = now_ms();
+    tutti_group *group = NULL;
+
+    if (t->rank == 0) {
+        assert_int_equal(tutti_new_group(ranks, 2, NULL, &group), TUTTI_E_ARG);
+        expect_words("rank 0 is there twice");
+        expect_words("\n  next: ");
+    } else if (t->rank == 1) {
+        assert_int_equal(tutti_new_group(ranks, 2, NULL, &group), TUTTI_E_MISMATCH);
+        expect_words("group '1' cannot be made on rank 1: rank 0 cannot make it: new_group: rank 0 is there twice\n  next: ");
+        expect_in_time(start);
+    } else {
+        assert_int_equal(tutti_new_group(ranks, 2, NULL, &group), TUTTI_OK);
+        assert_ptr_equal(group, TUTTI_NON_MEMBER);
+    }
+    assert_int_equal(tutti_get_pg_count(), 2);
+    a_group_works();
+}
+
+static void one_names_a_backend_that_is_not_there(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+    const int64_t       start = now_ms();
+
+    if (t->rank == t->size - 1)
+        opts.backend = "nonsense";
+    if (t->rank == t->size - 1) {
+        assert_int_not_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_OK);
+    } else {
+        assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_MISMATCH);
+        expect_words("cannot make it: ");
+        expect_words("nonsense");
+        expect_in_time(start);
+    }
+    a_group_works();
+}
+
+/* Who makes the same mistake everywhere is not told of others. */
+static void all_refuse_alike(tt_ctx *t)
+{
+    const int    outside[] = { 0, t->size };
+    tutti_group *group = NULL;
+
+    assert_int_equal(tutti_new_group(outside, 2, NULL, &group), TUTTI_E_ARG);
+    assert_ptr_equal(group, TUTTI_NO_GROUP);
+    a_group_works();
+}
+
+/* ---- a call here, a group there --------------------------------------------------------------------- */
+
+static void a_call_against_a_new_group(tt_ctx *t)
+{
+    tutti_group  *group = NULL;
+    int64_t       start;
+
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    start = now_ms();
+    if (t->rank == 0)
+        assert_int_equal(tutti_barrier(t->group), TUTTI_E_MISMATCH);
+    else
+        assert_int_equal(tutti_new_group(NULL, 0, NULL, &group), TUTTI_E_MISMATCH);
+    expect_in_time(start);
+    expect_words("\n  rank 0: barrier");
+    expect_words("tutti_new_group(), which makes group '1'");
+    expect_words("\n  next: let all ranks make groups and calls in the same order");
+}
+
+/* Groups and calls in turn, with somebody else who is late each time: nobody is accused. */
+static void who_is_late_is_not_accused(tt_ctx *t)
+{
+    int i;
+
+    for (i = 0; i < ROUNDS; i++) {
+        struct timespec pause = { .tv_nsec = 150000000 }; /* for longer than it takes to call a wait long */
+
+        if (t->rank == i % t->size && i % 4 == 0)
+            nanosleep(&pause, NULL);
+        a_group_works();
+        assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    }
+}
+
+static void *in_a_barrier(void *group)
+{
+    return (void *)(intptr_t)tutti_barrier(group);
+}
+
+/* Rank 0 waits in a call of its world for all others, whose threads have yet to make it, and comes to the group, too. */
+static void another_thread_may_come(tt_ctx *t)
+{
+    tutti_group *group = NULL;
+    pthread_t    thread;
+    void        *st = NULL;
+
+    assert_int_equal(pthread_create(&thread, NULL, in_a_barrier, t->group), 0);
+    assert_int_equal(tutti_new_group(NULL, 0, NULL, &group), TUTTI_OK);
+    assert_int_equal(pthread_join(thread, &st), 0);
+    assert_int_equal((int)(intptr_t)st, TUTTI_OK);
+    assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
+}
+
+/* ---- messages --------------------------------------------------------------------------------------- */
+
+/* Rank 1 gives up a receive with a tag that nobody sends; the others are in a call, or in a receive, with much more time. */
+static void what_ended_is_named(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    if (t->rank == 1) {
+        assert_int_equal(tutti_set_timeout(t->group, SHORT_MS), TUTTI_OK);
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 7, t->group, NULL), TUTTI_E_TIMEOUT);
+        return;
+    }
+    if (t->rank == 2) {
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), 1, 3, t->group, NULL), TUTTI_E_TIMEOUT);
+        assert_int_equal(strncmp(tutti_last_error(), "recv from rank 1, tag 3 on group '0' failed", 43), 0);
+    } else {
+        assert_int_equal(tutti_barrier(t->group), TUTTI_E_TIMEOUT);
+        expect_words("barrier #");
+    }
+    expect_words("rank 1");
+    expect_words("reported");
+    expect_words("recv from any rank, tag 7");
+    expect_words("\n  next: ");
+}
+
+static void a_receive_that_does_not_fit_counts_elements(tt_ctx *t)
+{
+    float x[1000] = { 0 };
+
+    if (t->rank == 0) {
+        assert_int_equal(tutti_send(TUTTI_SPAN(x, 1000), 1, 4, t->group), TUTTI_OK);
+    } else if (t->rank == 1) {
+        assert_int_equal(tutti_recv(TUTTI_SPAN(x, 999), 0, 4, t->group, NULL), TUTTI_E_MISMATCH);
+        expect_words("recv from rank 0, tag 4 on group '0'");
+        expect_words("has 1000 f32, the receive is for 999 f32\n  next: ");
+    }
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK); /* only the message has failed */
+}
+
+/* ---- settings --------------------------------------------------------------------------------------- */
+
+/* What is logged while this rank joins. */
+static void join_and_read_log(tt_ctx *t, char *text_out, size_t bytes)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    const int          before = dup(STDERR_FILENO);
+    FILE              *file = tmpfile();
+    tutti_status       st;
+
+    assert_true(file != NULL && before >= 0 && dup2(fileno(file), STDERR_FILENO) >= 0);
+    opts.init_method = t->init_method;
+    st = tutti_init_process_group(&opts);
+    assert_true(dup2(before, STDERR_FILENO) >= 0);
+    close(before);
+    rewind(file);
+    text_out[fread(text_out, 1, bytes - 1, file)] = '\0';
+    fclose(file);
+    assert_int_equal(st, TUTTI_OK);
+}
+
+static void a_transport_that_differs_is_told(tt_ctx *t)
+{
+    char text[4096];
+
+    setenv("TUTTI_TRANSPORT", t->rank == 1 ? "tcp" : "auto", 1);
+    join_and_read_log(t, text, sizeof text);
+    if ((strstr(text, "TUTTI_TRANSPORT is 'auto' on rank 0 (host '") != NULL) != (t->rank == 0) ||
+        (strstr(text, "'tcp' on rank 1 (host '") != NULL) != (t->rank == 0) ||
+        (strstr(text, "differs on 0 more") != NULL) != (t->rank == 0))
+        fail_msg("it says '%s'", text);
+    assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+}
+
+int main(void)
+{
+    static const tt_test tests[] = {
+        TT_TEST(one_refuses_its_arguments, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
+        TT_TEST(one_refuses_its_arguments, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(one_names_a_backend_that_is_not_there, .ranks = 3, .limit_ms = 60000, .waits = true),
+        TT_TEST(all_refuse_alike, .ranks = 3),
+        TT_TEST(a_call_against_a_new_group, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
+        TT_TEST(a_call_against_a_new_group, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(who_is_late_is_not_accused, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
+        TT_TEST(another_thread_may_come, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000),
+        TT_TEST(what_ended_is_named, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
+        TT_TEST(what_ended_is_named, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(a_transport_that_differs_is_told, .ranks = 3, .init = TT_INIT_NONE),
+        TT_TEST(a_receive_that_does_not_fit_counts_elements, .ranks = 2, .transports = "shm,tcp,threads"),
+    };
+
+    return tt_main(tests, sizeof tests / sizeof tests[0]);
+}
