@@ -295,9 +295,11 @@ static bool tune_all(const tune_options *o, int rank, int ranks)
     bool ok = rank != 0 || rows != NULL || bench_fail("cannot write '%s': %s", o->rows, strerror(errno));
     size_t i;
 
-    if (rank == 0)
+    if (rank == 0) {
         printf("%d ranks on %d cores; times of each algorithm over those of the usual choice, * taken\n", ranks,
                bench_cores());
+        fflush(stdout); /* the first line of figures may be long in coming */
+    }
     ok = bench_open_board(&board, rank, ranks) && ok;
     for (i = 0; i < sizeof tuned / sizeof tuned[0] && ok; i++)
         ok = tune_op(o, tuned[i], &board, rows);
