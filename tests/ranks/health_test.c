@@ -222,9 +222,12 @@ static void a_receive_from_anybody_names_the_silent(tt_ctx *t)
     signal_victim(t, SIGSTOP);
     assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), TUTTI_ANY_SOURCE, 9, NULL, NULL), TUTTI_E_TIMEOUT);
     expect_words("rank 3 (");
-    expect_words("has been stopped by a signal for ");
-    expect_words("\n  next: let rank 3 (host '"); /* the step has the pid */
-    expect_words(") go on: kill -CONT");
+    expect_words("stopped");
+    if (strcmp(t->transport, "shm") == 0) { /* the kernel of this host is asked; the step has the pid */
+        expect_words("has been stopped by a signal for ");
+        expect_words("\n  next: let rank 3 (host '");
+        expect_words(") go on: kill -CONT");
+    }
     part(t);
     signal_victim(t, SIGKILL);
 }
