@@ -15,7 +15,8 @@ tutti_status tti_refuse_span(const tutti_group *group, const char *what, const c
     tutti_status st;
 
     if (item == 0)
-        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has dtype %d, which is none\n  next: make it with TUTTI_SPAN() or tutti_span_of()",
+        return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has dtype %d, which is none\n"
+                                     "  next: make it with TUTTI_SPAN() or tutti_span_of()",
                         what, group->name, name, (int)span.dtype);
     if (span.count < 0 || (uint64_t)span.count > (uint64_t)PTRDIFF_MAX / item)
         return tti_fail(TUTTI_E_ARG, "%s on group '%s': %s has a count of %lld %s\n  next: count elements, not bytes, 0 or more",

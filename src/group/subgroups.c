@@ -85,7 +85,8 @@ tutti_status tti_lists_check(const char *what, int size, const int *const *lists
     int          i;
 
     if (lists == NULL || n_ranks == NULL || n_lists <= 0)
-        return tti_fail(TUTTI_E_ARG, "%s: there are no lists (n_lists %d)\n  next: pass one or more, and the length of each", what, n_lists);
+        return tti_fail(TUTTI_E_ARG, "%s: there are no lists (n_lists %d)\n  next: pass one or more, and the length of each", what,
+                        n_lists);
     owner = calloc((size_t)size, sizeof *owner);
     if (owner == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to check lists of %d ranks", size);

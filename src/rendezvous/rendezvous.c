@@ -4,9 +4,10 @@
  *
  * Why     Everything above needs the same four facts, whoever started the process.
  * How     1. who and where: rank, size, host and port, from options, URL, environment or scheduler (who.c).
- *         2. rank 0 serves the tcp store and everybody connects, a second rank 0, too, to be told that it is one; under `tutti run` the launcher
- *            serves it (TORCHELASTIC_USE_AGENT_STORE), every rank is a client, and the keys of one
- *            attempt stand below "/worker/attempt_N", so that a restart meets none of the last.
+ *         2. rank 0 serves the tcp store and everybody connects, a second rank 0, too, to be told that it is
+ *            one; under `tutti run` the launcher serves it (TORCHELASTIC_USE_AGENT_STORE), every rank
+ *            is a client, and the keys of one attempt stand below "/worker/attempt_N", so that a
+ *            restart meets none of the last.
  *            Where the launcher is PyTorch's, its store is met in its own protocol, as with
  *            torch-tcp://.
  * True    Nobody waits for ranks here: a backend's creation does, and can say who is missing.

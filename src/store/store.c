@@ -368,7 +368,8 @@ tutti_status tti_store_enter(const tutti_store *store, bool output_given, int64_
                              int64_t *deadline_ns_out)
 {
     if (store == NULL)
-        return tti_fail(TUTTI_E_ARG, "store is NULL\n  next: pass what a call such as tutti_tcp_store_open() gave, after it returned TUTTI_OK");
+        return tti_fail(TUTTI_E_ARG, "store is NULL\n"
+                                     "  next: pass what a call such as tutti_tcp_store_open() gave, after it returned TUTTI_OK");
     if (tti_is_inherited(store->front->age))
         return tti_store_check_own(store);
     if (!output_given)

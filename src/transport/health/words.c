@@ -14,7 +14,8 @@ typedef struct form {
 } form;
 
 static const form forms[] = {
-    [TTI_LIFE_SILENT] = { "gives no sign of life", "has given no sign of life", ", though its process is there: it gets no core, or hangs in the kernel" },
+    [TTI_LIFE_SILENT] = { "gives no sign of life", "has given no sign of life",
+                          ", though its process is there: it gets no core, or hangs in the kernel" },
     [TTI_LIFE_STOPPED] = { "is stopped by a signal", "has been stopped by a signal", "; kill -CONT lets it go on" },
     [TTI_LIFE_PAUSED] = { "is held by a debugger", "has been held by a debugger", "" },
     [TTI_LIFE_MUTE] = { "gives no sign of life", "has given no sign of life", ", though its host answers: it is stopped, or gets no core" },
@@ -51,7 +52,9 @@ const char *tti_health_words(const tti_health_report *report, int64_t now_ns, ch
         word_cause(&report->cause, how, sizeof how);
         snprintf(out, TTI_HEALTH_TEXT_MAX, "is gone: its process has ended (%s)", how);
     } else if (report->life != TTI_LIFE_WELL) {
-        snprintf(out, TTI_HEALTH_TEXT_MAX, "%s%s%s%s", since[0] != '\0' ? forms[report->life].for_long : forms[report->life].is, since, forms[report->life].behind,
+        const form *f = &forms[report->life];
+
+        snprintf(out, TTI_HEALTH_TEXT_MAX, "%s%s%s%s", since[0] != '\0' ? f->for_long : f->is, since, f->behind,
                  report->nobody_heard ? "; nothing comes from any other host: it may be this one that is cut off" : "");
     }
     return out;
