@@ -162,7 +162,7 @@ check: test asan ubsan tsan
 ## install   into PREFIX= (default /usr/local), below DESTDIR= if set; builds only that, in build/install
 install: deps
 	cmake --preset release -B build/install -DBUILD_TESTING=OFF -DCMAKE_INSTALL_PREFIX=$(abspath $(PREFIX))
-	cmake --build build/install -j $(JOBS) --target tutti tutti_static tutti_train tutti_train_static tutti_command
+	cmake --build build/install -j $(JOBS) --target tutti tutti_static tutti_train tutti_train_static tutti_command tutti_plugins
 	cmake --install build/install
 
 ## docs      docs/env.md from the source, and the API reference in build/doxygen where doxygen is installed
