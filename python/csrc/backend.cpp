@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * backend.cpp - a group's life: joining, leaving, time-outs, handing a call over. collectives.cpp has the calls. */
+ * backend.cpp - a group's life: joining, leaving, time-outs, handing a call over. collectives.cpp has the calls, regroup.cpp
+ * what makes groups out of groups. */
 #include "call.h"
 
 #include "errors.h"
@@ -9,8 +10,8 @@
 #include "work.h"
 
 #include <algorithm>
-#include <tutti/debug.h>
 #include <thread>
+#include <tutti/debug.h>
 #include <tutti/memory.h>
 #include <utility>
 
@@ -58,9 +59,18 @@ TuttiBackend::TuttiBackend(const c10::intrusive_ptr<c10d::Store> &store, int ran
     opts.rank = rank;
     opts.world_size = size;
     opts.timeout_ms = timeout_ms_;
+    opts.enable_reconfigure = options_->enable_reconfigure;
     st = tutti_create_process_group(&opts, &group);
     tutti_store_close(opts.store);
     check(st, "tutti cannot make the group");
+    own_->group = group;
+    remember(own_);
+}
+
+TuttiBackend::TuttiBackend(tutti_group *group, c10::intrusive_ptr<Options> options)
+    : Backend(tutti_get_rank(group), tutti_get_world_size(group)), options_(std::move(options)),
+      own_(std::make_shared<Membership>()), timeout_ms_(timeout_of(options_->timeout, 0))
+{
     own_->group = group;
     remember(own_);
 }
@@ -82,16 +92,41 @@ static tutti_group *take_away(Membership &own)
         inside.unlock();
         alone.lock();
     }
+    own.is_left = true;
     return std::exchange(own.group, TUTTI_NO_GROUP);
 }
 
 /* A callback of the group's cannot end it, since that waits for callbacks: then a thread of its own does, behind it. */
-void Membership::leave()
+static void destroy(tutti_group *mine)
 {
-    tutti_group *mine = take_away(*this);
-
     if (mine != TUTTI_NO_GROUP && tutti_destroy_process_group(mine) == TUTTI_E_STATE)
         std::thread([mine] { tutti_destroy_process_group(mine); }).detach();
+}
+
+void Membership::leave()
+{
+    destroy(take_away(*this));
+}
+
+tutti_group *Membership::take(const char *what)
+{
+    std::unique_lock<std::shared_mutex> alone(calls);
+
+    TORCH_CHECK(group != TUTTI_NO_GROUP, what, ": the group is over, or another thread is changing its members");
+    return std::exchange(group, TUTTI_NO_GROUP);
+}
+
+void Membership::put(tutti_group *mine)
+{
+    {
+        std::unique_lock<std::shared_mutex> alone(calls);
+
+        if (!is_left) {
+            group = mine;
+            return;
+        }
+    }
+    destroy(mine);
 }
 
 void TuttiBackend::shutdown()
@@ -106,43 +141,6 @@ void TuttiBackend::abort()
     if (own_->group != TUTTI_NO_GROUP)
         check(tutti_abort_process_group(own_->group), "abort");
 }
-
-c10::intrusive_ptr<c10d::Backend> TuttiBackend::make_another(const c10::intrusive_ptr<c10d::Store> &store, int rank,
-                                                             int size, c10::intrusive_ptr<Options> options)
-{
-    return c10::make_intrusive<TuttiBackend>(store, rank, size, std::move(options));
-}
-
-#if TUTTI_TORCH_AT_LEAST(2, 15)
-c10::intrusive_ptr<c10d::Backend> TuttiBackend::merge(const c10::intrusive_ptr<c10d::Store> &store,
-                                                      const c10::intrusive_ptr<c10d::Backend::Options> &opts,
-                                                      const int &rank, const int &size)
-{
-    auto options = c10::make_intrusive<Options>(opts ? opts->timeout : options_->timeout);
-
-    if (opts) {
-        options->group_name = opts->group_name;
-        options->group_desc = opts->group_desc;
-        options->global_ranks_in_group = opts->global_ranks_in_group;
-    }
-    auto made = make_another(store, rank, size, options);
-
-    made->setGroupUid(options->group_name);
-    return made;
-}
-
-/* Ranks that the list leaves out get none. */
-c10::intrusive_ptr<c10d::Backend> TuttiBackend::split(const c10::intrusive_ptr<c10d::Store> &store,
-                                                      const std::vector<int> &ranks,
-                                                      const c10::intrusive_ptr<c10d::Backend::Options> &opts)
-{
-    const auto mine = std::find(ranks.begin(), ranks.end(), rank_);
-
-    if (mine == ranks.end())
-        return nullptr;
-    return merge(store, opts, static_cast<int>(mine - ranks.begin()), static_cast<int>(ranks.size()));
-}
-#endif
 
 /* ---- time-outs, numbers, memory ---- */
 

@@ -8,6 +8,9 @@
  *         alone by leave(), which ends those calls first, and only as long as it takes group away: destroying it waits for
  *         callbacks, one of which may be dropping the backend. issue_ is held while a call is handed over, so that a number,
  *         and a time-out of its own, belong to one call.
+ *         What gives the group other members (reconfigure, shrink) waits for callbacks, too. So it takes the group away for as
+ *         long as it lasts, with calls held only to do that: calls made meanwhile fail as those on a group that is over, and
+ *         leave() leaves word (is_left) for put(), which ends the group then. rank_, size_ and seq_ are written in between.
  * Limits  CPU tensors. One tensor in a call where PyTorch's interface has lists for several devices of a process. */
 #ifndef TUTTI_TORCH_BACKEND_H
 #define TUTTI_TORCH_BACKEND_H
@@ -19,8 +22,9 @@
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 #include <torch/version.h>
 
-#define TUTTI_TORCH_AT_LEAST(major, minor) \
-    (TORCH_VERSION_MAJOR > (major) || (TORCH_VERSION_MAJOR == (major) && TORCH_VERSION_MINOR >= (minor)))
+#if TORCH_VERSION_MAJOR < 2 || (TORCH_VERSION_MAJOR == 2 && TORCH_VERSION_MINOR < 14)
+#error "tutti_torch is written for PyTorch 2.14 and later"
+#endif
 
 namespace tutti_torch {
 
@@ -32,10 +36,18 @@ using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 struct Membership {
     std::shared_mutex calls;
     tutti_group      *group = TUTTI_NO_GROUP;
+    bool              is_left = false; /* under calls: leave() was called */
 
     /** Out of it: calls under way end first, with TUTTI_E_ABORTED. A second time does nothing, and does not wait for the
      * first. @threads any, also one that runs a callback of the group's */
     void leave();
+
+    /** Have the group alone, once calls that are being handed over are. @throws c10::Error if it is over, or taken already
+     * @threads any */
+    tutti_group *take(const char *what);
+
+    /** After take(): the group is there again, or ends, if it was left meanwhile. @threads that of take() */
+    void put(tutti_group *mine);
 };
 
 /** Leave every group that this process is in through a backend. @threads any */
@@ -48,16 +60,17 @@ public:
             : c10d::Backend::Options("tutti", timeout)
         {
         }
-#if TUTTI_TORCH_AT_LEAST(2, 15)
         c10::intrusive_ptr<c10d::Backend::Options> clone() const override
         {
             return c10::make_intrusive<Options>(*this);
         }
-#endif
     };
 
-    /** Join the group: returns when all its ranks have come. @throws as check() */
+    /** Join the group: returns when all its ranks have come, or at once with enable_reconfigure. @throws as check() */
     TuttiBackend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size, c10::intrusive_ptr<Options> options);
+
+    /** The backend of a group that is there, and that it takes over. */
+    TuttiBackend(tutti_group *group, c10::intrusive_ptr<Options> options);
     ~TuttiBackend() override;
 
     const std::string                          getBackendName() const override { return "tutti"; }
@@ -95,26 +108,34 @@ public:
     WorkPtr barrier(const c10d::BarrierOptions &opts = {}) override;
     void    monitoredBarrier(const c10d::BarrierOptions &opts, bool wait_all_ranks = false) override;
 
-#if TUTTI_TORCH_AT_LEAST(2, 15)
     WorkPtr gather_into_tensor(at::Tensor &output, at::Tensor &input, const c10d::GatherOptions &opts = {}) override;
 
-    bool                               supportsSplitting() const override { return true; }
+    bool                              supportsSplitting() const override { return true; }
     c10::intrusive_ptr<c10d::Backend> split(const c10::intrusive_ptr<c10d::Store> &store, const std::vector<int> &ranks,
                                             const c10::intrusive_ptr<c10d::Backend::Options> &opts) override;
     c10::intrusive_ptr<c10d::Backend> merge(const c10::intrusive_ptr<c10d::Store> &store,
                                             const c10::intrusive_ptr<c10d::Backend::Options> &opts, const int &rank,
                                             const int &size) override;
-#endif
+
+    bool                              supportsShrinking() const override { return true; }
+    c10::intrusive_ptr<c10d::Backend> shrink(const std::vector<int64_t> &ranks_to_exclude, int shrink_flags = 0,
+                                             const c10::intrusive_ptr<c10d::Backend::Options> &opts = nullptr) override;
+
+    bool                    supportsReconfigure() const override { return true; }
+    c10d::ReconfigureHandle get_reconfigure_handle() const override;
+    WorkPtr                 reconfigure(const c10d::ReconfigureOptions &opts) override;
 
 protected:
-    /** A group of the same kind, for split() and merge(). */
+    /** A group of the same kind, for split() and merge(); a backend of the same kind, for shrink(). */
     virtual c10::intrusive_ptr<c10d::Backend> make_another(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                                                            c10::intrusive_ptr<Options> options);
+    virtual c10::intrusive_ptr<c10d::Backend> take_over(tutti_group *group, c10::intrusive_ptr<Options> options);
 
 private:
     struct Call; /* what start() has to know */
     using Begin = std::function<tutti_status(tutti_group *, tutti_work **)>;
 
+    c10::intrusive_ptr<Options> options_like(const c10::intrusive_ptr<c10d::Backend::Options> &theirs) const;
     WorkPtr start(const Call &call, std::shared_ptr<Operation> operation, const Tensors &inputs, const Begin &begin);
     WorkPtr receive(Tensors &tensors, int src, int tag, c10d::OpType type, const char *title);
 

@@ -357,7 +357,6 @@ WorkPtr TuttiBackend::gather(TensorLists &outputs, Tensors &inputs, const c10d::
     });
 }
 
-#if TUTTI_TORCH_AT_LEAST(2, 15)
 WorkPtr TuttiBackend::gather_into_tensor(at::Tensor &output, at::Tensor &input, const c10d::GatherOptions &opts)
 {
     const Call call = { OpType::GATHER, "tutti:gather", opts.timeout };
@@ -380,7 +379,6 @@ WorkPtr TuttiBackend::gather_into_tensor(at::Tensor &output, at::Tensor &input, 
         return tutti_gather_async(outs.empty() ? nullptr : outs.data(), static_cast<int>(outs.size()), in, root, group, work);
     });
 }
-#endif
 
 /* ---- scattering ---- */
 

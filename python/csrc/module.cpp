@@ -16,17 +16,43 @@
 namespace tutti_torch {
 namespace {
 
-/* The destructor of a backend, without Python's lock. */
+/* Python's lock is let go as long as this lives, where the thread has it. */
+class WithoutLock {
+public:
+    WithoutLock()
+    {
+        if (Py_IsInitialized() && PyGILState_Check())
+            released_.emplace();
+    }
+
+private:
+    std::optional<pybind11::gil_scoped_release> released_;
+};
+
+/* What waits for functions that the library calls, without Python's lock, whoever calls it. */
 class PyBackend : public TuttiBackend {
 public:
     using TuttiBackend::TuttiBackend;
     ~PyBackend() override
     {
-        std::optional<pybind11::gil_scoped_release> released;
+        WithoutLock released;
 
-        if (Py_IsInitialized() && PyGILState_Check())
-            released.emplace();
         shutdown();
+    }
+
+    WorkPtr reconfigure(const c10d::ReconfigureOptions &opts) override
+    {
+        WithoutLock released;
+
+        return TuttiBackend::reconfigure(opts);
+    }
+
+    c10::intrusive_ptr<c10d::Backend> shrink(const std::vector<int64_t> &ranks_to_exclude, int shrink_flags,
+                                             const c10::intrusive_ptr<c10d::Backend::Options> &opts) override
+    {
+        WithoutLock released;
+
+        return TuttiBackend::shrink(ranks_to_exclude, shrink_flags, opts);
     }
 
 protected:
@@ -35,16 +61,22 @@ protected:
     {
         return c10::make_intrusive<PyBackend>(store, rank, size, std::move(options));
     }
+
+    c10::intrusive_ptr<c10d::Backend> take_over(tutti_group *group, c10::intrusive_ptr<Options> options) override
+    {
+        return c10::make_intrusive<PyBackend>(group, std::move(options));
+    }
 };
 
 c10::intrusive_ptr<c10d::Backend> make_backend(const c10::intrusive_ptr<c10d::Store> &store, int rank, int size,
                                                std::chrono::milliseconds timeout, const std::string &name,
-                                               const std::vector<uint64_t> &global_ranks)
+                                               const std::vector<uint64_t> &global_ranks, bool enable_reconfigure)
 {
     auto options = c10::make_intrusive<TuttiBackend::Options>(timeout);
 
     options->group_name = name;
     options->global_ranks_in_group = global_ranks;
+    options->enable_reconfigure = enable_reconfigure;
     return c10::make_intrusive<PyBackend>(store, rank, size, options);
 }
 
@@ -56,6 +88,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
     m.doc() = "tutti as a backend of torch.distributed; use it by `import tutti_torch`";
     m.def("make_backend", &tutti_torch::make_backend, pybind11::arg("store"), pybind11::arg("rank"), pybind11::arg("size"),
           pybind11::arg("timeout"), pybind11::arg("name") = "", pybind11::arg("global_ranks") = std::vector<uint64_t>(),
-          pybind11::call_guard<pybind11::gil_scoped_release>());
+          pybind11::arg("enable_reconfigure") = false, pybind11::call_guard<pybind11::gil_scoped_release>());
     m.def("leave_all", &tutti_torch::leave_all, pybind11::call_guard<pybind11::gil_scoped_release>());
 }

@@ -45,12 +45,10 @@ def _told_the_way(store):
 
 def _create(options, backend_options=None):
     """What init_process_group and new_group call for a group with this backend."""
-    if getattr(options, "enable_reconfigure", False):
-        raise NotImplementedError("tutti_torch cannot reconfigure groups yet\n  next: leave enable_reconfigure out")
     timeout = getattr(backend_options, "_timeout", None) or options.timeout
     with _told_the_way(options.store):
         return _C.make_backend(options.store, options.group_rank, options.group_size, timeout, options.group_id,
-                               list(options.global_ranks_in_group))
+                               list(options.global_ranks_in_group), options.enable_reconfigure)
 
 
 def register():
