@@ -7,6 +7,8 @@
  * want its lock are ended where they are, so all groups are left before that (leave_all, from atexit). */
 #include "backend.h"
 
+#include "recorder.h"
+
 #include <torch/csrc/utils/pybind.h>
 
 #include <optional>
@@ -90,4 +92,5 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
           pybind11::arg("timeout"), pybind11::arg("name") = "", pybind11::arg("global_ranks") = std::vector<uint64_t>(),
           pybind11::arg("enable_reconfigure") = false, pybind11::call_guard<pybind11::gil_scoped_release>());
     m.def("leave_all", &tutti_torch::leave_all, pybind11::call_guard<pybind11::gil_scoped_release>());
+    m.def("read_recorder", &tutti_torch::read_recorder);
 }

@@ -6,6 +6,7 @@
 #include "errors.cpp"
 #include "module.cpp"
 #include "operation.cpp"
+#include "recorder.cpp"
 #include "regroup.cpp"
 #include "store.cpp"
 #include "types.cpp"

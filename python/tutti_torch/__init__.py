@@ -18,8 +18,9 @@ import torch
 import torch.distributed as dist
 
 from . import _C
+from ._recorder import dump_recorder
 
-__all__ = ["monitored_barrier", "empty"]
+__all__ = ["monitored_barrier", "empty", "dump_recorder"]
 
 
 def _host_of(store):
