@@ -10,8 +10,8 @@ import sys
 from setuptools import setup
 from torch.utils.cpp_extension import BuildExtension, CppExtension
 
-INCLUDED = ["backend.cpp", "collectives.cpp", "errors.cpp", "module.cpp", "operation.cpp", "recorder.cpp",
-            "regroup.cpp", "store.cpp", "types.cpp", "work.cpp", "backend.h", "call.h", "errors.h", "operation.h",
+INCLUDED = ["backend.cpp", "collectives.cpp", "errors.cpp", "memory.cpp", "module.cpp", "operation.cpp", "recorder.cpp",
+            "regroup.cpp", "store.cpp", "types.cpp", "work.cpp", "backend.h", "call.h", "errors.h", "memory.h", "operation.h",
             "recorder.h", "store.h", "types.h", "work.h"]
 
 

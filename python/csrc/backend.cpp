@@ -12,6 +12,7 @@
 #include <algorithm>
 #include <thread>
 #include <tutti/debug.h>
+#include <tutti/hooks.h>
 #include <tutti/memory.h>
 #include <utility>
 
@@ -182,12 +183,33 @@ at::Tensor TuttiBackend::allocateTensor(long size, at::TensorOptions options)
 
 /* ---- handing a call over ---- */
 
+/* As long as it lives, what this thread issues has the name that torch.distributed.record_comm() gave, if it did, also in
+ * libtutti's recorder, logs and hooks; of a longer one what fits. */
+class Named {
+public:
+    explicit Named(const std::string &name)
+        : is_given_(!name.empty() && tutti_record_comm_begin(name.substr(0, TUTTI_COMM_NAME_MAX - 1).c_str()) == TUTTI_OK)
+    {
+    }
+    ~Named()
+    {
+        if (is_given_)
+            tutti_record_comm_end();
+    }
+    Named(const Named &) = delete;
+    Named &operator=(const Named &) = delete;
+
+private:
+    bool is_given_;
+};
+
 /* The operation's spans stand by the time of begin(); what it fails with at once is thrown here, the rest is the work's. */
 WorkPtr TuttiBackend::start(const Call &call, std::shared_ptr<Operation> operation, const Tensors &inputs,
                             const Begin &begin)
 {
     std::shared_lock<std::shared_mutex> inside(own_->calls);
     std::unique_lock<std::mutex>        hold(issue_);
+    const Named                         named(c10d::get_comm_profiling_name());
     const int64_t                       own_ms = timeout_of(call.timeout, timeout_ms_);
     Label                               label = { call.type, call.title, 0, options_->timeout, rank_ };
 

@@ -7,9 +7,11 @@
  * want its lock are ended where they are, so all groups are left before that (leave_all, from atexit). */
 #include "backend.h"
 
+#include "memory.h"
 #include "recorder.h"
 
 #include <torch/csrc/utils/pybind.h>
+#include <tutti/memory.h>
 
 #include <optional>
 #include <pybind11/chrono.h>
@@ -93,4 +95,6 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, m)
           pybind11::arg("enable_reconfigure") = false, pybind11::call_guard<pybind11::gil_scoped_release>());
     m.def("leave_all", &tutti_torch::leave_all, pybind11::call_guard<pybind11::gil_scoped_release>());
     m.def("read_recorder", &tutti_torch::read_recorder);
+    m.def("use_registered_memory", &tutti_torch::use_registered_memory, pybind11::arg("from_bytes"));
+    m.def("is_registered", [](const at::Tensor &t) { return tutti_is_registered(t.data_ptr(), t.nbytes()); });
 }

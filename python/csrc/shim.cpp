@@ -4,6 +4,7 @@
 #include "backend.cpp"
 #include "collectives.cpp"
 #include "errors.cpp"
+#include "memory.cpp"
 #include "module.cpp"
 #include "operation.cpp"
 #include "recorder.cpp"

@@ -5,6 +5,7 @@ import unittest
 
 import torch
 import torch.distributed as dist
+import tutti_torch
 from ranks import on, run
 from torch import nn
 from torch.distributed.fsdp import fully_shard
@@ -69,6 +70,33 @@ class Training(unittest.TestCase):
             return fully_shard(model, mesh=mesh)
 
         self.has_gloos_losses(wrap)
+
+    def test_ddp_in_registered_memory(self):
+        """Made inside, and with the first step, after which its buckets are made anew."""
+        def body(rank, size):
+            torch.manual_seed(1)
+            big = nn.Sequential(nn.Linear(200, 300), nn.Linear(300, 10))  # convolutions take bare memory of the allocator
+            with tutti_torch.registered_memory():
+                convolved = nn.functional.conv2d(torch.ones(8, 3, 64, 64), torch.ones(8, 3, 3, 3))
+                model = DistributedDataParallel(big)
+                for _ in range(2):
+                    model(torch.ones(4, 200)).sum().backward()
+                inside = torch.ones(1 << 14)
+            self.assertEqual(convolved.max().item(), 27)
+            self.assertTrue(tutti_torch._C.is_registered(inside))
+            self.assertTrue(tutti_torch._C.is_registered(convolved))
+            self.assertFalse(tutti_torch._C.is_registered(torch.ones(1 << 14)))
+            inside.resize_(1 << 20).fill_(1)  # grows by the allocator that it has, where that is at the moment
+            self.assertEqual(inside.sum().item(), 1 << 20)
+            with tutti_torch.registered_memory(1):
+                small = torch.ones(3)
+                with tutti_torch.registered_memory(1 << 20):
+                    self.assertFalse(tutti_torch._C.is_registered(torch.ones(3)))
+                self.assertTrue(tutti_torch._C.is_registered(small) and tutti_torch._C.is_registered(torch.ones(3)))
+            dist.all_reduce(small)
+            self.assertEqual(small.tolist(), [size] * 3)
+
+        run(body, 2)
 
     @on(2, 4)
     def test_ddp_keeps_ranks_equal(self, rank, size):

@@ -7,6 +7,7 @@ from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+import tutti_torch
 from ranks import on
 
 
@@ -116,6 +117,18 @@ class Works(unittest.TestCase):
                 dist.recv(torch.ones(1), 0)
         names = {event.name for event in profile.events()}
         self.assertLessEqual({"tutti:all_reduce", "tutti:barrier", "tutti:recv" if rank else "tutti:send"}, names)
+
+    @on(2)
+    def test_a_name_of_ones_own(self, rank, size):
+        """What record_comm() says is shown by the profiler and kept by libtutti's recorder; dumps say what it was."""
+        with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
+            with dist.record_comm("layer 1 " + 90 * "x"):
+                dist.all_reduce(torch.ones(10))
+            dist.all_reduce(torch.ones(10))
+        self.assertLessEqual({"layer 1 " + 90 * "x", "tutti:all_reduce"}, {event.name for event in profile.events()})
+        names = [record["name"] for record in tutti_torch._C.read_recorder()["records"]]
+        self.assertEqual(names[-2:], [("layer 1 " + 90 * "x")[:63], ""])
+        self.assertTrue(tutti_torch._recorder.layout()["entries"][-2]["profiling_name"].endswith(":all_reduce"))
 
 
 class Messages(unittest.TestCase):

@@ -20,7 +20,7 @@ import torch.distributed as dist
 from . import _C
 from ._recorder import dump_recorder
 
-__all__ = ["monitored_barrier", "empty", "dump_recorder"]
+__all__ = ["monitored_barrier", "empty", "registered_memory", "dump_recorder"]
 
 
 def _host_of(store):
@@ -78,6 +78,21 @@ def empty(*size, dtype=None, group=None):
     backend = pg._get_backend(torch.device("cpu"))
     return backend.allocate_tensor(shape.numel(), dtype=dtype or torch.get_default_dtype(),
                                    device=torch.device("cpu")).view(shape)
+
+
+@contextlib.contextmanager
+def registered_memory(from_bytes=1 << 16):
+    """Tensors on the CPU of from_bytes and more that are made inside lie in registered memory, on all threads.
+
+    So do parameters of a model that is made there, and the buckets of DistributedDataParallel around it, whose sums are
+    fastest then. Where there is no room for more they lie where they always do. Registered memory is shared with children
+    of fork(): what they write there, this process sees.
+    """
+    before = _C.use_registered_memory(from_bytes)
+    try:
+        yield
+    finally:
+        _C.use_registered_memory(before)
 
 
 register()
