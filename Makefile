@@ -197,9 +197,10 @@ test-torch:
 	$(MAKE) torch-plugin && cd python/tests && PYTHONPATH=$(TORCH_SITE) $(TORCH_PYTHON) -B -m unittest discover $(TORCH_TESTS)
 
 .PHONY: bench-torch
-## bench-torch  tutti and gloo as backends of one PyTorch program: all_reduce, and steps under DDP, in turns: a minute
+TORCH_ROWS ?= bench/results/torch-$(shell date -u +%Y%m%d-%H%M).tsv
+## bench-torch  tutti and gloo as backends of one PyTorch program: all_reduce, and steps under DDP, in turns: some minutes (TORCH_ROWS=)
 bench-torch: torch-plugin
-	PYTHONPATH=$(TORCH_SITE) $(TORCH_PYTHON) -B bench/torch_backends.py $(TORCH_BENCH_OPTIONS)
+	PYTHONPATH=$(TORCH_SITE) $(TORCH_PYTHON) -B bench/torch_backends.py --out $(TORCH_ROWS) $(TORCH_BENCH_OPTIONS)
 
 PEERS = openmpi-bin libopenmpi-dev mpich libmpich-dev gnuplot-nox iperf3 iproute2
 ROWS ?= bench/results/core-$(shell date -u +%Y%m%d-%H%M).tsv
