@@ -101,6 +101,20 @@ def compile_examples(root, cc, prefix, scratch):
         run(["sh", "-c", f"{cc} {words}"], env=env, cwd=place)
 
 
+def check_targets(root, build):
+    """`make install` builds, into a folder where nothing else was built, all that is installed from there."""
+    if not (build / "build.ninja").exists():
+        return
+    line = re.search(r"^\tcmake --build build/install .* --target (.*)$", (root / "Makefile").read_text(), re.M)
+    made = set(run(["ninja", "-C", build, "-t", "commands", *line.group(1).split()]).split())
+    kinds = "SHARED_LIBRARY|STATIC_LIBRARY|EXECUTABLE|MODULE"
+    for script in build.rglob("cmake_install.cmake"):
+        for path in re.findall(rf'file\(INSTALL DESTINATION "[^"]*" TYPE (?:{kinds}) FILES "([^"]+)"', script.read_text()):
+            if str(pathlib.Path(path).relative_to(build)) not in made:
+                sys.exit(f"{path} is installed, and no target of `make install` makes it\n"
+                         "  next: add_dependencies(tutti_plugins ...), or another --target in the Makefile")
+
+
 def main():
     args = argparse.ArgumentParser()
     for name in ("--root", "--build"):
@@ -110,6 +124,7 @@ def main():
     args = args.parse_args()
 
     program = re.search(r"^```c\n(.*?)^```", (args.root / "README.md").read_text(), re.S | re.M).group(1)
+    check_targets(args.root, args.build)
     with tempfile.TemporaryDirectory() as scratch:
         prefix = pathlib.Path(scratch) / "prefix"
         run([args.cmake, "--install", args.build, "--prefix", prefix])
