@@ -181,6 +181,7 @@ class Recorder(unittest.TestCase):
             entries = tutti_torch._recorder.layout(messages=True)["entries"]
             self.assertEqual([e["profiling_name"].split(":")[1] for e in entries if e["is_p2p"]], [["send 0->1"], ["recv 1<-?"]][rank])
             self.assertEqual([e for e in tutti_torch._recorder.layout()["entries"] if e["is_p2p"]], [])
+            dist.barrier()  # rank 0 serves the store: it goes last
 
         run(body, 2)
 

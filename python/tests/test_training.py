@@ -78,10 +78,13 @@ class Training(unittest.TestCase):
             big = nn.Sequential(nn.Linear(200, 300), nn.Linear(300, 10))  # convolutions take bare memory of the allocator
             with tutti_torch.registered_memory():
                 convolved = nn.functional.conv2d(torch.ones(8, 3, 64, 64), torch.ones(8, 3, 3, 3))
-                model = DistributedDataParallel(big)
+                model = DistributedDataParallel(big, gradient_as_bucket_view=True)
                 for _ in range(2):
                     model(torch.ones(4, 200)).sum().backward()
                 inside = torch.ones(1 << 14)
+            model.zero_grad(set_to_none=True)
+            model(torch.ones(4, 200)).sum().backward()  # outside: its gradients lie in the buckets that are there
+            self.assertTrue(tutti_torch._C.is_registered(big[0].weight.grad))
             self.assertEqual(convolved.max().item(), 27)
             self.assertTrue(tutti_torch._C.is_registered(inside))
             self.assertTrue(tutti_torch._C.is_registered(convolved))

@@ -30,13 +30,13 @@ _DTYPES = {"bool": "Bool", "u8": "Byte", "i8": "Char", "u16": "UInt16", "i16": "
 
 
 def _handle_of(pg):
-    """The handle of the world that a group is on the CPU; None: it is another backend's."""
+    """The handle of the world that a group is on the CPU; None: it is another backend's, or over."""
     try:
         backend = pg._get_backend(torch.device("cpu"))
+        backend = getattr(backend, "wrapped_pg", backend)  # TORCH_DISTRIBUTED_DEBUG=DETAIL
+        return backend.get_reconfigure_handle() if backend.name() == "tutti" else None
     except RuntimeError:
         return None
-    backend = getattr(backend, "wrapped_pg", backend)  # TORCH_DISTRIBUTED_DEBUG=DETAIL
-    return backend.get_reconfigure_handle() if backend.name() == "tutti" else None
 
 
 def _known_groups(found):
