@@ -129,7 +129,7 @@ def dump_recorder(prefix, messages=False):
         python -m torch.distributed.flight_recorder.fr_trace folder    somewhere, once
 
     Messages are left out: where a group has more than two ranks the analyser takes them for collectives that some ranks did
-    not join, and compares nothing behind them. messages=True has them, to be printed (fr_trace -j).
+    not join, and compares nothing behind them. messages=True has them, to be printed: fr_trace -j, with the package tabulate.
 
     Returns the path. The file can be read by its owner only. TUTTI_RECORDER=0 is a RuntimeError: nothing was recorded.
     """
