@@ -49,6 +49,13 @@ enum {
 #define IN_LEVELS(kind, name, most, amounts, order, level) \
     { kind, name, NULL, NULL, ANY_RANKS, most, NULL, order, 0, level, amounts }
 
+/* The same with a lane for each rank in a slot. */
+#define BLOCKS_IN_LEVELS(kind)                                                                                         \
+    { kind, "leaders", NULL, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE, NULL, TTI_IN_RANK_ORDER, 0, tti_blocks_leaders,       \
+      tti_amounts_leaders_blocks },                                                                                    \
+    { kind, "two_level", NULL, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE, NULL, TTI_IN_RANK_ORDER, 0, tti_blocks_two_level,   \
+      tti_amounts_level_blocks }
+
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wmissing-field-initializers" /* most rows end before level */
 static const tti_algorithm table[] = {
@@ -159,6 +166,8 @@ static const tti_algorithm table[] = {
       tti_amounts_net_root_parts, TTI_IN_RANK_ORDER, PEERS_BEST },
     { TUTTI_CALL_GATHER, "binomial", NULL, tti_plan_gather_binomial, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_subtrees, TTI_IN_RANK_ORDER, 0 },
+    IN_LEVELS(TUTTI_CALL_GATHER, "leaders", LEADERS_MOST / 8, tti_amounts_leaders_gather, TTI_IN_RANK_ORDER, tti_leaders),
+    IN_LEVELS(TUTTI_CALL_GATHER, "two_level", ANY_SIZE, tti_amounts_level_gather, TTI_IN_RANK_ORDER, tti_two_level),
 
     ON_REGISTERED(TUTTI_CALL_SCATTER),
     { TUTTI_CALL_SCATTER, "lines", tti_one_phase_scatter, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES / 2,
@@ -171,6 +180,8 @@ static const tti_algorithm table[] = {
       tti_amounts_net_root_parts, TTI_IN_RANK_ORDER, PEERS_BEST },
     { TUTTI_CALL_SCATTER, "binomial", NULL, tti_plan_scatter_binomial, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_subtrees, TTI_IN_RANK_ORDER, 0 },
+    IN_LEVELS(TUTTI_CALL_SCATTER, "leaders", LEADERS_MOST / 8, tti_amounts_leaders_scatter, TTI_IN_RANK_ORDER, tti_leaders),
+    IN_LEVELS(TUTTI_CALL_SCATTER, "two_level", ANY_SIZE, tti_amounts_level_scatter, TTI_IN_RANK_ORDER, tti_two_level),
 
     ON_REGISTERED(TUTTI_CALL_REDUCE_SCATTER),
     { TUTTI_CALL_REDUCE_SCATTER, "lines", tti_one_phase_reduce_scatter, NULL, TTI_HOST_RANKS_MAX,
@@ -201,6 +212,7 @@ static const tti_algorithm table[] = {
       tti_amounts_net_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_ALL_TO_ALL, "bruck", NULL, tti_plan_all_to_all_bruck, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_journeys, TTI_IN_RANK_ORDER, 0 },
+    BLOCKS_IN_LEVELS(TUTTI_CALL_ALL_TO_ALL),
 
     ON_REGISTERED(TUTTI_CALL_GATHER_V),
     { TUTTI_CALL_GATHER_V, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -211,6 +223,7 @@ static const tti_algorithm table[] = {
       tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_GATHER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_blocks, TTI_IN_RANK_ORDER, 0 },
+    BLOCKS_IN_LEVELS(TUTTI_CALL_GATHER_V),
 
     ON_REGISTERED(TUTTI_CALL_SCATTER_V),
     { TUTTI_CALL_SCATTER_V, "lines", tti_one_phase_all_to_all, NULL, TTI_HOST_RANKS_MAX, ANY_SIZE,
@@ -221,6 +234,7 @@ static const tti_algorithm table[] = {
       tti_amounts_blocks, TTI_IN_RANK_ORDER, 0 },
     { TUTTI_CALL_SCATTER_V, "direct", NULL, tti_plan_all_to_all_direct, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_blocks, TTI_IN_RANK_ORDER, 0 },
+    BLOCKS_IN_LEVELS(TUTTI_CALL_SCATTER_V),
 };
 #pragma GCC diagnostic pop
 enum { ROWS = sizeof table / sizeof table[0] };
@@ -312,12 +326,13 @@ static bool has_levels_for(const tti_question *q, const tti_algorithm *row)
     return row->level == NULL || q->levels != NULL;
 }
 
-/* Of what a rank sends, as much as goes to other hosts takes turns with that of the other ranks of its host. */
-static double on_one_link(const tti_question *q, double sent)
+/* Of what a rank sends, as much as goes to other hosts takes turns with that of the other ranks of its host; but all that goes
+ * to a root, or comes from it, passes its host's link by itself. */
+static double on_one_link(const tti_question *q, const tti_amounts *amounts, double sent)
 {
-    const double local = q->levels->most, ranks = q->n_ranks;
+    const double local = q->levels->most, ranks = q->n_ranks, sharers = amounts->rooted > 0 ? 1 : local;
 
-    return sent * local * (ranks - local) / (ranks - 1);
+    return sent * sharers * (ranks - local) / (ranks - 1);
 }
 
 /* What is asked for: rows of one kind and one order, for so many bytes. */
@@ -354,23 +369,23 @@ static bool comes_first(const tti_question *q, const tti_algorithm *row, const t
 }
 
 /* Chunks that a call of a row takes: elements are bytes here, which is within one line of any other type. */
-static double chunks_of(const tti_algorithm *row, const cell *c, int n_ranks)
+static double chunks_of(const tti_algorithm *row, int64_t bytes, int n_ranks)
 {
-    const tutti_call call = { .kind = c->kind, .dtype = TUTTI_U8, .root = -1, .count = c->bytes };
+    const tutti_call call = { .kind = row->kind, .dtype = TUTTI_U8, .root = -1, .count = bytes };
 
-    return row->plan == NULL || c->bytes == INT64_MAX ? 1 : tti_cut_of(row->plan, &call, n_ranks).n_chunks;
+    return row->plan == NULL || bytes == INT64_MAX ? 1 : tti_cut_of(row->plan, &call, n_ranks).n_chunks;
 }
 
 /* In two levels it is the members of a host who wait for each other, and share slots. */
-static double cost_of(const tti_question *q, const tti_algorithm *row, const cell *c)
+double tti_believed_cost(const tti_question *q, const tti_algorithm *row, int64_t most)
 {
-    const double bytes = c->bytes == INT64_MAX ? 0x1p50 : (double)c->bytes;
+    const double bytes = most == INT64_MAX ? 0x1p50 : (double)most;
     tti_amounts  amounts = row->level != NULL ? row->level_amounts(q->levels, bytes) : row->amounts(q->n_ranks, bytes);
 
-    amounts.chunks = chunks_of(row, c, q->n_ranks);
+    amounts.chunks = chunks_of(row, most, q->n_ranks);
     if (q->levels != NULL && row->level == NULL) {
-        amounts.sent = on_one_link(q, amounts.sent);
-        amounts.link = on_one_link(q, amounts.link);
+        amounts.sent = on_one_link(q, &amounts, amounts.sent);
+        amounts.link = on_one_link(q, &amounts, amounts.link);
     }
     return tti_cost(&amounts, q->machine, q->turns, row->level != NULL ? q->levels->most : q->n_ranks, bytes);
 }
@@ -385,7 +400,7 @@ static int cheapest(const tti_question *q, const tti_algorithm *rows, int n_rows
 
         if (!is_candidate(q, &rows[i], c) || (best != TTI_ROW_NONE && comes_first(q, &rows[best], &rows[i])))
             continue;
-        cost = cost_of(q, &rows[i], c);
+        cost = tti_believed_cost(q, &rows[i], c->bytes);
         if (best == TTI_ROW_NONE || cost < least || comes_first(q, &rows[i], &rows[best])) {
             best = i;
             least = cost;

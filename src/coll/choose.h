@@ -117,6 +117,9 @@ tti_order tti_order_in_levels(tutti_call_kind kind);
  * the way may be too large for its type, where the average is not. The same on all members. */
 bool tti_needs_one_go(const tutti_call *call);
 
+/** What the choice takes a call by a row to cost, in ns. most: bytes of one rank's part; INT64_MAX: more than any. */
+double tti_believed_cost(const tti_question *question, const tti_algorithm *row, int64_t most);
+
 /** Whether calls of a kind are to be done on registered memory, of those that can be. */
 tti_fused_wish tti_wish_for_fused(const tti_wishes *wishes, tutti_call_kind kind);
 

@@ -867,10 +867,11 @@ static void calls_follow_each_other_however_cores_are_shared(void **state)
 
 #define TWO_LEVELS                                                                                      \
     "barrier=leaders,all_reduce=two_level,reduce=two_level,broadcast=two_level,all_gather=two_level,"   \
-    "reduce_scatter=two_level"
+    "reduce_scatter=two_level,gather=two_level,scatter=two_level,all_to_all=two_level,gather_v=two_level," \
+    "scatter_v=two_level"
 #define LEADERS                                                                                         \
     "barrier=leaders,all_reduce=leaders,reduce=leaders,broadcast=leaders,all_gather=leaders,"           \
-    "reduce_scatter=leaders"
+    "reduce_scatter=leaders,gather=leaders,scatter=leaders,all_to_all=leaders,gather_v=leaders,scatter_v=leaders"
 
 /* Which ranks share a host; in hosts with unequal numbers of members, and with ranks that do not follow each other. */
 static const struct in_hosts {

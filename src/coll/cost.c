@@ -339,7 +339,7 @@ tti_amounts tti_amounts_net_ring(double ranks, double bytes)
 tti_amounts tti_amounts_net_to_root(double ranks, double bytes)
 {
     return (tti_amounts){ .messages = 1, .posts = ranks - 1, .posts_all = once_for_each(ranks),
-                          .sent = of_others(ranks, bytes), .combined = ranks * bytes };
+                          .sent = of_others(ranks, bytes), .rooted = 1, .combined = ranks * bytes };
 }
 
 /* All bytes pass the links of the P-1 owners, and then the root's. */
@@ -402,7 +402,7 @@ tti_amounts tti_amounts_net_tree4(double ranks, double bytes)
 tti_amounts tti_amounts_net_from_root(double ranks, double bytes)
 {
     return (tti_amounts){ .messages = 1, .posts = ranks - 1, .posts_all = once_for_each(ranks),
-                          .sent = of_others(ranks, bytes) };
+                          .sent = of_others(ranks, bytes), .rooted = 1 };
 }
 
 tti_amounts tti_amounts_net_slices_from_root(double ranks, double bytes)
@@ -438,7 +438,7 @@ tti_amounts tti_amounts_net_bruck(double ranks, double bytes)
 tti_amounts tti_amounts_net_root_parts(double ranks, double bytes)
 {
     return (tti_amounts){ .messages = 1, .posts = ranks - 1, .posts_all = once_for_each(ranks),
-                          .sent = of_others(ranks, bytes) };
+                          .sent = of_others(ranks, bytes), .rooted = 1 };
 }
 
 tti_amounts tti_amounts_net_subtrees(double ranks, double bytes)
@@ -446,7 +446,7 @@ tti_amounts tti_amounts_net_subtrees(double ranks, double bytes)
     const double steps = doublings(ranks);
 
     return (tti_amounts){ .messages = steps, .posts = steps, .posts_all = once_for_each(ranks),
-                          .sent = of_others(ranks, bytes), .copied = ranks * bytes };
+                          .sent = of_others(ranks, bytes), .rooted = 1, .copied = ranks * bytes };
 }
 
 tti_amounts tti_amounts_net_own_slices(double ranks, double bytes)

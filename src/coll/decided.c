@@ -27,7 +27,7 @@ typedef struct asked {
 } asked;
 
 _Static_assert(sizeof(tti_machine) == 15 * sizeof(double), "a machine has no padding");
-_Static_assert(sizeof(tti_level_figures) == 3 * sizeof(int), "nor have the figures of levels");
+_Static_assert(sizeof(tti_level_figures) == 4 * sizeof(int), "nor have the figures of levels");
 
 typedef enum place_state { FREE, TAKEN, KEPT } place_state;
 

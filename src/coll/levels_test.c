@@ -73,26 +73,66 @@ enum { SMALL = 1000, LARGE = 3000000, SOON_MS = 20000 };
 static int64_t count_of_all;
 static int     culprit; /* the rank that does something else */
 
-/* The same buffer for all kinds. */
-static tutti_status do_call(tt_rank *t, tutti_call_kind kind, int64_t count, int64_t deadline_ns)
+static bool has_root(tutti_call_kind kind)
 {
-    float       *data = calloc((size_t)count + 1, sizeof *data);
+    return kind == TUTTI_CALL_BROADCAST || kind == TUTTI_CALL_REDUCE || kind == TUTTI_CALL_GATHER ||
+           kind == TUTTI_CALL_SCATTER;
+}
+
+/* A block of as many elements for each rank. */
+typedef struct block_row {
+    const void *ins[TT_RANKS_MOST];
+    int64_t     gives[TT_RANKS_MOST], wants[TT_RANKS_MOST];
+} block_row;
+
+static void as_blocks(tutti_call *call, block_row *row, const float *from, int size, int64_t count)
+{
+    int r;
+
+    for (r = 0; r < size; r++) {
+        row->ins[r] = from;
+        row->gives[r] = row->wants[r] = count;
+    }
+    call->count = 0;
+    call->n_parts = size;
+    call->ins = row->ins;
+    call->in_counts = row->gives;
+    call->list_counts = row->wants;
+}
+
+/* One buffer to write; what blocks are read from is beside it. odd: whom this rank gives one element more in all_to_all than
+ * that one expects; -1: nobody. */
+static tutti_status do_call_with(tt_rank *t, tutti_call_kind kind, int64_t count, int64_t deadline_ns, int odd)
+{
+    float       *data = calloc(2 * (size_t)count + 2, sizeof *data), *from = data + count + 1;
     void        *list[TT_RANKS_MOST];
     tutti_call   call = tt_call(t, kind, TUTTI_F32, count);
+    block_row    row;
     tutti_status st;
     int          r;
 
+    if (data == NULL)
+        return TUTTI_E_NOMEM;
     for (r = 0; r < t->size; r++)
         list[r] = data;
-    if (kind == TUTTI_CALL_BROADCAST || kind == TUTTI_CALL_REDUCE)
+    if (has_root(kind))
         call.root = t->size - 1;
     call.list = list;
     call.in = call.out = data;
     call.deadline_ns = deadline_ns;
-    st = data == NULL ? TUTTI_E_NOMEM : tti_coll_run(t->coll, &call);
+    if (kind == TUTTI_CALL_ALL_TO_ALL)
+        as_blocks(&call, &row, from, t->size, count);
+    if (odd >= 0)
+        row.gives[odd]++;
+    st = tti_coll_run(t->coll, &call);
     snprintf(t->said, sizeof t->said, "%s", st == TUTTI_OK ? "" : tutti_last_error());
     free(data);
     return st;
+}
+
+static tutti_status do_call(tt_rank *t, tutti_call_kind kind, int64_t count, int64_t deadline_ns)
+{
+    return do_call_with(t, kind, count, deadline_ns, -1);
 }
 
 static void check_ended(tt_rank *t, tutti_status st, tutti_status want, int64_t begin_ns)
@@ -299,6 +339,85 @@ static void other_kinds_end_too(void **state)
     by_every_culprit(LARGE / 4, culprit_leaves_other_kinds, NULL);
 }
 
+/* ---- to and from a root, and blocks ---------------------------------------------------------------- */
+
+static void ask_for(const char *name)
+{
+    char wish[200];
+
+    snprintf(wish, sizeof wish, "gather=%s,scatter=%s,all_to_all=%s", name, name, name);
+    assert_int_equal(setenv("TUTTI_ALGO", wish, 1), 0);
+}
+
+static const char *const forms[] = { "two_level", "leaders" };
+static tutti_call_kind    kind_of_all;
+
+/* Also with no bytes to speak of: then each message has little but its word. */
+static void culprit_leaves_moves(tt_rank *t)
+{
+    const int64_t begin_ns = tt_in_ms(0);
+    tutti_status  st;
+
+    all_begin(t);
+    if (t->rank == culprit) {
+        tt_leave(t);
+        return;
+    }
+    st = do_call(t, kind_of_all, count_of_all, t->deadline_ns);
+    if (st == TUTTI_OK) /* it needed nothing of who is gone */
+        st = tt_barrier(t);
+    check_ended(t, st, TUTTI_E_PEER, begin_ns);
+}
+
+static void moves_of_who_has_left_end(void **state)
+{
+    static const tutti_call_kind kinds[] = { TUTTI_CALL_GATHER, TUTTI_CALL_SCATTER, TUTTI_CALL_ALL_TO_ALL };
+    int                          i, k;
+
+    (void)state;
+    for (i = 0; i < 2; i++)
+        for (k = 0; k < 3; k++) {
+            ask_for(forms[i]);
+            kind_of_all = kinds[k];
+            by_every_culprit(i == 0 ? SMALL : LARGE / 4, culprit_leaves_moves, NULL);
+            assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
+        }
+}
+
+/* What it gives the next rank is one more than that expects: both say so. Others may have all they need by then. */
+static void culprit_gives_more(tt_rank *t)
+{
+    const int64_t begin_ns = tt_in_ms(0);
+    const int     taker = (culprit + 1) % t->size;
+    char          words[80];
+    tutti_status  st;
+
+    all_begin(t);
+    snprintf(words, sizeof words, "rank %d gives rank %d %lld elements, which expects %lld", culprit, taker,
+             (long long)count_of_all + 1, (long long)count_of_all);
+    st = do_call_with(t, TUTTI_CALL_ALL_TO_ALL, count_of_all, t->deadline_ns, t->rank == culprit ? taker : -1);
+    TT_CHECK(t, st != TUTTI_OK || (t->rank != culprit && t->rank != taker));
+    TT_CHECK(t, st == TUTTI_OK || strstr(t->said, words) != NULL);
+    if (st == TUTTI_OK)
+        st = tt_barrier(t);
+    check_ended(t, st, TUTTI_E_MISMATCH, begin_ns);
+    tt_all_here(t);
+}
+
+/* On one host, and on two; short blocks and long ones; by whoever carries them. */
+static void blocks_that_do_not_fit_are_told_on_all_hosts(void **state)
+{
+    int i;
+
+    (void)state;
+    for (i = 0; i < 2; i++) {
+        ask_for(forms[i]);
+        by_every_culprit(SMALL, culprit_gives_more, NULL);
+        by_every_culprit(LARGE / 100, culprit_gives_more, NULL);
+        assert_int_equal(unsetenv("TUTTI_ALGO"), 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +429,8 @@ int main(void)
         cmocka_unit_test(a_failed_message_ends_calls_on_all_hosts),
         cmocka_unit_test(an_abort_ends_calls),
         cmocka_unit_test(other_kinds_end_too),
+        cmocka_unit_test(moves_of_who_has_left_end),
+        cmocka_unit_test(blocks_that_do_not_fit_are_told_on_all_hosts),
     };
 
     return cmocka_run_group_tests_name("levels", tests, NULL, NULL);

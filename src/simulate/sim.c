@@ -71,7 +71,7 @@ static tutti_status decide(tutti_sim *sim)
     const tti_cluster   *c = &sim->cluster;
     const tti_tune       none = { .n = 0 };
     const tti_machine    informed = machine_of(c);
-    const tti_level_figures levels = { .hosts = c->hosts, .most = c->per_host,
+    const tti_level_figures levels = { .hosts = c->hosts, .least = c->per_host, .most = c->per_host,
                                        .carriers = c->cores < c->per_host ? c->cores : c->per_host };
     int                  n;
     const tti_algorithm *rows = tti_algorithms(&n);

@@ -2,6 +2,9 @@
  *
  * amounts.c - what calls in two levels do, for the cost model. "All" ranks are those of a host here: where one speaks for
  * the others, it has all of the host's messages. */
+#include <math.h>
+#include <stdbool.h>
+#include "coll/host/channel.h"
 #include "coll/level/level.h"
 #include "coll/pattern.h"
 
@@ -75,4 +78,106 @@ tti_amounts tti_amounts_level_reduce_scatter(const tti_level_figures *levels, do
     a.posts = 2 * others;
     a.sent = others * local * bytes;
     return a;
+}
+
+/* ---- to and from a root -------------------------------------------------------------------------- */
+
+/* Messages of all hosts, as many as fall to one: to root's host, or from it, from each carrier of each other. */
+static double rooted_posts(const tti_level_figures *levels, int carriers)
+{
+    return 2.0 * carriers * (levels->hosts - 1) / levels->hosts;
+}
+
+/* Parts that a carrier has of one host. */
+static double parts_carried(const tti_level_figures *levels, int carriers)
+{
+    return (double)levels->most / carriers;
+}
+
+/* On another host a carrier copies what it carries, on root's host it stages what came, and the root copies everything. Who
+ * carries its own part only has it where it is sent from. */
+static tti_amounts gathered(const tti_level_figures *levels, double bytes, int carriers)
+{
+    const double others = levels->hosts - 1, local = levels->most, parts = parts_carried(levels, carriers);
+
+    return (tti_amounts){ .meets = 2, .copied = (1 + others * parts) * bytes, .fetched = (parts - 1) * bytes,
+                          .alone_fetched = (local * levels->hosts - 1) * bytes, .messages = 1, .posts = others,
+                          .posts_all = rooted_posts(levels, carriers), .sent = others * local * bytes, .rooted = 1 };
+}
+
+tti_amounts tti_amounts_level_gather(const tti_level_figures *levels, double bytes)
+{
+    return gathered(levels, bytes, levels->carriers);
+}
+
+tti_amounts tti_amounts_leaders_gather(const tti_level_figures *levels, double bytes)
+{
+    return gathered(levels, bytes, 1);
+}
+
+/* The root stages all parts, the carriers beside it copy those that they carry; on other hosts they stage them for their
+ * members. */
+static tti_amounts scattered(const tti_level_figures *levels, double bytes, int carriers)
+{
+    const double others = levels->hosts - 1, local = levels->most, parts = parts_carried(levels, carriers);
+
+    return (tti_amounts){ .meets = 2, .copied = local * levels->hosts * bytes + (parts - 1) * bytes,
+                          .fetched = (1 + others * parts) * bytes, .messages = 1, .posts = others,
+                          .posts_all = rooted_posts(levels, carriers), .sent = others * local * bytes, .rooted = 1 };
+}
+
+tti_amounts tti_amounts_level_scatter(const tti_level_figures *levels, double bytes)
+{
+    return scattered(levels, bytes, levels->carriers);
+}
+
+tti_amounts tti_amounts_leaders_scatter(const tti_level_figures *levels, double bytes)
+{
+    return scattered(levels, bytes, 1);
+}
+
+/* ---- blocks -------------------------------------------------------------------------------------- */
+
+enum { BLOCK_HEAD = 16 }; /* blocks.c */
+
+double tti_level_short(const tti_level_figures *levels, int carriers)
+{
+    const double local = levels->most, ranks = local * levels->hosts;
+    const double staged = (ceil(local / carriers) - 1) * (ranks - local), lanes = staged > ranks ? staged : ranks;
+    const double lane = floor(TTI_HOST_CHUNK / lanes / 64) * 64 - BLOCK_HEAD;
+
+    return lane < TTI_LEVEL_SHORT_MOST ? lane : TTI_LEVEL_SHORT_MOST;
+}
+
+/* Entries of all pairs of hosts, staged, packed, and staged again by a carrier that has others to give them to; then long
+ * blocks, as directly: those that stay on the host are no messages to another. */
+static tti_amounts dealt(const tti_level_figures *levels, double bytes, int carriers)
+{
+    const double others = levels->hosts - 1, local = levels->most, ranks = local * levels->hosts;
+    const double fits = tti_level_short(levels, carriers);
+    const bool   is_short = bytes <= fits, hands_on = carriers < levels->most;
+    const double entry = BLOCK_HEAD + (is_short ? bytes : 0), through = others * local * local / carriers * entry;
+    tti_amounts  a = { .meets = hands_on ? 2 : 1, .copied = ranks * entry + through + (hands_on ? through : 0),
+                       .fetched = through + ranks * entry, .messages = 1, .posts = 2 * others,
+                       .posts_all = 2 * others * carriers, .sent = others * local * local * entry };
+
+    if (fits < 0)
+        return tti_amounts_net_blocks(ranks, bytes);
+    if (is_short)
+        return a;
+    a.messages += 1;
+    a.posts += 2 * (ranks - 1);
+    a.posts_all += 2 * (ranks - 1) * local;
+    a.sent += others * local * local * bytes;
+    return a;
+}
+
+tti_amounts tti_amounts_level_blocks(const tti_level_figures *levels, double bytes)
+{
+    return dealt(levels, bytes, levels->least);
+}
+
+tti_amounts tti_amounts_leaders_blocks(const tti_level_figures *levels, double bytes)
+{
+    return dealt(levels, bytes, 1);
 }

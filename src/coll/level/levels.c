@@ -187,8 +187,40 @@ void tti_levels_settle(tti_levels *levels, const tti_question *whole)
 
 tti_level_figures tti_levels_figures(const tti_levels *levels)
 {
-    return (tti_level_figures){ .hosts = levels->layout.n_hosts, .most = levels->layout.most,
-                                .carriers = levels->carriers };
+    return (tti_level_figures){ .hosts = levels->layout.n_hosts, .least = levels->layout.least,
+                                .most = levels->layout.most, .carriers = levels->carriers };
+}
+
+tutti_status tti_levels_room(tti_levels *levels, size_t bytes)
+{
+    if (bytes <= levels->scratch_bytes)
+        return TUTTI_OK;
+    free(levels->scratch);
+    levels->scratch_bytes = 0;
+    levels->scratch = aligned_alloc(64, (bytes + 63) & ~(size_t)63);
+    if (levels->scratch == NULL)
+        return tti_fail(TUTTI_E_NOMEM, "no memory for the %zu bytes that a collective works in", bytes);
+    levels->scratch_bytes = bytes;
+    return TUTTI_OK;
+}
+
+tutti_status tti_levels_give_up(tti_levels *levels, tutti_status status)
+{
+    const tti_team *whole = levels->whole;
+    tti_words       words = { .used = 0 };
+    int             i;
+
+    tti_words_add(&words, "%s", tutti_last_error());
+    if (status == TUTTI_E_ABORTED && atomic_load_explicit(&whole->aborted, memory_order_acquire))
+        tti_messenger_abort(whole->messenger, whole->group_id); /* who aborted tells the others, or not */
+    else
+        tti_messenger_fail(whole->messenger, whole->group_id, status, whole->ranks, whole->n_ranks);
+    for (i = 0; i < TTI_LEVEL_FLIGHTS; i++) {
+        if (levels->flights[i].begun)
+            tti_net_let_go(&levels->flights[i].net);
+        levels->flights[i].begun = false;
+    }
+    return tti_fail(status, "%s", words.text);
 }
 
 void tti_levels_close(tti_levels *levels)

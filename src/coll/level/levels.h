@@ -54,6 +54,14 @@ void tti_levels_close(tti_levels *levels);
 
 tti_level_figures tti_levels_figures(const tti_levels *levels);
 
+/** Memory of so many bytes at scratch, which begins on a line; what was there is lost.
+ * @errors TUTTI_E_NOMEM */
+tutti_status tti_levels_room(tti_levels *levels, size_t bytes);
+
+/** After a failure of a call: end the messages under way, on all members, and give the flights' buffers back. Returns status,
+ * with the words that it has. */
+tutti_status tti_levels_give_up(tti_levels *levels, tutti_status status);
+
 /** The group was aborted on this rank. Any thread. */
 void tti_levels_abort(tti_levels *levels);
 

@@ -9,6 +9,7 @@
  *         all_gather      the parts of its members spread  all_gather of parts     the parts of others are spread
  *         reduce_scatter  parts of all ranks are collected reduce_scatter of them  each member takes its part
  *         barrier         all have come to the carrier     barrier                 it has come to all
+ *         gather, scatter are in rooted.c; all_to_all and its kin, of which only two ranks know a size, in blocks.c.
  *         A slice is one of as many as there are carriers. Parts are carried by the carrier whose place is that of
  *         their owner, around: parts of hosts with as many members as carriers by their owners.
  * True    Contributions are combined inside each host in rank order, then host by host, in the order of their lowest ranks:
@@ -19,25 +20,19 @@
 #include <string.h>
 #include "coll/pattern.h"
 
-static const tti_piece *piece_of(const tti_half *half)
-{
-    return half->context;
-}
-
 static int64_t smaller(int64_t a, int64_t b)
 {
     return a < b ? a : b;
 }
 
-/* As many streams as carriers. */
-static void among_carriers(const tti_piece *p, tti_half *half, bool collects, tti_length *length, tti_bits *bits)
+void tti_half_among_carriers(const tti_piece *p, tti_half *half, bool collects, tti_length *length, tti_bits *bits)
 {
     *half = (tti_half){ .channel = p->flow->levels->channel, .call = p->flow->call, .context = p, .collects = collects,
                         .takes = true, .place = p->flow->levels->place, .n_streams = p->flow->carriers,
                         .length = length, .bits = bits };
 }
 
-static void nothing(const tti_piece *p, tti_half *half)
+void tti_half_nothing(const tti_piece *p, tti_half *half)
 {
     *half = (tti_half){ .channel = p->flow->levels->channel, .call = p->flow->call, .context = p };
 }
@@ -57,7 +52,7 @@ static tti_slice slice_of(const tti_piece *p, int stream)
 
 static int64_t slice_length(const tti_half *half, int stream)
 {
-    const tti_slice slice = slice_of(piece_of(half), stream);
+    const tti_slice slice = slice_of(tti_piece_of(half), stream);
 
     return slice.end - slice.begin;
 }
@@ -77,7 +72,7 @@ static tti_stretch stretch_at(const tti_piece *p, int64_t at)
 
 static tti_bit slice_in(const tti_half *half, int stream, int64_t at)
 {
-    const tti_piece  *p = piece_of(half);
+    const tti_piece  *p = tti_piece_of(half);
     const tti_stretch s = stretch_at(p, slice_of(p, stream).begin + at);
 
     return (tti_bit){ (char *)p->flow->segments.all[s.segment].in + (size_t)s.first * p->flow->element, s.count };
@@ -85,7 +80,7 @@ static tti_bit slice_in(const tti_half *half, int stream, int64_t at)
 
 static tti_bit slice_out(const tti_half *half, int stream, int64_t at)
 {
-    const tti_piece  *p = piece_of(half);
+    const tti_piece  *p = tti_piece_of(half);
     const tti_stretch s = stretch_at(p, slice_of(p, stream).begin + at);
 
     return (tti_bit){ (char *)p->flow->segments.all[s.segment].out + (size_t)s.first * p->flow->element, s.count };
@@ -93,13 +88,13 @@ static tti_bit slice_out(const tti_half *half, int stream, int64_t at)
 
 static void collect_slices(const tti_piece *p, tti_half *half)
 {
-    among_carriers(p, half, true, slice_length, slice_in);
+    tti_half_among_carriers(p, half, true, slice_length, slice_in);
     half->own = p->flight->scratch;
 }
 
 static void spread_slices(const tti_piece *p, tti_half *half)
 {
-    among_carriers(p, half, false, slice_length, slice_out);
+    tti_half_among_carriers(p, half, false, slice_length, slice_out);
     half->own = p->flight->scratch;
 }
 
@@ -135,7 +130,7 @@ static bool is_root(const tti_piece *p)
 static void slices_to_root(const tti_piece *p, tti_half *half)
 {
     if (!is_roots_host(p)) {
-        nothing(p, half);
+        tti_half_nothing(p, half);
         return;
     }
     spread_slices(p, half);
@@ -153,7 +148,7 @@ static size_t no_scratch(const tti_piece *p)
 static int64_t whole_length(const tti_half *half, int stream)
 {
     (void)stream;
-    return piece_of(half)->flight->count;
+    return tti_piece_of(half)->flight->count;
 }
 
 /* The root only reads its buffer. */
@@ -166,7 +161,7 @@ static char *buffer_at(const tti_piece *p, int64_t at)
 
 static tti_bit whole_bits(const tti_half *half, int stream, int64_t at)
 {
-    const tti_piece *p = piece_of(half);
+    const tti_piece *p = tti_piece_of(half);
 
     (void)stream;
     return (tti_bit){ buffer_at(p, at), p->flight->count - at };
@@ -175,17 +170,17 @@ static tti_bit whole_bits(const tti_half *half, int stream, int64_t at)
 static void root_to_host(const tti_piece *p, tti_half *half)
 {
     if (!is_roots_host(p)) {
-        nothing(p, half);
+        tti_half_nothing(p, half);
         return;
     }
-    among_carriers(p, half, false, whole_length, whole_bits);
+    tti_half_among_carriers(p, half, false, whole_length, whole_bits);
     half->first = p->flow->levels->layout.place[p->flow->call->root];
     half->n_streams = 1;
 }
 
 static tti_bit slice_in_place(const tti_half *half, int stream, int64_t at)
 {
-    const tti_piece *p = piece_of(half);
+    const tti_piece *p = tti_piece_of(half);
     const tti_slice  slice = slice_of(p, stream);
 
     return (tti_bit){ buffer_at(p, slice.begin + at), slice.end - slice.begin - at };
@@ -194,9 +189,9 @@ static tti_bit slice_in_place(const tti_half *half, int stream, int64_t at)
 static void slices_to_others(const tti_piece *p, tti_half *half)
 {
     if (is_roots_host(p))
-        nothing(p, half);
+        tti_half_nothing(p, half);
     else
-        among_carriers(p, half, false, slice_length, slice_in_place);
+        tti_half_among_carriers(p, half, false, slice_length, slice_in_place);
 }
 
 static void slices_from_root(const tti_piece *p, tutti_call *across)
@@ -344,29 +339,29 @@ static void make_lanes(const tti_piece *p, int first_host)
 
 static int64_t length_of_all(const tti_half *half, int stream)
 {
-    return length_of(piece_of(half), OF_ALL, stream);
+    return length_of(tti_piece_of(half), OF_ALL, stream);
 }
 
 static tti_bit bits_of_all(const tti_half *half, int stream, int64_t at)
 {
-    return entry_bit(piece_of(half), find(piece_of(half), OF_ALL, stream, at));
+    return entry_bit(tti_piece_of(half), find(tti_piece_of(half), OF_ALL, stream, at));
 }
 
 static void collect_parts(const tti_piece *p, tti_half *half)
 {
-    among_carriers(p, half, true, length_of_all, bits_of_all);
+    tti_half_among_carriers(p, half, true, length_of_all, bits_of_all);
     half->own = p->flight->scratch;
 }
 
 static int64_t length_here(const tti_half *half, int stream)
 {
-    return length_of(piece_of(half), OF_THIS_HOST, stream);
+    return length_of(tti_piece_of(half), OF_THIS_HOST, stream);
 }
 
 /* Of the parts of this host's members this rank wants its own. */
 static tti_bit own_part(const tti_half *half, int stream, int64_t at)
 {
-    const tti_piece *p = piece_of(half);
+    const tti_piece *p = tti_piece_of(half);
     const place_in   in = find(p, OF_THIS_HOST, stream, at);
     const tti_stretch s = tti_stretch_first(&p->flow->segments, p->flight->first + in.at, in.left);
 
@@ -379,7 +374,7 @@ static void spread_own_parts(const tti_piece *p, tti_half *half)
 {
     const tti_levels *levels = p->flow->levels;
 
-    among_carriers(p, half, false, length_here, own_part);
+    tti_half_among_carriers(p, half, false, length_here, own_part);
     half->own = levels->place < p->flow->carriers ? p->flight->list[levels->host] : NULL;
     if (levels->here.n_ranks <= p->flow->carriers)
         half->channel = NULL; /* each has its own already, and nobody else wants it */
@@ -400,14 +395,14 @@ static const tti_shape reduce_scatter = { all_parts, parts_bytes, collect_parts,
 
 static int64_t length_of_member(const tti_half *half, int stream)
 {
-    const tti_levels *levels = piece_of(half)->flow->levels;
+    const tti_levels *levels = tti_piece_of(half)->flow->levels;
 
-    return part_length(piece_of(half), tti_hosts_rank(&levels->layout, levels->host, stream));
+    return part_length(tti_piece_of(half), tti_hosts_rank(&levels->layout, levels->host, stream));
 }
 
 static tti_bit bits_of_member(const tti_half *half, int stream, int64_t at)
 {
-    const tti_piece  *p = piece_of(half);
+    const tti_piece  *p = tti_piece_of(half);
     const tti_levels *levels = p->flow->levels;
 
     return entry_bit(p, (place_in){ tti_hosts_rank(&levels->layout, levels->host, stream), at,
@@ -430,18 +425,18 @@ static void keep_own_part(const tti_piece *p)
 
 static void spread_members(const tti_piece *p, tti_half *half)
 {
-    among_carriers(p, half, false, length_of_member, bits_of_member);
+    tti_half_among_carriers(p, half, false, length_of_member, bits_of_member);
     half->n_streams = p->flow->levels->here.n_ranks;
 }
 
 static int64_t length_of_others(const tti_half *half, int stream)
 {
-    return length_of(piece_of(half), OF_OTHER_HOSTS, stream);
+    return length_of(tti_piece_of(half), OF_OTHER_HOSTS, stream);
 }
 
 static tti_bit bits_of_others(const tti_half *half, int stream, int64_t at)
 {
-    return entry_bit(piece_of(half), find(piece_of(half), OF_OTHER_HOSTS, stream, at));
+    return entry_bit(tti_piece_of(half), find(tti_piece_of(half), OF_OTHER_HOSTS, stream, at));
 }
 
 /* All members carry their own parts: those lie in one place each, and are sent from there and received to there. */
@@ -461,7 +456,7 @@ static void spread_others(const tti_piece *p, tti_half *half)
 {
     const tti_levels *levels = p->flow->levels;
 
-    among_carriers(p, half, false, length_of_others, bits_of_others);
+    tti_half_among_carriers(p, half, false, length_of_others, bits_of_others);
     if (lies_in_list(p->flow))
         return;
     half->own = p->flight->scratch;
@@ -519,13 +514,13 @@ static int64_t no_length(const tti_half *half, int stream)
 
 static void come(const tti_piece *p, tti_half *half)
 {
-    among_carriers(p, half, true, no_length, NULL);
+    tti_half_among_carriers(p, half, true, no_length, NULL);
     half->meets = true;
 }
 
 static void go(const tti_piece *p, tti_half *half)
 {
-    among_carriers(p, half, false, no_length, NULL);
+    tti_half_among_carriers(p, half, false, no_length, NULL);
     half->meets = true;
 }
 
@@ -547,6 +542,8 @@ const tti_shape *tti_shape_of(tutti_call_kind kind)
     case TUTTI_CALL_BROADCAST: return &broadcast;
     case TUTTI_CALL_REDUCE_SCATTER: return &reduce_scatter;
     case TUTTI_CALL_ALL_GATHER: return &all_gather;
+    case TUTTI_CALL_GATHER: return &tti_gather_shape;
+    case TUTTI_CALL_SCATTER: return &tti_scatter_shape;
     case TUTTI_CALL_BARRIER: return &barrier;
     default: return NULL;
     }

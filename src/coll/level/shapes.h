@@ -40,6 +40,18 @@ typedef struct tti_shape {
     void (*across)(const tti_piece *piece, tutti_call *call);
 } tti_shape;
 
+extern const tti_shape tti_gather_shape, tti_scatter_shape;
+
+static inline const tti_piece *tti_piece_of(const tti_half *half)
+{
+    return half->context;
+}
+
+/** A half of as many streams as there are carriers, in which all take. */
+void tti_half_among_carriers(const tti_piece *p, tti_half *half, bool collects, tti_length *length, tti_bits *bits);
+/** One in which nobody does anything. */
+void tti_half_nothing(const tti_piece *p, tti_half *half);
+
 /** NULL: calls of this kind have no two levels. */
 const tti_shape *tti_shape_of(tutti_call_kind kind);
 

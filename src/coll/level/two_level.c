@@ -21,8 +21,6 @@
  *         given back, and coll.c raises the failure on the channel, where members that wait for this rank look. Whoever
  *         is told by a message only looks for that while it waits for its host (tti_messenger_heard). */
 #include <assert.h>
-#include <stdlib.h>
-#include <string.h>
 #include <tutti/private.h>
 #include "coll/host/wait.h"
 #include "coll/level/shapes.h"
@@ -61,10 +59,10 @@ static tti_piece board(tti_flow *f, int64_t number)
     return p;
 }
 
-static int64_t per_piece(const tti_flow *f, const tti_shape *shape)
+int64_t tti_level_piece(int64_t range, size_t element, int parts)
 {
-    const int64_t unit = (int64_t)f->element * shape->parts(f);
-    int64_t       bytes = f->range * unit / PIECES;
+    const int64_t unit = (int64_t)element * parts;
+    int64_t       bytes = range * unit / PIECES;
 
     bytes = bytes < PIECE_LEAST ? PIECE_LEAST : bytes > PIECE_MOST ? PIECE_MOST : bytes;
     return (bytes / unit + ALIGN) / ALIGN * ALIGN;
@@ -80,7 +78,7 @@ static void start(tti_flow *f, tti_levels *levels, const tutti_call *call, int c
         f->root_host = layout->host[call->root];
     tti_segments_init(&f->segments, call);
     f->range = tti_part_longest(call, layout->n_ranks);
-    f->per_piece = per_piece(f, tti_shape_of(call->kind));
+    f->per_piece = tti_level_piece(f->range, f->element, tti_shape_of(call->kind)->parts(f));
 }
 
 /* ---- memory and rounds ---------------------------------------------------------------------------- */
@@ -96,17 +94,11 @@ static tutti_status make_room(tti_flow *f, const tti_shape *shape)
     tti_levels     *levels = f->levels;
     const tti_piece p = board(f, 0);
     const size_t    each = carries(f) ? lines(shape->scratch(&p)) : 0;
+    tutti_status    st = tti_levels_room(levels, each * TTI_LEVEL_FLIGHTS);
     int             i;
 
-    if (each * TTI_LEVEL_FLIGHTS > levels->scratch_bytes) {
-        free(levels->scratch);
-        levels->scratch_bytes = 0;
-        levels->scratch = aligned_alloc(64, each * TTI_LEVEL_FLIGHTS);
-        if (levels->scratch == NULL)
-            return tti_fail(TUTTI_E_NOMEM, "no memory for the %zu bytes that a collective works in",
-                            each * TTI_LEVEL_FLIGHTS);
-        levels->scratch_bytes = each * TTI_LEVEL_FLIGHTS;
-    }
+    if (st != TUTTI_OK)
+        return st;
     for (i = 0; i < TTI_LEVEL_FLIGHTS; i++)
         levels->flights[i].scratch = each > 0 ? levels->scratch + each * (size_t)i : NULL;
     return TUTTI_OK;
@@ -216,26 +208,6 @@ static tutti_status run_pieces(tti_flow *f, const tti_shape *shape, const tti_ca
 
 /* ---- */
 
-/* End the messages under way, on all members, keeping the words of the failure. */
-static tutti_status give_up(tti_levels *levels, tutti_status status)
-{
-    const tti_team *whole = levels->whole;
-    tti_words       words = { .used = 0 };
-    int             i;
-
-    tti_words_add(&words, "%s", tutti_last_error());
-    if (status == TUTTI_E_ABORTED && atomic_load_explicit(&whole->aborted, memory_order_acquire))
-        tti_messenger_abort(whole->messenger, whole->group_id); /* who aborted tells the others, or not */
-    else
-        tti_messenger_fail(whole->messenger, whole->group_id, status, whole->ranks, whole->n_ranks);
-    for (i = 0; i < TTI_LEVEL_FLIGHTS; i++) {
-        if (levels->flights[i].begun)
-            tti_net_let_go(&levels->flights[i].net);
-        levels->flights[i].begun = false;
-    }
-    return tti_fail(status, "%s", words.text);
-}
-
 /* All members of the host have called the same, as far as they have come. */
 static tutti_status enter(tti_flow *f, const tti_shape *shape, const tti_call_note *note)
 {
@@ -264,7 +236,7 @@ static tutti_status run(tti_levels *levels, const tutti_call *call, const tti_ca
     if (st == TUTTI_OK)
         st = run_pieces(&flow, shape, note);
     if (st != TUTTI_OK)
-        return give_up(levels, st);
+        return tti_levels_give_up(levels, st);
     if (levels->channel != NULL)
         tti_host_finish(levels->channel);
     return TUTTI_OK;

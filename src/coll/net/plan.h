@@ -84,10 +84,10 @@ tti_plan tti_plan_all_gather_ring;
 /** 1, 2, 4, ... parts in a message. log2 P phases, (P-1)S; parts of different sizes are messages of their own. */
 tti_plan tti_plan_all_gather_bruck;
 
-/** To or from the root. 1 phase, (P-1)S. */
+/** To or from the root. 1 phase, (P-1)S. Parts may differ in size, here and below: of which all know all sizes. */
 tti_plan tti_plan_gather_direct, tti_plan_scatter_direct;
 /** Up or down a binomial tree, a subtree's parts in one message. log2 P phases, to the root (P-1)S; scatter: one phase
- * without messages more. */
+ * without messages more. Parts of different sizes go directly. */
 tti_plan tti_plan_gather_binomial, tti_plan_scatter_binomial;
 
 /** Each part to its owner, combined there. 1 phase, (P-1)S. Rank order, or the tree's. */
@@ -107,6 +107,10 @@ int64_t tti_short_block(int n_ranks);
 tti_plan tti_plan_all_to_all_direct;
 /** The same with sizes and short blocks by way of others: log2 P phases instead of the first. Without a root. */
 tti_plan tti_plan_all_to_all_bruck;
+/** Blocks of which both ends know the sizes, and that some are empty. 1 phase. */
+tti_plan tti_plan_blocks_known;
+/** Messages of which only the giver knows how long they are: list_counts say how long at most. 1 phase. */
+tti_plan tti_plan_blocks_packed;
 
 /** A token to 1, 2, 4, ... further, until all have heard of all. log2 P phases. */
 tti_plan tti_plan_barrier_dissemination;

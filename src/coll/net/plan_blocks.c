@@ -233,3 +233,32 @@ void tti_plan_all_to_all_bruck(const tti_plan_input *p, tti_schedule *schedule)
     tti_schedule_tells_sizes(schedule);
     move_blocks(p, schedule, &j.slots);
 }
+
+/* ---- where sizes are known ----------------------------------------------------------------------- */
+
+void tti_plan_blocks_known(const tti_plan_input *p, tti_schedule *schedule)
+{
+    int i;
+
+    tti_schedule_phase(schedule);
+    for (i = 1; i < p->n_ranks; i++) {
+        const int to = tti_shifted(p->rank, i, p->n_ranks), from = tti_shifted(p->rank, -i, p->n_ranks);
+
+        tti_send_some(schedule, to, given_to(to, p));
+        tti_recv_some(schedule, from, taken_from(from, p));
+    }
+}
+
+void tti_plan_blocks_packed(const tti_plan_input *p, tti_schedule *schedule)
+{
+    int i;
+
+    tti_schedule_phase(schedule);
+    for (i = 1; i < p->n_ranks; i++) {
+        const int to = tti_shifted(p->rank, i, p->n_ranks), from = tti_shifted(p->rank, -i, p->n_ranks);
+
+        tti_send_some(schedule, to, given_to(to, p));
+        if (p->list_counts[from] > 0)
+            tti_schedule_recv_at_most(schedule, from, taken_from(from, p));
+    }
+}

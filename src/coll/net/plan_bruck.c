@@ -130,11 +130,16 @@ static void pass_up(const branch *b, int reach)
 
 void tti_plan_gather_binomial(const tti_plan_input *p, tti_schedule *schedule)
 {
-    branch b = branch_of(p, schedule);
+    branch b;
     int    reach, i;
 
+    if (p->list_counts != NULL) {
+        tti_plan_gather_direct(p, schedule);
+        return;
+    }
     if (p->count == 0)
         return;
+    b = branch_of(p, schedule);
     if (p->n_ranks == 1)
         tti_schedule_phase(schedule);
     for (reach = 1; reach < p->n_ranks; reach *= 2)
@@ -158,11 +163,16 @@ static void pass_down(const branch *b, int reach)
 
 void tti_plan_scatter_binomial(const tti_plan_input *p, tti_schedule *schedule)
 {
-    branch b = branch_of(p, schedule);
+    branch b;
     int    reach = 1, i;
 
+    if (p->list_counts != NULL) {
+        tti_plan_scatter_direct(p, schedule);
+        return;
+    }
     if (p->count == 0)
         return;
+    b = branch_of(p, schedule);
     tti_schedule_phase(schedule); /* nobody sends before the root has put the parts in order */
     for (i = 1; b.away == 0 && i < p->n_ranks; i++)
         tti_schedule_copy(schedule, some(&b, i, 1), tti_entry(further(&b, i), p));

@@ -97,9 +97,21 @@ void tti_plan_broadcast_sliced(const tti_plan_input *p, tti_schedule *schedule)
 
 /* ---- all_gather, gather, scatter --------------------------------------------------------------- */
 
+/* The own part, in a buffer that has nothing else. */
+static tti_block own_part(tti_place place, const tti_plan_input *p)
+{
+    return (tti_block){ .place = place, .bytes = tti_part(p->rank, p).bytes };
+}
+
+static void copy_some(tti_schedule *schedule, tti_block to, tti_block from)
+{
+    if (from.bytes > 0)
+        tti_schedule_copy(schedule, to, from);
+}
+
 void tti_plan_all_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
 {
-    const tti_block own = { .place = TTI_PLACE_IN, .bytes = tti_part(p->rank, p).bytes };
+    const tti_block own = own_part(TTI_PLACE_IN, p);
     int             i;
 
     if (p->count == 0)
@@ -122,15 +134,15 @@ void tti_plan_gather_direct(const tti_plan_input *p, tti_schedule *schedule)
         return;
     tti_schedule_phase(schedule);
     if (p->rank != p->root) {
-        tti_schedule_send(schedule, p->root, tti_whole(TTI_PLACE_IN, p));
+        tti_schedule_send(schedule, p->root, own_part(TTI_PLACE_IN, p));
         return;
     }
     for (i = 1; i < p->n_ranks; i++) {
         const int from = tti_shifted(p->rank, i, p->n_ranks);
 
-        tti_schedule_recv(schedule, from, tti_entry(from, p));
+        tti_schedule_recv(schedule, from, tti_part(from, p));
     }
-    tti_schedule_copy(schedule, tti_entry(p->rank, p), tti_whole(TTI_PLACE_IN, p));
+    copy_some(schedule, tti_part(p->rank, p), own_part(TTI_PLACE_IN, p));
 }
 
 void tti_plan_scatter_direct(const tti_plan_input *p, tti_schedule *schedule)
@@ -141,15 +153,15 @@ void tti_plan_scatter_direct(const tti_plan_input *p, tti_schedule *schedule)
         return;
     tti_schedule_phase(schedule);
     if (p->rank != p->root) {
-        tti_schedule_recv(schedule, p->root, tti_whole(TTI_PLACE_OUT, p));
+        tti_schedule_recv(schedule, p->root, own_part(TTI_PLACE_OUT, p));
         return;
     }
     for (i = 1; i < p->n_ranks; i++) {
         const int to = tti_shifted(p->rank, i, p->n_ranks);
 
-        tti_schedule_send(schedule, to, tti_entry(to, p));
+        tti_schedule_send(schedule, to, tti_part(to, p));
     }
-    tti_schedule_copy(schedule, tti_whole(TTI_PLACE_OUT, p), tti_entry(p->rank, p));
+    copy_some(schedule, own_part(TTI_PLACE_OUT, p), tti_part(p->rank, p));
 }
 
 /* ---- barrier ----------------------------------------------------------------------------------- */
