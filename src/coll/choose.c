@@ -167,7 +167,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_GATHER, "binomial", NULL, tti_plan_gather_binomial, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_subtrees, TTI_IN_RANK_ORDER, 0 },
     IN_LEVELS(TUTTI_CALL_GATHER, "leaders", LEADERS_MOST / 8, tti_amounts_leaders_gather, TTI_IN_RANK_ORDER, tti_leaders),
-    IN_LEVELS(TUTTI_CALL_GATHER, "two_level", ANY_SIZE, tti_amounts_level_gather, TTI_IN_RANK_ORDER, tti_two_level),
+    IN_LEVELS(TUTTI_CALL_GATHER, "two_level", ONLY_ASKED, tti_amounts_level_gather, TTI_IN_RANK_ORDER, tti_two_level),
 
     ON_REGISTERED(TUTTI_CALL_SCATTER),
     { TUTTI_CALL_SCATTER, "lines", tti_one_phase_scatter, NULL, TTI_HOST_RANKS_MAX, TTI_LINES_BYTES / 2,
@@ -181,7 +181,7 @@ static const tti_algorithm table[] = {
     { TUTTI_CALL_SCATTER, "binomial", NULL, tti_plan_scatter_binomial, ANY_RANKS, ANY_SIZE,
       tti_amounts_net_subtrees, TTI_IN_RANK_ORDER, 0 },
     IN_LEVELS(TUTTI_CALL_SCATTER, "leaders", LEADERS_MOST / 8, tti_amounts_leaders_scatter, TTI_IN_RANK_ORDER, tti_leaders),
-    IN_LEVELS(TUTTI_CALL_SCATTER, "two_level", ANY_SIZE, tti_amounts_level_scatter, TTI_IN_RANK_ORDER, tti_two_level),
+    IN_LEVELS(TUTTI_CALL_SCATTER, "two_level", ONLY_ASKED, tti_amounts_level_scatter, TTI_IN_RANK_ORDER, tti_two_level),
 
     ON_REGISTERED(TUTTI_CALL_REDUCE_SCATTER),
     { TUTTI_CALL_REDUCE_SCATTER, "lines", tti_one_phase_reduce_scatter, NULL, TTI_HOST_RANKS_MAX,

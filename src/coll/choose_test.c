@@ -136,7 +136,7 @@ static tti_decision decided_in_levels(const char *text, const tti_machine *machi
 
 static const char *chosen_in_levels(const char *text, bool reproducible, tutti_call_kind kind, int64_t bytes)
 {
-    const tti_level_figures two_by_four = { .hosts = 2, .most = 4, .carriers = 4 };
+    const tti_level_figures two_by_four = { .hosts = 2, .least = 4, .most = 4, .carriers = 4 };
     const tti_decision      d = decided_in_levels(text, &tti_machine_default, reproducible, &two_by_four);
 
     return tti_choose(&d, kind, bytes)->name;
@@ -150,12 +150,47 @@ static void hosts_with_several_members_have_two_levels(void **state)
     assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_REDUCE_SCATTER, 1 << 20), "two_level");
     assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_BROADCAST, 1 << 20), "two_level");
     assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_BARRIER, 0), "leaders");
+    assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_GATHER, 64), "leaders");
+    assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_SCATTER, 64), "leaders");
+    assert_string_equal(chosen_in_levels(NULL, false, TUTTI_CALL_GATHER, 1 << 20), "direct");
+    assert_string_equal(chosen_in_levels("scatter=two_level", false, TUTTI_CALL_SCATTER, 1 << 20), "two_level");
+    assert_string_equal(chosen_in_levels(NULL, true, TUTTI_CALL_ALL_TO_ALL, 0), "two_level");
     assert_string_equal(chosen_in_levels(NULL, true, TUTTI_CALL_ALL_REDUCE, 1 << 20), "direct");
     assert_string_equal(chosen_in_levels(NULL, true, TUTTI_CALL_ALL_GATHER, 1 << 20), "two_level"); /* no sums */
     assert_string_equal(chosen_in_levels("all_reduce=direct", false, TUTTI_CALL_ALL_REDUCE, 64), "direct");
     assert_string_equal(chosen_in_levels("all_reduce=two_level", true, TUTTI_CALL_ALL_REDUCE, 1 << 20), "direct");
     assert_string_equal(chosen("all_reduce=two_level", TUTTI_CALL_ALL_REDUCE, false, 4, 1 << 20), "direct");
     assert_string_equal(chosen("all_reduce=two_level", TUTTI_CALL_ALL_REDUCE, true, 4, 1 << 20), "sliced");
+}
+
+/* What all ranks send one of them passes the link of its host, which they do not share with anybody: the parts of four of eight
+ * ranks. Of what each sends each, a link has the parts of four for four. */
+static void what_goes_to_a_root_passes_one_link(void **state)
+{
+    const tti_level_figures two_by_four = { .hosts = 2, .least = 4, .most = 4, .carriers = 4 };
+    const tti_machine       wire = { .wire = 1 };
+    const tti_question      q = { .machine = &wire, .turns = 1, .n_ranks = 8, .levels = &two_by_four };
+    int                     n;
+    const tti_algorithm    *rows = tti_algorithms(&n);
+    const int64_t           mib = 1 << 20;
+
+    (void)state;
+    assert_true(tti_believed_cost(&q, &rows[tti_algorithm_named(TUTTI_CALL_GATHER, "direct")], mib) == 4.0 * (double)mib);
+    assert_true(tti_believed_cost(&q, &rows[tti_algorithm_named(TUTTI_CALL_SCATTER, "direct")], mib) == 4.0 * (double)mib);
+    assert_true(tti_believed_cost(&q, &rows[tti_algorithm_named(TUTTI_CALL_GATHER, "two_level")], mib) == 4.0 * (double)mib);
+    assert_true(tti_believed_cost(&q, &rows[tti_algorithm_named(TUTTI_CALL_ALL_GATHER, "direct")], mib) == 16.0 * (double)mib);
+}
+
+/* Where hosts are one machine its cores carry all messages: one for a pair of hosts is quickest. */
+static void hosts_of_one_machine_have_leaders(void **state)
+{
+    const tti_level_figures two_by_four = { .hosts = 2, .least = 4, .most = 4, .carriers = 2 };
+    const tti_machine       machine = tti_machine_of_hosts(4);
+    const tti_decision      d = decided_in_levels(NULL, &machine, false, &two_by_four);
+
+    (void)state;
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_ALL_TO_ALL, 0)->name, "leaders");
+    assert_string_equal(tti_choose(&d, TUTTI_CALL_GATHER, 1024)->name, "leaders");
 }
 
 /* The order of a sum in two levels is one for all sizes, and no machine moves it. */
@@ -167,7 +202,7 @@ static void drawn_machines_keep_the_order_of_hosts(void **state)
     (void)state;
     for (i = 0; i < 100; i++) {
         const tti_machine       machine = tt_drawn_machine(&seed);
-        const tti_level_figures levels = { .hosts = 2 + i % 5, .most = 2 + i % 3, .carriers = 1 + i % 2 };
+        const tti_level_figures levels = { .hosts = 2 + i % 5, .least = 1 + i % 2, .most = 2 + i % 3, .carriers = 1 + i % 2 };
         const bool              reproducible = i % 4 == 3;
         const tti_decision      d = decided_in_levels(NULL, &machine, reproducible, &levels);
 
@@ -430,7 +465,7 @@ static void drawn_machines_keep_the_order(void **state)
 static void what_was_answered_stays_right(void **state)
 {
     const tti_wishes     wishes = wishes_of(NULL), asked = wishes_of("all_reduce=ring,barrier=flat");
-    tti_level_figures    figures = { .hosts = 2, .most = 3, .carriers = 1 };
+    tti_level_figures    figures = { .hosts = 2, .least = 1, .most = 3, .carriers = 1 };
     tti_machine          machine = tti_machine_default;
     tti_decision         fresh, kept;
     int                  n, i;
@@ -471,6 +506,8 @@ int main(void)
         cmocka_unit_test(a_wish_leaves_the_order_unless_it_must_stay),
         cmocka_unit_test(drawn_machines_keep_the_order),
         cmocka_unit_test(hosts_with_several_members_have_two_levels),
+        cmocka_unit_test(what_goes_to_a_root_passes_one_link),
+        cmocka_unit_test(hosts_of_one_machine_have_leaders),
         cmocka_unit_test(drawn_machines_keep_the_order_of_hosts),
         cmocka_unit_test(what_was_answered_stays_right),
     };

@@ -84,6 +84,10 @@ static const plan_case plans[] = {
     { "gather direct", tti_plan_gather_direct, GATHER, true, false, false, RANK },
     { "gather binomial", tti_plan_gather_binomial, GATHER, true, false, false, RANK },
     { "gather binomial in place", tti_plan_gather_binomial, GATHER, true, true, false, RANK },
+    { "gather direct uneven", tti_plan_gather_direct, GATHER, true, false, true, RANK },
+    { "gather binomial uneven", tti_plan_gather_binomial, GATHER, true, true, true, RANK },
+    { "scatter direct uneven", tti_plan_scatter_direct, SCATTER, true, false, true, RANK },
+    { "scatter binomial uneven", tti_plan_scatter_binomial, SCATTER, true, true, true, RANK },
     { "scatter direct", tti_plan_scatter_direct, SCATTER, true, false, false, RANK },
     { "scatter binomial", tti_plan_scatter_binomial, SCATTER, true, false, false, RANK },
     { "scatter binomial in place", tti_plan_scatter_binomial, SCATTER, true, true, false, RANK },
@@ -494,7 +498,7 @@ static void check_blocks(const play *p, int rank)
 
 static void check_buffer(const play *p, int rank, const float *got, int of)
 {
-    const int64_t count = p->plan->uneven ? part_count(p, of) : p->count;
+    const int64_t count = part_count(p, of < 0 ? rank : of);
     int64_t       i;
 
     for (i = 0; i < count; i++)
@@ -675,6 +679,87 @@ static void short_blocks_go_with_their_sizes(void **state)
     assert_int_equal(tti_short_block(1000000), 240);
 }
 
+/* Bytes that one rank gives another: nothing to a fourth of them. */
+static int64_t given(int from, int to)
+{
+    return (from * 5 + to * 3) % 4 * 100;
+}
+
+/* What rank receives from another: one message, or none. */
+static const tti_transfer *recv_from(int rank, int from)
+{
+    const tti_schedule *s = &members[rank].schedule;
+    int                 i, n = 0;
+    const tti_transfer *found = NULL;
+
+    for (i = 0; i < s->recvs.n; i++)
+        if (((const tti_transfer *)s->recvs.items)[i].peer == from) {
+            found = (const tti_transfer *)s->recvs.items + i;
+            n++;
+        }
+    assert_in_range((uint64_t)n, 0, 1);
+    return found;
+}
+
+/* All ranks' schedules, where each expects spare bytes more than it is given. */
+static void plan_pairs(tti_plan *plan, int n, int64_t spare)
+{
+    int64_t in_counts[RANKS_MAX], list_counts[RANKS_MAX];
+    int     rank, r;
+
+    for (rank = 0; rank < n; rank++) {
+        const tti_plan_input input = { .n_ranks = n, .rank = rank, .root = -1, .element = 1, .list_counts = list_counts,
+                                       .in_counts = in_counts };
+
+        for (r = 0; r < n; r++) {
+            in_counts[r] = given(rank, r);
+            list_counts[r] = given(r, rank) > 0 ? given(r, rank) + spare : 0;
+        }
+        tti_schedule_clear(&members[rank].schedule);
+        plan(&input, &members[rank].schedule);
+        assert_false(members[rank].schedule.full);
+        assert_int_equal(members[rank].schedule.phases.n, 1);
+    }
+}
+
+/* Each message that is sent is expected, with as much room as it is said to have; nobody expects another one. */
+static void check_pairs(int n, int64_t spare, bool at_most)
+{
+    int rank, i, n_sent = 0, n_expected = 0;
+
+    for (rank = 0; rank < n; rank++) {
+        const tti_schedule *s = &members[rank].schedule;
+        const tti_transfer *sends = s->sends.items;
+
+        for (i = 0; i < s->sends.n; i++) {
+            const tti_transfer *recv = recv_from(sends[i].peer, rank);
+
+            assert_int_equal(sends[i].block.bytes, given(rank, sends[i].peer));
+            assert_non_null(recv);
+            assert_int_equal(recv->block.bytes, sends[i].block.bytes + spare);
+            assert_int_equal(recv->at_most, at_most);
+        }
+        n_sent += s->sends.n;
+        n_expected += s->recvs.n;
+        for (i = 0; i < n; i++)
+            n_expected -= i != rank && given(i, rank) > 0 && recv_from(rank, i) == NULL;
+    }
+    assert_int_equal(n_sent, n_expected);
+}
+
+static void blocks_of_known_sizes_go_at_once(void **state)
+{
+    int n;
+
+    (void)state;
+    for (n = 1; n <= RANKS_MAX; n++) {
+        plan_pairs(tti_plan_blocks_known, n, 0);
+        check_pairs(n, 0, false);
+        plan_pairs(tti_plan_blocks_packed, n, 32);
+        check_pairs(n, 32, true);
+    }
+}
+
 /* ---- amounts ---- */
 
 enum { AMOUNT_COUNT = 1 << 20 };
@@ -836,6 +921,7 @@ int main(void)
         cmocka_unit_test(a_rank_without_a_slice_gets_the_result),
         cmocka_unit_test(barriers_wait_for_all),
         cmocka_unit_test(short_blocks_go_with_their_sizes),
+        cmocka_unit_test(blocks_of_known_sizes_go_at_once),
         cmocka_unit_test(plans_do_what_their_amounts_say),
         cmocka_unit_test(few_lines_have_few_owners),
     };
