@@ -6,8 +6,8 @@
  *         played (tape.c, motion.c). An algorithm in shared memory is no schedule: its time is that of its amounts
  *         (reckon_host()).
  * Choice  As a group would: on one host by what the host takes, between hosts by usual figures, since nothing is
- *         measured there; in two levels where hosts have several ranks, which is named and not played (coll/level
- *         has no schedule). An informed choice goes by the links of the cluster. */
+ *         measured there; in two levels where hosts have several ranks (levels.c). An informed choice goes by the links of
+ *         the cluster. */
 #include <tutti/simulate.h>
 
 #include <math.h>
@@ -26,7 +26,8 @@ enum { RANKS_MAX = 1 << 20, CORES_MAX = 1 << 16, MESSAGES_MAX = 20 * 1000 * 1000
 struct tutti_sim {
     tti_cluster  cluster;
     int64_t      messages_max;
-    tti_decision usual, informed; /* in two levels where the cluster has them */
+    tti_decision usual, informed; /* in two levels where the cluster has them, and then also */
+    tti_decision usual_across, informed_across; /* of its hosts among themselves */
 };
 
 /* ---- the choice -------------------------------------------------------------------------------- */
@@ -36,7 +37,7 @@ static bool on_one_host(const tti_cluster *cluster)
     return cluster->hosts == 1 && !cluster->messages_only;
 }
 
-/* As level/levels.c sees it: what is not simulated is chosen all the same. */
+/* As level/levels.c sees it. */
 static bool in_levels(const tti_cluster *cluster)
 {
     return cluster->hosts > 1 && cluster->per_host > 1 && cluster->per_host <= TTI_HOST_RANKS_MAX &&
@@ -56,37 +57,47 @@ static tti_machine machine_of(const tti_cluster *cluster)
     return machine;
 }
 
-static tti_question question_of(const tti_cluster *cluster, const tti_wishes *wishes, const tti_tune *tune,
-                                const tti_machine *machine)
+/* figures: room for those of the cluster's levels. */
+static tti_question question_of(const tti_cluster *cluster, const tti_machine *machine, tti_level_figures *figures)
 {
-    const bool one_host = on_one_host(cluster);
+    static const tti_tune no_tune;
+    const bool            one_host = on_one_host(cluster);
 
-    return (tti_question){ .wishes = wishes, .tune = tune, .machine = machine,
-                           .turns = one_host ? tti_cluster_turns(cluster) : 1, .one_host = one_host,
-                           .n_ranks = tti_cluster_ranks(cluster) };
+    *figures = tti_sim_level_figures(cluster);
+    return (tti_question){ .tune = &no_tune, .machine = machine, .turns = one_host ? tti_cluster_turns(cluster) : 1,
+                           .one_host = one_host, .n_ranks = tti_cluster_ranks(cluster),
+                           .levels = in_levels(cluster) ? figures : NULL };
+}
+
+/* And for what goes across, where there are levels. */
+static void decide_by(const tti_cluster *cluster, const tti_machine *machine, const tti_wishes *wishes, tti_decision *all_out,
+                      tti_decision *across_out)
+{
+    tti_level_figures    figures;
+    tti_question         question = question_of(cluster, machine, &figures);
+    int                  n;
+    const tti_algorithm *rows = tti_algorithms(&n);
+
+    question.wishes = wishes;
+    tti_decide(&question, rows, n, all_out);
+    if (question.levels == NULL)
+        return;
+    question.levels = NULL;
+    question.n_ranks = cluster->hosts;
+    tti_decide(&question, rows, n, across_out);
 }
 
 static tutti_status decide(tutti_sim *sim)
 {
-    const tti_cluster   *c = &sim->cluster;
-    const tti_tune       none = { .n = 0 };
-    const tti_machine    informed = machine_of(c);
-    const tti_level_figures levels = { .hosts = c->hosts, .least = c->per_host, .most = c->per_host,
-                                       .carriers = c->cores < c->per_host ? c->cores : c->per_host };
-    int                  n;
-    const tti_algorithm *rows = tti_algorithms(&n);
-    tti_wishes           wishes;
-    tti_question         question;
-    tutti_status         st = tti_wishes_parse(NULL, &wishes);
+    const tti_machine informed = machine_of(&sim->cluster);
+    tti_wishes        wishes;
+    tutti_status      st = tti_wishes_parse(NULL, &wishes);
 
     if (st != TUTTI_OK)
         return st;
-    question = question_of(c, &wishes, &none, &informed);
-    question.levels = in_levels(c) ? &levels : NULL;
-    tti_decide(&question, rows, n, &sim->informed);
-    if (!question.one_host)
-        question.machine = &tti_machine_default;
-    tti_decide(&question, rows, n, &sim->usual);
+    decide_by(&sim->cluster, &informed, &wishes, &sim->informed, &sim->informed_across);
+    decide_by(&sim->cluster, on_one_host(&sim->cluster) ? &informed : &tti_machine_default, &wishes, &sim->usual,
+              &sim->usual_across);
     return TUTTI_OK;
 }
 
@@ -240,10 +251,8 @@ static tutti_status check_row(const tti_cluster *cluster, const tti_algorithm *r
 
     if (tti_is_fused(row))
         return tti_fail(TUTTI_E_UNSUPPORTED, "calls on registered memory are not simulated");
-    if (row->level != NULL)
-        return tti_fail(TUTTI_E_UNSUPPORTED,
-                        "'%s' goes in two levels, which are not simulated\n"
-                        "  next: name another algorithm, or let nothing but messages be there (messages_only)",
+    if (row->level != NULL && !in_levels(cluster))
+        return tti_fail(TUTTI_E_UNSUPPORTED, "'%s' needs several hosts, with several ranks that share memory on each",
                         row->name);
     if (n > row->ranks_max)
         return tti_fail(TUTTI_E_UNSUPPORTED, "'%s' serves at most %d ranks, not %d", row->name, row->ranks_max, n);
@@ -252,21 +261,13 @@ static tutti_status check_row(const tti_cluster *cluster, const tti_algorithm *r
     return TUTTI_OK;
 }
 
-static double chunks_of(const tti_algorithm *row, int64_t bytes, int n_ranks)
-{
-    const tutti_call call = { .kind = row->kind, .dtype = TUTTI_U8, .root = -1, .count = bytes };
-
-    return row->plan == NULL ? 1 : tti_cut_of(row->plan, &call, n_ranks).n_chunks;
-}
-
 /* By so much as cost.c knows, on such a machine. */
 static double reckon(const tti_cluster *cluster, const tti_algorithm *row, int64_t bytes, const tti_machine *machine)
 {
-    const int   n = tti_cluster_ranks(cluster);
-    tti_amounts amounts = row->amounts(n, (double)bytes);
+    tti_level_figures  figures;
+    const tti_question question = question_of(cluster, machine, &figures);
 
-    amounts.chunks = chunks_of(row, bytes, n);
-    return tti_cost(&amounts, machine, on_one_host(cluster) ? tti_cluster_turns(cluster) : 1, n, (double)bytes) / 1000;
+    return tti_believed_cost(&question, row, bytes) / 1000;
 }
 
 static bool has_parts(tutti_call_kind kind)
@@ -313,15 +314,23 @@ static int64_t times(int64_t a, int64_t b)
 static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const tutti_sim_call *call, int64_t count,
                          tutti_sim_result *r)
 {
-    const tti_tape_call played = { .plan = row->plan, .kind = row->kind, .root = has_root(row->kind) ? 0 : -1,
-                                   .count = count, .dtype = call->dtype };
+    tti_sim_levels  levels = { .counts = NULL };
+    tti_tape_call   played = { .plan = row->plan, .kind = row->kind, .root = has_root(row->kind) ? 0 : -1,
+                               .count = count, .dtype = call->dtype };
     const tti_tape_limits limits = { .full = TTI_TAPE_FULL, .most = sim->messages_max };
     const int           n = tti_cluster_ranks(&sim->cluster);
     tti_tape            tape = { .n_ranks = 0 };
     tti_played          p = { .end_ps = 0 };
     int64_t             units;
-    tutti_status        st = tti_tape_make(&sim->cluster, &played, &limits, &tape);
+    tutti_status        st = TUTTI_OK;
 
+    if (row->level != NULL) {
+        played.levels = &levels;
+        st = tti_sim_levels_make(&sim->cluster, row, call->informed ? &sim->informed_across : &sim->usual_across, count,
+                                 call->dtype, &levels);
+    }
+    if (st == TUTTI_OK)
+        st = tti_tape_make(&sim->cluster, &played, &limits, &tape);
     if (st == TUTTI_OK)
         st = tti_motion_play(&sim->cluster, &tape, &p);
     if (st == TUTTI_OK) {
@@ -337,6 +346,7 @@ static tutti_status play(const tutti_sim *sim, const tti_algorithm *row, const t
         r->events = p.events;
     }
     tti_tape_release(&tape);
+    tti_sim_levels_release(&levels);
     return st;
 }
 
@@ -395,9 +405,9 @@ tutti_status tutti_sim_run(tutti_sim *sim, const tutti_sim_call *call, tutti_sim
         const tti_machine machine = machine_of(&sim->cluster);
 
         r.model_us = reckon(&sim->cluster, row, call->bytes, &machine);
-        r.us = row->plan == NULL ? reckon_host(&sim->cluster, row, call->bytes) : 0;
+        r.us = row->staged != NULL ? reckon_host(&sim->cluster, row, call->bytes) : 0;
     }
-    if (row->plan != NULL)
+    if (row->staged == NULL)
         st = play(sim, row, call, count, &r);
     if (st == TUTTI_OK)
         *result_out = r;

@@ -113,10 +113,11 @@ static void ten_thousand_ranks_choose(void **state)
     tutti_sim_close(sim);
 }
 
-/* Which go in two levels: told, and not played as something else. */
+/* Which go in two levels: each byte once over the link between two hosts, where ranks that all talk to all send it four times,
+ * from each, or for each. */
 static void hosts_of_several_ranks_choose(void **state)
 {
-    tutti_sim           *sim = cluster(2, 4, 10);
+    tutti_sim           *sim = cluster(2, 4, 10), *alone = cluster(4, 1, 10);
     const tutti_sim_call call = { .op = "all_reduce", .bytes = 8 << 20, .dtype = TUTTI_F32 };
     tutti_sim_options    o = TUTTI_SIM_OPTIONS;
     const char          *name = NULL;
@@ -125,13 +126,24 @@ static void hosts_of_several_ranks_choose(void **state)
     (void)state;
     assert_int_equal(tutti_sim_choose(sim, &call, &name), TUTTI_OK);
     assert_string_equal(name, "two_level");
-    says(TUTTI_E_UNSUPPORTED, tutti_sim_run(sim, &call, &r), "'two_level' goes in two levels");
+    assert_int_equal(tutti_sim_run(sim, &call, &r), TUTTI_OK);
+    assert_string_equal(r.algorithm, "two_level");
+    assert_true(r.candidate && r.model_us > 0);
+    assert_int_equal(r.port_bytes, 8 << 20);
+    assert_int_equal(r.bytes, 2 * (8 << 20));
+    assert_true(run(sim, "all_reduce", "direct", 8 << 20).port_bytes == 4 * (8 << 20));
+    assert_true(r.us > 8e-3 * (8 << 20) / 10 && r.us < run(sim, "all_reduce", "direct", 8 << 20).us / 2);
+    says(TUTTI_E_UNSUPPORTED, tutti_sim_run(alone, &(tutti_sim_call){ .op = "all_reduce", .algorithm = "two_level",
+                                                                      .bytes = 64, .dtype = TUTTI_F32 }, &r),
+         "'two_level' needs several hosts");
+    tutti_sim_close(alone);
     assert_false(run(sim, "all_reduce", "direct", 8 << 20).candidate); /* other bits */
     assert_true(run(sim, "broadcast", "sliced", 8 << 20).candidate);
     tutti_sim_close(sim);
     sim = cluster(1250, 8, 100);
     assert_int_equal(tutti_sim_choose(sim, &(tutti_sim_call){ .op = "barrier", .dtype = TUTTI_F32 }, &name), TUTTI_OK);
     assert_string_equal(name, "leaders"); /* 8 ranks meet on a host, not 10,000 */
+    assert_true(run(sim, "barrier", "leaders", 0).messages == 11 * 1250); /* a token in each step, from each host */
     tutti_sim_close(sim);
     o.hosts = 2;
     o.ranks_per_host = 4;
@@ -139,6 +151,29 @@ static void hosts_of_several_ranks_choose(void **state)
     assert_int_equal(tutti_sim_open(&o, &sim), TUTTI_OK);
     assert_int_equal(tutti_sim_choose(sim, &call, &name), TUTTI_OK);
     assert_true(run(sim, "all_reduce", name, 8 << 20).candidate);
+    tutti_sim_close(sim);
+}
+
+/* Of each kind as many bytes over a port as one host has for the others; by one rank or by all. */
+static void levels_send_what_hosts_have(void **state)
+{
+    static const struct { const char *op; int64_t times; } kinds[] = {
+        { "all_reduce", 1 }, { "reduce", 1 },  { "broadcast", 1 },      { "all_gather", 4 },
+        { "gather", 4 },     { "scatter", 4 }, { "reduce_scatter", 4 },
+    };
+    static const char *const names[] = { "two_level", "leaders" };
+    tutti_sim               *sim = cluster(2, 4, 10);
+    int                      i, k;
+
+    (void)state;
+    for (k = 0; k < 2; k++) {
+        for (i = 0; i < (int)(sizeof kinds / sizeof kinds[0]); i++)
+            assert_int_equal(run(sim, kinds[i].op, names[k], 1 << 20).port_bytes, kinds[i].times << 20);
+        /* Sixteen pairs, of 1 KiB and of 1 MiB: the longer ones are announced by 16 bytes each. */
+        assert_int_equal(run(sim, "all_to_all", names[k], 1024).port_bytes, 16 * (1024 + 16));
+        assert_int_equal(run(sim, "all_to_all", names[k], 1 << 20).port_bytes, 16 * ((1 << 20) + 16));
+    }
+    assert_true(run(sim, "all_to_all", "two_level", 64).far < run(sim, "all_to_all", "direct", 64).far);
     tutti_sim_close(sim);
 }
 
@@ -335,6 +370,7 @@ int main(void)
         cmocka_unit_test(links_tell),
         cmocka_unit_test(ten_thousand_ranks_choose),
         cmocka_unit_test(hosts_of_several_ranks_choose),
+        cmocka_unit_test(levels_send_what_hosts_have),
         cmocka_unit_test(more_cores_than_ranks_are_idle),
         cmocka_unit_test(a_message_takes_what_it_is_told_to),
         cmocka_unit_test(wrong_calls_are_refused),

@@ -4,7 +4,7 @@
  *
  * How     A rank's schedule is made as the library makes it, for each size of piece, and shortened: of a send its peer
  *         and bytes are kept, of receives their number, of local steps the time they take. So a rank takes twelve
- *         bytes for a message.
+ *         bytes for a message. Of calls in two levels levels.c makes the schedule.
  * Units   Ten thousand ranks that all send to all are too many messages for a tape, and the same ones again and again: where
  *         every host (where racks have uplinks: every rack) does what the first one does, with peers as far away, the
  *         tape has the first one only, and motion.c lets it receive from itself what its neighbours would send.
@@ -16,6 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "coll/level/levels.h"
 #include "coll/pattern.h"
 
 enum { COMPARED_MESSAGES = 4 << 20, UNITS_COMPARED = 8, ALIKE_BYTES = TTI_SLICE_ALIGN };
@@ -89,12 +90,13 @@ static int64_t work_of(const maker *m, int k)
     return tti_ps(ns);
 }
 
-static void shorten_phase(const maker *m, int k)
+/* more_ps: work that is not in the steps. */
+static void shorten_phase(const maker *m, int k, int64_t more_ps)
 {
     tti_tape           *tape = m->tape;
     int                 n_sends, n_recvs, i;
     const tti_transfer *sends = tti_phase_sends(&m->schedule, k, &n_sends);
-    const int64_t       work_ps = work_of(m, k);
+    const int64_t       work_ps = work_of(m, k) + more_ps;
 
     (void)tti_phase_recvs(&m->schedule, k, &n_recvs);
     if (n_sends == 0 && n_recvs == 0 && work_ps == 0)
@@ -118,16 +120,19 @@ static tutti_status add_part(maker *m, int rank, int piece)
                                    .list_counts = m->counts, .in_counts = m->counts, .chunk = piece };
     tti_tape            *tape = m->tape;
     tti_tape_part       *part;
-    int                  k;
+    int                  k, half = -1;
 
     tti_schedule_clear(&m->schedule);
-    call->plan(&input, &m->schedule);
+    if (call->levels != NULL)
+        half = tti_sim_levels_plan(call->levels, rank, input.count, &m->schedule);
+    else
+        call->plan(&input, &m->schedule);
     if (m->schedule.full || tape->n_sends + (size_t)m->schedule.sends.n > UINT32_MAX || !make_room(tape, &m->schedule))
         return fail_memory();
     part = &tape->parts[tape->parts_n++];
     *part = (tti_tape_part){ .sends_begin = (uint32_t)tape->n_sends, .phases_begin = (uint32_t)tape->n_phases };
     for (k = 0; k < m->schedule.phases.n; k++)
-        shorten_phase(m, k);
+        shorten_phase(m, k, half >= 0 && (k == 0 || k == half) ? call->levels->half_ps : 0);
     part->n_phases = (uint32_t)tape->n_phases - part->phases_begin;
     return TUTTI_OK;
 }
@@ -296,7 +301,12 @@ static void cut_call(maker *m, int n_ranks)
                               .root = m->call->root, .count = m->call->count, .n_parts = m->counts != NULL ? n_ranks : 0,
                               .in_counts = m->counts, .list_counts = m->counts };
 
-    m->cut = tti_cut_of(m->call->plan, &call, n_ranks);
+    if (m->call->levels != NULL) {
+        m->cut = tti_cut_into(&call, n_ranks, m->call->levels->per_piece, TTI_LEVEL_FLIGHTS);
+        m->cut.n_chunks = m->call->levels->pieces;
+    } else {
+        m->cut = tti_cut_of(m->call->plan, &call, n_ranks);
+    }
     m->tape->n_pieces = m->cut.n_chunks;
     m->tape->window = m->cut.window < m->cut.n_chunks ? m->cut.window : m->cut.n_chunks;
     m->tape->in_flight = m->cut.sends;
@@ -311,7 +321,7 @@ tutti_status tti_tape_make(const tti_cluster *cluster, const tti_tape_call *call
     tutti_status st;
     int          r;
 
-    if (call->kind == TUTTI_CALL_ALL_TO_ALL) { /* its plans read the sizes of blocks from lists */
+    if (call->kind == TUTTI_CALL_ALL_TO_ALL && call->levels == NULL) { /* its plans read the sizes of blocks from lists */
         m.counts = malloc((size_t)n * sizeof *m.counts);
         if (m.counts == NULL)
             return fail_memory();

@@ -7,6 +7,7 @@
 #include <tutti/plugin/backend.h>
 #include "coll/net/cut.h"
 #include "simulate/cluster.h"
+#include "simulate/levels.h"
 
 typedef struct tti_tape_send {
     int32_t  peer;
@@ -55,9 +56,10 @@ static inline const tti_tape_part *tti_tape_part_of(const tti_tape *tape, int ra
     return &tape->parts[2 * rank + (piece + 1 == tape->n_pieces)];
 }
 
-/** What is to be done by a plan. */
+/** What is to be done, by a plan or in levels. */
 typedef struct tti_tape_call {
     tti_plan       *plan;
+    tti_sim_levels *levels; /* instead of plan; NULL: none */
     tutti_call_kind kind;
     int             root;
     int64_t         count; /* elements of one rank's part */
