@@ -44,7 +44,7 @@ int sim_print_help(FILE *out, int code)
             "Times are until the last rank has ended. best: of all algorithms that can serve. taken: what the library takes,\n"
             "with its time over that of the best one that keeps the call's order of summation; between hosts it goes by\n"
             "usual figures. knowing: what it would take if it knew the links. (unit): played by one host, as all do the same.\n"
-            "two_level and leaders, which it takes where hosts have several ranks, are named, and not simulated.\n");
+            "Of two_level and leaders, for hosts with several ranks, what goes between hosts is played, and the rest reckoned.\n");
     return code;
 }
 

@@ -4,8 +4,9 @@
  *
  * A simulation plays what ranks would send, by the plans that the library itself goes by, in virtual time: cores that copy
  * and combine, ports that pass on one thing after the other, messages that are under way. Algorithms inside a host, which
- * work in memory that ranks share, are reckoned by the amounts that the choice of algorithms goes by. What comes out
- * is a prediction: the same every time, and as good as the figures that it starts from.
+ * work in memory that ranks share, are reckoned by the amounts that the choice of algorithms goes by; and so is what those in
+ * two levels do inside hosts. What comes out is a prediction: the same every time, and as good as the figures that it
+ * starts from.
  *
  *   tutti_sim_options o = TUTTI_SIM_OPTIONS;
  *   o.hosts = 256;
@@ -115,10 +116,10 @@ TUTTI_API void tutti_sim_close(tutti_sim *sim);
  * @units    bytes of one rank's part, as in TUTTI_TUNE: of all_gather, gather, scatter, reduce_scatter and all_to_all
  *           that is what goes between two ranks
  * @errors   TUTTI_E_ARG          there is no such op or algorithm; bytes are no whole elements, or too many
- *           TUTTI_E_UNSUPPORTED  the algorithm cannot serve these ranks; it needs registered memory; it goes in two levels,
- *                                as the library does where hosts have several ranks (name another one, or set
- *                                messages_only); the call takes more messages than are allowed, and not all hosts do
- *                                the same; or it takes more than 26 days
+ *           TUTTI_E_UNSUPPORTED  the algorithm cannot serve these ranks, as two_level and leaders cannot if there are no
+ *                                several hosts with several ranks that share memory; it needs registered memory; the call
+ *                                takes more messages than are allowed, and not all hosts do the same; or it takes more than
+ *                                26 days
  *           TUTTI_E_NOMEM
  * @threads  one call at a time on a sim
  * @numbers  the same in every run

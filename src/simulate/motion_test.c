@@ -113,6 +113,49 @@ static void one_shot_and_direct_fill_the_ports(void **state)
     }
 }
 
+/* A row among the hosts of c, whose ranks have nothing to do but to wait for each other. */
+static int64_t levels_take(const tti_cluster *c, tutti_call_kind kind, const char *name, int64_t bytes)
+{
+    static const tti_tune none;
+    tti_wishes            wishes;
+    const tti_question    q = { .wishes = &wishes, .tune = &none, .machine = &tti_machine_default, .turns = 1,
+                                .n_ranks = c->hosts };
+    tti_decision          across;
+    tti_sim_levels        levels;
+    tti_tape_call         call = { .levels = &levels, .kind = kind, .root = 0, .count = bytes, .dtype = TUTTI_U8 };
+    int                   n;
+    const tti_algorithm  *rows = tti_algorithms(&n);
+    tti_played            played;
+
+    assert_int_equal(tti_wishes_parse(NULL, &wishes), TUTTI_OK);
+    tti_decide(&q, rows, n, &across);
+    assert_int_equal(tti_sim_levels_make(c, &rows[tti_algorithm_named(kind, name)], &across, bytes, TUTTI_U8, &levels),
+                     TUTTI_OK);
+    played = play_limited(c, &call, TTI_TAPE_FULL);
+    tti_sim_levels_release(&levels);
+    return played.end_ps;
+}
+
+/* Two hosts swap all bytes, in slices and pieces that follow each other on the link without a gap; what members of a host do
+ * comes before the first and behind the last. */
+static void two_levels_fill_the_link(void **state)
+{
+    const int64_t sizes[] = { 4, 4096, 1 << 20, 8 << 20 };
+    tti_cluster   c = plain(2, 4, 0);
+    size_t        i;
+
+    (void)state;
+    for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
+        assert_int_equal(levels_take(&c, TUTTI_CALL_ALL_REDUCE, "two_level", sizes[i]), 1000 * (LATENCY + BYTE * sizes[i]));
+        assert_int_equal(levels_take(&c, TUTTI_CALL_GATHER, "leaders", sizes[i] / 4), 1000 * (LATENCY + BYTE * sizes[i]));
+        assert_int_equal(levels_take(&c, TUTTI_CALL_SCATTER, "two_level", sizes[i] / 4), 1000 * (LATENCY + BYTE * sizes[i]));
+    }
+    c.figures.machine.line = 100; /* two meetings of four, 150 ns each; a lone carrier waits for nobody else */
+    assert_int_equal(levels_take(&c, TUTTI_CALL_GATHER, "leaders", 1024), 1000 * (150 + LATENCY + BYTE * 4096 + 150));
+    assert_int_equal(levels_take(&c, TUTTI_CALL_ALL_TO_ALL, "two_level", 1024 - 16),
+                     1000 * (LATENCY + BYTE * 16 * 1024) + 150 * 1000);
+}
+
 static void steps_of_a_tree_follow_each_other(void **state)
 {
     int log;
@@ -346,6 +389,7 @@ int main(void)
         cmocka_unit_test(a_message_takes_alpha_and_beta),
         cmocka_unit_test(copies_overlap_with_the_wire),
         cmocka_unit_test(one_shot_and_direct_fill_the_ports),
+        cmocka_unit_test(two_levels_fill_the_link),
         cmocka_unit_test(steps_of_a_tree_follow_each_other),
         cmocka_unit_test(local_steps_take_the_core),
         cmocka_unit_test(pieces_overlap),

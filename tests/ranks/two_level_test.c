@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
  * two_level_test.c
- * Goal    collectives of ranks on two hosts give what they promise: any groups of them, in any order, any sizes, also
- *         begun and waited for later; sums have the bits of the promised order, on all ranks alike. A member that dies,
- *         stays away or calls something else ends the call on both hosts.
+ * Goal    collectives of ranks on two hosts give what they promise: any groups of them, in any order, any sizes, blocks of
+ *         different sizes, also begun and waited for later; sums have the bits of the promised order, on all ranks alike. A
+ *         member that dies, stays away or calls something else ends the call on both hosts.
  * Method  real processes in two network namespaces; ranks of a host follow each other, or not. Sums are of inexact numbers,
  *         and are made again by hand, host by host. */
 #include <stdlib.h>
@@ -140,6 +140,52 @@ static void moves(tt_ctx *t, const team *m, float *x, float *y, int64_t count, i
     OK(tutti_barrier(m->group));
 }
 
+/* To a member and from it: every member's part. */
+static void rooted_moves(tt_ctx *t, const team *m, float *x, float *y, int64_t part, int turn)
+{
+    const int  root = m->ranks[turn % m->n];
+    const bool is_root = t->rank == root;
+    tutti_span parts[TT_RANKS_MAX];
+    int        k;
+
+    for (k = 0; k < m->n; k++)
+        parts[k] = TUTTI_SPAN(y + k * part, part);
+    fill(x, t->rank, part, turn + 5);
+    OK(tutti_gather(is_root ? parts : NULL, is_root ? m->n : 0, TUTTI_SPAN(x, part), root, m->group));
+    for (k = 0; k < m->n && is_root; k++)
+        check_values(y + k * part, m->ranks[k], part, turn + 5);
+    for (k = 0; k < m->n && is_root; k++)
+        fill(y + k * part, m->ranks[k], part, turn + 6);
+    OK(tutti_scatter(TUTTI_SPAN(x, part), is_root ? parts : NULL, is_root ? m->n : 0, root, m->group));
+    check_values(x, t->rank, part, turn + 6);
+}
+
+/* Of group ranks; a third of the blocks is empty. */
+static int64_t block_count(int from, int to, int64_t part)
+{
+    return part * ((from + 2 * to) % 3) / 2;
+}
+
+static void blocks(const team *m, float *x, float *y, int64_t part, int turn)
+{
+    const int me = tutti_get_rank(m->group);
+    int64_t   gives[TT_RANKS_MAX], gets[TT_RANKS_MAX], in = 0, out = 0;
+    int       k;
+
+    for (k = 0; k < m->n; k++) {
+        gives[k] = block_count(me, k, part);
+        gets[k] = block_count(k, me, part);
+        fill(x + in, me, gives[k], turn + 7 + k);
+        in += gives[k];
+        out += gets[k];
+    }
+    OK(tutti_all_to_all_single(TUTTI_SPAN(y, out), TUTTI_SPAN(x, in), gets, gives, m->group));
+    for (out = 0, k = 0; k < m->n; k++) {
+        check_values(y + out, k, gets[k], turn + 7 + me);
+        out += gets[k];
+    }
+}
+
 static void all_sizes(tt_ctx *t, const team *m)
 {
     static const int64_t sizes[] = { 0, 1, 3, 100, 1023, 16385, 70001, 300007, MOST };
@@ -151,6 +197,8 @@ static void all_sizes(tt_ctx *t, const team *m)
     for (i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
         reductions(t, m, x, y, sizes[i], (int)i * 5);
         moves(t, m, x, y, sizes[i], (int)i * 5);
+        rooted_moves(t, m, x, y, sizes[i] / m->n, (int)i * 5);
+        blocks(m, x, y, sizes[i] / m->n, (int)i * 5);
     }
 }
 
@@ -258,9 +306,22 @@ static void expect_words(const char *part)
         fail_msg("'%s' is not in: %s", part, tutti_last_error());
 }
 
-static void survive(tt_ctx *t, int victim, const char *words)
+static tutti_status sum_all(tt_ctx *t, float *x, float *y)
 {
-    float       *x = tt_floats(t, MOST, 1.0f);
+    (void)y;
+    return tutti_all_reduce(TUTTI_SPAN(x, MOST), TUTTI_SUM, t->group);
+}
+
+/* Short blocks, by way of carriers. */
+static tutti_status swap_blocks(tt_ctx *t, float *x, float *y)
+{
+    return tutti_all_to_all_single(TUTTI_SPAN(y, 100 * t->size), TUTTI_SPAN(x, 100 * t->size), NULL, NULL, t->group);
+}
+
+static void survive(tt_ctx *t, int victim, const char *words, tutti_status (*call)(tt_ctx *, float *, float *),
+                    const char *name)
+{
+    float       *x = tt_floats(t, MOST, 1.0f), *y = tt_floats(t, 100 * t->size, 0.0f);
     tutti_status st = TUTTI_OK;
     int64_t      begun;
 
@@ -269,22 +330,27 @@ static void survive(tt_ctx *t, int victim, const char *words)
         tt_die();
     begun = now_ms();
     while (st == TUTTI_OK)
-        st = tutti_all_reduce(TUTTI_SPAN(x, MOST), TUTTI_SUM, t->group);
+        st = call(t, x, y);
     assert_true(st == TUTTI_E_PEER);
     assert_true(now_ms() - begun < SOON_MS);
     expect_words(words);
-    expect_words("all_reduce #");
+    expect_words(name);
     assert_int_equal(tutti_barrier(t->group), st);
 }
 
 static void a_death_ends_both_hosts(tt_ctx *t)
 {
-    survive(t, VICTIM, "rank 2");
+    survive(t, VICTIM, "rank 2", sum_all, "all_reduce #");
 }
 
 static void a_death_on_the_first_host_ends_both(tt_ctx *t)
 {
-    survive(t, OTHER_VICTIM, "rank 1");
+    survive(t, OTHER_VICTIM, "rank 1", sum_all, "all_reduce #");
+}
+
+static void a_death_among_blocks_ends_both_hosts(tt_ctx *t)
+{
+    survive(t, VICTIM, "rank 2", swap_blocks, "all_to_all #");
 }
 
 static void who_stays_away_is_named(tt_ctx *t)
@@ -330,6 +396,7 @@ int main(void)
         TT_TEST(in_rank_order_if_promised, .ranks = 4, .hosts = 2, .mixed = true),
         TT_TEST(a_death_ends_both_hosts, .ranks = 4, .hosts = 2, .dies = VICTIM),
         TT_TEST(a_death_on_the_first_host_ends_both, .ranks = 5, .hosts = 2, .mixed = true, .dies = OTHER_VICTIM),
+        TT_TEST(a_death_among_blocks_ends_both_hosts, .ranks = 4, .hosts = 2, .dies = VICTIM),
         TT_TEST(who_stays_away_is_named, .ranks = 4, .hosts = 2),
         TT_TEST(who_calls_something_else_is_told, .ranks = 4, .hosts = 2),
     };
