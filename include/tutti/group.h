@@ -19,7 +19,8 @@
  * - A member that enters a call which has failed on another fails in it, with that member's words: late
  *   comers do not find an old result. Only a member that has all it needs before it hears of the failure
  *   ends the call well, and fails in the next one.
- * - Spans are host memory. Zero elements are legal, in their turn.
+ * - Spans are host memory, or memory of a device that the group has a backend for (tutti/backends.h); the order of what
+ *   a device does is told in tutti/stream.h. Zero elements are legal, in their turn.
  * - In a child of fork() groups and works from before it are refused with TUTTI_E_STATE (tutti/init.h). */
 #ifndef TUTTI_GROUP_H
 #define TUTTI_GROUP_H

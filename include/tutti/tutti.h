@@ -6,6 +6,7 @@
 
 #include <tutti/status.h>
 #include <tutti/dtype.h>
+#include <tutti/stream.h>
 #include <tutti/memory.h>
 #include <tutti/store.h>
 #include <tutti/store_collectives.h>

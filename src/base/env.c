@@ -82,6 +82,8 @@ static const tti_env_entry table[] = {
     { "TUTTI_ADVERTISE", NULL, "host or address under which other ranks reach this one, where that is not the address listened on" },
     { "TUTTI_TCP_CONGESTION", NULL, "congestion control of connections between ranks, as the kernel calls it ('cubic', 'bbr'); unset: the system's" },
     { "TUTTI_TCP_STRIPES", "1", "connections between two ranks of different hosts, 1 to 8, for ways that one does not fill; the same on all ranks" },
+    { "TUTTI_NCCL_LIBRARY", NULL, "backend nccl: the file of the NCCL library, instead of libnccl.so.2 where the loader finds it" },
+    { "TUTTI_CUDART_LIBRARY", NULL, "the same: the file of the CUDA runtime, which has to be the one that the program uses" },
     { "TUTTI_PLUGIN_PATH", NULL, "directories, absolute, with ':' between, in which plug-ins are looked for before the library's own 'tutti'; tutti/plugin/plugin.h" },
     { "TUTTI_FAKE_ERROR", "0", "1: every collective of the backend \"fake\" fails" },
     { "TUTTI_ALGO", NULL, "op=name,...: take these algorithms where they apply, in the order of adding that each has; `tutti/tune.h`, docs/performance.md" },

@@ -101,7 +101,7 @@ static tutti_status check_op(const tutti_group *group, const char *what, tutti_s
 
 static tutti_call call_of(tutti_call_kind kind, tutti_span part)
 {
-    return tti_call_of(kind, part.dtype, part.count, part.device.type);
+    return tti_call_of(kind, part.dtype, part.count, part.device);
 }
 
 /* ---- all_reduce ---- */
@@ -384,7 +384,7 @@ tutti_status tutti_scatter_async(tutti_span out, const tutti_span *ins, int n_in
 
 static tutti_status barrier(tutti_group *group, tti_how h)
 {
-    tutti_call   call = tti_call_of(TUTTI_CALL_BARRIER, TUTTI_BOOL, 0, TUTTI_CPU);
+    tutti_call   call = tti_call_of(TUTTI_CALL_BARRIER, TUTTI_BOOL, 0, (tutti_device){ TUTTI_CPU, -1 });
     tutti_group *g = NULL;
     tutti_status st;
 

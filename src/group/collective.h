@@ -57,7 +57,7 @@ tutti_status tti_collective_begin(const char *what, tutti_group *group, tti_how 
 /** A call of one kind without buffers. Field by field: clearing it as a whole costs more than the rest of
  * what a small call does. */
 static inline tutti_call tti_call_of(tutti_call_kind kind, tutti_dtype dtype, int64_t count,
-                                     tutti_device_type device)
+                                     tutti_device device)
 {
     tutti_call call;
 
@@ -78,11 +78,13 @@ static inline tutti_call tti_call_of(tutti_call_kind kind, tutti_dtype dtype, in
     call.in_counts = NULL;
     call.n_segments = 0;
     call.segments = NULL;
-    call.device = device;
+    call.device = device.type;
     call.timeout_ms = 0;
     call.in_background = false;
     call.record = 0;
     call.whole = TUTTI_WHOLE_CALL;
+    call.device_index = device.index;
+    call.ticket = NULL;
     return call;
 }
 

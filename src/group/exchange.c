@@ -18,7 +18,7 @@ static tutti_status issue_reduce_scatter(tutti_group *group, tutti_span out, con
                                          tutti_op op, tti_how h)
 {
     const int    n = group->size;
-    tutti_call   call = tti_call_of(TUTTI_CALL_REDUCE_SCATTER, out.dtype, out.count, out.device.type);
+    tutti_call   call = tti_call_of(TUTTI_CALL_REDUCE_SCATTER, out.dtype, out.count, out.device);
     tti_arrays   a;
     tutti_status st = tti_arrays_init(&a, n);
 
@@ -74,7 +74,7 @@ tutti_status tutti_reduce_scatter_async(tutti_span out, const tutti_span *ins, i
 static tutti_status issue_reduce_scatter_tensor(tutti_group *group, tutti_span out, tutti_span in, tutti_op op,
                                                 tti_how h)
 {
-    tutti_call   call = tti_call_of(TUTTI_CALL_REDUCE_SCATTER, out.dtype, out.count, out.device.type);
+    tutti_call   call = tti_call_of(TUTTI_CALL_REDUCE_SCATTER, out.dtype, out.count, out.device);
     tti_arrays   a;
     tutti_status st = tutti_op_check(op, out.dtype);
 
@@ -136,7 +136,7 @@ tutti_status tutti_reduce_scatter_tensor_async(tutti_span out, tutti_span in, tu
 
 static tutti_status issue_blocks(tutti_group *group, tutti_span any, const tti_arrays *a, tti_how h)
 {
-    tutti_call call = tti_call_of(TUTTI_CALL_ALL_TO_ALL, any.dtype, 0, any.device.type);
+    tutti_call call = tti_call_of(TUTTI_CALL_ALL_TO_ALL, any.dtype, 0, any.device);
 
     call.n_parts = group->size;
     call.list = a->list;

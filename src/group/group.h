@@ -232,6 +232,7 @@ struct tutti_work {
     int                      pins;    /* threads inside an entry of ops with request */
 
     tutti_call call;   /* a collective; of a receive dtype, count, out and device */
+    struct tti_streamed *streamed; /* a collective that goes by streams: its end on the device (streamed.h); else NULL */
     tti_compound *compound; /* is run in the place of call, which has its number; NULL: none, or it was */
     int        rank;   /* of this process in the group */
     int        n_list; /* entries of call.list */
@@ -374,6 +375,8 @@ void tti_queue_want(tutti_group *group);
 
 /** Do call in its turn, on this thread. Sets seq, timeout_ms and deadline_ns. */
 tutti_status tti_queue_run(tutti_group *group, tutti_call *call);
+/** The same for one whose place in the streams of its device is marked, or that has none. */
+tutti_status tti_queue_run_marked(tutti_group *group, tutti_call *call);
 /** A group without operations: numbers begin at 1. Nobody uses it. */
 void tti_queue_init(tutti_group *group);
 /** The number of the next collective. Lock held. */

@@ -17,6 +17,7 @@
 #include "group/put.h"
 #include "group/recorded.h"
 #include <tutti/private.h>
+#include <tutti/stream.h>
 
 enum { REAP_MAX = 2 };
 
@@ -59,6 +60,8 @@ tutti_status tti_posting_check(const tutti_group *group, tutti_span buf, int tag
         return st;
     p->message.tag = tag;
     p->message.device = buf.device.type;
+    p->message.device_index = buf.device.index;
+    p->message.stream = buf.device.type != TUTTI_CPU ? tutti_get_stream(buf.device.type) : NULL;
     p->message.dtype = buf.dtype;
     p->message.count = buf.count;
     p->message.data = buf.data;

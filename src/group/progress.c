@@ -34,6 +34,7 @@
 #include "group/put.h"
 #include "group/queue.h"
 #include "group/recorded.h"
+#include "group/streamed.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -415,6 +416,12 @@ tutti_status tti_queue_push(tutti_group *group, const tutti_call *call, int n_li
         return st;
     keep_arrays(work, call, n_list);
     work->n_list = n_list;
+    if (tti_is_streamed(group, call->device))
+        st = tti_streamed_issue(group, work);
+    if (st != TUTTI_OK) {
+        tti_work_drop(work);
+        return st;
+    }
     return push(group, work, work_out);
 }
 
@@ -426,7 +433,7 @@ tutti_status tti_queue_push_compound(tutti_group *group, tti_compound *compound,
 
     if (st != TUTTI_OK)
         return st;
-    work->call = tti_call_of(TUTTI_CALL_ALL_REDUCE, buf.dtype, buf.count, buf.device.type);
+    work->call = tti_call_of(TUTTI_CALL_ALL_REDUCE, buf.dtype, buf.count, buf.device);
     work->call.in = work->call.out = buf.data;
     work->n_list = 0;
     work->compound = compound;

@@ -34,6 +34,7 @@
 #include "group/compound.h"
 #include "group/queue.h"
 #include "group/recorded.h"
+#include "group/streamed.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -350,7 +351,7 @@ static __attribute__((noinline, cold)) tutti_status end_in_turn(tutti_group *gro
     return st;
 }
 
-tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
+static inline tutti_status run_marked(tutti_group *group, tutti_call *call)
 {
     const uint64_t moment = tti_record_moment();
     tutti_status   st;
@@ -362,6 +363,18 @@ tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
     if (st == TUTTI_OK && tti_gate_leave(&group->gate, call->seq))
         return TUTTI_OK;
     return end_in_turn(group, call, st);
+}
+
+tutti_status tti_queue_run_marked(tutti_group *group, tutti_call *call)
+{
+    return run_marked(group, call);
+}
+
+tutti_status tti_queue_run(tutti_group *group, tutti_call *call)
+{
+    if (__builtin_expect(tti_is_streamed(group, call->device), 0))
+        return tti_streamed_run(group, call);
+    return run_marked(group, call);
 }
 
 /* ---- several turns in a row ---- */

@@ -119,7 +119,7 @@ static tutti_status issue_rooted(tutti_group *group, tutti_call_kind kind, tutti
 {
     const bool   gathers = kind == TUTTI_CALL_GATHER_V;
     const int    n = group->size;
-    tutti_call   call = tti_call_of(kind, part.dtype, 0, part.device.type);
+    tutti_call   call = tti_call_of(kind, part.dtype, 0, part.device);
     tti_arrays   a;
     tutti_status st = tti_arrays_init(&a, n);
     int          r;

@@ -11,6 +11,7 @@
  *         has not ended by then is ended, with its group, as a blocking one is; a collective ends by itself, for it and
  *         all that run ahead of it have a deadline each. */
 #include "group/hooks.h"
+#include "group/streamed.h"
 
 #include <assert.h>
 #include <stddef.h>
@@ -80,6 +81,7 @@ void tti_work_drop(tutti_work *work)
     if (atomic_load_explicit(&work->refs, memory_order_acquire) != 1 && /* who has the last one need not take it off */
         atomic_fetch_sub_explicit(&work->refs, 1, memory_order_acq_rel) != 1)
         return;
+    tti_streamed_drop(work->streamed);
     tti_runner_drop(work->runner);
     free(work->words);
     if (work->block == NULL)
@@ -120,6 +122,7 @@ void tti_work_lead(tutti_work *work, tutti_work *followers)
     for (f = followers; f != NULL; f = f->next) {
         f->recorded = false;
         f->seq = work->seq;
+        f->streamed = tti_streamed_retain(work->streamed);
         memcpy(f->what, work->what, sizeof f->what);
     }
     if (work->done)
@@ -162,6 +165,8 @@ bool tti_work_hear(tutti_work *work)
 {
     if (!work->done && work->ops == NULL && !work->recorded)
         tti_queue_want(work->group);
+    if (work->streamed != NULL)
+        return false; /* the device says nothing: it is asked */
     if (work->done || work->ops == NULL || work->heard || work->group->closing)
         return true; /* tti_work_finish() signals what the backend does not */
     if (work->ops->notify == NULL)
@@ -358,6 +363,29 @@ static tutti_status wait_message(tutti_work *work, int64_t timeout_ms)
     return st;
 }
 
+/* The device was told of a collective that goes by streams, by now_ns; what is left of the time is for its end there. */
+static tutti_status wait_on_device(const tutti_work *work, int64_t timeout_ms, int64_t began_ns)
+{
+    int64_t      left_ms = timeout_ms;
+    tutti_status st;
+
+    if (timeout_ms > 0) {
+        left_ms = timeout_ms - (tti_port_now(work->runner->port) - began_ns) / TTI_MS;
+        left_ms = left_ms > 1 ? left_ms : 1;
+    }
+    st = tti_streamed_wait(work->streamed, left_ms);
+    return st == TUTTI_E_TIMEOUT && !tti_streamed_ended(work->streamed) ? out_of_time(work, began_ns) : st;
+}
+
+/* A work has its ticket when it is done, if it ever has one: wait_collective() has seen that under the lock. */
+static tutti_status wait_for_collective(tutti_work *work, int64_t timeout_ms)
+{
+    const int64_t began_ns = timeout_ms > 0 ? tti_port_now(work->runner->port) : 0;
+    tutti_status  st = wait_collective(work, timeout_ms);
+
+    return st == TUTTI_OK && work->streamed != NULL ? wait_on_device(work, timeout_ms, began_ns) : st;
+}
+
 tutti_status tutti_work_wait_for(tutti_work *work, int64_t timeout_ms)
 {
     if (work == NULL)
@@ -373,7 +401,7 @@ tutti_status tutti_work_wait_for(tutti_work *work, int64_t timeout_ms)
         return tti_fail_inherited("tutti_work_wait", "work", work->what);
     if (work->ops != NULL)
         return wait_message(work, timeout_ms);
-    return wait_collective(work, timeout_ms);
+    return wait_for_collective(work, timeout_ms);
 }
 
 tutti_status tutti_work_wait(tutti_work *work)
@@ -401,6 +429,12 @@ static void look(tutti_work *work)
         tti_queue_advance(work->group);
 }
 
+/* Whether the device was told of it, and knows more of its end than the work. Lock held. */
+static bool is_on_device(const tutti_work *work)
+{
+    return work->done && work->status == TUTTI_OK && work->streamed != NULL;
+}
+
 /* Whether a message has ended that somebody else is about to settle. Lock held. */
 static bool has_ended(tutti_work *work)
 {
@@ -419,7 +453,9 @@ tutti_status tutti_work_status(tutti_work *work)
         return tti_fail_inherited("tutti_work_status", "work", work->what);
     tti_lock(&work->runner->lock);
     look(work);
-    if (work->done)
+    if (is_on_device(work) && tti_streamed_ended(work->streamed))
+        st = tti_streamed_outcome(work->streamed);
+    else if (work->done && !is_on_device(work))
         st = outcome(work);
     else if (has_ended(work))
         st = work->ops->wait(work->request, 0);
@@ -441,7 +477,8 @@ bool tutti_work_is_completed(tutti_work *work)
     tti_lock(&work->runner->lock);
     if (work->ops == NULL)
         look(work);
-    done = work->done || has_ended(work); /* never blocks */
+    done = is_on_device(work) ? tti_streamed_ended(work->streamed)
+                              : work->done || has_ended(work); /* never blocks */
     tti_unlock(&work->runner->lock);
     return done;
 }

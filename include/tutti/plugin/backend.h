@@ -20,6 +20,7 @@
  * | notify | test is asked every millisecond |
  * | fail | abort |
  * | windows | TUTTI_E_UNSUPPORTED |
+ * | streams | run ends when its data are there |
  * | alive, world_id, hasten, advance, late_deadlines | nothing is known, is done early, or is late | */
 #ifndef TUTTI_PLUGIN_BACKEND_H
 #define TUTTI_PLUGIN_BACKEND_H
@@ -129,6 +130,9 @@ typedef struct tutti_call {
 
     uint64_t record; /* what the flight recorder calls it; 0: it is not recorded. The group layer's own */
     tutti_call_whole whole; /* what it is a part of, the same on all ranks: two calls of different ones differ */
+
+    int device_index; /* of the device that the buffers lie on, as the first span says; -1: there is no buffer */
+    struct tutti_ticket *ticket; /* what mark gave for this call; NULL: run ends when its data are there */
 } tutti_call;
 
 /** One message. */
@@ -140,6 +144,8 @@ typedef struct tutti_message {
     int64_t     count;
     void       *data; /* borrowed until the request is done */
     tutti_device_type device; /* whose memory data is */
+    int   device_index;       /* of the device that data lies on */
+    void *stream;             /* the caller's (tutti/stream.h): the message begins behind what this has been given */
 } tutti_message;
 
 /** How far a collective has come that was begun before it is run. */
@@ -152,6 +158,7 @@ typedef enum tutti_progress {
 
 typedef struct tutti_backend tutti_backend;
 typedef struct tutti_request tutti_request; /* one message under way; the backend's own type */
+typedef struct tutti_ticket tutti_ticket;   /* the place of one call in a device's streams; the backend's own type */
 
 /** What a backend is made with. Everything is borrowed until create returns, the store and parent
  * until destroy. */
@@ -211,6 +218,28 @@ typedef struct tutti_window_ops {
      * agree with it. */
     size_t (*bytes)(tutti_backend_window *window, int peer);
 } tutti_window_ops;
+
+/** Calls in the order of a device's streams, for backends whose work is done by a device. A call has a ticket: mark makes
+ * it when the call is issued, run with it begins the call and does not wait for its end, follow lets a stream wait for
+ * that, and the program's thread goes on. The time-out of a call with a ticket is the backend's to watch from run on: a
+ * call that has not ended by its deadline_ns fails, and with it the backend. Streams are the device's own handles, NULL the
+ * default one. All are required, and called on any thread. Of a backend that is destroyed before all tickets have ended, destroy
+ * waits for them, each until its deadline at most, unless it has failed or was aborted. */
+typedef struct tutti_stream_ops {
+    /* A call is issued on this thread: note how far stream has come. What run begins with the ticket begins behind that.
+     * Never blocks. */
+    tutti_status (*mark)(tutti_backend *backend, int device_index, void *stream, tutti_ticket **ticket_out);
+    /* run with it has succeeded: what stream is given from now on begins behind the call. Never blocks. Fails with what the
+     * call has failed with, if that is known. */
+    tutti_status (*follow)(tutti_ticket *ticket, void *stream);
+    /* Whether the call has ended, well or not, after run with it has succeeded. Never blocks. */
+    bool (*test)(tutti_ticket *ticket);
+    /* Wait for its end on this thread: TUTTI_OK, what it failed with (words again each time), or TUTTI_E_TIMEOUT at the
+     * deadline with the call still under way. */
+    tutti_status (*wait)(tutti_ticket *ticket, int64_t deadline_ns);
+    /* Drop it; run may never have been called with it. Legal after destroy. */
+    void (*release)(tutti_ticket *ticket);
+} tutti_stream_ops;
 
 /** Tables are const and shared by all instances. */
 typedef struct tutti_backend_ops {
@@ -289,8 +318,10 @@ typedef struct tutti_backend_ops {
      * Who puts what members have recorded side by side goes by it. */
     uint64_t (*world_id)(tutti_backend *backend);
     /* run takes calls with segments. If not, it is called for each of them in their order, n_segments being 0 and seq the same
-     * each time. Required of a table with advance. */
+     * each time. Required of a table with advance, or with streams. */
     bool takes_segments;
+    /* Optional; NULL: run ends when its data are there. */
+    const tutti_stream_ops *streams;
 } tutti_backend_ops;
 
 struct tutti_backend {

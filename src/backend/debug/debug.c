@@ -27,6 +27,7 @@ enum { NAME_BYTES = 48 };
 typedef struct around {
     tutti_backend_ops        ops; /* first: the two pointers convert both ways */
     tutti_window_ops         windows;
+    tutti_stream_ops         streams;
     const tutti_backend_ops *inner;
     char                     name[NAME_BYTES];
     struct around           *next;
@@ -136,6 +137,11 @@ static void debug_fail(tutti_backend *backend, tutti_status status)
 
 /* ---- what is handed on ---- */
 
+static tutti_status debug_mark(tutti_backend *backend, int device_index, void *stream, tutti_ticket **ticket_out)
+{
+    return inner_of(backend->ops)->streams->mark(of(backend)->inner, device_index, stream, ticket_out);
+}
+
 static tutti_status debug_post(tutti_backend *backend, const tutti_message *message, tutti_request **request_out)
 {
     return inner_of(backend->ops)->post(of(backend)->inner, message, request_out);
@@ -197,11 +203,16 @@ static void fill(around *a, const tutti_backend_ops *inner)
         .world_id = inner->world_id != NULL ? debug_world_id : NULL,
         .takes_segments = inner->takes_segments,
     };
-    if (inner->windows == NULL)
-        return;
-    a->windows = *inner->windows;
-    a->windows.open = debug_open;
-    a->ops.windows = &a->windows;
+    if (inner->windows != NULL) {
+        a->windows = *inner->windows;
+        a->windows.open = debug_open;
+        a->ops.windows = &a->windows;
+    }
+    if (inner->streams != NULL) {
+        a->streams = *inner->streams;
+        a->streams.mark = debug_mark;
+        a->ops.streams = &a->streams;
+    }
 }
 
 const tutti_backend_ops *tti_debug_inside(const tutti_backend_ops *ops)

@@ -67,6 +67,19 @@ static const char *missing_window_entry(const tutti_window_ops *ops)
     return first_missing(required, sizeof required / sizeof required[0]);
 }
 
+static const char *missing_stream_entry(const tutti_stream_ops *ops)
+{
+    const entry required[] = {
+        { "mark", ops->mark != NULL },
+        { "follow", ops->follow != NULL },
+        { "test", ops->test != NULL },
+        { "wait", ops->wait != NULL },
+        { "release", ops->release != NULL },
+    };
+
+    return first_missing(required, sizeof required / sizeof required[0]);
+}
+
 static bool has_any_message_entry(const tutti_backend_ops *ops)
 {
     return ops->post != NULL || ops->wait != NULL || ops->test != NULL || ops->source != NULL || ops->release != NULL;
@@ -105,6 +118,12 @@ static tutti_status check_entries(const char *whose, const tutti_backend_ops *op
     missing = ops->windows != NULL ? missing_window_entry(ops->windows) : NULL;
     if (missing != NULL)
         return tti_fail(TUTTI_E_ARG, "the table of windows of %s has no entry '%s'", whose, missing);
+    if (ops->streams != NULL && !ops->takes_segments)
+        return tti_fail(TUTTI_E_ARG, "the table of %s has 'streams', but does not take segments\n  next: take them, or leave "
+                        "'streams' out", whose);
+    missing = ops->streams != NULL ? missing_stream_entry(ops->streams) : NULL;
+    if (missing != NULL)
+        return tti_fail(TUTTI_E_ARG, "the table of streams of %s has no entry '%s'", whose, missing);
     return TUTTI_OK;
 }
 
