@@ -1,0 +1,321 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * lane.c - messages of one direction between two ranks: a communicator and a stream of their own.
+ *
+ * Why      On one stream a message waits for the one before it, whoever that goes to: two ranks that both send first, and then
+ *          receive, would wait for each other for ever. Lanes know nothing of each other, so messages may be begun in any
+ *          order, as everywhere else in the library; those of one lane are taken in the order they were sent.
+ * How      A lane is made at its first message. The sender has NCCL make an id, and puts it into the store; the receiver looks for
+ *          it. What has been posted meanwhile waits in the lane; then all of it is given to NCCL in one group of operations, and so is what
+ *          comes later.
+ * States   new -> (watchdog) meeting -> connecting -> ready <-> giving. Messages: waiting -> given -> running -> ended, in order.
+ *          All under the group's lock. Only the watchdog asks the store, which may take long, and releases the lock for that;
+ *          lanes stay as long as the group, so the one it is at does. */
+#include "nccl_backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { KEY_BYTES = 48 };
+
+static const int64_t LOOK_FIRST_NS = 2 * 1000000, LOOK_MOST_NS = 100 * 1000000;
+
+typedef enum lane_state { LANE_NEW, LANE_MEETING, LANE_CONNECTING, LANE_READY, LANE_GIVING } lane_state;
+
+struct tnccl_lane {
+    tnccl_lane     *next;
+    tnccl_backend  *b;
+    int             peer;
+    bool            sends;
+    lane_state      state;
+    ncclComm_t      comm; /* the sender is its rank 0 */
+    cudaStream_t    stream;
+    tutti_request  *first, *last; /* those that have not ended */
+    int64_t         next_look_ns, pause_ns;
+};
+
+/* ---- making ---- */
+
+tutti_status tnccl_lane_of(tnccl_backend *b, int peer, bool is_send, tnccl_lane **lane_out)
+{
+    tnccl_lane *lane;
+    cudaError_t code;
+
+    for (lane = b->lanes; lane != NULL; lane = lane->next)
+        if (lane->peer == peer && lane->sends == is_send) {
+            *lane_out = lane;
+            return TUTTI_OK;
+        }
+    lane = calloc(1, sizeof *lane);
+    if (lane == NULL)
+        return tnccl_host->fail(TUTTI_E_NOMEM, "no memory for messages of group '%s'", b->name);
+    code = tnccl.cudaStreamCreateWithFlags(&lane->stream, cudaStreamNonBlocking);
+    if (code != cudaSuccess) {
+        free(lane);
+        return tnccl_fail_cuda(code, "making a stream for messages", b->name);
+    }
+    lane->b = b;
+    lane->peer = peer;
+    lane->sends = is_send;
+    lane->pause_ns = LOOK_FIRST_NS;
+    lane->next = b->lanes;
+    b->lanes = lane;
+    *lane_out = lane;
+    return TUTTI_OK;
+}
+
+int tnccl_lane_peer(const tnccl_lane *lane)
+{
+    return lane->peer;
+}
+
+bool tnccl_lane_sends(const tnccl_lane *lane)
+{
+    return lane->sends;
+}
+
+void tnccl_lane_add(tnccl_lane *lane, tutti_request *r)
+{
+    r->lane = lane;
+    r->next = NULL;
+    if (lane->last != NULL)
+        lane->last->next = r;
+    else
+        lane->first = r;
+    lane->last = r;
+}
+
+/* ---- meeting ---- */
+
+static void lane_key(const tnccl_lane *lane, char key[KEY_BYTES])
+{
+    const int from = lane->sends ? lane->b->rank : lane->peer, to = lane->sends ? lane->peer : lane->b->rank;
+
+    snprintf(key, KEY_BYTES, "nccl/lane/%d-%d", from, to);
+}
+
+/* Without the lock. False: not yet. */
+static bool exchange_id(const tnccl_lane *lane, ncclUniqueId *id)
+{
+    const char  *name;
+    tutti_bytes  found = { 0 };
+    char         key[KEY_BYTES];
+    bool         there = false;
+
+    lane_key(lane, key);
+    name = key;
+    if (lane->sends)
+        return tnccl.ncclGetUniqueId(id) == ncclSuccess &&
+               tnccl_host->store_set(lane->b->store, key, id, sizeof *id) == TUTTI_OK;
+    if (tnccl_host->store_check(lane->b->store, &name, 1, &there) != TUTTI_OK || !there ||
+        tnccl_host->store_get(lane->b->store, key, TNCCL_PIECE_MS, &found) != TUTTI_OK)
+        return false;
+    there = found.size == sizeof *id;
+    if (there)
+        *id = *(const ncclUniqueId *)found.data;
+    tnccl_host->bytes_free(&found);
+    return there;
+}
+
+static void lane_broken(tnccl_lane *lane, ncclResult_t code)
+{
+    char what[64];
+
+    snprintf(what, sizeof what, "messages %s rank %d", lane->sends ? "to" : "from", lane->b->global_ranks[lane->peer]);
+    tnccl_fail_nccl(code, lane->comm, what, lane->b->name);
+    tnccl_finish(lane->b, TUTTI_E_BACKEND, tnccl_host->last_error());
+}
+
+static void connect_lane(tnccl_lane *lane, ncclUniqueId id)
+{
+    ncclConfig_t how = NCCL_CONFIG_INITIALIZER;
+    ncclResult_t code;
+
+    how.blocking = 0;
+    code = tnccl.ncclCommInitRankConfig(&lane->comm, 2, id, lane->sends ? 0 : 1, &how);
+    lane->state = LANE_CONNECTING;
+    if (code != ncclSuccess && code != ncclInProgress)
+        lane_broken(lane, code);
+}
+
+/* The watchdog's, with the lock, which is released in between. */
+static void meet(tnccl_lane *lane)
+{
+    tnccl_backend *b = lane->b;
+    ncclUniqueId   id;
+    bool           met;
+
+    if (lane->state != LANE_NEW || tnccl_host->now_ns() < lane->next_look_ns)
+        return;
+    lane->state = LANE_MEETING;
+    pthread_mutex_unlock(&b->lock);
+    met = exchange_id(lane, &id);
+    pthread_mutex_lock(&b->lock);
+    lane->state = LANE_NEW;
+    if (met && b->status == TUTTI_OK) {
+        connect_lane(lane, id);
+        return;
+    }
+    lane->next_look_ns = tnccl_host->now_ns() + lane->pause_ns;
+    lane->pause_ns = 2 * lane->pause_ns < LOOK_MOST_NS ? 2 * lane->pause_ns : LOOK_MOST_NS;
+}
+
+bool tnccl_lanes_meet(tnccl_backend *b)
+{
+    tnccl_lane *lane;
+    bool        all = true;
+
+    for (lane = b->lanes; lane != NULL && b->status == TUTTI_OK; lane = lane->next) {
+        meet(lane);
+        all = all && lane->state >= LANE_READY;
+    }
+    return all || b->status != TUTTI_OK;
+}
+
+/* ---- giving to NCCL ---- */
+
+static ncclResult_t give_one(tnccl_lane *lane, tutti_request *r)
+{
+    if (tnccl.cudaStreamWaitEvent(lane->stream, r->before, 0) != cudaSuccess)
+        return ncclUnhandledCudaError;
+    r->is_given = true;
+    if (r->bytes == 0)
+        return ncclSuccess;
+    if (lane->sends)
+        return tnccl.ncclSend(r->data, r->bytes, ncclUint8, 1, lane->comm, lane->stream);
+    return tnccl.ncclRecv(r->data, r->bytes, ncclUint8, 0, lane->comm, lane->stream);
+}
+
+static bool is_bad(ncclResult_t code)
+{
+    return code != ncclSuccess && code != ncclInProgress;
+}
+
+/* NCCL has given all that it was given to the device: the ends are those of what is in the stream. */
+static void run_given(tnccl_lane *lane)
+{
+    tutti_request *r;
+
+    lane->state = LANE_READY;
+    for (r = lane->first; r != NULL && r->is_given; r = r->next) {
+        if (r->is_running)
+            continue;
+        r->is_running = true;
+        if (tnccl.cudaEventRecord(r->after, lane->stream) != cudaSuccess) {
+            lane_broken(lane, ncclUnhandledCudaError);
+            return;
+        }
+    }
+}
+
+static void give_waiting(tnccl_lane *lane)
+{
+    ncclResult_t   code = ncclSuccess, end;
+    tutti_request *r;
+
+    for (r = lane->first; r != NULL && r->is_given; r = r->next)
+        ;
+    if (r == NULL)
+        return;
+    tnccl.ncclGroupStart();
+    for (; r != NULL && !is_bad(code); r = r->next)
+        code = give_one(lane, r);
+    end = tnccl.ncclGroupEnd();
+    if (is_bad(code) || is_bad(end)) {
+        lane_broken(lane, is_bad(code) ? code : end);
+        return;
+    }
+    if (end == ncclInProgress)
+        lane->state = LANE_GIVING;
+    else
+        run_given(lane);
+}
+
+/* ---- ending ---- */
+
+static void end_request(tnccl_lane *lane, tutti_status status)
+{
+    tutti_request *r = lane->first;
+
+    lane->first = r->next;
+    if (lane->first == NULL)
+        lane->last = NULL;
+    r->next = NULL;
+    r->status = status;
+    r->ended = true;
+    if (r->released)
+        tnccl_request_free(r);
+}
+
+static void end_running(tnccl_lane *lane)
+{
+    cudaError_t code;
+
+    while (lane->first != NULL && lane->first->is_running) {
+        code = tnccl.cudaEventQuery(lane->first->after);
+        if (code == cudaErrorNotReady)
+            return;
+        if (code != cudaSuccess) {
+            lane_broken(lane, ncclUnhandledCudaError);
+            return;
+        }
+        end_request(lane, TUTTI_OK);
+    }
+}
+
+/* Whether it has to be looked at again soon. */
+static bool advance(tnccl_lane *lane)
+{
+    ncclResult_t code = ncclSuccess;
+
+    if (lane->comm != NULL && tnccl.ncclCommGetAsyncError(lane->comm, &code) != ncclSuccess)
+        code = ncclInternalError;
+    if (is_bad(code)) {
+        lane_broken(lane, code);
+        return false;
+    }
+    if (lane->state == LANE_CONNECTING && code == ncclSuccess)
+        lane->state = LANE_READY;
+    if (lane->state == LANE_GIVING && code == ncclSuccess)
+        run_given(lane);
+    if (lane->state == LANE_READY)
+        give_waiting(lane);
+    end_running(lane);
+    return lane->first != NULL;
+}
+
+bool tnccl_lanes_advance(tnccl_backend *b)
+{
+    tnccl_lane *lane;
+    bool        again = false;
+
+    for (lane = b->lanes; lane != NULL && b->status == TUTTI_OK; lane = lane->next)
+        again = advance(lane) || again;
+    return again;
+}
+
+void tnccl_lanes_fail(tnccl_backend *b)
+{
+    tnccl_lane *lane;
+
+    for (lane = b->lanes; lane != NULL; lane = lane->next) {
+        end_running(lane); /* what has ended by now has ended well */
+        while (lane->first != NULL)
+            end_request(lane, b->status);
+        if (lane->comm != NULL)
+            tnccl.ncclCommAbort(lane->comm);
+        lane->comm = NULL;
+    }
+}
+
+void tnccl_lanes_free(tnccl_backend *b)
+{
+    tnccl_lane *lane;
+
+    while ((lane = b->lanes) != NULL) {
+        b->lanes = lane->next;
+        if (lane->stream != NULL)
+            tnccl.cudaStreamDestroy(lane->stream);
+        free(lane);
+    }
+}

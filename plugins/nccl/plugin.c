@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * plugin.c - what this object shows.
+ *
+ * The two libraries are looked for here: where they are missing, a program that asks is told that there is no such backend. */
+#include "nccl_backend.h"
+
+const tutti_plugin_host *tnccl_host;
+
+static tutti_status init(const tutti_plugin_host *host)
+{
+    tnccl_host = host;
+    return tnccl_load();
+}
+
+const tutti_backend_ops tnccl_ops = {
+    .api = TUTTI_BACKEND_API,
+    .size = sizeof(tutti_backend_ops),
+    .name = "nccl",
+    .create = tnccl_create,
+    .run = tnccl_run,
+    .post = tnccl_post,
+    .wait = tnccl_request_wait,
+    .test = tnccl_request_test,
+    .source = tnccl_request_source,
+    .release = tnccl_request_release,
+    .abort = tnccl_abort,
+    .destroy = tnccl_destroy,
+    .fail = tnccl_fail,
+    .post_all = tnccl_post_all,
+    .takes_segments = true,
+    .streams = &tnccl_stream_ops,
+};
+
+const tutti_plugin tutti_plugin_entry = {
+    .api = TUTTI_PLUGIN_API,
+    .size = sizeof(tutti_plugin),
+    .name = "nccl",
+    .devices = 1u << TUTTI_CUDA,
+    .backend = &tnccl_ops,
+    .init = init,
+};

@@ -1,0 +1,266 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * watchdog.c - the thread that looks for calls that are late, and errors that come by themselves.
+ *
+ * Why     A program whose streams wait looks at nothing. NCCL's kernels wait for other ranks for ever, and tell nobody for whom.
+ * How     One thread for each group. While calls or messages are under way it looks every TICK_NS: which have ended, whether NCCL
+ *         has an error to tell, whether a deadline has passed. It sleeps for good while there is nothing.
+ *         Which call a member has begun last it puts into the store, at most every REPORT_NS, and only if there is a new one.
+ *         When a call is late, what the members have put there says who has not come, once REPORT_NS has passed again, in which
+ *         all have had time to say where they are. A call that ends meanwhile has ended well.
+ *         A group that fails here says so in the store, with its words. Who has waited for HEED_NS looks there now and then, and
+ *         ends with the same words, long before its own deadline.
+ * True    The store is asked without the lock. It stays until destroy, which waits for this thread first. */
+#include "nccl_backend.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { KEY_BYTES = 32, NAMED_MOST = 8 };
+
+static const int64_t MS = 1000000;
+static const int64_t TICK_NS = 20 * 1000000, SOON_NS = 1000000, REPORT_NS = 500 * 1000000, HEED_NS = 1000 * 1000000;
+
+static const char ended_key[] = "nccl/ended";
+
+typedef struct watch {
+    tnccl_backend *b;
+    uint64_t       reported_seq;
+    int64_t        next_report_ns, next_heed_ns;
+} watch;
+
+/* ---- what members tell each other ---- */
+
+static void at_key(int member, char key[KEY_BYTES])
+{
+    snprintf(key, KEY_BYTES, "nccl/at/%d", member);
+}
+
+/* Lock held, also on return, and released in between. True: there is more to report later. */
+static bool report(watch *w, int64_t now)
+{
+    tnccl_backend *b = w->b;
+    char           text[TNCCL_WHAT + 24], key[KEY_BYTES];
+    const uint64_t seq = b->begun_seq;
+
+    if (seq == w->reported_seq)
+        return false;
+    if (now < w->next_report_ns)
+        return true;
+    snprintf(text, sizeof text, "%llu %s", (unsigned long long)seq, b->begun);
+    at_key(b->rank, key);
+    pthread_mutex_unlock(&b->lock);
+    (void)tnccl_host->store_set(b->store, key, text, strlen(text) + 1); /* else it is not known, which is what others say then */
+    pthread_mutex_lock(&b->lock);
+    w->reported_seq = seq;
+    w->next_report_ns = now + REPORT_NS;
+    return b->begun_seq != seq;
+}
+
+/* Without the lock: what member has begun last, "": nothing that is known. */
+static uint64_t ask_where(const tnccl_backend *b, int member, char what[TNCCL_WHAT])
+{
+    const char *name;
+    tutti_bytes said = { 0 };
+    uint64_t    seq = 0;
+    char        key[KEY_BYTES], *rest = NULL;
+    bool        there = false;
+
+    what[0] = '\0';
+    at_key(member, key);
+    name = key;
+    if (tnccl_host->store_check(b->store, &name, 1, &there) != TUTTI_OK || !there ||
+        tnccl_host->store_get(b->store, key, TNCCL_PIECE_MS, &said) != TUTTI_OK)
+        return 0;
+    if (said.size > 0 && ((const char *)said.data)[said.size - 1] == '\0') {
+        seq = strtoull((const char *)said.data, &rest, 10);
+        snprintf(what, TNCCL_WHAT, "%s", rest[0] == ' ' ? rest + 1 : rest);
+    }
+    tnccl_host->bytes_free(&said);
+    return seq;
+}
+
+/* "not arrived: rank 2 (last in all_reduce #6 (...)), rank 3". False: all have begun call number seq. */
+static bool name_missing(const tnccl_backend *b, uint64_t seq, char *text, size_t bytes)
+{
+    char   what[TNCCL_WHAT];
+    size_t used = 0;
+    int    i, n = 0;
+
+    for (i = 0; i < b->n_ranks && n < NAMED_MOST && used < bytes; i++) {
+        if (i == b->rank || ask_where(b, i, what) >= seq)
+            continue;
+        used += (size_t)snprintf(text + used, bytes - used, "%srank %d%s%s%s", n++ > 0 ? ", " : "not arrived: ", b->global_ranks[i],
+                                 what[0] != '\0' ? " (last in " : "", what, what[0] != '\0' ? ")" : "");
+    }
+    return n > 0;
+}
+
+static void tell_end(tnccl_backend *b)
+{
+    char words[TNCCL_WORDS];
+
+    snprintf(words, sizeof words, "%d %.*s", (int)b->status, TNCCL_WORDS - 16, b->words);
+    b->is_told = true;
+    pthread_mutex_unlock(&b->lock);
+    (void)tnccl_host->store_set(b->store, ended_key, words, strlen(words) + 1);
+    pthread_mutex_lock(&b->lock);
+}
+
+/* What another member has put there: its status, and its words. Lock held. */
+static void end_with(tnccl_backend *b, const tutti_bytes *told)
+{
+    const char *text = (const char *)told->data;
+    char        words[TNCCL_WORDS], *rest = NULL;
+    long        status;
+
+    if (told->size == 0 || text[told->size - 1] != '\0' || b->status != TUTTI_OK)
+        return;
+    status = strtol(text, &rest, 10);
+    if (status != TUTTI_E_TIMEOUT && status != TUTTI_E_PEER && status != TUTTI_E_BACKEND)
+        status = TUTTI_E_ABORTED;
+    snprintf(words, sizeof words, "another rank has ended group '%s': %.*s", b->name, TNCCL_WORDS - TNCCL_NAME - 48, rest + (rest[0] == ' '));
+    b->is_told = true;
+    tnccl_finish(b, (tutti_status)status, words);
+}
+
+/* Lock held, also on return, and released in between: whether another member has ended the group. */
+static void heed_others(watch *w, int64_t now)
+{
+    tnccl_backend *b = w->b;
+    const char    *name = ended_key;
+    tutti_bytes    words = { 0 };
+    bool           there = false;
+
+    if (now < w->next_heed_ns)
+        return;
+    w->next_heed_ns = now + HEED_NS;
+    pthread_mutex_unlock(&b->lock);
+    if (tnccl_host->store_check(b->store, &name, 1, &there) == TUTTI_OK && there &&
+        tnccl_host->store_get(b->store, ended_key, TNCCL_PIECE_MS, &words) != TUTTI_OK)
+        there = false;
+    pthread_mutex_lock(&b->lock);
+    if (there)
+        end_with(b, &words);
+    tnccl_host->bytes_free(&words);
+}
+
+/* ---- what is late ---- */
+
+static tutti_ticket *find_late(const tnccl_backend *b, int64_t now)
+{
+    tutti_ticket *t, *late = NULL;
+
+    for (t = b->under_way; t != NULL; t = t->next) /* the oldest is the last */
+        if (now >= t->deadline_ns)
+            late = t;
+    return late;
+}
+
+static bool is_under_way(const tnccl_backend *b, const tutti_ticket *wanted, uint64_t seq)
+{
+    const tutti_ticket *t;
+
+    for (t = b->under_way; t != NULL; t = t->next)
+        if (t == wanted && t->seq == seq)
+            return true;
+    return false;
+}
+
+/* Lock held, also on return, and released in between. */
+static void time_is_up(watch *w, const tutti_ticket *t)
+{
+    tnccl_backend *b = w->b;
+    const uint64_t seq = t->seq;
+    const int64_t  began_ns = t->began_ns;
+    const int64_t  until = tnccl_host->now_ns() + REPORT_NS + 5 * TICK_NS;
+    char           what[TNCCL_WHAT], missing[320], words[TNCCL_WORDS];
+    uint32_t       seen = b->news;
+
+    snprintf(what, sizeof what, "%s", t->what);
+    pthread_mutex_unlock(&b->lock);
+    while (tnccl_host->now_ns() < until && !b->ends) { /* others have as much time to say where they are */
+        tnccl_host->wait_word(&b->news, seen, until);
+        seen = b->news;
+    }
+    if (!name_missing(b, seq, missing, sizeof missing))
+        snprintf(missing, sizeof missing, "all ranks have begun it, and NCCL is not through");
+    pthread_mutex_lock(&b->lock);
+    tnccl_tickets_look(b);
+    if (b->status != TUTTI_OK || !is_under_way(b, t, seq))
+        return;
+    snprintf(words, sizeof words, "%s on group '%s' timed out after %lld ms on rank %d of %d members\n"
+                                  "  %s\n"
+                                  "  next: see what the ranks named do instead, or give the group a longer time-out",
+             what, b->name, (long long)((tnccl_host->now_ns() - began_ns) / MS), b->global_ranks[b->rank], b->n_ranks, missing);
+    tnccl_finish(b, TUTTI_E_TIMEOUT, words);
+}
+
+/* ---- the thread ---- */
+
+/* One look at everything: how long to sleep then. Lock held, also on return, and released in between. */
+static int64_t look(watch *w)
+{
+    tnccl_backend *b = w->b;
+    const int64_t  now = tnccl_host->now_ns();
+    tutti_ticket  *late;
+    bool           soon, busy, more;
+
+    tnccl_tickets_look(b);
+    late = b->status == TUTTI_OK ? find_late(b, now) : NULL;
+    if (late != NULL)
+        time_is_up(w, late);
+    soon = !tnccl_lanes_meet(b);
+    soon = tnccl_lanes_advance(b) || soon;
+    busy = b->under_way != NULL || soon;
+    if (b->status == TUTTI_OK && busy)
+        heed_others(w, now);
+    more = b->status == TUTTI_OK && report(w, now);
+    if (b->status != TUTTI_OK && !b->is_told)
+        tell_end(b);
+    if (soon)
+        return SOON_NS;
+    return busy || more ? TICK_NS : INT64_MAX;
+}
+
+static void *watch_group(void *arg)
+{
+    watch     w = { .b = arg };
+    const int device = tnccl_enter(w.b);
+    uint32_t  seen;
+    int64_t   pause_ns, now;
+
+    w.next_heed_ns = tnccl_host->now_ns() + HEED_NS;
+    pthread_mutex_lock(&w.b->lock);
+    while (!w.b->ends) {
+        seen = w.b->news;
+        pause_ns = look(&w);
+        pthread_mutex_unlock(&w.b->lock);
+        now = tnccl_host->now_ns();
+        tnccl_host->wait_word(&w.b->news, seen, pause_ns == INT64_MAX ? INT64_MAX : now + pause_ns);
+        pthread_mutex_lock(&w.b->lock);
+    }
+    if (w.b->status != TUTTI_OK && !w.b->is_told)
+        tell_end(w.b);
+    pthread_mutex_unlock(&w.b->lock);
+    tnccl_leave(device);
+    return NULL;
+}
+
+tutti_status tnccl_watch(tnccl_backend *b)
+{
+    if (pthread_create(&b->watchdog, NULL, watch_group, b) != 0)
+        return tnccl_host->fail(TUTTI_E_NOMEM, "cannot start the thread that watches group '%s'", b->name);
+    b->has_watchdog = true;
+    return TUTTI_OK;
+}
+
+void tnccl_watch_end(tnccl_backend *b)
+{
+    if (!b->has_watchdog)
+        return;
+    tnccl_news(b);
+    pthread_join(b->watchdog, NULL);
+    b->has_watchdog = false;
+}
