@@ -56,7 +56,7 @@ static bool prepare(runner *me, int k, int number, uint64_t seed)
     t->red = cell->at[TT_AXIS_RED] == TT_RED_NONE ? TUTTI_OP_SUM : (tutti_op_kind)cell->at[TT_AXIS_RED];
     t->count = tt_cell_count(cell);
     t->seed = tt_mix(seed + 16 + (uint64_t)number);
-    t->tag = (k * TRIES_MAX + number) * TT_TAGS;
+    t->tag = tt_untagged ? 0 : (k * TRIES_MAX + number) * TT_TAGS;
     t->may_refuse = tt_the_board->may_refuse;
     if ((t->row->traits & TT_NO_DATA) != 0) {
         t->arrivals = &tt_the_board->arrivals;

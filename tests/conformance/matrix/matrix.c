@@ -7,6 +7,7 @@
  *         --tls encrypts what goes by TCP, --stripes has two ranks have so many connections.
  *         --backend NAME has all of it done by that backend, which --plugins DIR may have as a plug-in: what it
  *         refuses (TUTTI_E_UNSUPPORTED) is skipped, and told at the end with the reason.
+ *         --device cuda has the buffers on a device; --untagged is for backends whose messages have no tags.
  *         --launched FILE is for backends whose ranks somebody else has to start, as mpirun does: this process is one
  *         of them, and runs the cells of a world of that size; FILE is new, and the same for all.
  *         --append FILE keeps the results and leaves out what has passed before; small sizes and small
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include "device.h"
 #include "harness/harness.h"
 #include "results.h"
 
@@ -39,7 +41,7 @@ static int usage(const char *wrong)
 
     fprintf(stderr, "conformance_matrix: %s\n", wrong);
     fprintf(stderr, "usage: conformance_matrix [--core] [--tls] [--stripes N] [--seed N] [--timeout-s N] [--count]\n"
-                    "           [--backend NAME] [--plugins DIR] [--launched FILE]\n"
+                    "           [--backend NAME] [--plugins DIR] [--device cpu|cuda] [--untagged] [--launched FILE]\n"
                     "           [--append FILE --commit WORD] [--report FILE] [--AXIS NAME,NAME...]...\n");
     for (axis = 0; axis < TT_AXES; axis++) {
         int value;
@@ -98,6 +100,8 @@ static bool take_option(options *o, const char *name, const char *value)
         o->wires.stripes = (int)n;
         return true;
     }
+    if (strcmp(name, "--device") == 0)
+        return tt_device_open(value);
     if (strcmp(name, "--backend") == 0)
         o->wires.backend = value;
     else if (strcmp(name, "--plugins") == 0)
@@ -127,6 +131,8 @@ static const char *parse(options *o, int argc, char **argv)
             o->core = true;
         else if (strcmp(argv[i], "--tls") == 0)
             o->wires.tls = true;
+        else if (strcmp(argv[i], "--untagged") == 0)
+            tt_untagged = true;
         else if (strcmp(argv[i], "--count") == 0)
             o->count_only = true;
         else if (i + 1 == argc || !take_option(o, argv[i], argv[i + 1]))

@@ -34,7 +34,7 @@ void tt_send_recv_prepare(tt_try *t)
 
     for (turn = 0; turn < 2; turn++)
         for (k = 0; k < n; k++) {
-            const int tag = t->tag + (t->in_place ? k : 0);
+            const int tag = t->tag + (t->in_place && !tt_untagged ? k : 0);
 
             if (turn == t->rank % 2)
                 add_send(t, right, k, tag);
@@ -74,7 +74,7 @@ static int n_messages(const tt_try *t, int from, int to)
 static void add_pair(tt_try *t, int peer, bool sends)
 {
     const int n = sends ? n_messages(t, t->rank, peer) : n_messages(t, peer, t->rank);
-    const bool tags = t->in_place;
+    const bool tags = t->in_place && !tt_untagged;
     int k;
 
     for (k = 0; k < n; k++)

@@ -5,9 +5,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include "device.h"
 #include "ops.h"
 
 enum { GUARD = 96, OFFSETS = 17, BLOCK = 512, ELEMENT_MAX = 16, PERIOD = 256 };
+
+bool tt_untagged;
 
 int tt_roll(const tt_try *t, int about, int a, int b, int n)
 {
@@ -94,6 +97,12 @@ static void fill_pattern(unsigned char *mem, size_t bytes)
         memcpy(mem + i, period, bytes - i < PERIOD ? bytes - i : PERIOD);
 }
 
+/* Objects are byte strings of the host, and so are sparse tensors. */
+static bool is_of_host(const tt_try *t)
+{
+    return (t->row->traits & (TT_BYTES | TT_SUMS)) != 0;
+}
+
 tt_buf *tt_buf_new(tt_try *t, int64_t count)
 {
     const size_t size = tutti_dtype_size(t->dtype);
@@ -106,19 +115,23 @@ tt_buf *tt_buf_new(tt_try *t, int64_t count)
         tt_wrong(t, "more buffers than TT_BUFS_MAX");
     buf->n_pieces = 0;
     buf->bytes = 2 * GUARD + offset + (size_t)count * size;
-    buf->mem = malloc(buf->bytes);
+    buf->mem = tt_device_alloc(buf->bytes, is_of_host(t));
     if (buf->mem == NULL) {
         tt_wrong(t, "no memory for %lld elements", (long long)count);
         return buf;
     }
     fill_pattern(buf->mem, buf->bytes);
     buf->span = tutti_span_of(buf->mem + GUARD + offset, count, t->dtype);
+    if (!is_of_host(t))
+        buf->span.device = tt_device();
     return buf;
 }
 
 tutti_span tt_slice(tutti_span span, int64_t first, int64_t count)
 {
-    return tutti_span_of((char *)span.data + (size_t)first * tutti_dtype_size(span.dtype), count, span.dtype);
+    span.data = (char *)span.data + (size_t)first * tutti_dtype_size(span.dtype);
+    span.count = count;
+    return span;
 }
 
 tutti_span tt_buf_piece(tt_buf *buf, int64_t first, int64_t count, tt_content before, tt_content after)
@@ -310,7 +323,10 @@ static bool call(tt_try *t, tutti_status (*fn)(tt_try *t))
 
 bool tt_try_block(tt_try *t)
 {
-    return call(t, t->row->block);
+    const bool ok = call(t, t->row->block);
+
+    tt_device_wait();
+    return ok;
 }
 
 bool tt_try_start(tt_try *t)
@@ -326,6 +342,7 @@ bool tt_try_wait(tt_try *t)
 
     for (i = 0; i < t->n_works && (ok || t->refused); i++)
         ok = came_to(t, tutti_work_wait(t->works[(from + i) % t->n_works])) && ok;
+    tt_device_wait();
     return ok;
 }
 
@@ -363,7 +380,7 @@ void tt_try_release(tt_try *t)
     for (i = 0; i < t->n_works; i++)
         tutti_work_free(t->works[i]);
     for (i = 0; i < t->n_bufs && free_buffers; i++)
-        free(t->bufs[i].mem);
+        tt_device_free(t->bufs[i].mem, is_of_host(t));
     tutti_objects_free(&t->objects);
     tutti_sparse_free(&t->summed);
     free(t->indices);

@@ -81,6 +81,9 @@ typedef struct tt_try {
 
 enum { TT_TAGS = 8 };
 
+/** The backend has no tags: messages have tag 0, and are taken in their order. */
+extern bool tt_untagged;
+
 /** A choice among 0 .. n-1 that all ranks make alike, about a thing (number it) and two ranks. */
 int tt_roll(const tt_try *t, int about, int a, int b, int n);
 /** The same, each rank for itself. */
