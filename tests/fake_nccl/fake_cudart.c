@@ -1,0 +1,354 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * fake_cudart.c - a stand-in for the CUDA runtime, for tests: the few entry points that backend "nccl" and its tests call, on
+ * memory of the host. There is no GPU in it, and nothing of NVIDIA's but the names and the types of its headers.
+ *
+ * Why     On a GPU a stream works beside the program, and beside other streams. Where an event is not waited for, numbers are wrong, but
+ *         only now and then. Here they are wrong most of the time.
+ * How     Each stream is a thread with a queue. Before each thing that it does it waits a random while: up to FAKE_CUDA_DELAY_US,
+ *         300 if that is not set, drawn from FAKE_CUDA_SEED and the number of the stream, so that a run can be had again as far
+ *         as threads allow. The default stream is one more, which waits for no other: less is in order than on a device.
+ * Waits   FAKE_CUDA_LEAVE_OUT has waits left out on purpose: "own" those of streams that cudaStreamCreateWithFlags() made as
+ *         non-blocking ones, as the backend's are; "callers" those of all others. For tests of the tests.
+ * True    Queues, and what events have come to, are under one lock; whatever changes is broadcast. A recording takes the
+ *         event's next number when it is asked for, and the event has come to that number when the stream has; who waits takes
+ *         the number of the moment he asks. */
+#include <cuda_runtime_api.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define SHOWN __attribute__((visibility("default")))
+
+enum { DELAY_US = 300 };
+
+typedef enum kind { RECORD, WAIT, COPY, CALL } kind;
+
+struct CUevent_st {
+    int      refs; /* the owner's, and one for each thing in a queue */
+    uint64_t asked, come;
+};
+
+typedef struct thing {
+    struct thing *next;
+    kind          kind;
+    cudaEvent_t   event;
+    uint64_t      number;
+    void         *to;
+    const void   *from;
+    size_t        bytes;
+    cudaHostFn_t  fn;
+    void         *arg;
+} thing;
+
+struct CUstream_st {
+    pthread_t thread;
+    thing    *first, *last;
+    bool      is_own, busy, ends;
+    uint64_t  random;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t  changed = PTHREAD_COND_INITIALIZER;
+static struct CUstream_st *default_stream;
+static uint64_t        n_streams;
+
+static _Thread_local int current_device;
+
+/* ---- delays ---- */
+
+static uint64_t mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+    return x ^ (x >> 31);
+}
+
+static uint64_t number_in(const char *variable, uint64_t unset)
+{
+    const char *text = getenv(variable);
+
+    return text != NULL && text[0] != '\0' ? strtoull(text, NULL, 10) : unset;
+}
+
+static void delay(uint64_t random, uint64_t most_us)
+{
+    const uint64_t        us = most_us == 0 ? 0 : random % (most_us + 1);
+    const struct timespec t = { .tv_sec = (time_t)(us / 1000000), .tv_nsec = (long)(us % 1000000) * 1000 };
+
+    if (us > 0)
+        nanosleep(&t, NULL);
+}
+
+/* ---- a stream ---- */
+
+/* Under the lock. */
+static void drop_event(cudaEvent_t event)
+{
+    if (event != NULL && --event->refs == 0)
+        free(event);
+}
+
+static bool is_left_out(const struct CUstream_st *s)
+{
+    const char *which = getenv("FAKE_CUDA_LEAVE_OUT");
+
+    return which != NULL && strcmp(which, s->is_own ? "own" : "callers") == 0;
+}
+
+/* Without the lock, but for events. */
+static void do_thing(struct CUstream_st *s, const thing *t)
+{
+    switch (t->kind) {
+    case COPY: memcpy(t->to, t->from, t->bytes); break;
+    case CALL: t->fn(t->arg); break;
+    case RECORD:
+        pthread_mutex_lock(&lock);
+        if (t->event->come < t->number)
+            t->event->come = t->number;
+        pthread_cond_broadcast(&changed);
+        pthread_mutex_unlock(&lock);
+        break;
+    case WAIT:
+        pthread_mutex_lock(&lock);
+        while (t->event->come < t->number && !is_left_out(s))
+            pthread_cond_wait(&changed, &lock);
+        pthread_mutex_unlock(&lock);
+        break;
+    }
+}
+
+static void *stream_main(void *arg)
+{
+    struct CUstream_st *s = arg;
+    const uint64_t      most_us = number_in("FAKE_CUDA_DELAY_US", DELAY_US);
+    thing              *t;
+
+    pthread_mutex_lock(&lock);
+    for (;;) {
+        while (s->first == NULL && !s->ends)
+            pthread_cond_wait(&changed, &lock);
+        t = s->first;
+        if (t == NULL)
+            break;
+        s->first = t->next;
+        if (s->first == NULL)
+            s->last = NULL;
+        s->busy = true;
+        s->random = mix(s->random);
+        pthread_mutex_unlock(&lock);
+        delay(s->random, most_us);
+        do_thing(s, t);
+        pthread_mutex_lock(&lock);
+        s->busy = false;
+        drop_event(t->event);
+        free(t);
+        pthread_cond_broadcast(&changed);
+    }
+    pthread_mutex_unlock(&lock);
+    free(s);
+    return NULL;
+}
+
+/* Under the lock. */
+static struct CUstream_st *make_stream(bool is_own)
+{
+    struct CUstream_st *s = calloc(1, sizeof *s);
+
+    if (s == NULL)
+        return NULL;
+    s->is_own = is_own;
+    s->random = mix(number_in("FAKE_CUDA_SEED", 1) * 1000003 + n_streams++);
+    if (pthread_create(&s->thread, NULL, stream_main, s) != 0) {
+        free(s);
+        return NULL;
+    }
+    pthread_detach(s->thread);
+    return s;
+}
+
+/* Under the lock. */
+static struct CUstream_st *stream_of(cudaStream_t stream)
+{
+    if (stream != NULL)
+        return stream;
+    if (default_stream == NULL)
+        default_stream = make_stream(false);
+    return default_stream;
+}
+
+static cudaError_t put(cudaStream_t stream, thing what)
+{
+    thing              *t = malloc(sizeof *t);
+    struct CUstream_st *s;
+
+    if (t == NULL)
+        return cudaErrorMemoryAllocation;
+    *t = what;
+    t->next = NULL;
+    pthread_mutex_lock(&lock);
+    s = stream_of(stream);
+    if (s == NULL) {
+        pthread_mutex_unlock(&lock);
+        free(t);
+        return cudaErrorMemoryAllocation;
+    }
+    if (t->event != NULL) {
+        t->event->refs++;
+        t->number = t->kind == RECORD ? ++t->event->asked : t->event->asked;
+    }
+    if (s->last != NULL)
+        s->last->next = t;
+    else
+        s->first = t;
+    s->last = t;
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+/* ---- streams ---- */
+
+SHOWN cudaError_t cudaStreamCreateWithFlags(cudaStream_t *stream, unsigned int flags)
+{
+    pthread_mutex_lock(&lock);
+    *stream = make_stream((flags & cudaStreamNonBlocking) != 0);
+    pthread_mutex_unlock(&lock);
+    return *stream != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+SHOWN cudaError_t cudaStreamCreate(cudaStream_t *stream)
+{
+    return cudaStreamCreateWithFlags(stream, cudaStreamDefault);
+}
+
+SHOWN cudaError_t cudaStreamDestroy(cudaStream_t stream)
+{
+    pthread_mutex_lock(&lock);
+    stream->ends = true; /* after what it has */
+    pthread_cond_broadcast(&changed);
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+SHOWN cudaError_t cudaStreamSynchronize(cudaStream_t stream)
+{
+    struct CUstream_st *s;
+
+    pthread_mutex_lock(&lock);
+    s = stream_of(stream);
+    while (s != NULL && (s->first != NULL || s->busy))
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
+    return s != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+SHOWN cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned int flags)
+{
+    (void)flags;
+    return put(stream, (thing){ .kind = WAIT, .event = event });
+}
+
+SHOWN cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind way, cudaStream_t stream)
+{
+    (void)way;
+    return put(stream, (thing){ .kind = COPY, .to = to, .from = from, .bytes = bytes });
+}
+
+SHOWN cudaError_t cudaLaunchHostFunc(cudaStream_t stream, cudaHostFn_t fn, void *arg)
+{
+    return put(stream, (thing){ .kind = CALL, .fn = fn, .arg = arg });
+}
+
+/* ---- events ---- */
+
+SHOWN cudaError_t cudaEventCreateWithFlags(cudaEvent_t *event, unsigned int flags)
+{
+    (void)flags;
+    *event = calloc(1, sizeof **event);
+    if (*event == NULL)
+        return cudaErrorMemoryAllocation;
+    (*event)->refs = 1;
+    return cudaSuccess;
+}
+
+SHOWN cudaError_t cudaEventDestroy(cudaEvent_t event)
+{
+    pthread_mutex_lock(&lock);
+    drop_event(event);
+    pthread_mutex_unlock(&lock);
+    return cudaSuccess;
+}
+
+SHOWN cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
+{
+    return put(stream, (thing){ .kind = RECORD, .event = event });
+}
+
+SHOWN cudaError_t cudaEventQuery(cudaEvent_t event)
+{
+    bool come;
+
+    pthread_mutex_lock(&lock);
+    come = event->come >= event->asked;
+    pthread_mutex_unlock(&lock);
+    return come ? cudaSuccess : cudaErrorNotReady;
+}
+
+/* ---- devices and memory ---- */
+
+SHOWN cudaError_t cudaGetDeviceCount(int *n)
+{
+    *n = (int)number_in("FAKE_CUDA_DEVICES", 1);
+    return *n > 0 ? cudaSuccess : cudaErrorNoDevice;
+}
+
+SHOWN cudaError_t cudaGetDevice(int *device)
+{
+    *device = current_device;
+    return cudaSuccess;
+}
+
+SHOWN cudaError_t cudaSetDevice(int device)
+{
+    int n = 0;
+
+    if (cudaGetDeviceCount(&n) != cudaSuccess || device < 0 || device >= n)
+        return cudaErrorInvalidDevice;
+    current_device = device;
+    return cudaSuccess;
+}
+
+SHOWN cudaError_t cudaMalloc(void **memory, size_t bytes)
+{
+    *memory = calloc(1, bytes);
+    return *memory != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+}
+
+SHOWN cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned int flags)
+{
+    (void)flags;
+    return cudaMalloc(memory, bytes);
+}
+
+SHOWN cudaError_t cudaFree(void *memory)
+{
+    free(memory);
+    return cudaSuccess;
+}
+
+SHOWN const char *cudaGetErrorString(cudaError_t code)
+{
+    switch (code) {
+    case cudaSuccess: return "no error";
+    case cudaErrorNotReady: return "not ready";
+    case cudaErrorNoDevice: return "no CUDA-capable device";
+    case cudaErrorInvalidDevice: return "no such device";
+    case cudaErrorMemoryAllocation: return "out of memory";
+    default: return "an error of the stand-in";
+    }
+}

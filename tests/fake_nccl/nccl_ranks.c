@@ -1,0 +1,386 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * nccl_ranks.c
+ * Goal    what backend "nccl" adds to the table: the order of streams, what NCCL has and has not, how it fails.
+ * Method  one rank of several that `tutti run` starts, over the stand-in or, where there are GPUs, over NCCL; one case by name. What
+ *         can be had of operations, types and sizes is the conformance matrix's. Says "rank R of P: fine" at the end; the case
+ *         "order" says before that how many numbers were wrong, and leaves it to the caller what that means. */
+#include "cuda.h"
+
+#include <pthread.h>
+
+enum { ROUNDS = 30, COUNT = 1000, PIECES = 4, LONG_MS = 120000, SHORT_MS = 2000 };
+
+static int          rank, size;
+static cudaStream_t stream;
+static tutti_store *aside; /* where ranks meet that the group does not keep together any more */
+
+static void join(int64_t timeout_ms)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    opts.timeout_ms = timeout_ms;
+    opts.backend = "cpu:native,cuda:nccl";
+    OK(tutti_init_process_group(&opts));
+    rank = tutti_get_rank(NULL);
+    size = tutti_get_world_size(NULL);
+}
+
+static void synchronize(void)
+{
+    CHECK(cuda.cudaStreamSynchronize(stream) == cudaSuccess);
+}
+
+/* ---- order ---- */
+
+/* A stream writes, the group adds, the stream looks and writes again: blocking, and as works. Each step takes a time that nobody
+ * knows, and the program waits for none of them. */
+static void order(void)
+{
+    const float sum_of_ranks = (float)(size * (size - 1) / 2);
+    float      *x[PIECES];
+    int64_t    *wrong = cuda_memory(sizeof *wrong);
+    tutti_work *work = NULL;
+    int         round, k;
+
+    for (k = 0; k < PIECES; k++)
+        x[k] = cuda_memory(COUNT * sizeof(float));
+    for (round = 0; round < ROUNDS; round++) {
+        const float base = (float)round, sum = base * (float)size + sum_of_ranks;
+
+        k = round % PIECES;
+        cuda_fill(stream, x[k], COUNT, base + (float)rank);
+        if (round % 2 == 0) {
+            OK(tutti_all_reduce(cuda_span(x[k], COUNT, TUTTI_F32), TUTTI_SUM, NULL));
+        } else {
+            OK(tutti_all_reduce_async(cuda_span(x[k], COUNT, TUTTI_F32), TUTTI_SUM, NULL, &work));
+            OK(tutti_work_wait(work));
+            tutti_work_free(work);
+        }
+        cuda_compare(stream, x[k], COUNT, sum, wrong);
+    }
+    synchronize();
+    OK(tutti_barrier(NULL));
+    printf("rank %d: %lld of %d numbers are wrong\n", rank, (long long)*wrong, ROUNDS * COUNT);
+    for (k = 0; k < PIECES; k++)
+        cuda.cudaFree(x[k]);
+}
+
+/* ---- what it has ---- */
+
+static float sum_now(tutti_group *group, float mine)
+{
+    float *x = cuda_memory(sizeof *x), sum;
+
+    *x = mine;
+    OK(tutti_all_reduce(cuda_span(x, 1, TUTTI_F32), TUTTI_SUM, group));
+    synchronize();
+    sum = *x;
+    cuda.cudaFree(x);
+    return sum;
+}
+
+static void operations(void)
+{
+    unsigned char *b = cuda_memory(2);
+    float         *f = cuda_memory(2 * sizeof *f);
+    uint16_t      *h = cuda_memory(sizeof *h), *u = cuda_memory(sizeof *u);
+
+    b[0] = rank == 0;
+    b[1] = 1;
+    OK(tutti_all_reduce(cuda_span(&b[0], 1, TUTTI_BOOL), TUTTI_SUM, NULL));
+    OK(tutti_all_reduce(cuda_span(&b[1], 1, TUTTI_BOOL), TUTTI_BAND, NULL));
+    f[0] = 1.0f;
+    f[1] = (float)rank;
+    OK(tutti_all_reduce(cuda_span(&f[0], 1, TUTTI_F32), tutti_premul_sum(rank == 0 ? 0.5 : 2.0), NULL));
+    OK(tutti_all_reduce(cuda_span(&f[1], 1, TUTTI_F32), TUTTI_AVG, NULL));
+    *h = 0x3c00; /* 1, and 0.1 in f16 is 0x2e66 */
+    OK(tutti_all_reduce(cuda_span(h, 1, TUTTI_F16), tutti_premul_sum(rank == 0 ? 0.1 : 0.0), NULL));
+    synchronize();
+    CHECK(b[0] == 1 && b[1] == 1);
+    CHECK(f[0] == 0.5f + 2.0f * (float)(size - 1) && f[1] == (float)(size - 1) / 2.0f);
+    CHECK(*h == 0x2e66);
+    FAILS(tutti_all_reduce(cuda_span(u, 1, TUTTI_U16), TUTTI_SUM, NULL), TUTTI_E_UNSUPPORTED, "does not combine u16");
+    FAILS(tutti_all_reduce(cuda_span(b, 1, TUTTI_U8), TUTTI_BXOR, NULL), TUTTI_E_UNSUPPORTED, "no bxor of u8");
+    CHECK(sum_now(NULL, 1.0f) == (float)size); /* and the group goes on */
+}
+
+/* The host waits where it is asked to, and sees the end. */
+static void host_waits(void)
+{
+    float      *x = cuda_memory(2 * COUNT * sizeof *x);
+    tutti_work *works[2] = { NULL, NULL };
+    int         which = -1, i;
+
+    for (i = 0; i < 2 * COUNT; i++)
+        x[i] = 1.0f;
+    for (i = 0; i < 2; i++)
+        OK(tutti_all_reduce_async(cuda_span(x + i * COUNT, COUNT, TUTTI_F32), TUTTI_SUM, NULL, &works[i]));
+    OK(tutti_wait_any(works, 2, TUTTI_INFINITE, &which));
+    CHECK(which >= 0 && x[which * COUNT] == (float)size && tutti_work_is_completed(works[which]));
+    OK(tutti_work_status(works[which]));
+    for (i = 0; i < 2; i++) {
+        OK(tutti_work_wait_for(works[i], TUTTI_INFINITE));
+        CHECK(x[i * COUNT] == (float)size && x[i * COUNT + COUNT - 1] == (float)size);
+        tutti_work_free(works[i]);
+    }
+    cuda.cudaFree(x);
+}
+
+/* A scope has one ticket, and all works in it follow that. */
+static void scopes(void)
+{
+    float      *x = cuda_memory(3 * sizeof *x);
+    int64_t    *wrong = cuda_memory(sizeof *wrong);
+    tutti_work *works[3], *whole = NULL;
+    int         i;
+
+    cuda_fill(stream, x, 3, (float)(rank + 1));
+    OK(tutti_coalescing_begin(NULL));
+    for (i = 0; i < 3; i++)
+        OK(tutti_all_reduce_async(cuda_span(&x[i], 1, TUTTI_F32), TUTTI_SUM, NULL, &works[i]));
+    OK(tutti_coalescing_end(NULL, &whole));
+    OK(tutti_work_wait(works[2]));
+    cuda_compare(stream, x, 3, (float)(size * (size + 1) / 2), wrong);
+    synchronize();
+    CHECK(*wrong == 0);
+    for (i = 0; i < 3; i++)
+        tutti_work_free(works[i]);
+    tutti_work_free(whole);
+}
+
+/* Everybody sends first, to all, and then receives, in another order: lanes do not wait for each other. */
+static void messages(void)
+{
+    const int   n = size - 1;
+    float      *out = cuda_memory((size_t)size * COUNT * sizeof *out), *in = cuda_memory((size_t)size * COUNT * sizeof *in);
+    tutti_work *sent[8], *got[8];
+    int         i;
+
+    CHECK(n <= 8);
+    for (i = 0; i < n; i++) {
+        const int to = (rank + 1 + i) % size;
+
+        cuda_fill(stream, out + to * COUNT, COUNT, (float)(10 * rank + to));
+        OK(tutti_isend(cuda_span(out + to * COUNT, COUNT, TUTTI_F32), to, 0, NULL, &sent[i]));
+    }
+    for (i = 0; i < n; i++) {
+        const int from = (rank + size - 1 - i) % size;
+
+        OK(tutti_irecv(cuda_span(in + from * COUNT, COUNT, TUTTI_F32), from, 0, NULL, &got[i]));
+    }
+    for (i = 0; i < n; i++) {
+        const int from = (rank + size - 1 - i) % size;
+
+        OK(tutti_work_wait(got[i]));
+        CHECK(in[from * COUNT] == (float)(10 * from + rank) && in[from * COUNT + COUNT - 1] == in[from * COUNT]);
+        CHECK(tutti_work_source_rank(got[i]) == from);
+        tutti_work_free(got[i]);
+    }
+    for (i = 0; i < n; i++) {
+        OK(tutti_work_wait(sent[i]));
+        tutti_work_free(sent[i]);
+    }
+    FAILS(tutti_isend(cuda_span(out, 1, TUTTI_F32), (rank + 1) % size, 3, NULL, &sent[0]), TUTTI_E_UNSUPPORTED, "no tags");
+    FAILS(tutti_irecv(cuda_span(in, 1, TUTTI_F32), TUTTI_ANY_SOURCE, 0, NULL, &got[0]), TUTTI_E_UNSUPPORTED, "not from any");
+}
+
+/* Host and device in one group, and a group of its own beside it. */
+static void groups(void)
+{
+    const int    some[2] = { 0, size - 1 };
+    tutti_group *pair = NULL;
+    int64_t      on_host = rank;
+    tutti_span   elsewhere = cuda_span(&on_host, 1, TUTTI_I64);
+
+    OK(tutti_new_group(some, 2, NULL, &pair));
+    OK(tutti_all_reduce(TUTTI_SPAN(&on_host, 1), TUTTI_SUM, NULL));
+    CHECK(on_host == size * (size - 1) / 2);
+    CHECK(sum_now(NULL, 2.0f) == 2.0f * (float)size);
+    if (pair != TUTTI_NON_MEMBER) {
+        CHECK(sum_now(pair, (float)(rank + 1)) == (float)(1 + size));
+        OK(tutti_destroy_process_group(pair));
+    }
+    elsewhere.device.index = 7;
+    FAILS(tutti_all_reduce(elsewhere, TUTTI_SUM, NULL), TUTTI_E_ARG, "a buffer is of GPU 7");
+    OK(tutti_barrier(NULL));
+}
+
+static void ranks(void)
+{
+    operations();
+    host_waits();
+    scopes();
+    messages();
+    groups();
+}
+
+/* Who has only told its stream to wait may destroy the group: what is under way ends first. */
+static void destroyed_at_once(void)
+{
+    float   *x = cuda_memory(COUNT * sizeof *x);
+    int64_t *wrong = cuda_memory(sizeof *wrong);
+
+    cuda_fill(stream, x, COUNT, (float)rank);
+    OK(tutti_all_reduce(cuda_span(x, COUNT, TUTTI_F32), TUTTI_MAX, NULL));
+    OK(tutti_destroy_process_group(NULL));
+    cuda_compare(stream, x, COUNT, (float)(size - 1), wrong);
+    synchronize();
+    CHECK(*wrong == 0);
+}
+
+/* ---- failures ---- */
+
+static void say_aside(const char *key)
+{
+    OK(tutti_store_set(aside, key, "1", 1));
+}
+
+static void hear_aside(const char *key)
+{
+    OK(tutti_store_wait(aside, &key, 1, LONG_MS));
+}
+
+/* The status of one more all_reduce, once the device is through, or not. */
+static tutti_status one_more(void)
+{
+    float       *x = cuda_memory(sizeof *x);
+    tutti_work  *work = NULL;
+    tutti_status st = tutti_all_reduce_async(cuda_span(x, 1, TUTTI_F32), TUTTI_SUM, NULL, &work);
+
+    if (st != TUTTI_OK)
+        return st;
+    st = tutti_work_wait_for(work, TUTTI_INFINITE);
+    if (st != TUTTI_OK)
+        CHECK(tutti_work_is_completed(work) && tutti_work_status(work) == st);
+    tutti_work_free(work);
+    return st;
+}
+
+/* Rank 1 does not come to the second call: the others end in time, with words that have it, and it ends with theirs. */
+static void late(void)
+{
+    OK(one_more());
+    if (rank == 1)
+        hear_aside("late");
+    CHECK(one_more() == TUTTI_E_TIMEOUT);
+    if (rank == 0) {
+        CHECK(strstr(tutti_last_error(), "all_reduce #2 (sum, 1 f32) on group") != NULL);
+        CHECK(strstr(tutti_last_error(), "not arrived: rank 1 (last in all_reduce #1 (sum, 1 f32))") != NULL);
+        say_aside("late");
+    } else if (rank == 1) {
+        CHECK(strstr(tutti_last_error(), "another rank has ended group") != NULL);
+    }
+    CHECK(one_more() == TUTTI_E_TIMEOUT);
+}
+
+/* An error that NCCL tells by itself is seen while nobody calls it; the others, of whom NCCL tells nothing, hear of it. */
+static void error(void)
+{
+    OK(one_more());
+    OK(one_more());
+    CHECK(one_more() == TUTTI_E_BACKEND);
+    CHECK(strstr(tutti_last_error(), "all_reduce #3") != NULL && strstr(tutti_last_error(), "NCCL says 'internal error'") != NULL);
+    CHECK(rank == 0 || strstr(tutti_last_error(), "another rank has ended group") != NULL);
+    CHECK(one_more() == TUTTI_E_BACKEND);
+}
+
+static void *wait_for_work(void *arg)
+{
+    const tutti_status st = tutti_work_wait_for(arg, TUTTI_INFINITE);
+
+    CHECK(st == TUTTI_E_ABORTED);
+    return NULL;
+}
+
+/* A thread waits for a device that waits for a rank: an abort ends both. */
+static void aborted(void)
+{
+    float      *x = cuda_memory(sizeof *x);
+    tutti_work *work = NULL;
+    pthread_t   thread;
+
+    OK(one_more());
+    if (rank == 0) {
+        OK(tutti_all_reduce_async(cuda_span(x, 1, TUTTI_F32), TUTTI_SUM, NULL, &work));
+        CHECK(tutti_work_wait_for(work, 50) == TUTTI_E_TIMEOUT); /* the device was told, and is not through */
+        CHECK(strstr(tutti_last_error(), "it goes on") != NULL);
+        CHECK(pthread_create(&thread, NULL, wait_for_work, work) == 0);
+        OK(tutti_abort_process_group(NULL));
+        CHECK(pthread_join(thread, NULL) == 0);
+        tutti_work_free(work);
+        say_aside("aborted");
+    } else {
+        hear_aside("aborted");
+    }
+    CHECK(one_more() == TUTTI_E_ABORTED);
+}
+
+/* ---- what is not there ---- */
+
+/* The backend is refused when the group is made, or when it is first needed; the program goes on either way. */
+static int refused(void)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    tutti_status       st;
+
+    opts.timeout_ms = LONG_MS;
+    opts.backend = "cpu:native,cuda:nccl";
+    st = tutti_init_process_group(&opts);
+    if (st == TUTTI_OK) {
+        CHECK(!tutti_is_nccl_available());
+        st = tutti_all_reduce(cuda_span(NULL, 0, TUTTI_F32), TUTTI_SUM, NULL);
+    }
+    CHECK(st == TUTTI_E_UNSUPPORTED);
+    printf("refused: %s\n", tutti_last_error());
+    return 0;
+}
+
+/* ---- the program ---- */
+
+static void at_rank_0(const char *variable, const char *value)
+{
+    const char *own = getenv("RANK");
+
+    if (own != NULL && strcmp(own, "0") == 0)
+        setenv(variable, value, 1);
+}
+
+static void prepare(const char *what, const char *scratch)
+{
+    if (strcmp(what, "error") == 0)
+        at_rank_0("FAKE_NCCL_ERROR_AT", "3");
+    join(strcmp(what, "late") == 0 ? SHORT_MS : LONG_MS);
+    OK(tutti_file_store_open(scratch, size, &aside));
+    cuda_open();
+    CHECK(cuda.cudaStreamCreate(&stream) == cudaSuccess);
+    OK(tutti_set_stream(TUTTI_CUDA, stream));
+    CHECK(tutti_get_stream(TUTTI_CUDA) == stream);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } cases[] = { { "order", order }, { "ranks", ranks }, { "late", late }, { "error", error }, { "abort", aborted } };
+    size_t i;
+
+    if (argc != 3) {
+        fprintf(stderr, "usage: nccl_ranks CASE NEW_FILE\n");
+        return 2;
+    }
+    if (strcmp(argv[1], "refused") == 0)
+        return refused();
+    prepare(argv[1], argv[2]);
+    for (i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        if (strcmp(argv[1], cases[i].name) == 0)
+            cases[i].run();
+    if (strcmp(argv[1], "ranks") == 0)
+        destroyed_at_once();
+    else
+        OK(tutti_destroy_process_group(NULL));
+    tutti_store_close(aside);
+    printf("rank %d of %d: fine\n", rank, size);
+    return 0;
+}

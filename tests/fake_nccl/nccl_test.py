@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: BSD-3-Clause
+"""Backend "nccl" over the stand-in for NCCL and the CUDA runtime.
+
+Goal    order     what a stream is given before and behind a call is in order with it, whatever time each step takes
+        left_out  the stand-in sees it if not: with one kind of wait left out the same program gets wrong numbers
+        ranks     what nccl_ranks.c says holds, and
+        late, error, abort  how calls fail, for two and for three ranks
+        missing   where NCCL is not there, too old, or there is no GPU, the backend is refused in words that have what to set
+        matrix    the conformance matrix's core, on spans of the device
+Method  ranks under `tutti run`, with the plug-in and the two libraries that are named; several seeds of delays.
+
+    nccl_test.py CASE --bin DIR --plugins DIR --nccl FILE --cudart FILE
+"""
+import argparse
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+
+LIMIT_S = 120
+OF_A_JOB = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "TUTTI_", "FAKE_")
+# NCCL moves what it has no arithmetic for as bytes: of types these are all but bool, whose bytes have to be 0 or 1 for it.
+TYPES = "u8,i8,u16,i16,u32,i32,u64,i64,f16,bf16,f32,f64,f8e4m3fn,f8e5m2,c64,c128"
+# A factor is rounded to the type before it is used, so premul_sum is in nccl_ranks.c, with factors that are exact.
+REDUCTIONS = "sum,avg,product,min,max,band,bor,bxor"
+
+# any_source is not among them: NCCL has none, so one rank would be refused what others send it.
+OPERATIONS = """all_reduce reduce reduce_scatter reduce_scatter_tensor broadcast all_gather all_gather_into_tensor gather scatter all_to_all
+    all_to_all_single barrier send_recv isend_irecv batch_isend_irecv gather_v scatter_v all_gather_uneven all_gather_into_tensor_v
+    reduce_scatter_tensor_v all_reduce_coalesced all_gather_coalesced all_gather_into_tensor_coalesced reduce_scatter_tensor_coalesced
+    scope_all_reduce scope_all_gather_into_tensor scope_reduce_scatter_tensor all_gather_object sparse_all_reduce""".split()
+
+
+class Job:
+    def __init__(self, options):
+        self.options = options
+        self.bin = pathlib.Path(options.bin)
+        self.keep = {k: v for k, v in os.environ.items() if not k.startswith(OF_A_JOB) or k.startswith("TUTTI_TEST_")}
+
+    def environment(self, **extra):
+        env = dict(self.keep)
+        env.update(TUTTI_PLUGIN_PATH=self.options.plugins, TUTTI_NCCL_LIBRARY=self.options.nccl,
+                   TUTTI_CUDART_LIBRARY=self.options.cudart)
+        env.update(extra)
+        return env
+
+    def run(self, command, **extra):
+        """What it said. One that ends too late, or badly, ends this."""
+        process = subprocess.Popen([str(word) for word in command], env=self.environment(**extra), text=True,
+                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        try:
+            said = process.communicate(timeout=LIMIT_S)[0]
+        except subprocess.TimeoutExpired:
+            process.terminate()  # the launcher, asked like this, ends its ranks
+            sys.exit("%s\nhas not ended within %d s; it said:\n%s" % (command, LIMIT_S, process.communicate()[0]))
+        if process.returncode != 0:
+            sys.exit("%s\nended with %d; it said:\n%s" % (command, process.returncode, said))
+        return said
+
+    def ranks(self, n, case, **extra):
+        with tempfile.TemporaryDirectory() as scratch:
+            said = self.run([self.bin / "tutti", "run", "--standalone", "--nproc-per-node=%d" % n, self.bin / "nccl_ranks", case,
+                             scratch + "/aside"], **extra)
+        for rank in range(n):
+            if "rank %d of %d: fine" % (rank, n) not in said:
+                sys.exit("rank %d of %d has not said that it is fine:\n%s" % (rank, n, said))
+        return said
+
+
+def wrong_numbers(said):
+    found = re.findall(r"rank \d+: (\d+) of \d+ numbers are wrong", said)
+    if not found:
+        sys.exit("nobody said how many numbers are wrong:\n" + said)
+    return [int(n) for n in found]
+
+
+def order(job):
+    for n, seed in ((1, 1), (2, 2), (2, 3), (3, 4)):
+        wrong = wrong_numbers(job.ranks(n, "order", FAKE_CUDA_SEED=str(seed)))
+        print("%d ranks, seed %d: wrong numbers %s" % (n, seed, wrong))
+        if any(wrong):
+            sys.exit("numbers are wrong")
+
+
+def left_out(job):
+    for which in ("own", "callers"):
+        wrong = wrong_numbers(job.ranks(2, "order", FAKE_CUDA_SEED="5", FAKE_CUDA_LEAVE_OUT=which))
+        print("2 ranks, waits of %s streams left out: wrong numbers %s" % (which, wrong))
+        if not all(wrong):
+            sys.exit("nobody has noticed that waits were left out")
+
+
+def several(case):
+    def run(job):
+        for n in (2, 3):
+            job.ranks(n, case, FAKE_CUDA_SEED=str(n))
+    return run
+
+
+def missing(job):
+    for words, extra in (("TUTTI_NCCL_LIBRARY", {"TUTTI_NCCL_LIBRARY": "/nowhere/libnccl.so.2"}),
+                         ("TUTTI_CUDART_LIBRARY", {"TUTTI_CUDART_LIBRARY": "/nowhere/libcudart.so"}),
+                         ("has no function 'ncclGetVersion'", {"TUTTI_NCCL_LIBRARY": job.options.cudart}),
+                         ("is of version 21000", {"FAKE_NCCL_VERSION": "21000"}),
+                         ("there is no GPU", {"FAKE_CUDA_DEVICES": "0"})):
+        with tempfile.TemporaryDirectory() as scratch:
+            said = job.run([job.bin / "tutti", "run", "--standalone", "--nproc-per-node=1", job.bin / "nccl_ranks", "refused",
+                            scratch + "/aside"], **extra)
+        if words not in said:
+            sys.exit("no '%s' in what was said:\n%s" % (words, said))
+        print(said[said.index("refused:"):].splitlines()[0])
+
+
+def matrix(job):
+    said = job.run([job.bin / "conformance_matrix", "--core", "--backend", "nccl", "--op", ",".join(OPERATIONS), "--device", "cuda", "--untagged",
+                    "--plugins", job.options.plugins, "--world", "1,2,3", "--size", "0,1,1000", "--mode", "blocking,async", "--dtype",
+                    TYPES, "--red", REDUCTIONS, "--seed", "1"], FAKE_CUDA_DELAY_US="100")
+    print(said)
+
+
+def main():
+    cases = {"order": order, "left_out": left_out, "ranks": several("ranks"), "late": several("late"), "error": several("error"),
+             "abort": several("abort"), "missing": missing, "matrix": matrix}
+    parser = argparse.ArgumentParser()
+    parser.add_argument("case", choices=sorted(cases))
+    for name in ("bin", "plugins", "nccl", "cudart"):
+        parser.add_argument("--" + name, required=True)
+    options = parser.parse_args()
+    cases[options.case](Job(options))
+
+
+main()
