@@ -90,7 +90,7 @@ typedef struct tnccl_backend {
     tutti_status    status; /* what the group has failed with */
     char            words[TNCCL_WORDS];
     bool            is_told;     /* others know, or need not */
-    bool            ends;        /* destroy has begun */
+    atomic_bool    ends;       /* destroy has begun; written under the lock */
     tutti_ticket   *under_way;   /* begun, and not ended */
     tutti_ticket   *spare;
     int             n_spare;

@@ -135,6 +135,12 @@ static void end_ticket(tutti_ticket *t, tutti_status status)
     }
 }
 
+/* Also where the process exits, and the runtime is gone before its threads are: there is no end to be told of then. */
+static bool is_pending(cudaError_t code)
+{
+    return code == cudaErrorNotReady || code == cudaErrorCudartUnloading;
+}
+
 static void look(tutti_ticket *t)
 {
     cudaError_t code;
@@ -146,7 +152,7 @@ static void look(tutti_ticket *t)
         return; /* which has ended this one, too */
     } else if (code == cudaSuccess) {
         end_ticket(t, TUTTI_OK);
-    } else if (code != cudaErrorNotReady) {
+    } else if (!is_pending(code)) {
         tnccl_fail_cuda(code, t->what, t->b->name);
         end_ticket(t, TUTTI_E_BACKEND);
         tnccl_finish(t->b, TUTTI_E_BACKEND, tnccl_host->last_error());
@@ -173,7 +179,7 @@ void tnccl_tickets_look(tnccl_backend *b)
     tnccl_tickets_end(b);
     for (t = b->under_way; t != NULL && b->status == TUTTI_OK; t = next) { /* those that CUDA has failed */
         next = t->next;
-        if (tnccl.cudaEventQuery(t->after) != cudaErrorNotReady)
+        if (!is_pending(tnccl.cudaEventQuery(t->after)))
             look(t);
     }
 }

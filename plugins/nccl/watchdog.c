@@ -5,10 +5,11 @@
  * Why     A program whose streams wait looks at nothing. NCCL's kernels wait for other ranks for ever, and tell nobody for whom.
  * How     One thread for each group. While calls or messages are under way it looks every TICK_NS: which have ended, whether NCCL
  *         has an error to tell, whether a deadline has passed. It sleeps for good while there is nothing.
- *         Which call a member has begun last it puts into the store, at most every REPORT_NS, and only if there is a new one.
+ *         Which call a member has begun last it puts into the store when it has begun no other for REPORT_NS: a job that goes on
+ *         says nothing, and one that hangs says so once.
  *         When a call is late, what the members have put there says who has not come, once REPORT_NS has passed again, in which
  *         all have had time to say where they are. A call that ends meanwhile has ended well.
- *         A group that fails here says so in the store, with its words. Who has waited for HEED_NS looks there now and then, and
+ *         A group that fails here says so in the store, with its words. Who has waited for HEED_NS looks there as often, and
  *         ends with the same words, long before its own deadline.
  * True    The store is asked without the lock. It stays until destroy, which waits for this thread first. */
 #include "nccl_backend.h"
@@ -26,8 +27,9 @@ static const char ended_key[] = "nccl/ended";
 
 typedef struct watch {
     tnccl_backend *b;
-    uint64_t       reported_seq;
-    int64_t        next_report_ns, next_heed_ns;
+    uint64_t       seen_seq, reported_seq; /* of calls that were begun */
+    int64_t        seen_ns;                /* when seen_seq was new */
+    int64_t        next_heed_ns;
 } watch;
 
 /* ---- what members tell each other ---- */
@@ -46,7 +48,11 @@ static bool report(watch *w, int64_t now)
 
     if (seq == w->reported_seq)
         return false;
-    if (now < w->next_report_ns)
+    if (seq != w->seen_seq) {
+        w->seen_seq = seq;
+        w->seen_ns = now;
+    }
+    if (now - w->seen_ns < REPORT_NS)
         return true;
     snprintf(text, sizeof text, "%llu %s", (unsigned long long)seq, b->begun);
     at_key(b->rank, key);
@@ -54,7 +60,6 @@ static bool report(watch *w, int64_t now)
     (void)tnccl_host->store_set(b->store, key, text, strlen(text) + 1); /* else it is not known, which is what others say then */
     pthread_mutex_lock(&b->lock);
     w->reported_seq = seq;
-    w->next_report_ns = now + REPORT_NS;
     return b->begun_seq != seq;
 }
 
@@ -81,7 +86,7 @@ static uint64_t ask_where(const tnccl_backend *b, int member, char what[TNCCL_WH
     return seq;
 }
 
-/* "not arrived: rank 2 (last in all_reduce #6 (...)), rank 3". False: all have begun call number seq. */
+/* "not arrived: rank 2 (last in all_reduce #6 (...)), rank 3 (not heard of)". False: all have begun call number seq. */
 static bool name_missing(const tnccl_backend *b, uint64_t seq, char *text, size_t bytes)
 {
     char   what[TNCCL_WHAT];
@@ -91,8 +96,8 @@ static bool name_missing(const tnccl_backend *b, uint64_t seq, char *text, size_
     for (i = 0; i < b->n_ranks && n < NAMED_MOST && used < bytes; i++) {
         if (i == b->rank || ask_where(b, i, what) >= seq)
             continue;
-        used += (size_t)snprintf(text + used, bytes - used, "%srank %d%s%s%s", n++ > 0 ? ", " : "not arrived: ", b->global_ranks[i],
-                                 what[0] != '\0' ? " (last in " : "", what, what[0] != '\0' ? ")" : "");
+        used += (size_t)snprintf(text + used, bytes - used, "%srank %d (%s%s)", n++ > 0 ? ", " : "not arrived: ", b->global_ranks[i],
+                                 what[0] != '\0' ? "last in " : "not heard of", what);
     }
     return n > 0;
 }
@@ -199,6 +204,16 @@ static void time_is_up(watch *w, const tutti_ticket *t)
 
 /* ---- the thread ---- */
 
+/* Whether something waits for so long that others may have ended the group. */
+static bool has_waited(const tnccl_backend *b, int64_t now)
+{
+    const tutti_ticket *t, *oldest = NULL;
+
+    for (t = b->under_way; t != NULL; t = t->next)
+        oldest = t;
+    return oldest != NULL && now - oldest->began_ns >= HEED_NS;
+}
+
 /* One look at everything: how long to sleep then. Lock held, also on return, and released in between. */
 static int64_t look(watch *w)
 {
@@ -214,7 +229,7 @@ static int64_t look(watch *w)
     soon = !tnccl_lanes_meet(b);
     soon = tnccl_lanes_advance(b) || soon;
     busy = b->under_way != NULL || soon;
-    if (b->status == TUTTI_OK && busy)
+    if (b->status == TUTTI_OK && (soon || has_waited(b, now)))
         heed_others(w, now);
     more = b->status == TUTTI_OK && report(w, now);
     if (b->status != TUTTI_OK && !b->is_told)
