@@ -80,6 +80,7 @@ static tutti_status make_work(tutti_group *group, const tutti_call *call, tutti_
              tti_call_kind_name(call->kind));
     tti_comm_name(group, call->device, tti_call_kind_name(call->kind), work->name);
     work->recorded = true;
+    work->call.device = call->device; /* whose backend is asked to hurry */
     work->next = group->scope->works;
     group->scope->works = work;
     tti_work_retain(work); /* the scope's */
