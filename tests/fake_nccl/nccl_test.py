@@ -24,7 +24,7 @@ OF_A_JOB = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "TUTTI_"
 # NCCL moves what it has no arithmetic for as bytes: of types these are all but bool, whose bytes have to be 0 or 1 for it.
 TYPES = "u8,i8,u16,i16,u32,i32,u64,i64,f16,bf16,f32,f64,f8e4m3fn,f8e5m2,c64,c128"
 # A factor is rounded to the type before it is used, so premul_sum is in nccl_ranks.c, with factors that are exact.
-REDUCTIONS = "sum,avg,product,min,max,band,bor,bxor"
+REDUCTIONS = "none,sum,avg,product,min,max,band,bor,bxor"
 
 # any_source is not among them: NCCL has none, so one rank would be refused what others send it.
 OPERATIONS = """all_reduce reduce reduce_scatter reduce_scatter_tensor broadcast all_gather all_gather_into_tensor gather scatter all_to_all
