@@ -79,6 +79,12 @@ char tti_kernel_state_of(tti_handle pidfd)
     return read_stat(pidfd, stat) ? field_of(stat, FIELD_STATE)[0] : 0;
 }
 
+/* 'X': its parent is just collecting it. */
+static bool has_ended(char state)
+{
+    return state == 'Z' || state == 'X';
+}
+
 static tti_end_cause cause_of_status(int status)
 {
     if (WIFSIGNALED(status))
@@ -93,7 +99,7 @@ static tti_end_cause ask_for_cause(tti_handle pidfd)
 
     if (ioctl(pidfd, PIDFD_FACTS, &facts) == 0 && (facts.mask & INFO_HAS_EXIT) != 0)
         return cause_of_status(facts.exit_code);
-    if (read_stat(pidfd, stat) && field_of(stat, FIELD_STATE)[0] == 'Z')
+    if (read_stat(pidfd, stat) && has_ended(field_of(stat, FIELD_STATE)[0]))
         return cause_of_status((int)strtol(field_of(stat, FIELD_EXIT_CODE), NULL, 10));
     return (tti_end_cause){ .kind = TTI_CAUSE_UNKNOWN };
 }
