@@ -149,19 +149,18 @@ static void scopes(void)
     tutti_work_free(whole);
 }
 
-/* Everybody sends first, to all, and then receives, in another order: lanes do not wait for each other. */
-static void messages(void)
+/* Everybody sends first, to all, and then receives, in another order: lanes do not wait for each other. Each send is behind what
+ * its stream was given; in the first round that has time, as lanes are made. */
+static void exchange(float *out, float *in, float base)
 {
     const int   n = size - 1;
-    float      *out = cuda_memory((size_t)size * COUNT * sizeof *out), *in = cuda_memory((size_t)size * COUNT * sizeof *in);
     tutti_work *sent[8], *got[8];
     int         i;
 
-    CHECK(n <= 8);
     for (i = 0; i < n; i++) {
         const int to = (rank + 1 + i) % size;
 
-        cuda_fill(stream, out + to * COUNT, COUNT, (float)(10 * rank + to));
+        cuda_fill(stream, out + to * COUNT, COUNT, base + (float)(10 * rank + to));
         OK(tutti_isend(cuda_span(out + to * COUNT, COUNT, TUTTI_F32), to, 0, NULL, &sent[i]));
     }
     for (i = 0; i < n; i++) {
@@ -173,7 +172,7 @@ static void messages(void)
         const int from = (rank + size - 1 - i) % size;
 
         OK(tutti_work_wait(got[i]));
-        CHECK(in[from * COUNT] == (float)(10 * from + rank) && in[from * COUNT + COUNT - 1] == in[from * COUNT]);
+        CHECK(in[from * COUNT] == base + (float)(10 * from + rank) && in[from * COUNT + COUNT - 1] == in[from * COUNT]);
         CHECK(tutti_work_source_rank(got[i]) == from);
         tutti_work_free(got[i]);
     }
@@ -181,8 +180,21 @@ static void messages(void)
         OK(tutti_work_wait(sent[i]));
         tutti_work_free(sent[i]);
     }
-    FAILS(tutti_isend(cuda_span(out, 1, TUTTI_F32), (rank + 1) % size, 3, NULL, &sent[0]), TUTTI_E_UNSUPPORTED, "no tags");
-    FAILS(tutti_irecv(cuda_span(in, 1, TUTTI_F32), TUTTI_ANY_SOURCE, 0, NULL, &got[0]), TUTTI_E_UNSUPPORTED, "not from any");
+}
+
+static void messages(void)
+{
+    float      *out = cuda_memory((size_t)size * COUNT * sizeof *out), *in = cuda_memory((size_t)size * COUNT * sizeof *in);
+    tutti_work *work = NULL;
+    int         round;
+
+    CHECK(size <= 9);
+    for (round = 0; round < ROUNDS; round++)
+        exchange(out, in, (float)(100 * round));
+    FAILS(tutti_isend(cuda_span(out, 1, TUTTI_F32), (rank + 1) % size, 3, NULL, &work), TUTTI_E_UNSUPPORTED, "no tags");
+    FAILS(tutti_irecv(cuda_span(in, 1, TUTTI_F32), TUTTI_ANY_SOURCE, 0, NULL, &work), TUTTI_E_UNSUPPORTED, "not from any");
+    cuda.cudaFree(out);
+    cuda.cudaFree(in);
 }
 
 /* Host and device in one group, and a group of its own beside it. */
@@ -218,12 +230,16 @@ static void ranks(void)
 /* Who has only told its stream to wait may destroy the group: what is under way ends first. */
 static void destroyed_at_once(void)
 {
-    float   *x = cuda_memory(COUNT * sizeof *x);
-    int64_t *wrong = cuda_memory(sizeof *wrong);
+    float      *x = cuda_memory(COUNT * sizeof *x);
+    int64_t    *wrong = cuda_memory(sizeof *wrong);
+    tutti_work *work = NULL;
 
     cuda_fill(stream, x, COUNT, (float)rank);
-    OK(tutti_all_reduce(cuda_span(x, COUNT, TUTTI_F32), TUTTI_MAX, NULL));
+    OK(tutti_all_reduce_async(cuda_span(x, COUNT, TUTTI_F32), TUTTI_MAX, NULL, &work));
+    OK(tutti_work_wait(work));
     OK(tutti_destroy_process_group(NULL));
+    OK(tutti_work_wait_for(work, TUTTI_INFINITE)); /* it has ended, and was not given up */
+    tutti_work_free(work);
     cuda_compare(stream, x, COUNT, (float)(size - 1), wrong);
     synchronize();
     CHECK(*wrong == 0);
