@@ -277,9 +277,11 @@ bench-compressed: release
 	cmake --build --preset release -j $(JOBS) --target compressed
 	python3 -B bench/compressed.py --bin build/release/bin --out $(COMPRESSED) $(COMPRESSED_OPTIONS)
 
-## bench-report  docs/performance.md and its pictures from bench/results/core-*.tsv and net-*.tsv
+REPORT ?= bench/results/full-20261122-a.tsv bench/results/full-20261122-d.tsv
+
+## bench-report  docs/performance.md and its pictures from rows of runs on this host (REPORT=), and bench/results/net-*.tsv
 bench-report:
-	python3 -B bench/report.py bench/results/core-*.tsv --page docs/performance.md --pictures docs/pictures
+	python3 -B bench/report.py $(REPORT) --page docs/performance.md --pictures docs/pictures
 	@if ls bench/results/net-*.tsv >/dev/null 2>&1; then \
 	    python3 -B bench/net_report.py bench/results/net-*.tsv --page docs/performance.md --pictures docs/pictures; fi
 

@@ -23,7 +23,7 @@ import rows
 BEGIN, END = "<!-- begin of what bench/report.py writes -->", "<!-- end of what bench/report.py writes -->"
 VERDICTS = ("won", "tie", "behind", "lost", "unknown")
 OPS = goals.OPS
-LABELS = ("near", "far", "mixed", "unknown")
+LABELS = ("near", "far", "unknown")  # not mixed: where it changed on the way, rows of one round cannot be compared
 
 
 class Summary:
@@ -282,7 +282,7 @@ def draw(runs, folder, page):
     column = rows.MEASURES["synchronised"]
     for label, cells in summaries(runs, column).items():
         for kind, some in kinds(cells).items():
-            if len({s.cell.bytes for s in some}) < 2:
+            if label not in LABELS or len({s.cell.bytes for s in some}) < 2:
                 continue
             out = folder / ("-".join((*kind, label)) + ".svg")
             subprocess.run(["gnuplot"], input=script(runs, column, label, kind, some, out), text=True, check=True)
