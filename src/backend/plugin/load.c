@@ -3,7 +3,7 @@
  * load.c - from a plug-in's file to a table that is driven.
  *
  * How     1. search.c finds the file, trust.c says whether it may be loaded.
- *         2. dlopen(), and the one symbol. It is data: nothing of the plug-in's but what its object runs by itself has
+ *         2. dlopen(), and the one symbol of its kind (backends here, transports in transport.c). It is data: nothing of the plug-in's but what its object runs by itself has
  *            run before versions and sizes were looked at, what is smaller and in front first.
  *         3. its init gets the host; then the table is copied (table.c), and known from there on.
  *         Whatever fails on the way unloads the object and says so; the next who asks tries again.
@@ -15,7 +15,7 @@
  *         dlopen() held that the one who loads waits for. Who comes first with a name has it (table.c).
  *         A plug-in that is known is never unloaded: tables of it are in groups, and its code on stacks. Nor is one that may have
  *         registered something itself while it was loaded. */
-#include "backend/plugin/plugin.h"
+#include "backend/plugin/load.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -29,10 +29,7 @@ enum { WHOSE_BYTES = PATH_MAX + 16, ALL_DEVICES = 1 << TUTTI_CPU | 1 << TUTTI_CU
 /* Bytes of tutti_plugin in each version that is taken, the oldest first. */
 static const uint32_t version_bytes[] = { sizeof(tutti_plugin) };
 
-enum {
-    N_VERSIONS = sizeof version_bytes / sizeof version_bytes[0],
-    OLDEST = TUTTI_PLUGIN_API - N_VERSIONS + 1
-};
+enum { N_VERSIONS = sizeof version_bytes / sizeof version_bytes[0] };
 
 /* Of the process, as what dlopen() does is. */
 static struct {
@@ -81,28 +78,48 @@ static void end(void)
 
 /* ---- what a file shows ---- */
 
-static tutti_status check_version(const char *path, const tutti_plugin *plugin)
+tutti_status tti_plugin_check_version(const char *path, uint32_t api, uint32_t size, const tti_plugin_versions *taken)
 {
-    if (plugin->api < OLDEST || plugin->api > TUTTI_PLUGIN_API)
+    const uint32_t oldest = taken->newest - taken->n + 1;
+
+    if (api < oldest || api > taken->newest)
         return tti_fail(TUTTI_E_UNSUPPORTED,
-                        "the plug-in '%s' is too %s: it is of version %u, and this library takes versions %d to %d\n  next: build "
+                        "the plug-in '%s' is too %s: it is of version %u, and this library takes versions %u to %u\n  next: build "
                         "it with the headers of this library",
-                        path, plugin->api < OLDEST ? "old" : "new", plugin->api, (int)OLDEST, (int)TUTTI_PLUGIN_API);
-    if (plugin->size != version_bytes[plugin->api - OLDEST])
+                        path, api < oldest ? "old" : "new", api, oldest, taken->newest);
+    if (size != taken->bytes[api - oldest])
         return tti_fail(TUTTI_E_BACKEND,
                         "the plug-in '%s' is broken: what it shows has %u bytes, and version %u has %u\n  next: build it again, "
                         "with headers of one release only",
-                        path, plugin->size, plugin->api, version_bytes[plugin->api - OLDEST]);
+                        path, size, api, taken->bytes[api - oldest]);
     return TUTTI_OK;
 }
 
-static tutti_status check_head(const char *path, const char *name, const tutti_plugin *plugin)
+tutti_status tti_plugin_check_name(const char *path, const char *name, const char *called)
+{
+    if (called != NULL && strcmp(called, name) == 0)
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it is called '%.64s'\n  next: give file and plug-in one name", path,
+                    called != NULL ? called : "");
+}
+
+tutti_status tti_plugin_start(const char *path, tutti_status (*init)(const tutti_plugin_host *host))
+{
+    char         words[1024];
+    tutti_status st = init(&tti_plugin_host);
+
+    if (st == TUTTI_OK)
+        return st;
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    return tti_fail(st, "the plug-in '%s' cannot be used: %s", path, words);
+}
+
+/* ---- backends ---- */
+
+static tutti_status check_head(const char *path, const tutti_plugin *plugin)
 {
     const char *what = NULL;
 
-    if (plugin->name == NULL || strcmp(plugin->name, name) != 0)
-        return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it is called '%.64s'\n  next: give file and plug-in one name",
-                        path, plugin->name != NULL ? plugin->name : "");
     if (plugin->devices == 0 || (plugin->devices & ~(uint32_t)ALL_DEVICES) != 0)
         return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it takes memory of devices 0x%x, and there are 0x%x", path,
                         plugin->devices, (unsigned)ALL_DEVICES);
@@ -124,35 +141,43 @@ static tutti_status check_table(const char *path, const tutti_plugin *plugin)
     return st == TUTTI_E_ARG ? TUTTI_E_BACKEND : st;
 }
 
-static tutti_status start(const char *path, const tutti_plugin *plugin)
+static tutti_status take_in_backend(const char *path, const char *name, const void *shown)
 {
-    char         words[1024];
-    tutti_status st = plugin->init(&tti_plugin_host);
+    const tutti_plugin       *plugin = shown;
+    const tti_plugin_versions taken = { TUTTI_PLUGIN_API, version_bytes, N_VERSIONS };
+    tutti_status              st = tti_plugin_check_version(path, plugin->api, plugin->size, &taken);
 
     if (st == TUTTI_OK)
-        return st;
-    snprintf(words, sizeof words, "%s", tutti_last_error());
-    return tti_fail(st, "the plug-in '%s' cannot be used: %s", path, words);
-}
-
-static tutti_status take_in(const char *path, const char *name, void *object)
-{
-    const tutti_plugin *plugin = dlsym(object, "tutti_plugin_entry");
-    tutti_status        st;
-
-    if (plugin == NULL)
-        return tti_fail(TUTTI_E_BACKEND, "'%s' is no plug-in: it does not show 'tutti_plugin_entry'", path);
-    st = check_version(path, plugin);
+        st = tti_plugin_check_name(path, name, plugin->name);
     if (st == TUTTI_OK)
-        st = check_head(path, name, plugin);
+        st = check_head(path, plugin);
     if (st == TUTTI_OK)
         st = check_table(path, plugin);
     if (st == TUTTI_OK)
-        st = start(path, plugin);
+        st = tti_plugin_start(path, plugin->init);
     return st == TUTTI_OK ? tti_adopt(name, plugin->devices, plugin->backend) : st;
 }
 
-static tutti_status load(const char *found, const char *name)
+static const void *known_backend(const char *name)
+{
+    return tti_adopted_find(name);
+}
+
+static const tti_plugin_kind backends = { .what = "backend", .symbol = "tutti_plugin_entry", .known = known_backend,
+                                          .take_in = take_in_backend };
+
+/* ---- any kind ---- */
+
+static tutti_status take_in(const tti_plugin_kind *kind, const char *path, const char *name, void *object)
+{
+    const void *shown = dlsym(object, kind->symbol);
+
+    if (shown == NULL)
+        return tti_fail(TUTTI_E_BACKEND, "'%s' is no plug-in: it does not show '%s'", path, kind->symbol);
+    return kind->take_in(path, name, shown);
+}
+
+static tutti_status load(const tti_plugin_kind *kind, const char *found, const char *name)
 {
     char               path[PATH_MAX];
     tutti_status       st = tti_plugin_trust(found, path);
@@ -167,9 +192,9 @@ static tutti_status load(const char *found, const char *name)
 
         return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' cannot be loaded: %s", path, why != NULL ? why : "no reason given");
     }
-    st = take_in(path, name, object);
+    st = take_in(kind, path, name, object);
     if (st == TUTTI_OK)
-        tti_log(TTI_LOG_INFO, "backend '%s' is the plug-in '%s'", name, path);
+        tti_log(TTI_LOG_INFO, "%s '%s' is the plug-in '%s'", kind->what, name, path);
     else if (tti_adopted_all() == before)
         dlclose(object);
     return st;
@@ -177,32 +202,42 @@ static tutti_status load(const char *found, const char *name)
 
 /* ---- what others ask for ---- */
 
-static tutti_status search_and_load(const char *name, char places_out[TTI_PLACES_TEXT])
+static tutti_status search_and_load(const tti_plugin_kind *kind, const char *name, char places_out[TTI_PLACES_TEXT])
 {
     char         path[PATH_MAX];
-    tutti_status st = tti_plugin_search(name, path, places_out);
+    tutti_status st = tti_plugin_search(kind->what, name, path, places_out);
 
-    return st == TUTTI_OK && path[0] != '\0' ? load(path, name) : st;
+    return st == TUTTI_OK && path[0] != '\0' ? load(kind, path, name) : st;
 }
 
-tutti_status tti_plugin_find(const char *name, const tti_adopted **adopted_out, char places_out[TTI_PLACES_TEXT])
+tutti_status tti_plugin_find_of(const tti_plugin_kind *kind, const char *name, const void **found_out, char places_out[TTI_PLACES_TEXT])
 {
-    const tti_adopted *found = tti_adopted_find(name);
-    tutti_status       st = TUTTI_OK;
+    const void  *found = kind->known(name);
+    tutti_status st = TUTTI_OK;
 
     if (found == NULL) {
         begin();
-        found = tti_adopted_find(name); /* since somebody else was busy */
+        found = kind->known(name); /* since somebody else was busy */
         if (found == NULL) {
-            st = search_and_load(name, places_out);
-            found = tti_adopted_find(name); /* or somebody has registered it meanwhile */
+            st = search_and_load(kind, name, places_out);
+            found = kind->known(name); /* or somebody has registered it meanwhile */
         }
         end();
     }
     if (found == NULL && st != TUTTI_OK)
         return st;
-    *adopted_out = found;
+    *found_out = found;
     return TUTTI_OK;
+}
+
+tutti_status tti_plugin_find(const char *name, const tti_adopted **adopted_out, char places_out[TTI_PLACES_TEXT])
+{
+    const void  *found = NULL;
+    tutti_status st = tti_plugin_find_of(&backends, name, &found, places_out);
+
+    if (st == TUTTI_OK)
+        *adopted_out = found;
+    return st;
 }
 
 tutti_status tti_plugin_register(const char *name, unsigned devices, const tutti_backend_ops *ops)

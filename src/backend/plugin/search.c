@@ -19,7 +19,7 @@
 static const char here; /* lies in whatever the library is part of */
 
 typedef struct search {
-    const char *name;
+    const char *what, *name;
     char       *path; /* [PATH_MAX] */
     char       *places;
     size_t      used; /* of places */
@@ -29,7 +29,7 @@ typedef struct search {
 static tutti_status look(search *s, const char *directory, size_t length, bool *found_out)
 {
     struct stat st;
-    int         n = snprintf(s->path, PATH_MAX, "%.*s/tutti-backend-%s.so", (int)length, directory, s->name);
+    int         n = snprintf(s->path, PATH_MAX, "%.*s/tutti-%s-%s.so", (int)length, directory, s->what, s->name);
 
     if (n < 0 || n >= PATH_MAX)
         return tti_fail(TUTTI_E_ARG, "a directory of plug-ins has a path of %zu bytes, %.32s...\n  next: give one that is shorter",
@@ -75,9 +75,9 @@ static bool beside_library(char out[PATH_MAX])
     return true;
 }
 
-tutti_status tti_plugin_search(const char *name, char path_out[PATH_MAX], char places_out[TTI_PLACES_TEXT])
+tutti_status tti_plugin_search(const char *what, const char *name, char path_out[PATH_MAX], char places_out[TTI_PLACES_TEXT])
 {
-    search       s = { .name = name, .path = path_out, .places = places_out };
+    search       s = { .what = what, .name = name, .path = path_out, .places = places_out };
     const char  *paths = getauxval(AT_SECURE) == 0 ? tti_env("TUTTI_PLUGIN_PATH") : NULL;
     char         beside[PATH_MAX];
     const char  *last = beside_library(beside) ? beside : TUTTI_PLUGIN_DIR;

@@ -11,10 +11,10 @@
 
 enum { TTI_PLACES_TEXT = 1024 };
 
-/** The file of the plug-in called name, which may be one, in the first directory that has it. "" : nowhere; then
+/** The file of the plug-in called name, which may be one, in the first directory that has it: tutti-WHAT-NAME.so. "" : nowhere; then
  * places_out names all directories, for words: "'/a', '/b'".
  * @errors TUTTI_E_ARG  TUTTI_PLUGIN_PATH has a path that is not absolute, or too long */
-tutti_status tti_plugin_search(const char *name, char path_out[PATH_MAX], char places_out[TTI_PLACES_TEXT]);
+tutti_status tti_plugin_search(const char *what, const char *name, char path_out[PATH_MAX], char places_out[TTI_PLACES_TEXT]);
 
 /** Whether nobody but root and this user can have put the file there, or can replace it. real_out: the path without
  * links, which is what was looked at.
