@@ -20,10 +20,14 @@
  *         is concerned. Other uses of the same piece may be: of other tensors, whose pages are left alone, or of
  *         the same pages by other groups. Those still read what is right, for the old pages keep their contents
  *         until the piece is freed; what is written to them is lost, and their end is told so.
+ *         The system call itself is made, not the C library's function: UCX and MPI libraries put their own in its place when
+ *         they are loaded, and UCX's (1.13) forgets where to, so that the contents were gone.
  * Fails   Without memory for the copy the pages stay as they are, and their range is never used again either. */
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 #include <tutti/private.h>
 #include "transport/registered_core.h"
 
@@ -69,7 +73,7 @@ static bool replace_pages(uint64_t offset, uint64_t bytes)
         return false;
     }
     memcpy(fresh, at, bytes);
-    if (mremap(fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == MAP_FAILED) {
+    if (syscall(SYS_mremap, fresh, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, at) == -1) {
         tti_log(TTI_LOG_WARN, "cannot cut other ranks off from %llu bytes at %p: %s", (unsigned long long)bytes,
                 (void *)at, strerror(errno));
         munmap(fresh, bytes);
