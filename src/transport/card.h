@@ -32,8 +32,8 @@ typedef struct tti_card {
     uint64_t pid_space;                    /* where pid counts: with machine and pid it names a process */
     uint16_t assembly_port; /* of the TCP listener for agreeing without a store; 0: none */
     uint8_t  seal;          /* tti_seal of its TCP connections; the same on all members */
-    uint8_t  tcp_only;      /* 1: TUTTI_TRANSPORT is tcp; 0: auto */
-    uint8_t  spare[4];      /* 0 */
+    uint8_t  tcp_only;      /* 1: every member counts as a host of its own; 0: memory inside a host */
+    uint8_t  transport[4];  /* of the name of what carries the bytes, a fingerprint; 0: TCP. The same on all members */
 } tti_card;
 
 _Static_assert(sizeof(tti_card) == 272, "the card crosses processes and hosts");

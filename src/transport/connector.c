@@ -234,6 +234,16 @@ static void take_congestion(tti_connector *c, int rank, tti_handle stream)
         tti_log(TTI_LOG_WARN, "the connection to rank %d keeps the system's: %s", rank, tutti_last_error());
 }
 
+/* What goes over the connections: all, or what a transport has to be told. */
+static tutti_status open_link(tti_connector *c, int rank, const tti_handle *streams, tti_link **link_out)
+{
+    tti_messenger *m = c->m;
+
+    if (m->carrier != NULL)
+        return tti_carrier_link(m->carrier, rank, streams[0], link_out);
+    return tti_tcp_link_open(m->port, streams, c->n_stripes, rank, link_out);
+}
+
 static void opened(void *context, int rank, const tti_handle *streams)
 {
     tti_connector *c = context;
@@ -244,7 +254,7 @@ static void opened(void *context, int rank, const tti_handle *streams)
 
     for (i = 0; i < c->n_stripes; i++)
         take_congestion(c, rank, streams[i]);
-    if (tti_tcp_link_open(m->port, streams, c->n_stripes, rank, &link) != TUTTI_OK) {
+    if (open_link(c, rank, streams, &link) != TUTTI_OK) {
         for (i = 0; i < c->n_stripes; i++)
             m->port->ops->close(m->port, streams[i]);
         tti_cause_set(&why, TUTTI_E_NOMEM, "%.400s", tutti_last_error());

@@ -2,8 +2,8 @@
  *
  * transport/link.h - a reliable stream of bytes in both directions between two members.
  *
- * Two implementations: shm/ring_link.c (rings in shared heaps) and tcp/tcp_link.c (a socket). One thread at
- * a time uses a link; the messenger's lock sees to that. */
+ * Three implementations: shm/ring_link.c (rings in shared heaps), tcp/tcp_link.c (a socket) and carried/carried.c (a transport of
+ * a plug-in). One thread at a time uses a link; the messenger's lock sees to that. */
 #ifndef TTI_TRANSPORT_LINK_H
 #define TTI_TRANSPORT_LINK_H
 

@@ -67,12 +67,40 @@ tutti_status tti_mesh_check_env(void)
     return st == TUTTI_OK ? tti_listens_any(&any) : st;
 }
 
+tutti_status tti_mesh_check_transport(const tutti_transport_ops *transport)
+{
+    tti_seal     seal = TTI_SEAL_NONE;
+    tutti_status st = transport != NULL ? tti_seal_wanted(&seal) : TUTTI_OK;
+
+    if (st != TUTTI_OK || seal == TTI_SEAL_NONE)
+        return st;
+    return tti_fail(TUTTI_E_UNSUPPORTED,
+                    "the transport '%s' sends in the clear, and TUTTI_TLS asks for encryption\n  next: unset TUTTI_TLS, or "
+                    "TUTTI_TRANSPORT", transport->name);
+}
+
+/* Four bytes that tell transports apart; all 0: TCP. */
+static void fingerprint(const tutti_transport_ops *transport, uint8_t out[4])
+{
+    uint64_t print;
+
+    memset(out, 0, 4);
+    if (transport == NULL)
+        return;
+    print = tti_fnv(TTI_FNV_BEGIN, transport->name, strlen(transport->name));
+    memcpy(out, &print, 4);
+    out[0] |= 1;
+}
+
 static tutti_status listen_tcp(tti_mesh *mesh, const char *host, tti_card *card)
 {
     tti_addr     at, bound, told;
     int64_t      stripes = 1;
     tutti_status st = read_stripes(&stripes);
 
+    if (mesh->door.transport != NULL) /* what would be divided does not go by TCP */
+        stripes = 1;
+    fingerprint(mesh->door.transport, card->transport);
     card->stripes = (uint8_t)stripes;
     card->seal = (uint8_t)mesh->door.secret.seal;
     mesh->door.n_stripes = (int)stripes;
@@ -273,6 +301,22 @@ static tutti_status check_stripes(const tti_mesh *mesh)
     return TUTTI_OK;
 }
 
+static tutti_status check_transports(const tti_mesh *mesh)
+{
+    static const uint8_t tcp[4];
+    const char          *own = mesh->door.transport != NULL ? mesh->door.transport->name : "TCP";
+    int                  rank;
+
+    for (rank = 0; rank < mesh->n_ranks; rank++)
+        if (memcmp(mesh->cards[rank].transport, mesh->cards[mesh->rank].transport, sizeof tcp) != 0)
+            return tti_fail(TUTTI_E_ARG,
+                            "rank %d was started with a TUTTI_TRANSPORT that takes %s between hosts, rank %d with one that "
+                            "takes %s\n  next: give all ranks the same",
+                            rank, memcmp(mesh->cards[rank].transport, tcp, sizeof tcp) == 0 ? "TCP" : "another transport",
+                            mesh->rank, own);
+    return TUTTI_OK;
+}
+
 static const char *seal_setting(uint8_t seal)
 {
     return seal == TTI_SEAL_NONE ? "without TUTTI_TLS" : seal == TTI_SEAL_KEY ? "with TUTTI_TLS=1" : "with TUTTI_TLS_CERT";
@@ -295,6 +339,10 @@ static tutti_status check_seals(const tti_mesh *mesh)
 
 static const char *transport_setting(const tti_card *card)
 {
+    static const uint8_t none[sizeof card->transport];
+
+    if (memcmp(card->transport, none, sizeof none) != 0) /* which one is the same on all */
+        return card->tcp_only != 0 ? "only:NAME" : "NAME";
     return card->tcp_only != 0 ? "tcp" : "auto";
 }
 
@@ -312,7 +360,7 @@ static void warn_of_transports(const tti_mesh *mesh)
     if (n > 0 && mesh->rank == 0)
         tti_log(TTI_LOG_WARN,
                 "TUTTI_TRANSPORT is '%s' on rank 0 (host '%s', pid %lld), '%s' on rank %d (host '%s', pid %lld), and differs on %d "
-                "more: ranks with 'tcp' share no memory with others of their host\n"
+                "more: ranks with 'tcp' or 'only:' share no memory with others of their host\n"
                 "  next: give all ranks the same",
                 transport_setting(&cards[0]), cards[0].host_name, (long long)cards[0].pid, transport_setting(&cards[first]), first,
                 cards[first].host_name, (long long)cards[first].pid, n - 1);
@@ -353,7 +401,10 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
     int          rank;
 
     tti_card_begin(&card, config);
+    mesh->door.transport = config->transport;
     st = find_secret(mesh, config);
+    if (st == TUTTI_OK)
+        st = tti_mesh_check_transport(config->transport);
     if (st == TUTTI_OK)
         st = make_own_member(mesh, &card);
     if (st == TUTTI_OK)
@@ -368,6 +419,8 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
         st = check_stripes(mesh);
     if (st == TUTTI_OK)
         st = check_seals(mesh);
+    if (st == TUTTI_OK)
+        st = check_transports(mesh);
     if (st != TUTTI_OK)
         return st;
     warn_of_transports(mesh);
@@ -387,19 +440,20 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
 
 static void log_members(const tti_mesh *mesh)
 {
-    int rank, here = 0, hosts = 0;
+    const char *far = mesh->door.transport != NULL ? mesh->door.transport->name : "TCP";
+    int         rank, here = 0, hosts = 0;
 
     for (rank = 0; rank < mesh->n_ranks; rank++) {
         here += mesh->members[rank].heap != NULL;
         hosts += mesh->members[rank].host == rank;
     }
-    tti_log(TTI_LOG_INFO, "world of %d on %d hosts: %d through shared memory (this rank included), %d by TCP",
-            mesh->n_ranks, hosts, here, mesh->n_ranks - here);
+    tti_log(TTI_LOG_INFO, "world of %d on %d hosts: %d through shared memory (this rank included), %d by %s",
+            mesh->n_ranks, hosts, here, mesh->n_ranks - here, far);
     for (rank = 0; rank < mesh->n_ranks; rank++)
         tti_log(TTI_LOG_DEBUG, "rank %d: %s, %s", rank, mesh->members[rank].where,
                 rank == mesh->rank                 ? "this rank"
                 : mesh->members[rank].heap != NULL ? "shared memory"
-                                                   : "TCP");
+                                                   : far);
 }
 
 tutti_status tti_mesh_open(const tti_mesh_config *config, tti_mesh **mesh_out)

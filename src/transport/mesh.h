@@ -4,10 +4,12 @@
  *
  * Made once, when the world is; groups made later use it. Members whose memory and local socket can be
  * reached are on the same host (proved, never guessed): they share heaps and exchange messages through
- * rings in them. To everyone else one TCP connection is made when the first message needs it. */
+ * rings in them. To everyone else one TCP connection is made when the first message needs it; where there is a transport it
+ * carries what is below (carried/). */
 #ifndef TTI_TRANSPORT_MESH_H
 #define TTI_TRANSPORT_MESH_H
 
+#include <tutti/plugin/transport.h>
 #include "base/port.h"
 #include "transport/board.h"
 #include "transport/health/health.h"
@@ -24,6 +26,7 @@ typedef struct tti_mesh_config {
     int               n_ranks;
     const char       *listen_host; /* numeric */
     bool              tcp_only;    /* every member counts as a host of its own */
+    const tutti_transport_ops *transport; /* what carries the bytes to other hosts; NULL: TCP. The same on all members */
     uint32_t          as_host;     /* as if on a host with this number, for tests of several on one; 0: where it is */
     bool              fresh_secret; /* rank 0 leaves one on the board, unless TUTTI_SECRET_FILE is set */
     int64_t           deadline_ns;
@@ -33,6 +36,9 @@ typedef struct tti_mesh_config {
  * same mistake, and the first one to meet it would leave the others to look for it.
  * @errors TUTTI_E_ARG  TUTTI_TCP_STRIPES, TUTTI_PORT_RANGE, TUTTI_LISTEN, TUTTI_HEARTBEAT_MS or TUTTI_SILENT_MS */
 tutti_status tti_mesh_check_env(void);
+/** The same of a transport: it proves nothing and hides nothing, and so would undo what TUTTI_TLS asks for. NULL is fine.
+ * @errors TUTTI_E_UNSUPPORTED  that is asked for; TUTTI_E_ARG  TUTTI_TLS or its companions */
+tutti_status tti_mesh_check_transport(const tutti_transport_ops *transport);
 
 /** Find all members, open the way to those of this host and learn that to the others; the job's secret
  * is read from TUTTI_SECRET_FILE, or from the board.

@@ -21,6 +21,7 @@ typedef struct tti_door {
     tti_secret secret;
     uint8_t    scope[TTI_HELLO_SCOPE_BYTES]; /* the world's random number */
     int        n_stripes; /* connections to each member, the same on all */
+    const tutti_transport_ops *transport; /* what carries the bytes; NULL: the connections do */
 } tti_door;
 
 /** The mesh's own, constant; NULL when all members are on this host. */

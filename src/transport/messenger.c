@@ -6,6 +6,9 @@
  *         copied, never while somebody sleeps.
  * Links   Those through shared memory are there from the start, TCP ones when a message needs them
  *         (connector.c): until then sends queue up in their lane.
+ * End     A kernel delivers what a socket that is closed has taken; a transport does only while this process drives it: so
+ *         the end of a messenger waits up to DELIVER_MS for peers that have not taken what was sent to them, unless a failure
+ *         was told, for which it has lingered.
  * Loss    A broken link ends every request to its peer, and later ones, with the words of the first
  *         failure. A lane that is lost stays lost. */
 #include "transport/window_core.h"
@@ -18,7 +21,7 @@
 #include "transport/mesh_links.h"
 #include "wire/addr.h"
 
-enum { LINGER_MS = 70 };
+enum { LINGER_MS = 70, DELIVER_MS = 2000, DELIVER_TOLD_MS = 20 };
 
 /* ---- posting --------------------------------------------------------------------------------------- */
 
@@ -230,8 +233,9 @@ static tutti_status take_lanes(tti_messenger *m)
 
 tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
 {
-    tti_messenger *m = calloc(1, sizeof *m);
-    tutti_status   st;
+    tti_messenger  *m = calloc(1, sizeof *m);
+    const tti_door *door;
+    tutti_status    st;
 
     if (m == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a messenger");
@@ -247,7 +251,10 @@ tutti_status tti_messenger_open(tti_mesh *mesh, tti_messenger **messenger_out)
     st = tti_held_begin(&m->mailbox.held);
     if (st == TUTTI_OK)
         st = take_lanes(m);
-    if (st == TUTTI_OK && tti_mesh_door(mesh) != NULL)
+    door = tti_mesh_door(mesh);
+    if (st == TUTTI_OK && door != NULL && door->transport != NULL)
+        st = tti_carrier_open(m->port, door->transport, tti_mesh_rank(mesh), m->n_ranks, &m->carrier);
+    if (st == TUTTI_OK && door != NULL)
         st = tti_connector_open(m);
     if (st != TUTTI_OK) {
         tti_messenger_close(m);
@@ -375,6 +382,7 @@ void tti_messenger_close(tti_messenger *m)
     tti_lock(&m->lock);
     end_everything(m);
     tti_unlock(&m->lock);
+    tti_carrier_close(m->carrier, m->told_ns != 0 ? DELIVER_TOLD_MS : DELIVER_MS);
     tti_mailbox_release(&m->mailbox);
     tti_mutex_release(&m->lock);
     free(m->heard);

@@ -17,6 +17,7 @@
 #define TTI_TRANSPORT_MESSENGER_CORE_H
 
 #include "base/thread.h"
+#include "transport/carried/carrier.h"
 #include "transport/lane.h"
 
 typedef struct tti_connector tti_connector;
@@ -77,6 +78,7 @@ struct tti_messenger {
     bool        connects_no_more; /* the connector is to end */
     tti_thread  thread;
     tti_connector *connector; /* constant; NULL: every member is on this host */
+    tti_carrier   *carrier;   /* constant; NULL: what goes to other hosts goes by TCP */
 };
 
 /** Count a call of this rank's. */

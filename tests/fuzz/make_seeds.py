@@ -203,6 +203,51 @@ def peer_frames():
     yield "too_huge", piece(200, peer_frame(P2P, 1, 9, b"few", size=1 << 47))
 
 
+def carried():
+    """Steps: 0 bytes of the connection, 1 and 2 a parcel behind its token, lent or not, 3 a parcel as it is, 4 read, 5 write, ..."""
+    token = b"\x88" * 16
+
+    def card(name=b"loop", version=1, size=64, window=1 << 20, address=b"there"):
+        return b"TUTC" + u16(version) + u16(size) + u32(len(address)) + u32(window) + token + name.ljust(32, b"\0") + address
+
+    def word(what, number):
+        return u32(what) + u32(0) + u64(number)
+
+    def parcel(number, data=b"", kind=1, taken=0, rank=1, version=1):
+        return u32(rank) + u16(version) + u16(kind) + u64(number) + u64(taken) + data
+
+    def heard(data):
+        return u8(0) + sized(data)
+
+    def lent(data):
+        return u8(1) + sized(data)
+
+    def copied(data):
+        return u8(2) + sized(data)
+
+    read, write, look, told, late, broken, ended = u8(4) + u16(1000), u8(5) + u16(200), u8(6), u8(7), u8(8), u8(19), u8(129)
+    met = heard(card())
+    yield "meets", met + write + look + read
+    yield "meets_in_pieces", b"".join(heard(card()[i:i + 7]) for i in range(0, len(card()), 7)) + write
+    for name, wrong in (("name", card(name=b"other")), ("version", card(version=2)), ("window", card(window=7)), ("address", card(address=b"")),
+                        ("unreachable", card(address=b"X"))):
+        yield "card_" + name, heard(wrong) + read + write
+    yield "in_order", met + lent(parcel(0, b"first")) + copied(parcel(1, b"second")) + read + read
+    yield "out_of_order", met + lent(parcel(2, b"third")) + copied(parcel(1, b"second")) + read + lent(parcel(0, b"first")) + look + read * 3
+    yield "before_its_card", lent(parcel(0, b"early")) + read + met + read
+    yield "twice", met + lent(parcel(1, b"x")) + lent(parcel(1, b"x")) + read
+    yield "old_number", met + lent(parcel(0, b"x")) + read + lent(parcel(0, b"x")) + read
+    yield "empty", met + lent(parcel(0)) + read
+    yield "taken", met + late + write * 400 + copied(parcel(0, b"", 2, 3201)) + told + write + copied(parcel(0, b"", 2, 1 << 60)) + read
+    yield "strangers", met + u8(3) + sized(b"\0" * 16 + parcel(0, b"x")) + u8(3) + sized(b"short") + lent(parcel(0, b"x", rank=2)) + lent(parcel(0, b"x", rank=77)) + read
+    yield "ends", met + lent(parcel(0, b"last")) + heard(word(1, 1)) + read + read
+    yield "ends_early", met + heard(word(1, 2)) + lent(parcel(0, b"first")) + read + lent(parcel(1, b"last")) + read * 3
+    yield "ends_twice", met + heard(word(1, 0)) + heard(word(1, 5)) + read
+    yield "is_cut", met + lent(parcel(0, b"x")) + ended + read * 3
+    yield "is_broken", met + lent(parcel(0, b"x")) + broken + read * 3 + write
+    yield "word_of_nothing", met + heard(word(9, 9)) + read
+
+
 def health():
     def digest(kind, stamps=(), words=(), deeds=()):
         records = [u32(r) + u32(0) + u64(v) for part in (stamps, words, deeds) for r, v in part]
@@ -581,7 +626,7 @@ def job_dumps():
                 yield f"{name}_seen_{life}", how(1, life, 2) + data
 
 
-TARGETS = (store_server, store_frames, store_client, torch_client, file_log, hello, peer_frames, health, cards, joining, agreement, assembly, meet_signs, addresses, environment,
+TARGETS = (store_server, store_frames, store_client, torch_client, file_log, hello, peer_frames, carried, health, cards, joining, agreement, assembly, meet_signs, addresses, environment,
            secret_file, msgpack, recorder, job_dumps, tune, figures, idx, safetensors)
 
 

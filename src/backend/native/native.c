@@ -7,10 +7,12 @@
  * the world. */
 #include "backend/native/native_core.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <tutti/private.h>
 #include "backend/native/store_board.h"
+#include "backend/plugin/transport.h"
 #include "store/store.h"
 #include "transport/trouble.h"
 
@@ -35,23 +37,54 @@ static void members_drop(tti_membership *members)
         free(members);
 }
 
-static tutti_status wants_tcp_only(bool *tcp_only_out)
+/* The plug-in that TUTTI_TRANSPORT names. */
+static tutti_status find_plugin(const char *value, const char *name, const tutti_transport_ops **ops_out)
 {
-    const char *transport = tti_env("TUTTI_TRANSPORT");
+    const tutti_transport_ops *ops = NULL;
+    char                       places[TTI_PLACES_TEXT], words[1024];
+    tutti_status               st = tti_transport_find(name, &ops, places);
 
-    if (strcmp(transport, "auto") != 0 && strcmp(transport, "tcp") != 0)
-        return tti_fail(TUTTI_E_ARG, "TUTTI_TRANSPORT is '%.64s', not 'auto' or 'tcp'\n"
-                                     "  next: unset it (auto: memory inside a host, TCP between hosts), or set it to tcp",
-                        transport);
-    *tcp_only_out = strcmp(transport, "tcp") == 0;
+    if (st != TUTTI_OK) {
+        snprintf(words, sizeof words, "%s", tutti_last_error());
+        return tti_fail(st, "TUTTI_TRANSPORT is '%.64s': %s", value, words);
+    }
+    if (ops == NULL && places[0] == '\0')
+        return tti_fail(TUTTI_E_ARG,
+                        "TUTTI_TRANSPORT is '%.64s', not 'auto' or 'tcp', and no plug-in can have that name\n  next: "
+                        "unset it (auto: memory inside a host, TCP between hosts), or set it to tcp", value);
+    if (ops == NULL)
+        return tti_fail(TUTTI_E_ARG,
+                        "TUTTI_TRANSPORT is '%.64s', not 'auto' or 'tcp', and the plug-in 'tutti-transport-%s.so' is not in %s\n"
+                        "  next: install it there, or name its directory in TUTTI_PLUGIN_PATH",
+                        value, name, places);
+    *ops_out = ops;
     return TUTTI_OK;
+}
+
+/* "auto", "tcp", NAME, "only:NAME". */
+static tutti_status read_transport(bool *everywhere_out, const tutti_transport_ops **ops_out)
+{
+    static const char only[] = "only:";
+    const char       *value = tti_env("TUTTI_TRANSPORT");
+    const bool        alone = strncmp(value, only, sizeof only - 1) == 0;
+    tutti_status      st = TUTTI_OK;
+
+    *ops_out = NULL;
+    if (strcmp(value, "auto") != 0 && strcmp(value, "tcp") != 0)
+        st = find_plugin(value, alone ? value + sizeof only - 1 : value, ops_out);
+    if (st == TUTTI_OK)
+        *everywhere_out = alone || strcmp(value, "tcp") == 0;
+    return st;
 }
 
 tutti_status tti_native_check_env(void)
 {
-    bool         tcp_only;
-    tutti_status st = wants_tcp_only(&tcp_only);
+    const tutti_transport_ops *ops;
+    bool                       everywhere;
+    tutti_status               st = read_transport(&everywhere, &ops);
 
+    if (st == TUTTI_OK)
+        st = tti_mesh_check_transport(ops);
     return st == TUTTI_OK ? tti_mesh_check_env() : st;
 }
 
@@ -63,7 +96,7 @@ static tutti_status open_world(tti_native *nat, const tutti_backend_config *conf
                              .fresh_secret = tti_store_is_foreign(config->store) ||
                                              tti_store_is_private_file(config->store),
                              .deadline_ns = deadline_ns };
-    tutti_status    st = wants_tcp_only(&mesh.tcp_only);
+    tutti_status    st = read_transport(&mesh.tcp_only, &mesh.transport);
 
     nat->owns_mesh = true;
     if (mesh.port->ops->place != NULL)

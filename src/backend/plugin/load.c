@@ -3,8 +3,8 @@
  * load.c - from a plug-in's file to a table that is driven.
  *
  * How     1. search.c finds the file, trust.c says whether it may be loaded.
- *         2. dlopen(), and the one symbol of its kind (backends here, transports in transport.c). It is data: nothing of the plug-in's but what its object runs by itself has
- *            run before versions and sizes were looked at, what is smaller and in front first.
+ *         2. dlopen(), and the one symbol of its kind (backends here, transports in transport.c). It is data: nothing of the
+ *            plug-in's but what its object runs by itself has run before versions and sizes were looked at, what is smaller and in front first.
  *         3. its init gets the host; then the table is copied (table.c), and known from there on.
  *         Whatever fails on the way unloads the object and says so; the next who asks tries again.
  * True    One thread at a time loads: `busy`, under the lock. The lock itself is held for a moment only,
@@ -99,8 +99,8 @@ tutti_status tti_plugin_check_name(const char *path, const char *name, const cha
 {
     if (called != NULL && strcmp(called, name) == 0)
         return TUTTI_OK;
-    return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it is called '%.64s'\n  next: give file and plug-in one name", path,
-                    called != NULL ? called : "");
+    return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: it is called '%.64s'\n  next: give file and plug-in one name",
+                    path, called != NULL ? called : "");
 }
 
 tutti_status tti_plugin_start(const char *path, tutti_status (*init)(const tutti_plugin_host *host))
@@ -210,7 +210,8 @@ static tutti_status search_and_load(const tti_plugin_kind *kind, const char *nam
     return st == TUTTI_OK && path[0] != '\0' ? load(kind, path, name) : st;
 }
 
-tutti_status tti_plugin_find_of(const tti_plugin_kind *kind, const char *name, const void **found_out, char places_out[TTI_PLACES_TEXT])
+tutti_status tti_plugin_find_of(const tti_plugin_kind *kind, const char *name, const void **found_out,
+                                char places_out[TTI_PLACES_TEXT])
 {
     const void  *found = kind->known(name);
     tutti_status st = TUTTI_OK;

@@ -16,9 +16,10 @@ typedef struct tti_plugin_kind {
     tutti_status (*take_in)(const char *path, const char *name, const void *shown);
 } tti_plugin_kind;
 
-/** The one called name: known already, or from its plug-in, which is loaded. NULL: there is none, as tti_plugin_find() tells, whose errors
- * these are. */
-tutti_status tti_plugin_find_of(const tti_plugin_kind *kind, const char *name, const void **found_out, char places_out[TTI_PLACES_TEXT]);
+/** The one called name: known already, or from its plug-in, which is loaded. NULL: there is none, as tti_plugin_find()
+ * tells, whose errors these are. */
+tutti_status tti_plugin_find_of(const tti_plugin_kind *kind, const char *name, const void **found_out,
+                                char places_out[TTI_PLACES_TEXT]);
 
 /** The versions that are taken: the newest, and how many bytes each has, the oldest first. */
 typedef struct tti_plugin_versions {

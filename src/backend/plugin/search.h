@@ -11,8 +11,8 @@
 
 enum { TTI_PLACES_TEXT = 1024 };
 
-/** The file of the plug-in called name, which may be one, in the first directory that has it: tutti-WHAT-NAME.so. "" : nowhere; then
- * places_out names all directories, for words: "'/a', '/b'".
+/** The file of the plug-in called name, which may be one, in the first directory that has it: tutti-WHAT-NAME.so. "" :
+ * nowhere; then places_out names all directories, for words: "'/a', '/b'".
  * @errors TUTTI_E_ARG  TUTTI_PLUGIN_PATH has a path that is not absolute, or too long */
 tutti_status tti_plugin_search(const char *what, const char *name, char path_out[PATH_MAX], char places_out[TTI_PLACES_TEXT]);
 
