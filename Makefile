@@ -202,11 +202,11 @@ TORCH_ROWS ?= bench/results/torch-$(shell date -u +%Y%m%d-%H%M).tsv
 bench-torch: torch-plugin
 	PYTHONPATH=$(TORCH_SITE) $(TORCH_PYTHON) -B bench/torch_backends.py --out $(TORCH_ROWS) $(TORCH_BENCH_OPTIONS)
 
-PEERS = openmpi-bin libopenmpi-dev mpich libmpich-dev gnuplot-nox iperf3 iproute2
+PEERS = openmpi-bin libopenmpi-dev mpich libmpich-dev libucx-dev gnuplot-nox iperf3 iproute2
 ROWS ?= bench/results/core-$(shell date -u +%Y%m%d-%H%M).tsv
 FULL ?= bench/results/full.tsv
 
-## bench-deps  Open MPI, MPICH, iperf3 and gnuplot for bench-peers and bench-net (Debian, as root), or the command that gets them
+## bench-deps  Open MPI, MPICH, UCX, iperf3 and gnuplot for plug-ins, bench-peers and bench-net (Debian, as root), or the command that gets them
 bench-deps:
 	@if [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
 	    export DEBIAN_FRONTEND=noninteractive; apt-get update && apt-get install -y --no-install-recommends $(PEERS); \

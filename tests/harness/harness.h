@@ -14,6 +14,8 @@
  * True    A failed assertion ends its rank, not the others; once one has failed the others get GRACE_MS.
  *         Ranks see no variable of the caller's job (RANK, MASTER_ADDR, TUTTI_..., schedulers'), TUTTI_LOG
  *         excepted. Ranks of a test share a private directory, one TCP port and TT_MARKS counters.
+ * Again   The variables TT_CARRIED and TT_PLUGINS have any test run once more over a transport that is a plug-in: it takes the place
+ *         of TCP, wherever the test has that, but for tests that encrypt.
  * Fails   A rank that fails, dies unasked, outlives the limit or leaves a process behind fails the test;
  *         the last lines of every rank are printed then. Exit code: 0 all passed, 1 one failed, 77 nothing
  *         failed but the machine refused something, which is printed.
@@ -80,7 +82,8 @@ typedef struct tt_test {
     tt_init init;           /* TT_INIT_WORLD */
     tt_relay_link link;     /* with hosts = 2: what is between them; nothing said: a veth pair */
     const char *backend; /* of the world; NULL: the default one */
-    const char *plugins; /* where plug-ins are looked for; NULL: nothing is said */
+    const char *plugins; /* where plug-ins are looked for; NULL: where TT_PLUGINS says, if it says anything */
+    const char *carried; /* the plug-in that carries what would go by TCP; NULL: what TT_CARRIED says, else TCP does */
     bool    waits;      /* it waits more than it computes: it runs beside others that do */
 } tt_test;
 

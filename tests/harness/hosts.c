@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/ioctl.h>
+#include <sys/mount.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -27,6 +28,12 @@ const char *tt_hosts_addr(int host)
 bool tt_hosts_enter(const tt_hosts *hosts, int host)
 {
     return setns(hosts->fd[host], CLONE_NEWNET) == 0;
+}
+
+bool tt_hosts_show_devices(void)
+{
+    return unshare(CLONE_NEWNS) == 0 && mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("sysfs", "/sys", "sysfs", MS_RDONLY, NULL) == 0;
 }
 
 void tt_hosts_close(tt_hosts *hosts)

@@ -194,19 +194,39 @@ static void redirect(const tt_run *run, int rank)
     setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
+/* The plug-in that carries what would go by TCP; NULL: TCP does. */
+static const char *carried_by(const tt_run *run)
+{
+    if (run->test->tls)
+        return NULL;
+    return run->test->carried != NULL ? run->test->carried : getenv("TT_CARRIED");
+}
+
+static void transport(const tt_run *run, char out[TT_PATH_MAX])
+{
+    const bool  everywhere = strstr(run->word, "tcp") != NULL;
+    const char *carried = carried_by(run);
+
+    if (carried != NULL)
+        snprintf(out, TT_PATH_MAX, "%s%s", everywhere ? "only:" : "", carried);
+    else
+        snprintf(out, TT_PATH_MAX, "%s", everywhere ? "tcp" : "auto");
+}
+
 static void environment(const tt_run *run)
 {
     char path[TT_PATH_MAX];
 
-    setenv("TUTTI_TRANSPORT", strstr(run->word, "tcp") != NULL ? "tcp" : "auto", 1);
+    transport(run, path);
+    setenv("TUTTI_TRANSPORT", path, 1);
     if (run->test->hosts > 1 || run->test->tls) {
         snprintf(path, sizeof path, "%s/secret", run->dir);
         setenv("TUTTI_SECRET_FILE", path, 1);
     }
     if (run->test->tls)
         setenv("TUTTI_TLS", "1", 1);
-    if (run->test->plugins != NULL)
-        setenv("TUTTI_PLUGIN_PATH", run->test->plugins, 1);
+    if (run->test->plugins != NULL || getenv("TT_PLUGINS") != NULL)
+        setenv("TUTTI_PLUGIN_PATH", run->test->plugins != NULL ? run->test->plugins : getenv("TT_PLUGINS"), 1);
     if (run->test->stripes > 0) {
         snprintf(path, sizeof path, "%d", run->test->stripes);
         setenv("TUTTI_TCP_STRIPES", path, 1);
@@ -226,6 +246,10 @@ void tt_rank_main(const tt_run *run, int rank)
     redirect(run, rank);
     if (run->test->hosts > 1 && !tt_hosts_enter(&run->hosts, host)) {
         perror("cannot enter the host of this rank");
+        _exit(TT_FAILED);
+    }
+    if (run->test->hosts > 1 && carried_by(run) != NULL && !tt_hosts_show_devices()) {
+        perror("cannot show the host's network devices to a library that looks for them in /sys");
         _exit(TT_FAILED);
     }
     environment(run);

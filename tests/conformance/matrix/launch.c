@@ -316,7 +316,8 @@ static int start(const tt_cell *cell, int timeout_s, tt_wires wires)
                            .tls = wires.tls,
                            .stripes = wires.stripes,
                            .backend = wires.backend,
-                           .plugins = wires.plugins };
+                           .plugins = wires.plugins,
+                           .carried = wires.carried };
 
     snprintf(name, sizeof name, "%d cells, %s", tt_the_board->n_cells,
              tt_value_name(TT_AXIS_MODE, cell->at[TT_AXIS_MODE]));

@@ -26,6 +26,7 @@ typedef struct tt_wires {
     int         stripes; /* connections of two ranks by TCP; 0: one */
     const char *backend; /* NULL: the default one */
     const char *plugins; /* where plug-ins are looked for; NULL: nothing is said */
+    const char *carried; /* the transport that carries what would go by TCP; NULL: TCP does */
 } tt_wires;
 
 /** Run cells of one world, transport and mode; adds to the tallies of their operations. A failed cell is

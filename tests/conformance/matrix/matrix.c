@@ -8,6 +8,7 @@
  *         --backend NAME has all of it done by that backend, which --plugins DIR may have as a plug-in: what it
  *         refuses (TUTTI_E_UNSUPPORTED) is skipped, and told at the end with the reason.
  *         --device cuda has the buffers on a device; --untagged is for backends whose messages have no tags.
+ *         --carried NAME has that transport carry what would go by TCP; its plug-in may be in --plugins DIR, too.
  *         --launched FILE is for backends whose ranks somebody else has to start, as mpirun does: this process is one
  *         of them, and runs the cells of a world of that size; FILE is new, and the same for all.
  *         --append FILE keeps the results and leaves out what has passed before; small sizes and small
@@ -41,7 +42,7 @@ static int usage(const char *wrong)
 
     fprintf(stderr, "conformance_matrix: %s\n", wrong);
     fprintf(stderr, "usage: conformance_matrix [--core] [--tls] [--stripes N] [--seed N] [--timeout-s N] [--count]\n"
-                    "           [--backend NAME] [--plugins DIR] [--device cpu|cuda] [--untagged] [--launched FILE]\n"
+                    "           [--backend NAME] [--carried NAME] [--plugins DIR] [--device cpu|cuda] [--untagged] [--launched FILE]\n"
                     "           [--append FILE --commit WORD] [--report FILE] [--AXIS NAME,NAME...]...\n");
     for (axis = 0; axis < TT_AXES; axis++) {
         int value;
@@ -104,6 +105,8 @@ static bool take_option(options *o, const char *name, const char *value)
         return tt_device_open(value);
     if (strcmp(name, "--backend") == 0)
         o->wires.backend = value;
+    else if (strcmp(name, "--carried") == 0)
+        o->wires.carried = value;
     else if (strcmp(name, "--plugins") == 0)
         o->wires.plugins = value;
     else if (strcmp(name, "--launched") == 0)
@@ -140,9 +143,9 @@ static const char *parse(options *o, int argc, char **argv)
         else
             i++;
     }
-    if (o->append != NULL && (o->wires.tls || o->wires.stripes != 0 || o->wires.backend != NULL))
+    if (o->append != NULL && (o->wires.tls || o->wires.stripes != 0 || o->wires.backend != NULL || o->wires.carried != NULL))
         return "--append is for the default backend, with connections as they are when nothing is said";
-    if (o->launched != NULL && (o->wires.tls || o->wires.stripes != 0 || o->append != NULL))
+    if (o->launched != NULL && (o->wires.tls || o->wires.stripes != 0 || o->wires.carried != NULL || o->append != NULL))
         return "--launched goes with a backend and with axes alone";
     if (o->wires.backend != NULL && !o->says_transport) /* it has its own; this is the one that says nothing */
         tt_select(&o->selection, TT_AXIS_TRANSPORT, "shm", NULL);
