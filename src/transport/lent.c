@@ -20,8 +20,8 @@
  *         is concerned. Other uses of the same piece may be: of other tensors, whose pages are left alone, or of
  *         the same pages by other groups. Those still read what is right, for the old pages keep their contents
  *         until the piece is freed; what is written to them is lost, and their end is told so.
- *         The system call itself is made, not the C library's function: UCX and MPI libraries put their own in its place when
- *         they are loaded, and UCX's (1.13) forgets where to, so that the contents were gone.
+ *         The system call itself is made, not the C library's function: UCX puts one of its own in its place when it is
+ *         loaded, which (in 1.13) forgets where to, so that the contents were gone.
  * Fails   Without memory for the copy the pages stay as they are, and their range is never used again either. */
 #include <errno.h>
 #include <string.h>
