@@ -296,6 +296,7 @@ void tnccl_ticket_release(tutti_ticket *t)
 }
 
 const tutti_stream_ops tnccl_stream_ops = {
+    .size = sizeof(tutti_stream_ops),
     .mark = mark,
     .follow = follow,
     .test = test,

@@ -114,7 +114,8 @@ static void release(tutti_ticket *ticket)
     free(ticket);
 }
 
-static const tutti_stream_ops stream_ops = { .mark = mark, .follow = follow, .test = test, .wait = wait_ticket, .release = release };
+static const tutti_stream_ops stream_ops = { .size = sizeof(tutti_stream_ops), .mark = mark, .follow = follow, .test = test,
+                                             .wait = wait_ticket, .release = release };
 
 static const tutti_backend_ops lines_ops = {
     .api = TUTTI_BACKEND_API,
@@ -267,6 +268,10 @@ static void test_refused(void **state)
     ops.streams = &bad;
     assert_int_equal(tutti_register_backend("lines-less", &ops, 1u << TUTTI_CUDA), TUTTI_E_ARG);
     assert_non_null(strstr(tutti_last_error(), "'follow'"));
+    bad = stream_ops;
+    bad.size = 0; /* whoever does not say it cannot be looked into */
+    assert_int_equal(tutti_register_backend("lines-less", &ops, 1u << TUTTI_CUDA), TUTTI_E_ARG);
+    assert_non_null(strstr(tutti_last_error(), "0 bytes"));
     ops.streams = &stream_ops;
     ops.takes_segments = false;
     assert_int_equal(tutti_register_backend("lines-less", &ops, 1u << TUTTI_CUDA), TUTTI_E_ARG);

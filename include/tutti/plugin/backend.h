@@ -226,6 +226,7 @@ typedef struct tutti_window_ops {
  * default one. All are required, and called on any thread. Of a backend that is destroyed before all tickets have ended, destroy
  * waits for them, each until its deadline at most, unless it has failed or was aborted. */
 typedef struct tutti_stream_ops {
+    uint32_t size; /* sizeof(tutti_stream_ops) of the build that made this table: it only grows at the end, too */
     /* A call is issued on this thread: note how far stream has come. What run begins with the ticket begins behind that.
      * Never blocks. */
     tutti_status (*mark)(tutti_backend *backend, int device_index, void *stream, tutti_ticket **ticket_out);

@@ -13,6 +13,7 @@
 
 #include <ctype.h>
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,6 +67,9 @@ static const char *missing_window_entry(const tutti_window_ops *ops)
 
     return first_missing(required, sizeof required / sizeof required[0]);
 }
+
+/* Bytes of the first version of the table of streams. */
+enum { STREAM_BYTES_LEAST = offsetof(tutti_stream_ops, release) + sizeof(((tutti_stream_ops *)0)->release) };
 
 static const char *missing_stream_entry(const tutti_stream_ops *ops)
 {
@@ -121,6 +125,9 @@ static tutti_status check_entries(const char *whose, const tutti_backend_ops *op
     if (ops->streams != NULL && !ops->takes_segments)
         return tti_fail(TUTTI_E_ARG, "the table of %s has 'streams', but does not take segments\n  next: take them, or leave "
                         "'streams' out", whose);
+    if (ops->streams != NULL && ops->streams->size < STREAM_BYTES_LEAST)
+        return tti_fail(TUTTI_E_ARG, "the table of streams of %s has %u bytes, and its first version has %d\n  next: say its size, "
+                        "sizeof(tutti_stream_ops)", whose, ops->streams->size, (int)STREAM_BYTES_LEAST);
     missing = ops->streams != NULL ? missing_stream_entry(ops->streams) : NULL;
     if (missing != NULL)
         return tti_fail(TUTTI_E_ARG, "the table of streams of %s has no entry '%s'", whose, missing);
@@ -221,9 +228,22 @@ bool tti_backend_is_name(const char *name)
     return i > 0 && i < TTI_ADOPTED_NAME_MAX;
 }
 
+/* As the table itself: it may be older, and shorter. */
+static void fill_streams(tti_adopted *a)
+{
+    const tutti_stream_ops *given = a->ops.streams;
+
+    if (given == NULL)
+        return;
+    memcpy(&a->streams, given, given->size < sizeof a->streams ? given->size : sizeof a->streams);
+    a->streams.size = sizeof a->streams;
+    a->ops.streams = &a->streams;
+}
+
 static void fill(tti_adopted *a, const char *name, unsigned devices, const tutti_backend_ops *ops)
 {
     a->ops = widened(ops);
+    fill_streams(a);
     a->devices = devices;
     snprintf(a->name, sizeof a->name, "%s", name);
     a->ops.name = a->name;

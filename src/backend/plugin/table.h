@@ -11,6 +11,7 @@ enum { TTI_ADOPTED_NAME_MAX = 32 };
 /** A backend of a program or of a plug-in. Constant once it is known, and never freed. */
 typedef struct tti_adopted {
     tutti_backend_ops   ops; /* of this library's version, and complete; its name is the one below */
+    tutti_stream_ops    streams; /* what ops.streams points at, if there are any */
     unsigned            devices;
     char                name[TTI_ADOPTED_NAME_MAX];
     struct tti_adopted *next;
