@@ -64,10 +64,19 @@ typedef struct element {
 
 enum { FIRST_WITH_F8 = 22400 };
 
+/* What is built with a header that does not have f8 yet has no arithmetic for it either. */
+static element f8_of(tutti_dtype dtype)
+{
+#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)
+    if (tnccl.version >= FIRST_WITH_F8)
+        return (element){ dtype == TUTTI_F8E4M3FN ? ncclFloat8e4m3 : ncclFloat8e5m2, 1 };
+#endif
+    (void)dtype;
+    return (element){ ncclUint8, 0 };
+}
+
 static element element_of(tutti_dtype dtype)
 {
-    const int f8 = tnccl.version >= FIRST_WITH_F8;
-
     switch (dtype) {
     case TUTTI_BOOL: return (element){ ncclUint8, 1 };
     case TUTTI_U8: return (element){ ncclUint8, 1 };
@@ -82,8 +91,8 @@ static element element_of(tutti_dtype dtype)
     case TUTTI_F64: return (element){ ncclFloat64, 1 };
     case TUTTI_C64: return (element){ ncclFloat32, 2 };
     case TUTTI_C128: return (element){ ncclFloat64, 2 };
-    case TUTTI_F8E4M3FN: return (element){ ncclFloat8e4m3, f8 };
-    case TUTTI_F8E5M2: return (element){ ncclFloat8e5m2, f8 };
+    case TUTTI_F8E4M3FN:
+    case TUTTI_F8E5M2: return f8_of(dtype);
     default: return (element){ ncclUint8, 0 };
     }
 }

@@ -24,6 +24,7 @@
 #include <tutti/tutti.h>
 
 #define SHOWN __attribute__((visibility("default")))
+#define HAS_F8 (NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 0)) /* the header */
 
 /* The header leaves their arguments open. */
 ncclResult_t ncclGroupStart(void);
@@ -556,7 +557,10 @@ static tutti_dtype dtype_of(ncclDataType_t type)
         [ncclInt8] = TUTTI_I8,         [ncclUint8] = TUTTI_U8,       [ncclInt32] = TUTTI_I32,
         [ncclUint32] = TUTTI_U32,      [ncclInt64] = TUTTI_I64,      [ncclUint64] = TUTTI_U64,
         [ncclFloat16] = TUTTI_F16,     [ncclFloat32] = TUTTI_F32,    [ncclFloat64] = TUTTI_F64,
-        [ncclBfloat16] = TUTTI_BF16,   [ncclFloat8e4m3] = TUTTI_F8E4M3FN, [ncclFloat8e5m2] = TUTTI_F8E5M2,
+        [ncclBfloat16] = TUTTI_BF16,
+#if HAS_F8
+        [ncclFloat8e4m3] = TUTTI_F8E4M3FN, [ncclFloat8e5m2] = TUTTI_F8E5M2,
+#endif
     };
 
     return dtypes[type];
@@ -623,8 +627,10 @@ static double factor_of(const void *scalar, ncclDataType_t type)
     switch (type) {
     case ncclFloat16: return small_value(bits_of(scalar, type), 5, 10);
     case ncclBfloat16: return small_value(bits_of(scalar, type), 8, 7);
+#if HAS_F8
     case ncclFloat8e4m3: return small_value(bits_of(scalar, type), 4, 3);
     case ncclFloat8e5m2: return small_value(bits_of(scalar, type), 5, 2);
+#endif
     default: return value_of(scalar, type);
     }
 }
