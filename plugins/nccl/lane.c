@@ -15,6 +15,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { KEY_BYTES = 48 };
 
@@ -32,6 +33,8 @@ struct tnccl_lane {
     cudaStream_t    stream;
     tutti_request  *first, *last; /* those that have not ended */
     int64_t         next_look_ns, pause_ns;
+    bool            has_id; /* the sender's: made once, as one that was put may be there though nobody said so */
+    ncclUniqueId    id;     /* the watchdog's alone */
 };
 
 /* ---- making ---- */
@@ -95,24 +98,22 @@ static void lane_key(const tnccl_lane *lane, char key[KEY_BYTES])
 }
 
 /* Without the lock. False: not yet. */
-static bool exchange_id(const tnccl_lane *lane, ncclUniqueId *id)
+static bool exchange_id(tnccl_lane *lane)
 {
-    const char  *name;
-    tutti_bytes  found = { 0 };
-    char         key[KEY_BYTES];
-    bool         there = false;
+    tutti_bytes found = { 0 };
+    char        key[KEY_BYTES];
+    bool        there;
 
     lane_key(lane, key);
-    name = key;
-    if (lane->sends)
-        return tnccl.ncclGetUniqueId(id) == ncclSuccess &&
-               tnccl_host->store_set(lane->b->store, key, id, sizeof *id) == TUTTI_OK;
-    if (tnccl_host->store_check(lane->b->store, &name, 1, &there) != TUTTI_OK || !there ||
-        tnccl_host->store_get(lane->b->store, key, TNCCL_PIECE_MS, &found) != TUTTI_OK)
+    if (lane->sends) {
+        lane->has_id = lane->has_id || tnccl.ncclGetUniqueId(&lane->id) == ncclSuccess;
+        return lane->has_id && tnccl_store_put(lane->b, key, &lane->id, sizeof lane->id);
+    }
+    if (tnccl_store_look(lane->b, key, &found) != TUTTI_OK)
         return false;
-    there = found.size == sizeof *id;
+    there = found.size == sizeof lane->id;
     if (there)
-        *id = *(const ncclUniqueId *)found.data;
+        memcpy(&lane->id, found.data, sizeof lane->id);
     tnccl_host->bytes_free(&found);
     return there;
 }
@@ -126,13 +127,13 @@ static void lane_broken(tnccl_lane *lane, ncclResult_t code)
     tnccl_finish(lane->b, TUTTI_E_BACKEND, tnccl_host->last_error());
 }
 
-static void connect_lane(tnccl_lane *lane, ncclUniqueId id)
+static void connect_lane(tnccl_lane *lane)
 {
     ncclConfig_t how = NCCL_CONFIG_INITIALIZER;
     ncclResult_t code;
 
     how.blocking = 0;
-    code = tnccl.ncclCommInitRankConfig(&lane->comm, 2, id, lane->sends ? 0 : 1, &how);
+    code = tnccl.ncclCommInitRankConfig(&lane->comm, 2, lane->id, lane->sends ? 0 : 1, &how);
     lane->state = LANE_CONNECTING;
     if (code != ncclSuccess && code != ncclInProgress)
         lane_broken(lane, code);
@@ -142,18 +143,17 @@ static void connect_lane(tnccl_lane *lane, ncclUniqueId id)
 static void meet(tnccl_lane *lane)
 {
     tnccl_backend *b = lane->b;
-    ncclUniqueId   id;
     bool           met;
 
     if (lane->state != LANE_NEW || tnccl_host->now_ns() < lane->next_look_ns)
         return;
     lane->state = LANE_MEETING;
     pthread_mutex_unlock(&b->lock);
-    met = exchange_id(lane, &id);
+    met = exchange_id(lane);
     pthread_mutex_lock(&b->lock);
     lane->state = LANE_NEW;
     if (met && b->status == TUTTI_OK) {
-        connect_lane(lane, id);
+        connect_lane(lane);
         return;
     }
     lane->next_look_ns = tnccl_host->now_ns() + lane->pause_ns;

@@ -18,6 +18,13 @@ enum { NAMED_MOST = 8, KEY_BYTES = 32 };
 
 static const char id_key[] = "nccl/id", failed_key[] = "nccl/failed";
 
+static const int64_t ASK_NS = 1000 * 1000000; /* for one question to the store, beside what has to be looked at meanwhile */
+
+static bool is_there(const tnccl_backend *b, const char *key, bool *there_out)
+{
+    return tnccl_host->store_check_until(b->store, &key, 1, tnccl_host->now_ns() + ASK_NS, there_out) == TUTTI_OK;
+}
+
 static void here_key(int member, char key[KEY_BYTES])
 {
     snprintf(key, KEY_BYTES, "nccl/here/%d", member);
@@ -26,13 +33,11 @@ static void here_key(int member, char key[KEY_BYTES])
 /* Nobody whom the store cannot be asked about is called missing. */
 static bool is_missing(const tnccl_backend *b, int member, bool *asked)
 {
-    const char *name;
-    char        key[KEY_BYTES];
-    bool        there = true;
+    char key[KEY_BYTES];
+    bool there = true;
 
     here_key(member, key);
-    name = key;
-    *asked = *asked && tnccl_host->store_check(b->store, &name, 1, &there) == TUTTI_OK;
+    *asked = *asked && is_there(b, key, &there);
     return *asked && !there;
 }
 
@@ -61,12 +66,11 @@ static tutti_status say_missing(const tnccl_backend *b, const tutti_backend_conf
 /* What somebody has left who gave up; TUTTI_OK: nobody has. */
 static tutti_status heed_others(const tnccl_backend *b)
 {
-    const char  *name = failed_key;
     tutti_bytes  words = { 0 };
     tutti_status st = TUTTI_OK;
     bool         there = false;
 
-    if (tnccl_host->store_check(b->store, &name, 1, &there) != TUTTI_OK || !there ||
+    if (!is_there(b, failed_key, &there) || !there ||
         tnccl_host->store_get(b->store, failed_key, TNCCL_PIECE_MS, &words) != TUTTI_OK)
         return TUTTI_OK;
     if (words.size > 4)
@@ -120,13 +124,13 @@ static tutti_status hear_id(const tnccl_backend *b, const tutti_backend_config *
     return st;
 }
 
-static tutti_status make_id(const tnccl_backend *b, ncclUniqueId *id)
+static tutti_status make_id(const tnccl_backend *b, int64_t deadline_ns, ncclUniqueId *id)
 {
     const ncclResult_t code = tnccl.ncclGetUniqueId(id);
 
     if (code != ncclSuccess)
         return tnccl_fail_nccl(code, NULL, "making an id", b->name);
-    return tnccl_host->store_set(b->store, id_key, id, sizeof *id);
+    return tnccl_host->store_set_until(b->store, id_key, id, sizeof *id, deadline_ns);
 }
 
 /* NCCL connects the members; lock held, also on return, and released in between. */
@@ -162,13 +166,21 @@ static void leave_words(const tnccl_backend *b)
     char words[TNCCL_WORDS];
 
     snprintf(words, sizeof words, "%s", tnccl_host->last_error());
-    (void)tnccl_host->store_set(b->store, failed_key, words, strlen(words));
+    (void)tnccl_host->store_set_until(b->store, failed_key, words, strlen(words), tnccl_host->now_ns() + ASK_NS);
     tnccl_host->fail(TUTTI_E_BACKEND, "%s", words); /* whatever the store said */
+}
+
+/* Times that are too long to count are none. */
+static int64_t deadline_of(int64_t timeout_ms)
+{
+    const int64_t now = tnccl_host->now_ns();
+
+    return timeout_ms < 0 || timeout_ms > (INT64_MAX - now) / 1000000 ? INT64_MAX : now + timeout_ms * 1000000;
 }
 
 tutti_status tnccl_connect(tnccl_backend *b, const tutti_backend_config *config)
 {
-    const int64_t deadline_ns = config->timeout_ms < 0 ? INT64_MAX : tnccl_host->now_ns() + config->timeout_ms * 1000000;
+    const int64_t deadline_ns = deadline_of(config->timeout_ms);
     ncclConfig_t  how = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId  id;
     ncclResult_t  code;
@@ -176,9 +188,9 @@ tutti_status tnccl_connect(tnccl_backend *b, const tutti_backend_config *config)
     tutti_status  st;
 
     here_key(b->rank, key);
-    st = tnccl_host->store_set(b->store, key, "1", 1);
+    st = tnccl_host->store_set_until(b->store, key, "1", 1, deadline_ns);
     if (st == TUTTI_OK)
-        st = b->rank == 0 ? make_id(b, &id) : hear_id(b, config, deadline_ns, &id);
+        st = b->rank == 0 ? make_id(b, deadline_ns, &id) : hear_id(b, config, deadline_ns, &id);
     if (st == TUTTI_OK) {
         how.blocking = 0;
         code = tnccl.ncclCommInitRankConfig(&b->comm, b->n_ranks, id, b->rank, &how);

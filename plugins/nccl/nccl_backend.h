@@ -101,6 +101,7 @@ typedef struct tnccl_backend {
     pthread_t  watchdog;
     bool       has_watchdog;
     tutti_word news; /* grows when the watchdog has something new to look at */
+    int64_t    store_rests_ns; /* the watchdog's alone: it asks the store nothing until then */
 } tnccl_backend;
 
 extern const tutti_backend_ops tnccl_ops;
@@ -231,5 +232,12 @@ void tnccl_request_free(tutti_request *r);
 
 tutti_status tnccl_watch(tnccl_backend *b);
 void tnccl_watch_end(tnccl_backend *b);
+
+/** The watchdog's, without the lock: put, or look once. None takes longer than about a second; after one that had no answer none is
+ * asked for as long, so that a store which is stopped holds up no deadline.
+ * @errors TUTTI_E_TIMEOUT  it is not there
+ *         TUTTI_E_NETWORK  no answer */
+bool tnccl_store_put(tnccl_backend *b, const char *key, const void *data, size_t bytes);
+tutti_status tnccl_store_look(tnccl_backend *b, const char *key, tutti_bytes *found_out);
 
 #endif

@@ -11,7 +11,9 @@
  *         all have had time to say where they are. A call that ends meanwhile has ended well.
  *         A group that fails here says so in the store, with its words. Who has waited for HEED_NS looks there as often, and
  *         ends with the same words, long before its own deadline.
- * True    The store is asked without the lock. It stays until destroy, which waits for this thread first. */
+ * True    The store is asked without the lock. It stays until destroy, which waits for this thread first. Whatever is the matter
+ *         with it, one question takes no longer than ASK_NS, and after one without an answer none is asked for as long: deadlines
+ *         are met, and destroy ends, by that much later. */
 #include "nccl_backend.h"
 
 #include <stdio.h>
@@ -22,6 +24,7 @@ enum { KEY_BYTES = 32, NAMED_MOST = 8 };
 
 static const int64_t MS = 1000000;
 static const int64_t TICK_NS = 20 * 1000000, SOON_NS = 1000000, REPORT_NS = 500 * 1000000, HEED_NS = 1000 * 1000000;
+static const int64_t ASK_NS = 1000 * 1000000; /* long enough to connect again, on a machine that has too much to do */
 
 static const char ended_key[] = "nccl/ended";
 
@@ -31,6 +34,38 @@ typedef struct watch {
     int64_t        seen_ns;                /* when seen_seq was new */
     int64_t        next_heed_ns;
 } watch;
+
+/* ---- asking the store ---- */
+
+/* After a question; it had an answer. */
+static bool had_answer(tnccl_backend *b, bool answered)
+{
+    b->store_rests_ns = answered ? 0 : tnccl_host->now_ns() + ASK_NS;
+    return answered;
+}
+
+static bool rests(const tnccl_backend *b)
+{
+    return b->store_rests_ns != 0 && tnccl_host->now_ns() < b->store_rests_ns;
+}
+
+bool tnccl_store_put(tnccl_backend *b, const char *key, const void *data, size_t bytes)
+{
+    return !rests(b) &&
+           had_answer(b, tnccl_host->store_set_until(b->store, key, data, bytes, tnccl_host->now_ns() + ASK_NS) == TUTTI_OK);
+}
+
+tutti_status tnccl_store_look(tnccl_backend *b, const char *key, tutti_bytes *found_out)
+{
+    bool there = false;
+
+    if (rests(b) ||
+        !had_answer(b, tnccl_host->store_check_until(b->store, &key, 1, tnccl_host->now_ns() + ASK_NS, &there) == TUTTI_OK))
+        return TUTTI_E_NETWORK;
+    if (!there)
+        return TUTTI_E_TIMEOUT;
+    return had_answer(b, tnccl_host->store_get(b->store, key, ASK_NS / MS, found_out) == TUTTI_OK) ? TUTTI_OK : TUTTI_E_NETWORK;
+}
 
 /* ---- what members tell each other ---- */
 
@@ -45,6 +80,7 @@ static bool report(watch *w, int64_t now)
     tnccl_backend *b = w->b;
     char           text[TNCCL_WHAT + 24], key[KEY_BYTES];
     const uint64_t seq = b->begun_seq;
+    bool           put;
 
     if (seq == w->reported_seq)
         return false;
@@ -57,60 +93,70 @@ static bool report(watch *w, int64_t now)
     snprintf(text, sizeof text, "%llu %s", (unsigned long long)seq, b->begun);
     at_key(b->rank, key);
     pthread_mutex_unlock(&b->lock);
-    (void)tnccl_host->store_set(b->store, key, text, strlen(text) + 1); /* else it is not known, which is what others say then */
+    put = tnccl_store_put(b, key, text, strlen(text) + 1); /* until it is there others do not know, and say that */
     pthread_mutex_lock(&b->lock);
-    w->reported_seq = seq;
-    return b->begun_seq != seq;
+    if (put)
+        w->reported_seq = seq;
+    return b->begun_seq != w->reported_seq;
 }
 
-/* Without the lock: what member has begun last, "": nothing that is known. */
-static uint64_t ask_where(const tnccl_backend *b, int member, char what[TNCCL_WHAT])
+/* Without the lock: what member has begun last, "": nothing that is known. False: the store does not answer. */
+static bool ask_where(tnccl_backend *b, int member, uint64_t *seq_out, char what[TNCCL_WHAT])
 {
-    const char *name;
-    tutti_bytes said = { 0 };
-    uint64_t    seq = 0;
-    char        key[KEY_BYTES], *rest = NULL;
-    bool        there = false;
+    tutti_bytes  said = { 0 };
+    uint64_t     seq = 0;
+    char         key[KEY_BYTES], *rest = NULL;
+    tutti_status st;
 
     what[0] = '\0';
+    *seq_out = 0;
     at_key(member, key);
-    name = key;
-    if (tnccl_host->store_check(b->store, &name, 1, &there) != TUTTI_OK || !there ||
-        tnccl_host->store_get(b->store, key, TNCCL_PIECE_MS, &said) != TUTTI_OK)
-        return 0;
+    st = tnccl_store_look(b, key, &said);
+    if (st != TUTTI_OK)
+        return st == TUTTI_E_TIMEOUT;
     if (said.size > 0 && ((const char *)said.data)[said.size - 1] == '\0') {
         seq = strtoull((const char *)said.data, &rest, 10);
         snprintf(what, TNCCL_WHAT, "%s", rest[0] == ' ' ? rest + 1 : rest);
     }
     tnccl_host->bytes_free(&said);
-    return seq;
+    *seq_out = seq;
+    return true;
 }
 
-/* "not arrived: rank 2 (last in all_reduce #6 (...)), rank 3 (not heard of)". False: all have begun call number seq. */
-static bool name_missing(const tnccl_backend *b, uint64_t seq, char *text, size_t bytes)
+/* "not arrived: rank 2 (last in all_reduce #6 (...)), rank 3 (not heard of)". */
+static void name_missing(tnccl_backend *b, uint64_t seq, char *text, size_t bytes)
 {
-    char   what[TNCCL_WHAT];
-    size_t used = 0;
-    int    i, n = 0;
+    char     what[TNCCL_WHAT];
+    size_t   used = 0;
+    uint64_t at;
+    int      i, n = 0;
+    bool     answers = true;
 
-    for (i = 0; i < b->n_ranks && n < NAMED_MOST && used < bytes; i++) {
-        if (i == b->rank || ask_where(b, i, what) >= seq)
+    b->store_rests_ns = 0; /* it is asked once, whatever it was like before */
+    for (i = 0; i < b->n_ranks && n < NAMED_MOST && used < bytes && answers; i++) {
+        if (i == b->rank)
+            continue;
+        answers = ask_where(b, i, &at, what);
+        if (!answers || at >= seq)
             continue;
         used += (size_t)snprintf(text + used, bytes - used, "%srank %d (%s%s)", n++ > 0 ? ", " : "not arrived: ", b->global_ranks[i],
                                  what[0] != '\0' ? "last in " : "not heard of", what);
     }
-    return n > 0;
+    if (n == 0)
+        snprintf(text, bytes, "%s", answers ? "all ranks have begun it, and NCCL is not through"
+                                            : "the store does not answer who has come");
 }
 
 static void tell_end(tnccl_backend *b)
 {
     char words[TNCCL_WORDS];
+    bool told;
 
     snprintf(words, sizeof words, "%d %.*s", (int)b->status, TNCCL_WORDS - 16, b->words);
-    b->is_told = true;
     pthread_mutex_unlock(&b->lock);
-    (void)tnccl_host->store_set(b->store, ended_key, words, strlen(words) + 1);
+    told = tnccl_store_put(b, ended_key, words, strlen(words) + 1);
     pthread_mutex_lock(&b->lock);
+    b->is_told = told;
 }
 
 /* What another member has put there: its status, and its words. Lock held. */
@@ -134,17 +180,14 @@ static void end_with(tnccl_backend *b, const tutti_bytes *told)
 static void heed_others(watch *w, int64_t now)
 {
     tnccl_backend *b = w->b;
-    const char    *name = ended_key;
     tutti_bytes    words = { 0 };
-    bool           there = false;
+    bool           there;
 
     if (now < w->next_heed_ns)
         return;
     w->next_heed_ns = now + HEED_NS;
     pthread_mutex_unlock(&b->lock);
-    if (tnccl_host->store_check(b->store, &name, 1, &there) == TUTTI_OK && there &&
-        tnccl_host->store_get(b->store, ended_key, TNCCL_PIECE_MS, &words) != TUTTI_OK)
-        there = false;
+    there = tnccl_store_look(b, ended_key, &words) == TUTTI_OK;
     pthread_mutex_lock(&b->lock);
     if (there)
         end_with(b, &words);
@@ -189,8 +232,7 @@ static void time_is_up(watch *w, const tutti_ticket *t)
         tnccl_host->wait_word(&b->news, seen, until);
         seen = b->news;
     }
-    if (!name_missing(b, seq, missing, sizeof missing))
-        snprintf(missing, sizeof missing, "all ranks have begun it, and NCCL is not through");
+    name_missing(b, seq, missing, sizeof missing);
     pthread_mutex_lock(&b->lock);
     tnccl_tickets_look(b);
     if (b->status != TUTTI_OK || !is_under_way(b, t, seq))
@@ -236,7 +278,9 @@ static int64_t look(watch *w)
         tell_end(b);
     if (soon)
         return SOON_NS;
-    return busy || more ? TICK_NS : INT64_MAX;
+    if (busy || more)
+        return TICK_NS;
+    return b->status != TUTTI_OK && !b->is_told ? REPORT_NS : INT64_MAX; /* it is told again */
 }
 
 static void *watch_group(void *arg)
@@ -256,6 +300,7 @@ static void *watch_group(void *arg)
         tnccl_host->wait_word(&w.b->news, seen, pause_ns == INT64_MAX ? INT64_MAX : now + pause_ns);
         pthread_mutex_lock(&w.b->lock);
     }
+    w.b->store_rests_ns = 0;
     if (w.b->status != TUTTI_OK && !w.b->is_told)
         tell_end(w.b);
     pthread_mutex_unlock(&w.b->lock);

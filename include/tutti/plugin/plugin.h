@@ -112,6 +112,11 @@ typedef struct tutti_plugin_host {
     tutti_status (*store_delete_key)(tutti_store *store, const char *key, bool *deleted_out);
     /* tutti_bytes_free(): for what store_get and store_compare_set gave. */
     void (*bytes_free)(tutti_bytes *bytes);
+    /* store_set and store_check wait for a store that does not answer as long as its own time-out says; these no longer than
+     * until the deadline (CLOCK_MONOTONIC in ns): TUTTI_E_TIMEOUT, or TUTTI_E_NETWORK, and what was set may have come. For a
+     * thread that has to look at clocks. */
+    tutti_status (*store_set_until)(tutti_store *store, const char *key, const void *data, size_t len, int64_t deadline_ns);
+    tutti_status (*store_check_until)(tutti_store *store, const char *const *keys, size_t n, int64_t deadline_ns, bool *all_out);
 } tutti_plugin_host;
 
 /** What a plug-in shows. */

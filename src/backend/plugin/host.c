@@ -100,4 +100,6 @@ const tutti_plugin_host tti_plugin_host = {
     .store_compare_set = tutti_store_compare_set,
     .store_delete_key = tutti_store_delete_key,
     .bytes_free = tutti_bytes_free,
+    .store_set_until = tti_store_set_until,
+    .store_check_until = tti_store_check_until,
 };
