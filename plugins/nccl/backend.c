@@ -111,6 +111,7 @@ void tnccl_finish(tnccl_backend *b, tutti_status status, const char *words)
 {
     if (b->status != TUTTI_OK)
         return;
+    tnccl_tickets_query(b);
     if (async_error(b) == ncclSuccess)
         tnccl_tickets_end(b);
     snprintf(b->words, sizeof b->words, "%s", words);

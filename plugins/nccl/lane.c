@@ -247,40 +247,53 @@ static void end_request(tnccl_lane *lane, tutti_status status)
         tnccl_request_free(r);
 }
 
-static void end_running(tnccl_lane *lane)
+/* See which events have come: these have ended once NCCL has no error to tell, as its kernels also return when they give up. */
+static cudaError_t query_running(tnccl_lane *lane)
 {
-    cudaError_t code;
+    tutti_request *r;
+    cudaError_t    code;
 
-    while (lane->first != NULL && lane->first->is_running) {
-        code = tnccl.cudaEventQuery(lane->first->after);
-        if (code == cudaErrorNotReady)
-            return;
-        if (code != cudaSuccess) {
-            lane_broken(lane, ncclUnhandledCudaError);
-            return;
-        }
-        end_request(lane, TUTTI_OK);
+    for (r = lane->first; r != NULL && r->is_running; r = r->next) {
+        code = tnccl.cudaEventQuery(r->after);
+        if (code != cudaSuccess)
+            return tnccl_is_pending(code) ? cudaSuccess : code;
+        r->has_come = true;
     }
+    return cudaSuccess;
 }
 
-/* Whether it has to be looked at again soon. */
-static bool advance(tnccl_lane *lane)
+static ncclResult_t async_error(const tnccl_lane *lane)
 {
     ncclResult_t code = ncclSuccess;
 
     if (lane->comm != NULL && tnccl.ncclCommGetAsyncError(lane->comm, &code) != ncclSuccess)
         code = ncclInternalError;
+    return code;
+}
+
+static void end_come(tnccl_lane *lane)
+{
+    while (lane->first != NULL && lane->first->has_come)
+        end_request(lane, TUTTI_OK);
+}
+
+/* Whether it has to be looked at again soon. */
+static bool advance(tnccl_lane *lane)
+{
+    const cudaError_t  come = query_running(lane);
+    const ncclResult_t code = come == cudaSuccess ? async_error(lane) : ncclUnhandledCudaError;
+
     if (is_bad(code)) {
         lane_broken(lane, code);
         return false;
     }
+    end_come(lane);
     if (lane->state == LANE_CONNECTING && code == ncclSuccess)
         lane->state = LANE_READY;
     if (lane->state == LANE_GIVING && code == ncclSuccess)
         run_given(lane);
     if (lane->state == LANE_READY)
         give_waiting(lane);
-    end_running(lane);
     return lane->first != NULL;
 }
 
@@ -299,7 +312,9 @@ void tnccl_lanes_fail(tnccl_backend *b)
     tnccl_lane *lane;
 
     for (lane = b->lanes; lane != NULL; lane = lane->next) {
-        end_running(lane); /* what has ended by now has ended well */
+        (void)query_running(lane);
+        if (!is_bad(async_error(lane)))
+            end_come(lane); /* what has ended by now has ended well */
         while (lane->first != NULL)
             end_request(lane, b->status);
         if (lane->comm != NULL)

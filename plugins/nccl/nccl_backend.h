@@ -163,6 +163,7 @@ struct tutti_ticket {
     cudaEvent_t    after;  /* the end of the call, once it is begun */
     tnccl_state    state;
     bool           released;
+    bool           has_come; /* its event, when it was queried last */
     tutti_status   status; /* once ended; its words are the group's */
     uint64_t       seq;
     int64_t        began_ns;
@@ -178,8 +179,11 @@ tutti_status tnccl_ticket_new(tnccl_backend *b, tutti_ticket **ticket_out);
 tutti_status tnccl_ticket_begin(tutti_ticket *t, const tutti_call *call, const char *what);
 /** Under the lock: notice the ends of all calls, and errors. */
 void tnccl_tickets_look(tnccl_backend *b);
-/** Under the lock: those whose end has come have ended well. */
+/** Under the lock: see which events have come; then NCCL is asked for errors; then, if it has none, those calls have ended well. */
+void tnccl_tickets_query(tnccl_backend *b);
 void tnccl_tickets_end(tnccl_backend *b);
+/** Of an event that was queried. */
+bool tnccl_is_pending(cudaError_t code);
 /** Under the lock: those that have not ended have failed with the group. */
 void tnccl_tickets_fail(tnccl_backend *b);
 void tnccl_tickets_free(tnccl_backend *b);
@@ -197,6 +201,7 @@ struct tutti_request {
     void          *data;
     bool           is_given;  /* to NCCL, */
     bool           is_running; /* and NCCL has given it to the device */
+    bool           has_come; /* its event */
     bool           ended, released;
     tutti_status   status;
 };

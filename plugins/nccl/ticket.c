@@ -7,8 +7,8 @@
  * States  marked -> begun (in the list of those under way) -> ended. All under the group's lock. A ticket that was
  *         released while it is under way goes when it ends; before it was begun it goes at once, and its call never comes.
  * True    Whether a call has ended is asked of its event, by whoever looks: the watchdog now and then, those who wait. One that has
- *         ended before its group failed has ended well. But NCCL is asked first whether it has an error to tell: then what looks
- *         like an end may be none, as its kernels also return when they give up. */
+ *         ended before its group failed has ended well. But what looks like an end may be none, as NCCL's kernels also return when
+ *         they give up: once an event has come NCCL is asked whether it has an error to tell, and only then is it an end. */
 #include "nccl_backend.h"
 
 #include <stdio.h>
@@ -108,6 +108,7 @@ tutti_status tnccl_ticket_begin(tutti_ticket *t, const tutti_call *call, const c
     t->deadline_ns = call->deadline_ns != 0 ? call->deadline_ns : INT64_MAX;
     snprintf(t->what, sizeof t->what, "%s", what);
     t->state = TNCCL_BEGUN;
+    t->has_come = false;
     t->next = b->under_way;
     t->link = &b->under_way;
     if (t->next != NULL)
@@ -136,7 +137,7 @@ static void end_ticket(tutti_ticket *t, tutti_status status)
 }
 
 /* Also where the process exits, and the runtime is gone before its threads are: there is no end to be told of then. */
-static bool is_pending(cudaError_t code)
+bool tnccl_is_pending(cudaError_t code)
 {
     return code == cudaErrorNotReady || code == cudaErrorCudartUnloading;
 }
@@ -152,11 +153,19 @@ static void look(tutti_ticket *t)
         return; /* which has ended this one, too */
     } else if (code == cudaSuccess) {
         end_ticket(t, TUTTI_OK);
-    } else if (!is_pending(code)) {
+    } else if (!tnccl_is_pending(code)) {
         tnccl_fail_cuda(code, t->what, t->b->name);
         end_ticket(t, TUTTI_E_BACKEND);
         tnccl_finish(t->b, TUTTI_E_BACKEND, tnccl_host->last_error());
     }
+}
+
+void tnccl_tickets_query(tnccl_backend *b)
+{
+    tutti_ticket *t;
+
+    for (t = b->under_way; t != NULL; t = t->next)
+        t->has_come = tnccl.cudaEventQuery(t->after) == cudaSuccess;
 }
 
 void tnccl_tickets_end(tnccl_backend *b)
@@ -165,7 +174,7 @@ void tnccl_tickets_end(tnccl_backend *b)
 
     for (t = b->under_way; t != NULL; t = next) {
         next = t->next;
-        if (tnccl.cudaEventQuery(t->after) == cudaSuccess)
+        if (t->has_come)
             end_ticket(t, TUTTI_OK);
     }
 }
@@ -174,12 +183,13 @@ void tnccl_tickets_look(tnccl_backend *b)
 {
     tutti_ticket *t, *next;
 
+    tnccl_tickets_query(b);
     if (tnccl_has_error(b))
         return;
     tnccl_tickets_end(b);
     for (t = b->under_way; t != NULL && b->status == TUTTI_OK; t = next) { /* those that CUDA has failed */
         next = t->next;
-        if (!is_pending(tnccl.cudaEventQuery(t->after)))
+        if (!tnccl_is_pending(tnccl.cudaEventQuery(t->after)))
             look(t);
     }
 }
