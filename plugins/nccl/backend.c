@@ -9,8 +9,10 @@
  *          finishes a group holds the lock, so that nobody is inside a call of NCCL's with one of them. The watchdog tells the
  *          other members.
  * End      destroy waits for calls that are under way, each until its deadline, as their data are the program's, which has perhaps
- *          only told its stream to wait. Then communicators are given back in order, as far as that takes no longer than
- *          LEAVE_NS: NCCL may want to hear of the others of this host for it. Else they are aborted, which harms nobody any more. */
+ *          only told its stream to wait. Then communicators, those of messages too, are given back in order: what NCCL still holds
+ *          of data that this rank is through with goes to the others. As destroy waits for no other rank this may take
+ *          LEAVE_NS, for all of them together; then they are aborted, and a rank that has not taken its data by then does
+ *          not get them. Who cannot know that all have taken theirs has a barrier before destroy. */
 #include "nccl_backend.h"
 
 #include <stdio.h>
@@ -203,7 +205,7 @@ static tutti_status find_device(const tutti_backend_config *config, int *device_
     return code == cudaSuccess ? TUTTI_OK : tnccl_fail_cuda(code, "asking for the current device", config->name);
 }
 
-/* An element of each device, for the barriers of all groups, that nobody looks at. It stays: freeing it would wait for all that
+/* Some bytes of each device, for all groups, that nobody looks at. They stay: freeing them would wait for all that
  * the device does, and that may wait for other ranks. */
 static cudaError_t find_scratch(int device, void **scratch_out)
 {
@@ -213,7 +215,7 @@ static cudaError_t find_scratch(int device, void **scratch_out)
 
     pthread_mutex_lock(&lock);
     if (code == cudaSuccess && scratch[device] == NULL)
-        code = tnccl.cudaMalloc(&scratch[device], 256);
+        code = tnccl.cudaMalloc(&scratch[device], TNCCL_SCRATCH);
     if (code == cudaSuccess)
         *scratch_out = scratch[device];
     pthread_mutex_unlock(&lock);
@@ -312,14 +314,11 @@ static void wait_for_calls(tnccl_backend *b)
     }
 }
 
-/* Nothing of the communicator is under way. Lock held. */
-static void give_back(ncclComm_t comm)
+void tnccl_give_back(ncclComm_t comm, ncclResult_t code, int64_t until_ns)
 {
-    const int64_t until = tnccl_host->now_ns() + LEAVE_NS;
-    ncclResult_t  code = tnccl.ncclCommFinalize(comm);
-    uint32_t      rounds = 0;
+    uint32_t rounds = 0;
 
-    while (code == ncclInProgress && tnccl_host->now_ns() < until) {
+    while (code == ncclInProgress && tnccl_host->now_ns() < until_ns) {
         tnccl_host->idle(&rounds, true);
         if (tnccl.ncclCommGetAsyncError(comm, &code) != ncclSuccess)
             code = ncclInternalError;
@@ -328,6 +327,18 @@ static void give_back(ncclComm_t comm)
         tnccl.ncclCommDestroy(comm);
     else
         tnccl.ncclCommAbort(comm);
+}
+
+/* All are finalized before one is waited for. Lock held. */
+static void give_all_back(tnccl_backend *b)
+{
+    const int64_t      until_ns = tnccl_host->now_ns() + LEAVE_NS;
+    const ncclResult_t code = tnccl.ncclCommFinalize(b->comm);
+
+    tnccl_lanes_finalize(b);
+    tnccl_give_back(b->comm, code, until_ns);
+    b->comm = NULL;
+    tnccl_lanes_give_back(b, until_ns);
 }
 
 void tnccl_destroy(tutti_backend *backend)
@@ -343,10 +354,10 @@ void tnccl_destroy(tutti_backend *backend)
     pthread_mutex_unlock(&b->lock);
     tnccl_watch_end(b);
     pthread_mutex_lock(&b->lock);
-    if (b->status == TUTTI_OK && was_made) {
-        give_back(b->comm);
-        b->comm = NULL;
-    }
+    if (was_made)
+        tnccl_lanes_advance(b); /* messages that have ended need not have been asked for */
+    if (b->status == TUTTI_OK && was_made)
+        give_all_back(b);
     tnccl_finish(b, TUTTI_E_ABORTED, "the group was destroyed");
     tnccl_tickets_look(b);
     pthread_mutex_unlock(&b->lock);

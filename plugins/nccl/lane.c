@@ -32,6 +32,8 @@ struct tnccl_lane {
     ncclComm_t      comm; /* the sender is its rank 0 */
     cudaStream_t    stream;
     tutti_request  *first, *last; /* those that have not ended */
+    bool            is_final; /* finalized, which gave final */
+    ncclResult_t    final;
     int64_t         next_look_ns, pause_ns;
     bool            has_id; /* the sender's: made once, as one that was put may be there though nobody said so */
     ncclUniqueId    id;     /* the watchdog's alone */
@@ -174,16 +176,19 @@ bool tnccl_lanes_meet(tnccl_backend *b)
 
 /* ---- giving to NCCL ---- */
 
+/* A message without elements is a byte of ours: its receive ends with its send, as everywhere else. */
 static ncclResult_t give_one(tnccl_lane *lane, tutti_request *r)
 {
+    const size_t bytes = r->bytes > 0 ? r->bytes : 1;
+    void        *ours = (char *)lane->b->scratch + (lane->sends ? TNCCL_SCRATCH_SEND : TNCCL_SCRATCH_RECV);
+    void        *data = r->bytes > 0 ? r->data : ours;
+
     if (tnccl.cudaStreamWaitEvent(lane->stream, r->before, 0) != cudaSuccess)
         return ncclUnhandledCudaError;
     r->is_given = true;
-    if (r->bytes == 0)
-        return ncclSuccess;
     if (lane->sends)
-        return tnccl.ncclSend(r->data, r->bytes, ncclUint8, 1, lane->comm, lane->stream);
-    return tnccl.ncclRecv(r->data, r->bytes, ncclUint8, 0, lane->comm, lane->stream);
+        return tnccl.ncclSend(data, bytes, ncclUint8, 1, lane->comm, lane->stream);
+    return tnccl.ncclRecv(data, bytes, ncclUint8, 0, lane->comm, lane->stream);
 }
 
 static bool is_bad(ncclResult_t code)
@@ -305,6 +310,30 @@ bool tnccl_lanes_advance(tnccl_backend *b)
     for (lane = b->lanes; lane != NULL && b->status == TUTTI_OK; lane = lane->next)
         again = advance(lane) || again;
     return again;
+}
+
+void tnccl_lanes_finalize(tnccl_backend *b)
+{
+    tnccl_lane *lane;
+
+    for (lane = b->lanes; lane != NULL; lane = lane->next) {
+        lane->is_final = lane->state == LANE_READY && lane->first == NULL;
+        if (lane->is_final)
+            lane->final = tnccl.ncclCommFinalize(lane->comm);
+    }
+}
+
+void tnccl_lanes_give_back(tnccl_backend *b, int64_t until_ns)
+{
+    tnccl_lane *lane;
+
+    for (lane = b->lanes; lane != NULL; lane = lane->next) {
+        if (!lane->is_final)
+            continue;
+        tnccl_give_back(lane->comm, lane->final, until_ns);
+        lane->comm = NULL;
+        lane->state = LANE_NEW;
+    }
 }
 
 void tnccl_lanes_fail(tnccl_backend *b)

@@ -33,7 +33,10 @@ enum {
     TNCCL_WHAT = 128,      /* of "all_reduce #7 (sum, 4 f32)" */
     TNCCL_NAME = 64,
     TNCCL_SPARE = 64,      /* tickets that are kept for later calls */
-    TNCCL_PIECE_MS = 200   /* of a wait for the store */
+    TNCCL_PIECE_MS = 200,  /* of a wait for the store */
+    TNCCL_SCRATCH = 256,   /* bytes on the device that nobody looks at: an element for barriers, and of messages without elements */
+    TNCCL_SCRATCH_SEND = 64,
+    TNCCL_SCRATCH_RECV = 128
 };
 
 /** Given by init; constant from then on. */
@@ -83,7 +86,7 @@ typedef struct tnccl_backend {
     int          device;
     tutti_store *store;     /* until destroy */
     cudaStream_t stream;    /* of all collectives */
-    void        *scratch;   /* an element on the device, for barriers */
+    void        *scratch;   /* TNCCL_SCRATCH bytes */
 
     pthread_mutex_t lock;
     ncclComm_t      comm;   /* its ranks are the group's; NULL once it is gone */
@@ -123,6 +126,8 @@ bool tnccl_has_error(tnccl_backend *b);
 tutti_status tnccl_say(const tnccl_backend *b);
 void tnccl_hold(tnccl_backend *b);
 void tnccl_drop(tnccl_backend *b);
+/** Under the lock: nothing of the communicator is under way, and it was finalized, which gave code. */
+void tnccl_give_back(ncclComm_t comm, ncclResult_t code, int64_t until_ns);
 /** Let the watchdog look. */
 void tnccl_news(tnccl_backend *b);
 
@@ -217,6 +222,9 @@ bool tnccl_lane_sends(const tnccl_lane *lane);
 bool tnccl_lanes_meet(tnccl_backend *b);
 /** Under the lock: do for all lanes what can be done now; whether one has to be asked again soon. */
 bool tnccl_lanes_advance(tnccl_backend *b);
+/** Under the lock, of an orderly end, one after the other: lanes whose messages have all ended are finalized, and given back. */
+void tnccl_lanes_finalize(tnccl_backend *b);
+void tnccl_lanes_give_back(tnccl_backend *b, int64_t until_ns);
 /** Under the lock: their messages that have not ended fail with the group, their communicators go. */
 void tnccl_lanes_fail(tnccl_backend *b);
 void tnccl_lanes_free(tnccl_backend *b);
