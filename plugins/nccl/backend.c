@@ -159,33 +159,30 @@ void tnccl_abort(tutti_backend *backend)
 
 /* ---- waiting for NCCL ---- */
 
-static tutti_status out_of_time(tnccl_backend *b, const char *what)
-{
-    tnccl_host->fail(TUTTI_E_TIMEOUT, "%s on group '%s': NCCL has not taken it in time on rank %d\n"
-                                      "  next: see what the other ranks do instead, or give the group a longer time-out",
-                     what, b->name, b->global_ranks[b->rank]);
-    tnccl_finish(b, TUTTI_E_TIMEOUT, tnccl_host->last_error());
-    return tnccl_say(b);
-}
-
-tutti_status tnccl_settle(tnccl_backend *b, ncclResult_t code, const char *what, int64_t deadline_ns)
+tutti_status tnccl_settle(tnccl_backend *b, ncclResult_t code, int64_t deadline_ns)
 {
     uint32_t rounds = 0;
 
+    if (code == ncclInProgress) { /* perhaps until another rank comes */
+        b->taking_ns = tnccl_host->now_ns();
+        b->taking_deadline_ns = deadline_ns != 0 ? deadline_ns : INT64_MAX;
+        tnccl_news(b);
+    }
     while (code == ncclInProgress) {
-        if (tnccl_host->now_ns() >= deadline_ns)
-            return out_of_time(b, what);
         pthread_mutex_unlock(&b->lock);
         tnccl_host->idle(&rounds, false);
         pthread_mutex_lock(&b->lock);
         if (b->status != TUTTI_OK)
-            return tnccl_say(b);
+            break;
         if (tnccl.ncclCommGetAsyncError(b->comm, &code) != ncclSuccess)
             code = ncclInternalError;
     }
+    b->taking_ns = 0;
+    if (b->status != TUTTI_OK)
+        return tnccl_say(b);
     if (code == ncclSuccess)
         return TUTTI_OK;
-    tnccl_fail_nccl(code, b->comm, what, b->name);
+    tnccl_fail_nccl(code, b->comm, b->begun, b->name);
     tnccl_finish(b, TUTTI_E_BACKEND, tnccl_host->last_error());
     return tnccl_say(b);
 }

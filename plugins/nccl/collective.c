@@ -26,7 +26,7 @@ static tutti_status begin(tnccl_backend *b, const tutti_call *call, tutti_ticket
         tnccl_finish(b, TUTTI_E_BACKEND, tnccl_host->last_error());
         return tnccl_say(b);
     }
-    st = tnccl_settle(b, tnccl_move(b, call), what, call->deadline_ns);
+    st = tnccl_settle(b, tnccl_move(b, call), call->deadline_ns);
     return st == TUTTI_OK ? tnccl_ticket_begin(t, call, what) : st;
 }
 

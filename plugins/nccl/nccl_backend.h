@@ -100,6 +100,8 @@ typedef struct tnccl_backend {
     tnccl_lane     *lanes;
     uint64_t        begun_seq;   /* the call that run has begun last, and */
     char            begun[TNCCL_WHAT]; /* what it is */
+    int64_t         taking_ns;   /* since when NCCL is about to take that one; 0: it is not */
+    int64_t         taking_deadline_ns;
 
     pthread_t  watchdog;
     bool       has_watchdog;
@@ -135,9 +137,10 @@ void tnccl_news(tnccl_backend *b);
 tutti_status tnccl_fail_nccl(ncclResult_t code, ncclComm_t comm, const char *what, const char *group);
 tutti_status tnccl_fail_cuda(cudaError_t code, const char *what, const char *group);
 
-/** Under the lock, released between looks: until NCCL has taken what it was given on the group's communicator.
+/** Under the lock, released between looks: until NCCL has taken what it was given on the group's communicator, the call begun
+ * last. The watchdog has its deadline meanwhile.
  * @errors TUTTI_E_BACKEND, TUTTI_E_TIMEOUT, or what the group has failed with */
-tutti_status tnccl_settle(tnccl_backend *b, ncclResult_t code, const char *what, int64_t deadline_ns);
+tutti_status tnccl_settle(tnccl_backend *b, ncclResult_t code, int64_t deadline_ns);
 
 /* ---- meet.c ---- */
 

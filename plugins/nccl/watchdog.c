@@ -196,51 +196,67 @@ static void heed_others(watch *w, int64_t now)
 
 /* ---- what is late ---- */
 
-static tutti_ticket *find_late(const tnccl_backend *b, int64_t now)
+/* One that is under way, or that NCCL is about to take, which it may not do before another rank comes. */
+typedef struct late_call {
+    uint64_t seq;
+    int64_t  began_ns;
+    char     what[TNCCL_WHAT];
+} late_call;
+
+static bool find_late(const tnccl_backend *b, int64_t now, late_call *late_out)
 {
-    tutti_ticket *t, *late = NULL;
+    const tutti_ticket *t, *late = NULL;
 
     for (t = b->under_way; t != NULL; t = t->next) /* the oldest is the last */
         if (now >= t->deadline_ns)
             late = t;
-    return late;
+    if (late != NULL) {
+        late_out->seq = late->seq;
+        late_out->began_ns = late->began_ns;
+        snprintf(late_out->what, TNCCL_WHAT, "%s", late->what);
+    } else if (b->taking_ns != 0 && now >= b->taking_deadline_ns) {
+        late_out->seq = b->begun_seq;
+        late_out->began_ns = b->taking_ns;
+        snprintf(late_out->what, TNCCL_WHAT, "%s", b->begun);
+    } else {
+        return false;
+    }
+    return true;
 }
 
-static bool is_under_way(const tnccl_backend *b, const tutti_ticket *wanted, uint64_t seq)
+/* NCCL may have taken it meanwhile. */
+static bool is_under_way(const tnccl_backend *b, uint64_t seq)
 {
     const tutti_ticket *t;
 
     for (t = b->under_way; t != NULL; t = t->next)
-        if (t == wanted && t->seq == seq)
+        if (t->seq == seq)
             return true;
-    return false;
+    return b->taking_ns != 0 && b->begun_seq == seq;
 }
 
 /* Lock held, also on return, and released in between. */
-static void time_is_up(watch *w, const tutti_ticket *t)
+static void time_is_up(watch *w, const late_call *late)
 {
     tnccl_backend *b = w->b;
-    const uint64_t seq = t->seq;
-    const int64_t  began_ns = t->began_ns;
     const int64_t  until = tnccl_host->now_ns() + REPORT_NS + 5 * TICK_NS;
-    char           what[TNCCL_WHAT], missing[320], words[TNCCL_WORDS];
+    char           missing[320], words[TNCCL_WORDS];
     uint32_t       seen = b->news;
 
-    snprintf(what, sizeof what, "%s", t->what);
     pthread_mutex_unlock(&b->lock);
     while (tnccl_host->now_ns() < until && !b->ends) { /* others have as much time to say where they are */
         tnccl_host->wait_word(&b->news, seen, until);
         seen = b->news;
     }
-    name_missing(b, seq, missing, sizeof missing);
+    name_missing(b, late->seq, missing, sizeof missing);
     pthread_mutex_lock(&b->lock);
     tnccl_tickets_look(b);
-    if (b->status != TUTTI_OK || !is_under_way(b, t, seq))
+    if (b->status != TUTTI_OK || !is_under_way(b, late->seq))
         return;
     snprintf(words, sizeof words, "%s on group '%s' timed out after %lld ms on rank %d of %d members\n"
                                   "  %s\n"
                                   "  next: see what the ranks named do instead, or give the group a longer time-out",
-             what, b->name, (long long)((tnccl_host->now_ns() - began_ns) / MS), b->global_ranks[b->rank], b->n_ranks, missing);
+             late->what, b->name, (long long)((tnccl_host->now_ns() - late->began_ns) / MS), b->global_ranks[b->rank], b->n_ranks, missing);
     tnccl_finish(b, TUTTI_E_TIMEOUT, words);
 }
 
@@ -253,7 +269,7 @@ static bool has_waited(const tnccl_backend *b, int64_t now)
 
     for (t = b->under_way; t != NULL; t = t->next)
         oldest = t;
-    return oldest != NULL && now - oldest->began_ns >= HEED_NS;
+    return (oldest != NULL && now - oldest->began_ns >= HEED_NS) || (b->taking_ns != 0 && now - b->taking_ns >= HEED_NS);
 }
 
 /* One look at everything: how long to sleep then. Lock held, also on return, and released in between. */
@@ -261,16 +277,15 @@ static int64_t look(watch *w)
 {
     tnccl_backend *b = w->b;
     const int64_t  now = tnccl_host->now_ns();
-    tutti_ticket  *late;
+    late_call      late;
     bool           soon, busy, more;
 
     tnccl_tickets_look(b);
-    late = b->status == TUTTI_OK ? find_late(b, now) : NULL;
-    if (late != NULL)
-        time_is_up(w, late);
+    if (b->status == TUTTI_OK && find_late(b, now, &late))
+        time_is_up(w, &late);
     soon = !tnccl_lanes_meet(b);
     soon = tnccl_lanes_advance(b) || soon;
-    busy = b->under_way != NULL || soon;
+    busy = b->under_way != NULL || b->taking_ns != 0 || soon;
     if (b->status == TUTTI_OK && (soon || has_waited(b, now)))
         heed_others(w, now);
     more = b->status == TUTTI_OK && report(w, now);

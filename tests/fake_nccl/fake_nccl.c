@@ -8,11 +8,13 @@
  *         communicator says where its world meets: a store in the process that made the id.
  *         One group of operations in IN_PROGRESS, drawn from FAKE_CUDA_SEED, is in progress for a while, and only comes to its
  *         stream when the communicator was asked a few times: who records an event before that records it too early. Who gives
- *         it more meanwhile is refused.
+ *         it more meanwhile is refused. The first group of a communicator is in progress until all its ranks have given theirs, as
+ *         NCCL's is while it connects them.
  * Fails   A call that fails on the stream is the communicator's asynchronous error from then on; one that differs between ranks is
  *         found by "native", where NCCL would hang. FAKE_NCCL_ERROR_AT=N: the Nth group of operations of this process fails so.
  * True    comm->lock guards what is told of below. A communicator lives until its owner has given it back, and no thread or
  *         stream has it any more: refs. */
+#include <limits.h>
 #include <nccl.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -76,6 +78,7 @@ struct ncclComm {
     bool         aborted;
     batch       *held;    /* in progress, */
     int          asked;   /* until it was asked so many times more */
+    bool         has_met; /* the others, for the first of them */
     uint64_t     random;
     double       factors[OPS_MOST];
     bool         has_factor[OPS_MOST];
@@ -448,6 +451,36 @@ SHOWN ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *state)
     return ncclSuccess;
 }
 
+static void *meet_others(void *arg)
+{
+    ncclComm_t         comm = arg;
+    const tutti_status st = tutti_barrier(comm->group);
+
+    if (st == TUTTI_OK) {
+        pthread_mutex_lock(&comm->lock);
+        comm->asked = 1;
+        pthread_mutex_unlock(&comm->lock);
+    } else if (st != TUTTI_E_ABORTED) { /* of which NCCL hears nothing */
+        note(comm, result_of(st), tutti_last_error());
+    }
+    drop(comm);
+    return NULL;
+}
+
+/* Lock held. */
+static ncclResult_t begin_to_meet(ncclComm_t comm)
+{
+    pthread_t thread;
+
+    comm->has_met = true;
+    if (pthread_create(&thread, NULL, meet_others, comm) != 0)
+        return ncclSystemError;
+    pthread_detach(thread);
+    comm->refs++;
+    comm->asked = INT_MAX;
+    return ncclInProgress;
+}
+
 static ncclResult_t give(batch *b)
 {
     ncclComm_t   comm = b->comm;
@@ -459,6 +492,9 @@ static ncclResult_t give(batch *b)
         code = ncclInvalidUsage;
     } else if (comm->state != ncclSuccess) {
         code = comm->state;
+    } else if (!comm->has_met) {
+        code = begin_to_meet(comm);
+        comm->held = code == ncclInProgress ? b : NULL;
     } else if (draw(comm) % IN_PROGRESS == 0) {
         comm->held = b;
         comm->asked = 1 + (int)(draw(comm) % ASKED_MOST);

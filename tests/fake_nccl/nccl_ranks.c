@@ -272,16 +272,23 @@ static tutti_status one_more(void)
     return st;
 }
 
+/* The one that does not come has all the time it needs to hear why. */
+static void shorten(void)
+{
+    OK(tutti_set_timeout(NULL, rank == 1 ? LONG_MS : SHORT_MS));
+}
+
 /* Rank 1 does not come to the second call: the others end in time, with words that have it, and it ends with theirs. */
 static void late(void)
 {
     OK(one_more());
+    shorten();
     if (rank == 1)
         hear_aside("late");
     CHECK(one_more() == TUTTI_E_TIMEOUT);
     if (rank == 0) {
         CHECK(strstr(tutti_last_error(), "all_reduce #2 (sum, 1 f32) on group") != NULL);
-        CHECK(strstr(tutti_last_error(), "not arrived: rank 1 (last in all_reduce #1 (sum, 1 f32))") != NULL);
+        CHECK(strstr(tutti_last_error(), "rank 1 (last in all_reduce #1 (sum, 1 f32))") != NULL);
         say_aside("late");
     } else if (rank == 1) {
         CHECK(strstr(tutti_last_error(), "another rank has ended group") != NULL);
@@ -298,6 +305,30 @@ static void error(void)
     CHECK(strstr(tutti_last_error(), "all_reduce #3") != NULL && strstr(tutti_last_error(), "NCCL says 'internal error'") != NULL);
     CHECK(rank == 0 || strstr(tutti_last_error(), "another rank has ended group") != NULL);
     CHECK(one_more() == TUTTI_E_BACKEND);
+}
+
+/* The same where it never comes: NCCL does not even take the call then. */
+static void absent(void)
+{
+    shorten();
+    if (rank == 1)
+        hear_aside("absent");
+    CHECK(one_more() == TUTTI_E_TIMEOUT);
+    if (rank == 0) {
+        CHECK(strstr(tutti_last_error(), "all_reduce #1 (sum, 1 f32) on group") != NULL);
+        CHECK(strstr(tutti_last_error(), "rank 1 (not heard of)") != NULL);
+        say_aside("absent");
+    } else if (rank == 1) {
+        CHECK(strstr(tutti_last_error(), "another rank has ended group") != NULL);
+    }
+}
+
+/* A rank gives up before its first call: who is in it hears of that, long before time is up. */
+static void left_early(void)
+{
+    if (rank == 1)
+        OK(tutti_abort_process_group(NULL));
+    CHECK(one_more() == TUTTI_E_ABORTED);
 }
 
 static void *wait_for_work(void *arg)
@@ -365,7 +396,7 @@ static void prepare(const char *what, const char *scratch)
 {
     if (strcmp(what, "error") == 0)
         at_rank_0("FAKE_NCCL_ERROR_AT", "3");
-    join(strcmp(what, "late") == 0 ? SHORT_MS : LONG_MS);
+    join(LONG_MS);
     OK(tutti_file_store_open(scratch, size, &aside));
     cuda_open();
     CHECK(cuda.cudaStreamCreate(&stream) == cudaSuccess);
@@ -378,7 +409,8 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } cases[] = { { "order", order }, { "ranks", ranks }, { "late", late }, { "error", error }, { "abort", aborted } };
+    } cases[] = { { "order", order }, { "ranks", ranks }, { "late", late }, { "absent", absent },
+                  { "left_early", left_early }, { "error", error }, { "abort", aborted } };
     size_t i;
 
     if (argc != 3) {
