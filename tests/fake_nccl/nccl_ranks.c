@@ -217,12 +217,40 @@ static void groups(void)
     OK(tutti_barrier(NULL));
 }
 
+static void say_aside(const char *key)
+{
+    OK(tutti_store_set(aside, key, "1", 1));
+}
+
+static void hear_aside(const char *key)
+{
+    OK(tutti_store_wait(aside, &key, 1, LONG_MS));
+}
+
+/* A receive of no elements ends with its send, not before. */
+static void empty_message(void)
+{
+    tutti_work *work = NULL;
+
+    if (rank == 0) {
+        hear_aside("empty");
+        OK(tutti_send(cuda_span(NULL, 0, TUTTI_F32), 1, 0, NULL));
+    } else if (rank == 1) {
+        OK(tutti_irecv(cuda_span(NULL, 0, TUTTI_F32), 0, 0, NULL, &work));
+        CHECK(tutti_work_wait_for(work, 50) == TUTTI_E_TIMEOUT);
+        say_aside("empty");
+        OK(tutti_work_wait(work));
+        tutti_work_free(work);
+    }
+}
+
 static void ranks(void)
 {
     operations();
     host_waits();
     scopes();
     messages();
+    empty_message();
     groups();
 }
 
@@ -245,16 +273,6 @@ static void destroyed_at_once(void)
 }
 
 /* ---- failures ---- */
-
-static void say_aside(const char *key)
-{
-    OK(tutti_store_set(aside, key, "1", 1));
-}
-
-static void hear_aside(const char *key)
-{
-    OK(tutti_store_wait(aside, &key, 1, LONG_MS));
-}
 
 /* The status of one more all_reduce, once the device is through, or not. */
 static tutti_status one_more(void)
