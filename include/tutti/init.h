@@ -121,8 +121,9 @@ TUTTI_API tutti_status tutti_abort_process_group(tutti_group *group);
 /** Leave a group in an orderly way and free it.
  *
  * Local: no rank waits for another, be it stopped, dead or unreachable; but for calls that a device has under way
- * (tutti/stream.h), which are waited for, each until its time-out, unless the group has failed or was aborted. Works of the group that are not complete end
- * with TUTTI_E_ABORTED. Destroying a world also destroys the groups made from it, and returns after the
+ * (tutti/stream.h), which are waited for, each until its time-out, unless the group has failed or was aborted: until
+ * this rank's device is through, so have a barrier before, if others may come to such a call later. Works of the group that are
+ * not complete end with TUTTI_E_ABORTED. Destroying a world also destroys the groups made from it, and returns after the
  * functions that tutti_work_then() attached to its works have run; after a failure it stays for at most 70 ms, until those
  * who are told of it have heard. Without it a process may end in any way: its peers hear that it is gone, where after it they
  * hear that it has left. A process whose own threads have all ended, main's by pthread_exit(), ends as by exit(0).
