@@ -6,6 +6,7 @@ Goal    order     what a stream is given before and behind a call is in order wi
         ranks     what nccl_ranks.c says holds, and
         late, absent, left_early, error, abort  how calls fail, for two and for three ranks
         missing   where NCCL is not there, too old, or there is no GPU, the backend is refused in words that have what to set
+        threads   ThreadSanitizer sees nothing in them
         matrix    the conformance matrix's core, on spans of the device
 Method  ranks under `tutti run`, with the plug-in and the two libraries that are named; several seeds of delays.
 
@@ -101,6 +102,11 @@ def several(case):
     return run
 
 
+def threads(job):
+    for case in ("ranks", "left_early", "error", "abort"):
+        job.ranks(2, case, FAKE_CUDA_SEED="2", FAKE_CUDA_DELAY_US="0")
+
+
 def missing(job):
     for words, extra in (("TUTTI_NCCL_LIBRARY", {"TUTTI_NCCL_LIBRARY": "/nowhere/libnccl.so.2"}),
                          ("TUTTI_CUDART_LIBRARY", {"TUTTI_CUDART_LIBRARY": "/nowhere/libcudart.so"}),
@@ -125,7 +131,7 @@ def matrix(job):
 def main():
     cases = {"order": order, "left_out": left_out, "ranks": several("ranks"), "late": several("late"),
              "absent": several("absent"), "left_early": several("left_early"), "error": several("error"),
-             "abort": several("abort"), "missing": missing, "matrix": matrix}
+             "abort": several("abort"), "missing": missing, "threads": threads, "matrix": matrix}
     parser = argparse.ArgumentParser()
     parser.add_argument("case", choices=sorted(cases))
     for name in ("bin", "plugins", "nccl", "cudart"):
