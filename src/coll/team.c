@@ -189,13 +189,14 @@ static tutti_status hear_why(const tti_team *team, tutti_status st, int64_t dead
     return why != TUTTI_OK ? why : tti_fail(st, "%s", kept.text);
 }
 
-/* A member could not make the group for a reason of its own, such as its arguments (group/new_group.c). */
-static tutti_status look_for_refusal(const reader *r)
+/* The one that is awaited could not make the group for a reason of its own, such as its arguments (group/new_group.c), and never
+ * comes. What others have refused is nothing to this rank: they may be no members. */
+static tutti_status look_for_refusal(const reader *r, int rank)
 {
     const tti_team *team = r->team;
     tti_trouble     trouble;
 
-    if (!tti_trouble_find(r->board, tti_board_patience(r->board, team->port, r->deadline_ns), &trouble))
+    if (!tti_refusal_find(r->board, team->ranks[rank], tti_board_patience(r->board, team->port, r->deadline_ns), &trouble))
         return TUTTI_OK;
     return tti_fail((tutti_status)trouble.status, "group '%s' cannot be made on rank %d: %s", team->name,
                     team->ranks[team->rank], trouble.words);
@@ -205,7 +206,7 @@ static tutti_status look_for_refusal(const reader *r)
 static tutti_status look_elsewhere(reader *r, int rank)
 {
     const tti_team *team = r->team;
-    tutti_status    st = look_for_refusal(r);
+    tutti_status    st = look_for_refusal(r, rank);
 
     if (st != TUTTI_OK || team->within == NULL || team->messenger == NULL)
         return st;
@@ -341,9 +342,10 @@ static tutti_status compare(const tti_team *team, const tti_join *mine, const tt
 /* Rank's join has come. */
 static tutti_status come(void *ctx, int rank)
 {
-    const reader *r = ctx;
-    tutti_status  st = compare_members(r->team, r->mine, &r->all[rank], rank);
+    reader      *r = ctx;
+    tutti_status st = compare_members(r->team, r->mine, &r->all[rank], rank);
 
+    r->crossed = false; /* it has come, wherever it waited */
     if (st == TUTTI_OK)
         st = compare(r->team, r->mine, &r->all[rank], rank);
     return st == TUTTI_E_MISMATCH ? tell_mismatch(r->team, r->board) : st;

@@ -148,7 +148,7 @@ void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutt
     tti_trouble trouble = { .status = (int32_t)told };
     char        key[64];
 
-    snprintf(key, sizeof key, "%u//%s//" TTI_TROUBLE_KEY, id, tti_device_name(tti_control_device(world)));
+    snprintf(key, sizeof key, "%u//%s//" TTI_REFUSAL_KEY, id, tti_device_name(tti_control_device(world)), world->rank);
     snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", world->rank, TTI_TROUBLE_WORDS_MAX - 40,
              tutti_last_error());
     leave_trouble(world->runner->port, world->store, key, &trouble, failure);

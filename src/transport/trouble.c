@@ -22,18 +22,31 @@ void tti_trouble_leave(const tti_board *board, tti_port *port, tutti_status st)
     tti_fail(st, "%s", words);
 }
 
-bool tti_trouble_find(const tti_board *board, int64_t deadline_ns, tti_trouble *trouble_out)
+static bool find_at(const tti_board *board, const char *key, int64_t deadline_ns, tti_trouble *trouble_out)
 {
     tti_trouble trouble;
     bool        there = false;
 
-    if (board->has(board->context, TTI_TROUBLE_KEY, deadline_ns, &there) != TUTTI_OK || !there ||
-        board->get(board->context, TTI_TROUBLE_KEY, &trouble, sizeof trouble, deadline_ns) != TUTTI_OK ||
+    if (board->has(board->context, key, deadline_ns, &there) != TUTTI_OK || !there ||
+        board->get(board->context, key, &trouble, sizeof trouble, deadline_ns) != TUTTI_OK ||
         trouble.status <= TUTTI_OK || trouble.status > TUTTI_E_REMOTE)
         return false;
     trouble.words[sizeof trouble.words - 1] = '\0';
     *trouble_out = trouble;
     return true;
+}
+
+bool tti_trouble_find(const tti_board *board, int64_t deadline_ns, tti_trouble *trouble_out)
+{
+    return find_at(board, TTI_TROUBLE_KEY, deadline_ns, trouble_out);
+}
+
+bool tti_refusal_find(const tti_board *board, int rank, int64_t deadline_ns, tti_trouble *trouble_out)
+{
+    char key[TTI_BOARD_KEY_BYTES];
+
+    snprintf(key, sizeof key, TTI_REFUSAL_KEY, rank);
+    return find_at(board, key, deadline_ns, trouble_out);
 }
 
 /* Everybody's words have the process of whom they speak as "pid 4711)". */

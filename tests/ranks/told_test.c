@@ -15,7 +15,7 @@
 #include "harness/harness.h"
 #include <tutti/tutti.h>
 
-enum { SHORT_MS = 500, TOLD_MS = 1000, BUSY_MS = 5000, ROUNDS = 20 };
+enum { SHORT_MS = 500, TOLD_MS = 1000, BUSY_MS = 5000, LATE_MS = 1000, ROUNDS = 20 };
 enum { COME, DONE }; /* marks */
 
 static int64_t now_ms(void)
@@ -88,6 +88,23 @@ static void one_names_a_backend_that_is_not_there(tt_ctx *t)
         expect_words("cannot make it: ");
         expect_words("nonsense");
         expect_in_time(start);
+    }
+    a_group_works();
+}
+
+/* Rank 1 is so late that rank 0 looks for a reason; what rank 3 refuses meanwhile is none, as it is no member. */
+static void who_is_no_member_refuses_nothing(tt_ctx *t)
+{
+    const struct timespec pause = { .tv_sec = LATE_MS / 1000 };
+    const int             ranks[] = { 0, t->rank == 3 ? 7 : 1 };
+    tutti_group          *group = NULL;
+
+    if (t->rank == 1)
+        nanosleep(&pause, NULL);
+    assert_int_equal(tutti_new_group(ranks, 2, NULL, &group), t->rank == 3 ? TUTTI_E_ARG : TUTTI_OK);
+    if (t->rank < 2) {
+        assert_int_equal(tutti_barrier(group), TUTTI_OK);
+        assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
     }
     a_group_works();
 }
@@ -237,6 +254,7 @@ int main(void)
         TT_TEST(one_refuses_its_arguments, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_its_arguments, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(one_names_a_backend_that_is_not_there, .ranks = 3, .limit_ms = 60000, .waits = true),
+        TT_TEST(who_is_no_member_refuses_nothing, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(all_refuse_alike, .ranks = 3),
         TT_TEST(a_call_against_a_new_group, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(a_call_against_a_new_group, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
