@@ -34,6 +34,7 @@ typedef struct tti_coll_config {
     bool           lazy;    /* meet the members in the first call, not at creation */
     const uint32_t *within; /* a group of these members and others: who is told of its failure does not come; borrowed while
                                the group is made. NULL: none */
+    bool           has_queued; /* tutti_backend_config */
     const struct tti_machine *machine; /* what the choice of algorithms goes by; NULL: this one; borrowed
                                           while the group is made */
     const struct tti_host_patience *patience; /* how members of one host wait; NULL: as its cores ask for; copied */

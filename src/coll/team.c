@@ -24,7 +24,8 @@ tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
 
     *team = (tti_team){ .mesh = config->mesh, .messenger = config->messenger,
                         .port = tti_mesh_port(config->mesh), .group_id = config->group_id, .founds = config->founds,
-                        .rank = config->rank, .n_ranks = config->n_ranks, .within = config->lazy ? NULL : config->within };
+                        .rank = config->rank, .n_ranks = config->n_ranks, .within = config->lazy ? NULL : config->within,
+                        .has_queued = config->has_queued };
     team->ranks = malloc(bytes);
     team->name = strdup(config->name);
     if (team->ranks == NULL || team->name == NULL) {
@@ -208,7 +209,7 @@ static tutti_status look_elsewhere(reader *r, int rank)
     const tti_team *team = r->team;
     tutti_status    st = look_for_refusal(r, rank);
 
-    if (st != TUTTI_OK || team->within == NULL || team->messenger == NULL)
+    if (st != TUTTI_OK || team->within == NULL || team->messenger == NULL || team->has_queued)
         return st;
     st = tti_messenger_look_crossed(team->messenger, team->ranks[rank], team->name, &r->crossed_in);
     r->crossed = st != TUTTI_OK;

@@ -28,6 +28,7 @@ typedef struct tti_team {
     _Atomic bool     aborted;
     _Atomic bool     finished; /* the messenger knows why; by the messenger */
     const uint32_t  *within; /* while it is made: tti_coll_config */
+    bool             has_queued; /* the same */
     const struct tti_team *whole; /* the group that these are some members of; NULL: they are all */
 } tti_team;
 

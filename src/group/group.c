@@ -141,6 +141,9 @@ tutti_status tti_group_open_backend(tutti_group *group, int64_t deadline_ns, tti
     if (carried == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for a group of %d", group->size);
     fill_carried(group, carried);
+    tti_lock(&group->runner->lock);
+    config.has_queued = group->runner->has_compounds;
+    tti_unlock(&group->runner->lock);
     st = tti_detail_log_attach(group);
     if (st == TUTTI_OK)
         st = tti_routes_open(group, &config);

@@ -85,6 +85,7 @@ typedef struct tti_runner {
     int64_t     idle_ns;   /* after which they end */
     uint64_t    n_pushed;  /* asynchronous calls so far */
     bool        stop;
+    bool        has_compounds; /* some were queued: no backend knows of one before a worker begins it */
     tutti_work *first; /* queued collectives of all groups, oldest first */
     tutti_work *last;
 

@@ -332,6 +332,7 @@ static tutti_status admit(tutti_group *group, tutti_work *work)
             return st;
     }
     runner->n_pushed++;
+    runner->has_compounds = runner->has_compounds || work->compound != NULL;
     tti_queue_hold(group);
     work->call.seq = work->seq = group->next_seq;
     group->next_seq += work->compound != NULL ? (uint64_t)work->compound->n_turns : 1;

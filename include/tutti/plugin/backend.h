@@ -176,6 +176,7 @@ typedef struct tutti_backend_config {
     const char    *listen_host; /* numeric address of this host that other hosts can reach */
     bool           lazy;        /* create waits for no member; the first run does, until its deadline */
     bool           heeds_parent; /* who is told that the parent has failed comes no more: create ends with that */
+    bool           has_queued; /* calls of this rank may wait for a thread that begins them: who waits for its part is not stuck */
     const struct tutti_backend_ops *ops; /* the library's table whose create this is: for one that serves several */
 } tutti_backend_config;
 

@@ -117,7 +117,8 @@ static tutti_status open_group(tti_native *nat, const tutti_backend_config *conf
                                    .n_ranks = config->n_ranks, .ranks = config->global_ranks,
                                    .name = config->name, .board = board, .deadline_ns = deadline_ns,
                                    .founds = config->parent == NULL, .lazy = config->lazy,
-                                   .within = parent != NULL && config->heeds_parent ? &parent->group_id : NULL };
+                                   .within = parent != NULL && config->heeds_parent ? &parent->group_id : NULL,
+                                   .has_queued = config->has_queued };
     tutti_status          st = tti_messenger_enter(nat->messenger, config->group_id,
                                                    config->global_ranks, config->n_ranks);
 
