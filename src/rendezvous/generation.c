@@ -368,18 +368,32 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
     return st;
 }
 
-bool tti_generation_has_rank0(tutti_store *store, int64_t until_ns)
+/* Whether a claim is of a process that is known to be dead, or of this one. */
+static bool is_of_the_past(tti_port *port, const tutti_bytes *claimed)
+{
+    claim mine, other;
+
+    if (claimed->size != sizeof other)
+        return false;
+    make_claim(port, &mine);
+    memcpy(&other, claimed->data, sizeof other);
+    return is_over(&mine, &other);
+}
+
+bool tti_generation_has_rank0(tti_port *port, tutti_store *store, int64_t until_ns)
 {
     tutti_bytes  claimed = { 0 };
     int64_t      latest = 0;
     char         key[KEY_MAX];
+    bool         is_there;
     tutti_status st = tti_store_add_until(store, LATEST_KEY, 0, until_ns, &latest);
 
     snprintf(key, sizeof key, "tutti/world/%" PRId64 "/0", latest > 0 ? latest : 1);
     if (st == TUTTI_OK) /* it may be about to */
         st = tti_store_get_until(store, key, until_ns, &claimed);
+    is_there = st == TUTTI_OK && !is_of_the_past(port, &claimed);
     tutti_bytes_free(&claimed);
-    return st == TUTTI_OK;
+    return is_there;
 }
 
 void tti_generation_fail(tti_port *port, const tti_join *join, int64_t generation)

@@ -21,9 +21,9 @@
  *         what the store fails with */
 tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *generation_out);
 
-/** Whether rank 0 takes its place in the latest world of a store until then. Changes this thread's
- * last error. */
-bool tti_generation_has_rank0(tutti_store *store, int64_t until_ns);
+/** Whether rank 0 takes its place in the latest world of a store until then, another process, and none that is known to be
+ * dead: a store may outlive it. Changes this thread's last error. */
+bool tti_generation_has_rank0(tti_port *port, tutti_store *store, int64_t until_ns);
 
 /** Joining has failed since: on rank 0, let nobody join that number any more, as far as the store still
  * answers within a second. Changes this thread's last error. */

@@ -26,7 +26,7 @@
 #include <tutti/private.h>
 #include "store/store.h"
 
-enum { SECOND_LOOK_MS = 2000, OWN_WORDS_MAX = 2048 /* of a last error */ };
+enum { SECOND_LOOK_MS = 2000, CLAIM_MS = 10000, OWN_WORDS_MAX = 2048 /* of a last error */ };
 
 static tutti_status find_timeout(int64_t wanted_ms, int64_t *timeout_out)
 {
@@ -160,10 +160,12 @@ static tutti_status open_torch(tti_port *port, const tti_url *url, bool agent, t
 }
 
 /* Rank 0 could not serve its store, with st. If a rank 0 is there that serves it, this process is one too many: as its client
- * it is told so (generation.c), and so is whoever waits there for the rank that this one should have been. */
-static tutti_status open_behind_another(tti_port *port, const tutti_tcp_store_options *own, int64_t timeout_ms, tutti_status st,
+ * it is told so (generation.c), and so is whoever waits there for the rank that this one should have been. Who serves takes its
+ * place soon after; on a crowded machine that is not at once. */
+static tutti_status open_behind_another(tti_port *port, const tutti_tcp_store_options *own, const tti_join *join, tutti_status st,
                                         tutti_store **store_out)
 {
+    const int64_t           claim_ns = tti_port_now(port) + CLAIM_MS * TTI_MS;
     tutti_tcp_store_options options = *own;
     tutti_store            *store = NULL;
     char                    words[OWN_WORDS_MAX];
@@ -172,8 +174,8 @@ static tutti_status open_behind_another(tti_port *port, const tutti_tcp_store_op
     options.is_master = options.multi_tenant = false;
     options.timeout_ms = SECOND_LOOK_MS;
     if (tutti_tcp_store_open(&options, &store) == TUTTI_OK &&
-        tti_generation_has_rank0(store, tti_port_now(port) + SECOND_LOOK_MS * TTI_MS) &&
-        tutti_store_set_timeout(store, timeout_ms) == TUTTI_OK) {
+        tti_generation_has_rank0(port, store, claim_ns < join->deadline_ns ? claim_ns : join->deadline_ns) &&
+        tutti_store_set_timeout(store, join->timeout_ms) == TUTTI_OK) {
         *store_out = store;
         return TUTTI_OK;
     }
@@ -206,7 +208,7 @@ static tutti_status open_tcp(tti_port *port, const tti_who *who, tti_join *join)
     options.timeout_ms = join->timeout_ms;
     st = tutti_tcp_store_open(&options, &store);
     if (st == TUTTI_E_NETWORK && options.is_master && join->world_size > 1)
-        st = open_behind_another(port, &options, join->timeout_ms, st, &store);
+        st = open_behind_another(port, &options, join, st, &store);
     if (st != TUTTI_OK)
         return st;
     note_way(store, join);

@@ -201,6 +201,60 @@ static void two_processes_of_rank_0(tt_ctx *t)
         fail_msg("%s", tutti_last_error());
 }
 
+/* The store at the port outlives the world of rank 0, which is dead: that is no second rank 0. */
+static void *die_when_the_world_is_open(void *ctx)
+{
+    const tt_ctx           *t = ctx;
+    tutti_tcp_store_options opts = TUTTI_TCP_STORE_OPTIONS;
+    tutti_store            *store = NULL;
+    tutti_bytes             size = { .data = NULL };
+
+    opts.host = "127.0.0.1";
+    opts.port = t->port;
+    if (tutti_tcp_store_open(&opts, &store) == TUTTI_OK &&
+        tutti_store_get(store, "tutti/world/1", t->limit_ms, &size) == TUTTI_OK)
+        tt_die();
+    return NULL;
+}
+
+static void a_store_that_stays_is_no_rank_0(tt_ctx *t)
+{
+    tutti_tcp_store_options at = TUTTI_TCP_STORE_OPTIONS;
+    tutti_init_options      opts = TUTTI_INIT_OPTIONS;
+    tutti_store            *store = NULL;
+    pthread_t               death;
+    char                    url[64];
+    tutti_status            st;
+
+    snprintf(url, sizeof url, "tcp://127.0.0.1:%d", t->port);
+    at.host = "127.0.0.1";
+    at.port = t->port;
+    at.is_master = t->rank == 1;
+    if (t->rank == 1) {
+        OK(tutti_tcp_store_open(&at, &store));
+        tt_post(t, 0);
+        tt_await(t, 1, 1);
+        tutti_store_close(store);
+    } else if (t->rank == 0) {
+        tt_await(t, 0, 1);
+        OK(tutti_tcp_store_open(&at, &store));
+        opts.store = store;
+        opts.rank = 0;
+        opts.world_size = 2;
+        assert_int_equal(pthread_create(&death, NULL, die_when_the_world_is_open, t), 0);
+        (void)tutti_init_process_group(&opts);
+        (void)pthread_join(death, NULL);
+    } else {
+        OK(tutti_tcp_store_open(&at, &store));
+        OK(tutti_store_wait(store, (const char *const[]){ "tutti/world/1" }, 1, t->limit_ms));
+        while ((st = join(url, 0, 2, t->limit_ms)) == TUTTI_E_ARG) /* it has yet to die */
+            continue;
+        tutti_store_close(store);
+        assert_int_equal(st, TUTTI_E_NETWORK);
+        tt_post(t, 1);
+    }
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -211,6 +265,7 @@ int main(void)
         TT_TEST(two_processes_of_one_rank, .ranks = 3, .init = TT_INIT_NONE),
         TT_TEST(two_processes_of_rank_0, .ranks = 2, .init = TT_INIT_NONE),
         TT_TEST(two_processes_of_rank_0, .ranks = 2, .hosts = 2, .init = TT_INIT_NONE),
+        TT_TEST(a_store_that_stays_is_no_rank_0, .ranks = 3, .dies = 0, .init = TT_INIT_NONE),
         TT_TEST(a_death_is_told_by_the_store, .ranks = 3, .transports = "shm,tcp", .dies = 1, .init = TT_INIT_NONE),
         TT_TEST(hosts_need_a_secret, .ranks = 2, .hosts = 2, .init = TT_INIT_NONE),
     };
