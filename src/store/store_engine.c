@@ -383,13 +383,19 @@ void tti_engine_tell_dropped(tti_engine *engine, void (*dropped)(void *context, 
     engine->context = context;
 }
 
+void tti_engine_ends(tti_engine *engine)
+{
+    engine->ends = true;
+}
+
 void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn)
 {
     const tti_slice *key = conn->wait.active ? &conn->wait.keys[conn->wait.at] : NULL;
     bool             has_more;
 
-    if (!conn->open && !conn->closing && tti_hello_awaits_proof(&conn->hello))
-        tell_of_unproven(engine, conn, "was shown this store's proof of the secret, and left without one of its own");
+    if (engine->secret.present && !engine->ends && !conn->open && !conn->closing && tti_hello_awaits_proof(&conn->hello))
+        tell_of_unproven(engine, conn, "was shown this store's proof of the secret, and left without one of its own: it has another "
+                                       "secret, or ended just then");
     if (key != NULL && engine->dropped != NULL)
         engine->dropped(engine->context, key->data, key->size);
     tti_engine_wait_end(engine, conn);

@@ -59,6 +59,8 @@ tti_engine_conn *tti_engine_accept(tti_engine *engine, int64_t now_ns, const cha
 bool tti_engine_relieve(tti_engine *engine, int64_t now_ns, size_t unproven_max);
 /** Bytes came. */
 void tti_engine_input(tti_engine *engine, tti_engine_conn *conn, const void *data, size_t bytes);
+/** The driver closes all connections from here on, whatever they are at. */
+void tti_engine_ends(tti_engine *engine);
 /** The connection is closed; conn is gone, and its will is done, which others may have waited for. */
 void tti_engine_drop(tti_engine *engine, tti_engine_conn *conn);
 /** Have dropped() called for each connection that is dropped while it waits for a key, with the one that it misses first. It

@@ -89,6 +89,7 @@ struct tti_engine {
     uint64_t          n_proofs_unsaid;
     tti_engine_counts counts;
     bool              has_warned; /* of a client that does not agree on TLS */
+    bool              ends;       /* connections are dropped for that */
     void (*dropped)(void *context, const void *key, size_t bytes); /* NULL: nobody is told */
     void             *context; /* of that */
 };

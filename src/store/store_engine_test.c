@@ -1041,8 +1041,9 @@ static void come_with(const tti_secret *secret, bool goes_on)
     data = tti_engine_output(conn, &bytes);
     assert_int_equal(tti_hello_feed(&hello, data, bytes), TUTTI_E_AUTH);
     tti_engine_sent(engine, conn, bytes);
-    if (goes_on) {
-        tti_engine_input(engine, conn, proof, sizeof proof);
+    if (goes_on) { /* in two pieces */
+        tti_engine_input(engine, conn, proof, 1);
+        tti_engine_input(engine, conn, proof + 1, sizeof proof - 1);
         assert_true(tti_engine_closing(conn));
     }
     tti_hello_release(&hello);
@@ -1103,6 +1104,51 @@ static void who_proves_itself_is_not_told_of(void **state)
     tti_secret_release(&secret);
 }
 
+/* Whoever is in the middle of its hello when the server ends, or where there is no secret. */
+static void leave_silently(const tti_secret *secret, bool ends)
+{
+    const tti_hello_config config = { .client = true, .purpose = TTI_PURPOSE_STORE, .rank = TTI_HELLO_NO_RANK, .secret = secret };
+    tti_engine_conn       *conn = come(0, "192.0.2.7");
+    tti_hello              hello;
+    const void            *data;
+    char                   text[4096];
+    size_t                 bytes;
+    int                    before;
+    FILE                  *file = log_begins(&before);
+
+    assert_non_null(conn);
+    tti_hello_begin(&hello, tti_port_system(), &config);
+    data = tti_hello_output(&hello, &bytes);
+    tti_engine_input(engine, conn, data, bytes);
+    data = tti_engine_output(conn, &bytes);
+    assert_int_equal(bytes, TTI_HELLO_SERVER_BYTES);
+    tti_engine_sent(engine, conn, bytes);
+    if (ends)
+        tti_engine_ends(engine);
+    tti_engine_drop(engine, conn);
+    tti_hello_release(&hello);
+    log_ends(file, before, text, sizeof text);
+    if (strstr(text, "turned away") != NULL)
+        fail_msg("it says '%s'", text);
+}
+
+static void who_is_dropped_at_the_end_is_not_told_of(void **state)
+{
+    static const uint8_t key[TTI_SECRET_BYTES] = { 5 };
+    tti_secret           secret;
+
+    (void)state;
+    assert_int_equal(tti_secret_make(key, &secret), TUTTI_OK);
+    leave_silently(&secret, true);
+    tti_secret_release(&secret);
+}
+
+static void without_a_secret_nobody_is_told_of(void **state)
+{
+    (void)state;
+    leave_silently(NULL, false);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -1128,6 +1174,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(one_that_cannot_be_encrypted_harms_no_other, setup_sealed, teardown),
         cmocka_unit_test_setup_teardown(who_has_said_hello_outlives_the_silent, setup, teardown),
         cmocka_unit_test_setup_teardown(another_secret_is_told_here_too, setup_secret, teardown),
+        cmocka_unit_test_setup_teardown(who_is_dropped_at_the_end_is_not_told_of, setup_secret, teardown),
+        cmocka_unit_test_setup_teardown(without_a_secret_nobody_is_told_of, setup, teardown),
         cmocka_unit_test_setup_teardown(who_proves_itself_is_not_told_of, setup_secret, teardown),
         cmocka_unit_test_setup_teardown(floods_from_several_addresses_share, setup, teardown),
         cmocka_unit_test(handshakes_that_prove_nothing_are_few),

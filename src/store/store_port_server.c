@@ -187,6 +187,7 @@ static void release(tti_port_server *s)
 {
     int i;
 
+    tti_engine_ends(s->engine);
     while (s->n_conns > 0)
         drop(s, s->conns[s->n_conns - 1]);
     for (i = 0; i < s->at.n; i++)

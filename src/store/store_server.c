@@ -398,6 +398,7 @@ static void on_bell(uv_async_t *bell)
 {
     tutti_store_server *server = bell->data;
 
+    tti_engine_ends(server->engine);
     uv_walk(&server->loop, close_walked, server);
 }
 

@@ -330,7 +330,7 @@ bool tti_hello_done(const tti_hello *hello)
 
 bool tti_hello_awaits_proof(const tti_hello *hello)
 {
-    return hello->state == READ_FINISH && hello->got == 0;
+    return hello->state == READ_FINISH;
 }
 
 uint32_t tti_hello_peer_rank(const tti_hello *hello)
