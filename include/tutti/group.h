@@ -75,7 +75,7 @@ typedef struct tutti_group_options {
  *           TUTTI_E_STATE    there is no world
  *           TUTTI_E_MISMATCH a member was given another list of ranks, makes another group now, has refused its arguments
  *                            (both only if all ranks call), or waits in a call for this rank
- *           TUTTI_E_REMOTE   a member has not the memory for it
+ *           TUTTI_E_REMOTE   a member has not the memory for it, or cannot load its backend
  *           TUTTI_E_TIMEOUT  a member did not come; the text names it
  *           TUTTI_E_PEER     a member is gone, and had not come
  *           what the world has failed with meanwhile, unless only the members call: who is told so elsewhere does not come.

@@ -130,6 +130,10 @@ static void refused(fake_rank *r)
     tutti_group_options raw = { 0 };
     tutti_group_options late = TUTTI_GROUP_OPTIONS;
     tutti_group        *group = NULL;
+    struct {
+        tutti_group_options known;
+        bool                unknown;
+    } newer = { .known = TUTTI_GROUP_OPTIONS };
 
     CHECK(tutti_new_group(twice, 3, NULL, &group) == TUTTI_E_ARG && said("rank 0 is there twice"));
     CHECK(group == TUTTI_NO_GROUP);
@@ -142,6 +146,9 @@ static void refused(fake_rank *r)
     CHECK(tutti_new_group(NULL, 0, &raw, &group) == TUTTI_E_ARG && said("TUTTI_GROUP_OPTIONS"));
     late.timeout_ms = -2;
     CHECK(tutti_new_group(NULL, 0, &late, &group) == TUTTI_E_ARG && said("timeout_ms is -2"));
+    newer.known.size = sizeof newer;
+    newer.known.use_local_synchronization = newer.unknown = true;
+    CHECK(tutti_new_group(NULL, 0, &newer.known, &group) == TUTTI_E_UNSUPPORTED); /* local: nobody counts it */
     CHECK(tutti_new_group(NULL, 0, NULL, &group) == TUTTI_OK);
     CHECK(strcmp(group->name, "9") == 0); /* what was refused has its number, but for a call without an output: others may have made it */
     CHECK(r->world->children == group);

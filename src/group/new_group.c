@@ -17,6 +17,8 @@
 #include <stdio.h>
 #include <tutti/private.h>
 
+enum { LARGEST_OPTIONS = 4096 }; /* beyond that the size was never set */
+
 static tutti_status check_counts(const tutti_group *world, const int *ranks, int n_ranks)
 {
     if (ranks == NULL && n_ranks != 0)
@@ -109,15 +111,23 @@ static tutti_status open_child(tutti_group *group, tutti_group *world, uint32_t 
  * or is told by its own time-out. */
 static bool is_own(tutti_status st)
 {
-    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED || st == TUTTI_E_NOMEM;
+    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED || st == TUTTI_E_NOMEM || st == TUTTI_E_BACKEND || st == TUTTI_E_IO;
 }
 
 /* This rank cannot make group number id. Those who can are told; st stays. */
 static tutti_status refuse(tutti_group *world, uint32_t id, tutti_status st)
 {
+    const bool is_wrong = st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED; /* and no lack of something here */
+
     if (is_own(st) && world->size > 1 && world->store != NULL)
-        tti_group_tell_why(world, id, st == TUTTI_E_NOMEM ? TUTTI_E_REMOTE : TUTTI_E_MISMATCH, st);
+        tti_group_tell_why(world, id, is_wrong ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE, st);
     return st;
+}
+
+/* What options that cannot be taken say of that, as far as they are of that size: nobody else counts a local group. */
+static bool is_local(const tutti_group_options *opts)
+{
+    return opts->size >= sizeof *opts && opts->size <= LARGEST_OPTIONS && opts->use_local_synchronization;
 }
 
 /* An object with the ranks in it, once the arguments are known to be good. */
@@ -146,6 +156,8 @@ tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
     uint32_t            id = 0;
     tutti_status        st = tti_group_options_read("new_group", opts, &known);
 
+    if (st != TUTTI_OK && opts != NULL && is_local(opts))
+        known.use_local_synchronization = true;
     if (!known.use_local_synchronization) /* also if nothing comes of it */
         id = tti_group_take_number(world);
     if (st == TUTTI_OK)

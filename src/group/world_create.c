@@ -147,11 +147,14 @@ void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutt
 {
     tti_trouble trouble = { .status = (int32_t)told };
     char        key[64];
+    int         i;
 
-    snprintf(key, sizeof key, "%u//%s//" TTI_REFUSAL_KEY, id, tti_device_name(tti_control_device(world)), world->rank);
     snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", world->rank, TTI_TROUBLE_WORDS_MAX - 40,
              tutti_last_error());
-    leave_trouble(world->runner->port, world->store, key, &trouble, failure);
+    for (i = 0; i < TTI_DEVICES; i++) { /* they wait in the backend of one of these, whatever this rank was to make */
+        snprintf(key, sizeof key, "%u//%s//" TTI_REFUSAL_KEY, id, tti_device_name((tutti_device_type)i), world->rank);
+        leave_trouble(world->runner->port, world->store, key, &trouble, failure);
+    }
 }
 
 /* This process may not be in world number n, because of this thread's last error: those who are wait for somebody who is

@@ -92,6 +92,31 @@ static void one_names_a_backend_that_is_not_there(tt_ctx *t)
     a_group_works();
 }
 
+/* Its plug-in is there, and broken, on that rank alone. */
+static void one_cannot_load_its_backend(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+    const int64_t       start = now_ms();
+    char                path[512];
+    FILE               *file;
+
+    if (t->rank == t->size - 1) {
+        assert_int_equal(setenv("TUTTI_PLUGIN_PATH", t->dir, 1), 0);
+        snprintf(path, sizeof path, "%s/tutti-backend-broken.so", t->dir);
+        file = fopen(path, "w");
+        assert_true(file != NULL && fputs("no library", file) >= 0 && fclose(file) == 0);
+        opts.backend = "cuda:broken";
+        assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_BACKEND);
+    } else {
+        assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_REMOTE);
+        expect_words("cannot make it: ");
+        expect_words("tutti-backend-broken.so' cannot be loaded");
+        expect_in_time(start);
+    }
+    a_group_works();
+}
+
 /* Rank 1 is so late that rank 0 looks for a reason; what rank 3 refuses meanwhile is none, as it is no member. */
 static void who_is_no_member_refuses_nothing(tt_ctx *t)
 {
@@ -254,6 +279,7 @@ int main(void)
         TT_TEST(one_refuses_its_arguments, .ranks = 2, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_its_arguments, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(one_names_a_backend_that_is_not_there, .ranks = 3, .limit_ms = 60000, .waits = true),
+        TT_TEST(one_cannot_load_its_backend, .ranks = 3, .limit_ms = 60000, .waits = true),
         TT_TEST(who_is_no_member_refuses_nothing, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(all_refuse_alike, .ranks = 3),
         TT_TEST(a_call_against_a_new_group, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
