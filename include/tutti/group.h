@@ -478,7 +478,8 @@ TUTTI_API void tutti_work_free(tutti_work *work);
 /* ---- more groups, and what they are called -------------------------------------------------------- */
 
 /** Make groups of consecutive ranks: 0 .. group_size-1, then the next ones, over the whole world. Every
- * rank of the world calls it.
+ * rank of the world calls it. A call whose arguments are refused makes none, and counts none: another rank that was given
+ * others waits for this one.
  *
  * @param group_size  divides the world's size
  * @param opts        of every group; NULL: every default
@@ -492,7 +493,7 @@ TUTTI_API tutti_status tutti_new_subgroups(int group_size, const tutti_group_opt
                                            tutti_group **group_out);
 
 /** Make groups of lists of ranks, of which no two have a rank in common. Every rank of the world calls it
- * with the same lists.
+ * with the same lists. A call whose arguments are refused counts none, as of tutti_new_subgroups.
  *
  * @param lists       [n_lists] global ranks of each group
  * @param n_ranks     [n_lists] how many each list has

@@ -328,7 +328,7 @@ void tti_routes_end(const tutti_group *group, tutti_status st);
  * @errors TUTTI_E_STATE  there is none */
 tutti_status tti_group_world(const char *what, tutti_group **world_out);
 /** One of several groups that are made in a row: tti_group_create(), whose failure goes to *status,
- * or only a number if *status has one already. *mine is set if this rank is in it. */
+ * or only a number if *status has one already, which those are told that wait for this rank; ranks NULL: whoever they are. *mine is set if this rank is in it. */
 void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
                            const tutti_group_options *opts, tutti_status *status,
                            tutti_group **mine);

@@ -56,6 +56,8 @@ void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
 /** The same of group number id of world, which this rank alone cannot make, for those that look for it there; told is what they
  * fail with. */
 void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutti_status failure);
+/** The same of one that this rank does not come to because of an earlier failure of this call, the last error. */
+void tti_group_tell_left_out(tutti_group *world, uint32_t id, tutti_status failure);
 /** Make a world that has met nobody yet: without backend and keys, until it is reconfigured. */
 tutti_status tti_world_begin(tti_port *port, const tti_backing *backing, const tti_join *join,
                              tutti_group **group_out);

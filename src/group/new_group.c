@@ -124,6 +124,14 @@ static tutti_status refuse(tutti_group *world, uint32_t id, tutti_status st)
     return st;
 }
 
+void tti_group_tell_left_out(tutti_group *world, uint32_t id, tutti_status failure)
+{
+    const bool is_wrong = failure == TUTTI_E_ARG || failure == TUTTI_E_UNSUPPORTED || failure == TUTTI_E_MISMATCH;
+
+    if (failure != TUTTI_E_NETWORK && world->size > 1 && world->store != NULL) /* it may be the store that is lost */
+        tti_group_tell_why(world, id, is_wrong ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE, failure);
+}
+
 /* What options that cannot be taken say of that, as far as they are of that size: nobody else counts a local group. */
 static bool is_local(const tutti_group_options *opts)
 {

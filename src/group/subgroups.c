@@ -4,13 +4,25 @@
  *
  * True    All lists are checked before the first group is made, so that a bad argument makes none.
  *         Once one of this rank's groups could not be made, the remaining ones only take their
- *         numbers: the ranks of the world go on counting groups alike. */
+ *         numbers, and those who wait for this rank there are told: the ranks of the world go on counting
+ *         groups alike. Refused arguments count none, as they say of no number of groups that it is the others'. */
 #include "group/make.h"
 
 #include <stdlib.h>
 #include <tutti/private.h>
 
 /* ---- one after the other ---- */
+
+/* Whether this rank may be awaited in a group of these; ranks NULL: they are not known. */
+static bool may_be_in(const tutti_group *world, const int *ranks, int n_ranks)
+{
+    int i;
+
+    for (i = 0; i < n_ranks && ranks != NULL; i++)
+        if (ranks[i] == world->rank)
+            return true;
+    return ranks == NULL;
+}
 
 void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
                            const tutti_group_options *opts, tutti_status *status,
@@ -19,7 +31,10 @@ void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
     tutti_group *group = NULL;
 
     if (*status != TUTTI_OK) {
-        tti_group_take_number(world);
+        const uint32_t id = tti_group_take_number(world);
+
+        if (may_be_in(world, ranks, n_ranks))
+            tti_group_tell_left_out(world, id, *status);
         return;
     }
     *status = tti_group_create(world, ranks, n_ranks, opts, &group);
@@ -108,9 +123,9 @@ static tutti_status create_blocks(tutti_group *world, int block, const tutti_gro
     int          i;
 
     if (ranks == NULL)
-        return tti_fail(TUTTI_E_NOMEM, "no memory for a list of %d ranks", block);
+        st = tti_fail(TUTTI_E_NOMEM, "no memory for a list of %d ranks", block);
     for (first = 0; first < world->size; first += block) {
-        for (i = 0; i < block; i++)
+        for (i = 0; i < block && ranks != NULL; i++)
             ranks[i] = first + i;
         tti_group_create_next(world, ranks, block, opts, &st, &mine);
     }
@@ -162,6 +177,7 @@ static tutti_status enumerated(const int *const *lists, const int *n_ranks, int 
     tutti_group        *world = NULL;
     tutti_group        *mine = TUTTI_NON_MEMBER;
     tutti_status        st;
+    bool                unchecked;
     int                 i;
 
     st = tti_group_world(what, &world);
@@ -169,10 +185,11 @@ static tutti_status enumerated(const int *const *lists, const int *n_ranks, int 
         st = tti_joint_options_read(what, opts, &known);
     if (st == TUTTI_OK)
         st = tti_lists_check(what, world->size, lists, n_ranks, n_lists);
-    if (st != TUTTI_OK)
+    if (st != TUTTI_OK && (st != TUTTI_E_NOMEM || n_lists > world->size)) /* so many have no rank each */
         return st;
+    unchecked = st != TUTTI_OK;
     for (i = 0; i < n_lists; i++)
-        tti_group_create_next(world, lists[i], n_ranks[i], &known, &st, &mine);
+        tti_group_create_next(world, unchecked ? NULL : lists[i], unchecked ? 0 : n_ranks[i], &known, &st, &mine);
     if (st == TUTTI_OK)
         *group_out = mine;
     return st;

@@ -8,9 +8,11 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include <tutti/private.h>
 
 enum { SHORT_MS = 50 };
 
@@ -92,6 +94,40 @@ static void one_fails(fake_rank *r)
     CHECK(tutti_get_pg_count() == 3);
     CHECK(tutti_new_group(others, 3, NULL, &after) == TUTTI_OK);
     CHECK(tutti_barrier(after) == TUTTI_OK);
+}
+
+/* Whether those who wait for this rank in group number id are told. */
+static bool tells(const fake_rank *r, int id)
+{
+    char              key[64];
+    const char *const keys[] = { key };
+    bool              there = false;
+
+    snprintf(key, sizeof key, "%d//cpu//refused/%d", id, r->rank);
+    return tutti_store_check(r->world->store, keys, 1, &there) == TUTTI_OK && there;
+}
+
+/* What comes behind a failure takes its number, and tells those who wait for this rank. */
+static void the_next_ones_are_told(fake_rank *r)
+{
+    const int    with[] = { 0, 1 }, without[] = { 2, 3 };
+    tutti_group *mine = NULL;
+    tutti_status st = tti_fail(TUTTI_E_NOMEM, "no memory for a test");
+
+    if (r->rank != 1)
+        return;
+    tti_group_create_next(r->world, with, 2, NULL, &st, &mine);
+    tti_group_create_next(r->world, without, 2, NULL, &st, &mine);
+    tti_group_create_next(r->world, NULL, 0, NULL, &st, &mine);
+    CHECK(st == TUTTI_E_NOMEM && mine == NULL && tutti_get_pg_count() == 4);
+    CHECK(said("no memory for a test"));
+    CHECK(tells(r, 1) && !tells(r, 2) && tells(r, 3));
+}
+
+static void test_the_next_ones_are_told(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(4, the_next_ones_are_told, NULL), 0);
 }
 
 static void test_one_fails(void **state)
@@ -380,7 +416,7 @@ static void test_in_group(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(test_blocks),        TEST(test_blocks_refused), TEST(test_one_fails), TEST(test_lists),
+        TEST(test_blocks),        TEST(test_blocks_refused), TEST(test_one_fails), TEST(test_lists), TEST(test_the_next_ones_are_told),
         TEST(test_lists_refused), TEST(test_queries),        TEST(test_in_group),
     };
 
