@@ -14,6 +14,9 @@
 
 enum { SIZE_TEXT_MAX = 48 };
 
+/* For the program's own messages: a call's have no tag that it could change. */
+#define NEXT_EQUAL "\n  next: let a send and its receive be of the same count and dtype; other tags keep messages apart"
+
 static bool matches(const tti_request *receive, int peer, const tti_frame *frame)
 {
     return receive->channel.group == frame->group && (uint8_t)receive->channel.plane == frame->plane &&
@@ -48,11 +51,9 @@ static bool agrees(const tti_request *receive, int peer, const tti_frame *frame,
     if (want->word != frame->word)
         tti_cause_set(why, TUTTI_E_MISMATCH, "rank %d is in another call of the same group", peer);
     else if (!has_room(want, frame) || want->dtype != frame->dtype)
-        tti_cause_set(why, TUTTI_E_MISMATCH,
-                      "a message from rank %d with tag %d has %s, the receive is for %s%s\n"
-                      "  next: let a send and its receive be of the same count and dtype; other tags keep messages apart",
-                      peer, frame->tag, word_size(frame->bytes, frame->dtype, has), want->at_most ? "at most " : "",
-                      word_size(want->bytes, want->dtype, wants));
+        tti_cause_set(why, TUTTI_E_MISMATCH, "a message from rank %d with tag %d has %s, the receive is for %s%s%s", peer,
+                      frame->tag, word_size(frame->bytes, frame->dtype, has), want->at_most ? "at most " : "",
+                      word_size(want->bytes, want->dtype, wants), receive->channel.plane == TTI_PLANE_P2P ? NEXT_EQUAL : "");
     else
         return true;
     return false;
