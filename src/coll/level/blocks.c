@@ -109,18 +109,18 @@ static int others_carried(const blocks *b, int carrier)
     return carried(b->layout, b->carriers, b->levels->host, carrier) - 1;
 }
 
-/* Pairs of a member of host `from` and one of host `to` that is the carrier's there. */
+/* Pairs, as is_pair(), of a member of host `from` and one of another host `to` that is the carrier's there. */
 static int64_t pairs(const blocks *b, int from, int to)
 {
     const tti_hosts *layout = b->layout;
-    const int        place = b->levels->place;
-    int64_t          n = 0;
-    int              i, q;
+    const int        place = b->levels->place, root = b->call->root;
+    const int64_t    givers = tti_hosts_local(layout, from), takers = carried(layout, b->carriers, to, place);
 
-    for (i = 0; i < tti_hosts_local(layout, from); i++)
-        for (q = place; q < tti_hosts_local(layout, to); q += b->carriers)
-            n += is_pair(b, tti_hosts_rank(layout, from, i), tti_hosts_rank(layout, to, q));
-    return n;
+    if (root < 0)
+        return givers * takers;
+    if (layout->host[root] == from)
+        return takers;
+    return layout->host[root] == to && layout->place[root] % b->carriers == place ? givers : 0;
 }
 
 /* Whether members of this host get anything by way of others. */
