@@ -27,9 +27,28 @@ struct Out {
     std::unordered_set<void *> blocks;
 };
 
+Out &out();
+
+void lock_out()
+{
+    out().lock.lock();
+}
+
+void unlock_out()
+{
+    out().lock.unlock();
+}
+
+/* A child of fork() frees memory, too: its lock is held by nobody, and its set is whole. */
+Out *make_out()
+{
+    pthread_atfork(&lock_out, &unlock_out, &unlock_out);
+    return new Out;
+}
+
 Out &out()
 {
-    static Out *made = new Out;
+    static Out *made = make_out();
 
     return *made;
 }
