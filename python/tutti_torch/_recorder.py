@@ -125,8 +125,8 @@ def layout(messages=False):
 def dump_recorder(prefix, messages=False):
     """Write what this process did last on its groups, for PyTorch's analyser: to prefix with the global rank behind it.
 
-        tutti_torch.dump_recorder(f"{folder}/rank_")                   on each rank, also after a failure
-        python -m torch.distributed.flight_recorder.fr_trace folder    somewhere, once
+        tutti_torch.dump_recorder("traces/rank_")                                on each rank, also after a failure
+        python -m torch.distributed.flight_recorder.fr_trace traces -p rank_     somewhere, once
 
     Messages are left out: where a group has more than two ranks the analyser takes them for collectives that some ranks did
     not join, and compares nothing behind them. messages=True has them, to be printed: fr_trace -j, with the package tabulate.
