@@ -81,16 +81,21 @@ TuttiBackend::~TuttiBackend()
     own_->leave();
 }
 
+/* Whoever is inside a call comes out of it. */
+static void abort_under_way(Membership &own)
+{
+    std::shared_lock<std::shared_mutex> inside(own.calls);
+
+    if (own.group != TUTTI_NO_GROUP)
+        tutti_abort_process_group(own.group);
+}
+
 static tutti_group *take_away(Membership &own)
 {
     std::unique_lock<std::shared_mutex> alone(own.calls, std::try_to_lock);
 
     if (!alone.owns_lock()) {
-        std::shared_lock<std::shared_mutex> inside(own.calls);
-
-        if (own.group != TUTTI_NO_GROUP)
-            tutti_abort_process_group(own.group);
-        inside.unlock();
+        abort_under_way(own);
         alone.lock();
     }
     own.is_left = true;
@@ -109,10 +114,15 @@ void Membership::leave()
     destroy(take_away(*this));
 }
 
-tutti_group *Membership::take(const char *what)
+tutti_group *Membership::take(const char *what, bool aborts)
 {
-    std::unique_lock<std::shared_mutex> alone(calls);
+    std::unique_lock<std::shared_mutex> alone(calls, std::try_to_lock);
 
+    if (!alone.owns_lock()) {
+        if (aborts)
+            abort_under_way(*this);
+        alone.lock();
+    }
     TORCH_CHECK(group != TUTTI_NO_GROUP, what, ": the group is over, or another thread is changing its members");
     return std::exchange(group, TUTTI_NO_GROUP);
 }

@@ -42,9 +42,10 @@ struct Membership {
      * first. @threads any, also one that runs a callback of the group's */
     void leave();
 
-    /** Have the group alone, once calls that are being handed over are. @throws c10::Error if it is over, or taken already
+    /** Have the group alone, once calls that are inside are through; with aborts these end first. @throws c10::Error if it is over,
+     * or taken already
      * @threads any */
-    tutti_group *take(const char *what);
+    tutti_group *take(const char *what, bool aborts = false);
 
     /** After take(): the group is there again, or ends, if it was left meanwhile. @threads that of take() */
     void put(tutti_group *mine);

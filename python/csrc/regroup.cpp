@@ -89,7 +89,7 @@ c10::intrusive_ptr<c10d::Backend> TuttiBackend::shrink(const std::vector<int64_t
     const unsigned         flags = shrink_flags != 0 ? TUTTI_SHRINK_ABORT : TUTTI_SHRINK_DEFAULT;
     const auto             options = options_like(opts);
     tutti_group_options    theirs = TUTTI_GROUP_OPTIONS;
-    tutti_group           *group = own_->take(what);
+    tutti_group           *group = own_->take(what, (flags & TUTTI_SHRINK_ABORT) != 0);
     tutti_group           *smaller = TUTTI_NO_GROUP;
 
     theirs.timeout_ms = timeout_of(options->timeout, 0);

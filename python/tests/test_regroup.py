@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """Groups that get other members: shrunk, reconfigured, by PyTorch's own calls."""
 import threading
+import time
 import unittest
 from datetime import timedelta
 
 import torch
 import torch.distributed as dist
+import tutti_torch
 from ranks import Dies, on, open_store, run
 from test_groups import summed
 
@@ -151,6 +153,29 @@ class Shrunk(unittest.TestCase):
             self.assertEqual((smaller.rank(), smaller.size()), (int(rank == 3), 2))
             self.assertEqual(summed(smaller), 1 + 3)
         self.assertEqual(summed(), 6)
+        dist.barrier()
+
+    @on(3)
+    def test_a_barrier_of_another_thread_ends_first(self, rank, size):
+        group = dist.new_group()
+        failed = []
+
+        def waits():
+            try:
+                tutti_torch.monitored_barrier(group, timeout=timedelta(minutes=10))
+            except RuntimeError as error:
+                failed.append(error)
+
+        if rank < 2:
+            thread = threading.Thread(target=waits)
+            thread.start()
+            time.sleep(0.5)  # it is inside as a rule; the group is another's, or over, else
+            start = time.monotonic()
+            smaller = dist.shrink_group([2], group, shrink_flags=1)
+            thread.join()
+            self.assertLess(time.monotonic() - start, 60)
+            self.assertEqual(len(failed), 1)
+            self.assertEqual(summed(smaller), 1)
         dist.barrier()
 
     @on(2)
