@@ -445,12 +445,42 @@ static void test_frames(void **state)
     close_ends(&e);
 }
 
-/* ---- who gets in ---- */
-
 static const tti_carried *inside(const tti_link *link)
 {
     return (const tti_carried *)link;
 }
+
+/* Messages without payload are taken out as frames alone: what they take of the window is told at once, too. */
+static void test_empty_messages(void **state)
+{
+    enum { MESSAGES = TTI_CARRIED_TELL / sizeof(tti_frame) + 1 };
+
+    const int64_t until_ns = tti_port_now(port()) + PATIENCE_MS * TTI_MS;
+    ends          e = open_ends();
+    uint8_t      *data = pattern(MESSAGES * sizeof(tti_frame));
+    uint64_t      n = 0;
+    int           i;
+
+    (void)state;
+    open_back(&e);
+    send_all(e.link[0], data, MESSAGES * sizeof(tti_frame));
+    while (n < MESSAGES * sizeof(tti_frame) && tti_port_now(port()) < until_ns) {
+        tti_lock(&e.carrier[1]->lock);
+        n = inside(e.link[1])->bytes_arrived;
+        tti_unlock(&e.carrier[1]->lock);
+        port()->ops->yield(port());
+    }
+    for (i = 0; i < MESSAGES; i++)
+        assert_int_equal(e.link[1]->ops->body(e.link[1], NULL, 0), 0);
+    tti_lock(&e.carrier[1]->lock);
+    n = inside(e.link[1])->told;
+    tti_unlock(&e.carrier[1]->lock);
+    assert_true(n >= TTI_CARRIED_TELL);
+    free(data);
+    close_ends(&e);
+}
+
+/* ---- who gets in ---- */
 
 static void make_parcel(uint8_t out[TTI_PARCEL_HEAD + 1], const uint8_t *token, uint32_t from, uint64_t number, uint64_t taken)
 {
@@ -490,6 +520,54 @@ static unsigned strangers_at_last(tti_carrier *c, int side)
     }
     assert_int_equal(left, 0);
     return n;
+}
+
+/* Parcels overtake the peer's card: what was read of them before it came is told when it is there, though nobody reads again. */
+static void test_late_card(void **state)
+{
+    enum { PARCELS = 9, BYTES = TTI_CARRIED_TELL / 8 };
+
+    const int64_t until_ns = tti_port_now(port()) + PATIENCE_MS * TTI_MS;
+    ends          e = { .link = { NULL } };
+    uint8_t      *parcel = calloc(1, TTI_PARCEL_HEAD + BYTES);
+    uint8_t       card[TTI_PACT_CARD + sizeof(int)] = { 'T', 'U', 'T', 'C', 1, 0, TTI_PACT_CARD };
+    uint8_t       out[4096];
+    size_t        got = 0;
+    uint64_t      told = 0;
+    int           i;
+
+    (void)state;
+    assert_non_null(parcel);
+    behave(false, false, false, false);
+    open_carriers(&e, &loop_ops, &loop_ops);
+    assert_int_equal(tti_carrier_link(e.carrier[1], 0, e.stream[1], &e.link[1]), TUTTI_OK);
+    for (i = 0; i < PARCELS; i++) {
+        make_parcel(parcel, inside(e.link[1])->token_in, 0, (uint64_t)i, 0);
+        slip_in(1, parcel, TTI_PARCEL_HEAD + BYTES);
+    }
+    while (got < PARCELS * BYTES) {
+        const int64_t n = e.link[1]->ops->recv(e.link[1], out, sizeof out);
+
+        assert_true(n > 0 || n == -EAGAIN);
+        if (n < 0)
+            sleep_on(e.link[1]);
+        else
+            got += (size_t)n;
+    }
+    tti_put_u32(card + 8, sizeof(int)); /* its address is side 0 */
+    tti_put_u32(card + 12, TTI_CARRIED_WINDOW);
+    memcpy(card + 32, "loop", 5);
+    assert_int_equal(write(e.stream[0], card, sizeof card), sizeof card);
+    while (told < TTI_CARRIED_TELL && tti_port_now(port()) < until_ns) {
+        tti_lock(&e.carrier[1]->lock);
+        told = inside(e.link[1])->told;
+        tti_unlock(&e.carrier[1]->lock);
+        port()->ops->yield(port());
+    }
+    assert_true(told >= TTI_CARRIED_TELL);
+    free(parcel);
+    close_ends(&e);
+    close(e.stream[0]);
 }
 
 /* Parcels of somebody who has not seen the token, or has it but for one bit: nothing of them is taken, and the link goes on. */
@@ -745,7 +823,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),     cmocka_unit_test(test_window),  cmocka_unit_test(test_frames),
         cmocka_unit_test(test_strangers), cmocka_unit_test(test_nonsense), cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_before_and_after),
+        cmocka_unit_test(test_before_and_after), cmocka_unit_test(test_empty_messages), cmocka_unit_test(test_late_card),
         cmocka_unit_test(test_cards),     cmocka_unit_test(test_leaving), cmocka_unit_test(test_leaving_the_stopped),
         cmocka_unit_test(test_death),     cmocka_unit_test(test_death_of_both), cmocka_unit_test(test_broken),
     };

@@ -354,8 +354,7 @@ static size_t hand_out(tti_carried *link, uint8_t *out, size_t bytes)
     return done;
 }
 
-/* A sender whose window is full waits for it. One that cannot be sent to now is told with the next look. */
-static void tell_taken(tti_carried *link)
+void tti_carried_tell_taken(tti_carried *link)
 {
     if (link->got - link->told < TTI_CARRIED_TELL || link->state != TTI_CARRIED_OPEN || link->err != 0)
         return;
@@ -373,7 +372,7 @@ static int64_t take_out(tti_carried *link, void *out, size_t bytes)
     if (!has_data(link))
         tti_carrier_move(link->carrier);
     got = hand_out(link, out, bytes);
-    tell_taken(link);
+    tti_carried_tell_taken(link);
     return got > 0 ? (int64_t)got : end_of(link);
 }
 
@@ -415,8 +414,10 @@ static int64_t carried_body(tti_link *base, void *out, size_t bytes)
     int64_t      got;
 
     tti_lock(&c->lock);
+    c->uses++;
     (void)hand_out(link, NULL, sizeof link->frame);
     got = bytes > 0 ? take_out(link, out, bytes) : 0;
+    tti_carried_tell_taken(link);
     tti_unlock(&c->lock);
     return got;
 }

@@ -133,6 +133,9 @@ extern const tti_link_ops tti_carried_ops;
 bool tti_carried_take(tti_carried *link, const uint8_t *parcel, size_t bytes, void *loan);
 /** Something has changed for those who sleep on the link. */
 void tti_carried_tell(tti_carried *link);
+/** A sender whose window is full waits to hear what was taken. Where that cannot be sent now, as before the peer's card is
+ * there, the thread asks again. Calls the transport: not for hooks. */
+void tti_carried_tell_taken(tti_carried *link);
 /** It is broken, if it was not. */
 void tti_carried_break(tti_carried *link, int err, const char *words);
 /** Give back what has come and nobody reads any more. */

@@ -238,8 +238,10 @@ static void tell_all(tti_carrier *c)
 {
     tti_carried *link;
 
-    for (link = c->links; link != NULL; link = link->next_link)
+    for (link = c->links; link != NULL; link = link->next_link) {
+        tti_carried_tell_taken(link);
         tti_carried_tell(link);
+    }
 }
 
 /* Sleep, and turn over what has told something. Lock held; not meanwhile. */
