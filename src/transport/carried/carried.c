@@ -157,7 +157,8 @@ static int send_parcel(tti_carried *link, uint16_t kind, const tti_part *parts, 
     return -EAGAIN; /* what has become of the link is told in its time */
 }
 
-/* This thread may not come back for long. Unless it sleeps, the carrier's looks soon. */
+/* This thread may not come back for long. The carrier's looks soon; unless it sleeps, it does so anyhow. At once would be a bell
+ * for each parcel of many. */
 static void leave_flying(tti_carrier *c)
 {
     if (c->n_flying > 0 && c->armed)
@@ -437,10 +438,9 @@ static tti_handle carried_handle(const tti_link *base)
     }
     link->watched = true;
     tti_carried_tell(link);
-    if (!c->armed) {
-        c->wanted = true;
+    c->wanted = true; /* if the thread sleeps already: when it wakes up */
+    if (!c->armed)
         tti_carrier_call(c);
-    }
     tti_unlock(&c->lock);
     return link->bell;
 }

@@ -7,8 +7,9 @@
  * How     Whoever uses a link moves the transport, on his own thread and with no other between: so the fast way has no
  *         hop. A thread of the carrier's looks after it when nobody does. It sleeps on the transport's handle, the
  *         connections and a bell. While others use links (uses changes) it leaves the transport alone and looks again after
- *         LOOK_MS. Who goes to sleep says so (wanted), and who leaves something behind that the transport still reads
- *         (n_flying) rings: then the thread looks after it at once. What comes rings the bell of a link that somebody sleeps on.
+ *         LOOK_MS: also at what somebody leaves behind that the transport still reads (n_flying), who rings for that. Who goes to
+ *         sleep says so (wanted): then the thread looks after it at once. What comes rings the bell of a link that somebody
+ *         sleeps on.
  * True    armed says that the thread is on its way into poll, or in it, with the handle in its set and the transport armed:
  *         set and cleared under the lock. Who sees it not set, and needs the thread, rings. A handle that was armed stays
  *         readable after the first thing that happens; should a transport break that, SLICE_MS bounds what it costs.
