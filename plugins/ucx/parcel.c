@@ -14,7 +14,7 @@
 
 static void hand_on(tutti_transport *t, tucx_note *loan, const void *parcel, size_t bytes)
 {
-    if (!t->hooks.arrived(t->hooks.context, parcel, bytes, loan))
+    if (!t->hooks->arrived(t->hooks->context, parcel, bytes, loan))
         tucx_give_back(t, loan);
 }
 
@@ -35,7 +35,7 @@ static void lose_all(tutti_transport *t)
 
     for (way = t->ways; way != NULL; way = way->next)
         if (way->ep != NULL)
-            t->hooks.broken(t->hooks.context, way->peer, ENOMEM, "no memory for a parcel that came");
+            t->hooks->broken(t->hooks->context, way->peer, ENOMEM, "no memory for a parcel that came");
 }
 
 /* A rendezvous has ended. */
@@ -102,10 +102,10 @@ static ucs_status_t on_parcel(void *arg, const void *header, size_t header_bytes
         return take_rendezvous(t, data, bytes);
     loan = (param->recv_attr & UCP_AM_RECV_ATTR_FLAG_DATA) != 0 ? tucx_note_add(t, &t->loans) : NULL;
     if (loan == NULL) {
-        (void)t->hooks.arrived(t->hooks.context, data, bytes, NULL);
+        (void)t->hooks->arrived(t->hooks->context, data, bytes, NULL);
         return UCS_OK;
     }
-    if (t->hooks.arrived(t->hooks.context, data, bytes, loan)) {
+    if (t->hooks->arrived(t->hooks->context, data, bytes, loan)) {
         loan->data = data;
         return UCS_INPROGRESS;
     }

@@ -135,7 +135,7 @@ static void free_notes(tutti_transport *t)
     tucx_note *note;
 
     while ((note = t->sends.first) != NULL) {
-        t->hooks.sent(t->hooks.context, note->cookie);
+        t->hooks->sent(t->hooks->context, note->cookie);
         tucx_note_drop(t, &t->sends, note);
     }
     while ((note = t->receives.first) != NULL) {

@@ -41,17 +41,17 @@ struct tutti_transport_way {
 };
 
 struct tutti_transport {
-    tutti_transport_hooks hooks;
-    ucp_context_h         context;
-    ucp_worker_h          worker;
-    ucp_address_t        *address;
-    size_t                address_bytes;
-    size_t                parcel_bytes; /* no parcel is larger */
-    int                   handle; /* -1: none */
-    tutti_transport_way  *ways;
-    int                   n_closing; /* endpoints whose end UCX has not told */
-    tucx_list             sends, receives, loans;
-    tucx_note            *spare; /* by next */
+    const tutti_transport_hooks *hooks;
+    ucp_context_h                context;
+    ucp_worker_h                 worker;
+    ucp_address_t               *address;
+    size_t                       address_bytes;
+    size_t                       parcel_bytes; /* no parcel is larger */
+    int                          handle; /* -1: none */
+    tutti_transport_way         *ways;
+    int                          n_closing; /* endpoints whose end UCX has not told */
+    tucx_list                    sends, receives, loans;
+    tucx_note                   *spare; /* by next */
 };
 
 extern const tutti_plugin_host *tucx_host;

@@ -17,7 +17,7 @@
 static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
 {
     tutti_transport_way         *way = arg;
-    const tutti_transport_hooks *hooks = &way->transport->hooks;
+    const tutti_transport_hooks *hooks = way->transport->hooks;
 
     (void)ep;
     if (way->ep != NULL)
@@ -69,7 +69,7 @@ static void on_sent(void *request, ucs_status_t status, void *user_data)
     tutti_transport *t = note->transport;
 
     (void)status;
-    t->hooks.sent(t->hooks.context, note->cookie);
+    t->hooks->sent(t->hooks->context, note->cookie);
     tucx_note_drop(t, &t->sends, note);
     ucp_request_free(request);
 }

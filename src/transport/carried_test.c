@@ -38,15 +38,15 @@ struct tutti_transport_way {
 };
 
 struct tutti_transport {
-    tutti_transport_hooks hooks;
-    int                   side;
-    int                   handle;
-    mail                  queue[QUEUE]; /* what has come, by the lock below */
-    int                   n;
-    void                 *done[QUEUE]; /* cookies that are to be reported here */
-    int                   n_done;
-    tutti_transport_way  *way;
-    int                   n_loans;
+    const tutti_transport_hooks *hooks;
+    int                          side;
+    int                          handle;
+    mail                         queue[QUEUE]; /* what has come, by the lock below */
+    int                          n;
+    void                        *done[QUEUE]; /* cookies that are to be reported here */
+    int                          n_done;
+    tutti_transport_way         *way;
+    int                          n_loans;
 };
 
 static struct {
@@ -152,12 +152,12 @@ static bool loop_progress(tutti_transport *t)
         }
     pthread_mutex_unlock(&net.lock);
     for (i = 0; i < n_done; i++)
-        t->hooks.sent(t->hooks.context, done[i]);
+        t->hooks->sent(t->hooks->context, done[i]);
     for (i = 0; i < n; i++) {
         const mail *m = &taken[shuffles ? n - 1 - i : i];
 
         t->n_loans++;
-        if (t->hooks.arrived(t->hooks.context, m->bytes, m->size, lends ? m->bytes : NULL)) {
+        if (t->hooks->arrived(t->hooks->context, m->bytes, m->size, lends ? m->bytes : NULL)) {
             assert_true(lends);
             continue;
         }
@@ -218,7 +218,7 @@ static void loop_close(tutti_transport *t)
             }
     pthread_mutex_unlock(&net.lock);
     for (i = 0; i < t->n_done; i++)
-        t->hooks.sent(t->hooks.context, t->done[i]);
+        t->hooks->sent(t->hooks->context, t->done[i]);
     assert_int_equal(t->n_loans, 0);
     assert_null(t->way);
     close(t->handle);
@@ -787,7 +787,7 @@ static void test_death_of_both(void **state)
     send_all(e.link[0], &byte, 1);
     receive_all(e.link[1], 0, 1);
     tti_lock(&e.carrier[1]->lock);
-    net.at[1]->hooks.broken(net.at[1]->hooks.context, net.at[1]->way->peer, ETIMEDOUT, "nobody answers");
+    net.at[1]->hooks->broken(net.at[1]->hooks->context, net.at[1]->way->peer, ETIMEDOUT, "nobody answers");
     tti_unlock(&e.carrier[1]->lock);
     assert_int_equal(shutdown(e.stream[0], SHUT_RDWR), 0);
     assert_int_equal(recv_at_last(e.link[1]), 0);
@@ -807,7 +807,7 @@ static void test_broken(void **state)
     send_all(e.link[0], data, 500);
     receive_all(e.link[1], 0, 499);
     tti_lock(&e.carrier[1]->lock);
-    net.at[1]->hooks.broken(net.at[1]->hooks.context, net.at[1]->way->peer, ETIMEDOUT, "the cable is out");
+    net.at[1]->hooks->broken(net.at[1]->hooks->context, net.at[1]->way->peer, ETIMEDOUT, "the cable is out");
     tti_unlock(&e.carrier[1]->lock);
     receive_all(e.link[1], 499, 1);
     assert_int_equal(recv_at_last(e.link[1]), -ETIMEDOUT);

@@ -52,7 +52,8 @@ typedef struct tutti_transport_way tutti_transport_way; /* its way to one peer; 
 
 /** What a transport tells the library. */
 typedef struct tutti_transport_hooks {
-    void *context; /* the first argument of each */
+    uint32_t size;    /* sizeof(tutti_transport_hooks) of the library */
+    void    *context; /* the first argument of each */
     /* A parcel has come, from whomever. False: the library is done with it. True, which it says only where loan is not NULL:
      * parcel stays as it is until give_back(loan). Who cannot lend gives NULL, and the library copies. */
     bool (*arrived)(void *context, const void *parcel, size_t bytes, void *loan);
@@ -67,11 +68,11 @@ typedef struct tutti_transport_hooks {
 
 /** What an instance is opened with. */
 typedef struct tutti_transport_config {
-    size_t                size; /* sizeof(tutti_transport_config) of the library */
-    int                   rank;
-    int                   n_ranks;
-    size_t                parcel_bytes; /* no parcel is larger */
-    tutti_transport_hooks hooks;        /* to be copied */
+    uint32_t                     size; /* sizeof(tutti_transport_config) of the library */
+    int                          rank;
+    int                          n_ranks;
+    size_t                       parcel_bytes; /* no parcel is larger */
+    const tutti_transport_hooks *hooks;        /* stay until close */
 } tutti_transport_config;
 
 /** Tables are const and shared by all instances. All entries are required, but for handle and arm. */

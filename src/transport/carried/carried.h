@@ -94,6 +94,7 @@ struct tti_carrier {
     tti_port                  *port;
     const tutti_transport_ops *ops;
     tti_link_ops               link_ops; /* under the transport's name */
+    tutti_transport_hooks      hooks;
     int                        rank, n_ranks;
     tti_mutex                  lock; /* guards everything below */
     tutti_transport           *transport;

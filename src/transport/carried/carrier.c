@@ -298,13 +298,14 @@ static void thread_main(void *arg)
 
 tutti_transport_hooks tti_carrier_hooks(tti_carrier *c)
 {
-    return (tutti_transport_hooks){ .context = c, .arrived = arrived, .sent = sent, .broken = broken };
+    return (tutti_transport_hooks){ .size = sizeof(tutti_transport_hooks), .context = c, .arrived = arrived, .sent = sent,
+                                    .broken = broken };
 }
 
 static tutti_status open_transport(tti_carrier *c)
 {
     const tutti_transport_config config = { .size = sizeof config, .rank = c->rank, .n_ranks = c->n_ranks,
-                                            .parcel_bytes = TTI_PARCEL_BYTES, .hooks = tti_carrier_hooks(c) };
+                                            .parcel_bytes = TTI_PARCEL_BYTES, .hooks = &c->hooks };
 
     return c->ops->open(&config, &c->transport);
 }
@@ -346,6 +347,7 @@ tutti_status tti_carrier_open(tti_port *port, const tutti_transport_ops *ops, in
     *c = (tti_carrier){ .port = port, .ops = ops, .link_ops = tti_carried_ops, .rank = rank, .n_ranks = n_ranks,
                         .bell = TTI_NO_HANDLE };
     c->link_ops.name = ops->name;
+    c->hooks = tti_carrier_hooks(c);
     tti_mutex_init(&c->lock);
     st = start(c);
     if (st == TUTTI_OK)
