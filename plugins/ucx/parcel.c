@@ -48,7 +48,7 @@ static void received(tucx_note *note, ucs_status_t status)
 
     tucx_note_drop(t, &t->receives, note);
     loan = status == UCS_OK ? tucx_note_add(t, &t->loans) : NULL;
-    if (loan == NULL) { /* what has failed is told by the way's own error */
+    if (loan == NULL) { /* what has failed is told to its sender (docs/ucx.md) */
         free(buffer);
         if (status == UCS_OK)
             lose_all(t);

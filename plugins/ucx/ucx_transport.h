@@ -20,12 +20,13 @@ enum { TUCX_AM_ID = 7 }; /* of all parcels, at both ends */
 
 /** Something that UCX has not given back yet, or that the library has not: in one list of its instance, or free. */
 typedef struct tucx_note {
-    struct tucx_note *prev, *next;
-    tutti_transport  *transport;
-    void             *cookie; /* of a parcel that is being sent */
-    void             *data;   /* of one that came: UCX's memory */
-    void             *buffer; /* the same: ours */
-    size_t            bytes;
+    struct tucx_note    *prev, *next;
+    tutti_transport     *transport;
+    tutti_transport_way *way;    /* of a parcel that is being sent, */
+    void                *cookie; /* and what it was sent with */
+    void                *data;   /* of one that came: UCX's memory */
+    void                *buffer; /* the same: ours */
+    size_t               bytes;
 } tucx_note;
 
 typedef struct tucx_list {

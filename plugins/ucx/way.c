@@ -62,13 +62,14 @@ int tucx_connect(tutti_transport *t, const void *address, size_t bytes, void *pe
     return 0;
 }
 
-/* Well or not: what became of it is for the error's callback to say. */
+/* What has failed is for the error's callback to say, where there is one. */
 static void on_sent(void *request, ucs_status_t status, void *user_data)
 {
     tucx_note       *note = user_data;
     tutti_transport *t = note->transport;
 
-    (void)status;
+    if (status != UCS_OK && status != UCS_ERR_CANCELED && note->way->ep != NULL && !note->way->handles_errors)
+        t->hooks->broken(t->hooks->context, note->way->peer, tucx_errno(status), ucs_status_string(status));
     t->hooks->sent(t->hooks->context, note->cookie);
     tucx_note_drop(t, &t->sends, note);
     ucp_request_free(request);
@@ -87,6 +88,7 @@ int tucx_send(tutti_transport_way *way, const void *parcel, size_t bytes, void *
 
     if (note == NULL)
         return -ENOMEM;
+    note->way = way;
     note->cookie = cookie;
     sent = ucp_am_send_nbx(way->ep, TUCX_AM_ID, NULL, 0, parcel, bytes, &param);
     if (sent != NULL && !UCS_PTR_IS_ERR(sent))
