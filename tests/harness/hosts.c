@@ -36,6 +36,22 @@ bool tt_hosts_show_devices(void)
            mount("sysfs", "/sys", "sysfs", MS_RDONLY, NULL) == 0;
 }
 
+bool tt_hosts_can_show_devices(const tt_hosts *hosts)
+{
+    const pid_t child = fork();
+    int         status = 0;
+
+    if (child == 0)
+        _exit(tt_hosts_enter(hosts, 0) && tt_hosts_show_devices() ? 0 : errno);
+    if (child < 0)
+        return false;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return false;
+    errno = WIFEXITED(status) ? WEXITSTATUS(status) : EIO;
+    return errno == 0;
+}
+
 void tt_hosts_close(tt_hosts *hosts)
 {
     int i;

@@ -45,6 +45,8 @@ bool tt_hosts_script(const tt_hosts *hosts, int host, const char *program, const
 bool tt_hosts_enter(const tt_hosts *hosts, int host);
 /** Once there: let this process see the host's network devices in /sys too, as one that was started there would. */
 bool tt_hosts_show_devices(void);
+/** Whether a process there could; no: errno tells. */
+bool tt_hosts_can_show_devices(const tt_hosts *hosts);
 
 /** The address of a host. */
 const char *tt_hosts_addr(int host);

@@ -194,8 +194,7 @@ static void redirect(const tt_run *run, int rank)
     setvbuf(stdout, NULL, _IOLBF, 0);
 }
 
-/* The plug-in that carries what would go by TCP; NULL: TCP does. */
-static const char *carried_by(const tt_run *run)
+const char *tt_run_carried(const tt_run *run)
 {
     if (run->test->tls)
         return NULL;
@@ -205,7 +204,7 @@ static const char *carried_by(const tt_run *run)
 static void transport(const tt_run *run, char out[TT_PATH_MAX])
 {
     const bool  everywhere = strstr(run->word, "tcp") != NULL;
-    const char *carried = carried_by(run);
+    const char *carried = tt_run_carried(run);
 
     if (carried != NULL)
         snprintf(out, TT_PATH_MAX, "%s%s", everywhere ? "only:" : "", carried);
@@ -248,7 +247,7 @@ void tt_rank_main(const tt_run *run, int rank)
         perror("cannot enter the host of this rank");
         _exit(TT_FAILED);
     }
-    if (run->test->hosts > 1 && carried_by(run) != NULL && !tt_hosts_show_devices()) {
+    if (run->test->hosts > 1 && tt_run_carried(run) != NULL && !tt_hosts_show_devices()) {
         perror("cannot show the host's network devices to a library that looks for them in /sys");
         _exit(TT_FAILED);
     }

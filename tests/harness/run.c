@@ -225,9 +225,14 @@ static bool is_far(const tt_test *test)
 
 static bool open_hosts(tt_run *run, char *reason, size_t bytes)
 {
-    if (is_far(run->test))
-        return tt_hosts_open_far(&run->test->link, &run->hosts, reason, bytes);
-    return tt_hosts_open(&run->hosts, reason, bytes);
+    const bool made = is_far(run->test) ? tt_hosts_open_far(&run->test->link, &run->hosts, reason, bytes)
+                                        : tt_hosts_open(&run->hosts, reason, bytes);
+
+    if (!made || tt_run_carried(run) == NULL || tt_hosts_can_show_devices(&run->hosts))
+        return made;
+    snprintf(reason, bytes, "no /sys of a host's own to be had, where a library looks for its devices: %s", strerror(errno));
+    tt_hosts_close(&run->hosts);
+    return false;
 }
 
 /* Words for a table entry that makes no sense; NULL if it does. */

@@ -76,6 +76,8 @@ int tt_run_all(const tt_test *tests, size_t n, const tt_world_ops *world);
 /** Whether the ranks of a run are threads: then one process holds all of them. */
 bool tt_run_threads(const tt_run *run);
 int tt_run_processes(const tt_run *run);
+/** The plug-in that carries what would go by TCP; NULL: TCP does. */
+const char *tt_run_carried(const tt_run *run);
 
 /** In a forked process: be rank, or all ranks as threads. Does not return. */
 _Noreturn void tt_rank_main(const tt_run *run, int rank);
