@@ -20,12 +20,14 @@
  *
  * Who gets in. Every parcel carries the token of the one who is to receive it; a parcel with another one is dropped before
  * anything else of it is read. So whoever reaches the transport's own ports, but has not seen the job's traffic, has nothing
- * taken. Not covered: what the transport's library does with bytes of strangers before it hands a parcel over; and somebody
- * on the way between the hosts, who can read the data and the tokens, and write parcels with them. With TUTTI_TLS a
- * transport is refused: its data would go in the clear.
+ * taken. Not covered: what the transport and its library do with bytes of strangers, and what memory they take for them,
+ * before a parcel is handed over; and somebody on the way between the hosts, who can read the data and the tokens, and write
+ * parcels with them. With TUTTI_TLS a transport is refused: its data would go in the clear.
  *
  * What the library does above it: the bytes of a way are cut into numbered parcels, which are put in order again; at most 1
- * MiB of a way is unread at its receiver, which tells what it has taken. Bytes are copied once into a parcel, and once out of it.
+ * MiB of a way is unread at its receiver, which tells what it has taken. What each parcel takes beside its bytes is not
+ * counted: a parcel that is lent is kept until it is read, however little is in it. Bytes are copied once into a parcel,
+ * and once out of it; twice where the transport does not lend its memory.
  *
  * Threads. All entries are called with one lock of the library's held that belongs to the instance, by any thread: one at a
  * time. None blocks. The hooks may be called from within entries only, on the thread that is in the entry, and call no entry. */
