@@ -26,7 +26,7 @@
 #include <tutti/private.h>
 #include "store/store.h"
 
-enum { SECOND_LOOK_MS = 2000, CLAIM_MS = 10000, OWN_WORDS_MAX = 2048 /* of a last error */ };
+enum { SECOND_LOOK_MS = 1000, CLAIM_MS = 10000, OWN_WORDS_MAX = 2048 /* of a last error */ };
 
 static tutti_status find_timeout(int64_t wanted_ms, int64_t *timeout_out)
 {

@@ -37,7 +37,7 @@ typedef struct outcome {
     int32_t rank;
     int32_t ok;
     int64_t joined_ms, ended_ms; /* since the start */
-    char    words[600];
+    char    words[2000];
 } outcome;
 
 typedef struct job {

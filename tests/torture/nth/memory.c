@@ -14,6 +14,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 enum { SLOTS = 1 << 18, MAPS = 4096, PRINTED = 12 };
 
@@ -43,7 +45,7 @@ char *__real_strdup(const char *text);
 void  __real_free(void *at);
 void *__real_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
 int   __real_munmap(void *at, size_t bytes);
-void *__real_mremap(void *at, size_t bytes, size_t wanted, int flags, ...);
+long  __real_syscall(long number, ...);
 int   __real_memfd_create(const char *name, unsigned flags);
 int   __real_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*body)(void *), void *arg);
 
@@ -55,7 +57,7 @@ char *__wrap_strdup(const char *text);
 void  __wrap_free(void *at);
 void *__wrap_mmap(void *at, size_t bytes, int prot, int flags, int fd, off_t offset);
 int   __wrap_munmap(void *at, size_t bytes);
-void *__wrap_mremap(void *at, size_t bytes, size_t wanted, int flags, ...);
+long  __wrap_syscall(long number, ...);
 int   __wrap_memfd_create(const char *name, unsigned flags);
 int   __wrap_pthread_create(pthread_t *id, const pthread_attr_t *attr, void *(*body)(void *), void *arg);
 
@@ -215,19 +217,33 @@ int __wrap_munmap(void *at, size_t bytes)
     return rc;
 }
 
-/* Over another one: then that is as it was, and the first is gone. */
-void *__wrap_mremap(void *at, size_t bytes, size_t wanted, int flags, ...)
+/* mremap(), which lent.c asks the kernel for itself. Over another mapping: then that is as it was, and the first is gone. */
+static long remap(const long *args)
 {
-    va_list args;
-    void   *to, *map;
+    const bool over = (args[3] & MREMAP_FIXED) != 0;
+    long       map = -1;
 
-    va_start(args, flags);
-    to = (flags & MREMAP_FIXED) != 0 ? va_arg(args, void *) : NULL;
-    va_end(args);
-    map = refused(TT_SYSTEM) ? MAP_FAILED : __real_mremap(at, bytes, wanted, flags, to);
-    if (map != MAP_FAILED)
-        replace_map(at, to != NULL ? NULL : map);
+    if (!refused(TT_SYSTEM))
+        map = __real_syscall(SYS_mremap, args[0], args[1], args[2], args[3], args[4]);
+    if (map != -1)
+        replace_map((void *)args[0], over ? NULL : (void *)map);
     return map;
+}
+
+/* As many arguments as any system call has; those that were not given are not looked at. */
+long __wrap_syscall(long number, ...)
+{
+    va_list list;
+    long    args[6];
+    int     i;
+
+    va_start(list, number);
+    for (i = 0; i < 6; i++)
+        args[i] = va_arg(list, long);
+    va_end(list);
+    if (number == SYS_mremap)
+        return remap(args);
+    return __real_syscall(number, args[0], args[1], args[2], args[3], args[4], args[5]);
 }
 
 int __wrap_memfd_create(const char *name, unsigned flags)
