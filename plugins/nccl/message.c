@@ -123,9 +123,19 @@ static bool look(tutti_request *r)
     return r->ended;
 }
 
-static tutti_status still_waiting(const tutti_request *r)
+static bool look_at_request(void *what, tutti_status *status_out)
 {
-    const int peer = r->b->global_ranks[tnccl_lane_peer(r->lane)];
+    tutti_request *r = what;
+    const bool     ended = look(r);
+
+    *status_out = r->status;
+    return ended;
+}
+
+static tutti_status still_waiting(const void *what)
+{
+    const tutti_request *r = what;
+    const int            peer = r->b->global_ranks[tnccl_lane_peer(r->lane)];
 
     if (tnccl_lane_sends(r->lane))
         return tnccl_host->fail(TUTTI_E_TIMEOUT, "rank %d has not taken the message", peer);
@@ -134,27 +144,7 @@ static tutti_status still_waiting(const tutti_request *r)
 
 tutti_status tnccl_request_wait(tutti_request *r, int64_t deadline_ns)
 {
-    tnccl_backend *b = r->b;
-    const int      device = tnccl_enter(b);
-    tutti_status   st = TUTTI_OK;
-    uint32_t       rounds = 0;
-    bool           through = false;
-
-    while (!through) {
-        pthread_mutex_lock(&b->lock);
-        through = look(r);
-        if (through && r->status != TUTTI_OK)
-            st = tnccl_say(b);
-        pthread_mutex_unlock(&b->lock);
-        if (!through && tnccl_host->now_ns() >= deadline_ns) {
-            st = still_waiting(r);
-            through = true;
-        } else if (!through) {
-            tnccl_host->idle(&rounds, false);
-        }
-    }
-    tnccl_leave(device);
-    return st;
+    return tnccl_await(r->b, deadline_ns, look_at_request, still_waiting, r);
 }
 
 bool tnccl_request_test(tutti_request *r)

@@ -197,6 +197,12 @@ void tnccl_tickets_fail(tnccl_backend *b);
 void tnccl_tickets_free(tnccl_backend *b);
 void tnccl_ticket_release(tutti_ticket *t);
 tutti_status tnccl_ticket_wait(tutti_ticket *t, int64_t deadline_ns);
+/** Whether what is waited for has ended, and how; the backend's lock is held. */
+typedef bool tnccl_look(void *what, tutti_status *status_out);
+/** Words it that it has not ended in time. */
+typedef tutti_status tnccl_late(const void *what);
+/** Look until it has ended or the deadline has passed; one that failed is told with the words of the group. */
+tutti_status tnccl_await(tnccl_backend *b, int64_t deadline_ns, tnccl_look *look_at, tnccl_late *late, void *what);
 
 /* ---- lane.c ---- */
 

@@ -261,23 +261,21 @@ static bool test(tutti_ticket *t)
     return ended;
 }
 
-tutti_status tnccl_ticket_wait(tutti_ticket *t, int64_t deadline_ns)
+tutti_status tnccl_await(tnccl_backend *b, int64_t deadline_ns, tnccl_look *look_at, tnccl_late *late, void *what)
 {
-    tnccl_backend *b = t->b;
-    const int      device = tnccl_enter(b);
-    tutti_status   st = TUTTI_OK;
-    uint32_t       rounds = 0;
-    bool           through = false;
+    const int    device = tnccl_enter(b);
+    tutti_status st = TUTTI_OK, ended = TUTTI_OK;
+    uint32_t     rounds = 0;
+    bool         through = false;
 
     while (!through) {
         pthread_mutex_lock(&b->lock);
-        look(t);
-        through = t->state == TNCCL_ENDED;
-        if (through && t->status != TUTTI_OK)
+        through = look_at(what, &ended);
+        if (through && ended != TUTTI_OK)
             st = tnccl_say(b);
         pthread_mutex_unlock(&b->lock);
         if (!through && tnccl_host->now_ns() >= deadline_ns) {
-            st = tnccl_host->fail(TUTTI_E_TIMEOUT, "%s on group '%s' is still under way on GPU %d", t->what, b->name, b->device);
+            st = late(what);
             through = true;
         } else if (!through) {
             tnccl_host->idle(&rounds, false);
@@ -285,6 +283,28 @@ tutti_status tnccl_ticket_wait(tutti_ticket *t, int64_t deadline_ns)
     }
     tnccl_leave(device);
     return st;
+}
+
+static bool look_at_ticket(void *what, tutti_status *status_out)
+{
+    tutti_ticket *t = what;
+
+    look(t);
+    *status_out = t->status;
+    return t->state == TNCCL_ENDED;
+}
+
+static tutti_status still_under_way(const void *what)
+{
+    const tutti_ticket *t = what;
+
+    return tnccl_host->fail(TUTTI_E_TIMEOUT, "%s on group '%s' is still under way on GPU %d", t->what, t->b->name,
+                            t->b->device);
+}
+
+tutti_status tnccl_ticket_wait(tutti_ticket *t, int64_t deadline_ns)
+{
+    return tnccl_await(t->b, deadline_ns, look_at_ticket, still_under_way, t);
 }
 
 void tnccl_ticket_release(tutti_ticket *t)
