@@ -170,7 +170,7 @@ static void who_is_late_is_not_accused(tt_ctx *t)
     int i;
 
     for (i = 0; i < ROUNDS; i++) {
-        struct timespec pause = { .tv_nsec = 150000000 }; /* for longer than it takes to call a wait long */
+        struct timespec pause = { .tv_nsec = 700000000 }; /* for longer than two looks at whom a wait is for */
 
         if (t->rank == i % t->size && i % 4 == 0)
             nanosleep(&pause, NULL);
