@@ -28,6 +28,12 @@ set(TUTTI_TEST_ENV "OMP_NUM_THREADS=1" "TSAN_OPTIONS=halt_on_error=1:second_dead
     "UBSAN_OPTIONS=print_stacktrace=1" "ASAN_OPTIONS=detect_leaks=1"
     "LSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/tests/lsan.supp")
 
+# A thread sanitizer makes a test that computes ten times as slow.
+set(TUTTI_LIMIT_FACTOR 1)
+if(TUTTI_SANITIZE STREQUAL "thread")
+    set(TUTTI_LIMIT_FACTOR 4)
+endif()
+
 function(tutti_add_test_program target train)
     target_include_directories(${target} PRIVATE ${PROJECT_SOURCE_DIR}/include ${PROJECT_SOURCE_DIR}/src
                                ${PROJECT_SOURCE_DIR}/train ${PROJECT_SOURCE_DIR}/tests)
@@ -48,6 +54,7 @@ function(tutti_test name)
     if(NOT T_COST)
         set(T_COST 0)
     endif()
+    math(EXPR T_LIMIT "${T_LIMIT} * ${TUTTI_LIMIT_FACTOR}")
     add_executable(${name} ${name}.c ${T_SOURCES})
     tutti_add_test_program(${name} "${T_TRAIN}")
     target_link_libraries(${name} PRIVATE ${T_LIBS})
@@ -67,6 +74,7 @@ function(tutti_ranks_test name)
     if(NOT T_COST)
         set(T_COST 0)
     endif()
+    math(EXPR T_LIMIT "${T_LIMIT} * ${TUTTI_LIMIT_FACTOR}")
     add_executable(${name} ${name}.c ${T_SOURCES})
     tutti_add_test_program(${name} "${T_TRAIN}")
     target_link_libraries(${name} PRIVATE tutti_harness ${T_LIBS})

@@ -14,6 +14,10 @@
 #include <unistd.h>
 #include "base/log.h"
 
+#if defined(__SANITIZE_THREAD__)
+#include <sanitizer/tsan_interface.h>
+#endif
+
 typedef struct sink {
     char         name[TUTTI_LOG_SINK_NAME_MAX];
     tutti_log_fn fn; /* NULL: free */
@@ -111,10 +115,20 @@ static void before_fork(void)
         pthread_rwlock_wrlock(&table.lock);
 }
 
+/* The lock's writer was a thread by another number: who unlocks it here is not the one that it knows. */
+static void make_anew(void)
+{
+#if defined(__SANITIZE_THREAD__) /* which else takes it for one that is held still */
+    __tsan_mutex_pre_unlock(&table.lock, 0);
+    __tsan_mutex_post_unlock(&table.lock, 0);
+#endif
+    (void)pthread_rwlock_init(&table.lock, NULL);
+}
+
 static void after_fork(bool in_child)
 {
     if (in_child && !delivering)
-        (void)pthread_rwlock_init(&table.lock, NULL); /* its writer was a thread by another number */
+        make_anew();
     else if (!delivering)
         pthread_rwlock_unlock(&table.lock);
 }
