@@ -69,6 +69,7 @@ static double train(const tt_ctx *t, const tutti_dataset *digits, mode how)
     tutti_optim      *sgd;
     double            last = 0.0;
     int               n, ranks = -1;
+    tutti_tensor *const *parameters;
 
     tutti_manual_seed(3);
     net = net_create(false, false);
@@ -76,7 +77,8 @@ static double train(const tt_ctx *t, const tutti_dataset *digits, mode how)
     use_hook(ddp, how);
     opts.lr = 0.02;
     opts.momentum = 0.5;
-    sgd = tutti_sgd(tutti_module_parameters(net, &n), n, &opts);
+    parameters = tutti_module_parameters(net, &n); /* sets n before the next call reads it */
+    sgd = tutti_sgd(parameters, n, &opts);
     for (int number = 0; number < STEPS; number++) {
         const double loss = step(ddp, sgd, digits, number, t);
 
