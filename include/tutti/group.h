@@ -74,7 +74,7 @@ typedef struct tutti_group_options {
  * @errors   TUTTI_E_ARG      a rank out of range or twice, or an empty list
  *           TUTTI_E_STATE    there is no world
  *           TUTTI_E_MISMATCH a member was given another list of ranks, makes another group now, has refused its arguments
- *                            (both only if all ranks call), or waits in a call for this rank
+ *                            (both only if all ranks call), or waits in a call, or a receive, for this rank
  *           TUTTI_E_REMOTE   a member has not the memory for it, or cannot load its backend
  *           TUTTI_E_TIMEOUT  a member did not come; the text names it
  *           TUTTI_E_PEER     a member is gone, and had not come
@@ -419,7 +419,9 @@ TUTTI_API tutti_status tutti_send(tutti_span buf, int dst, int tag, tutti_group 
  * @errors   TUTTI_E_ARG       src is no member or this rank, or any in a group of one; tag is negative
  *           TUTTI_E_PEER      the sender is gone; the group is finished on all ranks
  *           TUTTI_E_MISMATCH  the message has another number of bytes or another dtype; buf is
- *                             untouched, the message is consumed, the group goes on
+ *                             untouched, the message is consumed, the group goes on; or the sender
+ *                             waits for this rank, in a call, a receive, or where it makes a group,
+ *                             and neither can go on: then the group is finished on all ranks
  * @threads  any
  * @source   torch.distributed.recv (which accepts shorter messages) */
 TUTTI_API tutti_status tutti_recv(tutti_span buf, int src, int tag, tutti_group *group, int *src_out);
@@ -478,8 +480,9 @@ TUTTI_API void tutti_work_free(tutti_work *work);
 /* ---- more groups, and what they are called -------------------------------------------------------- */
 
 /** Make groups of consecutive ranks: 0 .. group_size-1, then the next ones, over the whole world. Every
- * rank of the world calls it. A call whose arguments are refused makes none, and counts none: another rank that was given
- * others waits for this one.
+ * rank of the world calls it. A call whose arguments are refused makes none: who was given others, and waits for this rank, is told
+ * so, and what is called next meets the others' next call. For that such a call keeps as many numbers as the world has ranks,
+ * whatever comes of it: other groups have the numbers behind them.
  *
  * @param group_size  divides the world's size
  * @param opts        of every group; NULL: every default
@@ -493,7 +496,8 @@ TUTTI_API tutti_status tutti_new_subgroups(int group_size, const tutti_group_opt
                                            tutti_group **group_out);
 
 /** Make groups of lists of ranks, of which no two have a rank in common. Every rank of the world calls it
- * with the same lists. A call whose arguments are refused counts none, as of tutti_new_subgroups.
+ * with the same lists. It keeps as many numbers as the world has ranks, and one that refuses its arguments tells the others, as
+ * of tutti_new_subgroups.
  *
  * @param lists       [n_lists] global ranks of each group
  * @param n_ranks     [n_lists] how many each list has
@@ -516,7 +520,8 @@ TUTTI_API tutti_status tutti_new_subgroups_by_enumeration(const int *const *list
  * @source   torch.distributed.get_process_group_ranks */
 TUTTI_API const int *tutti_get_process_group_ranks(const tutti_group *group);
 
-/** The name that the library gave a group: "0" a world, "1", "2", ... what was made from it, in order.
+/** The name that the library gave a group: "0" a world, "1", "2", ... what was made from it, in order. Calls that make several
+ * groups may leave some out.
  *
  * @errors   none; NULL for a non-member or without a world
  * @threads  any; the string is the group's and lives as long
@@ -539,8 +544,8 @@ TUTTI_API const char *tutti_get_group_desc(const tutti_group *group);
  * @source   torch.distributed.distributed_c10d._resolve_process_group */
 TUTTI_API tutti_group *tutti_find_group(const char *name);
 
-/** How many groups the calling thread's world has numbered so far: itself, and every one that any of its
- * ranks is in. -1 without a world.
+/** How many groups the calling thread's world has counted so far: itself, and every one that any of its
+ * ranks is in. Of a call for several that this rank has refused it counts none. -1 without a world.
  * @threads  any
  * @source   torch.distributed.get_pg_count */
 TUTTI_API int tutti_get_pg_count(void);

@@ -25,8 +25,6 @@
 #include <tutti/private.h>
 #include "wire/crypto.h"
 
-#define AGREED_FIRST UINT32_C(0x80000000)
-
 enum { SHA1_BYTES = 20, HEX_MAX = TTI_DIGEST_MAX };
 
 _Static_assert((int)HEX_MAX == 2 * SHA1_BYTES + 1, "two digits for a byte, and NUL");
@@ -153,7 +151,7 @@ static tutti_status read_proposal(tutti_group *group, const tutti_bytes *text)
     uint64_t n = 0, members = 0;
 
     if (text->size == 0 || sscanf(text->data, "%" SCNu64 " %" SCNx64, &n, &members) != 2 ||
-        n < AGREED_FIRST || n > UINT32_MAX)
+        n < TTI_AGREED_FIRST || n > UINT32_MAX)
         return tti_fail(TUTTI_E_STORE, "the number of group '%s' in the store is damaged", group->name);
     if (members != hash_members(group))
         return tti_fail(TUTTI_E_MISMATCH,
@@ -174,10 +172,10 @@ tutti_status tti_group_agree_number(tutti_group *group, int64_t deadline_ns)
     st = tti_store_add_until(group->carrier->store, "tutti/agreed", 1, deadline_ns, &n);
     if (st != TUTTI_OK)
         return st;
-    if (n < 1 || n > (int64_t)(UINT32_MAX - AGREED_FIRST))
+    if (n < 1 || n > (int64_t)(UINT32_MAX - TTI_AGREED_FIRST))
         return tti_fail(TUTTI_E_STATE, "group '%s': the numbers of this world's groups are used up",
                         group->name);
-    snprintf(text, sizeof text, "%" PRIu32 " %" PRIx64, AGREED_FIRST + (uint32_t)n,
+    snprintf(text, sizeof text, "%" PRIu32 " %" PRIx64, TTI_AGREED_FIRST + (uint32_t)n,
              hash_members(group));
     st = tti_store_compare_set_until(group->store, "number", "", 0, text, strlen(text), deadline_ns,
                                      &kept);

@@ -42,7 +42,7 @@ tutti_status tti_group_alloc(int rank, int size, tutti_group **group_out)
     group->rank = rank;
     group->size = size;
     group->ranks = ranks;
-    group->n_made = 1;
+    group->numbers = group->n_made = 1;
     tti_queue_init(group);
     *group_out = group;
     return TUTTI_OK;

@@ -163,7 +163,8 @@ struct tutti_group {
 
     /* Guarded by runner->lock. */
     int          n_breakpoints; /* of a world: calls of tutti_breakpoint() that were skipped */
-    uint32_t     n_made;   /* of a world: groups numbered so far, itself included */
+    uint32_t     numbers;  /* of a world: those below it are given to groups, or kept for some that need not be made */
+    uint32_t     n_made;   /* of a world: groups counted so far, itself included */
     tutti_group *children; /* of a world: newest first */
     tutti_group *next;     /* among the world's children */
     uint32_t     n_splits; /* times it was split */
@@ -296,6 +297,11 @@ tutti_status tti_group_options_read(const char *what, const tutti_group_options 
                                     tutti_group_options *known);
 /** Count one more group of world: its number. */
 uint32_t tti_group_take_number(tutti_group *world);
+/** n numbers in a row for groups of one call, of which none is counted yet: the first.
+ * @errors TUTTI_E_STATE  so many are not left */
+tutti_status tti_group_take_numbers(tutti_group *world, int n, uint32_t *first_out);
+/** Count n groups that have such numbers. */
+void tti_group_count(tutti_group *world, int n);
 /** End and free a group; a world with all its children. */
 void tti_group_destroy(tutti_group *group);
 

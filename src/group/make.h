@@ -86,7 +86,14 @@ tutti_status tti_lists_check(const char *what, int size, const int *const *lists
 tutti_status tti_joint_options_read(const char *what, const tutti_group_options *opts,
                                     tutti_group_options *known);
 
+/** tti_group_create() of one whose number was taken before. */
+tutti_status tti_group_create_numbered(tutti_group *world, uint32_t id, const int *ranks, int n_ranks,
+                                       const tutti_group_options *opts, tutti_group **group_out);
+
 /* agreed.c */
+
+/** The numbers of groups that only their members make begin here; the world's end. */
+#define TTI_AGREED_FIRST UINT32_C(0x80000000)
 
 /** Call group that, or, if it is too long, its SHA-1. */
 tutti_status tti_group_name_by_text(tutti_group *group, const char *text);

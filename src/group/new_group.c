@@ -57,9 +57,35 @@ uint32_t tti_group_take_number(tutti_group *world)
     uint32_t id;
 
     tti_lock(&world->runner->lock);
-    id = world->n_made++;
+    id = world->numbers++;
+    world->n_made++;
     tti_unlock(&world->runner->lock);
     return id;
+}
+
+tutti_status tti_group_take_numbers(tutti_group *world, int n, uint32_t *first_out)
+{
+    uint32_t first;
+    bool     is_left;
+
+    tti_lock(&world->runner->lock);
+    first = world->numbers;
+    is_left = first <= TTI_AGREED_FIRST - (uint32_t)n;
+    if (is_left)
+        world->numbers += (uint32_t)n;
+    tti_unlock(&world->runner->lock);
+    if (!is_left)
+        return tti_fail(TUTTI_E_STATE, "a world of %d has given away the numbers of all groups that it can have: %u\n"
+                                       "  next: make groups once, and use them again", world->size, TTI_AGREED_FIRST);
+    *first_out = first;
+    return TUTTI_OK;
+}
+
+void tti_group_count(tutti_group *world, int n)
+{
+    tti_lock(&world->runner->lock);
+    world->n_made += (uint32_t)n;
+    tti_unlock(&world->runner->lock);
 }
 
 /* Open a child whose ranks and name are there: eager, numbered by the world. */
@@ -156,30 +182,24 @@ static tutti_status read_ranks(const tutti_group *world, const int *ranks, int n
     return st;
 }
 
-tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
-                              const tutti_group_options *opts, tutti_group **group_out)
+/* A group with options that are known, st being what came of reading them; id counts if it is not local. */
+static tutti_status create(tutti_group *world, uint32_t id, const int *ranks, int n_ranks, const tutti_group_options *known,
+                           tutti_status st, tutti_group **group_out)
 {
-    tutti_group_options known = TUTTI_GROUP_OPTIONS;
-    tutti_group        *group = NULL;
-    uint32_t            id = 0;
-    tutti_status        st = tti_group_options_read("new_group", opts, &known);
+    tutti_group *group = NULL;
 
-    if (st != TUTTI_OK && opts != NULL && is_local(opts))
-        known.use_local_synchronization = true;
-    if (!known.use_local_synchronization) /* also if nothing comes of it */
-        id = tti_group_take_number(world);
     if (st == TUTTI_OK)
         st = read_ranks(world, ranks, n_ranks, &group);
     if (st != TUTTI_OK)
-        return known.use_local_synchronization ? st : refuse(world, id, st);
+        return known->use_local_synchronization ? st : refuse(world, id, st);
     group->rank = tti_group_find(group, world->rank);
     if (group->rank < 0) {
         tti_non_member_begins();
         *group_out = TUTTI_NON_MEMBER;
         goto out;
     }
-    st = open_child(group, world, id, &known);
-    if (st != TUTTI_OK && !known.use_local_synchronization)
+    st = open_child(group, world, id, known);
+    if (st != TUTTI_OK && !known->use_local_synchronization)
         st = refuse(world, id, st);
     if (st != TUTTI_OK)
         goto out;
@@ -190,6 +210,29 @@ tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
 out:
     tti_group_free(group);
     return st;
+}
+
+tutti_status tti_group_create(tutti_group *world, const int *ranks, int n_ranks,
+                              const tutti_group_options *opts, tutti_group **group_out)
+{
+    tutti_group_options known = TUTTI_GROUP_OPTIONS;
+    uint32_t            id = 0;
+    tutti_status        st = tti_group_options_read("new_group", opts, &known);
+
+    if (st != TUTTI_OK && opts != NULL && is_local(opts))
+        known.use_local_synchronization = true;
+    if (!known.use_local_synchronization) /* also if nothing comes of it */
+        id = tti_group_take_number(world);
+    return create(world, id, ranks, n_ranks, &known, st, group_out);
+}
+
+tutti_status tti_group_create_numbered(tutti_group *world, uint32_t id, const int *ranks, int n_ranks,
+                                       const tutti_group_options *opts, tutti_group **group_out)
+{
+    tutti_group_options known = TUTTI_GROUP_OPTIONS;
+    const tutti_status  st = tti_joint_options_read("new_group", opts, &known);
+
+    return create(world, id, ranks, n_ranks, &known, st, group_out);
 }
 
 tutti_status tutti_new_group(const int *ranks, int n_ranks, const tutti_group_options *opts,

@@ -3,9 +3,12 @@
  * subgroups.c - several groups in one call, and what a group can be asked about itself.
  *
  * True    All lists are checked before the first group is made, so that a bad argument makes none.
- *         Once one of this rank's groups could not be made, the remaining ones only take their
- *         numbers, and those who wait for this rank there are told: the ranks of the world go on counting
- *         groups alike. Refused arguments count none, as they say of no number of groups that it is the others'. */
+ * Numbers Such a call may make as many groups as the world has ranks, for each group has one of its own, and keeps so many numbers,
+ *         whatever its arguments are and whether it takes them: the next group has the same number everywhere, also where one
+ *         rank alone was given arguments that say of no number of groups at all. Groups take those numbers in their order.
+ * Told    Once one of this rank's groups could not be made, those who wait for this rank in the remaining ones are told. Who
+ *         refuses arguments does not know in which group the others wait for it: it tells in all in which they may. A
+ *         refusal is looked for by those alone who wait for the one that left it, and nobody else has these numbers. */
 #include "group/make.h"
 
 #include <stdlib.h>
@@ -24,22 +27,37 @@ static bool may_be_in(const tutti_group *world, const int *ranks, int n_ranks)
     return ranks == NULL;
 }
 
+/* One of several, with its number; the rest is as in tti_group_create_next(). */
+static void create_numbered(tutti_group *world, uint32_t id, const int *ranks, int n_ranks, const tutti_group_options *opts,
+                            tutti_status *status, tutti_group **mine)
+{
+    tutti_group *group = NULL;
+
+    if (*status == TUTTI_OK) {
+        *status = tti_group_create_numbered(world, id, ranks, n_ranks, opts, &group);
+        if (*status == TUTTI_OK && group != TUTTI_NON_MEMBER)
+            *mine = group;
+    } else if (may_be_in(world, ranks, n_ranks)) {
+        tti_group_tell_left_out(world, id, *status);
+    }
+}
+
 void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
                            const tutti_group_options *opts, tutti_status *status,
                            tutti_group **mine)
 {
-    tutti_group *group = NULL;
+    create_numbered(world, tti_group_take_number(world), ranks, n_ranks, opts, status, mine);
+}
 
-    if (*status != TUTTI_OK) {
-        const uint32_t id = tti_group_take_number(world);
+/* This rank makes none of n groups from number first on, because of the last error, which stays: within a second or two. */
+static void tell_all(tutti_group *world, uint32_t first, int n, tutti_status failure)
+{
+    tti_port     *port = world->runner->port;
+    const int64_t until_ns = tti_port_now(port) + TTI_SECOND;
+    int           i;
 
-        if (may_be_in(world, ranks, n_ranks))
-            tti_group_tell_left_out(world, id, *status);
-        return;
-    }
-    *status = tti_group_create(world, ranks, n_ranks, opts, &group);
-    if (*status == TUTTI_OK && group != TUTTI_NON_MEMBER)
-        *mine = group;
+    for (i = 0; i < n && tti_port_now(port) < until_ns; i++)
+        tti_group_tell_left_out(world, first + (uint32_t)i, failure);
 }
 
 /* ---- checks ---- */
@@ -113,7 +131,7 @@ tutti_status tti_lists_check(const char *what, int size, const int *const *lists
 
 /* ---- new_subgroups ---- */
 
-static tutti_status create_blocks(tutti_group *world, int block, const tutti_group_options *opts,
+static tutti_status create_blocks(tutti_group *world, uint32_t id, int block, const tutti_group_options *opts,
                                   tutti_group **group_out)
 {
     tutti_group *mine = NULL;
@@ -124,10 +142,11 @@ static tutti_status create_blocks(tutti_group *world, int block, const tutti_gro
 
     if (ranks == NULL)
         st = tti_fail(TUTTI_E_NOMEM, "no memory for a list of %d ranks", block);
+    tti_group_count(world, world->size / block);
     for (first = 0; first < world->size; first += block) {
         for (i = 0; i < block && ranks != NULL; i++)
             ranks[i] = first + i;
-        tti_group_create_next(world, ranks, block, opts, &st, &mine);
+        create_numbered(world, id++, ranks, block, opts, &st, &mine);
     }
     free(ranks);
     if (st == TUTTI_OK)
@@ -135,23 +154,44 @@ static tutti_status create_blocks(tutti_group *world, int block, const tutti_gro
     return st;
 }
 
+/* The others may have cut the world in any way that is possible: each puts this rank in one group. */
+static void tell_blocks(tutti_group *world, uint32_t first, tutti_status failure)
+{
+    int told = -1;
+    int block;
+
+    for (block = world->size; block >= 1; block--) {
+        const int at = world->rank / block;
+
+        if (world->size % block != 0 || at == told)
+            continue;
+        tti_group_tell_left_out(world, first + (uint32_t)at, failure);
+        told = at;
+    }
+}
+
 static tutti_status subgroups(int block, const tutti_group_options *opts, tutti_group **group_out)
 {
     tutti_group_options known = TUTTI_GROUP_OPTIONS;
     tutti_group        *world = NULL;
+    uint32_t            first = 0;
     tutti_status        st;
 
     st = tti_group_world("new_subgroups", &world);
     if (st == TUTTI_OK)
-        st = tti_joint_options_read("new_subgroups", opts, &known);
+        st = tti_group_take_numbers(world, world->size, &first);
     if (st != TUTTI_OK)
         return st;
-    if (block < 1 || world->size % block != 0)
-        return tti_fail(TUTTI_E_ARG,
-                        "new_subgroups: group_size is %d, which does not divide the world of %d\n"
-                        "  next: choose one that does, or name the ranks with tutti_new_subgroups_by_enumeration()",
-                        block, world->size);
-    return create_blocks(world, block, &known, group_out);
+    st = tti_joint_options_read("new_subgroups", opts, &known);
+    if (st == TUTTI_OK && (block < 1 || world->size % block != 0))
+        st = tti_fail(TUTTI_E_ARG,
+                      "new_subgroups: group_size is %d, which does not divide the world of %d\n"
+                      "  next: choose one that does, or name the ranks with tutti_new_subgroups_by_enumeration()",
+                      block, world->size);
+    if (st == TUTTI_OK)
+        return create_blocks(world, first, block, &known, group_out);
+    tell_blocks(world, first, st);
+    return st;
 }
 
 tutti_status tutti_new_subgroups(int group_size, const tutti_group_options *opts,
@@ -169,29 +209,59 @@ tutti_status tutti_new_subgroups(int group_size, const tutti_group_options *opts
 
 /* ---- new_subgroups_by_enumeration ---- */
 
+static tutti_status create_lists(tutti_group *world, uint32_t first, const int *const *lists, const int *n_ranks, int n_lists,
+                                 const tutti_group_options *opts, tutti_group **group_out)
+{
+    tutti_group *mine = TUTTI_NON_MEMBER;
+    tutti_status st = TUTTI_OK;
+    int          i;
+
+    tti_group_count(world, n_lists);
+    for (i = 0; i < n_lists; i++)
+        create_numbered(world, first + (uint32_t)i, lists[i], n_ranks[i], opts, &st, &mine);
+    if (st == TUTTI_OK)
+        *group_out = mine;
+    return st;
+}
+
+/* The others may have other lists: who is in none here may be in any of theirs. Lists are read no further than one list
+ * for each rank, and none of them further than the ranks that there are. */
+static void tell_lists(tutti_group *world, uint32_t first, const int *const *lists, const int *n_ranks, int n_lists,
+                       tutti_status failure)
+{
+    const int n = lists == NULL || n_ranks == NULL ? 0 : n_lists < world->size ? n_lists : world->size;
+    bool      is_told = false;
+    int       i;
+
+    for (i = 0; i < n; i++)
+        if (lists[i] != NULL && n_ranks[i] <= world->size && may_be_in(world, lists[i], n_ranks[i])) {
+            tti_group_tell_left_out(world, first + (uint32_t)i, failure);
+            is_told = true;
+        }
+    if (!is_told)
+        tell_all(world, first, world->size, failure);
+}
+
 static tutti_status enumerated(const int *const *lists, const int *n_ranks, int n_lists,
                                const tutti_group_options *opts, tutti_group **group_out)
 {
     const char         *what = "new_subgroups_by_enumeration";
     tutti_group_options known = TUTTI_GROUP_OPTIONS;
     tutti_group        *world = NULL;
-    tutti_group        *mine = TUTTI_NON_MEMBER;
+    uint32_t            first = 0;
     tutti_status        st;
-    bool                unchecked;
-    int                 i;
 
     st = tti_group_world(what, &world);
     if (st == TUTTI_OK)
-        st = tti_joint_options_read(what, opts, &known);
+        st = tti_group_take_numbers(world, world->size, &first);
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_joint_options_read(what, opts, &known);
     if (st == TUTTI_OK)
         st = tti_lists_check(what, world->size, lists, n_ranks, n_lists);
-    if (st != TUTTI_OK && (st != TUTTI_E_NOMEM || n_lists > world->size)) /* so many have no rank each */
-        return st;
-    unchecked = st != TUTTI_OK;
-    for (i = 0; i < n_lists; i++)
-        tti_group_create_next(world, unchecked ? NULL : lists[i], unchecked ? 0 : n_ranks[i], &known, &st, &mine);
     if (st == TUTTI_OK)
-        *group_out = mine;
+        return create_lists(world, first, lists, n_ranks, n_lists, &known, group_out);
+    tell_lists(world, first, lists, n_ranks, n_lists, st);
     return st;
 }
 

@@ -5,6 +5,7 @@
  *         tell their names and members; peers as ranks of the group mean the right rank.
  * Method  ranks as threads. */
 #include "fake_backend.h"
+#include "group/make.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -51,7 +52,6 @@ static void blocks_refused(fake_rank *r)
     tutti_group_options late = TUTTI_GROUP_OPTIONS;
     tutti_group        *mine = NULL;
 
-    (void)r;
     CHECK(tutti_new_subgroups(3, NULL, &mine) == TUTTI_E_ARG && said("does not divide"));
     CHECK(mine == TUTTI_NO_GROUP);
     CHECK(tutti_new_subgroups(0, NULL, &mine) == TUTTI_E_ARG && said("group_size is 0"));
@@ -61,6 +61,7 @@ static void blocks_refused(fake_rank *r)
     CHECK(tutti_new_subgroups(2, &late, &mine) == TUTTI_E_ARG && said("new_subgroups: timeout_ms"));
     CHECK(tutti_get_pg_count() == 1);
     CHECK(tutti_new_subgroups(1, NULL, &mine) == TUTTI_OK && tutti_get_world_size(mine) == 1);
+    CHECK(mine->id == (uint32_t)(4 * 4 + 1 + r->rank)); /* four calls have kept their numbers */
     CHECK(tutti_new_subgroups(4, NULL, &mine) == TUTTI_OK && tutti_get_world_size(mine) == 4);
     tutti_use_group(TUTTI_NON_MEMBER);
     CHECK(tutti_new_subgroups(2, NULL, &mine) == TUTTI_E_STATE && said("TUTTI_NON_MEMBER"));
@@ -128,6 +129,72 @@ static void test_the_next_ones_are_told(void **state)
 {
     (void)state;
     assert_int_equal(fake_ranks(4, the_next_ones_are_told, NULL), 0);
+}
+
+/* Rank 1 alone refuses. In whichever of the ways to cut the world in equal parts the others have cut it, they wait for it in group 1 or
+ * in group 2, with one rank in each. */
+static void one_refuses_blocks(fake_rank *r)
+{
+    const int    others[] = { 0, 2, 3 };
+    tutti_group *mine = NULL, *after = NULL;
+
+    CHECK(tutti_new_subgroups(r->rank == 1 ? 3 : 1, NULL, &mine) == (r->rank == 1 ? TUTTI_E_ARG : TUTTI_OK));
+    if (r->rank == 1) {
+        CHECK(said("does not divide") && mine == TUTTI_NO_GROUP);
+        CHECK(tells(r, 1) && tells(r, 2) && !tells(r, 3) && !tells(r, 4));
+    }
+    CHECK(tutti_new_group(others, 3, NULL, &after) == TUTTI_OK && r->world->numbers == 6);
+    CHECK(r->rank == 1 ? after == TUTTI_NON_MEMBER : tutti_barrier(after) == TUTTI_OK && strcmp(tutti_get_group_name(after), "5") == 0);
+}
+
+static void test_one_refuses_blocks(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(4, one_refuses_blocks, NULL), 0);
+}
+
+/* The same with lists. Who knows of one that it is in tells those of that one, else all. */
+static void one_refuses_lists(fake_rank *r)
+{
+    const int        a[] = { 0 }, b[] = { 1, 4 }, good[] = { 2 }, others[] = { 0, 2, 3 };
+    const int *const bad_lists[] = { a, b }, *const good_lists[] = { a, good };
+    const int        n_bad[] = { 1, 2 }, n_good[] = { 1, 1 };
+    tutti_group     *mine = NULL, *after = NULL;
+
+    if (r->rank == 1) {
+        CHECK(tutti_new_subgroups_by_enumeration(bad_lists, n_bad, 2, NULL, &mine) == TUTTI_E_ARG && said("outside"));
+        CHECK(!tells(r, 1) && tells(r, 2) && !tells(r, 3));
+        CHECK(tutti_new_subgroups_by_enumeration(NULL, NULL, 0, NULL, &mine) == TUTTI_E_ARG && said("no lists"));
+        CHECK(!tells(r, 4) && tells(r, 5) && tells(r, 8) && !tells(r, 9));
+    } else {
+        CHECK(tutti_new_subgroups_by_enumeration(good_lists, n_good, 2, NULL, &mine) == TUTTI_OK);
+        CHECK(tutti_new_subgroups_by_enumeration(good_lists, n_good, 2, NULL, &mine) == TUTTI_OK);
+    }
+    CHECK(tutti_new_group(others, 3, NULL, &after) == TUTTI_OK && r->world->numbers == 10);
+    CHECK(r->rank == 1 || tutti_barrier(after) == TUTTI_OK);
+}
+
+static void test_one_refuses_lists(void **state)
+{
+    (void)state;
+    assert_int_equal(fake_ranks(4, one_refuses_lists, NULL), 0);
+}
+
+static void test_numbers_end(void **state)
+{
+    tutti_group *world = fake_world_of_one(0), *mine = NULL;
+    uint32_t     first = 0;
+
+    (void)state;
+    world->numbers = TTI_AGREED_FIRST - 3;
+    assert_int_equal(tti_group_take_numbers(world, 4, &first), TUTTI_E_STATE);
+    assert_int_equal(tti_group_take_numbers(world, 3, &first), TUTTI_OK);
+    assert_true(first == TTI_AGREED_FIRST - 3);
+    tutti_use_group(world);
+    assert_int_equal(tutti_new_subgroups(1, NULL, &mine), TUTTI_E_STATE);
+    assert_true(said("numbers of all groups"));
+    tutti_use_group(NULL);
+    assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
 }
 
 static void test_one_fails(void **state)
@@ -417,6 +484,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         TEST(test_blocks),        TEST(test_blocks_refused), TEST(test_one_fails), TEST(test_lists), TEST(test_the_next_ones_are_told),
+        TEST(test_one_refuses_blocks), TEST(test_one_refuses_lists), TEST(test_numbers_end),
         TEST(test_lists_refused), TEST(test_queries),        TEST(test_in_group),
     };
 

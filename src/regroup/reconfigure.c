@@ -250,7 +250,7 @@ static void exchange(tutti_group *world, tutti_group *other)
     world->rank = other->rank;
     world->size = other->size;
     world->generation = other->generation;
-    world->n_made = 1;
+    world->numbers = world->n_made = 1;
     world->n_splits = 0;
     world->n_meshes = 0;
     world->n_windows = 0;
