@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * last.c - the end of a process that only the library's threads are left of.
+ * last.c - whose the threads of a process are: the end of one that only the library's threads are left of.
  *
  * Why     main() may leave by pthread_exit(): the process then lasts as long as its threads, and ends as by exit(0) when
  *         the last one has. Threads of a world that nobody ends never do; such a program would hang for ever, on a core
@@ -12,6 +12,10 @@
  *         are counted: the program's are over-estimated for a moment, and never missed. A list during which one of ours
  *         came to its end does not count: who was counted may be missing in it. The main thread stays in the list when it
  *         has ended.
+ * Alone   The same count tells whether there is one more thread than ours: then nothing of the program goes on while that one waits,
+ *         as only it could start another. Where the program has given functions to be called (callbacks, hooks) our threads
+ *         may do its work, and nothing is said. Over-estimating is right here, too. Where a port stands in for the machine
+ *         a rank is one fiber, whatever threads the process has.
  * Fails   Threads of other libraries count as the program's: with them the process lasts, as it would without us. Without
  *         /proc, or the memory for a thread, it lasts, too. */
 #include "base/last.h"
@@ -33,6 +37,7 @@ static pthread_once_t   once = PTHREAD_ONCE_INIT;
 static bool             has_key; /* written inside once */
 static _Atomic int      n_ours;
 static _Atomic uint32_t n_ended; /* of ours: after it is no longer counted */
+static _Atomic int      n_lent;  /* how often threads of ours were lent to the program; a child of fork() keeps it */
 static _Atomic bool     looking;
 static tti_thread       looker; /* of the one thread that set looking; never joined: it ends with the process */
 
@@ -69,6 +74,31 @@ static int count_threads(void)
     return n;
 }
 
+/* Whether at most one thread is the program's. */
+static bool has_one_thread(void)
+{
+    const uint32_t ended = atomic_load(&n_ended);
+    const int      ours = atomic_load(&n_ours); /* before the list: who begins meanwhile counts as the program's */
+    const int      n = count_threads();
+
+    return n >= 0 && n <= ours + 1 && atomic_load(&n_ended) == ended;
+}
+
+void tti_lending_begins(void)
+{
+    atomic_fetch_add(&n_lent, 1);
+}
+
+void tti_lending_ends(void)
+{
+    atomic_fetch_sub(&n_lent, 1);
+}
+
+bool tti_is_only_thread(void)
+{
+    return atomic_load(&n_lent) == 0 && (tti_port_stand_in() != NULL || has_one_thread());
+}
+
 /* The main thread is a zombie from its end to the process's. */
 static bool main_has_ended(void)
 {
@@ -90,15 +120,10 @@ static bool main_has_ended(void)
 static void look(void *arg)
 {
     tti_port *port = tti_port_system();
-    uint32_t  ended;
-    int       n, ours;
 
     (void)arg;
     for (;;) {
-        ended = atomic_load(&n_ended);
-        ours = atomic_load(&n_ours); /* before the list: who begins meanwhile counts as the program's */
-        n = count_threads();
-        if (n >= 0 && n <= ours + 1 && atomic_load(&n_ended) == ended)
+        if (has_one_thread()) /* the main one, which has ended */
             exit(0);
         port->ops->sleep_until(port, tti_port_now(port) + LOOK_NS);
     }

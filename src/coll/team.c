@@ -157,22 +157,30 @@ static tutti_status look_for_the_gone(const reader *r, int rank)
                     words);
 }
 
-/* The group that this one is made in has failed: whoever was told so there does not come here. Calls that differ finish it only
- * for those that go on calling it. */
-static tutti_status look_within(const tti_team *team)
+/* How the group that this one is made in has failed; TUTTI_OK: it has not. */
+static tutti_status look_outside(const tti_team *team)
 {
     tti_words          words = { .used = 0 };
     const tutti_status st =
         team->within != NULL && team->messenger != NULL ? tti_messenger_heard(team->messenger, *team->within) : TUTTI_OK;
 
-    if (st == TUTTI_OK || st == TUTTI_E_MISMATCH)
+    if (st == TUTTI_OK)
         return TUTTI_OK;
     tti_words_add(&words, "%s", tutti_last_error());
     return tti_fail(st, "group '%s' cannot be made: %s", team->name, words.text);
 }
 
-/* The board failed with st. If it is lost, whoever served it may have died, or left because of a failure there, and what tells
- * of that is on its way here: that is the reason, then. */
+/* The same while it may go on: whoever was told of a failure there does not come here. Calls that differ finish it only for those that
+ * go on calling it. */
+static tutti_status look_within(const tti_team *team)
+{
+    const tutti_status st = look_outside(team);
+
+    return st == TUTTI_E_MISMATCH ? TUTTI_OK : st;
+}
+
+/* The board failed with st. If it is lost, whoever served it may have died, or left because of a failure there, calls that differ
+ * included, and what tells of that is on its way here: that is the reason, then. */
 static tutti_status hear_why(const tti_team *team, tutti_status st, int64_t deadline_ns)
 {
     tti_port     *port = team->port;
@@ -184,7 +192,7 @@ static tutti_status hear_why(const tti_team *team, tutti_status st, int64_t dead
     if (st != TUTTI_E_NETWORK || team->within == NULL || team->messenger == NULL)
         return st;
     tti_words_add(&kept, "%s", tutti_last_error());
-    while ((why = look_within(team)) == TUTTI_OK && tti_port_now(port) < until_ns &&
+    while ((why = look_outside(team)) == TUTTI_OK && tti_port_now(port) < until_ns &&
            !atomic_load_explicit(&team->aborted, memory_order_acquire))
         port->ops->sleep_until(port, tti_port_now(port) + REASON_LOOK_MS * TTI_MS);
     return why != TUTTI_OK ? why : tti_fail(st, "%s", kept.text);

@@ -20,6 +20,7 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <tutti/private.h>
+#include "base/last.h"
 
 static const int64_t LOOK_NS = TTI_MS;
 
@@ -135,7 +136,10 @@ void tti_callbacks_stop(tti_runner *runner)
     runner->calls_end = true;
     tti_event_signal(runner->port, &runner->called);
     tti_unlock(&runner->lock);
-    tti_thread_join(&runner->caller);
+    if (runner->caller.running) {
+        tti_thread_join(&runner->caller);
+        tti_lending_ends();
+    }
     assert(runner->ready == NULL && runner->watched == NULL);
 }
 
@@ -169,8 +173,12 @@ static tutti_status admit(tti_runner *runner, tti_callback *callback)
 {
     tutti_status st = TUTTI_OK;
 
-    if (!runner->caller.running)
+    if (!runner->caller.running) {
+        tti_lending_begins(); /* before there is such a thread, and until there is none */
         st = tti_thread_start(&runner->caller, "tutti-calls", caller_main, runner);
+        if (st != TUTTI_OK)
+            tti_lending_ends();
+    }
     if (st == TUTTI_OK)
         attach(runner, callback);
     return st;

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <tutti/private.h>
+#include "base/last.h"
 
 typedef struct hook {
     struct hook    *next;
@@ -56,6 +57,7 @@ static tti_hooks *hooks_create(tti_runner *runner)
     atomic_init(&hooks->refs, 1);
     hooks->runner = tti_runner_retain(runner);
     tti_mutex_init(&hooks->lock);
+    tti_lending_begins(); /* whatever thread finds what they are for calls them */
     return hooks;
 }
 
@@ -78,6 +80,7 @@ void tti_hooks_drop(tti_hooks *hooks)
     tti_mutex_release(&hooks->lock);
     tti_runner_drop(hooks->runner);
     free(hooks);
+    tti_lending_ends();
 }
 
 tti_hooks *tti_hooks_of(tutti_group *group)

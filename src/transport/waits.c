@@ -16,13 +16,16 @@
  *         goes on. Members that have come may be a call further already, so that is only said once it is known that the other
  *         one has not come (coll/team.c).
  *         A blocking receive is a wait, too, for a message that the other has not sent: who answers it says how many it has
- *         sent to the receiver, and who receives says how many have come.
+ *         sent to the receiver, and who receives says how many have come. Two receives are a circle like any other, and so are
+ *         a receive and a group that is made, if there is no other thread that could send: there are programs in which one
+ *         thread receives while another, which has not called anything yet, works on what it will send.
  * True    A circle is one: watch/waits.c has the argument. It needs no order of what is told, and no connection that lasts.
  *         A wait that has failed is hidden before its rank does anything else, and to other hosts the notice of the
  *         failure goes first.
  * Alone   Threads that make calls, or messages, in this world are counted by the first one that is another. A program whose
  *         asynchronous calls are run by threads of the library is not alone, and of it nothing is said here.
  * Cost    Nothing before a wait is long. Then one frame to each member of other hosts, and one for each answer. */
+#include "base/last.h"
 #include "transport/connector.h"
 #include "transport/window_core.h"
 
@@ -158,13 +161,20 @@ static bool has_come_to(const tti_known_group *known, uint64_t seq)
     return tti_call_last(known->comparer.board, &last) && last.seq >= seq;
 }
 
-/* Whether another's wait, in another group or way, needs this rank's part of a call that it has not come to. */
+static bool are_receives(const tti_wait *a, const tti_wait *b)
+{
+    return tti_wait_is_receive(a) && tti_wait_is_receive(b);
+}
+
+/* Whether another's wait, in another group or for a message, needs this rank's part of what it has not come to. */
 static bool waits_for_us(tti_messenger *m, const tti_wait *own, const tti_wait *theirs)
 {
-    const bool             is_other = theirs->group != own->group || tti_wait_is_receive(theirs) != tti_wait_is_receive(own);
+    const bool             is_other = theirs->group != own->group || tti_wait_is_receive(theirs) || tti_wait_is_receive(own);
     const tti_known_group *known = is_other ? tti_compared_group(m, theirs->group) : NULL;
 
     if (known == NULL || !theirs->alone || !includes(theirs->needs, tti_mesh_rank(m->mesh)))
+        return false;
+    if (are_receives(own, theirs) && !own->only) /* another thread may send, some day */
         return false;
     return tti_wait_is_receive(theirs) || !has_come_to(known, theirs->note.seq);
 }
@@ -190,25 +200,41 @@ static void add_making(int rank, const char *name, char *words, size_t bytes)
                                          "\n  next: let all ranks make groups and calls in the same order", rank, name);
 }
 
+/* In what two waits, or more, are a circle, and how there would be none. */
+typedef struct circle_words {
+    const char *of_two;
+    const char *of_more;
+    const char *next;
+} circle_words;
+
+static const circle_words *words_of(const tti_wait *a, const tti_wait *b)
+{
+    static const circle_words calls = { "calls of different groups", "calls of different groups",
+                                        "let all members make the calls of these groups in the same order" };
+    static const circle_words mixed = { "a call and a message", "calls and messages",
+                                        "let all members make calls and messages in the same order" };
+    static const circle_words receives = { "receives", "calls and messages", "let one of them send before it receives" };
+
+    return are_receives(a, b) ? &receives : tti_wait_is_receive(a) || tti_wait_is_receive(b) ? &mixed : &calls;
+}
+
 /* "ranks wait for each other in calls of different groups": the two that meet here, of `steps` and this one. */
 static void word_circle(tti_messenger *m, const tti_wait *own, int rank, const tti_wait *theirs, int steps, tti_cause *why)
 {
-    const int   me = tti_mesh_rank(m->mesh);
-    const bool  mixed = tti_wait_is_receive(own) || tti_wait_is_receive(theirs);
-    size_t      used;
+    const int           me = tti_mesh_rank(m->mesh);
+    const circle_words *words = words_of(own, theirs);
+    size_t              used;
 
     *why = (tti_cause){ .status = TUTTI_E_MISMATCH };
     if (steps == 1)
-        snprintf(why->words, sizeof why->words, "ranks wait for each other in %s",
-                 mixed ? "a call and a message" : "calls of different groups");
+        snprintf(why->words, sizeof why->words, "ranks wait for each other in %s", words->of_two);
     else
         snprintf(why->words, sizeof why->words, "%d ranks wait for each other in a circle, in %s; two of them", steps + 1,
-                 mixed ? "calls and messages" : "calls of different groups");
+                 words->of_more);
     add_wait(m, me < rank ? me : rank, me < rank ? own : theirs, why->words, sizeof why->words);
     add_wait(m, me < rank ? rank : me, me < rank ? theirs : own, why->words, sizeof why->words);
     used = strlen(why->words);
-    snprintf(why->words + used, sizeof why->words - used, "\n  next: let all members make %s in the same order",
-             mixed ? "calls and messages" : "the calls of these groups");
+    snprintf(why->words + used, sizeof why->words - used, "\n  next: %s", words->next);
 }
 
 /* Both groups end: each of the two waits in one of them. In this order: whoever waits in the other, and is told so, knows of own
@@ -314,16 +340,26 @@ static void end_wait(tti_messenger *m, uint32_t group, uint64_t seq)
 
 /* ---- a call here, a group that is made there -------------------------------------------------------- */
 
-/* The group of the call in which rank, whose only thread waits there, needs this rank's part; NULL: it is in none. */
+/* Whether rank's receive does not end before this rank goes on: all that was sent to it has come, and there is no other thread that
+ * could send more. Nor is there one that could come in rank's place to where this rank waits for it. */
+static bool has_nothing_more(const tti_messenger *m, int rank, const tti_wait *theirs)
+{
+    return theirs->only && theirs->taken == m->lanes[rank].n_sent && tti_is_only_thread();
+}
+
+/* The group of the call, or of the receive, in which rank, whose only thread waits there, needs this rank's part; NULL: it is in
+ * none. */
 static const tti_known_group *needed_in(tti_messenger *m, int rank, tti_wait *theirs)
 {
     const tti_known_group *known;
 
-    if (rank == tti_mesh_rank(m->mesh) || atomic_load(&m->several_callers) || !wait_of(m, rank, theirs) ||
-        tti_wait_is_receive(theirs) || !theirs->alone || !includes(theirs->needs, tti_mesh_rank(m->mesh)))
+    if (rank == tti_mesh_rank(m->mesh) || atomic_load(&m->several_callers) || !wait_of(m, rank, theirs) || !theirs->alone ||
+        !includes(theirs->needs, tti_mesh_rank(m->mesh)))
         return NULL;
     known = tti_compared_group(m, theirs->group);
-    return known != NULL && !has_come_to(known, theirs->note.seq) ? known : NULL;
+    if (known == NULL || (tti_wait_is_receive(theirs) ? !has_nothing_more(m, rank, theirs) : has_come_to(known, theirs->note.seq)))
+        return NULL;
+    return known;
 }
 
 tutti_status tti_messenger_look_crossed(tti_messenger *m, int rank, const char *name, uint32_t *group_out)
@@ -335,7 +371,8 @@ tutti_status tti_messenger_look_crossed(tti_messenger *m, int rank, const char *
     tti_lock(&m->lock);
     known = needed_in(m, rank, &theirs);
     if (known != NULL) {
-        tti_cause_set(&why, TUTTI_E_MISMATCH, "ranks wait for each other, in a call and in a group that is made");
+        tti_cause_set(&why, TUTTI_E_MISMATCH, "ranks wait for each other, in a %s and in a group that is made",
+                      tti_wait_is_receive(&theirs) ? "receive" : "call");
         add_wait(m, rank, &theirs, why.words, sizeof why.words);
         add_making(tti_mesh_rank(m->mesh), name, why.words, sizeof why.words);
         *group_out = known->group;
@@ -379,7 +416,8 @@ uint64_t tti_tell_receive(tti_messenger *m, const tti_request *request, uint64_t
 {
     tti_wait own = { .note = { .count = (uint64_t)(uint32_t)request->parcel.tag, .seq = number },
                      .group = request->channel.group, .needs = request->parcel.peer,
-                     .taken = m->lanes[request->parcel.peer].n_taken };
+                     .taken = m->lanes[request->parcel.peer].n_taken,
+                     .only = !atomic_load(&m->several_callers) && tti_is_only_thread() };
 
     if (number == 0)
         own.note.seq = TTI_WAIT_RECEIVE | (uint64_t)tti_mesh_rank(m->mesh) << 40 | ++m->n_receives;

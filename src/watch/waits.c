@@ -14,6 +14,10 @@
  *         and the receiver's, said of its receive, are the same, then all have come that are sent before that wait ends,
  *         and the receive has taken none of them. A message that was lost keeps the numbers apart for ever: then nothing is
  *         said, and the receive ends otherwise.
+ *         If I receive as well, all that you wait for is that I send, and to send is what another thread of my program may
+ *         be for, which has made no call yet: one receives, one computes and sends. So a receive answers a receive only
+ *         where the program has no other thread at all, not even to call its functions, such as callbacks. A message that was
+ *         posted before, and not waited for, was counted when it was posted.
  * Room    A wait has room for few answers. More of them are said in turns.
  * True    The version is odd from before the first word is written until after the last one, both by release order, so a
  *         reader who finds the same even version before and after its loads has what one show wrote. All are atomics:
@@ -23,6 +27,8 @@
 enum { NEEDS = 4, FLAGS = 5, TAKEN = 6, ANSWERS = 7, STEPS_MAX = 255 };
 
 #define RANK_BITS 24
+#define IS_ALONE UINT64_C(1)
+#define IS_ONLY  UINT64_C(2)
 
 static uint64_t pack_two(uint32_t high, uint32_t low)
 {
@@ -38,7 +44,7 @@ void tti_wait_pack(const tti_wait *wait, uint64_t out[TTI_WAIT_WORDS])
     out[2] = wait->note.count;
     out[3] = wait->note.seq;
     out[NEEDS] = pack_two(wait->group, (uint32_t)wait->needs);
-    out[FLAGS] = wait->alone;
+    out[FLAGS] = (wait->alone ? IS_ALONE : 0) | (wait->only ? IS_ONLY : 0);
     out[TAKEN] = wait->taken;
     for (i = 0; i < TTI_WAIT_ANSWERS; i++) {
         const tti_wait_answer *answer = &wait->answers[i];
@@ -55,7 +61,7 @@ void tti_wait_unpack(const uint64_t words[TTI_WAIT_WORDS], tti_wait *out)
 
     *out = (tti_wait){ .note = { .word = words[0], .what = words[1], .count = words[2], .seq = words[3] },
                        .group = (uint32_t)(words[NEEDS] >> 32), .needs = (int32_t)(uint32_t)words[NEEDS],
-                       .alone = words[FLAGS] != 0, .taken = words[TAKEN] };
+                       .alone = (words[FLAGS] & IS_ALONE) != 0, .only = (words[FLAGS] & IS_ONLY) != 0, .taken = words[TAKEN] };
     for (i = 0; i < TTI_WAIT_ANSWERS; i++) {
         const uint64_t who = words[ANSWERS + 3 * i + 1];
 

@@ -16,7 +16,7 @@ enum { SHOWN = 20000, READ = 2000 };
 static tti_wait wait_number(uint32_t i)
 {
     tti_wait wait = { .note = { .word = i, .what = i, .count = i, .seq = i + 1 }, .group = i, .needs = (int32_t)(i % 7) - 1,
-                      .alone = i % 2 == 0, .taken = i };
+                      .alone = i % 2 == 0, .only = i % 3 == 0, .taken = i };
     int      k;
 
     for (k = 0; k < TTI_WAIT_ANSWERS; k++)
@@ -32,7 +32,7 @@ static void assert_is(const tti_wait *wait, uint32_t i)
     assert_true(wait->note.word == want.note.word && wait->note.what == want.note.what);
     assert_true(wait->note.count == want.note.count && wait->note.seq == want.note.seq);
     assert_true(wait->group == want.group && wait->needs == want.needs && wait->alone == want.alone);
-    assert_true(wait->taken == want.taken);
+    assert_true(wait->taken == want.taken && wait->only == want.only);
     for (k = 0; k < TTI_WAIT_ANSWERS; k++) {
         const tti_wait_answer *is = &wait->answers[k], *should = &want.answers[k];
 

@@ -657,6 +657,98 @@ static void a_late_message_is_no_mistake(tt_ctx *t)
     assert_int_equal(tutti_barrier(group), TUTTI_OK);
 }
 
+/* ---- receives that wait for each other -------------------------------------------------------------- */
+
+/* Each rank waits for a message of the next one. In the second round there is one from it, with another tag, which nobody takes. */
+static void receives_in_a_circle(tt_ctx *t)
+{
+    const int next = (t->rank + 1) % t->size, former = (t->rank + t->size - 1) % t->size;
+    uint32_t  round;
+
+    for (round = 1; round <= 2; round++) {
+        tutti_group *group = fresh_group();
+        float        x = 1.0f, y = 0.0f;
+        char         own[80];
+        tutti_status st;
+        int64_t      began;
+
+        if (round == 2)
+            assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), former, 4, group), TUTTI_OK);
+        meet(t, START, round);
+        began = now_ms();
+        st = tutti_recv(TUTTI_SPAN(&y, 1), next, 3, group, NULL);
+        snprintf(own, sizeof own, "\n  rank %d: recv with tag 3 from rank %d\n", t->rank, next);
+        if (st != TUTTI_E_MISMATCH || now_ms() - began > TOLD_MS + BUSY_MS)
+            fail_msg("%s after %lld ms: %s", tutti_status_name(st), (long long)(now_ms() - began), tutti_last_error());
+        if (strstr(tutti_last_error(), t->size == 2 ? "ranks wait for each other in receives\n" : " ranks wait for each other in a circle, in ") == NULL ||
+            strstr(tutti_last_error(), "\n  next: let one of them send before it receives") == NULL ||
+            (t->size == 2 && strstr(tutti_last_error(), own) == NULL))
+            fail_msg("%s", tutti_last_error());
+        fprintf(stderr, "rank %d: told after %lld ms\n", t->rank, (long long)(now_ms() - began));
+        meet(t, DONE, round);
+        assert_int_equal(tutti_barrier(group), TUTTI_E_MISMATCH);
+        assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
+    }
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+}
+
+static void *send_late(void *arg)
+{
+    static const struct timespec lateness = { .tv_nsec = 900 * 1000 * 1000 };
+    const tt_ctx                *t = arg;
+    int32_t                      x = t->rank;
+
+    nanosleep(&lateness, NULL);
+    return (void *)(intptr_t)tutti_send(TUTTI_SPAN(&x, 1), (t->rank + t->size - 1) % t->size, 3, t->group);
+}
+
+/* The same, and no mistake: each rank has a thread that works on what it sends, and has called nothing before. */
+static void another_thread_may_send(tt_ctx *t)
+{
+    const int next = (t->rank + 1) % t->size;
+    pthread_t thread;
+    void     *sent = NULL;
+    int32_t   y = -1;
+
+    assert_int_equal(pthread_create(&thread, NULL, send_late, t), 0);
+    assert_int_equal(tutti_recv(TUTTI_SPAN(&y, 1), next, 3, t->group, NULL), TUTTI_OK);
+    assert_int_equal(y, next);
+    assert_int_equal(pthread_join(thread, &sent), 0);
+    assert_int_equal((int)(intptr_t)sent, TUTTI_OK);
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+}
+
+static void pass_on(tutti_work *work, void *ctx)
+{
+    (void)work;
+    assert_int_equal(tutti_send(TUTTI_SPAN((int32_t *)ctx, 1), 1, 5, NULL), TUTTI_OK);
+}
+
+/* Ranks 0 and 1 wait for each other's message, and rank 0 has said what to do when rank 2 sends, which is late: to send to rank 1. */
+static void a_callback_may_send(tt_ctx *t)
+{
+    static const struct timespec lateness = { .tv_nsec = 900 * 1000 * 1000 };
+    static int32_t               passed = 7;
+    tutti_work                  *work = NULL;
+    int32_t                      x = 7, y = 0;
+
+    if (t->rank == 2) {
+        nanosleep(&lateness, NULL);
+        assert_int_equal(tutti_send(TUTTI_SPAN(&x, 1), 0, 4, NULL), TUTTI_OK);
+    } else if (t->rank == 1) {
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&y, 1), 0, 5, NULL, NULL), TUTTI_OK);
+        assert_int_equal(tutti_send(TUTTI_SPAN(&y, 1), 0, 6, NULL), TUTTI_OK);
+    } else {
+        assert_int_equal(tutti_irecv(TUTTI_SPAN(&x, 1), 2, 4, NULL, &work), TUTTI_OK);
+        assert_int_equal(tutti_work_then(work, pass_on, &passed), TUTTI_OK);
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&y, 1), 1, 6, NULL, NULL), TUTTI_OK);
+        assert_int_equal(y, 7);
+        assert_int_equal(tutti_work_wait(work), TUTTI_OK);
+        tutti_work_free(work);
+    }
+    assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+}
+
 /* A rank's threads, one for each of two groups, of which one is late. */
 typedef struct user {
     tutti_group *group;
@@ -716,6 +808,14 @@ int main(int argc, char **argv)
         TT_TEST(a_call_against_a_receive, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(a_call_against_a_receive, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(a_call_against_a_receive, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+#ifndef __SANITIZE_THREAD__ /* which starts a thread in every process: nobody is told that nothing else goes on there */
+        TT_TEST(receives_in_a_circle, .ranks = 2, .transports = "shm,tcp", .waits = true),
+        TT_TEST(receives_in_a_circle, .ranks = 3, .transports = "shm,tcp", .waits = true),
+        TT_TEST(receives_in_a_circle, .ranks = 5, .hosts = 2, .waits = true),
+#endif
+        TT_TEST(another_thread_may_send, .ranks = 2, .transports = "shm,tcp,threads", .waits = true),
+        TT_TEST(another_thread_may_send, .ranks = 4, .hosts = 2, .waits = true),
+        TT_TEST(a_callback_may_send, .ranks = 3, .transports = "shm,tcp", .waits = true),
         TT_TEST(a_late_message_is_no_mistake, .ranks = 4, .transports = "shm,tcp", .waits = true),
         TT_TEST(who_is_only_late_is_not_accused, .ranks = 4, .transports = "shm,tcp,threads", .waits = true),
     };

@@ -117,6 +117,30 @@ static void one_cannot_load_its_backend(tt_ctx *t)
     a_group_works();
 }
 
+/* Of four ranks rank 1 alone gives a size that cuts no world of four, and rank 2 no lists at all: who waits for one of them is told, the
+ * others have their groups, and all go on counting alike. */
+static void one_refuses_subgroups(tt_ctx *t)
+{
+    const int        crossed[] = { 3, 1 }, rest[] = { 2, 0 }, n[] = { 2, 2 };
+    const int *const lists[] = { crossed, rest };
+    tutti_group     *group = NULL;
+    int64_t          start = now_ms();
+
+    assert_int_equal(tutti_new_subgroups(t->rank == 1 ? 3 : 2, NULL, &group),
+                     t->rank == 0 ? TUTTI_E_MISMATCH : t->rank == 1 ? TUTTI_E_ARG : TUTTI_OK);
+    if (t->rank == 0)
+        expect_words("rank 1 cannot make it: new_subgroups: group_size is 3, which does not divide the world of 4\n  next: ");
+    expect_in_time(start);
+    a_group_works();
+    start = now_ms();
+    assert_int_equal(tutti_new_subgroups_by_enumeration(t->rank == 2 ? NULL : lists, n, 2, NULL, &group),
+                     t->rank == 0 ? TUTTI_E_MISMATCH : t->rank == 2 ? TUTTI_E_ARG : TUTTI_OK);
+    if (t->rank == 0)
+        expect_words("rank 2 cannot make it: new_subgroups_by_enumeration: there are no lists");
+    expect_in_time(start);
+    a_group_works();
+}
+
 /* Rank 1 is so late that rank 0 looks for a reason; what rank 3 refuses meanwhile is none, as it is no member. */
 static void who_is_no_member_refuses_nothing(tt_ctx *t)
 {
@@ -162,6 +186,53 @@ static void a_call_against_a_new_group(tt_ctx *t)
     expect_words("\n  rank 0: barrier");
     expect_words("tutti_new_group(), which makes group '1'");
     expect_words("\n  next: let all ranks make groups and calls in the same order");
+}
+
+/* Rank 0 waits for a message of rank 1, which makes a group, as all others do. */
+static void a_receive_against_a_new_group(tt_ctx *t)
+{
+    tutti_group *group = NULL;
+    float        x = 1.0f;
+    int64_t      start;
+
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    start = now_ms();
+    if (t->rank == 0)
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), 1, 3, t->group, NULL), TUTTI_E_MISMATCH);
+    else
+        assert_int_equal(tutti_new_group(NULL, 0, NULL, &group), TUTTI_E_MISMATCH);
+    expect_in_time(start);
+    expect_words("\n  rank 0: recv with tag 3 from rank 1");
+    expect_words("\n  rank 1: tutti_new_group(), which makes group '1'");
+}
+
+static void *send_late(void *group)
+{
+    const struct timespec pause = { .tv_nsec = 900000000 };
+    float                 x = 1.0f;
+
+    nanosleep(&pause, NULL);
+    return (void *)(intptr_t)tutti_send(TUTTI_SPAN(&x, 1), 0, 3, group);
+}
+
+/* The same, but rank 1 has another thread, which sends; and rank 0 comes to the group then. */
+static void another_thread_may_send(tt_ctx *t)
+{
+    tutti_group *group = NULL;
+    pthread_t    thread;
+    void        *st = NULL;
+    float        x = 1.0f;
+
+    if (t->rank == 0)
+        assert_int_equal(tutti_recv(TUTTI_SPAN(&x, 1), 1, 3, t->group, NULL), TUTTI_OK);
+    if (t->rank == 1)
+        assert_int_equal(pthread_create(&thread, NULL, send_late, t->group), 0);
+    assert_int_equal(tutti_new_group(NULL, 0, NULL, &group), TUTTI_OK);
+    if (t->rank == 1) {
+        assert_int_equal(pthread_join(thread, &st), 0);
+        assert_int_equal((int)(intptr_t)st, TUTTI_OK);
+    }
+    assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
 }
 
 /* Groups and calls in turn, with somebody else who is late each time: nobody is accused. */
@@ -280,10 +351,17 @@ int main(void)
         TT_TEST(one_refuses_its_arguments, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(one_names_a_backend_that_is_not_there, .ranks = 3, .limit_ms = 60000, .waits = true),
         TT_TEST(one_cannot_load_its_backend, .ranks = 3, .limit_ms = 60000, .waits = true),
+        TT_TEST(one_refuses_subgroups, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
+        TT_TEST(one_refuses_subgroups, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(who_is_no_member_refuses_nothing, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(all_refuse_alike, .ranks = 3),
         TT_TEST(a_call_against_a_new_group, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(a_call_against_a_new_group, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+#ifndef __SANITIZE_THREAD__ /* which starts a thread in every process: nobody is told that nothing else goes on there */
+        TT_TEST(a_receive_against_a_new_group, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
+        TT_TEST(a_receive_against_a_new_group, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+#endif
+        TT_TEST(another_thread_may_send, .ranks = 3, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(who_is_late_is_not_accused, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(another_thread_may_come, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(what_ended_is_named, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
