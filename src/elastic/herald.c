@@ -321,14 +321,21 @@ static void await_hearing(tti_herald *h, const tti_news_item *item)
 }
 
 /* A store that does not answer may do so later: nothing else is to be told meanwhile. */
-static tutti_status tell_others(tti_herald *h, const tti_ending *batch, int n, tti_news_item *item_out)
+static tutti_status tell_item(tti_herald *h, tti_news_item *item)
 {
-    tti_news_item item = { .data = batch, .size = (size_t)n * sizeof *batch };
-    tutti_status  st;
+    tutti_status st;
 
     do
-        st = tti_news_tell(&h->news, &item, soon());
+        st = tti_news_tell(&h->news, item, soon());
     while (st == TUTTI_E_TIMEOUT && !is_late(h));
+    return st;
+}
+
+static tutti_status tell_others(tti_herald *h, const tti_ending *batch, int n, tti_news_item *item_out)
+{
+    tti_news_item      item = { .data = batch, .size = (size_t)n * sizeof *batch };
+    const tutti_status st = tell_item(h, &item);
+
     *item_out = item;
     return st;
 }
@@ -403,15 +410,39 @@ static void forget_gone(tti_herald *h, const tti_ending *batch, int n)
             tti_news_leave(&h->news, soon());
 }
 
-/* They are this host's: whoever serves the store may be the odd one, and other hosts may have come before it. */
-static void warn_of_settings(tti_herald *h)
+static tti_settings settings_of(const tti_herald *h)
 {
-    const tti_settings own = { .node = h->config.node, .host = h->host, .run_id = h->config.run_id, .keep = h->config.keep,
-                               .nproc = h->config.nproc, .nnodes = h->config.nnodes };
+    return (tti_settings){ .node = h->config.node, .host = h->host, .run_id = h->config.run_id, .keep = h->config.keep,
+                           .nproc = h->config.nproc, .nnodes = h->config.nnodes };
+}
+
+static void warn_of_settings(const char *words)
+{
+    tti_log(TTI_LOG_WARN, "the launchers of this job were given different options: %s", words);
+}
+
+/* They are this host's: whoever serves the store may be the odd one, and other hosts may have come before it. These do not look
+ * any more, and are told. */
+static void compare_settings(tti_herald *h)
+{
+    const tti_settings own = settings_of(h);
+    char               words[TTI_SETTINGS_WORDS_MAX], text[TTI_SETTINGS_TEXT_MAX];
+    tti_news_item      item = { .data = text };
+
+    if (!tti_settings_differ(h->news.store, &own, soon(), words))
+        return;
+    warn_of_settings(words);
+    item.size = tti_settings_write(&own, text);
+    (void)tell_item(h, &item); /* of a store that is lost the listener tells */
+}
+
+static void hear_settings(tti_herald *h, const tutti_bytes *news)
+{
+    const tti_settings own = settings_of(h);
     char               words[TTI_SETTINGS_WORDS_MAX];
 
-    if (tti_settings_differ(h->news.store, &own, soon(), words))
-        tti_log(TTI_LOG_WARN, "the launchers of this job were given different options: %s", words);
+    if (tti_settings_heard(&own, news->data, news->size, words))
+        warn_of_settings(words);
 }
 
 static void speak(void *arg)
@@ -424,7 +455,7 @@ static void speak(void *arg)
 
     if (found) {
         begin_listening(h);
-        warn_of_settings(h);
+        compare_settings(h);
     }
     while ((n = take_batch(h, batch)) > 0) {
         if (found && !atomic_load(&h->lost))
@@ -448,6 +479,7 @@ static void put_up(void *ctx, const tutti_bytes *news)
     tti_ending ending;
     size_t     at;
 
+    hear_settings(ctx, news);
     for (at = 0; at + sizeof ending <= news->size; at += sizeof ending) {
         memcpy(&ending, (const char *)news->data + at, sizeof ending);
         if (ending.version != TTI_ENDING_VERSION)

@@ -29,6 +29,14 @@ static char shell[] = "sh";
 static char dash_c[] = "-c";
 static char self[] = "/proc/self/exe";
 
+static int64_t now_ms(void)
+{
+    struct timespec now;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
+}
+
 static tt_outcome launch_part(tutti_launch_options o, char *part)
 {
     char *argv[] = { self, part, NULL };
@@ -111,6 +119,7 @@ static void remove_site(const site *s)
     rmdir(s->dir);
 }
 
+/* The second host may be given another wish. */
 static tutti_launch_options host_options(int node_rank, int port)
 {
     tutti_launch_options o = TUTTI_LAUNCH_OPTIONS;
@@ -119,6 +128,7 @@ static tutti_launch_options host_options(int node_rank, int port)
     o.nproc = 2;
     o.node_rank = node_rank;
     o.master_port = port;
+    o.keep = node_rank == 1 && getenv("TT_KEEP_THERE") != NULL;
     return o;
 }
 
@@ -159,6 +169,57 @@ static tt_outcome launch_hosts(const site *s, char *part, int marks, int *code1_
     tt_capture_end(&r.text);
     *code1_out = WEXITSTATUS(status);
     return r;
+}
+
+/* What was written to standard error so far has words in it, within a minute. */
+static bool is_written(const tt_capture *c, const char *words)
+{
+    const int64_t began_ms = now_ms();
+    static char   text[65536];
+    ssize_t       n;
+
+    do {
+        n = pread(c->fd[1], text, sizeof text - 1, 0);
+        text[n > 0 ? n : 0] = '\0';
+        if (strstr(text, words) != NULL)
+            return true;
+        poll(NULL, 0, 10);
+    } while (now_ms() - began_ms < TIMEOUT_MS);
+    return false;
+}
+
+/* One of two launchers was told to keep ranks, the other one not: each says so for its host, whoever found the job's store first. Their
+ * ranks stay until both have. */
+static void both_launchers_say_that_they_differ(void **state)
+{
+    int        marks = tt_marks_open();
+    tt_outcome r = { .code = -1 };
+    bool       said[2];
+    pid_t      hosts[2];
+    site       s;
+    int        status, node;
+
+    (void)state;
+    make_site(&s);
+    setenv("TT_KEEP_THERE", "1", 1);
+    tt_capture_begin(&r.text);
+    for (node = 0; node < 2; node++)
+        hosts[node] = start_host(node, "stays", s.port);
+    said[0] = is_written(&r.text, "options: --on-failure: keep on host '");
+    said[1] = is_written(&r.text, "options: --on-failure: kill on host '");
+    assert_int_equal(write(TT_MARK_FD, "\n\n\n\n", 4), 4);
+    for (node = 0; node < 2; node++)
+        assert_int_equal(waitpid(hosts[node], &status, 0), hosts[node]);
+    tt_capture_end(&r.text);
+    unsetenv("TT_KEEP_THERE");
+    remove_site(&s);
+    tt_marks_close(marks);
+    if (!said[0] || !said[1])
+        fail_msg("of two launchers %d and %d have said so:\n%s", said[0], said[1], r.text.err);
+    expect(r.text.err, "keep on host '");
+    expect(r.text.err, "(node 1), kill here, on host '");
+    expect(r.text.err, "(node 0), keep here, on host '");
+    tt_capture_free(&r.text);
 }
 
 /* ---- before the world begins ---- */
@@ -428,14 +489,6 @@ static void a_replacement_is_told_what_is(void **state)
 
 /* ---- the parts that this program plays ---- */
 
-static int64_t now_ms(void)
-{
-    struct timespec now;
-
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * 1000 + now.tv_nsec / 1000000;
-}
-
 static int own_rank(void)
 {
     const char *text = getenv("RANK");
@@ -661,8 +714,18 @@ static int play_host(const char *node, char *part, const char *port)
     return code;
 }
 
+static int part_stays(void)
+{
+    char line[64];
+
+    tt_marks_wait(TT_WAIT_FD, 1, line);
+    return 0;
+}
+
 static int play(const char *part)
 {
+    if (strcmp(part, "stays") == 0)
+        return part_stays();
     if (strcmp(part, "absent") == 0)
         return part_absent();
     if (strcmp(part, "fails-there") == 0)
@@ -682,6 +745,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(who_ends_before_it_joins_is_named),
         cmocka_unit_test(other_hosts_are_told),
         cmocka_unit_test(a_late_host_is_told),
+        cmocka_unit_test(both_launchers_say_that_they_differ),
         cmocka_unit_test(a_rank_that_is_about_to_be_gone_goes_first),
         cmocka_unit_test(the_cause_is_named_on_other_hosts),
         cmocka_unit_test(a_launcher_that_is_killed_is_named),

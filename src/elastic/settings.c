@@ -5,7 +5,8 @@
  * Why     A job of several hosts is started by one command on each. Where they differ nothing breaks at once: ranks of one host
  *         go on after a failure which ends those of the other, or two jobs that were meant to be apart are one.
  * How     The first launcher that comes to the job's store leaves a text there, a line for each setting; the others compare
- *         theirs with it. Whoever differs says so, with both values.
+ *         theirs with it. Whoever differs says so, with both values, and sends its own text to all (news.c): those that came
+ *         before compare theirs with that. Who came with the same values as the first has nothing to send.
  * True    It is a warning: what differs may be meant. What is in the store is only compared and shown, up to a bound. */
 #include "elastic/settings.h"
 
@@ -15,8 +16,9 @@
 #include "store/store.h"
 
 #define KEY "tutti/launcher/settings"
+#define HEAD "tutti settings\n" /* of what is sent: nothing else that launchers tell begins so */
 
-enum { TEXT_MAX = 512, VALUE_MAX = 80, SETTINGS = 4 };
+enum { TEXT_MAX = TTI_SETTINGS_TEXT_MAX - sizeof HEAD, VALUE_MAX = 80, SETTINGS = 4 };
 
 /* One line, "--on-failure=keep". */
 typedef struct setting {
@@ -98,4 +100,28 @@ bool tti_settings_differ(tutti_store *store, const tti_settings *own, int64_t de
     snprintf(first, sizeof first, "%.*s", (int)(kept.size < TEXT_MAX ? kept.size : TEXT_MAX - 1), (const char *)kept.data);
     tutti_bytes_free(&kept);
     return compare(own, all, first, words_out);
+}
+
+size_t tti_settings_write(const tti_settings *own, char out[TTI_SETTINGS_TEXT_MAX])
+{
+    setting all[SETTINGS];
+    char    text[TEXT_MAX];
+
+    list(own, all);
+    write_all(own, all, text);
+    return (size_t)snprintf(out, TTI_SETTINGS_TEXT_MAX, HEAD "%s", text);
+}
+
+bool tti_settings_heard(const tti_settings *own, const void *data, size_t bytes, char words_out[TTI_SETTINGS_WORDS_MAX])
+{
+    const size_t n = sizeof HEAD - 1;
+    setting      all[SETTINGS];
+    char         text[TEXT_MAX];
+
+    if (bytes <= n || bytes - n >= TEXT_MAX || memcmp(data, HEAD, n) != 0)
+        return false;
+    memcpy(text, (const char *)data + n, bytes - n);
+    text[bytes - n] = '\0';
+    list(own, all);
+    return compare(own, all, text, words_out); /* own's own is the same in everything */
 }

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * settings_test.c - launchers that were given different options say which, on whom, and both values; others say nothing. */
+ * settings_test.c - launchers that were given different options say which, on whom, and both values, whoever came first; others say
+ * nothing. */
 #include "elastic/settings.h"
 
 #include <setjmp.h>
@@ -84,6 +85,56 @@ static void long_names_are_compared(void **state)
     assert_non_null(strstr(words, "--rdzv-id: xxx"));
 }
 
+static bool hears(const tti_settings *own, const tti_settings *other)
+{
+    char         text[TTI_SETTINGS_TEXT_MAX];
+    const size_t bytes = tti_settings_write(other, text);
+
+    words[0] = '\0';
+    assert_true(bytes > 0 && bytes < sizeof text);
+    return tti_settings_heard(own, text, bytes, words);
+}
+
+/* The first that came is told of one that came later. */
+static void the_first_hears_of_it(void **state)
+{
+    tti_settings a = given(0), b = given(1);
+    char         name[400];
+
+    (void)state;
+    assert_false(hears(&a, &b));
+    assert_false(hears(&a, &a));
+    b.keep = true;
+    assert_true(hears(&a, &b));
+    assert_string_equal(words, "--on-failure: keep on host 'n2' (node 1), kill here, on host 'n1' (node 0)\n"
+                               "  next: give all launchers of a job the same");
+    assert_false(hears(&b, &b));
+    memset(name, 'x', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    b = given(1);
+    a.run_id = b.run_id = name;
+    assert_false(hears(&a, &b));
+    b.nnodes = 3;
+    assert_true(hears(&a, &b) && strstr(words, "--nnodes: 3 on host 'n2' (node 1), 2 here") != NULL);
+}
+
+/* What launchers tell each other otherwise, and what is cut or longer than any text. */
+static void other_news_are_no_settings(void **state)
+{
+    const tti_settings a = given(0);
+    char               text[2 * TTI_SETTINGS_TEXT_MAX];
+
+    (void)state;
+    memset(text, '\1', sizeof text);
+    assert_false(tti_settings_heard(&a, text, sizeof text, words));
+    assert_false(tti_settings_heard(&a, text, 0, words));
+    memset(text, '\n', sizeof text);
+    memcpy(text, "tutti settings\n", 15);
+    assert_false(tti_settings_heard(&a, text, 15, words));
+    assert_false(tti_settings_heard(&a, text, 16, words));
+    assert_false(tti_settings_heard(&a, text, sizeof text, words));
+}
+
 /* Whatever stands in the store. */
 static void nonsense_is_nobodys(void **state)
 {
@@ -109,6 +160,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(the_same_is_no_news, setup, teardown),
         cmocka_unit_test_setup_teardown(both_values_are_said, setup, teardown),
         cmocka_unit_test_setup_teardown(long_names_are_compared, setup, teardown),
+        cmocka_unit_test_setup_teardown(the_first_hears_of_it, setup, teardown),
+        cmocka_unit_test_setup_teardown(other_news_are_no_settings, setup, teardown),
         cmocka_unit_test_setup_teardown(nonsense_is_nobodys, setup, teardown),
     };
 
