@@ -405,6 +405,46 @@ static void a_death_ends_the_attempts(void **state)
     assert_true(n_lost > 0);
 }
 
+/* The kernel knows no owner of an end that was closed. */
+static int nobody_is_there(tti_port *port, tti_handle handle, tti_peer_cred *cred_out)
+{
+    (void)port;
+    (void)handle;
+    (void)cred_out;
+    return -ENOTCONN;
+}
+
+static int on_loopback(tti_port *port, tti_handle handle, tti_addr *addr_out)
+{
+    (void)port;
+    (void)handle;
+    *addr_out = (tti_addr){ .family = TTI_ADDR_IP4, .port = TCP_PORT, .ip = { 127, 0, 0, 1 } };
+    return 0;
+}
+
+/* It has welcomed rank 0, and has left before rank 0 asks whose end of the connection that is, as it does where the job has no secret: it
+ * has left, and is no stranger. */
+static void who_leaves_behind_a_welcome_has_left(void **state)
+{
+    tti_port_ops ops;
+    scene        s;
+    side        *me = &s.sides[0];
+
+    (void)state;
+    begin_scene(&s, 5, 2);
+    ops = *me->port->ops;
+    ops.local_addr = on_loopback;
+    ops.peer_cred = nobody_is_there;
+    me->port->ops = &ops;
+    me->wants_ns[1] = soon(&s);
+    s.sides[1].dies_ns = me->wants_ns[1] + TTI_SECOND;
+    run_scene(&s, 5);
+    assert_int_equal(me->n_lost[1], 1);
+    assert_int_equal(me->n_opened[1], 0);
+    assert_int_equal(me->why[1].status, TUTTI_E_PEER);
+    assert_string_equal(me->why[1].words, "rank 1 (host 'x', pid 1) has left or died: it closed the connection to it");
+}
+
 /* ---- what is not a member -------------------------------------------------------------------------- */
 
 typedef struct stranger {
@@ -1207,6 +1247,7 @@ int main(void)
         cmocka_unit_test(the_rule_is_one_sided),
         cmocka_unit_test(one_connection_is_left),
         cmocka_unit_test(a_death_ends_the_attempts),
+        cmocka_unit_test(who_leaves_behind_a_welcome_has_left),
         cmocka_unit_test(strangers_disturb_nobody),
         cmocka_unit_test(a_slow_stranger_does_not_stay),
         cmocka_unit_test(a_silent_crowd_makes_room),

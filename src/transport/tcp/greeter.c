@@ -480,31 +480,34 @@ static void end_ours(tti_greeter *g, meeting *m, int err)
         lose_unwelcome(g, m, err);
 }
 
-/* The stream has ended (err 0) or failed. */
-static void end_broken(tti_greeter *g, meeting *m, int err)
+/* The stream of one that was welcomed has ended (err 0) or failed: the way was being made over it. */
+static void end_welcomed(tti_greeter *g, meeting *m, int err)
 {
-    const int  rank = m->rank;
-    const bool watch = m->stripe == WATCH_STRIPE;
-    tti_cause  why;
+    const int rank = m->rank;
+    tti_cause why;
 
-    if (m->ours && !watch) {
-        end_ours(g, m, err);
-        return;
-    }
-    end_meeting(g, m);
-    if (watch)
-        return;
-    if (rank == ANYBODY) {
-        tti_log(TTI_LOG_DEBUG, "a connection ended before its hello was over");
-        return;
-    }
-    if (is_closing(err)) /* it was welcomed: the way was being made over it */
+    if (is_closing(err))
         tti_cause_set(&why, TUTTI_E_PEER, "rank %d (%s) has left or died: it closed the connection to it",
                       rank, where(g, rank));
     else
         tti_cause_set_errno(&why, TUTTI_E_PEER, -err, "the new connection to rank %d (%s) failed", rank,
                             where(g, rank));
-    lose(g, rank, &why);
+    end_meeting(g, m);
+    if (m->stripe != WATCH_STRIPE)
+        lose(g, rank, &why);
+}
+
+/* The stream of any has. */
+static void end_broken(tti_greeter *g, meeting *m, int err)
+{
+    if (m->ours && m->stripe != WATCH_STRIPE) {
+        end_ours(g, m, err);
+    } else if (m->rank != ANYBODY) {
+        end_welcomed(g, m, err);
+    } else {
+        end_meeting(g, m);
+        tti_log(TTI_LOG_DEBUG, "a connection ended before its hello was over");
+    }
 }
 
 /* A stranger was turned away, because of this. A crowd of them must not fill the log. */
@@ -656,13 +659,20 @@ static void conclude(tti_greeter *g, meeting *m)
     const bool       ours = m->ours;
     const tti_addr   addr = m->addr;
     const tti_handle stream = m->stream;
+    tutti_status     st = TUTTI_OK;
 
     if (told != told_rank(rank, ours ? 0 : stripe)) {
         end_wrong(g, m, fail_unexpected(told));
         return;
     }
-    if (ours && tti_secret_check_user(g->config.secret, g->config.port, stream, where(g, rank)) != TUTTI_OK) {
-        end_wrong(g, m, TUTTI_E_AUTH);
+    if (ours)
+        st = tti_secret_check_user(g->config.secret, g->config.port, stream, where(g, rank));
+    if (st == TUTTI_E_NETWORK) { /* it has welcomed us, and is gone: nobody knows any more whose it was */
+        end_welcomed(g, m, 0);
+        return;
+    }
+    if (st != TUTTI_OK) {
+        end_wrong(g, m, st);
         return;
     }
     m->stream = TTI_NO_HANDLE;
