@@ -215,6 +215,13 @@ static void take_back(tti_port *port, tti_store_will *will, tutti_status st)
         tti_fail(st, "%s", words);
 }
 
+static bool is_gone(void *context, int rank)
+{
+    const tutti_group *world = context;
+
+    return world->ops->alive != NULL && world->ops->alive(world->backend, rank) == TUTTI_E_PEER;
+}
+
 tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
                                     const tti_join *joining, const char *name, tutti_group **group_out)
 {
@@ -242,7 +249,7 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
         st = tti_world_found(port, backing, join, name, "0", root, &world);
     take_back(port, will, st);
     if (st == TUTTI_OK)
-        st = tti_generation_arrive(port, join, generation);
+        st = tti_generation_arrive(port, join, generation, &(tti_members){ is_gone, world });
     tti_bulletin_heed(NULL);
     if (st == TUTTI_OK) {
         world->bulletin = bulletin;

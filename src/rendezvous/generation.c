@@ -22,6 +22,9 @@
  * Fails   A place is never given back, because the process may end at any time. Of a process on another
  *         machine nobody here can tell whether it lives; the text says what to do then. A rank that is
  *         killed right between taking a place and opening the number costs the others a time-out.
+ * Served  Where rank 0 serves the store it stays until all others have said that they need it no more. One that has ended in between
+ *         says nothing, but has met all others: its world is made, and knows of it. Rank 0 asks there, waits for nobody who is
+ *         gone, and fails of nobody's end: the others have the world, too, and the first call in it tells all of them alike.
  * Stores  One that cannot compare_set counts instead: places are taken once, but not known by whom. */
 #include "rendezvous/generation.h"
 
@@ -43,6 +46,8 @@
 #define LATEST_KEY      "tutti/worlds"
 #define CLAIM_MAGIC     UINT32_C(0x6d696c63) /* "clim" */
 #define ARRIVE_LIMIT_NS (30 * TTI_SECOND)
+#define ARRIVE_LOOK_NS  (200 * TTI_MS) /* how often it is looked who is gone; twice as long each time, to */
+#define ARRIVE_MOST_NS  TTI_SECOND
 #define LAST_LOOK_NS    (200 * TTI_MS) /* for what was written before an end that is known: it is there */
 
 enum { KEY_MAX = 64, CLAIM_VERSION = 1, MISSING_MAX = 200 };
@@ -432,20 +437,26 @@ static void arrival_key(char key[KEY_MAX], int64_t n, int rank)
     snprintf(key, KEY_MAX, "tutti/world/%" PRId64 "/%d/in", n, rank);
 }
 
+/* Whether rank is not known to be through. */
+static bool is_missing(const tti_join *join, int64_t n, int rank, int64_t until)
+{
+    char        key[KEY_MAX];
+    const char *one = key;
+    bool        there = true;
+
+    arrival_key(key, n, rank);
+    return tti_store_check_until(join->store, &one, 1, until, &there) == TUTTI_OK && !there;
+}
+
 static tutti_status name_who_is_not_through(const tti_join *join, int64_t n)
 {
     const int64_t until = tti_store_grace(join->store);
-    char          key[KEY_MAX];
     char          text[MISSING_MAX] = "";
     size_t        used = 0;
     int           rank;
 
     for (rank = 1; rank < join->world_size && used < sizeof text - 16; rank++) {
-        const char *one = key;
-        bool        there = false;
-
-        arrival_key(key, n, rank);
-        if (tti_store_check_until(join->store, &one, 1, until, &there) == TUTTI_OK && !there)
+        if (is_missing(join, n, rank, until))
             used += (size_t)snprintf(text + used, sizeof text - used, "%s%d", used > 0 ? ", " : "",
                                      rank);
     }
@@ -476,28 +487,49 @@ static tutti_status await_keys(const tti_join *join, int64_t n, int64_t until)
     return st;
 }
 
-/* All at once: the last one to come decides. */
-static tutti_status await_others(tti_port *port, const tti_join *join, int64_t n)
+/* Whether somebody is gone, and nobody else is missing. The store is asked only if somebody is. */
+static bool are_others_through(tti_port *port, const tti_join *join, int64_t n, const tti_members *members)
 {
-    int64_t      until = tti_port_now(port) + ARRIVE_LIMIT_NS;
-    tutti_status st;
+    const int64_t until = tti_port_now(port) + TTI_SECOND;
+    int           n_gone = 0, rank;
 
-    if (join->deadline_ns < until)
-        until = join->deadline_ns;
-    if (join->world_size == 1)
-        return TUTTI_OK;
-    st = await_keys(join, n, until);
-    return st == TUTTI_E_TIMEOUT ? name_who_is_not_through(join, n) : st;
+    for (rank = 1; rank < join->world_size && members != NULL; rank++)
+        n_gone += members->is_gone(members->context, rank);
+    for (rank = 1; rank < join->world_size && n_gone > 0; rank++)
+        if (!members->is_gone(members->context, rank) && is_missing(join, n, rank, until))
+            return false;
+    return n_gone > 0;
 }
 
-tutti_status tti_generation_arrive(tti_port *port, const tti_join *join, int64_t generation)
+/* All at once: the last one to come decides. */
+static tutti_status await_others(tti_port *port, const tti_join *join, int64_t n, const tti_members *members)
+{
+    const int64_t limit = tti_port_now(port) + ARRIVE_LIMIT_NS;
+    const int64_t until = join->deadline_ns < limit ? join->deadline_ns : limit;
+    int64_t       look = ARRIVE_LOOK_NS;
+    tutti_status  st = TUTTI_OK;
+
+    while (join->world_size > 1) {
+        const int64_t slice = tti_port_now(port) + look;
+
+        st = await_keys(join, n, slice < until ? slice : until);
+        if (st != TUTTI_E_TIMEOUT || are_others_through(port, join, n, members))
+            break;
+        if (tti_port_now(port) >= until)
+            return name_who_is_not_through(join, n);
+        look = 2 * look < ARRIVE_MOST_NS ? 2 * look : ARRIVE_MOST_NS;
+    }
+    return st == TUTTI_E_TIMEOUT ? TUTTI_OK : st;
+}
+
+tutti_status tti_generation_arrive(tti_port *port, const tti_join *join, int64_t generation, const tti_members *members)
 {
     char key[KEY_MAX];
 
     if (!join->rank0_serves)
         return TUTTI_OK;
     if (join->rank == 0)
-        return await_others(port, join, generation);
+        return await_others(port, join, generation, members);
     arrival_key(key, generation, join->rank);
     /* Rank 0 may have gone on, and ended its store, before the answer is here; and this rank is
      * through. Should the key not have arrived, it is rank 0 that reports it. */

@@ -33,12 +33,20 @@ void tti_generation_fail(tti_port *port, const tti_join *join, int64_t generatio
  * number, as far as the store still answers; 0, no number: rank 0. absent_out is [world_size]. */
 void tti_generation_absent(tti_port *port, const tti_join *join, int64_t generation, bool *absent_out);
 
+/** What the world that was made knows of its members, for tti_generation_arrive(). */
+typedef struct tti_members {
+    bool (*is_gone)(void *context, int rank); /* its process is known to have ended; never waits */
+    void *context;
+} tti_members;
+
 /** The last step of joining, once the world is made: where rank 0 serves the store, it stays until the
- * others need it no more. Does nothing elsewhere.
+ * others need it no more, or are gone. Does nothing elsewhere.
+ *
+ * @param members  NULL: nothing is known of them
  *
  * @errors TUTTI_E_TIMEOUT  on rank 0: ranks are not through; the text names them
  *         what the store fails with, on rank 0 */
-tutti_status tti_generation_arrive(tti_port *port, const tti_join *join, int64_t generation);
+tutti_status tti_generation_arrive(tti_port *port, const tti_join *join, int64_t generation, const tti_members *members);
 
 /** Joining is over, well or not. */
 void tti_generation_end(const tti_join *join);
