@@ -579,6 +579,50 @@ static void too_many_connections_are_refused(void **state)
     unsetenv("TUTTI_TCP_STRIPES");
 }
 
+/* A clock that goes slowly: what the library gives a moment for has many, however late the machine gives it a core. */
+enum { SLOWNESS = 30 };
+
+static int64_t slow_since_ns; /* written before there are threads that look at the clock */
+
+static int64_t slow_now(tti_port *port)
+{
+    (void)port;
+    return slow_since_ns + (tti_port_now(tti_port_system()) - slow_since_ns) / SLOWNESS;
+}
+
+/* When the machine's clock shows what the slow one is to show then. */
+static int64_t on_machine(int64_t slow_ns)
+{
+    return slow_ns == TTI_FOREVER || slow_ns < slow_since_ns ? slow_ns : slow_since_ns + (slow_ns - slow_since_ns) * SLOWNESS;
+}
+
+static void slow_sleep_until(tti_port *port, int64_t deadline_ns)
+{
+    (void)port;
+    tti_port_system()->ops->sleep_until(tti_port_system(), on_machine(deadline_ns));
+}
+
+static void slow_wait_word(tti_port *port, const _Atomic uint32_t *word, uint32_t seen, int64_t deadline_ns)
+{
+    (void)port;
+    tti_port_system()->ops->wait_word(tti_port_system(), word, seen, on_machine(deadline_ns));
+}
+
+static int slow_poll(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
+{
+    (void)port;
+    return tti_port_system()->ops->poll(tti_port_system(), set, n, on_machine(deadline_ns));
+}
+
+static void slow_down(tti_port_ops *ops)
+{
+    slow_since_ns = tti_port_now(tti_port_system());
+    ops->now_ns = slow_now;
+    ops->sleep_until = slow_sleep_until;
+    ops->wait_word = slow_wait_word;
+    ops->poll = slow_poll;
+}
+
 /* A network on which connecting takes a while, but not longer than a rank that leaves stays for those it tells. */
 static int connect_late(tti_port *port, const tti_addr *to, tti_handle *handle_out)
 {
@@ -613,6 +657,7 @@ static void who_leaves_tells_those_it_is_late_with(void **state)
     tti_port     port = { .ops = &ops };
 
     (void)state;
+    slow_down(&ops); /* a rank that leaves stays for 70 ms, in which two threads need a core some times: no test of how soon they have it */
     ops.connect = connect_late;
     run_ranks_over(&port, 2, true, body_late_way);
 }
