@@ -6,6 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 #include <tutti/private.h>
+#include "base/doubt.h"
+#include "store/store.h"
 
 /* For the answer to a CANCEL_WAIT: a server that is slower hangs. */
 
@@ -155,13 +157,13 @@ tutti_status tti_torch_run_apart(tti_tcp_pool *pool, const tti_torch_request *re
 
 /* ---- waiting ---- */
 
-/* Wait for a byte, or the end of the stream. False: neither came in time. */
+/* Wait for a byte, or the end of the stream. False: neither came in time, or will come, or the wait is to end early. */
 static bool byte_comes(tti_tcp_pool *pool, tti_handle handle, int64_t deadline_ns)
 {
     tti_poll set = { .handle = handle, .want = TTI_READ };
 
-    while (pool->port->ops->poll(pool->port, &set, 1, deadline_ns) == 0)
-        if (tti_port_now(pool->port) >= deadline_ns)
+    while (tti_doubt_poll(pool->port, &set, 1, tti_store_slice(pool->port, deadline_ns)) == 0)
+        if (tti_port_now(pool->port) >= deadline_ns || tti_store_stops() || tti_doubt_is_vain())
             return false;
     return true;
 }
@@ -209,9 +211,10 @@ static tutti_status wait_on(tti_tcp_pool *pool, tti_handle handle, const tti_tor
     tti_torch_wait wait = TTI_TORCH_WAITING;
     tutti_status   st = send_one(pool, handle, request, until);
 
-    if (st == TUTTI_OK)
-        st = byte_comes(pool, handle, deadline_ns) ? feed_byte(pool, handle, &wait, TTI_FOREVER)
-                                                   : cancel(pool, handle, &wait);
+    if (st == TUTTI_OK && byte_comes(pool, handle, deadline_ns))
+        st = feed_byte(pool, handle, &wait, TTI_FOREVER);
+    else if (st == TUTTI_OK)
+        st = tti_doubt_is_vain() ? tti_doubt_fail(pool->who) : cancel(pool, handle, &wait);
     *late_out = st == TUTTI_OK && wait == TTI_TORCH_LATE;
     return st;
 }

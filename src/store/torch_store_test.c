@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "base/doubt.h"
 #include "base/port.h"
 #include "harness/torch_server.h"
 #include "store/store.h"
@@ -136,6 +137,51 @@ static void expired_waits_keep_their_connection(void **state)
         says("key 'never' did not come within");
         assert_int_equal(tutti_store_set(store, "k", "v", 1), TUTTI_OK);
     }
+    assert_int_equal(tt_torch_server_accepted(server), 1);
+}
+
+static bool asked_often(void *context)
+{
+    int *asked = context;
+
+    return ++*asked > 5;
+}
+
+/* Who knows from elsewhere that the key will not come does not wait for it, however much time there is. */
+static void a_wait_in_vain_is_ended(void **state)
+{
+    int               asked = 0;
+    const tti_doubt   doubt = { .is_vain = asked_often, .context = &asked };
+    const char *const key = "never";
+    tutti_bytes       value = { .data = NULL };
+
+    (void)state;
+    open_with(NULL);
+    tti_doubt_waits(&doubt);
+    assert_int_equal(tutti_store_get(store, key, 60000, &value), TUTTI_E_NETWORK);
+    says("not waited for any more");
+    asked = 0;
+    assert_int_equal(tutti_store_wait(store, &key, 1, 60000), TUTTI_E_NETWORK);
+    tti_doubt_waits(NULL);
+    assert_int_equal(tutti_store_set(store, "k", "v", 1), TUTTI_OK); /* over another connection */
+}
+
+/* Nor is a wait that is to end early, and its connection is kept. */
+static void a_wait_that_is_to_end_is_ended(void **state)
+{
+    const _Atomic bool stops = true;
+    const int64_t      began_ns = tti_port_now(tti_port_system());
+    const char *const  key = "never";
+    tutti_bytes        value = { .data = NULL };
+
+    (void)state;
+    open_with(NULL);
+    tti_store_heed(&stops);
+    assert_int_equal(tutti_store_get(store, key, 60000, &value), TUTTI_E_TIMEOUT);
+    assert_int_equal(tutti_store_wait(store, &key, 1, 60000), TUTTI_E_TIMEOUT);
+    tti_store_heed(NULL);
+    assert_true(tti_port_now(tti_port_system()) - began_ns < 30 * TTI_SECOND);
+    assert_int_equal(tutti_store_set(store, "k", "v", 1), TUTTI_OK);
     assert_int_equal(tt_torch_server_accepted(server), 1);
 }
 
@@ -309,6 +355,8 @@ int main(void)
         TEST(a_silent_server_is_not_waited_for),
         TEST(joining_is_counted),
         TEST(expired_waits_keep_their_connection),
+        TEST(a_wait_in_vain_is_ended),
+        TEST(a_wait_that_is_to_end_is_ended),
         TEST(crossing_answers_count),
         TEST(nonsense_ends_a_wait),
         TEST(hostile_answers_are_refused),

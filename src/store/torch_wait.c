@@ -41,7 +41,7 @@ tutti_status tti_torch_look(tti_torch_store *ts, const char *key, bool *there_ou
     return TUTTI_OK;
 }
 
-/* WAIT for keys; a time-out has no words yet. Each WAIT begins with a look at the keys. */
+/* WAIT for keys; a time-out has no words yet, and one that is to end early is one. Each WAIT begins with a look at the keys. */
 static tutti_status wait_some(tti_tcp_pool *pool, const char *const *keys, size_t n_keys,
                               int64_t deadline_ns, bool *late_out)
 {
@@ -53,7 +53,7 @@ static tutti_status wait_some(tti_tcp_pool *pool, const char *const *keys, size_
         slice = tti_port_now(pool->port) + WAIT_SLICE_NS;
         slice = slice < deadline_ns ? slice : deadline_ns;
         st = tti_torch_run_wait(pool, &request, slice, late_out);
-    } while (*late_out && slice < deadline_ns);
+    } while (*late_out && slice < deadline_ns && !tti_store_stops());
     return st;
 }
 
