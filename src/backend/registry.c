@@ -214,6 +214,11 @@ tutti_backend *tti_backend_inner(const tutti_backend_ops *ops, tutti_backend *ba
     return tti_debug_inner_backend(ops, backend);
 }
 
+bool tti_backend_is_own(const tutti_backend_ops *ops)
+{
+    return find_own(tti_debug_inside(ops)->name) != NULL;
+}
+
 bool tti_backend_has_messages(const tutti_backend_ops *ops)
 {
     return tti_table_has_messages(tti_debug_inside(ops));

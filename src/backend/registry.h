@@ -23,6 +23,10 @@ tutti_status tti_backend_devices(const char *name, unsigned *devices_out);
 /** The backend that is meant for a device when none is named. */
 const char *tti_backend_default_of(tutti_device_type device);
 
+/** Whether a table that tti_backend_find() gave is one of this build, or a wrapper around one: it knows what the library's rooms tell
+ * each other. Others are plug-ins, or a program's own. */
+bool tti_backend_is_own(const tutti_backend_ops *ops);
+
 /** Whether a table that tti_backend_find() gave has messages. */
 bool tti_backend_has_messages(const tutti_backend_ops *ops);
 

@@ -10,6 +10,7 @@
  *         backends for all devices runs where only some are.
  *         Rows are written while a group is made, and only read after. */
 #include "group/make.h"
+#include "group/refusals.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -126,6 +127,7 @@ static tutti_status open_one(tutti_group *group, int device, tutti_backend_confi
     const tutti_group *carrier = group->carrier;
     const tti_route   *carrying = &carrier->routes[device];
     tti_route         *route = &group->routes[device];
+    tti_refusals      *refusals = NULL;
     char               prefix[16];
     tutti_status       st;
 
@@ -138,7 +140,9 @@ static tutti_status open_one(tutti_group *group, int device, tutti_backend_confi
     config->parent = NULL;
     if (carrier != group && carrying->ops != NULL && tti_backend_inside(carrying->ops) == tti_backend_inside(route->ops))
         config->parent = tti_backend_inner(carrying->ops, carrying->backend);
-    return route->ops->create(config, &route->backend);
+    if (group->world != group && !config->lazy && !tti_backend_is_own(route->ops))
+        refusals = tti_refusals_begin(group, route->store, config->timeout_ms);
+    return tti_refusals_end(refusals, route->ops->create(config, &route->backend));
 }
 
 tutti_status tti_routes_open(tutti_group *group, tutti_backend_config *config)

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 #include "harness/harness.h"
+#include <tutti/backends.h>
+#include <tutti/plugin/backend.h>
 #include <tutti/tutti.h>
 
 enum { SHORT_MS = 500, TOLD_MS = 1000, BUSY_MS = 5000, LATE_MS = 1000, ROUNDS = 20 };
@@ -138,6 +140,80 @@ static void one_refuses_subgroups(tt_ctx *t)
     if (t->rank == 0)
         expect_words("rank 2 cannot make it: new_subgroups_by_enumeration: there are no lists");
     expect_in_time(start);
+    a_group_works();
+}
+
+/* A backend of the program's own: its members meet in the group's store, and that is all they do. */
+static tutti_status meets_create(const tutti_backend_config *config, tutti_backend **backend_out)
+{
+    tutti_backend *backend = malloc(sizeof *backend);
+    char           keys[8][16];
+    const char    *all[8];
+    tutti_status   st;
+    int            i;
+
+    assert_true(backend != NULL && config->n_ranks <= 8);
+    for (i = 0; i < config->n_ranks; i++) {
+        snprintf(keys[i], sizeof keys[i], "here/%d", i);
+        all[i] = keys[i];
+    }
+    st = tutti_store_set(config->store, keys[config->rank], "1", 1);
+    if (st == TUTTI_OK)
+        st = tutti_store_wait(config->store, all, (size_t)config->n_ranks, config->timeout_ms);
+    backend->ops = config->ops;
+    if (st == TUTTI_OK)
+        *backend_out = backend;
+    else
+        free(backend);
+    return st;
+}
+
+static tutti_status meets_run(tutti_backend *backend, const tutti_call *call)
+{
+    (void)backend;
+    return call->kind == TUTTI_CALL_BARRIER ? TUTTI_OK : TUTTI_E_UNSUPPORTED;
+}
+
+static void meets_abort(tutti_backend *backend)
+{
+    (void)backend;
+}
+
+static void meets_destroy(tutti_backend *backend)
+{
+    free(backend);
+}
+
+static const tutti_backend_ops meets_ops = {
+    .api = TUTTI_BACKEND_API, .size = sizeof(tutti_backend_ops), .name = "meets", .create = meets_create, .run = meets_run,
+    .abort = meets_abort, .destroy = meets_destroy,
+};
+
+/* In a group of it rank 0 refuses its arguments, and the others, who wait in the backend, are told; in the next one somebody is only
+ * late. */
+static void one_refuses_a_backend_of_ours(tt_ctx *t)
+{
+    const struct timespec pause = { .tv_sec = LATE_MS / 1000 };
+    const int             twice[] = { 0, 0 };
+    tutti_group_options   opts = TUTTI_GROUP_OPTIONS;
+    tutti_group          *group = NULL;
+    int64_t               start;
+
+    opts.backend = "meets";
+    assert_int_equal(tutti_register_backend("meets", &meets_ops, 1u << TUTTI_CPU), TUTTI_OK);
+    start = now_ms();
+    if (t->rank == 0) {
+        assert_int_equal(tutti_new_group(twice, 2, &opts, &group), TUTTI_E_ARG);
+    } else {
+        assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_MISMATCH);
+        expect_words("rank 0 cannot make it: new_group: rank 0 is there twice\n  next: ");
+        expect_in_time(start);
+    }
+    if (t->rank == 1)
+        nanosleep(&pause, NULL);
+    assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_OK);
+    assert_int_equal(tutti_barrier(group), TUTTI_OK);
+    assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
     a_group_works();
 }
 
@@ -353,6 +429,7 @@ int main(void)
         TT_TEST(one_cannot_load_its_backend, .ranks = 3, .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_subgroups, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_subgroups, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(one_refuses_a_backend_of_ours, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(who_is_no_member_refuses_nothing, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(all_refuse_alike, .ranks = 3),
         TT_TEST(a_call_against_a_new_group, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),

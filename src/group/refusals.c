@@ -1,0 +1,135 @@
+/* SPDX-License-Identifier: BSD-3-Clause
+ *
+ * refusals.c - a group is refused by one member while the others wait for it in a backend that does not look for that.
+ *
+ * Why     Who cannot make a group says so in the store (new_group.c). The library's own backends look there while they wait. Of one
+ *         that is a plug-in, or a program's own, only its create is known: it comes back when its members have met, or when
+ *         its time is up.
+ * How     Most of them meet in the group's store, on the thread that called them. So another thread looks there for refusals now and
+ *         then, from LOOK_MS on, and ends the waits of that thread when it has found one (tti_store_heed()). The backend fails
+ *         of a wait that was too long, as it would have later, and the refusal is told in its place.
+ * True    A member that has refused a group never comes to it, so nobody is told so who could have had it. What others refuse is not
+ *         looked at. If the backend was made all the same, it is.
+ *         `found` is written by the looking thread, once, behind `trouble`, by release order; the thread that waits reads it
+ *         without a lock, and `trouble` when the other thread has ended.
+ *         The last second before the deadline is not looked in: who is waited for comes back in time also from a store that does
+ *         not answer.
+ * Fails   A backend that waits in ways of its own is told nothing, and ends when its time is up. A store that does not answer
+ *         says nothing against anybody. Without memory, or a thread, nobody looks. */
+#include "group/refusals.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tutti/private.h>
+#include "store/store.h"
+#include "watch/trouble.h"
+
+#define ANSWER_NS TTI_SECOND /* for one member */
+
+enum { LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, KEY_MAX = 32 };
+
+struct tti_refusals {
+    const tutti_group *group;
+    tutti_store       *store; /* borrowed */
+    tti_port          *port;
+    int64_t            deadline_ns;
+    tti_thread         thread;
+    tti_event          changed; /* over */
+    _Atomic bool       over;
+    _Atomic bool       found;
+    tti_trouble        trouble;
+};
+
+static bool has_refused(tti_refusals *r, int rank)
+{
+    const int64_t until_ns = tti_port_now(r->port) + ANSWER_NS;
+    tutti_bytes   value = { 0 };
+    char          key[KEY_MAX];
+    const char   *one = key;
+    bool          there = false, sound;
+
+    snprintf(key, sizeof key, TTI_REFUSAL_KEY, rank);
+    if (tti_store_check_until(r->store, &one, 1, until_ns, &there) != TUTTI_OK || !there ||
+        tti_store_get_until(r->store, key, until_ns, &value) != TUTTI_OK)
+        return false;
+    sound = value.size == sizeof r->trouble;
+    if (sound)
+        memcpy(&r->trouble, value.data, sizeof r->trouble);
+    tutti_bytes_free(&value);
+    r->trouble.words[sizeof r->trouble.words - 1] = '\0';
+    return sound && r->trouble.status > TUTTI_OK && r->trouble.status <= TUTTI_E_REMOTE;
+}
+
+static bool is_over(const tti_refusals *r)
+{
+    return atomic_load(&r->over) || tti_port_now(r->port) + ANSWER_NS >= r->deadline_ns;
+}
+
+static bool find(tti_refusals *r)
+{
+    const tutti_group *group = r->group;
+    int                i;
+
+    for (i = 0; i < group->size && !is_over(r); i++)
+        if (i != group->rank && has_refused(r, group->ranks[i]))
+            return true;
+    return false;
+}
+
+static void look(void *arg)
+{
+    tti_refusals *r = arg;
+    const int64_t most_ms = LOOK_MS + (int64_t)LOOK_RANK_MS * r->group->size;
+    const int64_t pause_ns = (most_ms < LOOK_MOST_MS ? most_ms : LOOK_MOST_MS) * TTI_MS;
+    int64_t       next_ns = tti_port_now(r->port) + pause_ns;
+
+    while (!is_over(r)) {
+        const uint32_t seen = tti_event_now(&r->changed);
+
+        if (tti_port_now(r->port) < next_ns) {
+            if (!atomic_load(&r->over))
+                tti_event_wait(r->port, &r->changed, seen, next_ns);
+            continue;
+        }
+        if (find(r)) {
+            atomic_store_explicit(&r->found, true, memory_order_release);
+            return;
+        }
+        next_ns = tti_port_now(r->port) + pause_ns;
+    }
+}
+
+tti_refusals *tti_refusals_begin(const tutti_group *group, tutti_store *store, int64_t timeout_ms)
+{
+    tti_refusals *r = group->size > 1 ? calloc(1, sizeof *r) : NULL;
+
+    if (r == NULL)
+        return NULL;
+    r->group = group;
+    r->store = store;
+    r->port = group->runner->port;
+    r->deadline_ns = tti_deadline(r->port, timeout_ms, -1);
+    if (tti_thread_start(&r->thread, "tutti-refusals", look, r) != TUTTI_OK) {
+        tti_log(TTI_LOG_DEBUG, "group '%s': nobody looks for who refuses it: %s", group->name, tutti_last_error());
+        free(r);
+        return NULL;
+    }
+    tti_store_heed(&r->found);
+    return r;
+}
+
+tutti_status tti_refusals_end(tti_refusals *r, tutti_status st)
+{
+    if (r == NULL)
+        return st;
+    tti_store_heed(NULL);
+    atomic_store(&r->over, true);
+    tti_event_signal(r->port, &r->changed);
+    tti_thread_join(&r->thread);
+    if (st != TUTTI_OK && atomic_load_explicit(&r->found, memory_order_acquire))
+        st = tti_fail((tutti_status)r->trouble.status, "group '%s' cannot be made on rank %d: %s", r->group->name,
+                      r->group->ranks[r->group->rank], r->trouble.words);
+    free(r);
+    return st;
+}
