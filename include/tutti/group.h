@@ -482,7 +482,8 @@ TUTTI_API void tutti_work_free(tutti_work *work);
 /** Make groups of consecutive ranks: 0 .. group_size-1, then the next ones, over the whole world. Every
  * rank of the world calls it. A call whose arguments are refused makes none: who was given others, and waits for this rank, is told
  * so, and what is called next meets the others' next call. For that such a call keeps as many numbers as the world has ranks,
- * whatever comes of it: other groups have the numbers behind them.
+ * whatever comes of it: other groups have the numbers behind them. So tutti_new_group() for each list is another thing, and no
+ * rank may call that in its place.
  *
  * @param group_size  divides the world's size
  * @param opts        of every group; NULL: every default
