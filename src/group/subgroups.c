@@ -49,15 +49,17 @@ void tti_group_create_next(tutti_group *world, const int *ranks, int n_ranks,
     create_numbered(world, tti_group_take_number(world), ranks, n_ranks, opts, status, mine);
 }
 
-/* This rank makes none of n groups from number first on, because of the last error, which stays: within a second or two. */
-static void tell_all(tutti_group *world, uint32_t first, int n, tutti_status failure)
+/* How long a rank that refuses goes on telling: a store that does not answer is not asked for each group. */
+static int64_t telling_ends(const tutti_group *world)
 {
-    tti_port     *port = world->runner->port;
-    const int64_t until_ns = tti_port_now(port) + TTI_SECOND;
-    int           i;
+    return tti_port_now(world->runner->port) + TTI_SECOND;
+}
 
-    for (i = 0; i < n && tti_port_now(port) < until_ns; i++)
-        tti_group_tell_left_out(world, first + (uint32_t)i, failure);
+/* This rank does not make group number id, because of the last error, which stays. */
+static void tell(tutti_group *world, uint32_t id, tutti_status failure, int64_t until_ns)
+{
+    if (tti_port_now(world->runner->port) < until_ns)
+        tti_group_tell_left_out(world, id, failure);
 }
 
 /* ---- checks ---- */
@@ -157,15 +159,16 @@ static tutti_status create_blocks(tutti_group *world, uint32_t id, int block, co
 /* The others may have cut the world in any way that is possible: each puts this rank in one group. */
 static void tell_blocks(tutti_group *world, uint32_t first, tutti_status failure)
 {
-    int told = -1;
-    int block;
+    const int64_t until_ns = telling_ends(world);
+    int           told = -1;
+    int           block;
 
     for (block = world->size; block >= 1; block--) {
         const int at = world->rank / block;
 
         if (world->size % block != 0 || at == told)
             continue;
-        tti_group_tell_left_out(world, first + (uint32_t)at, failure);
+        tell(world, first + (uint32_t)at, failure, until_ns);
         told = at;
     }
 }
@@ -229,17 +232,18 @@ static tutti_status create_lists(tutti_group *world, uint32_t first, const int *
 static void tell_lists(tutti_group *world, uint32_t first, const int *const *lists, const int *n_ranks, int n_lists,
                        tutti_status failure)
 {
-    const int n = lists == NULL || n_ranks == NULL ? 0 : n_lists < world->size ? n_lists : world->size;
-    bool      is_told = false;
-    int       i;
+    const int64_t until_ns = telling_ends(world);
+    const int     n = lists == NULL || n_ranks == NULL ? 0 : n_lists < world->size ? n_lists : world->size;
+    bool          is_told = false;
+    int           i;
 
     for (i = 0; i < n; i++)
         if (lists[i] != NULL && n_ranks[i] <= world->size && may_be_in(world, lists[i], n_ranks[i])) {
-            tti_group_tell_left_out(world, first + (uint32_t)i, failure);
+            tell(world, first + (uint32_t)i, failure, until_ns);
             is_told = true;
         }
-    if (!is_told)
-        tell_all(world, first, world->size, failure);
+    for (i = 0; i < world->size && !is_told; i++)
+        tell(world, first + (uint32_t)i, failure, until_ns);
 }
 
 static tutti_status enumerated(const int *const *lists, const int *n_ranks, int n_lists,
