@@ -145,14 +145,29 @@ static tutti_status look_behind(const reader *r, int rank)
     return TUTTI_OK;
 }
 
+/* Who has left the world comes to no group of it any more. If it had come to this one before, it is read, and not asked about. */
+static tutti_status look_for_who_left(const reader *r, int rank)
+{
+    const tti_team *team = r->team;
+    const int       global = team->ranks[rank];
+
+    if (r->founds || tti_health_of(tti_mesh_health(team->mesh), global).life != TTI_LIFE_LEFT)
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d has not joined, and rank %d (%s) has left the world", team->name,
+                    global, global, tti_mesh_whereabouts(team->mesh, global));
+}
+
 /* Who is known to be gone: rank, which is awaited, or one behind it. */
 static tutti_status look_for_the_gone(const reader *r, int rank)
 {
     const tti_team *team = r->team;
     char            words[256];
+    tutti_status    st;
 
-    if (tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words))
-        return look_behind(r, rank);
+    if (tti_mesh_is_alive(team->mesh, team->ranks[rank], words, sizeof words)) {
+        st = look_for_who_left(r, rank);
+        return st == TUTTI_OK ? look_behind(r, rank) : st;
+    }
     return tti_fail(TUTTI_E_PEER, "group '%s' cannot be made: rank %d has not joined, and %s", team->name, team->ranks[rank],
                     words);
 }

@@ -345,6 +345,23 @@ static void another_thread_may_come(tt_ctx *t)
     assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
 }
 
+/* Half of the ranks leave the world, in order, and the others make a group with all of them. */
+static void who_has_left_comes_to_no_group(tt_ctx *t)
+{
+    tutti_group *group = NULL;
+    int64_t      start;
+
+    assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    if (t->rank >= t->size / 2)
+        return;
+    start = now_ms();
+    assert_int_equal(tutti_new_group(NULL, 0, NULL, &group), TUTTI_E_PEER);
+    expect_in_time(start);
+    expect_words("group '1' cannot be made: rank 2 has not joined, and rank 2 (");
+    tt_post(t, DONE); /* rank 0 serves the store */
+    tt_await(t, DONE, (uint32_t)t->size / 2);
+}
+
 /* ---- messages --------------------------------------------------------------------------------------- */
 
 /* Rank 1 gives up a receive with a tag that nobody sends; the others are in a call, or in a receive, with much more time. */
@@ -441,6 +458,8 @@ int main(void)
         TT_TEST(another_thread_may_send, .ranks = 3, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(who_is_late_is_not_accused, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(another_thread_may_come, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000),
+        TT_TEST(who_has_left_comes_to_no_group, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
+        TT_TEST(who_has_left_comes_to_no_group, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(what_ended_is_named, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(what_ended_is_named, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(a_transport_that_differs_is_told, .ranks = 3, .init = TT_INIT_NONE),
