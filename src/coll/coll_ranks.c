@@ -15,6 +15,7 @@ typedef struct entry {
     char    key[KEY_MAX];
     uint8_t value[VALUE_MAX];
     size_t  bytes;
+    int     n_read;
 } entry;
 
 typedef struct tt_world {
@@ -65,6 +66,7 @@ static tutti_status board_put(void *context, const char *key, const void *data, 
         memcpy(fresh->key, full, sizeof fresh->key);
         memcpy(fresh->value, data, bytes);
         fresh->bytes = bytes;
+        fresh->n_read = 0;
     }
     tti_unlock(&v->world->lock);
     tti_event_signal(tti_port_system(), &v->world->changed);
@@ -77,14 +79,18 @@ static tutti_status board_get(void *context, const char *key, void *out, size_t 
     view *v = context;
     char  full[KEY_MAX];
 
+    if (v->world->setting.patient_readers && strncmp(key, "hand/", 5) == 0)
+        deadline_ns = tt_in_ms(TT_LIMIT_MS);
     for (;;) {
         const uint32_t seen = tti_event_now(&v->world->changed);
-        const entry   *found;
+        entry         *found;
 
         tti_lock(&v->world->lock);
         found = find(v, key, full);
-        if (found != NULL)
+        if (found != NULL) {
             memcpy(out, found->value, bytes);
+            found->n_read++;
+        }
         tti_unlock(&v->world->lock);
         if (found != NULL)
             return TUTTI_OK;
@@ -105,6 +111,19 @@ static tutti_status board_has(void *context, const char *key, int64_t deadline_n
     *there_out = find(v, key, full) != NULL;
     tti_unlock(&v->world->lock);
     return TUTTI_OK;
+}
+
+int tt_count_read(tt_rank *t, const char *begin)
+{
+    tt_world *world = t->world;
+    int       sum = 0, i;
+
+    tti_lock(&world->lock);
+    for (i = 0; i < world->n && i < KEYS_MAX; i++)
+        if (strncmp(world->entries[i].key, begin, strlen(begin)) == 0)
+            sum += world->entries[i].n_read;
+    tti_unlock(&world->lock);
+    return sum;
 }
 
 static double drawn(uint32_t *state, double least, double most)
@@ -226,7 +245,7 @@ static void enter(tt_rank *t)
     const tti_board       board = { .context = &v, .put = board_put, .get = board_get, .has = board_has };
     const tti_mesh_config config = { .port = port_of(&t->port, &t->world->setting), .board = &board, .rank = t->rank,
                                      .n_ranks = t->size, .listen_host = "127.0.0.1",
-                                     .tcp_only = t->tcp,
+                                     .tcp_only = t->tcp, .together_from = t->world->setting.together_from,
                                      .as_host = t->hosts != NULL ? (uint32_t)t->hosts[t->rank] + 1 : 0, .deadline_ns = t->deadline_ns };
 
     TT_CHECK(t, tti_mesh_open(&config, &t->mesh) == TUTTI_OK);

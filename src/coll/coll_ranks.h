@@ -57,6 +57,8 @@ typedef struct tt_setting {
     int  cores;       /* that its ranks believe to have; 0: as it is */
     bool fenceless;   /* the port has no fence_others() */
     bool long_sleeps; /* of TT_LONG_MS, unless woken */
+    int  together_from;   /* as in tti_mesh_config */
+    bool patient_readers; /* who waits for what is said in his host looks at nothing else meanwhile, however long that takes */
     const char *given_up_for; /* NULL, or what rank 0 gives up for when it has met the others, before its group is made; what
                                * the group came to is said by each of the others, and there is no body */
 } tt_setting;
@@ -73,6 +75,9 @@ void tt_all_here(tt_rank *t);
 
 /** Wait until rank has looked at another member n times from now. */
 void tt_await_looks(tt_rank *t, int rank, int n);
+
+/** How many values were read of the world's board whose keys begin so, with a prefix "g0/" of a group, or none. */
+int tt_count_read(tt_rank *t, const char *begin);
 
 /** Another group of all ranks; every rank gives it the same id, never used before. */
 tutti_status tt_open(tt_rank *t, uint32_t group_id, int64_t deadline_ns, tti_coll **coll_out);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <tutti/private.h>
 #include "base/fnv.h"
+#include "coll/handed.h"
 #include "transport/trouble.h"
 #include "transport/vigil.h"
 
@@ -25,7 +26,7 @@ tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
     *team = (tti_team){ .mesh = config->mesh, .messenger = config->messenger,
                         .port = tti_mesh_port(config->mesh), .group_id = config->group_id, .founds = config->founds,
                         .rank = config->rank, .n_ranks = config->n_ranks, .within = config->lazy ? NULL : config->within,
-                        .has_queued = config->has_queued };
+                        .has_queued = config->has_queued, .lazy = config->lazy };
     team->ranks = malloc(bytes);
     team->name = strdup(config->name);
     if (team->ranks == NULL || team->name == NULL) {
@@ -40,6 +41,7 @@ tutti_status tti_team_init(tti_team *team, const tti_coll_config *config)
 
 void tti_team_release(tti_team *team)
 {
+    tti_joins_let_go(team);
     free(team->ranks);
     free(team->name);
     team->ranks = NULL;
@@ -375,7 +377,50 @@ static tutti_status come(void *ctx, int rank)
     return st == TUTTI_E_MISMATCH ? tell_mismatch(r->team, r->board) : st;
 }
 
-tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns, const tti_join *mine,
+/* For this rank and the others of its host, which take the joins from its memory. */
+static tutti_status read_for_host(tti_team *team, tti_scribe *scribe, int64_t deadline_ns, tti_join *all_out, int *n_out)
+{
+    uint64_t     at = 0, nonce = 0;
+    tutti_status st = tti_scribe_read(scribe, deadline_ns, all_out, n_out);
+
+    if (st != TUTTI_OK)
+        return st;
+    if (tti_joins_hand(team, all_out, &at, &nonce))
+        tti_scribe_tell(scribe, TTI_SCRIBE_DONE, at, nonce);
+    else
+        tti_scribe_tell(scribe, TTI_SCRIBE_ALONE, 0, 0);
+    return TUTTI_OK;
+}
+
+/* From the memory of who reads for this host; where that cannot be, from the board. */
+static tutti_status read_from(const tti_team *team, const tti_scribe *scribe, int64_t deadline_ns, tti_join *all_out, int *n_out)
+{
+    const tti_roll *roll = scribe->roll;
+    tti_scribe_note note;
+    tutti_status    st = tti_scribe_await(scribe, deadline_ns, &note, n_out);
+
+    if (st != TUTTI_OK)
+        return st;
+    if (note.word != TTI_SCRIBE_DONE || !tti_joins_take(team, scribe->rank, &note, all_out))
+        return tti_scribe_read_alone(roll, deadline_ns, all_out, n_out);
+    for (*n_out = 0; *n_out < team->n_ranks && st == TUTTI_OK; ++*n_out)
+        st = roll->come(roll->ctx, *n_out);
+    return st;
+}
+
+static tutti_status read_joins(tti_team *team, const tti_roll *roll, int64_t deadline_ns, tti_join *all_out, int *n_out)
+{
+    const int  scribe_rank = tti_team_scribe(team);
+    tti_scribe scribe = { .roll = roll, .rank = scribe_rank };
+
+    if (scribe_rank < 0)
+        return tti_roll_read(roll, deadline_ns, all_out, n_out);
+    scribe.place = (uint64_t)team->ranks[scribe_rank];
+    return scribe_rank == team->rank ? read_for_host(team, &scribe, deadline_ns, all_out, n_out)
+                                     : read_from(team, &scribe, deadline_ns, all_out, n_out);
+}
+
+tutti_status tti_team_meet(tti_team *team, const tti_board *board, int64_t deadline_ns, const tti_join *mine,
                            tti_join *all_out)
 {
     reader       r = { .team = team, .board = board, .mine = mine, .all = all_out, .deadline_ns = deadline_ns,
@@ -397,7 +442,7 @@ tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t
         board->heed(board->context, &team->aborted);
     if (r.founds)
         tti_vigil_begin(&r.vigil);
-    st = tti_roll_read(&roll, deadline_ns, all_out, &n);
+    st = read_joins(team, &roll, deadline_ns, all_out, &n);
     if (r.founds)
         tti_vigil_end(&r.vigil);
     if (board->heed != NULL)

@@ -29,6 +29,9 @@ typedef struct tti_team {
     _Atomic bool     finished; /* the messenger knows why; by the messenger */
     const uint32_t  *within; /* while it is made: tti_coll_config */
     bool             has_queued; /* the same */
+    bool             lazy;       /* the same */
+    uint64_t         handed_at;  /* of handed.c: where this rank has laid out the joins for others of its host; 0: nowhere */
+    int              n_takers;   /* the same: how many of those there are */
     const struct tti_team *whole; /* the group that these are some members of; NULL: they are all */
 } tti_team;
 
@@ -69,7 +72,7 @@ tutti_status tti_team_announce(const tti_team *team, const tti_board *board, int
 /** Read everybody's; mine is as it was left. Returns when all have come; TUTTI_E_TIMEOUT names who has not, TUTTI_E_PEER one
  * that is gone, TUTTI_E_MISMATCH a rank with another list of members or choice of algorithms. Ends soon when
  * the team is aborted. */
-tutti_status tti_team_meet(const tti_team *team, const tti_board *board, int64_t deadline_ns, const tti_join *mine,
+tutti_status tti_team_meet(tti_team *team, const tti_board *board, int64_t deadline_ns, const tti_join *mine,
                            tti_join *all_out);
 
 /** Whether somebody with a longer list has come already, or has said that lists differ; waits for nobody.

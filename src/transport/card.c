@@ -7,7 +7,11 @@
  * memory. A hint that cannot be read, or a member that wants TCP everywhere, becomes a random number,
  * which equals nobody's.
  *
- * The boot id alone says who shares this machine's cores, in whatever container: by it ranks decide how to wait. */
+ * The boot id alone says who shares this machine's cores, in whatever container: by it ranks decide how to wait.
+ *
+ * In large worlds the first rank of a host that comes is its clerk: it reads the cards for all who have its hint, and hands
+ * them over with the memory (meet_cards.c). Who that is stands on the board, under the hint's number. A hint that another host's
+ * clerk has taken, as two may have one number, has none. */
 #include "transport/card.h"
 
 #include <stdio.h>
@@ -16,7 +20,9 @@
 #include <sys/stat.h>
 #include <unistd.h>
 #include <tutti/private.h>
+#include "base/fnv.h"
 #include "base/machine.h"
+#include "transport/scribe.h"
 #include "transport/vigil.h"
 
 enum {
@@ -29,6 +35,9 @@ enum {
 
 #define CARD_MAGIC UINT32_C(0x64726163) /* "card" */
 #define CARD       "card"
+
+#define CLERK_MAGIC UINT32_C(0x6b726c63) /* "clrk" */
+#define CLERK_KEY   "clerk/%llx"
 
 static void make_hint(const tti_mesh_config *config, uint8_t hint[TTI_CARD_HINT_BYTES])
 {
@@ -46,6 +55,12 @@ static void make_hint(const tti_mesh_config *config, uint8_t hint[TTI_CARD_HINT_
     memcpy(hint + 16, &place, sizeof place);
     memcpy(hint + 24, &user, 4); /* Linux has 32 bits of it */
     memcpy(hint + 28, &config->as_host, sizeof config->as_host);
+}
+
+/* Of a host: others may have the same. */
+static uint64_t number_of(const uint8_t hint[TTI_CARD_HINT_BYTES])
+{
+    return tti_fnv(TTI_FNV_BEGIN, hint, TTI_CARD_HINT_BYTES);
 }
 
 static void name_machine(tti_port *port, uint8_t machine[TTI_CARD_MACHINE_BYTES])
@@ -180,15 +195,63 @@ static tutti_status look_why(void *ctx, int rank)
     return tti_vigil_look(&((reader *)ctx)->vigil, rank);
 }
 
-/* Read everybody's cards, and end when somebody is known to have ended, or to have given up. */
-static tutti_status read_cards(reader *r, const tti_roll *roll, tti_card *cards, int *n_out)
+static int look_ms(const tti_mesh_config *config)
 {
-    tutti_status st;
+    return config->n_ranks < (LOOK_MOST_MS - LOOK_MS) / LOOK_RANK_MS ? LOOK_MS + LOOK_RANK_MS * config->n_ranks : LOOK_MOST_MS;
+}
 
-    tti_vigil_begin(&r->vigil);
-    st = tti_roll_read(roll, r->config->deadline_ns, cards, n_out);
-    tti_vigil_end(&r->vigil);
-    return st == TUTTI_E_NETWORK ? tti_vigil_name_the_ended(&r->vigil, *n_out, st) : st;
+static reader reader_of(const tti_mesh_config *config, const tti_card *cards)
+{
+    return (reader){ .config = config, .cards = cards, .vigil = tti_card_vigil(config) };
+}
+
+static tti_roll roll_of(reader *r)
+{
+    const tti_mesh_config *config = r->config;
+
+    return (tti_roll){ .port = config->port, .board = config->board, .what = CARD, .n = config->n_ranks,
+                       .bytes = sizeof *r->cards, .come = check_card, .awaited = look_why, .ctx = r,
+                       .look_ms = look_ms(config), .look_most_ms = look_ms(config) };
+}
+
+/* What a reading that ended with st has come to, n having come. */
+static tutti_status explain(reader *r, const tti_roll *roll, tutti_status st, int n, int64_t began_ns)
+{
+    if (st == TUTTI_E_TIMEOUT)
+        return name_the_missing(r->config, roll, (tti_port_now(r->config->port) - began_ns) / TTI_MS);
+    return st == TUTTI_E_NETWORK ? tti_vigil_name_the_ended(&r->vigil, n, st) : st;
+}
+
+/* Read everybody's cards, and end when somebody is known to have ended, or to have given up. clerk: of whose host this rank
+ * is; NULL: it reads for nobody else. */
+static tutti_status read_cards(const tti_mesh_config *config, tti_card *cards, const tti_clerk *clerk, bool *unread_out)
+{
+    const int64_t   began_ns = tti_port_now(config->port);
+    reader          r = reader_of(config, cards);
+    const tti_roll  roll = roll_of(&r);
+    tti_scribe      scribe = { .roll = &roll };
+    tti_scribe_note note = { .word = TTI_SCRIBE_ALONE };
+    tutti_status    st = TUTTI_OK;
+    int             n = 0;
+
+    if (clerk != NULL) {
+        scribe.place = number_of(clerk->host_hint);
+        scribe.rank = clerk->rank;
+    }
+    tti_vigil_begin(&r.vigil);
+    if (clerk != NULL && clerk->rank == config->rank)
+        st = tti_scribe_read(&scribe, config->deadline_ns, cards, &n);
+    else if (clerk != NULL)
+        st = tti_scribe_await(&scribe, config->deadline_ns, &note, &n);
+    *unread_out = clerk != NULL && clerk->rank != config->rank && note.word == TTI_SCRIBE_DONE;
+    if (st == TUTTI_OK && clerk == NULL)
+        st = tti_roll_read(&roll, config->deadline_ns, cards, &n);
+    else if (st == TUTTI_OK && n < config->n_ranks && !*unread_out)
+        st = tti_scribe_read_alone(&roll, config->deadline_ns, cards, &n);
+    tti_vigil_end(&r.vigil);
+    if (st == TUTTI_OK && clerk != NULL && clerk->rank == config->rank)
+        tti_scribe_tell(&scribe, TTI_SCRIBE_DONE, 0, 0);
+    return st == TUTTI_OK ? st : explain(&r, &roll, st, n, began_ns);
 }
 
 tti_vigil tti_card_vigil(const tti_mesh_config *config)
@@ -197,19 +260,55 @@ tti_vigil tti_card_vigil(const tti_mesh_config *config)
                         .what = CARD, .deadline_ns = config->deadline_ns };
 }
 
-tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards)
+/* ---- the clerk of a host ---------------------------------------------------------------------------- */
+
+static bool is_clerk(const tti_mesh_config *config, const tti_clerk *found, const tti_clerk *own)
 {
-    const int64_t  start = tti_port_now(config->port);
-    const int      look_ms = config->n_ranks < (LOOK_MOST_MS - LOOK_MS) / LOOK_RANK_MS ? LOOK_MS + LOOK_RANK_MS * config->n_ranks
-                                                                                       : LOOK_MOST_MS;
-    reader         r = { .config = config, .cards = cards, .vigil = tti_card_vigil(config) };
-    const tti_roll roll = { .port = config->port, .board = config->board, .what = CARD, .n = config->n_ranks,
-                            .bytes = sizeof *cards, .come = check_card, .awaited = look_why, .ctx = &r, .look_ms = look_ms,
-                            .look_most_ms = look_ms };
+    return found->magic == CLERK_MAGIC && found->version == own->version && found->size == own->size && found->rank >= 0 &&
+           found->rank < config->n_ranks && found->rank != config->rank &&
+           memcmp(found->host_hint, own->host_hint, sizeof own->host_hint) == 0 &&
+           memchr(found->local_name, '\0', sizeof found->local_name) != NULL;
+}
+
+/* Be it, unless another rank of this host is. */
+static tutti_status find_clerk(const tti_mesh_config *config, const tti_card *card, tti_clerk *clerk_out)
+{
+    const tti_board *board = config->board;
+    tti_clerk        own = { .magic = CLERK_MAGIC, .version = TTI_CARD_VERSION, .size = sizeof own, .rank = config->rank };
+    char             key[TTI_BOARD_KEY_BYTES];
+    tutti_status     st;
+
+    memcpy(own.host_hint, card->host_hint, sizeof own.host_hint);
+    memcpy(own.local_name, card->local_name, sizeof own.local_name);
+    config->port->ops->random(config->port, own.scope, sizeof own.scope);
+    snprintf(key, sizeof key, CLERK_KEY, (unsigned long long)number_of(card->host_hint));
+    st = board->put(board->context, key, &own, sizeof own, config->deadline_ns);
+    *clerk_out = own;
+    if (st != TUTTI_E_STATE)
+        return st;
+    st = board->get(board->context, key, clerk_out, sizeof *clerk_out, config->deadline_ns);
+    if (st == TUTTI_E_STORE || (st == TUTTI_OK && !is_clerk(config, clerk_out, &own)))
+        clerk_out->rank = -1; /* another version's: cards tell */
+    return st == TUTTI_E_STORE ? TUTTI_OK : st;
+}
+
+static bool has_clerks(const tti_mesh_config *config)
+{
+    const int from = config->together_from > 0 ? config->together_from : TTI_SCRIBE_FROM;
+
+    return config->n_ranks >= from && config->n_ranks > 1 && !config->tcp_only;
+}
+
+tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards, tti_clerk *clerk_out,
+                                bool *unread_out)
+{
+    const int64_t  began_ns = tti_port_now(config->port);
+    reader         r = reader_of(config, cards);
+    const tti_roll roll = roll_of(&r);
     char           key[TTI_BOARD_KEY_BYTES];
     tutti_status   st;
-    int            n = 0;
 
+    clerk_out->rank = -1;
     tti_roll_key(&roll, config->rank, key);
     st = config->board->put(config->board->context, key, own, sizeof *own, config->deadline_ns);
     if (st == TUTTI_E_STATE)
@@ -217,10 +316,28 @@ tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *o
                         "rank %d has joined this world already\n"
                         "  next: give every process a rank of its own; with file://, remove a left-over file",
                         config->rank);
-    if (st == TUTTI_OK)
-        st = read_cards(&r, &roll, cards, &n);
+    if (st == TUTTI_OK && has_clerks(config))
+        st = find_clerk(config, own, clerk_out);
     if (st == TUTTI_E_TIMEOUT)
-        return name_the_missing(config, &roll, (tti_port_now(config->port) - start) / TTI_MS);
+        return name_the_missing(config, &roll, (tti_port_now(config->port) - began_ns) / TTI_MS);
+    return st == TUTTI_OK ? read_cards(config, cards, clerk_out->rank >= 0 ? clerk_out : NULL, unread_out) : st;
+}
+
+tutti_status tti_cards_read_alone(const tti_mesh_config *config, tti_card *cards)
+{
+    bool unread;
+
+    return read_cards(config, cards, NULL, &unread);
+}
+
+tutti_status tti_cards_check(const tti_mesh_config *config, const tti_card *cards)
+{
+    reader       r = reader_of(config, cards);
+    tutti_status st = TUTTI_OK;
+    int          rank;
+
+    for (rank = 0; rank < config->n_ranks && st == TUTTI_OK; rank++)
+        st = check_card(&r, rank);
     return st;
 }
 

@@ -8,7 +8,7 @@
 #include "transport/vigil.h"
 #include "wire/hello.h"
 
-enum { TTI_CARD_VERSION = 6, TTI_CARD_HINT_BYTES = 32, TTI_CARD_MACHINE_BYTES = 16, TTI_CARD_HOST_MAX = 64 };
+enum { TTI_CARD_VERSION = 7, TTI_CARD_HINT_BYTES = 32, TTI_CARD_MACHINE_BYTES = 16, TTI_CARD_HOST_MAX = 64 };
 
 /** Crosses processes and hosts: fixed size, little endian, versioned. */
 typedef struct tti_card {
@@ -41,8 +41,29 @@ _Static_assert(sizeof(tti_card) == 272, "the card crosses processes and hosts");
 /** Fill in everything but the listeners. */
 void tti_card_begin(tti_card *card, const tti_mesh_config *config);
 
-/** Leave own, and wait for everybody's: cards[n_ranks]. Checks versions and world sizes. */
-tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards);
+/** Who reads the cards for the ranks of a host, and is its office: what it leaves on the board, under a key of the host.
+ * Crosses processes, as cards do. */
+typedef struct tti_clerk {
+    uint32_t magic;
+    uint16_t version;
+    uint16_t size;
+    int32_t  rank; /* -1, here: there is none, and everybody reads for himself */
+    uint32_t unused;
+    uint8_t  host_hint[TTI_CARD_HINT_BYTES];
+    uint8_t  scope[TTI_HELLO_SCOPE_BYTES];   /* binds connections to it */
+    char     local_name[TTI_LOCAL_NAME_MAX]; /* of its abstract socket */
+} tti_clerk;
+
+_Static_assert(sizeof(tti_clerk) == 64 + TTI_LOCAL_NAME_MAX, "the clerk crosses processes");
+
+/** Leave own, and wait until everybody's are to be had. They are in cards[n_ranks] then, checked for versions and world sizes;
+ * or *unread_out, and they are to be fetched from clerk_out. */
+tutti_status tti_cards_exchange(const tti_mesh_config *config, const tti_card *own, tti_card *cards, tti_clerk *clerk_out,
+                                bool *unread_out);
+/** Read them, after all, where they cannot be fetched. */
+tutti_status tti_cards_read_alone(const tti_mesh_config *config, tti_card *cards);
+/** The same checks, of cards that were fetched. */
+tutti_status tti_cards_check(const tti_mesh_config *config, const tti_card *cards);
 
 /** Waiting for cards, or for what comes before them. */
 tti_vigil tti_card_vigil(const tti_mesh_config *config);

@@ -145,10 +145,12 @@ static tutti_status exchange(fake *f)
     const tti_mesh_config config = config_of(f, &board);
     const tti_card        own = f->cards[OWN];
     tti_card              cards[RANKS];
+    tti_clerk             clerk;
+    bool                  unread = false;
     tutti_status          st;
 
     tti_bulletin_heed(f->rank);
-    st = tti_cards_exchange(&config, &own, cards);
+    st = tti_cards_exchange(&config, &own, cards, &clerk, &unread);
     tti_bulletin_heed(NULL);
     return st;
 }

@@ -28,11 +28,14 @@ struct tti_mesh {
     int         rank;
     int         n_ranks;
     int         on_machine; /* of them share its cores */
+    int         together_from; /* as in tti_mesh_config, never 0 */
     bool        few_files; /* this process may not open as many as its host has ranks, some times over */
     tti_member *members; /* [n_ranks] */
     tti_card   *cards;   /* [n_ranks]; until tti_mesh_open is done */
     tti_handle  local_listener; /* members of this host come here, first to meet, then to agree */
     tti_handle  assembly_listener; /* members of other hosts come here to agree; none where all are on this one */
+    tti_clerk   clerk;         /* of this host; until tti_mesh_open is done */
+    tti_handle  clerk_stream;  /* to it, behind a hello; TTI_NO_HANDLE: not needed, or not yet */
     tti_door    door;           /* until then, or as long as there are members of other hosts */
     tti_mutex   registered_lock; /* guards the members' registered */
     bool        holds_registered;
@@ -47,6 +50,9 @@ tti_end_cause tti_mesh_cause_of(void *mesh, tti_handle life);
 /** Watch over the members, unless they are threads of this process; while there are cards. */
 tutti_status tti_mesh_begin_watch(tti_mesh *mesh);
 
+/** Fetch the cards from the clerk, which has said that it has them. Who cannot reads them himself.
+ * @errors TUTTI_E_TIMEOUT, and what tti_cards_read_alone() fails with */
+tutti_status tti_meet_clerk(tti_mesh *mesh, const tti_mesh_config *config);
 /** Exchange signs with every member whose host hint is ours, and map their heaps. */
 tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config);
 
@@ -55,7 +61,7 @@ bool tti_same_host(const tti_mesh *mesh, int a, int b);
 
 /* ---- meet_signs.c ----------------------------------------------------------------------------------- */
 
-/** The first rank of a host, while it hands the descriptors of all to all. */
+/** The first rank of a host, or its clerk, while it hands the descriptors of all to all. */
 typedef struct tti_office {
     tti_mesh   *mesh;
     int        *ranks;   /* [n] of this host, rising */
@@ -68,5 +74,12 @@ typedef struct tti_office {
 tutti_status tti_office_exchange(const tti_office *office);
 /** Everybody else's, with the office, which is that rank, behind stream. */
 tutti_status tti_office_visit(tti_mesh *mesh, tti_handle stream, int office, int n_members, int64_t deadline_ns);
+
+/* ---- meet_cards.c ----------------------------------------------------------------------------------- */
+
+/** The office hands the cards to those that have come to it for them. */
+tutti_status tti_office_hand_cards(const tti_office *office);
+/** Say whether this rank wants them, and take them: cards[n_ranks], or NULL. */
+tutti_status tti_office_ask_cards(tti_mesh *mesh, tti_handle stream, int office, tti_card *cards, int64_t deadline_ns);
 
 #endif

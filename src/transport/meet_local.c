@@ -2,9 +2,9 @@
  *
  * meet_local.c - members of one host prove it, and exchange memory, bells and signs of life.
  *
- * How     Of the members with one host hint the lowest rank is the post office. Each other connects to its
- *         abstract socket and says hello; when all have come, everybody's descriptors go to everybody through the
- *         office (meet_signs.c).
+ * How     Of the members with one host hint the lowest rank is the post office, or the clerk, where there is one (card.c). Each
+ *         other connects to its abstract socket and says hello; when all have come, those who come for the cards get them
+ *         (meet_cards.c), and everybody's descriptors go to everybody through the office (meet_signs.c).
  *
  * Proof   The socket is scoped by network namespace, its peer's user must be ours, the hello proves the
  *         job's secret, and the token on a member's card must be readable in the memory that it sent.
@@ -55,7 +55,7 @@ static tti_hello_config hello_config(const tti_mesh *mesh, bool client, const ch
     tti_hello_config hello = { .client = client, .purpose = TTI_PURPOSE_LOCAL,
                                .rank = (uint32_t)mesh->rank, .secret = &mesh->door.secret, .peer = peer };
 
-    memcpy(hello.scope, mesh->door.scope, sizeof hello.scope);
+    memcpy(hello.scope, mesh->clerk.rank >= 0 ? mesh->clerk.scope : mesh->door.scope, sizeof hello.scope);
     return hello;
 }
 
@@ -187,6 +187,8 @@ static tutti_status run_office(tti_office *office, const tti_board *board)
         office->streams[rank] = TTI_NO_HANDLE;
     while (st == TUTTI_OK && n_missing > 0)
         st = accept_member(office, &n_missing);
+    if (st == TUTTI_OK && office->mesh->clerk.rank >= 0)
+        st = tti_office_hand_cards(office);
     if (st == TUTTI_OK)
         st = tti_office_exchange(office);
     if (st == TUTTI_E_PEER)
@@ -213,46 +215,117 @@ static tutti_status fail_unreachable(const tti_mesh *mesh, int office, int err)
                              mesh->rank, office);
 }
 
-static int connect_to_office(const tti_mesh *mesh, int office, tti_handle *stream_out)
+/* name: of its socket. */
+static int connect_to_office(const tti_mesh *mesh, const char *name, tti_handle *stream_out)
 {
     tti_addr at = { .family = TTI_ADDR_LOCAL };
 
-    memcpy(at.name, mesh->cards[office].local_name, sizeof at.name);
+    snprintf(at.name, sizeof at.name, "%s", name);
     return mesh->port->ops->connect(mesh->port, &at, stream_out);
 }
 
 /* The stream has ended, with those words: because the office has? */
-static tutti_status fail_broken(const tti_mesh *mesh, int office, const char *who, tutti_status st)
+static tutti_status fail_broken(const tti_mesh *mesh, const char *name, const char *who, tutti_status st)
 {
     tti_handle probe = TTI_NO_HANDLE;
-    const int  err = connect_to_office(mesh, office, &probe);
+    const int  err = connect_to_office(mesh, name, &probe);
 
     mesh->port->ops->close(mesh->port, err == 0 ? probe : TTI_NO_HANDLE);
     return err == -ECONNREFUSED ? fail_closed(who) : st;
 }
 
-static tutti_status visit_office(tti_mesh *mesh, const tti_mesh_config *config, int office, int n_members)
+/* Come to an office, and be sure of it. On failure the stream is closed. */
+static tutti_status enter_office(tti_mesh *mesh, int office, const char *name, const char *who, int64_t deadline_ns,
+                                 tti_handle *stream_out)
 {
-    tti_port        *port = mesh->port;
-    tti_handle       stream = TTI_NO_HANDLE;
-    char             who[WHO_MAX];
-    tti_hello_config hello = hello_config(mesh, true, who);
-    tutti_status     st;
-    int              err;
+    const tti_hello_config hello = hello_config(mesh, true, who);
+    tti_handle             stream = TTI_NO_HANDLE;
+    const int              err = connect_to_office(mesh, name, &stream);
+    tutti_status           st;
 
-    snprintf(who, sizeof who, "rank %d (%s), the first of this host", office, mesh->members[office].where);
-    err = connect_to_office(mesh, office, &stream);
     if (err != 0)
         return err == -ECONNREFUSED ? fail_closed(who) : fail_unreachable(mesh, office, err);
-    st = tti_hello_run(port, stream, &hello, config->deadline_ns, NULL);
+    st = tti_hello_run(mesh->port, stream, &hello, deadline_ns, NULL);
     if (st == TUTTI_E_NETWORK)
-        st = fail_broken(mesh, office, who, st);
+        st = fail_broken(mesh, name, who, st);
     if (st == TUTTI_OK)
-        st = check_user(port, stream, who, mesh->rank);
+        st = check_user(mesh->port, stream, who, mesh->rank);
+    if (st == TUTTI_OK)
+        *stream_out = stream;
+    else
+        mesh->port->ops->close(mesh->port, stream);
+    return st;
+}
+
+/* Anew, by who has the cards. */
+static tutti_status visit(tti_mesh *mesh, int office, int64_t deadline_ns, tti_handle *stream_out)
+{
+    char         who[WHO_MAX];
+    tutti_status st;
+
+    snprintf(who, sizeof who, "rank %d (%s), the first of this host", office, mesh->members[office].where);
+    st = enter_office(mesh, office, mesh->cards[office].local_name, who, deadline_ns, stream_out);
+    if (st == TUTTI_OK && mesh->clerk.rank >= 0)
+        st = tti_office_ask_cards(mesh, *stream_out, office, NULL, deadline_ns);
+    return st;
+}
+
+static tutti_status visit_office(tti_mesh *mesh, const tti_mesh_config *config, int office, int n_members)
+{
+    tti_handle   stream = mesh->clerk_stream;
+    tutti_status st = TUTTI_OK;
+
+    mesh->clerk_stream = TTI_NO_HANDLE;
+    if (stream == TTI_NO_HANDLE)
+        st = visit(mesh, office, config->deadline_ns, &stream);
     if (st == TUTTI_OK)
         st = tti_office_visit(mesh, stream, office, n_members, config->deadline_ns);
-    port->ops->close(port, stream);
+    mesh->port->ops->close(mesh->port, stream);
     return st;
+}
+
+/* The cards, from the clerk; the stream stays for the visit. */
+static tutti_status fetch_cards(tti_mesh *mesh, const tti_mesh_config *config)
+{
+    const tti_clerk *clerk = &mesh->clerk;
+    char             who[WHO_MAX];
+    tutti_status     st;
+
+    snprintf(who, sizeof who, "rank %d, which reads for its host", clerk->rank);
+    st = enter_office(mesh, clerk->rank, clerk->local_name, who, config->deadline_ns, &mesh->clerk_stream);
+    if (st == TUTTI_OK)
+        st = tti_office_ask_cards(mesh, mesh->clerk_stream, clerk->rank, mesh->cards, config->deadline_ns);
+    return st;
+}
+
+tutti_status tti_meet_clerk(tti_mesh *mesh, const tti_mesh_config *config)
+{
+    tutti_status st = fetch_cards(mesh, config);
+
+    if (st == TUTTI_OK)
+        return tti_cards_check(config, mesh->cards);
+    if (st == TUTTI_E_TIMEOUT)
+        return st;
+    tti_log(TTI_LOG_INFO, "rank %d reads the cards of its world by itself: %s", mesh->rank, tutti_last_error());
+    mesh->port->ops->close(mesh->port, mesh->clerk_stream);
+    mesh->clerk_stream = TTI_NO_HANDLE;
+    return tti_cards_read_alone(config, mesh->cards);
+}
+
+/* Who runs the office of this host: its first rank, or its clerk, which must be what its card says. */
+static tutti_status find_office(const tti_mesh *mesh, int *office_out)
+{
+    const tti_clerk *clerk = &mesh->clerk;
+
+    if (clerk->rank < 0) {
+        *office_out = mesh->members[mesh->rank].host;
+        return TUTTI_OK;
+    }
+    if (!tti_same_host(mesh, clerk->rank, mesh->rank) || strcmp(mesh->cards[clerk->rank].local_name, clerk->local_name) != 0)
+        return tti_fail(TUTTI_E_STORE, "rank %d says that it reads for the host of rank %d, and its card says something else",
+                        clerk->rank, mesh->rank);
+    *office_out = clerk->rank;
+    return TUTTI_OK;
 }
 
 typedef struct place {
@@ -301,8 +374,10 @@ tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config)
 {
     tti_office   office = { .mesh = mesh, .deadline_ns = ahead_of(mesh->port, config->deadline_ns) };
     tutti_status st = find_hosts(mesh);
-    int          rank;
+    int          keeper = 0, rank;
 
+    if (st == TUTTI_OK)
+        st = find_office(mesh, &keeper);
     if (st != TUTTI_OK)
         return st;
     office.ranks = malloc((size_t)mesh->n_ranks * sizeof *office.ranks);
@@ -313,9 +388,8 @@ tutti_status tti_meet_local(tti_mesh *mesh, const tti_mesh_config *config)
             office.ranks[office.n++] = rank;
     mesh->few_files = has_few_files(office.n);
     if (office.n > 1)
-        st = office.ranks[0] == mesh->rank ? run_office(&office, config->board)
-                                           : visit_office(mesh, config, office.ranks[0], office.n);
-    if (st != TUTTI_OK && office.n > 1 && office.ranks[0] != mesh->rank)
+        st = keeper == mesh->rank ? run_office(&office, config->board) : visit_office(mesh, config, keeper, office.n);
+    if (st != TUTTI_OK && office.n > 1 && keeper != mesh->rank)
         st = tti_trouble_explain(config->board, mesh->port, st);
     free(office.ranks);
     return st;

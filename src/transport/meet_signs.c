@@ -277,7 +277,7 @@ static tutti_status give(const tti_office *office, int to, const int *ranks, con
     return say(office->mesh->port, office->streams[to], to, &said, with, office->deadline_ns);
 }
 
-/* The office's own rank is the first of its host, and is given nothing. A portion that is one member alone has nothing
+/* The office is given nothing. A portion that is one member alone has nothing
  * for that one. */
 static bool is_given(const tti_office *office, int to, const int *ranks, int n)
 {

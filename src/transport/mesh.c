@@ -25,6 +25,7 @@
 #include "base/fnv.h"
 #include "transport/meet.h"
 #include "transport/mesh_links.h"
+#include "transport/scribe.h"
 #include "transport/shm/bulk_ring.h"
 #include "transport/shm/pull.h"
 #include "transport/shm/ring_link.h"
@@ -204,7 +205,9 @@ static tti_mesh *make_mesh(const tti_mesh_config *config)
     if (mesh == NULL)
         return NULL;
     *mesh = (tti_mesh){ .port = config->port, .rank = config->rank, .n_ranks = config->n_ranks,
+                        .together_from = config->together_from > 0 ? config->together_from : TTI_SCRIBE_FROM,
                         .local_listener = TTI_NO_HANDLE, .assembly_listener = TTI_NO_HANDLE,
+                        .clerk = { .rank = -1 }, .clerk_stream = TTI_NO_HANDLE,
                         .door = { .listener = TTI_NO_HANDLE } };
     mesh->members = calloc(n, sizeof *mesh->members);
     mesh->cards = calloc(n, sizeof *mesh->cards);
@@ -235,6 +238,8 @@ static void close_door(tti_mesh *mesh)
 /* What only the bootstrap needs. */
 static void end_bootstrap(tti_mesh *mesh)
 {
+    mesh->port->ops->close(mesh->port, mesh->clerk_stream);
+    mesh->clerk_stream = TTI_NO_HANDLE;
     free(mesh->cards);
     mesh->cards = NULL;
 }
@@ -397,6 +402,7 @@ static void find_assembly(tti_mesh *mesh)
 static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
 {
     tti_card     card;
+    bool         unread = false;
     tutti_status st;
     int          rank;
 
@@ -414,7 +420,9 @@ static tutti_status meet(tti_mesh *mesh, const tti_mesh_config *config)
     if (st == TUTTI_OK)
         listen_for_assembly(mesh, config->listen_host, &card);
     if (st == TUTTI_OK)
-        st = tti_cards_exchange(config, &card, mesh->cards);
+        st = tti_cards_exchange(config, &card, mesh->cards, &mesh->clerk, &unread);
+    if (st == TUTTI_OK && unread)
+        st = tti_meet_clerk(mesh, config);
     if (st == TUTTI_OK)
         st = check_stripes(mesh);
     if (st == TUTTI_OK)
@@ -536,6 +544,11 @@ int tti_mesh_size(const tti_mesh *mesh)
 tti_port *tti_mesh_port(const tti_mesh *mesh)
 {
     return mesh->port;
+}
+
+bool tti_mesh_reads_together(const tti_mesh *mesh, int n)
+{
+    return n >= mesh->together_from && n > 1;
 }
 
 int tti_mesh_host(const tti_mesh *mesh, int rank)

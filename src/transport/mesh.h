@@ -28,6 +28,8 @@ typedef struct tti_mesh_config {
     bool              tcp_only;    /* every member counts as a host of its own */
     const tutti_transport_ops *transport; /* what carries the bytes to other hosts; NULL: TCP. The same on all members */
     uint32_t          as_host;     /* as if on a host with this number, for tests of several on one; 0: where it is */
+    int               together_from; /* worlds of so many ranks, and their groups, read what all have left host by host; 0: as
+                                        scribe.h has it */
     bool              fresh_secret; /* rank 0 leaves one on the board, unless TUTTI_SECRET_FILE is set */
     int64_t           deadline_ns;
 } tti_mesh_config;
@@ -57,6 +59,9 @@ tti_port *tti_mesh_port(const tti_mesh *mesh);
 
 /** The lowest rank on rank's host: equal numbers are one host. */
 int tti_mesh_host(const tti_mesh *mesh, int rank);
+
+/** Whether the members of a host read together what the n members of a group have left. The same on all. */
+bool tti_mesh_reads_together(const tti_mesh *mesh, int n);
 
 /** How many members run on the cores of this machine: those of this host, and those of others that are containers
  * or namespaces beside it. */

@@ -30,6 +30,8 @@ typedef struct test_board {
     tti_mutex lock;
     tti_event changed;
     int       n;
+    int       n_cards; /* that were read */
+    bool      patient; /* whoever waits for what is said inside a host looks for nothing else meanwhile, however long it takes */
     struct {
         char    key[32];
         uint8_t data[512];
@@ -72,6 +74,8 @@ static tutti_status board_get(void *context, const char *key, void *out, size_t 
     test_board *board = context;
     int         i;
 
+    if (board->patient && strncmp(key, "hand/", 5) == 0)
+        deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0);
     for (;;) {
         uint32_t seen = tti_event_now(&board->changed);
 
@@ -79,6 +83,7 @@ static tutti_status board_get(void *context, const char *key, void *out, size_t 
         i = find_key(board, key);
         if (i >= 0)
             memcpy(out, board->entry[i].data, bytes);
+        board->n_cards += i >= 0 && strncmp(key, "card/", 5) == 0;
         tti_unlock(&board->lock);
         if (i >= 0)
             return TUTTI_OK;
@@ -125,11 +130,13 @@ struct rank_ctx {
                      __LINE__, #cond, tutti_last_error());                                             \
     } while (0)
 
+static int together; /* from how many ranks on a host reads together; 0: as usual */
+
 static tti_mesh_config config_of(const rank_ctx *ctx, const tti_board *board)
 {
     return (tti_mesh_config){ .port = ctx->port != NULL ? ctx->port : tti_port_system(), .board = board,
                               .rank = ctx->rank, .n_ranks = ctx->size, .listen_host = "127.0.0.1",
-                              .tcp_only = ctx->tcp, .deadline_ns = ctx->deadline_ns };
+                              .tcp_only = ctx->tcp, .together_from = together, .deadline_ns = ctx->deadline_ns };
 }
 
 static void *rank_main(void *arg)
@@ -1058,11 +1065,13 @@ static void leave_card(test_board *board, int rank, int size)
     rank_ctx              ctx = { .rank = rank, .size = size };
     const tti_mesh_config config = config_of(&ctx, &table);
     tti_card              card, cards[RANKS_MAX];
+    tti_clerk             clerk;
+    bool                  unread = false;
 
     tti_card_begin(&card, &config);
     card.family = 4;
     card.stripes = 1;
-    assert_int_equal(tti_cards_exchange(&config, &card, cards), TUTTI_E_TIMEOUT);
+    assert_int_equal(tti_cards_exchange(&config, &card, cards, &clerk, &unread), TUTTI_E_TIMEOUT);
 }
 
 static void who_did_not_come_to_the_local_socket_is_named(void **state)
@@ -1221,6 +1230,130 @@ static void world_sizes_must_agree(void **state)
     for (rank = 0; rank < 2; rank++)
         if (ctx[rank].failure[0] != '\0')
             fail_msg("%s", ctx[rank].failure);
+}
+
+/* ---- hosts that read together ------------------------------------------------------------------------ */
+
+/* The last rank is the first that comes. */
+static tutti_status put_clerk(void *context, const char *key, const void *data, size_t bytes, int64_t deadline_ns)
+{
+    const tti_clerk *clerk = data;
+    tti_clerk        there;
+
+    if (strncmp(key, "clerk/", 6) == 0 && clerk->rank != RANKS_MAX - 1)
+        (void)board_get(context, key, &there, sizeof there, tti_deadline(tti_port_system(), LIMIT_MS, 0));
+    return board_put(context, key, data, bytes, deadline_ns);
+}
+
+static void *together_main(void *arg)
+{
+    rank_ctx             *ctx = arg;
+    const tti_board       board = { .context = ctx->board, .put = put_clerk, .get = board_get, .has = board_has };
+    const tti_mesh_config config = config_of(ctx, &board);
+    int                   r;
+
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_OK);
+    for (r = 0; ctx->mesh != NULL && r < ctx->size; r++) {
+        CHECK(ctx, tti_mesh_host(ctx->mesh, r) == 0 && tti_mesh_heap(ctx->mesh, r) != NULL);
+        CHECK(ctx, strstr(tti_mesh_whereabouts(ctx->mesh, r), "pid ") != NULL);
+    }
+    if (ctx->mesh != NULL)
+        CHECK(ctx, tti_messenger_open(ctx->mesh, &ctx->messenger) == TUTTI_OK);
+    if (ctx->messenger != NULL)
+        body_all_pairs(ctx);
+    tti_messenger_close(ctx->messenger);
+    tti_mesh_close(ctx->mesh);
+    return NULL;
+}
+
+static void run_together(test_board *board, int size, void *(*main_of_rank)(void *))
+{
+    rank_ctx  ctx[RANKS_MAX];
+    pthread_t threads[RANKS_MAX];
+    int       rank;
+
+    tti_mutex_init(&board->lock);
+    for (rank = 0; rank < size; rank++) {
+        ctx[rank] = (rank_ctx){ .rank = rank, .size = size, .board = board,
+                                .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
+        assert_int_equal(pthread_create(&threads[rank], NULL, main_of_rank, &ctx[rank]), 0);
+    }
+    for (rank = 0; rank < size; rank++)
+        pthread_join(threads[rank], NULL);
+    tti_mutex_release(&board->lock);
+    for (rank = 0; rank < size; rank++)
+        if (ctx[rank].failure[0] != '\0')
+            fail_msg("%s", ctx[rank].failure);
+}
+
+/* By its clerk, whichever rank that is; the others have the cards from it, and the same memory of each other. */
+static void a_host_reads_its_cards_once(void **state)
+{
+    test_board board = { .patient = true };
+
+    (void)state;
+    together = 2;
+    run_together(&board, RANKS_MAX, together_main);
+    assert_int_equal(board.n_cards, RANKS_MAX);
+    together = 0;
+}
+
+/* A clerk that is refused its world is nobody's, and the others find out the same, each in its own words. */
+static void what_is_wrong_with_a_card_is_told_to_all(void **state)
+{
+    test_board board = { .patient = true };
+
+    (void)state;
+    together = 2;
+    run_together(&board, 2, more_stripes_main);
+    world_sizes_must_agree(state);
+    together = 0;
+}
+
+static void a_clerk_that_ends_is_named(void **state)
+{
+    (void)state;
+    together = 2;
+    who_ended_is_named_not_who_found_it(state);
+    who_ends_before_its_host_meets_is_named(state);
+    who_ends_in_its_hello_is_named(state);
+    together = 0;
+}
+
+/* Its clerk has read the cards, said so, and does not run any more: each reads them, and then waits for the clerk as for any rank
+ * of its host that does not run. */
+static void *join_with_a_stopped_clerk(void *arg)
+{
+    rank_ctx              *ctx = arg;
+    const tti_board        table = { .context = ctx->board, .put = board_put, .get = board_get, .has = board_has };
+    const tti_mesh_config  config = config_of(ctx, &table);
+
+    CHECK(ctx, tti_mesh_open(&config, &ctx->mesh) == TUTTI_E_TIMEOUT);
+    CHECK(ctx, strstr(tutti_last_error(), "rank 0") != NULL);
+    return NULL;
+}
+
+static void a_clerk_that_is_stopped_is_named(void **state)
+{
+    test_board board = { .n = 0 };
+    rank_ctx   ctx = { .rank = 1, .size = 2, .board = &board };
+    tti_card  *card = (tti_card *)(void *)board.entry[0].data;
+    tti_addr   at = { .family = TTI_ADDR_LOCAL }, bound;
+    tti_handle listener = TTI_NO_HANDLE;
+
+    (void)state;
+    together = 2;
+    tti_mutex_init(&board.lock);
+    leave_card(&board, 0, 2);
+    memcpy(at.name, card->local_name, sizeof at.name);
+    assert_int_equal(tti_port_system()->ops->listen(tti_port_system(), &at, 4, &bound, &listener), 0);
+    ctx.deadline_ns = tti_deadline(tti_port_system(), 1500, 0);
+    join_with_a_stopped_clerk(&ctx);
+    if (ctx.failure[0] != '\0')
+        fail_msg("%s", ctx.failure);
+    tti_port_system()->ops->close(tti_port_system(), listener);
+    tti_mutex_release(&board.lock);
+    together = 0;
 }
 
 /* ---- windows ---------------------------------------------------------------------------------------- */
@@ -1402,6 +1535,10 @@ int main(void)
         cmocka_unit_test(who_ends_before_its_host_meets_is_named),
         cmocka_unit_test(who_ends_in_its_hello_is_named),
         cmocka_unit_test(world_sizes_must_agree),
+        cmocka_unit_test(a_host_reads_its_cards_once),
+        cmocka_unit_test(what_is_wrong_with_a_card_is_told_to_all),
+        cmocka_unit_test(a_clerk_that_ends_is_named),
+        cmocka_unit_test(a_clerk_that_is_stopped_is_named),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

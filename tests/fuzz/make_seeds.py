@@ -276,6 +276,16 @@ def cards():
     yield "been_here", bytes(60)
     yield "trouble", b"\xff\0\0\0" + i32(4) + b"rank 2: no memory"
 
+    def together(how, notes, changes=b""):  # the size says that a host reads together
+        said = bytes(4) + u8(how) + changes + notes
+        return said + bytes((4 - len(said)) % 5)
+    yield "clerk_done", together(0, u8(1) + u8(2) + u8(2) + u8(0))
+    yield "clerk_alone", together(2, u8(3) + u8(0))
+    yield "clerk_is_this_rank", together(1, u8(2) + u8(0))
+    yield "clerk_none", together(0xf0, b"")
+    yield "clerk_short", together(0xf9, b"")
+    yield "clerk_other_hint", together(4, u8(2) + u8(0), u16(20) + u8(9))
+
 
 def joining():
     claim = lambda pid, host=b"host": i64(pid) + u64(4026531836) + b"boot".ljust(40, b"\0") + host.ljust(64, b"\0") + bytes(16)
