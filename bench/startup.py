@@ -147,10 +147,10 @@ def measure(s):
                     row = askers[name](n)
                     if row["status"] != "ok":
                         given_up[name] = n
-                    if name == "tutti" and n not in asked:
-                        asked[n] = counted(s.bin, n, s.limit)
+                    if name != "gloo" and (name, n) not in asked:
+                        asked[name, n] = counted(s.bin if name == "tutti" else s.before, n, s.limit)
                     row.update({"commit": what, "cores": os.cpu_count(), "round": number, "contender": name, "ranks": n,
-                                **(asked[n] if name == "tutti" else {})})
+                                **asked.get((name, n), {})})
                     file.write("\t".join(text(row.get(c)) for c in COLUMNS) + "\n")
                     file.flush()
                     print(f"round {number} {name} {n}: {row['status']}, {text(row.get('done_ms'))} ms", flush=True)
@@ -173,16 +173,16 @@ def table(paths):
         values = [float(r[name]) for r in rows if r["status"] == "ok" and r[name] != "-"]
         return statistics.median(values) if values else None
     print("| ranks | who | to main() | joined | first sum | CPU s | descriptors | connections | own MiB | page tables MiB "
-          "| store requests per rank | rounds |\n|---|---|---|---|---|---|---|---|---|---|---|---|")
+          "| store requests per rank | bytes from the store | rounds |\n" + "|---" * 13 + "|")
     for (n, name), rows in sorted(cells.items()):
         if median(rows, "done_ms") is None:
-            print(f"| {n} | {name} | {rows[-1]['status'].split(':')[0]} |" + " - |" * 8 + f" {len(rows)} |")
+            print(f"| {n} | {name} | {rows[-1]['status'].split(':')[0]} |" + " - |" * 9 + f" {len(rows)} |")
             continue
-        asked = ([float(r["requests"]) for r in rows if r["requests"] != "-"] or [None])[-1]  # of the latest build
+        asked, went = ([float(r[c]) for r in rows if r[c] != "-"] or [float("nan")] for c in ("requests", "went_bytes"))
         print(f"| {n} | {name} | " + " | ".join(f"{median(rows, c):,.0f} ms" for c in ("main_ms", "joined_ms", "done_ms")) +
               f" | {median(rows, 'cpu_s'):.2f} | {median(rows, 'descriptors'):.0f} | {median(rows, 'connections'):.0f} | "
               f"{median(rows, 'own_kib') / 1024:.1f} | {median(rows, 'tables_kib') / 1024:.1f} | "
-              f"{asked / n if asked else float('nan'):.1f} | {len(rows)} |".replace("nan", "-"))
+              f"{asked[-1] / n:.1f} | {went[-1] / 1e6:.2f} MB | {len(rows)} |".replace("nan MB", "-").replace("nan", "-"))
 
 
 def main():

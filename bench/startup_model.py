@@ -7,13 +7,14 @@ Why     Every rank of a job talks to one store, and all do so in the same moment
 How     The store's server is one queue: what it takes for a connection, for a small request and for each card of a list was
         measured on it alone (startup_store). Ranks are state machines that send what the library sends, in its order:
 
-            connect, hello | the latest world | wait for its number | claim a place | leave a card |
+            connect, hello | the latest world | wait for its number | claim a place | leave a card | be the host's clerk, or see who is |
             read the cards, 256 in a request | leave a join | read the joins, 256 in a request
 
-        A list is answered when the last of its cards has come. What a host does by itself, and the first connections
+        A list is answered when the last of its cards has come. From TOGETHER ranks on one rank of each host reads, and leaves a
+        note; the others wait for that. What a host does by itself, and the first connections
         between hosts, are added as times: `local_ms`, and a handshake of three round trips for each of log2(hosts) steps.
 True    Requests are counted as they are made, and are compared with those that a real server has counted.
-Limits  Client work is taken to be as long as the server's for the same request, and not to share a core with other ranks.
+Limits  Ranks that come in time are played: nobody looks around. Client work is taken to be as long as the server's for the same request, and not to share a core with other ranks.
         The network is a latency and the server's line; nothing is lost. Hosts start their ranks one after the other.
 
 usage: startup_model.py --constants 'CONNECTION REQUEST CARD' [--ranks 256,1024,10000 --per-host 8]
@@ -27,7 +28,8 @@ import statistics
 import subprocess
 
 LIST, RUNS = 256, 5
-CARD_BYTES, JOIN_BYTES, KEY_BYTES = 240, 232, 48
+TOGETHER = 64  # scribe.h
+CARD_BYTES, JOIN_BYTES, CLERK_BYTES, SMALL_BYTES = 272, 248, 128, 16
 
 
 class Server:
@@ -48,7 +50,9 @@ class Server:
 class Model:
     """What things take, in ns."""
 
-    def __init__(self, connection, request, card, per_host=8, latency_us=25.0, gbit=10.0, exec_ms=4.0, local_ms=1.0):
+    def __init__(self, connection, request, card, per_host=8, latency_us=25.0, gbit=10.0, exec_ms=4.0, local_ms=1.0,
+                 together=TOGETHER):
+        self.together = together
         self.connection, self.request, self.card, self.per_host = connection, request, card, per_host
         self.latency, self.exec, self.local = latency_us * 1e3, exec_ms * 1e6, local_ms * 1e6
         self.line_ns_per_byte = 8 / (gbit * 0.94)
@@ -79,67 +83,143 @@ class Lists:
 
 
 # What a rank does next; the waits are for what the comment says.
-CONNECT, LATEST, NUMBER, CLAIM, CARD, CARDS, JOIN, JOINS, DONE = range(9)
+CONNECT, LATEST, NUMBER, CLAIM, CARD, CLERK, WHO, CARDS, TELL_CARDS, JOIN, JOINS, TELL_JOINS, DONE = range(13)
+BYTES = {CARDS: CARD_BYTES, JOINS: JOIN_BYTES}
+
+
+class Start:
+    """One start of a world."""
+
+    def __init__(self, model, ranks):
+        self.model, self.ranks, self.server = model, ranks, Server(model)
+        self.last, self.number_open, self.waits_for_number = 0.0, False, []
+        self.lists = {CARDS: Lists(ranks), JOINS: Lists(ranks)}
+        self.has_clerks = ranks >= model.together
+        self.clerks = {}  # rank, by host
+        self.told = {CARDS: set(), JOINS: set()}  # hosts whose reader is through
+        self.waits_for_word = {CARDS: {}, JOINS: {}}
+        self.events, self.made = [], 0
+
+    def host(self, rank):
+        return rank // self.model.per_host
+
+    def has_neighbours(self, rank):
+        first = self.host(rank) * self.model.per_host
+        return min(self.model.per_host, self.ranks - first) > 1
+
+    def reads(self, rank, state):
+        """Whether a rank reads a list, or waits for the one that does. Cards: the first that came; joins: the first."""
+        if not self.has_clerks:
+            return True
+        return rank == self.clerks[self.host(rank)] if state == CARDS else rank % self.model.per_host == 0
+
+    def tells(self, rank, state):
+        """Whether there may be somebody who waits for it. A clerk of cards does not know yet that it is alone."""
+        return self.has_clerks and self.reads(rank, state) and (state == CARDS or self.has_neighbours(rank))
+
+    def at(self, when, rank, state, piece=0):
+        self.made += 1
+        heapq.heappush(self.events, (when, self.made, rank, state, piece))
+
+    def after(self, rank, state, piece):
+        """(state, piece, what it does by itself before)"""
+        local = self.model.local_ns(self.ranks)
+        if state in self.lists and self.reads(rank, state):
+            if piece + 1 < len(self.lists[state].left):
+                return state, piece + 1, 0
+            if self.tells(rank, state):
+                return state + 1, 0, 0
+        if state in (CARDS, TELL_CARDS):
+            return JOIN, 0, local
+        if state in (JOINS, TELL_JOINS):
+            return DONE, 0, -self.model.latency
+        if state == LATEST and rank == 0:
+            return CLAIM, 0, 0  # it opens the number and waits for none
+        if state == CARD and not self.has_clerks:
+            return CARDS, 0, 0
+        if state == CLERK and self.reads(rank, CARDS):
+            return CARDS, 0, 0
+        return state + 1, 0, 0
+
+    def answered(self, now, rank, state, piece, work, size):
+        """Serve it at the server, and let the rank go on when the answer has come and it has read it."""
+        then = self.server.serve(now, work, size) + self.model.latency + work
+        state, piece, own = self.after(rank, state, piece)
+        self.at(then + own + self.model.latency, rank, state, piece)
+
+    def small(self, now, rank, state):
+        self.answered(now, rank, state, 0, self.model.request, SMALL_BYTES)
+
+    def read(self, now, rank, state, piece):
+        lists, model = self.lists[state], self.model
+        host = self.host(rank)
+        if not self.reads(rank, state):
+            if host in self.told[state]:
+                self.small(now, rank, state)
+            else:
+                self.server.serve(now, model.request, 0)
+                self.waits_for_word[state].setdefault(host, []).append(rank)
+        elif lists.left[piece] > 0:
+            self.server.serve(now, model.request, 0)
+            lists.waiting[piece].append(rank)
+        else:
+            self.give(now, rank, state, piece)
+
+    def give(self, now, rank, state, piece):
+        n = min(LIST, self.ranks - piece * LIST)
+        self.answered(now, rank, state, piece, self.model.request + n * self.model.card, n * BYTES[state])
+
+    def leave(self, now, rank, kind):
+        piece, waiting = self.lists[kind].leave(rank)
+        for other in waiting:
+            self.give(now, other, kind, piece)
+
+    def tell(self, now, rank, kind):
+        self.told[kind].add(self.host(rank))
+        for other in self.waits_for_word[kind].pop(self.host(rank), []):
+            self.small(now, other, kind)
+
+    def open_number(self, now):
+        self.server.requests += 2  # the number, and which one is the latest
+        self.number_open = True
+        for other in self.waits_for_number:
+            self.small(now, other, NUMBER)
+
+    def step(self, now, rank, state, piece):
+        self.server.requests += state != CONNECT
+        if state == CLERK:
+            self.clerks.setdefault(self.host(rank), rank)
+        if state == CONNECT:
+            self.answered(now + 2 * self.model.latency, rank, state, 0, self.model.connection, 100)
+        elif state == NUMBER and not self.number_open:
+            self.waits_for_number.append(rank)
+        elif state in self.lists:
+            self.read(now, rank, state, piece)
+        else:
+            self.answered(now, rank, state, 0, self.model.request, CLERK_BYTES if state == WHO else SMALL_BYTES)
+        if state == CLAIM and rank == 0:
+            self.open_number(now)
+        if state in (CARD, JOIN):
+            self.leave(now, rank, CARDS if state == CARD else JOINS)
+        if state in (TELL_CARDS, TELL_JOINS):
+            self.tell(now, rank, state - 1)
+
+    def play(self):
+        model = self.model
+        for rank in range(self.ranks):
+            self.at(model.exec * (rank % model.per_host + 1) + 2 * model.latency, rank, CONNECT)
+        while self.events:
+            now, _, rank, state, piece = heapq.heappop(self.events)
+            if state == DONE:
+                self.last = max(self.last, now)
+            else:
+                self.step(now, rank, state, piece)
+        return self.last + model.first_call_ns(self.ranks), self.server
 
 
 def play(model, ranks):
     """(when the last rank has joined and done its first call, in ns; the server)."""
-    server, last, number_open, waits_for_number = Server(model), 0.0, False, []
-    lists = {CARDS: Lists(ranks), JOINS: Lists(ranks)}
-    events, made = [], 0
-
-    def at(when, rank, state, piece=0):
-        nonlocal made
-        made += 1
-        heapq.heappush(events, (when, made, rank, state, piece))
-
-    def answered(now, rank, state, piece, work, size):
-        """Serve it at the server, and let the rank go on when the answer has come and it has read it."""
-        then = server.serve(now, work, size) + model.latency + work
-        if state in (CARDS, JOINS) and piece + 1 < len(lists[state].left):
-            at(then + model.latency, rank, state, piece + 1)
-        elif state == CARDS:
-            at(then + model.local_ns(ranks) + model.latency, rank, JOIN)
-        elif state == JOINS:
-            at(then, rank, DONE)
-        elif state == LATEST and rank == 0:
-            at(then + model.latency, rank, CLAIM)  # it opens the number and waits for none
-        else:
-            at(then + model.latency, rank, state + 1)
-
-    def cards(piece):
-        return min(LIST, ranks - piece * LIST)
-
-    for rank in range(ranks):
-        at(model.exec * (rank % model.per_host + 1) + 2 * model.latency, rank, CONNECT)
-    while events:
-        now, _, rank, state, piece = heapq.heappop(events)
-        if state == DONE:
-            last = max(last, now)
-            continue
-        server.requests += state != CONNECT
-        if state == CONNECT:
-            answered(now + 2 * model.latency, rank, state, 0, model.connection, 100)
-        elif state == NUMBER and not number_open:
-            waits_for_number.append(rank)
-        elif state in lists and lists[state].left[piece] > 0:
-            server.serve(now, model.request, 0)
-            lists[state].waiting[piece].append(rank)
-        elif state in lists:
-            answered(now, rank, state, piece, model.request + cards(piece) * model.card, cards(piece) * CARD_BYTES)
-        else:
-            answered(now, rank, state, 0, model.request, 16)
-        if state == CLAIM and rank == 0:
-            server.requests += 2  # the number, and which one is the latest
-            number_open = True
-            for other in waits_for_number:
-                answered(now, other, NUMBER, 0, model.request, 16)
-        if state in (CARD, JOIN):
-            kind = state + 1
-            full, waiting = lists[kind].leave(rank)
-            for other in waiting:
-                answered(now, other, kind, full, model.request + cards(full) * model.card, cards(full) * CARD_BYTES)
-    return last + model.first_call_ns(ranks), server
+    return Start(model, ranks).play()
 
 
 def one_by_one(model, ranks):
@@ -168,14 +248,16 @@ def main():
         p.error("--constants, or --bin to measure them, is missing")
     constants = s.constants or measured_constants(s.bin)
     model = Model(*constants, per_host=s.per_host, latency_us=s.latency_us, gbit=s.gbit)
+    alone = Model(*constants, per_host=s.per_host, latency_us=s.latency_us, gbit=s.gbit, together=math.inf)
     print(f"prediction with {constants[0] / 1e3:.0f} us for a connection, {constants[1] / 1e3:.1f} us for a request, "
           f"{constants[2]:.0f} ns for a card; {s.per_host} ranks on a host, {s.latency_us:g} us, {s.gbit:g} Gb/s\n\n"
           "| ranks | joined, first barrier | server busy | requests per rank | bytes from the server "
-          "| one card per request: server busy |\n|---|---|---|---|---|---|")
+          "| each rank reads: joined | server busy | bytes | one card per request: server busy |\n" + "|---" * 9 + "|")
     for ranks in s.ranks:
-        ended, server = play(model, ranks)
+        (ended, server), (ended_alone, busier) = play(model, ranks), play(alone, ranks)
         print(f"| {ranks:,} | {ended / 1e9:.2f} s | {server.busy_ns / 1e9:.2f} s | {server.requests / ranks:.1f} | "
-              f"{server.sent / 1e9:.2f} GB | {one_by_one(model, ranks) / 1e9:.1f} s |")
+              f"{server.sent / 1e9:.2f} GB | {ended_alone / 1e9:.2f} s | {busier.busy_ns / 1e9:.2f} s | {busier.sent / 1e9:.2f} GB | "
+              f"{one_by_one(model, ranks) / 1e9:.1f} s |")
 
 
 if __name__ == "__main__":
