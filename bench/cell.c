@@ -9,7 +9,7 @@
 
 const char *const bench_op_names[BENCH_OPS] = {
     "all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all",
-    "barrier", "send_recv", "exchange16", "exchange64", "line", "yield", "empty",
+    "gather", "scatter", "barrier", "send_recv", "exchange16", "exchange64", "line", "yield", "empty",
 };
 const char *const bench_dtype_names[BENCH_DTYPES] = { "f32", "f64", "bf16" };
 const char *const bench_form_names[BENCH_FORMS] = { "plain", "pass", "pass-nt", "staged", "staged-nt",
@@ -58,7 +58,8 @@ bool bench_cell_read(const char *line, bench_cell *cell_out)
 
 static bool has_parts(bench_op op)
 {
-    return op == BENCH_ALL_GATHER || op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_TO_ALL;
+    return op == BENCH_ALL_GATHER || op == BENCH_REDUCE_SCATTER || op == BENCH_ALL_TO_ALL || op == BENCH_GATHER ||
+           op == BENCH_SCATTER;
 }
 
 int bench_messages(bench_op op)
@@ -97,7 +98,7 @@ size_t bench_in_bytes(const bench_cell *cell, int ranks)
 {
     const size_t whole = (size_t)bench_tensor_count(cell, ranks) * bench_dtype_size(cell->dtype);
 
-    return cell->op == BENCH_ALL_GATHER ? whole / (size_t)ranks : whole;
+    return cell->op == BENCH_ALL_GATHER || cell->op == BENCH_GATHER ? whole / (size_t)ranks : whole;
 }
 
 size_t bench_out_bytes(const bench_cell *cell, int ranks)
@@ -106,5 +107,5 @@ size_t bench_out_bytes(const bench_cell *cell, int ranks)
 
     if (!has_parts(cell->op) && bench_messages(cell->op) == 0)
         return 0;
-    return cell->op == BENCH_REDUCE_SCATTER ? whole / (size_t)ranks : whole;
+    return cell->op == BENCH_REDUCE_SCATTER || cell->op == BENCH_SCATTER ? whole / (size_t)ranks : whole;
 }

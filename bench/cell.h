@@ -3,8 +3,8 @@
  * cell.h - what is measured at a time: an operation, an element type, a size, and how.
  *
  * bytes is the size of the whole tensor: what all_reduce, broadcast, reduce and send_recv move, and the side
- * of all_gather, reduce_scatter and all_to_all that has a part for each rank. A part has at least one
- * element, so that those three are larger than asked for where ranks are more than elements. Of an exchange bytes
+ * of all_gather, reduce_scatter, all_to_all, gather and scatter that has a part for each rank. A part has at least one
+ * element, so that those are larger than asked for where ranks are more than elements. Of an exchange bytes
  * are those of one message. */
 #ifndef TUTTI_BENCH_CELL_H
 #define TUTTI_BENCH_CELL_H
@@ -22,6 +22,8 @@ typedef enum bench_op {
     BENCH_ALL_GATHER,
     BENCH_REDUCE_SCATTER,
     BENCH_ALL_TO_ALL,
+    BENCH_GATHER,
+    BENCH_SCATTER,
     BENCH_BARRIER,
     BENCH_SEND_RECV, /* one message from each even rank to the next one */
     BENCH_EXCHANGE_16, /* a batch: 8 messages to the next rank, and 8 from the one before; so the next one */

@@ -18,7 +18,7 @@ LINE, PLACES, SAMPLES = 128, 32, 8192
 CHAIN_BLOCKS, CHAIN_CALLS_MAX, CALLS_MIN, BLOCK_CALLS = 12, 100000, 3, 16
 COLD_BYTES, COLD_BUFFERS_MAX = 512 << 20, 1024
 GIVE_UP_NS = 120_000_000_000
-PARTS = ("all_gather", "reduce_scatter", "all_to_all")
+PARTS = ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter")
 
 rank, ranks = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
 allowed = sorted(os.sched_getaffinity(0))
@@ -76,8 +76,8 @@ class Cell:
         elements = int(size) // self.size
         self.part = max(1, elements // ranks)
         self.count = 0 if self.op == "barrier" else self.part * ranks if self.op in PARTS else max(1, elements)
-        self.n_in = self.part if self.op == "all_gather" else self.count
-        self.n_out = 0 if self.op not in PARTS else self.part if self.op == "reduce_scatter" else self.count
+        self.n_in = self.part if self.op in ("all_gather", "gather") else self.count
+        self.n_out = 0 if self.op not in PARTS else self.part if self.op in ("reduce_scatter", "scatter") else self.count
 
     def values(self, of_rank, index):
         """Contents of a rank's input: values.c has the same."""
@@ -91,7 +91,7 @@ class Cell:
     def expected(self, root, i):
         """What this rank must have at indices i of its result; None: whatever is there."""
         part = torch.div(i, self.part, rounding_mode="floor")
-        if self.op == "reduce" and rank != root:
+        if self.op in ("reduce", "gather") and rank != root:
             return None
         if self.op in ("all_reduce", "reduce"):
             return self.sums(i)
@@ -99,7 +99,9 @@ class Cell:
             return self.sums(rank * self.part + i)
         if self.op == "broadcast":
             return self.values(root, i)
-        if self.op == "all_gather":
+        if self.op == "scatter":
+            return self.values(root, rank * self.part + i)
+        if self.op in ("all_gather", "gather"):
             return self.values(part, i - part * self.part)
         if self.op == "all_to_all":
             return self.values(part, rank * self.part + i - part * self.part)
@@ -122,7 +124,8 @@ def pieces(n):
     return (torch.arange(at, min(n, at + (1 << 18)), dtype=torch.int32) for at in range(0, n, 1 << 18))
 
 
-def call(cell, given, taken, root):
+def call(cell, given, taken, parts, root):
+    """parts: of the tensor that has one for each rank, for gather and scatter."""
     op, later = cell.op, cell.asynchronous
     if op == "all_reduce":
         work = dist.all_reduce(given, async_op=later)
@@ -136,6 +139,10 @@ def call(cell, given, taken, root):
         work = dist.reduce_scatter_tensor(taken, given, async_op=later)
     elif op == "all_to_all":
         work = dist.all_to_all_single(taken, given, async_op=later)
+    elif op == "gather":
+        work = dist.gather(given, parts if rank == root else None, root, async_op=later)
+    elif op == "scatter":
+        work = dist.scatter(taken, parts if rank == root else None, root, async_op=later)
     elif op == "barrier":
         work = dist.barrier(async_op=later)
     elif rank % 2 == 1:
@@ -156,16 +163,18 @@ class Run:
         self.buffers = min(max(wanted, 2), COLD_BUFFERS_MAX) if cell.cold else 1
         self.given = [torch.zeros(cell.n_in, dtype=cell.dtype) for _ in range(self.buffers)]
         self.taken = [torch.zeros(cell.n_out, dtype=cell.dtype) for _ in range(self.buffers)]
+        whole = {"gather": self.taken, "scatter": self.given}.get(cell.op, [])
+        self.parts = [list(tensor.split(cell.part)) for tensor in whole] or [None] * self.buffers
 
     def call(self, i):
-        call(self.cell, self.given[i % self.buffers], self.taken[i % self.buffers], i % ranks)
+        call(self.cell, self.given[i % self.buffers], self.taken[i % self.buffers], self.parts[i % self.buffers], i % ranks)
 
     def check(self, root):
         cell, given, taken = self.cell, self.given[0], self.taken[0]
         cell.fill(given)
         taken.fill_(-1)
         self.board.barrier()
-        call(cell, given, taken, root)
+        call(cell, given, taken, self.parts[0], root)
         wrong = not cell.is_right(taken if cell.n_out else given, root)
         if any(self.board.all_words(int(wrong))):
             raise ValueError(f"wrong result with root {root}" + ("" if wrong else ", on another rank"))

@@ -170,6 +170,28 @@ static bool all_to_all(const bench_call *c)
     return awaited(MPI_Ialltoall(c->in, n, t, c->out, n, t, MPI_COMM_WORLD, &q), &q);
 }
 
+static bool gather(const bench_call *c)
+{
+    const int n = (int)c->part;
+    MPI_Datatype t = type_of(c);
+    MPI_Request q;
+
+    if (!c->cell->async)
+        return ok(MPI_Gather(c->in, n, t, c->out, n, t, c->root, MPI_COMM_WORLD));
+    return awaited(MPI_Igather(c->in, n, t, c->out, n, t, c->root, MPI_COMM_WORLD, &q), &q);
+}
+
+static bool scatter(const bench_call *c)
+{
+    const int n = (int)c->part;
+    MPI_Datatype t = type_of(c);
+    MPI_Request q;
+
+    if (!c->cell->async)
+        return ok(MPI_Scatter(c->in, n, t, c->out, n, t, c->root, MPI_COMM_WORLD));
+    return awaited(MPI_Iscatter(c->in, n, t, c->out, n, t, c->root, MPI_COMM_WORLD, &q), &q);
+}
+
 static bool barrier(const bench_call *c)
 {
     MPI_Request q;
@@ -219,6 +241,7 @@ static bench_op_fn op(const bench_cell *cell)
         [BENCH_ALL_REDUCE] = all_reduce,         [BENCH_BROADCAST] = broadcast,
         [BENCH_REDUCE] = reduce,                 [BENCH_ALL_GATHER] = all_gather,
         [BENCH_REDUCE_SCATTER] = reduce_scatter, [BENCH_ALL_TO_ALL] = all_to_all,
+        [BENCH_GATHER] = gather,                 [BENCH_SCATTER] = scatter,
         [BENCH_BARRIER] = barrier,               [BENCH_SEND_RECV] = send_recv,
         [BENCH_EXCHANGE_16] = exchange,          [BENCH_EXCHANGE_64] = exchange,
     };

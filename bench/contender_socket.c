@@ -204,6 +204,40 @@ static bool all_to_all(const bench_call *c)
     return bench_peers_move(spins);
 }
 
+static bool gather(const bench_call *c)
+{
+    const size_t bytes = (size_t)c->part * sizeof(float);
+    char *out = c->out;
+    int i;
+
+    if (c->rank != c->root) {
+        bench_peers_send(c->root, c->in, bytes);
+        return bench_peers_move(spins);
+    }
+    for (i = 0; i < c->ranks; i++)
+        if (i != c->rank)
+            bench_peers_receive(i, out + (size_t)i * bytes, bytes);
+    memcpy(out + (size_t)c->rank * bytes, c->in, bytes);
+    return bench_peers_move(spins);
+}
+
+static bool scatter(const bench_call *c)
+{
+    const size_t bytes = (size_t)c->part * sizeof(float);
+    const char *in = c->in;
+    int i;
+
+    if (c->rank != c->root) {
+        bench_peers_receive(c->root, c->out, bytes);
+        return bench_peers_move(spins);
+    }
+    for (i = 0; i < c->ranks; i++)
+        if (i != c->rank)
+            bench_peers_send(i, in + (size_t)i * bytes, bytes);
+    memcpy(c->out, in + (size_t)c->rank * bytes, bytes);
+    return bench_peers_move(spins);
+}
+
 static bool send_recv(const bench_call *c)
 {
     if (c->rank % 2 == 1)
@@ -233,7 +267,7 @@ static bench_op_fn op(const bench_cell *cell)
     static const bench_op_fn ops[BENCH_OPS] = {
         [BENCH_ALL_REDUCE] = all_reduce, [BENCH_BROADCAST] = broadcast, [BENCH_REDUCE] = reduce,
         [BENCH_ALL_GATHER] = all_gather, [BENCH_REDUCE_SCATTER] = reduce_scatter, [BENCH_ALL_TO_ALL] = all_to_all,
-        [BENCH_SEND_RECV] = send_recv,   [BENCH_BARRIER] = barrier,
+        [BENCH_SEND_RECV] = send_recv,   [BENCH_BARRIER] = barrier, [BENCH_GATHER] = gather, [BENCH_SCATTER] = scatter,
     };
 
     return ops[cell->op];

@@ -83,6 +83,7 @@ static void check_op(bench_op op, bench_dtype dtype)
     const bench_cell c = { .op = op, .dtype = dtype, .bytes = 240, .seed = 5 };
     const size_t size = bench_dtype_size(dtype);
     const int64_t part = bench_part_count(&c, RANKS);
+    const int has_it = op == BENCH_GATHER ? ROOT : 1;
     char in[RANKS][480] = { { 0 } }, out[480] = { 0 };
     int q;
 
@@ -90,13 +91,15 @@ static void check_op(bench_op op, bench_dtype dtype)
         bench_fill(in[q], bench_tensor_count(&c, RANKS), &c, q);
     if (op == BENCH_BROADCAST)
         memcpy(out, in[ROOT], 240);
+    else if (op == BENCH_SCATTER)
+        memcpy(out, in[ROOT] + (size_t)part * size, (size_t)part * size);
     else
         for (q = 0; q < RANKS; q++)
             memcpy(out + (size_t)(q * part) * size,
-                   op == BENCH_ALL_GATHER ? in[q] : in[q] + (size_t)part * size, (size_t)part * size);
-    assert_int_equal(bench_first_wrong(out, &c, 1, RANKS, ROOT), -1);
+                   op == BENCH_ALL_GATHER || op == BENCH_GATHER ? in[q] : in[q] + (size_t)part * size, (size_t)part * size);
+    assert_int_equal(bench_first_wrong(out, &c, has_it, RANKS, ROOT), -1);
     out[5 * size] ^= 1;
-    assert_int_equal(bench_first_wrong(out, &c, 1, RANKS, ROOT), 5);
+    assert_int_equal(bench_first_wrong(out, &c, has_it, RANKS, ROOT), 5);
 }
 
 static void moved_results_are_recognised(void **state)
@@ -108,6 +111,8 @@ static void moved_results_are_recognised(void **state)
         check_op(BENCH_BROADCAST, (bench_dtype)dtype);
         check_op(BENCH_ALL_GATHER, (bench_dtype)dtype);
         check_op(BENCH_ALL_TO_ALL, (bench_dtype)dtype);
+        check_op(BENCH_GATHER, (bench_dtype)dtype);
+        check_op(BENCH_SCATTER, (bench_dtype)dtype);
     }
 }
 

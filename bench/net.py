@@ -31,6 +31,7 @@ from crew import HERE, Crew, torch_python
 from rounds import say
 
 CORE_SHAPES, FULL_SHAPES = "2x1,4x1,2x2", "2x1,4x1,8x1,2x2,2x4,4x2"
+OPS = peers.OPS + ("gather", "scatter", "barrier")
 CORE = (4, 8 << 10, 512 << 10, 4 << 20, 16 << 20, 64 << 20)
 FULL = tuple(4 << (2 * i) for i in range(13))  # 4 B .. 64 MiB
 CONTENDERS = ("tutti", "openmpi", "gloo", "limit")
@@ -228,7 +229,7 @@ def per_cents(text):
 
 
 def operations(text):
-    known = peers.OPS + ("barrier", "exchange16", "exchange64")
+    known = OPS + ("exchange16", "exchange64")
     if not all(word in known for word in text.split(",")):
         raise argparse.ArgumentTypeError(f"'{text}' has more than {', '.join(known)}")
     return tuple(text.split(","))
@@ -237,7 +238,7 @@ def operations(text):
 def arguments():
     p = argparse.ArgumentParser(description="tutti and its peers between hosts that are namespaces")
     rounds.common_arguments(p)
-    p.add_argument("--ops", type=operations, default=peers.OPS + ("barrier",))
+    p.add_argument("--ops", type=operations, default=OPS)
     p.add_argument("--hosts", type=shapes, help="hosts x ranks on each, as 2x1,4x1,2x2")
     p.add_argument("--gbit", type=floats, default=(1.0, 10.0), help="of each link, both ways; 0: as fast as it goes")
     p.add_argument("--delay", type=floats, default=(0.0,), help="ms one way, through the relay")

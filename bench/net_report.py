@@ -43,7 +43,7 @@ def wire_bytes(op, size, link):
     if op == "send_recv":  # each even rank to the next one, which is on the same host where a host has an even number
         return size if link.per_host % 2 == 1 else 0
     return {"all_reduce": 2 * others * size, "all_gather": others * size, "reduce_scatter": others * size,
-            "all_to_all": others * link.per_host * size, "broadcast": size, "reduce": size}.get(op, 0)
+            "all_to_all": others * link.per_host * size, "gather": others * size, "scatter": others * size, "broadcast": size, "reduce": size}.get(op, 0)
 
 
 def is_latency_only(op, size, link):

@@ -30,7 +30,7 @@ from crew import Crew  # noqa: E402
 from links import Link  # noqa: E402
 
 MIB = 1 << 20
-OPS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "send_recv", "barrier")
+OPS = ("all_reduce", "broadcast", "reduce", "all_gather", "reduce_scatter", "all_to_all", "gather", "scatter", "send_recv", "barrier")
 LIMIT_S = 240
 args = argparse.Namespace()
 
@@ -71,6 +71,7 @@ class Links(unittest.TestCase):
         wire = net_report.wire_bytes
         self.assertEqual([wire("all_reduce", 1000, Link(h, 1)) for h in (2, 4)], [1000, 1500])
         self.assertEqual([wire("all_gather", 1000, Link(4, n)) for n in (1, 2)], [750, 750])
+        self.assertEqual([wire(op, 1000, Link(4, 2)) for op in ("gather", "scatter")], [750, 750])
         self.assertEqual([wire("all_to_all", 1000, Link(4, n)) for n in (1, 2)], [750, 1500])
         self.assertEqual([wire("broadcast", 1000, Link(4, 2)), wire("barrier", 0, Link(4, 2))], [1000, 0])
         self.assertEqual([wire("send_recv", 1000, Link(2, n)) for n in (1, 2)], [1000, 0])
@@ -182,7 +183,7 @@ class Hosts(unittest.TestCase):
                 fine = [r for r in found if (r["contender"], r["label"], r["status"]) == (name, label, "ok")]
                 self.assertTrue(fine or f"missing: {name}: " in said, f"{name} was measured on {label}, or is missing: {said}")
         ours = [r for r in found if r["contender"] == "tutti"]
-        self.assertEqual([r["status"] for r in ours], ["ok"] * 2 * (7 * 2 + 1))
+        self.assertEqual([r["status"] for r in ours], ["ok"] * 2 * (9 * 2 + 1))
         self.assertFalse([r for r in found if "wrong" in r["status"]])
         self.assertEqual({r["op"] for r in found if r["form"] == "bare"}, {*OPS, "rate"})
         self.assertIn("2x2 10G, shaper", pathlib.Path(f"{out}.env").read_text())

@@ -162,6 +162,6 @@ def bus_factor(op, ranks):
     """Bytes that cross the bus per byte of the tensor, as others count it."""
     if op == "all_reduce":
         return 2 * (ranks - 1) / ranks
-    if op in ("all_gather", "reduce_scatter", "all_to_all"):
+    if op in ("all_gather", "reduce_scatter", "all_to_all", "gather", "scatter"):
         return (ranks - 1) / ranks
     return 1.0

@@ -92,6 +92,45 @@ static bool all_to_all(const bench_call *c)
     return awaited(tutti_all_to_all_single_async(out, in, NULL, NULL, bench_tutti_group, &work), &work);
 }
 
+/* The parts of a tensor that has one for each rank; none where this rank is not the root. */
+static int parts_of(const bench_call *c, void *whole, tutti_span parts[BENCH_RANKS_MAX])
+{
+    const size_t step = (size_t)c->part * bench_dtype_size(c->cell->dtype);
+    int i;
+
+    if (c->rank != c->root)
+        return 0;
+    for (i = 0; i < c->ranks; i++)
+        parts[i] = span((char *)whole + (size_t)i * step, c->part, c);
+    return c->ranks;
+}
+
+static bool gather(const bench_call *c)
+{
+    const tutti_span in = span(c->in, c->part, c);
+    tutti_span parts[BENCH_RANKS_MAX];
+    const int n = parts_of(c, c->out, parts);
+    const tutti_span *outs = n > 0 ? parts : NULL;
+    tutti_work *work;
+
+    if (!c->cell->async)
+        return ok(tutti_gather(outs, n, in, c->root, bench_tutti_group));
+    return awaited(tutti_gather_async(outs, n, in, c->root, bench_tutti_group, &work), &work);
+}
+
+static bool scatter(const bench_call *c)
+{
+    const tutti_span out = span(c->out, c->part, c);
+    tutti_span parts[BENCH_RANKS_MAX];
+    const int n = parts_of(c, c->in, parts);
+    const tutti_span *ins = n > 0 ? parts : NULL;
+    tutti_work *work;
+
+    if (!c->cell->async)
+        return ok(tutti_scatter(out, ins, n, c->root, bench_tutti_group));
+    return awaited(tutti_scatter_async(out, ins, n, c->root, bench_tutti_group, &work), &work);
+}
+
 static bool barrier(const bench_call *c)
 {
     tutti_work *work;
@@ -175,6 +214,7 @@ static bench_op_fn op(const bench_cell *cell)
         [BENCH_ALL_REDUCE] = all_reduce,         [BENCH_BROADCAST] = broadcast,
         [BENCH_REDUCE] = reduce,                 [BENCH_ALL_GATHER] = all_gather,
         [BENCH_REDUCE_SCATTER] = reduce_scatter, [BENCH_ALL_TO_ALL] = all_to_all,
+        [BENCH_GATHER] = gather,                 [BENCH_SCATTER] = scatter,
         [BENCH_BARRIER] = barrier,               [BENCH_SEND_RECV] = send_recv,
         [BENCH_EXCHANGE_16] = exchange,          [BENCH_EXCHANGE_64] = exchange,
     };

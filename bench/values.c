@@ -70,7 +70,9 @@ static unsigned expected(const bench_cell *cell, const unsigned sums[16], int ra
     case BENCH_REDUCE: return sums[of_index(i)];
     case BENCH_REDUCE_SCATTER: return sums[of_index(rank * part + i)];
     case BENCH_BROADCAST: return value(cell, root, i);
-    case BENCH_ALL_GATHER: return value(cell, (int)(i / part), i % part);
+    case BENCH_ALL_GATHER:
+    case BENCH_GATHER: return value(cell, (int)(i / part), i % part);
+    case BENCH_SCATTER: return value(cell, root, rank * part + i);
     case BENCH_ALL_TO_ALL: return value(cell, (int)(i / part), rank * part + i % part);
     default: return value(cell, rank - rank % 2, i); /* send_recv: the even rank's */
     }
@@ -79,11 +81,12 @@ static unsigned expected(const bench_cell *cell, const unsigned sums[16], int ra
 int64_t bench_first_wrong(const void *result, const bench_cell *cell, int rank, int ranks, int root)
 {
     const int64_t part = bench_part_count(cell, ranks);
-    const int64_t count = cell->op == BENCH_REDUCE_SCATTER ? part : bench_tensor_count(cell, ranks);
+    const bool one_part = cell->op == BENCH_REDUCE_SCATTER || cell->op == BENCH_SCATTER;
+    const int64_t count = one_part ? part : bench_tensor_count(cell, ranks);
     unsigned sums[16];
     int64_t i;
 
-    if (cell->op == BENCH_REDUCE && rank != root)
+    if ((cell->op == BENCH_REDUCE || cell->op == BENCH_GATHER) && rank != root)
         return -1;
     sum_all(cell, ranks, sums);
     for (i = 0; i < count; i++)
