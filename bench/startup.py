@@ -182,7 +182,7 @@ def table(paths):
         print(f"| {n} | {name} | " + " | ".join(f"{median(rows, c):,.0f} ms" for c in ("main_ms", "joined_ms", "done_ms")) +
               f" | {median(rows, 'cpu_s'):.2f} | {median(rows, 'descriptors'):.0f} | {median(rows, 'connections'):.0f} | "
               f"{median(rows, 'own_kib') / 1024:.1f} | {median(rows, 'tables_kib') / 1024:.1f} | "
-              f"{asked[-1] / n:.1f} | {went[-1] / 1e6:.2f} MB | {len(rows)} |".replace("nan MB", "-").replace("nan", "-"))
+              f"{asked[-1] / n:.1f} | {went[-1] / 1e6:.3g} MB | {len(rows)} |".replace("nan MB", "-").replace("nan", "-"))
 
 
 def main():

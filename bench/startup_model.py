@@ -7,7 +7,7 @@ Why     Every rank of a job talks to one store, and all do so in the same moment
 How     The store's server is one queue: what it takes for a connection, for a small request and for each card of a list was
         measured on it alone (startup_store). Ranks are state machines that send what the library sends, in its order:
 
-            connect, hello | the latest world | wait for its number | claim a place | leave a card | be the host's clerk, or see who is |
+            connect, hello | the latest world | wait for its number | claim a place | leave a will | leave a card | be the host's clerk, or see who is |
             read the cards, 256 in a request | leave a join | read the joins, 256 in a request
 
         A list is answered when the last of its cards has come. From TOGETHER ranks on one rank of each host reads, and leaves a
@@ -83,7 +83,7 @@ class Lists:
 
 
 # What a rank does next; the waits are for what the comment says.
-CONNECT, LATEST, NUMBER, CLAIM, CARD, CLERK, WHO, CARDS, TELL_CARDS, JOIN, JOINS, TELL_JOINS, DONE = range(13)
+CONNECT, LATEST, NUMBER, CLAIM, WILL, CARD, CLERK, WHO, CARDS, TELL_CARDS, JOIN, JOINS, TELL_JOINS, DONE = range(14)
 BYTES = {CARDS: CARD_BYTES, JOINS: JOIN_BYTES}
 
 
@@ -256,7 +256,7 @@ def main():
     for ranks in s.ranks:
         (ended, server), (ended_alone, busier) = play(model, ranks), play(alone, ranks)
         print(f"| {ranks:,} | {ended / 1e9:.2f} s | {server.busy_ns / 1e9:.2f} s | {server.requests / ranks:.1f} | "
-              f"{server.sent / 1e9:.2f} GB | {ended_alone / 1e9:.2f} s | {busier.busy_ns / 1e9:.2f} s | {busier.sent / 1e9:.2f} GB | "
+              f"{server.sent / 1e9:.3f} GB | {ended_alone / 1e9:.2f} s | {busier.busy_ns / 1e9:.2f} s | {busier.sent / 1e9:.3f} GB | "
               f"{one_by_one(model, ranks) / 1e9:.1f} s |")
 
 

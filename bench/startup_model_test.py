@@ -9,7 +9,7 @@ from startup_model import CARD_BYTES, CLERK_BYTES, JOIN_BYTES, Model, play
 
 class Starts(unittest.TestCase):
     def test_requests_are_those_of_the_library(self):
-        for ranks, each in ((2, 7), (8, 7), (63, 7), (256, 7), (257, 9), (1024, 13)):
+        for ranks, each in ((2, 8), (8, 8), (63, 8), (256, 8), (257, 10), (1024, 14)):
             _, server = play(Model(1000, 100, 1, together=math.inf), ranks)
             # rank 0 waits for no number, and writes two keys instead
             self.assertEqual(server.requests, each * ranks + 1)
@@ -18,17 +18,17 @@ class Starts(unittest.TestCase):
         for ranks, per_host, lists in ((64, 64, 1), (256, 8, 1), (257, 8, 2), (1024, 8, 4)):
             _, server = play(Model(1000, 100, 1, per_host=per_host), ranks)
             hosts, alone = math.ceil(ranks / per_host), ranks % per_host == 1  # who is alone tells nobody of joins
-            self.assertEqual(server.requests, 9 * (ranks - hosts) + (8 + 2 * lists) * hosts - alone + 1)
+            self.assertEqual(server.requests, 10 * (ranks - hosts) + (9 + 2 * lists) * hosts - alone + 1)
 
     def test_all_cards_are_sent_to_all(self):
         _, server = play(Model(1000, 100, 1, together=math.inf), 600)
-        cards = server.sent - 600 * (100 + 16 * 5) + 16  # rank 0's number
+        cards = server.sent - 600 * (100 + 16 * 6) + 16  # rank 0's number
         self.assertEqual(cards, 600 * 600 * (CARD_BYTES + JOIN_BYTES))
 
     def test_all_cards_are_sent_to_all_hosts(self):
         _, server = play(Model(1000, 100, 1), 600)
         hosts, others = 75, 525
-        cards = server.sent - 600 * (100 + 16 * 6) + 16 - others * (CLERK_BYTES + 2 * 16) - hosts * 2 * 16
+        cards = server.sent - 600 * (100 + 16 * 7) + 16 - others * (CLERK_BYTES + 2 * 16) - hosts * 2 * 16
         self.assertEqual(cards, 75 * 600 * (CARD_BYTES + JOIN_BYTES))
 
     def test_a_busy_server_bounds_the_end(self):
