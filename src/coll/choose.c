@@ -335,6 +335,16 @@ static double on_one_link(const tti_question *q, const tti_amounts *amounts, dou
     return sent * sharers * (ranks - local) / (ranks - 1);
 }
 
+/* Of the messages to a root, or from it, those of its own host go through memory: the others are what it takes. Counted so
+ * for parts, where it was measured. */
+static double across_hosts(const tti_question *q, const tti_algorithm *row, double posts)
+{
+    const bool   is_of_parts = row->kind == TUTTI_CALL_GATHER || row->kind == TUTTI_CALL_SCATTER;
+    const double ranks = q->n_ranks;
+
+    return is_of_parts ? posts * (ranks - q->levels->most) / (ranks - 1) : posts;
+}
+
 /* What is asked for: rows of one kind and one order, for so many bytes. */
 typedef struct cell {
     tutti_call_kind kind;
@@ -386,6 +396,8 @@ double tti_believed_cost(const tti_question *q, const tti_algorithm *row, int64_
     if (q->levels != NULL && row->level == NULL) {
         amounts.sent = on_one_link(q, &amounts, amounts.sent);
         amounts.link = on_one_link(q, &amounts, amounts.link);
+        amounts.posts = across_hosts(q, row, amounts.posts);
+        amounts.posts_all = across_hosts(q, row, amounts.posts_all);
     }
     return tti_cost(&amounts, q->machine, q->turns, row->level != NULL ? q->levels->most : q->n_ranks, bytes);
 }

@@ -69,7 +69,7 @@ static double cost_of_one(const tti_amounts *a, const tti_machine *m, double tur
     /* The second rank of a core finds what the first has fetched, as long as it stays in its cache. */
     const double fetches = far ? turns * fetch : fetch + (turns - 1) * copy;
 
-    return a->meets * all + a->hears * one + a->fetched * fetches +
+    return a->meets * all + a->hears * one + a->yields * m->crowd * COMES_AGAIN * m->give + a->fetched * fetches +
            turns * (a->copied * copy + a->combined * m->combine + a->pulled * pull + a->pulls * m->pull_call) +
            a->alone_fetched * fetch + a->alone_combined * m->combine +
            a->messages * m->message + posts_of(a, m, ranks) * m->post + a->sent * m->wire;

@@ -36,6 +36,7 @@ typedef struct tti_amounts {
     double copied;   /* bytes it copies of its own */
     double fetched;  /* bytes it reads of what others have written */
     double combined; /* bytes of input that its kernels read */
+    double yields;   /* times that members of a host who share its cores have to come one after the other; for crowd */
     double pulled;   /* bytes it copies through the kernel */
     double pulls;    /* in so many system calls */
     double messages; /* phases with messages, one after the other */

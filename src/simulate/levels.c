@@ -52,7 +52,7 @@ static double work_ns(const tti_cluster *c, const tti_sim_levels *levels, double
     tti_amounts work = levels->row->level_amounts(&levels->figures, bytes);
     tti_amounts waits = { .meets = work.meets, .hears = work.hears };
 
-    work.meets = work.hears = work.messages = work.posts = work.posts_all = work.sent = work.link = 0;
+    work.meets = work.hears = work.yields = work.messages = work.posts = work.posts_all = work.sent = work.link = 0;
     return tti_cost(&waits, &c->figures.machine, tti_cluster_turns(c), levels->figures.most, bytes) +
            tti_cost(&work, &c->figures.machine, 1, levels->figures.most, whole);
 }

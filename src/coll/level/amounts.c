@@ -95,12 +95,13 @@ static double parts_carried(const tti_level_figures *levels, int carriers)
 }
 
 /* On another host a carrier copies what it carries, on root's host it stages what came, and the root copies everything. Who
- * carries its own part only has it where it is sent from. */
+ * carries its own part only has it where it is sent from. Nothing goes across before all members of a host have come, and the
+ * root needs all of its own; of a scatter one waits for the other once. */
 static tti_amounts gathered(const tti_level_figures *levels, double bytes, int carriers)
 {
     const double others = levels->hosts - 1, local = levels->most, parts = parts_carried(levels, carriers);
 
-    return (tti_amounts){ .meets = 2, .copied = (1 + others * parts) * bytes, .fetched = (parts - 1) * bytes,
+    return (tti_amounts){ .meets = 2, .yields = 2, .copied = (1 + others * parts) * bytes, .fetched = (parts - 1) * bytes,
                           .alone_fetched = (local * levels->hosts - 1) * bytes, .messages = 1, .posts = others,
                           .posts_all = rooted_posts(levels, carriers), .sent = others * local * bytes, .rooted = 1 };
 }
@@ -121,7 +122,7 @@ static tti_amounts scattered(const tti_level_figures *levels, double bytes, int 
 {
     const double others = levels->hosts - 1, local = levels->most, parts = parts_carried(levels, carriers);
 
-    return (tti_amounts){ .meets = 2, .copied = local * levels->hosts * bytes + (parts - 1) * bytes,
+    return (tti_amounts){ .meets = 2, .yields = 1, .copied = local * levels->hosts * bytes + (parts - 1) * bytes,
                           .fetched = (1 + others * parts) * bytes, .messages = 1, .posts = others,
                           .posts_all = rooted_posts(levels, carriers), .sent = others * local * bytes, .rooted = 1 };
 }
