@@ -32,6 +32,7 @@ static const tti_env_entry table[] = {
     { "SLURM_NTASKS", NULL, "the same: ranks of the step" },
     { "SLURM_LOCALID", NULL, "the same: rank among those of this host" },
     { "SLURM_NODEID", NULL, "the same: number of this host; rank 0 has to be on the first" },
+    { "SLURM_GTIDS", NULL, "the same: the ranks of this host; whether rank 0 is on the first" },
     { "SLURM_STEP_NUM_NODES", NULL, "the same: hosts of the step" },
     { "SLURM_STEP_NODELIST", NULL, "the same: its first host is MASTER_ADDR, where that is not set" },
     { "SLURM_JOB_NODELIST", NULL, "the same, where SLURM_STEP_NODELIST is not set" },

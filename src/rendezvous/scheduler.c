@@ -77,25 +77,54 @@ static const char *either(const char *first, const char *second)
     return tti_env(first) != NULL ? tti_env(first) : tti_env(second);
 }
 
-static tutti_status slurm_master(tti_scheduler *s)
+/* Whether rank 0 is a task of this host: SLURM_GTIDS has the ranks that are, "0,2". */
+static bool has_rank_0(const tti_scheduler *s)
 {
-    const char  *hosts = either("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST");
+    const char *ranks = tti_env("SLURM_GTIDS");
+
+    for (; ranks != NULL; ranks = strchr(ranks, ',')) {
+        ranks += *ranks == ',';
+        if (ranks[0] == '0' && (ranks[1] == ',' || ranks[1] == '\0'))
+            return true;
+    }
+    return s->rank == 0;
+}
+
+/* The others look for rank 0 on the first host. Whoever sees that it is elsewhere says so: those of its host, and those of
+ * the first one. On a third host nobody can know. */
+static tutti_status slurm_first(const tti_scheduler *s)
+{
     int64_t      node = 0;
     tutti_status st = TUTTI_OK;
+
+    if (tti_env("SLURM_NODEID") == NULL || tti_env("MASTER_ADDR") != NULL)
+        return TUTTI_OK;
+    st = tti_env_int("SLURM_NODEID", 0, INT32_MAX, &node);
+    if (st != TUTTI_OK)
+        return st;
+    if (node != 0 && has_rank_0(s))
+        return tti_fail(TUTTI_E_ARG,
+                        "Slurm has put rank 0 on node %lld, not on the first one, '%s', where the others "
+                        "would look for it\n  next: set MASTER_ADDR to the host of rank 0",
+                        (long long)node, s->master);
+    if (node == 0 && tti_env("SLURM_GTIDS") != NULL && !has_rank_0(s))
+        return tti_fail(TUTTI_E_ARG,
+                        "Slurm has put rank 0 elsewhere than on the first node, '%s', where the others would look for it\n"
+                        "  next: set MASTER_ADDR to the host of rank 0",
+                        s->master);
+    return TUTTI_OK;
+}
+
+static tutti_status slurm_master(tti_scheduler *s)
+{
+    const char *hosts = either("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST");
 
     if (hosts != NULL && !tti_first_host(hosts, s->master))
         return tti_fail(TUTTI_E_ARG,
                         "SLURM_STEP_NODELIST is '%.64s', which names no first host\n"
                         "  next: set MASTER_ADDR to the host of rank 0",
                         hosts);
-    if (tti_env("SLURM_NODEID") != NULL)
-        st = tti_env_int("SLURM_NODEID", 0, INT32_MAX, &node);
-    if (st == TUTTI_OK && s->rank == 0 && node != 0 && tti_env("MASTER_ADDR") == NULL)
-        return tti_fail(TUTTI_E_ARG,
-                        "Slurm has put rank 0 on node %lld, not on the first one, '%s', where the others "
-                        "would look for it\n  next: set MASTER_ADDR to the host of rank 0",
-                        (long long)node, s->master);
-    return st;
+    return slurm_first(s);
 }
 
 static tutti_status slurm_details(tti_port *port, tti_scheduler *s)
@@ -171,18 +200,26 @@ static const family families[FAMILIES] = {
               "mpiexec -genv MASTER_ADDR HOST -genv MASTER_PORT PORT", pmi_details },
 };
 
+/* A process of Slurm's own beside the tasks has a step, too, with a number from up here: an interactive shell of salloc (-6),
+ * sbatch's script (-5) where that is told. */
+enum { SLURM_STEPS_OF_ITS_OWN = 16 }; /* the last ones of 32 bits */
+
 /* srun's: sbatch's script and salloc's shell have some of the variables, too, but are no ranks. */
 static bool is_slurm_step(void)
 {
-    return tti_env("SLURM_STEP_ID") != NULL && tti_env("SLURM_PROCID") != NULL;
+    const char *step = tti_env("SLURM_STEP_ID");
+
+    return step != NULL && tti_env("SLURM_PROCID") != NULL && strtoull(step, NULL, 10) <= UINT32_MAX - SLURM_STEPS_OF_ITS_OWN;
 }
 
-/* Whether srun has started this process and speaks PMI besides: both then tell one size. */
+/* Whether srun has started this process and speaks PMI besides: both then tell one size. mpiexec's daemons are tasks of srun's,
+ * too, inside of an allocation, and hand their variables on to ranks of the allocation's size; but they count the ranks of a host,
+ * which srun does not. */
 static tutti_status slurm_speaks_pmi(bool *yes_out)
 {
     const char *size = tti_env("PMI_SIZE"), *rank = tti_env("PMI_RANK");
 
-    *yes_out = is_slurm_step() && size != NULL && tti_env("SLURM_NTASKS") != NULL &&
+    *yes_out = is_slurm_step() && size != NULL && tti_env("MPI_LOCALNRANKS") == NULL && tti_env("SLURM_NTASKS") != NULL &&
                strcmp(size, tti_env("SLURM_NTASKS")) == 0;
     if (*yes_out && rank != NULL && strcmp(rank, tti_env("SLURM_PROCID")) != 0)
         return tti_fail(TUTTI_E_ARG,

@@ -133,8 +133,16 @@ static void slurm(void **state)
     expect(find(SRUN(5, 8, 4, 2) "MASTER_ADDR=h MASTER_PORT=9"), 5, 8, "h", 9, false);
     refuses(SRUN(0, 8, 4, 1), "rank 0 on node 1, not on the first one, 'gpu07'");
     expect(find(SRUN(0, 8, 4, 1) "MASTER_ADDR=h"), 0, 8, "h", -1, false);
+    refuses(SRUN(0, 8, 4, 1) "SLURM_GTIDS=0,2", "rank 0 on node 1, not on the first one, 'gpu07'");
+    refuses(SRUN(2, 8, 4, 1) "SLURM_GTIDS=0,2", "rank 0 on node 1, not on the first one, 'gpu07'");
+    refuses(SRUN(1, 8, 4, 0) "SLURM_GTIDS=1,10,30", "rank 0 elsewhere than on the first node, 'gpu07'");
+    expect(find(SRUN(1, 8, 4, 0) "SLURM_GTIDS=1,3 MASTER_ADDR=h"), 1, 8, "h", -1, false);
+    expect(find(SRUN(3, 8, 4, 0) "SLURM_GTIDS=3,0"), 3, 8, "gpu07", -1, false);
+    expect(find(SRUN(5, 8, 4, 2) "SLURM_GTIDS=5,10,20"), 5, 8, "gpu07", -1, false);
     refuses("SLURM_JOB_ID=8812 SLURM_PROCID=0 SLURM_NTASKS=8", "start the program with srun");
     refuses("SLURM_JOB_ID=8812 SLURM_NTASKS=8", "start the program with srun");
+    refuses("SLURM_JOB_ID=8812 SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_ID=4294967290 SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 "
+            "SLURM_LOCALID=0 SLURM_STEP_NODELIST=n1", "start the program with srun"); /* salloc's shell, as an interactive step */
 }
 
 static void slurm_and_pmi(void **state)
@@ -148,6 +156,11 @@ static void slurm_and_pmi(void **state)
     who = find(SRUN(0, 2, 2, 0) "PMI_RANK=3 PMI_SIZE=16 MASTER_ADDR=h MASTER_PORT=9"); /* mpiexec's daemons */
     assert_string_equal(who.scheduler.name, "PMI");
     assert_int_equal(who.rank, 3);
+    /* The same inside of an allocation: its size is theirs, and srun counts the daemons. */
+    who = find(SRUN(1, 4, 2, 1) "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 MASTER_ADDR=h MASTER_PORT=9");
+    assert_string_equal(who.scheduler.name, "PMI");
+    assert_int_equal(who.rank, 3);
+    assert_int_equal(who.scheduler.local_rank, 1);
     who = find(SRUN(0, 2, 2, 0) OMPI(3, 16, 8) "MASTER_ADDR=h MASTER_PORT=9");
     assert_string_equal(who.scheduler.name, "Open MPI");
 }
