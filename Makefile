@@ -107,6 +107,17 @@ models: deps
 	cmake --preset dev
 	ctest --preset dev -L model -j $(TEST_JOBS)
 
+SLURM = slurmctld slurmd slurm-client munge
+
+.PHONY: slurm-deps
+## slurm-deps  Slurm and munge, for the tests that run one on two hosts of their own (`ctest -L slurm`); nothing is started (Debian, as root)
+slurm-deps:
+	@if command -v srun >/dev/null && PATH="$$PATH:/usr/sbin:/sbin" command -v munged >/dev/null && \
+	    PATH="$$PATH:/usr/sbin:/sbin" command -v slurmctld >/dev/null; then :; \
+	elif [ "$$(id -u)" = 0 ] && command -v apt-get >/dev/null; then \
+	    export DEBIAN_FRONTEND=noninteractive; apt-get update && apt-get install -y --no-install-recommends $(SLURM); \
+	else echo "next, as root on Debian: apt-get install $(SLURM)"; exit 1; fi
+
 SECONDS ?= 60
 FUZZERS = clang llvm afl++
 

@@ -3,8 +3,8 @@
 
 Goal    what was started as one job is one world of that size, never worlds of one; two jobs on one host at
         the same time do not meet; a wrapper between launcher and program does not matter.
-Method  real launchers start examples/01_init, which prints "rank R of W is here"; Slurm, which needs
-        daemons, is played by processes with its variables.
+Method  real launchers start examples/01_init, which prints "rank R of W is here"; Slurm is played by processes with its
+        variables, so that this needs no Slurm; slurm_test.py asks a real one.
 
     launchers.py mpirun.openmpi|mpirun.mpich|slurm PROGRAM
 """
