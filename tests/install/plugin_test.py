@@ -44,20 +44,21 @@ def check(ok, what):
         sys.exit(f"plugin: {what}")
 
 
-def build_plugin(cc, prefix, source, out):
+def build_plugin(cc, prefix, source, out, shows="tutti_plugin_entry"):
     cflags = [w for w in flags(prefix, "tutti", False) if w.startswith("-I")]
     run([cc, "-std=c11", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-shared", "-fPIC", *cflags, source, "-o", out])
     shown = [line.split()[0] for line in run(["nm", "-D", "-P", "--defined-only", out]).splitlines()]
-    check(shown == ["tutti_plugin_entry"], f"the object shows {shown}")
+    check(shown == [shows], f"the object shows {shown}")
     needed = [line.split()[0] for line in run(["nm", "-D", "-P", "--undefined-only", out]).splitlines()]
     check(not [n for n in needed if n.startswith(("tutti", "tti"))], f"the object needs {needed}")
 
 
-def ranks(prefix, program, **variables):
+def ranks(prefix, command, **variables):
     """The exit code of two ranks under the installed launcher, their lines (it says before each whose it is), and errors."""
     env = {k: v for k, v in os.environ.items() if not k.startswith(("RANK", "WORLD_", "MASTER_", "TUTTI_"))}
     env.update(LD_LIBRARY_PATH=str(lib(prefix)), **variables)
-    done = subprocess.run([prefix / "bin/tutti", "run", "--standalone", "--nproc-per-node=2", program], env=env, text=True,
+    command = command if isinstance(command, list) else [command]
+    done = subprocess.run([prefix / "bin/tutti", "run", "--standalone", "--nproc-per-node=2", *command], env=env, text=True,
                           capture_output=True, timeout=LIMIT_S)
     return done.returncode, sorted(re.findall(r"rank \d: .*", done.stdout)), done.stderr
 
