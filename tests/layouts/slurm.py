@@ -8,7 +8,6 @@ Method  munged, slurmctld and slurmd run in the foreground, from a folder of the
 End     the whole test is the first process of a PID namespace: whatever a Slurm leaves behind ends with it, however it ends.
 """
 import os
-import pathlib
 import secrets
 import shutil
 import subprocess
@@ -136,12 +135,3 @@ class Slurm:
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()
-
-
-def version():
-    said = subprocess.run(["srun", "--version"], capture_output=True, text=True, check=False).stdout
-    return said.strip()
-
-
-def is_root():
-    return os.geteuid() == 0 and pathlib.Path("/proc/self/ns/pid").exists()

@@ -79,7 +79,7 @@ def check_deaths(here, program):
         env = {**here.env, "TUTTI_SECRET_FILE": str(here.folder / "secret")}
         said, code = end_of(here.hosts[0].start(f"srun -N {hosts} --ntasks-per-node={4 // hosts} {program}", env))
         told = [f"rank {rank} was told: " in said for rank in range(3)]
-        named = re.findall(r"rank \d was told: .*rank 3.*", said)
+        named = re.findall(r"rank \d was told: .*rank 3 .* is gone: its process has ended \(signal 9", said)
         good = all(told) and len(named) == 3 and code == 128 + 9
         print(*(f"    {line}" for line in said.splitlines() if "was told" in line), sep="\n")
         yield f"a task is killed {where}", "" if good else f"{said}(ended with {code})"
