@@ -3,7 +3,7 @@
  * load.c - from a plug-in's file to a table that is driven.
  *
  * How     1. search.c finds the file, trust.c says whether it may be loaded.
- *         2. dlopen(), and the one symbol of its kind (backends here, transports in transport.c). It is data: nothing of the
+ *         2. dlopen(), and the one symbol of its kind (backends here, transports in transport.c, devices in device.c). It is data: nothing of the
  *            plug-in's but what its object runs by itself has run before versions and sizes were looked at, what is smaller and in front first.
  *         3. its init gets the host; then the table is copied (table.c), and known from there on.
  *         Whatever fails on the way unloads the object and says so; the next who asks tries again.

@@ -6,7 +6,7 @@
 
 #include "backend/plugin/plugin.h"
 
-/** What differs between backends and transports. */
+/** What differs between backends, transports and devices. */
 typedef struct tti_plugin_kind {
     const char *what;   /* "backend": in names of files, and for words */
     const char *symbol; /* the one that a file shows */
