@@ -10,7 +10,8 @@
  *
  * | name | takes | what |
  * |---|---|---|
- * | native | cpu | shared memory inside a host, TCP between hosts |
+ * | native | cpu, cuda | shared memory inside a host, TCP between hosts. Collectives on memory of GPUs go by way of the host, with a plug-in for
+ *   what is CUDA's; docs/cuda.md |
  * | fake | cpu, cuda | moves nothing, waits for nobody: one process plays a rank of a world of any size. It needs
  *   only rank and world_size, no store and no other process. all_gather and its forms copy the caller's part
  *   into every entry; everything else leaves buffers as they are. TUTTI_FAKE_ERROR=1: collectives fail |

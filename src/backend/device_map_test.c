@@ -24,13 +24,14 @@ static void assert_map(const char *text, const char *expected)
 static void test_read(void **state)
 {
     (void)state;
-    assert_map(NULL, "cpu:native");
-    assert_map("native", "cpu:native");
-    assert_map("Native", "cpu:native");
-    assert_map("undefined", "cpu:native");
+    assert_map(NULL, "cpu:native,cuda:native");
+    assert_map("native", "cpu:native,cuda:native");
+    assert_map("Native", "cpu:native,cuda:native");
+    assert_map("undefined", "cpu:native,cuda:native");
     assert_map("fake", "cpu:fake,cuda:fake");
     assert_map("nccl", "cuda:nccl");
     assert_map("cpu:native", "cpu:native");
+    assert_map("cuda:native", "cuda:native");
     assert_map("cuda:NCCL,CPU:native", "cpu:native,cuda:nccl");
     assert_map("cpu:fake,cuda:fake", "cpu:fake,cuda:fake");
 }
@@ -56,7 +57,7 @@ static void test_refused(void **state)
     assert_refused("native,fake", "device:backend,device:backend");
     assert_refused("cpu:native,cpu:fake", "two backends, 'native' and 'fake'");
     assert_refused("tpu:native", "no device 'tpu'");
-    assert_refused("cuda:native", "does not take memory of 'cuda'");
+    assert_refused("cpu:nccl", "does not take memory of 'cpu'");
     assert_refused("gloo", "no backend 'gloo'");
     assert_refused("cpu:gloo", "no backend 'gloo'");
     assert_refused("cpu:a-name-that-is-longer-than-any-backend's", "no pair");

@@ -33,7 +33,7 @@ static const struct {
     unsigned    devices;
     bool        is_plugin;
 } claims[] = {
-    { "native", ON_CPU, false },
+    { "native", ON_CPU | ON_CUDA, false },
     { "fake", ON_CPU | ON_CUDA, false },
     { "nccl", ON_CUDA, true },
     { "mpi", ON_CPU | ON_CUDA, true },

@@ -262,7 +262,7 @@ static void test_missing_plugin(void **state)
 static void test_no_backend(void **state)
 {
     tutti_group_options opts = TUTTI_GROUP_OPTIONS;
-    tutti_group        *group = NULL;
+    tutti_group        *group = NULL, *on_host = NULL;
     float               x = 1.0f;
 
     (void)state;
@@ -270,12 +270,16 @@ static void test_no_backend(void **state)
     assert_refused(make("cpu:nccl"), TUTTI_E_ARG, "does not take memory of 'cpu'");
     make_small(NULL);
     assert_string_equal(tutti_get_backend(world), "native");
-    assert_refused(tutti_all_reduce(on_cuda(&x), TUTTI_SUM, world), TUTTI_E_UNSUPPORTED,
-                   "no backend for 'cuda'");
+    assert_string_equal(tutti_get_backend_config(world), "cpu:native,cuda:native");
+    assert_refused(tutti_all_reduce(on_cuda(&x), TUTTI_SUM, world), TUTTI_E_UNSUPPORTED, "'tutti-device-cuda.so' is not in ");
+    assert_int_equal(tutti_barrier(world), TUTTI_OK); /* the group goes on */
     tutti_use_group(world);
     opts.backend = "fake"; /* a group may have another one than its world */
     assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_OK);
     assert_string_equal(tutti_get_backend(group), "fake");
+    opts.backend = "cpu:native";
+    assert_int_equal(tutti_new_group(NULL, 0, &opts, &on_host), TUTTI_OK);
+    assert_refused(tutti_all_reduce(on_cuda(&x), TUTTI_SUM, on_host), TUTTI_E_UNSUPPORTED, "no backend for 'cuda'");
     assert_int_equal(tutti_all_reduce(on_cuda(&x), TUTTI_SUM, group), TUTTI_OK);
     opts.backend = "cuda";
     assert_refused(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_ARG, "no backend 'cuda'");

@@ -227,6 +227,7 @@ static const row rows[] = {
     { "TUTTI_OBJECT_MAX", NULL, 1, INT64_C(1) << 40 },
     { "TUTTI_OBJECTS_MAX", NULL, 1, INT64_C(1) << 40 },
     { "TUTTI_HELD_MAX", NULL, 1, INT64_MAX },
+    { "TUTTI_PINNED_MAX", NULL, 0, INT64_MAX },
     { "TUTTI_TRANSPORT", check_native, 0, 0 },
     { "TUTTI_SOCKET_IFNAME", check_interface, 0, 0 },
     { "GLOO_SOCKET_IFNAME", check_interface, 0, 0 },

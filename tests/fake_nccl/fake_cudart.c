@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * fake_cudart.c - a stand-in for the CUDA runtime, for tests: the few entry points that backend "nccl" and its tests call, on
+ * fake_cudart.c - a stand-in for the CUDA runtime, for tests: the few entry points that backend "nccl", device "cuda" and their tests call, on
  * memory of the host. There is no GPU in it, and nothing of NVIDIA's but the names and the types of its headers.
  *
  * Why     On a GPU a stream works beside the program, and beside other streams. Where an event is not waited for, numbers are wrong, but
@@ -9,7 +9,8 @@
  *         300 if that is not set, drawn from FAKE_CUDA_SEED and the number of the stream, so that a run can be had again as far
  *         as threads allow. The default stream is one more, which waits for no other: less is in order than on a device.
  * Waits   FAKE_CUDA_LEAVE_OUT has waits left out on purpose: "own" those of streams that cudaStreamCreateWithFlags() made as
- *         non-blocking ones, as the backend's are; "callers" those of all others. For tests of the tests.
+ *         non-blocking ones, as the backend's are; "callers" those of all others; "host" those of the program, which asks whether an
+ *         event has come, and is told that it has. For tests of the tests.
  * True    Queues, and what events have come to, are under one lock; whatever changes is broadcast. A recording takes the
  *         event's next number when it is asked for, and the event has come to that number when the stream has; who waits takes
  *         the number of the moment he asks. */
@@ -93,11 +94,16 @@ static void drop_event(cudaEvent_t event)
         free(event);
 }
 
-static bool is_left_out(const struct CUstream_st *s)
+static bool leaves_out(const char *whose)
 {
     const char *which = getenv("FAKE_CUDA_LEAVE_OUT");
 
-    return which != NULL && strcmp(which, s->is_own ? "own" : "callers") == 0;
+    return which != NULL && strcmp(which, whose) == 0;
+}
+
+static bool is_left_out(const struct CUstream_st *s)
+{
+    return leaves_out(s->is_own ? "own" : "callers");
 }
 
 /* Without the lock, but for events. */
@@ -294,7 +300,7 @@ SHOWN cudaError_t cudaEventQuery(cudaEvent_t event)
     bool come;
 
     pthread_mutex_lock(&lock);
-    come = event->come >= event->asked;
+    come = event->come >= event->asked || leaves_out("host");
     pthread_mutex_unlock(&lock);
     return come ? cudaSuccess : cudaErrorNotReady;
 }
@@ -333,6 +339,18 @@ SHOWN cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned int fl
 {
     (void)flags;
     return cudaMalloc(memory, bytes);
+}
+
+SHOWN cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned int flags)
+{
+    (void)flags;
+    return cudaMalloc(memory, bytes);
+}
+
+SHOWN cudaError_t cudaFreeHost(void *memory)
+{
+    free(memory);
+    return cudaSuccess;
 }
 
 SHOWN cudaError_t cudaFree(void *memory)

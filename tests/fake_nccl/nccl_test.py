@@ -13,16 +13,11 @@ Method  ranks under `tutti run`, with the plug-in and the two libraries that are
     nccl_test.py CASE --bin DIR --plugins DIR --nccl FILE --cudart FILE
 """
 import argparse
-import os
-import pathlib
-import re
-import subprocess
 import sys
 import tempfile
-import time
 
-LIMIT_S = 280  # of all jobs of a case: CTest has 300
-OF_A_JOB = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "TUTTI_", "FAKE_")
+from job import Job, wrong_numbers
+
 # NCCL moves what it has no arithmetic for as bytes: of types these are all but bool, whose bytes have to be 0 or 1 for it.
 TYPES = "u8,i8,u16,i16,u32,i32,u64,i64,f16,bf16,f32,f64,f8e4m3fn,f8e5m2,c64,c128"
 # A factor is rounded to the type before it is used, so premul_sum is in nccl_ranks.c, with factors that are exact.
@@ -33,50 +28,6 @@ OPERATIONS = """all_reduce reduce reduce_scatter reduce_scatter_tensor broadcast
     all_to_all_single barrier send_recv isend_irecv batch_isend_irecv gather_v scatter_v all_gather_uneven all_gather_into_tensor_v
     reduce_scatter_tensor_v all_reduce_coalesced all_gather_coalesced all_gather_into_tensor_coalesced reduce_scatter_tensor_coalesced
     scope_all_reduce scope_all_gather_into_tensor scope_reduce_scatter_tensor all_gather_object sparse_all_reduce""".split()
-
-
-class Job:
-    def __init__(self, options):
-        self.options = options
-        self.until = time.monotonic() + LIMIT_S
-        self.bin = pathlib.Path(options.bin)
-        self.keep = {k: v for k, v in os.environ.items() if not k.startswith(OF_A_JOB) or k.startswith("TUTTI_TEST_")}
-
-    def environment(self, **extra):
-        env = dict(self.keep)
-        env.update(TUTTI_PLUGIN_PATH=self.options.plugins, TUTTI_NCCL_LIBRARY=self.options.nccl,
-                   TUTTI_CUDART_LIBRARY=self.options.cudart)
-        env.update(extra)
-        return env
-
-    def run(self, command, **extra):
-        """What it said. One that ends too late, or badly, ends this."""
-        process = subprocess.Popen([str(word) for word in command], env=self.environment(**extra), text=True,
-                                   stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-        try:
-            said = process.communicate(timeout=max(1, self.until - time.monotonic()))[0]
-        except subprocess.TimeoutExpired:
-            process.terminate()  # the launcher, asked like this, ends its ranks
-            sys.exit("%s\nhas not ended within %d s of the case's beginning; it said:\n%s" % (command, LIMIT_S, process.communicate()[0]))
-        if process.returncode != 0:
-            sys.exit("%s\nended with %d; it said:\n%s" % (command, process.returncode, said))
-        return said
-
-    def ranks(self, n, case, **extra):
-        with tempfile.TemporaryDirectory() as scratch:
-            said = self.run([self.bin / "tutti", "run", "--standalone", "--nproc-per-node=%d" % n, self.bin / "nccl_ranks", case,
-                             scratch + "/aside"], **extra)
-        for rank in range(n):
-            if "rank %d of %d: fine" % (rank, n) not in said:
-                sys.exit("rank %d of %d has not said that it is fine:\n%s" % (rank, n, said))
-        return said
-
-
-def wrong_numbers(said):
-    found = re.findall(r"rank \d+: (\d+) of \d+ numbers are wrong", said)
-    if not found:
-        sys.exit("nobody said how many numbers are wrong:\n" + said)
-    return [int(n) for n in found]
 
 
 def order(job):
@@ -137,7 +88,7 @@ def main():
     for name in ("bin", "plugins", "nccl", "cudart"):
         parser.add_argument("--" + name, required=True)
     options = parser.parse_args()
-    cases[options.case](Job(options))
+    cases[options.case](Job(options, "nccl_ranks"))
 
 
 main()

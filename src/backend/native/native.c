@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * native.c - the backend table over mesh, messenger and collectives.
+ * native.c - the backend table over mesh, messenger and collectives; native_device.c has the calls on memory of devices.
  *
  * The world's backend owns the mesh and the messenger; the backends of groups made from it borrow them and
  * add a channel of their own. Group ranks become mesh ranks here, in one place: a mesh rank is a rank of
@@ -129,6 +129,7 @@ static void native_destroy(tutti_backend *backend)
 {
     tti_native *nat = (tti_native *)backend;
 
+    tti_detour_close(nat->detour); /* has a backend that uses the connections of this one */
     if (nat->messenger != NULL)
         tti_messenger_leave(nat->messenger, nat->group_id);
     tti_coll_close(nat->coll);
@@ -154,10 +155,11 @@ static tutti_status native_create(const tutti_backend_config *config, tutti_back
     }
     nat->base.ops = &tti_native_backend_ops;
     nat->group_id = config->group_id;
-    if (parent != NULL) {
+    st = tti_native_open_detour(nat, config);
+    if (st == TUTTI_OK && parent != NULL) {
         nat->mesh = parent->mesh;
         nat->messenger = parent->messenger;
-    } else {
+    } else if (st == TUTTI_OK) {
         st = open_world(nat, config, &board, deadline_ns);
     }
     if (st == TUTTI_OK)
@@ -174,14 +176,33 @@ static tutti_status native_create(const tutti_backend_config *config, tutti_back
     return TUTTI_OK;
 }
 
-static tutti_status native_run(tutti_backend *backend, const tutti_call *call)
+/* A member may wait in the detour while this one fails here. */
+static __attribute__((noinline, cold)) tutti_status fail_run(tti_native *nat, tutti_status st)
 {
-    return tti_coll_run(((tti_native *)backend)->coll, call);
+    if (st == TUTTI_E_UNSUPPORTED)
+        return st;
+    tti_detour_fail(nat->detour, st);
+    return st;
 }
 
+static tutti_status native_run(tutti_backend *backend, const tutti_call *call)
+{
+    tti_native  *nat = (tti_native *)backend;
+    tutti_status st;
+
+    if (__builtin_expect(call->device != TUTTI_CPU, 0) && call->kind != TUTTI_CALL_BARRIER)
+        return tti_native_run_on_device(nat, call);
+    st = tti_coll_run(nat->coll, call);
+    return st == TUTTI_OK ? st : fail_run(nat, st);
+}
+
+/* A call on memory of a device is not begun before it is run. */
 static tutti_status native_advance(tutti_backend *backend, const tutti_call *call, tutti_progress *progress_out)
 {
-    return tti_coll_advance(((tti_native *)backend)->coll, call, progress_out);
+    if (call->device == TUTTI_CPU || call->kind == TUTTI_CALL_BARRIER)
+        return tti_coll_advance(((tti_native *)backend)->coll, call, progress_out);
+    *progress_out = TUTTI_PROGRESS_NONE;
+    return TUTTI_OK;
 }
 
 static void native_hasten(tutti_backend *backend, uint64_t seq)
@@ -218,6 +239,8 @@ static tutti_status native_post(tutti_backend *backend, const tutti_message *mes
     tti_request     *posted = NULL;
     tutti_status     st;
 
+    if (__builtin_expect(message->device != TUTTI_CPU, 0))
+        return tti_native_refuse_message(message);
     if (tti_messenger_at_once(nat->messenger, channel_of(nat), &parcel, message->is_send)) {
         *request_out = NULL;
         return TUTTI_OK;
@@ -237,7 +260,10 @@ static tutti_status native_post_all(tutti_backend *backend, const tutti_message 
     tutti_status st = TUTTI_OK;
     int          i, some, begun = 0;
 
-    for (*n_out = 0; *n_out < n && st == TUTTI_OK; *n_out += begun) {
+    *n_out = 0;
+    if (n > 0 && messages[0].device != TUTTI_CPU) /* the others are of the same */
+        return tti_native_refuse_message(&messages[0]);
+    for (; *n_out < n && st == TUTTI_OK; *n_out += begun) {
         some = n - *n_out < POSTS_MAX ? n - *n_out : POSTS_MAX;
         for (i = 0; i < some; i++)
             posts[i] = (tti_post){ .parcel = parcel_of(nat, &messages[*n_out + i]),
@@ -268,9 +294,12 @@ static tutti_status native_transfer(tutti_backend *backend, const tutti_message 
     const tti_parcel  parcel = parcel_of(nat, message);
     const tti_expiry  expiry = { .timeout_ms = timeout_ms, .expired = expired, .ctx = ctx };
     int               peer = -1;
-    tutti_status      st = tti_messenger_transfer(nat->messenger, channel_of(nat), &parcel, message->is_send,
-                                                  &expiry, &peer);
+    tutti_status      st;
 
+    *source_out = -1;
+    if (__builtin_expect(message->device != TUTTI_CPU, 0))
+        return tti_native_refuse_message(message);
+    st = tti_messenger_transfer(nat->messenger, channel_of(nat), &parcel, message->is_send, &expiry, &peer);
     *source_out = message->is_send ? -1 : message->peer >= 0 ? message->peer : group_rank_of(nat->members, peer);
     return st;
 }
@@ -309,6 +338,7 @@ static void native_abort(tutti_backend *backend)
 {
     tti_native *nat = (tti_native *)backend;
 
+    tti_detour_abort(nat->detour);
     tti_coll_abort(nat->coll);
     tti_messenger_abort(nat->messenger, nat->group_id);
 }
@@ -325,7 +355,10 @@ int tti_native_connections(const tutti_backend *backend)
 
 static void native_fail(tutti_backend *backend, tutti_status status)
 {
-    tti_coll_fail(((tti_native *)backend)->coll, status);
+    tti_native *nat = (tti_native *)backend;
+
+    tti_coll_fail(nat->coll, status);
+    tti_detour_fail(nat->detour, status);
 }
 
 static tutti_status native_alive(tutti_backend *backend, int rank)
@@ -364,4 +397,5 @@ const tutti_backend_ops tti_native_backend_ops = {
     .post_all = native_post_all,
     .world_id = native_world_id,
     .takes_segments = true,
+    .streams = &tti_native_stream_ops,
 };

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * backend/native/native_core.h - the backend as its two files see it. */
+ * backend/native/native_core.h - the backend as its files see it. */
 #ifndef TTI_BACKEND_NATIVE_CORE_H
 #define TTI_BACKEND_NATIVE_CORE_H
 
 #include <stdatomic.h>
+#include "backend/detour/detour.h"
 #include "backend/native/native.h"
 #include "coll/coll.h"
 
@@ -22,6 +23,7 @@ typedef struct tti_native {
     tti_messenger  *messenger;
     tti_coll       *coll;
     tti_membership *members;
+    tti_detour     *detour; /* of calls on memory of a device */
     uint32_t        group_id;
 } tti_native;
 
@@ -35,6 +37,14 @@ struct tutti_request {
 _Static_assert(sizeof(tutti_request) <= TTI_REQUEST_ROOM, "a message has room for what the backend knows of it");
 
 extern const tutti_window_ops tti_native_window_ops; /* native_window.c */
+extern const tutti_stream_ops tti_native_stream_ops; /* native_device.c */
+
+/** Have a detour; waits for nobody, and finds no device yet. */
+tutti_status tti_native_open_detour(tti_native *nat, const tutti_backend_config *config);
+/** A call on memory of a device. */
+tutti_status tti_native_run_on_device(tti_native *nat, const tutti_call *call);
+/** Words that a message on memory of a device cannot be. */
+tutti_status tti_native_refuse_message(const tutti_message *message);
 
 /** What stands for one of the messenger's, which is taken over. */
 tutti_request *tti_native_wrap(const tti_native *nat, tti_request *message, bool is_send);
