@@ -46,7 +46,7 @@ typedef struct tutti_device_mesh tutti_device_mesh;
  * @param mesh_out     free it with tutti_device_mesh_free()
  *
  * @errors   TUTTI_E_ARG          a size below 1, more ranks than the world has, a name that is empty or there twice
- *           TUTTI_E_UNSUPPORTED  device_type is not TUTTI_CPU, or more than TUTTI_MESH_DIMS_MAX dimensions
+ *           TUTTI_E_UNSUPPORTED  the world has no backend for device_type, or more than TUTTI_MESH_DIMS_MAX dimensions
  *           TUTTI_E_STATE        there is no world
  *           TUTTI_E_MISMATCH     a rank makes another mesh than rank 0, on all ranks; the text names it, and has
  *                                both

@@ -58,20 +58,25 @@ tutti_span cuda_span(void *data, int64_t count, tutti_dtype dtype)
 typedef struct job {
     float   *data;
     int64_t  count;
-    float    value;
+    float    value, step;
     int64_t *wrong; /* NULL: fill */
 } job;
+
+enum { RISES = 1021 }; /* no piece of anything has so many elements, or a multiple */
 
 static void do_job(void *arg)
 {
     job    *j = arg;
     int64_t i;
 
-    for (i = 0; i < j->count; i++)
+    for (i = 0; i < j->count; i++) {
+        const float value = j->value + j->step * (float)(i % RISES);
+
         if (j->wrong == NULL)
-            j->data[i] = j->value;
+            j->data[i] = value;
         else
-            *j->wrong += j->data[i] != j->value;
+            *j->wrong += j->data[i] != value;
+    }
     free(j);
 }
 
@@ -84,12 +89,22 @@ static void launch(cudaStream_t stream, job what)
     CHECK(cuda.cudaLaunchHostFunc(stream, do_job, j) == cudaSuccess);
 }
 
+void cuda_fill_rising(cudaStream_t stream, float *data, int64_t count, float value, float step)
+{
+    launch(stream, (job){ .data = data, .count = count, .value = value, .step = step });
+}
+
+void cuda_compare_rising(cudaStream_t stream, const float *data, int64_t count, float value, float step, int64_t *wrong)
+{
+    launch(stream, (job){ .data = (float *)(uintptr_t)data, .count = count, .value = value, .step = step, .wrong = wrong });
+}
+
 void cuda_fill(cudaStream_t stream, float *data, int64_t count, float value)
 {
-    launch(stream, (job){ .data = data, .count = count, .value = value });
+    cuda_fill_rising(stream, data, count, value, 0.0f);
 }
 
 void cuda_compare(cudaStream_t stream, const float *data, int64_t count, float value, int64_t *wrong)
 {
-    launch(stream, (job){ .data = (float *)(uintptr_t)data, .count = count, .value = value, .wrong = wrong });
+    cuda_compare_rising(stream, data, count, value, 0.0f, wrong);
 }

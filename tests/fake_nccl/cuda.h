@@ -53,4 +53,8 @@ void cuda_fill(cudaStream_t stream, float *data, int64_t count, float value);
 /** Let stream count, when it comes to that, elements that are not value; into *wrong, which only streams touch until they are done. */
 void cuda_compare(cudaStream_t stream, const float *data, int64_t count, float value, int64_t *wrong);
 
+/** The same with numbers that rise by step from element to element, and begin anew after a while. */
+void cuda_fill_rising(cudaStream_t stream, float *data, int64_t count, float value, float step);
+void cuda_compare_rising(cudaStream_t stream, const float *data, int64_t count, float value, float step, int64_t *wrong);
+
 #endif

@@ -9,6 +9,7 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <time.h>
 
 /* MANY elements are a few pieces, of f32, and no whole number of them. */
 enum { ROUNDS = 30, COUNT = 1000, SETS = 4, MANY = 5 * 1000 * 1000 + 7, LONG_MS = 120000, SHORT_MS = 2000 };
@@ -40,14 +41,22 @@ static tutti_span floats(float *data, int64_t count)
 
 /* ---- order ---- */
 
+static void take_long(void *ms)
+{
+    const struct timespec time = { .tv_nsec = (long)(intptr_t)ms * 1000000 };
+
+    nanosleep(&time, NULL);
+}
+
 /* A stream writes, the group adds, the stream looks; then it writes again, rank 0 gives its numbers to all, the stream looks. Each
- * step takes a time that nobody knows. */
+ * step takes a time that nobody knows; what stands before the broadcast takes long where its numbers come from elsewhere, or
+ * they would mostly come later anyway; before that of many pieces so long that the host has all of them before one can go back. */
 static void one_round(float *x, int64_t count, int round, int64_t *wrong)
 {
     const float base = (float)round, sum = base * (float)size + (float)(size * (size - 1) / 2);
     tutti_work *work = NULL;
 
-    cuda_fill(stream, x, count, base + (float)rank);
+    cuda_fill_rising(stream, x, count, base + (float)rank, 1.0f);
     if (round % 2 == 0) {
         OK(tutti_all_reduce(floats(x, count), TUTTI_SUM, NULL));
     } else {
@@ -55,10 +64,12 @@ static void one_round(float *x, int64_t count, int round, int64_t *wrong)
         OK(tutti_work_wait(work));
         tutti_work_free(work);
     }
-    cuda_compare(stream, x, count, sum, wrong);
-    cuda_fill(stream, x, count, (float)(100 * (rank + 1)));
+    cuda_compare_rising(stream, x, count, sum, (float)size, wrong);
+    if (rank != 0)
+        CHECK(cuda.cudaLaunchHostFunc(stream, take_long, (void *)(intptr_t)(count == MANY ? 300 : 5)) == cudaSuccess);
+    cuda_fill_rising(stream, x, count, 0.0f, (float)(rank + 1));
     OK(tutti_broadcast(floats(x, count), 0, NULL));
-    cuda_compare(stream, x, count, 100.0f, wrong);
+    cuda_compare_rising(stream, x, count, 0.0f, 1.0f, wrong);
 }
 
 static void order(void)
