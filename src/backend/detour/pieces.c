@@ -61,7 +61,7 @@ tti_pieces tti_pieces_of(const tutti_call *call, int rank, int n_ranks)
 {
     const bool    has_list = call->kind >= TUTTI_CALL_ALL_GATHER; /* on some rank */
     const int64_t parts = has_list ? (int64_t)n_ranks + 1 : 1;
-    const int64_t most = TTI_PIECE_BYTES / (int64_t)tutti_dtype_size(call->dtype) / parts;
+    const int64_t most = TTI_PIECE_BYTES / parts / PLACE * PLACE / (int64_t)tutti_dtype_size(call->dtype);
 
     return (tti_pieces){ .call = call, .rank = rank, .n_ranks = n_ranks, .most = most > 0 ? most : 1 };
 }
