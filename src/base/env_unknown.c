@@ -8,8 +8,8 @@
 #include "base/env.h"
 
 #include <stdatomic.h>
+#include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <tutti/private.h>
 #include <unistd.h>
 
@@ -22,11 +22,16 @@ static int least(int a, int b)
     return a < b ? a : b;
 }
 
-/* Letters to be changed, put in or left out. Both are at most NAME_MAX_BYTES long. */
-static int distance(const char *word, size_t len, const char *candidate)
+/* Of ASCII, whatever the locale: names of the table have no other letters. */
+static char upper(char c)
 {
-    const int n = (int)strlen(candidate);
-    int       row[NAME_MAX_BYTES + 1], corner, above, i, k;
+    return c >= 'a' && c <= 'z' ? (char)(c - 'a' + 'A') : c;
+}
+
+/* Letters to be changed, put in or left out; n: those of candidate. Both are at most NAME_MAX_BYTES long. */
+static int distance(const char *word, size_t len, const char *candidate, int n)
+{
+    int row[NAME_MAX_BYTES + 1], corner, above, i, k;
 
     for (k = 0; k <= n; k++)
         row[k] = k;
@@ -35,7 +40,7 @@ static int distance(const char *word, size_t len, const char *candidate)
         row[0] = i;
         for (k = 1; k <= n; k++) {
             above = row[k];
-            row[k] = least(corner + (strncasecmp(&word[i - 1], &candidate[k - 1], 1) != 0), least(above, row[k - 1]) + 1);
+            row[k] = least(corner + (upper(word[i - 1]) != upper(candidate[k - 1])), least(above, row[k - 1]) + 1);
             corner = above;
         }
     }
@@ -50,9 +55,13 @@ static const char *nearest(const char *name, size_t len)
     int                  best = (int)(len - strlen(prefix)) / 3 + 2, d; /* from here on it is no slip */
 
     for (i = 0; i < n && len <= NAME_MAX_BYTES; i++) {
-        if (strncmp(table[i].name, prefix, strlen(prefix)) != 0 || strlen(table[i].name) > NAME_MAX_BYTES)
+        const int letters = (int)strlen(table[i].name);
+
+        if (strncmp(table[i].name, prefix, strlen(prefix)) != 0 || letters > NAME_MAX_BYTES)
             continue;
-        d = distance(name, len, table[i].name);
+        if (abs(letters - (int)len) >= best) /* so many are to be put in, or left out, at least */
+            continue;
+        d = distance(name, len, table[i].name, letters);
         if (d < best) {
             best = d;
             found = table[i].name;

@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,10 +107,11 @@ static tutti_status begin(tti_idx_source *source)
 tutti_status tti_idx_source_open(const char *path, tti_idx_source **source_out)
 {
     tutti_status st;
-    tti_idx_source *source = calloc(1, sizeof *source);
+    tti_idx_source *source = malloc(sizeof *source);
 
     if (source == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to open '%s'", path);
+    memset(source, 0, offsetof(tti_idx_source, in)); /* what is in in, zs says */
     source->fd = -1;
     st = open_either(path, &source->fd, &source->name);
     if (st == TUTTI_OK)
