@@ -4,7 +4,8 @@
  *
  * Kernel  The boot id and the namespaces of a process stay what they are while it lives, and asking for them took most of the time of
  *         some targets. Here they are asked for once: the linker puts __wrap_NAME in the place of NAME (CMakeLists.txt).
- * Memory  What an input gives back the next one takes: nothing of it goes to the kernel between them. */
+ * Memory  What an input gives back the next one takes: nothing of it goes to the kernel between them. Nor do pages of heaps: what is
+ *         punched out of one is filled with zeros, as which it would be read. */
 #include "fuzz/fuzz.h"
 
 #include <fcntl.h>
@@ -20,6 +21,10 @@ bool __real_tti_boot_id(char out[TTI_BOOT_ID_BYTES]);
 bool __wrap_tti_boot_id(char out[TTI_BOOT_ID_BYTES]);
 int  __real_stat(const char *path, struct stat *out);
 int  __wrap_stat(const char *path, struct stat *out);
+int  __real_fallocate(int fd, int mode, off_t at, off_t bytes);
+int  __wrap_fallocate(int fd, int mode, off_t at, off_t bytes);
+int  __real_posix_fallocate(int fd, off_t at, off_t bytes);
+int  __wrap_posix_fallocate(int fd, off_t at, off_t bytes);
 
 /* Before main(). A sanitizer's allocator does not heed it. */
 __attribute__((constructor)) static void keep_memory(void)
@@ -51,6 +56,28 @@ int __wrap_stat(const char *path, struct stat *out)
         return __real_stat(path, out);
     *out = known[i];
     return 0;
+}
+
+int __wrap_fallocate(int fd, int mode, off_t at, off_t bytes)
+{
+    static const uint8_t zeros[1 << 16];
+    size_t               n;
+
+    if (mode != (FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE))
+        return __real_fallocate(fd, mode, at, bytes);
+    for (; bytes > 0; at += (off_t)n, bytes -= (off_t)n) {
+        n = bytes < (off_t)sizeof zeros ? (size_t)bytes : sizeof zeros;
+        TT_MUST(pwrite(fd, zeros, n, at) == (ssize_t)n);
+    }
+    return 0;
+}
+
+/* Within a file pages come when they are touched; behind its end this is how it grows. */
+int __wrap_posix_fallocate(int fd, off_t at, off_t bytes)
+{
+    struct stat about;
+
+    return fstat(fd, &about) == 0 && at + bytes <= about.st_size ? 0 : __real_posix_fallocate(fd, at, bytes);
 }
 
 uint64_t tt_take(tt_input *in, size_t bytes)

@@ -20,6 +20,12 @@
 
 enum { ROUND = 32 };
 
+/* Variables that this input has set, perhaps more than once. */
+static struct {
+    const char *names[ROUND];
+    int         n;
+} given;
+
 /* Three interfaces, with addresses of both families. */
 static int some_interfaces(tti_port *port, tti_interface *out, int max)
 {
@@ -66,22 +72,44 @@ static tti_port *host_port(void)
     return &port;
 }
 
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* The names of the table in their order, and how many there are. */
+TT_UNTRACED static const char *const *sorted(size_t *n_out)
+{
+    static const char  **names;
+    static size_t        n;
+    const tti_env_entry *table;
+    size_t               i;
+
+    if (names == NULL) {
+        table = tti_env_table(&n);
+        names = calloc(n, sizeof *names);
+        TT_MUST(names != NULL);
+        for (i = 0; i < n; i++)
+            names[i] = table[i].name;
+        qsort(names, n, sizeof *names, by_name);
+    }
+    *n_out = n;
+    return names;
+}
+
 /* Of the table; NULL: the name is to stay what it was, as others read it. */
 TT_UNTRACED static const char *variable(const char *name)
 {
     static const char *const left[] = { "PATH", "TMPDIR", "XDG_RUNTIME_DIR", "TUTTI_LOG", "TORCH_CPP_LOG_LEVEL", "TUTTI_DEBUG",
                                         "TORCH_DISTRIBUTED_DEBUG" };
-    const tti_env_entry *table;
-    size_t               n, i;
+    size_t                   n, i;
+    const char *const       *names = sorted(&n);
+    const char *const       *found = bsearch(&name, names, n, sizeof *names, by_name);
 
-    for (i = 0; i < sizeof left / sizeof left[0]; i++)
+    for (i = 0; i < sizeof left / sizeof left[0] && found != NULL; i++)
         if (strcmp(name, left[i]) == 0)
             return NULL;
-    table = tti_env_table(&n);
-    for (i = 0; i < n; i++)
-        if (strcmp(name, table[i].name) == 0)
-            return table[i].name;
-    return NULL;
+    return found != NULL ? *found : NULL;
 }
 
 static const char *numbered(const char *text)
@@ -107,20 +135,28 @@ static void take_line(char *line)
     if (equals == NULL)
         return;
     *equals = '\0';
-    name = variable(line) != NULL ? variable(line) : numbered(line);
-    if (name != NULL)
-        tt_set_env(name, equals + 1);
+    name = variable(line);
+    if (name == NULL)
+        name = numbered(line);
+    if (name == NULL)
+        return;
+    tt_set_env(name, equals + 1);
+    given.names[given.n++] = name; /* a round has no more lines */
 }
 
+/* What the input has set; at first what the process was given, too. */
 TT_UNTRACED static void forget_all(void)
 {
-    const tti_env_entry *table;
-    size_t               n, i;
+    static bool        begun;
+    size_t             n, i;
+    const char *const *names = sorted(&n);
 
-    table = tti_env_table(&n);
-    for (i = 0; i < n; i++)
-        if (getenv(table[i].name) != NULL && variable(table[i].name) != NULL) /* few are set, and a look at the table takes longer */
-            tt_set_env(table[i].name, NULL);
+    for (i = 0; i < n && !begun; i++)
+        if (variable(names[i]) != NULL)
+            tt_set_env(names[i], NULL);
+    begun = true;
+    while (given.n > 0)
+        tt_set_env(given.names[--given.n], NULL);
 }
 
 static void ask_numbers(void)
