@@ -2,15 +2,24 @@
  *
  * plugin.c - what this object shows.
  *
- * MPI begins with the first group, not here: a program may ask whether the plug-in is there, and go on without. */
+ * MPI begins with the first group, not here: a program may ask whether the plug-in is there, and go on without. MPI encrypts nothing: where
+ * all connections of a job are to be encrypted, this is none for it. */
 #include "mpi_backend.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 const tutti_plugin_host *tmpi_host;
 
 static tutti_status init(const tutti_plugin_host *host)
 {
+    const char *tls = getenv("TUTTI_TLS");
+
     tmpi_host = host;
-    return TUTTI_OK;
+    if (tls == NULL || strcmp(tls, "1") != 0)
+        return TUTTI_OK;
+    return host->fail(TUTTI_E_UNSUPPORTED, "the backend 'mpi' sends in the clear, and TUTTI_TLS asks for encryption\n"
+                                           "  next: unset TUTTI_TLS, or ask for another backend");
 }
 
 const tutti_backend_ops tmpi_ops = {

@@ -2,15 +2,24 @@
  *
  * plugin.c - what this object shows.
  *
- * The two libraries are looked for here: where they are missing, a program that asks is told that there is no such backend. */
+ * The two libraries are looked for here: where they are missing, a program that asks is told that there is no such backend. NCCL encrypts
+ * nothing: where all connections of a job are to be encrypted, this is none for it. */
 #include "nccl_backend.h"
+
+#include <stdlib.h>
+#include <string.h>
 
 const tutti_plugin_host *tnccl_host;
 
 static tutti_status init(const tutti_plugin_host *host)
 {
+    const char *tls = getenv("TUTTI_TLS");
+
     tnccl_host = host;
-    return tnccl_load();
+    if (tls == NULL || strcmp(tls, "1") != 0)
+        return tnccl_load();
+    return host->fail(TUTTI_E_UNSUPPORTED, "the backend 'nccl' sends in the clear, and TUTTI_TLS asks for encryption\n"
+                                           "  next: unset TUTTI_TLS, or ask for another backend");
 }
 
 const tutti_backend_ops tnccl_ops = {

@@ -5,7 +5,8 @@ Goal    order     what a stream is given before and behind a call is in order wi
         left_out  the stand-in sees it if not: with one kind of wait left out the same program gets wrong numbers
         ranks     what nccl_ranks.c says holds, and
         late, absent, left_early, error, abort  how calls fail, for two and for three ranks
-        missing   where NCCL is not there, too old, or there is no GPU, the backend is refused in words that have what to set
+        missing   where NCCL is not there, too old, or there is no GPU, or TUTTI_TLS asks for
+                  encryption, the backend is refused in words that have what to set
         threads   ThreadSanitizer sees nothing in them
         matrix    the conformance matrix's core, on spans of the device
 Method  ranks under `tutti run`, with the plug-in and the two libraries that are named; several seeds of delays.
@@ -63,7 +64,8 @@ def missing(job):
                          ("TUTTI_CUDART_LIBRARY", {"TUTTI_CUDART_LIBRARY": "/nowhere/libcudart.so"}),
                          ("has no function 'ncclGetVersion'", {"TUTTI_NCCL_LIBRARY": job.options.cudart}),
                          ("is of version 21000", {"FAKE_NCCL_VERSION": "21000"}),
-                         ("there is no GPU", {"FAKE_CUDA_DEVICES": "0"})):
+                         ("there is no GPU", {"FAKE_CUDA_DEVICES": "0"}),
+                         ("the backend 'nccl' sends in the clear, and TUTTI_TLS asks for encryption", {"TUTTI_TLS": "1"})):
         with tempfile.TemporaryDirectory() as scratch:
             said = job.run([job.bin / "tutti", "run", "--standalone", "--nproc-per-node=1", job.bin / "nccl_ranks", "refused",
                             scratch + "/aside"], **extra)

@@ -4,7 +4,8 @@
 Goal    ranks      what mpi_ranks.c and
         failures   mpi_failures.c say holds, for two and for three ranks
         beside     the same for mpi_beside.c, a program that calls MPI itself
-        worlds     a world that is not MPI's is refused by every rank, in words: never a world of one that says nothing
+        worlds     a world that is not MPI's is refused by every rank, in words: never a world of one that says nothing; and one
+                   that asks for encryption
         mnist      the tutorial's training is the same, loss by loss, as over our own backend
         matrix     the conformance matrix's core, for a few values
 Method  programs under mpirun, with the plug-in that was built with its library; those that must fail, with another.
@@ -118,6 +119,7 @@ def worlds(job):
     alone = 'exec env RANK=0 WORLD_SIZE=1 MASTER_PORT=0 "$0"'
     refused("worlds of one", job.ranks(2, "sh", "-c", alone, program), job.backend(MASTER_ADDR="127.0.0.1"),
             "has 1 ranks, but MPI's world has 2")
+    refused("encryption", job.ranks(2, program), job.backend(TUTTI_TLS="1"), "the backend 'mpi' sends in the clear, and TUTTI_TLS asks for encryption")
 
 
 def losses(path):

@@ -128,7 +128,8 @@ typedef struct tutti_plugin {
     /* What moves the data. */
     const tutti_backend_ops *backend;
     /* Required. Called once, before any entry of the table, by one thread, while no other plug-in is loaded: make no group here.
-     * Keep host; look for the libraries that the plug-in stands on. Anything but TUTTI_OK, with words (host->fail), refuses the
+     * Keep host; look for the libraries that the plug-in stands on. Where TUTTI_TLS is 1 all that a job sends between processes is to
+     * be encrypted: a plug-in that does not do that says TUTTI_E_UNSUPPORTED. Anything but TUTTI_OK, with words (host->fail), refuses the
      * plug-in: it is unloaded, and may be tried again. */
     tutti_status (*init)(const tutti_plugin_host *host);
 } tutti_plugin;
