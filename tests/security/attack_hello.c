@@ -7,8 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
+#include "wire/mac.h"
 
-enum { SOON_MS = 3000, PEER = 0, STORE = -1, AT_FIELD_SIZE = 6, AT_NONCE = 40 };
+enum { SOON_MS = 3000, PEER = 0, STORE = -1, AT_FIELD_SIZE = 6, AT_PURPOSE = 8, AT_RANK = 12, AT_GENERATION = 16, AT_SCOPE = 24, AT_NONCE = 40 };
 
 static const char *name_of(int rank)
 {
@@ -200,6 +201,104 @@ static outcome reflection(const job *j, bool at_length)
     return held("a server's proof proves nobody else");
 }
 
+/* ---- proofs of another connection -------------------------------------------------------------------------- */
+
+/* What a proof is made for that differs by a bit from the connection on which it is shown. */
+typedef struct flaw {
+    const char *of;
+    int         at; /* in the transcript: what the client has said, then the server; -1: nowhere */
+    const char *label;
+} flaw;
+
+static const flaw flaws[] = {
+    { "purpose", AT_PURPOSE, "tutti-client-1" },
+    { "rank", AT_RANK, "tutti-client-1" },
+    { "generation", AT_GENERATION, "tutti-client-1" },
+    { "world", AT_SCOPE, "tutti-client-1" },
+    { "client's nonce", AT_NONCE, "tutti-client-1" },
+    { "server's purpose", TTI_HELLO_FIELDS_BYTES + AT_PURPOSE, "tutti-client-1" },
+    { "server's nonce", TTI_HELLO_FIELDS_BYTES + AT_NONCE, "tutti-client-1" },
+    { "role", -1, "tutti-server-1" },
+};
+
+/* A client's proof, by the definition in wire/hello.h, and not by its code. */
+static bool prove(const job *j, const flaw *f, const uint8_t *hello, const uint8_t *answer, uint8_t out[TTI_HELLO_FINISH_BYTES])
+{
+    enum { LABEL = 16, HEAD = LABEL + 1 };
+    uint8_t text[HEAD + 2 * TTI_HELLO_FIELDS_BYTES] = { 0 };
+
+    memcpy(text, f->label, strlen(f->label));
+    text[LABEL] = 1; /* there is a secret */
+    memcpy(text + HEAD, hello, TTI_HELLO_FIELDS_BYTES);
+    memcpy(text + HEAD + TTI_HELLO_FIELDS_BYTES, answer, TTI_HELLO_FIELDS_BYTES);
+    if (f->at >= 0)
+        text[HEAD + f->at] ^= 1;
+    return tti_mac(j->key, sizeof j->key, text, sizeof text, out);
+}
+
+/* All that is said is right, but for what the proof is made for. A connection to show it on; -1: there is none. */
+static int show_proof(const job *j, int rank, const flaw *f)
+{
+    const tti_secret secret = secret_of(j);
+    tti_hello_config config = genuine(j, rank, &secret);
+    tti_hello        hello;
+    const void      *said;
+    size_t           bytes = 0;
+    uint8_t          mine[TTI_HELLO_CLIENT_BYTES], answer[TTI_HELLO_SERVER_BYTES], proof[TTI_HELLO_FINISH_BYTES];
+    int              fd = dial(j, rank);
+
+    if (rank >= 0)
+        config.rank |= (uint32_t)WATCH_STRIPE << STRIPE_SHIFT;
+    tti_hello_begin(&hello, tti_port_system(), &config);
+    said = tti_hello_output(&hello, &bytes);
+    memcpy(mine, said, sizeof mine);
+    tti_hello_release(&hello);
+    push(fd, mine, sizeof mine);
+    if (fd >= 0 && get_answer(fd, answer) && prove(j, f, mine, answer, proof)) {
+        push(fd, proof, sizeof proof);
+        return fd;
+    }
+    close(fd);
+    return -1;
+}
+
+/* With nothing wrong in it such a proof gets in: it is the flaw that is refused. */
+static bool sound_proof_gets_in(const job *j, int rank)
+{
+    static const flaw none = { "nothing", -1, "tutti-client-1" };
+    const int         fd = show_proof(j, rank, &none);
+    bool              in = fd >= 0;
+
+    if (in)
+        in = rank >= 0 ? is_welcome(fd) : !is_closed_within(fd, 200, 0);
+    close(fd);
+    return in;
+}
+
+static outcome moved_proof(const job *j, bool at_length)
+{
+    const int rounds = at_length ? 50 : 1;
+    size_t    i;
+    int       rank, round, fd, n = 0;
+    bool      closed;
+
+    for (rank = STORE; rank <= PEER; rank++) {
+        if (!sound_proof_gets_in(j, rank))
+            return failed("%s refuses a proof with nothing wrong in it", name_of(rank));
+        for (round = 0; round < rounds; round++)
+            for (i = 0; i < sizeof flaws / sizeof flaws[0]; i++, n++) {
+                fd = show_proof(j, rank, &flaws[i]);
+                closed = fd >= 0 && is_closed_within(fd, SOON_MS, 0);
+                close(fd);
+                if (!closed)
+                    return failed("%s took a proof of another %s", name_of(rank), flaws[i].of);
+            }
+    }
+    return held("%d closed; with nothing wrong in it such a proof gets in", n);
+}
+
+/* ---- cut, long and slow ones -------------------------------------------------------------------------------- */
+
 static outcome truncated(const job *j, bool at_length)
 {
     const int step = at_length ? 1 : 9;
@@ -247,7 +346,6 @@ static outcome oversized(const job *j, bool at_length)
     return closed ? held("closed after the first 8 bytes") : failed("more than 8 bytes of a wrong hello were taken");
 }
 
-/* A byte at a time. In short, others are served meanwhile; at length, the connection is closed. */
 /* Every second one, from the first or the second on, until that time. */
 static bool are_closed_until(const int *fds, int first, int n, int64_t until_ms)
 {
@@ -259,6 +357,7 @@ static bool are_closed_until(const int *fds, int first, int n, int64_t until_ms)
     return closed;
 }
 
+/* A byte at a time. In short, others are served meanwhile; at length, the connection is closed. */
 static outcome slow(const job *j, bool at_length)
 {
     enum { CONNECTIONS = 20, BYTES = 10, STORE_MS = 12000, PEER_MS = 33000 };
@@ -293,6 +392,7 @@ const attack hello_attacks[] = {
     { "another purpose", "the right key, for what this port does not serve", "closed", another_purpose, false },
     { "another generation", "the right key, of another generation", "closed", another_generation, false },
     { "another world", "the right key, of another world", "closed", another_world, false },
+    { "proof of another", "right fields; the proof is for another purpose, rank, generation, world, nonce, role", "closed", moved_proof, false },
     { "replay", "what a member has said, once more", "closed", replay, false },
     { "reflection", "what the server has said, sent back to it", "closed", reflection, false },
     { "truncated hello", "a part of one, then the end", "others served", truncated, false },
