@@ -4,13 +4,15 @@
  *
  * How     The link is real; its carrier has no thread, and the input says what comes next: bytes of the connection, a parcel
  *         (with the link's token in front of what the input has, or without), that the link is read, written or closed, that
- *         the transport has sent something, or has lost its way. Memory of parcels is lent, or is not.
+ *         the transport has sent something, takes nothing, or has lost its way. Memory of parcels is lent, or is not. What is read is
+ *         read as bytes, or as a frame and what follows it. At the end the peer says that it has all parcels.
  * Holds   No more is kept than the window; what is read is no more than what came; what the transport lent comes back, once; and
  *         a link that has ended stays so. */
 #include "fuzz/fuzz.h"
 
 #include <errno.h>
 #include "transport/carried/carried.h"
+#include "wire/bytes.h"
 
 enum { PEER = 1, RANKS = 3, STREAM = 5, STEPS_MAX = 4000, WRITE_UNIT = 16, WRITE_MOST = UINT16_MAX * WRITE_UNIT + 1 };
 
@@ -31,6 +33,7 @@ typedef struct stage {
     tti_link   *link;
     int         n_flying;
     bool        flies; /* what is sent is reported later */
+    int         refuses; /* what sending comes to; 0: it is taken */
     int         n_loans;
     uint64_t    n_read, n_given; /* bytes */
     void       *flying[STEPS_MAX]; /* cookies that were not reported */
@@ -120,6 +123,8 @@ static int its_connect(tutti_transport *transport, const void *address, size_t b
 static int its_send(tutti_transport_way *way, const void *parcel, size_t bytes, void *cookie)
 {
     TT_MUST(way == &the_way && parcel != NULL && bytes >= TTI_PARCEL_HEAD && bytes <= TTI_PARCEL_BYTES);
+    if (s.refuses != 0)
+        return s.refuses;
     if (!s.flies || s.n_flying == STEPS_MAX)
         return 1;
     s.flying[s.n_flying++] = cookie;
@@ -201,6 +206,38 @@ static void read_link(size_t most)
     free(out);
 }
 
+/* A frame, where one has come as a whole, and bytes behind it. */
+static void read_frame(size_t most)
+{
+    const tti_frame *frame = s.link->ops->next(s.link);
+    uint8_t         *out;
+    int64_t          n;
+
+    if (frame == NULL)
+        return;
+    out = malloc(most + 1);
+    TT_MUST(out != NULL);
+    n = s.link->ops->body(s.link, out, most);
+    TT_MUST(n <= (int64_t)most);
+    s.n_read += sizeof *frame + (n > 0 ? (uint64_t)n : 0);
+    free(out);
+}
+
+/* Somebody sleeps on it, or asks what is the matter with it. */
+static void look_at_link(bool sleeps)
+{
+    char text[256];
+
+    if (sleeps) {
+        (void)s.link->ops->handle(s.link);
+        return;
+    }
+    TT_MUST(s.link->ops->out_handle(s.link) == TTI_NO_HANDLE);
+    (void)s.link->ops->is_ahead(s.link);
+    s.link->ops->describe(s.link, text, sizeof text);
+    TT_MUST(strlen(text) > 0);
+}
+
 /* They end where the array does, so that a byte too far is seen. */
 static void write_link(size_t bytes)
 {
@@ -227,17 +264,21 @@ static void step(tt_input *in)
     switch (what % 10) {
     case 0:
         s.heard = tt_take_sized(in);
+        TT_MUST((tti_pact_wants((tti_carried *)s.link) & TTI_READ) != 0 || ((tti_carried *)s.link)->is_cut);
         tti_pact_turn((tti_carried *)s.link);
         s.heard.left = 0;
         break;
     case 1:
     case 2: come(tt_take_sized(in), true, what % 10 == 1); break;
     case 3: come(tt_take_sized(in), false, true); break;
-    case 4: read_link((size_t)tt_take(in, 2)); break;
+    case 4: (what < 128 ? read_link : read_frame)((size_t)tt_take(in, 2)); break;
     case 5: write_link((size_t)tt_take(in, 2) * WRITE_UNIT); break;
-    case 6: (void)s.link->ops->handle(s.link); break;
+    case 6: look_at_link(what < 128); break;
     case 7: report_sent(); break;
-    case 8: s.flies = !s.flies; break;
+    case 8:
+        s.flies = what < 128 ? !s.flies : s.flies;
+        s.refuses = what < 128 ? 0 : what < 192 ? -EAGAIN : -EIO;
+        break;
     default:
         if (what < 128)
             hooks.broken(hooks.context, s.link, what, "it says so");
@@ -267,12 +308,24 @@ static void open_stage(void)
     TT_MUST(tti_carrier_link(&s.carrier, PEER, STREAM, &s.link) == TUTTI_OK);
 }
 
+/* The peer's last word (pact.c): all parcels are there. */
+static void tell_taken(tti_carried *link)
+{
+    uint8_t word[TTI_PACT_WORD] = { 2 };
+
+    tti_put_u64(word + 8, link->n_sent);
+    s.heard = tt_input_of(word, sizeof word);
+    tti_pact_turn(link);
+    TT_MUST(!link->is_taken || link->state == TTI_CARRIED_PARTS);
+}
+
 static void close_stage(void)
 {
     tti_carried *link = (tti_carried *)s.link;
 
     s.link->ops->close(s.link);
     TT_MUST(s.n_loans == 0);
+    tell_taken(link);
     tti_carrier_free_link(&s.carrier, link);
     report_sent();
     TT_MUST(s.carrier.n_flying == 0);

@@ -32,6 +32,7 @@ typedef struct server {
     bool       answered; /* the client's first message */
     bool       greeted; /* the hello is over */
     bool       heard;   /* and its answer, behind it */
+    bool       far, far_here; /* it is asked for by an address beyond loopback; this end has one, too */
     tti_buffer asked; /* by the client */
     tti_buffer said;  /* to it */
 } server;
@@ -56,10 +57,15 @@ static void server_random(tti_port *port, void *out, size_t bytes)
 
 static tutti_status server_resolve(tti_port *port, const char *host, uint16_t tcp_port, tti_addr *out, int max, int *n_out)
 {
-    (void)port;
     (void)max;
     *n_out = 1;
-    return tti_addr_parse(host, tcp_port, out);
+    return tti_addr_parse(((server *)port)->far ? "10.0.0.1" : host, tcp_port, out);
+}
+
+static int server_route(tti_port *port, const tti_addr *to, tti_addr *local_out)
+{
+    (void)to;
+    return tti_addr_parse(((server *)port)->far_here ? "10.0.0.7" : "127.0.0.1", 0, local_out) == TUTTI_OK ? 0 : -ENETUNREACH;
 }
 
 static int server_connect(tti_port *port, const tti_addr *to, tti_handle *handle_out)
@@ -230,7 +236,7 @@ static void server_close(tti_port *port, tti_handle handle)
 }
 
 static const tti_port_ops server_ops = {
-    .name = "server", .now_ns = server_now, .sleep_until = server_sleep, .random = server_random, .resolve = server_resolve,
+    .name = "server", .now_ns = server_now, .sleep_until = server_sleep, .random = server_random, .resolve = server_resolve, .route = server_route,
     .connect = server_connect, .connect_result = server_connect_result, .local_addr = server_local_addr,
     .send = server_send, .recv = server_recv, .poll = server_poll, .close = server_close,
 };
@@ -309,6 +315,42 @@ static void ask_lists(tti_tcp_pool *pool, uint8_t what, int64_t until)
         (void)tti_tcp_multi_set(pool, keys, values, 3, until);
 }
 
+static tutti_status keep(tti_tcp_call *call)
+{
+    const tutti_status st = tti_tcp_call_keep(call);
+
+    if (st == TUTTI_OK)
+        read_bytes(&call->body);
+    return st;
+}
+
+/* Two requests on a connection that stays with them. */
+static void ask_twice(tti_tcp_pool *pool, int64_t until)
+{
+    tti_tcp_call call;
+    tti_tcp_key  room;
+    tutti_status st;
+
+    tti_tcp_call_begin(&call, pool, TTI_STORE_SET, "k", until);
+    tti_tcp_call_key(&call, "k", &room);
+    st = keep(&call);
+    if (st == TUTTI_OK)
+        st = keep(&call);
+    if (st == TUTTI_OK)
+        tti_tcp_pool_put(pool, call.handle);
+}
+
+/* Whether it may be spoken to without a secret. */
+static void ask_whether(tti_tcp_pool *pool, uint8_t how)
+{
+    server *s = (server *)pool->port;
+
+    s->far = (how & 1) != 0;
+    s->far_here = (how & 2) != 0;
+    TT_MUST((tti_tcp_may_greet(pool) != TUTTI_OK) == (how % 4 == 3));
+    s->far = s->far_here = false;
+}
+
 static void ask(tti_tcp_pool *pool, uint8_t what)
 {
     const int64_t until = tti_port_now(pool->port) + (what >> 4) * 100 * TTI_MS;
@@ -323,6 +365,8 @@ static void ask(tti_tcp_pool *pool, uint8_t what)
     case 6: ask_number(pool, TTI_STORE_SET, 0, until); break;
     case 7: ask_values(pool, until); break;
     case 8: ask_names(pool, until); break;
+    case 14: ask_twice(pool, until); break;
+    case 15: ask_whether(pool, what >> 4); break;
     default: ask_lists(pool, (what & 15) - 9, until); break;
     }
 }
