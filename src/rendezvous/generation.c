@@ -357,6 +357,9 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
             st = await_number(port, join, n, began_ns, &size);
         if (st == TUTTI_OK && size != 0)
             st = take_place(join, &mine, n, &found);
+        if (st == TUTTI_OK && join->another_serves)
+            st = tti_fail(TUTTI_E_NETWORK, "rank 0 cannot serve its world: its port is taken by a store whose rank 0 has ended\n"
+                                           "  next: end that store, or give all ranks another port");
         if (st != TUTTI_OK && found == PLACE_TAKEN && join->refused_out != NULL)
             *join->refused_out = n;
         if (st == TUTTI_OK && found == PLACE_OURS)

@@ -18,6 +18,7 @@
  *         TUTTI_E_ARG       another process has taken this rank's place; the text has its pid and host
  *         TUTTI_E_MISMATCH  rank 0 was started with another world size; the text has both
  *         TUTTI_E_TIMEOUT   rank 0 did not come
+ *         TUTTI_E_NETWORK   the store was another rank 0's (join->another_serves), which has ended since
  *         what the store fails with */
 tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *generation_out);
 

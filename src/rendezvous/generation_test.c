@@ -76,6 +76,26 @@ static void numbers_are_given_out_once(void **state)
     tutti_store_close(store);
 }
 
+/* Rank 0 was refused its port by a store whose rank 0 lived then, and has ended when it looks for its place there. */
+static void no_world_is_opened_in_the_store_of_another(void **state)
+{
+    tutti_store *store = NULL;
+    tti_join     join;
+    int64_t      n = 0;
+
+    (void)state;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    joins(store, 0, 1); /* of this process, so it is over */
+    join = join_of(store, 0, 3, LONG_MS);
+    join.another_serves = true;
+    assert_int_equal(tti_generation_join(tti_port_system(), &join, &n), TUTTI_E_NETWORK);
+    tti_generation_end(&join);
+    assert_said("its port is taken by a store whose rank 0 has ended");
+    assert_int_equal(try_join(store, 1, 3, LONG_MS, &n), TUTTI_OK);
+    assert_int_equal(n, 1); /* there is no other */
+    tutti_store_close(store);
+}
+
 /* Rank 0 gave it up: who comes then does not go in, not even before the next number is open. */
 static void a_failed_number_is_over(void **state)
 {
@@ -299,6 +319,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_given_out_once),
+        cmocka_unit_test(no_world_is_opened_in_the_store_of_another),
         cmocka_unit_test(a_failed_number_is_over),
         cmocka_unit_test(sizes_are_compared),
         cmocka_unit_test(rank_0_may_come_late),

@@ -162,7 +162,7 @@ static tutti_status open_torch(tti_port *port, const tti_url *url, bool agent, t
 /* Rank 0 could not serve its store, with st. If a rank 0 is there that serves it, this process is one too many: as its client
  * it is told so (generation.c), and so is whoever waits there for the rank that this one should have been. Who serves takes its
  * place soon after; on a crowded machine that is not at once. */
-static tutti_status open_behind_another(tti_port *port, const tutti_tcp_store_options *own, const tti_join *join, tutti_status st,
+static tutti_status open_behind_another(tti_port *port, const tutti_tcp_store_options *own, tti_join *join, tutti_status st,
                                         tutti_store **store_out)
 {
     const int64_t           claim_ns = tti_port_now(port) + CLAIM_MS * TTI_MS;
@@ -176,6 +176,7 @@ static tutti_status open_behind_another(tti_port *port, const tutti_tcp_store_op
     if (tutti_tcp_store_open(&options, &store) == TUTTI_OK &&
         tti_generation_has_rank0(port, store, claim_ns < join->deadline_ns ? claim_ns : join->deadline_ns) &&
         tutti_store_set_timeout(store, join->timeout_ms) == TUTTI_OK) {
+        join->another_serves = true;
         *store_out = store;
         return TUTTI_OK;
     }

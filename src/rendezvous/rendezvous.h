@@ -26,6 +26,7 @@ typedef struct tti_join {
     int64_t      deadline_ns;               /* when joining must be over */
     char         listen_host[TTI_HOST_MAX]; /* numeric address that other hosts can reach */
     bool         rank0_serves;              /* the store ends with the process of rank 0 */
+    bool         another_serves;            /* on rank 0: the store is another rank 0's; no world is opened in it */
     tti_addr     way;                       /* where the connection to the store begins; family NONE: not known */
     struct tti_beacon *beacon;              /* rank 0, under a scheduler on one host: tells the store's port */
     int64_t     *number_out;                /* NULL; or where joining leaves the world's number, also when the
