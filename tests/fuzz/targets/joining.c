@@ -118,7 +118,7 @@ static void join_as(tutti_store *store, int rank)
     const int64_t  n = try_join(tt_still_port(), &join);
     bool           absent[WORLD];
 
-    if (n > 0 && tti_generation_arrive(tt_still_port(), &join, n) != TUTTI_OK)
+    if (n > 0 && tti_generation_arrive(tt_still_port(), &join, n, NULL) != TUTTI_OK)
         TT_MUST(rank == 0 && strlen(tutti_last_error()) > 0);
     tti_generation_end(&join);
     tti_generation_absent(tt_still_port(), &join, n, absent);
@@ -141,7 +141,7 @@ static void join_alone(tutti_store *store)
     const tti_join join = { .store = store, .world_size = 1, .deadline_ns = 1, .alone = true, .rank0_serves = true };
     const int64_t  n = try_join(tt_still_port(), &join);
 
-    TT_MUST(n == 1 && tti_generation_arrive(tt_still_port(), &join, n) == TUTTI_OK);
+    TT_MUST(n == 1 && tti_generation_arrive(tt_still_port(), &join, n, NULL) == TUTTI_OK);
     tti_generation_end(&join);
 }
 
