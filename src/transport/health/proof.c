@@ -24,9 +24,9 @@
  * First   Before there is a stream a rank may have ended in the first moments of the world, and then nothing but its door
  *         says so. But it may have left then, and what it said of that be on its way here: so it is dead when it
  *         refuses a second time, UNHEARD_MS later, and nobody has spoken for its host meanwhile. That somebody hears of it, who
- *         leaves sees to: if it has had no stream yet it makes one for its goodbye, with each that could find its door shut. It
- *         comes there before its door is shut, and what it says may be held up for as long as TCP tries: so a refusal is none
- *         while there is a stream with its host, or somebody from there is at our door (tcp/greeter.c). While the world is
+ *         leaves sees to: it makes a stream for its goodbye with each host that it has had none with yet, and that could find its
+ *         door shut. It comes there before its door is shut, and what it says may be held up for as long as TCP tries: so a refusal
+ *         is none while there is a stream with its host, or somebody from there is at our door (tcp/greeter.c). While the world is
  *         being made nobody is dead: who gives up joining shuts its door, too, and says why in the store.
  *
  *                    open      ended     refused    silence    none

@@ -70,7 +70,7 @@ struct tti_health {
     int                n_far, own_far;
     tti_talk           talks[TALKS_MAX];
     int                n_talks;
-    bool               has_talked; /* there was one */
+    bool              *met; /* [n_ranks] whether there ever was one with a host, at its lowest rank */
     tti_suspects       suspects;
     tti_poll           set[POLLS_MAX]; /* bell, lives, knocks, talks */
     int                polled[2 * NEIGHBOURS]; /* whose lives are in it, from set[1] on */
@@ -300,17 +300,25 @@ static bool is_doubted_unheard(const tti_health *h, int rank)
     return suspect != NULL && suspect->unheard;
 }
 
-/* The doors that a dial has found shut. */
-static void take_shut(tti_health *h)
+/* Doors that were found shut since the last time: how many. */
+static int take_shut_doors(tti_health *h, int taken[SHUT_MAX])
 {
-    int taken[SHUT_MAX];
-    int i, n;
+    int n;
 
     tti_lock(&h->lock);
     n = h->n_shut;
     memcpy(taken, h->shut, (size_t)n * sizeof *taken);
     h->n_shut = 0;
     tti_unlock(&h->lock);
+    return n;
+}
+
+static void take_shut(tti_health *h)
+{
+    int       taken[SHUT_MAX];
+    const int n = take_shut_doors(h, taken);
+    int       i;
+
     for (i = 0; i < n; i++)
         if (!is_doubted_unheard(h, taken[i])) /* its knock is due later, and decides */
             take_sign(h, taken[i], TTI_SIGN_REFUSED);
@@ -499,7 +507,7 @@ static void take_arrivals(tti_health *h)
             h->port->ops->let_wait(h->port, taken[i].stream);
         if (h->n_talks < TALKS_MAX && tti_talk_begin(&h->talks[h->n_talks], &h->book, taken[i].rank, taken[i].stream)) {
             h->n_talks++;
-            h->has_talked = true;
+            h->met[h->book.hosts[taken[i].rank]] = true;
             tti_suspects_drop(&h->suspects, taken[i].rank); /* its process has just proved itself */
         } else {
             tti_health_refuse(h->port, taken[i].stream);
@@ -633,7 +641,7 @@ static void sleep_and_turn(tti_health *h)
     turn_talks(h, h->set + n);
 }
 
-/* Want a stream with the first living host from there on, if none is wanted with it yet: how many are. */
+/* Want a stream with the first living host from there on, if there was none yet and none is wanted with it: how many are. */
 static int want_host(tti_health *h, int at, int *wanted, int n)
 {
     const int host = living_host(h, at);
@@ -641,7 +649,7 @@ static int want_host(tti_health *h, int at, int *wanted, int n)
 
     for (i = 0; i < n && wanted[i] != host; i++)
         continue;
-    if (host == h->far[h->own_far] || i < n)
+    if (host == h->far[h->own_far] || h->met[host] || i < n)
         return n;
     want_stream(h, candidate(h, host, 0));
     wanted[n] = host;
@@ -650,9 +658,8 @@ static int want_host(tti_health *h, int at, int *wanted, int n)
 
 /* Want streams with those that this rank would speak with, and those that would speak with it, who would find its door shut: how
  * many. */
-static int want_all(tti_health *h)
+static int want_all(tti_health *h, int wanted[2 * DISTANCES_MAX])
 {
-    int wanted[2 * DISTANCES_MAX];
     int k, n = 0;
 
     for (k = 0; k < DISTANCES_MAX && (1 << k) < h->n_far; k++) {
@@ -662,32 +669,39 @@ static int want_all(tti_health *h)
     return n;
 }
 
-/* How many of those doors are shut. */
-static int count_shut(tti_health *h)
+/* Of the hosts that streams are wanted with, those that none is there with, and that have not shut their door: how many. One host
+ * may have two streams, where both ends made one: so hosts are counted, not streams. */
+static int keep_awaited(tti_health *h, int *wanted, int n)
 {
-    int n;
+    int       shut[SHUT_MAX];
+    const int n_shut = take_shut_doors(h, shut);
+    int       i, k, kept = 0;
 
-    tti_lock(&h->lock);
-    n = h->n_shut;
-    h->n_shut = 0;
-    tti_unlock(&h->lock);
-    return n;
+    for (i = 0; i < n; i++) {
+        for (k = 0; k < n_shut && h->book.hosts[shut[k]] != wanted[i]; k++)
+            continue;
+        if (k == n_shut && !h->met[wanted[i]])
+            wanted[kept++] = wanted[i];
+    }
+    return kept;
 }
 
-/* Have streams to say goodbye by. */
+/* Have streams to say goodbye by, with each host that there was none with. */
 static void meet_at_last(tti_health *h, int64_t until_ns)
 {
+    int wanted[2 * DISTANCES_MAX];
+    int earlier[SHUT_MAX];
     int n;
 
-    (void)count_shut(h); /* those were of earlier dials */
-    n = want_all(h);
-    while (n > h->n_talks && tti_port_now(h->port) < until_ns) {
+    (void)take_shut_doors(h, earlier);
+    n = want_all(h, wanted);
+    while (n > 0 && tti_port_now(h->port) < until_ns) {
         tti_poll bell = { .handle = h->bell, .want = TTI_READ };
 
         h->port->ops->poll(h->port, &bell, 1, until_ns);
         h->port->ops->bell_clear(h->port, h->bell);
-        n -= count_shut(h);
         take_arrivals(h);
+        n = keep_awaited(h, wanted, n);
     }
 }
 
@@ -698,7 +712,7 @@ static void leave(tti_health *h)
     int           i;
 
     tti_suspects_drop_all(&h->suspects);
-    if (!h->has_talked && h->n_far > 1 && atomic_load_explicit(&h->complete, memory_order_relaxed) &&
+    if (h->n_far > 1 && atomic_load_explicit(&h->complete, memory_order_relaxed) &&
         tti_book_speaker(&h->book) == h->book.rank)
         meet_at_last(h, until_ns);
     tti_book_speak(&h->book); /* who has not spoken before says it here: by that ranks of this host are behind it (proof.c) */
@@ -827,7 +841,9 @@ static tutti_status copy_lists(tti_health *h, const tti_health_config *config)
     h->far = malloc(n_ranks * sizeof *h->far);
     h->reached_ns = calloc(n_ranks, sizeof *h->reached_ns);
     h->is_reached = calloc(n_ranks, sizeof *h->is_reached);
-    if (h->members == NULL || h->news_seen == NULL || h->far == NULL || h->reached_ns == NULL || h->is_reached == NULL)
+    h->met = calloc(n_ranks, sizeof *h->met);
+    if (h->members == NULL || h->news_seen == NULL || h->far == NULL || h->reached_ns == NULL || h->is_reached == NULL ||
+        h->met == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory to watch over %d ranks", config->n_ranks);
     memcpy(h->members, config->members, n * sizeof *h->members);
     h->n_members = config->n_members;
@@ -936,11 +952,13 @@ void tti_health_is_reached(tti_health *h, int rank)
 
 void tti_health_refuse(tti_port *port, tti_handle stream)
 {
-    uint8_t        last[TTI_DIGEST_HEAD_BYTES];
-    const tti_part part = { last, sizeof last };
+    uint8_t  last[TTI_DIGEST_HEAD_BYTES];
+    tti_part rest = { last, sizeof last };
+    int64_t  n;
 
     tti_digest_hang_up(last);
-    (void)port->ops->send(port, stream, &part, 1);
+    while (rest.size > 0 && (n = port->ops->send(port, stream, &rest, 1)) > 0) /* a part of it would say that it was cut */
+        rest = (tti_part){ (const uint8_t *)rest.data + n, rest.size - (size_t)n };
     port->ops->close(port, stream);
 }
 
@@ -981,6 +999,7 @@ void tti_health_close(tti_health *h)
     free(h->news_seen);
     free(h->far);
     free(h->reached_ns);
+    free(h->met);
     free(h->is_reached);
     free(h);
 }

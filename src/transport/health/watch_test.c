@@ -14,6 +14,7 @@
 #include <tutti/private.h>
 #include "base/thread.h"
 #include "harness/mem_port.h"
+#include "transport/health/digest.h"
 #include "transport/health/health.h"
 
 enum { RANKS_MAX = 8, BEAT_MS = 1000, SEEDS = 6, DOOR = 4000, DOOR_MS = 50, GUESTS_MAX = 16, QUEUE = 128 };
@@ -952,6 +953,25 @@ static void who_leaves_unheard_is_not_dead(sim *s)
     }
 }
 
+/* One host has two streams with it when it leaves, as where both ends made one at the same time; those with others are still
+ * being made. As long as the others have no streams with each other each knows only what it was told by the one that leaves. */
+static void who_leaves_unheard_tells_each_host(sim *s)
+{
+    int r;
+
+    leave(s, 0);
+    call(&s->ranks[2], 0);
+    call(&s->ranks[2], 0);
+    while (!s->ranks[0].ended)
+        sleep_ms(s, 1);
+    s->ranks[0].died = true;
+    CHECK(s, all_see(s, 0, -1, TTI_LIFE_LEFT));
+    sleep_ms(s, 5 * BEAT_MS);
+    CHECK(s, all_see(s, 0, -1, TTI_LIFE_LEFT));
+    for (r = 1; r < s->n; r++)
+        CHECK(s, tti_health_verdicts(s->ranks[r].health) == 0);
+}
+
 /* Rank 2 has come to say something, and has not said it yet, while the door of another of its host is shut. */
 static void who_has_a_stream_is_heard_first(sim *s)
 {
@@ -1096,6 +1116,36 @@ static void lateness_is_no_absence(void **state)
     run(4, 2, who_is_always_late_judges_too);
 }
 
+static int  n_sends;
+static bool is_closed;
+
+static int64_t send_a_byte(tti_port *port, tti_handle handle, const tti_part *parts, int n)
+{
+    (void)port, (void)handle, (void)parts, (void)n;
+    n_sends++;
+    return 1;
+}
+
+static void close_it(tti_port *port, tti_handle handle)
+{
+    (void)port, (void)handle;
+    is_closed = true;
+}
+
+/* A part of it would say that the stream was cut, by which its rank is suspected. */
+static void a_refusal_is_said_as_a_whole(void **state)
+{
+    static const tti_port_ops ops = { .name = "bytes", .send = send_a_byte, .close = close_it };
+    tti_port                  port = { .ops = &ops };
+
+    (void)state;
+    n_sends = 0;
+    is_closed = false;
+    tti_health_refuse(&port, 5);
+    assert_int_equal(n_sends, TTI_DIGEST_HEAD_BYTES);
+    assert_true(is_closed);
+}
+
 static void the_first_moments_are_watched(void **state)
 {
     (void)state;
@@ -1105,6 +1155,7 @@ static void the_first_moments_are_watched(void **state)
     run(3, 1, who_leaves_unheard_is_not_dead);
     run(8, 1, who_leaves_unheard_is_not_dead);
     run(4, 2, who_leaves_unheard_is_not_dead);
+    run(4, 1, who_leaves_unheard_tells_each_host);
     run(4, 2, who_has_a_stream_is_heard_first);
     run(3, 1, who_is_heard_behind_a_shut_door_is_well);
     run(8, 1, who_is_heard_behind_a_shut_door_is_well);
@@ -1122,7 +1173,7 @@ int main(void)
         cmocka_unit_test(partitions_heal),              cmocka_unit_test(leaving_is_no_death),
         cmocka_unit_test(a_connection_is_no_process),   cmocka_unit_test(silence_is_no_proof),
         cmocka_unit_test(lateness_is_no_absence),       cmocka_unit_test(the_first_moments_are_watched),
-        cmocka_unit_test(whole_hosts_are_told_from_lost_ones),
+        cmocka_unit_test(whole_hosts_are_told_from_lost_ones), cmocka_unit_test(a_refusal_is_said_as_a_whole),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
