@@ -705,6 +705,21 @@ static void meet_at_last(tti_health *h, int64_t until_ns)
     }
 }
 
+/* Whoever of this host has ended, and this thread has not been told of: with it goes perhaps the last one that could tell the
+ * other hosts of it, and to them who is refused after a goodbye has left, too (proof.c). */
+static void look_at_lives(tti_health *h)
+{
+    int i;
+
+    for (i = 0; i < h->n_members; i++) {
+        tti_poll life = { .handle = h->members[i].life, .want = TTI_READ };
+
+        if (i != h->own && life.handle != TTI_NO_HANDLE && !has_ended(h, h->members[i].rank) &&
+            h->port->ops->poll(h->port, &life, 1, 0) > 0)
+            end_member(h, i);
+    }
+}
+
 /* Say goodbye, for those of the host that leave as well, too, and wait until those who were told hang up. */
 static void leave(tti_health *h)
 {
@@ -712,9 +727,11 @@ static void leave(tti_health *h)
     int           i;
 
     tti_suspects_drop_all(&h->suspects);
+    look_at_lives(h); /* by that this rank may be the one that speaks */
     if (h->n_far > 1 && atomic_load_explicit(&h->complete, memory_order_relaxed) &&
         tti_book_speaker(&h->book) == h->book.rank)
         meet_at_last(h, until_ns);
+    look_at_lives(h); /* that took a while, in which nobody looked */
     tti_book_speak(&h->book); /* who has not spoken before says it here: by that ranks of this host are behind it (proof.c) */
     tti_book_has_left(&h->book, h->book.rank);
     for (i = 0; i < h->n_members; i++)

@@ -953,6 +953,41 @@ static void who_leaves_unheard_is_not_dead(sim *s)
     }
 }
 
+/* A rank dies when another of its host has just found that it is to leave, and polls lives no more: that one tells it with its
+ * goodbye, and nobody else could. Which of the two has spoken for the host is all the same. */
+static void who_dies_beside_one_that_leaves(sim *s, int victim, int leaver)
+{
+    sim_rank *dying = &s->ranks[victim], *leaving = &s->ranks[leaver];
+    int       r;
+
+    sleep_ms(s, 3 * BEAT_MS);
+    leaving->door.frozen = true;
+    leave(s, leaver);
+    dying->door.frozen = dying->died = true;
+    dying->cause = (tti_end_cause){ TTI_CAUSE_SIGNAL, 9 };
+    sleep_ms(s, 2 * DOOR_MS);
+    port_of(dying)->ops->bell_ring(port_of(dying), dying->life);
+    leaving->door.frozen = false;
+    while (!leaving->ended)
+        sleep_ms(s, 1);
+    leaving->died = true;
+    sleep_ms(s, BEAT_MS);
+    for (r = 2; r < s->n; r++) {
+        CHECK(s, seen_by(s, r, leaver).life == TTI_LIFE_LEFT);
+        CHECK(s, seen_by(s, r, victim).life == TTI_LIFE_DEAD && seen_by(s, r, victim).cause.value == 9);
+    }
+}
+
+static void a_death_is_told_with_a_goodbye(sim *s)
+{
+    who_dies_beside_one_that_leaves(s, 1, 0);
+}
+
+static void a_speakers_death_is_told_with_a_goodbye(sim *s)
+{
+    who_dies_beside_one_that_leaves(s, 0, 1);
+}
+
 /* One host has two streams with it when it leaves, as where both ends made one at the same time; those with others are still
  * being made. As long as the others have no streams with each other each knows only what it was told by the one that leaves. */
 static void who_leaves_unheard_tells_each_host(sim *s)
@@ -1083,6 +1118,9 @@ static void leaving_is_no_death(void **state)
     run(6, 2, a_host_leaves_rank_by_rank);
     run(4, 2, a_host_leaves_as_one);
     run(4, 2, who_stays_behind_can_die);
+    run(4, 2, a_death_is_told_with_a_goodbye);
+    run(6, 2, a_death_is_told_with_a_goodbye);
+    run(4, 2, a_speakers_death_is_told_with_a_goodbye);
 }
 
 static void a_connection_is_no_process(void **state)
