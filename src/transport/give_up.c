@@ -13,6 +13,9 @@
  *         passes on what it was told does so over the links it has, and to the members 1, 2, 4, ... ranks
  *         away: should the first one die over it, the others still form a net in which each has many ways
  *         to each, and nobody makes n connections for a failure of somebody else's.
+ * Sleep   Another thread may find a link broken while the driver sleeps on its socket. A descriptor that is closed under a poll
+ *         stays open in it for up to a slice, so that the peer does not hear of the end, and its number may be somebody
+ *         else's by then: so the link is set aside, and the driver, which is woken, closes it.
  * Alone   A notice stands behind what was queued before it, and may not fit at once. The rank that has failed
  *         may never call again: then the messenger's thread moves what is left. Where it cannot be started
  *         the notice goes with this rank's next call, or when it leaves. */
@@ -65,6 +68,35 @@ static void end_hopeless(tti_messenger *m, const tti_cause *why)
     }
 }
 
+/* A lane that is lost stays lost: there is one link to be set aside at most. */
+static void part_with(tti_messenger *m, tti_lane *lane)
+{
+    tti_link *link = lane->link;
+
+    if (link == NULL)
+        return;
+    if (m->asleep && tti_lane_is_socket(lane)) {
+        lane->parting = link;
+        m->n_parting++;
+        m->port->ops->bell_ring(m->port, m->bell);
+    } else {
+        link->ops->close(link);
+    }
+    lane->link = NULL;
+}
+
+void tti_close_parting(tti_messenger *m)
+{
+    int i;
+
+    for (i = 0; m->n_parting > 0 && i < m->n_ranks; i++)
+        if (m->lanes[i].parting != NULL) {
+            m->lanes[i].parting->ops->close(m->lanes[i].parting);
+            m->lanes[i].parting = NULL;
+            m->n_parting--;
+        }
+}
+
 void tti_lose_lane(tti_messenger *m, tti_lane *lane, const tti_cause *why)
 {
     tti_kept *kept = lane->kept;
@@ -72,9 +104,7 @@ void tti_lose_lane(tti_messenger *m, tti_lane *lane, const tti_cause *why)
     lane->gone = *why;
     lane->way = TTI_WAY_LOST;
     lane->lost_stamp_ms = tti_health_stamp_ms(tti_mesh_health(m->mesh), lane->peer);
-    if (lane->link != NULL)
-        lane->link->ops->close(lane->link);
-    lane->link = NULL;
+    part_with(m, lane);
     if (lane->into != NULL)
         tti_request_end(lane->into, why);
     if (kept != NULL) {

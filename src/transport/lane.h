@@ -81,6 +81,7 @@ typedef struct tti_lane {
     const char      *where; /* its host and pid, for texts */
     tti_way          way;
     tti_link        *link;   /* there is one while way is OPEN */
+    tti_link        *parting; /* the one that was lost while somebody slept on it, who closes it; NULL: none */
     int64_t          due_ns; /* of a way that is WANTED: when an attempt begins */
     tti_request_list queue;
     int              wanted; /* receives that wait for this peer */

@@ -787,6 +787,106 @@ static void who_sleeps_is_woken_by_other_threads(void **state)
     run_ranks_over(&port, 2, true, body_sleeper);
 }
 
+enum { POLLED_MAX = 8 };
+
+static pthread_mutex_t polled_lock = PTHREAD_MUTEX_INITIALIZER; /* guards what follows */
+static tti_handle      polled[POLLED_MAX]; /* that somebody sleeps on */
+static int             n_polled;
+static int             n_closed_under; /* that were closed then */
+
+static void note_polled(const tti_poll *set, int n)
+{
+    int i;
+
+    pthread_mutex_lock(&polled_lock);
+    n_polled = n < POLLED_MAX ? n : POLLED_MAX;
+    for (i = 0; i < n_polled; i++)
+        polled[i] = set[i].handle;
+    pthread_mutex_unlock(&polled_lock);
+}
+
+static int poll_and_note(tti_port *port, tti_poll *set, int n, int64_t deadline_ns)
+{
+    const bool is_noted = n > 0 && set[0].handle == atomic_load(&slow_bell);
+    int        ready;
+
+    if (is_noted)
+        note_polled(set, n);
+    ready = poll_slowly(port, set, n, deadline_ns);
+    if (is_noted)
+        note_polled(NULL, 0);
+    return ready;
+}
+
+static void close_and_look(tti_port *port, tti_handle handle)
+{
+    int i;
+
+    (void)port;
+    pthread_mutex_lock(&polled_lock);
+    for (i = 0; i < n_polled; i++)
+        n_closed_under += polled[i] == handle;
+    pthread_mutex_unlock(&polled_lock);
+    tti_port_system()->ops->close(tti_port_system(), handle);
+}
+
+static void *loser_main(void *arg)
+{
+    sleeper *s = arg;
+
+    CHECK(s->ctx, transfer(s->ctx, false, 1, s->tag, &s->got, sizeof s->got) == TUTTI_E_NETWORK);
+    return NULL;
+}
+
+static bool sleeps_on_a_socket(tti_messenger *m)
+{
+    bool sleeps;
+
+    pthread_mutex_lock(&polled_lock);
+    sleeps = n_polled > 1;
+    pthread_mutex_unlock(&polled_lock);
+    return sleeps && is_asleep(m);
+}
+
+/* Rank 0 finds the way to rank 1 lost while another thread of it sleeps on the socket. */
+static void body_lost_under_a_sleeper(rank_ctx *ctx)
+{
+    const tti_cause why = { .status = TUTTI_E_NETWORK, .words = "the way is lost" };
+    sleeper         s = { .ctx = ctx, .tag = 1 };
+    int             value = 5;
+
+    if (ctx->rank == 1) {
+        CHECK(ctx, do_recv(ctx, 0, 8, &value, sizeof value) == TUTTI_OK);
+        CHECK(ctx, do_recv(ctx, 0, 9, &value, sizeof value) == TUTTI_E_PEER); /* it hears of the end */
+        return;
+    }
+    CHECK(ctx, do_send(ctx, 1, 8, &value, sizeof value) == TUTTI_OK); /* there is a connection now */
+    atomic_store(&slow_bell, tti_mesh_bell(ctx->mesh));
+    CHECK(ctx, pthread_create(&s.thread, NULL, loser_main, &s) == 0);
+    while (!sleeps_on_a_socket(ctx->messenger))
+        sched_yield();
+    tti_lock(&ctx->messenger->lock);
+    tti_lose_lane(ctx->messenger, &ctx->messenger->lanes[1], &why);
+    tti_unlock(&ctx->messenger->lock);
+    pthread_join(s.thread, NULL);
+    atomic_store(&slow_bell, TTI_NO_HANDLE);
+    CHECK(ctx, atomic_load(&n_unrung) == 0);
+    CHECK(ctx, n_closed_under == 0);
+    CHECK(ctx, ctx->messenger->n_parting == 0);
+}
+
+static void who_sleeps_on_a_link_closes_it(void **state)
+{
+    tti_port_ops ops = *tti_port_system()->ops;
+    tti_port     port = { .ops = &ops };
+
+    (void)state;
+    ops.poll = poll_and_note;
+    ops.close = close_and_look;
+    atomic_store(&slow_bell, TTI_NO_HANDLE);
+    run_ranks_over(&port, 2, true, body_lost_under_a_sleeper);
+}
+
 /* A socket that takes half of a frame at a time, as one that is almost full does. */
 static int64_t send_half_a_frame(tti_port *port, tti_handle handle, const tti_part *parts, int n_parts)
 {
@@ -1521,6 +1621,7 @@ int main(void)
         cmocka_unit_test(ranks_that_count_on_other_numbers_are_named),
         cmocka_unit_test(too_many_connections_are_refused),
         cmocka_unit_test(who_sleeps_is_woken_by_other_threads),
+        cmocka_unit_test(who_sleeps_on_a_link_closes_it),
         cmocka_unit_test(a_frame_may_go_in_pieces),
         cmocka_unit_test(ends_are_told_of),
         cmocka_unit_test(a_peer_that_leaves_is_named),

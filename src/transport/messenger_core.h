@@ -69,6 +69,7 @@ struct tti_messenger {
     _Atomic bool several_callers; /* there are others */
     bool        driving;
     bool        asleep;        /* the driver is in poll: its bell wakes it */
+    int         n_parting;     /* links that it is to close then */
     const tti_request     *awaited;  /* what the driver waits for, while it sleeps; NULL: nothing of its own */
     const struct patience *patience; /* and how, where there is such a thing */
     bool        thread_rests;  /* until todo, without an end */
@@ -162,6 +163,8 @@ void tti_end_list(tti_messenger *m, tti_request_list *list, int peer, const tti_
 /** The link is broken, or cannot be made: end everything that waited for the peer, or for anybody when it
  * was the last. */
 void tti_lose_lane(tti_messenger *m, tti_lane *lane, const tti_cause *why);
+/** The driver has slept: close the links that were lost meanwhile. */
+void tti_close_parting(tti_messenger *m);
 /** End a group here, for ever. */
 void tti_finish_group(tti_messenger *m, uint32_t group, const tti_cause *why);
 /** A link was made: tell its peer which of the groups it is in have failed here meanwhile. */

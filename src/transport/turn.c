@@ -315,6 +315,7 @@ void tti_messenger_sleep(tti_messenger *m, int64_t deadline_ns)
         m->port->ops->poll(m->port, m->poll_set, n, deadline_ns < slice ? deadline_ns : slice);
         tti_lock(&m->lock);
         m->asleep = false;
+        tti_close_parting(m);
         if (m->poll_set[0].got != 0)
             m->port->ops->bell_clear(m->port, m->bell);
         turn_all(m, REACH_READY);
