@@ -838,6 +838,16 @@ static void *loser_main(void *arg)
     return NULL;
 }
 
+static int count_closed_under(void)
+{
+    int n;
+
+    pthread_mutex_lock(&polled_lock);
+    n = n_closed_under;
+    pthread_mutex_unlock(&polled_lock);
+    return n;
+}
+
 static bool sleeps_on_a_socket(tti_messenger *m)
 {
     bool sleeps;
@@ -871,7 +881,7 @@ static void body_lost_under_a_sleeper(rank_ctx *ctx)
     pthread_join(s.thread, NULL);
     atomic_store(&slow_bell, TTI_NO_HANDLE);
     CHECK(ctx, atomic_load(&n_unrung) == 0);
-    CHECK(ctx, n_closed_under == 0);
+    CHECK(ctx, count_closed_under() == 0);
     CHECK(ctx, ctx->messenger->n_parting == 0);
 }
 

@@ -25,9 +25,10 @@
  *         says so. But it may have left then, and what it said of that be on its way here: so it is dead when it
  *         refuses a second time, UNHEARD_MS later, and nobody has spoken for its host meanwhile. That somebody hears of it, who
  *         leaves sees to: it makes a stream for its goodbye with each host that it has had none with yet, and that could find its
- *         door shut. It comes there before its door is shut, and what it says may be held up for as long as TCP tries: so a refusal
- *         is none while there is a stream with its host, or somebody from there is at our door (tcp/greeter.c). While the world is
- *         being made nobody is dead: who gives up joining shuts its door, too, and says why in the store.
+ *         door shut, unless it has had others for so long that all have heard of it. It comes there before its door is shut, and
+ *         what it says may be held up for as long as TCP tries: so a refusal is none while there is a stream with its host, or
+ *         somebody from there is at our door (tcp/greeter.c). While the world is being made nobody is dead: who gives up joining
+ *         shuts its door, too, and says why in the store.
  *
  *                    open      ended     refused    silence    none
  *         heard      -         -         -          -          -

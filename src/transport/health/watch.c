@@ -50,9 +50,11 @@ enum {
     UNHEARD_MS = 250,  /* from the first to the second knock at a door that nobody has come out of yet */
     REACH_BEATS = 3,   /* so long that a kernel has taken a connection counts as its answer: as long as silence takes */
     TOLD_BEATS = 5,    /* of silence, in which who speaks here is to say what it means */
+    FIRST_BEATS = 4,   /* after the first stream: a word takes half of one for each of the log2(hosts) hops */
 };
 
 #define NOT_SPEAKING INT64_C(-1)
+#define NOT_YET INT64_C(-1)
 
 typedef struct arrival {
     int        rank;
@@ -71,6 +73,7 @@ struct tti_health {
     tti_talk           talks[TALKS_MAX];
     int                n_talks;
     bool              *met; /* [n_ranks] whether there ever was one with a host, at its lowest rank */
+    int64_t            met_ns; /* when the first of them came, of the time that this thread was awake; NOT_YET */
     tti_suspects       suspects;
     tti_poll           set[POLLS_MAX]; /* bell, lives, knocks, talks */
     int                polled[2 * NEIGHBOURS]; /* whose lives are in it, from set[1] on */
@@ -508,6 +511,7 @@ static void take_arrivals(tti_health *h)
         if (h->n_talks < TALKS_MAX && tti_talk_begin(&h->talks[h->n_talks], &h->book, taken[i].rank, taken[i].stream)) {
             h->n_talks++;
             h->met[h->book.hosts[taken[i].rank]] = true;
+            h->met_ns = h->met_ns == NOT_YET ? h->book.awake_ns : h->met_ns;
             tti_suspects_drop(&h->suspects, taken[i].rank); /* its process has just proved itself */
         } else {
             tti_health_refuse(h->port, taken[i].stream);
@@ -705,6 +709,12 @@ static void meet_at_last(tti_health *h, int64_t until_ns)
     }
 }
 
+/* Whether there may be hosts that have never heard of this one: they take a shut door for a death (proof.c). */
+static bool is_early(const tti_health *h)
+{
+    return h->met_ns == NOT_YET || awake_now(h) - h->met_ns < FIRST_BEATS * h->book.heartbeat_ns;
+}
+
 /* Whoever of this host has ended, and this thread has not been told of: with it goes perhaps the last one that could tell the
  * other hosts of it, and to them who is refused after a goodbye has left, too (proof.c). */
 static void look_at_lives(tti_health *h)
@@ -728,7 +738,7 @@ static void leave(tti_health *h)
 
     tti_suspects_drop_all(&h->suspects);
     look_at_lives(h); /* by that this rank may be the one that speaks */
-    if (h->n_far > 1 && atomic_load_explicit(&h->complete, memory_order_relaxed) &&
+    if (is_early(h) && h->n_far > 1 && atomic_load_explicit(&h->complete, memory_order_relaxed) &&
         tti_book_speaker(&h->book) == h->book.rank)
         meet_at_last(h, until_ns);
     look_at_lives(h); /* that took a while, in which nobody looked */
@@ -913,6 +923,7 @@ tutti_status tti_health_make(const tti_health_config *config, tti_health **healt
     h->config = *config;
     h->port = config->port;
     h->bell = TTI_NO_HANDLE;
+    h->met_ns = NOT_YET;
     tti_mutex_init(&h->lock);
     st = prepare(h, config);
     if (st != TUTTI_OK) {
