@@ -60,7 +60,8 @@ typedef struct part {
     uint64_t     went_on[ROUNDS]; /* with whom, as bits; 0: not */
     bool         returned;
     bool         wrong;
-    char         words[600];
+    char         words[600]; /* of what is wrong, or of the first failure */
+    char         shrinking_words[600];
 } part;
 
 /* What goes wrong once more, when somebody begins to shrink the world. */
@@ -582,8 +583,8 @@ static bool go_on_once(desk *d, int round, uint64_t *left)
     if (d->p->tells)
         fprintf(stderr, "rank %d: a world of %#" PRIx64 ": %s: %s\n", d->rank, *left, tutti_status_name(mine->shrinking),
                 mine->shrinking != TUTTI_OK ? tutti_last_error() : "");
-    if (mine->shrinking != TUTTI_OK && !mine->wrong)
-        snprintf(mine->words, sizeof mine->words, "%s", tutti_last_error());
+    if (mine->shrinking != TUTTI_OK)
+        snprintf(mine->shrinking_words, sizeof mine->shrinking_words, "%s", tutti_last_error());
     return again;
 }
 
@@ -716,7 +717,8 @@ static void judge_rank(const plan *p, int rank, tt_verdict *v)
     if (!may_be(mine->failure))
         judge_wrong(v, "safety: rank %d: %s came to %s: %s", rank, step_name, tutti_status_name(mine->failure), mine->words);
     if (!may_be(mine->shrinking))
-        judge_wrong(v, "safety: rank %d: shrinking came to %s: %s", rank, tutti_status_name(mine->shrinking), mine->words);
+        judge_wrong(v, "safety: rank %d: shrinking came to %s: %s", rank, tutti_status_name(mine->shrinking),
+                    mine->shrinking_words);
     if (v->harmless && mine->made != TUTTI_OK)
         judge_wrong(v, "safety: rank %d: nothing went wrong, but making the world came to %s: %s", rank,
                     tutti_status_name(mine->made), mine->words);
@@ -733,7 +735,7 @@ static void judge_rank(const plan *p, int rank, tt_verdict *v)
         judge_wrong(v, "liveness: rank %d: going on without the lost took %" PRId64 " ms", rank, mine->shrinking_ns / 1000000);
     if (!lost && (p->only_agrees || was_proved(&v->report)) && all_came_to_shrink(p, &v->report) && !mine->shrunk)
         judge_wrong(v, "liveness: rank %d: nothing else went wrong, and those that are left did not go on: %s: %s", rank,
-                    tutti_status_name(mine->shrinking), mine->words);
+                    tutti_status_name(mine->shrinking), mine->shrinking_words);
     if (!lost && !mine->returned)
         judge_wrong(v, "liveness: rank %d did not return", rank);
     v->n_results += mine->n_ok;
