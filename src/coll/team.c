@@ -236,7 +236,7 @@ static tutti_status look_elsewhere(reader *r, int rank)
 
     if (st != TUTTI_OK || team->within == NULL || team->messenger == NULL || team->has_queued)
         return st;
-    st = tti_messenger_look_crossed(team->messenger, team->ranks[rank], team->name, &r->crossed_in);
+    st = tti_messenger_look_crossed(team->messenger, team->ranks[rank], team->group_id, team->name, &r->crossed_in);
     r->crossed = st != TUTTI_OK;
     return st;
 }

@@ -177,12 +177,12 @@ void tti_messenger_note_caller(tti_messenger *messenger, uintptr_t thread);
 void tti_messenger_tell_wait(tti_messenger *messenger, uint32_t group, const tti_call_note *note, int needs);
 /** That wait has ended, one way or the other: before this rank does anything else. */
 void tti_messenger_wait_over(tti_messenger *messenger, uint32_t group, uint64_t seq);
-/** This rank makes a group called name, for which it waits for rank: whether that one waits for this one meanwhile, in a call of
- * another group that this rank has not come to. TUTTI_E_MISMATCH says so, once and for all only if rank has not come to the
+/** This rank makes a group, `making`, called name, for which it waits for rank: whether that one waits for this one meanwhile, in a
+ * call of another group that this rank has not come to. TUTTI_E_MISMATCH says so, once and for all only if rank has not come to the
  * group either, which the caller looks at; then tti_messenger_end_crossed() ends that other group, on all members, with this
  * thread's last error.
  * @errors TUTTI_E_MISMATCH */
-tutti_status tti_messenger_look_crossed(tti_messenger *messenger, int rank, const char *name, uint32_t *group_out);
+tutti_status tti_messenger_look_crossed(tti_messenger *messenger, int rank, uint32_t making, const char *name, uint32_t *group_out);
 void         tti_messenger_end_crossed(tti_messenger *messenger, uint32_t group);
 
 /** As tti_messenger_heard(), but takes no messages, only what members tell. */

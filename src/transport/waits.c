@@ -362,7 +362,7 @@ static const tti_known_group *needed_in(tti_messenger *m, int rank, tti_wait *th
     return known;
 }
 
-tutti_status tti_messenger_look_crossed(tti_messenger *m, int rank, const char *name, uint32_t *group_out)
+tutti_status tti_messenger_look_crossed(tti_messenger *m, int rank, uint32_t making, const char *name, uint32_t *group_out)
 {
     const tti_known_group *known;
     tti_wait               theirs;
@@ -370,6 +370,8 @@ tutti_status tti_messenger_look_crossed(tti_messenger *m, int rank, const char *
 
     tti_lock(&m->lock);
     known = needed_in(m, rank, &theirs);
+    if (known != NULL && known->group == making) /* it has made the group, and this rank has not heard of that yet */
+        known = NULL;
     if (known != NULL) {
         tti_cause_set(&why, TUTTI_E_MISMATCH, "ranks wait for each other, in a %s and in a group that is made",
                       tti_wait_is_receive(&theirs) ? "receive" : "call");
