@@ -39,6 +39,22 @@ static void local_rank(void **state)
     assert_non_null(strstr(tutti_last_error(), "LOCAL_RANK is 'two'"));
 }
 
+/* A job that meets elsewhere than on Slurm's first host asks for its place all the same. */
+static void rank_0_is_elsewhere(void **state)
+{
+    (void)state;
+    setenv("SLURM_STEP_ID", "0", 1);
+    setenv("SLURM_PROCID", "2", 1);
+    setenv("SLURM_NTASKS", "4", 1);
+    setenv("SLURM_LOCALID", "1", 1);
+    setenv("SLURM_STEP_NUM_NODES", "2", 1);
+    setenv("SLURM_STEP_NODELIST", "n[1-2]", 1);
+    setenv("SLURM_NODEID", "1", 1);
+    setenv("SLURMD_NODENAME", "n2", 1);
+    setenv("SLURM_GTIDS", "0,2", 1);
+    assert_int_equal(tutti_get_node_local_rank(5), 1);
+}
+
 static void launched(void **state)
 {
     (void)state;
@@ -51,6 +67,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(local_rank, clean, clean),
+        cmocka_unit_test_setup_teardown(rank_0_is_elsewhere, clean, clean),
         cmocka_unit_test_setup_teardown(launched, clean, clean),
     };
 

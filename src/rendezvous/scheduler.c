@@ -29,7 +29,7 @@ typedef struct family {
     const char *local_rank;
     const char *local_size; /* NULL: found by details() */
     const char *pass;
-    tutti_status (*details)(tti_port *port, tti_scheduler *s); /* name of the job, host of rank 0 */
+    tutti_status (*details)(tti_port *port, tti_scheduler *s); /* name of the job, whether one host has it */
 } family;
 
 /* ---- Open MPI: mpirun of 3 to 5, prterun, jsrun ---- */
@@ -77,54 +77,65 @@ static const char *either(const char *first, const char *second)
     return tti_env(first) != NULL ? tti_env(first) : tti_env(second);
 }
 
-/* Whether rank 0 is a task of this host: SLURM_GTIDS has the ranks that are, "0,2". */
-static bool has_rank_0(const tti_scheduler *s)
+enum rank_0_place { NOT_TOLD, HERE, ELSEWHERE };
+
+/* SLURM_GTIDS has the ranks of this host, "0,2". */
+static enum rank_0_place place_of_rank_0(const tti_scheduler *s)
 {
     const char *ranks = tti_env("SLURM_GTIDS");
 
+    if (s->rank == 0)
+        return HERE;
+    if (ranks == NULL)
+        return NOT_TOLD;
     for (; ranks != NULL; ranks = strchr(ranks, ',')) {
         ranks += *ranks == ',';
         if (ranks[0] == '0' && (ranks[1] == ',' || ranks[1] == '\0'))
-            return true;
+            return HERE;
     }
-    return s->rank == 0;
+    return ELSEWHERE;
 }
 
-/* The others look for rank 0 on the first host. Whoever sees that it is elsewhere says so: those of its host, and those of
- * the first one. On a third host nobody can know. */
-static tutti_status slurm_first(const tti_scheduler *s)
+/* The others look for rank 0 on the first host. Whoever sees that it is elsewhere says so: those of its host, and those of the first
+ * one. On a third host nobody can know. Hosts are compared by their names, and not by SLURM_NODEID: that one counts the parts of a
+ * heterogeneous step as they were written ("srun -w n2 : -w n1"), the list is in the order of the names. No host has two parts. */
+static tutti_status slurm_first(const tti_scheduler *s, const char *first)
 {
-    int64_t      node = 0;
-    tutti_status st = TUTTI_OK;
+    const char *here = tti_env("SLURMD_NODENAME");
+    bool        is_first;
 
-    if (tti_env("SLURM_NODEID") == NULL || tti_env("MASTER_ADDR") != NULL)
+    if (here == NULL)
         return TUTTI_OK;
-    st = tti_env_int("SLURM_NODEID", 0, INT32_MAX, &node);
-    if (st != TUTTI_OK)
-        return st;
-    if (node != 0 && has_rank_0(s))
+    is_first = strcmp(here, first) == 0;
+    if (!is_first && place_of_rank_0(s) == HERE)
         return tti_fail(TUTTI_E_ARG,
-                        "Slurm has put rank 0 on node %lld, not on the first one, '%s', where the others "
-                        "would look for it\n  next: set MASTER_ADDR to the host of rank 0",
-                        (long long)node, s->master);
-    if (node == 0 && tti_env("SLURM_GTIDS") != NULL && !has_rank_0(s))
+                        "Slurm has put rank 0 on this host, '%.255s', not on the first one of its list, '%s', where the others would "
+                        "look for it\n  next: set MASTER_ADDR to '%.255s' for all ranks",
+                        here, first, here);
+    if (is_first && place_of_rank_0(s) == ELSEWHERE)
         return tti_fail(TUTTI_E_ARG,
-                        "Slurm has put rank 0 elsewhere than on the first node, '%s', where the others would look for it\n"
-                        "  next: set MASTER_ADDR to the host of rank 0",
-                        s->master);
+                        "Slurm has put rank 0 elsewhere than on the first host of its list, '%s', where the others would look for it\n"
+                        "  next: set MASTER_ADDR to the host of rank 0 for all ranks",
+                        first);
     return TUTTI_OK;
 }
 
-static tutti_status slurm_master(tti_scheduler *s)
+static tutti_status slurm_master(const tti_scheduler *s, char host_out[TTI_HOST_MAX])
 {
-    const char *hosts = either("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST");
+    const char  *hosts = either("SLURM_STEP_NODELIST", "SLURM_JOB_NODELIST");
+    char         first[TTI_HOST_MAX] = "";
+    tutti_status st = TUTTI_OK;
 
-    if (hosts != NULL && !tti_first_host(hosts, s->master))
+    if (hosts != NULL && !tti_first_host(hosts, first))
         return tti_fail(TUTTI_E_ARG,
                         "SLURM_STEP_NODELIST is '%.64s', which names no first host\n"
                         "  next: set MASTER_ADDR to the host of rank 0",
                         hosts);
-    return slurm_first(s);
+    if (hosts != NULL)
+        st = slurm_first(s, first);
+    if (st == TUTTI_OK)
+        memcpy(host_out, first, sizeof first);
+    return st;
 }
 
 static tutti_status slurm_details(tti_port *port, tti_scheduler *s)
@@ -144,7 +155,7 @@ static tutti_status slurm_details(tti_port *port, tti_scheduler *s)
                  tti_env("SLURM_STEP_ID"));
         s->named_everywhere = true;
     }
-    return slurm_master(s);
+    return TUTTI_OK;
 }
 
 /* ---- PMI: mpiexec of MPICH and Intel MPI ---- */
@@ -300,6 +311,14 @@ tutti_status tti_scheduler_find(tti_port *port, tti_scheduler *out)
     if (st == TUTTI_OK)
         *out = s;
     return st;
+}
+
+tutti_status tti_scheduler_master(const tti_scheduler *s, char host_out[TTI_HOST_MAX])
+{
+    if (s->name != NULL && strcmp(s->name, families[SLURM].name) == 0)
+        return slurm_master(s, host_out);
+    host_out[0] = '\0';
+    return TUTTI_OK;
 }
 
 const char *tti_scheduler_advice(void)

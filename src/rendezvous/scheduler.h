@@ -16,7 +16,6 @@ typedef struct tti_scheduler {
     int         world_size;
     int         local_rank;                 /* -1: not told */
     bool        one_host;                   /* all ranks are on this host */
-    char        master[TTI_HOST_MAX];       /* the host of rank 0; "": not told */
     char        job_name[TTI_JOB_NAME_MAX]; /* of this start, unlike any other's on this host; "": not told */
     bool        named_everywhere;           /* job_name is the same on all hosts */
 } tti_scheduler;
@@ -26,6 +25,12 @@ typedef struct tti_scheduler {
  *
  * @errors TUTTI_E_ARG  a family is half set, or two contradict each other; the text names the variables */
 tutti_status tti_scheduler_find(tti_port *port, tti_scheduler *out);
+
+/** The host on which all ranks of s look for rank 0; "" where the scheduler does not tell. For those alone who look there: a job
+ * that meets elsewhere may have its rank 0 wherever it likes.
+ *
+ * @errors TUTTI_E_ARG  this process sees that rank 0 is on another host, or a list of hosts names none; the text says what to set */
+tutti_status tti_scheduler_master(const tti_scheduler *s, char host_out[TTI_HOST_MAX]);
 
 /** What to do about a missing RANK: "start the program with ...", which knows of a Slurm allocation. */
 const char *tti_scheduler_advice(void);

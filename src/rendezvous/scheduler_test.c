@@ -118,31 +118,50 @@ static void rank_wins(void **state)
 
 #define SRUN(rank, size, nodes, node)                                                                  \
     "SLURM_JOB_ID=8812 SLURM_STEP_ID=0 SLURM_PROCID=" #rank " SLURM_NTASKS=" #size " SLURM_LOCALID=0 " \
-    "SLURM_STEP_NUM_NODES=" #nodes " SLURM_NODEID=" #node " SLURM_STEP_NODELIST=gpu[07-09,12],m1 "
+    "SLURM_STEP_NUM_NODES=" #nodes " SLURMD_NODENAME=" #node " SLURM_STEP_NODELIST=gpu[07-09,12],m1 "
 
 static void slurm(void **state)
 {
     tti_who who;
 
     (void)state;
-    who = find(SRUN(5, 8, 4, 2));
+    who = find(SRUN(5, 8, 4, gpu09));
     expect(who, 5, 8, "gpu07", -1, false);
     assert_true(who.port_chosen);
     assert_string_equal(who.scheduler.job_name, "slurm-8812.0");
-    expect(find(SRUN(1, 2, 1, 0)), 1, 2, "127.0.0.1", 0, true);
-    expect(find(SRUN(5, 8, 4, 2) "MASTER_ADDR=h MASTER_PORT=9"), 5, 8, "h", 9, false);
-    refuses(SRUN(0, 8, 4, 1), "rank 0 on node 1, not on the first one, 'gpu07'");
-    expect(find(SRUN(0, 8, 4, 1) "MASTER_ADDR=h"), 0, 8, "h", -1, false);
-    refuses(SRUN(0, 8, 4, 1) "SLURM_GTIDS=0,2", "rank 0 on node 1, not on the first one, 'gpu07'");
-    refuses(SRUN(2, 8, 4, 1) "SLURM_GTIDS=0,2", "rank 0 on node 1, not on the first one, 'gpu07'");
-    refuses(SRUN(1, 8, 4, 0) "SLURM_GTIDS=1,10,30", "rank 0 elsewhere than on the first node, 'gpu07'");
-    expect(find(SRUN(1, 8, 4, 0) "SLURM_GTIDS=1,3 MASTER_ADDR=h"), 1, 8, "h", -1, false);
-    expect(find(SRUN(3, 8, 4, 0) "SLURM_GTIDS=3,0"), 3, 8, "gpu07", -1, false);
-    expect(find(SRUN(5, 8, 4, 2) "SLURM_GTIDS=5,10,20"), 5, 8, "gpu07", -1, false);
+    expect(find(SRUN(1, 2, 1, gpu07)), 1, 2, "127.0.0.1", 0, true);
+    expect(find(SRUN(5, 8, 4, gpu09) "MASTER_ADDR=h MASTER_PORT=9"), 5, 8, "h", 9, false);
+    refuses("SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_NTASKS=2 SLURM_JOB_NODELIST=n[3", "which names no first host");
     refuses("SLURM_JOB_ID=8812 SLURM_PROCID=0 SLURM_NTASKS=8", "start the program with srun");
     refuses("SLURM_JOB_ID=8812 SLURM_NTASKS=8", "start the program with srun");
     refuses("SLURM_JOB_ID=8812 SLURM_PROCID=0 SLURM_NTASKS=8 SLURM_STEP_ID=4294967290 SLURM_NODEID=0 SLURM_STEP_NUM_NODES=1 "
             "SLURM_LOCALID=0 SLURM_STEP_NODELIST=n1", "start the program with srun"); /* salloc's shell, as an interactive step */
+}
+
+/* Where rank 0 is not on the first host of the list, those who see it say so. */
+static void slurm_puts_rank_0(void **state)
+{
+    (void)state;
+    expect(find(SRUN(0, 8, 4, gpu07) "SLURM_GTIDS=0"), 0, 8, "gpu07", -1, false);
+    expect(find(SRUN(3, 8, 4, gpu07) "SLURM_GTIDS=3,0"), 3, 8, "gpu07", -1, false);
+    expect(find(SRUN(3, 8, 4, gpu07)), 3, 8, "gpu07", -1, false);
+    expect(find(SRUN(5, 8, 4, gpu09) "SLURM_GTIDS=5,10,20"), 5, 8, "gpu07", -1, false);
+    refuses(SRUN(0, 8, 4, gpu08), "rank 0 on this host, 'gpu08', not on the first one of its list, 'gpu07'");
+    refuses(SRUN(0, 8, 4, gpu08) "SLURM_GTIDS=0,2", "set MASTER_ADDR to 'gpu08'");
+    refuses(SRUN(2, 8, 4, gpu08) "SLURM_GTIDS=0,2", "rank 0 on this host, 'gpu08', not on the first one of its list, 'gpu07'");
+    refuses(SRUN(1, 8, 4, gpu07) "SLURM_GTIDS=1,10,30", "rank 0 elsewhere than on the first host of its list, 'gpu07'");
+    expect(find(SRUN(0, 8, 4, gpu08) "MASTER_ADDR=h"), 0, 8, "h", -1, false);
+    expect(find(SRUN(1, 8, 4, gpu07) "SLURM_GTIDS=1,3 MASTER_ADDR=h"), 1, 8, "h", -1, false);
+}
+
+/* What "srun -w gpu08 -n 1 : -w gpu07 -n 2" leaves: numbers of hosts are those of the parts as they were written. */
+static void slurm_sorts_the_hosts(void **state)
+{
+    (void)state;
+    refuses(SRUN(0, 3, 2, gpu08) "SLURM_NODEID=0 SLURM_GTIDS=0", "rank 0 on this host, 'gpu08'");
+    refuses(SRUN(1, 3, 2, gpu07) "SLURM_NODEID=1 SLURM_GTIDS=1,2", "rank 0 elsewhere than on the first host of its list, 'gpu07'");
+    expect(find(SRUN(0, 3, 2, gpu08) "SLURM_NODEID=0 SLURM_GTIDS=0 MASTER_ADDR=gpu08"), 0, 3, "gpu08", -1, false);
+    expect(find(SRUN(1, 3, 2, gpu07) "SLURM_NODEID=1 SLURM_GTIDS=1,2 MASTER_ADDR=gpu08"), 1, 3, "gpu08", -1, false);
 }
 
 static void slurm_and_pmi(void **state)
@@ -150,18 +169,18 @@ static void slurm_and_pmi(void **state)
     tti_who who;
 
     (void)state;
-    who = find(SRUN(5, 8, 4, 2) "PMI_RANK=5 PMI_SIZE=8"); /* srun --mpi=pmi2 */
+    who = find(SRUN(5, 8, 4, gpu09) "PMI_RANK=5 PMI_SIZE=8"); /* srun --mpi=pmi2 */
     assert_string_equal(who.scheduler.name, "Slurm");
-    refuses(SRUN(5, 8, 4, 2) "PMI_RANK=4 PMI_SIZE=8", "PMI_RANK is 4 and SLURM_PROCID is 5");
-    who = find(SRUN(0, 2, 2, 0) "PMI_RANK=3 PMI_SIZE=16 MASTER_ADDR=h MASTER_PORT=9"); /* mpiexec's daemons */
+    refuses(SRUN(5, 8, 4, gpu09) "PMI_RANK=4 PMI_SIZE=8", "PMI_RANK is 4 and SLURM_PROCID is 5");
+    who = find(SRUN(0, 2, 2, gpu07) "PMI_RANK=3 PMI_SIZE=16 MASTER_ADDR=h MASTER_PORT=9"); /* mpiexec's daemons */
     assert_string_equal(who.scheduler.name, "PMI");
     assert_int_equal(who.rank, 3);
     /* The same inside of an allocation: its size is theirs, and srun counts the daemons. */
-    who = find(SRUN(1, 4, 2, 1) "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 MASTER_ADDR=h MASTER_PORT=9");
+    who = find(SRUN(1, 4, 2, gpu08) "PMI_RANK=3 PMI_SIZE=4 MPI_LOCALRANKID=1 MPI_LOCALNRANKS=2 MASTER_ADDR=h MASTER_PORT=9");
     assert_string_equal(who.scheduler.name, "PMI");
     assert_int_equal(who.rank, 3);
     assert_int_equal(who.scheduler.local_rank, 1);
-    who = find(SRUN(0, 2, 2, 0) OMPI(3, 16, 8) "MASTER_ADDR=h MASTER_PORT=9");
+    who = find(SRUN(0, 2, 2, gpu07) OMPI(3, 16, 8) "MASTER_ADDR=h MASTER_PORT=9");
     assert_string_equal(who.scheduler.name, "Open MPI");
 }
 
@@ -225,8 +244,8 @@ static void names_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(open_mpi), TEST(half_of_a_job), TEST(rank_wins),   TEST(slurm),
-        TEST(slurm_and_pmi), TEST(first_hosts), TEST(pmi),      TEST(names_differ),
+        TEST(open_mpi), TEST(half_of_a_job), TEST(rank_wins), TEST(slurm), TEST(slurm_puts_rank_0),
+        TEST(slurm_sorts_the_hosts), TEST(slurm_and_pmi), TEST(first_hosts), TEST(pmi), TEST(names_differ),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -143,21 +143,30 @@ static tutti_status find_rank(const tti_rendezvous_config *config, tti_who *who)
 
 /* ---- the store ---- */
 
-static tutti_status find_host(tti_who *who)
+static tutti_status host_by_scheduler(tti_who *who)
 {
     const tti_scheduler *s = &who->scheduler;
-    const char          *host = tti_env("MASTER_ADDR");
-    int64_t              unused = 0;
+    tutti_status         st = TUTTI_OK;
 
-    if (host == NULL && s->name != NULL && s->one_host)
-        host = "127.0.0.1";
-    else if (host == NULL && s->name != NULL && s->master[0] != '\0')
-        host = s->master;
-    if (host == NULL && s->name != NULL)
+    if (s->one_host)
+        snprintf(who->url.host, sizeof who->url.host, "127.0.0.1");
+    else
+        st = tti_scheduler_master(s, who->url.host);
+    if (st == TUTTI_OK && who->url.host[0] == '\0')
         return tti_fail(TUTTI_E_ARG,
                         "%s has started ranks, and tells neither that all are on this host nor where rank 0 is, and "
                         "MASTER_ADDR is not set\n  next: %s",
                         s->name, s->pass);
+    return st;
+}
+
+static tutti_status find_host(tti_who *who)
+{
+    const char *host = tti_env("MASTER_ADDR");
+    int64_t     unused = 0;
+
+    if (host == NULL && who->scheduler.name != NULL)
+        return host_by_scheduler(who);
     if (host == NULL)
         return need_variable("MASTER_ADDR", 0, 0, &unused);
     if (strlen(host) >= sizeof who->url.host)

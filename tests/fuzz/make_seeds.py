@@ -393,14 +393,15 @@ def addresses():
 def environment():
     for name, lines in {
             "torchrun": ("RANK=1", "WORLD_SIZE=4", "LOCAL_RANK=1", "MASTER_ADDR=10.0.0.1", "MASTER_PORT=29500", "TORCHELASTIC_USE_AGENT_STORE=True"),
-            "slurm": ("SLURM_PROCID=3", "SLURM_NTASKS=8", "SLURM_LOCALID=1", "SLURM_STEP_ID=0", "SLURM_JOB_ID=77", "SLURM_NODEID=1",
+            "slurm": ("SLURM_PROCID=3", "SLURM_NTASKS=8", "SLURM_LOCALID=1", "SLURM_STEP_ID=0", "SLURM_JOB_ID=77", "SLURMD_NODENAME=n02",
                       "SLURM_STEP_NUM_NODES=2", "SLURM_STEP_NODELIST=n[01-04,7],m3"),
             "slurm_alone": ("SLURM_PROCID=0", "SLURM_NTASKS=1", "SLURM_STEP_ID=0"),
             "openmpi": ("OMPI_COMM_WORLD_RANK=0", "OMPI_COMM_WORLD_SIZE=2", "OMPI_COMM_WORLD_LOCAL_RANK=0", "OMPI_COMM_WORLD_LOCAL_SIZE=2",
                         "PMIX_NAMESPACE=prterun-1"),
             "pmi": ("PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=4", "MPI_LOCALNRANKS=2"),
             "pmi_lost": ("PMI_RANK=1", "PMI_SIZE=2", "PMI_FD=6", "MPI_LOCALNRANKS=1"),
-            "slurm_place": ("SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_STEP_ID=0", "SLURM_NODEID=1", "SLURM_JOB_NODELIST=n[3"),
+            "slurm_place": ("SLURM_PROCID=0", "SLURM_NTASKS=2", "SLURM_STEP_ID=0", "SLURMD_NODENAME=n3", "SLURM_JOB_NODELIST=n[3"),
+            "slurm_apart": ("SLURM_PROCID=1", "SLURM_NTASKS=3", "SLURM_STEP_ID=0", "SLURMD_NODENAME=n1", "SLURM_GTIDS=1,2", "SLURM_STEP_NODELIST=n[1-2]"),
             "pmix": ("PMIX_RANK=1", "SLURM_JOB_ID=9"),
             "half": ("PMI_RANK=1",),
             "contradiction": ("SLURM_PROCID=3", "SLURM_NTASKS=8", "SLURM_STEP_ID=0", "PMI_SIZE=8", "PMI_RANK=4"),

@@ -67,7 +67,7 @@ def slurm_job(job, nodes, program):
     for rank in range(RANKS):
         env = environment({"SLURM_JOB_ID": str(os.getpid()), "SLURM_STEP_ID": str(job), "SLURM_PROCID": str(rank),
                            "SLURM_NTASKS": str(RANKS), "SLURM_STEP_NUM_NODES": str(nodes), "SLURM_LOCALID": "0",
-                           "SLURM_NODEID": str(rank % nodes), "SLURM_STEP_NODELIST": "localhost,[x-z]"})
+                           "SLURMD_NODENAME": ("localhost", "x")[rank % nodes], "SLURM_STEP_NODELIST": "localhost,[x-z]"})
         ranks.append(start([program], env))
     return ranks
 

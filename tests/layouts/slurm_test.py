@@ -33,6 +33,7 @@ WORLDS = [
     ("an array of two jobs", [BLOCK] * 2,
      "script='srun $PROGRAM'; " + BATCH.format(options="--array=1-2 -N 2 --ntasks-per-node=2")),
     ("a heterogeneous job", [[0, 0, 1]], "srun -Q -w n1 -n 1 : -w n2 -n 2 $PROGRAM"),
+    ("a heterogeneous job, rank 0 on the second host", [[0, 0, 1]], "MASTER_ADDR=n2 srun -Q -w n2 -n 1 : -w n1 -n 2 $PROGRAM"),
     ("-m cyclic", [[0, 0, 1, 1]], "srun -N 2 --ntasks-per-node=2 -m cyclic $PROGRAM"),
     ("-m arbitrary, rank 0 on the first host", [[0, 0, 1, 1]],
      "printf 'n1\\nn2\\nn1\\nn2\\n' > hosts; SLURM_HOSTFILE=hosts srun -m arbitrary -n 4 $PROGRAM"),
@@ -48,6 +49,7 @@ WORLDS = [
 REFUSED = [
     ("rank 0 on the second host", "Slurm has put rank 0", 4,
      "printf 'n2\\nn1\\nn2\\nn1\\n' > hosts; SLURM_HOSTFILE=hosts srun -m arbitrary -n 4 $PROGRAM"),
+    ("a heterogeneous job, rank 0 on the second host", "Slurm has put rank 0", 3, "srun -Q -w n2 -n 1 : -w n1 -n 2 $PROGRAM"),
     ("no srun in sbatch's script", "start the program with srun", 1, "script=$PROGRAM; " + BATCH.format(options="-n 4")),
     ("no srun below salloc", "start the program with srun", 1, "salloc -Q -n 4 $PROGRAM"),
     ("no srun in salloc's shell", "start the program with srun", 1, SHELL + "$PROGRAM"),

@@ -275,11 +275,15 @@ static void tell_unknown(void)
 static void ask_who(const char *url, int rank, int world_size)
 {
     const tti_rendezvous_config config = { .port = host_port(), .url = url, .rank = rank, .world_size = world_size };
+    char                        master[TTI_HOST_MAX];
     tti_scheduler               scheduler;
     tti_who                     who;
 
-    if (tti_scheduler_find(host_port(), &scheduler) == TUTTI_OK && scheduler.name != NULL)
-        TT_MUST(strlen(scheduler.master) < sizeof scheduler.master && strlen(scheduler.job_name) < sizeof scheduler.job_name);
+    if (tti_scheduler_find(host_port(), &scheduler) == TUTTI_OK && scheduler.name != NULL) {
+        TT_MUST(strlen(scheduler.job_name) < sizeof scheduler.job_name);
+        if (tti_scheduler_master(&scheduler, master) == TUTTI_OK)
+            TT_MUST(memchr(master, '\0', sizeof master) != NULL);
+    }
     TT_MUST(tti_scheduler_advice() != NULL);
     if (tti_who_find(&config, &who) == TUTTI_OK)
         TT_MUST(who.rank >= 0 && who.rank < who.world_size && who.world_size <= TTI_WORLD_MAX);
