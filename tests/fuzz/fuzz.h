@@ -58,7 +58,7 @@ uint8_t *tt_copy(const void *data, size_t size);
 /** The same with a NUL behind it. */
 char *tt_text(const void *data, size_t size);
 
-/** A file in memory with these contents: its path, until the next call. */
+/** A file in memory with these contents and no others, whatever was written to the last one: its path, until the next call. */
 const char *tt_file(const void *data, size_t size);
 
 /** A port whose time stands still and whose randomness is all zeros; it has nothing else. */
