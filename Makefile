@@ -110,7 +110,7 @@ models: deps
 SLURM = slurmctld slurmd slurm-client munge
 
 .PHONY: slurm-deps
-## slurm-deps  Slurm and munge, for the tests that run one on two hosts of their own (`ctest -L slurm`); nothing is started (Debian, as root)
+## slurm-deps  Slurm and munge, for the tests that run one on two hosts of their own (`ctest -L slurm`); munge's package may start a munged of its own, which they do not use (Debian, as root)
 slurm-deps:
 	@if command -v srun >/dev/null && PATH="$$PATH:/usr/sbin:/sbin" command -v munged >/dev/null && \
 	    PATH="$$PATH:/usr/sbin:/sbin" command -v slurmctld >/dev/null; then :; \
