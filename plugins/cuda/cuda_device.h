@@ -13,7 +13,8 @@ extern const tutti_plugin_host *tcuda_host;
 #define TCUDA_FUNCTIONS(X)                                                                                              \
     X(cudaGetDeviceCount) X(cudaGetDevice) X(cudaSetDevice) X(cudaStreamCreateWithFlags) X(cudaStreamDestroy)                    \
     X(cudaStreamWaitEvent) X(cudaEventCreateWithFlags) X(cudaEventRecord) X(cudaEventQuery) X(cudaEventDestroy)                  \
-    X(cudaHostAlloc) X(cudaFreeHost) X(cudaMemcpyAsync) X(cudaGetErrorString)
+    X(cudaHostAlloc) X(cudaFreeHost) X(cudaMemcpyAsync) X(cudaGetErrorString)                  \
+    X(cudaGetLastError)
 
 /** The functions that are used, as the runtime has them. */
 typedef struct tcuda_functions {

@@ -4,24 +4,34 @@
  *
  * Current CUDA's calls go to the device that is current on the thread. Each entry makes its own current and puts back what was; where that is
  *         the same one, as nearly always, this is one look.
- * Ends    A process that exits may have unloaded the runtime before its threads are gone. Events that are asked for then have not
- *         come: there is nobody to tell. */
+ * Errors  CUDA keeps the last one of each thread for whoever asks for it next, also that an event has not come. On the caller's
+ *         thread that is the program, which would take it for its kernel's: so what is not a success is taken back from there.
+ * Ends    A process that exits may have unloaded the runtime before its threads are gone. Events that are asked for then are failures:
+ *         nobody can say any more whether they have come, and who waits for one would wait for ever. */
 #include "cuda_device.h"
 
 const tutti_plugin_host *tcuda_host;
 
 /* ---- the current device ---- */
 
+/* What CUDA has said is heard: the program is not to hear it as well. */
+static cudaError_t heard(cudaError_t code)
+{
+    if (code != cudaSuccess)
+        tcuda.cudaGetLastError();
+    return code;
+}
+
 /* What was current; -1: nothing has to be put back. */
 static cudaError_t enter(int device, int *before_out)
 {
     int         before = -1;
-    cudaError_t code = tcuda.cudaGetDevice(&before);
+    cudaError_t code = heard(tcuda.cudaGetDevice(&before));
 
     *before_out = -1;
     if (code != cudaSuccess || before == device)
         return code;
-    code = tcuda.cudaSetDevice(device);
+    code = heard(tcuda.cudaSetDevice(device));
     if (code == cudaSuccess)
         *before_out = before;
     return code;
@@ -30,7 +40,7 @@ static cudaError_t enter(int device, int *before_out)
 static void leave(int before)
 {
     if (before >= 0)
-        tcuda.cudaSetDevice(before);
+        heard(tcuda.cudaSetDevice(before));
 }
 
 static tutti_status fail(cudaError_t code, int device, const char *what)
@@ -45,7 +55,7 @@ static tutti_status fail(cudaError_t code, int device, const char *what)
         int         before;                     \
         cudaError_t code = enter(device, &before); \
         if (code == cudaSuccess)                \
-            code = call;                        \
+            code = heard(call);                 \
         leave(before);                          \
         return code == cudaSuccess ? TUTTI_OK : fail(code, device, what); \
     } while (0)
@@ -62,7 +72,7 @@ static void stream_drop(int device, void *stream)
     int before;
 
     if (enter(device, &before) == cudaSuccess)
-        tcuda.cudaStreamDestroy(stream);
+        heard(tcuda.cudaStreamDestroy(stream));
     leave(before);
 }
 
@@ -76,7 +86,7 @@ static void event_drop(int device, void *event)
     int before;
 
     if (enter(device, &before) == cudaSuccess)
-        tcuda.cudaEventDestroy(event);
+        heard(tcuda.cudaEventDestroy(event));
     leave(before);
 }
 
@@ -96,10 +106,10 @@ static tutti_status has_come(int device, void *event, bool *come_out)
     cudaError_t code = enter(device, &before);
 
     if (code == cudaSuccess)
-        code = tcuda.cudaEventQuery(event);
+        code = heard(tcuda.cudaEventQuery(event));
     leave(before);
     *come_out = code == cudaSuccess;
-    if (code == cudaSuccess || code == cudaErrorNotReady || code == cudaErrorCudartUnloading)
+    if (code == cudaSuccess || code == cudaErrorNotReady)
         return TUTTI_OK;
     return fail(code, device, "what a stream was given");
 }
@@ -119,7 +129,7 @@ static void unpin(int device, void *memory)
     int before;
 
     if (enter(device, &before) == cudaSuccess)
-        tcuda.cudaFreeHost(memory);
+        heard(tcuda.cudaFreeHost(memory));
     leave(before);
 }
 

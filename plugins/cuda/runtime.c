@@ -68,6 +68,7 @@ static tutti_status find_device(void)
 
     if (code == cudaSuccess && n > 0)
         return TUTTI_OK;
+    tcuda.cudaGetLastError(); /* the program, which asks for it next, is not to have ours */
     return tcuda_host->fail(TUTTI_E_UNSUPPORTED, "there is no GPU: CUDA says '%s'\n  next: see nvidia-smi and CUDA_VISIBLE_DEVICES",
                             tcuda.cudaGetErrorString(code));
 }

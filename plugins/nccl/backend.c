@@ -55,6 +55,7 @@ tutti_status tnccl_fail_nccl(ncclResult_t code, ncclComm_t comm, const char *wha
 
 tutti_status tnccl_fail_cuda(cudaError_t code, const char *what, const char *group)
 {
+    tnccl.cudaGetLastError(); /* is told here, and not left for the program */
     return tnccl_host->fail(TUTTI_E_BACKEND, "%s on group '%s': CUDA says '%s'", what, group, tnccl.cudaGetErrorString(code));
 }
 

@@ -259,7 +259,7 @@ static cudaError_t query_running(tnccl_lane *lane)
     cudaError_t    code;
 
     for (r = lane->first; r != NULL && r->is_running; r = r->next) {
-        code = tnccl.cudaEventQuery(r->after);
+        code = tnccl_query(r->after);
         if (code != cudaSuccess)
             return tnccl_is_pending(code) ? cudaSuccess : code;
         r->has_come = true;

@@ -52,7 +52,7 @@ extern const tutti_plugin_host *tnccl_host;
 #define TNCCL_OF_CUDA(X)                                                                                                \
     X(cudaGetDeviceCount) X(cudaGetDevice) X(cudaSetDevice) X(cudaStreamCreateWithFlags) X(cudaStreamDestroy)                    \
     X(cudaStreamWaitEvent) X(cudaEventCreateWithFlags) X(cudaEventRecord) X(cudaEventQuery) X(cudaEventDestroy) X(cudaMalloc)    \
-    X(cudaMemcpyAsync) X(cudaGetErrorString)
+    X(cudaMemcpyAsync) X(cudaGetErrorString) X(cudaGetLastError)
 
 /** The functions that are used, as the two libraries have them. */
 typedef struct tnccl_functions {
@@ -190,6 +190,8 @@ void tnccl_tickets_look(tnccl_backend *b);
 /** Under the lock: see which events have come; then NCCL is asked for errors; then, if it has none, those calls have ended well. */
 void tnccl_tickets_query(tnccl_backend *b);
 void tnccl_tickets_end(tnccl_backend *b);
+/** Ask for an event. What CUDA says is not left for the program, which asks for the last error of its own thread. */
+cudaError_t tnccl_query(cudaEvent_t event);
 /** Of an event that was queried. */
 bool tnccl_is_pending(cudaError_t code);
 /** Under the lock: those that have not ended have failed with the group. */

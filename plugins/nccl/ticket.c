@@ -136,6 +136,15 @@ static void end_ticket(tutti_ticket *t, tutti_status status)
     }
 }
 
+cudaError_t tnccl_query(cudaEvent_t event)
+{
+    const cudaError_t code = tnccl.cudaEventQuery(event);
+
+    if (code != cudaSuccess)
+        tnccl.cudaGetLastError(); /* "not ready" is an error, too, for whoever asks after a kernel of his */
+    return code;
+}
+
 /* Also where the process exits, and the runtime is gone before its threads are: there is no end to be told of then. */
 bool tnccl_is_pending(cudaError_t code)
 {
@@ -148,7 +157,7 @@ static void look(tutti_ticket *t)
 
     if (t->state != TNCCL_BEGUN)
         return;
-    code = tnccl.cudaEventQuery(t->after);
+    code = tnccl_query(t->after);
     if (code == cudaSuccess && tnccl_has_error(t->b)) {
         return; /* which has ended this one, too */
     } else if (code == cudaSuccess) {
@@ -165,7 +174,7 @@ void tnccl_tickets_query(tnccl_backend *b)
     tutti_ticket *t;
 
     for (t = b->under_way; t != NULL; t = t->next)
-        t->has_come = tnccl.cudaEventQuery(t->after) == cudaSuccess;
+        t->has_come = tnccl_query(t->after) == cudaSuccess;
 }
 
 void tnccl_tickets_end(tnccl_backend *b)
@@ -189,7 +198,7 @@ void tnccl_tickets_look(tnccl_backend *b)
     tnccl_tickets_end(b);
     for (t = b->under_way; t != NULL && b->status == TUTTI_OK; t = next) { /* those that CUDA has failed */
         next = t->next;
-        if (!tnccl_is_pending(tnccl.cudaEventQuery(t->after)))
+        if (!tnccl_is_pending(tnccl_query(t->after)))
             look(t);
     }
 }

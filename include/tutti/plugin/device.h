@@ -13,7 +13,7 @@
  *
  * Handles of streams and events are the device's own (cudaStream_t, cudaEvent_t). device is the number of one of several of
  * the kind. Every entry may be called on any thread, leaves the thread's own current device as it was, and words its own failures
- * (host->fail): TUTTI_E_BACKEND what the device says, TUTTI_E_NOMEM where there is no memory. */
+ * (host->fail), and leaves nothing of them where the program would find it: TUTTI_E_BACKEND what the device says, TUTTI_E_NOMEM where there is no memory. */
 #ifndef TUTTI_PLUGIN_DEVICE_H
 #define TUTTI_PLUGIN_DEVICE_H
 
@@ -43,7 +43,8 @@ typedef struct tutti_device_ops {
     tutti_status (*record)(int device, void *event, void *stream);
     /* What stream is given from now on begins behind what event stands for now. */
     tutti_status (*stream_wait)(int device, void *stream, void *event);
-    /* Whether what event was recorded for last is done. Fails if the device has failed at it. */
+    /* Whether what event was recorded for last is done. Fails if the device has failed at it, or if nobody can say it any more, as
+     * where the process ends and the device's library is gone. */
     tutti_status (*has_come)(int device, void *event, bool *come_out);
     /* Copy in the order of stream. One of to and from is memory of a device, the other one is pinned. */
     tutti_status (*copy)(int device, void *stream, void *to, const void *from, size_t bytes);
