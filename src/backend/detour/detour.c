@@ -17,6 +17,9 @@
 #include <string.h>
 #include <tutti/private.h>
 #include <tutti/store.h>
+#include "base/port.h"
+
+static const int64_t COPIES_NS = 10 * TTI_SECOND; /* of all devices, at the end */
 
 /* ---- its life ---- */
 
@@ -66,15 +69,17 @@ void tti_detour_drop(tti_detour *d)
     free(d);
 }
 
-/* Copies of the last calls. Nothing else is under way: run has ended. */
+/* Copies of the last calls. Nothing else is under way: run has ended, and it has waited for the callers' streams. So nothing but the
+ * device's own copies is waited for; one that takes longer has other troubles. Blocks stay its own. */
 static void wait_for_copies(tti_detour *d)
 {
-    tti_lane *lane;
-    bool      late;
+    const int64_t until_ns = tti_now_ns() + COPIES_NS;
+    tti_lane     *lane;
+    bool          late;
 
     for (lane = d->lanes; lane != NULL; lane = lane->next)
         if (lane->used)
-            (void)tti_detour_await(d, lane->device, lane->last, d->deadline_ns, false, &late);
+            (void)tti_detour_await(d, lane->device, lane->last, until_ns, false, &late);
 }
 
 void tti_detour_close(tti_detour *d)
