@@ -32,20 +32,27 @@ typedef struct tti_block {
     int               device; /* whose stream its event is recorded on */
     void             *event;  /* the last copy with it */
     bool              used;   /* the event was recorded */
+    bool              unsure; /* put back by a call that had not ended well: the device may never come to it */
+    bool              stays;  /* of the end: a device is not through with it, or with another one of its own */
 } tti_block;
 
-/** Blocks that are kept for later calls, of a world and its groups: at most so many bytes as TUTTI_PINNED_MAX says, and
- * what a device still works on. Counted. */
+/** Blocks that are kept for later calls, of a world and its groups: when a call has ended so many bytes as TUTTI_PINNED_MAX says, and
+ * what a device still works on then. Counted. */
 typedef struct tti_pinned tti_pinned;
 
 tutti_status tti_pinned_create(void (*idle)(uint32_t *rounds, bool in_background), tti_pinned **pinned_out);
 tti_pinned *tti_pinned_hold(tti_pinned *pinned);
-/** The last one waits a moment for a device that still works on a block; then that is left to it. */
+/** The last one waits a moment for a device that still works on a block; then all that it has is left to it. */
 void tti_pinned_drop(tti_pinned *pinned);
 /** A block of at least so many bytes that no device works on. */
 tutti_status tti_pinned_take(tti_pinned *pinned, const tutti_device_ops *ops, int device, size_t bytes, tti_block **block_out);
-/** Its event is recorded behind the last copy with it. */
-void tti_pinned_put(tti_pinned *pinned, tti_block *block);
+/** Its event is recorded behind the last copy with it. Waits for nothing. */
+void tti_pinned_put(tti_pinned *pinned, tti_block *block, bool unsure);
+/** Let go of what is too much, now that a call has ended well. It may wait for all that a device does. */
+void tti_pinned_trim(tti_pinned *pinned);
+/** What a block that is made for so many bytes has: powers of two as long as a piece of a call may need them, as pieces of many sizes
+ * share blocks; then little more than is asked for. */
+size_t tti_pinned_size(size_t bytes);
 
 /* ---- detour.c ---- */
 

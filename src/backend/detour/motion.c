@@ -123,7 +123,7 @@ static tutti_status have_block(motion *m, berth *b)
     const size_t bytes = tti_piece_bytes(&m->pieces, &b->piece);
 
     if (b->block != NULL && b->block->bytes < bytes) {
-        tti_pinned_put(m->d->pinned, b->block);
+        tti_pinned_put(m->d->pinned, b->block, true);
         b->block = NULL;
     }
     return b->block != NULL ? TUTTI_OK
@@ -259,7 +259,7 @@ static void give_blocks_back(motion *m, bool failed)
     for (k = 0; k < TTI_DETOUR_DEPTH; k++) {
         block = m->berths[k].block;
         if (block != NULL && (!failed || stands_behind_all(m, block)))
-            tti_pinned_put(m->d->pinned, block);
+            tti_pinned_put(m->d->pinned, block, failed);
     }
 }
 
@@ -288,6 +288,8 @@ static tutti_status run_marked(tti_detour *d, const tutti_call *call, tutti_tick
         st = end_call(&m);
     if (st == TUTTI_OK || st == TUTTI_E_UNSUPPORTED) { /* refused by all members alike: the group goes on */
         give_blocks_back(&m, st != TUTTI_OK);
+        if (st == TUTTI_OK)
+            tti_pinned_trim(d->pinned);
         return st;
     }
     (void)tti_detour_end(d, st); /* keeps the words, which what follows may change */

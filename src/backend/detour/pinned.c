@@ -5,8 +5,12 @@
  * Why     Pinning memory takes a device's driver milliseconds, and holds up what the device does meanwhile; so a call has to find some that
  *         is there. But nobody else on the host gets it while it is kept: so there is a limit.
  * How     One list of blocks for a world and its groups. A block is put back while its last copy may still run: its event says when
- *         that is over, and until then nobody gets it. Whoever puts one back lets go of others that are too much.
- * True    The list and `kept` are under the lock. The device is asked for events under it, which is short; it pins and unpins
+ *         that is over, and until then nobody gets it. The end of a call that went well lets go of what is too much, the largest
+ *         first; what a copy still runs on waits for the next such end.
+ * Waits   Letting go of a block may wait for all that the GPU does, for ever if something on it is stuck. So it is not done in a call: the
+ *         caller's stream may be what is stuck, and the call has a deadline. Nor while another call is under way, nor where a call
+ *         has failed and a GPU is not through with its blocks. At the end of all a GPU that is not through with one keeps all of its.
+ * True    The list, `kept` and `n_taken` are under the lock. The device is asked for events under it, which is short; it pins and unpins
  *         without it. A block that the device never gets through with is never let go: its memory would be written to. */
 #include "backend/detour/detour_core.h"
 
@@ -25,7 +29,8 @@ struct tti_pinned {
     tti_mutex               lock;
     const tutti_device_ops *ops; /* NULL: no block was made yet */
     tti_block              *blocks;
-    int64_t                 kept;
+    int64_t                 kept;    /* bytes of blocks */
+    int64_t                 n_taken; /* by calls; what the device takes nothing for any more is never put back, and counts on */
     void (*idle)(uint32_t *rounds, bool in_background);
 };
 
@@ -73,6 +78,17 @@ static void free_block(const tutti_device_ops *ops, tti_block *block)
     free(block);
 }
 
+size_t tti_pinned_size(size_t bytes)
+{
+    size_t size = BLOCK_LEAST;
+
+    if (bytes > TTI_PIECE_BYTES)
+        return bytes <= SIZE_MAX - TTI_PIECE_BYTES ? (bytes + TTI_PIECE_BYTES - 1) / TTI_PIECE_BYTES * TTI_PIECE_BYTES : bytes;
+    while (size < bytes)
+        size *= 2;
+    return size;
+}
+
 static tutti_status make_block(const tutti_device_ops *ops, int device, size_t bytes, tti_block **block_out)
 {
     tti_block   *block = calloc(1, sizeof *block);
@@ -82,8 +98,7 @@ static tutti_status make_block(const tutti_device_ops *ops, int device, size_t b
     if (block == NULL)
         return tti_fail(TUTTI_E_NOMEM, "no memory for what is known of pinned memory");
     block->device = device;
-    for (block->bytes = BLOCK_LEAST; block->bytes < bytes && block->bytes <= SIZE_MAX / 2; block->bytes *= 2)
-        ;
+    block->bytes = tti_pinned_size(bytes);
     st = ops->event_make(device, &block->event);
     if (st == TUTTI_OK)
         st = ops->pin(device, block->bytes, &memory);
@@ -113,21 +128,64 @@ static tti_block *find_block(tti_pinned *p, int device, size_t bytes)
     return found;
 }
 
-/* Take those out of the list that are too much, and that the device is through with. Lock held. */
-static tti_block *trim(tti_pinned *p)
+/* Whether a device is not through with a block of its own, of those in the list. Nobody else has the list. */
+static bool has_busy(const tti_pinned *p, int device)
 {
-    tti_block **link = &p->blocks, *gone = NULL, *block;
+    const tti_block *block;
 
-    while (*link != NULL && p->kept > p->most) {
-        block = *link;
-        if (!is_idle(p, block)) {
-            link = &block->next;
-            continue;
-        }
-        *link = block->next;
-        p->kept -= (int64_t)block->bytes;
-        block->next = gone;
-        gone = block;
+    for (block = p->blocks; block != NULL; block = block->next)
+        if (block->device == device && !is_idle(p, block))
+            return true;
+    return false;
+}
+
+/* Whether a device may never come to a block. Lock held. */
+static bool may_be_stuck(const tti_pinned *p)
+{
+    const tti_block *block;
+
+    for (block = p->blocks; block != NULL; block = block->next)
+        if (block->unsure && !is_idle(p, block))
+            return true;
+    return false;
+}
+
+/* Take the largest one out of the list. Lock held. */
+static tti_block *take_largest(tti_pinned *p)
+{
+    tti_block **link, **largest = &p->blocks, *block;
+
+    for (link = &p->blocks; *link != NULL; link = &(*link)->next)
+        if ((*link)->bytes > (*largest)->bytes)
+            largest = link;
+    block = *largest;
+    if (block != NULL)
+        *largest = block->next;
+    return block;
+}
+
+static void push(tti_block **list, tti_block *block)
+{
+    block->next = *list;
+    *list = block;
+}
+
+/* Take those out of the list that are too much. A busy one that is too much goes another time: smaller ones do not go in its place.
+ * Lock held. */
+static tti_block *take_excess(tti_pinned *p)
+{
+    tti_block *gone = NULL, *stay = NULL, *block;
+    int64_t    would_be = p->kept;
+
+    while (would_be > p->most && (block = take_largest(p)) != NULL) {
+        would_be -= (int64_t)block->bytes;
+        push(is_idle(p, block) ? &gone : &stay, block);
+    }
+    p->kept = would_be;
+    while ((block = stay) != NULL) {
+        stay = block->next;
+        push(&p->blocks, block);
+        p->kept += (int64_t)block->bytes;
     }
     return gone;
 }
@@ -146,34 +204,48 @@ static void free_blocks(const tutti_device_ops *ops, tti_block *block)
 
 tutti_status tti_pinned_take(tti_pinned *p, const tutti_device_ops *ops, int device, size_t bytes, tti_block **block_out)
 {
-    tti_block *block;
+    tti_block   *block;
+    tutti_status st;
 
     tti_lock(&p->lock);
     p->ops = ops;
     block = find_block(p, device, bytes);
+    p->n_taken++;
     tti_unlock(&p->lock);
-    if (block == NULL)
-        return make_block(ops, device, bytes, block_out);
+    if (block == NULL && (st = make_block(ops, device, bytes, &block)) != TUTTI_OK) {
+        tti_lock(&p->lock);
+        p->n_taken--;
+        tti_unlock(&p->lock);
+        return st;
+    }
     block->next = NULL;
-    block->used = false;
+    block->used = block->unsure = false;
     *block_out = block;
     return TUTTI_OK;
 }
 
-void tti_pinned_put(tti_pinned *p, tti_block *block)
+void tti_pinned_put(tti_pinned *p, tti_block *block, bool unsure)
 {
-    tti_block *gone;
+    tti_lock(&p->lock);
+    block->unsure = unsure;
+    push(&p->blocks, block);
+    p->kept += (int64_t)block->bytes;
+    p->n_taken--;
+    tti_unlock(&p->lock);
+}
+
+void tti_pinned_trim(tti_pinned *p)
+{
+    tti_block *gone = NULL;
 
     tti_lock(&p->lock);
-    block->next = p->blocks;
-    p->blocks = block;
-    p->kept += (int64_t)block->bytes;
-    gone = trim(p);
+    if (p->n_taken == 0 && !may_be_stuck(p))
+        gone = take_excess(p);
     tti_unlock(&p->lock);
     free_blocks(p->ops, gone);
 }
 
-/* Copies of a call that has failed may still be on their way. */
+/* Copies of the last calls may still be on their way. */
 static bool becomes_idle(const tti_pinned *p, const tti_block *block, int64_t until_ns)
 {
     uint32_t rounds = 0;
@@ -194,12 +266,16 @@ void tti_pinned_drop(tti_pinned *p)
 
     if (p == NULL || atomic_fetch_sub_explicit(&p->refs, 1, memory_order_acq_rel) != 1)
         return;
+    for (block = p->blocks; block != NULL; block = block->next)
+        (void)becomes_idle(p, block, until_ns);
+    for (block = p->blocks; block != NULL; block = block->next)
+        block->stays = has_busy(p, block->device);
     for (block = p->blocks; block != NULL; block = next) {
         next = block->next;
-        if (becomes_idle(p, block, until_ns))
-            free_block(p->ops, block);
-        else
+        if (block->stays)
             left += block->bytes;
+        else
+            free_block(p->ops, block);
     }
     if (left > 0)
         tti_log(TTI_LOG_WARN, "%zu bytes of pinned memory are never given back: a device is not through with them", left);
