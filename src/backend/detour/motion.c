@@ -173,10 +173,18 @@ static tutti_status name_call(const motion *m, tutti_status st)
     return tti_fail(st, "%s, done in memory of the host, in its piece %llu: %s", what, (unsigned long long)m->n_done + 1, words);
 }
 
+/* What the wait for the caller's stream has left of the call's time; 0 would be a default. */
+static int64_t left_ms(const motion *m)
+{
+    const int64_t left = tti_left_ms(tti_port_system(), m->deadline_ns);
+
+    return left != 0 ? left : 1;
+}
+
 static tutti_status do_on_host(motion *m, berth *b)
 {
     tti_detour  *d = m->d;
-    tutti_status st = tti_detour_meet(d, m->call->timeout_ms);
+    tutti_status st = tti_detour_meet(d, left_ms(m));
 
     if (st == TUTTI_OK) {
         d->seq = d->seq + 1 > m->call->seq ? d->seq + 1 : m->call->seq;
