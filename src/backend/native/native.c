@@ -156,6 +156,8 @@ static tutti_status native_create(const tutti_backend_config *config, tutti_back
     nat->base.ops = &tti_native_backend_ops;
     nat->group_id = config->group_id;
     st = tti_native_open_detour(nat, config);
+    if (st != TUTTI_OK && parent == NULL) /* the others wait for this one, or will */
+        tti_trouble_leave(&board, tti_port_system(), st);
     if (st == TUTTI_OK && parent != NULL) {
         nat->mesh = parent->mesh;
         nat->messenger = parent->messenger;
