@@ -64,7 +64,8 @@ static tti_lane *add_lane(tti_detour *d, const tutti_device_ops *dev, tti_lane *
     tti_lock(&d->lock);
     there = find_lane(d, made->device);
     if (there == NULL) {
-        d->dev = dev;
+        if (d->dev == NULL) /* of further devices it is the same, and others read it without the lock */
+            d->dev = dev;
         made->next = d->lanes;
         d->lanes = made;
     }
