@@ -35,7 +35,10 @@ void cuda_open(void)
     FIND(cudaMallocManaged);
     FIND(cudaFree);
     FIND(cudaLaunchHostFunc);
+    FIND(cudaGetLastError);
 #undef FIND
+    address = dlsym(object, "fake_cuda_unload");
+    memcpy(&cuda.fake_cuda_unload, &address, sizeof address);
 }
 
 void *cuda_memory(size_t bytes)

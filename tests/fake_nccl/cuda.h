@@ -36,6 +36,8 @@ typedef struct cuda_functions {
     cudaError_t (*cudaMallocManaged)(void **memory, size_t bytes, unsigned flags);
     __typeof__(cudaFree)              *cudaFree;
     __typeof__(cudaLaunchHostFunc)    *cudaLaunchHostFunc;
+    __typeof__(cudaGetLastError)      *cudaGetLastError;
+    void (*fake_cuda_unload)(void); /* the stand-in's alone; else NULL */
 } cuda_functions;
 
 extern cuda_functions cuda;

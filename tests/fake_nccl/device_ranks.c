@@ -8,6 +8,7 @@
 #include "cuda.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <time.h>
 
@@ -17,6 +18,13 @@ enum { ROUNDS = 30, COUNT = 1000, SETS = 4, MANY = 5 * 1000 * 1000 + 7, LONG_MS 
 static int          rank, size;
 static cudaStream_t stream;
 static tutti_store *aside; /* where ranks meet that the group does not keep together any more */
+
+/* Wherever it looks whether the stream has come to something, "not ready" is not left for the program, which looks for errors of its own. */
+static void expect_no_error(void)
+{
+    if (cuda.cudaGetLastError != NULL) /* the runtime is there */
+        CHECK(cuda.cudaGetLastError() == cudaSuccess);
+}
 
 static void join(const char *backend)
 {
@@ -269,6 +277,8 @@ static void works(void)
     OK(tutti_wait_any(two, 2, TUTTI_INFINITE, &which));
     CHECK(which >= 0 && x[which * COUNT] == (float)size && tutti_work_is_completed(two[which]));
     for (i = 0; i < 2; i++) {
+        while (!tutti_work_is_completed(two[i]))
+            sched_yield();
         OK(tutti_work_wait_for(two[i], TUTTI_INFINITE));
         CHECK(x[i * COUNT] == (float)size && x[i * COUNT + COUNT - 1] == (float)size);
         tutti_work_free(two[i]);
@@ -448,6 +458,7 @@ static void stuck(void)
         CHECK(cuda.cudaLaunchHostFunc(stream, hold_stream, NULL) == cudaSuccess);
         CHECK(tutti_all_reduce(floats(cuda_memory(MANY * sizeof(float)), MANY), TUTTI_SUM, NULL) == TUTTI_E_TIMEOUT);
         CHECK(strstr(tutti_last_error(), "GPU 0 is not through with what the stream of the call was given") != NULL);
+        expect_no_error();
         atomic_store(&goes_on, true);
         synchronize();
     } else if (rank == 2) {
@@ -457,6 +468,78 @@ static void stuck(void)
         CHECK(sum_of(MANY) == TUTTI_E_TIMEOUT);
     }
     has_ended(TUTTI_E_TIMEOUT);
+}
+
+/* It is held up for good: who is told so can end the group, and the process, though the GPU is through with nothing. */
+static void stuck_for_good(void)
+{
+    OK(sum_of(1));
+    OK(tutti_set_timeout(NULL, rank == 0 ? SHORT_MS : LONG_MS));
+    if (rank == 0) {
+        CHECK(cuda.cudaLaunchHostFunc(stream, hold_stream, NULL) == cudaSuccess);
+        CHECK(tutti_all_reduce(floats(cuda_memory(MANY * sizeof(float)), MANY), TUTTI_SUM, NULL) == TUTTI_E_TIMEOUT);
+    } else {
+        CHECK(sum_of(MANY) == TUTTI_E_TIMEOUT);
+    }
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+
+    CHECK(clock_gettime(CLOCK_MONOTONIC, &t) == 0);
+    return (int64_t)t.tv_sec * 1000 + t.tv_nsec / 1000000;
+}
+
+/* The stream takes most of the call's time, and then rank 1 is not there to make the detour with: it has what is left, not as much
+ * again. */
+static void one_time(void)
+{
+    enum { HELD = 10, HELD_MS = 900, TIME_MS = 10000, MOST_MS = 15000 };
+    const int64_t begun_ms = now_ms();
+    tutti_status  st;
+    int           i;
+
+    if (rank == 1) {
+        hear_aside("over");
+        return;
+    }
+    OK(tutti_set_timeout(NULL, TIME_MS));
+    for (i = 0; i < HELD; i++)
+        CHECK(cuda.cudaLaunchHostFunc(stream, take_long, (void *)(intptr_t)HELD_MS) == cudaSuccess);
+    st = sum_of(1);
+    CHECK(st == TUTTI_E_TIMEOUT || (st == TUTTI_E_PEER && strstr(tutti_last_error(), "gave up") != NULL));
+    CHECK(now_ms() - begun_ms < MOST_MS);
+    say_aside("over");
+}
+
+/* The runtime has gone, as it does when a process ends, with copies under way of which nobody knows any more: nobody waits for them. */
+static void unloaded(void)
+{
+    const int64_t begun_ms = now_ms();
+
+    OK(sum_of(1));
+    CHECK(cuda.fake_cuda_unload != NULL);
+    OK(tutti_barrier(NULL));
+    cuda.fake_cuda_unload();
+    OK(tutti_destroy_process_group(NULL));
+    CHECK(now_ms() - begun_ms < LONG_MS / 2);
+}
+
+/* Rank 1 cannot read a variable of its own: it says so, and the others hear why there is no world. */
+static void unreadable(void)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+    const char        *own = getenv("RANK");
+    const bool         is_it = own != NULL && strcmp(own, "1") == 0;
+
+    opts.timeout_ms = LONG_MS;
+    if (is_it)
+        setenv("TUTTI_PINNED_MAX", "much", 1);
+    CHECK(tutti_init_process_group(&opts) != TUTTI_OK);
+    CHECK(strstr(tutti_last_error(), "TUTTI_PINNED_MAX") != NULL);
+    CHECK(own != NULL);
+    printf("rank %s of 2: fine\n", own);
 }
 
 /* Counts that differ are seen in the first piece, though both are larger than one. */
@@ -555,7 +638,8 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = { { "order", order }, { "ranks", ranks }, { "groups", groups }, { "shrink", shrink }, { "alone", alone }, { "late", late },
-                  { "absent", absent }, { "stuck", stuck }, { "differ", differ }, { "apart", apart },
+                  { "absent", absent }, { "stuck", stuck }, { "stuck_for_good", stuck_for_good }, { "one_time", one_time },
+                  { "unloaded", unloaded }, { "differ", differ }, { "apart", apart },
                   { "abort", aborted }, { "abort_early", aborted_early }, { "refused", refused } };
     size_t i;
 
@@ -563,15 +647,21 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: device_ranks CASE NEW_FILE\n");
         return 2;
     }
+    if (strcmp(argv[1], "unreadable") == 0) {
+        unreadable();
+        return 0;
+    }
     prepare(argv[1], argv[2]);
     for (i = 0; i < sizeof cases / sizeof cases[0]; i++)
         if (strcmp(argv[1], cases[i].name) == 0)
             cases[i].run();
     if (strcmp(argv[1], "ranks") == 0)
         destroyed_at_once();
-    else
+    else if (strcmp(argv[1], "unloaded") != 0)
         OK(tutti_destroy_process_group(NULL));
     tutti_store_close(aside);
+    if (strcmp(argv[1], "unloaded") != 0)
+        expect_no_error();
     printf("rank %d of %d: fine\n", rank, size);
     return 0;
 }

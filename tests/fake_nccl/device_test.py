@@ -6,6 +6,9 @@ Goal    order     what a stream is given before and behind a call is in order wi
         ranks     what device_ranks.c says holds, in worlds and groups of several sizes, also with nothing pinned that is kept,
                   with TCP between the ranks, and with the wrapper that compares calls
         failures  how calls fail: who has not come, a stream that is held up, calls that differ, an abort
+        stuck     where a GPU is stuck a call ends in time all the same, and so does the group, whatever is kept pinned
+        one_time  what a stream and the other ranks are waited for is one time-out, not two
+        ends      the runtime is gone before the group; a variable that one rank cannot read is told to the others
         missing   where the runtime or a GPU is not there, device memory is refused in words that have what to do,
                   and memory of the host is taken
         threads   ThreadSanitizer sees nothing in them
@@ -66,6 +69,20 @@ def failures(job):
             job.ranks(n, case, FAKE_CUDA_SEED=str(n))
 
 
+def stuck(job):
+    job.ranks(2, "stuck", FAKE_CUDA_SEED="2", TUTTI_PINNED_MAX="0")
+    job.ranks(2, "stuck_for_good", FAKE_CUDA_SEED="3")
+
+
+def one_time(job):
+    job.ranks(2, "one_time", FAKE_CUDA_SEED="2")
+
+
+def ends(job):
+    job.ranks(2, "unreadable")
+    job.ranks(2, "unloaded", FAKE_CUDA_SEED="2")
+
+
 def missing(job):
     for words, extra in (("TUTTI_CUDART_LIBRARY", {"TUTTI_CUDART_LIBRARY": "/nowhere/libcudart.so"}),
                          ("there is no GPU", {"FAKE_CUDA_DEVICES": "0"})):
@@ -88,7 +105,8 @@ def matrix(job):
 
 
 def main():
-    cases = {"order": order, "left_out": left_out, "ranks": ranks, "failures": failures, "missing": missing, "threads": threads,
+    cases = {"order": order, "left_out": left_out, "ranks": ranks, "failures": failures, "stuck": stuck, "one_time": one_time,
+             "ends": ends, "missing": missing, "threads": threads,
              "matrix": matrix}
     parser = argparse.ArgumentParser()
     parser.add_argument("case", choices=sorted(cases))

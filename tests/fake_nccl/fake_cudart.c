@@ -11,6 +11,9 @@
  * Waits   FAKE_CUDA_LEAVE_OUT has waits left out on purpose: "own" those of streams that cudaStreamCreateWithFlags() made as
  *         non-blocking ones, as the backend's are; "callers" those of all others; "host" those of the program, which asks whether an
  *         event has come, and is told that it has. For tests of the tests.
+ * Errors  As CUDA does, it keeps what a thread was told last that was no success, "not ready" among it, until cudaGetLastError().
+ *         fake_cuda_unload() has all that works with streams and events be refused from then on, as at the end of a process.
+ * Memory  cudaFreeHost() waits for all that any stream was given before it, which is the worst that CUDA may do.
  * True    Queues, and what events have come to, are under one lock; whatever changes is broadcast. A recording takes the
  *         event's next number when it is asked for, and the event has come to that number when the stream has; who waits takes
  *         the number of the moment he asks. */
@@ -35,6 +38,7 @@ struct CUevent_st {
 
 typedef struct thing {
     struct thing *next;
+    uint64_t      order; /* among all that streams were given */
     kind          kind;
     cudaEvent_t   event;
     uint64_t      number;
@@ -46,18 +50,30 @@ typedef struct thing {
 } thing;
 
 struct CUstream_st {
+    struct CUstream_st *next; /* of all */
     pthread_t thread;
     thing    *first, *last;
-    bool      is_own, busy, ends;
+    thing    *now; /* what it does; NULL: nothing */
+    bool      is_own, ends;
     uint64_t  random;
 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t  changed = PTHREAD_COND_INITIALIZER;
 static struct CUstream_st *default_stream;
-static uint64_t        n_streams;
+static struct CUstream_st *streams;
+static uint64_t        n_streams, n_given;
+static bool            is_unloaded;
 
-static _Thread_local int current_device;
+static _Thread_local int         current_device;
+static _Thread_local cudaError_t last_error;
+
+static cudaError_t told(cudaError_t code)
+{
+    if (code != cudaSuccess)
+        last_error = code;
+    return code;
+}
 
 /* ---- delays ---- */
 
@@ -128,6 +144,16 @@ static void do_thing(struct CUstream_st *s, const thing *t)
     }
 }
 
+/* Under the lock. */
+static void leave_list(const struct CUstream_st *s)
+{
+    struct CUstream_st **link = &streams;
+
+    while (*link != s)
+        link = &(*link)->next;
+    *link = s->next;
+}
+
 static void *stream_main(void *arg)
 {
     struct CUstream_st *s = arg;
@@ -144,17 +170,18 @@ static void *stream_main(void *arg)
         s->first = t->next;
         if (s->first == NULL)
             s->last = NULL;
-        s->busy = true;
+        s->now = t;
         s->random = mix(s->random);
         pthread_mutex_unlock(&lock);
         delay(s->random, most_us);
         do_thing(s, t);
         pthread_mutex_lock(&lock);
-        s->busy = false;
+        s->now = NULL;
         drop_event(t->event);
         free(t);
         pthread_cond_broadcast(&changed);
     }
+    leave_list(s);
     pthread_mutex_unlock(&lock);
     free(s);
     return NULL;
@@ -174,6 +201,8 @@ static struct CUstream_st *make_stream(bool is_own)
         return NULL;
     }
     pthread_detach(s->thread);
+    s->next = streams;
+    streams = s;
     return s;
 }
 
@@ -193,16 +222,17 @@ static cudaError_t put(cudaStream_t stream, thing what)
     struct CUstream_st *s;
 
     if (t == NULL)
-        return cudaErrorMemoryAllocation;
+        return told(cudaErrorMemoryAllocation);
     *t = what;
     t->next = NULL;
     pthread_mutex_lock(&lock);
-    s = stream_of(stream);
+    s = is_unloaded ? NULL : stream_of(stream);
     if (s == NULL) {
         pthread_mutex_unlock(&lock);
         free(t);
-        return cudaErrorMemoryAllocation;
+        return told(is_unloaded ? cudaErrorCudartUnloading : cudaErrorMemoryAllocation);
     }
+    t->order = ++n_given;
     if (t->event != NULL) {
         t->event->refs++;
         t->number = t->kind == RECORD ? ++t->event->asked : t->event->asked;
@@ -247,7 +277,7 @@ SHOWN cudaError_t cudaStreamSynchronize(cudaStream_t stream)
 
     pthread_mutex_lock(&lock);
     s = stream_of(stream);
-    while (s != NULL && (s->first != NULL || s->busy))
+    while (s != NULL && (s->first != NULL || s->now != NULL))
         pthread_cond_wait(&changed, &lock);
     pthread_mutex_unlock(&lock);
     return s != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
@@ -297,12 +327,13 @@ SHOWN cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream)
 
 SHOWN cudaError_t cudaEventQuery(cudaEvent_t event)
 {
-    bool come;
+    bool come, gone;
 
     pthread_mutex_lock(&lock);
     come = event->come >= event->asked || leaves_out("host");
+    gone = is_unloaded;
     pthread_mutex_unlock(&lock);
-    return come ? cudaSuccess : cudaErrorNotReady;
+    return gone ? told(cudaErrorCudartUnloading) : come ? cudaSuccess : told(cudaErrorNotReady);
 }
 
 /* ---- devices and memory ---- */
@@ -310,7 +341,7 @@ SHOWN cudaError_t cudaEventQuery(cudaEvent_t event)
 SHOWN cudaError_t cudaGetDeviceCount(int *n)
 {
     *n = (int)number_in("FAKE_CUDA_DEVICES", 1);
-    return *n > 0 ? cudaSuccess : cudaErrorNoDevice;
+    return *n > 0 ? cudaSuccess : told(cudaErrorNoDevice);
 }
 
 SHOWN cudaError_t cudaGetDevice(int *device)
@@ -324,7 +355,7 @@ SHOWN cudaError_t cudaSetDevice(int device)
     int n = 0;
 
     if (cudaGetDeviceCount(&n) != cudaSuccess || device < 0 || device >= n)
-        return cudaErrorInvalidDevice;
+        return told(cudaErrorInvalidDevice);
     current_device = device;
     return cudaSuccess;
 }
@@ -332,7 +363,7 @@ SHOWN cudaError_t cudaSetDevice(int device)
 SHOWN cudaError_t cudaMalloc(void **memory, size_t bytes)
 {
     *memory = calloc(1, bytes);
-    return *memory != NULL ? cudaSuccess : cudaErrorMemoryAllocation;
+    return *memory != NULL ? cudaSuccess : told(cudaErrorMemoryAllocation);
 }
 
 SHOWN cudaError_t cudaMallocManaged(void **memory, size_t bytes, unsigned int flags)
@@ -347,8 +378,25 @@ SHOWN cudaError_t cudaHostAlloc(void **memory, size_t bytes, unsigned int flags)
     return cudaMalloc(memory, bytes);
 }
 
+/* Under the lock. */
+static bool is_through(uint64_t order)
+{
+    const struct CUstream_st *s;
+
+    for (s = streams; s != NULL; s = s->next)
+        if ((s->now != NULL && s->now->order <= order) || (s->first != NULL && s->first->order <= order))
+            return false;
+    return true;
+}
+
 SHOWN cudaError_t cudaFreeHost(void *memory)
 {
+    uint64_t order;
+
+    pthread_mutex_lock(&lock);
+    for (order = n_given; !is_through(order);)
+        pthread_cond_wait(&changed, &lock);
+    pthread_mutex_unlock(&lock);
     free(memory);
     return cudaSuccess;
 }
@@ -359,6 +407,25 @@ SHOWN cudaError_t cudaFree(void *memory)
     return cudaSuccess;
 }
 
+/* ---- errors ---- */
+
+SHOWN cudaError_t cudaGetLastError(void)
+{
+    const cudaError_t code = last_error;
+
+    last_error = cudaSuccess;
+    return code;
+}
+
+SHOWN void fake_cuda_unload(void);
+
+SHOWN void fake_cuda_unload(void)
+{
+    pthread_mutex_lock(&lock);
+    is_unloaded = true;
+    pthread_mutex_unlock(&lock);
+}
+
 SHOWN const char *cudaGetErrorString(cudaError_t code)
 {
     switch (code) {
@@ -367,6 +434,7 @@ SHOWN const char *cudaGetErrorString(cudaError_t code)
     case cudaErrorNoDevice: return "no CUDA-capable device";
     case cudaErrorInvalidDevice: return "no such device";
     case cudaErrorMemoryAllocation: return "out of memory";
+    case cudaErrorCudartUnloading: return "driver shutting down";
     default: return "an error of the stand-in";
     }
 }
