@@ -8,10 +8,11 @@
  * How     Threads that make worlds, or start our threads, are noted by a key, whose destructor runs when they end, and
  *         not when the process does. If the main thread has ended by then, a thread is started that looks every
  *         LOOK_NS how many threads the process has, and ends it when all of them are ours.
- * True    n_ours counts threads that have begun and not come to their end, so the kernel never lists fewer of ours than
- *         are counted: the program's are over-estimated for a moment, and never missed. A list during which one of ours
- *         came to its end does not count: who was counted may be missing in it. The main thread stays in the list when it
- *         has ended.
+ * True    n_ours counts threads that have begun and not come to their end, so the kernel never counts fewer of ours than
+ *         are counted here: the program's are over-estimated for a moment, and never missed. A count during which one of ours
+ *         came to its end does not count: who is in n_ours may be missing in it. It is one number that the kernel keeps: a
+ *         list of the threads is made one by one while they begin and end, and what of it can be missed is the kernel's matter.
+ *         The main thread is in it still when it has ended.
  * Alone   The same count tells whether there is one more thread than ours: then nothing of the program goes on while that one waits,
  *         as only it could start another. Where the program has given functions to be called (callbacks, hooks) our threads
  *         may do its work, and nothing is said. Over-estimating is right here, too. Where a port stands in for the machine
@@ -20,7 +21,6 @@
  *         /proc, or the memory for a thread, it lasts, too. */
 #include "base/last.h"
 
-#include <dirent.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -30,6 +30,8 @@
 #include "base/thread.h"
 
 static const int64_t LOOK_NS = 20 * TTI_MS;
+
+enum { LINE_MAX_BYTES = 1024 /* of a thread's "stat": some 50 numbers */ };
 
 /* Of the process, as its end is. */
 static pthread_key_t    key;
@@ -59,26 +61,36 @@ void tti_own_threads_gone(void)
     looker.running = false;
 }
 
+/* What the kernel says of a thread behind its name, which may hold anything; path: of its "stat". NULL: nothing is known. */
+static const char *facts_of(const char *path, char *line, size_t bytes)
+{
+    FILE *file = fopen(path, "re");
+    char *at;
+
+    if (file == NULL)
+        return NULL;
+    at = fgets(line, (int)bytes, file) != NULL ? strrchr(line, ')') : NULL;
+    fclose(file);
+    return at;
+}
+
 /* How many threads the process has; -1: nobody knows. */
 static int count_threads(void)
 {
-    DIR           *dir = opendir("/proc/self/task");
-    struct dirent *entry;
-    int            n = 0;
+    char        line[LINE_MAX_BYTES];
+    const char *at = facts_of("/proc/self/stat", line, sizeof line);
+    int         n;
 
-    if (dir == NULL)
+    if (at == NULL || sscanf(at, ") %*c %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %*s %d", &n) != 1)
         return -1;
-    while ((entry = readdir(dir)) != NULL)
-        n += entry->d_name[0] != '.';
-    closedir(dir);
-    return n;
+    return n > 0 ? n : -1;
 }
 
 /* Whether at most one thread is the program's. */
 static bool has_one_thread(void)
 {
     const uint32_t ended = atomic_load(&n_ended);
-    const int      ours = atomic_load(&n_ours); /* before the list: who begins meanwhile counts as the program's */
+    const int      ours = atomic_load(&n_ours); /* before the count: who begins meanwhile counts as the program's */
     const int      n = count_threads();
 
     return n >= 0 && n <= ours + 1 && atomic_load(&n_ended) == ended;
@@ -102,18 +114,13 @@ bool tti_is_only_thread(void)
 /* The main thread is a zombie from its end to the process's. */
 static bool main_has_ended(void)
 {
-    char  path[64], line[256] = "";
-    FILE *file;
-    char *at;
+    char        path[64], line[LINE_MAX_BYTES];
+    const char *at;
 
     if (gettid() == getpid())
         return true; /* this is it, on its way out */
     snprintf(path, sizeof path, "/proc/self/task/%ld/stat", (long)getpid());
-    file = fopen(path, "re");
-    if (file == NULL)
-        return false;
-    at = fgets(line, sizeof line, file) != NULL ? strrchr(line, ')') : NULL;
-    fclose(file);
+    at = facts_of(path, line, sizeof line);
     return at != NULL && strncmp(at, ") Z", 3) == 0;
 }
 

@@ -11,10 +11,10 @@
 #include <cmocka.h>
 #include "base/thread.h"
 
-enum { LIMIT_MS = 20000 };
+enum { LIMIT_MS = 20000, ROUNDS = 200, LEAVING = 24, QUESTIONS = 24 };
 
-static tti_event    moves;
-static _Atomic bool is_there, may_go;
+static tti_event    moves, leaves;
+static _Atomic bool is_there, may_go, may_leave;
 
 static void stay(void *arg)
 {
@@ -35,6 +35,19 @@ static void *stay_too(void *arg)
 {
     stay(arg);
     return NULL;
+}
+
+static void *leave(void *arg)
+{
+    tti_port *port = tti_port_system();
+
+    while (!atomic_load(&may_leave)) {
+        const uint32_t seen = tti_event_now(&leaves);
+
+        if (!atomic_load(&may_leave))
+            tti_event_wait(port, &leaves, seen, TTI_FOREVER);
+    }
+    return arg;
 }
 
 static void await_it(void)
@@ -115,12 +128,41 @@ static void what_may_be_called_counts(void **state)
     assert_true(tti_is_only_thread());
 }
 
+/* Threads that were there before it end while it is looked for. */
+static void one_is_seen_while_others_end(void **state)
+{
+    tti_thread ours = { .running = false };
+    pthread_t  other, leaving[LEAVING];
+    int        round, i;
+
+    (void)state;
+    for (round = 0; round < ROUNDS; round++) {
+        atomic_store(&may_leave, false);
+        atomic_store(&may_go, false);
+        for (i = 0; i < LEAVING; i++)
+            assert_int_equal(pthread_create(&leaving[i], NULL, leave, NULL), 0);
+        assert_int_equal(tti_thread_start(&ours, "tutti-test", stay, NULL), TUTTI_OK);
+        assert_int_equal(pthread_create(&other, NULL, stay_too, NULL), 0);
+        atomic_store(&may_leave, true);
+        tti_event_signal(tti_port_system(), &leaves);
+        for (i = 0; i < QUESTIONS; i++)
+            assert_false(tti_is_only_thread());
+        let_it_go();
+        for (i = 0; i < LEAVING; i++)
+            assert_int_equal(pthread_join(leaving[i], NULL), 0);
+        assert_int_equal(pthread_join(other, NULL), 0);
+        tti_thread_join(&ours);
+    }
+    assert_true(is_alone_soon());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(own_threads_do_not_count, begin),
         cmocka_unit_test_setup(other_threads_count, begin),
         cmocka_unit_test_setup(what_may_be_called_counts, begin),
+        cmocka_unit_test_setup(one_is_seen_while_others_end, begin),
     };
 
 #ifdef __SANITIZE_THREAD__ /* it has a thread in every process, which is not ours */
