@@ -14,8 +14,8 @@
  *         list of the threads is made one by one while they begin and end, and what of it can be missed is the kernel's matter.
  *         The main thread is in it still when it has ended.
  * Alone   The same count tells whether there is one more thread than ours: then nothing of the program goes on while that one waits,
- *         as only it could start another. Where the program has given functions to be called (callbacks, hooks) our threads
- *         may do its work, and nothing is said. Over-estimating is right here, too. Where a port stands in for the machine
+ *         as only it could start another. Where the program has given functions to be called (callbacks, hooks, a backend) our
+ *         threads may do its work, and nothing is said. Over-estimating is right here, too. Where a port stands in for the machine
  *         a rank is one fiber, whatever threads the process has.
  * Fails   Threads of other libraries count as the program's: with them the process lasts, as it would without us. Without
  *         /proc, or the memory for a thread, it lasts, too. */

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 #include "backend/registry.h"
+#include "base/last.h"
 #include <tutti/backends.h>
 #include <tutti/private.h>
 
@@ -121,6 +122,31 @@ static int first_like(const tutti_group *group, int device)
     return i;
 }
 
+/* Whether asynchronous calls have our threads run code of the program's, or of a plug-in's. */
+static bool lends(const tti_route *route)
+{
+    return !tti_backend_is_own(route->ops);
+}
+
+static tutti_status create(tti_route *route, const tutti_backend_config *config)
+{
+    tutti_status st;
+
+    if (lends(route))
+        tti_lending_begins();
+    st = route->ops->create(config, &route->backend);
+    if (st != TUTTI_OK && lends(route))
+        tti_lending_ends();
+    return st;
+}
+
+static void destroy(tti_route *route)
+{
+    route->ops->destroy(route->backend);
+    if (lends(route))
+        tti_lending_ends();
+}
+
 /* Make the backend of one row, with keys below "cpu/". */
 static tutti_status open_one(tutti_group *group, int device, tutti_backend_config *config)
 {
@@ -142,7 +168,7 @@ static tutti_status open_one(tutti_group *group, int device, tutti_backend_confi
         config->parent = tti_backend_inner(carrying->ops, carrying->backend);
     if (group->world != group && !config->lazy && !tti_backend_is_own(route->ops))
         refusals = tti_refusals_begin(group, route->store, config->timeout_ms);
-    return tti_refusals_end(refusals, route->ops->create(config, &route->backend));
+    return tti_refusals_end(refusals, create(route, config));
 }
 
 tutti_status tti_routes_open(tutti_group *group, tutti_backend_config *config)
@@ -178,7 +204,7 @@ void tti_routes_close(tutti_group *group)
 
     for (i = TTI_DEVICES - 1; i >= 0; i--) { /* a row that shares lies behind the one that owns */
         if (owns(group, i))
-            group->routes[i].ops->destroy(group->routes[i].backend);
+            destroy(&group->routes[i]);
         group->routes[i].backend = NULL;
         tutti_store_close(group->routes[i].store);
         group->routes[i].store = NULL;

@@ -10,10 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <cmocka.h>
+#include "base/last.h"
+#include "base/thread.h"
 #include <tutti/backends.h>
 #include <tutti/coalesce.h>
 #include <tutti/device_mesh.h>
 #include <tutti/hooks.h>
+#include <tutti/plugin/backend.h>
 
 enum { RANK = 37, SIZE = 64, LONG_MS = 30000 };
 
@@ -286,6 +289,92 @@ static void test_no_backend(void **state)
     assert_null(tutti_get_backend(TUTTI_NON_MEMBER));
 }
 
+/* A backend of the program's own. */
+static tutti_status own_create(const tutti_backend_config *config, tutti_backend **backend_out)
+{
+    tutti_backend *backend = malloc(sizeof *backend);
+
+    if (backend == NULL || config->group_id != 0) {
+        free(backend);
+        return backend == NULL ? TUTTI_E_NOMEM : TUTTI_E_UNSUPPORTED;
+    }
+    assert_false(tti_is_only_thread()); /* from before it is there */
+    backend->ops = config->ops;
+    *backend_out = backend;
+    return TUTTI_OK;
+}
+
+static tutti_status own_run(tutti_backend *backend, const tutti_call *call)
+{
+    (void)backend;
+    return call->kind == TUTTI_CALL_BARRIER ? TUTTI_OK : TUTTI_E_UNSUPPORTED;
+}
+
+static void own_abort(tutti_backend *backend)
+{
+    (void)backend;
+}
+
+static void own_destroy(tutti_backend *backend)
+{
+    assert_false(tti_is_only_thread());
+    free(backend);
+}
+
+static const tutti_backend_ops own_ops = {
+    .api = TUTTI_BACKEND_API, .size = sizeof(tutti_backend_ops), .name = "programs", .create = own_create, .run = own_run,
+    .abort = own_abort, .destroy = own_destroy,
+};
+
+static void make_alone(const char *backend)
+{
+    tutti_init_options opts = TUTTI_INIT_OPTIONS;
+
+    assert_int_equal(tutti_hash_store_open(&opts.store), TUTTI_OK);
+    opts.world_size = 1;
+    opts.timeout_ms = LONG_MS;
+    opts.backend = backend;
+    assert_int_equal(tutti_create_process_group(&opts, &world), TUTTI_OK);
+    tutti_store_close(opts.store);
+}
+
+static void end_world(void)
+{
+    tutti_use_group(NULL);
+    assert_int_equal(tutti_destroy_process_group(world), TUTTI_OK);
+    world = NULL;
+}
+
+/* Threads of the world that was before end meanwhile. */
+static bool is_alone_soon(void)
+{
+    tti_port     *port = tti_port_system();
+    const int64_t until_ns = tti_deadline(port, LONG_MS, 0);
+
+    while (!tti_is_only_thread() && tti_port_now(port) < until_ns)
+        port->ops->yield(port);
+    return tti_is_only_thread();
+}
+
+/* Threads of ours run calls of the program's backend: while it has one, nobody can say that nothing of it goes on. */
+static void test_threads_run_the_programs(void **state)
+{
+    tutti_group *group = NULL;
+
+    (void)state;
+    assert_int_equal(tutti_register_backend("programs", &own_ops, 1u << TUTTI_CPU), TUTTI_OK);
+    make_alone("native");
+    assert_true(is_alone_soon());
+    end_world();
+    make_alone("programs");
+    assert_false(tti_is_only_thread());
+    tutti_use_group(world);
+    assert_int_equal(tutti_new_group(NULL, 0, NULL, &group), TUTTI_E_UNSUPPORTED); /* what is not made has no calls */
+    assert_false(tti_is_only_thread());
+    end_world();
+    assert_true(is_alone_soon());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -299,6 +388,9 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_cuda_alone, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_missing_plugin, set_up, tear_down),
         cmocka_unit_test_setup_teardown(test_no_backend, set_up, tear_down),
+#ifndef __SANITIZE_THREAD__ /* which has a thread in every process */
+        cmocka_unit_test_setup_teardown(test_threads_run_the_programs, set_up, tear_down),
+#endif
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
