@@ -18,8 +18,10 @@
  * Every rank is told within a second, on one host and between hosts, also those whose messages nobody sends: in the call,
  * if it waits; in a later one, if its call was over before (the root of a broadcast, so also two ranks who both take
  * themselves for it). Ranks that call groups in different orders, and so wait for each other, two of them or more in a circle, are told
- * too, as long as one thread of each makes the calls of all groups of the world; where asynchronous calls run on the library's threads, or a program has
- * several, nobody can know, and the time-out tells. A value that is none of these is an error of whoever makes a
+ * too, and so are ranks of which one makes a group that the other does not come to, as long as the thread that waits is its program's only
+ * one. Where there is another thread, a library's own or one that has called nothing yet, or where calls run on the library's threads, or
+ * the program has given functions that these call (works, hooks, a backend), somebody may still do what is waited for: nobody can know, and
+ * the time-out tells. A value that is none of these is an error of whoever makes a
  * world. */
 #ifndef TUTTI_DEBUG_H
 #define TUTTI_DEBUG_H

@@ -71,5 +71,5 @@ static bool differs(void *context, int peer, const tti_call_note *theirs, bool i
 tti_comparer tti_team_comparer(tti_team *team)
 {
     return (tti_comparer){ .differs = differs, .describe = describe, .board = team->board, .finished = &team->finished,
-                           .ctx = team };
+                           .name = team->name, .ctx = team };
 }

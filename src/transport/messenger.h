@@ -162,6 +162,7 @@ typedef struct tti_comparer {
     void (*describe)(void *ctx, const tti_call_note *note, char *out, size_t bytes); /* a call, and the group, for texts */
     const tti_call_board *board; /* of this rank's calls */
     _Atomic bool         *finished; /* set, with release order, when the group is, but for an abort of this rank's */
+    const char           *name; /* the group's: numbers that have one name in common are ways of one group, whose calls come one by one */
     void                 *ctx;
 } tti_comparer;
 

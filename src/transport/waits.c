@@ -17,13 +17,18 @@
  *         one has not come (coll/team.c).
  *         A blocking receive is a wait, too, for a message that the other has not sent: who answers it says how many it has
  *         sent to the receiver, and who receives says how many have come. Two receives are a circle like any other, and so are
- *         a receive and a group that is made, if there is no other thread that could send: there are programs in which one
- *         thread receives while another, which has not called anything yet, works on what it will send.
+ *         a receive and a group that is made.
  * True    A circle is one: watch/waits.c has the argument. It needs no order of what is told, and no connection that lasts.
  *         A wait that has failed is hidden before its rank does anything else, and to other hosts the notice of the
  *         failure goes first.
- * Alone   Threads that make calls, or messages, in this world are counted by the first one that is another. A program whose
- *         asynchronous calls are run by threads of the library is not alone, and of it nothing is said here.
+ * Alone   Calls of one group and one number are compared whoever makes them. All else needs that nobody else of the program
+ *         can do what is waited for: there are programs in which one thread waits while another, which has not called anything
+ *         yet, works on what it will send, or on what it brings to a call. So an answer is given only where the thread that waits
+ *         is the program's only one, and the program has given no function to be called by others (base/last.h). It stays the only
+ *         one as long as it waits. (The calls of one group on memory of the host and of a device come one by one, whoever makes
+ *         them: they need none of that.) Threads that make calls, or messages, in this world are counted, too, by the first one that is
+ *         another: a program whose asynchronous calls are run by threads of the library is not alone. Who is not alone is
+ *         told by nothing but the time-out.
  * Cost    Nothing before a wait is long. Then one frame to each member of other hosts, and one for each answer. */
 #include "base/last.h"
 #include "transport/connector.h"
@@ -166,6 +171,17 @@ static bool are_receives(const tti_wait *a, const tti_wait *b)
     return tti_wait_is_receive(a) && tti_wait_is_receive(b);
 }
 
+/* Whether both are calls that one group makes one after the other, on memory of the host and of a device: whichever thread makes the
+ * next one, it does not begin before the one that waits has ended. */
+static bool are_of_one_group(tti_messenger *m, const tti_wait *a, const tti_wait *b)
+{
+    const tti_known_group *one = tti_compared_group(m, a->group);
+    const tti_known_group *other = tti_compared_group(m, b->group);
+
+    return one != NULL && other != NULL && !tti_wait_is_receive(a) && !tti_wait_is_receive(b) &&
+           strcmp(one->comparer.name, other->comparer.name) == 0;
+}
+
 /* Whether another's wait, in another group or for a message, needs this rank's part of what it has not come to. */
 static bool waits_for_us(tti_messenger *m, const tti_wait *own, const tti_wait *theirs)
 {
@@ -174,7 +190,7 @@ static bool waits_for_us(tti_messenger *m, const tti_wait *own, const tti_wait *
 
     if (known == NULL || !theirs->alone || !includes(theirs->needs, tti_mesh_rank(m->mesh)))
         return false;
-    if (are_receives(own, theirs) && !own->only) /* another thread may send, some day */
+    if (!own->only && !are_of_one_group(m, own, theirs)) /* another thread may send, or come to theirs, some day */
         return false;
     return tti_wait_is_receive(theirs) || !has_come_to(known, theirs->note.seq);
 }
@@ -322,6 +338,7 @@ static void tell_wait(tti_messenger *m, tti_wait *own)
     const tti_known_group *known = tti_compared_group(m, own->group);
 
     own->alone = !atomic_load(&m->several_callers);
+    own->only = own->alone && tti_is_only_thread();
     if (known == NULL || look_at_all(m, own) || has_ended_circle(m, own))
         return;
     m->shown_group = own->group;
@@ -340,11 +357,17 @@ static void end_wait(tti_messenger *m, uint32_t group, uint64_t seq)
 
 /* ---- a call here, a group that is made there -------------------------------------------------------- */
 
-/* Whether rank's receive does not end before this rank goes on: all that was sent to it has come, and there is no other thread that
- * could send more. Nor is there one that could come in rank's place to where this rank waits for it. */
+/* Whether rank's receive does not end before this rank goes on: all that was sent to it has come. */
 static bool has_nothing_more(const tti_messenger *m, int rank, const tti_wait *theirs)
 {
-    return theirs->only && theirs->taken == m->lanes[rank].n_sent && tti_is_only_thread();
+    return theirs->taken == m->lanes[rank].n_sent;
+}
+
+/* Whether nobody else can come, neither here to what rank waits in, nor there to where this rank waits for it: threads that have
+ * called nothing yet count. */
+static bool comes_nobody_else(const tti_messenger *m, const tti_wait *theirs)
+{
+    return theirs->only && !atomic_load(&m->several_callers) && tti_is_only_thread();
 }
 
 /* The group of the call, or of the receive, in which rank, whose only thread waits there, needs this rank's part; NULL: it is in
@@ -353,8 +376,8 @@ static const tti_known_group *needed_in(tti_messenger *m, int rank, tti_wait *th
 {
     const tti_known_group *known;
 
-    if (rank == tti_mesh_rank(m->mesh) || atomic_load(&m->several_callers) || !wait_of(m, rank, theirs) || !theirs->alone ||
-        !includes(theirs->needs, tti_mesh_rank(m->mesh)))
+    if (rank == tti_mesh_rank(m->mesh) || !wait_of(m, rank, theirs) || !includes(theirs->needs, tti_mesh_rank(m->mesh)) ||
+        !comes_nobody_else(m, theirs))
         return NULL;
     known = tti_compared_group(m, theirs->group);
     if (known == NULL || (tti_wait_is_receive(theirs) ? !has_nothing_more(m, rank, theirs) : has_come_to(known, theirs->note.seq)))
@@ -418,8 +441,7 @@ uint64_t tti_tell_receive(tti_messenger *m, const tti_request *request, uint64_t
 {
     tti_wait own = { .note = { .count = (uint64_t)(uint32_t)request->parcel.tag, .seq = number },
                      .group = request->channel.group, .needs = request->parcel.peer,
-                     .taken = m->lanes[request->parcel.peer].n_taken,
-                     .only = !atomic_load(&m->several_callers) && tti_is_only_thread() };
+                     .taken = m->lanes[request->parcel.peer].n_taken };
 
     if (number == 0)
         own.note.seq = TTI_WAIT_RECEIVE | (uint64_t)tti_mesh_rank(m->mesh) << 40 | ++m->n_receives;

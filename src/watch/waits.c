@@ -2,7 +2,7 @@
  *
  * waits.c - a wait in some words, where it is shown, and when waits are a circle.
  *
- * Circle  I am in wait a, and needed for b, in which you are. One thread makes all calls of each of us, and I have not come to
+ * Circle  I am in wait a, and needed for b, in which you are. Each of us is the only thread of its program, and I have not come to
  *         b: so I come to it only behind a, and b does not end before a. I say so: a answers b. What does not end before b
  *         does not end before a either: a answers that, too, if you said that b does. So an answer goes from rank to rank,
  *         along what they wait for; if it comes back to b, then b does not end before b.
@@ -14,10 +14,9 @@
  *         and the receiver's, said of its receive, are the same, then all have come that are sent before that wait ends,
  *         and the receive has taken none of them. A message that was lost keeps the numbers apart for ever: then nothing is
  *         said, and the receive ends otherwise.
- *         If I receive as well, all that you wait for is that I send, and to send is what another thread of my program may
- *         be for, which has made no call yet: one receives, one computes and sends. So a receive answers a receive only
- *         where the program has no other thread at all, not even to call its functions, such as callbacks. A message that was
- *         posted before, and not waited for, was counted when it was posted.
+ *         To send, or to come to b, is what another thread of my program may be for, which has made no call yet: one waits, one
+ *         computes and comes. So I answer only where my program has no other thread at all, not even to call its functions,
+ *         such as callbacks. A message that was posted before, and not waited for, was counted when it was posted.
  * Room    A wait has room for few answers. More of them are said in turns.
  * True    The version is odd from before the first word is written until after the last one, both by release order, so a
  *         reader who finds the same even version before and after its loads has what one show wrote. All are atomics:

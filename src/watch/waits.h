@@ -33,7 +33,7 @@ typedef struct tti_wait {
     uint32_t      group; /* whose call it is */
     int32_t       needs; /* without whose part, of the world's ranks, the call does not end; or one of tti_needs */
     bool          alone; /* one thread makes all calls of this rank, and waits: it makes no other before this one ends */
-    bool          only;  /* of a receive: nor is there another thread of the program that could come to make one */
+    bool          only;  /* nor is there another thread of the program that could come to make one */
     uint64_t      taken; /* if this is a receive: messages of `needs` that have come as a whole, from the first on */
     tti_wait_answer answers[TTI_WAIT_ANSWERS]; /* those that are known; of more, some */
 } tti_wait;

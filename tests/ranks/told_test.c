@@ -345,6 +345,55 @@ static void another_thread_may_come(tt_ctx *t)
     assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
 }
 
+static void *come_late(void *group)
+{
+    const struct timespec pause = { .tv_nsec = 900000000 };
+
+    nanosleep(&pause, NULL);
+    return in_a_barrier(group);
+}
+
+/* Rank 0 is in a call of its world, and comes to the group behind it. Each other rank makes the group first, and the call is its other
+ * thread's, which works on what it brings there and has called nothing before. */
+static void another_thread_may_call(tt_ctx *t)
+{
+    tutti_group *group = NULL;
+    pthread_t    thread;
+    void        *st = NULL;
+
+    if (t->rank == 0)
+        assert_int_equal(tutti_barrier(t->group), TUTTI_OK);
+    else
+        assert_int_equal(pthread_create(&thread, NULL, come_late, t->group), 0);
+    assert_int_equal(tutti_new_group(NULL, 0, NULL, &group), TUTTI_OK);
+    if (t->rank != 0) {
+        assert_int_equal(pthread_join(thread, &st), 0);
+        assert_int_equal((int)(intptr_t)st, TUTTI_OK);
+    }
+    assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
+}
+
+/* Rank 0's thread waits in a call, and all others make the group that rank 0 comes to when it has worked for a while. */
+static void another_thread_may_make_it(tt_ctx *t)
+{
+    const struct timespec pause = { .tv_nsec = 900000000 };
+    tutti_group          *group = NULL;
+    pthread_t             thread;
+    void                 *st = NULL;
+
+    if (t->rank == 0) {
+        assert_int_equal(pthread_create(&thread, NULL, in_a_barrier, t->group), 0);
+        nanosleep(&pause, NULL);
+    }
+    assert_int_equal(tutti_new_group(NULL, 0, NULL, &group), TUTTI_OK);
+    if (t->rank == 0)
+        assert_int_equal(pthread_join(thread, &st), 0);
+    else
+        st = in_a_barrier(t->group);
+    assert_int_equal((int)(intptr_t)st, TUTTI_OK);
+    assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
+}
+
 /* Half of the ranks leave the world, in order, and the others make a group with all of them. */
 static void who_has_left_comes_to_no_group(tt_ctx *t)
 {
@@ -449,15 +498,18 @@ int main(void)
         TT_TEST(one_refuses_a_backend_of_ours, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(who_is_no_member_refuses_nothing, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(all_refuse_alike, .ranks = 3),
+#ifndef __SANITIZE_THREAD__ /* which starts a thread in every process: nobody is told that nothing else goes on there */
         TT_TEST(a_call_against_a_new_group, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(a_call_against_a_new_group, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
-#ifndef __SANITIZE_THREAD__ /* which starts a thread in every process: nobody is told that nothing else goes on there */
         TT_TEST(a_receive_against_a_new_group, .ranks = 2, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(a_receive_against_a_new_group, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
 #endif
         TT_TEST(another_thread_may_send, .ranks = 3, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(who_is_late_is_not_accused, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(another_thread_may_come, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000),
+        TT_TEST(another_thread_may_call, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
+        TT_TEST(another_thread_may_call, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(another_thread_may_make_it, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(who_has_left_comes_to_no_group, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(who_has_left_comes_to_no_group, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(what_ended_is_named, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
