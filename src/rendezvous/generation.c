@@ -435,12 +435,16 @@ void tti_generation_absent(tti_port *port, const tti_join *join, int64_t generat
 
 /* ---- the end of joining ---- */
 
+enum { ASKED_MOST = 256 }; /* keys in one question */
+
+typedef char key_text[KEY_MAX];
+
 static void arrival_key(char key[KEY_MAX], int64_t n, int rank)
 {
     snprintf(key, KEY_MAX, "tutti/world/%" PRId64 "/%d/in", n, rank);
 }
 
-/* Whether rank is not known to be through. */
+/* Whether rank is known not to be through: for the words, in which nobody is named for want of an answer. */
 static bool is_missing(const tti_join *join, int64_t n, int rank, int64_t until)
 {
     char        key[KEY_MAX];
@@ -490,18 +494,49 @@ static tutti_status await_keys(const tti_join *join, int64_t n, int64_t until)
     return st;
 }
 
+/* Ranks that live, from *next on, whose keys are asked for in one question; *next is the first that is not among them. */
+static size_t list_the_living(const tti_join *join, int64_t n, const tti_members *members, int *next, key_text room[ASKED_MOST],
+                              const char *keys[ASKED_MOST])
+{
+    size_t n_keys = 0;
+
+    for (; *next < join->world_size && n_keys < ASKED_MOST; ++*next) {
+        if (members->is_gone(members->context, *next))
+            continue;
+        arrival_key(room[n_keys], n, *next);
+        keys[n_keys] = room[n_keys];
+        n_keys++;
+    }
+    return n_keys;
+}
+
+/* Whether all who live have said that they are through. No answer is none: who went on without it would end the store under those
+ * that still need it. */
+static bool are_the_living_through(tti_port *port, const tti_join *join, int64_t n, const tti_members *members)
+{
+    key_text    room[ASKED_MOST];
+    const char *keys[ASKED_MOST];
+    int         next = 1;
+    bool        through = true;
+
+    while (through && next < join->world_size) {
+        const size_t n_keys = list_the_living(join, n, members, &next, room, keys);
+        bool         all = false;
+
+        through = n_keys == 0 || (tti_store_check_until(join->store, keys, n_keys, tti_port_now(port) + TTI_SECOND, &all) ==
+                                      TUTTI_OK && all);
+    }
+    return through;
+}
+
 /* Whether somebody is gone, and nobody else is missing. The store is asked only if somebody is. */
 static bool are_others_through(tti_port *port, const tti_join *join, int64_t n, const tti_members *members)
 {
-    const int64_t until = tti_port_now(port) + TTI_SECOND;
-    int           n_gone = 0, rank;
+    int n_gone = 0, rank;
 
     for (rank = 1; rank < join->world_size && members != NULL; rank++)
         n_gone += members->is_gone(members->context, rank);
-    for (rank = 1; rank < join->world_size && n_gone > 0; rank++)
-        if (!members->is_gone(members->context, rank) && is_missing(join, n, rank, until))
-            return false;
-    return n_gone > 0;
+    return n_gone > 0 && are_the_living_through(port, join, n, members);
 }
 
 /* All at once: the last one to come decides. */

@@ -8,6 +8,7 @@
 #include "rendezvous/generation.h"
 
 #include "base/thread.h"
+#include "store/store_front.h"
 
 #include <setjmp.h>
 #include <signal.h>
@@ -20,7 +21,7 @@
 #include <cmocka.h>
 #include <tutti/private.h>
 
-enum { LONG_MS = 20000, SHORT_MS = 50 };
+enum { LONG_MS = 20000, SHORT_MS = 50, MANY = 600 /* ranks */ };
 
 static tti_join join_of(tutti_store *store, int rank, int size, int64_t timeout_ms)
 {
@@ -315,6 +316,64 @@ static void rank_0_does_not_wait_for_the_gone(void **state)
     tutti_store_close(store);
 }
 
+static tutti_status answers_nothing(tutti_store *store, const char *const *keys, size_t n, int64_t deadline_ns, bool *all_out)
+{
+    (void)store;
+    (void)keys;
+    (void)n;
+    (void)deadline_ns;
+    (void)all_out;
+    return tti_fail(TUTTI_E_TIMEOUT, "no answer");
+}
+
+/* One is gone, one has not come, and the store says nothing to who asks: that is no word of the one that has not come. */
+static void no_answer_is_no_arrival(void **state)
+{
+    tti_port         *port = tti_port_system();
+    int               n_asked = 0;
+    const tti_members members = { is_the_third, &n_asked };
+    tutti_store      *store = NULL;
+    tti_join          join;
+
+    (void)state;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    store->front->ops.check = answers_nothing;
+    join = join_of(store, 1, 4, LONG_MS);
+    join.rank0_serves = true;
+    assert_int_equal(tti_generation_arrive(port, &join, 1, NULL), TUTTI_OK);
+    join = join_of(store, 0, 4, 500);
+    join.rank0_serves = true;
+    assert_int_equal(tti_generation_arrive(port, &join, 1, &members), TUTTI_E_TIMEOUT);
+    assert_true(n_asked > 0);
+    tutti_store_close(store);
+}
+
+/* More than one question holds, all of whom are through but the third, who is gone; then the last one is not. */
+static void many_are_asked_for(void **state)
+{
+    tti_port         *port = tti_port_system();
+    int               n_asked = 0, size, rank;
+    const tti_members members = { is_the_third, &n_asked };
+
+    (void)state;
+    for (size = MANY; size <= MANY + 1; size++) {
+        tutti_store *store = NULL;
+        tti_join     join;
+
+        assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+        for (rank = 1; rank < MANY; rank++) {
+            join = join_of(store, rank, size, LONG_MS);
+            join.rank0_serves = true;
+            if (rank != 2)
+                assert_int_equal(tti_generation_arrive(port, &join, 1, NULL), TUTTI_OK);
+        }
+        join = join_of(store, 0, size, size == MANY ? 60000 : 500);
+        join.rank0_serves = true;
+        assert_int_equal(tti_generation_arrive(port, &join, 1, &members), size == MANY ? TUTTI_OK : TUTTI_E_TIMEOUT);
+        tutti_store_close(store);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -327,6 +386,8 @@ int main(void)
         cmocka_unit_test(other_machines_are_not_judged),
         cmocka_unit_test(rank_0_stays_until_all_are_through),
         cmocka_unit_test(rank_0_does_not_wait_for_the_gone),
+        cmocka_unit_test(no_answer_is_no_arrival),
+        cmocka_unit_test(many_are_asked_for),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);
