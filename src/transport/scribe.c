@@ -123,17 +123,21 @@ static tutti_status note_has_come(void *ctx, int rank)
     return TUTTI_OK;
 }
 
-/* As far as the board says. */
-static bool is_missing(const waiter *w, int rank)
+static tutti_status ask_for(const waiter *w, int rank, bool *there_out)
 {
     const tti_roll *roll = w->scribe->roll;
     char            key[TTI_BOARD_KEY_BYTES];
-    bool            there = true;
 
     tti_roll_key(roll, rank, key);
-    return roll->board->has(roll->board->context, key, tti_board_patience(roll->board, roll->port, w->deadline_ns), &there) ==
-               TUTTI_OK &&
-           !there;
+    return roll->board->has(roll->board->context, key, tti_board_patience(roll->board, roll->port, w->deadline_ns), there_out);
+}
+
+/* As far as the board says. */
+static bool is_missing(const waiter *w, int rank)
+{
+    bool there = true;
+
+    return ask_for(w, rank, &there) == TUTTI_OK && !there;
 }
 
 /* Somebody whom this rank waits for. -1: nobody, but the scribe's word. */
@@ -142,19 +146,32 @@ static int somebody_missing(const waiter *w)
     return is_missing(w, w->known) ? w->known : is_missing(w, w->scribe->rank) ? w->scribe->rank : -1;
 }
 
+/* It is no use to wait for rank, as st and this thread's last error say: but its piece may have come just before that was so. Who
+ * reads himself looks once more for the same rank; here the next look may be about another one. */
+static tutti_status unless_it_has_come(const waiter *w, int rank, tutti_status st)
+{
+    char kept[WORDS_MAX];
+    bool there = false;
+
+    snprintf(kept, sizeof kept, "%s", tutti_last_error());
+    return ask_for(w, rank, &there) == TUTTI_OK && there ? TUTTI_OK : tti_fail(st, "%s", kept);
+}
+
 /* No new note within the time of a look. */
 static tutti_status look(void *ctx, int rank)
 {
     waiter         *w = ctx;
     const tti_roll *roll = w->scribe->roll;
     const int       missing = somebody_missing(w);
+    tutti_status    st;
 
     (void)rank;
     w->behind = missing < 0 ? w->behind + 1 : 0;
     w->alone = w->behind >= BEHIND_MOST;
     if (w->alone)
         return tti_fail(TUTTI_E_STATE, "nothing is heard of rank %d, which reads for this one", w->scribe->rank);
-    return missing >= 0 ? roll->awaited(roll->ctx, missing) : TUTTI_OK;
+    st = missing >= 0 ? roll->awaited(roll->ctx, missing) : TUTTI_OK;
+    return st == TUTTI_OK ? TUTTI_OK : unless_it_has_come(w, missing, st);
 }
 
 static tutti_status await_note(waiter *w, int i, tti_scribe_note *note_out)
