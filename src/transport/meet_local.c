@@ -304,12 +304,14 @@ tutti_status tti_meet_clerk(tti_mesh *mesh, const tti_mesh_config *config)
 
     if (st == TUTTI_OK)
         return tti_cards_check(config, mesh->cards);
-    if (st == TUTTI_E_TIMEOUT)
+    /* A clerk whose office has failed says why on the board before it hangs up: to read the cards alone would hide that. */
+    if (tti_trouble_explains(config->board, mesh->port, &st) || st == TUTTI_E_TIMEOUT)
         return st;
     tti_log(TTI_LOG_INFO, "rank %d reads the cards of its world by itself: %s", mesh->rank, tutti_last_error());
     mesh->port->ops->close(mesh->port, mesh->clerk_stream);
     mesh->clerk_stream = TTI_NO_HANDLE;
-    return tti_cards_read_alone(config, mesh->cards);
+    st = tti_cards_read_alone(config, mesh->cards);
+    return st == TUTTI_E_TIMEOUT ? tti_trouble_explain(config->board, mesh->port, st) : st;
 }
 
 /* Who runs the office of this host: its first rank, or its clerk, which must be what its card says. */

@@ -13,13 +13,16 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 #include <tutti/private.h>
 #include "base/thread.h"
 #include "transport/card.h"
 #include "transport/frame.h"
+#include "transport/meet.h"
 #include "transport/mesh_links.h"
 #include "transport/messenger_core.h"
+#include "transport/trouble.h"
 #include "transport/window.h"
 
 enum { RANKS_MAX = 5, KEYS_MAX = 64, LIMIT_MS = 30000 };
@@ -1169,7 +1172,7 @@ static void missing_ranks_are_named(void **state)
 }
 
 /* Rank leaves its card and goes. */
-static void leave_card(test_board *board, int rank, int size)
+static tutti_status put_card(test_board *board, int rank, int size)
 {
     const tti_board       table = { .context = board, .put = board_put, .get = board_get, .has = board_has };
     rank_ctx              ctx = { .rank = rank, .size = size };
@@ -1181,7 +1184,12 @@ static void leave_card(test_board *board, int rank, int size)
     tti_card_begin(&card, &config);
     card.family = 4;
     card.stripes = 1;
-    assert_int_equal(tti_cards_exchange(&config, &card, cards, &clerk, &unread), TUTTI_E_TIMEOUT);
+    return tti_cards_exchange(&config, &card, cards, &clerk, &unread);
+}
+
+static void leave_card(test_board *board, int rank, int size)
+{
+    assert_int_equal(put_card(board, rank, size), TUTTI_E_TIMEOUT);
 }
 
 static void who_did_not_come_to_the_local_socket_is_named(void **state)
@@ -1271,6 +1279,30 @@ static void who_ends_before_its_host_meets_is_named(void **state)
     tti_mutex_init(&board.lock);
     leave_card(&board, 0, 4);
     check_without_office(&board);
+    tti_mutex_release(&board.lock);
+}
+
+/* It said that it has the cards, which are all there; then it has failed, said why, and ended. */
+static void what_a_clerk_failed_of_is_told(void **state)
+{
+    const char           *reason = "no memory to meet 2 ranks of this host";
+    test_board            board = { .n = 0 };
+    const tti_board       table = { .context = &board, .put = board_put, .get = board_get, .has = board_has };
+    rank_ctx              ctx = { .rank = 1, .size = 2, .board = &board, .deadline_ns = tti_deadline(tti_port_system(), LIMIT_MS, 0) };
+    const tti_mesh_config config = config_of(&ctx, &table);
+    tti_card              cards[2];
+    tti_mesh              mesh = { .port = config.port, .rank = 1, .n_ranks = 2, .cards = cards, .clerk_stream = TTI_NO_HANDLE };
+
+    (void)state;
+    tti_mutex_init(&board.lock);
+    leave_card(&board, 0, 2);
+    assert_int_equal(put_card(&board, 1, 2), TUTTI_OK);
+    tti_fail(TUTTI_E_NOMEM, "%s", reason);
+    tti_trouble_leave(&table, config.port, TUTTI_E_NOMEM);
+    snprintf(mesh.clerk.local_name, sizeof mesh.clerk.local_name, "tutti-nobody-%ld", (long)getpid());
+    assert_int_equal(tti_meet_clerk(&mesh, &config), TUTTI_E_NOMEM);
+    if (strstr(tutti_last_error(), reason) == NULL || strstr(tutti_last_error(), "rank 0, which reads for its host") == NULL)
+        fail_msg("%s", tutti_last_error());
     tti_mutex_release(&board.lock);
 }
 
@@ -1644,6 +1676,7 @@ int main(void)
         cmocka_unit_test(who_did_not_come_to_the_local_socket_is_named),
         cmocka_unit_test(who_ended_is_named_not_who_found_it),
         cmocka_unit_test(who_ends_before_its_host_meets_is_named),
+        cmocka_unit_test(what_a_clerk_failed_of_is_told),
         cmocka_unit_test(who_ends_in_its_hello_is_named),
         cmocka_unit_test(world_sizes_must_agree),
         cmocka_unit_test(a_host_reads_its_cards_once),

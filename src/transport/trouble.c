@@ -63,14 +63,23 @@ static bool name_the_same(const char *own, const char *theirs)
     return strstr(theirs, name) != NULL;
 }
 
-tutti_status tti_trouble_explain(const tti_board *board, tti_port *port, tutti_status st)
+bool tti_trouble_explains(const tti_board *board, tti_port *port, tutti_status *st)
 {
     tti_trouble trouble;
     char        words[OWN_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
-    if (!tti_trouble_find(board, tti_port_now(port) + PATIENCE_NS, &trouble) || name_the_same(words, trouble.words))
-        return tti_fail(st, "%s", words);
-    return tti_fail((tutti_status)trouble.status, "another rank has given up, and reported: %s\n  seen here: %s", trouble.words,
-                    words);
+    if (!tti_trouble_find(board, tti_port_now(port) + PATIENCE_NS, &trouble) || name_the_same(words, trouble.words)) {
+        tti_fail(*st, "%s", words);
+        return false;
+    }
+    *st = tti_fail((tutti_status)trouble.status, "another rank has given up, and reported: %s\n  seen here: %s", trouble.words,
+                   words);
+    return true;
+}
+
+tutti_status tti_trouble_explain(const tti_board *board, tti_port *port, tutti_status st)
+{
+    (void)tti_trouble_explains(board, port, &st);
+    return st;
 }

@@ -22,5 +22,7 @@ bool tti_refusal_find(const tti_board *board, int rank, int64_t deadline_ns, tti
 /** The failure st, with this thread's words, of one that has lost a member: what others have said is the reason, if they have
  * said anything, and it is not about that member itself. Returns the status. */
 tutti_status tti_trouble_explain(const tti_board *board, tti_port *port, tutti_status st);
+/** The same, in place; whether others have said a reason. */
+bool tti_trouble_explains(const tti_board *board, tti_port *port, tutti_status *st);
 
 #endif
