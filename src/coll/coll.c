@@ -436,6 +436,16 @@ static tutti_status keep_failure(tti_coll *coll, const tutti_call *call, tutti_s
     return st;
 }
 
+/* Who was told between two calls tells the others, as who is told in one does: whoever told this rank may have reached
+ * nobody else. The messenger keeps the first cause, and tells it once. */
+static void pass_on(const tti_coll *coll, tutti_status st)
+{
+    const tti_team *team = &coll->team;
+
+    if (st != TUTTI_OK)
+        tti_messenger_fail(team->messenger, team->group_id, st, team->ranks, team->n_ranks);
+}
+
 tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
 {
     tutti_status st;
@@ -446,6 +456,7 @@ tutti_status tti_coll_run(tti_coll *coll, const tutti_call *call)
     }
     if (is_finished(coll)) {
         st = keep_failure(coll, call, tti_messenger_listen(coll->team.messenger, coll->team.group_id));
+        pass_on(coll, st);
         let_go_nets(coll);
         return tti_fail(st, "%s", coll->words.text);
     }

@@ -2,7 +2,7 @@
  *
  * coll_failure_test.c
  * Goal    a collective that cannot go on ends soon, on all members, with a status and a text that
- *         say why: different calls, a rank that does not come, an abort, a member that left. Later
+ *         say why: different calls, a rank that does not come, an abort, a member that left, a member that tells. Later
  *         calls fail the same way. A member that left after its part was done harms nobody.
  * Method  Ranks are threads. Where a member must be inside of a call, the call's deadline is a
  *         minute, and the test asks that it ends long before. */
@@ -597,6 +597,52 @@ static void who_has_done_its_part_may_go(void **state)
     tt_run(3, false, done_and_gone, ranks);
 }
 
+/* ---- members that are told ------------------------------------------------------------------- */
+
+enum { GROUP = 0 }; /* the number of every rank's first group */
+
+/* Rank 1 is in no call: what has come is looked at here. */
+static tutti_status hear(tt_rank *t)
+{
+    tutti_status st;
+
+    while ((st = tti_messenger_listen(t->messenger, GROUP)) == TUTTI_OK && tti_port_now(&t->port.base) < t->deadline_ns)
+        t->port.base.ops->yield(&t->port.base);
+    return st;
+}
+
+/* Rank 2 has failed, and its words reach rank 1 alone, between two calls; rank 0 waits for rank 1. */
+static void told_between_calls(tt_rank *t)
+{
+    static const int who_is_told[] = { 1 };
+
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK); /* everybody is connected to everybody */
+    t->deadline_ns = tt_in_ms(2 * SOON_MS);
+    tt_all_here(t);
+    if (t->rank == 2) {
+        tti_fail(TUTTI_E_PEER, "rank 9 (host 'n9', pid 4719) is gone");
+        tti_messenger_fail(t->messenger, GROUP, TUTTI_E_PEER, who_is_told, 1);
+    } else {
+        if (t->rank == 1)
+            TT_CHECK(t, hear(t) == TUTTI_E_PEER);
+        TT_CHECK(t, all_reduce(t, COUNT, t->deadline_ns) == TUTTI_E_PEER);
+        check_stays_failed(t, TUTTI_E_PEER);
+    }
+    tt_all_here(t);
+}
+
+static void who_is_told_between_calls_tells_others(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+    int     r;
+
+    (void)state;
+    tt_run(3, true, told_between_calls, ranks);
+    for (r = 0; r < 2; r++)
+        if (strstr(ranks[r].said, "rank 2 reported: rank 9 (host 'n9', pid 4719) is gone") == NULL)
+            fail_msg("rank %d: %s", r, ranks[r].said);
+}
+
 /* ---- while the group is made ------------------------------------------------------------------- */
 
 /* Rank 0 has found a death, and closes its door: those on other hosts find nobody there. */
@@ -635,6 +681,7 @@ int main(void)
         cmocka_unit_test(an_abort_ends_calls),
         cmocka_unit_test(who_left_is_named),
         cmocka_unit_test(who_has_done_its_part_may_go),
+        cmocka_unit_test(who_is_told_between_calls_tells_others),
         cmocka_unit_test(who_gave_up_is_not_accused),
     };
 
