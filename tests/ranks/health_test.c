@@ -210,6 +210,34 @@ static void the_stopped_one_of_many_is_told(tt_ctx *t)
     signal_victim(t, SIGKILL);
 }
 
+/* Rank 1 waits for rank 0 of its host, which is well, and waits for the other host, where one is stopped: that one is told of
+ * before rank 0's last call is, for what others are told is cut. */
+static void the_stopped_one_of_another_host_comes_first(tt_ctx *t)
+{
+    const char *stopped, *waited_for;
+
+    join(t, t->limit_ms, NULL);
+    all_have_begun(t);
+    if (t->rank == victim_of(t))
+        wait_for_the_end();
+    signal_victim(t, SIGSTOP);
+    tt_post(t, 0);
+    tt_await(t, 0, (uint32_t)t->size - 1);
+    if (t->rank == 1)
+        assert_int_equal(tutti_set_timeout(NULL, 20 * BEAT_MS), TUTTI_OK);
+    assert_int_equal(tutti_barrier(NULL), TUTTI_E_TIMEOUT);
+    expect_words("stopped by a signal");
+    if (t->rank == 1) {
+        expect_words("arrived but not finished: rank 0\n");
+        stopped = strstr(tutti_last_error(), "rank 3 (host ");
+        waited_for = strstr(tutti_last_error(), "rank 0 (host ");
+        if (stopped == NULL || waited_for == NULL || stopped > waited_for)
+            fail_msg("rank 3 does not come before rank 0: %s", tutti_last_error());
+    }
+    part(t);
+    signal_victim(t, SIGKILL);
+}
+
 static void a_receive_from_anybody_names_the_silent(tt_ctx *t)
 {
     float x = 1.0f;
@@ -387,6 +415,8 @@ int main(void)
                 .init = TT_INIT_NONE, .waits = true),
         TT_TEST(a_short_time_out_asks_the_kernel, .ranks = 4, .limit_ms = 30000, .dies = 3, .init = TT_INIT_NONE, .waits = true),
         TT_TEST(the_stopped_one_of_many_is_told, .ranks = 7, .limit_ms = 60000, .dies = 6, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(the_stopped_one_of_another_host_comes_first, .ranks = 4, .hosts = 2, .limit_ms = 60000, .dies = 3,
+                .init = TT_INIT_NONE, .waits = true),
         TT_TEST(too_long_a_silence_is_a_loss, .ranks = 4, .transports = "shm,tcp", .limit_ms = 30000, .dies = 3,
                 .init = TT_INIT_NONE, .waits = true),
         TT_TEST(too_long_a_silence_is_a_loss, .name = "too_long_a_silence_is_a_loss_on_two_hosts", .ranks = 4, .hosts = 2,

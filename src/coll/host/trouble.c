@@ -249,8 +249,8 @@ static bool last_call(const tti_host_channel *channel, int rank, tti_call_note *
     return word != 0 && tti_call_find(board, ours + (uint64_t)further, note_out);
 }
 
-/* "; rank 5 (host 'n2', pid 40112) last entered broadcast #1840 (...)". */
-static void add_last_call(const tti_host_channel *channel, int rank, tti_words *words)
+/* "rank 5 (host 'n2', pid 40112) last entered broadcast #1840 (...)", behind what sets it apart. */
+static void add_last_call(const tti_host_channel *channel, const char *apart, int rank, tti_words *words)
 {
     const tti_team *team = channel->team;
     tti_call_note   note;
@@ -259,7 +259,7 @@ static void add_last_call(const tti_host_channel *channel, int rank, tti_words *
 
     if (entered)
         tti_team_describe(team, &note, call);
-    tti_words_add(words, "; rank %d (%s) %s%s", team->ranks[rank],
+    tti_words_add(words, "%srank %d (%s) %s%s", apart, team->ranks[rank],
                   tti_mesh_whereabouts(team->mesh, team->ranks[rank]),
                   entered ? "last entered " : "has entered no call yet", entered ? call : "");
     tti_team_add_health(team, words, rank);
@@ -292,33 +292,39 @@ static bool is_unwell(const tti_team *team, int rank)
 }
 
 /* What those of the missing entered last that are unwell, or are not: DETAILED_MAX in all, n of them before. Whose was told is
- * marked. */
-static int add_last_calls(const tti_host_channel *channel, const bool *missing, bool unwell, bool *told, int n, tti_words *words)
+ * marked. In a line of their own, if there is one before. */
+static int add_last_calls(const tti_host_channel *channel, const bool *missing, bool unwell, bool *told, int n, bool new_line,
+                          tti_words *words)
 {
-    int r;
+    const char *apart = new_line ? "\n  " : "; ";
+    int         r;
 
     for (r = 0; r < channel->team->n_ranks && n < DETAILED_MAX; r++)
         if (missing[r] && !told[r] && is_unwell(channel->team, r) == unwell) {
-            add_last_call(channel, r, words);
+            add_last_call(channel, apart, r, words);
+            apart = "; ";
             told[r] = true;
             n++;
         }
     return n;
 }
 
-/* Many may be missing for the sake of one: who is unwell comes first, as what is passed on to others is cut. */
+/* Many may be missing for the sake of one, who may be on another host: who is unwell comes first, as what is passed on to
+ * others is cut. */
 static void add_missing(const tti_host_channel *channel, const awaited *what, tti_words *words)
 {
     const tti_team *team = channel->team;
     bool            missing[TTI_HOST_RANKS_MAX], told[TTI_HOST_RANKS_MAX] = { false };
     const bool      absent = mark_missing(channel, what, missing);
+    size_t          used;
     int             n;
 
     tti_words_add(words, absent ? "not arrived: " : "arrived but not finished: ");
     tti_team_add_ranks(team, words, missing);
-    n = add_last_calls(channel, missing, true, told, 0, words);
-    (void)add_last_calls(channel, missing, false, told, n, words);
+    n = add_last_calls(channel, missing, true, told, 0, false, words);
+    used = words->used;
     tti_team_add_unwell(team, words, told);
+    (void)add_last_calls(channel, missing, false, told, n, words->used > used, words);
 }
 
 static tutti_status fail_timeout(tti_host_channel *channel, const awaited *what, int64_t now_ns)
