@@ -436,8 +436,9 @@ static tutti_status keep_failure(tti_coll *coll, const tutti_call *call, tutti_s
     return st;
 }
 
-/* Who was told between two calls tells the others, as who is told in one does: whoever told this rank may have reached
- * nobody else. The messenger keeps the first cause, and tells it once. */
+/* What ended the group between two calls is told to the others, as what ends it in one is: whoever told this rank may have
+ * reached nobody else, and what the messenger has found by itself it has told nobody. It keeps the first cause, and tells it
+ * once. */
 static void pass_on(const tti_coll *coll, tutti_status st)
 {
     const tti_team *team = &coll->team;

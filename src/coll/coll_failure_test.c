@@ -643,6 +643,33 @@ static void who_is_told_between_calls_tells_others(void **state)
             fail_msg("rank %d: %s", r, ranks[r].said);
 }
 
+/* The same, and rank 1 makes no call at all: it computes. */
+static void told_while_it_computes(tt_rank *t)
+{
+    static const int who_is_told[] = { 1 };
+
+    TT_CHECK(t, tt_barrier(t) == TUTTI_OK);
+    t->deadline_ns = tt_in_ms(2 * SOON_MS);
+    tt_all_here(t);
+    if (t->rank == 2) {
+        tti_fail(TUTTI_E_PEER, "rank 9 (host 'n9', pid 4719) is gone");
+        tti_messenger_fail(t->messenger, GROUP, TUTTI_E_PEER, who_is_told, 1);
+    }
+    if (t->rank == 0)
+        TT_CHECK(t, all_reduce(t, COUNT, t->deadline_ns) == TUTTI_E_PEER);
+    tt_all_here(t);
+}
+
+static void who_is_told_while_it_computes_tells_others(void **state)
+{
+    tt_rank ranks[TT_RANKS_MAX];
+
+    (void)state;
+    tt_run(3, true, told_while_it_computes, ranks);
+    if (strstr(ranks[0].said, "rank 2 reported: rank 9 (host 'n9', pid 4719) is gone") == NULL)
+        fail_msg("rank 0: %s", ranks[0].said);
+}
+
 /* ---- while the group is made ------------------------------------------------------------------- */
 
 /* Rank 0 has found a death, and closes its door: those on other hosts find nobody there. */
@@ -682,6 +709,7 @@ int main(void)
         cmocka_unit_test(who_left_is_named),
         cmocka_unit_test(who_has_done_its_part_may_go),
         cmocka_unit_test(who_is_told_between_calls_tells_others),
+        cmocka_unit_test(who_is_told_while_it_computes_tells_others),
         cmocka_unit_test(who_gave_up_is_not_accused),
     };
 

@@ -6,7 +6,8 @@
  *         because the stream must stay whole, and a body that is arriving for nobody goes nowhere.
  * Cause   A rank that fails in a group tells the others with a notice before it leaves, so that they end
  *         with the cause ("rank 1 reported: ...") and not with the consequence ("rank 1 has left"). Who was
- *         told tells the others too, because it may leave before the first notice has reached everybody.
+ *         told tells the others too, at once and whatever it does just then: the first one may leave before its
+ *         notice has reached everybody, or its connections to others may be what has failed.
  *         The first cause stays.
  * Reach   Between hosts not every two members are connected. Who fails first connects to every member it
  *         can: then all who wait are told, whomever they wait for, even if that rank does not listen. Who
@@ -423,6 +424,16 @@ void tti_fail_group(tti_messenger *m, uint32_t group, const tti_cause *why)
     tell_later(m, why);
 }
 
+void tti_hear_failure(tti_messenger *m, uint32_t group, const tti_cause *why)
+{
+    const tti_cause *before = tti_mailbox_finished(&m->mailbox, group);
+
+    if (before != NULL && before->quiet)
+        tti_finish_group(m, group, why);
+    else
+        tti_fail_group(m, group, why);
+}
+
 void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, const int *peers,
                         int n_peers)
 {
@@ -440,6 +451,8 @@ void tti_messenger_fail(tti_messenger *m, uint32_t group, tutti_status status, c
         known->told = true;
         why = known->finished; /* the first cause, passed on as its member worded it */
         tell(m, group, &why, peers, n_peers);
+    }
+    if (has_untold(m)) {
         (void)tti_messenger_turn(m, false);
         tell_later(m, &own);
     }

@@ -171,6 +171,8 @@ void tti_finish_group(tti_messenger *m, uint32_t group, const tti_cause *why);
 void tti_tell_failures(tti_messenger *m, tti_lane *lane);
 /** End a group because of what this rank has found while nobody may be in a call: tell all members, too. */
 void tti_fail_group(tti_messenger *m, uint32_t group, const tti_cause *why);
+/** The same with what another member has told: the others are told so, unless this rank has ended its part itself. */
+void tti_hear_failure(tti_messenger *m, uint32_t group, const tti_cause *why);
 /** The entry of a group, made if there is none; NULL without memory. */
 tti_known_group *tti_know_group(tti_mailbox *mailbox, uint32_t group);
 /** A send of the messenger's own, whose data is copied, and for which nobody waits: false without memory. */

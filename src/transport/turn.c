@@ -23,7 +23,7 @@ static void act_on_notice(tti_messenger *m)
     if (m->mailbox.notice_is_ours)
         tti_fail_group(m, m->mailbox.notice_group, &why);
     else
-        tti_finish_group(m, m->mailbox.notice_group, &why);
+        tti_hear_failure(m, m->mailbox.notice_group, &why);
 }
 
 /* A notice may lose the lane that it came by: a send to there had begun, and there is no memory to finish it
