@@ -139,6 +139,33 @@ static void test_no_object(void **state)
     assert_int_equal(rmdir(path), 0);
 }
 
+/* What a full disk, or a copy that was ended, leaves of a plug-in: to load it would end this process by SIGBUS. */
+static void test_cut_off(void **state)
+{
+    char        path[PATH_MAX], words[64];
+    const char *told;
+    long        needed;
+
+    (void)state;
+    search_in(first);
+    put("other", first, "cut", path);
+    assert_int_equal(truncate(path, 5000), 0);
+    assert_refused("cut", TUTTI_E_BACKEND, "is cut off: 5000 bytes of at least ");
+    assert_said(path);
+    told = strstr(tutti_last_error(), "at least ");
+    needed = strtol(told + strlen("at least "), NULL, 10);
+    put("other", first, "cut", path);
+    assert_int_equal(truncate(path, needed - 1), 0);
+    snprintf(words, sizeof words, "is cut off: %ld bytes of at least %ld are there", needed - 1, needed);
+    assert_refused("cut", TUTTI_E_BACKEND, words);
+    put("other", first, "cut", path);
+    assert_int_equal(truncate(path, needed), 0); /* what is behind it is for debuggers, and nobody loads it */
+    assert_refused("cut", TUTTI_E_BACKEND, "called 'other'");
+    assert_int_equal(truncate(path, 100), 0); /* dlopen() sees itself that headers are missing */
+    assert_refused("cut", TUTTI_E_BACKEND, "cannot be loaded");
+    assert_int_equal(unlink(path), 0);
+}
+
 /* One whose init fails is asked again the next time. */
 static void test_shy(void **state)
 {
@@ -410,6 +437,7 @@ int main(void)
         cmocka_unit_test(test_trust),       cmocka_unit_test(test_other_owner), cmocka_unit_test(test_places),
         cmocka_unit_test(test_once),        cmocka_unit_test(test_reserved),  cmocka_unit_test(test_world),
         cmocka_unit_test(test_devices),     cmocka_unit_test(test_host),      cmocka_unit_test(test_group),
+        cmocka_unit_test(test_cut_off),
     };
 
     return cmocka_run_group_tests(tests, make_directories, remove_directories);

@@ -2,7 +2,7 @@
  *
  * load.c - from a plug-in's file to a table that is driven.
  *
- * How     1. search.c finds the file, trust.c says whether it may be loaded.
+ * How     1. search.c finds the file, trust.c says whether it may be loaded, whole.c that none of it is missing.
  *         2. dlopen(), and the one symbol of its kind (backends here, transports in transport.c, devices in device.c). It is data: nothing of the
  *            plug-in's but what its object runs by itself has run before versions and sizes were looked at, what is smaller and in front first.
  *         3. its init gets the host; then the table is copied (table.c), and known from there on.
@@ -184,6 +184,8 @@ static tutti_status load(const tti_plugin_kind *kind, const char *found, const c
     const tti_adopted *before = tti_adopted_all();
     void              *object;
 
+    if (st == TUTTI_OK)
+        st = tti_plugin_whole(path);
     if (st != TUTTI_OK)
         return st;
     object = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * backend/plugin/search.h - where a plug-in is looked for, and whose files are taken. */
+ * backend/plugin/search.h - where a plug-in is looked for, and which files are taken. */
 #ifndef TTI_BACKEND_PLUGIN_SEARCH_H
 #define TTI_BACKEND_PLUGIN_SEARCH_H
 
@@ -21,5 +21,10 @@ tutti_status tti_plugin_search(const char *what, const char *name, char path_out
  * @errors TUTTI_E_AUTH     it, or a directory on its way, is another user's, or others may write to it; no regular file
  *         TUTTI_E_BACKEND  it cannot be looked at */
 tutti_status tti_plugin_trust(const char *path, char real_out[PATH_MAX]);
+
+/** Whether the file has all bytes that its program headers tell of: to load one that was cut off ends the process. A file without
+ * such headers counts as whole; dlopen() refuses it.
+ * @errors TUTTI_E_BACKEND  it is cut off, or cannot be read */
+tutti_status tti_plugin_whole(const char *path);
 
 #endif
