@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: BSD-3-Clause
 """install: the README's way from `make install` to a running program.
 
-Installs a build into a private prefix, compiles the README's first program with nothing but the flags that
-pkg-config gives, shared and static, and runs two ranks of it: through the installed `tutti run` if there is
+Installs a build into a private prefix, which is not the one that it was configured with, compiles the README's first
+program with nothing but the flags that pkg-config gives, shared and static, and runs two ranks of it: through the installed `tutti run` if there is
 one, else with the variables set by hand. A second program proves that tutti-train's flags are complete. Then each
 numbered example is compiled by the line that stands in it.
 
@@ -48,8 +48,7 @@ def lib(prefix):
 
 def flags(prefix, package, static):
     env = dict(os.environ, PKG_CONFIG_PATH=str(lib(prefix) / "pkgconfig"))
-    return run(["pkg-config", f"--define-variable=prefix={prefix}", "--cflags", "--libs",
-                *(["--static"] if static else []), package], env=env).split()
+    return run(["pkg-config", "--cflags", "--libs", *(["--static"] if static else []), package], env=env).split()
 
 
 def compile_program(cc, prefix, package, text, out, static):
@@ -97,8 +96,7 @@ def compile_examples(root, cc, prefix, scratch):
         line = re.search(r"^ \*     cc (.*)$", source.read_text(), re.M)
         if line is None:
             sys.exit(f"{source.name}: no line says how it is compiled")
-        words = line.group(1).replace("pkg-config", f"pkg-config --define-variable=prefix={prefix}")
-        run(["sh", "-c", f"{cc} {words}"], env=env, cwd=place)
+        run(["sh", "-c", f"{cc} {line.group(1)}"], env=env, cwd=place)
 
 
 def check_targets(root, build):
