@@ -321,6 +321,13 @@ tutti_status tti_scheduler_master(const tti_scheduler *s, char host_out[TTI_HOST
     return TUTTI_OK;
 }
 
+const char *tti_scheduler_here(void)
+{
+    const family *f = NULL;
+
+    return find_family(&f) == TUTTI_OK && f != NULL ? f->name : NULL;
+}
+
 const char *tti_scheduler_advice(void)
 {
     if (tti_env("SLURM_JOB_ID") != NULL && !is_slurm_step())

@@ -32,6 +32,10 @@ tutti_status tti_scheduler_find(tti_port *port, tti_scheduler *out);
  * @errors TUTTI_E_ARG  this process sees that rank 0 is on another host, or a list of hosts names none; the text says what to set */
 tutti_status tti_scheduler_master(const tti_scheduler *s, char host_out[TTI_HOST_MAX]);
 
+/** Who has started this process, for words: "Open MPI"; NULL: none of them, or they contradict each other. For those whom RANK keeps
+ * from asking. */
+const char *tti_scheduler_here(void);
+
 /** What to do about a missing RANK: "start the program with ...", which knows of a Slurm allocation. */
 const char *tti_scheduler_advice(void);
 

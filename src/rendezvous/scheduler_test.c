@@ -113,7 +113,11 @@ static void rank_wins(void **state)
 {
     (void)state;
     expect(find(OMPI(3, 4, 4) "RANK=1 WORLD_SIZE=2 MASTER_ADDR=a MASTER_PORT=5"), 1, 2, "a", 5, false);
-    refuses(OMPI(3, 4, 4) "RANK=1", "WORLD_SIZE, which is not set");
+    refuses(OMPI(3, 4, 4) "RANK=1", "WORLD_SIZE, which is not set: RANK is set, so Open MPI's own variables are not asked\n"
+                                    "  next: unset RANK");
+    refuses(OMPI(3, 4, 4) "RANK=1 WORLD_SIZE=4", "MASTER_ADDR, which is not set: RANK is set, so Open MPI's");
+    refuses("PMI_RANK=1 PMI_SIZE=2 RANK=0", "WORLD_SIZE, which is not set: RANK is set, so PMI's own variables");
+    refuses("RANK=0", "WORLD_SIZE, which is not set\n  next: start the program with 'tutti run'");
 }
 
 #define SRUN(rank, size, nodes, node)                                                                  \

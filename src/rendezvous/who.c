@@ -23,8 +23,16 @@
 
 enum { CHOSEN_FIRST = 20000, CHOSEN_LAST = 29999 }; /* below the ports that Linux hands out by itself */
 
-static tutti_status need_variable(const char *name, int64_t min, int64_t max, int64_t *value_out)
+/* A RANK that was left over, as in a shell that has exported it, keeps what mpirun tells from being read. */
+static tutti_status need_variable(const tti_who *who, const char *name, int64_t min, int64_t max, int64_t *value_out)
 {
+    const char *passed_over = who->rank_by_variable ? tti_scheduler_here() : NULL;
+
+    if (tti_env(name) == NULL && passed_over != NULL)
+        return tti_fail(TUTTI_E_ARG,
+                        "init_method env:// needs the environment variable %s, which is not set: RANK is set, so %s's own "
+                        "variables are not asked\n  next: unset RANK, or set WORLD_SIZE, MASTER_ADDR and MASTER_PORT, too",
+                        name, passed_over);
     if (tti_env(name) == NULL)
         return tti_fail(TUTTI_E_ARG,
                         "init_method env:// needs the environment variable %s, which is not set\n"
@@ -111,13 +119,14 @@ static tutti_status who_by_env(tti_port *port, tti_who *who)
             return who_by_scheduler(who);
     }
     if (who->rank < 0) {
-        st = need_variable("RANK", 0, TTI_WORLD_MAX - 1, &value);
+        st = need_variable(who, "RANK", 0, TTI_WORLD_MAX - 1, &value);
         if (st != TUTTI_OK)
             return st;
         who->rank = (int)value;
+        who->rank_by_variable = true;
     }
     if (who->world_size == 0) {
-        st = need_variable("WORLD_SIZE", 1, TTI_WORLD_MAX, &value);
+        st = need_variable(who, "WORLD_SIZE", 1, TTI_WORLD_MAX, &value);
         if (st != TUTTI_OK)
             return st;
         who->world_size = (int)value;
@@ -168,7 +177,7 @@ static tutti_status find_host(tti_who *who)
     if (host == NULL && who->scheduler.name != NULL)
         return host_by_scheduler(who);
     if (host == NULL)
-        return need_variable("MASTER_ADDR", 0, 0, &unused);
+        return need_variable(who, "MASTER_ADDR", 0, 0, &unused);
     if (strlen(host) >= sizeof who->url.host)
         return tti_fail(TUTTI_E_ARG,
                         "environment variable MASTER_ADDR has %zu bytes, %zu is the "
@@ -213,7 +222,7 @@ static tutti_status find_port(tti_who *who)
                         "%s gives this job no name to make a port of, and MASTER_PORT is not set\n"
                         "  next: %s",
                         s->name, s->pass);
-    st = need_variable("MASTER_PORT", 0, UINT16_MAX, &tcp_port);
+    st = need_variable(who, "MASTER_PORT", 0, UINT16_MAX, &tcp_port);
     who->url.port = (uint16_t)tcp_port;
     return st;
 }

@@ -16,6 +16,7 @@ typedef struct tti_who {
     tti_scheduler scheduler;   /* its name is NULL where it had nothing to say */
     bool          beacon;      /* rank 0 takes any free port and tells it on this host, under the job's name */
     bool          port_chosen; /* the port is made of the job's name: another job's store may be there */
+    bool          rank_by_variable; /* RANK has said the rank: no scheduler was asked */
 } tti_who;
 
 /** config->url, or env://, and no store.
