@@ -175,6 +175,9 @@ static void test_shy(void **state)
     search_in(first);
     setenv("VARIANT_IS_SHY", "1", 1);
     assert_file_refused("shy", TUTTI_E_IO, "cannot be used: the library below is not there");
+    setenv("VARIANT_IS_MUTE", "1", 1); /* it has no words: those of before are not its own */
+    assert_file_refused("shy", TUTTI_E_NETWORK, "cannot be used: its init failed with TUTTI_E_NETWORK and no words");
+    unsetenv("VARIANT_IS_MUTE");
     unsetenv("VARIANT_IS_SHY");
     assert_refused("shy", TUTTI_E_ARG, "there is no backend 'shy'"); /* the file is gone by now */
     put("shy", first, "shy", (char[PATH_MAX]){ "" });

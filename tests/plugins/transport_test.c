@@ -71,6 +71,9 @@ static void test_nowhere(void **state)
     assert_said("\n  next: ");
     assert_refused("only:pigeon", TUTTI_E_ARG, "tutti-transport-pigeon.so");
     assert_refused("only:", TUTTI_E_ARG, "no plug-in can have that name");
+    assert_refused("only:tcp", TUTTI_E_ARG, "'only:' goes before the name of a plug-in\n  next: set it to tcp");
+    assert_refused("only:auto", TUTTI_E_ARG, "'only:' goes before the name of a plug-in\n  next: set it to auto");
+    assert_refused("Only:Pigeon", TUTTI_E_ARG, "tutti-transport-pigeon.so");
     assert_refused("../pigeon", TUTTI_E_ARG, "no plug-in can have that name");
     assert_refused("good", TUTTI_E_ARG, "tutti-transport-good.so"); /* there is a backend of that name */
     setenv("TUTTI_PLUGIN_PATH", "relative", 1);
@@ -117,7 +120,9 @@ static void test_trust(void **state)
     assert_int_equal(chmod(path, 0702), 0);
     assert_refused("t-trusted", TUTTI_E_AUTH, "mode 0702, so others may write to it");
     assert_int_equal(chmod(path, 0700), 0);
-    wants("t-trusted");
+    wants("T-Trusted"); /* letters of any case mean the small ones */
+    assert_int_equal(tti_native_check_env(), TUTTI_OK);
+    wants("TCP");
     assert_int_equal(tti_native_check_env(), TUTTI_OK);
     unsetenv("TUTTI_TRANSPORT");
     unsetenv("TUTTI_PLUGIN_PATH");

@@ -7,9 +7,11 @@
  * the world. */
 #include "backend/native/native_core.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <tutti/private.h>
 #include "backend/native/store_board.h"
 #include "backend/plugin/transport.h"
@@ -37,13 +39,31 @@ static void members_drop(tti_membership *members)
         free(members);
 }
 
+/* The library's own two have no plug-in. */
+static bool is_own(const char *name)
+{
+    return strcasecmp(name, "auto") == 0 || strcasecmp(name, "tcp") == 0;
+}
+
+/* In small letters, which those of files are; what is too long is cut, and is too long for a name then, too. */
+static void small_letters(const char *from, char *out, size_t bytes)
+{
+    size_t i;
+
+    for (i = 0; from[i] != '\0' && i + 1 < bytes; i++)
+        out[i] = (char)tolower((unsigned char)from[i]);
+    out[i] = '\0';
+}
+
 /* The plug-in that TUTTI_TRANSPORT names. */
-static tutti_status find_plugin(const char *value, const char *name, const tutti_transport_ops **ops_out)
+static tutti_status find_plugin(const char *value, const char *wanted, const tutti_transport_ops **ops_out)
 {
     const tutti_transport_ops *ops = NULL;
-    char                       places[TTI_PLACES_TEXT], words[1024];
-    tutti_status               st = tti_transport_find(name, &ops, places);
+    char                       name[64], places[TTI_PLACES_TEXT], words[1024];
+    tutti_status               st;
 
+    small_letters(wanted, name, sizeof name);
+    st = tti_transport_find(name, &ops, places);
     if (st != TUTTI_OK) {
         snprintf(words, sizeof words, "%s", tutti_last_error());
         return tti_fail(st, "TUTTI_TRANSPORT is '%.64s': %s", value, words);
@@ -66,14 +86,17 @@ static tutti_status read_transport(bool *everywhere_out, const tutti_transport_o
 {
     static const char only[] = "only:";
     const char       *value = tti_env("TUTTI_TRANSPORT");
-    const bool        alone = strncmp(value, only, sizeof only - 1) == 0;
+    const bool        alone = strncasecmp(value, only, sizeof only - 1) == 0;
     tutti_status      st = TUTTI_OK;
 
     *ops_out = NULL;
-    if (strcmp(value, "auto") != 0 && strcmp(value, "tcp") != 0)
+    if (alone && is_own(value + sizeof only - 1))
+        return tti_fail(TUTTI_E_ARG, "TUTTI_TRANSPORT is '%.64s', and 'only:' goes before the name of a plug-in\n  next: set it to "
+                        "%s", value, strcasecmp(value, "only:tcp") == 0 ? "tcp, which is TCP inside a host, too" : "auto");
+    if (!is_own(value))
         st = find_plugin(value, alone ? value + sizeof only - 1 : value, ops_out);
     if (st == TUTTI_OK)
-        *everywhere_out = alone || strcmp(value, "tcp") == 0;
+        *everywhere_out = alone || strcasecmp(value, "tcp") == 0;
     return st;
 }
 

@@ -105,12 +105,17 @@ tutti_status tti_plugin_check_name(const char *path, const char *name, const cha
 
 tutti_status tti_plugin_start(const char *path, tutti_status (*init)(const tutti_plugin_host *host))
 {
-    char         words[1024];
-    tutti_status st = init(&tti_plugin_host);
+    char         before[2048], words[1024];
+    tutti_status st;
 
-    if (st == TUTTI_OK)
-        return st;
+    snprintf(before, sizeof before, "%s", tutti_last_error());
+    (void)tti_fail(TUTTI_OK, "%s", ""); /* what is there afterwards is of this init */
+    st = init(&tti_plugin_host);
     snprintf(words, sizeof words, "%s", tutti_last_error());
+    if (st == TUTTI_OK)
+        return tti_fail(TUTTI_OK, "%s", before); /* a call that succeeds leaves the words of the last one that failed */
+    if (words[0] == '\0')
+        snprintf(words, sizeof words, "its init failed with %s and no words", tutti_status_name(st));
     return tti_fail(st, "the plug-in '%s' cannot be used: %s", path, words);
 }
 
