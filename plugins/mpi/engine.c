@@ -101,11 +101,11 @@ static void end_mpi(void)
             MPI_Type_free(&engine.facts.block);
             MPI_Finalize();
         } else if (engine.ours) {
-            tmpi_host->log(TUTTI_LOG_WARN, "this process ends without MPI_Finalize, as a group of backend 'mpi' %s: mpirun will "
-                                           "end the other ranks",
+            tmpi_host->log(TUTTI_LOG_WARN, "this process ends without MPI_Finalize, as a group of backend 'mpi' %s%s",
                            engine.groups > 0 ? "was not destroyed"
                            : engine.disorder ? "had failed"
-                                             : "has messages that nobody took");
+                                             : "has messages that nobody took",
+                           engine.facts.size > 1 ? ": mpirun will end the other ranks" : ""); /* alone: no mpirun, or no others */
         }
     }
     tmpi_unlock();

@@ -104,6 +104,7 @@ def refused(what, command, env, words):
     said = run(command, env, ok=False)
     if words not in said or "fine" in said:
         sys.exit("%s: no '%s' in what was said:\n%s" % (what, words, said))
+    return said
 
 
 def worlds(job):
@@ -111,14 +112,18 @@ def worlds(job):
     others = [d.name for d in job.plugins.iterdir() if d.name != job.name and (d / "tutti-backend-mpi.so").exists()]
     for other in others:
         refused("the library of " + other, job.ranks(3, program), job.backend(other), "has 3 ranks, but MPI's world has 1")
-    refused("no mpirun", [str(job.bin / "tutti"), "run", "--standalone", "--nproc-per-node=2", str(program)], job.backend(),
+    said = refused("no mpirun", [str(job.bin / "tutti"), "run", "--standalone", "--nproc-per-node=2", str(program)], job.backend(),
             "has 2 ranks, but MPI's world has 1")
+    if "mpirun will end" in said:
+        sys.exit("no mpirun: its doings are told:\n" + said)
     swapped = 'own=${OMPI_COMM_WORLD_RANK-$PMI_RANK}; exec env RANK=$((1 - own)) WORLD_SIZE=2 "$0"'
     meeting = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": free_port()}
     refused("other numbers", job.ranks(2, "sh", "-c", swapped, program), job.backend(**meeting), "of MPI's world")
     alone = 'exec env RANK=0 WORLD_SIZE=1 MASTER_PORT=0 "$0"'
-    refused("worlds of one", job.ranks(2, "sh", "-c", alone, program), job.backend(MASTER_ADDR="127.0.0.1"),
+    said = refused("worlds of one", job.ranks(2, "sh", "-c", alone, program), job.backend(MASTER_ADDR="127.0.0.1"),
             "has 1 ranks, but MPI's world has 2")
+    if "mpirun will end the other ranks" not in said:
+        sys.exit("worlds of one: nothing was said of the other ranks:\n" + said)
     refused("encryption", job.ranks(2, program), job.backend(TUTTI_TLS="1"), "the backend 'mpi' sends in the clear, and TUTTI_TLS asks for encryption")
 
 
