@@ -81,11 +81,16 @@ static void list_names(char *out, size_t bytes)
 /* places: directories without its plug-in; "": no plug-in can have that name. */
 static tutti_status no_such_backend(const char *wanted, const char *places)
 {
-    char      names[256], file[96] = "";
+    char      names[256], file[96] = "", folders[TTI_PLACES_TEXT];
     const int claim = claim_of(wanted);
 
     if (places[0] != '\0')
         snprintf(file, sizeof file, "'tutti-backend-%s.so' is not in ", wanted);
+    if (claim >= 0 && tti_plugin_below("backend", claims[claim].name, folders))
+        return tti_fail(TUTTI_E_UNSUPPORTED,
+                        "backend '%s' is a plug-in, and %s%s, but below, in %s\n  next: set TUTTI_PLUGIN_PATH to the one of these that "
+                        "was built for the library that this program runs with, for 'mpi' its mpirun's",
+                        claims[claim].name, file, places, folders);
     if (claim >= 0)
         return tti_fail(TUTTI_E_UNSUPPORTED,
                         "backend '%s' is a plug-in, and %s%s\n  next: install it there, or name its directory in TUTTI_PLUGIN_PATH",

@@ -282,6 +282,33 @@ static void test_places(void **state)
     assert_int_equal(unlink(path), 0);
 }
 
+/* One for each library that it may be built with: which one fits only the user knows, so they are named. */
+static void test_below(void **state)
+{
+    static const char *const folders[] = { "one", "another", "empty" };
+    char                     folder[PATH_MAX], path[PATH_MAX], words[2 * PATH_MAX + 64];
+    size_t                   i;
+
+    (void)state;
+    search_in(first);
+    for (i = 0; i < 3; i++) {
+        assert_true(snprintf(folder, sizeof folder, "%s/%s", first, folders[i]) < PATH_MAX);
+        assert_int_equal(mkdir(folder, 0700), 0);
+        if (i < 2)
+            put("empty", folder, "mpi", path);
+    }
+    snprintf(words, sizeof words, ", but below, in '%s/another', '%s/one'", first, first);
+    assert_refused("mpi", TUTTI_E_UNSUPPORTED, words);
+    assert_said("next: set TUTTI_PLUGIN_PATH to the one of these");
+    assert_null(strstr(tutti_last_error(), "/empty'"));
+    for (i = 0; i < 3; i++) {
+        assert_true(snprintf(folder, sizeof folder, "%s/%s", first, folders[i]) < PATH_MAX);
+        path_of(folder, "mpi", path);
+        unlink(path);
+        assert_int_equal(rmdir(folder), 0);
+    }
+}
+
 /* ---- one that works ---- */
 
 static void *find_it(void *arg)
@@ -440,7 +467,7 @@ int main(void)
         cmocka_unit_test(test_trust),       cmocka_unit_test(test_other_owner), cmocka_unit_test(test_places),
         cmocka_unit_test(test_once),        cmocka_unit_test(test_reserved),  cmocka_unit_test(test_world),
         cmocka_unit_test(test_devices),     cmocka_unit_test(test_host),      cmocka_unit_test(test_group),
-        cmocka_unit_test(test_cut_off),
+        cmocka_unit_test(test_cut_off),     cmocka_unit_test(test_below),
     };
 
     return cmocka_run_group_tests(tests, make_directories, remove_directories);

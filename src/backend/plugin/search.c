@@ -8,6 +8,7 @@
  *         what runs with those rights. */
 #include "backend/plugin/search.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,8 +23,36 @@ typedef struct search {
     const char *what, *name;
     char       *path; /* [PATH_MAX] */
     char       *places;
-    size_t      used; /* of places */
+    size_t      used;  /* of places */
+    bool        below; /* look at the folders of each directory, and note those that have the file; none is taken */
 } search;
+
+static void note(search *s, const char *directory, size_t length)
+{
+    if (s->used < TTI_PLACES_TEXT)
+        s->used += (size_t)snprintf(s->places + s->used, TTI_PLACES_TEXT - s->used, "%s'%.*s'", s->used > 0 ? ", " : "",
+                                    (int)length, directory);
+}
+
+/* Note the directory's folders that have the file, in the order of their names. One that cannot be looked at has none. */
+static void look_below(search *s, const char *directory, size_t length)
+{
+    char            folder[PATH_MAX];
+    struct dirent **entries = NULL;
+    struct stat     st;
+    int             n, i, used;
+
+    snprintf(folder, sizeof folder, "%.*s", (int)length, directory);
+    n = scandir(folder, &entries, NULL, alphasort);
+    for (i = 0; i < n; i++) {
+        used = snprintf(folder, sizeof folder, "%.*s/%s", (int)length, directory, entries[i]->d_name);
+        if (entries[i]->d_name[0] != '.' && used < PATH_MAX &&
+            snprintf(s->path, PATH_MAX, "%s/tutti-%s-%s.so", folder, s->what, s->name) < PATH_MAX && stat(s->path, &st) == 0)
+            note(s, folder, (size_t)used);
+        free(entries[i]);
+    }
+    free(entries);
+}
 
 /* Whether the directory, of which length bytes count, has the file; it is noted where it was looked for. */
 static tutti_status look(search *s, const char *directory, size_t length, bool *found_out)
@@ -34,10 +63,11 @@ static tutti_status look(search *s, const char *directory, size_t length, bool *
     if (n < 0 || n >= PATH_MAX)
         return tti_fail(TUTTI_E_ARG, "a directory of plug-ins has a path of %zu bytes, %.32s...\n  next: give one that is shorter",
                         length, directory);
-    *found_out = stat(s->path, &st) == 0;
-    if (!*found_out && s->used < TTI_PLACES_TEXT)
-        s->used += (size_t)snprintf(s->places + s->used, TTI_PLACES_TEXT - s->used, "%s'%.*s'", s->used > 0 ? ", " : "",
-                                    (int)length, directory);
+    *found_out = !s->below && stat(s->path, &st) == 0;
+    if (s->below)
+        look_below(s, directory, length);
+    else if (!*found_out)
+        note(s, directory, length);
     return TUTTI_OK;
 }
 
@@ -75,21 +105,37 @@ static bool beside_library(char out[PATH_MAX])
     return true;
 }
 
-tutti_status tti_plugin_search(const char *what, const char *name, char path_out[PATH_MAX], char places_out[TTI_PLACES_TEXT])
+/* All directories in their order, until one has it. */
+static tutti_status walk(search *s, bool *found_out)
 {
-    search       s = { .what = what, .name = name, .path = path_out, .places = places_out };
     const char  *paths = getauxval(AT_SECURE) == 0 ? tti_env("TUTTI_PLUGIN_PATH") : NULL;
     char         beside[PATH_MAX];
     const char  *last = beside_library(beside) ? beside : TUTTI_PLUGIN_DIR;
-    bool         found = false;
     tutti_status st = TUTTI_OK;
 
-    places_out[0] = '\0';
+    *found_out = false;
+    s->places[0] = '\0';
     if (paths != NULL)
-        st = look_in_variable(&s, paths, &found);
-    if (st == TUTTI_OK && !found)
-        st = look(&s, last, strlen(last), &found);
+        st = look_in_variable(s, paths, found_out);
+    return st == TUTTI_OK && !*found_out ? look(s, last, strlen(last), found_out) : st;
+}
+
+tutti_status tti_plugin_search(const char *what, const char *name, char path_out[PATH_MAX], char places_out[TTI_PLACES_TEXT])
+{
+    search       s = { .what = what, .name = name, .path = path_out, .places = places_out };
+    bool         found;
+    tutti_status st = walk(&s, &found);
+
     if (st == TUTTI_OK && !found)
         path_out[0] = '\0';
     return st;
+}
+
+bool tti_plugin_below(const char *what, const char *name, char folders_out[TTI_PLACES_TEXT])
+{
+    char   path[PATH_MAX];
+    search s = { .what = what, .name = name, .path = path, .places = folders_out, .below = true };
+    bool   found;
+
+    return walk(&s, &found) == TUTTI_OK && s.used > 0;
 }

@@ -16,6 +16,10 @@ enum { TTI_PLACES_TEXT = 1024 };
  * @errors TUTTI_E_ARG  TUTTI_PLUGIN_PATH has a path that is not absolute, or too long */
 tutti_status tti_plugin_search(const char *what, const char *name, char path_out[PATH_MAX], char places_out[TTI_PLACES_TEXT]);
 
+/** The folders below those directories that have the file, as "mpi" has one for each MPI: for words, as places_out above. false: none
+ * has it. None is taken by itself: which one fits only the user knows. */
+bool tti_plugin_below(const char *what, const char *name, char folders_out[TTI_PLACES_TEXT]);
+
 /** Whether nobody but root and this user can have put the file there, or can replace it. real_out: the path without
  * links, which is what was looked at.
  * @errors TUTTI_E_AUTH     it, or a directory on its way, is another user's, or others may write to it; no regular file
