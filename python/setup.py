@@ -4,6 +4,7 @@
     pip install --no-build-isolation ./python                           PKG_CONFIG_PATH=PREFIX/lib/pkgconfig in front, if
                                                                         libtutti is installed below a prefix of its own
 """
+import os
 import subprocess
 import sys
 
@@ -25,7 +26,7 @@ def pkg_config(*words):
 
 
 def main():
-    libdir = pkg_config("--variable=libdir")[0]
+    libdir = os.path.realpath(pkg_config("--variable=libdir")[0])  # told from where pkg-config's file is, with ".." in it
     shim = CppExtension(
         "tutti_torch._C",
         ["csrc/shim.cpp"],
