@@ -332,6 +332,52 @@ static void test_sizes_differ(void **state)
     tutti_store_close(store);
 }
 
+/* Nobody sets the key: it waits as a plug-in does for those who do not come. */
+static tutti_status waiting_create(const tutti_backend_config *config, tutti_backend **backend_out)
+{
+    (void)backend_out;
+    return tutti_store_wait(config->store, (const char *const[]){ "never" }, 1, config->timeout_ms);
+}
+
+typedef struct waiting_rank {
+    tutti_store *store;
+    tutti_status status;
+    bool         said;
+} waiting_rank;
+
+static void wait_as_rank_0(void *arg)
+{
+    waiting_rank     *waiting = arg;
+    tutti_backend_ops ops = fake_ops;
+    tutti_group      *world = NULL;
+    tti_join          join = { .store = waiting->store, .user_store = true, .world_size = 2, .timeout_ms = LONG_MS,
+                               .deadline_ns = tti_deadline(tti_port_system(), LONG_MS, -1), .listen_host = "127.0.0.1" };
+
+    ops.name = "waiting";
+    ops.create = waiting_create;
+    waiting->status = tti_world_create(tti_port_system(), &(tti_backing){ .ops = &ops }, &join, &world);
+    waiting->said = said("rank 1 was started with backend 'cpu:fake', rank 0 with 'cpu:waiting'");
+}
+
+/* Ranks that were started with different backends: who differs from rank 0 says so, and rank 0 hears of it, though its backend
+ * is a program's, which looks for no such words. */
+static void test_backends_differ(void **state)
+{
+    waiting_rank waiting = { .status = TUTTI_OK };
+    tutti_group *world = NULL;
+    tti_thread   thread = { 0 };
+
+    (void)state;
+    assert_int_equal(tutti_hash_store_open(&waiting.store), TUTTI_OK);
+    assert_int_equal(tti_thread_start(&thread, "rank-0", wait_as_rank_0, &waiting), TUTTI_OK);
+    assert_int_equal(fake_world(waiting.store, 1, 2, LONG_MS, &world), TUTTI_E_MISMATCH);
+    assert_true(said("rank 1 was started with backend 'cpu:fake', rank 0 with 'cpu:waiting'"));
+    tti_thread_join(&thread);
+    assert_int_equal(waiting.status, TUTTI_E_MISMATCH);
+    assert_true(waiting.said);
+    tutti_store_close(waiting.store);
+}
+
 /* The least that a store may be: here with the entries of a hash store. */
 typedef struct plain_store {
     tutti_store  base;
@@ -564,6 +610,7 @@ int main(void)
         TEST(test_incomplete_world),
         TEST(test_wrong_environment_waits_for_nobody),
         TEST(test_sizes_differ),
+        TEST(test_backends_differ),
         TEST(test_plain_store),
         TEST(test_process_world),
         TEST(test_thread_world),

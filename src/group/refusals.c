@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: BSD-3-Clause
  *
- * refusals.c - a group is refused by one member while the others wait for it in a backend that does not look for that.
+ * refusals.c - a world or a group is refused by one member while the others wait for it in a backend that does not look for that.
  *
  * Why     Who cannot make a group says so in the store (new_group.c). The library's own backends look there while they wait. Of one
  *         that is a plug-in, or a program's own, only its create is known: it comes back when its members have met, or when
@@ -8,6 +8,7 @@
  * How     Most of them meet in the group's store, on the thread that called them. So another thread looks there for refusals now and
  *         then, from LOOK_MS on, and ends the waits of that thread when it has found one (tti_store_heed()). The backend fails
  *         of a wait that was too long, as it would have later, and the refusal is told in its place.
+ * World   Who cannot be in a world leaves one word for all, not one for each rank (world_create.c).
  * True    A member that has refused a group never comes to it, so nobody is told so who could have had it. What others refuse is not
  *         looked at. If the backend was made all the same, it is.
  *         `found` is written by the looking thread, once, behind `trouble`, by release order; the thread that waits reads it
@@ -41,6 +42,12 @@ struct tti_refusals {
     tti_trouble        trouble;
 };
 
+static bool is_world(const tti_refusals *r)
+{
+    return r->group->world == r->group;
+}
+
+/* rank is a member's; in a world everybody's words are in one place. */
 static bool has_refused(tti_refusals *r, int rank)
 {
     const int64_t until_ns = tti_port_now(r->port) + ANSWER_NS;
@@ -49,7 +56,10 @@ static bool has_refused(tti_refusals *r, int rank)
     const char   *one = key;
     bool          there = false, sound;
 
-    snprintf(key, sizeof key, TTI_REFUSAL_KEY, rank);
+    if (is_world(r))
+        snprintf(key, sizeof key, TTI_TROUBLE_KEY);
+    else
+        snprintf(key, sizeof key, TTI_REFUSAL_KEY, rank);
     if (tti_store_check_until(r->store, &one, 1, until_ns, &there) != TUTTI_OK || !there ||
         tti_store_get_until(r->store, key, until_ns, &value) != TUTTI_OK)
         return false;
@@ -71,6 +81,8 @@ static bool find(tti_refusals *r)
     const tutti_group *group = r->group;
     int                i;
 
+    if (is_world(r))
+        return has_refused(r, -1);
     for (i = 0; i < group->size && !is_over(r); i++)
         if (i != group->rank && has_refused(r, group->ranks[i]))
             return true;
@@ -128,8 +140,8 @@ tutti_status tti_refusals_end(tti_refusals *r, tutti_status st)
     tti_event_signal(r->port, &r->changed);
     tti_thread_join(&r->thread);
     if (st != TUTTI_OK && atomic_load_explicit(&r->found, memory_order_acquire))
-        st = tti_fail((tutti_status)r->trouble.status, "group '%s' cannot be made on rank %d: %s", r->group->name,
-                      r->group->ranks[r->group->rank], r->trouble.words);
+        st = tti_fail((tutti_status)r->trouble.status, "%s '%s' cannot be made on rank %d: %s", is_world(r) ? "world" : "group",
+                      r->group->name, r->group->ranks[r->group->rank], r->trouble.words);
     free(r);
     return st;
 }

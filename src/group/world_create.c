@@ -25,6 +25,8 @@ enum { FILES_A_RANK = 8, SPARE_FILES = 256 };
 /* Below that: where the members of a world look for each other, its name "0" and the backend of its memory (route.c). */
 #define WAITED_AT "0//cpu//"
 
+_Static_assert((int)TTI_JOIN_BACKENDS_MAX == (int)TTI_DEVICE_MAP_TEXT, "what ranks tell of their backends is all of it");
+
 /* The store below which a world's name stands. */
 static tutti_status open_root(const tti_join *join, int64_t generation, tutti_store **store_out)
 {
@@ -122,12 +124,11 @@ static tutti_status give_up(tti_port *port, const tti_join *join, int64_t genera
     return tti_fail(failure, "%s", words);
 }
 
-/* Leave trouble under key; the first stays. This thread's last error stays. */
-static void leave_trouble(tti_port *port, tutti_store *store, const char *key, const tti_trouble *trouble, tutti_status failure)
+/* Leave trouble under key until then; the first stays. This thread's last error stays. */
+static void leave_trouble(int64_t until, tutti_store *store, const char *key, const tti_trouble *trouble, tutti_status failure)
 {
-    const int64_t until = tti_port_now(port) + TTI_SECOND;
-    tutti_bytes   kept = { 0 };
-    char          words[TTI_GROUP_WORDS_MAX];
+    tutti_bytes kept = { 0 };
+    char        words[TTI_GROUP_WORDS_MAX];
 
     snprintf(words, sizeof words, "%s", tutti_last_error());
     if (tti_store_compare_set_until(store, key, "", 0, trouble, sizeof *trouble, until, &kept) == TUTTI_OK)
@@ -137,23 +138,31 @@ static void leave_trouble(tti_port *port, tutti_store *store, const char *key, c
 
 void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
 {
-    tti_trouble trouble = { .status = (int32_t)failure };
+    static const char *const inside[] = { "", "inner//" }; /* a backend, and one below backend/debug */
+    const int64_t            until = tti_port_now(port) + TTI_SECOND;
+    tti_trouble              trouble = { .status = (int32_t)failure };
+    char                     key[64];
+    int                      i;
 
     snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, tutti_last_error());
-    leave_trouble(port, root, WAITED_AT TTI_TROUBLE_KEY, &trouble, failure);
+    for (i = 0; i < 2 * TTI_DEVICES; i++) { /* they may have another backend than this rank */
+        snprintf(key, sizeof key, "0//%s//%s" TTI_TROUBLE_KEY, tti_device_name((tutti_device_type)(i / 2)), inside[i % 2]);
+        leave_trouble(until, root, key, &trouble, failure);
+    }
 }
 
 void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutti_status failure)
 {
-    tti_trouble trouble = { .status = (int32_t)told };
-    char        key[64];
-    int         i;
+    const int64_t until = tti_port_now(world->runner->port) + TTI_SECOND;
+    tti_trouble   trouble = { .status = (int32_t)told };
+    char          key[64];
+    int           i;
 
     snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", world->rank, TTI_TROUBLE_WORDS_MAX - 40,
              tutti_last_error());
     for (i = 0; i < TTI_DEVICES; i++) { /* they wait in the backend of one of these, whatever this rank was to make */
         snprintf(key, sizeof key, "%u//%s//" TTI_REFUSAL_KEY, id, tti_device_name((tutti_device_type)i), world->rank);
-        leave_trouble(world->runner->port, world->store, key, &trouble, failure);
+        leave_trouble(until, world->store, key, &trouble, failure);
     }
 }
 
@@ -222,6 +231,15 @@ static bool is_gone(void *context, int rank)
     return world->ops->alive != NULL && world->ops->alive(world->backend, rank) == TUTTI_E_PEER;
 }
 
+/* What this rank will make the world of, for rank 0 and the others to compare. What cannot be had is said when the world is made. */
+static void note_backends(const tti_backing *backing, tti_join *join)
+{
+    tutti_group probe = { .size = 0 };
+
+    if (tti_routes_find(&probe, backing) == TUTTI_OK)
+        snprintf(join->backends, sizeof join->backends, "%s", probe.backend_config);
+}
+
 tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
                                     const tti_join *joining, const char *name, tutti_group **group_out)
 {
@@ -235,6 +253,7 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
     tutti_status    st;
 
     mine.refused_out = &refused;
+    note_backends(backing, &mine);
     tti_bulletin_heed(bulletin);
     st = tti_generation_join(port, join, &generation);
     if (refused != 0)

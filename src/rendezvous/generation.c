@@ -6,7 +6,7 @@
  *         whose making failed, must not be met by the next; and two processes that were given the same
  *         rank must not be taken for one.
  * How     "tutti/worlds"        the number of the latest world
- *         "tutti/world/N"       its size: it is open to join; "over": its making has failed
+ *         "tutti/world/N"       its size and rank 0's backends, "3 cpu:native": it is open to join; "over": its making has failed
  *         "tutti/world/N/R"     who took the place of rank R in it, written once by compare_set
  *         Rank 0 takes its place in a new number, then opens it. The others wait for a number that is
  *         open and in which they have not been. A rank whose place is taken looks by whom: by itself,
@@ -253,11 +253,12 @@ static tutti_status look_ahead(const tti_join *join, int64_t n, int64_t *n_out)
 static tutti_status open_number(const tti_join *join, int64_t n)
 {
     char         key[KEY_MAX];
-    char         text[24];
+    char         text[24 + TTI_JOIN_BACKENDS_MAX];
     tutti_status st;
 
     snprintf(key, sizeof key, "tutti/world/%" PRId64, n);
-    snprintf(text, sizeof text, "%d", join->world_size);
+    snprintf(text, sizeof text, "%d%s%.*s", join->world_size, join->backends[0] != '\0' ? " " : "", TTI_JOIN_BACKENDS_MAX,
+             join->backends);
     st = tti_store_set_until(join->store, key, text, strlen(text), join->deadline_ns);
     if (st != TUTTI_OK)
         return st;
@@ -305,9 +306,26 @@ static tutti_status await_rank0(tti_port *port, const tti_join *join, const char
     return st;
 }
 
-/* Wait until world number n is open: its size; 0: it is over. */
+/* What rank 0 has opened a number with. */
+typedef struct opened {
+    int  size;                            /* 0: it is over */
+    char backends[TTI_JOIN_BACKENDS_MAX]; /* "": it did not say */
+} opened;
+
+/* text is NUL-terminated; anybody may have written it. */
+static opened read_opened(const tutti_bytes *text)
+{
+    const char *space = strchr(text->data, ' ');
+    opened      found = { .size = atoi(text->data) }; /* 0: "over" */
+
+    if (space != NULL)
+        snprintf(found.backends, sizeof found.backends, "%s", space + 1);
+    return found;
+}
+
+/* Wait until world number n is open, or over. */
 static tutti_status await_number(tti_port *port, const tti_join *join, int64_t n, int64_t began_ns,
-                                 int *size_out)
+                                 opened *opened_out)
 {
     tutti_bytes  text = { 0 };
     char         key[KEY_MAX];
@@ -321,26 +339,32 @@ static tutti_status await_number(tti_port *port, const tti_join *join, int64_t n
                         "  next: check that rank 0 was started, with the same store",
                         join->rank, (tti_port_now(port) - began_ns) / TTI_MS, join->world_size);
     if (st == TUTTI_OK)
-        *size_out = atoi(text.data); /* NUL-terminated; 0: "over" */
+        *opened_out = read_opened(&text);
     tutti_bytes_free(&text);
     return st;
 }
 
-static tutti_status check_size(const tti_join *join, int size)
+/* Members of different backends would look for each other in different places, until time is up. */
+static tutti_status check_opened(const tti_join *join, const opened *by_rank0)
 {
-    if (size == join->world_size)
-        return TUTTI_OK;
-    return tti_fail(TUTTI_E_MISMATCH,
-                    "rank %d was started with world size %d, rank 0 with %d\n"
-                    "  next: give all ranks the same WORLD_SIZE",
-                    join->rank, join->world_size, size);
+    if (by_rank0->size != join->world_size)
+        return tti_fail(TUTTI_E_MISMATCH,
+                        "rank %d was started with world size %d, rank 0 with %d\n"
+                        "  next: give all ranks the same WORLD_SIZE",
+                        join->rank, join->world_size, by_rank0->size);
+    if (by_rank0->backends[0] != '\0' && join->backends[0] != '\0' && strcmp(by_rank0->backends, join->backends) != 0)
+        return tti_fail(TUTTI_E_MISMATCH,
+                        "rank %d was started with backend '%s', rank 0 with '%s'\n"
+                        "  next: give all ranks the same TUTTI_BACKEND, or options.backend",
+                        join->rank, join->backends, by_rank0->backends);
+    return TUTTI_OK;
 }
 
 tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *generation_out)
 {
     const int64_t began_ns = tti_port_now(port);
     place         found = PLACE_USED_UP;
-    int           size = join->world_size;
+    opened        by_rank0 = { .size = join->world_size };
     tutti_status  st = TUTTI_OK;
     int64_t       n;
     claim         mine;
@@ -354,8 +378,8 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
     for (n = 1; st == TUTTI_OK; n++) {
         st = look_ahead(join, n, &n);
         if (st == TUTTI_OK && join->rank != 0)
-            st = await_number(port, join, n, began_ns, &size);
-        if (st == TUTTI_OK && size != 0)
+            st = await_number(port, join, n, began_ns, &by_rank0);
+        if (st == TUTTI_OK && by_rank0.size != 0)
             st = take_place(join, &mine, n, &found);
         if (st == TUTTI_OK && join->another_serves)
             st = tti_fail(TUTTI_E_NETWORK, "rank 0 cannot serve its world: its port is taken by a store whose rank 0 has ended\n"
@@ -368,8 +392,8 @@ tutti_status tti_generation_join(tti_port *port, const tti_join *join, int64_t *
     if (st == TUTTI_OK && join->number_out != NULL)
         *join->number_out = n;
     if (st == TUTTI_OK)
-        st = join->rank == 0 ? open_number(join, n) : check_size(join, size);
-    if (st == TUTTI_E_MISMATCH && size != join->world_size && join->refused_out != NULL)
+        st = join->rank == 0 ? open_number(join, n) : check_opened(join, &by_rank0);
+    if (st == TUTTI_E_MISMATCH && found == PLACE_OURS && join->refused_out != NULL)
         *join->refused_out = n;
     if (st == TUTTI_OK)
         *generation_out = n;

@@ -16,7 +16,7 @@
  *
  * @errors TUTTI_E_STATE     another thread of this process is joining with this rank, at the same time
  *         TUTTI_E_ARG       another process has taken this rank's place; the text has its pid and host
- *         TUTTI_E_MISMATCH  rank 0 was started with another world size; the text has both
+ *         TUTTI_E_MISMATCH  rank 0 was started with another world size, or other backends; the text has both
  *         TUTTI_E_TIMEOUT   rank 0 did not come
  *         TUTTI_E_NETWORK   the store was another rank 0's (join->another_serves), which has ended since
  *         what the store fails with */

@@ -131,6 +131,39 @@ static void sizes_are_compared(void **state)
     tutti_store_close(store);
 }
 
+static tutti_status try_join_with(tutti_store *store, int rank, const char *backends, int64_t *refused_out)
+{
+    tti_join     join = join_of(store, rank, 3, LONG_MS);
+    int64_t      n = 0;
+    tutti_status st;
+
+    join.refused_out = refused_out;
+    snprintf(join.backends, sizeof join.backends, "%s", backends);
+    st = tti_generation_join(tti_port_system(), &join, &n);
+    tti_generation_end(&join);
+    return st;
+}
+
+/* Who does not say what it has is not refused for it. */
+static void backends_are_compared(void **state)
+{
+    tutti_store *store = NULL;
+    int64_t      refused = 0;
+
+    (void)state;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    assert_int_equal(try_join_with(store, 0, "cpu:native,cuda:native", &refused), TUTTI_OK);
+    assert_int_equal(try_join_with(store, 1, "cpu:mpi", &refused), TUTTI_E_MISMATCH);
+    assert_said("rank 1 was started with backend 'cpu:mpi', rank 0 with 'cpu:native,cuda:native'");
+    assert_int_equal(refused, 1);
+    assert_int_equal(try_join_with(store, 2, "cpu:native,cuda:native", &refused), TUTTI_OK);
+    tutti_store_close(store);
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    assert_int_equal(try_join_with(store, 0, "cpu:native", &refused), TUTTI_OK);
+    assert_int_equal(try_join_with(store, 1, "", &refused), TUTTI_OK);
+    tutti_store_close(store);
+}
+
 typedef struct late_rank {
     tutti_store *store;
     int64_t      n;
@@ -381,6 +414,7 @@ int main(void)
         cmocka_unit_test(no_world_is_opened_in_the_store_of_another),
         cmocka_unit_test(a_failed_number_is_over),
         cmocka_unit_test(sizes_are_compared),
+        cmocka_unit_test(backends_are_compared),
         cmocka_unit_test(rank_0_may_come_late),
         cmocka_unit_test(a_rank_is_one_process),
         cmocka_unit_test(other_machines_are_not_judged),

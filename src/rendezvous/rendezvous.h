@@ -7,6 +7,8 @@
 #include "wire/addr.h"
 #include <tutti/store.h>
 
+enum { TTI_JOIN_BACKENDS_MAX = 128 };
+
 typedef struct tti_rendezvous_config {
     tti_port    *port;
     const char  *url;        /* NULL: env:// */
@@ -32,7 +34,8 @@ typedef struct tti_join {
     int64_t     *number_out;                /* NULL; or where joining leaves the world's number, also when the
                                                world cannot be made then */
     int64_t     *refused_out; /* NULL; or where joining leaves the number of the world that this process may not be in, as
-                                 somebody else has its place, or all others were told another size */
+                                 somebody else has its place, or rank 0 has another size or backend */
+    char         backends[TTI_JOIN_BACKENDS_MAX]; /* what this rank makes the world of, "cpu:native"; "": it is not compared */
     bool         launched; /* these are the rank and the size that tutti's launcher has given, and its store: its bulletin is
                               about the ranks of this world */
     bool         alone;                     /* there is no other process, whatever world_size says */

@@ -255,6 +255,30 @@ static void a_store_that_stays_is_no_rank_0(tt_ctx *t)
     }
 }
 
+/* One backend is looked for inside of the other's part of the store: neither would ever find the other. */
+static void backends_differ(tt_ctx *t)
+{
+    static const char words[] = "rank 1 was started with backend 'cpu:%s,cuda:%s', rank 0 with 'cpu:%s,cuda:%s'";
+    char              url[512], expected[200];
+    int               round;
+
+    file_url(t, url, sizeof url);
+    for (round = 0; round < 2; round++) {
+        const char *const of[] = { round == 0 ? "native" : "debug-native", round == 0 ? "debug-native" : "native" };
+
+        setenv("TUTTI_BACKEND", of[t->rank], 1);
+        assert_int_equal(join(url, t->rank, t->size, t->limit_ms), TUTTI_E_MISMATCH);
+        snprintf(expected, sizeof expected, words, of[1], of[1], of[0], of[0]);
+        if (strstr(tutti_last_error(), expected) == NULL)
+            fail_msg("'%s' is not in: %s", expected, tutti_last_error());
+        tt_post(t, round);
+        tt_await(t, round, (uint32_t)t->size);
+    }
+    unsetenv("TUTTI_BACKEND");
+    OK(join(url, t->rank, t->size, t->limit_ms));
+    works(t);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -267,6 +291,7 @@ int main(void)
         TT_TEST(two_processes_of_rank_0, .ranks = 2, .hosts = 2, .init = TT_INIT_NONE),
         TT_TEST(a_store_that_stays_is_no_rank_0, .ranks = 3, .dies = 0, .init = TT_INIT_NONE),
         TT_TEST(a_death_is_told_by_the_store, .ranks = 3, .transports = "shm,tcp", .dies = 1, .init = TT_INIT_NONE),
+        TT_TEST(backends_differ, .ranks = 2, .init = TT_INIT_NONE),
         TT_TEST(hosts_need_a_secret, .ranks = 2, .hosts = 2, .init = TT_INIT_NONE),
     };
 
