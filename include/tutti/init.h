@@ -69,7 +69,7 @@ typedef struct tutti_init_options {
  *                            and without another group_name, at this moment
  *           TUTTI_E_ARG      a variable, rank or size is missing or wrong; the text names it. Or another
  *                            process has joined with this rank; the text has its pid and host
- *           TUTTI_E_MISMATCH ranks were started with different world sizes; the text has both
+ *           TUTTI_E_MISMATCH ranks were started with different world sizes, or with different backends; the text has both
  *           TUTTI_E_TIMEOUT  ranks did not come; the text names them
  *           TUTTI_E_PEER     one that has not come never will: its process has ended, as tutti's launcher says at once, on
  *                            all hosts. Under other launchers, or none, nobody says so: that is a TUTTI_E_TIMEOUT

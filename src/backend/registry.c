@@ -229,7 +229,7 @@ bool tti_backend_has_messages(const tutti_backend_ops *ops)
     return tti_table_has_messages(tti_debug_inside(ops));
 }
 
-tutti_status tti_backend_check_env(const tutti_backend_ops *ops)
+tutti_status tti_backend_check_env(const tutti_backend_ops *ops, tutti_store *store)
 {
-    return tti_debug_inside(ops) == &tti_native_backend_ops ? tti_native_check_env() : TUTTI_OK;
+    return tti_debug_inside(ops) == &tti_native_backend_ops ? tti_native_check_env(store) : TUTTI_OK;
 }

@@ -30,9 +30,11 @@ bool tti_backend_is_own(const tutti_backend_ops *ops);
 /** Whether a table that tti_backend_find() gave has messages. */
 bool tti_backend_has_messages(const tutti_backend_ops *ops);
 
-/** Whether the environment says things to a backend that can be meant, before anybody is waited for.
- * @errors TUTTI_E_ARG  a variable has a wrong value; the text names it */
-tutti_status tti_backend_check_env(const tutti_backend_ops *ops);
+/** Whether the environment says things to a backend that can be meant, before anybody is waited for. store: the program's, in which
+ * more than one rank will meet; NULL: none.
+ * @errors TUTTI_E_ARG          a variable has a wrong value; the text names it
+ *         TUTTI_E_UNSUPPORTED  not with that store */
+tutti_status tti_backend_check_env(const tutti_backend_ops *ops, tutti_store *store);
 
 /** The table that moves the data: what a wrapper is around, any other itself. Backends with one inside share connections. */
 const tutti_backend_ops *tti_backend_inside(const tutti_backend_ops *ops);

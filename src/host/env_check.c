@@ -123,7 +123,7 @@ static tutti_status check_native(const char *name)
     tutti_status             st = tti_backend_find(NULL, &ops);
 
     if (st == TUTTI_OK)
-        st = tti_backend_check_env(ops);
+        st = tti_backend_check_env(ops, NULL);
     return st == TUTTI_OK || is_of(name) ? st : TUTTI_OK;
 }
 

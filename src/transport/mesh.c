@@ -266,6 +266,29 @@ static tutti_status await_secret(const tti_mesh_config *config, const char *key,
     return why != TUTTI_OK ? why : st;
 }
 
+/* Keys would be made of what everybody can read who reads what goes to the store. */
+static tutti_status check_plain(const tti_secret *secret)
+{
+    if (secret->seal != TTI_SEAL_KEY || secret->present)
+        return TUTTI_OK;
+    return tti_fail(TUTTI_E_UNSUPPORTED,
+                    "TUTTI_TLS is 1, but its keys would be made of a secret that rank 0 leaves in a store which is the program's own or "
+                    "PyTorch's, and may send it in plain\n"
+                    "  next: set TUTTI_SECRET_FILE to a file of mode 0600 with 64 hex digits, the same on all hosts; "
+                    "or TUTTI_TLS_CERT, TUTTI_TLS_KEY and TUTTI_TLS_CA");
+}
+
+tutti_status tti_mesh_check_plain_board(void)
+{
+    tti_secret   secret = { .present = false };
+    tutti_status st = tti_secret_load(NULL, &secret);
+
+    if (st == TUTTI_OK)
+        st = check_plain(&secret);
+    tti_secret_release(&secret);
+    return st;
+}
+
 /* The job's secret. Where it comes from the board, it is this world's alone, and as secret as the
  * board. */
 static tutti_status find_secret(tti_mesh *mesh, const tti_mesh_config *config)
@@ -278,6 +301,10 @@ static tutti_status find_secret(tti_mesh *mesh, const tti_mesh_config *config)
     const tti_seal    seal = secret->seal;
 
     if (st != TUTTI_OK || secret->present || !config->fresh_secret)
+        return st;
+    if (config->fresh_in_plain && config->n_ranks > 1)
+        st = check_plain(secret);
+    if (st != TUTTI_OK)
         return st;
     if (config->rank == 0) {
         config->port->ops->random(config->port, fresh, sizeof fresh);

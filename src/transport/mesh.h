@@ -31,6 +31,7 @@ typedef struct tti_mesh_config {
     int               together_from; /* worlds of so many ranks, and their groups, read what all have left host by host; 0: as
                                         scribe.h has it */
     bool              fresh_secret; /* rank 0 leaves one on the board, unless TUTTI_SECRET_FILE is set */
+    bool              fresh_in_plain; /* that would be sent on the network as it is, for all that is known */
     int64_t           deadline_ns;
 } tti_mesh_config;
 
@@ -41,6 +42,11 @@ tutti_status tti_mesh_check_env(void);
 /** The same of a transport: it proves nothing and hides nothing, and so would undo what TUTTI_TLS asks for. NULL is fine.
  * @errors TUTTI_E_UNSUPPORTED  that is asked for; TUTTI_E_ARG  TUTTI_TLS or its companions */
 tutti_status tti_mesh_check_transport(const tutti_transport_ops *transport);
+
+/** The same of what is on the board of more than one rank, and may be sent in plain (fresh_in_plain): it may have no secret of
+ * which TLS makes its keys.
+ * @errors TUTTI_E_UNSUPPORTED  it would; or as tti_secret_load() */
+tutti_status tti_mesh_check_plain_board(void);
 
 /** Find all members, open the way to those of this host and learn that to the others; the job's secret
  * is read from TUTTI_SECRET_FILE, or from the board.

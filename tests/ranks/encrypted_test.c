@@ -13,11 +13,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 #include <arpa/inet.h>
 #include <linux/if_ether.h>
 #include <sys/socket.h>
 #include "harness/harness.h"
+#include <tutti/plugin/store.h>
 #include <tutti/tutti.h>
 
 enum { READY, LISTENING, DONE, JOINED, TENSOR_BYTES = 256 << 10, PACKET_MAX = 1 << 17, SECRET_DIGITS = 64 };
@@ -347,6 +349,98 @@ static void a_store_without_it_is_refused(tt_ctx *t)
     assert_non_null(strstr(tutti_last_error(), "speaks plain TCP only"));
 }
 
+/* ---- a program's own store ---- */
+
+typedef struct own_store {
+    tutti_store  base;
+    tutti_store *inner;
+} own_store;
+
+static tutti_status own_set(tutti_store *store, const char *key, const void *val, size_t len, int64_t deadline_ns)
+{
+    (void)deadline_ns;
+    return tutti_store_set(((own_store *)store)->inner, key, val, len);
+}
+
+static tutti_status own_get(tutti_store *store, const char *key, int64_t deadline_ns, tutti_bytes *val_out)
+{
+    struct timespec now;
+    int64_t         left_ns;
+
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    left_ns = deadline_ns - (int64_t)now.tv_sec * 1000000000 - now.tv_nsec;
+    return tutti_store_get(((own_store *)store)->inner, key, left_ns > 1000000 ? left_ns / 1000000 : 1, val_out);
+}
+
+static tutti_status own_add(tutti_store *store, const char *key, int64_t delta, int64_t deadline_ns, int64_t *sum_out)
+{
+    (void)deadline_ns;
+    return tutti_store_add(((own_store *)store)->inner, key, delta, sum_out);
+}
+
+static tutti_status own_compare_set(tutti_store *store, const char *key, const void *expected, size_t expected_len,
+                                    const void *desired, size_t desired_len, int64_t deadline_ns, tutti_bytes *val_out)
+{
+    (void)deadline_ns;
+    return tutti_store_compare_set(((own_store *)store)->inner, key, expected, expected_len, desired, desired_len, val_out);
+}
+
+static void own_close(tutti_store *store)
+{
+    tutti_store_close(((own_store *)store)->inner);
+    free(store);
+}
+
+static const tutti_store_ops own_ops = {
+    .api = TUTTI_STORE_API,
+    .size = sizeof(tutti_store_ops),
+    .scheme = "own",
+    .set = own_set,
+    .get = own_get,
+    .add = own_add,
+    .compare_set = own_compare_set,
+    .close = own_close,
+};
+
+static tutti_store *open_own(const tt_ctx *t)
+{
+    own_store *store = calloc(1, sizeof *store);
+    char       path[512];
+
+    assert_non_null(store);
+    snprintf(path, sizeof path, "%s/own", t->dir);
+    store->base.ops = &own_ops;
+    must(tutti_file_store_open(path, t->size, &store->inner));
+    must(tutti_store_adopt(&store->base));
+    return &store->base;
+}
+
+/* Nobody knows whether it asks for a secret, or whether it encrypts: the ranks' own may not be in it. */
+static void a_programs_store_may_not_have_the_secret(tt_ctx *t)
+{
+    tutti_store       *store = open_own(t);
+    tutti_init_options options = TUTTI_INIT_OPTIONS;
+    char               file[512];
+    float              x = 1.0f;
+
+    options.store = store;
+    options.rank = t->rank;
+    options.world_size = t->size;
+    options.timeout_ms = t->limit_ms / 2;
+    snprintf(file, sizeof file, "%s", getenv("TUTTI_SECRET_FILE"));
+    unsetenv("TUTTI_SECRET_FILE");
+    assert_int_equal(tutti_init_process_group(&options), TUTTI_E_UNSUPPORTED);
+    assert_non_null(strstr(tutti_last_error(), "may send it in plain"));
+    tt_post(t, DONE);
+    tt_await(t, DONE, (uint32_t)t->size);
+    setenv("TUTTI_SECRET_FILE", file, 1);
+    must(tutti_init_process_group(&options));
+    must(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL));
+    assert_true(x == (float)t->size);
+    must(tutti_destroy_process_group(NULL));
+    tutti_store_close(store);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -359,6 +453,7 @@ int main(void)
         TT_TEST(the_store_takes_no_others, .init = TT_INIT_NONE, .tls = true),
         TT_TEST(members_that_differ_all_fail, .transports = "tcp", .init = TT_INIT_NONE, .tls = true),
         TT_TEST(keys_need_a_secret, .ranks = 1, .init = TT_INIT_NONE, .tls = true),
+        TT_TEST(a_programs_store_may_not_have_the_secret, .ranks = 2, .transports = "shm,tcp", .init = TT_INIT_NONE, .tls = true),
         TT_TEST(a_store_without_it_is_refused, .ranks = 1, .init = TT_INIT_NONE, .tls = true),
     };
 

@@ -100,7 +100,7 @@ static tutti_status read_transport(bool *everywhere_out, const tutti_transport_o
     return st;
 }
 
-tutti_status tti_native_check_env(void)
+tutti_status tti_native_check_env(tutti_store *store)
 {
     const tutti_transport_ops *ops;
     bool                       everywhere;
@@ -108,7 +108,9 @@ tutti_status tti_native_check_env(void)
 
     if (st == TUTTI_OK)
         st = tti_mesh_check_transport(ops);
-    return st == TUTTI_OK ? tti_mesh_check_env() : st;
+    if (st == TUTTI_OK)
+        st = tti_mesh_check_env();
+    return st == TUTTI_OK && store != NULL && tti_store_is_foreign(store) ? tti_mesh_check_plain_board() : st;
 }
 
 static tutti_status open_world(tti_native *nat, const tutti_backend_config *config, const tti_board *board,
@@ -118,6 +120,7 @@ static tutti_status open_world(tti_native *nat, const tutti_backend_config *conf
                              .n_ranks = config->n_ranks, .listen_host = config->listen_host,
                              .fresh_secret = tti_store_is_foreign(config->store) ||
                                              tti_store_is_private_file(config->store),
+                             .fresh_in_plain = tti_store_is_foreign(config->store),
                              .deadline_ns = deadline_ns };
     tutti_status    st = read_transport(&mesh.tcp_only, &mesh.transport);
 

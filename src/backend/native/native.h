@@ -10,9 +10,11 @@ typedef struct tti_mesh tti_mesh;
 
 extern const tutti_backend_ops tti_native_backend_ops;
 
-/** Whether what a world of it reads from the environment before its ranks meet can be meant at all.
- * @errors TUTTI_E_ARG  no; the text names the variable */
-tutti_status tti_native_check_env(void);
+/** Whether what a world of it reads from the environment before its ranks meet can be meant at all, where they meet in store, the
+ * program's; NULL: in one that we open.
+ * @errors TUTTI_E_ARG          no; the text names the variable
+ *         TUTTI_E_UNSUPPORTED  TUTTI_TLS, with keys that everybody could read there */
+tutti_status tti_native_check_env(tutti_store *store);
 
 /** The members and the ways to them of a native backend, or of the one that it borrows them from; NULL: another backend. */
 tti_mesh *tti_native_mesh(const tutti_backend *backend);
