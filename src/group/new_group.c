@@ -8,6 +8,8 @@
  *           find in the store who has refused, and why.
  *           A world that fails meanwhile ends that, as those who are told do not come. Where a call has
  *           said so before, those that are left have chosen to make the group.
+ * Backends  Members that name backends for a group write them into its store, once: who finds others there tells so, to those who
+ *           wait for it, too. Who names none has the world's, and asks nobody.
  * Local     Only the members make it: name and number are agreed (agreed.c), and making it waits
  *           for nobody, so that ranks may make several in any order. The first collective meets
  *           the others; messages may go at once. */
@@ -15,7 +17,9 @@
 #include "group/recorded.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <tutti/private.h>
+#include "store/store.h"
 
 enum { LARGEST_OPTIONS = 4096 }; /* beyond that the size was never set */
 
@@ -88,13 +92,41 @@ void tti_group_count(tutti_group *world, int n)
     tti_unlock(&world->runner->lock);
 }
 
-/* Open a child whose ranks and name are there: eager, numbered by the world. */
-static tutti_status open_numbered(tutti_group *group, int64_t deadline_ns)
+/* Members of different backends would look for each other in different places. A store that cannot say does not keep the group from
+ * being made. */
+static tutti_status compare_backends(tutti_group *group, int64_t deadline_ns)
+{
+    const int64_t soon_ns = tti_port_now(group->runner->port) + TTI_SECOND;
+    const char   *ours = group->backend_config;
+    tutti_bytes   kept = { 0 };
+    tutti_status  st = tti_store_compare_set_until(group->store, "backends", "", 0, ours, strlen(ours),
+                                                   soon_ns < deadline_ns ? soon_ns : deadline_ns, &kept);
+
+    if (st != TUTTI_OK)
+        tti_log(TTI_LOG_DEBUG, "group '%s': backends are not compared: %s", group->name, tutti_last_error());
+    if (st == TUTTI_OK && (kept.size != strlen(ours) || memcmp(kept.data, ours, kept.size) != 0))
+        st = tti_fail(TUTTI_E_MISMATCH,
+                      "rank %d makes group '%s' with backend '%s', another member with '%.*s'\n"
+                      "  next: give all members the same options.backend",
+                      group->world->rank, group->name, ours, (int)(kept.size < TTI_DEVICE_MAP_TEXT ? kept.size : TTI_DEVICE_MAP_TEXT),
+                      (const char *)kept.data);
+    else
+        st = TUTTI_OK;
+    tutti_bytes_free(&kept);
+    if (st != TUTTI_OK)
+        tti_group_tell_why(group->world, group->id, st, st);
+    return st;
+}
+
+/* Open a child whose ranks and name are there: eager, numbered by the world. named: its backends are. */
+static tutti_status open_numbered(tutti_group *group, bool named, int64_t deadline_ns)
 {
     const bool   knows = tti_group_is_finished(group->world);
     tutti_status st = tti_group_open_stores(group, group->name, group->world->store);
     uint64_t     record;
 
+    if (st == TUTTI_OK && named && group->size > 1)
+        st = compare_backends(group, deadline_ns);
     if (st != TUTTI_OK)
         return st;
     tti_recorded_group_begin(group); /* before anybody is waited for: who looks from outside sees for whom */
@@ -130,7 +162,7 @@ static tutti_status open_child(tutti_group *group, tutti_group *world, uint32_t 
         return open_local(group, deadline_ns);
     group->id = id;
     snprintf(group->name, sizeof group->name, "%u", id);
-    return open_numbered(group, deadline_ns);
+    return open_numbered(group, opts->backend != NULL, deadline_ns);
 }
 
 /* Only this rank knows of a failure, and others that make the group wait for it: what waits for others has been told of already,

@@ -136,13 +136,15 @@ static void leave_trouble(int64_t until, tutti_store *store, const char *key, co
     tti_fail(failure, "%s", words);
 }
 
+/* Where members wait below a device: in a backend, and in one below backend/debug. */
+static const char *const inside[] = { "", "inner//" };
+
 void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
 {
-    static const char *const inside[] = { "", "inner//" }; /* a backend, and one below backend/debug */
-    const int64_t            until = tti_port_now(port) + TTI_SECOND;
-    tti_trouble              trouble = { .status = (int32_t)failure };
-    char                     key[64];
-    int                      i;
+    const int64_t until = tti_port_now(port) + TTI_SECOND;
+    tti_trouble   trouble = { .status = (int32_t)failure };
+    char          key[64];
+    int           i;
 
     snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, tutti_last_error());
     for (i = 0; i < 2 * TTI_DEVICES; i++) { /* they may have another backend than this rank */
@@ -160,8 +162,9 @@ void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutt
 
     snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", world->rank, TTI_TROUBLE_WORDS_MAX - 40,
              tutti_last_error());
-    for (i = 0; i < TTI_DEVICES; i++) { /* they wait in the backend of one of these, whatever this rank was to make */
-        snprintf(key, sizeof key, "%u//%s//" TTI_REFUSAL_KEY, id, tti_device_name((tutti_device_type)i), world->rank);
+    for (i = 0; i < 2 * TTI_DEVICES; i++) { /* they wait in the backend of one of these, whatever this rank was to make */
+        snprintf(key, sizeof key, "%u//%s//%s" TTI_REFUSAL_KEY, id, tti_device_name((tutti_device_type)(i / 2)), inside[i % 2],
+                 world->rank);
         leave_trouble(until, world->store, key, &trouble, failure);
     }
 }

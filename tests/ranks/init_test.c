@@ -279,6 +279,30 @@ static void backends_differ(tt_ctx *t)
     works(t);
 }
 
+/* Either one's turn to look inside of the other's part of the store; what is called next makes the same group on both. */
+static void backends_of_a_group_differ(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+    char                url[512];
+    float               x = 1.0f;
+    int                 round;
+
+    file_url(t, url, sizeof url);
+    OK(join(url, t->rank, t->size, t->limit_ms));
+    for (round = 0; round < 2; round++) {
+        opts.backend = t->rank == round ? "native" : "debug-native";
+        assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), TUTTI_E_MISMATCH);
+        assert_non_null(strstr(tutti_last_error(), "'cpu:native,cuda:native'"));
+        assert_non_null(strstr(tutti_last_error(), "'cpu:debug-native,cuda:debug-native'"));
+    }
+    opts.backend = "debug-native";
+    OK(tutti_new_group(NULL, 0, &opts, &group));
+    OK(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group));
+    assert_true(x == (float)t->size);
+    OK(tutti_destroy_process_group(NULL));
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -292,6 +316,7 @@ int main(void)
         TT_TEST(a_store_that_stays_is_no_rank_0, .ranks = 3, .dies = 0, .init = TT_INIT_NONE),
         TT_TEST(a_death_is_told_by_the_store, .ranks = 3, .transports = "shm,tcp", .dies = 1, .init = TT_INIT_NONE),
         TT_TEST(backends_differ, .ranks = 2, .init = TT_INIT_NONE),
+        TT_TEST(backends_of_a_group_differ, .ranks = 2, .init = TT_INIT_NONE),
         TT_TEST(hosts_need_a_secret, .ranks = 2, .hosts = 2, .init = TT_INIT_NONE),
     };
 
