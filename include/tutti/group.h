@@ -73,7 +73,7 @@ typedef struct tutti_group_options {
  *
  * @errors   TUTTI_E_ARG      a rank out of range or twice, or an empty list
  *           TUTTI_E_STATE    there is no world
- *           TUTTI_E_MISMATCH a member was given another list of ranks, makes another group now, has refused its arguments
+ *           TUTTI_E_MISMATCH a member was given another list of ranks or names another backend, makes another group now, has refused its arguments
  *                            (both only if all ranks call), or waits in a call, or a receive, for this rank
  *           TUTTI_E_REMOTE   a member has not the memory for it, or cannot load its backend
  *           TUTTI_E_TIMEOUT  a member did not come; the text names it
