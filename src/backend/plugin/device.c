@@ -25,39 +25,27 @@ static const void *find_known(const char *name)
     return ops != NULL && strcmp(ops->name, name) == 0 ? ops : NULL;
 }
 
-static const char *missing_entry(const tutti_device_ops *ops)
+static tutti_status check_entries(const char *path, const tutti_device_ops *ops)
 {
-    const struct {
-        const char *name;
-        bool        there;
-    } required[] = {
+    const tti_plugin_entry required[] = {
         { "stream_make", ops->stream_make != NULL }, { "stream_drop", ops->stream_drop != NULL },
         { "event_make", ops->event_make != NULL },   { "event_drop", ops->event_drop != NULL },
         { "record", ops->record != NULL },           { "stream_wait", ops->stream_wait != NULL },
         { "has_come", ops->has_come != NULL },       { "copy", ops->copy != NULL },
         { "pin", ops->pin != NULL },                 { "unpin", ops->unpin != NULL },
     };
-    size_t i;
 
-    for (i = 0; i < sizeof required / sizeof required[0]; i++)
-        if (!required[i].there)
-            return required[i].name;
-    return NULL;
+    return tti_plugin_check_entries(path, required, sizeof required / sizeof required[0]);
 }
 
 static tutti_status check_table(const char *path, const char *name, const tutti_device_ops *ops)
 {
     const tti_plugin_versions taken = { TUTTI_DEVICE_API, table_bytes, 1 };
     tutti_status              st = tti_plugin_check_version(path, ops->api, ops->size, &taken);
-    const char               *missing;
 
     if (st == TUTTI_OK)
         st = tti_plugin_check_name(path, name, ops->name);
-    if (st != TUTTI_OK)
-        return st;
-    missing = missing_entry(ops);
-    return missing == NULL ? TUTTI_OK
-                           : tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: its table has no entry '%s'", path, missing);
+    return st == TUTTI_OK ? check_entries(path, ops) : st;
 }
 
 static tutti_status take_in(const char *path, const char *name, const void *shown)

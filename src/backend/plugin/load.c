@@ -103,6 +103,16 @@ tutti_status tti_plugin_check_name(const char *path, const char *name, const cha
                     path, called != NULL ? called : "");
 }
 
+tutti_status tti_plugin_check_entries(const char *path, const tti_plugin_entry *required, size_t n)
+{
+    size_t i;
+
+    for (i = 0; i < n; i++)
+        if (!required[i].there)
+            return tti_fail(TUTTI_E_BACKEND, "the plug-in '%s' is broken: its table has no entry '%s'", path, required[i].name);
+    return TUTTI_OK;
+}
+
 tutti_status tti_plugin_start(const char *path, tutti_status (*init)(const tutti_plugin_host *host))
 {
     char         before[2048], words[1024];

@@ -31,6 +31,15 @@ typedef struct tti_plugin_versions {
 /* Steps of take_in. */
 tutti_status tti_plugin_check_version(const char *path, uint32_t api, uint32_t size, const tti_plugin_versions *taken);
 tutti_status tti_plugin_check_name(const char *path, const char *name, const char *called);
+
+/** An entry that a table has to have, and whether it has it. */
+typedef struct tti_plugin_entry {
+    const char *name;
+    bool        there;
+} tti_plugin_entry;
+
+/** @errors TUTTI_E_BACKEND  the table of the plug-in at path has not all n of them; the text names the first */
+tutti_status tti_plugin_check_entries(const char *path, const tti_plugin_entry *required, size_t n);
 tutti_status tti_plugin_start(const char *path, tutti_status (*init)(const tutti_plugin_host *host));
 
 #endif
