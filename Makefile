@@ -28,7 +28,7 @@ INSTALL  = apt-get update && \
 
 .NOTPARALLEL:
 .DEFAULT_GOAL := build
-.PHONY: all build release deps demo gpt2 test neon-test conformance asan ubsan tsan coverage check models install docs torch-venv bench-deps \
+.PHONY: all build release deps demo gpt2 test neon-test conformance conformance-backends asan ubsan tsan coverage check models install docs torch-venv bench-deps \
         bench bench-peers bench-peers-full bench-overlap bench-ddp bench-startup bench-compressed bench-report clean help
 
 ## build     the libraries, tools, examples and tests, with debug information (preset dev)
@@ -81,6 +81,10 @@ test: build
 ## conformance  all cells of the conformance matrix that have not passed yet (an hour; may be interrupted)
 conformance: release
 	tests/conformance/run_matrix
+
+## conformance-backends  the core of the matrix over every backend and transport that can be built here, in one table: some minutes
+conformance-backends: build
+	python3 -B tests/conformance/backends.py build/dev
 
 ## asan      the test suite under the address sanitizer; ubsan: undefined behaviour; tsan: data races
 asan ubsan tsan: deps
