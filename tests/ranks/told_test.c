@@ -147,7 +147,7 @@ static void one_refuses_subgroups(tt_ctx *t)
 static tutti_status meets_create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
     tutti_backend *backend = malloc(sizeof *backend);
-    char           keys[8][16];
+    char           keys[8][20];
     const char    *all[8];
     tutti_status   st;
     int            i;
