@@ -112,7 +112,7 @@ static void test_check(void **state)
     (void)state;
     assert_int_equal(tti_backend_check("backend 'x'", &whole), TUTTI_OK);
     ops.api = TUTTI_BACKEND_API + 1;
-    assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 2, which is too new");
+    assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 3, which is too new");
     ops.api = 0;
     assert_refused(&ops, TUTTI_E_UNSUPPORTED, "version 0, which is too old");
     ops = whole;

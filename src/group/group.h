@@ -123,6 +123,13 @@ typedef struct tti_backing {
     const char              *text; /* NULL: the default */
 } tti_backing;
 
+/** What a group is a part of while it is made: a division of from, all of whose members are in this call. */
+typedef struct tti_division {
+    tutti_group *from; /* NULL: only its own members make the group, or the backends have been asked */
+    uint32_t     step; /* of from's divisions */
+    int          color; /* of the part */
+} tti_division;
+
 struct tutti_group {
     tutti_group             *world;   /* itself for a world */
     tutti_group             *carrier; /* whose backend owns the connections: the world, or itself */
@@ -130,6 +137,7 @@ struct tutti_group {
     const tutti_backend_ops *ops;     /* of the control traffic; routes has those of devices */
     tutti_backend           *backend; /* of ops; NULL: a world that waits to be reconfigured */
     tti_route                routes[TTI_DEVICES];
+    tti_division             division;
     char                     backend_text[TTI_DEVICE_MAP_TEXT];   /* as it was asked for */
     char                     backend_config[TTI_DEVICE_MAP_TEXT]; /* "cpu:native,cuda:nccl" */
     tutti_store             *store;         /* this group's keys; its children's stand below */
@@ -315,6 +323,12 @@ tutti_status tti_routes_find(tutti_group *group, const tti_backing *backing);
 tutti_status tti_routes_open(tutti_group *group, tutti_backend_config *config);
 /** Destroy the backends that there are. */
 void tti_routes_close(tutti_group *group);
+/** Whether a backend of group, whose routes have been found, can be split from one of the group that is divided. */
+bool tti_routes_divide(const tutti_group *group);
+/** This rank makes no part, by its arguments or (has_failed) because of this thread's last error, which stays. For the backends
+ * that can be split and have not been asked.
+ * @errors what has broken a backend of the group that is divided; none if has_failed */
+tutti_status tti_routes_sit_out(tutti_group *group, int64_t timeout_ms, bool has_failed);
 /** The route of a device's spans. name is the argument's, for words.
  * @errors TUTTI_E_ARG          device is none
  *         TUTTI_E_UNSUPPORTED  no backend takes it, or its plug-in is not there */

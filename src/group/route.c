@@ -8,7 +8,9 @@
  * True    The backend of the control traffic is there, or there is no group. Others may be plug-ins that
  *         are missing: that is an error when a span of their device comes, so that a program that names
  *         backends for all devices runs where only some are.
- *         Rows are written while a group is made, and only read after. */
+ *         Rows are written while a group is made, and only read after.
+ * Divided A backend may make the parts of a group out of what that has, if all members come to it: each to create, or to sit_out.
+ *         So whoever fails on the way to create says so there. What comes to create says it by itself. */
 #include "group/make.h"
 #include "group/refusals.h"
 
@@ -110,7 +112,29 @@ tutti_status tti_backing_check(const tti_backing *backing)
     return tti_routes_find(&probe, backing);
 }
 
-/* ---- opening and closing ---- */
+/* ---- dividing ---- */
+
+/* The backend that the one of this row may be split from; NULL: there is none. */
+static tutti_backend *splits_from(const tutti_group *group, int device)
+{
+    const tutti_group       *from = group->division.from;
+    const tutti_backend_ops *ops = group->routes[device].ops;
+
+    if (from == NULL || ops == NULL || from->routes[device].ops == NULL || tti_backend_inside(ops)->sit_out == NULL ||
+        tti_backend_inside(ops) != tti_backend_inside(from->routes[device].ops))
+        return NULL;
+    return tti_backend_inner(from->routes[device].ops, from->routes[device].backend);
+}
+
+bool tti_routes_divide(const tutti_group *group)
+{
+    int i;
+
+    for (i = 0; i < TTI_DEVICES; i++)
+        if (splits_from(group, i) != NULL)
+            return true;
+    return false;
+}
 
 /* The first row with the same table. */
 static int first_like(const tutti_group *group, int device)
@@ -120,6 +144,46 @@ static int first_like(const tutti_group *group, int device)
     while (group->routes[i].ops != group->routes[device].ops)
         i++;
     return i;
+}
+
+/* From a row on. All are told, whatever one says. */
+static tutti_status sit_out_from(const tutti_group *group, int first, int64_t timeout_ms, bool has_failed)
+{
+    tutti_backend *from;
+    tutti_status   st = TUTTI_OK, one;
+    int            i;
+
+    for (i = first; i < TTI_DEVICES; i++) {
+        from = splits_from(group, i);
+        if (from == NULL || first_like(group, i) != i)
+            continue;
+        one = tti_backend_inside(group->routes[i].ops)->sit_out(from, group->division.step, timeout_ms, has_failed);
+        st = st == TUTTI_OK ? one : st;
+    }
+    return st;
+}
+
+static void leave_division(const tutti_group *group, int first)
+{
+    char words[TTI_GROUP_WORDS_MAX];
+
+    if (!tti_routes_divide(group))
+        return;
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    (void)sit_out_from(group, first, 0, true);
+    tti_fail(TUTTI_E_STATE, "%s", words); /* the words that count, whatever the backends have said */
+}
+
+tutti_status tti_routes_sit_out(tutti_group *group, int64_t timeout_ms, bool has_failed)
+{
+    tutti_status st = TUTTI_OK;
+
+    if (has_failed)
+        leave_division(group, 0);
+    else
+        st = sit_out_from(group, 0, timeout_ms, false);
+    group->division.from = NULL;
+    return st;
 }
 
 /* Whether asynchronous calls have our threads run code of the program's, or of a plug-in's. */
@@ -164,6 +228,9 @@ static tutti_status open_one(tutti_group *group, int device, tutti_backend_confi
     config->store = route->store;
     config->ops = route->ops;
     config->parent = NULL;
+    config->split_from = splits_from(group, device);
+    config->split_step = group->division.step;
+    config->split_color = group->division.color;
     if (carrier != group && carrying->ops != NULL && tti_backend_inside(carrying->ops) == tti_backend_inside(route->ops))
         config->parent = tti_backend_inner(carrying->ops, carrying->backend);
     if (!config->lazy && !tti_backend_is_own(route->ops))
@@ -187,8 +254,11 @@ tutti_status tti_routes_open(tutti_group *group, tutti_backend_config *config)
         if (group->routes[i].ops == group->ops)
             group->backend = group->routes[i].backend;
     }
-    if (st != TUTTI_OK)
+    if (st != TUTTI_OK) {
+        leave_division(group, i); /* the row that failed has said so, and i is behind it */
         tti_routes_close(group);
+    }
+    group->division.from = NULL;
     return st;
 }
 

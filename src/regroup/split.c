@@ -6,6 +6,10 @@
  *         "3:split:n.1", ... The parent may be any group, so that other ranks of the world do not hear
  *         of it, and numbers are agreed through the store (agreed.c). The parent's connections are
  *         used; making a group waits for its members.
+ * Turn    A backend may make the parts out of what the parent has (backend.h: split_from), which all members of the parent
+ *         have to come to. Where one does, the division has a turn among the parent's collectives: what was issued before it
+ *         has been run, what is issued later comes after it, alike on all members. And a rank that is in no part waits
+ *         for the others.
  * True    Everything is checked before the first step that others can see: a bad argument makes
  *         nothing, also not on other ranks, which have the same arguments.
  * Source  torch.distributed.split_group; the split by colours is MPI's, without its key. */
@@ -59,22 +63,48 @@ static void fill_ranks(tutti_group *group, const tutti_group *parent, const shar
     group->rank = tti_group_find(group, parent->ranks[parent->rank]);
 }
 
-static tutti_status open_part(tutti_group *group, tutti_group *parent, uint32_t split,
-                              const share *mine, const tutti_group_options *opts)
+/* The routes are there. */
+static tutti_status open_part(tutti_group *group, tutti_group *parent, const share *mine)
 {
-    tutti_status st = tti_group_inherit(group, parent, opts);
-    int64_t      deadline_ns;
+    const int64_t deadline_ns = tti_deadline(group->runner->port, group->timeout_ms, group->timeout_ms);
+    tutti_status  st = name_part(group, parent, group->division.step, mine->index);
 
-    if (st == TUTTI_OK)
-        st = name_part(group, parent, split, mine->index);
     if (st == TUTTI_OK)
         st = tti_group_open_stores(group, group->name, parent->world->store);
     if (st != TUTTI_OK)
         return st;
     fill_ranks(group, parent, mine);
-    deadline_ns = tti_deadline(group->runner->port, group->timeout_ms, group->timeout_ms);
     st = tti_group_agree_number(group, deadline_ns);
     return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, TTI_OPEN_ALONE) : st;
+}
+
+/* Be in the part, or in none. */
+static tutti_status take_part(tutti_group *group, tutti_group *parent, const share *mine)
+{
+    tutti_status st;
+
+    if (mine->n == 0)
+        return tti_routes_sit_out(group, group->timeout_ms, false);
+    st = open_part(group, parent, mine);
+    if (st != TUTTI_OK && group->division.from != NULL)
+        (void)tti_routes_sit_out(group, 0, true);
+    return st;
+}
+
+/* The same, in the parent's turn where a backend wants all of its members. */
+static tutti_status take_turn(tutti_group *group, tutti_group *parent, const share *mine)
+{
+    tti_turns    turns;
+    tutti_status st;
+
+    if (!tti_routes_divide(group))
+        return take_part(group, parent, mine);
+    st = tti_turns_take(parent, 1, &turns);
+    if (st != TUTTI_OK)
+        return st;
+    st = take_part(group, parent, mine);
+    tti_turns_give(&turns, "split_group", TUTTI_OK); /* what fails is the part */
+    return st;
 }
 
 /* Make this rank's part; one without members: it has none. */
@@ -87,20 +117,24 @@ static tutti_status make_part(tutti_group *parent, const share *mine, const tutt
     char                desc[TTI_GROUP_NAME_MAX + 24];
     tutti_status        st;
 
+    snprintf(desc, sizeof desc, "%s:split:%u", parent->name, split);
+    if (own.desc == NULL)
+        own.desc = desc;
+    st = tti_group_alloc(-1, mine->n > 0 ? mine->n : 1, &group);
+    if (st == TUTTI_OK)
+        st = tti_group_inherit(group, parent, &own);
+    if (st == TUTTI_OK) {
+        group->division = (tti_division){ .from = parent, .step = split, .color = mine->index };
+        st = take_turn(group, parent, mine);
+    }
+    if (st != TUTTI_OK || mine->n == 0)
+        tti_group_free(group);
+    if (st != TUTTI_OK)
+        return st;
     if (mine->n == 0) {
         tti_non_member_begins();
         *group_out = TUTTI_NON_MEMBER;
         return TUTTI_OK;
-    }
-    snprintf(desc, sizeof desc, "%s:split:%u", parent->name, split);
-    if (own.desc == NULL)
-        own.desc = desc;
-    st = tti_group_alloc(-1, mine->n, &group);
-    if (st == TUTTI_OK)
-        st = open_part(group, parent, split, mine, &own);
-    if (st != TUTTI_OK) {
-        tti_group_free(group);
-        return st;
     }
     tti_group_link(group);
     *group_out = group;

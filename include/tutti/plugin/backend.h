@@ -38,7 +38,7 @@ extern "C" {
 /** The version of the table and of everything that its entries are handed. All of it only grows at the end, and each time it
  * does this number grows. The library drives tables of older versions as well, from the one of its first
  * release on: what they do not have yet is as if it were NULL. */
-enum { TUTTI_BACKEND_API = 1 };
+enum { TUTTI_BACKEND_API = 2 };
 
 /** The kinds of collective. Values are part of the wire: they enter the fingerprint. */
 typedef enum tutti_call_kind {
@@ -178,6 +178,14 @@ typedef struct tutti_backend_config {
     bool           heeds_parent; /* who is told that the parent has failed comes no more: create ends with that */
     bool           has_queued; /* calls of this rank may wait for a thread that begins them: who waits for its part is not stuck */
     const struct tutti_backend_ops *ops; /* the library's table whose create this is: for one that serves several */
+
+    /* From version 2 on. Of a table with sit_out only: */
+    tutti_backend *split_from; /* one whose members divide themselves, all of them now: each with create, or with sit_out. They
+                                  may make the groups out of what it has, as an alternative: what create promises holds. No call of
+                                  it is run meanwhile, and all that were issued before have been run; borrowed until create
+                                  returns. NULL: only the members of this group come */
+    uint64_t       split_step; /* no other division of split_from has this number */
+    int            split_color; /* not negative; the same on the members of this group, in no other group of the step */
 } tutti_backend_config;
 
 typedef struct tutti_backend_window tutti_backend_window; /* one member's handle; the backend's own type */
@@ -324,6 +332,14 @@ typedef struct tutti_backend_ops {
     bool takes_segments;
     /* Optional; NULL: run ends when its data are there. */
     const tutti_stream_ops *streams;
+
+    /* From version 2 on. */
+
+    /* Optional; NULL: split_from of the configuration is never set. This member of backend makes no group in a step in which
+     * others do. If it wants none this waits for the others, at most timeout_ms (-1: no limit), and does what it takes that
+     * they can split; fails if that has broken backend. has_failed: it could not come as far as create; then this waits for
+     * nobody, and the others make their groups without splitting. */
+    tutti_status (*sit_out)(tutti_backend *backend, uint64_t step, int64_t timeout_ms, bool has_failed);
 } tutti_backend_ops;
 
 struct tutti_backend {

@@ -21,7 +21,7 @@
 #include <tutti/private.h>
 
 /* Bytes of the table of each version that is driven, the oldest first. */
-static const uint32_t version_bytes[] = { sizeof(tutti_backend_ops) };
+static const uint32_t version_bytes[] = { offsetof(tutti_backend_ops, sit_out), sizeof(tutti_backend_ops) };
 
 enum {
     N_VERSIONS = sizeof version_bytes / sizeof version_bytes[0],
