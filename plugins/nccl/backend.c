@@ -266,7 +266,7 @@ static tutti_status open_group(tnccl_backend *b, const tutti_backend_config *con
     return st == TUTTI_OK ? tnccl_watch(b) : st;
 }
 
-tutti_status tnccl_create(const tutti_backend_config *config, tutti_backend **backend_out)
+static tutti_status make(const tutti_backend_config *config, tutti_backend **backend_out)
 {
     tnccl_backend *b;
     tutti_status   st;
@@ -293,6 +293,15 @@ tutti_status tnccl_create(const tutti_backend_config *config, tutti_backend **ba
     b->is_told = false;
     *backend_out = &b->base;
     return TUTTI_OK;
+}
+
+tutti_status tnccl_create(const tutti_backend_config *config, tutti_backend **backend_out)
+{
+    const tutti_status st = make(config, backend_out);
+
+    if (st != TUTTI_OK)
+        tnccl_split_leave(config);
+    return st;
 }
 
 /* ---- ending ---- */

@@ -73,6 +73,13 @@ static tutti_status find_functions(const library *lib, void *object, const wante
     return TUTTI_OK;
 }
 
+static void find_split(void *object)
+{
+    void *address = dlsym(object, "ncclCommSplit");
+
+    memcpy(&tnccl.ncclCommSplit, &address, sizeof address);
+}
+
 tutti_status tnccl_load(void)
 {
 #define WANTED(name) { #name, &tnccl.name },
@@ -90,6 +97,7 @@ tutti_status tnccl_load(void)
         st = find_functions(&nccl_library, nccl, of_nccl, sizeof of_nccl / sizeof of_nccl[0]);
     if (st != TUTTI_OK)
         return st;
+    find_split(nccl);
     if (tnccl.ncclGetVersion(&tnccl.version) != ncclSuccess || tnccl.version < OLDEST)
         return tnccl_host->fail(TUTTI_E_UNSUPPORTED, "NCCL is of version %d, and the first that this backend takes is %d\n"
                                                      "  next: install a newer one, or name it in TUTTI_NCCL_LIBRARY",

@@ -8,7 +8,9 @@
  * True    Keys are the group's own, and a group is made once, so no id is met twice. Who waits looks in pieces, between
  *         which a failure of the world is seen, and at least once, however late it is. A member that fails leaves why it
  *         did: the others end with that.
- * Why not ncclCommSplit: it needs all members of the old communicator, and who is not in a group does not come here. */
+ * Split   Where all members of another group divide that, NCCL may do without an id: split.c. tutti_new_group is not such a
+ *         case, also of all ranks: who is not in it waits for nobody, and a rank that refuses its arguments must not cost the
+ *         world its communicator. */
 #include "nccl_backend.h"
 
 #include <stdio.h>
@@ -170,35 +172,41 @@ static void leave_words(const tnccl_backend *b)
     tnccl_host->fail(TUTTI_E_BACKEND, "%s", words); /* whatever the store said */
 }
 
-/* Times that are too long to count are none. */
-static int64_t deadline_of(int64_t timeout_ms)
+int64_t tnccl_deadline(int64_t timeout_ms)
 {
     const int64_t now = tnccl_host->now_ns();
 
     return timeout_ms < 0 || timeout_ms > (INT64_MAX - now) / 1000000 ? INT64_MAX : now + timeout_ms * 1000000;
 }
 
-tutti_status tnccl_connect(tnccl_backend *b, const tutti_backend_config *config)
+static tutti_status connect_by_id(tnccl_backend *b, const tutti_backend_config *config, int64_t deadline_ns)
 {
-    const int64_t deadline_ns = deadline_of(config->timeout_ms);
     ncclConfig_t  how = NCCL_CONFIG_INITIALIZER;
     ncclUniqueId  id;
     ncclResult_t  code;
+    tutti_status  st = b->rank == 0 ? make_id(b, deadline_ns, &id) : hear_id(b, config, deadline_ns, &id);
+
+    if (st != TUTTI_OK)
+        return st;
+    how.blocking = 0;
+    code = tnccl.ncclCommInitRankConfig(&b->comm, b->n_ranks, id, b->rank, &how);
+    if (code != ncclSuccess && code != ncclInProgress)
+        return tnccl_fail_nccl(code, NULL, "connecting", b->name);
+    return await_all(b, config, ncclInProgress, deadline_ns);
+}
+
+tutti_status tnccl_connect(tnccl_backend *b, const tutti_backend_config *config)
+{
+    const int64_t deadline_ns = tnccl_deadline(config->timeout_ms);
     char          key[KEY_BYTES];
     tutti_status  st;
 
     here_key(b->rank, key);
     st = tnccl_host->store_set_until(b->store, key, "1", 1, deadline_ns);
+    if (st == TUTTI_OK && config->split_from != NULL)
+        st = tnccl_split(b, config, deadline_ns);
     if (st == TUTTI_OK)
-        st = b->rank == 0 ? make_id(b, deadline_ns, &id) : hear_id(b, config, deadline_ns, &id);
-    if (st == TUTTI_OK) {
-        how.blocking = 0;
-        code = tnccl.ncclCommInitRankConfig(&b->comm, b->n_ranks, id, b->rank, &how);
-        if (code == ncclSuccess || code == ncclInProgress)
-            st = await_all(b, config, code == ncclSuccess ? ncclInProgress : code, deadline_ns);
-        else
-            st = tnccl_fail_nccl(code, NULL, "connecting", b->name);
-    }
+        st = b->comm != NULL ? await_all(b, config, ncclInProgress, deadline_ns) : connect_by_id(b, config, deadline_ns);
     if (st != TUTTI_OK)
         leave_words(b);
     return st;

@@ -6,6 +6,7 @@
  *   library.c     NCCL and the CUDA runtime, found at run time
  *   backend.c     a group: its communicator, how it fails, how it ends
  *   meet.c        NCCL's id, given to all through the store; who has not come
+ *   split.c       communicators out of another one, where all of its ranks come
  *   collective.c  one call, from its turn to the device
  *   motion.c      what a call is in NCCL's operations
  *   ticket.c      the place of a call in streams: what it waits for, who waits for it
@@ -60,6 +61,8 @@ typedef struct tnccl_functions {
     TNCCL_OF_NCCL(TNCCL_MEMBER)
     TNCCL_OF_CUDA(TNCCL_MEMBER)
 #undef TNCCL_MEMBER
+    /* NULL: it has none; from 2.18 on. Not every header that this can be built with knows it. */
+    ncclResult_t (*ncclCommSplit)(ncclComm_t comm, int color, int key, ncclComm_t *split_out, ncclConfig_t *config);
     int version; /* of NCCL */
 } tnccl_functions;
 
@@ -90,6 +93,7 @@ typedef struct tnccl_backend {
 
     pthread_mutex_t lock;
     ncclComm_t      comm;   /* its ranks are the group's; NULL once it is gone */
+    ncclComm_t      split;  /* what NCCL splits from it; meant while the group is divided */
     tutti_status    status; /* what the group has failed with */
     char            words[TNCCL_WORDS];
     bool            is_told;     /* others know, or need not */
@@ -146,6 +150,18 @@ tutti_status tnccl_settle(tnccl_backend *b, ncclResult_t code, int64_t deadline_
 
 /** Make the group's communicator, with all members, by the time-out of the configuration. Under the lock. */
 tutti_status tnccl_connect(tnccl_backend *b, const tutti_backend_config *config);
+/** On the clock of the host; times that are too long to count, and -1, are INT64_MAX. */
+int64_t tnccl_deadline(int64_t timeout_ms);
+
+/* ---- split.c ---- */
+
+/** Split b's communicator from the one of config->split_from, if all members of that can. Not there afterwards: it is to be made by
+ * an id. Lock held. */
+tutti_status tnccl_split(tnccl_backend *b, const tutti_backend_config *config, int64_t deadline_ns);
+/** This member could not make its group, because of this thread's last error, which stays: the others do without it, if it was to be
+ * split, and NCCL does not do that yet. */
+void tnccl_split_leave(const tutti_backend_config *config);
+tutti_status tnccl_sit_out(tutti_backend *backend, uint64_t step, int64_t timeout_ms, bool has_failed_here);
 
 /* ---- motion.c ---- */
 

@@ -39,6 +39,7 @@ const tutti_backend_ops tnccl_ops = {
     .post_all = tnccl_post_all,
     .takes_segments = true,
     .streams = &tnccl_stream_ops,
+    .sit_out = tnccl_sit_out,
 };
 
 const tutti_plugin tutti_plugin_entry = {

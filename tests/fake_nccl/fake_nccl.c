@@ -10,7 +10,10 @@
  *         stream when the communicator was asked a few times: who records an event before that records it too early. Who gives
  *         it more meanwhile is refused. The first group of a communicator is in progress until all its ranks have given theirs, as
  *         NCCL's is while it connects them.
- * Fails   A call that fails on the stream is the communicator's asynchronous error from then on; one that differs between ranks is
+ * Split   As NCCL, it wants all ranks of the communicator, which is in progress until they have come, and has nothing else under
+ *         way: a rank whose stream still has some of it is refused. Where the new one is it writes when it is no more in progress.
+ * Counts  fake_nccl_counts() tells how many ids, communicators of an id and splits this process has asked for.
+ * Fails   FAKE_NCCL_SPLIT_ERROR=1: no split is taken. A call that fails on the stream is the communicator's asynchronous error from then on; one that differs between ranks is
  *         found by "native", where NCCL would hang. FAKE_NCCL_ERROR_AT=N: the Nth group of operations of this process fails so.
  * True    comm->lock guards what is told of below. A communicator lives until its owner has given it back, and no thread or
  *         stream has it any more: refs. */
@@ -79,6 +82,8 @@ struct ncclComm {
     batch       *held;    /* in progress, */
     int          asked;   /* until it was asked so many times more */
     bool         has_met; /* the others, for the first of them */
+    int          running; /* batches that were taken, and are not through */
+    uint64_t     n_splits;
     uint64_t     random;
     double       factors[OPS_MOST];
     bool         has_factor[OPS_MOST];
@@ -88,6 +93,7 @@ struct ncclComm {
 static _Thread_local int        depth;
 static _Thread_local operation *grouped, *grouped_last;
 static _Atomic int              n_batches;
+static _Atomic int              n_ids, n_inits, n_splits;
 
 /* ---- random choices ---- */
 
@@ -141,6 +147,7 @@ SHOWN ncclResult_t ncclGetUniqueId(ncclUniqueId *id)
 
     if (p.port == 0 || getrandom(&p.number, sizeof p.number, 0) != (ssize_t)sizeof p.number)
         return ncclSystemError;
+    atomic_fetch_add(&n_ids, 1);
     memcpy(p.magic, magic, sizeof magic);
     memset(id, 0, sizeof *id);
     memcpy(id, &p, sizeof p);
@@ -163,6 +170,11 @@ static void drop(ncclComm_t comm)
     pthread_cond_destroy(&comm->given_up);
     pthread_mutex_destroy(&comm->lock);
     free(comm);
+}
+
+static ncclResult_t result_of(tutti_status st)
+{
+    return st == TUTTI_E_PEER ? ncclRemoteError : ncclInternalError;
 }
 
 /* The first error stays. */
@@ -219,20 +231,15 @@ static void *connect_comm(void *arg)
     return NULL;
 }
 
-SHOWN ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm_out, int n, ncclUniqueId id, int rank, ncclConfig_t *config)
+/* One that a thread of its own makes. */
+static ncclResult_t begin_comm(const place *where, int n, int rank, ncclComm_t *comm_out)
 {
     ncclComm_t comm = calloc(1, sizeof *comm);
     pthread_t  thread;
 
-    if (config == NULL || config->blocking != 0 || comm == NULL) {
-        free(comm);
-        return comm == NULL ? ncclSystemError : ncclInvalidArgument; /* this one has no blocking ones */
-    }
-    memcpy(&comm->place, &id, sizeof comm->place);
-    if (memcmp(comm->place.magic, magic, sizeof magic) != 0 || rank < 0 || rank >= n) {
-        free(comm);
-        return ncclInvalidArgument;
-    }
+    if (comm == NULL)
+        return ncclSystemError;
+    comm->place = *where;
     comm->rank = rank;
     comm->n = n;
     comm->refs = 2;
@@ -249,6 +256,122 @@ SHOWN ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm_out, int n, ncclUniqu
     pthread_detach(thread);
     *comm_out = comm;
     return ncclInProgress;
+}
+
+SHOWN ncclResult_t ncclCommInitRankConfig(ncclComm_t *comm_out, int n, ncclUniqueId id, int rank, ncclConfig_t *config)
+{
+    place where;
+
+    memcpy(&where, &id, sizeof where);
+    if (config == NULL || config->blocking != 0 || memcmp(where.magic, magic, sizeof magic) != 0 || rank < 0 || rank >= n)
+        return ncclInvalidArgument; /* this one has no blocking ones */
+    atomic_fetch_add(&n_inits, 1);
+    return begin_comm(&where, n, rank, comm_out);
+}
+
+/* ---- splitting ---- */
+
+enum { COLOR, KEY, FACTS };
+
+typedef struct division {
+    ncclComm_t  from;
+    ncclComm_t *out;
+    int64_t     own[FACTS];
+    uint64_t    number; /* of the division */
+} division;
+
+/* This rank's communicator among those of its color; NULL: it has none. */
+static ncclResult_t begin_part(const division *d, const int64_t *all, ncclComm_t *comm_out)
+{
+    place where = d->from->place;
+    int   n = 0, rank = 0, i;
+
+    if (d->own[COLOR] < 0)
+        return ncclSuccess;
+    for (i = 0; i < d->from->n; i++) {
+        const int64_t *other = &all[i * FACTS];
+
+        n += other[COLOR] == d->own[COLOR];
+        rank += other[COLOR] == d->own[COLOR] &&
+                (other[KEY] < d->own[KEY] || (other[KEY] == d->own[KEY] && i < d->from->rank));
+    }
+    where.number = (where.number ^ d->number << 32 ^ (uint64_t)d->own[COLOR]) * 0x9e3779b97f4a7c15u;
+    return begin_comm(&where, n, rank, comm_out);
+}
+
+static void *divide(void *arg)
+{
+    division    *d = arg;
+    ncclComm_t   from = d->from, part = NULL;
+    int64_t     *all = calloc((size_t)from->n * FACTS, sizeof *all);
+    ncclResult_t code = ncclSystemError;
+    tutti_status st = TUTTI_E_NOMEM;
+
+    if (all != NULL)
+        st = tutti_all_gather_into_tensor(TUTTI_SPAN(all, from->n * FACTS), TUTTI_SPAN(d->own, FACTS), from->group);
+    if (st == TUTTI_OK)
+        code = begin_part(d, all, &part);
+    if (st != TUTTI_OK && st != TUTTI_E_ABORTED) /* of which NCCL hears nothing */
+        note(from, result_of(st), tutti_last_error());
+    pthread_mutex_lock(&from->lock);
+    if (st == TUTTI_OK && !from->aborted) { /* else nobody looks there any more */
+        *d->out = part;
+        from->state = code == ncclInProgress ? ncclSuccess : code;
+        part = NULL;
+    }
+    pthread_mutex_unlock(&from->lock);
+    if (part != NULL)
+        ncclCommAbort(part);
+    drop(from);
+    free(all);
+    free(d);
+    return NULL;
+}
+
+static ncclResult_t begin_division(division *d)
+{
+    pthread_t thread;
+
+    if (d->from->state != ncclSuccess || d->from->held != NULL || d->from->running > 0)
+        return ncclInvalidUsage; /* something is under way */
+    d->number = ++d->from->n_splits;
+    if (pthread_create(&thread, NULL, divide, d) != 0)
+        return ncclSystemError;
+    pthread_detach(thread);
+    d->from->refs++;
+    d->from->state = ncclInProgress;
+    return ncclInProgress;
+}
+
+SHOWN ncclResult_t ncclCommSplit(ncclComm_t from, int color, int key, ncclComm_t *comm_out, ncclConfig_t *config)
+{
+    division    *d = calloc(1, sizeof *d);
+    ncclResult_t code;
+
+    if (d == NULL || config != NULL || number_in("FAKE_NCCL_SPLIT_ERROR", 0) != 0) {
+        free(d);
+        return d == NULL ? ncclSystemError : ncclInternalError;
+    }
+    atomic_fetch_add(&n_splits, 1);
+    d->from = from;
+    d->out = comm_out;
+    d->own[COLOR] = color;
+    d->own[KEY] = key;
+    pthread_mutex_lock(&from->lock);
+    code = begin_division(d);
+    pthread_mutex_unlock(&from->lock);
+    if (code != ncclInProgress)
+        free(d);
+    return code;
+}
+
+SHOWN void fake_nccl_counts(int *ids, int *inits, int *splits);
+
+SHOWN void fake_nccl_counts(int *ids, int *inits, int *splits)
+{
+    *ids = atomic_load(&n_ids);
+    *inits = atomic_load(&n_inits);
+    *splits = atomic_load(&n_splits);
 }
 
 static void free_batch(batch *b)
@@ -386,11 +509,6 @@ static tutti_status do_messages(const batch *b, tutti_group *group)
     return st;
 }
 
-static ncclResult_t result_of(tutti_status st)
-{
-    return st == TUTTI_E_PEER ? ncclRemoteError : ncclInternalError;
-}
-
 /* Another rank has given up: of that NCCL's kernels hear nothing, and wait on. */
 static void wait_on(ncclComm_t comm)
 {
@@ -424,6 +542,9 @@ static void run_batch(void *arg)
         wait_on(b->comm);
     else if (st != TUTTI_OK)
         note(b->comm, result_of(st), tutti_last_error());
+    pthread_mutex_lock(&b->comm->lock);
+    b->comm->running--;
+    pthread_mutex_unlock(&b->comm->lock);
     drop(b->comm);
     free_batch(b);
 }
@@ -488,6 +609,7 @@ static ncclResult_t give(batch *b)
 
     pthread_mutex_lock(&comm->lock);
     comm->refs++;
+    comm->running++;
     if (comm->held != NULL || comm->state == ncclInProgress) {
         code = ncclInvalidUsage;
     } else if (comm->state != ncclSuccess) {
@@ -502,8 +624,10 @@ static ncclResult_t give(batch *b)
     } else {
         code = to_stream(b);
     }
-    if (code != ncclSuccess && code != ncclInProgress)
+    if (code != ncclSuccess && code != ncclInProgress) {
         comm->refs--;
+        comm->running--;
+    }
     pthread_mutex_unlock(&comm->lock);
     return code;
 }

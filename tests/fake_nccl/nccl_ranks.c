@@ -7,6 +7,7 @@
  *         "order" says before that how many numbers were wrong, and leaves it to the caller what that means. */
 #include "cuda.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 
 enum { ROUNDS = 30, COUNT = 1000, PIECES = 4, LONG_MS = 120000, SHORT_MS = 2000 };
@@ -272,8 +273,6 @@ static void destroyed_at_once(void)
     CHECK(*wrong == 0);
 }
 
-/* ---- failures ---- */
-
 /* The status of one more all_reduce, once the device is through, or not. */
 static tutti_status one_more(void)
 {
@@ -289,6 +288,159 @@ static tutti_status one_more(void)
     tutti_work_free(work);
     return st;
 }
+
+/* ---- dividing a group ---- */
+
+/* What this rank has asked NCCL for. */
+typedef struct counts {
+    int ids, inits, splits;
+} counts;
+
+static counts counts_now(void)
+{
+    void  *nccl = dlopen(getenv("TUTTI_NCCL_LIBRARY"), RTLD_NOW | RTLD_NOLOAD);
+    void  *address = nccl != NULL ? dlsym(nccl, "fake_nccl_counts") : NULL;
+    void (*tell)(int *, int *, int *);
+    counts c = { 0, 0, 0 };
+
+    CHECK(address != NULL); /* the stand-in's alone */
+    memcpy(&tell, &address, sizeof address);
+    tell(&c.ids, &c.inits, &c.splits);
+    return c;
+}
+
+/* Since before: a split, also by those in no part, and no id; or no split, and an id for each part, from its first member. */
+static void check_made(counts before, const tutti_group *part, bool splits)
+{
+    const counts now = counts_now();
+    const bool   is_in = part != TUTTI_NON_MEMBER;
+
+    CHECK(now.splits - before.splits == (splits ? 1 : 0));
+    CHECK(now.inits - before.inits == (!splits && is_in ? 1 : 0));
+    CHECK(now.ids - before.ids == (!splits && is_in && tutti_get_rank(part) == 0 ? 1 : 0));
+}
+
+/* The part works, and so does the whole, in either order. */
+static void check_sums(tutti_group *part, tutti_group *whole, int n)
+{
+    if (part != TUTTI_NON_MEMBER) {
+        CHECK(tutti_get_world_size(part) == n);
+        CHECK(sum_now(part, 2.0f) == 2.0f * (float)n);
+    }
+    CHECK(sum_now(whole, 1.0f) == (float)tutti_get_world_size(whole));
+    if (part != TUTTI_NON_MEMBER)
+        CHECK(sum_now(part, 3.0f) == 3.0f * (float)n);
+}
+
+/* Some are left out. Calls that were issued before are behind nothing of it, and are through first. */
+static tutti_group *divide_by_lists(bool splits)
+{
+    const int        some[2] = { size > 2 ? size - 1 : 0, 0 }; /* in any order */
+    const int *const lists[1] = { some };
+    const int        n = size > 2 ? 2 : 1;
+    float           *x = cuda_memory(COUNT * sizeof *x);
+    int64_t         *wrong = cuda_memory(sizeof *wrong);
+    tutti_group     *part = NULL;
+    tutti_work      *work = NULL;
+    counts           before;
+
+    cuda_fill(stream, x, COUNT, 1.0f);
+    OK(tutti_all_reduce_async(cuda_span(x, COUNT, TUTTI_F32), TUTTI_SUM, NULL, &work));
+    before = counts_now();
+    OK(tutti_split_group(NULL, lists, &n, 1, NULL, &part));
+    check_made(before, part, splits);
+    OK(tutti_work_wait(work));
+    tutti_work_free(work);
+    cuda_compare(stream, x, COUNT, (float)size, wrong);
+    check_sums(part, NULL, n);
+    synchronize();
+    CHECK(*wrong == 0);
+    return part;
+}
+
+static tutti_group *divide_by_color(tutti_group *whole, int color, int n, bool splits)
+{
+    const counts before = counts_now();
+    tutti_group *part = NULL;
+
+    OK(tutti_split_group_by_color(whole, color, NULL, &part));
+    check_made(before, part, splits);
+    check_sums(part, whole, n);
+    return part;
+}
+
+/* Groups out of groups, a part of a part among them; one with other backends is none of NCCL's business. */
+static void divide(bool splits)
+{
+    tutti_group_options on_host = TUTTI_GROUP_OPTIONS;
+    const int           all[1] = { 0 }, one = 1;
+    const int *const    lists[1] = { all };
+    tutti_group        *some = divide_by_lists(splits), *whole, *part = NULL;
+    counts              before;
+
+    whole = divide_by_color(NULL, 0, size, splits);
+    divide_by_color(NULL, rank % 2, (size + 1 - rank % 2) / 2, splits);
+    part = divide_by_color(whole, rank == 0 ? -1 : 3, size - 1, splits);
+    CHECK((part == TUTTI_NON_MEMBER) == (rank == 0));
+    if (some != TUTTI_NON_MEMBER)
+        divide_by_color(some, 0, tutti_get_world_size(some), splits);
+    before = counts_now();
+    on_host.backend = "native";
+    OK(tutti_split_group(NULL, lists, &one, 1, &on_host, &part));
+    check_made(before, TUTTI_NON_MEMBER, false);
+    OK(tutti_destroy_process_group(whole));
+    CHECK(sum_now(NULL, 1.0f) == (float)size);
+    OK(tutti_barrier(NULL));
+}
+
+static void split(void)
+{
+    divide(true);
+}
+
+static void split_by_ids(void)
+{
+    divide(false);
+}
+
+/* A member that does not come, and is in no part, costs the others half of their time. */
+static void split_absent(void)
+{
+    const int        first[8] = { 0, 1, 2, 3, 4, 5, 6, 7 }, n = size - 1;
+    const int *const lists[1] = { first };
+    tutti_group     *part = NULL;
+    counts           before;
+
+    CHECK(size <= 9);
+    CHECK(sum_now(NULL, 1.0f) == (float)size);
+    if (rank == size - 1) {
+        hear_aside("split");
+        return;
+    }
+    OK(tutti_set_timeout(NULL, 5 * SHORT_MS));
+    before = counts_now();
+    OK(tutti_split_group(NULL, lists, &n, 1, NULL, &part));
+    check_made(before, part, false);
+    CHECK(sum_now(part, 1.0f) == (float)n);
+    OK(tutti_barrier(part));
+    if (rank == 0)
+        say_aside("split");
+}
+
+/* One rank's NCCL fails to split: all hear of that, and what was divided is broken, on the device. */
+static void split_error(void)
+{
+    tutti_group *part = NULL;
+    int64_t      on_host = 1;
+
+    CHECK(sum_now(NULL, 1.0f) == (float)size);
+    CHECK(tutti_split_group_by_color(NULL, rank == 1 ? -1 : 0, NULL, &part) == TUTTI_E_BACKEND && part == TUTTI_NO_GROUP);
+    CHECK(strstr(tutti_last_error(), "split on group") != NULL && strstr(tutti_last_error(), "NCCL says 'internal error'") != NULL);
+    OK(tutti_all_reduce(TUTTI_SPAN(&on_host, 1), TUTTI_SUM, NULL));
+    CHECK(on_host == size && one_more() == TUTTI_E_BACKEND);
+}
+
+/* ---- failures ---- */
 
 /* The one that does not come has all the time it needs to hear why. */
 static void shorten(void)
@@ -414,6 +566,10 @@ static void prepare(const char *what, const char *scratch)
 {
     if (strcmp(what, "error") == 0)
         at_rank_0("FAKE_NCCL_ERROR_AT", "3");
+    if (strcmp(what, "split_mixed") == 0)
+        at_rank_0("FAKE_NCCL_VERSION", "21700");
+    if (strcmp(what, "split_error") == 0)
+        at_rank_0("FAKE_NCCL_SPLIT_ERROR", "1");
     join(LONG_MS);
     OK(tutti_file_store_open(scratch, size, &aside));
     cuda_open();
@@ -428,7 +584,9 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } cases[] = { { "order", order }, { "ranks", ranks }, { "late", late }, { "absent", absent },
-                  { "left_early", left_early }, { "error", error }, { "abort", aborted } };
+                  { "left_early", left_early }, { "error", error }, { "abort", aborted }, { "split", split },
+                  { "split_by_ids", split_by_ids }, { "split_mixed", split_by_ids }, { "split_absent", split_absent },
+                  { "split_error", split_error } };
     size_t i;
 
     if (argc != 3) {

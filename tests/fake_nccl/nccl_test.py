@@ -5,6 +5,8 @@ Goal    order     what a stream is given before and behind a call is in order wi
         left_out  the stand-in sees it if not: with one kind of wait left out the same program gets wrong numbers
         ranks     what nccl_ranks.c says holds, and
         late, absent, left_early, error, abort  how calls fail, for two and for three ranks
+        split     groups out of a group are split by NCCL, without an id; with ids where one rank's NCCL cannot split, or
+                  does not come; NCCL that fails at it ends the group on all
         missing   where NCCL is not there, too old, or there is no GPU, or TUTTI_TLS asks for
                   encryption, the backend is refused in words that have what to set
         threads   ThreadSanitizer sees nothing in them
@@ -54,8 +56,16 @@ def several(case):
     return run
 
 
+def split(job):
+    for n in (2, 3):
+        for case, extra in (("split", {}), ("split_by_ids", {"FAKE_NCCL_VERSION": "21700"}), ("split_mixed", {}),
+                            ("split_absent", {}), ("split_error", {})):
+            job.ranks(n, case, FAKE_CUDA_SEED=str(n), **extra)
+    job.ranks(2, "split", FAKE_CUDA_SEED="4", TORCH_DISTRIBUTED_DEBUG="DETAIL")  # the wrapper around it
+
+
 def threads(job):
-    for case in ("ranks", "left_early", "error", "abort"):
+    for case in ("ranks", "left_early", "error", "abort", "split"):
         job.ranks(2, case, FAKE_CUDA_SEED="2", FAKE_CUDA_DELAY_US="0")
 
 
@@ -84,7 +94,7 @@ def matrix(job):
 def main():
     cases = {"order": order, "left_out": left_out, "ranks": several("ranks"), "late": several("late"),
              "absent": several("absent"), "left_early": several("left_early"), "error": several("error"),
-             "abort": several("abort"), "missing": missing, "threads": threads, "matrix": matrix}
+             "abort": several("abort"), "split": split, "missing": missing, "threads": threads, "matrix": matrix}
     parser = argparse.ArgumentParser()
     parser.add_argument("case", choices=sorted(cases))
     for name in ("bin", "plugins", "nccl", "cudart"):
