@@ -192,14 +192,8 @@ tutti_status tnccl_settle(tnccl_backend *b, ncclResult_t code, int64_t deadline_
 
 static tutti_status find_device(const tutti_backend_config *config, int *device_out)
 {
-    int         n = 0;
-    cudaError_t code = tnccl.cudaGetDeviceCount(&n);
+    const cudaError_t code = tnccl.cudaGetDevice(device_out);
 
-    if (code != cudaSuccess || n < 1)
-        return tnccl_host->fail(TUTTI_E_UNSUPPORTED, "group '%s': there is no GPU that this process can use (CUDA says '%s', %d devices)\n"
-                                                     "  next: see CUDA_VISIBLE_DEVICES, or use another backend",
-                                config->name, tnccl.cudaGetErrorString(code), code == cudaSuccess ? n : 0);
-    code = tnccl.cudaGetDevice(device_out);
     return code == cudaSuccess ? TUTTI_OK : tnccl_fail_cuda(code, "asking for the current device", config->name);
 }
 

@@ -73,6 +73,20 @@ static tutti_status find_functions(const library *lib, void *object, const wante
     return TUTTI_OK;
 }
 
+/* As the device "cuda": where there is no GPU there is no such backend, and a program that asks is told so. */
+static tutti_status find_gpu(void)
+{
+    int               n = 0;
+    const cudaError_t code = tnccl.cudaGetDeviceCount(&n);
+
+    if (code == cudaSuccess && n > 0)
+        return TUTTI_OK;
+    tnccl.cudaGetLastError(); /* the program, which asks for it next, is not to have ours */
+    return tnccl_host->fail(TUTTI_E_UNSUPPORTED, "there is no GPU that this process can use: CUDA says '%s'\n"
+                                                 "  next: see nvidia-smi and CUDA_VISIBLE_DEVICES, or use another backend",
+                            tnccl.cudaGetErrorString(code));
+}
+
 static void find_split(void *object)
 {
     void *address = dlsym(object, "ncclCommSplit");
@@ -102,5 +116,5 @@ tutti_status tnccl_load(void)
         return tnccl_host->fail(TUTTI_E_UNSUPPORTED, "NCCL is of version %d, and the first that this backend takes is %d\n"
                                                      "  next: install a newer one, or name it in TUTTI_NCCL_LIBRARY",
                                 tnccl.version, (int)OLDEST);
-    return TUTTI_OK;
+    return find_gpu();
 }

@@ -69,8 +69,8 @@ typedef struct tnccl_functions {
 /** Constant once tnccl_load() has succeeded. */
 extern tnccl_functions tnccl;
 
-/** Find both libraries, and all functions in them.
- * @errors TUTTI_E_UNSUPPORTED  one is not there, too old, or lacks a function; the text names the variable to set */
+/** Find both libraries, all functions in them, and a GPU.
+ * @errors TUTTI_E_UNSUPPORTED  one is not there, too old, or lacks a function, or there is no GPU; the text names the variable to set */
 tutti_status tnccl_load(void);
 
 /* ---- backend.c ---- */

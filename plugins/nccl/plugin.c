@@ -2,7 +2,7 @@
  *
  * plugin.c - what this object shows.
  *
- * The two libraries are looked for here: where they are missing, a program that asks is told that there is no such backend. NCCL encrypts
+ * The two libraries and a GPU are looked for here: where they are missing, a program that asks is told that there is no such backend. NCCL encrypts
  * nothing: where all connections of a job are to be encrypted, this is none for it. */
 #include "nccl_backend.h"
 

@@ -534,21 +534,25 @@ static void aborted(void)
 
 /* ---- what is not there ---- */
 
-/* The backend is refused when the group is made, or when it is first needed; the program goes on either way. */
+/* Whatever is missing: a group is made of the backends that are there, and memory of the host goes through; memory of GPUs is
+ * refused when it comes, groups of this backend alone when they are made; and who asks is told that there is none. */
 static int refused(void)
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
-    tutti_status       st;
+    int64_t            on_host = 1;
 
     opts.timeout_ms = LONG_MS;
+    opts.backend = "nccl";
+    CHECK(tutti_init_process_group(&opts) == TUTTI_E_UNSUPPORTED);
     opts.backend = "cpu:native,cuda:nccl";
-    st = tutti_init_process_group(&opts);
-    if (st == TUTTI_OK) {
-        CHECK(!tutti_is_nccl_available());
-        st = tutti_all_reduce(cuda_span(NULL, 0, TUTTI_F32), TUTTI_SUM, NULL);
-    }
-    CHECK(st == TUTTI_E_UNSUPPORTED);
+    CHECK(!tutti_is_nccl_available() && !tutti_is_backend_available(opts.backend));
+    OK(tutti_init_process_group(&opts));
+    OK(tutti_all_reduce(TUTTI_SPAN(&on_host, 1), TUTTI_SUM, NULL));
+    OK(tutti_barrier(NULL));
+    CHECK(on_host == tutti_get_world_size(NULL));
+    CHECK(tutti_all_reduce(cuda_span(NULL, 0, TUTTI_F32), TUTTI_SUM, NULL) == TUTTI_E_UNSUPPORTED);
     printf("refused: %s\n", tutti_last_error());
+    OK(tutti_destroy_process_group(NULL));
     return 0;
 }
 

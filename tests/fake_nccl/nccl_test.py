@@ -8,7 +8,8 @@ Goal    order     what a stream is given before and behind a call is in order wi
         split     groups out of a group are split by NCCL, without an id; with ids where one rank's NCCL cannot split, or
                   does not come; NCCL that fails at it ends the group on all
         missing   where NCCL is not there, too old, or there is no GPU, or TUTTI_TLS asks for
-                  encryption, the backend is refused in words that have what to set
+                  encryption, the backend is refused in words that have what to set, and memory of the host
+                  goes through the other one of the group
         threads   ThreadSanitizer sees nothing in them
         matrix    the conformance matrix's core, on spans of the device
 Method  ranks under `tutti run`, with the plug-in and the two libraries that are named; several seeds of delays.
