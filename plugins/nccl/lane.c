@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { KEY_BYTES = 48 };
+enum { KEY_BYTES = 48, QUEUES = 8, QUEUES_MOST = 32 /* of CUDA */ };
 
 static const int64_t LOOK_FIRST_NS = 2 * 1000000, LOOK_MOST_NS = 100 * 1000000;
 
@@ -40,6 +40,30 @@ struct tnccl_lane {
 };
 
 /* ---- making ---- */
+
+/* As the driver reads it. */
+static int queues_of_a_process(void)
+{
+    const char *text = getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+    const long  n = text != NULL ? strtol(text, NULL, 10) : 0;
+
+    return n >= 1 && n <= QUEUES_MOST ? (int)n : QUEUES;
+}
+
+/* Beside the lanes there are the group's stream and the program's. Said once, by the lane that is one too many. */
+static void tell_of_queues(const tnccl_backend *b)
+{
+    const int         queues = queues_of_a_process();
+    const tnccl_lane *lane;
+    int               n = 2;
+
+    for (lane = b->lanes; lane != NULL; lane = lane->next)
+        n++;
+    if (n == queues + 1)
+        tnccl_host->log(TUTTI_LOG_WARN, "group '%s': rank %d has messages with so many others that %d streams share the %d queues of a "
+                        "GPU: where ranks all send first, large messages may wait for each other; set CUDA_DEVICE_MAX_CONNECTIONS, up "
+                        "to %d", b->name, b->global_ranks[b->rank], n, queues, (int)QUEUES_MOST);
+}
 
 tutti_status tnccl_lane_of(tnccl_backend *b, int peer, bool is_send, tnccl_lane **lane_out)
 {
@@ -65,6 +89,7 @@ tutti_status tnccl_lane_of(tnccl_backend *b, int peer, bool is_send, tnccl_lane 
     lane->pause_ns = LOOK_FIRST_NS;
     lane->next = b->lanes;
     b->lanes = lane;
+    tell_of_queues(b);
     *lane_out = lane;
     return TUTTI_OK;
 }

@@ -3,7 +3,8 @@
 
 Goal    order     what a stream is given before and behind a call is in order with it, whatever time each step takes
         left_out  the stand-in sees it if not: with one kind of wait left out the same program gets wrong numbers
-        ranks     what nccl_ranks.c says holds, and
+        ranks     what nccl_ranks.c says holds, for two and for three ranks, one of which has too few queues for its messages, and
+                  is told;
         late, absent, left_early, error, abort  how calls fail, for two and for three ranks
         split     groups out of a group are split by NCCL, without an id; with ids where one rank's NCCL cannot split, or
                   does not come; NCCL that fails at it ends the group on all
@@ -57,6 +58,13 @@ def several(case):
     return run
 
 
+def ranks(job):
+    for n, queues, told in ((2, "8", False), (3, "8", False), (3, "5", True)):  # 4 lanes, the group's stream and the program's
+        said = job.ranks(n, "ranks", FAKE_CUDA_SEED=str(n), CUDA_DEVICE_MAX_CONNECTIONS=queues)
+        if ("6 streams share the 5 queues" in said) != told:
+            sys.exit("%d ranks, %s queues: %s is told that streams share queues:\n%s" % (n, queues, "nobody" if told else "somebody", said))
+
+
 def split(job):
     for n in (2, 3):
         for case, extra in (("split", {}), ("split_by_ids", {"FAKE_NCCL_VERSION": "21700"}), ("split_mixed", {}),
@@ -93,7 +101,7 @@ def matrix(job):
 
 
 def main():
-    cases = {"order": order, "left_out": left_out, "ranks": several("ranks"), "late": several("late"),
+    cases = {"order": order, "left_out": left_out, "ranks": ranks, "late": several("late"),
              "absent": several("absent"), "left_early": several("left_early"), "error": several("error"),
              "abort": several("abort"), "split": split, "missing": missing, "threads": threads, "matrix": matrix}
     parser = argparse.ArgumentParser()
