@@ -12,6 +12,7 @@
 #include <cmocka.h>
 #include <tutti/tutti.h>
 #include "backend/plugin/device.h"
+#include "backend/plugin/plugin.h"
 
 static tutti_status find(const char *name, const tutti_device_ops **ops_out)
 {
@@ -58,9 +59,21 @@ static void test_found(void **state)
     assert_ptr_equal(again, ops);
 }
 
+/* What plug-ins ask for by its kind. */
+static void test_for_plug_ins(void **state)
+{
+    const tutti_device_ops *ops = NULL;
+
+    (void)state;
+    assert_int_equal(tti_plugin_host.device(TUTTI_CPU, &ops), TUTTI_E_ARG);
+    assert_null(ops);
+    assert_non_null(strstr(tutti_last_error(), "device type 0"));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = { cmocka_unit_test(test_broken), cmocka_unit_test(test_found) };
+    const struct CMUnitTest tests[] = { cmocka_unit_test(test_broken), cmocka_unit_test(test_found),
+                                        cmocka_unit_test(test_for_plug_ins) };
 
     setenv("TUTTI_PLUGIN_PATH", TT_PLUGINS, 1);
     return cmocka_run_group_tests(tests, NULL, NULL);

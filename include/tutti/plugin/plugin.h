@@ -26,13 +26,15 @@
 #include <tutti/debug.h>
 #include <tutti/plugin/backend.h>
 
+struct tutti_device_ops; /* tutti/plugin/device.h, which includes this */
+
 #ifdef __cplusplus
 extern "C" {
 #endif
 
 /** The version of tutti_plugin and tutti_plugin_host. Both only grow at the end, and each time it does this number
  * grows; so what a plug-in knows of the host is always there. */
-enum { TUTTI_PLUGIN_API = 1 };
+enum { TUTTI_PLUGIN_API = 2 };
 
 /** A word that threads sleep on. In C++: read and write it with the compiler's __atomic functions. */
 #ifdef __cplusplus
@@ -117,6 +119,12 @@ typedef struct tutti_plugin_host {
      * thread that has to look at clocks. */
     tutti_status (*store_set_until)(tutti_store *store, const char *key, const void *data, size_t len, int64_t deadline_ns);
     tutti_status (*store_check_until)(tutti_store *store, const char *const *keys, size_t n, int64_t deadline_ns, bool *all_out);
+
+    /* ---- memory of devices: from version 2 on ---- */
+
+    /* How it is reached (tutti/plugin/device.h): the table of the device's own plug-in, which is loaded if it has not been. Not
+     * from init. TUTTI_E_UNSUPPORTED where there is none, or no such device. */
+    tutti_status (*device)(tutti_device_type type, const struct tutti_device_ops **ops_out);
 } tutti_plugin_host;
 
 /** What a plug-in shows. */

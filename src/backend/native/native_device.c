@@ -15,9 +15,6 @@ enum { NUMBER_BITS = 29, AGREED_BIT = 31 };
 
 #define DETOURS UINT32_C(0xc0000000)
 
-/* The one kind of device there is; its name is that of backend strings. */
-static const char device_name[] = "cuda";
-
 static uint32_t detour_number(uint32_t group_id)
 {
     return DETOURS | (group_id >> AGREED_BIT & 1) << NUMBER_BITS | (group_id & ((UINT32_C(1) << NUMBER_BITS) - 1));
@@ -25,15 +22,7 @@ static uint32_t detour_number(uint32_t group_id)
 
 static tutti_status find_device(const tutti_device_ops **ops_out)
 {
-    char         places[TTI_PLACES_TEXT];
-    tutti_status st = tti_device_ops_find(device_name, ops_out, places);
-
-    if (st != TUTTI_OK || *ops_out != NULL)
-        return st;
-    return tti_fail(TUTTI_E_UNSUPPORTED,
-                    "backend 'native' takes memory of '%s' by a plug-in, and 'tutti-device-%s.so' is not in %s\n  next: install it "
-                    "there, name its directory in TUTTI_PLUGIN_PATH, or copy to the host first",
-                    device_name, device_name, places);
+    return tti_device_ops_of(TUTTI_CUDA, ops_out);
 }
 
 tutti_status tti_native_open_detour(tti_native *nat, const tutti_backend_config *config)

@@ -80,3 +80,22 @@ tutti_status tti_device_ops_find(const char *name, const tutti_device_ops **ops_
         *ops_out = found;
     return st;
 }
+
+/* The one kind there is; its name is that of backend strings. */
+tutti_status tti_device_ops_of(tutti_device_type type, const tutti_device_ops **ops_out)
+{
+    const tutti_device_ops *ops = NULL;
+    char                    places[TTI_PLACES_TEXT];
+    tutti_status            st;
+
+    if (type != TUTTI_CUDA)
+        return tti_fail(TUTTI_E_ARG, "device type %d is none that a plug-in is for, only TUTTI_CUDA is", (int)type);
+    st = tti_device_ops_find("cuda", &ops, places);
+    if (st == TUTTI_OK && ops == NULL)
+        st = tti_fail(TUTTI_E_UNSUPPORTED,
+                      "memory of 'cuda' is reached by a plug-in, and 'tutti-device-cuda.so' is not in %s\n  next: install it there, "
+                      "name its directory in TUTTI_PLUGIN_PATH, or copy to the host first", places);
+    if (st == TUTTI_OK)
+        *ops_out = ops;
+    return st;
+}

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <tutti/memory.h>
 #include <tutti/private.h>
+#include "backend/plugin/device.h"
 #include "base/thread.h"
 #include "kernel/kernel.h"
 #include "store/store.h"
@@ -102,4 +103,5 @@ const tutti_plugin_host tti_plugin_host = {
     .bytes_free = tutti_bytes_free,
     .store_set_until = tti_store_set_until,
     .store_check_until = tti_store_check_until,
+    .device = tti_device_ops_of,
 };
