@@ -48,7 +48,7 @@ static void describe_card(const tmpi_card *card, char text[TMPI_CALL_TEXT])
     at += snprintf(at, (size_t)(end - at), "%s", tmpi_host->dtype_name((tutti_dtype)card->dtype));
     if (card->root >= 0)
         at += snprintf(at, (size_t)(end - at), ", root %d", card->root);
-    snprintf(at, (size_t)(end - at), ")");
+    snprintf(at, (size_t)(end - at), "%s)", card->device != TUTTI_CPU ? ", on a GPU" : "");
 }
 
 static uint64_t number_of(const int64_t *counts, int n)
@@ -74,7 +74,8 @@ static int64_t largest(const int64_t *counts, int n)
 static tmpi_card card_of(const tutti_call *call)
 {
     tmpi_card card = { .seq = call->seq, .count = call->count, .kind = (uint32_t)call->kind,
-                       .dtype = (uint32_t)call->dtype, .whole = (uint32_t)call->whole, .root = call->root };
+                       .dtype = (uint32_t)call->dtype, .whole = (uint32_t)call->whole, .root = call->root,
+                       .device = (uint32_t)call->device };
 
     if (reduces(card.kind))
         card.op = (uint32_t)call->op.kind;
@@ -100,6 +101,8 @@ bool tmpi_is_small(const tutti_call *call)
 {
     const size_t element = tmpi_host->dtype_size(call->dtype);
 
+    if (call->device != TUTTI_CPU)
+        return false; /* only MPI can read them */
     switch (call->kind) {
     case TUTTI_CALL_ALL_REDUCE:
     case TUTTI_CALL_REDUCE:
@@ -126,7 +129,7 @@ static void put_data(const tmpi_backend *b, const tutti_call *call, tmpi_card *c
 static bool same_call(const tmpi_card *a, const tmpi_card *b)
 {
     return a->seq == b->seq && a->count == b->count && a->parts == b->parts && a->kind == b->kind && a->dtype == b->dtype &&
-           a->op == b->op && a->whole == b->whole && a->root == b->root;
+           a->op == b->op && a->whole == b->whole && a->root == b->root && a->device == b->device;
 }
 
 static tutti_status compare(tmpi_backend *b, const tmpi_card *cards)

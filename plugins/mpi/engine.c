@@ -190,6 +190,19 @@ static void name_library(char *out, size_t bytes)
     out[used] = '\0';
 }
 
+/* Others have an own name for it, or none: then nobody says so. */
+static void ask_for_cuda(tmpi_facts *f)
+{
+    void *address = dlsym(RTLD_DEFAULT, "MPIX_Query_cuda_support");
+    int (*says)(void);
+
+    f->tells_of_cuda = address != NULL;
+    if (address == NULL)
+        return;
+    memcpy(&says, &address, sizeof says);
+    f->takes_cuda = says() == 1;
+}
+
 static tutti_status find_facts(int level)
 {
     tmpi_facts *f = &engine.facts;
@@ -210,6 +223,7 @@ static tutti_status find_facts(int level)
     f->tag_most = there ? *tag_most : 32767; /* what the standard promises at least */
     f->multiple = level == MPI_THREAD_MULTIPLE;
     name_library(f->library, sizeof f->library);
+    ask_for_cuda(f);
     return TUTTI_OK;
 }
 

@@ -364,11 +364,10 @@ static void fill(tutti_request *r, const tutti_message *message, uint64_t token)
 static tutti_status check_message(const tmpi_backend *b, const tutti_message *message)
 {
     if (message->device != TUTTI_CPU)
-        return tmpi_host->fail(TUTTI_E_UNSUPPORTED, "group '%s': backend 'mpi' takes memory of the CPU only\n"
-                                                    "  next: copy it to the host first", b->name);
-    if (message->tag >= tmpi_engine_facts()->tag_most)
+        return tmpi_refuse_message(b);
+    if (message->tag >= tmpi_engine_facts()->tag_most - 1)
         return tmpi_host->fail(TUTTI_E_ARG, "group '%s': tag %d is above %d, the largest that this MPI library leaves (%s)", b->name,
-                               message->tag, tmpi_engine_facts()->tag_most - 1, tmpi_engine_facts()->library);
+                               message->tag, tmpi_engine_facts()->tag_most - 2, tmpi_engine_facts()->library);
     return TUTTI_OK;
 }
 

@@ -53,13 +53,34 @@ static bool is_scaled(const tutti_call *call)
     return call->op.kind == TUTTI_OP_PREMUL_SUM;
 }
 
-/* Operands of a reduction, on their way to MPI. */
-static void bring(const motion *m, void *to, const void *data, int64_t count)
+static bool is_on_device(const motion *m)
 {
-    if (count > 0 && is_scaled(m->call))
+    return m->call->device != TUTTI_CPU;
+}
+
+/* Operands of a reduction, on their way to MPI. */
+static tutti_status bring(const motion *m, void *to, const void *data, int64_t count)
+{
+    tutti_status st = TUTTI_OK;
+
+    if (count > 0 && is_on_device(m)) {
+        st = tmpi_device_copy(m->b, to, data, (size_t)count * m->element, m->wait);
+        data = to;
+    }
+    if (st == TUTTI_OK && count > 0 && is_scaled(m->call))
         tmpi_host->scale(m->call->dtype, to, data, count, m->call->op.factor);
-    else
+    else if (st == TUTTI_OK)
         copy(to, data, count, m->element);
+    return st;
+}
+
+/* Results of a reduction, on their way to the caller. */
+static tutti_status deliver(const motion *m, void *to, const void *data, int64_t count)
+{
+    if (count > 0 && is_on_device(m))
+        return tmpi_device_copy(m->b, to, data, (size_t)count * m->element, m->wait);
+    copy(to, data, count, m->element);
+    return TUTTI_OK;
 }
 
 /* count elements of each member, one after the other, combined. */
@@ -139,8 +160,9 @@ static tutti_status reduce_block(const motion *m, int64_t begin, int64_t n)
     const int         own_bytes = (int)((size_t)own * m->element);
     tutti_status      st;
 
-    bring(m, b->out, from(call->in, begin, m->element), n);
-    st = exchange(m);
+    st = bring(m, b->out, from(call->in, begin, m->element), n);
+    if (st == TUTTI_OK)
+        st = exchange(m);
     if (st != TUTTI_OK)
         return st;
     combine(m, b->in, own);
@@ -149,7 +171,7 @@ static tutti_status reduce_block(const motion *m, int64_t begin, int64_t n)
     else
         st = bring_together(m, b->in, own_bytes, b->out, m->out_bytes, m->out_at);
     if (st == TUTTI_OK && (call->kind == TUTTI_CALL_ALL_REDUCE || call->root == b->rank))
-        copy(into(call->out, begin, m->element), b->out, n, m->element);
+        st = deliver(m, into(call->out, begin, m->element), b->out, n);
     return st;
 }
 
@@ -186,22 +208,28 @@ static tutti_status reduce_scatter_slice(const motion *m, int64_t at)
     const tutti_call *call = m->call;
     tmpi_backend     *b = m->b;
     const int64_t     own = at_most(part_of(call, b->rank) - at, m->slice);
-    tutti_status      st;
+    tutti_status      st = TUTTI_OK;
     int64_t           n;
     int               r;
 
-    for (r = 0; r < b->n_ranks; r++) {
+    for (r = 0; r < b->n_ranks && st == TUTTI_OK; r++) {
         n = at_most(part_of(call, r) - at, m->slice);
         m->out_at[r] = (int)((size_t)(m->slice * r) * m->element);
         m->out_bytes[r] = (int)((size_t)n * m->element);
         m->in_at[r] = (int)((size_t)(own * r) * m->element);
         m->in_bytes[r] = (int)((size_t)own * m->element);
-        bring(m, b->out + m->out_at[r], n > 0 ? from(call->list[r], at, m->element) : NULL, n);
+        st = bring(m, b->out + m->out_at[r], n > 0 ? from(call->list[r], at, m->element) : NULL, n);
     }
-    st = exchange(m);
-    if (st == TUTTI_OK && own > 0)
+    if (st == TUTTI_OK)
+        st = exchange(m);
+    if (st != TUTTI_OK || own == 0)
+        return st;
+    if (!is_on_device(m)) {
         combine(m, into(call->out, at, m->element), own);
-    return st;
+        return TUTTI_OK;
+    }
+    combine(m, b->out, own); /* what went out from there has gone */
+    return deliver(m, into(call->out, at, m->element), b->out, own);
 }
 
 static tutti_status all_gather_slice(const motion *m, int64_t at)
@@ -335,6 +363,13 @@ static tutti_status agree_on_counts(const motion *m)
         st = compare_counts(m, counts);
     free(counts);
     return st;
+}
+
+tutti_status tmpi_agree_on_counts(tmpi_backend *b, const tutti_call *call, const tmpi_wait *wait)
+{
+    const motion m = { .b = b, .call = call, .wait = wait };
+
+    return agree_on_counts(&m);
 }
 
 static tutti_status all_to_all_slice(const motion *m, int64_t at)

@@ -11,6 +11,7 @@
  *   motion.c      the moving, slice by slice
  *   message.c     messages, and the thread that asks for them
  *   notice.c      what members tell each other beside their data
+ *   device.c      memory of GPUs, where MPI takes it
  *
  * Locking  One mutex, tmpi_lock(), is held around every call of MPI and guards every field here that is not
  *          constant from creation on. Nobody waits with it: calls that would are begun, and asked for. */
@@ -18,7 +19,7 @@
 #define TUTTI_PLUGINS_MPI_BACKEND_H
 
 #include <mpi.h>
-#include <tutti/plugin/plugin.h>
+#include <tutti/plugin/device.h>
 
 enum {
     TMPI_WORDS = 512,             /* bytes of the words of a failure */
@@ -37,10 +38,12 @@ extern const tutti_plugin_host *tmpi_host;
 typedef struct tmpi_facts {
     int          rank;     /* in MPI_COMM_WORLD */
     int          size;
-    int          tag_most; /* the largest tag; notices have it, messages stay below */
+    int          tag_most; /* the largest tag; notices have it, data of devices the next one, messages stay below */
     bool         multiple; /* MPI may be called by several threads at once */
     MPI_Datatype block;    /* TMPI_BLOCK bytes, for what has more than an int counts */
     char         library[96];
+    bool         tells_of_cuda; /* it can be asked whether it takes memory of GPUs, */
+    bool         takes_cuda;    /* and says that it does */
 } tmpi_facts;
 
 enum { TMPI_BLOCK = 1 << 16 };
@@ -145,7 +148,7 @@ typedef struct tmpi_card {
     uint32_t op;
     uint32_t whole;
     int32_t  root;
-    uint32_t unused;
+    uint32_t device;
     uint8_t  data[TMPI_INLINE];
 } tmpi_card;
 _Static_assert(sizeof(tmpi_card) == 240, "the same on all members");
@@ -164,6 +167,23 @@ void tmpi_describe(const tutti_call *call, char text[TMPI_CALL_TEXT]);
 tutti_status tmpi_move(tmpi_backend *b, const tutti_call *call, const tmpi_card *cards, const tmpi_wait *wait);
 /** The same for a call whose data have come with the cards. */
 void tmpi_take_small(tmpi_backend *b, const tutti_call *call, const tmpi_card *cards);
+
+/** See that the members' counts of a call in which each pair has its own agree. */
+tutti_status tmpi_agree_on_counts(tmpi_backend *b, const tutti_call *call, const tmpi_wait *wait);
+
+/* ---- device.c ---- */
+
+extern const tutti_stream_ops tmpi_stream_ops;
+
+/** Words for a message of memory of a GPU. */
+tutti_status tmpi_refuse_message(const tmpi_backend *b);
+/** Until the stream that call was issued behind has come to it.
+ * @errors TUTTI_E_TIMEOUT, what the device says, or what the group has failed with */
+tutti_status tmpi_await_stream(tmpi_backend *b, const tutti_call *call, const tmpi_wait *wait);
+/** What a call that adds nothing moves, from device to device; the counts agree. */
+tutti_status tmpi_move_on_device(tmpi_backend *b, const tutti_call *call, const tmpi_wait *wait);
+/** Between memory of the host and of a device. */
+tutti_status tmpi_device_copy(tmpi_backend *b, void *to, const void *from, size_t bytes, const tmpi_wait *wait);
 
 /* ---- message.c ---- */
 

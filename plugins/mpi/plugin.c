@@ -37,13 +37,15 @@ const tutti_backend_ops tmpi_ops = {
     .destroy = tmpi_destroy,
     .fail = tmpi_fail,
     .notify = tmpi_request_notify,
+    .takes_segments = true,
+    .streams = &tmpi_stream_ops,
 };
 
 const tutti_plugin tutti_plugin_entry = {
     .api = TUTTI_PLUGIN_API,
     .size = sizeof(tutti_plugin),
     .name = "mpi",
-    .devices = 1u << TUTTI_CPU,
+    .devices = 1u << TUTTI_CPU | 1u << TUTTI_CUDA, /* the second: if MPI says so, once it has begun */
     .backend = &tmpi_ops,
     .init = init,
 };

@@ -8,13 +8,19 @@ Goal    ranks      what mpi_ranks.c and
                    that asks for encryption
         mnist      the tutorial's training is the same, loss by loss, as over our own backend
         matrix     the conformance matrix's core, for a few values
+        device     on memory of GPUs, over the stand-in for the CUDA runtime: what mpi_device.c says holds, where the library claims to
+                   take such memory (claims_cuda.c has it do so) and where it does not; it is noticed if the program's stream is not
+                   waited for
+        device_matrix  the matrix's core on such memory
 Method  programs under mpirun, with the plug-in that was built with its library; those that must fail, with another.
 
     mpi_test.py ranks|failures|beside|worlds|mnist|matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR
+    mpi_test.py device|device_matrix mpirun.openmpi|mpirun.mpich --bin DIR --plugins DIR --cudart FILE --claims FILE
 """
 import argparse
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -22,7 +28,7 @@ import sys
 import tempfile
 
 LIMIT_S, SKIPPED = 75, 77
-OF_A_JOB = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "TUTTI_", "SLURM_", "OMPI_", "PMI", "MPI_")
+OF_A_JOB = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "TUTTI_", "FAKE_", "SLURM_", "OMPI_", "PMI", "MPI_")
 # Processes that wait give up their core: there may be more of them than cores.
 KIND = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
 
@@ -61,6 +67,7 @@ class Job:
         self.bin = pathlib.Path(options.bin)
         self.plugins = pathlib.Path(options.plugins)
         self.launcher = options.launcher
+        self.options = options
         self.name = options.launcher.split(".")[-1]
         self.head = [self.launcher] + (["--oversubscribe"] if self.name == "openmpi" else [])
 
@@ -154,12 +161,64 @@ def matrix(job):
             sys.exit("not all cells were run and passed")
 
 
+# Of these there are no messages; and what adds is in the matrix on memory of the host, with the same kernels.
+ON_DEVICE = """all_reduce reduce reduce_scatter reduce_scatter_tensor broadcast all_gather all_gather_into_tensor gather scatter all_to_all
+    all_to_all_single gather_v scatter_v all_gather_uneven all_gather_into_tensor_v reduce_scatter_tensor_v all_reduce_coalesced
+    all_gather_coalesced all_gather_into_tensor_coalesced reduce_scatter_tensor_coalesced""".split()
+
+
+def on_device(job, claims=True, **extra):
+    path = "%s:%s" % (job.plugins / job.name, job.plugins)
+    env = job.backend(TUTTI_CUDART_LIBRARY=job.options.cudart, **{"TUTTI_PLUGIN_PATH": path, **extra})
+    return env, (["env", "LD_PRELOAD=" + job.options.claims] if claims else [])
+
+
+def device_case(job, n, case, claims=True, **extra):
+    with tempfile.TemporaryDirectory() as scratch:
+        env, head = on_device(job, claims, **extra)
+        said = run(job.ranks(n, *head, job.bin / "mpi_device", case, scratch + "/aside"), env, ok=None if case in ("differ", "stuck") else True)
+    check_lines(said, n)  # where a group has failed its end is mpirun's to say
+    return said
+
+
+def wrong_numbers(said, n):
+    found = [int(x) for x in re.findall(r"rank \d+: (\d+) of \d+ numbers are wrong", said)]
+    if len(found) != n:
+        sys.exit("not all said how many numbers are wrong:\n" + said)
+    return found
+
+
+def device(job):
+    for n, seed in ((1, 1), (2, 2), (3, 3)):
+        if any(wrong_numbers(device_case(job, n, "order", FAKE_CUDA_SEED=str(seed)), n)):
+            sys.exit("numbers are wrong")
+    if not any(any(wrong_numbers(device_case(job, 2, "order", FAKE_CUDA_SEED=str(seed), FAKE_CUDA_LEAVE_OUT="host"), 2))
+               for seed in range(4, 9)):
+        sys.exit("nobody has noticed that the stream was not waited for")
+    said = device_case(job, 2, "refused", claims=False)
+    print(said[said.index("refused:"):].splitlines()[0])
+    for case in ("differ", "stuck"):
+        device_case(job, 2, case)
+
+
+def device_matrix(job):
+    with tempfile.TemporaryDirectory() as scratch:
+        env, head = on_device(job, FAKE_CUDA_DELAY_US="100")
+        said = run(job.ranks(2, *head, job.bin / "conformance_matrix", "--core", "--backend", "mpi", "--device", "cuda", "--op",
+                             ",".join(ON_DEVICE), "--launched", scratch + "/board", "--size", "0,1,1000,65537"), env)
+        print(said)
+        if "failed 0, skipped 0" not in said:
+            sys.exit("not all cells were run and passed")
+
+
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("what", choices=["ranks", "failures", "beside", "worlds", "mnist", "matrix"])
+    parser.add_argument("what", choices=["ranks", "failures", "beside", "worlds", "mnist", "matrix", "device", "device_matrix"])
     parser.add_argument("launcher")
     parser.add_argument("--bin", required=True)
     parser.add_argument("--plugins", required=True)
+    parser.add_argument("--cudart")
+    parser.add_argument("--claims")
     options = parser.parse_args()
     job = Job(options)
     if shutil.which(job.launcher) is None:
