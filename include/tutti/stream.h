@@ -16,8 +16,9 @@
  * - A call that fails after that (its time is up, a rank is gone) fails in whoever asks for its end later, and in the group's next call;
  *   what a stream was given behind it runs, on data that are not there. Look for failures before results are used.
  *
- * All this is so where the backend works in streams, as "nccl" does; others are through when a call returns. "native" does its work
- * on the host: who runs a call waits there for the stream and for the other ranks, and only copies back are left to the device. Handles are the device's
+ * All this is so where the backend works in streams, as "nccl" does; others are through when a call returns. "native" and
+ * "mpi" do their work on the host: who runs a call waits there for the stream and for the other ranks, and at most copies back are left
+ * to the device. Handles are the device's
  * own (cudaStream_t), never kept longer than a call, NULL the default stream of the thread's device. */
 #ifndef TUTTI_STREAM_H
 #define TUTTI_STREAM_H
