@@ -34,6 +34,8 @@
 /* The header leaves their arguments open. */
 ncclResult_t ncclGroupStart(void);
 ncclResult_t ncclGroupEnd(void);
+/* Headers before 2.18 do not have it. */
+ncclResult_t ncclCommSplit(ncclComm_t from, int color, int key, ncclComm_t *comm_out, ncclConfig_t *config);
 
 enum { TIMEOUT_MS = 600000, IN_PROGRESS = 4, ASKED_MOST = 4, OPS_MOST = 16, ERROR_TEXT = 256, VERSION = NCCL_VERSION_CODE };
 
