@@ -8,12 +8,15 @@
 
 #include <arpa/inet.h>
 #include <errno.h>
+#include <limits.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <tutti/backends.h>
 #include <tutti/host.h>
 #include <unistd.h>
 #include "doctor_names.h"
@@ -77,10 +80,45 @@ static int tell_known(report *r)
             continue;
         }
         next = split_error(words);
-        report_add(r, FAILS, v.name, next, "= %.100s\n%s", get(v.name), words);
+        report_add(r, FAILS, v.name, next, "= %.100s\n%s%s", get(v.name), words,
+                   strcmp(v.name, "TUTTI_BACKEND") == 0 ? "\n(one that the program itself registers is not seen from here)" : "");
     }
     return n;
 }
+
+/* ---- backends and where they are ---------------------------------------------------------------- */
+
+/* With a backend for each device one that is missing is told when memory of its device comes. */
+static void tell_missing_backends(report *r)
+{
+    const char *backend = get("TUTTI_BACKEND"), *next;
+    char words[512];
+
+    if (backend == NULL || tutti_env_check("TUTTI_BACKEND") != TUTTI_OK || tutti_is_backend_available(backend))
+        return;
+    next = split_error(words);
+    report_add(r, WARN, "TUTTI_BACKEND", next, "a call on memory of one of its devices will fail: %s", words);
+}
+
+/* The search goes on behind a directory that is not there. */
+static void tell_missing_places(report *r)
+{
+    const char *paths = get("TUTTI_PLUGIN_PATH");
+    char directory[PATH_MAX];
+    struct stat st;
+    size_t n;
+
+    for (; paths != NULL && *paths != '\0'; paths += n + (paths[n] == ':')) {
+        n = strcspn(paths, ":");
+        if (n == 0 || paths[0] != '/' || n >= sizeof directory)
+            continue;
+        snprintf(directory, sizeof directory, "%.*s", (int)n, paths);
+        if (stat(directory, &st) != 0 || !S_ISDIR(st.st_mode))
+            report_add(r, WARN, "TUTTI_PLUGIN_PATH", NULL, "has '%.200s', which is no directory here", directory);
+    }
+}
+
+/* ---- names that nobody reads -------------------------------------------------------------------- */
 
 /* Names that others read, and a user of torch may expect to be read. */
 static bool is_others(const char *entry)
@@ -269,6 +307,8 @@ int doctor_env(int argc, char **argv)
     r = report_begin("env", json);
     if (tell_known(&r) == 0)
         report_add(&r, NOTE, "variables", NULL, "none that tutti reads is set");
+    tell_missing_backends(&r);
+    tell_missing_places(&r);
     tell_unknown(&r);
     tell_aliases(&r);
     tell_who(&r);

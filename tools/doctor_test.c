@@ -138,6 +138,23 @@ static void an_environment_is_told_of(void **state)
     expect("TUTTI_LOG=info TORCH_CPP_LOG_LEVEL=ERROR $T doctor env", 0, "TORCH_CPP_LOG_LEVEL is ERROR: the first is taken");
 }
 
+static void backends_that_are_not_there_are_found(void **state)
+{
+    (void)state;
+    expect("TUTTI_BACKEND=native $T doctor env", 0, "ok    TUTTI_BACKEND  = native");
+    expect("TUTTI_BACKEND=natvie $T doctor env", 1, "there is no backend 'natvie'");
+    says("one that the program itself registers is not seen from here");
+    expect("TUTTI_BACKEND=ucc $T doctor env", 1, "backend 'ucc' is a plug-in, and 'tutti-backend-ucc.so' is not in");
+    says("next: install it there, or name its directory in TUTTI_PLUGIN_PATH");
+    expect("TUTTI_BACKEND=cpu:native,cuda:ucc $T doctor env", 0, "warn  TUTTI_BACKEND  a call on memory of one of its devices will fail");
+    expect("TUTTI_PLUGIN_PATH=here $T doctor env", 1, "TUTTI_PLUGIN_PATH has 'here', which is not absolute");
+    expect("TUTTI_PLUGIN_PATH=/:/nowhere $T doctor env", 0, "has '/nowhere', which is no directory here");
+    says_not("has '/',");
+    expect("d=$(mktemp -d); chmod 0722 $d; TUTTI_PLUGIN_PATH=$d $T doctor env; c=$?; rmdir $d; exit $c", 1,
+           "has mode 0722, so others may write to it");
+    says("next: chmod go-w");
+}
+
 static void contradictions_are_found(void **state)
 {
     (void)state;
@@ -201,6 +218,7 @@ int main(void)
         cmocka_unit_test(what_will_fail_is_status_1),
         cmocka_unit_test(programs_read_json),
         cmocka_unit_test(an_environment_is_told_of),
+        cmocka_unit_test(backends_that_are_not_there_are_found),
         cmocka_unit_test(contradictions_are_found),
         cmocka_unit_test(a_taken_port_is_found),
         cmocka_unit_test(ranks_of_a_launcher_are_fine),

@@ -29,7 +29,8 @@ typedef struct tutti_env_variable {
 TUTTI_API bool tutti_env_variable_at(size_t i, tutti_env_variable *variable_out);
 
 /** Whether a variable has a value that can be meant, by the code that reads it. Nobody is waited for and nothing is
- * changed, but that files which variables name are read, and names of hosts resolved.
+ * changed, but that files which variables name are read, plug-ins loaded, and names of hosts resolved. A backend that the program
+ * registers is known from then on.
  *
  * @param name  NULL: whether RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, or what a scheduler has set in their place,
  *              tell together who this process is and where the store stands, as env:// needs it

@@ -233,3 +233,22 @@ tutti_status tti_backend_check_env(const tutti_backend_ops *ops, tutti_store *st
 {
     return tti_debug_inside(ops) == &tti_native_backend_ops ? tti_native_check_env(store) : TUTTI_OK;
 }
+
+tutti_status tti_backend_check_text(const char *text)
+{
+    const tutti_backend_ops *ops;
+    tti_device_map           map;
+    tutti_status             st = tti_device_map_parse(text, &map);
+    int                      i = 0;
+
+    if (st != TUTTI_OK)
+        return st;
+    while (map.names[i][0] == '\0') /* of the others a group finds out when their memory comes */
+        i++;
+    return tti_backend_find(map.names[i], &ops);
+}
+
+tutti_status tti_backend_check_places(void)
+{
+    return tti_plugin_check_path();
+}

@@ -36,6 +36,17 @@ bool tti_backend_has_messages(const tutti_backend_ops *ops);
  *         TUTTI_E_UNSUPPORTED  not with that store */
 tutti_status tti_backend_check_env(const tutti_backend_ops *ops, tutti_store *store);
 
+/** Whether a backend string names backends with which a group could be made; NULL: the default one. A plug-in is loaded. As a group
+ * would, it takes one whose device's memory nobody may ever hand over, "cuda:nccl" beside "cpu:native", be it there or not.
+ * @errors as tti_device_map_parse() */
+tutti_status tti_backend_check_text(const char *text);
+
+/** Whether TUTTI_PLUGIN_PATH says what can be meant.
+ * @errors TUTTI_E_ARG      it is no list of directories
+ *         TUTTI_E_AUTH     one of them might be somebody else's: nothing of it is ever loaded
+ *         TUTTI_E_BACKEND  one cannot be looked at */
+tutti_status tti_backend_check_places(void);
+
 /** The table that moves the data: what a wrapper is around, any other itself. Backends with one inside share connections. */
 const tutti_backend_ops *tti_backend_inside(const tutti_backend_ops *ops);
 /** The backend of that table, of one that ops has made: the parent of others. NULL: NULL. */

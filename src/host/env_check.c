@@ -5,7 +5,7 @@
  * How     A table of variables and of the code that reads them: each check is a call of that code, so that its verdict and
  *         its words are those that a rank would fail with. A rank stops at the first mistake; here each variable is read
  *         apart, so that the second one is told as well, and under its own name. Variables that take any text have no row.
- * True    Nothing is kept: what a check opens it closes. */
+ * True    Nothing is kept: what a check opens it closes. But a plug-in that is named stays loaded. */
 #include <limits.h>
 #include <string.h>
 #include <tutti/host.h>
@@ -127,6 +127,17 @@ static tutti_status check_native(const char *name)
     return st == TUTTI_OK || is_of(name) ? st : TUTTI_OK;
 }
 
+static tutti_status check_backend(const char *name)
+{
+    return tti_backend_check_text(tti_env(name));
+}
+
+static tutti_status check_places(const char *name)
+{
+    (void)name;
+    return tti_backend_check_places();
+}
+
 static tutti_status check_interface(const char *name)
 {
     tti_addr addr;
@@ -228,6 +239,8 @@ static const row rows[] = {
     { "TUTTI_OBJECTS_MAX", NULL, 1, INT64_C(1) << 40 },
     { "TUTTI_HELD_MAX", NULL, 1, INT64_MAX },
     { "TUTTI_PINNED_MAX", NULL, 0, INT64_MAX },
+    { "TUTTI_BACKEND", check_backend, 0, 0 },
+    { "TUTTI_PLUGIN_PATH", check_places, 0, 0 },
     { "TUTTI_TRANSPORT", check_native, 0, 0 },
     { "TUTTI_SOCKET_IFNAME", check_interface, 0, 0 },
     { "GLOO_SOCKET_IFNAME", check_interface, 0, 0 },

@@ -78,6 +78,27 @@ static void values_are_checked_by_their_readers(void **state)
     check("TUTTI_SECRET_FILE", "/nowhere/secret", false, "cannot open secret file");
 }
 
+/* Whoever makes a world would fail with them, be the value right as a text or not. */
+static void backends_have_to_be_there(void **state)
+{
+    char directory[] = "/tmp/tutti-host-test-XXXXXX";
+
+    (void)state;
+    check("TUTTI_BACKEND", "native", true, NULL);
+    check("TUTTI_BACKEND", "debug-native", true, NULL);
+    check("TUTTI_BACKEND", "natvie", false, "there is no backend 'natvie'");
+    check("TUTTI_BACKEND", "cpu:native,cpu:fake", false, "device 'cpu' has two backends");
+    check("TUTTI_BACKEND", "ucc", false, "backend 'ucc' is a plug-in, and 'tutti-backend-ucc.so' is not in");
+    check("TUTTI_BACKEND", "cpu:native,cuda:ucc", true, NULL); /* a group works until memory of a GPU comes */
+    check("TUTTI_PLUGIN_PATH", "/nowhere:", true, NULL);       /* the search goes on behind it */
+    check("TUTTI_PLUGIN_PATH", "/nowhere:relative", false, "TUTTI_PLUGIN_PATH has 'relative', which is not absolute");
+    assert_non_null(mkdtemp(directory));
+    check("TUTTI_PLUGIN_PATH", directory, true, NULL);
+    assert_int_equal(chmod(directory, 0707), 0);
+    check("TUTTI_PLUGIN_PATH", directory, false, "has mode 0707, so others may write to it");
+    assert_int_equal(rmdir(directory), 0);
+}
+
 /* Two mistakes at once: each is told of its own variable, and a right one beside them is not blamed. */
 static void mistakes_are_told_apart(void **state)
 {
@@ -173,6 +194,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(values_are_checked_by_their_readers, clear),
+        cmocka_unit_test_setup(backends_have_to_be_there, clear),
         cmocka_unit_test_setup(mistakes_are_told_apart, clear),
         cmocka_unit_test(a_name_that_nobody_reads_is_refused),
         cmocka_unit_test_setup(all_variables_are_listed_and_known, clear),

@@ -54,6 +54,12 @@ static void look_below(search *s, const char *directory, size_t length)
     free(entries);
 }
 
+static tutti_status too_long(const char *directory, size_t length)
+{
+    return tti_fail(TUTTI_E_ARG, "a directory of plug-ins has a path of %zu bytes, %.32s...\n  next: give one that is shorter", length,
+                    directory);
+}
+
 /* Whether the directory, of which length bytes count, has the file; it is noted where it was looked for. */
 static tutti_status look(search *s, const char *directory, size_t length, bool *found_out)
 {
@@ -61,8 +67,7 @@ static tutti_status look(search *s, const char *directory, size_t length, bool *
     int         n = snprintf(s->path, PATH_MAX, "%.*s/tutti-%s-%s.so", (int)length, directory, s->what, s->name);
 
     if (n < 0 || n >= PATH_MAX)
-        return tti_fail(TUTTI_E_ARG, "a directory of plug-ins has a path of %zu bytes, %.32s...\n  next: give one that is shorter",
-                        length, directory);
+        return too_long(directory, length);
     *found_out = !s->below && stat(s->path, &st) == 0;
     if (s->below)
         look_below(s, directory, length);
@@ -71,19 +76,27 @@ static tutti_status look(search *s, const char *directory, size_t length, bool *
     return TUTTI_OK;
 }
 
+/* The directory at the beginning of paths; *length_out is 0 where there is none. */
+static tutti_status read_directory(const char *paths, size_t *length_out)
+{
+    const size_t length = strcspn(paths, ":");
+
+    if (length > 0 && paths[0] != '/')
+        return tti_fail(TUTTI_E_ARG, "TUTTI_PLUGIN_PATH has '%.*s', which is not absolute\n  next: give directories that "
+                        "begin with '/', with ':' between them", (int)(length < 256 ? length : 256), paths);
+    *length_out = length;
+    return TUTTI_OK;
+}
+
 static tutti_status look_in_variable(search *s, const char *paths, bool *found_out)
 {
     tutti_status st = TUTTI_OK;
-    size_t       length;
+    size_t       length = 0;
 
     for (; *paths != '\0' && !*found_out && st == TUTTI_OK; paths += length + (paths[length] == ':')) {
-        length = strcspn(paths, ":");
-        if (length == 0)
-            continue;
-        if (paths[0] != '/')
-            return tti_fail(TUTTI_E_ARG, "TUTTI_PLUGIN_PATH has '%.*s', which is not absolute\n  next: give directories that "
-                            "begin with '/', with ':' between them", (int)(length < 256 ? length : 256), paths);
-        st = look(s, paths, length, found_out);
+        st = read_directory(paths, &length);
+        if (st == TUTTI_OK && length > 0)
+            st = look(s, paths, length, found_out);
     }
     return st;
 }
@@ -138,4 +151,29 @@ bool tti_plugin_below(const char *what, const char *name, char folders_out[TTI_P
     bool   found;
 
     return walk(&s, &found) == TUTTI_OK && s.used > 0;
+}
+
+static tutti_status check_directory(const char *paths, size_t length)
+{
+    char directory[PATH_MAX];
+
+    if (length >= sizeof directory)
+        return too_long(paths, length);
+    memcpy(directory, paths, length);
+    directory[length] = '\0';
+    return tti_plugin_trust_directory(directory);
+}
+
+tutti_status tti_plugin_check_path(void)
+{
+    const char  *paths = tti_env("TUTTI_PLUGIN_PATH");
+    tutti_status st = TUTTI_OK;
+    size_t       length = 0;
+
+    for (; paths != NULL && *paths != '\0' && st == TUTTI_OK; paths += length + (paths[length] == ':')) {
+        st = read_directory(paths, &length);
+        if (st == TUTTI_OK && length > 0)
+            st = check_directory(paths, length);
+    }
+    return st;
 }

@@ -26,6 +26,17 @@ bool tti_plugin_below(const char *what, const char *name, char folders_out[TTI_P
  *         TUTTI_E_BACKEND  it cannot be looked at */
 tutti_status tti_plugin_trust(const char *path, char real_out[PATH_MAX]);
 
+/** The same of a directory in which plug-ins may be, whichever: none of one that others may write to is ever loaded. One that is not
+ * there is fine, as it is for the search.
+ * @errors TUTTI_E_AUTH, TUTTI_E_BACKEND  as above */
+tutti_status tti_plugin_trust_directory(const char *path);
+
+/** Whether TUTTI_PLUGIN_PATH says what can be meant: directories that are absolute, and of whose plug-ins any could be loaded.
+ * @errors TUTTI_E_ARG      a path is not absolute, or too long
+ *         TUTTI_E_AUTH     a directory is another user's, or others may write to it
+ *         TUTTI_E_BACKEND  it cannot be looked at */
+tutti_status tti_plugin_check_path(void);
+
 /** Whether the file has all bytes that its program headers tell of: to load one that was cut off ends the process. A file without
  * such headers counts as whole; dlopen() refuses it.
  * @errors TUTTI_E_BACKEND  it is cut off, or cannot be read */

@@ -12,13 +12,17 @@
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 #include <tutti/private.h>
 
-enum { TEXT_BYTES = 4096 /* of what is known of a user or a group; more members than that are not one */ };
+enum {
+    TEXT_BYTES = 4096, /* of what is known of a user or a group; more members than that are not one */
+    WHOSE_BYTES = PATH_MAX + 16
+};
 
 /* Whether a group is this user's own, as many systems make one for each user: the user's primary group, with the user's name,
  * and nobody else is in it. What cannot be found out counts as no. */
@@ -49,22 +53,41 @@ static bool others_may_write(const struct stat *st)
     return (st->st_mode & S_IWGRP) != 0 && st->st_gid != 0 && !is_private_group(st->st_gid);
 }
 
-static tutti_status check(const char *plugin, const char *path)
+/* whose: of what path is a part, for words. */
+static tutti_status check(const char *whose, const char *path)
 {
     struct stat st;
 
     if (lstat(path, &st) != 0)
-        return tti_fail_errno_as(TUTTI_E_BACKEND, errno, "cannot look at '%s' for the plug-in '%s'", path, plugin);
+        return tti_fail_errno_as(TUTTI_E_BACKEND, errno, "%s is not loaded: cannot look at '%s'", whose, path);
     if (st.st_uid != 0 && st.st_uid != geteuid())
         return tti_fail(TUTTI_E_AUTH,
-                        "the plug-in '%s' is not loaded: '%s' belongs to user %ld, neither to user %ld nor to root\n  next: copy "
+                        "%s is not loaded: '%s' belongs to user %ld, neither to user %ld nor to root\n  next: copy "
                         "the plug-in to a directory of your own",
-                        plugin, path, (long)st.st_uid, (long)geteuid());
+                        whose, path, (long)st.st_uid, (long)geteuid());
     if (others_may_write(&st))
-        return tti_fail(TUTTI_E_AUTH,
-                        "the plug-in '%s' is not loaded: '%s' has mode %04o, so others may write to it\n  next: chmod go-w '%s'",
-                        plugin, path, (unsigned)(st.st_mode & 07777), path);
+        return tti_fail(TUTTI_E_AUTH, "%s is not loaded: '%s' has mode %04o, so others may write to it\n  next: chmod go-w '%s'",
+                        whose, path, (unsigned)(st.st_mode & 07777), path);
     return TUTTI_OK;
+}
+
+/* path itself, which may be a link, and then what it leads to, without links, with each directory on its way. */
+static tutti_status check_way(const char *whose, const char *path, const char *real)
+{
+    char         part[PATH_MAX];
+    size_t       end;
+    tutti_status st = check(whose, path);
+
+    if (st == TUTTI_OK)
+        st = check(whose, "/");
+    for (end = 1; st == TUTTI_OK && real[end - 1] != '\0'; end++) {
+        if (real[end] != '/' && real[end] != '\0')
+            continue;
+        memcpy(part, real, end);
+        part[end] = '\0';
+        st = check(whose, part);
+    }
+    return st;
 }
 
 static tutti_status check_kind(const char *path)
@@ -78,21 +101,22 @@ static tutti_status check_kind(const char *path)
 
 tutti_status tti_plugin_trust(const char *path, char real_out[PATH_MAX])
 {
-    char         part[PATH_MAX];
-    size_t       end;
+    char         whose[WHOSE_BYTES];
     tutti_status st;
 
     if (realpath(path, real_out) == NULL)
         return tti_fail_errno_as(TUTTI_E_BACKEND, errno, "cannot look at the plug-in '%s'", path);
-    st = check(real_out, path);
-    if (st == TUTTI_OK)
-        st = check(real_out, "/");
-    for (end = 1; st == TUTTI_OK && real_out[end - 1] != '\0'; end++) {
-        if (real_out[end] != '/' && real_out[end] != '\0')
-            continue;
-        memcpy(part, real_out, end);
-        part[end] = '\0';
-        st = check(real_out, part);
-    }
+    snprintf(whose, sizeof whose, "the plug-in '%s'", real_out);
+    st = check_way(whose, path, real_out);
     return st == TUTTI_OK ? check_kind(real_out) : st;
+}
+
+tutti_status tti_plugin_trust_directory(const char *path)
+{
+    char real[PATH_MAX], whose[WHOSE_BYTES];
+
+    if (realpath(path, real) == NULL)
+        return TUTTI_OK;
+    snprintf(whose, sizeof whose, "a plug-in of '%s'", real);
+    return check_way(whose, path, real);
 }
