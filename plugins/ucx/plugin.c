@@ -11,11 +11,11 @@
 const tutti_plugin_host *tucx_host;
 pid_t                    tucx_pid;
 
-tutti_status tucx_fail(ucs_status_t status, const char *what)
+tutti_status tucx_fail(ucs_status_t status, const char *what, const char *said)
 {
     return tucx_host->fail(status == UCS_ERR_NO_MEMORY ? TUTTI_E_NOMEM : TUTTI_E_BACKEND,
-                           "the transport 'ucx' cannot %s: %s\n  next: look at UCX_TLS and UCX_NET_DEVICES; `ucx_info -d` lists "
-                           "what there is", what, ucs_status_string(status));
+                           "the transport 'ucx' cannot %s: %s%s%s" TUCX_NEXT, what, ucs_status_string(status),
+                           said[0] != '\0' ? ": " : "", said);
 }
 
 int tucx_errno(ucs_status_t status)
@@ -33,7 +33,7 @@ int tucx_errno(ucs_status_t status)
 }
 
 /* What was built with is asked of what is there. UCX writes its log to standard output, which is the program's: unless
- * somebody asks for it by UCX_LOG_LEVEL, it is quiet, and what it says of a failure stands in our words. */
+ * somebody asks for it by UCX_LOG_LEVEL, it is quiet, and what it says of a failure stands in our words (words.c). */
 static tutti_status init(const tutti_plugin_host *host)
 {
     unsigned major = 0, minor = 0, release = 0;

@@ -78,11 +78,30 @@ static ucs_status_t make_worker(tutti_transport *t)
     return status;
 }
 
+/* What is only warned of, as a device that is not there, is said once: should a peer be out of reach, it is why. */
+static tutti_status begin_ucx(tutti_transport *t, int n_ranks)
+{
+    const char  *what = "begin UCX";
+    ucs_status_t status;
+
+    tucx_listen(t->warned);
+    status = make_context(t, n_ranks);
+    if (status == UCS_OK) {
+        what = "make a worker of UCX";
+        status = make_worker(t);
+    }
+    tucx_heard();
+    if (status != UCS_OK)
+        return tucx_fail(status, what, t->warned);
+    if (t->warned[0] != '\0')
+        tucx_host->log(TUTTI_LOG_WARN, "UCX says: %s", t->warned);
+    return TUTTI_OK;
+}
+
 tutti_status tucx_open(const tutti_transport_config *config, tutti_transport **transport_out)
 {
     tutti_transport *t = calloc(1, sizeof *t);
-    ucs_status_t     status;
-    tutti_status     st = TUTTI_OK;
+    tutti_status     st;
 
     if (t == NULL)
         return tucx_host->fail(TUTTI_E_NOMEM, "no memory for an instance of the transport 'ucx'");
@@ -95,11 +114,7 @@ tutti_status tucx_open(const tutti_transport_config *config, tutti_transport **t
     t->hooks = config->hooks;
     t->parcel_bytes = config->parcel_bytes;
     t->handle = -1;
-    status = make_context(t, config->n_ranks);
-    if (status != UCS_OK)
-        st = tucx_fail(status, "begin UCX");
-    else if ((status = make_worker(t)) != UCS_OK)
-        st = tucx_fail(status, "make a worker of UCX");
+    st = begin_ucx(t, config->n_ranks);
     if (st != TUTTI_OK) {
         tucx_close(t);
         return st;

@@ -12,6 +12,7 @@
 #include "ucx_transport.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 static void on_error(void *arg, ucp_ep_h ep, ucs_status_t status)
@@ -39,20 +40,33 @@ static ucs_status_t make_endpoint(tutti_transport_way *way, const void *address,
     return ucp_ep_create(way->transport->worker, &params, &way->ep);
 }
 
+/* UCX has no way to a peer. What it warned of as it began says more than that none of what was left will do. */
+static void tell_unreachable(tutti_transport *t, void *peer, ucs_status_t status, const char *said)
+{
+    const char *why = t->warned[0] != '\0' ? t->warned : said;
+    char        words[2 * TUCX_WORDS];
+
+    snprintf(words, sizeof words, "UCX has no way to it: %s%s%s" TUCX_NEXT, ucs_status_string(status), why[0] != '\0' ? ": " : "", why);
+    t->hooks->broken(t->hooks->context, peer, tucx_errno(status), words);
+}
+
 int tucx_connect(tutti_transport *t, const void *address, size_t bytes, void *peer, tutti_transport_way **way_out)
 {
     tutti_transport_way *way = calloc(1, sizeof *way);
     ucs_status_t         status;
+    char                 said[TUCX_WORDS];
 
     (void)bytes; /* UCX asks for no length (docs/ucx.md) */
     if (way == NULL)
         return -ENOMEM;
     *way = (tutti_transport_way){ .transport = t, .peer = peer };
+    tucx_listen(said);
     status = make_endpoint(way, address, true);
     if (status == UCS_ERR_UNREACHABLE)
         status = make_endpoint(way, address, false);
+    tucx_heard();
     if (status != UCS_OK) {
-        tucx_host->log(TUTTI_LOG_WARN, "UCX does not reach a peer: %s", ucs_status_string(status));
+        tell_unreachable(t, peer, status, said);
         free(way);
         return -tucx_errno(status);
     }

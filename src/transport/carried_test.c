@@ -52,7 +52,7 @@ struct tutti_transport {
 static struct {
     pthread_mutex_t  lock;
     tutti_transport *at[SIDES];
-    bool             shuffles, lends, reports_late, is_stuck;
+    bool             shuffles, lends, reports_late, is_stuck, refuses;
 } net = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
 static void behave(bool shuffles, bool lends, bool reports_late, bool is_stuck)
@@ -93,6 +93,10 @@ static int loop_connect(tutti_transport *t, const void *address, size_t bytes, v
 
     assert_int_equal(bytes, sizeof side);
     memcpy(&side, address, sizeof side);
+    if (net.refuses) {
+        t->hooks->broken(t->hooks->context, peer, EHOSTUNREACH, "there is no cable\n  next: lay one");
+        return -EHOSTUNREACH;
+    }
     t->way = calloc(1, sizeof *t->way);
     assert_non_null(t->way);
     *t->way = (tutti_transport_way){ .from = t, .to = side, .peer = peer };
@@ -827,6 +831,28 @@ static void test_broken(void **state)
     close_ends(&e);
 }
 
+/* The transport has no way to the peer, and knows why: so do texts, at once. The connection is fine, and says nothing. */
+static void test_no_way(void **state)
+{
+    ends e = { .link = { NULL } };
+    char words[160];
+    int  i;
+
+    (void)state;
+    behave(false, false, false, false);
+    net.refuses = true; /* nobody else runs yet */
+    open_carriers(&e, &loop_ops, &loop_ops);
+    for (i = 0; i < SIDES; i++)
+        assert_int_equal(tti_carrier_link(e.carrier[i], 1 - i, e.stream[i], &e.link[i]), TUTTI_OK);
+    for (i = 0; i < SIDES; i++) {
+        assert_int_equal(recv_at_last(e.link[i]), -EHOSTUNREACH);
+        e.link[i]->ops->describe(e.link[i], words, sizeof words);
+        assert_string_equal(words, "by 'loop': there is no cable\n  next: lay one");
+    }
+    close_ends(&e);
+    net.refuses = false;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -835,6 +861,7 @@ int main(void)
         cmocka_unit_test(test_before_and_after), cmocka_unit_test(test_empty_messages), cmocka_unit_test(test_late_card),
         cmocka_unit_test(test_cards),     cmocka_unit_test(test_leaving), cmocka_unit_test(test_leaving_the_stopped),
         cmocka_unit_test(test_death),     cmocka_unit_test(test_death_of_both), cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_no_way),
     };
 
     return cmocka_run_group_tests(tests, NULL, NULL);

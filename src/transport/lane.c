@@ -66,13 +66,10 @@ static bool broken(const tti_lane *lane, int64_t err, tti_cause *why)
     else if (err == -EPROTO)
         tti_cause_set(why, TUTTI_E_PEER, "rank %d (%s) wrote nonsense into its %s link", lane->peer,
                       lane->where, lane->link->ops->name);
-    else if (err == -ETIMEDOUT || err == -EHOSTUNREACH || err == -ENETUNREACH)
-        tti_cause_set(why, TUTTI_E_PEER, "the %s link to rank %d (%s) failed: %s%s", lane->link->ops->name, lane->peer,
-                      lane->where, strerror_r((int)-err, reason, sizeof reason), tti_lane_describe(lane, text));
     else
-        tti_cause_set_errno(why, err == -ENOMEM ? TUTTI_E_NOMEM : TUTTI_E_PEER, (int)-err,
-                            "the %s link to rank %d (%s) failed", lane->link->ops->name, lane->peer,
-                            lane->where);
+        tti_cause_set(why, err == -ENOMEM ? TUTTI_E_NOMEM : TUTTI_E_PEER, "the %s link to rank %d (%s) failed: %s%s",
+                      lane->link->ops->name, lane->peer, lane->where, strerror_r((int)-err, reason, sizeof reason),
+                      tti_lane_describe(lane, text));
     return false;
 }
 

@@ -55,7 +55,7 @@ enum { TTI_LISTENS_TEXT_MAX = 80 };
 /** Whether nothing has connected us with a member of another host yet; then text_out is where it listens. */
 bool tti_messenger_unconnected(tti_messenger *messenger, int rank, char *text_out, size_t bytes);
 
-enum { TTI_WAY_TEXT_MAX = 160 };
+enum { TTI_WAY_TEXT_MAX = 384 };
 
 /** What is known of the TCP connection with a member, for the end of a text: "\n  connection: 3 retransmissions, ...";
  * "" where there is none. */

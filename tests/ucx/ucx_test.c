@@ -3,7 +3,8 @@
  * ucx_test.c
  * Goal    what is special where the transport "ucx" carries the bytes: it does carry them; what was sent before a rank left
  *         arrives; a rank that is killed is named in time, whatever it was sent and had not taken; strangers at UCX's ports
- *         change nothing; and what cannot go together is refused on all ranks.
+ *         change nothing; one that UCX has no way to is told of in UCX's words; and what cannot go together is refused on all
+ *         ranks.
  * Method  real processes; which networks UCX takes is UCX_TLS's, as CMakeLists.txt says. Other tests run over it, too
  *         (TT_CARRIED). */
 #include <errno.h>
@@ -175,6 +176,22 @@ static void ranks_have_one_transport(tt_ctx *t)
     join(t, TUTTI_E_ARG, "was started with a TUTTI_TRANSPORT that takes", "\n  next: give all ranks the same");
 }
 
+/* UCX is told to use a device that is not there: what it says of that is in the words of the first call. */
+static void a_peer_out_of_reach_is_told_of(tt_ctx *t)
+{
+    float x = 1.0f;
+
+    setenv("UCX_TLS", "tcp,self", 1);
+    setenv("UCX_NET_DEVICES", "nosuch0", 1);
+    join(t, TUTTI_OK, "", "");
+    assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, NULL), TUTTI_E_PEER);
+    expect_words("UCX has no way to it: ");
+    expect_words("'nosuch0' is not available");
+    expect_words("\n  next: look at UCX_TLS and UCX_NET_DEVICES");
+    assert_null(strstr(tutti_last_error(), "why that rank ended"));
+    (void)tutti_destroy_process_group(NULL);
+}
+
 int main(void)
 {
     static const tt_test tests[] = {
@@ -183,6 +200,7 @@ int main(void)
         TT_TEST(a_killed_rank_is_named, .ranks = 3, .transports = "tcp", .carried = "ucx", .dies = VICTIM),
         TT_TEST(strangers_change_nothing, .transports = "tcp", .carried = "ucx"),
         TT_TEST(encryption_is_refused, .transports = "tcp", .carried = "ucx", .init = TT_INIT_NONE),
+        TT_TEST(a_peer_out_of_reach_is_told_of, .transports = "tcp", .carried = "ucx", .init = TT_INIT_NONE),
         TT_TEST(ranks_have_one_transport, .transports = "tcp", .carried = "ucx", .init = TT_INIT_NONE),
     };
 

@@ -63,7 +63,8 @@ typedef struct tutti_transport_hooks {
      * parcel, at the latest within close. */
     void (*sent)(void *context, void *cookie);
     /* The way to peer, as connect was given it, is broken for ever: err is an errno (ECONNRESET: the peer is gone, as far as the
-     * transport can tell; ETIMEDOUT: it does not answer; EIO: anything else), words say what happened, for texts and the log.
+     * transport can tell; ETIMEDOUT: it does not answer; EIO: anything else), words say what happened, for texts and the log. 300 bytes of them are kept; the
+     * last line may be what to do, "\n  next: ...".
      * Not for a way that was disconnected. */
     void (*broken)(void *context, void *peer, int err, const char *words);
 } tutti_transport_hooks;
@@ -90,7 +91,7 @@ typedef struct tutti_transport_ops {
     const void *(*address)(tutti_transport *transport, size_t *bytes_out);
     /* Begin a way to the instance with that address. peer names it in hooks. What is sent before it is there waits, or broken
      * follows. The address has come from a rank that knows the job's secret, and is as long as it said; nothing else of it
-     * was checked. 0, or -errno with way_out untouched. */
+     * was checked. 0, or -errno with way_out untouched; who can say why calls broken for that peer before. */
     int (*connect)(tutti_transport *transport, const void *address, size_t bytes, void *peer, tutti_transport_way **way_out);
     /* Send a parcel. 1: it is not read any more, and there is no sent for it; 0: sent(cookie) follows, parcel stays as it is
      * until then; -EAGAIN: not now, progress may help; another -errno: the way is broken, and broken is not called for it. */

@@ -94,8 +94,8 @@ void tti_carried_break(tti_carried *link, int err, const char *words)
     link->err = err;
     link->err_ns = tti_port_now(link->carrier->port);
     snprintf(link->words, sizeof link->words, "%s", words);
-    tti_log(link->state == TTI_CARRIED_PARTS ? TTI_LOG_DEBUG : TTI_LOG_INFO, "the way by '%s' to rank %d is broken: %s (%s)",
-            link->carrier->ops->name, link->peer, words, strerror_r(err, reason, sizeof reason));
+    tti_log(link->state == TTI_CARRIED_PARTS ? TTI_LOG_DEBUG : TTI_LOG_INFO, "the way by '%s' to rank %d is broken: %.*s (%s)",
+            link->carrier->ops->name, link->peer, (int)strcspn(words, "\n"), words, strerror_r(err, reason, sizeof reason));
     tti_carried_tell(link);
 }
 

@@ -22,6 +22,7 @@ enum {
     TTI_CARRIED_TOKEN = 16,
     TTI_PACT_CARD = 64, /* before the address */
     TTI_PACT_WORD = 16,
+    TTI_CARRIED_WORDS = 320, /* of why a way is broken */
     TTI_CARRIED_GRACE_MS = 50, /* for parcels that were on their way when the connection ended */
 };
 
@@ -77,7 +78,7 @@ typedef struct tti_carried {
     int      err;      /* errno; 0: it is whole */
     int64_t  err_ns;
     bool     may_be_dead; /* the transport has said so: the connection may know better */
-    char     words[96]; /* the transport's, for err */
+    char     words[TTI_CARRIED_WORDS]; /* the transport's, for err; a next step may end them */
     int64_t  part_ns;  /* when it was closed */
     /* pact.c's. */
     tti_handle stream;

@@ -131,6 +131,7 @@ static void open_way(tti_carried *link)
     link->address = NULL;
     if (err != 0) {
         link->way = NULL;
+        link->may_be_dead = false; /* the transport may have said why, but it is of no peer's death */
         tti_carried_break(link, -err, "the transport did not take the peer's address");
         return;
     }
