@@ -56,6 +56,11 @@ void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
 /** The same of group number id of world, which this rank alone cannot make, for those that look for it there; told is what they
  * fail with. */
 void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutti_status failure);
+/** The same of a group whose store is there, and of which this rank is a member: for those, too, that found connections for it. */
+void tti_group_tell_members(tutti_group *group, tutti_status told, tutti_status failure);
+/** This member makes group with backends that were named: where its carrier has other ones, tell those that wait for it with
+ * these. Within a second; says nothing of a store that does not answer. */
+void tti_group_tell_otherwise(tutti_group *group, int64_t deadline_ns);
 /** The same of one that this rank does not come to because of an earlier failure of this call, the last error. */
 void tti_group_tell_left_out(tutti_group *world, uint32_t id, tutti_status failure);
 /** Make a world that has met nobody yet: without backend and keys, until it is reconfigured. */

@@ -9,7 +9,8 @@
  *           A world that fails meanwhile ends that, as those who are told do not come. Where a call has
  *           said so before, those that are left have chosen to make the group.
  * Backends  Members that name backends for a group write them into its store, once: who finds others there tells so, to those who
- *           wait for it, too. Who names none has the world's, and asks nobody.
+ *           wait for it, too. Who names none has the world's, and asks nobody: that costs nothing. Who has another one than the
+ *           world's leaves a word of that where it would be waited for otherwise. Who finds it fails, and tells the members.
  * Local     Only the members make it: name and number are agreed (agreed.c), and making it waits
  *           for nobody, so that ranks may make several in any order. The first collective meets
  *           the others; messages may go at once. */
@@ -114,7 +115,32 @@ static tutti_status compare_backends(tutti_group *group, int64_t deadline_ns)
         st = TUTTI_OK;
     tutti_bytes_free(&kept);
     if (st != TUTTI_OK)
-        tti_group_tell_why(group->world, group->id, st, st);
+        tti_group_tell_members(group, st, st);
+    else
+        tti_group_tell_otherwise(group, deadline_ns);
+    return st;
+}
+
+/* Whether somebody has named backends for a group, of which this rank has named none. */
+static bool is_named(tutti_group *group)
+{
+    const char *key = "backends";
+    bool        there = false;
+
+    return tti_store_check_until(group->store, &key, 1, tti_port_now(group->runner->port) + TTI_SECOND, &there) == TUTTI_OK && there;
+}
+
+/* This rank has named no backends, and its waiting for the others has failed: those who named some do not know of this one. */
+static tutti_status tell_who_named(tutti_group *group, tutti_status st)
+{
+    char words[TTI_GROUP_WORDS_MAX];
+    bool named;
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    named = is_named(group);
+    tti_fail(st, "%s", words);
+    if (named)
+        tti_group_tell_members(group, st, st);
     return st;
 }
 
@@ -133,19 +159,39 @@ static tutti_status open_numbered(tutti_group *group, bool named, int64_t deadli
     record = tti_recorded_other(group, TUTTI_RECORD_NEW_GROUP, -1, (tutti_span){ .count = 0 }, 0);
     st = tti_group_open_backend(group, deadline_ns, knows ? TTI_OPEN_ALONE : TTI_OPEN_IN_WORLD);
     tti_record_end_slowly(record, st);
-    return st;
+    return st == TUTTI_E_MISMATCH && !named && group->size > 1 ? tell_who_named(group, st) : st;
 }
 
-/* The same for one of which non-members know nothing. */
-static tutti_status open_local(tutti_group *group, int64_t deadline_ns)
+/* Only this rank knows of a failure, and others that make the group wait for it: what waits for others has been told of already,
+ * or is told by its own time-out. */
+static bool is_own(tutti_status st)
+{
+    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED || st == TUTTI_E_NOMEM || st == TUTTI_E_BACKEND || st == TUTTI_E_IO;
+}
+
+/* What others are told of it: it is wrong, and no lack of something here. */
+static tutti_status told_as(tutti_status st)
+{
+    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE;
+}
+
+/* The same as open_numbered() for one of which non-members know nothing. */
+static tutti_status open_local(tutti_group *group, bool named, int64_t deadline_ns)
 {
     tutti_status st = tti_group_name_by_ranks(group);
 
     if (st == TUTTI_OK)
         st = tti_group_open_stores(group, group->name, group->world->store);
+    if (st == TUTTI_OK && named && group->size > 1)
+        st = compare_backends(group, deadline_ns);
     if (st == TUTTI_OK)
         st = tti_group_agree_number(group, deadline_ns);
-    return st == TUTTI_OK ? tti_group_open_backend(group, deadline_ns, TTI_OPEN_LAZILY) : st;
+    if (st != TUTTI_OK)
+        return st;
+    st = tti_group_open_backend(group, deadline_ns, TTI_OPEN_LAZILY);
+    if (is_own(st) && group->size > 1) /* those who can make it look there in their first call */
+        tti_group_tell_members(group, told_as(st), st);
+    return st;
 }
 
 /* The rest of a child whose ranks are known to be good; id counts if it is not local. */
@@ -159,26 +205,17 @@ static tutti_status open_child(tutti_group *group, tutti_group *world, uint32_t 
         return st;
     deadline_ns = tti_deadline(world->runner->port, group->timeout_ms, group->timeout_ms);
     if (opts->use_local_synchronization)
-        return open_local(group, deadline_ns);
+        return open_local(group, opts->backend != NULL, deadline_ns);
     group->id = id;
     snprintf(group->name, sizeof group->name, "%u", id);
     return open_numbered(group, opts->backend != NULL, deadline_ns);
 }
 
-/* Only this rank knows of a failure, and others that make the group wait for it: what waits for others has been told of already,
- * or is told by its own time-out. */
-static bool is_own(tutti_status st)
-{
-    return st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED || st == TUTTI_E_NOMEM || st == TUTTI_E_BACKEND || st == TUTTI_E_IO;
-}
-
 /* This rank cannot make group number id. Those who can are told; st stays. */
 static tutti_status refuse(tutti_group *world, uint32_t id, tutti_status st)
 {
-    const bool is_wrong = st == TUTTI_E_ARG || st == TUTTI_E_UNSUPPORTED; /* and no lack of something here */
-
     if (is_own(st) && world->size > 1 && world->store != NULL)
-        tti_group_tell_why(world, id, is_wrong ? TUTTI_E_MISMATCH : TUTTI_E_REMOTE, st);
+        tti_group_tell_why(world, id, told_as(st), st);
     return st;
 }
 

@@ -8,6 +8,8 @@
  * How     Most of them meet in the group's store, on the thread that called them. So another thread looks there for refusals now and
  *         then, from LOOK_MS on, and ends the waits of that thread when it has found one (tti_store_heed()). The backend fails
  *         of a wait that was too long, as it would have later, and the refusal is told in its place.
+ * Usual   Who has the world's backend, as nearly all have, looks for members that have said they make the group with another one, too
+ *         (new_group.c): they wait elsewhere. Who has named that other one finds fellows there, and does not look.
  * World   Who cannot be in a world leaves one word for all, not one for each rank (world_create.c).
  * True    A member that has refused a group never comes to it, so nobody is told so who could have had it. What others refuse is not
  *         looked at. If the backend was made all the same, it is.
@@ -33,6 +35,7 @@ enum { LOOK_MS = 200, LOOK_RANK_MS = 4, LOOK_MOST_MS = 2000, KEY_MAX = 32 };
 struct tti_refusals {
     const tutti_group *group;
     tutti_store       *store; /* borrowed */
+    bool               usual; /* this rank has the world's backend: whoever has another one does not come */
     tti_port          *port;
     int64_t            deadline_ns;
     tti_thread         thread;
@@ -47,20 +50,13 @@ static bool is_world(const tti_refusals *r)
     return r->group->world == r->group;
 }
 
-/* rank is a member's; in a world everybody's words are in one place. */
-static bool has_refused(tti_refusals *r, int rank)
+static bool find_at(tti_refusals *r, const char *key)
 {
     const int64_t until_ns = tti_port_now(r->port) + ANSWER_NS;
     tutti_bytes   value = { 0 };
-    char          key[KEY_MAX];
-    const char   *one = key;
     bool          there = false, sound;
 
-    if (is_world(r))
-        snprintf(key, sizeof key, TTI_TROUBLE_KEY);
-    else
-        snprintf(key, sizeof key, TTI_REFUSAL_KEY, rank);
-    if (tti_store_check_until(r->store, &one, 1, until_ns, &there) != TUTTI_OK || !there ||
+    if (tti_store_check_until(r->store, &key, 1, until_ns, &there) != TUTTI_OK || !there ||
         tti_store_get_until(r->store, key, until_ns, &value) != TUTTI_OK)
         return false;
     sound = value.size == sizeof r->trouble;
@@ -69,6 +65,18 @@ static bool has_refused(tti_refusals *r, int rank)
     tutti_bytes_free(&value);
     r->trouble.words[sizeof r->trouble.words - 1] = '\0';
     return sound && r->trouble.status > TUTTI_OK && r->trouble.status <= TUTTI_E_REMOTE;
+}
+
+/* rank is a member's. */
+static bool has_refused(tti_refusals *r, int rank)
+{
+    char key[KEY_MAX];
+
+    snprintf(key, sizeof key, TTI_REFUSAL_KEY, rank);
+    if (find_at(r, key))
+        return true;
+    snprintf(key, sizeof key, TTI_OTHERWISE_KEY, rank);
+    return r->usual && find_at(r, key);
 }
 
 static bool is_over(const tti_refusals *r)
@@ -81,8 +89,8 @@ static bool find(tti_refusals *r)
     const tutti_group *group = r->group;
     int                i;
 
-    if (is_world(r))
-        return has_refused(r, -1);
+    if (is_world(r)) /* everybody's words are in one place */
+        return find_at(r, TTI_TROUBLE_KEY);
     for (i = 0; i < group->size && !is_over(r); i++)
         if (i != group->rank && has_refused(r, group->ranks[i]))
             return true;
@@ -112,7 +120,7 @@ static void look(void *arg)
     }
 }
 
-tti_refusals *tti_refusals_begin(const tutti_group *group, tutti_store *store, int64_t timeout_ms)
+tti_refusals *tti_refusals_begin(const tutti_group *group, tutti_store *store, bool usual, int64_t timeout_ms)
 {
     tti_refusals *r = group->size > 1 ? calloc(1, sizeof *r) : NULL;
 
@@ -120,6 +128,7 @@ tti_refusals *tti_refusals_begin(const tutti_group *group, tutti_store *store, i
         return NULL;
     r->group = group;
     r->store = store;
+    r->usual = usual;
     r->port = group->runner->port;
     r->deadline_ns = tti_deadline(r->port, timeout_ms, -1);
     if (tti_thread_start(&r->thread, "tutti-refusals", look, r) != TUTTI_OK) {

@@ -234,7 +234,7 @@ static tutti_status open_one(tutti_group *group, int device, tutti_backend_confi
     if (carrier != group && carrying->ops != NULL && tti_backend_inside(carrying->ops) == tti_backend_inside(route->ops))
         config->parent = tti_backend_inner(carrying->ops, carrying->backend);
     if (!config->lazy && !tti_backend_is_own(route->ops))
-        refusals = tti_refusals_begin(group, route->store, config->timeout_ms);
+        refusals = tti_refusals_begin(group, route->store, route->ops == carrying->ops, config->timeout_ms);
     return tti_refusals_end(refusals, create(route, config));
 }
 

@@ -10,6 +10,7 @@
  *         all others. */
 #include "group/make.h"
 #include "group/hooks.h"
+#include "backend/registry.h"
 
 #include <stdio.h>
 #include <sys/resource.h>
@@ -139,33 +140,75 @@ static void leave_trouble(int64_t until, tutti_store *store, const char *key, co
 /* Where members wait below a device: in a backend, and in one below backend/debug. */
 static const char *const inside[] = { "", "inner//" };
 
-void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
+/* Leave trouble under `what` wherever members may wait: they may have another backend than this rank. below: from store on. */
+static void tell_at(tti_port *port, tutti_store *store, const char *below, const char *what, const tti_trouble *trouble,
+                    tutti_status failure)
 {
     const int64_t until = tti_port_now(port) + TTI_SECOND;
-    tti_trouble   trouble = { .status = (int32_t)failure };
     char          key[64];
     int           i;
 
-    snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, tutti_last_error());
-    for (i = 0; i < 2 * TTI_DEVICES; i++) { /* they may have another backend than this rank */
-        snprintf(key, sizeof key, "0//%s//%s" TTI_TROUBLE_KEY, tti_device_name((tutti_device_type)(i / 2)), inside[i % 2]);
-        leave_trouble(until, root, key, &trouble, failure);
+    for (i = 0; i < 2 * TTI_DEVICES; i++) {
+        snprintf(key, sizeof key, "%s%s//%s%s", below, tti_device_name((tutti_device_type)(i / 2)), inside[i % 2], what);
+        leave_trouble(until, store, key, trouble, failure);
     }
+}
+
+void tti_world_tell_why(tti_port *port, tutti_store *root, tutti_status failure)
+{
+    tti_trouble trouble = { .status = (int32_t)failure };
+
+    snprintf(trouble.words, sizeof trouble.words, "%.*s", TTI_TROUBLE_WORDS_MAX - 1, tutti_last_error());
+    tell_at(port, root, "0//", TTI_TROUBLE_KEY, &trouble, failure);
+}
+
+static tti_trouble refusal_of(const tutti_group *world, tutti_status told, char what_out[24])
+{
+    tti_trouble trouble = { .status = (int32_t)told };
+
+    snprintf(what_out, 24, TTI_REFUSAL_KEY, world->rank);
+    snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", world->rank, TTI_TROUBLE_WORDS_MAX - 40,
+             tutti_last_error());
+    return trouble;
 }
 
 void tti_group_tell_why(tutti_group *world, uint32_t id, tutti_status told, tutti_status failure)
 {
-    const int64_t until = tti_port_now(world->runner->port) + TTI_SECOND;
-    tti_trouble   trouble = { .status = (int32_t)told };
+    char              below[16], what[24];
+    const tti_trouble trouble = refusal_of(world, told, what);
+
+    snprintf(below, sizeof below, "%u//", id);
+    tell_at(world->runner->port, world->store, below, what, &trouble, failure);
+}
+
+void tti_group_tell_members(tutti_group *group, tutti_status told, tutti_status failure)
+{
+    tti_port         *port = group->runner->port;
+    char              what[24];
+    const tti_trouble trouble = refusal_of(group->world, told, what);
+
+    tell_at(port, group->store, "", what, &trouble, failure);
+    tell_at(port, group->store, "", TTI_TROUBLE_KEY, &trouble, failure); /* who founds connections for it looks there */
+}
+
+void tti_group_tell_otherwise(tutti_group *group, int64_t deadline_ns)
+{
+    const int64_t soon_ns = tti_port_now(group->runner->port) + TTI_SECOND;
+    tti_trouble   trouble = { .status = TUTTI_E_MISMATCH };
     char          key[64];
     int           i;
 
-    snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", world->rank, TTI_TROUBLE_WORDS_MAX - 40,
-             tutti_last_error());
-    for (i = 0; i < 2 * TTI_DEVICES; i++) { /* they wait in the backend of one of these, whatever this rank was to make */
-        snprintf(key, sizeof key, "%u//%s//%s" TTI_REFUSAL_KEY, id, tti_device_name((tutti_device_type)(i / 2)), inside[i % 2],
-                 world->rank);
-        leave_trouble(until, world->store, key, &trouble, failure);
+    snprintf(trouble.words, sizeof trouble.words,
+             "rank %d makes it with backend '%s', and who names none has '%s'\n  next: give all members the same options.backend",
+             group->world->rank, group->backend_config, group->carrier->backend_config);
+    for (i = 0; i < TTI_DEVICES; i++) {
+        const tutti_backend_ops *usual = group->carrier->routes[i].ops;
+        const bool               deeper = usual != NULL && tti_backend_is_own(usual) && tti_backend_inside(usual) != usual;
+
+        if (usual == NULL || usual == group->routes[i].ops)
+            continue;
+        snprintf(key, sizeof key, "%s//%s" TTI_OTHERWISE_KEY, tti_device_name((tutti_device_type)i), inside[deeper], group->world->rank);
+        leave_trouble(soon_ns < deadline_ns ? soon_ns : deadline_ns, group->store, key, &trouble, TUTTI_OK);
     }
 }
 

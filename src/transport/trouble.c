@@ -46,6 +46,9 @@ bool tti_refusal_find(const tti_board *board, int rank, int64_t deadline_ns, tti
     char key[TTI_BOARD_KEY_BYTES];
 
     snprintf(key, sizeof key, TTI_REFUSAL_KEY, rank);
+    if (find_at(board, key, deadline_ns, trouble_out))
+        return true;
+    snprintf(key, sizeof key, TTI_OTHERWISE_KEY, rank);
     return find_at(board, key, deadline_ns, trouble_out);
 }
 

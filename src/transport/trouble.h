@@ -17,7 +17,8 @@
 void tti_trouble_leave(const tti_board *board, tti_port *port, tutti_status st);
 /** Whether somebody has; asks the board until deadline_ns at most. The last error may be another then. */
 bool tti_trouble_find(const tti_board *board, int64_t deadline_ns, tti_trouble *trouble_out);
-/** The same of a group of some ranks, and of rank of the world, which is awaited there: whether it has refused to make it. */
+/** The same of a group of some ranks that goes over the world's connections, and of rank of the world, which is awaited there: whether it
+ * has refused to make it, or makes it with another backend. */
 bool tti_refusal_find(const tti_board *board, int rank, int64_t deadline_ns, tti_trouble *trouble_out);
 /** The failure st, with this thread's words, of one that has lost a member: what others have said is the reason, if they have
  * said anything, and it is not about that member itself. Returns the status. */

@@ -5,6 +5,8 @@
  * Under TTI_TROUBLE_KEY, below the world's own prefix. Written once: the first stays. Crosses processes and hosts.
  * A rank that cannot make a group of some leaves the same in that group's, under TTI_REFUSAL_KEY with its number in the world: only
  * those that wait for that rank look there.
+ * A member that makes a group with another backend than those of its world leaves the same under TTI_OTHERWISE_KEY, where who has the
+ * world's backend waits for it; those that have its own do not look there.
  * Under TTI_ENDED_KEY, beside it, are the endings (watch/bulletin.h) of those that could not say anything any more, one behind
  * the other, as the store has seen them (store/store_will.c). */
 #ifndef TTI_WATCH_TROUBLE_H
@@ -12,9 +14,10 @@
 
 #include <stdint.h>
 
-#define TTI_TROUBLE_KEY "trouble"
-#define TTI_REFUSAL_KEY "refused/%d"
-#define TTI_ENDED_KEY   "ended"
+#define TTI_TROUBLE_KEY   "trouble"
+#define TTI_REFUSAL_KEY   "refused/%d"
+#define TTI_OTHERWISE_KEY "otherwise/%d"
+#define TTI_ENDED_KEY     "ended"
 
 enum { TTI_TROUBLE_WORDS_MAX = 508 };
 

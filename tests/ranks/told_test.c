@@ -7,6 +7,7 @@
  *         receive that does not fit. Every wait has ten times as long as the test needs: who is told by its own time-out has
  *         not been told. */
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,7 +144,9 @@ static void one_refuses_subgroups(tt_ctx *t)
     a_group_works();
 }
 
-/* A backend of the program's own: its members meet in the group's store, and that is all they do. */
+/* A backend of the program's own: its members meet in the group's store, unless none is to wait for the others, and that is all they do. */
+static _Atomic bool meets_at_once; /* it refuses groups that wait for nobody */
+
 static tutti_status meets_create(const tutti_backend_config *config, tutti_backend **backend_out)
 {
     tutti_backend *backend = malloc(sizeof *backend);
@@ -153,12 +156,16 @@ static tutti_status meets_create(const tutti_backend_config *config, tutti_backe
     int            i;
 
     assert_true(backend != NULL && config->n_ranks <= 8);
+    if (config->lazy && atomic_load(&meets_at_once)) {
+        free(backend);
+        return TUTTI_E_UNSUPPORTED;
+    }
     for (i = 0; i < config->n_ranks; i++) {
         snprintf(keys[i], sizeof keys[i], "here/%d", i);
         all[i] = keys[i];
     }
     st = tutti_store_set(config->store, keys[config->rank], "1", 1);
-    if (st == TUTTI_OK)
+    if (st == TUTTI_OK && !config->lazy)
         st = tutti_store_wait(config->store, all, (size_t)config->n_ranks, config->timeout_ms);
     backend->ops = config->ops;
     if (st == TUTTI_OK)
@@ -215,6 +222,101 @@ static void one_refuses_a_backend_of_ours(tt_ctx *t)
     assert_int_equal(tutti_barrier(group), TUTTI_OK);
     assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
     a_group_works();
+}
+
+/* ---- groups for which not all name a backend --------------------------------------------------------- */
+
+#define NAMED   "makes it with backend 'cpu:meets', and who names none has '"
+#define ANOTHER "\n  next: give all members the same options.backend"
+
+static void register_meets(void)
+{
+    const tutti_status st = tutti_register_backend("meets", &meets_ops, 1u << TUTTI_CPU);
+
+    assert_true(st == TUTTI_OK || st == TUTTI_E_STATE); /* other ranks may be threads of this process */
+}
+
+/* Some name one, and who names none has the world's: neither comes to where the others wait. */
+static void some_name(bool names)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+    const int64_t       start = now_ms();
+
+    opts.backend = "meets";
+    assert_int_equal(tutti_new_group(NULL, 0, names ? &opts : NULL, &group), TUTTI_E_MISMATCH);
+    expect_words(names ? "cannot make it: " : NAMED);
+    expect_words(NAMED);
+    expect_words(ANOTHER);
+    expect_in_time(start);
+}
+
+static void some_name_another_backend(tt_ctx *t)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+
+    register_meets();
+    some_name(t->rank == t->size - 1);
+    a_group_works();
+    some_name(t->rank > 0);
+    a_group_works();
+    opts.backend = "cpu:native"; /* as the world has for that memory: they meet */
+    assert_int_equal(tutti_new_group(NULL, 0, t->rank == 1 ? &opts : NULL, &group), TUTTI_OK);
+    assert_int_equal(tutti_barrier(group), TUTTI_OK);
+    assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
+}
+
+/* The world has a program's own, and one names ours, which makes connections for that group. */
+static void one_names_ours(tt_ctx *t)
+{
+    tutti_init_options  init = TUTTI_INIT_OPTIONS;
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+    int64_t             start;
+
+    register_meets();
+    init.init_method = t->init_method;
+    init.backend = "meets";
+    assert_int_equal(tutti_init_process_group(&init), TUTTI_OK);
+    opts.backend = "native";
+    start = now_ms();
+    assert_int_equal(tutti_new_group(NULL, 0, t->rank == 1 ? &opts : NULL, &group), TUTTI_E_MISMATCH);
+    expect_words("rank 1 makes it with backend 'cpu:native,cuda:native', and who names none has 'cpu:meets'" ANOTHER);
+    expect_in_time(start);
+    assert_int_equal(tutti_barrier(NULL), TUTTI_OK);
+    assert_int_equal(tutti_destroy_process_group(NULL), TUTTI_OK);
+}
+
+/* The same of groups that are made without waiting: the first call says it. refuses: the backend does not make such groups. */
+static void one_names_for_a_local_group(tt_ctx *t, bool refuses)
+{
+    tutti_group_options opts = TUTTI_GROUP_OPTIONS;
+    tutti_group        *group = NULL;
+    const bool          names = t->rank == t->size - 1;
+    int64_t             start;
+    float               x = 1.0f;
+
+    atomic_store(&meets_at_once, refuses);
+    opts.use_local_synchronization = true;
+    opts.backend = names ? "meets" : NULL;
+    assert_int_equal(tutti_new_group(NULL, 0, &opts, &group), names && refuses ? TUTTI_E_UNSUPPORTED : TUTTI_OK);
+    start = now_ms();
+    if (!names) {
+        assert_int_equal(tutti_all_reduce(TUTTI_SPAN(&x, 1), TUTTI_SUM, group), TUTTI_E_MISMATCH);
+        expect_words(refuses ? "cannot make it: " : NAMED);
+        expect_in_time(start);
+    }
+    if (!names || !refuses)
+        assert_int_equal(tutti_destroy_process_group(group), TUTTI_OK);
+    a_group_works();
+}
+
+static void one_names_another_for_a_local_group(tt_ctx *t)
+{
+    register_meets();
+    one_names_for_a_local_group(t, false);
+    one_names_for_a_local_group(t, true);
 }
 
 /* Rank 1 is so late that rank 0 looks for a reason; what rank 3 refuses meanwhile is none, as it is no member. */
@@ -496,6 +598,10 @@ int main(void)
         TT_TEST(one_refuses_subgroups, .ranks = 4, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_subgroups, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
         TT_TEST(one_refuses_a_backend_of_ours, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
+        TT_TEST(some_name_another_backend, .ranks = 3, .transports = "shm,tcp,threads", .limit_ms = 60000, .waits = true),
+        TT_TEST(some_name_another_backend, .ranks = 4, .hosts = 2, .limit_ms = 60000, .waits = true),
+        TT_TEST(one_names_ours, .ranks = 3, .limit_ms = 60000, .init = TT_INIT_NONE, .waits = true),
+        TT_TEST(one_names_another_for_a_local_group, .ranks = 3, .transports = "shm,tcp", .limit_ms = 60000, .waits = true),
         TT_TEST(who_is_no_member_refuses_nothing, .ranks = 4, .transports = "shm,tcp", .limit_ms = 60000),
         TT_TEST(all_refuse_alike, .ranks = 3),
 #ifndef __SANITIZE_THREAD__ /* which starts a thread in every process: nobody is told that nothing else goes on there */
