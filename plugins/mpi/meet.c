@@ -12,7 +12,9 @@
  *         the only one.) Only those meet that were given the same list of members. Who waits looks now and then what the others
  *         were given.
  * Waits   In pieces, between which a failure of the world is seen; a store that is out of reach for one is asked again. Each
- *         looks once at least, however late it is. Who is missing when time is up is looked up then. */
+ *         looks once at least, however late it is. Who is missing when time is up is looked up then. A piece that ends before it is
+ *         over was ended by the library: a member has refused the group before it came here. All are told so by themselves, in
+ *         better words than a verdict would have, and without that member there is none that lets anybody go on. */
 #include "mpi_backend.h"
 
 #include <stdio.h>
@@ -26,6 +28,7 @@ typedef struct meeting {
     const tutti_backend_config *config;
     int64_t                     deadline_ns;
     uint64_t                    list; /* a number made of all members */
+    bool                        ended; /* by the library */
 } meeting;
 
 static uint64_t number_of(const tutti_backend_config *config)
@@ -171,11 +174,17 @@ static tutti_status look(const meeting *m, const char *key, tutti_bytes *value_o
     return st == TUTTI_E_NETWORK && tmpi_host->now_ns() >= until ? TUTTI_E_TIMEOUT : st;
 }
 
-static tutti_status await_key(const meeting *m, const char *key, tutti_bytes *value_out)
+/* Whether a look that has run out of time had not used up its own. */
+static bool was_ended(tutti_status st, int64_t began_ns)
+{
+    return st == TUTTI_E_TIMEOUT && tmpi_host->now_ns() - began_ns < PIECE_MS * INT64_C(1000000);
+}
+
+static tutti_status await_key(meeting *m, const char *key, tutti_bytes *value_out)
 {
     tutti_status st = TUTTI_E_TIMEOUT;
     unsigned     pieces;
-    int64_t      left_ms;
+    int64_t      left_ms, began_ns;
 
     for (pieces = 0; st == TUTTI_E_TIMEOUT; pieces++) {
         left_ms = (m->deadline_ns - tmpi_host->now_ns()) / 1000000;
@@ -186,7 +195,12 @@ static tutti_status await_key(const meeting *m, const char *key, tutti_bytes *va
             st = compare_lists(m);
         if (st != TUTTI_OK)
             return st;
+        began_ns = tmpi_host->now_ns();
         st = look(m, key, value_out);
+        m->ended = was_ended(st, began_ns);
+        if (m->ended)
+            return tmpi_host->fail(TUTTI_E_TIMEOUT, "making group '%s' was ended on rank %d", m->config->name,
+                                   m->config->global_ranks[m->config->rank]);
     }
     return st;
 }
@@ -241,7 +255,7 @@ static tutti_status decide(const meeting *m, verdict *v)
 }
 
 /* Member 0: what each of the others has found. */
-static tutti_status collect(const meeting *m, verdict *v)
+static tutti_status collect(meeting *m, verdict *v)
 {
     tutti_bytes  found = { 0 };
     tutti_status st = TUTTI_OK;
@@ -261,7 +275,7 @@ static tutti_status collect(const meeting *m, verdict *v)
     return decide(m, v);
 }
 
-static tutti_status hear(const meeting *m, verdict *v)
+static tutti_status hear(meeting *m, verdict *v)
 {
     tutti_bytes  said = { 0 };
     tutti_status st;
@@ -286,7 +300,7 @@ static tutti_status leave(const meeting *m, tutti_status why, verdict *v)
 tutti_status tmpi_meet(const tutti_backend_config *config, uint64_t *token_out)
 {
     const int64_t until = config->timeout_ms < 0 ? INT64_MAX : tmpi_host->now_ns() + config->timeout_ms * 1000000;
-    const meeting m = { .config = config, .deadline_ns = until, .list = number_of(config) };
+    meeting       m = { .config = config, .deadline_ns = until, .list = number_of(config) };
     verdict       v = { 0 };
     char          key[KEY_BYTES];
     tutti_status  fits = config->parent == NULL ? check_world(config) : TUTTI_OK, st;
@@ -301,7 +315,7 @@ tutti_status tmpi_meet(const tutti_backend_config *config, uint64_t *token_out)
         st = config->rank == 0 ? collect(&m, &v) : hear(&m, &v);
     else if (st == TUTTI_OK && config->rank == 0)
         st = decide(&m, &v);
-    if (st != TUTTI_OK)
+    if (st != TUTTI_OK && !m.ended)
         st = leave(&m, st, &v);
     if (st == TUTTI_OK && v.words[0] != '\0')
         st = tmpi_host->fail((tutti_status)v.status, "%s", v.words);

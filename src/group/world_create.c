@@ -277,13 +277,35 @@ static bool is_gone(void *context, int rank)
     return world->ops->alive != NULL && world->ops->alive(world->backend, rank) == TUTTI_E_PEER;
 }
 
-/* What this rank will make the world of, for rank 0 and the others to compare. What cannot be had is said when the world is made. */
-static void note_backends(const tti_backing *backing, tti_join *join)
+/* What this rank will make the world of, for rank 0 and the others to compare. What cannot be had is said when the world is made.
+ * Whether it is of a backend that is not the library's own: what those find wrong they do not tell each other as a rule. */
+static bool note_backends(const tti_backing *backing, tti_join *join)
 {
     tutti_group probe = { .size = 0 };
 
-    if (tti_routes_find(&probe, backing) == TUTTI_OK)
-        snprintf(join->backends, sizeof join->backends, "%s", probe.backend_config);
+    if (tti_routes_find(&probe, backing) != TUTTI_OK)
+        return false;
+    snprintf(join->backends, sizeof join->backends, "%s", probe.backend_config);
+    return !tti_backend_is_own(probe.ops);
+}
+
+/* A backend that is not the library's own has failed to make world number n on this rank. What only this rank knows it tells those
+ * that wait for it; the last error stays. */
+static void part(tti_port *port, const tti_join *join, int64_t n, tutti_store *root, tutti_status failure)
+{
+    const bool  refused = failure == TUTTI_E_ARG || failure == TUTTI_E_UNSUPPORTED || failure == TUTTI_E_STATE ||
+                         failure == TUTTI_E_BACKEND || failure == TUTTI_E_NOMEM;
+    const bool  told = failure == TUTTI_E_REMOTE || failure == TUTTI_E_MISMATCH; /* others may still have to be */
+    tti_trouble trouble = { .status = TUTTI_E_REMOTE };
+    char        words[TTI_GROUP_WORDS_MAX];
+
+    snprintf(words, sizeof words, "%s", tutti_last_error());
+    snprintf(trouble.words, sizeof trouble.words, "rank %d cannot make it: %.*s", join->rank, TTI_TROUBLE_WORDS_MAX - 40, words);
+    if (refused)
+        tell_at(port, root, "0//", TTI_TROUBLE_KEY, &trouble, failure);
+    if (failure != TUTTI_E_NETWORK) /* it may be the store that is lost */
+        tti_generation_part(port, join, n, refused || told);
+    tti_fail(failure, "%s", words);
 }
 
 tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
@@ -296,10 +318,11 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
     tutti_store    *root = NULL;
     tti_store_will *will = NULL;
     int64_t         generation = 0, refused = 0;
+    bool            foreign;
     tutti_status    st;
 
     mine.refused_out = &refused;
-    note_backends(backing, &mine);
+    foreign = note_backends(backing, &mine);
     tti_bulletin_heed(bulletin);
     st = tti_generation_join(port, join, &generation);
     if (refused != 0)
@@ -312,6 +335,8 @@ tutti_status tti_world_create_named(tti_port *port, const tti_backing *backing,
         will = leave_will(port, join, root);
     if (st == TUTTI_OK)
         st = tti_world_found(port, backing, join, name, "0", root, &world);
+    if (st != TUTTI_OK && foreign && root != NULL)
+        part(port, join, generation, root, st);
     take_back(port, will, st);
     if (st == TUTTI_OK)
         st = tti_generation_arrive(port, join, generation, &(tti_members){ is_gone, world });

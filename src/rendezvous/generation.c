@@ -25,6 +25,8 @@
  * Served  Where rank 0 serves the store it stays until all others have said that they need it no more. One that has ended in between
  *         says nothing, but has met all others: its world is made, and knows of it. Rank 0 asks there, waits for nobody who is
  *         gone, and fails of nobody's end: the others have the world, too, and the first call in it tells all of them alike.
+ *         If the world cannot be made, for a reason that is in the store, it stays for those that have still to hear of it: each of the
+ *         others says when it has failed, too. One that does not come at all is not waited for long.
  * Stores  One that cannot compare_set counts instead: places are taken once, but not known by whom. */
 #include "rendezvous/generation.h"
 
@@ -48,6 +50,7 @@
 #define ARRIVE_LIMIT_NS (30 * TTI_SECOND)
 #define ARRIVE_LOOK_NS  (200 * TTI_MS) /* how often it is looked who is gone; twice as long each time, to */
 #define ARRIVE_MOST_NS  TTI_SECOND
+#define PART_LIMIT_NS   (10 * TTI_SECOND)
 #define LAST_LOOK_NS    (200 * TTI_MS) /* for what was written before an end that is known: it is there */
 
 enum { KEY_MAX = 64, CLAIM_VERSION = 1, MISSING_MAX = 200 };
@@ -468,6 +471,12 @@ static void arrival_key(char key[KEY_MAX], int64_t n, int rank)
     snprintf(key, KEY_MAX, "tutti/world/%" PRId64 "/%d/in", n, rank);
 }
 
+/* This rank has failed, and needs the store no more. */
+static void parting_key(char key[KEY_MAX], int64_t n, int rank)
+{
+    snprintf(key, KEY_MAX, "tutti/world/%" PRId64 "/%d/out", n, rank);
+}
+
 /* Whether rank is known not to be through: for the words, in which nobody is named for want of an answer. */
 static bool is_missing(const tti_join *join, int64_t n, int rank, int64_t until)
 {
@@ -497,7 +506,7 @@ static tutti_status name_who_is_not_through(const tti_join *join, int64_t n)
                     join->world_size, text);
 }
 
-static tutti_status await_keys(const tti_join *join, int64_t n, int64_t until)
+static tutti_status await_keys(const tti_join *join, int64_t n, void (*key_of)(char key[KEY_MAX], int64_t n, int rank), int64_t until)
 {
     const size_t n_keys = (size_t)join->world_size - 1;
     char (*room)[KEY_MAX] = calloc(n_keys, sizeof *room);
@@ -508,7 +517,7 @@ static tutti_status await_keys(const tti_join *join, int64_t n, int64_t until)
     if (room == NULL || keys == NULL)
         st = tti_fail(TUTTI_E_NOMEM, "no memory to await %zu ranks", n_keys);
     for (i = 0; i < n_keys && st == TUTTI_OK; i++) {
-        arrival_key(room[i], n, (int)i + 1);
+        key_of(room[i], n, (int)i + 1);
         keys[i] = room[i];
     }
     if (st == TUTTI_OK)
@@ -574,7 +583,7 @@ static tutti_status await_others(tti_port *port, const tti_join *join, int64_t n
     while (join->world_size > 1) {
         const int64_t slice = tti_port_now(port) + look;
 
-        st = await_keys(join, n, slice < until ? slice : until);
+        st = await_keys(join, n, arrival_key, slice < until ? slice : until);
         if (st != TUTTI_E_TIMEOUT || are_others_through(port, join, n, members))
             break;
         if (tti_port_now(port) >= until)
@@ -599,4 +608,19 @@ tutti_status tti_generation_arrive(tti_port *port, const tti_join *join, int64_t
         tti_log(TTI_LOG_INFO, "rank 0 ended the store while rank %d said that it has joined",
                 join->rank);
     return TUTTI_OK;
+}
+
+void tti_generation_part(tti_port *port, const tti_join *join, int64_t generation, bool stays)
+{
+    const int64_t limit = tti_port_now(port) + (join->rank == 0 ? PART_LIMIT_NS : TTI_SECOND);
+    const int64_t until = join->deadline_ns < limit ? join->deadline_ns : limit;
+    char          key[KEY_MAX];
+
+    if (!join->rank0_serves || generation == 0 || join->world_size < 2)
+        return;
+    parting_key(key, generation, join->rank);
+    if (join->rank != 0)
+        (void)tti_store_set_until(join->store, key, "", 0, until);
+    else if (stays)
+        (void)await_keys(join, generation, parting_key, until);
 }

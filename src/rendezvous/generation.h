@@ -49,6 +49,11 @@ typedef struct tti_members {
  *         what the store fails with, on rank 0 */
 tutti_status tti_generation_arrive(tti_port *port, const tti_join *join, int64_t generation, const tti_members *members);
 
+/** This rank has its place in that number, and its world cannot be made: where rank 0 serves the store, in which the reason is left, and it stays, it
+ * does until the others have failed as well, some seconds at most. Before
+ * tti_generation_fail(). Changes this thread's last error. */
+void tti_generation_part(tti_port *port, const tti_join *join, int64_t generation, bool stays);
+
 /** Joining is over, well or not. */
 void tti_generation_end(const tti_join *join);
 

@@ -313,6 +313,36 @@ static void rank_0_stays_until_all_are_through(void **state)
     tutti_store_close(store);
 }
 
+static void parts(tutti_store *store, int rank, int64_t timeout_ms, bool stays)
+{
+    tti_join join = join_of(store, rank, 3, timeout_ms);
+
+    join.rank0_serves = true;
+    tti_generation_part(tti_port_system(), &join, 1, stays);
+}
+
+/* Whose world cannot be made serves the store until the others have heard so, and no longer than it may; who need not stay does not. */
+static void rank_0_stays_until_all_have_parted(void **state)
+{
+    tutti_store *store = NULL;
+    int64_t      began_ns;
+
+    (void)state;
+    assert_int_equal(tutti_hash_store_open(&store), TUTTI_OK);
+    parts(store, 1, LONG_MS, true);
+    began_ns = tti_now_ns();
+    parts(store, 0, SHORT_MS, true);
+    assert_true(tti_now_ns() - began_ns >= SHORT_MS * TTI_MS);
+    began_ns = tti_now_ns();
+    parts(store, 0, LONG_MS, false);
+    assert_true(tti_now_ns() - began_ns < LONG_MS * TTI_MS / 4);
+    parts(store, 2, LONG_MS, true);
+    began_ns = tti_now_ns();
+    parts(store, 0, LONG_MS, true);
+    assert_true(tti_now_ns() - began_ns < LONG_MS * TTI_MS / 4);
+    tutti_store_close(store);
+}
+
 static bool is_the_third(void *context, int rank)
 {
     ++*(int *)context;
@@ -419,6 +449,7 @@ int main(void)
         cmocka_unit_test(a_rank_is_one_process),
         cmocka_unit_test(other_machines_are_not_judged),
         cmocka_unit_test(rank_0_stays_until_all_are_through),
+        cmocka_unit_test(rank_0_stays_until_all_have_parted),
         cmocka_unit_test(rank_0_does_not_wait_for_the_gone),
         cmocka_unit_test(no_answer_is_no_arrival),
         cmocka_unit_test(many_are_asked_for),

@@ -103,7 +103,9 @@ typedef struct tutti_plugin_host {
     tutti_status (*store_set)(tutti_store *store, const char *key, const void *data, size_t len);
     /* A store that was not reached within timeout_ms is TUTTI_E_TIMEOUT here: who looks for a moment, again and again, goes on
      * until its own deadline. One that refuses, or has lost the connection, is TUTTI_E_NETWORK, at once. A look has to
-     * be long enough to connect again: 200 ms. Look once, at least, whatever the time, before a member is said to be missing. */
+     * be long enough to connect again: 200 ms. Look once, at least, whatever the time, before a member is said to be missing.
+     * On the thread that is in create a wait that ends before its time with TUTTI_E_TIMEOUT was ended by the library: a member has
+     * refused the group. Fail then, with whatever words: the library says who, and why. */
     tutti_status (*store_get)(tutti_store *store, const char *key, int64_t timeout_ms, tutti_bytes *value_out);
     tutti_status (*store_add)(tutti_store *store, const char *key, int64_t delta, int64_t *sum_out);
     tutti_status (*store_wait)(tutti_store *store, const char *const *keys, size_t n, int64_t timeout_ms);
