@@ -10,7 +10,7 @@
  *          ranks, so it is called only after an orderly end: every group was destroyed, none had failed, and MPI has
  *          nothing of ours any more. Else the process goes without, and mpirun, which sees that, ends the others.
  *          What the program has begun it ends; MPI then first deletes what hangs on MPI_COMM_SELF, which is how we learn
- *          of it, and call MPI no more.
+ *          of it, give back what is MPI's, and call it no more.
  * Errors   Our communicators return them. If we have begun MPI, MPI_COMM_WORLD does, too. */
 #include "mpi_backend.h"
 
@@ -73,13 +73,10 @@ tutti_status tmpi_fail_mpi(int code, const char *what, const char *group)
  * libraries are not seen by everybody. */
 static void show_library(void)
 {
-    Dl_info where;
-    void   *address;
-    int   (*begin)(int *, char ***, int, int *) = MPI_Init_thread;
+    const char *file = tmpi_library_file();
 
-    memcpy(&address, &begin, sizeof address);
-    if (dladdr(address, &where) != 0 && where.dli_fname != NULL)
-        (void)dlopen(where.dli_fname, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
+    if (file != NULL)
+        (void)dlopen(file, RTLD_NOW | RTLD_GLOBAL | RTLD_NOLOAD);
 }
 
 static bool is_orderly(void)
@@ -119,6 +116,10 @@ static int program_ends_mpi(MPI_Comm comm, int key, void *value, void *extra)
     (void)value;
     (void)extra;
     tmpi_messages_stop();
+    tmpi_lock();
+    engine.up = false; /* who makes a group from here on is told that MPI has ended */
+    MPI_Type_free(&engine.facts.block); /* what MPI still moves of that type, it moves */
+    tmpi_unlock();
     return MPI_SUCCESS;
 }
 
@@ -173,23 +174,6 @@ static tutti_status begin_mpi(int *level_out)
     return TUTTI_OK;
 }
 
-/* "Open MPI v4.1.4" of what may have several lines, and tabs. */
-static void name_library(char *out, size_t bytes)
-{
-    char        all[MPI_MAX_LIBRARY_VERSION_STRING] = "";
-    const char *at;
-    size_t      used = 0;
-    int         length = 0;
-
-    MPI_Get_library_version(all, &length);
-    for (at = all; *at != '\0' && *at != ',' && *at != '\n' && used + 1 < bytes; at++)
-        if (*at != ' ' && *at != '\t')
-            out[used++] = *at;
-        else if (used > 0 && out[used - 1] != ' ')
-            out[used++] = ' ';
-    out[used] = '\0';
-}
-
 /* Others have an own name for it, or none: then nobody says so. */
 static void ask_for_cuda(tmpi_facts *f)
 {
@@ -222,7 +206,7 @@ static tutti_status find_facts(int level)
         return tmpi_fail_mpi(code, "asking MPI for its world", "world");
     f->tag_most = there ? *tag_most : 32767; /* what the standard promises at least */
     f->multiple = level == MPI_THREAD_MULTIPLE;
-    name_library(f->library, sizeof f->library);
+    tmpi_library_name(f->library, sizeof f->library);
     ask_for_cuda(f);
     return TUTTI_OK;
 }

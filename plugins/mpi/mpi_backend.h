@@ -3,6 +3,7 @@
  * mpi_backend.h - what the files of this plug-in share.
  *
  *   plugin.c      the symbol that is shown, and the table
+ *   library.c     which MPI library our calls go to
  *   engine.c      MPI itself: begun, ended, its errors, the one lock
  *   backend.c     a group's communicator; how it fails
  *   meet.c        who of the store is who in MPI
@@ -26,11 +27,22 @@ enum {
     TMPI_INLINE = 184,            /* bytes of data that go with a card */
     TMPI_STAGE = 4 << 20,         /* bytes of one buffer that data go through */
     TMPI_SLICE_LEAST = 4096,      /* bytes of one member's part of it, whatever their number */
-    TMPI_NAME = 64
+    TMPI_NAME = 64,
+    TMPI_LIBRARY = 96             /* of the name of an MPI library */
 };
 
 /** Given by init; constant from then on. */
 extern const tutti_plugin_host *tmpi_host;
+
+/* ---- library.c ---- */
+
+/** Whether MPI's calls go to a library of the kind that this object was built for. Calls nothing of MPI's that another one would
+ * understand otherwise.
+ * @errors TUTTI_E_UNSUPPORTED  they do not; the text names both */
+tutti_status tmpi_library_check(void);
+void tmpi_library_name(char *out, size_t bytes);
+/** Its file; NULL: not known. */
+const char *tmpi_library_file(void);
 
 /* ---- engine.c ---- */
 
@@ -41,7 +53,7 @@ typedef struct tmpi_facts {
     int          tag_most; /* the largest tag; notices have it, data of devices the next one, messages stay below */
     bool         multiple; /* MPI may be called by several threads at once */
     MPI_Datatype block;    /* TMPI_BLOCK bytes, for what has more than an int counts */
-    char         library[96];
+    char         library[TMPI_LIBRARY];
     bool         tells_of_cuda; /* it can be asked whether it takes memory of GPUs, */
     bool         takes_cuda;    /* and says that it does */
 } tmpi_facts;

@@ -2,7 +2,8 @@
  *
  * plugin.c - what this object shows.
  *
- * MPI begins with the first group, not here: a program may ask whether the plug-in is there, and go on without. MPI encrypts nothing: where
+ * MPI begins with the first group, not here: a program may ask whether the plug-in is there, and go on without. What is looked
+ * at here is whether it could: a program that runs with another MPI library than ours would be ended by it. MPI encrypts nothing: where
  * all connections of a job are to be encrypted, this is none for it. */
 #include "mpi_backend.h"
 
@@ -17,7 +18,7 @@ static tutti_status init(const tutti_plugin_host *host)
 
     tmpi_host = host;
     if (tls == NULL || strcmp(tls, "1") != 0)
-        return TUTTI_OK;
+        return tmpi_library_check();
     return host->fail(TUTTI_E_UNSUPPORTED, "the backend 'mpi' sends in the clear, and TUTTI_TLS asks for encryption\n"
                                            "  next: unset TUTTI_TLS, or ask for another backend");
 }

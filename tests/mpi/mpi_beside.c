@@ -2,7 +2,8 @@
  *
  * mpi_beside.c
  * Goal    a program that calls MPI itself begins and ends it, and neither meets what the other sends; with too few threads the
- *         backend is refused, and the program goes on with MPI.
+ *         backend is refused, which all ranks are told, and the program goes on with MPI; so it does where it finds the plug-in of
+ *         another MPI library.
  * Method  one rank of two, built with the library of the plug-in. Says "rank R of P: fine". */
 #include <mpi.h>
 
@@ -39,31 +40,80 @@ static void both(int rank, int size)
     own_mpi(rank, size);
 }
 
-/* Each rank finds out by itself, and so is asked by itself: one that serves the others' store leaves when it has. */
-static void refused(void)
+static void refused(tutti_status status, const char *words)
 {
     tutti_init_options opts = TUTTI_INIT_OPTIONS;
 
     OK(tutti_hash_store_open(&opts.store));
     opts.world_size = 1;
-    FAILS(tutti_init_process_group(&opts), TUTTI_E_STATE, "MPI_Init_thread and MPI_THREAD_MULTIPLE");
+    FAILS(tutti_init_process_group(&opts), status, words);
     tutti_store_close(opts.store);
+}
+
+/* Our library, by name, and the other one's. */
+static void refused_other(void)
+{
+#ifdef OPEN_MPI
+    static const char *const names[] = { "it was built for MPICH ", "runs with Open MPI v" };
+#else
+    static const char *const names[] = { "it was built for Open MPI ", "runs with MPICH " };
+#endif
+    int i;
+
+    for (i = 0; i < 2; i++)
+        refused(TUTTI_E_UNSUPPORTED, names[i]);
+    refused(TUTTI_E_UNSUPPORTED, getenv("TUTTI_PLUGIN_PATH"));
+    refused(TUTTI_E_UNSUPPORTED, "next: set TUTTI_PLUGIN_PATH to the directory of the plug-in that was built for that one");
+    CHECK(!tutti_is_backend_available("mpi"));
+}
+
+/* The rank that MPI will say, which mpirun has told before MPI begins. */
+static int rank_told(void)
+{
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+
+    rank = rank != NULL ? rank : getenv("PMI_RANK");
+    return rank != NULL ? atoi(rank) : -1;
+}
+
+/* In the world of the job, whose store rank 0 serves. Rank `few` alone has too few threads, -1: all have. Whoever is refused says why,
+ * however early that is, and the others who it was. */
+static void too_few_threads(int rank, int few)
+{
+    char words[64];
+
+    if (few < 0 || rank == few) {
+        FAILS(tutti_init_process_group(NULL), TUTTI_E_STATE, "MPI_Init_thread and MPI_THREAD_MULTIPLE");
+        return;
+    }
+    snprintf(words, sizeof words, "rank %d cannot make it: the program has begun MPI with ", few);
+    FAILS(tutti_init_process_group(NULL), TUTTI_E_REMOTE, words);
+}
+
+static bool says(int argc, char **argv, const char *word)
+{
+    return argc > 1 && strcmp(argv[1], word) == 0;
 }
 
 int main(int argc, char **argv)
 {
-    const bool funneled = argc > 1 && strcmp(argv[1], "funneled") == 0;
+    const int  few = says(argc, argv, "first") ? 0 : says(argc, argv, "second") ? 1 : -1;
+    const bool all = says(argc, argv, "funneled");
     int        rank, size, level;
 
-    MPI_Init_thread(&argc, &argv, funneled ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &level);
+    MPI_Init_thread(&argc, &argv, all || (few >= 0 && rank_told() == few) ? MPI_THREAD_FUNNELED : MPI_THREAD_MULTIPLE, &level);
     MPI_Comm_rank(MPI_COMM_WORLD, &rank);
     MPI_Comm_size(MPI_COMM_WORLD, &size);
-    if (funneled)
-        refused();
+    if (all || few >= 0)
+        too_few_threads(rank, few);
+    else if (says(argc, argv, "other"))
+        refused_other();
     else
         both(rank, size);
     own_mpi(rank, size);
     MPI_Finalize();
+    if (says(argc, argv, "multiple"))
+        refused(TUTTI_E_STATE, "MPI has ended in this process, and cannot begin again");
     printf("rank %d of %d: fine\n", rank, size);
     return 0;
 }

@@ -3,7 +3,8 @@
 
 Goal    ranks      what mpi_ranks.c and
         failures   mpi_failures.c say holds, for two and for three ranks
-        beside     the same for mpi_beside.c, a program that calls MPI itself
+        beside     the same for mpi_beside.c, a program that calls MPI itself; it leaves nothing in MPI, and is refused, and not ended,
+                   where it finds the plug-in of another library
         worlds     a world that is not MPI's is refused by every rank, in words: never a world of one that says nothing; and one
                    that asks for encryption
         mnist      the tutorial's training is the same, loss by loss, as over our own backend
@@ -28,6 +29,7 @@ import sys
 import tempfile
 
 LIMIT_S, SKIPPED = 75, 77
+ENCRYPTION = "the backend 'mpi' sends in the clear, and TUTTI_TLS asks for encryption"
 OF_A_JOB = ("RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "TORCHELASTIC_", "TUTTI_", "FAKE_", "SLURM_", "OMPI_", "PMI", "MPI_")
 # Processes that wait give up their core: there may be more of them than cores.
 KIND = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_mpi_yield_when_idle": "1"}
@@ -75,6 +77,10 @@ class Job:
         path = self.plugins / (plugin or self.name)
         return environment({"TUTTI_BACKEND": "mpi", "TUTTI_PLUGIN_PATH": str(path), **extra})
 
+    def others(self):
+        """Plug-ins that were built for another library."""
+        return [d.name for d in self.plugins.iterdir() if d.name != self.name and (d / "tutti-backend-mpi.so").exists()]
+
     def ranks(self, n, *command):
         return self.head + ["-n", str(n)] + [str(word) for word in command]
 
@@ -97,8 +103,14 @@ def failures(job):
 
 def beside(job):
     program = job.bin / ("mpi_beside_" + job.name)
-    for level in ("multiple", "funneled"):
-        check_lines(run(job.ranks(2, program, level), job.backend()), 2)
+    for level in ("multiple", "funneled", "first", "second"):
+        said = run(job.ranks(2, program, level), job.backend())
+        check_lines(said, 2)
+        if "leaked" in said:  # MPICH counts what a program has made, and not freed, when it ends
+            sys.exit("%s: something of MPI's was left when it ended:\n%s" % (level, said))
+    for other in job.others():
+        said = run(job.ranks(2, program, "other"), job.backend(other))
+        check_lines(said, 2)
 
 
 def free_port():
@@ -111,13 +123,14 @@ def refused(what, command, env, words):
     said = run(command, env, ok=False)
     if words not in said or "fine" in said:
         sys.exit("%s: no '%s' in what was said:\n%s" % (what, words, said))
+    if "the store at" in said:  # of rank 0, which has left before all had been told
+        sys.exit("%s: a rank knows only that it has lost the store:\n%s" % (what, said))
     return said
 
 
 def worlds(job):
     program = job.bin / "mpi_ranks"
-    others = [d.name for d in job.plugins.iterdir() if d.name != job.name and (d / "tutti-backend-mpi.so").exists()]
-    for other in others:
+    for other in job.others():
         refused("the library of " + other, job.ranks(3, program), job.backend(other), "has 3 ranks, but MPI's world has 1")
     said = refused("no mpirun", [str(job.bin / "tutti"), "run", "--standalone", "--nproc-per-node=2", str(program)], job.backend(),
             "has 2 ranks, but MPI's world has 1")
@@ -131,7 +144,9 @@ def worlds(job):
             "has 1 ranks, but MPI's world has 2")
     if "mpirun will end the other ranks" not in said:
         sys.exit("worlds of one: nothing was said of the other ranks:\n" + said)
-    refused("encryption", job.ranks(2, program), job.backend(TUTTI_TLS="1"), "the backend 'mpi' sends in the clear, and TUTTI_TLS asks for encryption")
+    refused("encryption", job.ranks(2, program), job.backend(TUTTI_TLS="1"), ENCRYPTION)
+    refused("encryption, before the job", [str(job.bin / "tutti"), "doctor", "env"], job.backend(TUTTI_TLS="1"), ENCRYPTION)
+    run([str(job.bin / "tutti"), "doctor", "env"], job.backend())
 
 
 def losses(path):
