@@ -33,6 +33,8 @@ static const tti_env_entry table[] = {
     { "SLURM_LOCALID", NULL, "the same: rank among those of this host" },
     { "SLURMD_NODENAME", NULL, "the same: name of this host; rank 0 has to be on the first, where MASTER_ADDR is not set" },
     { "SLURM_GTIDS", NULL, "the same: the ranks of this host; whether rank 0 is one of them" },
+    { "SLURM_DISTRIBUTION", NULL, "the same: how ranks were dealt to hosts; \"arbitrary\": by SLURM_HOSTFILE" },
+    { "SLURM_HOSTFILE", NULL, "the same: the host of rank 0 in its first line has to be the first one, where MASTER_ADDR is not set" },
     { "SLURM_STEP_NUM_NODES", NULL, "the same: hosts of the step" },
     { "SLURM_STEP_NODELIST", NULL, "the same: its first host is MASTER_ADDR, where that is not set" },
     { "SLURM_JOB_NODELIST", NULL, "the same, where SLURM_STEP_NODELIST is not set" },

@@ -16,9 +16,11 @@
 #include "base/fnv.h"
 #include "rendezvous/url.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <tutti/private.h>
 
@@ -96,12 +98,36 @@ static enum rank_0_place place_of_rank_0(const tti_scheduler *s)
     return ELSEWHERE;
 }
 
+/* The first line of SLURM_HOSTFILE, by which "-m arbitrary" deals ranks to hosts in order; false: it is not told here. */
+static bool host_by_file(char host_out[TTI_HOST_MAX])
+{
+    const char *how = tti_env("SLURM_DISTRIBUTION"), *path = tti_env("SLURM_HOSTFILE");
+    char        text[2 * TTI_HOST_MAX], *line;
+    struct stat st;
+    ssize_t     n = -1;
+    int         fd;
+
+    if (how == NULL || path == NULL || strcmp(how, "arbitrary") != 0)
+        return false;
+    fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* a fifo is not waited for */
+    if (fd < 0)
+        return false;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode))
+        n = read(fd, text, sizeof text - 1);
+    close(fd);
+    text[n > 0 ? n : 0] = '\0';
+    line = text + strspn(text, " \t\r\n");
+    line[strcspn(line, " \t\r\n*#")] = '\0';
+    return tti_first_host(line, host_out);
+}
+
 /* The others look for rank 0 on the first host. Whoever sees that it is elsewhere says so: those of its host, and those of the first
- * one. On a third host nobody can know. Hosts are compared by their names, and not by SLURM_NODEID: that one counts the parts of a
+ * one. On a third host nobody can know, but who can read the file by which the ranks were dealt. Hosts are compared by their names, and not by SLURM_NODEID: that one counts the parts of a
  * heterogeneous step as they were written ("srun -w n2 : -w n1"), the list is in the order of the names. No host has two parts. */
 static tutti_status slurm_first(const tti_scheduler *s, const char *first)
 {
     const char *here = tti_env("SLURMD_NODENAME");
+    char        told[TTI_HOST_MAX];
     bool        is_first;
 
     if (here == NULL)
@@ -117,6 +143,11 @@ static tutti_status slurm_first(const tti_scheduler *s, const char *first)
                         "Slurm has put rank 0 elsewhere than on the first host of its list, '%s', where the others would look for it\n"
                         "  next: set MASTER_ADDR to the host of rank 0 for all ranks",
                         first);
+    if (!is_first && place_of_rank_0(s) == ELSEWHERE && host_by_file(told) && strcmp(told, first) != 0)
+        return tti_fail(TUTTI_E_ARG,
+                        "Slurm has put rank 0 on '%.255s', as SLURM_HOSTFILE says, and not on the first host of its list, '%s', where "
+                        "the others would look for it\n  next: set MASTER_ADDR to '%.255s' for all ranks",
+                        told, first, told);
     return TUTTI_OK;
 }
 

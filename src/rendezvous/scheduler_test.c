@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <tutti/private.h>
@@ -158,6 +159,31 @@ static void slurm_puts_rank_0(void **state)
     expect(find(SRUN(1, 8, 4, gpu07) "SLURM_GTIDS=1,3 MASTER_ADDR=h"), 1, 8, "h", -1, false);
 }
 
+/* On a third host, where rank 0 is told by the file that ranks were dealt by, or by nobody. */
+static void slurm_deals_by_a_file(void **state)
+{
+    char  path[] = "/tmp/tutti-scheduler-test-XXXXXX", third[512];
+    int   fd = mkstemp(path);
+    FILE *file = fdopen(fd, "w");
+
+    (void)state;
+    assert_true(file != NULL && fputs("\n m1  \ngpu09\n", file) >= 0 && fclose(file) == 0);
+    snprintf(third, sizeof third, SRUN(1, 8, 4, gpu09) "SLURM_GTIDS=1,5 SLURM_DISTRIBUTION=arbitrary SLURM_HOSTFILE=%s", path);
+    refuses(third, "Slurm has put rank 0 on 'm1', as SLURM_HOSTFILE says, and not on the first host of its list, 'gpu07'");
+    refuses(third, "set MASTER_ADDR to 'm1' for all ranks");
+    snprintf(third, sizeof third, SRUN(1, 8, 4, gpu09) "SLURM_GTIDS=1,5 SLURM_DISTRIBUTION=cyclic SLURM_HOSTFILE=%s", path);
+    expect(find(third), 1, 8, "gpu07", -1, false); /* it is another step's */
+    file = fopen(path, "w");
+    assert_true(file != NULL && fputs("gpu[07-08]*2\n", file) >= 0 && fclose(file) == 0);
+    snprintf(third, sizeof third, SRUN(1, 8, 4, gpu09) "SLURM_GTIDS=1,5 SLURM_DISTRIBUTION=arbitrary SLURM_HOSTFILE=%s", path);
+    expect(find(third), 1, 8, "gpu07", -1, false);
+    assert_int_equal(unlink(path), 0);
+    expect(find(third), 1, 8, "gpu07", -1, false);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    expect(find(third), 1, 8, "gpu07", -1, false);
+    assert_int_equal(unlink(path), 0);
+}
+
 /* What "srun -w gpu08 -n 1 : -w gpu07 -n 2" leaves: numbers of hosts are those of the parts as they were written. */
 static void slurm_sorts_the_hosts(void **state)
 {
@@ -248,7 +274,7 @@ static void names_differ(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(open_mpi), TEST(half_of_a_job), TEST(rank_wins), TEST(slurm), TEST(slurm_puts_rank_0),
+        TEST(open_mpi), TEST(half_of_a_job), TEST(rank_wins), TEST(slurm), TEST(slurm_puts_rank_0), TEST(slurm_deals_by_a_file),
         TEST(slurm_sorts_the_hosts), TEST(slurm_and_pmi), TEST(first_hosts), TEST(pmi), TEST(names_differ),
     };
 
