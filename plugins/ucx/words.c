@@ -5,8 +5,8 @@
  * Why     A status of UCX's is one of thirty; which network was asked for in vain, and which there are, stands in its log alone, on
  *         standard output, which is the program's.
  * How     A handler in front of UCX's own sees each line. While this thread is in a call that may fail (tucx_listen() to tucx_heard())
- *         the last one of the worst kind is kept, of warnings and what is worse. None goes further, but what is fatal, unless UCX_LOG_LEVEL is set: then UCX
- *         says what it was asked to say, where it says it.
+ *         the last one of the worst kind is kept, of warnings and what is worse. None goes further, but what is fatal, unless
+ *         UCX_LOG_LEVEL is set: then UCX says what it was asked to say, where it says it.
  * True    The handler is put in front once, by the first instance, as the object is not unloaded any more from then on. It is
  *         called on any thread that uses UCX in this process, MPI's and UCX's own, too: what it keeps is the thread's. */
 #include "ucx_transport.h"

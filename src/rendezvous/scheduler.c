@@ -122,8 +122,9 @@ static bool host_by_file(char host_out[TTI_HOST_MAX])
 }
 
 /* The others look for rank 0 on the first host. Whoever sees that it is elsewhere says so: those of its host, and those of the first
- * one. On a third host nobody can know, but who can read the file by which the ranks were dealt. Hosts are compared by their names, and not by SLURM_NODEID: that one counts the parts of a
- * heterogeneous step as they were written ("srun -w n2 : -w n1"), the list is in the order of the names. No host has two parts. */
+ * one. On a third host nobody can know, but who can read the file by which the ranks were dealt. Hosts are compared by their
+ * names, and not by SLURM_NODEID: that one counts the parts of a heterogeneous step as they were written ("srun -w n2 : -w n1"), the
+ * list is in the order of the names. No host has two parts. */
 static tutti_status slurm_first(const tti_scheduler *s, const char *first)
 {
     const char *here = tti_env("SLURMD_NODENAME");

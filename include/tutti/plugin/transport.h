@@ -63,9 +63,8 @@ typedef struct tutti_transport_hooks {
      * parcel, at the latest within close. */
     void (*sent)(void *context, void *cookie);
     /* The way to peer, as connect was given it, is broken for ever: err is an errno (ECONNRESET: the peer is gone, as far as the
-     * transport can tell; ETIMEDOUT: it does not answer; EIO: anything else), words say what happened, for texts and the log. 300 bytes of them are kept; the
-     * last line may be what to do, "\n  next: ...".
-     * Not for a way that was disconnected. */
+     * transport can tell; ETIMEDOUT: it does not answer; EIO: anything else), words say what happened, for texts and the log.
+     * 300 bytes of them are kept; the last line may be what to do, "\n  next: ...". Not for a way that was disconnected. */
     void (*broken)(void *context, void *peer, int err, const char *words);
 } tutti_transport_hooks;
 
